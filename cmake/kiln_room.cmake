@@ -1,0 +1,18 @@
+# One room of the house: a static library kiln_<name> of its sources, on top of the rooms that it may use.
+# tools/check_layers checks that the includes agree with what is declared here.
+function(kiln_room name)
+  cmake_parse_arguments(room "" "" "SOURCES;USES;LINKS" ${ARGN})
+  add_library(kiln_${name} STATIC ${room_SOURCES})
+  target_include_directories(kiln_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  list(TRANSFORM room_USES PREPEND kiln_)
+  target_link_libraries(kiln_${name} PUBLIC ${room_USES} PRIVATE ${room_LINKS})
+  if(KILN_CLANG_TIDY)
+    set_target_properties(kiln_${name} PROPERTIES CXX_CLANG_TIDY "clang-tidy;--quiet")
+  endif()
+endfunction()
+
+# The static archive of a library that is linked in and hidden, so that a user of kiln needs no package of it.
+function(kiln_find_static variable name)
+  find_library(${variable} NAMES lib${name}.a REQUIRED)
+  set(${variable} ${${variable}} PARENT_SCOPE)
+endfunction()

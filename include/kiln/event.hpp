@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <kiln/export.hpp>
+
+namespace kiln {
+
+/// Something that kiln decided or that happened to it. `docs/events.md` lists the kinds and what to do about each.
+struct Event {
+  enum class Kind : unsigned char {
+    Hit,                ///< a tier had the artifact
+    Miss,               ///< none had
+    Waited,             ///< another thread or process was compiling it
+    Compiled,           ///< a compiler ran and succeeded
+    CompileFailed,      ///< a compiler ran and refused the unit
+    Published,          ///< the artifact was stored
+    NotPublished,       ///< it was not, and why
+    EntryDropped,       ///< an entry was damaged and removed; it will be built again
+    CacheUnavailable,   ///< a store cannot be used, or not be written, and why
+    ClaimUnavailable,   ///< no lock could be had: at worst a duplicate compile
+    WorkerUnavailable,  ///< the worker program is not there: compiling in process
+    Evicted,            ///< the size bound was reached
+    Configuration,      ///< an unknown key or a value that could not be used
+  };
+  Kind kind = Kind::Hit;
+  std::string unit;     ///< the unit's name, where one is concerned
+  std::string target;   ///< the target's name, likewise
+  std::string key;      ///< hex, where one is known
+  std::string origin;   ///< the tier concerned: memory, bundle, disk, remote, compiled
+  std::string message;  ///< why, in words; never a secret
+  double ms = 0;        ///< how long it took, where that makes sense
+};
+
+KILN_API const char* to_string(Event::Kind kind);
+
+/// Told of each event, on whichever thread it happened; it must be quick, must not throw and must not call kiln.
+using EventCallback = std::function<void(const Event&)>;
+
+}  // namespace kiln

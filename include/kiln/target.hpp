@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <kiln/export.hpp>
+#include <kiln/result.hpp>
+
+namespace kiln {
+
+/// What the bytes of an artifact are.
+enum class Form : unsigned char { Cubin = 1, Ptx = 2, LtoIr = 3, OpenClBinary = 4 };
+KILN_API const char* to_string(Form form);
+
+/// For what a unit is compiled. A value; it needs no device.
+struct KILN_API Target {
+  /// CUDA: `sm_80`, `sm_90a` and the like. OpenCL: the device's own description.
+  std::string architecture;
+  Form form = Form::Cubin;
+
+  /// `sm_90`, `sm_90a`, `sm_100f` → machine code; `compute_90` → PTX; `lto_90` → LTO-IR.
+  static Result<Target> parse(std::string_view text);
+  static Target sm(int number) { return {"sm_" + std::to_string(number), Form::Cubin}; }
+  static Target opencl(std::string device) { return {std::move(device), Form::OpenClBinary}; }
+
+  /// What a person calls it: the text that `parse` takes back, or the OpenCL device.
+  std::string name() const;
+
+  friend bool operator==(const Target& a, const Target& b) {
+    return a.form == b.form && a.architecture == b.architecture;
+  }
+};
+
+}  // namespace kiln

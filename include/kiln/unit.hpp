@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kiln/export.hpp>
+#include <kiln/key.hpp>
+
+namespace kiln {
+
+/// A header that is handed to the compiler from memory under the name by which sources include it.
+struct Header {
+  std::string name;
+  std::string content;
+};
+
+/// A folder that the compiler searches for headers.
+struct IncludeRoot {
+  std::string path;
+  /// Empty, or the path of one file whose content stands for everything under `path`: a read-only image, a wheel,
+  /// a module tree. kiln then checks that file instead of each header.
+  std::string seal;
+};
+
+/// What an author wrote: one program for one compiler, with its options and the kernels wanted from it.
+/// A value: cheap to copy, immutable once made (each setter of the builder returns a new Unit), any thread.
+class KILN_API Unit {
+ public:
+  /// CUDA C++ for NVRTC. `name` is what the compiler calls the program in messages, `__FILE__` and internal symbols.
+  static Unit cuda(std::string name, std::string source);
+  /// OpenCL C for the device's own compiler.
+  static Unit opencl(std::string name, std::string source);
+  /// Any other kind: `canonical` is everything that decides the result, in a form that the kind's compiler reads.
+  static Unit of_kind(std::string kind, std::string name, std::string canonical);
+
+  /// One kernel to find in the result: a name, or for CUDA any name expression such as `scale<float, 4>`.
+  Unit entry(std::string name) const;
+  Unit option(std::string text) const;
+  Unit options(const std::vector<std::string>& texts) const;
+  Unit include_root(std::string path, std::string seal = {}) const;
+  Unit header(std::string name, std::string content) const;
+  /// Text that goes before the source. It is shared by every unit made from this one, and hashed once for all.
+  Unit preamble(std::string text) const;
+  /// This unit with other source text behind the same preamble: one instantiation of a family of kernels.
+  Unit instance(std::string entry, std::string source) const;
+
+  const std::string& kind() const noexcept;
+  const std::string& name() const noexcept;
+  const std::string& source() const noexcept;
+  const std::string& preamble() const noexcept;
+  const std::vector<std::string>& options() const noexcept;
+  const std::vector<IncludeRoot>& include_roots() const noexcept;
+  const std::vector<Header>& headers() const noexcept;
+  const std::vector<std::string>& entries() const noexcept;
+
+  /// Preamble and source, as the compiler gets them.
+  std::string whole_source() const;
+  /// Covers all of the above except where include roots lie: only their number and order count. Computed once.
+  UnitKey key() const;
+
+ private:
+  struct State;
+  explicit Unit(std::shared_ptr<const State> state);
+  std::shared_ptr<const State> state_;
+};
+
+}  // namespace kiln

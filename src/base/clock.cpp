@@ -1,0 +1,34 @@
+#include "base/clock.hpp"
+
+#include <time.h>
+
+#include <thread>
+
+namespace kiln {
+namespace {
+
+std::chrono::nanoseconds read(clockid_t id) {
+  timespec now{};
+  clock_gettime(id, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+class SystemClock final : public Clock {
+ public:
+  std::chrono::nanoseconds wall() const override { return read(CLOCK_REALTIME); }
+  std::chrono::nanoseconds steady() const override { return read(CLOCK_MONOTONIC); }
+  void sleep(std::chrono::nanoseconds time) const override { std::this_thread::sleep_for(time); }
+};
+
+}  // namespace
+
+const Clock& system_clock() {
+  static const SystemClock clock;
+  return clock;
+}
+
+double milliseconds_since(const Clock& clock, std::chrono::nanoseconds start) {
+  return std::chrono::duration<double, std::milli>(clock.steady() - start).count();
+}
+
+}  // namespace kiln

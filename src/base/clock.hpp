@@ -1,0 +1,24 @@
+#pragma once
+
+#include <chrono>
+
+namespace kiln {
+
+/// Time as the rest of kiln sees it, so that tests can hold it still. Any thread.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  /// Wall time, comparable with the times of files.
+  virtual std::chrono::nanoseconds wall() const = 0;
+  /// Never goes back; for durations and deadlines.
+  virtual std::chrono::nanoseconds steady() const = 0;
+  virtual void sleep(std::chrono::nanoseconds time) const = 0;
+};
+
+/// The operating system's time. Has no state: a reference to it is always good.
+const Clock& system_clock();
+
+/// Milliseconds since a moment of the clock's steady time.
+double milliseconds_since(const Clock& clock, std::chrono::nanoseconds start);
+
+}  // namespace kiln

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <kiln/result.hpp>
+
+namespace kiln {
+
+Error failure(Code code, std::string message, std::string log = {});
+
+/// What the system calls this errno, without the locale's or strerror's shared buffer.
+std::string errno_text(int error);
+
+/// `cannot open /a/b: Permission denied`, from "cannot open", "/a/b" and errno.
+Error io_failure(std::string_view what, std::string_view path, int error);
+
+}  // namespace kiln

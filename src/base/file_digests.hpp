@@ -1,0 +1,59 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <kiln/key.hpp>
+#include <kiln/result.hpp>
+
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "base/mutex.hpp"
+
+namespace kiln {
+
+/// The content digests of files, remembered by (device, inode, size, mtime, ctime) within this process and, given a
+/// file to keep them in, between processes. A file whose times are younger than two seconds is digested anew each time,
+/// because a second edit within one tick of the file system's clock would not show. Any thread.
+///
+/// What is remembered is trusted: the memory file must lie in a folder that only this user or root can write to.
+class FileDigests {
+ public:
+  /// `memory` is the path of the file to remember in, or empty. Nothing is opened until the first question.
+  explicit FileDigests(std::string memory, const Clock& clock = system_clock());
+  ~FileDigests();
+  FileDigests(const FileDigests&) = delete;
+  FileDigests& operator=(const FileDigests&) = delete;
+
+  struct Seen {
+    FileStamp stamp;
+    Digest digest;
+  };
+  /// The present content of a regular file, or nothing where there is no such file or it cannot be read.
+  std::optional<Seen> look(const std::string& path);
+
+  /// Writes what was learnt to the memory file, if anything was. Losing it costs a digest later and nothing else.
+  Status save();
+
+  /// How many files had to be read and digested: for tests and statistics.
+  std::size_t digested() const;
+
+ private:
+  struct Table;  // the mapped memory file
+
+  std::optional<Digest> remembered(std::string_view path, const FileStamp& stamp) KILN_REQUIRES(mutex_);
+
+  const std::string memory_;
+  const Clock& clock_;
+  mutable Mutex mutex_;
+  bool opened_ KILN_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<const Table> table_ KILN_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Seen> learnt_ KILN_GUARDED_BY(mutex_);
+  bool unsaved_ KILN_GUARDED_BY(mutex_) = false;
+  std::size_t digested_ KILN_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace kiln

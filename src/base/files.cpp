@@ -1,0 +1,217 @@
+#include "base/files.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "base/environment.hpp"
+#include "base/error.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::int64_t nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; }
+
+// Opening is non-blocking so that a FIFO under a file's name cannot hang the caller; it changes nothing for files.
+Fd open_to_read(int directory, const char* path) {
+  int fd;
+  do {
+    fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  } while (fd < 0 && errno == EINTR);
+  return Fd(fd);
+}
+
+// A folder's trust is decided on the opened folder, not on its name, so that nothing can be swapped in between.
+Status check_trusted(const struct stat& status, const std::string& path, const std::vector<uid_t>& owners) {
+  const uid_t self = geteuid();
+  const bool owned = status.st_uid == self || status.st_uid == 0 ||
+                     std::find(owners.begin(), owners.end(), status.st_uid) != owners.end();
+  if (!owned) {
+    return failure(Code::Refused, path + " belongs to user " + std::to_string(status.st_uid) +
+                                      ", who is neither you nor root nor listed as trusted");
+  }
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return failure(Code::Refused, path + " can be written to by other users; run: chmod go-w '" + path + "'");
+  }
+  return {};
+}
+
+}  // namespace
+
+Fd::~Fd() {
+  if (fd_ >= 0) close(fd_);
+}
+
+FileStamp FileStamp::of(const struct stat& status) {
+  return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size), nanoseconds(status.st_mtim),
+          nanoseconds(status.st_ctim)};
+}
+
+bool FileStamp::younger_than(std::chrono::nanoseconds age, std::chrono::nanoseconds now) const {
+  return std::max(modified_ns, changed_ns) > (now - age).count();
+}
+
+std::optional<FileStamp> stamp_of(const char* path) {
+  struct stat status;
+  if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return FileStamp::of(status);
+}
+
+Result<Bytes> read_all(int fd, std::size_t size, std::string_view name) {
+  // make_shared_for_overwrite: zeroing the buffer first would cost as much as reading it.
+  auto buffer = std::make_shared_for_overwrite<std::uint8_t[]>(size);
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t got = ::read(fd, buffer.get() + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return io_failure("cannot read", name, errno);
+    if (got == 0) break;  // it shrank since its size was asked for
+    done += static_cast<std::size_t>(got);
+  }
+  const std::uint8_t* data = buffer.get();
+  return Bytes(std::shared_ptr<const void>(std::move(buffer), data), data, done);
+}
+
+Result<std::optional<Bytes>> read_file_at(int directory, const char* path) {
+  const Fd fd = open_to_read(directory, path);
+  if (!fd) {
+    if (errno == ENOENT || errno == ENOTDIR) return std::optional<Bytes>();
+    return io_failure("cannot open", path, errno);
+  }
+  struct stat status;
+  if (fstat(fd.get(), &status) != 0) return io_failure("cannot look at", path, errno);
+  if (!S_ISREG(status.st_mode)) return failure(Code::Io, std::string(path) + " is not a regular file");
+  auto bytes = read_all(fd.get(), static_cast<std::size_t>(status.st_size), path);
+  if (!bytes) return std::move(bytes).error();
+  return std::optional<Bytes>(std::move(*bytes));
+}
+
+Result<std::optional<Bytes>> read_file(const std::string& path) { return read_file_at(AT_FDCWD, path.c_str()); }
+
+Status write_all(int fd, std::string_view data, std::string_view name) {
+  while (!data.empty()) {
+    const ssize_t put = ::write(fd, data.data(), data.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return io_failure("cannot write", name, errno);
+    data.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return {};
+}
+
+Status publish_file(int directory, const std::string& temporary, const std::string& name,
+                    std::initializer_list<std::string_view> parts, Durability durability) {
+  Fd fd(openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!fd) return io_failure("cannot create", temporary, errno);
+  const auto give_up = [&](Error error) -> Status {
+    unlinkat(directory, temporary.c_str(), 0);
+    return error;
+  };
+  for (const std::string_view part : parts) {
+    if (Status written = write_all(fd.get(), part, temporary); !written) return give_up(std::move(written).error());
+  }
+  if (durability == Durability::Synced && fdatasync(fd.get()) != 0) {
+    return give_up(io_failure("cannot sync", temporary, errno));
+  }
+  // close reports what a network file system could not write after all.
+  if (close(fd.release()) != 0) return give_up(io_failure("cannot close", temporary, errno));
+  if (renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) {
+    return give_up(io_failure("cannot publish", name, errno));
+  }
+  return {};
+}
+
+Status make_directories(const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string folder = path.substr(0, end);
+    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+      const int error = errno;
+      // On a read-only file system mkdir of what exists may say EROFS instead of EEXIST.
+      struct stat status;
+      if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+        return io_failure("cannot create", folder, error);
+      }
+    }
+    if (end == std::string::npos) return {};
+  }
+}
+
+Result<Fd> open_trusted_directory(const std::string& path, const std::vector<uid_t>& owners) {
+  struct stat link;
+  if (lstat(path.c_str(), &link) != 0) return io_failure("cannot open", path, errno);
+  if (S_ISLNK(link.st_mode) && link.st_uid != geteuid() && link.st_uid != 0) {
+    return failure(Code::Refused, path + " is a symbolic link that belongs to somebody else");
+  }
+  Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) {
+    if (errno == ENOTDIR) return failure(Code::Refused, path + " is not a folder");
+    return io_failure("cannot open", path, errno);
+  }
+  struct stat status;
+  if (fstat(fd.get(), &status) != 0) return io_failure("cannot look at", path, errno);
+  if (Status trusted = check_trusted(status, path, owners); !trusted) return std::move(trusted).error();
+  return fd;
+}
+
+bool on_network(int fd) {
+  struct statfs status;
+  if (fstatfs(fd, &status) != 0) return true;  // unknown: do not rely on it
+  switch (static_cast<std::uint32_t>(status.f_type)) {
+    case NFS_SUPER_MAGIC:
+    case SMB_SUPER_MAGIC:
+    case 0xFF534D42:  // CIFS
+    case 0xFE534D42:  // SMB2
+    case 0x0BD00BD0:  // Lustre
+    case 0x47504653:  // GPFS
+    case 0x00C36400:  // Ceph
+    case 0x19830326:  // BeeGFS
+    case 0x65735546:  // FUSE: sshfs, gcsfuse and the like
+    case 0x01021997:  // 9p
+    case CODA_SUPER_MAGIC:
+    case AFS_SUPER_MAGIC: return true;
+    default: return false;
+  }
+}
+
+Result<std::string> host_local_directory() {
+  const std::optional<std::string> runtime = environment_variable("XDG_RUNTIME_DIR");
+  const std::string path = runtime && !runtime->empty() && runtime->front() == '/'
+                               ? *runtime + "/kiln"
+                               : "/tmp/kiln-" + std::to_string(geteuid());
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return io_failure("cannot create", path, errno);
+  const Result<Fd> folder = open_trusted_directory(path);
+  if (!folder) return folder.error();
+  return path;
+}
+
+std::vector<std::string> list_directory(int directory, const char* path) {
+  std::vector<std::string> names;
+  const int fd = openat(directory, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return names;
+  DIR* stream = fdopendir(fd);
+  if (stream == nullptr) {
+    close(fd);
+    return names;
+  }
+  while (const dirent* entry = readdir(stream)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  closedir(stream);
+  return names;
+}
+
+std::string join_path(std::string_view folder, std::string_view name) {
+  if (folder.empty() || (!name.empty() && name.front() == '/')) return std::string(name);
+  std::string path(folder);
+  if (path.back() != '/') path += '/';
+  return path.append(name);
+}
+
+}  // namespace kiln

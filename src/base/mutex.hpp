@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+// clang checks these; other compilers see nothing. They cannot be functions: they are attributes.
+#if defined(__clang__)
+#define KILN_ANNOTATE(x) __attribute__((x))
+#else
+#define KILN_ANNOTATE(x)
+#endif
+#define KILN_GUARDED_BY(m) KILN_ANNOTATE(guarded_by(m))
+#define KILN_REQUIRES(m) KILN_ANNOTATE(requires_capability(m))
+
+namespace kiln {
+
+/// std::mutex with the annotations that libstdc++'s lacks.
+class KILN_ANNOTATE(capability("mutex")) Mutex {
+ public:
+  void lock() KILN_ANNOTATE(acquire_capability()) { mutex_.lock(); }
+  void unlock() KILN_ANNOTATE(release_capability()) { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+};
+
+class KILN_ANNOTATE(scoped_lockable) MutexLock {
+ public:
+  explicit MutexLock(Mutex& mutex) KILN_ANNOTATE(acquire_capability(mutex)) : mutex_(mutex) { mutex_.lock(); }
+  ~MutexLock() KILN_ANNOTATE(release_capability()) { mutex_.unlock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+/// A condition to wait for under a Mutex; every wait has a deadline.
+class Condition {
+ public:
+  /// Returns false when the time has run out. Wakes for no reason now and then, as conditions do.
+  bool wait_for(Mutex& mutex, std::chrono::nanoseconds time) KILN_REQUIRES(mutex) {
+    return condition_.wait_for(mutex, time) == std::cv_status::no_timeout;
+  }
+  void notify_all() { condition_.notify_all(); }
+  void notify_one() { condition_.notify_one(); }
+
+ private:
+  std::condition_variable_any condition_;
+};
+
+}  // namespace kiln

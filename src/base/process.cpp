@@ -1,0 +1,106 @@
+#include "base/process.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/error.hpp"
+
+extern char** environ;
+
+namespace kiln {
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  out.reserve(texts.size() + 1);
+  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+}  // namespace
+
+Process::Process(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+Process::Process(Process&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), pidfd_(std::move(other.pidfd_)), exit_(other.exit_) {}
+Process& Process::operator=(Process&& other) noexcept {
+  std::swap(pid_, other.pid_);
+  std::swap(pidfd_, other.pidfd_);
+  std::swap(exit_, other.exit_);
+  return *this;
+}
+
+Process::~Process() {
+  if (pid_ < 0 || exit_) return;
+  kill();
+  (void)wait(std::chrono::seconds(5));
+}
+
+Result<Process> Process::spawn(const Start& start) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  for (const auto& [ours, theirs] : start.descriptors) posix_spawn_file_actions_adddup2(&actions, ours, theirs);
+  // The child starts with default handling of every signal and none blocked, whatever the host program did.
+  sigset_t all;
+  sigset_t none;
+  sigfillset(&all);
+  sigemptyset(&none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, start.arguments.at(0).c_str(), &actions, &attributes,
+                                pointers(start.arguments).data(), pointers(start.environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) return io_failure("cannot start", start.arguments[0], error);
+  return Process(pid, Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))));
+}
+
+std::optional<Process::Exit> Process::wait(std::chrono::milliseconds limit) {
+  if (exit_) return exit_;
+  if (pidfd_) {
+    pollfd watched{pidfd_.get(), POLLIN, 0};
+    int ready;
+    do {
+      ready = poll(&watched, 1, static_cast<int>(limit.count()));
+    } while (ready < 0 && errno == EINTR);
+    if (ready == 0) return std::nullopt;
+  }
+  int status = 0;
+  pid_t got;
+  do {
+    got = waitpid(pid_, &status, pidfd_ ? WNOHANG : 0);
+  } while (got < 0 && errno == EINTR);
+  // A host that ignores SIGCHLD or waits for any child may have taken the status: it ended, and that is all we know.
+  exit_ = Exit{};
+  if (got == pid_ && WIFEXITED(status)) exit_->code = WEXITSTATUS(status);
+  if (got == pid_ && WIFSIGNALED(status)) exit_->signal = WTERMSIG(status);
+  return exit_;
+}
+
+void Process::kill() {
+  if (pid_ < 0 || exit_) return;
+  if (pidfd_) {
+    syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  } else {
+    ::kill(pid_, SIGKILL);
+  }
+}
+
+std::vector<std::string> current_environment() {
+  std::vector<std::string> texts;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) texts.emplace_back(*entry);
+  return texts;
+}
+
+}  // namespace kiln

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kiln/result.hpp>
+
+#include "base/files.hpp"
+
+namespace kiln {
+
+/// A child process in a session of its own, so that a Ctrl-C meant for the host program does not reach it.
+/// Owned by one thread at a time; destroying a child that still runs kills it.
+class Process {
+ public:
+  struct Start {
+    std::vector<std::string> arguments;    ///< the first is the program's path
+    std::vector<std::string> environment;  ///< all of it, as NAME=value
+    /// Descriptors that the child gets: the parent's, and the number it has in the child. No other is inherited.
+    std::vector<std::pair<int, int>> descriptors;
+  };
+  static Result<Process> spawn(const Start& start);
+
+  Process(Process&& other) noexcept;
+  Process& operator=(Process&& other) noexcept;
+  ~Process();
+
+  struct Exit {
+    int code = 0;    ///< what it returned
+    int signal = 0;  ///< or the signal that ended it
+    bool clean() const { return code == 0 && signal == 0; }
+  };
+  /// How it ended; nothing when it still runs after `limit`. Somebody else having waited for it counts as an end.
+  std::optional<Exit> wait(std::chrono::milliseconds limit);
+  void kill();
+  pid_t id() const { return pid_; }
+
+ private:
+  Process(pid_t pid, Fd pidfd);
+  pid_t pid_ = -1;
+  Fd pidfd_;
+  std::optional<Exit> exit_;
+};
+
+/// This process's environment as `Start` wants it.
+std::vector<std::string> current_environment();
+
+}  // namespace kiln

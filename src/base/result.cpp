@@ -1,0 +1,34 @@
+#include <kiln/result.hpp>
+
+#include <cerrno>
+#include <system_error>
+
+#include "base/error.hpp"
+
+namespace kiln {
+
+const char* to_string(Code code) {
+  switch (code) {
+    case Code::InvalidArgument: return "invalid_argument";
+    case Code::Unsupported: return "unsupported";
+    case Code::Unavailable: return "unavailable";
+    case Code::CompileFailed: return "compile_failed";
+    case Code::Refused: return "refused";
+    case Code::Io: return "io";
+    case Code::Corrupt: return "corrupt";
+    case Code::TimedOut: return "timed_out";
+    case Code::Cancelled: return "cancelled";
+    case Code::Internal: return "internal";
+  }
+  return "unknown";
+}
+
+Error failure(Code code, std::string message, std::string log) { return {code, std::move(message), std::move(log)}; }
+
+std::string errno_text(int error) { return std::generic_category().message(error); }
+
+Error io_failure(std::string_view what, std::string_view path, int error) {
+  return {Code::Io, std::string(what) + " " + std::string(path) + ": " + errno_text(error), {}};
+}
+
+}  // namespace kiln

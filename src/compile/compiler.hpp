@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+
+#include <kiln/result.hpp>
+
+#include "core/recipe.hpp"
+
+namespace kiln {
+
+/// What a compile gave.
+struct Compiled {
+  Artifact artifact;
+  /// Empty when the artifact may be stored under its key; else why it may not (its inputs are not all known, or they
+  /// changed while the compiler ran). The caller has its artifact either way.
+  std::string not_cacheable;
+};
+
+/// A compiler of units. Every implementation and decorator passes tests/conformance/compiler_conformance.hpp.
+/// Any thread may call any function.
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
+
+  /// Which kind of unit it compiles: "cuda", "opencl", ….
+  virtual std::string kind() const = 0;
+
+  /// Which compiler this is, told without opening its library where the toolchain allows that, because a hit asks too.
+  virtual Result<CompilerIdentity> identity() = 0;
+
+  /// Whether it can compile for this target; an error that says what it can do where it cannot. May open the library.
+  virtual Status supports(const Target& target) = 0;
+
+  /// Compiles, needing no device where the toolchain allows. The artifact has its closure where files could be read.
+  /// A unit that the compiler refuses is Code::CompileFailed with the compiler's own log.
+  virtual Result<Compiled> compile(const Recipe& recipe) = 0;
+};
+
+}  // namespace kiln

@@ -1,0 +1,147 @@
+#include "core/closure.hpp"
+
+#include <sys/stat.h>
+
+#include "base/codec.hpp"
+#include "base/error.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::uint8_t kVersion = 1;
+
+bool exists(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0;
+}
+
+// Absent in a folder's place says the same of every name below it; a folder where a file was looked for is as good as
+// no file, and the compiler went on searching.
+bool absent(const std::string& path, const std::string& name) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return true;
+  return S_ISDIR(status.st_mode) && !name.ends_with('/');
+}
+
+std::string describe(const Closure::Item& item, const std::string& path, const std::optional<Digest>& found) {
+  switch (item.state) {
+    case Closure::State::Read:
+      if (!found) return path + " was read then and is not there now";
+      if (*found == item.digest) return path + " has another modification time";
+      return path + " changed: " + item.digest.hex().substr(0, 12) + " then, " + found->hex().substr(0, 12) + " now";
+    case Closure::State::Absent: return path + " was not there then and is there now";
+    case Closure::State::Present: return path + " was there then and is not there now";
+    case Closure::State::Sealed:
+      if (!found) return "the seal " + path + " is gone";
+      return "the seal " + path + " changed: " + item.digest.hex().substr(0, 12) + " then, " +
+             found->hex().substr(0, 12) + " now";
+  }
+  return path;
+}
+
+std::optional<Mismatch> check_item(const Closure::Item& item, bool located, const Places& places,
+                                   FileDigests& digests) {
+  const std::string path = places.path_of(item.root, item.name);
+  std::optional<Digest> found;
+  bool same = false;
+  switch (item.state) {
+    case Closure::State::Read:
+    case Closure::State::Sealed: {
+      if (const auto seen = digests.look(path)) {
+        found = seen->digest;
+        same = *found == item.digest && (!located || seen->stamp.modified_ns / 1'000'000'000 == item.modified_s);
+      }
+      break;
+    }
+    case Closure::State::Absent: same = absent(path, item.name); break;
+    case Closure::State::Present:
+      if (located) {
+        const auto stamp = stamp_of(path.c_str());
+        same = stamp && stamp->modified_ns / 1'000'000'000 == item.modified_s;
+      } else {
+        same = exists(path);
+      }
+      break;
+  }
+  if (same) return std::nullopt;
+  return Mismatch{item, path, found, describe(item, path, found)};
+}
+
+}  // namespace
+
+std::string Places::path_of(std::uint16_t root, std::string_view name) const {
+  if (root == Closure::kAbsolute) return std::string(name);
+  if (root == Closure::kWorkingDirectory) return join_path(working_directory, name);
+  if (root >= roots.size()) return {};
+  return join_path(join_path(working_directory, roots[root].path), name);
+}
+
+std::string Closure::encode() const {
+  Writer out;
+  out.reserve(64 + items.size() * 96);
+  out.u8(kVersion).u8(located ? 1 : 0);
+  if (located) {
+    out.text(working_directory).u32(static_cast<std::uint32_t>(root_paths.size()));
+    for (const std::string& path : root_paths) out.text(path);
+  }
+  out.u32(static_cast<std::uint32_t>(items.size()));
+  for (const Item& item : items) {
+    out.u16(item.root).u8(static_cast<std::uint8_t>(item.state)).text(item.name);
+    if (item.state == State::Read || item.state == State::Sealed) out.digest(item.digest);
+    if (located) out.u64(static_cast<std::uint64_t>(item.modified_s));
+  }
+  return std::move(out).bytes();
+}
+
+Result<Closure> Closure::decode(std::string_view bytes) {
+  Reader in(bytes);
+  Closure closure;
+  const std::uint8_t version = in.u8();
+  const std::uint8_t located = in.u8();
+  if (!in.ok() || version != kVersion || located > 1) {
+    return failure(Code::Corrupt, "a closure of unknown version " + std::to_string(version));
+  }
+  closure.located = located == 1;
+  if (closure.located) {
+    closure.working_directory = in.text();
+    const std::uint32_t roots = in.count(4);
+    for (std::uint32_t i = 0; i < roots && in.ok(); ++i) closure.root_paths.emplace_back(in.text());
+  }
+  const std::uint32_t count = in.count(7);
+  closure.items.reserve(count);
+  for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
+    Item item;
+    item.root = in.u16();
+    const std::uint8_t state = in.u8();
+    if (state < 1 || state > 4) in.fail();
+    item.state = static_cast<State>(state);
+    item.name = in.text();
+    if (item.name.find('\0') != std::string::npos) in.fail();
+    if (item.state == State::Read || item.state == State::Sealed) item.digest = in.digest();
+    if (closure.located) item.modified_s = static_cast<std::int64_t>(in.u64());
+    closure.items.push_back(std::move(item));
+  }
+  if (!in.done()) return failure(Code::Corrupt, "a closure that is cut short or has something behind it");
+  return closure;
+}
+
+std::optional<Mismatch> check(const Closure& closure, const Places& places, FileDigests& digests) {
+  if (closure.located) {
+    std::string text;
+    if (closure.working_directory != places.working_directory) {
+      text = "the working directory was " + closure.working_directory;
+    } else if (closure.root_paths.size() != places.roots.size()) {
+      text = "the number of include folders changed";
+    }
+    for (std::size_t i = 0; text.empty() && i < places.roots.size(); ++i) {
+      if (closure.root_paths[i] != places.roots[i].path) text = "an include folder was " + closure.root_paths[i];
+    }
+    if (!text.empty()) return Mismatch{{}, places.working_directory, std::nullopt, text + " (paths are in the output)"};
+  }
+  for (const Closure::Item& item : closure.items) {
+    if (auto mismatch = check_item(item, closure.located, places, digests)) return mismatch;
+  }
+  return std::nullopt;
+}
+
+}  // namespace kiln

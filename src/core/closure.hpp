@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kiln/key.hpp>
+#include <kiln/result.hpp>
+#include <kiln/unit.hpp>
+
+#include "base/file_digests.hpp"
+
+namespace kiln {
+
+/// Where the names of a closure are looked up on this machine.
+struct Places {
+  std::string working_directory;   ///< absolute
+  std::vector<IncludeRoot> roots;  ///< in the order of the unit's include roots
+
+  std::string path_of(std::uint16_t root, std::string_view name) const;
+};
+
+/// What a compile read, in the order in which it first asked, and the places where it looked and found nothing.
+/// Names are relative to a root, so that another checkout or another host with the same files has the same closure.
+struct Closure {
+  static constexpr std::uint16_t kWorkingDirectory = 0xfffe;
+  static constexpr std::uint16_t kAbsolute = 0xffff;
+
+  enum class State : std::uint8_t {
+    Read = 1,     ///< a file with this content
+    Absent = 2,   ///< neither a file nor a folder, at this name or (a folder) at all names below it
+    Present = 3,  ///< a file of whatever content: it was asked for and not read
+    Sealed = 4,   ///< a sealed root: `digest` is its seal's, and stands for all that was read and not found there
+  };
+  struct Item {
+    std::uint16_t root = kAbsolute;
+    State state = State::Read;
+    std::string name;
+    Digest digest{};              ///< Read and Sealed
+    std::int64_t modified_s = 0;  ///< located closures only: debug information carries the times of files
+    friend bool operator==(const Item&, const Item&) = default;
+  };
+
+  std::vector<Item> items;
+  /// Set where the output depends on where files are (debug information, `__FILE__`): the absolute places.
+  bool located = false;
+  std::string working_directory;
+  std::vector<std::string> root_paths;
+
+  bool empty() const { return items.empty() && !located; }
+  friend bool operator==(const Closure&, const Closure&) = default;
+
+  /// The canonical bytes: what a Key covers and what stores keep. `docs/closure-format.md` has the grammar.
+  std::string encode() const;
+  static Result<Closure> decode(std::string_view bytes);
+};
+
+/// The first way in which the files of today differ from a closure.
+struct Mismatch {
+  Closure::Item expected;
+  std::string path;             ///< absolute
+  std::optional<Digest> found;  ///< the content now, where there is a file
+  std::string text;             ///< for people
+};
+
+/// Whether every file is as the closure says; the first that is not otherwise.
+std::optional<Mismatch> check(const Closure& closure, const Places& places, FileDigests& digests);
+
+}  // namespace kiln

@@ -1,0 +1,130 @@
+#include "core/recipe.hpp"
+
+#include "base/codec.hpp"
+#include "base/error.hpp"
+#include "base/hash.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::uint8_t kRecipeVersion = 1;
+constexpr std::uint8_t kMetadataVersion = 1;
+
+Result<Form> form_of(std::uint8_t value) {
+  if (value < 1 || value > 4) return failure(Code::Corrupt, "an artifact of unknown form " + std::to_string(value));
+  return static_cast<Form>(value);
+}
+
+}  // namespace
+
+RequestKey Recipe::request_key() const {
+  Writer out;
+  out.text("kiln request 1").digest(unit.key().digest);
+  out.text(target.architecture).u8(static_cast<std::uint8_t>(target.form));
+  out.text(compiler.name).digest(compiler.digest).u32(static_cast<std::uint32_t>(compiler.environment.size()));
+  for (const auto& [name, value] : compiler.environment) out.text(name).text(value);
+  return {sha256(out.bytes())};
+}
+
+Key key_of(const RequestKey& request, const Closure& closure) {
+  Writer out;
+  out.text("kiln key 1").digest(request.digest);
+  return {Sha256().add(as_bytes(out.bytes())).add(as_bytes(closure.encode())).finish()};
+}
+
+std::string encode(const Recipe& recipe) {
+  const Unit& unit = recipe.unit;
+  Writer out;
+  out.u8(kRecipeVersion).text(unit.kind()).text(unit.name()).text(unit.preamble()).text(unit.source());
+  out.u32(static_cast<std::uint32_t>(unit.options().size()));
+  for (const std::string& option : unit.options()) out.text(option);
+  out.u32(static_cast<std::uint32_t>(unit.include_roots().size()));
+  for (const IncludeRoot& root : unit.include_roots()) out.text(root.path).text(root.seal);
+  out.u32(static_cast<std::uint32_t>(unit.headers().size()));
+  for (const Header& header : unit.headers()) out.text(header.name).text(header.content);
+  out.u32(static_cast<std::uint32_t>(unit.entries().size()));
+  for (const std::string& entry : unit.entries()) out.text(entry);
+  out.text(recipe.target.architecture).u8(static_cast<std::uint8_t>(recipe.target.form));
+  out.text(recipe.compiler.name).text(recipe.compiler.version).text(recipe.compiler.path);
+  out.digest(recipe.compiler.digest).u32(static_cast<std::uint32_t>(recipe.compiler.environment.size()));
+  for (const auto& [name, value] : recipe.compiler.environment) out.text(name).text(value);
+  out.text(recipe.working_directory);
+  return std::move(out).bytes();
+}
+
+Result<Recipe> decode_recipe(std::string_view bytes) {
+  Reader in(bytes);
+  const std::uint8_t version = in.u8();
+  if (version != kRecipeVersion) {
+    return failure(Code::Corrupt, "a recipe of unknown version " + std::to_string(version));
+  }
+  const std::string kind(in.text());
+  const std::string name(in.text());
+  const std::string preamble(in.text());
+  Unit unit = Unit::of_kind(kind, name, std::string(in.text()));
+  if (!preamble.empty()) unit = unit.preamble(preamble);
+  std::vector<std::string> options(in.count(4));
+  for (std::string& option : options) option = in.text();
+  unit = unit.options(options);
+  for (std::uint32_t i = 0, n = in.count(8); i < n; ++i) {
+    std::string path(in.text());
+    unit = unit.include_root(std::move(path), std::string(in.text()));
+  }
+  for (std::uint32_t i = 0, n = in.count(8); i < n; ++i) {
+    std::string header(in.text());
+    unit = unit.header(std::move(header), std::string(in.text()));
+  }
+  for (std::uint32_t i = 0, n = in.count(4); i < n; ++i) unit = unit.entry(std::string(in.text()));
+  Recipe recipe{std::move(unit), {}, {}, {}};
+  recipe.target.architecture = in.text();
+  const Result<Form> form = form_of(in.u8());
+  if (!form) return form.error();
+  recipe.target.form = *form;
+  recipe.compiler.name = in.text();
+  recipe.compiler.version = in.text();
+  recipe.compiler.path = in.text();
+  recipe.compiler.digest = in.digest();
+  for (std::uint32_t i = 0, n = in.count(8); i < n; ++i) {
+    std::string variable(in.text());
+    recipe.compiler.environment.emplace_back(std::move(variable), std::string(in.text()));
+  }
+  recipe.working_directory = in.text();
+  if (!in.done()) return failure(Code::Corrupt, "a recipe that is cut short or has something behind it");
+  return recipe;
+}
+
+std::string encode_metadata(const Artifact& artifact) {
+  Writer out;
+  out.u8(kMetadataVersion).text(artifact.target.architecture).u8(static_cast<std::uint8_t>(artifact.target.form));
+  out.u32(static_cast<std::uint32_t>(artifact.entries.size()));
+  for (const Entry& entry : artifact.entries) out.text(entry.name).text(entry.symbol);
+  out.text(artifact.about.unit).text(artifact.about.compiler).f64(artifact.about.cost_ms).text(artifact.about.log);
+  return std::move(out).bytes();
+}
+
+Result<Artifact> decode_metadata(std::string_view bytes) {
+  Reader in(bytes);
+  const std::uint8_t version = in.u8();
+  if (version != kMetadataVersion) {
+    return failure(Code::Corrupt, "artifact metadata of unknown version " + std::to_string(version));
+  }
+  Artifact artifact;
+  artifact.target.architecture = in.text();
+  const Result<Form> form = form_of(in.u8());
+  if (!form) return form.error();
+  artifact.target.form = *form;
+  const std::uint32_t count = in.count(8);
+  artifact.entries.reserve(count);
+  for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
+    std::string name(in.text());
+    artifact.entries.push_back({std::move(name), std::string(in.text())});
+  }
+  artifact.about.unit = in.text();
+  artifact.about.compiler = in.text();
+  artifact.about.cost_ms = in.f64();
+  artifact.about.log = in.text();
+  if (!in.done()) return failure(Code::Corrupt, "artifact metadata that is cut short or has something behind it");
+  return artifact;
+}
+
+}  // namespace kiln

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kiln/artifact.hpp>
+#include <kiln/key.hpp>
+#include <kiln/target.hpp>
+#include <kiln/unit.hpp>
+
+#include "core/closure.hpp"
+
+namespace kiln {
+
+/// Which compiler: by the content of its files, so that two builds of one version are two compilers.
+struct CompilerIdentity {
+  std::string name;     ///< nvrtc, opencl, …
+  std::string version;  ///< for people
+  std::string path;     ///< for people: where it was found
+  Digest digest{};      ///< what counts
+  /// Inputs from outside the call, such as NVRTC_APPEND_FLAGS: name and value, sorted by name.
+  std::vector<std::pair<std::string, std::string>> environment;
+};
+
+/// All that decides a compile before it runs. A value.
+struct Recipe {
+  Unit unit;
+  Target target;
+  CompilerIdentity compiler;
+  std::string working_directory;  ///< absolute: compilers open `./x.h` before any include folder
+
+  RequestKey request_key() const;
+  Places places() const { return {working_directory, unit.include_roots()}; }
+};
+
+/// The name of the artifact that a recipe gives when its compile reads this closure.
+Key key_of(const RequestKey& request, const Closure& closure);
+
+/// The forms in which recipes and artifacts travel to and from a worker. The artifact's bytes are not in it.
+std::string encode(const Recipe& recipe);
+Result<Recipe> decode_recipe(std::string_view bytes);
+
+/// What is known of an artifact besides its bytes; the closure travels apart.
+std::string encode_metadata(const Artifact& artifact);
+Result<Artifact> decode_metadata(std::string_view bytes);
+
+}  // namespace kiln

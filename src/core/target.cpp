@@ -1,0 +1,47 @@
+#include <kiln/target.hpp>
+
+#include <cctype>
+
+#include "base/error.hpp"
+
+namespace kiln {
+
+const char* to_string(Form form) {
+  switch (form) {
+    case Form::Cubin: return "cubin";
+    case Form::Ptx: return "ptx";
+    case Form::LtoIr: return "lto-ir";
+    case Form::OpenClBinary: return "opencl-binary";
+  }
+  return "unknown";
+}
+
+Result<Target> Target::parse(std::string_view text) {
+  static constexpr std::pair<std::string_view, Form> kForms[] = {
+      {"sm_", Form::Cubin}, {"compute_", Form::Ptx}, {"lto_", Form::LtoIr}};
+  for (const auto& [prefix, form] : kForms) {
+    if (text.substr(0, prefix.size()) != prefix) continue;
+    std::string_view number = text.substr(prefix.size());
+    if (!number.empty() && (number.back() == 'a' || number.back() == 'f')) number.remove_suffix(1);
+    bool digits = number.size() >= 2 && number.size() <= 4;
+    for (const char c : number) digits = digits && std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (!digits) break;
+    return Target{"sm_" + std::string(text.substr(prefix.size())), form};
+  }
+  return failure(Code::InvalidArgument, "'" + std::string(text) +
+                                            "' is no architecture; give sm_90 (machine code), compute_90 (PTX) or "
+                                            "lto_90 (LTO-IR)");
+}
+
+std::string Target::name() const {
+  const std::string number = architecture.size() > 3 ? architecture.substr(3) : architecture;
+  switch (form) {
+    case Form::Ptx: return "compute_" + number;
+    case Form::LtoIr: return "lto_" + number;
+    case Form::Cubin:
+    case Form::OpenClBinary: break;
+  }
+  return architecture;
+}
+
+}  // namespace kiln

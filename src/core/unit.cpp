@@ -1,0 +1,136 @@
+#include <kiln/unit.hpp>
+
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/codec.hpp"
+#include "base/hash.hpp"
+
+namespace kiln {
+
+// A text that many units share, with its digest computed at most once for all of them.
+struct SharedText {
+  std::string text;
+  mutable std::once_flag once;
+  mutable Digest digest;
+
+  explicit SharedText(std::string value) : text(std::move(value)) {}
+  const Digest& hash() const {
+    std::call_once(once, [this] { digest = sha256(text); });
+    return digest;
+  }
+};
+
+struct Unit::State {
+  std::string kind;
+  std::string name;
+  std::shared_ptr<const SharedText> preamble;
+  std::shared_ptr<const SharedText> source;
+  std::vector<std::string> options;
+  std::vector<IncludeRoot> include_roots;
+  std::vector<Header> headers;
+  std::vector<std::string> entries;
+
+  mutable std::once_flag key_once;
+  mutable UnitKey key;
+
+  State() = default;
+  State(const State& other)
+      : kind(other.kind), name(other.name), preamble(other.preamble), source(other.source), options(other.options),
+        include_roots(other.include_roots), headers(other.headers), entries(other.entries) {}
+  State& operator=(const State&) = delete;
+
+  UnitKey compute_key() const;
+};
+
+namespace {
+const std::string kNothing;
+}
+
+UnitKey Unit::State::compute_key() const {
+  Writer out;
+  out.text("kiln unit 1").text(kind).text(name);
+  out.u8(preamble != nullptr ? 1 : 0);
+  if (preamble != nullptr) out.digest(preamble->hash());
+  out.digest(source->hash());
+  out.u32(static_cast<std::uint32_t>(options.size()));
+  for (const std::string& option : options) out.text(option);
+  // Where the roots lie is not what the author wrote; which of them answered is in the closure.
+  out.u32(static_cast<std::uint32_t>(include_roots.size()));
+  for (const IncludeRoot& root : include_roots) out.u8(root.seal.empty() ? 0 : 1);
+  out.u32(static_cast<std::uint32_t>(headers.size()));
+  for (const Header& header : headers) out.text(header.name).digest(sha256(header.content));
+  out.u32(static_cast<std::uint32_t>(entries.size()));
+  for (const std::string& entry : entries) out.text(entry);
+  return {sha256(out.bytes())};
+}
+
+Unit::Unit(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+Unit Unit::cuda(std::string name, std::string source) { return of_kind("cuda", std::move(name), std::move(source)); }
+Unit Unit::opencl(std::string name, std::string source) {
+  return of_kind("opencl", std::move(name), std::move(source));
+}
+Unit Unit::of_kind(std::string kind, std::string name, std::string canonical) {
+  auto state = std::make_shared<State>();
+  state->kind = std::move(kind);
+  state->name = std::move(name);
+  state->source = std::make_shared<const SharedText>(std::move(canonical));
+  return Unit(std::move(state));
+}
+
+Unit Unit::entry(std::string name) const {
+  auto state = std::make_shared<State>(*state_);
+  state->entries.push_back(std::move(name));
+  return Unit(std::move(state));
+}
+Unit Unit::option(std::string text) const {
+  auto state = std::make_shared<State>(*state_);
+  state->options.push_back(std::move(text));
+  return Unit(std::move(state));
+}
+Unit Unit::options(const std::vector<std::string>& texts) const {
+  auto state = std::make_shared<State>(*state_);
+  state->options.insert(state->options.end(), texts.begin(), texts.end());
+  return Unit(std::move(state));
+}
+Unit Unit::include_root(std::string path, std::string seal) const {
+  auto state = std::make_shared<State>(*state_);
+  state->include_roots.push_back({std::move(path), std::move(seal)});
+  return Unit(std::move(state));
+}
+Unit Unit::header(std::string name, std::string content) const {
+  auto state = std::make_shared<State>(*state_);
+  state->headers.push_back({std::move(name), std::move(content)});
+  return Unit(std::move(state));
+}
+Unit Unit::preamble(std::string text) const {
+  auto state = std::make_shared<State>(*state_);
+  state->preamble = std::make_shared<const SharedText>(std::move(text));
+  return Unit(std::move(state));
+}
+Unit Unit::instance(std::string entry, std::string source) const {
+  auto state = std::make_shared<State>(*state_);
+  state->source = std::make_shared<const SharedText>(std::move(source));
+  state->entries.assign(1, std::move(entry));
+  return Unit(std::move(state));
+}
+
+const std::string& Unit::kind() const noexcept { return state_->kind; }
+const std::string& Unit::name() const noexcept { return state_->name; }
+const std::string& Unit::source() const noexcept { return state_->source->text; }
+const std::string& Unit::preamble() const noexcept { return state_->preamble ? state_->preamble->text : kNothing; }
+const std::vector<std::string>& Unit::options() const noexcept { return state_->options; }
+const std::vector<IncludeRoot>& Unit::include_roots() const noexcept { return state_->include_roots; }
+const std::vector<Header>& Unit::headers() const noexcept { return state_->headers; }
+const std::vector<std::string>& Unit::entries() const noexcept { return state_->entries; }
+
+std::string Unit::whole_source() const { return preamble() + source(); }
+
+UnitKey Unit::key() const {
+  std::call_once(state_->key_once, [this] { state_->key = state_->compute_key(); });
+  return state_->key;
+}
+
+}  // namespace kiln

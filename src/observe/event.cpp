@@ -1,0 +1,24 @@
+#include <kiln/event.hpp>
+
+namespace kiln {
+
+const char* to_string(Event::Kind kind) {
+  switch (kind) {
+    case Event::Kind::Hit: return "hit";
+    case Event::Kind::Miss: return "miss";
+    case Event::Kind::Waited: return "waited";
+    case Event::Kind::Compiled: return "compiled";
+    case Event::Kind::CompileFailed: return "compile_failed";
+    case Event::Kind::Published: return "published";
+    case Event::Kind::NotPublished: return "not_published";
+    case Event::Kind::EntryDropped: return "entry_dropped";
+    case Event::Kind::CacheUnavailable: return "cache_unavailable";
+    case Event::Kind::ClaimUnavailable: return "claim_unavailable";
+    case Event::Kind::WorkerUnavailable: return "worker_unavailable";
+    case Event::Kind::Evicted: return "evicted";
+    case Event::Kind::Configuration: return "configuration";
+  }
+  return "unknown";
+}
+
+}  // namespace kiln

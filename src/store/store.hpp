@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kiln/artifact.hpp>
+#include <kiln/result.hpp>
+
+#include "core/closure.hpp"
+
+namespace kiln {
+
+/// An artifact that a store had. Its `closure` is not set: whoever asked knew it, the key covers it.
+struct Hit {
+  Artifact artifact;
+  Origin origin = Origin::Memory;
+};
+
+/// Keeps artifacts under their keys, and per request the closures that were seen.
+/// Every implementation and decorator passes tests/conformance/store_conformance.hpp. Any thread may call any function.
+///
+/// A store never serves bytes other than those that were put: damage is absence (or an error), and is repaired.
+class Store {
+ public:
+  /// How many closures a store keeps per request.
+  static constexpr std::size_t kMostClosures = 16;
+
+  virtual ~Store() = default;
+
+  /// The artifact, nothing, or an error where the store itself failed. A miss is not an error.
+  virtual Result<std::optional<Hit>> get(const Key& key) = 0;
+  /// Stores it; an entry that is there already may stay as it is, since equal keys mean equivalent artifacts.
+  virtual Status put(const Key& key, const Artifact& artifact) = 0;
+
+  /// The closures seen for a request, newest first, at most kMostClosures. They are hints: the reader checks the files
+  /// and computes the key himself, so a lost, stale or forged one costs a compile and nothing else.
+  virtual Result<std::vector<Closure>> closures(const RequestKey& request) = 0;
+  /// Puts a closure first among those of a request.
+  virtual Status add_closure(const RequestKey& request, const Closure& closure) = 0;
+
+  /// Many at once, for stores where that is cheaper than one by one. The answers are in the order of the keys.
+  virtual std::vector<Result<std::optional<Hit>>> get_many(std::span<const Key> keys);
+
+  /// For people: "disk /home/a/.cache/kiln".
+  virtual std::string describe() const = 0;
+};
+
+inline std::vector<Result<std::optional<Hit>>> Store::get_many(std::span<const Key> keys) {
+  std::vector<Result<std::optional<Hit>>> answers;
+  answers.reserve(keys.size());
+  for (const Key& key : keys) answers.push_back(get(key));
+  return answers;
+}
+
+}  // namespace kiln
