@@ -1,0 +1,11 @@
+#pragma once
+
+#include <kiln/artifact.hpp>
+#include <kiln/bytes.hpp>
+#include <kiln/event.hpp>
+#include <kiln/key.hpp>
+#include <kiln/result.hpp>
+#include <kiln/session.hpp>
+#include <kiln/target.hpp>
+#include <kiln/unit.hpp>
+#include <kiln/version.hpp>

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <kiln/session.hpp>
+
+#include "observe/observer.hpp"
+
+namespace kiln {
+
+/// One setting: its name, its value as text and who said so.
+struct Setting {
+  std::string name;     ///< cache.dir
+  std::string value;    ///< as a configuration file would say it
+  std::string origin;   ///< default, program, a file's path with its line, or the variable's name
+  bool locked = false;  ///< the program keeps it as it is
+};
+
+/// All settings of a process: default < program < system file < user file < KILN_CONFIG < single KILN_* variables.
+/// A value; loading opens at most three small files and no library. `docs/configuration.md` lists the settings.
+struct Config {
+  std::vector<std::string> cache_path;  ///< the first is written to, the others are only read
+  std::uint64_t cache_max_bytes = 0;
+  std::vector<unsigned> cache_trusted_users;
+  bool disable = false;     ///< compile and keep nothing
+  bool may_compile = true;  ///< false: a miss is an error
+  std::string nvrtc;        ///< path of libnvrtc, empty: search
+  std::string opencl;       ///< path of libOpenCL, empty: search
+  std::string worker;       ///< path of kiln-worker, empty: search
+
+  std::vector<Setting> settings;  ///< every one of the above, as text, in the order of the documentation
+
+  /// Never fails: a value that cannot be used, an unknown key and a file that cannot be parsed are events.
+  static Config load(const SessionOptions& options, const Observer& observer);
+};
+
+}  // namespace kiln

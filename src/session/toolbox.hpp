@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <kiln/result.hpp>
+
+#include "base/file_digests.hpp"
+#include "claim/local_claims.hpp"
+#include "compile/compiler.hpp"
+#include "observe/observer.hpp"
+#include "session/config.hpp"
+#include "store/disk_store.hpp"
+#include "store/history.hpp"
+#include "store/tiered_store.hpp"
+#include "warm/resolver.hpp"
+
+namespace kiln {
+
+/// The parts of kiln, put together as a configuration says: what sessions and the command line work with. Any thread.
+/// A part that cannot be had is left out and an event says why; nothing is opened or made before it is asked for.
+class Toolbox {
+ public:
+  Toolbox(Config config, Observer observer);
+  ~Toolbox();
+  Toolbox(const Toolbox&) = delete;
+  Toolbox& operator=(const Toolbox&) = delete;
+
+  const Config& config() const { return config_; }
+  const Observer& observer() const { return observer_; }
+  FileDigests& digests() { return *digests_; }
+  /// The disk stores of the cache path, the writable one first; empty where caching is off or none can be used.
+  const std::vector<std::shared_ptr<DiskStore>>& disks() const { return disks_; }
+  const Resolver::Parts& parts() const { return parts_; }
+  Resolver& resolver() { return *resolver_; }
+
+  /// The compiler of a kind of unit: "cuda" or "opencl". It belongs to the toolbox.
+  Result<Compiler*> compiler(const std::string& kind);
+  /// The recipe of a unit in this process, as of now: which compiler, which environment, which working directory.
+  Result<Recipe> recipe(const Unit& unit, const Target& target);
+
+ private:
+  Config config_;
+  Observer observer_;
+  std::unique_ptr<FileDigests> digests_;
+  std::vector<std::shared_ptr<DiskStore>> disks_;
+  std::unique_ptr<TieredStore> store_;
+  std::unique_ptr<Claims> claims_;
+  std::unique_ptr<BuildHistory> history_;
+  Resolver::Parts parts_;
+  std::unique_ptr<Resolver> resolver_;
+  Mutex mutex_;
+  std::map<std::string, std::unique_ptr<Compiler>> compilers_ KILN_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln

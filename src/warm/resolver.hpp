@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include <kiln/artifact.hpp>
+#include <kiln/result.hpp>
+
+#include "base/clock.hpp"
+#include "base/file_digests.hpp"
+#include "claim/claims.hpp"
+#include "compile/compiler.hpp"
+#include "core/recipe.hpp"
+#include "observe/observer.hpp"
+#include "store/history.hpp"
+#include "store/store.hpp"
+
+namespace kiln {
+
+/// What a recipe came to.
+struct Answer {
+  Artifact artifact;  ///< with its closure
+  RequestKey request;
+  Key key;  ///< of an artifact that may not be cached: what it would have been
+  Origin origin = Origin::Compiled;
+  double ms = 0;  ///< from the question to the answer
+};
+
+/// The one road from a recipe to an artifact: look, claim, look again, compile, put. Any thread.
+/// A store or claims that fail never fail the answer: they cost a compile, and an event says why.
+class Resolver {
+ public:
+  /// What the road runs over. None is owned; those that may be null say so.
+  struct Parts {
+    Store* store = nullptr;           ///< null: nothing is looked up and nothing is kept
+    Claims* claims = nullptr;         ///< null: everyone compiles for himself
+    BuildHistory* history = nullptr;  ///< null: `explain` knows nothing of earlier builds
+    FileDigests* digests = nullptr;
+    const Clock* clock = &system_clock();
+    Observer observer;
+    bool may_compile = true;  ///< false: a miss is Code::Refused
+  };
+  explicit Resolver(Parts parts) : parts_(std::move(parts)) {}
+
+  /// What the tiers have, without compiling.
+  Result<std::optional<Answer>> look(const Recipe& recipe);
+  /// What the tiers have, or what this compiler makes of it.
+  Result<Answer> get(const Recipe& recipe, Compiler& compiler);
+
+ private:
+  std::optional<Answer> find(const Recipe& recipe, const RequestKey& request);
+  Result<Answer> compile(const Recipe& recipe, const RequestKey& request, Compiler& compiler);
+  void publish(const Recipe& recipe, const Answer& answer, const std::string& not_cacheable);
+  Event event(Event::Kind kind, const Recipe& recipe) const;
+
+  Parts parts_;
+};
+
+}  // namespace kiln
