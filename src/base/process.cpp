@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/error.hpp"
@@ -47,7 +48,13 @@ Result<Process> Process::spawn(const Start& start) {
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
-  for (const auto& [ours, theirs] : start.descriptors) posix_spawn_file_actions_adddup2(&actions, ours, theirs);
+  int highest = 2;
+  for (const auto& [ours, theirs] : start.descriptors) {
+    posix_spawn_file_actions_adddup2(&actions, ours, theirs);
+    highest = std::max(highest, theirs);
+  }
+  // The host program may have descriptors that it forgot to mark close-on-exec.
+  posix_spawn_file_actions_addclosefrom_np(&actions, highest + 1);
   // The child starts with default handling of every signal and none blocked, whatever the host program did.
   sigset_t all;
   sigset_t none;

@@ -20,7 +20,8 @@ class Process {
   struct Start {
     std::vector<std::string> arguments;    ///< the first is the program's path
     std::vector<std::string> environment;  ///< all of it, as NAME=value
-    /// Descriptors that the child gets: the parent's, and the number it has in the child. No other is inherited.
+    /// Descriptors that the child gets: the parent's, and the number it has in the child. Besides these it inherits
+    /// 0, 1 and 2 and no other.
     std::vector<std::pair<int, int>> descriptors;
   };
   static Result<Process> spawn(const Start& start);

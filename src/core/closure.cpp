@@ -39,8 +39,7 @@ std::string describe(const Closure::Item& item, const std::string& path, const s
   return path;
 }
 
-std::optional<Mismatch> check_item(const Closure::Item& item, bool located, const Places& places,
-                                   FileDigests& digests) {
+std::optional<Mismatch> check_item(const Closure::Item& item, bool timed, const Places& places, FileDigests& digests) {
   const std::string path = places.path_of(item.root, item.name);
   std::optional<Digest> found;
   bool same = false;
@@ -49,13 +48,13 @@ std::optional<Mismatch> check_item(const Closure::Item& item, bool located, cons
     case Closure::State::Sealed: {
       if (const auto seen = digests.look(path)) {
         found = seen->digest;
-        same = *found == item.digest && (!located || seen->stamp.modified_ns / 1'000'000'000 == item.modified_s);
+        same = *found == item.digest && (!timed || seen->stamp.modified_ns / 1'000'000'000 == item.modified_s);
       }
       break;
     }
     case Closure::State::Absent: same = absent(path, item.name); break;
     case Closure::State::Present:
-      if (located) {
+      if (timed) {
         const auto stamp = stamp_of(path.c_str());
         same = stamp && stamp->modified_ns / 1'000'000'000 == item.modified_s;
       } else {
@@ -79,7 +78,7 @@ std::string Places::path_of(std::uint16_t root, std::string_view name) const {
 std::string Closure::encode() const {
   Writer out;
   out.reserve(64 + items.size() * 96);
-  out.u8(kVersion).u8(located ? 1 : 0);
+  out.u8(kVersion).u8(static_cast<std::uint8_t>((located ? 1 : 0) | (timed ? 2 : 0)));
   if (located) {
     out.text(working_directory).u32(static_cast<std::uint32_t>(root_paths.size()));
     for (const std::string& path : root_paths) out.text(path);
@@ -88,7 +87,7 @@ std::string Closure::encode() const {
   for (const Item& item : items) {
     out.u16(item.root).u8(static_cast<std::uint8_t>(item.state)).text(item.name);
     if (item.state == State::Read || item.state == State::Sealed) out.digest(item.digest);
-    if (located) out.u64(static_cast<std::uint64_t>(item.modified_s));
+    if (timed) out.u64(static_cast<std::uint64_t>(item.modified_s));
   }
   return std::move(out).bytes();
 }
@@ -97,11 +96,12 @@ Result<Closure> Closure::decode(std::string_view bytes) {
   Reader in(bytes);
   Closure closure;
   const std::uint8_t version = in.u8();
-  const std::uint8_t located = in.u8();
-  if (!in.ok() || version != kVersion || located > 1) {
+  const std::uint8_t flags = in.u8();
+  if (!in.ok() || version != kVersion || flags > 3) {
     return failure(Code::Corrupt, "a closure of unknown version " + std::to_string(version));
   }
-  closure.located = located == 1;
+  closure.located = (flags & 1) != 0;
+  closure.timed = (flags & 2) != 0;
   if (closure.located) {
     closure.working_directory = in.text();
     const std::uint32_t roots = in.count(4);
@@ -118,7 +118,7 @@ Result<Closure> Closure::decode(std::string_view bytes) {
     item.name = in.text();
     if (item.name.find('\0') != std::string::npos) in.fail();
     if (item.state == State::Read || item.state == State::Sealed) item.digest = in.digest();
-    if (closure.located) item.modified_s = static_cast<std::int64_t>(in.u64());
+    if (closure.timed) item.modified_s = static_cast<std::int64_t>(in.u64());
     closure.items.push_back(std::move(item));
   }
   if (!in.done()) return failure(Code::Corrupt, "a closure that is cut short or has something behind it");
@@ -139,7 +139,7 @@ std::optional<Mismatch> check(const Closure& closure, const Places& places, File
     if (!text.empty()) return Mismatch{{}, places.working_directory, std::nullopt, text + " (paths are in the output)"};
   }
   for (const Closure::Item& item : closure.items) {
-    if (auto mismatch = check_item(item, closure.located, places, digests)) return mismatch;
+    if (auto mismatch = check_item(item, closure.timed, places, digests)) return mismatch;
   }
   return std::nullopt;
 }

@@ -40,17 +40,19 @@ struct Closure {
     State state = State::Read;
     std::string name;
     Digest digest{};              ///< Read and Sealed
-    std::int64_t modified_s = 0;  ///< located closures only: debug information carries the times of files
+    std::int64_t modified_s = 0;  ///< of timed closures; zero in others
     friend bool operator==(const Item&, const Item&) = default;
   };
 
   std::vector<Item> items;
-  /// Set where the output depends on where files are (debug information, `__FILE__`): the absolute places.
+  /// Set where the output depends on where files are (debug information, `__FILE__`): the places, as they were spelt.
   bool located = false;
+  /// Set where it depends on their modification times too: debug information carries them, in seconds.
+  bool timed = false;
   std::string working_directory;
   std::vector<std::string> root_paths;
 
-  bool empty() const { return items.empty() && !located; }
+  bool empty() const { return items.empty() && !located && !timed; }
   friend bool operator==(const Closure&, const Closure&) = default;
 
   /// The canonical bytes: what a Key covers and what stores keep. `docs/closure-format.md` has the grammar.

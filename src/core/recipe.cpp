@@ -48,7 +48,7 @@ std::string encode(const Recipe& recipe) {
   out.text(recipe.compiler.name).text(recipe.compiler.version).text(recipe.compiler.path);
   out.digest(recipe.compiler.digest).u32(static_cast<std::uint32_t>(recipe.compiler.environment.size()));
   for (const auto& [name, value] : recipe.compiler.environment) out.text(name).text(value);
-  out.text(recipe.working_directory);
+  out.text(recipe.working_directory).u8(recipe.closed ? 1 : 0);
   return std::move(out).bytes();
 }
 
@@ -89,6 +89,7 @@ Result<Recipe> decode_recipe(std::string_view bytes) {
     recipe.compiler.environment.emplace_back(std::move(variable), std::string(in.text()));
   }
   recipe.working_directory = in.text();
+  recipe.closed = in.u8() != 0;
   if (!in.done()) return failure(Code::Corrupt, "a recipe that is cut short or has something behind it");
   return recipe;
 }

@@ -30,6 +30,7 @@ struct Recipe {
   Target target;
   CompilerIdentity compiler;
   std::string working_directory;  ///< absolute: compilers open `./x.h` before any include folder
+  bool closed = false;            ///< `Compiler::closed` said so; not part of any key
 
   RequestKey request_key() const;
   Places places() const { return {working_directory, unit.include_roots()}; }

@@ -49,6 +49,7 @@ class Resolver {
 
  private:
   std::optional<Answer> find(const Recipe& recipe, const RequestKey& request);
+  std::chrono::milliseconds wait_for_others(const Recipe& recipe) const;
   Result<Answer> compile(const Recipe& recipe, const RequestKey& request, Compiler& compiler);
   void publish(const Recipe& recipe, const Answer& answer, const std::string& not_cacheable);
   Event event(Event::Kind kind, const Recipe& recipe) const;

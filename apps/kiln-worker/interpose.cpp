@@ -1,0 +1,144 @@
+// The worker's own open, fopen, stat and the like. The dynamic linker looks into the program before it looks into libc,
+// so a compiler library that this process opens calls these: what it asks the file system is seen exactly, including
+// what it did not find, at the cost of a lookup in a table. main.cpp proves for each library that it really is so
+// before an answer is believed.
+#include "interpose.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+namespace {
+
+std::atomic<kiln::FileRecorder*> current_recorder{nullptr};
+
+// The recorder's own work (allocating, reading the clock) must not be taken down, nor errno changed.
+thread_local bool is_recording = false;
+
+template <class Note>
+void record(Note note) {
+  kiln::FileRecorder* recorder = current_recorder.load(std::memory_order_acquire);
+  if (recorder == nullptr || is_recording) return;
+  is_recording = true;
+  const int error = errno;
+  note(*recorder);
+  errno = error;
+  is_recording = false;
+}
+
+template <class F>
+F* next(const char* name) {
+  return reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
+}
+
+void record_open(const char* path, int fd) {
+  record([&](kiln::FileRecorder& recorder) {
+    struct stat status;
+    if (fd < 0) {
+      recorder.missing(path);
+    } else if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+      recorder.missing(path);
+    } else {
+      // What is not a regular file gets a stamp that no later look confirms: the compile is not kept.
+      recorder.read(path, S_ISREG(status.st_mode) ? kiln::FileStamp::of(status) : kiln::FileStamp{});
+    }
+  });
+}
+
+// `found` is what the call itself said; the stamp is taken anew, which also tells files from folders.
+void record_question(const char* path, bool found) {
+  record([&](kiln::FileRecorder& recorder) {
+    if (!found) {
+      recorder.missing(path);
+    } else if (const auto stamp = kiln::stamp_of(path)) {
+      recorder.found(path, *stamp);
+    }
+  });
+}
+
+bool reads(int flags) { return (flags & O_ACCMODE) != O_WRONLY && (flags & O_DIRECTORY) == 0; }
+
+}  // namespace
+
+namespace kiln {
+
+FileWatch::FileWatch(FileRecorder& recorder) { current_recorder.store(&recorder, std::memory_order_release); }
+FileWatch::~FileWatch() { current_recorder.store(nullptr, std::memory_order_release); }
+
+}  // namespace kiln
+
+#define KILN_EXPORTED extern "C" __attribute__((visibility("default"), used))
+
+// The names differ by age of the library (__xstat before glibc 2.33) and by file-offset width.
+#define KILN_FOPEN(name)                                                                \
+  KILN_EXPORTED FILE* name(const char* path, const char* mode) {                        \
+    static auto* real = next<FILE*(const char*, const char*)>(#name);                   \
+    FILE* file = real(path, mode);                                                      \
+    if (std::strchr(mode, 'r') != nullptr) record_open(path, file ? fileno(file) : -1); \
+    return file;                                                                        \
+  }
+#define KILN_OPEN(name)                                                                  \
+  KILN_EXPORTED int name(const char* path, int flags, ...) {                             \
+    va_list more;                                                                        \
+    va_start(more, flags);                                                               \
+    const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, mode_t) : 0; \
+    va_end(more);                                                                        \
+    static auto* real = next<int(const char*, int, ...)>(#name);                         \
+    const int fd = real(path, flags, mode);                                              \
+    if (reads(flags)) record_open(path, fd);                                             \
+    return fd;                                                                           \
+  }
+#define KILN_OPENAT(name)                                                                \
+  KILN_EXPORTED int name(int folder, const char* path, int flags, ...) {                 \
+    va_list more;                                                                        \
+    va_start(more, flags);                                                               \
+    const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, mode_t) : 0; \
+    va_end(more);                                                                        \
+    static auto* real = next<int(int, const char*, int, ...)>(#name);                    \
+    const int fd = real(folder, path, flags, mode);                                      \
+    if (reads(flags) && (folder == AT_FDCWD || path[0] == '/')) record_open(path, fd);   \
+    return fd;                                                                           \
+  }
+#define KILN_XSTAT(name, type)                                          \
+  KILN_EXPORTED int name(int version, const char* path, type* status) { \
+    static auto* real = next<int(int, const char*, type*)>(#name);      \
+    const int result = real(version, path, status);                     \
+    record_question(path, result == 0);                                 \
+    return result;                                                      \
+  }
+#define KILN_STAT(name, type)                                       \
+  KILN_EXPORTED int name(const char* path, type* status) noexcept { \
+    static auto* real = next<int(const char*, type*)>(#name);       \
+    const int result = real(path, status);                          \
+    record_question(path, result == 0);                             \
+    return result;                                                  \
+  }
+
+KILN_FOPEN(fopen)
+KILN_FOPEN(fopen64)
+KILN_OPEN(open)
+KILN_OPEN(open64)
+KILN_OPENAT(openat)
+KILN_OPENAT(openat64)
+KILN_XSTAT(__xstat, struct stat)
+KILN_XSTAT(__xstat64, struct stat64)
+KILN_XSTAT(__lxstat, struct stat)
+KILN_XSTAT(__lxstat64, struct stat64)
+KILN_STAT(stat, struct stat)
+KILN_STAT(stat64, struct stat64)
+KILN_STAT(lstat, struct stat)
+KILN_STAT(lstat64, struct stat64)
+
+KILN_EXPORTED int access(const char* path, int mode) noexcept {
+  static auto* real = next<int(const char*, int)>("access");
+  const int result = real(path, mode);
+  record_question(path, result == 0);
+  return result;
+}

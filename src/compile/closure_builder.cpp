@@ -1,0 +1,232 @@
+#include "compile/closure_builder.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <unordered_set>
+
+#include "compile/source_text.hpp"
+
+namespace kiln {
+namespace {
+
+// A file that changed this shortly before it was read could have changed again within the same tick of the file
+// system's clock (10 ms at the slowest kernel setting) without its stamp showing it.
+constexpr std::chrono::nanoseconds kTick = std::chrono::milliseconds(20);
+// The clock of a file server may differ from ours.
+constexpr std::chrono::nanoseconds kNetworkTick = std::chrono::seconds(2);
+
+// `a//./b/` → `a/b`. Not `..`: through a symbolic link that is another folder.
+std::string tidy(std::string_view path) {
+  std::string out;
+  std::size_t at = 0;
+  if (!path.empty() && path.front() == '/') out = "/";
+  while (at < path.size()) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view part = path.substr(at, end - at);
+    if (!part.empty() && part != ".") {
+      if (!out.empty() && out.back() != '/') out += '/';
+      out += part;
+    }
+    at = end + 1;
+  }
+  return out;
+}
+
+bool exists(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0;
+}
+
+// NVIDIA's own headers mention __FILE__ and assert in macros that almost nobody expands, so for them the search of the
+// output decides. A text search would tie every kernel that includes CUB to the place of its checkout.
+bool is_vendor_root(const std::string& path) {
+  return exists(join_path(path, "cuda_runtime_api.h")) || exists(join_path(path, "cub/version.cuh")) ||
+         exists(join_path(path, "nv/target"));
+}
+
+bool is_on_network(const std::string& folder) {
+  const Fd fd(open(folder.c_str(), O_PATH | O_CLOEXEC));
+  return fd && on_network(fd.get());
+}
+
+class Builder {
+ public:
+  Builder(const Recipe& recipe, FileDigests& digests) : recipe_(recipe), places_(recipe.places()), digests_(digests) {
+    for (const IncludeRoot& root : places_.roots) {
+      prefixes_.push_back(tidy(root.path));
+      vendor_.push_back(is_vendor_root(join_path(recipe.working_directory, root.path)));
+      on_network_ = on_network_ || is_on_network(join_path(recipe.working_directory, root.path));
+    }
+    on_network_ = on_network_ || is_on_network(recipe.working_directory);
+  }
+
+  BuiltClosure build(const std::vector<Observation>& observations, bool debug_paths, std::string_view bytes) {
+    out_.closure.located = debug_paths;
+    out_.closure.timed = debug_paths;
+    for (const Observation& observation : observations) {
+      add(observation);
+      if (!out_.not_cacheable.empty()) return std::move(out_);
+    }
+    if (named_by_text_ || named_by_output(bytes)) out_.closure.located = true;
+    if (out_.closure.located) {
+      out_.closure.working_directory = places_.working_directory;
+      for (const IncludeRoot& root : places_.roots) out_.closure.root_paths.push_back(root.path);
+    }
+    if (!out_.closure.timed) {
+      for (Closure::Item& item : out_.closure.items) item.modified_s = 0;
+      // That a file of the program's own name lies in the working directory shows in debug information only.
+      std::erase_if(out_.closure.items, [&](const Closure::Item& item) { return is_program(item); });
+    }
+    return std::move(out_);
+  }
+
+ private:
+  struct Name {
+    std::uint16_t root;
+    std::string name;
+  };
+
+  Name name_of(const std::string& path) const {
+    std::size_t longest = 0;
+    Name name{Closure::kAbsolute, path};
+    if (path.empty() || path.front() != '/') name.root = Closure::kWorkingDirectory;
+    for (std::size_t i = 0; i < prefixes_.size(); ++i) {
+      const std::string& prefix = prefixes_[i];
+      // A root that is the working directory itself has an empty prefix: its files are named as the directory's own.
+      if (prefix.empty() || prefix.size() < longest || path.size() <= prefix.size() + 1) continue;
+      if (path.compare(0, prefix.size(), prefix) != 0) continue;
+      const bool whole = prefix == "/" || path[prefix.size()] == '/';
+      if (!whole || prefix.size() == longest) continue;
+      longest = prefix.size();
+      name = {static_cast<std::uint16_t>(i), path.substr(prefix == "/" ? 1 : prefix.size() + 1)};
+    }
+    return name;
+  }
+
+  bool is_program(const Closure::Item& item) const {
+    return item.root == Closure::kWorkingDirectory && item.name == tidy(recipe_.unit.name()) &&
+           item.state != Closure::State::Read;
+  }
+
+  void add(const Observation& observation) {
+    const std::string path = tidy(observation.path);
+    if (path.empty() || path.starts_with("/proc/") || path.starts_with("/dev/") || path.starts_with("/sys/")) return;
+    const Name name = name_of(path);
+    if (observation.both) {
+      out_.not_cacheable = path + " changed while the compiler ran";
+    } else if (name.root < places_.roots.size() && !places_.roots[name.root].seal.empty()) {
+      add_seal(name.root);
+    } else if (observation.state == Observation::State::Missing) {
+      add_missing(name);
+    } else {
+      add_file(name, observation);
+    }
+  }
+
+  void add_seal(std::uint16_t root) {
+    if (!sealed_.insert(root).second) return;
+    const std::string& seal = places_.roots[root].seal;
+    const auto seen = digests_.look(places_.path_of(root, seal));
+    if (!seen) {
+      out_.not_cacheable = "the seal " + seal + " of " + places_.roots[root].path + " cannot be read";
+      return;
+    }
+    push({root, Closure::State::Sealed, seal, seen->digest, seen->stamp.modified_ns / 1'000'000'000});
+  }
+
+  // One absent folder says as much as all the absent files in it: a few dozen questions at the next lookup, not
+  // thousands.
+  void add_missing(const Name& name) {
+    std::string shortest = name.name;
+    for (std::size_t slash = 0;; ++slash) {
+      slash = name.name.find('/', slash);
+      if (slash == std::string::npos) break;
+      if (slash == 0) continue;
+      if (!exists(places_.path_of(name.root, name.name.substr(0, slash)))) {
+        shortest = name.name.substr(0, slash + 1);
+        break;
+      }
+    }
+    if (name.root < places_.roots.size() && !exists(places_.path_of(name.root, "./"))) shortest = "./";
+    if (!absent_.insert(std::to_string(name.root) + ':' + shortest).second) return;
+    const Closure::Item item{name.root, Closure::State::Absent, shortest, {}, 0};
+    if (is_program(item) && !out_.closure.timed) return;
+    push(item);
+    struct stat status;
+    if (stat(places_.path_of(name.root, shortest).c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) {
+      out_.not_cacheable = name.name + " appeared while the compiler ran";
+    }
+  }
+
+  void add_file(const Name& name, const Observation& observation) {
+    const std::string path = places_.path_of(name.root, name.name);
+    const auto seen = digests_.look(path);
+    if (!seen || !(seen->stamp == observation.stamp)) {
+      out_.not_cacheable = path + " changed while the compiler ran";
+      return;
+    }
+    const std::int64_t modified_s = seen->stamp.modified_ns / 1'000'000'000;
+    if (observation.state == Observation::State::Found) {
+      push({name.root, Closure::State::Present, name.name, {}, modified_s});
+      return;
+    }
+    if (observation.stamp.changed_ns > observation.asked_ns - (on_network_ ? kNetworkTick : kTick).count()) {
+      out_.not_cacheable = path + " changed as the compiler started";
+      return;
+    }
+    push({name.root, Closure::State::Read, name.name, seen->digest, modified_s});
+    read_.push_back(observation.path);
+    if (name.root >= places_.roots.size() || !vendor_[name.root]) scan(path);
+  }
+
+  void scan(const std::string& path) {
+    const auto text = read_file(path);
+    if (!text || !*text) {
+      out_.not_cacheable = path + " cannot be read again";
+      return;
+    }
+    if (const std::string_view macro = time_macro((*text)->view()); !macro.empty()) {
+      out_.not_cacheable = path + " uses " + std::string(macro);
+    }
+    named_by_text_ = named_by_text_ || could_name_its_file((*text)->view());
+  }
+
+  // A path in the output ends in a slash and a name: that is what is searched for, so that a folder called `a` does not
+  // match every text with an `a` in it.
+  bool named_by_output(std::string_view bytes) const {
+    if (read_.empty()) return false;
+    std::unordered_set<std::string> folders;
+    for (const std::string& path : read_) {
+      if (const auto slash = path.rfind('/'); slash != std::string::npos) folders.insert(path.substr(0, slash + 1));
+    }
+    for (const std::string& folder : folders) {
+      if (folder.size() > 2 && bytes.find(folder) != std::string_view::npos) return true;
+    }
+    return false;
+  }
+
+  void push(Closure::Item item) { out_.closure.items.push_back(std::move(item)); }
+
+  const Recipe& recipe_;
+  const Places places_;
+  FileDigests& digests_;
+  std::vector<std::string> prefixes_;
+  std::vector<bool> vendor_;
+  std::unordered_set<std::uint16_t> sealed_;
+  std::unordered_set<std::string> absent_;
+  std::vector<std::string> read_;
+  bool named_by_text_ = false;
+  bool on_network_ = false;
+  BuiltClosure out_;
+};
+
+}  // namespace
+
+BuiltClosure build_closure(const Recipe& recipe, const std::vector<Observation>& observations, bool debug_paths,
+                           std::string_view bytes, FileDigests& digests) {
+  return Builder(recipe, digests).build(observations, debug_paths, bytes);
+}
+
+}  // namespace kiln

@@ -1,0 +1,296 @@
+#include "compile/nvrtc_compiler.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/clock.hpp"
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "compile/source_text.hpp"
+
+namespace kiln {
+namespace {
+
+// Options that write files, read files that no closure could cover, or say again what the target says.
+constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
+    {"--gpu-architecture", "the target says it"},
+    {"-arch", "the target says it"},
+    {"--create-pch", "it writes a file"},
+    {"--use-pch", "what is in a precompiled header cannot be seen"},
+    {"--pch", "what is in a precompiled header cannot be seen"},
+    {"-pch", "what is in a precompiled header cannot be seen"},
+    {"--fdevice-time-trace", "it writes a file, and ends the process where it cannot"},
+    {"-fdevice-time-trace", "it writes a file, and ends the process where it cannot"},
+    {"--time", "it writes a file"},
+    {"-time", "it writes a file"},
+};
+
+bool is_option(std::string_view text, std::string_view option) {
+  return text.starts_with(option) && (text.size() == option.size() || text[option.size()] == '=' ||
+                                      text[option.size()] == '-' || text[option.size()] == ' ');
+}
+
+Status check_options(const Unit& unit) {
+  for (const std::string& option : unit.options()) {
+    for (const auto& [refused, why] : kRefused) {
+      if (is_option(option, refused)) {
+        return failure(Code::InvalidArgument, "unit '" + unit.name() + "' has the option " + option +
+                                                  ", which kiln does not pass on: " + std::string(why));
+      }
+    }
+  }
+  return {};
+}
+
+std::string architecture_option(const Target& target) {
+  std::string architecture = target.architecture;
+  // PTX and LTO-IR are for a virtual architecture; `sm_` would work for some and not for others.
+  if (target.form != Form::Cubin) architecture.replace(0, 3, "compute_");
+  return "--gpu-architecture=" + architecture;
+}
+
+// A program of NVRTC's and what belongs to it.
+class Program {
+ public:
+  explicit Program(const NvrtcLibrary& nvrtc) : nvrtc_(nvrtc) {}
+  ~Program() {
+    if (program_ != nullptr) nvrtc_.destroy(&program_);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  Status create(const Unit& unit) {
+    std::vector<const char*> names;
+    std::vector<const char*> contents;
+    for (const Header& header : unit.headers()) {
+      names.push_back(header.name.c_str());
+      contents.push_back(header.content.c_str());
+    }
+    const std::string source = unit.whole_source();
+    if (source.find('\0') != std::string::npos) {
+      return failure(Code::InvalidArgument, "unit '" + unit.name() + "' has a NUL byte in its source");
+    }
+    const int result = nvrtc_.create(&program_, source.c_str(), unit.name().c_str(), static_cast<int>(names.size()),
+                                     contents.data(), names.data());
+    if (result != 0) return refused("create a program", result);
+    for (const std::string& entry : unit.entries()) {
+      if (const int added = nvrtc_.add_name(program_, entry.c_str()); added != 0) {
+        return refused("take the entry '" + entry + "'", added);
+      }
+    }
+    return {};
+  }
+
+  Status compile(const Unit& unit, const std::vector<std::string>& options) {
+    std::vector<const char*> texts;
+    for (const std::string& option : options) texts.push_back(option.c_str());
+    const int result = nvrtc_.compile(program_, static_cast<int>(texts.size()), texts.data());
+    if (result == 0) return {};
+    std::string said = log();
+    const bool options_at_fault = said.starts_with("nvrtc: error:");
+    std::string message = "NVRTC does not compile unit '" + unit.name() + "'";
+    message +=
+        options_at_fault ? ": " + said.substr(0, said.find('\n')) : std::string(": ") + nvrtc_.error_string(result);
+    return failure(Code::CompileFailed, std::move(message), std::move(said));
+  }
+
+  Result<std::vector<Entry>> entries(const Unit& unit) {
+    std::vector<Entry> entries;
+    for (const std::string& name : unit.entries()) {
+      const char* symbol = nullptr;
+      if (nvrtc_.lowered_name(program_, name.c_str(), &symbol) != 0 || symbol == nullptr) {
+        return failure(Code::CompileFailed, "unit '" + unit.name() + "' has no kernel '" + name + "'", log());
+      }
+      entries.push_back({name, symbol});
+    }
+    return entries;
+  }
+
+  Result<Bytes> output(Form form) {
+    switch (form) {
+      case Form::Cubin: return fetch(nvrtc_.cubin_size, nvrtc_.cubin);
+      case Form::Ptx: return fetch(nvrtc_.ptx_size, nvrtc_.ptx);
+      case Form::LtoIr: return fetch(nvrtc_.ltoir_size, nvrtc_.ltoir);
+      case Form::OpenClBinary: break;
+    }
+    return failure(Code::Unsupported, "NVRTC makes no OpenCL binaries");
+  }
+
+  std::string log() {
+    std::size_t size = 0;
+    if (program_ == nullptr || nvrtc_.log_size(program_, &size) != 0 || size <= 1) return {};
+    std::string text(size, '\0');
+    if (nvrtc_.log(program_, text.data()) != 0) return {};
+    text.resize(text.find('\0') == std::string::npos ? size : text.find('\0'));
+    return text;
+  }
+
+ private:
+  Error refused(const std::string& what, int result) {
+    return failure(Code::CompileFailed, "NVRTC does not " + what + ": " + nvrtc_.error_string(result), log());
+  }
+
+  Result<Bytes> fetch(int (*size_of)(NvrtcProgram*, std::size_t*), int (*get)(NvrtcProgram*, char*)) {
+    std::size_t size = 0;
+    int result = size_of(program_, &size);
+    if (result != 0) return refused("tell the size of its output", result);
+    std::string bytes(size, '\0');
+    result = get(program_, bytes.data());
+    if (result != 0) return refused("give its output", result);
+    return Bytes::of(std::move(bytes));
+  }
+
+  const NvrtcLibrary& nvrtc_;
+  NvrtcProgram* program_ = nullptr;
+};
+
+std::string time_macro_of(const Unit& unit) {
+  std::string_view macro = time_macro(unit.source());
+  if (macro.empty()) macro = time_macro(unit.preamble());
+  for (const Header& header : unit.headers()) {
+    if (macro.empty()) macro = time_macro(header.content);
+  }
+  return std::string(macro);
+}
+
+}  // namespace
+
+bool has_debug_options(const Recipe& recipe) {
+  const auto debug = [](std::string_view text) {
+    return text.find("lineinfo") != std::string_view::npos || text.find("line-info") != std::string_view::npos ||
+           text.find("-G") != std::string_view::npos || text.find("debug") != std::string_view::npos;
+  };
+  const auto& options = recipe.unit.options();
+  const auto& environment = recipe.compiler.environment;
+  return std::any_of(options.begin(), options.end(), debug) ||
+         std::any_of(environment.begin(), environment.end(), [&](const auto& v) { return debug(v.second); });
+}
+
+NvrtcCompiler::NvrtcCompiler(std::string path, FileDigests& digests, Watched watched)
+    : path_(std::move(path)), digests_(digests), watched_(watched) {}
+
+Result<NvrtcCandidate> NvrtcCompiler::candidate() {
+  const MutexLock lock(mutex_);
+  if (!candidate_) candidate_ = choose_nvrtc(NvrtcSearch::of_this_process(path_));
+  if (!candidate_) {
+    return failure(
+        Code::Unavailable,
+        "no NVRTC was found; install a CUDA toolkit or the PyPI package nvidia-cuda-nvrtc, or set KILN_NVRTC "
+        "to the path of libnvrtc (kiln doctor lists where it was looked for)");
+  }
+  return *candidate_;
+}
+
+Result<CompilerIdentity> NvrtcCompiler::identity() {
+  const Result<NvrtcCandidate> found = candidate();
+  if (!found) return found.error();
+  CompilerIdentity identity;
+  identity.name = "nvrtc";
+  identity.version = found->version.text();
+  identity.path = found->path;
+  Sha256 hash;
+  for (const std::string& path : {found->path, found->builtins}) {
+    if (path.empty()) continue;
+    const auto seen = digests_.look(path);
+    if (!seen) return failure(Code::Unavailable, path + " cannot be read");
+    hash.add(seen->digest.bytes);
+  }
+  identity.digest = hash.finish();
+  for (const char* variable : {"NVRTC_APPEND_FLAGS", "NVRTC_PREPEND_FLAGS"}) {
+    if (auto value = environment_variable(variable)) identity.environment.emplace_back(variable, std::move(*value));
+  }
+  return identity;
+}
+
+Result<std::shared_ptr<const NvrtcLibrary>> NvrtcCompiler::library() {
+  const Result<NvrtcCandidate> found = candidate();
+  if (!found) return found.error();
+  const MutexLock lock(mutex_);
+  if (library_ == nullptr) {
+    auto opened = NvrtcLibrary::open(found->path);
+    if (!opened) return opened.error();
+    library_ = std::move(*opened);
+    int count = 0;
+    library_->supported_arch_count(&count);
+    architectures_.resize(static_cast<std::size_t>(std::max(count, 0)));
+    library_->supported_archs(architectures_.data());
+  }
+  return library_;
+}
+
+Status NvrtcCompiler::supports(const Target& target) {
+  const auto nvrtc = library();
+  if (!nvrtc) return nvrtc.error();
+  int number = 0;
+  const std::string& name = target.architecture;
+  if (target.form != Form::OpenClBinary && name.starts_with("sm_")) {
+    std::from_chars(name.data() + 3, name.data() + name.size(), number);
+  }
+  std::string known;
+  {
+    const MutexLock lock(mutex_);
+    if (std::find(architectures_.begin(), architectures_.end(), number) != architectures_.end()) return {};
+    for (const int architecture : architectures_) known += " sm_" + std::to_string(architecture);
+  }
+  return failure(Code::Unsupported,
+                 "NVRTC " + (*nvrtc)->version.text() + " does not compile for " + target.name() + "; it knows" + known);
+}
+
+bool NvrtcCompiler::closed(const Recipe& recipe) const {
+  const Unit& unit = recipe.unit;
+  if (has_debug_options(recipe) || could_include(unit.source()) || could_include(unit.preamble())) return false;
+  const auto names_files = [](std::string_view option) {
+    return could_include(option) || option.find("pch") != std::string_view::npos;
+  };
+  for (const Header& header : unit.headers()) {
+    if (could_include(header.content)) return false;
+  }
+  for (const std::string& option : unit.options()) {
+    if (names_files(option)) return false;
+  }
+  for (const auto& [name, value] : recipe.compiler.environment) {
+    if (names_files(value)) return false;
+  }
+  return true;
+}
+
+Result<Compiled> NvrtcCompiler::compile(const Recipe& recipe) {
+  if (Status good = check_options(recipe.unit); !good) return std::move(good).error();
+  if (Status supported = supports(recipe.target); !supported) return std::move(supported).error();
+  const auto nvrtc = library();
+  if (!nvrtc) return nvrtc.error();
+
+  std::vector<std::string> options{architecture_option(recipe.target)};
+  const std::vector<std::string>& own = recipe.unit.options();
+  options.insert(options.end(), own.begin(), own.end());
+  for (const IncludeRoot& root : recipe.unit.include_roots()) options.push_back("-I" + root.path);
+  if (recipe.target.form == Form::LtoIr) options.emplace_back("-dlto");
+  // NVRTC's own cache is off, so that a hit is ours and a compile is a compile. Older ones have none.
+  if ((*nvrtc)->version >= CudaVersion{12, 9}) options.emplace_back("--no-cache");
+
+  const auto start = system_clock().steady();
+  Program program(**nvrtc);
+  if (Status created = program.create(recipe.unit); !created) return std::move(created).error();
+  if (Status done = program.compile(recipe.unit, options); !done) return std::move(done).error();
+  auto entries = program.entries(recipe.unit);
+  if (!entries) return std::move(entries).error();
+  auto bytes = program.output(recipe.target.form);
+  if (!bytes) return std::move(bytes).error();
+
+  Compiled compiled;
+  compiled.artifact.bytes = std::move(*bytes);
+  compiled.artifact.target = recipe.target;
+  compiled.artifact.entries = std::move(*entries);
+  compiled.artifact.closure = std::make_shared<const Closure>();
+  compiled.artifact.about = {recipe.unit.name(), "nvrtc " + (*nvrtc)->version.text(),
+                             milliseconds_since(system_clock(), start), program.log()};
+  if (const std::string macro = time_macro_of(recipe.unit); !macro.empty()) {
+    compiled.not_cacheable = "the source uses " + macro;
+  } else if (watched_ == Watched::No && !closed(recipe)) {
+    compiled.not_cacheable = "it was compiled in this process, where the headers that it read cannot be seen";
+  }
+  return compiled;
+}
+
+}  // namespace kiln

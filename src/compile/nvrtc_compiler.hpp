@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file_digests.hpp"
+#include "base/mutex.hpp"
+#include "compile/compiler.hpp"
+#include "compile/nvrtc_library.hpp"
+
+namespace kiln {
+
+/// CUDA C++ by NVIDIA's run-time compiler, in this process. Needs no driver and no device. Any thread.
+///
+/// In a process that is not kiln's own nobody sees which headers NVRTC reads: an artifact of a unit that is not closed
+/// comes back as not cacheable. WorkerCompiler puts this compiler into a process where somebody does.
+class NvrtcCompiler final : public Compiler {
+ public:
+  /// Whether somebody sees which files the compiler reads, and decides by that what may be kept.
+  enum class Watched { No, Yes };
+
+  /// `path` is that of libnvrtc, empty to search. Nothing is searched or opened before the first question.
+  NvrtcCompiler(std::string path, FileDigests& digests, Watched watched = Watched::No);
+
+  std::string kind() const override { return "cuda"; }
+  Result<CompilerIdentity> identity() override;
+  Status supports(const Target& target) override;
+  bool closed(const Recipe& recipe) const override;
+  Result<Compiled> compile(const Recipe& recipe) override;
+
+ private:
+  Result<std::shared_ptr<const NvrtcLibrary>> library();
+  Result<NvrtcCandidate> candidate();
+
+  const std::string path_;
+  FileDigests& digests_;
+  const Watched watched_;
+  Mutex mutex_;
+  std::optional<NvrtcCandidate> candidate_ KILN_GUARDED_BY(mutex_);
+  std::shared_ptr<const NvrtcLibrary> library_ KILN_GUARDED_BY(mutex_);
+  std::vector<int> architectures_ KILN_GUARDED_BY(mutex_);
+};
+
+/// Whether the options put paths and times of files into the output.
+bool has_debug_options(const Recipe& recipe);
+
+}  // namespace kiln

@@ -1,0 +1,230 @@
+#include "compile/nvrtc_library.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+
+namespace kiln {
+namespace {
+
+// Newest first: where one folder has several, that is the order in which they are listed.
+constexpr int kMajors[] = {13, 12};
+constexpr int kMostMinor = 9;
+
+bool is_file(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// libnvrtc.so.13 opens libnvrtc-builtins.so.13.<minor> beside it; asking for ten names is cheaper than listing a
+// toolkit's folder, which has hundreds.
+void find_builtins(NvrtcCandidate& candidate) {
+  const std::string folder = folder_of(candidate.path);
+  for (int minor = kMostMinor; minor >= 0; --minor) {
+    const std::string path = folder + "/libnvrtc-builtins.so." + CudaVersion{candidate.version.major, minor}.text();
+    if (!is_file(path)) continue;
+    candidate.builtins = path;
+    candidate.version.minor = minor;
+    return;
+  }
+}
+
+int major_of(const std::string& file_name) {
+  const std::string prefix = "libnvrtc.so.";
+  int major = 0;
+  if (file_name.starts_with(prefix)) {
+    std::from_chars(file_name.data() + prefix.size(), file_name.data() + file_name.size(), major);
+  }
+  return major;
+}
+
+std::optional<NvrtcCandidate> candidate_at(const std::string& path, const char* found_by) {
+  if (!is_file(path)) return std::nullopt;
+  NvrtcCandidate candidate;
+  candidate.path = path;
+  candidate.found_by = found_by;
+  candidate.version.major = major_of(name_of(path));
+  if (candidate.version.major == 0) {
+    // `libnvrtc.so` and the like: whichever builtins lie beside it tell the version.
+    for (const int major : kMajors) {
+      candidate.version = {major, 0};
+      find_builtins(candidate);
+      if (!candidate.builtins.empty()) break;
+    }
+  } else {
+    find_builtins(candidate);
+  }
+  return candidate;
+}
+
+// Calls `visit` with each candidate in the documented order until it returns false.
+template <class Visit>
+void visit_candidates(const NvrtcSearch& search, Visit visit) {
+  const auto in_folder = [&](const std::string& folder, const char* found_by) {
+    for (const int major : kMajors) {
+      const auto candidate = candidate_at(folder + "/libnvrtc.so." + std::to_string(major), found_by);
+      if (candidate && !visit(*candidate)) return false;
+    }
+    return true;
+  };
+  if (!search.explicit_path.empty()) {
+    const auto candidate = candidate_at(search.explicit_path, "explicit");
+    if (candidate && !visit(*candidate)) return;
+  }
+  for (const std::string& path : search.mapped) {
+    if (!name_of(path).starts_with("libnvrtc.so")) continue;
+    const auto candidate = candidate_at(path, "mapped");
+    if (candidate && !visit(*candidate)) return;
+  }
+  if (!search.package.empty()) {
+    for (const char* layout : {"/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib"}) {
+      if (!in_folder(search.package + layout, "package")) return;
+    }
+  }
+  for (const std::string& toolkit : search.toolkits) {
+    for (const char* layout : {"/lib64", "/lib", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"}) {
+      if (!in_folder(toolkit + layout, "CUDA_HOME")) return;
+    }
+  }
+  for (const std::string& folder : search.system_folders) {
+    if (!in_folder(folder, "system")) return;
+  }
+}
+
+// Whether the candidate is taken without looking at the driver's version: somebody has decided already.
+bool is_decided(const NvrtcCandidate& candidate) {
+  return candidate.found_by == "explicit" || candidate.found_by == "mapped";
+}
+
+std::vector<std::string> split(const std::optional<std::string>& list) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; list && at <= list->size();) {
+    const std::size_t end = std::min(list->find(':', at), list->size());
+    if (end > at) parts.push_back(list->substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::optional<CudaVersion> driver_cuda_version(const std::string& proc_text) {
+  // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun …": the branch tells the CUDA version.
+  static constexpr std::pair<int, CudaVersion> kBranches[] = {
+      {590, {13, 1}}, {580, {13, 0}}, {575, {12, 9}}, {570, {12, 8}}, {565, {12, 7}}, {560, {12, 6}},
+      {555, {12, 5}}, {550, {12, 4}}, {545, {12, 3}}, {535, {12, 2}}, {530, {12, 1}}, {525, {12, 0}}};
+  const std::size_t at = proc_text.find("Kernel Module");
+  if (at == std::string::npos) return std::nullopt;
+  const std::size_t digit = proc_text.find_first_of("0123456789", at);
+  if (digit == std::string::npos) return std::nullopt;
+  int branch = 0;
+  std::from_chars(proc_text.data() + digit, proc_text.data() + proc_text.size(), branch);
+  for (const auto& [first, version] : kBranches) {
+    if (branch >= first) return version;
+  }
+  return CudaVersion{11, 8};
+}
+
+NvrtcSearch NvrtcSearch::of_this_process(std::string explicit_path) {
+  NvrtcSearch search;
+  search.explicit_path = std::move(explicit_path);
+  search.mapped = mapped_libraries();
+  // kiln's wheel is site-packages/kiln, beside site-packages/nvidia.
+  search.package = folder_of(folder_of(path_of_code(reinterpret_cast<const void*>(&driver_cuda_version))));
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const auto value = environment_variable(variable); value && !value->empty()) search.toolkits.push_back(*value);
+  }
+  search.system_folders = split(environment_variable("LD_LIBRARY_PATH"));
+  for (const char* folder : {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+                             "/usr/lib64", "/usr/lib", "/opt/cuda/lib64"}) {
+    search.system_folders.emplace_back(folder);
+  }
+  if (const auto text = read_file("/proc/driver/nvidia/version"); text && *text) {
+    search.driver = driver_cuda_version(std::string((*text)->view()));
+  }
+  return search;
+}
+
+std::vector<NvrtcCandidate> nvrtc_candidates(const NvrtcSearch& search) {
+  std::vector<NvrtcCandidate> all;
+  visit_candidates(search, [&](const NvrtcCandidate& candidate) {
+    const bool known = std::any_of(all.begin(), all.end(), [&](const auto& c) { return c.path == candidate.path; });
+    if (!known) all.push_back(candidate);
+    return true;
+  });
+  const auto chosen = choose_nvrtc(search);
+  for (NvrtcCandidate& candidate : all) {
+    if (chosen && candidate.path == chosen->path) {
+      candidate.chosen = true;
+      candidate.reason = chosen->reason;
+    } else if (search.driver && candidate.version > *search.driver) {
+      candidate.reason = "newer than the driver, which knows CUDA " + search.driver->text();
+    } else {
+      candidate.reason = "passed over: another comes first in the order";
+    }
+  }
+  return all;
+}
+
+std::optional<NvrtcCandidate> choose_nvrtc(const NvrtcSearch& search) {
+  std::optional<NvrtcCandidate> best;
+  visit_candidates(search, [&](const NvrtcCandidate& candidate) {
+    if (is_decided(candidate)) {
+      best = candidate;
+      best->reason =
+          candidate.found_by == "explicit" ? "named by the configuration" : "the process has it open already";
+      return false;
+    }
+    if (!search.driver) {
+      best = candidate;
+      best->reason = "the first in the order (found by " + candidate.found_by + "), no driver limits the version";
+      return false;
+    }
+    const bool fits = candidate.version <= *search.driver;
+    const bool best_fits = best && best->version <= *search.driver;
+    if (!best || (fits && (!best_fits || candidate.version > best->version))) {
+      best = candidate;
+      best->reason = fits ? "the newest that the driver, which knows CUDA " + search.driver->text() + ", can load"
+                          : "newer than the driver knows, but there is no other";
+    }
+    return true;
+  });
+  return best;
+}
+
+Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::open(const std::string& path) {
+  const Result<DynamicLibrary> opened = DynamicLibrary::open(path);
+  if (!opened) return opened.error();
+  const DynamicLibrary& library = *opened;
+  auto nvrtc = std::make_shared<NvrtcLibrary>();
+  const bool complete =
+      library.bind(nvrtc->error_string, "nvrtcGetErrorString") && library.bind(nvrtc->get_version, "nvrtcVersion") &&
+      library.bind(nvrtc->supported_arch_count, "nvrtcGetNumSupportedArchs") &&
+      library.bind(nvrtc->supported_archs, "nvrtcGetSupportedArchs") &&
+      library.bind(nvrtc->create, "nvrtcCreateProgram") && library.bind(nvrtc->destroy, "nvrtcDestroyProgram") &&
+      library.bind(nvrtc->add_name, "nvrtcAddNameExpression") &&
+      library.bind(nvrtc->lowered_name, "nvrtcGetLoweredName") && library.bind(nvrtc->compile, "nvrtcCompileProgram") &&
+      library.bind(nvrtc->log_size, "nvrtcGetProgramLogSize") && library.bind(nvrtc->log, "nvrtcGetProgramLog") &&
+      library.bind(nvrtc->cubin_size, "nvrtcGetCUBINSize") && library.bind(nvrtc->cubin, "nvrtcGetCUBIN") &&
+      library.bind(nvrtc->ptx_size, "nvrtcGetPTXSize") && library.bind(nvrtc->ptx, "nvrtcGetPTX") &&
+      library.bind(nvrtc->ltoir_size, "nvrtcGetLTOIRSize") && library.bind(nvrtc->ltoir, "nvrtcGetLTOIR");
+  if (!complete) {
+    return failure(Code::Unsupported, path + " lacks functions that kiln needs; NVRTC 12.0 or newer is wanted");
+  }
+  nvrtc->get_version(&nvrtc->version.major, &nvrtc->version.minor);
+  return std::shared_ptr<const NvrtcLibrary>(std::move(nvrtc));
+}
+
+}  // namespace kiln

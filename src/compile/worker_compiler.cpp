@@ -1,0 +1,118 @@
+#include "compile/worker_compiler.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/dynamic_library.hpp"
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "base/process.hpp"
+#include "compile/closure_builder.hpp"
+#include "compile/worker_protocol.hpp"
+
+namespace kiln {
+namespace {
+
+// All that a worker sees of our environment: what finds libraries, what sanitizers need, and the recipe's own part.
+std::vector<std::string> worker_environment(const Recipe& recipe) {
+  std::vector<std::string> environment{"CUDA_CACHE_DISABLE=1"};
+  for (const char* name : {"LD_LIBRARY_PATH", "PATH", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
+    if (const auto value = environment_variable(name)) environment.push_back(std::string(name) + "=" + *value);
+  }
+  for (const auto& [name, value] : recipe.compiler.environment) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+Error ended(const Recipe& recipe, Process& process) {
+  std::string how = "ended without an answer";
+  if (const auto exit = process.wait(std::chrono::seconds(1)); exit && exit->signal != 0) {
+    how = "was ended by signal " + std::to_string(exit->signal);
+  } else if (exit && exit->code != 0) {
+    how = "ended with code " + std::to_string(exit->code);
+  }
+  return failure(Code::CompileFailed, "the worker that compiled unit '" + recipe.unit.name() + "' " + how);
+}
+
+Result<WorkerReply> converse(int channel, Process& process, const Recipe& recipe, std::chrono::milliseconds limit) {
+  if (!send_frame(channel, {Frame::Type::Compile, encode(recipe)})) return ended(recipe, process);
+  const auto frame = receive_frame(channel, limit);
+  if (!frame && frame.error().code == Code::TimedOut) {
+    process.kill();
+    return failure(Code::TimedOut, "unit '" + recipe.unit.name() + "' was still compiling after " +
+                                       std::to_string(limit.count() / 1000) + " s and was given up");
+  }
+  if (!frame) return frame.error();
+  if (!*frame) return ended(recipe, process);
+  if ((*frame)->type == Frame::Type::Failed) return decode_error((*frame)->payload);
+  return decode_reply((*frame)->payload);
+}
+
+}  // namespace
+
+std::string find_worker(const std::string& configured) {
+  if (!configured.empty()) return access(configured.c_str(), X_OK) == 0 ? configured : std::string();
+  std::string folder = path_of_code(reinterpret_cast<const void*>(&find_worker));
+  // The program's own path is told as it was typed, which the working directory or PATH may have completed.
+  if (folder.empty() || folder.front() != '/') {
+    char self[4096];
+    const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
+    if (size > 0) folder.assign(self, static_cast<std::size_t>(size));
+  }
+  folder.resize(folder.rfind('/') == std::string::npos ? 0 : folder.rfind('/'));
+  for (const char* place :
+       {"/kiln-worker", "/../bin/kiln-worker", "/../libexec/kiln/kiln-worker", "/../../libexec/kiln/kiln-worker"}) {
+    if (access((folder + place).c_str(), X_OK) == 0) return folder + place;
+  }
+  return {};
+}
+
+WorkerCompiler::WorkerCompiler(std::unique_ptr<NvrtcCompiler> inner, FileDigests& digests, Options options,
+                               Observer observer)
+    : inner_(std::move(inner)), digests_(digests), options_(std::move(options)), observer_(std::move(observer)) {}
+
+Result<Compiled> WorkerCompiler::compile(const Recipe& recipe) {
+  if (inner_->closed(recipe)) return inner_->compile(recipe);
+  const std::string worker = find_worker(options_.worker);
+  if (worker.empty()) {
+    observer_.tell(
+        Event::Kind::WorkerUnavailable, "compiled",
+        "kiln-worker was not found" + (options_.worker.empty() ? std::string() : " at " + options_.worker) +
+            "; compiling in this process, and what includes headers is not kept. Set KILN_WORKER to its path");
+    return inner_->compile(recipe);
+  }
+  return compile_in(worker, recipe);
+}
+
+Result<Compiled> WorkerCompiler::compile_in(const std::string& worker, const Recipe& recipe) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return io_failure("cannot make", "a channel to the worker", errno);
+  }
+  const Fd ours(ends[0]);
+  Fd theirs(ends[1]);
+  const Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  auto process = Process::spawn({{worker, std::to_string(getpid())},
+                                 worker_environment(recipe),
+                                 {{nothing.get(), 0}, {nothing.get(), 1}, {theirs.get(), kWorkerChannel}}});
+  if (!process) return process.error();
+  theirs = Fd();
+
+  auto reply = converse(ours.get(), *process, recipe, options_.limit);
+  if (!reply) return std::move(reply).error();
+  Compiled compiled = std::move(reply->compiled);
+  const BuiltClosure built =
+      build_closure(recipe, reply->observations, has_debug_options(recipe), compiled.artifact.bytes.view(), digests_);
+  compiled.artifact.closure = std::make_shared<const Closure>(built.closure);
+  if (compiled.not_cacheable.empty()) compiled.not_cacheable = built.not_cacheable;
+  if (!reply->observed) {
+    compiled.not_cacheable = "this NVRTC (" + recipe.compiler.path + ") opens files in a way that kiln does not see";
+  }
+  const auto now = inner_->identity();
+  if (!now || now->digest != recipe.compiler.digest) compiled.not_cacheable = "the compiler changed while it ran";
+  return compiled;
+}
+
+}  // namespace kiln
