@@ -1,0 +1,126 @@
+#include "claim/local_claims.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "claim/lock_file.hpp"
+
+namespace kiln {
+namespace {
+
+using std::chrono::nanoseconds;
+using Attempt = LockFile::Attempt;
+
+// How long between two looks at a lock of another process: short at first, for compiles that are nearly done, then
+// seldom enough that 256 waiting processes cost nothing (some 15,000 looks of 1 µs a second).
+constexpr nanoseconds kFirstNap = std::chrono::milliseconds(1);
+constexpr nanoseconds kLongestNap = std::chrono::milliseconds(18);
+constexpr std::chrono::milliseconds kForever =
+    std::chrono::hours(24 * 365);  // longer waits would overflow the clock's nanoseconds
+
+class LocalClaim final : public Claim {
+ public:
+  LocalClaim(LockFile& file, off_t byte) : file_(file), byte_(byte), process_(getpid()) {}
+  ~LocalClaim() override {
+    // A child of fork got a copy of this object, not the claim, and must not touch the parent's table either.
+    if (getpid() == process_) file_.release(byte_);
+  }
+
+ private:
+  LockFile& file_;
+  const off_t byte_;
+  const pid_t process_;
+};
+
+Claims::Answer answer(Claims::Outcome outcome, std::string reason = {}) {
+  return {outcome, nullptr, std::move(reason)};
+}
+
+Claims::Answer failed(const std::string& folder, int error) {
+  return answer(Claims::Outcome::Unavailable, io_failure("cannot lock", join_path(folder, "locks"), error).message);
+}
+
+std::string held_by(const Attempt& attempt) {
+  if (attempt.result == Attempt::Result::HeldHere) return "another thread of this process is compiling it";
+  if (attempt.holder == 0) return "another process is compiling it";
+  return "process " + std::to_string(attempt.holder) + " is compiling it";
+}
+
+// The folder is made only where the file cannot be opened without: the common road makes no folder.
+Result<LockFile*> open_locks(const std::string& folder) {
+  if (folder.empty()) return failure(Code::Unavailable, "there is no folder for locks");
+  const std::string path = join_path(folder, "locks");
+  Result<LockFile*> file = LockFile::open(path);
+  if (file || access(folder.c_str(), F_OK) == 0) return file;
+  if (Status made = make_directories(folder); !made) return std::move(made).error();
+  return LockFile::open(path);
+}
+
+// Where a folder is missing, what is above it decides: it would be made there.
+std::string nearest_existing(std::string path) {
+  while (!path.empty() && access(path.c_str(), F_OK) != 0) {
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return ".";
+    path.resize(slash);
+  }
+  return path.empty() ? "/" : path;
+}
+
+}  // namespace
+
+LocalClaims::LocalClaims(std::string folder, const Clock& clock) : folder_(std::move(folder)), clock_(clock) {}
+
+off_t LocalClaims::byte_of(const RequestKey& request) {
+  std::uint64_t bits;
+  std::memcpy(&bits, request.digest.bytes.data(), sizeof bits);
+  return static_cast<off_t>(bits >> 2);
+}
+
+Claims::Answer LocalClaims::acquire(const RequestKey& request, std::chrono::milliseconds wait) {
+  const nanoseconds deadline = clock_.steady() + std::clamp(wait, std::chrono::milliseconds(0), kForever);
+  const Result<LockFile*> opened = open_locks(folder_);
+  if (!opened) return answer(Outcome::Unavailable, opened.error().message);
+  LockFile& file = **opened;
+  const off_t byte = byte_of(request);
+
+  const Attempt first = file.take(byte);
+  if (first.result == Attempt::Result::Taken) return {Outcome::Mine, std::make_unique<LocalClaim>(file, byte), {}};
+  if (first.result == Attempt::Result::Failed) return failed(folder_, first.error);
+
+  std::minstd_rand jitter(static_cast<unsigned>(getpid()) ^ static_cast<unsigned>(deadline.count()));
+  for (nanoseconds nap = kFirstNap;; nap = std::min(nap * 3 / 2, kLongestNap)) {
+    const nanoseconds left = deadline - clock_.steady();
+    if (left <= nanoseconds(0)) return answer(Outcome::TimedOut, held_by(first));
+    if (first.result == Attempt::Result::HeldHere) {
+      // In slices, so that the clock that was given to us is looked at now and then.
+      if (file.wait_here(byte, first.holder, std::min(left, kLongestNap))) return answer(Outcome::Finished);
+      continue;
+    }
+    clock_.sleep(std::min(left, nap * (75 + static_cast<int>(jitter() % 50)) / 100));
+    const Attempt now = file.look(byte);
+    if (now.result == Attempt::Result::Failed) return failed(folder_, now.error);
+    // Another holder than before: the one that we waited for let go between two looks.
+    const bool changed = first.holder != 0 && now.holder != 0 && now.holder != first.holder;
+    if (now.result == Attempt::Result::Taken || changed) return answer(Outcome::Finished);
+  }
+}
+
+std::string claims_folder(const std::string& cache_root) {
+  std::string beside = join_path(cache_root, "v1");
+  const std::string existing = nearest_existing(beside);
+  const Fd fd(open(existing.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (fd && !on_network(fd.get()) && faccessat(AT_FDCWD, existing.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return beside;
+  Result<std::string> local = host_local_directory();
+  return local ? std::move(*local) : beside;
+}
+
+}  // namespace kiln
