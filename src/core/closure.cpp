@@ -125,23 +125,40 @@ Result<Closure> Closure::decode(std::string_view bytes) {
   return closure;
 }
 
-std::optional<Mismatch> check(const Closure& closure, const Places& places, FileDigests& digests) {
-  if (closure.located) {
-    std::string text;
-    if (closure.working_directory != places.working_directory) {
-      text = "the working directory was " + closure.working_directory;
-    } else if (closure.root_paths.size() != places.roots.size()) {
-      text = "the number of include folders changed";
-    }
-    for (std::size_t i = 0; text.empty() && i < places.roots.size(); ++i) {
-      if (closure.root_paths[i] != places.roots[i].path) text = "an include folder was " + closure.root_paths[i];
-    }
-    if (!text.empty()) return Mismatch{{}, places.working_directory, std::nullopt, text + " (paths are in the output)"};
+namespace {
+
+std::optional<Mismatch> check_places(const Closure& closure, const Places& places) {
+  if (!closure.located) return std::nullopt;
+  std::string text;
+  if (closure.working_directory != places.working_directory) {
+    text = "the working directory was " + closure.working_directory;
+  } else if (closure.root_paths.size() != places.roots.size()) {
+    text = "the number of include folders changed";
   }
+  for (std::size_t i = 0; text.empty() && i < places.roots.size(); ++i) {
+    if (closure.root_paths[i] != places.roots[i].path) text = "an include folder was " + closure.root_paths[i];
+  }
+  if (text.empty()) return std::nullopt;
+  return Mismatch{{}, places.working_directory, std::nullopt, text + " (paths are in the output)"};
+}
+
+}  // namespace
+
+std::optional<Mismatch> check(const Closure& closure, const Places& places, FileDigests& digests) {
+  if (auto mismatch = check_places(closure, places)) return mismatch;
   for (const Closure::Item& item : closure.items) {
     if (auto mismatch = check_item(item, closure.timed, places, digests)) return mismatch;
   }
   return std::nullopt;
+}
+
+std::vector<Mismatch> mismatches(const Closure& closure, const Places& places, FileDigests& digests) {
+  std::vector<Mismatch> all;
+  if (auto mismatch = check_places(closure, places)) all.push_back(std::move(*mismatch));
+  for (const Closure::Item& item : closure.items) {
+    if (auto mismatch = check_item(item, closure.timed, places, digests)) all.push_back(std::move(*mismatch));
+  }
+  return all;
 }
 
 }  // namespace kiln

@@ -60,7 +60,7 @@ struct Closure {
   static Result<Closure> decode(std::string_view bytes);
 };
 
-/// The first way in which the files of today differ from a closure.
+/// A way in which the files of today differ from a closure.
 struct Mismatch {
   Closure::Item expected;
   std::string path;             ///< absolute
@@ -70,5 +70,8 @@ struct Mismatch {
 
 /// Whether every file is as the closure says; the first that is not otherwise.
 std::optional<Mismatch> check(const Closure& closure, const Places& places, FileDigests& digests);
+
+/// Every file that is not as the closure says: for people, where `check` stops at the first.
+std::vector<Mismatch> mismatches(const Closure& closure, const Places& places, FileDigests& digests);
 
 }  // namespace kiln

@@ -42,13 +42,14 @@ class Toolbox {
   Result<Recipe> recipe(const Unit& unit, const Target& target);
 
  private:
+  void open_stores();
+
   Config config_;
   Observer observer_;
   std::unique_ptr<FileDigests> digests_;
   std::vector<std::shared_ptr<DiskStore>> disks_;
   std::unique_ptr<TieredStore> store_;
   std::unique_ptr<Claims> claims_;
-  std::unique_ptr<BuildHistory> history_;
   Resolver::Parts parts_;
   std::unique_ptr<Resolver> resolver_;
   Mutex mutex_;

@@ -35,15 +35,19 @@ std::optional<Answer> Resolver::find(const Recipe& recipe, const RequestKey& req
     return answer;
   };
   if (recipe.closed) return ask({});
-  auto closures = parts_.store->closures(request);
-  if (!closures) {
-    parts_.observer.tell(Event::Kind::CacheUnavailable, "store", closures.error().message);
-    return std::nullopt;
-  }
   const Places places = recipe.places();
-  for (Closure& closure : *closures) {
-    if (check(closure, places, *parts_.digests)) continue;
-    if (auto answer = ask(std::move(closure))) return answer;
+  // The newest closure is nearly always the right one, and decoding all sixteen would cost more than the hit.
+  for (const std::size_t limit : {std::size_t{1}, Store::kMostClosures}) {
+    auto closures = parts_.store->closures(request, limit);
+    if (!closures) {
+      parts_.observer.tell(Event::Kind::CacheUnavailable, "store", closures.error().message);
+      return std::nullopt;
+    }
+    for (std::size_t i = limit == 1 ? 0 : 1; i < closures->size(); ++i) {
+      if (check((*closures)[i], places, *parts_.digests)) continue;
+      if (auto answer = ask(std::move((*closures)[i]))) return answer;
+    }
+    if (closures->size() < limit) break;
   }
   return std::nullopt;
 }
@@ -112,9 +116,8 @@ Result<Answer> Resolver::get(const Recipe& recipe, Compiler& compiler) {
 std::chrono::milliseconds Resolver::wait_for_others(const Recipe& recipe) const {
   if (parts_.history == nullptr) return kUnknownCostWait;
   double cost = 0;
-  for (const Build& build : parts_.history->builds(recipe.unit.kind(), recipe.unit.name())) {
-    cost = std::max(cost, build.cost_ms);
-  }
+  const auto builds = parts_.history->builds(recipe.unit.kind(), recipe.unit.name());
+  for (std::size_t i = 0; builds && i < builds->size(); ++i) cost = std::max(cost, (*builds)[i].cost_ms);
   if (cost <= 0) return kUnknownCostWait;
   return std::max(kShortestWait, std::chrono::milliseconds(static_cast<std::int64_t>(2 * cost)));
 }

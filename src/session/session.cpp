@@ -1,0 +1,31 @@
+#include <kiln/session.hpp>
+
+#include <utility>
+
+#include "session/toolbox.hpp"
+
+namespace kiln {
+
+struct Session::State {
+  Toolbox toolbox;
+  State(Config config, Observer observer) : toolbox(std::move(config), std::move(observer)) {}
+};
+
+Result<Session> Session::open(SessionOptions options) {
+  const Observer observer(options.on_event);
+  Config config = Config::load(options, observer);
+  return Session(std::make_shared<State>(std::move(config), observer));
+}
+
+Result<Artifact> Session::artifact(const Unit& unit, const Target& target) {
+  Toolbox& toolbox = state_->toolbox;
+  auto recipe = toolbox.recipe(unit, target);
+  if (!recipe) return std::move(recipe).error();
+  const auto compiler = toolbox.compiler(unit.kind());
+  if (!compiler) return compiler.error();
+  auto answer = toolbox.resolver().get(*recipe, **compiler);
+  if (!answer) return std::move(answer).error();
+  return std::move(answer->artifact);
+}
+
+}  // namespace kiln

@@ -1,0 +1,95 @@
+#include "session/toolbox.hpp"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/error.hpp"
+#include "compile/nvrtc_compiler.hpp"
+#include "compile/opencl_compiler.hpp"
+#include "compile/worker_compiler.hpp"
+
+namespace kiln {
+namespace {
+
+// Beside the cache where that is on this host, since stamps of files mean nothing on another; private to the user
+// either way.
+std::string digest_memory(const std::vector<std::string>& cache_path) {
+  if (cache_path.empty()) return {};
+  return claims_folder(cache_path.front()) + "/digests";
+}
+
+Result<std::string> working_directory() {
+  char buffer[PATH_MAX];
+  if (getcwd(buffer, sizeof buffer) == nullptr) return io_failure("cannot tell", "the working directory", errno);
+  return std::string(buffer);
+}
+
+}  // namespace
+
+Toolbox::Toolbox(Config config, Observer observer) : config_(std::move(config)), observer_(std::move(observer)) {
+  digests_ = std::make_unique<FileDigests>(config_.disable ? std::string() : digest_memory(config_.cache_path));
+  parts_.digests = digests_.get();
+  parts_.observer = observer_;
+  parts_.may_compile = config_.may_compile;
+  if (!config_.disable) open_stores();
+  resolver_ = std::make_unique<Resolver>(parts_);
+}
+
+Toolbox::~Toolbox() = default;
+
+void Toolbox::open_stores() {
+  std::vector<TieredStore::Tier> tiers;
+  for (std::size_t i = 0; i < config_.cache_path.size(); ++i) {
+    DiskStore::Options options;
+    options.root = config_.cache_path[i];
+    options.size_bound = config_.cache_max_bytes;
+    options.read_only = i > 0;
+    options.trusted_owners.assign(config_.cache_trusted_users.begin(), config_.cache_trusted_users.end());
+    auto store = DiskStore::open(std::move(options), observer_);
+    if (!store) {
+      observer_.tell(Event::Kind::CacheUnavailable, "disk", store.error().message);
+      continue;
+    }
+    disks_.push_back(std::move(*store));
+    tiers.push_back({disks_.back(), TieredStore::Distance::Disk});
+  }
+  if (disks_.empty()) return;
+  store_ = std::make_unique<TieredStore>(std::move(tiers), observer_);
+  claims_ = std::make_unique<LocalClaims>(claims_folder(disks_.front()->root()));
+  parts_.store = store_.get();
+  parts_.claims = claims_.get();
+  parts_.history = &disks_.front()->history();
+}
+
+Result<Compiler*> Toolbox::compiler(const std::string& kind) {
+  const MutexLock lock(mutex_);
+  std::unique_ptr<Compiler>& compiler = compilers_[kind];
+  if (compiler == nullptr && kind == "cuda") {
+    WorkerCompiler::Options options;
+    options.worker = config_.worker;
+    compiler = std::make_unique<WorkerCompiler>(std::make_unique<NvrtcCompiler>(config_.nvrtc, *digests_), *digests_,
+                                                options, observer_);
+  } else if (compiler == nullptr && kind == "opencl") {
+    compiler = std::make_unique<OpenClCompiler>(config_.opencl);
+  }
+  if (compiler == nullptr) {
+    return failure(Code::Unsupported, "no compiler of kiln's takes units of kind '" + kind + "'");
+  }
+  return compiler.get();
+}
+
+Result<Recipe> Toolbox::recipe(const Unit& unit, const Target& target) {
+  const auto compiler = this->compiler(unit.kind());
+  if (!compiler) return compiler.error();
+  auto identity = (*compiler)->identity();
+  if (!identity) return std::move(identity).error();
+  auto directory = working_directory();
+  if (!directory) return std::move(directory).error();
+  Recipe recipe{unit, target, std::move(*identity), std::move(*directory)};
+  recipe.closed = (*compiler)->closed(recipe);
+  return recipe;
+}
+
+}  // namespace kiln
