@@ -25,6 +25,9 @@ class Bytes {
     return Bytes(std::move(owner), data, size);
   }
 
+  /// A view of a part that keeps the whole alive; [offset, offset + size) must lie within.
+  Bytes part(std::size_t offset, std::size_t size) const { return Bytes(owner_, data_ + offset, size); }
+
   const std::uint8_t* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }

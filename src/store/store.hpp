@@ -35,14 +35,18 @@ class Store {
   /// Stores it; an entry that is there already may stay as it is, since equal keys mean equivalent artifacts.
   virtual Status put(const Key& key, const Artifact& artifact) = 0;
 
-  /// The closures seen for a request, newest first, at most kMostClosures. They are hints: the reader checks the files
-  /// and computes the key himself, so a lost, stale or forged one costs a compile and nothing else.
-  virtual Result<std::vector<Closure>> closures(const RequestKey& request) = 0;
+  /// The closures seen for a request, newest first, at most `limit`. They are hints: the reader checks the files and
+  /// computes the key himself, so a lost, stale or forged one costs a compile and nothing else. The newest is nearly
+  /// always the right one, and a large closure costs more to decode than an artifact to read: ask for one first.
+  virtual Result<std::vector<Closure>> closures(const RequestKey& request, std::size_t limit = kMostClosures) = 0;
   /// Puts a closure first among those of a request.
   virtual Status add_closure(const RequestKey& request, const Closure& closure) = 0;
 
   /// Many at once, for stores where that is cheaper than one by one. The answers are in the order of the keys.
   virtual std::vector<Result<std::optional<Hit>>> get_many(std::span<const Key> keys);
+
+  /// Whether it makes sense to put: false for a bundle, an image's cache, a mirror. A put there is refused.
+  virtual bool writable() { return true; }
 
   /// For people: "disk /home/a/.cache/kiln".
   virtual std::string describe() const = 0;

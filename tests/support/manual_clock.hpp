@@ -7,10 +7,11 @@
 
 namespace kiln::test {
 
-/// A clock that moves only when it is told to; sleeping moves it and returns at once.
+/// A clock that moves only when it is told to; sleeping moves it and returns at once. It begins at the present, so that
+/// it agrees with the times of new files.
 class ManualClock final : public Clock {
  public:
-  explicit ManualClock(std::chrono::nanoseconds start = std::chrono::seconds(1'000'000)) : now_(start.count()) {}
+  explicit ManualClock(std::chrono::nanoseconds start = system_clock().wall()) : now_(start.count()) {}
   std::chrono::nanoseconds wall() const override { return std::chrono::nanoseconds(now_); }
   std::chrono::nanoseconds steady() const override { return std::chrono::nanoseconds(now_); }
   void sleep(std::chrono::nanoseconds time) const override {

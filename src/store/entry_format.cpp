@@ -1,0 +1,91 @@
+#include "store/entry_format.hpp"
+
+#include <bit>
+#include <cstring>
+
+#include "base/codec.hpp"
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "core/recipe.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::string_view kMagic = "KILNENT1";
+constexpr std::uint32_t kVersion = 1;
+constexpr std::uint64_t kAlignment = 16;
+constexpr std::size_t kChecksumAt = EntryHeader::kSize - 8;
+
+Error damaged(std::string what) { return failure(Code::Corrupt, "an entry " + std::move(what)); }
+
+}  // namespace
+
+std::uint64_t EntryHeader::payload_offset() const {
+  return (kSize + std::uint64_t{metadata_size} + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+Result<EntryHeader> decode_entry_header(std::span<const std::uint8_t> file) {
+  if (file.size() < EntryHeader::kSize) return damaged("that is shorter than its header");
+  const std::span<const std::uint8_t> head = file.first(EntryHeader::kSize);
+  Reader in(head);
+  if (in.raw(kMagic.size()) != kMagic) return damaged("without kiln's mark");
+  const std::uint32_t version = in.u32();
+  if (version != kVersion) {
+    return damaged("of format version " + std::to_string(version) + "; this kiln reads " + std::to_string(kVersion));
+  }
+  EntryHeader header;
+  header.metadata_size = in.u32();
+  header.payload_size = in.u64();
+  header.key.digest = in.digest();
+  header.metadata_checksum = in.u64();
+  header.payload_checksum = in.u64();
+  header.cost_ms = in.f64();
+  if (in.u64() != xxh3(head.first(kChecksumAt))) return damaged("whose header fails its checksum");
+  // Bounded before anybody adds them up.
+  if (header.payload_size > kLargestEntry || header.metadata_size > kLargestEntry) return damaged("that is too large");
+  return header;
+}
+
+std::string encode_entry_head(const Key& key, const Artifact& artifact) {
+  const std::string metadata = encode_metadata(artifact);
+  EntryHeader header;
+  header.metadata_size = static_cast<std::uint32_t>(metadata.size());
+  Writer out;
+  out.reserve(header.payload_offset());
+  out.raw(kMagic.data(), kMagic.size()).u32(kVersion).u32(header.metadata_size).u64(artifact.bytes.size());
+  out.digest(key.digest).u64(xxh3(as_bytes(metadata))).u64(xxh3(as_bytes(artifact.bytes.view())));
+  out.f64(artifact.about.cost_ms);
+  out.u64(xxh3(as_bytes(out.bytes())));
+  out.raw(metadata.data(), metadata.size());
+  std::string head = std::move(out).bytes();
+  head.resize(header.payload_offset(), '\0');
+  return head;
+}
+
+Result<Artifact> decode_entry_description(const EntryHeader& header, std::span<const std::uint8_t> beginning) {
+  if (beginning.size() < header.payload_offset()) return damaged("that is cut short");
+  const auto metadata = beginning.subspan(EntryHeader::kSize, header.metadata_size);
+  if (xxh3(metadata) != header.metadata_checksum) return damaged("whose metadata fails its checksum");
+  for (std::size_t i = EntryHeader::kSize + header.metadata_size; i < header.payload_offset(); ++i) {
+    if (beginning[i] != 0) return damaged("whose padding is not empty");
+  }
+  auto artifact = decode_metadata(std::string_view(reinterpret_cast<const char*>(metadata.data()), metadata.size()));
+  if (artifact && std::bit_cast<std::uint64_t>(artifact->about.cost_ms) != std::bit_cast<std::uint64_t>(header.cost_ms))
+    return damaged("that tells two costs");
+  return artifact;
+}
+
+Result<Artifact> decode_entry(const Key& key, const Bytes& file) {
+  const std::span<const std::uint8_t> bytes(file.data(), file.size());
+  const auto header = decode_entry_header(bytes);
+  if (!header) return header.error();
+  if (header->key != key) return damaged("that belongs to another key");
+  if (header->file_size() != file.size()) return damaged("that is longer or shorter than it says");
+  const auto payload = bytes.subspan(header->payload_offset());
+  if (xxh3(payload) != header->payload_checksum) return damaged("whose payload fails its checksum");
+  auto artifact = decode_entry_description(*header, bytes);
+  if (artifact) artifact->bytes = file.part(header->payload_offset(), payload.size());
+  return artifact;
+}
+
+}  // namespace kiln

@@ -1,0 +1,72 @@
+#include "store/hint_format.hpp"
+
+#include "base/codec.hpp"
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "store/store.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::string_view kMagic = "KILNHNT1";
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kFixed = 8 + 4 + 4 + 32;
+constexpr std::size_t kPerSlot = 4 + 8;
+
+std::size_t head_size(std::size_t count) { return kFixed + count * kPerSlot + 8; }
+
+}  // namespace
+
+std::uint64_t HintHead::file_size() const {
+  return slots.empty() ? head_size(0) : slots.back().offset + slots.back().size;
+}
+
+Result<HintHead> decode_hint_head(const RequestKey& request, std::span<const std::uint8_t> file) {
+  Reader in(file);
+  if (in.raw(kMagic.size()) != kMagic) return failure(Code::Corrupt, "a hint file without kiln's mark");
+  const std::uint32_t version = in.u32();
+  if (version != kVersion) {
+    return failure(Code::Corrupt, "a hint file of format version " + std::to_string(version));
+  }
+  const std::uint32_t count = in.count(kPerSlot);
+  const Digest owner = in.digest();
+  if (!in.ok() || count > Store::kMostClosures) return failure(Code::Corrupt, "a hint file that is cut short");
+  HintHead head;
+  std::uint64_t offset = head_size(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    HintHead::Slot slot;
+    slot.offset = offset;
+    slot.size = in.u32();
+    slot.checksum = in.u64();
+    offset += slot.size;
+    head.slots.push_back(slot);
+  }
+  const std::uint64_t checksum = in.u64();
+  if (!in.ok() || checksum != xxh3(file.first(head_size(count) - 8))) {
+    return failure(Code::Corrupt, "a hint file whose head fails its checksum");
+  }
+  if (owner != request.digest) return failure(Code::Corrupt, "a hint file that belongs to another request");
+  return head;
+}
+
+std::string_view hint_in(const HintHead::Slot& slot, std::span<const std::uint8_t> file) {
+  if (slot.offset > file.size() || slot.size > file.size() - slot.offset) return {};
+  const auto bytes = file.subspan(slot.offset, slot.size);
+  if (xxh3(bytes) != slot.checksum) return {};
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string encode_hints(const RequestKey& request, std::span<const std::string_view> closures) {
+  closures = closures.first(std::min(closures.size(), Store::kMostClosures));
+  Writer out;
+  out.raw(kMagic.data(), kMagic.size()).u32(kVersion).u32(static_cast<std::uint32_t>(closures.size()));
+  out.digest(request.digest);
+  for (const std::string_view closure : closures) {
+    out.u32(static_cast<std::uint32_t>(closure.size())).u64(xxh3(as_bytes(closure)));
+  }
+  out.u64(xxh3(as_bytes(out.bytes())));
+  for (const std::string_view closure : closures) out.raw(closure.data(), closure.size());
+  return std::move(out).bytes();
+}
+
+}  // namespace kiln

@@ -1,0 +1,128 @@
+#include "store/tiered_store.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace kiln {
+
+TieredStore::TieredStore(std::vector<Tier> tiers, Observer observer)
+    : tiers_(std::move(tiers)), observer_(std::move(observer)), told_(tiers_.size()) {}
+
+void TieredStore::tell(std::size_t tier, const Error& error) {
+  if (!observer_) return;
+  {
+    const MutexLock lock(mutex_);
+    if (told_[tier] == error.message) return;
+    told_[tier] = error.message;
+  }
+  observer_.tell(Event::Kind::CacheUnavailable, tiers_[tier].store->describe(), error.message);
+}
+
+void TieredStore::keep_nearer(std::size_t found_in, const Key& key, const Artifact& artifact) {
+  for (std::size_t i = 0; i < found_in; ++i) {
+    if (tiers_[i].distance >= tiers_[found_in].distance || !tiers_[i].store->writable()) continue;
+    if (const Status kept = tiers_[i].store->put(key, artifact); !kept) tell(i, kept.error());
+  }
+}
+
+Result<std::optional<Hit>> TieredStore::get(const Key& key) {
+  for (std::size_t i = 0; i < tiers_.size(); ++i) {
+    auto hit = tiers_[i].store->get(key);
+    if (!hit) {
+      tell(i, hit.error());
+    } else if (*hit) {
+      keep_nearer(i, key, (*hit)->artifact);
+      return hit;
+    }
+  }
+  return std::optional<Hit>();
+}
+
+std::vector<Result<std::optional<Hit>>> TieredStore::get_many(std::span<const Key> keys) {
+  std::vector<Result<std::optional<Hit>>> answers(keys.size(), std::optional<Hit>());
+  std::vector<std::size_t> missing(keys.size());
+  for (std::size_t i = 0; i < missing.size(); ++i) missing[i] = i;
+  for (std::size_t tier = 0; tier < tiers_.size() && !missing.empty(); ++tier) {
+    std::vector<Key> asked;
+    for (const std::size_t at : missing) asked.push_back(keys[at]);
+    auto found = tiers_[tier].store->get_many(asked);
+    std::vector<std::size_t> still;
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+      if (!found[i]) tell(tier, found[i].error());
+      if (found[i] && *found[i]) {
+        keep_nearer(tier, asked[i], (*found[i])->artifact);
+        answers[missing[i]] = std::move(found[i]);
+      } else {
+        still.push_back(missing[i]);
+      }
+    }
+    missing = std::move(still);
+  }
+  return answers;
+}
+
+template <class Write>
+Status TieredStore::write_all_tiers(Write write) {
+  Status result = failure(Code::Unavailable, "no store can be written");
+  bool took = false;
+  for (std::size_t i = 0; i < tiers_.size(); ++i) {
+    if (!tiers_[i].store->writable()) continue;
+    Status written = write(*tiers_[i].store);
+    if (!written) tell(i, written.error());
+    if (!took) result = std::move(written);
+    took |= result.ok();
+  }
+  return result;
+}
+
+Status TieredStore::put(const Key& key, const Artifact& artifact) {
+  return write_all_tiers([&](Store& store) { return store.put(key, artifact); });
+}
+
+Status TieredStore::add_closure(const RequestKey& request, const Closure& closure) {
+  return write_all_tiers([&](Store& store) { return store.add_closure(request, closure); });
+}
+
+Result<std::vector<Closure>> TieredStore::closures(const RequestKey& request, std::size_t limit) {
+  std::vector<Closure> merged;
+  std::vector<std::size_t> empty;  // the stores so far that had none
+  for (std::size_t i = 0; i < tiers_.size() && merged.size() < limit; ++i) {
+    auto found = tiers_[i].store->closures(request, limit);
+    if (!found) {
+      tell(i, found.error());
+      continue;
+    }
+    if (found->empty()) {
+      empty.push_back(i);
+      continue;
+    }
+    for (const std::size_t earlier : empty) keep_nearer(earlier, i, request, *found);
+    for (Closure& closure : *found) {
+      if (merged.size() == limit) break;
+      if (std::find(merged.begin(), merged.end(), closure) == merged.end()) merged.push_back(std::move(closure));
+    }
+  }
+  return merged;
+}
+
+void TieredStore::keep_nearer(std::size_t tier, std::size_t found_in, const RequestKey& request,
+                              const std::vector<Closure>& closures) {
+  if (tiers_[tier].distance >= tiers_[found_in].distance || !tiers_[tier].store->writable()) return;
+  // The newest is added last, so that it comes first there too.
+  for (auto closure = closures.rbegin(); closure != closures.rend(); ++closure) {
+    if (const Status kept = tiers_[tier].store->add_closure(request, *closure); !kept) tell(tier, kept.error());
+  }
+}
+
+bool TieredStore::writable() {
+  return std::any_of(tiers_.begin(), tiers_.end(), [](const Tier& tier) { return tier.store->writable(); });
+}
+
+std::string TieredStore::describe() const {
+  std::string text;
+  for (const Tier& tier : tiers_) text += (text.empty() ? "" : ", ") + tier.store->describe();
+  return text;
+}
+
+}  // namespace kiln
