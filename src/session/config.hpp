@@ -18,10 +18,16 @@ struct Setting {
   bool locked = false;  ///< the program keeps it as it is
 };
 
+/// Where configuration files lie. Tests have their own; everyone else the default.
+struct ConfigPlaces {
+  std::string system_file = "/etc/kiln/config.toml";
+};
+
 /// All settings of a process: default < program < system file < user file < KILN_CONFIG < single KILN_* variables.
 /// A value; loading opens at most three small files and no library. `docs/configuration.md` lists the settings.
 struct Config {
-  std::vector<std::string> cache_path;  ///< the first is written to, the others are only read
+  /// The first is written to, the others are only read. Empty where not even a temporary folder can be had.
+  std::vector<std::string> cache_path;
   std::uint64_t cache_max_bytes = 0;
   std::vector<unsigned> cache_trusted_users;
   bool disable = false;     ///< compile and keep nothing
@@ -30,10 +36,12 @@ struct Config {
   std::string opencl;       ///< path of libOpenCL, empty: search
   std::string worker;       ///< path of kiln-worker, empty: search
 
-  std::vector<Setting> settings;  ///< every one of the above, as text, in the order of the documentation
+  /// Every one of the above, as text, in the order of the documentation. Of `cache.dir` and `cache.path` the one that
+  /// is not in force says what the other came to, and names it as its origin.
+  std::vector<Setting> settings;
 
   /// Never fails: a value that cannot be used, an unknown key and a file that cannot be parsed are events.
-  static Config load(const SessionOptions& options, const Observer& observer);
+  static Config load(const SessionOptions& options, const Observer& observer, const ConfigPlaces& places = {});
 };
 
 }  // namespace kiln

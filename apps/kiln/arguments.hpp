@@ -1,0 +1,59 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kiln::cli {
+
+/// One node of the command tree, as completions are made from it.
+struct CommandNode {
+  struct Option {
+    std::vector<std::string> names;  ///< with their dashes
+    std::string help;
+    bool takes_value = false;
+    std::vector<std::string> choices;  ///< empty: a file name
+  };
+  std::string name;
+  std::string help;
+  std::vector<Option> options;
+  std::vector<std::string> choices;  ///< of the positional argument
+  bool takes_files = false;
+  std::vector<CommandNode> commands;
+};
+
+/// What the command line said. Fields that a command does not know have their defaults.
+struct Arguments {
+  // every command
+  bool json = false;
+  bool verbose = false;
+  bool quiet = false;
+
+  // compile, explain: the unit
+  std::vector<std::string> files;
+  std::string backend;  ///< cuda, opencl, or empty: by the file's extension
+  std::vector<std::string> architectures;
+  std::vector<std::string> entries;
+  std::vector<std::string> include_folders;
+  std::vector<std::string> seals;  ///< DIR=FILE
+  std::vector<std::string> definitions;
+  std::vector<std::string> options;
+  std::string name;
+
+  // compile
+  unsigned jobs = 0;  ///< zero: as many as there are cores
+  // compile, cache extract
+  std::string output;
+  // explain
+  bool check = false;
+
+  // cache
+  std::string key;
+  bool yes = false;
+  std::string max_size;
+
+  // completions
+  std::string shell;
+  CommandNode tree;
+};
+
+}  // namespace kiln::cli

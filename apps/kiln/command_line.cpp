@@ -1,0 +1,299 @@
+// The only source that includes CLI11, which takes seconds to compile.
+#include "apps/kiln/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+#include "apps/kiln/commands.hpp"
+#include "apps/kiln/exit_code.hpp"
+#include "session/settings.hpp"
+
+namespace kiln::cli {
+namespace {
+
+constexpr const char* kAbout =
+    "kiln keeps GPU code that was compiled at run time, so that nobody waits for the same compile twice.";
+
+constexpr const char* kMainFooter =
+    "Examples:\n"
+    "  kiln doctor                                   what this machine has, what is missing, what to do\n"
+    "  kiln compile k.cu --arch sm_80,sm_90          fill the cache; a second run compiles nothing\n"
+    "  kiln explain k.cu --arch sm_80                hit or miss, and which input changed\n"
+    "  kiln cache stats                              what the cache holds\n"
+    "\n"
+    "'kiln help COMMAND' has more. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something is missing on this\n"
+    "machine, 4 refused by policy. Settings come from files and KILN_* variables: see 'kiln config show'.";
+
+constexpr const char* kCompileFooter =
+    "Each file is compiled for each target unless a cache has the result. No GPU and no driver is needed for CUDA.\n"
+    "What stands behind '--' goes to the compiler as it is. Headers beside a file are found as other compilers do.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln compile k.cu --arch sm_75,sm_80,sm_90 --entry k\n"
+    "  kiln compile k.cu --arch sm_90 --entry 'scale<float, 4>' -I include -DN=4 -- -std=c++17 -use_fast_math\n"
+    "  kiln compile k.cu --arch compute_90 -o k.ptx          PTX; lto_90 gives LTO-IR\n"
+    "  kiln compile k.cl                                     OpenCL, for the default device\n"
+    "  kiln compile *.cu --arch sm_90 -o build/ --json | jq '.results[].origin'";
+
+constexpr const char* kExplainFooter =
+    "On a miss it names each input that differs from the nearest earlier build of the file: the header with both\n"
+    "digests, the option, the compiler's version. Give it the same options as 'kiln compile'. It compiles nothing.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln explain k.cu --arch sm_80 -I include\n"
+    "  kiln explain k.cu --arch sm_80 --check || echo 'would compile'";
+
+constexpr const char* kCacheFooter =
+    "A KEY may be shortened as long as it is unique.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln cache stats\n"
+    "  kiln cache ls\n"
+    "  kiln cache extract 3fa9 -o k.cubin\n"
+    "  kiln cache gc --max-size 5G\n"
+    "  kiln cache clear --yes";
+
+constexpr const char* kConfigFooter =
+    "From weak to strong: default, program, /etc/kiln/config.toml, ~/.config/kiln/config.toml, the file that\n"
+    "KILN_CONFIG names, single KILN_* variables.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln config show\n"
+    "  KILN_CACHE_DIR=/big/disk kiln config show --json";
+
+constexpr const char* kCompletionsFooter =
+    "Examples:\n"
+    "  kiln completions bash > ~/.local/share/bash-completion/completions/kiln\n"
+    "  kiln completions zsh  > \"${fpath[1]}/_kiln\"\n"
+    "  kiln completions fish > ~/.config/fish/completions/kiln.fish";
+
+// The values that an option takes, where there are only so many. CLI11's own validators cannot be asked.
+std::vector<std::string> choices_of(const std::string& name) {
+  if (name == "--backend") return {"cuda", "opencl"};
+  if (name == "SHELL") return {"bash", "zsh", "fish"};
+  return {};
+}
+
+CommandNode node_of(const CLI::App& app) {
+  CommandNode node{app.get_name(), app.get_description(), {}, {}, false, {}};
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) {
+      node.choices = choices_of(option->get_name(true));
+      node.takes_files = node.takes_files || option->get_name(true) == "FILE";
+      continue;
+    }
+    CommandNode::Option out;
+    for (const std::string& name : option->get_snames()) out.names.push_back('-' + name);
+    for (const std::string& name : option->get_lnames()) out.names.push_back("--" + name);
+    out.help = option->get_description();
+    out.takes_value = option->get_type_size_max() > 0 && option->get_expected_max() > 0;
+    out.choices = choices_of(out.names.back());
+    node.options.push_back(std::move(out));
+  }
+  for (const CLI::App* command : app.get_subcommands({})) node.commands.push_back(node_of(*command));
+  return node;
+}
+
+class CommandLine {
+ public:
+  CommandLine();
+  Parsed parse(std::vector<std::string> arguments);
+
+ private:
+  using Run = int (*)(const Arguments&, Console&);
+
+  CLI::App* add(CLI::App& parent, const char* name, const char* about, Run run);
+  void add_unit_options(CLI::App& command);
+  void add_compile_and_explain();
+  void add_cache();
+  void add_others();
+  Parsed help(const std::vector<std::string>& path, int exit_code) const;
+
+  CLI::App app_{kAbout, "kiln"};
+  Parsed parsed_;
+  std::vector<std::string> help_path_;
+  bool wants_version_ = false;
+};
+
+CommandLine::CommandLine() {
+  app_.footer(kMainFooter);
+  app_.require_subcommand(0, 1);
+  app_.get_formatter()->column_width(34);
+  app_.add_flag("--version", wants_version_, "Print the version and exit");
+  add_compile_and_explain();
+  add_cache();
+  add_others();
+}
+
+CLI::App* CommandLine::add(CLI::App& parent, const char* name, const char* about, Run run) {
+  CLI::App* command = parent.add_subcommand(name, about);
+  Arguments& to = parsed_.arguments;
+  if (run != nullptr) {
+    command->final_callback([this, run] { parsed_.command = run; });
+    command->add_flag("--json", to.json, "Print JSON");
+    command->add_flag("-v,--verbose", to.verbose, "Tell each event on standard error");
+    command->add_flag("-q,--quiet", to.quiet, "No warnings and no progress, errors only");
+  }
+  return command;
+}
+
+void CommandLine::add_unit_options(CLI::App& command) {
+  Arguments& to = parsed_.arguments;
+  command.add_option("FILE", to.files, "Sources: .cu (CUDA C++) or .cl (OpenCL C); - is standard input")->required();
+  command.add_option("--backend", to.backend, "What compiles them, where the file's name does not say")
+      ->check(CLI::IsMember(choices_of("--backend")));
+  command.add_option("--arch", to.architectures, "Targets: sm_90 (machine code), compute_90 (PTX), lto_90 (LTO-IR)")
+      ->delimiter(',')
+      ->expected(1)
+      ->type_name("LIST")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  // Each takes one value each time, so that a file name after it is a file name.
+  const auto list = [&](const char* name, std::vector<std::string>& values, const char* type, const char* about) {
+    command.add_option(name, values, about)->expected(1)->type_name(type)->multi_option_policy(
+        CLI::MultiOptionPolicy::TakeAll);
+  };
+  list("-e,--entry", to.entries, "NAME", "A kernel to find in the result; for CUDA any name expression");
+  list("-I,--include", to.include_folders, "DIR", "A folder to search for headers");
+  list("-D,--define", to.definitions, "X[=Y]", "A macro");
+  list("--option", to.options, "TEXT", "One option for the compiler, as it is");
+  list("--seal", to.seals, "DIR=FILE", "FILE stands for all headers of -I DIR, which never change without it");
+  command.add_option("--name", to.name, "What the compiler calls the program, instead of the file's name");
+}
+
+void CommandLine::add_compile_and_explain() {
+  Arguments& to = parsed_.arguments;
+  CLI::App* compile = add(app_, "compile", "Compile, or take from a cache what was compiled before", compile_command);
+  add_unit_options(*compile);
+  compile->add_option("-o,--output", to.output, "Write the result here: a file, or a folder (made if it ends in /)");
+  compile->add_option("-j,--jobs", to.jobs, "How many compiles at a time (default: one per core)");
+  compile->footer(kCompileFooter);
+
+  CLI::App* explain = add(app_, "explain", "Say whether a compile would hit, and if not which input changed",
+                          explain_command);
+  add_unit_options(*explain);
+  explain->add_flag("--check", to.check, "Return 1 where anything would have to be compiled");
+  explain->footer(kExplainFooter);
+}
+
+void CommandLine::add_cache() {
+  Arguments& to = parsed_.arguments;
+  CLI::App* cache = add(app_, "cache", "Look into the cache and keep it in order", nullptr);
+  cache->require_subcommand(1);
+  cache->footer(kCacheFooter);
+  add(*cache, "stats", "How much there is, and of what", cache_stats_command);
+  add(*cache, "ls", "One line per entry, the latest used first", cache_ls_command);
+  CLI::App* show = add(*cache, "show", "All that is known of one entry", cache_show_command);
+  CLI::App* extract = add(*cache, "extract", "Write the compiled code of one entry to a file", cache_extract_command);
+  for (CLI::App* command : {show, extract}) {
+    command->add_option("KEY", to.key, "The entry's key, or enough of its beginning")->required();
+  }
+  extract->add_option("-o,--output", to.output, "The file; - is standard output")->required();
+  CLI::App* gc = add(*cache, "gc", "Evict what is over the size bound, and what was left behind", cache_gc_command);
+  gc->add_option("--max-size", to.max_size, "Another bound than cache.max_size, for this time: 5G, 512M");
+  add(*cache, "verify", "Read every entry, check it, and remove what is damaged", cache_verify_command);
+  CLI::App* clear = add(*cache, "clear", "Remove every entry", cache_clear_command);
+  clear->add_flag("-y,--yes", to.yes, "Do not ask");
+}
+
+void CommandLine::add_others() {
+  Arguments& to = parsed_.arguments;
+  CLI::App* config = add(app_, "config", "Show the settings", nullptr);
+  config->footer(kConfigFooter);
+  config->require_subcommand(1);
+  add(*config, "show", "Each setting, its value and where that came from", config_show_command)->footer(kConfigFooter);
+
+  add(app_, "doctor", "What this machine has, what is missing and what to do about it", doctor_command)
+      ->footer("Returns 0 when kiln can do useful work here, 3 when it cannot.\n\nExample:\n  kiln doctor --json");
+  add(app_, "version", "Print the version", version_command);
+  CLI::App* completions = add(app_, "completions", "Print completions for a shell", completions_command);
+  completions->add_option("SHELL", to.shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember(choices_of("SHELL")));
+  completions->footer(kCompletionsFooter);
+  CLI::App* help = app_.add_subcommand("help", "Explain a command");
+  help->add_option("COMMAND", help_path_, "Which");
+}
+
+const CLI::App* find_command(const CLI::App& parent, const std::string& name) {
+  for (const CLI::App* command : parent.get_subcommands({})) {
+    if (command->get_name() == name) return command;
+  }
+  return nullptr;
+}
+
+std::vector<std::string_view> command_names(const CLI::App& parent) {
+  std::vector<std::string_view> names;
+  for (const CLI::App* command : parent.get_subcommands({})) names.emplace_back(command->get_name());
+  return names;
+}
+
+std::string unknown_command(const CLI::App& parent, const std::string& name) {
+  std::string text = "there is no command '" + name + "'";
+  if (const std::string meant = closest(name, command_names(parent)); !meant.empty()) {
+    text += "; did you mean '" + meant + "'?";
+  }
+  return text;
+}
+
+Parsed usage_error(const std::string& message, const std::string& command) {
+  return {.text = "kiln: error: " + message + "\nTry '" + command + " --help'.", .exit_code = kUsage};
+}
+
+Parsed CommandLine::help(const std::vector<std::string>& path, int exit_code) const {
+  const CLI::App* command = &app_;
+  std::string prefix;
+  for (const std::string& name : path) {
+    prefix += (prefix.empty() ? "" : " ") + command->get_name();
+    const CLI::App* next = find_command(*command, name);
+    if (next == nullptr) return usage_error(unknown_command(*command, name), prefix);
+    command = next;
+  }
+  return {.text = command->help(prefix), .exit_code = exit_code};
+}
+
+Parsed CommandLine::parse(std::vector<std::string> arguments) {
+  // What stands behind "--" is the compiler's.
+  const auto marker = std::find(arguments.begin(), arguments.end(), "--");
+  std::vector<std::string> compilers(marker == arguments.end() ? marker : marker + 1, arguments.end());
+  arguments.erase(marker, arguments.end());
+  std::vector<std::string> path;  // the commands as far as they are known: for messages
+  const CLI::App* reached = &app_;
+  for (const std::string& word : arguments) {
+    const CLI::App* next = find_command(*reached, word);
+    if (next == nullptr) break;
+    reached = next;
+    path.push_back(word);
+  }
+  std::string name = "kiln";
+  for (const std::string& word : path) name += ' ' + word;
+  const bool group = reached->get_name() != "help" && !reached->get_subcommands({}).empty();
+  if (group && arguments.size() == path.size()) return help(path, kUsage);
+  if (group && arguments[path.size()].front() != '-') {
+    return usage_error(unknown_command(*reached, arguments[path.size()]), name);
+  }
+
+  try {
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    app_.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    return help(path, kDone);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(error.what(), name);
+  }
+  if (wants_version_) parsed_.command = version_command;
+  if (parsed_.command == nullptr) return help(help_path_, kDone);
+  if (!compilers.empty() && parsed_.command != compile_command && parsed_.command != explain_command) {
+    return usage_error("only compile and explain take compiler options behind '--'", name);
+  }
+  std::vector<std::string>& options = parsed_.arguments.options;
+  options.insert(options.end(), compilers.begin(), compilers.end());
+  if (parsed_.command == completions_command) parsed_.arguments.tree = node_of(app_);
+  return std::move(parsed_);
+}
+
+}  // namespace
+
+Parsed parse_command_line(std::vector<std::string> arguments) { return CommandLine().parse(std::move(arguments)); }
+
+}  // namespace kiln::cli

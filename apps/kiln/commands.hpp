@@ -1,0 +1,23 @@
+#pragma once
+
+#include "apps/kiln/arguments.hpp"
+#include "apps/kiln/console.hpp"
+
+namespace kiln::cli {
+
+// One function per command, each in the file of its name; what they return is an exit code of exit_code.hpp.
+int compile_command(const Arguments& arguments, Console& console);
+int explain_command(const Arguments& arguments, Console& console);
+int cache_stats_command(const Arguments& arguments, Console& console);
+int cache_ls_command(const Arguments& arguments, Console& console);
+int cache_show_command(const Arguments& arguments, Console& console);
+int cache_extract_command(const Arguments& arguments, Console& console);
+int cache_gc_command(const Arguments& arguments, Console& console);
+int cache_verify_command(const Arguments& arguments, Console& console);
+int cache_clear_command(const Arguments& arguments, Console& console);
+int config_show_command(const Arguments& arguments, Console& console);
+int doctor_command(const Arguments& arguments, Console& console);
+int version_command(const Arguments& arguments, Console& console);
+int completions_command(const Arguments& arguments, Console& console);
+
+}  // namespace kiln::cli

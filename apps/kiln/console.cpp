@@ -1,0 +1,181 @@
+#include "apps/kiln/console.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/files.hpp"
+
+namespace kiln::cli {
+namespace {
+
+// https://no-color.org: set and not empty means no colour.
+bool may_style(int fd) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return isatty(fd) != 0 && (no_colour == nullptr || *no_colour == '\0') &&
+         (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
+std::string painted(bool styled, const char* code, std::string_view text) {
+  if (!styled) return std::string(text);
+  return "\033[" + std::string(code) + 'm' + std::string(text) + "\033[0m";
+}
+
+bool is_warning(Event::Kind kind) {
+  switch (kind) {
+    case Event::Kind::NotPublished:
+    case Event::Kind::EntryDropped:
+    case Event::Kind::CacheUnavailable:
+    case Event::Kind::WorkerUnavailable:
+    case Event::Kind::Configuration: return true;
+    default: return false;
+  }
+}
+
+// One event in one line: what, of which unit, why.
+std::string line_of(const Event& event) {
+  std::string line = to_string(event.kind);
+  if (!event.unit.empty()) line += ' ' + event.unit;
+  if (!event.target.empty()) line += " for " + event.target;
+  if (!event.origin.empty()) line += " [" + event.origin + ']';
+  if (!event.key.empty()) line += " key " + event.key.substr(0, 12);
+  if (event.ms > 0) line += " in " + time_text(event.ms);
+  if (!event.message.empty()) line += ": " + event.message;
+  return line;
+}
+
+// The columns that a text takes on a terminal, as far as counting UTF-8 starts tells.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+Console::Console(const Arguments& arguments)
+    : verbose_(arguments.verbose), quiet_(arguments.quiet), styled_out_(may_style(STDOUT_FILENO)),
+      styled_err_(may_style(STDERR_FILENO)), live_(isatty(STDERR_FILENO) != 0 && !arguments.quiet) {}
+
+Console::~Console() { progress({}); }
+
+void Console::print(std::string_view text) {
+  const MutexLock lock(mutex_);
+  clear_progress();
+  std::string line(text);
+  if (line.empty() || line.back() != '\n') line += '\n';
+  (void)write_all(STDOUT_FILENO, line, "standard output");  // a reader that went away has what it wanted
+}
+
+void Console::note(const char* colour, const char* word, const std::string& message) {
+  clear_progress();
+  (void)write_all(STDERR_FILENO, "kiln: " + painted(styled_err_, colour, word) + message + '\n', "standard error");
+}
+
+void Console::error(const Error& error, const std::string& context) {
+  const MutexLock lock(mutex_);
+  std::string message = context.empty() ? error.message : context + ": " + error.message;
+  if (!error.log.empty()) {
+    message += '\n' + error.log;
+    while (message.back() == '\n' || message.back() == '\0') message.pop_back();
+  }
+  note("31", "error: ", message);
+}
+
+void Console::warn(const std::string& message) {
+  const MutexLock lock(mutex_);
+  if (quiet_ || !said_.insert(message).second) return;
+  note("33", "warning: ", message);
+}
+
+void Console::progress(const std::string& text) {
+  if (!live_) return;
+  const MutexLock lock(mutex_);
+  clear_progress();
+  if (text.empty()) return;
+  // A line that wrapped could not be taken back.
+  (void)write_all(STDERR_FILENO, text.substr(0, 78), "standard error");
+  progress_shown_ = true;
+}
+
+void Console::clear_progress() {
+  if (!progress_shown_) return;
+  (void)write_all(STDERR_FILENO, "\r\033[K", "standard error");
+  progress_shown_ = false;
+}
+
+EventCallback Console::listener() {
+  return [this](const Event& event) { hear(event); };
+}
+
+void Console::hear(const Event& event) {
+  if (event.kind == Event::Kind::Configuration) {
+    const MutexLock lock(mutex_);
+    configuration_.push_back(event.message);
+  }
+  if (is_warning(event.kind)) {
+    const std::string about = event.unit.empty() ? "" : event.unit + ": ";
+    warn(about + event.message + " [" + to_string(event.kind) + ']');
+  } else if (verbose_) {
+    const MutexLock lock(mutex_);
+    note("2", "", line_of(event));
+  }
+}
+
+std::vector<std::string> Console::configuration_warnings() const {
+  const MutexLock lock(mutex_);
+  return configuration_;
+}
+
+std::string Console::style(const char* code, std::string_view text) const { return painted(styled_out_, code, text); }
+
+std::string size_text(std::uint64_t bytes) {
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  auto size = static_cast<double>(bytes);
+  const char* const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t unit = 0;
+  for (size /= 1024; size >= 1024 && unit + 1 < std::size(units); size /= 1024) ++unit;
+  char text[32];
+  std::snprintf(text, sizeof text, size < 100 ? "%.1f %s" : "%.0f %s", size, units[unit]);
+  return text;
+}
+
+std::string time_text(double ms) {
+  char text[32];
+  const char* format = ms < 10 ? "%.2f ms" : ms < 1000 ? "%.0f ms" : "%.2f s";
+  std::snprintf(text, sizeof text, format, ms < 1000 ? ms : ms / 1000);
+  return text;
+}
+
+std::string age_text(std::chrono::seconds age) {
+  const long long seconds = std::max<long long>(0, age.count());
+  const std::pair<long long, const char*> units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}, {1, "second"}};
+  for (const auto& [length, name] : units) {
+    const long long count = seconds / length;
+    if (count > 0) return std::to_string(count) + ' ' + name + (count == 1 ? " ago" : "s ago");
+  }
+  return "just now";
+}
+
+std::string table_text(const std::vector<std::vector<std::string>>& rows, std::string_view indent) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    if (widths.size() < row.size()) widths.resize(row.size());
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line(indent);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - width_of(row[i]) + 2, ' ');
+    }
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    text += line + '\n';
+  }
+  return text;
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kiln/event.hpp>
+#include <kiln/result.hpp>
+
+#include "apps/kiln/arguments.hpp"
+#include "base/mutex.hpp"
+
+namespace kiln::cli {
+
+/// Where the program speaks: results on standard output, everything else on standard error. Any thread.
+class Console {
+ public:
+  explicit Console(const Arguments& arguments);
+  ~Console();
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  /// A result, with its line end.
+  void print(std::string_view text);
+  /// `kiln: error: …`, and below it what a compiler said.
+  void error(const Error& error, const std::string& context = {});
+  /// `kiln: warning: …`, unless the user wants quiet; the same text is said once.
+  void warn(const std::string& message);
+  /// The line that says what is going on, replaced by the next; only on a terminal. Empty takes it away.
+  void progress(const std::string& text);
+  /// A listener for kiln's events: warnings always, everything else with --verbose.
+  EventCallback listener();
+  /// The messages of the configuration warnings that the listener heard.
+  std::vector<std::string> configuration_warnings() const;
+
+  bool styled() const { return styled_out_; }
+  std::string bold(std::string_view text) const { return style("1", text); }
+  std::string green(std::string_view text) const { return style("32", text); }
+  std::string yellow(std::string_view text) const { return style("33", text); }
+  std::string red(std::string_view text) const { return style("31", text); }
+
+ private:
+  std::string style(const char* code, std::string_view text) const;
+  void hear(const Event& event);
+  void note(const char* colour, const char* word, const std::string& message) KILN_REQUIRES(mutex_);
+  void clear_progress() KILN_REQUIRES(mutex_);
+
+  const bool verbose_;
+  const bool quiet_;
+  const bool styled_out_;
+  const bool styled_err_;
+  const bool live_;  // standard error is a terminal that can redraw a line
+  mutable Mutex mutex_;
+  bool progress_shown_ KILN_GUARDED_BY(mutex_) = false;
+  std::set<std::string> said_ KILN_GUARDED_BY(mutex_);
+  std::vector<std::string> configuration_ KILN_GUARDED_BY(mutex_);
+};
+
+/// `4.2 KiB`
+std::string size_text(std::uint64_t bytes);
+/// `0.12 ms`, `182 ms`, `2.31 s`
+std::string time_text(double ms);
+/// `3 days ago`
+std::string age_text(std::chrono::seconds age);
+/// Columns under one another, two blanks between; the first row may be a heading.
+std::string table_text(const std::vector<std::vector<std::string>>& rows, std::string_view indent = {});
+
+}  // namespace kiln::cli

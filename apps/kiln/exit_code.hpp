@@ -1,0 +1,32 @@
+#pragma once
+
+#include <kiln/result.hpp>
+
+namespace kiln::cli {
+
+/// What the program returns. Stable: scripts test for these, docs/cli.md lists them.
+enum ExitCode : int {
+  kDone = 0,
+  kFailed = 1,       ///< the thing asked for failed: a compile error, a file that is not there, damage found
+  kUsage = 2,        ///< the command line makes no sense
+  kUnavailable = 3,  ///< this machine lacks what is needed: no compiler, no device, an architecture it does not know
+  kRefused = 4,      ///< policy says no: compiling is off and no cache has it
+};
+
+inline ExitCode exit_code_of(Code code) {
+  switch (code) {
+    case Code::InvalidArgument: return kUsage;
+    case Code::Unsupported:
+    case Code::Unavailable: return kUnavailable;
+    case Code::Refused: return kRefused;
+    case Code::CompileFailed:
+    case Code::Io:
+    case Code::Corrupt:
+    case Code::TimedOut:
+    case Code::Cancelled:
+    case Code::Internal: break;
+  }
+  return kFailed;
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,176 @@
+#include "session/settings.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+
+namespace kiln {
+namespace {
+
+Error no_value(const std::string& text, const char* wanted) {
+  return failure(Code::InvalidArgument, "'" + text + "' is no value for it; give " + wanted);
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> members;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, start), text.size());
+    if (end > start) members.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return members;
+}
+
+// Made absolute once, so that a program that changes its working directory later does not move its cache.
+std::string absolute(const std::string& path) {
+  if (path.front() == '/') return path;
+  char here[4096];
+  if (getcwd(here, sizeof here) == nullptr) return path;
+  return join_path(here, path);
+}
+
+Status apply_cache_dir(Config& config, const std::string& text) {
+  if (!text.empty()) config.cache_path = {absolute(text)};
+  return {};
+}
+
+Status apply_cache_path(Config& config, const std::string& text) {
+  std::vector<std::string> members = split(text, ':');
+  if (members.empty()) return {};
+  for (std::string& member : members) member = absolute(member);
+  config.cache_path = std::move(members);
+  return {};
+}
+
+Status apply_max_size(Config& config, const std::string& text) {
+  const Result<std::uint64_t> size = parse_size(text);
+  if (!size) return size.error();
+  config.cache_max_bytes = *size;
+  return {};
+}
+
+Status apply_trusted_users(Config& config, const std::string& text) {
+  std::vector<unsigned> users;
+  for (const std::string& member : split(text, ',')) {
+    unsigned user = 0;
+    const char* const end = member.data() + member.size();
+    const auto [stop, error] = std::from_chars(member.data(), end, user);
+    if (error != std::errc() || stop != end) return no_value(text, "numeric user ids, separated by commas");
+    users.push_back(user);
+  }
+  config.cache_trusted_users = std::move(users);
+  return {};
+}
+
+Status apply_disable(Config& config, const std::string& text) {
+  for (const char* yes : {"1", "true", "yes", "on"}) {
+    if (text == yes) return config.disable = true, Status();
+  }
+  for (const char* no : {"0", "false", "no", "off"}) {
+    if (text == no) return config.disable = false, Status();
+  }
+  return no_value(text, "1 or 0");
+}
+
+Status apply_compile(Config& config, const std::string& text) {
+  if (text != "allowed" && text != "never") return no_value(text, "allowed or never");
+  config.may_compile = text == "allowed";
+  return {};
+}
+
+template <std::string Config::*member>
+Status apply_file(Config& config, const std::string& text) {
+  config.*member = text.empty() ? text : absolute(text);
+  return {};
+}
+
+constexpr SettingKind kSettings[] = {
+    {"cache.dir", "KILN_CACHE_DIR", "", "The folder in which compiled code is kept.", 0, true, apply_cache_dir},
+    {"cache.path", "KILN_CACHE_PATH", "",
+     "A list of cache folders instead of one: the first is read and written, the others are only read.", ':', true,
+     apply_cache_path},
+    {"cache.max_size", "KILN_CACHE_MAX_SIZE", "20G",
+     "How large the cache may grow before its least useful entries are evicted: bytes, or with K, M, G or T.", 0, false,
+     apply_max_size},
+    {"cache.trusted_users", "KILN_CACHE_TRUSTED_USERS", "",
+     "Numeric ids of users whose cache folders may be read too, besides one's own and root's.", ',', false,
+     apply_trusted_users},
+    {"disable", "KILN_DISABLE", "false", "True: compile each time, look nothing up and keep nothing.", 0, false,
+     apply_disable},
+    {"compile", "KILN_COMPILE", "allowed", "`never` turns a miss into an error instead of a compile.", 0, false,
+     apply_compile},
+    {"nvrtc", "KILN_NVRTC", "", "The libnvrtc to compile CUDA with, by path, instead of the one that is found.", 0,
+     true, apply_file<&Config::nvrtc>},
+    {"opencl", "KILN_OPENCL", "", "The libOpenCL to use, by path, instead of the one that is found.", 0, true,
+     apply_file<&Config::opencl>},
+    {"worker", "KILN_WORKER", "", "The kiln-worker program to compile in, by path, instead of the one that is found.",
+     0, true, apply_file<&Config::worker>},
+};
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::span<const SettingKind> setting_kinds() { return kSettings; }
+
+const SettingKind* find_setting(std::string_view name) {
+  for (const SettingKind& kind : kSettings) {
+    if (name == kind.name) return &kind;
+  }
+  return nullptr;
+}
+
+Result<std::uint64_t> parse_size(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view suffix(stop, static_cast<std::size_t>(text.data() + text.size() - stop));
+  constexpr std::string_view kLetters = "KMGT";
+  int shift = 0;
+  bool good = error == std::errc() && number > 0;
+  if (!suffix.empty()) {
+    const std::size_t power = kLetters.find(suffix.front());
+    const std::string_view rest = suffix.substr(1);
+    good = good && power != std::string_view::npos && (rest.empty() || rest == "B" || rest == "iB");
+    shift = good ? 10 * static_cast<int>(power + 1) : 0;
+  }
+  if (!good || number > (std::numeric_limits<std::uint64_t>::max() >> shift)) {
+    return no_value(std::string(text), "a size above zero such as 20G or 512M");
+  }
+  return number << shift;
+}
+
+std::string closest(std::string_view name, const std::vector<std::string_view>& candidates) {
+  if (name.size() > 64) return {};  // a typing slip leaves a short name short
+  std::string_view best;
+  // A third of the name may be wrong; more than that is another name.
+  std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;
+  for (const std::string_view candidate : candidates) {
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance < least) {
+      least = distance;
+      best = candidate;
+    }
+  }
+  return std::string(best);
+}
+
+}  // namespace kiln

@@ -1,0 +1,27 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "session/settings.hpp"
+
+namespace kiln {
+namespace {
+
+TEST(ConfigurationDocs, HaveARowForEverySettingWithItsVariableDefaultAndMeaning) {
+  std::ifstream file(KILN_SOURCE_DIR "/docs/configuration.md");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  for (const SettingKind& kind : setting_kinds()) {
+    const std::size_t start = text.find("| `" + std::string(kind.name) + "` |");
+    ASSERT_NE(start, std::string::npos) << "docs/configuration.md has no row for " << kind.name;
+    const std::string row = text.substr(start, text.find('\n', start) - start);
+    EXPECT_NE(row.find(kind.variable), std::string::npos) << row;
+    EXPECT_NE(row.find(kind.default_value), std::string::npos) << row;
+    EXPECT_NE(row.find(kind.meaning), std::string::npos) << row;
+  }
+  EXPECT_NE(text.find("KILN_CONFIG"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kiln

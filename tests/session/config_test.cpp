@@ -1,0 +1,307 @@
+#include "session/config.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "session/config_file.hpp"
+#include "session/settings.hpp"
+
+namespace kiln {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own with a home in it, and an environment without any KILN_ variable.
+class ConfigTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "kiln-config-XXXXXX").string();
+    root_ = mkdtemp(pattern.data());
+    clearenv();
+    setenv("HOME", (root_ / "home").c_str(), 1);
+    umask(022);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::string write(const std::string& name, const std::string& text) {
+    const fs::path path = root_ / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+    return path.string();
+  }
+  std::string write_user_file(const std::string& text) { return write("home/.config/kiln/config.toml", text); }
+  std::string write_system_file(const std::string& text) { return write("etc/config.toml", text); }
+
+  Config load(const SessionOptions& options = {}) {
+    warnings_.clear();
+    const Observer observer([this](const Event& event) { warnings_.push_back(event); });
+    return Config::load(options, observer, {(root_ / "etc/config.toml").string()});
+  }
+  static Setting setting(const Config& config, const std::string& name) {
+    for (const Setting& each : config.settings) {
+      if (each.name == name) return each;
+    }
+    ADD_FAILURE() << "no setting " << name;
+    return {};
+  }
+  std::string only_warning() const {
+    EXPECT_EQ(warnings_.size(), 1u);
+    if (warnings_.size() != 1) return {};
+    EXPECT_EQ(warnings_.front().kind, Event::Kind::Configuration);
+    return warnings_.front().message;
+  }
+
+  fs::path root_;
+  std::vector<Event> warnings_;
+};
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_F(ConfigTest, WithoutFilesAndVariablesEverythingIsTheDefault) {
+  const Config config = load();
+  EXPECT_EQ(config.cache_path, std::vector<std::string>{(root_ / "home/.cache/kiln").string()});
+  EXPECT_EQ(config.cache_max_bytes, 20ull << 30);
+  EXPECT_TRUE(config.cache_trusted_users.empty());
+  EXPECT_FALSE(config.disable);
+  EXPECT_TRUE(config.may_compile);
+  EXPECT_EQ(config.nvrtc + config.opencl + config.worker, "");
+  EXPECT_TRUE(warnings_.empty());
+  ASSERT_EQ(config.settings.size(), setting_kinds().size());
+  for (const Setting& each : config.settings) {
+    EXPECT_EQ(each.origin, each.name == "cache.path" ? "cache.dir" : "default") << each.name;
+  }
+  EXPECT_FALSE(fs::exists(root_ / "home")) << "loading a configuration must make no folder";
+}
+
+TEST_F(ConfigTest, EveryDefaultOfTheTableIsAValueOfItsSetting) {
+  for (const SettingKind& kind : setting_kinds()) {
+    Config config;
+    EXPECT_TRUE(kind.apply(config, kind.default_value).ok()) << kind.name;
+  }
+}
+
+TEST_F(ConfigTest, EachSourceIsStrongerThanTheOneBeforeIt) {
+  SessionOptions options;
+  options.settings["cache.max_size"] = "1M";
+  EXPECT_EQ(load(options).cache_max_bytes, 1ull << 20);
+  EXPECT_EQ(setting(load(options), "cache.max_size").origin, "program");
+
+  const std::string system = write_system_file("[cache]\nmax_size = \"2M\"\n");
+  EXPECT_EQ(load(options).cache_max_bytes, 2ull << 20);
+  EXPECT_EQ(setting(load(options), "cache.max_size").origin, system + ":2");
+
+  write_user_file("cache.max_size = \"3M\"\n");
+  EXPECT_EQ(load(options).cache_max_bytes, 3ull << 20);
+
+  const std::string named = write("named.toml", "\n\ncache = {max_size = 4194304}\n");
+  setenv("KILN_CONFIG", named.c_str(), 1);
+  EXPECT_EQ(load(options).cache_max_bytes, 4ull << 20);
+  EXPECT_EQ(setting(load(options), "cache.max_size").origin, named + ":3");
+
+  setenv("KILN_CACHE_MAX_SIZE", "5M", 1);
+  const Config config = load(options);
+  EXPECT_EQ(config.cache_max_bytes, 5ull << 20);
+  EXPECT_EQ(setting(config, "cache.max_size").origin, "KILN_CACHE_MAX_SIZE");
+  EXPECT_EQ(setting(config, "cache.max_size").value, "5M");
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(ConfigTest, AFileSetsEverySetting) {
+  write_user_file(
+      "disable = true\ncompile = \"never\"\nnvrtc = \"/n.so\"\nopencl = \"/o.so\"\nworker = \"/w\"\n"
+      "[cache]\npath = [\"/a\", \"/b\"]\nmax_size = \"1G\"\ntrusted_users = [12, 34]\n");
+  const Config config = load();
+  EXPECT_TRUE(warnings_.empty());
+  EXPECT_TRUE(config.disable);
+  EXPECT_FALSE(config.may_compile);
+  EXPECT_EQ(config.nvrtc, "/n.so");
+  EXPECT_EQ(config.opencl, "/o.so");
+  EXPECT_EQ(config.worker, "/w");
+  EXPECT_EQ(config.cache_path, (std::vector<std::string>{"/a", "/b"}));
+  EXPECT_EQ(config.cache_trusted_users, (std::vector<unsigned>{12, 34}));
+}
+
+TEST_F(ConfigTest, ALockedSettingKeepsTheProgramsValueAndSaysWhoTriedToChangeIt) {
+  SessionOptions options;
+  options.settings["compile"] = "never";
+  options.locked = {"compile"};
+  setenv("KILN_COMPILE", "allowed", 1);
+  const Config config = load(options);
+  EXPECT_FALSE(config.may_compile);
+  EXPECT_TRUE(setting(config, "compile").locked);
+  EXPECT_EQ(setting(config, "compile").origin, "program");
+  const std::string warning = only_warning();
+  EXPECT_TRUE(contains(warning, "KILN_COMPILE")) << warning;
+  EXPECT_TRUE(contains(warning, "locked compile")) << warning;
+}
+
+TEST_F(ConfigTest, ALockOnTheCacheFolderCannotBePassedThroughTheCachePath) {
+  SessionOptions options;
+  options.settings["cache.dir"] = "/program";
+  options.locked = {"cache.dir"};
+  setenv("KILN_CACHE_PATH", "/other:/more", 1);
+  EXPECT_EQ(load(options).cache_path, std::vector<std::string>{"/program"});
+  EXPECT_TRUE(contains(only_warning(), "locked cache.dir"));
+}
+
+TEST_F(ConfigTest, TheCachePathBeatsTheCacheFolderOfTheSameSource) {
+  setenv("KILN_CACHE_PATH", "/a::/b", 1);
+  setenv("KILN_CACHE_DIR", "/c", 1);
+  const Config config = load();
+  EXPECT_EQ(config.cache_path, (std::vector<std::string>{"/a", "/b"}));
+  EXPECT_EQ(setting(config, "cache.dir").value, "/a");
+  EXPECT_EQ(setting(config, "cache.dir").origin, "cache.path");
+}
+
+TEST_F(ConfigTest, TheCacheFolderOfAStrongerSourceBeatsTheCachePathOfAWeakerOne) {
+  write_user_file("cache.path = [\"/a\", \"/b\"]\n");
+  setenv("KILN_CACHE_DIR", "/c", 1);
+  const Config config = load();
+  EXPECT_EQ(config.cache_path, std::vector<std::string>{"/c"});
+  EXPECT_EQ(setting(config, "cache.path").origin, "cache.dir");
+}
+
+TEST_F(ConfigTest, AnUnknownKeyWarnsWithItsLineAndWhatWasMeant) {
+  const std::string path = write_user_file("[cache]\n\nmaxsize = \"1G\"\n");
+  EXPECT_EQ(load().cache_max_bytes, 20ull << 30);
+  const std::string warning = only_warning();
+  EXPECT_TRUE(contains(warning, path + ":3")) << warning;
+  EXPECT_TRUE(contains(warning, "did you mean cache.max_size?")) << warning;
+}
+
+TEST_F(ConfigTest, AnUnknownVariableWarnsWithWhatWasMeant) {
+  setenv("KILN_CACHEDIR", "/a", 1);
+  load();
+  EXPECT_TRUE(contains(only_warning(), "KILN_CACHEDIR; did you mean KILN_CACHE_DIR?")) << only_warning();
+}
+
+TEST_F(ConfigTest, AnUnknownNameFromTheProgramWarns) {
+  SessionOptions options;
+  options.settings["cache.folder_of_mine"] = "/a";
+  load(options);
+  EXPECT_TRUE(contains(only_warning(), "the program: kiln has no setting cache.folder_of_mine"));
+}
+
+TEST_F(ConfigTest, ABadValueWarnsAndTheWeakerValueStays) {
+  write_user_file("cache.max_size = \"7M\"\n");
+  setenv("KILN_CACHE_MAX_SIZE", "lots", 1);
+  const Config config = load();
+  EXPECT_EQ(config.cache_max_bytes, 7ull << 20);
+  EXPECT_EQ(setting(config, "cache.max_size").value, "7M");
+  const std::string warning = only_warning();
+  EXPECT_TRUE(contains(warning, "KILN_CACHE_MAX_SIZE")) << warning;
+  EXPECT_TRUE(contains(warning, "'lots'")) << warning;
+}
+
+TEST_F(ConfigTest, BadValuesOfEveryKindAreRefused) {
+  const std::pair<const char*, const char*> bad[] = {
+      {"KILN_CACHE_MAX_SIZE", "0"},           {"KILN_CACHE_MAX_SIZE", "5X"}, {"KILN_CACHE_MAX_SIZE", "99999999999T"},
+      {"KILN_CACHE_MAX_SIZE", "-1"},          {"KILN_COMPILE", "sometimes"}, {"KILN_DISABLE", "maybe"},
+      {"KILN_CACHE_TRUSTED_USERS", "12,bob"},
+  };
+  for (const auto& [variable, value] : bad) {
+    setenv(variable, value, 1);
+    load();
+    EXPECT_TRUE(contains(only_warning(), value)) << variable << "=" << value;
+    unsetenv(variable);
+  }
+}
+
+TEST_F(ConfigTest, SizesTakeTheUsualSuffixes) {
+  EXPECT_EQ(parse_size("1048576").value(), 1048576u);
+  EXPECT_EQ(parse_size("512M").value(), 512ull << 20);
+  EXPECT_EQ(parse_size("512MiB").value(), 512ull << 20);
+  EXPECT_EQ(parse_size("2TB").value(), 2ull << 40);
+  EXPECT_FALSE(parse_size("").ok());
+  EXPECT_FALSE(parse_size("G").ok());
+}
+
+TEST_F(ConfigTest, AnEmptyVariableIsAsIfItWereNotSet) {
+  setenv("KILN_CACHE_DIR", "", 1);
+  setenv("KILN_DISABLE", "", 1);
+  setenv("KILN_CONFIG", "", 1);
+  EXPECT_EQ(setting(load(), "cache.dir").origin, "default");
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(ConfigTest, AFileThatOthersCanWriteToIsIgnored) {
+  const std::string path = write_user_file("worker = \"/evil\"\n");
+  chmod(path.c_str(), 0666);
+  EXPECT_EQ(load().worker, "");
+  EXPECT_TRUE(contains(only_warning(), "other users can write to it")) << only_warning();
+}
+
+TEST_F(ConfigTest, AFileThatIsAFifoOrAFolderIsIgnoredWithoutHanging) {
+  fs::create_directories(root_ / "etc");
+  ASSERT_EQ(mkfifo((root_ / "etc/config.toml").c_str(), 0600), 0);
+  load();
+  EXPECT_TRUE(contains(only_warning(), "not a regular file"));
+  fs::remove(root_ / "etc/config.toml");
+  fs::create_directories(root_ / "etc/config.toml");
+  load();
+  EXPECT_TRUE(contains(only_warning(), "not a regular file"));
+}
+
+TEST_F(ConfigTest, AFileThatCannotBeParsedIsIgnoredAndItsLineNamed) {
+  const std::string path = write_user_file("disable = true\nthis is not toml\n");
+  EXPECT_FALSE(load().disable);
+  EXPECT_TRUE(contains(only_warning(), path + " is ignored: line 2")) << only_warning();
+}
+
+TEST_F(ConfigTest, ANamedFileThatIsMissingWarns) {
+  setenv("KILN_CONFIG", (root_ / "nowhere.toml").c_str(), 1);
+  load();
+  EXPECT_TRUE(contains(only_warning(), "nowhere.toml"));
+}
+
+TEST_F(ConfigTest, ARelativePathIsRefusedInAFileAndTakenFromTheWorkingDirectoryInAVariable) {
+  write_user_file("cache.dir = \"here\"\n");
+  EXPECT_EQ(setting(load(), "cache.dir").origin, "default");
+  EXPECT_TRUE(contains(only_warning(), "not absolute"));
+  setenv("KILN_CACHE_DIR", "here", 1);
+  EXPECT_EQ(load().cache_path.front(), (fs::current_path() / "here").string());
+}
+
+TEST_F(ConfigTest, WithoutAHomeTheCacheIsInAPrivateFolderOfThisHost) {
+  unsetenv("HOME");
+  setenv("XDG_RUNTIME_DIR", root_.c_str(), 1);
+  EXPECT_EQ(load().cache_path, std::vector<std::string>{(root_ / "kiln/cache").string()});
+}
+
+TEST_F(ConfigTest, XdgFoldersComeBeforeTheHomeAndRelativeOnesDoNotCount) {
+  write("xdg/kiln/config.toml", "disable = true\n");
+  setenv("XDG_CONFIG_HOME", (root_ / "xdg").c_str(), 1);
+  setenv("XDG_CACHE_HOME", "/xdg-cache", 1);
+  const Config config = load();
+  EXPECT_TRUE(config.disable);
+  EXPECT_EQ(config.cache_path.front(), "/xdg-cache/kiln");
+  setenv("XDG_CACHE_HOME", "relative", 1);
+  EXPECT_EQ(load().cache_path.front(), (root_ / "home/.cache/kiln").string());
+}
+
+TEST_F(ConfigTest, AListWhereOneValueBelongsWarns) {
+  write_user_file("compile = [\"never\", \"allowed\"]\n");
+  EXPECT_TRUE(load().may_compile);
+  EXPECT_TRUE(contains(only_warning(), "takes one value"));
+}
+
+TEST(ParseConfig, FlattensTablesToDottedNames) {
+  const auto settings = parse_config("a = 1\n[b]\nc = true\n[b.d]\ne = ['x', 'y']\n").value();
+  ASSERT_EQ(settings.size(), 3u);
+  EXPECT_EQ(settings[0].name, "a");
+  EXPECT_EQ(settings[1].name, "b.c");
+  EXPECT_EQ(settings[1].values, std::vector<std::string>{"true"});
+  EXPECT_EQ(settings[2].name, "b.d.e");
+  EXPECT_EQ(settings[2].values, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(settings[2].line, 5u);
+}
+
+}  // namespace
+}  // namespace kiln
