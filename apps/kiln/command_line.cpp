@@ -150,8 +150,10 @@ void CommandLine::add_unit_options(CLI::App& command) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   // Each takes one value each time, so that a file name after it is a file name.
   const auto list = [&](const char* name, std::vector<std::string>& values, const char* type, const char* about) {
-    command.add_option(name, values, about)->expected(1)->type_name(type)->multi_option_policy(
-        CLI::MultiOptionPolicy::TakeAll);
+    command.add_option(name, values, about)
+        ->expected(1)
+        ->type_name(type)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
   list("-e,--entry", to.entries, "NAME", "A kernel to find in the result; for CUDA any name expression");
   list("-I,--include", to.include_folders, "DIR", "A folder to search for headers");
@@ -169,8 +171,8 @@ void CommandLine::add_compile_and_explain() {
   compile->add_option("-j,--jobs", to.jobs, "How many compiles at a time (default: one per core)");
   compile->footer(kCompileFooter);
 
-  CLI::App* explain = add(app_, "explain", "Say whether a compile would hit, and if not which input changed",
-                          explain_command);
+  CLI::App* explain =
+      add(app_, "explain", "Say whether a compile would hit, and if not which input changed", explain_command);
   add_unit_options(*explain);
   explain->add_flag("--check", to.check, "Return 1 where anything would have to be compiled");
   explain->footer(kExplainFooter);

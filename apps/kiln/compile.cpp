@@ -1,9 +1,9 @@
 #include <sys/stat.h>
 
+#include <fcntl.h>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <fcntl.h>
 #include <optional>
 #include <thread>
 
@@ -67,8 +67,8 @@ class Batch {
   void work() {
     for (std::size_t i = next_++; i < jobs_.size(); i = next_++) {
       const Job& job = jobs_[i];
-      console_.progress("kiln: " + job.file + " for " + job.target.name() + " (" + std::to_string(done_.load()) + " of " +
-                        std::to_string(jobs_.size()) + " done)");
+      console_.progress("kiln: " + job.file + " for " + job.target.name() + " (" + std::to_string(done_.load()) +
+                        " of " + std::to_string(jobs_.size()) + " done)");
       outcomes_[i] = {job.file, job.target.name(), get(job), {}};
       ++done_;
     }
@@ -108,7 +108,8 @@ void print_results(const std::vector<CompileOutcome>& outcomes, Console& console
   for (const CompileOutcome& outcome : outcomes) {
     if (!outcome.answer) continue;
     const Answer& answer = *outcome.answer;
-    const std::string what = answer.origin == Origin::Compiled ? "compiled" : std::string("from ") + to_string(answer.origin);
+    const std::string what =
+        answer.origin == Origin::Compiled ? "compiled" : std::string("from ") + to_string(answer.origin);
     rows.push_back({outcome.file, outcome.target, what, size_text(answer.artifact.bytes.size()), time_text(answer.ms),
                     "key " + answer.key.hex().substr(0, 12), outcome.output.empty() ? "" : "-> " + outcome.output});
   }

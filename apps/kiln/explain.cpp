@@ -11,9 +11,7 @@ namespace kiln::cli {
 namespace {
 
 // Digests are told apart by their beginnings; other values are shown whole.
-std::string shortened(const std::string& value) {
-  return Digest::from_hex(value) ? value.substr(0, 12) : value;
-}
+std::string shortened(const std::string& value) { return Digest::from_hex(value) ? value.substr(0, 12) : value; }
 
 std::string difference_text(const Difference& difference) {
   if (difference.then.empty() && difference.now.empty()) return "differs";

@@ -97,7 +97,9 @@ Result<std::vector<Target>> cuda_targets(const Arguments& arguments) {
 
 bool has_quoted_include(std::string_view source) {
   constexpr std::string_view kBlanks = " \t";
-  const auto skip_blanks = [&](std::size_t at) { return std::min(source.find_first_not_of(kBlanks, at), source.size()); };
+  const auto skip_blanks = [&](std::size_t at) {
+    return std::min(source.find_first_not_of(kBlanks, at), source.size());
+  };
   for (std::size_t at = source.find('#'); at != std::string_view::npos; at = source.find('#', at + 1)) {
     const std::size_t word = skip_blanks(at + 1);
     if (source.substr(word, 7) != "include") continue;

@@ -187,7 +187,13 @@ Status FileDigests::save() {
 
   static std::atomic<unsigned> sequence{0};
   const std::string temporary = memory_ + ".tmp-" + std::to_string(getpid()) + "-" + std::to_string(sequence++);
-  return publish_file(AT_FDCWD, temporary, memory_, {bytes}, Durability::Unsynced);
+  Status saved = publish_file(AT_FDCWD, temporary, memory_, {bytes}, Durability::Unsynced);
+  if (!saved) {
+    // Its folder may not exist yet: the first entry of a cache makes it.
+    const MutexLock lock(mutex_);
+    unsaved_ = true;
+  }
+  return saved;
 }
 
 std::size_t FileDigests::digested() const {

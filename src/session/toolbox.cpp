@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "compile/nvrtc_compiler.hpp"
-#include "compile/opencl_compiler.hpp"
 #include "compile/worker_compiler.hpp"
 
 namespace kiln {
@@ -71,8 +70,6 @@ Result<Compiler*> Toolbox::compiler(const std::string& kind) {
     options.worker = config_.worker;
     compiler = std::make_unique<WorkerCompiler>(std::make_unique<NvrtcCompiler>(config_.nvrtc, *digests_), *digests_,
                                                 options, observer_);
-  } else if (compiler == nullptr && kind == "opencl") {
-    compiler = std::make_unique<OpenClCompiler>(config_.opencl);
   }
   if (compiler == nullptr) {
     return failure(Code::Unsupported, "no compiler of kiln's takes units of kind '" + kind + "'");

@@ -147,7 +147,6 @@ Result<Answer> Resolver::compile(const Recipe& recipe, const RequestKey& request
 }
 
 void Resolver::publish(const Recipe& recipe, const Answer& answer, const std::string& not_cacheable) {
-  (void)parts_.digests->save();
   if (parts_.store == nullptr) return;
   std::string problem = not_cacheable;
   if (problem.empty()) {
@@ -159,6 +158,7 @@ void Resolver::publish(const Recipe& recipe, const Answer& answer, const std::st
   if (problem.empty() && parts_.history != nullptr) {
     (void)parts_.history->record(recipe, answer.key, answer.artifact.about.cost_ms);
   }
+  (void)parts_.digests->save();
   if (!parts_.observer) return;
   Event event = this->event(problem.empty() ? Event::Kind::Published : Event::Kind::NotPublished, recipe);
   event.key = answer.key.hex();
