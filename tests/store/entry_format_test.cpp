@@ -1,0 +1,112 @@
+#include "store/entry_format.hpp"
+
+#include <gtest/gtest.h>
+
+#include "store/hint_format.hpp"
+#include "store/store.hpp"
+#include "support/artifacts.hpp"
+
+namespace kiln::test {
+namespace {
+
+std::string file_of(const Key& key, const Artifact& artifact) {
+  return encode_entry_head(key, artifact) + std::string(artifact.bytes.view());
+}
+
+bool refused(const Key& key, std::string file) {
+  const auto decoded = decode_entry(key, Bytes::of(std::move(file)));
+  return !decoded && decoded.error().code == Code::Corrupt;
+}
+
+TEST(EntryFormat, WhatIsWrittenIsReadBackWithoutCopyingThePayload) {
+  const Artifact artifact = artifact_of(key_number(1), 1'000);
+  const Bytes file = Bytes::of(file_of(key_number(1), artifact));
+  const auto decoded = decode_entry(key_number(1), file);
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  EXPECT_TRUE(same(*decoded, artifact));
+  EXPECT_GE(decoded->bytes.data(), file.data());
+  EXPECT_EQ(decoded->bytes.end(), file.end());
+}
+
+TEST(EntryFormat, ThePayloadIsAlignedWhateverTheMetadata) {
+  Artifact artifact = artifact_of(key_number(1), 10);
+  for (int i = 0; i < 20; ++i, artifact.about.log += "x") {
+    EXPECT_EQ(encode_entry_head(key_number(1), artifact).size() % 16, 0u);
+    EXPECT_FALSE(refused(key_number(1), file_of(key_number(1), artifact)));
+  }
+}
+
+TEST(EntryFormat, TheHeadAloneTellsKeyCostAndSizes) {
+  const Artifact artifact = artifact_of(key_number(1), 1'000, 1234.5);
+  const std::string head = encode_entry_head(key_number(1), artifact).substr(0, EntryHeader::kSize);
+  const auto header = decode_entry_header(as_bytes(head));
+  ASSERT_TRUE(header.ok());
+  EXPECT_EQ(header->key, key_number(1));
+  EXPECT_EQ(header->cost_ms, 1234.5);
+  EXPECT_EQ(header->payload_size, 1'000u);
+  EXPECT_EQ(header->file_size(), file_of(key_number(1), artifact).size());
+}
+
+TEST(EntryFormat, AnEntryOfAnotherKeyIsRefused) {
+  EXPECT_TRUE(refused(key_number(2), file_of(key_number(1), artifact_of(key_number(1), 100))));
+}
+
+TEST(EntryFormat, AnotherVersionIsRefusedWithItsNumber) {
+  std::string file = file_of(key_number(1), artifact_of(key_number(1), 100));
+  file[8] = 2;
+  const auto decoded = decode_entry(key_number(1), Bytes::of(file));
+  ASSERT_FALSE(decoded.ok());
+  EXPECT_NE(decoded.error().message.find("version 2"), std::string::npos) << decoded.error().message;
+}
+
+TEST(EntryFormat, EveryFlippedBitIsFound) {
+  const std::string file = file_of(key_number(1), artifact_of(key_number(1), 600));
+  for (std::size_t bit = 0; bit < file.size() * 8; ++bit) {
+    std::string damaged = file;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    ASSERT_TRUE(refused(key_number(1), std::move(damaged))) << "bit " << bit;
+  }
+}
+
+TEST(EntryFormat, EveryTruncationAndEveryExtensionIsFound) {
+  const std::string file = file_of(key_number(1), artifact_of(key_number(1), 600));
+  for (std::size_t size = 0; size < file.size(); ++size) {
+    ASSERT_TRUE(refused(key_number(1), file.substr(0, size))) << "cut to " << size;
+  }
+  EXPECT_TRUE(refused(key_number(1), file + '\0'));
+}
+
+TEST(HintFormat, EveryDamageToTheHeadIsFoundAndDamageToAClosureConcernsItAlone) {
+  const std::vector<std::string_view> closures = {"the newest closure", "an older one"};
+  const std::string file = encode_hints(request_number(1), closures);
+  const auto head = decode_hint_head(request_number(1), as_bytes(file));
+  ASSERT_TRUE(head.ok());
+  ASSERT_EQ(head->slots.size(), 2u);
+  EXPECT_EQ(head->file_size(), file.size());
+  EXPECT_EQ(hint_in(head->slots[0], as_bytes(file)), closures[0]);
+  EXPECT_EQ(hint_in(head->slots[1], as_bytes(file)), closures[1]);
+  for (std::size_t bit = 0; bit < file.size() * 8; ++bit) {
+    std::string damaged = file;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    const auto found = decode_hint_head(request_number(1), as_bytes(damaged));
+    ASSERT_EQ(found.ok(), bit / 8 >= head->slots[0].offset) << "bit " << bit;
+    if (!found) continue;
+    const bool in_first = bit / 8 < head->slots[1].offset;
+    EXPECT_EQ(hint_in(found->slots[0], as_bytes(damaged)), in_first ? "" : closures[0]);
+    EXPECT_EQ(hint_in(found->slots[1], as_bytes(damaged)), in_first ? closures[1] : "");
+  }
+  EXPECT_FALSE(decode_hint_head(request_number(2), as_bytes(file)).ok());
+}
+
+TEST(HintFormat, TheFirstClosureNeedsOnlyTheBeginningOfTheFile) {
+  const std::vector<std::string_view> closures = {"the newest closure", "an older one"};
+  const std::string file = encode_hints(request_number(1), closures);
+  const std::string beginning = file.substr(0, file.size() - closures[1].size());
+  const auto head = decode_hint_head(request_number(1), as_bytes(beginning));
+  ASSERT_TRUE(head.ok());
+  EXPECT_EQ(hint_in(head->slots[0], as_bytes(beginning)), closures[0]);
+  EXPECT_EQ(hint_in(head->slots[1], as_bytes(beginning)), "");
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,215 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "store/disk_store.hpp"
+#include "support/artifacts.hpp"
+#include "support/child.hpp"
+#include "support/event_log.hpp"
+#include "support/files.hpp"
+#include "support/manual_clock.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+class Eviction : public testing::Test {
+ protected:
+  std::unique_ptr<DiskStore> open(std::uint64_t bound) {
+    return DiskStore::open({.root = root_, .size_bound = bound}, events_.observer(), clock_).value();
+  }
+  static void put(Store& store, int number, std::size_t size, double cost_ms) {
+    ASSERT_TRUE(store.put(key_number(number), artifact_of(key_number(number), size, cost_ms)).ok());
+  }
+  std::string path_of(int number) const {
+    return root_ + "/v1/" + ShardedName("entries", key_number(number).digest).str();
+  }
+  bool there(int number) const { return fs::exists(path_of(number)); }
+  void set_age(const std::string& path, std::chrono::nanoseconds age) const {
+    const auto time = clock_.wall() - age;
+    const timespec times[2] = {{0, UTIME_OMIT}, {time.count() / 1'000'000'000, time.count() % 1'000'000'000}};
+    ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  }
+
+  TemporaryDirectory directory_;
+  const std::string root_ = directory_.path("cache");
+  EventLog events_;
+  ManualClock clock_;
+};
+
+TEST_F(Eviction, TheBoundIsKeptWhileEntriesAreAdded) {
+  const auto store = open(200'000);
+  for (int number = 0; number < 100; ++number) {
+    put(*store, number, 10'000, 100);
+    ASSERT_LE(store->stats()->bytes, 200'000u + 1'000);
+  }
+  EXPECT_GT(store->stats()->entries, 15u);
+  EXPECT_GE(events_.count(Event::Kind::Evicted), 1u);
+}
+
+TEST_F(Eviction, SeveralStoresOnOneFolderKeepTheBoundTogether) {
+  const auto first = open(200'000);
+  const auto second = open(200'000);
+  for (int number = 0; number < 60; ++number) put(number % 2 == 0 ? *first : *second, number, 10'000, 100);
+  EXPECT_LE(first->stats()->bytes, 201'000u);
+}
+
+TEST_F(Eviction, WhatWasCheapToBuildGoesBeforeWhatWasCostly) {
+  const auto store = open(100'000);
+  for (int number = 0; number < 8; ++number) put(*store, number, 10'000, number % 2 == 0 ? 10'000 : 1);
+  put(*store, 8, 20'000, 10'000);
+  for (int number = 0; number < 8; number += 2) EXPECT_TRUE(there(number)) << number;
+  EXPECT_LT(there(1) + there(3) + there(5) + there(7), 4);
+}
+
+TEST_F(Eviction, WhatWasUsedLatelyStaysBeforeWhatWasNot) {
+  const auto store = open(100'000);
+  for (int number = 0; number < 8; ++number) put(*store, number, 10'000, 100);
+  for (int number = 0; number < 8; ++number) set_age(path_of(number), 14 * 24h);
+  for (int number = 0; number < 4; ++number) ASSERT_TRUE((*store->get(key_number(number))).has_value());
+  put(*store, 8, 25'000, 100);
+  for (int number = 0; number < 4; ++number) EXPECT_TRUE(there(number)) << number;
+  EXPECT_LT(there(4) + there(5) + there(6) + there(7), 4);
+  EXPECT_TRUE(there(8));
+}
+
+TEST_F(Eviction, AnArtifactLargerThanTheBoundIsRefusedAndEvictsNothing) {
+  const auto store = open(100'000);
+  put(*store, 1, 10'000, 1);
+  EXPECT_FALSE(store->put(key_number(2), artifact_of(key_number(2), 200'000)).ok());
+  EXPECT_TRUE(there(1));
+}
+
+TEST_F(Eviction, HintsThatAreReadStay) {
+  const auto store = open(200'000);
+  ASSERT_TRUE(store->add_closure(request_number(1), closure_number(1)).ok());
+  for (int number = 0; number < 100; ++number) {
+    put(*store, number, 10'000, 100);
+    clock_.advance(24h);
+    ASSERT_EQ(store->closures(request_number(1), 1)->size(), 1u) << number;
+  }
+}
+
+TEST_F(Eviction, OtherVersionsCountAndAgeOutButStrangersAreLeftAlone) {
+  const auto store = open(100'000);
+  put(*store, 0, 10, 1);
+  fs::create_directories(root_ + "/v7/deep/er");
+  fs::create_directories(root_ + "/v8");
+  spit(root_ + "/v7/CACHEDIR.TAG", "kiln");
+  spit(root_ + "/v7/deep/er/old", std::string(50'000, 'x'));
+  spit(root_ + "/v7/new", std::string(1'000, 'x'));
+  spit(root_ + "/v8/not_kilns", std::string(500'000, 'x'));
+  spit(root_ + "/mine", std::string(500'000, 'x'));
+  set_age(root_ + "/v7/deep/er/old", 60 * 24h);
+  EXPECT_GT(store->stats()->by_kind.at(CachedFile::Kind::OtherVersion), 50'000u);
+  for (int number = 1; number <= 7; ++number) put(*store, number, 10'000, 100);
+  ASSERT_TRUE(store->gc().ok());
+  EXPECT_FALSE(fs::exists(root_ + "/v7/deep/er/old"));
+  EXPECT_TRUE(fs::exists(root_ + "/v7/CACHEDIR.TAG"));
+  EXPECT_TRUE(fs::exists(root_ + "/v8/not_kilns"));
+  EXPECT_TRUE(fs::exists(root_ + "/mine"));
+  for (int number = 1; number <= 7; ++number) EXPECT_TRUE(there(number)) << number;
+}
+
+TEST_F(Eviction, TemporaryFilesOfTheDeadAreRemovedAndThoseOfTheLivingAreNot) {
+  const auto store = open(0);
+  put(*store, 1, 10, 1);
+  const std::string alive = root_ + "/v1/tmp/somebody-on-another-host-1-1";
+  const std::string old = root_ + "/v1/tmp/somebody-on-another-host-1-2";
+  spit(alive, "x");
+  spit(old, "x");
+  set_age(old, 2h);
+  // A child that is killed in the middle of its write.
+  ASSERT_EQ(run_in_child([&] {
+              const rlimit none{0, 0};
+              const rlimit small{5'000, 5'000};
+              setrlimit(RLIMIT_CORE, &none);
+              setrlimit(RLIMIT_FSIZE, &small);
+              return store->put(key_number(2), artifact_of(key_number(2), 10'000)).ok() ? 0 : 1;
+            }),
+            128 + SIGXFSZ);
+  ASSERT_EQ(files_below(root_ + "/v1/tmp").size(), 3u);
+  ASSERT_TRUE(store->gc().ok());
+  EXPECT_TRUE(fs::exists(alive));
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_EQ(files_below(root_ + "/v1/tmp").size(), 1u);
+}
+
+TEST_F(Eviction, OneAtATimeCollectsAndLosingCostsNothing) {
+  const auto store = open(0);
+  put(*store, 1, 10, 1);
+  int ready[2];
+  int done[2];
+  ASSERT_EQ(pipe(ready), 0);
+  ASSERT_EQ(pipe(done), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int fd = ::open((root_ + "/v1/gc").c_str(), O_RDWR | O_CREAT, 0644);
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    const bool locked = fcntl(fd, F_SETLK, &whole) == 0;
+    char byte = 'x';
+    (void)!write(ready[1], &byte, 1);
+    (void)!read(done[0], &byte, 1);
+    _exit(locked ? 0 : 1);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  const auto collected = store->gc();
+  ASSERT_TRUE(collected.ok());
+  EXPECT_TRUE(collected->elsewhere);
+  EXPECT_TRUE(store->put(key_number(2), artifact_of(key_number(2), 10)).ok());
+  ASSERT_EQ(write(done[1], &byte, 1), 1);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(store->gc()->elsewhere);
+  for (const int fd : {ready[0], ready[1], done[0], done[1]}) close(fd);
+}
+
+TEST_F(Eviction, ADamagedOrMissingJournalIsMadeAnewByTheNextPut) {
+  const auto store = open(50'000);
+  put(*store, 1, 10'000, 100);
+  for (const std::string& journal : {std::string("nonsense"), std::string()}) {
+    spit(root_ + "/v1/usage", journal);
+    put(*store, 2, 10'000, 100);
+    EXPECT_GT(fs::file_size(root_ + "/v1/usage"), 40u);
+  }
+  fs::remove(root_ + "/v1/usage");
+  for (int number = 3; number < 20; ++number) put(*store, number, 10'000, 100);
+  EXPECT_LE(store->stats()->bytes, 51'000u);
+}
+
+TEST_F(Eviction, WhatTheJournalMissedIsFoundWithinTheHour) {
+  const auto store = open(100'000);
+  put(*store, 1, 1'000, 100);
+  // Somebody whose appends were lost.
+  const std::string journal = slurp(root_ + "/v1/usage");
+  for (int number = 2; number < 20; ++number) {
+    put(*store, number, 5'000, 100);
+    spit(root_ + "/v1/usage", journal);
+  }
+  put(*store, 20, 8'000, 100);
+  EXPECT_GT(store->stats()->bytes, 95'000u);
+  clock_.advance(2h);
+  put(*store, 21, 8'000, 100);
+  EXPECT_LE(store->stats()->bytes, 91'000u);
+}
+
+TEST(Worth, FallsByHalfEachWeekAndGrowsWithCostPerByte) {
+  using Kind = CachedFile::Kind;
+  EXPECT_DOUBLE_EQ(worth(Kind::Entry, 100, 1'000, 7 * 24h), worth(Kind::Entry, 100, 1'000, 0h) / 2);
+  EXPECT_GT(worth(Kind::Entry, 200, 1'000, 0h), worth(Kind::Entry, 100, 1'000, 0h));
+  EXPECT_GT(worth(Kind::Entry, 100, 1'000, 0h), worth(Kind::Entry, 100, 100'000, 0h));
+  EXPECT_EQ(worth(Kind::Entry, 100, 1'000, -5h), worth(Kind::Entry, 100, 1'000, 0h));
+}
+
+}  // namespace
+}  // namespace kiln::test

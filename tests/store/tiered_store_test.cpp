@@ -1,0 +1,176 @@
+#include "store/tiered_store.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "store/memory_store.hpp"
+#include "support/artifacts.hpp"
+#include "support/event_log.hpp"
+
+namespace kiln::test {
+namespace {
+
+using Distance = TieredStore::Distance;
+
+/// A store that fails as it is told to.
+class BrokenStore final : public Store {
+ public:
+  Result<std::optional<Hit>> get(const Key&) override { return failure(Code::Io, message); }
+  Status put(const Key&, const Artifact&) override { return failure(Code::Io, message); }
+  Result<std::vector<Closure>> closures(const RequestKey&, std::size_t) override { return failure(Code::Io, message); }
+  Status add_closure(const RequestKey&, const Closure&) override { return failure(Code::Io, message); }
+  std::string describe() const override { return "broken"; }
+
+  std::string message = "no";
+};
+
+class ReadOnlyStore final : public Store {
+ public:
+  Result<std::optional<Hit>> get(const Key& key) override { return inside.get(key); }
+  Status put(const Key&, const Artifact&) override {
+    ++writes;
+    return failure(Code::Refused, "read only");
+  }
+  Result<std::vector<Closure>> closures(const RequestKey& request, std::size_t limit) override {
+    ++asked;
+    return inside.closures(request, limit);
+  }
+  Status add_closure(const RequestKey&, const Closure&) override {
+    ++writes;
+    return failure(Code::Refused, "read only");
+  }
+  bool writable() override { return false; }
+  std::string describe() const override { return "read only"; }
+
+  MemoryStore inside{1 << 20};
+  int writes = 0;
+  int asked = 0;
+};
+
+class Tiered : public testing::Test {
+ protected:
+  TieredStore tiers(std::vector<TieredStore::Tier> list) { return TieredStore(std::move(list), events_.observer()); }
+  static bool has(Store& store, int number) { return (*store.get(key_number(number))).has_value(); }
+
+  EventLog events_;
+  std::shared_ptr<MemoryStore> near_ = std::make_shared<MemoryStore>(1 << 20);
+  std::shared_ptr<MemoryStore> disk_ = std::make_shared<MemoryStore>(1 << 20);
+  std::shared_ptr<ReadOnlyStore> image_ = std::make_shared<ReadOnlyStore>();
+  std::shared_ptr<MemoryStore> remote_ = std::make_shared<MemoryStore>(1 << 20);
+  std::shared_ptr<BrokenStore> broken_ = std::make_shared<BrokenStore>();
+};
+
+TEST_F(Tiered, AHitFarAwayIsKeptInEveryNearerStoreAndInNoneThatIsAsFar) {
+  TieredStore store = tiers(
+      {{near_, Distance::Memory}, {disk_, Distance::Disk}, {image_, Distance::Disk}, {remote_, Distance::Remote}});
+  ASSERT_TRUE(remote_->put(key_number(1), artifact_of(key_number(1), 100)).ok());
+  ASSERT_TRUE(image_->inside.put(key_number(2), artifact_of(key_number(2), 100)).ok());
+  EXPECT_TRUE(has(store, 1));
+  EXPECT_TRUE(has(*near_, 1));
+  EXPECT_TRUE(has(*disk_, 1));
+  EXPECT_TRUE(has(store, 2));
+  EXPECT_TRUE(has(*near_, 2));
+  EXPECT_FALSE(has(*disk_, 2));
+  EXPECT_EQ(image_->writes, 0);
+}
+
+TEST_F(Tiered, ManyAtOnceAreKeptNearerToo) {
+  TieredStore store = tiers({{near_, Distance::Memory}, {remote_, Distance::Remote}});
+  ASSERT_TRUE(remote_->put(key_number(1), artifact_of(key_number(1), 100)).ok());
+  const std::vector<Key> keys = {key_number(2), key_number(1)};
+  const auto answers = store.get_many(keys);
+  EXPECT_FALSE(answers[0]->has_value());
+  EXPECT_TRUE(answers[1]->has_value());
+  EXPECT_TRUE(has(*near_, 1));
+}
+
+TEST_F(Tiered, PutGoesToEveryWritableStoreAndSucceedsIfOneTookIt) {
+  TieredStore store = tiers({{broken_, Distance::Disk}, {disk_, Distance::Disk}, {image_, Distance::Disk}});
+  ASSERT_TRUE(store.put(key_number(1), artifact_of(key_number(1), 100)).ok());
+  EXPECT_TRUE(has(*disk_, 1));
+  EXPECT_EQ(image_->writes, 0);
+  EXPECT_EQ(events_.count(Event::Kind::CacheUnavailable), 1u);
+}
+
+TEST_F(Tiered, PutFailsWithTheReasonWhereNoStoreTookIt) {
+  TieredStore broken = tiers({{broken_, Distance::Disk}, {image_, Distance::Disk}});
+  const Status status = broken.put(key_number(1), artifact_of(key_number(1), 100));
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, "no");
+  TieredStore sealed = tiers({{image_, Distance::Disk}});
+  EXPECT_FALSE(sealed.writable());
+  EXPECT_FALSE(sealed.add_closure(request_number(1), closure_number(1)).ok());
+}
+
+TEST_F(Tiered, AStoreThatFailsIsToldOfOnceAndTheNextIsAsked) {
+  TieredStore store = tiers({{broken_, Distance::Disk}, {disk_, Distance::Disk}});
+  ASSERT_TRUE(disk_->put(key_number(1), artifact_of(key_number(1), 100)).ok());
+  ASSERT_TRUE(disk_->add_closure(request_number(1), closure_number(1)).ok());
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(has(store, 1));
+    EXPECT_EQ(store.closures(request_number(1))->size(), 1u);
+  }
+  ASSERT_EQ(events_.count(Event::Kind::CacheUnavailable), 1u);
+  EXPECT_EQ(events_.of(Event::Kind::CacheUnavailable)[0].message, "no");
+  EXPECT_EQ(events_.of(Event::Kind::CacheUnavailable)[0].origin, "broken");
+  broken_->message = "something else";
+  EXPECT_TRUE(has(store, 1));
+  EXPECT_EQ(events_.count(Event::Kind::CacheUnavailable), 2u);
+}
+
+TEST_F(Tiered, ClosuresOfAllStoresAreMergedEachOnceAndNotMoreThanAskedFor) {
+  TieredStore store = tiers({{disk_, Distance::Disk}, {image_, Distance::Disk}});
+  for (const int number : {2, 1}) ASSERT_TRUE(disk_->add_closure(request_number(1), closure_number(number)).ok());
+  for (int number = 20; number > 0; --number) {
+    ASSERT_TRUE(image_->inside.add_closure(request_number(1), closure_number(number)).ok());
+  }
+  const auto merged = *store.closures(request_number(1));
+  ASSERT_EQ(merged.size(), Store::kMostClosures);
+  for (std::size_t i = 0; i < merged.size(); ++i) EXPECT_EQ(merged[i], closure_number(i + 1));
+  image_->asked = 0;
+  EXPECT_EQ(*store.closures(request_number(1), 1), std::vector<Closure>{closure_number(1)});
+  EXPECT_EQ(image_->asked, 0);
+}
+
+TEST_F(Tiered, ClosuresFoundFarAwayAreKeptNearerInTheirOrder) {
+  TieredStore store = tiers({{near_, Distance::Memory}, {image_, Distance::Disk}});
+  for (const int number : {2, 1}) {
+    ASSERT_TRUE(image_->inside.add_closure(request_number(1), closure_number(number)).ok());
+  }
+  const std::vector<Closure> expected = {closure_number(1), closure_number(2)};
+  EXPECT_EQ(*store.closures(request_number(1)), expected);
+  EXPECT_EQ(*near_->closures(request_number(1)), expected);
+}
+
+TEST(MemoryStoreTest, WhatWasUsedLongestAgoGoesFirst) {
+  MemoryStore store(100'000);
+  for (int number = 0; number < 4; ++number) {
+    ASSERT_TRUE(store.put(key_number(number), artifact_of(key_number(number), 20'000)).ok());
+  }
+  ASSERT_TRUE((*store.get(key_number(0))).has_value());
+  ASSERT_TRUE(store.put(key_number(4), artifact_of(key_number(4), 20'000)).ok());
+  EXPECT_TRUE((*store.get(key_number(0))).has_value());
+  EXPECT_FALSE((*store.get(key_number(1))).has_value());
+  EXPECT_TRUE((*store.get(key_number(4))).has_value());
+  EXPECT_LE(store.bytes(), 100'000u);
+}
+
+TEST(MemoryStoreTest, WhatIsLargerThanTheBoundIsNotKeptAndPushesNothingOut) {
+  MemoryStore store(100'000);
+  ASSERT_TRUE(store.put(key_number(1), artifact_of(key_number(1), 1'000)).ok());
+  ASSERT_TRUE(store.put(key_number(2), artifact_of(key_number(2), 200'000)).ok());
+  EXPECT_TRUE((*store.get(key_number(1))).has_value());
+  EXPECT_FALSE((*store.get(key_number(2))).has_value());
+}
+
+TEST(MemoryStoreTest, ClosuresAreBoundedToo) {
+  MemoryStore store(100'000);
+  for (std::uint64_t number = 0; number < 100; ++number) {
+    ASSERT_TRUE(store.add_closure(request_number(number), closure_number(number, 20)).ok());
+  }
+  EXPECT_TRUE(store.closures(request_number(0))->empty());
+  EXPECT_EQ(store.closures(request_number(99))->size(), 1u);
+}
+
+}  // namespace
+}  // namespace kiln::test
