@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +21,9 @@ namespace kiln {
 /// file to keep them in, between processes. A file whose times are younger than two seconds is digested anew each time,
 /// because a second edit within one tick of the file system's clock would not show. Any thread.
 ///
-/// What is remembered is trusted: the memory file must lie in a folder that only this user or root can write to.
+/// What is remembered is trusted: the memory file must lie in a folder that only this user or root can write to. It is
+/// mapped, and true on this host only: where its folder is on a network, or cannot be written to, what is learnt goes
+/// to `host_local_directory()` instead, and both are asked.
 class FileDigests {
  public:
   /// `memory` is the path of the file to remember in, or empty. Nothing is opened until the first question.
@@ -42,15 +46,17 @@ class FileDigests {
   std::size_t digested() const;
 
  private:
-  struct Table;  // the mapped memory file
+  struct Table;  // the memory file
 
-  std::optional<Digest> remembered(std::string_view path, const FileStamp& stamp) KILN_REQUIRES(mutex_);
+  std::optional<Digest> remembered(const std::string& path, const FileStamp& stamp) KILN_REQUIRES(mutex_);
+  Table* table(std::size_t index) KILN_REQUIRES(mutex_);
+  Status save_to(const std::string& memory, const std::vector<std::pair<std::string, Seen>>& learnt);
 
   const std::string memory_;
   const Clock& clock_;
   mutable Mutex mutex_;
-  bool opened_ KILN_GUARDED_BY(mutex_) = false;
-  std::shared_ptr<const Table> table_ KILN_GUARDED_BY(mutex_);
+  // The memory file's and the host's own, each opened when it is first asked.
+  std::array<std::optional<std::unique_ptr<Table>>, 2> tables_ KILN_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Seen> learnt_ KILN_GUARDED_BY(mutex_);
   bool unsaved_ KILN_GUARDED_BY(mutex_) = false;
   std::size_t digested_ KILN_GUARDED_BY(mutex_) = 0;

@@ -143,13 +143,22 @@ Status make_directories(const std::string& path) {
 }
 
 Result<Fd> open_trusted_directory(const std::string& path, const std::vector<uid_t>& owners) {
-  struct stat link;
-  if (lstat(path.c_str(), &link) != 0) return io_failure("cannot open", path, errno);
-  if (S_ISLNK(link.st_mode) && link.st_uid != geteuid() && link.st_uid != 0) {
-    return failure(Code::Refused, path + " is a symbolic link that belongs to somebody else");
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
+  Fd fd(open(path.c_str(), kFlags | O_NOFOLLOW));
+  if (!fd && (errno == ENOTDIR || errno == ELOOP)) {
+    // A symbolic link of one's own is followed: people move their caches to larger disks.
+    struct stat link;
+    if (lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode)) {
+      if (link.st_uid != geteuid() && link.st_uid != 0) {
+        return failure(Code::Refused, path + " is a symbolic link that belongs to somebody else");
+      }
+      fd = Fd(open(path.c_str(), kFlags));
+    } else {
+      errno = ENOTDIR;
+    }
   }
-  Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
+    if (errno == ENOENT) return failure(Code::Unavailable, path + " does not exist");
     if (errno == ENOTDIR) return failure(Code::Refused, path + " is not a folder");
     return io_failure("cannot open", path, errno);
   }
@@ -179,11 +188,14 @@ bool on_network(int fd) {
   }
 }
 
-Result<std::string> host_local_directory() {
+std::string host_local_path() {
   const std::optional<std::string> runtime = environment_variable("XDG_RUNTIME_DIR");
-  const std::string path = runtime && !runtime->empty() && runtime->front() == '/'
-                               ? *runtime + "/kiln"
-                               : "/tmp/kiln-" + std::to_string(geteuid());
+  if (runtime && !runtime->empty() && runtime->front() == '/') return *runtime + "/kiln";
+  return "/tmp/kiln-" + std::to_string(geteuid());
+}
+
+Result<std::string> host_local_directory() {
+  std::string path = host_local_path();
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return io_failure("cannot create", path, errno);
   const Result<Fd> folder = open_trusted_directory(path);
   if (!folder) return folder.error();

@@ -80,7 +80,8 @@ Status publish_file(int directory, const std::string& temporary, const std::stri
 Status make_directories(const std::string& path);
 
 /// Opens a folder that only this user or root can have written to. Refuses, with the reason, one that others may write
-/// to, one that belongs to someone else, and what is no folder at all. `owners` are further users to trust.
+/// to, one that belongs to someone else, and what is no folder at all; one that is not there is Code::Unavailable.
+/// `owners` are further users to trust.
 Result<Fd> open_trusted_directory(const std::string& path, const std::vector<uid_t>& owners = {});
 
 /// Whether a folder is on a file system that other hosts see too, where mapping, locks and times cannot be relied on.
@@ -89,6 +90,8 @@ bool on_network(int fd);
 /// A folder that is private to this user and local to this host, made if need be: for locks and for what is true on
 /// this host only. Under XDG_RUNTIME_DIR, else under the system's temporary folder.
 Result<std::string> host_local_directory();
+/// Its path, whether it is there or not.
+std::string host_local_path();
 
 /// The paths of what is in a folder, by name only and in no order; empty where it cannot be read.
 std::vector<std::string> list_directory(int directory, const char* path);

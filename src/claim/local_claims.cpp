@@ -77,7 +77,14 @@ std::string nearest_existing(std::string path) {
 
 }  // namespace
 
-LocalClaims::LocalClaims(std::string folder, const Clock& clock) : folder_(std::move(folder)), clock_(clock) {}
+LocalClaims::LocalClaims(std::string folder, const Clock& clock) : LocalClaims(std::move(folder), {}, clock) {}
+
+LocalClaims::LocalClaims(std::string folder, std::string cache_root, const Clock& clock)
+    : folder_(std::move(folder)), cache_root_(std::move(cache_root)), clock_(clock) {}
+
+LocalClaims LocalClaims::for_cache(std::string cache_root, const Clock& clock) {
+  return LocalClaims({}, std::move(cache_root), clock);
+}
 
 off_t LocalClaims::byte_of(const RequestKey& request) {
   std::uint64_t bits;
@@ -87,14 +94,15 @@ off_t LocalClaims::byte_of(const RequestKey& request) {
 
 Claims::Answer LocalClaims::acquire(const RequestKey& request, std::chrono::milliseconds wait) {
   const nanoseconds deadline = clock_.steady() + std::clamp(wait, std::chrono::milliseconds(0), kForever);
-  const Result<LockFile*> opened = open_locks(folder_);
+  const std::string folder = cache_root_.empty() ? folder_ : claims_folder(cache_root_);
+  const Result<LockFile*> opened = open_locks(folder);
   if (!opened) return answer(Outcome::Unavailable, opened.error().message);
   LockFile& file = **opened;
   const off_t byte = byte_of(request);
 
   const Attempt first = file.take(byte);
   if (first.result == Attempt::Result::Taken) return {Outcome::Mine, std::make_unique<LocalClaim>(file, byte), {}};
-  if (first.result == Attempt::Result::Failed) return failed(folder_, first.error);
+  if (first.result == Attempt::Result::Failed) return failed(folder, first.error);
 
   std::minstd_rand jitter(static_cast<unsigned>(getpid()) ^ static_cast<unsigned>(deadline.count()));
   for (nanoseconds nap = kFirstNap;; nap = std::min(nap * 3 / 2, kLongestNap)) {
@@ -107,7 +115,7 @@ Claims::Answer LocalClaims::acquire(const RequestKey& request, std::chrono::mill
     }
     clock_.sleep(std::min(left, nap * (75 + static_cast<int>(jitter() % 50)) / 100));
     const Attempt now = file.look(byte);
-    if (now.result == Attempt::Result::Failed) return failed(folder_, now.error);
+    if (now.result == Attempt::Result::Failed) return failed(folder, now.error);
     // Another holder than before: the one that we waited for let go between two looks.
     const bool changed = first.holder != 0 && now.holder != 0 && now.holder != first.holder;
     if (now.result == Attempt::Result::Taken || changed) return answer(Outcome::Finished);

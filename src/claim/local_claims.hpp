@@ -18,6 +18,8 @@ class LocalClaims final : public Claims {
  public:
   /// `clock` decides deadlines and naps, and must outlive this.
   explicit LocalClaims(std::string folder, const Clock& clock = system_clock());
+  /// In `claims_folder(cache_root)`, which is asked for at each acquire and not before: a hit claims nothing.
+  static LocalClaims for_cache(std::string cache_root, const Clock& clock = system_clock());
 
   Answer acquire(const RequestKey& request, std::chrono::milliseconds wait) override;
 
@@ -25,7 +27,10 @@ class LocalClaims final : public Claims {
   static off_t byte_of(const RequestKey& request);
 
  private:
-  const std::string folder_;
+  LocalClaims(std::string folder, std::string cache_root, const Clock& clock);
+
+  const std::string folder_;  ///< empty: that of the cache
+  const std::string cache_root_;
   const Clock& clock_;
 };
 

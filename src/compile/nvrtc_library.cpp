@@ -1,6 +1,7 @@
 #include "compile/nvrtc_library.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -21,6 +22,11 @@ bool is_file(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
+bool is_folder(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash);
@@ -28,12 +34,16 @@ std::string folder_of(const std::string& path) {
 
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// libnvrtc.so.13 opens libnvrtc-builtins.so.13.<minor> beside it; asking for ten names is cheaper than listing a
-// toolkit's folder, which has hundreds.
+// libnvrtc.so.13 opens libnvrtc-builtins.so.13.<minor> beside it; asking for ten names at most is cheaper than listing
+// a toolkit's folder, which has hundreds. The minors that are common today are asked for first.
 void find_builtins(NvrtcCandidate& candidate) {
-  const std::string folder = folder_of(candidate.path);
-  for (int minor = kMostMinor; minor >= 0; --minor) {
-    const std::string path = folder + "/libnvrtc-builtins.so." + CudaVersion{candidate.version.major, minor}.text();
+  const bool is_finished = candidate.version.major <= 12;  // the last of 12 is the common one, of 13 the first
+  std::string path =
+      folder_of(candidate.path) + "/libnvrtc-builtins.so." + std::to_string(candidate.version.major) + ".";
+  path += '0';
+  for (int i = 0; i <= kMostMinor; ++i) {
+    const int minor = is_finished ? kMostMinor - i : i;
+    path.back() = static_cast<char>('0' + minor);
     if (!is_file(path)) continue;
     candidate.builtins = path;
     candidate.version.minor = minor;
@@ -88,7 +98,7 @@ void visit_candidates(const NvrtcSearch& search, Visit visit) {
     const auto candidate = candidate_at(path, "mapped");
     if (candidate && !visit(*candidate)) return;
   }
-  if (!search.package.empty()) {
+  if (!search.package.empty() && is_folder(search.package + "/nvidia")) {
     for (const char* layout : {"/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib"}) {
       if (!in_folder(search.package + layout, "package")) return;
     }
@@ -151,8 +161,10 @@ NvrtcSearch NvrtcSearch::of_this_process(std::string explicit_path) {
                              "/usr/lib64", "/usr/lib", "/opt/cuda/lib64"}) {
     search.system_folders.emplace_back(folder);
   }
-  if (const auto text = read_file("/proc/driver/nvidia/version"); text && *text) {
-    search.driver = driver_cuda_version(std::string((*text)->view()));
+  // The device node first: a missing file under /proc costs twice as much to miss.
+  if (access("/dev/nvidiactl", F_OK) == 0) {
+    const auto text = read_file("/proc/driver/nvidia/version");
+    if (text && *text) search.driver = driver_cuda_version(std::string((*text)->view()));
   }
   return search;
 }

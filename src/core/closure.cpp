@@ -146,8 +146,9 @@ std::optional<Mismatch> check_places(const Closure& closure, const Places& place
 
 std::optional<Mismatch> check(const Closure& closure, const Places& places, FileDigests& digests) {
   if (auto mismatch = check_places(closure, places)) return mismatch;
+  Paths paths(places);
   for (const Closure::Item& item : closure.items) {
-    if (auto mismatch = check_item(item, closure.timed, places, digests)) return mismatch;
+    if (auto mismatch = check_item(item, closure.timed, paths, digests)) return mismatch;
   }
   return std::nullopt;
 }
@@ -155,8 +156,9 @@ std::optional<Mismatch> check(const Closure& closure, const Places& places, File
 std::vector<Mismatch> mismatches(const Closure& closure, const Places& places, FileDigests& digests) {
   std::vector<Mismatch> all;
   if (auto mismatch = check_places(closure, places)) all.push_back(std::move(*mismatch));
+  Paths paths(places);
   for (const Closure::Item& item : closure.items) {
-    if (auto mismatch = check_item(item, closure.timed, places, digests)) all.push_back(std::move(*mismatch));
+    if (auto mismatch = check_item(item, closure.timed, paths, digests)) all.push_back(std::move(*mismatch));
   }
   return all;
 }

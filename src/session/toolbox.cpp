@@ -12,13 +12,6 @@
 namespace kiln {
 namespace {
 
-// Beside the cache where that is on this host, since stamps of files mean nothing on another; private to the user
-// either way.
-std::string digest_memory(const std::vector<std::string>& cache_path) {
-  if (cache_path.empty()) return {};
-  return claims_folder(cache_path.front()) + "/digests";
-}
-
 Result<std::string> working_directory() {
   char buffer[PATH_MAX];
   if (getcwd(buffer, sizeof buffer) == nullptr) return io_failure("cannot tell", "the working directory", errno);
@@ -28,7 +21,8 @@ Result<std::string> working_directory() {
 }  // namespace
 
 Toolbox::Toolbox(Config config, Observer observer) : config_(std::move(config)), observer_(std::move(observer)) {
-  digests_ = std::make_unique<FileDigests>(config_.disable ? std::string() : digest_memory(config_.cache_path));
+  const bool remembers = !config_.disable && !config_.cache_path.empty();
+  digests_ = std::make_unique<FileDigests>(remembers ? config_.cache_path.front() + "/v1/digests" : std::string());
   parts_.digests = digests_.get();
   parts_.observer = observer_;
   parts_.may_compile = config_.may_compile;
@@ -56,7 +50,7 @@ void Toolbox::open_stores() {
   }
   if (disks_.empty()) return;
   store_ = std::make_unique<TieredStore>(std::move(tiers), observer_);
-  claims_ = std::make_unique<LocalClaims>(claims_folder(disks_.front()->root()));
+  claims_ = std::unique_ptr<Claims>(new LocalClaims(LocalClaims::for_cache(disks_.front()->root())));
   parts_.store = store_.get();
   parts_.claims = claims_.get();
   parts_.history = &disks_.front()->history();

@@ -69,21 +69,21 @@ CacheDirectory::CacheDirectory(Options options, const Clock& clock) : options_(s
 Result<CacheDirectory::FolderPtr> CacheDirectory::folder() {
   const MutexLock lock(mutex_);
   if (folder_ != nullptr) return folder_;
-  struct stat status;
-  if (lstat(options_.root.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) return FolderPtr();
+  const auto absent = [](const Error& error) { return error.code == Code::Unavailable; };
   auto root = open_trusted_directory(options_.root, options_.trusted_owners);
+  if (!root && absent(root.error())) return FolderPtr();
   if (!root) return std::move(root).error();
   const std::string path = join_path(options_.root, kVersion);
-  if (lstat(path.c_str(), &status) != 0 && errno == ENOENT) return FolderPtr();
   auto version = open_trusted_directory(path, options_.trusted_owners);
+  if (!version && absent(version.error())) return FolderPtr();
   if (!version) return std::move(version).error();
+  struct stat status;
   if (fstat(version->get(), &status) != 0) return io_failure("cannot look at", path, errno);
   auto opened = std::make_shared<Folder>();
   opened->root = std::move(*root);
   opened->version = std::move(*version);
   // Only the owner writes: root's files in a user's cache would shut the user out of it.
   opened->writable = !options_.read_only && status.st_uid == geteuid();
-  opened->network = on_network(opened->version.get());
   folder_ = std::move(opened);
   return folder_;
 }
@@ -131,11 +131,12 @@ Result<CacheDirectory::FolderPtr> CacheDirectory::folder_to_write() {
 }
 
 void CacheDirectory::note_use(const Folder& folder, int fd, std::int64_t modified_ns) const {
-  if (!folder.writable || folder.network) return;
+  if (!folder.writable) return;
   const std::chrono::nanoseconds now = clock_.wall();
   const std::chrono::nanoseconds age = now - std::chrono::nanoseconds(modified_ns);
   // A time in the future, from a clock that was wrong once, would keep a file for ever.
   if (age < kNotedEvery && age > -kNotedEvery) return;
+  if (on_network(folder.version.get())) return;
   const timespec times[2] = {{0, UTIME_OMIT}, {now.count() / 1'000'000'000, now.count() % 1'000'000'000}};
   (void)futimens(fd, times);
 }

@@ -43,7 +43,6 @@ class CacheDirectory {
     Fd root;
     Fd version;
     bool writable = false;  ///< it is this user's own, and not configured to be read only
-    bool network = false;   ///< other hosts see it too
   };
   using FolderPtr = std::shared_ptr<const Folder>;
   /// Null where there is no cache yet; an error, with the reason, where there is one that must not be used.
