@@ -39,8 +39,33 @@ std::string describe(const Closure::Item& item, const std::string& path, const s
   return path;
 }
 
-std::optional<Mismatch> check_item(const Closure::Item& item, bool timed, const Places& places, FileDigests& digests) {
-  const std::string path = places.path_of(item.root, item.name);
+// Where each root lies, joined once: a closure has hundreds of names under a handful of roots.
+class Paths {
+ public:
+  explicit Paths(const Places& places) : places_(places) {
+    for (const IncludeRoot& root : places.roots) {
+      roots_.push_back(join_path(places.working_directory, root.path));
+      if (!roots_.back().empty() && roots_.back().back() != '/') roots_.back() += '/';
+    }
+  }
+  // Good until the next call.
+  const std::string& of(const Closure::Item& item) {
+    if (item.root < roots_.size() && !item.name.starts_with('/')) {
+      path_.assign(roots_[item.root]).append(item.name);
+    } else {
+      path_ = places_.path_of(item.root, item.name);
+    }
+    return path_;
+  }
+
+ private:
+  const Places& places_;
+  std::vector<std::string> roots_;
+  std::string path_;
+};
+
+std::optional<Mismatch> check_item(const Closure::Item& item, bool timed, Paths& paths, FileDigests& digests) {
+  const std::string& path = paths.of(item);
   std::optional<Digest> found;
   bool same = false;
   switch (item.state) {
