@@ -218,13 +218,15 @@ Status CacheDirectory::publish_once(const Folder& folder, const std::string& nam
 Result<std::int64_t> CacheDirectory::publish(const std::string& name, std::initializer_list<std::string_view> parts) {
   std::int64_t size = 0;
   for (const std::string_view part : parts) size += static_cast<std::int64_t>(part.size());
+  std::optional<std::int64_t> before;  // the size of what was there at first; nothing was: -1
   for (int attempt = 0;; ++attempt) {
     const auto found = folder_to_write();
     if (!found) return found.error();
-    struct stat before;
-    const bool existed = fstatat((*found)->version.get(), name.c_str(), &before, AT_SYMLINK_NOFOLLOW) == 0;
+    struct stat file;
+    const auto exists = [&] { return fstatat((*found)->version.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0; };
+    if (!before) before = exists() ? file.st_size : -1;
     const Status status = publish_once(**found, name, parts);
-    if (status) return existed ? size - before.st_size : size;
+    if (status) return size - std::max<std::int64_t>(*before, 0);
     // Network file systems report a lost race in many ways (ESTALE, EBUSY, ENOENT), and a cache that was removed under
     // us looks the same; so whatever went wrong is tried once more, from the root on.
     if (attempt == 0) {
@@ -232,10 +234,9 @@ Result<std::int64_t> CacheDirectory::publish(const std::string& name, std::initi
       (void)make().ok();
       continue;
     }
-    // Somebody else may have won: then it is there, which is all that was wanted.
-    struct stat after;
-    const bool exists = fstatat((*found)->version.get(), name.c_str(), &after, AT_SYMLINK_NOFOLLOW) == 0;
-    if (exists && !existed) return 0;
+    // Somebody else may have won, or the rename been done though it was said not to be: then it is there, which is all
+    // that was wanted.
+    if (*before < 0 && exists()) return 0;
     return status.error();
   }
 }

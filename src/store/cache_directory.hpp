@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <kiln/bytes.hpp>
+#include <kiln/key.hpp>
 #include <kiln/result.hpp>
 
 #include "base/clock.hpp"
@@ -91,7 +92,7 @@ class CacheDirectory {
 /// `entries/ab/abcd…` on the stack: a hit allocates nothing for its path.
 class ShardedName {
  public:
-  ShardedName(std::string_view kind, const struct Digest& digest);
+  ShardedName(std::string_view kind, const Digest& digest);
   const char* c_str() const { return text_; }
   std::string str() const { return text_; }
 

@@ -6,33 +6,16 @@
 
 #include <algorithm>
 
-#include "base/codec.hpp"
-#include "base/hash.hpp"
+#include "store/usage_format.hpp"
 
 namespace kiln {
 namespace {
 
 constexpr const char* kName = "usage";
-constexpr std::string_view kMagic = "KILNUSE1";
-constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kHead = 8 + 4 + 4 + 8 + 8;
-constexpr std::size_t kRecord = 16;
 
-std::string record_of(std::int64_t bytes) {
-  Writer out;
-  out.u64(static_cast<std::uint64_t>(bytes)).u64(xxh3(as_bytes(out.bytes())));
-  return std::move(out).bytes();
-}
-
-// The sum of whole, sound records; one that a crash or a network file system spoilt counts nothing.
-std::int64_t sum_of(std::span<const std::uint8_t> records) {
-  std::int64_t sum = 0;
-  for (; records.size() >= kRecord; records = records.subspan(kRecord)) {
-    Reader in(records.first(kRecord));
-    const std::uint64_t bytes = in.u64();
-    if (in.u64() == xxh3(records.first(8))) sum += static_cast<std::int64_t>(bytes);
-  }
-  return sum;
+// Wraps, because a journal that was made up may say anything.
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
 Fd open_journal(CacheDirectory& directory, int flags) {
@@ -54,23 +37,19 @@ bool UsageJournal::read_on(int fd, Seen& seen) {
   struct stat status;
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return false;
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (seen.inode != status.st_ino || seen.offset > size) {
-    seen = {};
-    const auto head = read_from(fd, 0, kHead);
-    if (!head) return false;
-    const std::span<const std::uint8_t> bytes(head->data(), head->size());
-    Reader in(bytes);
-    if (in.raw(kMagic.size()) != kMagic || in.u32() != kVersion || in.u32() != 0) return false;
-    seen.scanned_at = std::chrono::nanoseconds(static_cast<std::int64_t>(in.u64()));
-    if (in.u64() != xxh3(bytes.first(kHead - 8))) return false;
-    seen.offset = kHead;
+  const auto head = read_from(fd, 0, kUsageHead);
+  if (!head) return false;
+  const auto scanned_at = decode_usage_head({head->data(), head->size()});
+  if (!scanned_at) return false;
+  // The head is looked at too, because file systems give a removed file's inode to the next one.
+  if (seen.inode != status.st_ino || seen.scanned_at != *scanned_at || seen.offset > size) {
+    seen = {status.st_ino, kUsageHead, 0, *scanned_at};
   }
-  const std::uint64_t whole = (size - seen.offset) / kRecord * kRecord;
+  const std::uint64_t whole = (size - seen.offset) / kUsageRecord * kUsageRecord;
   const auto records = read_from(fd, seen.offset, whole);
   if (!records) return false;
-  seen.bytes += sum_of({records->data(), records->size()});
+  seen.bytes = plus(seen.bytes, sum_of_usage({records->data(), records->size()}));
   seen.offset += whole;
-  seen.inode = status.st_ino;
   return true;
 }
 
@@ -78,7 +57,7 @@ std::optional<UsageJournal::Total> UsageJournal::add(std::int64_t bytes) {
   const MutexLock lock(mutex_);
   const Fd fd = open_journal(directory_, O_RDWR | O_APPEND);
   if (!fd) return std::nullopt;
-  if (bytes != 0 && !write_all(fd.get(), record_of(bytes), kName)) return std::nullopt;
+  if (bytes != 0 && !write_all(fd.get(), encode_usage_record(bytes), kName)) return std::nullopt;
   if (!read_on(fd.get(), seen_)) {
     seen_ = {};
     return std::nullopt;
@@ -96,15 +75,14 @@ Status UsageJournal::replace(std::uint64_t bytes, std::uint64_t mark) {
   std::int64_t since = 0;
   struct stat status;
   const Fd old = open_journal(directory_, O_RDONLY);
-  if (old && mark >= kHead && fstat(old.get(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) > mark) {
+  if (old && mark >= kUsageHead && fstat(old.get(), &status) == 0 &&
+      static_cast<std::uint64_t>(status.st_size) > mark) {
     const auto records = read_from(old.get(), mark, static_cast<std::uint64_t>(status.st_size) - mark);
-    if (records) since = sum_of({records->data(), records->size()});
+    if (records) since = sum_of_usage({records->data(), records->size()});
   }
-  Writer head;
-  head.raw(kMagic.data(), kMagic.size()).u32(kVersion).u32(0);
-  head.u64(static_cast<std::uint64_t>(directory_.clock().wall().count()));
-  head.u64(xxh3(as_bytes(head.bytes())));
-  const auto published = directory_.publish(kName, {head.bytes(), record_of(static_cast<std::int64_t>(bytes) + since)});
+  const std::string head = encode_usage_head(directory_.clock().wall());
+  const auto published =
+      directory_.publish(kName, {head, encode_usage_record(plus(static_cast<std::int64_t>(bytes), since))});
   if (!published) return published.error();
   return {};
 }

@@ -126,6 +126,15 @@ TEST_F(DiskStoreTest, WhatIsNoFileInAnEntrysPlaceNeitherHangsNorServes) {
   }
 }
 
+TEST_F(DiskStoreTest, ALinkIsNotFollowedEvenToASoundEntry) {
+  const auto store = open();
+  ASSERT_TRUE(put(*store, 1));
+  fs::rename(path_of(key_number(1)), directory_.path("elsewhere"));
+  fs::create_symlink(directory_.path("elsewhere"), path_of(key_number(1)));
+  EXPECT_FALSE(has(*store, key_number(1)));
+  EXPECT_TRUE(fs::exists(directory_.path("elsewhere")));
+}
+
 TEST_F(DiskStoreTest, AHitIsNotedAtMostHourly) {
   const auto store = open();
   ASSERT_TRUE(put(*store, 1));
