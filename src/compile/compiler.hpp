@@ -31,6 +31,10 @@ class Compiler {
   /// Whether it can compile for this target; an error that says what it can do where it cannot. May open the library.
   virtual Status supports(const Target& target) = 0;
 
+  /// Whether the recipe's own bytes decide the result: its compile can read no file, and neither paths nor times of
+  /// files are in its output. Its closure is then known to be empty before it is compiled.
+  virtual bool closed(const Recipe& /*recipe*/) const { return false; }
+
   /// Compiles, needing no device where the toolchain allows. The artifact has its closure where files could be read.
   /// A unit that the compiler refuses is Code::CompileFailed with the compiler's own log.
   virtual Result<Compiled> compile(const Recipe& recipe) = 0;
