@@ -1,6 +1,7 @@
 #include "compile/opencl_program.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "compile/opencl_inputs.hpp"
@@ -25,6 +26,23 @@ std::string joined(const std::vector<std::string>& texts) {
   return out;
 }
 
+// PoCL names the temporary file that it keeps the source in, another each time; people know the unit by its name.
+std::string with_unit_name(std::string log, const std::string& unit) {
+  static constexpr std::string_view kTemporary = "/tempfile_";
+  for (std::size_t at = log.find(kTemporary); at != std::string::npos; at = log.find(kTemporary, at)) {
+    const std::size_t end = log.find(".cl:", at);
+    const std::size_t before = log.find_last_of(" \n", at);
+    const std::size_t start = before == std::string::npos ? 0 : before + 1;
+    if (end == std::string::npos || end > at + kTemporary.size() + 8) {
+      at += kTemporary.size();
+      continue;
+    }
+    log.replace(start, end + 3 - start, unit);
+    at = start + unit.size();
+  }
+  return log;
+}
+
 }  // namespace
 
 OpenClProgram::~OpenClProgram() {
@@ -47,7 +65,7 @@ Status OpenClProgram::build(const Unit& unit) {
   const std::string options = joined(unit.options());
   if (!unit.headers().empty()) return compile_and_link(unit, *source, options);
   const cl_int error = cl_.BuildProgram(*source, 1, &device_, options.c_str(), nullptr, nullptr);
-  add_log_of(*source);
+  add_log_of(*source, unit);
   built_ = *source;
   return judge(error, "clBuildProgram", unit);
 }
@@ -64,13 +82,13 @@ Status OpenClProgram::compile_and_link(const Unit& unit, cl_program source, cons
   }
   cl_int error = cl_.CompileProgram(source, 1, &device_, options.c_str(), static_cast<cl_uint>(headers.size()),
                                     headers.data(), names.data(), nullptr, nullptr);
-  add_log_of(source);
+  add_log_of(source, unit);
   if (Status compiled = judge(error, "clCompileProgram", unit); !compiled) return compiled;
   built_ = cl_.LinkProgram(context_, 1, &device_, opencl_link_options(unit.options()).c_str(), 1, &source, nullptr,
                            nullptr, &error);
   if (built_ != nullptr) {
     programs_.push_back(built_);
-    add_log_of(built_);
+    add_log_of(built_, unit);
   }
   return judge(error, "clLinkProgram", unit);
 }
@@ -82,7 +100,7 @@ Status OpenClProgram::judge(cl_int error, const char* what, const Unit& unit) {
   return failure(Code::CompileFailed, "the OpenCL compiler refused " + unit.name(), log_);
 }
 
-void OpenClProgram::add_log_of(cl_program program) {
+void OpenClProgram::add_log_of(cl_program program, const Unit& unit) {
   std::size_t size = 0;
   if (cl_.GetProgramBuildInfo(program, device_, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS) return;
   std::string text(size, '\0');
@@ -90,7 +108,7 @@ void OpenClProgram::add_log_of(cl_program program) {
       cl_.GetProgramBuildInfo(program, device_, CL_PROGRAM_BUILD_LOG, size, text.data(), nullptr) != CL_SUCCESS) {
     return;
   }
-  log_ += text.c_str();  // up to its terminating zero
+  log_ += with_unit_name(text.c_str(), unit.name());  // up to its terminating zero
 }
 
 Result<std::vector<std::string>> OpenClProgram::kernels() const {

@@ -32,7 +32,7 @@ class OpenClProgram {
   Result<cl_program> from_source(const std::string& source);
   Status compile_and_link(const Unit& unit, cl_program source, const std::string& options);
   Status judge(cl_int error, const char* what, const Unit& unit);
-  void add_log_of(cl_program program);
+  void add_log_of(cl_program program, const Unit& unit);
 
   const OpenClFunctions& cl_;
   const cl_context context_;

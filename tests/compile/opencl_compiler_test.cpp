@@ -115,6 +115,14 @@ TEST(OpenClCompiler, TurnsAnOptionThatTheDriverDoesNotKnowIntoACompileError) {
   EXPECT_NE(result.error().log.find("-no-such-option"), std::string::npos) << result.error().log;
 }
 
+TEST(OpenClCompiler, NamesTheUnitInItsLogAndNoTemporaryFile) {
+  const auto result = compiled(Unit::opencl("broken.cl", "int a;\n__kernel void k() { x; }\n__kernel void l() { y; }"));
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.error().log.find("broken.cl:2:"), std::string::npos) << result.error().log;
+  EXPECT_NE(result.error().log.find("broken.cl:3:"), std::string::npos) << result.error().log;
+  EXPECT_EQ(result.error().log.find("tempfile"), std::string::npos) << result.error().log;
+}
+
 TEST(OpenClCompiler, KeepsTheWarningsOfABuildThatSucceeded) {
   const auto result = compiled(Unit::opencl("u.cl", "#warning look here\n__kernel void k() {}"));
   ASSERT_TRUE(result.ok()) << result.error().log;
