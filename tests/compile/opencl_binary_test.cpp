@@ -8,7 +8,7 @@
 #include "compile/opencl_compiler.hpp"
 #include "support/forked.hpp"
 #include "support/recipes.hpp"
-#include "support/temp_directory.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
@@ -42,13 +42,13 @@ std::vector<float> run_saxpy(const Bytes& binary, std::vector<float> x, std::vec
 }
 
 TEST(AnOpenClArtifact, RunsInAProcessThatDidNotCompileIt) {
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   setenv("POCL_CACHE_DIR", folder.path().c_str(), 1);
   setenv("POCL_KERNEL_CACHE", "0", 1);
   const Unit plain = Unit::opencl("saxpy.cl", repository_text("kernels/saxpy.cl")).entry("saxpy");
   const Unit with_header = Unit::opencl("saxpy.cl", "#include \"saxpy.h\"\n").header("saxpy.h", plain.source());
   for (const Unit& unit : {plain, with_header.entry("saxpy")}) {
-    const std::string path = folder / "binary";
+    const std::string path = folder.path("binary");
     Forked compiling([&](const Forked::Side& side) {
       OpenClCompiler compiler;
       const auto compiled = compiler.compile(recipe_for(compiler, unit, compiler.device().value().target));

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "support/recipes.hpp"
-#include "support/temp_directory.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
@@ -27,7 +27,7 @@ class PoclFolder final : public ::testing::Environment {
   void SetUp() override { setenv("POCL_CACHE_DIR", folder_.path().c_str(), 1); }
 
  private:
-  const TempDirectory folder_;
+  const TemporaryDirectory folder_;
 };
 [[maybe_unused]] const auto* const kPoclFolder = ::testing::AddGlobalTestEnvironment(new PoclFolder);
 
@@ -65,7 +65,7 @@ TEST(OpenClCompiler, PutsThePreambleBeforeTheSourceAndTakesOptions) {
 }
 
 TEST(OpenClCompiler, TakesHeadersFromMemoryAndNotThoseOfTheWorkingDirectory) {
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path());
   std::ofstream("name.h") << "#define NAME from_disk\n";
@@ -80,7 +80,7 @@ TEST(OpenClCompiler, TakesHeadersFromMemoryAndNotThoseOfTheWorkingDirectory) {
 }
 
 TEST(OpenClCompiler, DoesNotLetAUnitBeCachedThatReadsTheWorkingDirectory) {
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path());
   std::ofstream("name.h") << "#define NAME from_disk\n";

@@ -7,7 +7,7 @@
 #include "compile/opencl_compiler.hpp"
 #include "support/forked.hpp"
 #include "support/recipes.hpp"
-#include "support/temp_directory.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
@@ -35,7 +35,7 @@ std::string in_fresh_process(Body body) {
 
 TEST(AFreshOpenClProcess, IsNotOpenedByLookingWhetherADriverIsInstalled) {
   EXPECT_EQ(in_fresh_process([] {
-              const TempDirectory empty;
+              const TemporaryDirectory empty;
               const bool installed = opencl_installed().ok();
               setenv("OCL_ICD_VENDORS", empty.path().c_str(), 1);
               OpenClCompiler compiler;
@@ -50,7 +50,7 @@ TEST(AFreshOpenClProcess, IsNotOpenedByLookingWhetherADriverIsInstalled) {
 }
 
 TEST(AFreshOpenClProcess, BuildsEachTimeWithoutPoclsOwnCacheAndKeepsItsEnvironment) {
-  const TempDirectory cache;
+  const TemporaryDirectory cache;
   for (int run = 0; run < 2; ++run) {
     EXPECT_EQ(in_fresh_process([&] {
                 unsetenv("POCL_KERNEL_CACHE");
@@ -68,7 +68,7 @@ TEST(AFreshOpenClProcess, BuildsEachTimeWithoutPoclsOwnCacheAndKeepsItsEnvironme
 }
 
 TEST(AFreshOpenClProcess, LeavesPoclsCacheAsItsUserSetIt) {
-  const TempDirectory cache;
+  const TemporaryDirectory cache;
   EXPECT_EQ(in_fresh_process([&] {
               setenv("POCL_KERNEL_CACHE", "1", 1);
               setenv("POCL_CACHE_DIR", cache.path().c_str(), 1);
