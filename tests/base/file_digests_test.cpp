@@ -95,7 +95,8 @@ TEST_F(FileDigestsTest, IgnoreADamagedMemoryFile) {
     EXPECT_EQ(reads_anew(), 1u) << bad.size();
   }
   // Whichever bit flips, a digest that is not the file's is never given.
-  for (std::size_t byte = 0; byte < good.size(); byte += 3) {
+  for (std::size_t byte = 0; byte < good.size(); ++byte) {
+    if (byte > 16 && good[byte] == 0) continue;  // an empty slot, as nearly all are
     std::string bad = good;
     bad[byte] = static_cast<char>(bad[byte] ^ 0x10);
     spit(memory_, bad);
