@@ -21,7 +21,7 @@ Result<Artifact> Session::artifact(const Unit& unit, const Target& target) {
   Toolbox& toolbox = state_->toolbox;
   auto recipe = toolbox.recipe(unit, target);
   if (!recipe) return std::move(recipe).error();
-  const auto compiler = toolbox.compiler(unit.kind());
+  const auto compiler = toolbox.compiler(unit.kind(), target);
   if (!compiler) return compiler.error();
   auto answer = toolbox.resolver().get(*recipe, **compiler);
   if (!answer) return std::move(answer).error();

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "compile/nvrtc_compiler.hpp"
+#include "compile/opencl_compiler.hpp"
 #include "compile/worker_compiler.hpp"
 
 namespace kiln {
@@ -56,14 +57,18 @@ void Toolbox::open_stores() {
   parts_.history = &disks_.front()->history();
 }
 
-Result<Compiler*> Toolbox::compiler(const std::string& kind) {
+Result<Compiler*> Toolbox::compiler(const std::string& kind, const Target& target) {
   const MutexLock lock(mutex_);
-  std::unique_ptr<Compiler>& compiler = compilers_[kind];
+  // NVRTC compiles for every architecture; an OpenCL compiler belongs to its device.
+  const std::string device = target.form == Form::OpenClBinary ? target.architecture : std::string();
+  std::unique_ptr<Compiler>& compiler = compilers_[{kind, device}];
   if (compiler == nullptr && kind == "cuda") {
     WorkerCompiler::Options options;
     options.worker = config_.worker;
     compiler = std::make_unique<WorkerCompiler>(std::make_unique<NvrtcCompiler>(config_.nvrtc, *digests_), *digests_,
                                                 options, observer_);
+  } else if (compiler == nullptr && kind == "opencl") {
+    compiler = std::make_unique<OpenClCompiler>(device);
   }
   if (compiler == nullptr) {
     return failure(Code::Unsupported, "no compiler of kiln's takes units of kind '" + kind + "'");
@@ -72,7 +77,7 @@ Result<Compiler*> Toolbox::compiler(const std::string& kind) {
 }
 
 Result<Recipe> Toolbox::recipe(const Unit& unit, const Target& target) {
-  const auto compiler = this->compiler(unit.kind());
+  const auto compiler = this->compiler(unit.kind(), target);
   if (!compiler) return compiler.error();
   auto identity = (*compiler)->identity();
   if (!identity) return std::move(identity).error();

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kiln/result.hpp>
@@ -36,8 +37,8 @@ class Toolbox {
   const Resolver::Parts& parts() const { return parts_; }
   Resolver& resolver() { return *resolver_; }
 
-  /// The compiler of a kind of unit: "cuda" or "opencl". It belongs to the toolbox.
-  Result<Compiler*> compiler(const std::string& kind);
+  /// The compiler of a kind of unit, "cuda" or "opencl", for a target. It belongs to the toolbox.
+  Result<Compiler*> compiler(const std::string& kind, const Target& target);
   /// The recipe of a unit in this process, as of now: which compiler, which environment, which working directory.
   Result<Recipe> recipe(const Unit& unit, const Target& target);
 
@@ -53,7 +54,7 @@ class Toolbox {
   Resolver::Parts parts_;
   std::unique_ptr<Resolver> resolver_;
   Mutex mutex_;
-  std::map<std::string, std::unique_ptr<Compiler>> compilers_ KILN_GUARDED_BY(mutex_);
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<Compiler>> compilers_ KILN_GUARDED_BY(mutex_);
 };
 
 }  // namespace kiln

@@ -1,13 +1,13 @@
 #include "conformance/claims_conformance.hpp"
 
 #include "claim/local_claims.hpp"
-#include "support/temp_directory.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
 
 struct LocalParties {
-  TempDirectory folder;
+  TemporaryDirectory folder;
   std::unique_ptr<Claims> party() { return std::make_unique<LocalClaims>(folder.path()); }
   static std::chrono::milliseconds takeover() { return std::chrono::seconds(1); }
 };

@@ -16,8 +16,7 @@
 #include "base/files.hpp"
 #include "base/hash.hpp"
 #include "support/forked.hpp"
-#include "support/manual_clock.hpp"
-#include "support/temp_directory.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
@@ -26,6 +25,22 @@ using Outcome = Claims::Outcome;
 using std::chrono::milliseconds;
 
 RequestKey key(int number) { return {sha256("request " + std::to_string(number))}; }
+
+// Stands still, except that sleeping moves it at once.
+class StoppedClock final : public Clock {
+ public:
+  std::chrono::nanoseconds wall() const override { return steady(); }
+  std::chrono::nanoseconds steady() const override { return now_; }
+  void sleep(std::chrono::nanoseconds time) const override {
+    now_ += time;
+    ++sleeps_;
+  }
+  int sleeps() const { return sleeps_; }
+
+ private:
+  mutable std::chrono::nanoseconds now_ = std::chrono::seconds(1'000);
+  mutable int sleeps_ = 0;
+};
 
 const char* name_of(Outcome outcome) {
   switch (outcome) {
@@ -46,19 +61,19 @@ std::string outcome_elsewhere(const std::string& folder, int number) {
 }
 
 TEST(LocalClaims, MakeNothingBeforeTheFirstAcquireAndThenTheirFolder) {
-  const TempDirectory folder;
-  LocalClaims claims(folder / "a/b");
-  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+  const TemporaryDirectory folder;
+  LocalClaims claims(folder.path("a/b"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("a")));
   EXPECT_EQ(claims.acquire(key(1), milliseconds(0)).outcome, Outcome::Mine);
-  EXPECT_EQ(std::filesystem::file_size(folder / "a/b/locks"), 0u);
+  EXPECT_EQ(std::filesystem::file_size(folder.path("a/b/locks")), 0u);
 }
 
 TEST(LocalClaims, LeaveOneEmptyFileHoweverManyRequestsThereWere) {
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   LocalClaims claims(folder.path());
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(claims.acquire(key(i), milliseconds(0)).outcome, Outcome::Mine);
   EXPECT_EQ(list_directory(AT_FDCWD, folder.path().c_str()), std::vector<std::string>{"locks"});
-  EXPECT_EQ(std::filesystem::file_size(folder / "locks"), 0u);
+  EXPECT_EQ(std::filesystem::file_size(folder.path("locks")), 0u);
 }
 
 TEST(LocalClaims, UseSixtyTwoBitsOfTheKeyAsAnOffsetThatIsNeverNegative) {
@@ -66,19 +81,19 @@ TEST(LocalClaims, UseSixtyTwoBitsOfTheKeyAsAnOffsetThatIsNeverNegative) {
   highest.digest.bytes.fill(0xff);
   EXPECT_EQ(LocalClaims::byte_of(highest), (off_t{1} << 62) - 1);
   EXPECT_NE(LocalClaims::byte_of(key(1)), LocalClaims::byte_of(key(2)));
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   EXPECT_EQ(LocalClaims(folder.path()).acquire(highest, milliseconds(0)).outcome, Outcome::Mine);
 }
 
 TEST(LocalClaims, WithZeroWaitNeverSleepAndOtherwiseSleepUpToTheDeadlineOfTheGivenClock) {
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   const Forked holder([&](const Forked::Side& side) {
     const auto mine = LocalClaims(folder.path()).acquire(key(1), milliseconds(0));
     side.say(name_of(mine.outcome));
     (void)side.hear();
   });
   ASSERT_EQ(holder.line(), "mine");
-  const ManualClock clock;
+  const StoppedClock clock;
   LocalClaims claims(folder.path(), clock);
   EXPECT_EQ(claims.acquire(key(1), milliseconds(0)).outcome, Outcome::TimedOut);
   EXPECT_EQ(claims.acquire(key(1), milliseconds(-5)).outcome, Outcome::TimedOut);
@@ -92,7 +107,7 @@ TEST(LocalClaims, WithZeroWaitNeverSleepAndOtherwiseSleepUpToTheDeadlineOfTheGiv
 }
 
 TEST(LocalClaims, WaitAsLongAsTheLongestTimeThatCanBeSaid) {
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   LocalClaims claims(folder.path());
   auto mine = claims.acquire(key(1), milliseconds::max());
   ASSERT_EQ(mine.outcome, Outcome::Mine);
@@ -105,7 +120,7 @@ TEST(LocalClaims, WaitAsLongAsTheLongestTimeThatCanBeSaid) {
 }
 
 TEST(LocalClaims, ExcludeEachOtherAmongThirtyTwoThreadsOnFiveRequests) {
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   std::array<int, 5> unguarded{};  // the claims alone keep the threads apart: TSan sees it when they do not
   std::array<std::atomic<int>, 5> inside{};
   std::atomic<int> wrong{0};
@@ -133,7 +148,7 @@ TEST(LocalClaims, ExcludeEachOtherAmongThirtyTwoThreadsOnFiveRequests) {
 }
 
 TEST(LocalClaims, OfAParentAreNotTheChildsAndDestroyingTheCopyReleasesNothing) {
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   LocalClaims claims(folder.path());
   auto mine = claims.acquire(key(1), milliseconds(0));
   ASSERT_EQ(mine.outcome, Outcome::Mine);
@@ -153,7 +168,7 @@ TEST(LocalClaims, OfAParentAreNotTheChildsAndDestroyingTheCopyReleasesNothing) {
 }
 
 TEST(LocalClaims, OfAChildSurviveTheCopyOfTheParentsClaimOnTheSameRequest) {
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   LocalClaims claims(folder.path());
   auto mine = claims.acquire(key(1), milliseconds(0));
   const Forked child([&](const Forked::Side& side) {
@@ -172,7 +187,7 @@ TEST(LocalClaims, OfAChildSurviveTheCopyOfTheParentsClaimOnTheSameRequest) {
 }
 
 TEST(LocalClaims, WorkInAChildThatWasForkedWhileOtherThreadsWereAcquiring) {
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   LocalClaims claims(folder.path());
   std::atomic<bool> stop{false};
   std::thread busy([&] {
@@ -188,7 +203,7 @@ TEST(LocalClaims, WorkInAChildThatWasForkedWhileOtherThreadsWereAcquiring) {
 }
 
 TEST(LocalClaims, SurviveAHostProgramThatClosesDescriptorsItDoesNotKnow) {
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   Forked child([&](const Forked::Side& side) {
     LocalClaims claims(folder.path());
     (void)claims.acquire(key(1), milliseconds(0));
@@ -205,31 +220,31 @@ TEST(LocalClaims, SurviveAHostProgramThatClosesDescriptorsItDoesNotKnow) {
 }
 
 TEST(LocalClaims, GoOnInANewFileWhenTheFolderIsRemovedUnderThem) {
-  const TempDirectory folder;
-  LocalClaims claims(folder / "v1");
+  const TemporaryDirectory folder;
+  LocalClaims claims(folder.path("v1"));
   const auto old = claims.acquire(key(1), milliseconds(0));
-  std::filesystem::remove_all(folder / "v1");
+  std::filesystem::remove_all(folder.path("v1"));
   EXPECT_EQ(claims.acquire(key(1), milliseconds(0)).outcome, Outcome::Mine);
 }
 
 TEST(LocalClaims, OfOneFolderUnderTwoNamesAreTheSameClaims) {
-  const TempDirectory folder;
-  std::filesystem::create_directory(folder / "real");
-  std::filesystem::create_symlink(folder / "real", folder / "alias");
-  LocalClaims one(folder / "real");
-  LocalClaims two(folder / "alias");
+  const TemporaryDirectory folder;
+  std::filesystem::create_directory(folder.path("real"));
+  std::filesystem::create_symlink(folder.path("real"), folder.path("alias"));
+  LocalClaims one(folder.path("real"));
+  LocalClaims two(folder.path("alias"));
   const auto mine = one.acquire(key(1), milliseconds(0));
   EXPECT_EQ(two.acquire(key(1), milliseconds(0)).outcome, Outcome::TimedOut);
-  EXPECT_EQ(outcome_elsewhere(folder / "real", 1), "timed out");
+  EXPECT_EQ(outcome_elsewhere(folder.path("real"), 1), "timed out");
 }
 
 TEST(LocalClaims, SayWhyTheyAreUnavailable) {
-  const TempDirectory folder;
-  std::ofstream(folder / "file") << "x";
-  mkfifo((folder / "locks").c_str(), 0600);
-  std::filesystem::create_directory(folder / "linked");
-  std::filesystem::create_symlink(folder / "file", folder / "linked/locks");
-  for (const std::string& path : {std::string(), folder / "file/below", folder.path(), folder / "linked"}) {
+  const TemporaryDirectory folder;
+  std::ofstream(folder.path("file")) << "x";
+  mkfifo((folder.path("locks")).c_str(), 0600);
+  std::filesystem::create_directory(folder.path("linked"));
+  std::filesystem::create_symlink(folder.path("file"), folder.path("linked/locks"));
+  for (const std::string& path : {std::string(), folder.path("file/below"), folder.path(), folder.path("linked")}) {
     const auto answer = LocalClaims(path).acquire(key(1), std::chrono::seconds(10));
     EXPECT_EQ(answer.outcome, Outcome::Unavailable) << path;
     EXPECT_FALSE(answer.reason.empty()) << path;
@@ -238,7 +253,7 @@ TEST(LocalClaims, SayWhyTheyAreUnavailable) {
 
 TEST(LocalClaims, AreUnavailableInAFolderThatTheUserMayNotWriteTo) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   chmod(folder.path().c_str(), 0755);
   const auto as_another_user = [&](const std::string& path) {
     const Forked child([&](const Forked::Side& side) {
@@ -249,13 +264,14 @@ TEST(LocalClaims, AreUnavailableInAFolderThatTheUserMayNotWriteTo) {
     return child.line();
   };
   EXPECT_EQ(as_another_user(folder.path()), "unavailable: cannot open " + folder.path() + "/locks: Permission denied");
-  EXPECT_EQ(as_another_user(folder / "v1"), "unavailable: cannot create " + folder.path() + "/v1: Permission denied");
+  EXPECT_EQ(as_another_user(folder.path("v1")),
+            "unavailable: cannot create " + folder.path() + "/v1: Permission denied");
   const auto mine = LocalClaims(folder.path()).acquire(key(1), milliseconds(0));  // root's own file is there now
   EXPECT_EQ(as_another_user(folder.path()), "unavailable: cannot open " + folder.path() + "/locks: Permission denied");
 }
 
 TEST(LocalClaims, AreUnavailableWhereTheFileSystemHasNoLocks) {
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   const std::string command =
       "ASAN_OPTIONS=detect_leaks=0 strace -f -qq -o /dev/null -e trace=fcntl -e "
       "inject=fcntl:error=ENOLCK " KILN_CLAIM_ONCE " " +
@@ -270,25 +286,25 @@ TEST(LocalClaims, AreUnavailableWhereTheFileSystemHasNoLocks) {
 }
 
 TEST(ClaimsFolder, IsBesideALocalCacheThatCanBeWrittenToAndIsNotMade) {
-  const TempDirectory folder;
-  EXPECT_EQ(claims_folder(folder.path()), folder / "v1");
-  EXPECT_EQ(claims_folder(folder / "not/yet"), folder / "not/yet/v1");
+  const TemporaryDirectory folder;
+  EXPECT_EQ(claims_folder(folder.path()), folder.path("v1"));
+  EXPECT_EQ(claims_folder(folder.path("not/yet")), folder.path("not/yet/v1"));
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(ClaimsFolder, IsPrivateToTheHostWhereTheCacheCannotBeWrittenTo) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
-  const TempDirectory folder;
+  const TemporaryDirectory folder;
   chmod(folder.path().c_str(), 0755);
-  std::filesystem::create_directory(folder / "run");
-  ASSERT_EQ(chown((folder / "run").c_str(), 12345, 12345), 0);
+  std::filesystem::create_directory(folder.path("run"));
+  ASSERT_EQ(chown((folder.path("run")).c_str(), 12345, 12345), 0);
   const Forked child([&](const Forked::Side& side) {
-    setenv("XDG_RUNTIME_DIR", (folder / "run").c_str(), 1);
+    setenv("XDG_RUNTIME_DIR", (folder.path("run")).c_str(), 1);
     if (setgid(12345) != 0 || setuid(12345) != 0) _exit(1);
     side.say(claims_folder(folder.path()));
     side.say(name_of(LocalClaims(claims_folder(folder.path())).acquire(key(1), milliseconds(0)).outcome));
   });
-  EXPECT_EQ(child.line(), folder / "run/kiln");
+  EXPECT_EQ(child.line(), folder.path("run/kiln"));
   EXPECT_EQ(child.line(), "mine");
 }
 

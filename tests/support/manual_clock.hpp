@@ -7,25 +7,17 @@
 
 namespace kiln::test {
 
-/// A clock that moves only when it is told to; sleeping moves it and returns at once. It begins at the present, so that
-/// it agrees with the times of new files.
+/// A clock that a test moves by hand. It begins at the present, so that it agrees with the times of new files.
 class ManualClock final : public Clock {
  public:
-  explicit ManualClock(std::chrono::nanoseconds start = system_clock().wall()) : now_(start.count()) {}
-  std::chrono::nanoseconds wall() const override { return std::chrono::nanoseconds(now_); }
-  std::chrono::nanoseconds steady() const override { return std::chrono::nanoseconds(now_); }
-  void sleep(std::chrono::nanoseconds time) const override {
-    now_ += time.count();
-    ++sleeps_;
-  }
-
-  void advance(std::chrono::nanoseconds time) { now_ += time.count(); }
-  void set(std::chrono::nanoseconds time) { now_ = time.count(); }
-  int sleeps() const { return sleeps_; }
+  std::chrono::nanoseconds wall() const override { return system_clock().wall() + moved(); }
+  std::chrono::nanoseconds steady() const override { return system_clock().steady() + moved(); }
+  void sleep(std::chrono::nanoseconds time) const override { moved_ += time.count(); }
+  void advance(std::chrono::nanoseconds time) { moved_ += time.count(); }
 
  private:
-  mutable std::atomic<std::chrono::nanoseconds::rep> now_;
-  mutable std::atomic<int> sleeps_{0};
+  std::chrono::nanoseconds moved() const { return std::chrono::nanoseconds(moved_.load()); }
+  mutable std::atomic<std::int64_t> moved_{0};
 };
 
 }  // namespace kiln::test

@@ -1,0 +1,134 @@
+#include "base/file_digests.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "base/hash.hpp"
+#include "support/files.hpp"
+#include "support/manual_clock.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln::test {
+namespace {
+
+using std::chrono::seconds;
+
+class FileDigestsTest : public ::testing::Test {
+ protected:
+  FileDigestsTest() {
+    chmod(folder_.path().c_str(), 0700);
+    spit(file_, "one");
+    clock_.advance(seconds(10));  // the file is old by now
+  }
+  Digest look(FileDigests& digests) { return digests.look(file_)->digest; }
+  // Learns the file and saves it.
+  void remember() {
+    FileDigests digests(memory_, clock_);
+    EXPECT_EQ(look(digests), sha256("one"));
+    ASSERT_TRUE(digests.save().ok());
+  }
+  // How often a new instance has to read the file.
+  std::size_t reads_anew() {
+    FileDigests digests(memory_, clock_);
+    EXPECT_EQ(look(digests), sha256(slurp(file_)));
+    return digests.digested();
+  }
+
+  TemporaryDirectory folder_;
+  const std::string file_ = folder_.path("file");
+  const std::string memory_ = folder_.path("memory");
+  ManualClock clock_;
+};
+
+TEST_F(FileDigestsTest, ReadAFileOnceWithinAProcess) {
+  FileDigests digests("", clock_);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(look(digests), sha256("one"));
+  EXPECT_EQ(digests.digested(), 1u);
+}
+
+TEST_F(FileDigestsTest, RememberBetweenInstancesThroughTheMemoryFile) {
+  EXPECT_EQ(reads_anew(), 1u);
+  remember();
+  EXPECT_EQ(reads_anew(), 0u);
+}
+
+TEST_F(FileDigestsTest, DoNotTrustAYoungFile) {
+  ManualClock now;
+  FileDigests digests(memory_, now);
+  spit(file_, "two");
+  EXPECT_EQ(look(digests), sha256("two"));
+  EXPECT_EQ(look(digests), sha256("two"));
+  EXPECT_EQ(digests.digested(), 2u);
+  now.advance(seconds(3));
+  EXPECT_EQ(look(digests), sha256("two"));
+  EXPECT_EQ(look(digests), sha256("two"));
+  EXPECT_EQ(digests.digested(), 3u);
+}
+
+TEST_F(FileDigestsTest, SeeAnEditOfTheSameSizeAndAReplacement) {
+  remember();
+  FileDigests digests(memory_, clock_);
+  EXPECT_EQ(look(digests), sha256("one"));
+  spit(file_, "ONE");
+  EXPECT_EQ(look(digests), sha256("ONE"));
+  spit(folder_.path("other"), "two");
+  std::filesystem::rename(folder_.path("other"), file_);
+  EXPECT_EQ(look(digests), sha256("two"));
+}
+
+TEST_F(FileDigestsTest, SayNothingOfWhatIsNoFile) {
+  FileDigests digests(memory_, clock_);
+  EXPECT_FALSE(digests.look(folder_.path("none")).has_value());
+  EXPECT_FALSE(digests.look(folder_.path()).has_value());
+  ASSERT_EQ(mkfifo(folder_.path("fifo").c_str(), 0600), 0);
+  EXPECT_FALSE(digests.look(folder_.path("fifo")).has_value());
+}
+
+TEST_F(FileDigestsTest, IgnoreADamagedMemoryFile) {
+  remember();
+  const std::string good = slurp(memory_);
+  for (const std::string& bad : {std::string(), good.substr(0, 8), good.substr(0, good.size() - 1), good + "x",
+                                 std::string(good.size(), '\xff'), std::string(good.size(), '\0')}) {
+    spit(memory_, bad);
+    EXPECT_EQ(reads_anew(), 1u) << bad.size();
+  }
+  // Whichever bit flips, a digest that is not the file's is never given.
+  for (std::size_t byte = 0; byte < good.size(); ++byte) {
+    if (byte > 16 && good[byte] == 0) continue;  // an empty slot, as nearly all are
+    std::string bad = good;
+    bad[byte] = static_cast<char>(bad[byte] ^ 0x10);
+    spit(memory_, bad);
+    FileDigests digests(memory_, clock_);
+    ASSERT_EQ(look(digests), sha256("one")) << byte;
+  }
+  spit(memory_, good);
+  EXPECT_EQ(reads_anew(), 0u);
+}
+
+TEST_F(FileDigestsTest, IgnoreAMemoryFileThatOthersCanWriteTo) {
+  remember();
+  chmod(memory_.c_str(), 0666);
+  EXPECT_EQ(reads_anew(), 1u);
+  chmod(memory_.c_str(), 0644);
+  EXPECT_EQ(reads_anew(), 0u);
+}
+
+TEST_F(FileDigestsTest, KeepWhatAnotherInstanceSavedSince) {
+  spit(folder_.path("second"), "two");
+  clock_.advance(seconds(10));
+  FileDigests one(memory_, clock_);
+  FileDigests two(memory_, clock_);
+  (void)one.look(file_);
+  (void)two.look(folder_.path("second"));
+  ASSERT_TRUE(one.save().ok());
+  ASSERT_TRUE(two.save().ok());
+  FileDigests later(memory_, clock_);
+  EXPECT_EQ(later.look(file_)->digest, sha256("one"));
+  EXPECT_EQ(later.look(folder_.path("second"))->digest, sha256("two"));
+  EXPECT_EQ(later.digested(), 0u);
+}
+
+}  // namespace
+}  // namespace kiln::test

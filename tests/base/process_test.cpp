@@ -1,0 +1,76 @@
+#include "base/process.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace kiln::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Result<Process> shell(const std::string& command, std::vector<std::string> environment = {}, int out = -1) {
+  Process::Start start{{"/bin/sh", "-c", command}, std::move(environment), {}};
+  if (out >= 0) start.descriptors.emplace_back(out, 1);
+  return Process::spawn(start);
+}
+
+TEST(Process, TellsHowItEnded) {
+  EXPECT_TRUE(shell("exit 0")->wait(seconds(20))->clean());
+  const auto code = shell("exit 7")->wait(seconds(20));
+  EXPECT_EQ(code->code, 7);
+  EXPECT_FALSE(code->clean());
+  EXPECT_EQ(shell("kill -TERM $$")->wait(seconds(20))->signal, SIGTERM);
+}
+
+TEST(Process, IsWaitedForNoLongerThanTheLimitAndCanBeKilled) {
+  auto child = shell("exec sleep 30");
+  ASSERT_TRUE(child.ok());
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_FALSE(child->wait(milliseconds(50)).has_value());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(5));
+  child->kill();
+  EXPECT_EQ(child->wait(seconds(20))->signal, SIGKILL);
+  EXPECT_EQ(child->wait(seconds(20))->signal, SIGKILL);  // and says the same again
+}
+
+TEST(Process, IsKilledWithItsOwner) {
+  pid_t id = -1;
+  {
+    auto child = shell("exec sleep 30");
+    id = child->id();
+    EXPECT_EQ(kill(id, 0), 0);
+  }
+  EXPECT_EQ(kill(id, 0), -1);
+}
+
+TEST(Process, GetsTheEnvironmentAndDescriptorsItIsGivenAndASessionOfItsOwn) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  auto child =
+      shell("echo \"$A,$HOME\"; ps -o sid= -p $$ 2>/dev/null || cut -d' ' -f6 /proc/$$/stat", {"A=b"}, ends[1]);
+  close(ends[1]);
+  ASSERT_TRUE(child.ok());
+  EXPECT_TRUE(child->wait(seconds(20))->clean());
+  char text[100] = {};
+  ASSERT_GT(read(ends[0], text, sizeof text - 1), 0);
+  close(ends[0]);
+  const std::string said = text;
+  EXPECT_EQ(said.substr(0, said.find('\n')), "b,");
+  EXPECT_NE(said.find(std::to_string(child->id())), std::string::npos) << said;
+}
+
+TEST(Process, ThatCannotBeStartedIsAnErrorWithItsName) {
+  const auto child = Process::spawn({{"/no/such/program"}, {}, {}});
+  ASSERT_FALSE(child.ok());
+  EXPECT_NE(child.error().message.find("/no/such/program"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,83 @@
+#include <kiln/unit.hpp>
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace kiln::test {
+namespace {
+
+Unit base() { return Unit::cuda("k.cu", "source").entry("k"); }
+
+TEST(Unit, HasAnotherKeyForEachInput) {
+  const std::vector<Unit> units = {
+      base(),
+      Unit::opencl("k.cu", "source").entry("k"),
+      Unit::cuda("other.cu", "source").entry("k"),
+      Unit::cuda("k.cu", "Source").entry("k"),
+      Unit::cuda("k.cu", "source"),
+      base().entry("l"),
+      base().option("-a"),
+      base().option("-a").option("-b"),
+      base().option("-b").option("-a"),
+      base().option("-a -b"),
+      base().option("-a").entry("l"),
+      base().include_root("/x"),
+      base().include_root("/x").include_root("/y"),
+      base().include_root("/x", "/x/seal"),
+      base().header("h", "1"),
+      base().header("h", "2"),
+      base().header("i", "1"),
+      base().preamble("p"),
+      base().preamble(""),
+      Unit::cuda("k.cu", "psource").entry("k"),
+  };
+  std::set<UnitKey> keys;
+  for (const Unit& unit : units) keys.insert(unit.key());
+  EXPECT_EQ(keys.size(), units.size());
+}
+
+TEST(Unit, HasTheSameKeyWhereverItsIncludeRootsLie) {
+  EXPECT_EQ(base().include_root("/a").key(), base().include_root("/b").key());
+  EXPECT_EQ(base().include_root("/a", "/a/seal").key(), base().include_root("/b", "/b/seal").key());
+}
+
+TEST(Unit, HasTheSameKeyHoweverItIsPutTogether) {
+  EXPECT_EQ(base().option("-a").option("-b").key(), base().options({"-a", "-b"}).key());
+  EXPECT_EQ(base().option("-a").entry("l").key(), base().entry("l").option("-a").key());
+  EXPECT_EQ(Unit::cuda("k.cu", "").preamble("p").instance("k", "source").key(), base().preamble("p").key());
+}
+
+TEST(Unit, IsNotChangedByMakingAnotherFromIt) {
+  const Unit unit = base();
+  const UnitKey key = unit.key();
+  const Unit other = unit.option("-a").entry("l");
+  EXPECT_EQ(unit.key(), key);
+  EXPECT_TRUE(unit.options().empty());
+  EXPECT_EQ(unit.entries(), std::vector<std::string>{"k"});
+  EXPECT_EQ(other.entries(), (std::vector<std::string>{"k", "l"}));
+}
+
+TEST(Unit, SharesThePreambleAmongItsInstances) {
+  const Unit family = Unit::cuda("family.cu", "").preamble("#define A 1\n");
+  const Unit one = family.instance("one", "void one();");
+  const Unit two = family.instance("two", "void two();");
+  EXPECT_EQ(&one.preamble(), &two.preamble());
+  EXPECT_EQ(one.whole_source(), "#define A 1\nvoid one();");
+  EXPECT_EQ(two.entries(), std::vector<std::string>{"two"});
+  EXPECT_NE(one.key(), two.key());
+}
+
+TEST(Unit, MayBeAskedForItsKeyByManyThreadsAtOnce) {
+  const Unit unit = base().preamble(std::string(100'000, 'p'));
+  std::vector<UnitKey> keys(8);
+  std::vector<std::thread> threads;
+  for (UnitKey& key : keys) threads.emplace_back([&unit, &key] { key = unit.key(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const UnitKey& key : keys) EXPECT_EQ(key, keys[0]);
+}
+
+}  // namespace
+}  // namespace kiln::test
