@@ -42,10 +42,14 @@ struct Found {
 
 // The one entry whose key begins like this. One key in two caches is one entry: the first that is sound is taken.
 Result<Found> find(const Caches& caches, const std::string& prefix, Console& console) {
+  if (prefix.empty() || prefix.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    return failure(Code::InvalidArgument, "'" + prefix + "' is no key; 'kiln cache ls' lists them");
+  }
   int ignored = kDone;
   std::vector<CacheEntry> matches = entries_of(caches, console, ignored);
   std::erase_if(matches, [&](const CacheEntry& each) { return !each.listed.key.hex().starts_with(prefix); });
-  if (matches.empty()) return failure(Code::Io, "no entry's key begins with " + prefix + "; 'kiln cache ls' lists them");
+  if (matches.empty())
+    return failure(Code::Io, "no entry's key begins with " + prefix + "; 'kiln cache ls' lists them");
   for (const CacheEntry& each : matches) {
     if (each.listed.key == matches.front().listed.key) continue;
     return failure(Code::InvalidArgument, "several keys begin with " + prefix + ", for example " +

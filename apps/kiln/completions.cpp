@@ -3,6 +3,7 @@
 
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/render_json.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -175,7 +176,8 @@ std::string fish(const CommandNode& tree) {
 
 int completions_command(const Arguments& arguments, Console& console) {
   const CommandNode& tree = arguments.tree;
-  console.print(arguments.shell == "bash" ? bash(tree) : arguments.shell == "zsh" ? zsh(tree) : fish(tree));
+  const std::string script = arguments.shell == "bash" ? bash(tree) : arguments.shell == "zsh" ? zsh(tree) : fish(tree);
+  console.print(arguments.json ? completions_json(arguments.shell, script) : script);
   return kDone;
 }
 

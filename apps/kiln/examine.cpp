@@ -61,9 +61,10 @@ Finding examine_driver() {
   if (!library) missing += "libcuda.so.1";
   if (!node || !device) missing += (missing.empty() ? "" : " and ") + std::string("/dev/nvidia*");
   finding.text = "missing (" + missing + "): compiling CUDA works, launching CUDA kernels does not";
-  finding.advice = library || node ? "half of it is there: in a container, start it with the NVIDIA runtime (--gpus all)"
-                                   : "fine on a build machine; to launch kernels, install the driver or start the "
-                                     "container with --gpus all";
+  finding.advice = library || node
+                       ? "half of it is there: in a container, start it with the NVIDIA runtime (--gpus all)"
+                       : "fine on a build machine; to launch kernels, install the driver or start the "
+                         "container with --gpus all";
   return finding;
 }
 

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
@@ -55,7 +56,8 @@ void describe_place(Finding& finding, const std::string& root) {
 }
 
 std::string advice_for(const Error& error, const std::string& root) {
-  if (error.message.find("run: ") != std::string::npos) return "do what it says, or choose another: KILN_CACHE_DIR=/path";
+  if (error.message.find("run: ") != std::string::npos)
+    return "do what it says, or choose another: KILN_CACHE_DIR=/path";
   return "make " + root + " a folder that you can write to and others cannot, or choose another: KILN_CACHE_DIR=/path";
 }
 

@@ -1,6 +1,19 @@
 #include "apps/kiln/opencl.hpp"
 
+#if __has_include("compile/opencl_library.hpp")
 #include "compile/opencl_library.hpp"
+#else  // TODO: goes when the OpenCL compiler is in
+#include "base/error.hpp"
+namespace kiln {
+struct OpenClDeviceInfo {
+  Target target;
+  std::string platform, driver, device, device_version;
+};
+static Result<std::vector<OpenClDeviceInfo>> opencl_devices() {
+  return failure(Code::Unsupported, "this build of kiln has no OpenCL");
+}
+}  // namespace kiln
+#endif
 
 namespace kiln::cli {
 
@@ -17,8 +30,9 @@ Finding examine_opencl(const Config& /*config*/, bool& found) {
   if (!found) {
     finding.state = Finding::State::Note;
     finding.text = "OpenCL C cannot be compiled: " + (devices ? "there is no device" : devices.error().message);
-    finding.advice = "fine if you do not need it; otherwise install your device's OpenCL driver (on a processor: PoCL, "
-                     "Debian package pocl-opencl-icd)";
+    finding.advice =
+        "fine if you do not need it; otherwise install your device's OpenCL driver (on a processor: PoCL, "
+        "Debian package pocl-opencl-icd)";
     return finding;
   }
   finding.details.push_back({"device", "platform", "driver", "version"});

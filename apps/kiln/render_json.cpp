@@ -124,10 +124,8 @@ std::string explain_json(const std::vector<ExplainOutcome>& outcomes) {
     result["summary"] = explanation.summary;
     result["differences"] = Json::array();
     for (const Difference& difference : explanation.differences) {
-      result["differences"].push_back({{"input", difference.input},
-                                       {"what", difference.what},
-                                       {"then", difference.then},
-                                       {"now", difference.now}});
+      result["differences"].push_back(
+          {{"input", difference.input}, {"what", difference.what}, {"then", difference.then}, {"now", difference.now}});
     }
     result["nearest"] = explanation.nearest ? nearest_object(*explanation.nearest) : Json();
     results.push_back(std::move(result));
@@ -180,10 +178,8 @@ std::string entry_json(const CacheEntry& entry, const Artifact& artifact) {
 std::string config_json(const Config& config) {
   Json settings = Json::array();
   for (const Setting& setting : config.settings) {
-    settings.push_back({{"name", setting.name},
-                        {"value", setting.value},
-                        {"origin", setting.origin},
-                        {"locked", setting.locked}});
+    settings.push_back(
+        {{"name", setting.name}, {"value", setting.value}, {"origin", setting.origin}, {"locked", setting.locked}});
   }
   return text_of({{"settings", std::move(settings)}});
 }
@@ -212,5 +208,9 @@ std::string doctor_json(const DoctorReport& report) {
 }
 
 std::string version_json() { return text_of({{"version", version()}}); }
+
+std::string completions_json(const std::string& shell, const std::string& script) {
+  return text_of({{"shell", shell}, {"script", script}});
+}
 
 }  // namespace kiln::cli

@@ -42,5 +42,6 @@ std::string entry_json(const CacheEntry& entry, const Artifact& artifact);
 std::string config_json(const Config& config);
 std::string doctor_json(const DoctorReport& report);
 std::string version_json();
+std::string completions_json(const std::string& shell, const std::string& script);
 
 }  // namespace kiln::cli

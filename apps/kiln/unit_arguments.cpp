@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <map>
 
+#include "apps/kiln/opencl.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "apps/kiln/opencl.hpp"
 
 namespace kiln::cli {
 namespace {
