@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fcntl.h>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>

@@ -51,7 +51,8 @@ TEST_F(KilnProgram, ConfigShowSaysWhereEachValueCameFrom) {
   const Ran ran = run({"config", "show", "--json"}, {{"KILN_CACHE_MAX_SIZE", "2G"}});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   std::map<std::string, std::pair<std::string, std::string>> settings;
-  for (const auto& each : ran.json()["settings"]) settings[each["name"]] = {each["value"], each["origin"]};
+  const auto json = ran.json();
+  for (const auto& each : json["settings"]) settings[each["name"]] = {each["value"], each["origin"]};
   EXPECT_EQ(settings["cache.max_size"], std::pair(std::string("2G"), std::string("KILN_CACHE_MAX_SIZE")));
   EXPECT_EQ(settings["compile"], std::pair(std::string("never"), path("home/.config/kiln/config.toml:1")));
   EXPECT_EQ(settings["disable"], std::pair(std::string("false"), std::string("default")));
@@ -77,8 +78,9 @@ TEST_F(KilnProgram, CompletionsAreGoodShellAndKnowEveryCommand) {
 
 TEST_F(KilnProgram, BashCompletesCommandsAndOptions) {
   write("kiln.bash", run({"completions", "bash"}).out);
-  const std::string ask = "source ./kiln.bash; COMP_WORDS=(kiln cache e); COMP_CWORD=2; _kiln; echo \"${COMPREPLY[*]}\";"
-                          "COMP_WORDS=(kiln compile --ar); COMP_CWORD=2; _kiln; echo \"${COMPREPLY[*]}\"";
+  const std::string ask =
+      "source ./kiln.bash; COMP_WORDS=(kiln cache e); COMP_CWORD=2; _kiln; echo \"${COMPREPLY[*]}\";"
+      "COMP_WORDS=(kiln compile --ar); COMP_CWORD=2; _kiln; echo \"${COMPREPLY[*]}\"";
   EXPECT_EQ(run_program({"/bin/bash", "-c", ask}).out, "extract\n--arch\n");
 }
 

@@ -38,8 +38,8 @@ TEST_F(KilnProgram, ASecondProcessTakesAllFiveTargetsFromDiskAndOpensNoCompiler)
   const Ran ran = run_program(traced, {{"ASAN_OPTIONS", "detect_leaks=0"}});
   EXPECT_EQ(origins(ran), Strings(5, "disk"));
   // Names are looked at by stat; what must not happen is an open that succeeds.
-  const Ran opened = run_program({"/usr/bin/grep", "-E", "(libnvrtc|libcuda|libOpenCL)[^\"]*\".* = [0-9]|kiln-worker",
-                                  path("trace")});
+  const Ran opened =
+      run_program({"/usr/bin/grep", "-E", "(libnvrtc|libcuda|libOpenCL)[^\"]*\".* = [0-9]|kiln-worker", path("trace")});
   EXPECT_EQ(opened.out, "");
   EXPECT_EQ(opened.exit_code, 1);
 }

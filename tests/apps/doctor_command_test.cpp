@@ -6,7 +6,8 @@ namespace {
 class Doctor : public KilnProgram {
  protected:
   static nlohmann::json finding(const Ran& ran, const std::string& about) {
-    for (const auto& each : ran.json()["findings"]) {
+    const auto json = ran.json();
+    for (const auto& each : json["findings"]) {
       if (each["about"] == about) return each;
     }
     ADD_FAILURE() << "nothing about " << about << " in " << ran.out;
@@ -17,8 +18,9 @@ class Doctor : public KilnProgram {
 TEST_F(Doctor, FindsACompilerAndSaysWhatToDoAboutEachFinding) {
   const Ran ran = run({"doctor", "--json"});
   EXPECT_EQ(ran.exit_code, 0) << ran.out;
-  EXPECT_EQ(ran.json()["useful"], true);
-  for (const auto& each : ran.json()["findings"]) {
+  const auto json = ran.json();
+  EXPECT_EQ(json["useful"], true);
+  for (const auto& each : json["findings"]) {
     EXPECT_NE(each["text"], "") << each;
     EXPECT_NE(each["advice"], "") << each;
   }
