@@ -43,7 +43,9 @@ void describe_place(Finding& finding, const std::string& root) {
   const std::string place = nearest_existing(root);
   struct stat status;
   if (stat(place.c_str(), &status) != 0) return;
-  const std::string owner = status.st_uid == geteuid() ? "you" : "user " + std::to_string(status.st_uid);
+  const std::string owner = status.st_uid == geteuid() ? "you"
+                            : status.st_uid == 0       ? "root"
+                                                       : "user " + std::to_string(status.st_uid);
   finding.details.push_back({"owner", owner});
   std::string system = file_system_of(status.st_dev);
   const Fd fd(open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
@@ -87,7 +89,7 @@ Finding examine_cache(const Config& config, std::size_t index) {
     finding.details.push_back({"size", size_text(stats->bytes) + " of at most " + size_text(stats->bound)});
   }
   if (index == 0 && !(*store)->writable()) {
-    finding.state = State::Problem;
+    finding.state = State::Note;  // an image's cache is meant to be like that
     finding.text = root + " can be read but not written: what is compiled is not kept";
     finding.advice = "make it writable, or put one that is before it: KILN_CACHE_PATH=/writable:" + root;
     return finding;
