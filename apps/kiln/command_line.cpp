@@ -75,6 +75,13 @@ std::vector<std::string> choices_of(const std::string& name) {
   return {};
 }
 
+// Without CLI11's own words for it in the help, which says it already.
+CLI::Validator one_of(const std::string& name) {
+  CLI::Validator validator = CLI::IsMember(choices_of(name));
+  validator.description("");
+  return validator;
+}
+
 CommandNode node_of(const CLI::App& app) {
   CommandNode node{app.get_name(), app.get_description(), {}, {}, false, {}};
   for (const CLI::Option* option : app.get_options()) {
@@ -112,22 +119,28 @@ class CommandLine {
 
   CLI::App app_{kAbout, "kiln"};
   Parsed parsed_;
-  std::vector<std::string> help_path_;
   bool wants_version_ = false;
 };
 
 CommandLine::CommandLine() {
-  app_.footer(kMainFooter);
   app_.require_subcommand(0, 1);
-  app_.get_formatter()->column_width(34);
+  app_.set_help_flag("-h,--help", "Explain this and exit");
+  const auto format = app_.get_formatter();
+  format->column_width(30);
+  format->label("SUBCOMMAND", "COMMAND");
+  format->label("SUBCOMMANDS", "COMMANDS");
+  format->label("Positionals", "Arguments");
+  format->label("REQUIRED", "");
   app_.add_flag("--version", wants_version_, "Print the version and exit");
   add_compile_and_explain();
   add_cache();
   add_others();
+  app_.footer(kMainFooter);  // last: a command takes over the footer that its parent has when it is added
 }
 
 CLI::App* CommandLine::add(CLI::App& parent, const char* name, const char* about, Run run) {
   CLI::App* command = parent.add_subcommand(name, about);
+  command->group("Commands");
   Arguments& to = parsed_.arguments;
   if (run != nullptr) {
     command->final_callback([this, run] { parsed_.command = run; });
@@ -140,9 +153,12 @@ CLI::App* CommandLine::add(CLI::App& parent, const char* name, const char* about
 
 void CommandLine::add_unit_options(CLI::App& command) {
   Arguments& to = parsed_.arguments;
-  command.add_option("FILE", to.files, "Sources: .cu (CUDA C++) or .cl (OpenCL C); - is standard input")->required();
-  command.add_option("--backend", to.backend, "What compiles them, where the file's name does not say")
-      ->check(CLI::IsMember(choices_of("--backend")));
+  command.add_option("FILE", to.files, "Sources: .cu (CUDA C++) or .cl (OpenCL C); - is standard input")
+      ->required()
+      ->type_name("");
+  command.add_option("--backend", to.backend, "cuda or opencl, where the file's name does not say")
+      ->type_name("NAME")
+      ->check(one_of("--backend"));
   command.add_option("--arch", to.architectures, "Targets: sm_90 (machine code), compute_90 (PTX), lto_90 (LTO-IR)")
       ->delimiter(',')
       ->expected(1)
@@ -160,15 +176,17 @@ void CommandLine::add_unit_options(CLI::App& command) {
   list("-D,--define", to.definitions, "X[=Y]", "A macro");
   list("--option", to.options, "TEXT", "One option for the compiler, as it is");
   list("--seal", to.seals, "DIR=FILE", "FILE stands for all headers of -I DIR, which never change without it");
-  command.add_option("--name", to.name, "What the compiler calls the program, instead of the file's name");
+  command.add_option("--name", to.name, "What the compiler calls the program, instead of the file's name")
+      ->type_name("NAME");
 }
 
 void CommandLine::add_compile_and_explain() {
   Arguments& to = parsed_.arguments;
   CLI::App* compile = add(app_, "compile", "Compile, or take from a cache what was compiled before", compile_command);
   add_unit_options(*compile);
-  compile->add_option("-o,--output", to.output, "Write the result here: a file, or a folder (made if it ends in /)");
-  compile->add_option("-j,--jobs", to.jobs, "How many compiles at a time (default: one per core)");
+  compile->add_option("-o,--output", to.output, "Write the result here: a file, - or a folder (made if it ends in /)")
+      ->type_name("PATH");
+  compile->add_option("-j,--jobs", to.jobs, "How many compiles at a time (default: one per core)")->type_name("N");
   compile->footer(kCompileFooter);
 
   CLI::App* explain =
@@ -182,20 +200,21 @@ void CommandLine::add_cache() {
   Arguments& to = parsed_.arguments;
   CLI::App* cache = add(app_, "cache", "Look into the cache and keep it in order", nullptr);
   cache->require_subcommand(1);
-  cache->footer(kCacheFooter);
   add(*cache, "stats", "How much there is, and of what", cache_stats_command);
   add(*cache, "ls", "One line per entry, the latest used first", cache_ls_command);
   CLI::App* show = add(*cache, "show", "All that is known of one entry", cache_show_command);
   CLI::App* extract = add(*cache, "extract", "Write the compiled code of one entry to a file", cache_extract_command);
   for (CLI::App* command : {show, extract}) {
-    command->add_option("KEY", to.key, "The entry's key, or enough of its beginning")->required();
+    command->add_option("KEY", to.key, "The entry's key, or enough of its beginning")->required()->type_name("");
   }
-  extract->add_option("-o,--output", to.output, "The file; - is standard output")->required();
+  extract->add_option("-o,--output", to.output, "The file; - is standard output")->required()->type_name("FILE");
   CLI::App* gc = add(*cache, "gc", "Evict what is over the size bound, and what was left behind", cache_gc_command);
-  gc->add_option("--max-size", to.max_size, "Another bound than cache.max_size, for this time: 5G, 512M");
+  gc->add_option("--max-size", to.max_size, "Another bound than cache.max_size, for this time: 5G, 512M")
+      ->type_name("SIZE");
   add(*cache, "verify", "Read every entry, check it, and remove what is damaged", cache_verify_command);
   CLI::App* clear = add(*cache, "clear", "Remove every entry", cache_clear_command);
   clear->add_flag("-y,--yes", to.yes, "Do not ask");
+  cache->footer(kCacheFooter);
 }
 
 void CommandLine::add_others() {
@@ -209,12 +228,10 @@ void CommandLine::add_others() {
       ->footer("Returns 0 when kiln can do useful work here, 3 when it cannot.\n\nExample:\n  kiln doctor --json");
   add(app_, "version", "Print the version", version_command);
   CLI::App* completions = add(app_, "completions", "Print completions for a shell", completions_command);
-  completions->add_option("SHELL", to.shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember(choices_of("SHELL")));
+  completions->add_option("SHELL", to.shell, "bash, zsh or fish")->required()->type_name("")->check(one_of("SHELL"));
   completions->footer(kCompletionsFooter);
-  CLI::App* help = app_.add_subcommand("help", "Explain a command");
-  help->add_option("COMMAND", help_path_, "Which");
+  CLI::App* help = app_.add_subcommand("help", "Explain a command")->group("Commands");
+  help->add_option("COMMAND", "Which")->type_name("");
 }
 
 const CLI::App* find_command(const CLI::App& parent, const std::string& name) {
@@ -255,6 +272,8 @@ Parsed CommandLine::help(const std::vector<std::string>& path, int exit_code) co
 }
 
 Parsed CommandLine::parse(std::vector<std::string> arguments) {
+  // Before CLI11 sees it, which would explain `help` instead.
+  if (!arguments.empty() && arguments.front() == "help") return help({arguments.begin() + 1, arguments.end()}, kDone);
   // What stands behind "--" is the compiler's.
   const auto marker = std::find(arguments.begin(), arguments.end(), "--");
   std::vector<std::string> compilers(marker == arguments.end() ? marker : marker + 1, arguments.end());
@@ -269,7 +288,7 @@ Parsed CommandLine::parse(std::vector<std::string> arguments) {
   }
   std::string name = "kiln";
   for (const std::string& word : path) name += ' ' + word;
-  const bool group = reached->get_name() != "help" && !reached->get_subcommands({}).empty();
+  const bool group = !reached->get_subcommands({}).empty();
   if (group && arguments.size() == path.size()) return help(path, kUsage);
   if (group && arguments[path.size()].front() != '-') {
     return usage_error(unknown_command(*reached, arguments[path.size()]), name);
@@ -284,7 +303,7 @@ Parsed CommandLine::parse(std::vector<std::string> arguments) {
     return usage_error(error.what(), name);
   }
   if (wants_version_) parsed_.command = version_command;
-  if (parsed_.command == nullptr) return help(help_path_, kDone);
+  if (parsed_.command == nullptr) return help({}, kUsage);
   if (!compilers.empty() && parsed_.command != compile_command && parsed_.command != explain_command) {
     return usage_error("only compile and explain take compiler options behind '--'", name);
   }

@@ -1,6 +1,7 @@
-#include <sys/stat.h>
-
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -43,6 +44,7 @@ std::string output_path(const std::string& output, const Job& job) {
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {
+  if (path == "-") return write_all(STDOUT_FILENO, bytes, "standard output");
   const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!fd) return io_failure("cannot write", path, errno);
   return write_all(fd.get(), bytes, path);
@@ -163,9 +165,9 @@ int compile_command(const Arguments& arguments, Console& console) {
   std::vector<CompileOutcome> outcomes = Batch(*jobs, toolbox, console).run(threads_for(arguments, jobs->size()));
   Status written;
   if (!arguments.output.empty()) written = write_outputs(arguments.output, *jobs, outcomes);
-  if (arguments.json) {
+  if (arguments.json && arguments.output != "-") {
     console.print(compile_json(outcomes));
-  } else {
+  } else if (arguments.output != "-") {
     print_results(outcomes, console);
   }
   const int exit_code = print_errors(outcomes, console);

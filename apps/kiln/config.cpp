@@ -3,6 +3,7 @@
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
 #include "apps/kiln/render_json.hpp"
+#include "session/settings.hpp"
 
 namespace kiln::cli {
 
@@ -14,7 +15,10 @@ int config_show_command(const Arguments& arguments, Console& console) {
   }
   std::vector<std::vector<std::string>> rows = {{"SETTING", "VALUE", "FROM"}};
   for (const Setting& setting : config.settings) {
-    rows.push_back({setting.name, setting.value.empty() ? "-" : setting.value, setting.origin});
+    const SettingKind* kind = find_setting(setting.name);
+    const char* const nothing = kind != nullptr && kind->is_path ? "(searched for)" : "(none)";
+    rows.push_back({setting.name, setting.value.empty() ? nothing : setting.value,
+                    setting.origin + (setting.locked ? ", locked" : "")});
   }
   console.print(table_text(rows));
   return kDone;

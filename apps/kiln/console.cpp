@@ -111,22 +111,19 @@ EventCallback Console::listener() {
 }
 
 void Console::hear(const Event& event) {
-  if (event.kind == Event::Kind::Configuration) {
-    const MutexLock lock(mutex_);
-    configuration_.push_back(event.message);
-  }
   if (is_warning(event.kind)) {
+    {
+      // That a cache cannot be used is said once; that nothing was kept in it goes without saying.
+      const MutexLock lock(mutex_);
+      cache_unavailable_ = cache_unavailable_ || event.kind == Event::Kind::CacheUnavailable;
+      if (cache_unavailable_ && event.kind == Event::Kind::NotPublished && !verbose_) return;
+    }
     const std::string about = event.unit.empty() ? "" : event.unit + ": ";
     warn(about + event.message + " [" + to_string(event.kind) + ']');
   } else if (verbose_) {
     const MutexLock lock(mutex_);
     note("2", "", line_of(event));
   }
-}
-
-std::vector<std::string> Console::configuration_warnings() const {
-  const MutexLock lock(mutex_);
-  return configuration_;
 }
 
 std::string Console::style(const char* code, std::string_view text) const { return painted(styled_out_, code, text); }

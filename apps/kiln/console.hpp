@@ -32,8 +32,6 @@ class Console {
   void progress(const std::string& text);
   /// A listener for kiln's events: warnings always, everything else with --verbose.
   EventCallback listener();
-  /// The messages of the configuration warnings that the listener heard.
-  std::vector<std::string> configuration_warnings() const;
 
   bool styled() const { return styled_out_; }
   std::string bold(std::string_view text) const { return style("1", text); }
@@ -54,8 +52,8 @@ class Console {
   const bool live_;  // standard error is a terminal that can redraw a line
   mutable Mutex mutex_;
   bool progress_shown_ KILN_GUARDED_BY(mutex_) = false;
+  bool cache_unavailable_ KILN_GUARDED_BY(mutex_) = false;
   std::set<std::string> said_ KILN_GUARDED_BY(mutex_);
-  std::vector<std::string> configuration_ KILN_GUARDED_BY(mutex_);
 };
 
 /// `4.2 KiB`

@@ -14,10 +14,11 @@ namespace {
 std::string shortened(const std::string& value) { return Digest::from_hex(value) ? value.substr(0, 12) : value; }
 
 std::string difference_text(const Difference& difference) {
-  if (difference.then.empty() && difference.now.empty()) return "differs";
-  if (difference.then.empty()) return "is new: " + shortened(difference.now);
-  if (difference.now.empty()) return "is gone, was " + shortened(difference.then);
-  return "was " + shortened(difference.then) + ", is " + shortened(difference.now);
+  const auto& [input, what, then, now] = difference;
+  if (then.empty() && now.empty()) return "differs";
+  if (then.empty()) return now == what ? "is new" : "is new: " + shortened(now);
+  if (now.empty()) return then == what ? "is gone" : "is gone, was " + shortened(then);
+  return "was " + shortened(then) + ", is " + shortened(now);
 }
 
 void print_explanation(const ExplainOutcome& outcome, Console& console) {
@@ -29,9 +30,10 @@ void print_explanation(const ExplainOutcome& outcome, Console& console) {
                   size_text(answer.artifact.bytes.size()) + ", key " + answer.key.hex().substr(0, 12));
     return;
   }
-  std::string text = subject + console.yellow("miss");
-  if (!explanation.summary.empty()) text += ": " + explanation.summary;
-  text += '\n';
+  constexpr std::string_view kMiss = "miss: ";  // said in colour instead
+  std::string_view summary = explanation.summary;
+  if (summary.starts_with(kMiss)) summary.remove_prefix(kMiss.size());
+  std::string text = subject + console.yellow("miss") + (summary.empty() ? "" : ": ") + std::string(summary) + '\n';
   std::vector<std::vector<std::string>> rows;
   for (const Difference& difference : explanation.differences) {
     rows.push_back({difference.input, difference.what, difference_text(difference)});

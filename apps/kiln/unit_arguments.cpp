@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <map>
 
+#include "apps/kiln/opencl.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "compile/opencl_library.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -121,7 +121,7 @@ Result<std::vector<Job>> jobs_of(const Arguments& arguments, const Config& confi
     } else if (!arguments.architectures.empty() && arguments.files.size() == 1) {
       return usage("--arch is for CUDA; OpenCL is compiled for the default device");
     } else {
-      const Result<Target> device = default_opencl_target(config.opencl);
+      const Result<Target> device = default_opencl_target(config);
       if (!device) return device.error();
       targets->push_back(*device);
     }

@@ -303,5 +303,13 @@ TEST(ParseConfig, FlattensTablesToDottedNames) {
   EXPECT_EQ(settings[2].line, 5u);
 }
 
+TEST(ParseConfig, RefusesWhatIsNoTomlWithoutEndingTheProgram) {
+  for (const char* text : {"[!b]", "[", "schl\xc3\xbcssel = 1", "a = \x01", "a = [[[[", "\xff\xfe", "a.b.c.=1"}) {
+    const auto settings = parse_config(text);
+    ASSERT_FALSE(settings.ok()) << text;
+    EXPECT_NE(settings.error().message.find("line 1"), std::string::npos) << settings.error().message;
+  }
+}
+
 }  // namespace
 }  // namespace kiln

@@ -1,0 +1,138 @@
+// kiln cache stats | gc | verify | clear: the caches as a whole. cache_entries.cpp has what concerns single entries.
+#include <unistd.h>
+
+#include <iostream>
+
+#include "apps/kiln/caches.hpp"
+#include "apps/kiln/commands.hpp"
+#include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/render_json.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "session/settings.hpp"
+
+namespace kiln::cli {
+namespace {
+
+std::string ago(std::chrono::nanoseconds moment) {
+  return age_text(std::chrono::duration_cast<std::chrono::seconds>(system_clock().wall() - moment));
+}
+
+void print_stats(const CacheOutcome<DiskStore::Stats>& outcome, Console& console) {
+  if (!outcome.result) return;
+  const DiskStore::Stats& stats = *outcome.result;
+  std::vector<std::vector<std::string>> rows;
+  rows.push_back({"entries", std::to_string(stats.entries)});
+  std::string size = size_text(stats.bytes);
+  if (stats.bound != 0) {
+    size += " of " + size_text(stats.bound) + " (" + std::to_string(stats.bytes * 100 / stats.bound) + " %)";
+  }
+  rows.push_back({"size", size});
+  if (stats.entries > 0) rows.push_back({"last used", ago(stats.newest) + "; the oldest " + ago(stats.oldest)});
+  console.print(console.bold(outcome.root) + (outcome.writable ? "" : " (read only)") + '\n' + table_text(rows, "  "));
+}
+
+std::string collected_text(const CacheOutcome<Collected>& outcome) {
+  const Collected& collected = *outcome.result;
+  if (collected.elsewhere) return outcome.root + ": another process is at it; nothing done";
+  return outcome.root + ": removed " + std::to_string(collected.removed_files) + " of " +
+         std::to_string(collected.files) + " files, " + size_text(collected.removed_bytes) + " of " +
+         size_text(collected.bytes);
+}
+
+// Errors are told whatever the output's form; the first one decides the exit code.
+template <class T>
+int finish(const std::vector<CacheOutcome<T>>& outcomes, Console& console) {
+  int exit_code = kDone;
+  for (const auto& outcome : outcomes) {
+    if (outcome.result) continue;
+    console.error(outcome.result.error());
+    if (exit_code == kDone) exit_code = exit_code_of(outcome.result.error().code);
+  }
+  return exit_code;
+}
+
+bool confirmed(const Caches& caches) {
+  std::string folders;
+  for (const auto& store : caches.writable()) folders += (folders.empty() ? "" : ", ") + store->root();
+  std::cerr << "Remove every entry of " << folders << "? [y/N] " << std::flush;
+  std::string answer;
+  return std::getline(std::cin, answer) && (answer == "y" || answer == "Y" || answer == "yes");
+}
+
+int collect_command(const Caches& caches, Result<Collected> (DiskStore::*action)(), const Arguments& arguments,
+                    Console& console) {
+  const auto outcomes = caches.for_writable<Collected>(action);
+  if (outcomes.empty()) {
+    console.error({Code::Unavailable, "no cache here can be written; 'kiln doctor' says why"});
+    return kUnavailable;
+  }
+  if (arguments.json) {
+    console.print(collected_json(outcomes));
+  } else {
+    for (const auto& outcome : outcomes) {
+      if (outcome.result) console.print(collected_text(outcome));
+    }
+  }
+  return finish(outcomes, console);
+}
+
+}  // namespace
+
+int cache_stats_command(const Arguments& arguments, Console& console) {
+  const Caches caches(console);
+  const auto outcomes = caches.for_each<DiskStore::Stats>(&DiskStore::stats);
+  if (arguments.json) {
+    console.print(stats_json(outcomes));
+  } else {
+    for (const auto& outcome : outcomes) print_stats(outcome, console);
+  }
+  return finish(outcomes, console);
+}
+
+int cache_gc_command(const Arguments& arguments, Console& console) {
+  std::optional<std::uint64_t> bound;
+  if (!arguments.max_size.empty()) {
+    const Result<std::uint64_t> size = parse_size(arguments.max_size);
+    if (!size) {
+      console.error(size.error(), "--max-size");
+      return kUsage;
+    }
+    bound = *size;
+  }
+  return collect_command(Caches(console, bound), &DiskStore::gc, arguments, console);
+}
+
+int cache_clear_command(const Arguments& arguments, Console& console) {
+  const Caches caches(console);
+  if (!arguments.yes && !caches.writable().empty()) {
+    if (isatty(STDIN_FILENO) == 0) {
+      console.error({Code::InvalidArgument, "say --yes to remove every entry without being asked"});
+      return kUsage;
+    }
+    if (!confirmed(caches)) return kFailed;
+  }
+  return collect_command(caches, &DiskStore::clear, arguments, console);
+}
+
+int cache_verify_command(const Arguments& arguments, Console& console) {
+  const Caches caches(console);
+  console.progress("kiln: reading every entry");
+  const auto outcomes = caches.for_each<DiskStore::Verified>(&DiskStore::verify);
+  bool damage = false;
+  for (const auto& outcome : outcomes) {
+    if (!outcome.result) continue;
+    const DiskStore::Verified& verified = *outcome.result;
+    damage = damage || verified.damaged > 0;
+    if (arguments.json) continue;
+    std::string text = outcome.root + ": " + std::to_string(verified.sound) + " sound, " +
+                       std::to_string(verified.damaged) + " damaged";
+    if (verified.damaged > 0) text += outcome.writable ? " and removed" : "; the folder cannot be written";
+    console.print(text);
+  }
+  if (arguments.json) console.print(verified_json(outcomes));
+  const int exit_code = finish(outcomes, console);
+  return exit_code != kDone ? exit_code : damage ? kFailed : kDone;
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/kiln/console.hpp"
+#include "session/config.hpp"
+#include "store/disk_store.hpp"
+
+namespace kiln::cli {
+
+/// What an action on one cache folder came to.
+template <class T>
+struct CacheOutcome {
+  std::string root;
+  bool writable = false;
+  Result<T> result;
+};
+
+/// The cache folders that the configuration names, also where caching is switched off: looking is allowed.
+class Caches {
+ public:
+  explicit Caches(Console& console, std::optional<std::uint64_t> bound = {});
+
+  const std::vector<std::unique_ptr<DiskStore>>& all() const { return stores_; }
+  std::vector<DiskStore*> writable() const;
+
+  template <class T>
+  std::vector<CacheOutcome<T>> for_each(Result<T> (DiskStore::*action)()) const {
+    std::vector<CacheOutcome<T>> outcomes;
+    for (const auto& store : stores_) outcomes.push_back({store->root(), store->writable(), (store.get()->*action)()});
+    return outcomes;
+  }
+  template <class T>
+  std::vector<CacheOutcome<T>> for_writable(Result<T> (DiskStore::*action)()) const {
+    std::vector<CacheOutcome<T>> outcomes;
+    for (DiskStore* store : writable()) outcomes.push_back({store->root(), true, (store->*action)()});
+    return outcomes;
+  }
+
+ private:
+  std::vector<std::unique_ptr<DiskStore>> stores_;
+};
+
+}  // namespace kiln::cli

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/kiln/doctor_report.hpp"
+#include "session/config.hpp"
+
+namespace kiln::cli {
+
+// What the doctor looks at, one function each. They may open libraries, which nothing else in kiln does for a look.
+Finding examine_nvrtc(const Config& config, bool& found);
+Finding examine_driver();
+Finding examine_worker(const Config& config);
+/// The `index`-th folder of the cache path.
+Finding examine_cache(const Config& config, std::size_t index);
+Finding examine_configuration(const Config& config, const std::vector<std::string>& warnings);
+
+}  // namespace kiln::cli

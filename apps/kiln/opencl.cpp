@@ -1,0 +1,48 @@
+#include "apps/kiln/opencl.hpp"
+
+#if __has_include("compile/opencl_library.hpp")
+#include "compile/opencl_library.hpp"
+#else  // TODO: goes when the OpenCL compiler is in
+#include "base/error.hpp"
+namespace kiln {
+struct OpenClDeviceInfo {
+  Target target;
+  std::string platform, driver, device, device_version;
+};
+static Result<std::vector<OpenClDeviceInfo>> opencl_devices() {
+  return failure(Code::Unsupported, "this build of kiln has no OpenCL");
+}
+}  // namespace kiln
+#endif
+
+namespace kiln::cli {
+
+Result<Target> default_opencl_target(const Config& /*config*/) {
+  const auto devices = opencl_devices();
+  if (!devices) return devices.error();
+  return devices->front().target;
+}
+
+Finding examine_opencl(const Config& /*config*/, bool& found) {
+  Finding finding{Finding::State::Good, "OpenCL", {}, {}, {}};
+  const auto devices = opencl_devices();
+  found = devices.ok() && !devices->empty();
+  if (!found) {
+    finding.state = Finding::State::Note;
+    finding.text = "OpenCL C cannot be compiled: " + (devices ? "there is no device" : devices.error().message);
+    finding.advice =
+        "fine if you do not need it; otherwise install your device's OpenCL driver (on a processor: PoCL, "
+        "Debian package pocl-opencl-icd)";
+    return finding;
+  }
+  finding.details.push_back({"device", "platform", "driver", "version"});
+  for (const OpenClDeviceInfo& each : *devices) {
+    finding.details.push_back({each.device, each.platform, each.driver, each.device_version});
+  }
+  finding.text = std::to_string(devices->size()) + (devices->size() == 1 ? " device" : " devices") +
+                 "; OpenCL C is compiled for " + devices->front().device;
+  finding.advice = "nothing to do";
+  return finding;
+}
+
+}  // namespace kiln::cli

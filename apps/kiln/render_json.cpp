@@ -1,0 +1,216 @@
+// The only source of the program that includes nlohmann-json, which takes seconds to compile.
+#include "apps/kiln/render_json.hpp"
+
+#include <kiln/version.hpp>
+
+#include <nlohmann/json.hpp>
+
+namespace kiln::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Paths and logs may hold any bytes: what is not UTF-8 is replaced.
+std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+
+double rounded(double ms) { return static_cast<double>(static_cast<long long>(ms * 1000 + 0.5)) / 1000; }
+
+double seconds(std::chrono::nanoseconds moment) { return std::chrono::duration<double>(moment).count(); }
+
+Json entries_object(const std::vector<Entry>& entries) {
+  Json object = Json::object();
+  for (const Entry& entry : entries) object[entry.name] = entry.symbol;
+  return object;
+}
+
+Json error_object(const Error& error) {
+  Json object{{"code", to_string(error.code)}, {"message", error.message}};
+  if (!error.log.empty()) object["log"] = error.log;
+  return object;
+}
+
+Json listed_object(const CacheEntry& entry) {
+  const DiskStore::Listed& listed = entry.listed;
+  return {{"key", listed.key.hex()},
+          {"cache", entry.cache},
+          {"unit", listed.unit},
+          {"target", listed.target.name()},
+          {"form", to_string(listed.target.form)},
+          {"compiler", listed.compiler},
+          {"bytes", listed.payload},
+          {"file_bytes", listed.bytes},
+          {"cost_ms", rounded(listed.cost_ms)},
+          {"last_used", seconds(listed.last_used)}};
+}
+
+Json nearest_object(const Build& build) {
+  return {{"key", build.key.hex()},
+          {"target", build.target.name()},
+          {"compiler", build.compiler.name + " " + build.compiler.version},
+          {"built_at", seconds(build.built_at)},
+          {"cost_ms", rounded(build.cost_ms)}};
+}
+
+const char* name_of(CachedFile::Kind kind) {
+  switch (kind) {
+    case CachedFile::Kind::Entry: return "entries";
+    case CachedFile::Kind::Hint: return "hints";
+    case CachedFile::Kind::History: return "history";
+    case CachedFile::Kind::Temporary: return "temporary";
+    case CachedFile::Kind::OtherVersion: return "other_versions";
+    case CachedFile::Kind::Own: return "own";
+  }
+  return "unknown";
+}
+
+// {"caches": [{"root", "writable", …} or {"root", "writable", "error"}]}
+template <class T, class Fill>
+std::string caches_json(const std::vector<CacheOutcome<T>>& outcomes, Fill fill) {
+  Json caches = Json::array();
+  for (const auto& outcome : outcomes) {
+    Json cache{{"root", outcome.root}, {"writable", outcome.writable}};
+    if (outcome.result) {
+      fill(cache, *outcome.result);
+    } else {
+      cache["error"] = error_object(outcome.result.error());
+    }
+    caches.push_back(std::move(cache));
+  }
+  return text_of({{"caches", std::move(caches)}});
+}
+
+}  // namespace
+
+std::string compile_json(const std::vector<CompileOutcome>& outcomes) {
+  Json results = Json::array();
+  Json errors = Json::array();
+  for (const CompileOutcome& outcome : outcomes) {
+    if (!outcome.answer) {
+      Json error{{"file", outcome.file}, {"target", outcome.target}};
+      error.update(error_object(outcome.answer.error()));
+      errors.push_back(std::move(error));
+      continue;
+    }
+    const Answer& answer = *outcome.answer;
+    Json result{{"target", outcome.target},
+                {"key", answer.key.hex()},
+                {"origin", to_string(answer.origin)},
+                {"bytes", answer.artifact.bytes.size()},
+                {"ms", rounded(answer.ms)},
+                {"entries", entries_object(answer.artifact.entries)},
+                {"file", outcome.file},
+                {"form", to_string(answer.artifact.target.form)}};
+    if (!outcome.output.empty()) result["output"] = outcome.output;
+    results.push_back(std::move(result));
+  }
+  Json out{{"results", std::move(results)}};
+  if (!errors.empty()) out["errors"] = std::move(errors);
+  return text_of(out);
+}
+
+std::string explain_json(const std::vector<ExplainOutcome>& outcomes) {
+  Json results = Json::array();
+  for (const ExplainOutcome& outcome : outcomes) {
+    const Explanation& explanation = outcome.explanation;
+    Json result{{"file", outcome.file},
+                {"target", outcome.target},
+                {"hit", explanation.hit},
+                {"request", explanation.request.hex()}};
+    if (explanation.answer) {
+      result["key"] = explanation.answer->key.hex();
+      result["origin"] = to_string(explanation.answer->origin);
+      result["bytes"] = explanation.answer->artifact.bytes.size();
+    }
+    result["summary"] = explanation.summary;
+    result["differences"] = Json::array();
+    for (const Difference& difference : explanation.differences) {
+      result["differences"].push_back(
+          {{"input", difference.input}, {"what", difference.what}, {"then", difference.then}, {"now", difference.now}});
+    }
+    result["nearest"] = explanation.nearest ? nearest_object(*explanation.nearest) : Json();
+    results.push_back(std::move(result));
+  }
+  return text_of({{"results", std::move(results)}});
+}
+
+std::string stats_json(const std::vector<CacheOutcome<DiskStore::Stats>>& outcomes) {
+  return caches_json(outcomes, [](Json& cache, const DiskStore::Stats& stats) {
+    cache["entries"] = stats.entries;
+    cache["bytes"] = stats.bytes;
+    cache["bound"] = stats.bound;
+    cache["oldest_use"] = stats.entries > 0 ? Json(seconds(stats.oldest)) : Json();
+    cache["newest_use"] = stats.entries > 0 ? Json(seconds(stats.newest)) : Json();
+    cache["bytes_by_kind"] = Json::object();
+    for (const auto& [kind, bytes] : stats.by_kind) cache["bytes_by_kind"][name_of(kind)] = bytes;
+  });
+}
+
+std::string collected_json(const std::vector<CacheOutcome<Collected>>& outcomes) {
+  return caches_json(outcomes, [](Json& cache, const Collected& collected) {
+    cache["busy"] = collected.elsewhere;
+    cache["files"] = collected.files;
+    cache["bytes"] = collected.bytes;
+    cache["removed_files"] = collected.removed_files;
+    cache["removed_bytes"] = collected.removed_bytes;
+  });
+}
+
+std::string verified_json(const std::vector<CacheOutcome<DiskStore::Verified>>& outcomes) {
+  return caches_json(outcomes, [](Json& cache, const DiskStore::Verified& verified) {
+    cache["sound"] = verified.sound;
+    cache["damaged"] = verified.damaged;
+  });
+}
+
+std::string entries_json(const std::vector<CacheEntry>& entries) {
+  Json list = Json::array();
+  for (const CacheEntry& entry : entries) list.push_back(listed_object(entry));
+  return text_of({{"entries", std::move(list)}});
+}
+
+std::string entry_json(const CacheEntry& entry, const Artifact& artifact) {
+  Json out = listed_object(entry);
+  out["entries"] = entries_object(artifact.entries);
+  out["log"] = artifact.about.log;
+  return text_of(out);
+}
+
+std::string config_json(const Config& config) {
+  Json settings = Json::array();
+  for (const Setting& setting : config.settings) {
+    settings.push_back(
+        {{"name", setting.name}, {"value", setting.value}, {"origin", setting.origin}, {"locked", setting.locked}});
+  }
+  return text_of({{"settings", std::move(settings)}});
+}
+
+std::string doctor_json(const DoctorReport& report) {
+  static constexpr const char* kStates[] = {"good", "note", "problem"};
+  Json findings = Json::array();
+  for (const Finding& finding : report.findings) {
+    Json out{{"about", finding.about},
+             {"state", kStates[static_cast<int>(finding.state)]},
+             {"text", finding.text},
+             {"advice", finding.advice}};
+    // The first row of a table names the fields of the others.
+    Json details = Json::array();
+    for (std::size_t row = 1; row < finding.details.size(); ++row) {
+      Json detail = Json::object();
+      for (std::size_t column = 0; column < finding.details[row].size(); ++column) {
+        detail[finding.details[0].at(column)] = finding.details[row][column];
+      }
+      details.push_back(std::move(detail));
+    }
+    if (!details.empty()) out["details"] = std::move(details);
+    findings.push_back(std::move(out));
+  }
+  return text_of({{"useful", report.useful}, {"findings", std::move(findings)}});
+}
+
+std::string version_json() { return text_of({{"version", version()}}); }
+
+std::string completions_json(const std::string& shell, const std::string& script) {
+  return text_of({{"shell", shell}, {"script", script}});
+}
+
+}  // namespace kiln::cli

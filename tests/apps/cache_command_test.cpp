@@ -1,0 +1,115 @@
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "apps/run_kiln.hpp"
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Cache : public KilnProgram {
+ protected:
+  void SetUp() override {
+    KilnProgram::SetUp();
+    write("k.cu", kSmallKernel);
+    const Ran ran = run({"compile", "k.cu", "--arch", "sm_75,sm_80", "--entry", "k", "-o", "out/", "--json"});
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    key_ = ran.json()["results"][1]["key"];
+  }
+  static std::string slurp(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  std::uint64_t entries() { return run({"cache", "stats", "--json"}).json()["caches"][0]["entries"]; }
+
+  std::string key_;  // of sm_80
+};
+
+TEST_F(Cache, StatsCountsEntriesAndBytes) {
+  const auto cache = run({"cache", "stats", "--json"}).json()["caches"][0];
+  EXPECT_EQ(cache["root"], path("cache"));
+  EXPECT_EQ(cache["writable"], true);
+  EXPECT_EQ(cache["entries"], 2);
+  EXPECT_GT(cache["bytes"].get<int>(), 5000);
+  EXPECT_EQ(cache["bound"], 20ull << 30);
+}
+
+TEST_F(Cache, LsListsEveryEntry) {
+  const auto entries = run({"cache", "ls", "--json"}).json()["entries"];
+  ASSERT_EQ(entries.size(), 2u);
+  for (const auto& entry : entries) EXPECT_EQ(entry["unit"], "k.cu");
+  const Ran text = run({"cache", "ls"});
+  EXPECT_NE(text.out.find(key_.substr(0, 12)), std::string::npos) << text.out;
+}
+
+TEST_F(Cache, ShowTakesAnAbbreviatedKey) {
+  const Ran ran = run({"cache", "show", key_.substr(0, 10), "--json"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.json()["key"], key_);
+  EXPECT_EQ(ran.json()["target"], "sm_80");
+  EXPECT_EQ(ran.json()["entries"]["k"], "k");
+}
+
+TEST_F(Cache, AKeyThatIsNoneReturnsTwoAndOneThatIsNotThereReturnsOne) {
+  EXPECT_EQ(run({"cache", "show", "xyz"}).exit_code, 2);
+  EXPECT_EQ(run({"cache", "show", std::string(64, '0')}).exit_code, 1);
+}
+
+TEST_F(Cache, ExtractWritesTheCompiledCode) {
+  ASSERT_EQ(run({"cache", "extract", key_, "-o", "x.cubin"}).exit_code, 0);
+  EXPECT_EQ(slurp("x.cubin"), slurp("out/k.sm_80.cubin"));
+  EXPECT_EQ(run({"cache", "extract", key_, "-o", "-"}).out, slurp("out/k.sm_80.cubin"));
+}
+
+TEST_F(Cache, VerifyFindsDamageRemovesItAndReturnsOne) {
+  EXPECT_EQ(run({"cache", "verify"}).exit_code, 0);
+  std::string victim;
+  for (const auto& file : fs::recursive_directory_iterator("cache")) {
+    if (file.path().filename().string().find(key_) != std::string::npos) victim = file.path().string();
+  }
+  ASSERT_FALSE(victim.empty());
+  std::string bytes = slurp(victim);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  fs::remove(victim);
+  std::ofstream(victim, std::ios::binary) << bytes;
+  const Ran ran = run({"cache", "verify", "--json"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_EQ(ran.json()["caches"][0]["damaged"], 1);
+  EXPECT_EQ(ran.json()["caches"][0]["sound"], 1);
+  EXPECT_EQ(run({"cache", "verify"}).exit_code, 0);
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(Cache, GcBringsTheCacheUnderAGivenSize) {
+  EXPECT_EQ(run({"cache", "gc", "--json"}).json()["caches"][0]["removed_files"], 0);
+  const Ran ran = run({"cache", "gc", "--max-size", "1K", "--json"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_LT(entries(), 2u);
+  EXPECT_EQ(run({"cache", "gc", "--max-size", "much"}).exit_code, 2);
+}
+
+TEST_F(Cache, ClearAsksFirstAndWithYesRemovesEverything) {
+  const Ran asked = run({"cache", "clear"});
+  EXPECT_EQ(asked.exit_code, 2);
+  EXPECT_TRUE(asked.says("--yes"));
+  EXPECT_EQ(entries(), 2u);
+  EXPECT_EQ(run({"cache", "clear", "--yes"}).exit_code, 0);
+  EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(Cache, LooksAtTheCacheAlsoWhereCachingIsSwitchedOff) {
+  EXPECT_EQ(run({"cache", "stats", "--json"}, {{"KILN_DISABLE", "1"}}).json()["caches"][0]["entries"], 2);
+}
+
+TEST_F(Cache, SecondMembersOfTheCachePathAreReadAndNeverWritten) {
+  const std::map<std::string, std::string> variables = {{"KILN_CACHE_PATH", path("mine") + ":" + path("cache")}};
+  const Ran ran = run({"compile", "k.cu", "--arch", "sm_80", "--entry", "k", "--json"}, variables);
+  EXPECT_EQ(origins(ran), std::vector<std::string>{"disk"});
+  EXPECT_EQ(run({"cache", "clear", "--yes"}, variables).exit_code, 0);
+  EXPECT_EQ(entries(), 2u);
+}
+
+}  // namespace
+}  // namespace kiln::test

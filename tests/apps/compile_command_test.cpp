@@ -1,0 +1,142 @@
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "apps/run_kiln.hpp"
+
+namespace kiln::test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+TEST_F(KilnProgram, CompilePrintsTheAgreedFieldsForEveryTarget) {
+  write("k.cu", kSmallKernel);
+  const Ran ran = run({"compile", "k.cu", "--arch", "sm_75,sm_80", "--entry", "k", "--json"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const auto results = ran.json()["results"];
+  ASSERT_EQ(results.size(), 2u) << ran.out;
+  EXPECT_EQ(results[0]["target"], "sm_75");
+  EXPECT_EQ(results[1]["target"], "sm_80");
+  for (const auto& result : results) {
+    EXPECT_EQ(result["origin"], "compiled");
+    EXPECT_EQ(result["key"].get<std::string>().size(), 64u);
+    EXPECT_GT(result["bytes"].get<int>(), 500);
+    EXPECT_GT(result["ms"].get<double>(), 0);
+    EXPECT_EQ(result["entries"]["k"], "k");
+  }
+  EXPECT_EQ(ran.err, "") << "in a pipe there is nothing but the result";
+}
+
+TEST_F(KilnProgram, ASecondProcessTakesAllFiveTargetsFromDiskAndOpensNoCompiler) {
+  write("k.cu", kSmallKernel);
+  const Strings command = {"compile", "k.cu", "--arch", "sm_75,sm_80,sm_90,sm_100,sm_120", "--entry", "k", "--json"};
+  ASSERT_EQ(origins(run(command)), Strings(5, "compiled"));
+  if (!std::filesystem::exists("/usr/bin/strace")) GTEST_SKIP() << "needs strace";
+  Strings traced = {"/usr/bin/strace", "-f", "-o", path("trace"), "-e", "trace=open,openat,execve", KILN_PROGRAM};
+  traced.insert(traced.end(), command.begin(), command.end());
+  // The leak checker and strace both want to be the tracer.
+  const Ran ran = run_program(traced, {{"ASAN_OPTIONS", "detect_leaks=0"}});
+  EXPECT_EQ(origins(ran), Strings(5, "disk"));
+  // Names are looked at by stat; what must not happen is an open that succeeds.
+  const Ran opened =
+      run_program({"/usr/bin/grep", "-E", "(libnvrtc|libcuda|libOpenCL)[^\"]*\".* = [0-9]|kiln-worker", path("trace")});
+  EXPECT_EQ(opened.out, "");
+  EXPECT_EQ(opened.exit_code, 1);
+}
+
+TEST_F(KilnProgram, CompileTakesOptionsTheWayCompilersDo) {
+  write("include/a.h", "#define A 1\n");
+  write("k.cu", "#include <a.h>\ntemplate <class T> __global__ void s(T* x) { x[0] = A + B; }\n");
+  const Ran ran = run({"compile", "k.cu", "--arch", "sm_80", "-Iinclude", "-DB=2", "-e", "s<float>", "--option",
+                       "-std=c++17", "--json", "--", "-use_fast_math"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.json()["results"][0]["entries"]["s<float>"], "_Z1sIfEvPT_");
+}
+
+TEST_F(KilnProgram, HeadersBesideTheFileAreFoundFromAnyWorkingDirectory) {
+  write("src/beside.h", "#define A 1\n");
+  write("src/k.cu", "#include \"beside.h\"\nextern \"C\" __global__ void k(int* x) { *x = A; }\n");
+  EXPECT_EQ(origins(run({"compile", "src/k.cu", "--arch", "sm_80", "--json"})), Strings{"compiled"});
+  EXPECT_EQ(origins(run({"compile", "src/k.cu", "--arch", "sm_80", "--json"})), Strings{"disk"});
+  write("src/beside.h", "#define A 22\n");
+  EXPECT_EQ(origins(run({"compile", "src/k.cu", "--arch", "sm_80", "--json"})), Strings{"compiled"});
+}
+
+TEST_F(KilnProgram, OutputGoesToAFileOrAFolder) {
+  write("k.cu", kSmallKernel);
+  ASSERT_EQ(run({"compile", "k.cu", "--arch", "compute_80", "-o", "k.ptx"}).exit_code, 0);
+  ASSERT_EQ(run({"compile", "k.cu", "--arch", "sm_80,compute_80", "-o", "out/"}).exit_code, 0);
+  EXPECT_GT(std::filesystem::file_size("out/k.sm_80.cubin"), 500u);
+  EXPECT_EQ(std::filesystem::file_size("out/k.compute_80.ptx"), std::filesystem::file_size("k.ptx"));
+  const Ran ran = run({"compile", "k.cu", "--arch", "sm_80,compute_80", "-o", "one"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_TRUE(ran.says("give a folder")) << ran.err;
+  EXPECT_NE(run({"compile", "k.cu", "--arch", "compute_80", "-o", "-"}).out.find(".visible .entry k"),
+            std::string::npos);
+}
+
+TEST_F(KilnProgram, ACompileErrorReturnsOneAndShowsTheCompilersLogOnce) {
+  write("bad.cu", "extern \"C\" __global__ void k(int* x) { *x = oops; }\n");
+  const Ran ran = run({"compile", "bad.cu", "--arch", "sm_80,sm_90", "--json"});
+  EXPECT_EQ(ran.exit_code, 1);
+  const std::size_t first = ran.err.find("identifier \"oops\" is undefined");
+  ASSERT_NE(first, std::string::npos) << ran.err;
+  EXPECT_EQ(ran.err.find("identifier \"oops\" is undefined", first + 1), std::string::npos) << ran.err;
+  const auto json = ran.json();
+  EXPECT_TRUE(json["results"].empty());
+  EXPECT_EQ(json["errors"].size(), 2u);
+  EXPECT_EQ(json["errors"][0]["code"], "compile_failed");
+}
+
+TEST_F(KilnProgram, OneBadFileDoesNotKeepTheOthersFromBeingCompiled) {
+  write("bad.cu", "oops\n");
+  write("k.cu", kSmallKernel);
+  const Ran ran = run({"compile", "bad.cu", "k.cu", "--arch", "sm_80", "--json"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_EQ(origins(ran), Strings{"compiled"});
+}
+
+TEST_F(KilnProgram, WithCompilingOffAMissIsRefusedWithUnitTargetAndTiersAndAHitIsServed) {
+  write("k.cu", kSmallKernel);
+  const Strings command = {"compile", "k.cu", "--arch", "sm_80", "--json"};
+  const Ran refused = run(command, {{"KILN_COMPILE", "never"}});
+  EXPECT_EQ(refused.exit_code, 4);
+  for (const char* part : {"k.cu", "sm_80", "disk"}) EXPECT_TRUE(refused.says(part)) << refused.err;
+  ASSERT_EQ(origins(run(command)), Strings{"compiled"});
+  EXPECT_EQ(origins(run(command, {{"KILN_COMPILE", "never"}})), Strings{"disk"});
+}
+
+TEST_F(KilnProgram, DisabledItCompilesEachTimeAndKeepsNothing) {
+  write("k.cu", kSmallKernel);
+  const Strings command = {"compile", "k.cu", "--arch", "sm_80", "--json"};
+  EXPECT_EQ(origins(run(command, {{"KILN_DISABLE", "1"}})), Strings{"compiled"});
+  EXPECT_EQ(origins(run(command, {{"KILN_DISABLE", "1"}})), Strings{"compiled"});
+  EXPECT_FALSE(std::filesystem::exists("cache"));
+}
+
+TEST_F(KilnProgram, AnArchitectureThatTheCompilerDoesNotKnowReturnsThree) {
+  write("k.cu", kSmallKernel);
+  const Ran ran = run({"compile", "k.cu", "--arch", "sm_20"});
+  EXPECT_EQ(ran.exit_code, 3);
+  EXPECT_TRUE(ran.says("sm_80")) << "it says what it knows: " << ran.err;
+}
+
+TEST_F(KilnProgram, VerboseTellsEventsAndQuietTellsNothing) {
+  write("k.cu", kSmallKernel);
+  EXPECT_TRUE(run({"compile", "k.cu", "--arch", "sm_80", "-v"}).says("published k.cu"));
+  const std::map<std::string, std::string> unknown = {{"KILN_CACHE_MAXSIZE", "1G"}};
+  EXPECT_TRUE(run({"compile", "k.cu", "--arch", "sm_80"}, unknown).says("did you mean KILN_CACHE_MAX_SIZE?"));
+  EXPECT_EQ(run({"compile", "k.cu", "--arch", "sm_80", "--quiet"}, unknown).err, "");
+}
+
+TEST_F(KilnProgram, OpenClTakesTheSameRoad) {
+  write("k.cl", "__kernel void k(__global float* x) { x[get_global_id(0)] += 1; }\n");
+  const Ran first = run({"compile", "k.cl", "--entry", "k", "--json"});
+  if (first.exit_code == 3) GTEST_SKIP() << "no OpenCL device here: " << first.err;
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(origins(first), Strings{"compiled"});
+  EXPECT_EQ(origins(run({"compile", "k.cl", "--backend", "opencl", "--entry", "k", "--json"})), Strings{"disk"});
+}
+
+}  // namespace
+}  // namespace kiln::test

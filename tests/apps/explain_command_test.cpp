@@ -1,0 +1,83 @@
+#include <algorithm>
+
+#include "apps/run_kiln.hpp"
+
+namespace kiln::test {
+namespace {
+
+class Explain : public KilnProgram {
+ protected:
+  void SetUp() override {
+    KilnProgram::SetUp();
+    write("include/a.h", "#define A 1\n");
+    write("k.cu", "#include <a.h>\nextern \"C\" __global__ void k(int* x) { *x = A; }\n");
+    ASSERT_EQ(run({"compile", "k.cu", "--arch", "sm_80", "-Iinclude"}).exit_code, 0);
+  }
+  nlohmann::json explain(std::vector<std::string> more = {}, const std::map<std::string, std::string>& variables = {}) {
+    std::vector<std::string> command = {"explain", "k.cu", "--arch", "sm_80", "-Iinclude", "--json"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Ran ran = run(command, variables);
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return ran.json()["results"][0];
+  }
+  // The one difference that concerns this input, or null.
+  static nlohmann::json difference(const nlohmann::json& result, const std::string& input) {
+    for (const auto& each : result["differences"]) {
+      if (each["input"] == input) return each;
+    }
+    return {};
+  }
+};
+
+TEST_F(Explain, SaysThatAnUnchangedFileHits) {
+  const auto result = explain();
+  EXPECT_EQ(result["hit"], true);
+  EXPECT_EQ(result["origin"], "disk");
+  EXPECT_TRUE(result["differences"].empty());
+}
+
+TEST_F(Explain, NamesAnEditedHeaderWithBothDigests) {
+  write("include/a.h", "#define A 2\n");
+  const auto result = explain();
+  EXPECT_EQ(result["hit"], false);
+  const auto header = difference(result, "header");
+  ASSERT_FALSE(header.is_null()) << result;
+  EXPECT_NE(header["what"].get<std::string>().find("include/a.h"), std::string::npos);
+  EXPECT_FALSE(header["then"].get<std::string>().empty());
+  EXPECT_FALSE(header["now"].get<std::string>().empty());
+  EXPECT_NE(header["then"], header["now"]);
+  const Ran text = run({"explain", "k.cu", "--arch", "sm_80", "-Iinclude"});
+  EXPECT_NE(text.out.find("include/a.h"), std::string::npos) << text.out;
+}
+
+TEST_F(Explain, NamesANewOption) {
+  const auto result = explain({"--", "-use_fast_math"});
+  EXPECT_EQ(result["hit"], false);
+  EXPECT_EQ(difference(result, "option")["what"], "-use_fast_math") << result;
+}
+
+TEST_F(Explain, NamesAnotherTarget) {
+  const Ran ran = run({"explain", "k.cu", "--arch", "sm_90", "-Iinclude", "--json"});
+  const auto target = difference(ran.json()["results"][0], "target");
+  EXPECT_EQ(target["then"], "sm_80") << ran.out;
+  EXPECT_EQ(target["now"], "sm_90") << ran.out;
+}
+
+TEST_F(Explain, CompilesNothingAndWithCheckReturnsOneOnAMiss) {
+  const std::vector<std::string> command = {"explain", "k.cu", "--arch", "sm_80", "-Iinclude", "--check"};
+  EXPECT_EQ(run(command).exit_code, 0);
+  write("include/a.h", "#define A 3\n");
+  EXPECT_EQ(run(command).exit_code, 1);
+  EXPECT_EQ(run(command).exit_code, 1);
+}
+
+TEST_F(Explain, SaysThatAFileWasNeverBuilt) {
+  write("other.cu", kSmallKernel);
+  const Ran ran = run({"explain", "other.cu", "--arch", "sm_80", "--json"});
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_TRUE(ran.json()["results"][0]["nearest"].is_null()) << ran.out;
+  EXPECT_FALSE(ran.json()["results"][0]["summary"].get<std::string>().empty());
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,98 @@
+#include "apps/run_kiln.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/files.hpp"
+#include "base/process.hpp"
+
+namespace kiln::test {
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string slurp(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool is_ours(const std::string& entry) {
+  for (const char* prefix : {"KILN_", "HOME=", "XDG_", "NO_COLOR="}) {
+    if (entry.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void KilnProgram::SetUp() {
+  std::string pattern = (fs::temp_directory_path() / "kiln-cli-XXXXXX").string();
+  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+  root_ = fs::canonical(pattern).string();
+  fs::current_path(root_);
+}
+
+void KilnProgram::TearDown() {
+  fs::current_path("/");
+  std::error_code ignored;
+  fs::remove_all(root_, ignored);
+}
+
+std::string KilnProgram::write(const std::string& name, const std::string& text) {
+  fs::create_directories(fs::path(path(name)).parent_path());
+  std::ofstream(path(name)) << text;
+  return path(name);
+}
+
+Ran KilnProgram::run(std::vector<std::string> arguments, const std::map<std::string, std::string>& variables) {
+  arguments.insert(arguments.begin(), KILN_PROGRAM);
+  return run_program(arguments, variables);
+}
+
+Ran KilnProgram::run_program(const std::vector<std::string>& command,
+                             const std::map<std::string, std::string>& variables) {
+  std::map<std::string, std::string> ours = {{"HOME", path("home")}, {"KILN_CACHE_DIR", path("cache")}};
+  for (const auto& [name, value] : variables) ours[name] = value;
+  Process::Start start;
+  start.arguments = command;
+  for (std::string& entry : current_environment()) {
+    if (!is_ours(entry)) start.environment.push_back(std::move(entry));
+  }
+  for (const auto& [name, value] : ours) {
+    if (!value.empty()) start.environment.push_back(name + "=" + value);
+  }
+  const Fd in(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const Fd out(open(path(".stdout").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const Fd err(open(path(".stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  start.descriptors = {{in.get(), 0}, {out.get(), 1}, {err.get(), 2}};
+  auto process = Process::spawn(start);
+  if (!process) {
+    ADD_FAILURE() << process.error().message;
+    return {};
+  }
+  const auto exit = process->wait(std::chrono::seconds(50));
+  EXPECT_TRUE(exit.has_value()) << command[0] << " hangs";
+  Ran ran;
+  if (exit) ran.exit_code = exit->signal != 0 ? 128 + exit->signal : exit->code;
+  ran.out = slurp(path(".stdout"));
+  ran.err = slurp(path(".stderr"));
+  return ran;
+}
+
+std::vector<std::string> KilnProgram::origins(const Ran& ran) {
+  std::vector<std::string> origins;
+  const nlohmann::json json = ran.json();
+  if (json.is_discarded()) {
+    ADD_FAILURE() << "not JSON: " << ran.out << ran.err;
+    return origins;
+  }
+  for (const auto& result : json["results"]) origins.push_back(result["origin"]);
+  return origins;
+}
+
+}  // namespace kiln::test
