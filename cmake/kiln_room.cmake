@@ -9,6 +9,9 @@ function(kiln_room name)
   # A hit in a new process pays for every page of code that it touches (measured: 3 µs a fault), so small code is fast
   # code here; what is worth unrolling asks for -O3 itself. docs/decisions/0003-small-code.md
   target_compile_options(kiln_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
+  # The shared library is made of all rooms.
+  set_property(GLOBAL APPEND PROPERTY KILN_ROOM_OBJECTS $<TARGET_OBJECTS:kiln_${name}>)
+  set_property(GLOBAL APPEND PROPERTY KILN_ROOM_LINKS ${room_LINKS})
   if(KILN_CLANG_TIDY)
     set_target_properties(kiln_${name} PROPERTIES CXX_CLANG_TIDY "clang-tidy;--quiet")
   endif()

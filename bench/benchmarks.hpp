@@ -1,0 +1,24 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "bench/harness.hpp"
+
+namespace kiln::bench {
+
+using Outcomes = std::vector<Outcome>;
+
+/// A benchmark is one function in one file, and one line in the table of main.cpp.
+struct Benchmark {
+  const char* name;
+  const char* meaning;
+  Result<Outcomes> (*run)();
+};
+
+Result<Outcomes> disk_hit();
+Result<Outcomes> disk_hit_scale();
+Result<Outcomes> new_process_hit();
+Result<Outcomes> cold_compile();
+
+}  // namespace kiln::bench

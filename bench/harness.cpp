@@ -1,0 +1,97 @@
+#include "bench/harness.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace kiln::bench {
+namespace {
+
+double median_deviation(const std::vector<double>& values, double middle) {
+  std::vector<double> deviations;
+  deviations.reserve(values.size());
+  for (const double value : values) deviations.push_back(std::abs(value - middle));
+  return median(std::move(deviations));
+}
+
+double spread_of(const std::vector<double>& values, double limit) {
+  // 1.4826: from the median absolute deviation to a normal distribution's sigma. 1.2533: the median's standard error
+  // beside the mean's. 1.96: 95 %.
+  const double error = 1.4826 * 1.2533 * 1.96 / std::sqrt(static_cast<double>(values.size()));
+  return median_deviation(values, median(values)) * error / limit;
+}
+
+template <class... Values>
+std::string print(const char* format, Values... values) {
+  char text[512];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+}  // namespace
+
+std::int64_t now_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+Result<Outcome> compare(const Plan& plan) {
+  for (std::size_t i = 0; i < plan.warm_up; ++i) {
+    if (auto once = plan.theirs(); !once) return std::move(once).error();
+    if (auto once = plan.ours(); !once) return std::move(once).error();
+  }
+  Outcome outcome{.name = plan.name, .limit = plan.limit, .unit = plan.unit};
+  std::vector<double> ours, theirs, ratios;
+  const std::int64_t end = now_ns() + static_cast<std::int64_t>(plan.most_seconds * 1e9);
+  while (ratios.size() < plan.most_rounds && (ratios.size() < plan.least_rounds || now_ns() < end)) {
+    const bool ours_first = ratios.size() % 2 == 0;
+    auto first = ours_first ? plan.ours() : plan.theirs();
+    if (!first) return std::move(first).error();
+    auto second = ours_first ? plan.theirs() : plan.ours();
+    if (!second) return std::move(second).error();
+    ours.push_back(ours_first ? *first : *second);
+    theirs.push_back(ours_first ? *second : *first);
+    ratios.push_back(plan.allowance == Allowance::Ratio ? ours.back() / theirs.back() : ours.back() - theirs.back());
+    if (ratios.size() < plan.least_rounds || ratios.size() % 10 != 0) continue;  // looking costs a sort
+    if (spread_of(ratios, plan.limit) <= plan.small_spread) break;
+  }
+  outcome.ours = median(ours);
+  outcome.theirs = median(theirs);
+  outcome.ratio = median(ratios);
+  outcome.spread = spread_of(ratios, plan.limit);
+  outcome.settled = outcome.spread <= plan.small_spread;
+  outcome.n = ratios.size();
+  return outcome;
+}
+
+std::string as_json(const Outcome& outcome) {
+  return print(
+      R"({"name": "%s", "ours": %.4g, "theirs": %.4g, "ratio": %.4g, "spread": %.3g, "n": %zu, "limit": %.4g, )"
+      R"("unit": "%s"})",
+      outcome.name.c_str(), outcome.ours, outcome.theirs, outcome.ratio, outcome.spread, outcome.n, outcome.limit,
+      outcome.unit.c_str());
+}
+
+std::string as_table(const std::vector<Outcome>& outcomes) {
+  std::string table =
+      print("%-34s %12s %12s %8s %8s %6s %7s\n", "", "ours", "theirs", "ratio", "limit", "rounds", "spread");
+  for (const Outcome& outcome : outcomes) {
+    table += print("%-34s %9.2f %-2s %9.2f %-2s %8.3f %8.2f %6zu %6.1f%%%s%s\n", outcome.name.c_str(), outcome.ours,
+                   outcome.unit.c_str(), outcome.theirs, outcome.unit.c_str(), outcome.ratio, outcome.limit, outcome.n,
+                   100 * outcome.spread, outcome.within() ? "" : "  over the limit",
+                   outcome.settled ? "" : "  (the spread is not small)");
+  }
+  return table;
+}
+
+}  // namespace kiln::bench

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <kiln/result.hpp>
+
+namespace kiln::bench {
+
+/// One line of a benchmark's answer.
+struct Outcome {
+  std::string name;
+  double ours = 0;    ///< median, in `unit`
+  double theirs = 0;  ///< likewise
+  double ratio = 0;   ///< median of ours/theirs of each round; of an Allowance::Difference, of ours − theirs
+  double spread = 0;  ///< how far `ratio` may be off, as a share of the limit: see `compare`
+  std::size_t n = 0;  ///< rounds
+  double limit = 0;   ///< what `ratio` may be
+  std::string unit;   ///< of ours and theirs
+  bool settled = false;
+
+  bool within() const { return ratio <= limit; }
+};
+
+enum class Allowance { Ratio, Difference };
+
+/// Two ways of doing the same thing. A side does it once, or so many times that a clock sees it, and returns how long
+/// it took in the plan's unit; preparing and clearing up is not part of that. An error ends the benchmark.
+struct Plan {
+  using Side = std::function<Result<double>()>;
+
+  std::string name;
+  std::string unit = "us";
+  double limit = 1;
+  Side ours;
+  Side theirs;
+  Allowance allowance = Allowance::Ratio;
+  std::size_t warm_up = 3;
+  std::size_t least_rounds = 15;
+  std::size_t most_rounds = 400;
+  double most_seconds = 10;
+  /// What counts as small.
+  double small_spread = 0.02;
+};
+
+/// Runs both sides in turn, the order changing with each round so that neither always comes after the other, and stops
+/// when the spread is small or a budget is used up. The spread is half the width of the 95 % confidence interval of
+/// the median, estimated from the median absolute deviation, which a few disturbed rounds do not move.
+Result<Outcome> compare(const Plan& plan);
+
+double median(std::vector<double> values);
+
+/// Now, in nanoseconds of CLOCK_MONOTONIC, which all processes share.
+std::int64_t now_ns();
+
+/// How long a call takes, in microseconds, by doing it `times` times.
+template <class F>
+double microseconds_each(std::size_t times, F&& call) {
+  const std::int64_t start = now_ns();
+  for (std::size_t i = 0; i < times; ++i) call();
+  return static_cast<double>(now_ns() - start) / 1000.0 / static_cast<double>(times);
+}
+
+/// One JSON object on one line.
+std::string as_json(const Outcome& outcome);
+/// Lines for people, the first being a heading.
+std::string as_table(const std::vector<Outcome>& outcomes);
+
+}  // namespace kiln::bench

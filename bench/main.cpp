@@ -1,0 +1,94 @@
+// kiln-bench: measures what kiln promises, each figure beside what it is compared with, and fails where a promise is
+// broken. docs/benchmarks.md says how to read it.
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "bench/benchmarks.hpp"
+
+namespace {
+
+using kiln::bench::Benchmark;
+
+constexpr Benchmark kBenchmarks[] = {
+    {"disk_hit", "a hit in a running process, against open + read + close + XXH3 of the same file",
+     kiln::bench::disk_hit},
+    {"disk_hit_scale", "a hit among 100,000 entries, against one among 100", kiln::bench::disk_hit_scale},
+    {"new_process_hit", "a new process's hit, against a program that only hashes, stats, reads and checks",
+     kiln::bench::new_process_hit},
+    {"cold_compile", "a miss of a kernel on CUB, compiled and stored, against bare NVRTC", kiln::bench::cold_compile},
+};
+
+enum Exit { kGood = 0, kOverTheLimit = 1, kUsage = 2, kCouldNotRun = 3 };
+
+int usage(const char* problem) {
+  std::fprintf(stderr, "kiln-bench: %s\nusage: kiln-bench --list | NAME… [--json] | all [--json]\n", problem);
+  return kUsage;
+}
+
+int list() {
+  for (const Benchmark& benchmark : kBenchmarks) std::printf("%-16s %s\n", benchmark.name, benchmark.meaning);
+  return kGood;
+}
+
+// Settings of whoever runs it would be measured too; what finds compilers stays.
+void forget_settings() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    if (text.starts_with("KILN_")) names.emplace_back(text.substr(0, text.find('=')));
+  }
+  for (const std::string& name : names) {
+    if (name != "KILN_NVRTC" && name != "KILN_WORKER") unsetenv(name.c_str());
+  }
+}
+
+int run(const Benchmark& benchmark, bool json) {
+  const auto outcomes = benchmark.run();
+  if (!outcomes) {
+    std::fprintf(stderr, "kiln-bench: %s: %s\n%s", benchmark.name, outcomes.error().message.c_str(),
+                 outcomes.error().log.c_str());
+    return kCouldNotRun;
+  }
+  int worst = kGood;
+  for (const auto& outcome : *outcomes) {
+    if (json) std::printf("%s\n", as_json(outcome).c_str());
+    if (!outcome.settled) {
+      std::fprintf(stderr, "kiln-bench: %s: the spread did not become small: %.1f %% after %zu rounds\n",
+                   outcome.name.c_str(), 100 * outcome.spread, outcome.n);
+    }
+    if (!outcome.within()) worst = kOverTheLimit;
+  }
+  if (!json) std::printf("%s", as_table(*outcomes).c_str());
+  std::fflush(stdout);
+  return worst;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool json = false;
+  std::vector<const Benchmark*> wanted;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--list") return list();
+    if (argument == "--json") {
+      json = true;
+      continue;
+    }
+    const std::size_t before = wanted.size();
+    for (const Benchmark& benchmark : kBenchmarks) {
+      if (argument == benchmark.name || argument == "all") wanted.push_back(&benchmark);
+    }
+    if (wanted.size() == before) return usage(("there is no benchmark '" + std::string(argument) + "'").c_str());
+  }
+  if (wanted.empty()) return usage("which benchmark?");
+  forget_settings();
+  int worst = kGood;
+  for (const Benchmark* benchmark : wanted) worst = std::max(worst, run(*benchmark, json));
+  return worst;
+}

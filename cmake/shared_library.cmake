@@ -1,0 +1,20 @@
+# libkiln.so: every room in one library, of which cmake/kiln.map exports the public names. The programs, the tests and
+# the benchmarks link the rooms themselves; this is for users.
+get_property(objects GLOBAL PROPERTY KILN_ROOM_OBJECTS)
+get_property(links GLOBAL PROPERTY KILN_ROOM_LINKS)
+list(REMOVE_DUPLICATES links)
+
+add_library(kiln_shared SHARED ${objects})
+add_library(kiln::kiln ALIAS kiln_shared)
+set_target_properties(kiln_shared PROPERTIES
+  OUTPUT_NAME kiln
+  EXPORT_NAME kiln
+  VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}
+  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/kiln.map)
+target_include_directories(kiln_shared INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(kiln_shared INTERFACE cxx_std_17)
+target_link_libraries(kiln_shared PRIVATE ${links})
+target_link_options(kiln_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/kiln.map)

@@ -1,0 +1,33 @@
+// Compiles a kernel for a GPU that need not be here, and says where it came from: from a compiler the first time, from
+// the disk for ever after.
+#include <cstdio>
+
+#include <kiln/kiln.hpp>
+
+int main() {
+  const kiln::Unit unit = kiln::Unit::cuda("saxpy.cu", R"(
+    extern "C" __global__ void saxpy(float a, const float* x, float* y, int n) {
+      const int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) y[i] = a * x[i] + y[i];
+    })")
+                              .entry("saxpy");
+
+  kiln::SessionOptions options;
+  options.on_event = [](const kiln::Event& event) {
+    std::printf("%s %s %s %.2f ms %s\n", kiln::to_string(event.kind), event.unit.c_str(), event.origin.c_str(),
+                event.ms, event.message.c_str());
+  };
+  auto session = kiln::Session::open(options);
+  if (!session) {
+    std::fprintf(stderr, "kiln does not open: %s\n", session.error().message.c_str());
+    return 1;
+  }
+  const auto artifact = session->artifact(unit, kiln::Target::sm(80));
+  if (!artifact) {
+    std::fprintf(stderr, "%s\n%s", artifact.error().message.c_str(), artifact.error().log.c_str());
+    return 1;
+  }
+  std::printf("kiln %s: %zu bytes for %s, kernel %s\n", kiln::version(), artifact->bytes.size(),
+              artifact->target.name().c_str(), artifact->symbol("saxpy")->c_str());
+  return 0;
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Installs a build into a fresh prefix, moves it, and uses it as a user would: with CMake, with pkg-config, twice.
+#   install_test.sh SOURCE_DIR BUILD_DIR
+set -euo pipefail
+source_dir=$1
+build_dir=$2
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export HOME=$scratch XDG_CACHE_HOME=$scratch/cache
+while read -r name; do unset "$name"; done < <(compgen -e | grep '^KILN_' | grep -v '^KILN_NVRTC$' || true)
+
+fail() {
+  echo "install_test: $1" >&2
+  exit 1
+}
+
+cmake --install "$build_dir" --prefix "$scratch/first" >/dev/null
+# What is installed must not know where it was installed, built, or written.
+mv "$scratch/first" "$scratch/prefix"
+prefix=$scratch/prefix
+! grep -rIl -e "$source_dir" -e "$scratch/first" "$prefix" || fail "the files above name a folder of this machine"
+
+extra=$(cd "$prefix" && find . -type f -name '*.hpp' ! -path './include/kiln/*')
+[ -z "$extra" ] || fail "headers outside include/kiln: $extra"
+library=$(find "$prefix" -name 'libkiln.so')
+foreign=$(nm -DC --defined-only "$library" | cut -d' ' -f3- |
+  grep -Ev '^(vtable for |typeinfo (name )?for |guard variable for )?kiln::' || true)
+[ -z "$foreign" ] || fail "libkiln.so exports what is not kiln's: $foreign"
+
+run_twice() {
+  rm -rf "$XDG_CACHE_HOME"
+  "$1" >"$scratch/once.txt" || fail "$1 failed: $(cat "$scratch/once.txt")"
+  "$1" >"$scratch/twice.txt" || fail "$1 failed the second time: $(cat "$scratch/twice.txt")"
+  grep -q 'compiled' "$scratch/once.txt" || fail "the first run compiled nothing: $(cat "$scratch/once.txt")"
+  grep -q '^hit .* disk ' "$scratch/twice.txt" || fail "the second run did not hit the disk: $(cat "$scratch/twice.txt")"
+}
+
+cmake -G Ninja -S "$source_dir/examples/installed" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$prefix" \
+  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" >/dev/null
+cmake --build "$scratch/build" >/dev/null
+run_twice "$scratch/build/saxpy"
+
+export PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kiln.pc)")
+c++ -std=c++17 "$source_dir/examples/installed/saxpy.cpp" -o "$scratch/saxpy" $(pkg-config --cflags --libs kiln) \
+  "-Wl,-rpath,$(dirname "$library")"
+run_twice "$scratch/saxpy"
+cat "$scratch/once.txt" "$scratch/twice.txt"
+
+# A unit with headers is compiled in the worker, which both have to find where it was installed.
+if [ -x "$prefix/bin/kiln" ]; then
+  printf '#include "half.h"\nextern "C" __global__ void k(float* x) { *x *= HALF; }\n' >"$scratch/k.cu"
+  printf '#define HALF 0.5f\n' >"$scratch/half.h"
+  touch -d '1 minute ago' "$scratch/half.h"
+  "$prefix/bin/kiln" compile "$scratch/k.cu" --arch sm_80 --entry k --json >"$scratch/once.txt"
+  "$prefix/bin/kiln" compile "$scratch/k.cu" --arch sm_80 --entry k --json >"$scratch/twice.txt"
+  grep -q '"origin": *"disk"' "$scratch/twice.txt" || fail "kiln compiled again: $(cat "$scratch/once.txt" "$scratch/twice.txt")"
+fi
