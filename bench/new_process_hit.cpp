@@ -67,7 +67,7 @@ Result<std::vector<std::string>> prepare(const Unit& unit, const std::string& ca
   Toolbox toolbox(Config::load({.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}}, nobody), nobody);
   const auto recipe = toolbox.recipe(unit, Target{kArchitecture, Form::Cubin});
   if (!recipe) return recipe.error();
-  const auto compiler = toolbox.compiler(unit.kind());
+  const auto compiler = toolbox.compiler(unit.kind(), target);
   if (!compiler) return compiler.error();
   const auto answer = toolbox.resolver().get(*recipe, **compiler);
   if (!answer) return answer.error();

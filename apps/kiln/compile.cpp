@@ -77,7 +77,7 @@ class Batch {
   }
 
   Result<Answer> get(const Job& job) {
-    const Result<Compiler*> compiler = toolbox_.compiler(job.unit.kind());
+    const Result<Compiler*> compiler = toolbox_.compiler(job.unit.kind(), job.target);
     if (!compiler) return compiler.error();
     const Result<Recipe> recipe = toolbox_.recipe(job.unit, job.target);
     if (!recipe) return recipe.error();
