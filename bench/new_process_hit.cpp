@@ -65,7 +65,8 @@ Result<Times> run(const std::vector<std::string>& arguments) {
 Result<std::vector<std::string>> prepare(const Unit& unit, const std::string& cache, const std::string& list) {
   const Observer nobody;
   Toolbox toolbox(Config::load({.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}}, nobody), nobody);
-  const auto recipe = toolbox.recipe(unit, Target{kArchitecture, Form::Cubin});
+  const Target target{kArchitecture, Form::Cubin};
+  const auto recipe = toolbox.recipe(unit, target);
   if (!recipe) return recipe.error();
   const auto compiler = toolbox.compiler(unit.kind(), target);
   if (!compiler) return compiler.error();

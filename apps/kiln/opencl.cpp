@@ -1,19 +1,6 @@
 #include "apps/kiln/opencl.hpp"
 
-#if __has_include("compile/opencl_library.hpp")
 #include "compile/opencl_library.hpp"
-#else  // TODO: goes when the OpenCL compiler is in
-#include "base/error.hpp"
-namespace kiln {
-struct OpenClDeviceInfo {
-  Target target;
-  std::string platform, driver, device, device_version;
-};
-static Result<std::vector<OpenClDeviceInfo>> opencl_devices() {
-  return failure(Code::Unsupported, "this build of kiln has no OpenCL");
-}
-}  // namespace kiln
-#endif
 
 namespace kiln::cli {
 

@@ -33,7 +33,6 @@ struct Config {
   bool disable = false;     ///< compile and keep nothing
   bool may_compile = true;  ///< false: a miss is an error
   std::string nvrtc;        ///< path of libnvrtc, empty: search
-  std::string opencl;       ///< path of libOpenCL, empty: search
   std::string worker;       ///< path of kiln-worker, empty: search
 
   /// Every one of the above, as text, in the order of the documentation. Of `cache.dir` and `cache.path` the one that

@@ -107,8 +107,6 @@ constexpr SettingKind kSettings[] = {
      apply_compile},
     {"nvrtc", "KILN_NVRTC", "", "The libnvrtc to compile CUDA with, by path, instead of the one that is found.", 0,
      true, apply_file<&Config::nvrtc>},
-    {"opencl", "KILN_OPENCL", "", "The libOpenCL to use, by path, instead of the one that is found.", 0, true,
-     apply_file<&Config::opencl>},
     {"worker", "KILN_WORKER", "", "The kiln-worker program to compile in, by path, instead of the one that is found.",
      0, true, apply_file<&Config::worker>},
 };

@@ -71,7 +71,7 @@ TEST_F(ConfigTest, WithoutFilesAndVariablesEverythingIsTheDefault) {
   EXPECT_TRUE(config.cache_trusted_users.empty());
   EXPECT_FALSE(config.disable);
   EXPECT_TRUE(config.may_compile);
-  EXPECT_EQ(config.nvrtc + config.opencl + config.worker, "");
+  EXPECT_EQ(config.nvrtc + config.worker, "");
   EXPECT_TRUE(warnings_.empty());
   ASSERT_EQ(config.settings.size(), setting_kinds().size());
   for (const Setting& each : config.settings) {
@@ -115,14 +115,13 @@ TEST_F(ConfigTest, EachSourceIsStrongerThanTheOneBeforeIt) {
 
 TEST_F(ConfigTest, AFileSetsEverySetting) {
   write_user_file(
-      "disable = true\ncompile = \"never\"\nnvrtc = \"/n.so\"\nopencl = \"/o.so\"\nworker = \"/w\"\n"
+      "disable = true\ncompile = \"never\"\nnvrtc = \"/n.so\"\nworker = \"/w\"\n"
       "[cache]\npath = [\"/a\", \"/b\"]\nmax_size = \"1G\"\ntrusted_users = [12, 34]\n");
   const Config config = load();
   EXPECT_TRUE(warnings_.empty());
   EXPECT_TRUE(config.disable);
   EXPECT_FALSE(config.may_compile);
   EXPECT_EQ(config.nvrtc, "/n.so");
-  EXPECT_EQ(config.opencl, "/o.so");
   EXPECT_EQ(config.worker, "/w");
   EXPECT_EQ(config.cache_path, (std::vector<std::string>{"/a", "/b"}));
   EXPECT_EQ(config.cache_trusted_users, (std::vector<unsigned>{12, 34}));
