@@ -8,10 +8,11 @@
 #include <kiln/session.hpp>
 
 #include "base/error.hpp"
+#include "bench/bare_nvrtc.hpp"
 #include "bench/benchmarks.hpp"
+#include "bench/child.hpp"
 #include "bench/scratch.hpp"
 #include "bench/units.hpp"
-#include "compile/nvrtc_library.hpp"
 #include "session/toolbox.hpp"
 
 namespace kiln::bench {
@@ -21,31 +22,6 @@ namespace fs = std::filesystem;
 
 SessionOptions options_for(const std::string& cache) {
   return {.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}, .on_event = {}};
-}
-
-// Bare NVRTC in this process, which has used it before.
-Result<double> bare(const NvrtcLibrary& nvrtc, const Unit& unit) {
-  std::vector<std::string> options{"--gpu-architecture=" + std::string(kArchitecture)};
-  options.insert(options.end(), unit.options().begin(), unit.options().end());
-  for (const IncludeRoot& root : unit.include_roots()) options.push_back("-I" + root.path);
-  if (nvrtc.version >= CudaVersion{12, 9}) options.emplace_back("--no-cache");
-  std::vector<const char*> texts;
-  for (const std::string& option : options) texts.push_back(option.c_str());
-  const std::int64_t start = now_ns();
-  NvrtcProgram* program = nullptr;
-  std::size_t size = 0;
-  std::string cubin;
-  int result = nvrtc.create(&program, unit.source().c_str(), unit.name().c_str(), 0, nullptr, nullptr);
-  for (std::size_t i = 0; result == 0 && i < unit.entries().size(); ++i) {
-    result = nvrtc.add_name(program, unit.entries()[i].c_str());
-  }
-  if (result == 0) result = nvrtc.compile(program, static_cast<int>(texts.size()), texts.data());
-  if (result == 0) result = nvrtc.cubin_size(program, &size);
-  cubin.resize(size);
-  if (result == 0) result = nvrtc.cubin(program, cubin.data());
-  nvrtc.destroy(&program);
-  if (result != 0) return failure(Code::CompileFailed, std::string("bare NVRTC: ") + nvrtc.error_string(result));
-  return static_cast<double>(now_ns() - start) / 1e6;
 }
 
 class Road {
@@ -93,18 +69,42 @@ Result<Outcomes> cold_compile() {
 
   Road road(unit);
   Plan plan;
-  plan.name = "cold_compile";
   plan.unit = "ms";
-  plan.limit = 1.05;
   plan.ours = [&] { return road.compile(); };
-  plan.theirs = [&] { return bare(**nvrtc, unit); };
-  plan.warm_up = 2;
+  plan.warm_up = 1;
   plan.least_rounds = 8;
   plan.most_rounds = 16;
-  plan.most_seconds = 90;
+  plan.most_seconds = 60;
+
+  std::vector<std::string> alone{beside_this_program("kiln-bench-nvrtc"), recipe->compiler.path};
+  alone.insert(alone.end(), roots->begin(), roots->end());
+  Outcomes outcomes;
+  // A cold compile is the first of its process: so is the one that it is compared with.
+  plan.name = "cold_compile";
+  plan.limit = 1.05;
+  plan.theirs = [&]() -> Result<double> {
+    auto times = run_child(alone);
+    if (!times) return std::move(times).error();
+    return times->from_main_us / 1000;
+  };
   auto outcome = compare(plan);
   if (!outcome) return std::move(outcome).error();
-  return Outcomes{std::move(*outcome)};
+  outcomes.push_back(std::move(*outcome));
+
+  // In a process that has compiled before, NVRTC finds 190 MB of memory touched already and its builtins loaded: about
+  // 0.1 s less of processor time, which a worker that serves one compile cannot win back.
+  plan.name = "cold_compile_initialised";
+  plan.limit = 1.25;
+  plan.theirs = [&]() -> Result<double> {
+    const std::int64_t start = now_ns();
+    const auto cubin = compile_with_bare_nvrtc(**nvrtc, unit);
+    if (!cubin) return cubin.error();
+    return static_cast<double>(now_ns() - start) / 1e6;
+  };
+  outcome = compare(plan);
+  if (!outcome) return std::move(outcome).error();
+  outcomes.push_back(std::move(*outcome));
+  return outcomes;
 }
 
 }  // namespace kiln::bench

@@ -8,8 +8,23 @@ install(DIRECTORY include/kiln TYPE INCLUDE FILES_MATCHING PATTERN *.hpp)
 install(TARGETS kiln_shared EXPORT kilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # libkiln.so and kiln look for it at ../libexec/kiln (find_worker in src/compile/worker_compiler.cpp).
 install(TARGETS kiln-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/kiln)
-if(TARGET kiln)
-  install(TARGETS kiln RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS kiln_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+
+# The program writes its own completions, so they cannot lag behind it.
+if(NOT KILN_SANITIZE)
+  foreach(completion bash:bash-completion/completions/kiln zsh:zsh/site-functions/_kiln
+                     fish:fish/vendor_completions.d/kiln.fish)
+    string(REPLACE ":" ";" completion ${completion})
+    list(GET completion 0 shell)
+    list(GET completion 1 place)
+    set(file ${CMAKE_BINARY_DIR}/share/${place})
+    cmake_path(GET file PARENT_PATH folder)
+    file(MAKE_DIRECTORY ${folder})
+    add_custom_command(OUTPUT ${file} COMMAND kiln_program completions ${shell} > ${file} DEPENDS kiln_program VERBATIM)
+    list(APPEND completion_files ${file})
+  endforeach()
+  add_custom_target(kiln_completions ALL DEPENDS ${completion_files})
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR})
 endif()
 
 install(EXPORT kilnTargets NAMESPACE kiln:: DESTINATION ${package_dir})

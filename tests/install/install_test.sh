@@ -28,6 +28,10 @@ foreign=$(nm -DC --defined-only "$library" | cut -d' ' -f3- |
   grep -Ev '^(vtable for |typeinfo (name )?for |guard variable for )?kiln::' || true)
 [ -z "$foreign" ] || fail "libkiln.so exports what is not kiln's: $foreign"
 
+for completion in bash-completion/completions/kiln zsh/site-functions/_kiln fish/vendor_completions.d/kiln.fish; do
+  grep -q kiln "$prefix/share/$completion" || fail "no completion in share/$completion"
+done
+
 run_twice() {
   rm -rf "$XDG_CACHE_HOME"
   "$1" >"$scratch/once.txt" || fail "$1 failed: $(cat "$scratch/once.txt")"
@@ -47,12 +51,11 @@ c++ -std=c++17 "$source_dir/examples/installed/saxpy.cpp" -o "$scratch/saxpy" $(
 run_twice "$scratch/saxpy"
 cat "$scratch/once.txt" "$scratch/twice.txt"
 
-# A unit with headers is compiled in the worker, which both have to find where it was installed.
-if [ -x "$prefix/bin/kiln" ]; then
-  printf '#include "half.h"\nextern "C" __global__ void k(float* x) { *x *= HALF; }\n' >"$scratch/k.cu"
-  printf '#define HALF 0.5f\n' >"$scratch/half.h"
-  touch -d '1 minute ago' "$scratch/half.h"
-  "$prefix/bin/kiln" compile "$scratch/k.cu" --arch sm_80 --entry k --json >"$scratch/once.txt"
-  "$prefix/bin/kiln" compile "$scratch/k.cu" --arch sm_80 --entry k --json >"$scratch/twice.txt"
-  grep -q '"origin": *"disk"' "$scratch/twice.txt" || fail "kiln compiled again: $(cat "$scratch/once.txt" "$scratch/twice.txt")"
-fi
+# A unit with headers is compiled in the worker, which has to be found where it was installed.
+printf '#include "half.h"\nextern "C" __global__ void k(float* x) { *x *= HALF; }\n' >"$scratch/k.cu"
+printf '#define HALF 0.5f\n' >"$scratch/half.h"
+touch -d '1 minute ago' "$scratch/half.h"
+for answer in once twice; do
+  (cd "$scratch" && "$prefix/bin/kiln" compile k.cu --arch sm_80 --entry k --json) >"$scratch/$answer.txt"
+done
+grep -q '"origin": *"disk"' "$scratch/twice.txt" || fail "kiln compiled again: $(cat "$scratch"/{once,twice}.txt)"
