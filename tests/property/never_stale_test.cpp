@@ -184,7 +184,8 @@ class NeverStale : public testing::Test {
         break;
       }
       default: {
-        if (project.located()) return;
+        // A copy of a link is a file of its own, or a link to the old place: not the same project.
+        if (project.located() || fs::equivalent(project.at("r1/twin_a.h"), project.at("r2/twin_b.h"))) return;
         const Project copy = project.copy_to(folder_ / ("copy-" + std::to_string(++copies_)));
         expect_hit(copy, "neutral:other-checkout");
         project.enter();
