@@ -226,4 +226,20 @@ std::string join_path(std::string_view folder, std::string_view name) {
   return path.append(name);
 }
 
+std::string tidy_path(std::string_view path) {
+  std::string out;
+  std::size_t at = 0;
+  if (!path.empty() && path.front() == '/') out = "/";
+  while (at < path.size()) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view part = path.substr(at, end - at);
+    if (!part.empty() && part != ".") {
+      if (!out.empty() && out.back() != '/') out += '/';
+      out += part;
+    }
+    at = end + 1;
+  }
+  return out;
+}
+
 }  // namespace kiln

@@ -99,4 +99,7 @@ std::vector<std::string> list_directory(int directory, const char* path);
 /// `a/b` from "a" and "b"; `b` where it is absolute or "a" is empty.
 std::string join_path(std::string_view folder, std::string_view name);
 
+/// `a//./b/` → `a/b`. Not `..`: through a symbolic link that is another folder.
+std::string tidy_path(std::string_view path);
+
 }  // namespace kiln

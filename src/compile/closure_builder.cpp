@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <map>
+#include <set>
 #include <unordered_set>
 
 #include "compile/source_text.hpp"
@@ -16,23 +18,6 @@ namespace {
 constexpr std::chrono::nanoseconds kTick = std::chrono::milliseconds(20);
 // The clock of a file server may differ from ours.
 constexpr std::chrono::nanoseconds kNetworkTick = std::chrono::seconds(2);
-
-// `a//./b/` → `a/b`. Not `..`: through a symbolic link that is another folder.
-std::string tidy(std::string_view path) {
-  std::string out;
-  std::size_t at = 0;
-  if (!path.empty() && path.front() == '/') out = "/";
-  while (at < path.size()) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    const std::string_view part = path.substr(at, end - at);
-    if (!part.empty() && part != ".") {
-      if (!out.empty() && out.back() != '/') out += '/';
-      out += part;
-    }
-    at = end + 1;
-  }
-  return out;
-}
 
 bool exists(const std::string& path) {
   struct stat status;
@@ -55,7 +40,7 @@ class Builder {
  public:
   Builder(const Recipe& recipe, FileDigests& digests) : recipe_(recipe), places_(recipe.places()), digests_(digests) {
     for (const IncludeRoot& root : places_.roots) {
-      prefixes_.push_back(tidy(root.path));
+      prefixes_.push_back(tidy_path(root.path));
       vendor_.push_back(is_vendor_root(join_path(recipe.working_directory, root.path)));
       on_network_ = on_network_ || is_on_network(join_path(recipe.working_directory, root.path));
     }
@@ -66,9 +51,18 @@ class Builder {
     out_.closure.located = debug_paths;
     out_.closure.timed = debug_paths;
     for (const Observation& observation : observations) {
+      if (observation.state == Observation::State::Read) read_inodes_.insert(inode_of(observation.stamp));
+    }
+    for (const Observation& observation : observations) {
       add(observation);
       if (!out_.not_cacheable.empty()) return std::move(out_);
     }
+    find_twins();
+    for (Closure::Nesting& nesting : nestings_of(places_)) {
+      // A root that is the working directory has no names of its own: they are the directory's.
+      if (used_.contains(nesting.inner) || nesting.below.empty()) out_.closure.nestings.push_back(std::move(nesting));
+    }
+    if (!read_.empty()) scan_unit();
     if (named_by_text_ || named_by_output(bytes)) out_.closure.located = true;
     if (out_.closure.located) {
       out_.closure.working_directory = places_.working_directory;
@@ -83,6 +77,9 @@ class Builder {
   }
 
  private:
+  using Inode = std::pair<std::uint64_t, std::uint64_t>;
+  static Inode inode_of(const FileStamp& stamp) { return {stamp.device, stamp.inode}; }
+
   struct Name {
     std::uint16_t root;
     std::string name;
@@ -106,14 +103,15 @@ class Builder {
   }
 
   bool is_program(const Closure::Item& item) const {
-    return item.root == Closure::kWorkingDirectory && item.name == tidy(recipe_.unit.name()) &&
+    return item.root == Closure::kWorkingDirectory && item.name == tidy_path(recipe_.unit.name()) &&
            item.state != Closure::State::Read;
   }
 
   void add(const Observation& observation) {
-    const std::string path = tidy(observation.path);
+    const std::string path = tidy_path(observation.path);
     if (path.empty() || path.starts_with("/proc/") || path.starts_with("/dev/") || path.starts_with("/sys/")) return;
     const Name name = name_of(path);
+    used_.insert(name.root);
     if (observation.both) {
       out_.not_cacheable = path + " changed while the compiler ran";
     } else if (name.root < places_.roots.size() && !places_.roots[name.root].seal.empty()) {
@@ -168,7 +166,10 @@ class Builder {
       return;
     }
     const std::int64_t modified_s = seen->stamp.modified_ns / 1'000'000'000;
-    if (observation.state == Observation::State::Found) {
+    // A file that was asked for and not read, being one with a file that was: its guard or its `#pragma once` kept the
+    // compiler from reading the same text again. With other content it would have been read.
+    const bool is_link = observation.state == Observation::State::Found && is_read(observation.stamp);
+    if (observation.state == Observation::State::Found && !is_link) {
       push({name.root, Closure::State::Present, name.name, {}, modified_s});
       return;
     }
@@ -177,8 +178,57 @@ class Builder {
       return;
     }
     push({name.root, Closure::State::Read, name.name, seen->digest, modified_s});
+    if (is_link) return;
     read_.push_back(observation.path);
-    if (name.root >= places_.roots.size() || !vendor_[name.root]) scan(path);
+    if (name.root >= places_.roots.size() || !vendor_[name.root]) {
+      scan(path);
+    } else {
+      read_vendor_ = true;
+    }
+  }
+
+  bool is_read(const FileStamp& stamp) const { return read_inodes_.contains(inode_of(stamp)); }
+
+  // Equal content is rare, so the texts are read only there.
+  void find_twins() {
+    std::map<Digest, std::vector<std::uint32_t>> same;
+    for (std::uint32_t i = 0; i < out_.closure.items.size(); ++i) {
+      if (out_.closure.items[i].state == Closure::State::Read) same[out_.closure.items[i].digest].push_back(i);
+    }
+    for (const auto& [digest, members] : same) {
+      if (members.size() < 2) continue;
+      const auto path = [&](std::uint32_t i) {
+        return places_.path_of(out_.closure.items[i].root, out_.closure.items[i].name);
+      };
+      const auto text = read_file(path(members[0]));
+      if (!text || !*text || (*text)->view().find("once") == std::string_view::npos) continue;
+      for (std::size_t second = 1; second < members.size(); ++second) {
+        const auto stamp = stamp_of(path(members[second]).c_str());
+        for (std::size_t first = 0; first < second; ++first) {
+          const auto other = stamp_of(path(members[first]).c_str());
+          const bool one_file = stamp && other && inode_of(*stamp) == inode_of(*other);
+          out_.closure.twins.push_back({members[first], members[second], one_file});
+        }
+      }
+    }
+  }
+
+  // A macro of the unit's own, or a path in it, can take effect within a header.
+  void scan_unit() {
+    const Unit& unit = recipe_.unit;
+    note_names(unit.source());
+    note_names(unit.preamble());
+    for (const Header& header : unit.headers()) note_names(header.content);
+    for (const std::string& option : unit.options()) note_names(option);
+    for (const auto& [variable, value] : recipe_.compiler.environment) note_names(value);
+  }
+
+  // An include by absolute path looks like one through the root that it lies in, so the root must stay where it is.
+  void note_names(std::string_view text) {
+    named_by_text_ = named_by_text_ || could_name_its_reader(text);
+    for (const std::string& prefix : prefixes_) {
+      named_by_text_ = named_by_text_ || (prefix.starts_with('/') && text.find(prefix) != std::string_view::npos);
+    }
   }
 
   void scan(const std::string& path) {
@@ -191,20 +241,32 @@ class Builder {
       out_.not_cacheable = path + " uses " + std::string(macro);
     }
     named_by_text_ = named_by_text_ || could_name_its_file((*text)->view());
+    note_names((*text)->view());
   }
 
   // A path in the output ends in a slash and a name: that is what is searched for, so that a folder called `a` does not
   // match every text with an `a` in it.
   bool named_by_output(std::string_view bytes) const {
     if (read_.empty()) return false;
+    // LTO-IR packs its texts by bits, where no search finds them.
+    if (recipe_.target.form == Form::LtoIr && read_vendor_) return true;
     std::unordered_set<std::string> folders;
     for (const std::string& path : read_) {
       if (const auto slash = path.rfind('/'); slash != std::string::npos) folders.insert(path.substr(0, slash + 1));
     }
     for (const std::string& folder : folders) {
-      if (folder.size() > 2 && bytes.find(folder) != std::string_view::npos) return true;
+      if (folder.size() <= 2) continue;
+      if (bytes.find(folder) != std::string_view::npos) return true;
+      if (recipe_.target.form == Form::Ptx && bytes.find(as_ptx_data(folder)) != std::string_view::npos) return true;
     }
     return false;
+  }
+
+  // PTX has texts as lists of numbers: `.b8 text[4] = {104, 46, 104};`
+  static std::string as_ptx_data(std::string_view text) {
+    std::string list;
+    for (const char c : text) list += (list.empty() ? "" : ", ") + std::to_string(static_cast<unsigned char>(c));
+    return list;
   }
 
   void push(Closure::Item item) { out_.closure.items.push_back(std::move(item)); }
@@ -217,6 +279,9 @@ class Builder {
   std::unordered_set<std::uint16_t> sealed_;
   std::unordered_set<std::string> absent_;
   std::vector<std::string> read_;
+  std::set<Inode> read_inodes_;
+  std::unordered_set<std::uint16_t> used_;
+  bool read_vendor_ = false;
   bool named_by_text_ = false;
   bool on_network_ = false;
   BuiltClosure out_;

@@ -31,8 +31,17 @@ bool is_option(std::string_view text, std::string_view option) {
                                       text[option.size()] == '-' || text[option.size()] == ' ');
 }
 
+// ptxas, to which NVRTC passes options on, takes them from files.
+bool names_option_file(std::string_view option) {
+  return option.find("options-file") != std::string_view::npos || option.find("-optf") != std::string_view::npos;
+}
+
 Status check_options(const Unit& unit) {
   for (const std::string& option : unit.options()) {
+    if (names_option_file(option)) {
+      return failure(Code::InvalidArgument, "unit '" + unit.name() + "' has the option " + option +
+                                                ", which kiln does not pass on: give the options themselves");
+    }
     for (const auto& [refused, why] : kRefused) {
       if (is_option(option, refused)) {
         return failure(Code::InvalidArgument, "unit '" + unit.name() + "' has the option " + option +
@@ -145,11 +154,18 @@ class Program {
   NvrtcProgram* program_ = nullptr;
 };
 
-std::string time_macro_of(const Unit& unit) {
+std::string time_macro_of(const Recipe& recipe) {
+  const Unit& unit = recipe.unit;
   std::string_view macro = time_macro(unit.source());
   if (macro.empty()) macro = time_macro(unit.preamble());
   for (const Header& header : unit.headers()) {
     if (macro.empty()) macro = time_macro(header.content);
+  }
+  for (const std::string& option : unit.options()) {
+    if (macro.empty()) macro = time_macro(option);
+  }
+  for (const auto& [name, value] : recipe.compiler.environment) {
+    if (macro.empty()) macro = time_macro(value);
   }
   return std::string(macro);
 }
@@ -182,6 +198,22 @@ Result<NvrtcCandidate> NvrtcCompiler::candidate() {
   return *candidate_;
 }
 
+std::optional<Digest> NvrtcCompiler::digest_of(const NvrtcCandidate& candidate) {
+  Sha256 hash;
+  for (const std::string& path : {candidate.path, candidate.builtins}) {
+    if (path.empty()) continue;
+    const auto seen = digests_.look(path);
+    if (!seen) return std::nullopt;
+    hash.add(seen->digest.bytes);
+  }
+  return hash.finish();
+}
+
+bool NvrtcCompiler::is_opened(const CompilerIdentity& identity) {
+  const MutexLock lock(mutex_);
+  return opened_ == identity.digest;
+}
+
 Result<CompilerIdentity> NvrtcCompiler::identity() {
   const Result<NvrtcCandidate> found = candidate();
   if (!found) return found.error();
@@ -189,14 +221,9 @@ Result<CompilerIdentity> NvrtcCompiler::identity() {
   identity.name = "nvrtc";
   identity.version = found->version.text();
   identity.path = found->path;
-  Sha256 hash;
-  for (const std::string& path : {found->path, found->builtins}) {
-    if (path.empty()) continue;
-    const auto seen = digests_.look(path);
-    if (!seen) return failure(Code::Unavailable, path + " cannot be read");
-    hash.add(seen->digest.bytes);
-  }
-  identity.digest = hash.finish();
+  const std::optional<Digest> digest = digest_of(*found);
+  if (!digest) return failure(Code::Unavailable, found->path + " or its builtins file cannot be read");
+  identity.digest = *digest;
   for (const char* variable : {"NVRTC_APPEND_FLAGS", "NVRTC_PREPEND_FLAGS"}) {
     if (auto value = environment_variable(variable)) identity.environment.emplace_back(variable, std::move(*value));
   }
@@ -208,6 +235,8 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcCompiler::library() {
   if (!found) return found.error();
   const MutexLock lock(mutex_);
   if (library_ == nullptr) {
+    // The digest first: files that are replaced in between are then taken for the older ones, and not kept.
+    if (watched_ == Watched::No) opened_ = digest_of(*found);
     auto opened = NvrtcLibrary::open(found->path);
     if (!opened) return opened.error();
     library_ = std::move(*opened);
@@ -241,7 +270,7 @@ bool NvrtcCompiler::closed(const Recipe& recipe) const {
   const Unit& unit = recipe.unit;
   if (has_debug_options(recipe) || could_include(unit.source()) || could_include(unit.preamble())) return false;
   const auto names_files = [](std::string_view option) {
-    return could_include(option) || option.find("pch") != std::string_view::npos;
+    return could_include(option) || names_option_file(option) || option.find("pch") != std::string_view::npos;
   };
   for (const Header& header : unit.headers()) {
     if (could_include(header.content)) return false;
@@ -285,8 +314,10 @@ Result<Compiled> NvrtcCompiler::compile(const Recipe& recipe) {
   compiled.artifact.closure = std::make_shared<const Closure>();
   compiled.artifact.about = {recipe.unit.name(), "nvrtc " + (*nvrtc)->version.text(),
                              milliseconds_since(system_clock(), start), program.log()};
-  if (const std::string macro = time_macro_of(recipe.unit); !macro.empty()) {
+  if (const std::string macro = time_macro_of(recipe); !macro.empty()) {
     compiled.not_cacheable = "the source uses " + macro;
+  } else if (watched_ == Watched::No && !is_opened(recipe.compiler)) {
+    compiled.not_cacheable = "the compiler's files are not those that this process has open";
   } else if (watched_ == Watched::No && !closed(recipe)) {
     compiled.not_cacheable = "it was compiled in this process, where the headers that it read cannot be seen";
   }

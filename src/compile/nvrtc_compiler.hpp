@@ -33,6 +33,9 @@ class NvrtcCompiler final : public Compiler {
  private:
   Result<std::shared_ptr<const NvrtcLibrary>> library();
   Result<NvrtcCandidate> candidate();
+  std::optional<Digest> digest_of(const NvrtcCandidate& candidate);
+  /// Whether the library that is open is the one that the recipe was keyed by: its files may have been replaced since.
+  bool is_opened(const CompilerIdentity& identity);
 
   const std::string path_;
   FileDigests& digests_;
@@ -40,6 +43,7 @@ class NvrtcCompiler final : public Compiler {
   Mutex mutex_;
   std::optional<NvrtcCandidate> candidate_ KILN_GUARDED_BY(mutex_);
   std::shared_ptr<const NvrtcLibrary> library_ KILN_GUARDED_BY(mutex_);
+  std::optional<Digest> opened_ KILN_GUARDED_BY(mutex_);  // the digest of `library_`, where somebody may need it
   std::vector<int> architectures_ KILN_GUARDED_BY(mutex_);
 };
 

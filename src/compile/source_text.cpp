@@ -25,6 +25,11 @@ auto with_lines_joined(std::string_view text, Ask ask) {
   return ask(std::string_view(joined));
 }
 
+bool names_file(std::string_view text) {
+  return has(text, "__FILE__") || has(text, "__builtin_FILE") || has(text, "source_location") ||
+         has(text, "__BASE_FILE__");
+}
+
 }  // namespace
 
 bool could_include(std::string_view text) {
@@ -36,10 +41,12 @@ bool could_include(std::string_view text) {
 
 bool could_name_its_file(std::string_view text) {
   if (has(text, "\?\?/")) return true;
-  return with_lines_joined(text, [](std::string_view joined) {
-    return has(joined, "__FILE__") || has(joined, "__builtin_FILE") || has(joined, "source_location") ||
-           has(joined, "__BASE_FILE__") || has(joined, "assert");
-  });
+  return with_lines_joined(text, [](std::string_view joined) { return names_file(joined) || has(joined, "assert"); });
+}
+
+bool could_name_its_reader(std::string_view text) {
+  if (has(text, "\?\?/")) return true;
+  return with_lines_joined(text, names_file);
 }
 
 std::string_view time_macro(std::string_view text) {

@@ -18,7 +18,8 @@ namespace {
 
 // All that a worker sees of our environment: what finds libraries, what sanitizers need, and the recipe's own part.
 std::vector<std::string> worker_environment(const Recipe& recipe) {
-  std::vector<std::string> environment{"CUDA_CACHE_DISABLE=1"};
+  // NVRTC spells the working directory as PWD does, in debug information, where the two are one.
+  std::vector<std::string> environment{"CUDA_CACHE_DISABLE=1", "PWD=" + recipe.working_directory};
   for (const char* name : {"LD_LIBRARY_PATH", "PATH", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
     if (const auto value = environment_variable(name)) environment.push_back(std::string(name) + "=" + *value);
   }

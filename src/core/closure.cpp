@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "base/codec.hpp"
 #include "base/error.hpp"
 
@@ -100,10 +102,29 @@ std::string Places::path_of(std::uint16_t root, std::string_view name) const {
   return join_path(join_path(working_directory, roots[root].path), name);
 }
 
+std::vector<Closure::Nesting> nestings_of(const Places& places) {
+  std::vector<Closure::Nesting> nestings;
+  for (std::size_t inner = 0; inner < places.roots.size(); ++inner) {
+    const std::string path = tidy_path(places.roots[inner].path);
+    if (path.empty() || path.front() != '/') {
+      nestings.push_back({Closure::kWorkingDirectory, static_cast<std::uint16_t>(inner), path});
+    }
+    for (std::size_t outer = 0; outer < places.roots.size(); ++outer) {
+      const std::string above = tidy_path(places.roots[outer].path);
+      if (outer == inner || !path.starts_with(above) || above.empty()) continue;
+      if (path.size() > above.size() && above != "/" && path[above.size()] != '/') continue;
+      nestings.push_back(
+          {static_cast<std::uint16_t>(outer), static_cast<std::uint16_t>(inner), path.substr(above.size())});
+    }
+  }
+  return nestings;
+}
+
 std::string Closure::encode() const {
   Writer out;
   out.reserve(64 + items.size() * 96);
-  out.u8(kVersion).u8(static_cast<std::uint8_t>((located ? 1 : 0) | (timed ? 2 : 0)));
+  const bool bound = !twins.empty() || !nestings.empty();
+  out.u8(kVersion).u8(static_cast<std::uint8_t>((located ? 1 : 0) | (timed ? 2 : 0) | (bound ? 4 : 0)));
   if (located) {
     out.text(working_directory).u32(static_cast<std::uint32_t>(root_paths.size()));
     for (const std::string& path : root_paths) out.text(path);
@@ -114,15 +135,46 @@ std::string Closure::encode() const {
     if (item.state == State::Read || item.state == State::Sealed) out.digest(item.digest);
     if (timed) out.u64(static_cast<std::uint64_t>(item.modified_s));
   }
+  if (bound) {
+    out.u32(static_cast<std::uint32_t>(twins.size()));
+    for (const Twins& pair : twins) out.u32(pair.first).u32(pair.second).u8(pair.one_file ? 1 : 0);
+    out.u32(static_cast<std::uint32_t>(nestings.size()));
+    for (const Nesting& nesting : nestings) out.u16(nesting.outer).u16(nesting.inner).text(nesting.below);
+  }
   return std::move(out).bytes();
 }
+
+namespace {
+
+void decode_bonds(Reader& in, Closure& closure) {
+  const std::uint32_t twins = in.count(9);
+  for (std::uint32_t i = 0; i < twins && in.ok(); ++i) {
+    Closure::Twins pair;
+    pair.first = in.u32();
+    pair.second = in.u32();
+    const std::uint8_t one_file = in.u8();
+    pair.one_file = one_file == 1;
+    if (pair.first >= closure.items.size() || pair.second >= closure.items.size() || one_file > 1) in.fail();
+    closure.twins.push_back(pair);
+  }
+  const std::uint32_t nestings = in.count(8);
+  for (std::uint32_t i = 0; i < nestings && in.ok(); ++i) {
+    Closure::Nesting nesting;
+    nesting.outer = in.u16();
+    nesting.inner = in.u16();
+    nesting.below = in.text();
+    closure.nestings.push_back(std::move(nesting));
+  }
+}
+
+}  // namespace
 
 Result<Closure> Closure::decode(std::string_view bytes) {
   Reader in(bytes);
   Closure closure;
   const std::uint8_t version = in.u8();
   const std::uint8_t flags = in.u8();
-  if (!in.ok() || version != kVersion || flags > 3) {
+  if (!in.ok() || version != kVersion || flags > 7) {
     return failure(Code::Corrupt, "a closure of unknown version " + std::to_string(version));
   }
   closure.located = (flags & 1) != 0;
@@ -146,13 +198,36 @@ Result<Closure> Closure::decode(std::string_view bytes) {
     if (closure.timed) item.modified_s = static_cast<std::int64_t>(in.u64());
     closure.items.push_back(std::move(item));
   }
+  if ((flags & 4) != 0) decode_bonds(in, closure);
   if (!in.done()) return failure(Code::Corrupt, "a closure that is cut short or has something behind it");
   return closure;
 }
 
 namespace {
 
+std::optional<Mismatch> check_nestings(const Closure& closure, const Places& places) {
+  if (closure.nestings.empty()) return std::nullopt;
+  const std::vector<Closure::Nesting> now = nestings_of(places);
+  for (const Closure::Nesting& nesting : closure.nestings) {
+    if (std::find(now.begin(), now.end(), nesting) != now.end()) continue;
+    return Mismatch{{}, places.working_directory, std::nullopt, "the include folders lay otherwise in one another"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Mismatch> check_twins(const Closure::Twins& pair, const Closure& closure, const Places& places) {
+  const Closure::Item& second = closure.items[pair.second];
+  const std::string first_path = places.path_of(closure.items[pair.first].root, closure.items[pair.first].name);
+  const std::string second_path = places.path_of(second.root, second.name);
+  const auto a = stamp_of(first_path.c_str());
+  const auto b = stamp_of(second_path.c_str());
+  if (a && b && (a->device == b->device && a->inode == b->inode) == pair.one_file) return std::nullopt;
+  return Mismatch{second, second_path, std::nullopt,
+                  second_path + (pair.one_file ? " was one file with " : " was another file than ") + first_path};
+}
+
 std::optional<Mismatch> check_places(const Closure& closure, const Places& places) {
+  if (auto mismatch = check_nestings(closure, places)) return mismatch;
   if (!closure.located) return std::nullopt;
   std::string text;
   if (closure.working_directory != places.working_directory) {
@@ -175,6 +250,9 @@ std::optional<Mismatch> check(const Closure& closure, const Places& places, File
   for (const Closure::Item& item : closure.items) {
     if (auto mismatch = check_item(item, closure.timed, paths, digests)) return mismatch;
   }
+  for (const Closure::Twins& pair : closure.twins) {
+    if (auto mismatch = check_twins(pair, closure, places)) return mismatch;
+  }
   return std::nullopt;
 }
 
@@ -184,6 +262,9 @@ std::vector<Mismatch> mismatches(const Closure& closure, const Places& places, F
   Paths paths(places);
   for (const Closure::Item& item : closure.items) {
     if (auto mismatch = check_item(item, closure.timed, paths, digests)) all.push_back(std::move(*mismatch));
+  }
+  for (const Closure::Twins& pair : closure.twins) {
+    if (auto mismatch = check_twins(pair, closure, places)) all.push_back(std::move(*mismatch));
   }
   return all;
 }

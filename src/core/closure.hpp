@@ -44,7 +44,26 @@ struct Closure {
     friend bool operator==(const Item&, const Item&) = default;
   };
 
+  /// Two files that were read, have the same content and say `#pragma once`: the compiler reads the second only where
+  /// it is another file than the first, not a link to it. So that, too, is an input.
+  struct Twins {
+    std::uint32_t first = 0;  ///< both are places in `items`
+    std::uint32_t second = 0;
+    bool one_file = false;
+    friend bool operator==(const Twins&, const Twins&) = default;
+  };
+  /// Include root `inner` is `outer` (a root, or the working directory) and `below`: a file below both has two names,
+  /// of which the closure has only one, and nobody can tell by which the compiler found it.
+  struct Nesting {
+    std::uint16_t outer = kAbsolute;
+    std::uint16_t inner = kAbsolute;
+    std::string below;
+    friend bool operator==(const Nesting&, const Nesting&) = default;
+  };
+
   std::vector<Item> items;
+  std::vector<Twins> twins;
+  std::vector<Nesting> nestings;
   /// Set where the output depends on where files are (debug information, `__FILE__`): the places, as they were spelt.
   bool located = false;
   /// Set where it depends on their modification times too: debug information carries them, in seconds.
@@ -52,7 +71,7 @@ struct Closure {
   std::string working_directory;
   std::vector<std::string> root_paths;
 
-  bool empty() const { return items.empty() && !located && !timed; }
+  bool empty() const { return items.empty() && nestings.empty() && !located && !timed; }
   friend bool operator==(const Closure&, const Closure&) = default;
 
   /// The canonical bytes: what a Key covers and what stores keep. `docs/closure-format.md` has the grammar.
@@ -67,6 +86,9 @@ struct Mismatch {
   std::optional<Digest> found;  ///< the content now, where there is a file
   std::string text;             ///< for people
 };
+
+/// How the include roots lie in one another, as far as their spelling tells.
+std::vector<Closure::Nesting> nestings_of(const Places& places);
 
 /// Whether every file is as the closure says; the first that is not otherwise.
 std::optional<Mismatch> check(const Closure& closure, const Places& places, FileDigests& digests);

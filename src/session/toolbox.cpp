@@ -1,10 +1,12 @@
 #include "session/toolbox.hpp"
 
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "compile/nvrtc_compiler.hpp"
 #include "compile/opencl_compiler.hpp"
@@ -13,7 +15,15 @@
 namespace kiln {
 namespace {
 
+// As the shell spells it where that is the same folder: so do compilers in debug information.
 Result<std::string> working_directory() {
+  struct stat spelt;
+  struct stat real;
+  const auto shell = environment_variable("PWD");
+  if (shell && shell->starts_with('/') && stat(shell->c_str(), &spelt) == 0 && stat(".", &real) == 0 &&
+      spelt.st_dev == real.st_dev && spelt.st_ino == real.st_ino) {
+    return *shell;
+  }
   char buffer[PATH_MAX];
   if (getcwd(buffer, sizeof buffer) == nullptr) return io_failure("cannot tell", "the working directory", errno);
   return std::string(buffer);

@@ -1,0 +1,260 @@
+// What a host does to kiln: many processes at once, processes that die, folders that cannot be used, and file systems
+// that fail. Every process is a real one with a real compiler.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include "support/child.hpp"
+#include "support/get_process.hpp"
+#include "support/temp_directory.hpp"
+#include "support/toolkit.hpp"
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+class Host : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
+  }
+  GetProcess start(GetProcess::Start how) { return {how, folder_ / ("out-" + std::to_string(++outputs_))}; }
+  GetProcess start(const std::string& unit, std::map<std::string, std::string> environment) {
+    return start({{unit}, std::move(environment), {}, {}});
+  }
+  std::string cache() const { return folder_ / "cache"; }
+
+  // The artifact came, and an event says why nothing was kept.
+  void expect_served_and_said(GetProcess process, const std::string& reason) {
+    EXPECT_EQ(process.exit_code(), 0) << process.output();
+    EXPECT_EQ(process.count("artifact "), 1) << process.output();
+    EXPECT_NE(process.output().find(reason), std::string::npos) << "no event names '" << reason << "':\n"
+                                                                << process.output();
+    EXPECT_GE(process.count("event cache_unavailable") + process.count("event not_published"), 1) << process.output();
+  }
+
+  TempDirectory folder_;
+  int outputs_ = 0;
+};
+
+// Processes by the name of kiln-worker whose parent is gone or is `parent`.
+std::vector<pid_t> workers_of(pid_t parent) {
+  std::vector<pid_t> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid <= 0) continue;
+    // `kiln-worker <parent>`: the number that it was started with stays, whoever adopts it.
+    const std::string line = slurp(entry.path().string() + "/cmdline");
+    if (line.find("kiln-worker") != std::string::npos &&
+        line.find(std::string(1, '\0') + std::to_string(parent) + '\0') != std::string::npos) {
+      found.push_back(pid);
+    }
+  }
+  return found;
+}
+
+bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(2ms);
+  }
+  return true;
+}
+
+TEST_F(Host, SixtyFourProcessesOnOneColdKeyCompileItOnce) {
+  std::vector<GetProcess> processes;
+  for (int i = 0; i < 64; ++i) processes.push_back(start("cub", {{"KILN_CACHE_DIR", cache()}}));
+  int compiles = 0;
+  double winner = 0;
+  double last = 0;
+  std::string bytes;
+  for (GetProcess& process : processes) {
+    ASSERT_EQ(process.exit_code(), 0) << process.output();
+    compiles += process.count("event compiled");
+    if (bytes.empty()) bytes = process.word_after("artifact");
+    EXPECT_EQ(process.word_after("artifact"), bytes);
+    const double ms = std::stod(process.word_after("ms"));
+    if (process.count("event compiled") > 0) winner = ms;
+    last = std::max(last, ms);
+  }
+  std::printf("64 processes, one cold key: compiles=%d winner=%.0f ms slowest=%.0f ms ratio=%.3f\n", compiles, winner,
+              last, last / winner);
+  EXPECT_EQ(compiles, 1);
+  EXPECT_LT(last, winner * 1.10 + 2000);
+}
+
+// The winner dies in the middle; `arguments` say what else lives on by then.
+void take_over(const std::function<GetProcess(std::vector<std::string>)>& start,
+               const std::vector<std::string>& arguments) {
+  GetProcess winner = start(arguments);
+  const pid_t id = winner.id();
+  ASSERT_TRUE(wait_until([&] { return !workers_of(id).empty(); }, 20s)) << winner.output();
+  GetProcess other = start({"cub"});
+  ASSERT_TRUE(wait_until([&] { return other.count("event miss") > 0; }, 20s));
+  std::this_thread::sleep_for(500ms);
+  ASSERT_EQ(winner.count("artifact "), 0) << "it was done before it could be killed";
+  ASSERT_TRUE(workers_of(other.id()).empty()) << "two compile at once";
+  winner.kill_now();
+  const auto killed = std::chrono::steady_clock::now();
+  ASSERT_TRUE(wait_until([&] { return !workers_of(other.id()).empty(); }, 20s)) << other.output();
+  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - killed).count();
+  std::printf("winner killed (%s): another compiles after %.0f ms\n", arguments.back().c_str(), ms);
+  EXPECT_LT(ms, 1000);
+  EXPECT_TRUE(wait_until([&] { return workers_of(id).empty(); }, 2s)) << "an orphan worker goes on compiling";
+  EXPECT_EQ(other.exit_code(), 0) << other.output();
+  EXPECT_EQ(other.count("event compiled"), 1);
+}
+
+TEST_F(Host, TheWinnerIsKilledAndAnotherTakesOverAtOnce) {
+  take_over(
+      [&](std::vector<std::string> a) {
+        return start({std::move(a), {{"KILN_CACHE_DIR", cache()}}, {}, {}});
+      },
+      {"cub"});
+}
+
+TEST_F(Host, TheWinnerIsKilledWhileItsForkedChildSleepsAndAnotherTakesOverAtOnce) {
+  take_over(
+      [&](std::vector<std::string> a) {
+        return start({std::move(a), {{"KILN_CACHE_DIR", cache()}}, {}, {}});
+      },
+      {"cub", "sleepy"});
+}
+
+TEST_F(Host, AFolderThatCannotBeWrittenCostsNothingButTheCache) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  fs::create_directory(cache());
+  fs::permissions(cache(), fs::perms(0555));
+  fs::permissions(folder_.path(), fs::perms(0777));
+  expect_served_and_said(start({{"header"}, {{"KILN_CACHE_DIR", cache()}}, {}, [] { return become(12345); }}), cache());
+}
+
+TEST_F(Host, AFullDiskCostsNothingButTheCache) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to mount a small tmpfs";
+  fs::create_directory(cache());
+  const auto full = [path = cache()] {
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+    if (mount("tmpfs", path.c_str(), "tmpfs", 0, "size=64k,mode=0700") != 0) return false;
+    spit(path + "/filler", std::string(65536, 'x'));
+    return true;
+  };
+  expect_served_and_said(start({{"header"}, {{"KILN_CACHE_DIR", cache()}}, {}, full}), "No space left");
+}
+
+TEST_F(Host, ACacheRootThatIsALinkAFifoOrOpenToAllIsNotUsed) {
+  fs::create_directory(folder_ / "elsewhere");
+  fs::permissions(folder_ / "elsewhere", fs::perms(0777));
+  fs::create_directory_symlink(folder_ / "elsewhere", folder_ / "link");
+  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", folder_ / "link"}}), folder_ / "link");
+  ASSERT_EQ(mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", folder_ / "fifo"}}), folder_ / "fifo");
+  fs::create_directory(folder_ / "open");
+  fs::permissions(folder_ / "open", fs::perms(0777));
+  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", folder_ / "open"}}), folder_ / "open");
+  EXPECT_TRUE(files_below(folder_ / "elsewhere").empty());
+  EXPECT_TRUE(files_below(folder_ / "open").empty());
+}
+
+TEST_F(Host, WithoutAHomeThereIsStillAnArtifact) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  fs::permissions(folder_.path(), fs::perms(0777));
+  GetProcess process = start({{"header"}, {}, {}, [] { return become(12345); }});
+  EXPECT_EQ(process.exit_code(), 0) << process.output();
+  EXPECT_EQ(process.count("artifact "), 1) << process.output();
+}
+
+TEST_F(Host, ACacheFilledByRootServesAUserWhoIsNobodyWithoutACompile) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  fs::permissions(folder_.path(), fs::perms(0755));
+  for (const char* unit : {"closed", "header", "cub"}) {
+    GetProcess filler = start(unit, {{"KILN_CACHE_DIR", cache()}});
+    ASSERT_EQ(filler.exit_code(), 0) << filler.output();
+    ASSERT_EQ(filler.count("event published"), 1) << filler.output();
+  }
+  // As an image would have it: readable by all, and read-only for good.
+  fs::permissions(cache(), fs::perms(0755));
+  for (const auto& entry : fs::recursive_directory_iterator(cache())) {
+    fs::permissions(entry.path(), entry.is_directory() ? fs::perms(0555) : fs::perms(0444));
+  }
+  const std::pair<const char*, std::string> roads[] = {{"KILN_CACHE_DIR", cache()},
+                                                       {"KILN_CACHE_PATH", "/nonexistent/kiln:" + cache()}};
+  for (const auto& [variable, value] : roads) {
+    for (const char* unit : {"closed", "header", "cub"}) {
+      fs::permissions(folder_.path(), fs::perms(0777));
+      GetProcess user = start({{unit}, {{variable, value}}, {}, [] { return become(12345); }});
+      EXPECT_EQ(user.exit_code(), 0) << user.output();
+      EXPECT_EQ(user.count("event compiled"), 0) << variable << " " << unit << "\n" << user.output();
+      EXPECT_EQ(user.count("event hit"), 1) << variable << " " << unit << "\n" << user.output();
+      fs::permissions(folder_.path(), fs::perms(0755));
+    }
+  }
+}
+
+TEST_F(Host, WhatNetworkFileSystemsReturnCostsAtMostOneCompileMore) {
+  if (access("/usr/bin/strace", X_OK) != 0) GTEST_SKIP() << "no strace, which injects the errors";
+  GetProcess first = start("header", {{"KILN_CACHE_DIR", cache()}});
+  ASSERT_EQ(first.exit_code(), 0) << first.output();
+  const std::string bytes = first.word_after("artifact");
+  const char* const faults[] = {"fcntl:error=ENOLCK", "rename,renameat,renameat2:error=ESTALE",
+                                "rename,renameat,renameat2:error=EBUSY", "link,linkat:error=EBUSY",
+                                "fdatasync,fsync:error=EIO"};
+  for (const char* fault : faults) {
+    const std::string root = folder_ / ("cold-" + std::to_string(outputs_));
+    for (const char* state : {"cold", "warm"}) {
+      const std::string where = std::string(state) == "cold" ? root : cache();
+      GetProcess process = start({{"header"},
+                                  {{"KILN_CACHE_DIR", where}},
+                                  {"strace", "-o", "/dev/null", "-e", std::string("inject=") + fault},
+                                  {}});
+      EXPECT_EQ(process.exit_code(), 0) << fault << "\n" << process.output();
+      EXPECT_EQ(process.word_after("artifact"), bytes) << fault << "\n" << process.output();
+      EXPECT_LE(process.count("event compiled"), 1) << fault << " " << state;
+      EXPECT_EQ(process.count("event hit"), where == cache() ? 1 : 0) << fault << process.output();
+    }
+    GetProcess after = start("header", {{"KILN_CACHE_DIR", root}});
+    EXPECT_EQ(after.exit_code(), 0) << fault << "\n" << after.output();
+    EXPECT_EQ(after.word_after("artifact"), bytes) << fault;
+    EXPECT_LE(after.count("event compiled"), 1) << fault;
+  }
+}
+
+TEST_F(Host, DisabledMeansACompileEachTimeAndNothingKept) {
+  for (int i = 0; i < 2; ++i) {
+    GetProcess process = start("header", {{"KILN_CACHE_DIR", cache()}, {"KILN_DISABLE", "1"}});
+    EXPECT_EQ(process.exit_code(), 0) << process.output();
+    EXPECT_EQ(process.count("event compiled"), 1) << process.output();
+  }
+  EXPECT_FALSE(fs::exists(cache()));
+}
+
+TEST_F(Host, CompilingNeverIsAnErrorThatNamesUnitTargetAndTiers) {
+  GetProcess process = start("header", {{"KILN_CACHE_DIR", cache()}, {"KILN_COMPILE", "never"}});
+  EXPECT_EQ(process.exit_code(), 1) << process.output();
+  EXPECT_EQ(process.count("event compiled"), 0);
+  for (const std::string& word : {std::string("header.cu"), std::string("sm_80"), cache()}) {
+    EXPECT_NE(process.output().find(word), std::string::npos) << word << " is not in\n" << process.output();
+  }
+}
+
+TEST_F(Host, WithoutTheWorkerClosedUnitsAreKeptAndOthersAreNot) {
+  const std::map<std::string, std::string> none{{"KILN_CACHE_DIR", cache()}, {"KILN_WORKER", folder_ / "none"}};
+  GetProcess closed = start("closed", none);
+  EXPECT_EQ(closed.exit_code(), 0) << closed.output();
+  EXPECT_EQ(closed.count("event published"), 1) << closed.output();
+  GetProcess open = start("header", none);
+  EXPECT_EQ(open.exit_code(), 0) << open.output();
+  EXPECT_EQ(open.count("event worker_unavailable"), 1) << open.output();
+  EXPECT_EQ(open.count("event not_published"), 1) << open.output();
+}
+
+}  // namespace
+}  // namespace kiln::test
