@@ -248,6 +248,11 @@ Status FileDigests::save_to(const std::string& memory, const std::vector<std::pa
   return publish_file(AT_FDCWD, temporary, memory, {bytes}, Durability::Unsynced);
 }
 
+void FileDigests::reload() {
+  const MutexLock lock(mutex_);
+  for (auto& table : tables_) table.reset();
+}
+
 std::size_t FileDigests::digested() const {
   const MutexLock lock(mutex_);
   return digested_;

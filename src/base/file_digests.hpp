@@ -42,6 +42,9 @@ class FileDigests {
   /// Writes what was learnt to the memory file, if anything was. Losing it costs a digest later and nothing else.
   Status save();
 
+  /// Has another look at the memory file: whoever saved since has probably digested what is asked for next.
+  void reload();
+
   /// How many files had to be read and digested: for tests and statistics.
   std::size_t digested() const;
 

@@ -285,6 +285,10 @@ bool NvrtcCompiler::closed(const Recipe& recipe) const {
 }
 
 Result<Compiled> NvrtcCompiler::compile(const Recipe& recipe) {
+  if (recipe.unit.kind() != kind()) {
+    return failure(Code::InvalidArgument,
+                   "unit '" + recipe.unit.name() + "' is of kind " + recipe.unit.kind() + ", not " + kind());
+  }
   if (Status good = check_options(recipe.unit); !good) return std::move(good).error();
   if (Status supported = supports(recipe.target); !supported) return std::move(supported).error();
   const auto nvrtc = library();

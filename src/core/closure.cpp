@@ -165,6 +165,7 @@ void decode_bonds(Reader& in, Closure& closure) {
     nesting.below = in.text();
     closure.nestings.push_back(std::move(nesting));
   }
+  if (twins == 0 && nestings == 0) in.fail();  // there is one way to write a closure
 }
 
 }  // namespace

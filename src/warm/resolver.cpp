@@ -97,6 +97,8 @@ Result<Answer> Resolver::get(const Recipe& recipe, Compiler& compiler) {
       parts_.observer.tell(Event::Kind::ClaimUnavailable, "claims", answer.reason);
     }
     if (answer.outcome == Claims::Outcome::Unavailable || answer.outcome == Claims::Outcome::TimedOut) break;
+    // Whoever compiled it has digested its headers, and we need not.
+    if (answer.outcome == Claims::Outcome::Finished) parts_.digests->reload();
     // Somebody may have published between our look and our claim.
     found = look(recipe);
     if (found && *found) {

@@ -12,7 +12,7 @@
 
 #include "support/child.hpp"
 #include "support/get_process.hpp"
-#include "support/temp_directory.hpp"
+#include "support/temporary_directory.hpp"
 #include "support/toolkit.hpp"
 
 namespace kiln::test {
@@ -26,11 +26,11 @@ class Host : public testing::Test {
   void SetUp() override {
     if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
   }
-  GetProcess start(GetProcess::Start how) { return {how, folder_ / ("out-" + std::to_string(++outputs_))}; }
+  GetProcess start(GetProcess::Start how) { return {how, folder_.path("out-" + std::to_string(++outputs_))}; }
   GetProcess start(const std::string& unit, std::map<std::string, std::string> environment) {
     return start({{unit}, std::move(environment), {}, {}});
   }
-  std::string cache() const { return folder_ / "cache"; }
+  std::string cache() const { return folder_.path("cache"); }
 
   // The artifact came, and an event says why nothing was kept.
   void expect_served_and_said(GetProcess process, const std::string& reason) {
@@ -41,7 +41,7 @@ class Host : public testing::Test {
     EXPECT_GE(process.count("event cache_unavailable") + process.count("event not_published"), 1) << process.output();
   }
 
-  TempDirectory folder_;
+  TemporaryDirectory folder_;
   int outputs_ = 0;
 };
 
@@ -151,17 +151,17 @@ TEST_F(Host, AFullDiskCostsNothingButTheCache) {
 }
 
 TEST_F(Host, ACacheRootThatIsALinkAFifoOrOpenToAllIsNotUsed) {
-  fs::create_directory(folder_ / "elsewhere");
-  fs::permissions(folder_ / "elsewhere", fs::perms(0777));
-  fs::create_directory_symlink(folder_ / "elsewhere", folder_ / "link");
-  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", folder_ / "link"}}), folder_ / "link");
-  ASSERT_EQ(mkfifo((folder_ / "fifo").c_str(), 0600), 0);
-  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", folder_ / "fifo"}}), folder_ / "fifo");
-  fs::create_directory(folder_ / "open");
-  fs::permissions(folder_ / "open", fs::perms(0777));
-  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", folder_ / "open"}}), folder_ / "open");
-  EXPECT_TRUE(files_below(folder_ / "elsewhere").empty());
-  EXPECT_TRUE(files_below(folder_ / "open").empty());
+  fs::create_directory(folder_.path("elsewhere"));
+  fs::permissions(folder_.path("elsewhere"), fs::perms(0777));
+  fs::create_directory_symlink(folder_.path("elsewhere"), folder_.path("link"));
+  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", folder_.path("link")}}), folder_.path("link"));
+  ASSERT_EQ(mkfifo((folder_.path("fifo")).c_str(), 0600), 0);
+  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", folder_.path("fifo")}}), folder_.path("fifo"));
+  fs::create_directory(folder_.path("open"));
+  fs::permissions(folder_.path("open"), fs::perms(0777));
+  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", folder_.path("open")}}), folder_.path("open"));
+  EXPECT_TRUE(files_below(folder_.path("elsewhere")).empty());
+  EXPECT_TRUE(files_below(folder_.path("open")).empty());
 }
 
 TEST_F(Host, WithoutAHomeThereIsStillAnArtifact) {
@@ -208,7 +208,7 @@ TEST_F(Host, WhatNetworkFileSystemsReturnCostsAtMostOneCompileMore) {
                                 "rename,renameat,renameat2:error=EBUSY", "link,linkat:error=EBUSY",
                                 "fdatasync,fsync:error=EIO"};
   for (const char* fault : faults) {
-    const std::string root = folder_ / ("cold-" + std::to_string(outputs_));
+    const std::string root = folder_.path("cold-" + std::to_string(outputs_));
     for (const char* state : {"cold", "warm"}) {
       const std::string where = std::string(state) == "cold" ? root : cache();
       GetProcess process = start({{"header"},
@@ -246,7 +246,7 @@ TEST_F(Host, CompilingNeverIsAnErrorThatNamesUnitTargetAndTiers) {
 }
 
 TEST_F(Host, WithoutTheWorkerClosedUnitsAreKeptAndOthersAreNot) {
-  const std::map<std::string, std::string> none{{"KILN_CACHE_DIR", cache()}, {"KILN_WORKER", folder_ / "none"}};
+  const std::map<std::string, std::string> none{{"KILN_CACHE_DIR", cache()}, {"KILN_WORKER", folder_.path("none")}};
   GetProcess closed = start("closed", none);
   EXPECT_EQ(closed.exit_code(), 0) << closed.output();
   EXPECT_EQ(closed.count("event published"), 1) << closed.output();

@@ -199,8 +199,8 @@ Undo change_roots(Project& p, Random& random) {
   return set(p.roots, roots);
 }
 Undo change_directory(Project& p, Random& random) {
-  static const char* const kFolders[] = {"here", "there", "nowhere", "r1"};
-  return set(p.working_directory, p.at(kFolders[random() % 4]));
+  static const char* const kFolders[] = {"here", "there", "nowhere", "r1", "way"};
+  return set(p.working_directory, p.at(kFolders[random() % 5]));
 }
 
 // The same name, by way of a link, now means another file.

@@ -14,7 +14,7 @@
 #include "project.hpp"
 #include "session/toolbox.hpp"
 #include "support/event_log.hpp"
-#include "support/temp_directory.hpp"
+#include "support/temporary_directory.hpp"
 #include "support/toolkit.hpp"
 
 namespace kiln::test {
@@ -54,7 +54,7 @@ class NeverStale : public testing::Test {
     project.enter();
     EventLog events;
     Config config;
-    config.cache_path = {folder_ / "cache"};
+    config.cache_path = {folder_.path("cache")};
     config.nvrtc = nvrtc_[project.compiler];
     Toolbox toolbox(config, events.observer());
     Got got;
@@ -186,7 +186,7 @@ class NeverStale : public testing::Test {
       default: {
         // A copy of a link is a file of its own, or a link to the old place: not the same project.
         if (project.located() || fs::equivalent(project.at("r1/twin_a.h"), project.at("r2/twin_b.h"))) return;
-        const Project copy = project.copy_to(folder_ / ("copy-" + std::to_string(++copies_)));
+        const Project copy = project.copy_to(folder_.path("copy-" + std::to_string(++copies_)));
         expect_hit(copy, "neutral:other-checkout");
         project.enter();
         fs::remove_all(copy.folder());
@@ -194,7 +194,7 @@ class NeverStale : public testing::Test {
     }
   }
 
-  TempDirectory folder_;
+  TemporaryDirectory folder_;
   std::string nvrtc_[2];
   std::string start_;
   BareNvrtc bare_;
@@ -215,7 +215,7 @@ TEST_F(NeverStale, AThousandChangesAndNeverOtherBytesThanBareNvrtcGives) {
   const auto start = std::chrono::steady_clock::now();
   int changes = 0;
   for (int number = 0; changes < kChanges && mismatches_ < 5 && needless_ < 5; ++number) {
-    Project project(folder_ / ("project-" + std::to_string(number)), random);
+    Project project(folder_.path("project-" + std::to_string(number)), random);
     std::this_thread::sleep_for(25ms);
     (void)check(project, "the beginning");
     for (int i = 0; i < kChangesPerProject && mismatches_ < 5 && needless_ < 5; ++i, ++changes) {

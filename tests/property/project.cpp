@@ -29,6 +29,7 @@ Project::Project(std::string folder, Random& random) : folder_(std::move(folder)
   for (const char* place : {"r0", "r1/sub/deep", "r2/lib", "stash", "here", "there", "nowhere"}) {
     fs::create_directories(at(place));
   }
+  fs::create_directory_symlink(at("here"), at("way"));  // another spelling of the working directory
   // {where it lies, how it is included from elsewhere}
   static const std::pair<const char*, const char*> kPlaces[] = {
       {"r1", ""}, {"r1/sub", "sub/"}, {"r1/sub/deep", "sub/deep/"}, {"r2", ""}, {"r2/lib", "lib/"}};

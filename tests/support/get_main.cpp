@@ -4,13 +4,16 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <thread>
 
 #include <kiln/kiln.hpp>
 
 #include "base/hash.hpp"
+#include "core/closure.hpp"
 #include "support/toolkit.hpp"
 
 namespace {
@@ -63,6 +66,14 @@ int main(int argc, char** argv) {
   if (!artifact) {
     std::printf("error %s\n", artifact.error().message.c_str());
     return 1;
+  }
+  if (std::getenv("KILN_TEST_CLOSURE") != nullptr) {
+    const kiln::Unit unit = unit_named(argv[1]);
+    const kiln::Places places{std::filesystem::current_path().string(), unit.include_roots()};
+    for (const kiln::Closure::Item& item : artifact->closure->items) {
+      const char* state = item.state == kiln::Closure::State::Read ? "read" : "absent";
+      std::printf("%s %s\n", state, places.path_of(item.root, item.name).c_str());
+    }
   }
   std::printf("artifact %s ms %.1f at %.3f\n", kiln::sha256(artifact->bytes.view()).hex().c_str(), ms, at);
   return 0;

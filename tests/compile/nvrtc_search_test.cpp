@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "compile/nvrtc_library.hpp"
+#include "compile/source_text.hpp"
+#include "support/files.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class NvrtcSearchOrder : public testing::Test {
+ protected:
+  // A folder that looks as if this NVRTC lay in it.
+  std::string place(const std::string& folder, int major, int minor) {
+    fs::create_directories(folder_.path(folder));
+    const std::string path = folder_.path(folder + "/libnvrtc.so." + std::to_string(major));
+    spit(path, "library");
+    spit(folder_.path(folder + "/libnvrtc-builtins.so." + CudaVersion{major, minor}.text()), "builtins");
+    return path;
+  }
+  TemporaryDirectory folder_;
+};
+
+TEST_F(NvrtcSearchOrder, WithoutADriverTheFirstInTheOrderIsTaken) {
+  NvrtcSearch search;
+  search.system_folders = {folder_.path("system")};
+  const std::string system = place("system", 13, 1);
+  EXPECT_EQ(choose_nvrtc(search)->path, system);
+  EXPECT_EQ(choose_nvrtc(search)->version, (CudaVersion{13, 1}));
+
+  search.toolkits = {folder_.path("toolkit")};
+  const std::string toolkit = place("toolkit/lib64", 12, 8);
+  EXPECT_EQ(choose_nvrtc(search)->path, toolkit);
+
+  search.package = folder_.path("site-packages");
+  const std::string package = place("site-packages/nvidia/cu13/lib", 13, 4);
+  EXPECT_EQ(choose_nvrtc(search)->path, package);
+
+  search.mapped = {place("mapped", 12, 2), "/usr/lib/libc.so.6"};
+  EXPECT_EQ(choose_nvrtc(search)->path, search.mapped[0]);
+
+  search.explicit_path = place("explicit", 12, 0);
+  EXPECT_EQ(choose_nvrtc(search)->path, search.explicit_path);
+  EXPECT_EQ(nvrtc_candidates(search).size(), 5U);
+}
+
+TEST_F(NvrtcSearchOrder, WithADriverTheNewestThatItKnowsIsTaken) {
+  NvrtcSearch search;
+  search.package = folder_.path("site-packages");
+  search.toolkits = {folder_.path("toolkit")};
+  search.system_folders = {folder_.path("system")};
+  const std::string newest = place("site-packages/nvidia/cu13/lib", 13, 4);
+  const std::string older = place("toolkit/lib64", 13, 0);
+  const std::string oldest = place("system", 12, 8);
+  const struct {
+    CudaVersion driver;
+    std::string expected;
+  } rows[] = {{{13, 5}, newest}, {{13, 4}, newest}, {{13, 1}, older}, {{12, 9}, oldest}, {{11, 8}, newest}};
+  for (const auto& row : rows) {
+    search.driver = row.driver;
+    const auto chosen = choose_nvrtc(search);
+    ASSERT_TRUE(chosen);
+    EXPECT_EQ(chosen->path, row.expected) << row.driver.text();
+    EXPECT_FALSE(chosen->reason.empty());
+  }
+  search.explicit_path = newest;
+  search.driver = CudaVersion{12, 9};
+  EXPECT_EQ(choose_nvrtc(search)->found_by, "explicit");
+}
+
+TEST_F(NvrtcSearchOrder, ThereMayBeNone) { EXPECT_FALSE(choose_nvrtc(NvrtcSearch{})); }
+
+TEST(DriverVersion, TheBranchOfTheKernelModuleTellsTheCudaVersion) {
+  const auto of = [](const std::string& number) {
+    return driver_cuda_version("NVRM version: NVIDIA UNIX x86_64 Kernel Module  " + number + "  Sun Jul 27\n");
+  };
+  EXPECT_EQ(of("580.65.06"), (CudaVersion{13, 0}));
+  EXPECT_EQ(of("570.86"), (CudaVersion{12, 8}));
+  EXPECT_EQ(of("470.1"), (CudaVersion{11, 8}));
+  EXPECT_FALSE(driver_cuda_version("").has_value());
+}
+
+TEST(SourceText, AnIncludeIsSeenHoweverItIsWritten) {
+  EXPECT_TRUE(could_include("#include <a.h>"));
+  EXPECT_TRUE(could_include("#inc\\\nlude <a.h>"));
+  EXPECT_TRUE(could_include("#inc\\\r\nlude <a.h>"));
+  EXPECT_TRUE(could_include("%:include <a.h>"));
+  EXPECT_TRUE(could_include("#if __has_embed(\"x\")"));
+  EXPECT_TRUE(could_include("\?\?/\n"));
+  EXPECT_FALSE(could_include("__global__ void k(int* p) { *p = 1; }"));
+}
+
+TEST(SourceText, TimesAndFileNamesAreSeenHoweverTheyAreWritten) {
+  EXPECT_EQ(time_macro("a = __TIME__"), "__TIME__");
+  EXPECT_EQ(time_macro("a = __DA\\\nTE__"), "__DATE__");
+  EXPECT_EQ(time_macro("__TIMESTAMP__"), "__TIMESTAMP__");
+  EXPECT_EQ(time_macro("TIME"), "");
+  EXPECT_TRUE(could_name_its_file("assert(x)"));
+  EXPECT_FALSE(could_name_its_reader("assert(x)"));
+  EXPECT_TRUE(could_name_its_reader("#define WHERE __FI\\\nLE__"));
+}
+
+}  // namespace
+}  // namespace kiln::test

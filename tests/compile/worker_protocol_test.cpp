@@ -1,0 +1,115 @@
+#include "compile/worker_protocol.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+namespace kiln::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+WorkerReply some_reply() {
+  WorkerReply reply;
+  reply.observed = true;
+  reply.compiled.not_cacheable = "a reason";
+  reply.compiled.artifact.bytes = Bytes::of("cubin");
+  reply.compiled.artifact.target = Target::sm(90);
+  reply.compiled.artifact.entries = {{"t<3>", "_Z1tILi3EEvPi"}};
+  reply.observations = {{"a/h.h", Observation::State::Read, false, {1, 2, 3, 4, 5}, 6},
+                        {"b/h.h", Observation::State::Missing, true, {}, 7}};
+  return reply;
+}
+
+TEST(WorkerProtocol, AReplyComesBackAsItWasSent) {
+  const auto back = decode_reply(encode(some_reply()));
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_TRUE(back->observed);
+  EXPECT_EQ(back->compiled.not_cacheable, "a reason");
+  EXPECT_EQ(back->compiled.artifact.bytes.view(), "cubin");
+  EXPECT_EQ(back->compiled.artifact.entries, some_reply().compiled.artifact.entries);
+  ASSERT_EQ(back->observations.size(), 2U);
+  EXPECT_EQ(back->observations[0].stamp, (FileStamp{1, 2, 3, 4, 5}));
+  EXPECT_EQ(back->observations[0].asked_ns, 6);
+  EXPECT_TRUE(back->observations[1].both);
+}
+
+TEST(WorkerProtocol, EveryTruncationOfAReplyIsRefused) {
+  const std::string whole = encode(some_reply());
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_FALSE(decode_reply(std::string_view(whole).substr(0, size)).ok()) << size;
+  }
+  EXPECT_FALSE(decode_reply(whole + "x").ok());
+}
+
+TEST(WorkerProtocol, EveryTruncationOfAFrameIsRefused) {
+  const std::string whole = encode_frame({Frame::Type::Compiled, "payload"});
+  ASSERT_TRUE(decode_frame(whole).ok());
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_FALSE(decode_frame(std::string_view(whole).substr(0, size)).ok()) << size;
+  }
+}
+
+TEST(WorkerProtocol, AnotherMagicVersionTypeOrSizeIsRefusedAndSaid) {
+  const std::string whole = encode_frame({Frame::Type::Compiled, "payload"});
+  std::string magic = whole;
+  magic[0] = 'X';
+  EXPECT_NE(decode_frame(magic).error().message.find("no frame"), std::string::npos);
+  std::string version = whole;
+  version[8] = 9;
+  EXPECT_NE(decode_frame(version).error().message.find("version 9"), std::string::npos);
+  EXPECT_NE(decode_frame(version).error().message.find("one installation"), std::string::npos);
+  std::string type = whole;
+  type[12] = 77;
+  EXPECT_NE(decode_frame(type).error().message.find("77"), std::string::npos);
+  std::string size = whole;
+  size[23] = 0x7f;
+  EXPECT_FALSE(decode_frame(size).ok());
+}
+
+TEST(WorkerProtocol, AnErrorKeepsItsCodeMessageAndLog) {
+  const Error back = decode_error(encode(Error{Code::CompileFailed, "message", "log"}));
+  EXPECT_EQ(back.code, Code::CompileFailed);
+  EXPECT_EQ(back.message, "message");
+  EXPECT_EQ(back.log, "log");
+  EXPECT_EQ(decode_error("").code, Code::Corrupt);
+}
+
+TEST(WorkerProtocol, FramesCrossAChannelAndItsEndIsNoError) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const Fd ours(ends[0]);
+  Fd theirs(ends[1]);
+  const std::string large(3 << 20, 'x');  // more than a socket takes at once
+  std::thread sender([&] { EXPECT_TRUE(send_frame(theirs.get(), {Frame::Type::Compile, large}).ok()); });
+  const auto frame = receive_frame(ours.get(), 20s);
+  sender.join();
+  ASSERT_TRUE(frame.ok() && *frame);
+  EXPECT_EQ((*frame)->payload, large);
+  EXPECT_EQ(receive_frame(ours.get(), 1ms).error().code, Code::TimedOut);
+  theirs = Fd();
+  const auto end = receive_frame(ours.get(), 20s);
+  ASSERT_TRUE(end.ok());
+  EXPECT_FALSE(end->has_value());
+}
+
+TEST(FileRecorder, WhatWasMissingAndThenThereIsMarked) {
+  FileRecorder recorder;
+  recorder.missing("h.h");
+  recorder.read("h.h", {1, 2, 3, 4, 5});
+  recorder.found("g.h", {1, 9, 3, 4, 5});
+  recorder.read("g.h", {1, 9, 3, 4, 5});
+  recorder.read("i.h", {1, 7, 3, 4, 5});
+  recorder.read("i.h", {1, 7, 3, 4, 6});
+  const auto seen = recorder.take();
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_TRUE(seen[0].both);
+  EXPECT_FALSE(seen[1].both);
+  EXPECT_EQ(seen[1].state, Observation::State::Read);
+  EXPECT_TRUE(seen[2].both) << "it changed between two reads";
+  EXPECT_TRUE(recorder.take().empty());
+}
+
+}  // namespace
+}  // namespace kiln::test
