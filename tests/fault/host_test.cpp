@@ -25,8 +25,15 @@ class Host : public testing::Test {
  protected:
   void SetUp() override {
     if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
+    fs::permissions(folder_.path(), fs::perms(0755));
+    fs::create_directory(folder_.path("tmp"));
+    fs::permissions(folder_.path("tmp"), fs::perms(01777));
   }
-  GetProcess start(GetProcess::Start how) { return {how, folder_.path("out-" + std::to_string(++outputs_))}; }
+  GetProcess start(GetProcess::Start how) {
+    // Where kiln goes when it can go nowhere else: a fresh one, or an earlier run would be found there.
+    how.environment.emplace("TMPDIR", folder_.path("tmp"));
+    return {how, folder_.path("out-" + std::to_string(++outputs_))};
+  }
   GetProcess start(const std::string& unit, std::map<std::string, std::string> environment) {
     return start({{unit}, std::move(environment), {}, {}});
   }
@@ -170,6 +177,7 @@ TEST_F(Host, WithoutAHomeThereIsStillAnArtifact) {
   GetProcess process = start({{"header"}, {}, {}, [] { return become(12345); }});
   EXPECT_EQ(process.exit_code(), 0) << process.output();
   EXPECT_EQ(process.count("artifact "), 1) << process.output();
+  EXPECT_EQ(process.count("event compiled"), 1) << process.output();
 }
 
 TEST_F(Host, ACacheFilledByRootServesAUserWhoIsNobodyWithoutACompile) {
