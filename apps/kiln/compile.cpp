@@ -151,7 +151,7 @@ unsigned threads_for(const Arguments& arguments, std::size_t jobs) {
 int compile_command(const Arguments& arguments, Console& console) {
   const Observer observer(console.listener());
   Toolbox toolbox(Config::load({}, observer), observer);
-  const Result<std::vector<Job>> jobs = jobs_of(arguments, toolbox.config());
+  const Result<std::vector<Job>> jobs = jobs_of(arguments);
   if (!jobs) {
     console.error(jobs.error());
     return exit_code_of(jobs.error().code);

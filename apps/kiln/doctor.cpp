@@ -23,7 +23,7 @@ DoctorReport examine(Console& console) {
   report.findings.push_back(examine_nvrtc(config, cuda));
   report.findings.push_back(examine_driver());
   console.progress("kiln: asking OpenCL for its devices");
-  report.findings.push_back(examine_opencl(config, opencl));
+  report.findings.push_back(examine_opencl(opencl));
   report.findings.push_back(examine_worker(config));
   console.progress("kiln: looking at the cache");
   for (std::size_t i = 0; i < config.cache_path.size(); ++i) report.findings.push_back(examine_cache(config, i));

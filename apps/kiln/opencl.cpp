@@ -4,13 +4,13 @@
 
 namespace kiln::cli {
 
-Result<Target> default_opencl_target(const Config& /*config*/) {
+Result<Target> default_opencl_target() {
   const auto devices = opencl_devices();
   if (!devices) return devices.error();
   return devices->front().target;
 }
 
-Finding examine_opencl(const Config& /*config*/, bool& found) {
+Finding examine_opencl(bool& found) {
   Finding finding{Finding::State::Good, "OpenCL", {}, {}, {}};
   const auto devices = opencl_devices();
   found = devices.ok() && !devices->empty();

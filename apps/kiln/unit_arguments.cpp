@@ -109,7 +109,7 @@ bool has_quoted_include(std::string_view source) {
   return false;
 }
 
-Result<std::vector<Job>> jobs_of(const Arguments& arguments, const Config& config) {
+Result<std::vector<Job>> jobs_of(const Arguments& arguments) {
   const auto seals = seals_of(arguments);
   if (!seals) return seals.error();
   if (!arguments.name.empty() && arguments.files.size() > 1) return usage("--name is for one file");
@@ -121,7 +121,7 @@ Result<std::vector<Job>> jobs_of(const Arguments& arguments, const Config& confi
     } else if (!arguments.architectures.empty() && arguments.files.size() == 1) {
       return usage("--arch is for CUDA; OpenCL is compiled for the default device");
     } else {
-      const Result<Target> device = default_opencl_target(config);
+      const Result<Target> device = default_opencl_target();
       if (!device) return device.error();
       targets->push_back(*device);
     }

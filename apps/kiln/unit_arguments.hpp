@@ -8,7 +8,6 @@
 #include <kiln/unit.hpp>
 
 #include "apps/kiln/arguments.hpp"
-#include "session/config.hpp"
 
 namespace kiln::cli {
 
@@ -20,7 +19,7 @@ struct Job {
 };
 
 /// What the unit options of compile and explain ask for: every file for every target, in the order given.
-Result<std::vector<Job>> jobs_of(const Arguments& arguments, const Config& config);
+Result<std::vector<Job>> jobs_of(const Arguments& arguments);
 
 /// Whether a source includes anything by a quoted name, which compilers look for beside the source first.
 bool has_quoted_include(std::string_view source);
