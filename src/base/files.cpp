@@ -127,10 +127,10 @@ Status publish_file(int directory, const std::string& temporary, const std::stri
   return {};
 }
 
-Status make_directories(const std::string& path) {
+Status make_directories(const std::string& path, mode_t mode) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string folder = path.substr(0, end);
-    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    if (mkdir(folder.c_str(), mode) != 0 && errno != EEXIST) {
       const int error = errno;
       // On a read-only file system mkdir of what exists may say EROFS instead of EEXIST.
       struct stat status;

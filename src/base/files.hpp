@@ -76,8 +76,8 @@ enum class Durability { Synced, Unsynced };
 Status publish_file(int directory, const std::string& temporary, const std::string& name,
                     std::initializer_list<std::string_view> parts, Durability durability);
 
-/// Creates a folder and those above it, private to the user where it creates them.
-Status make_directories(const std::string& path);
+/// Creates a folder and those above it, where they are not there, with this mode.
+Status make_directories(const std::string& path, mode_t mode = 0700);
 
 /// Opens a folder that only this user or root can have written to. Refuses, with the reason, one that others may write
 /// to, one that belongs to someone else, and what is no folder at all; one that is not there is Code::Unavailable.

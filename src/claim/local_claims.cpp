@@ -61,7 +61,7 @@ Result<LockFile*> open_locks(const std::string& folder) {
   const std::string path = join_path(folder, "locks");
   Result<LockFile*> file = LockFile::open(path);
   if (file || access(folder.c_str(), F_OK) == 0) return file;
-  if (Status made = make_directories(folder); !made) return std::move(made).error();
+  if (Status made = make_directories(folder, 0755); !made) return std::move(made).error();
   return LockFile::open(path);
 }
 

@@ -189,6 +189,11 @@ NvrtcCompiler::NvrtcCompiler(std::string path, FileDigests& digests, Watched wat
 Result<NvrtcCandidate> NvrtcCompiler::candidate() {
   const MutexLock lock(mutex_);
   if (!candidate_) candidate_ = choose_nvrtc(NvrtcSearch::of_this_process(path_));
+  if (!candidate_ && !path_.empty()) {
+    return failure(Code::Unavailable, "the NVRTC that was asked for, " + path_ +
+                                          ", is not there; mend the setting nvrtc (KILN_NVRTC) or remove it, and one "
+                                          "is searched for");
+  }
   if (!candidate_) {
     return failure(
         Code::Unavailable,

@@ -172,7 +172,10 @@ NvrtcSearch NvrtcSearch::of_this_process(std::string explicit_path) {
 std::vector<NvrtcCandidate> nvrtc_candidates(const NvrtcSearch& search) {
   std::vector<NvrtcCandidate> all;
   visit_candidates(search, [&](const NvrtcCandidate& candidate) {
-    const bool known = std::any_of(all.begin(), all.end(), [&](const auto& c) { return c.path == candidate.path; });
+    // One toolkit is reached by several folders that are links to each other.
+    const auto stamp = stamp_of(candidate.path.c_str());
+    const bool known = std::any_of(all.begin(), all.end(),
+                                   [&](const NvrtcCandidate& c) { return stamp_of(c.path.c_str()) == stamp; });
     if (!known) all.push_back(candidate);
     return true;
   });
@@ -191,6 +194,8 @@ std::vector<NvrtcCandidate> nvrtc_candidates(const NvrtcSearch& search) {
 }
 
 std::optional<NvrtcCandidate> choose_nvrtc(const NvrtcSearch& search) {
+  // What somebody named is used or reported missing; another one in its place would be a surprise.
+  if (!search.explicit_path.empty() && !is_file(search.explicit_path)) return std::nullopt;
   std::optional<NvrtcCandidate> best;
   visit_candidates(search, [&](const NvrtcCandidate& candidate) {
     if (is_decided(candidate)) {

@@ -7,8 +7,6 @@
 namespace kiln {
 namespace {
 
-std::string brief(const Digest& digest) { return digest.hex().substr(0, 12); }
-
 std::string joined(const std::vector<std::string>& texts) {
   std::string out;
   for (const std::string& text : texts) out += (out.empty() ? "" : " ") + text;
@@ -31,7 +29,7 @@ void compare_lists(const char* input, const std::vector<std::string>& then, cons
 
 void compare_digests(const char* input, const std::string& what, const Digest& then, const Digest& now,
                      std::vector<Difference>& out) {
-  if (then != now) out.push_back({input, what, brief(then), brief(now)});
+  if (then != now) out.push_back({input, what, then.hex(), now.hex()});
 }
 
 void compare_headers(const Build& then, const Build& now, std::vector<Difference>& out) {
@@ -44,18 +42,18 @@ void compare_headers(const Build& then, const Build& now, std::vector<Difference
   for (const auto& [name, digest] : then.headers) {
     const Digest* other = find(now, name);
     if (other == nullptr || *other != digest) {
-      out.push_back({"memory header", name, brief(digest), other != nullptr ? brief(*other) : ""});
+      out.push_back({"memory header", name, digest.hex(), other != nullptr ? other->hex() : ""});
     }
   }
   for (const auto& [name, digest] : now.headers) {
-    if (find(then, name) == nullptr) out.push_back({"memory header", name, "", brief(digest)});
+    if (find(then, name) == nullptr) out.push_back({"memory header", name, "", digest.hex()});
   }
 }
 
 void compare_compilers(const CompilerIdentity& then, const CompilerIdentity& now, std::vector<Difference>& out) {
   if (then.name != now.name || then.digest != now.digest) {
     const auto text = [](const CompilerIdentity& c) {
-      return c.name + " " + c.version + " (" + brief(c.digest) + ", " + c.path + ")";
+      return c.name + " " + c.version + " (" + c.digest.hex().substr(0, 12) + ", " + c.path + ")";
     };
     out.push_back({"compiler", now.name, text(then), text(now)});
   }
@@ -87,8 +85,8 @@ Difference difference_of(const Mismatch& mismatch) {
   switch (mismatch.expected.state) {
     case Closure::State::Read:
     case Closure::State::Sealed:
-      difference.then = brief(mismatch.expected.digest);
-      difference.now = mismatch.found ? brief(*mismatch.found) : "not there";
+      difference.then = mismatch.expected.digest.hex();
+      difference.now = mismatch.found ? mismatch.found->hex() : "not there";
       if (mismatch.found && *mismatch.found == mismatch.expected.digest) {
         difference.now = "the same content at another time, and times are in the output";
       }
