@@ -17,4 +17,5 @@ target_include_directories(kiln_shared INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(kiln_shared INTERFACE cxx_std_17)
 target_link_libraries(kiln_shared PRIVATE ${links})
-target_link_options(kiln_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/kiln.map)
+# Symbols are bound when the library is loaded, not one by one in the middle of the first hit.
+target_link_options(kiln_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/kiln.map LINKER:-z,now)
