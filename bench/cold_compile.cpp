@@ -30,9 +30,10 @@ class Road {
 
   Result<double> compile() {
     const std::string cache = scratch_ / std::to_string(round_++);
-    if (round_ > 1) {
+    // Where the memory lies in the cache itself; else it is in the runtime folder, which all rounds share.
+    if (const std::string memory = "/v1/digests"; round_ > 1 && fs::exists(scratch_ / "0" + memory)) {
       fs::create_directories(cache + "/v1");
-      fs::copy_file(scratch_ / "0/v1/digests", cache + "/v1/digests");
+      fs::copy_file(scratch_ / "0" + memory, cache + memory);
     }
     bool compiled = false;
     SessionOptions options = options_for(cache);
@@ -60,6 +61,7 @@ Result<Outcomes> cold_compile() {
   if (!roots) return roots.error();
   const Unit unit = large_unit(*roots);
   const Scratch scratch;
+  use_own_folders(scratch);
   const Observer nobody;
   Toolbox toolbox(Config::load(options_for(scratch / "cache"), nobody), nobody);
   const auto recipe = toolbox.recipe(unit, Target{kArchitecture, Form::Cubin});

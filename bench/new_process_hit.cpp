@@ -91,9 +91,8 @@ Result<Outcomes> new_process_hit() {
   const Scratch scratch;
   const auto roots = toolkit_include_roots();
   if (!roots) return roots.error();
-  // For the children; nobody's configuration files are asked.
-  setenv("KILN_CACHE_DIR", (scratch / "cache").c_str(), 1);
-  setenv("XDG_CONFIG_HOME", (scratch / "config").c_str(), 1);
+  use_own_folders(scratch);
+  setenv("KILN_CACHE_DIR", (scratch / "cache").c_str(), 1);  // for the children
   Outcomes outcomes;
   for (const auto& [size, unit] : {std::pair("small", small_unit()), std::pair("large", large_unit(*roots))}) {
     unsetenv("KILN_COMPILE");

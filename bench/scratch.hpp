@@ -29,4 +29,14 @@ class Scratch {
   std::string path_;
 };
 
+/// From here on this process and its children read nobody's configuration and remember nothing outside.
+inline void use_own_folders(const Scratch& scratch) {
+  for (const char* variable : {"XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"}) {
+    const std::string folder = scratch / variable;
+    std::filesystem::create_directory(folder);
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+    setenv(variable, folder.c_str(), 1);
+  }
+}
+
 }  // namespace kiln::bench

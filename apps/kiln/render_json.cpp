@@ -1,6 +1,8 @@
 // The only source of the program that includes nlohmann-json, which takes seconds to compile.
 #include "apps/kiln/render_json.hpp"
 
+#include <cmath>
+
 #include <kiln/version.hpp>
 
 #include <nlohmann/json.hpp>
@@ -13,7 +15,7 @@ using Json = nlohmann::ordered_json;
 // Paths and logs may hold any bytes: what is not UTF-8 is replaced.
 std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
 
-double rounded(double ms) { return static_cast<double>(static_cast<long long>(ms * 1000 + 0.5)) / 1000; }
+double rounded(double ms) { return std::round(ms * 1000) / 1000; }
 
 double seconds(std::chrono::nanoseconds moment) { return std::chrono::duration<double>(moment).count(); }
 

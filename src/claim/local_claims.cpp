@@ -128,7 +128,8 @@ std::string claims_folder(const std::string& cache_root) {
   const Fd fd(open(existing.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   // Whoever may write to the folder could keep everybody waiting; a store refuses it for its own reasons.
   const bool refused = access(cache_root.c_str(), F_OK) == 0 && !open_trusted_directory(cache_root);
-  if (fd && !refused && !on_network(fd.get()) && faccessat(AT_FDCWD, existing.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return beside;
+  if (fd && !refused && !on_network(fd.get()) && faccessat(AT_FDCWD, existing.c_str(), W_OK | X_OK, AT_EACCESS) == 0)
+    return beside;
   Result<std::string> local = host_local_directory();
   return local ? std::move(*local) : beside;
 }

@@ -174,8 +174,8 @@ std::vector<NvrtcCandidate> nvrtc_candidates(const NvrtcSearch& search) {
   visit_candidates(search, [&](const NvrtcCandidate& candidate) {
     // One toolkit is reached by several folders that are links to each other.
     const auto stamp = stamp_of(candidate.path.c_str());
-    const bool known = std::any_of(all.begin(), all.end(),
-                                   [&](const NvrtcCandidate& c) { return stamp_of(c.path.c_str()) == stamp; });
+    const bool known =
+        std::any_of(all.begin(), all.end(), [&](const NvrtcCandidate& c) { return stamp_of(c.path.c_str()) == stamp; });
     if (!known) all.push_back(candidate);
     return true;
   });

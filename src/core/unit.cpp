@@ -113,7 +113,8 @@ Unit Unit::preamble(std::string text) const {
 Unit Unit::instance(std::string entry, std::string source) const {
   auto state = std::make_shared<State>(*state_);
   state->source = std::make_shared<const SharedText>(std::move(source));
-  state->entries.assign(1, std::move(entry));
+  state->entries.clear();
+  state->entries.push_back(std::move(entry));
   return Unit(std::move(state));
 }
 

@@ -12,7 +12,7 @@ struct Session::State {
 };
 
 Result<Session> Session::open(SessionOptions options) {
-  const Observer observer(options.on_event);
+  const Observer observer(std::move(options.on_event));
   Config config = Config::load(options, observer);
   return Session(std::make_shared<State>(std::move(config), observer));
 }

@@ -19,7 +19,7 @@ std::uint64_t weight_of(const Artifact& artifact) {
 std::uint64_t weight_of(const Closure& closure) {
   std::uint64_t bytes = kNode + closure.working_directory.size();
   for (const Closure::Item& item : closure.items) bytes += sizeof item + item.name.size();
-  for (const std::string& path : closure.root_paths) bytes += sizeof path + path.size();
+  for (const std::string& path : closure.root_paths) bytes += sizeof(std::string) + path.size();
   return bytes;
 }
 
