@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <new>
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
@@ -65,8 +66,13 @@ std::optional<FileStamp> stamp_of(const char* path) {
 }
 
 Result<Bytes> read_all(int fd, std::size_t size, std::string_view name) {
-  // make_shared_for_overwrite: zeroing the buffer first would cost as much as reading it.
-  auto buffer = std::make_shared_for_overwrite<std::uint8_t[]>(size);
+  std::shared_ptr<std::uint8_t[]> buffer;
+  try {
+    // For overwrite: zeroing the buffer first would cost as much as reading it.
+    buffer = std::make_shared_for_overwrite<std::uint8_t[]>(size);
+  } catch (const std::bad_alloc&) {  // a sparse file can claim any size
+    return failure(Code::Io, std::string(name) + " is too large to read");
+  }
   std::size_t done = 0;
   while (done < size) {
     const ssize_t got = ::read(fd, buffer.get() + done, size - done);

@@ -229,7 +229,9 @@ Result<CompilerIdentity> NvrtcCompiler::identity() {
   const std::optional<Digest> digest = digest_of(*found);
   if (!digest) return failure(Code::Unavailable, found->path + " or its builtins file cannot be read");
   identity.digest = *digest;
-  for (const char* variable : {"NVRTC_APPEND_FLAGS", "NVRTC_PREPEND_FLAGS"}) {
+  // The first two and the last are not documented; NVRTC's parts ask for them all the same. Sorted by name.
+  for (const char* variable :
+       {"EDG_BASE", "EDG_MODULES_PATH", "NVRTC_APPEND_FLAGS", "NVRTC_PREPEND_FLAGS", "NVVM_IR_VER_CHK"}) {
     if (auto value = environment_variable(variable)) identity.environment.emplace_back(variable, std::move(*value));
   }
   return identity;

@@ -4,8 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "compile/nvrtc_compiler.hpp"
@@ -16,7 +14,7 @@ namespace kiln {
 namespace {
 
 // As the shell spells it where that is the same folder: so do compilers in debug information.
-Result<std::string> working_directory() {
+std::string working_directory() {
   struct stat spelt;
   struct stat real;
   const auto shell = environment_variable("PWD");
@@ -25,8 +23,9 @@ Result<std::string> working_directory() {
     return *shell;
   }
   char buffer[PATH_MAX];
-  if (getcwd(buffer, sizeof buffer) == nullptr) return io_failure("cannot tell", "the working directory", errno);
-  return std::string(buffer);
+  // A folder that was removed has no headers in it. The root folder is as good: headers do not lie there either.
+  if (getcwd(buffer, sizeof buffer) == nullptr) return "/";
+  return buffer;
 }
 
 }  // namespace
@@ -91,9 +90,7 @@ Result<Recipe> Toolbox::recipe(const Unit& unit, const Target& target) {
   if (!compiler) return compiler.error();
   auto identity = (*compiler)->identity();
   if (!identity) return std::move(identity).error();
-  auto directory = working_directory();
-  if (!directory) return std::move(directory).error();
-  Recipe recipe{unit, target, std::move(*identity), std::move(*directory)};
+  Recipe recipe{unit, target, std::move(*identity), working_directory()};
   recipe.closed = (*compiler)->closed(recipe);
   return recipe;
 }

@@ -73,7 +73,7 @@ TEST(ClosureOfCub, EqualsWhatStraceSawOpened) {
   const Seen seen = parse_trace(slurp(folder.path("trace")), cub_roots());
   const auto read = lines_after(process.output(), "read");
   const auto absent = lines_after(process.output(), "absent");
-  std::printf("closure of CUB: %zu headers read, strace saw %zu; %zu absent names for %zu\n", read.size(),
+  std::printf("figure: closure of CUB: %zu headers read, strace saw %zu; %zu absent names for %zu\n", read.size(),
               seen.opened.size(), absent.size(), seen.missing.size());
   EXPECT_GT(read.size(), 100U);
   EXPECT_EQ(read, seen.opened);

@@ -92,8 +92,8 @@ TEST_F(Host, SixtyFourProcessesOnOneColdKeyCompileItOnce) {
     if (process.count("event compiled") > 0) winner = ms;
     last = std::max(last, ms);
   }
-  std::printf("64 processes, one cold key: compiles=%d winner=%.0f ms slowest=%.0f ms ratio=%.3f\n", compiles, winner,
-              last, last / winner);
+  std::printf("figure: 64 processes, one cold key: compiles=%d winner=%.0f ms slowest=%.0f ms ratio=%.3f\n", compiles,
+              winner, last, last / winner);
   EXPECT_EQ(compiles, 1);
   EXPECT_LT(last, winner * 1.10 + 2000);
 }
@@ -113,7 +113,7 @@ void take_over(const std::function<GetProcess(std::vector<std::string>)>& start,
   const auto killed = std::chrono::steady_clock::now();
   ASSERT_TRUE(wait_until([&] { return !workers_of(other.id()).empty(); }, 20s)) << other.output();
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - killed).count();
-  std::printf("winner killed (%s): another compiles after %.0f ms\n", arguments.back().c_str(), ms);
+  std::printf("figure: winner killed (%s): another compiles after %.0f ms\n", arguments.back().c_str(), ms);
   EXPECT_LT(ms, 1000);
   EXPECT_TRUE(wait_until([&] { return workers_of(id).empty(); }, 2s)) << "an orphan worker goes on compiling";
   EXPECT_EQ(other.exit_code(), 0) << other.output();

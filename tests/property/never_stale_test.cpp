@@ -230,8 +230,9 @@ TEST_F(NeverStale, AThousandChangesAndNeverOtherBytesThanBareNvrtcGives) {
     }
   }
   std::printf(
-      "never stale: seed=%u changes=%d compiles=%zu bare=%zu hits=%zu mismatches=%zu needless=%zu seconds=%.0f\n", seed,
-      changes, compiles_, bare_compiles_, hits_, mismatches_, needless_,
+      "figure: never stale: seed=%u changes=%d compiles=%zu bare=%zu hits=%zu mismatches=%zu needless=%zu "
+      "seconds=%.0f\n",
+      seed, changes, compiles_, bare_compiles_, hits_, mismatches_, needless_,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   for (const auto& [kind, count] : by_kind_) std::printf("  %s=%d", kind.c_str(), count);
   std::printf("\n");

@@ -122,11 +122,12 @@ TEST(UnderFire, ManyProcessesThatGetPutAndEvictNeverSeeWrongBytes) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
   }
-  std::printf("%d processes, %d s: %llu hits, %llu misses, %llu puts, %llu collections, %llu errors, %llu wrong\n",
-              kProcesses, fire_seconds(), static_cast<unsigned long long>(counts->hits),
-              static_cast<unsigned long long>(counts->misses), static_cast<unsigned long long>(counts->puts),
-              static_cast<unsigned long long>(counts->collections), static_cast<unsigned long long>(counts->errors),
-              static_cast<unsigned long long>(counts->wrong));
+  std::printf(
+      "figure: %d processes, %d s: %llu hits, %llu misses, %llu puts, %llu collections, %llu errors, %llu wrong\n",
+      kProcesses, fire_seconds(), static_cast<unsigned long long>(counts->hits),
+      static_cast<unsigned long long>(counts->misses), static_cast<unsigned long long>(counts->puts),
+      static_cast<unsigned long long>(counts->collections), static_cast<unsigned long long>(counts->errors),
+      static_cast<unsigned long long>(counts->wrong));
   EXPECT_EQ(counts->wrong, 0u);
   EXPECT_EQ(counts->errors, 0u);
   EXPECT_GT(counts->hits, 1'000u);
@@ -149,8 +150,8 @@ TEST(UnderFire, ProcessesKilledAtAnyMomentLeaveNothingWrongBehind) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? 1 : 0;
   }
-  std::printf("%d killed: %llu hits, %llu puts, %llu wrong, %zu temporary files left for the collector\n", killed,
-              static_cast<unsigned long long>(counts->hits), static_cast<unsigned long long>(counts->puts),
+  std::printf("figure: %d killed: %llu hits, %llu puts, %llu wrong, %zu temporary files left for the collector\n",
+              killed, static_cast<unsigned long long>(counts->hits), static_cast<unsigned long long>(counts->puts),
               static_cast<unsigned long long>(counts->wrong), files_below(root + "/v1/tmp").size());
   EXPECT_EQ(killed, kKills);
   EXPECT_EQ(counts->wrong, 0u);
@@ -187,7 +188,7 @@ TEST(UnderFire, EveryDamageToAnEntryIsFoundAndRemovedAndHealed) {
     expect_healed(damaged);
   }
   for (std::size_t size = 0; size < sound.size() && !HasFatalFailure(); ++size) expect_healed(sound.substr(0, size));
-  std::printf("%llu damages to an entry of %zu bytes: all found, removed and healed\n",
+  std::printf("figure: %llu damages to an entry of %zu bytes: all found, removed and healed\n",
               static_cast<unsigned long long>(damages), sound.size());
 }
 

@@ -1,0 +1,154 @@
+#include "warm/resolver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "claim/local_claims.hpp"
+#include "store/disk_store.hpp"
+#include "store/memory_store.hpp"
+#include "support/event_log.hpp"
+#include "support/fake_compiler.hpp"
+#include "support/files.hpp"
+#include "support/recipes.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln::test {
+namespace {
+
+class BrokenStore final : public Store {
+ public:
+  Result<std::optional<Hit>> get(const Key&) override { return broken(); }
+  Status put(const Key&, const Artifact&) override { return broken(); }
+  Result<std::vector<Closure>> closures(const RequestKey&, std::size_t) override { return broken(); }
+  Status add_closure(const RequestKey&, const Closure&) override { return broken(); }
+  std::string describe() const override { return "broken"; }
+
+ private:
+  static Error broken() { return failure(Code::Io, "the store is broken"); }
+};
+
+class NoClaims final : public Claims {
+ public:
+  Answer acquire(const RequestKey&, std::chrono::milliseconds) override {
+    return {Outcome::Unavailable, nullptr, "no locks here"};
+  }
+};
+
+class ResolverTest : public testing::Test {
+ protected:
+  Resolver resolver(Store* store, Claims* claims = nullptr, bool may_compile = true) {
+    Resolver::Parts parts;
+    parts.store = store;
+    parts.claims = claims;
+    parts.digests = &digests_;
+    parts.observer = log_.observer();
+    parts.may_compile = may_compile;
+    return Resolver(parts);
+  }
+  Recipe recipe(const std::string& source) {
+    const Unit unit = Unit::of_kind("fake", "unit", source).include_root(folder_.path());
+    Recipe recipe = recipe_for(compiler_, unit, Target::sm(80));
+    recipe.closed = compiler_.closed(recipe);
+    return recipe;
+  }
+
+  TemporaryDirectory folder_;
+  FileDigests digests_{std::string()};
+  EventLog log_;
+  FakeCompiler compiler_;
+  MemoryStore memory_{1 << 20};
+};
+
+TEST_F(ResolverTest, CompilesOnceAndThenHits) {
+  Resolver road = resolver(&memory_);
+  EXPECT_EQ(road.get(recipe("a"), compiler_)->origin, Origin::Compiled);
+  const auto again = road.get(recipe("a"), compiler_);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->origin, Origin::Memory);
+  EXPECT_EQ(again->artifact.bytes.view(), "compiled a");
+  EXPECT_EQ(compiler_.compiles, 1);
+  EXPECT_EQ(log_.count(Event::Kind::Published), 1u);
+}
+
+TEST_F(ResolverTest, CompilesAnewWhenAFileOfTheClosureChangesAndHitsWhenItIsBack) {
+  Resolver road = resolver(&memory_);
+  spit(folder_.path("h.h"), "one");
+  EXPECT_EQ(road.get(recipe("include h.h"), compiler_)->artifact.bytes.view(), "compiled one");
+  spit(folder_.path("h.h"), "two");
+  EXPECT_EQ(road.get(recipe("include h.h"), compiler_)->artifact.bytes.view(), "compiled two");
+  spit(folder_.path("h.h"), "one");
+  const auto back = road.get(recipe("include h.h"), compiler_);
+  EXPECT_EQ(back->artifact.bytes.view(), "compiled one");
+  EXPECT_EQ(back->origin, Origin::Memory);
+  EXPECT_EQ(compiler_.compiles, 2);
+}
+
+TEST_F(ResolverTest, DoesNotKeepWhatMayNotBeCachedAndSaysWhy) {
+  Resolver road = resolver(&memory_);
+  compiler_.not_cacheable = "the source uses __TIME__";
+  EXPECT_TRUE(road.get(recipe("a"), compiler_).ok());
+  EXPECT_TRUE(road.get(recipe("a"), compiler_).ok());
+  EXPECT_EQ(compiler_.compiles, 2);
+  ASSERT_EQ(log_.count(Event::Kind::NotPublished), 2u);
+  EXPECT_EQ(log_.of(Event::Kind::NotPublished)[0].message, "the source uses __TIME__");
+}
+
+TEST_F(ResolverTest, AnswersThoughTheStoreIsBrokenAndThereAreNoClaims) {
+  BrokenStore store;
+  NoClaims claims;
+  const auto answer = resolver(&store, &claims).get(recipe("a"), compiler_);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->artifact.bytes.view(), "compiled a");
+  EXPECT_GE(log_.count(Event::Kind::CacheUnavailable), 1u);
+  EXPECT_EQ(log_.count(Event::Kind::ClaimUnavailable), 1u);
+  EXPECT_EQ(log_.count(Event::Kind::NotPublished), 1u);
+}
+
+TEST_F(ResolverTest, CompilesEachTimeWithoutAStore) {
+  Resolver road = resolver(nullptr);
+  EXPECT_EQ(road.get(recipe("a"), compiler_)->origin, Origin::Compiled);
+  EXPECT_EQ(road.get(recipe("a"), compiler_)->origin, Origin::Compiled);
+}
+
+TEST_F(ResolverTest, TurnsAMissIntoAnErrorThatNamesUnitTargetAndTiersWhereCompilingIsOff) {
+  const auto answer = resolver(&memory_, nullptr, false).get(recipe("a"), compiler_);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code, Code::Refused);
+  for (const char* part : {"'unit'", "sm_80", "memory"}) {
+    EXPECT_NE(answer.error().message.find(part), std::string::npos) << answer.error().message;
+  }
+  EXPECT_EQ(compiler_.compiles, 0);
+}
+
+TEST_F(ResolverTest, GivesTheCompilersErrorAndKeepsNothing) {
+  compiler_.fails = true;
+  const auto answer = resolver(&memory_).get(recipe("a"), compiler_);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().log, "line 1: no");
+  compiler_.fails = false;
+  EXPECT_EQ(resolver(&memory_).get(recipe("a"), compiler_)->origin, Origin::Compiled);
+}
+
+TEST_F(ResolverTest, CompilesOnceWhereManyThreadsMissTheSameKey) {
+  auto store = DiskStore::open({.root = folder_.path("cache")}, log_.observer()).value();
+  LocalClaims claims = LocalClaims::for_cache(folder_.path("cache"));
+  Resolver road = resolver(store.get(), &claims);
+  compiler_.takes = std::chrono::milliseconds(100);
+  const Recipe wanted = recipe("a");
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int i = 0; i < 16; ++i) {
+    threads.emplace_back([&] {
+      const auto answer = road.get(wanted, compiler_);
+      if (answer && answer->artifact.bytes.view() == "compiled a") ++right;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 16);
+  EXPECT_EQ(compiler_.compiles, 1);
+}
+
+}  // namespace
+}  // namespace kiln::test
