@@ -1,10 +1,9 @@
 // kiln-worker: compiles what it is sent on descriptor 3 and says what the compiler read. Started by kiln, never by
 // hand.
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "base/error.hpp"
 #include "compile/nvrtc_compiler.hpp"
@@ -23,18 +21,12 @@
 namespace kiln {
 namespace {
 
-// Ends this process when the one that started it ends: by its closing the channel, and by its death, since a forked
-// child of it may keep the channel open.
-void follow_parent(pid_t parent) {
-  std::thread([parent] {
-    const Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, parent, 0)));
-    pollfd watched[2] = {{kWorkerChannel, POLLRDHUP, 0}, {pidfd.get(), POLLIN, 0}};
-    while (getppid() == parent) {
-      const int ready = poll(watched, pidfd ? 2 : 1, 500);
-      if (ready > 0) break;
-    }
-    _exit(0);
-  }).detach();
+// Ends this process when the thread that started it ends, which waits for our answer and so ends early only with its
+// process. Not a thread that watches the channel: a second thread takes malloc and stdio off their single-threaded
+// roads, and NVRTC's front end lives on malloc.
+bool follow_parent(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return getppid() == parent;  // it may have died before the line above
 }
 
 // A header that exists only for us, and one that does not exist at all.
@@ -106,7 +98,7 @@ int run(int argc, char** argv) {
     return 2;
   }
   signal(SIGINT, SIG_IGN);  // a Ctrl-C is for the host program, which may go on
-  follow_parent(static_cast<pid_t>(std::atoi(argv[1])));
+  if (!follow_parent(static_cast<pid_t>(std::atoi(argv[1])))) return 0;
   Worker worker;
   while (true) {
     const auto request = receive_frame(kWorkerChannel, std::chrono::hours(1));
