@@ -75,7 +75,7 @@ Result<Outcomes> cold_compile() {
   plan.ours = [&] { return road.compile(); };
   plan.warm_up = 1;
   plan.least_rounds = 8;
-  plan.most_rounds = 16;
+  plan.most_rounds = 10;
   plan.most_seconds = 60;
 
   std::vector<std::string> alone{beside_this_program("kiln-bench-nvrtc"), recipe->compiler.path};
