@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,14 +28,11 @@ const char* extension_of(Form form) {
   return ".bin";
 }
 
-bool is_folder(const std::string& path) {
-  struct stat status;
-  return path.ends_with('/') || (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
-}
+bool names_folder(const std::string& path) { return path.ends_with('/') || is_folder(path); }
 
 // `out/k.sm_80.cubin`; an OpenCL device's description is no part of a file name.
 std::string output_path(const std::string& output, const Job& job) {
-  if (!is_folder(output)) return output;
+  if (!names_folder(output)) return output;
   const std::string base = job.file == "-" ? "stdin" : job.file.substr(job.file.rfind('/') + 1);
   const std::string stem = base.substr(0, base.rfind('.'));
   const std::string target = job.target.form == Form::OpenClBinary ? "" : '.' + job.target.name();
@@ -71,17 +67,9 @@ class Batch {
       const Job& job = jobs_[i];
       console_.progress("kiln: " + job.file + " for " + job.target.name() + " (" + std::to_string(done_.load()) +
                         " of " + std::to_string(jobs_.size()) + " done)");
-      outcomes_[i] = {job.file, job.target.name(), get(job), {}};
+      outcomes_[i] = {job.file, job.target.name(), toolbox_.get(job.unit, job.target), {}};
       ++done_;
     }
-  }
-
-  Result<Answer> get(const Job& job) {
-    const Result<Compiler*> compiler = toolbox_.compiler(job.unit.kind(), job.target);
-    if (!compiler) return compiler.error();
-    const Result<Recipe> recipe = toolbox_.recipe(job.unit, job.target);
-    if (!recipe) return recipe.error();
-    return toolbox_.resolver().get(*recipe, **compiler);
   }
 
   const std::vector<Job>& jobs_;
@@ -156,7 +144,7 @@ int compile_command(const Arguments& arguments, Console& console) {
     console.error(jobs.error());
     return exit_code_of(jobs.error().code);
   }
-  if (jobs->size() > 1 && !arguments.output.empty() && !is_folder(arguments.output)) {
+  if (jobs->size() > 1 && !arguments.output.empty() && !names_folder(arguments.output)) {
     console.error({Code::InvalidArgument, "-o " + arguments.output + " is one file for " +
                                               std::to_string(jobs->size()) + " results; give a folder: -o " +
                                               arguments.output + "/"});

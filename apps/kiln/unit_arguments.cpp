@@ -37,11 +37,6 @@ Result<std::string> read_source(const std::string& file) {
 
 std::string base_name(const std::string& file) { return file.substr(file.rfind('/') + 1); }
 
-std::string folder_of(const std::string& file) {
-  const std::size_t slash = file.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
-}
-
 bool is_opencl(const Arguments& arguments, const std::string& file) {
   return arguments.backend.empty() ? file.ends_with(".cl") : arguments.backend == "opencl";
 }

@@ -21,10 +21,10 @@ namespace {
 constexpr std::int64_t nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; }
 
 // Opening is non-blocking so that a FIFO under a file's name cannot hang the caller; it changes nothing for files.
-Fd open_to_read(int directory, const char* path) {
+Fd open_to_read(const std::string& path) {
   int fd;
   do {
-    fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   } while (fd < 0 && errno == EINTR);
   return Fd(fd);
 }
@@ -85,21 +85,19 @@ Result<Bytes> read_all(int fd, std::size_t size, std::string_view name) {
   return Bytes(std::shared_ptr<const void>(std::move(buffer), data), data, done);
 }
 
-Result<std::optional<Bytes>> read_file_at(int directory, const char* path) {
-  const Fd fd = open_to_read(directory, path);
+Result<std::optional<Bytes>> read_file(const std::string& path) {
+  const Fd fd = open_to_read(path);
   if (!fd) {
     if (errno == ENOENT || errno == ENOTDIR) return std::optional<Bytes>();
     return io_failure("cannot open", path, errno);
   }
   struct stat status;
   if (fstat(fd.get(), &status) != 0) return io_failure("cannot look at", path, errno);
-  if (!S_ISREG(status.st_mode)) return failure(Code::Io, std::string(path) + " is not a regular file");
+  if (!S_ISREG(status.st_mode)) return failure(Code::Io, path + " is not a regular file");
   auto bytes = read_all(fd.get(), static_cast<std::size_t>(status.st_size), path);
   if (!bytes) return std::move(bytes).error();
   return std::optional<Bytes>(std::move(*bytes));
 }
-
-Result<std::optional<Bytes>> read_file(const std::string& path) { return read_file_at(AT_FDCWD, path.c_str()); }
 
 Status write_all(int fd, std::string_view data, std::string_view name) {
   while (!data.empty()) {
@@ -223,6 +221,21 @@ std::vector<std::string> list_directory(int directory, const char* path) {
   }
   closedir(stream);
   return names;
+}
+
+bool exists(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0;
+}
+
+bool is_folder(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
 std::string join_path(std::string_view folder, std::string_view name) {

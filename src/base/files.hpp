@@ -57,9 +57,11 @@ struct FileStamp {
 /// The stamp of a regular file; nothing where there is none (or where it cannot be reached, or is a directory).
 std::optional<FileStamp> stamp_of(const char* path);
 
+/// Whether there is anything at all under this name, and whether it is a folder.
+bool exists(const std::string& path);
+bool is_folder(const std::string& path);
+
 /// The whole of a regular file. Nothing where it does not exist; an error for anything that is not a regular file.
-/// A name that is not absolute is taken from `directory`.
-Result<std::optional<Bytes>> read_file_at(int directory, const char* path);
 Result<std::optional<Bytes>> read_file(const std::string& path);
 /// Likewise of an open file, of which it reads `size` bytes.
 Result<Bytes> read_all(int fd, std::size_t size, std::string_view name);
@@ -95,6 +97,9 @@ std::string host_local_path();
 
 /// The paths of what is in a folder, by name only and in no order; empty where it cannot be read.
 std::vector<std::string> list_directory(int directory, const char* path);
+
+/// The folder that a path names a thing in: `a/b` from "a/b/c", `/` from "/c", `.` from "c".
+std::string folder_of(const std::string& path);
 
 /// `a/b` from "a" and "b"; `b` where it is absolute or "a" is empty.
 std::string join_path(std::string_view folder, std::string_view name);

@@ -19,11 +19,6 @@ constexpr std::chrono::nanoseconds kTick = std::chrono::milliseconds(20);
 // The clock of a file server may differ from ours.
 constexpr std::chrono::nanoseconds kNetworkTick = std::chrono::seconds(2);
 
-bool exists(const std::string& path) {
-  struct stat status;
-  return stat(path.c_str(), &status) == 0;
-}
-
 // NVIDIA's own headers mention __FILE__ and assert in macros that almost nobody expands, so for them the search of the
 // output decides. A text search would tie every kernel that includes CUB to the place of its checkout.
 bool is_vendor_root(const std::string& path) {

@@ -12,11 +12,6 @@ namespace {
 
 constexpr std::uint8_t kVersion = 1;
 
-bool exists(const std::string& path) {
-  struct stat status;
-  return stat(path.c_str(), &status) == 0;
-}
-
 // Absent in a folder's place says the same of every name below it; a folder where a file was looked for is as good as
 // no file, and the compiler went on searching.
 bool absent(const std::string& path, const std::string& name) {

@@ -18,12 +18,7 @@ Result<Session> Session::open(SessionOptions options) {
 }
 
 Result<Artifact> Session::artifact(const Unit& unit, const Target& target) {
-  Toolbox& toolbox = state_->toolbox;
-  auto recipe = toolbox.recipe(unit, target);
-  if (!recipe) return std::move(recipe).error();
-  const auto compiler = toolbox.compiler(unit.kind(), target);
-  if (!compiler) return compiler.error();
-  auto answer = toolbox.resolver().get(*recipe, **compiler);
+  auto answer = state_->toolbox.get(unit, target);
   if (!answer) return std::move(answer).error();
   return std::move(answer->artifact);
 }

@@ -95,4 +95,12 @@ Result<Recipe> Toolbox::recipe(const Unit& unit, const Target& target) {
   return recipe;
 }
 
+Result<Answer> Toolbox::get(const Unit& unit, const Target& target) {
+  const auto recipe = this->recipe(unit, target);
+  if (!recipe) return recipe.error();
+  const auto compiler = this->compiler(unit.kind(), target);
+  if (!compiler) return compiler.error();
+  return resolver_->get(*recipe, **compiler);
+}
+
 }  // namespace kiln

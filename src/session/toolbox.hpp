@@ -41,6 +41,8 @@ class Toolbox {
   Result<Compiler*> compiler(const std::string& kind, const Target& target);
   /// The recipe of a unit in this process, as of now: which compiler, which environment, which working directory.
   Result<Recipe> recipe(const Unit& unit, const Target& target);
+  /// The artifact of a unit: what the tiers have, or what its compiler makes of it.
+  Result<Answer> get(const Unit& unit, const Target& target);
 
  private:
   void open_stores();

@@ -43,9 +43,9 @@ std::optional<Answer> Resolver::find(const Recipe& recipe, const RequestKey& req
       parts_.observer.tell(Event::Kind::CacheUnavailable, "store", closures.error().message);
       return std::nullopt;
     }
-    for (std::size_t i = limit == 1 ? 0 : 1; i < closures->size(); ++i) {
-      if (check((*closures)[i], places, *parts_.digests)) continue;
-      if (auto answer = ask(std::move((*closures)[i]))) return answer;
+    for (Closure& closure : *closures) {
+      if (check(closure, places, *parts_.digests)) continue;
+      if (auto answer = ask(std::move(closure))) return answer;
     }
     if (closures->size() < limit) break;
   }
