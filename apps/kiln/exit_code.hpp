@@ -24,6 +24,8 @@ inline ExitCode exit_code_of(Code code) {
     case Code::Corrupt:
     case Code::TimedOut:
     case Code::Cancelled:
+    case Code::LoadRefused:
+    case Code::Capturing:
     case Code::Internal: break;
   }
   return kFailed;

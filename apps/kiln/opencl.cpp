@@ -1,6 +1,6 @@
 #include "apps/kiln/opencl.hpp"
 
-#include "compile/opencl_library.hpp"
+#include "vendor/opencl_library.hpp"
 
 namespace kiln::cli {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -23,14 +24,28 @@ struct Event {
     WorkerUnavailable,  ///< the worker program is not there: compiling in process
     Evicted,            ///< the size bound was reached
     Configuration,      ///< an unknown key or a value that could not be used
+    Requested,          ///< somebody will need it: it is in the queue
+    Cancelled,          ///< nobody wants it any more
+    HotCompile,         ///< a caller had to wait for a compile; the message says who asked
+    Undeclared,         ///< a unit was used that no Needs had declared; the message says who asked
+    Loaded,             ///< the driver took the artifact
+    LoadRefused,        ///< the driver did not, and why: it is built again or asked for elsewhere
+    Launched,           ///< a kernel was put on a stream
+    Copied,             ///< bytes were copied between host and device
+    Synchronised,       ///< the host waited for a stream
+    Allocated,          ///< device memory was allocated or freed
+    NoDevice,           ///< there is no device for a kind of unit: requests for it do nothing
   };
   Kind kind = Kind::Hit;
-  std::string unit;     ///< the unit's name, where one is concerned
-  std::string target;   ///< the target's name, likewise
-  std::string key;      ///< hex, where one is known
-  std::string origin;   ///< the tier concerned: memory, bundle, disk, remote, compiled
-  std::string message;  ///< why, in words; never a secret
-  double ms = 0;        ///< how long it took, where that makes sense
+  std::string unit;          ///< the unit's name, where one is concerned
+  std::string target;        ///< the target's name, likewise
+  std::string key;           ///< hex, where one is known
+  std::string origin;        ///< the tier concerned: memory, bundle, disk, remote, compiled
+  std::string message;       ///< why, in words; never a secret
+  double ms = 0;             ///< how long it took, where that makes sense; it ended when the event is told
+  std::uint64_t bytes = 0;   ///< of a copy or an allocation
+  std::uint64_t stream = 0;  ///< the native stream or queue, where one is concerned; zero is none or the default one
+  std::uint64_t flow = 0;    ///< the same for all that happens to one unit and target in this process; zero: unknown
 };
 
 KILN_API const char* to_string(Event::Kind kind);

@@ -3,9 +3,13 @@
 #include <kiln/artifact.hpp>
 #include <kiln/bytes.hpp>
 #include <kiln/event.hpp>
+#include <kiln/kernel.hpp>
 #include <kiln/key.hpp>
+#include <kiln/launch.hpp>
+#include <kiln/needs.hpp>
 #include <kiln/result.hpp>
 #include <kiln/session.hpp>
+#include <kiln/status.hpp>
 #include <kiln/target.hpp>
 #include <kiln/unit.hpp>
 #include <kiln/version.hpp>

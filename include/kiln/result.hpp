@@ -20,7 +20,9 @@ enum class Code {
   Corrupt,          ///< bytes that are not what they claim to be
   TimedOut,
   Cancelled,
-  Internal,  ///< a bug in kiln
+  LoadRefused,  ///< the driver does not take these bytes (another architecture, a newer PTX, no image)
+  Capturing,    ///< the stream records a graph, and this would have to load, allocate or wait: do it before
+  Internal,     ///< a bug in kiln
 };
 
 /// The stable, documented name of a code, as JSON output and logs show it.

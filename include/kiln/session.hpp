@@ -1,18 +1,30 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <kiln/artifact.hpp>
 #include <kiln/event.hpp>
 #include <kiln/export.hpp>
+#include <kiln/kernel.hpp>
+#include <kiln/needs.hpp>
 #include <kiln/result.hpp>
+#include <kiln/status.hpp>
 #include <kiln/target.hpp>
 #include <kiln/unit.hpp>
 
 namespace kiln {
+
+/// An OpenCL context of the caller's, for a session to work in. Both or neither.
+struct OpenClContext {
+  void* context = nullptr;  ///< cl_context
+  void* device = nullptr;   ///< cl_device_id
+};
 
 /// How a program sets kiln up. Everything has a default; `docs/configuration.md` lists the settings.
 struct SessionOptions {
@@ -22,19 +34,72 @@ struct SessionOptions {
   /// … except for the names given here.
   std::set<std::string> locked;
   EventCallback on_event;
+  /// Where device memory comes from; by default the driver's stream-ordered pool.
+  Allocator allocator;
+  /// OpenCL has no current context: the one to load into. Without it the session makes one of its own, at the first
+  /// need and on the default device.
+  OpenClContext opencl;
+  /// Keep account of every `get` of a unit that no Needs had declared.
+  bool record_undeclared = false;
 };
 
-/// kiln in a program: asks the cache, compiles what is not there, remembers it. Copies share one state. Any thread.
-/// Opening it opens no library, makes no folder and starts no thread; the first request does what it needs.
+/// A use that no Needs had declared.
+struct UndeclaredUse {
+  std::string unit;
+  std::string entry;
+  std::string caller;  ///< file:line
+};
+
+/// kiln in a program: asks the cache, compiles what is not there in the background, loads it, remembers it. Copies
+/// share one state, which ends with the last of them and of its handles. Any thread. Opening it opens no file and no
+/// library and starts no thread; the first request does what it needs.
 class KILN_API Session {
  public:
   static Result<Session> open(SessionOptions options = {});
+  /// The session of those who want none of their own. It is never destroyed; what it runs ends when the process does.
+  static Session& shared();
 
-  /// The bytes of a unit for a target: no device, no context and no driver needed. Compiles where no tier has them.
-  Result<Artifact> artifact(const Unit& unit, const Target& target);
+  /// Level 1, bytes: no device, no context and no driver needed. Compiles where no tier has them; waits at most
+  /// `limit`.
+  Result<Artifact> artifact(const Unit& unit, const Target& target, std::chrono::nanoseconds limit = kForever,
+                            Caller caller = Caller::here());
+
+  /// Says what will be needed, for every device of the process or for the given target. Returns in microseconds and
+  /// does the work in the background. Asking again is free. Where there is no GPU runtime it does nothing, unless a
+  /// target is given.
+  void request(const Needs& needs);
+  void request(const Units& units);
+  void request(const Units& units, const Target& target);
+  /// Takes a request back: what has not begun will not, whoever waits for it gets Code::Cancelled.
+  void cancel(const Units& units);
+  /// Tries again what failed: a failure is remembered until an input changes or this is called.
+  void retry(const Units& units);
+
+  /// Levels 2 and 3, native handles and launches. The entry is a name among the unit's; empty where it has only one.
+  Handle handle(const Unit& unit, const std::string& entry = {});
+  /// As `handle(unit, entry).get(limit)`, for those who keep no handle.
+  Result<Kernel> get(const Unit& unit, const std::string& entry = {}, std::chrono::nanoseconds limit = kForever,
+                     Caller caller = Caller::here());
+
+  /// For programs that have no context: makes the primary one of a device (by its number) current in this thread.
+  /// `kind` is "cuda" or "opencl".
+  Status make_current(const std::string& kind, std::size_t device = 0);
+  /// For programs that have no stream: one in the current context.
+  Result<Stream> stream(const std::string& kind);
+
+  /// All units at one moment.
+  SessionStatus status() const;
+  /// The same and the counts of events so far, as Prometheus reads them.
+  std::string metrics() const;
+  /// What was used and not declared, since `record_undeclared`.
+  std::vector<UndeclaredUse> undeclared() const;
+  /// Writes the trace file, where the setting `trace` names one. The end of the session does too.
+  Status write_trace() const;
+
+  struct State;
 
  private:
-  struct State;
+  friend class Plan;
   explicit Session(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };

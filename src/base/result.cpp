@@ -18,6 +18,8 @@ const char* to_string(Code code) {
     case Code::Corrupt: return "corrupt";
     case Code::TimedOut: return "timed_out";
     case Code::Cancelled: return "cancelled";
+    case Code::LoadRefused: return "load_refused";
+    case Code::Capturing: return "capturing";
     case Code::Internal: return "internal";
   }
   return "unknown";

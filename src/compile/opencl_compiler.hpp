@@ -5,7 +5,7 @@
 
 #include "base/mutex.hpp"
 #include "compile/compiler.hpp"
-#include "compile/opencl_library.hpp"
+#include "vendor/opencl_library.hpp"
 
 namespace kiln {
 

@@ -7,7 +7,7 @@
 #include <kiln/result.hpp>
 #include <kiln/unit.hpp>
 
-#include "compile/opencl_library.hpp"
+#include "vendor/opencl_library.hpp"
 
 namespace kiln {
 

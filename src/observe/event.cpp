@@ -17,6 +17,17 @@ const char* to_string(Event::Kind kind) {
     case Event::Kind::WorkerUnavailable: return "worker_unavailable";
     case Event::Kind::Evicted: return "evicted";
     case Event::Kind::Configuration: return "configuration";
+    case Event::Kind::Requested: return "requested";
+    case Event::Kind::Cancelled: return "cancelled";
+    case Event::Kind::HotCompile: return "hot_compile";
+    case Event::Kind::Undeclared: return "undeclared";
+    case Event::Kind::Loaded: return "loaded";
+    case Event::Kind::LoadRefused: return "load_refused";
+    case Event::Kind::Launched: return "launched";
+    case Event::Kind::Copied: return "copied";
+    case Event::Kind::Synchronised: return "synchronised";
+    case Event::Kind::Allocated: return "allocated";
+    case Event::Kind::NoDevice: return "no_device";
   }
   return "unknown";
 }

@@ -17,7 +17,8 @@ Result<Session> Session::open(SessionOptions options) {
   return Session(std::make_shared<State>(std::move(config), observer));
 }
 
-Result<Artifact> Session::artifact(const Unit& unit, const Target& target) {
+Result<Artifact> Session::artifact(const Unit& unit, const Target& target, std::chrono::nanoseconds /*limit*/,
+                                   Caller /*caller*/) {
   auto answer = state_->toolbox.get(unit, target);
   if (!answer) return std::move(answer).error();
   return std::move(answer->artifact);

@@ -1,4 +1,4 @@
-#include "compile/opencl_library.hpp"
+#include "vendor/opencl_library.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

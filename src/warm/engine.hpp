@@ -1,0 +1,92 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kiln/kernel.hpp>
+#include <kiln/result.hpp>
+#include <kiln/status.hpp>
+
+#include "base/clock.hpp"
+#include "observe/observer.hpp"
+#include "warm/resolver.hpp"
+
+namespace kiln {
+
+/// What somebody wants: a unit for a target. Cheap to copy and to make: nothing is hashed for it.
+struct Order {
+  Unit unit;
+  Target target;
+};
+
+/// Whether somebody waits for it.
+enum class Priority : unsigned char { Background, Waited };
+
+/// Turns orders into answers in the background: one flight per request, a bounded queue, a lazy pool of threads.
+/// No device in sight. Any thread may call any function; destroying it ends its work as `stop` does.
+class Engine {
+ public:
+  /// What a flight needs of the world. Called on the engine's threads only, any number at once.
+  struct Parts {
+    /// The recipe of an order as of now, and its answer: what the tiers have or a compiler makes of it.
+    std::function<Result<Recipe>(const Order&)> recipe;
+    std::function<Result<Answer>(const Recipe&)> resolve;
+    /// Whether a recipe that failed would be compiled from other inputs now. Null: it would not.
+    std::function<bool(const Recipe&, const Error&)> changed_since;
+    /// Told of an answer before whoever waits for it wakes; the session loads it into the device here. An error is
+    /// the flight's. Null: nothing more is to be done.
+    std::function<Status(const Order&, const Answer&)> finish;
+    /// Makes whatever runs in `resolve` end soon, where that can be done at all. Called by `stop`. Null: it cannot.
+    std::function<void()> interrupt;
+    const Clock* clock = &system_clock();
+    Observer observer;
+  };
+  struct Options {
+    unsigned most_threads = 0;  ///< of each priority; 0: by cores and by free memory
+    std::size_t most_queued = 100'000;
+  };
+  explicit Engine(Parts parts) : Engine(std::move(parts), Options{}) {}
+  Engine(Parts parts, Options options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Says what will be needed. Never waits, never hashes a source, opens nothing. What was ordered before is not
+  /// ordered again; what a full queue cannot take is dropped, with an event (a `get` still makes it).
+  void request(std::span<const Order> orders, Priority priority = Priority::Background);
+
+  /// The answer: at once where it is there, else after joining or starting its flight, at most `limit` from now.
+  /// Code::TimedOut leaves the flight running; Code::Cancelled when it was cancelled or the engine stopped meanwhile.
+  /// A failure is remembered and returned at once until an input changes or `retry`. The answer stays where it is for
+  /// as long as the engine lives.
+  Result<const Answer*> get(const Order& order, std::chrono::nanoseconds limit, Caller caller = Caller::here());
+  /// The answer where it is there; null where it is not. No lock is taken.
+  const Answer* ready(const Order& order) const;
+
+  /// What has not begun will not; whoever waits gets Code::Cancelled, also of a flight that runs, which goes on and
+  /// keeps its result. A later request or get orders it anew.
+  void cancel(std::span<const Order> orders);
+  /// Forgets failures, so that the next request or get tries again.
+  void retry(std::span<const Order> orders);
+  /// Gives up an answer that turned out not to be usable: the next request or get orders it anew.
+  void forget(const Order& order);
+
+  /// All orders at one moment.
+  SessionStatus status() const;
+
+  /// Takes no further order, cancels what has not begun, wakes whoever waits, and returns when nothing runs any more.
+  /// A compile that runs in this process is waited for; `interrupt` ends those that can be ended.
+  void stop();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace kiln
