@@ -185,6 +185,7 @@ TEST_F(Trace, TakesAnyBytesAsText) {
   EXPECT_LT(text.size(), 10'000u) << "a compiler's log does not belong in it";
   const std::string name = events_of(text, "X").at(0)["args"]["unit"];
   EXPECT_EQ(name.substr(0, 15), "q\" b\\ n\n t\t nul");
+  EXPECT_NE(name.find("bell\uFFFD cut\uFFFD"), std::string::npos) << "what cannot be shown is not left out: " << name;
   EXPECT_EQ(name.substr(name.size() - 2), "ü");
 }
 
