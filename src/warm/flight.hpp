@@ -10,6 +10,7 @@
 #include <kiln/status.hpp>
 
 #include "base/mutex.hpp"
+#include "base/read_index.hpp"
 #include "warm/engine.hpp"
 
 namespace kiln {
@@ -44,6 +45,22 @@ struct Flight {
   std::vector<Waiter*> waiters;
   std::vector<Flight*> followers;  // for the same request, parked until this one has landed
   Condition woken;
+};
+
+/// All flights whose unit has been hashed, for those who take no lock.
+class FlightIndex {
+ public:
+  Flight* find(const Digest& identity, const Target& target) const {
+    return index_.find(hash(identity), [&](const Flight& flight) {
+      return *flight.identity == identity && flight.order.target == target;
+    });
+  }
+  /// One thread at a time. The flight has its identity, and none with the same identity and target is there.
+  void insert(Flight& flight) { index_.insert(hash(*flight.identity), flight); }
+
+ private:
+  static std::size_t hash(const Digest& identity) { return std::hash<Key>()(Key{identity}); }
+  ReadIndex<Flight> index_;
 };
 
 }  // namespace kiln

@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "warm/flight.hpp"
-#include "warm/flight_index.hpp"
 
 namespace kiln {
 
