@@ -178,7 +178,8 @@ void join(std::vector<TraceMark>& marks) {
     const Event& event = mark.record->event;
     if (event.flow == 0 || !on_the_way(event.kind)) continue;
     Way& way = ways[event.flow];
-    if (way.used) continue;
+    // A request may be told after a thread has begun with it: no arrow goes back to it.
+    if (way.used || (way.last != nullptr && event.kind == Event::Kind::Requested)) continue;
     way.used = event.kind == Event::Kind::Launched;
     if (way.last != nullptr) {
       const bool first = way.last->flow == TraceMark::Flow::None;

@@ -144,6 +144,12 @@ TEST_F(Trace, DrawsArrowsFromTheRequestToTheFirstLaunch) {
   EXPECT_EQ(ids.size(), 1u);
 }
 
+TEST_F(Trace, DrawsNoArrowBackToARequest) {
+  tell(milliseconds(5), event(Event::Kind::Compiled, 4, 1));
+  tell(milliseconds(1), event(Event::Kind::Requested, 0, 1));
+  EXPECT_TRUE(events_of(json(), "f").empty());
+}
+
 TEST_F(Trace, DrawsNoArrowForAUnitOfWhichOneThingIsKnown) {
   tell(milliseconds(1), event(Event::Kind::Requested, 0, 1));
   tell(milliseconds(1), event(Event::Kind::Requested, 0, 2));
