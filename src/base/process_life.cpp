@@ -15,6 +15,7 @@ namespace kiln {
 namespace {
 
 std::atomic<unsigned> forks{0};
+std::atomic<bool> anyone_ever{false};  // has listened
 
 // Never destroyed: it is asked while the process ends.
 struct Listeners {
@@ -81,6 +82,7 @@ void add_listener(ProcessListener& listener) {
     const MutexLock lock(known.mutex);
     known.all.push_back(&listener);
   }
+  anyone_ever.store(true, std::memory_order_release);
   stay_ahead_of_exit_handlers();
 }
 
@@ -91,12 +93,8 @@ void remove_listener(ProcessListener& listener) {
 }
 
 void stay_ahead_of_exit_handlers() {
-  {
-    Listeners& known = listeners();
-    const MutexLock lock(known.mutex);
-    if (known.all.empty()) return;
-  }
-  (void)std::atexit(tell_of_exit);
+  // No lock: a thread that opens a library while the process ends is waited for under it.
+  if (anyone_ever.load(std::memory_order_acquire)) (void)std::atexit(tell_of_exit);
 }
 
 }  // namespace kiln
