@@ -71,6 +71,12 @@ Core::Core(const SessionOptions& options, Session::State& session)
   parts.recipe = [this](const Order& order) { return toolbox().recipe(order.unit, order.target); };
   parts.resolve = [this](const Order& order, const Recipe& recipe) { return resolve(order, recipe); };
   parts.look = [this](const Order& order) { return look(order); };
+  parts.changed_since_failure = [this](const Recipe& recipe) {
+    const auto now = toolbox().recipe(recipe.unit, recipe.target);
+    if (!now || now->request_key() != recipe.request_key()) return true;
+    const auto compiler = toolbox().compiler(recipe.unit.kind(), recipe.target);
+    return compiler.ok() && (*compiler)->worth_another_try(recipe);
+  };
   parts.interrupt = [this] {
     if (Toolbox* made = made_toolbox_.load(std::memory_order_acquire)) made->interrupt();
   };
