@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "base/mutex.hpp"
+
 namespace kiln {
 
 /// Time as the rest of kiln sees it, so that tests can hold it still. Any thread.
@@ -13,10 +15,28 @@ class Clock {
   /// Never goes back; for durations and deadlines.
   virtual std::chrono::nanoseconds steady() const = 0;
   virtual void sleep(std::chrono::nanoseconds time) const = 0;
+  /// Waits under the mutex until the condition is notified, at most `time` by this clock. Wakes for no reason now and
+  /// then, as conditions do.
+  virtual void wait(Condition& condition, Mutex& mutex, std::chrono::nanoseconds time) const KILN_REQUIRES(mutex);
 };
 
 /// The operating system's time. Has no state: a reference to it is always good.
 const Clock& system_clock();
+
+/// The end of a limit of time that began when this was made. A value.
+class Deadline {
+ public:
+  Deadline(const Clock& clock, std::chrono::nanoseconds limit) : clock_(clock), start_(clock.steady()), limit_(limit) {}
+  std::chrono::nanoseconds left() const {
+    const auto passed = clock_.steady() - start_;
+    return passed < limit_ ? limit_ - passed : std::chrono::nanoseconds(0);
+  }
+
+ private:
+  const Clock& clock_;
+  std::chrono::nanoseconds start_;
+  std::chrono::nanoseconds limit_;
+};
 
 /// Milliseconds since a moment of the clock's steady time.
 double milliseconds_since(const Clock& clock, std::chrono::nanoseconds start);

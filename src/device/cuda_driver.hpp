@@ -159,7 +159,7 @@ struct DriverFunctions {
   DriverResult (*CtxSetCurrent)(Context context) = nullptr;
   DriverResult (*CtxPushCurrent)(Context context) = nullptr;
   DriverResult (*CtxPopCurrent)(Context* context) = nullptr;
-  DriverResult (*CtxGetDevice)(DeviceNumber* device) = nullptr;  ///< of the current context
+  DriverResult (*CtxGetDevice)(DeviceNumber* device) = nullptr;                 ///< of the current context
   DriverResult (*CtxGetId)(Context context, unsigned long long* id) = nullptr;  ///< null: of the current one
   DriverResult (*DevicePrimaryCtxRetain)(Context* context, DeviceNumber device) = nullptr;
   DriverResult (*DevicePrimaryCtxRelease)(DeviceNumber device) = nullptr;

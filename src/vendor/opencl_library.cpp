@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/mutex.hpp"
+#include "base/process_life.hpp"
 
 namespace kiln {
 namespace {
@@ -123,6 +124,7 @@ Result<std::shared_ptr<const OpenClLibrary>> OpenClLibrary::open() {
   std::shared_ptr<OpenClLibrary> opened(new OpenClLibrary);
   if (Status bound = opened->bind(*library); !bound) return std::move(bound).error();
   if (Status listed = opened->list_devices(); !listed) return std::move(listed).error();
+  stay_ahead_of_exit_handlers();  // the loader has opened the drivers
   // PoCL asked once; so whoever opens it later cannot tell any more.
   static bool was_off = false;
   was_off = was_off || pocl_cache_off.in_force();
