@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/error.hpp"
@@ -69,6 +71,9 @@ struct Engine::State {
   };
   Joined join(const Order& order, Priority priority, Waiter& waiter);
   void wait(Flight& flight, std::chrono::nanoseconds limit, Waiter& waiter);
+  // Hashes these units, and off the lock those of their names that were requested and not hashed yet: one of them may
+  // be equal to one of these.
+  void hash_all_like(std::span<const Order> orders);
   // Gives everybody who waits the same outcome.
   static void wake(Flight& flight, const Result<const Answer*>& outcome);
 
@@ -113,6 +118,20 @@ bool Engine::State::want(Flight& flight, Priority priority) {
   return true;
 }
 
+void Engine::State::hash_all_like(std::span<const Order> orders) {
+  std::unordered_set<std::string_view> names;
+  for (const Order& order : orders) {
+    (void)order.unit.identity();
+    names.insert(order.unit.name());
+  }
+  std::vector<Unit> units;
+  {
+    const MutexLock lock(mutex);
+    units = book.not_hashed(names);
+  }
+  for (const Unit& unit : units) (void)unit.identity();
+}
+
 void Engine::State::wake(Flight& flight, const Result<const Answer*>& outcome) {
   for (Waiter* waiter : flight.waiters) waiter->outcome.emplace(outcome);
   flight.waiters.clear();
@@ -151,7 +170,12 @@ Engine::State::Joined Engine::State::join(const Order& order, Priority priority,
 }
 
 bool Engine::State::in_vain(const Recipe* recipe) const {
-  return recipe == nullptr || !parts.changed_since_failure || !parts.changed_since_failure(*recipe);
+  if (recipe == nullptr || !parts.changed_since_failure) return true;
+  try {
+    return !parts.changed_since_failure(*recipe);
+  } catch (...) {
+    return true;  // nobody knows of a change
+  }
 }
 
 void Engine::State::wait(Flight& flight, std::chrono::nanoseconds limit, Waiter& waiter) {
@@ -320,9 +344,11 @@ Result<const Answer*> Engine::get(const Order& order, std::chrono::nanoseconds l
 
 void Engine::cancel(std::span<const Order> orders) {
   State& state = *state_;
+  state.hash_all_like(orders);
   std::vector<Event> events;
   {
     const MutexLock lock(state.mutex);
+    state.book.identify_hashed();
     for (const Order& order : orders) {
       Flight* flight = state.book.find(order);
       if (flight == nullptr || (flight->stage != Stage::Queued && flight->stage != Stage::Running)) continue;
@@ -337,6 +363,7 @@ void Engine::cancel(std::span<const Order> orders) {
 }
 
 void Engine::retry(std::span<const Order> orders) {
+  for (const Order& order : orders) (void)order.unit.identity();  // off the lock; what has failed is known by it
   const MutexLock lock(state_->mutex);
   for (const Order& order : orders) {
     Flight* flight = state_->book.find(order);
@@ -345,6 +372,7 @@ void Engine::retry(std::span<const Order> orders) {
 }
 
 void Engine::forget(const Order& order) {
+  (void)order.unit.identity();
   const MutexLock lock(state_->mutex);
   Flight* flight = state_->book.find(order);
   if (flight == nullptr || flight->stage != Stage::Ready) return;
@@ -397,7 +425,11 @@ void Engine::stop() {
       State::wake(*flight, cancelled(flight->order));
     }
   }
-  if (state.parts.interrupt) state.parts.interrupt();
+  try {
+    if (state.parts.interrupt) state.parts.interrupt();
+  } catch (...) {
+    // Then what runs is waited for.
+  }
   // A compiler that ends the process on a thread of ours would wait for itself.
   if (Pool::on_a_thread()) return;
   state.background.stop();
