@@ -34,6 +34,15 @@ Event event_of(Event::Kind kind, const Flight& flight) {
   return event;
 }
 
+Event dropped(const Order& order) {
+  Event event;
+  event.kind = Event::Kind::Cancelled;
+  event.unit = order.unit.name();
+  event.target = order.target.name();
+  event.message = "too much has been requested at once; it is made when somebody gets it";
+  return event;
+}
+
 std::string named(const Order& order) { return "unit '" + order.unit.name() + "' for " + order.target.name(); }
 
 Error cancelled(const Order& order) { return failure(Code::Cancelled, named(order) + " was cancelled"); }
@@ -56,8 +65,8 @@ struct Engine::State {
   State(Parts its_parts, const Options& options)
       : parts(std::move(its_parts)), book(index, options.most_queued),
         background({"kiln-warm", kNicenessInTheBackground, options.most_threads},
-                   [this] { work(Priority::Background); }),
-        waited({"kiln-get", 0, options.most_threads}, [this] { work(Priority::Waited); }) {}
+                   [this] { (void)work(Priority::Background); }),
+        waited({"kiln-get", 0, options.most_threads}, [this] { (void)work(Priority::Waited); }) {}
 
   Pool& pool(Priority priority) { return priority == Priority::Waited ? waited : background; }
 
@@ -77,9 +86,13 @@ struct Engine::State {
   // Gives everybody who waits the same outcome.
   static void wake(Flight& flight, const Result<const Answer*>& outcome);
 
-  // What the threads of a pool do.
-  void work(Priority priority);
+  // What the threads of a pool do; false where there was nothing to do.
+  bool work(Priority priority);
   void fly(Flight& flight);
+  bool is_stopping() const {
+    const MutexLock lock(mutex);
+    return stopping;
+  }
   // Whether another flight makes the same request just now; this one is then parked until that one has landed.
   bool follows(Flight& flight, const RequestKey& request);
   void land(Flight& flight, Result<Answer> result, const Recipe* recipe);
@@ -192,14 +205,14 @@ void Engine::State::wait(Flight& flight, std::chrono::nanoseconds limit, Waiter&
   }
 }
 
-void Engine::State::work(Priority priority) {
+bool Engine::State::work(Priority priority) {
   Flight* flight = nullptr;
   {
     const MutexLock lock(mutex);
-    if (stopping) return;
+    if (stopping) return false;
     flight = book.take(priority, parts.clock->steady());
   }
-  if (flight == nullptr) return;
+  if (flight == nullptr) return false;
   (void)flight->order.unit.identity();  // hashed here, so that nobody does it under the lock
   bool queued = false;
   {
@@ -212,6 +225,7 @@ void Engine::State::work(Priority priority) {
   }
   if (queued) (void)pool(priority).add(1);
   if (flight != nullptr) fly(*flight);
+  return true;
 }
 
 void Engine::State::fly(Flight& flight) {
@@ -221,7 +235,9 @@ void Engine::State::fly(Flight& flight) {
   recipe->flow = flight.number;
   const RequestKey request = recipe->request_key();
   if (follows(flight, request)) return;
-  Result<Answer> answer = guarded<Answer>(order, [&] { return parts.resolve(*recipe); });
+  // What `interrupt` would have ended must not begin after it.
+  Result<Answer> answer =
+      is_stopping() ? cancelled(order) : guarded<Answer>(order, [&] { return parts.resolve(*recipe); });
   {
     const MutexLock lock(mutex);
     flying.erase(request);
@@ -306,14 +322,14 @@ void Engine::request(std::span<const Order> orders, Priority priority) {
     const auto now = state.parts.clock->steady();
     for (const Order& order : orders) {
       Flight* flight = state.book.find(order);
-      const bool full = state.book.full() && (flight == nullptr || flight->stage != Stage::Queued);
-      if (flight == nullptr) flight = &state.book.add(order, now);
-      const bool is_new = !full && state.want(*flight, priority);
-      queued += is_new ? 1 : 0;
-      if (state.parts.observer && (is_new || full)) {
-        events.push_back(event_of(full ? Event::Kind::Cancelled : Event::Kind::Requested, *flight));
-        if (full) events.back().message = "too much has been requested at once; it is made when somebody gets it";
+      if (state.book.full() && (flight == nullptr || flight->stage == Stage::Cancelled)) {
+        if (state.parts.observer) events.push_back(dropped(order));
+        continue;
       }
+      if (flight == nullptr) flight = &state.book.add(order, now);
+      if (!state.want(*flight, priority)) continue;
+      ++queued;
+      if (state.parts.observer) events.push_back(event_of(Event::Kind::Requested, *flight));
     }
   }
   if (queued > 0) (void)state.pool(priority).add(queued);
@@ -334,8 +350,12 @@ Result<const Answer*> Engine::get(const Order& order, std::chrono::nanoseconds l
   Waiter waiter;
   const State::Joined joined = state.join(order, priority, waiter);
   if (joined.flight != nullptr) {
-    // Where not one thread can be had it is made here, and the limit cannot be kept: that is the cost without kiln.
-    if (joined.queued && !state.pool(priority).add(1)) state.work(priority);
+    // Where not one thread can be had it is made here, after what others have waited for longer, and the limit cannot
+    // be kept: that is the cost without kiln. Whoever does not wait does not pay it.
+    if (joined.queued && !state.pool(priority).add(1) && waits) {
+      while (state.work(priority)) {
+      }
+    }
     state.wait(*joined.flight, limit, waiter);
     if (waits) state.tell_of_wait(order, *waiter.outcome, start, caller);
   }
