@@ -75,6 +75,53 @@ TEST_F(EngineTest, AFullQueueDropsWithAnEventAndAGetStillMakesIt) {
   EXPECT_EQ(work_.compiles("e"), 1) << "there is room again";
 }
 
+TEST_F(EngineTest, AFullQueueHasNothingToSayOfWhatIsAlreadyThere) {
+  work_.when("a", {.held = true});
+  Engine engine(parts(), {.most_threads = 1, .most_queued = 1});
+  const std::vector<Order> orders = ScriptedWork::orders({"a", "queued", "ready"});
+  ASSERT_TRUE(engine.get(orders[2], kForever).ok());
+  engine.request(std::span(orders).first(1));
+  EXPECT_TRUE(work_.begun("a"));
+  for (int i = 0; i < 3; ++i) engine.request(orders);
+  EXPECT_EQ(log_.count(Event::Kind::Cancelled), 0U);
+  request(engine, {"dropped"});
+  EXPECT_EQ(log_.count(Event::Kind::Cancelled), 1U);
+  EXPECT_EQ(engine.status().submitted, 3U) << "what is dropped costs no memory";
+  work_.open("a");
+}
+
+// While it lives no thread can be started: the memory for its stack is not to be had.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t huge = before_;
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 46);
+    pthread_setattr_default_np(&huge);
+  }
+  ~NoThreads() { pthread_setattr_default_np(&before_); }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  pthread_attr_t before_;
+};
+
+TEST_F(EngineTest, WhereNoThreadCanBeHadAGetIsStillAnswered) {
+  Engine engine(parts());
+  {
+    const NoThreads no_threads;
+    request(engine, {"a", "b"});
+    engine.request(ScriptedWork::orders({"c", "d"}), Priority::Waited);
+    EXPECT_EQ(code(get(engine, "e", 0ns)), Code::TimedOut);
+    EXPECT_TRUE(work_.begun_in_order().empty()) << "nobody has waited yet";
+    EXPECT_EQ(text(get(engine, "b")), "compiled source of b");
+    EXPECT_EQ(work_.times_begun("a"), 0);
+  }
+  request(engine, {"f"});
+  EXPECT_TRUE(settles(engine)) << "what was left is done when threads are to be had again";
+}
+
 TEST_F(EngineTest, AHotCompileNamesWhoAsked) {
   work_.when("a", {.held = true});
   Engine engine(parts());
