@@ -34,12 +34,14 @@ class SteppedClock final : public Clock {
     const MutexLock lock(mutex_);
     now_ += time;
   }
-  /// Until exactly that many threads wait by this clock; false when that does not come about.
+  /// How many threads wait by this clock; one that looks at the time just now may be missing.
+  int waiting() const {
+    const MutexLock lock(mutex_);
+    return waiting_;
+  }
+  /// Until that many do; false when that does not come about.
   bool waiting(int threads) const {
-    return eventually([&] {
-      const MutexLock lock(mutex_);
-      return waiting_ == threads;
-    });
+    return eventually([&] { return waiting() == threads; });
   }
 
  private:
