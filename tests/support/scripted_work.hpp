@@ -58,7 +58,7 @@ class ScriptedWork {
   Engine::Parts parts(Observer observer = {}, const Clock& clock = system_clock()) {
     Engine::Parts parts;
     parts.recipe = [this](const Order& order) { return recipe(order); };
-    parts.resolve = [this](const Recipe& recipe) { return resolve(recipe); };
+    parts.resolve = [this](const Order&, const Recipe& recipe) { return resolve(recipe); };
     parts.changed_since_failure = [this](const Recipe& recipe) { return changed(recipe.unit.name()); };
     parts.interrupt = [this] { interrupt(); };
     parts.clock = &clock;
