@@ -124,6 +124,25 @@ TEST_F(EngineTest, StopWaitsForACompileThatCannotBeInterrupted) {
   EXPECT_TRUE(work_.running().empty());
 }
 
+TEST_F(EngineTest, WhatHasNotBegunToCompileWhenItStopsNeverDoes) {
+  std::promise<void> entered;
+  std::promise<void> leave;
+  Engine::Parts slow = parts();
+  slow.recipe = [&, recipe = slow.recipe](const Order& order) {
+    entered.set_value();
+    leave.get_future().wait();
+    return recipe(order);
+  };
+  Engine engine(slow);
+  auto waiter = getting(engine, "a");
+  entered.get_future().wait();
+  auto stopped = std::async(std::launch::async, [&] { engine.stop(); });
+  EXPECT_EQ(code(waiter.get()), Code::Cancelled);
+  leave.set_value();
+  stopped.get();
+  EXPECT_EQ(work_.times_begun("a"), 0) << "interrupt has been called: nobody would end it";
+}
+
 TEST_F(EngineTest, TwoMayStopItAtOnce) {
   work_.otherwise({.takes = 1ms});
   for (int round = 0; round < 20; ++round) {

@@ -45,7 +45,11 @@ class Crowd {
     for (unsigned number = 0; number < kThreads; ++number) {
       threads.emplace_back([this, number, &late] { late[number] = member(number); });
     }
+    std::atomic<bool> over{false};
+    std::thread pacer([this, &over] { pace(over); });
     for (std::thread& thread : threads) thread.join();
+    over = true;
+    pacer.join();
     for (const auto& of_thread : late) late_.insert(late_.end(), of_thread.begin(), of_thread.end());
     std::sort(late_.begin(), late_.end());
   }
@@ -54,6 +58,8 @@ class Crowd {
   nanoseconds lateness(double part) const {
     return late_.at(std::min(late_.size() - 1, static_cast<std::size_t>(part * static_cast<double>(late_.size()))));
   }
+  /// How late the machine itself was, at worst, for one who only slept.
+  nanoseconds pacer_lateness() const { return pacer_late_; }
   std::size_t answers() const { return late_.size(); }
   int wrong() const { return wrong_; }
   /// Compiles beyond the first of each and one for each time that it was ordered anew.
@@ -81,6 +87,9 @@ class Crowd {
       const Order& known = orders_[static_cast<std::size_t>(recipe)];
       const Order order = random() % 2 == 0 ? known : ScriptedWork::order(name_of(recipe));
       disturb(random() % 200, recipe, order);
+      // They have other things to do as well. Without this the figure is how long 32 busy threads on two cores wait for
+      // their turn.
+      system_clock().sleep(std::chrono::microseconds(random() % 1000));
       const nanoseconds limit = kLimits[random() % kLimits.size()];
       const nanoseconds start = system_clock().steady();
       const auto got = engine_.get(order, limit);
@@ -89,6 +98,14 @@ class Crowd {
       late.push_back(std::max(0ns, limit == kForever ? 0ns : took - limit));
     }
     return late;
+  }
+
+  void pace(const std::atomic<bool>& over) {
+    while (!over) {
+      const nanoseconds start = system_clock().steady();
+      system_clock().sleep(200us);
+      pacer_late_ = std::max(pacer_late_, system_clock().steady() - start - 200us);
+    }
   }
 
   void disturb(unsigned chance, int recipe, const Order& order) {
@@ -120,6 +137,7 @@ class Crowd {
   std::array<std::atomic<int>, kRecipes> anew_{};
   std::atomic<int> wrong_{0};
   std::vector<nanoseconds> late_;
+  nanoseconds pacer_late_{0};
   Engine engine_;
 };
 
@@ -136,9 +154,10 @@ TEST_P(EngineCrowd, EachKeyIsCompiledOnceAndEveryWaiterHasAnAnswerInTime) {
   EXPECT_TRUE(GetParam() || crowd.compiles() <= kRecipes) << crowd.compiles();
   std::printf(
       "figure: engine, %d threads x %d gets on %d recipes, %s: compiles=%d late by: 99%%=%.2f 99.9%%=%.2f "
-      "most=%.2f ms\n",
+      "most=%.2f ms; a mere sleeper by %.2f ms\n",
       kThreads, kGets, kRecipes, GetParam() ? "again and again" : "once", crowd.compiles(),
-      milliseconds(crowd.lateness(0.99)), milliseconds(crowd.lateness(0.999)), milliseconds(crowd.lateness(1)));
+      milliseconds(crowd.lateness(0.99)), milliseconds(crowd.lateness(0.999)), milliseconds(crowd.lateness(1)),
+      milliseconds(crowd.pacer_lateness()));
   // The promise is 5 ms; this machine is not ours alone, so a few may be later.
   EXPECT_LE(crowd.lateness(0.99), 5ms);
   EXPECT_LE(crowd.lateness(1), 2s);

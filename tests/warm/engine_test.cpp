@@ -83,6 +83,26 @@ TEST_F(EngineTest, OneUnitForTwoTargetsIsTwoFlights) {
   EXPECT_EQ(work_.compiles(orders[1]), 1);
 }
 
+TEST_F(EngineTest, TwoUnitsThatAskTheCompilerForTheSameAreCompiledOneAfterTheOther) {
+  work_.when("a", {.held = true});
+  Engine engine(parts(), {.most_threads = 2});
+  // Where include folders lie is no part of a request, so a store may have for the second what the first left there.
+  const Unit unit = order("a").unit;
+  const std::vector<Order> orders = {{unit.include_root("/here"), Target::sm(80)},
+                                     {unit.include_root("/there"), Target::sm(80)}};
+  engine.request(orders);
+  EXPECT_TRUE(work_.begun("a"));
+  auto second = std::async(std::launch::async, [&] { return engine.get(orders[1], kForever); });
+  EXPECT_TRUE(clock_.waiting(1));
+  request(engine, {"b"});
+  EXPECT_TRUE(work_.begun("b")) << "whoever waits for another takes no thread";
+  EXPECT_EQ(work_.times_begun("a"), 1);
+  work_.open("a");
+  EXPECT_TRUE(second.get().ok());
+  EXPECT_TRUE(engine.get(orders[0], kForever).ok());
+  EXPECT_EQ(work_.times_begun("a"), 2);
+}
+
 TEST_F(EngineTest, AGetJoinsAFlightThatRuns) {
   work_.when("a", {.held = true});
   Engine engine(parts());
