@@ -59,6 +59,13 @@ class KILN_API Unit {
   std::string whole_source() const;
   /// Covers all of the above except where include roots lie: only their number and order count. Computed once.
   UnitKey key() const;
+  /// The key and where the include roots lie: the same for units that this process would compile alike. Computed once;
+  /// for tables in memory, never stored.
+  const Digest& identity() const;
+  /// The identity where it has been computed, else null: for callers who have no time to hash a source.
+  const Digest* known_identity() const noexcept;
+  /// The same for copies of one unit, and for no other unit while one of them lives.
+  const void* address() const noexcept { return state_.get(); }
 
  private:
   struct State;

@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <thread>
 
 namespace kiln {
@@ -20,7 +21,14 @@ class SystemClock final : public Clock {
   void sleep(std::chrono::nanoseconds time) const override { std::this_thread::sleep_for(time); }
 };
 
+// A wait for ever would overflow the time at which it ends; whoever waits looks again now and then.
+constexpr std::chrono::nanoseconds kLongestWait = std::chrono::hours(1);
+
 }  // namespace
+
+void Clock::wait(Condition& condition, Mutex& mutex, std::chrono::nanoseconds time) const {
+  (void)condition.wait_for(mutex, std::min(time, kLongestWait));
+}
 
 const Clock& system_clock() {
   static const SystemClock clock;

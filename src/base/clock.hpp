@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "base/mutex.hpp"
+
 namespace kiln {
 
 /// Time as the rest of kiln sees it, so that tests can hold it still. Any thread.
@@ -13,6 +15,9 @@ class Clock {
   /// Never goes back; for durations and deadlines.
   virtual std::chrono::nanoseconds steady() const = 0;
   virtual void sleep(std::chrono::nanoseconds time) const = 0;
+  /// Waits under the mutex until the condition is notified, at most `time` by this clock. Wakes for no reason now and
+  /// then, as conditions do.
+  virtual void wait(Condition& condition, Mutex& mutex, std::chrono::nanoseconds time) const KILN_REQUIRES(mutex);
 };
 
 /// The operating system's time. Has no state: a reference to it is always good.

@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include "base/error.hpp"
+#include "base/process_life.hpp"
 
 namespace kiln {
 
@@ -13,6 +14,7 @@ Result<DynamicLibrary> DynamicLibrary::open(const std::string& path) {
     const char* reason = dlerror();
     return failure(Code::Unavailable, "cannot open " + path + ": " + (reason != nullptr ? reason : "unknown reason"));
   }
+  stay_ahead_of_exit_handlers();
   return DynamicLibrary(handle);
 }
 

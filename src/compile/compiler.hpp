@@ -38,6 +38,10 @@ class Compiler {
   /// Compiles, needing no device where the toolchain allows. The artifact has its closure where files could be read.
   /// A unit that the compiler refuses is Code::CompileFailed with the compiler's own log.
   virtual Result<Compiled> compile(const Recipe& recipe) = 0;
+
+  /// Ends what it runs in processes of its own, and begins no more: the program is ending. What runs in this process
+  /// cannot be ended.
+  virtual void interrupt() {}
 };
 
 }  // namespace kiln

@@ -37,18 +37,8 @@ Error ended(const Recipe& recipe, Process& process) {
   return failure(Code::CompileFailed, "the worker that compiled unit '" + recipe.unit.name() + "' " + how);
 }
 
-Result<WorkerReply> converse(int channel, Process& process, const Recipe& recipe, std::chrono::milliseconds limit) {
-  if (!send_frame(channel, {Frame::Type::Compile, encode(recipe)})) return ended(recipe, process);
-  const auto frame = receive_frame(channel, limit);
-  if (!frame && frame.error().code == Code::TimedOut) {
-    process.kill();
-    return failure(Code::TimedOut, "unit '" + recipe.unit.name() + "' was still compiling after " +
-                                       std::to_string(limit.count() / 1000) + " s and was given up");
-  }
-  if (!frame) return frame.error();
-  if (!*frame) return ended(recipe, process);
-  if ((*frame)->type == Frame::Type::Failed) return decode_error((*frame)->payload);
-  return decode_reply((*frame)->payload);
+Error interrupted(const Recipe& recipe) {
+  return failure(Code::Cancelled, "unit '" + recipe.unit.name() + "' was not compiled: the program is ending");
 }
 
 }  // namespace
@@ -87,6 +77,40 @@ Result<Compiled> WorkerCompiler::compile(const Recipe& recipe) {
   return compile_in(worker, recipe);
 }
 
+Result<WorkerReply> WorkerCompiler::converse(int channel, Process& process, const Recipe& recipe) {
+  {
+    const MutexLock lock(mutex_);
+    if (interrupted_) return interrupted(recipe);
+    channels_.push_back(channel);
+  }
+  const bool sent = send_frame(channel, {Frame::Type::Compile, encode(recipe)}).ok();
+  const auto frame = sent ? receive_frame(channel, options_.limit) : Result<std::optional<Frame>>(std::nullopt);
+  {
+    const MutexLock lock(mutex_);
+    std::erase(channels_, channel);
+    if (interrupted_ && (!frame || !*frame)) {
+      process.kill();
+      return interrupted(recipe);
+    }
+  }
+  if (!frame && frame.error().code == Code::TimedOut) {
+    process.kill();
+    return failure(Code::TimedOut, "unit '" + recipe.unit.name() + "' was still compiling after " +
+                                       std::to_string(options_.limit.count() / 1000) + " s and was given up");
+  }
+  if (!frame) return frame.error();
+  if (!*frame) return ended(recipe, process);
+  if ((*frame)->type == Frame::Type::Failed) return decode_error((*frame)->payload);
+  return decode_reply((*frame)->payload);
+}
+
+// A worker that has lost its channel is killed by whoever talked to it.
+void WorkerCompiler::interrupt() {
+  const MutexLock lock(mutex_);
+  interrupted_ = true;
+  for (const int channel : channels_) (void)shutdown(channel, SHUT_RDWR);
+}
+
 Result<Compiled> WorkerCompiler::compile_in(const std::string& worker, const Recipe& recipe) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -101,7 +125,7 @@ Result<Compiled> WorkerCompiler::compile_in(const std::string& worker, const Rec
   if (!process) return process.error();
   theirs = Fd();
 
-  auto reply = converse(ours.get(), *process, recipe, options_.limit);
+  auto reply = converse(ours.get(), *process, recipe);
   if (!reply) return std::move(reply).error();
   Compiled compiled = std::move(reply->compiled);
   const BuiltClosure built =

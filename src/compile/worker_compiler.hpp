@@ -3,10 +3,14 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/file_digests.hpp"
+#include "base/mutex.hpp"
+#include "base/process.hpp"
 #include "compile/compiler.hpp"
 #include "compile/nvrtc_compiler.hpp"
+#include "compile/worker_protocol.hpp"
 #include "observe/observer.hpp"
 
 namespace kiln {
@@ -27,14 +31,19 @@ class WorkerCompiler final : public Compiler {
   Status supports(const Target& target) override { return inner_->supports(target); }
   bool closed(const Recipe& recipe) const override { return inner_->closed(recipe); }
   Result<Compiled> compile(const Recipe& recipe) override;
+  void interrupt() override;
 
  private:
   Result<Compiled> compile_in(const std::string& worker, const Recipe& recipe);
+  Result<WorkerReply> converse(int channel, Process& process, const Recipe& recipe);
 
   const std::unique_ptr<NvrtcCompiler> inner_;
   FileDigests& digests_;
   const Options options_;
   const Observer observer_;
+  Mutex mutex_;
+  bool interrupted_ KILN_GUARDED_BY(mutex_) = false;
+  std::vector<int> channels_ KILN_GUARDED_BY(mutex_);  // to the workers that run
 };
 
 /// Where kiln-worker is: the given path, else beside the program or library that kiln is in, else in its libexec

@@ -31,6 +31,7 @@ struct Recipe {
   CompilerIdentity compiler;
   std::string working_directory;  ///< absolute: compilers open `./x.h` before any include folder
   bool closed = false;            ///< `Compiler::closed` said so; not part of any key
+  std::uint64_t flow = 0;         ///< which order of this process it came from, for events; not part of any key
 
   RequestKey request_key() const;
   Places places() const { return {working_directory, unit.include_roots()}; }

@@ -1,5 +1,6 @@
 #include <kiln/unit.hpp>
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -34,6 +35,9 @@ struct Unit::State {
 
   mutable std::once_flag key_once;
   mutable UnitKey key;
+  mutable std::once_flag identity_once;
+  mutable Digest identity;
+  mutable std::atomic<bool> identity_known{false};
 
   State() = default;
   State(const State& other)
@@ -42,6 +46,7 @@ struct Unit::State {
   State& operator=(const State&) = delete;
 
   UnitKey compute_key() const;
+  Digest compute_identity(const UnitKey& unit_key) const;
 };
 
 namespace {
@@ -64,6 +69,14 @@ UnitKey Unit::State::compute_key() const {
   out.u32(static_cast<std::uint32_t>(entries.size()));
   for (const std::string& entry : entries) out.text(entry);
   return {sha256(out.bytes())};
+}
+
+Digest Unit::State::compute_identity(const UnitKey& unit_key) const {
+  if (include_roots.empty()) return unit_key.digest;
+  Writer out;
+  out.text("kiln unit in place 1").digest(unit_key.digest);
+  for (const IncludeRoot& root : include_roots) out.text(root.path).text(root.seal);
+  return sha256(out.bytes());
 }
 
 Unit::Unit(std::shared_ptr<const State> state) : state_(std::move(state)) {}
@@ -132,6 +145,19 @@ std::string Unit::whole_source() const { return preamble() + source(); }
 UnitKey Unit::key() const {
   std::call_once(state_->key_once, [this] { state_->key = state_->compute_key(); });
   return state_->key;
+}
+
+const Digest& Unit::identity() const {
+  if (const Digest* known = known_identity()) return *known;
+  std::call_once(state_->identity_once, [this] {
+    state_->identity = state_->compute_identity(key());
+    state_->identity_known.store(true, std::memory_order_release);
+  });
+  return state_->identity;
+}
+
+const Digest* Unit::known_identity() const noexcept {
+  return state_->identity_known.load(std::memory_order_acquire) ? &state_->identity : nullptr;
 }
 
 }  // namespace kiln

@@ -34,6 +34,8 @@ struct Config {
   bool may_compile = true;  ///< false: a miss is an error
   std::string nvrtc;        ///< path of libnvrtc, empty: search
   std::string worker;       ///< path of kiln-worker, empty: search
+  std::string driver;       ///< path of libcuda, empty: the system's
+  std::string trace;        ///< path of the trace file to write, empty: none
 
   /// Every one of the above, as text, in the order of the documentation. Of `cache.dir` and `cache.path` the one that
   /// is not in force says what the other came to, and names it as its origin.

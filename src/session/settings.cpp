@@ -109,6 +109,10 @@ constexpr SettingKind kSettings[] = {
      true, apply_file<&Config::nvrtc>},
     {"worker", "KILN_WORKER", "", "The kiln-worker program to compile in, by path, instead of the one that is found.",
      0, true, apply_file<&Config::worker>},
+    {"driver", "KILN_DRIVER", "", "The libcuda to load CUDA kernels with, by path, instead of the system's.", 0, true,
+     apply_file<&Config::driver>},
+    {"trace", "KILN_TRACE", "", "A file to write a trace of the session to, for Perfetto.", 0, true,
+     apply_file<&Config::trace>},
 };
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/mutex.hpp"
+#include "base/process_life.hpp"
 
 namespace kiln {
 namespace {
@@ -122,6 +123,7 @@ Result<std::shared_ptr<const OpenClLibrary>> OpenClLibrary::open() {
   std::shared_ptr<OpenClLibrary> opened(new OpenClLibrary);
   if (Status bound = opened->bind(*library); !bound) return std::move(bound).error();
   if (Status listed = opened->list_devices(); !listed) return std::move(listed).error();
+  stay_ahead_of_exit_handlers();  // the loader has opened the drivers
   return std::shared_ptr<const OpenClLibrary>(std::move(opened));
 }
 

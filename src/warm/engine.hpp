@@ -32,16 +32,13 @@ enum class Priority : unsigned char { Background, Waited };
 /// No device in sight. Any thread may call any function; destroying it ends its work as `stop` does.
 class Engine {
  public:
-  /// What a flight needs of the world. Called on the engine's threads only, any number at once.
+  /// What a flight needs of the world, called on the engine's threads, several at once.
   struct Parts {
     /// The recipe of an order as of now, and its answer: what the tiers have or a compiler makes of it.
     std::function<Result<Recipe>(const Order&)> recipe;
     std::function<Result<Answer>(const Recipe&)> resolve;
-    /// Whether a recipe that failed would be compiled from other inputs now. Null: it would not.
-    std::function<bool(const Recipe&, const Error&)> changed_since;
-    /// Told of an answer before whoever waits for it wakes; the session loads it into the device here. An error is
-    /// the flight's. Null: nothing more is to be done.
-    std::function<Status(const Order&, const Answer&)> finish;
+    /// Whether what failed would be compiled from other inputs now; asked by `get`, on the caller's thread. Null: no.
+    std::function<bool(const Recipe&)> changed_since_failure;
     /// Makes whatever runs in `resolve` end soon, where that can be done at all. Called by `stop`. Null: it cannot.
     std::function<void()> interrupt;
     const Clock* clock = &system_clock();
@@ -86,7 +83,7 @@ class Engine {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace kiln

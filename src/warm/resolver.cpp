@@ -18,6 +18,7 @@ Event Resolver::event(Event::Kind kind, const Recipe& recipe) const {
   event.kind = kind;
   event.unit = recipe.unit.name();
   event.target = recipe.target.name();
+  event.flow = recipe.flow;
   return event;
 }
 
@@ -75,6 +76,7 @@ Result<Answer> Resolver::get(const Recipe& recipe, Compiler& compiler) {
   const auto start = parts_.clock->steady();
   const auto finish = [&](Answer answer) {
     answer.ms = milliseconds_since(*parts_.clock, start);
+    answer.flow = recipe.flow;
     return answer;
   };
   auto found = look(recipe);

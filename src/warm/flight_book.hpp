@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include "warm/flight.hpp"
+
+namespace kiln {
+
+/// All flights of an engine, and in which queue those are that wait for a thread. Its owner keeps callers apart.
+class FlightBook {
+ public:
+  /// The index is written by this book alone; anyone may read it.
+  FlightBook(FlightIndex& index, std::size_t most_queued) : index_(index), most_queued_(most_queued) {}
+
+  /// By number: in the order of submission.
+  const std::map<std::uint64_t, std::unique_ptr<Flight>>& flights() const { return flights_; }
+  bool full() const { return queues_[0].size() + queues_[1].size() >= most_queued_; }
+
+  /// The flight of an order, by its unit's identity where that is known and by its address otherwise; null: none.
+  Flight* find(const Order& order);
+  /// A flight for an order that has none.
+  Flight& add(const Order& order, std::chrono::nanoseconds now);
+  /// Puts a flight with a hashed unit where it can be found. Where another is there for an equal unit, that one stays
+  /// and this one, which nobody can be waiting for, is gone.
+  Flight& identify(Flight& flight);
+
+  /// Queues a flight that is neither queued nor running, unless the book is full.
+  void enqueue(Flight& flight, Priority priority);
+  /// Moves a queued one to those that somebody waits for.
+  void promote(Flight& flight);
+  /// Takes a queued one out of its queue.
+  void withdraw(Flight& flight);
+  /// The next to run of this priority, now Running; null where there is none.
+  Flight* take(Priority priority, std::chrono::nanoseconds now);
+
+ private:
+  std::list<Flight*>& queue(Priority priority) { return queues_[static_cast<std::size_t>(priority)]; }
+
+  FlightIndex& index_;
+  const std::size_t most_queued_;
+  std::map<std::uint64_t, std::unique_ptr<Flight>> flights_;
+  std::uint64_t numbers_ = 0;
+  std::list<Flight*> queues_[2];
+  // Not identified yet, by the unit's address. The flight keeps its unit, so the address stays its own.
+  std::unordered_multimap<const void*, Flight*> unhashed_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,119 @@
+#include "warm/pool.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "base/machine.hpp"
+
+namespace kiln {
+namespace {
+
+// What one compile is allowed for. NVRTC with CUB takes 190 to 280 MB, a worker with precompiled headers 400.
+constexpr std::uint64_t kMemoryOfACompile = 400ULL << 20;
+// A thread that has nothing to do looks again after this long, though it is always notified.
+constexpr std::chrono::minutes kLook{1};
+
+thread_local bool in_a_pool = false;
+
+// The host's signals are for the host's threads: a handler of its must not find itself on one of ours.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+Pool::Pool(Options options, std::function<void()> work) : options_(std::move(options)), work_(std::move(work)) {}
+
+Pool::~Pool() { stop(); }
+
+bool Pool::on_a_thread() { return in_a_pool; }
+
+bool Pool::add(std::size_t pieces) {
+  const MutexLock lock(mutex_);
+  if (stopping_ || pieces == 0) return true;
+  pieces_ += pieces;
+  if (idle_ > 0) {
+    pieces > 1 ? changed_.notify_all() : changed_.notify_one();
+    return true;
+  }
+  // One is enough here: each thread that finds more to do than it can starts the next, off the caller's time.
+  return started_ > 0 || start();
+}
+
+bool Pool::may_start() const {
+  if (stopping_) return false;
+  if (options_.most_threads > 0) return started_ < options_.most_threads;
+  return started_ == 0 || (started_ < usable_cores() && available_memory() >= kMemoryOfACompile);
+}
+
+bool Pool::start() {
+  const SignalsBlocked blocked;
+  try {
+    threads_.emplace_back([this, number = started_] { run(number); });
+  } catch (const std::exception&) {  // no thread or no memory for one
+    return false;
+  }
+  ++started_;
+  ++alive_;
+  return true;
+}
+
+void Pool::run(unsigned number) {
+  in_a_pool = true;
+  // The kernel keeps fifteen characters of a name.
+  pthread_setname_np(pthread_self(), (options_.name + "-" + std::to_string(number)).substr(0, 15).c_str());
+  if (options_.niceness != 0) {
+    const auto thread = static_cast<id_t>(gettid());
+    (void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + options_.niceness);
+  }
+  for (;;) {
+    {
+      const MutexLock lock(mutex_);
+      while (pieces_ == 0 && !stopping_) {
+        ++idle_;
+        (void)changed_.wait_for(mutex_, kLook);
+        --idle_;
+      }
+      if (stopping_) break;
+      --pieces_;
+      if (pieces_ > 0 && idle_ == 0 && may_start()) (void)start();
+    }
+    work_();
+  }
+  const MutexLock lock(mutex_);
+  --alive_;
+  changed_.notify_all();
+}
+
+void Pool::stop() {
+  std::vector<std::thread> threads;
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    threads.swap(threads_);
+    changed_.notify_all();
+  }
+  for (std::thread& thread : threads) thread.join();
+  // Somebody else may be stopping it and have the threads.
+  const MutexLock lock(mutex_);
+  while (alive_ > 0) (void)changed_.wait_for(mutex_, kLook);
+}
+
+}  // namespace kiln
