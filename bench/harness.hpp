@@ -45,6 +45,12 @@ struct Plan {
   double small_spread = 0.02;
 };
 
+/// The other side of a promise that is a figure and no comparison: always this. With a limit of 1 `ratio` then says how
+/// much of it is used.
+inline Plan::Side allowed(double time) {
+  return [time]() -> Result<double> { return time; };
+}
+
 /// Runs both sides in turn, the order changing with each round so that neither always comes after the other, and stops
 /// when the spread is small or a budget is used up. The spread is half the width of the 95 % confidence interval of
 /// the median, estimated from the median absolute deviation, which a few disturbed rounds do not move.

@@ -21,6 +21,10 @@ constexpr Benchmark kBenchmarks[] = {
     {"new_process_hit", "a new process's hit, against a program that only hashes, stats, reads and checks",
      kiln::bench::new_process_hit},
     {"cold_compile", "a miss of a kernel on CUB, compiled and stored, against bare NVRTC", kiln::bench::cold_compile},
+    {"request_18", "a request of 18 units that a new engine has not seen, of the same again, and of 10,000",
+     kiln::bench::request_18},
+    {"get_recipe", "a unit that is ready, found by itself, against an unordered_map with the same key",
+     kiln::bench::get_recipe},
 };
 
 enum Exit { kGood = 0, kOverTheLimit = 1, kUsage = 2, kCouldNotRun = 3 };

@@ -23,6 +23,21 @@ class Clock {
 /// The operating system's time. Has no state: a reference to it is always good.
 const Clock& system_clock();
 
+/// The end of a limit of time that began when this was made. A value.
+class Deadline {
+ public:
+  Deadline(const Clock& clock, std::chrono::nanoseconds limit) : clock_(clock), start_(clock.steady()), limit_(limit) {}
+  std::chrono::nanoseconds left() const {
+    const auto passed = clock_.steady() - start_;
+    return passed < limit_ ? limit_ - passed : std::chrono::nanoseconds(0);
+  }
+
+ private:
+  const Clock& clock_;
+  std::chrono::nanoseconds start_;
+  std::chrono::nanoseconds limit_;
+};
+
 /// Milliseconds since a moment of the clock's steady time.
 double milliseconds_since(const Clock& clock, std::chrono::nanoseconds start);
 

@@ -1,34 +1,60 @@
 #pragma once
 
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <kiln/event.hpp>
 
+#include "observe/sink.hpp"
+
 namespace kiln {
 
-/// Hands events to whoever listens. A value: copies tell the same listener. With no listener it costs a branch, so
-/// callers build an event only behind `if (observer)`. Any thread, as far as the listener allows.
+/// Hands events to whoever listens: any number of sinks and a callback. A value, of the size of a shared pointer: copies tell
+/// the same listeners. With no listener it costs a branch, so callers build an event only behind `if (observer)`. Any
+/// thread, as far as the listeners allow.
 class Observer {
  public:
   Observer() = default;
-  explicit Observer(EventCallback callback) : callback_(std::move(callback)) {}
+  /// A null callback is no listener.
+  explicit Observer(EventCallback callback) {
+    if (callback) listeners_ = std::make_shared<const Listeners>(Listeners{{}, std::move(callback)});
+  }
 
-  explicit operator bool() const { return static_cast<bool>(callback_); }
+  /// One that tells this sink too, after the sinks that are there and before the callback: a trace takes its time from
+  /// the moment when it is told, and a callback may be slow. A null sink is no listener.
+  [[nodiscard]] Observer with(std::shared_ptr<EventSink> sink) const {
+    if (sink == nullptr) return *this;
+    Listeners more = listeners_ != nullptr ? *listeners_ : Listeners{};
+    more.sinks.push_back(std::move(sink));
+    Observer observer;
+    observer.listeners_ = std::make_shared<const Listeners>(std::move(more));
+    return observer;
+  }
+
+  explicit operator bool() const { return listeners_ != nullptr; }
   void tell(const Event& event) const {
-    if (callback_) callback_(event);
+    if (listeners_ == nullptr) return;
+    for (const auto& sink : listeners_->sinks) sink->tell(event);
+    if (listeners_->callback) listeners_->callback(event);
   }
   /// The common short form: something went another way than it should, and why.
   void tell(Event::Kind kind, std::string origin, std::string message) const {
-    if (!callback_) return;
+    if (listeners_ == nullptr) return;
     Event event;
     event.kind = kind;
     event.origin = std::move(origin);
     event.message = std::move(message);
-    callback_(event);
+    tell(event);
   }
 
  private:
-  EventCallback callback_;
+  struct Listeners {
+    std::vector<std::shared_ptr<EventSink>> sinks;
+    EventCallback callback;
+  };
+  std::shared_ptr<const Listeners> listeners_;
 };
 
 }  // namespace kiln

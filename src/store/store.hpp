@@ -32,6 +32,8 @@ class Store {
 
   /// The artifact, nothing, or an error where the store itself failed. A miss is not an error.
   virtual Result<std::optional<Hit>> get(const Key& key) = 0;
+  /// As `get`, for somebody to whom these bytes are of no use: what a store has besides them under that key.
+  virtual Result<std::optional<Hit>> get_instead(const Key& key, const Bytes& refused);
   /// Stores it; an entry that is there already may stay as it is, since equal keys mean equivalent artifacts.
   virtual Status put(const Key& key, const Artifact& artifact) = 0;
 
@@ -51,6 +53,12 @@ class Store {
   /// For people: "disk /home/a/.cache/kiln".
   virtual std::string describe() const = 0;
 };
+
+inline Result<std::optional<Hit>> Store::get_instead(const Key& key, const Bytes& refused) {
+  auto hit = get(key);
+  if (hit && *hit && (*hit)->artifact.bytes == refused) return std::optional<Hit>();
+  return hit;
+}
 
 inline std::vector<Result<std::optional<Hit>>> Store::get_many(std::span<const Key> keys) {
   std::vector<Result<std::optional<Hit>>> answers;

@@ -27,8 +27,17 @@ void TieredStore::keep_nearer(std::size_t found_in, const Key& key, const Artifa
 }
 
 Result<std::optional<Hit>> TieredStore::get(const Key& key) {
+  return first([&](Store& store) { return store.get(key); }, key);
+}
+
+Result<std::optional<Hit>> TieredStore::get_instead(const Key& key, const Bytes& refused) {
+  return first([&](Store& store) { return store.get_instead(key, refused); }, key);
+}
+
+template <class Ask>
+Result<std::optional<Hit>> TieredStore::first(Ask ask, const Key& key) {
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
-    auto hit = tiers_[i].store->get(key);
+    Result<std::optional<Hit>> hit = ask(*tiers_[i].store);
     if (!hit) {
       tell(i, hit.error());
     } else if (*hit) {

@@ -24,6 +24,7 @@ class TieredStore final : public Store {
   explicit TieredStore(std::vector<Tier> tiers, Observer observer = {});
 
   Result<std::optional<Hit>> get(const Key& key) override;
+  Result<std::optional<Hit>> get_instead(const Key& key, const Bytes& refused) override;
   /// Goes to every writable store. An error only when none of them took it.
   Status put(const Key& key, const Artifact& artifact) override;
   /// Those of all stores, an earlier store's first, each once. Stops asking when there are `limit`.
@@ -38,6 +39,9 @@ class TieredStore final : public Store {
   void keep_nearer(std::size_t tier, std::size_t found_in, const RequestKey& request,
                    const std::vector<Closure>& closures);
   void tell(std::size_t tier, const Error& error);
+  /// What the first store has that has something.
+  template <class Ask>
+  Result<std::optional<Hit>> first(Ask ask, const Key& key);
   template <class Write>
   Status write_all_tiers(Write write);
 

@@ -41,6 +41,7 @@ class PoclCacheOff {
   ~PoclCacheOff() {
     if (set_) unsetenv(kPoclCache);
   }
+  bool in_force() const { return environment_variable(kPoclCache) == "0"; }
   PoclCacheOff(const PoclCacheOff&) = delete;
   PoclCacheOff& operator=(const PoclCacheOff&) = delete;
 
@@ -75,7 +76,7 @@ std::string short_platform(const std::string& platform) {
   return out;
 }
 
-OpenClLibrary::Device describe(const OpenClFunctions& cl, cl_platform_id platform, cl_device_id device) {
+OpenClLibrary::Device description(const OpenClFunctions& cl, cl_platform_id platform, cl_device_id device) {
   const auto of_platform = [&](cl_platform_info what) {
     return text_of([&](auto... arguments) { return cl.GetPlatformInfo(platform, what, arguments...); });
   };
@@ -124,6 +125,10 @@ Result<std::shared_ptr<const OpenClLibrary>> OpenClLibrary::open() {
   if (Status bound = opened->bind(*library); !bound) return std::move(bound).error();
   if (Status listed = opened->list_devices(); !listed) return std::move(listed).error();
   stay_ahead_of_exit_handlers();  // the loader has opened the drivers
+  // PoCL asked once; so whoever opens it later cannot tell any more.
+  static bool was_off = false;
+  was_off = was_off || pocl_cache_off.in_force();
+  opened->pocl_cache_is_off_ = was_off;
   return std::shared_ptr<const OpenClLibrary>(std::move(opened));
 }
 
@@ -139,17 +144,37 @@ Status OpenClLibrary::bind(const DynamicLibrary& library) {
   find(functions_.CreateContext, "clCreateContext");
   find(functions_.ReleaseContext, "clReleaseContext");
   find(functions_.CreateProgramWithSource, "clCreateProgramWithSource");
+  find(functions_.CreateProgramWithBinary, "clCreateProgramWithBinary");
   find(functions_.ReleaseProgram, "clReleaseProgram");
   find(functions_.BuildProgram, "clBuildProgram");
   find(functions_.CompileProgram, "clCompileProgram");
   find(functions_.LinkProgram, "clLinkProgram");
   find(functions_.GetProgramInfo, "clGetProgramInfo");
   find(functions_.GetProgramBuildInfo, "clGetProgramBuildInfo");
+  find(functions_.CreateKernel, "clCreateKernel");
+  find(functions_.ReleaseKernel, "clReleaseKernel");
+  find(functions_.GetKernelInfo, "clGetKernelInfo");
+  find(functions_.GetKernelWorkGroupInfo, "clGetKernelWorkGroupInfo");
+  find(functions_.SetKernelArg, "clSetKernelArg");
+  find(functions_.CreateCommandQueue, "clCreateCommandQueue");
+  find(functions_.ReleaseCommandQueue, "clReleaseCommandQueue");
+  find(functions_.Finish, "clFinish");
+  find(functions_.CreateBuffer, "clCreateBuffer");
+  find(functions_.ReleaseMemObject, "clReleaseMemObject");
+  find(functions_.EnqueueReadBuffer, "clEnqueueReadBuffer");
+  find(functions_.EnqueueWriteBuffer, "clEnqueueWriteBuffer");
+  find(functions_.EnqueueNDRangeKernel, "clEnqueueNDRangeKernel");
   if (missing != nullptr) {
     return failure(Code::Unsupported, std::string(kLibrary) + " is older than OpenCL 1.2: it has no " + missing);
   }
   path_ = path_of_code(reinterpret_cast<const void*>(functions_.GetPlatformIDs));
   return {};
+}
+
+OpenClLibrary::Device OpenClLibrary::describe(cl_device_id device) const {
+  cl_platform_id platform = nullptr;
+  functions_.GetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, nullptr);
+  return description(functions_, platform, device);
 }
 
 Status OpenClLibrary::list_devices() {
@@ -165,7 +190,7 @@ Status OpenClLibrary::list_devices() {
         functions_.GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr) != CL_SUCCESS) {
       continue;
     }
-    for (cl_device_id id : ids) devices_.push_back(describe(functions_, platform, id));
+    for (cl_device_id id : ids) devices_.push_back(description(functions_, platform, id));
   }
   if (devices_.empty()) {
     return failure(Code::Unavailable, "an OpenCL driver is installed, but it has no device (run clinfo to see why)");
@@ -173,6 +198,34 @@ Status OpenClLibrary::list_devices() {
   const auto gpu = std::find_if(devices_.begin(), devices_.end(), [](const Device& d) { return d.info.gpu; });
   if (gpu != devices_.end()) std::rotate(devices_.begin(), gpu, gpu + 1);
   return {};
+}
+
+std::string opencl_error_text(cl_int error) {
+  static constexpr std::pair<cl_int, const char*> kNames[] = {
+      {CL_DEVICE_NOT_AVAILABLE, "CL_DEVICE_NOT_AVAILABLE"},
+      {CL_MEM_OBJECT_ALLOCATION_FAILURE, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+      {CL_OUT_OF_RESOURCES, "CL_OUT_OF_RESOURCES"},
+      {CL_OUT_OF_HOST_MEMORY, "CL_OUT_OF_HOST_MEMORY"},
+      {CL_BUILD_PROGRAM_FAILURE, "CL_BUILD_PROGRAM_FAILURE"},
+      {CL_INVALID_VALUE, "CL_INVALID_VALUE"},
+      {CL_INVALID_DEVICE, "CL_INVALID_DEVICE"},
+      {CL_INVALID_CONTEXT, "CL_INVALID_CONTEXT"},
+      {CL_INVALID_COMMAND_QUEUE, "CL_INVALID_COMMAND_QUEUE"},
+      {CL_INVALID_MEM_OBJECT, "CL_INVALID_MEM_OBJECT"},
+      {CL_INVALID_BINARY, "CL_INVALID_BINARY"},
+      {CL_INVALID_PROGRAM_EXECUTABLE, "CL_INVALID_PROGRAM_EXECUTABLE"},
+      {CL_INVALID_KERNEL_NAME, "CL_INVALID_KERNEL_NAME"},
+      {CL_INVALID_ARG_INDEX, "CL_INVALID_ARG_INDEX"},
+      {CL_INVALID_ARG_VALUE, "CL_INVALID_ARG_VALUE"},
+      {CL_INVALID_ARG_SIZE, "CL_INVALID_ARG_SIZE"},
+      {CL_INVALID_KERNEL_ARGS, "CL_INVALID_KERNEL_ARGS"},
+      {CL_INVALID_WORK_GROUP_SIZE, "CL_INVALID_WORK_GROUP_SIZE"},
+      {CL_INVALID_WORK_ITEM_SIZE, "CL_INVALID_WORK_ITEM_SIZE"},
+      {CL_INVALID_BUFFER_SIZE, "CL_INVALID_BUFFER_SIZE"}};
+  for (const auto& [code, name] : kNames) {
+    if (code == error) return std::string(name) + " (" + std::to_string(error) + ")";
+  }
+  return "OpenCL error " + std::to_string(error);
 }
 
 Result<std::vector<OpenClDeviceInfo>> opencl_devices() {

@@ -35,13 +35,30 @@ struct OpenClFunctions {
   decltype(&clCreateContext) CreateContext = nullptr;
   decltype(&clReleaseContext) ReleaseContext = nullptr;
   decltype(&clCreateProgramWithSource) CreateProgramWithSource = nullptr;
+  decltype(&clCreateProgramWithBinary) CreateProgramWithBinary = nullptr;
   decltype(&clReleaseProgram) ReleaseProgram = nullptr;
   decltype(&clBuildProgram) BuildProgram = nullptr;
   decltype(&clCompileProgram) CompileProgram = nullptr;
   decltype(&clLinkProgram) LinkProgram = nullptr;
   decltype(&clGetProgramInfo) GetProgramInfo = nullptr;
   decltype(&clGetProgramBuildInfo) GetProgramBuildInfo = nullptr;
+  decltype(&clCreateKernel) CreateKernel = nullptr;
+  decltype(&clReleaseKernel) ReleaseKernel = nullptr;
+  decltype(&clGetKernelInfo) GetKernelInfo = nullptr;
+  decltype(&clGetKernelWorkGroupInfo) GetKernelWorkGroupInfo = nullptr;
+  decltype(&clSetKernelArg) SetKernelArg = nullptr;
+  decltype(&clCreateCommandQueue) CreateCommandQueue = nullptr;
+  decltype(&clReleaseCommandQueue) ReleaseCommandQueue = nullptr;
+  decltype(&clFinish) Finish = nullptr;
+  decltype(&clCreateBuffer) CreateBuffer = nullptr;
+  decltype(&clReleaseMemObject) ReleaseMemObject = nullptr;
+  decltype(&clEnqueueReadBuffer) EnqueueReadBuffer = nullptr;
+  decltype(&clEnqueueWriteBuffer) EnqueueWriteBuffer = nullptr;
+  decltype(&clEnqueueNDRangeKernel) EnqueueNDRangeKernel = nullptr;
 };
+
+/// `CL_INVALID_BINARY (-42)`: the name where it is a usual one, and the number.
+std::string opencl_error_text(cl_int error);
 
 /// The ICD loader, opened, and the devices behind it. Immutable: any thread.
 class OpenClLibrary {
@@ -64,8 +81,12 @@ class OpenClLibrary {
 
   /// The default device first (the first GPU, else the first), then as the platforms list them.
   const std::vector<Device>& devices() const { return devices_; }
+  /// A device that somebody else found, or a part of one.
+  Device describe(cl_device_id device) const;
   const OpenClFunctions& functions() const { return functions_; }
   const std::string& path() const { return path_; }
+  /// Whether PoCL, if it is here, keeps nothing: it then removes the folder of a program with the program.
+  bool pocl_cache_is_off() const { return pocl_cache_is_off_; }
 
  private:
   OpenClLibrary() = default;
@@ -75,6 +96,7 @@ class OpenClLibrary {
   OpenClFunctions functions_;
   std::vector<Device> devices_;
   std::string path_;
+  bool pocl_cache_is_off_ = false;
 };
 
 /// Whether an OpenCL driver is installed, decided by the ICD files and without opening anything; why not otherwise.

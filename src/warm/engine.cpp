@@ -20,6 +20,9 @@ using Stage = Flight::Stage;
 // Below the caller's threads: warm-up must not be felt.
 constexpr int kNicenessInTheBackground = 10;
 
+// Whoever has less time than this does not look for himself: that reads files.
+constexpr std::chrono::milliseconds kTimeToLook{10};
+
 // A failure that the same inputs would only give again. Others (no compiler, no disk) are tried anew when asked for.
 bool is_remembered(const Error& error) { return error.code == Code::CompileFailed || error.code == Code::LoadRefused; }
 
@@ -68,7 +71,9 @@ struct Engine::State {
     bool queued = false;
   };
   Joined join(const Order& order, Priority priority, Waiter& waiter);
-  void wait(Flight& flight, std::chrono::nanoseconds limit, Waiter& waiter);
+  void wait(Flight& flight, const Deadline& deadline, Waiter& waiter);
+  // What the caller finds by himself, unless a thread is at it already.
+  const Answer* look(const Order& order);
   // Gives everybody who waits the same outcome.
   static void wake(Flight& flight, const Result<const Answer*>& outcome);
 
@@ -154,18 +159,41 @@ bool Engine::State::in_vain(const Recipe* recipe) const {
   return recipe == nullptr || !parts.changed_since_failure || !parts.changed_since_failure(*recipe);
 }
 
-void Engine::State::wait(Flight& flight, std::chrono::nanoseconds limit, Waiter& waiter) {
-  const auto start = parts.clock->steady();
+void Engine::State::wait(Flight& flight, const Deadline& deadline, Waiter& waiter) {
   const MutexLock lock(mutex);
   while (!waiter.outcome) {
-    const auto passed = parts.clock->steady() - start;
-    if (passed >= limit) {
+    const auto left = deadline.left();
+    if (left == std::chrono::nanoseconds(0)) {
       std::erase(flight.waiters, &waiter);
       waiter.outcome.emplace(failure(Code::TimedOut, named(flight.order) + " is not ready yet; work on it goes on"));
       return;
     }
-    parts.clock->wait(flight.woken, mutex, limit - passed);
+    parts.clock->wait(flight.woken, mutex, left);
   }
+}
+
+const Answer* Engine::State::look(const Order& order) {
+  {
+    const MutexLock lock(mutex);
+    const Flight* flight = book.find(order);
+    if (stopping || (flight != nullptr && (flight->stage == Stage::Running || flight->stage == Stage::Failed))) {
+      return nullptr;
+    }
+  }
+  const auto found = guarded<std::optional<Answer>>(order, [&] { return parts.look(order); });
+  if (!found || !*found) return nullptr;
+  const MutexLock lock(mutex);
+  Flight* flight = book.find(order);
+  if (flight == nullptr) flight = &book.add(order, parts.clock->steady());
+  if (flight->stage == Stage::Ready) return flight->landed.get();
+  if (flight->stage == Stage::Running) {  // a thread has begun meanwhile, and its answer will be as good
+    forgotten.push_back(std::make_unique<const Answer>(**found));
+    return forgotten.back().get();
+  }
+  if (flight->stage == Stage::Queued) book.withdraw(*flight);
+  flight->began = parts.clock->steady();
+  settle(*flight, **found, nullptr);
+  return flight->landed.get();
 }
 
 void Engine::State::work(Priority priority) {
@@ -197,7 +225,7 @@ void Engine::State::fly(Flight& flight) {
   recipe->flow = flight.number;
   const RequestKey request = recipe->request_key();
   if (follows(flight, request)) return;
-  Result<Answer> answer = guarded<Answer>(order, [&] { return parts.resolve(*recipe); });
+  Result<Answer> answer = guarded<Answer>(order, [&] { return parts.resolve(order, *recipe); });
   {
     const MutexLock lock(mutex);
     flying.erase(request);
@@ -305,6 +333,10 @@ Result<const Answer*> Engine::get(const Order& order, std::chrono::nanoseconds l
   if (const Answer* answer = ready(order)) return answer;
   State& state = *state_;
   const auto start = state.parts.clock->steady();
+  const Deadline deadline(*state.parts.clock, limit);
+  if (state.parts.look && limit >= kTimeToLook) {
+    if (const Answer* answer = state.look(order)) return answer;
+  }
   const bool waits = limit > std::chrono::nanoseconds(0);
   const Priority priority = waits ? Priority::Waited : Priority::Background;
   Waiter waiter;
@@ -312,7 +344,7 @@ Result<const Answer*> Engine::get(const Order& order, std::chrono::nanoseconds l
   if (joined.flight != nullptr) {
     // Where not one thread can be had it is made here, and the limit cannot be kept: that is the cost without kiln.
     if (joined.queued && !state.pool(priority).add(1)) state.work(priority);
-    state.wait(*joined.flight, limit, waiter);
+    state.wait(*joined.flight, deadline, waiter);
     if (waits) state.tell_of_wait(order, *waiter.outcome, start, caller);
   }
   return *std::move(waiter.outcome);

@@ -22,10 +22,10 @@ Event Resolver::event(Event::Kind kind, const Recipe& recipe) const {
   return event;
 }
 
-std::optional<Answer> Resolver::find(const Recipe& recipe, const RequestKey& request) {
+std::optional<Answer> Resolver::find(const Recipe& recipe, const RequestKey& request, const Bytes* refused) {
   const auto ask = [&](Closure closure) -> std::optional<Answer> {
     const Key key = key_of(request, closure);
-    auto hit = parts_.store->get(key);
+    auto hit = refused == nullptr ? parts_.store->get(key) : parts_.store->get_instead(key, *refused);
     if (!hit) {
       parts_.observer.tell(Event::Kind::CacheUnavailable, "store", hit.error().message);
       return std::nullopt;
@@ -53,10 +53,10 @@ std::optional<Answer> Resolver::find(const Recipe& recipe, const RequestKey& req
   return std::nullopt;
 }
 
-Result<std::optional<Answer>> Resolver::look(const Recipe& recipe) {
+Result<std::optional<Answer>> Resolver::look(const Recipe& recipe, const Bytes* refused) {
   if (parts_.store == nullptr) return std::optional<Answer>();
   const auto start = parts_.clock->steady();
-  std::optional<Answer> answer = find(recipe, recipe.request_key());
+  std::optional<Answer> answer = find(recipe, recipe.request_key(), refused);
   if (answer) {
     answer->ms = milliseconds_since(*parts_.clock, start);
     if (parts_.observer) {
@@ -72,14 +72,14 @@ Result<std::optional<Answer>> Resolver::look(const Recipe& recipe) {
   return answer;
 }
 
-Result<Answer> Resolver::get(const Recipe& recipe, Compiler& compiler) {
+Result<Answer> Resolver::get(const Recipe& recipe, Compiler& compiler, const Bytes* refused) {
   const auto start = parts_.clock->steady();
   const auto finish = [&](Answer answer) {
     answer.ms = milliseconds_since(*parts_.clock, start);
     answer.flow = recipe.flow;
     return answer;
   };
-  auto found = look(recipe);
+  auto found = look(recipe, refused);
   if (found && *found) return finish(std::move(**found));
   if (parts_.observer) parts_.observer.tell(event(Event::Kind::Miss, recipe));
   if (!parts_.may_compile) {
@@ -102,7 +102,7 @@ Result<Answer> Resolver::get(const Recipe& recipe, Compiler& compiler) {
     // Whoever compiled it has digested its headers, and we need not.
     if (answer.outcome == Claims::Outcome::Finished) parts_.digests->reload();
     // Somebody may have published between our look and our claim.
-    found = look(recipe);
+    found = look(recipe, refused);
     if (found && *found) {
       if (answer.outcome == Claims::Outcome::Finished && parts_.observer) {
         Event waited = event(Event::Kind::Waited, recipe);

@@ -43,13 +43,13 @@ class Resolver {
   };
   explicit Resolver(Parts parts) : parts_(std::move(parts)) {}
 
-  /// What the tiers have, without compiling.
-  Result<std::optional<Answer>> look(const Recipe& recipe);
+  /// What the tiers have, without compiling. Of `refused`, which a driver did not take, they are taken not to have it.
+  Result<std::optional<Answer>> look(const Recipe& recipe, const Bytes* refused = nullptr);
   /// What the tiers have, or what this compiler makes of it.
-  Result<Answer> get(const Recipe& recipe, Compiler& compiler);
+  Result<Answer> get(const Recipe& recipe, Compiler& compiler, const Bytes* refused = nullptr);
 
  private:
-  std::optional<Answer> find(const Recipe& recipe, const RequestKey& request);
+  std::optional<Answer> find(const Recipe& recipe, const RequestKey& request, const Bytes* refused);
   std::chrono::milliseconds wait_for_others(const Recipe& recipe) const;
   Result<Answer> compile(const Recipe& recipe, const RequestKey& request, Compiler& compiler);
   void publish(const Recipe& recipe, const Answer& answer, const std::string& not_cacheable);

@@ -1,0 +1,255 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// What kiln calls of the CUDA driver, declared from the facts of its interface so that kiln is built without a
+/// toolkit. Handles are pointers that nobody looks behind. The forms are those of CUDA 12.4 and later.
+namespace kiln::cuda {
+
+/// What a driver function returns. It may return any other number too.
+enum class DriverResult : int {
+  Success = 0,
+  InvalidValue = 1,
+  OutOfMemory = 2,
+  NotInitialized = 3,
+  Deinitialized = 4,
+  StubLibrary = 34,
+  NoDevice = 100,
+  InvalidDevice = 101,
+  InvalidImage = 200,
+  InvalidContext = 201,  ///< also: the thread has no current context
+  NoBinaryForGpu = 209,
+  InvalidPtx = 218,
+  JitCompilerNotFound = 221,
+  UnsupportedPtxVersion = 222,
+  InvalidSource = 300,
+  FileNotFound = 301,
+  SharedObjectSymbolNotFound = 302,
+  SharedObjectInitFailed = 303,
+  OperatingSystem = 304,
+  InvalidHandle = 400,
+  IllegalState = 401,
+  NotFound = 500,
+  NotReady = 600,
+  IllegalAddress = 700,
+  LaunchOutOfResources = 701,
+  LaunchTimeout = 702,
+  PrimaryContextActive = 708,
+  ContextIsDestroyed = 709,
+  LaunchFailed = 719,
+  CooperativeLaunchTooLarge = 720,
+  NotPermitted = 800,
+  NotSupported = 801,
+  CaptureUnsupported = 900,  ///< the call may not be made while a stream records; the recording is lost
+  CaptureInvalidated = 901,  ///< an earlier call lost the recording
+  CaptureMerge = 902,
+  CaptureUnmatched = 903,  ///< the stream records nothing
+  CaptureUnjoined = 904,
+  CaptureIsolation = 905,
+  CaptureImplicit = 906,  ///< work on the legacy stream would have to wait for a stream that records
+  CapturedEvent = 907,
+  CaptureWrongThread = 908,
+  InvalidClusterSize = 912,
+  Unknown = 999,
+};
+
+using DeviceNumber = int;
+using DevicePointer = unsigned long long;
+using Context = struct ContextHandle*;
+using Library = struct LibraryHandle*;
+using Kernel = struct KernelHandle*;      ///< of a library: good in every context
+using Function = struct FunctionHandle*;  ///< of one context; where one is asked for a Kernel may be given, cast
+using Stream = struct StreamHandle*;      ///< null is the legacy stream
+
+/// The kernel as the driver takes it where a function is asked for: it then loads into the current context if it must.
+inline Function as_function(Kernel kernel) { return reinterpret_cast<Function>(kernel); }
+
+inline const Stream kLegacyStream = reinterpret_cast<Stream>(std::uintptr_t{1});
+inline const Stream kPerThreadStream = reinterpret_cast<Stream>(std::uintptr_t{2});
+
+constexpr unsigned kStreamNonBlocking = 1;  ///< for StreamCreate: does not wait for the legacy stream
+
+enum class DeviceAttribute : int {
+  MaxThreadsPerBlock = 1,
+  MaxSharedBytesPerBlock = 8,
+  WarpSize = 10,
+  MaxRegistersPerBlock = 12,
+  MultiprocessorCount = 16,
+  MaxThreadsPerMultiprocessor = 39,
+  CapabilityMajor = 75,
+  CapabilityMinor = 76,
+  MaxSharedBytesPerMultiprocessor = 81,
+  CooperativeLaunch = 95,
+  MaxSharedBytesPerBlockOptIn = 97,
+  MemoryPoolsSupported = 115,
+  ClusterLaunch = 120,
+};
+
+enum class FunctionAttribute : int {
+  MaxThreadsPerBlock = 0,
+  SharedBytes = 1,  ///< static
+  ConstantBytes = 2,
+  LocalBytes = 3,
+  Registers = 4,
+  PtxVersion = 5,
+  BinaryVersion = 6,
+  MaxDynamicSharedBytes = 8,  ///< must be raised before more than 48 KiB are launched with
+  PreferredSharedCarveout = 9,
+  NonPortableClusterSizeAllowed = 14,
+};
+
+enum class CaptureStatus : int { None = 0, Active = 1, Invalidated = 2 };
+enum class CaptureMode : int { Global = 0, ThreadLocal = 1, Relaxed = 2 };
+
+enum class LaunchAttributeId : unsigned {
+  Ignore = 0,
+  AccessPolicyWindow = 1,
+  Cooperative = 2,       ///< int
+  ClusterDimension = 4,  ///< three unsigned
+  ClusterScheduling = 5,
+  ProgrammaticSerialization = 6,  ///< int
+  ProgrammaticEvent = 7,
+  Priority = 8,  ///< int
+  MemorySyncDomainMap = 9,
+  MemorySyncDomain = 10,
+  PreferredClusterDimension = 11,
+  CompletionEvent = 12,
+  DeviceUpdatableNode = 13,
+  PreferredSharedCarveout = 14,
+};
+
+/// One attribute in the driver's layout: a number, padding to eight bytes, 64 bytes of value.
+struct LaunchAttribute {
+  LaunchAttributeId id = LaunchAttributeId::Ignore;
+  unsigned padding = 0;
+  alignas(8) unsigned char value[64] = {};
+};
+static_assert(sizeof(LaunchAttribute) == 72 && offsetof(LaunchAttribute, value) == 8);
+
+/// How a kernel is launched, in the driver's layout.
+struct LaunchConfig {
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1;
+  unsigned block_x = 1, block_y = 1, block_z = 1;
+  unsigned shared_bytes = 0;
+  Stream stream = nullptr;
+  LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+static_assert(sizeof(LaunchConfig) == 56 && offsetof(LaunchConfig, stream) == 32 &&
+              offsetof(LaunchConfig, attribute_count) == 48);
+
+/// What GetProcAddress says of a symbol.
+enum class SymbolStatus : int { Found = 0, NotFound = 1, VersionNotSufficient = 2 };
+
+/// The driver's functions by their names without `cu`. `for_each_function` has their whole names and versions.
+struct DriverFunctions {
+  DriverResult (*Init)(unsigned flags) = nullptr;
+  DriverResult (*DriverGetVersion)(int* version) = nullptr;
+  DriverResult (*GetErrorName)(DriverResult error, const char** name) = nullptr;
+  DriverResult (*GetErrorString)(DriverResult error, const char** text) = nullptr;
+
+  DriverResult (*DeviceGetCount)(int* count) = nullptr;
+  DriverResult (*DeviceGet)(DeviceNumber* device, int ordinal) = nullptr;
+  DriverResult (*DeviceGetName)(char* name, int length, DeviceNumber device) = nullptr;
+  DriverResult (*DeviceGetAttribute)(int* value, DeviceAttribute attribute, DeviceNumber device) = nullptr;
+  DriverResult (*DeviceTotalMem)(std::size_t* bytes, DeviceNumber device) = nullptr;
+
+  DriverResult (*CtxGetCurrent)(Context* context) = nullptr;  ///< null where there is none: no error
+  DriverResult (*CtxSetCurrent)(Context context) = nullptr;
+  DriverResult (*CtxPushCurrent)(Context context) = nullptr;
+  DriverResult (*CtxPopCurrent)(Context* context) = nullptr;
+  DriverResult (*CtxGetDevice)(DeviceNumber* device) = nullptr;  ///< of the current context
+  DriverResult (*CtxGetId)(Context context, unsigned long long* id) = nullptr;
+  DriverResult (*DevicePrimaryCtxRetain)(Context* context, DeviceNumber device) = nullptr;
+  DriverResult (*DevicePrimaryCtxRelease)(DeviceNumber device) = nullptr;
+
+  DriverResult (*LibraryLoadData)(Library* library, const void* code, int* jit_options, void** jit_values,
+                                  unsigned jit_count, int* library_options, void** library_values,
+                                  unsigned library_count) = nullptr;
+  DriverResult (*LibraryUnload)(Library library) = nullptr;
+  DriverResult (*LibraryGetKernel)(Kernel* kernel, Library library, const char* name) = nullptr;
+  DriverResult (*KernelGetFunction)(Function* function, Kernel kernel) = nullptr;
+  DriverResult (*KernelGetAttribute)(int* value, FunctionAttribute attribute, Kernel kernel,
+                                     DeviceNumber device) = nullptr;
+  DriverResult (*KernelSetAttribute)(FunctionAttribute attribute, int value, Kernel kernel,
+                                     DeviceNumber device) = nullptr;
+  /// InvalidValue past the last parameter: so they are counted.
+  DriverResult (*KernelGetParamInfo)(Kernel kernel, std::size_t index, std::size_t* offset,
+                                     std::size_t* size) = nullptr;
+  DriverResult (*LaunchKernelEx)(const LaunchConfig* config, Function function, void** arguments,
+                                 void** extra) = nullptr;
+  DriverResult (*OccupancyMaxPotentialBlockSize)(int* least_grid, int* block, Function function,
+                                                 std::size_t (*shared_of_block)(int block), std::size_t shared_bytes,
+                                                 int block_limit) = nullptr;
+  DriverResult (*OccupancyMaxActiveBlocksPerMultiprocessor)(int* blocks, Function function, int block,
+                                                            std::size_t shared_bytes) = nullptr;
+
+  DriverResult (*StreamCreate)(Stream* stream, unsigned flags) = nullptr;
+  DriverResult (*StreamDestroy)(Stream stream) = nullptr;
+  DriverResult (*StreamSynchronize)(Stream stream) = nullptr;
+  /// CaptureImplicit for the legacy stream while a blocking stream of its context records.
+  DriverResult (*StreamIsCapturing)(Stream stream, CaptureStatus* status) = nullptr;
+  DriverResult (*StreamGetCtx)(Stream stream, Context* context) = nullptr;
+  DriverResult (*ThreadExchangeStreamCaptureMode)(CaptureMode* mode) = nullptr;
+
+  DriverResult (*MemAllocAsync)(DevicePointer* memory, std::size_t bytes, Stream stream) = nullptr;
+  DriverResult (*MemFreeAsync)(DevicePointer memory, Stream stream) = nullptr;
+  DriverResult (*MemcpyHtoDAsync)(DevicePointer to, const void* from, std::size_t bytes, Stream stream) = nullptr;
+  DriverResult (*MemcpyDtoHAsync)(void* to, DevicePointer from, std::size_t bytes, Stream stream) = nullptr;
+  DriverResult (*MemcpyHtoD)(DevicePointer to, const void* from, std::size_t bytes) = nullptr;
+  DriverResult (*MemcpyDtoH)(void* to, DevicePointer from, std::size_t bytes) = nullptr;
+};
+
+/// The one function that is looked up by name (`kGetProcAddressSymbol`); it gives all others. `version` is the one that
+/// `for_each_function` names: the driver then gives the form of the function that has that signature.
+using GetProcAddress = DriverResult (*)(const char* name, void** function, int version, std::uint64_t flags,
+                                        SymbolStatus* status);
+constexpr const char* kGetProcAddressSymbol = "cuGetProcAddress_v2";
+
+/// Calls `visit(pointer, name, version)` for each function: a reference to its pointer, its name for GetProcAddress,
+/// and the CUDA version that brought the form declared here.
+template <class Visit>
+void for_each_function(DriverFunctions& f, Visit visit) {
+  visit(f.Init, "cuInit", 2000);
+  visit(f.DriverGetVersion, "cuDriverGetVersion", 2020);
+  visit(f.GetErrorName, "cuGetErrorName", 6000);
+  visit(f.GetErrorString, "cuGetErrorString", 6000);
+  visit(f.DeviceGetCount, "cuDeviceGetCount", 2000);
+  visit(f.DeviceGet, "cuDeviceGet", 2000);
+  visit(f.DeviceGetName, "cuDeviceGetName", 2000);
+  visit(f.DeviceGetAttribute, "cuDeviceGetAttribute", 2000);
+  visit(f.DeviceTotalMem, "cuDeviceTotalMem", 3020);
+  visit(f.CtxGetCurrent, "cuCtxGetCurrent", 4000);
+  visit(f.CtxSetCurrent, "cuCtxSetCurrent", 4000);
+  visit(f.CtxPushCurrent, "cuCtxPushCurrent", 4000);
+  visit(f.CtxPopCurrent, "cuCtxPopCurrent", 4000);
+  visit(f.CtxGetDevice, "cuCtxGetDevice", 2000);
+  visit(f.CtxGetId, "cuCtxGetId", 12000);
+  visit(f.DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000);
+  visit(f.DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 11000);
+  visit(f.LibraryLoadData, "cuLibraryLoadData", 12000);
+  visit(f.LibraryUnload, "cuLibraryUnload", 12000);
+  visit(f.LibraryGetKernel, "cuLibraryGetKernel", 12000);
+  visit(f.KernelGetFunction, "cuKernelGetFunction", 12000);
+  visit(f.KernelGetAttribute, "cuKernelGetAttribute", 12000);
+  visit(f.KernelSetAttribute, "cuKernelSetAttribute", 12000);
+  visit(f.KernelGetParamInfo, "cuKernelGetParamInfo", 12040);
+  visit(f.LaunchKernelEx, "cuLaunchKernelEx", 11060);
+  visit(f.OccupancyMaxPotentialBlockSize, "cuOccupancyMaxPotentialBlockSize", 6050);
+  visit(f.OccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050);
+  visit(f.StreamCreate, "cuStreamCreate", 2000);
+  visit(f.StreamDestroy, "cuStreamDestroy", 4000);
+  visit(f.StreamSynchronize, "cuStreamSynchronize", 2000);
+  visit(f.StreamIsCapturing, "cuStreamIsCapturing", 10000);
+  visit(f.StreamGetCtx, "cuStreamGetCtx", 9020);
+  visit(f.ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", 10010);
+  visit(f.MemAllocAsync, "cuMemAllocAsync", 11020);
+  visit(f.MemFreeAsync, "cuMemFreeAsync", 11020);
+  visit(f.MemcpyHtoDAsync, "cuMemcpyHtoDAsync", 3020);
+  visit(f.MemcpyDtoHAsync, "cuMemcpyDtoHAsync", 3020);
+  visit(f.MemcpyHtoD, "cuMemcpyHtoD", 3020);
+  visit(f.MemcpyDtoH, "cuMemcpyDtoH", 3020);
+}
+
+}  // namespace kiln::cuda

@@ -1,0 +1,70 @@
+#include "observe/trace.hpp"
+
+#include <errno.h>  // program_invocation_short_name
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/files.hpp"
+#include "observe/trace_json.hpp"
+
+namespace kiln {
+namespace {
+
+// A compiler's log can be a megabyte; a trace shows a tooltip.
+constexpr std::size_t kLongestMessage = 2000;
+
+std::string name_of_this_thread() {
+  char name[32] = "";
+  return pthread_getname_np(pthread_self(), name, sizeof name) == 0 ? name : "";
+}
+
+}  // namespace
+
+void TraceWriter::tell(const Event& event) {
+  TraceRecord record;
+  record.told = clock_.steady();
+  record.thread = gettid();  // not remembered per thread: a forked child has another
+  record.event = event;
+  if (record.event.message.size() > kLongestMessage) {
+    record.event.message.resize(kLongestMessage);
+    record.event.message.shrink_to_fit();
+  }
+  const MutexLock lock(mutex_);
+  if (records_.size() >= options_.most_events) {
+    ++dropped_;
+    return;
+  }
+  if (const auto [at, fresh] = threads_.try_emplace(record.thread); fresh) at->second = name_of_this_thread();
+  records_.push_back(std::move(record));
+}
+
+std::size_t TraceWriter::dropped() const {
+  const MutexLock lock(mutex_);
+  return dropped_;
+}
+
+std::string TraceWriter::json() const {
+  std::vector<TraceRecord> records;
+  ThreadNames threads;
+  std::size_t dropped = 0;
+  {
+    const MutexLock lock(mutex_);
+    records = records_;
+    threads = threads_;
+    dropped = dropped_;
+  }
+  const TraceProcess process{getpid(), program_invocation_short_name, dropped};
+  return trace_json(process, lay_out(records, threads));
+}
+
+Status TraceWriter::write(const std::string& path) const {
+  const std::string text = json();
+  const std::string temporary = path + ".part" + std::to_string(getpid());
+  unlink(temporary.c_str());  // of a process that had our number and was killed here
+  return publish_file(AT_FDCWD, temporary, path, {text}, Durability::Unsynced);
+}
+
+}  // namespace kiln

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "device/device.hpp"
+
+namespace kiln {
+
+/// The driver for one kind of units: opened at the first need, and what was loaded into it. Any thread.
+class Backend {
+ public:
+  explicit Backend(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+
+  Device& device() { return *device_; }
+
+  /// Opens the driver, which may take a tenth of a second, unless that has been done; the targets of its devices, each
+  /// once.
+  const Result<std::vector<Target>>& open();
+  /// The same where it has been opened, else null.
+  const Result<std::vector<Target>>* opened() const;
+
+  /// The module of an artifact. It is loaded once for its key, whoever asks first; `fresh` tells who did.
+  Result<std::shared_ptr<Module>> module(const Key& key, const Artifact& artifact, bool* fresh = nullptr);
+
+ private:
+  struct Loaded {
+    Mutex mutex;
+    std::shared_ptr<Module> module KILN_GUARDED_BY(mutex);
+  };
+  Result<std::vector<Target>> list_targets();
+
+  const std::unique_ptr<Device> device_;
+  std::once_flag once_;
+  std::optional<Result<std::vector<Target>>> targets_;  // constant once it is open
+  std::atomic<bool> open_{false};
+  Mutex mutex_;
+  std::unordered_map<Key, std::shared_ptr<Loaded>> modules_ KILN_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln

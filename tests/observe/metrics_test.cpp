@@ -1,0 +1,176 @@
+#include "observe/metrics.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/files.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln {
+namespace {
+
+Event event(Event::Kind kind, std::string origin = "", double ms = 0) {
+  Event told;
+  told.kind = kind;
+  told.origin = std::move(origin);
+  told.ms = ms;
+  return told;
+}
+
+// The value of a sample, as it stands in the text; "absent" where there is none.
+std::string value(const std::string& text, const std::string& sample) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind(sample + ' ', 0) == 0) return line.substr(sample.size() + 1);
+  }
+  return "absent";
+}
+
+SessionStatus some_status() {
+  SessionStatus status;
+  status.submitted = 15;
+  status.compiled = 1;
+  status.found = 2;
+  status.pending = 3;
+  status.failed = 4;
+  status.cancelled = 5;
+  status.wall_ms = 1500;
+  return status;
+}
+
+// Some of everything.
+void fill(Metrics& metrics) {
+  for (std::size_t kind = 0; kind < Metrics::kKinds; ++kind) metrics.tell(event(static_cast<Event::Kind>(kind)));
+  for (const char* origin : {"memory", "bundle", "disk", "remote", "compiled", "a path \"with\" \\ and\nmore"}) {
+    metrics.tell(event(Event::Kind::Hit, origin, 0.25));
+  }
+  metrics.tell(event(Event::Kind::Compiled, "compiled", 700));
+  metrics.tell(event(Event::Kind::Compiled, "compiled", 45'000));
+}
+
+TEST(Metrics, CountEventsByKindAndOrigin) {
+  Metrics metrics;
+  metrics.tell(event(Event::Kind::Hit, "disk"));
+  metrics.tell(event(Event::Kind::Hit, "disk"));
+  metrics.tell(event(Event::Kind::Hit, "memory"));
+  metrics.tell(event(Event::Kind::Miss));
+  metrics.tell(event(Event::Kind::CacheUnavailable, "/some/path"));
+  const std::string text = metrics.text({});
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="hit",origin="disk"})"), "2");
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="hit",origin="memory"})"), "1");
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="hit",origin="remote"})"), "absent");
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="miss"})"), "1");
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="evicted"})"), "0") << "a rate needs a first value";
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="cache_unavailable",origin="other"})"), "1");
+  EXPECT_EQ(text.find("/some/path"), std::string::npos) << "each path would be a time series for ever";
+}
+
+TEST(Metrics, AddUpTimeAndBytes) {
+  Metrics metrics;
+  metrics.tell(event(Event::Kind::Loaded, "", 1.5));
+  metrics.tell(event(Event::Kind::Loaded, "", 2.5));
+  Event copied = event(Event::Kind::Copied);
+  copied.bytes = 4096;
+  metrics.tell(copied);
+  metrics.tell(copied);
+  Event allocated = event(Event::Kind::Allocated);
+  allocated.bytes = 1;
+  metrics.tell(allocated);
+  const std::string text = metrics.text({});
+  EXPECT_EQ(value(text, R"(kiln_event_seconds_total{kind="loaded"})"), "0.004");
+  EXPECT_EQ(value(text, "kiln_copied_bytes_total"), "8192");
+}
+
+TEST(Metrics, SayHowLongCompilesAndWaitsTook) {
+  Metrics metrics;
+  metrics.tell(event(Event::Kind::Compiled, "compiled", 0.5));
+  metrics.tell(event(Event::Kind::Compiled, "compiled", 25));  // on a bound, and so within it
+  metrics.tell(event(Event::Kind::Compiled, "compiled", 45'000));
+  metrics.tell(event(Event::Kind::Waited, "", 90));
+  metrics.tell(event(Event::Kind::HotCompile, "", 300));
+  const std::string text = metrics.text({});
+  EXPECT_EQ(value(text, R"(kiln_compile_seconds_bucket{le="0.001"})"), "1");
+  EXPECT_EQ(value(text, R"(kiln_compile_seconds_bucket{le="0.01"})"), "1");
+  EXPECT_EQ(value(text, R"(kiln_compile_seconds_bucket{le="0.025"})"), "2");
+  EXPECT_EQ(value(text, R"(kiln_compile_seconds_bucket{le="30"})"), "2");
+  EXPECT_EQ(value(text, R"(kiln_compile_seconds_bucket{le="+Inf"})"), "3");
+  EXPECT_EQ(value(text, "kiln_compile_seconds_count"), "3");
+  EXPECT_EQ(value(text, "kiln_compile_seconds_sum"), "45.0255");
+  EXPECT_EQ(value(text, "kiln_wait_seconds_sum"), "0.09");
+  EXPECT_EQ(value(text, "kiln_hot_compile_seconds_sum"), "0.3");
+}
+
+TEST(Metrics, TakeDurationsThatAreNone) {
+  Metrics metrics;
+  metrics.tell(event(Event::Kind::Compiled, "", std::numeric_limits<double>::quiet_NaN()));
+  metrics.tell(event(Event::Kind::Compiled, "", std::numeric_limits<double>::infinity()));
+  metrics.tell(event(Event::Kind::Compiled, "", -5));
+  const std::string text = metrics.text({});
+  EXPECT_EQ(value(text, "kiln_compile_seconds_count"), "3");
+  EXPECT_EQ(value(text, R"(kiln_compile_seconds_bucket{le="0.001"})"), "2");
+  EXPECT_EQ(value(text, "kiln_compile_seconds_sum"), "30000000");
+}
+
+TEST(Metrics, HandOnTheStatusOfASession) {
+  const std::string text = Metrics().text(some_status());
+  EXPECT_EQ(value(text, R"(kiln_units{state="compiled"})"), "1");
+  EXPECT_EQ(value(text, R"(kiln_units{state="found"})"), "2");
+  EXPECT_EQ(value(text, R"(kiln_units{state="pending"})"), "3");
+  EXPECT_EQ(value(text, R"(kiln_units{state="failed"})"), "4");
+  EXPECT_EQ(value(text, R"(kiln_units{state="cancelled"})"), "5");
+  EXPECT_EQ(value(text, "kiln_units_submitted"), "15");
+  EXPECT_EQ(value(text, "kiln_wall_seconds"), "1.5");
+}
+
+TEST(Metrics, LoseNoEventOfManyThreads) {
+  Metrics metrics;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 5000; ++n) metrics.tell(event(Event::Kind::Compiled, "compiled", 1));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::string text = metrics.text({});
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="compiled",origin="compiled"})"), "20000");
+  EXPECT_EQ(value(text, "kiln_compile_seconds_count"), "20000");
+  EXPECT_EQ(value(text, "kiln_compile_seconds_sum"), "20");
+}
+
+TEST(Metrics, AreTextThatPromtoolAccepts) {
+  if (std::system("promtool --version >/dev/null 2>&1") != 0) {
+    GTEST_SKIP() << "promtool is not installed (tools/setup.sh installs the package prometheus, which has it)";
+  }
+  Metrics metrics;
+  fill(metrics);
+  const test::TemporaryDirectory folder;
+  for (const std::string& text : {metrics.text(some_status()), Metrics().text({})}) {
+    test::spit(folder.path("metrics"), text);
+    const std::string command =
+        "promtool check metrics <" + folder.path("metrics") + " >" + folder.path("said") + " 2>&1";
+    EXPECT_EQ(std::system(command.c_str()), 0) << test::slurp(folder.path("said")) << text;
+    EXPECT_EQ(test::slurp(folder.path("said")), "");
+  }
+}
+
+TEST(MetricsDocs, NameEveryMetric) {
+  Metrics metrics;
+  fill(metrics);
+  const std::string docs = test::slurp(KILN_SOURCE_DIR "/docs/metrics.md");
+  std::istringstream lines(metrics.text(some_status()));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("# TYPE ", 0) != 0) continue;
+    const std::string name = line.substr(7, line.find(' ', 7) - 7);
+    EXPECT_NE(docs.find("| `" + name), std::string::npos) << "docs/metrics.md has no row for " << name;
+  }
+}
+
+}  // namespace
+}  // namespace kiln

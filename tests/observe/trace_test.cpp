@@ -1,0 +1,259 @@
+#include "observe/trace.hpp"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/files.hpp"
+#include "support/perfetto_rules.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln {
+namespace {
+
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+
+// Stands still until it is moved.
+class StillClock final : public Clock {
+ public:
+  std::chrono::nanoseconds wall() const override { return now; }
+  std::chrono::nanoseconds steady() const override { return now; }
+  void sleep(std::chrono::nanoseconds) const override {}
+  std::chrono::nanoseconds now = std::chrono::hours(24);
+};
+
+Event event(Event::Kind kind, double ms = 0, std::uint64_t flow = 0, std::uint64_t stream = 0) {
+  Event told;
+  told.kind = kind;
+  told.unit = "saxpy";
+  told.ms = ms;
+  told.flow = flow;
+  told.stream = stream;
+  return told;
+}
+
+std::vector<Json> events_of(const std::string& text, const std::string& phase, const std::string& category = "") {
+  std::vector<Json> found;
+  const Json trace = Json::parse(text);
+  for (const Json& one : trace["traceEvents"]) {
+    if (one["ph"] == phase && (category.empty() || one["cat"] == category)) found.push_back(one);
+  }
+  return found;
+}
+
+std::string track_name(const std::string& text, const Json& of) {
+  for (const Json& one : events_of(text, "M")) {
+    if (one["name"] == "thread_name" && one["tid"] == of["tid"]) return one["args"]["name"];
+  }
+  return "";
+}
+
+class Trace : public ::testing::Test {
+ protected:
+  void tell(std::chrono::nanoseconds after, const Event& told) {
+    clock_.now += after;
+    writer_.tell(told);
+  }
+  std::string json() const {
+    const std::string text = writer_.json();
+    const auto problems = test::trace_problems(text);
+    EXPECT_TRUE(problems.empty()) << problems.size() << ", first: " << problems.front();
+    return text;
+  }
+  StillClock clock_;
+  TraceWriter writer_{TraceWriter::Options{}, clock_};
+};
+
+TEST_F(Trace, IsValidWhenNothingHappened) { EXPECT_TRUE(events_of(json(), "X").empty()); }
+
+TEST_F(Trace, HasASliceThatEndsWhenTheEventIsTold) {
+  tell(milliseconds(1), event(Event::Kind::Requested));
+  tell(milliseconds(9), event(Event::Kind::Compiled, 5));
+  const std::string text = json();
+  const auto slices = events_of(text, "X");
+  ASSERT_EQ(slices.size(), 1u);
+  EXPECT_EQ(slices[0]["ts"], 4000) << "9 ms after the first event, less its 5 ms";
+  EXPECT_EQ(slices[0]["dur"], 5000);
+  EXPECT_EQ(slices[0]["cat"], "compiled");
+  EXPECT_EQ(slices[0]["name"], "compiled saxpy");
+  EXPECT_EQ(slices[0]["args"]["unit"], "saxpy");
+  EXPECT_EQ(slices[0]["pid"], getpid());
+  EXPECT_EQ(slices[0]["tid"], gettid());
+}
+
+TEST_F(Trace, HasAnInstantForWhatTookNoTime) {
+  tell(milliseconds(1), event(Event::Kind::Miss));
+  const auto instants = events_of(json(), "i");
+  ASSERT_EQ(instants.size(), 1u);
+  EXPECT_EQ(instants[0]["cat"], "miss");
+}
+
+TEST_F(Trace, ShowsEachThreadByItsName) {
+  std::thread other([&] {
+    pthread_setname_np(pthread_self(), "kiln-compile-0");
+    writer_.tell(event(Event::Kind::Compiled, 1));
+  });
+  other.join();
+  tell(milliseconds(1), event(Event::Kind::Waited, 1));
+  const std::string text = json();
+  const Json compiled = events_of(text, "X", "compiled").at(0);
+  EXPECT_EQ(track_name(text, compiled), "kiln-compile-0");
+  EXPECT_NE(compiled["tid"], events_of(text, "X", "waited").at(0)["tid"]);
+}
+
+TEST_F(Trace, ShowsWhatConcernsAStreamOnATrackOfThatStream) {
+  tell(milliseconds(1), event(Event::Kind::Launched, 0.01, 0, 0xABC));
+  tell(milliseconds(1), event(Event::Kind::Copied, 0.5, 0, 0xABC));
+  tell(milliseconds(1), event(Event::Kind::Synchronised, 0.5, 0, 0));
+  const std::string text = json();
+  const Json launched = events_of(text, "X", "launched").at(0);
+  EXPECT_EQ(track_name(text, launched), "stream 0xabc");
+  EXPECT_EQ(launched["args"]["thread"], gettid());
+  EXPECT_EQ(events_of(text, "X", "copied").at(0)["tid"], launched["tid"]);
+  EXPECT_EQ(track_name(text, events_of(text, "X", "synchronised").at(0)), "default stream");
+  EXPECT_GT(launched["tid"].get<std::int64_t>(), 1 << 22) << "the numbers of threads end there";
+}
+
+TEST_F(Trace, DrawsArrowsFromTheRequestToTheFirstLaunch) {
+  tell(milliseconds(1), event(Event::Kind::Requested, 0, 77));
+  std::thread([&] { tell(milliseconds(9), event(Event::Kind::Compiled, 5, 77)); }).join();
+  tell(milliseconds(2), event(Event::Kind::Published, 0, 77));
+  tell(milliseconds(2), event(Event::Kind::Loaded, 1, 77));
+  tell(milliseconds(2), event(Event::Kind::Launched, 0.01, 77, 5));
+  tell(milliseconds(2), event(Event::Kind::Launched, 0.01, 77, 5));
+  const Json trace = Json::parse(json());
+  std::string way;
+  std::set<Json> ids;
+  std::string slice;
+  for (const Json& one : trace["traceEvents"]) {
+    const std::string phase = one["ph"];
+    if (phase == "X") slice = one["cat"];
+    if (phase != "s" && phase != "t" && phase != "f") continue;
+    way += phase + ' ' + slice + ' ';
+    ids.insert(one["id"]);
+  }
+  EXPECT_EQ(way, "s requested t compiled t loaded f launched ");
+  EXPECT_EQ(ids.size(), 1u);
+}
+
+TEST_F(Trace, DrawsNoArrowBackToARequest) {
+  tell(milliseconds(5), event(Event::Kind::Compiled, 4, 1));
+  tell(milliseconds(1), event(Event::Kind::Requested, 0, 1));
+  EXPECT_TRUE(events_of(json(), "f").empty());
+}
+
+TEST_F(Trace, DrawsNoArrowForAUnitOfWhichOneThingIsKnown) {
+  tell(milliseconds(1), event(Event::Kind::Requested, 0, 1));
+  tell(milliseconds(1), event(Event::Kind::Requested, 0, 2));
+  EXPECT_TRUE(events_of(json(), "s").empty());
+}
+
+TEST_F(Trace, NestsWhatHappenedInside) {
+  tell(milliseconds(5), event(Event::Kind::Compiled, 4));
+  tell(milliseconds(5), event(Event::Kind::HotCompile, 10));
+  const std::string text = json();
+  EXPECT_EQ(events_of(text, "X", "compiled").at(0)["tid"], events_of(text, "X", "hot_compile").at(0)["tid"]);
+}
+
+TEST_F(Trace, PutsWhatReallyOverlapsOnALineOfItsOwn) {
+  tell(milliseconds(5), event(Event::Kind::Synchronised, 4, 0, 9));
+  tell(milliseconds(2), event(Event::Kind::Synchronised, 4, 0, 9));
+  const std::string text = json();
+  const auto slices = events_of(text, "X");
+  ASSERT_EQ(slices.size(), 2u);
+  EXPECT_EQ(track_name(text, slices[0]), "stream 0x9");
+  EXPECT_EQ(track_name(text, slices[1]), "stream 0x9 (2)");
+}
+
+TEST_F(Trace, ForgivesThatAnEventIsToldALittleLate) {
+  tell(milliseconds(5), event(Event::Kind::Compiled, 4));
+  tell(milliseconds(2), event(Event::Kind::Loaded, 2.003));  // it began 3 µs before the compile was told
+  const auto slices = events_of(json(), "X");
+  ASSERT_EQ(slices.size(), 2u);
+  EXPECT_EQ(slices[0]["tid"], slices[1]["tid"]);
+  EXPECT_EQ(slices[1]["args"]["ms"], 2.003) << "what was measured is kept";
+}
+
+TEST_F(Trace, TakesAnyBytesAsText) {
+  Event odd = event(Event::Kind::Compiled, 1);
+  odd.unit = "q\" b\\ n\n t\t nul" + std::string(1, '\0') + " del\x7F bell\a cut\xE2\x82 \xFF\xC0\xAF\xED\xA0\x80 ü";
+  odd.message = std::string(100'000, 'x');
+  tell(milliseconds(1), odd);
+  const std::string text = json();
+  EXPECT_LT(text.size(), 10'000u) << "a compiler's log does not belong in it";
+  const std::string name = events_of(text, "X").at(0)["args"]["unit"];
+  EXPECT_EQ(name.substr(0, 15), "q\" b\\ n\n t\t nul");
+  EXPECT_NE(name.find("bell\uFFFD cut\uFFFD"), std::string::npos) << "what cannot be shown is not left out: " << name;
+  EXPECT_EQ(name.substr(name.size() - 2), "ü");
+}
+
+TEST_F(Trace, TakesDurationsThatAreNone) {
+  for (const double ms : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -3.0,
+                          std::numeric_limits<double>::max()}) {
+    tell(milliseconds(1), event(Event::Kind::Compiled, ms));
+  }
+  json();
+}
+
+TEST_F(Trace, KeepsItsRulesWhateverHappens) {
+  std::mt19937 random(4);
+  const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+  for (int round = 0; round < 50; ++round) {
+    TraceWriter writer(TraceWriter::Options{}, clock_);
+    for (int i = 0; i < 200; ++i) {
+      // Bursts within one tick, and durations about as long as the pauses.
+      clock_.now += std::chrono::nanoseconds(below(4) == 0 ? below(200'000) : below(60));
+      const auto kind = static_cast<Event::Kind>(below(static_cast<unsigned>(Event::Kind::NoDevice) + 1));
+      writer.tell(event(kind, below(3) == 0 ? 0 : below(300) / 1000.0, below(6), below(3)));
+    }
+    const auto problems = test::trace_problems(writer.json());
+    ASSERT_TRUE(problems.empty()) << "round " << round << ": " << problems.front();
+  }
+}
+
+TEST_F(Trace, KeepsTheFirstEventsAndSaysHowManyAreMissing) {
+  TraceWriter small({.most_events = 3}, clock_);
+  for (int i = 0; i < 10; ++i) small.tell(event(Event::Kind::Hit, 0.001));
+  EXPECT_EQ(small.dropped(), 7u);
+  const std::string text = small.json();
+  EXPECT_TRUE(test::trace_problems(text).empty());
+  EXPECT_EQ(events_of(text, "X").size(), 3u);
+  EXPECT_NE(text.find("7 later events are missing"), std::string::npos);
+}
+
+TEST_F(Trace, IsPublishedAsAFileThatIsWholeOrNotThere) {
+  const test::TemporaryDirectory folder;
+  tell(milliseconds(1), event(Event::Kind::Hit, 1));
+  ASSERT_TRUE(writer_.write(folder.path("trace.json")));
+  tell(milliseconds(1), event(Event::Kind::Hit, 1));
+  ASSERT_TRUE(writer_.write(folder.path("trace.json"))) << "it may be written again";
+  EXPECT_EQ(test::slurp(folder.path("trace.json")), json());
+  EXPECT_EQ(test::files_below(folder.path()).size(), 1u);
+  EXPECT_FALSE(writer_.write(folder.path("absent/trace.json")));
+}
+
+TEST(TraceThreads, MayAllTellAtOnceWhileItIsWritten) {
+  TraceWriter writer;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (std::uint64_t n = 0; n < 500; ++n) writer.tell(event(Event::Kind::Launched, 0.001, n, 1 + n % 2));
+    });
+  }
+  EXPECT_TRUE(test::trace_problems(writer.json()).empty());
+  for (std::thread& thread : threads) thread.join();
+  const auto problems = test::trace_problems(writer.json());
+  EXPECT_TRUE(problems.empty()) << problems.front();
+  EXPECT_EQ(events_of(writer.json(), "X").size(), 2000u);
+}
+
+}  // namespace
+}  // namespace kiln
