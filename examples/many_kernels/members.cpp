@@ -1,7 +1,5 @@
 #include "members.hpp"
 
-#include <algorithm>
-
 #include "sources.hpp"
 
 namespace semiring {
@@ -30,15 +28,26 @@ std::vector<Member> make_members() {
   return all;
 }
 
-kiln::Units typical_units(Backend backend) {
+// The preamble is one text for all units of a language, and its digest is computed once.
+kiln::Units make_units(const kiln::Unit& preamble) {
   kiln::Units units;
-  for (const std::string& name : typical_names()) units.push_back(unit_of(backend, *find(name)));
+  for (const Member& member : members()) units.push_back(preamble.instance(member.name, member.instance));
   return units;
 }
 
-kiln::Units all_units(Backend backend) {
+// Made once, when they are first asked for, in the order of the members.
+const kiln::Units& all_units(Backend backend) {
+  if (backend == Backend::OpenCl) {
+    static const kiln::Units opencl = make_units(kiln::Unit::opencl("semiring.cl", "").preamble(kOpenClSource));
+    return opencl;
+  }
+  static const kiln::Units cuda = make_units(kiln::Unit::cuda("semiring.cu", "").preamble(kCudaSource));
+  return cuda;
+}
+
+kiln::Units typical_units(Backend backend) {
   kiln::Units units;
-  for (const Member& member : members()) units.push_back(unit_of(backend, member));
+  for (const std::string& name : typical_names()) units.push_back(*find_unit(backend, name));
   return units;
 }
 
@@ -64,17 +73,11 @@ const std::vector<std::string>& typical_names() {
 const kiln::Needs& typical(Backend backend) { return backend == Backend::OpenCl ? typical_opencl : typical_cuda; }
 const kiln::Needs& everything(Backend backend) { return backend == Backend::OpenCl ? all_opencl : all_cuda; }
 
-const Member* find(const std::string& name) {
-  const auto found =
-      std::find_if(members().begin(), members().end(), [&](const Member& member) { return member.name == name; });
-  return found != members().end() ? &*found : nullptr;
-}
-
-// The preamble is one text for all units of a language, and its digest is computed once.
-kiln::Unit unit_of(Backend backend, const Member& member) {
-  static const kiln::Unit opencl = kiln::Unit::opencl("semiring.cl", "").preamble(kOpenClSource);
-  static const kiln::Unit cuda = kiln::Unit::cuda("semiring.cu", "").preamble(kCudaSource);
-  return (backend == Backend::OpenCl ? opencl : cuda).instance(member.name, member.instance);
+const kiln::Unit* find_unit(Backend backend, const std::string& name) {
+  for (std::size_t at = 0; at < members().size(); ++at) {
+    if (members()[at].name == name) return &all_units(backend)[at];
+  }
+  return nullptr;
 }
 
 }  // namespace semiring

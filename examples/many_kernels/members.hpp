@@ -27,8 +27,7 @@ const kiln::Needs& everything(Backend backend);
 /// The names of the kernels in `typical`.
 const std::vector<std::string>& typical_names();
 
-/// The member of this name, or null.
-const Member* find(const std::string& name);
-kiln::Unit unit_of(Backend backend, const Member& member);
+/// The unit of the kernel of this name; null where there is none.
+const kiln::Unit* find_unit(Backend backend, const std::string& name);
 
 }  // namespace semiring

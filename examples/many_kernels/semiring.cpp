@@ -21,12 +21,12 @@ bool empty(Shape shape) { return shape.rows == 0 || shape.columns == 0; }
 }  // namespace
 
 kiln::Result<kiln::Kernel> Semiring::kernel(const std::string& name, kiln::Caller caller) {
-  const Member* member = find(name);
-  if (member == nullptr) return kiln::Error{kiln::Code::InvalidArgument, "semiring has no kernel " + name, {}};
+  const kiln::Unit* unit = find_unit(backend_, name);
+  if (unit == nullptr) return kiln::Error{kiln::Code::InvalidArgument, "semiring has no kernel " + name, {}};
   // The lock is for the map alone: nobody waits for a kernel behind somebody who waits for another.
   std::unique_lock lock(mutex_);
   auto at = handles_.find(name);
-  if (at == handles_.end()) at = handles_.emplace(name, session_.handle(unit_of(backend_, *member))).first;
+  if (at == handles_.end()) at = handles_.emplace(name, session_.handle(*unit)).first;
   const kiln::Handle handle = at->second;
   lock.unlock();
   return handle.get(kiln::kForever, caller);
