@@ -37,6 +37,7 @@ Result<Answer> Core::resolve(const Order& order, const Recipe& recipe) {
   const auto compiler = toolbox().compiler(order.unit.kind(), order.target);
   if (!compiler) return compiler.error();
   Result<Answer> answer = toolbox().resolver().get(recipe, **compiler);
+  stay_ahead_of_exit_handlers();  // a compiler may have registered some in the middle of its first compile
   for (int refusals = 1; answer; ++refusals) {
     const Status loaded = load(order, *answer);
     if (loaded) return answer;
