@@ -156,7 +156,10 @@ Result<const detail::KernelState*> Core::kernel_of(HandleState& handle, Backend&
 
 void Core::note_use(const HandleState& handle, Caller caller) {
   if (!options_.record_undeclared) return;
-  UndeclaredUse use{handle.unit.name(), handle.entry, std::string(caller.file) + ":" + std::to_string(caller.line)};
+  // Whoever left the entry out, since there is only one, is told which it was.
+  const std::vector<std::string>& entries = handle.unit.entries();
+  const std::string& entry = handle.entry.empty() && !entries.empty() ? entries.front() : handle.entry;
+  UndeclaredUse use{handle.unit.name(), entry, std::string(caller.file) + ":" + std::to_string(caller.line)};
   {
     const MutexLock lock(mutex_);
     if (declared_.count(Key{handle.unit.identity()}) != 0) return;
