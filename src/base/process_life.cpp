@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/mutex.hpp"
 
 namespace kiln {
@@ -61,6 +62,15 @@ unsigned fork_generation() {
   static const bool watching = watch_forks();
   (void)watching;
   return forks.load(std::memory_order_acquire);
+}
+
+Status OpenedOnce::check(const char* library) {
+  const unsigned now = fork_generation() + 1;
+  unsigned before = 0;
+  if (generation_.compare_exchange_strong(before, now) || before == now) return {};
+  return failure(Code::Unavailable, std::string(library) +
+                                        " was opened before this process was forked, and does not survive that: fork "
+                                        "before the first use, or start a new program");
 }
 
 void add_listener(ProcessListener& listener) {
