@@ -10,19 +10,19 @@
 
 namespace kiln {
 
-/// Another device, and somebody is told of what it does: loads and refusals, launches, copies, waits, memory. Only what
-/// was done is told; what failed is in the error, except that the driver took no artifact. Where nobody listens this is
-/// not put in place.
+/// Another device, and somebody is told of what is done with its memory and streams: copies, waits, allocations. Only
+/// what was done is told; what failed is in the error. Loads and launches are told of by the session, which knows what
+/// they are for. Where nobody listens this is not put in place.
 class ObservedDevice final : public Device {
  public:
-  /// The clock must outlive it and its kernels.
+  /// The clock must outlive it.
   ObservedDevice(std::unique_ptr<Device> device, Observer observer, const Clock& clock = system_clock());
 
   std::string kind() const override { return device_->kind(); }
   Result<std::vector<DeviceInfo>> devices() override { return device_->devices(); }
   Result<Place> current() override { return device_->current(); }
   Status make_current(std::size_t device) override { return device_->make_current(device); }
-  Result<std::shared_ptr<Module>> load(const Artifact& artifact) override;
+  Result<std::shared_ptr<Module>> load(const Artifact& artifact) override { return device_->load(artifact); }
 
   Result<void*> make_stream() override { return device_->make_stream(); }
   Status release_stream(void* stream) override { return device_->release_stream(stream); }

@@ -193,18 +193,6 @@ TEST_F(CudaLoad, RefusesItLateWhereAnotherDeviceOfTheProcessWouldTakeIt) {
   EXPECT_TRUE(launch_nothing(*kernel, nullptr).ok());
 }
 
-TEST_F(CudaLoad, ALateRefusalIsToldOfToo) {
-  reset("sm_80,sm_90");
-  EventLog events;
-  ObservedDevice device(std::make_unique<CudaDevice>(options()), events.observer());
-  const auto kernel = saxpy_of(device, artifact(90));
-  ASSERT_TRUE(device.make_current(0).ok());
-  EXPECT_FALSE(kernel->prepare(nullptr).ok());
-  EXPECT_FALSE(launch_nothing(*kernel, nullptr).ok());
-  EXPECT_EQ(events.count(Event::Kind::LoadRefused), 2U);
-  EXPECT_EQ(events.count(Event::Kind::Launched), 0U);
-}
-
 TEST_F(CudaLoad, ACubinServesALaterMinorArchitecture) {
   reset("sm_86");
   CudaDevice device(options());
