@@ -51,6 +51,9 @@ DriverResult enter_stream(const char* entry, Stream given, Body body) {
   });
 }
 
+/// What KILN_DOUBLE_* ask for beyond settings, at the first Init. Takes the lock itself.
+void use_environment();
+
 void note_initialised(Model& model, bool initialised);
 
 /// For control functions, which never fail and are not counted.
