@@ -10,6 +10,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/process.hpp"
+#include "base/process_life.hpp"
 #include "compile/closure_builder.hpp"
 #include "compile/worker_protocol.hpp"
 
@@ -65,7 +66,8 @@ WorkerCompiler::WorkerCompiler(std::unique_ptr<NvrtcCompiler> inner, FileDigests
     : inner_(std::move(inner)), digests_(digests), options_(std::move(options)), observer_(std::move(observer)) {}
 
 Result<Compiled> WorkerCompiler::compile(const Recipe& recipe) {
-  if (inner_->closed(recipe)) return inner_->compile(recipe);
+  // NVRTC's lock may be locked for ever in a child of fork, so that one does not compile by itself.
+  if (inner_->closed(recipe) && fork_generation() == 0) return inner_->compile(recipe);
   const std::string worker = find_worker(options_.worker);
   if (worker.empty()) {
     observer_.tell(

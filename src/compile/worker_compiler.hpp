@@ -17,7 +17,8 @@ namespace kiln {
 
 /// Runs NVRTC in a kiln-worker process, which sees every question that the compiler asks the file system: the closure
 /// is exact, and a compiler that crashes takes no one with it. Closed units are compiled in this process, since nothing
-/// is to be seen. Where the worker program is missing everything is, and an event says so. Any thread.
+/// is to be seen, unless it was forked off. Where the worker program is missing everything is, and an event says so.
+/// Any thread.
 class WorkerCompiler final : public Compiler {
  public:
   struct Options {

@@ -225,7 +225,7 @@ void Engine::State::fly(Flight& flight) {
   recipe->flow = flight.number;
   const RequestKey request = recipe->request_key();
   if (follows(flight, request)) return;
-  Result<Answer> answer = guarded<Answer>(order, [&] { return parts.resolve(*recipe); });
+  Result<Answer> answer = guarded<Answer>(order, [&] { return parts.resolve(order, *recipe); });
   {
     const MutexLock lock(mutex);
     flying.erase(request);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/machine.hpp"
+#include "base/process_life.hpp"
 
 namespace kiln {
 namespace {
@@ -19,7 +20,9 @@ constexpr std::uint64_t kMemoryOfACompile = 400ULL << 20;
 // A thread that has nothing to do looks again after this long, though it is always notified.
 constexpr std::chrono::minutes kLook{1};
 
-thread_local bool in_a_pool = false;
+// In which generation of forks this thread was a pool's; zero: in none. What a forked child has left of one is an
+// ordinary thread.
+thread_local unsigned pool_generation = 0;
 
 // The host's signals are for the host's threads: a handler of its must not find itself on one of ours.
 class SignalsBlocked {
@@ -43,7 +46,7 @@ Pool::Pool(Options options, std::function<void()> work) : options_(std::move(opt
 
 Pool::~Pool() { stop(); }
 
-bool Pool::on_a_thread() { return in_a_pool; }
+bool Pool::on_a_thread() { return pool_generation == fork_generation() + 1; }
 
 bool Pool::add(std::size_t pieces) {
   const MutexLock lock(mutex_);
@@ -76,7 +79,7 @@ bool Pool::start() {
 }
 
 void Pool::run(unsigned number) {
-  in_a_pool = true;
+  pool_generation = fork_generation() + 1;
   // The kernel keeps fifteen characters of a name.
   pthread_setname_np(pthread_self(), (options_.name + "-" + std::to_string(number)).substr(0, 15).c_str());
   if (options_.niceness != 0) {
