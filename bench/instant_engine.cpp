@@ -14,7 +14,7 @@ Engine::Parts instant_parts() {
     recipe.compiler.name = "instant";
     return recipe;
   };
-  parts.resolve = [](const Recipe& recipe) -> Result<Answer> {
+  parts.resolve = [](const Order& /*order*/, const Recipe& recipe) -> Result<Answer> {
     Answer answer;
     answer.artifact.target = recipe.target;
     answer.origin = Origin::Memory;

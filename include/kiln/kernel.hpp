@@ -77,9 +77,9 @@ class KILN_API Handle {
 
  private:
   friend class Session;
-  explicit Handle(std::shared_ptr<const detail::ReadySlot> slot) : slot_(std::move(slot)) {}
+  explicit Handle(std::shared_ptr<detail::ReadySlot> slot) : slot_(std::move(slot)) {}
   Result<Kernel> get_slowly(std::chrono::nanoseconds limit, void* const* stream, Caller caller) const;
-  std::shared_ptr<const detail::ReadySlot> slot_;
+  std::shared_ptr<detail::ReadySlot> slot_;
 };
 
 /// Memory of a device, freed in the order of its stream. Owned by one; give it to `launch` as it is.

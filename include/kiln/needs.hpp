@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kiln/export.hpp>
+#include <kiln/kernel.hpp>
 #include <kiln/unit.hpp>
 
 namespace kiln {
@@ -49,7 +50,7 @@ class KILN_API Plan {
   }
   /// Requests all of them and waits, at most `limit` in all, until each is ready or has failed; what is still cold
   /// then.
-  std::vector<Cold> ensure_warm(Session& session, std::chrono::nanoseconds limit) const;
+  std::vector<Cold> ensure_warm(Session& session, std::chrono::nanoseconds limit, Caller caller = Caller::here()) const;
 
   const std::string& name() const { return name_; }
 

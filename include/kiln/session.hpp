@@ -41,6 +41,8 @@ struct SessionOptions {
   OpenClContext opencl;
   /// Keep account of every `get` of a unit that no Needs had declared.
   bool record_undeclared = false;
+  /// Count events, for `Session::metrics`.
+  bool metrics = false;
 };
 
 /// A use that no Needs had declared.

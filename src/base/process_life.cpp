@@ -8,12 +8,14 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/mutex.hpp"
 
 namespace kiln {
 namespace {
 
 std::atomic<unsigned> forks{0};
+std::atomic<bool> anyone_ever{false};  // has listened
 
 // Never destroyed: it is asked while the process ends.
 struct Listeners {
@@ -63,6 +65,15 @@ unsigned fork_generation() {
   return forks.load(std::memory_order_acquire);
 }
 
+Status OpenedOnce::check(const char* library) {
+  const unsigned now = fork_generation() + 1;
+  unsigned before = 0;
+  if (generation_.compare_exchange_strong(before, now) || before == now) return {};
+  return failure(Code::Unavailable, std::string(library) +
+                                        " was opened before this process was forked, and does not survive that: fork "
+                                        "before the first use, or start a new program");
+}
+
 void add_listener(ProcessListener& listener) {
   (void)fork_generation();
   main_thread_end.watched = true;
@@ -71,6 +82,7 @@ void add_listener(ProcessListener& listener) {
     const MutexLock lock(known.mutex);
     known.all.push_back(&listener);
   }
+  anyone_ever.store(true, std::memory_order_release);
   stay_ahead_of_exit_handlers();
 }
 
@@ -81,12 +93,8 @@ void remove_listener(ProcessListener& listener) {
 }
 
 void stay_ahead_of_exit_handlers() {
-  {
-    Listeners& known = listeners();
-    const MutexLock lock(known.mutex);
-    if (known.all.empty()) return;
-  }
-  (void)std::atexit(tell_of_exit);
+  // No lock: a thread that opens a library while the process ends is waited for under it.
+  if (anyone_ever.load(std::memory_order_acquire)) (void)std::atexit(tell_of_exit);
 }
 
 }  // namespace kiln

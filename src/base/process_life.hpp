@@ -1,5 +1,9 @@
 #pragma once
 
+#include <atomic>
+
+#include <kiln/result.hpp>
+
 namespace kiln {
 
 /// Somebody who must know when the process ends or was forked.
@@ -24,5 +28,16 @@ void stay_ahead_of_exit_handlers();
 /// How often this process has been forked away from the one that first asked. A child sees another number than its
 /// parent, so that it knows what it has inherited. As cheap as a load.
 unsigned fork_generation();
+
+/// Remembers in which generation a vendor's library was opened. Any thread.
+class OpenedOnce {
+ public:
+  /// Fine, unless the library was opened before this process was forked off: vendors' libraries lose their threads and
+  /// keep their locks, and a call of one may never return.
+  Status check(const char* library);
+
+ private:
+  std::atomic<unsigned> generation_{0};  // and one; zero: not yet
+};
 
 }  // namespace kiln

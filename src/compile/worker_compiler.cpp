@@ -10,11 +10,15 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/process.hpp"
+#include "base/process_life.hpp"
 #include "compile/closure_builder.hpp"
 #include "compile/worker_protocol.hpp"
 
 namespace kiln {
 namespace {
+
+// Of how many refused units it is remembered what they had read. Forgetting one costs a compile when it is asked for.
+constexpr std::size_t kMostFailures = 1024;
 
 // All that a worker sees of our environment: what finds libraries, what sanitizers need, and the recipe's own part.
 std::vector<std::string> worker_environment(const Recipe& recipe) {
@@ -65,7 +69,8 @@ WorkerCompiler::WorkerCompiler(std::unique_ptr<NvrtcCompiler> inner, FileDigests
     : inner_(std::move(inner)), digests_(digests), options_(std::move(options)), observer_(std::move(observer)) {}
 
 Result<Compiled> WorkerCompiler::compile(const Recipe& recipe) {
-  if (inner_->closed(recipe)) return inner_->compile(recipe);
+  // NVRTC's lock may be locked for ever in a child of fork, so that one does not compile by itself.
+  if (inner_->closed(recipe) && fork_generation() == 0) return inner_->compile(recipe);
   const std::string worker = find_worker(options_.worker);
   if (worker.empty()) {
     observer_.tell(
@@ -100,8 +105,32 @@ Result<WorkerReply> WorkerCompiler::converse(int channel, Process& process, cons
   }
   if (!frame) return frame.error();
   if (!*frame) return ended(recipe, process);
-  if ((*frame)->type == Frame::Type::Failed) return decode_error((*frame)->payload);
+  if ((*frame)->type == Frame::Type::Failed) {
+    WorkerFailure failed = decode_failure((*frame)->payload);
+    if (failed.error.code == Code::CompileFailed) remember_failure(recipe, failed.observations);
+    return failed.error;
+  }
   return decode_reply((*frame)->payload);
+}
+
+void WorkerCompiler::remember_failure(const Recipe& recipe, const std::vector<Observation>& observations) {
+  BuiltClosure built = build_closure(recipe, observations, false, {}, digests_);
+  const MutexLock lock(mutex_);
+  if (failed_.size() >= kMostFailures) failed_.clear();
+  // A closure that cannot be trusted is as good as none: such a unit is always worth another try.
+  if (built.not_cacheable.empty()) failed_.insert_or_assign(recipe.request_key(), std::move(built.closure));
+}
+
+bool WorkerCompiler::worth_another_try(const Recipe& recipe) {
+  if (closed(recipe)) return false;
+  Closure read;
+  {
+    const MutexLock lock(mutex_);
+    const auto known = failed_.find(recipe.request_key());
+    if (known == failed_.end()) return true;
+    read = known->second;
+  }
+  return check(read, recipe.places(), digests_).has_value();
 }
 
 // A worker that has lost its channel is killed by whoever talked to it.

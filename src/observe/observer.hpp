@@ -11,9 +11,9 @@
 
 namespace kiln {
 
-/// Hands events to whoever listens: any number of sinks and a callback. A value, of the size of a shared pointer: copies tell
-/// the same listeners. With no listener it costs a branch, so callers build an event only behind `if (observer)`. Any
-/// thread, as far as the listeners allow.
+/// Hands events to whoever listens: any number of sinks and a callback. A value, of the size of a shared pointer:
+/// copies tell the same listeners. With no listener it costs a branch, so callers build an event only behind `if
+/// (observer)`. Any thread, as far as the listeners allow.
 class Observer {
  public:
   Observer() = default;

@@ -27,7 +27,7 @@ const Result<std::vector<Target>>* Backend::opened() const {
   return open_.load(std::memory_order_acquire) ? &*targets_ : nullptr;
 }
 
-Result<std::shared_ptr<Module>> Backend::module(const Key& key, const Artifact& artifact) {
+Result<std::shared_ptr<Module>> Backend::module(const Key& key, const Artifact& artifact, bool* fresh) {
   std::shared_ptr<Loaded> loaded;
   {
     const MutexLock lock(mutex_);
@@ -39,6 +39,7 @@ Result<std::shared_ptr<Module>> Backend::module(const Key& key, const Artifact& 
   if (loaded->module != nullptr) return loaded->module;
   auto module = device_->load(artifact);
   if (module) loaded->module = *module;
+  if (fresh != nullptr) *fresh = module.ok();
   return module;
 }
 

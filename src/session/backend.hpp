@@ -26,8 +26,8 @@ class Backend {
   /// The same where it has been opened, else null.
   const Result<std::vector<Target>>* opened() const;
 
-  /// The module of an artifact. It is loaded once for its key, whoever asks first.
-  Result<std::shared_ptr<Module>> module(const Key& key, const Artifact& artifact);
+  /// The module of an artifact. It is loaded once for its key, whoever asks first; `fresh` tells who did.
+  Result<std::shared_ptr<Module>> module(const Key& key, const Artifact& artifact, bool* fresh = nullptr);
 
  private:
   struct Loaded {

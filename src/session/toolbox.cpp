@@ -85,6 +85,13 @@ Result<Compiler*> Toolbox::compiler(const std::string& kind, const Target& targe
   return compiler.get();
 }
 
+void Toolbox::interrupt() {
+  const MutexLock lock(mutex_);
+  for (const auto& [kind, compiler] : compilers_) {
+    if (compiler != nullptr) compiler->interrupt();
+  }
+}
+
 Result<Recipe> Toolbox::recipe(const Unit& unit, const Target& target) {
   const auto compiler = this->compiler(unit.kind(), target);
   if (!compiler) return compiler.error();

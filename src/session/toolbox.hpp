@@ -43,6 +43,8 @@ class Toolbox {
   Result<Recipe> recipe(const Unit& unit, const Target& target);
   /// The artifact of a unit: what the tiers have, or what its compiler makes of it.
   Result<Answer> get(const Unit& unit, const Target& target);
+  /// Ends the compiles that run in processes of their own: the program is ending.
+  void interrupt();
 
  private:
   void open_stores();

@@ -115,6 +115,8 @@ Status opencl_installed() {
 
 Result<std::shared_ptr<const OpenClLibrary>> OpenClLibrary::open() {
   if (Status installed = opencl_installed(); !installed) return std::move(installed).error();
+  static OpenedOnce opened_once;
+  if (Status fresh = opened_once.check(kLibrary); !fresh) return std::move(fresh).error();
   // The environment belongs to the process, hence a mutex that does too.
   static Mutex environment;
   const MutexLock lock(environment);

@@ -24,6 +24,7 @@ namespace kiln {
 struct Order {
   Unit unit;
   Target target;
+  bool load = false;  ///< it is for a device of this process; of two orders for one flight the first says so
 };
 
 /// Whether somebody waits for it.
@@ -37,9 +38,9 @@ class Engine {
   struct Parts {
     /// The recipe of an order as of now, and its answer: what the tiers have or a compiler makes of it.
     std::function<Result<Recipe>(const Order&)> recipe;
-    std::function<Result<Answer>(const Recipe&)> resolve;
-    /// What can be had without compiling, asked by `get` on the caller's thread before it waits for one of the engine's:
-    /// a hit is not worth two changes of thread. Null: nothing.
+    std::function<Result<Answer>(const Order&, const Recipe&)> resolve;
+    /// What can be had without compiling, asked by `get` on the caller's thread before it waits for one of the
+    /// engine's: a hit is not worth two changes of thread. Null: nothing.
     std::function<Result<std::optional<Answer>>(const Order&)> look;
     /// Whether what failed would be compiled from other inputs now; asked by `get`, on the caller's thread. Null: no.
     std::function<bool(const Recipe&)> changed_since_failure;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/machine.hpp"
+#include "base/process_life.hpp"
 
 namespace kiln {
 namespace {
@@ -19,7 +20,9 @@ constexpr std::uint64_t kMemoryOfACompile = 400ULL << 20;
 // A thread that has nothing to do looks again after this long, though it is always notified.
 constexpr std::chrono::minutes kLook{1};
 
-thread_local bool in_a_pool = false;
+// In which generation of forks this thread was a pool's; zero: in none. What a forked child has left of one is an
+// ordinary thread.
+thread_local unsigned pool_generation = 0;
 
 // The host's signals are for the host's threads: a handler of its must not find itself on one of ours.
 class SignalsBlocked {
@@ -43,7 +46,7 @@ Pool::Pool(Options options, std::function<void()> work) : options_(std::move(opt
 
 Pool::~Pool() { stop(); }
 
-bool Pool::on_a_thread() { return in_a_pool; }
+bool Pool::on_a_thread() { return pool_generation == fork_generation() + 1; }
 
 bool Pool::add(std::size_t pieces) {
   const MutexLock lock(mutex_);
@@ -53,8 +56,10 @@ bool Pool::add(std::size_t pieces) {
     pieces > 1 ? changed_.notify_all() : changed_.notify_one();
     return true;
   }
-  // One is enough here: each thread that finds more to do than it can starts the next, off the caller's time.
-  return started_ > 0 || start();
+  // Whoever begins to look for work starts the next thread where there is more than he can do, off the caller's time.
+  // Threads that are at work do not look, for as long as a compile takes: then it is for the caller to start one.
+  if (starting_ == 0 && may_start()) return start() || started_ > 0;
+  return true;
 }
 
 bool Pool::may_start() const {
@@ -71,21 +76,24 @@ bool Pool::start() {
     return false;
   }
   ++started_;
+  ++starting_;
   ++alive_;
   return true;
 }
 
 void Pool::run(unsigned number) {
-  in_a_pool = true;
+  pool_generation = fork_generation() + 1;
   // The kernel keeps fifteen characters of a name.
   pthread_setname_np(pthread_self(), (options_.name + "-" + std::to_string(number)).substr(0, 15).c_str());
   if (options_.niceness != 0) {
     const auto thread = static_cast<id_t>(gettid());
     (void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + options_.niceness);
   }
+  bool first = true;
   for (;;) {
     {
       const MutexLock lock(mutex_);
+      if (std::exchange(first, false)) --starting_;
       while (pieces_ == 0 && !stopping_) {
         ++idle_;
         (void)changed_.wait_for(mutex_, kLook);

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include <kiln/session.hpp>
+
+#include "base/mutex.hpp"
+#include "base/process_life.hpp"
+#include "base/read_index.hpp"
+#include "observe/metrics.hpp"
+#include "observe/observer.hpp"
+#include "observe/trace.hpp"
+#include "session/backend.hpp"
+#include "session/toolbox.hpp"
+#include "warm/engine.hpp"
+#include "warm/pool.hpp"
+
+namespace kiln {
+
+/// A kernel for one target, as its users see it. Constant; kept until the core ends.
+struct detail::KernelState {
+  std::shared_ptr<DeviceKernel> kernel;
+  std::string name;
+  std::string unit;
+  Target target;
+  std::uint64_t flow = 0;
+  Observer observer;
+};
+
+/// What handles of one kernel share. Kept until the core ends.
+struct HandleState : detail::ReadySlot {
+  HandleState(Session::State& owner, const Unit& what, std::string which)
+      : session(owner), unit(what), identity(unit.identity()), entry(std::move(which)) {}
+
+  Session::State& session;
+  const Unit unit;
+  const Digest identity;  // the unit's
+  const std::string entry;
+  Mutex mutex;
+  std::vector<std::unique_ptr<const detail::KernelState>> kernels KILN_GUARDED_BY(mutex);  // one per target
+};
+
+/// What a session works with in one process: a forked child gets one of its own. Making it does nothing; each part is
+/// made at its first need. Any thread.
+class Core final : public ProcessListener {
+ public:
+  /// `session` owns it.
+  Core(const SessionOptions& options, Session::State& session);
+  ~Core() override;
+
+  /// Of all cores of this process and its ancestors, none has the same.
+  std::uint64_t number() const { return number_; }
+  unsigned generation() const { return generation_; }
+  const Observer& observer() const { return observer_; }
+
+  Result<const Answer*> artifact(const Order& order, std::chrono::nanoseconds limit, Caller caller);
+
+  /// For the devices that are here; nothing where there is none.
+  void request(const Units& units);
+  void request(const Units& units, const Target& target);
+  void declare(const Units& units);
+  void cancel(const Units& units);
+  void retry(const Units& units);
+
+  HandleState& handle(const Unit& unit, const std::string& entry);
+  /// The handle where there is one already. No lock is taken.
+  HandleState* find_handle(const Unit& unit, const std::string& entry) const;
+  Result<const detail::KernelState*> get(HandleState& handle, std::chrono::nanoseconds limit, void* const* stream,
+                                         Caller caller);
+
+  /// The driver of a kind of units, opened; an error says what is missing.
+  Result<Backend*> open(const std::string& kind, std::chrono::nanoseconds limit);
+  /// Waits until the units are ready on every device, at most so long; what is not.
+  std::vector<Cold> wait_for(const Units& units, std::chrono::nanoseconds limit, Caller caller);
+
+  SessionStatus status() const;
+  std::string metrics() const;
+  std::vector<UndeclaredUse> undeclared() const;
+  Status write_trace();
+
+  void at_exit() override;
+  void in_child() override;
+  /// Leaves it alone for good: it came with a fork.
+  void abandon();
+
+ private:
+  Toolbox& toolbox();
+  bool present(const std::string& kind);
+  Backend* backend(const std::string& kind);
+  void open_requested();
+  std::vector<Order> orders_for(const Units& units);
+
+  Result<Answer> resolve(const Order& order, const Recipe& recipe);
+  Result<std::optional<Answer>> look(const Order& order);
+  /// Gives the answer to the driver, where the order is for a device. Only a refusal is an error.
+  Status load(const Order& order, const Answer& answer);
+  Result<const detail::KernelState*> kernel_of(HandleState& handle, Backend& backend, const Answer& answer);
+  void prepare_here(const Unit& unit, Backend& driver, const Answer& answer);
+  Result<const detail::KernelState*> while_capturing(HandleState& handle, const Target& target, void* stream);
+  void note_use(const HandleState& handle, Caller caller);
+
+  const SessionOptions& options_;
+  Session::State& session_;
+  const std::uint64_t number_;
+  const unsigned generation_;
+  const std::shared_ptr<TraceWriter> trace_;  // null where nobody wants one
+  const std::shared_ptr<Metrics> metrics_;    // likewise
+  const Observer observer_;
+
+  std::once_flag toolbox_once_;
+  std::unique_ptr<Toolbox> toolbox_;
+  std::atomic<Toolbox*> made_toolbox_{nullptr};  // for those who do not want it made
+  Core* next_abandoned_ = nullptr;
+
+  mutable Mutex mutex_;
+  Condition opened_;
+  std::map<std::string, std::unique_ptr<Backend>> backends_ KILN_GUARDED_BY(mutex_);
+  std::map<std::string, bool> present_ KILN_GUARDED_BY(mutex_);
+  Units waiting_ KILN_GUARDED_BY(mutex_);  // requested before the driver was open
+  std::unordered_set<const void*> waiting_addresses_ KILN_GUARDED_BY(mutex_);
+  std::unordered_set<std::string> to_open_ KILN_GUARDED_BY(mutex_);
+  std::unordered_set<Key> declared_ KILN_GUARDED_BY(mutex_);
+  std::vector<UndeclaredUse> undeclared_ KILN_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<HandleState>> handles_ KILN_GUARDED_BY(mutex_);
+  ReadIndex<HandleState> handle_index_;  // written under the mutex
+
+  // Last, so that their threads end before what they use.
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Pool> opener_;
+};
+
+/// What copies of a session share.
+struct Session::State : std::enable_shared_from_this<Session::State> {
+  explicit State(SessionOptions its_options) : options(std::move(its_options)) {}
+  ~State();
+
+  /// The core of this process: made at the first need, and anew in a forked child, which leaves its parent's alone.
+  Core& core();
+
+  const SessionOptions options;
+  std::atomic<Core*> current{nullptr};
+};
+
+}  // namespace kiln

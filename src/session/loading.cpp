@@ -1,0 +1,217 @@
+// From an order to a kernel that can be launched: the part of the core where artifacts meet drivers.
+#include "base/error.hpp"
+#include "session/core.hpp"
+
+namespace kiln {
+namespace {
+
+// How often another artifact is tried where the driver refuses one: another tier's, then the compiler's.
+constexpr int kMostRefusals = 3;
+
+std::size_t hash_of(const Digest& unit, const std::string& entry) {
+  return std::hash<Key>()(Key{unit}) ^ std::hash<std::string>()(entry);
+}
+
+const Entry* find_entry(const Artifact& artifact, const std::string& name) {
+  if (name.empty() && artifact.entries.size() == 1) return &artifact.entries.front();
+  for (const Entry& entry : artifact.entries) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+Error no_entry(const HandleState& handle, const Artifact& artifact) {
+  std::string names;
+  for (const Entry& entry : artifact.entries) names.append(names.empty() ? "" : ", ").append(entry.name);
+  return failure(Code::InvalidArgument, "unit '" + handle.unit.name() + "' has no entry '" + handle.entry +
+                                            "'; it has: " + (names.empty() ? "none" : names));
+}
+
+}  // namespace
+
+Result<const Answer*> Core::artifact(const Order& order, std::chrono::nanoseconds limit, Caller caller) {
+  return engine_->get(order, limit, caller);
+}
+
+Result<Answer> Core::resolve(const Order& order, const Recipe& recipe) {
+  const auto compiler = toolbox().compiler(order.unit.kind(), order.target);
+  if (!compiler) return compiler.error();
+  Result<Answer> answer = toolbox().resolver().get(recipe, **compiler);
+  stay_ahead_of_exit_handlers();  // a compiler may have registered some in the middle of its first compile
+  for (int refusals = 1; answer; ++refusals) {
+    const Status loaded = load(order, *answer);
+    if (loaded) return answer;
+    const Bytes refused = answer->artifact.bytes;
+    answer = toolbox().resolver().get(recipe, **compiler, &refused);
+    // The compiler makes the same of it again: this driver and this compiler do not go together.
+    if (answer && (answer->artifact.bytes == refused || refusals == kMostRefusals)) return loaded.error();
+  }
+  return answer;
+}
+
+Result<std::optional<Answer>> Core::look(const Order& order) {
+  const auto recipe = toolbox().recipe(order.unit, order.target);
+  if (!recipe) return recipe.error();
+  auto answer = toolbox().resolver().look(*recipe);
+  // What is refused here will be refused again on a thread that has the time to do something about it.
+  if (answer && *answer && !load(order, **answer)) return std::optional<Answer>();
+  return answer;
+}
+
+Status Core::load(const Order& order, const Answer& answer) {
+  if (!order.load) return {};
+  Backend* const driver = backend(order.unit.kind());
+  if (driver == nullptr || driver->opened() == nullptr) return {};
+  const auto start = system_clock().steady();
+  bool fresh = false;
+  const auto module = driver->module(answer.key, answer.artifact, &fresh);
+  const bool refused = !module && module.error().code == Code::LoadRefused;
+  if (observer_ && (fresh || refused)) {
+    Event event;
+    event.kind = refused ? Event::Kind::LoadRefused : Event::Kind::Loaded;
+    event.unit = order.unit.name();
+    event.target = order.target.name();
+    event.key = answer.key.hex();
+    event.origin = to_string(answer.origin);
+    event.flow = answer.flow;
+    event.ms = milliseconds_since(system_clock(), start);
+    if (refused) event.message = module.error().message;
+    observer_.tell(event);
+  }
+  if (refused) return module.error();
+  return {};
+}
+
+HandleState* Core::find_handle(const Unit& unit, const std::string& entry) const {
+  const Digest& identity = unit.identity();
+  return handle_index_.find(hash_of(identity, entry), [&](const HandleState& handle) {
+    return handle.identity == identity && handle.entry == entry;
+  });
+}
+
+HandleState& Core::handle(const Unit& unit, const std::string& entry) {
+  if (HandleState* known = find_handle(unit, entry)) return *known;
+  const MutexLock lock(mutex_);
+  if (HandleState* known = find_handle(unit, entry)) return *known;
+  handles_.push_back(std::make_unique<HandleState>(session_, unit, entry));
+  handle_index_.insert(hash_of(unit.identity(), entry), *handles_.back());
+  return *handles_.back();
+}
+
+Result<const detail::KernelState*> Core::get(HandleState& handle, std::chrono::nanoseconds limit, void* const* stream,
+                                             Caller caller) {
+  const Deadline deadline(system_clock(), limit);
+  const auto left = [&] { return limit == kForever ? kForever : deadline.left(); };
+  note_use(handle, caller);
+  const auto driver = open(handle.unit.kind(), limit);
+  if (!driver) return driver.error();
+  const auto place = (*driver)->device().current();
+  if (!place) return place.error();
+  if (stream != nullptr) {
+    const auto capturing = (*driver)->device().capturing(*stream);
+    if (!capturing) return capturing.error();
+    if (*capturing) return while_capturing(handle, place->target, *stream);
+  }
+  const auto answer = engine_->get({handle.unit, place->target, true}, left(), caller);
+  if (!answer) return answer.error();
+  auto kernel = kernel_of(handle, **driver, **answer);
+  if (!kernel) return kernel;
+  if (Status prepared = (*kernel)->kernel->prepare(nullptr); !prepared) return std::move(prepared).error();
+  // Every thread of the process may take it without asking where it is, if all devices are alike.
+  if ((*driver)->open()->size() == 1) handle.ready.store(*kernel, std::memory_order_release);
+  return kernel;
+}
+
+Result<const detail::KernelState*> Core::while_capturing(HandleState& handle, const Target& target, void* stream) {
+  const detail::KernelState* found = nullptr;
+  {
+    const MutexLock lock(handle.mutex);
+    for (const auto& kernel : handle.kernels) {
+      if (kernel->target == target) found = kernel.get();
+    }
+  }
+  if (found == nullptr) {
+    return failure(Code::Capturing, "kernel '" + handle.entry + "' of unit '" + handle.unit.name() +
+                                        "' is not ready and its stream records a graph; get it before the recording");
+  }
+  if (Status prepared = found->kernel->prepare(stream); !prepared) return std::move(prepared).error();
+  return found;
+}
+
+Result<const detail::KernelState*> Core::kernel_of(HandleState& handle, Backend& driver, const Answer& answer) {
+  const MutexLock lock(handle.mutex);
+  for (const auto& kernel : handle.kernels) {
+    if (kernel->target == answer.artifact.target) return kernel.get();
+  }
+  const Entry* entry = find_entry(answer.artifact, handle.entry);
+  if (entry == nullptr) return no_entry(handle, answer.artifact);
+  const auto module = driver.module(answer.key, answer.artifact);
+  if (!module) return module.error();
+  auto kernel = (*module)->kernel(entry->symbol);
+  if (!kernel) return kernel.error();
+  detail::KernelState state{std::move(*kernel),     entry->name, handle.unit.name(),
+                            answer.artifact.target, answer.flow, observer_};
+  handle.kernels.push_back(std::make_unique<const detail::KernelState>(std::move(state)));
+  return handle.kernels.back().get();
+}
+
+void Core::note_use(const HandleState& handle, Caller caller) {
+  if (!options_.record_undeclared) return;
+  // Whoever left the entry out, since there is only one, is told which it was.
+  const std::vector<std::string>& entries = handle.unit.entries();
+  const std::string& entry = handle.entry.empty() && !entries.empty() ? entries.front() : handle.entry;
+  UndeclaredUse use{handle.unit.name(), entry, std::string(caller.file) + ":" + std::to_string(caller.line)};
+  {
+    const MutexLock lock(mutex_);
+    if (declared_.count(Key{handle.unit.identity()}) != 0) return;
+    undeclared_.push_back(use);
+  }
+  if (!observer_) return;
+  Event event;
+  event.kind = Event::Kind::Undeclared;
+  event.unit = use.unit;
+  event.message = use.caller + " used kernel '" + use.entry + "', which no Needs had declared";
+  observer_.tell(event);
+}
+
+std::vector<UndeclaredUse> Core::undeclared() const {
+  const MutexLock lock(mutex_);
+  return undeclared_;
+}
+
+// A plan is warm when its kernels can be recorded into a graph. Where the caller has no context there is nowhere to do
+// that, and a launch will.
+void Core::prepare_here(const Unit& unit, Backend& driver, const Answer& answer) {
+  const auto place = driver.device().current();
+  if (!place || !(place->target == answer.artifact.target)) return;
+  for (const Entry& entry : answer.artifact.entries) {
+    const auto kernel = kernel_of(handle(unit, entry.name), driver, answer);
+    if (kernel) (void)(*kernel)->kernel->prepare(nullptr);
+  }
+}
+
+std::vector<Cold> Core::wait_for(const Units& units, std::chrono::nanoseconds limit, Caller caller) {
+  const Deadline deadline(system_clock(), limit);
+  const auto left = [&] { return limit == kForever ? kForever : deadline.left(); };
+  request(units);
+  std::vector<Cold> cold;
+  for (const Unit& unit : units) {
+    if (!present(unit.kind())) continue;
+    const auto driver = open(unit.kind(), left());
+    if (!driver) {
+      cold.push_back({unit.name(), "", driver.error().message});
+      continue;
+    }
+    for (const Target& target : *(*driver)->open()) {
+      const auto answer = engine_->get({unit, target, true}, left(), caller);
+      if (!answer) {
+        cold.push_back({unit.name(), target.name(), answer.error().message});
+      } else {
+        prepare_here(unit, **driver, **answer);
+      }
+    }
+  }
+  return cold;
+}
+
+}  // namespace kiln

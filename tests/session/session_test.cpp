@@ -1,0 +1,252 @@
+// The session on a real OpenCL device (PoCL).
+#include <kiln/session.hpp>
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "base/files.hpp"
+#include "support/event_log.hpp"
+#include "support/files.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::size_t kItems = 1024;
+
+Unit scale(const std::string& factor) {
+  return Unit::opencl("scale_" + factor, "kernel void scale(global float* x) { x[get_global_id(0)] *= " + factor +
+                                             "; }\n"
+                                             "kernel void clear(global float* x) { x[get_global_id(0)] = 0; }")
+      .entry("scale")
+      .entry("clear");
+}
+
+// What is compiled once is there for all tests: a build with PoCL takes a second.
+class SessionTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { cache = new test::TemporaryDirectory; }
+  static void TearDownTestSuite() { delete cache; }
+
+  static Session open(SessionOptions options = {}) {
+    options.settings["cache.dir"] = cache->path();
+    options.locked.insert("cache.dir");
+    return Session::open(std::move(options)).value();
+  }
+  static std::vector<float> run(const Stream& stream, const Kernel& kernel) {
+    std::vector<float> x(kItems, 2);
+    Buffer buffer = stream.allocate(kItems * sizeof(float)).value();
+    stream.upload(buffer, x.data(), kItems * sizeof(float)).value();
+    Launch how;
+    how.stream = stream.native();
+    how.grid.x = kItems / 64;
+    how.block.x = 64;
+    kernel.launch(how, buffer).value();
+    stream.download(x.data(), buffer, kItems * sizeof(float)).value();
+    return x;
+  }
+  static test::TemporaryDirectory* cache;
+};
+test::TemporaryDirectory* SessionTest::cache = nullptr;
+
+std::size_t threads() {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+}
+
+TEST_F(SessionTest, AKernelThatWasRequestedIsLaunchedWithTheRightResult) {
+  Session session = open();
+  session.request({scale("3")});
+  const Stream stream = session.stream("opencl").value();
+  const Handle handle = session.handle(scale("3"), "scale");
+  const Kernel kernel = handle.get(seconds(60)).value();
+  EXPECT_EQ(run(stream, kernel), std::vector<float>(kItems, 6));
+  EXPECT_EQ(kernel.name(), "scale");
+  EXPECT_NE(kernel.native(), nullptr);
+  EXPECT_GT(kernel.occupancy().value().block, 0U);
+  const SessionStatus status = session.status();
+  EXPECT_EQ(status.submitted, 1U);
+  EXPECT_EQ(status.compiled + status.found, 1U);
+}
+
+TEST_F(SessionTest, AHandleIsReadyAfterItsFirstGetAndSoAreItsCopiesAndEqualOnes) {
+  Session session = open();
+  const Handle handle = session.handle(scale("3"), "scale");
+  const Handle copy = handle;
+  EXPECT_FALSE(handle.ready());
+  const void* native = handle.get(seconds(60)).value().native();
+  EXPECT_TRUE(copy.ready());
+  EXPECT_TRUE(session.handle(scale("3"), "scale").ready()) << "equal content, another Unit";
+  EXPECT_EQ(session.get(scale("3"), "scale").value().native(), native);
+  EXPECT_FALSE(session.handle(scale("3"), "clear").ready());
+}
+
+TEST_F(SessionTest, AHandleKeepsItsSession) {
+  std::optional<Session> session = open();
+  const Handle handle = session->handle(scale("3"), "scale");
+  session.reset();
+  EXPECT_TRUE(handle.get(seconds(60)).ok());
+}
+
+TEST_F(SessionTest, AnEntryThatIsNotThereIsRefusedWithTheNamesOfThoseThatAre) {
+  Session session = open();
+  const auto kernel = session.get(scale("3"), "scael", seconds(60));
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.error().code, Code::InvalidArgument);
+  EXPECT_NE(kernel.error().message.find("scale, clear"), std::string::npos) << kernel.error().message;
+  EXPECT_EQ(session.get(scale("3"), "", seconds(60)).error().code, Code::InvalidArgument) << "two entries, none named";
+}
+
+TEST_F(SessionTest, OpeningOneOpensNoFileAndStartsNoThread) {
+  const std::size_t before = threads();
+  const auto files = std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  test::TemporaryDirectory nowhere;
+  SessionOptions options;
+  options.settings["cache.dir"] = nowhere.path("cache");
+  Session session = Session::open(options).value();
+  (void)session.status();
+  EXPECT_EQ(threads(), before);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}), files);
+  EXPECT_FALSE(exists(nowhere.path("cache")));
+}
+
+int yields = 0;
+const Needs needs{"scaling", [] {
+                    ++yields;
+                    return Units{scale("3")};
+                  }};
+
+TEST_F(SessionTest, NeedsAreAskedAtTheFirstRequestOfASessionAndNotAgain) {
+  yields = 0;
+  Session session = open();
+  EXPECT_EQ(yields, 0);
+  for (int i = 0; i < 5; ++i) session.request(needs);
+  EXPECT_EQ(yields, 1);
+  Session other = open();
+  other.request(needs);
+  EXPECT_EQ(yields, 2);
+}
+
+TEST_F(SessionTest, AUseThatNoNeedsDeclaredIsRecordedWithWhoDidIt) {
+  SessionOptions options;
+  options.record_undeclared = true;
+  Session session = open(options);
+  session.request(needs);
+  ASSERT_TRUE(session.get(scale("3"), "scale", seconds(60)).ok());
+  EXPECT_TRUE(session.undeclared().empty());
+  ASSERT_TRUE(session.get(scale("5"), "clear", seconds(60)).ok());
+  ASSERT_EQ(session.undeclared().size(), 1U);
+  EXPECT_EQ(session.undeclared()[0].unit, "scale_5");
+  EXPECT_EQ(session.undeclared()[0].entry, "clear");
+  EXPECT_NE(session.undeclared()[0].caller.find("session_test.cpp:"), std::string::npos);
+}
+
+TEST_F(SessionTest, APlanSaysWhatIsStillColdWhenItsTimeIsUp) {
+  test::TemporaryDirectory empty;
+  SessionOptions options;
+  options.settings["cache.dir"] = empty.path();
+  Session session = Session::open(options).value();
+  const Plan plan = Plan("pipeline").stage(needs);
+  const std::vector<Cold> cold = plan.ensure_warm(session, milliseconds(1));
+  ASSERT_EQ(cold.size(), 1U);
+  EXPECT_EQ(cold[0].unit, "scale_3");
+  EXPECT_TRUE(plan.ensure_warm(session, seconds(60)).empty());
+  EXPECT_EQ(session.status().compiled, 1U) << "the second call found the first one's work under way";
+}
+
+TEST_F(SessionTest, AFailedCompileIsRememberedWithItsLogUntilItIsTriedAgain) {
+  test::EventLog log;
+  SessionOptions options;
+  options.on_event = [&log, observer = log.observer()](const Event& event) { observer.tell(event); };
+  Session session = open(options);
+  const Unit broken = Unit::opencl("broken", "kernel void f() { this is no OpenCL }").entry("f");
+  for (int i = 0; i < 3; ++i) {
+    const auto kernel = session.get(broken, "f", seconds(60));
+    ASSERT_FALSE(kernel.ok());
+    EXPECT_EQ(kernel.error().code, Code::CompileFailed);
+    EXPECT_NE(kernel.error().log.find("error"), std::string::npos);
+  }
+  EXPECT_EQ(log.count(Event::Kind::CompileFailed), 1U);
+  session.retry({broken});
+  EXPECT_FALSE(session.get(broken, "f", seconds(60)).ok());
+  EXPECT_EQ(log.count(Event::Kind::CompileFailed), 2U);
+}
+
+TEST_F(SessionTest, AFailedCompileIsTriedAgainWhenAHeaderThatItReadHasChanged) {
+  test::EventLog log;
+  SessionOptions options;
+  options.on_event = [observer = log.observer()](const Event& event) { observer.tell(event); };
+  Session session = open(options);
+  test::TemporaryDirectory folder;
+  test::spit(folder.path("value.h"), "#define VALUE this is no value\n");
+  const Unit unit =
+      Unit::cuda("includes", "#include \"value.h\"\nextern \"C\" __global__ void f(int* x) { *x = VALUE; }")
+          .include_root(folder.path())
+          .entry("f");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(session.artifact(unit, Target::sm(80), seconds(60)).error().code, Code::CompileFailed);
+  }
+  EXPECT_EQ(log.count(Event::Kind::CompileFailed), 1U);
+  test::spit(folder.path("value.h"), "#define VALUE 1\n");
+  EXPECT_TRUE(session.artifact(unit, Target::sm(80), seconds(60)).ok());
+}
+
+TEST_F(SessionTest, BytesAreHadForATargetWithoutADevice) {
+  Session session = open();
+  const Unit unit = Unit::cuda("empty", "extern \"C\" __global__ void f() {}").entry("f");
+  session.request({unit}, Target::sm(80));
+  const auto artifact = session.artifact(unit, Target::sm(80), seconds(60));
+  ASSERT_TRUE(artifact.ok()) << artifact.error().message;
+  EXPECT_NE(artifact->symbol("f"), nullptr);
+}
+
+TEST_F(SessionTest, BytesThatAreNotThereInTimeComeLater) {
+  test::TemporaryDirectory empty;
+  SessionOptions options;
+  options.settings["cache.dir"] = empty.path();
+  Session session = Session::open(options).value();
+  const Unit unit = Unit::cuda("late", "extern \"C\" __global__ void f() {}").entry("f");
+  const auto early = session.artifact(unit, Target::sm(80), std::chrono::nanoseconds(1));
+  ASSERT_FALSE(early.ok());
+  EXPECT_EQ(early.error().code, Code::TimedOut);
+  EXPECT_TRUE(session.artifact(unit, Target::sm(80), seconds(60)).ok());
+  EXPECT_EQ(session.status().compiled, 1U);
+}
+
+TEST_F(SessionTest, ATraceAndCountsTellOfTheSession) {
+  test::TemporaryDirectory folder;
+  {
+    SessionOptions options;
+    options.settings["trace"] = folder.path("trace.json");
+    options.metrics = true;
+    Session session = open(options);
+    ASSERT_TRUE(session.get(scale("3"), "scale", seconds(60)).ok());
+    EXPECT_NE(session.metrics().find("kiln_"), std::string::npos);
+  }
+  EXPECT_NE(test::slurp(folder.path("trace.json")).find("scale_3"), std::string::npos);
+}
+
+TEST_F(SessionTest, ManyThreadsGetOneKernelWithOneLoad) {
+  test::EventLog log;
+  SessionOptions options;
+  options.on_event = [observer = log.observer()](const Event& event) { observer.tell(event); };
+  Session session = open(options);
+  const Handle handle = session.handle(scale("7"), "scale");
+  std::vector<std::thread> all;
+  std::atomic<int> good{0};
+  for (int i = 0; i < 8; ++i) {
+    all.emplace_back([&] { good += handle.get(seconds(60)).ok() ? 1 : 0; });
+  }
+  for (std::thread& thread : all) thread.join();
+  EXPECT_EQ(good, 8);
+  EXPECT_EQ(log.count(Event::Kind::Loaded), 1U);
+  EXPECT_LE(log.count(Event::Kind::Compiled), 1U);
+}
+
+}  // namespace
+}  // namespace kiln
