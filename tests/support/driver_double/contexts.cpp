@@ -91,6 +91,7 @@ void Model::configure(const char* device_list) {
   const char* list = device_list != nullptr ? device_list : std::getenv("KILN_DOUBLE_DEVICES");
   devices = parse_devices(list != nullptr ? list : "sm_80");
   if (const char* bytes = std::getenv("KILN_DOUBLE_MEMORY")) memory = std::strtoull(bytes, nullptr, 10);
+  if (const char* version = std::getenv("KILN_DOUBLE_VERSION")) driver_version = std::atoi(version);
 }
 
 Context Model::make_context(DeviceNumber device) {
@@ -147,6 +148,7 @@ DriverResult Model::refuse(const void* handle) {
 extern "C" {
 
 DriverResult cuInit(unsigned flags) {
+  use_environment();
   return enter(
       "cuInit",
       [&](Model& model) {

@@ -1,8 +1,4 @@
 // What tests ask of the double.
-#include <dlfcn.h>
-
-#include <cstdlib>
-
 #include "support/driver_double/enter.hpp"
 
 namespace kiln::test::driver {

@@ -17,7 +17,7 @@ namespace kiln::test {
 /// Each starts from nothing: everything that was made before is forgotten, and its handles are stale. One at a time.
 class DriverDouble {
  public:
-  /// Where it lies: for LD_LIBRARY_PATH (the folder) or KILN_CUDA_DRIVER of another process.
+  /// Where it lies: for LD_LIBRARY_PATH of another process (the folder).
   static std::string path() { return KILN_DRIVER_DOUBLE; }
   static std::string folder() { return path().substr(0, path().rfind('/')); }
 

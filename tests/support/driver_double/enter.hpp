@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/mutex.hpp"
 #include "support/driver_double/model.hpp"
 
 namespace kiln::test::driver {
@@ -7,28 +8,30 @@ namespace kiln::test::driver {
 /// Entries that work before Init.
 enum class Before { Init, Nothing };
 
-/// Takes the one lock, counts the call and decides whether it fails at once. Null model: return `result`.
-class Entered {
- public:
-  Entered(const char* entry, Before before);
-  ~Entered();
-  Entered(const Entered&) = delete;
-  Entered& operator=(const Entered&) = delete;
+/// A driver is one for a process, as its functions have no handle to it.
+struct Driver {
+  Driver() { model.configure(nullptr); }
 
-  Model* model() { return model_; }
-  DriverResult result() const { return result_; }
-
- private:
-  bool locked_ = false;
-  Model* model_ = nullptr;
-  DriverResult result_ = DriverResult::Success;
+  Mutex mutex;
+  Model model KILN_GUARDED_BY(mutex);
 };
+Driver& driver();
+
+/// Whether a parent of this process called Init. A child of fork cannot use its parent's driver, and must not wait for
+/// a lock that nobody there will give back.
+bool in_forked_child();
+
+/// Counts the call and says whether it fails at once.
+DriverResult admit(Model& model, const char* entry, Before before);
 
 /// The body of every driver function: `body(model)` under the lock, unless the call was told to fail.
 template <class Body>
 DriverResult enter(const char* entry, Body body, Before before = Before::Init) {
-  Entered entered(entry, before);
-  return entered.model() == nullptr ? entered.result() : body(*entered.model());
+  if (in_forked_child()) return DriverResult::NotInitialized;
+  Driver& one = driver();
+  const MutexLock lock(one.mutex);
+  const DriverResult result = admit(one.model, entry, before);
+  return result == DriverResult::Success ? body(one.model) : result;
 }
 
 /// For functions that need a current context: `body(model, context)`.
@@ -50,6 +53,9 @@ DriverResult enter_stream(const char* entry, Stream given, Body body) {
     return result == DriverResult::Success ? body(model, stream, *model.streams.find(stream)) : result;
   });
 }
+
+/// What KILN_DOUBLE_* ask for beyond settings, at the first Init. Takes the lock itself.
+void use_environment();
 
 void note_initialised(Model& model, bool initialised);
 

@@ -2,7 +2,7 @@
 """Writes names.inc (every function of the toolkit's stub driver) and versions.inc (which symbol answers which name at
 which CUDA version) from a toolkit:
 
-    tests/support/driver_double/generate_names.py /usr/local/cuda
+    tests/support/driver_double/generate_names.py $CUDA_HOME
 """
 import pathlib
 import re
