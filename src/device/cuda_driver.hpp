@@ -65,8 +65,10 @@ using Stream = struct StreamHandle*;      ///< null is the legacy stream
 /// The kernel as the driver takes it where a function is asked for: it then loads into the current context if it must.
 inline Function as_function(Kernel kernel) { return reinterpret_cast<Function>(kernel); }
 
-inline const Stream kLegacyStream = reinterpret_cast<Stream>(std::uintptr_t{1});
-inline const Stream kPerThreadStream = reinterpret_cast<Stream>(std::uintptr_t{2});
+// Two numbers that the driver takes for streams.
+inline const Stream kLegacyStream = reinterpret_cast<Stream>(std::uintptr_t{1});  // NOLINT(performance-no-int-to-ptr)
+inline const Stream kPerThreadStream =
+    reinterpret_cast<Stream>(std::uintptr_t{2});  // NOLINT(performance-no-int-to-ptr)
 
 constexpr unsigned kStreamNonBlocking = 1;  ///< for StreamCreate: does not wait for the legacy stream
 
