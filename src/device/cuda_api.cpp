@@ -109,16 +109,13 @@ Status CudaApi::judge(const char* what, DriverResult result) const {
 }
 
 Result<unsigned long long> CudaApi::context_id() const {
-  cuda::Context context = nullptr;
-  DriverResult result = functions_.CtxGetCurrent(&context);
-  if (result != DriverResult::Success) return failure("cuCtxGetCurrent", result);
-  if (context == nullptr) {
+  unsigned long long id = 0;
+  const DriverResult result = functions_.CtxGetId(nullptr, &id);
+  if (result == DriverResult::InvalidContext) {
     return kiln::failure(
         Code::Unavailable,
         "this thread has no current CUDA context: make one current, or ask for a device's primary one");
   }
-  unsigned long long id = 0;
-  result = functions_.CtxGetId(context, &id);
   if (result != DriverResult::Success) return failure("cuCtxGetId", result);
   return id;
 }

@@ -33,6 +33,14 @@ Result<DeviceInfo> describe(const CudaApi& api, cuda::DeviceNumber device) {
   return DeviceInfo{name, Target::sm(major * 10 + minor), static_cast<unsigned>(units), memory};
 }
 
+// After an error the caller takes his memory for his own again, so a copy must not be left under way for one failure.
+Status wait_for_copy(const CudaApi& api, void* stream) {
+  const DriverResult result = api->StreamSynchronize(stream_of(stream));
+  if (result == DriverResult::Success) return {};
+  api->StreamSynchronize(stream_of(stream));
+  return api.failure("cuStreamSynchronize", result);
+}
+
 }  // namespace
 
 CudaDevice::CudaDevice(Options options) : options_(std::move(options)) {}
@@ -209,7 +217,7 @@ Status CudaDevice::copy_in(void* to, const void* from, std::size_t bytes, void* 
   if (!relaxed.entered()) return relaxed.entered();
   const DriverResult result = api->MemcpyHtoDAsync(pointer_of(to), from, bytes, stream_of(stream));
   if (result != DriverResult::Success) return api.failure("cuMemcpyHtoDAsync", result);
-  return api.judge("cuStreamSynchronize", api->StreamSynchronize(stream_of(stream)));
+  return wait_for_copy(api, stream);
 }
 
 Status CudaDevice::copy_out(void* to, void* from, std::size_t bytes, void* stream) {
@@ -222,7 +230,7 @@ Status CudaDevice::copy_out(void* to, void* from, std::size_t bytes, void* strea
   if (!relaxed.entered()) return relaxed.entered();
   const DriverResult result = api->MemcpyDtoHAsync(to, pointer_of(from), bytes, stream_of(stream));
   if (result != DriverResult::Success) return api.failure("cuMemcpyDtoHAsync", result);
-  return api.judge("cuStreamSynchronize", api->StreamSynchronize(stream_of(stream)));
+  return wait_for_copy(api, stream);
 }
 
 Status CudaDevice::synchronise(void* stream) {

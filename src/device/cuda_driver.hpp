@@ -159,8 +159,8 @@ struct DriverFunctions {
   DriverResult (*CtxSetCurrent)(Context context) = nullptr;
   DriverResult (*CtxPushCurrent)(Context context) = nullptr;
   DriverResult (*CtxPopCurrent)(Context* context) = nullptr;
-  DriverResult (*CtxGetDevice)(DeviceNumber* device) = nullptr;  ///< of the current context
-  DriverResult (*CtxGetId)(Context context, unsigned long long* id) = nullptr;
+  DriverResult (*CtxGetDevice)(DeviceNumber* device) = nullptr;                 ///< of the current context
+  DriverResult (*CtxGetId)(Context context, unsigned long long* id) = nullptr;  ///< null: of the current one
   DriverResult (*DevicePrimaryCtxRetain)(Context* context, DeviceNumber device) = nullptr;
   DriverResult (*DevicePrimaryCtxRelease)(DeviceNumber device) = nullptr;
 

@@ -39,10 +39,11 @@ struct detail::KernelState {
 /// What handles of one kernel share. Kept until the core ends.
 struct HandleState : detail::ReadySlot {
   HandleState(Session::State& owner, const Unit& what, std::string which)
-      : session(owner), unit(what), entry(std::move(which)) {}
+      : session(owner), unit(what), identity(unit.identity()), entry(std::move(which)) {}
 
   Session::State& session;
   const Unit unit;
+  const Digest identity;  // the unit's
   const std::string entry;
   Mutex mutex;
   std::vector<std::unique_ptr<const detail::KernelState>> kernels KILN_GUARDED_BY(mutex);  // one per target

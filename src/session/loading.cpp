@@ -8,8 +8,8 @@ namespace {
 // How often another artifact is tried where the driver refuses one: another tier's, then the compiler's.
 constexpr int kMostRefusals = 3;
 
-std::size_t hash_of(const Unit& unit, const std::string& entry) {
-  return std::hash<Key>()(Key{unit.identity()}) ^ std::hash<std::string>()(entry);
+std::size_t hash_of(const Digest& unit, const std::string& entry) {
+  return std::hash<Key>()(Key{unit}) ^ std::hash<std::string>()(entry);
 }
 
 const Entry* find_entry(const Artifact& artifact, const std::string& name) {
@@ -83,8 +83,9 @@ Status Core::load(const Order& order, const Answer& answer) {
 }
 
 HandleState* Core::find_handle(const Unit& unit, const std::string& entry) const {
-  return handle_index_.find(hash_of(unit, entry), [&](const HandleState& handle) {
-    return handle.unit.identity() == unit.identity() && handle.entry == entry;
+  const Digest& identity = unit.identity();
+  return handle_index_.find(hash_of(identity, entry), [&](const HandleState& handle) {
+    return handle.identity == identity && handle.entry == entry;
   });
 }
 
@@ -93,7 +94,7 @@ HandleState& Core::handle(const Unit& unit, const std::string& entry) {
   const MutexLock lock(mutex_);
   if (HandleState* known = find_handle(unit, entry)) return *known;
   handles_.push_back(std::make_unique<HandleState>(session_, unit, entry));
-  handle_index_.insert(hash_of(unit, entry), *handles_.back());
+  handle_index_.insert(hash_of(unit.identity(), entry), *handles_.back());
   return *handles_.back();
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/error.hpp"
@@ -35,6 +37,15 @@ Event event_of(Event::Kind kind, const Flight& flight) {
   return event;
 }
 
+Event dropped(const Order& order) {
+  Event event;
+  event.kind = Event::Kind::Cancelled;
+  event.unit = order.unit.name();
+  event.target = order.target.name();
+  event.message = "too much has been requested at once; it is made when somebody gets it";
+  return event;
+}
+
 std::string named(const Order& order) { return "unit '" + order.unit.name() + "' for " + order.target.name(); }
 
 Error cancelled(const Order& order) { return failure(Code::Cancelled, named(order) + " was cancelled"); }
@@ -57,8 +68,8 @@ struct Engine::State {
   State(Parts its_parts, const Options& options)
       : parts(std::move(its_parts)), book(index, options.most_queued),
         background({"kiln-warm", kNicenessInTheBackground, options.most_threads},
-                   [this] { work(Priority::Background); }),
-        waited({"kiln-get", 0, options.most_threads}, [this] { work(Priority::Waited); }) {}
+                   [this] { (void)work(Priority::Background); }),
+        waited({"kiln-get", 0, options.most_threads}, [this] { (void)work(Priority::Waited); }) {}
 
   Pool& pool(Priority priority) { return priority == Priority::Waited ? waited : background; }
 
@@ -74,12 +85,19 @@ struct Engine::State {
   void wait(Flight& flight, const Deadline& deadline, Waiter& waiter);
   // What the caller finds by himself, unless a thread is at it already.
   const Answer* look(const Order& order);
+  // Hashes these units, and off the lock those of their names that were requested and not hashed yet: one of them may
+  // be equal to one of these.
+  void hash_all_like(std::span<const Order> orders);
   // Gives everybody who waits the same outcome.
   static void wake(Flight& flight, const Result<const Answer*>& outcome);
 
-  // What the threads of a pool do.
-  void work(Priority priority);
+  // What the threads of a pool do; false where there was nothing to do.
+  bool work(Priority priority);
   void fly(Flight& flight);
+  bool is_stopping() const {
+    const MutexLock lock(mutex);
+    return stopping;
+  }
   // Whether another flight makes the same request just now; this one is then parked until that one has landed.
   bool follows(Flight& flight, const RequestKey& request);
   void land(Flight& flight, Result<Answer> result, const Recipe* recipe);
@@ -116,6 +134,20 @@ bool Engine::State::want(Flight& flight, Priority priority) {
   }
   book.enqueue(flight, priority);
   return true;
+}
+
+void Engine::State::hash_all_like(std::span<const Order> orders) {
+  std::unordered_set<std::string_view> names;
+  for (const Order& order : orders) {
+    (void)order.unit.identity();
+    names.insert(order.unit.name());
+  }
+  std::vector<Unit> units;
+  {
+    const MutexLock lock(mutex);
+    units = book.not_hashed(names);
+  }
+  for (const Unit& unit : units) (void)unit.identity();
 }
 
 void Engine::State::wake(Flight& flight, const Result<const Answer*>& outcome) {
@@ -156,7 +188,12 @@ Engine::State::Joined Engine::State::join(const Order& order, Priority priority,
 }
 
 bool Engine::State::in_vain(const Recipe* recipe) const {
-  return recipe == nullptr || !parts.changed_since_failure || !parts.changed_since_failure(*recipe);
+  if (recipe == nullptr || !parts.changed_since_failure) return true;
+  try {
+    return !parts.changed_since_failure(*recipe);
+  } catch (...) {
+    return true;  // nobody knows of a change
+  }
 }
 
 void Engine::State::wait(Flight& flight, const Deadline& deadline, Waiter& waiter) {
@@ -196,14 +233,14 @@ const Answer* Engine::State::look(const Order& order) {
   return flight->landed.get();
 }
 
-void Engine::State::work(Priority priority) {
+bool Engine::State::work(Priority priority) {
   Flight* flight = nullptr;
   {
     const MutexLock lock(mutex);
-    if (stopping) return;
+    if (stopping) return false;
     flight = book.take(priority, parts.clock->steady());
   }
-  if (flight == nullptr) return;
+  if (flight == nullptr) return false;
   (void)flight->order.unit.identity();  // hashed here, so that nobody does it under the lock
   bool queued = false;
   {
@@ -216,6 +253,7 @@ void Engine::State::work(Priority priority) {
   }
   if (queued) (void)pool(priority).add(1);
   if (flight != nullptr) fly(*flight);
+  return true;
 }
 
 void Engine::State::fly(Flight& flight) {
@@ -225,7 +263,9 @@ void Engine::State::fly(Flight& flight) {
   recipe->flow = flight.number;
   const RequestKey request = recipe->request_key();
   if (follows(flight, request)) return;
-  Result<Answer> answer = guarded<Answer>(order, [&] { return parts.resolve(order, *recipe); });
+  // What `interrupt` would have ended must not begin after it.
+  Result<Answer> answer =
+      is_stopping() ? cancelled(order) : guarded<Answer>(order, [&] { return parts.resolve(order, *recipe); });
   {
     const MutexLock lock(mutex);
     flying.erase(request);
@@ -310,14 +350,14 @@ void Engine::request(std::span<const Order> orders, Priority priority) {
     const auto now = state.parts.clock->steady();
     for (const Order& order : orders) {
       Flight* flight = state.book.find(order);
-      const bool full = state.book.full() && (flight == nullptr || flight->stage != Stage::Queued);
-      if (flight == nullptr) flight = &state.book.add(order, now);
-      const bool is_new = !full && state.want(*flight, priority);
-      queued += is_new ? 1 : 0;
-      if (state.parts.observer && (is_new || full)) {
-        events.push_back(event_of(full ? Event::Kind::Cancelled : Event::Kind::Requested, *flight));
-        if (full) events.back().message = "too much has been requested at once; it is made when somebody gets it";
+      if (state.book.full() && (flight == nullptr || flight->stage == Stage::Cancelled)) {
+        if (state.parts.observer) events.push_back(dropped(order));
+        continue;
       }
+      if (flight == nullptr) flight = &state.book.add(order, now);
+      if (!state.want(*flight, priority)) continue;
+      ++queued;
+      if (state.parts.observer) events.push_back(event_of(Event::Kind::Requested, *flight));
     }
   }
   if (queued > 0) (void)state.pool(priority).add(queued);
@@ -342,8 +382,12 @@ Result<const Answer*> Engine::get(const Order& order, std::chrono::nanoseconds l
   Waiter waiter;
   const State::Joined joined = state.join(order, priority, waiter);
   if (joined.flight != nullptr) {
-    // Where not one thread can be had it is made here, and the limit cannot be kept: that is the cost without kiln.
-    if (joined.queued && !state.pool(priority).add(1)) state.work(priority);
+    // Where not one thread can be had it is made here, after what others have waited for longer, and the limit cannot
+    // be kept: that is the cost without kiln. Whoever does not wait does not pay it.
+    if (joined.queued && !state.pool(priority).add(1) && waits) {
+      while (state.work(priority)) {
+      }
+    }
     state.wait(*joined.flight, deadline, waiter);
     if (waits) state.tell_of_wait(order, *waiter.outcome, start, caller);
   }
@@ -352,9 +396,11 @@ Result<const Answer*> Engine::get(const Order& order, std::chrono::nanoseconds l
 
 void Engine::cancel(std::span<const Order> orders) {
   State& state = *state_;
+  state.hash_all_like(orders);
   std::vector<Event> events;
   {
     const MutexLock lock(state.mutex);
+    state.book.identify_hashed();
     for (const Order& order : orders) {
       Flight* flight = state.book.find(order);
       if (flight == nullptr || (flight->stage != Stage::Queued && flight->stage != Stage::Running)) continue;
@@ -369,6 +415,7 @@ void Engine::cancel(std::span<const Order> orders) {
 }
 
 void Engine::retry(std::span<const Order> orders) {
+  for (const Order& order : orders) (void)order.unit.identity();  // off the lock; what has failed is known by it
   const MutexLock lock(state_->mutex);
   for (const Order& order : orders) {
     Flight* flight = state_->book.find(order);
@@ -377,6 +424,7 @@ void Engine::retry(std::span<const Order> orders) {
 }
 
 void Engine::forget(const Order& order) {
+  (void)order.unit.identity();
   const MutexLock lock(state_->mutex);
   Flight* flight = state_->book.find(order);
   if (flight == nullptr || flight->stage != Stage::Ready) return;
@@ -429,7 +477,11 @@ void Engine::stop() {
       State::wake(*flight, cancelled(flight->order));
     }
   }
-  if (state.parts.interrupt) state.parts.interrupt();
+  try {
+    if (state.parts.interrupt) state.parts.interrupt();
+  } catch (...) {
+    // Then what runs is waited for.
+  }
   // A compiler that ends the process on a thread of ours would wait for itself.
   if (Pool::on_a_thread()) return;
   state.background.stop();

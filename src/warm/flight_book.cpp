@@ -37,12 +37,33 @@ Flight& FlightBook::identify(Flight& flight) {
   unhashed_.erase(at);
   const Digest& identity = flight.order.unit.identity();
   if (Flight* twin = index_.find(identity, flight.order.target)) {
+    if (flight.stage == Flight::Stage::Queued) {
+      withdraw(flight);
+      if (twin->stage == Flight::Stage::Cancelled) enqueue(*twin, flight.priority);
+    }
     flights_.erase(flight.number);
     return *twin;
   }
   flight.identity = identity;
   index_.insert(flight);
   return flight;
+}
+
+void FlightBook::identify_hashed() {
+  std::vector<Flight*> hashed;
+  for (const auto& [address, flight] : unhashed_) {
+    const bool runs = flight->stage == Flight::Stage::Running;  // its thread is about to do this, and holds on to it
+    if (!runs && flight->order.unit.known_identity() != nullptr) hashed.push_back(flight);
+  }
+  for (Flight* flight : hashed) (void)identify(*flight);
+}
+
+std::vector<Unit> FlightBook::not_hashed(const std::unordered_set<std::string_view>& names) const {
+  std::vector<Unit> units;
+  for (const auto& [address, flight] : unhashed_) {
+    if (names.contains(flight->order.unit.name())) units.push_back(flight->order.unit);
+  }
+  return units;
 }
 
 void FlightBook::enqueue(Flight& flight, Priority priority) {

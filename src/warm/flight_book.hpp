@@ -4,7 +4,10 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "warm/flight.hpp"
 
@@ -24,11 +27,15 @@ class FlightBook {
   Flight* find(const Order& order);
   /// A flight for an order that has none.
   Flight& add(const Order& order, std::chrono::nanoseconds now);
-  /// Puts a flight with a hashed unit where it can be found. Where another is there for an equal unit, that one stays
-  /// and this one, which nobody can be waiting for, is gone.
+  /// Puts a flight with a hashed unit where it can be found. Where another is there for an equal unit, that one stays,
+  /// queued in its place if need be, and this one, which nobody can be waiting for, is gone.
   Flight& identify(Flight& flight);
+  /// Does so with all that do not run and whose unit has been hashed meanwhile.
+  void identify_hashed();
+  /// The units of these names by which `find` does not know a flight yet.
+  std::vector<Unit> not_hashed(const std::unordered_set<std::string_view>& names) const;
 
-  /// Queues a flight that is neither queued nor running, unless the book is full.
+  /// Queues a flight that is neither queued nor running.
   void enqueue(Flight& flight, Priority priority);
   /// Moves a queued one to those that somebody waits for.
   void promote(Flight& flight);

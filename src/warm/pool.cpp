@@ -56,8 +56,10 @@ bool Pool::add(std::size_t pieces) {
     pieces > 1 ? changed_.notify_all() : changed_.notify_one();
     return true;
   }
-  // One is enough here: each thread that finds more to do than it can starts the next, off the caller's time.
-  return started_ > 0 || start();
+  // Whoever begins to look for work starts the next thread where there is more than he can do, off the caller's time.
+  // Threads that are at work do not look, for as long as a compile takes: then it is for the caller to start one.
+  if (starting_ == 0 && may_start()) return start() || started_ > 0;
+  return true;
 }
 
 bool Pool::may_start() const {
@@ -74,6 +76,7 @@ bool Pool::start() {
     return false;
   }
   ++started_;
+  ++starting_;
   ++alive_;
   return true;
 }
@@ -86,9 +89,11 @@ void Pool::run(unsigned number) {
     const auto thread = static_cast<id_t>(gettid());
     (void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + options_.niceness);
   }
+  bool first = true;
   for (;;) {
     {
       const MutexLock lock(mutex_);
+      if (std::exchange(first, false)) --starting_;
       while (pieces_ == 0 && !stopping_) {
         ++idle_;
         (void)changed_.wait_for(mutex_, kLook);

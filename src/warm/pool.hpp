@@ -44,6 +44,7 @@ class Pool {
   std::size_t pieces_ KILN_GUARDED_BY(mutex_) = 0;
   unsigned idle_ KILN_GUARDED_BY(mutex_) = 0;
   unsigned started_ KILN_GUARDED_BY(mutex_) = 0;
+  unsigned starting_ KILN_GUARDED_BY(mutex_) = 0;  // of those, the ones that have not looked for work yet
   unsigned alive_ KILN_GUARDED_BY(mutex_) = 0;
   bool stopping_ KILN_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_ KILN_GUARDED_BY(mutex_);

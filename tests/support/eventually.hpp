@@ -1,0 +1,21 @@
+#pragma once
+
+#include <chrono>
+
+#include "base/clock.hpp"
+
+namespace kiln::test {
+
+/// Whether something comes to hold within ten seconds, or the limit, of real time. For what happens on other threads
+/// and has no condition to wait for.
+template <class Predicate>
+bool eventually(Predicate holds, std::chrono::nanoseconds limit = std::chrono::seconds(10)) {
+  const std::chrono::nanoseconds end = system_clock().steady() + limit;
+  while (!holds()) {
+    if (system_clock().steady() > end) return false;
+    system_clock().sleep(std::chrono::microseconds(50));
+  }
+  return true;
+}
+
+}  // namespace kiln::test

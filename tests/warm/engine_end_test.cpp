@@ -1,0 +1,159 @@
+#include "support/engine_fixture.hpp"
+
+namespace kiln::test {
+namespace {
+
+TEST_F(EngineTest, WhatIsCancelledInTheQueueNeverRuns) {
+  work_.when("long", {.held = true});
+  Engine engine(parts(), {.most_threads = 1});
+  request(engine, {"long"});
+  EXPECT_TRUE(work_.begun("long"));
+  request(engine, {"a", "b"});
+  engine.cancel(ScriptedWork::orders({"a", "never heard of"}));
+  EXPECT_EQ(states(engine)["a"], State::Cancelled);
+  EXPECT_EQ(log_.count(Event::Kind::Cancelled), 1U);
+  work_.open("long");
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(work_.begun_in_order(), (Strings{"long", "b"}));
+
+  request(engine, {"a"});
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(work_.compiles("a"), 1) << "a later request orders it anew";
+}
+
+TEST_F(EngineTest, WhoeverWaitsForWhatIsCancelledInTheQueueHearsOfIt) {
+  work_.otherwise({.held = true});
+  Engine engine(parts(), {.most_threads = 1});
+  auto first = getting(engine, "first");
+  EXPECT_TRUE(work_.begun("first"));
+  auto queued = getting(engine, "queued");
+  EXPECT_TRUE(clock_.waiting(2));
+  engine.cancel(ScriptedWork::orders({"queued"}));
+  EXPECT_EQ(code(queued.get()), Code::Cancelled);
+  work_.open("first");
+  EXPECT_TRUE(first.get().ok());
+  EXPECT_EQ(work_.times_begun("queued"), 0);
+  work_.open("queued");
+  EXPECT_TRUE(get(engine, "queued").ok());
+}
+
+TEST_F(EngineTest, AFlightThatIsCancelledWhileItRunsKeepsItsResult) {
+  work_.when("a", {.held = true});
+  Engine engine(parts());
+  auto waiter = getting(engine, "a");
+  EXPECT_TRUE(work_.begun("a"));
+  EXPECT_TRUE(clock_.waiting(1));
+  engine.cancel(ScriptedWork::orders({"a"}));
+  EXPECT_EQ(code(waiter.get()), Code::Cancelled);
+  work_.open("a");
+  ASSERT_TRUE(eventually([&] { return engine.ready(order("a")) != nullptr; }));
+  EXPECT_EQ(text(get(engine, "a", 0ns)), "compiled source of a");
+  EXPECT_EQ(work_.compiles("a"), 1);
+}
+
+TEST_F(EngineTest, AGetAfterTheCancelOfARunningFlightJoinsIt) {
+  work_.when("a", {.held = true});
+  Engine engine(parts());
+  request(engine, {"a"});
+  EXPECT_TRUE(work_.begun("a"));
+  engine.cancel(ScriptedWork::orders({"a"}));
+  auto waiter = getting(engine, "a");
+  EXPECT_TRUE(clock_.waiting(1));
+  work_.open("a");
+  EXPECT_EQ(text(waiter.get()), "compiled source of a");
+  EXPECT_EQ(work_.compiles("a"), 1);
+}
+
+TEST_F(EngineTest, CancellingWhatIsReadyOrHasFailedChangesNothing) {
+  work_.when("bad", {.error = ScriptedWork::refusal()});
+  Engine engine(parts());
+  const Answer* answer = get(engine, "a").value();
+  EXPECT_FALSE(get(engine, "bad").ok());
+  engine.cancel(ScriptedWork::orders({"a", "bad"}));
+  EXPECT_EQ(engine.ready(order("a")), answer);
+  EXPECT_EQ(code(get(engine, "bad", 0ns)), Code::CompileFailed);
+}
+
+TEST_F(EngineTest, StopWakesWhoeverWaitsAndLaterCallsAreCancelled) {
+  work_.otherwise({.held = true});
+  Engine engine(parts(), {.most_threads = 1});
+  request(engine, {"background", "never begun"});
+  EXPECT_TRUE(work_.begun("background"));
+  auto running = getting(engine, "running");
+  EXPECT_TRUE(work_.begun("running"));
+  auto queued = getting(engine, "queued");
+  auto joined = getting(engine, "background");
+  EXPECT_TRUE(clock_.waiting(3));
+  engine.stop();
+  for (auto* waiter : {&running, &queued, &joined}) EXPECT_EQ(code(waiter->get()), Code::Cancelled);
+  EXPECT_EQ(work_.interrupts(), 1);
+  EXPECT_EQ(work_.times_begun("queued") + work_.times_begun("never begun"), 0);
+  EXPECT_EQ(engine.status().pending, 0U);
+
+  const std::size_t before = work_.begun_in_order().size();
+  request(engine, {"later"});
+  EXPECT_EQ(code(get(engine, "later")), Code::Cancelled);
+  EXPECT_EQ(code(get(engine, "later", 0ns)), Code::Cancelled);
+  engine.cancel(ScriptedWork::orders({"later"}));
+  engine.retry(ScriptedWork::orders({"running"}));
+  engine.forget(order("running"));
+  engine.stop();
+  EXPECT_EQ(work_.begun_in_order().size(), before);
+}
+
+TEST_F(EngineTest, WhatWasReadyBeforeStopStaysReadable) {
+  Engine engine(parts());
+  const Answer* answer = get(engine, "a").value();
+  engine.stop();
+  EXPECT_EQ(engine.ready(order("a")), answer);
+  EXPECT_EQ(engine.status().compiled, 1U);
+}
+
+TEST_F(EngineTest, StopWaitsForACompileThatCannotBeInterrupted) {
+  work_.when("a", {.held = true});
+  Engine::Parts stubborn = parts();
+  stubborn.interrupt = nullptr;
+  Engine engine(stubborn);
+  auto waiter = getting(engine, "a");
+  EXPECT_TRUE(work_.begun("a"));
+  auto stopped = std::async(std::launch::async, [&] { engine.stop(); });
+  EXPECT_EQ(code(waiter.get()), Code::Cancelled) << "who waits is woken at once";
+  EXPECT_EQ(stopped.wait_for(20ms), std::future_status::timeout);
+  work_.open("a");
+  stopped.get();
+  EXPECT_TRUE(work_.running().empty());
+}
+
+TEST_F(EngineTest, WhatHasNotBegunToCompileWhenItStopsNeverDoes) {
+  std::promise<void> entered;
+  std::promise<void> leave;
+  Engine::Parts slow = parts();
+  slow.recipe = [&, recipe = slow.recipe](const Order& order) {
+    entered.set_value();
+    leave.get_future().wait();
+    return recipe(order);
+  };
+  Engine engine(slow);
+  auto waiter = getting(engine, "a");
+  entered.get_future().wait();
+  auto stopped = std::async(std::launch::async, [&] { engine.stop(); });
+  EXPECT_EQ(code(waiter.get()), Code::Cancelled);
+  leave.set_value();
+  stopped.get();
+  EXPECT_EQ(work_.times_begun("a"), 0) << "interrupt has been called: nobody would end it";
+}
+
+TEST_F(EngineTest, TwoMayStopItAtOnce) {
+  work_.otherwise({.takes = 1ms});
+  for (int round = 0; round < 20; ++round) {
+    Engine engine(parts(), {.most_threads = 2});
+    request(engine, {"a", "b", "c", "d", "e"});
+    auto other = std::async(std::launch::async, [&] { engine.stop(); });
+    engine.stop();
+    EXPECT_TRUE(work_.running().empty());
+    other.get();
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test
