@@ -55,6 +55,8 @@ class KILN_API Unit {
   const std::vector<Header>& headers() const noexcept;
   const std::vector<std::string>& entries() const noexcept;
 
+  /// What people and events call it: the name and, of one that has a preamble in common with others, its entry.
+  std::string label() const;
   /// Preamble and source, as the compiler gets them.
   std::string whole_source() const;
   /// Covers all of the above except where include roots lie: only their number and order count. Computed once.

@@ -140,6 +140,11 @@ const std::vector<IncludeRoot>& Unit::include_roots() const noexcept { return st
 const std::vector<Header>& Unit::headers() const noexcept { return state_->headers; }
 const std::vector<std::string>& Unit::entries() const noexcept { return state_->entries; }
 
+std::string Unit::label() const {
+  const bool of_a_family = state_->preamble != nullptr && entries().size() == 1;
+  return of_a_family ? name() + ":" + entries().front() : name();
+}
+
 std::string Unit::whole_source() const { return preamble() + source(); }
 
 UnitKey Unit::key() const {

@@ -67,7 +67,7 @@ Core::Core(const SessionOptions& options, Session::State& session)
   Engine::Parts parts;
   parts.recipe = [this](const Order& order) { return toolbox().recipe(order.unit, order.target); };
   parts.resolve = [this](const Order& order, const Recipe& recipe) { return resolve(order, recipe); };
-  parts.look = [this](const Order& order) { return look(order); };
+  parts.look = [this](const Order& order, std::uint64_t flow) { return look(order, flow); };
   parts.changed_since_failure = [this](const Recipe& recipe) {
     const auto now = toolbox().recipe(recipe.unit, recipe.target);
     if (!now || now->request_key() != recipe.request_key()) return true;
@@ -260,7 +260,7 @@ SessionStatus Core::status() const {
   SessionStatus status = engine_->status();
   const MutexLock lock(mutex_);
   for (const Unit& unit : waiting_) {
-    status.units.push_back({unit.name(), unit.kind(), "", UnitStatus::State::Queued});
+    status.units.push_back({unit.label(), unit.kind(), "", UnitStatus::State::Queued});
   }
   status.submitted += waiting_.size();
   status.pending += waiting_.size();

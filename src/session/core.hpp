@@ -101,7 +101,7 @@ class Core final : public ProcessListener {
   std::vector<Order> orders_for(const Units& units);
 
   Result<Answer> resolve(const Order& order, const Recipe& recipe);
-  Result<std::optional<Answer>> look(const Order& order);
+  Result<std::optional<Answer>> look(const Order& order, std::uint64_t flow);
   /// Gives the answer to the driver, where the order is for a device. Only a refusal is an error.
   Status load(const Order& order, const Answer& answer);
   void tell_of_load(const Order& order, const Answer& answer, double ms, const Status& outcome) const;

@@ -23,7 +23,7 @@ const Entry* find_entry(const Artifact& artifact, const std::string& name) {
 Error no_entry(const HandleState& handle, const Artifact& artifact) {
   std::string names;
   for (const Entry& entry : artifact.entries) names.append(names.empty() ? "" : ", ").append(entry.name);
-  return failure(Code::InvalidArgument, "unit '" + handle.unit.name() + "' has no entry '" + handle.entry +
+  return failure(Code::InvalidArgument, "unit '" + handle.unit.label() + "' has no entry '" + handle.entry +
                                             "'; it has: " + (names.empty() ? "none" : names));
 }
 
@@ -49,9 +49,10 @@ Result<Answer> Core::resolve(const Order& order, const Recipe& recipe) {
   return answer;
 }
 
-Result<std::optional<Answer>> Core::look(const Order& order) {
-  const auto recipe = toolbox().recipe(order.unit, order.target);
+Result<std::optional<Answer>> Core::look(const Order& order, std::uint64_t flow) {
+  auto recipe = toolbox().recipe(order.unit, order.target);
   if (!recipe) return recipe.error();
+  recipe->flow = flow;
   auto answer = toolbox().resolver().look(*recipe);
   // What is refused here will be refused again on a thread that has the time to do something about it.
   if (answer && *answer && !load(order, **answer)) return std::optional<Answer>();
@@ -75,7 +76,7 @@ void Core::tell_of_load(const Order& order, const Answer& answer, double ms, con
   if (!observer_) return;
   Event event;
   event.kind = outcome ? Event::Kind::Loaded : Event::Kind::LoadRefused;
-  event.unit = order.unit.name();
+  event.unit = order.unit.label();
   event.target = order.target.name();
   event.key = answer.key.hex();
   event.origin = to_string(answer.origin);
@@ -154,7 +155,7 @@ Result<const detail::KernelState*> Core::while_capturing(HandleState& handle, co
     }
   }
   if (found == nullptr) {
-    return failure(Code::Capturing, "kernel '" + handle.entry + "' of unit '" + handle.unit.name() +
+    return failure(Code::Capturing, "kernel '" + handle.entry + "' of unit '" + handle.unit.label() +
                                         "' is not ready and its stream records a graph; get it before the recording");
   }
   if (Status prepared = found->kernel->prepare(stream); !prepared) return std::move(prepared).error();
@@ -172,7 +173,7 @@ Result<const detail::KernelState*> Core::kernel_of(HandleState& handle, Backend&
   if (!module) return module.error();
   auto kernel = (*module)->kernel(entry->symbol);
   if (!kernel) return kernel.error();
-  detail::KernelState state{std::move(*kernel),     entry->name, handle.unit.name(),
+  detail::KernelState state{std::move(*kernel),     entry->name, handle.unit.label(),
                             answer.artifact.target, answer.flow, observer_};
   handle.kernels.push_back(std::make_unique<const detail::KernelState>(std::move(state)));
   return handle.kernels.back().get();
@@ -194,7 +195,7 @@ void Core::note_use(const HandleState& handle, Caller caller) {
   // Whoever left the entry out, since there is only one, is told which it was.
   const std::vector<std::string>& entries = handle.unit.entries();
   const std::string& entry = handle.entry.empty() && !entries.empty() ? entries.front() : handle.entry;
-  UndeclaredUse use{handle.unit.name(), entry, std::string(caller.file) + ":" + std::to_string(caller.line)};
+  UndeclaredUse use{handle.unit.label(), entry, std::string(caller.file) + ":" + std::to_string(caller.line)};
   {
     const MutexLock lock(mutex_);
     if (declared_.count(Key{handle.unit.identity()}) != 0) return;
@@ -233,13 +234,13 @@ std::vector<Cold> Core::wait_for(const Units& units, std::chrono::nanoseconds li
     if (!present(unit.kind())) continue;
     const auto driver = open(unit.kind(), left());
     if (!driver) {
-      cold.push_back({unit.name(), "", driver.error().message});
+      cold.push_back({unit.label(), "", driver.error().message});
       continue;
     }
     for (const Target& target : *(*driver)->open()) {
       const auto answer = engine_->get({unit, target, true}, left(), caller);
       if (!answer) {
-        cold.push_back({unit.name(), target.name(), answer.error().message});
+        cold.push_back({unit.label(), target.name(), answer.error().message});
       } else {
         prepare_here(unit, **driver, **answer);
       }

@@ -31,7 +31,7 @@ bool is_remembered(const Error& error) { return error.code == Code::CompileFaile
 Event event_of(Event::Kind kind, const Flight& flight) {
   Event event;
   event.kind = kind;
-  event.unit = flight.order.unit.name();
+  event.unit = flight.order.unit.label();
   event.target = flight.order.target.name();
   event.flow = flight.number;
   return event;
@@ -40,13 +40,13 @@ Event event_of(Event::Kind kind, const Flight& flight) {
 Event dropped(const Order& order) {
   Event event;
   event.kind = Event::Kind::Cancelled;
-  event.unit = order.unit.name();
+  event.unit = order.unit.label();
   event.target = order.target.name();
   event.message = "too much has been requested at once; it is made when somebody gets it";
   return event;
 }
 
-std::string named(const Order& order) { return "unit '" + order.unit.name() + "' for " + order.target.name(); }
+std::string named(const Order& order) { return "unit '" + order.unit.label() + "' for " + order.target.name(); }
 
 Error cancelled(const Order& order) { return failure(Code::Cancelled, named(order) + " was cancelled"); }
 
@@ -210,18 +210,19 @@ void Engine::State::wait(Flight& flight, const Deadline& deadline, Waiter& waite
 }
 
 const Answer* Engine::State::look(const Order& order) {
+  Flight* flight = nullptr;
   {
     const MutexLock lock(mutex);
-    const Flight* flight = book.find(order);
+    flight = book.find(order);
     if (stopping || (flight != nullptr && (flight->stage == Stage::Running || flight->stage == Stage::Failed))) {
       return nullptr;
     }
+    if (flight == nullptr) flight = &book.add(order, parts.clock->steady());
   }
-  const auto found = guarded<std::optional<Answer>>(order, [&] { return parts.look(order); });
+  auto found = guarded<std::optional<Answer>>(order, [&] { return parts.look(order, flight->number); });
   if (!found || !*found) return nullptr;
+  (*found)->flow = flight->number;
   const MutexLock lock(mutex);
-  Flight* flight = book.find(order);
-  if (flight == nullptr) flight = &book.add(order, parts.clock->steady());
   if (flight->stage == Stage::Ready) return flight->landed.get();
   if (flight->stage == Stage::Running) {  // a thread has begun meanwhile, and its answer will be as good
     forgotten.push_back(std::make_unique<const Answer>(**found));
@@ -326,7 +327,7 @@ void Engine::State::tell_of_wait(const Order& order, const Result<const Answer*>
   (void)pthread_getname_np(pthread_self(), thread, sizeof thread);
   Event event;
   event.kind = Event::Kind::HotCompile;
-  event.unit = order.unit.name();
+  event.unit = order.unit.label();
   event.target = order.target.name();
   event.flow = outcome ? (*outcome)->flow : 0;
   event.ms = milliseconds_since(*parts.clock, start);
@@ -441,7 +442,7 @@ SessionStatus Engine::status() const {
   std::chrono::nanoseconds last{0};
   const auto now = state_->parts.clock->steady();
   for (const auto& [number, flight] : state_->book.flights()) {
-    UnitStatus unit{flight->order.unit.name(), flight->order.unit.kind(), flight->order.target.name(), flight->stage};
+    UnitStatus unit{flight->order.unit.label(), flight->order.unit.kind(), flight->order.target.name(), flight->stage};
     switch (flight->stage) {
       case Stage::Queued:
       case Stage::Running: ++status.pending; break;

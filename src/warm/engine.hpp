@@ -41,7 +41,7 @@ class Engine {
     std::function<Result<Answer>(const Order&, const Recipe&)> resolve;
     /// What can be had without compiling, asked by `get` on the caller's thread before it waits for one of the
     /// engine's: a hit is not worth two changes of thread. Null: nothing.
-    std::function<Result<std::optional<Answer>>(const Order&)> look;
+    std::function<Result<std::optional<Answer>>(const Order&, std::uint64_t flow)> look;
     /// Whether what failed would be compiled from other inputs now; asked by `get`, on the caller's thread. Null: no.
     std::function<bool(const Recipe&)> changed_since_failure;
     /// Makes whatever runs in `resolve` end soon, where that can be done at all. Called by `stop`. Null: it cannot.

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kShortestWait = std::chrono::seconds(2);
 Event Resolver::event(Event::Kind kind, const Recipe& recipe) const {
   Event event;
   event.kind = kind;
-  event.unit = recipe.unit.name();
+  event.unit = recipe.unit.label();
   event.target = recipe.target.name();
   event.flow = recipe.flow;
   return event;
@@ -59,6 +59,7 @@ Result<std::optional<Answer>> Resolver::look(const Recipe& recipe, const Bytes* 
   std::optional<Answer> answer = find(recipe, recipe.request_key(), refused);
   if (answer) {
     answer->ms = milliseconds_since(*parts_.clock, start);
+    answer->flow = recipe.flow;
     if (parts_.observer) {
       Event hit = event(Event::Kind::Hit, recipe);
       hit.key = answer->key.hex();
@@ -84,7 +85,7 @@ Result<Answer> Resolver::get(const Recipe& recipe, Compiler& compiler, const Byt
   if (parts_.observer) parts_.observer.tell(event(Event::Kind::Miss, recipe));
   if (!parts_.may_compile) {
     return failure(Code::Refused,
-                   "unit '" + recipe.unit.name() + "' for " + recipe.target.name() +
+                   "unit '" + recipe.unit.label() + "' for " + recipe.target.name() +
                        " is in no tier (asked: " + (parts_.store != nullptr ? parts_.store->describe() : "none") +
                        ") and compiling is off (KILN_COMPILE=never)");
   }

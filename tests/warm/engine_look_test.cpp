@@ -13,7 +13,7 @@ class EngineLookTest : public EngineTest {
  protected:
   EngineLookTest() {
     parts_ = parts();
-    parts_.look = [this](const Order& order) -> Result<std::optional<Answer>> {
+    parts_.look = [this](const Order& order, std::uint64_t /*flow*/) -> Result<std::optional<Answer>> {
       ++looks_;
       if (while_looking_) while_looking_();
       if (order.unit.name() != "at hand") return std::optional<Answer>();
@@ -88,7 +88,7 @@ TEST_F(EngineLookTest, AThreadThatBeginsWhileSomebodyLooksIsLeftAlone) {
 }
 
 TEST_F(EngineLookTest, AnErrorOrAnExceptionOfLookingCostsACompile) {
-  parts_.look = [](const Order& order) -> Result<std::optional<Answer>> {
+  parts_.look = [](const Order& order, std::uint64_t /*flow*/) -> Result<std::optional<Answer>> {
     if (order.unit.name() == "a") throw std::bad_alloc();
     return failure(Code::Io, "the disk is gone");
   };
