@@ -435,36 +435,7 @@ void Engine::forget(const Order& order) {
 
 SessionStatus Engine::status() const {
   const MutexLock lock(state_->mutex);
-  SessionStatus status;
-  std::chrono::nanoseconds first = std::chrono::nanoseconds::max();
-  std::chrono::nanoseconds last{0};
-  const auto now = state_->parts.clock->steady();
-  for (const auto& [number, flight] : state_->book.flights()) {
-    UnitStatus unit{flight->order.unit.name(), flight->order.unit.kind(), flight->order.target.name(), flight->stage};
-    switch (flight->stage) {
-      case Stage::Queued:
-      case Stage::Running: ++status.pending; break;
-      case Stage::Ready:
-        unit.origin = flight->landed->origin;
-        ++(unit.origin == Origin::Compiled ? status.compiled : status.found);
-        break;
-      case Stage::Failed:
-        unit.error = flight->error->message;
-        ++status.failed;
-        break;
-      case Stage::Cancelled: ++status.cancelled; break;
-    }
-    const bool running = flight->stage == Stage::Queued || flight->stage == Stage::Running;
-    if (flight->stage == Stage::Ready || flight->stage == Stage::Failed) {
-      unit.ms = std::chrono::duration<double, std::milli>(flight->ended - flight->began).count();
-    }
-    first = std::min(first, flight->submitted);
-    last = std::max(last, running ? now : flight->ended);
-    status.units.push_back(std::move(unit));
-  }
-  status.submitted = status.units.size();
-  if (last > first) status.wall_ms = std::chrono::duration<double, std::milli>(last - first).count();
-  return status;
+  return status_of(state_->book, state_->parts.clock->steady());
 }
 
 void Engine::stop() {
