@@ -21,6 +21,7 @@ Result<Outcomes> disk_hit_scale();
 Result<Outcomes> new_process_hit();
 Result<Outcomes> cold_compile();
 Result<Outcomes> request_18();
+Result<Outcomes> get_handle();
 Result<Outcomes> get_recipe();
 
 }  // namespace kiln::bench

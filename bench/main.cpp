@@ -23,6 +23,7 @@ constexpr Benchmark kBenchmarks[] = {
     {"cold_compile", "a miss of a kernel on CUB, compiled and stored, against bare NVRTC", kiln::bench::cold_compile},
     {"request_18", "a request of 18 units that a new engine has not seen, of the same again, and of 10,000",
      kiln::bench::request_18},
+    {"get_handle", "a kernel that is ready, by its handle, against an acquire load", kiln::bench::get_handle},
     {"get_recipe", "a unit that is ready, found by itself, against an unordered_map with the same key",
      kiln::bench::get_recipe},
 };

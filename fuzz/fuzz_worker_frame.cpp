@@ -16,6 +16,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto reply = kiln::decode_reply(payload)) {
     kiln::fuzz::require(kiln::decode_reply(encode(*reply)).ok(), "a reply can be read again");
   }
-  (void)kiln::decode_error(payload);
+  (void)kiln::decode_failure(payload);
   return 0;
 }

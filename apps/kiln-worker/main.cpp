@@ -76,13 +76,15 @@ class Worker {
       const FileWatch watch(recorder);
       return known.compiler->compile(*recipe);
     }();
-    if (!compiled) return failed(compiled.error());
+    if (!compiled) return failed(compiled.error(), recorder.take());
     WorkerReply reply{std::move(*compiled), known.observable, recorder.take()};
     return {Frame::Type::Compiled, encode(reply)};
   }
 
  private:
-  static Frame failed(const Error& error) { return {Frame::Type::Failed, encode(error)}; }
+  static Frame failed(const Error& error, std::vector<Observation> observations = {}) {
+    return {Frame::Type::Failed, encode(WorkerFailure{error, std::move(observations)})};
+  }
 
   struct Known {
     std::unique_ptr<NvrtcCompiler> compiler;

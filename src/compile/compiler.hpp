@@ -39,6 +39,10 @@ class Compiler {
   /// A unit that the compiler refuses is Code::CompileFailed with the compiler's own log.
   virtual Result<Compiled> compile(const Recipe& recipe) = 0;
 
+  /// Whether a recipe that it refused might come out otherwise now: something that the compile read has changed, or
+  /// nobody knows what it read.
+  virtual bool worth_another_try(const Recipe& recipe) { return !closed(recipe); }
+
   /// Ends what it runs in processes of its own, and begins no more: the program is ending. What runs in this process
   /// cannot be ended.
   virtual void interrupt() {}

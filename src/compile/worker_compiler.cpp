@@ -17,6 +17,9 @@
 namespace kiln {
 namespace {
 
+// Of how many refused units it is remembered what they had read. Forgetting one costs a compile when it is asked for.
+constexpr std::size_t kMostFailures = 1024;
+
 // All that a worker sees of our environment: what finds libraries, what sanitizers need, and the recipe's own part.
 std::vector<std::string> worker_environment(const Recipe& recipe) {
   // NVRTC spells the working directory as PWD does, in debug information, where the two are one.
@@ -102,8 +105,32 @@ Result<WorkerReply> WorkerCompiler::converse(int channel, Process& process, cons
   }
   if (!frame) return frame.error();
   if (!*frame) return ended(recipe, process);
-  if ((*frame)->type == Frame::Type::Failed) return decode_error((*frame)->payload);
+  if ((*frame)->type == Frame::Type::Failed) {
+    WorkerFailure failed = decode_failure((*frame)->payload);
+    if (failed.error.code == Code::CompileFailed) remember_failure(recipe, failed.observations);
+    return failed.error;
+  }
   return decode_reply((*frame)->payload);
+}
+
+void WorkerCompiler::remember_failure(const Recipe& recipe, const std::vector<Observation>& observations) {
+  BuiltClosure built = build_closure(recipe, observations, false, {}, digests_);
+  const MutexLock lock(mutex_);
+  if (failed_.size() >= kMostFailures) failed_.clear();
+  // A closure that cannot be trusted is as good as none: such a unit is always worth another try.
+  if (built.not_cacheable.empty()) failed_.insert_or_assign(recipe.request_key(), std::move(built.closure));
+}
+
+bool WorkerCompiler::worth_another_try(const Recipe& recipe) {
+  if (closed(recipe)) return false;
+  Closure read;
+  {
+    const MutexLock lock(mutex_);
+    const auto known = failed_.find(recipe.request_key());
+    if (known == failed_.end()) return true;
+    read = known->second;
+  }
+  return check(read, recipe.places(), digests_).has_value();
 }
 
 // A worker that has lost its channel is killed by whoever talked to it.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,11 +33,13 @@ class WorkerCompiler final : public Compiler {
   Status supports(const Target& target) override { return inner_->supports(target); }
   bool closed(const Recipe& recipe) const override { return inner_->closed(recipe); }
   Result<Compiled> compile(const Recipe& recipe) override;
+  bool worth_another_try(const Recipe& recipe) override;
   void interrupt() override;
 
  private:
   Result<Compiled> compile_in(const std::string& worker, const Recipe& recipe);
   Result<WorkerReply> converse(int channel, Process& process, const Recipe& recipe);
+  void remember_failure(const Recipe& recipe, const std::vector<Observation>& observations);
 
   const std::unique_ptr<NvrtcCompiler> inner_;
   FileDigests& digests_;
@@ -44,7 +47,8 @@ class WorkerCompiler final : public Compiler {
   const Observer observer_;
   Mutex mutex_;
   bool interrupted_ KILN_GUARDED_BY(mutex_) = false;
-  std::vector<int> channels_ KILN_GUARDED_BY(mutex_);  // to the workers that run
+  std::vector<int> channels_ KILN_GUARDED_BY(mutex_);             // to the workers that run
+  std::map<RequestKey, Closure> failed_ KILN_GUARDED_BY(mutex_);  // what compiles that were refused had read
 };
 
 /// Where kiln-worker is: the given path, else beside the program or library that kiln is in, else in its libexec

@@ -15,7 +15,7 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kMagic = "KILNWRK1";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kHeadSize = 8 + 4 + 4 + 8;
 constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
 
@@ -106,21 +106,24 @@ Result<WorkerReply> decode_reply(std::string_view payload) {
   return reply;
 }
 
-std::string encode(const Error& error) {
+std::string encode(const WorkerFailure& failure) {
   Writer out;
-  out.u8(static_cast<std::uint8_t>(error.code)).text(error.message).text(error.log);
+  out.u8(static_cast<std::uint8_t>(failure.error.code)).text(failure.error.message).text(failure.error.log);
+  out.text(encode(failure.observations));
   return std::move(out).bytes();
 }
 
-Error decode_error(std::string_view payload) {
+WorkerFailure decode_failure(std::string_view payload) {
   Reader in(payload);
   const std::uint8_t code = in.u8();
-  Error error;
-  error.code = code <= static_cast<std::uint8_t>(Code::Internal) ? static_cast<Code>(code) : Code::Internal;
-  error.message = in.text();
-  error.log = in.text();
-  if (!in.done()) return failure(Code::Corrupt, "a worker's error that is cut short");
-  return error;
+  WorkerFailure decoded;
+  decoded.error.code = code <= static_cast<std::uint8_t>(Code::Internal) ? static_cast<Code>(code) : Code::Internal;
+  decoded.error.message = in.text();
+  decoded.error.log = in.text();
+  auto observations = decode_observations(in.text());
+  if (!in.done() || !observations) return {failure(Code::Corrupt, "a worker's error that is cut short"), {}};
+  decoded.observations = std::move(*observations);
+  return decoded;
 }
 
 Status send_frame(int channel, const Frame& frame) {

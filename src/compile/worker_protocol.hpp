@@ -38,8 +38,14 @@ Result<Frame> decode_frame(std::string_view bytes);
 
 std::string encode(const WorkerReply& reply);
 Result<WorkerReply> decode_reply(std::string_view payload);
-std::string encode(const Error& error);
-Error decode_error(std::string_view payload);
+
+/// Why a worker has no artifact, and what its compiler had asked the file system by then.
+struct WorkerFailure {
+  Error error;
+  std::vector<Observation> observations;
+};
+std::string encode(const WorkerFailure& failure);
+WorkerFailure decode_failure(std::string_view payload);
 
 Status send_frame(int channel, const Frame& frame);
 /// Nothing where the other side has ended the conversation between two frames; an error after `limit`.

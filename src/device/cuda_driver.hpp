@@ -65,8 +65,10 @@ using Stream = struct StreamHandle*;      ///< null is the legacy stream
 /// The kernel as the driver takes it where a function is asked for: it then loads into the current context if it must.
 inline Function as_function(Kernel kernel) { return reinterpret_cast<Function>(kernel); }
 
-inline const Stream kLegacyStream = reinterpret_cast<Stream>(std::uintptr_t{1});
-inline const Stream kPerThreadStream = reinterpret_cast<Stream>(std::uintptr_t{2});
+// Two numbers that the driver takes for streams.
+inline const Stream kLegacyStream = reinterpret_cast<Stream>(std::uintptr_t{1});  // NOLINT(performance-no-int-to-ptr)
+inline const Stream kPerThreadStream =
+    reinterpret_cast<Stream>(std::uintptr_t{2});  // NOLINT(performance-no-int-to-ptr)
 
 constexpr unsigned kStreamNonBlocking = 1;  ///< for StreamCreate: does not wait for the legacy stream
 
@@ -159,8 +161,8 @@ struct DriverFunctions {
   DriverResult (*CtxSetCurrent)(Context context) = nullptr;
   DriverResult (*CtxPushCurrent)(Context context) = nullptr;
   DriverResult (*CtxPopCurrent)(Context* context) = nullptr;
-  DriverResult (*CtxGetDevice)(DeviceNumber* device) = nullptr;  ///< of the current context
-  DriverResult (*CtxGetId)(Context context, unsigned long long* id) = nullptr;
+  DriverResult (*CtxGetDevice)(DeviceNumber* device) = nullptr;                 ///< of the current context
+  DriverResult (*CtxGetId)(Context context, unsigned long long* id) = nullptr;  ///< null: of the current one
   DriverResult (*DevicePrimaryCtxRetain)(Context* context, DeviceNumber device) = nullptr;
   DriverResult (*DevicePrimaryCtxRelease)(DeviceNumber device) = nullptr;
 

@@ -22,8 +22,8 @@ Status check_pocl_binary(std::string_view bytes);
 /// A whole binary, to be unpacked into a folder of this name below PoCL's cache; at most 40 characters.
 ///
 /// PoCL unpacks a binary into the folder that it was built in, and where its cache is switched off removes that folder
-/// when the program is released: under the feet of whoever loaded the same binary, in this process or another, who
-/// then ends by an abort. So each load gets a folder of its own there.
+/// when the program is released, although others in this process or another may have loaded the same binary: threads
+/// that do end by an abort. So each load gets a folder of its own there.
 std::string with_pocl_folder(std::string_view whole, std::string_view name);
 
 }  // namespace kiln

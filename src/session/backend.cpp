@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.hpp"
+
 namespace kiln {
 
 Result<std::vector<Target>> Backend::list_targets() {
@@ -27,20 +29,31 @@ const Result<std::vector<Target>>* Backend::opened() const {
   return open_.load(std::memory_order_acquire) ? &*targets_ : nullptr;
 }
 
+std::shared_ptr<Backend::Loaded> Backend::loaded(const Key& key) {
+  const MutexLock lock(mutex_);
+  std::shared_ptr<Loaded>& known = modules_[key];
+  if (known == nullptr) known = std::make_shared<Loaded>();
+  return known;
+}
+
 Result<std::shared_ptr<Module>> Backend::module(const Key& key, const Artifact& artifact, bool* fresh) {
-  std::shared_ptr<Loaded> loaded;
-  {
-    const MutexLock lock(mutex_);
-    std::shared_ptr<Loaded>& known = modules_[key];
-    if (known == nullptr) known = std::make_shared<Loaded>();
-    loaded = known;
+  const std::shared_ptr<Loaded> known = loaded(key);
+  const MutexLock lock(known->mutex);
+  if (known->module != nullptr) return known->module;
+  if (!known->refused.empty() && known->refused == artifact.bytes) {
+    return failure(Code::LoadRefused, "the driver refused this artifact before");
   }
-  const MutexLock lock(loaded->mutex);
-  if (loaded->module != nullptr) return loaded->module;
   auto module = device_->load(artifact);
-  if (module) loaded->module = *module;
+  if (module) known->module = *module;
   if (fresh != nullptr) *fresh = module.ok();
   return module;
+}
+
+void Backend::refuse(const Key& key, const Bytes& bytes) {
+  const std::shared_ptr<Loaded> known = loaded(key);
+  const MutexLock lock(known->mutex);
+  known->module = nullptr;  // whoever holds a kernel of it keeps it
+  known->refused = bytes;
 }
 
 }  // namespace kiln

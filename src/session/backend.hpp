@@ -28,12 +28,16 @@ class Backend {
 
   /// The module of an artifact. It is loaded once for its key, whoever asks first; `fresh` tells who did.
   Result<std::shared_ptr<Module>> module(const Key& key, const Artifact& artifact, bool* fresh = nullptr);
+  /// These bytes turned out to be of no use when they were to be used: they are not loaded again under that key.
+  void refuse(const Key& key, const Bytes& bytes);
 
  private:
   struct Loaded {
     Mutex mutex;
     std::shared_ptr<Module> module KILN_GUARDED_BY(mutex);
+    Bytes refused KILN_GUARDED_BY(mutex);
   };
+  std::shared_ptr<Loaded> loaded(const Key& key);
   Result<std::vector<Target>> list_targets();
 
   const std::unique_ptr<Device> device_;

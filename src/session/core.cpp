@@ -5,11 +5,8 @@
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
-#if __has_include("device/cuda_device.hpp")
 #include "device/cuda_device.hpp"
 #include "device/observed_device.hpp"
-#define KILN_HAS_CUDA 1
-#endif
 #include "device/opencl_device.hpp"
 #include "device/presence.hpp"
 
@@ -71,6 +68,12 @@ Core::Core(const SessionOptions& options, Session::State& session)
   parts.recipe = [this](const Order& order) { return toolbox().recipe(order.unit, order.target); };
   parts.resolve = [this](const Order& order, const Recipe& recipe) { return resolve(order, recipe); };
   parts.look = [this](const Order& order) { return look(order); };
+  parts.changed_since_failure = [this](const Recipe& recipe) {
+    const auto now = toolbox().recipe(recipe.unit, recipe.target);
+    if (!now || now->request_key() != recipe.request_key()) return true;
+    const auto compiler = toolbox().compiler(recipe.unit.kind(), recipe.target);
+    return compiler.ok() && (*compiler)->worth_another_try(recipe);
+  };
   parts.interrupt = [this] {
     if (Toolbox* made = made_toolbox_.load(std::memory_order_acquire)) made->interrupt();
   };
@@ -123,20 +126,15 @@ Backend* Core::backend(const std::string& kind) {
   std::unique_ptr<Backend>& backend = backends_[kind];
   if (backend != nullptr) return backend.get();
   std::unique_ptr<Device> device;
-#ifdef KILN_HAS_CUDA
   if (kind == "cuda") {
     device = std::make_unique<CudaDevice>(CudaDevice::Options{driver, options_.allocator});
-  } else
-#endif
-      if (kind == "opencl") {
+  } else if (kind == "opencl") {
     device = std::make_unique<OpenClDevice>(OpenClDevice::Options{static_cast<cl_context>(options_.opencl.context),
                                                                   static_cast<cl_device_id>(options_.opencl.device),
                                                                   options_.allocator});
   }
   if (device == nullptr) return nullptr;
-#ifdef KILN_HAS_CUDA
   if (observer_) device = std::make_unique<ObservedDevice>(std::move(device), observer_);
-#endif
   backend = std::make_unique<Backend>(std::move(device));
   return backend.get();
 }

@@ -39,13 +39,15 @@ struct detail::KernelState {
 /// What handles of one kernel share. Kept until the core ends.
 struct HandleState : detail::ReadySlot {
   HandleState(Session::State& owner, const Unit& what, std::string which)
-      : session(owner), unit(what), entry(std::move(which)) {}
+      : session(owner), unit(what), identity(unit.identity()), entry(std::move(which)) {}
 
   Session::State& session;
   const Unit unit;
+  const Digest identity;  // the unit's
   const std::string entry;
   Mutex mutex;
   std::vector<std::unique_ptr<const detail::KernelState>> kernels KILN_GUARDED_BY(mutex);  // one per target
+  std::vector<std::unique_ptr<const detail::KernelState>> refused KILN_GUARDED_BY(mutex);  // by the driver, late
 };
 
 /// What a session works with in one process: a forked child gets one of its own. Making it does nothing; each part is
@@ -102,6 +104,10 @@ class Core final : public ProcessListener {
   Result<std::optional<Answer>> look(const Order& order);
   /// Gives the answer to the driver, where the order is for a device. Only a refusal is an error.
   Status load(const Order& order, const Answer& answer);
+  void tell_of_load(const Order& order, const Answer& answer, double ms, const Status& outcome) const;
+  Result<const detail::KernelState*> ready_kernel(HandleState& handle, Backend& driver, const Order& order,
+                                                  std::chrono::nanoseconds limit, Caller caller);
+  void forget_kernel(HandleState& handle, const detail::KernelState& kernel);
   Result<const detail::KernelState*> kernel_of(HandleState& handle, Backend& backend, const Answer& answer);
   void prepare_here(const Unit& unit, Backend& driver, const Answer& answer);
   Result<const detail::KernelState*> while_capturing(HandleState& handle, const Target& target, void* stream);

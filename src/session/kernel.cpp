@@ -25,11 +25,10 @@ Status Kernel::launch_with(const Launch& how, const Argument* arguments, std::si
   event.kind = Event::Kind::Launched;
   event.unit = state_->unit;
   event.target = state_->target.name();
-  event.origin = state_->name;
   event.stream = reinterpret_cast<std::uintptr_t>(how.stream);
   event.flow = state_->flow;
   event.ms = milliseconds_since(system_clock(), start);
-  if (!launched) event.message = launched.error().message;
+  event.message = launched ? state_->name : state_->name + ": " + launched.error().message;
   observer.tell(event);
   return launched;
 }

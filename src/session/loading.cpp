@@ -8,8 +8,8 @@ namespace {
 // How often another artifact is tried where the driver refuses one: another tier's, then the compiler's.
 constexpr int kMostRefusals = 3;
 
-std::size_t hash_of(const Unit& unit, const std::string& entry) {
-  return std::hash<Key>()(Key{unit.identity()}) ^ std::hash<std::string>()(entry);
+std::size_t hash_of(const Digest& unit, const std::string& entry) {
+  return std::hash<Key>()(Key{unit}) ^ std::hash<std::string>()(entry);
 }
 
 const Entry* find_entry(const Artifact& artifact, const std::string& name) {
@@ -66,25 +66,29 @@ Status Core::load(const Order& order, const Answer& answer) {
   bool fresh = false;
   const auto module = driver->module(answer.key, answer.artifact, &fresh);
   const bool refused = !module && module.error().code == Code::LoadRefused;
-  if (observer_ && (fresh || refused)) {
-    Event event;
-    event.kind = refused ? Event::Kind::LoadRefused : Event::Kind::Loaded;
-    event.unit = order.unit.name();
-    event.target = order.target.name();
-    event.key = answer.key.hex();
-    event.origin = to_string(answer.origin);
-    event.flow = answer.flow;
-    event.ms = milliseconds_since(system_clock(), start);
-    if (refused) event.message = module.error().message;
-    observer_.tell(event);
-  }
-  if (refused) return module.error();
-  return {};
+  const Status outcome = refused ? Status(module.error()) : Status();
+  if (fresh || refused) tell_of_load(order, answer, milliseconds_since(system_clock(), start), outcome);
+  return outcome;
+}
+
+void Core::tell_of_load(const Order& order, const Answer& answer, double ms, const Status& outcome) const {
+  if (!observer_) return;
+  Event event;
+  event.kind = outcome ? Event::Kind::Loaded : Event::Kind::LoadRefused;
+  event.unit = order.unit.name();
+  event.target = order.target.name();
+  event.key = answer.key.hex();
+  event.origin = to_string(answer.origin);
+  event.flow = answer.flow;
+  event.ms = ms;
+  if (!outcome) event.message = outcome.error().message;
+  observer_.tell(event);
 }
 
 HandleState* Core::find_handle(const Unit& unit, const std::string& entry) const {
-  return handle_index_.find(hash_of(unit, entry), [&](const HandleState& handle) {
-    return handle.unit.identity() == unit.identity() && handle.entry == entry;
+  const Digest& identity = unit.identity();
+  return handle_index_.find(hash_of(identity, entry), [&](const HandleState& handle) {
+    return handle.identity == identity && handle.entry == entry;
   });
 }
 
@@ -93,7 +97,7 @@ HandleState& Core::handle(const Unit& unit, const std::string& entry) {
   const MutexLock lock(mutex_);
   if (HandleState* known = find_handle(unit, entry)) return *known;
   handles_.push_back(std::make_unique<HandleState>(session_, unit, entry));
-  handle_index_.insert(hash_of(unit, entry), *handles_.back());
+  handle_index_.insert(hash_of(unit.identity(), entry), *handles_.back());
   return *handles_.back();
 }
 
@@ -111,14 +115,34 @@ Result<const detail::KernelState*> Core::get(HandleState& handle, std::chrono::n
     if (!capturing) return capturing.error();
     if (*capturing) return while_capturing(handle, place->target, *stream);
   }
-  const auto answer = engine_->get({handle.unit, place->target, true}, left(), caller);
-  if (!answer) return answer.error();
-  auto kernel = kernel_of(handle, **driver, **answer);
+  const Order order{handle.unit, place->target, true};
+  auto kernel = ready_kernel(handle, **driver, order, left(), caller);
+  // A driver that loads late refuses late, and what was refused is not asked for again.
+  if (!kernel && kernel.error().code == Code::LoadRefused) {
+    kernel = ready_kernel(handle, **driver, order, left(), caller);
+  }
   if (!kernel) return kernel;
-  if (Status prepared = (*kernel)->kernel->prepare(nullptr); !prepared) return std::move(prepared).error();
   // Every thread of the process may take it without asking where it is, if all devices are alike.
   if ((*driver)->open()->size() == 1) handle.ready.store(*kernel, std::memory_order_release);
   return kernel;
+}
+
+// The kernel of an order, made ready in the calling thread's context.
+Result<const detail::KernelState*> Core::ready_kernel(HandleState& handle, Backend& driver, const Order& order,
+                                                      std::chrono::nanoseconds limit, Caller caller) {
+  const auto answer = engine_->get(order, limit, caller);
+  if (!answer) return answer.error();
+  auto kernel = kernel_of(handle, driver, **answer);
+  if (!kernel) return kernel;
+  const Status prepared = (*kernel)->kernel->prepare(nullptr);
+  if (prepared) return kernel;
+  if (prepared.error().code == Code::LoadRefused) {
+    tell_of_load(order, **answer, 0, prepared);
+    driver.refuse((*answer)->key, (*answer)->artifact.bytes);
+    forget_kernel(handle, **kernel);
+    engine_->forget(order);
+  }
+  return prepared.error();
 }
 
 Result<const detail::KernelState*> Core::while_capturing(HandleState& handle, const Target& target, void* stream) {
@@ -154,9 +178,23 @@ Result<const detail::KernelState*> Core::kernel_of(HandleState& handle, Backend&
   return handle.kernels.back().get();
 }
 
+// Others may hold it, so it is kept; it is only not found any more.
+void Core::forget_kernel(HandleState& handle, const detail::KernelState& kernel) {
+  const MutexLock lock(handle.mutex);
+  for (auto& known : handle.kernels) {
+    if (known.get() != &kernel) continue;
+    handle.refused.push_back(std::move(known));
+    handle.kernels.erase(handle.kernels.begin() + (&known - handle.kernels.data()));
+    return;
+  }
+}
+
 void Core::note_use(const HandleState& handle, Caller caller) {
   if (!options_.record_undeclared) return;
-  UndeclaredUse use{handle.unit.name(), handle.entry, std::string(caller.file) + ":" + std::to_string(caller.line)};
+  // Whoever left the entry out, since there is only one, is told which it was.
+  const std::vector<std::string>& entries = handle.unit.entries();
+  const std::string& entry = handle.entry.empty() && !entries.empty() ? entries.front() : handle.entry;
+  UndeclaredUse use{handle.unit.name(), entry, std::string(caller.file) + ":" + std::to_string(caller.line)};
   {
     const MutexLock lock(mutex_);
     if (declared_.count(Key{handle.unit.identity()}) != 0) return;

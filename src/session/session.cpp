@@ -44,9 +44,14 @@ Handle Session::handle(const Unit& unit, const std::string& entry) {
 }
 
 Result<Kernel> Session::get(const Unit& unit, const std::string& entry, std::chrono::nanoseconds limit, Caller caller) {
+  // Without asking whether this is a forked child: there no inherited handle is ready.
+  if (const Core* made = state_->current.load(std::memory_order_acquire)) {
+    const HandleState* known = made->find_handle(unit, entry);
+    const detail::KernelState* ready = known != nullptr ? known->ready.load(std::memory_order_acquire) : nullptr;
+    if (ready != nullptr) return Kernel(ready);
+  }
   Core& core = state_->core();
   HandleState& handle = core.handle(unit, entry);
-  if (const detail::KernelState* ready = handle.ready.load(std::memory_order_acquire)) return Kernel(ready);
   const auto kernel = core.get(handle, limit, nullptr, caller);
   if (!kernel) return kernel.error();
   return Kernel(*kernel);

@@ -175,7 +175,7 @@ Status OpenClLibrary::bind(const DynamicLibrary& library) {
 
 OpenClLibrary::Device OpenClLibrary::describe(cl_device_id device) const {
   cl_platform_id platform = nullptr;
-  functions_.GetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, nullptr);
+  functions_.GetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(cl_platform_id), &platform, nullptr);
   return description(functions_, platform, device);
 }
 

@@ -360,8 +360,9 @@ void Engine::request(std::span<const Order> orders, Priority priority) {
       if (state.parts.observer) events.push_back(event_of(Event::Kind::Requested, *flight));
     }
   }
-  if (queued > 0) (void)state.pool(priority).add(queued);
+  // Told before a thread can begin, so that nothing seems to come before its request.
   for (const Event& event : events) state.parts.observer.tell(event);
+  if (queued > 0) (void)state.pool(priority).add(queued);
 }
 
 const Answer* Engine::ready(const Order& order) const {

@@ -69,11 +69,11 @@ TEST(WorkerProtocol, AnotherMagicVersionTypeOrSizeIsRefusedAndSaid) {
 }
 
 TEST(WorkerProtocol, AnErrorKeepsItsCodeMessageAndLog) {
-  const Error back = decode_error(encode(Error{Code::CompileFailed, "message", "log"}));
+  const Error back = decode_failure(encode(WorkerFailure{{Code::CompileFailed, "message", "log"}, {}})).error;
   EXPECT_EQ(back.code, Code::CompileFailed);
   EXPECT_EQ(back.message, "message");
   EXPECT_EQ(back.log, "log");
-  EXPECT_EQ(decode_error("").code, Code::Corrupt);
+  EXPECT_EQ(decode_failure("").error.code, Code::Corrupt);
 }
 
 TEST(WorkerProtocol, FramesCrossAChannelAndItsEndIsNoError) {

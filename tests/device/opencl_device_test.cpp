@@ -4,6 +4,7 @@
 #include "compile/opencl_compiler.hpp"
 #include "conformance/device_conformance.hpp"
 #include "device/pocl_binary.hpp"
+#include "support/observed_setup.hpp"
 #include "support/recipes.hpp"
 
 namespace kiln::test {
@@ -70,7 +71,8 @@ std::unique_ptr<DeviceSetup> make() {
 
 INSTANTIATE_TEST_SUITE_P(OpenCl, DeviceConformance,
                          testing::Values(DeviceHarness{"own context", &make<OpenClSetup>},
-                                         DeviceHarness{"given context", &make<ForeignContextSetup>}));
+                                         DeviceHarness{"given context", &make<ForeignContextSetup>},
+                                         DeviceHarness{"observed", &make<ObservedSetup<OpenClSetup>>}));
 
 class OpenClLaunch : public testing::Test {
  protected:
@@ -201,6 +203,33 @@ TEST(OpenClDevice, AContextWithoutADeviceIsAMistake) {
   const auto place = device.current();
   ASSERT_FALSE(place.ok());
   EXPECT_EQ(place.error().code, Code::InvalidArgument);
+}
+
+TEST(ObservedDevice, TellsOfWhatWasDoneOnWhichStreamWithHowManyBytes) {
+  EventLog events;
+  ObservedDevice device(std::make_unique<OpenClDevice>(OpenClDevice::Options{}), events.observer());
+  void* stream = device.make_stream().value();
+  const auto kernel = device.load(saxpy_artifact()).value()->kernel("scale").value();
+  {
+    const DeviceFloats xs(device, stream, {1, 2, 3});
+    const unsigned n = 3;
+    const float a = 2;
+    const Argument arguments[] = {argument_of(n), argument_of(a), xs.argument()};
+    Launch how;
+    how.stream = stream;
+    how.block.x = 4;
+    ASSERT_TRUE(kernel->launch(how, arguments, 3).ok());
+    ASSERT_TRUE(device.synchronise(stream).ok());
+    EXPECT_EQ(xs.values(), (std::vector<float>{2, 4, 6}));
+  }
+  using Kind = Event::Kind;
+  const auto number = reinterpret_cast<std::uintptr_t>(stream);
+  ASSERT_EQ(events.count(Kind::Copied), 2U);
+  EXPECT_EQ(events.of(Kind::Copied)[1].bytes, 12U);
+  EXPECT_EQ(events.of(Kind::Copied)[1].stream, number);
+  EXPECT_EQ(events.count(Kind::Allocated), 2U);
+  EXPECT_EQ(events.count(Kind::Synchronised), 1U);
+  EXPECT_TRUE(device.release_stream(stream).ok());
 }
 
 TEST(APoclBinary, IsRefusedAtEveryLengthButItsOwn) {

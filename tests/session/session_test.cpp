@@ -177,6 +177,25 @@ TEST_F(SessionTest, AFailedCompileIsRememberedWithItsLogUntilItIsTriedAgain) {
   EXPECT_EQ(log.count(Event::Kind::CompileFailed), 2U);
 }
 
+TEST_F(SessionTest, AFailedCompileIsTriedAgainWhenAHeaderThatItReadHasChanged) {
+  test::EventLog log;
+  SessionOptions options;
+  options.on_event = [observer = log.observer()](const Event& event) { observer.tell(event); };
+  Session session = open(options);
+  test::TemporaryDirectory folder;
+  test::spit(folder.path("value.h"), "#define VALUE this is no value\n");
+  const Unit unit =
+      Unit::cuda("includes", "#include \"value.h\"\nextern \"C\" __global__ void f(int* x) { *x = VALUE; }")
+          .include_root(folder.path())
+          .entry("f");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(session.artifact(unit, Target::sm(80), seconds(60)).error().code, Code::CompileFailed);
+  }
+  EXPECT_EQ(log.count(Event::Kind::CompileFailed), 1U);
+  test::spit(folder.path("value.h"), "#define VALUE 1\n");
+  EXPECT_TRUE(session.artifact(unit, Target::sm(80), seconds(60)).ok());
+}
+
 TEST_F(SessionTest, BytesAreHadForATargetWithoutADevice) {
   Session session = open();
   const Unit unit = Unit::cuda("empty", "extern \"C\" __global__ void f() {}").entry("f");

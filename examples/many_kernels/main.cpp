@@ -1,0 +1,130 @@
+// A program that uses five of a library's 31 kernels, and says what that cost: what was compiled, how long it took to
+// start, and whether the results are right.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <string_view>
+
+#include "check.hpp"
+#include "report.hpp"
+#include "semiring.hpp"
+
+namespace {
+
+using semiring::Backend;
+using semiring::Report;
+using semiring::Semiring;
+using Clock = std::chrono::steady_clock;
+
+constexpr char kUsage[] =
+    "many_kernels --backend opencl|cuda [--all] [--undeclared] [--trace FILE] [--json]\n"
+    "\n"
+    "  --all          use all 31 kernels, not the five that most users need\n"
+    "  --undeclared   use one more that was not declared\n"
+    "  --trace FILE   write what happened and when, for ui.perfetto.dev\n"
+    "  --json         print JSON\n"
+    "\n"
+    "KILN_RECORD_UNDECLARED=1 in the environment makes the use of a kernel that was not declared an error.\n"
+    "Exit code: 0 all is well, 1 a result is wrong or a kernel was not declared, 2 it could not be done at all.\n";
+
+struct Arguments {
+  Backend backend = Backend::OpenCl;
+  bool all = false;
+  bool undeclared = false;
+  bool json = false;
+  std::string trace;
+};
+
+bool parse(int count, char** texts, Arguments& arguments) {
+  bool has_backend = false;
+  for (int at = 1; at < count; ++at) {
+    const std::string_view text = texts[at];
+    const std::string_view next = at + 1 < count ? texts[at + 1] : "";
+    if (text == "--all") {
+      arguments.all = true;
+    } else if (text == "--undeclared") {
+      arguments.undeclared = true;
+    } else if (text == "--json") {
+      arguments.json = true;
+    } else if (text == "--trace" && !next.empty()) {
+      arguments.trace = texts[++at];
+    } else if (text == "--backend" && (next == "opencl" || next == "cuda")) {
+      arguments.backend = next == "opencl" ? Backend::OpenCl : Backend::Cuda;
+      has_backend = true;
+      ++at;
+    } else {
+      return false;
+    }
+  }
+  return has_backend;
+}
+
+kiln::SessionOptions options_for(const Arguments& arguments) {
+  kiln::SessionOptions options;
+  if (!arguments.trace.empty()) options.settings["trace"] = arguments.trace;
+  const char* record = std::getenv("KILN_RECORD_UNDECLARED");
+  options.record_undeclared = record != nullptr && std::string_view(record) == "1";
+  return options;
+}
+
+std::vector<std::string> kernels_for(const Arguments& arguments) {
+  std::vector<std::string> names = semiring::typical_names();
+  if (arguments.all) {
+    names.clear();
+    for (const semiring::Member& member : semiring::members()) names.push_back(member.name);
+  }
+  if (arguments.undeclared) names.emplace_back("gemm_min_plus_f32");
+  return names;
+}
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+Report run(const Arguments& arguments) {
+  Report report;
+  report.backend = arguments.backend == Backend::OpenCl ? "opencl" : "cuda";
+
+  const auto start = Clock::now();
+  kiln::Session session = kiln::Session::open(options_for(arguments)).value();
+  session.request(arguments.all ? semiring::everything(arguments.backend) : semiring::typical(arguments.backend));
+  report.startup_ms = ms_since(start);
+
+  session.make_current(report.backend).value();
+  const kiln::Stream stream = session.stream(report.backend).value();
+  Semiring library(session, arguments.backend);
+  for (const std::string& kernel : kernels_for(arguments)) {
+    report.kernels.emplace_back(kernel, check(library, stream, kernel));
+    if (report.kernels.size() == 1) report.first_result_ms = ms_since(start);
+  }
+  report.total_ms = ms_since(start);
+
+  report.status = session.status();
+  if (!report.status.units.empty()) report.device = report.status.units.front().target;
+  report.undeclared = session.undeclared();
+  report.threads = static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+  if (!arguments.trace.empty()) session.write_trace().value();
+  return report;
+}
+
+}  // namespace
+
+int main(int count, char** texts) try {
+  Arguments arguments;
+  if (!parse(count, texts, arguments)) {
+    std::fputs(kUsage, stderr);
+    return 2;
+  }
+  const Report report = run(arguments);
+  (arguments.json ? semiring::print_json : semiring::print_table)(report);
+  if (!report.executed()) std::fprintf(stderr, "many_kernels: the driver took every launch and computed nothing\n");
+  for (const kiln::UndeclaredUse& use : report.undeclared) {
+    std::fprintf(stderr, "many_kernels: %s uses %s, which no Needs declared\n", use.caller.c_str(), use.entry.c_str());
+  }
+  return report.good() ? 0 : 1;
+} catch (const kiln::ResultError& error) {
+  std::fprintf(stderr, "many_kernels: %s\n%s", error.what(), error.error().log.c_str());
+  return 2;
+}

@@ -1,0 +1,198 @@
+#include "device/cuda_kernel.hpp"
+
+#include <array>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/error.hpp"
+#include "device/checks.hpp"
+
+namespace kiln {
+namespace {
+
+using cuda::DriverResult;
+using cuda::LaunchAttributeId;
+
+// More dynamic shared memory than this must be allowed for a kernel before it is launched with it.
+constexpr std::size_t kSharedForEveryone = 48 << 10;
+
+// No kernel takes more bytes of them than this, let alone so many.
+constexpr std::size_t kMostParameters = 32768;
+
+template <class T>
+cuda::LaunchAttribute attribute(LaunchAttributeId id, const T& value) {
+  cuda::LaunchAttribute made;
+  made.id = id;
+  std::memcpy(made.value, &value, sizeof value);
+  return made;
+}
+
+Result<std::vector<cuda::LaunchAttribute>> attributes_of(const Launch& how) {
+  std::vector<cuda::LaunchAttribute> made;
+  const unsigned cluster[] = {how.cluster.x, how.cluster.y, how.cluster.z};
+  if (cluster[0] != 0 || cluster[1] != 0 || cluster[2] != 0) {
+    if (cluster[0] == 0 || cluster[1] == 0 || cluster[2] == 0) {
+      return failure(Code::InvalidArgument, "a cluster has at least one block in each dimension");
+    }
+    made.push_back(attribute(LaunchAttributeId::ClusterDimension, cluster));
+  }
+  if (how.cooperative) made.push_back(attribute(LaunchAttributeId::Cooperative, 1));
+  if (how.programmatic) made.push_back(attribute(LaunchAttributeId::ProgrammaticSerialization, 1));
+  if (how.priority != 0) made.push_back(attribute(LaunchAttributeId::Priority, how.priority));
+  for (const LaunchAttribute& raw : how.attributes) {
+    made.push_back(attribute(static_cast<LaunchAttributeId>(raw.id), raw.value));
+  }
+  return made;
+}
+
+// The addresses of the values, as the driver wants them: without an allocation for most kernels.
+class Addresses {
+ public:
+  Addresses(const Argument* arguments, std::size_t count) {
+    if (count > few_.size()) many_.resize(count);
+    for (std::size_t i = 0; i < count; ++i) data()[i] = const_cast<void*>(arguments[i].data);
+  }
+  void** data() { return many_.empty() ? few_.data() : many_.data(); }
+
+ private:
+  std::array<void*, 32> few_{};
+  std::vector<void*> many_;
+};
+
+}  // namespace
+
+CudaKernel::CudaKernel(std::shared_ptr<const CudaLibrary> library, cuda::Kernel kernel, std::string name)
+    : library_(std::move(library)), kernel_(kernel), name_(std::move(name)) {}
+
+Result<void*> CudaKernel::function() {
+  const Result<unsigned long long> context = api().context_id();
+  if (!context) return context.error();
+  const RelaxedCapture relaxed(api());
+  if (!relaxed.entered()) return relaxed.entered().error();
+  cuda::Function function = nullptr;
+  const DriverResult result = api()->KernelGetFunction(&function, kernel_);
+  if (result != DriverResult::Success) return api().failure("cuKernelGetFunction", result);
+  return static_cast<void*>(function);
+}
+
+bool CudaKernel::is_ready_in(unsigned long long context) {
+  if (last_.load(std::memory_order_acquire) == context) return true;
+  const MutexLock lock(mutex_);
+  if (ready_.count(context) == 0) return false;
+  last_.store(context, std::memory_order_release);
+  return true;
+}
+
+Status CudaKernel::prepare(void* stream) {
+  const Result<unsigned long long> context = api().context_id();
+  if (!context) return context.error();
+  if (is_ready_in(*context)) return {};
+  if (Status idle = api().refuse_capturing("load a kernel", stream); !idle) return idle;
+  return load_into(*context);
+}
+
+// Not under the mutex, because a load takes its time and others launch meanwhile; two threads that come here for one
+// context ask the driver twice, which loads once.
+Status CudaKernel::load_into(unsigned long long context) {
+  const RelaxedCapture relaxed(api());
+  if (!relaxed.entered()) return relaxed.entered();
+  cuda::Function function = nullptr;
+  const DriverResult result = api()->KernelGetFunction(&function, kernel_);
+  if (result != DriverResult::Success) return api().failure("cuKernelGetFunction", result);
+  Result<std::vector<std::size_t>> parameters = ask_parameters();
+  if (!parameters) return std::move(parameters).error();
+  const MutexLock lock(mutex_);
+  if (!parameters_known_) parameters_ = *std::move(parameters);
+  parameters_known_ = true;
+  ready_.insert(context);
+  last_.store(context, std::memory_order_release);
+  return {};
+}
+
+Result<std::vector<std::size_t>> CudaKernel::ask_parameters() const {
+  std::vector<std::size_t> sizes;
+  while (sizes.size() <= kMostParameters) {
+    std::size_t offset = 0;
+    std::size_t size = 0;
+    const DriverResult result = api()->KernelGetParamInfo(kernel_, sizes.size(), &offset, &size);
+    if (result == DriverResult::InvalidValue) return sizes;
+    if (result != DriverResult::Success) return api().failure("cuKernelGetParamInfo", result);
+    sizes.push_back(size);
+  }
+  return failure(Code::Internal, name_ + " has no end of parameters");
+}
+
+Status CudaKernel::check_arguments(const Argument* arguments, std::size_t count) const {
+  if (Status right = check_argument_count(name_, parameters_.size(), count); !right) return right;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (arguments[i].size == parameters_[i] && arguments[i].data != nullptr) continue;
+    return failure(Code::InvalidArgument,
+                   "argument " + std::to_string(i) + " of " + name_ + " is " + std::to_string(parameters_[i]) +
+                       " bytes; it was given " +
+                       (arguments[i].data != nullptr ? std::to_string(arguments[i].size) : "none"));
+  }
+  return {};
+}
+
+Status CudaKernel::allow_shared_bytes(std::size_t bytes) {
+  if (bytes <= kSharedForEveryone) return {};
+  if (bytes > std::numeric_limits<int>::max()) {
+    return failure(Code::InvalidArgument,
+                   std::to_string(bytes) + " bytes of shared memory are more than any device has");
+  }
+  cuda::DeviceNumber device = 0;
+  DriverResult result = api()->CtxGetDevice(&device);
+  if (result != DriverResult::Success) return api().failure("cuCtxGetDevice", result);
+  // Under the mutex to the end: a thread that wants less must not take back what another was just given.
+  const MutexLock lock(mutex_);
+  std::size_t& allowed = shared_allowed_[device];
+  if (bytes <= allowed) return {};
+  const RelaxedCapture relaxed(api());
+  if (!relaxed.entered()) return relaxed.entered();
+  result = api()->KernelSetAttribute(cuda::FunctionAttribute::MaxDynamicSharedBytes, static_cast<int>(bytes), kernel_,
+                                     device);
+  if (result != DriverResult::Success) return api().failure("cuKernelSetAttribute", result);
+  allowed = bytes;
+  return {};
+}
+
+Status CudaKernel::launch(const Launch& how, const Argument* arguments, std::size_t count) {
+  if (Status possible = check_sizes(how); !possible) return possible;
+  Result<std::vector<cuda::LaunchAttribute>> attributes = attributes_of(how);
+  if (!attributes) return std::move(attributes).error();
+  if (Status ready = prepare(how.stream); !ready) return ready;
+  if (Status right = check_arguments(arguments, count); !right) return right;
+  if (Status allowed = allow_shared_bytes(how.shared_bytes); !allowed) return allowed;
+  cuda::LaunchConfig config;
+  config.grid_x = how.grid.x;
+  config.grid_y = how.grid.y;
+  config.grid_z = how.grid.z;
+  config.block_x = how.block.x;
+  config.block_y = how.block.y;
+  config.block_z = how.block.z;
+  config.shared_bytes = static_cast<unsigned>(how.shared_bytes);
+  config.stream = static_cast<cuda::Stream>(how.stream);
+  config.attributes = attributes->data();
+  config.attribute_count = static_cast<unsigned>(attributes->size());
+  Addresses addresses(arguments, count);
+  return api().judge("cuLaunchKernelEx",
+                     api()->LaunchKernelEx(&config, cuda::as_function(kernel_), addresses.data(), nullptr));
+}
+
+Result<Occupancy> CudaKernel::occupancy(std::size_t shared_bytes) {
+  const Result<unsigned long long> context = api().context_id();
+  if (!context) return context.error();
+  if (Status allowed = allow_shared_bytes(shared_bytes); !allowed) return std::move(allowed).error();
+  const RelaxedCapture relaxed(api());
+  if (!relaxed.entered()) return relaxed.entered().error();
+  int grid = 0;
+  int block = 0;
+  const DriverResult result =
+      api()->OccupancyMaxPotentialBlockSize(&grid, &block, cuda::as_function(kernel_), nullptr, shared_bytes, 0);
+  if (result != DriverResult::Success) return api().failure("cuOccupancyMaxPotentialBlockSize", result);
+  if (grid < 1 || block < 1) return failure(Code::InvalidArgument, "no block of " + name_ + " fits on this device");
+  return Occupancy{static_cast<unsigned>(block), static_cast<unsigned>(grid)};
+}
+
+}  // namespace kiln

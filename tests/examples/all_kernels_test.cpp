@@ -1,0 +1,19 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "examples/examples.hpp"
+
+namespace kiln::test {
+namespace {
+
+TEST_F(Examples, ManyKernelsGetsAllThirtyOneRightOnPocl) {
+  const nlohmann::json all = report({"--backend", "opencl", "--all"});
+  EXPECT_EQ(all["compiled"], 31) << all;
+  EXPECT_EQ(all["checked"], 31) << all;
+  std::printf("figure: all 31 semiring kernels on PoCL, cold: start-up %.3f ms, all results after %.1f s\n",
+              all.value("startup_ms", 0.0), all.value("total_ms", 0.0) / 1000);
+}
+
+}  // namespace
+}  // namespace kiln::test

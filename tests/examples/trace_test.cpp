@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "examples/examples.hpp"
+#include "support/files.hpp"
+#include "support/perfetto_rules.hpp"
+#include "support/toolkit.hpp"
+
+namespace kiln::test {
+namespace {
+
+// Of how many kernels a trace has slices of a category. All are of one unit's name; what tells them apart is `field`:
+// the artifact's key, or at a launch the kernel's name.
+std::size_t kernels(const std::string& trace, const std::string& category, const std::string& field = "key") {
+  std::set<std::string> found;
+  const nlohmann::json json = nlohmann::json::parse(trace, nullptr, false);
+  if (!json.is_object()) return 0;
+  for (const nlohmann::json& event : json["traceEvents"]) {
+    if (event["ph"] != "X" || event.value("cat", "") != category) continue;
+    if (const std::string name = event["args"].value(field, ""); !name.empty()) found.insert(name);
+  }
+  return found.size();
+}
+
+class ExampleTrace : public Examples {
+ protected:
+  // Two processes one after the other, each with its trace.
+  void run_twice(const std::string& backend, const Variables& variables = {}) {
+    for (const char* file : {"first.json", "second.json"}) {
+      (void)report({"--backend", backend, "--trace", path(file)}, variables);
+      for (const std::string& problem : trace_problems(slurp(path(file)))) ADD_FAILURE() << file << ": " << problem;
+    }
+  }
+  void expect_compiles_in_the_first_alone() {
+    const std::string first = slurp(path("first.json"));
+    const std::string second = slurp(path("second.json"));
+    EXPECT_EQ(kernels(first, "compiled"), 5U);
+    EXPECT_EQ(second.find("\"cat\":\"compiled\""), std::string::npos);
+    EXPECT_EQ(second.find("\"cat\":\"hot_compile\""), std::string::npos);
+    EXPECT_EQ(kernels(second, "hit"), 5U);
+    for (const std::string* trace : {&first, &second}) {
+      EXPECT_EQ(kernels(*trace, "loaded"), 5U);
+      EXPECT_EQ(kernels(*trace, "launched", "origin"), 5U);
+    }
+  }
+};
+
+TEST_F(ExampleTrace, IsOneThatPerfettoTakesAndShowsNoCompileInTheSecondProcess) {
+  run_twice("opencl");
+  expect_compiles_in_the_first_alone();
+}
+
+TEST_F(ExampleTrace, IsTheSameThroughTheDriverDouble) {
+  if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
+  run_twice("cuda", {{"KILN_DRIVER", KILN_DRIVER_DOUBLE}, {"KILN_DOUBLE_DEVICES", "sm_90"}});
+  expect_compiles_in_the_first_alone();
+}
+
+}  // namespace
+}  // namespace kiln::test

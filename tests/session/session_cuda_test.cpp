@@ -1,0 +1,238 @@
+// The session with CUDA units: really compiled by NVRTC, loaded into the driver double, which runs no device code.
+#include <kiln/session.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "session/config.hpp"
+#include "session/toolbox.hpp"
+#include "support/driver_double/control.hpp"
+#include "support/event_log.hpp"
+#include "support/recipes.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/toolkit.hpp"
+
+namespace kiln::test {
+namespace {
+
+using cuda::DriverResult;
+using std::chrono::seconds;
+
+Unit saxpy() {
+  return Unit::cuda("saxpy.cu", repository_text("kernels/saxpy.cu")).entry("saxpy").entry("scale<float>");
+}
+
+class SessionCuda : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
+  }
+  SessionOptions options() {
+    SessionOptions made;
+    made.settings = {{"cache.dir", cache_.path("cache")}, {"driver", DriverDouble::path()}, {"nvrtc", toolkit_nvrtc()}};
+    made.on_event = [observer = log_.observer()](const Event& event) { observer.tell(event); };
+    return made;
+  }
+  static Status launch(const Kernel& kernel, void* stream = nullptr) {
+    Launch how;
+    how.stream = stream;
+    return kernel.launch(how, 0U, 1.0F, static_cast<void*>(nullptr), static_cast<void*>(nullptr));
+  }
+  cuda::Context make_context(int device) {
+    cuda::Context context = nullptr;
+    EXPECT_EQ(driver_.application().CtxCreate(&context, 0, device), DriverResult::Success);
+    driver_.driver().CtxSetCurrent(nullptr);
+    return context;
+  }
+  /// Puts junk where the cache has the unit's artifact: bytes that its checksums cover and no driver takes.
+  void spoil(const Target& target) {
+    SessionOptions same = options();
+    Toolbox toolbox(Config::load(same, {}), {});
+    Answer answer = toolbox.get(saxpy(), target).value();
+    answer.artifact.bytes = Bytes::of("no cubin at all");
+    ASSERT_TRUE(toolbox.disks().front()->put(answer.key, answer.artifact).ok());
+  }
+
+  TemporaryDirectory cache_;
+  EventLog log_;
+  DriverDouble driver_{"sm_80"};
+};
+
+TEST_F(SessionCuda, FourDevicesOfTwoArchitecturesCompileOncePerArchitectureAndLoadOncePerContext) {
+  driver_.reset("sm_80,sm_80,sm_90,sm_90");
+  {
+    Session session = Session::open(options()).value();
+    session.request({saxpy()});
+    const Handle handle = session.handle(saxpy(), "saxpy");
+    cuda::Context extra[2] = {nullptr, nullptr};
+    std::vector<std::thread> threads;
+    std::atomic<int> rounds{0};
+    std::atomic<bool> destroyed{false};
+    Mutex goodbye;
+    ASSERT_TRUE(session.make_current("cuda", 0).ok());
+    extra[0] = make_context(0);
+    extra[1] = make_context(3);
+    for (unsigned number = 0; number < 8; ++number) {
+      threads.emplace_back([&, number] {
+        for (unsigned round = 0; round < 40; ++round, ++rounds) {
+          const unsigned where = (number + round) % 6;
+          if (where < 4) {
+            ASSERT_TRUE(session.make_current("cuda", where).ok());
+          } else if (const MutexLock lock(goodbye); where == 4 || !destroyed) {
+            driver_.driver().CtxSetCurrent(extra[where - 4]);
+          } else {
+            continue;
+          }
+          const auto kernel = handle.get(seconds(60));
+          if (where < 5) {
+            ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+          }
+          if (!kernel) continue;  // that context went meanwhile
+          const Status launched = launch(*kernel);
+          ASSERT_TRUE(launched.ok() || where == 5) << launched.error().message;
+        }
+      });
+    }
+    while (rounds < 150) std::this_thread::yield();
+    {
+      const MutexLock lock(goodbye);
+      destroyed = true;
+      EXPECT_EQ(driver_.application().CtxDestroy(extra[1]), DriverResult::Success);
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(driver_.application().CtxDestroy(extra[0]), DriverResult::Success);
+
+    EXPECT_EQ(log_.count(Event::Kind::Compiled), 2U);
+    std::map<std::pair<unsigned long long, cuda::Library>, int> loads;
+    std::set<cuda::Library> libraries;
+    for (const DoubleLoad& load : driver_.loads()) {
+      ++loads[{load.context, load.library}];
+      libraries.insert(load.library);
+    }
+    EXPECT_EQ(libraries.size(), 2U);
+    EXPECT_LE(loads.size(), 6U);
+    for (const auto& [where, times] : loads) EXPECT_EQ(times, 1);
+  }
+  EXPECT_EQ(driver_.stale_uses(), 0U);
+  EXPECT_EQ(driver_.leaks(), 0U);
+}
+
+TEST_F(SessionCuda, ACaptureInOneThreadSurvivesWhatTheSessionCompilesAndLoadsInOthers) {
+  Session session = Session::open(options()).value();
+  ASSERT_TRUE(session.make_current("cuda", 0).ok());
+  const Handle before = session.handle(saxpy(), "saxpy");
+  const Kernel kernel = before.get(seconds(60)).value();
+  cuda::Stream stream = nullptr;
+  ASSERT_EQ(driver_.driver().StreamCreate(&stream, cuda::kStreamNonBlocking), DriverResult::Success);
+  ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), DriverResult::Success);
+
+  // Two hundred loads at once are in the tests of the device; this has the compiles in it.
+  Units units;
+  for (int i = 0; i < 20; ++i) {
+    units.push_back(
+        Unit::cuda("k" + std::to_string(i), "extern \"C\" __global__ void f(int* x) { *x = 1; }").entry("f"));
+  }
+  session.request(units);
+  while (session.status().pending > 0) ASSERT_TRUE(launch(kernel, stream).ok());
+
+  EXPECT_EQ(log_.count(Event::Kind::Loaded), 21U);
+  ASSERT_TRUE(launch(kernel, stream).ok());
+  GraphPointer graph = nullptr;
+  EXPECT_EQ(driver_.application().StreamEndCapture(stream, &graph), DriverResult::Success);
+  EXPECT_EQ(driver_.application().GraphDestroy(graph), DriverResult::Success);
+  EXPECT_EQ(driver_.driver().StreamDestroy(stream), DriverResult::Success);
+}
+
+TEST_F(SessionCuda, AGetOnAStreamThatRecordsIsReadyOrSaysSoAndDoesNothing) {
+  Session session = Session::open(options()).value();
+  ASSERT_TRUE(session.make_current("cuda", 0).ok());
+  const Handle handle = session.handle(saxpy(), "saxpy");
+  cuda::Stream stream = nullptr;
+  ASSERT_EQ(driver_.driver().StreamCreate(&stream, cuda::kStreamNonBlocking), DriverResult::Success);
+  ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), DriverResult::Success);
+  const auto cold = handle.get_on(stream, seconds(60));
+  ASSERT_FALSE(cold.ok());
+  EXPECT_EQ(cold.error().code, Code::Capturing);
+  EXPECT_EQ(session.status().submitted, 0U);
+  GraphPointer graph = nullptr;
+  ASSERT_EQ(driver_.application().StreamEndCapture(stream, &graph), DriverResult::Success);
+  driver_.application().GraphDestroy(graph);
+
+  ASSERT_TRUE(handle.get_on(stream, seconds(60)).ok());
+  ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), DriverResult::Success);
+  const auto warm = handle.get_on(stream, seconds(60));
+  ASSERT_TRUE(warm.ok());
+  EXPECT_TRUE(launch(*warm, stream).ok());
+  ASSERT_EQ(driver_.application().StreamEndCapture(stream, &graph), DriverResult::Success);
+  driver_.application().GraphDestroy(graph);
+  driver_.driver().StreamDestroy(stream);
+}
+
+TEST_F(SessionCuda, AnArtifactThatTheDriverRefusesIsBuiltAgainAndReplaced) {
+  spoil(Target::sm(80));
+  {
+    Session session = Session::open(options()).value();
+    ASSERT_TRUE(session.make_current("cuda", 0).ok());
+    const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    EXPECT_TRUE(launch(*kernel).ok());
+    EXPECT_GE(log_.count(Event::Kind::LoadRefused), 1U);
+    EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U);
+  }
+  Session later = Session::open(options()).value();
+  ASSERT_TRUE(later.make_current("cuda", 0).ok());
+  EXPECT_TRUE(later.get(saxpy(), "saxpy", seconds(60)).ok());
+  EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U) << "what was built is in the cache";
+}
+
+TEST_F(SessionCuda, AnArtifactThatTheDriverRefusesLateIsBuiltAgainToo) {
+  Session session = Session::open(options()).value();
+  ASSERT_TRUE(session.make_current("cuda", 0).ok());
+  driver_.fail("cuKernelGetFunction", 1, DriverResult::NoBinaryForGpu);
+  const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
+  // NVRTC makes the same bytes again, which this driver is known to refuse: that is an error, and it is remembered.
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.error().code, Code::LoadRefused);
+  const std::size_t compiles = log_.count(Event::Kind::Compiled);
+  EXPECT_FALSE(session.get(saxpy(), "saxpy", seconds(60)).ok());
+  EXPECT_EQ(log_.count(Event::Kind::Compiled), compiles);
+  EXPECT_GE(log_.count(Event::Kind::LoadRefused), 1U);
+}
+
+TEST_F(SessionCuda, WhatTheDriverRefusesHoweverOftenIsAnErrorThatIsRemembered) {
+  driver_.fail("cuLibraryLoadData", 1, DriverResult::NoBinaryForGpu, 1000);
+  Session session = Session::open(options()).value();
+  ASSERT_TRUE(session.make_current("cuda", 0).ok());
+  for (int i = 0; i < 3; ++i) {
+    const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
+    ASSERT_FALSE(kernel.ok());
+    EXPECT_EQ(kernel.error().code, Code::LoadRefused) << kernel.error().message;
+  }
+  EXPECT_LE(log_.count(Event::Kind::Compiled), 2U);
+}
+
+TEST_F(SessionCuda, AThreadWithoutAContextIsToldWhatToDo) {
+  Session session = Session::open(options()).value();
+  const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.error().code, Code::Unavailable) << kernel.error().message;
+}
+
+TEST_F(SessionCuda, EachLevelCanBeUsedAlone) {
+  Session session = Session::open(options()).value();
+  EXPECT_TRUE(session.artifact(saxpy(), Target::sm(90), seconds(60)).ok());
+  EXPECT_EQ(driver_.calls("cuInit"), 0U) << "bytes need no driver";
+  ASSERT_TRUE(session.make_current("cuda", 0).ok());
+  const auto kernel = session.get(saxpy(), "scale<float>", seconds(60));
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+  EXPECT_NE(kernel->native(), nullptr);
+  EXPECT_NE(kernel->function().value(), nullptr);
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,286 @@
+// Device memory: addresses that the host cannot touch, and bytes behind them that copies and host kernels reach.
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "support/driver_double/enter.hpp"
+
+namespace kiln::test::driver {
+namespace {
+
+// What fresh memory holds: not zeros, which a kernel might take for granted.
+constexpr int kFresh = 0xA5;
+
+/// An address range of its own that nobody can touch. It is never given back, so that no address is ever used twice;
+/// the kernel merges such neighbours and they cost nothing.
+DevicePointer reserve(std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t size = (bytes + kPage - 1) / kPage * kPage + kPage;  // and a page between
+  void* address = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return address == MAP_FAILED ? 0 : reinterpret_cast<std::uintptr_t>(address);
+}
+
+bool fill(Allocation& allocation) {
+  allocation.bytes.reset(new (std::nothrow) std::uint8_t[allocation.size]);
+  if (allocation.bytes == nullptr) return false;
+  std::memset(allocation.bytes.get(), kFresh, allocation.size);
+  return true;
+}
+
+/// The allocation that an address lies in, live or not; null where there never was one.
+std::pair<const DevicePointer, Allocation>* allocation_at(Model& model, DevicePointer memory) {
+  auto found = model.allocations.upper_bound(memory);
+  if (found == model.allocations.begin()) return nullptr;
+  --found;
+  return memory - found->first < found->second.size ? &*found : nullptr;
+}
+
+/// An address that is not where an allocation begins, or whose memory was given back.
+DriverResult check_whole(Model& model, DevicePointer memory) {
+  const auto found = model.allocations.find(memory);
+  if (found == model.allocations.end()) return DriverResult::InvalidValue;
+  if (found->second.live) return DriverResult::Success;
+  ++model.stale_uses;
+  return DriverResult::InvalidValue;
+}
+
+/// A copy is checked when it is asked for; memory that is gone when it runs breaks the context.
+DriverResult check_range(Model& model, DevicePointer memory, std::size_t bytes) {
+  return bytes == 0 || model.host(memory, bytes) != nullptr ? DriverResult::Success : DriverResult::InvalidValue;
+}
+
+/// Work between host and device memory: `move(bytes on the device)` when it runs.
+template <class Move>
+Work device_work(DevicePointer memory, std::size_t bytes, Move move) {
+  return [memory, bytes, move](Model& model) {
+    if (bytes == 0) return DriverResult::Success;
+    std::uint8_t* const device = model.host(memory, bytes);
+    if (device == nullptr) return DriverResult::IllegalAddress;
+    move(device);
+    return DriverResult::Success;
+  };
+}
+
+template <class Move>
+DriverResult asynchronous(const char* entry, DevicePointer memory, std::size_t bytes, Stream given, Move move) {
+  return enter_stream(entry, given, [&](Model& model, Stream stream, StreamState&) {
+    const DriverResult checked = check_range(model, memory, bytes);
+    return checked == DriverResult::Success ? model.submit(stream, device_work(memory, bytes, move)) : checked;
+  });
+}
+
+/// On the legacy stream, and done when it returns.
+template <class Move>
+DriverResult synchronous(const char* entry, DevicePointer memory, std::size_t bytes, Move move) {
+  return enter_stream(entry, nullptr, [&](Model& model, Stream stream, StreamState& state) {
+    DriverResult result = model.legacy_call(state.context);
+    if (result == DriverResult::Success) result = model.unsafe_call();
+    if (result == DriverResult::Success) result = check_range(model, memory, bytes);
+    if (result == DriverResult::Success) result = model.submit(stream, device_work(memory, bytes, move));
+    if (result != DriverResult::Success) return result;
+    model.run(stream, model.sequence);
+    return model.at(state.context).broken;
+  });
+}
+
+auto copy_in(const void* from, std::size_t bytes) {
+  return [from, bytes](std::uint8_t* device) { std::memcpy(device, from, bytes); };
+}
+auto copy_out(void* to, std::size_t bytes) {
+  return [to, bytes](const std::uint8_t* device) { std::memcpy(to, device, bytes); };
+}
+
+Work device_copy(DevicePointer to, DevicePointer from, std::size_t bytes) {
+  return [to, from, bytes](Model& model) {
+    std::uint8_t* const target = model.host(to, bytes);
+    const std::uint8_t* const source = model.host(from, bytes);
+    if (target == nullptr || source == nullptr) return DriverResult::IllegalAddress;
+    std::memmove(target, source, bytes);
+    return DriverResult::Success;
+  };
+}
+
+/// What has been asked to be freed on the streams of a device is freed before memory is said to be used up.
+DriverResult allocate_after_frees(Model& model, Context context, std::size_t bytes, DevicePointer& memory) {
+  const DriverResult first = model.allocate(context, bytes, memory);
+  if (first != DriverResult::OutOfMemory) return first;
+  model.run_context(context);
+  return model.allocate(context, bytes, memory);
+}
+
+}  // namespace
+
+DriverResult Model::allocate(Context context, std::size_t bytes, DevicePointer& memory_out) {
+  if (bytes == 0) return DriverResult::InvalidValue;
+  const DeviceNumber number = at(context).device;
+  DeviceState& device = devices[static_cast<std::size_t>(number)];
+  if (bytes > memory || device.used > memory - bytes) return DriverResult::OutOfMemory;
+  Allocation allocation;
+  allocation.size = bytes;
+  allocation.device = number;
+  allocation.context = context;
+  const DevicePointer address = reserve(bytes);
+  if (address == 0 || !fill(allocation)) return DriverResult::OutOfMemory;
+  device.used += bytes;
+  allocations.emplace(address, std::move(allocation));
+  memory_out = address;
+  return DriverResult::Success;
+}
+
+void Model::release(Allocation& allocation) {
+  devices[static_cast<std::size_t>(allocation.device)].used -= allocation.size;
+  allocation.live = false;
+  allocation.bytes.reset();
+}
+
+std::uint8_t* Model::host(DevicePointer address, std::size_t bytes) {
+  auto* const found = allocation_at(*this, address);
+  if (found == nullptr) return nullptr;
+  if (!found->second.live) ++stale_uses;
+  const std::size_t offset = address - found->first;
+  if (!found->second.live || bytes > found->second.size - offset) return nullptr;
+  return found->second.bytes.get() + offset;
+}
+
+extern "C" {
+
+DriverResult cuMemAlloc_v2(DevicePointer* memory, std::size_t bytes) {
+  return enter_context("cuMemAlloc", [&](Model& model, Context context) {
+    if (memory == nullptr) return DriverResult::InvalidValue;
+    const DriverResult safe = model.unsafe_call();
+    return safe == DriverResult::Success ? allocate_after_frees(model, context, bytes, *memory) : safe;
+  });
+}
+
+DriverResult cuMemFree_v2(DevicePointer memory) {
+  return enter_context("cuMemFree", [&](Model& model, Context) {
+    if (memory == 0) return DriverResult::Success;
+    DriverResult result = model.unsafe_call();
+    if (result == DriverResult::Success) result = check_whole(model, memory);
+    if (result != DriverResult::Success) return result;
+    // It waits for what may still use the memory.
+    Allocation& allocation = model.allocations.find(memory)->second;
+    model.run_context(allocation.context);
+    if (allocation.live) model.release(allocation);
+    return DriverResult::Success;
+  });
+}
+
+DriverResult cuMemAllocAsync(DevicePointer* memory, std::size_t bytes, Stream given) {
+  return enter_stream("cuMemAllocAsync", given, [&](Model& model, Stream stream, StreamState& state) {
+    if (memory == nullptr) return DriverResult::InvalidValue;
+    DevicePointer address = 0;
+    const bool recording = state.capture.has_value();
+    DriverResult result = recording ? model.allocate(state.context, bytes, address)
+                                    : allocate_after_frees(model, state.context, bytes, address);
+    if (result != DriverResult::Success) return result;
+    // In a graph that runs again after it freed the memory, this makes it anew at the same address.
+    result = model.submit(stream, [address](Model& m) {
+      Allocation& allocation = m.allocations.find(address)->second;
+      if (allocation.live) return DriverResult::Success;
+      if (!fill(allocation)) return DriverResult::OutOfMemory;
+      m.devices[static_cast<std::size_t>(allocation.device)].used += allocation.size;
+      allocation.live = true;
+      return DriverResult::Success;
+    });
+    if (result != DriverResult::Success) model.release(model.allocations.find(address)->second);
+    if (result == DriverResult::Success) *memory = address;
+    return result;
+  });
+}
+
+DriverResult cuMemAllocFromPoolAsync(DevicePointer* memory, std::size_t bytes, MemoryPool, Stream stream) {
+  return cuMemAllocAsync(memory, bytes, stream);
+}
+
+DriverResult cuMemFreeAsync(DevicePointer memory, Stream given) {
+  return enter_stream("cuMemFreeAsync", given, [&](Model& model, Stream stream, StreamState&) {
+    const DriverResult checked = check_whole(model, memory);
+    if (checked != DriverResult::Success) return checked;
+    return model.submit(stream, [memory](Model& m) {
+      Allocation& allocation = m.allocations.find(memory)->second;
+      if (!allocation.live) return DriverResult::IllegalAddress;
+      m.release(allocation);
+      return DriverResult::Success;
+    });
+  });
+}
+
+DriverResult cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, std::size_t bytes, Stream stream) {
+  return asynchronous("cuMemcpyHtoDAsync", to, bytes, stream, copy_in(from, bytes));
+}
+DriverResult cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, std::size_t bytes, Stream stream) {
+  return asynchronous("cuMemcpyDtoHAsync", from, bytes, stream, copy_out(to, bytes));
+}
+DriverResult cuMemcpyHtoD_v2(DevicePointer to, const void* from, std::size_t bytes) {
+  return synchronous("cuMemcpyHtoD", to, bytes, copy_in(from, bytes));
+}
+DriverResult cuMemcpyDtoH_v2(void* to, DevicePointer from, std::size_t bytes) {
+  return synchronous("cuMemcpyDtoH", from, bytes, copy_out(to, bytes));
+}
+DriverResult cuMemsetD8_v2(DevicePointer memory, unsigned char value, std::size_t bytes) {
+  return synchronous("cuMemsetD8", memory, bytes, [=](std::uint8_t* device) { std::memset(device, value, bytes); });
+}
+DriverResult cuMemsetD8Async(DevicePointer memory, unsigned char value, std::size_t bytes, Stream stream) {
+  return asynchronous("cuMemsetD8Async", memory, bytes, stream,
+                      [=](std::uint8_t* device) { std::memset(device, value, bytes); });
+}
+
+DriverResult cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, std::size_t bytes, Stream given) {
+  return enter_stream("cuMemcpyDtoDAsync", given, [&](Model& model, Stream stream, StreamState&) {
+    const DriverResult source = check_range(model, from, bytes);
+    const DriverResult target = check_range(model, to, bytes);
+    if (source != DriverResult::Success || target != DriverResult::Success) return DriverResult::InvalidValue;
+    return bytes == 0 ? DriverResult::Success : model.submit(stream, device_copy(to, from, bytes));
+  });
+}
+
+DriverResult cuMemGetInfo_v2(std::size_t* available, std::size_t* total) {
+  return enter_context("cuMemGetInfo", [&](Model& model, Context context) {
+    if (available == nullptr || total == nullptr) return DriverResult::InvalidValue;
+    const DeviceState& device = model.devices[static_cast<std::size_t>(model.at(context).device)];
+    *total = model.memory;
+    *available = model.memory - std::min(device.used, model.memory);
+    return DriverResult::Success;
+  });
+}
+
+DriverResult cuPointerGetAttribute(void* value, int attribute, DevicePointer memory) {
+  return enter("cuPointerGetAttribute", [&](Model& model) {
+    const auto* const found = allocation_at(model, memory);
+    if (value == nullptr || found == nullptr || !found->second.live) return DriverResult::InvalidValue;
+    switch (attribute) {
+      case 1: *static_cast<Context*>(value) = found->second.context; return DriverResult::Success;
+      case 2: *static_cast<unsigned*>(value) = 2; return DriverResult::Success;  // on a device
+      case 3: *static_cast<DevicePointer*>(value) = memory; return DriverResult::Success;
+      case 9: *static_cast<int*>(value) = found->second.device; return DriverResult::Success;
+      case 11: *static_cast<DevicePointer*>(value) = found->first; return DriverResult::Success;
+      case 12: *static_cast<std::size_t*>(value) = found->second.size; return DriverResult::Success;
+      default: return DriverResult::NotSupported;
+    }
+  });
+}
+
+// One pool per device, which is never looked into.
+DriverResult cuDeviceGetDefaultMemPool(MemoryPool* pool, DeviceNumber device) {
+  return enter("cuDeviceGetDefaultMemPool", [&](Model& model) {
+    if (!model.valid(device)) return DriverResult::InvalidDevice;
+    if (pool == nullptr) return DriverResult::InvalidValue;
+    *pool = reinterpret_cast<MemoryPool>(std::uintptr_t{0xD0B2} << 48 | static_cast<std::uintptr_t>(device));
+    return DriverResult::Success;
+  });
+}
+DriverResult cuDeviceGetMemPool(MemoryPool* pool, DeviceNumber device) {
+  return cuDeviceGetDefaultMemPool(pool, device);
+}
+DriverResult cuMemPoolSetAttribute(MemoryPool, int, void* value) {
+  return enter("cuMemPoolSetAttribute",
+               [&](Model&) { return value == nullptr ? DriverResult::InvalidValue : DriverResult::Success; });
+}
+DriverResult cuMemPoolTrimTo(MemoryPool, std::size_t) {
+  return enter("cuMemPoolTrimTo", [](Model&) { return DriverResult::Success; });
+}
+
+}  // extern "C"
+
+}  // namespace kiln::test::driver
