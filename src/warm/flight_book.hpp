@@ -56,4 +56,7 @@ class FlightBook {
   std::unordered_multimap<const void*, Flight*> unhashed_;
 };
 
+/// All flights of a book at this moment.
+SessionStatus status_of(const FlightBook& book, std::chrono::nanoseconds now);
+
 }  // namespace kiln

@@ -42,7 +42,7 @@ class ExampleTrace : public Examples {
     EXPECT_EQ(kernels(second, "hit"), 5U);
     for (const std::string* trace : {&first, &second}) {
       EXPECT_EQ(kernels(*trace, "loaded"), 5U);
-      EXPECT_EQ(kernels(*trace, "launched", "origin"), 5U);
+      EXPECT_EQ(kernels(*trace, "launched", "message"), 5U);
     }
   }
 };

@@ -11,6 +11,7 @@
 
 #include "engine_model.hpp"
 #include "support/eventually.hpp"
+#include "support/sanitizer.hpp"
 #include "support/scripted_work.hpp"
 #include "support/stepped_clock.hpp"
 #include "warm/engine.hpp"
@@ -179,7 +180,7 @@ std::vector<Step> random_steps(std::mt19937_64& random) {
 }
 
 TEST(EngineModel, AgreesWithTheEngineAboutEverySequenceOfSteps) {
-  constexpr std::uint64_t kSequences = 1200;
+  constexpr std::uint64_t kSequences = kThreadSanitizer ? 200 : 1000;
   std::size_t steps_done = 0;
   for (std::uint64_t seed = 1; seed <= kSequences; ++seed) {
     std::mt19937_64 random(seed);

@@ -37,6 +37,25 @@ TEST_F(EngineTest, WhoeverWaitsForWhatIsCancelledInTheQueueHearsOfIt) {
   EXPECT_TRUE(get(engine, "queued").ok());
 }
 
+TEST_F(EngineTest, CancellingOneUnitLeavesOthersOfItsNameAlone) {
+  work_.when("long", {.held = true});
+  Engine engine(parts(), {.most_threads = 1});
+  request(engine, {"long"});
+  EXPECT_TRUE(work_.begun("long"));
+  const auto named = [](const char* source) { return Order{Unit::of_kind("fake", "name", source), Target::sm(80)}; };
+  const Order before = named("wanted");
+  EXPECT_EQ(code(engine.get(before, 0ns)), Code::TimedOut);
+  engine.cancel({&before, 1});
+  const std::vector<Order> orders = {named("wanted"), named("not wanted")};
+  engine.request(orders);
+  const Order other = named("not wanted");
+  engine.cancel({&other, 1});
+  work_.open("long");
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(work_.compiles(before), 1);
+  EXPECT_EQ(work_.compiles(other), 0);
+}
+
 TEST_F(EngineTest, AFlightThatIsCancelledWhileItRunsKeepsItsResult) {
   work_.when("a", {.held = true});
   Engine engine(parts());

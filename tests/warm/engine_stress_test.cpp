@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/sanitizer.hpp"
 #include "support/scripted_work.hpp"
 #include "warm/engine.hpp"
 
@@ -158,8 +159,8 @@ TEST_P(EngineCrowd, EachKeyIsCompiledOnceAndEveryWaiterHasAnAnswerInTime) {
       kThreads, kGets, kRecipes, GetParam() ? "again and again" : "once", crowd.compiles(),
       milliseconds(crowd.lateness(0.99)), milliseconds(crowd.lateness(0.999)), milliseconds(crowd.lateness(1)),
       milliseconds(crowd.pacer_lateness()));
-  // The promise is 5 ms; this machine is not ours alone, so a few may be later.
-  EXPECT_LE(crowd.lateness(0.99), 5ms);
+  // The promise is 5 ms; this machine is not ours alone, so some may be as late as one who only slept, and a few later.
+  EXPECT_LE(crowd.lateness(0.99), (kThreadSanitizer ? 500ms : 5ms) + crowd.pacer_lateness());
   EXPECT_LE(crowd.lateness(1), 2s);
 }
 
@@ -169,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(, EngineCrowd, testing::Values(false, true),
 // Nothing to see here but that it ends: the sanitizers look for leaks and races.
 TEST(EngineStress, AnEngineMayEndAtAnyMoment) {
   std::mt19937 random(1);
-  for (int round = 0; round < 10'000; ++round) {
+  for (int round = 0; round < (kThreadSanitizer ? 1'000 : 10'000); ++round) {
     ScriptedWork work;
     work.otherwise({.takes = std::chrono::microseconds(random() % 100)});
     Engine engine(work.parts(), {.most_threads = 2});

@@ -127,13 +127,35 @@ TEST_F(EngineTest, AGetIsServedBeforeAllThatNobodyWaitsFor) {
   Engine engine(parts(), {.most_threads = 1});
   request(engine, {"long"});
   EXPECT_TRUE(work_.begun("long"));
-  request(engine, {"b", "c", "d"});
-  EXPECT_EQ(text(get(engine, "d")), "compiled source of d");
+  const std::vector<Order> queued = ScriptedWork::orders({"b", "c", "d"});
+  engine.request(queued);
+  EXPECT_EQ(text(engine.get(queued[2], kForever)), "compiled source of d");
   EXPECT_EQ(text(get(engine, "new")), "compiled source of new");
   EXPECT_EQ(work_.begun_in_order(), (Strings{"long", "d", "new"}));
   work_.open("long");
   EXPECT_TRUE(settles(engine));
   EXPECT_EQ(work_.begun_in_order(), (Strings{"long", "d", "new", "b", "c"}));
+}
+
+TEST_F(EngineTest, AGetOfAnEqualUnitIsServedFirstToo) {
+  work_.when("long", {.held = true});
+  Engine engine(parts(), {.most_threads = 1});
+  request(engine, {"long", "b", "c"});
+  EXPECT_TRUE(work_.begun("long"));
+  EXPECT_EQ(text(get(engine, "c")), "compiled source of c");
+  work_.open("long");
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(work_.begun_in_order(), (Strings{"long", "c", "b"}));
+}
+
+TEST_F(EngineTest, WhoeverWaitsByARealClockWakesWhenItLands) {
+  work_.when("a", {.held = true});
+  Engine engine(work_.parts());
+  auto waiter = getting(engine, "a");
+  EXPECT_TRUE(work_.begun("a"));
+  EXPECT_EQ(waiter.wait_for(5ms), std::future_status::timeout);
+  work_.open("a");
+  EXPECT_EQ(waiter.wait_for(10s), std::future_status::ready) << "nobody told it";
 }
 
 TEST_F(EngineTest, ARequestForWhatSomebodyWaitsForPassesTheBackgroundToo) {

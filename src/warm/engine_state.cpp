@@ -1,0 +1,275 @@
+#include "warm/engine_state.hpp"
+
+#include <pthread.h>
+
+#include <exception>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace kiln {
+namespace {
+
+using Stage = Flight::Stage;
+
+// Below the caller's threads: warm-up must not be felt.
+constexpr int kNicenessInTheBackground = 10;
+
+// A failure that the same inputs would only give again. Others (no compiler, no disk) are tried anew when asked for.
+bool is_remembered(const Error& error) { return error.code == Code::CompileFailed || error.code == Code::LoadRefused; }
+
+// A part may run out of memory, or be somebody's function that throws; on a thread of ours that would end the process.
+template <class T, class Function>
+Result<T> guarded(const Order& order, const Function& function) {
+  try {
+    return function();
+  } catch (const std::exception& thrown) {
+    return failure(Code::Internal, named(order) + " could not be made: " + thrown.what());
+  } catch (...) {
+    return failure(Code::Internal, named(order) + " could not be made: something was thrown");
+  }
+}
+
+}  // namespace
+
+Event event_of(Event::Kind kind, const Order& order) {
+  Event event;
+  event.kind = kind;
+  event.unit = order.unit.label();
+  event.target = order.target.name();
+  return event;
+}
+
+Event event_of(Event::Kind kind, const Flight& flight) {
+  Event event = event_of(kind, flight.order);
+  event.flow = flight.number;
+  return event;
+}
+
+std::string named(const Order& order) { return "unit '" + order.unit.label() + "' for " + order.target.name(); }
+
+Error cancelled(const Order& order) { return failure(Code::Cancelled, named(order) + " was cancelled"); }
+
+Engine::State::State(Parts its_parts, const Options& options)
+    : parts(std::move(its_parts)), book(index, options.most_queued),
+      background({"kiln-warm", kNicenessInTheBackground, options.most_threads},
+                 [this] { (void)work(Priority::Background); }),
+      waited({"kiln-get", 0, options.most_threads}, [this] { (void)work(Priority::Waited); }) {}
+
+bool Engine::State::want(Flight& flight, Priority priority) {
+  switch (flight.stage) {
+    case Stage::Ready:
+    case Stage::Running: return false;
+    case Stage::Queued:
+      if (priority == flight.priority || priority == Priority::Background) return false;
+      book.promote(flight);
+      return true;
+    case Stage::Failed:
+      if (is_remembered(*flight.error)) return false;
+      break;
+    case Stage::Cancelled: break;
+  }
+  book.enqueue(flight, priority);
+  return true;
+}
+
+void Engine::State::hash_all_like(std::span<const Order> orders) {
+  std::unordered_set<std::string_view> names;
+  for (const Order& order : orders) {
+    (void)order.unit.identity();
+    names.insert(order.unit.name());
+  }
+  std::vector<Unit> units;
+  {
+    const MutexLock lock(mutex);
+    units = book.not_hashed(names);
+  }
+  for (const Unit& unit : units) (void)unit.identity();
+}
+
+void Engine::State::wake(Flight& flight, const Result<const Answer*>& outcome) {
+  for (Waiter* waiter : flight.waiters) waiter->outcome.emplace(outcome);
+  flight.waiters.clear();
+  flight.woken.notify_all();
+}
+
+Engine::State::Joined Engine::State::join(const Order& order, Priority priority, Waiter& waiter) {
+  std::uint64_t judged = 0;  // the landing whose failure was found worth another try
+  for (;;) {
+    std::unique_ptr<const Recipe> recipe;
+    std::uint64_t landing = 0;
+    {
+      const MutexLock lock(mutex);
+      Flight* flight = book.find(order);
+      if (flight == nullptr) flight = &book.add(order, parts.clock->steady());
+      const bool failed = flight->stage == Stage::Failed && is_remembered(*flight->error);
+      if (stopping) {
+        waiter.outcome.emplace(cancelled(order));
+      } else if (flight->stage == Stage::Ready) {
+        waiter.outcome.emplace(flight->landed.get());
+      }
+      if (waiter.outcome) return {};
+      if (!failed || flight->landings == judged) {
+        if (failed) flight->stage = Stage::Cancelled;
+        flight->waiters.push_back(&waiter);
+        return {flight, want(*flight, priority)};
+      }
+      waiter.outcome.emplace(*flight->error);
+      landing = flight->landings;
+      if (flight->recipe != nullptr) recipe = std::make_unique<const Recipe>(*flight->recipe);
+    }
+    if (in_vain(recipe.get())) return {};
+    waiter.outcome.reset();
+    judged = landing;
+  }
+}
+
+bool Engine::State::in_vain(const Recipe* recipe) const {
+  if (recipe == nullptr || !parts.changed_since_failure) return true;
+  try {
+    return !parts.changed_since_failure(*recipe);
+  } catch (...) {
+    return true;  // nobody knows of a change
+  }
+}
+
+void Engine::State::wait(Flight& flight, const Deadline& deadline, Waiter& waiter) {
+  const MutexLock lock(mutex);
+  while (!waiter.outcome) {
+    const auto left = deadline.left();
+    if (left == std::chrono::nanoseconds(0)) {
+      std::erase(flight.waiters, &waiter);
+      waiter.outcome.emplace(failure(Code::TimedOut, named(flight.order) + " is not ready yet; work on it goes on"));
+      return;
+    }
+    parts.clock->wait(flight.woken, mutex, left);
+  }
+}
+
+const Answer* Engine::State::look(const Order& order) {
+  Flight* flight = nullptr;
+  {
+    const MutexLock lock(mutex);
+    flight = book.find(order);
+    if (stopping || (flight != nullptr && (flight->stage == Stage::Running || flight->stage == Stage::Failed))) {
+      return nullptr;
+    }
+    if (flight == nullptr) flight = &book.add(order, parts.clock->steady());
+  }
+  auto found = guarded<std::optional<Answer>>(order, [&] { return parts.look(order, flight->number); });
+  if (!found || !*found) return nullptr;
+  (*found)->flow = flight->number;
+  const MutexLock lock(mutex);
+  if (flight->stage == Stage::Ready) return flight->landed.get();
+  if (flight->stage == Stage::Running) {  // a thread has begun meanwhile, and its answer will be as good
+    forgotten.push_back(std::make_unique<const Answer>(**found));
+    return forgotten.back().get();
+  }
+  if (flight->stage == Stage::Queued) book.withdraw(*flight);
+  flight->began = parts.clock->steady();
+  settle(*flight, **found, nullptr);
+  return flight->landed.get();
+}
+
+bool Engine::State::work(Priority priority) {
+  Flight* flight = nullptr;
+  {
+    const MutexLock lock(mutex);
+    if (stopping) return false;
+    flight = book.take(priority, parts.clock->steady());
+  }
+  if (flight == nullptr) return false;
+  (void)flight->order.unit.identity();  // hashed here, so that nobody does it under the lock
+  bool queued = false;
+  {
+    const MutexLock lock(mutex);
+    Flight& known = book.identify(*flight);
+    if (&known != flight) {
+      queued = !stopping && want(known, priority);
+      flight = nullptr;
+    }
+  }
+  if (queued) (void)pool(priority).add(1);
+  if (flight != nullptr) fly(*flight);
+  return true;
+}
+
+void Engine::State::fly(Flight& flight) {
+  const Order& order = flight.order;
+  Result<Recipe> recipe = guarded<Recipe>(order, [&] { return parts.recipe(order); });
+  if (!recipe) return land(flight, std::move(recipe).error(), nullptr);
+  recipe->flow = flight.number;
+  const RequestKey request = recipe->request_key();
+  if (follows(flight, request)) return;
+  // What `interrupt` would have ended must not begin after it.
+  Result<Answer> answer =
+      is_stopping() ? cancelled(order) : guarded<Answer>(order, [&] { return parts.resolve(order, *recipe); });
+  {
+    const MutexLock lock(mutex);
+    flying.erase(request);
+  }
+  land(flight, std::move(answer), &*recipe);
+}
+
+bool Engine::State::follows(Flight& flight, const RequestKey& request) {
+  const MutexLock lock(mutex);
+  const auto [known, first] = flying.emplace(request, &flight);
+  if (!first) known->second->followers.push_back(&flight);
+  return !first;
+}
+
+void Engine::State::land(Flight& flight, Result<Answer> result, const Recipe* recipe) {
+  std::size_t queued = 0;
+  {
+    const MutexLock lock(mutex);
+    settle(flight, std::move(result), recipe);
+    // They find in the store what this one left there.
+    for (Flight* follower : flight.followers) {
+      if (stopping) {
+        follower->stage = Stage::Cancelled;
+        wake(*follower, cancelled(follower->order));
+      } else {
+        book.enqueue(*follower, Priority::Waited);  // it has waited its turn before
+        ++queued;
+      }
+    }
+    flight.followers.clear();
+  }
+  (void)waited.add(queued);
+}
+
+void Engine::State::settle(Flight& flight, Result<Answer> result, const Recipe* recipe) {
+  flight.ended = parts.clock->steady();
+  ++flight.landings;
+  if (result) {
+    flight.stage = Stage::Ready;
+    flight.landed = std::make_unique<const Answer>(std::move(*result));
+    flight.error.reset();
+    flight.recipe.reset();
+    flight.answer.store(flight.landed.get(), std::memory_order_release);
+    wake(flight, flight.landed.get());
+  } else {
+    flight.stage = Stage::Failed;
+    flight.error = std::move(result).error();
+    flight.recipe = recipe != nullptr ? std::make_unique<const Recipe>(*recipe) : nullptr;
+    wake(flight, *flight.error);
+  }
+}
+
+void Engine::State::tell_of_wait(const Order& order, const Result<const Answer*>& outcome,
+                                 std::chrono::nanoseconds start, Caller caller) const {
+  if (!parts.observer || (outcome && (*outcome)->origin != Origin::Compiled)) return;
+  if (!outcome && outcome.error().code != Code::CompileFailed) return;
+  char thread[16] = "";
+  (void)pthread_getname_np(pthread_self(), thread, sizeof thread);
+  Event event = event_of(Event::Kind::HotCompile, order);
+  event.flow = outcome ? (*outcome)->flow : 0;
+  event.ms = milliseconds_since(*parts.clock, start);
+  event.message = std::string(caller.file) + ":" + std::to_string(caller.line) + " on thread " + thread +
+                  (outcome ? " waited for its compile" : " waited for a compile that failed") + "; request it earlier";
+  parts.observer.tell(event);
+}
+
+}  // namespace kiln
