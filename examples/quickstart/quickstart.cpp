@@ -4,30 +4,23 @@
 
 #include <kiln/kiln.hpp>
 
-static kiln::Unit saxpy() {
-  return kiln::Unit::opencl("saxpy.cl", R"(__kernel void saxpy(float a, __global const float* x, __global float* y) {
-    y[get_global_id(0)] += a * x[get_global_id(0)];
-  })")
-      .entry("saxpy");
-}
-static const kiln::Needs needs{"quickstart", [] { return kiln::Units{saxpy()}; }};
+static const kiln::Unit saxpy = kiln::Unit::opencl("saxpy.cl", R"(
+    kernel void saxpy(float a, global const float* x, global float* y) {
+      y[get_global_id(0)] += a * x[get_global_id(0)];
+    })")
+                                    .entry("saxpy");
+static const kiln::Needs needs{"quickstart", [] { return kiln::Units{saxpy}; }};
 
-int main() try {
+int main() {
   kiln::Session session = kiln::Session::open().value();
   session.request(needs);  // returns at once; the cache, and if need be the compiler, are asked in the background
   const kiln::Stream stream = session.stream("opencl").value();
-  const std::vector<float> x(1024, 2);
-  std::vector<float> y(1024, 1);
-  const kiln::Buffer device_x = stream.allocate(4096).value(), device_y = stream.allocate(4096).value();
-  stream.upload(device_x, x.data(), 4096).value();
-  stream.upload(device_y, y.data(), 4096).value();
-  const kiln::Kernel kernel = session.get(saxpy()).value();  // it is ready, or this waits for it alone
+  std::vector<float> x(1024, 2), y(1024, 1);
+  const kiln::Buffer device_x = stream.copy_of(x).value(), device_y = stream.copy_of(y).value();
+  const kiln::Kernel kernel = session.get(saxpy).value();  // it is ready, or this waits for it alone
   kernel.launch({.stream = stream.native(), .grid = {16}, .block = {64}}, 3.0f, device_x, device_y).value();
-  stream.download(y.data(), device_y, 4096).value();
+  stream.download(y.data(), device_y, device_y.size()).value();
   const bool right = y == std::vector<float>(1024, 3.0f * 2 + 1);
   std::printf("1024 results are %s; kernels compiled: %zu\n", right ? "right" : "wrong", session.status().compiled);
   return right ? 0 : 1;
-} catch (const kiln::ResultError& error) {
-  std::fprintf(stderr, "%s\n%s", error.what(), error.error().log.c_str());
-  return 1;
 }

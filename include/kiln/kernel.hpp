@@ -108,6 +108,12 @@ class KILN_API Stream {
   void* native() const;  ///< CUstream or cl_command_queue
 
   Result<Buffer> allocate(std::size_t bytes) const;
+  /// Memory with these bytes in it; the second form takes anything that lies in one piece, such as a vector.
+  Result<Buffer> copy_of(const void* from, std::size_t bytes) const;
+  template <class Range>
+  Result<Buffer> copy_of(const Range& range) const {
+    return copy_of(range.data(), range.size() * sizeof *range.data());
+  }
   /// Both have ended when they return.
   Status upload(const Buffer& to, const void* from, std::size_t bytes) const;
   Status download(void* to, const Buffer& from, std::size_t bytes) const;

@@ -64,6 +64,13 @@ Result<Buffer> Stream::allocate(std::size_t bytes) const {
   return Buffer(state_, *memory, bytes);
 }
 
+Result<Buffer> Stream::copy_of(const void* from, std::size_t bytes) const {
+  auto buffer = allocate(bytes);
+  if (!buffer) return buffer;
+  if (Status copied = upload(*buffer, from, bytes); !copied) return std::move(copied).error();
+  return buffer;
+}
+
 Status Stream::upload(const Buffer& to, const void* from, std::size_t bytes) const {
   return state_->device.copy_in(to.native(), from, bytes, state_->native);
 }
