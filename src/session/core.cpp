@@ -174,11 +174,10 @@ Result<Backend*> Core::open(const std::string& kind, std::chrono::nanoseconds li
 // On the opener's thread: opens what is asked for, and hands on what waited for it.
 void Core::open_requested() {
   std::unordered_set<std::string> kinds;
-  Units units;
   {
     const MutexLock lock(mutex_);
     kinds.swap(to_open_);
-    units.swap(waiting_);
+    opening_.swap(waiting_);
     waiting_addresses_.clear();
   }
   for (const std::string& kind : kinds) {
@@ -190,14 +189,16 @@ void Core::open_requested() {
     const MutexLock lock(mutex_);
     opened_.notify_all();
   }
-  engine_->request(orders_for(units));
+  // Under the lock, so that at every moment each is either here or with the engine.
+  const MutexLock lock(mutex_);
+  engine_->request(orders_for(opening_));
+  opening_.clear();
 }
 
 // One for each unit and each target of the devices that its driver has.
-std::vector<Order> Core::orders_for(const Units& units) {
+std::vector<Order> Core::orders_for(const Units& units) const {
   std::vector<Order> orders;
   orders.reserve(units.size());
-  const MutexLock lock(mutex_);
   for (const Unit& unit : units) {
     const auto known = backends_.find(unit.kind());
     const auto* targets = known != backends_.end() && known->second != nullptr ? known->second->opened() : nullptr;
@@ -223,7 +224,13 @@ void Core::request(const Units& units) {
     }
   }
   if (open) (void)opener_->add(1);
-  if (!ready.empty()) engine_->request(orders_for(ready));
+  if (ready.empty()) return;
+  std::vector<Order> orders;
+  {
+    const MutexLock lock(mutex_);
+    orders = orders_for(ready);
+  }
+  engine_->request(orders);
 }
 
 void Core::request(const Units& units, const Target& target) {
@@ -240,30 +247,40 @@ void Core::declare(const Units& units) {
 }
 
 void Core::cancel(const Units& units) {
+  std::vector<Order> orders;
   {
     const MutexLock lock(mutex_);
     for (const Unit& unit : units) {
-      if (waiting_addresses_.erase(unit.address()) == 0) continue;
-      std::erase_if(waiting_, [&](const Unit& waiting) { return waiting.address() == unit.address(); });
+      const auto is_it = [&](const Unit& other) { return other.identity() == unit.identity(); };
+      std::erase_if(waiting_, is_it);
+      std::erase_if(opening_, is_it);
+      waiting_addresses_.erase(unit.address());
     }
+    orders = orders_for(units);
   }
-  engine_->cancel(orders_for(units));
+  engine_->cancel(orders);
 }
 
 void Core::retry(const Units& units) {
-  const std::vector<Order> orders = orders_for(units);
+  std::vector<Order> orders;
+  {
+    const MutexLock lock(mutex_);
+    orders = orders_for(units);
+  }
   engine_->retry(orders);
   engine_->request(orders);
 }
 
 SessionStatus Core::status() const {
-  SessionStatus status = engine_->status();
   const MutexLock lock(mutex_);
-  for (const Unit& unit : waiting_) {
-    status.units.push_back({unit.label(), unit.kind(), "", UnitStatus::State::Queued});
+  SessionStatus status = engine_->status();
+  for (const Units* units : {&opening_, &waiting_}) {
+    for (const Unit& unit : *units) {
+      status.units.push_back({unit.label(), unit.kind(), "", UnitStatus::State::Queued});
+    }
+    status.submitted += units->size();
+    status.pending += units->size();
   }
-  status.submitted += waiting_.size();
-  status.pending += waiting_.size();
   return status;
 }
 

@@ -98,7 +98,7 @@ class Core final : public ProcessListener {
   bool present(const std::string& kind);
   Backend* backend(const std::string& kind);
   void open_requested();
-  std::vector<Order> orders_for(const Units& units);
+  std::vector<Order> orders_for(const Units& units) const KILN_REQUIRES(mutex_);
 
   Result<Answer> resolve(const Order& order, const Recipe& recipe);
   Result<std::optional<Answer>> look(const Order& order, std::uint64_t flow);
@@ -130,7 +130,8 @@ class Core final : public ProcessListener {
   Condition opened_;
   std::map<std::string, std::unique_ptr<Backend>> backends_ KILN_GUARDED_BY(mutex_);
   std::map<std::string, bool> present_ KILN_GUARDED_BY(mutex_);
-  Units waiting_ KILN_GUARDED_BY(mutex_);  // requested before the driver was open
+  Units waiting_ KILN_GUARDED_BY(mutex_);  // requested before the driver was open …
+  Units opening_ KILN_GUARDED_BY(mutex_);  // … and those of them for which it is being opened now
   std::unordered_set<const void*> waiting_addresses_ KILN_GUARDED_BY(mutex_);
   std::unordered_set<std::string> to_open_ KILN_GUARDED_BY(mutex_);
   std::unordered_set<Key> declared_ KILN_GUARDED_BY(mutex_);

@@ -133,17 +133,23 @@ Result<const detail::KernelState*> Core::ready_kernel(HandleState& handle, Backe
                                                       std::chrono::nanoseconds limit, Caller caller) {
   const auto answer = engine_->get(order, limit, caller);
   if (!answer) return answer.error();
+  // It was loaded in the background, unless somebody had ordered its bytes alone.
+  Status usable = load(order, **answer);
+  if (!usable) {
+    engine_->forget(order);
+    return usable.error();
+  }
   auto kernel = kernel_of(handle, driver, **answer);
   if (!kernel) return kernel;
-  const Status prepared = (*kernel)->kernel->prepare(nullptr);
-  if (prepared) return kernel;
-  if (prepared.error().code == Code::LoadRefused) {
-    tell_of_load(order, **answer, 0, prepared);
+  usable = (*kernel)->kernel->prepare(nullptr);
+  if (usable) return kernel;
+  if (usable.error().code == Code::LoadRefused) {
+    tell_of_load(order, **answer, 0, usable);
     driver.refuse((*answer)->key, (*answer)->artifact.bytes);
     forget_kernel(handle, **kernel);
     engine_->forget(order);
   }
-  return prepared.error();
+  return usable.error();
 }
 
 Result<const detail::KernelState*> Core::while_capturing(HandleState& handle, const Target& target, void* stream) {

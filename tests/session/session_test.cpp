@@ -93,6 +93,30 @@ TEST_F(SessionTest, AHandleKeepsItsSession) {
   EXPECT_TRUE(handle.get(seconds(60)).ok());
 }
 
+TEST_F(SessionTest, WhatWasRequestedIsInTheStatusAtEveryMoment) {
+  Session session = open();
+  const Units units{scale("3"), scale("5")};
+  session.request(units);
+  std::size_t least = units.size();
+  while (session.status().pending > 0) least = std::min(least, session.status().submitted);
+  EXPECT_EQ(least, units.size());
+  EXPECT_EQ(session.status().compiled + session.status().found, units.size());
+}
+
+TEST_F(SessionTest, AKernelWhoseBytesWereOrderedBeforeIsLoadedByTheGet) {
+  test::EventLog log;
+  SessionOptions options;
+  options.on_event = [observer = log.observer()](const Event& event) { observer.tell(event); };
+  Session session = open(options);
+  const Stream stream = session.stream("opencl").value();
+  ASSERT_TRUE(session.get(scale("3"), "scale", seconds(60)).ok());
+  const std::string target = log.of(Event::Kind::Loaded).at(0).target;
+  Session other = open(options);
+  ASSERT_TRUE(other.artifact(scale("3"), Target::opencl(target), seconds(60)).ok());
+  ASSERT_TRUE(other.get(scale("3"), "scale", seconds(60)).ok());
+  EXPECT_EQ(log.count(Event::Kind::Loaded), 2U);
+}
+
 TEST_F(SessionTest, AnEntryThatIsNotThereIsRefusedWithTheNamesOfThoseThatAre) {
   Session session = open();
   const auto kernel = session.get(scale("3"), "scael", seconds(60));

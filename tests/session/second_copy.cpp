@@ -1,0 +1,15 @@
+// A library that brings a kiln of its own into a program that has one already.
+#include <kiln/session.hpp>
+
+#include <cstdio>
+
+/// How many units it had to compile for an artifact of a kernel that the program may have asked for too; −1: no
+/// artifact.
+extern "C" __attribute__((visibility("default"))) int second_copy_get(const char* cache) {
+  kiln::SessionOptions options;
+  options.settings["cache.dir"] = cache;
+  kiln::Session session = kiln::Session::open(options).value();
+  const kiln::Unit unit = kiln::Unit::cuda("shared", "extern \"C\" __global__ void f(int* x) { *x = 1; }").entry("f");
+  if (!session.artifact(unit, kiln::Target::sm(80), std::chrono::seconds(60))) return -1;
+  return static_cast<int>(session.status().compiled);
+}
