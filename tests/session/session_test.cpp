@@ -255,6 +255,22 @@ TEST_F(SessionTest, ATraceAndCountsTellOfTheSession) {
   EXPECT_NE(test::slurp(folder.path("trace.json")).find("scale_3"), std::string::npos);
 }
 
+// What is left behind shows under the leak checker. Nothing is compiled: that is not what this is about.
+TEST(Sessions, TenThousandThatAreOpenedAskedAndClosedLeaveNothingBehind) {
+  test::TemporaryDirectory folder;
+  SessionOptions options;
+  options.settings = {{"cache.dir", folder.path()}, {"compile", "never"}};
+  const Unit unit = Unit::cuda("unit", "extern \"C\" __global__ void f() {}").entry("f");
+  for (int round = 0; round < 10000; ++round) {
+    Session session = Session::open(options).value();
+    session.request({unit}, Target::sm(80));
+    const Handle handle = session.handle(unit, "f");
+    if (round % 3 == 0) std::this_thread::yield();
+    if (round % 100 == 0) (void)session.artifact(unit, Target::sm(80), seconds(60));
+  }
+  EXPECT_LE(threads(), 64U);
+}
+
 TEST_F(SessionTest, ManyThreadsGetOneKernelWithOneLoad) {
   test::EventLog log;
   SessionOptions options;
