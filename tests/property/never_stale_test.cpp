@@ -23,7 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr int kChanges = 1000;
+// In CI; the campaign makes a thousand (docs/campaigns.md).
+constexpr int kChanges = 200;
 constexpr int kChangesPerProject = 50;
 
 struct Got {
@@ -208,13 +209,19 @@ class NeverStale : public testing::Test {
   int copies_ = 0;
 };
 
-TEST_F(NeverStale, AThousandChangesAndNeverOtherBytesThanBareNvrtcGives) {
-  const char* given = std::getenv("KILN_TEST_SEED");
-  const unsigned seed = given != nullptr ? static_cast<unsigned>(std::atoi(given)) : 20261115;
+// A number from the environment, or this one.
+int number_from(const char* variable, int otherwise) {
+  const char* given = std::getenv(variable);
+  return given != nullptr ? std::atoi(given) : otherwise;
+}
+
+TEST_F(NeverStale, RandomChangesNeverGiveOtherBytesThanBareNvrtc) {
+  const auto seed = static_cast<unsigned>(number_from("KILN_TEST_SEED", 20261115));
+  const int wanted = number_from("KILN_TEST_CHANGES", kChanges);
   Random random(seed);
   const auto start = std::chrono::steady_clock::now();
   int changes = 0;
-  for (int number = 0; changes < kChanges && mismatches_ < 5 && needless_ < 5; ++number) {
+  for (int number = 0; changes < wanted && mismatches_ < 5 && needless_ < 5; ++number) {
     Project project(folder_.path("project-" + std::to_string(number)), random);
     std::this_thread::sleep_for(25ms);
     (void)check(project, "the beginning");
@@ -236,7 +243,7 @@ TEST_F(NeverStale, AThousandChangesAndNeverOtherBytesThanBareNvrtcGives) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   for (const auto& [kind, count] : by_kind_) std::printf("  %s=%d", kind.c_str(), count);
   std::printf("\n");
-  EXPECT_GE(changes, kChanges);
+  EXPECT_GE(changes, wanted);
   EXPECT_EQ(mismatches_, 0U);
 }
 
