@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/machine.hpp"
 #include "base/process_life.hpp"
 
@@ -19,6 +20,8 @@ namespace {
 constexpr std::uint64_t kMemoryOfACompile = 400ULL << 20;
 // A thread that has nothing to do looks again after this long, though it is always notified.
 constexpr std::chrono::minutes kLook{1};
+// How long no further thread is tried after one found too little memory.
+constexpr std::chrono::seconds kPatience{1};
 
 // In which generation of forks this thread was a pool's; zero: in none. What a forked child has left of one is an
 // ordinary thread.
@@ -65,8 +68,11 @@ bool Pool::add(std::size_t pieces) {
 bool Pool::may_start() const {
   if (stopping_) return false;
   if (options_.most_threads > 0) return started_ < options_.most_threads;
-  return started_ == 0 || (started_ < usable_cores() && available_memory() >= kMemoryOfACompile);
+  return started_ == 0 || (started_ < usable_cores() && system_clock().steady() >= no_memory_until_);
 }
+
+// Looked at by the new thread, because that reads files, which is not for whoever calls.
+bool Pool::has_memory() const { return options_.most_threads > 0 || available_memory() >= kMemoryOfACompile; }
 
 bool Pool::start() {
   const SignalsBlocked blocked;
@@ -89,6 +95,7 @@ void Pool::run(unsigned number) {
     const auto thread = static_cast<id_t>(gettid());
     (void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + options_.niceness);
   }
+  if (number > 0 && !has_memory()) return leave_for_want_of_memory();
   bool first = true;
   for (;;) {
     {
@@ -106,6 +113,15 @@ void Pool::run(unsigned number) {
     work_();
   }
   const MutexLock lock(mutex_);
+  --alive_;
+  changed_.notify_all();
+}
+
+void Pool::leave_for_want_of_memory() {
+  const MutexLock lock(mutex_);
+  no_memory_until_ = system_clock().steady() + kPatience;
+  --started_;
+  --starting_;
   --alive_;
   changed_.notify_all();
 }

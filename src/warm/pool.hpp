@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -35,6 +36,8 @@ class Pool {
  private:
   void run(unsigned number);
   bool may_start() const KILN_REQUIRES(mutex_);
+  bool has_memory() const;
+  void leave_for_want_of_memory();
   bool start() KILN_REQUIRES(mutex_);
 
   const Options options_;
@@ -47,6 +50,7 @@ class Pool {
   unsigned starting_ KILN_GUARDED_BY(mutex_) = 0;  // of those, the ones that have not looked for work yet
   unsigned alive_ KILN_GUARDED_BY(mutex_) = 0;
   bool stopping_ KILN_GUARDED_BY(mutex_) = false;
+  std::chrono::nanoseconds no_memory_until_ KILN_GUARDED_BY(mutex_){0};  // of the clock's steady time
   std::vector<std::thread> threads_ KILN_GUARDED_BY(mutex_);
 };
 
