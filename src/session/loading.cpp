@@ -67,7 +67,7 @@ Status Core::load(const Order& order, const Answer& answer) {
   bool fresh = false;
   const auto module = driver->module(answer.key, answer.artifact, &fresh);
   const bool refused = !module && module.error().code == Code::LoadRefused;
-  const Status outcome = refused ? Status(module.error()) : Status();
+  Status outcome = refused ? Status(module.error()) : Status();
   if (fresh || refused) tell_of_load(order, answer, milliseconds_since(system_clock(), start), outcome);
   return outcome;
 }
