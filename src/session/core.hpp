@@ -33,6 +33,7 @@ struct detail::KernelState {
   std::string unit;
   Target target;
   std::uint64_t flow = 0;
+  Origin origin = Origin::Compiled;
   Observer observer;
 };
 

@@ -25,6 +25,7 @@ Status Kernel::launch_with(const Launch& how, const Argument* arguments, std::si
   event.kind = Event::Kind::Launched;
   event.unit = state_->unit;
   event.target = state_->target.name();
+  event.origin = to_string(state_->origin);
   event.stream = reinterpret_cast<std::uintptr_t>(how.stream);
   event.flow = state_->flow;
   event.ms = milliseconds_since(system_clock(), start);

@@ -179,8 +179,8 @@ Result<const detail::KernelState*> Core::kernel_of(HandleState& handle, Backend&
   if (!module) return module.error();
   auto kernel = (*module)->kernel(entry->symbol);
   if (!kernel) return kernel.error();
-  detail::KernelState state{std::move(*kernel),     entry->name, handle.unit.label(),
-                            answer.artifact.target, answer.flow, observer_};
+  detail::KernelState state{std::move(*kernel), entry->name, handle.unit.label(), answer.artifact.target, answer.flow,
+                            answer.origin,      observer_};
   handle.kernels.push_back(std::make_unique<const detail::KernelState>(std::move(state)));
   return handle.kernels.back().get();
 }

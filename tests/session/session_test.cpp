@@ -186,7 +186,7 @@ TEST_F(SessionTest, APlanSaysWhatIsStillColdWhenItsTimeIsUp) {
 TEST_F(SessionTest, AFailedCompileIsRememberedWithItsLogUntilItIsTriedAgain) {
   test::EventLog log;
   SessionOptions options;
-  options.on_event = [&log, observer = log.observer()](const Event& event) { observer.tell(event); };
+  options.on_event = [observer = log.observer()](const Event& event) { observer.tell(event); };
   Session session = open(options);
   const Unit broken = Unit::opencl("broken", "kernel void f() { this is no OpenCL }").entry("f");
   for (int i = 0; i < 3; ++i) {
