@@ -31,7 +31,8 @@ constexpr Benchmark kBenchmarks[] = {
 enum Exit { kGood = 0, kOverTheLimit = 1, kUsage = 2, kCouldNotRun = 3 };
 
 int usage(const char* problem) {
-  std::fprintf(stderr, "kiln-bench: %s\nusage: kiln-bench --list | NAME… [--json] | all [--json]\n", problem);
+  std::fprintf(stderr, "kiln-bench: %s\nusage: kiln-bench --list | NAME… [--quick] [--json] | all [--quick] [--json]\n",
+               problem);
   return kUsage;
 }
 
@@ -83,6 +84,10 @@ int main(int argc, char** argv) {
     if (argument == "--list") return list();
     if (argument == "--json") {
       json = true;
+      continue;
+    }
+    if (argument == "--quick") {
+      kiln::bench::hurry();
       continue;
     }
     const std::size_t before = wanted.size();
