@@ -100,6 +100,17 @@ TEST_P(StoreConformance, PuttingAgainLeavesAnEquivalentArtifact) {
   expect_hit(key_number(4), artifact);
 }
 
+TEST_P(StoreConformance, BytesThatAreRefusedCountAsAbsentAndOthersDoNot) {
+  const Artifact artifact = artifact_of(key_number(6), 500);
+  ASSERT_TRUE(store_->put(key_number(6), artifact).ok());
+  const auto refused = store_->get_instead(key_number(6), artifact.bytes);
+  ASSERT_TRUE(refused.ok());
+  EXPECT_FALSE(refused->has_value());
+  const auto other = store_->get_instead(key_number(6), Bytes::of("something else"));
+  ASSERT_TRUE(other.ok() && other->has_value());
+  EXPECT_TRUE((*other)->artifact.bytes == artifact.bytes);
+}
+
 TEST_P(StoreConformance, BytesOutliveTheStoreThatServedThem) {
   const Artifact artifact = artifact_of(key_number(5), 5'000);
   ASSERT_TRUE(store_->put(key_number(5), artifact).ok());

@@ -44,6 +44,21 @@ TEST(Unit, HasTheSameKeyWhereverItsIncludeRootsLie) {
   EXPECT_EQ(base().include_root("/a", "/a/seal").key(), base().include_root("/b", "/b/seal").key());
 }
 
+TEST(Unit, HasAnotherIdentityWhereItsIncludeRootsLieElsewhere) {
+  const Unit unit = Unit::cuda("a", "source");
+  EXPECT_EQ(unit.known_identity(), nullptr);
+  EXPECT_EQ(unit.identity(), unit.key().digest);
+  EXPECT_NE(unit.known_identity(), nullptr);
+  EXPECT_EQ(unit.identity(), Unit::cuda("a", "source").identity());
+  EXPECT_NE(unit.include_root("/here").identity(), unit.include_root("/there").identity());
+  EXPECT_NE(unit.include_root("/here").identity(), unit.include_root("/here", "/here/seal").identity());
+}
+
+TEST(Unit, IsCalledByItsNameAndAMemberOfAFamilyByItsEntryToo) {
+  EXPECT_EQ(Unit::cuda("a", "source").entry("f").label(), "a");
+  EXPECT_EQ(Unit::cuda("a", "").preamble("common").instance("f", "source").label(), "a:f");
+}
+
 TEST(Unit, HasTheSameKeyHoweverItIsPutTogether) {
   EXPECT_EQ(base().option("-a").option("-b").key(), base().options({"-a", "-b"}).key());
   EXPECT_EQ(base().option("-a").entry("l").key(), base().entry("l").option("-a").key());

@@ -60,6 +60,18 @@ class Tiered : public testing::Test {
   std::shared_ptr<BrokenStore> broken_ = std::make_shared<BrokenStore>();
 };
 
+TEST_F(Tiered, WhatOneTierHasAndADriverRefusedIsAskedOfTheNext) {
+  TieredStore store = tiers({{disk_, Distance::Disk}, {remote_, Distance::Remote}});
+  const Artifact bad = artifact_of(key_number(1), 10);
+  const Artifact good = artifact_of(key_number(2), 20);
+  ASSERT_TRUE(disk_->put(key_number(1), bad).ok());
+  ASSERT_TRUE(remote_->put(key_number(1), good).ok());
+  const auto hit = store.get_instead(key_number(1), bad.bytes);
+  ASSERT_TRUE(hit.ok() && hit->has_value());
+  EXPECT_TRUE((*hit)->artifact.bytes == good.bytes);
+  EXPECT_TRUE((*disk_->get(key_number(1)))->artifact.bytes == good.bytes) << "the nearer tier keeps the good one";
+}
+
 TEST_F(Tiered, AHitFarAwayIsKeptInEveryNearerStoreAndInNoneThatIsAsFar) {
   TieredStore store = tiers(
       {{near_, Distance::Memory}, {disk_, Distance::Disk}, {image_, Distance::Disk}, {remote_, Distance::Remote}});
