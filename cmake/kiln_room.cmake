@@ -1,3 +1,12 @@
+# Under a sanitizer, where speed of building is all that counts, what rooms include of the standard library is parsed once.
+# The optimised build goes without, and so finds a header that somebody forgot to include.
+if(KILN_SANITIZE)
+  add_library(kiln_room_headers STATIC ${CMAKE_CURRENT_LIST_DIR}/room_headers.cpp)
+  target_precompile_headers(kiln_room_headers PRIVATE
+    <algorithm> <atomic> <chrono> <functional> <map> <memory> <optional> <span> <string> <string_view> <thread>
+    <unordered_map> <utility> <vector>)
+endif()
+
 # One room of the house: a static library kiln_<name> of its sources, on top of the rooms that it may use.
 # tools/check_layers checks that the includes agree with what is declared here.
 function(kiln_room name)
@@ -9,6 +18,9 @@ function(kiln_room name)
   # A hit in a new process pays for every page of code that it touches (measured: 3 µs a fault), so small code is fast
   # code here; what is worth unrolling asks for -O3 itself. docs/decisions/0003-small-code.md
   target_compile_options(kiln_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
+  if(KILN_SANITIZE)
+    target_precompile_headers(kiln_${name} REUSE_FROM kiln_room_headers)
+  endif()
   # The shared library is made of all rooms.
   set_property(GLOBAL APPEND PROPERTY KILN_ROOM_OBJECTS $<TARGET_OBJECTS:kiln_${name}>)
   set_property(GLOBAL APPEND PROPERTY KILN_ROOM_LINKS ${room_LINKS})
