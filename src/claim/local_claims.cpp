@@ -59,10 +59,11 @@ std::string held_by(const Attempt& attempt) {
 Result<LockFile*> open_locks(const std::string& folder) {
   if (folder.empty()) return failure(Code::Unavailable, "there is no folder for locks");
   const std::string path = join_path(folder, "locks");
-  Result<LockFile*> file = LockFile::open(path);
-  if (file || access(folder.c_str(), F_OK) == 0) return file;
-  if (Status made = make_directories(folder, 0755); !made) return std::move(made).error();
-  return LockFile::open(path);
+  if (Result<LockFile*> file = LockFile::open(path)) return file;
+  if (access(folder.c_str(), F_OK) != 0) {
+    if (Status made = make_directories(folder, 0755); !made) return std::move(made).error();
+  }
+  return LockFile::open(path);  // somebody else may have made the folder meanwhile
 }
 
 // Where a folder is missing, what is above it decides: it would be made there.
