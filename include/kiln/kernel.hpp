@@ -29,6 +29,7 @@ struct Caller {
   const char* file = "";
   int line = 0;
   static Caller here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+  std::string text() const { return std::string(file) + ":" + std::to_string(line); }
 };
 
 /// A kernel that can be launched. A value; any thread; good for as long as its session, or a Handle of it, lives.

@@ -42,11 +42,18 @@ using Key = TypedDigest<struct KeyTag>;                ///< that, and every file
 
 }  // namespace kiln
 
+template <>
+struct std::hash<kiln::Digest> {
+  std::size_t operator()(const kiln::Digest& digest) const noexcept {
+    std::size_t prefix;
+    std::memcpy(&prefix, digest.bytes.data(), sizeof prefix);
+    return prefix;
+  }
+};
+
 template <class Tag>
 struct std::hash<kiln::TypedDigest<Tag>> {
   std::size_t operator()(const kiln::TypedDigest<Tag>& key) const noexcept {
-    std::size_t prefix;
-    std::memcpy(&prefix, key.digest.bytes.data(), sizeof prefix);
-    return prefix;
+    return std::hash<kiln::Digest>()(key.digest);
   }
 };

@@ -27,7 +27,9 @@ const Clock& system_clock();
 class Deadline {
  public:
   Deadline(const Clock& clock, std::chrono::nanoseconds limit) : clock_(clock), start_(clock.steady()), limit_(limit) {}
+  /// A limit that is no limit stays whole.
   std::chrono::nanoseconds left() const {
+    if (limit_ == std::chrono::nanoseconds::max()) return limit_;
     const auto passed = clock_.steady() - start_;
     return passed < limit_ ? limit_ - passed : std::chrono::nanoseconds(0);
   }

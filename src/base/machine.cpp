@@ -1,6 +1,7 @@
 #include "base/machine.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -62,6 +63,11 @@ unsigned usable_cores() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
   return std::max(1U, static_cast<unsigned>(CPU_COUNT(&cores)));
+}
+
+std::string thread_name() {
+  char name[32] = "";
+  return pthread_getname_np(pthread_self(), name, sizeof name) == 0 ? name : "";
 }
 
 std::uint64_t available_memory() { return std::min(free_on_the_machine(), free_in_the_group()); }

@@ -82,8 +82,8 @@ void add_listener(ProcessListener& listener) {
     const MutexLock lock(known.mutex);
     known.all.push_back(&listener);
   }
-  anyone_ever.store(true, std::memory_order_release);
-  stay_ahead_of_exit_handlers();
+  // Once: whatever is opened later registers it again.
+  if (!anyone_ever.exchange(true, std::memory_order_acq_rel)) stay_ahead_of_exit_handlers();
 }
 
 void remove_listener(ProcessListener& listener) {

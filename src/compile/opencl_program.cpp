@@ -101,14 +101,7 @@ Status OpenClProgram::judge(cl_int error, const char* what, const Unit& unit) {
 }
 
 void OpenClProgram::add_log_of(cl_program program, const Unit& unit) {
-  std::size_t size = 0;
-  if (cl_.GetProgramBuildInfo(program, device_, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS) return;
-  std::string text(size, '\0');
-  if (size == 0 ||
-      cl_.GetProgramBuildInfo(program, device_, CL_PROGRAM_BUILD_LOG, size, text.data(), nullptr) != CL_SUCCESS) {
-    return;
-  }
-  log_ += with_unit_name(text.c_str(), unit.name());  // up to its terminating zero
+  log_ += with_unit_name(opencl_build_log(cl_, program, device_), unit.name());
 }
 
 Result<std::vector<std::string>> OpenClProgram::kernels() const {

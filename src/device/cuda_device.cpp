@@ -211,7 +211,8 @@ Status CudaDevice::release(void* memory, std::size_t bytes, void* stream) {
   return api.judge("cuMemFreeAsync", api->MemFreeAsync(pointer_of(memory), stream_of(stream)));
 }
 
-Status CudaDevice::copy_in(void* to, const void* from, std::size_t bytes, void* stream) {
+Status CudaDevice::copy(const char* what, std::size_t bytes, void* stream,
+                        const std::function<DriverResult(const CudaApi&)>& enqueue) {
   const auto opened = api();
   if (!opened) return opened.error();
   const CudaApi& api = **opened;
@@ -219,22 +220,19 @@ Status CudaDevice::copy_in(void* to, const void* from, std::size_t bytes, void* 
   if (bytes == 0) return {};
   const RelaxedCapture relaxed(api);
   if (!relaxed.entered()) return relaxed.entered();
-  const DriverResult result = api->MemcpyHtoDAsync(pointer_of(to), from, bytes, stream_of(stream));
-  if (result != DriverResult::Success) return api.failure("cuMemcpyHtoDAsync", result);
+  const DriverResult result = enqueue(api);
+  if (result != DriverResult::Success) return api.failure(what, result);
   return wait_for_copy(api, stream);
 }
 
+Status CudaDevice::copy_in(void* to, const void* from, std::size_t bytes, void* stream) {
+  return copy("cuMemcpyHtoDAsync", bytes, stream,
+              [&](const CudaApi& api) { return api->MemcpyHtoDAsync(pointer_of(to), from, bytes, stream_of(stream)); });
+}
+
 Status CudaDevice::copy_out(void* to, void* from, std::size_t bytes, void* stream) {
-  const auto opened = api();
-  if (!opened) return opened.error();
-  const CudaApi& api = **opened;
-  if (Status idle = api.refuse_capturing("wait for a copy", stream); !idle) return idle;
-  if (bytes == 0) return {};
-  const RelaxedCapture relaxed(api);
-  if (!relaxed.entered()) return relaxed.entered();
-  const DriverResult result = api->MemcpyDtoHAsync(to, pointer_of(from), bytes, stream_of(stream));
-  if (result != DriverResult::Success) return api.failure("cuMemcpyDtoHAsync", result);
-  return wait_for_copy(api, stream);
+  return copy("cuMemcpyDtoHAsync", bytes, stream,
+              [&](const CudaApi& api) { return api->MemcpyDtoHAsync(to, pointer_of(from), bytes, stream_of(stream)); });
 }
 
 Status CudaDevice::synchronise(void* stream) {

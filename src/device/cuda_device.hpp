@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -47,6 +48,9 @@ class CudaDevice final : public Device {
     DeviceInfo info;
   };
   Result<std::shared_ptr<const CudaApi>> api();
+  /// What is the same of both copies; `enqueue` puts it on the stream.
+  Status copy(const char* what, std::size_t bytes, void* stream,
+              const std::function<cuda::DriverResult(const CudaApi&)>& enqueue);
   Result<cuda::Context> primary(const CudaApi& api, cuda::DeviceNumber device);
   Result<std::shared_ptr<const CudaApi>> open() KILN_REQUIRES(mutex_);
   /// Lists the devices once; `known_` is complete after a success.

@@ -21,17 +21,6 @@ Error refusal(const char* what, cl_int error, std::string log) {
       std::move(log));
 }
 
-std::string build_log(const OpenClFunctions& cl, cl_program program, cl_device_id device) {
-  std::size_t size = 0;
-  if (cl.GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS) return {};
-  std::string text(size, '\0');
-  if (size == 0 ||
-      cl.GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, text.data(), nullptr) != CL_SUCCESS) {
-    return {};
-  }
-  return text.c_str();  // up to its terminating zero
-}
-
 // See with_pocl_folder: another name for each load where PoCL removes the folder; where it keeps it, one for each
 // content.
 std::string pocl_folder(std::string_view bytes, bool removed) {
@@ -68,7 +57,7 @@ Result<std::shared_ptr<Module>> OpenClModule::load(std::shared_ptr<const OpenClP
   if (program == nullptr) return refusal("clCreateProgramWithBinary", error, {});
   std::shared_ptr<Module> module(new OpenClModule(std::move(place), program));
   error = cl.BuildProgram(program, count, devices.data(), "", nullptr, nullptr);
-  if (error != CL_SUCCESS) return refusal("clBuildProgram", error, build_log(cl, program, devices.front()));
+  if (error != CL_SUCCESS) return refusal("clBuildProgram", error, opencl_build_log(cl, program, devices.front()));
   return module;
 }
 

@@ -1,5 +1,7 @@
 #include <kiln/event.hpp>
 
+#include "observe/observer.hpp"
+
 namespace kiln {
 
 const char* to_string(Event::Kind kind) {
@@ -30,6 +32,15 @@ const char* to_string(Event::Kind kind) {
     case Event::Kind::NoDevice: return "no_device";
   }
   return "unknown";
+}
+
+Event event_of(Event::Kind kind, const Unit& unit, const Target& target, std::uint64_t flow) {
+  Event event;
+  event.kind = kind;
+  event.unit = unit.label();
+  event.target = target.name();
+  event.flow = flow;
+  return event;
 }
 
 }  // namespace kiln

@@ -6,10 +6,15 @@
 #include <vector>
 
 #include <kiln/event.hpp>
+#include <kiln/target.hpp>
+#include <kiln/unit.hpp>
 
 #include "observe/sink.hpp"
 
 namespace kiln {
+
+/// An event of a unit for a target; `flow` joins what happens to them.
+Event event_of(Event::Kind kind, const Unit& unit, const Target& target, std::uint64_t flow = 0);
 
 /// Hands events to whoever listens: any number of sinks and a callback. A value, of the size of a shared pointer:
 /// copies tell the same listeners. With no listener it costs a branch, so callers build an event only behind `if

@@ -2,12 +2,12 @@
 
 #include <errno.h>  // program_invocation_short_name
 #include <fcntl.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <utility>
 
 #include "base/files.hpp"
+#include "base/machine.hpp"
 #include "observe/trace_json.hpp"
 
 namespace kiln {
@@ -15,11 +15,6 @@ namespace {
 
 // A compiler's log can be a megabyte; a trace shows a tooltip.
 constexpr std::size_t kLongestMessage = 2000;
-
-std::string name_of_this_thread() {
-  char name[32] = "";
-  return pthread_getname_np(pthread_self(), name, sizeof name) == 0 ? name : "";
-}
 
 }  // namespace
 
@@ -37,7 +32,7 @@ void TraceWriter::tell(const Event& event) {
     ++dropped_;
     return;
   }
-  if (const auto [at, fresh] = threads_.try_emplace(record.thread); fresh) at->second = name_of_this_thread();
+  if (const auto [at, fresh] = threads_.try_emplace(record.thread); fresh) at->second = thread_name();
   records_.push_back(std::move(record));
 }
 

@@ -243,7 +243,7 @@ void Core::request(const Units& units, const Target& target) {
 void Core::declare(const Units& units) {
   if (!options_.record_undeclared) return;
   const MutexLock lock(mutex_);
-  for (const Unit& unit : units) declared_.insert(Key{unit.identity()});
+  for (const Unit& unit : units) declared_.insert(unit.identity());
 }
 
 void Core::cancel(const Units& units) {

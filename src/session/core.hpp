@@ -46,6 +46,10 @@ struct HandleState : detail::ReadySlot {
   const Unit unit;
   const Digest identity;  // the unit's
   const std::string entry;
+
+  /// The kernel for a target; null where it was not made yet.
+  const detail::KernelState* find(const Target& target) const KILN_REQUIRES(mutex);
+
   Mutex mutex;
   std::vector<std::unique_ptr<const detail::KernelState>> kernels KILN_GUARDED_BY(mutex);  // one per target
   std::vector<std::unique_ptr<const detail::KernelState>> refused KILN_GUARDED_BY(mutex);  // by the driver, late
@@ -135,7 +139,7 @@ class Core final : public ProcessListener {
   Units opening_ KILN_GUARDED_BY(mutex_);  // … and those of them for which it is being opened now
   std::unordered_set<const void*> waiting_addresses_ KILN_GUARDED_BY(mutex_);
   std::unordered_set<std::string> to_open_ KILN_GUARDED_BY(mutex_);
-  std::unordered_set<Key> declared_ KILN_GUARDED_BY(mutex_);
+  std::unordered_set<Digest> declared_ KILN_GUARDED_BY(mutex_);
   std::vector<UndeclaredUse> undeclared_ KILN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<HandleState>> handles_ KILN_GUARDED_BY(mutex_);
   ReadIndex<HandleState> handle_index_;  // written under the mutex

@@ -1,4 +1,6 @@
 // From an order to a kernel that can be launched: the part of the core where artifacts meet drivers.
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "session/core.hpp"
 
@@ -9,7 +11,7 @@ namespace {
 constexpr int kMostRefusals = 3;
 
 std::size_t hash_of(const Digest& unit, const std::string& entry) {
-  return std::hash<Key>()(Key{unit}) ^ std::hash<std::string>()(entry);
+  return std::hash<Digest>()(unit) ^ std::hash<std::string>()(entry);
 }
 
 const Entry* find_entry(const Artifact& artifact, const std::string& name) {
@@ -29,6 +31,13 @@ Error no_entry(const HandleState& handle, const Artifact& artifact) {
 
 }  // namespace
 
+const detail::KernelState* HandleState::find(const Target& target) const {
+  for (const auto& kernel : kernels) {
+    if (kernel->target == target) return kernel.get();
+  }
+  return nullptr;
+}
+
 Result<const Answer*> Core::artifact(const Order& order, std::chrono::nanoseconds limit, Caller caller) {
   return engine_->get(order, limit, caller);
 }
@@ -37,7 +46,8 @@ Result<Answer> Core::resolve(const Order& order, const Recipe& recipe) {
   const auto compiler = toolbox().compiler(order.unit.kind(), order.target);
   if (!compiler) return compiler.error();
   Result<Answer> answer = toolbox().resolver().get(recipe, **compiler);
-  stay_ahead_of_exit_handlers();  // a compiler may have registered some in the middle of its first compile
+  // A compiler may have registered some in the middle of its first compile.
+  if (!answer || answer->origin == Origin::Compiled) stay_ahead_of_exit_handlers();
   for (int refusals = 1; answer; ++refusals) {
     const Status loaded = load(order, *answer);
     if (loaded) return answer;
@@ -74,13 +84,10 @@ Status Core::load(const Order& order, const Answer& answer) {
 
 void Core::tell_of_load(const Order& order, const Answer& answer, double ms, const Status& outcome) const {
   if (!observer_) return;
-  Event event;
-  event.kind = outcome ? Event::Kind::Loaded : Event::Kind::LoadRefused;
-  event.unit = order.unit.label();
-  event.target = order.target.name();
+  const auto kind = outcome ? Event::Kind::Loaded : Event::Kind::LoadRefused;
+  Event event = event_of(kind, order.unit, order.target, answer.flow);
   event.key = answer.key.hex();
   event.origin = to_string(answer.origin);
-  event.flow = answer.flow;
   event.ms = ms;
   if (!outcome) event.message = outcome.error().message;
   observer_.tell(event);
@@ -105,7 +112,6 @@ HandleState& Core::handle(const Unit& unit, const std::string& entry) {
 Result<const detail::KernelState*> Core::get(HandleState& handle, std::chrono::nanoseconds limit, void* const* stream,
                                              Caller caller) {
   const Deadline deadline(system_clock(), limit);
-  const auto left = [&] { return limit == kForever ? kForever : deadline.left(); };
   note_use(handle, caller);
   const auto driver = open(handle.unit.kind(), limit);
   if (!driver) return driver.error();
@@ -117,10 +123,10 @@ Result<const detail::KernelState*> Core::get(HandleState& handle, std::chrono::n
     if (*capturing) return while_capturing(handle, place->target, *stream);
   }
   const Order order{handle.unit, place->target, true};
-  auto kernel = ready_kernel(handle, **driver, order, left(), caller);
+  auto kernel = ready_kernel(handle, **driver, order, deadline.left(), caller);
   // A driver that loads late refuses late, and what was refused is not asked for again.
   if (!kernel && kernel.error().code == Code::LoadRefused) {
-    kernel = ready_kernel(handle, **driver, order, left(), caller);
+    kernel = ready_kernel(handle, **driver, order, deadline.left(), caller);
   }
   if (!kernel) return kernel;
   // Every thread of the process may take it without asking where it is, if all devices are alike.
@@ -156,9 +162,7 @@ Result<const detail::KernelState*> Core::while_capturing(HandleState& handle, co
   const detail::KernelState* found = nullptr;
   {
     const MutexLock lock(handle.mutex);
-    for (const auto& kernel : handle.kernels) {
-      if (kernel->target == target) found = kernel.get();
-    }
+    found = handle.find(target);
   }
   if (found == nullptr) {
     return failure(Code::Capturing, "kernel '" + handle.entry + "' of unit '" + handle.unit.label() +
@@ -170,9 +174,7 @@ Result<const detail::KernelState*> Core::while_capturing(HandleState& handle, co
 
 Result<const detail::KernelState*> Core::kernel_of(HandleState& handle, Backend& driver, const Answer& answer) {
   const MutexLock lock(handle.mutex);
-  for (const auto& kernel : handle.kernels) {
-    if (kernel->target == answer.artifact.target) return kernel.get();
-  }
+  if (const detail::KernelState* known = handle.find(answer.artifact.target)) return known;
   const Entry* entry = find_entry(answer.artifact, handle.entry);
   if (entry == nullptr) return no_entry(handle, answer.artifact);
   const auto module = driver.module(answer.key, answer.artifact);
@@ -188,12 +190,11 @@ Result<const detail::KernelState*> Core::kernel_of(HandleState& handle, Backend&
 // Others may hold it, so it is kept; it is only not found any more.
 void Core::forget_kernel(HandleState& handle, const detail::KernelState& kernel) {
   const MutexLock lock(handle.mutex);
-  for (auto& known : handle.kernels) {
-    if (known.get() != &kernel) continue;
-    handle.refused.push_back(std::move(known));
-    handle.kernels.erase(handle.kernels.begin() + (&known - handle.kernels.data()));
-    return;
-  }
+  const auto known = std::find_if(handle.kernels.begin(), handle.kernels.end(),
+                                  [&](const auto& other) { return other.get() == &kernel; });
+  if (known == handle.kernels.end()) return;
+  handle.refused.push_back(std::move(*known));
+  handle.kernels.erase(known);
 }
 
 void Core::note_use(const HandleState& handle, Caller caller) {
@@ -201,10 +202,10 @@ void Core::note_use(const HandleState& handle, Caller caller) {
   // Whoever left the entry out, since there is only one, is told which it was.
   const std::vector<std::string>& entries = handle.unit.entries();
   const std::string& entry = handle.entry.empty() && !entries.empty() ? entries.front() : handle.entry;
-  UndeclaredUse use{handle.unit.label(), entry, std::string(caller.file) + ":" + std::to_string(caller.line)};
+  UndeclaredUse use{handle.unit.label(), entry, caller.text()};
   {
     const MutexLock lock(mutex_);
-    if (declared_.count(Key{handle.unit.identity()}) != 0) return;
+    if (declared_.count(handle.unit.identity()) != 0) return;
     undeclared_.push_back(use);
   }
   if (!observer_) return;
@@ -233,18 +234,17 @@ void Core::prepare_here(const Unit& unit, Backend& driver, const Answer& answer)
 
 std::vector<Cold> Core::wait_for(const Units& units, std::chrono::nanoseconds limit, Caller caller) {
   const Deadline deadline(system_clock(), limit);
-  const auto left = [&] { return limit == kForever ? kForever : deadline.left(); };
   request(units);
   std::vector<Cold> cold;
   for (const Unit& unit : units) {
     if (!present(unit.kind())) continue;
-    const auto driver = open(unit.kind(), left());
+    const auto driver = open(unit.kind(), deadline.left());
     if (!driver) {
       cold.push_back({unit.label(), "", driver.error().message});
       continue;
     }
     for (const Target& target : *(*driver)->open()) {
-      const auto answer = engine_->get({unit, target, true}, left(), caller);
+      const auto answer = engine_->get({unit, target, true}, deadline.left(), caller);
       if (!answer) {
         cold.push_back({unit.label(), target.name(), answer.error().message});
       } else {

@@ -101,6 +101,17 @@ OpenClLibrary::Device description(const OpenClFunctions& cl, cl_platform_id plat
 
 }  // namespace
 
+std::string opencl_build_log(const OpenClFunctions& cl, cl_program program, cl_device_id device) {
+  std::size_t size = 0;
+  if (cl.GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS) return {};
+  std::string text(size, '\0');
+  if (size == 0 ||
+      cl.GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, text.data(), nullptr) != CL_SUCCESS) {
+    return {};
+  }
+  return text.c_str();  // up to its terminating zero
+}
+
 Status opencl_installed() {
   const auto named = environment_variable("OCL_ICD_VENDORS");
   const auto other = named ? named : environment_variable("OPENCL_VENDOR_PATH");

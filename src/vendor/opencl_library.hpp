@@ -60,6 +60,9 @@ struct OpenClFunctions {
 /// `CL_INVALID_BINARY (-42)`: the name where it is a usual one, and the number.
 std::string opencl_error_text(cl_int error);
 
+/// What the compiler printed when it built a program for a device.
+std::string opencl_build_log(const OpenClFunctions& cl, cl_program program, cl_device_id device);
+
 /// The ICD loader, opened, and the devices behind it. Immutable: any thread.
 class OpenClLibrary {
  public:

@@ -13,7 +13,7 @@ using Stage = Flight::Stage;
 constexpr std::chrono::milliseconds kTimeToLook{10};
 
 Event dropped(const Order& order) {
-  Event event = event_of(Event::Kind::Cancelled, order);
+  Event event = event_of(Event::Kind::Cancelled, order.unit, order.target);
   event.message = "too much has been requested at once; it is made when somebody gets it";
   return event;
 }

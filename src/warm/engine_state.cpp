@@ -1,13 +1,12 @@
 #include "warm/engine_state.hpp"
 
-#include <pthread.h>
-
 #include <exception>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/machine.hpp"
 
 namespace kiln {
 namespace {
@@ -34,18 +33,8 @@ Result<T> guarded(const Order& order, const Function& function) {
 
 }  // namespace
 
-Event event_of(Event::Kind kind, const Order& order) {
-  Event event;
-  event.kind = kind;
-  event.unit = order.unit.label();
-  event.target = order.target.name();
-  return event;
-}
-
 Event event_of(Event::Kind kind, const Flight& flight) {
-  Event event = event_of(kind, flight.order);
-  event.flow = flight.number;
-  return event;
+  return event_of(kind, flight.order.unit, flight.order.target, flight.number);
 }
 
 std::string named(const Order& order) { return "unit '" + order.unit.label() + "' for " + order.target.name(); }
@@ -262,12 +251,9 @@ void Engine::State::tell_of_wait(const Order& order, const Result<const Answer*>
                                  std::chrono::nanoseconds start, Caller caller) const {
   if (!parts.observer || (outcome && (*outcome)->origin != Origin::Compiled)) return;
   if (!outcome && outcome.error().code != Code::CompileFailed) return;
-  char thread[16] = "";
-  (void)pthread_getname_np(pthread_self(), thread, sizeof thread);
-  Event event = event_of(Event::Kind::HotCompile, order);
-  event.flow = outcome ? (*outcome)->flow : 0;
+  Event event = event_of(Event::Kind::HotCompile, order.unit, order.target, outcome ? (*outcome)->flow : 0);
   event.ms = milliseconds_since(*parts.clock, start);
-  event.message = std::string(caller.file) + ":" + std::to_string(caller.line) + " on thread " + thread +
+  event.message = caller.text() + " on thread " + thread_name() +
                   (outcome ? " waited for its compile" : " waited for a compile that failed") + "; request it earlier";
   parts.observer.tell(event);
 }

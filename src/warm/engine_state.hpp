@@ -11,7 +11,6 @@
 
 namespace kiln {
 
-Event event_of(Event::Kind kind, const Order& order);
 Event event_of(Event::Kind kind, const Flight& flight);
 /// What errors call an order.
 std::string named(const Order& order);

@@ -59,7 +59,7 @@ class FlightIndex {
   void insert(Flight& flight) { index_.insert(hash(*flight.identity), flight); }
 
  private:
-  static std::size_t hash(const Digest& identity) { return std::hash<Key>()(Key{identity}); }
+  static std::size_t hash(const Digest& identity) { return std::hash<Digest>()(identity); }
   ReadIndex<Flight> index_;
 };
 

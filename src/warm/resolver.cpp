@@ -13,13 +13,8 @@ constexpr std::chrono::milliseconds kShortestWait = std::chrono::seconds(2);
 
 }  // namespace
 
-Event Resolver::event(Event::Kind kind, const Recipe& recipe) const {
-  Event event;
-  event.kind = kind;
-  event.unit = recipe.unit.label();
-  event.target = recipe.target.name();
-  event.flow = recipe.flow;
-  return event;
+Event Resolver::event(Event::Kind kind, const Recipe& recipe) {
+  return event_of(kind, recipe.unit, recipe.target, recipe.flow);
 }
 
 std::optional<Answer> Resolver::find(const Recipe& recipe, const RequestKey& request, const Bytes* refused) {

@@ -53,7 +53,7 @@ class Resolver {
   std::chrono::milliseconds wait_for_others(const Recipe& recipe) const;
   Result<Answer> compile(const Recipe& recipe, const RequestKey& request, Compiler& compiler);
   void publish(const Recipe& recipe, const Answer& answer, const std::string& not_cacheable);
-  Event event(Event::Kind kind, const Recipe& recipe) const;
+  static Event event(Event::Kind kind, const Recipe& recipe);
 
   Parts parts_;
 };

@@ -14,6 +14,7 @@
 #include "support/get_process.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/toolkit.hpp"
+#include "support/workers.hpp"
 
 namespace kiln::test {
 namespace {
@@ -50,22 +51,6 @@ class Host : public testing::Test {
   TemporaryDirectory folder_;
   int outputs_ = 0;
 };
-
-// Processes by the name of kiln-worker whose parent is gone or is `parent`.
-std::vector<pid_t> workers_of(pid_t parent) {
-  std::vector<pid_t> found;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const pid_t pid = std::atoi(entry.path().filename().c_str());
-    if (pid <= 0) continue;
-    // `kiln-worker <parent>`: the number that it was started with stays, whoever adopts it.
-    const std::string line = slurp(entry.path().string() + "/cmdline");
-    if (line.find("kiln-worker") != std::string::npos &&
-        line.find(std::string(1, '\0') + std::to_string(parent) + '\0') != std::string::npos) {
-      found.push_back(pid);
-    }
-  }
-  return found;
-}
 
 bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
   const auto until = std::chrono::steady_clock::now() + limit;

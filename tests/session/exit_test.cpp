@@ -1,12 +1,12 @@
 // A program may end while kiln compiles for it: it ends as it would have without, and leaves nobody behind.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 
 #include "base/process.hpp"
 #include "support/files.hpp"
 #include "support/temporary_directory.hpp"
+#include "support/workers.hpp"
 
 namespace kiln {
 namespace {
@@ -18,11 +18,6 @@ Process start(const std::string& cache, std::vector<std::string> arguments) {
   std::vector<std::string> environment = current_environment();
   environment.push_back("KILN_CACHE_DIR=" + cache);
   return Process::spawn({arguments, environment, {}}).value();
-}
-
-// The workers of a process that has ended are gone too: each has its parent's id as its argument.
-int workers_of(pid_t parent) {
-  return std::system(("pgrep -f '[k]iln-worker " + std::to_string(parent) + "' > /dev/null").c_str()) == 0 ? 1 : 0;
 }
 
 void expect_clean_end(const char* how, const char* until) {
@@ -54,7 +49,7 @@ TEST(Exit, EndsWorkersInsteadOfWaitingForThem) {
   const auto exit = program.wait(seconds(20));
   ASSERT_TRUE(exit.has_value()) << "it waits for its workers";
   EXPECT_TRUE(exit->clean());
-  EXPECT_EQ(workers_of(program.id()), 0);
+  EXPECT_TRUE(test::workers_of(program.id()).empty());
 }
 
 }  // namespace

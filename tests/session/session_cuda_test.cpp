@@ -35,7 +35,7 @@ class SessionCuda : public testing::Test {
   SessionOptions options() {
     SessionOptions made;
     made.settings = {{"cache.dir", cache_.path("cache")}, {"driver", DriverDouble::path()}, {"nvrtc", toolkit_nvrtc()}};
-    made.on_event = [observer = log_.observer()](const Event& event) { observer.tell(event); };
+    made.on_event = log_.callback();
     return made;
   }
   static Status launch(const Kernel& kernel, void* stream = nullptr) {

@@ -106,7 +106,7 @@ TEST_F(SessionTest, WhatWasRequestedIsInTheStatusAtEveryMoment) {
 TEST_F(SessionTest, AKernelWhoseBytesWereOrderedBeforeIsLoadedByTheGet) {
   test::EventLog log;
   SessionOptions options;
-  options.on_event = [observer = log.observer()](const Event& event) { observer.tell(event); };
+  options.on_event = log.callback();
   Session session = open(options);
   const Stream stream = session.stream("opencl").value();
   ASSERT_TRUE(session.get(scale("3"), "scale", seconds(60)).ok());
@@ -186,7 +186,7 @@ TEST_F(SessionTest, APlanSaysWhatIsStillColdWhenItsTimeIsUp) {
 TEST_F(SessionTest, AFailedCompileIsRememberedWithItsLogUntilItIsTriedAgain) {
   test::EventLog log;
   SessionOptions options;
-  options.on_event = [observer = log.observer()](const Event& event) { observer.tell(event); };
+  options.on_event = log.callback();
   Session session = open(options);
   const Unit broken = Unit::opencl("broken", "kernel void f() { this is no OpenCL }").entry("f");
   for (int i = 0; i < 3; ++i) {
@@ -204,7 +204,7 @@ TEST_F(SessionTest, AFailedCompileIsRememberedWithItsLogUntilItIsTriedAgain) {
 TEST_F(SessionTest, AFailedCompileIsTriedAgainWhenAHeaderThatItReadHasChanged) {
   test::EventLog log;
   SessionOptions options;
-  options.on_event = [observer = log.observer()](const Event& event) { observer.tell(event); };
+  options.on_event = log.callback();
   Session session = open(options);
   test::TemporaryDirectory folder;
   test::spit(folder.path("value.h"), "#define VALUE this is no value\n");
@@ -274,7 +274,7 @@ TEST(Sessions, TenThousandThatAreOpenedAskedAndClosedLeaveNothingBehind) {
 TEST_F(SessionTest, ManyThreadsGetOneKernelWithOneLoad) {
   test::EventLog log;
   SessionOptions options;
-  options.on_event = [observer = log.observer()](const Event& event) { observer.tell(event); };
+  options.on_event = log.callback();
   Session session = open(options);
   const Handle handle = session.handle(scale("7"), "scale");
   std::vector<std::thread> all;

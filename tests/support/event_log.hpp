@@ -17,6 +17,9 @@ class EventLog {
       events_.push_back(event);
     });
   }
+  EventCallback callback() {
+    return [told = observer()](const Event& event) { told.tell(event); };
+  }
   std::vector<Event> of(Event::Kind kind) const {
     const MutexLock lock(mutex_);
     std::vector<Event> found;
