@@ -12,7 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "claim/lock_file.hpp"
+#include "base/lock_file.hpp"
 
 namespace kiln {
 namespace {

@@ -1,4 +1,4 @@
-#include "claim/lock_file.hpp"
+#include "base/lock_file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
