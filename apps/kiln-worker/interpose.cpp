@@ -6,7 +6,9 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -63,6 +65,29 @@ void record_question(const char* path, bool found) {
   });
 }
 
+void record_writing(const char* path) {
+  record([&](kiln::FileRecorder& recorder) { recorder.writing(path); });
+}
+
+// Far from where the kernel, the sanitizers and the loader put things, with or without randomisation.
+constexpr std::uintptr_t kPchHeap = 0x2000'0000'0000;
+std::atomic<std::size_t> pch_heap_size{0};
+std::atomic<bool> pch_heap_placed{false};
+
+void* map_memory(void* wish, std::size_t size, int protection, int flags, int fd, off_t offset) {
+  const auto map = [&](void* address, int how) {
+    return reinterpret_cast<void*>(syscall(SYS_mmap, address, size, protection, how, fd, offset));
+  };
+  if (wish == nullptr && fd < 0 && size != 0 && size == pch_heap_size.load(std::memory_order_relaxed)) {
+    void* const placed = map(reinterpret_cast<void*>(kPchHeap), flags | MAP_FIXED_NOREPLACE);
+    if (placed != MAP_FAILED) {
+      pch_heap_placed = true;
+      return placed;
+    }
+  }
+  return map(wish, flags);
+}
+
 bool reads(int flags) { return (flags & O_ACCMODE) != O_WRONLY && (flags & O_DIRECTORY) == 0; }
 
 }  // namespace
@@ -72,6 +97,9 @@ namespace kiln {
 FileWatch::FileWatch(FileRecorder& recorder) { current_recorder.store(&recorder, std::memory_order_release); }
 FileWatch::~FileWatch() { current_recorder.store(nullptr, std::memory_order_release); }
 
+void place_pch_heap(std::size_t size) { pch_heap_size = size; }
+bool is_pch_heap_placed() { return pch_heap_placed; }
+
 }  // namespace kiln
 
 #define KILN_EXPORTED extern "C" __attribute__((visibility("default"), used))
@@ -80,6 +108,7 @@ FileWatch::~FileWatch() { current_recorder.store(nullptr, std::memory_order_rele
 #define KILN_FOPEN(name)                                                                \
   KILN_EXPORTED FILE* name(const char* path, const char* mode) {                        \
     static auto* real = next<FILE*(const char*, const char*)>(#name);                   \
+    if (std::strchr(mode, 'w') != nullptr) record_writing(path);                        \
     FILE* file = real(path, mode);                                                      \
     if (std::strchr(mode, 'r') != nullptr) record_open(path, file ? fileno(file) : -1); \
     return file;                                                                        \
@@ -91,6 +120,7 @@ FileWatch::~FileWatch() { current_recorder.store(nullptr, std::memory_order_rele
     const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, mode_t) : 0; \
     va_end(more);                                                                        \
     static auto* real = next<int(const char*, int, ...)>(#name);                         \
+    if ((flags & O_CREAT) != 0) record_writing(path);                                    \
     const int fd = real(path, flags, mode);                                              \
     if (reads(flags)) record_open(path, fd);                                             \
     return fd;                                                                           \
@@ -141,4 +171,11 @@ KILN_EXPORTED int access(const char* path, int mode) noexcept {
   const int result = real(path, mode);
   record_question(path, result == 0);
   return result;
+}
+
+KILN_EXPORTED void* mmap(void* wish, std::size_t size, int protection, int flags, int fd, off_t offset) noexcept {
+  return map_memory(wish, size, protection, flags, fd, offset);
+}
+KILN_EXPORTED void* mmap64(void* wish, std::size_t size, int protection, int flags, int fd, off64_t offset) noexcept {
+  return map_memory(wish, size, protection, flags, fd, offset);
 }

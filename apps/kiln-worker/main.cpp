@@ -2,110 +2,67 @@
 // hand.
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <map>
-#include <memory>
-#include <string>
+#include <string_view>
 
-#include "base/error.hpp"
-#include "compile/nvrtc_compiler.hpp"
+#include "base/files.hpp"
 #include "compile/worker_protocol.hpp"
-#include "interpose.hpp"
+#include "workshop.hpp"
 
 namespace kiln {
 namespace {
 
-// Ends this process when the thread that started it ends, which waits for our answer and so ends early only with its
-// process. Not a thread that watches the channel: a second thread takes malloc and stdio off their single-threaded
-// roads, and NVRTC's front end lives on malloc.
+// Below the threads of the program that waits for us, where they compete.
+constexpr int kNiceness = 5;
+
+// A sanitizer's own bookkeeping counts as our memory, and has no bound.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kHasShadowMemory = true;
+#elif defined(__has_feature)
+constexpr bool kHasShadowMemory = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kHasShadowMemory = false;
+#endif
+
+// Ends this process when the thread that started it ends, which lives as long as there are workers. Not a thread that
+// watches the channel: a second thread takes malloc and stdio off their single-threaded roads, and NVRTC's front end
+// lives on malloc.
 bool follow_parent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   return getppid() == parent;  // it may have died before the line above
 }
 
-// A header that exists only for us, and one that does not exist at all.
-struct Canary {
-  Fd header{static_cast<int>(memfd_create("kiln-canary", MFD_CLOEXEC))};
-  std::string present = "/proc/self/fd/" + std::to_string(header.get());
-  std::string missing = "kiln-canary-that-is-not-there.h";
-};
-
-// Whether what this library asks the file system really comes by us: it is made to ask two questions whose answers are
-// known. A compiler that goes another way (a static libc, bare system calls) is found out here.
-bool is_observable(NvrtcCompiler& compiler, const Recipe& recipe) {
-  const Canary canary;
-  Recipe probe = recipe;
-  probe.unit = Unit::cuda("kiln-canary", "#include \"" + canary.present + "\"\n#if __has_include(\"" + canary.missing +
-                                             "\")\n#endif\n#error done\n");
-  FileRecorder recorder;
-  {
-    const FileWatch watch(recorder);
-    (void)compiler.compile(probe);
-  }
-  bool saw_present = false;
-  bool saw_missing = false;
-  for (const Observation& o : recorder.take()) {
-    saw_present = saw_present || (o.path == canary.present && o.state == Observation::State::Read);
-    saw_missing = saw_missing || (o.path.ends_with(canary.missing) && o.state == Observation::State::Missing);
-  }
-  return saw_present && saw_missing;
+// A compile that takes more than this is ended by its own failing to get more, not by the kernel's choosing a victim;
+// and where the kernel must choose, it shall be us and not the program that we work for.
+void limit_memory(rlim_t bytes) {
+  const rlimit limit{bytes, bytes};
+  if (!kHasShadowMemory) (void)setrlimit(RLIMIT_DATA, &limit);
+  const rlimit none{0, 0};
+  (void)setrlimit(RLIMIT_CORE, &none);
+  const Fd score(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  if (score) (void)write_all(score.get(), "500", "oom_score_adj");
 }
 
-class Worker {
- public:
-  Frame answer(const Frame& request) {
-    if (request.type != Frame::Type::Compile) return failed(failure(Code::Corrupt, "a worker takes only recipes"));
-    auto recipe = decode_recipe(request.payload);
-    if (!recipe) return failed(recipe.error());
-    if (chdir(recipe->working_directory.c_str()) != 0) {
-      return failed(io_failure("cannot go to", recipe->working_directory, errno));
-    }
-    auto& known = compilers_[recipe->compiler.path];
-    if (known.compiler == nullptr) {
-      known.compiler = std::make_unique<NvrtcCompiler>(recipe->compiler.path, digests_, NvrtcCompiler::Watched::Yes);
-      known.observable = is_observable(*known.compiler, *recipe);
-    }
-    FileRecorder recorder;
-    Result<Compiled> compiled = [&] {
-      const FileWatch watch(recorder);
-      return known.compiler->compile(*recipe);
-    }();
-    if (!compiled) return failed(compiled.error(), recorder.take());
-    WorkerReply reply{std::move(*compiled), known.observable, recorder.take()};
-    return {Frame::Type::Compiled, encode(reply)};
-  }
-
- private:
-  static Frame failed(const Error& error, std::vector<Observation> observations = {}) {
-    return {Frame::Type::Failed, encode(WorkerFailure{error, std::move(observations)})};
-  }
-
-  struct Known {
-    std::unique_ptr<NvrtcCompiler> compiler;
-    bool observable = false;
-  };
-  FileDigests digests_{std::string()};
-  std::map<std::string, Known> compilers_;
-};
-
 int run(int argc, char** argv) {
-  if (argc != 2 || fcntl(kWorkerChannel, F_GETFD) < 0) {
+  if (argc != 3 || fcntl(kWorkerChannel, F_GETFD) < 0) {
     std::fputs("kiln-worker is started by kiln; it has no use by hand.\n", stderr);
     return 2;
   }
   signal(SIGINT, SIG_IGN);  // a Ctrl-C is for the host program, which may go on
   if (!follow_parent(static_cast<pid_t>(std::atoi(argv[1])))) return 0;
-  Worker worker;
+  (void)fcntl(kWorkerChannel, F_SETFD, FD_CLOEXEC);
+  (void)setpriority(PRIO_PROCESS, 0, kNiceness);
+  limit_memory(std::strtoull(argv[2], nullptr, 10));
+  Workshop workshop;
   while (true) {
-    const auto request = receive_frame(kWorkerChannel, std::chrono::hours(1));
+    const auto request = receive_frame(kWorkerChannel, std::chrono::hours(24));
     if (!request || !*request) return request ? 0 : 1;
-    if (!send_frame(kWorkerChannel, worker.answer(**request))) return 1;
+    if (!send_frame(kWorkerChannel, workshop.answer(**request))) return 1;
   }
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/dynamic_library.hpp"
 #include "compile/nvrtc_library.hpp"
-#include "compile/worker_compiler.hpp"
+#include "compile/worker_pool.hpp"
 
 namespace kiln::cli {
 namespace {

@@ -11,30 +11,35 @@ namespace kiln {
 /// Something that kiln decided or that happened to it. `docs/events.md` lists the kinds and what to do about each.
 struct Event {
   enum class Kind : unsigned char {
-    Hit,                ///< a tier had the artifact
-    Miss,               ///< none had
-    Waited,             ///< another thread or process was compiling it
-    Compiled,           ///< a compiler ran and succeeded
-    CompileFailed,      ///< a compiler ran and refused the unit
-    Published,          ///< the artifact was stored
-    NotPublished,       ///< it was not, and why
-    EntryDropped,       ///< an entry was damaged and removed; it will be built again
-    CacheUnavailable,   ///< a store cannot be used, or not be written, and why
-    ClaimUnavailable,   ///< no lock could be had: at worst a duplicate compile
-    WorkerUnavailable,  ///< the worker program is not there: compiling in process
-    Evicted,            ///< the size bound was reached
-    Configuration,      ///< an unknown key or a value that could not be used
-    Requested,          ///< somebody will need it: it is in the queue
-    Cancelled,          ///< nobody wants it any more
-    HotCompile,         ///< a caller had to wait for a compile; the message says who asked
-    Undeclared,         ///< a unit was used that no Needs had declared; the message says who asked
-    Loaded,             ///< the driver took the artifact
-    LoadRefused,        ///< the driver did not, and why: it is built again or asked for elsewhere
-    Launched,           ///< a kernel was put on a stream
-    Copied,             ///< bytes were copied between host and device
-    Synchronised,       ///< the host waited for a stream
-    Allocated,          ///< device memory was allocated or freed
-    NoDevice,           ///< there is no device for a kind of unit: requests for it do nothing
+    Hit,                 ///< a tier had the artifact
+    Miss,                ///< none had
+    Waited,              ///< another thread or process was compiling it
+    Compiled,            ///< a compiler ran and succeeded
+    CompileFailed,       ///< a compiler ran and refused the unit
+    Published,           ///< the artifact was stored
+    NotPublished,        ///< it was not, and why
+    EntryDropped,        ///< an entry was damaged and removed; it will be built again
+    CacheUnavailable,    ///< a store cannot be used, or not be written, and why
+    ClaimUnavailable,    ///< no lock could be had: at worst a duplicate compile
+    WorkerUnavailable,   ///< the worker program is not there: compiling in process
+    Evicted,             ///< the size bound was reached
+    Configuration,       ///< an unknown key or a value that could not be used
+    Requested,           ///< somebody will need it: it is in the queue
+    Cancelled,           ///< nobody wants it any more
+    HotCompile,          ///< a caller had to wait for a compile; the message says who asked
+    Undeclared,          ///< a unit was used that no Needs had declared; the message says who asked
+    Loaded,              ///< the driver took the artifact
+    LoadRefused,         ///< the driver did not, and why: it is built again or asked for elsewhere
+    Launched,            ///< a kernel was put on a stream
+    Copied,              ///< bytes were copied between host and device
+    Synchronised,        ///< the host waited for a stream
+    Allocated,           ///< device memory was allocated or freed
+    NoDevice,            ///< there is no device for a kind of unit: requests for it do nothing
+    WorkerLost,          ///< a worker died, hung or spoke nonsense; the unit is compiled again in a fresh one
+    SetAside,            ///< a unit has cost two workers: it failed, and is not tried again until `retry`
+    HeadersKept,         ///< a unit's headers were precompiled, for the units that share them
+    HeadersDropped,      ///< a precompiled header was stale, damaged or refused; it is made again at the next need
+    HeadersUnavailable,  ///< headers cannot be precompiled here, and why: units are compiled in full
   };
   Kind kind = Kind::Hit;
   std::string unit;          ///< the unit's name, where one is concerned

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -84,22 +85,24 @@ std::optional<Process::Exit> Process::wait(std::chrono::milliseconds limit) {
     if (ready == 0) return std::nullopt;
   }
   int status = 0;
+  rusage used{};
   pid_t got;
   do {
-    got = waitpid(pid_, &status, pidfd_ ? WNOHANG : 0);
+    got = wait4(pid_, &status, pidfd_ ? WNOHANG : 0, &used);
   } while (got < 0 && errno == EINTR);
   // A host that ignores SIGCHLD or waits for any child may have taken the status: it ended, and that is all we know.
   exit_ = Exit{};
+  if (got == pid_) exit_->peak_bytes = static_cast<std::uint64_t>(used.ru_maxrss) << 10;
   if (got == pid_ && WIFEXITED(status)) exit_->code = WEXITSTATUS(status);
   if (got == pid_ && WIFSIGNALED(status)) exit_->signal = WTERMSIG(status);
   return exit_;
 }
 
 void Process::kill() {
-  if (pid_ < 0 || exit_) return;
+  // A descriptor still names this process when its number is another's already, so nothing needs to be looked up.
   if (pidfd_) {
     syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
-  } else {
+  } else if (pid_ >= 0 && !exit_) {
     ::kill(pid_, SIGKILL);
   }
 }

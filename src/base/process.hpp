@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,14 +32,18 @@ class Process {
   ~Process();
 
   struct Exit {
-    int code = 0;    ///< what it returned
-    int signal = 0;  ///< or the signal that ended it
+    int code = 0;                  ///< what it returned
+    int signal = 0;                ///< or the signal that ended it
+    std::uint64_t peak_bytes = 0;  ///< the most memory that it had at once; zero where that is not known
     bool clean() const { return code == 0 && signal == 0; }
   };
   /// How it ended; nothing when it still runs after `limit`. Somebody else having waited for it counts as an end.
   std::optional<Exit> wait(std::chrono::milliseconds limit);
+  /// Any thread.
   void kill();
   pid_t id() const { return pid_; }
+  /// Readable when it has ended, where the kernel has such; else -1.
+  int descriptor() const { return pidfd_.get(); }
 
  private:
   Process(pid_t pid, Fd pidfd);

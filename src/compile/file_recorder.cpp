@@ -6,24 +6,60 @@
 
 namespace kiln {
 
-void FileRecorder::note(std::string_view path, Observation::State state, const FileStamp& stamp) {
-  const MutexLock lock(mutex_);
-  const auto [at, is_new] = index_.try_emplace(std::string(path), observations_.size());
-  if (is_new) {
-    observations_.push_back({std::string(path), state, false, stamp, system_clock().wall().count()});
-    return;
-  }
-  Observation& seen = observations_[at->second];
+namespace {
+
+void add(Observation& seen, Observation::State state, const FileStamp& stamp) {
   const bool was_missing = seen.state == Observation::State::Missing;
   const bool is_missing = state == Observation::State::Missing;
   if (was_missing != is_missing || (!is_missing && !(seen.stamp == stamp))) seen.both = true;
   if (static_cast<int>(state) > static_cast<int>(seen.state)) seen.state = state;
 }
 
+}  // namespace
+
+void FileRecorder::note(std::string_view path, Observation::State state, const FileStamp& stamp) {
+  if (path == ours_) return;
+  const MutexLock lock(mutex_);
+  const auto [at, is_new] = index_.try_emplace(std::string(path), observations_.size());
+  if (is_new) {
+    observations_.push_back({std::string(path), state, false, stamp, system_clock().wall().count()});
+  } else {
+    add(observations_[at->second], state, stamp);
+  }
+}
+
+void FileRecorder::writing(std::string_view path) {
+  if (ours_.empty() || path != ours_) return;
+  const MutexLock lock(mutex_);
+  if (!before_writing_) before_writing_ = observations_;
+}
+
 std::vector<Observation> FileRecorder::take() {
   const MutexLock lock(mutex_);
   index_.clear();
   return std::exchange(observations_, {});
+}
+
+std::optional<std::vector<Observation>> FileRecorder::take_before_writing() {
+  const MutexLock lock(mutex_);
+  return std::exchange(before_writing_, {});
+}
+
+std::vector<Observation> join(std::vector<Observation> first, const std::vector<Observation>& second) {
+  std::unordered_map<std::string_view, std::size_t> index;
+  const std::size_t known = first.size();
+  first.reserve(known + second.size());  // so that the views stay good
+  for (std::size_t i = 0; i < known; ++i) index.emplace(first[i].path, i);
+  for (const Observation& observation : second) {
+    const auto at = index.find(observation.path);
+    if (at == index.end()) {
+      first.push_back(observation);
+    } else {
+      add(first[at->second], observation.state, observation.stamp);
+      first[at->second].both = first[at->second].both || observation.both;
+    }
+  }
+  return first;
 }
 
 std::string encode(const std::vector<Observation>& observations) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,19 +27,32 @@ struct Observation {
 /// Takes down what a compiler asks the file system, in the order of the first question. Any thread.
 class FileRecorder {
  public:
+  FileRecorder() = default;
+  /// One that leaves out this file, which is ours, and remembers when it was written.
+  explicit FileRecorder(std::string ours) : ours_(std::move(ours)) {}
+
   void missing(std::string_view path) { note(path, Observation::State::Missing, {}); }
   void found(std::string_view path, const FileStamp& stamp) { note(path, Observation::State::Found, stamp); }
   void read(std::string_view path, const FileStamp& stamp) { note(path, Observation::State::Read, stamp); }
 
+  void writing(std::string_view path);
+
   std::vector<Observation> take();
+  /// What had been taken down when our file began to be written; nothing where it was not.
+  std::optional<std::vector<Observation>> take_before_writing();
 
  private:
   void note(std::string_view path, Observation::State state, const FileStamp& stamp);
 
+  const std::string ours_;
   Mutex mutex_;
+  std::optional<std::vector<Observation>> before_writing_ KILN_GUARDED_BY(mutex_);
   std::vector<Observation> observations_ KILN_GUARDED_BY(mutex_);
   std::unordered_map<std::string, std::size_t> index_ KILN_GUARDED_BY(mutex_);
 };
+
+/// As if one recorder had taken down both, the second after the first.
+std::vector<Observation> join(std::vector<Observation> first, const std::vector<Observation>& second);
 
 std::string encode(const std::vector<Observation>& observations);
 Result<std::vector<Observation>> decode_observations(std::string_view bytes);

@@ -154,6 +154,46 @@ class Program {
   NvrtcProgram* program_ = nullptr;
 };
 
+std::vector<std::string> options_for(const Recipe& recipe, const PchOrder& order, CudaVersion version) {
+  std::vector<std::string> options{architecture_option(recipe.target)};
+  const std::vector<std::string>& own = recipe.unit.options();
+  options.insert(options.end(), own.begin(), own.end());
+  for (const IncludeRoot& root : recipe.unit.include_roots()) options.push_back("-I" + root.path);
+  if (recipe.target.form == Form::LtoIr) options.emplace_back("-dlto");
+  // NVRTC's own cache is off, so that a hit is ours and a compile is a compile. Older ones have none.
+  if (version >= CudaVersion{12, 9}) options.emplace_back("--no-cache");
+  if (order.mode == PchOrder::Mode::Create) options.push_back("--create-pch=" + order.path);
+  if (order.mode == PchOrder::Mode::Use) options.push_back("--use-pch=" + order.path);
+  return options;
+}
+
+// NVRTC says what it did with a precompiled header in its log and nowhere else. What it says is taken out of the log,
+// which must not tell a unit that was compiled with one from a unit that was compiled without.
+PchReport take_pch_report(std::string& log, const PchOrder& order) {
+  PchReport report;
+  if (order.mode == PchOrder::Mode::None) return report;
+  report.outcome = PchReport::Outcome::Refused;
+  std::string kept;
+  bool after_ours = false;
+  for (std::size_t start = 0; start < log.size();) {
+    const std::size_t end = std::min(log.find('\n', start), log.size() - 1) + 1;
+    const std::string_view line(log.data() + start, end - start);
+    start = end;
+    const bool ours = line.find(order.path) != std::string_view::npos;
+    const bool belongs = after_ours && (line == "\n" || line.starts_with("Remark: The warnings can be suppressed"));
+    if (!ours && !belongs) kept += line;
+    after_ours = ours || belongs;
+    if (!ours) continue;
+    if (line.find("using precompiled header file") != std::string_view::npos) report.outcome = PchReport::Outcome::Used;
+    if (line.find("creating precompiled header") != std::string_view::npos) report.outcome = PchReport::Outcome::Created;
+    if (report.outcome == PchReport::Outcome::Refused && report.reason.empty()) {
+      report.reason = line.substr(0, line.find(order.path));
+    }
+  }
+  log = std::move(kept);
+  return report;
+}
+
 std::string time_macro_of(const Recipe& recipe) {
   const Unit& unit = recipe.unit;
   std::string_view macro = time_macro(unit.source());
@@ -291,7 +331,19 @@ bool NvrtcCompiler::closed(const Recipe& recipe) const {
   return true;
 }
 
+std::size_t NvrtcCompiler::pch_heap_size() {
+  const auto nvrtc = library();
+  std::size_t size = 0;
+  if (!nvrtc || (*nvrtc)->pch_heap_size == nullptr || (*nvrtc)->pch_heap_size(&size) != 0) return 0;
+  return size;
+}
+
 Result<Compiled> NvrtcCompiler::compile(const Recipe& recipe) {
+  PchReport none;
+  return compile(recipe, {}, none);
+}
+
+Result<Compiled> NvrtcCompiler::compile(const Recipe& recipe, const PchOrder& order, PchReport& report) {
   if (recipe.unit.kind() != kind()) {
     return failure(Code::InvalidArgument,
                    "unit '" + recipe.unit.name() + "' is of kind " + recipe.unit.kind() + ", not " + kind());
@@ -301,18 +353,11 @@ Result<Compiled> NvrtcCompiler::compile(const Recipe& recipe) {
   const auto nvrtc = library();
   if (!nvrtc) return nvrtc.error();
 
-  std::vector<std::string> options{architecture_option(recipe.target)};
-  const std::vector<std::string>& own = recipe.unit.options();
-  options.insert(options.end(), own.begin(), own.end());
-  for (const IncludeRoot& root : recipe.unit.include_roots()) options.push_back("-I" + root.path);
-  if (recipe.target.form == Form::LtoIr) options.emplace_back("-dlto");
-  // NVRTC's own cache is off, so that a hit is ours and a compile is a compile. Older ones have none.
-  if ((*nvrtc)->version >= CudaVersion{12, 9}) options.emplace_back("--no-cache");
-
   const auto start = system_clock().steady();
   Program program(**nvrtc);
   if (Status created = program.create(recipe.unit); !created) return std::move(created).error();
-  if (Status done = program.compile(recipe.unit, options); !done) return std::move(done).error();
+  Status done = program.compile(recipe.unit, options_for(recipe, order, (*nvrtc)->version));
+  if (!done) return std::move(done).error();
   auto entries = program.entries(recipe.unit);
   if (!entries) return std::move(entries).error();
   auto bytes = program.output(recipe.target.form);
@@ -323,8 +368,10 @@ Result<Compiled> NvrtcCompiler::compile(const Recipe& recipe) {
   compiled.artifact.target = recipe.target;
   compiled.artifact.entries = std::move(*entries);
   compiled.artifact.closure = std::make_shared<const Closure>();
+  std::string log = program.log();
+  report = take_pch_report(log, order);
   compiled.artifact.about = {recipe.unit.name(), "nvrtc " + (*nvrtc)->version.text(),
-                             milliseconds_since(system_clock(), start), program.log()};
+                             milliseconds_since(system_clock(), start), std::move(log)};
   if (const std::string macro = time_macro_of(recipe); !macro.empty()) {
     compiled.not_cacheable = "the source uses " + macro;
   } else if (watched_ == Watched::No && !is_opened(recipe.compiler)) {

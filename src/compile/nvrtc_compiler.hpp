@@ -9,6 +9,7 @@
 #include "base/mutex.hpp"
 #include "compile/compiler.hpp"
 #include "compile/nvrtc_library.hpp"
+#include "compile/pch.hpp"
 
 namespace kiln {
 
@@ -29,6 +30,11 @@ class NvrtcCompiler final : public Compiler {
   Status supports(const Target& target) override;
   bool closed(const Recipe& recipe) const override;
   Result<Compiled> compile(const Recipe& recipe) override;
+  /// Likewise, and makes or uses a precompiled header on the way. Only for a process that may die: NVRTC believes such a
+  /// file whatever is in it. Nor does it check that the headers are still the same; that is the caller's part.
+  Result<Compiled> compile(const Recipe& recipe, const PchOrder& order, PchReport& report);
+  /// How much memory the library sets aside, in one piece, for the headers that it precompiles; zero where it does not.
+  std::size_t pch_heap_size();
 
  private:
   Result<std::shared_ptr<const NvrtcLibrary>> library();

@@ -230,6 +230,7 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::open(const std::string
   if (!complete) {
     return failure(Code::Unsupported, path + " lacks functions that kiln needs; NVRTC 12.0 or newer is wanted");
   }
+  (void)library.bind(nvrtc->pch_heap_size, "nvrtcGetPCHHeapSize");
   nvrtc->get_version(&nvrtc->version.major, &nvrtc->version.minor);
   return std::shared_ptr<const NvrtcLibrary>(std::move(nvrtc));
 }

@@ -79,6 +79,8 @@ struct NvrtcLibrary {
   int (*ptx)(NvrtcProgram* program, char* bytes) = nullptr;
   int (*ltoir_size)(NvrtcProgram* program, std::size_t* size) = nullptr;
   int (*ltoir)(NvrtcProgram* program, char* bytes) = nullptr;
+  // Null in libraries before 12.8, which have no precompiled headers.
+  int (*pch_heap_size)(std::size_t* size) = nullptr;
 
   CudaVersion version;
 };

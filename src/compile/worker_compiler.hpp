@@ -8,51 +8,63 @@
 
 #include "base/file_digests.hpp"
 #include "base/mutex.hpp"
-#include "base/process.hpp"
 #include "compile/compiler.hpp"
-#include "compile/nvrtc_compiler.hpp"
+#include "compile/precompiled_headers.hpp"
+#include "compile/worker_pool.hpp"
 #include "compile/worker_protocol.hpp"
 #include "observe/observer.hpp"
 
 namespace kiln {
 
-/// Runs NVRTC in a kiln-worker process, which sees every question that the compiler asks the file system: the closure
-/// is exact, and a compiler that crashes takes no one with it. Closed units are compiled in this process, since nothing
-/// is to be seen, unless it was forked off. Where the worker program is missing everything is, and an event says so.
-/// Any thread.
+/// Runs another compiler in kiln-worker processes, which can be killed and which see every question that the compiler
+/// asks the file system: the closure is exact, and a compiler that crashes, hangs or takes all memory takes no one with
+/// it. Closed units are compiled in this process, since nothing is to be seen, unless it was forked off. Where the
+/// worker program is missing everything is, and an event says so. Any thread.
 class WorkerCompiler final : public Compiler {
  public:
   struct Options {
-    std::string worker;                               ///< its path, empty to search
+    WorkerPool* pool = nullptr;                       ///< null: everything is compiled in this process
+    PrecompiledHeaders* headers = nullptr;            ///< null: headers are parsed each time
     std::chrono::milliseconds limit{10 * 60 * 1000};  ///< how long one compile may take
+    bool everything = false;                          ///< closed units too go to a worker
   };
-  WorkerCompiler(std::unique_ptr<NvrtcCompiler> inner, FileDigests& digests, Options options, Observer observer);
+  WorkerCompiler(std::unique_ptr<Compiler> inner, FileDigests& digests, Options options, Observer observer);
 
   std::string kind() const override { return inner_->kind(); }
   Result<CompilerIdentity> identity() override { return inner_->identity(); }
   Status supports(const Target& target) override { return inner_->supports(target); }
   bool closed(const Recipe& recipe) const override { return inner_->closed(recipe); }
+  /// A worker that dies, hangs or speaks nonsense costs one more try, in a fresh one. A unit that costs two is set
+  /// aside: Code::CompileFailed with what happened, and nobody tries it again unasked. A worker that somebody else
+  /// killed is not the unit's fault.
   Result<Compiled> compile(const Recipe& recipe) override;
   bool worth_another_try(const Recipe& recipe) override;
   void interrupt() override;
 
  private:
-  Result<Compiled> compile_in(const std::string& worker, const Recipe& recipe);
-  Result<WorkerReply> converse(int channel, Process& process, const Recipe& recipe);
-  void remember_failure(const Recipe& recipe, const std::vector<Observation>& observations);
+  /// What is known of a recipe that was refused: what its compile had read, or that it has cost workers.
+  struct Failure {
+    Closure read;
+    bool set_aside = false;
+  };
+  enum class Fault : std::uint8_t { Own, Foreign };
 
-  const std::unique_ptr<NvrtcCompiler> inner_;
+  Result<Compiled> compile_in_worker(const Recipe& recipe);
+  /// One try. Nothing where the worker was lost; `fault` and `cause` say how.
+  std::optional<Result<Compiled>> try_once(const Recipe& recipe, const std::optional<Digest>& headers, Fault& fault,
+                                           std::string& cause);
+  Result<Compiled> conclude(const Recipe& recipe, const Frame& answer, PrecompiledHeaders::Plan plan);
+  void remember(const Recipe& recipe, Failure failure);
+  void remember_refusal(const Recipe& recipe, const std::vector<Observation>& observations);
+  Error set_aside(const Recipe& recipe, const std::string& cause);
+  void tell(Event::Kind kind, const Recipe& recipe, std::string message) const;
+
+  const std::unique_ptr<Compiler> inner_;
   FileDigests& digests_;
   const Options options_;
   const Observer observer_;
   Mutex mutex_;
-  bool interrupted_ KILN_GUARDED_BY(mutex_) = false;
-  std::vector<int> channels_ KILN_GUARDED_BY(mutex_);             // to the workers that run
-  std::map<RequestKey, Closure> failed_ KILN_GUARDED_BY(mutex_);  // what compiles that were refused had read
+  std::map<RequestKey, Failure> failures_ KILN_GUARDED_BY(mutex_);
 };
-
-/// Where kiln-worker is: the given path, else beside the program or library that kiln is in, else in its libexec
-/// folder. Empty where it is nowhere.
-std::string find_worker(const std::string& configured);
 
 }  // namespace kiln

@@ -8,8 +8,10 @@
 
 #include <kiln/result.hpp>
 
+#include "base/files.hpp"
 #include "compile/compiler.hpp"
 #include "compile/file_recorder.hpp"
+#include "compile/pch.hpp"
 
 namespace kiln {
 
@@ -18,11 +20,18 @@ struct Frame {
   enum class Type : std::uint32_t { Compile = 1, Compiled = 2, Failed = 3 };
   Type type = Type::Failed;
   std::string payload;
+  Fd attached = {};  ///< a sealed memory file, where the payload speaks of one
 };
 
 constexpr std::uint64_t kMostFrameBytes = std::uint64_t{1} << 30;
 /// The descriptor on which a worker finds its channel.
 constexpr int kWorkerChannel = 3;
+
+/// What a worker is to do.
+struct WorkerJob {
+  Recipe recipe;
+  PchOrder pch;
+};
 
 /// What a worker found: the artifact, and what its compiler asked the file system.
 struct WorkerReply {
@@ -30,25 +39,38 @@ struct WorkerReply {
   /// Whether the worker is sure to have seen every question that the compiler asked the file system.
   bool observed = false;
   std::vector<Observation> observations;
+  /// Whether the compiler knows what it read by itself: the artifact has its closure then, and observations say nothing.
+  bool has_closure = false;
+  PchReport pch;
 };
-
-std::string encode_frame(const Frame& frame);
-/// The frame at the start of `bytes`, which must hold it whole: for tests and the fuzzer.
-Result<Frame> decode_frame(std::string_view bytes);
-
-std::string encode(const WorkerReply& reply);
-Result<WorkerReply> decode_reply(std::string_view payload);
 
 /// Why a worker has no artifact, and what its compiler had asked the file system by then.
 struct WorkerFailure {
   Error error;
   std::vector<Observation> observations;
 };
-std::string encode(const WorkerFailure& failure);
+
+Frame frame_of(const WorkerJob& job);
+Frame frame_of(const WorkerFailure& failure);
+/// An artifact that is large travels in a sealed memory file, which nobody copies and nobody can change any more.
+Frame frame_of(const WorkerReply& reply);
+
+Result<WorkerJob> decode_job(std::string_view payload);
 WorkerFailure decode_failure(std::string_view payload);
+Result<WorkerReply> decode_reply(const Frame& frame);
+
+/// A frame without what is attached to it, and the frame at the start of `bytes`, which must hold it whole: for tests
+/// and the fuzzer.
+std::string encode_frame(const Frame& frame);
+Result<Frame> decode_frame(std::string_view bytes);
 
 Status send_frame(int channel, const Frame& frame);
 /// Nothing where the other side has ended the conversation between two frames; an error after `limit`.
 Result<std::optional<Frame>> receive_frame(int channel, std::chrono::milliseconds limit);
+
+/// A memory file with this content that can neither be changed nor resized; no file where there is none to be had.
+Fd sealed_file(std::string_view content);
+/// Its content, mapped; an error where it is not sealed, because then it could change under its reader.
+Result<Bytes> read_sealed(const Fd& file);
 
 }  // namespace kiln

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,7 +32,11 @@ struct Recipe {
   CompilerIdentity compiler;
   std::string working_directory;  ///< absolute: compilers open `./x.h` before any include folder
   bool closed = false;            ///< `Compiler::closed` said so; not part of any key
-  std::uint64_t flow = 0;         ///< which order of this process it came from, for events; not part of any key
+
+  // Who wants it, and how much: part of no key, and not sent to workers.
+  std::uint64_t flow = 0;  ///< which order of this process it came from, for events
+  std::stop_token stop;    ///< whether it is still wanted: a compile that can be ended is, when it is not
+  bool urgent = false;     ///< somebody waits for it
 
   RequestKey request_key() const;
   Places places() const { return {working_directory, unit.include_roots()}; }

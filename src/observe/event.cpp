@@ -30,6 +30,11 @@ const char* to_string(Event::Kind kind) {
     case Event::Kind::Synchronised: return "synchronised";
     case Event::Kind::Allocated: return "allocated";
     case Event::Kind::NoDevice: return "no_device";
+    case Event::Kind::WorkerLost: return "worker_lost";
+    case Event::Kind::SetAside: return "set_aside";
+    case Event::Kind::HeadersKept: return "headers_kept";
+    case Event::Kind::HeadersDropped: return "headers_dropped";
+    case Event::Kind::HeadersUnavailable: return "headers_unavailable";
   }
   return "unknown";
 }

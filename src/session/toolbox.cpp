@@ -6,6 +6,7 @@
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
+#include "base/machine.hpp"
 #include "compile/nvrtc_compiler.hpp"
 #include "compile/opencl_compiler.hpp"
 #include "compile/worker_compiler.hpp"
@@ -38,6 +39,13 @@ Toolbox::Toolbox(Config config, Observer observer) : config_(std::move(config)),
   parts_.may_compile = config_.may_compile;
   if (!config_.disable) open_stores();
   resolver_ = std::make_unique<Resolver>(parts_);
+  headers_ = std::make_unique<PrecompiledHeaders>([this] { return shelf(); }, *digests_, observer_);
+  if (config_.jobs == 0U) return;
+  WorkerPool::Options workers;
+  workers.program = config_.worker;
+  workers.most = config_.jobs;
+  workers.memory_limit = config_.worker_memory;
+  workers_ = std::make_unique<WorkerPool>(std::move(workers));
 }
 
 Toolbox::~Toolbox() = default;
@@ -66,19 +74,33 @@ void Toolbox::open_stores() {
   parts_.history = &disks_.front()->history();
 }
 
+// Beside the cache, where that is on this host: they are large, and of no use to anyone else. An image that is built in
+// a container would carry NVIDIA's headers away, so there somebody must want it.
+std::optional<PchShelf::Options> Toolbox::shelf() const {
+  const bool wanted = config_.pch == Config::Pch::On || (config_.pch == Config::Pch::Auto && !in_container());
+  if (!wanted || disks_.empty()) return std::nullopt;
+  const std::string folder = disks_.front()->root() + "/v1";
+  if (claims_folder(disks_.front()->root()) != folder) return std::nullopt;
+  return PchShelf::Options{folder + "/pch", config_.pch_max_bytes, {}};
+}
+
+std::unique_ptr<Compiler> Toolbox::make_compiler(const std::string& kind, const std::string& device) {
+  if (kind == "opencl") return std::make_unique<OpenClCompiler>(device);
+  if (kind != "cuda") return nullptr;
+  WorkerCompiler::Options options;
+  options.pool = workers_.get();
+  options.headers = headers_.get();
+  options.limit = config_.worker_time_limit;
+  return std::make_unique<WorkerCompiler>(std::make_unique<NvrtcCompiler>(config_.nvrtc, *digests_), *digests_, options,
+                                          observer_);
+}
+
 Result<Compiler*> Toolbox::compiler(const std::string& kind, const Target& target) {
   const MutexLock lock(mutex_);
   // NVRTC compiles for every architecture; an OpenCL compiler belongs to its device.
   const std::string device = target.form == Form::OpenClBinary ? target.architecture : std::string();
   std::unique_ptr<Compiler>& compiler = compilers_[{kind, device}];
-  if (compiler == nullptr && kind == "cuda") {
-    WorkerCompiler::Options options;
-    options.worker = config_.worker;
-    compiler = std::make_unique<WorkerCompiler>(std::make_unique<NvrtcCompiler>(config_.nvrtc, *digests_), *digests_,
-                                                options, observer_);
-  } else if (compiler == nullptr && kind == "opencl") {
-    compiler = std::make_unique<OpenClCompiler>(device);
-  }
+  if (compiler == nullptr) compiler = make_compiler(kind, device);
   if (compiler == nullptr) {
     return failure(Code::Unsupported, "no compiler of kiln's takes units of kind '" + kind + "'");
   }
@@ -86,6 +108,7 @@ Result<Compiler*> Toolbox::compiler(const std::string& kind, const Target& targe
 }
 
 void Toolbox::interrupt() {
+  if (workers_ != nullptr) workers_->interrupt();
   const MutexLock lock(mutex_);
   for (const auto& [kind, compiler] : compilers_) {
     if (compiler != nullptr) compiler->interrupt();

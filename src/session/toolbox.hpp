@@ -11,6 +11,8 @@
 #include "base/file_digests.hpp"
 #include "claim/local_claims.hpp"
 #include "compile/compiler.hpp"
+#include "compile/precompiled_headers.hpp"
+#include "compile/worker_pool.hpp"
 #include "observe/observer.hpp"
 #include "session/config.hpp"
 #include "store/disk_store.hpp"
@@ -48,6 +50,9 @@ class Toolbox {
 
  private:
   void open_stores();
+  /// Where the precompiled headers of this host are; nothing where there are to be none.
+  std::optional<PchShelf::Options> shelf() const;
+  std::unique_ptr<Compiler> make_compiler(const std::string& kind, const std::string& device);
 
   Config config_;
   Observer observer_;
@@ -57,6 +62,8 @@ class Toolbox {
   std::unique_ptr<Claims> claims_;
   Resolver::Parts parts_;
   std::unique_ptr<Resolver> resolver_;
+  std::unique_ptr<PrecompiledHeaders> headers_;
+  std::unique_ptr<WorkerPool> workers_;  // null: everything is compiled in this process
   Mutex mutex_;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Compiler>> compilers_ KILN_GUARDED_BY(mutex_);
 };

@@ -83,6 +83,7 @@ void Engine::cancel(std::span<const Order> orders) {
   State& state = *state_;
   state.hash_all_like(orders);
   std::vector<Event> events;
+  std::vector<std::stop_source> runs;  // ended off the lock: whoever listens may take a moment
   {
     const MutexLock lock(state.mutex);
     state.book.identify_hashed();
@@ -93,9 +94,15 @@ void Engine::cancel(std::span<const Order> orders) {
         state.book.withdraw(*flight);
         if (state.parts.observer) events.push_back(event_of(Event::Kind::Cancelled, *flight));
       }
+      // One for whose end others wait goes on.
+      if (flight->stage == Stage::Running && flight->followers.empty()) {
+        flight->is_ending = true;
+        runs.push_back(flight->stop);
+      }
       State::wake(*flight, cancelled(order));
     }
   }
+  for (std::stop_source& run : runs) run.request_stop();
   for (const Event& event : events) state.parts.observer.tell(event);
 }
 

@@ -71,8 +71,9 @@ class Engine {
   /// The answer where it is there; null where it is not. No lock is taken.
   const Answer* ready(const Order& order) const;
 
-  /// What has not begun will not; whoever waits gets Code::Cancelled, also of a flight that runs, which goes on and
-  /// keeps its result. A later request or get orders it anew.
+  /// What has not begun will not; whoever waits gets Code::Cancelled. A flight that runs is told by its recipe's
+  /// `stop`: a compile in a process of its own is ended, any other goes on and keeps its result. A later request or get
+  /// orders it anew.
   void cancel(std::span<const Order> orders);
   /// Forgets failures, so that the next request or get tries again.
   void retry(std::span<const Order> orders);

@@ -1,5 +1,6 @@
 #include "warm/engine_state.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <string_view>
 #include <unordered_set>
@@ -49,8 +50,10 @@ Engine::State::State(Parts its_parts, const Options& options)
 
 bool Engine::State::want(Flight& flight, Priority priority) {
   switch (flight.stage) {
-    case Stage::Ready:
-    case Stage::Running: return false;
+    case Stage::Ready: return false;
+    case Stage::Running:
+      if (flight.is_ending) flight.again = std::max(flight.again.value_or(priority), priority);
+      return false;
     case Stage::Queued:
       if (priority == flight.priority || priority == Priority::Background) return false;
       book.promote(flight);
@@ -158,7 +161,7 @@ const Answer* Engine::State::look(const Order& order) {
   }
   if (flight->stage == Stage::Queued) book.withdraw(*flight);
   flight->began = parts.clock->steady();
-  settle(*flight, **found, nullptr);
+  (void)settle(*flight, **found, nullptr);
   return flight->landed.get();
 }
 
@@ -190,6 +193,11 @@ void Engine::State::fly(Flight& flight) {
   Result<Recipe> recipe = guarded<Recipe>(order, [&] { return parts.recipe(order); });
   if (!recipe) return land(flight, std::move(recipe).error(), nullptr);
   recipe->flow = flight.number;
+  {
+    const MutexLock lock(mutex);
+    recipe->stop = flight.stop.get_token();
+    recipe->urgent = flight.priority == Priority::Waited;
+  }
   const RequestKey request = recipe->request_key();
   if (follows(flight, request)) return;
   // What `interrupt` would have ended must not begin after it.
@@ -211,9 +219,12 @@ bool Engine::State::follows(Flight& flight, const RequestKey& request) {
 
 void Engine::State::land(Flight& flight, Result<Answer> result, const Recipe* recipe) {
   std::size_t queued = 0;
+  bool is_queued_again = false;
+  Priority priority = Priority::Background;
   {
     const MutexLock lock(mutex);
-    settle(flight, std::move(result), recipe);
+    is_queued_again = settle(flight, std::move(result), recipe);
+    priority = flight.priority;
     // They find in the store what this one left there.
     for (Flight* follower : flight.followers) {
       if (stopping) {
@@ -227,11 +238,22 @@ void Engine::State::land(Flight& flight, Result<Answer> result, const Recipe* re
     flight.followers.clear();
   }
   (void)waited.add(queued);
+  if (is_queued_again) (void)pool(priority).add(1);
 }
 
-void Engine::State::settle(Flight& flight, Result<Answer> result, const Recipe* recipe) {
+bool Engine::State::settle(Flight& flight, Result<Answer> result, const Recipe* recipe) {
   flight.ended = parts.clock->steady();
   ++flight.landings;
+  const std::optional<Priority> again = std::exchange(flight.again, std::nullopt);
+  if (!result && result.error().code == Code::Cancelled && flight.is_ending) {
+    flight.stage = Stage::Cancelled;
+    if (again && !stopping) {  // those who wait have come since
+      book.enqueue(flight, *again);
+      return true;
+    }
+    wake(flight, cancelled(flight.order));
+    return false;
+  }
   if (result) {
     flight.stage = Stage::Ready;
     flight.landed = std::make_unique<const Answer>(std::move(*result));
@@ -245,6 +267,7 @@ void Engine::State::settle(Flight& flight, Result<Answer> result, const Recipe* 
     flight.recipe = recipe != nullptr ? std::make_unique<const Recipe>(*recipe) : nullptr;
     wake(flight, *flight.error);
   }
+  return false;
 }
 
 void Engine::State::tell_of_wait(const Order& order, const Result<const Answer*>& outcome,

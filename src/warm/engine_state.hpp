@@ -50,7 +50,8 @@ struct Engine::State {
   // Whether another flight makes the same request just now; this one is then parked until that one has landed.
   bool follows(Flight& flight, const RequestKey& request);
   void land(Flight& flight, Result<Answer> result, const Recipe* recipe);
-  void settle(Flight& flight, Result<Answer> result, const Recipe* recipe) KILN_REQUIRES(mutex);
+  // Whether it was queued again, for those who have ordered it since it was cancelled.
+  bool settle(Flight& flight, Result<Answer> result, const Recipe* recipe) KILN_REQUIRES(mutex);
   // Whether what failed would fail again; reads files, so not under the lock.
   bool in_vain(const Recipe* recipe) const;
   void tell_of_wait(const Order& order, const Result<const Answer*>& outcome, std::chrono::nanoseconds start,

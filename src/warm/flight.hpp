@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include <kiln/status.hpp>
@@ -42,6 +43,9 @@ struct Flight {
   std::chrono::nanoseconds submitted{0};
   std::chrono::nanoseconds began{0};
   std::chrono::nanoseconds ended{0};
+  std::stop_source stop;          // of the run that it is on
+  bool is_ending = false;         // that run was cancelled …
+  std::optional<Priority> again;  // … and ordered anew before it had ended
   std::vector<Waiter*> waiters;
   std::vector<Flight*> followers;  // for the same request, parked until this one has landed
   Condition woken;

@@ -88,6 +88,8 @@ Flight* FlightBook::take(Priority priority, std::chrono::nanoseconds now) {
   Flight* const flight = queue(priority).front();
   queue(priority).pop_front();
   flight->stage = Flight::Stage::Running;
+  flight->stop = std::stop_source();
+  flight->is_ending = false;
   flight->began = now;
   return flight;
 }

@@ -126,7 +126,8 @@ Result<Answer> Resolver::compile(const Recipe& recipe, const RequestKey& request
   auto compiled = compiler.compile(recipe);
   if (!compiled) {
     if (parts_.observer) {
-      Event failed = event(Event::Kind::CompileFailed, recipe);
+      const bool cancelled = compiled.error().code == Code::Cancelled;
+      Event failed = event(cancelled ? Event::Kind::Cancelled : Event::Kind::CompileFailed, recipe);
       failed.message = compiled.error().message;
       parts_.observer.tell(failed);
     }

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/hash.hpp"
+#include "compile/nvrtc_compiler.hpp"
 #include "compile/worker_compiler.hpp"
 #include "support/files.hpp"
 #include "support/recipes.hpp"
@@ -97,7 +98,12 @@ TEST_F(ClosureBuilder, DoesNotKeepWhatAHeaderTiesToTheTimeOfTheCompile) {
 
 TEST(BlindWorker, WhatNobodySawIsNotKept) {
   FileDigests digests{std::string()};
-  WorkerCompiler compiler(std::make_unique<NvrtcCompiler>("", digests), digests, {.worker = KILN_BLIND_WORKER}, {});
+  WorkerPool::Options blind;
+  blind.program = KILN_BLIND_WORKER;
+  WorkerPool pool(blind);
+  WorkerCompiler::Options options;
+  options.pool = &pool;
+  WorkerCompiler compiler(std::make_unique<NvrtcCompiler>("", digests), digests, options, {});
   const auto compiled = compiler.compile(recipe_for(compiler, Unit::cuda("k.cu", "#include <x.h>"), Target::sm(80)));
   ASSERT_TRUE(compiled.ok()) << compiled.error().message;
   EXPECT_EQ(compiled->artifact.bytes.view(), "bytes");

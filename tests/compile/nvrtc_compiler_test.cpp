@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "compile/nvrtc_compiler.hpp"
 #include "compile/worker_compiler.hpp"
 #include "conformance/compiler_conformance.hpp"
 #include "support/event_log.hpp"
@@ -25,8 +26,9 @@ class Nvrtc : public testing::Test {
   void SetUp() override {
     if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
     auto inner = std::make_unique<NvrtcCompiler>(toolkit_nvrtc(), digests());
-    compiler_ =
-        std::make_unique<WorkerCompiler>(std::move(inner), digests(), WorkerCompiler::Options{}, events_.observer());
+    WorkerCompiler::Options options;
+    options.pool = &pool_;
+    compiler_ = std::make_unique<WorkerCompiler>(std::move(inner), digests(), options, events_.observer());
   }
   // One for all tests: digesting libnvrtc takes a while.
   static FileDigests& digests() {
@@ -55,6 +57,7 @@ class Nvrtc : public testing::Test {
 
   TemporaryDirectory folder_;
   EventLog events_;
+  WorkerPool pool_{{}};
   std::unique_ptr<WorkerCompiler> compiler_;
 };
 
@@ -176,8 +179,11 @@ TEST_F(Nvrtc, EveryArchitectureAndFormCompiles) {
 }
 
 TEST_F(Nvrtc, WithoutAWorkerOnlyClosedUnitsMayBeKept) {
+  WorkerPool::Options nowhere;
+  nowhere.program = folder_.path("none");
+  WorkerPool pool(nowhere);
   WorkerCompiler::Options none;
-  none.worker = folder_.path("none");
+  none.pool = &pool;
   WorkerCompiler compiler(std::make_unique<NvrtcCompiler>(toolkit_nvrtc(), digests()), digests(), none,
                           events_.observer());
   const auto closed = compiler.compile(recipe(Unit::cuda("k.cu", kClosed)));
@@ -202,10 +208,13 @@ template <bool kInWorker>
 struct NvrtcFixture {
   static constexpr bool reproducible = true;
   FileDigests digests{std::string()};
+  WorkerPool pool{{}};
   std::unique_ptr<Compiler> compiler() {
     auto plain = std::make_unique<NvrtcCompiler>(toolkit_nvrtc(), digests);
     if (!kInWorker) return plain;
-    return std::make_unique<WorkerCompiler>(std::move(plain), digests, WorkerCompiler::Options{}, Observer());
+    WorkerCompiler::Options options;
+    options.pool = &pool;
+    return std::make_unique<WorkerCompiler>(std::move(plain), digests, options, Observer());
   }
   Unit unit() {
     // The worker is for units that could include something.

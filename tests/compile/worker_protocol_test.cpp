@@ -1,6 +1,7 @@
 #include "compile/worker_protocol.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <thread>
@@ -19,11 +20,12 @@ WorkerReply some_reply() {
   reply.compiled.artifact.entries = {{"t<3>", "_Z1tILi3EEvPi"}};
   reply.observations = {{"a/h.h", Observation::State::Read, false, {1, 2, 3, 4, 5}, 6},
                         {"b/h.h", Observation::State::Missing, true, {}, 7}};
+  reply.pch = {PchReport::Outcome::Created, "", 123, 456, {reply.observations[0]}};
   return reply;
 }
 
 TEST(WorkerProtocol, AReplyComesBackAsItWasSent) {
-  const auto back = decode_reply(encode(some_reply()));
+  const auto back = decode_reply(frame_of(some_reply()));
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_TRUE(back->observed);
   EXPECT_EQ(back->compiled.not_cacheable, "a reason");
@@ -33,14 +35,69 @@ TEST(WorkerProtocol, AReplyComesBackAsItWasSent) {
   EXPECT_EQ(back->observations[0].stamp, (FileStamp{1, 2, 3, 4, 5}));
   EXPECT_EQ(back->observations[0].asked_ns, 6);
   EXPECT_TRUE(back->observations[1].both);
+  EXPECT_EQ(back->pch.outcome, PchReport::Outcome::Created);
+  EXPECT_EQ(back->pch.size, 123U);
+  EXPECT_EQ(back->pch.checksum, 456U);
+  EXPECT_EQ(back->pch.observations.size(), 1U);
+}
+
+TEST(WorkerProtocol, AClosureThatTheCompilerKnowsItselfComesWithTheArtifact) {
+  WorkerReply reply = some_reply();
+  Closure closure;
+  closure.items.push_back({Closure::kAbsolute, Closure::State::Read, "/h.h", {}, 0});
+  reply.has_closure = true;
+  reply.compiled.artifact.closure = std::make_shared<const Closure>(closure);
+  const auto back = decode_reply(frame_of(reply));
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(*back->compiled.artifact.closure, closure);
+}
+
+TEST(WorkerProtocol, AJobComesBackAsItWasSentAndEveryTruncationIsRefused) {
+  WorkerJob job{{Unit::cuda("k.cu", "source"), Target::sm(80), {}, "/"}, {PchOrder::Mode::Use, "/p", 7, 9}};
+  const std::string whole = frame_of(job).payload;
+  const auto back = decode_job(whole);
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(back->recipe.unit.key(), job.recipe.unit.key());
+  EXPECT_EQ(back->pch.mode, PchOrder::Mode::Use);
+  EXPECT_EQ(back->pch.path, "/p");
+  EXPECT_EQ(back->pch.size, 7U);
+  EXPECT_EQ(back->pch.checksum, 9U);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_FALSE(decode_job(std::string_view(whole).substr(0, size)).ok()) << size;
+  }
+}
+
+TEST(WorkerProtocol, ALargeArtifactComesInASealedFileAndAnUnsealedOneIsRefused) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const Fd ours(ends[0]);
+  const Fd theirs(ends[1]);
+  WorkerReply reply = some_reply();
+  const std::string large(1 << 20, 'x');
+  reply.compiled.artifact.bytes = Bytes::of(large);
+  Frame frame = frame_of(reply);
+  ASSERT_TRUE(frame.attached);
+  EXPECT_LT(frame.payload.size(), large.size());
+  ASSERT_TRUE(send_frame(theirs.get(), frame).ok());
+  const auto received = receive_frame(ours.get(), 20s);
+  ASSERT_TRUE(received.ok() && *received);
+  const auto back = decode_reply(**received);
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(back->compiled.artifact.bytes.view(), large);
+
+  frame.attached = Fd(memfd_create("not sealed", MFD_CLOEXEC));
+  ASSERT_TRUE(write_all(frame.attached.get(), large, "a memory file").ok());
+  EXPECT_EQ(decode_reply(frame).error().code, Code::Corrupt);
+  frame.attached = Fd();
+  EXPECT_EQ(decode_reply(frame).error().code, Code::Corrupt) << "nothing is attached";
 }
 
 TEST(WorkerProtocol, EveryTruncationOfAReplyIsRefused) {
-  const std::string whole = encode(some_reply());
+  const std::string whole = frame_of(some_reply()).payload;
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_FALSE(decode_reply(std::string_view(whole).substr(0, size)).ok()) << size;
+    EXPECT_FALSE(decode_reply({Frame::Type::Compiled, whole.substr(0, size)}).ok()) << size;
   }
-  EXPECT_FALSE(decode_reply(whole + "x").ok());
+  EXPECT_FALSE(decode_reply({Frame::Type::Compiled, whole + "x"}).ok());
 }
 
 TEST(WorkerProtocol, EveryTruncationOfAFrameIsRefused) {
@@ -69,7 +126,7 @@ TEST(WorkerProtocol, AnotherMagicVersionTypeOrSizeIsRefusedAndSaid) {
 }
 
 TEST(WorkerProtocol, AnErrorKeepsItsCodeMessageAndLog) {
-  const Error back = decode_failure(encode(WorkerFailure{{Code::CompileFailed, "message", "log"}, {}})).error;
+  const Error back = decode_failure(frame_of(WorkerFailure{{Code::CompileFailed, "message", "log"}, {}}).payload).error;
   EXPECT_EQ(back.code, Code::CompileFailed);
   EXPECT_EQ(back.message, "message");
   EXPECT_EQ(back.log, "log");

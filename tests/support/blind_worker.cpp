@@ -6,11 +6,11 @@ int main() {
   using namespace kiln;
   const auto request = receive_frame(kWorkerChannel, std::chrono::seconds(30));
   if (!request || !*request) return 1;
-  const auto recipe = decode_recipe((*request)->payload);
-  if (!recipe) return 1;
+  const auto job = decode_job((*request)->payload);
+  if (!job) return 1;
   WorkerReply reply;
   reply.compiled.artifact.bytes = Bytes::of("bytes");
-  reply.compiled.artifact.target = recipe->target;
+  reply.compiled.artifact.target = job->recipe.target;
   reply.observed = false;
-  return send_frame(kWorkerChannel, {Frame::Type::Compiled, encode(reply)}) ? 0 : 1;
+  return send_frame(kWorkerChannel, frame_of(reply)) ? 0 : 1;
 }

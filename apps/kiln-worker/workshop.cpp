@@ -1,0 +1,141 @@
+#include "workshop.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "interpose.hpp"
+
+namespace kiln {
+namespace {
+
+Frame failed(const Error& error, std::vector<Observation> observations = {}) {
+  return frame_of(WorkerFailure{error, std::move(observations)});
+}
+
+// A header that exists only for us, and one that does not exist at all.
+struct Canary {
+  Fd header{static_cast<int>(memfd_create("kiln-canary", MFD_CLOEXEC))};
+  std::string present = "/proc/self/fd/" + std::to_string(header.get());
+  std::string missing = "kiln-canary-that-is-not-there.h";
+};
+
+// Whether what this library asks the file system really comes by us: it is made to ask two questions whose answers are
+// known. A compiler that goes another way (a static libc, bare system calls) is found out here.
+bool is_observable(NvrtcCompiler& compiler, const Recipe& recipe) {
+  const Canary canary;
+  Recipe probe = recipe;
+  probe.unit = Unit::cuda("kiln-canary", "#include \"" + canary.present + "\"\n#if __has_include(\"" + canary.missing +
+                                             "\")\n#endif\n#error done\n");
+  FileRecorder recorder;
+  {
+    const FileWatch watch(recorder);
+    (void)compiler.compile(probe);
+  }
+  bool saw_present = false;
+  bool saw_missing = false;
+  for (const Observation& o : recorder.take()) {
+    saw_present = saw_present || (o.path == canary.present && o.state == Observation::State::Read);
+    saw_missing = saw_missing || (o.path.ends_with(canary.missing) && o.state == Observation::State::Missing);
+  }
+  return saw_present && saw_missing;
+}
+
+// Mapped rather than read: it is in the page cache, and the compiler is about to read all of it anyway.
+std::optional<std::uint64_t> checksum_of(const std::string& path, std::uint64_t& size) {
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status;
+  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) return std::nullopt;
+  size = static_cast<std::uint64_t>(status.st_size);
+  void* const start = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file.get(), 0);
+  if (start == MAP_FAILED) return std::nullopt;
+  const std::uint64_t checksum = xxh3({static_cast<const std::uint8_t*>(start), size});
+  munmap(start, size);
+  return checksum;
+}
+
+// What of the order can be done; the report says why not all of it.
+PchOrder what_can_be_done(const PchOrder& order, PchReport& report) {
+  if (order.mode == PchOrder::Mode::None) return {};
+  if (!is_pch_heap_placed()) {
+    report.outcome = PchReport::Outcome::Unavailable;
+    report.reason = "the memory of precompiled headers cannot be put where all workers have it";
+    return {};
+  }
+  std::uint64_t size = 0;
+  if (order.mode == PchOrder::Mode::Use && (checksum_of(order.path, size) != order.checksum || size != order.size)) {
+    report.outcome = PchReport::Outcome::Refused;
+    report.reason = "the file is damaged";
+    return {};
+  }
+  return order;
+}
+
+// A precompiled header that was written, as it lies on the disk.
+void complete(PchReport& report, const PchOrder& order, FileRecorder& recorder) {
+  auto before = recorder.take_before_writing();
+  const auto checksum = checksum_of(order.path, report.size);
+  if (!before || !checksum) {
+    report = {PchReport::Outcome::Refused, "what the compiler wrote cannot be read again", 0, 0, {}};
+    return;
+  }
+  report.checksum = *checksum;
+  report.observations = std::move(*before);
+}
+
+}  // namespace
+
+Workshop::Nvrtc& Workshop::nvrtc(const Recipe& recipe) {
+  Nvrtc& known = nvrtcs_[recipe.compiler.path];
+  if (known.compiler != nullptr) return known;
+  known.compiler = std::make_unique<NvrtcCompiler>(recipe.compiler.path, digests_, NvrtcCompiler::Watched::Yes);
+  place_pch_heap(known.compiler->pch_heap_size());  // before the first compile, which takes it
+  known.observable = is_observable(*known.compiler, recipe);
+  return known;
+}
+
+Frame Workshop::compile_cuda(const WorkerJob& job) {
+  Nvrtc& known = nvrtc(job.recipe);
+  WorkerReply reply;
+  const PchOrder order = what_can_be_done(job.pch, reply.pch);
+  FileRecorder recorder(order.path);
+  const auto compile = [&](const PchOrder& with, PchReport& report) {
+    const FileWatch watch(recorder);
+    return known.compiler->compile(job.recipe, with, report);
+  };
+  PchReport report;
+  Result<Compiled> compiled = compile(order, report);
+  if (order.mode != PchOrder::Mode::None) reply.pch = std::move(report);
+  if (!compiled && order.mode != PchOrder::Mode::None) {
+    // It may have failed for the sake of the precompiled header, which somebody may have taken away by now.
+    (void)recorder.take();
+    compiled = compile({}, report);
+    reply.pch = {PchReport::Outcome::Refused, "the compile failed with it", 0, 0, {}};
+  }
+  if (!compiled) return failed(compiled.error(), recorder.take());
+  if (reply.pch.outcome == PchReport::Outcome::Created) complete(reply.pch, order, recorder);
+  reply.compiled = std::move(*compiled);
+  reply.observed = known.observable;
+  reply.observations = recorder.take();
+  return frame_of(reply);
+}
+
+Frame Workshop::answer(const Frame& request) {
+  if (request.type != Frame::Type::Compile) return failed(failure(Code::Corrupt, "a worker takes only jobs"));
+  const auto job = decode_job(request.payload);
+  if (!job) return failed(job.error());
+  const std::string& folder = job->recipe.working_directory;
+  if (chdir(folder.c_str()) != 0) return failed(io_failure("cannot go to", folder, errno));
+  // NVRTC spells the working directory as PWD does, in debug information, where the two are one.
+  setenv("PWD", folder.c_str(), 1);
+  return compile_cuda(*job);
+}
+
+}  // namespace kiln

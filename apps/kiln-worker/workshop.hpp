@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/file_digests.hpp"
+#include "compile/nvrtc_compiler.hpp"
+#include "compile/worker_protocol.hpp"
+
+namespace kiln {
+
+/// The compilers of a worker: opened at the first job that needs them, and kept. One job at a time.
+class Workshop {
+ public:
+  /// What came of a job, as the frame that says so.
+  Frame answer(const Frame& request);
+
+ private:
+  struct Nvrtc {
+    std::unique_ptr<NvrtcCompiler> compiler;
+    bool observable = false;  ///< whether all that it asks the file system is seen
+  };
+  Nvrtc& nvrtc(const Recipe& recipe);
+  Frame compile_cuda(const WorkerJob& job);
+
+  FileDigests digests_{std::string()};
+  std::map<std::string, Nvrtc> nvrtcs_;  // by path
+};
+
+}  // namespace kiln
