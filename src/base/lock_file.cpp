@@ -38,12 +38,12 @@ Table& table_of_this_process() {
   return *seen;
 }
 
-struct flock record(short type, off_t byte) {
+struct flock record(short type, off_t byte, off_t length = 1) {
   struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
   lock.l_start = byte;
-  lock.l_len = 1;
+  lock.l_len = length;
   return lock;
 }
 
@@ -139,8 +139,8 @@ bool LockFile::wait_here(off_t byte, std::uint64_t holder, std::chrono::nanoseco
   return over();
 }
 
-LockFile::Attempt LockFile::look(off_t byte) const {
-  struct flock question = record(F_RDLCK, byte);
+LockFile::Attempt LockFile::look(off_t byte, off_t length) const {
+  struct flock question = record(F_RDLCK, byte, length);
   if (const int error = control(descriptor(), F_GETLK, question); error != 0) {
     return {Attempt::Result::Failed, 0, error};
   }

@@ -39,9 +39,10 @@ class LockFile {
 
   /// Returns at once when the holding that HeldHere named is over, at the latest after `time`; whether it is over.
   bool wait_here(off_t byte, std::uint64_t holder, std::chrono::nanoseconds time);
-  /// Who has it among other processes now: HeldElsewhere, Failed, or Taken for nobody. Takes nothing itself, so that
-  /// however many look at once, all see a lock go and none is in the way of the one who takes it next.
-  Attempt look(off_t byte) const;
+  /// Who has it, or one of the bytes from it on, among other processes now: HeldElsewhere, Failed, or Taken for nobody.
+  /// Takes nothing itself, so that however many look at once, all see a lock go and none is in the way of the one who
+  /// takes it next.
+  Attempt look(off_t byte, off_t length = 1) const;
 
   LockFile(Fd fd, const struct stat& status);
   LockFile(const LockFile&) = delete;

@@ -6,18 +6,23 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <limits>
-#include <optional>
-#include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/clock.hpp"
+#include "base/environment.hpp"
 #include "base/files.hpp"
 
 namespace kiln {
 namespace {
 
 constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;  // version 1 has a number near 2^63 for none
+constexpr std::size_t kLongestText = 64 << 10;              // far more than the kernel has to say in any of these files
 
 std::optional<std::uint64_t> number_in(std::string_view text) {
   const std::size_t start = text.find_first_not_of(" \t");
@@ -28,48 +33,188 @@ std::optional<std::uint64_t> number_in(std::string_view text) {
   return value;
 }
 
-// Files of the kernel say that they are empty, so `read_file` is not for them. What is asked for stands at the start.
-std::optional<std::string> text_of(const char* path) {
-  const Fd fd(open(path, O_RDONLY | O_CLOEXEC));
+// Files of the kernel say that they are empty, so `read_file` is not for them.
+std::optional<std::string> text_of(const std::string& path) {
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return std::nullopt;
-  char start[4096];
-  const ssize_t size = read(fd.get(), start, sizeof start);
-  if (size <= 0) return std::nullopt;
-  return std::string(start, static_cast<std::size_t>(size));
+  std::string text;
+  char part[4096];
+  while (text.size() < kLongestText) {
+    const ssize_t size = read(fd.get(), part, sizeof part);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return std::nullopt;
+    if (size == 0) break;
+    text.append(part, static_cast<std::size_t>(size));
+  }
+  return text;
 }
 
-std::uint64_t free_on_the_machine() {
-  constexpr std::string_view kName = "MemAvailable:";
-  const auto text = text_of("/proc/meminfo");
-  const std::size_t at = text ? text->find(kName) : std::string::npos;
-  if (at == std::string::npos) return kUnknown;
-  const auto kilobytes = number_in(std::string_view(*text).substr(at + kName.size()));
-  return kilobytes ? *kilobytes * 1024 : kUnknown;
+std::optional<std::uint64_t> number_of(const std::string& path) {
+  const auto text = text_of(path);
+  return text ? number_in(*text) : std::nullopt;
 }
 
-// Containers see their own group at the root of the file system.
-std::uint64_t free_in_the_group() {
-  const auto most = text_of("/sys/fs/cgroup/memory.max");
-  const auto used = text_of("/sys/fs/cgroup/memory.current");
-  const auto limit = most ? number_in(*most) : std::nullopt;
-  const auto now = used ? number_in(*used) : std::nullopt;
-  if (!limit || !now) return kUnknown;
-  return *limit > *now ? *limit - *now : 0;
+// The number behind a name that begins a line, as in /proc/meminfo and memory.stat.
+std::optional<std::uint64_t> number_after(std::string_view text, std::string_view name) {
+  for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    if (at == 0 || text[at - 1] == '\n') return number_in(text.substr(at + name.size()));
+  }
+  return std::nullopt;
+}
+
+enum class Hierarchy { PerController, Unified };  // version 1 and version 2 of control groups
+
+struct Group {
+  std::string folder;
+  Hierarchy hierarchy;
+};
+
+// The folder of a group below its mount point, and those above it as far as they are visible. A container without a
+// name space of its own for groups is told its path on the host, and has its own group mounted where the host has the
+// root; a process that was moved out of its name space is told one with `..` in it.
+void add_with_those_above(const std::string& mount, std::string path, Hierarchy hierarchy, std::vector<Group>& out) {
+  const bool visible = path.find("/..") == std::string::npos && is_folder(mount + path);
+  if (!visible) path.clear();
+  while (path.size() > 1) {
+    out.push_back({mount + path, hierarchy});
+    path.resize(path.rfind('/'));
+  }
+  out.push_back({mount, hierarchy});
+}
+
+bool lists(std::string_view controllers, std::string_view controller) {
+  for (std::size_t start = 0; start <= controllers.size();) {
+    const std::size_t end = std::min(controllers.find(',', start), controllers.size());
+    if (controllers.substr(start, end - start) == controller) return true;
+    start = end + 1;
+  }
+  return false;
+}
+
+// The groups whose bounds hold for this process, by lines of the form `4:cpu,cpuacct:/path`, or `0::/path` for the
+// unified hierarchy. A hybrid machine has both, and the controller in one of them.
+std::vector<Group> groups_of_this_process(const MachineFiles& files, std::string_view controller) {
+  const auto text = text_of(files.root + "/proc/self/cgroup");
+  std::vector<Group> groups;
+  for (std::size_t start = 0; text && start < text->size();) {
+    const std::size_t end = std::min(text->find('\n', start), text->size());
+    const std::string_view line = std::string_view(*text).substr(start, end - start);
+    start = end + 1;
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
+    if (second == std::string_view::npos || line.substr(second + 1, 1) != "/") continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const std::string path(line.substr(second + 1));
+    const std::string mounts = files.root + "/sys/fs/cgroup";
+    if (controllers.empty()) {
+      add_with_those_above(mounts, path, Hierarchy::Unified, groups);
+    } else if (lists(controllers, controller)) {
+      // Several controllers in one hierarchy are mounted under their whole list, usually with a link for each.
+      const std::string alone = join_path(mounts, controller);
+      const std::string mount = is_folder(alone) ? alone : join_path(mounts, controllers);
+      add_with_those_above(mount, path, Hierarchy::PerController, groups);
+    }
+  }
+  return groups;
+}
+
+std::uint64_t free_on_the_machine(const MachineFiles& files) {
+  const auto text = text_of(files.root + "/proc/meminfo");
+  const auto kilobytes = text ? number_after(*text, "MemAvailable:") : std::nullopt;
+  return kilobytes && *kilobytes <= kUnknown / 1024 ? *kilobytes * 1024 : kUnknown;
+}
+
+// What is left below the group's limit. Pages of files that nobody has used lately count as used and are dropped when
+// memory is wanted, so they are free to us: after a large build they are most of what a group uses.
+std::uint64_t free_in(const Group& group) {
+  const bool unified = group.hierarchy == Hierarchy::Unified;
+  const auto number = [&](const char* name) { return number_of(join_path(group.folder, name)); };
+  std::uint64_t limit = number(unified ? "memory.max" : "memory.limit_in_bytes").value_or(kUnknown);
+  // Above `high` a process is not killed, but slowed down until it hardly moves.
+  if (unified) limit = std::min(limit, number("memory.high").value_or(kUnknown));
+  const auto used = number(unified ? "memory.current" : "memory.usage_in_bytes");
+  if (limit >= kNoLimit || !used) return kUnknown;
+  const auto statistics = text_of(join_path(group.folder, "memory.stat"));
+  const char* const name = unified ? "inactive_file " : "total_inactive_file ";
+  const std::uint64_t droppable = statistics ? number_after(*statistics, name).value_or(0) : 0;
+  const std::uint64_t kept = *used - std::min(droppable, *used);
+  return limit - std::min(limit, kept);
+}
+
+struct Share {
+  std::uint64_t quota = 0;  // microseconds of processor time in each period
+  std::uint64_t period = 0;
+};
+
+// `max 100000` and a quota of -1 are no numbers, and no bound.
+std::optional<Share> share_of(const Group& group) {
+  if (group.hierarchy == Hierarchy::Unified) {
+    const auto text = text_of(join_path(group.folder, "cpu.max"));
+    const std::size_t space = text ? text->find(' ') : std::string::npos;
+    if (space == std::string::npos) return std::nullopt;
+    const auto quota = number_in(*text);
+    const auto period = number_in(std::string_view(*text).substr(space));
+    return quota && period ? std::optional<Share>({*quota, *period}) : std::nullopt;
+  }
+  const auto quota = number_of(join_path(group.folder, "cpu.cfs_quota_us"));
+  const auto period = quota ? number_of(join_path(group.folder, "cpu.cfs_period_us")) : std::nullopt;
+  return period ? std::optional<Share>({*quota, *period}) : std::nullopt;
+}
+
+// Whoever asks for a kernel asks for the number of cores on the way, and reading the files takes 16 µs. A share that
+// changes is seen a second later.
+unsigned remembered_cores_of_group() {
+  static std::atomic<unsigned> cores{0};  // the largest number: no bound
+  static std::atomic<std::int64_t> until{0};
+  const std::int64_t now = system_clock().steady().count();
+  if (now >= until.load(std::memory_order_acquire)) {
+    cores.store(cores_of_group().value_or(std::numeric_limits<unsigned>::max()), std::memory_order_relaxed);
+    until.store(now + 1'000'000'000, std::memory_order_release);
+  }
+  return cores.load(std::memory_order_relaxed);
 }
 
 }  // namespace
 
+std::optional<unsigned> cores_of_group(const MachineFiles& files) {
+  std::optional<unsigned> least;
+  for (const Group& group : groups_of_this_process(files, "cpu")) {
+    const auto share = share_of(group);
+    if (!share || share->period == 0) continue;
+    const std::uint64_t cores = share->quota / share->period + (share->quota % share->period != 0 ? 1 : 0);
+    const auto most = std::uint64_t{std::numeric_limits<unsigned>::max()};
+    const auto here = static_cast<unsigned>(std::clamp(cores, std::uint64_t{1}, most));
+    least = std::min(least.value_or(here), here);
+  }
+  return least;
+}
+
 unsigned usable_cores() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
-  return std::max(1U, static_cast<unsigned>(CPU_COUNT(&cores)));
+  return std::max(1U, std::min(static_cast<unsigned>(CPU_COUNT(&cores)), remembered_cores_of_group()));
+}
+
+std::uint64_t available_memory(const MachineFiles& files) {
+  std::uint64_t least = free_on_the_machine(files);
+  for (const Group& group : groups_of_this_process(files, "memory")) least = std::min(least, free_in(group));
+  return least;
+}
+
+bool in_container(const MachineFiles& files) {
+  // podman and systemd-nspawn set the first; a pod sees the second even where its path among the groups is hidden.
+  for (const char* name : {"container", "KUBERNETES_SERVICE_HOST"}) {
+    if (const auto value = environment_variable(name); value && !value->empty()) return true;
+  }
+  if (exists(files.root + "/.dockerenv") || exists(files.root + "/run/.containerenv")) return true;
+  const auto groups = text_of(files.root + "/proc/1/cgroup");
+  const auto named = [&](const char* name) { return groups && groups->find(name) != std::string::npos; };
+  return named("docker") || named("kubepods") || named("containerd") || named("lxc");
 }
 
 std::string thread_name() {
   char name[32] = "";
   return pthread_getname_np(pthread_self(), name, sizeof name) == 0 ? name : "";
 }
-
-std::uint64_t available_memory() { return std::min(free_on_the_machine(), free_in_the_group()); }
 
 }  // namespace kiln

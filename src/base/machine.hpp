@@ -1,16 +1,30 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace kiln {
 
-/// How many processors this process may run on; at least one.
-unsigned usable_cores();
+/// Where the files lie in which the kernel tells about a machine. Tests have their own; everyone else the default.
+struct MachineFiles {
+  std::string root;  ///< before `/proc/…` and `/sys/…`
+};
 
-/// How many bytes of memory can be had without swapping, as far as the machine and the control group of this process
-/// say. Where neither does, as much as one likes.
-std::uint64_t available_memory();
+/// How many processors this process may keep busy, by its affinity and by its control group's share of time; at least
+/// one. Quick enough for any caller: the share is looked up at most once a second.
+unsigned usable_cores();
+/// The share of time that the control group of this process and those above it leave, in processors, rounded up.
+/// Nothing where there is no bound. Reads files.
+std::optional<unsigned> cores_of_group(const MachineFiles& files = {});
+
+/// How many bytes of memory can be had without swapping, as far as the machine and the control groups of this process
+/// say. Where neither does, as much as one likes. Reads files.
+std::uint64_t available_memory(const MachineFiles& files = {});
+
+/// Whether this process runs in a container, whose files and host go with it. Not every container can be told from a
+/// machine. Reads files.
+bool in_container(const MachineFiles& files = {});
 
 /// What the calling thread is called; empty where that cannot be told.
 std::string thread_name();

@@ -1,11 +1,9 @@
 #include "base/process_life.hpp"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <cstdlib>
 
-#include "base/machine.hpp"
 #include "support/child.hpp"
 
 namespace kiln {
@@ -57,23 +55,6 @@ TEST(ProcessLife, ALibraryThatWasOpenedBeforeAForkIsNotForTheChild) {
   EXPECT_TRUE(opened.check("libx.so").ok());
   EXPECT_EQ(test::run_in_child([&] { return opened.check("libx.so").ok() ? 1 : 0; }), 0);
   EXPECT_EQ(test::run_in_child([] { return OpenedOnce().check("libx.so").ok() ? 0 : 1; }), 0);
-}
-
-TEST(Machine, CountsTheProcessorsThatThisThreadMayUse) {
-  EXPECT_EQ(test::run_in_child([] {
-              cpu_set_t one;
-              CPU_ZERO(&one);
-              CPU_SET(0, &one);
-              if (sched_setaffinity(0, sizeof one, &one) != 0) return 0;
-              return usable_cores() == 1 ? 0 : 1;
-            }),
-            0);
-  EXPECT_GE(usable_cores(), 1U);
-}
-
-TEST(Machine, KnowsHowMuchMemoryThereIs) {
-  EXPECT_GT(available_memory(), 1ULL << 20);
-  EXPECT_LT(available_memory(), 1ULL << 50);
 }
 
 }  // namespace

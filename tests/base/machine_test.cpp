@@ -1,0 +1,258 @@
+#include "base/machine.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include "support/child.hpp"
+#include "support/eventually.hpp"
+#include "support/files.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln::test {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// A machine of files that are made up.
+class MadeUpMachine : public testing::Test {
+ protected:
+  void say(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(root_.path() + path).parent_path());
+    spit(root_.path() + path, text);
+  }
+  void say_memory(const std::string& folder, std::uint64_t limit, std::uint64_t used, std::uint64_t droppable = 0) {
+    say(folder + "/memory.limit_in_bytes", std::to_string(limit * kMiB) + "\n");
+    say(folder + "/memory.usage_in_bytes", std::to_string(used * kMiB) + "\n");
+    say(folder + "/memory.stat", "inactive_file 7\ntotal_cache 1\ntotal_inactive_file " +
+                                     std::to_string(droppable * kMiB) + "\ntotal_active_file 5\n");
+  }
+  void say_unified_memory(const std::string& folder, const std::string& limit, std::uint64_t used,
+                          std::uint64_t droppable = 0) {
+    say(folder + "/memory.max", limit + "\n");
+    say(folder + "/memory.current", std::to_string(used * kMiB) + "\n");
+    say(folder + "/memory.stat",
+        "anon 1\nactive_file 5\ninactive_file " + std::to_string(droppable * kMiB) + "\nworkingset 3\n");
+  }
+  void say_cores(const std::string& folder, const std::string& quota, const std::string& period) {
+    say(folder + "/cpu.cfs_quota_us", quota + "\n");
+    say(folder + "/cpu.cfs_period_us", period + "\n");
+  }
+  MachineFiles files() const { return {root_.path()}; }
+  std::uint64_t free_mib() const { return available_memory(files()) / kMiB; }
+
+  const TemporaryDirectory root_;
+};
+
+TEST(Machine, CountsTheProcessorsThatThisThreadMayUse) {
+  EXPECT_EQ(run_in_child([] {
+              cpu_set_t one;
+              CPU_ZERO(&one);
+              CPU_SET(0, &one);
+              if (sched_setaffinity(0, sizeof one, &one) != 0) return 0;
+              return usable_cores() == 1 ? 0 : 1;
+            }),
+            0);
+  EXPECT_GE(usable_cores(), 1U);
+}
+
+TEST(Machine, KnowsHowMuchMemoryThereIs) {
+  EXPECT_GT(available_memory(), 1ULL << 20);
+  EXPECT_LT(available_memory(), 1ULL << 50);
+}
+
+TEST_F(MadeUpMachine, ThatSaysNothingHasNoBounds) {
+  EXPECT_EQ(available_memory(files()), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(cores_of_group(files()), std::nullopt);
+}
+
+TEST_F(MadeUpMachine, HasTheMemoryThatTheKernelCallsAvailable) {
+  say("/proc/meminfo", "MemTotal:  8000 kB\nMemFree: 1 kB\nMemAvailable:    3072 kB\n");
+  EXPECT_EQ(free_mib(), 3u);
+}
+
+TEST_F(MadeUpMachine, OfVersionOneHasTheTightestMemoryOfTheGroupAndThoseAboveIt) {
+  say("/proc/meminfo", "MemAvailable: 8388608 kB\n");
+  say("/proc/self/cgroup", "5:cpu,cpuacct:/other\n4:memory:/a/b\n0::/\n");
+  say_memory("/sys/fs/cgroup/memory/a/b", 1000, 100);
+  say_memory("/sys/fs/cgroup/memory/a", 2000, 1500);
+  say_memory("/sys/fs/cgroup/memory", 8796093022207, 3000);
+  EXPECT_EQ(free_mib(), 500u);
+  say_memory("/sys/fs/cgroup/memory/a", 4000, 1500);
+  EXPECT_EQ(free_mib(), 900u);
+}
+
+TEST_F(MadeUpMachine, OfVersionTwoHasTheTightestMemoryOfTheGroupAndThoseAboveIt) {
+  say("/proc/self/cgroup", "0::/user.slice/job:1\n");
+  say_unified_memory("/sys/fs/cgroup/user.slice/job:1", "max", 100);
+  say_unified_memory("/sys/fs/cgroup/user.slice", std::to_string(700 * kMiB), 300);
+  EXPECT_EQ(free_mib(), 400u);
+  say("/sys/fs/cgroup/user.slice/job:1/memory.high", std::to_string(150 * kMiB) + "\n");
+  EXPECT_EQ(free_mib(), 50u);
+}
+
+TEST_F(MadeUpMachine, CountsAsFreeWhatTheKernelDropsWhenMemoryIsWanted) {
+  say("/proc/self/cgroup", "4:memory:/a\n");
+  say_memory("/sys/fs/cgroup/memory/a", 1000, 990, 600);
+  EXPECT_EQ(free_mib(), 610u);
+  say("/proc/self/cgroup", "0::/b\n");
+  say_unified_memory("/sys/fs/cgroup/b", std::to_string(1000 * kMiB), 990, 300);
+  EXPECT_EQ(free_mib(), 310u);
+}
+
+TEST_F(MadeUpMachine, HasNothingFreeWhereAGroupUsesMoreThanItsLimit) {
+  say("/proc/self/cgroup", "4:memory:/a\n");
+  say_memory("/sys/fs/cgroup/memory/a", 100, 120, 5);
+  EXPECT_EQ(available_memory(files()), 0u);
+  say_memory("/sys/fs/cgroup/memory/a", 100, 50, 70);  // the files are not read at one moment
+  EXPECT_EQ(free_mib(), 100u);
+}
+
+TEST_F(MadeUpMachine, ThatIsAContainerFindsItsGroupWhereTheHostHasTheRoot) {
+  say("/proc/self/cgroup", "4:memory:/docker/0123\n1:cpu:/docker/0123\n");
+  say_memory("/sys/fs/cgroup/memory", 1000, 100);
+  say_cores("/sys/fs/cgroup/cpu", "150000", "100000");
+  EXPECT_EQ(free_mib(), 900u);
+  EXPECT_EQ(cores_of_group(files()), 2u);
+  // The path leads out of what is mounted, to a folder that does exist.
+  say_memory("/sys/fs/cgroup/elsewhere", 500, 100);
+  say("/proc/self/cgroup", "4:memory:/../elsewhere\n");
+  EXPECT_EQ(free_mib(), 900u);
+}
+
+TEST_F(MadeUpMachine, RoundsTheShareOfTheProcessorsUpAndTakesTheLeast) {
+  say("/proc/self/cgroup", "2:cpu,cpuacct:/a/b\n");
+  const struct {
+    const char* quota;
+    const char* above;
+    std::optional<unsigned> cores;
+  } table[] = {{"-1", "-1", std::nullopt}, {"200000", "-1", 2}, {"200001", "-1", 3},   {"-1", "50000", 1},
+               {"400000", "300000", 3},    {"1000", "-1", 1},   {"nonsense", "-1", {}}};
+  for (const auto& row : table) {
+    say_cores("/sys/fs/cgroup/cpu/a/b", row.quota, "100000");
+    say_cores("/sys/fs/cgroup/cpu/a", row.above, "100000");
+    EXPECT_EQ(cores_of_group(files()), row.cores) << row.quota << " below " << row.above;
+  }
+  say_cores("/sys/fs/cgroup/cpu/a/b", "100000", "0");
+  EXPECT_EQ(cores_of_group(files()), std::nullopt);
+}
+
+TEST_F(MadeUpMachine, FindsControllersThatAreMountedTogetherUnderTheirList) {
+  say("/proc/self/cgroup", "2:cpu,cpuacct:/a\n");
+  say_cores("/sys/fs/cgroup/cpu,cpuacct/a", "300000", "100000");
+  EXPECT_EQ(cores_of_group(files()), 3u);
+}
+
+TEST_F(MadeUpMachine, OfVersionTwoReadsTheShareAndThePeriodFromOneLine) {
+  say("/proc/self/cgroup", "0::/a\n");
+  say("/sys/fs/cgroup/a/cpu.max", "max 100000\n");
+  EXPECT_EQ(cores_of_group(files()), std::nullopt);
+  say("/sys/fs/cgroup/cpu.max", "250000 100000\n");
+  EXPECT_EQ(cores_of_group(files()), 3u);
+  say("/sys/fs/cgroup/a/cpu.max", "250000");
+  EXPECT_EQ(cores_of_group(files()), 3u);
+}
+
+TEST_F(MadeUpMachine, BearsLinesThatAreNotWhatTheyShouldBe) {
+  say("/proc/self/cgroup", "\n:\n::\nmemory\n4:memory:relative\n4:memory:\n0::\n4:memory:/a");
+  say("/proc/meminfo", "MemAvailable: 99999999999999999999 kB\n");
+  say_memory("/sys/fs/cgroup/memory/a", 10, 1);
+  EXPECT_EQ(free_mib(), 9u);
+}
+
+// A group below the one that this process is in, for a child to enter: it keeps to the bounds that hold here already.
+class GroupBelow {
+ public:
+  explicit GroupBelow(const std::string& controller) {
+    const std::string text = slurp("/proc/self/cgroup");
+    const std::size_t at = text.find(":" + controller + ":/");
+    if (at == std::string::npos) return;
+    const std::size_t start = at + controller.size() + 2;
+    const std::string here = "/sys/fs/cgroup/" + controller + text.substr(start, text.find('\n', start) - start);
+    folder_ = here + "/kiln-test-" + std::to_string(getpid());
+    if (mkdir(folder_.c_str(), 0755) != 0) folder_.clear();
+  }
+  ~GroupBelow() {
+    if (!folder_.empty()) rmdir(folder_.c_str());
+  }
+  GroupBelow(const GroupBelow&) = delete;
+
+  bool set(const char* file, const std::string& value) const {
+    std::ofstream out(folder_ + "/" + file);
+    return !folder_.empty() && static_cast<bool>(out << value << std::flush);
+  }
+  bool enter() const { return set("cgroup.procs", std::to_string(getpid())); }
+
+ private:
+  std::string folder_;
+};
+
+TEST(Machine, HasNoMoreMemoryThanTheGroupThatItWasPutIn) {
+  const GroupBelow group("memory");
+  if (!group.set("memory.limit_in_bytes", "268435456")) GTEST_SKIP() << "no memory group of version 1 can be made here";
+  EXPECT_EQ(run_in_child([&] {
+              if (!group.enter()) return 2;
+              const std::uint64_t free = available_memory();
+              return free > 200 * kMiB && free <= 256 * kMiB ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(Machine, HasNoMoreCoresThanTheShareOfTheGroupThatItWasPutIn) {
+  const GroupBelow group("cpu");
+  if (!group.set("cpu.cfs_quota_us", "60000")) GTEST_SKIP() << "no processor group of version 1 can be made here";
+  EXPECT_EQ(run_in_child([&] {
+              (void)usable_cores();  // which is remembered for a while, and no longer
+              if (!group.enter()) return 3;
+              if (cores_of_group() != 1U) return 2;
+              return eventually([] { return usable_cores() == 1; }) ? 0 : 1;
+            }),
+            0);
+}
+
+class Container : public MadeUpMachine {
+ protected:
+  void SetUp() override {
+    unsetenv("container");
+    unsetenv("KUBERNETES_SERVICE_HOST");
+    say("/proc/1/cgroup", "4:memory:/init.scope\n0::/init.scope\n");
+  }
+};
+
+TEST_F(Container, IsNotSeenWhereNothingSpeaksForOne) { EXPECT_FALSE(in_container(files())); }
+
+TEST_F(Container, IsToldByTheFilesOfDockerAndPodman) {
+  say("/.dockerenv", "");
+  EXPECT_TRUE(in_container(files()));
+  std::filesystem::remove(root_.path("/.dockerenv"));
+  EXPECT_FALSE(in_container(files()));
+  say("/run/.containerenv", "");
+  EXPECT_TRUE(in_container(files()));
+}
+
+TEST_F(Container, IsToldByTheEnvironment) {
+  for (const char* name : {"container", "KUBERNETES_SERVICE_HOST"}) {
+    setenv(name, "", 1);
+    EXPECT_FALSE(in_container(files())) << name;
+    setenv(name, "podman", 1);
+    EXPECT_TRUE(in_container(files())) << name;
+    unsetenv(name);
+  }
+}
+
+TEST_F(Container, IsToldByTheGroupOfTheFirstProcess) {
+  for (const char* path :
+       {"/docker/01", "/kubepods.slice/pod1", "/system.slice/containerd.service/x", "/lxc.payload.one"}) {
+    say("/proc/1/cgroup", std::string("4:memory:") + path + "\n");
+    EXPECT_TRUE(in_container(files())) << path;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test
