@@ -23,6 +23,7 @@ constexpr std::uint64_t kLeastLimit = std::uint64_t{1} << 30;
 
 // How often to look whether another process has let go of a slot, and whether another would like one.
 constexpr std::chrono::milliseconds kLookForSlot{10};
+constexpr std::chrono::milliseconds kLookAtAll{100};
 constexpr std::chrono::milliseconds kLookForWishes{200};
 constexpr std::chrono::seconds kLongWait{60};
 
@@ -146,22 +147,25 @@ Result<WorkerPool::Lease> WorkerPool::take(const Wish& wish, const std::stop_tok
     const MutexLock lock(mutex_);
     changed_.notify_all();
   });
-  std::optional<WorkerSlots::Wish> in_want;
   const MutexLock lock(mutex_);
-  const unsigned failed_before = failed_starts_;
   urgent_ += wish.urgent ? 1 : 0;
-  Result<Lease> lease = failure(Code::Cancelled, "no worker was started: the compile is not wanted any more");
+  const Result<Member*> member = wait_for_member(wish, stop);
+  urgent_ -= wish.urgent ? 1 : 0;
+  changed_.notify_all();  // those who let us go first
+  if (!member) return member.error();
+  return Lease(*this, *member);
+}
+
+Result<WorkerPool::Member*> WorkerPool::wait_for_member(const Wish& wish, const std::stop_token& stop) {
+  std::optional<WorkerSlots::Wish> in_want;
+  const unsigned failed_before = failed_starts_;
   while (!interrupted_ && !stop.stop_requested()) {
-    if (failed_starts_ != failed_before) {
-      lease = *last_failure_;
-      break;
-    }
+    if (failed_starts_ != failed_before) return *last_failure_;
     const bool is_our_turn = wish.urgent || urgent_ == 0;
     if (Member* member = is_our_turn ? idle_for(wish) : nullptr) {
       member->state = Member::State::Busy;
       member->headers = wish.headers;
-      lease = Lease(*this, member);
-      break;
+      return member;
     }
     bool has_slot = true;
     if (is_our_turn && !is_starting()) {
@@ -170,11 +174,9 @@ Result<WorkerPool::Lease> WorkerPool::take(const Wish& wish, const std::stop_tok
       wake_keeper();
     }
     if (!has_slot && !in_want) in_want = slots_.wish();
-    changed_.wait_for(mutex_, has_slot ? std::chrono::milliseconds(100) : kLookForSlot);
+    changed_.wait_for(mutex_, has_slot ? kLookAtAll : kLookForSlot);
   }
-  urgent_ -= wish.urgent ? 1 : 0;
-  changed_.notify_all();  // those who let us go first
-  return lease;
+  return failure(Code::Cancelled, "no worker was started: the compile is not wanted any more");
 }
 
 void WorkerPool::give_back(Member* member, bool spoilt) {

@@ -88,6 +88,7 @@ class WorkerPool {
   std::vector<pid_t> workers() const;
 
  private:
+  Result<Member*> wait_for_member(const Wish& wish, const std::stop_token& stop) KILN_REQUIRES(mutex_);
   void give_back(Member* member, bool spoilt);
   unsigned most_now() const;
   Member* idle_for(const Wish& wish) KILN_REQUIRES(mutex_);
