@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,12 +32,19 @@ struct Config {
   std::vector<std::string> cache_path;
   std::uint64_t cache_max_bytes = 0;
   std::vector<unsigned> cache_trusted_users;
-  bool disable = false;     ///< compile and keep nothing
-  bool may_compile = true;  ///< false: a miss is an error
-  std::string nvrtc;        ///< path of libnvrtc, empty: search
-  std::string worker;       ///< path of kiln-worker, empty: search
-  std::string driver;       ///< path of libcuda, empty: the system's
-  std::string trace;        ///< path of the trace file to write, empty: none
+  bool disable = false;             ///< compile and keep nothing
+  bool may_compile = true;          ///< false: a miss is an error
+  std::string nvrtc;                ///< path of libnvrtc, empty: search
+  std::string worker;               ///< path of kiln-worker, empty: search
+  std::uint64_t worker_memory = 0;  ///< bytes that one compile may take
+  std::chrono::seconds worker_time_limit{0};
+  std::optional<unsigned> jobs;  ///< most workers at once on this host; zero: compile in this process; nothing: as many
+                                 ///< as its cores and memory bear
+  enum class Pch : unsigned char { Auto, On, Off };
+  Pch pch = Pch::Auto;  ///< precompiled headers are kept; automatic: except in a container
+  std::uint64_t pch_max_bytes = 0;
+  std::string driver;  ///< path of libcuda, empty: the system's
+  std::string trace;   ///< path of the trace file to write, empty: none
 
   /// Every one of the above, as text, in the order of the documentation. Of `cache.dir` and `cache.path` the one that
   /// is not in force says what the other came to, and names it as its origin.

@@ -4,14 +4,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
 
 namespace kiln {
 namespace {
+
+constexpr unsigned kMostJobs = 4096;
+constexpr unsigned kLongestTimeLimit = 24 * 60 * 60;  // seconds
 
 Error no_value(const std::string& text, const char* wanted) {
   return failure(Code::InvalidArgument, "'" + text + "' is no value for it; give " + wanted);
@@ -48,39 +53,74 @@ Status apply_cache_path(Config& config, const std::string& text) {
   return {};
 }
 
-Status apply_max_size(Config& config, const std::string& text) {
+template <std::uint64_t Config::*member>
+Status apply_size(Config& config, const std::string& text) {
   const Result<std::uint64_t> size = parse_size(text);
   if (!size) return size.error();
-  config.cache_max_bytes = *size;
+  config.*member = *size;
   return {};
+}
+
+std::optional<unsigned> number_of(const std::string& text) {
+  unsigned number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
 }
 
 Status apply_trusted_users(Config& config, const std::string& text) {
   std::vector<unsigned> users;
   for (const std::string& member : split(text, ',')) {
-    unsigned user = 0;
-    const char* const end = member.data() + member.size();
-    const auto [stop, error] = std::from_chars(member.data(), end, user);
-    if (error != std::errc() || stop != end) return no_value(text, "numeric user ids, separated by commas");
-    users.push_back(user);
+    const std::optional<unsigned> user = number_of(member);
+    if (!user) return no_value(text, "numeric user ids, separated by commas");
+    users.push_back(*user);
   }
   config.cache_trusted_users = std::move(users);
   return {};
 }
 
-Status apply_disable(Config& config, const std::string& text) {
+std::optional<bool> truth_of(const std::string& text) {
   for (const char* yes : {"1", "true", "yes", "on"}) {
-    if (text == yes) return config.disable = true, Status();
+    if (text == yes) return true;
   }
   for (const char* no : {"0", "false", "no", "off"}) {
-    if (text == no) return config.disable = false, Status();
+    if (text == no) return false;
   }
-  return no_value(text, "1 or 0");
+  return std::nullopt;
+}
+
+Status apply_disable(Config& config, const std::string& text) {
+  const std::optional<bool> truth = truth_of(text);
+  if (!truth) return no_value(text, "1 or 0");
+  config.disable = *truth;
+  return {};
 }
 
 Status apply_compile(Config& config, const std::string& text) {
   if (text != "allowed" && text != "never") return no_value(text, "allowed or never");
   config.may_compile = text == "allowed";
+  return {};
+}
+
+Status apply_jobs(Config& config, const std::string& text) {
+  const std::optional<unsigned> number = number_of(text);
+  if (text != "auto" && (!number || *number > kMostJobs)) return no_value(text, "auto or a number from 0 to 4096");
+  config.jobs = number;
+  return {};
+}
+
+Status apply_time_limit(Config& config, const std::string& text) {
+  const std::optional<unsigned> seconds = number_of(text);
+  if (!seconds || *seconds == 0 || *seconds > kLongestTimeLimit) return no_value(text, "seconds from 1 to 86400");
+  config.worker_time_limit = std::chrono::seconds(*seconds);
+  return {};
+}
+
+// The words for booleans are taken too, because `pch = true` is what a file would say.
+Status apply_pch(Config& config, const std::string& text) {
+  const std::optional<bool> truth = truth_of(text);
+  if (text != "auto" && !truth) return no_value(text, "on, off or auto");
+  config.pch = !truth ? Config::Pch::Auto : *truth ? Config::Pch::On : Config::Pch::Off;
   return {};
 }
 
@@ -97,7 +137,7 @@ constexpr SettingKind kSettings[] = {
      apply_cache_path},
     {"cache.max_size", "KILN_CACHE_MAX_SIZE", "20G",
      "How large the cache may grow before its least useful entries are evicted: bytes, or with K, M, G or T.", 0, false,
-     apply_max_size},
+     apply_size<&Config::cache_max_bytes>},
     {"cache.trusted_users", "KILN_CACHE_TRUSTED_USERS", "",
      "Numeric ids of users whose cache folders may be read too, besides one's own and root's.", ',', false,
      apply_trusted_users},
@@ -109,6 +149,23 @@ constexpr SettingKind kSettings[] = {
      true, apply_file<&Config::nvrtc>},
     {"worker", "KILN_WORKER", "", "The kiln-worker program to compile in, by path, instead of the one that is found.",
      0, true, apply_file<&Config::worker>},
+    {"worker.memory", "KILN_WORKER_MEMORY", "4G", "How much memory one compile may take: bytes, or with K, M, G or T.",
+     0, false, apply_size<&Config::worker_memory>},
+    {"worker.time_limit", "KILN_WORKER_TIME_LIMIT", "600", "How many seconds one compile may take.", 0, false,
+     apply_time_limit},
+    {"jobs", "KILN_JOBS", "auto",
+     "How many compile workers there may be at once on this host: `auto` for as many as its cores and memory bear, 0 "
+     "to "
+     "compile in this process.",
+     0, false, apply_jobs},
+    {"pch", "KILN_PCH", "auto",
+     "Whether headers are precompiled and kept on this host: `on`, `off`, or `auto`, which is on except in a "
+     "container.",
+     0, false, apply_pch},
+    {"pch.max_size", "KILN_PCH_MAX_SIZE", "2G",
+     "How large the precompiled headers may grow before the least recently used are removed: bytes, or with K, M, G "
+     "or T.",
+     0, false, apply_size<&Config::pch_max_bytes>},
     {"driver", "KILN_DRIVER", "", "The libcuda to load CUDA kernels with, by path, instead of the system's.", 0, true,
      apply_file<&Config::driver>},
     {"trace", "KILN_TRACE", "", "A file to write a trace of the session to, for Perfetto.", 0, true,

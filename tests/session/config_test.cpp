@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,6 +74,11 @@ TEST_F(ConfigTest, WithoutFilesAndVariablesEverythingIsTheDefault) {
   EXPECT_FALSE(config.disable);
   EXPECT_TRUE(config.may_compile);
   EXPECT_EQ(config.nvrtc + config.worker, "");
+  EXPECT_EQ(config.worker_memory, 4ull << 30);
+  EXPECT_EQ(config.worker_time_limit, std::chrono::seconds(600));
+  EXPECT_EQ(config.jobs, std::nullopt);
+  EXPECT_EQ(config.pch, Config::Pch::Auto);
+  EXPECT_EQ(config.pch_max_bytes, 2ull << 30);
   EXPECT_TRUE(warnings_.empty());
   ASSERT_EQ(config.settings.size(), setting_kinds().size());
   for (const Setting& each : config.settings) {
@@ -116,6 +123,7 @@ TEST_F(ConfigTest, EachSourceIsStrongerThanTheOneBeforeIt) {
 TEST_F(ConfigTest, AFileSetsEverySetting) {
   write_user_file(
       "disable = true\ncompile = \"never\"\nnvrtc = \"/n.so\"\nworker = \"/w\"\n"
+      "'worker.memory' = '3G'\n'worker.time_limit' = 90\njobs = 5\npch = false\n'pch.max_size' = '1G'\n"
       "[cache]\npath = [\"/a\", \"/b\"]\nmax_size = \"1G\"\ntrusted_users = [12, 34]\n");
   const Config config = load();
   EXPECT_TRUE(warnings_.empty());
@@ -123,8 +131,43 @@ TEST_F(ConfigTest, AFileSetsEverySetting) {
   EXPECT_FALSE(config.may_compile);
   EXPECT_EQ(config.nvrtc, "/n.so");
   EXPECT_EQ(config.worker, "/w");
+  EXPECT_EQ(config.worker_memory, 3ull << 30);
+  EXPECT_EQ(config.worker_time_limit, std::chrono::seconds(90));
+  EXPECT_EQ(config.jobs, 5u);
+  EXPECT_EQ(config.pch, Config::Pch::Off);
+  EXPECT_EQ(config.pch_max_bytes, 1ull << 30);
   EXPECT_EQ(config.cache_path, (std::vector<std::string>{"/a", "/b"}));
   EXPECT_EQ(config.cache_trusted_users, (std::vector<unsigned>{12, 34}));
+}
+
+TEST_F(ConfigTest, ATableMayHoldTheWorkersLimitsWhereItsProgramIsNotNamed) {
+  write_user_file("[worker]\nmemory = \"1G\"\ntime_limit = 1\n[pch]\nmax_size = 1024\n");
+  const Config config = load();
+  EXPECT_TRUE(warnings_.empty());
+  EXPECT_EQ(config.worker_memory, 1ull << 30);
+  EXPECT_EQ(config.worker_time_limit, std::chrono::seconds(1));
+  EXPECT_EQ(config.pch_max_bytes, 1024u);
+}
+
+TEST_F(ConfigTest, JobsAreANumberOrLeftToKiln) {
+  setenv("KILN_JOBS", "0", 1);
+  EXPECT_EQ(load().jobs, 0u);
+  setenv("KILN_JOBS", "4096", 1);
+  EXPECT_EQ(load().jobs, 4096u);
+  SessionOptions options;
+  options.settings["jobs"] = "3";
+  setenv("KILN_JOBS", "auto", 1);
+  EXPECT_EQ(load(options).jobs, std::nullopt) << "a stronger source can give it back to kiln";
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(ConfigTest, PrecompiledHeadersAreOnOffOrAutomatic) {
+  for (const auto& [text, pch] : {std::pair("on", Config::Pch::On), std::pair("1", Config::Pch::On),
+                                  std::pair("off", Config::Pch::Off), std::pair("auto", Config::Pch::Auto)}) {
+    setenv("KILN_PCH", text, 1);
+    EXPECT_EQ(load().pch, pch) << text;
+  }
+  EXPECT_TRUE(warnings_.empty());
 }
 
 TEST_F(ConfigTest, ALockedSettingKeepsTheProgramsValueAndSaysWhoTriedToChangeIt) {
@@ -201,14 +244,29 @@ TEST_F(ConfigTest, ABadValueWarnsAndTheWeakerValueStays) {
 
 TEST_F(ConfigTest, BadValuesOfEveryKindAreRefused) {
   const std::pair<const char*, const char*> bad[] = {
-      {"KILN_CACHE_MAX_SIZE", "0"},           {"KILN_CACHE_MAX_SIZE", "5X"}, {"KILN_CACHE_MAX_SIZE", "99999999999T"},
-      {"KILN_CACHE_MAX_SIZE", "-1"},          {"KILN_COMPILE", "sometimes"}, {"KILN_DISABLE", "maybe"},
+      {"KILN_CACHE_MAX_SIZE", "0"},
+      {"KILN_CACHE_MAX_SIZE", "5X"},
+      {"KILN_CACHE_MAX_SIZE", "99999999999T"},
+      {"KILN_CACHE_MAX_SIZE", "-1"},
+      {"KILN_COMPILE", "sometimes"},
+      {"KILN_DISABLE", "maybe"},
       {"KILN_CACHE_TRUSTED_USERS", "12,bob"},
+      {"KILN_JOBS", "many"},
+      {"KILN_JOBS", "-1"},
+      {"KILN_JOBS", "4097"},
+      {"KILN_JOBS", "2x"},
+      {"KILN_WORKER_MEMORY", "0"},
+      {"KILN_WORKER_TIME_LIMIT", "0"},
+      {"KILN_WORKER_TIME_LIMIT", "86401"},
+      {"KILN_WORKER_TIME_LIMIT", "10m"},
+      {"KILN_PCH", "perhaps"},
+      {"KILN_PCH_MAX_SIZE", "2GG"},
   };
   for (const auto& [variable, value] : bad) {
     setenv(variable, value, 1);
     load();
     EXPECT_TRUE(contains(only_warning(), value)) << variable << "=" << value;
+    EXPECT_TRUE(contains(only_warning(), "; give ")) << "it must say what would have been a value: " << only_warning();
     unsetenv(variable);
   }
 }
