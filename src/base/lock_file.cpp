@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <utility>
@@ -80,6 +81,12 @@ Result<LockFile*> LockFile::open(const std::string& path) {
     entry = std::make_unique<LockFile>(std::move(fd), status);
   }
   return entry.get();
+}
+
+off_t LockFile::byte_of(const Digest& key) {
+  std::uint64_t bits;
+  std::memcpy(&bits, key.bytes.data(), sizeof bits);
+  return static_cast<off_t>(bits >> 2);
 }
 
 // A host program may close descriptors that it does not know (daemons do), and the number may be another file's by now.

@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 
+#include <kiln/key.hpp>
 #include <kiln/result.hpp>
 
 #include "base/files.hpp"
@@ -25,6 +26,9 @@ class LockFile {
   /// The lock file of this name, made where it is missing; its folder must be there. Never the one that this process
   /// had before a fork: a child owns none of its parent's locks, and the parent's mutexes may be locked for ever in it.
   static Result<LockFile*> open(const std::string& path);
+
+  /// The byte that stands for a key: 62 bits of it. Two keys that share them keep each other waiting, no more.
+  static off_t byte_of(const Digest& key);
 
   struct Attempt {
     enum class Result : unsigned char { Taken, HeldHere, HeldElsewhere, Failed };

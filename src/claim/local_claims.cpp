@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <random>
 #include <utility>
@@ -87,11 +86,7 @@ LocalClaims LocalClaims::for_cache(std::string cache_root, const Clock& clock) {
   return LocalClaims({}, std::move(cache_root), clock);
 }
 
-off_t LocalClaims::byte_of(const RequestKey& request) {
-  std::uint64_t bits;
-  std::memcpy(&bits, request.digest.bytes.data(), sizeof bits);
-  return static_cast<off_t>(bits >> 2);
-}
+off_t LocalClaims::byte_of(const RequestKey& request) { return LockFile::byte_of(request.digest); }
 
 Claims::Answer LocalClaims::acquire(const RequestKey& request, std::chrono::milliseconds wait) {
   const nanoseconds deadline = clock_.steady() + std::clamp(wait, std::chrono::milliseconds(0), kForever);

@@ -1,5 +1,7 @@
 #include "compile/source_text.hpp"
 
+#include <cctype>
+#include <optional>
 #include <string>
 
 namespace kiln {
@@ -30,6 +32,139 @@ auto with_lines_joined(std::string_view text, Ask ask) {
   return ask(std::string_view(joined));
 }
 
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+bool is_blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+
+bool has_trigraph(std::string_view text) {
+  for (std::size_t at = text.find("\?\?"); at != std::string_view::npos; at = text.find("\?\?", at + 1)) {
+    if (at + 2 < text.size() && std::string_view("=/'()!<>-").find(text[at + 2]) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// Walks over a text as a preprocessor does that has joined its lines. Where compilers differ in how they would, it is
+// no longer sure, and goes on somehow.
+class Walk {
+ public:
+  explicit Walk(std::string_view text) : text_(text) {}
+
+  // The character here and the one behind it; zero at the end.
+  char here() {
+    join();
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  char behind() const {
+    Walk ahead = *this;
+    ahead.step();
+    return ahead.here();
+  }
+  void step() {
+    join();
+    if (at_ < text_.size()) ++at_;
+  }
+  std::size_t at() const { return at_; }
+  bool sure() const { return sure_; }
+  void doubt() { sure_ = false; }
+
+  std::string word() {
+    std::string word;
+    for (; is_word(here()); step()) word += here();
+    return word;
+  }
+
+  // Whether a comment began here; it is behind us then. That of a line ends before its line break.
+  bool comment() {
+    if (here() != '/' || (behind() != '/' && behind() != '*')) return false;
+    const bool of_line = behind() == '/';
+    step();
+    step();
+    while (of_line ? here() != '\n' : here() != '*' || behind() != '/') {
+      if (here() == '\0') {
+        if (!of_line) doubt();
+        return true;
+      }
+      step();
+    }
+    if (of_line) return true;
+    step();
+    step();
+    return true;
+  }
+  void space(bool across_lines) {
+    for (;;) {
+      if (is_blank(here()) && (across_lines || here() != '\n')) {
+        step();
+      } else if (!comment()) {
+        return;
+      }
+    }
+  }
+
+ private:
+  void join() {
+    while (at_ < text_.size()) {
+      const std::string_view rest = text_.substr(at_);
+      if (rest[0] == '\0' || (rest[0] == '\r' && !rest.starts_with("\r\n"))) doubt();
+      if (rest[0] != '\\') return;
+      const std::size_t plain = rest.starts_with("\\\n") ? 2 : rest.starts_with("\\\r\n") ? 3 : 0;
+      // Some compilers forgive blanks behind the backslash, and what joins the last line to nothing is anybody's guess.
+      if (plain == 0 && (rest.size() == 1 || joint_at(text_, at_) != 0)) doubt();
+      if (plain == 0) return;
+      at_ += plain;
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  bool sure_ = true;
+};
+
+// From one quote to the next, or to the end of the line where there is none: an apostrophe in an #error, or between
+// digits. Should there be what looks like a comment, it may well be one.
+void skip_literal(Walk& walk, std::string& line) {
+  const char quote = walk.here();
+  if (quote == '"' && line.ends_with('R')) walk.doubt();  // raw: it may go on over many lines
+  do {
+    if (walk.here() == '\\') {
+      line += walk.here();
+      walk.step();
+    }
+    if (walk.here() == '/' && walk.behind() == '*') walk.doubt();
+    if (walk.here() == '\n' || walk.here() == '\0') return;
+    line += walk.here();
+    walk.step();
+  } while (walk.here() != quote);
+  line += quote;
+  walk.step();
+}
+
+// Whether the line ends within what may be the name of a header in angle brackets: in `<a/*b>` there is no comment.
+bool in_header_name(std::string_view directive, std::string_view line) {
+  if (!directive.starts_with("include") && !has(line, "__has_include")) return false;
+  const std::size_t bracket = line.find_last_of("<>");
+  return bracket != std::string_view::npos && line[bracket] == '<';
+}
+
+// What is behind a directive's name, its lines joined and its comments blanks; its line break is behind us then.
+std::string read_line(Walk& walk, std::string_view directive) {
+  std::string line;
+  while (walk.here() != '\n' && walk.here() != '\0') {
+    const char c = walk.here();
+    if (walk.comment()) {
+      if (in_header_name(directive, line)) walk.doubt();
+      line += ' ';
+    } else if (c == '"' || c == '\'') {
+      skip_literal(walk, line);
+    } else {
+      line += is_blank(c) ? ' ' : c;
+      walk.step();
+    }
+  }
+  walk.step();
+  return line;
+}
+
 bool names_file(std::string_view text) {
   return has(text, "__FILE__") || has(text, "__builtin_FILE") || has(text, "source_location") ||
          has(text, "__BASE_FILE__");
@@ -52,6 +187,29 @@ bool could_name_its_file(std::string_view text) {
 bool could_name_its_reader(std::string_view text) {
   if (has(text, "\?\?/")) return true;
   return with_lines_joined(text, names_file);
+}
+
+std::string_view leading_directives(std::string_view source) {
+  Walk walk(source);
+  std::size_t end = 0;
+  bool includes = false;
+  int open = 0;
+  for (walk.space(true); walk.here() == '#'; walk.space(true)) {
+    walk.step();
+    walk.space(false);
+    const std::string name = walk.word();
+    const std::string line = read_line(walk, name);
+    end = walk.at();
+    includes |= name == "include" || name == "include_next";
+    if (name.starts_with("if")) ++open;
+    if (name == "endif") --open;
+    if (open < 0 || has(line, "_Pragma")) return {};
+    if (name == "pragma" && (has(line, "hdrstop") || has(line, "pch"))) return {};
+  }
+  const bool digraph = walk.here() == '%' && walk.behind() == ':';
+  if (!walk.sure() || !includes || open != 0 || digraph) return {};
+  if (has_trigraph(source.substr(0, walk.at() + 3)) || walk.word() == "_Pragma") return {};
+  return source.substr(0, end);
 }
 
 std::string_view time_macro(std::string_view text) {

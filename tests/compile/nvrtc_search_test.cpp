@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "compile/nvrtc_library.hpp"
-#include "compile/source_text.hpp"
 #include "support/files.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -82,26 +81,6 @@ TEST(DriverVersion, TheBranchOfTheKernelModuleTellsTheCudaVersion) {
   EXPECT_EQ(of("570.86"), (CudaVersion{12, 8}));
   EXPECT_EQ(of("470.1"), (CudaVersion{11, 8}));
   EXPECT_FALSE(driver_cuda_version("").has_value());
-}
-
-TEST(SourceText, AnIncludeIsSeenHoweverItIsWritten) {
-  EXPECT_TRUE(could_include("#include <a.h>"));
-  EXPECT_TRUE(could_include("#inc\\\nlude <a.h>"));
-  EXPECT_TRUE(could_include("#inc\\\r\nlude <a.h>"));
-  EXPECT_TRUE(could_include("%:include <a.h>"));
-  EXPECT_TRUE(could_include("#if __has_embed(\"x\")"));
-  EXPECT_TRUE(could_include("\?\?/\n"));
-  EXPECT_FALSE(could_include("__global__ void k(int* p) { *p = 1; }"));
-}
-
-TEST(SourceText, TimesAndFileNamesAreSeenHoweverTheyAreWritten) {
-  EXPECT_EQ(time_macro("a = __TIME__"), "__TIME__");
-  EXPECT_EQ(time_macro("a = __DA\\\nTE__"), "__DATE__");
-  EXPECT_EQ(time_macro("__TIMESTAMP__"), "__TIMESTAMP__");
-  EXPECT_EQ(time_macro("TIME"), "");
-  EXPECT_TRUE(could_name_its_file("assert(x)"));
-  EXPECT_FALSE(could_name_its_reader("assert(x)"));
-  EXPECT_TRUE(could_name_its_reader("#define WHERE __FI\\\nLE__"));
 }
 
 }  // namespace
