@@ -64,11 +64,6 @@ std::optional<std::uint64_t> checksum_of(const std::string& path, std::uint64_t&
 // What of the order can be done; the report says why not all of it.
 PchOrder what_can_be_done(const PchOrder& order, PchReport& report) {
   if (order.mode == PchOrder::Mode::None) return {};
-  if (!is_pch_heap_placed()) {
-    report.outcome = PchReport::Outcome::Unavailable;
-    report.reason = "the memory of precompiled headers cannot be put where all workers have it";
-    return {};
-  }
   std::uint64_t size = 0;
   if (order.mode == PchOrder::Mode::Use && (checksum_of(order.path, size) != order.checksum || size != order.size)) {
     report.outcome = PchReport::Outcome::Refused;
@@ -96,7 +91,7 @@ Workshop::Nvrtc& Workshop::nvrtc(const Recipe& recipe) {
   Nvrtc& known = nvrtcs_[recipe.compiler.path];
   if (known.compiler != nullptr) return known;
   known.compiler = std::make_unique<NvrtcCompiler>(recipe.compiler.path, digests_, NvrtcCompiler::Watched::Yes);
-  place_pch_heap(known.compiler->pch_heap_size());  // before the first compile, which takes it
+  place_pch_heap(known.compiler->pch_heap_size());
   known.observable = is_observable(*known.compiler, recipe);
   return known;
 }
@@ -113,6 +108,10 @@ Frame Workshop::compile_cuda(const WorkerJob& job) {
   PchReport report;
   Result<Compiled> compiled = compile(order, report);
   if (order.mode != PchOrder::Mode::None) reply.pch = std::move(report);
+  if (order.mode != PchOrder::Mode::None && !is_pch_heap_placed()) {
+    const char* const reason = "this NVRTC's memory for them cannot be put where all workers have it";
+    reply.pch = {PchReport::Outcome::Unavailable, reason, 0, 0, {}};
+  }
   if (!compiled && order.mode != PchOrder::Mode::None) {
     // It may have failed for the sake of the precompiled header, which somebody may have taken away by now.
     (void)recorder.take();
