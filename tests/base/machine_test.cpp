@@ -38,7 +38,7 @@ class MadeUpMachine : public testing::Test {
     say(folder + "/memory.max", limit + "\n");
     say(folder + "/memory.current", std::to_string(used * kMiB) + "\n");
     say(folder + "/memory.stat",
-        "anon 1\nactive_file 5\ninactive_file " + std::to_string(droppable * kMiB) + "\nworkingset 3\n");
+        "anon 1\nnot_this_inactive_file 5\ninactive_file " + std::to_string(droppable * kMiB) + "\nworkingset 3\n");
   }
   void say_cores(const std::string& folder, const std::string& quota, const std::string& period) {
     say(folder + "/cpu.cfs_quota_us", quota + "\n");
