@@ -88,7 +88,8 @@ void* map_memory(void* wish, std::size_t size, int protection, int flags, int fd
   return map(wish, flags);
 }
 
-bool reads(int flags) { return (flags & O_ACCMODE) != O_WRONLY && (flags & O_DIRECTORY) == 0; }
+// A file that is emptied as it is opened has nothing to read but what the compiler itself writes.
+bool reads(int flags) { return (flags & O_ACCMODE) != O_WRONLY && (flags & (O_DIRECTORY | O_TRUNC)) == 0; }
 
 }  // namespace
 

@@ -29,15 +29,27 @@ void FileRecorder::note(std::string_view path, Observation::State state, const F
 }
 
 void FileRecorder::writing(std::string_view path) {
-  if (ours_.empty() || path != ours_) return;
   const MutexLock lock(mutex_);
-  if (!before_writing_) before_writing_ = observations_;
+  written_.emplace(path);
+  if (!ours_.empty() && path == ours_ && !before_writing_) before_writing_ = noted();
+}
+
+std::vector<Observation> FileRecorder::noted() const {
+  std::vector<Observation> noted;
+  noted.reserve(observations_.size());
+  for (const Observation& observation : observations_) {
+    if (!written_.contains(observation.path)) noted.push_back(observation);
+  }
+  return noted;
 }
 
 std::vector<Observation> FileRecorder::take() {
   const MutexLock lock(mutex_);
+  std::vector<Observation> taken = noted();
   index_.clear();
-  return std::exchange(observations_, {});
+  observations_.clear();
+  written_.clear();
+  return taken;
 }
 
 std::optional<std::vector<Observation>> FileRecorder::take_before_writing() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <kiln/result.hpp>
@@ -35,6 +36,7 @@ class FileRecorder {
   void found(std::string_view path, const FileStamp& stamp) { note(path, Observation::State::Found, stamp); }
   void read(std::string_view path, const FileStamp& stamp) { note(path, Observation::State::Read, stamp); }
 
+  /// It begins to write a file: whatever it asks about that one, before or after, is about its own work.
   void writing(std::string_view path);
 
   std::vector<Observation> take();
@@ -43,12 +45,14 @@ class FileRecorder {
 
  private:
   void note(std::string_view path, Observation::State state, const FileStamp& stamp);
+  std::vector<Observation> noted() const KILN_REQUIRES(mutex_);
 
   const std::string ours_;
   Mutex mutex_;
   std::optional<std::vector<Observation>> before_writing_ KILN_GUARDED_BY(mutex_);
   std::vector<Observation> observations_ KILN_GUARDED_BY(mutex_);
   std::unordered_map<std::string, std::size_t> index_ KILN_GUARDED_BY(mutex_);
+  std::unordered_set<std::string> written_ KILN_GUARDED_BY(mutex_);
 };
 
 /// As if one recorder had taken down both, the second after the first.

@@ -117,7 +117,12 @@ void PrecompiledHeaders::drop(const Recipe& recipe, const Digest& headers, const
 void PrecompiledHeaders::keep(Plan& plan, const Recipe& recipe, const PchReport& report) {
   BuiltClosure built = build_closure(recipe, report.observations, false, {}, digests_);
   if (!built.not_cacheable.empty()) return;
-  const Pch pch{{}, report.size, report.checksum, std::move(built.closure), report.observations};
+  Pch pch{{}, report.size, report.checksum, std::move(built.closure), report.observations};
+  // The compiler asks for a file of the program's own name, which is no one else's.
+  const std::string program = tidy_path(recipe.unit.name());
+  std::erase_if(pch.observations, [&](const Observation& observation) {
+    return observation.state != Observation::State::Read && tidy_path(observation.path) == program;
+  });
   const Status published = plan.making->publish(pch);
   if (published) {
     tell(Event::Kind::HeadersKept, recipe, std::to_string(report.size >> 20) + " MB of precompiled headers");

@@ -168,5 +168,38 @@ TEST(FileRecorder, WhatWasMissingAndThenThereIsMarked) {
   EXPECT_TRUE(recorder.take().empty());
 }
 
+TEST(FileRecorder, WhatTheCompilerWritesItselfIsNoInputAndOursTellsWhatWasAskedBefore) {
+  FileRecorder recorder("/shelf/ours");
+  recorder.missing("scratch");
+  recorder.read("a.h", {1, 2, 3, 4, 5});
+  recorder.missing("b.h");
+  recorder.writing("scratch");
+  recorder.writing("/shelf/ours");
+  recorder.read("scratch", {1, 3, 3, 4, 5});
+  recorder.read("/shelf/ours", {1, 4, 3, 4, 5});
+  recorder.read("c.h", {1, 5, 3, 4, 5});
+  const auto before = recorder.take_before_writing();
+  ASSERT_TRUE(before);
+  ASSERT_EQ(before->size(), 2U);
+  EXPECT_EQ((*before)[1].path, "b.h");
+  const auto all = recorder.take();
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[2].path, "c.h");
+}
+
+TEST(FileRecorder, TwoRecordsJoinAsIfOneHadBeenMade) {
+  const std::vector<Observation> first{{"a.h", Observation::State::Found, false, {1, 2, 3, 4, 5}, 1},
+                                       {"b.h", Observation::State::Missing, false, {}, 1}};
+  const std::vector<Observation> second{{"a.h", Observation::State::Read, false, {1, 2, 3, 4, 5}, 2},
+                                        {"b.h", Observation::State::Read, false, {1, 9, 3, 4, 5}, 2},
+                                        {"c.h", Observation::State::Missing, false, {}, 2}};
+  const auto joined = join(first, second);
+  ASSERT_EQ(joined.size(), 3U);
+  EXPECT_EQ(joined[0].state, Observation::State::Read);
+  EXPECT_FALSE(joined[0].both);
+  EXPECT_TRUE(joined[1].both) << "it was missing, and then it was there";
+  EXPECT_EQ(joined[2].path, "c.h");
+}
+
 }  // namespace
 }  // namespace kiln::test
