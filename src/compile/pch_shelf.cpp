@@ -201,8 +201,9 @@ void sweep(int folder, LockFile& locks) {
   forget_old_questions(folder, std::move(asked));
 }
 
-// Two processes that make room at once may remove one too many, which costs making that again.
-void make_room(int folder, LockFile& locks, const Digest& keep, std::uint64_t bound) {
+// Whoever has just published still has its key in hand, so that one is passed over like all that are being made. Two
+// processes that make room at once may remove one too many, which costs making that again.
+void make_room(int folder, LockFile& locks, std::uint64_t bound) {
   struct Pair {
     Digest key;
     std::uint64_t bytes = 0;
@@ -218,7 +219,6 @@ void make_room(int folder, LockFile& locks, const Digest& keep, std::uint64_t bo
     pair.bytes += file.bytes;
     if (file.kind == ShelfFile::Kind::Small) pair.used = file.used;
   }
-  pairs.erase(keep);
   std::vector<Pair> oldest_first;
   for (const auto& [key, pair] : pairs) oldest_first.push_back(pair);
   std::stable_sort(oldest_first.begin(), oldest_first.end(),
@@ -226,7 +226,7 @@ void make_room(int folder, LockFile& locks, const Digest& keep, std::uint64_t bo
   for (const Pair& pair : oldest_first) {
     if (total <= bound) return;
     const Hold hold(locks, pair.key);
-    if (!hold) continue;  // somebody makes it anew
+    if (!hold) continue;
     remove_pair(folder, pair.key);
     total -= pair.bytes;
   }
@@ -306,7 +306,7 @@ Status PchShelf::Making::publish(const Pch& pch) {
     return published;
   }
   note_use(folder->get(), key_);
-  make_room(folder->get(), *locks_, key_, options.size_bound);
+  make_room(folder->get(), *locks_, options.size_bound);
   return {};
 }
 

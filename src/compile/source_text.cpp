@@ -199,11 +199,13 @@ std::string_view leading_directives(std::string_view source) {
     walk.space(false);
     const std::string name = walk.word();
     const std::string line = read_line(walk, name);
-    end = walk.at();
+    // A pragma may be about the declaration behind it. NVRTC refuses to precompile a text that ends with such a one.
+    if (name != "pragma") end = walk.at();
     includes |= name == "include" || name == "include_next";
     if (name.starts_with("if")) ++open;
     if (name == "endif") --open;
-    if (open < 0 || has(line, "_Pragma")) return {};
+    if (open < 0) return {};
+    if (name == "line" || (!name.empty() && name[0] <= '9')) return {};  // with it NVRTC makes no precompiled header
     if (name == "pragma" && (has(line, "hdrstop") || has(line, "pch"))) return {};
   }
   const bool digraph = walk.here() == '%' && walk.behind() == ':';

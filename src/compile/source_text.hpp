@@ -16,9 +16,10 @@ bool could_name_its_file(std::string_view text);
 bool could_name_its_reader(std::string_view text);
 
 /// The longest start of a source that consists of whitespace, comments and whole preprocessor directives, up to and
-/// with the last directive's line break: what a compiler would put into a precompiled header. Empty where nothing is
-/// included in it, where an #if is still open at its end, and where a compiler may see it otherwise: trigraphs,
-/// digraphs, `_Pragma`, raw strings, pragmas about precompiled headers, odd line breaks. A view into `source`.
+/// with the line break of the last one that is no pragma: what a compiler would put into a precompiled header. Empty
+/// where nothing is included in it, where an #if is still open at its end, and where a compiler may see it otherwise or
+/// refuse it: trigraphs, digraphs, `_Pragma` as the first code, raw strings, #line, pragmas about precompiled headers,
+/// odd line breaks. A view into `source`.
 std::string_view leading_directives(std::string_view source);
 
 /// The macro by which the text takes the time of the compile into its output; empty where it has none.

@@ -1,74 +1,17 @@
 #include "compile/pch_shelf.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <thread>
 #include <vector>
 
-#include "base/hash.hpp"
-#include "support/files.hpp"
+#include "pch_shelf_fixture.hpp"
 #include "support/forked.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
-
-namespace fs = std::filesystem;
-
-Digest key(int number) { return sha256("precompiled header " + std::to_string(number)); }
-
-Pch described(const std::string& content) {
-  Pch pch;
-  pch.size = content.size();
-  pch.checksum = xxh3(as_bytes(content));
-  pch.closure.items.push_back({0, Closure::State::Read, "cub/cub.cuh", sha256("cub"), 0});
-  pch.closure.items.push_back({1, Closure::State::Absent, "cub/cub.cuh", {}, 0});
-  Observation seen;
-  seen.path = "/include/cub/cub.cuh";
-  seen.state = Observation::State::Read;
-  seen.stamp = {1, 2, 3, 4, 5};
-  seen.asked_ns = 6;
-  pch.observations.push_back(seen);
-  return pch;
-}
-
-// Does what a compiler and its master do.
-bool make(PchShelf& shelf, int number, const std::string& content) {
-  const auto making = shelf.begin(key(number));
-  if (making == nullptr) return false;
-  spit(making->path(), content);
-  return making->publish(described(content)).ok();
-}
-
-class PchShelfTest : public testing::Test {
- protected:
-  PchShelf open(std::uint64_t bound = 1 << 20, const std::string& host = "here") {
-    return PchShelf({.folder = folder_, .size_bound = bound, .host = host});
-  }
-  std::string path(int number, const std::string& suffix) const { return folder_ + "/" + key(number).hex() + suffix; }
-  // How many files have this suffix.
-  int count(const std::string& suffix) const {
-    int found = 0;
-    for (const std::string& file : files_below(folder_)) found += file.ends_with(suffix) ? 1 : 0;
-    return found;
-  }
-  void age(const std::string& file, std::chrono::hours by) const {
-    fs::last_write_time(file, fs::last_write_time(file) - by);
-  }
-  void expect_not_found_and_removed(PchShelf& shelf, int number) {
-    EXPECT_FALSE(shelf.find(key(number)).has_value());
-    EXPECT_FALSE(fs::exists(path(number, ".kpch")));
-    EXPECT_FALSE(fs::exists(path(number, ".pch")));
-  }
-
-  TemporaryDirectory directory_;
-  const std::string folder_ = directory_.path("a/pch");
-};
 
 TEST_F(PchShelfTest, MakesNothingUntilSomethingIsAskedThatNeedsIt) {
   PchShelf shelf = open();
@@ -177,45 +120,10 @@ TEST_F(PchShelfTest, DoesNotBeginWhatAnotherProcessMakes) {
   EXPECT_NE(shelf.begin(key(1)), nullptr);
 }
 
-TEST_F(PchShelfTest, IsRidOfWhatAKilledMakerLeftAtTheNextProcesssFirstBegin) {
-  Forked maker([&](const Forked::Side& side) {
-    PchShelf its = open();
-    const auto making = its.begin(key(1));
-    spit(making->path(), "half");
-    side.say("makes");
-    (void)side.hear();
-  });
-  ASSERT_EQ(maker.line(), "makes");
-  maker.kill_now();
-  ASSERT_EQ(count(".tmp"), 1);
-  PchShelf shelf = open();
-  EXPECT_NE(shelf.begin(key(2)), nullptr);
-  EXPECT_EQ(count(".tmp"), 0);
-  EXPECT_TRUE(make(shelf, 1, "content"));
-}
-
 TEST_F(PchShelfTest, NeverGivesTheNameOfADeadMakersFileToTheNext) {
   PchShelf shelf = open();
   const std::string first = shelf.begin(key(1))->path();
   EXPECT_NE(shelf.begin(key(1))->path(), first);
-}
-
-TEST_F(PchShelfTest, SweepsHalvesOfPairsAndLeavesWholeOnesAndStrangersAlone) {
-  {
-    PchShelf shelf = open();
-    for (int i = 1; i <= 3; ++i) ASSERT_TRUE(make(shelf, i, "content"));
-  }
-  fs::remove(path(1, ".kpch"));
-  fs::remove(path(2, ".pch"));
-  spit(folder_ + "/readme.pch", "not ours");
-  spit(folder_ + "/" + key(4).hex() + "tmp", "not ours");
-  PchShelf shelf = open();
-  ASSERT_NE(shelf.begin(key(9)), nullptr);
-  EXPECT_FALSE(fs::exists(path(1, ".pch")));
-  EXPECT_FALSE(fs::exists(path(2, ".kpch")));
-  EXPECT_TRUE(shelf.find(key(3)).has_value());
-  EXPECT_TRUE(fs::exists(folder_ + "/readme.pch"));
-  EXPECT_TRUE(fs::exists(folder_ + "/" + key(4).hex() + "tmp"));
 }
 
 TEST_F(PchShelfTest, GivesAKeyToExactlyOneOfTwoProcessesThatBeginAtOnce) {
@@ -319,79 +227,6 @@ TEST_F(PchShelfTest, DoesNotRemoveDamageThatSomebodyIsReplacing) {
   EXPECT_TRUE(shelf.find(key(1)).has_value());
 }
 
-TEST_F(PchShelfTest, MakesRoomForTheNewestFromTheLeastRecentlyUsed) {
-  const std::string content(1000, 'x');
-  const std::uint64_t pair = content.size() + encode_pch(key(1), "here", described(content)).size();
-  PchShelf shelf = open(3 * pair);
-  for (int i = 1; i <= 3; ++i) ASSERT_TRUE(make(shelf, i, content));
-  EXPECT_TRUE(shelf.find(key(1)).has_value());
-  ASSERT_TRUE(make(shelf, 4, content));
-  EXPECT_FALSE(shelf.find(key(2)).has_value()) << "it was used longest ago";
-  EXPECT_FALSE(fs::exists(path(2, ".pch")));
-  for (const int kept : {1, 3, 4}) EXPECT_TRUE(shelf.find(key(kept)).has_value()) << kept;
-  EXPECT_EQ(shelf.usage().bytes, 3 * pair);
-}
-
-TEST_F(PchShelfTest, KeepsTheNewestEvenWhereItAlonePassesTheBound) {
-  PchShelf shelf = open(10);
-  ASSERT_TRUE(make(shelf, 1, "content"));
-  ASSERT_TRUE(make(shelf, 2, "content"));
-  EXPECT_FALSE(shelf.find(key(1)).has_value());
-  EXPECT_TRUE(shelf.find(key(2)).has_value());
-}
-
-TEST_F(PchShelfTest, MakesNoRoomFromWhatSomebodyMakesAnew) {
-  PchShelf shelf = open(10);
-  ASSERT_TRUE(make(shelf, 1, "content"));
-  const auto making = shelf.begin(key(1));
-  ASSERT_TRUE(make(shelf, 2, "content"));
-  EXPECT_TRUE(shelf.find(key(1)).has_value());
-}
-
-TEST_F(PchShelfTest, RemembersQuestionsForAMonth) {
-  PchShelf shelf = open();
-  EXPECT_FALSE(shelf.asked_before(key(1)));
-  EXPECT_TRUE(shelf.asked_before(key(1)));
-  EXPECT_FALSE(shelf.asked_before(key(2)));
-  const Forked other([&](const Forked::Side& side) { side.say(open().asked_before(key(1)) ? "before" : "never"); });
-  EXPECT_EQ(other.line(), "before");
-  EXPECT_EQ(shelf.usage().files, 0u);
-  age(path(1, ".asked"), std::chrono::hours(31 * 24));
-  age(path(2, ".asked"), std::chrono::hours(29 * 24));
-  ASSERT_NE(shelf.begin(key(3)), nullptr);
-  EXPECT_FALSE(shelf.asked_before(key(1)));
-  EXPECT_TRUE(shelf.asked_before(key(2)));
-}
-
-TEST_F(PchShelfTest, RemembersNoMoreThanSomeThousandQuestionsTheNewest) {
-  fs::create_directories(folder_);
-  fs::permissions(folder_, fs::perms::owner_all);
-  for (int i = 0; i < 4100; ++i) spit(path(i, ".asked"), "");
-  for (int i = 0; i < 4; ++i) age(path(i, ".asked"), std::chrono::hours(1));
-  PchShelf shelf = open();
-  ASSERT_NE(shelf.begin(key(0)), nullptr);
-  EXPECT_EQ(count(".asked"), 4096);
-  EXPECT_FALSE(shelf.asked_before(key(3)));
-  EXPECT_TRUE(shelf.asked_before(key(4)));
-}
-
-TEST_F(PchShelfTest, TakesEverythingOffAndKeepsItsLocks) {
-  PchShelf shelf = open();
-  ASSERT_TRUE(make(shelf, 1, "content"));
-  ASSERT_TRUE(make(shelf, 2, "content"));
-  (void)shelf.asked_before(key(3));
-  EXPECT_EQ(shelf.usage().files, 4u);
-  EXPECT_GT(shelf.usage().bytes, 14u);
-  shelf.remove(key(1));
-  EXPECT_FALSE(shelf.find(key(1)).has_value());
-  EXPECT_EQ(shelf.usage().files, 2u);
-  shelf.clear();
-  EXPECT_EQ(shelf.usage().files, 0u);
-  EXPECT_EQ(shelf.usage().bytes, 0u);
-  EXPECT_FALSE(shelf.asked_before(key(3)));
-  EXPECT_TRUE(fs::exists(folder_ + "/locks"));
-}
-
 TEST_F(PchShelfTest, IsAsIfEmptyInAFolderThatCannotBeUsed) {
   const auto expect_nothing = [](const std::string& folder) {
     PchShelf shelf({.folder = folder, .host = "here"});
@@ -446,39 +281,6 @@ TEST_F(PchShelfTest, ServesManyThreadsAtOnce) {
   EXPECT_EQ(count(".tmp"), 0);
   ASSERT_TRUE(make(shelf, 9, "content"));  // nobody is in the way of making room now
   EXPECT_LE(shelf.usage().bytes, 3000u);
-}
-
-TEST(PchFormat, IsReadAsItWasWritten) {
-  const std::string bytes = encode_pch(key(1), "here", described("content"));
-  const auto read = decode_pch(bytes, key(1), "here");
-  ASSERT_TRUE(read.ok()) << read.error().message;
-  EXPECT_EQ(encode_pch(key(1), "here", *read), bytes);
-}
-
-TEST(PchFormat, RefusesAnotherVersionKeyOrHostAndSaysWhich) {
-  const std::string bytes = encode_pch(key(1), "here", described("content"));
-  std::string newer = bytes;
-  newer[8] = 2;
-  const auto refusal = [](const Result<Pch>& result) {
-    if (result.ok()) return std::string("taken");
-    EXPECT_EQ(result.error().code, Code::Corrupt);
-    return result.error().message;
-  };
-  EXPECT_NE(refusal(decode_pch(newer, key(1), "here")).find("version 2"), std::string::npos);
-  EXPECT_NE(refusal(decode_pch(bytes, key(2), "here")).find("another key"), std::string::npos);
-  EXPECT_NE(refusal(decode_pch(bytes, key(1), "there")).find("another host"), std::string::npos);
-}
-
-TEST(PchFormat, RefusesEveryTruncationAndEveryFlippedBit) {
-  const std::string bytes = encode_pch(key(1), "here", described("content"));
-  for (std::size_t size = 0; size < bytes.size(); ++size) {
-    ASSERT_FALSE(decode_pch(bytes.substr(0, size), key(1), "here").ok()) << size;
-  }
-  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
-    std::string damaged = bytes;
-    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
-    ASSERT_FALSE(decode_pch(damaged, key(1), "here").ok()) << bit;
-  }
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(LeadingDirectives, EndBehindTheLastDirectivesLineBreak) {
   expect_kept("// licence\n\n#include <a.h>\n\n#define N 3\n", "\nint x;\n#include <b.h>\n");
   expect_kept("#include \"a.h\"\n", "int x;");
   expect_kept("#include <a.h>\n#\n", "x");
-  expect_kept("  #  include <a.h>\n\t#pragma once\n", "x");
+  expect_kept("  #  include <a.h>\n\t#define A\n", "x");
   expect_kept("#define HEADER <a.h>\n#include HEADER\n", "x");
   expect_kept("#include_next <a.h>\n", "x");
   expect_kept("#include<a.h>\n", ";");
@@ -51,6 +51,14 @@ TEST(LeadingDirectives, AreTheWholeOfASourceThatHasNothingElse) {
   expect_kept("#include <a.h>\n#define N 1", "");
   expect_kept("#include <a.h>\n", "\n  /* the end */ ");
   expect_kept("#include <a.h>\n", "// the end");
+}
+
+TEST(LeadingDirectives, LeavePragmasToTheCodeBehindThem) {
+  expect_kept("#include <a.h>\n", "#pragma nv_exec_check_disable\ntemplate <class T> void f(T);");
+  expect_kept("#include <a.h>\n", "#pragma pack(push, 1)\n#pragma unroll\nstruct S {};");
+  expect_kept("#pragma once\n#include <a.h>\n#pragma pack(1)\n#include <b.h>\n", "x");
+  expect_kept("#include <a.h>\n#define U _Pragma(\"unroll\")\n", "x");
+  expect_nothing("#pragma once\nint x;");
 }
 
 TEST(LeadingDirectives, GoOnOverJoinedLines) {
@@ -91,6 +99,7 @@ TEST(LeadingDirectives, HaveWholeConditionsOnly) {
   expect_nothing("#ifndef GUARD\n#define GUARD\n#include <a.h>\nint x;\n#endif\n");
   expect_nothing("#include <a.h>\n#if A\n");
   expect_nothing("#include <a.h>\n#endif\nint x;");
+  expect_nothing("#endif\n#include <a.h>\n#if A\n");
 }
 
 TEST(LeadingDirectives, AreNothingWhereNothingIsIncluded) {
@@ -112,10 +121,11 @@ TEST(LeadingDirectives, AreNothingWhereACompilerMaySeeItOtherwise) {
   expect_nothing("#include <a.h>\n%\\\n:include <b.h>\nx");
   expect_nothing("#include <a.h>\n_Pragma(\"once\")\nx");
   expect_nothing("#include <a.h>\n_Pra\\\ngma(\"once\")\nx");
-  expect_nothing("#include <a.h>\n#define U _Pragma(\"unroll\")\nx");
   expect_nothing("#include <a.h>\n#define S R\"(\n)\"\nx");
   expect_nothing("#include <a.h>\n#define S u8R\"(\n)\"\nx");
   expect_nothing("#include <a.h>\n#pragma hdrstop\n#include <b.h>\nx");
+  expect_nothing("#include <a.h>\n#line 5\nx");
+  expect_nothing("#include <a.h>\n# 5 \"b.h\"\nx");
   expect_nothing("#pragma no_pch\n#include <b.h>\nx");
   expect_nothing("#include <a.h>\n#define A \\ \n 1\nx");
   expect_nothing("#include <a.h>\n#define A \\");
