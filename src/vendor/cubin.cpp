@@ -1,4 +1,4 @@
-#include "device/cubin_check.hpp"
+#include "vendor/cubin.hpp"
 
 #include <elf.h>
 
@@ -29,6 +29,32 @@ T read_at(std::string_view bytes, std::uint64_t offset) {
   return value;
 }
 
+Elf64_Shdr section_at(std::string_view bytes, const Elf64_Ehdr& header, unsigned index) {
+  return read_at<Elf64_Shdr>(bytes, header.e_shoff + index * sizeof(Elf64_Shdr));
+}
+
+std::string_view content_of(std::string_view bytes, const Elf64_Shdr& section) {
+  if (section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS) return {};
+  return bytes.substr(section.sh_offset, section.sh_size);
+}
+
+// A name in a table of names, each of which ends in a NUL; empty where it does not lie within.
+std::string_view name_at(std::string_view table, std::uint32_t offset) {
+  if (offset >= table.size()) return {};
+  const std::string_view rest = table.substr(offset);
+  const std::size_t end = rest.find('\0');
+  return end == std::string_view::npos ? std::string_view() : rest.substr(0, end);
+}
+
+void add_kernels(std::string_view symbols, std::string_view names, std::vector<std::string>& kernels) {
+  constexpr unsigned char kKernelMark = 0x10;  // NVIDIA's, in a symbol's otherwise unused bits
+  for (std::size_t at = 0; symbols.size() - at >= sizeof(Elf64_Sym); at += sizeof(Elf64_Sym)) {
+    const auto symbol = read_at<Elf64_Sym>(symbols, at);
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || (symbol.st_other & kKernelMark) == 0) continue;
+    if (const std::string_view name = name_at(names, symbol.st_name); !name.empty()) kernels.emplace_back(name);
+  }
+}
+
 }  // namespace
 
 Status check_cubin(std::string_view bytes) {
@@ -54,6 +80,21 @@ Status check_cubin(std::string_view bytes) {
     if (!within(segment.p_offset, segment.p_filesz, 1, bytes.size())) return refused("it was cut short or damaged");
   }
   return {};
+}
+
+Result<CubinContents> read_cubin(std::string_view bytes) {
+  if (Status whole = check_cubin(bytes); !whole) return std::move(whole).error();
+  const auto header = read_at<Elf64_Ehdr>(bytes, 0);
+  const std::string_view section_names = content_of(bytes, section_at(bytes, header, header.e_shstrndx));
+  CubinContents contents;
+  for (unsigned i = 0; i < header.e_shnum; ++i) {
+    const Elf64_Shdr section = section_at(bytes, header, i);
+    if (name_at(section_names, section.sh_name) == ".debug_line") contents.has_line_table = true;
+    if (section.sh_type != SHT_SYMTAB || section.sh_link >= header.e_shnum) continue;
+    const std::string_view names = content_of(bytes, section_at(bytes, header, section.sh_link));
+    add_kernels(content_of(bytes, section), names, contents.kernels);
+  }
+  return contents;
 }
 
 }  // namespace kiln
