@@ -45,8 +45,11 @@ std::string architecture_option(const Target& target) {
   return "-arch=" + architecture;
 }
 
-std::vector<std::string> target_options(const Target& target, bool lto) {
+// What every link begins with, and a question whether there could be one too.
+std::vector<std::string> target_options(const NvJitLinkLibrary& library, const Target& target, bool lto) {
   std::vector<std::string> options{architecture_option(target)};
+  // Its own cache is off, so that a hit is ours, and because it opens the driver to find that cache.
+  if (library.version >= kFirstWithCache) options.emplace_back("-no-cache");
   if (lto) options.emplace_back("-lto");
   if (target.form == Form::Ptx) options.emplace_back("-ptx");
   return options;
@@ -70,9 +73,9 @@ class Linking {
 
   // Each step's result counts: after a part that was refused, completing may well say that all is good.
   bool add(const LinkPartView& part) {
-    // A copy, because the library believes no size of PTX but reads on to a NUL, and wants the rest aligned.
-    std::string& bytes = inputs_.emplace_back(part.bytes);
-    if (part.form == Form::Ptx && !bytes.ends_with('\0')) bytes.push_back('\0');
+    // A copy: the library believes no size of PTX but reads on to a NUL, such as the one behind every std::string, and
+    // within the unit's source nothing is aligned.
+    const std::string& bytes = inputs_.emplace_back(part.bytes);
     const int kind = part.form == Form::Cubin ? NvJitLinkLibrary::kCubin
                      : part.form == Form::Ptx ? NvJitLinkLibrary::kPtx
                                               : NvJitLinkLibrary::kLtoIr;
@@ -213,7 +216,9 @@ Result<std::shared_ptr<const NvJitLinkLibrary>> NvJitLinkCompiler::library() {
 Status NvJitLinkCompiler::supports(const Target& target) {
   const auto linker = library();
   if (!linker) return linker.error();
-  const auto takes = [&](const Target& asked) { return Linking(**linker).create(target_options(asked, true)); };
+  const auto takes = [&](const Target& asked) {
+    return Linking(**linker).create(target_options(**linker, asked, true));
+  };
   // The library crashes on a name that is no architecture's, so it is not asked about those.
   const bool sensible = (target.form == Form::Cubin || target.form == Form::Ptx) &&
                         target.architecture.starts_with("sm_") && Target::parse(target.architecture).ok();
@@ -259,9 +264,7 @@ Result<Compiled> NvJitLinkCompiler::compile(const Recipe& recipe) {
   if (!linker) return linker.error();
 
   // PTX comes out of LTO alone; the library says so itself where no part has any.
-  std::vector<std::string> options = target_options(recipe.target, lto || recipe.target.form == Form::Ptx);
-  // Its own cache is off, so that a hit is ours, and because it opens the driver to find that cache.
-  if ((*linker)->version >= kFirstWithCache) options.emplace_back("-no-cache");
+  std::vector<std::string> options = target_options(**linker, recipe.target, lto || recipe.target.form == Form::Ptx);
   options.insert(options.end(), unit.options().begin(), unit.options().end());
 
   const auto start = system_clock().steady();

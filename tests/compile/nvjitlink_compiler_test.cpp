@@ -1,8 +1,14 @@
 // NvJitLinkCompiler on the real library: what it links, what it refuses, and what may be kept.
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "compile/nvjitlink_parts.hpp"
 #include "conformance/compiler_conformance.hpp"
+#include "support/temporary_directory.hpp"
 #include "vendor/cubin.hpp"
 
 namespace kiln::test {
@@ -132,6 +138,28 @@ TEST_F(NvJitLink, LinksOfBytesAreClosedAndOthersAreNot) {
   EXPECT_FALSE(closed(sample().option("-Xptxas=--options-file=x")));
   EXPECT_FALSE(closed(Unit::link("whole", {LinkPart::unit(Unit::cuda("part.cu", kCallee))})));
   EXPECT_FALSE(closed(Unit::of_kind("link", "whole", "no parts")));
+}
+
+TEST_F(NvJitLink, AsksTheFileSystemForNothingOnceItIsOpen) {
+  if (access("/usr/bin/strace", X_OK) != 0) GTEST_SKIP() << "no strace";
+  const TemporaryDirectory folder;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command = "ASAN_OPTIONS=detect_leaks=0 strace -f -qq -o " + folder.path("trace") +
+                              " -e trace=file,process " + self +
+                              " --gtest_filter=NvJitLink.PartsOfEveryFormLinkWithEachOther > /dev/null";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::ifstream trace(folder.path("trace"));
+  std::string asked;
+  bool open = false;
+  for (std::string line; std::getline(trace, line);) {
+    const bool is_library = line.find("libnvJitLink.so") != std::string::npos;
+    if (is_library && line.find("openat") != std::string::npos) open = true;
+    const bool by_kiln = line.find("getcwd") != std::string::npos || line.find("exit") != std::string::npos ||
+                         line.find("newfstatat(3, \"\"") != std::string::npos;
+    if (open && !is_library && !by_kiln) asked += line + "\n";
+  }
+  EXPECT_TRUE(open);
+  EXPECT_EQ(asked, "");
 }
 
 TEST_F(NvJitLink, WhatHasLineInformationIsNotKeptAsACubin) {
