@@ -34,7 +34,8 @@ Elf64_Shdr section_at(std::string_view bytes, const Elf64_Ehdr& header, unsigned
 }
 
 std::string_view content_of(std::string_view bytes, const Elf64_Shdr& section) {
-  if (section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS) return {};
+  // An empty section's offset was not checked, and may be anything.
+  if (section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS || section.sh_size == 0) return {};
   return bytes.substr(section.sh_offset, section.sh_size);
 }
 
