@@ -32,6 +32,10 @@ class KILN_API Unit {
   static Unit cuda(std::string name, std::string source);
   /// OpenCL C for the device's own compiler.
   static Unit opencl(std::string name, std::string source);
+  /// A source for a compiler that is a program, such as nvcc. `arguments` is its command line, the program first, with
+  /// {source}, {output}, {depfile}, {includes}, {form} and {arch} where these go; no shell reads it. It becomes the
+  /// unit's options, so that further ones follow it. docs/command-compiler.md has the rules.
+  static Unit command(std::string name, std::string source, const std::vector<std::string>& arguments);
   /// Any other kind: `canonical` is everything that decides the result, in a form that the kind's compiler reads.
   static Unit of_kind(std::string kind, std::string name, std::string canonical);
 
@@ -74,5 +78,8 @@ class KILN_API Unit {
   explicit Unit(std::shared_ptr<const State> state);
   std::shared_ptr<const State> state_;
 };
+
+/// The command line of nvcc for `Unit::command`.
+KILN_API std::vector<std::string> nvcc_template();
 
 }  // namespace kiln

@@ -9,6 +9,7 @@
 #include "base/mutex.hpp"
 #include "compile/compiler.hpp"
 #include "compile/nvrtc_library.hpp"
+#include "compile/source_text.hpp"
 
 namespace kiln {
 
@@ -46,8 +47,5 @@ class NvrtcCompiler final : public Compiler {
   std::optional<Digest> opened_ KILN_GUARDED_BY(mutex_);  // the digest of `library_`, where somebody may need it
   std::vector<int> architectures_ KILN_GUARDED_BY(mutex_);
 };
-
-/// Whether the options put paths and times of files into the output.
-bool has_debug_options(const Recipe& recipe);
 
 }  // namespace kiln

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+
+#include "core/recipe.hpp"
 
 namespace kiln {
 
@@ -17,5 +20,10 @@ bool could_name_its_reader(std::string_view text);
 
 /// The macro by which the text takes the time of the compile into its output; empty where it has none.
 std::string_view time_macro(std::string_view text);
+/// Likewise of all texts that the recipe itself has; headers from files are not among them.
+std::string time_macro_of(const Recipe& recipe);
+
+/// Whether the options put paths and times of files into the output.
+bool has_debug_options(const Recipe& recipe);
 
 }  // namespace kiln
