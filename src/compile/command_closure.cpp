@@ -1,5 +1,7 @@
 #include "compile/command_closure.hpp"
 
+#include <sys/stat.h>
+
 #include <set>
 #include <unordered_set>
 
@@ -22,6 +24,12 @@ class Search {
     }
     folders_ = roots_;
     for (const std::string& folder : folders) folders_.push_back(tidy_path(folder));
+    std::set<std::pair<dev_t, ino_t>> known;
+    for (const std::string& folder : folders_) {
+      struct stat status;
+      const bool there = stat(folder.c_str(), &status) == 0;
+      if (!there || known.emplace(status.st_dev, status.st_ino).second) searched_.push_back(folder);
+    }
   }
 
   Result<std::vector<Observation>> observe(const std::vector<std::string>& dependencies) {
@@ -45,7 +53,7 @@ class Search {
       for (const std::string& name : names_) probe(join_path(folder, name));
     }
     for (const std::string& name : names_) {
-      for (const std::string& folder : folders_) probe(join_path(folder, name));
+      for (const std::string& folder : searched_) probe(join_path(folder, name));
       if (out_.size() > kMostObservations) return failure(Code::Unsupported, "it could read too many files");
     }
     return std::move(out_);
@@ -97,21 +105,26 @@ class Search {
 
   void probe(const std::string& spelt) {
     const std::string path = tidy_path(spelt);
-    if (!seen_.insert(path).second) return;
+    const std::string folder = folder_of(path);
+    // Of a folder that is not there one name is enough: the closure then says that of the folder.
+    if (absent_.contains(folder) || !seen_.insert(path).second) return;
     if (const auto stamp = stamp_of(path.c_str())) {
       add(path, Observation::State::Found, *stamp, stamp->changed_ns >= started_ns_);
     } else {
       add(path, Observation::State::Missing, {}, false);
+      if (!is_folder(folder)) absent_.insert(folder);
     }
   }
 
   const Recipe& recipe_;
   const std::int64_t started_ns_;
   std::vector<std::string> roots_;
-  std::vector<std::string> folders_;  // the roots, and where the program looks besides
-  std::set<std::string> names_;       // by which files may be included; sorted, so that closures are the same each time
-  std::set<std::string> computing_;   // folders of files whose includes macros name
+  std::vector<std::string> folders_;   // the roots, and where the program looks besides
+  std::vector<std::string> searched_;  // of these each once, by the first of its names
+  std::set<std::string> names_;      // by which files may be included; sorted, so that closures are the same each time
+  std::set<std::string> computing_;  // folders of files whose includes macros name
   std::unordered_set<std::string> seen_;
+  std::unordered_set<std::string> absent_;  // folders
   std::vector<Observation> out_;
 };
 

@@ -244,6 +244,11 @@ Result<std::vector<std::string>> CommandTools::search_folders() {
   if (!printed) return printed.error();
   std::vector<std::string> folders = folders_of_search_list(*printed);
   if (folders.empty()) return failure(Code::Unavailable, *host + " does not say where it looks for headers", *printed);
+  // gcc writes the real paths of system headers into dependency files where these are shorter.
+  for (std::size_t i = 0, count = folders.size(); i < count; ++i) {
+    std::string real = real_path(folders[i]);
+    if (std::find(folders.begin(), folders.end(), real) == folders.end()) folders.push_back(std::move(real));
+  }
   return folders;
 }
 

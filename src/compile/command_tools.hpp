@@ -26,8 +26,8 @@ class CommandTools {
   /// of this one (gcc, to say where its compiler is: 4 ms), so that a hit is cheap.
   Result<CompilerIdentity> identity();
 
-  /// The folders that it searches after those of the command line, in order, with those that are not there and would
-  /// be. Empty for a program that kiln does not know.
+  /// The folders that it searches after those of the command line, with those that are not there and would be, and
+  /// under both names those that a link leads to. Empty for a program that kiln does not know.
   Result<std::vector<std::string>> search_folders();
 
   /// `sm_80` and the like; empty for a program that kiln does not know.
