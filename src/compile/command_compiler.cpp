@@ -102,6 +102,13 @@ Status CommandCompiler::check(const Recipe& recipe) {
     return failure(Code::InvalidArgument, "unit '" + unit.name() + "' is for " + unit.options().front() +
                                               ", and this compiler runs " + program_);
   }
+  for (const IncludeRoot& root : unit.include_roots()) {
+    // nvcc takes what is behind -I for a list.
+    if (tools_.is_nvcc() && join_path(recipe.working_directory, root.path).find(',') != std::string::npos) {
+      return failure(Code::InvalidArgument,
+                     "nvcc cannot be given the include root " + root.path + ": the path has a comma in it");
+    }
+  }
   return supports(recipe.target);
 }
 

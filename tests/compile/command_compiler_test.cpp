@@ -178,6 +178,24 @@ TEST_F(CommandTest, IsCacheableWithTheFilesThatItsDependencyFileNames) {
   EXPECT_EQ(compiled->artifact.closure->items[0].root, 0);
 }
 
+TEST_F(CommandTest, NamesWhatIsBelowARelativeRootByThatRoot) {
+  TemporaryDirectory project;
+  std::filesystem::create_directory(project.path("inc"));
+  spit(project.path("inc/h.h"), "#include \"other.h\"\n");
+  std::this_thread::sleep_for(milliseconds(60));
+  const ScriptCompiler script("echo \"o: $1 " + project.path("inc/h.h") + "\" > $3; " + ScriptCompiler::writes_ptx());
+  CommandCompiler made(script.path(), digests_, {seconds(60), folder_.path()});
+  Recipe recipe = recipe_for(made, unit(script).include_root("inc"), {"sm_80", Form::Ptx});
+  recipe.working_directory = project.path();
+  const auto compiled = made.compile(recipe);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+  EXPECT_EQ(compiled->not_cacheable, "");
+  const auto& items = compiled->artifact.closure->items;
+  ASSERT_EQ(items.size(), 2u);
+  EXPECT_TRUE(items[0].root == 0 && items[0].name == "h.h" && items[0].state == Closure::State::Read);
+  EXPECT_TRUE(items[1].root == 0 && items[1].name == "other.h" && items[1].state == Closure::State::Absent);
+}
+
 TEST_F(CommandTest, IsNotCacheableWhereWhatItReadIsNotKnownOrChanged) {
   TemporaryDirectory root;
   spit(root.path("h.h"), "int h;");
