@@ -12,7 +12,7 @@
 namespace kiln {
 namespace {
 
-// A CUB kernel has 12,000.
+// A kernel that includes CUB's block_reduce.cuh gives 5,465 with nvcc 13.0.
 constexpr std::size_t kMostObservations = 400'000;
 
 class Search {

@@ -7,7 +7,7 @@
 namespace kiln {
 namespace {
 
-// A CUB kernel's is 80 KB with 900 names.
+// That of a kernel which includes CUB's block_reduce.cuh is 61 KB with 884 names (nvcc 13.0).
 constexpr std::size_t kMostBytes = 64u << 20;
 constexpr std::size_t kMostNames = 200'000;
 constexpr std::size_t kLongestName = 64u << 10;

@@ -5,7 +5,7 @@
 namespace kiln::test {
 namespace {
 
-// Shared by the cases of one process: nvcc and what it calls are 200 MB to digest.
+// Shared by the cases of one process: nvcc and what it calls are 230 MB to digest.
 FileDigests& digests() {
   static FileDigests shared{""};
   return shared;
