@@ -7,6 +7,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/machine.hpp"
+#include "compile/command_compiler.hpp"
 #include "compile/nvjitlink_compiler.hpp"
 #include "compile/nvrtc_compiler.hpp"
 #include "compile/opencl_compiler.hpp"
@@ -114,13 +115,20 @@ Compiler* Toolbox::compiler_of(const std::string& kind, const std::string& which
   if (kind == "cuda") compiler = in_workers(std::make_unique<NvrtcCompiler>(config_.nvrtc, *digests_), false);
   if (kind == "opencl") compiler = std::make_unique<OpenClCompiler>(which);
   if (kind == "link") compiler = make_linker();
+  if (kind == "command" && !which.empty()) {
+    compiler =
+        std::make_unique<CommandCompiler>(which, *digests_, CommandCompiler::Options{config_.worker_time_limit, {}});
+  }
   return compiler.get();
 }
 
 Result<Compiler*> Toolbox::compiler(const Unit& unit, const Target& target) {
   const MutexLock lock(mutex_);
-  // NVRTC compiles for every architecture; an OpenCL compiler belongs to its device.
-  const std::string which = target.form == Form::OpenClBinary ? target.architecture : std::string();
+  // NVRTC compiles for every architecture; an OpenCL compiler belongs to its device, a command's to its program. That
+  // one needs no worker: each of its compiles is a process of its own already.
+  std::string which;
+  if (target.form == Form::OpenClBinary) which = target.architecture;
+  if (unit.kind() == "command" && !unit.options().empty()) which = unit.options().front();
   Compiler* const compiler = compiler_of(unit.kind(), which);
   if (compiler == nullptr) {
     return failure(Code::Unsupported, "no compiler of kiln's takes units of kind '" + unit.kind() + "'");
