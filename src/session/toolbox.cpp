@@ -34,6 +34,25 @@ std::string working_directory() {
 
 }  // namespace
 
+// Beside the cache, where that is on this host: they are large, and of no use to anyone else. An image that is built in
+// a container would carry NVIDIA's headers away, so there somebody must want it.
+std::optional<PchShelf::Options> pch_shelf_of(const Config& config, const std::string& cache_root,
+                                              std::string* why_not) {
+  const std::string folder = join_path(cache_root, "v1");
+  std::string reason;
+  if (config.pch == Config::Pch::Off) reason = "precompiled ones are switched off (pch = off)";
+  if (config.disable || cache_root.empty()) reason = "there is no cache to keep precompiled ones beside";
+  if (reason.empty() && config.pch == Config::Pch::Auto && in_container()) {
+    reason = "precompiled ones are off in a container, whose image would carry them away (KILN_PCH=on)";
+  }
+  if (reason.empty() && claims_folder(cache_root) != folder) {
+    reason = cache_root + " cannot be written to, or other hosts see it too";
+  }
+  if (why_not != nullptr) *why_not = reason;
+  if (!reason.empty()) return std::nullopt;
+  return PchShelf::Options{folder + "/pch", config.pch_max_bytes, {}};
+}
+
 Toolbox::Toolbox(Config config, Observer observer) : config_(std::move(config)), observer_(std::move(observer)) {
   const bool remembers = !config_.disable && !config_.cache_path.empty();
   digests_ = std::make_unique<FileDigests>(remembers ? config_.cache_path.front() + "/v1/digests" : std::string());
@@ -42,7 +61,9 @@ Toolbox::Toolbox(Config config, Observer observer) : config_(std::move(config)),
   parts_.may_compile = config_.may_compile;
   if (!config_.disable) open_stores();
   resolver_ = std::make_unique<Resolver>(parts_);
-  headers_ = std::make_unique<PrecompiledHeaders>([this] { return shelf(); }, *digests_, observer_);
+  headers_ = std::make_unique<PrecompiledHeaders>(
+      [this] { return pch_shelf_of(config_, disks_.empty() ? std::string() : disks_.front()->root()); }, *digests_,
+      observer_);
   if (config_.jobs == 0U) return;
   WorkerPool::Options workers;
   workers.program = config_.worker;
@@ -75,16 +96,6 @@ void Toolbox::open_stores() {
   parts_.store = store_.get();
   parts_.claims = claims_.get();
   parts_.history = &disks_.front()->history();
-}
-
-// Beside the cache, where that is on this host: they are large, and of no use to anyone else. An image that is built in
-// a container would carry NVIDIA's headers away, so there somebody must want it.
-std::optional<PchShelf::Options> Toolbox::shelf() const {
-  const bool wanted = config_.pch == Config::Pch::On || (config_.pch == Config::Pch::Auto && !in_container());
-  if (!wanted || disks_.empty()) return std::nullopt;
-  const std::string folder = disks_.front()->root() + "/v1";
-  if (claims_folder(disks_.front()->root()) != folder) return std::nullopt;
-  return PchShelf::Options{folder + "/pch", config_.pch_max_bytes, {}};
 }
 
 std::unique_ptr<Compiler> Toolbox::in_workers(std::unique_ptr<Compiler> inner, bool everything) {
