@@ -113,6 +113,7 @@ class EngineModel {
 
   void cancel(std::size_t which) {
     if (state_[which] == State::Queued) withdraw(which);
+    if (state_[which] == State::Running) ending_[which] = true;
     answer(which, "cancelled");
   }
 
@@ -151,7 +152,7 @@ class EngineModel {
     for (std::size_t which = 0; which < kOrders; ++which) {
       if (state_[which] == State::Queued) withdraw(which);
       answer(which, "cancelled");
-      land(which, State::Failed, "");  // interrupted
+      land(which, ending_[which] ? State::Nothing : State::Failed, "");  // interrupted
     }
   }
 
@@ -162,12 +163,14 @@ class EngineModel {
       queue_[priority].pop_front();
       thread_[priority] = static_cast<int>(which);
       state_[which] = State::Running;
+      ending_[which] = false;
       ++compiles_[which];
     }
   }
 
   std::array<State, kOrders> state_{};
   std::array<bool, kOrders> changed_{};
+  std::array<bool, kOrders> ending_{};  // it was cancelled while it ran
   std::array<int, kOrders> compiles_{};
   std::array<std::deque<std::size_t>, 2> queue_;
   std::array<int, 2> thread_{-1, -1};  // what it runs
