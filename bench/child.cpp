@@ -45,7 +45,9 @@ Result<Times> run_child(const std::vector<std::string>& arguments) {
   if (status != 0 || read(reader.get(), text, sizeof text - 1) <= 0) {
     return failure(Code::Internal, arguments.front() + " ended with status " + std::to_string(status));
   }
-  return Times{static_cast<double>(std::strtoll(text, nullptr, 10)) / 1000.0, static_cast<double>(end - start) / 1e6};
+  char* more = nullptr;
+  const double own = static_cast<double>(std::strtoll(text, &more, 10));
+  return Times{own / 1000.0, static_cast<double>(end - start) / 1e6, more};
 }
 
 }  // namespace kiln::bench

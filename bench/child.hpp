@@ -12,6 +12,7 @@ namespace kiln::bench {
 struct Times {
   double from_main_us = 0;
   double from_exec_ms = 0;
+  std::string said;  ///< what else it printed behind that number
 };
 
 /// Runs a program to its end, with this process's environment.

@@ -25,6 +25,10 @@ double spread_of(const std::vector<double>& values, double limit) {
   return median_deviation(values, median(values)) * error / limit;
 }
 
+double ratio_of(const Plan& plan, double ours, double theirs) {
+  return plan.allowance == Allowance::Ratio ? ours / theirs : ours - theirs;
+}
+
 template <class... Values>
 std::string print(const char* format, Values... values) {
   char text[512];
@@ -59,7 +63,6 @@ Result<Outcome> compare(const Plan& full) {
     if (auto once = plan.theirs(); !once) return std::move(once).error();
     if (auto once = plan.ours(); !once) return std::move(once).error();
   }
-  Outcome outcome{.name = plan.name, .limit = plan.limit, .unit = plan.unit};
   std::vector<double> ours, theirs, ratios;
   const std::int64_t end = now_ns() + static_cast<std::int64_t>(plan.most_seconds * 1e9);
   while (ratios.size() < plan.most_rounds && (ratios.size() < plan.least_rounds || now_ns() < end)) {
@@ -70,17 +73,40 @@ Result<Outcome> compare(const Plan& full) {
     if (!second) return std::move(second).error();
     ours.push_back(ours_first ? *first : *second);
     theirs.push_back(ours_first ? *second : *first);
-    ratios.push_back(plan.allowance == Allowance::Ratio ? ours.back() / theirs.back() : ours.back() - theirs.back());
+    ratios.push_back(ratio_of(plan, ours.back(), theirs.back()));
     if (ratios.size() < plan.least_rounds || ratios.size() % 10 != 0) continue;  // looking costs a sort
     if (spread_of(ratios, plan.limit) <= plan.small_spread) break;
   }
+  return outcome_of(plan, ours, theirs);
+}
+
+Outcome outcome_of(const Plan& plan, const std::vector<double>& ours, const std::vector<double>& theirs) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < ours.size() && i < theirs.size(); ++i) {
+    ratios.push_back(ratio_of(plan, ours[i], theirs[i]));
+  }
+  Outcome outcome{.name = plan.name, .limit = plan.limit, .unit = plan.unit};
   outcome.ours = median(ours);
   outcome.theirs = median(theirs);
   outcome.ratio = median(ratios);
-  outcome.spread = spread_of(ratios, plan.limit);
+  outcome.spread = ratios.size() < 2 ? 1 : spread_of(ratios, plan.limit);
   outcome.settled = outcome.spread <= plan.small_spread;
   outcome.n = ratios.size();
   return outcome;
+}
+
+Result<std::vector<std::vector<double>>> take_turns(const std::vector<Plan::Side>& sides, std::size_t rounds) {
+  std::vector<std::vector<double>> times(sides.size());
+  for (std::size_t round = 0; round < (hurried ? 1 : rounds); ++round) {
+    for (std::size_t turn = 0; turn < sides.size(); ++turn) {
+      const std::size_t way = round % 2 == 0 ? turn : sides.size() - 1 - turn;
+      const std::size_t side = (way + round / 2) % sides.size();
+      auto time = sides[side]();
+      if (!time) return std::move(time).error();
+      times[side].push_back(*time);
+    }
+  }
+  return times;
 }
 
 std::string as_json(const Outcome& outcome) {
@@ -93,9 +119,9 @@ std::string as_json(const Outcome& outcome) {
 
 std::string as_table(const std::vector<Outcome>& outcomes) {
   std::string table =
-      print("%-34s %12s %12s %8s %8s %6s %7s\n", "", "ours", "theirs", "ratio", "limit", "rounds", "spread");
+      print("%-38s %12s %12s %8s %8s %6s %7s\n", "", "ours", "theirs", "ratio", "limit", "rounds", "spread");
   for (const Outcome& outcome : outcomes) {
-    table += print("%-34s %9.2f %-2s %9.2f %-2s %8.3f %8.2f %6zu %6.1f%%%s%s\n", outcome.name.c_str(), outcome.ours,
+    table += print("%-38s %9.2f %-2s %9.2f %-2s %8.3f %8.2f %6zu %6.1f%%%s%s\n", outcome.name.c_str(), outcome.ours,
                    outcome.unit.c_str(), outcome.theirs, outcome.unit.c_str(), outcome.ratio, outcome.limit, outcome.n,
                    100 * outcome.spread, outcome.within() ? "" : "  over the limit",
                    outcome.settled ? "" : "  (the spread is not small)");

@@ -56,6 +56,14 @@ inline Plan::Side allowed(double time) {
 /// the median, estimated from the median absolute deviation, which a few disturbed rounds do not move.
 Result<Outcome> compare(const Plan& plan);
 
+/// The result of times that were taken already, round by round; of the plan the sides and the budgets do not count.
+/// One round tells nothing of a spread, which then is said to be as large as the limit.
+Outcome outcome_of(const Plan& plan, const std::vector<double>& ours, const std::vector<double>& theirs);
+
+/// Runs many sides in turn, each once in a round, for results that have sides in common. Who begins changes with each
+/// round, and so does the direction. Returns each side's times. When hurried it does one round.
+Result<std::vector<std::vector<double>>> take_turns(const std::vector<Plan::Side>& sides, std::size_t rounds);
+
 /// From here on plans get a fifth of their time and half of their rounds: to see that all is as it was, not to publish.
 void hurry();
 

@@ -21,6 +21,12 @@ constexpr Benchmark kBenchmarks[] = {
     {"new_process_hit", "a new process's hit, against a program that only hashes, stats, reads and checks",
      kiln::bench::new_process_hit},
     {"cold_compile", "a miss of a kernel on CUB, compiled and stored, against bare NVRTC", kiln::bench::cold_compile},
+    {"worker_overhead", "a kernel on CUB through a worker that is warm, against bare NVRTC that is as warm",
+     kiln::bench::worker_overhead},
+    {"workers_cold8", "eight units on CUB in workers, without and with precompiled headers, against bare NVRTC",
+     kiln::bench::workers_cold8},
+    {"workers_cold8_kept_pch", "the same with precompiled headers that an earlier process has made",
+     kiln::bench::workers_cold8_kept_pch},
     {"request_18", "a request of 18 units that a new engine has not seen, of the same again, and of 10,000",
      kiln::bench::request_18},
     {"get_handle", "a kernel that is ready, by its handle, against an acquire load", kiln::bench::get_handle},
@@ -37,7 +43,7 @@ int usage(const char* problem) {
 }
 
 int list() {
-  for (const Benchmark& benchmark : kBenchmarks) std::printf("%-16s %s\n", benchmark.name, benchmark.meaning);
+  for (const Benchmark& benchmark : kBenchmarks) std::printf("%-22s %s\n", benchmark.name, benchmark.meaning);
   return kGood;
 }
 

@@ -1,0 +1,169 @@
+// Compiles the eight units of cub_units.hpp in a new process, for workers_cold8 and worker_overhead:
+//   kiln-bench-eight HOW START serial LIBNVRTC INCLUDE_ROOT…     with bare NVRTC, one after the other
+//   kiln-bench-eight HOW START threads LIBNVRTC INCLUDE_ROOT…    with bare NVRTC, each on a thread of its own
+//   kiln-bench-eight HOW START kiln CACHE PCH INCLUDE_ROOT…      with kiln, likewise; PCH is its setting `pch`
+//   kiln-bench-eight HOW START repeat LIBNVRTC INCLUDE_ROOT…     the first with bare NVRTC, as often as asked
+//   (worker_overhead)
+// HOW is `plain`, `no-personality` (the system call is refused, here and in what is started from here) or `no-aslr`
+// (address-space randomisation is off, likewise). It prints how many nanoseconds have passed since START, a digest of
+// all cubins and their bytes, how many precompiled headers were kept, and how many of them or of workers failed.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <kiln/session.hpp>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "bench/bare_nvrtc.hpp"
+#include "bench/cub_units.hpp"
+#include "bench/harness.hpp"
+#include "bench/kernels.hpp"
+
+namespace kiln::bench {
+namespace {
+
+// That of workers, for every side: what else runs on the machine then takes as much from one as from another.
+constexpr int kNiceness = 5;
+
+bool refuse_personality() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_personality, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{sizeof program / sizeof *program, program};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return false;
+  return personality(ADDR_NO_RANDOMIZE) == -1 && errno == EPERM;
+}
+
+// A process has it from its start on, so this one starts again.
+bool leave_randomisation(char** argv) {
+  const int now = personality(0xffffffff);
+  if (now != -1 && (now & ADDR_NO_RANDOMIZE) != 0) return true;
+  if (now == -1 || personality(static_cast<unsigned>(now) | ADDR_NO_RANDOMIZE) == -1) return false;
+  execv("/proc/self/exe", argv);
+  return false;
+}
+
+bool arrange(std::string_view how, char** argv) {
+  if (setpriority(PRIO_PROCESS, 0, kNiceness) != 0) return false;
+  if (how == "no-personality") return refuse_personality();
+  if (how == "no-aslr") return leave_randomisation(argv);
+  return how == "plain";
+}
+
+struct Done {
+  Status status;
+  std::vector<std::string> cubins;
+  int kept = 0;
+  int wanting = 0;
+};
+
+template <class Compile>
+Done on_threads(const std::vector<Unit>& units, const Compile& compile) {
+  std::vector<Result<std::string>> results(units.size(), std::string());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    threads.emplace_back([&, i] { results[i] = compile(units[i]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Done done;
+  for (Result<std::string>& result : results) {
+    if (!result) return {std::move(result).error(), {}};
+    done.cubins.push_back(std::move(*result));
+  }
+  return done;
+}
+
+Done by_kiln(const std::vector<Unit>& units, const char* cache, const char* pch) {
+  std::atomic<int> kept = 0;
+  std::atomic<int> wanting = 0;
+  SessionOptions options;
+  options.settings = {{"cache.dir", cache}, {"pch", pch}};
+  options.locked = {"cache.dir", "pch"};
+  options.on_event = [&](const Event& event) {
+    using enum Event::Kind;
+    kept += event.kind == HeadersKept;
+    wanting += event.kind == HeadersDropped || event.kind == HeadersUnavailable || event.kind == WorkerUnavailable ||
+               event.kind == WorkerLost;
+  };
+  auto session = Session::open(options);
+  if (!session) return {std::move(session).error(), {}};
+  Done done = on_threads(units, [&](const Unit& unit) -> Result<std::string> {
+    auto artifact = session->artifact(unit, Target{kArchitecture, Form::Cubin});
+    if (!artifact) return std::move(artifact).error();
+    return std::string(artifact->bytes.view());
+  });
+  done.kept = kept;
+  done.wanting = wanting;
+  return done;
+}
+
+Done in_turn(const std::vector<Unit>& units, const NvrtcLibrary& nvrtc) {
+  Done done;
+  for (const Unit& unit : units) {
+    auto cubin = compile_with_bare_nvrtc(nvrtc, unit);
+    if (!cubin) return {std::move(cubin).error(), {}};
+    done.cubins.push_back(std::move(*cubin));
+  }
+  return done;
+}
+
+int report(const Done& done, std::int64_t start) {
+  const std::int64_t end = now_ns();
+  if (!done.status) {
+    std::fprintf(stderr, "%s\n%s\n", done.status.error().message.c_str(), done.status.error().log.c_str());
+    return 1;
+  }
+  Sha256 hash;
+  std::size_t bytes = 0;
+  for (const std::string& cubin : done.cubins) {
+    hash.add(as_bytes(cubin));
+    bytes += cubin.size();
+  }
+  std::printf("%lld %.16s %zu %d %d\n", static_cast<long long>(end - start), hash.finish().hex().c_str(), bytes,
+              done.kept, done.wanting);
+  std::fflush(stdout);
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  if (argc < 6 || !arrange(argv[1], argv)) return 2;
+  const std::int64_t start = std::strtoll(argv[2], nullptr, 10);
+  const std::string_view who = argv[3];
+  if (who == "kiln") return report(by_kiln(cub_units({argv + 6, argv + argc}), argv[4], argv[5]), start);
+  const auto nvrtc = NvrtcLibrary::open(argv[4]);
+  if (!nvrtc) return report({nvrtc.error(), {}}, start);
+  const auto bare = [&](const Unit& unit) { return compile_with_bare_nvrtc(**nvrtc, unit); };
+  std::vector<Unit> units = cub_units({argv + 5, argv + argc});
+  if (who == "serial") return report(in_turn(units, **nvrtc), start);
+  if (who == "threads") return report(on_threads(units, bare), start);
+  if (who != "repeat") return 2;
+  units.resize(1, units.front());
+  while (std::getchar() != EOF) {
+    if (const int failed = report(in_turn(units, **nvrtc), now_ns()); failed != 0) return failed;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace kiln::bench
+
+int main(int argc, char** argv) { return kiln::bench::run(argc, argv); }

@@ -1,0 +1,111 @@
+// What a compile costs in a worker that lives already: the way there and back, the watch over what is read, and the
+// closure. Nothing is stored, and no header is precompiled. Bare NVRTC runs in a process of its own that has compiled
+// the unit before, and in one thread, as a worker does: malloc is slower in a process with several.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/process.hpp"
+#include "bench/benchmarks.hpp"
+#include "bench/child.hpp"
+#include "bench/cub_units.hpp"
+#include "bench/scratch.hpp"
+#include "bench/units.hpp"
+#include "compile/nvrtc_compiler.hpp"
+#include "compile/worker_compiler.hpp"
+
+namespace kiln::bench {
+namespace {
+
+// The promise: so much of NVRTC's own time, and this much for the way.
+constexpr double kShare = 1.03;
+constexpr double kMilliseconds = 3;
+
+class BareProcess {
+ public:
+  static Result<BareProcess> start(const std::string& nvrtc, const std::vector<std::string>& roots) {
+    int in[2];
+    int out[2];
+    if (pipe2(in, O_CLOEXEC) != 0) return io_failure("cannot make", "a pipe", errno);
+    Fd their_in(in[0]);
+    Fd questions(in[1]);
+    if (pipe2(out, O_CLOEXEC) != 0) return io_failure("cannot make", "a pipe", errno);
+    Fd answers(out[0]);
+    Fd their_out(out[1]);
+    Process::Start start{{beside_this_program("kiln-bench-eight"), "plain", "0", "repeat", nvrtc},
+                         current_environment(),
+                         {{their_in.get(), 0}, {their_out.get(), 1}}};
+    start.arguments.insert(start.arguments.end(), roots.begin(), roots.end());
+    auto process = Process::spawn(start);
+    if (!process) return std::move(process).error();
+    return BareProcess(std::move(*process), std::move(questions), std::move(answers));
+  }
+
+  Result<double> compile() {
+    const std::int64_t start = now_ns();
+    char answer[64];
+    if (write(questions_.get(), "\n", 1) != 1 || read(answers_.get(), answer, sizeof answer) <= 0) {
+      return failure(Code::Internal, "kiln-bench-eight does not answer");
+    }
+    return static_cast<double>(now_ns() - start) / 1e6;
+  }
+
+ private:
+  BareProcess(Process process, Fd questions, Fd answers)
+      : process_(std::move(process)), questions_(std::move(questions)), answers_(std::move(answers)) {}
+  Process process_;
+  Fd questions_;
+  Fd answers_;
+};
+
+}  // namespace
+
+Result<Outcomes> worker_overhead() {
+  const auto roots = toolkit_include_roots();
+  if (!roots) return roots.error();
+  const Scratch scratch;
+  use_own_folders(scratch);
+  FileDigests digests("");
+  WorkerPool::Options workers;
+  workers.most = 1;
+  workers.slots_folder = scratch.path();
+  WorkerPool pool(workers);
+  WorkerCompiler::Options options;
+  options.pool = &pool;
+  WorkerCompiler compiler(std::make_unique<NvrtcCompiler>("", digests), digests, options, Observer());
+  auto identity = compiler.identity();
+  if (!identity) return std::move(identity).error();
+  const Recipe recipe{cub_units(*roots).front(), Target{kArchitecture, Form::Cubin}, *identity, scratch.path()};
+  auto bare = BareProcess::start(identity->path, *roots);
+  if (!bare) return std::move(bare).error();
+
+  const std::vector<Plan::Side> sides{[&]() -> Result<double> {
+                                        const std::int64_t start = now_ns();
+                                        const auto compiled = compiler.compile(recipe);
+                                        const double time = static_cast<double>(now_ns() - start) / 1e6;
+                                        if (!compiled) return compiled.error();
+                                        if (pool.workers().size() != 1) {
+                                          return failure(Code::Internal, "it was not compiled in a worker");
+                                        }
+                                        return time;
+                                      },
+                                      [&] { return bare->compile(); }};
+  // The first compile of either process is not of interest.
+  for (const Plan::Side& side : sides) {
+    if (auto once = side(); !once) return std::move(once).error();
+  }
+  constexpr std::size_t kRounds = 15;
+  const auto times = take_turns(sides, kRounds);
+  if (!times) return times.error();
+  Plan plan;
+  plan.name = "worker_overhead";
+  plan.unit = "ms";
+  plan.limit = kShare + kMilliseconds / median((*times)[1]);
+  return Outcomes{outcome_of(plan, (*times)[0], (*times)[1])};
+}
+
+}  // namespace kiln::bench
