@@ -35,7 +35,8 @@ class PchTest : public testing::Test {
   }
 
   // A unit that begins with the headers and does something of its own.
-  Unit unit(int number, const std::string& start = "#include <wide.h>\n") const {
+  Unit unit(int number) const { return unit(number, start_); }
+  Unit unit(int number, const std::string& start) const {
     const std::string n = std::to_string(number);
     return Unit::cuda("unit" + n + ".cu",
                       start + "extern \"C\" __global__ void k" + n + "(int* p) { p[0] = wide(p[1]) + " + n + "; }\n")
@@ -60,6 +61,7 @@ class PchTest : public testing::Test {
   Seen truth(PchProcess& process, const Unit& unit) { return compile_here(process.recipe(unit)); }
 
   TemporaryDirectory folder_;
+  std::string start_ = "#include <wide.h>\n";
 };
 
 }  // namespace kiln::test

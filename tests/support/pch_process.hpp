@@ -30,7 +30,7 @@ inline FileDigests& shared_digests() {
 class PchProcess {
  public:
   struct Options {
-    std::string folder;  ///< the shelf and the slots of workers are in it
+    std::string folder;  ///< the shelf is in it
     std::string working_directory;
     std::string nvrtc = toolkit_nvrtc();
     std::string worker = {};  ///< empty: kiln-worker
@@ -39,9 +39,8 @@ class PchProcess {
   };
   explicit PchProcess(Options options)
       : options_(std::move(options)), pool_({options_.worker, 1U, std::uint64_t{4} << 30, std::chrono::seconds(60),
-                                             std::chrono::seconds(60), options_.folder + "/slots"}),
+                                             std::chrono::seconds(60), own_slots()}),
         headers_([this] { return shelf_options(); }, shared_digests(), events.observer()) {
-    std::filesystem::create_directories(options_.folder + "/slots");
     WorkerCompiler::Options workers;
     workers.pool = &pool_;
     workers.headers = &headers_;
@@ -89,6 +88,14 @@ class PchProcess {
   std::optional<PchShelf::Options> shelf_options() const {
     if (!options_.headers) return std::nullopt;
     return PchShelf::Options{options_.folder + "/pch", options_.size_bound, {}};
+  }
+
+  // So that none waits for another's workers.
+  std::string own_slots() const {
+    static int made = 0;
+    std::string path = options_.folder + "/slots-" + std::to_string(++made);
+    std::filesystem::create_directories(path);
+    return path;
   }
 
   const Options options_;
