@@ -57,6 +57,8 @@ class NeverStale : public testing::Test {
     Config config;
     config.cache_path = {folder_.path("cache")};
     config.nvrtc = nvrtc_[project.compiler];
+    config.pch = pch_ ? Config::Pch::On : Config::Pch::Off;
+    config.pch_max_bytes = std::uint64_t{2} << 30;
     Toolbox toolbox(config, events.observer());
     Got got;
     const auto recipe = toolbox.recipe(project.unit(), project.target());
@@ -76,6 +78,9 @@ class NeverStale : public testing::Test {
     for (const Entry& entry : answer->artifact.entries) got.symbols.push_back(entry.symbol);
     got.origin = to_string(answer->origin);
     hits_ += answer->origin != Origin::Compiled;
+    headers_kept_ += events.count(Event::Kind::HeadersKept);
+    headers_used_ += events.count(Event::Kind::HeadersUsed);
+    headers_dropped_ += events.count(Event::Kind::HeadersDropped);
     got.published = answer->origin != Origin::Compiled || events.count(Event::Kind::Published) > 0;
     if (const auto not_published = events.of(Event::Kind::NotPublished); !not_published.empty()) {
       got.why = not_published[0].message;
@@ -198,6 +203,7 @@ class NeverStale : public testing::Test {
   TemporaryDirectory folder_;
   std::string nvrtc_[2];
   std::string start_;
+  const bool pch_ = std::getenv("KILN_TEST_PCH") != nullptr;  // whether headers are precompiled
   BareNvrtc bare_;
   BareResult truth_;  // for the present state of the project
   std::map<std::string, int> by_kind_;
@@ -206,6 +212,9 @@ class NeverStale : public testing::Test {
   std::size_t hits_ = 0;
   std::size_t needless_ = 0;
   std::size_t mismatches_ = 0;
+  std::size_t headers_kept_ = 0;
+  std::size_t headers_used_ = 0;
+  std::size_t headers_dropped_ = 0;
   int copies_ = 0;
 };
 
@@ -241,6 +250,11 @@ TEST_F(NeverStale, RandomChangesNeverGiveOtherBytesThanBareNvrtc) {
       "seconds=%.0f\n",
       seed, changes, compiles_, bare_compiles_, hits_, mismatches_, needless_,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  if (pch_) {
+    std::printf("figure: never stale, precompiled headers: kept=%zu used=%zu dropped=%zu\n", headers_kept_,
+                headers_used_, headers_dropped_);
+    EXPECT_GT(headers_used_, 0U) << "there was nothing to be stale";
+  }
   for (const auto& [kind, count] : by_kind_) std::printf("  %s=%d", kind.c_str(), count);
   std::printf("\n");
   EXPECT_GE(changes, wanted);
