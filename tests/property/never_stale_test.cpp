@@ -58,7 +58,6 @@ class NeverStale : public testing::Test {
     config.cache_path = {folder_.path("cache")};
     config.nvrtc = nvrtc_[project.compiler];
     config.pch = pch_ ? Config::Pch::On : Config::Pch::Off;
-    config.pch_max_bytes = std::uint64_t{2} << 30;
     Toolbox toolbox(config, events.observer());
     Got got;
     const auto recipe = toolbox.recipe(project.unit(), project.target());
