@@ -7,13 +7,14 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "compile/option_check.hpp"
 #include "compile/source_text.hpp"
 
 namespace kiln {
 namespace {
 
 // Options that write files, read files that no closure could cover, or say again what the target says.
-constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
+constexpr RefusedOption kRefused[] = {
     {"--gpu-architecture", "the target says it"},
     {"-arch", "the target says it"},
     {"--create-pch", "it writes a file"},
@@ -25,32 +26,6 @@ constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
     {"--time", "it writes a file"},
     {"-time", "it writes a file"},
 };
-
-bool is_option(std::string_view text, std::string_view option) {
-  return text.starts_with(option) && (text.size() == option.size() || text[option.size()] == '=' ||
-                                      text[option.size()] == '-' || text[option.size()] == ' ');
-}
-
-// ptxas, to which NVRTC passes options on, takes them from files.
-bool names_option_file(std::string_view option) {
-  return option.find("options-file") != std::string_view::npos || option.find("-optf") != std::string_view::npos;
-}
-
-Status check_options(const Unit& unit) {
-  for (const std::string& option : unit.options()) {
-    if (names_option_file(option)) {
-      return failure(Code::InvalidArgument, "unit '" + unit.name() + "' has the option " + option +
-                                                ", which kiln does not pass on: give the options themselves");
-    }
-    for (const auto& [refused, why] : kRefused) {
-      if (is_option(option, refused)) {
-        return failure(Code::InvalidArgument, "unit '" + unit.name() + "' has the option " + option +
-                                                  ", which kiln does not pass on: " + std::string(why));
-      }
-    }
-  }
-  return {};
-}
 
 std::string architecture_option(const Target& target) {
   std::string architecture = target.architecture;
@@ -185,7 +160,8 @@ PchReport take_pch_report(std::string& log, const PchOrder& order) {
     after_ours = ours || belongs;
     if (!ours) continue;
     if (line.find("using precompiled header file") != std::string_view::npos) report.outcome = PchReport::Outcome::Used;
-    if (line.find("creating precompiled header") != std::string_view::npos) report.outcome = PchReport::Outcome::Created;
+    if (line.find("creating precompiled header") != std::string_view::npos)
+      report.outcome = PchReport::Outcome::Created;
     if (report.outcome == PchReport::Outcome::Refused && report.reason.empty()) {
       report.reason = line.substr(0, line.find('\n'));
     }
@@ -194,34 +170,7 @@ PchReport take_pch_report(std::string& log, const PchOrder& order) {
   return report;
 }
 
-std::string time_macro_of(const Recipe& recipe) {
-  const Unit& unit = recipe.unit;
-  std::string_view macro = time_macro(unit.source());
-  if (macro.empty()) macro = time_macro(unit.preamble());
-  for (const Header& header : unit.headers()) {
-    if (macro.empty()) macro = time_macro(header.content);
-  }
-  for (const std::string& option : unit.options()) {
-    if (macro.empty()) macro = time_macro(option);
-  }
-  for (const auto& [name, value] : recipe.compiler.environment) {
-    if (macro.empty()) macro = time_macro(value);
-  }
-  return std::string(macro);
-}
-
 }  // namespace
-
-bool has_debug_options(const Recipe& recipe) {
-  const auto debug = [](std::string_view text) {
-    return text.find("lineinfo") != std::string_view::npos || text.find("line-info") != std::string_view::npos ||
-           text.find("-G") != std::string_view::npos || text.find("debug") != std::string_view::npos;
-  };
-  const auto& options = recipe.unit.options();
-  const auto& environment = recipe.compiler.environment;
-  return std::any_of(options.begin(), options.end(), debug) ||
-         std::any_of(environment.begin(), environment.end(), [&](const auto& v) { return debug(v.second); });
-}
 
 NvrtcCompiler::NvrtcCompiler(std::string path, FileDigests& digests, Watched watched)
     : path_(std::move(path)), digests_(digests), watched_(watched) {}
@@ -348,7 +297,7 @@ Result<Compiled> NvrtcCompiler::compile(const Recipe& recipe, const PchOrder& or
     return failure(Code::InvalidArgument,
                    "unit '" + recipe.unit.name() + "' is of kind " + recipe.unit.kind() + ", not " + kind());
   }
-  if (Status good = check_options(recipe.unit); !good) return std::move(good).error();
+  if (Status good = check_options(recipe.unit, kRefused); !good) return std::move(good).error();
   if (Status supported = supports(recipe.target); !supported) return std::move(supported).error();
   const auto nvrtc = library();
   if (!nvrtc) return nvrtc.error();

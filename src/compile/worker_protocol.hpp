@@ -39,7 +39,8 @@ struct WorkerReply {
   /// Whether the worker is sure to have seen every question that the compiler asked the file system.
   bool observed = false;
   std::vector<Observation> observations;
-  /// Whether the compiler knows what it read by itself: the artifact has its closure then, and observations say nothing.
+  /// Whether the compiler knows what it read by itself: the artifact has its closure then, and observations say
+  /// nothing.
   bool has_closure = false;
   PchReport pch;
 };

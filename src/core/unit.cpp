@@ -7,6 +7,7 @@
 
 #include "base/codec.hpp"
 #include "base/hash.hpp"
+#include "core/link_parts.hpp"
 
 namespace kiln {
 
@@ -85,6 +86,17 @@ Unit Unit::cuda(std::string name, std::string source) { return of_kind("cuda", s
 Unit Unit::opencl(std::string name, std::string source) {
   return of_kind("opencl", std::move(name), std::move(source));
 }
+Unit Unit::link(std::string name, const std::vector<LinkPart>& parts) {
+  Unit link = of_kind("link", std::move(name), encode_link_parts(parts));
+  for (const LinkPart& part : parts) {
+    if (part.as_unit() == nullptr) continue;
+    for (const IncludeRoot& root : part.as_unit()->include_roots()) link = link.include_root(root.path, root.seal);
+  }
+  return link;
+}
+Unit Unit::command(std::string name, std::string source, const std::vector<std::string>& arguments) {
+  return of_kind("command", std::move(name), std::move(source)).options(arguments);
+}
 Unit Unit::of_kind(std::string kind, std::string name, std::string canonical) {
   auto state = std::make_shared<State>();
   state->kind = std::move(kind);
@@ -129,6 +141,10 @@ Unit Unit::instance(std::string entry, std::string source) const {
   state->entries.clear();
   state->entries.push_back(std::move(entry));
   return Unit(std::move(state));
+}
+
+std::vector<std::string> nvcc_template() {
+  return {"nvcc", "-{form}", "-arch={arch}", "-MD", "-MF", "{depfile}", "{includes}", "-o", "{output}", "{source}"};
 }
 
 const std::string& Unit::kind() const noexcept { return state_->kind; }
