@@ -171,6 +171,25 @@ TEST_F(PchFiles, TakenAwayBetweenTheWorkersCheckAndTheCompilersLookIsDropped) {
               one->why_dropped().c_str());
 }
 
+TEST_F(PchFiles, AreNeitherMadeNorUsedWhereTheHeapsAddressIsTaken) {
+  auto maker = process_with_headers();
+  spit(folder_.path("worker"),
+       "#!/bin/sh\nLD_PRELOAD='" KILN_HEAP_SQUATTER "' exec '" + find_worker({}) + "' \"$@\"\n");
+  fs::permissions(folder_.path("worker"), fs::perms(0755));
+  auto plain = process({.folder = folder_.path("plain"), .headers = false});
+  const Seen truth(plain->compile(warned()));
+  for (const char* folder : {"cache", "empty"}) {
+    auto one = process({.folder = folder_.path(folder), .worker = folder_.path("worker")});
+    one->expect_company(warned());
+    for (int i = 0; i < 3; ++i) expect_same(truth, Seen(one->compile(warned())), folder);
+    EXPECT_EQ(one->kept() + one->used() + one->dropped(), 0U);
+    EXPECT_EQ(one->events.count(Event::Kind::HeadersUnavailable), 1U) << "it is said once";
+    EXPECT_EQ(one->events.count(Event::Kind::WorkerLost), 0U);
+  }
+  EXPECT_TRUE(fs::exists(maker->file_of(*maker->key_of(unit(1))))) << "others can still use it";
+  std::printf("figure: the heap's address taken: full compiles, headers_unavailable said once, artifacts right\n");
+}
+
 TEST_F(PchFiles, ThatPassTheBoundGoLeastRecentlyUsedFirst) {
   auto measure = process_with_headers({.folder = folder_.path("measure")});
   const std::uint64_t size = fs::file_size(measure->file_of(*measure->key_of(unit(1))));
