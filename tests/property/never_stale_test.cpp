@@ -98,7 +98,14 @@ class NeverStale : public testing::Test {
     Got got = get(project);
     truth_ = bare(project);
     compare(got, truth_, project, what);
+    if (pch_) check_sibling(project, what);
     return got;
+  }
+
+  // Another unit with the same headers, which nobody has compiled yet: it uses what is precompiled, if that is good.
+  void check_sibling(Project sibling, const std::string& what) {
+    sibling.constant = 100 + ++siblings_ % 900;
+    compare(get(sibling), bare(sibling), sibling, what + ", in another unit");
   }
 
   void compare(const Got& got, const BareResult& truth, const Project& project, const std::string& what) {
@@ -215,6 +222,7 @@ class NeverStale : public testing::Test {
   std::size_t headers_used_ = 0;
   std::size_t headers_dropped_ = 0;
   int copies_ = 0;
+  int siblings_ = 0;
 };
 
 // A number from the environment, or this one.
