@@ -75,6 +75,13 @@ PchOrder what_can_be_done(const PchOrder& order, PchReport& report) {
   return order;
 }
 
+// With a warning that it does not take a precompiled header NVRTC says how warnings are suppressed, which it says once:
+// what else it warns of then lacks that remark, and the log is not that of a compile without.
+bool has_gap_in_log(const PchReport& report, const Compiled& compiled) {
+  const bool took_it = report.outcome == PchReport::Outcome::Created || report.outcome == PchReport::Outcome::Used;
+  return !took_it && !compiled.artifact.about.log.empty();
+}
+
 // A precompiled header that was written, as it lies on the disk.
 void complete(PchReport& report, const PchOrder& order, FileRecorder& recorder) {
   auto before = recorder.take_before_writing();
@@ -109,16 +116,18 @@ Frame Workshop::compile_cuda(const WorkerJob& job) {
   };
   PchReport report;
   Result<Compiled> compiled = compile(order, report);
-  if (order.mode != PchOrder::Mode::None) reply.pch = std::move(report);
-  if (order.mode != PchOrder::Mode::None && !is_pch_heap_placed()) {
-    const char* const reason = "this NVRTC's memory for them cannot be put where all workers have it";
-    reply.pch = {PchReport::Outcome::Unavailable, reason, 0, 0, {}};
-  }
-  if (!compiled && order.mode != PchOrder::Mode::None) {
+  if (order.mode != PchOrder::Mode::None) {
+    reply.pch = std::move(report);
+    if (!is_pch_heap_placed()) {
+      const char* const reason = "this NVRTC's memory for them cannot be put where all workers have it";
+      reply.pch = {PchReport::Outcome::Unavailable, reason, 0, 0, {}};
+    }
     // It may have failed for the sake of the precompiled header, which somebody may have taken away by now.
-    (void)recorder.take();
-    compiled = compile({}, report);
-    reply.pch = {PchReport::Outcome::Refused, "the compile failed with it", 0, 0, {}};
+    if (!compiled) reply.pch = {PchReport::Outcome::Refused, "the compile failed with it", 0, 0, {}};
+    if (!compiled || has_gap_in_log(reply.pch, *compiled)) {
+      (void)recorder.take();
+      compiled = compile({}, report);
+    }
   }
   if (!compiled) return failed(compiled.error(), recorder.take());
   if (reply.pch.outcome == PchReport::Outcome::Created) complete(reply.pch, order, recorder);

@@ -38,6 +38,7 @@ struct Event {
     WorkerLost,          ///< a worker died, hung or spoke nonsense; the unit is compiled again in a fresh one
     SetAside,            ///< a unit has cost two workers: it failed, and is not tried again until `retry`
     HeadersKept,         ///< a unit's headers were precompiled, for the units that share them
+    HeadersUsed,         ///< a unit's headers were not parsed: a precompiled one was used
     HeadersDropped,      ///< a precompiled header was stale, damaged or refused; it is made again at the next need
     HeadersUnavailable,  ///< headers cannot be precompiled here, and why: units are compiled in full
   };

@@ -163,7 +163,7 @@ PchReport take_pch_report(std::string& log, const PchOrder& order) {
     if (line.find("creating precompiled header") != std::string_view::npos)
       report.outcome = PchReport::Outcome::Created;
     if (report.outcome == PchReport::Outcome::Refused && report.reason.empty()) {
-      report.reason = line.substr(0, line.find(order.path));
+      report.reason = line.substr(0, line.find('\n'));
     }
   }
   log = std::move(kept);

@@ -234,7 +234,7 @@ void make_room(int folder, LockFile& locks, std::uint64_t bound) {
 
 }  // namespace
 
-std::optional<Pch> PchShelf::find(const Digest& key) {
+std::optional<Pch> PchShelf::find(const Digest& key, std::string* damage) {
   const Result<Fd> folder = open_shelf(options_.folder);
   if (!folder) return std::nullopt;
   const Fd small(
@@ -244,6 +244,7 @@ std::optional<Pch> PchShelf::find(const Digest& key) {
   Result<Pch> pch = read_small(small.get(), status, key, host_or_this(options_.host));
   const std::string large = name_of(key, kLarge);
   if (!pch || !has_size(folder->get(), large, pch->size)) {
+    if (damage != nullptr) *damage = pch ? large + " is gone or has another size" : pch.error().message;
     drop(options_.folder, folder->get(), key, status);
     return std::nullopt;
   }
@@ -292,6 +293,10 @@ Status PchShelf::Making::publish(const Pch& pch) {
   const std::string temporary = path_.substr(path_.rfind('/') + 1);
   if (!has_size(folder->get(), temporary, pch.size)) {
     return failure(Code::Corrupt, path_ + " is not there, or is not " + std::to_string(pch.size) + " bytes long");
+  }
+  if (pch.size > options.size_bound) {
+    return failure(Code::Refused, "precompiled headers of " + std::to_string(pch.size) + " bytes are more than the " +
+                                      std::to_string(options.size_bound) + " that all may take (KILN_PCH_MAX_SIZE)");
   }
   // The old one goes first, so that no small file ever stands beside another's large one.
   remove_pair(folder->get(), key_);

@@ -46,8 +46,8 @@ class PchShelf {
   PchShelf& operator=(const PchShelf&) = delete;
 
   /// What is known under this key, whole as far as its size tells; the content is for the user to check. Counts as a
-  /// use. Something that is damaged, of another version or of another host is removed.
-  std::optional<Pch> find(const Digest& key);
+  /// use. Something that is damaged, of another version or of another host is removed, and `damage` says what it was.
+  std::optional<Pch> find(const Digest& key, std::string* damage = nullptr);
   /// Whether somebody on this host has asked this before about the same key, within a month or so.
   bool asked_before(const Digest& key);
 
@@ -61,7 +61,7 @@ class PchShelf {
     /// cannot write into what the next one makes.
     const std::string& path() const { return path_; }
     /// Makes it appear under its key, by rename, the large file before the small one; then makes room where the bound
-    /// is passed. `pch.path` does not count.
+    /// is passed. Refuses what passes it alone. `pch.path` does not count.
     Status publish(const Pch& pch);
 
    private:

@@ -1,5 +1,8 @@
 #include "compile/precompiled_headers.hpp"
 
+#include <algorithm>
+#include <cctype>
+
 #include "base/clock.hpp"
 #include "base/codec.hpp"
 #include "base/hash.hpp"
@@ -8,6 +11,65 @@
 #include "compile/source_text.hpp"
 
 namespace kiln {
+namespace {
+
+// Making one in vain costs a fifth of a compile and a hundred megabytes written. The first time a file may have been
+// edited meanwhile.
+constexpr unsigned kMostVain = 2;
+
+// Whether a diagnostic in this line, `name(line): …`, is about the headers: any other file than the program, or the
+// program's own leading directives.
+bool speaks_of_headers(std::string_view line, std::string_view program, std::size_t leading_lines) {
+  const std::size_t end = line.find("): ");
+  const std::size_t open = end == std::string_view::npos ? end : line.rfind('(', end);
+  if (open == std::string_view::npos || open + 1 == end || end - open > 9) return false;
+  std::size_t number = 0;
+  for (const char c : line.substr(open + 1, end - open - 1)) {
+    if (std::isdigit(static_cast<unsigned char>(c)) == 0) return false;
+    number = number * 10 + static_cast<std::size_t>(c - '0');
+  }
+  return line.substr(0, open) != program || number <= leading_lines;
+}
+
+// The compiler says once what it finds wrong with headers, when it parses them. Who uses them precompiled would miss
+// it.
+bool log_speaks_of_headers(std::string_view log, const Recipe& recipe, std::string_view leading) {
+  const auto lines = static_cast<std::size_t>(std::count(leading.begin(), leading.end(), '\n'));
+  for (std::size_t start = 0; start < log.size();) {
+    const std::size_t end = std::min(log.find('\n', start), log.size());
+    if (speaks_of_headers(log.substr(start, end - start), recipe.unit.name(), lines)) return true;
+    start = end + 1;
+  }
+  return false;
+}
+
+bool names_program(const Recipe& recipe, std::string_view leading, const std::vector<Observation>& observations) {
+  const Unit& unit = recipe.unit;
+  const auto named = [](const auto& texts, auto text_of) {
+    return std::any_of(texts.begin(), texts.end(),
+                       [&](const auto& one) { return could_name_its_program(text_of(one)); });
+  };
+  return could_name_its_program(leading) ||
+         named(unit.headers(), [](const Header& header) { return std::string_view(header.content); }) ||
+         named(unit.options(), [](const std::string& option) { return std::string_view(option); }) ||
+         named(recipe.compiler.environment, [](const auto& one) { return std::string_view(one.second); }) ||
+         std::any_of(observations.begin(), observations.end(), [&](const Observation& observation) {
+           if (observation.state != Observation::State::Read) return false;
+           const auto text = read_file(join_path(recipe.working_directory, observation.path));
+           return !text || !*text || could_name_its_program((*text)->view());
+         });
+}
+
+// Why what this unit has made of its headers would not do for another; empty where it does.
+std::string why_not_for_others(const Recipe& recipe, const WorkerReply& reply) {
+  const std::string source = recipe.unit.whole_source();
+  const std::string_view leading = leading_directives(source);
+  if (log_speaks_of_headers(reply.compiled.artifact.about.log, recipe, leading)) return "the compiler warns of them";
+  if (names_program(recipe, leading, reply.pch.observations)) return "they use __BASE_FILE__";
+  return {};
+}
+
+}  // namespace
 
 PrecompiledHeaders::PrecompiledHeaders(FindShelf shelf, FileDigests& digests, Observer observer)
     : find_shelf_(std::move(shelf)), digests_(digests), observer_(std::move(observer)) {}
@@ -24,7 +86,8 @@ std::optional<Digest> PrecompiledHeaders::headers_of(const Recipe& recipe) {
   const std::string_view start = leading_directives(source);
   if (start.empty()) return std::nullopt;
   Writer out;
-  out.text("kiln pch 1").text(start).text(recipe.working_directory);
+  // A header in quotes is looked for beside the program first.
+  out.text("kiln pch 1").text(start).text(recipe.working_directory).text(folder_of(unit.name()));
   out.text(recipe.target.architecture).u8(static_cast<std::uint8_t>(recipe.target.form));
   out.digest(recipe.compiler.digest).u32(static_cast<std::uint32_t>(recipe.compiler.environment.size()));
   for (const auto& [name, value] : recipe.compiler.environment) out.text(name).text(value);
@@ -64,13 +127,16 @@ bool PrecompiledHeaders::is_worth_making(const Digest& headers) {
     const MutexLock lock(mutex_);
     if (unavailable_) return false;
     const Sight& sight = sights_[headers];
+    if (sight.vain >= kMostVain) return false;
     if (sight.interested > 1 || sight.seen) return true;
   }
   return shelf_->asked_before(headers);
 }
 
 std::optional<PrecompiledHeaders::Plan> PrecompiledHeaders::use(const Recipe& recipe, const Digest& headers) {
-  auto pch = shelf_->find(headers);
+  std::string damage;
+  auto pch = shelf_->find(headers, &damage);
+  if (!damage.empty()) tell(Event::Kind::HeadersDropped, recipe, damage);
   if (!pch) return std::nullopt;
   // The stamps first: a file that changes after its content was found good does not have this stamp any more when the
   // unit's closure is built.
@@ -114,9 +180,20 @@ void PrecompiledHeaders::drop(const Recipe& recipe, const Digest& headers, const
   tell(Event::Kind::HeadersDropped, recipe, why);
 }
 
-void PrecompiledHeaders::keep(Plan& plan, const Recipe& recipe, const PchReport& report) {
+void PrecompiledHeaders::give_up(const Recipe& recipe, const Digest& headers, const std::string& why) {
+  {
+    const MutexLock lock(mutex_);
+    ++sights_[headers].vain;
+  }
+  tell(Event::Kind::HeadersUnavailable, recipe, "not kept: " + why);
+}
+
+void PrecompiledHeaders::keep(Plan& plan, const Recipe& recipe, const WorkerReply& reply) {
+  const PchReport& report = reply.pch;
   BuiltClosure built = build_closure(recipe, report.observations, false, {}, digests_);
-  if (!built.not_cacheable.empty()) return;
+  std::string why = std::move(built.not_cacheable);
+  if (why.empty()) why = why_not_for_others(recipe, reply);
+  if (!why.empty()) return give_up(recipe, plan.headers, why);
   Pch pch{{}, report.size, report.checksum, std::move(built.closure), report.observations};
   // The compiler asks for a file of the program's own name, which is no one else's.
   const std::string program = tidy_path(recipe.unit.name());
@@ -127,16 +204,19 @@ void PrecompiledHeaders::keep(Plan& plan, const Recipe& recipe, const PchReport&
   if (published) {
     tell(Event::Kind::HeadersKept, recipe, std::to_string(report.size >> 20) + " MB of precompiled headers");
   } else {
-    tell(Event::Kind::HeadersUnavailable, recipe, published.error().message);
+    give_up(recipe, plan.headers, published.error().message);
   }
 }
 
 std::vector<Observation> PrecompiledHeaders::settle(Plan plan, const Recipe& recipe, const WorkerReply& reply) {
   switch (reply.pch.outcome) {
-    case PchReport::Outcome::Used: return join(std::move(plan.observations), reply.observations);
-    case PchReport::Outcome::Created: keep(plan, recipe, reply.pch); break;
+    case PchReport::Outcome::Used:
+      tell(Event::Kind::HeadersUsed, recipe, std::to_string(plan.order.size >> 20) + " MB of precompiled headers");
+      return join(std::move(plan.observations), reply.observations);
+    case PchReport::Outcome::Created: keep(plan, recipe, reply); break;
     case PchReport::Outcome::Refused:
       if (plan.order.mode == PchOrder::Mode::Use) drop(recipe, plan.headers, "refused: " + reply.pch.reason);
+      if (plan.order.mode == PchOrder::Mode::Create) give_up(recipe, plan.headers, reply.pch.reason);
       break;
     case PchReport::Outcome::Unavailable: {
       {

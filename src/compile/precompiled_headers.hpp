@@ -63,7 +63,9 @@ class PrecompiledHeaders {
  private:
   std::optional<Plan> use(const Recipe& recipe, const Digest& headers);
   bool is_worth_making(const Digest& headers);
-  void keep(Plan& plan, const Recipe& recipe, const PchReport& report);
+  void keep(Plan& plan, const Recipe& recipe, const WorkerReply& reply);
+  /// What was made, or was to be made, cannot be kept.
+  void give_up(const Recipe& recipe, const Digest& headers, const std::string& why);
   void drop(const Recipe& recipe, const Digest& headers, const std::string& why);
   void tell(Event::Kind kind, const Recipe& recipe, std::string message, double ms = 0) const;
 
@@ -76,6 +78,7 @@ class PrecompiledHeaders {
   struct Sight {
     unsigned interested = 0;  // who are compiling units with these headers now
     bool seen = false;        // somebody has before
+    unsigned vain = 0;        // how often making a precompiled one came to nothing
   };
   std::unordered_map<Digest, Sight> sights_ KILN_GUARDED_BY(mutex_);
   bool unavailable_ KILN_GUARDED_BY(mutex_) = false;

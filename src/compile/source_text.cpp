@@ -190,6 +190,11 @@ bool could_name_its_reader(std::string_view text) {
   return with_lines_joined(text, names_file);
 }
 
+bool could_name_its_program(std::string_view text) {
+  if (has(text, "\?\?/")) return true;
+  return with_lines_joined(text, [](std::string_view joined) { return has(joined, "__BASE_FILE__"); });
+}
+
 std::string_view leading_directives(std::string_view source) {
   Walk walk(source);
   std::size_t end = 0;

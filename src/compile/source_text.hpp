@@ -18,6 +18,10 @@ bool could_name_its_file(std::string_view text);
 /// Unlike `could_name_its_file` it passes `assert`, whose __FILE__ is that of whoever writes it.
 bool could_name_its_reader(std::string_view text);
 
+/// Whether what the compiler makes of this text, or of a header behind it, can depend on the name of the program that
+/// is being compiled.
+bool could_name_its_program(std::string_view text);
+
 /// The longest start of a source that consists of whitespace, comments and whole preprocessor directives, up to and
 /// with the line break of the last one that is no pragma: what a compiler would put into a precompiled header. Empty
 /// where nothing is included in it, where an #if is still open at its end, and where a compiler may see it otherwise or

@@ -111,10 +111,13 @@ Result<Compiled> WorkerCompiler::conclude(const Recipe& recipe, const Frame& ans
   }
   auto reply = decode_reply(answer);
   if (!reply) return std::move(reply).error();
+  std::vector<Observation> observations;
+  if (!reply->has_closure) {
+    observations =
+        options_.headers != nullptr ? options_.headers->settle(std::move(plan), recipe, *reply) : reply->observations;
+  }
   Compiled compiled = std::move(reply->compiled);
   if (!reply->has_closure) {
-    const std::vector<Observation> observations =
-        options_.headers != nullptr ? options_.headers->settle(std::move(plan), recipe, *reply) : reply->observations;
     BuiltClosure built =
         build_closure(recipe, observations, has_debug_options(recipe), compiled.artifact.bytes.view(), digests_);
     compiled.artifact.closure = std::make_shared<const Closure>(std::move(built.closure));

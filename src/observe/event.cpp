@@ -33,6 +33,7 @@ const char* to_string(Event::Kind kind) {
     case Event::Kind::WorkerLost: return "worker_lost";
     case Event::Kind::SetAside: return "set_aside";
     case Event::Kind::HeadersKept: return "headers_kept";
+    case Event::Kind::HeadersUsed: return "headers_used";
     case Event::Kind::HeadersDropped: return "headers_dropped";
     case Event::Kind::HeadersUnavailable: return "headers_unavailable";
   }

@@ -32,17 +32,17 @@ struct Config {
   std::vector<std::string> cache_path;
   std::uint64_t cache_max_bytes = 0;
   std::vector<unsigned> cache_trusted_users;
-  bool disable = false;             ///< compile and keep nothing
-  bool may_compile = true;          ///< false: a miss is an error
-  std::string nvrtc;                ///< path of libnvrtc, empty: search
-  std::string worker;               ///< path of kiln-worker, empty: search
-  std::uint64_t worker_memory = 0;  ///< bytes that one compile may take
-  std::chrono::seconds worker_time_limit{0};
+  bool disable = false;                                  ///< compile and keep nothing
+  bool may_compile = true;                               ///< false: a miss is an error
+  std::string nvrtc;                                     ///< path of libnvrtc, empty: search
+  std::string worker;                                    ///< path of kiln-worker, empty: search
+  std::uint64_t worker_memory = std::uint64_t{4} << 30;  ///< bytes that one compile may take
+  std::chrono::seconds worker_time_limit{600};
   std::optional<unsigned> jobs;  ///< most workers at once on this host; zero: compile in this process; nothing: as many
                                  ///< as its cores and memory bear
   enum class Pch : unsigned char { Auto, On, Off };
   Pch pch = Pch::Auto;  ///< precompiled headers are kept; automatic: except in a container
-  std::uint64_t pch_max_bytes = 0;
+  std::uint64_t pch_max_bytes = std::uint64_t{2} << 30;
   std::string driver;  ///< path of libcuda, empty: the system's
   std::string trace;   ///< path of the trace file to write, empty: none
 

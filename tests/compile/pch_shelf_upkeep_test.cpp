@@ -64,6 +64,27 @@ TEST_F(PchShelfTest, KeepsTheNewestEvenWhereItAlonePassesTheBound) {
   EXPECT_TRUE(shelf.find(key(2)).has_value());
 }
 
+TEST_F(PchShelfTest, RefusesWhatPassesTheBoundAlone) {
+  PchShelf shelf = open(10);
+  ASSERT_TRUE(make(shelf, 1, "content"));
+  EXPECT_FALSE(make(shelf, 2, "far more content"));
+  EXPECT_TRUE(shelf.find(key(1)).has_value()) << "what is refused takes nobody's place";
+  EXPECT_EQ(shelf.usage().files, 2u);
+}
+
+TEST_F(PchShelfTest, SaysWhatIsDamagedAndNothingWhereNothingIs) {
+  PchShelf shelf = open();
+  std::string damage;
+  EXPECT_FALSE(shelf.find(key(1), &damage).has_value());
+  EXPECT_EQ(damage, "");
+  ASSERT_TRUE(make(shelf, 1, "content"));
+  EXPECT_TRUE(shelf.find(key(1), &damage).has_value());
+  EXPECT_EQ(damage, "");
+  fs::remove(path(1, ".pch"));
+  EXPECT_FALSE(shelf.find(key(1), &damage).has_value());
+  EXPECT_NE(damage.find("gone"), std::string::npos) << damage;
+}
+
 TEST_F(PchShelfTest, MakesNoRoomFromWhatSomebodyMakesAnew) {
   PchShelf shelf = open(10);
   ASSERT_TRUE(make(shelf, 1, "content"));

@@ -7,6 +7,12 @@
 namespace kiln::test {
 namespace {
 
+TEST(SourceText, TheProgramsNameIsToldFromTheFilesOwn) {
+  EXPECT_TRUE(could_name_its_program("const char* a = __BASE_FILE__;"));
+  EXPECT_TRUE(could_name_its_program("const char* a = __BASE_\\\nFILE__;"));
+  EXPECT_FALSE(could_name_its_program("const char* a = __FILE__;"));
+}
+
 TEST(SourceText, AnIncludeIsSeenHoweverItIsWritten) {
   EXPECT_TRUE(could_include("#include <a.h>"));
   EXPECT_TRUE(could_include("#inc\\\nlude <a.h>"));

@@ -57,6 +57,7 @@ class NeverStale : public testing::Test {
     Config config;
     config.cache_path = {folder_.path("cache")};
     config.nvrtc = nvrtc_[project.compiler];
+    config.pch = pch_ ? Config::Pch::On : Config::Pch::Off;
     Toolbox toolbox(config, events.observer());
     Got got;
     const auto recipe = toolbox.recipe(project.unit(), project.target());
@@ -76,6 +77,9 @@ class NeverStale : public testing::Test {
     for (const Entry& entry : answer->artifact.entries) got.symbols.push_back(entry.symbol);
     got.origin = to_string(answer->origin);
     hits_ += answer->origin != Origin::Compiled;
+    headers_kept_ += events.count(Event::Kind::HeadersKept);
+    headers_used_ += events.count(Event::Kind::HeadersUsed);
+    headers_dropped_ += events.count(Event::Kind::HeadersDropped);
     got.published = answer->origin != Origin::Compiled || events.count(Event::Kind::Published) > 0;
     if (const auto not_published = events.of(Event::Kind::NotPublished); !not_published.empty()) {
       got.why = not_published[0].message;
@@ -94,7 +98,14 @@ class NeverStale : public testing::Test {
     Got got = get(project);
     truth_ = bare(project);
     compare(got, truth_, project, what);
+    if (pch_) check_sibling(project, what);
     return got;
+  }
+
+  // Another unit with the same headers, which nobody has compiled yet: it uses what is precompiled, if that is good.
+  void check_sibling(Project sibling, const std::string& what) {
+    sibling.constant = 100 + ++siblings_ % 900;
+    compare(get(sibling), bare(sibling), sibling, what + ", in another unit");
   }
 
   void compare(const Got& got, const BareResult& truth, const Project& project, const std::string& what) {
@@ -198,6 +209,7 @@ class NeverStale : public testing::Test {
   TemporaryDirectory folder_;
   std::string nvrtc_[2];
   std::string start_;
+  const bool pch_ = std::getenv("KILN_TEST_PCH") != nullptr;  // whether headers are precompiled
   BareNvrtc bare_;
   BareResult truth_;  // for the present state of the project
   std::map<std::string, int> by_kind_;
@@ -206,7 +218,11 @@ class NeverStale : public testing::Test {
   std::size_t hits_ = 0;
   std::size_t needless_ = 0;
   std::size_t mismatches_ = 0;
+  std::size_t headers_kept_ = 0;
+  std::size_t headers_used_ = 0;
+  std::size_t headers_dropped_ = 0;
   int copies_ = 0;
+  int siblings_ = 0;
 };
 
 // A number from the environment, or this one.
@@ -241,6 +257,11 @@ TEST_F(NeverStale, RandomChangesNeverGiveOtherBytesThanBareNvrtc) {
       "seconds=%.0f\n",
       seed, changes, compiles_, bare_compiles_, hits_, mismatches_, needless_,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  if (pch_) {
+    std::printf("figure: never stale, precompiled headers: kept=%zu used=%zu dropped=%zu\n", headers_kept_,
+                headers_used_, headers_dropped_);
+    EXPECT_GT(headers_used_, 0U) << "there was nothing to be stale";
+  }
   for (const auto& [kind, count] : by_kind_) std::printf("  %s=%d", kind.c_str(), count);
   std::printf("\n");
   EXPECT_GE(changes, wanted);

@@ -1,0 +1,104 @@
+// Precompiled headers change how long a compile takes and nothing else: every unit of the project, for several
+// architectures, comes out bit for bit the same with and without, in a worker and in this process.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "compile/source_text.hpp"
+#include "support/pch_process.hpp"
+#include "support/project_units.hpp"
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PchIdentity : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
+    fs::create_directories(folder_.path("here"));
+  }
+  std::unique_ptr<PchProcess> process(const std::string& shelf, bool headers = true) {
+    return std::make_unique<PchProcess>(PchProcess::Options{
+        .folder = folder_.path(shelf), .working_directory = folder_.path("here"), .headers = headers});
+  }
+
+  // Begins like the unit and goes on otherwise, under another name: what it makes of their headers, the unit uses.
+  static Unit sibling_of(const Unit& unit) {
+    const std::string source = unit.whole_source();
+    Unit sibling = Unit::cuda("sibling.cu", std::string(leading_directives(source)) +
+                                                "extern \"C\" __global__ void other(float* p) { *p += 1; }\n")
+                       .options(unit.options());
+    for (const IncludeRoot& root : unit.include_roots()) sibling = sibling.include_root(root.path, root.seal);
+    return sibling.entry("other");
+  }
+
+  void check(const Unit& unit, const Target& target) {
+    SCOPED_TRACE(unit.label() + " for " + target.name());
+    const Seen plain(plain_->compile(unit, target));
+    ASSERT_TRUE(plain.ok) << plain.log;
+    ++compared_;
+    compiles_ += 2;
+    expect_same(plain, compile_here(plain_->recipe(unit, target)), "in this process", Closures::NotSeen);
+    if (!makers_->key_of(unit, target)) return;
+    ++sharing_;
+    compiles_ += 4;
+    makers_->expect_company(unit, target);
+    expect_same(plain, Seen(makers_->compile(unit, target)), "making its headers");
+    expect_same(plain, Seen(makers_->compile(unit, target)), "using what it has made");
+    users_->expect_company(sibling_of(unit), target);
+    EXPECT_TRUE(users_->compile(sibling_of(unit), target).ok());
+    expect_same(plain, Seen(users_->compile(unit, target)), "using what another has made");
+  }
+
+  TemporaryDirectory folder_;
+  std::unique_ptr<PchProcess> plain_ = process("plain", false);
+  std::unique_ptr<PchProcess> makers_ = process("makers");
+  std::unique_ptr<PchProcess> users_ = process("users");
+  int compared_ = 0;
+  int sharing_ = 0;
+  int compiles_ = 0;
+};
+
+TEST_F(PchIdentity, EveryUnitIsTheSameWithAndWithoutInAWorkerAndHere) {
+  const bool everything = std::getenv("KILN_TEST_ALL") != nullptr;
+  const auto start = std::chrono::steady_clock::now();
+  for (const int architecture : {80, 90, 120}) {
+    for (const ProjectUnit& one : project_units()) {
+      // In CI the others stand for the semirings' many, and one architecture for three where CUB is included.
+      const bool one_of_many = !one.unit.preamble().empty() && one.unit.entries()[0] != "gemm_max_plus_f32";
+      if (!everything && (one_of_many || (one.heavy && architecture != 80))) continue;
+      check(one.unit, Target::sm(architecture));
+      if (HasFatalFailure()) return;
+    }
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::printf(
+      "figure: bit identity: %d units × architectures, %d of them with headers to share, compiles=%d kept=%zu "
+      "used=%zu dropped=%zu differences=%s seconds=%.0f\n",
+      compared_, sharing_, compiles_, makers_->kept() + users_->kept(), makers_->used() + users_->used(),
+      makers_->dropped() + users_->dropped(), HasFailure() ? "some" : "0", seconds);
+  EXPECT_EQ(makers_->kept(), static_cast<std::size_t>(sharing_));
+  EXPECT_EQ(makers_->used(), static_cast<std::size_t>(sharing_));
+  EXPECT_EQ(users_->used(), static_cast<std::size_t>(sharing_));
+  EXPECT_GT(sharing_, 0);
+}
+
+TEST_F(PchIdentity, NoCudaSourceOfTheProjectIsLeftOut) {
+  for (const std::string& path : files_below(KILN_SOURCE_DIR "/kernels")) {
+    if (!path.ends_with(".cu")) continue;
+    const std::string text = slurp(path);
+    bool is_listed = false;
+    for (const ProjectUnit& one : project_units()) {
+      is_listed = is_listed || one.unit.source() == text || one.unit.preamble() == text;
+    }
+    EXPECT_TRUE(is_listed) << path;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test
