@@ -193,6 +193,7 @@ Result<NvrtcCandidate> NvrtcCompiler::candidate() {
 }
 
 std::optional<Digest> NvrtcCompiler::digest_of(const NvrtcCandidate& candidate) {
+  const MutexLock lock(digesting_);  // the others find what the first has digested
   Sha256 hash;
   for (const std::string& path : {candidate.path, candidate.builtins}) {
     if (path.empty()) continue;

@@ -17,6 +17,13 @@ namespace {
 // edited meanwhile.
 constexpr unsigned kMostVain = 2;
 
+// Whoever finds that somebody has been making what he needs for so long waits for it, since what is left of that is
+// less than parsing the headers himself; who finds it begun just now does not. (CUB: making 1.65 s, a full compile 1.35
+// s, one with precompiled headers 0.3 s.)
+constexpr std::chrono::milliseconds kWorthWaiting{500};
+constexpr std::chrono::seconds kLongestWait{10};
+constexpr std::chrono::milliseconds kLook{20};
+
 // Whether a diagnostic in this line, `name(line): …`, is about the headers: any other file than the program, or the
 // program's own leading directives.
 bool speaks_of_headers(std::string_view line, std::string_view program, std::size_t leading_lines) {
@@ -112,6 +119,28 @@ PrecompiledHeaders::Interest::~Interest() {
   sight.seen = true;
 }
 
+PrecompiledHeaders::Underway::Underway(PrecompiledHeaders& owner, const Digest& headers)
+    : owner_(owner), headers_(headers) {
+  const MutexLock lock(owner_.mutex_);
+  owner_.sights_[headers_].making = system_clock().steady();
+}
+
+PrecompiledHeaders::Underway::~Underway() {
+  const MutexLock lock(owner_.mutex_);
+  owner_.sights_[headers_].making.reset();
+  owner_.made_.notify_all();
+}
+
+// Whether there was somebody to wait for, and he is done.
+bool PrecompiledHeaders::wait_for_maker(const Recipe& recipe, const Digest& headers) {
+  const Deadline deadline(system_clock(), kLongestWait);
+  const MutexLock lock(mutex_);
+  const Sight& sight = sights_[headers];
+  if (!sight.making || system_clock().steady() - *sight.making < kWorthWaiting) return false;
+  while (sight.making && deadline.left().count() > 0 && !recipe.stop.stop_requested()) made_.wait_for(mutex_, kLook);
+  return !sight.making;
+}
+
 void PrecompiledHeaders::tell(Event::Kind kind, const Recipe& recipe, std::string message, double ms) const {
   if (!observer_) return;
   Event event = event_of(kind, recipe.unit, recipe.target, recipe.flow);
@@ -168,9 +197,13 @@ PrecompiledHeaders::Plan PrecompiledHeaders::plan(const Recipe& recipe, const Di
   if (auto ready = use(recipe, headers)) return std::move(*ready);
   if (!is_worth_making(headers)) return plan;
   plan.making = shelf_->begin(headers);
-  if (plan.making == nullptr) return plan;
+  if (plan.making == nullptr) {
+    auto ready = wait_for_maker(recipe, headers) ? use(recipe, headers) : std::nullopt;
+    return ready ? std::move(*ready) : std::move(plan);
+  }
   // Somebody may have made it between our look and our beginning.
   if (auto ready = use(recipe, headers)) return std::move(*ready);
+  plan.underway = std::make_unique<Underway>(*this, headers);
   plan.order = {PchOrder::Mode::Create, plan.making->path(), 0, 0};
   return plan;
 }

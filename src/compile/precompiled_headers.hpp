@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -45,10 +46,24 @@ class PrecompiledHeaders {
     const Digest headers_;
   };
 
+  /// That a precompiled header is being made in this process, until it is destroyed.
+  class Underway {
+   public:
+    Underway(PrecompiledHeaders& owner, const Digest& headers);
+    ~Underway();
+    Underway(const Underway&) = delete;
+    Underway& operator=(const Underway&) = delete;
+
+   private:
+    PrecompiledHeaders& owner_;
+    const Digest headers_;
+  };
+
   /// What one compile does about its headers.
   struct Plan {
     PchOrder order;
     Digest headers{};
+    std::unique_ptr<Underway> underway;        ///< Create; goes after what was made is published
     std::unique_ptr<PchShelf::Making> making;  ///< Create
     std::vector<Observation> observations;     ///< Use: what was asked when it was made, with the stamps of now
   };
@@ -63,6 +78,7 @@ class PrecompiledHeaders {
  private:
   std::optional<Plan> use(const Recipe& recipe, const Digest& headers);
   bool is_worth_making(const Digest& headers);
+  bool wait_for_maker(const Recipe& recipe, const Digest& headers);
   void keep(Plan& plan, const Recipe& recipe, const WorkerReply& reply);
   /// What was made, or was to be made, cannot be kept.
   void give_up(const Recipe& recipe, const Digest& headers, const std::string& why);
@@ -75,10 +91,12 @@ class PrecompiledHeaders {
   FileDigests& digests_;
   const Observer observer_;
   Mutex mutex_;
+  Condition made_;
   struct Sight {
-    unsigned interested = 0;  // who are compiling units with these headers now
-    bool seen = false;        // somebody has before
-    unsigned vain = 0;        // how often making a precompiled one came to nothing
+    std::optional<std::chrono::nanoseconds> making;  // since when somebody in this process does, by the steady clock
+    unsigned interested = 0;                         // who are compiling units with these headers now
+    bool seen = false;                               // somebody has before
+    unsigned vain = 0;                               // how often making a precompiled one came to nothing
   };
   std::unordered_map<Digest, Sight> sights_ KILN_GUARDED_BY(mutex_);
   bool unavailable_ KILN_GUARDED_BY(mutex_) = false;
