@@ -25,7 +25,7 @@ Result<std::vector<std::string>> prepare(const Unit& unit, const std::string& ca
   const Target target{kArchitecture, Form::Cubin};
   const auto recipe = toolbox.recipe(unit, target);
   if (!recipe) return recipe.error();
-  const auto compiler = toolbox.compiler(unit.kind(), target);
+  const auto compiler = toolbox.compiler(unit, target);
   if (!compiler) return compiler.error();
   const auto answer = toolbox.resolver().get(*recipe, **compiler);
   if (!answer) return answer.error();

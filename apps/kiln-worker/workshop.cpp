@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "compile/nvjitlink_compiler.hpp"
 #include "interpose.hpp"
 
 namespace kiln {
@@ -153,6 +154,25 @@ Frame Workshop::compile_cuda(const WorkerJob& job) {
   return frame_of(reply);
 }
 
+Compiler* Workshop::other(const Recipe& recipe) {
+  std::unique_ptr<Compiler>& compiler = compilers_[recipe.unit.kind() + ' ' + recipe.compiler.path];
+  if (compiler == nullptr && recipe.unit.kind() == "link") {
+    compiler = std::make_unique<NvJitLinkCompiler>(recipe.compiler.path, std::string(), digests_,
+                                                   NvJitLinkCompiler::Watched::Yes);
+  }
+  return compiler.get();
+}
+
+Frame Workshop::compile_by(Compiler& compiler, const Recipe& recipe) const {
+  auto compiled = compiler.compile(recipe);
+  if (!compiled) return frame_of(failure_of(compiled.error(), {}));
+  WorkerReply reply;
+  reply.compiled = std::move(*compiled);
+  reply.observed = true;
+  reply.has_closure = true;
+  return frame_of(reply);
+}
+
 Frame Workshop::answer(const Frame& request) {
   if (request.type != Frame::Type::Compile) return failed(failure(Code::Corrupt, "a worker takes only jobs"));
   const auto job = decode_job(request.payload);
@@ -161,7 +181,9 @@ Frame Workshop::answer(const Frame& request) {
   if (chdir(folder.c_str()) != 0) return failed(io_failure("cannot go to", folder, errno));
   // NVRTC spells the working directory as PWD does, in debug information, where the two are one.
   setenv("PWD", folder.c_str(), 1);
-  return compile_cuda(*job);
+  if (job->recipe.unit.kind() == "cuda") return compile_cuda(*job);
+  if (Compiler* compiler = other(job->recipe)) return compile_by(*compiler, job->recipe);
+  return failed(failure(Code::InvalidArgument, "a worker compiles no units of kind '" + job->recipe.unit.kind() + "'"));
 }
 
 }  // namespace kiln

@@ -28,11 +28,15 @@ class Workshop {
   };
   Nvrtc& nvrtc(const Recipe& recipe);
   Frame compile_cuda(const WorkerJob& job);
+  Compiler* other(const Recipe& recipe);
+  // By a compiler that knows by itself what it reads.
+  Frame compile_by(Compiler& compiler, const Recipe& recipe) const;
   WorkerFailure failure_of(const Error& error, std::vector<Observation> observations) const;
 
   const std::uint64_t memory_limit_;
   FileDigests digests_{std::string()};
-  std::map<std::string, Nvrtc> nvrtcs_;  // by path
+  std::map<std::string, Nvrtc> nvrtcs_;                         // by path
+  std::map<std::string, std::unique_ptr<Compiler>> compilers_;  // of other kinds, by path
 };
 
 }  // namespace kiln

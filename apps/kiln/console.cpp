@@ -30,6 +30,7 @@ bool is_warning(Event::Kind kind) {
     case Event::Kind::EntryDropped:
     case Event::Kind::CacheUnavailable:
     case Event::Kind::WorkerUnavailable:
+    case Event::Kind::SetAside:
     case Event::Kind::Configuration: return true;
     default: return false;
   }

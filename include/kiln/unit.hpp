@@ -1,12 +1,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <kiln/bytes.hpp>
 #include <kiln/export.hpp>
 #include <kiln/key.hpp>
+#include <kiln/target.hpp>
 
 namespace kiln {
 
@@ -24,6 +27,8 @@ struct IncludeRoot {
   std::string seal;
 };
 
+class LinkPart;
+
 /// What an author wrote: one program for one compiler, with its options and the kernels wanted from it.
 /// A value: cheap to copy, immutable once made (each setter of the builder returns a new Unit), any thread.
 class KILN_API Unit {
@@ -32,6 +37,11 @@ class KILN_API Unit {
   static Unit cuda(std::string name, std::string source);
   /// OpenCL C for the device's own compiler.
   static Unit opencl(std::string name, std::string source);
+  /// Compiled code of several parts, linked into one by nvJitLink. Options are the linker's (`-O3`,
+  /// `-maxrregcount=32`). An entry is a kernel's symbol, or an entry of a part that is a unit, by the name that it has
+  /// there. The include roots are those of its parts, one part after the other; it takes no others, no headers and no
+  /// preamble.
+  static Unit link(std::string name, const std::vector<LinkPart>& parts);
   /// Any other kind: `canonical` is everything that decides the result, in a form that the kind's compiler reads.
   static Unit of_kind(std::string kind, std::string name, std::string canonical);
 
@@ -73,6 +83,34 @@ class KILN_API Unit {
   struct State;
   explicit Unit(std::shared_ptr<const State> state);
   std::shared_ptr<const State> state_;
+};
+
+/// One part of a linked unit: compiled code by its bytes, or a unit that is compiled before. A value.
+class KILN_API LinkPart {
+ public:
+  /// `name` is what the linker calls the part in messages. LTO-IR must be of the linker's CUDA version or older, and
+  /// for the target's architecture or an older one.
+  static LinkPart ltoir(std::string name, Bytes bytes);
+  /// PTX and cubins that call into other parts must have been compiled with `-rdc=true`.
+  static LinkPart ptx(std::string name, Bytes bytes);
+  static LinkPart cubin(std::string name, Bytes bytes);
+  /// A CUDA unit. It is compiled to LTO-IR for the link's architecture and kept on its own, so that links which have it
+  /// in common compile it once.
+  static LinkPart unit(Unit unit);
+
+  /// What the bytes are; of a unit, what it is compiled to.
+  Form form() const noexcept { return form_; }
+  const std::string& name() const noexcept { return unit_ ? unit_->name() : name_; }
+  const Bytes& bytes() const noexcept { return bytes_; }
+  /// The unit, or null where the part is bytes.
+  const Unit* as_unit() const noexcept { return unit_ ? &*unit_ : nullptr; }
+
+ private:
+  LinkPart(Form form, std::string name, Bytes bytes, std::optional<Unit> unit);
+  Form form_;
+  std::string name_;
+  Bytes bytes_;
+  std::optional<Unit> unit_;
 };
 
 }  // namespace kiln

@@ -7,13 +7,14 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "compile/option_check.hpp"
 #include "compile/source_text.hpp"
 
 namespace kiln {
 namespace {
 
 // Options that write files, read files that no closure could cover, or say again what the target says.
-constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
+constexpr RefusedOption kRefused[] = {
     {"--gpu-architecture", "the target says it"},
     {"-arch", "the target says it"},
     {"--create-pch", "it writes a file"},
@@ -25,32 +26,6 @@ constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
     {"--time", "it writes a file"},
     {"-time", "it writes a file"},
 };
-
-bool is_option(std::string_view text, std::string_view option) {
-  return text.starts_with(option) && (text.size() == option.size() || text[option.size()] == '=' ||
-                                      text[option.size()] == '-' || text[option.size()] == ' ');
-}
-
-// ptxas, to which NVRTC passes options on, takes them from files.
-bool names_option_file(std::string_view option) {
-  return option.find("options-file") != std::string_view::npos || option.find("-optf") != std::string_view::npos;
-}
-
-Status check_options(const Unit& unit) {
-  for (const std::string& option : unit.options()) {
-    if (names_option_file(option)) {
-      return failure(Code::InvalidArgument, "unit '" + unit.name() + "' has the option " + option +
-                                                ", which kiln does not pass on: give the options themselves");
-    }
-    for (const auto& [refused, why] : kRefused) {
-      if (is_option(option, refused)) {
-        return failure(Code::InvalidArgument, "unit '" + unit.name() + "' has the option " + option +
-                                                  ", which kiln does not pass on: " + std::string(why));
-      }
-    }
-  }
-  return {};
-}
 
 std::string architecture_option(const Target& target) {
   std::string architecture = target.architecture;
@@ -348,7 +323,7 @@ Result<Compiled> NvrtcCompiler::compile(const Recipe& recipe, const PchOrder& or
     return failure(Code::InvalidArgument,
                    "unit '" + recipe.unit.name() + "' is of kind " + recipe.unit.kind() + ", not " + kind());
   }
-  if (Status good = check_options(recipe.unit); !good) return std::move(good).error();
+  if (Status good = check_options(recipe.unit, kRefused); !good) return std::move(good).error();
   if (Status supported = supports(recipe.target); !supported) return std::move(supported).error();
   const auto nvrtc = library();
   if (!nvrtc) return nvrtc.error();

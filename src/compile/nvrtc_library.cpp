@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
@@ -16,11 +17,6 @@ namespace {
 // Newest first: where one folder has several, that is the order in which they are listed.
 constexpr int kMajors[] = {13, 12};
 constexpr int kMostMinor = 9;
-
-bool is_file(const std::string& path) {
-  struct stat status;
-  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-}
 
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -34,28 +30,19 @@ void find_builtins(NvrtcCandidate& candidate) {
   for (int i = 0; i <= kMostMinor; ++i) {
     const int minor = is_finished ? kMostMinor - i : i;
     path.back() = static_cast<char>('0' + minor);
-    if (!is_file(path)) continue;
+    if (!is_regular_file(path)) continue;
     candidate.builtins = path;
     candidate.version.minor = minor;
     return;
   }
 }
 
-int major_of(const std::string& file_name) {
-  const std::string prefix = "libnvrtc.so.";
-  int major = 0;
-  if (file_name.starts_with(prefix)) {
-    std::from_chars(file_name.data() + prefix.size(), file_name.data() + file_name.size(), major);
-  }
-  return major;
-}
-
 std::optional<NvrtcCandidate> candidate_at(const std::string& path, const char* found_by) {
-  if (!is_file(path)) return std::nullopt;
+  if (!is_regular_file(path)) return std::nullopt;
   NvrtcCandidate candidate;
   candidate.path = path;
   candidate.found_by = found_by;
-  candidate.version.major = major_of(name_of(path));
+  candidate.version.major = major_in_name(path, "libnvrtc.so");
   if (candidate.version.major == 0) {
     // `libnvrtc.so` and the like: whichever builtins lie beside it tell the version.
     for (const int major : kMajors) {
@@ -70,37 +57,13 @@ std::optional<NvrtcCandidate> candidate_at(const std::string& path, const char* 
 }
 
 // Calls `visit` with each candidate in the documented order until it returns false.
-template <class Visit>
-void visit_candidates(const NvrtcSearch& search, Visit visit) {
-  const auto in_folder = [&](const std::string& folder, const char* found_by) {
-    for (const int major : kMajors) {
-      const auto candidate = candidate_at(folder + "/libnvrtc.so." + std::to_string(major), found_by);
-      if (candidate && !visit(*candidate)) return false;
-    }
-    return true;
+void visit_candidates(const NvrtcSearch& search, const std::function<bool(const NvrtcCandidate&)>& visit) {
+  const auto visit_file = [&](const std::string& path, const char* found_by) {
+    const auto candidate = candidate_at(path, found_by);
+    return !candidate || visit(*candidate);
   };
-  if (!search.explicit_path.empty()) {
-    const auto candidate = candidate_at(search.explicit_path, "explicit");
-    if (candidate && !visit(*candidate)) return;
-  }
-  for (const std::string& path : search.mapped) {
-    if (!name_of(path).starts_with("libnvrtc.so")) continue;
-    const auto candidate = candidate_at(path, "mapped");
-    if (candidate && !visit(*candidate)) return;
-  }
-  if (!search.package.empty() && is_folder(search.package + "/nvidia")) {
-    for (const char* layout : {"/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib"}) {
-      if (!in_folder(search.package + layout, "package")) return;
-    }
-  }
-  for (const std::string& toolkit : search.toolkits) {
-    for (const char* layout : {"/lib64", "/lib", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"}) {
-      if (!in_folder(toolkit + layout, "CUDA_HOME")) return;
-    }
-  }
-  for (const std::string& folder : search.system_folders) {
-    if (!in_folder(folder, "system")) return;
-  }
+  if (!search.explicit_path.empty() && !visit_file(search.explicit_path, "explicit")) return;
+  visit_places(search, "libnvrtc.so", "/nvidia/cuda_nvrtc/lib", visit_file);
 }
 
 // Whether the candidate is taken without looking at the driver's version: somebody has decided already.
@@ -119,6 +82,20 @@ std::vector<std::string> split(const std::optional<std::string>& list) {
 }
 
 }  // namespace
+
+int major_in_name(const std::string& path, const std::string& library) {
+  const std::string name = name_of(path);
+  int major = 0;
+  if (name.starts_with(library + ".")) {
+    std::from_chars(name.data() + library.size() + 1, name.data() + name.size(), major);
+  }
+  return major;
+}
+
+bool is_regular_file(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
 
 std::optional<CudaVersion> driver_cuda_version(const std::string& proc_text) {
   // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun …": the branch tells the CUDA version.
@@ -159,6 +136,31 @@ NvrtcSearch NvrtcSearch::of_this_process(std::string explicit_path) {
   return search;
 }
 
+void visit_places(const NvrtcSearch& search, const std::string& library, const char* package,
+                  const std::function<bool(const std::string&, const char*)>& visit) {
+  const auto in_folder = [&](const std::string& folder, const char* found_by) {
+    return std::all_of(std::begin(kMajors), std::end(kMajors), [&](int major) {
+      return visit(folder + "/" + library + "." + std::to_string(major), found_by);
+    });
+  };
+  for (const std::string& path : search.mapped) {
+    if (name_of(path).starts_with(library) && !visit(path, "mapped")) return;
+  }
+  if (!search.package.empty() && is_folder(search.package + "/nvidia")) {
+    for (const char* layout : {"/nvidia/cu13/lib", package}) {
+      if (!in_folder(search.package + layout, "package")) return;
+    }
+  }
+  for (const std::string& toolkit : search.toolkits) {
+    for (const char* layout : {"/lib64", "/lib", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"}) {
+      if (!in_folder(toolkit + layout, "CUDA_HOME")) return;
+    }
+  }
+  for (const std::string& folder : search.system_folders) {
+    if (!in_folder(folder, "system")) return;
+  }
+}
+
 std::vector<NvrtcCandidate> nvrtc_candidates(const NvrtcSearch& search) {
   std::vector<NvrtcCandidate> all;
   visit_candidates(search, [&](const NvrtcCandidate& candidate) {
@@ -185,7 +187,7 @@ std::vector<NvrtcCandidate> nvrtc_candidates(const NvrtcSearch& search) {
 
 std::optional<NvrtcCandidate> choose_nvrtc(const NvrtcSearch& search) {
   // What somebody named is used or reported missing; another one in its place would be a surprise.
-  if (!search.explicit_path.empty() && !is_file(search.explicit_path)) return std::nullopt;
+  if (!search.explicit_path.empty() && !is_regular_file(search.explicit_path)) return std::nullopt;
   std::optional<NvrtcCandidate> best;
   visit_candidates(search, [&](const NvrtcCandidate& candidate) {
     if (is_decided(candidate)) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +47,16 @@ std::vector<NvrtcCandidate> nvrtc_candidates(const NvrtcSearch& search);
 
 /// The chosen one alone: stops searching as soon as it is known, because every hit of a new process asks.
 std::optional<NvrtcCandidate> choose_nvrtc(const NvrtcSearch& search);
+
+/// Calls `visit` with each path under which a library of CUDA's may lie and with what leads there, in the order of
+/// docs/finding-nvrtc.md without what is explicit, until it returns false. `library` is `libnvrtc.so` or the like and
+/// `package` where CUDA 12's PyPI package of it has it. Whether there is a file is for the visitor to see.
+void visit_places(const NvrtcSearch& search, const std::string& library, const char* package,
+                  const std::function<bool(const std::string& path, const char* found_by)>& visit);
+
+/// 13 of `/a/libnvrtc.so.13.0` and the library `libnvrtc.so`; 0 where the name does not say.
+int major_in_name(const std::string& path, const std::string& library);
+bool is_regular_file(const std::string& path);
 
 /// The newest CUDA version that the installed NVIDIA driver knows, from the kernel module's own words and without
 /// opening the driver; nothing where there is no driver.

@@ -3,6 +3,7 @@
 #include "base/codec.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "core/unit_codec.hpp"
 
 namespace kiln {
 namespace {
@@ -33,17 +34,9 @@ Key key_of(const RequestKey& request, const Closure& closure) {
 }
 
 std::string encode(const Recipe& recipe) {
-  const Unit& unit = recipe.unit;
   Writer out;
-  out.u8(kRecipeVersion).text(unit.kind()).text(unit.name()).text(unit.preamble()).text(unit.source());
-  out.u32(static_cast<std::uint32_t>(unit.options().size()));
-  for (const std::string& option : unit.options()) out.text(option);
-  out.u32(static_cast<std::uint32_t>(unit.include_roots().size()));
-  for (const IncludeRoot& root : unit.include_roots()) out.text(root.path).text(root.seal);
-  out.u32(static_cast<std::uint32_t>(unit.headers().size()));
-  for (const Header& header : unit.headers()) out.text(header.name).text(header.content);
-  out.u32(static_cast<std::uint32_t>(unit.entries().size()));
-  for (const std::string& entry : unit.entries()) out.text(entry);
+  out.u8(kRecipeVersion);
+  write_unit(out, recipe.unit);
   out.text(recipe.target.architecture).u8(static_cast<std::uint8_t>(recipe.target.form));
   out.text(recipe.compiler.name).text(recipe.compiler.version).text(recipe.compiler.path);
   out.digest(recipe.compiler.digest).u32(static_cast<std::uint32_t>(recipe.compiler.environment.size()));
@@ -58,24 +51,7 @@ Result<Recipe> decode_recipe(std::string_view bytes) {
   if (version != kRecipeVersion) {
     return failure(Code::Corrupt, "a recipe of unknown version " + std::to_string(version));
   }
-  const std::string kind(in.text());
-  const std::string name(in.text());
-  const std::string preamble(in.text());
-  Unit unit = Unit::of_kind(kind, name, std::string(in.text()));
-  if (!preamble.empty()) unit = unit.preamble(preamble);
-  std::vector<std::string> options(in.count(4));
-  for (std::string& option : options) option = in.text();
-  unit = unit.options(options);
-  for (std::uint32_t i = 0, n = in.count(8); i < n; ++i) {
-    std::string path(in.text());
-    unit = unit.include_root(std::move(path), std::string(in.text()));
-  }
-  for (std::uint32_t i = 0, n = in.count(8); i < n; ++i) {
-    std::string header(in.text());
-    unit = unit.header(std::move(header), std::string(in.text()));
-  }
-  for (std::uint32_t i = 0, n = in.count(4); i < n; ++i) unit = unit.entry(std::string(in.text()));
-  Recipe recipe{std::move(unit), {}, {}, {}};
+  Recipe recipe{read_unit(in), {}, {}, {}};
   recipe.target.architecture = in.text();
   const Result<Form> form = form_of(in.u8());
   if (!form) return form.error();

@@ -7,6 +7,7 @@
 
 #include "base/codec.hpp"
 #include "base/hash.hpp"
+#include "core/link_parts.hpp"
 
 namespace kiln {
 
@@ -84,6 +85,14 @@ Unit::Unit(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 Unit Unit::cuda(std::string name, std::string source) { return of_kind("cuda", std::move(name), std::move(source)); }
 Unit Unit::opencl(std::string name, std::string source) {
   return of_kind("opencl", std::move(name), std::move(source));
+}
+Unit Unit::link(std::string name, const std::vector<LinkPart>& parts) {
+  Unit link = of_kind("link", std::move(name), encode_link_parts(parts));
+  for (const LinkPart& part : parts) {
+    if (part.as_unit() == nullptr) continue;
+    for (const IncludeRoot& root : part.as_unit()->include_roots()) link = link.include_root(root.path, root.seal);
+  }
+  return link;
 }
 Unit Unit::of_kind(std::string kind, std::string name, std::string canonical) {
   auto state = std::make_shared<State>();

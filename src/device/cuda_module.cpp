@@ -1,7 +1,7 @@
 #include "device/cuda_module.hpp"
 
 #include "base/error.hpp"
-#include "device/cubin_check.hpp"
+#include "vendor/cubin.hpp"
 #include "device/cuda_kernel.hpp"
 
 namespace kiln {

@@ -7,6 +7,12 @@
 
 namespace kiln {
 
+const std::string& driver_kind(const Unit& unit) {
+  static const std::string cuda = "cuda";
+  // Those of nvJitLink and of nvcc are CUDA's as much as NVRTC's.
+  return unit.kind() == "link" || unit.kind() == "command" ? cuda : unit.kind();
+}
+
 Result<std::vector<Target>> Backend::list_targets() {
   auto devices = device_->devices();
   if (!devices) return std::move(devices).error();

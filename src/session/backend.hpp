@@ -5,13 +5,19 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
+
+#include <kiln/unit.hpp>
 
 #include "base/mutex.hpp"
 #include "device/device.hpp"
 
 namespace kiln {
+
+/// Which kind of driver loads what a compiler makes of a unit: "cuda", "opencl".
+const std::string& driver_kind(const Unit& unit);
 
 /// The driver for one kind of units: opened at the first need, and what was loaded into it. Any thread.
 class Backend {

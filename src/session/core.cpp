@@ -78,7 +78,7 @@ Core::Core(const SessionOptions& options, Session::State& session)
   parts.changed_since_failure = [this](const Recipe& recipe) {
     const auto now = toolbox().recipe(recipe.unit, recipe.target);
     if (!now || now->request_key() != recipe.request_key()) return true;
-    const auto compiler = toolbox().compiler(recipe.unit.kind(), recipe.target);
+    const auto compiler = toolbox().compiler(recipe.unit, recipe.target);
     return compiler.ok() && (*compiler)->worth_another_try(recipe);
   };
   parts.interrupt = [this] {
@@ -207,7 +207,7 @@ std::vector<Order> Core::orders_for(const Units& units) const {
   std::vector<Order> orders;
   orders.reserve(units.size());
   for (const Unit& unit : units) {
-    const auto known = backends_.find(unit.kind());
+    const auto known = backends_.find(driver_kind(unit));
     const auto* targets = known != backends_.end() && known->second != nullptr ? known->second->opened() : nullptr;
     if (targets == nullptr || !*targets) continue;
     for (const Target& target : **targets) orders.push_back({unit, target, true});
@@ -219,14 +219,14 @@ void Core::request(const Units& units) {
   Units ready;
   bool open = false;
   for (const Unit& unit : units) {
-    if (!present(unit.kind())) continue;
+    if (!present(driver_kind(unit))) continue;
     const MutexLock lock(mutex_);
-    const auto known = backends_.find(unit.kind());
+    const auto known = backends_.find(driver_kind(unit));
     if (known != backends_.end() && known->second != nullptr && known->second->opened() != nullptr) {
       ready.push_back(unit);
     } else if (waiting_addresses_.insert(unit.address()).second) {
       waiting_.push_back(unit);
-      to_open_.insert(unit.kind());
+      to_open_.insert(driver_kind(unit));
       open = true;
     }
   }

@@ -43,7 +43,7 @@ Result<const Answer*> Core::artifact(const Order& order, std::chrono::nanosecond
 }
 
 Result<Answer> Core::resolve(const Order& order, const Recipe& recipe) {
-  const auto compiler = toolbox().compiler(order.unit.kind(), order.target);
+  const auto compiler = toolbox().compiler(order.unit, order.target);
   if (!compiler) return compiler.error();
   Result<Answer> answer = toolbox().resolver().get(recipe, **compiler);
   // A compiler may have registered some in the middle of its first compile.
@@ -71,7 +71,7 @@ Result<std::optional<Answer>> Core::look(const Order& order, std::uint64_t flow)
 
 Status Core::load(const Order& order, const Answer& answer) {
   if (!order.load) return {};
-  Backend* const driver = backend(order.unit.kind());
+  Backend* const driver = backend(driver_kind(order.unit));
   if (driver == nullptr || driver->opened() == nullptr) return {};
   const auto start = system_clock().steady();
   bool fresh = false;
@@ -113,7 +113,7 @@ Result<const detail::KernelState*> Core::get(HandleState& handle, std::chrono::n
                                              Caller caller) {
   const Deadline deadline(system_clock(), limit);
   note_use(handle, caller);
-  const auto driver = open(handle.unit.kind(), limit);
+  const auto driver = open(driver_kind(handle.unit), limit);
   if (!driver) return driver.error();
   const auto place = (*driver)->device().current();
   if (!place) return place.error();
@@ -237,8 +237,8 @@ std::vector<Cold> Core::wait_for(const Units& units, std::chrono::nanoseconds li
   request(units);
   std::vector<Cold> cold;
   for (const Unit& unit : units) {
-    if (!present(unit.kind())) continue;
-    const auto driver = open(unit.kind(), deadline.left());
+    if (!present(driver_kind(unit))) continue;
+    const auto driver = open(driver_kind(unit), deadline.left());
     if (!driver) {
       cold.push_back({unit.label(), "", driver.error().message});
       continue;

@@ -7,8 +7,10 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/machine.hpp"
+#include "compile/nvjitlink_compiler.hpp"
 #include "compile/nvrtc_compiler.hpp"
 #include "compile/opencl_compiler.hpp"
+#include "compile/parts_compiler.hpp"
 #include "compile/worker_compiler.hpp"
 
 namespace kiln {
@@ -84,27 +86,46 @@ std::optional<PchShelf::Options> Toolbox::shelf() const {
   return PchShelf::Options{folder + "/pch", config_.pch_max_bytes, {}};
 }
 
-std::unique_ptr<Compiler> Toolbox::make_compiler(const std::string& kind, const std::string& device) {
-  if (kind == "opencl") return std::make_unique<OpenClCompiler>(device);
-  if (kind != "cuda") return nullptr;
+std::unique_ptr<Compiler> Toolbox::in_workers(std::unique_ptr<Compiler> inner, bool everything) {
   WorkerCompiler::Options options;
   options.pool = workers_.get();
   options.headers = headers_.get();
   options.limit = config_.worker_time_limit;
-  return std::make_unique<WorkerCompiler>(std::make_unique<NvrtcCompiler>(config_.nvrtc, *digests_), *digests_, options,
-                                          observer_);
+  options.everything = everything;
+  return std::make_unique<WorkerCompiler>(std::move(inner), *digests_, options, observer_);
 }
 
-Result<Compiler*> Toolbox::compiler(const std::string& kind, const Target& target) {
+// Its parts are units of their own: they are looked for and kept like others.
+std::unique_ptr<Compiler> Toolbox::make_linker() {
+  Compiler* const cuda = compiler_of("cuda", {});
+  const auto get = [this, cuda](const Recipe& part) -> Result<Compiled> {
+    auto answer = resolver_->get(part, *cuda);
+    if (!answer) return std::move(answer).error();
+    return Compiled{std::move(answer->artifact), std::move(answer->not_cacheable)};
+  };
+  // Everything in workers: damaged code crashes the linker, and parts may come from anywhere.
+  auto linker = in_workers(std::make_unique<NvJitLinkCompiler>("", config_.nvrtc, *digests_), true);
+  return std::make_unique<PartsCompiler>(std::move(linker), *cuda, get, *digests_);
+}
+
+Compiler* Toolbox::compiler_of(const std::string& kind, const std::string& which) {
+  std::unique_ptr<Compiler>& compiler = compilers_[{kind, which}];
+  if (compiler != nullptr) return compiler.get();
+  if (kind == "cuda") compiler = in_workers(std::make_unique<NvrtcCompiler>(config_.nvrtc, *digests_), false);
+  if (kind == "opencl") compiler = std::make_unique<OpenClCompiler>(which);
+  if (kind == "link") compiler = make_linker();
+  return compiler.get();
+}
+
+Result<Compiler*> Toolbox::compiler(const Unit& unit, const Target& target) {
   const MutexLock lock(mutex_);
   // NVRTC compiles for every architecture; an OpenCL compiler belongs to its device.
-  const std::string device = target.form == Form::OpenClBinary ? target.architecture : std::string();
-  std::unique_ptr<Compiler>& compiler = compilers_[{kind, device}];
-  if (compiler == nullptr) compiler = make_compiler(kind, device);
+  const std::string which = target.form == Form::OpenClBinary ? target.architecture : std::string();
+  Compiler* const compiler = compiler_of(unit.kind(), which);
   if (compiler == nullptr) {
-    return failure(Code::Unsupported, "no compiler of kiln's takes units of kind '" + kind + "'");
+    return failure(Code::Unsupported, "no compiler of kiln's takes units of kind '" + unit.kind() + "'");
   }
-  return compiler.get();
+  return compiler;
 }
 
 void Toolbox::interrupt() {
@@ -116,7 +137,7 @@ void Toolbox::interrupt() {
 }
 
 Result<Recipe> Toolbox::recipe(const Unit& unit, const Target& target) {
-  const auto compiler = this->compiler(unit.kind(), target);
+  const auto compiler = this->compiler(unit, target);
   if (!compiler) return compiler.error();
   auto identity = (*compiler)->identity();
   if (!identity) return std::move(identity).error();
@@ -128,7 +149,7 @@ Result<Recipe> Toolbox::recipe(const Unit& unit, const Target& target) {
 Result<Answer> Toolbox::get(const Unit& unit, const Target& target) {
   const auto recipe = this->recipe(unit, target);
   if (!recipe) return recipe.error();
-  const auto compiler = this->compiler(unit.kind(), target);
+  const auto compiler = this->compiler(unit, target);
   if (!compiler) return compiler.error();
   return resolver_->get(*recipe, **compiler);
 }

@@ -39,8 +39,8 @@ class Toolbox {
   const Resolver::Parts& parts() const { return parts_; }
   Resolver& resolver() { return *resolver_; }
 
-  /// The compiler of a kind of unit, "cuda" or "opencl", for a target. It belongs to the toolbox.
-  Result<Compiler*> compiler(const std::string& kind, const Target& target);
+  /// The compiler of a unit for a target. It belongs to the toolbox.
+  Result<Compiler*> compiler(const Unit& unit, const Target& target);
   /// The recipe of a unit in this process, as of now: which compiler, which environment, which working directory.
   Result<Recipe> recipe(const Unit& unit, const Target& target);
   /// The artifact of a unit: what the tiers have, or what its compiler makes of it.
@@ -52,7 +52,10 @@ class Toolbox {
   void open_stores();
   /// Where the precompiled headers of this host are; nothing where there are to be none.
   std::optional<PchShelf::Options> shelf() const;
-  std::unique_ptr<Compiler> make_compiler(const std::string& kind, const std::string& device);
+  std::unique_ptr<Compiler> in_workers(std::unique_ptr<Compiler> inner, bool everything);
+  std::unique_ptr<Compiler> make_linker() KILN_REQUIRES(mutex_);
+  /// Null for a kind that nobody compiles. `which` tells compilers of one kind apart.
+  Compiler* compiler_of(const std::string& kind, const std::string& which) KILN_REQUIRES(mutex_);
 
   Config config_;
   Observer observer_;

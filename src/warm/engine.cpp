@@ -97,6 +97,7 @@ void Engine::cancel(std::span<const Order> orders) {
       // One for whose end others wait goes on.
       if (flight->stage == Stage::Running && flight->followers.empty()) {
         flight->is_ending = true;
+        flight->again.reset();
         runs.push_back(flight->stop);
       }
       State::wake(*flight, cancelled(order));

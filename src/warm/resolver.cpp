@@ -26,7 +26,7 @@ std::optional<Answer> Resolver::find(const Recipe& recipe, const RequestKey& req
       return std::nullopt;
     }
     if (!*hit) return std::nullopt;
-    Answer answer{std::move((*hit)->artifact), request, key, (*hit)->origin, 0};
+    Answer answer{std::move((*hit)->artifact), request, key, (*hit)->origin};
     answer.artifact.closure = std::make_shared<const Closure>(std::move(closure));
     return answer;
   };
@@ -133,7 +133,7 @@ Result<Answer> Resolver::compile(const Recipe& recipe, const RequestKey& request
     }
     return std::move(compiled).error();
   }
-  Answer answer{std::move(compiled->artifact), request, {}, Origin::Compiled, 0};
+  Answer answer{std::move(compiled->artifact), request, {}, Origin::Compiled, compiled->not_cacheable};
   if (answer.artifact.closure == nullptr) answer.artifact.closure = std::make_shared<const Closure>();
   answer.key = key_of(request, *answer.artifact.closure);
   if (parts_.observer) {

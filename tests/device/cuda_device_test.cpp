@@ -4,7 +4,7 @@
 #include <set>
 
 #include "conformance/device_conformance.hpp"
-#include "device/cubin_check.hpp"
+#include "vendor/cubin.hpp"
 #include "device/cuda_test.hpp"
 #include "support/observed_setup.hpp"
 

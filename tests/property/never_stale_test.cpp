@@ -64,7 +64,7 @@ class NeverStale : public testing::Test {
       got.why = recipe.error().message;
       return got;
     }
-    const auto answer = toolbox.resolver().get(*recipe, **toolbox.compiler("cuda", project.target()));
+    const auto answer = toolbox.resolver().get(*recipe, **toolbox.compiler(recipe->unit, project.target()));
     got.compiles = events.count(Event::Kind::Compiled) + events.count(Event::Kind::CompileFailed);
     compiles_ += got.compiles;
     if (!answer) {

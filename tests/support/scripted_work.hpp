@@ -30,6 +30,7 @@ struct Script {
   std::optional<Error> error = {};      ///< of the compile
   std::optional<Error> no_recipe = {};  ///< of `Parts::recipe`
   bool throws = false;                  ///< the compile ends by std::bad_alloc
+  bool stoppable = false;               ///< it ends when its recipe's `stop` is requested, as in a process of its own
 };
 
 /// A thread on which a part was called.
@@ -151,18 +152,23 @@ class ScriptedWork {
     running_.push_back(name);
     most_at_once_ = std::max(most_at_once_, running_.size());
     changed_.notify_all();
-    const Script script = pass_gate(name);
+    const Script script = pass_gate(name, recipe.stop);
     running_.erase(std::find(running_.begin(), running_.end(), name));
     changed_.notify_all();
     if (script.throws) throw std::bad_alloc();
+    if (script.stoppable && recipe.stop.stop_requested()) return failure(Code::Cancelled, "it was killed");
     if (script.error) return *script.error;
     return answer(recipe, request, script.origin);
   }
 
   /// What was said of it when it passed.
-  Script pass_gate(const std::string& name) KILN_REQUIRES(mutex_) {
+  Script pass_gate(const std::string& name, const std::stop_token& stop) KILN_REQUIRES(mutex_) {
     const int interrupts = interrupts_;
-    while (script_for(name).held && interrupts_ == interrupts) changed_.wait_for(mutex_, kPatience);
+    while (script_for(name).held && interrupts_ == interrupts) {
+      const bool stoppable = script_for(name).stoppable;
+      if (stoppable && stop.stop_requested()) break;
+      changed_.wait_for(mutex_, stoppable ? std::chrono::milliseconds(1) : kPatience);
+    }
     const std::chrono::nanoseconds end = system_clock().steady() + script_for(name).takes;
     while (interrupts_ == interrupts) {
       const std::chrono::nanoseconds left = end - system_clock().steady();

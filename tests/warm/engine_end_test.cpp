@@ -83,6 +83,64 @@ TEST_F(EngineTest, AGetAfterTheCancelOfARunningFlightJoinsIt) {
   EXPECT_EQ(work_.compiles("a"), 1);
 }
 
+TEST_F(EngineTest, CancellingEndsACompileThatCanBeEndedAndFreesItsThread) {
+  work_.when("a", {.held = true, .stoppable = true});
+  Engine engine(parts(), {.most_threads = 1});
+  request(engine, {"a", "b"});
+  EXPECT_TRUE(work_.begun("a"));
+  engine.cancel(ScriptedWork::orders({"a"}));
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(states(engine)["a"], State::Cancelled);
+  EXPECT_NE(engine.ready(order("b")), nullptr) << "the thread went on";
+  work_.open("a");
+  EXPECT_EQ(text(get(engine, "a")), "compiled source of a") << "a later get orders it anew";
+}
+
+TEST_F(EngineTest, WhoeverOrdersAnewWhileACancelledCompileEndsGetsAnother) {
+  work_.when("a", {.held = true, .stoppable = true});
+  Engine engine(parts());
+  for (int round = 0; round < 50; ++round) {
+    const int begun = work_.times_begun("a");
+    request(engine, {"a"});
+    EXPECT_TRUE(eventually([&] { return work_.times_begun("a") == begun + 1; }));
+    engine.cancel(ScriptedWork::orders({"a"}));
+    auto waiter = getting(engine, "a");
+    EXPECT_TRUE(clock_.waiting(1));
+    // Cancelled once more, at once or when it runs again: either way nobody wants it then.
+    if (round % 2 == 0) {
+      EXPECT_TRUE(eventually([&] { return work_.times_begun("a") == begun + 2; }));
+    }
+    engine.cancel(ScriptedWork::orders({"a"}));
+    EXPECT_EQ(code(waiter.get()), Code::Cancelled);
+    EXPECT_TRUE(settles(engine));
+  }
+  auto waiter = getting(engine, "a");
+  work_.open("a");
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(text(waiter.get()), "compiled source of a");
+}
+
+TEST_F(EngineTest, ACompileForWhichAnEqualRequestWaitsIsNotEnded) {
+  // Two units that differ only in where their roots lie make one request.
+  const auto rooted = [](const char* root) {
+    return Order{Unit::of_kind("fake", "rooted", "source").include_root(root), Target::sm(80)};
+  };
+  work_.when("rooted", {.held = true, .stoppable = true});
+  Engine engine(parts());
+  const Order first = rooted("/a");
+  const Order second = rooted("/b");
+  engine.request({&first, 1});
+  EXPECT_TRUE(work_.begun("rooted"));
+  engine.request({&second, 1});
+  EXPECT_TRUE(eventually([&] { return engine.status().pending == 2; }));
+  std::this_thread::sleep_for(20ms);  // until it has found that the other is at it
+  engine.cancel({&first, 1});
+  work_.open("rooted");
+  EXPECT_TRUE(settles(engine));
+  EXPECT_NE(engine.ready(first), nullptr);
+  EXPECT_NE(engine.ready(second), nullptr);
+}
+
 TEST_F(EngineTest, CancellingWhatIsReadyOrHasFailedChangesNothing) {
   work_.when("bad", {.error = ScriptedWork::refusal()});
   Engine engine(parts());

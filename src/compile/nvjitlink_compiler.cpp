@@ -1,0 +1,293 @@
+#include "compile/nvjitlink_compiler.hpp"
+
+#include <algorithm>
+#include <deque>
+
+#include "base/clock.hpp"
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "compile/option_check.hpp"
+#include "core/link_parts.hpp"
+#include "vendor/cubin.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr RefusedOption kRefused[] = {
+    {"-arch", "the target says it"},
+    {"-ptx", "the target says it"},
+    {"-lto", "the parts say it"},
+};
+
+// The first version with a cache of its own, and with the option that switches it off.
+constexpr CudaVersion kFirstWithCache{12, 9};
+
+// For the sentence that says what is possible. Only architectures that exist are asked about, because 12.9 prints a
+// line for each that it does not know.
+constexpr int kArchitectures[] = {50, 52, 53, 60, 61,  62,  70,  72,  75,  80, 86,
+                                  87, 88, 89, 90, 100, 101, 103, 110, 120, 121};
+
+// Variables that the library asks for and that could change what it makes. Sorted by name.
+constexpr const char* kVariables[] = {"LIBNVVM_NVVM_VERSION", "LLVM_OVERRIDE_PRODUCER", "NVVM_IR_VER_CHK",
+                                      "NV_NVVM_VERSION"};
+
+std::vector<std::pair<std::string, std::string>> linker_environment() {
+  std::vector<std::pair<std::string, std::string>> environment;
+  for (const char* variable : kVariables) {
+    if (auto value = environment_variable(variable)) environment.emplace_back(variable, std::move(*value));
+  }
+  return environment;
+}
+
+std::string architecture_option(const Target& target) {
+  std::string architecture = target.architecture;
+  if (target.form == Form::Ptx) architecture.replace(0, 3, "compute_");
+  return "-arch=" + architecture;
+}
+
+// What every link begins with, and a question whether there could be one too.
+std::vector<std::string> target_options(const NvJitLinkLibrary& library, const Target& target, bool lto) {
+  std::vector<std::string> options{architecture_option(target)};
+  // Its own cache is off, so that a hit is ours, and because it opens the driver to find that cache.
+  if (library.version >= kFirstWithCache) options.emplace_back("-no-cache");
+  if (lto) options.emplace_back("-lto");
+  if (target.form == Form::Ptx) options.emplace_back("-ptx");
+  return options;
+}
+
+// A link of nvJitLink's and what belongs to it.
+class Linking {
+ public:
+  explicit Linking(const NvJitLinkLibrary& library) : library_(library) {}
+  ~Linking() {
+    if (state_ != nullptr) library_.destroy(&state_);
+  }
+  Linking(const Linking&) = delete;
+  Linking& operator=(const Linking&) = delete;
+
+  bool create(const std::vector<std::string>& options) {
+    std::vector<const char*> texts;
+    for (const std::string& option : options) texts.push_back(option.c_str());
+    return library_.create(&state_, static_cast<std::uint32_t>(texts.size()), texts.data()) == 0;
+  }
+
+  // Each step's result counts: after a part that was refused, completing may well say that all is good.
+  bool add(const LinkPartView& part) {
+    // A copy: the library believes no size of PTX but reads on to a NUL, such as the one behind every std::string, and
+    // within the unit's source nothing is aligned.
+    const std::string& bytes = inputs_.emplace_back(part.bytes);
+    const int kind = part.form == Form::Cubin ? NvJitLinkLibrary::kCubin
+                     : part.form == Form::Ptx ? NvJitLinkLibrary::kPtx
+                                              : NvJitLinkLibrary::kLtoIr;
+    const std::string name(part.name);
+    return library_.add_data(state_, kind, bytes.data(), bytes.size(), name.c_str()) == 0;
+  }
+
+  bool complete() { return library_.complete(state_) == 0; }
+
+  std::optional<Bytes> output(Form form) {
+    std::size_t size = 0;
+    const int sized = form == Form::Ptx ? library_.ptx_size(state_, &size) : library_.cubin_size(state_, &size);
+    if (sized != 0 || size == 0) return std::nullopt;
+    std::string bytes(size, '\0');
+    const int got = form == Form::Ptx ? library_.ptx(state_, bytes.data()) : library_.cubin(state_, bytes.data());
+    if (got != 0) return std::nullopt;
+    return Bytes::of(std::move(bytes));
+  }
+
+  std::string log() {
+    return text(library_.error_log_size, library_.error_log) + text(library_.info_log_size, library_.info_log);
+  }
+
+ private:
+  std::string text(int (*size_of)(NvJitLinkState*, std::size_t*), int (*get)(NvJitLinkState*, char*)) {
+    std::size_t size = 0;
+    if (state_ == nullptr || size_of(state_, &size) != 0 || size == 0) return {};
+    std::string log(size + 1, '\0');  // whether the size counts the NUL differs between versions
+    if (get(state_, log.data()) != 0) return {};
+    log.resize(log.find('\0'));
+    return log;
+  }
+
+  const NvJitLinkLibrary& library_;
+  NvJitLinkState* state_ = nullptr;
+  std::deque<std::string> inputs_;  // they stay where they are until the link is completed
+};
+
+// `.entry name(`, as compilers write PTX.
+std::vector<std::string> ptx_kernels(std::string_view text) {
+  static constexpr std::string_view kEntry = ".entry ";
+  std::vector<std::string> kernels;
+  for (std::size_t at = text.find(kEntry); at != std::string_view::npos; at = text.find(kEntry, at)) {
+    at += kEntry.size();
+    const std::size_t end = std::min(text.find_first_of(" (\t\n", at), text.size());
+    kernels.emplace_back(text.substr(at, end - at));
+  }
+  return kernels;
+}
+
+Result<CubinContents> contents_of(const Bytes& bytes, Form form) {
+  if (form == Form::Cubin) return read_cubin(bytes.view());
+  // PTX names files, but not their times: its bytes depend on those of the parts alone.
+  return CubinContents{ptx_kernels(bytes.view()), false};
+}
+
+Result<std::vector<Entry>> entries_of(const Unit& unit, const std::vector<std::string>& kernels,
+                                      const std::string& log) {
+  std::vector<Entry> entries;
+  for (const std::string& name : unit.entries()) {
+    if (std::find(kernels.begin(), kernels.end(), name) == kernels.end()) {
+      std::string all;
+      for (const std::string& kernel : kernels) all.append(all.empty() ? "" : ", ").append(kernel);
+      return failure(Code::CompileFailed,
+                     "unit '" + unit.name() + "' has no kernel '" + name + "'; it has: " + (all.empty() ? "none" : all),
+                     log);
+    }
+    entries.push_back({name, name});
+  }
+  return entries;
+}
+
+Error not_linked(const Unit& unit, const std::string& what, Linking& linking) {
+  std::string said = linking.log();
+  std::string message = "nvJitLink does not " + what + " unit '" + unit.name() + "'";
+  if (!said.empty()) message += ": " + said.substr(0, said.find('\n'));
+  return failure(Code::CompileFailed, std::move(message), std::move(said));
+}
+
+Status link_all(Linking& linking, const Unit& unit, const std::vector<LinkPartView>& parts,
+                const std::vector<std::string>& options) {
+  if (!linking.create(options)) return not_linked(unit, "begin to link", linking);
+  for (const LinkPartView& part : parts) {
+    if (!linking.add(part)) return not_linked(unit, "take the part '" + std::string(part.name) + "' of", linking);
+  }
+  if (!linking.complete()) return not_linked(unit, "link", linking);
+  return {};
+}
+
+}  // namespace
+
+NvJitLinkCompiler::NvJitLinkCompiler(std::string path, std::string nvrtc, FileDigests& digests, Watched watched)
+    : path_(std::move(path)), nvrtc_(std::move(nvrtc)), digests_(digests), watched_(watched) {}
+
+Result<NvJitLinkCandidate> NvJitLinkCompiler::candidate() {
+  const MutexLock lock(mutex_);
+  if (!candidate_) candidate_ = choose_nvjitlink(path_, NvrtcSearch::of_this_process(nvrtc_));
+  if (candidate_) return *candidate_;
+  if (!path_.empty())
+    return failure(Code::Unavailable, "the nvJitLink that was asked for, " + path_ + ", is not there");
+  return failure(
+      Code::Unavailable,
+      "no nvJitLink was found beside NVRTC or where that is searched for; install a CUDA toolkit or the PyPI "
+      "package nvidia-nvjitlink of the same CUDA version as NVRTC");
+}
+
+Result<CompilerIdentity> NvJitLinkCompiler::identity() {
+  const Result<NvJitLinkCandidate> found = candidate();
+  if (!found) return found.error();
+  const auto seen = digests_.look(found->path);
+  if (!seen) return failure(Code::Unavailable, found->path + " cannot be read");
+  CompilerIdentity identity;
+  identity.name = "nvjitlink";
+  identity.version = found->major != 0 ? std::to_string(found->major) : "unknown";
+  identity.path = found->path;
+  identity.digest = seen->digest;
+  identity.environment = linker_environment();
+  return identity;
+}
+
+Result<std::shared_ptr<const NvJitLinkLibrary>> NvJitLinkCompiler::library() {
+  const Result<NvJitLinkCandidate> found = candidate();
+  if (!found) return found.error();
+  const MutexLock lock(mutex_);
+  if (library_ == nullptr) {
+    // The digest first: a file that is replaced in between is then taken for the older one, and nothing is kept.
+    if (watched_ == Watched::No) {
+      const auto seen = digests_.look(found->path);
+      if (seen) opened_ = seen->digest;
+    }
+    auto opened = NvJitLinkLibrary::open(found->path);
+    if (!opened) return opened.error();
+    library_ = std::move(*opened);
+  }
+  return library_;
+}
+
+Status NvJitLinkCompiler::supports(const Target& target) {
+  const auto linker = library();
+  if (!linker) return linker.error();
+  const auto takes = [&](const Target& asked) {
+    return Linking(**linker).create(target_options(**linker, asked, true));
+  };
+  // The library crashes on a name that is no architecture's, so it is not asked about those.
+  const bool sensible = (target.form == Form::Cubin || target.form == Form::Ptx) &&
+                        target.architecture.starts_with("sm_") && Target::parse(target.architecture).ok();
+  if (sensible && takes(target)) return {};
+  std::string known;
+  for (const int number : kArchitectures) {
+    if (takes(Target::sm(number))) known += " sm_" + std::to_string(number);
+  }
+  return failure(Code::Unsupported, "nvJitLink " + (*linker)->version.text() + " does not link for " + target.name() +
+                                        "; it makes cubins and PTX for" + known);
+}
+
+bool NvJitLinkCompiler::closed(const Recipe& recipe) const {
+  const auto& options = recipe.unit.options();
+  if (std::any_of(options.begin(), options.end(), names_option_file)) return false;
+  const auto parts = decode_link_parts(recipe.unit);
+  return parts && std::none_of(parts->begin(), parts->end(), [](const LinkPartView& p) { return p.unit.has_value(); });
+}
+
+std::string NvJitLinkCompiler::why_not_kept(const Recipe& recipe) {
+  if (watched_ == Watched::Yes) return {};
+  const MutexLock lock(mutex_);
+  if (opened_ != recipe.compiler.digest) return "the linker's file is not the one that this process has open";
+  if (linker_environment() != recipe.compiler.environment) return "the recipe is for another environment";
+  return {};
+}
+
+Result<Compiled> NvJitLinkCompiler::compile(const Recipe& recipe) {
+  const Unit& unit = recipe.unit;
+  const auto parts = decode_link_parts(unit);
+  if (!parts) return parts.error();
+  bool lto = false;
+  for (const LinkPartView& part : *parts) {
+    if (part.unit) {
+      return failure(Code::InvalidArgument, "the part '" + part.unit->name() + "' of unit '" + unit.name() +
+                                                "' is a unit, which has to be compiled before it is linked");
+    }
+    lto = lto || part.form == Form::LtoIr;
+  }
+  if (Status good = check_options(unit, kRefused); !good) return std::move(good).error();
+  if (Status supported = supports(recipe.target); !supported) return std::move(supported).error();
+  const auto linker = library();
+  if (!linker) return linker.error();
+
+  // PTX comes out of LTO alone; the library says so itself where no part has any.
+  std::vector<std::string> options = target_options(**linker, recipe.target, lto || recipe.target.form == Form::Ptx);
+  options.insert(options.end(), unit.options().begin(), unit.options().end());
+
+  const auto start = system_clock().steady();
+  Linking linking(**linker);
+  if (Status linked = link_all(linking, unit, *parts, options); !linked) return std::move(linked).error();
+  auto bytes = linking.output(recipe.target.form);
+  if (!bytes) return not_linked(unit, "give its output of", linking);
+  const auto contents = contents_of(*bytes, recipe.target.form);
+  if (!contents) return contents.error();
+  auto entries = entries_of(unit, contents->kernels, linking.log());
+  if (!entries) return std::move(entries).error();
+
+  Compiled compiled;
+  compiled.artifact.bytes = std::move(*bytes);
+  compiled.artifact.target = recipe.target;
+  compiled.artifact.entries = std::move(*entries);
+  compiled.artifact.closure = std::make_shared<const Closure>();
+  compiled.artifact.about = {unit.name(), "nvjitlink " + (*linker)->version.text(),
+                             milliseconds_since(system_clock(), start), linking.log()};
+  compiled.not_cacheable = contents->has_line_table
+                               ? "it has line information, into which the linker puts the times of the sources' files"
+                               : why_not_kept(recipe);
+  return compiled;
+}
+
+}  // namespace kiln
