@@ -169,6 +169,24 @@ TEST_F(Killed, WithTheirProgramNoneIsLeftNorAreItsFiles) {
   EXPECT_EQ(temporary_files(), std::vector<std::string>{});
 }
 
+TEST_F(Killed, WhereverTheyAreNoneHasAFileWithANameInTheTemporaryFolder) {
+  if (access("/usr/bin/strace", X_OK) != 0) GTEST_SKIP() << "no strace, which watches what they open";
+  const std::string seen = folder_.path("seen");
+  GetProcess host =
+      HostFixture::start({{"plain", "0", "4"}, {}, {"strace", "-f", "-o", seen, "-e", "trace=open,openat,creat"}, {}});
+  ASSERT_EQ(host.exit_code(), 0) << host.output();
+  ASSERT_GE(host.count("event headers_kept"), 1) << "no precompiled header was made\n" << host.output();
+  std::istringstream calls(slurp(seen));
+  int without_name = 0;
+  for (std::string call; std::getline(calls, call);) {
+    const bool is_there = call.find('"' + folder_.path("tmp") + "/") != std::string::npos;
+    if (is_there && call.find("O_TMPFILE") != std::string::npos) ++without_name;
+    if (is_there && call.find("EOPNOTSUPP") != std::string::npos) GTEST_SKIP() << "no files without names here";
+    EXPECT_FALSE(is_there && call.find("O_CREAT") != std::string::npos) << call;
+  }
+  EXPECT_GE(without_name, 1) << "NVRTC makes no such file any more: the worker need not see to it";
+}
+
 TEST_F(Killed, ByCancelACompileOfCubFreesItsCoreAtOnce) {
   double slowest = 0;
   double sum = 0;
