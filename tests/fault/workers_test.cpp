@@ -57,10 +57,8 @@ class Killed : public HostFixture {
     return asked ? std::max(1, std::atoi(asked->c_str())) : 60;
   }
   // What NVRTC makes of it in this process.
-  static std::string bare(const Unit& unit) {
-    FileDigests digests{std::string()};
-    NvrtcCompiler compiler(toolkit_nvrtc(), digests);
-    const auto compiled = compiler.compile(recipe_for(compiler, unit, Target::sm(80)));
+  std::string bare(const Unit& unit) {
+    const auto compiled = bare_.compile(recipe_for(bare_, unit, Target::sm(80)));
     return compiled ? std::string(compiled->artifact.bytes.view()) : "no reference: " + compiled.error().message;
   }
   // The one worker that a running compile of CUB is in; zero where there is none.
@@ -72,6 +70,8 @@ class Killed : public HostFixture {
     return workers.size() == 1 && process_line(workers[0]).state == 'R' ? workers[0] : 0;
   }
   EventLog log_;
+  FileDigests digests_{std::string()};
+  NvrtcCompiler bare_{toolkit_nvrtc(), digests_};
 };
 
 // Kills a random worker now and then, twice as many as compiles were begun, until it has killed `most`.
