@@ -6,7 +6,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kiln)
 
 install(DIRECTORY include/kiln TYPE INCLUDE FILES_MATCHING PATTERN *.hpp)
 install(TARGETS kiln_shared EXPORT kilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# libkiln.so and kiln look for it at ../libexec/kiln (find_worker in src/compile/worker_compiler.cpp).
+# libkiln.so and kiln look for it at ../libexec/kiln (find_worker in src/compile/worker_pool.cpp).
 install(TARGETS kiln-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/kiln)
 install(TARGETS kiln_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "compile/command_compiler.hpp"
 #include "compile/nvjitlink_compiler.hpp"
 #include "interpose.hpp"
 
@@ -159,6 +160,9 @@ Compiler* Workshop::other(const Recipe& recipe) {
   if (compiler == nullptr && recipe.unit.kind() == "link") {
     compiler = std::make_unique<NvJitLinkCompiler>(recipe.compiler.path, std::string(), digests_,
                                                    NvJitLinkCompiler::Watched::Yes);
+  }
+  if (compiler == nullptr && recipe.unit.kind() == "command" && !recipe.unit.options().empty()) {
+    compiler = std::make_unique<CommandCompiler>(recipe.unit.options().front(), digests_);
   }
   return compiler.get();
 }

@@ -9,6 +9,7 @@
 #include "apps/kiln/render_json.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "compile/pch_shelf.hpp"
 #include "session/settings.hpp"
 
 namespace kiln::cli {
@@ -112,6 +113,8 @@ int cache_clear_command(const Arguments& arguments, Console& console) {
     }
     if (!confirmed(caches)) return kFailed;
   }
+  // What this host has precompiled for its compiles goes too; it is no entry, and is not counted.
+  for (const DiskStore* store : caches.writable()) PchShelf({store->root() + "/v1/pch"}).clear();
   return collect_command(caches, &DiskStore::clear, arguments, console);
 }
 

@@ -25,6 +25,7 @@ DoctorReport examine(Console& console) {
   console.progress("kiln: asking OpenCL for its devices");
   report.findings.push_back(examine_opencl(opencl));
   report.findings.push_back(examine_worker(config));
+  report.findings.push_back(examine_headers(config));
   console.progress("kiln: looking at the cache");
   for (std::size_t i = 0; i < config.cache_path.size(); ++i) report.findings.push_back(examine_cache(config, i));
   report.findings.push_back(examine_configuration(config, warnings));

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 
+#include "apps/kiln/console.hpp"
 #include "base/dynamic_library.hpp"
 #include "compile/nvrtc_library.hpp"
+#include "compile/pch_shelf.hpp"
 #include "compile/worker_pool.hpp"
+#include "session/toolbox.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -78,8 +81,34 @@ Finding examine_worker(const Config& config) {
     finding.advice = "install kiln whole, or name the program: KILN_WORKER=/path/to/kiln-worker";
     return finding;
   }
-  finding.text = path;
+  const unsigned jobs = config.jobs.value_or(workers_now());
+  finding.text = jobs == 0 ? "not used: everything is compiled in the program's own process (jobs = 0)"
+                           : path + ", at most " + std::to_string(jobs) + " at once on this host";
+  finding.details.push_back({"what", "value"});
+  finding.details.push_back({"memory of one", size_text(config.worker_memory) + " at most (worker.memory)"});
+  finding.details.push_back(
+      {"time of a compile", std::to_string(config.worker_time_limit.count()) + " s at most (worker.time_limit)"});
   finding.advice = "nothing to do";
+  return finding;
+}
+
+Finding examine_headers(const Config& config) {
+  Finding finding{State::Good, "headers", {}, {}, {}};
+  std::string why_not;
+  const std::string root = config.cache_path.empty() ? std::string() : config.cache_path.front();
+  const auto options = pch_shelf_of(config, root, &why_not);
+  if (!options) {
+    finding.state = State::Note;
+    finding.text = "each unit's are parsed again: " + why_not;
+    finding.advice = "fine unless many units share large headers; docs/precompiled-headers.md";
+    return finding;
+  }
+  const PchShelf::Usage usage = PchShelf(*options).usage();
+  finding.text = "those that units share are parsed once on this host, whatever it randomises: " + options->folder;
+  finding.details.push_back({"what", "value"});
+  finding.details.push_back({"files", std::to_string(usage.files)});
+  finding.details.push_back({"size", size_text(usage.bytes) + " of at most " + size_text(options->size_bound)});
+  finding.advice = "nothing to do; KILN_PCH=off switches them off";
   return finding;
 }
 

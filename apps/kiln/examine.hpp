@@ -12,6 +12,8 @@ namespace kiln::cli {
 Finding examine_nvrtc(const Config& config, bool& found);
 Finding examine_driver();
 Finding examine_worker(const Config& config);
+/// Whether headers that units share are parsed once on this host, and if not why.
+Finding examine_headers(const Config& config);
 /// The `index`-th folder of the cache path.
 Finding examine_cache(const Config& config, std::size_t index);
 Finding examine_configuration(const Config& config, const std::vector<std::string>& warnings);

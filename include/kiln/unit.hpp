@@ -42,6 +42,10 @@ class KILN_API Unit {
   /// there. The include roots are those of its parts, one part after the other; it takes no others, no headers and no
   /// preamble.
   static Unit link(std::string name, const std::vector<LinkPart>& parts);
+  /// A source for a compiler that is a program, such as nvcc. `arguments` is its command line, the program first, with
+  /// {source}, {output}, {depfile}, {includes}, {form} and {arch} where these go; no shell reads it. It becomes the
+  /// unit's options, so that further ones follow it. docs/command-compiler.md has the rules.
+  static Unit command(std::string name, std::string source, const std::vector<std::string>& arguments);
   /// Any other kind: `canonical` is everything that decides the result, in a form that the kind's compiler reads.
   static Unit of_kind(std::string kind, std::string name, std::string canonical);
 
@@ -112,5 +116,8 @@ class KILN_API LinkPart {
   Bytes bytes_;
   std::optional<Unit> unit_;
 };
+
+/// The command line of nvcc for `Unit::command`.
+KILN_API std::vector<std::string> nvcc_template();
 
 }  // namespace kiln

@@ -59,6 +59,7 @@ Result<Process> Process::spawn(const Start& start) {
     posix_spawn_file_actions_adddup2(&actions, ours, theirs);
     highest = std::max(highest, theirs);
   }
+  if (!start.folder.empty()) posix_spawn_file_actions_addchdir_np(&actions, start.folder.c_str());
   // The host program may have descriptors that it forgot to mark close-on-exec.
   posix_spawn_file_actions_addclosefrom_np(&actions, highest + 1);
   // The child starts with default handling of every signal and none blocked, whatever the host program did.

@@ -24,6 +24,7 @@ class Process {
     /// Descriptors that the child gets: the parent's, and the number it has in the child. Besides these it inherits
     /// 0, 1 and 2 and no other.
     std::vector<std::pair<int, int>> descriptors;
+    std::string folder;  ///< its working directory; empty: ours
   };
   static Result<Process> spawn(const Start& start);
 

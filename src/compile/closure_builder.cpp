@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <set>
@@ -33,7 +34,9 @@ bool is_on_network(const std::string& folder) {
 
 class Builder {
  public:
-  Builder(const Recipe& recipe, FileDigests& digests) : recipe_(recipe), places_(recipe.places()), digests_(digests) {
+  Builder(const Recipe& recipe, FileDigests& digests, const std::vector<std::string>& vendor_folders)
+      : recipe_(recipe), places_(recipe.places()), digests_(digests) {
+    for (const std::string& folder : vendor_folders) vendor_folders_.push_back(tidy_path(folder) + '/');
     for (const IncludeRoot& root : places_.roots) {
       prefixes_.push_back(tidy_path(root.path));
       vendor_.push_back(is_vendor_root(join_path(recipe.working_directory, root.path)));
@@ -175,11 +178,17 @@ class Builder {
     push({name.root, Closure::State::Read, name.name, seen->digest, modified_s});
     if (is_link) return;
     read_.push_back(observation.path);
-    if (name.root >= places_.roots.size() || !vendor_[name.root]) {
+    if (!is_vendors(name)) {
       scan(path);
     } else {
       read_vendor_ = true;
     }
+  }
+
+  bool is_vendors(const Name& name) const {
+    if (name.root < places_.roots.size()) return vendor_[name.root];
+    return std::any_of(vendor_folders_.begin(), vendor_folders_.end(),
+                       [&](const std::string& folder) { return name.name.starts_with(folder); });
   }
 
   bool is_read(const FileStamp& stamp) const { return read_inodes_.contains(inode_of(stamp)); }
@@ -270,7 +279,8 @@ class Builder {
   const Places places_;
   FileDigests& digests_;
   std::vector<std::string> prefixes_;
-  std::vector<bool> vendor_;
+  std::vector<bool> vendor_;                 // by root
+  std::vector<std::string> vendor_folders_;  // outside the roots, each with a slash at its end
   std::unordered_set<std::uint16_t> sealed_;
   std::unordered_set<std::string> absent_;
   std::vector<std::string> read_;
@@ -285,8 +295,9 @@ class Builder {
 }  // namespace
 
 BuiltClosure build_closure(const Recipe& recipe, const std::vector<Observation>& observations, bool debug_paths,
-                           std::string_view bytes, FileDigests& digests) {
-  return Builder(recipe, digests).build(observations, debug_paths, bytes);
+                           std::string_view bytes, FileDigests& digests,
+                           const std::vector<std::string>& vendor_folders) {
+  return Builder(recipe, digests, vendor_folders).build(observations, debug_paths, bytes);
 }
 
 }  // namespace kiln

@@ -114,18 +114,6 @@ class Linking {
   std::deque<std::string> inputs_;  // they stay where they are until the link is completed
 };
 
-// `.entry name(`, as compilers write PTX.
-std::vector<std::string> ptx_kernels(std::string_view text) {
-  static constexpr std::string_view kEntry = ".entry ";
-  std::vector<std::string> kernels;
-  for (std::size_t at = text.find(kEntry); at != std::string_view::npos; at = text.find(kEntry, at)) {
-    at += kEntry.size();
-    const std::size_t end = std::min(text.find_first_of(" (\t\n", at), text.size());
-    kernels.emplace_back(text.substr(at, end - at));
-  }
-  return kernels;
-}
-
 Result<CubinContents> contents_of(const Bytes& bytes, Form form) {
   if (form == Form::Cubin) return read_cubin(bytes.view());
   // PTX names files, but not their times: its bytes depend on those of the parts alone.

@@ -160,7 +160,8 @@ PchReport take_pch_report(std::string& log, const PchOrder& order) {
     after_ours = ours || belongs;
     if (!ours) continue;
     if (line.find("using precompiled header file") != std::string_view::npos) report.outcome = PchReport::Outcome::Used;
-    if (line.find("creating precompiled header") != std::string_view::npos) report.outcome = PchReport::Outcome::Created;
+    if (line.find("creating precompiled header") != std::string_view::npos)
+      report.outcome = PchReport::Outcome::Created;
     if (report.outcome == PchReport::Outcome::Refused && report.reason.empty()) {
       report.reason = line.substr(0, line.find(order.path));
     }
@@ -169,34 +170,7 @@ PchReport take_pch_report(std::string& log, const PchOrder& order) {
   return report;
 }
 
-std::string time_macro_of(const Recipe& recipe) {
-  const Unit& unit = recipe.unit;
-  std::string_view macro = time_macro(unit.source());
-  if (macro.empty()) macro = time_macro(unit.preamble());
-  for (const Header& header : unit.headers()) {
-    if (macro.empty()) macro = time_macro(header.content);
-  }
-  for (const std::string& option : unit.options()) {
-    if (macro.empty()) macro = time_macro(option);
-  }
-  for (const auto& [name, value] : recipe.compiler.environment) {
-    if (macro.empty()) macro = time_macro(value);
-  }
-  return std::string(macro);
-}
-
 }  // namespace
-
-bool has_debug_options(const Recipe& recipe) {
-  const auto debug = [](std::string_view text) {
-    return text.find("lineinfo") != std::string_view::npos || text.find("line-info") != std::string_view::npos ||
-           text.find("-G") != std::string_view::npos || text.find("debug") != std::string_view::npos;
-  };
-  const auto& options = recipe.unit.options();
-  const auto& environment = recipe.compiler.environment;
-  return std::any_of(options.begin(), options.end(), debug) ||
-         std::any_of(environment.begin(), environment.end(), [&](const auto& v) { return debug(v.second); });
-}
 
 NvrtcCompiler::NvrtcCompiler(std::string path, FileDigests& digests, Watched watched)
     : path_(std::move(path)), digests_(digests), watched_(watched) {}

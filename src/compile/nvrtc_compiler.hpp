@@ -10,6 +10,7 @@
 #include "compile/compiler.hpp"
 #include "compile/nvrtc_library.hpp"
 #include "compile/pch.hpp"
+#include "compile/source_text.hpp"
 
 namespace kiln {
 
@@ -30,8 +31,8 @@ class NvrtcCompiler final : public Compiler {
   Status supports(const Target& target) override;
   bool closed(const Recipe& recipe) const override;
   Result<Compiled> compile(const Recipe& recipe) override;
-  /// Likewise, and makes or uses a precompiled header on the way. Only for a process that may die: NVRTC believes such a
-  /// file whatever is in it. Nor does it check that the headers are still the same; that is the caller's part.
+  /// Likewise, and makes or uses a precompiled header on the way. Only for a process that may die: NVRTC believes such
+  /// a file whatever is in it. Nor does it check that the headers are still the same; that is the caller's part.
   Result<Compiled> compile(const Recipe& recipe, const PchOrder& order, PchReport& report);
   /// How much memory the library sets aside, in one piece, for the headers that it precompiles; zero where it does not.
   std::size_t pch_heap_size();
@@ -52,8 +53,5 @@ class NvrtcCompiler final : public Compiler {
   std::optional<Digest> opened_ KILN_GUARDED_BY(mutex_);  // the digest of `library_`, where somebody may need it
   std::vector<int> architectures_ KILN_GUARDED_BY(mutex_);
 };
-
-/// Whether the options put paths and times of files into the output.
-bool has_debug_options(const Recipe& recipe);
 
 }  // namespace kiln

@@ -1,5 +1,6 @@
 #include "compile/source_text.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <optional>
 #include <string>
@@ -221,6 +222,33 @@ std::string_view time_macro(std::string_view text) {
     }
     return {};
   });
+}
+
+std::string time_macro_of(const Recipe& recipe) {
+  const Unit& unit = recipe.unit;
+  std::string_view macro = time_macro(unit.source());
+  if (macro.empty()) macro = time_macro(unit.preamble());
+  for (const Header& header : unit.headers()) {
+    if (macro.empty()) macro = time_macro(header.content);
+  }
+  for (const std::string& option : unit.options()) {
+    if (macro.empty()) macro = time_macro(option);
+  }
+  for (const auto& [name, value] : recipe.compiler.environment) {
+    if (macro.empty()) macro = time_macro(value);
+  }
+  return std::string(macro);
+}
+
+bool has_debug_options(const Recipe& recipe) {
+  const auto debug = [](std::string_view text) {
+    return text.find("lineinfo") != std::string_view::npos || text.find("line-info") != std::string_view::npos ||
+           text.find("-G") != std::string_view::npos || text.find("debug") != std::string_view::npos;
+  };
+  const auto& options = recipe.unit.options();
+  const auto& environment = recipe.compiler.environment;
+  return std::any_of(options.begin(), options.end(), debug) ||
+         std::any_of(environment.begin(), environment.end(), [&](const auto& v) { return debug(v.second); });
 }
 
 }  // namespace kiln

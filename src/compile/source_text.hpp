@@ -1,6 +1,9 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+
+#include "core/recipe.hpp"
 
 namespace kiln {
 
@@ -24,5 +27,10 @@ std::string_view leading_directives(std::string_view source);
 
 /// The macro by which the text takes the time of the compile into its output; empty where it has none.
 std::string_view time_macro(std::string_view text);
+/// Likewise of all texts that the recipe itself has; headers from files are not among them.
+std::string time_macro_of(const Recipe& recipe);
+
+/// Whether the options put paths and times of files into the output.
+bool has_debug_options(const Recipe& recipe);
 
 }  // namespace kiln

@@ -64,6 +64,8 @@ std::string find_worker(const std::string& configured) {
   return {};
 }
 
+unsigned workers_now() { return workers_within({usable_cores(), available_memory(), kWorkerBytes, kReserveBytes}); }
+
 WorkerPool::WorkerPool(Options options) : options_(std::move(options)), slots_(options_.slots_folder) {}
 
 WorkerPool::~WorkerPool() {
@@ -99,10 +101,7 @@ std::vector<pid_t> WorkerPool::workers() const {
 }
 
 // The machine is asked each time: what it has to spare changes.
-unsigned WorkerPool::most_now() const {
-  if (options_.most) return *options_.most;
-  return workers_within({usable_cores(), available_memory(), kWorkerBytes, kReserveBytes});
-}
+unsigned WorkerPool::most_now() const { return options_.most ? *options_.most : workers_now(); }
 
 WorkerPool::Member* WorkerPool::idle_for(const Wish& wish) {
   Member* found = nullptr;

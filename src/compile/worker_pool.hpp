@@ -25,6 +25,9 @@ namespace kiln {
 /// folder. Empty where it is nowhere.
 std::string find_worker(const std::string& configured);
 
+/// How many workers this host bears now, by its cores and its free memory; at least one.
+unsigned workers_now();
+
 /// The kiln-worker processes of this process: started when there is something to compile, lent to one compile at a
 /// time, kept warm for a while. How many there are is bounded by the slots of the host, which all processes of a user
 /// share. Any thread. Nothing is started before the first `take`; destroying it ends every worker.

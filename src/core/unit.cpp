@@ -94,6 +94,9 @@ Unit Unit::link(std::string name, const std::vector<LinkPart>& parts) {
   }
   return link;
 }
+Unit Unit::command(std::string name, std::string source, const std::vector<std::string>& arguments) {
+  return of_kind("command", std::move(name), std::move(source)).options(arguments);
+}
 Unit Unit::of_kind(std::string kind, std::string name, std::string canonical) {
   auto state = std::make_shared<State>();
   state->kind = std::move(kind);
@@ -138,6 +141,10 @@ Unit Unit::instance(std::string entry, std::string source) const {
   state->entries.clear();
   state->entries.push_back(std::move(entry));
   return Unit(std::move(state));
+}
+
+std::vector<std::string> nvcc_template() {
+  return {"nvcc", "-{form}", "-arch={arch}", "-MD", "-MF", "{depfile}", "{includes}", "-o", "{output}", "{source}"};
 }
 
 const std::string& Unit::kind() const noexcept { return state_->kind; }

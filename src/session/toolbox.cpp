@@ -7,6 +7,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/machine.hpp"
+#include "compile/command_compiler.hpp"
 #include "compile/nvjitlink_compiler.hpp"
 #include "compile/nvrtc_compiler.hpp"
 #include "compile/opencl_compiler.hpp"
@@ -33,6 +34,25 @@ std::string working_directory() {
 
 }  // namespace
 
+// Beside the cache, where that is on this host: they are large, and of no use to anyone else. An image that is built in
+// a container would carry NVIDIA's headers away, so there somebody must want it.
+std::optional<PchShelf::Options> pch_shelf_of(const Config& config, const std::string& cache_root,
+                                              std::string* why_not) {
+  const std::string folder = join_path(cache_root, "v1");
+  std::string reason;
+  if (config.pch == Config::Pch::Off) reason = "precompiled ones are switched off (pch = off)";
+  if (config.disable || cache_root.empty()) reason = "there is no cache to keep precompiled ones beside";
+  if (reason.empty() && config.pch == Config::Pch::Auto && in_container()) {
+    reason = "precompiled ones are off in a container, whose image would carry them away (KILN_PCH=on)";
+  }
+  if (reason.empty() && claims_folder(cache_root) != folder) {
+    reason = cache_root + " cannot be written to, or other hosts see it too";
+  }
+  if (why_not != nullptr) *why_not = reason;
+  if (!reason.empty()) return std::nullopt;
+  return PchShelf::Options{folder + "/pch", config.pch_max_bytes, {}};
+}
+
 Toolbox::Toolbox(Config config, Observer observer) : config_(std::move(config)), observer_(std::move(observer)) {
   const bool remembers = !config_.disable && !config_.cache_path.empty();
   digests_ = std::make_unique<FileDigests>(remembers ? config_.cache_path.front() + "/v1/digests" : std::string());
@@ -41,7 +61,9 @@ Toolbox::Toolbox(Config config, Observer observer) : config_(std::move(config)),
   parts_.may_compile = config_.may_compile;
   if (!config_.disable) open_stores();
   resolver_ = std::make_unique<Resolver>(parts_);
-  headers_ = std::make_unique<PrecompiledHeaders>([this] { return shelf(); }, *digests_, observer_);
+  headers_ = std::make_unique<PrecompiledHeaders>(
+      [this] { return pch_shelf_of(config_, disks_.empty() ? std::string() : disks_.front()->root()); }, *digests_,
+      observer_);
   if (config_.jobs == 0U) return;
   WorkerPool::Options workers;
   workers.program = config_.worker;
@@ -76,16 +98,6 @@ void Toolbox::open_stores() {
   parts_.history = &disks_.front()->history();
 }
 
-// Beside the cache, where that is on this host: they are large, and of no use to anyone else. An image that is built in
-// a container would carry NVIDIA's headers away, so there somebody must want it.
-std::optional<PchShelf::Options> Toolbox::shelf() const {
-  const bool wanted = config_.pch == Config::Pch::On || (config_.pch == Config::Pch::Auto && !in_container());
-  if (!wanted || disks_.empty()) return std::nullopt;
-  const std::string folder = disks_.front()->root() + "/v1";
-  if (claims_folder(disks_.front()->root()) != folder) return std::nullopt;
-  return PchShelf::Options{folder + "/pch", config_.pch_max_bytes, {}};
-}
-
 std::unique_ptr<Compiler> Toolbox::in_workers(std::unique_ptr<Compiler> inner, bool everything) {
   WorkerCompiler::Options options;
   options.pool = workers_.get();
@@ -114,13 +126,20 @@ Compiler* Toolbox::compiler_of(const std::string& kind, const std::string& which
   if (kind == "cuda") compiler = in_workers(std::make_unique<NvrtcCompiler>(config_.nvrtc, *digests_), false);
   if (kind == "opencl") compiler = std::make_unique<OpenClCompiler>(which);
   if (kind == "link") compiler = make_linker();
+  if (kind == "command" && !which.empty()) {
+    compiler =
+        std::make_unique<CommandCompiler>(which, *digests_, CommandCompiler::Options{config_.worker_time_limit, {}});
+  }
   return compiler.get();
 }
 
 Result<Compiler*> Toolbox::compiler(const Unit& unit, const Target& target) {
   const MutexLock lock(mutex_);
-  // NVRTC compiles for every architecture; an OpenCL compiler belongs to its device.
-  const std::string which = target.form == Form::OpenClBinary ? target.architecture : std::string();
+  // NVRTC compiles for every architecture; an OpenCL compiler belongs to its device, a command's to its program. That
+  // one needs no worker: each of its compiles is a process of its own already.
+  std::string which;
+  if (target.form == Form::OpenClBinary) which = target.architecture;
+  if (unit.kind() == "command" && !unit.options().empty()) which = unit.options().front();
   Compiler* const compiler = compiler_of(unit.kind(), which);
   if (compiler == nullptr) {
     return failure(Code::Unsupported, "no compiler of kiln's takes units of kind '" + unit.kind() + "'");

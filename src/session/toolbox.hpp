@@ -22,6 +22,11 @@
 
 namespace kiln {
 
+/// Where the precompiled headers of this host are kept for a cache; nothing where there are to be none, and `why_not`
+/// then says why.
+std::optional<PchShelf::Options> pch_shelf_of(const Config& config, const std::string& cache_root,
+                                              std::string* why_not = nullptr);
+
 /// The parts of kiln, put together as a configuration says: what sessions and the command line work with. Any thread.
 /// A part that cannot be had is left out and an event says why; nothing is opened or made before it is asked for.
 class Toolbox {
@@ -50,8 +55,6 @@ class Toolbox {
 
  private:
   void open_stores();
-  /// Where the precompiled headers of this host are; nothing where there are to be none.
-  std::optional<PchShelf::Options> shelf() const;
   std::unique_ptr<Compiler> in_workers(std::unique_ptr<Compiler> inner, bool everything);
   std::unique_ptr<Compiler> make_linker() KILN_REQUIRES(mutex_);
   /// Null for a kind that nobody compiles. `which` tells compilers of one kind apart.

@@ -98,4 +98,15 @@ Result<CubinContents> read_cubin(std::string_view bytes) {
   return contents;
 }
 
+std::vector<std::string> ptx_kernels(std::string_view text) {
+  constexpr std::string_view kWord = ".entry";
+  std::vector<std::string> names;
+  for (std::size_t at = text.find(kWord); at != std::string_view::npos; at = text.find(kWord, at + kWord.size())) {
+    const std::size_t begin = text.find_first_not_of(" \t\r\n", at + kWord.size());
+    if (begin == std::string_view::npos) break;
+    names.emplace_back(text.substr(begin, text.find_first_of(" \t\r\n(", begin) - begin));
+  }
+  return names;
+}
+
 }  // namespace kiln

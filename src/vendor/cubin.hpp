@@ -23,4 +23,7 @@ struct CubinContents {
 /// out.
 Result<CubinContents> read_cubin(std::string_view bytes);
 
+/// The symbols of the kernels in PTX, which says `.entry name(` for each.
+std::vector<std::string> ptx_kernels(std::string_view text);
+
 }  // namespace kiln

@@ -24,7 +24,7 @@ TEST_F(Doctor, FindsACompilerAndSaysWhatToDoAboutEachFinding) {
     EXPECT_NE(each["text"], "") << each;
     EXPECT_NE(each["advice"], "") << each;
   }
-  for (const char* about : {"NVRTC", "NVIDIA driver", "OpenCL", "worker", "cache", "configuration"}) {
+  for (const char* about : {"NVRTC", "NVIDIA driver", "OpenCL", "worker", "headers", "cache", "configuration"}) {
     EXPECT_FALSE(finding(ran, about).is_null());
   }
   const auto nvrtc = finding(ran, "NVRTC");
@@ -51,6 +51,17 @@ TEST_F(Doctor, RepeatsTheConfigurationsWarnings) {
 TEST_F(Doctor, SaysThatTheWorkerIsMissing) {
   const Ran ran = run({"doctor", "--json"}, {{"KILN_WORKER", path("nowhere")}});
   EXPECT_EQ(finding(ran, "worker")["state"], "problem");
+}
+
+TEST_F(Doctor, SaysHowManyWorkersThereMayBeAndWhetherHeadersArePrecompiled) {
+  const Ran on = run({"doctor", "--json"}, {{"KILN_JOBS", "7"}, {"KILN_PCH", "on"}});
+  EXPECT_NE(finding(on, "worker")["text"].get<std::string>().find("at most 7"), std::string::npos);
+  EXPECT_EQ(finding(on, "headers")["state"], "good");
+  EXPECT_NE(finding(on, "headers")["text"].get<std::string>().find("parsed once"), std::string::npos);
+  const Ran off = run({"doctor", "--json"}, {{"KILN_JOBS", "0"}, {"KILN_PCH", "off"}});
+  EXPECT_NE(finding(off, "worker")["text"].get<std::string>().find("jobs = 0"), std::string::npos);
+  EXPECT_EQ(finding(off, "headers")["state"], "note");
+  EXPECT_NE(finding(off, "headers")["text"].get<std::string>().find("pch = off"), std::string::npos);
 }
 
 TEST_F(Doctor, WritesForPeopleToo) {

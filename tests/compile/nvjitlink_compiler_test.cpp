@@ -8,6 +8,7 @@
 
 #include "compile/nvjitlink_parts.hpp"
 #include "conformance/compiler_conformance.hpp"
+#include "conformance/in_worker.hpp"
 #include "support/temporary_directory.hpp"
 #include "vendor/cubin.hpp"
 
@@ -222,6 +223,7 @@ struct NvJitLinkFixture {
   std::string possible() { return "sm_80"; }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(NvJitLink, CompilerConformance, NvJitLinkFixture);
+INSTANTIATE_TYPED_TEST_SUITE_P(NvJitLinkInWorker, CompilerConformance, InWorker<NvJitLinkFixture>);
 
 }  // namespace
 }  // namespace kiln::test

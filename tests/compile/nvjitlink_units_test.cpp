@@ -23,8 +23,10 @@ class LinkOfUnits : public testing::Test {
  protected:
   void SetUp() override {
     if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
+    WorkerCompiler::Options options;
+    options.pool = &pool_;
     parts_ = std::make_unique<WorkerCompiler>(std::make_unique<NvrtcCompiler>(toolkit_nvrtc(), library_digests()),
-                                              library_digests(), WorkerCompiler::Options{}, Observer());
+                                              library_digests(), options, Observer());
     linker_ = std::make_unique<PartsCompiler>(
         toolkit_linker(), *parts_, [this](const Recipe& part) { return get(part); }, library_digests());
   }
@@ -68,6 +70,7 @@ class LinkOfUnits : public testing::Test {
   }
 
   TemporaryDirectory folder_;
+  WorkerPool pool_{{}};
   std::unique_ptr<WorkerCompiler> parts_;
   std::unique_ptr<PartsCompiler> linker_;
   std::map<RequestKey, Compiled> kept_;

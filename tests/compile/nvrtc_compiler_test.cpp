@@ -7,6 +7,7 @@
 #include "compile/nvrtc_compiler.hpp"
 #include "compile/worker_compiler.hpp"
 #include "conformance/compiler_conformance.hpp"
+#include "conformance/in_worker.hpp"
 #include "support/event_log.hpp"
 #include "support/files.hpp"
 #include "support/recipes.hpp"
@@ -204,32 +205,23 @@ TEST_F(Nvrtc, ALibraryThatWasReplacedSinceItWasOpenedKeepsNothing) {
   EXPECT_NE(compiled->not_cacheable, "");
 }
 
-template <bool kInWorker>
 struct NvrtcFixture {
   static constexpr bool reproducible = true;
-  FileDigests digests{std::string()};
-  WorkerPool pool{{}};
-  std::unique_ptr<Compiler> compiler() {
-    auto plain = std::make_unique<NvrtcCompiler>(toolkit_nvrtc(), digests);
-    if (!kInWorker) return plain;
-    WorkerCompiler::Options options;
-    options.pool = &pool;
-    return std::make_unique<WorkerCompiler>(std::move(plain), digests, options, Observer());
+  static FileDigests& library_digests() {
+    static FileDigests shared{std::string()};
+    return shared;
   }
+  std::unique_ptr<Compiler> compiler() { return std::make_unique<NvrtcCompiler>(toolkit_nvrtc(), library_digests()); }
   Unit unit() {
-    // The worker is for units that could include something.
-    return Unit::cuda("k.cu",
-                      std::string(kInWorker ? "// include\n" : "") + kClosed + "extern \"C\" __global__ void l() {}\n")
-        .entry("k")
-        .entry("l");
+    return Unit::cuda("k.cu", std::string(kClosed) + "extern \"C\" __global__ void l() {}\n").entry("k").entry("l");
   }
   Unit broken() { return Unit::cuda("broken.cu", "// include\n__global__ void k() { this is no C++ }\n"); }
   Target target() { return Target::sm(80); }
   Target unsupported() { return Target::sm(35); }
   std::string possible() { return "sm_80"; }
 };
-INSTANTIATE_TYPED_TEST_SUITE_P(Nvrtc, CompilerConformance, NvrtcFixture<false>);
-INSTANTIATE_TYPED_TEST_SUITE_P(NvrtcInWorker, CompilerConformance, NvrtcFixture<true>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Nvrtc, CompilerConformance, NvrtcFixture);
+INSTANTIATE_TYPED_TEST_SUITE_P(NvrtcInWorker, CompilerConformance, InWorker<NvrtcFixture>);
 
 }  // namespace
 }  // namespace kiln::test
