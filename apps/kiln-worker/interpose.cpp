@@ -16,6 +16,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <string>
+#include <string_view>
 
 namespace {
 
@@ -88,6 +90,22 @@ void* map_memory(void* wish, std::size_t size, int protection, int flags, int fd
   return map(wish, flags);
 }
 
+// NVRTC backs the memory of precompiled headers by a file in the temporary folder, edg<number>_<process>, which it
+// makes and unlinks at once. A worker that is killed in between leaves it for good (1 of 200 did), so here it has no
+// name from the start; that there is nothing to unlink then does not trouble NVRTC. Null where it is another file, or
+// where the file system has no files without names.
+FILE* open_without_name(const char* path, const char* mode) {
+  const std::string_view whole = path;
+  const std::size_t slash = whole.rfind('/');
+  if (slash == std::string_view::npos || mode[0] != 'w') return nullptr;
+  const std::string_view name = whole.substr(slash + 1);
+  if (!name.starts_with("edg") || !name.ends_with("_" + std::to_string(getpid()))) return nullptr;
+  const std::string folder(whole.substr(0, slash + 1));
+  const long fd = syscall(SYS_openat, AT_FDCWD, folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) return nullptr;
+  return fdopen(static_cast<int>(fd), mode);
+}
+
 // A file that is emptied as it is opened has nothing to read but what the compiler itself writes.
 bool reads(int flags) { return (flags & O_ACCMODE) != O_WRONLY && (flags & (O_DIRECTORY | O_TRUNC)) == 0; }
 
@@ -110,7 +128,8 @@ bool is_pch_heap_placed() { return pch_heap_placed; }
   KILN_EXPORTED FILE* name(const char* path, const char* mode) {                        \
     static auto* real = next<FILE*(const char*, const char*)>(#name);                   \
     if (std::strchr(mode, 'w') != nullptr) record_writing(path);                        \
-    FILE* file = real(path, mode);                                                      \
+    FILE* file = open_without_name(path, mode);                                         \
+    if (file == nullptr) file = real(path, mode);                                       \
     if (std::strchr(mode, 'r') != nullptr) record_open(path, file ? fileno(file) : -1); \
     return file;                                                                        \
   }

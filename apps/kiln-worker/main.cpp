@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -57,10 +58,13 @@ int run(int argc, char** argv) {
   if (!follow_parent(static_cast<pid_t>(std::atoi(argv[1])))) return 0;
   (void)fcntl(kWorkerChannel, F_SETFD, FD_CLOEXEC);
   (void)setpriority(PRIO_PROCESS, 0, kNiceness);
-  limit_memory(std::strtoull(argv[2], nullptr, 10));
-  Workshop workshop;
+  const std::uint64_t memory_limit = std::strtoull(argv[2], nullptr, 10);
+  limit_memory(memory_limit);
+  Workshop workshop(memory_limit);
   while (true) {
     const auto request = receive_frame(kWorkerChannel, std::chrono::hours(24));
+    // Whoever sent what cannot be read learns why, in our words: it may come from another installation.
+    if (!request) (void)send_frame(kWorkerChannel, frame_of(WorkerFailure{request.error(), {}, false}));
     if (!request || !*request) return request ? 0 : 1;
     if (!send_frame(kWorkerChannel, workshop.answer(**request))) return 1;
   }

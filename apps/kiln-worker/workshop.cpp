@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 
 #include "base/error.hpp"
@@ -19,8 +20,20 @@ namespace kiln {
 namespace {
 
 Frame failed(const Error& error, std::vector<Observation> observations = {}) {
-  return frame_of(WorkerFailure{error, std::move(observations)});
+  return frame_of(WorkerFailure{error, std::move(observations), false});
 }
+
+// The most memory that this process had at once, in bytes. Not from getrusage, which counts our parent's as ours.
+std::uint64_t peak_memory() {
+  std::ifstream lines("/proc/self/status");
+  std::uint64_t kilobytes = 0;
+  for (std::string word; lines >> word;) {
+    if (word == "VmHWM:" && lines >> kilobytes) return kilobytes << 10;
+  }
+  return 0;
+}
+
+std::string megabytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MB"; }
 
 // A header that exists only for us, and one that does not exist at all.
 struct Canary {
@@ -105,6 +118,20 @@ Workshop::Nvrtc& Workshop::nvrtc(const Recipe& recipe) {
   return known;
 }
 
+// NVRTC's front end survives a refused allocation, and says so in its log as if the unit were wrong. It asks for twice
+// of what it has when that is full, so it may have had a quarter of the limit only. Its back end says all sorts of
+// things, by then it has had more.
+WorkerFailure Workshop::failure_of(const Error& error, std::vector<Observation> observations) const {
+  const std::uint64_t peak = peak_memory();
+  const bool says_so = error.log.find("out of memory") != std::string::npos;
+  if (error.code != Code::CompileFailed || peak < memory_limit_ / (says_so ? 4 : 2)) {
+    return {error, std::move(observations), false};
+  }
+  const std::string what = "got no more memory, having used " + megabytes(peak) + " of the " +
+                           megabytes(memory_limit_) + " that it may use (KILN_WORKER_MEMORY)";
+  return {failure(Code::CompileFailed, what, error.log), {}, true};
+}
+
 Frame Workshop::compile_cuda(const WorkerJob& job) {
   Nvrtc& known = nvrtc(job.recipe);
   WorkerReply reply;
@@ -129,7 +156,7 @@ Frame Workshop::compile_cuda(const WorkerJob& job) {
       compiled = compile({}, report);
     }
   }
-  if (!compiled) return failed(compiled.error(), recorder.take());
+  if (!compiled) return frame_of(failure_of(compiled.error(), recorder.take()));
   if (reply.pch.outcome == PchReport::Outcome::Created) complete(reply.pch, order, recorder);
   reply.compiled = std::move(*compiled);
   reply.observed = known.observable;
@@ -149,9 +176,9 @@ Compiler* Workshop::other(const Recipe& recipe) {
   return compiler.get();
 }
 
-Frame Workshop::compile_by(Compiler& compiler, const Recipe& recipe) {
+Frame Workshop::compile_by(Compiler& compiler, const Recipe& recipe) const {
   auto compiled = compiler.compile(recipe);
-  if (!compiled) return failed(compiled.error());
+  if (!compiled) return frame_of(failure_of(compiled.error(), {}));
   WorkerReply reply;
   reply.compiled = std::move(*compiled);
   reply.observed = true;

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/file_digests.hpp"
 #include "compile/nvrtc_compiler.hpp"
@@ -13,6 +15,9 @@ namespace kiln {
 /// The compilers of a worker: opened at the first job that needs them, and kept. One job at a time.
 class Workshop {
  public:
+  /// `memory_limit` is what the process may have, for what it says when that was not enough.
+  explicit Workshop(std::uint64_t memory_limit) : memory_limit_(memory_limit) {}
+
   /// What came of a job, as the frame that says so.
   Frame answer(const Frame& request);
 
@@ -25,8 +30,10 @@ class Workshop {
   Frame compile_cuda(const WorkerJob& job);
   Compiler* other(const Recipe& recipe);
   // By a compiler that knows by itself what it reads.
-  static Frame compile_by(Compiler& compiler, const Recipe& recipe);
+  Frame compile_by(Compiler& compiler, const Recipe& recipe) const;
+  WorkerFailure failure_of(const Error& error, std::vector<Observation> observations) const;
 
+  const std::uint64_t memory_limit_;
   FileDigests digests_{std::string()};
   std::map<std::string, Nvrtc> nvrtcs_;                         // by path
   std::map<std::string, std::unique_ptr<Compiler>> compilers_;  // of other kinds, by path

@@ -72,10 +72,13 @@ class KILN_API Session {
   void request(const Needs& needs);
   void request(const Units& units);
   void request(const Units& units, const Target& target);
-  /// Takes a request back: what has not begun will not, whoever waits for it gets Code::Cancelled.
+  /// Takes a request back: what has not begun will not, a compile in a worker is ended, whoever waits for it gets
+  /// Code::Cancelled. As for a request, it is for every device of the process or for the given target.
   void cancel(const Units& units);
+  void cancel(const Units& units, const Target& target);
   /// Tries again what failed: a failure is remembered until an input changes or this is called.
   void retry(const Units& units);
+  void retry(const Units& units, const Target& target);
 
   /// Levels 2 and 3, native handles and launches. The entry is a name among the unit's; empty where it has only one.
   Handle handle(const Unit& unit, const std::string& entry = {});

@@ -26,14 +26,19 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
+std::uint64_t peak_of(const rusage& used) { return static_cast<std::uint64_t>(used.ru_maxrss) << 10; }
+
 }  // namespace
 
-Process::Process(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+Process::Process(pid_t pid, Fd pidfd, std::uint64_t inherited_peak)
+    : pid_(pid), pidfd_(std::move(pidfd)), inherited_peak_(inherited_peak) {}
 Process::Process(Process&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), pidfd_(std::move(other.pidfd_)), exit_(other.exit_) {}
+    : pid_(std::exchange(other.pid_, -1)), pidfd_(std::move(other.pidfd_)), inherited_peak_(other.inherited_peak_),
+      exit_(other.exit_) {}
 Process& Process::operator=(Process&& other) noexcept {
   std::swap(pid_, other.pid_);
   std::swap(pidfd_, other.pidfd_);
+  std::swap(inherited_peak_, other.inherited_peak_);
   std::swap(exit_, other.exit_);
   return *this;
 }
@@ -72,7 +77,12 @@ Result<Process> Process::spawn(const Start& start) {
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) return io_failure("cannot start", start.arguments[0], error);
-  return Process(pid, Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))));
+  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  // Until it became another program the child shared our memory, and the kernel remembers that as the child's. Asked
+  // only now, when it has: our own peak does not fall.
+  rusage ours{};
+  (void)getrusage(RUSAGE_SELF, &ours);
+  return Process(pid, std::move(pidfd), peak_of(ours));
 }
 
 std::optional<Process::Exit> Process::wait(std::chrono::milliseconds limit) {
@@ -93,7 +103,7 @@ std::optional<Process::Exit> Process::wait(std::chrono::milliseconds limit) {
   } while (got < 0 && errno == EINTR);
   // A host that ignores SIGCHLD or waits for any child may have taken the status: it ended, and that is all we know.
   exit_ = Exit{};
-  if (got == pid_) exit_->peak_bytes = static_cast<std::uint64_t>(used.ru_maxrss) << 10;
+  if (got == pid_ && peak_of(used) > inherited_peak_) exit_->peak_bytes = peak_of(used);
   if (got == pid_ && WIFEXITED(status)) exit_->code = WEXITSTATUS(status);
   if (got == pid_ && WIFSIGNALED(status)) exit_->signal = WTERMSIG(status);
   return exit_;

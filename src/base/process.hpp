@@ -33,9 +33,11 @@ class Process {
   ~Process();
 
   struct Exit {
-    int code = 0;                  ///< what it returned
-    int signal = 0;                ///< or the signal that ended it
-    std::uint64_t peak_bytes = 0;  ///< the most memory that it had at once; zero where that is not known
+    int code = 0;    ///< what it returned
+    int signal = 0;  ///< or the signal that ended it
+    /// The most memory that it had at once. Zero where that is not known: the kernel counts what the process that
+    /// started it had by then as its own, so that what is no more than that says nothing.
+    std::uint64_t peak_bytes = 0;
     bool clean() const { return code == 0 && signal == 0; }
   };
   /// How it ended; nothing when it still runs after `limit`. Somebody else having waited for it counts as an end.
@@ -47,9 +49,10 @@ class Process {
   int descriptor() const { return pidfd_.get(); }
 
  private:
-  Process(pid_t pid, Fd pidfd);
+  Process(pid_t pid, Fd pidfd, std::uint64_t inherited_peak);
   pid_t pid_ = -1;
   Fd pidfd_;
+  std::uint64_t inherited_peak_ = 0;
   std::optional<Exit> exit_;
 };
 

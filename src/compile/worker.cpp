@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 
 namespace kiln {
@@ -14,6 +15,8 @@ namespace {
 
 // How long a worker that has lost its channel may take to end.
 constexpr std::chrono::milliseconds kTimeToEnd{2000};
+// And one that spoke nonsense: it may be still alive, and this is only to know whether it was killed as it spoke.
+constexpr std::chrono::milliseconds kTimeToBeDead{100};
 
 std::string megabytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MB"; }
 
@@ -39,27 +42,30 @@ Result<std::unique_ptr<Worker>> Worker::start(const Start& start) {
 
 Worker::Talk Worker::ask(const Frame& request, std::chrono::milliseconds limit, const std::stop_token& stop) {
   const std::stop_callback on_stop(stop, [this] { kill(); });
-  const bool sent = send_frame(channel_.get(), request).ok();
-  auto answer = sent ? receive_frame(channel_.get(), limit) : Result<std::optional<Frame>>(std::nullopt);
+  const auto deadline = system_clock().steady() + limit;
+  const Status sent = send_frame(channel_.get(), request, limit);
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - system_clock().steady());
+  auto answer = sent ? receive_frame(channel_.get(), left) : Result<std::optional<Frame>>(std::nullopt);
   if (answer && *answer) return {Talk::End::Answered, std::move(**answer), {}, false};
   Talk talk;
   if (stop.stop_requested()) {
     talk.end = Talk::End::Stopped;
-  } else if (!answer && answer.error().code == Code::TimedOut) {
+  } else if ((!sent && sent.error().code == Code::TimedOut) || (!answer && answer.error().code == Code::TimedOut)) {
     talk.end = Talk::End::Silent;
   } else if (!answer) {
-    talk = {Talk::End::Garbled, {}, answer.error().message, false};
+    talk = after_death(kTimeToBeDead);
+    if (!talk.blameless) talk = {Talk::End::Garbled, {}, answer.error().message, false};
   } else {
-    talk = after_death();
+    talk = after_death(kTimeToEnd);
   }
   kill();
   return talk;
 }
 
-Worker::Talk Worker::after_death() {
+Worker::Talk Worker::after_death(std::chrono::milliseconds limit) {
   Talk talk;
   talk.how = "ended without an answer";
-  const auto exit = process_.wait(kTimeToEnd);
+  const auto exit = process_.wait(limit);
   if (!exit) return talk;
   if (exit->signal != 0) talk.how = "was ended by signal " + std::to_string(exit->signal);
   if (exit->code != 0) talk.how = "ended with code " + std::to_string(exit->code);

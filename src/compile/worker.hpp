@@ -48,7 +48,7 @@ class Worker {
 
  private:
   Worker(Process process, Fd channel, std::uint64_t memory_limit);
-  Talk after_death();
+  Talk after_death(std::chrono::milliseconds limit);
 
   Process process_;
   Fd channel_;

@@ -30,6 +30,8 @@ Error not_wanted(const Recipe& recipe, bool ending) {
                                       "' was not compiled: " + (ending ? "the program is ending" : "it was cancelled"));
 }
 
+std::string nonsense(const std::string& what) { return "gave no answer that makes sense: " + what; }
+
 }  // namespace
 
 WorkerCompiler::WorkerCompiler(std::unique_ptr<Compiler> inner, FileDigests& digests, Options options,
@@ -47,13 +49,15 @@ Result<Compiled> WorkerCompiler::compile(const Recipe& recipe) {
   // A vendor's lock may be locked for ever in a child of fork, so that one does not compile by itself.
   const bool may_stay = !options_.everything && inner_->closed(recipe) && fork_generation() == 0;
   if (options_.pool == nullptr || may_stay || recipe.unit.kind() != kind()) return inner_->compile(recipe);
-  if (options_.pool->program().empty()) {
-    observer_.tell(Event::Kind::WorkerUnavailable, "compiled",
-                   "kiln-worker was not found; compiling in this process, and what includes headers is not kept. Set "
-                   "KILN_WORKER to its path");
-    return inner_->compile(recipe);
-  }
+  if (options_.pool->program().empty()) return compile_here(recipe, "kiln-worker was not found");
   return compile_in_worker(recipe);
+}
+
+Result<Compiled> WorkerCompiler::compile_here(const Recipe& recipe, const std::string& why) {
+  observer_.tell(
+      Event::Kind::WorkerUnavailable, "compiled",
+      why + "; compiling in this process, and what includes headers is not kept. Set KILN_WORKER to its path");
+  return inner_->compile(recipe);
 }
 
 Result<Compiled> WorkerCompiler::compile_in_worker(const Recipe& recipe) {
@@ -83,46 +87,57 @@ std::optional<Result<Compiled>> WorkerCompiler::try_once(const Recipe& recipe, c
   if (headers) wish.headers = *headers;
   auto lease = options_.pool->take(wish, recipe.stop);
   if (!lease && lease.error().code == Code::Cancelled) return not_wanted(recipe, options_.pool->is_ending());
-  if (!lease) return lease.error();
+  if (!lease) return compile_here(recipe, lease.error().message);
   PrecompiledHeaders::Plan plan;
   if (headers) plan = options_.headers->plan(recipe, *headers);
   Worker::Talk talk = lease->worker().ask(frame_of(WorkerJob{recipe, plan.order}), options_.limit, recipe.stop);
   using End = Worker::Talk::End;
-  if (talk.end == End::Answered) return conclude(recipe, talk.answer, std::move(plan));
+  if (talk.end == End::Answered) {
+    if (auto result = conclude(recipe, talk.answer, plan, cause)) return result;
+  }
   lease->spoil();
   const bool ending = options_.pool->is_ending();
   if (talk.end == End::Stopped || ending) return not_wanted(recipe, ending);
   if (headers && !talk.blameless) options_.headers->suspect(plan, recipe);
   fault = talk.blameless ? Fault::Foreign : Fault::Own;
-  cause = talk.how;
+  if (talk.end == End::Died) cause = talk.how;
   if (talk.end == End::Silent) {
     cause = "was still compiling after " + std::to_string(options_.limit.count() / 1000) +
             " s (KILN_WORKER_TIME_LIMIT) and was killed";
   }
-  if (talk.end == End::Garbled) cause = "gave no answer that makes sense: " + talk.how;
+  if (talk.end == End::Garbled) cause = nonsense(talk.how);
   return std::nullopt;
 }
 
-Result<Compiled> WorkerCompiler::conclude(const Recipe& recipe, const Frame& answer, PrecompiledHeaders::Plan plan) {
+std::optional<Result<Compiled>> WorkerCompiler::conclude(const Recipe& recipe, const Frame& answer,
+                                                         PrecompiledHeaders::Plan& plan, std::string& cause) {
   if (answer.type == Frame::Type::Failed) {
     WorkerFailure failed = decode_failure(answer.payload);
+    if (failed.exhausted) cause = failed.error.message;
+    if (failed.error.code == Code::Corrupt) cause = nonsense(failed.error.message);
+    if (!cause.empty()) return std::nullopt;
     if (failed.error.code == Code::CompileFailed) remember_refusal(recipe, failed.observations);
     return failed.error;
   }
   auto reply = decode_reply(answer);
-  if (!reply) return std::move(reply).error();
+  if (reply && answer.type == Frame::Type::Compiled) return complete(recipe, std::move(*reply), plan);
+  cause = nonsense(reply ? "a job" : reply.error().message);
+  return std::nullopt;
+}
+
+Compiled WorkerCompiler::complete(const Recipe& recipe, WorkerReply reply, PrecompiledHeaders::Plan& plan) {
   std::vector<Observation> observations;
-  if (!reply->has_closure) {
+  if (!reply.has_closure) {
     observations =
-        options_.headers != nullptr ? options_.headers->settle(std::move(plan), recipe, *reply) : reply->observations;
+        options_.headers != nullptr ? options_.headers->settle(std::move(plan), recipe, reply) : reply.observations;
   }
-  Compiled compiled = std::move(reply->compiled);
-  if (!reply->has_closure) {
+  Compiled compiled = std::move(reply.compiled);
+  if (!reply.has_closure) {
     BuiltClosure built =
         build_closure(recipe, observations, has_debug_options(recipe), compiled.artifact.bytes.view(), digests_);
     compiled.artifact.closure = std::make_shared<const Closure>(std::move(built.closure));
     if (compiled.not_cacheable.empty()) compiled.not_cacheable = std::move(built.not_cacheable);
-    if (!reply->observed) {
+    if (!reply.observed) {
       compiled.not_cacheable =
           "this compiler (" + recipe.compiler.path + ") opens files in a way that kiln does not see";
     }

@@ -50,10 +50,14 @@ class WorkerCompiler final : public Compiler {
   enum class Fault : std::uint8_t { Own, Foreign };
 
   Result<Compiled> compile_in_worker(const Recipe& recipe);
+  Result<Compiled> compile_here(const Recipe& recipe, const std::string& why);
   /// One try. Nothing where the worker was lost; `fault` and `cause` say how.
   std::optional<Result<Compiled>> try_once(const Recipe& recipe, const std::optional<Digest>& headers, Fault& fault,
                                            std::string& cause);
-  Result<Compiled> conclude(const Recipe& recipe, const Frame& answer, PrecompiledHeaders::Plan plan);
+  /// Nothing where the answer is as good as none; `cause` says why.
+  std::optional<Result<Compiled>> conclude(const Recipe& recipe, const Frame& answer, PrecompiledHeaders::Plan& plan,
+                                           std::string& cause);
+  Compiled complete(const Recipe& recipe, WorkerReply reply, PrecompiledHeaders::Plan& plan);
   void remember(const Recipe& recipe, Failure failure);
   void remember_refusal(const Recipe& recipe, const std::vector<Observation>& observations);
   Error set_aside(const Recipe& recipe, const std::string& cause);

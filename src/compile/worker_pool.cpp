@@ -235,7 +235,7 @@ void WorkerPool::start_members() {
     member->worker = std::move(*worker);
     member->since = system_clock().steady();
   } else {
-    last_failure_ = worker.error();
+    last_failure_ = failure(Code::Unavailable, worker.error().message);
     ++failed_starts_;
   }
   member->state = member->worker != nullptr && !interrupted_ ? Member::State::Idle : Member::State::Leaving;

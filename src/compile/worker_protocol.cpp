@@ -75,16 +75,23 @@ ssize_t take(int channel, char* bytes, std::size_t size, Fd& attached) {
   return got;
 }
 
+// Until the channel is ready for `events`.
+Status wait_for(int channel, short events, std::chrono::nanoseconds deadline) {
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - system_clock().steady());
+    if (left.count() <= 0) return failure(Code::TimedOut, "the other side does not answer");
+    pollfd watched{channel, events, 0};
+    const int ready = poll(&watched, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30)));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return io_failure("cannot wait for", "the worker's channel", errno);
+  }
+}
+
 // Reads exactly `size` bytes; fewer only where the other side has ended.
 Result<std::string> receive(int channel, std::uint64_t size, std::chrono::nanoseconds deadline, Fd& attached) {
   std::string bytes;
   while (bytes.size() < size) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - system_clock().steady());
-    if (left.count() <= 0) return failure(Code::TimedOut, "the other side does not answer");
-    pollfd watched{channel, POLLIN, 0};
-    const int ready = poll(&watched, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30)));
-    if (ready < 0 && errno != EINTR) return io_failure("cannot wait for", "the worker's channel", errno);
-    if (ready <= 0) continue;
+    if (const Status ready = wait_for(channel, POLLIN, deadline); !ready) return ready.error();
     // Grown piece by piece: a length from outside is believed only as far as bytes have come.
     const std::size_t had = bytes.size();
     bytes.resize(had + std::min(kPiece, size - had));
@@ -115,7 +122,7 @@ ssize_t put(int channel, std::string_view bytes, int attached) {
     std::memcpy(CMSG_DATA(head), &attached, sizeof attached);
   }
   // MSG_NOSIGNAL: a dead worker must not end the program by SIGPIPE.
-  return sendmsg(channel, &message, MSG_NOSIGNAL);
+  return sendmsg(channel, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void write_pch(Writer& out, const PchReport& pch) {
@@ -236,7 +243,7 @@ Result<WorkerReply> decode_reply(const Frame& frame) {
 Frame frame_of(const WorkerFailure& failure) {
   Writer out;
   out.u8(static_cast<std::uint8_t>(failure.error.code)).text(failure.error.message).text(failure.error.log);
-  out.text(encode(failure.observations));
+  out.text(encode(failure.observations)).u8(failure.exhausted ? 1 : 0);
   return {Frame::Type::Failed, std::move(out).bytes()};
 }
 
@@ -248,18 +255,21 @@ WorkerFailure decode_failure(std::string_view payload) {
   decoded.error.message = in.text();
   decoded.error.log = in.text();
   auto observations = decode_observations(in.text());
-  if (!in.done() || !observations) return {failure(Code::Corrupt, "a worker's error that is cut short"), {}};
+  decoded.exhausted = in.u8() == 1;
+  if (!in.done() || !observations) return {failure(Code::Corrupt, "a worker's error that is cut short"), {}, false};
   decoded.observations = std::move(*observations);
   return decoded;
 }
 
-Status send_frame(int channel, const Frame& frame) {
+Status send_frame(int channel, const Frame& frame, std::chrono::milliseconds limit) {
+  const auto deadline = system_clock().steady() + limit;
   const std::string head = encode_head(frame);
   int attached = frame.attached.get();
   for (std::string_view part : {std::string_view(head), std::string_view(frame.payload)}) {
     while (!part.empty()) {
+      if (Status ready = wait_for(channel, POLLOUT, deadline); !ready) return ready;
       const ssize_t sent = put(channel, part, attached);
-      if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (sent < 0) return io_failure("cannot write to", "the worker's channel", errno);
       attached = -1;
       part.remove_prefix(static_cast<std::size_t>(sent));

@@ -49,6 +49,8 @@ struct WorkerReply {
 struct WorkerFailure {
   Error error;
   std::vector<Observation> observations;
+  /// The compiler got no more memory: that says nothing of the unit, and the worker is of no use any more.
+  bool exhausted = false;
 };
 
 Frame frame_of(const WorkerJob& job);
@@ -65,7 +67,8 @@ Result<WorkerReply> decode_reply(const Frame& frame);
 std::string encode_frame(const Frame& frame);
 Result<Frame> decode_frame(std::string_view bytes);
 
-Status send_frame(int channel, const Frame& frame);
+/// An error after `limit`, too: a worker that hangs before it has read everything must not keep its program.
+Status send_frame(int channel, const Frame& frame, std::chrono::milliseconds limit = std::chrono::hours(24));
 /// Nothing where the other side has ended the conversation between two frames; an error after `limit`.
 Result<std::optional<Frame>> receive_frame(int channel, std::chrono::milliseconds limit);
 

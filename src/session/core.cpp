@@ -30,6 +30,13 @@ Observer observer_for(const SessionOptions& options, std::shared_ptr<EventSink> 
 // what they do is the parent's. Kept reachable for leak checkers.
 std::atomic<Core*> abandoned{nullptr};
 
+std::vector<Order> orders_of(const Units& units, const Target& target) {
+  std::vector<Order> orders;
+  orders.reserve(units.size());
+  for (const Unit& unit : units) orders.push_back({unit, target});
+  return orders;
+}
+
 }  // namespace
 
 void Core::abandon() {
@@ -233,12 +240,7 @@ void Core::request(const Units& units) {
   engine_->request(orders);
 }
 
-void Core::request(const Units& units, const Target& target) {
-  std::vector<Order> orders;
-  orders.reserve(units.size());
-  for (const Unit& unit : units) orders.push_back({unit, target});
-  engine_->request(orders);
-}
+void Core::request(const Units& units, const Target& target) { engine_->request(orders_of(units, target)); }
 
 void Core::declare(const Units& units) {
   if (!options_.record_undeclared) return;
@@ -261,12 +263,20 @@ void Core::cancel(const Units& units) {
   engine_->cancel(orders);
 }
 
+void Core::cancel(const Units& units, const Target& target) { engine_->cancel(orders_of(units, target)); }
+
 void Core::retry(const Units& units) {
   std::vector<Order> orders;
   {
     const MutexLock lock(mutex_);
     orders = orders_for(units);
   }
+  engine_->retry(orders);
+  engine_->request(orders);
+}
+
+void Core::retry(const Units& units, const Target& target) {
+  const std::vector<Order> orders = orders_of(units, target);
   engine_->retry(orders);
   engine_->request(orders);
 }

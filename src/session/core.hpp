@@ -75,7 +75,9 @@ class Core final : public ProcessListener {
   void request(const Units& units, const Target& target);
   void declare(const Units& units);
   void cancel(const Units& units);
+  void cancel(const Units& units, const Target& target);
   void retry(const Units& units);
+  void retry(const Units& units, const Target& target);
 
   HandleState& handle(const Unit& unit, const std::string& entry);
   /// The handle where there is one already. No lock is taken.

@@ -35,8 +35,10 @@ void Session::request(const Units& units) { state_->core().request(units); }
 void Session::request(const Units& units, const Target& target) { state_->core().request(units, target); }
 
 void Session::cancel(const Units& units) { state_->core().cancel(units); }
+void Session::cancel(const Units& units, const Target& target) { state_->core().cancel(units, target); }
 
 void Session::retry(const Units& units) { state_->core().retry(units); }
+void Session::retry(const Units& units, const Target& target) { state_->core().retry(units, target); }
 
 Handle Session::handle(const Unit& unit, const std::string& entry) {
   // A handle keeps its session, and with it the slot.

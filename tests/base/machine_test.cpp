@@ -11,6 +11,7 @@
 #include <string>
 
 #include "support/child.hpp"
+#include "support/control_group.hpp"
 #include "support/eventually.hpp"
 #include "support/files.hpp"
 #include "support/temporary_directory.hpp"
@@ -165,33 +166,6 @@ TEST_F(MadeUpMachine, BearsLinesThatAreNotWhatTheyShouldBe) {
   say_memory("/sys/fs/cgroup/memory/a", 10, 1);
   EXPECT_EQ(free_mib(), 9u);
 }
-
-// A group below the one that this process is in, for a child to enter: it keeps to the bounds that hold here already.
-class GroupBelow {
- public:
-  explicit GroupBelow(const std::string& controller) {
-    const std::string text = slurp("/proc/self/cgroup");
-    const std::size_t at = text.find(":" + controller + ":/");
-    if (at == std::string::npos) return;
-    const std::size_t start = at + controller.size() + 2;
-    const std::string here = "/sys/fs/cgroup/" + controller + text.substr(start, text.find('\n', start) - start);
-    folder_ = here + "/kiln-test-" + std::to_string(getpid());
-    if (mkdir(folder_.c_str(), 0755) != 0) folder_.clear();
-  }
-  ~GroupBelow() {
-    if (!folder_.empty()) rmdir(folder_.c_str());
-  }
-  GroupBelow(const GroupBelow&) = delete;
-
-  bool set(const char* file, const std::string& value) const {
-    std::ofstream out(folder_ + "/" + file);
-    return !folder_.empty() && static_cast<bool>(out << value << std::flush);
-  }
-  bool enter() const { return set("cgroup.procs", std::to_string(getpid())); }
-
- private:
-  std::string folder_;
-};
 
 TEST(Machine, HasNoMoreMemoryThanTheGroupThatItWasPutIn) {
   const GroupBelow group("memory");

@@ -2,15 +2,18 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kiln::test {
 
 inline std::string slurp(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  std::ostringstream out;
+  out << in.rdbuf();  // what cannot be read, as of a process that has just ended, is empty, and no exception
+  return std::move(out).str();
 }
 
 inline void spit(const std::string& path, const std::string& bytes) {

@@ -10,4 +10,13 @@ inline constexpr bool kThreadSanitizer = true;
 inline constexpr bool kThreadSanitizer = false;
 #endif
 
+/// Whether a sanitizer keeps books as large as the program's memory: then a worker has no limit of memory.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kShadowMemory = true;
+#elif defined(__has_feature)
+inline constexpr bool kShadowMemory = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+inline constexpr bool kShadowMemory = false;
+#endif
+
 }  // namespace kiln::test

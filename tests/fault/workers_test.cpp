@@ -1,0 +1,227 @@
+// Workers that are killed: by chance, by whoever takes a request back, and with their program. CI kills 60 of them;
+// `cmake --build --preset release --target campaign_workers` more.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include <kiln/kiln.hpp>
+
+#include "base/environment.hpp"
+#include "compile/nvrtc_compiler.hpp"
+#include "support/event_log.hpp"
+#include "support/eventually.hpp"
+#include "support/header_units.hpp"
+#include "support/host_fixture.hpp"
+#include "support/processes.hpp"
+#include "support/recipes.hpp"
+#include "support/workers.hpp"
+
+namespace kiln::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// This process is the host.
+class Killed : public HostFixture {
+ protected:
+  void SetUp() override {
+    HostFixture::SetUp();
+    setenv("XDG_RUNTIME_DIR", folder_.path("run").c_str(), 1);
+    setenv("TMPDIR", folder_.path("tmp").c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("XDG_RUNTIME_DIR");
+    unsetenv("TMPDIR");
+  }
+  Session open() {
+    SessionOptions options;
+    options.settings = {{"cache.dir", cache()}, {"pch", "on"}, {"jobs", "2"}};
+    options.on_event = log_.callback();
+    return Session::open(std::move(options)).value();
+  }
+  static int kills() {
+    const auto asked = environment_variable("KILN_TEST_KILLS");
+    return asked ? std::max(1, std::atoi(asked->c_str())) : 60;
+  }
+  // What NVRTC makes of it in this process.
+  std::string bare(const Unit& unit) {
+    const auto compiled = bare_.compile(recipe_for(bare_, unit, Target::sm(80)));
+    return compiled ? std::string(compiled->artifact.bytes.view()) : "no reference: " + compiled.error().message;
+  }
+  // The one worker that a running compile of CUB is in; zero where there is none.
+  pid_t compiling_cub(Session& session, const Unit& unit) {
+    session.request({unit}, Target::sm(80));
+    if (!eventually([&] { return !workers_of(getpid()).empty(); }, 20s)) return 0;
+    std::this_thread::sleep_for(400ms);
+    const std::vector<pid_t> workers = workers_of(getpid());
+    return workers.size() == 1 && process_line(workers[0]).state == 'R' ? workers[0] : 0;
+  }
+  EventLog log_;
+  FileDigests digests_{std::string()};
+  NvrtcCompiler bare_{toolkit_nvrtc(), digests_};
+};
+
+// Kills a random worker now and then, twice as many as compiles were begun, until it has killed `most`.
+class Killer {
+ public:
+  Killer(int most, const std::atomic<int>& begun) : thread_([this, most, &begun] { work(most, begun); }) {}
+  ~Killer() { thread_.join(); }
+  int killed() const { return killed_; }
+
+ private:
+  void work(int most, const std::atomic<int>& begun) {
+    while (killed_ < most) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(random_() % 60));
+      if (killed_ >= 2 * begun) continue;
+      const std::vector<pid_t> workers = workers_of(getpid());
+      if (workers.empty()) continue;
+      const pid_t victim = workers[random_() % workers.size()];
+      if (process_line(victim).runs() && kill(victim, SIGKILL) == 0) ++killed_;
+    }
+  }
+  std::mt19937 random_{20261115};
+  std::atomic<int> killed_{0};
+  std::thread thread_;  // last: it uses the others
+};
+
+TEST_F(Killed, AtRandomEveryUnitComesOutRightAndNothingIsLeft) {
+  const int most = kills();
+  const auto start = Clock::now();
+  std::mutex mutex;
+  std::map<int, std::string> got;
+  {
+    Session session = open();
+    std::atomic<int> begun{0};
+    Killer killer(most, begun);
+    const auto get = [&] {
+      while (begun < most / 2 || killer.killed() < most) {
+        const int number = begun++;
+        const auto artifact = session.artifact(half_unit(number), Target::sm(80));
+        const std::lock_guard lock(mutex);
+        got[number] = artifact ? std::string(artifact->bytes.view()) : "nothing: " + artifact.error().message;
+      }
+    };
+    std::thread other(get);
+    get();
+    other.join();
+  }
+  const double seconds = ms_since(start) / 1000;
+  int wrong = 0;
+  for (const auto& [number, bytes] : got) {
+    const bool is_right = bytes == bare(half_unit(number));
+    wrong += is_right ? 0 : 1;
+    EXPECT_TRUE(is_right) << number << ": " << bytes.substr(0, 300);
+  }
+  const int zombies = zombies_of(getpid());
+  const std::size_t left = children_of(getpid()).size();
+  GetProcess next = HostFixture::start("plain", 0, 4);
+  EXPECT_EQ(next.exit_code(), 0) << next.output();
+  std::printf(
+      "figure: killed=%d compiles=%zu hit_a_compile=%zu wrong=%d set_aside=%zu zombies=%d children=%zu "
+      "temporary_files=%zu seconds=%.1f\n",
+      most, got.size(), log_.count(Event::Kind::WorkerLost), wrong, log_.count(Event::Kind::SetAside), zombies, left,
+      temporary_files().size(), seconds);
+  EXPECT_GE(log_.count(Event::Kind::WorkerLost) * 2, static_cast<std::size_t>(most)) << "most hit no compile";
+  EXPECT_EQ(log_.count(Event::Kind::SetAside), 0u);
+  EXPECT_EQ(left, 0u);
+  EXPECT_EQ(temporary_files(), std::vector<std::string>{});
+}
+
+TEST_F(Killed, WithTheirProgramNoneIsLeftNorAreItsFiles) {
+  const int rounds = kills() / 10;
+  std::mt19937 random{7};
+  double slowest = 0;
+  for (int i = 0; i < rounds; ++i) {
+    GetProcess host = HostFixture::start("plain", i * 20, 20);
+    const pid_t id = host.id();
+    ASSERT_TRUE(eventually([&] { return !workers_of(id).empty(); }, 20s)) << host.output();
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 300));
+    const std::vector<pid_t> workers = workers_of(id);
+    host.kill_now();
+    const auto killed = Clock::now();
+    for (const pid_t worker : workers) {
+      EXPECT_TRUE(eventually([&] { return !process_line(worker).runs(); })) << "an orphan";
+    }
+    slowest = std::max(slowest, ms_since(killed));
+    EXPECT_TRUE(workers_of(id).empty());
+  }
+  const std::size_t before = temporary_files().size();
+  GetProcess next = HostFixture::start("plain", 0, 20);
+  EXPECT_EQ(next.exit_code(), 0) << next.output();
+  EXPECT_EQ(artifacts(next), reference(0, 20));
+  std::printf(
+      "figure: %d programs killed with -9 while they compiled: workers gone after at most %.0f ms, %zu temporary "
+      "files then, %zu after the next start\n",
+      rounds, slowest, before, temporary_files().size());
+  EXPECT_EQ(temporary_files(), std::vector<std::string>{});
+}
+
+TEST_F(Killed, WhereverTheyAreNoneHasAFileWithANameInTheTemporaryFolder) {
+  if (access("/usr/bin/strace", X_OK) != 0) GTEST_SKIP() << "no strace, which watches what they open";
+  const std::string seen = folder_.path("seen");
+  GetProcess host =
+      HostFixture::start({{"plain", "0", "4"}, {}, {"strace", "-f", "-o", seen, "-e", "trace=open,openat,creat"}, {}});
+  ASSERT_EQ(host.exit_code(), 0) << host.output();
+  ASSERT_GE(host.count("event headers_kept"), 1) << "no precompiled header was made\n" << host.output();
+  std::istringstream calls(slurp(seen));
+  int without_name = 0;
+  for (std::string call; std::getline(calls, call);) {
+    const bool is_there = call.find('"' + folder_.path("tmp") + "/") != std::string::npos;
+    if (is_there && call.find("O_TMPFILE") != std::string::npos) ++without_name;
+    if (is_there && call.find("EOPNOTSUPP") != std::string::npos) GTEST_SKIP() << "no files without names here";
+    EXPECT_FALSE(is_there && call.find("O_CREAT") != std::string::npos) << call;
+  }
+  EXPECT_GE(without_name, 1) << "NVRTC makes no such file any more: the worker need not see to it";
+}
+
+TEST_F(Killed, ByCancelACompileOfCubFreesItsCoreAtOnce) {
+  double slowest = 0;
+  double sum = 0;
+  for (int i = 0; i < 5; ++i) {
+    Session session = open();
+    const Unit unit = cub_unit("sum" + std::to_string(i) + ".cu");
+    const pid_t worker = compiling_cub(session, unit);
+    ASSERT_GT(worker, 0);
+    const auto start = Clock::now();
+    session.cancel({unit}, Target::sm(80));
+    EXPECT_TRUE(eventually([&] { return !process_line(worker).runs(); }));
+    sum += ms_since(start);
+    slowest = std::max(slowest, ms_since(start));
+    EXPECT_TRUE(eventually([&] { return session.status().pending == 0; }));
+  }
+  std::printf("figure: cancel of a running CUB compile frees its core after %.1f ms, at most %.1f ms (5 times)\n",
+              sum / 5, slowest);
+  EXPECT_LT(slowest, 1000);
+  EXPECT_TRUE(children_of(getpid()).empty());
+}
+
+TEST_F(Killed, ByTheEndOfTheSessionNothingIsWaitedFor) {
+  pid_t worker = 0;
+  Clock::time_point start;
+  {
+    Session session = open();
+    worker = compiling_cub(session, cub_unit());
+    ASSERT_GT(worker, 0);
+    start = Clock::now();
+  }
+  const double ms = ms_since(start);
+  std::printf("figure: the end of a session in the middle of a CUB compile took %.1f ms\n", ms);
+  EXPECT_EQ(process_line(worker).state, 'X');
+  EXPECT_LT(ms, 1000);
+}
+
+}  // namespace
+}  // namespace kiln::test
