@@ -72,6 +72,11 @@ class PchHost : public testing::Test {
     return static_cast<int>(
         std::count_if(files.begin(), files.end(), [](const std::string& f) { return f.ends_with(".pch"); }));
   }
+  std::uintmax_t megabytes() const {
+    std::uintmax_t bytes = 0;
+    for (const std::string& file : files_below(shelf())) bytes += fs::file_size(file);
+    return bytes >> 20;
+  }
   // Everything but the precompiled headers goes, so that the next process compiles.
   void forget_artifacts() {
     fs::rename(shelf(), folder_.path("shelf"));
@@ -97,8 +102,8 @@ TEST_F(PchHost, TwoProgramsAtOnceMakeEachOnce) {
   EXPECT_EQ(both("event compiled"), 4);
   EXPECT_EQ(large_files(), 1);
   for (const char* unit : {"1", "2", "3", "4"}) EXPECT_EQ(got(one, unit).first, got(two, unit).first) << unit;
-  std::printf("figure: two programs, four units, one cold cache: compiles=%d headers_kept=%d headers_used=%d\n",
-              both("event compiled"), both("event headers_kept"), both("event headers_used"));
+  std::printf("figure: two programs, four units, one cold cache: compiles=%d headers_kept=%d headers_used=%d, %ju MB\n",
+              both("event compiled"), both("event headers_kept"), both("event headers_used"), megabytes());
 }
 
 // One process makes it; each of the others finds it, makes none and uses it for every unit.
@@ -148,6 +153,16 @@ TEST_F(PchHost, OffMakesNoFile) {
   ASSERT_EQ(process.exit_code(), 0) << process.output();
   EXPECT_EQ(process.count("event compiled"), 3);
   EXPECT_EQ(process.count("event headers_"), 0) << process.output();
+  EXPECT_FALSE(fs::exists(shelf()));
+}
+
+TEST_F(PchHost, ThereAreNoneWithoutWorkers) {
+  GetProcess none = start({"small1", "small2", "small3"}, "on", {}, {{"KILN_JOBS", "0"}});
+  GetProcess missing = start({"small1", "small2", "small3"}, "on", {}, {{"KILN_WORKER", folder_.path("none")}});
+  for (GetProcess* process : {&none, &missing}) {
+    ASSERT_EQ(process->exit_code(), 0) << process->output();
+    EXPECT_EQ(process->count("event headers_"), 0) << process->output();
+  }
   EXPECT_FALSE(fs::exists(shelf()));
 }
 

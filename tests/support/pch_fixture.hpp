@@ -50,7 +50,8 @@ class PchTest : public testing::Test {
   std::unique_ptr<PchProcess> process_with_headers(PchProcess::Options options = {}) {
     auto made = process(std::move(options));
     made->expect_company(unit(1));
-    EXPECT_TRUE(made->compile(unit(1)).ok());
+    const Seen first(made->compile(unit(1)));
+    EXPECT_TRUE(first.ok) << first.log;
     EXPECT_EQ(made->kept(), 1U) << "nothing was made";
     EXPECT_TRUE(made->compile(unit(2)).ok());
     EXPECT_EQ(made->used(), 1U) << "what was made was not used";

@@ -19,4 +19,14 @@ inline constexpr bool kShadowMemory = __has_feature(address_sanitizer) || __has_
 inline constexpr bool kShadowMemory = false;
 #endif
 
+/// Whether dlopen goes by way of the address sanitizer, which makes a library that finds its parts by its own RUNPATH
+/// find them no more.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kAddressSanitizer = true;
+#elif defined(__has_feature)
+inline constexpr bool kAddressSanitizer = __has_feature(address_sanitizer);
+#else
+inline constexpr bool kAddressSanitizer = false;
+#endif
+
 }  // namespace kiln::test
