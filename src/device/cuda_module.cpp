@@ -1,8 +1,8 @@
 #include "device/cuda_module.hpp"
 
 #include "base/error.hpp"
-#include "vendor/cubin.hpp"
 #include "device/cuda_kernel.hpp"
+#include "vendor/cubin.hpp"
 
 namespace kiln {
 namespace {

@@ -24,8 +24,8 @@ struct Answer {
   Key key;  ///< of an artifact that may not be cached: what it would have been
   Origin origin = Origin::Compiled;
   std::string not_cacheable = {};  ///< why it is not kept, where it is not
-  double ms = 0;           ///< from the question to the answer
-  std::uint64_t flow = 0;  ///< the recipe's
+  double ms = 0;                   ///< from the question to the answer
+  std::uint64_t flow = 0;          ///< the recipe's
 };
 
 /// The one road from a recipe to an artifact: look, claim, look again, compile, put. Any thread.
