@@ -1,5 +1,6 @@
 #include "support/project_units.hpp"
 
+#include "bench/cub_units.hpp"
 #include "bench/units.hpp"
 #include "members.hpp"
 #include "support/recipes.hpp"
@@ -27,11 +28,14 @@ std::vector<ProjectUnit> project_units() {
   std::vector<ProjectUnit> all;
   all.push_back({Unit::cuda("saxpy.cu", repository_text("kernels/saxpy.cu")).entry("saxpy").entry("scale<float>")});
   for (const semiring::Member& member : semiring::members()) {
-    all.push_back({*semiring::find_unit(semiring::Backend::Cuda, member.name)});
+    const Unit unit = *semiring::find_unit(semiring::Backend::Cuda, member.name);
+    all.push_back({unit, false, false, unit.entries()[0] != "gemm_max_plus_f32"});
   }
   all.push_back({installed_example()});
   all.push_back({bench::small_unit()});
   all.push_back({bench::large_unit(cub_roots()), true});
+  const std::vector<Unit> eight = bench::cub_units(cub_roots());
+  for (std::size_t i = 0; i < eight.size(); ++i) all.push_back({eight[i], true, true, i > 0});
   all.push_back({with_cub(Unit::cuda("sum.cu", cub_source())).entry("sum"), true});
   const std::string header = "#include <nv/target>\nextern \"C\" __global__ void k(int* p) { *p = 7; }\n";
   all.push_back({Unit::cuda("header.cu", header).include_root(cub_roots()[0]).entry("k")});
