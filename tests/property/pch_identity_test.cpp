@@ -97,8 +97,8 @@ TEST_F(PchIdentity, EveryUnitIsTheSameWithAndWithoutInAWorkerAndHere) {
   std::printf(
       "figure: bit identity: %d units × architectures, %d of them with headers to share, compiles=%d kept=%zu "
       "used=%zu dropped=%zu variables in another order=%d other differences=%s seconds=%.0f\n",
-      compared_, sharing_, compiles_, makers_->kept() + users_->kept(), makers_->used() + users_->used(), reordered_,
-      makers_->dropped() + users_->dropped(), HasFailure() ? "some" : "0", seconds);
+      compared_, sharing_, compiles_, makers_->kept() + users_->kept(), makers_->used() + users_->used(),
+      makers_->dropped() + users_->dropped(), reordered_, HasFailure() ? "some" : "0", seconds);
   EXPECT_EQ(makers_->kept(), static_cast<std::size_t>(sharing_));
   EXPECT_EQ(makers_->used(), static_cast<std::size_t>(sharing_));
   EXPECT_EQ(users_->used(), static_cast<std::size_t>(sharing_));
