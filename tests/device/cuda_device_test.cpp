@@ -4,9 +4,9 @@
 #include <set>
 
 #include "conformance/device_conformance.hpp"
-#include "vendor/cubin.hpp"
 #include "device/cuda_test.hpp"
 #include "support/observed_setup.hpp"
+#include "vendor/cubin.hpp"
 
 namespace kiln::test {
 namespace {
