@@ -49,12 +49,22 @@ void limit_memory(rlim_t bytes) {
   if (score) (void)write_all(score.get(), "500", "oom_score_adj");
 }
 
+// A Ctrl-C is for the host program, which may go on. One that came before we had a session of our own is still blocked
+// and waiting; to ignore a signal is to forget those that wait.
+void ignore_terminal() {
+  for (const int number : {SIGINT, SIGQUIT, SIGHUP, SIGTSTP}) signal(number, SIG_IGN);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const int number : {SIGQUIT, SIGHUP, SIGTSTP}) signal(number, SIG_DFL);
+}
+
 int run(int argc, char** argv) {
   if (argc != 3 || fcntl(kWorkerChannel, F_GETFD) < 0) {
     std::fputs("kiln-worker is started by kiln; it has no use by hand.\n", stderr);
     return 2;
   }
-  signal(SIGINT, SIG_IGN);  // a Ctrl-C is for the host program, which may go on
+  ignore_terminal();
   if (!follow_parent(static_cast<pid_t>(std::atoi(argv[1])))) return 0;
   (void)fcntl(kWorkerChannel, F_SETFD, FD_CLOEXEC);
   (void)setpriority(PRIO_PROCESS, 0, kNiceness);

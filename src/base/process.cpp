@@ -64,11 +64,14 @@ Result<Process> Process::spawn(const Start& start) {
   posix_spawn_file_actions_addclosefrom_np(&actions, highest + 1);
   // The child starts with default handling of every signal and none blocked, whatever the host program did.
   sigset_t all;
-  sigset_t none;
+  sigset_t blocked;
   sigfillset(&all);
-  sigemptyset(&none);
+  sigemptyset(&blocked);
+  for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTSTP}) {
+    if (start.deaf_to_terminal) sigaddset(&blocked, signal);
+  }
   posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigmask(&attributes, &blocked);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 
   pid_t pid = -1;

@@ -24,6 +24,9 @@ class Process {
     /// Descriptors that the child gets: the parent's, and the number it has in the child. Besides these it inherits
     /// 0, 1 and 2 and no other.
     std::vector<std::pair<int, int>> descriptors;
+    /// Whether what a terminal sends (SIGINT, SIGQUIT, SIGHUP, SIGTSTP) stays blocked in the child: sent to the host's
+    /// group, it may reach the child before that has a session of its own.
+    bool deaf_to_terminal = false;
     std::string folder;  ///< its working directory; empty: ours
   };
   static Result<Process> spawn(const Start& start);

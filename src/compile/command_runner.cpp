@@ -91,6 +91,7 @@ Result<CommandRunner::Ended> CommandRunner::run(Process::Start start, std::chron
   Result<Fd> output = make_output();
   if (!output) return std::move(output).error();
   const Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  start.deaf_to_terminal = true;
   start.descriptors.insert(start.descriptors.begin(), {{nothing.get(), 0}, {output->get(), 1}, {output->get(), 2}});
   Result<Process> process = begin(start);
   if (!process) return std::move(process).error();

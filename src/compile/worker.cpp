@@ -33,9 +33,12 @@ Result<std::unique_ptr<Worker>> Worker::start(const Start& start) {
   Fd ours(ends[0]);
   const Fd theirs(ends[1]);
   const Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
-  auto process = Process::spawn({{start.program, std::to_string(getpid()), std::to_string(start.memory_limit)},
-                                 start.environment,
-                                 {{nothing.get(), 0}, {nothing.get(), 1}, {theirs.get(), kWorkerChannel}}});
+  Process::Start how;
+  how.arguments = {start.program, std::to_string(getpid()), std::to_string(start.memory_limit)};
+  how.environment = start.environment;
+  how.descriptors = {{nothing.get(), 0}, {nothing.get(), 1}, {theirs.get(), kWorkerChannel}};
+  how.deaf_to_terminal = true;
+  auto process = Process::spawn(how);
   if (!process) return process.error();
   return std::unique_ptr<Worker>(new Worker(std::move(*process), std::move(ours), start.memory_limit));
 }
