@@ -78,9 +78,11 @@ std::atomic<bool> pch_heap_placed{false};
 
 void* map_memory(void* wish, std::size_t size, int protection, int flags, int fd, off_t offset) {
   const auto map = [&](void* address, int how) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): that is what a system call gives
     return reinterpret_cast<void*>(syscall(SYS_mmap, address, size, protection, how, fd, offset));
   };
   if (wish == nullptr && fd < 0 && size != 0 && size == pch_heap_size.load(std::memory_order_relaxed)) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that nothing lies at yet
     void* const placed = map(reinterpret_cast<void*>(kPchHeap), flags | MAP_FIXED_NOREPLACE);
     if (placed != MAP_FAILED) {
       pch_heap_placed = true;

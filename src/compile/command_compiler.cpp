@@ -207,7 +207,7 @@ void CommandCompiler::add_closure(const Recipe& recipe, const Run& run, const Co
   compiled.not_cacheable = hidden_inputs(recipe);
   if (!compiled.not_cacheable.empty()) return;
   auto built = closure_of(recipe, run, folder, compiled.artifact.bytes.view());
-  compiled.not_cacheable = built ? std::move(built->not_cacheable) : built.error().message;
+  compiled.not_cacheable = built ? built->not_cacheable : built.error().message;
   if (built) compiled.artifact.closure = std::make_shared<const Closure>(std::move(built->closure));
 }
 

@@ -59,7 +59,7 @@ std::string find_program(const std::string& name, const std::string& path) {
   if (name.find('/') != std::string::npos) return name.front() == '/' && usable(name) ? name : std::string();
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find(':', at), path.size());
-    const std::string file = path.substr(at, end - at) + "/" + name;
+    std::string file = path.substr(at, end - at) + "/" + name;
     // A folder that is not absolute would be another one for each working directory.
     if (file.front() == '/' && end > at && usable(file)) return file;
     at = end + 1;
