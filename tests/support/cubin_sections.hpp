@@ -36,6 +36,8 @@ inline std::string code_of(std::string_view cubin) {
         if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT) symbol.st_value = 0;
         symbols.insert(one.append(reinterpret_cast<const char*>(&symbol), sizeof symbol));
       }
+    } else if (name.ends_with(".symtab")) {
+      continue;  // from sm_100 on there is a second one of NVIDIA's own, `.nv.merc.symtab`, a copy of the first
     } else if (section.sh_type != SHT_STRTAB && section.sh_type != SHT_NOBITS) {
       parts.emplace(name, std::string(cubin.substr(section.sh_offset, section.sh_size)));
     }
