@@ -24,6 +24,7 @@ const char* extension_of(Form form) {
     case Form::Ptx: return ".ptx";
     case Form::LtoIr: return ".ltoir";
     case Form::OpenClBinary: return ".clbin";
+    case Form::Cccl: return ".cccl";
   }
   return ".bin";
 }

@@ -9,7 +9,13 @@
 namespace kiln {
 
 /// What the bytes of an artifact are.
-enum class Form : unsigned char { Cubin = 1, Ptx = 2, LtoIr = 3, OpenClBinary = 4 };
+enum class Form : unsigned char {
+  Cubin = 1,
+  Ptx = 2,
+  LtoIr = 3,
+  OpenClBinary = 4,
+  Cccl = 5,  ///< an algorithm of the CCCL library's, for a capability: docs/cccl-format.md
+};
 KILN_API const char* to_string(Form form);
 
 /// For what a unit is compiled. A value; it needs no device.
@@ -18,7 +24,8 @@ struct KILN_API Target {
   std::string architecture;
   Form form = Form::Cubin;
 
-  /// `sm_90`, `sm_90a`, `sm_100f` → machine code; `compute_90` → PTX; `lto_90` → LTO-IR.
+  /// `sm_90`, `sm_90a`, `sm_100f` → machine code; `compute_90` → PTX; `lto_90` → LTO-IR; `cccl_90` → an algorithm
+  /// of CCCL's, which is what a unit of that kind gives for `sm_90` too.
   static Result<Target> parse(std::string_view text);
   static Target sm(int number) { return {"sm_" + std::to_string(number), Form::Cubin}; }
   static Target opencl(std::string device) { return {std::move(device), Form::OpenClBinary}; }

@@ -96,9 +96,10 @@ class Program {
       case Form::Cubin: return fetch(nvrtc_.cubin_size, nvrtc_.cubin);
       case Form::Ptx: return fetch(nvrtc_.ptx_size, nvrtc_.ptx);
       case Form::LtoIr: return fetch(nvrtc_.ltoir_size, nvrtc_.ltoir);
-      case Form::OpenClBinary: break;
+      case Form::OpenClBinary:
+      case Form::Cccl: break;
     }
-    return failure(Code::Unsupported, "NVRTC makes no OpenCL binaries");
+    return failure(Code::Unsupported, std::string("NVRTC makes no ") + to_string(form));
   }
 
   std::string log() {

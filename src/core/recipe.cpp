@@ -8,15 +8,26 @@
 namespace kiln {
 namespace {
 
-constexpr std::uint8_t kRecipeVersion = 1;
+constexpr std::uint8_t kRecipeVersion = 2;
 constexpr std::uint8_t kMetadataVersion = 1;
 
 Result<Form> form_of(std::uint8_t value) {
-  if (value < 1 || value > 4) return failure(Code::Corrupt, "an artifact of unknown form " + std::to_string(value));
+  if (value < 1 || value > static_cast<std::uint8_t>(Form::Cccl)) return failure(Code::Corrupt, "an artifact of unknown form " + std::to_string(value));
   return static_cast<Form>(value);
 }
 
 }  // namespace
+
+Places Recipe::places() const {
+  Places places{working_directory, unit.include_roots()};
+  places.roots.insert(places.roots.end(), compiler.roots.begin(), compiler.roots.end());
+  return places;
+}
+
+Target fitted(const Unit& unit, Target target) {
+  if (unit.kind() == "cccl" && target.form == Form::Cubin) target.form = Form::Cccl;
+  return target;
+}
 
 RequestKey Recipe::request_key() const {
   Writer out;
@@ -41,6 +52,10 @@ std::string encode(const Recipe& recipe) {
   out.text(recipe.compiler.name).text(recipe.compiler.version).text(recipe.compiler.path);
   out.digest(recipe.compiler.digest).u32(static_cast<std::uint32_t>(recipe.compiler.environment.size()));
   for (const auto& [name, value] : recipe.compiler.environment) out.text(name).text(value);
+  out.u32(static_cast<std::uint32_t>(recipe.compiler.libraries.size()));
+  for (const std::string& library : recipe.compiler.libraries) out.text(library);
+  out.u32(static_cast<std::uint32_t>(recipe.compiler.roots.size()));
+  for (const IncludeRoot& root : recipe.compiler.roots) out.text(root.path).text(root.seal);
   out.text(recipe.working_directory).u8(recipe.closed ? 1 : 0);
   return std::move(out).bytes();
 }
@@ -63,6 +78,11 @@ Result<Recipe> decode_recipe(std::string_view bytes) {
   for (std::uint32_t i = 0, n = in.count(8); i < n; ++i) {
     std::string variable(in.text());
     recipe.compiler.environment.emplace_back(std::move(variable), std::string(in.text()));
+  }
+  for (std::uint32_t i = 0, n = in.count(4); i < n; ++i) recipe.compiler.libraries.emplace_back(in.text());
+  for (std::uint32_t i = 0, n = in.count(8); i < n; ++i) {
+    std::string path(in.text());
+    recipe.compiler.roots.push_back({std::move(path), std::string(in.text())});
   }
   recipe.working_directory = in.text();
   recipe.closed = in.u8() != 0;

@@ -23,6 +23,10 @@ struct CompilerIdentity {
   Digest digest{};      ///< what counts
   /// Inputs from outside the call, such as NVRTC_APPEND_FLAGS: name and value, sorted by name.
   std::vector<std::pair<std::string, std::string>> environment;
+  /// What else it opens, by path, in an order that the compiler knows. Their content is in the digest.
+  std::vector<std::string> libraries;
+  /// Folders of headers that belong to the compiler and not to the unit. They come after the unit's own.
+  std::vector<IncludeRoot> roots;
 };
 
 /// All that decides a compile before it runs. A value.
@@ -39,8 +43,13 @@ struct Recipe {
   bool urgent = false;     ///< somebody waits for it
 
   RequestKey request_key() const;
-  Places places() const { return {working_directory, unit.include_roots()}; }
+  Places places() const;
+
 };
+
+/// The target that a unit's compiler makes something for when `target` is a device's: the same, except that a unit of
+/// kind "cccl" gives no bare machine code.
+Target fitted(const Unit& unit, Target target);
 
 /// The name of the artifact that a recipe gives when its compile reads this closure.
 Key key_of(const RequestKey& request, const Closure& closure);

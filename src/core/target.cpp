@@ -12,13 +12,14 @@ const char* to_string(Form form) {
     case Form::Ptx: return "ptx";
     case Form::LtoIr: return "lto-ir";
     case Form::OpenClBinary: return "opencl-binary";
+    case Form::Cccl: return "cccl";
   }
   return "unknown";
 }
 
 Result<Target> Target::parse(std::string_view text) {
   static constexpr std::pair<std::string_view, Form> kForms[] = {
-      {"sm_", Form::Cubin}, {"compute_", Form::Ptx}, {"lto_", Form::LtoIr}};
+      {"sm_", Form::Cubin}, {"compute_", Form::Ptx}, {"lto_", Form::LtoIr}, {"cccl_", Form::Cccl}};
   for (const auto& [prefix, form] : kForms) {
     if (text.substr(0, prefix.size()) != prefix) continue;
     std::string_view number = text.substr(prefix.size());
@@ -38,6 +39,7 @@ std::string Target::name() const {
   switch (form) {
     case Form::Ptx: return "compute_" + number;
     case Form::LtoIr: return "lto_" + number;
+    case Form::Cccl: return "cccl_" + number;
     case Form::Cubin:
     case Form::OpenClBinary: break;
   }

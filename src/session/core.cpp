@@ -33,7 +33,7 @@ std::atomic<Core*> abandoned{nullptr};
 std::vector<Order> orders_of(const Units& units, const Target& target) {
   std::vector<Order> orders;
   orders.reserve(units.size());
-  for (const Unit& unit : units) orders.push_back({unit, target});
+  for (const Unit& unit : units) orders.push_back({unit, fitted(unit, target)});
   return orders;
 }
 
@@ -210,7 +210,7 @@ std::vector<Order> Core::orders_for(const Units& units) const {
     const auto known = backends_.find(driver_kind(unit));
     const auto* targets = known != backends_.end() && known->second != nullptr ? known->second->opened() : nullptr;
     if (targets == nullptr || !*targets) continue;
-    for (const Target& target : **targets) orders.push_back({unit, target, true});
+    for (const Target& target : **targets) orders.push_back({unit, fitted(unit, target), true});
   }
   return orders;
 }

@@ -122,7 +122,7 @@ Result<const detail::KernelState*> Core::get(HandleState& handle, std::chrono::n
     if (!capturing) return capturing.error();
     if (*capturing) return while_capturing(handle, place->target, *stream);
   }
-  const Order order{handle.unit, place->target, true};
+  const Order order{handle.unit, fitted(handle.unit, place->target), true};
   auto kernel = ready_kernel(handle, **driver, order, deadline.left(), caller);
   // A driver that loads late refuses late, and what was refused is not asked for again.
   if (!kernel && kernel.error().code == Code::LoadRefused) {
@@ -244,7 +244,7 @@ std::vector<Cold> Core::wait_for(const Units& units, std::chrono::nanoseconds li
       continue;
     }
     for (const Target& target : *(*driver)->open()) {
-      const auto answer = engine_->get({unit, target, true}, deadline.left(), caller);
+      const auto answer = engine_->get({unit, fitted(unit, target), true}, deadline.left(), caller);
       if (!answer) {
         cold.push_back({unit.label(), target.name(), answer.error().message});
       } else {

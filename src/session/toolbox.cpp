@@ -160,7 +160,7 @@ Result<Recipe> Toolbox::recipe(const Unit& unit, const Target& target) {
   if (!compiler) return compiler.error();
   auto identity = (*compiler)->identity();
   if (!identity) return std::move(identity).error();
-  Recipe recipe{unit, target, std::move(*identity), working_directory()};
+  Recipe recipe{unit, fitted(unit, target), std::move(*identity), working_directory()};
   recipe.closed = (*compiler)->closed(recipe);
   return recipe;
 }
