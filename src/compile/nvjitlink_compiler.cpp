@@ -187,16 +187,20 @@ Result<CompilerIdentity> NvJitLinkCompiler::identity() {
 Result<std::shared_ptr<const NvJitLinkLibrary>> NvJitLinkCompiler::library() {
   const Result<NvJitLinkCandidate> found = candidate();
   if (!found) return found.error();
+  {
+    const MutexLock lock(mutex_);
+    if (library_ != nullptr) return library_;
+  }
+  // The digest first: a file that is replaced in between is then taken for the older one, and nothing is kept. And
+  // without the lock, which whoever asks for the identity needs: it may take half a second.
+  std::optional<FileDigests::Seen> seen;
+  if (watched_ == Watched::No) seen = digests_.look(found->path);
   const MutexLock lock(mutex_);
   if (library_ == nullptr) {
-    // The digest first: a file that is replaced in between is then taken for the older one, and nothing is kept.
-    if (watched_ == Watched::No) {
-      const auto seen = digests_.look(found->path);
-      if (seen) opened_ = seen->digest;
-    }
     auto opened = NvJitLinkLibrary::open(found->path);
     if (!opened) return opened.error();
     library_ = std::move(*opened);
+    if (seen) opened_ = seen->digest;
   }
   return library_;
 }
