@@ -14,9 +14,6 @@
 namespace kiln {
 namespace {
 
-// Of how many refused units it is remembered what they had read. Forgetting one costs a compile when it is asked for.
-constexpr std::size_t kMostFailures = 1024;
-
 std::string temporary_folder(const std::string& configured) {
   if (!configured.empty()) return configured;
   const std::string given = environment_variable("TMPDIR").value_or("");
@@ -65,8 +62,8 @@ CommandCompiler::CommandCompiler(std::string program, FileDigests& digests)
     : CommandCompiler(std::move(program), digests, Options()) {}
 
 CommandCompiler::CommandCompiler(std::string program, FileDigests& digests, Options options)
-    : program_(std::move(program)), digests_(digests), options_(std::move(options)),
-      tools_(program_, digests, runner_) {}
+    : program_(std::move(program)), digests_(digests), options_(std::move(options)), tools_(program_, digests, runner_),
+      refusals_(digests) {}
 
 Status CommandCompiler::supports(const Target& target) {
   const auto known = tools_.architectures();
@@ -216,21 +213,7 @@ void CommandCompiler::add_closure(const Recipe& recipe, const Run& run, const Co
 void CommandCompiler::remember_failure(const Recipe& recipe, const Run& run, const CommandFolder& folder) {
   if (!has_depfile(recipe.unit)) return;
   auto built = closure_of(recipe, run, folder, {});
-  if (!built || !built->not_cacheable.empty()) return;
-  const MutexLock lock(mutex_);
-  if (failed_.size() >= kMostFailures) failed_.clear();
-  failed_.insert_or_assign(recipe.request_key(), std::move(built->closure));
-}
-
-bool CommandCompiler::worth_another_try(const Recipe& recipe) {
-  Closure read;
-  {
-    const MutexLock lock(mutex_);
-    const auto known = failed_.find(recipe.request_key());
-    if (known == failed_.end()) return true;
-    read = known->second;
-  }
-  return kiln::check(read, recipe.places(), digests_).has_value();
+  if (built && built->not_cacheable.empty()) refusals_.remember(recipe, std::move(built->closure));
 }
 
 }  // namespace kiln
