@@ -8,6 +8,7 @@
 #include "compile/command_closure.hpp"
 #include "compile/command_template.hpp"
 #include "compile/depfile.hpp"
+#include "compile/kernel_entries.hpp"
 #include "compile/source_text.hpp"
 #include "vendor/cubin.hpp"
 
@@ -30,23 +31,6 @@ Result<std::vector<std::string>> kernels_of(std::string_view bytes, Form form) {
     return failure(Code::Corrupt, "no PTX");
   }
   return ptx_kernels(bytes);
-}
-
-Result<std::vector<Entry>> entries_of(const Unit& unit, const std::vector<std::string>& kernels,
-                                      const std::string& log) {
-  std::vector<Entry> entries;
-  for (const std::string& name : unit.entries()) {
-    if (std::find(kernels.begin(), kernels.end(), name) == kernels.end()) {
-      std::string known;
-      for (const std::string& kernel : kernels) known += " " + kernel;
-      return failure(Code::CompileFailed,
-                     "unit '" + unit.name() + "' has no kernel '" + name + "' (extern \"C\", or the mangled symbol);" +
-                         (known.empty() ? " it has none" : " it has" + known),
-                     log);
-    }
-    entries.push_back({name, name});
-  }
-  return entries;
 }
 
 }  // namespace
@@ -157,7 +141,7 @@ Result<Compiled> CommandCompiler::compile(const Recipe& recipe) {
     return refused(std::string("it left no ") + to_string(recipe.target.form) + " (" + kernels.error().message +
                    "); does its command line have {form}?");
   }
-  auto entries = entries_of(recipe.unit, *kernels, log);
+  auto entries = entries_by_symbol(recipe.unit, *kernels, log);
   if (!entries) return std::move(entries).error();
 
   Compiled compiled;

@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
+#include "compile/kernel_entries.hpp"
 #include "compile/option_check.hpp"
 #include "core/link_parts.hpp"
 #include "vendor/cubin.hpp"
@@ -118,22 +119,6 @@ Result<CubinContents> contents_of(const Bytes& bytes, Form form) {
   if (form == Form::Cubin) return read_cubin(bytes.view());
   // PTX names files, but not their times: its bytes depend on those of the parts alone.
   return CubinContents{ptx_kernels(bytes.view()), false};
-}
-
-Result<std::vector<Entry>> entries_of(const Unit& unit, const std::vector<std::string>& kernels,
-                                      const std::string& log) {
-  std::vector<Entry> entries;
-  for (const std::string& name : unit.entries()) {
-    if (std::find(kernels.begin(), kernels.end(), name) == kernels.end()) {
-      std::string all;
-      for (const std::string& kernel : kernels) all.append(all.empty() ? "" : ", ").append(kernel);
-      return failure(Code::CompileFailed,
-                     "unit '" + unit.name() + "' has no kernel '" + name + "'; it has: " + (all.empty() ? "none" : all),
-                     log);
-    }
-    entries.push_back({name, name});
-  }
-  return entries;
 }
 
 Error not_linked(const Unit& unit, const std::string& what, Linking& linking) {
@@ -266,7 +251,7 @@ Result<Compiled> NvJitLinkCompiler::compile(const Recipe& recipe) {
   if (!bytes) return not_linked(unit, "give its output of", linking);
   const auto contents = contents_of(*bytes, recipe.target.form);
   if (!contents) return contents.error();
-  auto entries = entries_of(unit, contents->kernels, linking.log());
+  auto entries = entries_by_symbol(unit, contents->kernels, linking.log());
   if (!entries) return std::move(entries).error();
 
   Compiled compiled;
