@@ -125,13 +125,10 @@ std::optional<Result<Compiled>> WorkerCompiler::conclude(const Recipe& recipe, c
 }
 
 Compiled WorkerCompiler::complete(const Recipe& recipe, WorkerReply reply, PrecompiledHeaders::Plan& plan) {
-  std::vector<Observation> observations;
+  Compiled& compiled = reply.compiled;
   if (!reply.has_closure) {
-    observations =
+    const std::vector<Observation> observations =
         options_.headers != nullptr ? options_.headers->settle(std::move(plan), recipe, reply) : reply.observations;
-  }
-  Compiled compiled = std::move(reply.compiled);
-  if (!reply.has_closure) {
     BuiltClosure built =
         build_closure(recipe, observations, has_debug_options(recipe), compiled.artifact.bytes.view(), digests_);
     compiled.artifact.closure = std::make_shared<const Closure>(std::move(built.closure));
@@ -143,7 +140,7 @@ Compiled WorkerCompiler::complete(const Recipe& recipe, WorkerReply reply, Preco
   }
   const auto now = inner_->identity();
   if (!now || now->digest != recipe.compiler.digest) compiled.not_cacheable = "the compiler changed while it ran";
-  return compiled;
+  return std::move(compiled);
 }
 
 void WorkerCompiler::remember_refusal(const Recipe& recipe, const std::vector<Observation>& observations) {
