@@ -147,8 +147,8 @@ Result<std::shared_ptr<const CcclLibrary>> CcclCompiler::library(const Recipe& r
   return library;
 }
 
-Status CcclCompiler::precompile(const Recipe& recipe, cccl::Algorithm algorithm, const PchOrder& order,
-                                PchReport& report) const {
+Result<Compiled> CcclCompiler::precompile(const Recipe& recipe, cccl::Algorithm algorithm, const PchOrder& order,
+                                          PchReport& report) const {
   const CcclHeaders headers = cccl_headers(algorithm);
   const Unit nothing = Unit::cuda(kCcclHeadersProgram, "\n");
   std::vector<std::string> options{"-arch=" + recipe.target.architecture};
@@ -161,12 +161,13 @@ Status CcclCompiler::precompile(const Recipe& recipe, cccl::Algorithm algorithm,
   for (const std::string& include : headers.includes) options.push_back("-include=" + include);
   options.push_back("--create-pch=" + order.path);
   CudaProgram program(*opened_nvrtc_);
-  if (Status created = program.create(nothing); !created) return created;
-  if (Status compiled = program.compile(nothing, options); !compiled) return compiled;
-  std::string log = program.log();
-  report = take_pch_report(log, order);
+  if (Status created = program.create(nothing); !created) return std::move(created).error();
+  if (Status compiled = program.compile(nothing, options); !compiled) return std::move(compiled).error();
+  Compiled none;
+  none.artifact.about.log = program.log();
+  report = take_pch_report(none.artifact.about.log, order);
   if (report.outcome == PchReport::Outcome::Refused && report.reason.empty()) report.reason = "NVRTC made none";
-  return {};
+  return none;
 }
 
 Result<std::vector<std::string>> CcclCompiler::shared_operators(const Recipe& recipe, const cccl::Spec& spec) const {
@@ -211,22 +212,19 @@ Result<Compiled> CcclCompiler::compile(const Recipe& recipe, const PchOrder& ord
   if (!library) return library.error();
   const auto start = system_clock().steady();
   const OutputCapture capture;
-  if (order.mode == PchOrder::Mode::Create) {
-    if (Status made = precompile(recipe, spec->algorithm, order, report); !made) return std::move(made).error();
-  }
+  if (order.mode == PchOrder::Mode::Create) return precompile(recipe, spec->algorithm, order, report);
   const auto operators = shared_operators(recipe, *spec);
   if (!operators) return operators.error();
   CcclBuildOptions options{*capability_of(recipe.target), recipe.compiler.roots[kCccl].path,
                            recipe.compiler.roots[kToolkit].path, recipe.unit.options(), *operators};
-  const bool created = report.outcome == PchReport::Outcome::Created;
-  if (created || order.mode == PchOrder::Mode::Use) {
-    for (std::string& flag : cccl_headers(spec->algorithm).flags()) options.flags.push_back(std::move(flag));
+  if (order.mode == PchOrder::Mode::Use) {
+    for (const std::string& include : cccl_headers(spec->algorithm).includes)
+      options.flags.push_back("-include=" + include);
     options.flags.push_back("--use-pch=" + order.path);
   }
   auto build = CcclLibrary::compile(*library, *spec, options);
   std::string log = capture.text();
-  PchReport used = take_pch_report(log, order);
-  if (order.mode == PchOrder::Mode::Use) report = std::move(used);
+  report = take_pch_report(log, order);
   if (!build) {
     return failure(build.error().code, build.error().message + " for '" + recipe.unit.name() + "'", std::move(log));
   }
