@@ -34,6 +34,10 @@ class CcclCompiler final : public Compiler {
   /// Which NVRTC the library is to use; Code::Corrupt where the identity does not say.
   static Result<std::string> nvrtc_of(const CompilerIdentity& found);
 
+  /// In a worker, before anybody watches what a compile reads: opens the library, which reads files that decide nothing
+  /// and that only a worker's first compile would be said to depend on.
+  Status prepare(const Recipe& recipe);
+
   std::string kind() const override { return "cccl"; }
   Result<CompilerIdentity> identity() override;
   Status supports(const Target& target) override;
