@@ -33,3 +33,12 @@ wanted=(nvidia-cuda-nvrtc)
 for package in "${wanted[@]}"; do
   .venv/bin/python -m pip show -q "$package" >/dev/null 2>&1 || .venv/bin/python -m pip install -q "$package"
 done
+
+# The releases of NVIDIA's CCCL library that kiln knows: the newest where Python finds it, each older one in a folder of
+# its own, because their interfaces differ. Only the wheel: what it would draw in (numba, cuda-core) is not used here.
+.venv/bin/python -m pip show cuda-cccl 2>/dev/null | grep -qx 'Version: 1.2.1' ||
+  .venv/bin/python -m pip install -q --no-deps cuda-cccl==1.2.1
+for version in 1.2.0 1.1.1; do
+  [ -d ".venv/cccl-$version/cuda" ] ||
+    .venv/bin/python -m pip install -q --no-deps --target ".venv/cccl-$version" "cuda-cccl==$version"
+done

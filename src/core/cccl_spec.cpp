@@ -1,0 +1,241 @@
+#include "core/cccl_spec.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace kiln::cccl {
+
+namespace {
+
+constexpr Shape kShapes[] = {
+    {.name = "scan",
+     .iterators = "in, out",
+     .iterator_count = 2,
+     .operator_count = 1,
+     .type = true,
+     .init = true,
+     .inclusive = true},
+    {.name = "reduce",
+     .iterators = "in, out",
+     .iterator_count = 2,
+     .operator_count = 1,
+     .type = true,
+     .init = true,
+     .determinism = true},
+    {.name = "segmented_reduce",
+     .iterators = "in, out, begin offsets, end offsets",
+     .iterator_count = 4,
+     .operator_count = 1,
+     .type = true},
+    {.name = "three_way_partition",
+     .iterators = "in, first part, second part, rest, counts",
+     .iterator_count = 5,
+     .operator_count = 2},
+    {.name = "binary_search",
+     .iterators = "data, values, out",
+     .iterator_count = 3,
+     .operator_count = 1,
+     .bound = true},
+    {.name = "radix_sort", .iterators = "keys, values", .iterator_count = 2, .operator_count = 0, .order = true},
+    {.name = "merge_sort",
+     .iterators = "keys in, values in, keys out, values out",
+     .iterator_count = 4,
+     .operator_count = 1},
+    {.name = "unique_by_key",
+     .iterators = "keys in, values in, keys out, values out, count",
+     .iterator_count = 5,
+     .operator_count = 1},
+    {.name = "unary_transform", .iterators = "in, out", .iterator_count = 2, .operator_count = 1},
+    {.name = "binary_transform", .iterators = "first in, second in, out", .iterator_count = 3, .operator_count = 1},
+    {.name = "for", .iterators = "data", .iterator_count = 1, .operator_count = 1},
+    {.name = "histogram",
+     .iterators = "samples, histogram",
+     .iterator_count = 2,
+     .operator_count = 0,
+     .type = true,
+     .histogram = true},
+    {.name = "segmented_sort",
+     .iterators = "keys, values, begin offsets, end offsets",
+     .iterator_count = 4,
+     .operator_count = 0,
+     .order = true},
+};
+
+constexpr std::string_view kScalars[] = {"i8",  "i16", "i32", "i64", "u8",      "u16",  "u32",
+                                         "u64", "f16", "f32", "f64", "storage", "bool", "bf16"};
+constexpr std::size_t kScalarSizes[] = {1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 0, 1, 2};
+
+constexpr std::string_view kOperators[] = {
+    "stateless",    "stateful", "plus",    "minus",         "multiplies", "divides",     "modulus",    "equal_to",
+    "not_equal_to", "greater",  "less",    "greater_equal", "less_equal", "logical_and", "logical_or", "logical_not",
+    "bit_and",      "bit_or",   "bit_xor", "bit_not",       "identity",   "negate",      "minimum",    "maximum"};
+
+bool is_identifier(std::string_view name) {
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) != 0) return false;
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return c == '_' || (c < 0x80 && std::isalnum(c) != 0); });
+}
+
+bool is_alignment(std::size_t value) { return value != 0 && value <= kMostState && (value & (value - 1)) == 0; }
+
+/// The operators that have code, those of iterators too, with where each is.
+std::vector<std::pair<const Operator*, std::string>> code_of(const Spec& spec) {
+  std::vector<std::pair<const Operator*, std::string>> all;
+  for (std::size_t i = 0; i != spec.iterators.size(); ++i) {
+    if (!spec.iterators[i].custom) continue;
+    const std::string where = "iterators[" + std::to_string(i) + "].";
+    all.emplace_back(&spec.iterators[i].advance, where + "advance");
+    all.emplace_back(&spec.iterators[i].dereference, where + "dereference");
+  }
+  for (std::size_t i = 0; i != spec.operators.size(); ++i) {
+    if (has_code(spec.operators[i])) all.emplace_back(&spec.operators[i], "operators[" + std::to_string(i) + "]");
+  }
+  return all;
+}
+
+Error wrong(const std::string& where, const std::string& what) {
+  return failure(Code::InvalidArgument, "CCCL spec: " + where + ": " + what);
+}
+
+Status check_type(const Type& type, const std::string& where) {
+  if (type.scalar != Scalar::Storage) {
+    if (static_cast<std::size_t>(type.scalar) < std::size(kScalars) && type == Type::of(type.scalar)) return {};
+    return wrong(where, "its size and alignment are not those of its scalar");
+  }
+  if (!is_alignment(type.alignment)) return wrong(where + ".alignment", "must be a power of two, at most 4096");
+  if (type.size == 0 || type.size > kMostState || type.size % type.alignment != 0)
+    return wrong(where + ".storage", "must be a multiple of the alignment, from 1 to 4096");
+  return {};
+}
+
+Status check_code(const Spec& spec) {
+  const auto all = code_of(spec);
+  for (const auto& [op, where] : all) {
+    if (!has_code(*op)) return wrong(where, "an iterator's functions need a name and a source");
+    if (!is_identifier(op->name) || op->name.size() > kMostName)
+      return wrong(where + ".name", "must be a C identifier of at most 256 characters");
+    const bool elsewhere = std::any_of(all.begin(), all.end(), [&op = op](const auto& other) {
+      return other.first != op && other.first->name == op->name && !other.first->source.empty();
+    });
+    if (op->source.empty() && !elsewhere)
+      return wrong(where + ".source", "is empty, and no other operator of the spec defines '" + op->name + "'");
+    if (!is_alignment(op->state_alignment))
+      return wrong(where + ".state_alignment", "must be a power of two, at most 4096");
+    const bool stateful = op->kind == OperatorKind::Stateful;
+    if (op->state_size > kMostState || stateful != (op->state_size != 0))
+      return wrong(where + ".state_size", stateful ? "must be from 1 to 4096" : "must be 0 without a state");
+  }
+  return {};
+}
+
+Status check_iterators(const Spec& spec) {
+  for (std::size_t i = 0; i != spec.iterators.size(); ++i) {
+    const Iterator& it = spec.iterators[i];
+    const std::string where = "iterators[" + std::to_string(i) + "]";
+    if (Status type = check_type(it.value, where); !type) return type;
+    if (!it.custom) continue;
+    if (it.state_size == 0 || it.state_size > kMostState) return wrong(where + ".state_size", "must be from 1 to 4096");
+    if (!is_alignment(it.state_alignment))
+      return wrong(where + ".state_alignment", "must be a power of two, at most 4096");
+  }
+  return {};
+}
+
+Status check_histogram(const Spec& spec) {
+  if (spec.channels < 1 || spec.channels > kMostChannels) return wrong("channels", "must be from 1 to 4");
+  if (spec.active_channels < 1 || spec.active_channels > spec.channels)
+    return wrong("active_channels", "must be from 1 to the number of channels");
+  if (spec.levels < 2 || spec.levels > kMostLevels) return wrong("levels", "must be at least 2, one more than bins");
+  return {};
+}
+
+Status check_counts(const Spec& spec, const Shape& shape) {
+  const auto count = [&](const char* what, std::size_t have, std::size_t want, const std::string& names) -> Status {
+    if (have == want) return {};
+    return wrong(what,
+                 std::string(shape.name) + " takes " + std::to_string(want) + names + ", not " + std::to_string(have));
+  };
+  if (Status status =
+          count("iterators", spec.iterators.size(), shape.iterator_count, std::string(" (") + shape.iterators + ")");
+      !status)
+    return status;
+  return count("operators", spec.operators.size(), shape.operator_count, "");
+}
+
+/// The types by which people tell specs of one algorithm apart.
+std::string type_suffix(const Type& type) {
+  if (type.scalar == Scalar::Storage) return "_storage" + std::to_string(type.size);
+  return "_" + std::string(kScalars[static_cast<std::size_t>(type.scalar)]);
+}
+
+std::string derived_name(const Spec& spec) {
+  const Shape& shape = shape_of(spec.algorithm);
+  std::string name = shape.name;
+  if (shape.type && !shape.histogram) return name + type_suffix(spec.type);
+  const bool pairs = spec.algorithm == Algorithm::RadixSort || spec.algorithm == Algorithm::MergeSort ||
+                     spec.algorithm == Algorithm::UniqueByKey || spec.algorithm == Algorithm::SegmentedSort;
+  for (std::size_t i = 0; i != std::min<std::size_t>(spec.iterators.size(), pairs ? 2 : 1); ++i)
+    name += type_suffix(spec.iterators[i].value);
+  return name;
+}
+
+}  // namespace
+
+const Shape& shape_of(Algorithm algorithm) { return kShapes[static_cast<std::size_t>(algorithm)]; }
+std::span<const Shape> shapes() { return kShapes; }
+std::span<const std::string_view> scalar_names() { return kScalars; }
+std::span<const std::string_view> operator_names() { return kOperators; }
+
+const char* to_string(Algorithm algorithm) { return shape_of(algorithm).name; }
+
+bool shares_code(const Spec& spec) {
+  const auto all = code_of(spec);
+  return std::any_of(all.begin(), all.end(), [](const auto& code) { return code.first->shared; });
+}
+
+Type Type::of(Scalar scalar) {
+  const std::size_t size = kScalarSizes[static_cast<std::size_t>(scalar)];
+  return {scalar, size, size};
+}
+
+Status Spec::check() const {
+  if (static_cast<std::size_t>(algorithm) >= std::size(kShapes)) return wrong("algorithm", "is none");
+  if (name.size() > kMostName) return wrong("name", "has more than 256 characters");
+  const Shape& shape = shape_of(algorithm);
+  if (Status status = check_counts(*this, shape); !status) return status;
+  if (Status status = check_iterators(*this); !status) return status;
+  if (Status status = check_code(*this); !status) return status;
+  if (shape.type) {
+    if (Status status = check_type(type, "type"); !status) return status;
+  }
+  if (shape.histogram) {
+    if (Status status = check_histogram(*this); !status) return status;
+  }
+  if (shared_for < 0 || shared_for > kMostCapability) return wrong("shared_for", "is no capability, such as 80");
+  if (!is_text(*this)) return wrong("the whole", "its names and sources must be UTF-8");
+  if (text().size() > kMostText) return wrong("the whole", "has more than a megabyte of text");
+  return {};
+}
+
+Spec Spec::for_targets(const std::vector<Target>& targets) const {
+  Spec spec = *this;
+  spec.shared_for = 0;
+  for (const Target& target : targets) {
+    const std::string_view architecture = target.architecture;
+    if (architecture.substr(0, 3) != "sm_") continue;
+    int capability = 0;
+    std::from_chars(architecture.data() + 3, architecture.data() + architecture.size(), capability);
+    if (capability > 0 && (spec.shared_for == 0 || capability < spec.shared_for)) spec.shared_for = capability;
+  }
+  return spec;
+}
+
+Unit Spec::unit() const { return Unit::of_kind("cccl", name.empty() ? derived_name(*this) : name, text()); }
+
+}  // namespace kiln::cccl
