@@ -59,26 +59,32 @@ std::shared_ptr<TempStorage::OnStream> TempStorage::on(void* stream) {
   return known;
 }
 
-Result<TempStorage::Piece> TempStorage::take(void* stream, const Size& size, const Query& query) {
+Status TempStorage::use(void* stream, const Size& size, const Query& query,
+                        const std::function<Status(const Piece&)>& run) {
   const std::shared_ptr<OnStream> here = on(stream);
-  // A lock of this stream alone: others go on while the driver allocates.
+  // A lock of this stream alone: others go on while the driver allocates and launches.
   const MutexLock lock(here->mutex);
+  if (Status fitting = fit(*here, stream, size, query); !fitting) return fitting;
+  return run(here->piece);
+}
+
+Status TempStorage::fit(OnStream& here, void* stream, const Size& size, const Query& query) {
   const Result<bool> capturing = memory_->capturing(stream);
   if (!capturing) return capturing.error();
-  const Result<Mark> needed = raise(here->mark, size, query);
+  const Result<Mark> needed = raise(here.mark, size, query);
   if (!needed) return needed.error();
-  if (here->piece.memory == nullptr || needed->bytes > here->piece.bytes) {
+  if (here.piece.memory == nullptr || needed->bytes > here.piece.bytes) {
     if (*capturing) {
       return failure(Code::Capturing, "this call needs " + std::to_string(needed->bytes) +
-                                          " bytes of temporary storage, " + std::to_string(here->piece.bytes) +
+                                          " bytes of temporary storage, " + std::to_string(here.piece.bytes) +
                                           " are there and its stream records a graph; call reserve for the largest "
                                           "size before the recording, or give storage of your own");
     }
-    if (Status grown = grow(*here, stream, *needed); !grown) return std::move(grown).error();
+    if (Status grown = grow(here, stream, *needed); !grown) return grown;
   }
-  here->mark = *needed;
-  here->recorded = here->recorded || *capturing;
-  return here->piece;
+  here.mark = *needed;
+  here.recorded = here.recorded || *capturing;
+  return {};
 }
 
 // The old piece goes when the new one is there: a call that finds no memory leaves things as they were.

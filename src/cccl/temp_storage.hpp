@@ -27,8 +27,7 @@ class TempMemory {
 /// need and never shrinks, so that a program which has seen its largest size neither asks nor allocates any more; the
 /// library is asked only where a size exceeds those that it was asked about before. It must need no more for less.
 ///
-/// Any thread; but calls on one stream are the caller's to order, since a piece that grew is given back in the stream's
-/// order, behind the calls that were made before. A stream must live until this ends or `release` was called for it.
+/// Any thread. A stream must live until this ends or `release` was called for it.
 class TempStorage {
  public:
   /// How much a call has to do, in two numbers that storage may depend on.
@@ -51,9 +50,10 @@ class TempStorage {
   /// Asks for what calls up to this size need: no stream's first call of such a size has to.
   Status expect(const Size& size, const Query& query);
 
-  /// A piece that is large enough for a call of this size. While the stream records a graph nothing is allocated:
+  /// Runs with a piece that is large enough for a call of this size; `run` puts the call on the stream, before anybody
+  /// else may have the piece given back in the stream's order. While the stream records a graph nothing is allocated:
   /// Code::Capturing where what is there does not do. What a graph was recorded with stays as it is until this ends.
-  Result<Piece> take(void* stream, const Size& size, const Query& query);
+  Status use(void* stream, const Size& size, const Query& query, const std::function<Status(const Piece&)>& run);
 
   /// Gives back what is kept for a stream that is about to end. Code::InvalidArgument where a graph was recorded with
   /// it.
@@ -77,6 +77,7 @@ class TempStorage {
   };
   static Result<Mark> raise(const Mark& mark, const Size& size, const Query& query);
   std::shared_ptr<OnStream> on(void* stream);
+  Status fit(OnStream& here, void* stream, const Size& size, const Query& query) KILN_REQUIRES(here.mutex);
   Status grow(OnStream& here, void* stream, const Mark& needed) KILN_REQUIRES(here.mutex);
   Status release_all(OnStream& here, void* stream) KILN_REQUIRES(here.mutex);
 

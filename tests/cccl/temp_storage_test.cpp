@@ -95,7 +95,17 @@ std::size_t need(const Size& size) { return 1 + (size.items / 512 + size.others 
 
 class TempStorageTest : public testing::Test {
  protected:
-  Result<TempStorage::Piece> take(void* stream, Size size) { return storage_->take(stream, size, query_); }
+  /// The piece that a call of this size runs with.
+  Result<TempStorage::Piece> take(void* stream, Size size, const TempStorage::Query& query) {
+    TempStorage::Piece got;
+    const Status used = storage_->use(stream, size, query, [&](const TempStorage::Piece& piece) {
+      got = piece;
+      return Status();
+    });
+    if (!used) return used.error();
+    return got;
+  }
+  Result<TempStorage::Piece> take(void* stream, Size size) { return take(stream, size, query_); }
 
   const std::shared_ptr<CountedMemory> memory_ = std::make_shared<CountedMemory>();
   int queries_ = 0;
@@ -120,7 +130,7 @@ TEST_F(TempStorageTest, WhatWasExpectedIsNotAskedAgain) {
 }
 
 TEST_F(TempStorageTest, NothingAtAllIsStorageAllTheSame) {
-  const auto piece = storage_->take(stream_, {0, 0}, [](const Size&) -> Result<std::size_t> { return std::size_t{0}; });
+  const auto piece = take(stream_, {0, 0}, [](const Size&) -> Result<std::size_t> { return std::size_t{0}; });
   ASSERT_TRUE(piece.ok());
   EXPECT_NE(piece->memory, nullptr) << "to the library null is a question";
 }
@@ -164,8 +174,8 @@ TEST_F(TempStorageTest, ACallThatFoundNoMemoryTakesNothingFromThoseThatNeedLess)
 TEST_F(TempStorageTest, AQueryThatFailsIsTheCallsErrorAndChangesNothing) {
   const auto small = take(stream_, {1000, 0});
   ASSERT_TRUE(small.ok());
-  const auto failed = storage_->take(
-      stream_, {5000, 0}, [](const Size&) -> Result<std::size_t> { return failure(Code::Internal, "no answer"); });
+  const auto failed =
+      take(stream_, {5000, 0}, [](const Size&) -> Result<std::size_t> { return failure(Code::Internal, "no answer"); });
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().message, "no answer");
   EXPECT_EQ(take(stream_, {1000, 0})->memory, small->memory);
@@ -246,7 +256,7 @@ TEST_F(TempStorageTest, ThreadsOnStreamsOfTheirOwnDoNotDisturbEachOther) {
       std::mt19937 random(number);
       for (int step = 0; step < 500; ++step) {
         const Size size{random() % 1000000, 0};
-        const auto piece = storage_->take(address(64 * number), size, query);
+        const auto piece = take(address(64 * number), size, query);
         ASSERT_TRUE(piece.ok());
         ASSERT_GE(piece->bytes, need(size));
         ASSERT_TRUE(step % 100 != 99 || storage_->release(address(64 * number)).ok());
