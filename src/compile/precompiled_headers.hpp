@@ -76,8 +76,10 @@ class PrecompiledHeaders {
   void suspect(const Plan& plan, const Recipe& recipe);
 
  private:
+  /// `start` is what begins the units that can share them.
+  static Digest digest_of(const Recipe& recipe, const std::vector<std::string>& start);
   std::optional<Plan> use(const Recipe& recipe, const Digest& headers);
-  bool is_worth_making(const Digest& headers);
+  bool is_worth_making(const Recipe& recipe, const Digest& headers);
   bool wait_for_maker(const Recipe& recipe, const Digest& headers);
   void keep(Plan& plan, const Recipe& recipe, const WorkerReply& reply);
   /// What was made, or was to be made, cannot be kept.

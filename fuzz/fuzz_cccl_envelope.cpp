@@ -1,0 +1,32 @@
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/codec.hpp"
+#include "base/hash.hpp"
+#include "core/cccl_envelope.hpp"
+#include "fuzz_check.hpp"
+
+namespace {
+
+// A fuzzer does not find checksums by chance.
+std::string sealed(std::string bytes) {
+  if (bytes.size() < 8) return bytes;
+  bytes.resize(bytes.size() - 8);
+  return bytes + kiln::Writer().u64(kiln::xxh3(kiln::as_bytes(bytes))).bytes();
+}
+
+void check(const std::string& bytes) {
+  const auto envelope = kiln::decode_cccl_envelope(bytes);
+  if (!envelope) return;
+  kiln::fuzz::require(kiln::encode(*envelope) == bytes, "an envelope is read and written alike");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string input(reinterpret_cast<const char*>(data), size);
+  check(input);
+  check(sealed(input));
+  return 0;
+}
