@@ -154,7 +154,7 @@ std::unique_ptr<Backend> Core::make_backend(const std::string& kind, const std::
 // The library, and beside it the compilers that it was linked with: those that its own compiler found, or whatever the
 // system has under their names where that has nothing to say.
 Result<CcclLoader::Home> Core::cccl_home() {
-  auto library = choose_cccl("");
+  auto library = choose_cccl(toolbox().config().cccl);
   if (!library) return std::move(library).error();
   CcclLoader::Home home{std::move(*library), {}};
   const auto compiler = toolbox().compiler(Unit::of_kind("cccl", "", ""), Target{"sm_80", Form::Cccl});
