@@ -94,6 +94,11 @@ Result<CcclCompiler::Found> CcclCompiler::find(const CompilerIdentity& nvrtc) {
   if (std::string problem = library->problem(); !problem.empty()) {
     return failure(Code::Unavailable, std::move(problem));
   }
+  if (const int cuda = library->release->cuda; !nvrtc.version.starts_with(std::to_string(cuda) + ".")) {
+    return failure(Code::Unavailable, library->path + " needs an NVRTC of CUDA " + std::to_string(cuda) +
+                                          ", and the one to be used is " + nvrtc.version + " (" + nvrtc.path +
+                                          "); set KILN_NVRTC to one that fits");
+  }
   Found found{std::move(*library), driver_for(nvrtc.path), toolkit_for(nvrtc.path)};
   if (found.toolkit.empty()) {
     return failure(Code::Unavailable,
@@ -134,21 +139,28 @@ Status CcclCompiler::supports(const Target& target) {
                  "the CCCL library compiles for plain architectures such as sm_90, not for " + target.name());
 }
 
-Result<std::shared_ptr<const CcclLibrary>> CcclCompiler::library(const Recipe& recipe) {
-  const MutexLock lock(mutex_);
-  if (library_ != nullptr) return library_;
+Status CcclCompiler::open(const Recipe& recipe) {
+  if (!in_worker_) {
+    return failure(Code::Unavailable,
+                   "CCCL's algorithms are compiled in kiln-worker alone, because the library prints to the terminal of "
+                   "its process; see to kiln-worker (KILN_WORKER), or allow workers (jobs)");
+  }
+  if (library_ != nullptr) return {};
+  const auto path = nvrtc_of(recipe.compiler);
+  if (!path) return path.error();
   const auto candidate = choose_cccl(recipe.compiler.path);
   if (!candidate) return candidate.error();
-  auto nvrtc = NvrtcLibrary::open(recipe.compiler.libraries[kNvrtc]);
+  auto nvrtc = NvrtcLibrary::open(*path);
   if (!nvrtc) return nvrtc.error();
   opened_nvrtc_ = std::move(*nvrtc);
   auto library = CcclLibrary::open(*candidate, recipe.compiler.libraries);
-  if (library) library_ = *library;
-  return library;
+  if (!library) return library.error();
+  library_ = std::move(*library);
+  return {};
 }
 
-Status CcclCompiler::precompile(const Recipe& recipe, cccl::Algorithm algorithm, const PchOrder& order,
-                                PchReport& report) const {
+Result<Compiled> CcclCompiler::precompile(const Recipe& recipe, cccl::Algorithm algorithm, const PchOrder& order,
+                                          PchReport& report) const {
   const CcclHeaders headers = cccl_headers(algorithm);
   const Unit nothing = Unit::cuda(kCcclHeadersProgram, "\n");
   std::vector<std::string> options{"-arch=" + recipe.target.architecture};
@@ -161,12 +173,13 @@ Status CcclCompiler::precompile(const Recipe& recipe, cccl::Algorithm algorithm,
   for (const std::string& include : headers.includes) options.push_back("-include=" + include);
   options.push_back("--create-pch=" + order.path);
   CudaProgram program(*opened_nvrtc_);
-  if (Status created = program.create(nothing); !created) return created;
-  if (Status compiled = program.compile(nothing, options); !compiled) return compiled;
-  std::string log = program.log();
-  report = take_pch_report(log, order);
+  if (Status created = program.create(nothing); !created) return std::move(created).error();
+  if (Status compiled = program.compile(nothing, options); !compiled) return std::move(compiled).error();
+  Compiled none;
+  none.artifact.about.log = program.log();
+  report = take_pch_report(none.artifact.about.log, order);
   if (report.outcome == PchReport::Outcome::Refused && report.reason.empty()) report.reason = "NVRTC made none";
-  return {};
+  return none;
 }
 
 Result<std::vector<std::string>> CcclCompiler::shared_operators(const Recipe& recipe, const cccl::Spec& spec) const {
@@ -198,39 +211,29 @@ Result<Compiled> CcclCompiler::compile(const Recipe& recipe, const PchOrder& ord
     return failure(Code::InvalidArgument,
                    "unit '" + recipe.unit.name() + "' is of kind " + recipe.unit.kind() + ", not " + kind());
   }
-  if (!in_worker_) {
-    return failure(Code::Unavailable,
-                   "CCCL's algorithms are compiled in kiln-worker alone, because the library prints to the terminal of "
-                   "its process; see to kiln-worker (KILN_WORKER), or allow workers (jobs)");
-  }
   const auto spec = cccl::Spec::parse(recipe.unit.source());
   if (!spec) return spec.error();
   if (Status supported = supports(recipe.target); !supported) return std::move(supported).error();
-  if (const auto complete = nvrtc_of(recipe.compiler); !complete) return complete.error();
-  const auto library = this->library(recipe);
-  if (!library) return library.error();
+  if (Status opened = open(recipe); !opened) return std::move(opened).error();
   const auto start = system_clock().steady();
   const OutputCapture capture;
-  if (order.mode == PchOrder::Mode::Create) {
-    if (Status made = precompile(recipe, spec->algorithm, order, report); !made) return std::move(made).error();
-  }
+  if (order.mode == PchOrder::Mode::Create) return precompile(recipe, spec->algorithm, order, report);
   const auto operators = shared_operators(recipe, *spec);
   if (!operators) return operators.error();
   CcclBuildOptions options{*capability_of(recipe.target), recipe.compiler.roots[kCccl].path,
                            recipe.compiler.roots[kToolkit].path, recipe.unit.options(), *operators};
-  const bool created = report.outcome == PchReport::Outcome::Created;
-  if (created || order.mode == PchOrder::Mode::Use) {
-    for (std::string& flag : cccl_headers(spec->algorithm).flags()) options.flags.push_back(std::move(flag));
+  if (order.mode == PchOrder::Mode::Use) {
+    for (const std::string& include : cccl_headers(spec->algorithm).includes)
+      options.flags.push_back("-include=" + include);
     options.flags.push_back("--use-pch=" + order.path);
   }
-  auto build = CcclLibrary::compile(*library, *spec, options);
+  auto build = CcclLibrary::compile(library_, *spec, options);
   std::string log = capture.text();
-  PchReport used = take_pch_report(log, order);
-  if (order.mode == PchOrder::Mode::Use) report = std::move(used);
+  report = take_pch_report(log, order);
   if (!build) {
     return failure(build.error().code, build.error().message + " for '" + recipe.unit.name() + "'", std::move(log));
   }
-  return envelop(recipe, *build, **library, milliseconds_since(system_clock(), start), std::move(log));
+  return envelop(recipe, *build, *library_, milliseconds_since(system_clock(), start), std::move(log));
 }
 
 Result<Compiled> CcclCompiler::envelop(const Recipe& recipe, const CcclBuild& build, const CcclLibrary& library,

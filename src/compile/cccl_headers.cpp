@@ -5,7 +5,7 @@ namespace {
 
 using cccl::Algorithm;
 
-enum class Set { Plain, Device, None };
+enum class Set { Plain, Device, Scan, None };
 
 Set set_of(Algorithm algorithm) {
   switch (algorithm) {
@@ -13,7 +13,7 @@ Set set_of(Algorithm algorithm) {
     case Algorithm::ThreeWayPartition:
     case Algorithm::MergeSort:
     case Algorithm::UniqueByKey: return Set::Plain;
-    case Algorithm::Scan:
+    case Algorithm::Scan: return Set::Scan;
     case Algorithm::SegmentedReduce:
     case Algorithm::BinarySearch:
     case Algorithm::RadixSort:
@@ -52,10 +52,6 @@ const std::vector<std::string>& plain_includes() {
 
 const std::vector<std::string>& device_includes() {
   static const std::vector<std::string> kDevice = {
-      "cub/device/dispatch/tuning/tuning_scan.cuh",
-      "cub/block/block_scan.cuh",
-      "cub/device/dispatch/kernels/kernel_scan.cuh",
-      "cub/util_type.cuh",
       "cub/block/block_reduce.cuh",
       "cub/device/dispatch/tuning/tuning_segmented_reduce.cuh",
       "cub/device/dispatch/kernels/kernel_segmented_reduce.cuh",
@@ -70,29 +66,28 @@ const std::vector<std::string>& device_includes() {
   return kDevice;
 }
 
-}  // namespace
-
-std::vector<std::string> CcclHeaders::flags() const {
-  std::vector<std::string> flags = additional;
-  for (const std::string& include : includes) flags.push_back("-include=" + include);
-  return flags;
+const std::vector<std::string>& scan_includes() {
+  static const std::vector<std::string> kScan = {
+      "cub/device/dispatch/tuning/tuning_scan.cuh",  "cub/block/block_scan.cuh",
+      "cub/device/dispatch/kernels/kernel_scan.cuh", "cub/util_type.cuh",
+      "cub/agent/single_pass_scan_operators.cuh",
+  };
+  return kScan;
 }
+
+}  // namespace
 
 CcclHeaders cccl_headers(Algorithm algorithm) {
   CcclHeaders headers;
   const Set set = set_of(algorithm);
   if (set == Set::None) return headers;
-  headers.options = {"-rdc=true", "-dlto", "-DCUB_DISABLE_CDP", "-std=c++20", "-D__NV_NO_VECTOR_DEPRECATION_DIAG"};
-  headers.set = set == Set::Plain ? "plain" : "device";
-  headers.includes = set == Set::Plain ? plain_includes() : device_includes();
+  headers.options = {"-rdc=true", "-dlto", "-DCUB_DISABLE_CDP", "-std=c++20"};
+  if (set != Set::Plain) headers.options.emplace_back("-default-device");
+  // NVRTC compares macros in their order, so that scans, which have this one before the last, share with no one.
+  if (set == Set::Scan) headers.options.emplace_back("-DCCCL_DISABLE_WARPSPEED_SCAN");
+  headers.options.emplace_back("-D__NV_NO_VECTOR_DEPRECATION_DIAG");
+  headers.includes = set == Set::Plain ? plain_includes() : set == Set::Scan ? scan_includes() : device_includes();
   headers.includes.insert(headers.includes.end(), common_includes().begin(), common_includes().end());
-  if (set == Set::Plain) return headers;
-  // Scans alone have the second one from the library. It changes nothing but scans, and with it they need no
-  // precompiled headers of their own (docs/decisions/0007-two-sets-of-headers.md).
-  constexpr const char* kScan = "-DCCCL_DISABLE_WARPSPEED_SCAN";
-  headers.options.emplace_back("-default-device");
-  headers.options.emplace_back(kScan);
-  if (algorithm != Algorithm::Scan) headers.additional.emplace_back(kScan);
   return headers;
 }
 

@@ -11,13 +11,8 @@ namespace kiln {
 /// NVRTC, and which headers its sources include. Told from the releases that kiln knows; where it is wrong NVRTC does
 /// not take the precompiled header and compiles in full.
 struct CcclHeaders {
-  std::string set;                      ///< programs of one set share one; empty: none that is worth it
-  std::vector<std::string> options;     ///< the library's own, in full but for architecture and folders
-  std::vector<std::string> additional;  ///< what kiln adds to them so that the set is one; part of `options` too
-  std::vector<std::string> includes;    ///< in their order
-
-  /// What NVRTC is told where these come precompiled or are about to.
-  std::vector<std::string> flags() const;
+  std::vector<std::string> options;   ///< the library's own, in its order, but for architecture and folders
+  std::vector<std::string> includes;  ///< those of all algorithms that have these options; empty: nothing to share
 };
 CcclHeaders cccl_headers(cccl::Algorithm algorithm);
 

@@ -123,7 +123,7 @@ std::optional<Digest> PrecompiledHeaders::headers_of(const Recipe& recipe) {
     const auto spec = cccl::Spec::parse(unit.source());
     if (!spec) return std::nullopt;
     CcclHeaders headers = cccl_headers(spec->algorithm);
-    if (headers.set.empty()) return std::nullopt;
+    if (headers.includes.empty()) return std::nullopt;
     std::vector<std::string> start = std::move(headers.options);
     start.insert(start.end(), headers.includes.begin(), headers.includes.end());
     return digest_of(recipe, start);
@@ -273,12 +273,16 @@ void PrecompiledHeaders::keep(Plan& plan, const Recipe& recipe, const WorkerRepl
   }
 }
 
-std::vector<Observation> PrecompiledHeaders::settle(Plan plan, const Recipe& recipe, const WorkerReply& reply) {
+std::vector<Observation> PrecompiledHeaders::settle(Plan& plan, const Recipe& recipe, const WorkerReply& reply) {
   switch (reply.pch.outcome) {
     case PchReport::Outcome::Used:
       tell(Event::Kind::HeadersUsed, recipe, std::to_string(plan.order.size >> 20) + " MB of precompiled headers");
       return join(std::move(plan.observations), reply.observations);
-    case PchReport::Outcome::Created: keep(plan, recipe, reply); break;
+    case PchReport::Outcome::Created:
+      keep(plan, recipe, reply);
+      plan.making.reset();
+      plan.underway.reset();  // whoever waits finds it
+      break;
     case PchReport::Outcome::Refused:
       if (plan.order.mode == PchOrder::Mode::Use) drop(recipe, plan.headers, "refused: " + reply.pch.reason);
       if (plan.order.mode == PchOrder::Mode::Create) give_up(recipe, plan.headers, reply.pch.reason);
