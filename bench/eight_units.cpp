@@ -7,17 +7,11 @@
 // HOW is `plain`, `no-personality` (the system call is refused, here and in what is started from here) or `no-aslr`
 // (address-space randomisation is off, likewise). It prints how many nanoseconds have passed since START, a digest of
 // all cubins and their bytes, how many precompiled headers were kept, and how many of them or of workers failed.
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <sys/personality.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -33,25 +27,13 @@
 #include "bench/cub_units.hpp"
 #include "bench/harness.hpp"
 #include "bench/kernels.hpp"
+#include "bench/refuse_personality.hpp"
 
 namespace kiln::bench {
 namespace {
 
 // That of workers, for every side: what else runs on the machine then takes as much from one as from another.
 constexpr int kNiceness = 5;
-
-bool refuse_personality() {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_personality, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{sizeof program / sizeof *program, program};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
-  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return false;
-  return personality(ADDR_NO_RANDOMIZE) == -1 && errno == EPERM;
-}
 
 // A process has it from its start on, so this one starts again.
 bool leave_randomisation(char** argv) {

@@ -14,6 +14,7 @@
 #include "base/hash.hpp"
 #include "compile/command_compiler.hpp"
 #include "compile/nvjitlink_compiler.hpp"
+#include "compile/worker.hpp"
 #include "interpose.hpp"
 
 namespace kiln {
@@ -32,8 +33,6 @@ std::uint64_t peak_memory() {
   }
   return 0;
 }
-
-std::string megabytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MB"; }
 
 // A header that exists only for us, and one that does not exist at all.
 struct Canary {
@@ -127,8 +126,7 @@ WorkerFailure Workshop::failure_of(const Error& error, std::vector<Observation> 
   if (error.code != Code::CompileFailed || peak < memory_limit_ / (says_so ? 4 : 2)) {
     return {error, std::move(observations), false};
   }
-  const std::string what = "got no more memory, having used " + megabytes(peak) + " of the " +
-                           megabytes(memory_limit_) + " that it may use (KILN_WORKER_MEMORY)";
+  const std::string what = "got no more memory, " + used_of_limit(peak, memory_limit_);
   return {failure(Code::CompileFailed, what, error.log), {}, true};
 }
 

@@ -55,8 +55,30 @@ constexpr Scalar scalar_of();
 
 /// What is done to elements. The numbers are the library's.
 enum class OperatorKind : unsigned char {
-  Stateless, Stateful, Plus, Minus, Multiplies, Divides, Modulus, EqualTo, NotEqualTo, Greater, Less, GreaterEqual,
-  LessEqual, LogicalAnd, LogicalOr, LogicalNot, BitAnd, BitOr, BitXor, BitNot, Identity, Negate, Minimum, Maximum,
+  Stateless,
+  Stateful,
+  Plus,
+  Minus,
+  Multiplies,
+  Divides,
+  Modulus,
+  EqualTo,
+  NotEqualTo,
+  Greater,
+  Less,
+  GreaterEqual,
+  LessEqual,
+  LogicalAnd,
+  LogicalOr,
+  LogicalNot,
+  BitAnd,
+  BitOr,
+  BitXor,
+  BitNot,
+  Identity,
+  Negate,
+  Minimum,
+  Maximum,
 };
 struct Operator {
   OperatorKind kind = OperatorKind::Plus;
@@ -267,16 +289,49 @@ inline bool operator==(const Type& a, const Type& b) {
   return a.scalar == b.scalar && a.size == b.size && a.alignment == b.alignment;
 }
 
-template <> constexpr Scalar scalar_of<std::int8_t>() { return Scalar::I8; }
-template <> constexpr Scalar scalar_of<std::int16_t>() { return Scalar::I16; }
-template <> constexpr Scalar scalar_of<std::int32_t>() { return Scalar::I32; }
-template <> constexpr Scalar scalar_of<std::int64_t>() { return Scalar::I64; }
-template <> constexpr Scalar scalar_of<std::uint8_t>() { return Scalar::U8; }
-template <> constexpr Scalar scalar_of<std::uint16_t>() { return Scalar::U16; }
-template <> constexpr Scalar scalar_of<std::uint32_t>() { return Scalar::U32; }
-template <> constexpr Scalar scalar_of<std::uint64_t>() { return Scalar::U64; }
-template <> constexpr Scalar scalar_of<float>() { return Scalar::F32; }
-template <> constexpr Scalar scalar_of<double>() { return Scalar::F64; }
-template <> constexpr Scalar scalar_of<bool>() { return Scalar::Bool; }
+template <>
+constexpr Scalar scalar_of<std::int8_t>() {
+  return Scalar::I8;
+}
+template <>
+constexpr Scalar scalar_of<std::int16_t>() {
+  return Scalar::I16;
+}
+template <>
+constexpr Scalar scalar_of<std::int32_t>() {
+  return Scalar::I32;
+}
+template <>
+constexpr Scalar scalar_of<std::int64_t>() {
+  return Scalar::I64;
+}
+template <>
+constexpr Scalar scalar_of<std::uint8_t>() {
+  return Scalar::U8;
+}
+template <>
+constexpr Scalar scalar_of<std::uint16_t>() {
+  return Scalar::U16;
+}
+template <>
+constexpr Scalar scalar_of<std::uint32_t>() {
+  return Scalar::U32;
+}
+template <>
+constexpr Scalar scalar_of<std::uint64_t>() {
+  return Scalar::U64;
+}
+template <>
+constexpr Scalar scalar_of<float>() {
+  return Scalar::F32;
+}
+template <>
+constexpr Scalar scalar_of<double>() {
+  return Scalar::F64;
+}
+template <>
+constexpr Scalar scalar_of<bool>() {
+  return Scalar::Bool;
+}
 
 }  // namespace kiln::cccl

@@ -23,6 +23,7 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kMostSlots = std::size_t{1} << 20;
 constexpr std::size_t kReadQuestions = 8;  // after so many the table is mapped
 constexpr auto kYoung = std::chrono::seconds(2);
+constexpr auto kLook = std::chrono::seconds(1);  // how often a waiter looks whether he was forgotten
 
 struct Head {
   char magic[8];
@@ -60,7 +61,7 @@ Result<Digest> digest_of(int fd, const std::string& path) {
   Sha256 hash;
   std::vector<std::uint8_t> buffer(std::size_t{1} << 18);
   while (true) {
-    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return io_failure("cannot read", path, errno);
     if (got == 0) return hash.finish();
@@ -165,29 +166,40 @@ std::optional<Digest> FileDigests::remembered(const std::string& path, const Fil
 }
 
 std::optional<FileDigests::Seen> FileDigests::look(const std::string& path) {
-  const std::optional<FileStamp> stamp = stamp_of(path.c_str());
-  if (!stamp) return std::nullopt;
-  {
+  while (true) {
+    const std::optional<FileStamp> stamp = stamp_of(path.c_str());
+    if (!stamp) return std::nullopt;
     const MutexLock lock(mutex_);
     if (const auto digest = remembered(path, *stamp)) return Seen{*stamp, *digest};
+    if (digesting_.insert(path).second) break;
+    // What the other comes by may be newer than what was just looked at, or too young to be remembered.
+    while (digesting_.contains(path)) clock_.wait(no_longer_digesting_, mutex_, kLook);
   }
+  const std::optional<Reading> reading = read(path);
+  const MutexLock lock(mutex_);
+  digesting_.erase(path);
+  no_longer_digesting_.notify_all();
+  if (!reading) return std::nullopt;
+  ++digested_;
+  if (reading->settled) {
+    learnt_[path] = reading->seen;
+    unsaved_ = true;
+  } else {
+    learnt_.erase(path);
+  }
+  return reading->seen;
+}
+
+std::optional<FileDigests::Reading> FileDigests::read(const std::string& path) const {
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat before;
   struct stat after;
   if (!fd || fstat(fd.get(), &before) != 0 || !S_ISREG(before.st_mode)) return std::nullopt;
   const Result<Digest> digest = digest_of(fd.get(), path);
   if (!digest || fstat(fd.get(), &after) != 0) return std::nullopt;
-  const Seen seen{FileStamp::of(before), *digest};
-  const bool settled = seen.stamp == FileStamp::of(after) && !seen.stamp.younger_than(kYoung, clock_.wall());
-  const MutexLock lock(mutex_);
-  ++digested_;
-  if (settled) {
-    learnt_[path] = seen;
-    unsaved_ = true;
-  } else {
-    learnt_.erase(path);
-  }
-  return seen;
+  const FileStamp stamp = FileStamp::of(before);
+  const bool settled = stamp == FileStamp::of(after) && !stamp.younger_than(kYoung, clock_.wall());
+  return Reading{{stamp, *digest}, settled};
 }
 
 Status FileDigests::save() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <kiln/key.hpp>
@@ -36,7 +37,8 @@ class FileDigests {
     FileStamp stamp;
     Digest digest;
   };
-  /// The present content of a regular file, or nothing where there is no such file or it cannot be read.
+  /// The present content of a regular file, or nothing where there is no such file or it cannot be read. A file is read
+  /// by one at a time: others who ask for it meanwhile wait, and find what he has learnt.
   std::optional<Seen> look(const std::string& path);
 
   /// Writes what was learnt to the memory file, if anything was. Losing it costs a digest later and nothing else.
@@ -50,8 +52,13 @@ class FileDigests {
 
  private:
   struct Table;  // the memory file
+  struct Reading {
+    Seen seen;
+    bool settled = false;  // neither young nor changed while it was read: it may be remembered
+  };
 
   std::optional<Digest> remembered(const std::string& path, const FileStamp& stamp) KILN_REQUIRES(mutex_);
+  std::optional<Reading> read(const std::string& path) const;
   Table* table(std::size_t index) KILN_REQUIRES(mutex_);
   Status save_to(const std::string& memory, const std::vector<std::pair<std::string, Seen>>& learnt);
 
@@ -61,6 +68,8 @@ class FileDigests {
   // The memory file's and the host's own, each opened when it is first asked.
   std::array<std::optional<std::unique_ptr<Table>>, 2> tables_ KILN_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Seen> learnt_ KILN_GUARDED_BY(mutex_);
+  std::unordered_set<std::string> digesting_ KILN_GUARDED_BY(mutex_);  // the paths that somebody reads just now
+  Condition no_longer_digesting_;
   bool unsaved_ KILN_GUARDED_BY(mutex_) = false;
   std::size_t digested_ KILN_GUARDED_BY(mutex_) = 0;
 };

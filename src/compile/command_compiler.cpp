@@ -8,14 +8,12 @@
 #include "compile/command_closure.hpp"
 #include "compile/command_template.hpp"
 #include "compile/depfile.hpp"
+#include "compile/kernel_entries.hpp"
 #include "compile/source_text.hpp"
 #include "vendor/cubin.hpp"
 
 namespace kiln {
 namespace {
-
-// Of how many refused units it is remembered what they had read. Forgetting one costs a compile when it is asked for.
-constexpr std::size_t kMostFailures = 1024;
 
 std::string temporary_folder(const std::string& configured) {
   if (!configured.empty()) return configured;
@@ -35,23 +33,6 @@ Result<std::vector<std::string>> kernels_of(std::string_view bytes, Form form) {
   return ptx_kernels(bytes);
 }
 
-Result<std::vector<Entry>> entries_of(const Unit& unit, const std::vector<std::string>& kernels,
-                                      const std::string& log) {
-  std::vector<Entry> entries;
-  for (const std::string& name : unit.entries()) {
-    if (std::find(kernels.begin(), kernels.end(), name) == kernels.end()) {
-      std::string known;
-      for (const std::string& kernel : kernels) known += " " + kernel;
-      return failure(Code::CompileFailed,
-                     "unit '" + unit.name() + "' has no kernel '" + name + "' (extern \"C\", or the mangled symbol);" +
-                         (known.empty() ? " it has none" : " it has" + known),
-                     log);
-    }
-    entries.push_back({name, name});
-  }
-  return entries;
-}
-
 }  // namespace
 
 // One run of the program that came to an end by itself.
@@ -65,8 +46,8 @@ CommandCompiler::CommandCompiler(std::string program, FileDigests& digests)
     : CommandCompiler(std::move(program), digests, Options()) {}
 
 CommandCompiler::CommandCompiler(std::string program, FileDigests& digests, Options options)
-    : program_(std::move(program)), digests_(digests), options_(std::move(options)),
-      tools_(program_, digests, runner_) {}
+    : program_(std::move(program)), digests_(digests), options_(std::move(options)), tools_(program_, digests, runner_),
+      refusals_(digests) {}
 
 Status CommandCompiler::supports(const Target& target) {
   const auto known = tools_.architectures();
@@ -160,7 +141,7 @@ Result<Compiled> CommandCompiler::compile(const Recipe& recipe) {
     return refused(std::string("it left no ") + to_string(recipe.target.form) + " (" + kernels.error().message +
                    "); does its command line have {form}?");
   }
-  auto entries = entries_of(recipe.unit, *kernels, log);
+  auto entries = entries_by_symbol(recipe.unit, *kernels, log);
   if (!entries) return std::move(entries).error();
 
   Compiled compiled;
@@ -216,21 +197,7 @@ void CommandCompiler::add_closure(const Recipe& recipe, const Run& run, const Co
 void CommandCompiler::remember_failure(const Recipe& recipe, const Run& run, const CommandFolder& folder) {
   if (!has_depfile(recipe.unit)) return;
   auto built = closure_of(recipe, run, folder, {});
-  if (!built || !built->not_cacheable.empty()) return;
-  const MutexLock lock(mutex_);
-  if (failed_.size() >= kMostFailures) failed_.clear();
-  failed_.insert_or_assign(recipe.request_key(), std::move(built->closure));
-}
-
-bool CommandCompiler::worth_another_try(const Recipe& recipe) {
-  Closure read;
-  {
-    const MutexLock lock(mutex_);
-    const auto known = failed_.find(recipe.request_key());
-    if (known == failed_.end()) return true;
-    read = known->second;
-  }
-  return kiln::check(read, recipe.places(), digests_).has_value();
+  if (built && built->not_cacheable.empty()) refusals_.remember(recipe, std::move(built->closure));
 }
 
 }  // namespace kiln

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "compile/command_runner.hpp"
 #include "compile/command_tools.hpp"
 #include "compile/compiler.hpp"
+#include "compile/refusals.hpp"
 
 namespace kiln {
 
@@ -35,7 +35,7 @@ class CommandCompiler final : public Compiler {
   Result<CompilerIdentity> identity() override { return tools_.identity(); }
   Status supports(const Target& target) override;
   Result<Compiled> compile(const Recipe& recipe) override;
-  bool worth_another_try(const Recipe& recipe) override;
+  bool worth_another_try(const Recipe& recipe) override { return refusals_.worth_another_try(recipe); }
   void interrupt() override { runner_.interrupt(); }
 
  private:
@@ -56,7 +56,7 @@ class CommandCompiler final : public Compiler {
   CommandTools tools_;
   Mutex mutex_;
   bool swept_ KILN_GUARDED_BY(mutex_) = false;
-  std::map<RequestKey, Closure> failed_ KILN_GUARDED_BY(mutex_);  // what compiles that were refused had read
+  Refusals refusals_;
 };
 
 }  // namespace kiln

@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
+#include "compile/kernel_entries.hpp"
 #include "compile/option_check.hpp"
 #include "core/link_parts.hpp"
 #include "vendor/cubin.hpp"
@@ -120,22 +121,6 @@ Result<CubinContents> contents_of(const Bytes& bytes, Form form) {
   return CubinContents{ptx_kernels(bytes.view()), false};
 }
 
-Result<std::vector<Entry>> entries_of(const Unit& unit, const std::vector<std::string>& kernels,
-                                      const std::string& log) {
-  std::vector<Entry> entries;
-  for (const std::string& name : unit.entries()) {
-    if (std::find(kernels.begin(), kernels.end(), name) == kernels.end()) {
-      std::string all;
-      for (const std::string& kernel : kernels) all.append(all.empty() ? "" : ", ").append(kernel);
-      return failure(Code::CompileFailed,
-                     "unit '" + unit.name() + "' has no kernel '" + name + "'; it has: " + (all.empty() ? "none" : all),
-                     log);
-    }
-    entries.push_back({name, name});
-  }
-  return entries;
-}
-
 Error not_linked(const Unit& unit, const std::string& what, Linking& linking) {
   std::string said = linking.log();
   std::string message = "nvJitLink does not " + what + " unit '" + unit.name() + "'";
@@ -187,16 +172,20 @@ Result<CompilerIdentity> NvJitLinkCompiler::identity() {
 Result<std::shared_ptr<const NvJitLinkLibrary>> NvJitLinkCompiler::library() {
   const Result<NvJitLinkCandidate> found = candidate();
   if (!found) return found.error();
+  {
+    const MutexLock lock(mutex_);
+    if (library_ != nullptr) return library_;
+  }
+  // The digest first: a file that is replaced in between is then taken for the older one, and nothing is kept. And
+  // without the lock, which whoever asks for the identity needs: it may take half a second.
+  std::optional<FileDigests::Seen> seen;
+  if (watched_ == Watched::No) seen = digests_.look(found->path);
   const MutexLock lock(mutex_);
   if (library_ == nullptr) {
-    // The digest first: a file that is replaced in between is then taken for the older one, and nothing is kept.
-    if (watched_ == Watched::No) {
-      const auto seen = digests_.look(found->path);
-      if (seen) opened_ = seen->digest;
-    }
     auto opened = NvJitLinkLibrary::open(found->path);
     if (!opened) return opened.error();
     library_ = std::move(*opened);
+    if (seen) opened_ = seen->digest;
   }
   return library_;
 }
@@ -262,7 +251,7 @@ Result<Compiled> NvJitLinkCompiler::compile(const Recipe& recipe) {
   if (!bytes) return not_linked(unit, "give its output of", linking);
   const auto contents = contents_of(*bytes, recipe.target.form);
   if (!contents) return contents.error();
-  auto entries = entries_of(unit, contents->kernels, linking.log());
+  auto entries = entries_by_symbol(unit, contents->kernels, linking.log());
   if (!entries) return std::move(entries).error();
 
   Compiled compiled;

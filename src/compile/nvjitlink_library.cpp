@@ -13,7 +13,7 @@ constexpr const char* kLibrary = "libnvJitLink.so";
 std::optional<NvJitLinkCandidate> choose_nvjitlink(const std::string& explicit_path, const NvrtcSearch& search) {
   std::optional<NvJitLinkCandidate> found;
   const auto take = [&](const std::string& path, const char* found_by) {
-    if (is_regular_file(path)) found = {path, major_in_name(path, kLibrary), found_by};
+    if (stamp_of(path.c_str())) found = {path, major_in_name(path, kLibrary), found_by};
     return !found;
   };
   if (!explicit_path.empty()) {

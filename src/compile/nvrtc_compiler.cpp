@@ -194,7 +194,6 @@ Result<NvrtcCandidate> NvrtcCompiler::candidate() {
 }
 
 std::optional<Digest> NvrtcCompiler::digest_of(const NvrtcCandidate& candidate) {
-  const MutexLock lock(digesting_);  // the others find what the first has digested
   Sha256 hash;
   for (const std::string& path : {candidate.path, candidate.builtins}) {
     if (path.empty()) continue;
@@ -231,13 +230,19 @@ Result<CompilerIdentity> NvrtcCompiler::identity() {
 Result<std::shared_ptr<const NvrtcLibrary>> NvrtcCompiler::library() {
   const Result<NvrtcCandidate> found = candidate();
   if (!found) return found.error();
+  {
+    const MutexLock lock(mutex_);
+    if (library_ != nullptr) return library_;
+  }
+  // The digest first: files that are replaced in between are then taken for the older ones, and not kept. And without
+  // the lock, which whoever asks for the identity needs: it may take half a second.
+  const std::optional<Digest> digest = watched_ == Watched::No ? digest_of(*found) : std::nullopt;
   const MutexLock lock(mutex_);
   if (library_ == nullptr) {
-    // The digest first: files that are replaced in between are then taken for the older ones, and not kept.
-    if (watched_ == Watched::No) opened_ = digest_of(*found);
     auto opened = NvrtcLibrary::open(found->path);
     if (!opened) return opened.error();
     library_ = std::move(*opened);
+    opened_ = digest;
     int count = 0;
     library_->supported_arch_count(&count);
     architectures_.resize(static_cast<std::size_t>(std::max(count, 0)));

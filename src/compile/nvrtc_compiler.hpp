@@ -47,7 +47,6 @@ class NvrtcCompiler final : public Compiler {
   const std::string path_;
   FileDigests& digests_;
   const Watched watched_;
-  Mutex digesting_;  // guards nothing: the library is 110 MB, and one at a time is enough
   Mutex mutex_;
   std::optional<NvrtcCandidate> candidate_ KILN_GUARDED_BY(mutex_);
   std::shared_ptr<const NvrtcLibrary> library_ KILN_GUARDED_BY(mutex_);

@@ -1,6 +1,5 @@
 #include "compile/nvrtc_library.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,7 +29,7 @@ void find_builtins(NvrtcCandidate& candidate) {
   for (int i = 0; i <= kMostMinor; ++i) {
     const int minor = is_finished ? kMostMinor - i : i;
     path.back() = static_cast<char>('0' + minor);
-    if (!is_regular_file(path)) continue;
+    if (!stamp_of(path.c_str())) continue;
     candidate.builtins = path;
     candidate.version.minor = minor;
     return;
@@ -38,7 +37,7 @@ void find_builtins(NvrtcCandidate& candidate) {
 }
 
 std::optional<NvrtcCandidate> candidate_at(const std::string& path, const char* found_by) {
-  if (!is_regular_file(path)) return std::nullopt;
+  if (!stamp_of(path.c_str())) return std::nullopt;
   NvrtcCandidate candidate;
   candidate.path = path;
   candidate.found_by = found_by;
@@ -90,11 +89,6 @@ int major_in_name(const std::string& path, const std::string& library) {
     std::from_chars(name.data() + library.size() + 1, name.data() + name.size(), major);
   }
   return major;
-}
-
-bool is_regular_file(const std::string& path) {
-  struct stat status;
-  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
 std::optional<CudaVersion> driver_cuda_version(const std::string& proc_text) {
@@ -187,7 +181,7 @@ std::vector<NvrtcCandidate> nvrtc_candidates(const NvrtcSearch& search) {
 
 std::optional<NvrtcCandidate> choose_nvrtc(const NvrtcSearch& search) {
   // What somebody named is used or reported missing; another one in its place would be a surprise.
-  if (!search.explicit_path.empty() && !is_regular_file(search.explicit_path)) return std::nullopt;
+  if (!search.explicit_path.empty() && !stamp_of(search.explicit_path.c_str())) return std::nullopt;
   std::optional<NvrtcCandidate> best;
   visit_candidates(search, [&](const NvrtcCandidate& candidate) {
     if (is_decided(candidate)) {

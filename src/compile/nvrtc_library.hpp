@@ -56,7 +56,6 @@ void visit_places(const NvrtcSearch& search, const std::string& library, const c
 
 /// 13 of `/a/libnvrtc.so.13.0` and the library `libnvrtc.so`; 0 where the name does not say.
 int major_in_name(const std::string& path, const std::string& library);
-bool is_regular_file(const std::string& path);
 
 /// The newest CUDA version that the installed NVIDIA driver knows, from the kernel module's own words and without
 /// opening the driver; nothing where there is no driver.

@@ -10,9 +10,6 @@
 namespace kiln {
 namespace {
 
-// Of how many refused links it is remembered why. Forgetting one costs a compile when it is asked for.
-constexpr std::size_t kMostRefusals = 1024;
-
 Target lto_target(const Target& target) { return {target.architecture, Form::LtoIr}; }
 
 }  // namespace
@@ -46,7 +43,7 @@ void add_closure(Closure& whole, const Closure& part, std::size_t first_root) {
 }
 
 PartsCompiler::PartsCompiler(std::unique_ptr<Compiler> inner, Compiler& parts, Get get, FileDigests& digests)
-    : inner_(std::move(inner)), parts_(parts), get_(std::move(get)), digests_(digests) {}
+    : inner_(std::move(inner)), parts_(parts), get_(std::move(get)), refusals_(digests) {}
 
 Result<CompilerIdentity> PartsCompiler::identity() {
   Result<CompilerIdentity> linker = inner_->identity();
@@ -107,7 +104,10 @@ Status PartsCompiler::gather(const Recipe& recipe, const std::vector<LinkPartVie
     own.closed = parts_.closed(own);
     auto got = get_(own);
     if (!got) {
-      if (got.error().code == Code::CompileFailed) remember(recipe, {std::move(own), {}});
+      if (got.error().code == Code::CompileFailed) {
+        refusals_.remember(recipe,
+                           [this, own = std::move(own)](const Recipe&) { return parts_.worth_another_try(own); });
+      }
       return failure(got.error().code, whose + got.error().message, got.error().log);
     }
     Artifact& artifact = got->artifact;
@@ -170,7 +170,7 @@ Result<Compiled> PartsCompiler::compile(const Recipe& recipe) {
   auto compiled = link(recipe, all);
   if (!compiled) {
     const bool lasting = compiled.error().code == Code::CompileFailed && all.not_cacheable.empty();
-    if (lasting) remember(recipe, {std::nullopt, std::move(all.closure)});
+    if (lasting) refusals_.remember(recipe, std::move(all.closure));
     return compiled;
   }
   compiled->artifact.closure = std::make_shared<const Closure>(std::move(all.closure));
@@ -182,23 +182,8 @@ Result<Compiled> PartsCompiler::compile(const Recipe& recipe) {
   return compiled;
 }
 
-void PartsCompiler::remember(const Recipe& recipe, Refusal refusal) {
-  const MutexLock lock(mutex_);
-  if (refused_.size() >= kMostRefusals) refused_.clear();
-  refused_.insert_or_assign(recipe.request_key(), std::move(refusal));
-}
-
 bool PartsCompiler::worth_another_try(const Recipe& recipe) {
-  if (closed(recipe)) return false;
-  std::optional<Refusal> refusal;
-  {
-    const MutexLock lock(mutex_);
-    const auto known = refused_.find(recipe.request_key());
-    if (known == refused_.end()) return true;
-    refusal = known->second;
-  }
-  if (refusal->part) return parts_.worth_another_try(*refusal->part);
-  return check(refusal->read, recipe.places(), digests_).has_value();
+  return !closed(recipe) && refusals_.worth_another_try(recipe);
 }
 
 }  // namespace kiln

@@ -1,15 +1,13 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/file_digests.hpp"
-#include "base/mutex.hpp"
 #include "compile/compiler.hpp"
+#include "compile/refusals.hpp"
 #include "core/link_parts.hpp"
 
 namespace kiln {
@@ -38,22 +36,14 @@ class PartsCompiler final : public Compiler {
 
  private:
   struct Gathered;
-  // Why a recipe was refused: one of its parts was, or the linker did not take parts that had read this.
-  struct Refusal {
-    std::optional<Recipe> part;
-    Closure read;
-  };
 
   Status gather(const Recipe& recipe, const std::vector<LinkPartView>& parts, Gathered& all);
   Result<Compiled> link(const Recipe& recipe, Gathered& all);
-  void remember(const Recipe& recipe, Refusal refusal);
 
   const std::unique_ptr<Compiler> inner_;
   Compiler& parts_;
   const Get get_;
-  FileDigests& digests_;
-  Mutex mutex_;
-  std::map<RequestKey, Refusal> refused_ KILN_GUARDED_BY(mutex_);
+  Refusals refusals_;
 };
 
 /// Adds what a part read to what the whole read. The part's include roots are those of the whole from `first_root` on.

@@ -18,9 +18,12 @@ constexpr std::chrono::milliseconds kTimeToEnd{2000};
 // And one that spoke nonsense: it may be still alive, and this is only to know whether it was killed as it spoke.
 constexpr std::chrono::milliseconds kTimeToBeDead{100};
 
-std::string megabytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MB"; }
-
 }  // namespace
+
+std::string used_of_limit(std::uint64_t used, std::uint64_t limit) {
+  const auto megabytes = [](std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MB"; };
+  return "having used " + megabytes(used) + " of the " + megabytes(limit) + " that it may use (KILN_WORKER_MEMORY)";
+}
 
 Worker::Worker(Process process, Fd channel, std::uint64_t memory_limit)
     : process_(std::move(process)), channel_(std::move(channel)), memory_limit_(memory_limit) {}
@@ -73,10 +76,7 @@ Worker::Talk Worker::after_death(std::chrono::milliseconds limit) {
   if (exit->signal != 0) talk.how = "was ended by signal " + std::to_string(exit->signal);
   if (exit->code != 0) talk.how = "ended with code " + std::to_string(exit->code);
   const bool was_large = exit->peak_bytes > memory_limit_ / 2;
-  if (was_large) {
-    talk.how += ", having used " + megabytes(exit->peak_bytes) + " of the " + megabytes(memory_limit_) +
-                " that it may use (KILN_WORKER_MEMORY)";
-  }
+  if (was_large) talk.how += ", " + used_of_limit(exit->peak_bytes, memory_limit_);
   talk.blameless = exit->signal == SIGKILL && !was_large;
   return talk;
 }

@@ -15,6 +15,9 @@
 
 namespace kiln {
 
+/// What a worker says of its memory, and what is said of one that cannot any more: bytes, told in megabytes.
+std::string used_of_limit(std::uint64_t used, std::uint64_t limit);
+
 /// One kiln-worker process and the channel to it. One thread at a time, except `kill`.
 class Worker {
  public:

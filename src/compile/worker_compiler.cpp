@@ -9,8 +9,6 @@
 namespace kiln {
 namespace {
 
-// Of how many refused units it is remembered what they had read. Forgetting one costs a compile when it is asked for.
-constexpr std::size_t kMostFailures = 1024;
 // How many workers a unit may cost by its own fault, and how often somebody else may kill them.
 constexpr unsigned kMostOwnFaults = 2;
 constexpr unsigned kMostForeignFaults = 20;
@@ -36,7 +34,8 @@ std::string nonsense(const std::string& what) { return "gave no answer that make
 
 WorkerCompiler::WorkerCompiler(std::unique_ptr<Compiler> inner, FileDigests& digests, Options options,
                                Observer observer)
-    : inner_(std::move(inner)), digests_(digests), options_(options), observer_(std::move(observer)) {}
+    : inner_(std::move(inner)), digests_(digests), options_(options), observer_(std::move(observer)),
+      refusals_(digests) {}
 
 void WorkerCompiler::tell(Event::Kind kind, const Recipe& recipe, std::string message) const {
   if (!observer_) return;
@@ -126,13 +125,10 @@ std::optional<Result<Compiled>> WorkerCompiler::conclude(const Recipe& recipe, c
 }
 
 Compiled WorkerCompiler::complete(const Recipe& recipe, WorkerReply reply, PrecompiledHeaders::Plan& plan) {
-  std::vector<Observation> observations;
+  Compiled& compiled = reply.compiled;
   if (!reply.has_closure) {
-    observations =
+    const std::vector<Observation> observations =
         options_.headers != nullptr ? options_.headers->settle(std::move(plan), recipe, reply) : reply.observations;
-  }
-  Compiled compiled = std::move(reply.compiled);
-  if (!reply.has_closure) {
     BuiltClosure built =
         build_closure(recipe, observations, has_debug_options(recipe), compiled.artifact.bytes.view(), digests_);
     compiled.artifact.closure = std::make_shared<const Closure>(std::move(built.closure));
@@ -144,39 +140,24 @@ Compiled WorkerCompiler::complete(const Recipe& recipe, WorkerReply reply, Preco
   }
   const auto now = inner_->identity();
   if (!now || now->digest != recipe.compiler.digest) compiled.not_cacheable = "the compiler changed while it ran";
-  return compiled;
-}
-
-void WorkerCompiler::remember(const Recipe& recipe, Failure failure) {
-  const MutexLock lock(mutex_);
-  if (failures_.size() >= kMostFailures) failures_.clear();
-  failures_.insert_or_assign(recipe.request_key(), std::move(failure));
+  return std::move(compiled);
 }
 
 void WorkerCompiler::remember_refusal(const Recipe& recipe, const std::vector<Observation>& observations) {
   BuiltClosure built = build_closure(recipe, observations, false, {}, digests_);
   // A closure that cannot be trusted is as good as none: such a unit is always worth another try.
-  if (built.not_cacheable.empty()) remember(recipe, {std::move(built.closure), false});
+  if (built.not_cacheable.empty()) refusals_.remember(recipe, std::move(built.closure));
 }
 
 Error WorkerCompiler::set_aside(const Recipe& recipe, const std::string& cause) {
-  remember(recipe, {{}, true});
+  refusals_.remember(recipe, [](const Recipe&) { return false; });
   const std::string what = "unit '" + recipe.unit.name() + "' is set aside: the worker that compiled it " + cause;
   tell(Event::Kind::SetAside, recipe, what);
   return failure(Code::CompileFailed, what);
 }
 
 bool WorkerCompiler::worth_another_try(const Recipe& recipe) {
-  if (closed(recipe)) return false;
-  Closure read;
-  {
-    const MutexLock lock(mutex_);
-    const auto known = failures_.find(recipe.request_key());
-    if (known == failures_.end()) return true;
-    if (known->second.set_aside) return false;
-    read = known->second.read;
-  }
-  return check(read, recipe.places(), digests_).has_value();
+  return !closed(recipe) && refusals_.worth_another_try(recipe);
 }
 
 void WorkerCompiler::interrupt() {

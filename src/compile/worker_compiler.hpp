@@ -1,15 +1,14 @@
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/file_digests.hpp"
-#include "base/mutex.hpp"
 #include "compile/compiler.hpp"
 #include "compile/precompiled_headers.hpp"
+#include "compile/refusals.hpp"
 #include "compile/worker_pool.hpp"
 #include "compile/worker_protocol.hpp"
 #include "observe/observer.hpp"
@@ -42,11 +41,6 @@ class WorkerCompiler final : public Compiler {
   void interrupt() override;
 
  private:
-  /// What is known of a recipe that was refused: what its compile had read, or that it has cost workers.
-  struct Failure {
-    Closure read;
-    bool set_aside = false;
-  };
   enum class Fault : std::uint8_t { Own, Foreign };
 
   Result<Compiled> compile_in_worker(const Recipe& recipe);
@@ -58,7 +52,6 @@ class WorkerCompiler final : public Compiler {
   std::optional<Result<Compiled>> conclude(const Recipe& recipe, const Frame& answer, PrecompiledHeaders::Plan& plan,
                                            std::string& cause);
   Compiled complete(const Recipe& recipe, WorkerReply reply, PrecompiledHeaders::Plan& plan);
-  void remember(const Recipe& recipe, Failure failure);
   void remember_refusal(const Recipe& recipe, const std::vector<Observation>& observations);
   Error set_aside(const Recipe& recipe, const std::string& cause);
   void tell(Event::Kind kind, const Recipe& recipe, std::string message) const;
@@ -67,8 +60,7 @@ class WorkerCompiler final : public Compiler {
   FileDigests& digests_;
   const Options options_;
   const Observer observer_;
-  Mutex mutex_;
-  std::map<RequestKey, Failure> failures_ KILN_GUARDED_BY(mutex_);
+  Refusals refusals_;
 };
 
 }  // namespace kiln

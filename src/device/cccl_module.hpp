@@ -16,7 +16,8 @@ namespace kiln {
 /// callable.
 class CcclModule final : public Module {
  public:
-  CcclModule(CcclBuild build, std::vector<std::string> kernels) : build_(std::move(build)), kernels_(std::move(kernels)) {}
+  CcclModule(CcclBuild build, std::vector<std::string> kernels)
+      : build_(std::move(build)), kernels_(std::move(kernels)) {}
   Result<std::shared_ptr<DeviceKernel>> kernel(const std::string& symbol) override;
   const CcclBuild& build() const { return build_; }
   const std::vector<std::string>& kernels() const { return kernels_; }

@@ -201,6 +201,14 @@ bool CacheDirectory::writer_is_gone(std::string_view temporary) const {
   return kill(pid, 0) != 0 && errno == ESRCH;
 }
 
+void CacheDirectory::sweep_once(const Folder& folder) {
+  const pid_t self = getpid();
+  if (swept_by_.exchange(self) == self) return;
+  for (const std::string& name : list_directory(folder.version.get(), "tmp")) {
+    if (writer_is_gone(name)) (void)unlinkat(folder.version.get(), ("tmp/" + name).c_str(), 0);
+  }
+}
+
 Status CacheDirectory::publish_once(const Folder& folder, const std::string& name,
                                     std::initializer_list<std::string_view> parts) {
   const int directory = folder.version.get();
@@ -222,6 +230,7 @@ Result<std::int64_t> CacheDirectory::publish(const std::string& name, std::initi
   for (int attempt = 0;; ++attempt) {
     const auto found = folder_to_write();
     if (!found) return found.error();
+    sweep_once(**found);
     struct stat file;
     const auto exists = [&] { return fstatat((*found)->version.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0; };
     if (!before) before = exists() ? file.st_size : -1;

@@ -61,7 +61,8 @@ class CacheDirectory {
   Result<std::optional<File>> read(const char* name, std::size_t most);
 
   /// Makes a file of this version appear whole, in place of any there was, and returns by how much the cache grew.
-  /// What a crash of the machine leaves half-written is found by its checksum, so nothing is synced.
+  /// What a crash of the machine leaves half-written is found by its checksum, so nothing is synced. A process's first
+  /// removes what writers that are gone have left half-written.
   Result<std::int64_t> publish(const std::string& name, std::initializer_list<std::string_view> parts);
 
   /// Removes a file that is damaged, unless it is another by now. Returns whether it did.
@@ -77,6 +78,7 @@ class CacheDirectory {
  private:
   void forget(const FolderPtr& folder);
   Status make();
+  void sweep_once(const Folder& folder);
   Status publish_once(const Folder& folder, const std::string& name, std::initializer_list<std::string_view> parts);
   std::string temporary_name();
   void note_use(const Folder& folder, int fd, std::int64_t modified_ns) const;
@@ -84,6 +86,7 @@ class CacheDirectory {
   const Options options_;
   const Clock& clock_;
   std::atomic<std::uint64_t> sequence_{0};
+  std::atomic<pid_t> swept_by_{0};  // the process that did; a child of fork sweeps for itself
   mutable Mutex mutex_;
   FolderPtr folder_ KILN_GUARDED_BY(mutex_);
   std::string writer_ KILN_GUARDED_BY(mutex_);  // what this process's temporary names begin with

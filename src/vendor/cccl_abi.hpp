@@ -68,7 +68,7 @@ struct BuildHead {
   int capability = 0;  ///< 90 for sm_90
   void* payload = nullptr;
   std::size_t payload_size = 0;
-  int payload_kind = 0;  ///< 0 LTO-IR, 1 cubin
+  int payload_kind = 0;     ///< 0 LTO-IR, 1 cubin
   void* library = nullptr;  ///< CUlibrary, once it is loaded
 };
 static_assert(sizeof(BuildHead) == 40);

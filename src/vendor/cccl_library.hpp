@@ -48,11 +48,12 @@ Result<CcclCandidate> choose_cccl(const std::string& explicit_path);
 
 /// How a compile of the library's goes.
 struct CcclBuildOptions {
-  int capability = 0;                 ///< 90 for sm_90
-  std::string headers;                ///< CCCL's include folder
-  std::string toolkit;                ///< the CUDA toolkit's include folder
-  std::vector<std::string> flags;     ///< further ones for NVRTC
-  std::vector<std::string> operators; ///< LTO-IR instead of the source of an operator, in the spec's order; empty: source
+  int capability = 0;              ///< 90 for sm_90
+  std::string headers;             ///< CCCL's include folder
+  std::string toolkit;             ///< the CUDA toolkit's include folder
+  std::vector<std::string> flags;  ///< further ones for NVRTC
+  std::vector<std::string>
+      operators;  ///< LTO-IR instead of the source of an operator, in the spec's order; empty: source
 };
 
 class CcclBuild;
@@ -70,9 +71,11 @@ class CcclLibrary {
   const std::string& build_id() const { return build_id_; }
 
   /// Compiles. The library writes what it has to say to stdout and stderr, whoever calls it sees to these.
-  Result<CcclBuild> compile(const cccl::Spec& spec, const CcclBuildOptions& options) const;
+  static Result<CcclBuild> compile(const std::shared_ptr<const CcclLibrary>& self, const cccl::Spec& spec,
+                                   const CcclBuildOptions& options);
   /// Takes a blob that an envelope vouches for.
-  Result<CcclBuild> deserialise(cccl::Algorithm algorithm, std::string_view blob) const;
+  static Result<CcclBuild> deserialise(const std::shared_ptr<const CcclLibrary>& self, cccl::Algorithm algorithm,
+                                       std::string_view blob);
 
  private:
   friend class CcclBuild;

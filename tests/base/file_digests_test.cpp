@@ -3,9 +3,15 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <array>
+#include <atomic>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
 
 #include "base/hash.hpp"
+#include "support/eventually.hpp"
 #include "support/files.hpp"
 #include "support/manual_clock.hpp"
 #include "support/temporary_directory.hpp"
@@ -14,6 +20,36 @@ namespace kiln::test {
 namespace {
 
 using std::chrono::seconds;
+
+// A clock at which the first to have read a file stops, and by which others wait for him.
+class StoppingClock final : public Clock {
+ public:
+  std::chrono::nanoseconds wall() const override {
+    if (!stopped_.exchange(true)) {
+      EXPECT_TRUE(eventually([&] { return may_go_on_.load(); }));
+    }
+    return system_clock().wall() + seconds(10);  // what is new is old by now
+  }
+  std::chrono::nanoseconds steady() const override { return system_clock().steady(); }
+  void sleep(std::chrono::nanoseconds time) const override { system_clock().sleep(time); }
+  void wait(Condition& condition, Mutex& mutex, std::chrono::nanoseconds time) const override KILN_REQUIRES(mutex) {
+    ++waits_;
+    system_clock().wait(condition, mutex, time);
+  }
+
+  bool stopped() const { return stopped_; }
+  void let_go_on() { may_go_on_ = true; }
+  void stop_the_next() {
+    may_go_on_ = false;
+    stopped_ = false;
+  }
+  int waits() const { return waits_; }
+
+ private:
+  mutable std::atomic<bool> stopped_{false};
+  mutable std::atomic<bool> may_go_on_{false};
+  mutable std::atomic<int> waits_{0};
+};
 
 class FileDigestsTest : public ::testing::Test {
  protected:
@@ -128,6 +164,54 @@ TEST_F(FileDigestsTest, KeepWhatAnotherInstanceSavedSince) {
   EXPECT_EQ(later.look(file_)->digest, sha256("one"));
   EXPECT_EQ(later.look(folder_.path("second"))->digest, sha256("two"));
   EXPECT_EQ(later.digested(), 0u);
+}
+
+TEST_F(FileDigestsTest, ReadAFileForOneAtATimeAndTheOthersFindWhatHeLearnt) {
+  StoppingClock clock;
+  FileDigests digests("", clock);
+  std::array<std::optional<FileDigests::Seen>, 4> seen;
+  std::thread first([&] { seen[0] = digests.look(file_); });
+  ASSERT_TRUE(eventually([&] { return clock.stopped(); }));
+  std::vector<std::thread> others;
+  for (std::size_t i = 1; i < seen.size(); ++i) others.emplace_back([&, i] { seen[i] = digests.look(file_); });
+  EXPECT_TRUE(eventually([&] { return clock.waits() >= 3; })) << "somebody did not wait";
+  EXPECT_EQ(digests.digested(), 0u);
+  clock.let_go_on();
+  first.join();
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(digests.digested(), 1u);
+  for (const auto& one : seen) EXPECT_TRUE(one && one->digest == sha256("one"));
+}
+
+TEST_F(FileDigestsTest, NeitherAHitNorAnotherFileWaitsForOneThatIsBeingRead) {
+  StoppingClock clock;
+  FileDigests digests("", clock);
+  for (const char* name : {"known", "other"}) spit(folder_.path(name), name);
+  clock.let_go_on();
+  ASSERT_EQ(digests.look(folder_.path("known"))->digest, sha256("known"));
+  clock.stop_the_next();
+  std::thread reader([&] { EXPECT_EQ(digests.look(file_)->digest, sha256("one")); });
+  ASSERT_TRUE(eventually([&] { return clock.stopped(); }));
+  EXPECT_EQ(digests.look(folder_.path("known"))->digest, sha256("known"));
+  EXPECT_EQ(digests.look(folder_.path("other"))->digest, sha256("other"));
+  EXPECT_EQ(digests.digested(), 2u) << "the first is not done yet";
+  EXPECT_EQ(clock.waits(), 0);
+  clock.let_go_on();
+  reader.join();
+  EXPECT_EQ(digests.digested(), 3u);
+}
+
+TEST_F(FileDigestsTest, OfAFileThatGoesAwayWhileOthersWaitForItsReaderNobodyHangs) {
+  StoppingClock clock;
+  FileDigests digests("", clock);
+  std::thread first([&] { EXPECT_EQ(digests.look(file_)->digest, sha256("one")); });
+  ASSERT_TRUE(eventually([&] { return clock.stopped(); }));
+  std::thread second([&] { EXPECT_FALSE(digests.look(file_).has_value()); });
+  EXPECT_TRUE(eventually([&] { return clock.waits() >= 1; }));
+  std::filesystem::remove(file_);
+  clock.let_go_on();
+  first.join();
+  second.join();
 }
 
 }  // namespace

@@ -1,21 +1,14 @@
 // Precompiled headers among the processes of a host: who makes them, who can use what another made, and where there are
 // none. Every process is a real one, and the headers are CUB's.
 #include <gtest/gtest.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/personality.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
 
+#include "bench/refuse_personality.hpp"
 #include "support/get_process.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/toolkit.hpp"
@@ -24,20 +17,7 @@ namespace kiln::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Its children, and theirs, find that `personality` is not permitted: as in many a container.
-bool refuse_personality() {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_personality, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{static_cast<unsigned short>(std::size(program)), program};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
-  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return false;
-  return personality(0xffffffff) == -1 && errno == EPERM;
-}
+using bench::refuse_personality;
 
 bool switch_randomisation_off() { return personality(ADDR_NO_RANDOMIZE) != -1; }
 

@@ -32,6 +32,17 @@ class Eviction : public testing::Test {
     return root_ + "/v1/" + ShardedName("entries", key_number(number).digest).str();
   }
   bool there(int number) const { return fs::exists(path_of(number)); }
+  // A child that is killed in the middle of its write.
+  static int die_writing(Store& store) {
+    return run_in_child([&] {
+      const rlimit none{0, 0};
+      const rlimit small{5'000, 5'000};
+      setrlimit(RLIMIT_CORE, &none);
+      setrlimit(RLIMIT_FSIZE, &small);
+      return store.put(key_number(2), artifact_of(key_number(2), 10'000)).ok() ? 0 : 1;
+    });
+  }
+  std::vector<std::string> temporary_files() const { return files_below(root_ + "/v1/tmp"); }
   void set_age(const std::string& path, std::chrono::nanoseconds age) const {
     const auto time = clock_.wall() - age;
     const timespec times[2] = {{0, UTIME_OMIT}, {time.count() / 1'000'000'000, time.count() % 1'000'000'000}};
@@ -126,20 +137,32 @@ TEST_F(Eviction, TemporaryFilesOfTheDeadAreRemovedAndThoseOfTheLivingAreNot) {
   spit(alive, "x");
   spit(old, "x");
   set_age(old, 2h);
-  // A child that is killed in the middle of its write.
-  ASSERT_EQ(run_in_child([&] {
-              const rlimit none{0, 0};
-              const rlimit small{5'000, 5'000};
-              setrlimit(RLIMIT_CORE, &none);
-              setrlimit(RLIMIT_FSIZE, &small);
-              return store->put(key_number(2), artifact_of(key_number(2), 10'000)).ok() ? 0 : 1;
-            }),
-            128 + SIGXFSZ);
-  ASSERT_EQ(files_below(root_ + "/v1/tmp").size(), 3u);
+  ASSERT_EQ(die_writing(*store), 128 + SIGXFSZ);
+  ASSERT_EQ(temporary_files().size(), 3u);
   ASSERT_TRUE(store->gc().ok());
   EXPECT_TRUE(fs::exists(alive));
   EXPECT_FALSE(fs::exists(old));
-  EXPECT_EQ(files_below(root_ + "/v1/tmp").size(), 1u);
+  EXPECT_EQ(temporary_files().size(), 1u);
+}
+
+TEST_F(Eviction, TheFirstWriteOfAProcessRemovesWhatTheDeadHaveLeftAndNothingElse) {
+  put(*open(0), 1, 10, 1);
+  const std::string alive = root_ + "/v1/tmp/somebody-on-another-host-1-1";
+  spit(alive, "x");
+  ASSERT_EQ(die_writing(*open(0)), 128 + SIGXFSZ);
+  ASSERT_EQ(temporary_files().size(), 2u);
+  const auto store = open(0);
+  ASSERT_TRUE((*store->get(key_number(1))).has_value());
+  EXPECT_EQ(temporary_files().size(), 2u) << "a read must not write";
+  put(*store, 3, 10, 1);
+  EXPECT_EQ(temporary_files(), std::vector<std::string>{alive});
+  // Later ones do not look again.
+  ASSERT_EQ(die_writing(*open(0)), 128 + SIGXFSZ);
+  put(*store, 4, 10, 1);
+  EXPECT_EQ(temporary_files().size(), 2u);
+  // A child of fork is a process of its own.
+  EXPECT_EQ(run_in_child([&] { return store->put(key_number(5), artifact_of(key_number(5), 10)).ok() ? 0 : 1; }), 0);
+  EXPECT_EQ(temporary_files(), std::vector<std::string>{alive});
 }
 
 TEST_F(Eviction, OneAtATimeCollectsAndLosingCostsNothing) {
