@@ -108,10 +108,10 @@ void complete(PchReport& report, const PchOrder& order, FileRecorder& recorder) 
 
 }  // namespace
 
-Workshop::Nvrtc& Workshop::nvrtc(const Recipe& recipe) {
-  Nvrtc& known = nvrtcs_[recipe.compiler.path];
+Workshop::Nvrtc& Workshop::nvrtc(const std::string& path, const Recipe& recipe) {
+  Nvrtc& known = nvrtcs_[path];
   if (known.compiler != nullptr) return known;
-  known.compiler = std::make_unique<NvrtcCompiler>(recipe.compiler.path, digests_, NvrtcCompiler::Watched::Yes);
+  known.compiler = std::make_unique<NvrtcCompiler>(path, digests_, NvrtcCompiler::Watched::Yes);
   place_pch_heap(known.compiler->pch_heap_size());
   known.observable = is_observable(*known.compiler, recipe);
   return known;
@@ -130,14 +130,13 @@ WorkerFailure Workshop::failure_of(const Error& error, std::vector<Observation> 
   return {failure(Code::CompileFailed, what, error.log), {}, true};
 }
 
-Frame Workshop::compile_cuda(const WorkerJob& job) {
-  Nvrtc& known = nvrtc(job.recipe);
+Frame Workshop::compile_watched(const WorkerJob& job, bool observable, const Compile& make) {
   WorkerReply reply;
   const PchOrder order = what_can_be_done(job.pch, reply.pch);
   FileRecorder recorder(order.path);
   const auto compile = [&](const PchOrder& with, PchReport& report) {
     const FileWatch watch(recorder);
-    return known.compiler->compile(job.recipe, with, report);
+    return make(with, report);
   };
   PchReport report;
   Result<Compiled> compiled = compile(order, report);
@@ -157,9 +156,29 @@ Frame Workshop::compile_cuda(const WorkerJob& job) {
   if (!compiled) return frame_of(failure_of(compiled.error(), recorder.take()));
   if (reply.pch.outcome == PchReport::Outcome::Created) complete(reply.pch, order, recorder);
   reply.compiled = std::move(*compiled);
-  reply.observed = known.observable;
+  reply.observed = observable;
   reply.observations = recorder.take();
   return frame_of(reply);
+}
+
+Frame Workshop::compile_cuda(const WorkerJob& job) {
+  Nvrtc& known = nvrtc(job.recipe.compiler.path, job.recipe);
+  return compile_watched(job, known.observable, [&](const PchOrder& order, PchReport& report) {
+    return known.compiler->compile(job.recipe, order, report);
+  });
+}
+
+// The files that the CCCL library's compiles read are read by NVRTC, whom we watch.
+Frame Workshop::compile_cccl(const WorkerJob& job) {
+  const CompilerIdentity& compiler = job.recipe.compiler;
+  const auto path = CcclCompiler::nvrtc_of(compiler);
+  if (!path) return failed(path.error());
+  const bool observable = nvrtc(*path, job.recipe).observable;
+  std::unique_ptr<CcclCompiler>& known = cccls_[compiler.path];
+  if (known == nullptr) known = std::make_unique<CcclCompiler>(compiler, digests_);
+  return compile_watched(job, observable, [&](const PchOrder& order, PchReport& report) {
+    return known->compile(job.recipe, order, report);
+  });
 }
 
 Compiler* Workshop::other(const Recipe& recipe) {
@@ -193,6 +212,7 @@ Frame Workshop::answer(const Frame& request) {
   // NVRTC spells the working directory as PWD does, in debug information, where the two are one.
   setenv("PWD", folder.c_str(), 1);
   if (job->recipe.unit.kind() == "cuda") return compile_cuda(*job);
+  if (job->recipe.unit.kind() == "cccl") return compile_cccl(*job);
   if (Compiler* compiler = other(job->recipe)) return compile_by(*compiler, job->recipe);
   return failed(failure(Code::InvalidArgument, "a worker compiles no units of kind '" + job->recipe.unit.kind() + "'"));
 }

@@ -68,9 +68,18 @@ class Batch {
       const Job& job = jobs_[i];
       console_.progress("kiln: " + job.file + " for " + job.target.name() + " (" + std::to_string(done_.load()) +
                         " of " + std::to_string(jobs_.size()) + " done)");
-      outcomes_[i] = {job.file, job.target.name(), toolbox_.get(job.unit, job.target), {}};
+      outcomes_[i] = {job.file, job.target.name(), toolbox_.get(job.unit, job.target, company(i)), {}};
       ++done_;
     }
+  }
+
+  // How many of its kind come after a job.
+  std::size_t company(std::size_t index) const {
+    const auto is_like = [&](const Job& other) {
+      return other.unit.kind() == jobs_[index].unit.kind() && other.target == jobs_[index].target;
+    };
+    return static_cast<std::size_t>(
+        std::count_if(jobs_.begin() + static_cast<std::ptrdiff_t>(index) + 1, jobs_.end(), is_like));
   }
 
   const std::vector<Job>& jobs_;

@@ -7,6 +7,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "compile/nvrtc_program.hpp"
 #include "compile/option_check.hpp"
 #include "compile/source_text.hpp"
 
@@ -34,102 +35,6 @@ std::string architecture_option(const Target& target) {
   return "--gpu-architecture=" + architecture;
 }
 
-// A program of NVRTC's and what belongs to it.
-class Program {
- public:
-  explicit Program(const NvrtcLibrary& nvrtc) : nvrtc_(nvrtc) {}
-  ~Program() {
-    if (program_ != nullptr) nvrtc_.destroy(&program_);
-  }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
-
-  Status create(const Unit& unit) {
-    std::vector<const char*> names;
-    std::vector<const char*> contents;
-    for (const Header& header : unit.headers()) {
-      names.push_back(header.name.c_str());
-      contents.push_back(header.content.c_str());
-    }
-    const std::string source = unit.whole_source();
-    if (source.find('\0') != std::string::npos) {
-      return failure(Code::InvalidArgument, "unit '" + unit.name() + "' has a NUL byte in its source");
-    }
-    const int result = nvrtc_.create(&program_, source.c_str(), unit.name().c_str(), static_cast<int>(names.size()),
-                                     contents.data(), names.data());
-    if (result != 0) return refused("create a program", result);
-    for (const std::string& entry : unit.entries()) {
-      if (const int added = nvrtc_.add_name(program_, entry.c_str()); added != 0) {
-        return refused("take the entry '" + entry + "'", added);
-      }
-    }
-    return {};
-  }
-
-  Status compile(const Unit& unit, const std::vector<std::string>& options) {
-    std::vector<const char*> texts;
-    for (const std::string& option : options) texts.push_back(option.c_str());
-    const int result = nvrtc_.compile(program_, static_cast<int>(texts.size()), texts.data());
-    if (result == 0) return {};
-    std::string said = log();
-    const bool options_at_fault = said.starts_with("nvrtc: error:");
-    std::string message = "NVRTC does not compile unit '" + unit.name() + "'";
-    message +=
-        options_at_fault ? ": " + said.substr(0, said.find('\n')) : std::string(": ") + nvrtc_.error_string(result);
-    return failure(Code::CompileFailed, std::move(message), std::move(said));
-  }
-
-  Result<std::vector<Entry>> entries(const Unit& unit) {
-    std::vector<Entry> entries;
-    for (const std::string& name : unit.entries()) {
-      const char* symbol = nullptr;
-      if (nvrtc_.lowered_name(program_, name.c_str(), &symbol) != 0 || symbol == nullptr) {
-        return failure(Code::CompileFailed, "unit '" + unit.name() + "' has no kernel '" + name + "'", log());
-      }
-      entries.push_back({name, symbol});
-    }
-    return entries;
-  }
-
-  Result<Bytes> output(Form form) {
-    switch (form) {
-      case Form::Cubin: return fetch(nvrtc_.cubin_size, nvrtc_.cubin);
-      case Form::Ptx: return fetch(nvrtc_.ptx_size, nvrtc_.ptx);
-      case Form::LtoIr: return fetch(nvrtc_.ltoir_size, nvrtc_.ltoir);
-      case Form::OpenClBinary:
-      case Form::Cccl: break;
-    }
-    return failure(Code::Unsupported, std::string("NVRTC makes no ") + to_string(form));
-  }
-
-  std::string log() {
-    std::size_t size = 0;
-    if (program_ == nullptr || nvrtc_.log_size(program_, &size) != 0 || size <= 1) return {};
-    std::string text(size, '\0');
-    if (nvrtc_.log(program_, text.data()) != 0) return {};
-    text.resize(text.find('\0') == std::string::npos ? size : text.find('\0'));
-    return text;
-  }
-
- private:
-  Error refused(const std::string& what, int result) {
-    return failure(Code::CompileFailed, "NVRTC does not " + what + ": " + nvrtc_.error_string(result), log());
-  }
-
-  Result<Bytes> fetch(int (*size_of)(NvrtcProgram*, std::size_t*), int (*get)(NvrtcProgram*, char*)) {
-    std::size_t size = 0;
-    int result = size_of(program_, &size);
-    if (result != 0) return refused("tell the size of its output", result);
-    std::string bytes(size, '\0');
-    result = get(program_, bytes.data());
-    if (result != 0) return refused("give its output", result);
-    return Bytes::of(std::move(bytes));
-  }
-
-  const NvrtcLibrary& nvrtc_;
-  NvrtcProgram* program_ = nullptr;
-};
-
 std::vector<std::string> options_for(const Recipe& recipe, const PchOrder& order, CudaVersion version) {
   std::vector<std::string> options{architecture_option(recipe.target)};
   const std::vector<std::string>& own = recipe.unit.options();
@@ -141,34 +46,6 @@ std::vector<std::string> options_for(const Recipe& recipe, const PchOrder& order
   if (order.mode == PchOrder::Mode::Create) options.push_back("--create-pch=" + order.path);
   if (order.mode == PchOrder::Mode::Use) options.push_back("--use-pch=" + order.path);
   return options;
-}
-
-// NVRTC says what it did with a precompiled header in its log and nowhere else. What it says is taken out of the log,
-// which must not tell a unit that was compiled with one from a unit that was compiled without.
-PchReport take_pch_report(std::string& log, const PchOrder& order) {
-  PchReport report;
-  if (order.mode == PchOrder::Mode::None) return report;
-  report.outcome = PchReport::Outcome::Refused;
-  std::string kept;
-  bool after_ours = false;
-  for (std::size_t start = 0; start < log.size();) {
-    const std::size_t end = std::min(log.find('\n', start), log.size() - 1) + 1;
-    const std::string_view line(log.data() + start, end - start);
-    start = end;
-    const bool ours = line.find(order.path) != std::string_view::npos;
-    const bool belongs = after_ours && (line == "\n" || line.starts_with("Remark: The warnings can be suppressed"));
-    if (!ours && !belongs) kept += line;
-    after_ours = ours || belongs;
-    if (!ours) continue;
-    if (line.find("using precompiled header file") != std::string_view::npos) report.outcome = PchReport::Outcome::Used;
-    if (line.find("creating precompiled header") != std::string_view::npos)
-      report.outcome = PchReport::Outcome::Created;
-    if (report.outcome == PchReport::Outcome::Refused && report.reason.empty()) {
-      report.reason = line.substr(0, line.find('\n'));
-    }
-  }
-  log = std::move(kept);
-  return report;
 }
 
 }  // namespace
@@ -310,7 +187,7 @@ Result<Compiled> NvrtcCompiler::compile(const Recipe& recipe, const PchOrder& or
   if (!nvrtc) return nvrtc.error();
 
   const auto start = system_clock().steady();
-  Program program(**nvrtc);
+  CudaProgram program(**nvrtc);
   if (Status created = program.create(recipe.unit); !created) return std::move(created).error();
   Status done = program.compile(recipe.unit, options_for(recipe, order, (*nvrtc)->version));
   if (!done) return std::move(done).error();

@@ -6,6 +6,8 @@
 #include "base/clock.hpp"
 #include "base/codec.hpp"
 #include "base/hash.hpp"
+#include "compile/cccl_compiler.hpp"
+#include "compile/cccl_headers.hpp"
 #include "compile/closure_builder.hpp"
 #include "compile/nvrtc_compiler.hpp"
 #include "compile/source_text.hpp"
@@ -17,12 +19,19 @@ namespace {
 // edited meanwhile.
 constexpr unsigned kMostVain = 2;
 
+constexpr std::size_t kCompanyWorthIt = 2;
+
 // Whoever finds that somebody has been making what he needs for so long waits for it, since what is left of that is
 // less than parsing the headers himself; who finds it begun just now does not. (CUB: making 1.65 s, a full compile 1.35
 // s, one with precompiled headers 0.3 s.)
 constexpr std::chrono::milliseconds kWorthWaiting{500};
 constexpr std::chrono::seconds kLongestWait{10};
 constexpr std::chrono::milliseconds kLook{20};
+
+// What the program is called that has the headers precompiled.
+std::string program_of(const Recipe& recipe) {
+  return recipe.unit.kind() == "cccl" ? kCcclHeadersProgram : recipe.unit.name();
+}
 
 // Whether a diagnostic in this line, `name(line): …`, is about the headers: any other file than the program, or the
 // program's own leading directives.
@@ -44,7 +53,7 @@ bool log_speaks_of_headers(std::string_view log, const Recipe& recipe, std::stri
   const auto lines = static_cast<std::size_t>(std::count(leading.begin(), leading.end(), '\n'));
   for (std::size_t start = 0; start < log.size();) {
     const std::size_t end = std::min(log.find('\n', start), log.size());
-    if (speaks_of_headers(log.substr(start, end - start), recipe.unit.name(), lines)) return true;
+    if (speaks_of_headers(log.substr(start, end - start), program_of(recipe), lines)) return true;
     start = end + 1;
   }
   return false;
@@ -69,7 +78,8 @@ bool names_program(const Recipe& recipe, std::string_view leading, const std::ve
 
 // Why what this unit has made of its headers would not do for another; empty where it does.
 std::string why_not_for_others(const Recipe& recipe, const WorkerReply& reply) {
-  const std::string source = recipe.unit.whole_source();
+  // An algorithm of CCCL's is no program, and its headers come before all of it.
+  const std::string source = recipe.unit.kind() == "cccl" ? std::string() : recipe.unit.whole_source();
   const std::string_view leading = leading_directives(source);
   if (log_speaks_of_headers(reply.compiled.artifact.about.log, recipe, leading)) return "the compiler warns of them";
   if (names_program(recipe, leading, reply.pch.observations)) return "they use __BASE_FILE__";
@@ -82,28 +92,48 @@ PrecompiledHeaders::PrecompiledHeaders(FindShelf shelf, FileDigests& digests, Ob
     : find_shelf_(std::move(shelf)), digests_(digests), observer_(std::move(observer)) {}
 
 // Unlike a Key this names places: a precompiled header has the paths of its files in it, and never leaves the host.
+Digest PrecompiledHeaders::digest_of(const Recipe& recipe, const std::vector<std::string>& start) {
+  const Unit& unit = recipe.unit;
+  Writer out;
+  out.text("kiln pch 2").text(recipe.working_directory).text(unit.kind());
+  const auto list = [&](const std::vector<std::string>& texts) {
+    out.u32(static_cast<std::uint32_t>(texts.size()));
+    for (const std::string& text : texts) out.text(text);
+  };
+  list(start);
+  out.text(recipe.target.architecture).u8(static_cast<std::uint8_t>(recipe.target.form));
+  out.digest(recipe.compiler.digest).u32(static_cast<std::uint32_t>(recipe.compiler.environment.size()));
+  for (const auto& [name, value] : recipe.compiler.environment) out.text(name).text(value);
+  list(unit.options());
+  const std::vector<IncludeRoot> roots = recipe.places().roots;
+  out.u32(static_cast<std::uint32_t>(roots.size()));
+  for (const IncludeRoot& root : roots) out.text(root.path).text(root.seal);
+  for (const Header& header : unit.headers()) out.text(header.name).text(header.content);
+  return sha256(out.bytes());
+}
+
 std::optional<Digest> PrecompiledHeaders::headers_of(const Recipe& recipe) {
   std::call_once(found_, [this] {
     if (auto options = find_shelf_()) shelf_ = std::make_unique<PchShelf>(std::move(*options));
   });
   if (shelf_ == nullptr) return std::nullopt;
   const Unit& unit = recipe.unit;
-  if (unit.kind() != "cuda" || has_debug_options(recipe)) return std::nullopt;
+  if (has_debug_options(recipe)) return std::nullopt;
+  if (unit.kind() == "cccl") {
+    const auto spec = cccl::Spec::parse(unit.source());
+    if (!spec) return std::nullopt;
+    CcclHeaders headers = cccl_headers(spec->algorithm);
+    if (headers.includes.empty()) return std::nullopt;
+    std::vector<std::string> start = std::move(headers.options);
+    start.insert(start.end(), headers.includes.begin(), headers.includes.end());
+    return digest_of(recipe, start);
+  }
+  if (unit.kind() != "cuda") return std::nullopt;
   const std::string source = unit.whole_source();
   const std::string_view start = leading_directives(source);
   if (start.empty()) return std::nullopt;
-  Writer out;
   // A header in quotes is looked for beside the program first.
-  out.text("kiln pch 1").text(start).text(recipe.working_directory).text(folder_of(unit.name()));
-  out.text(recipe.target.architecture).u8(static_cast<std::uint8_t>(recipe.target.form));
-  out.digest(recipe.compiler.digest).u32(static_cast<std::uint32_t>(recipe.compiler.environment.size()));
-  for (const auto& [name, value] : recipe.compiler.environment) out.text(name).text(value);
-  out.u32(static_cast<std::uint32_t>(unit.options().size()));
-  for (const std::string& option : unit.options()) out.text(option);
-  out.u32(static_cast<std::uint32_t>(unit.include_roots().size()));
-  for (const IncludeRoot& root : unit.include_roots()) out.text(root.path).text(root.seal);
-  for (const Header& header : unit.headers()) out.text(header.name).text(header.content);
-  return sha256(out.bytes());
+  return digest_of(recipe, {std::string(start), folder_of(unit.name())});
 }
 
 PrecompiledHeaders::Interest::Interest(PrecompiledHeaders& owner, const Digest& headers)
@@ -150,14 +180,16 @@ void PrecompiledHeaders::tell(Event::Kind kind, const Recipe& recipe, std::strin
   observer_.tell(event);
 }
 
-// Making one costs a fifth of a compile and saves four fifths of the next: worth it from the second unit on.
-bool PrecompiledHeaders::is_worth_making(const Digest& headers) {
+// Making one costs a fifth of a compile and saves four fifths of the next: worth it from the second unit on. Those of
+// CCCL's algorithms are made apart from any compile and serve half of all algorithms: worth it for three of these.
+bool PrecompiledHeaders::is_worth_making(const Recipe& recipe, const Digest& headers) {
   {
     const MutexLock lock(mutex_);
     if (unavailable_) return false;
     const Sight& sight = sights_[headers];
     if (sight.vain >= kMostVain) return false;
     if (sight.interested > 1 || sight.seen) return true;
+    if (recipe.unit.kind() == "cccl" && recipe.company >= kCompanyWorthIt) return true;
   }
   return shelf_->asked_before(headers);
 }
@@ -195,7 +227,7 @@ PrecompiledHeaders::Plan PrecompiledHeaders::plan(const Recipe& recipe, const Di
     if (unavailable_) return plan;
   }
   if (auto ready = use(recipe, headers)) return std::move(*ready);
-  if (!is_worth_making(headers)) return plan;
+  if (!is_worth_making(recipe, headers)) return plan;
   plan.making = shelf_->begin(headers);
   if (plan.making == nullptr) {
     auto ready = wait_for_maker(recipe, headers) ? use(recipe, headers) : std::nullopt;
@@ -229,7 +261,7 @@ void PrecompiledHeaders::keep(Plan& plan, const Recipe& recipe, const WorkerRepl
   if (!why.empty()) return give_up(recipe, plan.headers, why);
   Pch pch{{}, report.size, report.checksum, std::move(built.closure), report.observations};
   // The compiler asks for a file of the program's own name, which is no one else's.
-  const std::string program = tidy_path(recipe.unit.name());
+  const std::string program = tidy_path(program_of(recipe));
   std::erase_if(pch.observations, [&](const Observation& observation) {
     return observation.state != Observation::State::Read && tidy_path(observation.path) == program;
   });
@@ -241,12 +273,16 @@ void PrecompiledHeaders::keep(Plan& plan, const Recipe& recipe, const WorkerRepl
   }
 }
 
-std::vector<Observation> PrecompiledHeaders::settle(Plan plan, const Recipe& recipe, const WorkerReply& reply) {
+std::vector<Observation> PrecompiledHeaders::settle(Plan& plan, const Recipe& recipe, const WorkerReply& reply) {
   switch (reply.pch.outcome) {
     case PchReport::Outcome::Used:
       tell(Event::Kind::HeadersUsed, recipe, std::to_string(plan.order.size >> 20) + " MB of precompiled headers");
       return join(std::move(plan.observations), reply.observations);
-    case PchReport::Outcome::Created: keep(plan, recipe, reply); break;
+    case PchReport::Outcome::Created:
+      keep(plan, recipe, reply);
+      plan.making.reset();
+      plan.underway.reset();  // whoever waits finds it
+      break;
     case PchReport::Outcome::Refused:
       if (plan.order.mode == PchOrder::Mode::Use) drop(recipe, plan.headers, "refused: " + reply.pch.reason);
       if (plan.order.mode == PchOrder::Mode::Create) give_up(recipe, plan.headers, reply.pch.reason);

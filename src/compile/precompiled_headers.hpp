@@ -66,18 +66,21 @@ class PrecompiledHeaders {
     std::unique_ptr<Underway> underway;        ///< Create; goes after what was made is published
     std::unique_ptr<PchShelf::Making> making;  ///< Create
     std::vector<Observation> observations;     ///< Use: what was asked when it was made, with the stamps of now
+    bool made_alone = false;                   ///< Create: it was made, and nothing else was
   };
   Plan plan(const Recipe& recipe, const Digest& headers);
 
   /// What became of it. Gives all that the compile depended on: what it asked itself, and where it used a precompiled
   /// header what had been asked for that.
-  std::vector<Observation> settle(Plan plan, const Recipe& recipe, const WorkerReply& reply);
+  std::vector<Observation> settle(Plan& plan, const Recipe& recipe, const WorkerReply& reply);
   /// A worker died with this plan: the precompiled header that it used is not trusted any more.
   void suspect(const Plan& plan, const Recipe& recipe);
 
  private:
+  /// `start` is what begins the units that can share them.
+  static Digest digest_of(const Recipe& recipe, const std::vector<std::string>& start);
   std::optional<Plan> use(const Recipe& recipe, const Digest& headers);
-  bool is_worth_making(const Digest& headers);
+  bool is_worth_making(const Recipe& recipe, const Digest& headers);
   bool wait_for_maker(const Recipe& recipe, const Digest& headers);
   void keep(Plan& plan, const Recipe& recipe, const WorkerReply& reply);
   /// What was made, or was to be made, cannot be kept.

@@ -89,10 +89,17 @@ std::optional<Result<Compiled>> WorkerCompiler::try_once(const Recipe& recipe, c
   if (!lease) return compile_here(recipe, lease.error().message);
   PrecompiledHeaders::Plan plan;
   if (headers) plan = options_.headers->plan(recipe, *headers);
-  Worker::Talk talk = lease->worker().ask(frame_of(WorkerJob{recipe, plan.order}), options_.limit, recipe.stop);
   using End = Worker::Talk::End;
-  if (talk.end == End::Answered) {
-    if (auto result = conclude(recipe, talk.answer, plan, cause)) return result;
+  Worker::Talk talk;
+  const auto ask = [&] {
+    talk = lease->worker().ask(frame_of(WorkerJob{recipe, plan.order}), options_.limit, recipe.stop);
+    return talk.end == End::Answered ? conclude(recipe, talk.answer, plan, cause) : std::nullopt;
+  };
+  if (auto result = ask()) return result;
+  if (plan.made_alone) {
+    plan = options_.headers->plan(recipe, *headers);
+    if (plan.order.mode == PchOrder::Mode::Create) plan = {};  // whatever came between, once is enough
+    if (auto result = ask()) return result;
   }
   lease->spoil();
   const bool ending = options_.pool->is_ending();
@@ -119,6 +126,11 @@ std::optional<Result<Compiled>> WorkerCompiler::conclude(const Recipe& recipe, c
     return failed.error;
   }
   auto reply = decode_reply(answer);
+  if (reply && reply->pch.outcome == PchReport::Outcome::Created && reply->compiled.artifact.bytes.size() == 0) {
+    plan.made_alone = true;
+    (void)options_.headers->settle(plan, recipe, *reply);
+    return std::nullopt;
+  }
   if (reply && answer.type == Frame::Type::Compiled) return complete(recipe, std::move(*reply), plan);
   cause = nonsense(reply ? "a job" : reply.error().message);
   return std::nullopt;
@@ -128,7 +140,7 @@ Compiled WorkerCompiler::complete(const Recipe& recipe, WorkerReply reply, Preco
   Compiled& compiled = reply.compiled;
   if (!reply.has_closure) {
     const std::vector<Observation> observations =
-        options_.headers != nullptr ? options_.headers->settle(std::move(plan), recipe, reply) : reply.observations;
+        options_.headers != nullptr ? options_.headers->settle(plan, recipe, reply) : reply.observations;
     BuiltClosure built =
         build_closure(recipe, observations, has_debug_options(recipe), compiled.artifact.bytes.view(), digests_);
     compiled.artifact.closure = std::make_shared<const Closure>(std::move(built.closure));

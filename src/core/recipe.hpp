@@ -41,10 +41,11 @@ struct Recipe {
   std::uint64_t flow = 0;  ///< which order of this process it came from, for events
   std::stop_token stop;    ///< whether it is still wanted: a compile that can be ended is, when it is not
   bool urgent = false;     ///< somebody waits for it
+  std::size_t company =
+      0;  ///< how many more of its kind, for the same target, wait behind it, as far as anyone counted
 
   RequestKey request_key() const;
   Places places() const;
-
 };
 
 /// The target that a unit's compiler makes something for when `target` is a device's: the same, except that a unit of

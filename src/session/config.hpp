@@ -35,7 +35,7 @@ struct Config {
   bool disable = false;                                  ///< compile and keep nothing
   bool may_compile = true;                               ///< false: a miss is an error
   std::string nvrtc;                                     ///< path of libnvrtc, empty: search
-  std::string cccl;                                      ///< path of CCCL's library or package, empty: search
+  std::string cccl;                                      ///< the CCCL library or where cuda-cccl was installed
   std::string worker;                                    ///< path of kiln-worker, empty: search
   std::uint64_t worker_memory = std::uint64_t{4} << 30;  ///< bytes that one compile may take
   std::chrono::seconds worker_time_limit{600};

@@ -148,9 +148,8 @@ constexpr SettingKind kSettings[] = {
     {"nvrtc", "KILN_NVRTC", "", "The libnvrtc to compile CUDA with, by path, instead of the one that is found.", 0,
      true, apply_file<&Config::nvrtc>},
     {"cccl", "KILN_CCCL", "",
-     "NVIDIA's CCCL library, by its path or by the folder into which cuda-cccl was installed, instead of the one that "
-     "is found.",
-     0, true, apply_file<&Config::cccl>},
+     "The CCCL library, by path, or the folder that cuda-cccl was installed into, instead of the one that is found.", 0,
+     true, apply_file<&Config::cccl>},
     {"worker", "KILN_WORKER", "", "The kiln-worker program to compile in, by path, instead of the one that is found.",
      0, true, apply_file<&Config::worker>},
     {"worker.memory", "KILN_WORKER_MEMORY", "4G", "How much memory one compile may take: bytes, or with K, M, G or T.",

@@ -7,6 +7,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/machine.hpp"
+#include "compile/cccl_compiler.hpp"
 #include "compile/command_compiler.hpp"
 #include "compile/nvjitlink_compiler.hpp"
 #include "compile/nvrtc_compiler.hpp"
@@ -124,6 +125,9 @@ Compiler* Toolbox::compiler_of(const std::string& kind, const std::string& which
   std::unique_ptr<Compiler>& compiler = compilers_[{kind, which}];
   if (compiler != nullptr) return compiler.get();
   if (kind == "cuda") compiler = in_workers(std::make_unique<NvrtcCompiler>(config_.nvrtc, *digests_), false);
+  if (kind == "cccl") {
+    compiler = in_workers(std::make_unique<CcclCompiler>(config_.cccl, config_.nvrtc, *digests_), true);
+  }
   if (kind == "opencl") compiler = std::make_unique<OpenClCompiler>(which);
   if (kind == "link") compiler = make_linker();
   if (kind == "command" && !which.empty()) {
@@ -165,9 +169,10 @@ Result<Recipe> Toolbox::recipe(const Unit& unit, const Target& target) {
   return recipe;
 }
 
-Result<Answer> Toolbox::get(const Unit& unit, const Target& target) {
-  const auto recipe = this->recipe(unit, target);
+Result<Answer> Toolbox::get(const Unit& unit, const Target& target, std::size_t company) {
+  auto recipe = this->recipe(unit, target);
   if (!recipe) return recipe.error();
+  recipe->company = company;
   const auto compiler = this->compiler(unit, target);
   if (!compiler) return compiler.error();
   return resolver_->get(*recipe, **compiler);

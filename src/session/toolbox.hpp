@@ -49,7 +49,8 @@ class Toolbox {
   /// The recipe of a unit in this process, as of now: which compiler, which environment, which working directory.
   Result<Recipe> recipe(const Unit& unit, const Target& target);
   /// The artifact of a unit: what the tiers have, or what its compiler makes of it.
-  Result<Answer> get(const Unit& unit, const Target& target);
+  /// `company` is how many of its kind the caller is going to ask for besides, for the same target.
+  Result<Answer> get(const Unit& unit, const Target& target, std::size_t company = 0);
   /// Ends the compiles that run in processes of their own: the program is ending.
   void interrupt();
 

@@ -197,6 +197,7 @@ void Engine::State::fly(Flight& flight) {
     const MutexLock lock(mutex);
     recipe->stop = flight.stop.get_token();
     recipe->urgent = flight.priority == Priority::Waited;
+    recipe->company = book.company(flight);
   }
   const RequestKey request = recipe->request_key();
   if (follows(flight, request)) return;

@@ -94,4 +94,19 @@ Flight* FlightBook::take(Priority priority, std::chrono::nanoseconds now) {
   return flight;
 }
 
+std::size_t FlightBook::company(const Flight& flight) const {
+  constexpr std::size_t kMostCompany = 16;
+  constexpr std::size_t kMostLooks = 256;
+  std::size_t count = 0;
+  std::size_t looks = 0;
+  for (const auto& queue : queues_) {
+    for (const Flight* other : queue) {
+      if (count == kMostCompany || ++looks > kMostLooks) return count;
+      const Order& order = other->order;
+      if (order.unit.kind() == flight.order.unit.kind() && order.target == flight.order.target) ++count;
+    }
+  }
+  return count;
+}
+
 }  // namespace kiln

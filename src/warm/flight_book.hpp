@@ -43,6 +43,9 @@ class FlightBook {
   void withdraw(Flight& flight);
   /// The next to run of this priority, now Running; null where there is none.
   Flight* take(Priority priority, std::chrono::nanoseconds now);
+  /// How many units of the same kind are queued for the same target. Nobody needs to know more than a handful, nor
+  /// looks at more than the next few hundred.
+  std::size_t company(const Flight& flight) const;
 
  private:
   std::list<Flight*>& queue(Priority priority) { return queues_[static_cast<std::size_t>(priority)]; }

@@ -1,0 +1,254 @@
+#include "compile/cccl_compiler.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/clock.hpp"
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "compile/cccl_headers.hpp"
+#include "compile/nvrtc_program.hpp"
+#include "compile/output_capture.hpp"
+#include "compile/source_text.hpp"
+#include "core/cccl_envelope.hpp"
+#include "vendor/cubin.hpp"
+
+namespace kiln {
+namespace {
+
+// The order of CompilerIdentity::libraries and ::roots.
+enum Library : std::size_t { kDriver, kNvrtc, kLinker, kLibraries };
+enum Root : std::size_t { kCccl, kToolkit, kRoots };
+
+// 90 for sm_90; nothing for sm_90a and the like, which the library cannot be asked for.
+std::optional<int> capability_of(const Target& target) {
+  const std::string& name = target.architecture;
+  int number = 0;
+  if (target.form != Form::Cccl || !name.starts_with("sm_")) return std::nullopt;
+  const auto [end, error] = std::from_chars(name.data() + 3, name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+// What the library needs of libcuda when it compiles is that it is there. A stub before the real one: what comes out
+// must not depend on the driver.
+std::string driver_for(const std::string& nvrtc) {
+  std::vector<std::string> folders{folder_of(nvrtc)};
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const auto value = environment_variable(variable)) folders.push_back(*value + "/lib64");
+  }
+  folders.emplace_back("/usr/local/cuda/lib64");
+  for (const std::string& folder : folders) {
+    std::string stub = folder + "/stubs/libcuda.so";
+    if (stamp_of(stub.c_str())) return stub;
+  }
+  return "libcuda.so.1";
+}
+
+// The toolkit's headers: those of the NVRTC's own toolkit, else of any.
+std::string toolkit_for(const std::string& nvrtc) {
+  const std::string toolkit = folder_of(folder_of(nvrtc));
+  std::vector<std::string> folders{toolkit + "/include"};
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const auto value = environment_variable(variable)) folders.push_back(*value + "/include");
+  }
+  folders.emplace_back("/usr/local/cuda/include");
+  for (std::string& folder : folders) {
+    if (stamp_of((folder + "/cuda_fp16.h").c_str())) return std::move(folder);
+  }
+  return {};
+}
+
+std::vector<std::string> folder_options(const Recipe& recipe) {
+  // As the library gives them: one for CUB, Thrust and libcu++ each.
+  const std::string cccl = "-I" + recipe.compiler.roots[kCccl].path;
+  return {cccl, cccl, cccl, "-I" + recipe.compiler.roots[kToolkit].path};
+}
+
+bool is_complete(const CompilerIdentity& identity) {
+  return identity.libraries.size() == kLibraries && identity.roots.size() == kRoots;
+}
+
+}  // namespace
+
+CcclCompiler::CcclCompiler(std::string library, std::string nvrtc, FileDigests& digests)
+    : path_(std::move(library)), in_worker_(false), digests_(digests), nvrtc_(nvrtc, digests),
+      linker_("", nvrtc, digests) {}
+
+CcclCompiler::CcclCompiler(const CompilerIdentity& found, FileDigests& digests)
+    : path_(found.path), in_worker_(true), digests_(digests),
+      nvrtc_(is_complete(found) ? found.libraries[kNvrtc] : "", digests, NvrtcCompiler::Watched::Yes),
+      linker_(is_complete(found) ? found.libraries[kLinker] : "", "", digests, NvJitLinkCompiler::Watched::Yes) {}
+
+Result<std::string> CcclCompiler::nvrtc_of(const CompilerIdentity& found) {
+  if (!is_complete(found)) return failure(Code::Corrupt, "a recipe that does not name its libraries");
+  return found.libraries[kNvrtc];
+}
+
+Result<CcclCompiler::Found> CcclCompiler::find(const CompilerIdentity& nvrtc) {
+  const MutexLock lock(mutex_);
+  if (found_) return *found_;
+  auto library = choose_cccl(path_);
+  if (!library) return library.error();
+  if (std::string problem = library->problem(); !problem.empty()) {
+    return failure(Code::Unavailable, std::move(problem));
+  }
+  Found found{std::move(*library), driver_for(nvrtc.path), toolkit_for(nvrtc.path)};
+  if (found.toolkit.empty()) {
+    return failure(Code::Unavailable,
+                   "CCCL's algorithms need the headers of a CUDA toolkit (cuda_fp16.h), and none were found; install "
+                   "one, or set CUDA_HOME to where it is");
+  }
+  found_ = std::move(found);
+  return *found_;
+}
+
+Result<CompilerIdentity> CcclCompiler::identity() {
+  auto nvrtc = nvrtc_.identity();
+  if (!nvrtc) return std::move(nvrtc).error();
+  auto linker = linker_.identity();
+  if (!linker) return std::move(linker).error();
+  const auto found = find(*nvrtc);
+  if (!found) return found.error();
+  const auto library = digests_.look(found->library.path);
+  if (!library) return failure(Code::Unavailable, found->library.path + " cannot be read");
+  CompilerIdentity identity;
+  identity.name = "cccl";
+  identity.version = found->library.release->release;
+  identity.path = found->library.path;
+  identity.digest = Sha256().add(library->digest.bytes).add(nvrtc->digest.bytes).add(linker->digest.bytes).finish();
+  identity.environment = std::move(nvrtc->environment);
+  identity.environment.insert(identity.environment.end(), linker->environment.begin(), linker->environment.end());
+  std::sort(identity.environment.begin(), identity.environment.end());
+  identity.environment.erase(std::unique(identity.environment.begin(), identity.environment.end()),
+                             identity.environment.end());
+  identity.libraries = {found->driver, nvrtc->path, linker->path};
+  identity.roots = {{found->library.headers, {}}, {found->toolkit, {}}};
+  return identity;
+}
+
+Status CcclCompiler::supports(const Target& target) {
+  if (capability_of(target)) return {};
+  return failure(Code::Unsupported,
+                 "the CCCL library compiles for plain architectures such as sm_90, not for " + target.name());
+}
+
+Result<std::shared_ptr<const CcclLibrary>> CcclCompiler::library(const Recipe& recipe) {
+  const MutexLock lock(mutex_);
+  if (library_ != nullptr) return library_;
+  const auto candidate = choose_cccl(recipe.compiler.path);
+  if (!candidate) return candidate.error();
+  auto nvrtc = NvrtcLibrary::open(recipe.compiler.libraries[kNvrtc]);
+  if (!nvrtc) return nvrtc.error();
+  opened_nvrtc_ = std::move(*nvrtc);
+  auto library = CcclLibrary::open(*candidate, recipe.compiler.libraries);
+  if (library) library_ = *library;
+  return library;
+}
+
+Result<Compiled> CcclCompiler::precompile(const Recipe& recipe, cccl::Algorithm algorithm, const PchOrder& order,
+                                          PchReport& report) const {
+  const CcclHeaders headers = cccl_headers(algorithm);
+  const Unit nothing = Unit::cuda(kCcclHeadersProgram, "\n");
+  std::vector<std::string> options{"-arch=" + recipe.target.architecture};
+  const auto add = [&](const std::vector<std::string>& more) {
+    options.insert(options.end(), more.begin(), more.end());
+  };
+  add(folder_options(recipe));
+  add(headers.options);
+  add(recipe.unit.options());
+  for (const std::string& include : headers.includes) options.push_back("-include=" + include);
+  options.push_back("--create-pch=" + order.path);
+  CudaProgram program(*opened_nvrtc_);
+  if (Status created = program.create(nothing); !created) return std::move(created).error();
+  if (Status compiled = program.compile(nothing, options); !compiled) return std::move(compiled).error();
+  Compiled none;
+  none.artifact.about.log = program.log();
+  report = take_pch_report(none.artifact.about.log, order);
+  if (report.outcome == PchReport::Outcome::Refused && report.reason.empty()) report.reason = "NVRTC made none";
+  return none;
+}
+
+Result<std::vector<std::string>> CcclCompiler::shared_operators(const Recipe& recipe, const cccl::Spec& spec) const {
+  std::vector<std::string> code(spec.operators.size());
+  for (std::size_t i = 0; i < code.size() && spec.shared_for != 0; ++i) {
+    const cccl::Operator& op = spec.operators[i];
+    if (!op.shared || op.source.empty()) continue;
+    const Unit unit = Unit::cuda(op.name, op.source);
+    std::vector<std::string> options{"-arch=compute_" + std::to_string(spec.shared_for), "-rdc=true", "-dlto",
+                                     "-std=c++20", "-default-device"};
+    for (const std::string& folder : folder_options(recipe)) options.push_back(folder);
+    CudaProgram program(*opened_nvrtc_);
+    if (Status created = program.create(unit); !created) return std::move(created).error();
+    if (Status compiled = program.compile(unit, options); !compiled) return std::move(compiled).error();
+    const auto bytes = program.output(Form::LtoIr);
+    if (!bytes) return bytes.error();
+    code[i] = bytes->view();
+  }
+  return code;
+}
+
+Result<Compiled> CcclCompiler::compile(const Recipe& recipe) {
+  PchReport none;
+  return compile(recipe, {}, none);
+}
+
+Result<Compiled> CcclCompiler::compile(const Recipe& recipe, const PchOrder& order, PchReport& report) {
+  if (recipe.unit.kind() != kind()) {
+    return failure(Code::InvalidArgument,
+                   "unit '" + recipe.unit.name() + "' is of kind " + recipe.unit.kind() + ", not " + kind());
+  }
+  if (!in_worker_) {
+    return failure(Code::Unavailable,
+                   "CCCL's algorithms are compiled in kiln-worker alone, because the library prints to the terminal of "
+                   "its process; see to kiln-worker (KILN_WORKER), or allow workers (jobs)");
+  }
+  const auto spec = cccl::Spec::parse(recipe.unit.source());
+  if (!spec) return spec.error();
+  if (Status supported = supports(recipe.target); !supported) return std::move(supported).error();
+  if (const auto complete = nvrtc_of(recipe.compiler); !complete) return complete.error();
+  const auto library = this->library(recipe);
+  if (!library) return library.error();
+  const auto start = system_clock().steady();
+  const OutputCapture capture;
+  if (order.mode == PchOrder::Mode::Create) return precompile(recipe, spec->algorithm, order, report);
+  const auto operators = shared_operators(recipe, *spec);
+  if (!operators) return operators.error();
+  CcclBuildOptions options{*capability_of(recipe.target), recipe.compiler.roots[kCccl].path,
+                           recipe.compiler.roots[kToolkit].path, recipe.unit.options(), *operators};
+  if (order.mode == PchOrder::Mode::Use) {
+    for (const std::string& include : cccl_headers(spec->algorithm).includes)
+      options.flags.push_back("-include=" + include);
+    options.flags.push_back("--use-pch=" + order.path);
+  }
+  auto build = CcclLibrary::compile(*library, *spec, options);
+  std::string log = capture.text();
+  report = take_pch_report(log, order);
+  if (!build) {
+    return failure(build.error().code, build.error().message + " for '" + recipe.unit.name() + "'", std::move(log));
+  }
+  return envelop(recipe, *build, **library, milliseconds_since(system_clock(), start), std::move(log));
+}
+
+Result<Compiled> CcclCompiler::envelop(const Recipe& recipe, const CcclBuild& build, const CcclLibrary& library,
+                                       double ms, std::string log) {
+  const auto blob = build.serialise();
+  if (!blob) return blob.error();
+  auto contents = read_cubin(build.payload());
+  if (!contents) return failure(Code::CompileFailed, "the CCCL library made no machine code", std::move(log));
+  const CcclEnvelope envelope{recipe.unit.source(), library.release().release,    library.build_id(),
+                              build.capability(),   std::move(contents->kernels), *blob};
+  Compiled compiled;
+  compiled.artifact.bytes = Bytes::of(encode(envelope));
+  compiled.artifact.target = recipe.target;
+  compiled.artifact.about = {
+      recipe.unit.name(), std::string("cccl ") + library.release().release + ", nvrtc " + opened_nvrtc_->version.text(),
+      ms, std::move(log)};
+  if (const std::string macro = time_macro_of(recipe); !macro.empty()) {
+    compiled.not_cacheable = "an operator uses " + macro;
+  }
+  return compiled;
+}
+
+}  // namespace kiln
