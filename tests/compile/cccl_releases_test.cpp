@@ -13,7 +13,7 @@
 namespace kiln::test {
 namespace {
 
-class Cccl : public testing::Test {
+class CcclReleases : public testing::Test {
  protected:
   void SetUp() override {
     if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
@@ -30,7 +30,7 @@ class Cccl : public testing::Test {
   TemporaryDirectory folder_;
 };
 
-TEST_F(Cccl, OlderReleasesCompileAndUsePrecompiledHeaders) {
+TEST_F(CcclReleases, OlderReleasesCompileAndUsePrecompiledHeaders) {
   for (const char* release : {"1.2.0", "1.1.1"}) {
     SCOPED_TRACE(release);
     const std::string package = cccl_package(release);
@@ -48,7 +48,7 @@ TEST_F(Cccl, OlderReleasesCompileAndUsePrecompiledHeaders) {
   }
 }
 
-TEST_F(Cccl, OperatorThatTargetsShareIsBuiltForTheLowestAndLinkedIntoEach) {
+TEST_F(CcclReleases, OperatorThatTargetsShareIsBuiltForTheLowestAndLinkedIntoEach) {
   cccl::Spec spec = cccl::select<std::int32_t>("x > 7");
   for (cccl::Operator& op : spec.operators) op.shared = true;
   spec = spec.for_targets({Target::sm(90), Target::sm(80)});
@@ -63,7 +63,7 @@ TEST_F(Cccl, OperatorThatTargetsShareIsBuiltForTheLowestAndLinkedIntoEach) {
   }
 }
 
-TEST_F(Cccl, LibraryOfAnUnknownReleaseIsRefusedWithWhatToInstall) {
+TEST_F(CcclReleases, LibraryOfAnUnknownReleaseIsRefusedWithWhatToInstall) {
   const std::string site = folder_.path("site");
   const CcclTree tree(cccl_package(), site, CcclTree::Headers::Linked);
   tree.change_build_id();
