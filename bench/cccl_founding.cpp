@@ -63,14 +63,20 @@ Result<Done> by_kiln(const char* cache, const std::vector<Target>& targets) {
   std::atomic<int> used = 0;
   std::atomic<int> wanting = 0;
   SessionOptions options;
-  options.settings = {{"cache.dir", cache}, {"pch", "on"}};
-  options.locked = {"cache.dir", "pch"};
+  // The headers of four targets are 2.3 GB, a little more than the default.
+  options.settings = {{"cache.dir", cache}, {"pch", "on"}, {"pch.max_size", "4G"}};
+  options.locked = {"cache.dir", "pch", "pch.max_size"};
   options.on_event = [&](const Event& event) {
     using enum Event::Kind;
     kept += event.kind == HeadersKept;
     used += event.kind == HeadersUsed;
-    wanting += event.kind == HeadersDropped || event.kind == HeadersUnavailable || event.kind == WorkerUnavailable ||
-               event.kind == WorkerLost;
+    if (event.kind != HeadersDropped && event.kind != HeadersUnavailable && event.kind != WorkerUnavailable &&
+        event.kind != WorkerLost) {
+      return;
+    }
+    ++wanting;
+    std::fprintf(stderr, "%s: %s for %s: %s\n", to_string(event.kind), event.unit.c_str(), event.target.c_str(),
+                 event.message.c_str());
   };
   auto session = Session::open(options);
   if (!session) return std::move(session).error();
