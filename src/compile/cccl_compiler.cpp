@@ -162,7 +162,7 @@ Status CcclCompiler::open(const Recipe& recipe) {
 
 Result<Compiled> CcclCompiler::precompile(const Recipe& recipe, cccl::Algorithm algorithm, const PchOrder& order,
                                           PchReport& report) const {
-  const CcclHeaders headers = cccl_headers(algorithm);
+  const CcclHeaders headers = cccl_headers(algorithm, recipe.target);
   const Unit nothing = Unit::cuda(kCcclHeadersProgram, "\n");
   std::vector<std::string> options{"-arch=" + recipe.target.architecture};
   const auto add = [&](const std::vector<std::string>& more) {
@@ -224,7 +224,7 @@ Result<Compiled> CcclCompiler::compile(const Recipe& recipe, const PchOrder& ord
   CcclBuildOptions options{*capability_of(recipe.target), recipe.compiler.roots[kCccl].path,
                            recipe.compiler.roots[kToolkit].path, recipe.unit.options(), *operators};
   if (order.mode == PchOrder::Mode::Use) {
-    for (const std::string& include : cccl_headers(spec->algorithm).includes)
+    for (const std::string& include : cccl_headers(spec->algorithm, recipe.target).includes)
       options.flags.push_back("-include=" + include);
     options.flags.push_back("--use-pch=" + order.path);
   }

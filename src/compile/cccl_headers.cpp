@@ -75,16 +75,22 @@ const std::vector<std::string>& scan_includes() {
   return kScan;
 }
 
+// On capabilities 10.x and 11.x scans are another program, which the library switches off on all others.
+bool scans_at_warp_speed(const Target& target) {
+  const std::string& name = target.architecture;
+  return name.size() == 6 && (name.starts_with("sm_10") || name.starts_with("sm_11"));
+}
+
 }  // namespace
 
-CcclHeaders cccl_headers(Algorithm algorithm) {
+CcclHeaders cccl_headers(Algorithm algorithm, const Target& target) {
   CcclHeaders headers;
   const Set set = set_of(algorithm);
   if (set == Set::None) return headers;
   headers.options = {"-rdc=true", "-dlto", "-DCUB_DISABLE_CDP", "-std=c++20"};
   if (set != Set::Plain) headers.options.emplace_back("-default-device");
   // NVRTC compares macros in their order, so that scans, which have this one before the last, share with no one.
-  if (set == Set::Scan) headers.options.emplace_back("-DCCCL_DISABLE_WARPSPEED_SCAN");
+  if (set == Set::Scan && !scans_at_warp_speed(target)) headers.options.emplace_back("-DCCCL_DISABLE_WARPSPEED_SCAN");
   headers.options.emplace_back("-D__NV_NO_VECTOR_DEPRECATION_DIAG");
   headers.includes = set == Set::Plain ? plain_includes() : set == Set::Scan ? scan_includes() : device_includes();
   headers.includes.insert(headers.includes.end(), common_includes().begin(), common_includes().end());

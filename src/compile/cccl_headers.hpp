@@ -14,6 +14,6 @@ struct CcclHeaders {
   std::vector<std::string> options;   ///< the library's own, in its order, but for architecture and folders
   std::vector<std::string> includes;  ///< those of all algorithms that have these options; empty: nothing to share
 };
-CcclHeaders cccl_headers(cccl::Algorithm algorithm);
+CcclHeaders cccl_headers(cccl::Algorithm algorithm, const Target& target);
 
 }  // namespace kiln

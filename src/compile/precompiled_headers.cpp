@@ -122,7 +122,7 @@ std::optional<Digest> PrecompiledHeaders::headers_of(const Recipe& recipe) {
   if (unit.kind() == "cccl") {
     const auto spec = cccl::Spec::parse(unit.source());
     if (!spec) return std::nullopt;
-    CcclHeaders headers = cccl_headers(spec->algorithm);
+    CcclHeaders headers = cccl_headers(spec->algorithm, recipe.target);
     if (headers.includes.empty()) return std::nullopt;
     std::vector<std::string> start = std::move(headers.options);
     start.insert(start.end(), headers.includes.begin(), headers.includes.end());
