@@ -121,7 +121,7 @@ std::string as_table(const std::vector<Outcome>& outcomes) {
   std::string table =
       print("%-38s %12s %12s %8s %8s %6s %7s\n", "", "ours", "theirs", "ratio", "limit", "rounds", "spread");
   for (const Outcome& outcome : outcomes) {
-    table += print("%-38s %9.2f %-2s %9.2f %-2s %8.3f %8.2f %6zu %6.1f%%%s%s\n", outcome.name.c_str(), outcome.ours,
+    table += print("%-38s %9.2f %-2s %9.2f %-2s %8.3f %8.3f %6zu %6.1f%%%s%s\n", outcome.name.c_str(), outcome.ours,
                    outcome.unit.c_str(), outcome.theirs, outcome.unit.c_str(), outcome.ratio, outcome.limit, outcome.n,
                    100 * outcome.spread, outcome.within() ? "" : "  over the limit",
                    outcome.settled ? "" : "  (the spread is not small)");
