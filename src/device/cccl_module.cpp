@@ -10,6 +10,8 @@
 namespace kiln {
 namespace {
 
+constexpr std::uintptr_t kAlignment = 16;
+
 Error refused(const std::string& why) {
   return failure(Code::LoadRefused, "this compiled algorithm of CCCL's cannot be used: " + why);
 }
@@ -95,7 +97,10 @@ Result<std::shared_ptr<Module>> CcclLoader::load(const Artifact& artifact) {
   if (artifact.target.form != form()) {
     return refused(std::string("it is none, but ") + to_string(artifact.target.form));
   }
-  auto envelope = decode_cccl_envelope(artifact.bytes.view());
+  // The library reads numbers in its blob where they lie.
+  const bool aligned = reinterpret_cast<std::uintptr_t>(artifact.bytes.data()) % kAlignment == 0;
+  const Bytes bytes = aligned ? artifact.bytes : Bytes::copy_of(artifact.bytes.view());
+  auto envelope = decode_cccl_envelope(bytes.view());
   if (!envelope) return refused("it is damaged: " + envelope.error().message);
   const auto spec = cccl::Spec::parse(envelope->spec);
   if (!spec) return refused("its spec is not understood: " + spec.error().message);
