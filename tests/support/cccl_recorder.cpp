@@ -1,11 +1,11 @@
 // A library with the functions of CCCL's by which algorithms are run: they run nothing and take down what they were
 // given. NVIDIA's own refuses every driver that is not NVIDIA's, so this is how calls are tested without a device. The
 // parameter lists are written out here once more, apart from those that kiln calls.
-#include "support/cccl_recorder.hpp"
-
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
+#include "support/cccl_record.hpp"
 #include "vendor/cccl_abi.hpp"
 
 namespace {
@@ -95,13 +95,13 @@ KILN_EXPORT int& kiln_cccl_next_outcome() {
 }
 
 // What is alike for all: a macro, since the names are the interface.
-#define KILN_FAMILY(name, size)                                                                                   \
+#define KILN_FAMILY(name, size)                                                                                     \
   KILN_EXPORT int cccl_device_##name##_deserialize(AnyBuild* b, const void*, std::size_t) { return make(b, size); } \
-  KILN_EXPORT int cccl_device_##name##_load(AnyBuild*) { return 0; }                                               \
-  KILN_EXPORT int cccl_device_##name##_cleanup(AnyBuild* b) {                                                      \
-    std::free(b->head().payload);                                                                                  \
-    b->head().payload = nullptr;                                                                                   \
-    return 0;                                                                                                      \
+  KILN_EXPORT int cccl_device_##name##_load(AnyBuild*) { return 0; }                                                \
+  KILN_EXPORT int cccl_device_##name##_cleanup(AnyBuild* b) {                                                       \
+    std::free(b->head().payload);                                                                                   \
+    b->head().payload = nullptr;                                                                                    \
+    return 0;                                                                                                       \
   }
 KILN_FAMILY(scan, 184)
 KILN_FAMILY(reduce, 120)
@@ -116,11 +116,11 @@ KILN_FAMILY(for, 56)
 KILN_FAMILY(histogram, 168)
 KILN_FAMILY(segmented_sort, 400)
 
-#define KILN_SCAN(name)                                                                                       \
+#define KILN_SCAN(name)                                                                                             \
   KILN_EXPORT int cccl_device_##name(Build<184> build, void* memory, std::size_t* bytes, Iterator in, Iterator out, \
-                                     std::uint64_t n, Op op, Value init, void* stream) {                      \
-    note(#name, build), note(in), note(out), note_numbers(n), note(op), note(init);                           \
-    return only_asks(memory, bytes, n) ? 0 : put_on(stream);                                                  \
+                                     std::uint64_t n, Op op, Value init, void* stream) {                            \
+    note(#name, build), note(in), note(out), note_numbers(n), note(op), note(init);                                 \
+    return only_asks(memory, bytes, n) ? 0 : put_on(stream);                                                        \
   }
 KILN_SCAN(exclusive_scan)
 KILN_SCAN(inclusive_scan)
@@ -137,11 +137,11 @@ KILN_EXPORT int cccl_device_inclusive_scan_no_init(Build<184> build, void* memor
   return only_asks(memory, bytes, n) ? 0 : put_on(stream);
 }
 
-#define KILN_REDUCE(name)                                                                                     \
+#define KILN_REDUCE(name)                                                                                           \
   KILN_EXPORT int cccl_device_##name(Build<120> build, void* memory, std::size_t* bytes, Iterator in, Iterator out, \
-                                     std::uint64_t n, Op op, Value init, void* stream) {                      \
-    note(#name, build), note(in), note(out), note_numbers(n), note(op), note(init);                           \
-    return only_asks(memory, bytes, n) ? 0 : put_on(stream);                                                  \
+                                     std::uint64_t n, Op op, Value init, void* stream) {                            \
+    note(#name, build), note(in), note(out), note_numbers(n), note(op), note(init);                                 \
+    return only_asks(memory, bytes, n) ? 0 : put_on(stream);                                                        \
   }
 KILN_REDUCE(reduce)
 KILN_REDUCE(reduce_nondeterministic)

@@ -1,41 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <string>
+#include <memory>
 
+#include "support/cccl_record.hpp"
 #include "vendor/cccl_library.hpp"
-
-namespace kiln::test {
-
-/// What a function of the recording library (cccl_recorder.cpp) was last given.
-struct CcclRecord {
-  const char* function = "";
-  bool whole = false;  ///< the build result arrived as it was made
-  void* storage = nullptr;
-  std::size_t storage_bytes = 0;
-  bool enough = false;
-  std::size_t iterator_count = 0;
-  void* iterators[8] = {};  ///< their states, in the order of the function's parameters
-  std::size_t value_sizes[8] = {};
-  std::size_t op_count = 0;
-  void* op_states[2] = {};
-  int op_kinds[2] = {};
-  std::size_t value_count = 0;
-  unsigned long values[4] = {};
-  std::size_t number_count = 0;
-  unsigned long numbers[6] = {};
-  void* stream = nullptr;
-};
-
-}  // namespace kiln::test
-
-// Of the recording library.
-extern "C" {
-const kiln::test::CcclRecord* kiln_cccl_record();
-int& kiln_cccl_runs();          // how often something was put on a stream
-int& kiln_cccl_questions();     // how often it was only asked how much storage is needed
-int& kiln_cccl_next_outcome();  // what every run returns
-}
 
 namespace kiln::test {
 
