@@ -30,7 +30,9 @@ struct Arguments {
 
   // compile, explain: the unit
   std::vector<std::string> files;
-  std::string backend;  ///< cuda, opencl, or empty: by the file's extension
+  std::vector<std::string> cccl;  ///< names of founding specs, `founding`, or specs as JSON
+  std::string manifest;           ///< a kiln.toml
+  std::string backend;            ///< cuda, opencl, or empty: by the file's extension
   std::vector<std::string> architectures;
   std::vector<std::string> entries;
   std::vector<std::string> include_folders;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <kiln/cccl.hpp>
+
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
 #include "session/settings.hpp"
@@ -34,6 +36,8 @@ constexpr const char* kCompileFooter =
     "  kiln compile k.cu --arch sm_90 --entry 'scale<float, 4>' -I include -DN=4 -- -std=c++17 -use_fast_math\n"
     "  kiln compile k.cu --arch compute_90 -o k.ptx          PTX; lto_90 gives LTO-IR\n"
     "  kiln compile k.cl                                     OpenCL, for the default device\n"
+    "  kiln compile --cccl radix_sort_u64_i32 --arch sm_90   an algorithm of NVIDIA's CCCL; 'founding' is all 18\n"
+    "  kiln compile --manifest kiln.toml                     what a file lists, for the architectures that it lists\n"
     "  kiln compile *.cu --arch sm_90 -o build/ --json | jq '.results[].origin'";
 
 constexpr const char* kExplainFooter =
@@ -71,6 +75,11 @@ constexpr const char* kCompletionsFooter =
 // The values that an option takes, where there are only so many. CLI11's own validators cannot be asked.
 std::vector<std::string> choices_of(const std::string& name) {
   if (name == "--backend") return {"cuda", "opencl"};
+  if (name == "--cccl") {
+    std::vector<std::string> names = {"founding"};
+    for (const cccl::Spec& spec : cccl::founding()) names.push_back(spec.name);
+    return names;
+  }
   if (name == "SHELL") return {"bash", "zsh", "fish"};
   return {};
 }
@@ -153,9 +162,7 @@ CLI::App* CommandLine::add(CLI::App& parent, const char* name, const char* about
 
 void CommandLine::add_unit_options(CLI::App& command) {
   Arguments& to = parsed_.arguments;
-  command.add_option("FILE", to.files, "Sources: .cu (CUDA C++) or .cl (OpenCL C); - is standard input")
-      ->required()
-      ->type_name("");
+  command.add_option("FILE", to.files, "Sources: .cu (CUDA C++) or .cl (OpenCL C); - is standard input")->type_name("");
   command.add_option("--backend", to.backend, "cuda or opencl, where the file's name does not say")
       ->type_name("NAME")
       ->check(one_of("--backend"));
@@ -171,6 +178,8 @@ void CommandLine::add_unit_options(CLI::App& command) {
         ->type_name(type)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
+  list("--cccl", to.cccl, "SPEC", "An algorithm of CCCL's: a founding spec's name, 'founding' for all 18, or JSON");
+  command.add_option("--manifest", to.manifest, "A kiln.toml, which lists units and architectures")->type_name("FILE");
   list("-e,--entry", to.entries, "NAME", "A kernel to find in the result; for CUDA any name expression");
   list("-I,--include", to.include_folders, "DIR", "A folder to search for headers");
   list("-D,--define", to.definitions, "X[=Y]", "A macro");

@@ -32,12 +32,12 @@ const char* extension_of(Form form) {
 bool names_folder(const std::string& path) { return path.ends_with('/') || is_folder(path); }
 
 // `out/k.sm_80.cubin`; an OpenCL device's description is no part of a file name.
-std::string output_path(const std::string& output, const Job& job) {
+std::string output_path(const std::string& output, const Job& job, Form form) {
   if (!names_folder(output)) return output;
   const std::string base = job.file == "-" ? "stdin" : job.file.substr(job.file.rfind('/') + 1);
   const std::string stem = base.substr(0, base.rfind('.'));
-  const std::string target = job.target.form == Form::OpenClBinary ? "" : '.' + job.target.name();
-  return join_path(output, stem + target + extension_of(job.target.form));
+  const std::string target = form == Form::OpenClBinary ? "" : '.' + job.target.name();
+  return join_path(output, stem + target + extension_of(form));
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {
@@ -96,8 +96,9 @@ Status write_outputs(const std::string& output, const std::vector<Job>& jobs, st
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (!outcomes[i].answer) continue;
-    const std::string path = output_path(output, jobs[i]);
-    if (Status written = write_file(path, outcomes[i].answer->artifact.bytes.view()); !written) return written;
+    const Artifact& artifact = outcomes[i].answer->artifact;
+    const std::string path = output_path(output, jobs[i], artifact.target.form);
+    if (Status written = write_file(path, artifact.bytes.view()); !written) return written;
     outcomes[i].output = path;
   }
   return {};

@@ -8,7 +8,8 @@
 
 #include "apps/kiln/opencl.hpp"
 #include "base/error.hpp"
-#include "base/files.hpp"
+#include "session/manifest.hpp"
+#include "session/source_unit.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -27,18 +28,8 @@ Result<std::string> read_standard_input() {
   }
 }
 
-Result<std::string> read_source(const std::string& file) {
-  if (file == "-") return read_standard_input();
-  const Result<std::optional<Bytes>> bytes = read_file(file);
-  if (!bytes) return bytes.error();
-  if (!*bytes) return failure(Code::Io, "there is no file " + file);
-  return std::string((*bytes)->view());
-}
-
-std::string base_name(const std::string& file) { return file.substr(file.rfind('/') + 1); }
-
 bool is_opencl(const Arguments& arguments, const std::string& file) {
-  return arguments.backend.empty() ? file.ends_with(".cl") : arguments.backend == "opencl";
+  return arguments.backend.empty() ? is_opencl_file(file) : arguments.backend == "opencl";
 }
 
 // DIR=FILE, each for a folder that -I names.
@@ -61,25 +52,29 @@ Result<std::map<std::string, std::string>> seals_of(const Arguments& arguments) 
 
 Result<Unit> unit_of(const Arguments& arguments, const std::string& file,
                      const std::map<std::string, std::string>& seals) {
-  Result<std::string> source = read_source(file);
-  if (!source) return source.error();
-  const bool opencl = is_opencl(arguments, file);
-  const bool beside = !opencl && file != "-" && has_quoted_include(*source);
-  const std::string name = !arguments.name.empty() ? arguments.name : file == "-" ? "stdin" : base_name(file);
-  Unit unit = opencl ? Unit::opencl(name, std::move(*source)) : Unit::cuda(name, std::move(*source));
-  for (const std::string& entry : arguments.entries) unit = unit.entry(entry);
-  if (beside) unit = unit.include_root(folder_of(file));
+  SourceUnit unit;
+  unit.file = file == "-" ? "stdin" : file;
+  unit.name = arguments.name;
+  unit.opencl = is_opencl(arguments, file);
+  unit.entries = arguments.entries;
   for (const std::string& folder : arguments.include_folders) {
     const auto seal = seals.find(folder);
-    unit = unit.include_root(folder, seal == seals.end() ? std::string() : seal->second);
+    unit.include_roots.push_back({folder, seal == seals.end() ? std::string() : seal->second});
   }
-  for (const std::string& definition : arguments.definitions) unit = unit.option("-D" + definition);
-  return unit.options(arguments.options);
+  for (const std::string& definition : arguments.definitions) unit.options.push_back("-D" + definition);
+  unit.options.insert(unit.options.end(), arguments.options.begin(), arguments.options.end());
+  if (file != "-") return read_unit(unit);
+  Result<std::string> text = read_standard_input();
+  if (!text) return text.error();
+  return make_unit(unit, std::move(*text), false);
 }
 
-Result<std::vector<Target>> cuda_targets(const Arguments& arguments) {
-  if (arguments.architectures.empty()) return usage("say for which GPUs to compile, for example --arch sm_80,sm_90");
+// Those of the command line, else those of the manifest.
+Result<std::vector<Target>> cuda_targets(const Arguments& arguments, const Manifest& manifest) {
   std::vector<Target> targets;
+  if (arguments.architectures.empty()) targets = manifest.architectures;
+  if (arguments.architectures.empty() && targets.empty())
+    return usage("say for which GPUs to compile, for example --arch sm_80,sm_90");
   for (const std::string& text : arguments.architectures) {
     Result<Target> target = Target::parse(text);
     if (!target) return target.error();
@@ -88,44 +83,94 @@ Result<std::vector<Target>> cuda_targets(const Arguments& arguments) {
   return targets;
 }
 
-}  // namespace
-
-bool has_quoted_include(std::string_view source) {
-  constexpr std::string_view kBlanks = " \t";
-  const auto skip_blanks = [&](std::size_t at) {
-    return std::min(source.find_first_not_of(kBlanks, at), source.size());
-  };
-  for (std::size_t at = source.find('#'); at != std::string_view::npos; at = source.find('#', at + 1)) {
-    const std::size_t word = skip_blanks(at + 1);
-    if (source.substr(word, 7) != "include") continue;
-    const std::size_t quote = skip_blanks(word + 7);
-    if (quote < source.size() && source[quote] == '"') return true;
+// A founding spec by its name, all of them, or any spec as JSON.
+Result<std::vector<cccl::Spec>> specs_of(const Arguments& arguments) {
+  std::vector<cccl::Spec> specs;
+  for (const std::string& text : arguments.cccl) {
+    if (text == "founding") {
+      specs.insert(specs.end(), cccl::founding().begin(), cccl::founding().end());
+      continue;
+    }
+    Result<cccl::Spec> spec = text.find('{') != std::string::npos ? cccl::Spec::parse(text) : cccl::named(text);
+    if (!spec) return usage("--cccl: " + spec.error().message);
+    specs.push_back(std::move(*spec));
   }
-  return false;
+  return specs;
 }
+
+// Everything that the arguments ask for, unit by unit.
+class JobList {
+ public:
+  JobList(const Arguments& arguments, const Manifest& manifest) : arguments_(arguments), manifest_(manifest) {}
+
+  Status add_file(const std::string& file, const std::map<std::string, std::string>& seals) {
+    const bool opencl = is_opencl(arguments_, file);
+    if (opencl && !arguments_.architectures.empty() && arguments_.files.size() == 1 && arguments_.cccl.empty() &&
+        arguments_.manifest.empty()) {
+      return usage("--arch is for CUDA; OpenCL is compiled for the default device");
+    }
+    return add(file, unit_of(arguments_, file, seals), opencl);
+  }
+  Status add_spec(const cccl::Spec& spec) {
+    const Result<std::vector<Target>> targets = cuda_targets(arguments_, manifest_);
+    if (!targets) return targets.error();
+    const Unit unit = spec.for_targets(*targets).unit();
+    return add(unit.name(), unit, false);
+  }
+  Status add_member(const Manifest::Member& member) {
+    if (member.spec) return add_spec(*member.spec);
+    return add(member.source.file, read_unit(member.source), member.source.opencl);
+  }
+  std::vector<Job> take() { return std::move(jobs_); }
+
+ private:
+  Status add(const std::string& file, const Result<Unit>& unit, bool opencl) {
+    if (!unit) return unit.error();
+    Result<std::vector<Target>> targets = std::vector<Target>();
+    if (opencl) {
+      const Result<Target> device = default_opencl_target();
+      if (!device) return device.error();
+      targets->push_back(*device);
+    } else {
+      targets = cuda_targets(arguments_, manifest_);
+    }
+    if (!targets) return targets.error();
+    for (Target& target : *targets) jobs_.push_back({file, *unit, std::move(target)});
+    return {};
+  }
+
+  const Arguments& arguments_;
+  const Manifest& manifest_;
+  std::vector<Job> jobs_;
+};
+
+}  // namespace
 
 Result<std::vector<Job>> jobs_of(const Arguments& arguments) {
   const auto seals = seals_of(arguments);
   if (!seals) return seals.error();
-  if (!arguments.name.empty() && arguments.files.size() > 1) return usage("--name is for one file");
-  std::vector<Job> jobs;
-  for (const std::string& file : arguments.files) {
-    Result<std::vector<Target>> targets = std::vector<Target>();
-    if (!is_opencl(arguments, file)) {
-      targets = cuda_targets(arguments);
-    } else if (!arguments.architectures.empty() && arguments.files.size() == 1) {
-      return usage("--arch is for CUDA; OpenCL is compiled for the default device");
-    } else {
-      const Result<Target> device = default_opencl_target();
-      if (!device) return device.error();
-      targets->push_back(*device);
-    }
-    if (!targets) return targets.error();
-    const Result<Unit> unit = unit_of(arguments, file, *seals);
-    if (!unit) return unit.error();
-    for (Target& target : *targets) jobs.push_back({file, *unit, std::move(target)});
+  if (!arguments.name.empty() && arguments.files.size() != 1) return usage("--name is for one file");
+  if (arguments.files.empty() && arguments.cccl.empty() && arguments.manifest.empty())
+    return usage("say what to compile: files, --cccl NAME or --manifest kiln.toml");
+  Result<Manifest> manifest = arguments.manifest.empty() ? Manifest() : read_manifest(arguments.manifest);
+  if (!manifest) return manifest.error();
+  const auto specs = specs_of(arguments);
+  if (!specs) return specs.error();
+
+  JobList jobs(arguments, *manifest);
+  Status status;
+  // Algorithms first: they take longest.
+  for (const cccl::Spec& spec : *specs) {
+    if (status) status = jobs.add_spec(spec);
   }
-  return jobs;
+  for (const Manifest::Member& member : manifest->members) {
+    if (status) status = jobs.add_member(member);
+  }
+  for (const std::string& file : arguments.files) {
+    if (status) status = jobs.add_file(file, *seals);
+  }
+  if (!status) return status.error();
+  return jobs.take();
 }
 
 }  // namespace kiln::cli

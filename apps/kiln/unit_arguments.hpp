@@ -11,17 +11,15 @@
 
 namespace kiln::cli {
 
-/// One file for one target.
+/// One file, or one algorithm of CCCL's, for one target.
 struct Job {
-  std::string file;
+  std::string file;  ///< an algorithm's name
   Unit unit;
   Target target;
 };
 
-/// What the unit options of compile and explain ask for: every file for every target, in the order given.
+/// What the unit options of compile and explain ask for, for every target: algorithms, what the manifest lists, files;
+/// each in the order given.
 Result<std::vector<Job>> jobs_of(const Arguments& arguments);
-
-/// Whether a source includes anything by a quoted name, which compilers look for beside the source first.
-bool has_quoted_include(std::string_view source);
 
 }  // namespace kiln::cli

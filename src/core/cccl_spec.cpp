@@ -76,6 +76,8 @@ constexpr std::string_view kOperators[] = {
     "not_equal_to", "greater",  "less",    "greater_equal", "less_equal", "logical_and", "logical_or", "logical_not",
     "bit_and",      "bit_or",   "bit_xor", "bit_not",       "identity",   "negate",      "minimum",    "maximum"};
 
+constexpr std::string_view kErrorStart = "CCCL spec: ";
+
 bool is_identifier(std::string_view name) {
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) != 0) return false;
   return std::all_of(name.begin(), name.end(),
@@ -99,37 +101,33 @@ std::vector<std::pair<const Operator*, std::string>> code_of(const Spec& spec) {
   return all;
 }
 
-Error wrong(const std::string& where, const std::string& what) {
-  return failure(Code::InvalidArgument, "CCCL spec: " + where + ": " + what);
-}
-
 Status check_type(const Type& type, const std::string& where) {
   if (type.scalar != Scalar::Storage) {
     if (static_cast<std::size_t>(type.scalar) < std::size(kScalars) && type == Type::of(type.scalar)) return {};
-    return wrong(where, "its size and alignment are not those of its scalar");
+    return spec_error(where, "its size and alignment are not those of its scalar");
   }
-  if (!is_alignment(type.alignment)) return wrong(where + ".alignment", "must be a power of two, at most 4096");
+  if (!is_alignment(type.alignment)) return spec_error(where + ".alignment", "must be a power of two, at most 4096");
   if (type.size == 0 || type.size > kMostState || type.size % type.alignment != 0)
-    return wrong(where + ".storage", "must be a multiple of the alignment, from 1 to 4096");
+    return spec_error(where + ".storage", "must be a multiple of the alignment, from 1 to 4096");
   return {};
 }
 
 Status check_code(const Spec& spec) {
   const auto all = code_of(spec);
   for (const auto& [op, where] : all) {
-    if (!has_code(*op)) return wrong(where, "an iterator's functions need a name and a source");
+    if (!has_code(*op)) return spec_error(where, "an iterator's functions need a name and a source");
     if (!is_identifier(op->name) || op->name.size() > kMostName)
-      return wrong(where + ".name", "must be a C identifier of at most 256 characters");
+      return spec_error(where + ".name", "must be a C identifier of at most 256 characters");
     const bool elsewhere = std::any_of(all.begin(), all.end(), [&op = op](const auto& other) {
       return other.first != op && other.first->name == op->name && !other.first->source.empty();
     });
     if (op->source.empty() && !elsewhere)
-      return wrong(where + ".source", "is empty, and no other operator of the spec defines '" + op->name + "'");
+      return spec_error(where + ".source", "is empty, and no other operator of the spec defines '" + op->name + "'");
     if (!is_alignment(op->state_alignment))
-      return wrong(where + ".state_alignment", "must be a power of two, at most 4096");
+      return spec_error(where + ".state_alignment", "must be a power of two, at most 4096");
     const bool stateful = op->kind == OperatorKind::Stateful;
     if (op->state_size > kMostState || stateful != (op->state_size != 0))
-      return wrong(where + ".state_size", stateful ? "must be from 1 to 4096" : "must be 0 without a state");
+      return spec_error(where + ".state_size", stateful ? "must be from 1 to 4096" : "must be 0 without a state");
   }
   return {};
 }
@@ -140,26 +138,28 @@ Status check_iterators(const Spec& spec) {
     const std::string where = "iterators[" + std::to_string(i) + "]";
     if (Status type = check_type(it.value, where); !type) return type;
     if (!it.custom) continue;
-    if (it.state_size == 0 || it.state_size > kMostState) return wrong(where + ".state_size", "must be from 1 to 4096");
+    if (it.state_size == 0 || it.state_size > kMostState)
+      return spec_error(where + ".state_size", "must be from 1 to 4096");
     if (!is_alignment(it.state_alignment))
-      return wrong(where + ".state_alignment", "must be a power of two, at most 4096");
+      return spec_error(where + ".state_alignment", "must be a power of two, at most 4096");
   }
   return {};
 }
 
 Status check_histogram(const Spec& spec) {
-  if (spec.channels < 1 || spec.channels > kMostChannels) return wrong("channels", "must be from 1 to 4");
+  if (spec.channels < 1 || spec.channels > kMostChannels) return spec_error("channels", "must be from 1 to 4");
   if (spec.active_channels < 1 || spec.active_channels > spec.channels)
-    return wrong("active_channels", "must be from 1 to the number of channels");
-  if (spec.levels < 2 || spec.levels > kMostLevels) return wrong("levels", "must be at least 2, one more than bins");
+    return spec_error("active_channels", "must be from 1 to the number of channels");
+  if (spec.levels < 2 || spec.levels > kMostLevels)
+    return spec_error("levels", "must be at least 2, one more than bins");
   return {};
 }
 
 Status check_counts(const Spec& spec, const Shape& shape) {
   const auto count = [&](const char* what, std::size_t have, std::size_t want, const std::string& names) -> Status {
     if (have == want) return {};
-    return wrong(what,
-                 std::string(shape.name) + " takes " + std::to_string(want) + names + ", not " + std::to_string(have));
+    return spec_error(
+        what, std::string(shape.name) + " takes " + std::to_string(want) + names + ", not " + std::to_string(have));
   };
   if (Status status =
           count("iterators", spec.iterators.size(), shape.iterator_count, std::string(" (") + shape.iterators + ")");
@@ -192,6 +192,18 @@ std::span<const Shape> shapes() { return kShapes; }
 std::span<const std::string_view> scalar_names() { return kScalars; }
 std::span<const std::string_view> operator_names() { return kOperators; }
 
+Error spec_error(const std::string& place, const std::string& what) {
+  return failure(Code::InvalidArgument, std::string(kErrorStart) + place + ": " + what);
+}
+
+std::string_view field_of(const Error& error) {
+  const std::string_view message = error.message;
+  if (message.substr(0, kErrorStart.size()) != kErrorStart) return {};
+  const std::string_view rest = message.substr(kErrorStart.size());
+  const std::size_t end = rest.find(": ");
+  return end == std::string_view::npos ? std::string_view() : rest.substr(0, end);
+}
+
 const char* to_string(Algorithm algorithm) { return shape_of(algorithm).name; }
 
 bool shares_code(const Spec& spec) {
@@ -205,8 +217,8 @@ Type Type::of(Scalar scalar) {
 }
 
 Status Spec::check() const {
-  if (static_cast<std::size_t>(algorithm) >= std::size(kShapes)) return wrong("algorithm", "is none");
-  if (name.size() > kMostName) return wrong("name", "has more than 256 characters");
+  if (static_cast<std::size_t>(algorithm) >= std::size(kShapes)) return spec_error("algorithm", "is none");
+  if (name.size() > kMostName) return spec_error("name", "has more than 256 characters");
   const Shape& shape = shape_of(algorithm);
   if (Status status = check_counts(*this, shape); !status) return status;
   if (Status status = check_iterators(*this); !status) return status;
@@ -217,9 +229,9 @@ Status Spec::check() const {
   if (shape.histogram) {
     if (Status status = check_histogram(*this); !status) return status;
   }
-  if (shared_for < 0 || shared_for > kMostCapability) return wrong("shared_for", "is no capability, such as 80");
-  if (!is_text(*this)) return wrong("the whole", "its names and sources must be UTF-8");
-  if (text().size() > kMostText) return wrong("the whole", "has more than a megabyte of text");
+  if (shared_for < 0 || shared_for > kMostCapability) return spec_error("shared_for", "is no capability, such as 80");
+  if (!is_text(*this)) return spec_error("the whole", "its names and sources must be UTF-8");
+  if (text().size() > kMostText) return spec_error("the whole", "has more than a megabyte of text");
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <kiln/cccl.hpp>
@@ -38,6 +39,10 @@ inline bool has_code(const Operator& op) {
 bool shares_code(const Spec& spec);
 /// Whether all names and sources are UTF-8.
 bool is_text(const Spec& spec);
+/// What is wrong with a spec at a place in it, such as `iterators[1].advance.name`.
+Error spec_error(const std::string& place, const std::string& what);
+/// The place that such an error names; empty where it names none.
+std::string_view field_of(const Error& error);
 
 // What bounds a spec that comes from outside.
 inline constexpr std::size_t kMostText = 1 << 20;

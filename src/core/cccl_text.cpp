@@ -19,6 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kVersion = 1;
+constexpr const char* kWhole = "the whole";
 constexpr std::string_view kInits[] = {"value", "future", "none"};
 constexpr std::string_view kOrders[] = {"ascending", "descending"};
 constexpr std::string_view kDeterminisms[] = {"not_guaranteed", "run_to_run", "gpu_to_gpu"};
@@ -61,7 +62,7 @@ class SpecReader {
 
  private:
   void fail(const std::string& where, const std::string& what) {
-    if (!error_) error_ = failure(Code::InvalidArgument, "CCCL spec: " + where + ": " + what);
+    if (!error_) error_ = spec_error(where, what);
   }
   bool fields(const json& value, const std::string& where, std::initializer_list<std::string_view> known);
   std::string text(const json& value, const std::string& where);
@@ -88,7 +89,8 @@ bool SpecReader::fields(const json& value, const std::string& where, std::initia
   for (const auto& [key, ignored] : value.items()) {
     bool found = false;
     for (const std::string_view name : known) found = found || key == name;
-    if (!found) fail(where, "there is no field '" + key.substr(0, kMostName) + "'");
+    const std::string name = key.substr(0, kMostName);
+    if (!found) fail(where == kWhole ? name : where + "." + name, "there is no such field");
   }
   return true;
 }
@@ -244,7 +246,7 @@ void SpecReader::unused(const json& value, const Shape& shape) {
 
 Result<Spec> SpecReader::read(const json& value) {
   Spec spec;
-  if (fields(value, "the whole",
+  if (fields(value, kWhole,
              {"version", "name", "algorithm", "iterators", "operators", "type", "init", "order", "determinism", "bound",
               "inclusive", "channels", "active_channels", "levels", "even", "shared_for"})) {
     if (value.contains("version") && value["version"] != kVersion) fail("version", "this kiln reads version 1");

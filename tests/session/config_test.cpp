@@ -73,7 +73,7 @@ TEST_F(ConfigTest, WithoutFilesAndVariablesEverythingIsTheDefault) {
   EXPECT_TRUE(config.cache_trusted_users.empty());
   EXPECT_FALSE(config.disable);
   EXPECT_TRUE(config.may_compile);
-  EXPECT_EQ(config.nvrtc + config.worker, "");
+  EXPECT_EQ(config.nvrtc + config.cccl + config.worker, "");
   EXPECT_EQ(config.worker_memory, 4ull << 30);
   EXPECT_EQ(config.worker_time_limit, std::chrono::seconds(600));
   EXPECT_EQ(config.jobs, std::nullopt);
@@ -122,7 +122,7 @@ TEST_F(ConfigTest, EachSourceIsStrongerThanTheOneBeforeIt) {
 
 TEST_F(ConfigTest, AFileSetsEverySetting) {
   write_user_file(
-      "disable = true\ncompile = \"never\"\nnvrtc = \"/n.so\"\nworker = \"/w\"\n"
+      "disable = true\ncompile = \"never\"\nnvrtc = \"/n.so\"\ncccl = \"/c\"\nworker = \"/w\"\n"
       "'worker.memory' = '3G'\n'worker.time_limit' = 90\njobs = 5\npch = false\n'pch.max_size' = '1G'\n"
       "[cache]\npath = [\"/a\", \"/b\"]\nmax_size = \"1G\"\ntrusted_users = [12, 34]\n");
   const Config config = load();
@@ -130,6 +130,7 @@ TEST_F(ConfigTest, AFileSetsEverySetting) {
   EXPECT_TRUE(config.disable);
   EXPECT_FALSE(config.may_compile);
   EXPECT_EQ(config.nvrtc, "/n.so");
+  EXPECT_EQ(config.cccl, "/c");
   EXPECT_EQ(config.worker, "/w");
   EXPECT_EQ(config.worker_memory, 3ull << 30);
   EXPECT_EQ(config.worker_time_limit, std::chrono::seconds(90));

@@ -1,0 +1,147 @@
+#include "session/manifest.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "support/files.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln::test {
+namespace {
+
+Manifest read(const std::string& text) {
+  Result<Manifest> manifest = parse_manifest(text, "/project");
+  EXPECT_TRUE(manifest.ok()) << text << "\n" << (manifest.ok() ? "" : manifest.error().message);
+  return manifest.ok() ? std::move(*manifest) : Manifest();
+}
+
+TEST(Manifest, ListsArchitecturesAlgorithmsAndSources) {
+  const Manifest manifest = read(R"(
+architectures = ["sm_80", "sm_90", "sm_80"]
+
+[[unit]]
+source = "kernels/saxpy.cu"
+include = ["include", "/opt/cub"]
+options = ["-std=c++17", "-DN=4"]
+entries = ["saxpy", "scale<float, 4>"]
+
+[[unit]]
+name = "blur"
+source = "blur.cl"
+
+[[cccl]]
+spec = "radix_sort_u64_i32"
+
+[[cccl]]
+name = "longest"
+algorithm = "reduce"
+iterators = ["f32", "f32"]
+operators = ["maximum"]
+)");
+  EXPECT_EQ(manifest.architectures, (std::vector<Target>{Target::sm(80), Target::sm(90)}));
+  ASSERT_EQ(manifest.members.size(), 4U);
+  EXPECT_EQ(manifest.members[0].name, "radix_sort_u64_i32");
+  EXPECT_EQ(manifest.members[0].spec->text(), cccl::named("radix_sort_u64_i32").value().text());
+  EXPECT_EQ(manifest.members[1].name, "longest");
+  EXPECT_EQ(manifest.members[1].spec->text(), cccl::reduce<float>(cccl::OperatorKind::Maximum).text());
+
+  const Manifest::Member& saxpy = manifest.members[2];
+  EXPECT_EQ(saxpy.name, "saxpy.cu");
+  EXPECT_FALSE(saxpy.spec);
+  EXPECT_EQ(saxpy.source.file, "/project/kernels/saxpy.cu");
+  ASSERT_EQ(saxpy.source.include_roots.size(), 2U);
+  EXPECT_EQ(saxpy.source.include_roots[0].path, "/project/include");
+  EXPECT_EQ(saxpy.source.include_roots[1].path, "/opt/cub");
+  EXPECT_EQ(saxpy.source.options, (std::vector<std::string>{"-std=c++17", "-DN=4"}));
+  EXPECT_EQ(saxpy.source.entries, (std::vector<std::string>{"saxpy", "scale<float, 4>"}));
+  EXPECT_FALSE(saxpy.source.opencl);
+  EXPECT_EQ(manifest.members[3].name, "blur");
+  EXPECT_TRUE(manifest.members[3].source.opencl);
+}
+
+TEST(Manifest, MayListAllFoundingSpecsAtOnce) {
+  EXPECT_EQ(read("[[cccl]]\nspec = \"founding\"\n").members.size(), 18U);
+}
+
+TEST(Manifest, TakesASpecInEveryFormThatJsonHas) {
+  const Manifest manifest = read(R"(
+[[cccl]]
+algorithm = "unary_transform"
+iterators = ["i32", {storage = 8, alignment = 4}]
+operators = [{name = "f", state_size = 4, state_alignment = 4, shared = true, source = """
+extern "C" __device__ void f(void* state, void* x, void* result) {}
+"""}]
+)");
+  ASSERT_EQ(manifest.members.size(), 1U);
+  EXPECT_EQ(manifest.members[0].name, "unary_transform_i32");
+  const cccl::Operator& op = manifest.members[0].spec->operators[0];
+  EXPECT_EQ(op.kind, cccl::OperatorKind::Stateful);
+  EXPECT_TRUE(op.shared);
+}
+
+TEST(Manifest, RefusesWhatItDoesNotKnowWithLineAndColumn) {
+  const struct {
+    const char* text;
+    const char* place;
+    const char* what;
+  } refused[] = {
+      {"a = ", "line 1, column ", ""},
+      {"architecture = []", "line 1, column 1: ", "did you mean 'architectures'?"},
+      {"architectures = \"sm_80\"", "line 1, column 1: ", "array"},
+      {"architectures = [\"sm_80\",\n  \"sm80\"]", "line 2, column 3: ", "sm80"},
+      {"architectures = [80]", "line 1, column 18: ", "strings"},
+      {"cccl = 3", "line 1, column 1: ", "[[cccl]]"},
+      {"[cccl]\nspec = \"founding\"", "line 1, column 2: ", "[[cccl]]"},
+      {"unit = [1]", "line 1, column 9: ", "[[unit]]"},
+      {"[[cccl]]\nspec = \"radix\"", "line 2, column 1: ", "radix_sort_u64_i32"},
+      {"[[cccl]]\nspec = \"select_i32\"\norder = 1", "line 3, column 1: ", "order"},
+      {"[[cccl]]\nname = \"a\"\nspec = \"founding\"", "line 2, column 1: ", "name"},
+      {"[[cccl]]\nspec = 4", "line 2, column 1: ", "string"},
+      {"\n[[cccl]]\nname = \"a\"", "line 2, column ", "algorithm"},
+      {"[[cccl]]\nalgorithm = \"sort\"", "line 2, column 1: ", "sort"},
+      {"[[cccl]]\nalgorithm = \"for\"\n  colour = 3", "line 3, column 3: ", "colour"},
+      {"[[cccl]]\nalgorithm = \"for\"\niterators = [\"i32\"]\noperators = [\n{name = \"f\", source = 3}]",
+       "line 5, column 14: ", "operators[0].source"},
+      {"[[cccl]]\nalgorithm = \"for\"\niterators = [1979-05-27]\noperators = [\"plus\"]",
+       "line 3, column 14: ", "iterators[0]"},
+      {"[[cccl]]\nalgorithm = \"for\"\niterators = [{storage = -8, alignment = 4}]\noperators = [\"plus\"]",
+       "line 3, column 15: ", "iterators[0].storage"},
+      {"[[unit]]\nname = \"a\"", "line 1, column ", "source"},
+      {"[[unit]]\nsource = \"\"", "line 2, column 1: ", "source"},
+      {"[[unit]]\nsource = \"a\\u0000.cu\"", "line 2, column 1: ", "source"},
+      {"[[unit]]\nsource = \"a.cu\"\nentrys = [\"k\"]", "line 3, column 1: ", "'entries'"},
+      {"[[unit]]\nsource = \"a.cu\"\nbackend = \"hip\"", "line 3, column 1: ", "opencl"},
+      {"[[unit]]\nsource = \"a.cu\"\n[[unit]]\nsource = \"b/a.cu\"", "line 3, column ", "two units"},
+      {"[[cccl]]\nspec = \"founding\"\n[[cccl]]\nspec = \"select_i32\"", "line 3, column ", "two units"},
+  };
+  for (const auto& [text, place, what] : refused) {
+    const Result<Manifest> manifest = parse_manifest(text, "");
+    ASSERT_FALSE(manifest.ok()) << text;
+    EXPECT_EQ(manifest.error().code, Code::InvalidArgument) << text;
+    EXPECT_EQ(manifest.error().message.substr(0, std::string(place).size()), place) << text << "\n"
+                                                                                    << manifest.error().message;
+    EXPECT_NE(manifest.error().message.find(what), std::string::npos) << text << "\n" << manifest.error().message;
+  }
+}
+
+TEST(Manifest, IsReadFromAFileWhoseFolderItsPathsBeginIn) {
+  const TemporaryDirectory folder;
+  spit(folder.path("k.cu"), "#include \"k.h\"\n");
+  spit(folder.path("kiln.toml"), "architectures = [\"sm_90\"]\n[[unit]]\nsource = \"k.cu\"\n");
+  const Result<Manifest> manifest = read_manifest(folder.path("kiln.toml"));
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+  ASSERT_EQ(manifest->members.size(), 1U);
+  const Result<Unit> unit = read_unit(manifest->members[0].source);
+  ASSERT_TRUE(unit.ok()) << unit.error().message;
+  EXPECT_EQ(unit->name(), "k.cu");
+  ASSERT_EQ(unit->include_roots().size(), 1U) << "a quoted header is looked for beside the source";
+  EXPECT_EQ(unit->include_roots()[0].path, folder.path());
+
+  EXPECT_EQ(read_manifest(folder.path("other.toml")).error().code, Code::Io);
+  spit(folder.path("bad.toml"), "unit = 3\n");
+  EXPECT_NE(read_manifest(folder.path("bad.toml")).error().message.find("bad.toml: line 1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kiln::test
