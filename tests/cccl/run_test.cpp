@@ -165,6 +165,29 @@ TEST_F(CcclRun, AHistogramTakesItsLevelsByValue) {
   EXPECT_EQ(numbers(record), (Numbers{1000, 30, 1000}));
   call_.row_stride = 1024;
   EXPECT_EQ(numbers(run(spec, 2)), (Numbers{1000, 30, 1024}));
+  call_.row_stride = 0;
+  spec.channels = 4;
+  EXPECT_EQ(numbers(run(spec, 2)), (Numbers{1000, 30, 4000}));
+}
+
+TEST_F(CcclRun, WhatTheLibraryCannotRunIsNotCalled) {
+  Spec spec = spec_of(Algorithm::Reduce, 2, 1);
+  std::size_t bytes = 0;
+  const auto code_of = [&](const Spec& what) {
+    return recorder_.build(what.algorithm).run(what, call_, nullptr, bytes).error().code;
+  };
+  spec.init = cccl::Init::Future;
+  EXPECT_EQ(code_of(spec), Code::Unsupported);
+  spec.init = cccl::Init::None;
+  spec.determinism = cccl::Determinism::NotGuaranteed;
+  EXPECT_EQ(code_of(spec), Code::Unsupported);
+  Spec scan = spec_of(Algorithm::Scan, 2, 1);
+  scan.init = cccl::Init::None;  // of an exclusive scan
+  EXPECT_EQ(code_of(scan), Code::Unsupported);
+  Spec histogram = spec_of(Algorithm::Histogram, 2, 0);
+  histogram.even = false;
+  EXPECT_EQ(code_of(histogram), Code::Unsupported);
+  EXPECT_EQ(recorder_.runs() + recorder_.questions(), 0);
 }
 
 TEST_F(CcclRun, StatesGoToTheOperatorsThatHaveSome) {
