@@ -37,7 +37,7 @@ class CcclCallable : public testing::Test {
     auto module = std::make_shared<const CcclModule>(api_, recorder_.build(spec.algorithm),
                                                      std::vector<std::string>{"_Z6kernelv"});
     auto state = std::make_shared<Callable::State>(Callable::State::Parts{
-        spec, std::move(module), device_.get(), nullptr, Target::sm(80), spec.name, 7, Origin::Disk, log_.observer()});
+        nullptr, device_.get(), std::move(module), spec, Target::sm(80), spec.name, 7, Origin::Disk, log_.observer()});
     state->warm_up();
     return Callable(std::move(state));
   }
