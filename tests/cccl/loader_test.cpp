@@ -115,6 +115,26 @@ TEST_F(CcclLoaderTest, WhatTheDriverRefusesSaysSoAndLeavesNothing) {
   EXPECT_EQ(driver_.leaks(), 0U);
 }
 
+TEST_F(CcclLoaderTest, AGraphThatIsRecordedMeanwhileIsNotDisturbed) {
+  ASSERT_TRUE(loader_.load(artifact()).ok());
+  const cuda::DriverFunctions& cu = driver_.driver();
+  cuda::Context context = nullptr;
+  cuda::Stream stream = nullptr;
+  ASSERT_EQ(cu.DevicePrimaryCtxRetain(&context, 0), cuda::DriverResult::Success);
+  ASSERT_EQ(cu.CtxSetCurrent(context), cuda::DriverResult::Success);
+  ASSERT_EQ(cu.StreamCreate(&stream, cuda::kStreamNonBlocking), cuda::DriverResult::Success);
+  ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), cuda::DriverResult::Success);
+  auto module = loader_.load(artifact());
+  EXPECT_TRUE(module.ok()) << module.error().message;
+  if (module) module->reset();
+  GraphPointer graph = nullptr;
+  EXPECT_EQ(driver_.application().StreamEndCapture(stream, &graph), cuda::DriverResult::Success);
+  driver_.application().GraphDestroy(graph);
+  cu.StreamDestroy(stream);
+  cu.DevicePrimaryCtxRelease(0);
+  EXPECT_EQ(driver_.leaks(), 0U);
+}
+
 TEST_F(CcclLoaderTest, ABlobThatLiesAtAnOddAddressIsLoadedAllTheSame) {
   Artifact odd = artifact();
   odd.bytes = Bytes::of("x" + std::string(odd.bytes.view())).part(1, odd.bytes.size());
