@@ -47,7 +47,7 @@ TomlValue value_of(const toml::node& node, const toml::source_position& place) {
   } else if (const auto* table = node.as_table()) {
     value.kind = Kind::Table;
     for (const auto& [key, member] : *table)
-      value.fields.emplace_back(std::string(key.str()), value_of(member, key.source().begin));
+      value.fields.push_back({std::string(key.str()), value_of(member, key.source().begin)});
   } else {
     value.kind = node.is_floating_point() ? Kind::Fraction : Kind::Date;
   }
