@@ -176,6 +176,7 @@ Frame Workshop::compile_cccl(const WorkerJob& job) {
   const bool observable = nvrtc(*path, job.recipe).observable;
   std::unique_ptr<CcclCompiler>& known = cccls_[compiler.path];
   if (known == nullptr) known = std::make_unique<CcclCompiler>(compiler, digests_);
+  if (Status opened = known->open(job.recipe); !opened) return failed(opened.error());
   return compile_watched(job, observable, [&](const PchOrder& order, PchReport& report) {
     return known->compile(job.recipe, order, report);
   });

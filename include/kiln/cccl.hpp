@@ -216,8 +216,8 @@ Spec unique_by_key() {
 /// One run of an algorithm. What each algorithm takes is in docs/cccl.md; what it does not take is left as it is.
 struct Call {
   void* stream = nullptr;  ///< CUstream; the caller's, and never the null stream
-  /// Device pointers, or host pointers to the states of custom iterators, in the order of the algorithm's own
-  /// parameters: reduce and scan take in, out; sorts keys in, keys out, values in, values out; …
+  /// Device pointers, or host pointers to the states of custom iterators, in the order of docs/cccl.md: reduce and
+  /// scan take in, out; sorts keys in, keys out, values in, values out; …
   std::vector<const void*> iterators;
   std::uint64_t items = 0;
   std::uint64_t others = 0;           ///< segments; values to search for; histogram: rows
@@ -237,20 +237,25 @@ struct Call {
 /// What the caller does where the algorithm is not ready: his own code, or another library's.
 using OneShot = std::function<Status(const Call&)>;
 
-/// A compiled algorithm that is loaded: copies share it. Any thread; calls on one stream are the caller's to order.
-/// No call synchronises, uses the null stream, or reads device memory on the host.
+/// A compiled algorithm that is loaded: copies share it and its storage, so one is kept rather than asked for again.
+/// Any thread. No call synchronises, uses the null stream, or reads device memory on the host.
 class KILN_API Callable {
  public:
   /// Puts it on the stream. Temporary storage comes from the session's allocator, per callable and stream, and is kept:
   /// grown when a call needs more, never shrunk. On a stream that records a graph it must be there already: Code::
   /// Capturing where it is too small (`reserve` before), and what a graph has used stays until the callable ends.
   Status operator()(const Call& call) const;
-  /// Sees to temporary storage for calls like this one.
+  /// Sees to temporary storage for calls like this one on its stream.
   Status reserve(const Call& call) const;
+  /// Gives back the storage that is kept for a stream: before the stream is destroyed, where that is before the
+  /// callable ends. Code::InvalidArgument where a graph was recorded with it.
+  Status release(void* stream) const;
   /// How much temporary storage such a call needs.
   Result<std::size_t> temp_bytes(const Call& call) const;
   /// Which kernels it has, by their symbols.
   const std::vector<std::string>& kernels() const;
+  /// Whether it is for the device of the calling thread's current context.
+  Result<bool> is_for_here() const;
 
   struct State;
   explicit Callable(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -259,25 +264,24 @@ class KILN_API Callable {
   std::shared_ptr<State> state_;
 };
 
-/// The algorithm for the current device: at once where it is ready, else after at most `limit`. Code::Timeout, or
+/// The algorithm for the current device: at once where it is ready, else after at most `limit`. Code::TimedOut, or
 /// Code::Unavailable with what is missing (no library, one of an unknown release, no device) and what to do.
 KILN_API Result<Callable> get(Session& session, const Spec& spec, std::chrono::nanoseconds limit = kForever,
                               Caller caller = Caller::here());
 
 /// An algorithm for those who do not wait: `run` uses the warm callable where it is ready and takes the one-shot road
-/// where it is not, while it is compiled in the background. An event says for each run which it was.
+/// where it is not, while it is compiled in the background. An event says for each run which it was, and why. Copies
+/// share what became ready; one thread at a time.
 class KILN_API Patient {
  public:
   Patient(Session& session, Spec spec, OneShot one_shot);
-  Status run(const Call& call);
+  Status run(const Call& call, Caller caller = Caller::here());
   /// Whether the last run was warm.
-  bool was_warm() const noexcept { return was_warm_; }
+  bool was_warm() const noexcept;
 
  private:
-  Session* session_;
-  Spec spec_;
-  OneShot one_shot_;
-  bool was_warm_ = false;
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 /// Builds a spec for each of the targets, none of which needs to be here (A2), in parallel; in the order of the

@@ -41,6 +41,8 @@ struct Event {
     HeadersUsed,         ///< a unit's headers were not parsed: a precompiled one was used
     HeadersDropped,      ///< a precompiled header was stale, damaged or refused; it is made again at the next need
     HeadersUnavailable,  ///< headers cannot be precompiled here, and why: units are compiled in full
+    CalledWarm,          ///< an algorithm that may be taken elsewhere was ready and was called
+    CalledOneShot,       ///< it was not, and why: the caller's one-shot road was taken
   };
   Kind kind = Kind::Hit;
   std::string unit;          ///< the unit's name, where one is concerned

@@ -20,6 +20,10 @@
 
 namespace kiln {
 
+namespace detail {
+struct SessionAccess;
+}
+
 /// An OpenCL context of the caller's, for a session to work in. Both or neither.
 struct OpenClContext {
   void* context = nullptr;  ///< cl_context
@@ -105,6 +109,7 @@ class KILN_API Session {
 
  private:
   friend class Plan;
+  friend struct detail::SessionAccess;
   explicit Session(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };

@@ -94,6 +94,11 @@ Result<CcclCompiler::Found> CcclCompiler::find(const CompilerIdentity& nvrtc) {
   if (std::string problem = library->problem(); !problem.empty()) {
     return failure(Code::Unavailable, std::move(problem));
   }
+  if (const int cuda = library->release->cuda; !nvrtc.version.starts_with(std::to_string(cuda) + ".")) {
+    return failure(Code::Unavailable, library->path + " needs an NVRTC of CUDA " + std::to_string(cuda) +
+                                          ", and the one to be used is " + nvrtc.version + " (" + nvrtc.path +
+                                          "); set KILN_NVRTC to one that fits");
+  }
   Found found{std::move(*library), driver_for(nvrtc.path), toolkit_for(nvrtc.path)};
   if (found.toolkit.empty()) {
     return failure(Code::Unavailable,
@@ -134,17 +139,24 @@ Status CcclCompiler::supports(const Target& target) {
                  "the CCCL library compiles for plain architectures such as sm_90, not for " + target.name());
 }
 
-Result<std::shared_ptr<const CcclLibrary>> CcclCompiler::library(const Recipe& recipe) {
-  const MutexLock lock(mutex_);
-  if (library_ != nullptr) return library_;
+Status CcclCompiler::open(const Recipe& recipe) {
+  if (!in_worker_) {
+    return failure(Code::Unavailable,
+                   "CCCL's algorithms are compiled in kiln-worker alone, because the library prints to the terminal of "
+                   "its process; see to kiln-worker (KILN_WORKER), or allow workers (jobs)");
+  }
+  if (library_ != nullptr) return {};
+  const auto path = nvrtc_of(recipe.compiler);
+  if (!path) return path.error();
   const auto candidate = choose_cccl(recipe.compiler.path);
   if (!candidate) return candidate.error();
-  auto nvrtc = NvrtcLibrary::open(recipe.compiler.libraries[kNvrtc]);
+  auto nvrtc = NvrtcLibrary::open(*path);
   if (!nvrtc) return nvrtc.error();
   opened_nvrtc_ = std::move(*nvrtc);
   auto library = CcclLibrary::open(*candidate, recipe.compiler.libraries);
-  if (library) library_ = *library;
-  return library;
+  if (!library) return library.error();
+  library_ = std::move(*library);
+  return {};
 }
 
 Result<Compiled> CcclCompiler::precompile(const Recipe& recipe, cccl::Algorithm algorithm, const PchOrder& order,
@@ -199,17 +211,10 @@ Result<Compiled> CcclCompiler::compile(const Recipe& recipe, const PchOrder& ord
     return failure(Code::InvalidArgument,
                    "unit '" + recipe.unit.name() + "' is of kind " + recipe.unit.kind() + ", not " + kind());
   }
-  if (!in_worker_) {
-    return failure(Code::Unavailable,
-                   "CCCL's algorithms are compiled in kiln-worker alone, because the library prints to the terminal of "
-                   "its process; see to kiln-worker (KILN_WORKER), or allow workers (jobs)");
-  }
   const auto spec = cccl::Spec::parse(recipe.unit.source());
   if (!spec) return spec.error();
   if (Status supported = supports(recipe.target); !supported) return std::move(supported).error();
-  if (const auto complete = nvrtc_of(recipe.compiler); !complete) return complete.error();
-  const auto library = this->library(recipe);
-  if (!library) return library.error();
+  if (Status opened = open(recipe); !opened) return std::move(opened).error();
   const auto start = system_clock().steady();
   const OutputCapture capture;
   if (order.mode == PchOrder::Mode::Create) return precompile(recipe, spec->algorithm, order, report);
@@ -222,13 +227,13 @@ Result<Compiled> CcclCompiler::compile(const Recipe& recipe, const PchOrder& ord
       options.flags.push_back("-include=" + include);
     options.flags.push_back("--use-pch=" + order.path);
   }
-  auto build = CcclLibrary::compile(*library, *spec, options);
+  auto build = CcclLibrary::compile(library_, *spec, options);
   std::string log = capture.text();
   report = take_pch_report(log, order);
   if (!build) {
     return failure(build.error().code, build.error().message + " for '" + recipe.unit.name() + "'", std::move(log));
   }
-  return envelop(recipe, *build, **library, milliseconds_since(system_clock(), start), std::move(log));
+  return envelop(recipe, *build, *library_, milliseconds_since(system_clock(), start), std::move(log));
 }
 
 Result<Compiled> CcclCompiler::envelop(const Recipe& recipe, const CcclBuild& build, const CcclLibrary& library,

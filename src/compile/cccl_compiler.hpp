@@ -38,8 +38,10 @@ class CcclCompiler final : public Compiler {
   Result<CompilerIdentity> identity() override;
   Status supports(const Target& target) override;
   Result<Compiled> compile(const Recipe& recipe) override;
-  /// Likewise, with precompiled headers. Where it is to make them it makes nothing else: they come before all of the
-  /// algorithm, whose compile may take three times as long, and others wait for them.
+  /// Opens the library, and reads what tells which it is: before anybody watches which files a compile reads.
+  Status open(const Recipe& recipe);
+  /// Compiles likewise, with precompiled headers. Where it is to make them it makes nothing else: they come before all
+  /// of the algorithm, whose compile may take three times as long, and others wait for them.
   Result<Compiled> compile(const Recipe& recipe, const PchOrder& order, PchReport& report);
 
  private:
@@ -49,7 +51,6 @@ class CcclCompiler final : public Compiler {
     std::string toolkit;  ///< the toolkit's headers
   };
   Result<Found> find(const CompilerIdentity& nvrtc);
-  Result<std::shared_ptr<const CcclLibrary>> library(const Recipe& recipe);
   Result<Compiled> precompile(const Recipe& recipe, cccl::Algorithm algorithm, const PchOrder& order,
                               PchReport& report) const;
   Result<Compiled> envelop(const Recipe& recipe, const CcclBuild& build, const CcclLibrary& library, double ms,
@@ -64,8 +65,9 @@ class CcclCompiler final : public Compiler {
   NvJitLinkCompiler linker_;
   Mutex mutex_;
   std::optional<Found> found_ KILN_GUARDED_BY(mutex_);
-  std::shared_ptr<const CcclLibrary> library_ KILN_GUARDED_BY(mutex_);
-  std::shared_ptr<const NvrtcLibrary> opened_nvrtc_;  // in a worker, by its one thread
+  // In a worker, by its one thread.
+  std::shared_ptr<const CcclLibrary> library_;
+  std::shared_ptr<const NvrtcLibrary> opened_nvrtc_;
 };
 
 }  // namespace kiln

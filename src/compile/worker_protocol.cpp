@@ -19,7 +19,7 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kMagic = "KILNWRK1";
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kHeadSize = 8 + 4 + 4 + 8;
 constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
 // Below this a copy through the socket is quicker than a file.

@@ -36,6 +36,8 @@ const char* to_string(Event::Kind kind) {
     case Event::Kind::HeadersUsed: return "headers_used";
     case Event::Kind::HeadersDropped: return "headers_dropped";
     case Event::Kind::HeadersUnavailable: return "headers_unavailable";
+    case Event::Kind::CalledWarm: return "called_warm";
+    case Event::Kind::CalledOneShot: return "called_one_shot";
   }
   return "unknown";
 }

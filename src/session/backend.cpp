@@ -9,8 +9,9 @@ namespace kiln {
 
 const std::string& driver_kind(const Unit& unit) {
   static const std::string cuda = "cuda";
-  // Those of nvJitLink and of nvcc are CUDA's as much as NVRTC's.
-  return unit.kind() == "link" || unit.kind() == "command" ? cuda : unit.kind();
+  // Those of nvJitLink, of nvcc and of CCCL are CUDA's as much as NVRTC's.
+  const bool of_cuda = unit.kind() == "link" || unit.kind() == "command" || unit.kind() == "cccl";
+  return of_cuda ? cuda : unit.kind();
 }
 
 Result<std::vector<Target>> Backend::list_targets() {
@@ -42,6 +43,13 @@ std::shared_ptr<Backend::Loaded> Backend::loaded(const Key& key) {
   return known;
 }
 
+Result<std::shared_ptr<Module>> Backend::load(const Artifact& artifact) {
+  for (const auto& loader : loaders_) {
+    if (loader->form() == artifact.target.form) return loader->load(artifact);
+  }
+  return device_->load(artifact);
+}
+
 Result<std::shared_ptr<Module>> Backend::module(const Key& key, const Artifact& artifact, bool* fresh) {
   const std::shared_ptr<Loaded> known = loaded(key);
   const MutexLock lock(known->mutex);
@@ -49,7 +57,7 @@ Result<std::shared_ptr<Module>> Backend::module(const Key& key, const Artifact& 
   if (!known->refused.empty() && known->refused == artifact.bytes) {
     return failure(Code::LoadRefused, "the driver refused this artifact before");
   }
-  auto module = device_->load(artifact);
+  auto module = load(artifact);
   if (module) known->module = *module;
   if (fresh != nullptr) *fresh = module.ok();
   return module;

@@ -13,6 +13,7 @@
 
 #include "base/mutex.hpp"
 #include "device/device.hpp"
+#include "device/loader.hpp"
 
 namespace kiln {
 
@@ -22,7 +23,9 @@ const std::string& driver_kind(const Unit& unit);
 /// The driver for one kind of units: opened at the first need, and what was loaded into it. Any thread.
 class Backend {
  public:
-  explicit Backend(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+  /// `loaders` are for artifacts whose form the driver does not take as it is.
+  explicit Backend(std::unique_ptr<Device> device, std::vector<std::unique_ptr<Loader>> loaders = {})
+      : device_(std::move(device)), loaders_(std::move(loaders)) {}
 
   Device& device() { return *device_; }
 
@@ -45,8 +48,10 @@ class Backend {
   };
   std::shared_ptr<Loaded> loaded(const Key& key);
   Result<std::vector<Target>> list_targets();
+  Result<std::shared_ptr<Module>> load(const Artifact& artifact);
 
   const std::unique_ptr<Device> device_;
+  const std::vector<std::unique_ptr<Loader>> loaders_;
   std::once_flag once_;
   std::optional<Result<std::vector<Target>>> targets_;  // constant once it is open
   std::atomic<bool> open_{false};

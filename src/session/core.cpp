@@ -131,10 +131,16 @@ Backend* Core::backend(const std::string& kind) {
   if (kind == "cuda") driver = toolbox().config().driver;
   const MutexLock lock(mutex_);
   std::unique_ptr<Backend>& backend = backends_[kind];
-  if (backend != nullptr) return backend.get();
+  if (backend == nullptr) backend = make_backend(kind, driver);
+  return backend.get();
+}
+
+std::unique_ptr<Backend> Core::make_backend(const std::string& kind, const std::string& driver) {
   std::unique_ptr<Device> device;
+  std::vector<std::unique_ptr<Loader>> loaders;
   if (kind == "cuda") {
     device = std::make_unique<CudaDevice>(CudaDevice::Options{driver, options_.allocator});
+    loaders.push_back(std::make_unique<CcclLoader>(driver, [this] { return cccl_home(); }));
   } else if (kind == "opencl") {
     device = std::make_unique<OpenClDevice>(OpenClDevice::Options{static_cast<cl_context>(options_.opencl.context),
                                                                   static_cast<cl_device_id>(options_.opencl.device),
@@ -142,8 +148,24 @@ Backend* Core::backend(const std::string& kind) {
   }
   if (device == nullptr) return nullptr;
   if (observer_) device = std::make_unique<ObservedDevice>(std::move(device), observer_);
-  backend = std::make_unique<Backend>(std::move(device));
-  return backend.get();
+  return std::make_unique<Backend>(std::move(device), std::move(loaders));
+}
+
+// The library, and beside it the compilers that it was linked with: those that its own compiler found, or whatever the
+// system has under their names where that has nothing to say.
+Result<CcclLoader::Home> Core::cccl_home() {
+  auto library = choose_cccl(toolbox().config().cccl);
+  if (!library) return std::move(library).error();
+  CcclLoader::Home home{std::move(*library), {}};
+  const auto compiler = toolbox().compiler(Unit::of_kind("cccl", "", ""), Target{"sm_80", Form::Cccl});
+  if (compiler) {
+    if (const auto identity = (*compiler)->identity()) home.needs = identity->libraries;
+  }
+  // Not the stub of the driver that serves for compiling: the driver is open.
+  std::erase_if(home.needs, [](const std::string& path) {
+    return path.compare(path.rfind('/') + 1, std::string_view("libcuda.so").size(), "libcuda.so") == 0;
+  });
+  return home;
 }
 
 Result<Backend*> Core::open(const std::string& kind, std::chrono::nanoseconds limit) {

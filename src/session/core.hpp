@@ -16,6 +16,7 @@
 #include "base/mutex.hpp"
 #include "base/process_life.hpp"
 #include "base/read_index.hpp"
+#include "device/cccl_module.hpp"
 #include "observe/metrics.hpp"
 #include "observe/observer.hpp"
 #include "observe/trace.hpp"
@@ -85,6 +86,16 @@ class Core final : public ProcessListener {
   Result<const detail::KernelState*> get(HandleState& handle, std::chrono::nanoseconds limit, void* const* stream,
                                          Caller caller);
 
+  /// What a unit became that is used as a whole rather than by its kernels, loaded for the calling thread's context.
+  struct Used {
+    std::shared_ptr<Module> module;
+    Device* device = nullptr;  ///< the core's
+    Target target;             ///< of the place
+    std::uint64_t flow = 0;
+    Origin origin = Origin::Compiled;
+  };
+  Result<Used> use(const Unit& unit, std::chrono::nanoseconds limit, Caller caller);
+
   /// The driver of a kind of units, opened; an error says what is missing.
   Result<Backend*> open(const std::string& kind, std::chrono::nanoseconds limit);
   /// Waits until the units are ready on every device, at most so long; what is not.
@@ -104,6 +115,8 @@ class Core final : public ProcessListener {
   Toolbox& toolbox();
   bool present(const std::string& kind);
   Backend* backend(const std::string& kind);
+  std::unique_ptr<Backend> make_backend(const std::string& kind, const std::string& driver);
+  Result<CcclLoader::Home> cccl_home();
   void open_requested();
   std::vector<Order> orders_for(const Units& units) const KILN_REQUIRES(mutex_);
 
@@ -118,7 +131,7 @@ class Core final : public ProcessListener {
   Result<const detail::KernelState*> kernel_of(HandleState& handle, Backend& backend, const Answer& answer);
   void prepare_here(const Unit& unit, Backend& driver, const Answer& answer);
   Result<const detail::KernelState*> while_capturing(HandleState& handle, const Target& target, void* stream);
-  void note_use(const HandleState& handle, Caller caller);
+  void note_use(const Unit& unit, const std::string& entry, Caller caller);
 
   const SessionOptions& options_;
   Session::State& session_;

@@ -112,7 +112,12 @@ HandleState& Core::handle(const Unit& unit, const std::string& entry) {
 Result<const detail::KernelState*> Core::get(HandleState& handle, std::chrono::nanoseconds limit, void* const* stream,
                                              Caller caller) {
   const Deadline deadline(system_clock(), limit);
-  note_use(handle, caller);
+  if (handle.unit.kind() == "cccl") {
+    return failure(Code::InvalidArgument, "unit '" + handle.unit.label() +
+                                              "' is an algorithm of CCCL's, which has no kernels to launch one by one; "
+                                              "kiln::cccl::get makes it callable");
+  }
+  note_use(handle.unit, handle.entry, caller);
   const auto driver = open(driver_kind(handle.unit), limit);
   if (!driver) return driver.error();
   const auto place = (*driver)->device().current();
@@ -132,6 +137,26 @@ Result<const detail::KernelState*> Core::get(HandleState& handle, std::chrono::n
   // Every thread of the process may take it without asking where it is, if all devices are alike.
   if ((*driver)->open()->size() == 1) handle.ready.store(*kernel, std::memory_order_release);
   return kernel;
+}
+
+Result<Core::Used> Core::use(const Unit& unit, std::chrono::nanoseconds limit, Caller caller) {
+  const Deadline deadline(system_clock(), limit);
+  note_use(unit, {}, caller);
+  const auto driver = open(driver_kind(unit), limit);
+  if (!driver) return driver.error();
+  const auto place = (*driver)->device().current();
+  if (!place) return place.error();
+  const Order order{unit, fitted(unit, place->target), true};
+  const auto answer = engine_->get(order, deadline.left(), caller);
+  if (!answer) return answer.error();
+  // It was loaded in the background, unless somebody had ordered its bytes alone.
+  if (Status usable = load(order, **answer); !usable) {
+    engine_->forget(order);
+    return std::move(usable).error();
+  }
+  auto module = (*driver)->module((*answer)->key, (*answer)->artifact);
+  if (!module) return std::move(module).error();
+  return Used{std::move(*module), &(*driver)->device(), place->target, (*answer)->flow, (*answer)->origin};
 }
 
 // The kernel of an order, made ready in the calling thread's context.
@@ -197,15 +222,15 @@ void Core::forget_kernel(HandleState& handle, const detail::KernelState& kernel)
   handle.kernels.erase(known);
 }
 
-void Core::note_use(const HandleState& handle, Caller caller) {
+void Core::note_use(const Unit& unit, const std::string& entry_name, Caller caller) {
   if (!options_.record_undeclared) return;
   // Whoever left the entry out, since there is only one, is told which it was.
-  const std::vector<std::string>& entries = handle.unit.entries();
-  const std::string& entry = handle.entry.empty() && !entries.empty() ? entries.front() : handle.entry;
-  UndeclaredUse use{handle.unit.label(), entry, caller.text()};
+  const std::vector<std::string>& entries = unit.entries();
+  const std::string& entry = entry_name.empty() && !entries.empty() ? entries.front() : entry_name;
+  UndeclaredUse use{unit.label(), entry, caller.text()};
   {
     const MutexLock lock(mutex_);
-    if (declared_.count(handle.unit.identity()) != 0) return;
+    if (declared_.count(unit.identity()) != 0) return;
     undeclared_.push_back(use);
   }
   if (!observer_) return;

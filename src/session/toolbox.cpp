@@ -164,7 +164,8 @@ Result<Recipe> Toolbox::recipe(const Unit& unit, const Target& target) {
   if (!compiler) return compiler.error();
   auto identity = (*compiler)->identity();
   if (!identity) return std::move(identity).error();
-  Recipe recipe{unit, fitted(unit, target), std::move(*identity), working_directory()};
+  // An algorithm of CCCL's includes nothing of the program's own, so where that runs must not matter to it.
+  Recipe recipe{unit, fitted(unit, target), std::move(*identity), unit.kind() == "cccl" ? "/" : working_directory()};
   recipe.closed = (*compiler)->closed(recipe);
   return recipe;
 }

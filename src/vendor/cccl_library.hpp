@@ -58,6 +58,9 @@ struct CcclBuildOptions {
 
 class CcclBuild;
 
+/// Whether calls of an algorithm take temporary storage; those of the others are nothing but launches.
+bool takes_temporary(cccl::Algorithm algorithm);
+
 /// The opened library. Never closed. Any thread.
 class CcclLibrary {
  public:
@@ -102,7 +105,8 @@ class CcclBuild {
   /// Gives it to the CUDA driver. Code::LoadRefused where that does not take it, Code::Unavailable without a device.
   Status load();
 
-  /// Puts it on a stream; with no storage, says in `bytes` how much it needs and does nothing else.
+  /// Puts it on a stream; with no storage, where it takes some, says in `bytes` how much it needs and does nothing
+  /// else. The spec is the one that it was compiled for, and has passed its check; the call has not.
   Status run(const cccl::Spec& spec, const cccl::Call& call, void* storage, std::size_t& bytes) const;
 
  private:

@@ -145,7 +145,7 @@ TEST_F(PchFiles, TakenAwayBetweenTheCheckAndTheWorkerIsRefused) {
   auto reply = decode_reply(talk.answer);
   ASSERT_TRUE(reply.ok());
   EXPECT_EQ(reply->pch.outcome, PchReport::Outcome::Refused);
-  (void)one->headers().settle(std::move(plan), recipe, *reply);
+  (void)one->headers().settle(plan, recipe, *reply);
   EXPECT_EQ(one->dropped(), 1U);
   EXPECT_EQ(std::string(reply->compiled.artifact.bytes.view()), truth(*one, warned()).bytes);
 }
