@@ -99,7 +99,7 @@ TEST_F(CcclCallable, TheCallersOwnStorageIsUsedAsItIs) {
   ASSERT_TRUE(reduce(call_).ok());
   EXPECT_EQ(recorder_.record().storage, this);
   EXPECT_EQ(driver_.calls("cuMemAllocAsync"), 0U);
-  recorder_.next_outcome() = 1;  // what the library says of too little
+  recorder_.set_outcome(1);  // what the library says of too little
   call_.temporary_bytes = 8;
   const Status small = reduce(call_);
   ASSERT_FALSE(small.ok());

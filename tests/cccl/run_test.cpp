@@ -235,7 +235,7 @@ TEST_F(CcclRun, ErrorsOfTheLibraryKeepTheirNumber) {
   std::size_t bytes = 0;
   call_.iterators = {address(101)};
   const auto code_of = [&](int outcome) {
-    recorder_.next_outcome() = outcome;
+    recorder_.set_outcome(outcome);
     const Status status = build.run(spec, call_, nullptr, bytes);
     EXPECT_NE(status.error().message.find(std::to_string(outcome)), std::string::npos);
     return status.error().code;

@@ -24,12 +24,17 @@ struct CcclRecord {
   void* stream = nullptr;
 };
 
+/// What it has counted, and what it will say.
+struct CcclCounts {
+  int runs = 0;       ///< how often something was put on a stream
+  int questions = 0;  ///< how often it was only asked how much storage is needed
+  int outcome = 0;    ///< what every run returns
+};
+
 }  // namespace kiln::test
 
 // Of the recording library.
 extern "C" {
 const kiln::test::CcclRecord* kiln_cccl_record();
-int& kiln_cccl_runs();          // how often something was put on a stream
-int& kiln_cccl_questions();     // how often it was only asked how much storage is needed
-int& kiln_cccl_next_outcome();  // what every run returns
+kiln::test::CcclCounts* kiln_cccl_counts();
 }

@@ -15,9 +15,11 @@ using kiln::cccl_abi::BuildHead;
 using kiln::cccl_abi::Iterator;
 using kiln::cccl_abi::Op;
 using kiln::cccl_abi::Value;
+using kiln::test::CcclCounts;
 using kiln::test::CcclRecord;
 
 CcclRecord last;
+CcclCounts counts;
 
 template <std::size_t Size>
 struct Build {
@@ -48,8 +50,8 @@ void note(const Value& value) {
 void note_numbers(unsigned long number) { last.numbers[last.number_count++] = number; }
 int put_on(void* stream) {
   last.stream = stream;
-  ++kiln_cccl_runs();
-  return kiln_cccl_next_outcome();
+  ++counts.runs;
+  return counts.outcome;
 }
 
 // Without memory it is a question: what is needed is in steps, as the library's is.
@@ -61,7 +63,7 @@ bool only_asks(void* memory, std::size_t* bytes, unsigned long items) {
     last.enough = *bytes >= needed;
     return false;
   }
-  ++kiln_cccl_questions();
+  ++counts.questions;
   *bytes = needed;
   return true;
 }
@@ -81,18 +83,7 @@ extern "C" {
 #define KILN_EXPORT __attribute__((visibility("default")))
 
 KILN_EXPORT const CcclRecord* kiln_cccl_record() { return &last; }
-KILN_EXPORT int& kiln_cccl_runs() {
-  static int runs = 0;
-  return runs;
-}
-KILN_EXPORT int& kiln_cccl_questions() {
-  static int questions = 0;
-  return questions;
-}
-KILN_EXPORT int& kiln_cccl_next_outcome() {
-  static int outcome = 0;
-  return outcome;
-}
+KILN_EXPORT CcclCounts* kiln_cccl_counts() { return &counts; }
 
 // What is alike for all: a macro, since the names are the interface.
 #define KILN_FAMILY(name, size)                                                                                     \

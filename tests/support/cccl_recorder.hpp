@@ -17,25 +17,21 @@ class CcclRecorder {
     library_ = CcclLibrary::open(candidate, {}).value();
     const DynamicLibrary opened = DynamicLibrary::open(KILN_CCCL_RECORDER).value();
     opened.bind(record_, "kiln_cccl_record");
-    opened.bind(runs_, "kiln_cccl_runs");
-    opened.bind(questions_, "kiln_cccl_questions");
-    opened.bind(outcome_, "kiln_cccl_next_outcome");
-    runs() = questions() = next_outcome() = 0;
+    opened.bind(counts_, "kiln_cccl_counts");
+    *counts_() = {};
   }
   CcclBuild build(cccl::Algorithm algorithm) const {
     return CcclLibrary::deserialise(library_, algorithm, "nothing").value();
   }
   const CcclRecord& record() const { return *record_(); }
-  int& runs() const { return runs_(); }
-  int& questions() const { return questions_(); }
-  int& next_outcome() const { return outcome_(); }
+  int runs() const { return counts_()->runs; }
+  int questions() const { return counts_()->questions; }
+  void set_outcome(int outcome) const { counts_()->outcome = outcome; }
 
  private:
   std::shared_ptr<const CcclLibrary> library_;
   const CcclRecord* (*record_)() = nullptr;
-  int& (*runs_)() = nullptr;
-  int& (*questions_)() = nullptr;
-  int& (*outcome_)() = nullptr;
+  CcclCounts* (*counts_)() = nullptr;
 };
 
 }  // namespace kiln::test
