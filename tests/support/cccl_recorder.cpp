@@ -19,7 +19,7 @@ using kiln::test::CcclCounts;
 using kiln::test::CcclRecord;
 
 CcclRecord last;
-CcclCounts counts;
+CcclCounts totals;
 
 template <std::size_t Size>
 struct Build {
@@ -50,8 +50,8 @@ void note(const Value& value) {
 void note_numbers(unsigned long number) { last.numbers[last.number_count++] = number; }
 int put_on(void* stream) {
   last.stream = stream;
-  ++counts.runs;
-  return counts.outcome;
+  ++totals.runs;
+  return totals.outcome;
 }
 
 // Without memory it is a question: what is needed is in steps, as the library's is.
@@ -63,7 +63,7 @@ bool only_asks(void* memory, std::size_t* bytes, unsigned long items) {
     last.enough = *bytes >= needed;
     return false;
   }
-  ++counts.questions;
+  ++totals.questions;
   *bytes = needed;
   return true;
 }
@@ -83,7 +83,7 @@ extern "C" {
 #define KILN_EXPORT __attribute__((visibility("default")))
 
 KILN_EXPORT const CcclRecord* kiln_cccl_record() { return &last; }
-KILN_EXPORT CcclCounts* kiln_cccl_counts() { return &counts; }
+KILN_EXPORT CcclCounts* kiln_cccl_counts() { return &totals; }
 
 // What is alike for all: a macro, since the names are the interface.
 #define KILN_FAMILY(name, size)                                                                                     \
