@@ -32,9 +32,6 @@
 namespace kiln::bench {
 namespace {
 
-// That of workers, for every side: what else runs on the machine then takes as much from one as from another.
-constexpr int kNiceness = 5;
-
 // A process has it from its start on, so this one starts again.
 bool leave_randomisation(char** argv) {
   const int now = personality(0xffffffff);

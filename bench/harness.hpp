@@ -69,6 +69,10 @@ void hurry();
 
 double median(std::vector<double> values);
 
+/// That of workers, for every side that is a process: what else runs on the machine then takes as much from one as from
+/// another.
+constexpr int kNiceness = 5;
+
 /// Now, in nanoseconds of CLOCK_MONOTONIC, which all processes share.
 std::int64_t now_ns();
 

@@ -27,6 +27,13 @@ constexpr Benchmark kBenchmarks[] = {
      kiln::bench::workers_cold8},
     {"workers_cold8_kept_pch", "the same with precompiled headers that an earlier process has made",
      kiln::bench::workers_cold8_kept_pch},
+    {"cccl_cold18", "18 algorithms of CCCL's that nobody has compiled, against the bare library",
+     kiln::bench::cccl_cold18},
+    {"cccl_cold18_kept_pch", "the same with precompiled headers that an earlier process has made",
+     kiln::bench::cccl_cold18_kept_pch},
+    {"cccl_four_targets", "those 18 for four targets at once, against one target", kiln::bench::cccl_four_targets},
+    {"cccl_second_process", "those 72 in a new process that finds them on disk, against the compiles",
+     kiln::bench::cccl_second_process},
     {"request_18", "a request of 18 units that a new engine has not seen, of the same again, and of 10,000",
      kiln::bench::request_18},
     {"get_handle", "a kernel that is ready, by its handle, against an acquire load", kiln::bench::get_handle},
@@ -55,7 +62,7 @@ void forget_settings() {
     if (text.starts_with("KILN_")) names.emplace_back(text.substr(0, text.find('=')));
   }
   for (const std::string& name : names) {
-    if (name != "KILN_NVRTC" && name != "KILN_WORKER") unsetenv(name.c_str());
+    if (name != "KILN_CCCL" && name != "KILN_NVRTC" && name != "KILN_WORKER") unsetenv(name.c_str());
   }
 }
 

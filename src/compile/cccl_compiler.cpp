@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "compile/cccl_headers.hpp"
+#include "compile/kernel_entries.hpp"
 #include "compile/nvrtc_program.hpp"
 #include "compile/output_capture.hpp"
 #include "compile/source_text.hpp"
@@ -242,11 +243,14 @@ Result<Compiled> CcclCompiler::envelop(const Recipe& recipe, const CcclBuild& bu
   if (!blob) return blob.error();
   auto contents = read_cubin(build.payload());
   if (!contents) return failure(Code::CompileFailed, "the CCCL library made no machine code", std::move(log));
+  auto entries = entries_by_symbol(recipe.unit, contents->kernels, log);
+  if (!entries) return std::move(entries).error();
   const CcclEnvelope envelope{recipe.unit.source(), library.release().release,    library.build_id(),
                               build.capability(),   std::move(contents->kernels), *blob};
   Compiled compiled;
   compiled.artifact.bytes = Bytes::of(encode(envelope));
   compiled.artifact.target = recipe.target;
+  compiled.artifact.entries = std::move(*entries);
   compiled.artifact.about = {
       recipe.unit.name(), std::string("cccl ") + library.release().release + ", nvrtc " + opened_nvrtc_->version.text(),
       ms, std::move(log)};

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "compile/cccl_compiler.hpp"
 #include "compile/nvrtc_compiler.hpp"
 #include "compile/worker_compiler.hpp"
 #include "support/event_log.hpp"
@@ -33,6 +34,7 @@ class PchProcess {
     std::string folder;  ///< the shelf is in it
     std::string working_directory;
     std::string nvrtc = toolkit_nvrtc();
+    std::string cccl = {};    ///< where cuda-cccl is, of a process that compiles algorithms instead of CUDA units
     std::string worker = {};  ///< empty: kiln-worker
     bool headers = true;      ///< whether there are precompiled ones at all
     std::uint64_t size_bound = std::uint64_t{8} << 30;
@@ -45,12 +47,11 @@ class PchProcess {
     workers.pool = &pool_;
     workers.headers = &headers_;
     workers.everything = true;
-    compiler_ = std::make_unique<WorkerCompiler>(std::make_unique<NvrtcCompiler>(options_.nvrtc, shared_digests()),
-                                                 shared_digests(), workers, events.observer());
+    compiler_ = std::make_unique<WorkerCompiler>(plain_compiler(), shared_digests(), workers, events.observer());
   }
 
   Recipe recipe(const Unit& unit, const Target& target = Target::sm(80)) {
-    Recipe recipe = recipe_for(*compiler_, unit, target);
+    Recipe recipe = recipe_for(*compiler_, unit, fitted(unit, target));
     recipe.working_directory = options_.working_directory;
     return recipe;
   }
@@ -85,6 +86,10 @@ class PchProcess {
   EventLog events;
 
  private:
+  std::unique_ptr<Compiler> plain_compiler() const {
+    if (options_.cccl.empty()) return std::make_unique<NvrtcCompiler>(options_.nvrtc, shared_digests());
+    return std::make_unique<CcclCompiler>(options_.cccl, options_.nvrtc, shared_digests());
+  }
   std::optional<PchShelf::Options> shelf_options() const {
     if (!options_.headers) return std::nullopt;
     return PchShelf::Options{options_.folder + "/pch", options_.size_bound, {}};
