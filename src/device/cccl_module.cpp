@@ -1,10 +1,10 @@
 #include "device/cccl_module.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include "base/error.hpp"
+#include "core/recipe.hpp"
 #include "vendor/cubin.hpp"
 
 namespace kiln {
@@ -14,15 +14,6 @@ constexpr std::uintptr_t kAlignment = 16;
 
 Error refused(const std::string& why) {
   return failure(Code::LoadRefused, "this compiled algorithm of CCCL's cannot be used: " + why);
-}
-
-// 90 of sm_90; zero of what is no plain architecture.
-int capability_of(const Target& target) {
-  const std::string& name = target.architecture;
-  int number = 0;
-  if (name.size() < 4 || name.compare(0, 3, "sm_") != 0) return 0;
-  const auto [end, error] = std::from_chars(name.data() + 3, name.data() + name.size(), number);
-  return error == std::errc() && end == name.data() + name.size() ? number : 0;
 }
 
 bool is_identifier(char c) {
