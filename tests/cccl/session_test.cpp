@@ -66,6 +66,16 @@ TEST_F(CcclSession, ARequestCompilesAndLoadsInTheBackgroundAndAGetFindsItReady) 
   EXPECT_EQ(driver_.leaks(), 0U);
 }
 
+TEST_F(CcclSession, APlanIsWarmOnceItsAlgorithmsAreLoaded) {
+  static const Needs needs{"reducing", [] { return Units{reduction()}; }};
+  Session session = Session::open(options()).value();
+  ASSERT_TRUE(session.make_current("cuda").ok());
+  for (const Cold& cold : Plan("test").stage(needs).ensure_warm(session, seconds(120))) ADD_FAILURE() << cold.why;
+  EXPECT_EQ(driver_.counts().libraries, 1U);
+  EXPECT_TRUE(cccl::get(session, reduction(), seconds(120)).ok());
+  EXPECT_TRUE(eventually([&] { return log_.count(Event::Kind::Loaded) == 1; }));
+}
+
 TEST_F(CcclSession, ACallableKeepsItsSession) {
   std::optional<cccl::Callable> callable;
   {
