@@ -76,6 +76,38 @@ constexpr std::uintptr_t kPchHeap = 0x2000'0000'0000;
 std::atomic<std::size_t> pch_heap_size{0};
 std::atomic<bool> pch_heap_placed{false};
 
+// Whether all of the heap is the one mapping that it began as.
+bool pch_heap_whole = false;
+
+bool is_in_pch_heap(const void* address, std::size_t size) {
+  const auto start = reinterpret_cast<std::uintptr_t>(address);
+  const std::size_t whole = pch_heap_size.load(std::memory_order_relaxed);
+  return pch_heap_placed && start >= kPchHeap && size <= whole && start - kPchHeap <= whole - size;
+}
+
+bool copy_from(int fd, off_t offset, void* to, std::size_t size) {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t got = pread(fd, static_cast<char*>(to) + done, size - done, offset + static_cast<off_t>(done));
+    if (got <= 0) return false;
+    done += static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+// NVRTC maps a precompiled header over its heap in pieces of 64 KB, three thousand of them for CUB, and after each
+// program it maps empty memory over everything. Every page of every piece is then a fault again, which is a fifth of
+// what a compile takes. So the heap stays the one mapping that it was, and a piece is copied into it: to its owner,
+// who maps privately, that is the same. Memory that is to be emptied is left as it is, because nobody has any of it
+// before a piece was put there.
+bool keep_pch_heap_whole(void* wish, std::size_t size, int flags, int fd, off_t offset) {
+  if ((flags & MAP_FIXED) == 0 || (flags & MAP_PRIVATE) == 0 || !pch_heap_whole || !is_in_pch_heap(wish, size)) {
+    return false;
+  }
+  if (fd >= 0) return copy_from(fd, offset, wish, size);
+  return size == pch_heap_size.load(std::memory_order_relaxed);
+}
+
 void* map_memory(void* wish, std::size_t size, int protection, int flags, int fd, off_t offset) {
   const auto map = [&](void* address, int how) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): that is what a system call gives
@@ -85,10 +117,14 @@ void* map_memory(void* wish, std::size_t size, int protection, int flags, int fd
     // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that nothing lies at yet
     void* const placed = map(reinterpret_cast<void*>(kPchHeap), flags | MAP_FIXED_NOREPLACE);
     if (placed != MAP_FAILED) {
+      (void)madvise(placed, size, MADV_HUGEPAGE);
       pch_heap_placed = true;
+      pch_heap_whole = true;
       return placed;
     }
   }
+  if (keep_pch_heap_whole(wish, size, flags, fd, offset)) return wish;
+  if ((flags & MAP_FIXED) != 0 && is_in_pch_heap(wish, size)) pch_heap_whole = false;
   return map(wish, flags);
 }
 

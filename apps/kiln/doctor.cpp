@@ -22,6 +22,7 @@ DoctorReport examine(Console& console) {
   console.progress("kiln: looking for compilers");
   report.findings.push_back(examine_nvrtc(config, cuda));
   report.findings.push_back(examine_driver());
+  report.findings.push_back(examine_cccl(config));
   console.progress("kiln: asking OpenCL for its devices");
   report.findings.push_back(examine_opencl(opencl));
   report.findings.push_back(examine_worker(config));

@@ -11,6 +11,8 @@ namespace kiln::cli {
 // What the doctor looks at, one function each. They may open libraries, which nothing else in kiln does for a look.
 Finding examine_nvrtc(const Config& config, bool& found);
 Finding examine_driver();
+/// NVIDIA's library of algorithms: whether there is one that this kiln knows, and all that it needs.
+Finding examine_cccl(const Config& config);
 Finding examine_worker(const Config& config);
 /// Whether headers that units share are parsed once on this host, and if not why.
 Finding examine_headers(const Config& config);

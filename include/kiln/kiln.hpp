@@ -2,6 +2,7 @@
 
 #include <kiln/artifact.hpp>
 #include <kiln/bytes.hpp>
+#include <kiln/cccl.hpp>
 #include <kiln/event.hpp>
 #include <kiln/kernel.hpp>
 #include <kiln/key.hpp>

@@ -15,11 +15,11 @@ namespace kiln::cccl {
 /// What copies of a callable share. Constant but for its storage.
 struct Callable::State {
   struct Parts {
-    Spec spec;  ///< one that has passed its check
-    std::shared_ptr<const CcclModule> module;
+    std::shared_ptr<const void> owner;  ///< keeps the device; first, so that it goes last
     Device* device = nullptr;
-    std::shared_ptr<const void> owner;  ///< keeps the device
-    Target target;                      ///< of the devices that it is for, as these name it
+    std::shared_ptr<const CcclModule> module;
+    Spec spec;      ///< one that has passed its check
+    Target target;  ///< of the devices that it is for, as these name it
     std::string unit;
     std::uint64_t flow = 0;
     Origin origin = Origin::Compiled;

@@ -16,7 +16,7 @@ Result<Callable> get(Session& session, const Spec& spec, std::chrono::nanosecond
   if (!used) return std::move(used).error();
   auto module = std::dynamic_pointer_cast<const CcclModule>(std::move(used->module));
   if (module == nullptr) return failure(Code::Internal, "what was loaded is no algorithm of CCCL's");
-  auto state = std::make_shared<Callable::State>(Callable::State::Parts{spec, std::move(module), used->device, owner,
+  auto state = std::make_shared<Callable::State>(Callable::State::Parts{owner, used->device, std::move(module), spec,
                                                                         used->target, unit.label(), used->flow,
                                                                         used->origin, core.observer()});
   state->warm_up();

@@ -1,7 +1,6 @@
 #include "compile/cccl_compiler.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/clock.hpp"
 #include "base/environment.hpp"
@@ -21,16 +20,6 @@ namespace {
 // The order of CompilerIdentity::libraries and ::roots.
 enum Library : std::size_t { kDriver, kNvrtc, kLinker, kLibraries };
 enum Root : std::size_t { kCccl, kToolkit, kRoots };
-
-// 90 for sm_90; nothing for sm_90a and the like, which the library cannot be asked for.
-std::optional<int> capability_of(const Target& target) {
-  const std::string& name = target.architecture;
-  int number = 0;
-  if (target.form != Form::Cccl || !name.starts_with("sm_")) return std::nullopt;
-  const auto [end, error] = std::from_chars(name.data() + 3, name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return number;
-}
 
 // What the library needs of libcuda when it compiles is that it is there. A stub before the real one: what comes out
 // must not depend on the driver.
@@ -135,7 +124,7 @@ Result<CompilerIdentity> CcclCompiler::identity() {
 }
 
 Status CcclCompiler::supports(const Target& target) {
-  if (capability_of(target)) return {};
+  if (target.form == Form::Cccl && capability_of(target)) return {};
   return failure(Code::Unsupported,
                  "the CCCL library compiles for plain architectures such as sm_90, not for " + target.name());
 }

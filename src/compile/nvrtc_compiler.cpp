@@ -1,7 +1,6 @@
 #include "compile/nvrtc_compiler.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/clock.hpp"
 #include "base/environment.hpp"
@@ -131,11 +130,7 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcCompiler::library() {
 Status NvrtcCompiler::supports(const Target& target) {
   const auto nvrtc = library();
   if (!nvrtc) return nvrtc.error();
-  int number = 0;
-  const std::string& name = target.architecture;
-  if (target.form != Form::OpenClBinary && name.starts_with("sm_")) {
-    std::from_chars(name.data() + 3, name.data() + name.size(), number);
-  }
+  const int number = target.form == Form::OpenClBinary ? 0 : capability_of(target, true).value_or(0);
   std::string known;
   {
     const MutexLock lock(mutex_);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
+#include "core/recipe.hpp"
 
 namespace kiln::cccl {
 
@@ -239,10 +239,7 @@ Spec Spec::for_targets(const std::vector<Target>& targets) const {
   Spec spec = *this;
   spec.shared_for = 0;
   for (const Target& target : targets) {
-    const std::string_view architecture = target.architecture;
-    if (architecture.substr(0, 3) != "sm_") continue;
-    int capability = 0;
-    std::from_chars(architecture.data() + 3, architecture.data() + architecture.size(), capability);
+    const int capability = capability_of(target, true).value_or(0);
     if (capability > 0 && (spec.shared_for == 0 || capability < spec.shared_for)) spec.shared_for = capability;
   }
   return spec;

@@ -1,5 +1,7 @@
 #include "core/recipe.hpp"
 
+#include <charconv>
+
 #include "base/codec.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
@@ -12,7 +14,8 @@ constexpr std::uint8_t kRecipeVersion = 2;
 constexpr std::uint8_t kMetadataVersion = 1;
 
 Result<Form> form_of(std::uint8_t value) {
-  if (value < 1 || value > static_cast<std::uint8_t>(Form::Cccl)) return failure(Code::Corrupt, "an artifact of unknown form " + std::to_string(value));
+  if (value < 1 || value > static_cast<std::uint8_t>(Form::Cccl))
+    return failure(Code::Corrupt, "an artifact of unknown form " + std::to_string(value));
   return static_cast<Form>(value);
 }
 
@@ -22,6 +25,16 @@ Places Recipe::places() const {
   Places places{working_directory, unit.include_roots()};
   places.roots.insert(places.roots.end(), compiler.roots.begin(), compiler.roots.end());
   return places;
+}
+
+std::optional<int> capability_of(const Target& target, bool variants) {
+  const std::string& name = target.architecture;
+  int number = 0;
+  if (!name.starts_with("sm_")) return std::nullopt;
+  const auto [end, error] = std::from_chars(name.data() + 3, name.data() + name.size(), number);
+  const bool whole = end == name.data() + name.size();
+  if (error != std::errc() || number <= 0 || (!whole && !variants)) return std::nullopt;
+  return number;
 }
 
 Target fitted(const Unit& unit, Target target) {

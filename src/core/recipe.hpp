@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -47,6 +48,9 @@ struct Recipe {
   RequestKey request_key() const;
   Places places() const;
 };
+
+/// The number in an architecture: 90 of sm_90, of sm_90a too where `variants` are taken; nothing where it is no GPU's.
+std::optional<int> capability_of(const Target& target, bool variants = false);
 
 /// The target that a unit's compiler makes something for when `target` is a device's: the same, except that a unit of
 /// kind "cccl" gives no bare machine code.

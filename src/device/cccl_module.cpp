@@ -1,26 +1,19 @@
 #include "device/cccl_module.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include "base/error.hpp"
+#include "core/recipe.hpp"
 #include "vendor/cubin.hpp"
 
 namespace kiln {
 namespace {
 
+constexpr std::uintptr_t kAlignment = 16;
+
 Error refused(const std::string& why) {
   return failure(Code::LoadRefused, "this compiled algorithm of CCCL's cannot be used: " + why);
-}
-
-// 90 of sm_90; zero of what is no plain architecture.
-int capability_of(const Target& target) {
-  const std::string& name = target.architecture;
-  int number = 0;
-  if (name.size() < 4 || name.compare(0, 3, "sm_") != 0) return 0;
-  const auto [end, error] = std::from_chars(name.data() + 3, name.data() + name.size(), number);
-  return error == std::errc() && end == name.data() + name.size() ? number : 0;
 }
 
 bool is_identifier(char c) {
@@ -95,7 +88,10 @@ Result<std::shared_ptr<Module>> CcclLoader::load(const Artifact& artifact) {
   if (artifact.target.form != form()) {
     return refused(std::string("it is none, but ") + to_string(artifact.target.form));
   }
-  auto envelope = decode_cccl_envelope(artifact.bytes.view());
+  // The library reads numbers in its blob where they lie.
+  const bool aligned = reinterpret_cast<std::uintptr_t>(artifact.bytes.data()) % kAlignment == 0;
+  const Bytes bytes = aligned ? artifact.bytes : Bytes::copy_of(artifact.bytes.view());
+  auto envelope = decode_cccl_envelope(bytes.view());
   if (!envelope) return refused("it is damaged: " + envelope.error().message);
   const auto spec = cccl::Spec::parse(envelope->spec);
   if (!spec) return refused("its spec is not understood: " + spec.error().message);

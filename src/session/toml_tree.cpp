@@ -21,17 +21,67 @@
 
 #include <toml++/toml.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace kiln {
 namespace {
 
-// toml++ itself refuses deeper nesting than 256, so the recursion is bounded.
-TomlValue value_of(const toml::node& node, const toml::source_position& place) {
+constexpr unsigned kDeepest = 256;
+constexpr unsigned kMostDots = 32;
+
+// Where a string that begins at `at` ends; the end of the text where it does not.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const bool many_lines = text.substr(at, 3) == std::string(3, quote);
+  const std::string end(many_lines ? 3 : 1, quote);
+  for (std::size_t i = at + end.size(); i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\') {
+      ++i;
+    } else if (text.substr(i, end.size()) == end) {
+      return i + end.size();
+    } else if (!many_lines && text[i] == '\n') {
+      return i;  // no string at all: toml++ will say so
+    }
+  }
+  return text.size();
+}
+
+// The place of a name of more than so many parts; the end of the text where there is none. toml++ bounds how deep
+// values are nested but not names, and goes down them by recursion: 400 KB of `a.a.a…` take the stack.
+std::size_t long_name_in(std::string_view text) {
+  unsigned dots = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      i = end_of_string(text, i);
+      continue;
+    }
+    if (c == '#') {
+      i = std::min(text.find('\n', i), text.size());
+      continue;
+    }
+    if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos) dots = 0;
+    if (c == '.' && ++dots > kMostDots) return i;
+    ++i;
+  }
+  return text.size();
+}
+
+Error wrong_at(std::size_t line, std::size_t column, std::string_view what) {
+  return failure(Code::InvalidArgument,
+                 "line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + std::string(what));
+}
+
+// What is nested too deep is left out, and `deeper` says so.
+TomlValue value_of(const toml::node& node, const toml::source_position& place, unsigned depth, bool& deeper) {
   using Kind = TomlValue::Kind;
   TomlValue value;
   value.line = static_cast<unsigned>(place.line);
   value.column = static_cast<unsigned>(place.column);
+  deeper = deeper || depth > kDeepest;
+  if (deeper) return value;
   if (const auto* text = node.as_string()) {
     value.kind = Kind::Text;
     value.text = text->get();
@@ -43,11 +93,11 @@ TomlValue value_of(const toml::node& node, const toml::source_position& place) {
     value.boolean = boolean->get();
   } else if (const auto* items = node.as_array()) {
     value.kind = Kind::Array;
-    for (const toml::node& item : *items) value.items.push_back(value_of(item, item.source().begin));
+    for (const toml::node& item : *items) value.items.push_back(value_of(item, item.source().begin, depth + 1, deeper));
   } else if (const auto* table = node.as_table()) {
     value.kind = Kind::Table;
     for (const auto& [key, member] : *table)
-      value.fields.emplace_back(std::string(key.str()), value_of(member, key.source().begin));
+      value.fields.push_back({std::string(key.str()), value_of(member, key.source().begin, depth + 1, deeper)});
   } else {
     value.kind = node.is_floating_point() ? Kind::Fraction : Kind::Date;
   }
@@ -77,14 +127,20 @@ const char* to_string(TomlValue::Kind kind) {
 }
 
 Result<TomlValue> parse_toml(std::string_view text) {
+  if (const std::size_t at = long_name_in(text); at != text.size()) {
+    const std::size_t start = text.rfind('\n', at) + 1;  // npos + 1 is the beginning
+    const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
+    return wrong_at(static_cast<std::size_t>(line), at - start + 1, "a name has too many parts");
+  }
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
-    return failure(Code::InvalidArgument, "line " + std::to_string(error.source().begin.line) + ", column " +
-                                              std::to_string(error.source().begin.column) + ": " +
-                                              std::string(error.description()));
+    return wrong_at(error.source().begin.line, error.source().begin.column, error.description());
   }
-  return value_of(parsed.table(), parsed.table().source().begin);
+  bool deeper = false;
+  TomlValue value = value_of(parsed.table(), parsed.table().source().begin, 0, deeper);
+  if (deeper) return wrong_at(1, 1, "values are nested more than 256 deep");
+  return value;
 }
 
 }  // namespace kiln

@@ -3,12 +3,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <kiln/result.hpp>
 
 namespace kiln {
+
+struct TomlField;
 
 /// A value of a TOML file with its place, apart from the library that read it. Nested at most 256 deep.
 struct TomlValue {
@@ -19,13 +20,18 @@ struct TomlValue {
   std::int64_t integer = 0;  ///< Integer
   bool boolean = false;      ///< Boolean
   std::vector<TomlValue> items;
-  std::vector<std::pair<std::string, TomlValue>> fields;  ///< of a table, by name
+  std::vector<TomlField> fields;  ///< of a table, by name
   // Counted from one; of a table's member, where its name stands.
   unsigned line = 0;
   unsigned column = 0;
 
   /// A table's member; null where it has none of that name.
   const TomlValue* find(std::string_view name) const;
+};
+
+struct TomlField {
+  std::string name;
+  TomlValue value;
 };
 
 /// What a value is, for messages: "a number".

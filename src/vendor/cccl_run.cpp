@@ -78,6 +78,14 @@ Error wrong(const cccl::Spec& spec, const std::string& what) {
 }
 
 Status Arguments::check() const {
+  if (spec_.algorithm == Algorithm::Reduce) {
+    // The library would take where the value lies on the device for where it lies on the host.
+    const bool atomic = spec_.determinism == cccl::Determinism::NotGuaranteed;
+    if (spec_.init == Init::Future) return failure(Code::Unsupported, "reduce begins with a value of the host's only");
+    if (spec_.init == Init::None && atomic) {
+      return failure(Code::Unsupported, "reduce needs an initial value where its order is not guaranteed");
+    }
+  }
   if (asks_) return {};
   if (call_.iterators.size() != places_.size()) {
     return wrong(spec_, "a call takes " + std::to_string(places_.size()) + " iterators, not " +
@@ -155,7 +163,7 @@ std::string function_of(const cccl::Spec& spec) {
     case Algorithm::Reduce:
       return name + (spec.determinism == cccl::Determinism::NotGuaranteed ? "reduce_nondeterministic"
                                                                           : to_string(spec.algorithm));
-    case Algorithm::Histogram: return name + "histogram_even";
+    case Algorithm::Histogram: return name + (spec.even ? "histogram_even" : "histogram_range");
     default: return name + to_string(spec.algorithm);
   }
 }
@@ -195,7 +203,8 @@ Outcome run_histogram(void* f, const AnyBuild& build, const cccl::Spec& spec, co
                       const Storage& s) {
   std::int32_t levels = spec.levels;
   const Value level_count{type_info(cccl::Type::of(cccl::Scalar::I32)), &levels};
-  const std::uint64_t stride = call.row_stride != 0 ? call.row_stride : call.items;
+  const std::uint64_t row = call.items * static_cast<std::uint64_t>(spec.channels);
+  const std::uint64_t stride = call.row_stride != 0 ? call.row_stride : row;
   return run_by<168>(f, build, s.memory, s.bytes, a.it(0), a.it(1), level_count, a.value(call.lower_level),
                      a.value(call.upper_level), static_cast<std::int64_t>(call.items),
                      static_cast<std::int64_t>(call.others), static_cast<std::int64_t>(stride), call.stream);

@@ -24,7 +24,8 @@ TEST_F(Doctor, FindsACompilerAndSaysWhatToDoAboutEachFinding) {
     EXPECT_NE(each["text"], "") << each;
     EXPECT_NE(each["advice"], "") << each;
   }
-  for (const char* about : {"NVRTC", "NVIDIA driver", "OpenCL", "worker", "headers", "cache", "configuration"}) {
+  for (const char* about :
+       {"NVRTC", "NVIDIA driver", "CCCL", "OpenCL", "worker", "headers", "cache", "configuration"}) {
     EXPECT_FALSE(finding(ran, about).is_null());
   }
   const auto nvrtc = finding(ran, "NVRTC");

@@ -125,6 +125,26 @@ TEST(Manifest, RefusesWhatItDoesNotKnowWithLineAndColumn) {
   }
 }
 
+TEST(Manifest, RefusesNamesOfEndlessPartsWhichTheParserWouldGoDownUntilItsStackEnds) {
+  std::string deep = "a";
+  for (int i = 0; i != 500'000; ++i) deep += ".a";
+  for (const std::string& text : {"[" + deep + "]", deep + " = 1", "x = 1\ny = {" + deep + " = 1}"}) {
+    const Result<Manifest> manifest = parse_manifest(text, "");
+    ASSERT_FALSE(manifest.ok());
+    EXPECT_NE(manifest.error().message.find("too many parts"), std::string::npos) << manifest.error().message;
+  }
+  EXPECT_EQ(parse_manifest("x = 1\ny = {" + deep + " = 1}", "").error().message.find("line 2"), 0U);
+  std::string nested = "a = 1";
+  for (int i = 0; i != 200; ++i) nested = "a.a.a.a.a.a.a.a = {" + nested + "}";
+  EXPECT_NE(parse_manifest(nested, "").error().message.find("256 deep"), std::string::npos);
+  // Dots in strings and comments are nobody's name.
+  const std::string dots(1000, '.');
+  EXPECT_TRUE(parse_manifest("# " + dots + "\n[[unit]]\nsource = \"" + dots + "\"\nname = '''\n" + dots +
+                                 "'''\noptions = [\"\\\"" + dots + "\", \"\"\"" + dots + "\"\"\"]\n",
+                             "")
+                  .ok());
+}
+
 TEST(Manifest, IsReadFromAFileWhoseFolderItsPathsBeginIn) {
   const TemporaryDirectory folder;
   spit(folder.path("k.cu"), "#include \"k.h\"\n");

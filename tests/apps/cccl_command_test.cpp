@@ -1,0 +1,157 @@
+#include <filesystem>
+#include <string>
+
+#include "apps/run_kiln.hpp"
+#include "support/cccl_packages.hpp"
+#include "support/files.hpp"
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+constexpr const char* kLibrary = "cuda/compute/cu13/cccl/libcccl.c.parallel.so";
+
+// With the newest release of cuda-cccl that tools/setup.sh installed.
+class CcclProgram : public KilnProgram {
+ protected:
+  void SetUp() override {
+    KilnProgram::SetUp();
+    if (cccl_package().empty()) GTEST_SKIP() << "no cuda-cccl in .venv: run tools/setup.sh";
+  }
+  Ran run_cccl(Strings arguments, const std::string& package = cccl_package()) {
+    return run(std::move(arguments), {{"KILN_CCCL", package}});
+  }
+  static nlohmann::json finding(const Ran& ran) {
+    const auto json = ran.json();
+    for (const auto& each : json["findings"]) {
+      if (each["about"] == "CCCL") return each;
+    }
+    ADD_FAILURE() << ran.out;
+    return {};
+  }
+  static std::string value(const nlohmann::json& finding, const std::string& what) {
+    for (const auto& row : finding["details"]) {
+      if (row["what"] == what) return row["value"];
+    }
+    return "nothing";
+  }
+  /// A package whose library has another build id: one of a release that nobody knows.
+  std::string unknown_package() {
+    std::string library = slurp(cccl_package() + "/" + kLibrary);
+    const std::size_t note = library.find(std::string("\x14\0\0\0\x03\0\0\0GNU\0", 12));
+    EXPECT_NE(note, std::string::npos) << "the library has no build id";
+    library[note + 12] = static_cast<char>(library[note + 12] ^ 1);
+    fs::create_directories(fs::path(path("other/" + std::string(kLibrary))).parent_path());
+    spit(path("other/" + std::string(kLibrary)), library);
+    fs::create_directory_symlink(cccl_package() + "/cuda/cccl", path("other/cuda/cccl"));
+    return path("other");
+  }
+};
+
+TEST_F(CcclProgram, CompilesAnAlgorithmByItsNameAndASecondProcessTakesItFromDiskByItsJson) {
+  const Ran first = run_cccl({"compile", "--cccl", "reduce_sum_i32", "--arch", "sm_90", "-o", "out/", "--json"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const auto result = first.json()["results"][0];
+  EXPECT_EQ(result["file"], "reduce_sum_i32");
+  EXPECT_EQ(result["target"], "sm_90");
+  EXPECT_EQ(result["form"], "cccl");
+  EXPECT_EQ(result["origin"], "compiled");
+  EXPECT_GT(fs::file_size(path("out/reduce_sum_i32.sm_90.cccl")), 100'000U);
+
+  const std::string json = R"({"algorithm": "reduce", "iterators": ["i32", "i32"], "operators": ["plus"]})";
+  const Ran second = run_cccl({"compile", "--cccl", json, "--arch", "sm_90", "--json"});
+  EXPECT_EQ(origins(second), Strings{"disk"}) << second.err;
+  EXPECT_EQ(second.json()["results"][0]["file"], "reduce_i32");
+
+  const Ran explained = run_cccl({"explain", "--cccl", json, "--cccl", "select_i32", "--arch", "sm_90", "--json"});
+  ASSERT_EQ(explained.json()["results"].size(), 2U) << explained.err;
+  EXPECT_EQ(explained.json()["results"][0]["hit"], true);
+  EXPECT_EQ(explained.json()["results"][1]["hit"], false);
+
+  write("kiln.toml", "architectures = [\"sm_90\"]\n[[cccl]]\nspec = \"reduce_sum_i32\"\n");
+  EXPECT_EQ(origins(run_cccl({"compile", "--manifest", "kiln.toml", "--json"})), Strings{"disk"});
+}
+
+TEST_F(CcclProgram, ExplainKnowsAllFoundingSpecsForEveryArchitectureThatIsAsked) {
+  const Ran ran = run_cccl({"explain", "--cccl", "founding", "--arch", "sm_80,sm_90", "--json"});
+  EXPECT_EQ(ran.json()["results"].size(), 36U) << ran.err;
+}
+
+TEST_F(CcclProgram, SaysWhatIsWrongWithASpecAndThatIsAMatterOfUsage) {
+  const Ran name = run_cccl({"compile", "--cccl", "radix_sort", "--arch", "sm_90"});
+  EXPECT_EQ(name.exit_code, 2);
+  EXPECT_TRUE(name.says("radix_sort_u64_i32")) << name.err;
+  const Ran json = run_cccl({"compile", "--cccl", R"({"algorithm": "scan", "iterators": ["i33"]})", "--arch", "sm_90"});
+  EXPECT_EQ(json.exit_code, 2);
+  EXPECT_TRUE(json.says("iterators[0]")) << json.err;
+  const Ran nowhere = run_cccl({"compile", "--cccl", "founding"});
+  EXPECT_EQ(nowhere.exit_code, 2);
+  EXPECT_TRUE(nowhere.says("--arch")) << nowhere.err;
+}
+
+TEST_F(CcclProgram, RefusesALibraryOfAnUnknownReleaseAndSaysWhatToInstall) {
+  const std::string package = unknown_package();
+  const Ran compile = run_cccl({"compile", "--cccl", "reduce_sum_i32", "--arch", "sm_90"}, package);
+  EXPECT_EQ(compile.exit_code, 3) << compile.err;
+  EXPECT_TRUE(compile.says("does not know")) << compile.err;
+
+  const auto cccl = finding(run_cccl({"doctor", "--json"}, package));
+  EXPECT_EQ(cccl["state"], "problem") << cccl;
+  EXPECT_EQ(value(cccl, "known to this kiln"), "no");
+  EXPECT_NE(cccl["advice"].get<std::string>().find("pip install cuda-cccl=="), std::string::npos) << cccl;
+}
+
+TEST_F(CcclProgram, DoctorTellsTheLibraryItsReleaseItsHeadersAndWhatItNeeds) {
+  for (const CcclPackage& package : cccl_packages()) {
+    if (package.folder.empty()) continue;
+    const auto cccl = finding(run_cccl({"doctor", "--json"}, package.folder));
+    EXPECT_EQ(cccl["state"], "good") << cccl;
+    EXPECT_EQ(value(cccl, "library"), package.folder + "/" + kLibrary);
+    EXPECT_EQ(value(cccl, "release"), "cuda-cccl " + package.release);
+    EXPECT_EQ(value(cccl, "build id").size(), 40U);
+    EXPECT_EQ(value(cccl, "known to this kiln"), "yes");
+    EXPECT_EQ(value(cccl, "headers"), package.folder + "/cuda/cccl/headers/include");
+    EXPECT_EQ(value(cccl, "version of the headers"), package.release.starts_with("1.2") ? "3.6.0" : "3.5.0");
+    EXPECT_NE(value(cccl, "nvJitLink").find("libnvJitLink"), std::string::npos);
+    EXPECT_NE(value(cccl, "driver, or a stub of it").find("libcuda"), std::string::npos);
+  }
+}
+
+TEST_F(CcclProgram, DoctorSaysWhatToInstallWhereThereIsNoLibrary) {
+  const auto none = finding(run({"doctor", "--json"}, {{"VIRTUAL_ENV", ""}}));
+  EXPECT_EQ(none["state"], "note") << none;
+  EXPECT_NE(none["advice"].get<std::string>().find("pip install cuda-cccl"), std::string::npos) << none;
+  const auto wrong = finding(run_cccl({"doctor", "--json"}, path("nowhere")));
+  EXPECT_EQ(wrong["state"], "problem") << wrong;
+}
+
+TEST_F(KilnProgram, AManifestsUnitsAreThoseOfTheCommandLine) {
+  write("src/k.cu", kSmallKernel);
+  write("src/other.cu", "extern \"C\" __global__ void other(int* x) { *x = N; }\n");
+  write("src/kiln.toml",
+        "architectures = [\"sm_80\", \"sm_90\"]\n[[unit]]\nsource = \"k.cu\"\nentries = [\"k\"]\n"
+        "[[unit]]\nsource = \"other.cu\"\noptions = [\"-DN=4\"]\n");
+  EXPECT_EQ(origins(run({"compile", "--manifest", "src/kiln.toml", "--json"})), Strings(4, "compiled"));
+  EXPECT_EQ(origins(run({"compile", "src/k.cu", "-e", "k", "--arch", "sm_80", "--json"})), Strings{"disk"});
+  EXPECT_EQ(origins(run({"compile", "src/other.cu", "-DN=4", "--arch", "sm_90", "--json"})), Strings{"disk"});
+  const Ran narrowed = run({"explain", "--manifest", "src/kiln.toml", "--arch", "sm_90", "--check", "--json"});
+  EXPECT_EQ(narrowed.exit_code, 0) << narrowed.out;
+  EXPECT_EQ(narrowed.json()["results"].size(), 2U) << "--arch is instead of the manifest's architectures";
+}
+
+TEST_F(KilnProgram, AManifestThatIsWrongIsNamedWithLineAndColumn) {
+  write("kiln.toml", "architectures = [\"sm_80\"]\n[[unit]]\nsorce = \"k.cu\"\n");
+  const Ran ran = run({"compile", "--manifest", "kiln.toml"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_TRUE(ran.says("kiln.toml: line 3, column 1: ")) << ran.err;
+  EXPECT_TRUE(ran.says("'source'")) << ran.err;
+  EXPECT_EQ(run({"compile", "--manifest", "none.toml"}).exit_code, 1);
+  const Ran nothing = run({"compile", "--arch", "sm_80"});
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_TRUE(nothing.says("--manifest")) << nothing.err;
+}
+
+}  // namespace
+}  // namespace kiln::test
