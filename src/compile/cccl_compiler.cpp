@@ -62,7 +62,7 @@ bool is_complete(const CompilerIdentity& identity) {
 
 }  // namespace
 
-CcclCompiler::CcclCompiler(std::string library, std::string nvrtc, FileDigests& digests)
+CcclCompiler::CcclCompiler(std::string library, const std::string& nvrtc, FileDigests& digests)
     : path_(std::move(library)), in_worker_(false), digests_(digests), nvrtc_(nvrtc, digests),
       linker_("", nvrtc, digests) {}
 

@@ -27,7 +27,7 @@ class CcclCompiler final : public Compiler {
  public:
   /// For a program: `library` and `nvrtc` are what the settings of these names say. Nothing is looked for before the
   /// first question.
-  CcclCompiler(std::string library, std::string nvrtc, FileDigests& digests);
+  CcclCompiler(std::string library, const std::string& nvrtc, FileDigests& digests);
   /// For a worker: with exactly what the program found.
   CcclCompiler(const CompilerIdentity& found, FileDigests& digests);
 

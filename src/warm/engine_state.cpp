@@ -133,7 +133,9 @@ void Engine::State::wait(Flight& flight, const Deadline& deadline, Waiter& waite
     const auto left = deadline.left();
     if (left == std::chrono::nanoseconds(0)) {
       std::erase(flight.waiters, &waiter);
-      waiter.outcome.emplace(failure(Code::TimedOut, named(flight.order) + " is not ready yet; work on it goes on"));
+      std::string what = named(flight.order) + " is not ready yet; work on it goes on";
+      if (flight.error) what += ". The last try: " + flight.error->message;
+      waiter.outcome.emplace(failure(Code::TimedOut, std::move(what)));
       return;
     }
     parts.clock->wait(flight.woken, mutex, left);

@@ -70,14 +70,14 @@ constexpr const char* kNoGroup = "no memory group of version 1 can be made here"
 TEST_F(Crowd, EightProcessesInTwoGigabytesHaveNoMoreWorkersThanSlotsAndNoneIsKilledForMemory) {
   const GroupBelow group("memory");
   if (!group.set("memory.limit_in_bytes", "2147483648")) GTEST_SKIP() << kNoGroup;
-  const Outcome outcome = run(group, 8, 50);
+  const Outcome outcome = run(group, 8, 25);
   // One per core, and as many as have half a gigabyte each beside half a gigabyte for everyone else.
   const unsigned slots = std::min(usable_cores(), 3U);
-  print("8 processes x 50 cold units in 2 GB", outcome, slots, group);
+  print("8 processes x 25 cold units in 2 GB", outcome, slots, group);
   EXPECT_LE(outcome.most, slots);
   EXPECT_GE(outcome.most, 1u);
   expect_none_killed(group);
-  EXPECT_EQ(outcome.artifacts, reference(0, 8 * 50));
+  EXPECT_EQ(outcome.artifacts, reference(0, 8 * 25));
 }
 
 TEST_F(Crowd, WhereMemoryIsForOneWorkerThereIsOneHoweverManyCores) {
