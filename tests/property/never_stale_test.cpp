@@ -241,7 +241,7 @@ TEST_F(NeverStale, RandomChangesNeverGiveOtherBytesThanBareNvrtc) {
     Project project(folder_.path("project-" + std::to_string(number)), random);
     std::this_thread::sleep_for(25ms);
     (void)check(project, "the beginning");
-    for (int i = 0; i < kChangesPerProject && mismatches_ < 5 && needless_ < 5; ++i, ++changes) {
+    for (int i = 0; i < kChangesPerProject && changes < wanted && mismatches_ < 5 && needless_ < 5; ++i, ++changes) {
       if (i % 12 == 11) {
         edit_during_compile(project, random);
       } else {
