@@ -96,10 +96,10 @@ bool copy_from(int fd, off_t offset, void* to, std::size_t size) {
 }
 
 // NVRTC maps a precompiled header over its heap in pieces of 64 KB, three thousand of them for CUB, and after each
-// program it maps empty memory over everything. Every page of every piece is then a fault again, which is a fifth of
-// what a compile takes. So the heap stays the one mapping that it was, and a piece is copied into it: to its owner,
-// who maps privately, that is the same. Memory that is to be emptied is left as it is, because nobody has any of it
-// before a piece was put there.
+// program it maps empty memory over everything. Every page of every piece is then a fault again, which is a tenth of
+// what compiles with precompiled headers take (docs/decisions/0008-the-heap-is-kept.md). So the heap stays the one
+// mapping that it was, and a piece is copied into it: to its owner, who maps privately, that is the same. Memory that
+// is to be emptied is left as it is, because nobody has any of it before a piece was put there.
 bool keep_pch_heap_whole(void* wish, std::size_t size, int flags, int fd, off_t offset) {
   if ((flags & MAP_FIXED) == 0 || (flags & MAP_PRIVATE) == 0 || !pch_heap_whole || !is_in_pch_heap(wish, size)) {
     return false;
