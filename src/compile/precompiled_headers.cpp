@@ -279,6 +279,7 @@ std::vector<Observation> PrecompiledHeaders::settle(Plan& plan, const Recipe& re
       tell(Event::Kind::HeadersUsed, recipe, std::to_string(plan.order.size >> 20) + " MB of precompiled headers");
       return join(std::move(plan.observations), reply.observations);
     case PchReport::Outcome::Created:
+      if (plan.making == nullptr) break;  // nobody had ordered it
       keep(plan, recipe, reply);
       plan.making.reset();
       plan.underway.reset();  // whoever waits finds it

@@ -126,7 +126,9 @@ std::optional<Result<Compiled>> WorkerCompiler::conclude(const Recipe& recipe, c
     return failed.error;
   }
   auto reply = decode_reply(answer);
-  if (reply && reply->pch.outcome == PchReport::Outcome::Created && reply->compiled.artifact.bytes.size() == 0) {
+  // Only where it was ordered: a worker that says so by itself has no plan of ours to settle.
+  if (reply && plan.order.mode == PchOrder::Mode::Create && reply->pch.outcome == PchReport::Outcome::Created &&
+      reply->compiled.artifact.bytes.size() == 0) {
     plan.made_alone = true;
     (void)options_.headers->settle(plan, recipe, *reply);
     return std::nullopt;
