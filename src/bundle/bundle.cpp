@@ -131,7 +131,7 @@ Result<Closure> Bundle::closure(const BlobPlace& place) {
 }
 
 Result<std::optional<Hit>> Bundle::get(const Key& key) {
-  const auto found = rows(key.digest, BundleRow::Role::Key);
+  const auto found = rows(key.digest, BundleRow::Role::ByKey);
   if (!found) return found.error();
   if (found->empty()) return std::optional<Hit>();
   auto blob = artifact(found->front().place);
@@ -141,7 +141,7 @@ Result<std::optional<Hit>> Bundle::get(const Key& key) {
 }
 
 Result<std::vector<Closure>> Bundle::closures(const RequestKey& request, std::size_t limit) {
-  const auto found = rows(request.digest, BundleRow::Role::Request);
+  const auto found = rows(request.digest, BundleRow::Role::ByRequest);
   if (!found) return found.error();
   std::vector<Closure> all;
   for (const BundleRow& row : *found) {
@@ -157,7 +157,7 @@ Status Bundle::put(const Key&, const Artifact&) { return read_only(); }
 Status Bundle::add_closure(const RequestKey&, const Closure&) { return read_only(); }
 
 Result<std::optional<Bundle::Pinned>> Bundle::find(const UnitKey& unit, const Target& wanted, const Bytes* refused) {
-  auto found = rows(unit.digest, BundleRow::Role::Unit);
+  auto found = rows(unit.digest, BundleRow::Role::ByUnit);
   if (!found) return std::move(found).error();
   std::vector<std::pair<unsigned, const BundleRow*>> ranked;
   for (const BundleRow& row : *found) {
@@ -180,7 +180,7 @@ Result<std::optional<Bundle::Pinned>> Bundle::find(const UnitKey& unit, const Ta
 }
 
 Result<std::vector<Target>> Bundle::targets(const UnitKey& unit) {
-  const auto found = rows(unit.digest, BundleRow::Role::Unit);
+  const auto found = rows(unit.digest, BundleRow::Role::ByUnit);
   if (!found) return found.error();
   std::vector<Target> all;
   for (const BundleRow& row : *found) {

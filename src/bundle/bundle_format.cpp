@@ -208,7 +208,7 @@ std::string encode_bundle_header(BundleHeader& header, const SecretKey* key) {
 }
 
 std::string encode_row(const BundleRow& row) {
-  const bool unit = row.role == BundleRow::Role::Unit;
+  const bool unit = row.role == BundleRow::Role::ByUnit;
   Writer out;
   out.digest(row.digest).u8(static_cast<std::uint8_t>(row.role));
   out.u8(unit ? static_cast<std::uint8_t>(row.form) : 0).u8(static_cast<std::uint8_t>(row.variant)).u8(0);
@@ -222,7 +222,7 @@ namespace {
 Status check_role(const BundleRow& row, std::uint8_t form) {
   const bool opencl = form == static_cast<std::uint8_t>(Form::OpenClBinary);
   switch (row.role) {
-    case BundleRow::Role::Unit:
+    case BundleRow::Role::ByUnit:
       if (form < 1 || form > static_cast<std::uint8_t>(Form::Cccl)) {
         return damaged("with a row of unknown form " + std::to_string(form));
       }
@@ -231,10 +231,10 @@ Status check_role(const BundleRow& row, std::uint8_t form) {
       }
       if (!opencl && (row.number < 10 || row.number > 9999)) return damaged("with a row for an impossible GPU");
       return {};
-    case BundleRow::Role::Key:
-    case BundleRow::Role::Request:
+    case BundleRow::Role::ByKey:
+    case BundleRow::Role::ByRequest:
       if (form != 0 || row.variant != 0) return damaged("with a row that names a target and is for none");
-      if (row.number >= (row.role == BundleRow::Role::Key ? 1 : kMostClosureRows)) {
+      if (row.number >= (row.role == BundleRow::Role::ByKey ? 1 : kMostClosureRows)) {
         return damaged("with a row of an impossible number");
       }
       return {};
@@ -257,7 +257,7 @@ Result<BundleRow> decode_row(std::span<const std::uint8_t, kBundleRow> bytes) {
   if (auto checked = check_role(row, form); !checked) return checked.error();
   if (reserved != 0) return damaged("with a row that has something in its reserved byte");
   if (auto checked = check_place(row.place); !checked) return checked.error();
-  if (row.role == BundleRow::Role::Unit) row.form = static_cast<Form>(form);
+  if (row.role == BundleRow::Role::ByUnit) row.form = static_cast<Form>(form);
   return row;
 }
 

@@ -47,16 +47,16 @@ struct BlobPlace {
 /// One row of the index.
 struct BundleRow {
   enum class Role : std::uint8_t {
-    Key = 1,      ///< the digest is a Key, the blob its artifact
-    Unit = 2,     ///< a UnitKey, and the artifact to serve for a target
-    Request = 3,  ///< a RequestKey, and one of its closures
+    ByKey = 1,      ///< the digest is a Key, the blob its artifact
+    ByUnit = 2,     ///< a UnitKey, and the artifact to serve for a target
+    ByRequest = 3,  ///< a RequestKey, and one of its closures
   };
   Digest digest{};
-  Role role = Role::Key;
-  Form form = Form::Cubin;   ///< of Role::Unit; else zero in the file
-  char variant = 0;          ///< of Role::Unit: 'a', 'f' or none
-  std::uint32_t number = 0;  ///< of Role::Unit the capability, or for OpenCL four bytes of the device's digest; of
-                             ///< Role::Request which closure, the newest being 0
+  Role role = Role::ByKey;
+  Form form = Form::Cubin;   ///< of Role::ByUnit; else zero in the file
+  char variant = 0;          ///< of Role::ByUnit: 'a', 'f' or none
+  std::uint32_t number = 0;  ///< of Role::ByUnit the capability, or for OpenCL four bytes of the device's digest; of
+                             ///< Role::ByRequest which closure, the newest being 0
   BlobPlace place;
 };
 

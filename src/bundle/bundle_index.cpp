@@ -17,17 +17,17 @@ std::vector<BundleRow> index_rows(std::span<const IndexEntry> entries) {
     BundleRow row;
     row.place = entry.artifact;
     row.digest = entry.key.digest;
-    row.role = BundleRow::Role::Key;
+    row.role = BundleRow::Role::ByKey;
     add(row);
     row.digest = entry.unit.digest;
-    row.role = BundleRow::Role::Unit;
+    row.role = BundleRow::Role::ByUnit;
     set_target(row, entry.target);
     if (taken.insert(encode_row(row).substr(0, kRowPrefix)).second) add(row);
     if (!entry.closure) continue;
     BundleRow request;
     request.place = *entry.closure;
     request.digest = entry.request.digest;
-    request.role = BundleRow::Role::Request;
+    request.role = BundleRow::Role::ByRequest;
     request.number = closures[entry.request]++;
     add(request);
   }

@@ -71,7 +71,7 @@ Result<std::vector<BundleMember>> Bundle::members() {
   if (!told) return std::move(told).error();
   std::vector<BundleMember> members;
   for (BundleDescription::Artifact& about : told->artifacts) {
-    const auto row = rows(about.key.digest, BundleRow::Role::Key);
+    const auto row = rows(about.key.digest, BundleRow::Role::ByKey);
     if (!row) return row.error();
     if (row->empty()) return damaged("whose description knows an artifact that it does not have");
     auto blob = artifact(row->front().place);
@@ -133,11 +133,11 @@ Status Bundle::verify() {
   for (const BundleMember& member : *all) {
     const Closure* const closure = member.artifact.closure.get();
     if (closure != nullptr && !travels(*closure)) return damaged("with a closure that names places of one machine");
-    const auto key_rows = rows(member.key.digest, BundleRow::Role::Key);
+    const auto key_rows = rows(member.key.digest, BundleRow::Role::ByKey);
     if (!key_rows) return key_rows.error();
     IndexEntry entry{member.unit, member.artifact.target, member.key, member.request, key_rows->front().place, {}};
     if (closure != nullptr) {
-      const auto request_rows = rows(member.request.digest, BundleRow::Role::Request);
+      const auto request_rows = rows(member.request.digest, BundleRow::Role::ByRequest);
       if (!request_rows) return request_rows.error();
       for (const BundleRow& row : *request_rows) {
         const auto candidate = this->closure(row.place);
