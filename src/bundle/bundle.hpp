@@ -75,6 +75,13 @@ class Bundle final : public Store {
   Result<Bytes> blob(const BlobPlace& place);
   Result<ArtifactBlob> artifact(const BlobPlace& place);
   Result<Closure> closure(const BlobPlace& place);
+  /// A member and where its blobs lie.
+  struct Placed {
+    BundleMember member;
+    BlobPlace artifact;
+    std::optional<BlobPlace> closure;
+  };
+  Result<Placed> member(BundleDescription::Artifact about);
   Status check_blobs(const std::vector<BundleRow>& rows);
 
   const std::unique_ptr<BundleSource> source_;
