@@ -11,6 +11,7 @@
 #include "base/files.hpp"
 #include "core/cccl_spec.hpp"
 #include "session/toml_reader.hpp"
+#include "trust/statement.hpp"
 
 namespace kiln {
 namespace {
@@ -75,6 +76,7 @@ class ManifestReader : private TomlReader {
  private:
   std::string below(const std::string& path) const { return join_path(folder_, path); }
 
+  void bundle(const TomlValue& file);
   void architectures(const TomlValue& file);
   void algorithm(const TomlValue& table);
   void founding(const TomlValue& table);
@@ -85,6 +87,23 @@ class ManifestReader : private TomlReader {
   Manifest manifest_;
   std::set<std::string> names_;
 };
+
+/// Of a bundle of all units: who speaks, and as of when.
+void ManifestReader::bundle(const TomlValue& file) {
+  if (const TomlValue* const at = file.find("namespace"); at != nullptr) {
+    if (at->kind != Kind::Text || !is_name_space(at->text)) {
+      return fail(*at,
+                  "'namespace' is at most 64 lower-case letters, digits and -_. with / between its parts, such as "
+                  "\"acme/vision\"");
+    }
+    manifest_.name_space = at->text;
+  }
+  if (const TomlValue* const at = file.find("epoch"); at != nullptr) {
+    if (at->kind != Kind::Integer || at->integer < 0)
+      return fail(*at, "'epoch' is a whole number that is not negative");
+    manifest_.epoch = static_cast<std::uint64_t>(at->integer);
+  }
+}
 
 void ManifestReader::architectures(const TomlValue& file) {
   const std::vector<std::string> names = texts(file, "architectures");
@@ -150,7 +169,8 @@ void ManifestReader::source(const TomlValue& table) {
 }
 
 Result<Manifest> ManifestReader::read(const TomlValue& file) {
-  known(file, {"architectures", "cccl", "unit"});
+  known(file, {"namespace", "epoch", "architectures", "cccl", "unit"});
+  bundle(file);
   architectures(file);
   tables(file, "cccl", [&](const TomlValue& table) { algorithm(table); });
   tables(file, "unit", [&](const TomlValue& table) { source(table); });
