@@ -14,7 +14,7 @@ packages=(
   libgtest-dev libgmock-dev                   # tests
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd # OpenCL on the processor
   strace                                      # what a program really opened; injected faults
-  skopeo docker-registry                      # move bundles as fleets do
+  docker-registry skopeo                      # where bundles travel as images, and what moves them
   prometheus                                  # promtool, which checks the text of the metrics
 )
 missing=()
