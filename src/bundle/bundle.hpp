@@ -67,7 +67,7 @@ class Bundle final : public Store {
 
  private:
   struct Page;
-  Bundle(std::unique_ptr<BundleSource> source, BundleHeader header);
+  Bundle(std::unique_ptr<BundleSource> source, Bytes head, BundleHeader header);
   Result<const std::uint8_t*> page(std::uint32_t number);
   Result<std::vector<BundleRow>> rows(const Digest& digest, BundleRow::Role role);
   Result<std::vector<BundleRow>> all_rows();
@@ -85,6 +85,7 @@ class Bundle final : public Store {
   Status check_blobs(const std::vector<BundleRow>& rows);
 
   const std::unique_ptr<BundleSource> source_;
+  const Bytes head_;  // as the source gave it
   const BundleHeader header_;
   BlobUnpacker unpacker_;
   std::vector<std::atomic<const Page*>> pages_;  // each made once, never changed, owned

@@ -104,11 +104,8 @@ Result<std::vector<BundleMember>> Bundle::members() {
 }
 
 Result<BundleImage> Bundle::image() {
-  const auto head = source_->head();
-  if (!head) return head.error();
-  if (head->size() < header_.head_size) return damaged("that is shorter than its head");
   BundleImage image;
-  image.head = head->view().substr(0, header_.head_size);
+  image.head = head_.view().substr(0, header_.head_size);
   for (std::uint32_t number = 0; number < header_.group_sizes.size(); ++number) {
     const auto bytes = group(number);
     if (!bytes) return bytes.error();
