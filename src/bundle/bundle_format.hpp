@@ -56,7 +56,7 @@ struct BundleRow {
   Form form = Form::Cubin;   ///< of Role::ByUnit; else zero in the file
   char variant = 0;          ///< of Role::ByUnit: 'a', 'f' or none
   std::uint32_t number = 0;  ///< of Role::ByUnit the capability, or for OpenCL four bytes of the device's digest; of
-                             ///< Role::ByRequest which closure, the newest being 0
+                             ///< Role::ByRequest which closure, from 0
   BlobPlace place;
 };
 
