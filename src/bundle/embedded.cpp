@@ -121,16 +121,17 @@ std::vector<BundleNote> parse_bundle_notes(std::span<const std::uint8_t> segment
   // As linkers write it, 0 and 1 mean 4; there is nothing but 4 and 8.
   if (alignment != 8 && alignment > 4) return notes;
   const std::size_t unit = alignment == 8 ? 8 : 4;
-  while (segment.size() >= kNoteHead) {
-    const std::size_t name_size = u32_at(segment, 0);
-    const std::size_t descriptor_size = u32_at(segment, 4);
-    const std::size_t descriptor = round_up(kNoteHead + name_size, unit);
+  for (std::size_t at = 0; at < segment.size() && segment.size() - at >= kNoteHead;) {
+    const std::size_t name = at + kNoteHead;
+    const std::size_t name_size = u32_at(segment, at);
+    const std::size_t descriptor = at + round_up(kNoteHead + name_size, unit);
+    const std::size_t descriptor_size = u32_at(segment, at + 4);
     if (descriptor > segment.size() || descriptor_size > segment.size() - descriptor) break;
-    if (u32_at(segment, 8) == kNoteType && descriptor_size == kNoteDescriptor && name_size == kNoteName.size() &&
-        std::memcmp(segment.data() + kNoteHead, kNoteName.data(), kNoteName.size()) == 0) {
+    if (u32_at(segment, at + 8) == kNoteType && descriptor_size == kNoteDescriptor && name_size == kNoteName.size() &&
+        std::memcmp(segment.data() + name, kNoteName.data(), kNoteName.size()) == 0) {
       notes.push_back(read_descriptor(segment, descriptor));
     }
-    segment = segment.subspan(std::min(round_up(descriptor + descriptor_size, unit), segment.size()));
+    at = descriptor + round_up(descriptor_size, unit);  // the descriptor begins at a multiple of the unit
   }
   return notes;
 }
