@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/files.hpp"
+#include "base/hash.hpp"
 #include "bundle/bundle_writer.hpp"
 #include "bundle/profile.hpp"
 #include "session/config.hpp"
