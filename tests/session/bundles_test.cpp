@@ -248,11 +248,21 @@ TEST_F(SessionBundlesCuda, ACubinOfALowerMinorIsLoadedAndItsKernelIsReadyWhileAS
   none.settings["compile"] = "never";
   Session session = Session::open(none).value();
   ASSERT_TRUE(session.make_current("cuda").ok());
-  const auto kernel = session.get(pip(), "pip", seconds(60));
+  const Handle handle = session.handle(pip(), "pip");
+  const auto kernel = handle.get(seconds(60));
   ASSERT_TRUE(kernel.ok()) << kernel.error().message;
   EXPECT_EQ(log_.count(Event::Kind::Compiled), 0U);
-  EXPECT_EQ(log_.count(Event::Kind::Loaded), 1U);
+  ASSERT_EQ(log_.count(Event::Kind::Loaded), 1U);
   EXPECT_EQ(log_.of(Event::Kind::Loaded)[0].origin, "bundle");
+
+  cuda::Stream stream = nullptr;
+  ASSERT_EQ(driver_.driver().StreamCreate(&stream, cuda::kStreamNonBlocking), cuda::DriverResult::Success);
+  ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), cuda::DriverResult::Success);
+  EXPECT_TRUE(handle.get_on(stream, seconds(60)).ok());
+  GraphPointer graph = nullptr;
+  ASSERT_EQ(driver_.application().StreamEndCapture(stream, &graph), cuda::DriverResult::Success);
+  driver_.application().GraphDestroy(graph);
+  driver_.driver().StreamDestroy(stream);
 }
 
 TEST_F(SessionBundlesCuda, WhatTheDriverRefusesOfABundleIsCompiled) {
