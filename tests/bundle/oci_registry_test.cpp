@@ -129,8 +129,11 @@ TEST_F(OciRegistry, CarriesABundleToASiteWithoutANetwork) {
   test::Registry other;
   ASSERT_EQ(skopeo_copy(archive, other.image("mirror/kernels:1")), "");
   ASSERT_EQ(skopeo_copy(other.image("mirror/kernels:1"), layout("there")), "");
-  EXPECT_EQ(blobs_of(folder_.path("out")), blobs_of(folder_.path("there")));
-  expect_same(image, "there");
+  ASSERT_EQ(skopeo_copy(archive, layout("without a registry")), "");
+  for (const std::string name : {"there", "without a registry"}) {
+    EXPECT_EQ(blobs_of(folder_.path("out")), blobs_of(folder_.path(name)));
+    expect_same(image, name);
+  }
 }
 
 TEST_F(OciRegistry, GivesOneKindOfHostWhatItNeeds) {
