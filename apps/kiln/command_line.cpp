@@ -22,6 +22,8 @@ constexpr const char* kMainFooter =
     "  kiln doctor                                   what this machine has, what is missing, what to do\n"
     "  kiln compile k.cu --arch sm_80,sm_90          fill the cache; a second run compiles nothing\n"
     "  kiln explain k.cu --arch sm_80                hit or miss, and which input changed\n"
+    "  kiln bundle create kiln.toml -o app.kiln      every unit for every architecture, for machines without a "
+    "compiler\n"
     "  kiln cache stats                              what the cache holds\n"
     "\n"
     "'kiln help COMMAND' has more. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something is missing on this\n"
@@ -43,10 +45,64 @@ constexpr const char* kCompileFooter =
 constexpr const char* kExplainFooter =
     "On a miss it names each input that differs from the nearest earlier build of the file: the header with both\n"
     "digests, the option, the compiler's version. Give it the same options as 'kiln compile'. It compiles nothing.\n"
+    "With --profile it says instead what of all that programs asked for (KILN_RECORD) bundles serve and what they "
+    "lack.\n"
     "\n"
     "Examples:\n"
     "  kiln explain k.cu --arch sm_80 -I include\n"
-    "  kiln explain k.cu --arch sm_80 --check || echo 'would compile'";
+    "  kiln explain k.cu --arch sm_80 --check || echo 'would compile'\n"
+    "  kiln explain --profile profile.jsonl --bundle app.kiln --check";
+
+constexpr const char* kBundleFooter =
+    "A BUNDLE is a file, a folder in which one is mounted, or an OCI image layout.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln bundle create kiln.toml -o app.kiln --arch sm_80,sm_90 --key kiln.key\n"
+    "  kiln bundle ls app.kiln\n"
+    "  kiln bundle verify app.kiln\n"
+    "  kiln bundle diff old.kiln app.kiln\n"
+    "  kiln bundle layout app.kiln -o app.oci";
+
+constexpr const char* kBundleCreateFooter =
+    "Nothing is written where anything fails to compile. What the cache has is not compiled again. No GPU is needed.\n"
+    "With --from only what was asked for is built: for the architectures seen, or for those of --arch instead.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln bundle create kiln.toml -o app.kiln\n"
+    "  kiln bundle create kiln.toml -o app.kiln --arch sm_80,sm_90,compute_90 --key kiln.key\n"
+    "  KILN_RECORD=profile.jsonl ./app; kiln bundle create kiln.toml -o app.kiln --from profile.jsonl";
+
+constexpr const char* kBundleVerifyFooter =
+    "Returns 1 where one is damaged, 4 where one is whole but not believed.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln bundle verify app.kiln\n"
+    "  kiln bundle verify app.kiln --public kiln-public-1:9a3f…";
+
+constexpr const char* kBundleExtractFooter =
+    "Examples:\n"
+    "  kiln bundle extract app.kiln pip.cu --arch sm_90 -o pip.cubin\n"
+    "  kiln bundle extract app.kiln 3fa9 -o - | cuobjdump -sass -";
+
+constexpr const char* kBundleDiffFooter =
+    "Returns 0 where both have the same artifacts, 1 where they do not. Who signed them is told, and is no "
+    "difference.\n"
+    "\n"
+    "Example:\n"
+    "  kiln bundle diff old.kiln new.kiln";
+
+constexpr const char* kBundleMergeFooter =
+    "Of two artifacts for one unit and target the first one's is served. With --key every bundle must be signed by\n"
+    "somebody who is believed here, or by that key.\n"
+    "\n"
+    "Example:\n"
+    "  kiln bundle merge vision.kiln maths.kiln -o all.kiln --namespace acme --key kiln.key";
+
+constexpr const char* kBundleLayoutFooter =
+    "Each unit is a layer of its own, so that one that did not change does not move. Registries' own tools copy it.\n"
+    "\n"
+    "Example:\n"
+    "  kiln bundle layout app.kiln -o app.oci && skopeo copy oci:app.oci:latest docker://REGISTRY/NAME:TAG";
 
 constexpr const char* kCacheFooter =
     "A KEY may be shortened as long as it is unique.\n"
@@ -96,7 +152,8 @@ CommandNode node_of(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) {
       node.choices = choices_of(option->get_name(true));
-      node.takes_files = node.takes_files || option->get_name(true) == "FILE";
+      const std::string name = option->get_name(true);
+      node.takes_files = node.takes_files || name == "FILE" || name == "MANIFEST" || name == "BUNDLE";
       continue;
     }
     CommandNode::Option out;
@@ -121,7 +178,10 @@ class CommandLine {
 
   CLI::App* add(CLI::App& parent, const char* name, const char* about, Run run);
   void add_unit_options(CLI::App& command);
+  void add_architectures(CLI::App& command);
   void add_compile_and_explain();
+  void add_bundle();
+  void add_speaker(CLI::App& command);
   void add_cache();
   void add_others();
   Parsed help(const std::vector<std::string>& path, int exit_code) const;
@@ -142,6 +202,7 @@ CommandLine::CommandLine() {
   format->label("REQUIRED", "");
   app_.add_flag("--version", wants_version_, "Print the version and exit");
   add_compile_and_explain();
+  add_bundle();
   add_cache();
   add_others();
   app_.footer(kMainFooter);  // last: a command takes over the footer that its parent has when it is added
@@ -160,17 +221,23 @@ CLI::App* CommandLine::add(CLI::App& parent, const char* name, const char* about
   return command;
 }
 
+void CommandLine::add_architectures(CLI::App& command) {
+  command
+      .add_option("--arch", parsed_.arguments.architectures,
+                  "Targets: sm_90 (machine code), compute_90 (PTX), lto_90 (LTO-IR)")
+      ->delimiter(',')
+      ->expected(1)
+      ->type_name("LIST")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void CommandLine::add_unit_options(CLI::App& command) {
   Arguments& to = parsed_.arguments;
   command.add_option("FILE", to.files, "Sources: .cu (CUDA C++) or .cl (OpenCL C); - is standard input")->type_name("");
   command.add_option("--backend", to.backend, "cuda or opencl, where the file's name does not say")
       ->type_name("NAME")
       ->check(one_of("--backend"));
-  command.add_option("--arch", to.architectures, "Targets: sm_90 (machine code), compute_90 (PTX), lto_90 (LTO-IR)")
-      ->delimiter(',')
-      ->expected(1)
-      ->type_name("LIST")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_architectures(command);
   // Each takes one value each time, so that a file name after it is a file name.
   const auto list = [&](const char* name, std::vector<std::string>& values, const char* type, const char* about) {
     command.add_option(name, values, about)
@@ -201,8 +268,81 @@ void CommandLine::add_compile_and_explain() {
   CLI::App* explain =
       add(app_, "explain", "Say whether a compile would hit, and if not which input changed", explain_command);
   add_unit_options(*explain);
-  explain->add_flag("--check", to.check, "Return 1 where anything would have to be compiled");
+  explain->add_flag("--check", to.check, "Return 1 where anything would have to be compiled, or is lacking");
+  explain->add_option("--profile", to.profile, "What programs asked for: say what of it bundles lack")
+      ->type_name("FILE");
+  explain->add_option("--bundle", to.bundles, "The bundles to compare it with (default: those of the settings)")
+      ->expected(1)
+      ->type_name("BUNDLE")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   explain->footer(kExplainFooter);
+}
+
+// Who a bundle that is written speaks for, and who vouches for it.
+void CommandLine::add_speaker(CLI::App& command) {
+  Arguments& to = parsed_.arguments;
+  command.add_option("--key", to.signing_key, "Sign it with this secret key ('kiln key generate' makes one)")
+      ->type_name("FILE");
+  command.add_option("--namespace", to.name_space, "Whom it speaks for: acme/vision")->type_name("NAME");
+  command.add_option("--epoch", to.epoch, "As of when: a number that grows, so that older ones can be refused")
+      ->type_name("N");
+}
+
+void CommandLine::add_bundle() {
+  Arguments& to = parsed_.arguments;
+  CLI::App* bundle = add(app_, "bundle", "Build ahead of time what machines without a compiler load", nullptr);
+  bundle->require_subcommand(1);
+  CLI::App* create = add(*bundle, "create", "Compile what a kiln.toml lists into one file", bundle_create_command);
+  create->add_option("MANIFEST", to.manifest, "A kiln.toml, which lists units and architectures")
+      ->required()
+      ->type_name("");
+  add_architectures(*create);
+  create->add_option("--from", to.profile, "Build only what this profile says was asked for")->type_name("FILE");
+  create->add_option("-j,--jobs", to.jobs, "How many compiles at a time (default: one per core)")->type_name("N");
+  CLI::App* ls = add(*bundle, "ls", "Who speaks, and one line per artifact", bundle_ls_command);
+  CLI::App* verify =
+      add(*bundle, "verify", "Read and check all of it, and whether it is believed here", bundle_verify_command);
+  CLI::App* extract = add(*bundle, "extract", "Write the code of one artifact to a file", bundle_extract_command);
+  CLI::App* diff = add(*bundle, "diff", "What another bundle has that one does not, and why", bundle_diff_command);
+  CLI::App* merge = add(*bundle, "merge", "Put several bundles into one", bundle_merge_command);
+  CLI::App* layout = add(*bundle, "layout", "Write an OCI image layout, for registries", bundle_layout_command);
+  for (CLI::App* command : {ls, verify, extract, diff, merge, layout}) {
+    const bool several = command == verify || command == merge;
+    command->add_option("BUNDLE", to.bundles,
+                        several           ? "The bundles"
+                        : command == diff ? "The two"
+                                          : "The bundle")
+        ->required()
+        ->expected(command == diff ? 2 : 1, several           ? 1 << 20
+                                            : command == diff ? 2
+                                                              : 1)
+        ->allow_extra_args(several)  // else it would take what stands behind it, too
+        ->type_name("");
+  }
+  verify->add_option("--public", to.public_key, "Believe this key, instead of those of the settings")->type_name("KEY");
+  extract->add_option("WHAT", to.key, "A unit's name, or the beginning of a key")->required()->type_name("");
+  add_architectures(*extract);
+  layout->add_option("--reference", to.reference, "What the image is called in the layout (default: latest)")
+      ->type_name("NAME");
+  const std::pair<CLI::App*, const char*> outputs[] = {
+      {create, "The file; an older one is replaced in one step"},
+      {extract, "The file; - is standard output"},
+      {merge, "The file; an older one is replaced in one step"},
+      {layout, "The folder; it must be new or empty"},
+  };
+  for (const auto& [command, about] : outputs) {
+    command->add_option("-o,--output", to.output, about)->required()->type_name("PATH");
+  }
+  add_speaker(*create);
+  add_speaker(*merge);
+  create->footer(kBundleCreateFooter);
+  ls->footer("Example:\n  kiln bundle ls app.kiln --json | jq '.artifacts[].target'");
+  verify->footer(kBundleVerifyFooter);
+  extract->footer(kBundleExtractFooter);
+  diff->footer(kBundleDiffFooter);
+  merge->footer(kBundleMergeFooter);
+  layout->footer(kBundleLayoutFooter);
+  bundle->footer(kBundleFooter);
 }
 
 void CommandLine::add_cache() {
