@@ -1,6 +1,6 @@
 // kiln bundle diff | merge: what several bundles have.
 #include <algorithm>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "apps/kiln/bundle_diff.hpp"
@@ -75,18 +75,22 @@ Result<Speaker> common_speaker(const Arguments& arguments, Speaker speaker, cons
 
 Result<std::vector<Shadowed>> add_all(BundleWriter& writer, const std::vector<OpenBundle>& opened) {
   std::vector<Shadowed> shadowed;
-  std::set<std::pair<UnitKey, std::string>> served;
+  std::map<std::pair<UnitKey, std::string>, Key> served;
   for (const OpenBundle& open : opened) {
     Result<std::vector<BundleMember>> members = open.bundle->members();
     if (!members) return failure(members.error().code, open.path + ": " + members.error().message);
     for (BundleMember& member : *members) {
-      const Key key = member.key;
-      const std::string unit = member.artifact.about.unit;
       const std::string target = member.artifact.target.name();
-      const bool first = served.emplace(member.unit, target).second;
+      const auto [before, first] = served.emplace(std::pair(member.unit, target), member.key);
+      if (!first) {
+        // A bundle that had both would serve the one with the lesser key, whichever came first.
+        if (before->second != member.key) {
+          shadowed.push_back({open.path, member.artifact.about.unit, target, member.key});
+        }
+        continue;
+      }
       const Result<bool> added = writer.add(std::move(member));
       if (!added) return failure(added.error().code, open.path + ": " + added.error().message);
-      if (*added && !first) shadowed.push_back({open.path, unit, target, key});
     }
   }
   return shadowed;
@@ -130,8 +134,8 @@ int bundle_merge_command(const Arguments& arguments, Console& console) {
     return kDone;
   }
   for (const Shadowed& each : *shadowed) {
-    console.print("shadowed " + each.unit + " for " + each.target + " of " + each.path + " (key " +
-                  each.key.hex().substr(0, 12) + "): an earlier one has it, and is served");
+    console.print("left out: " + each.unit + " for " + each.target + " of " + each.path + " (key " +
+                  each.key.hex().substr(0, 12) + "): an earlier bundle has the unit for that target");
   }
   console.print(written->text());
   return kDone;

@@ -29,7 +29,7 @@ struct BundleDiff {
 /// Artifacts are compared by unit and target, and by their bytes, which are read.
 Result<BundleDiff> diff_bundles(Bundle& then, Bundle& now);
 
-/// An artifact of a later bundle that is not served, because an earlier one has the unit for that target.
+/// An artifact of a later bundle that is left out, because an earlier one has the unit for that target.
 struct Shadowed {
   std::string path;
   std::string unit;

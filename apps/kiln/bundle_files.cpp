@@ -56,7 +56,7 @@ std::optional<KeyId> signer_of(const BundleHeader& header) {
 
 std::string speaker_text(const std::string& name_space, std::uint64_t epoch, const std::optional<KeyId>& signer) {
   return name_space + ", epoch " + std::to_string(epoch) + ", " +
-         (signer ? "signed by " + signer->hex().substr(0, 16) : std::string("unsigned"));
+         (signer ? "signed by " + short_id(*signer) : std::string("unsigned"));
 }
 
 Result<Speaker> Speaker::of(const Arguments& arguments, std::string name_space, std::uint64_t epoch) {
