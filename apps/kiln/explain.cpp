@@ -62,6 +62,16 @@ int explain_command(const Arguments& arguments, Console& console) {
   std::vector<ExplainOutcome> outcomes;
   bool all_hit = true;
   for (const Job& job : *jobs) {
+    if (std::optional<Answer> served = toolbox.serve(job.unit, fitted(job.unit, job.target))) {
+      Explanation hit;
+      hit.hit = true;
+      hit.request = served->request;
+      hit.summary =
+          "hit in bundle: built for " + served->artifact.target.name() + " by " + served->artifact.about.compiler;
+      hit.answer = std::move(served);
+      outcomes.push_back({job.file, job.target.name(), std::move(hit)});
+      continue;
+    }
     const Result<Recipe> recipe = toolbox.recipe(job.unit, job.target);
     if (!recipe) {
       console.error(recipe.error(), job.file + " for " + job.target.name());
