@@ -440,6 +440,26 @@ TEST_F(BundleProgram, ExplainSaysWhatOfAProfileABundleLacks) {
   EXPECT_EQ(run({"explain", "a.cu", "--profile", "profile.jsonl", "--bundle", "app.kiln"}).exit_code, 2);
 }
 
+TEST_F(BundleProgram, CompileAndExplainAskBundlesFirstAndSayWhatForTheCodeWasMade) {
+  create("app.kiln");
+  const Variables bundled = {{"KILN_TRUST_UNSIGNED", "1"},
+                             {"KILN_BUNDLES", path("app.kiln")},
+                             {"KILN_COMPILE", "never"},
+                             {"KILN_CACHE_DIR", path("empty")}};
+  const Ran compiled = run({"compile", "b.cu", "-e", "b", "--arch", "sm_86", "--json"}, bundled);
+  EXPECT_EQ(origins(compiled), Strings{"bundle"}) << compiled.err;
+  EXPECT_EQ(compiled.json()["results"][0]["made_for"], "sm_80");
+  const Ran explained = run({"explain", "b.cu", "-e", "b", "--arch", "sm_86", "--check"}, bundled);
+  EXPECT_EQ(explained.exit_code, 0) << explained.err;
+  EXPECT_EQ(explained.out.find("b.cu for sm_86: hit in bundle, for sm_80 by nvrtc"), 0U) << explained.out;
+
+  Variables refused = bundled;
+  refused.erase("KILN_TRUST_UNSIGNED");
+  const Ran warned = run({"compile", "b.cu", "-e", "b", "--arch", "sm_86"}, refused);
+  EXPECT_EQ(warned.exit_code, 4);
+  EXPECT_TRUE(warned.says("warning: ") && warned.says("[bundle_refused]")) << warned.err;
+}
+
 TEST_F(BundleProgram, LayoutIsReadAsTheBundleThatItIs) {
   create("app.kiln");
   const Ran ran = run({"bundle", "layout", "app.kiln", "-o", "app.oci", "--reference", "v3"}, kUnsigned);
