@@ -273,8 +273,12 @@ TEST_F(OciLayout, WithJsonThatIsTooLargeOrTooDeepIsRefused) {
   const std::string file = path_ + "/index.json";
   fs::resize_file(file, (4 << 20) + 1);
   expect_refused("larger than 4 MiB");
-  spit(file, std::string(3 << 20, '['));
-  expect_refused("not a JSON object");
+  for (const char* deep : {"[", "{\"a\":", "\"\\\"[\"["}) {
+    std::string text;
+    while (text.size() < 3 << 20) text += deep;
+    spit(file, text);
+    expect_refused("nested too deeply");
+  }
   spit(file, "[" + slurp(path_ + "/oci-layout") + "]");
   expect_refused("not a JSON object");
   spit(file, R"({"schemaVersion":2,"manifests":[]})");
