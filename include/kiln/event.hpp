@@ -43,6 +43,9 @@ struct Event {
     HeadersUnavailable,  ///< headers cannot be precompiled here, and why: units are compiled in full
     CalledWarm,          ///< an algorithm that may be taken elsewhere was ready and was called
     CalledOneShot,       ///< it was not, and why: the caller's one-shot road was taken
+    BundleRefused,       ///< a bundle, or a part of one, is not used, and why: the next tier is asked
+    BundleUnfit,         ///< a bundle has the unit, but nothing of it that serves here; the message says what it has
+    RecordUnavailable,   ///< what is asked for cannot be recorded, and why
   };
   Kind kind = Kind::Hit;
   std::string unit;          ///< the unit's name, where one is concerned

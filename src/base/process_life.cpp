@@ -16,6 +16,7 @@ namespace {
 
 std::atomic<unsigned> forks{0};
 std::atomic<bool> anyone_ever{false};  // has listened
+std::atomic<bool> ending{false};
 
 // Never destroyed: it is asked while the process ends.
 struct Listeners {
@@ -29,6 +30,7 @@ Listeners& listeners() {
 }
 
 void tell_of_exit() {
+  ending.store(true, std::memory_order_release);
   Listeners& known = listeners();
   const MutexLock lock(known.mutex);
   for (ProcessListener* listener : known.all) listener->at_exit();
@@ -91,6 +93,8 @@ void remove_listener(ProcessListener& listener) {
   const MutexLock lock(known.mutex);
   std::erase(known.all, &listener);
 }
+
+bool process_is_ending() { return ending.load(std::memory_order_acquire); }
 
 void stay_ahead_of_exit_handlers() {
   // No lock: a thread that opens a library while the process ends is waited for under it.

@@ -24,6 +24,8 @@ void remove_listener(ProcessListener& listener);
 /// To be called when a library was opened or has begun to work: exit handlers run in the reverse order of their
 /// registration, and kiln must have stopped using a library before that library's own handlers run.
 void stay_ahead_of_exit_handlers();
+/// Whether listeners have been told of the end. Any thread.
+bool process_is_ending();
 
 /// How often this process has been forked away from the one that first asked. A child sees another number than its
 /// parent, so that it knows what it has inherited. As cheap as a load.

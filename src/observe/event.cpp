@@ -38,6 +38,9 @@ const char* to_string(Event::Kind kind) {
     case Event::Kind::HeadersUnavailable: return "headers_unavailable";
     case Event::Kind::CalledWarm: return "called_warm";
     case Event::Kind::CalledOneShot: return "called_one_shot";
+    case Event::Kind::BundleRefused: return "bundle_refused";
+    case Event::Kind::BundleUnfit: return "bundle_unfit";
+    case Event::Kind::RecordUnavailable: return "record_unavailable";
   }
   return "unknown";
 }

@@ -44,8 +44,13 @@ struct Config {
   enum class Pch : unsigned char { Auto, On, Off };
   Pch pch = Pch::Auto;  ///< precompiled headers are kept; automatic: except in a container
   std::uint64_t pch_max_bytes = std::uint64_t{2} << 30;
-  std::string driver;  ///< path of libcuda, empty: the system's
-  std::string trace;   ///< path of the trace file to write, empty: none
+  std::string driver;                ///< path of libcuda, empty: the system's
+  std::string trace;                 ///< path of the trace file to write, empty: none
+  std::vector<std::string> bundles;  ///< files, folders and image layouts, asked in this order
+  bool bundles_exact = false;        ///< they are asked for the Key, not for what fits the device
+  std::string trust;                 ///< path of the policy file, empty: none
+  bool trust_unsigned = false;       ///< bundles that nobody signed are believed
+  std::string record;                ///< path of the profile to append to, empty: none
 
   /// Every one of the above, as text, in the order of the documentation. Of `cache.dir` and `cache.path` the one that
   /// is not in force says what the other came to, and names it as its origin.

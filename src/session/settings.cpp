@@ -89,10 +89,34 @@ std::optional<bool> truth_of(const std::string& text) {
   return std::nullopt;
 }
 
-Status apply_disable(Config& config, const std::string& text) {
+template <bool Config::*member>
+Status apply_truth(Config& config, const std::string& text) {
   const std::optional<bool> truth = truth_of(text);
   if (!truth) return no_value(text, "1 or 0");
-  config.disable = *truth;
+  config.*member = *truth;
+  return {};
+}
+
+// As the dynamic loader has it: a program and its bundle may be moved together.
+std::string with_origin(const std::string& path) {
+  constexpr std::string_view kOrigin = "$ORIGIN";
+  if (!path.starts_with(kOrigin)) return absolute(path);
+  char program[4096];
+  const ssize_t size = readlink("/proc/self/exe", program, sizeof program);
+  if (size <= 0) return path;
+  return folder_of(std::string(program, static_cast<std::size_t>(size))) + path.substr(kOrigin.size());
+}
+
+Status apply_bundles(Config& config, const std::string& text) {
+  std::vector<std::string> members = split(text, ':');
+  for (std::string& member : members) member = with_origin(member);
+  config.bundles = std::move(members);
+  return {};
+}
+
+Status apply_match(Config& config, const std::string& text) {
+  if (text != "pinned" && text != "exact") return no_value(text, "pinned or exact");
+  config.bundles_exact = text == "exact";
   return {};
 }
 
@@ -142,7 +166,7 @@ constexpr SettingKind kSettings[] = {
      "Numeric ids of users whose cache folders may be read too, besides one's own and root's.", ',', false,
      apply_trusted_users},
     {"disable", "KILN_DISABLE", "false", "True: compile each time, look nothing up and keep nothing.", 0, false,
-     apply_disable},
+     apply_truth<&Config::disable>},
     {"compile", "KILN_COMPILE", "allowed", "`never` turns a miss into an error instead of a compile.", 0, false,
      apply_compile},
     {"nvrtc", "KILN_NVRTC", "", "The libnvrtc to compile CUDA with, by path, instead of the one that is found.", 0,
@@ -171,6 +195,19 @@ constexpr SettingKind kSettings[] = {
      0, false, apply_size<&Config::pch_max_bytes>},
     {"driver", "KILN_DRIVER", "", "The libcuda to load CUDA kernels with, by path, instead of the system's.", 0, true,
      apply_file<&Config::driver>},
+    {"bundles", "KILN_BUNDLES", "",
+     "Bundles to take artifacts from before any cache is asked: files, folders or image layouts. `$ORIGIN` is the "
+     "program's folder.",
+     ':', true, apply_bundles},
+    {"bundle.match", "KILN_BUNDLE_MATCH", "pinned",
+     "`pinned` takes what fits the device, whichever compiler built it; `exact` only what this machine's compiler and "
+     "headers would give.",
+     0, false, apply_match},
+    {"trust", "KILN_TRUST", "", "A file that says whose bundles are believed.", 0, true, apply_file<&Config::trust>},
+    {"trust.unsigned", "KILN_TRUST_UNSIGNED", "false", "True: bundles that nobody signed are believed too.", 0, false,
+     apply_truth<&Config::trust_unsigned>},
+    {"record", "KILN_RECORD", "", "A file to append to what programs ask for, to build a bundle from.", 0, true,
+     apply_file<&Config::record>},
     {"trace", "KILN_TRACE", "", "A file to write a trace of the session to, for Perfetto.", 0, true,
      apply_file<&Config::trace>},
 };

@@ -37,6 +37,8 @@ class TrustPolicy {
     PublicKey key;
     std::vector<std::string> patterns;
   };
+  Status admit_signature(const Statement& statement, const Signature& signature) const;
+
   std::vector<Voice> voices_;
   std::map<std::string, std::uint64_t> least_epochs_;  // by pattern
   bool unsigned_allowed_ = false;

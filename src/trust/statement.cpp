@@ -1,0 +1,35 @@
+#include "trust/statement.hpp"
+
+#include <algorithm>
+
+#include "base/codec.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::size_t kLongestNameSpace = 64;
+
+bool may_stand_in_name_space(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '/';
+}
+
+}  // namespace
+
+std::string Statement::encode(const KeyId& key) const {
+  return Writer()
+      .text("kiln statement 1")
+      .text(subject)
+      .text(name_space)
+      .u64(epoch)
+      .digest(digest)
+      .digest(key.digest)
+      .bytes();
+}
+
+bool is_name_space(std::string_view text) {
+  if (text.empty() || text.size() > kLongestNameSpace) return false;
+  if (!std::all_of(text.begin(), text.end(), may_stand_in_name_space)) return false;
+  return text.front() != '/' && text.back() != '/' && text.find("//") == std::string_view::npos;
+}
+
+}  // namespace kiln

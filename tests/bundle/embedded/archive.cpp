@@ -1,0 +1,1 @@
+int embedded_archive() { return 1; }

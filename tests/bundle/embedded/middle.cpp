@@ -1,0 +1,1 @@
+int embedded_middle() { return 1; }
