@@ -1,4 +1,5 @@
-// Predicates by themselves, the directions of rings, and the steps of a convex hull, which is made of nothing else.
+// Predicates by themselves, and what is made of nothing else: the directions of rings, triangles, and the steps of a
+// convex hull.
 #include "block.cuh"
 #include "rings.cuh"
 
@@ -33,6 +34,49 @@ __device__ double in_circle(Point a, Point b, Point c, Point d) {
 
 // How far a point lies to the left of the line from a to b, in units of its length: what farthest points are chosen by.
 __device__ double height_over(Point a, Point b, Point p) { return cross(minus(b, a), minus(p, a)); }
+
+// The vertices of a ring that are still there, as a list around.
+struct VertexList {
+  Coordinates at;
+  int* next;
+  int* previous;
+  int turn;  // of the ring
+
+  __device__ void link(int first, int count) const {
+    for (int i = 0; i < count; ++i) {
+      next[first + i] = first + (i + 1) % count;
+      previous[first + i] = first + (i + count - 1) % count;
+    }
+  }
+  __device__ void unlink(int vertex) const {
+    next[previous[vertex]] = next[vertex];
+    previous[next[vertex]] = previous[vertex];
+  }
+
+  // In it or on its edge; its corners, and vertices at the same places, are not.
+  __device__ bool in_triangle(Point a, Point b, Point c, Point p) const {
+    if (same(p, a) || same(p, b) || same(p, c)) return false;
+    return turn * orientation(a, b, p) >= 0 && turn * orientation(b, c, p) >= 0 && turn * orientation(c, a, p) >= 0;
+  }
+
+  // Whether the triangle of a vertex and its neighbours is of the ring and nothing else is in it. A vertex on the line
+  // of its neighbours can always go.
+  __device__ bool is_ear(int vertex) const {
+    const Point a = at[previous[vertex]];
+    const Point b = at[vertex];
+    const Point c = at[next[vertex]];
+    const int here = turn * orientation(a, b, c);
+    if (here <= 0) return here == 0;
+    const Box box = joined(joined(box_of({a, b}), c), c);
+    for (int i = next[next[vertex]]; i != previous[vertex]; i = next[i]) {
+      const Point p = at[i];
+      if (!contains(box, p)) continue;
+      // Only a vertex that does not turn with the ring can be the first to reach into a triangle.
+      if (turn * orientation(at[previous[i]], p, at[next[i]]) <= 0 && in_triangle(a, b, c, p)) return false;
+    }
+    return true;
+  }
+};
 
 }  // namespace
 
@@ -95,24 +139,35 @@ extern "C" __global__ void orientation_of_rings(Lines rings, signed char* turns)
   }
 }
 
-// How many vertices of each ring turn to the left, to the right, and not at all: a ring is convex where one of the
-// first two is 0. One warp a ring.
-extern "C" __global__ void turns_of_rings(Lines rings, int* left, int* right, int* straight) {
-  for (int row = first_warp(); row < rings.rows; row += warp_step()) {
-    const Range range = rings.coordinates(row);
-    const int edges = range.size() - 1;
-    int counts[3] = {0, 0, 0};
-    for (int i = lane(); i < edges; i += 32) {
-      const Point before = rings.at[range.first + (i + edges - 1) % edges];
-      const Point after = rings.at[range.first + (i + 1) % edges];
-      const int turn = orientation(before, rings.at[range.first + i], after);
-      ++counts[turn + 1];
+// Cuts each ring into triangles: two fewer than it has vertices, three vertex numbers each, in the ring's own
+// direction. Vertices on one line make triangles of no area. One thread a ring, whose vertices are a list in `next` and
+// `previous` (as many as there are coordinates); `turns` is what orientation_of_rings said. A ring that crosses itself
+// may have no ear left: one vertex is then cut off regardless, and `forced` says how often. Rings go out in `triangles`
+// from 3 times their offset on. Holes have to be joined to their shell before.
+extern "C" __global__ void triangulate_rings(Lines rings, const signed char* turns, int* next, int* previous,
+                                             int* triangles, int* counts, int* forced) {
+  for (int row = first_row(); row < rings.rows; row += row_step()) {
+    const Range range = rings.state(row) == State::Present ? rings.coordinates(row) : Range{0, 0};
+    counts[row] = 0;
+    forced[row] = 0;
+    if (range.size() < 4 || turns[row] == 0) continue;
+    const VertexList list = {rings.at, next, previous, turns[row]};
+    list.link(range.first, range.size() - 1);
+    int* out = triangles + 3 * static_cast<size_t>(range.first);
+    int remaining = range.size() - 1;
+    int tried = 0;
+    for (int vertex = range.first; remaining > 2; vertex = next[vertex]) {
+      const bool ear = list.is_ear(vertex);
+      if (!ear && ++tried <= remaining) continue;
+      if (!ear) ++forced[row];
+      *out++ = previous[vertex];
+      *out++ = vertex;
+      *out++ = next[vertex];
+      ++counts[row];
+      list.unlink(vertex);
+      --remaining;
+      tried = 0;
     }
-    for (int& count : counts) count = over_warp<Sum<int>>(count);
-    if (lane() != 0) continue;
-    right[row] = counts[0];
-    straight[row] = counts[1];
-    left[row] = counts[2];
   }
 }
 

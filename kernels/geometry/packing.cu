@@ -82,6 +82,93 @@ struct Reader {
   }
 };
 
+}  // namespace
+
+// Where the columns are that a reader fills; what a shape does not have is null.
+struct Places {
+  int* parts;  // the number of each part's first ring
+  int* rings;  // the number of each ring's first coordinate
+  double* xs;
+  double* ys;
+};
+
+namespace {
+
+// What is done with what a reader finds: it is counted, or it is put where it belongs.
+struct Counted {
+  int parts = 0;
+  int rings = 0;
+  int coordinates = 0;
+  __device__ void part() { ++parts; }
+  __device__ void ring() { ++rings; }
+  // Nothing but their number is looked at.
+  __device__ void points(Reader& reader, int count) {
+    coordinates += count;
+    reader.at += count * kPointSize;
+  }
+};
+
+struct Filled {
+  Places places;
+  int next_part;
+  int next_ring;
+  int next_coordinate;
+  __device__ void part() {
+    if (places.parts != nullptr) places.parts[next_part++] = next_ring;
+  }
+  __device__ void ring() {
+    if (places.rings != nullptr) places.rings[next_ring++] = next_coordinate;
+  }
+  __device__ void points(Reader& reader, int count) {
+    for (int i = 0; i < count; ++i, ++next_coordinate) {
+      const Point p = reader.point();
+      places.xs[next_coordinate] = p.x;
+      places.ys[next_coordinate] = p.y;
+    }
+  }
+};
+
+}  // namespace
+
+// How each kind lies in its bytes.
+struct LineShape {
+  template <class Sink>
+  __device__ static Outcome read(Reader& reader, Sink& sink) {
+    if (const Outcome head = reader.head(kLine); head != kGood) return head;
+    sink.points(reader, reader.count(kPointSize));
+    return reader.good ? kGood : kTruncated;
+  }
+};
+
+struct PolygonShape {
+  template <class Sink>
+  __device__ static Outcome read(Reader& reader, Sink& sink) {
+    if (const Outcome head = reader.head(kPolygon); head != kGood) return head;
+    const int rings = reader.count(kCount);
+    for (int ring = 0; ring < rings && reader.good; ++ring) {
+      sink.ring();
+      sink.points(reader, reader.count(kPointSize));
+    }
+    return reader.good ? kGood : kTruncated;
+  }
+};
+
+// Its polygons are whole ones, each with an order and a type of its own.
+struct MultiPolygonShape {
+  template <class Sink>
+  __device__ static Outcome read(Reader& reader, Sink& sink) {
+    if (const Outcome head = reader.head(kMultiPolygon); head != kGood) return head;
+    const int parts = reader.count(kHead + kCount);
+    for (int part = 0; part < parts && reader.good; ++part) {
+      sink.part();
+      if (const Outcome inner = PolygonShape::read(reader, sink); inner != kGood) return inner;
+    }
+    return reader.good ? kGood : kTruncated;
+  }
+};
+
+namespace {
+
 __device__ long long size_of_polygon(Range rings, const int* offsets) {
   const long long points = offsets[rings.last] - offsets[rings.first];
   return kHead + kCount + rings.size() * kCount + points * kPointSize;
@@ -155,57 +242,41 @@ extern "C" __global__ void wkb_of_polygons(Polygons polygons, const long long* o
   }
 }
 
-// Looks at polygons in WKB without keeping anything: how many rings and coordinates each has, and whether its bytes are
-// what they say. Rows whose offsets are the same have no bytes, and are null where the bitmap says so and broken where
-// it does not.
-extern "C" __global__ void wkb_survey_polygons(const unsigned char* bytes, const long long* offsets, Validity valid,
-                                               int rows, int* ring_counts, int* coordinate_counts,
-                                               unsigned char* outcomes) {
+// Looks at WKB without keeping anything: how many parts, rings and coordinates each row has, and whether its bytes are
+// what they say. Null rows have nothing, and are good; a row that is valid and has no bytes is truncated.
+template <class Shape>
+__global__ void wkb_survey(const unsigned char* bytes, const long long* offsets, Validity valid, int rows,
+                           int* part_counts, int* ring_counts, int* coordinate_counts, unsigned char* outcomes) {
   for (int row = first_row(); row < rows; row += row_step()) {
-    int rings = 0;
-    int coordinates = 0;
+    Counted counted;
     Outcome outcome = kGood;
     if (valid[row]) {
       Reader reader = {bytes + offsets[row], bytes + offsets[row + 1]};
-      outcome = reader.head(kPolygon);
-      if (outcome == kGood) {
-        rings = reader.count(kCount);
-        for (int ring = 0; ring < rings && reader.good; ++ring) {
-          const int size = reader.count(kPointSize);
-          coordinates += size;
-          reader.at += size * kPointSize;
-        }
-        outcome = reader.finish();
-      }
+      outcome = Shape::read(reader, counted);
+      if (outcome == kGood) outcome = reader.finish();
     }
-    const bool good = outcome == kGood;
-    ring_counts[row] = good ? rings : 0;
-    coordinate_counts[row] = good ? coordinates : 0;
+    if (outcome != kGood) counted = Counted();
+    part_counts[row] = counted.parts;
+    ring_counts[row] = counted.rings;
+    coordinate_counts[row] = counted.coordinates;
     outcomes[row] = static_cast<unsigned char>(outcome);
   }
 }
 
-// Reads what the survey found good, into the places that its sums give. `rings` and `first_coordinates` are those sums,
-// by row; the offsets of each ring are written here.
-extern "C" __global__ void wkb_read_polygons(const unsigned char* bytes, const long long* offsets, Validity valid,
-                                             int rows, const unsigned char* outcomes, const int* rings,
-                                             const int* first_coordinates, int* ring_offsets, double* xs, double* ys) {
+// Reads what the survey found good, into the places that its sums give: `first_parts`, `first_rings` and
+// `first_coordinates`, by row, each with the total at its end. The offsets of parts and rings are written here.
+template <class Shape>
+__global__ void wkb_read(const unsigned char* bytes, const long long* offsets, Validity valid, int rows,
+                         const unsigned char* outcomes, const int* first_parts, const int* first_rings,
+                         const int* first_coordinates, Places places) {
   for (int row = first_row(); row < rows; row += row_step()) {
     if (!valid[row] || outcomes[row] != kGood) continue;
     Reader reader = {bytes + offsets[row], bytes + offsets[row + 1]};
-    reader.head(kPolygon);
-    int next = first_coordinates[row];
-    const int count = reader.count(kCount);
-    for (int ring = 0; ring < count; ++ring) {
-      ring_offsets[rings[row] + ring] = next;
-      const int size = reader.count(kPointSize);
-      for (int i = 0; i < size; ++i, ++next) {
-        const Point p = reader.point();
-        xs[next] = p.x;
-        ys[next] = p.y;
-      }
-    }
+    Filled filled = {places, first_parts[row], first_rings[row], first_coordinates[row]};
+    Shape::read(reader, filled);
   }
-  // Somebody has to write the end of the last ring.
-  if (first_row() == 0) ring_offsets[rings[rows]] = first_coordinates[rows];
+  // Somebody has to write the ends of the last part and the last ring.
+  if (first_row() != 0) return;
+  if (places.parts != nullptr) places.parts[first_parts[rows]] = first_rings[rows];
+  if (places.rings != nullptr) places.rings[first_rings[rows]] = first_coordinates[rows];
 }
