@@ -8,11 +8,13 @@ packages=(
   g++ clang clang-format clang-tidy lld cmake ninja-build pkg-config git python3 python3-venv
   libclang-rt-14-dev                          # libFuzzer and the sanitizers for clang
   libssl-dev libxxhash-dev                    # SHA-256, XXH3
+  libsodium-dev libzstd-dev                   # Ed25519, what bundles are packed with
   nlohmann-json3-dev libtomlplusplus-dev      # JSON, kiln.toml
   libcli11-dev                                # the command line
   libgtest-dev libgmock-dev                   # tests
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd # OpenCL on the processor
   strace                                      # what a program really opened; injected faults
+  docker-registry skopeo                      # where bundles travel as images, and what moves them
   prometheus                                  # promtool, which checks the text of the metrics
 )
 missing=()

@@ -1,17 +1,13 @@
 // kiln cache ls | show | extract: single entries.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include "apps/kiln/caches.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/output.hpp"
 #include "apps/kiln/render_json.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/files.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -130,11 +126,7 @@ int cache_extract_command(const Arguments& arguments, Console& console) {
     return exit_code_of(found.error().code);
   }
   const bool to_stdout = arguments.output == "-";
-  const Fd fd(to_stdout ? dup(STDOUT_FILENO)
-                        : open(arguments.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  Status written = fd ? write_all(fd.get(), found->artifact.bytes.view(), arguments.output)
-                      : io_failure("cannot write", arguments.output, errno);
-  if (!written) {
+  if (Status written = write_output(arguments.output, found->artifact.bytes.view()); !written) {
     console.error(written.error());
     return kFailed;
   }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +12,7 @@
 #include <kiln/result.hpp>
 
 #include "base/mutex.hpp"
+#include "bundle/blob.hpp"
 #include "bundle/bundle_description.hpp"
 #include "bundle/bundle_format.hpp"
 #include "bundle/bundle_image.hpp"
@@ -68,10 +71,15 @@ class Bundle final : public Store {
   Result<const std::uint8_t*> page(std::uint32_t number);
   Result<std::vector<BundleRow>> rows(const Digest& digest, BundleRow::Role role);
   Result<std::vector<BundleRow>> all_rows();
+  Result<Bytes> group(std::uint32_t number);
   Result<Bytes> blob(const BlobPlace& place);
+  Result<ArtifactBlob> artifact(const BlobPlace& place);
+  Result<Closure> closure(const BlobPlace& place);
+  Status check_blobs(const std::vector<BundleRow>& rows);
 
   const std::unique_ptr<BundleSource> source_;
   const BundleHeader header_;
+  BlobUnpacker unpacker_;
   std::vector<std::atomic<const Page*>> pages_;  // each made once, never changed, owned
   Mutex mutex_;
   std::vector<std::optional<Bytes>> groups_ KILN_GUARDED_BY(mutex_);  // as the source gave them

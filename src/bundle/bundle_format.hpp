@@ -28,6 +28,9 @@ inline constexpr std::uint32_t kMostBundleGroups = 65;  ///< the description's, 
 inline constexpr std::uint32_t kMostBundlePages = 1 << 18;
 inline constexpr std::uint64_t kLargestBundleBlob = std::uint64_t{1} << 30;
 
+/// To how many bytes a blob may unpack: more is an attack.
+constexpr std::uint64_t most_unpacked(std::uint64_t stored) { return 1024 * stored + (std::uint64_t{1} << 20); }
+
 /// Where a blob lies, and what its stored bytes are.
 struct BlobPlace {
   enum class Method : std::uint32_t { Raw = 0, Zstd = 1 };
@@ -44,16 +47,16 @@ struct BlobPlace {
 /// One row of the index.
 struct BundleRow {
   enum class Role : std::uint8_t {
-    Key = 1,      ///< the digest is a Key, the blob its artifact
-    Unit = 2,     ///< a UnitKey, and the artifact to serve for a target
-    Request = 3,  ///< a RequestKey, and one of its closures
+    ByKey = 1,      ///< the digest is a Key, the blob its artifact
+    ByUnit = 2,     ///< a UnitKey, and the artifact to serve for a target
+    ByRequest = 3,  ///< a RequestKey, and one of its closures
   };
   Digest digest{};
-  Role role = Role::Key;
-  Form form = Form::Cubin;   ///< of Role::Unit; else zero in the file
-  char variant = 0;          ///< of Role::Unit: 'a', 'f' or none
-  std::uint32_t number = 0;  ///< of Role::Unit the capability, or for OpenCL four bytes of the device's digest; of
-                             ///< Role::Request which closure, the newest being 0
+  Role role = Role::ByKey;
+  Form form = Form::Cubin;   ///< of Role::ByUnit; else zero in the file
+  char variant = 0;          ///< of Role::ByUnit: 'a', 'f' or none
+  std::uint32_t number = 0;  ///< of Role::ByUnit the capability, or for OpenCL four bytes of the device's digest; of
+                             ///< Role::ByRequest which closure, the newest being 0
   BlobPlace place;
 };
 
@@ -77,7 +80,8 @@ struct BundleHeader {
   Statement statement() const;
 };
 
-/// Checks everything that can be checked without the pages. Code::Corrupt says what is wrong, and which version it has.
+/// Checks everything that can be checked without the pages, on a copy. `head` may have more behind the head.
+/// Code::Corrupt says what is wrong, and which version it has.
 Result<BundleHeader> decode_bundle_header(std::span<const std::uint8_t> head);
 /// The header with its padding; `header.digest` and `header.signature` are made here, by `key` where one is given.
 std::string encode_bundle_header(BundleHeader& header, const SecretKey* key);
@@ -86,6 +90,9 @@ std::string encode_row(const BundleRow& row);
 Result<BundleRow> decode_row(std::span<const std::uint8_t, kBundleRow> row);
 /// Checks a page that has been read against the header: its digest, its order and its rows' fields.
 Status check_page(const BundleHeader& header, std::uint32_t number, std::span<const std::uint8_t> page);
+
+/// How many rows a page has.
+std::size_t rows_of_page(const BundleHeader& header, std::uint32_t number);
 
 /// The fields of a row that name a target: form, variant and number.
 void set_target(BundleRow& row, const Target& target);

@@ -1,13 +1,19 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <kiln/artifact.hpp>
 #include <kiln/key.hpp>
 #include <kiln/result.hpp>
 
+#include "bundle/bundle_description.hpp"
 #include "bundle/bundle_image.hpp"
+#include "core/closure.hpp"
 #include "trust/keys.hpp"
 
 namespace kiln {
@@ -24,6 +30,9 @@ struct BundleMember {
   Digest compiler_digest{};
 };
 
+/// What a bundle's description says of a member, whose closure is null where the bundle does not have it.
+BundleDescription::Artifact describe(const BundleMember& member, const Closure* closure);
+
 /// Makes bundles. Equal members make equal bytes, in whatever order they come.
 class BundleWriter {
  public:
@@ -33,8 +42,9 @@ class BundleWriter {
   };
   explicit BundleWriter(Options options) : options_(std::move(options)) {}
 
-  /// A key that is there already is not taken again; false then. A second artifact for the same unit and target stays
-  /// reachable by its key alone: the first is served.
+  /// A key that is there already is not taken again; false then. Of several artifacts for the same unit and target one
+  /// is served, the first by key; the others stay reachable by their keys. Code::InvalidArgument where the target has
+  /// no name, or where a closure that would be written does not give the key.
   Result<bool> add(BundleMember member);
   std::size_t size() const { return members_.size(); }
 
@@ -44,6 +54,7 @@ class BundleWriter {
  private:
   Options options_;
   std::vector<BundleMember> members_;
+  std::unordered_set<Key> keys_;
 };
 
 }  // namespace kiln

@@ -35,28 +35,35 @@ bool is_one_of(unsigned number, std::initializer_list<unsigned> numbers) {
   return false;
 }
 
-bool is_tegra(unsigned number) { return is_one_of(number, {53, 62, 72, 87, 101, 110}); }
+/// Parts whose machine code runs on nothing else, and which run nobody else's. NVIDIA's programming guide (CUDA 12.9,
+/// section 6.1.2) has compatibility between minor revisions for desktop parts alone, and none with or among Tegra's;
+/// 8.8, of which it says nothing, is taken by nvlink 13.0 exactly, too.
+bool stands_alone(unsigned number) { return is_one_of(number, {53, 62, 72, 87, 88, 101, 110}); }
 
-/// A family's name: the number of its first member.
+/// A family, by the number of its first member: the programming guide's table of family-specific compatibility, as of
+/// CUDA 13.4. Whom it does not name is a family by itself, until the guide says more.
 unsigned family_of(unsigned number) {
-  if (number == 103) return 100;
+  if (is_one_of(number, {103, 107})) return 100;
   if (number == 121) return 120;
   return number;
 }
 
+/// Whether a device takes this machine code.
 bool runs(const Capability& made, unsigned device) {
   if (made.number == device) return true;
   if (made.variant == 'a' || made.number > device) return false;
   if (made.variant == 'f') return family_of(made.number) == family_of(device);
-  return made.major() == device / 10 && !is_tegra(made.number) && !is_tegra(device);
+  return made.major() == device / 10 && !stands_alone(made.number) && !stands_alone(device);
 }
 
+/// Whether a driver translates this PTX for a device.
 bool is_translated(const Capability& made, unsigned device) {
   if (made.number == device) return true;
   if (made.variant == 'a' || made.number > device) return false;
   return made.variant != 'f' || family_of(made.number) == family_of(device);
 }
 
+// Above whatever nearness gives: any machine code comes before any PTX, which costs a translation.
 constexpr unsigned kEqual = 1U << 17;
 constexpr unsigned kMachineCode = 1U << 16;
 
@@ -71,6 +78,7 @@ std::optional<unsigned> fit(const Target& made, const Target& wanted) {
   if (made == wanted) return kEqual;
   if (wanted.form != Form::Cubin && wanted.form != Form::Cccl) return std::nullopt;
   const std::optional<Capability> from = capability_of(made.architecture);
+  // What a device runs is a matter of its number: `sm_90a` asks for a device of 9.0, as `sm_90` does.
   const std::optional<Capability> device = capability_of(wanted.architecture);
   if (!from || !device) return std::nullopt;
   if (made.form == wanted.form) {

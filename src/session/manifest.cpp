@@ -13,6 +13,7 @@
 #include "core/cccl_spec.hpp"
 #include "session/settings.hpp"
 #include "session/toml_tree.hpp"
+#include "trust/statement.hpp"
 
 namespace kiln {
 namespace {
@@ -85,6 +86,7 @@ class ManifestReader {
   std::vector<std::string> texts(const TomlValue& table, std::string_view name);
   std::string below(const std::string& path) const { return join_path(folder_, path); }
 
+  void bundle(const TomlValue& file);
   void architectures(const TomlValue& file);
   void tables(const TomlValue& file, std::string_view name, void (ManifestReader::*member)(const TomlValue&));
   void algorithm(const TomlValue& table);
@@ -126,6 +128,23 @@ std::vector<std::string> ManifestReader::texts(const TomlValue& table, std::stri
     all.push_back(item.text);
   }
   return all;
+}
+
+/// Of a bundle of all units: who speaks, and as of when.
+void ManifestReader::bundle(const TomlValue& file) {
+  if (const TomlValue* const at = file.find("namespace"); at != nullptr) {
+    if (at->kind != Kind::Text || !is_name_space(at->text)) {
+      return fail(*at,
+                  "'namespace' is at most 64 lower-case letters, digits and -_. with / between its parts, such as "
+                  "\"acme/vision\"");
+    }
+    manifest_.name_space = at->text;
+  }
+  if (const TomlValue* const at = file.find("epoch"); at != nullptr) {
+    if (at->kind != Kind::Integer || at->integer < 0)
+      return fail(*at, "'epoch' is a whole number that is not negative");
+    manifest_.epoch = static_cast<std::uint64_t>(at->integer);
+  }
 }
 
 void ManifestReader::architectures(const TomlValue& file) {
@@ -205,7 +224,8 @@ void ManifestReader::tables(const TomlValue& file, std::string_view name,
 }
 
 Result<Manifest> ManifestReader::read(const TomlValue& file) {
-  known(file, {"architectures", "cccl", "unit"});
+  known(file, {"namespace", "epoch", "architectures", "cccl", "unit"});
+  bundle(file);
   architectures(file);
   tables(file, "cccl", &ManifestReader::algorithm);
   tables(file, "unit", &ManifestReader::source);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@
 
 namespace kiln {
 
-/// What a kiln.toml lists: units, and for which architectures. docs/manifest.md has its grammar.
+/// What a kiln.toml lists: units, for which architectures, and as whose bundle. docs/manifest.md has its grammar.
 struct Manifest {
   /// An algorithm of CCCL's, or a source file.
   struct Member {
@@ -22,6 +23,8 @@ struct Manifest {
     SourceUnit source;  ///< where there is no spec; its paths are those of the file, or below its folder
   };
 
+  std::string name_space = "local";  ///< in whose name a bundle of them speaks
+  std::uint64_t epoch = 0;           ///< and as of when
   std::vector<Target> architectures;
   std::vector<Member> members;  ///< algorithms first; else in the order of the file
 };

@@ -60,6 +60,14 @@ operators = ["maximum"]
   EXPECT_TRUE(manifest.members[3].source.opencl);
 }
 
+TEST(Manifest, SaysInWhoseNameABundleSpeaksAndAsOfWhen) {
+  const Manifest manifest = read("namespace = \"acme/vision-2\"\nepoch = 3\n");
+  EXPECT_EQ(manifest.name_space, "acme/vision-2");
+  EXPECT_EQ(manifest.epoch, 3U);
+  EXPECT_EQ(read("").name_space, "local");
+  EXPECT_EQ(read("").epoch, 0U);
+}
+
 TEST(Manifest, MayListAllFoundingSpecsAtOnce) {
   EXPECT_EQ(read("[[cccl]]\nspec = \"founding\"\n").members.size(), 18U);
 }
@@ -91,6 +99,14 @@ TEST(Manifest, RefusesWhatItDoesNotKnowWithLineAndColumn) {
       {"architectures = \"sm_80\"", "line 1, column 1: ", "array"},
       {"architectures = [\"sm_80\",\n  \"sm80\"]", "line 2, column 3: ", "sm80"},
       {"architectures = [80]", "line 1, column 18: ", "strings"},
+      {"epoch = 1\nnamespace = \"Acme\"", "line 2, column 1: ", "lower-case"},
+      {"namespace = \"\"", "line 1, column 1: ", "lower-case"},
+      {"namespace = [\"acme\"]", "line 1, column 1: ", "lower-case"},
+      {"namespace = \"a//b\"", "line 1, column 1: ", "lower-case"},
+      {"name_space = \"a\"", "line 1, column 1: ", "did you mean 'namespace'?"},
+      {"epoch = -1", "line 1, column 1: ", "whole number"},
+      {"epoch = \"3\"", "line 1, column 1: ", "whole number"},
+      {"epoch = 1.5", "line 1, column 1: ", "whole number"},
       {"cccl = 3", "line 1, column 1: ", "[[cccl]]"},
       {"[cccl]\nspec = \"founding\"", "line 1, column 2: ", "[[cccl]]"},
       {"unit = [1]", "line 1, column 9: ", "[[unit]]"},

@@ -1,0 +1,143 @@
+#include "bundle/bundle_description.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace kiln {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kMark = "bundle description 1";
+
+Error damaged(std::string what) { return failure(Code::Corrupt, "a bundle whose description " + std::move(what)); }
+
+Json json_of(const BundleDescription::Artifact& artifact) {
+  Json entries = Json::array();
+  for (const Entry& entry : artifact.entries) entries.push_back({{"name", entry.name}, {"symbol", entry.symbol}});
+  Json files = Json::array();
+  for (const BundleDescription::File& file : artifact.files) {
+    Json out = {{"place", file.place}, {"name", file.name}, {"state", file.state}};
+    if (!file.digest.empty()) out["digest"] = file.digest;
+    files.push_back(std::move(out));
+  }
+  return {{"unit", artifact.unit},
+          {"kind", artifact.kind},
+          {"unit_key", artifact.unit_key.hex()},
+          {"target", artifact.target.name()},
+          {"form", to_string(artifact.target.form)},
+          {"key", artifact.key.hex()},
+          {"request", artifact.request.hex()},
+          {"compiler", artifact.compiler},
+          {"version", artifact.version},
+          {"compiler_digest", artifact.compiler_digest.hex()},
+          {"bytes", artifact.bytes},
+          {"entries", std::move(entries)},
+          {"files", std::move(files)}};
+}
+
+/// Takes members out of JSON objects. After the first that is not there or of another type, `ok()` is false.
+class Members {
+ public:
+  std::string text(const Json& object, const char* name) {
+    const auto found = object.find(name);
+    if (found == object.end() || !found->is_string()) return fail(), std::string();
+    return found->get<std::string>();
+  }
+  std::string optional_text(const Json& object, const char* name) {
+    return object.find(name) == object.end() ? std::string() : text(object, name);
+  }
+  Digest digest(const Json& object, const char* name) {
+    const auto found = Digest::from_hex(text(object, name));
+    if (!found) fail();
+    return found.value_or(Digest{});
+  }
+  std::uint64_t number(const Json& object, const char* name) {
+    const auto found = object.find(name);
+    if (found == object.end() || !found->is_number_unsigned()) return fail(), 0;
+    return found->get<std::uint64_t>();
+  }
+  /// The objects of an array.
+  std::vector<const Json*> objects(const Json& object, const char* name) {
+    std::vector<const Json*> all;
+    const auto found = object.find(name);
+    if (found == object.end() || !found->is_array()) return fail(), all;
+    for (const Json& item : *found) {
+      if (!item.is_object()) return fail(), all;
+      all.push_back(&item);
+    }
+    return all;
+  }
+  void fail() { ok_ = false; }
+  bool ok() const { return ok_; }
+
+ private:
+  bool ok_ = true;
+};
+
+Target target_from(Members& in, const Json& object) {
+  const std::string name = in.text(object, "target");
+  const std::string form = in.text(object, "form");
+  if (form == to_string(Form::OpenClBinary)) return Target::opencl(name);
+  const auto target = Target::parse(name);
+  if (!target || to_string(target->form) != form) {
+    in.fail();
+    return {};
+  }
+  return *target;
+}
+
+BundleDescription::Artifact artifact_from(Members& in, const Json& object) {
+  BundleDescription::Artifact artifact;
+  artifact.unit = in.text(object, "unit");
+  artifact.kind = in.text(object, "kind");
+  artifact.unit_key.digest = in.digest(object, "unit_key");
+  artifact.target = target_from(in, object);
+  artifact.key.digest = in.digest(object, "key");
+  artifact.request.digest = in.digest(object, "request");
+  artifact.compiler = in.text(object, "compiler");
+  artifact.version = in.text(object, "version");
+  artifact.compiler_digest = in.digest(object, "compiler_digest");
+  artifact.bytes = in.number(object, "bytes");
+  for (const Json* entry : in.objects(object, "entries")) {
+    artifact.entries.push_back({in.text(*entry, "name"), in.text(*entry, "symbol")});
+  }
+  for (const Json* file : in.objects(object, "files")) {
+    artifact.files.push_back(
+        {in.text(*file, "place"), in.text(*file, "name"), in.text(*file, "state"), in.optional_text(*file, "digest")});
+  }
+  return artifact;
+}
+
+}  // namespace
+
+std::string BundleDescription::encode() const {
+  Json all = Json::array();
+  for (const Artifact& artifact : artifacts) all.push_back(json_of(artifact));
+  const Json out = {{"kiln", kMark}, {"generator", generator}, {"artifacts", std::move(all)}};
+  // Names that are not UTF-8 are for people here, and whole where they count.
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<BundleDescription> BundleDescription::parse(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return damaged("is no JSON object");
+  Members in;
+  if (const std::string mark = in.text(json, "kiln"); mark != kMark) {
+    return damaged("calls itself '" + mark + "'; this kiln reads '" + std::string(kMark) + "'");
+  }
+  BundleDescription description;
+  description.generator = in.text(json, "generator");
+  for (const Json* artifact : in.objects(json, "artifacts")) {
+    description.artifacts.push_back(artifact_from(in, *artifact));
+    if (!in.ok()) {
+      return damaged("lacks something of its artifact " + std::to_string(description.artifacts.size()) +
+                     ", or has it in another form");
+    }
+  }
+  if (!in.ok()) return damaged("lacks its generator or its artifacts");
+  return description;
+}
+
+}  // namespace kiln

@@ -1,0 +1,323 @@
+#include "bundle/bundle_format.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/codec.hpp"
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "core/recipe.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::string_view kMagic = "KILNBDL1";
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kNameSpaceField = 64;
+constexpr std::size_t kFixedPart = 168;  // of the header, before its lists
+constexpr std::size_t kPageEntry = 32 + kRowPrefix;
+constexpr std::size_t kTrailer = 32 + 32 + 64;
+// So that sixty-five of them and a head can be added up without a thought.
+constexpr std::uint64_t kLargestGroup = std::uint64_t{1} << 48;
+constexpr std::uint32_t kMostClosureRows = 16;
+
+Error damaged(std::string what) { return failure(Code::Corrupt, "a bundle " + std::move(what)); }
+
+bool all_zero(std::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == 0; });
+}
+
+struct Counts {
+  std::uint32_t pages = 0;
+  std::uint32_t rows = 0;
+  std::uint32_t groups = 0;
+
+  std::size_t signed_size() const { return kFixedPart + std::size_t{pages} * kPageEntry + std::size_t{groups} * 8; }
+  std::size_t header_size() const { return (signed_size() + kTrailer + kBundlePage - 1) / kBundlePage * kBundlePage; }
+};
+
+// The fields that say how long everything is. On return `header` has what stands between them.
+Result<Counts> decode_fixed_part(Reader& in, BundleHeader& header) {
+  if (in.raw(kMagic.size()) != kMagic) return damaged("without kiln's mark: this is no bundle");
+  const std::uint32_t version = in.u32();
+  if (!in.ok()) return damaged("that is shorter than its header");
+  if (version != kVersion) {
+    return damaged("of format version " + std::to_string(version) + "; this kiln reads " + std::to_string(kVersion));
+  }
+  std::uint32_t reserved = in.u32();
+  header.head_size = in.u64();
+  header.epoch = in.u64();
+  const std::string_view name_space = in.raw(kNameSpaceField);
+  const std::size_t length = std::min(name_space.find('\0'), name_space.size());
+  header.name_space = name_space.substr(0, length);
+  Counts counts;
+  counts.pages = in.u32();
+  counts.rows = in.u32();
+  counts.groups = in.u32();
+  reserved |= in.u32();
+  if (!in.ok()) return damaged("that is shorter than its header");
+  if (reserved != 0) return damaged("whose header has something in its reserved bytes");
+  if (counts.pages > kMostBundlePages) return damaged("with too many index pages");
+  if (counts.pages != (std::uint64_t{counts.rows} + kRowsPerPage - 1) / kRowsPerPage) {
+    return damaged("whose rows and index pages do not agree in number");
+  }
+  if (counts.groups < 1 || counts.groups > kMostBundleGroups) return damaged("with an impossible number of groups");
+  if (!is_name_space(header.name_space) || !all_zero(name_space.substr(length))) {
+    return damaged("whose namespace is not spelt as one");
+  }
+  if (header.head_size != counts.header_size() + std::size_t{counts.pages} * kBundlePage) {
+    return damaged("whose head is not as long as it says");
+  }
+  return counts;
+}
+
+// What the checks below see must be what is used afterwards, and a mapped file may change: a copy.
+Result<std::string> copy_header(std::span<const std::uint8_t> head) {
+  BundleHeader ignored;
+  Reader in(head);
+  const auto counts = decode_fixed_part(in, ignored);
+  if (!counts) return counts.error();
+  if (counts->header_size() > head.size()) return damaged("that is shorter than its header");
+  return std::string(reinterpret_cast<const char*>(head.data()), counts->header_size());
+}
+
+BlobPlace decode_place(Reader& in) {
+  BlobPlace place;
+  place.group = in.u32();
+  place.method = static_cast<BlobPlace::Method>(in.u32());
+  place.offset = in.u64();
+  place.stored = in.u32();
+  place.raw = in.u32();
+  place.digest = in.digest();
+  return place;
+}
+
+void encode_place(Writer& out, const BlobPlace& place) {
+  out.u32(place.group).u32(static_cast<std::uint32_t>(place.method)).u64(place.offset);
+  out.u32(place.stored).u32(place.raw).digest(place.digest);
+}
+
+Status check_place(const BlobPlace& place) {
+  if (place.offset % 16 != 0) return damaged("with a blob that is not aligned");
+  if (place.stored == 0) return damaged("with a blob of no bytes");
+  switch (place.method) {
+    case BlobPlace::Method::Raw:
+      if (place.raw != place.stored) return damaged("with a blob whose two sizes differ though it is not packed");
+      break;
+    case BlobPlace::Method::Zstd:
+      if (place.raw > most_unpacked(place.stored)) return damaged("with a blob that unpacks to more than is believed");
+      break;
+    default:
+      return damaged("with a blob packed by unknown method " +
+                     std::to_string(static_cast<std::uint32_t>(place.method)));
+  }
+  if (place.raw > kLargestBundleBlob) return damaged("with a blob that is too large");
+  return {};
+}
+
+Status check_within(const BlobPlace& place, const std::vector<std::uint64_t>& group_sizes) {
+  if (place.group >= group_sizes.size()) return damaged("with a blob in a group that it does not have");
+  const std::uint64_t size = group_sizes[place.group];
+  if (place.offset > size || place.stored > size - place.offset) return damaged("with a blob that leaves its group");
+  return {};
+}
+
+Status decode_lists(Reader& in, const Counts& counts, BundleHeader& header) {
+  header.description = decode_place(in);
+  header.pages.resize(counts.pages);
+  for (BundleHeader::Page& page : header.pages) {
+    page.digest = in.digest();
+    const std::string_view first = in.raw(kRowPrefix);
+    if (first.size() == kRowPrefix) std::memcpy(page.first.data(), first.data(), kRowPrefix);
+  }
+  header.group_sizes.resize(counts.groups);
+  for (std::uint64_t& size : header.group_sizes) {
+    size = in.u64();
+    if (size % 16 != 0 || size > kLargestGroup) return damaged("with a group of an impossible size");
+  }
+  if (auto checked = check_place(header.description); !checked) return checked;
+  if (header.description.group != 0) return damaged("whose description is among the artifacts");
+  if (auto checked = check_within(header.description, header.group_sizes); !checked) return checked;
+  for (std::size_t i = 1; i < header.pages.size(); ++i) {
+    if (!(header.pages[i - 1].first < header.pages[i].first)) return damaged("whose index pages are out of order");
+  }
+  return {};
+}
+
+Status decode_trailer(Reader& in, BundleHeader& header, std::string_view signed_part) {
+  if (in.digest() != sha256(signed_part)) return damaged("whose header fails its digest");
+  header.digest = sha256(signed_part);
+  Signature signature;
+  signature.key.digest = in.digest();
+  const std::string_view bytes = in.raw(signature.bytes.size());
+  const bool nobody = signature.key == KeyId();
+  if (nobody != all_zero(bytes)) return damaged("with half a signature");
+  if (!nobody && bytes.size() == signature.bytes.size()) {
+    std::memcpy(signature.bytes.data(), bytes.data(), bytes.size());
+    header.signature = signature;
+  }
+  if (!all_zero(in.raw(in.left()))) return damaged("whose header's padding is not empty");
+  return {};
+}
+
+}  // namespace
+
+Statement BundleHeader::statement() const { return {"kiln bundle 1", name_space, epoch, digest}; }
+
+Result<BundleHeader> decode_bundle_header(std::span<const std::uint8_t> head) {
+  const auto copy = copy_header(head);
+  if (!copy) return copy.error();
+  BundleHeader header;
+  Reader in(*copy);
+  const auto counts = decode_fixed_part(in, header);
+  if (!counts) return counts.error();
+  if (counts->header_size() != copy->size()) return damaged("that changes while it is read");
+  if (header.head_size > head.size()) return damaged("that is shorter than its head");
+  header.row_count = counts->rows;
+  const Status lists = decode_lists(in, *counts, header);
+  const Status trailer = decode_trailer(in, header, std::string_view(*copy).substr(0, counts->signed_size()));
+  // Where both are wrong it is damage, and not somebody who wrote a header that makes no sense.
+  if (!trailer) return trailer.error();
+  if (!lists) return lists.error();
+  return header;
+}
+
+std::string encode_bundle_header(BundleHeader& header, const SecretKey* key) {
+  Counts counts{static_cast<std::uint32_t>(header.pages.size()), header.row_count,
+                static_cast<std::uint32_t>(header.group_sizes.size())};
+  header.head_size = counts.header_size() + header.pages.size() * kBundlePage;
+  std::string name_space = header.name_space;
+  name_space.resize(kNameSpaceField, '\0');
+  Writer out;
+  out.reserve(counts.header_size());
+  out.raw(kMagic.data(), kMagic.size()).u32(kVersion).u32(0).u64(header.head_size).u64(header.epoch);
+  out.raw(name_space.data(), name_space.size());
+  out.u32(counts.pages).u32(counts.rows).u32(counts.groups).u32(0);
+  encode_place(out, header.description);
+  for (const BundleHeader::Page& page : header.pages) out.digest(page.digest).raw(page.first.data(), kRowPrefix);
+  for (const std::uint64_t size : header.group_sizes) out.u64(size);
+  header.digest = sha256(out.bytes());
+  header.signature.reset();
+  if (key != nullptr) header.signature = key->sign(header.statement());
+  const Signature nobody;
+  const Signature& signature = header.signature ? *header.signature : nobody;
+  out.digest(header.digest).digest(signature.key.digest).raw(signature.bytes.data(), signature.bytes.size());
+  std::string bytes = std::move(out).bytes();
+  bytes.resize(counts.header_size(), '\0');
+  return bytes;
+}
+
+std::string encode_row(const BundleRow& row) {
+  const bool unit = row.role == BundleRow::Role::ByUnit;
+  Writer out;
+  out.digest(row.digest).u8(static_cast<std::uint8_t>(row.role));
+  out.u8(unit ? static_cast<std::uint8_t>(row.form) : 0).u8(static_cast<std::uint8_t>(row.variant)).u8(0);
+  out.u32(row.number);
+  encode_place(out, row.place);
+  return std::move(out).bytes();
+}
+
+namespace {
+
+Status check_role(const BundleRow& row, std::uint8_t form) {
+  const bool opencl = form == static_cast<std::uint8_t>(Form::OpenClBinary);
+  switch (row.role) {
+    case BundleRow::Role::ByUnit:
+      if (form < 1 || form > static_cast<std::uint8_t>(Form::Cccl)) {
+        return damaged("with a row of unknown form " + std::to_string(form));
+      }
+      if (row.variant != 0 && (opencl || (row.variant != 'a' && row.variant != 'f'))) {
+        return damaged("with a row of an unknown variant");
+      }
+      if (!opencl && (row.number < 10 || row.number > 9999)) return damaged("with a row for an impossible GPU");
+      return {};
+    case BundleRow::Role::ByKey:
+    case BundleRow::Role::ByRequest:
+      if (form != 0 || row.variant != 0) return damaged("with a row that names a target and is for none");
+      if (row.number >= (row.role == BundleRow::Role::ByKey ? 1 : kMostClosureRows)) {
+        return damaged("with a row of an impossible number");
+      }
+      return {};
+  }
+  return damaged("with a row of unknown role " + std::to_string(static_cast<std::uint8_t>(row.role)));
+}
+
+}  // namespace
+
+Result<BundleRow> decode_row(std::span<const std::uint8_t, kBundleRow> bytes) {
+  Reader in(bytes);
+  BundleRow row;
+  row.digest = in.digest();
+  row.role = static_cast<BundleRow::Role>(in.u8());
+  const std::uint8_t form = in.u8();
+  row.variant = static_cast<char>(in.u8());
+  const std::uint8_t reserved = in.u8();
+  row.number = in.u32();
+  row.place = decode_place(in);
+  if (auto checked = check_role(row, form); !checked) return checked.error();
+  if (reserved != 0) return damaged("with a row that has something in its reserved byte");
+  if (auto checked = check_place(row.place); !checked) return checked.error();
+  if (row.role == BundleRow::Role::ByUnit) row.form = static_cast<Form>(form);
+  return row;
+}
+
+Status check_page(const BundleHeader& header, std::uint32_t number, std::span<const std::uint8_t> page) {
+  if (page.size() != kBundlePage || sha256(page) != header.pages[number].digest) {
+    return damaged("whose index page " + std::to_string(number) + " fails its digest");
+  }
+  const std::size_t count = rows_of_page(header, number);
+  const std::uint8_t* before = nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint8_t* const bytes = page.data() + i * kBundleRow;
+    const auto row = decode_row(std::span<const std::uint8_t, kBundleRow>(bytes, kBundleRow));
+    if (!row) return row.error();
+    if (row->place.group == 0) return damaged("with a row that takes the description for something else");
+    if (auto checked = check_within(row->place, header.group_sizes); !checked) return checked;
+    if (before == nullptr && std::memcmp(bytes, header.pages[number].first.data(), kRowPrefix) != 0) {
+      return damaged("whose header knows another first row of index page " + std::to_string(number));
+    }
+    const int order = before == nullptr ? -1 : std::memcmp(before, bytes, kRowPrefix);
+    if (order == 0) return damaged("with two rows for one thing");
+    if (order > 0) return damaged("whose rows are out of order");
+    before = bytes;
+  }
+  if (number + 1 < header.pages.size() && std::memcmp(before, header.pages[number + 1].first.data(), kRowPrefix) >= 0) {
+    return damaged("whose rows are out of order between two index pages");
+  }
+  const std::size_t used = count * kBundleRow;
+  if (!all_zero({reinterpret_cast<const char*>(page.data()) + used, page.size() - used})) {
+    return damaged("whose index page " + std::to_string(number) + " has something behind its rows");
+  }
+  return {};
+}
+
+std::size_t rows_of_page(const BundleHeader& header, std::uint32_t number) {
+  return std::min<std::size_t>(kRowsPerPage, header.row_count - std::size_t{number} * kRowsPerPage);
+}
+
+void set_target(BundleRow& row, const Target& target) {
+  row.form = target.form;
+  row.variant = 0;
+  if (target.form == Form::OpenClBinary) {
+    const Digest digest = sha256(target.architecture);
+    std::memcpy(&row.number, digest.bytes.data(), sizeof row.number);
+    return;
+  }
+  row.number = static_cast<std::uint32_t>(capability_of(target, true).value_or(0));
+  const char last = target.architecture.empty() ? '\0' : target.architecture.back();
+  if (last == 'a' || last == 'f') row.variant = last;
+}
+
+bool may_be_for(const BundleRow& row, const Target& target) {
+  BundleRow wanted;
+  set_target(wanted, target);
+  return row.form == wanted.form && row.variant == wanted.variant && row.number == wanted.number;
+}
+
+Target target_of(const BundleRow& row) {
+  std::string architecture = "sm_" + std::to_string(row.number);
+  if (row.variant != 0) architecture += row.variant;
+  return {std::move(architecture), row.form};
+}
+
+}  // namespace kiln

@@ -1,0 +1,47 @@
+#include "bundle/bundle_index.hpp"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+namespace kiln {
+
+std::vector<BundleRow> index_rows(std::span<const IndexEntry> entries) {
+  std::vector<std::pair<std::string, BundleRow>> rows;
+  std::unordered_set<std::string> taken;
+  std::unordered_map<RequestKey, std::uint32_t> closures;
+  const auto add = [&rows](const BundleRow& row) { rows.emplace_back(encode_row(row).substr(0, kRowPrefix), row); };
+  for (const IndexEntry& entry : entries) {
+    BundleRow row;
+    row.place = entry.artifact;
+    row.digest = entry.key.digest;
+    row.role = BundleRow::Role::ByKey;
+    add(row);
+    row.digest = entry.unit.digest;
+    row.role = BundleRow::Role::ByUnit;
+    set_target(row, entry.target);
+    if (taken.insert(encode_row(row).substr(0, kRowPrefix)).second) add(row);
+    if (!entry.closure) continue;
+    BundleRow request;
+    request.place = *entry.closure;
+    request.digest = entry.request.digest;
+    request.role = BundleRow::Role::ByRequest;
+    request.number = closures[entry.request]++;
+    add(request);
+  }
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<BundleRow> sorted;
+  sorted.reserve(rows.size());
+  for (auto& [prefix, row] : rows) sorted.push_back(row);
+  return sorted;
+}
+
+bool travels(const Closure& closure) {
+  if (closure.empty() || closure.located || closure.timed) return false;
+  return std::none_of(closure.items.begin(), closure.items.end(),
+                      [](const Closure::Item& item) { return item.root == Closure::kAbsolute; });
+}
+
+}  // namespace kiln

@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/error.hpp"
+#include "bundle/bundle.hpp"
+#include "bundle/bundle_index.hpp"
+#include "core/recipe.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::uint32_t kLargestDescription = 256 << 20;
+
+Error damaged(std::string what) { return failure(Code::Corrupt, "a bundle " + std::move(what)); }
+
+// Blobs of a group follow one another with nothing but padding between them.
+Status check_layout(std::vector<BlobPlace> places, const std::vector<Bytes>& groups) {
+  std::sort(places.begin(), places.end(), [](const BlobPlace& a, const BlobPlace& b) {
+    return std::tie(a.group, a.offset, a.stored) < std::tie(b.group, b.offset, b.stored);
+  });
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  std::vector<std::uint64_t> ends(groups.size());
+  for (const BlobPlace& place : places) {
+    std::uint64_t& end = ends[place.group];
+    if (place.offset < end) return damaged("with blobs that overlap");
+    if (place.offset > end) return damaged("with bytes between its blobs that belong to none");
+    const std::uint64_t used = place.offset + place.stored;
+    end = (used + 15) / 16 * 16;
+    const Bytes& group = groups[place.group];
+    if (end > group.size()) return damaged("whose group " + std::to_string(place.group) + " ends within a blob");
+    const auto padding = group.view().substr(used, end - used);
+    if (padding.find_first_not_of('\0') != std::string_view::npos) {
+      return damaged("with something in the padding of a blob");
+    }
+  }
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (ends[i] != groups[i].size()) return damaged("with bytes behind the blobs of group " + std::to_string(i));
+  }
+  return {};
+}
+
+bool same_row(const BundleRow& a, const BundleRow& b) { return encode_row(a) == encode_row(b); }
+
+}  // namespace
+
+Result<std::vector<BundleRow>> Bundle::all_rows() {
+  std::vector<BundleRow> all;
+  for (std::uint32_t number = 0; number < header_.pages.size(); ++number) {
+    const auto bytes = page(number);
+    if (!bytes) return bytes.error();
+    for (std::size_t i = 0; i < rows_of_page(header_, number); ++i) {
+      auto row = decode_row(std::span<const std::uint8_t, kBundleRow>(*bytes + i * kBundleRow, kBundleRow));
+      if (!row) return std::move(row).error();
+      all.push_back(*row);
+    }
+  }
+  return all;
+}
+
+Result<BundleDescription> Bundle::description() {
+  if (header_.description.raw > kLargestDescription) return damaged("whose description is too large to be one");
+  const auto text = blob(header_.description);
+  if (!text) return text.error();
+  return BundleDescription::parse(text->view());
+}
+
+Result<std::vector<BundleMember>> Bundle::members() {
+  auto told = description();
+  if (!told) return std::move(told).error();
+  std::vector<BundleMember> members;
+  for (BundleDescription::Artifact& about : told->artifacts) {
+    const auto row = rows(about.key.digest, BundleRow::Role::ByKey);
+    if (!row) return row.error();
+    if (row->empty()) return damaged("whose description knows an artifact that it does not have");
+    auto blob = artifact(row->front().place);
+    if (!blob) return std::move(blob).error();
+    if (blob->key != about.key) return damaged("that has the artifact of one key under another");
+    auto known = closures(blob->request);
+    if (!known) return std::move(known).error();
+    BundleMember member{
+        std::move(about.kind),     about.unit_key,           std::move(blob->artifact), blob->request, blob->key,
+        std::move(about.compiler), std::move(about.version), about.compiler_digest};
+    for (Closure& candidate : *known) {
+      if (key_of(member.request, candidate) != member.key) continue;
+      member.artifact.closure = std::make_shared<const Closure>(std::move(candidate));
+      break;
+    }
+    members.push_back(std::move(member));
+  }
+  return members;
+}
+
+Result<BundleImage> Bundle::image() {
+  const auto head = source_->head();
+  if (!head) return head.error();
+  if (head->size() < header_.head_size) return damaged("that is shorter than its head");
+  BundleImage image;
+  image.head = head->view().substr(0, header_.head_size);
+  for (std::uint32_t number = 0; number < header_.group_sizes.size(); ++number) {
+    const auto bytes = group(number);
+    if (!bytes) return bytes.error();
+    image.groups.emplace_back(bytes->view());
+  }
+  return image;
+}
+
+Status Bundle::check_blobs(const std::vector<BundleRow>& rows) {
+  std::vector<BlobPlace> places{header_.description};
+  for (const BundleRow& row : rows) places.push_back(row.place);
+  std::vector<Bytes> groups;
+  for (std::uint32_t number = 0; number < header_.group_sizes.size(); ++number) {
+    auto bytes = group(number);
+    if (!bytes) return std::move(bytes).error();
+    groups.push_back(std::move(*bytes));
+  }
+  return check_layout(std::move(places), groups);
+}
+
+Status Bundle::verify() {
+  if (auto checked = source_->check(header_.head_size, header_.group_sizes); !checked) return checked;
+  const auto there = all_rows();
+  if (!there) return there.error();
+  if (auto checked = check_blobs(*there); !checked) return checked;
+  const auto told = description();
+  if (!told) return told.error();
+  const auto all = members();
+  if (!all) return all.error();
+  // What the writer would say of these artifacts is what must be there.
+  BundleDescription expected;
+  std::vector<IndexEntry> entries;
+  for (const BundleMember& member : *all) {
+    const Closure* const closure = member.artifact.closure.get();
+    if (closure != nullptr && !travels(*closure)) return damaged("with a closure that names places of one machine");
+    const auto key_rows = rows(member.key.digest, BundleRow::Role::ByKey);
+    if (!key_rows) return key_rows.error();
+    IndexEntry entry{member.unit, member.artifact.target, member.key, member.request, key_rows->front().place, {}};
+    if (closure != nullptr) {
+      const auto request_rows = rows(member.request.digest, BundleRow::Role::ByRequest);
+      if (!request_rows) return request_rows.error();
+      for (const BundleRow& row : *request_rows) {
+        const auto candidate = this->closure(row.place);
+        if (candidate && *candidate == *closure) entry.closure = row.place;
+      }
+    }
+    entries.push_back(std::move(entry));
+    expected.artifacts.push_back(kiln::describe(member, closure));
+  }
+  const auto read_back = BundleDescription::parse(expected.encode());
+  if (!read_back || read_back->artifacts != told->artifacts) {
+    return damaged("whose description says other things than its artifacts do");
+  }
+  const std::vector<BundleRow> due = index_rows(entries);
+  if (!std::equal(due.begin(), due.end(), there->begin(), there->end(), same_row)) {
+    return damaged("whose rows and description disagree");
+  }
+  return {};
+}
+
+}  // namespace kiln

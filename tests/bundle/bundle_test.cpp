@@ -1,0 +1,113 @@
+#include "bundle/bundle.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/bundles.hpp"
+#include "support/files.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln::test {
+namespace {
+
+std::vector<BundleMember> some_members() {
+  return {member_of("pip.cu", Target::sm(80), {.size = 3'000, .closure = closure_number(1), .packs = true}),
+          member_of("pip.cu", Target::sm(90), {.size = 3'000, .closure = closure_number(1), .packs = true}),
+          member_of("pip.cu", {"sm_90", Form::Ptx}, {.size = 700, .packs = true}),
+          member_of("join.cu", Target::sm(80), {.size = 10'000}),
+          member_of("join.cl", Target::opencl("a device"), {.size = 100})};
+}
+
+TEST(Bundle, ServesEveryArtifactByItsKey) {
+  const auto members = some_members();
+  const auto bundle = open_bytes(image_of(members).whole()).value();
+  for (const BundleMember& member : members) {
+    const auto hit = bundle->get(member.key);
+    ASSERT_TRUE(hit.ok()) << hit.error().message;
+    ASSERT_TRUE(hit->has_value());
+    EXPECT_TRUE(same((*hit)->artifact, kept(member.artifact)));
+    EXPECT_EQ((*hit)->origin, Origin::Bundle);
+    EXPECT_EQ((*hit)->artifact.closure, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>((*hit)->artifact.bytes.data()) % 16, 0u);
+  }
+  EXPECT_FALSE(bundle->get(key_number(1)).value().has_value());
+  EXPECT_TRUE(bundle->verify().ok());
+}
+
+TEST(Bundle, ServesTheBestArtifactOfAUnitForADevice) {
+  const auto members = some_members();
+  const auto bundle = open_bytes(image_of(members).whole()).value();
+  const UnitKey pip = unit_key_of("pip.cu");
+  const auto served = [&](const Target& target, const Bytes* refused = nullptr) -> std::string {
+    auto found = bundle->find(pip, target, refused).value();
+    return found ? found->artifact.target.name() : "nothing";
+  };
+  EXPECT_EQ(served(Target::sm(80)), "sm_80");
+  EXPECT_EQ(served(Target::sm(86)), "sm_80");
+  EXPECT_EQ(served(Target::sm(90)), "sm_90");
+  EXPECT_EQ(served(Target::sm(120)), "compute_90");
+  EXPECT_EQ(served(Target::sm(75)), "nothing");
+  EXPECT_FALSE(bundle->find(unit_key_of("other.cu"), Target::sm(80)).value().has_value());
+  const auto found = bundle->find(pip, Target::sm(80)).value();
+  EXPECT_EQ(found->key, members[0].key);
+  EXPECT_EQ(found->request, members[0].request);
+}
+
+TEST(Bundle, ServesTheNextBestWhereADriverRefusedTheBest) {
+  const auto members = some_members();
+  const auto bundle = open_bytes(image_of(members).whole()).value();
+  const Bytes refused = members[1].artifact.bytes;
+  const auto found = bundle->find(unit_key_of("pip.cu"), Target::sm(90), &refused).value();
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->artifact.target.name(), "compute_90");
+}
+
+TEST(Bundle, ServesAnOpenClBinaryToItsDeviceAlone) {
+  const auto bundle = open_bytes(image_of(some_members()).whole()).value();
+  const UnitKey unit = unit_key_of("join.cl");
+  EXPECT_TRUE(bundle->find(unit, Target::opencl("a device")).value().has_value());
+  EXPECT_FALSE(bundle->find(unit, Target::opencl("another device")).value().has_value());
+  EXPECT_EQ(bundle->targets(unit).value(), std::vector<Target>{Target::opencl("a device")});
+}
+
+TEST(Bundle, TellsForWhichTargetsItHasAUnit) {
+  const auto bundle = open_bytes(image_of(some_members()).whole()).value();
+  const std::vector<Target> targets = bundle->targets(unit_key_of("pip.cu")).value();
+  std::vector<std::string> names;
+  for (const Target& target : targets) names.push_back(target.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"sm_80", "sm_90", "compute_90"}));
+  EXPECT_TRUE(bundle->targets(unit_key_of("other.cu")).value().empty());
+}
+
+TEST(Bundle, TellsTheClosuresOfARequest) {
+  const auto members = some_members();
+  const auto bundle = open_bytes(image_of(members).whole()).value();
+  EXPECT_EQ(bundle->closures(members[0].request).value(), std::vector<Closure>{closure_number(1)});
+  EXPECT_TRUE(bundle->closures(members[0].request, 0).value().empty());
+  EXPECT_TRUE(bundle->closures(members[3].request).value().empty());
+}
+
+TEST(Bundle, IsNotWrittenTo) {
+  const auto bundle = open_bytes(image_of(some_members()).whole()).value();
+  EXPECT_FALSE(bundle->writable());
+  EXPECT_EQ(bundle->put(key_number(1), artifact_of(key_number(1), 10)).error().code, Code::Refused);
+  EXPECT_EQ(bundle->add_closure(request_number(1), closure_number(1)).error().code, Code::Refused);
+}
+
+TEST(Bundle, IsReadFromAFile) {
+  const TemporaryDirectory directory;
+  const auto members = some_members();
+  const std::string path = directory.path("app.kiln");
+  spit(path, image_of(members).whole());
+  auto source = open_bundle_file(path);
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  const auto bundle = Bundle::open(std::move(*source), nullptr).value();
+  EXPECT_EQ(bundle->describe(), "bundle " + path);
+  const auto hit = bundle->get(members[0].key).value();
+  ASSERT_TRUE(hit.has_value());
+  EXPECT_TRUE(same(hit->artifact, kept(members[0].artifact)));
+  EXPECT_FALSE(open_bundle_file(directory.path("none.kiln")).ok());
+  EXPECT_FALSE(open_bundle_file(directory.path()).ok());
+}
+
+}  // namespace
+}  // namespace kiln::test
