@@ -43,13 +43,13 @@ struct Arguments {
 
   // compile
   unsigned jobs = 0;  ///< zero: as many as there are cores
-  // compile, cache extract
+  // compile, cache extract, key generate
   std::string output;
   // explain
   bool check = false;
 
   // cache
-  std::string key;
+  std::string key;  ///< key show, too
   bool yes = false;
   std::string max_size;
 

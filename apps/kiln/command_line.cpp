@@ -66,6 +66,15 @@ constexpr const char* kConfigFooter =
     "  kiln config show\n"
     "  KILN_CACHE_DIR=/big/disk kiln config show --json";
 
+constexpr const char* kKeyFooter =
+    "Whoever has the secret key can sign bundles; whose bundles are believed is said by a policy file, which "
+    "KILN_TRUST\n"
+    "names. No command ever prints a secret key.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln key generate -o kiln.key\n"
+    "  kiln key show kiln.key";
+
 constexpr const char* kCompletionsFooter =
     "Examples:\n"
     "  kiln completions bash > ~/.local/share/bash-completion/completions/kiln\n"
@@ -123,6 +132,7 @@ class CommandLine {
   void add_unit_options(CLI::App& command);
   void add_compile_and_explain();
   void add_cache();
+  void add_key();
   void add_others();
   Parsed help(const std::vector<std::string>& path, int exit_code) const;
 
@@ -143,6 +153,7 @@ CommandLine::CommandLine() {
   app_.add_flag("--version", wants_version_, "Print the version and exit");
   add_compile_and_explain();
   add_cache();
+  add_key();
   add_others();
   app_.footer(kMainFooter);  // last: a command takes over the footer that its parent has when it is added
 }
@@ -224,6 +235,19 @@ void CommandLine::add_cache() {
   CLI::App* clear = add(*cache, "clear", "Remove every entry", cache_clear_command);
   clear->add_flag("-y,--yes", to.yes, "Do not ask");
   cache->footer(kCacheFooter);
+}
+
+void CommandLine::add_key() {
+  Arguments& to = parsed_.arguments;
+  CLI::App* key = add(app_, "key", "Make and show the keys that sign bundles", nullptr);
+  key->require_subcommand(1);
+  CLI::App* generate = add(*key, "generate", "Make a key, for this user alone, in a new file", key_generate_command);
+  generate->add_option("-o,--output", to.output, "The file, which must not be there yet")
+      ->required()
+      ->type_name("FILE");
+  CLI::App* show = add(*key, "show", "The public key and the id of a key", key_show_command);
+  show->add_option("FILE", to.key, "The file of a secret key, or a public key itself")->required()->type_name("");
+  for (CLI::App* command : {key, generate, show}) command->footer(kKeyFooter);
 }
 
 void CommandLine::add_others() {

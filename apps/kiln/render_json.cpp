@@ -209,6 +209,12 @@ std::string doctor_json(const DoctorReport& report) {
   return text_of({{"useful", report.useful}, {"findings", std::move(findings)}});
 }
 
+std::string key_json(const PublicKey& key, const std::string& secret_file) {
+  Json object{{"public", key.text()}, {"id", key.id().hex()}};
+  if (!secret_file.empty()) object["secret_file"] = secret_file;
+  return text_of(object);
+}
+
 std::string version_json() { return text_of({{"version", version()}}); }
 
 std::string completions_json(const std::string& shell, const std::string& script) {

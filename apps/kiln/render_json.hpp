@@ -7,6 +7,7 @@
 #include "apps/kiln/doctor_report.hpp"
 #include "session/config.hpp"
 #include "store/disk_store.hpp"
+#include "trust/keys.hpp"
 #include "warm/explain.hpp"
 #include "warm/resolver.hpp"
 
@@ -41,6 +42,7 @@ std::string entries_json(const std::vector<CacheEntry>& entries);
 std::string entry_json(const CacheEntry& entry, const Artifact& artifact);
 std::string config_json(const Config& config);
 std::string doctor_json(const DoctorReport& report);
+std::string key_json(const PublicKey& key, const std::string& secret_file);
 std::string version_json();
 std::string completions_json(const std::string& shell, const std::string& script);
 

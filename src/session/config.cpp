@@ -1,18 +1,13 @@
 #include "session/config.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <optional>
 
 #include "base/environment.hpp"
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "session/config_file.hpp"
+#include "session/guarded_file.hpp"
 #include "session/settings.hpp"
 
 extern char** environ;
@@ -22,7 +17,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "KILN_";
 constexpr const char* kConfigVariable = "KILN_CONFIG";
-constexpr off_t kLargestFile = 1 << 20;
 
 // The value of a variable that must be an absolute path to count, as the XDG specification has it.
 std::string absolute_variable(const char* name) {
@@ -110,30 +104,14 @@ void Loader::take_program() {
   }
 }
 
-// One who may write to the file may choose the program that kiln starts, so the file must be nobody else's to write.
-// The group may be the user's own, which is how several distributions set the file mode by default.
-std::string reason_against(const struct stat& status) {
-  if (!S_ISREG(status.st_mode)) return "it is not a regular file";
-  const bool by_others = (status.st_mode & S_IWOTH) != 0;
-  const bool by_group = (status.st_mode & S_IWGRP) != 0 && status.st_gid != getegid();
-  if (by_others || by_group) return "other users can write to it; run: chmod go-w on it";
-  if (status.st_size > kLargestFile) return "it is larger than 1 MiB";
-  return {};
-}
-
 void Loader::take_file(const std::string& path, bool must_exist) {
-  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd) {
-    const bool absent = errno == ENOENT || errno == ENOTDIR;
-    if (!absent || must_exist) warn(io_failure("cannot open the configuration file", path, errno).message);
+  const Result<std::optional<Bytes>> text = read_guarded_file(path);
+  if (!text) return warn(path + " is ignored: " + text.error().message);
+  if (!*text) {
+    if (must_exist) warn("there is no configuration file " + path);
     return;
   }
-  struct stat status;
-  if (fstat(fd.get(), &status) != 0) return warn(io_failure("cannot look at", path, errno).message);
-  if (const std::string reason = reason_against(status); !reason.empty()) return warn(path + " is ignored: " + reason);
-  const Result<Bytes> text = read_all(fd.get(), static_cast<std::size_t>(status.st_size), path);
-  if (!text) return warn(text.error().message);
-  Result<std::vector<FileSetting>> values = parse_config(text->view());
+  Result<std::vector<FileSetting>> values = parse_config((*text)->view());
   if (!values) return warn(path + " is ignored: " + values.error().message);
   take_values(path, std::move(*values));
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <initializer_list>
 #include <set>
 #include <utility>
 
@@ -11,8 +10,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "core/cccl_spec.hpp"
-#include "session/settings.hpp"
-#include "session/toml_tree.hpp"
+#include "session/toml_reader.hpp"
 #include "trust/statement.hpp"
 
 namespace kiln {
@@ -69,26 +67,17 @@ const TomlValue& value_at(const TomlValue& table, std::string_view place) {
   return *at;
 }
 
-/// Reads the tables of a kiln.toml. It goes on after the first thing that is wrong, which it remembers.
-class ManifestReader {
+/// Reads the tables of a kiln.toml.
+class ManifestReader : private TomlReader {
  public:
   explicit ManifestReader(const std::string& folder) : folder_(folder) {}
   Result<Manifest> read(const TomlValue& file);
 
  private:
-  void fail(const TomlValue& at, const std::string& what) {
-    if (error_) return;
-    error_ = failure(Code::InvalidArgument,
-                     "line " + std::to_string(at.line) + ", column " + std::to_string(at.column) + ": " + what);
-  }
-  void known(const TomlValue& table, std::initializer_list<std::string_view> names);
-  std::string text(const TomlValue& table, std::string_view name);
-  std::vector<std::string> texts(const TomlValue& table, std::string_view name);
   std::string below(const std::string& path) const { return join_path(folder_, path); }
 
   void bundle(const TomlValue& file);
   void architectures(const TomlValue& file);
-  void tables(const TomlValue& file, std::string_view name, void (ManifestReader::*member)(const TomlValue&));
   void algorithm(const TomlValue& table);
   void founding(const TomlValue& table);
   void source(const TomlValue& table);
@@ -97,38 +86,7 @@ class ManifestReader {
   const std::string& folder_;
   Manifest manifest_;
   std::set<std::string> names_;
-  std::optional<Error> error_;
 };
-
-void ManifestReader::known(const TomlValue& table, std::initializer_list<std::string_view> names) {
-  for (const auto& [name, value] : table.fields) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const std::string meant = closest(name, names);
-    fail(value, "there is no '" + name + "' here" + (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
-  }
-}
-
-std::string ManifestReader::text(const TomlValue& table, std::string_view name) {
-  const TomlValue* const value = table.find(name);
-  if (value == nullptr) return {};
-  if (value->kind != Kind::Text || value->text.empty() || value->text.find('\0') != std::string::npos) {
-    fail(*value, "'" + std::string(name) + "' must be a string that is not empty");
-  }
-  return value->text;
-}
-
-std::vector<std::string> ManifestReader::texts(const TomlValue& table, std::string_view name) {
-  const TomlValue* const value = table.find(name);
-  if (value == nullptr) return {};
-  if (value->kind != Kind::Array) fail(*value, "'" + std::string(name) + "' must be an array of strings");
-  std::vector<std::string> all;
-  for (const TomlValue& item : value->items) {
-    if (item.kind != Kind::Text || item.text.empty() || item.text.find('\0') != std::string::npos)
-      fail(item, "'" + std::string(name) + "' must be an array of strings that are not empty");
-    all.push_back(item.text);
-  }
-  return all;
-}
 
 /// Of a bundle of all units: who speaks, and as of when.
 void ManifestReader::bundle(const TomlValue& file) {
@@ -210,26 +168,13 @@ void ManifestReader::source(const TomlValue& table) {
   add(table, {called, std::nullopt, std::move(unit)});
 }
 
-void ManifestReader::tables(const TomlValue& file, std::string_view name,
-                            void (ManifestReader::*member)(const TomlValue&)) {
-  const TomlValue* const list = file.find(name);
-  if (list == nullptr) return;
-  const std::string heading = "[[" + std::string(name) + "]]";
-  if (list->kind != Kind::Array) return fail(*list, "'" + std::string(name) + "' is a list of tables: " + heading);
-  for (const TomlValue& item : list->items) {
-    if (error_) return;
-    if (item.kind != Kind::Table) return fail(item, "'" + std::string(name) + "' is a list of tables: " + heading);
-    (this->*member)(item);
-  }
-}
-
 Result<Manifest> ManifestReader::read(const TomlValue& file) {
   known(file, {"namespace", "epoch", "architectures", "cccl", "unit"});
   bundle(file);
   architectures(file);
-  tables(file, "cccl", &ManifestReader::algorithm);
-  tables(file, "unit", &ManifestReader::source);
-  if (error_) return std::move(*error_);
+  tables(file, "cccl", [&](const TomlValue& table) { algorithm(table); });
+  tables(file, "unit", [&](const TomlValue& table) { source(table); });
+  if (error()) return *error();
   return std::move(manifest_);
 }
 

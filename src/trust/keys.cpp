@@ -27,19 +27,19 @@ static_assert(crypto_sign_ed25519_SEEDBYTES == 32 && crypto_sign_ed25519_PUBLICK
               crypto_sign_ed25519_BYTES == 64);
 
 /// Memory that is wiped when it goes. Not a string: those leave copies behind when they grow.
-template <std::size_t size>
 struct Wiped {
-  std::array<unsigned char, size> bytes{};
+  std::array<unsigned char, kFileSize + 1> bytes{};
   Wiped() = default;
   Wiped(const Wiped&) = delete;
   Wiped& operator=(const Wiped&) = delete;
-  ~Wiped() { sodium_memzero(bytes.data(), size); }
+  ~Wiped() { sodium_memzero(bytes.data(), bytes.size()); }
   char* text() { return reinterpret_cast<char*>(bytes.data()); }
 };
+static_assert(sizeof(Wiped) >= crypto_sign_ed25519_SECRETKEYBYTES);
 
 /// libsodium's form of a secret key, which has the public one as its second half.
 struct Expanded {
-  Wiped<crypto_sign_ed25519_SECRETKEYBYTES> secret;
+  Wiped secret;
   PublicKey open;
 
   explicit Expanded(const std::array<std::uint8_t, 32>& seed) {
@@ -47,22 +47,15 @@ struct Expanded {
   }
 };
 
-/// Opens a file that this user alone may read.
-Result<Fd> open_secret(const std::string& path) {
-  // Without waiting: a pipe would never come to an end.
-  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!file) return io_failure("cannot open", path, errno);
+/// Somebody else may have signed with a key that others can read.
+Status check_alone(int fd, const std::string& path) {
   struct stat status;
-  if (::fstat(file.get(), &status) != 0) return io_failure("cannot look at", path, errno);
-  if (!S_ISREG(status.st_mode)) return failure(Code::InvalidArgument, path + " is no file");
-  if ((status.st_mode & 077) != 0) {
-    return failure(Code::Refused,
-                   path +
-                       " can be read or written by other users, who could have signed with it; if nobody "
-                       "did, run: chmod 600 " +
-                       path);
-  }
-  return file;
+  if (::fstat(fd, &status) != 0) return io_failure("cannot look at", path, errno);
+  if ((status.st_mode & 077) == 0) return {};
+  return failure(Code::Refused, path +
+                                    " can be read or written by other users, who could have signed with it; if nobody "
+                                    "did, run: chmod 600 " +
+                                    path);
 }
 
 /// Fills the buffer as far as the file goes.
@@ -129,10 +122,11 @@ SecretKey SecretKey::generate() {
 }
 
 Result<SecretKey> SecretKey::read(const std::string& path) {
-  const Result<Fd> file = open_secret(path);
-  if (!file) return file.error();
-  Wiped<kFileSize + 1> buffer;  // one more than there may be
-  const Result<std::size_t> size = read_up_to(file->get(), buffer.text(), buffer.bytes.size(), path);
+  // Without waiting: a pipe would never come to an end.
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file) return io_failure("cannot open", path, errno);
+  Wiped buffer;  // which has room for one more than there may be
+  const Result<std::size_t> size = read_up_to(file.get(), buffer.text(), buffer.bytes.size(), path);
   if (!size) return size.error();
   std::string_view text(buffer.text(), *size);
   if (text.ends_with('\n')) text.remove_suffix(1);
@@ -143,6 +137,7 @@ Result<SecretKey> SecretKey::read(const std::string& path) {
                                     nullptr, &count, nullptr) == 0 &&
                      count == key.seed_.size();
   if (!right) return failure(Code::InvalidArgument, path + not_a_secret(text));
+  if (Status alone = check_alone(file.get(), path); !alone) return std::move(alone).error();
   return key;
 }
 
@@ -165,7 +160,7 @@ Status SecretKey::write(const std::string& path) const {
     return failure(Code::Io, path + " is there already, and a key is never overwritten; give another name");
   }
   if (!file) return io_failure("cannot make", path, errno);
-  Wiped<kFileSize + 1> buffer;
+  Wiped buffer;
   kSecretMagic.copy(buffer.text(), kSecretMagic.size());
   sodium_bin2hex(buffer.text() + kSecretMagic.size(), kHexDigits + 1, seed_.data(), seed_.size());
   buffer.bytes[kFileSize - 1] = '\n';

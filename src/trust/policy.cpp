@@ -11,9 +11,6 @@ constexpr std::string_view kBelow = "/*";
 
 Error refusal(std::string message) { return failure(Code::Refused, std::move(message)); }
 
-/// What people see of a key: enough to tell theirs apart, short enough to read out.
-std::string short_id(const KeyId& id) { return id.hex().substr(0, 16); }
-
 }  // namespace
 
 bool is_name_space_pattern(std::string_view text) {

@@ -15,6 +15,8 @@ bool may_stand_in_name_space(char c) {
 
 }  // namespace
 
+std::string short_id(const KeyId& key) { return key.hex().substr(0, 16); }
+
 std::string Statement::encode(const KeyId& key) const {
   return Writer()
       .text("kiln statement 1")

@@ -10,6 +10,9 @@ namespace kiln {
 
 using KeyId = TypedDigest<struct KeyIdTag>;  ///< SHA-256 of a public key
 
+/// Its first 16 digits, which is what people see: enough to tell their keys apart, short enough to read out.
+std::string short_id(const KeyId& key);
+
 /// The only thing that is ever signed: for this subject, in this namespace, as of this epoch, the content is this.
 /// A value.
 struct Statement {

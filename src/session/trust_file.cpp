@@ -1,0 +1,87 @@
+#include "session/trust_file.hpp"
+
+#include <optional>
+
+#include "base/error.hpp"
+#include "session/guarded_file.hpp"
+#include "session/toml_reader.hpp"
+
+namespace kiln {
+namespace {
+
+using Kind = TomlValue::Kind;
+
+constexpr std::size_t kMostText = 1 << 20;
+constexpr const char* kPatterns = "; give one such as \"acme/vision\", \"acme/*\" for all below it, or \"*\" for all";
+
+/// Reads the tables of a policy file.
+class TrustReader : private TomlReader {
+ public:
+  Result<TrustPolicy> read(const TomlValue& file);
+
+ private:
+  void key(const TomlValue& table);
+  void epochs(const TomlValue& file);
+
+  TrustPolicy policy_;
+};
+
+void TrustReader::key(const TomlValue& table) {
+  known(table, {"public", "namespaces"});
+  if (table.find("public") == nullptr) return fail(table, "a key needs a 'public', as 'kiln key show' prints it");
+  if (table.find("namespaces") == nullptr) {
+    return fail(table, "a key needs 'namespaces', the ones that it may speak for: [\"*\"] for all");
+  }
+  const std::string written = text(table, "public");
+  const std::vector<std::string> patterns = texts(table, "namespaces");
+  if (error()) return;
+  const Result<PublicKey> read = PublicKey::parse(written);
+  if (!read) return fail(*table.find("public"), read.error().message);
+  const TomlValue& list = *table.find("namespaces");
+  if (patterns.empty()) return fail(list, "'namespaces' is empty, so the key could speak for none; leave the key out");
+  for (std::size_t i = 0; i != patterns.size(); ++i) {
+    if (!is_name_space_pattern(patterns[i]))
+      return fail(list.items[i], "'" + patterns[i] + "' is no namespace" + kPatterns);
+    policy_.trust(*read, patterns[i]);
+  }
+}
+
+void TrustReader::epochs(const TomlValue& file) {
+  const TomlValue* const table = file.find("minimum_epoch");
+  if (table == nullptr) return;
+  if (table->kind != Kind::Table) return fail(*table, "'minimum_epoch' is a table: [minimum_epoch]");
+  for (const auto& [pattern, epoch] : table->fields) {
+    if (!is_name_space_pattern(pattern)) return fail(epoch, "'" + pattern + "' is no namespace" + kPatterns);
+    if (epoch.kind == Kind::Table) return fail(epoch, "a namespace with dots in it is written in quotes");
+    if (epoch.kind != Kind::Integer || epoch.integer < 0) return fail(epoch, "an epoch is a number, zero or more");
+    policy_.require_epoch(pattern, static_cast<std::uint64_t>(epoch.integer));
+  }
+}
+
+Result<TrustPolicy> TrustReader::read(const TomlValue& file) {
+  known(file, {"key", "minimum_epoch"});
+  tables(file, "key", [&](const TomlValue& table) { key(table); });
+  epochs(file);
+  if (error()) return *error();
+  return std::move(policy_);
+}
+
+}  // namespace
+
+Result<TrustPolicy> parse_trust_policy(std::string_view text) {
+  if (text.size() > kMostText) return failure(Code::InvalidArgument, "it has more than 1 MiB");
+  const Result<TomlValue> file = parse_toml(text);
+  if (!file) return file.error();
+  return TrustReader().read(*file);
+}
+
+Result<TrustPolicy> read_trust_policy(const std::string& path) {
+  const Result<std::optional<Bytes>> bytes = read_guarded_file(path);
+  if (!bytes) return failure(bytes.error().code, path + ": " + bytes.error().message);
+  if (!*bytes) return failure(Code::Io, "there is no policy file " + path);
+  Result<TrustPolicy> policy = parse_trust_policy((*bytes)->view());
+  if (!policy) return failure(policy.error().code, path + ": " + policy.error().message);
+  return policy;
+}
+
+}  // namespace kiln

@@ -1,0 +1,138 @@
+#include "session/trust_file.hpp"
+
+#include <sys/stat.h>
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "base/hash.hpp"
+#include "support/files.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln::test {
+namespace {
+
+const std::string kKey = "public = \"kiln-public-1:" + std::string(64, 'a') + "\"";
+
+bool believes(const TrustPolicy& policy, const SecretKey& key, const std::string& name_space, std::uint64_t epoch) {
+  const Statement statement = {"kiln bundle 1", name_space, epoch, sha256("content")};
+  const Signature signature = key.sign(statement);
+  return policy.admit(statement, &signature).ok();
+}
+
+TEST(TrustFile, SaysWhichKeysSpeakForWhichNamespacesAndSinceWhen) {
+  const SecretKey acme = SecretKey::generate();
+  const SecretKey tools = SecretKey::generate();
+  const auto policy = parse_trust_policy(R"(
+[[key]]
+public = ")" + acme.public_key().text() + R"("
+namespaces = ["acme/*", "acme"]
+
+[[key]]
+public = ")" + tools.public_key().text() +
+                                         R"("
+namespaces = ["*"]
+
+[minimum_epoch]
+"acme/vision" = 7
+"tools.v2/*" = 3
+tools = 2
+)");
+  ASSERT_TRUE(policy.ok()) << policy.error().message;
+  EXPECT_TRUE(believes(*policy, acme, "acme", 0));
+  EXPECT_TRUE(believes(*policy, acme, "acme/vision", 7));
+  EXPECT_FALSE(believes(*policy, acme, "acme/vision", 6));
+  EXPECT_FALSE(believes(*policy, acme, "tools", 9));
+  EXPECT_TRUE(believes(*policy, tools, "tools", 2));
+  EXPECT_FALSE(believes(*policy, tools, "tools", 1));
+  EXPECT_FALSE(believes(*policy, tools, "tools.v2/a", 2));
+  EXPECT_FALSE(believes(*policy, SecretKey::generate(), "acme", 9));
+  EXPECT_FALSE(policy->allows_unsigned()) << "a file cannot";
+}
+
+TEST(TrustFile, MayListAKeyTwice) {
+  const SecretKey key = SecretKey::generate();
+  const std::string named = "[[key]]\npublic = \"" + key.public_key().text() + "\"\nnamespaces = ";
+  const auto policy = parse_trust_policy(named + "[\"a\"]\n" + named + "[\"b\"]\n");
+  ASSERT_TRUE(policy.ok()) << policy.error().message;
+  EXPECT_TRUE(believes(*policy, key, "a", 0));
+  EXPECT_TRUE(believes(*policy, key, "b", 0));
+}
+
+TEST(TrustFile, ThatIsEmptyBelievesNobody) {
+  const auto policy = parse_trust_policy("# nobody yet\n");
+  ASSERT_TRUE(policy.ok()) << policy.error().message;
+  EXPECT_TRUE(policy->empty());
+}
+
+TEST(TrustFile, IsRefusedWithLineAndColumnWhereAnythingIsWrong) {
+  const struct {
+    std::string text;
+    const char* place;
+    const char* what;
+  } refused[] = {
+      {"a = ", "line 1, column ", ""},
+      {"keys = []", "line 1, column 1: ", "did you mean 'key'?"},
+      {"unsigned = true", "line 1, column 1: ", "there is no 'unsigned'"},
+      {"key = 3", "line 1, column 1: ", "[[key]]"},
+      {"[key]\n" + kKey, "line 1, column 2: ", "[[key]]"},
+      {"[[key]]\nnamespaces = [\"*\"]", "line 1, column ", "public"},
+      {"[[key]]\n" + kKey, "line 1, column ", "namespaces"},
+      {"[[key]]\n" + kKey + "\nnamespaces = []", "line 3, column 1: ", "empty"},
+      {"[[key]]\n" + kKey + "\nnamespaces = \"*\"", "line 3, column 1: ", "array"},
+      {"[[key]]\n" + kKey + "\nnamespaces = [\"acme\", 3]", "line 3, column 23: ", "strings"},
+      {"[[key]]\n" + kKey + "\nnamespaces = [\"acme\",\n \"acme*\"]", "line 4, column 2: ", "'acme*' is no namespace"},
+      {"[[key]]\n" + kKey + "\nnamespace = [\"*\"]", "line 3, column 1: ", "did you mean 'namespaces'?"},
+      {"[[key]]\npublic = 3\nnamespaces = [\"*\"]", "line 2, column 1: ", "string"},
+      {"[[key]]\npublic = \"kiln-public-1:abc\"\nnamespaces = [\"*\"]", "line 2, column 1: ", "64 hexadecimal"},
+      {"[[key]]\npublic = \"kiln-public-2:abc\"\nnamespaces = [\"*\"]", "line 2, column 1: ", "version"},
+      {"[[key]]\npublic = \"kiln-secret-1:abc\"\nnamespaces = [\"*\"]", "line 2, column 1: ", "secret key"},
+      {"minimum_epoch = 3", "line 1, column 1: ", "[minimum_epoch]"},
+      {"[minimum_epoch]\nacme = -1", "line 2, column 1: ", "number"},
+      {"[minimum_epoch]\nacme = \"7\"", "line 2, column 1: ", "number"},
+      {"[minimum_epoch]\nacme = 7.5", "line 2, column 1: ", "number"},
+      {"[minimum_epoch]\nacme.v2 = 7", "line 2, column 1: ", "quotes"},
+      {"[minimum_epoch]\n\"acme/\" = 7", "line 2, column 1: ", "no namespace"},
+      {"[minimum_epoch]\nacme = 99999999999999999999", "line 2, column ", ""},
+  };
+  for (const auto& [text, place, what] : refused) {
+    const auto policy = parse_trust_policy(text);
+    ASSERT_FALSE(policy.ok()) << text;
+    EXPECT_EQ(policy.error().code, Code::InvalidArgument) << text;
+    EXPECT_EQ(policy.error().message.find(place), 0U) << text << "\n" << policy.error().message;
+    EXPECT_NE(policy.error().message.find(what), std::string::npos) << text << "\n" << policy.error().message;
+  }
+}
+
+TEST(TrustFile, RepeatsNoSecretThatSomebodyPutThere) {
+  const std::string digits = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+  const std::string secret = "kiln-secret-1:" + digits;
+  for (const std::string& text : {secret + "\n", "[[key]]\npublic = \"" + secret + "\"\nnamespaces = [\"*\"]\n",
+                                  "[[key]]\npublic = " + secret + "\n"}) {
+    const auto policy = parse_trust_policy(text);
+    ASSERT_FALSE(policy.ok()) << text;
+    EXPECT_EQ(policy.error().message.find("234567"), std::string::npos) << policy.error().message;
+  }
+}
+
+TEST(TrustFile, IsReadFromAFileThatNobodyElseMayWriteTo) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.path("trust.toml");
+  spit(path, "[[key]]\n" + kKey + "\nnamespaces = [\"*\"]\n");
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  const auto policy = read_trust_policy(path);
+  ASSERT_TRUE(policy.ok()) << policy.error().message;
+  EXPECT_FALSE(policy->empty());
+
+  ASSERT_EQ(::chmod(path.c_str(), 0646), 0);
+  EXPECT_EQ(read_trust_policy(path).error().code, Code::Refused);
+  EXPECT_EQ(read_trust_policy(path).error().message.find(path + ": other users can write to it"), 0U);
+  EXPECT_EQ(read_trust_policy(folder.path("none")).error().code, Code::Io);
+  EXPECT_FALSE(read_trust_policy(folder.path()).ok());
+  spit(folder.path("bad.toml"), "key = 3\n");
+  EXPECT_NE(read_trust_policy(folder.path("bad.toml")).error().message.find("bad.toml: line 1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kiln::test
