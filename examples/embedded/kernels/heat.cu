@@ -7,6 +7,7 @@ extern "C" __global__ void heat_step(int width, float rate, const float* from, f
   if (x >= width || y >= width) return;
   const Grid grid{width};
   const float here = from[grid.at(x, y)];
-  const float around = from[grid.at(x - 1, y)] + from[grid.at(x + 1, y)] + from[grid.at(x, y - 1)] + from[grid.at(x, y + 1)];
+  const float around =
+      from[grid.at(x - 1, y)] + from[grid.at(x + 1, y)] + from[grid.at(x, y - 1)] + from[grid.at(x, y + 1)];
   to[grid.at(x, y)] = here + rate * (around - 4 * here);
 }
