@@ -51,6 +51,7 @@ void print_explanation(const ExplainOutcome& outcome, Console& console) {
 }  // namespace
 
 int explain_command(const Arguments& arguments, Console& console) {
+  if (!arguments.profile.empty()) return explain_profile_command(arguments, console);
   const Observer observer(console.listener());
   Toolbox toolbox(Config::load({}, observer), observer);
   const Result<std::vector<Job>> jobs = jobs_of(arguments);

@@ -25,8 +25,8 @@ Error read_only() {
 
 }  // namespace
 
-Bundle::Bundle(std::unique_ptr<BundleSource> source, BundleHeader header)
-    : source_(std::move(source)), header_(std::move(header)), pages_(header_.pages.size()),
+Bundle::Bundle(std::unique_ptr<BundleSource> source, Bytes head, BundleHeader header)
+    : source_(std::move(source)), head_(std::move(head)), header_(std::move(header)), pages_(header_.pages.size()),
       groups_(header_.group_sizes.size()) {}
 
 Bundle::~Bundle() {
@@ -47,7 +47,7 @@ Result<std::unique_ptr<Bundle>> Bundle::open(std::unique_ptr<BundleSource> sourc
     if (!believed) return named(std::move(believed).error());
   }
   if (auto checked = source->check(header->head_size, header->group_sizes); !checked) return std::move(checked).error();
-  return std::unique_ptr<Bundle>(new Bundle(std::move(source), std::move(*header)));
+  return std::unique_ptr<Bundle>(new Bundle(std::move(source), *head, std::move(*header)));
 }
 
 std::string Bundle::describe() const { return "bundle " + source_->describe(); }
@@ -55,12 +55,9 @@ std::string Bundle::describe() const { return "bundle " + source_->describe(); }
 Result<const std::uint8_t*> Bundle::page(std::uint32_t number) {
   std::atomic<const Page*>& kept = pages_[number];
   if (const Page* page = kept.load(std::memory_order_acquire)) return page->bytes.data();
-  const auto head = source_->head();
-  if (!head) return head.error();
   const std::uint64_t offset = header_.pages_offset() + std::uint64_t{number} * kBundlePage;
-  if (head->size() < offset + kBundlePage) return damaged("that is shorter than its head");
   auto page = std::make_unique<Page>();
-  std::memcpy(page->bytes.data(), head->data() + offset, kBundlePage);
+  std::memcpy(page->bytes.data(), head_.data() + offset, kBundlePage);  // decode_bundle_header saw that it is there
   if (auto checked = check_page(header_, number, page->bytes); !checked) return std::move(checked).error();
   const Page* made = nullptr;
   if (kept.compare_exchange_strong(made, page.get(), std::memory_order_acq_rel)) made = page.release();

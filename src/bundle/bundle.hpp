@@ -67,7 +67,7 @@ class Bundle final : public Store {
 
  private:
   struct Page;
-  Bundle(std::unique_ptr<BundleSource> source, BundleHeader header);
+  Bundle(std::unique_ptr<BundleSource> source, Bytes head, BundleHeader header);
   Result<const std::uint8_t*> page(std::uint32_t number);
   Result<std::vector<BundleRow>> rows(const Digest& digest, BundleRow::Role role);
   Result<std::vector<BundleRow>> all_rows();
@@ -75,9 +75,17 @@ class Bundle final : public Store {
   Result<Bytes> blob(const BlobPlace& place);
   Result<ArtifactBlob> artifact(const BlobPlace& place);
   Result<Closure> closure(const BlobPlace& place);
+  /// A member and where its blobs lie.
+  struct Placed {
+    BundleMember member;
+    BlobPlace artifact;
+    std::optional<BlobPlace> closure;
+  };
+  Result<Placed> member(BundleDescription::Artifact about);
   Status check_blobs(const std::vector<BundleRow>& rows);
 
   const std::unique_ptr<BundleSource> source_;
+  const Bytes head_;  // as the source gave it
   const BundleHeader header_;
   BlobUnpacker unpacker_;
   std::vector<std::atomic<const Page*>> pages_;  // each made once, never changed, owned

@@ -122,7 +122,7 @@ Status check_within(const BlobPlace& place, const std::vector<std::uint64_t>& gr
   return {};
 }
 
-Status decode_lists(Reader& in, const Counts& counts, BundleHeader& header) {
+void decode_lists(Reader& in, const Counts& counts, BundleHeader& header) {
   header.description = decode_place(in);
   header.pages.resize(counts.pages);
   for (BundleHeader::Page& page : header.pages) {
@@ -131,8 +131,11 @@ Status decode_lists(Reader& in, const Counts& counts, BundleHeader& header) {
     if (first.size() == kRowPrefix) std::memcpy(page.first.data(), first.data(), kRowPrefix);
   }
   header.group_sizes.resize(counts.groups);
-  for (std::uint64_t& size : header.group_sizes) {
-    size = in.u64();
+  for (std::uint64_t& size : header.group_sizes) size = in.u64();
+}
+
+Status check_lists(const BundleHeader& header) {
+  for (const std::uint64_t size : header.group_sizes) {
     if (size % 16 != 0 || size > kLargestGroup) return damaged("with a group of an impossible size");
   }
   if (auto checked = check_place(header.description); !checked) return checked;
@@ -145,8 +148,8 @@ Status decode_lists(Reader& in, const Counts& counts, BundleHeader& header) {
 }
 
 Status decode_trailer(Reader& in, BundleHeader& header, std::string_view signed_part) {
-  if (in.digest() != sha256(signed_part)) return damaged("whose header fails its digest");
   header.digest = sha256(signed_part);
+  if (in.digest() != header.digest) return damaged("whose header fails its digest");
   Signature signature;
   signature.key.digest = in.digest();
   const std::string_view bytes = in.raw(signature.bytes.size());
@@ -174,11 +177,11 @@ Result<BundleHeader> decode_bundle_header(std::span<const std::uint8_t> head) {
   if (counts->header_size() != copy->size()) return damaged("that changes while it is read");
   if (header.head_size > head.size()) return damaged("that is shorter than its head");
   header.row_count = counts->rows;
-  const Status lists = decode_lists(in, *counts, header);
-  const Status trailer = decode_trailer(in, header, std::string_view(*copy).substr(0, counts->signed_size()));
-  // Where both are wrong it is damage, and not somebody who wrote a header that makes no sense.
-  if (!trailer) return trailer.error();
-  if (!lists) return lists.error();
+  decode_lists(in, *counts, header);
+  const std::string_view signed_part = std::string_view(*copy).substr(0, counts->signed_size());
+  // Before the lists are looked at: where both are wrong it is damage, and not a header that makes no sense.
+  if (auto checked = decode_trailer(in, header, signed_part); !checked) return std::move(checked).error();
+  if (auto checked = check_lists(header); !checked) return std::move(checked).error();
   return header;
 }
 

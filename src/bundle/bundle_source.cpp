@@ -1,15 +1,12 @@
 #include "bundle/bundle_source.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <numeric>
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/files.hpp"
+#include "bundle/mapped_file.hpp"
 
 namespace kiln {
 namespace {
@@ -43,20 +40,14 @@ class WholeSource final : public BundleSource {
 }  // namespace
 
 Result<std::unique_ptr<BundleSource>> open_bundle_file(const std::string& path) {
-  // Opening is non-blocking so that a FIFO under a file's name cannot hang the caller.
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!file) return io_failure("cannot open", path, errno);
-  struct stat status;
-  if (fstat(file.get(), &status) != 0) return io_failure("cannot look at", path, errno);
-  if (!S_ISREG(status.st_mode)) return failure(Code::Io, path + " is not a regular file");
-  const auto size = static_cast<std::size_t>(status.st_size);
-  if (size == 0) return failure(Code::Corrupt, path + " is empty: this is no bundle");
+  const auto file = open_regular_file(AT_FDCWD, path, path);
+  if (!file) return file.error();
+  if (!*file) return failure(Code::Unavailable, "there is no bundle " + path);
+  if ((*file)->size == 0) return failure(Code::Corrupt, path + " is empty: this is no bundle");
   // Nothing is read ahead: most of a bundle is for other GPUs than this machine's.
-  void* const memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (memory == MAP_FAILED) return io_failure("cannot map", path, errno);
-  const std::shared_ptr<const void> owner(memory,
-                                          [size](const void* mapped) { munmap(const_cast<void*>(mapped), size); });
-  return bundle_in_memory(Bytes(owner, static_cast<const std::uint8_t*>(memory), size), path);
+  auto bytes = map_file(**file, path);
+  if (!bytes) return std::move(bytes).error();
+  return bundle_in_memory(std::move(*bytes), path);
 }
 
 std::unique_ptr<BundleSource> bundle_in_memory(Bytes bytes, std::string name) {

@@ -66,38 +66,46 @@ Result<BundleDescription> Bundle::description() {
   return BundleDescription::parse(text->view());
 }
 
+Result<Bundle::Placed> Bundle::member(BundleDescription::Artifact about) {
+  const auto row = rows(about.key.digest, BundleRow::Role::ByKey);
+  if (!row) return row.error();
+  if (row->empty()) return damaged("whose description knows an artifact that it does not have");
+  auto blob = artifact(row->front().place);
+  if (!blob) return std::move(blob).error();
+  if (blob->key != about.key) return damaged("that has the artifact of one key under another");
+  Placed found;
+  found.member = {
+      std::move(about.kind),     about.unit_key,           std::move(blob->artifact), blob->request, blob->key,
+      std::move(about.compiler), std::move(about.version), about.compiler_digest};
+  found.artifact = row->front().place;
+  const auto requests = rows(blob->request.digest, BundleRow::Role::ByRequest);
+  if (!requests) return requests.error();
+  for (const BundleRow& request : *requests) {
+    auto candidate = closure(request.place);
+    if (!candidate) return std::move(candidate).error();
+    if (key_of(blob->request, *candidate) != blob->key) continue;
+    found.member.artifact.closure = std::make_shared<const Closure>(std::move(*candidate));
+    found.closure = request.place;
+    break;
+  }
+  return found;
+}
+
 Result<std::vector<BundleMember>> Bundle::members() {
   auto told = description();
   if (!told) return std::move(told).error();
-  std::vector<BundleMember> members;
+  std::vector<BundleMember> all;
   for (BundleDescription::Artifact& about : told->artifacts) {
-    const auto row = rows(about.key.digest, BundleRow::Role::ByKey);
-    if (!row) return row.error();
-    if (row->empty()) return damaged("whose description knows an artifact that it does not have");
-    auto blob = artifact(row->front().place);
-    if (!blob) return std::move(blob).error();
-    if (blob->key != about.key) return damaged("that has the artifact of one key under another");
-    auto known = closures(blob->request);
-    if (!known) return std::move(known).error();
-    BundleMember member{
-        std::move(about.kind),     about.unit_key,           std::move(blob->artifact), blob->request, blob->key,
-        std::move(about.compiler), std::move(about.version), about.compiler_digest};
-    for (Closure& candidate : *known) {
-      if (key_of(member.request, candidate) != member.key) continue;
-      member.artifact.closure = std::make_shared<const Closure>(std::move(candidate));
-      break;
-    }
-    members.push_back(std::move(member));
+    auto found = member(std::move(about));
+    if (!found) return std::move(found).error();
+    all.push_back(std::move(found->member));
   }
-  return members;
+  return all;
 }
 
 Result<BundleImage> Bundle::image() {
-  const auto head = source_->head();
-  if (!head) return head.error();
-  if (head->size() < header_.head_size) return damaged("that is shorter than its head");
   BundleImage image;
-  image.head = head->view().substr(0, header_.head_size);
+  image.head = head_.view().substr(0, header_.head_size);
   for (std::uint32_t number = 0; number < header_.group_sizes.size(); ++number) {
     const auto bytes = group(number);
     if (!bytes) return bytes.error();
@@ -125,27 +133,17 @@ Status Bundle::verify() {
   if (auto checked = check_blobs(*there); !checked) return checked;
   const auto told = description();
   if (!told) return told.error();
-  const auto all = members();
-  if (!all) return all.error();
   // What the writer would say of these artifacts is what must be there.
   BundleDescription expected;
   std::vector<IndexEntry> entries;
-  for (const BundleMember& member : *all) {
-    const Closure* const closure = member.artifact.closure.get();
+  for (const BundleDescription::Artifact& about : told->artifacts) {
+    const auto found = member(about);
+    if (!found) return found.error();
+    const BundleMember& is = found->member;
+    const Closure* const closure = is.artifact.closure.get();
     if (closure != nullptr && !travels(*closure)) return damaged("with a closure that names places of one machine");
-    const auto key_rows = rows(member.key.digest, BundleRow::Role::ByKey);
-    if (!key_rows) return key_rows.error();
-    IndexEntry entry{member.unit, member.artifact.target, member.key, member.request, key_rows->front().place, {}};
-    if (closure != nullptr) {
-      const auto request_rows = rows(member.request.digest, BundleRow::Role::ByRequest);
-      if (!request_rows) return request_rows.error();
-      for (const BundleRow& row : *request_rows) {
-        const auto candidate = this->closure(row.place);
-        if (candidate && *candidate == *closure) entry.closure = row.place;
-      }
-    }
-    entries.push_back(std::move(entry));
-    expected.artifacts.push_back(kiln::describe(member, closure));
+    entries.push_back({is.unit, is.artifact.target, is.key, is.request, found->artifact, found->closure});
+    expected.artifacts.push_back(kiln::describe(is, closure));
   }
   const auto read_back = BundleDescription::parse(expected.encode());
   if (!read_back || read_back->artifacts != told->artifacts) {

@@ -1,8 +1,10 @@
 #include "bundle/bundle_writer.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
+#include <thread>
 #include <tuple>
 #include <unordered_map>
 
@@ -61,29 +63,59 @@ class Layout {
  public:
   explicit Layout(std::uint32_t groups) : groups_(groups), known_(groups) {}
 
-  Result<BlobPlace> put(std::uint32_t group, std::string raw) {
-    const auto [known, is_new] = known_[group].try_emplace(sha256(raw));
+  BlobPlace put(std::uint32_t group, const PackedBlob& packed) {
+    BlobPlace place;
+    place.digest = sha256(packed.stored);
+    const auto [known, is_new] = known_[group].try_emplace(place.digest);
     if (!is_new) return known->second;
-    auto packed = packer_.pack(std::move(raw));
-    if (!packed) return std::move(packed).error();
-    BlobPlace& place = known->second;
     place.group = group;
-    place.method = packed->method;
+    place.method = packed.method;
     place.offset = groups_[group].size();
-    place.stored = static_cast<std::uint32_t>(packed->stored.size());
-    place.raw = packed->raw;
-    place.digest = sha256(packed->stored);
-    groups_[group] += packed->stored;
+    place.stored = static_cast<std::uint32_t>(packed.stored.size());
+    place.raw = packed.raw;
+    groups_[group] += packed.stored;
     groups_[group].resize((groups_[group].size() + 15) / 16 * 16, '\0');
+    known->second = place;
     return place;
   }
   std::vector<std::string> groups() && { return std::move(groups_); }
 
  private:
-  BlobPacker packer_;
   std::vector<std::string> groups_;
   std::vector<std::unordered_map<Digest, BlobPlace>> known_;
 };
+
+/// The artifacts, packed by all processors: at this level zstd takes most of the time in which a bundle is written.
+std::vector<Result<PackedBlob>> pack_artifacts(const Members& members) {
+  std::vector<Result<PackedBlob>> packed(members.size(), PackedBlob());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    BlobPacker packer;
+    for (std::size_t i = next++; i < members.size(); i = next++) {
+      const BundleMember& member = *members[i];
+      packed[i] = packer.pack(encode_artifact_blob(member.key, member.request, member.artifact));
+    }
+  };
+  std::vector<std::thread> threads;
+  const std::size_t wanted = std::min<std::size_t>(std::thread::hardware_concurrency(), members.size() / 4);
+  while (threads.size() + 1 < wanted) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  return packed;
+}
+
+/// What of each member's closure is written: nothing where it says nothing elsewhere, nor where a request has more of
+/// them than anybody keeps.
+std::vector<const Closure*> closures_to_write(const Members& members) {
+  std::vector<const Closure*> closures;
+  std::unordered_map<RequestKey, std::size_t> counts;
+  for (const BundleMember* member : members) {
+    const Closure* const closure = member->artifact.closure.get();
+    const bool written = closure != nullptr && travels(*closure) && counts[member->request]++ < Store::kMostClosures;
+    closures.push_back(written ? closure : nullptr);
+  }
+  return closures;
+}
 
 std::string encode_pages(const std::vector<BundleRow>& rows, BundleHeader& header) {
   std::string pages;
@@ -98,6 +130,16 @@ std::string encode_pages(const std::vector<BundleRow>& rows, BundleHeader& heade
   }
   header.row_count = static_cast<std::uint32_t>(rows.size());
   return pages;
+}
+
+Result<BundleImage> image_of(BundleHeader header, const std::vector<BundleRow>& rows, std::vector<std::string> groups,
+                             const SecretKey* key) {
+  if (rows.size() > std::size_t{kMostBundlePages} * kRowsPerPage) {
+    return failure(Code::Unsupported, "a bundle takes up to ten million rows; make several");
+  }
+  const std::string pages = encode_pages(rows, header);
+  for (const std::string& group : groups) header.group_sizes.push_back(group.size());
+  return BundleImage{encode_bundle_header(header, key) + pages, std::move(groups)};
 }
 
 }  // namespace
@@ -129,44 +171,33 @@ Result<BundleImage> BundleWriter::finish(const SecretKey* key) const {
   const Members members = in_order(members_);
   const Groups groups(members);
   Layout layout(groups.count());
+  const auto packed = pack_artifacts(members);
+  const auto closures = closures_to_write(members);
+  BlobPacker packer;
   std::vector<IndexEntry> entries;
-  std::unordered_map<RequestKey, std::size_t> closures;
   BundleDescription description;
   description.generator = std::string("kiln ") + version();
-  for (const BundleMember* member : members) {
-    const Artifact& artifact = member->artifact;
-    const std::uint32_t group = groups.of(artifact.about.unit);
-    auto place = layout.put(group, encode_artifact_blob(member->key, member->request, artifact));
-    if (!place) return std::move(place).error();
-    IndexEntry entry{member->unit, artifact.target, member->key, member->request, *place, {}};
-    const Closure* closure = artifact.closure.get();
-    if (closure != nullptr && (!travels(*closure) || closures[member->request] == Store::kMostClosures))
-      closure = nullptr;
-    if (closure != nullptr) {
-      auto told = layout.put(group, closure->encode());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const BundleMember& member = *members[i];
+    if (!packed[i]) return packed[i].error();
+    const std::uint32_t group = groups.of(member.artifact.about.unit);
+    IndexEntry entry{member.unit, member.artifact.target, member.key, member.request, {}, {}};
+    entry.artifact = layout.put(group, *packed[i]);
+    if (closures[i] != nullptr) {
+      auto told = packer.pack(closures[i]->encode());
       if (!told) return std::move(told).error();
-      entry.closure = *told;
-      ++closures[member->request];
+      entry.closure = layout.put(group, *told);
     }
     entries.push_back(std::move(entry));
-    description.artifacts.push_back(describe(*member, closure));
+    description.artifacts.push_back(describe(member, closures[i]));
   }
-  auto described = layout.put(0, description.encode());
+  auto described = packer.pack(description.encode());
   if (!described) return std::move(described).error();
   BundleHeader header;
   header.epoch = options_.epoch;
   header.name_space = options_.name_space;
-  header.description = *described;
-  const std::vector<BundleRow> rows = index_rows(entries);
-  if (rows.size() > std::size_t{kMostBundlePages} * kRowsPerPage) {
-    return failure(Code::Unsupported, "a bundle takes up to ten million rows; make several");
-  }
-  const std::string pages = encode_pages(rows, header);
-  BundleImage image;
-  image.groups = std::move(layout).groups();
-  for (const std::string& group : image.groups) header.group_sizes.push_back(group.size());
-  image.head = encode_bundle_header(header, key) + pages;
-  return image;
+  header.description = layout.put(0, *described);
+  return image_of(std::move(header), index_rows(entries), std::move(layout).groups(), key);
 }
 
 namespace {

@@ -14,6 +14,7 @@ using nlohmann::json;
 
 constexpr std::string_view kDigestPrefix = "sha256:";
 constexpr const char* kLayoutVersion = "1.0.0";
+constexpr std::size_t kLongestMediaType = 200;  // it is shown in messages
 constexpr const char* kReferenceName = "org.opencontainers.image.ref.name";
 
 Error damaged(std::string_view what) { return failure(Code::Corrupt, std::string(what)); }
@@ -56,8 +57,10 @@ std::optional<Digest> parse_digest(const json& value) {
 
 Result<OciDescriptor> parse_descriptor(const json& value) {
   OciDescriptor out;
-  out.media_type = text_of(member(value, "mediaType")).substr(0, 200);
-  if (out.media_type.empty()) return damaged("a descriptor has no mediaType");
+  out.media_type = text_of(member(value, "mediaType"));
+  if (out.media_type.empty() || out.media_type.size() > kLongestMediaType) {
+    return damaged("a descriptor has no mediaType, or a very long one");
+  }
   const std::optional<Digest> digest = parse_digest(member(value, "digest"));
   if (!digest) return damaged("a descriptor's digest is not sha256: and 64 hexadecimal digits");
   out.digest = *digest;

@@ -298,14 +298,14 @@ TEST_F(OciLayout, WithAnyByteChangedOrCutIsRefusedOrServedRight) {
   };
   for (const std::string& file : test::files_below(path_)) {
     const std::string bytes = slurp(file);
-    const std::size_t step = bytes.size() > 1000 ? 7 : 1;
+    const std::size_t step = bytes.size() > 1000 ? 29 : 3;
     for (std::size_t at = 0; at < bytes.size(); at += step) {
       std::string other = bytes;
       other[at] = static_cast<char>(other[at] ^ (1 << at % 8));
       spit(file, other);
       try_it(file + " changed at " + std::to_string(at));
     }
-    for (std::size_t size = 0; size < bytes.size(); size += 11) {
+    for (std::size_t size = 0; size < bytes.size(); size += 101) {
       spit(file, bytes.substr(0, size));
       try_it(file + " cut at " + std::to_string(size));
     }
@@ -315,7 +315,7 @@ TEST_F(OciLayout, WithAnyByteChangedOrCutIsRefusedOrServedRight) {
   // Only what names the image may change: nothing is served by it.
   std::printf("figure: a layout damaged in %zu ways: %zu refused, %zu served right\n", refused + served, refused,
               served);
-  EXPECT_LT(served, 100u);
+  EXPECT_LT(served, 50u);
 }
 
 TEST(Tar, WithAnyHeaderChangedIsRefused) {
