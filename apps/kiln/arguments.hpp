@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +54,21 @@ struct Arguments {
   std::string key;  ///< key show, too
   bool yes = false;
   std::string max_size;
+
+  // bundle; explain: --bundle
+  std::vector<std::string> bundles;
+  // bundle create, bundle merge
+  std::string signing_key;  ///< the path of a secret key; empty: nobody signs
+  std::optional<std::string> name_space;
+  std::optional<std::uint64_t> epoch;
+  // bundle create
+  std::string depfile;
+  // bundle create: --from; explain: --profile
+  std::string profile;
+  // bundle verify
+  std::string public_key;
+  // bundle layout
+  std::string reference = "latest";
 
   // completions
   std::string shell;

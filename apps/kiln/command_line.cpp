@@ -9,77 +9,11 @@
 
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/help_texts.hpp"
 #include "session/settings.hpp"
 
 namespace kiln::cli {
 namespace {
-
-constexpr const char* kAbout =
-    "kiln keeps GPU code that was compiled at run time, so that nobody waits for the same compile twice.";
-
-constexpr const char* kMainFooter =
-    "Examples:\n"
-    "  kiln doctor                                   what this machine has, what is missing, what to do\n"
-    "  kiln compile k.cu --arch sm_80,sm_90          fill the cache; a second run compiles nothing\n"
-    "  kiln explain k.cu --arch sm_80                hit or miss, and which input changed\n"
-    "  kiln cache stats                              what the cache holds\n"
-    "\n"
-    "'kiln help COMMAND' has more. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something is missing on this\n"
-    "machine, 4 refused by policy. Settings come from files and KILN_* variables: see 'kiln config show'.";
-
-constexpr const char* kCompileFooter =
-    "Each file is compiled for each target unless a cache has the result. No GPU and no driver is needed for CUDA.\n"
-    "What stands behind '--' goes to the compiler as it is. Headers beside a file are found as other compilers do.\n"
-    "\n"
-    "Examples:\n"
-    "  kiln compile k.cu --arch sm_75,sm_80,sm_90 --entry k\n"
-    "  kiln compile k.cu --arch sm_90 --entry 'scale<float, 4>' -I include -DN=4 -- -std=c++17 -use_fast_math\n"
-    "  kiln compile k.cu --arch compute_90 -o k.ptx          PTX; lto_90 gives LTO-IR\n"
-    "  kiln compile k.cl                                     OpenCL, for the default device\n"
-    "  kiln compile --cccl radix_sort_u64_i32 --arch sm_90   an algorithm of NVIDIA's CCCL; 'founding' is all 18\n"
-    "  kiln compile --manifest kiln.toml                     what a file lists, for the architectures that it lists\n"
-    "  kiln compile *.cu --arch sm_90 -o build/ --json | jq '.results[].origin'";
-
-constexpr const char* kExplainFooter =
-    "On a miss it names each input that differs from the nearest earlier build of the file: the header with both\n"
-    "digests, the option, the compiler's version. Give it the same options as 'kiln compile'. It compiles nothing.\n"
-    "\n"
-    "Examples:\n"
-    "  kiln explain k.cu --arch sm_80 -I include\n"
-    "  kiln explain k.cu --arch sm_80 --check || echo 'would compile'";
-
-constexpr const char* kCacheFooter =
-    "A KEY may be shortened as long as it is unique.\n"
-    "\n"
-    "Examples:\n"
-    "  kiln cache stats\n"
-    "  kiln cache ls\n"
-    "  kiln cache extract 3fa9 -o k.cubin\n"
-    "  kiln cache gc --max-size 5G\n"
-    "  kiln cache clear --yes";
-
-constexpr const char* kConfigFooter =
-    "From weak to strong: default, program, /etc/kiln/config.toml, ~/.config/kiln/config.toml, the file that\n"
-    "KILN_CONFIG names, single KILN_* variables.\n"
-    "\n"
-    "Examples:\n"
-    "  kiln config show\n"
-    "  KILN_CACHE_DIR=/big/disk kiln config show --json";
-
-constexpr const char* kKeyFooter =
-    "Whoever has the secret key can sign bundles; whose bundles are believed is said by a policy file, which "
-    "KILN_TRUST\n"
-    "names. No command ever prints a secret key.\n"
-    "\n"
-    "Examples:\n"
-    "  kiln key generate -o kiln.key\n"
-    "  kiln key show kiln.key";
-
-constexpr const char* kCompletionsFooter =
-    "Examples:\n"
-    "  kiln completions bash > ~/.local/share/bash-completion/completions/kiln\n"
-    "  kiln completions zsh  > \"${fpath[1]}/_kiln\"\n"
-    "  kiln completions fish > ~/.config/fish/completions/kiln.fish";
 
 // The values that an option takes, where there are only so many. CLI11's own validators cannot be asked.
 std::vector<std::string> choices_of(const std::string& name) {
@@ -105,7 +39,8 @@ CommandNode node_of(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) {
       node.choices = choices_of(option->get_name(true));
-      node.takes_files = node.takes_files || option->get_name(true) == "FILE";
+      const std::string name = option->get_name(true);
+      node.takes_files = node.takes_files || name == "FILE" || name == "MANIFEST" || name == "BUNDLE";
       continue;
     }
     CommandNode::Option out;
@@ -130,7 +65,11 @@ class CommandLine {
 
   CLI::App* add(CLI::App& parent, const char* name, const char* about, Run run);
   void add_unit_options(CLI::App& command);
+  void add_architectures(CLI::App& command);
   void add_compile_and_explain();
+  void add_bundle();
+  void add_bundle_units(CLI::App& bundle);
+  void add_speaker(CLI::App& command);
   void add_cache();
   void add_key();
   void add_others();
@@ -152,6 +91,7 @@ CommandLine::CommandLine() {
   format->label("REQUIRED", "");
   app_.add_flag("--version", wants_version_, "Print the version and exit");
   add_compile_and_explain();
+  add_bundle();
   add_cache();
   add_key();
   add_others();
@@ -171,17 +111,23 @@ CLI::App* CommandLine::add(CLI::App& parent, const char* name, const char* about
   return command;
 }
 
+void CommandLine::add_architectures(CLI::App& command) {
+  command
+      .add_option("--arch", parsed_.arguments.architectures,
+                  "Targets: sm_90 (machine code), compute_90 (PTX), lto_90 (LTO-IR)")
+      ->delimiter(',')
+      ->expected(1)
+      ->type_name("LIST")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void CommandLine::add_unit_options(CLI::App& command) {
   Arguments& to = parsed_.arguments;
   command.add_option("FILE", to.files, "Sources: .cu (CUDA C++) or .cl (OpenCL C); - is standard input")->type_name("");
   command.add_option("--backend", to.backend, "cuda or opencl, where the file's name does not say")
       ->type_name("NAME")
       ->check(one_of("--backend"));
-  command.add_option("--arch", to.architectures, "Targets: sm_90 (machine code), compute_90 (PTX), lto_90 (LTO-IR)")
-      ->delimiter(',')
-      ->expected(1)
-      ->type_name("LIST")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_architectures(command);
   // Each takes one value each time, so that a file name after it is a file name.
   const auto list = [&](const char* name, std::vector<std::string>& values, const char* type, const char* about) {
     command.add_option(name, values, about)
@@ -212,8 +158,98 @@ void CommandLine::add_compile_and_explain() {
   CLI::App* explain =
       add(app_, "explain", "Say whether a compile would hit, and if not which input changed", explain_command);
   add_unit_options(*explain);
-  explain->add_flag("--check", to.check, "Return 1 where anything would have to be compiled");
+  explain->add_flag("--check", to.check, "Return 1 where anything would have to be compiled, or is lacking");
+  explain->add_option("--profile", to.profile, "What programs asked for: say what of it bundles lack")
+      ->type_name("FILE");
+  explain->add_option("--bundle", to.bundles, "The bundles to compare it with (default: those of the settings)")
+      ->expected(1)
+      ->type_name("BUNDLE")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   explain->footer(kExplainFooter);
+}
+
+// Who a bundle that is written speaks for, and who vouches for it.
+void CommandLine::add_speaker(CLI::App& command) {
+  Arguments& to = parsed_.arguments;
+  command.add_option("--key", to.signing_key, "Sign it with this secret key ('kiln key generate' makes one)")
+      ->type_name("FILE");
+  command.add_option("--namespace", to.name_space, "Whom it speaks for: acme/vision")->type_name("NAME");
+  command.add_option("--epoch", to.epoch, "As of when: a number that grows, so that older ones can be refused")
+      ->type_name("N");
+}
+
+void CommandLine::add_bundle() {
+  Arguments& to = parsed_.arguments;
+  CLI::App* bundle = add(app_, "bundle", "Build ahead of time what machines without a compiler load", nullptr);
+  bundle->require_subcommand(1);
+  CLI::App* create = add(*bundle, "create", "Compile what a kiln.toml lists into one file", bundle_create_command);
+  create->add_option("MANIFEST", to.manifest, "A kiln.toml, which lists units and architectures")
+      ->required()
+      ->type_name("");
+  add_architectures(*create);
+  create->add_option("--from", to.profile, "Build only what this profile says was asked for")->type_name("FILE");
+  create->add_option("-j,--jobs", to.jobs, "How many compiles at a time (default: one per core)")->type_name("N");
+  create->add_option("--depfile", to.depfile, "Write to it, as Make and Ninja read it, which files were read")
+      ->type_name("FILE");
+  CLI::App* ls = add(*bundle, "ls", "Who speaks, and one line per artifact", bundle_ls_command);
+  CLI::App* verify =
+      add(*bundle, "verify", "Read and check all of it, and whether it is believed here", bundle_verify_command);
+  CLI::App* extract = add(*bundle, "extract", "Write the code of one artifact to a file", bundle_extract_command);
+  CLI::App* diff = add(*bundle, "diff", "What another bundle has that one does not, and why", bundle_diff_command);
+  CLI::App* merge = add(*bundle, "merge", "Put several bundles into one", bundle_merge_command);
+  CLI::App* layout = add(*bundle, "layout", "Write an OCI image layout, for registries", bundle_layout_command);
+  for (CLI::App* command : {ls, verify, extract, diff, merge, layout}) {
+    const bool several = command == verify || command == merge;
+    command->add_option("BUNDLE", to.bundles,
+                        several           ? "The bundles"
+                        : command == diff ? "The two"
+                                          : "The bundle")
+        ->required()
+        ->expected(command == diff ? 2 : 1, several           ? 1 << 20
+                                            : command == diff ? 2
+                                                              : 1)
+        ->allow_extra_args(several)  // else it would take what stands behind it, too
+        ->type_name("");
+  }
+  verify->add_option("--public", to.public_key, "Believe this key, instead of those of the settings")->type_name("KEY");
+  extract->add_option("WHAT", to.key, "A unit's name, or the beginning of a key")->required()->type_name("");
+  add_architectures(*extract);
+  layout->add_option("--reference", to.reference, "What the image is called in the layout (default: latest)")
+      ->type_name("NAME");
+  const std::pair<CLI::App*, const char*> outputs[] = {
+      {create, "The file; an older one is replaced in one step"},
+      {extract, "The file; - is standard output"},
+      {merge, "The file; an older one is replaced in one step"},
+      {layout, "The folder; it must be new or empty"},
+  };
+  for (const auto& [command, about] : outputs) {
+    command->add_option("-o,--output", to.output, about)->required()->type_name("PATH");
+  }
+  add_bundle_units(*bundle);
+  add_speaker(*create);
+  add_speaker(*merge);
+  create->footer(kBundleCreateFooter);
+  ls->footer("Example:\n  kiln bundle ls app.kiln --json | jq '.artifacts[].target'");
+  verify->footer(kBundleVerifyFooter);
+  extract->footer(kBundleExtractFooter);
+  diff->footer(kBundleDiffFooter);
+  merge->footer(kBundleMergeFooter);
+  layout->footer(kBundleLayoutFooter);
+  bundle->footer(kBundleFooter);
+}
+
+void CommandLine::add_bundle_units(CLI::App& bundle) {
+  Arguments& to = parsed_.arguments;
+  CLI::App* units = add(bundle, "units", "Write a C++ header with the units of a kiln.toml", bundle_units_command);
+  units->add_option("MANIFEST", to.manifest, "A kiln.toml")->required()->type_name("");
+  units->add_option("-o,--output", to.output, "The header, whose name is its namespace; - is standard output")
+      ->required()
+      ->type_name("PATH");
+  units->footer(
+      "A program that includes it asks for exactly what the bundle of the same kiln.toml has.\n"
+      "\n"
+      "Example:\n"
+      "  kiln bundle units kiln.toml -o app_units.hpp");
 }
 
 void CommandLine::add_cache() {

@@ -8,6 +8,15 @@ namespace kiln::cli {
 // One function per command, each in the file of its name; what they return is an exit code of exit_code.hpp.
 int compile_command(const Arguments& arguments, Console& console);
 int explain_command(const Arguments& arguments, Console& console);
+int explain_profile_command(const Arguments& arguments, Console& console);
+int bundle_create_command(const Arguments& arguments, Console& console);
+int bundle_ls_command(const Arguments& arguments, Console& console);
+int bundle_verify_command(const Arguments& arguments, Console& console);
+int bundle_extract_command(const Arguments& arguments, Console& console);
+int bundle_diff_command(const Arguments& arguments, Console& console);
+int bundle_merge_command(const Arguments& arguments, Console& console);
+int bundle_layout_command(const Arguments& arguments, Console& console);
+int bundle_units_command(const Arguments& arguments, Console& console);
 int cache_stats_command(const Arguments& arguments, Console& console);
 int cache_ls_command(const Arguments& arguments, Console& console);
 int cache_show_command(const Arguments& arguments, Console& console);

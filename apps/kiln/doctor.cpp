@@ -29,6 +29,7 @@ DoctorReport examine(Console& console) {
   report.findings.push_back(examine_headers(config));
   console.progress("kiln: looking at the cache");
   for (std::size_t i = 0; i < config.cache_path.size(); ++i) report.findings.push_back(examine_cache(config, i));
+  report.findings.push_back(examine_bundles(config));
   report.findings.push_back(examine_configuration(config, warnings));
   report.useful = cuda || opencl;
   console.progress({});

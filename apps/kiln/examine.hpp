@@ -18,6 +18,8 @@ Finding examine_worker(const Config& config);
 Finding examine_headers(const Config& config);
 /// The `index`-th folder of the cache path.
 Finding examine_cache(const Config& config, std::size_t index);
+/// The bundles that are configured, and whether they are believed.
+Finding examine_bundles(const Config& config);
 Finding examine_configuration(const Config& config, const std::vector<std::string>& warnings);
 
 }  // namespace kiln::cli

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <string>
+
 #include <kiln/result.hpp>
+
+#include "apps/kiln/console.hpp"
 
 namespace kiln::cli {
 
@@ -29,6 +33,12 @@ inline ExitCode exit_code_of(Code code) {
     case Code::Internal: break;
   }
   return kFailed;
+}
+
+/// Tells the error; what the program returns for it.
+inline int report(const Error& error, Console& console, const std::string& context = {}) {
+  console.error(error, context);
+  return exit_code_of(error.code);
 }
 
 }  // namespace kiln::cli

@@ -1,35 +1,13 @@
-// The only source of the program that includes nlohmann-json, which takes seconds to compile.
 #include "apps/kiln/render_json.hpp"
-
-#include <cmath>
 
 #include <kiln/version.hpp>
 
-#include <nlohmann/json.hpp>
+#include "apps/kiln/json_parts.hpp"
 
 namespace kiln::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-// Paths and logs may hold any bytes: what is not UTF-8 is replaced.
-std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
-
-double rounded(double ms) { return std::round(ms * 1000) / 1000; }
-
 double seconds(std::chrono::nanoseconds moment) { return std::chrono::duration<double>(moment).count(); }
-
-Json entries_object(const std::vector<Entry>& entries) {
-  Json object = Json::object();
-  for (const Entry& entry : entries) object[entry.name] = entry.symbol;
-  return object;
-}
-
-Json error_object(const Error& error) {
-  Json object{{"code", to_string(error.code)}, {"message", error.message}};
-  if (!error.log.empty()) object["log"] = error.log;
-  return object;
-}
 
 Json listed_object(const CacheEntry& entry) {
   const DiskStore::Listed& listed = entry.listed;
@@ -93,17 +71,7 @@ std::string compile_json(const std::vector<CompileOutcome>& outcomes) {
       errors.push_back(std::move(error));
       continue;
     }
-    const Answer& answer = *outcome.answer;
-    Json result{{"target", outcome.target},
-                {"key", answer.key.hex()},
-                {"origin", to_string(answer.origin)},
-                {"bytes", answer.artifact.bytes.size()},
-                {"ms", rounded(answer.ms)},
-                {"entries", entries_object(answer.artifact.entries)},
-                {"file", outcome.file},
-                {"form", to_string(answer.artifact.target.form)}};
-    if (!outcome.output.empty()) result["output"] = outcome.output;
-    results.push_back(std::move(result));
+    results.push_back(outcome_object(outcome));
   }
   Json out{{"results", std::move(results)}};
   if (!errors.empty()) out["errors"] = std::move(errors);

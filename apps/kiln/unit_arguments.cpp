@@ -8,7 +8,6 @@
 
 #include "apps/kiln/opencl.hpp"
 #include "base/error.hpp"
-#include "session/manifest.hpp"
 #include "session/source_unit.hpp"
 
 namespace kiln::cli {
@@ -71,16 +70,9 @@ Result<Unit> unit_of(const Arguments& arguments, const std::string& file,
 
 // Those of the command line, else those of the manifest.
 Result<std::vector<Target>> cuda_targets(const Arguments& arguments, const Manifest& manifest) {
-  std::vector<Target> targets;
-  if (arguments.architectures.empty()) targets = manifest.architectures;
-  if (arguments.architectures.empty() && targets.empty())
-    return usage("say for which GPUs to compile, for example --arch sm_80,sm_90");
-  for (const std::string& text : arguments.architectures) {
-    Result<Target> target = Target::parse(text);
-    if (!target) return target.error();
-    if (std::find(targets.begin(), targets.end(), *target) == targets.end()) targets.push_back(std::move(*target));
-  }
-  return targets;
+  if (!arguments.architectures.empty()) return given_targets(arguments);
+  if (!manifest.architectures.empty()) return manifest.architectures;
+  return usage("say for which GPUs to compile, for example --arch sm_80,sm_90");
 }
 
 // A founding spec by its name, all of them, or any spec as JSON.
@@ -146,24 +138,38 @@ class JobList {
 
 }  // namespace
 
+Result<std::vector<Target>> given_targets(const Arguments& arguments) {
+  std::vector<Target> targets;
+  for (const std::string& text : arguments.architectures) {
+    Result<Target> target = Target::parse(text);
+    if (!target) return target.error();
+    if (std::find(targets.begin(), targets.end(), *target) == targets.end()) targets.push_back(std::move(*target));
+  }
+  return targets;
+}
+
 Result<std::vector<Job>> jobs_of(const Arguments& arguments) {
-  const auto seals = seals_of(arguments);
-  if (!seals) return seals.error();
-  if (!arguments.name.empty() && arguments.files.size() != 1) return usage("--name is for one file");
   if (arguments.files.empty() && arguments.cccl.empty() && arguments.manifest.empty())
     return usage("say what to compile: files, --cccl NAME or --manifest kiln.toml");
   Result<Manifest> manifest = arguments.manifest.empty() ? Manifest() : read_manifest(arguments.manifest);
   if (!manifest) return manifest.error();
+  return jobs_of(arguments, *manifest);
+}
+
+Result<std::vector<Job>> jobs_of(const Arguments& arguments, const Manifest& manifest) {
+  const auto seals = seals_of(arguments);
+  if (!seals) return seals.error();
+  if (!arguments.name.empty() && arguments.files.size() != 1) return usage("--name is for one file");
   const auto specs = specs_of(arguments);
   if (!specs) return specs.error();
 
-  JobList jobs(arguments, *manifest);
+  JobList jobs(arguments, manifest);
   Status status;
   // Algorithms first: they take longest.
   for (const cccl::Spec& spec : *specs) {
     if (status) status = jobs.add_spec(spec);
   }
-  for (const Manifest::Member& member : manifest->members) {
+  for (const Manifest::Member& member : manifest.members) {
     if (status) status = jobs.add_member(member);
   }
   for (const std::string& file : arguments.files) {

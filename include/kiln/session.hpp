@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
@@ -30,6 +31,18 @@ struct OpenClContext {
   void* device = nullptr;   ///< cl_device_id
 };
 
+/// Whose bundles a program believes, besides those that the file of the setting `trust` names: docs/trust.md. Bundles
+/// that are linked into the program need nobody's word.
+struct Trust {
+  struct Key {
+    std::string text;                     ///< as `kiln key show` prints it
+    std::vector<std::string> namespaces;  ///< "acme/vision", "acme/*", "*"
+  };
+  std::vector<Key> keys;
+  /// By namespace: older bundles are refused, whoever signed them.
+  std::map<std::string, std::uint64_t> minimum_epochs;
+};
+
 /// How a program sets kiln up. Everything has a default; `docs/configuration.md` lists the settings.
 struct SessionOptions {
   /// By name, as in a configuration file: {"cache.dir", "/var/cache/app"}. Weaker than files and KILN_* variables, so
@@ -38,6 +51,7 @@ struct SessionOptions {
   /// … except for the names given here.
   std::set<std::string> locked;
   EventCallback on_event;
+  Trust trust;
   /// Where device memory comes from; by default the driver's stream-ordered pool.
   Allocator allocator;
   /// OpenCL has no current context: the one to load into. Without it the session makes one of its own, at the first

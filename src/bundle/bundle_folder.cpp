@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <set>
 
 #include "base/error.hpp"
+#include "base/mutex.hpp"
 #include "bundle/bundle_source.hpp"
 #include "bundle/mapped_file.hpp"
 #include "bundle/oci_layout.hpp"
@@ -18,10 +20,15 @@ class BundleFolder final : public BundleSource {
  public:
   BundleFolder(Fd folder, std::string path) : folder_(std::move(folder)), path_(std::move(path)) {}
 
+  // Asked for again with every page of the index, so it is mapped once.
   Result<Bytes> head() override {
+    MutexLock lock(mutex_);
+    if (head_) return *head_;
     Result<OpenedFile> file = opened(kBundleHeadName);
     if (!file) return std::move(file).error();
-    return map_file(*file, shown(kBundleHeadName));
+    Result<Bytes> bytes = map_file(*file, shown(kBundleHeadName));
+    if (bytes) head_ = *bytes;
+    return bytes;
   }
 
   Result<Bytes> group(std::uint32_t number, std::uint64_t /*offset*/, std::uint64_t size) override {
@@ -70,6 +77,8 @@ class BundleFolder final : public BundleSource {
 
   const Fd folder_;
   const std::string path_;
+  Mutex mutex_;
+  std::optional<Bytes> head_ KILN_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -81,10 +90,7 @@ Result<std::unique_ptr<BundleSource>> open_bundle_folder(const std::string& fold
 }
 
 Result<std::unique_ptr<BundleSource>> open_bundle_source(const std::string& path) {
-  if (!is_folder(path)) {
-    if (!exists(path)) return failure(Code::Unavailable, "there is no bundle " + path);
-    return open_bundle_file(path);
-  }
+  if (!is_folder(path)) return open_bundle_file(path);
   if (is_oci_layout(path)) return open_oci_layout(path);
   const std::string inner = join_path(path, "kiln");
   for (const std::string& folder : {inner, path}) {

@@ -43,6 +43,7 @@ Result<std::unique_ptr<BundleSource>> open_bundle_file(const std::string& path) 
   const auto file = open_regular_file(AT_FDCWD, path, path);
   if (!file) return file.error();
   if (!*file) return failure(Code::Unavailable, "there is no bundle " + path);
+  if ((*file)->size == 0) return failure(Code::Corrupt, path + " is empty: this is no bundle");
   // Nothing is read ahead: most of a bundle is for other GPUs than this machine's.
   auto bytes = map_file(**file, path);
   if (!bytes) return std::move(bytes).error();

@@ -29,6 +29,7 @@ Result<std::optional<OpenedFile>> open_regular_file(int directory, const std::st
 Result<Bytes> map_file(const OpenedFile& file, const std::string& shown) {
   if (file.size == 0) return Bytes();
   const std::size_t size = file.size;
+  // Nothing is read ahead: most of a bundle is for other GPUs than this machine's.
   void* const start = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd.get(), 0);
   if (start == MAP_FAILED) return io_failure("cannot map", shown, errno);
   std::shared_ptr<const void> owner(start, [size](const void* at) { munmap(const_cast<void*>(at), size); });

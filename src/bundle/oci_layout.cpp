@@ -17,8 +17,8 @@
 namespace kiln {
 namespace {
 
-// A bundle has nothing in it for the host's processor, but a node takes an image only if it says that it is for the
-// node's: so there is one of a hundred bytes for each kind of host that NVIDIA has drivers for, over the same layers.
+// Nothing in a bundle is for the host's processor, but a node picks an image that says it is for the node's and may
+// refuse any other: so there is a manifest for each kind of host that NVIDIA has drivers for, over the same layers.
 constexpr std::array<const char*, 2> kArchitectures = {"amd64", "arm64"};
 
 bool is_reference(std::string_view text) {

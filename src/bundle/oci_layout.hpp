@@ -11,8 +11,9 @@
 namespace kiln {
 
 /// Writes an OCI image layout: one image whose layers are the head with the description, and each other group by
-/// itself, as plain tar files, so that a group that did not change is a layer that need not move. Equal images give
-/// equal files. The folder must not exist or be empty. docs/oci.md says what is in it.
+/// itself, as plain tar files, so that a group that did not change is a layer that need not move; it is there for each
+/// kind of host, over the same layers. Equal images give equal files. The folder must not exist or be empty.
+/// docs/oci.md says what is in it.
 struct OciLayoutOptions {
   std::string reference = "latest";  ///< the name of the image in the layout's index
 };

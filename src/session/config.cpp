@@ -133,7 +133,7 @@ void Loader::take_values(const std::string& path, std::vector<FileSetting> value
     for (const std::string& member : found->values) {
       if (!text.empty()) text += kind.separator;
       text += member;
-      relative = relative || (kind.is_path && !member.empty() && member.front() != '/');
+      relative = relative || (kind.is_path && !member.empty() && member.front() != '/' && member.front() != '$');
     }
     if (relative) {
       warn(origin + ": " + kind.name + ": '" + text + "' is not absolute; give the whole path");

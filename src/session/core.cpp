@@ -72,6 +72,7 @@ Core::Core(const SessionOptions& options, Session::State& session)
       metrics_(options.metrics ? std::make_shared<Metrics>() : nullptr),
       observer_(observer_for(options, trace_, metrics_)) {
   Engine::Parts parts;
+  parts.serve = [this](const Order& order, std::uint64_t flow) { return serve(order, flow); };
   parts.recipe = [this](const Order& order) { return toolbox().recipe(order.unit, order.target); };
   parts.resolve = [this](const Order& order, const Recipe& recipe) { return resolve(order, recipe); };
   parts.look = [this](const Order& order, std::uint64_t flow) { return look(order, flow); };
@@ -108,7 +109,7 @@ void Core::in_child() {
 
 Toolbox& Core::toolbox() {
   std::call_once(toolbox_once_, [this] {
-    toolbox_ = std::make_unique<Toolbox>(Config::load(options_, observer_), observer_);
+    toolbox_ = std::make_unique<Toolbox>(Config::load(options_, observer_), observer_, options_.trust);
     made_toolbox_.store(toolbox_.get(), std::memory_order_release);
   });
   return *toolbox_;

@@ -120,6 +120,9 @@ class Core final : public ProcessListener {
   void open_requested();
   std::vector<Order> orders_for(const Units& units) const KILN_REQUIRES(mutex_);
 
+  Result<const Answer*> get(const Order& order, std::chrono::nanoseconds limit, Caller caller);
+  /// What a bundle has for it and the driver takes.
+  Result<std::optional<Answer>> serve(const Order& order, std::uint64_t flow);
   Result<Answer> resolve(const Order& order, const Recipe& recipe);
   Result<std::optional<Answer>> look(const Order& order, std::uint64_t flow);
   /// Gives the answer to the driver, where the order is for a device. Only a refusal is an error.
@@ -128,8 +131,9 @@ class Core final : public ProcessListener {
   Result<const detail::KernelState*> ready_kernel(HandleState& handle, Backend& driver, const Order& order,
                                                   std::chrono::nanoseconds limit, Caller caller);
   void forget_kernel(HandleState& handle, const detail::KernelState& kernel);
-  Result<const detail::KernelState*> kernel_of(HandleState& handle, Backend& backend, const Answer& answer);
-  void prepare_here(const Unit& unit, Backend& driver, const Answer& answer);
+  Result<const detail::KernelState*> kernel_of(HandleState& handle, Backend& backend, const Target& target,
+                                               const Answer& answer);
+  void prepare_here(const Unit& unit, Backend& driver, const Target& target, const Answer& answer);
   Result<const detail::KernelState*> while_capturing(HandleState& handle, const Target& target, void* stream);
   void note_use(const Unit& unit, const std::string& entry, Caller caller);
 

@@ -39,12 +39,33 @@ const detail::KernelState* HandleState::find(const Target& target) const {
 }
 
 Result<const Answer*> Core::artifact(const Order& order, std::chrono::nanoseconds limit, Caller caller) {
-  return engine_->get(order, limit, caller);
+  return get(order, limit, caller);
+}
+
+// All that a program asks for goes through here; what it only requests does not. Recorded behind the get: whoever has
+// no time to wait has none for opening configuration files either, and asks again.
+Result<const Answer*> Core::get(const Order& order, std::chrono::nanoseconds limit, Caller caller) {
+  auto answer = engine_->get(order, limit, caller);
+  Toolbox* const made = made_toolbox_.load(std::memory_order_acquire);
+  if (made != nullptr && made->recorder() != nullptr) made->recorder()->note(order.unit, order.target);
+  return answer;
+}
+
+Result<std::optional<Answer>> Core::serve(const Order& order, std::uint64_t flow) {
+  std::optional<Answer> answer = toolbox().serve(order.unit, order.target, flow);
+  for (int refusals = 0; answer && refusals < kMostRefusals; ++refusals) {
+    if (load(order, *answer)) return answer;
+    const Bytes refused = answer->artifact.bytes;
+    answer = toolbox().serve(order.unit, order.target, flow, &refused);
+    if (answer && answer->artifact.bytes == refused) break;
+  }
+  return std::optional<Answer>();
 }
 
 Result<Answer> Core::resolve(const Order& order, const Recipe& recipe) {
   const auto compiler = toolbox().compiler(order.unit, order.target);
   if (!compiler) return compiler.error();
+  toolbox().tell_of_bundles(recipe);
   Result<Answer> answer = toolbox().resolver().get(recipe, **compiler);
   // A compiler may have registered some in the middle of its first compile.
   if (!answer || answer->origin == Origin::Compiled) stay_ahead_of_exit_handlers();
@@ -60,6 +81,7 @@ Result<Answer> Core::resolve(const Order& order, const Recipe& recipe) {
 }
 
 Result<std::optional<Answer>> Core::look(const Order& order, std::uint64_t flow) {
+  if (auto served = serve(order, flow); served && *served) return served;
   auto recipe = toolbox().recipe(order.unit, order.target);
   if (!recipe) return recipe.error();
   recipe->flow = flow;
@@ -147,7 +169,7 @@ Result<Core::Used> Core::use(const Unit& unit, std::chrono::nanoseconds limit, C
   const auto place = (*driver)->device().current();
   if (!place) return place.error();
   const Order order{unit, fitted(unit, place->target), true};
-  const auto answer = engine_->get(order, deadline.left(), caller);
+  const auto answer = get(order, deadline.left(), caller);
   if (!answer) return answer.error();
   // It was loaded in the background, unless somebody had ordered its bytes alone.
   if (Status usable = load(order, **answer); !usable) {
@@ -162,7 +184,7 @@ Result<Core::Used> Core::use(const Unit& unit, std::chrono::nanoseconds limit, C
 // The kernel of an order, made ready in the calling thread's context.
 Result<const detail::KernelState*> Core::ready_kernel(HandleState& handle, Backend& driver, const Order& order,
                                                       std::chrono::nanoseconds limit, Caller caller) {
-  const auto answer = engine_->get(order, limit, caller);
+  const auto answer = get(order, limit, caller);
   if (!answer) return answer.error();
   // It was loaded in the background, unless somebody had ordered its bytes alone.
   Status usable = load(order, **answer);
@@ -170,7 +192,7 @@ Result<const detail::KernelState*> Core::ready_kernel(HandleState& handle, Backe
     engine_->forget(order);
     return usable.error();
   }
-  auto kernel = kernel_of(handle, driver, **answer);
+  auto kernel = kernel_of(handle, driver, order.target, **answer);
   if (!kernel) return kernel;
   usable = (*kernel)->kernel->prepare(nullptr);
   if (usable) return kernel;
@@ -197,16 +219,18 @@ Result<const detail::KernelState*> Core::while_capturing(HandleState& handle, co
   return found;
 }
 
-Result<const detail::KernelState*> Core::kernel_of(HandleState& handle, Backend& driver, const Answer& answer) {
+// The target is the device's, which need not be what the artifact was made for.
+Result<const detail::KernelState*> Core::kernel_of(HandleState& handle, Backend& driver, const Target& target,
+                                                   const Answer& answer) {
   const MutexLock lock(handle.mutex);
-  if (const detail::KernelState* known = handle.find(answer.artifact.target)) return known;
+  if (const detail::KernelState* known = handle.find(target)) return known;
   const Entry* entry = find_entry(answer.artifact, handle.entry);
   if (entry == nullptr) return no_entry(handle, answer.artifact);
   const auto module = driver.module(answer.key, answer.artifact);
   if (!module) return module.error();
   auto kernel = (*module)->kernel(entry->symbol);
   if (!kernel) return kernel.error();
-  detail::KernelState state{std::move(*kernel), entry->name, handle.unit.label(), answer.artifact.target, answer.flow,
+  detail::KernelState state{std::move(*kernel), entry->name, handle.unit.label(), target, answer.flow,
                             answer.origin,      observer_};
   handle.kernels.push_back(std::make_unique<const detail::KernelState>(std::move(state)));
   return handle.kernels.back().get();
@@ -248,11 +272,11 @@ std::vector<UndeclaredUse> Core::undeclared() const {
 
 // A plan is warm when its kernels can be recorded into a graph. Where the caller has no context there is nowhere to do
 // that, and a launch will.
-void Core::prepare_here(const Unit& unit, Backend& driver, const Answer& answer) {
+void Core::prepare_here(const Unit& unit, Backend& driver, const Target& target, const Answer& answer) {
   const auto place = driver.device().current();
-  if (!place || !(place->target == answer.artifact.target)) return;
+  if (!place || !(place->target == target)) return;
   for (const Entry& entry : answer.artifact.entries) {
-    const auto kernel = kernel_of(handle(unit, entry.name), driver, answer);
+    const auto kernel = kernel_of(handle(unit, entry.name), driver, target, answer);
     if (kernel) (void)(*kernel)->kernel->prepare(nullptr);
   }
 }
@@ -273,7 +297,7 @@ std::vector<Cold> Core::wait_for(const Units& units, std::chrono::nanoseconds li
       if (!answer) {
         cold.push_back({unit.label(), target.name(), answer.error().message});
       } else {
-        prepare_here(unit, **driver, **answer);
+        prepare_here(unit, **driver, target, **answer);
       }
     }
   }

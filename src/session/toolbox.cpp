@@ -54,13 +54,18 @@ std::optional<PchShelf::Options> pch_shelf_of(const Config& config, const std::s
   return PchShelf::Options{folder + "/pch", config.pch_max_bytes, {}};
 }
 
-Toolbox::Toolbox(Config config, Observer observer) : config_(std::move(config)), observer_(std::move(observer)) {
+Toolbox::Toolbox(Config config, Observer observer, const Trust& trust)
+    : config_(std::move(config)), observer_(std::move(observer)) {
   const bool remembers = !config_.disable && !config_.cache_path.empty();
   digests_ = std::make_unique<FileDigests>(remembers ? config_.cache_path.front() + "/v1/digests" : std::string());
   parts_.digests = digests_.get();
   parts_.observer = observer_;
   parts_.may_compile = config_.may_compile;
-  if (!config_.disable) open_stores();
+  if (!config_.disable) {
+    bundles_ = std::make_shared<Bundles>(config_.bundles, trust_policy_of(trust, config_, observer_), observer_);
+    open_stores();
+  }
+  if (!config_.record.empty()) recorder_ = std::make_unique<ProfileRecorder>(config_.record, observer_);
   resolver_ = std::make_unique<Resolver>(parts_);
   headers_ = std::make_unique<PrecompiledHeaders>(
       [this] { return pch_shelf_of(config_, disks_.empty() ? std::string() : disks_.front()->root()); }, *digests_,
@@ -77,6 +82,8 @@ Toolbox::~Toolbox() = default;
 
 void Toolbox::open_stores() {
   std::vector<TieredStore::Tier> tiers;
+  // As near as a disk: what a bundle has is not copied into the cache.
+  if (bundles_->any()) tiers.push_back({bundles_, TieredStore::Distance::Disk});
   for (std::size_t i = 0; i < config_.cache_path.size(); ++i) {
     DiskStore::Options options;
     options.root = config_.cache_path[i];
@@ -91,10 +98,11 @@ void Toolbox::open_stores() {
     disks_.push_back(std::move(*store));
     tiers.push_back({disks_.back(), TieredStore::Distance::Disk});
   }
-  if (disks_.empty()) return;
+  if (tiers.empty()) return;
   store_ = std::make_unique<TieredStore>(std::move(tiers), observer_);
-  claims_ = std::unique_ptr<Claims>(new LocalClaims(LocalClaims::for_cache(disks_.front()->root())));
   parts_.store = store_.get();
+  if (disks_.empty()) return;
+  claims_ = std::unique_ptr<Claims>(new LocalClaims(LocalClaims::for_cache(disks_.front()->root())));
   parts_.claims = claims_.get();
   parts_.history = &disks_.front()->history();
 }
@@ -151,6 +159,10 @@ Result<Compiler*> Toolbox::compiler(const Unit& unit, const Target& target) {
   return compiler;
 }
 
+void Toolbox::tell_of_bundles(const Recipe& recipe) {
+  if (bundles_ != nullptr && config_.bundles_exact) bundles_->tell_of_other_compilers(recipe);
+}
+
 void Toolbox::interrupt() {
   if (workers_ != nullptr) workers_->interrupt();
   const MutexLock lock(mutex_);
@@ -170,12 +182,35 @@ Result<Recipe> Toolbox::recipe(const Unit& unit, const Target& target) {
   return recipe;
 }
 
+std::optional<Answer> Toolbox::serve(const Unit& unit, const Target& target, std::uint64_t flow, const Bytes* refused) {
+  if (bundles_ == nullptr || config_.bundles_exact) return std::nullopt;
+  const auto start = parts_.clock->steady();
+  auto found = bundles_->find(unit, target, flow, refused);
+  if (!found) return std::nullopt;
+  Bundle::Pinned& pinned = found->pinned;
+  Answer answer{std::move(pinned.artifact), pinned.request, pinned.key, Origin::Bundle};
+  answer.artifact.closure = std::make_shared<const Closure>();
+  answer.ms = milliseconds_since(*parts_.clock, start);
+  answer.flow = flow;
+  if (observer_) {
+    Event hit = event_of(Event::Kind::Hit, unit, target, flow);
+    hit.key = answer.key.hex();
+    hit.origin = to_string(answer.origin);
+    hit.ms = answer.ms;
+    hit.message = found->bundle + ", for " + answer.artifact.target.name() + " by " + answer.artifact.about.compiler;
+    observer_.tell(hit);
+  }
+  return answer;
+}
+
 Result<Answer> Toolbox::get(const Unit& unit, const Target& target, std::size_t company) {
+  if (auto served = serve(unit, fitted(unit, target))) return std::move(*served);
   auto recipe = this->recipe(unit, target);
   if (!recipe) return recipe.error();
   recipe->company = company;
   const auto compiler = this->compiler(unit, target);
   if (!compiler) return compiler.error();
+  tell_of_bundles(*recipe);
   return resolver_->get(*recipe, **compiler);
 }
 

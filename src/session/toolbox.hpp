@@ -9,11 +9,13 @@
 #include <kiln/result.hpp>
 
 #include "base/file_digests.hpp"
+#include "bundle/profile.hpp"
 #include "claim/local_claims.hpp"
 #include "compile/compiler.hpp"
 #include "compile/precompiled_headers.hpp"
 #include "compile/worker_pool.hpp"
 #include "observe/observer.hpp"
+#include "session/bundles.hpp"
 #include "session/config.hpp"
 #include "store/disk_store.hpp"
 #include "store/history.hpp"
@@ -31,7 +33,7 @@ std::optional<PchShelf::Options> pch_shelf_of(const Config& config, const std::s
 /// A part that cannot be had is left out and an event says why; nothing is opened or made before it is asked for.
 class Toolbox {
  public:
-  Toolbox(Config config, Observer observer);
+  Toolbox(Config config, Observer observer, const Trust& trust = {});
   ~Toolbox();
   Toolbox(const Toolbox&) = delete;
   Toolbox& operator=(const Toolbox&) = delete;
@@ -44,6 +46,14 @@ class Toolbox {
   const Resolver::Parts& parts() const { return parts_; }
   Resolver& resolver() { return *resolver_; }
 
+  /// What the bundles have for a unit and a target, by whichever compiler: nothing under `bundle.match = exact`, which
+  /// asks for the key, as of any store. It needs no compiler on this machine. Of `refused` they are taken not to have
+  /// it.
+  std::optional<Answer> serve(const Unit& unit, const Target& target, std::uint64_t flow = 0,
+                              const Bytes* refused = nullptr);
+  /// Null where nothing is to be recorded.
+  ProfileRecorder* recorder() { return recorder_.get(); }
+
   /// The compiler of a unit for a target. It belongs to the toolbox.
   Result<Compiler*> compiler(const Unit& unit, const Target& target);
   /// The recipe of a unit in this process, as of now: which compiler, which environment, which working directory.
@@ -51,6 +61,8 @@ class Toolbox {
   /// The artifact of a unit: what the tiers have, or what its compiler makes of it.
   /// `company` is how many of its kind the caller is going to ask for besides, for the same target.
   Result<Answer> get(const Unit& unit, const Target& target, std::size_t company = 0);
+  /// Under `bundle.match = exact`: an event for each bundle that has a recipe's unit by another compiler.
+  void tell_of_bundles(const Recipe& recipe);
   /// Ends the compiles that run in processes of their own: the program is ending.
   void interrupt();
 
@@ -64,6 +76,8 @@ class Toolbox {
   Config config_;
   Observer observer_;
   std::unique_ptr<FileDigests> digests_;
+  std::shared_ptr<Bundles> bundles_;  // null where caching is off
+  std::unique_ptr<ProfileRecorder> recorder_;
   std::vector<std::shared_ptr<DiskStore>> disks_;
   std::unique_ptr<TieredStore> store_;
   std::unique_ptr<Claims> claims_;

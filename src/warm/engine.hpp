@@ -36,6 +36,9 @@ class Engine {
  public:
   /// What a flight needs of the world, called on the engine's threads, several at once.
   struct Parts {
+    /// The answer of somebody who needs no recipe, because no compiler of this machine has a say in it: a bundle's. It
+    /// is asked before the others. Null: nobody's.
+    std::function<Result<std::optional<Answer>>(const Order&, std::uint64_t flow)> serve;
     /// The recipe of an order as of now, and its answer: what the tiers have or a compiler makes of it.
     std::function<Result<Recipe>(const Order&)> recipe;
     std::function<Result<Answer>(const Order&, const Recipe&)> resolve;

@@ -192,6 +192,10 @@ bool Engine::State::work(Priority priority) {
 
 void Engine::State::fly(Flight& flight) {
   const Order& order = flight.order;
+  if (parts.serve) {
+    auto served = guarded<std::optional<Answer>>(order, [&] { return parts.serve(order, flight.number); });
+    if (served && *served) return land(flight, std::move(**served), nullptr);
+  }
   Result<Recipe> recipe = guarded<Recipe>(order, [&] { return parts.recipe(order); });
   if (!recipe) return land(flight, std::move(recipe).error(), nullptr);
   recipe->flow = flight.number;

@@ -10,16 +10,12 @@
 
 #include "base/files.hpp"
 #include "base/process.hpp"
+#include "support/files.hpp"
 
 namespace kiln::test {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string slurp(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 bool is_ours(const std::string& entry) {
   for (const char* prefix : {"KILN_", "HOME=", "XDG_", "NO_COLOR="}) {

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/kiln/render_json.hpp"
+
+// What the JSON of several commands has in common. For the two sources that render it alone: nlohmann-json takes
+// seconds to compile.
+namespace kiln::cli {
+
+using Json = nlohmann::ordered_json;
+
+// Paths and logs may hold any bytes: what is not UTF-8 is replaced.
+inline std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+
+inline double rounded(double ms) { return std::round(ms * 1000) / 1000; }
+
+inline Json entries_object(const std::vector<Entry>& entries) {
+  Json object = Json::object();
+  for (const Entry& entry : entries) object[entry.name] = entry.symbol;
+  return object;
+}
+
+inline Json error_object(const Error& error) {
+  Json object{{"code", to_string(error.code)}, {"message", error.message}};
+  if (!error.log.empty()) object["log"] = error.log;
+  return object;
+}
+
+/// Of an outcome that is an answer.
+inline Json outcome_object(const CompileOutcome& outcome) {
+  const Answer& answer = *outcome.answer;
+  Json result{{"target", outcome.target},
+              {"key", answer.key.hex()},
+              {"origin", to_string(answer.origin)},
+              {"bytes", answer.artifact.bytes.size()},
+              {"ms", rounded(answer.ms)},
+              {"entries", entries_object(answer.artifact.entries)},
+              {"file", outcome.file},
+              {"form", to_string(answer.artifact.target.form)}};
+  // What a bundle serves may have been made for another target, of which this is one that runs it.
+  if (answer.origin == Origin::Bundle) result["made_for"] = answer.artifact.target.name();
+  if (!outcome.output.empty()) result["output"] = outcome.output;
+  return result;
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,192 @@
+#include "session/bundles.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/error.hpp"
+#include "bundle/bundle_source.hpp"
+#include "bundle/embedded.hpp"
+#include "session/trust_file.hpp"
+
+namespace kiln {
+namespace {
+
+Result<std::unique_ptr<Bundle>> open_bundle(const std::string& path, const TrustPolicy& policy) {
+  auto source = open_bundle_source(path);
+  if (!source) return std::move(source).error();
+  return Bundle::open(std::move(*source), &policy);
+}
+
+std::string names_of(const std::vector<Target>& targets) {
+  std::string names;
+  for (const Target& target : targets) names.append(names.empty() ? "" : ", ").append(target.name());
+  return names;
+}
+
+Status add_program_keys(TrustPolicy& policy, const Trust& program) {
+  for (const Trust::Key& key : program.keys) {
+    const auto parsed = PublicKey::parse(key.text);
+    if (!parsed) return parsed.error();
+    for (const std::string& pattern : key.namespaces) {
+      if (!is_name_space_pattern(pattern)) {
+        return failure(Code::InvalidArgument, "'" + pattern + "' is no namespace and no pattern of namespaces");
+      }
+      policy.trust(*parsed, pattern);
+    }
+  }
+  for (const auto& [pattern, epoch] : program.minimum_epochs) policy.require_epoch(pattern, epoch);
+  return {};
+}
+
+}  // namespace
+
+TrustPolicy trust_policy_of(const Trust& program, const Config& config, const Observer& observer) {
+  TrustPolicy policy;
+  if (const Status added = add_program_keys(policy, program); !added) {
+    observer.tell(Event::Kind::BundleRefused, "bundle", "the program's policy: " + added.error().message);
+    return {};
+  }
+  if (config.trust_unsigned) policy.allow_unsigned();
+  if (config.trust.empty()) return policy;
+  const auto file = read_trust_policy(config.trust);
+  if (!file) {
+    // Not the program's keys alone: the file may have been there to require a later epoch of them.
+    observer.tell(Event::Kind::BundleRefused, "bundle", file.error().message + "; no bundle in a file is believed");
+    return {};
+  }
+  policy.add(*file);
+  return policy;
+}
+
+Bundles::Bundles(std::vector<std::string> paths, TrustPolicy policy, Observer observer)
+    : paths_(std::move(paths)), policy_(std::move(policy)), observer_(std::move(observer)) {}
+
+bool Bundles::any() { return !paths_.empty() || !embedded_bundles().empty(); }
+
+void Bundles::tell_once(const Bundle& bundle, const Error& error) {
+  std::string what = bundle.describe() + ": " + error.message;
+  {
+    const MutexLock lock(mutex_);
+    if (std::find(told_.begin(), told_.end(), what) != told_.end()) return;
+    told_.push_back(what);
+  }
+  observer_.tell(Event::Kind::BundleRefused, "bundle", std::move(what));
+}
+
+void Bundles::open_files(List& list) {
+  for (const std::string& path : paths_) {
+    auto bundle = open_bundle(path, policy_);
+    if (bundle) {
+      list.push_back(std::move(*bundle));
+    } else {
+      observer_.tell(Event::Kind::BundleRefused, "bundle", bundle.error().message);
+    }
+  }
+}
+
+void Bundles::open_embedded(List& list) {
+  for (EmbeddedBundle& found : embedded_bundles()) {
+    const void* const where = found.bytes.data();
+    if (std::find(embedded_.begin(), embedded_.end(), where) != embedded_.end()) continue;
+    embedded_.push_back(where);
+    // As trusted as the program that it is a part of: no policy.
+    auto bundle = Bundle::open(bundle_in_memory(std::move(found.bytes), std::move(found.object)), nullptr);
+    if (bundle) {
+      list.push_back(std::move(*bundle));
+    } else {
+      observer_.tell(Event::Kind::BundleRefused, "bundle", bundle.error().message);
+    }
+  }
+}
+
+std::shared_ptr<const Bundles::List> Bundles::all() {
+  const std::uint64_t objects = loaded_objects();
+  const MutexLock lock(mutex_);
+  if (list_ != nullptr && objects == objects_) return list_;
+  List list = list_ != nullptr ? *list_ : List();
+  if (list_ == nullptr) open_files(list);
+  open_embedded(list);
+  objects_ = objects;
+  list_ = std::make_shared<const List>(std::move(list));
+  return list_;
+}
+
+Result<std::optional<Hit>> Bundles::get(const Key& key) {
+  for (const std::shared_ptr<Bundle>& bundle : *all()) {
+    auto hit = bundle->get(key);
+    if (!hit) {
+      tell_once(*bundle, hit.error());
+    } else if (*hit) {
+      return hit;
+    }
+  }
+  return std::optional<Hit>();
+}
+
+Result<std::vector<Closure>> Bundles::closures(const RequestKey& request, std::size_t limit) {
+  std::vector<Closure> closures;
+  for (const std::shared_ptr<Bundle>& bundle : *all()) {
+    if (closures.size() >= limit) break;
+    auto found = bundle->closures(request, limit - closures.size());
+    if (!found) {
+      tell_once(*bundle, found.error());
+      continue;
+    }
+    closures.insert(closures.end(), std::move_iterator(found->begin()), std::move_iterator(found->end()));
+  }
+  return closures;
+}
+
+Status Bundles::put(const Key&, const Artifact&) { return failure(Code::Refused, "bundles are only read"); }
+Status Bundles::add_closure(const RequestKey&, const Closure&) {
+  return failure(Code::Refused, "bundles are only read");
+}
+
+std::string Bundles::describe() const {
+  std::string text;
+  const MutexLock lock(mutex_);
+  if (list_ == nullptr) return "bundles";
+  for (const std::shared_ptr<Bundle>& bundle : *list_) text.append(text.empty() ? "" : ", ").append(bundle->describe());
+  return text.empty() ? "no bundle that can be used" : text;
+}
+
+std::optional<Bundles::Found> Bundles::find(const Unit& unit, const Target& target, std::uint64_t flow,
+                                            const Bytes* refused) {
+  std::string have;
+  for (const std::shared_ptr<Bundle>& bundle : *all()) {
+    auto pinned = bundle->find(unit.key(), target, refused);
+    if (pinned && *pinned) return Found{std::move(**pinned), bundle->describe()};
+    const auto targets = pinned ? bundle->targets(unit.key()) : Result<std::vector<Target>>(pinned.error());
+    if (!targets) {
+      tell_once(*bundle, targets.error());
+    } else if (!targets->empty()) {
+      have.append(have.empty() ? "" : "; ").append(bundle->describe() + " has it for " + names_of(*targets));
+    }
+  }
+  if (observer_ && !have.empty() && refused == nullptr) {
+    Event event = event_of(Event::Kind::BundleUnfit, unit, target, flow);
+    event.origin = to_string(Origin::Bundle);
+    event.message = have + ": nothing that fits " + target.name();
+    observer_.tell(event);
+  }
+  return std::nullopt;
+}
+
+void Bundles::tell_of_other_compilers(const Recipe& recipe) {
+  if (!observer_) return;
+  const RequestKey request = recipe.request_key();
+  for (const std::shared_ptr<Bundle>& bundle : *all()) {
+    const auto pinned = bundle->find(recipe.unit.key(), recipe.target);
+    if (!pinned || !*pinned || (*pinned)->request == request) continue;
+    Event event = event_of(Event::Kind::BundleUnfit, recipe.unit, recipe.target, recipe.flow);
+    event.origin = to_string(Origin::Bundle);
+    event.message = bundle->describe() + " has it for " + (*pinned)->artifact.target.name() + " by " +
+                    (*pinned)->artifact.about.compiler + "; here is " + recipe.compiler.name + " " +
+                    recipe.compiler.version +
+                    ", and bundle.match = exact takes no other compiler's and no other target's";
+    observer_.tell(event);
+  }
+}
+
+}  // namespace kiln

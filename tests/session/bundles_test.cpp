@@ -1,0 +1,301 @@
+// Sessions that have a bundle. What is in it was made up, except in the last suite, where NVRTC compiled it and the
+// driver double loads it.
+#include <kiln/session.hpp>
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/files.hpp"
+#include "base/hash.hpp"
+#include "bundle/bundle_writer.hpp"
+#include "bundle/profile.hpp"
+#include "session/config.hpp"
+#include "session/toolbox.hpp"
+#include "support/driver_double/control.hpp"
+#include "support/event_log.hpp"
+#include "support/files.hpp"
+#include "support/recipes.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/toolkit.hpp"
+
+namespace kiln::test {
+namespace {
+
+using std::chrono::seconds;
+
+Unit pip() { return Unit::cuda("pip.cu", "extern \"C\" __global__ void pip(int* x) { *x = 1; }").entry("pip"); }
+Unit area() { return Unit::cuda("area.cu", "extern \"C\" __global__ void area(int* x) { *x = 2; }").entry("area"); }
+
+std::string made_up_code(const Unit& unit, const std::string& target) {
+  return "code of " + unit.name() + ' ' + target;
+}
+
+BundleMember member(const Unit& unit, const std::string& target) {
+  BundleMember made;
+  made.kind = unit.kind();
+  made.unit = unit.key();
+  made.artifact.bytes = Bytes::of(made_up_code(unit, target));
+  made.artifact.target = Target::parse(target).value();
+  for (const std::string& entry : unit.entries()) made.artifact.entries.push_back({entry, entry});
+  made.artifact.about = {unit.name(), "nvrtc 99.1.2", 0, {}};
+  made.request = {sha256("request " + unit.name() + target)};
+  made.key = {sha256("key " + unit.name() + target)};
+  made.compiler = "nvrtc";
+  made.version = "99.1.2";
+  made.compiler_digest = sha256("nvrtc 99.1.2");
+  return made;
+}
+
+class SessionBundles : public testing::Test {
+ protected:
+  std::string bundle(const std::vector<BundleMember>& members, const SecretKey* key = nullptr,
+                     std::uint64_t epoch = 1) {
+    BundleWriter writer({"acme/vision", epoch});
+    for (const BundleMember& member : members) EXPECT_TRUE(writer.add(member).ok());
+    const std::string path = folder_.path("app.kiln");
+    spit(path, writer.finish(key).value().whole());
+    return path;
+  }
+  /// A machine with no compiler, where nothing may be compiled.
+  SessionOptions options(const std::string& bundles) {
+    SessionOptions made;
+    made.settings = {{"cache.dir", folder_.path("cache")},
+                     {"bundles", bundles},
+                     {"trust.unsigned", "1"},
+                     {"compile", "never"},
+                     {"nvrtc", "/no/nvrtc"}};
+    made.on_event = log_.callback();
+    return made;
+  }
+  std::string refusal(const SessionOptions& options) {
+    Session session = Session::open(options).value();
+    EXPECT_FALSE(session.artifact(pip(), Target::sm(80)).ok());
+    const auto told = log_.of(Event::Kind::BundleRefused);
+    EXPECT_EQ(told.size(), 1U);
+    return told.empty() ? "" : told.back().message;
+  }
+
+  TemporaryDirectory folder_;
+  EventLog log_;
+};
+
+TEST_F(SessionBundles, AUnitIsServedWhereThereIsNoCompilerAndTheHitNamesTheOneThatBuiltIt) {
+  Session session = Session::open(options(bundle({member(pip(), "sm_80")}))).value();
+  const auto artifact = session.artifact(pip(), Target::sm(80));
+  ASSERT_TRUE(artifact.ok()) << artifact.error().message;
+  EXPECT_EQ(artifact->bytes.view(), made_up_code(pip(), "sm_80"));
+  EXPECT_EQ(*artifact->symbol("pip"), "pip");
+  const auto hits = log_.of(Event::Kind::Hit);
+  ASSERT_EQ(hits.size(), 1U);
+  EXPECT_EQ(hits[0].origin, "bundle");
+  EXPECT_NE(hits[0].message.find("nvrtc 99.1.2"), std::string::npos) << hits[0].message;
+  EXPECT_EQ(hits[0].key, member(pip(), "sm_80").key.hex());
+}
+
+TEST_F(SessionBundles, ADeviceGetsWhatFitsItBest) {
+  Session session =
+      Session::open(options(bundle({member(pip(), "sm_80"), member(pip(), "sm_86"), member(pip(), "compute_80")})))
+          .value();
+  EXPECT_EQ(session.artifact(pip(), Target::sm(89))->target.name(), "sm_86");
+  EXPECT_EQ(session.artifact(pip(), Target::sm(90))->target.name(), "compute_80");
+}
+
+TEST_F(SessionBundles, WhatNothingFitsFallsThroughAndAnEventSaysWhichArchitecturesThereAre) {
+  Session session = Session::open(options(bundle({member(pip(), "sm_80"), member(pip(), "sm_90")}))).value();
+  EXPECT_FALSE(session.artifact(pip(), Target::sm(75)).ok());
+  const auto told = log_.of(Event::Kind::BundleUnfit);
+  ASSERT_FALSE(told.empty());
+  EXPECT_NE(told[0].message.find("sm_80, sm_90"), std::string::npos) << told[0].message;
+  EXPECT_NE(told[0].message.find("sm_75"), std::string::npos) << told[0].message;
+}
+
+TEST_F(SessionBundles, AUnitThatNoBundleKnowsIsNoEvent) {
+  Session session = Session::open(options(bundle({member(pip(), "sm_80")}))).value();
+  EXPECT_FALSE(session.artifact(area(), Target::sm(80)).ok());
+  EXPECT_EQ(log_.count(Event::Kind::BundleUnfit), 0U);
+  EXPECT_EQ(log_.count(Event::Kind::BundleRefused), 0U);
+}
+
+TEST_F(SessionBundles, WhatIsRequestedInTheBackgroundIsServedToo) {
+  Session session = Session::open(options(bundle({member(pip(), "sm_80"), member(area(), "sm_80")}))).value();
+  session.request({pip(), area()}, Target::sm(80));
+  // No time to look for oneself: the engine's thread asks the bundle.
+  for (const Unit& unit : {pip(), area()}) {
+    Result<Artifact> artifact = session.artifact(unit, Target::sm(80), std::chrono::milliseconds(5));
+    for (int i = 0; i < 1000 && !artifact; ++i) {
+      artifact = session.artifact(unit, Target::sm(80), std::chrono::milliseconds(5));
+    }
+    ASSERT_TRUE(artifact.ok()) << artifact.error().message;
+    EXPECT_EQ(artifact->bytes.view(), made_up_code(unit, "sm_80"));
+  }
+  EXPECT_EQ(session.status().failed, 0U);
+}
+
+TEST_F(SessionBundles, NothingOfABundleIsCopiedIntoTheCache) {
+  Session session = Session::open(options(bundle({member(pip(), "sm_80")}))).value();
+  ASSERT_TRUE(session.artifact(pip(), Target::sm(80)).ok());
+  EXPECT_FALSE(exists(folder_.path("cache") + "/v1/entries"));
+}
+
+TEST_F(SessionBundles, OfSeveralTheFirstThatHasSomethingServes) {
+  const std::string first = folder_.path("first.kiln");
+  BundleMember hotfix = member(pip(), "sm_80");
+  hotfix.artifact.bytes = Bytes::of("hotfix");
+  BundleWriter writer({});
+  ASSERT_TRUE(writer.add(hotfix).ok());
+  spit(first, writer.finish(nullptr).value().whole());
+  Session session =
+      Session::open(options(first + ":" + bundle({member(pip(), "sm_80"), member(area(), "sm_80")}))).value();
+  EXPECT_EQ(session.artifact(pip(), Target::sm(80))->bytes.view(), "hotfix");
+  EXPECT_EQ(session.artifact(area(), Target::sm(80))->bytes.view(), made_up_code(area(), "sm_80"));
+}
+
+TEST_F(SessionBundles, ABundleThatNobodySignedIsRefusedUnlessThatIsAllowed) {
+  SessionOptions strict = options(bundle({member(pip(), "sm_80")}));
+  strict.settings.erase("trust.unsigned");
+  EXPECT_NE(refusal(strict).find("signed"), std::string::npos);
+}
+
+TEST_F(SessionBundles, ABundleThatAKeyOfTheProgramsSignedIsServedAndAnotherKeysIsNot) {
+  const SecretKey key = SecretKey::generate();
+  SessionOptions strict = options(bundle({member(pip(), "sm_80")}, &key));
+  strict.settings.erase("trust.unsigned");
+  strict.trust.keys = {{key.public_key().text(), {"acme/*"}}};
+  EXPECT_TRUE(Session::open(strict).value().artifact(pip(), Target::sm(80)).ok());
+  strict.trust.keys = {{SecretKey::generate().public_key().text(), {"*"}}};
+  EXPECT_FALSE(refusal(strict).empty());
+}
+
+TEST_F(SessionBundles, APolicyFileAddsToTheProgramsAndOneThatCannotBeReadBelievesNobody) {
+  const SecretKey key = SecretKey::generate();
+  SessionOptions strict = options(bundle({member(pip(), "sm_80")}, &key, 3));
+  strict.settings.erase("trust.unsigned");
+  const std::string policy = folder_.path("policy.toml");
+  strict.settings["trust"] = policy;
+  spit(policy, "[[key]]\npublic = \"" + key.public_key().text() + "\"\nnamespaces = [\"acme/vision\"]\n");
+  EXPECT_TRUE(Session::open(strict).value().artifact(pip(), Target::sm(80)).ok());
+  // The program believes the key, the file asks for a later epoch than the bundle's.
+  strict.trust.keys = {{key.public_key().text(), {"*"}}};
+  spit(policy, "[minimum_epoch]\n\"acme/vision\" = 4\n");
+  EXPECT_NE(refusal(strict).find("4"), std::string::npos);
+}
+
+TEST_F(SessionBundles, ADamagedBundleIsAnEventAndTheNextTierIsAsked) {
+  const std::string path = bundle({member(pip(), "sm_80")});
+  std::string bytes = slurp(path);
+  bytes.back() ^= 1;  // a blob's, or the padding behind it
+  bytes[bytes.size() - 20] ^= 1;
+  spit(path, bytes);
+  Session session = Session::open(options(path)).value();
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(session.artifact(pip(), Target::sm(80)).ok());
+  EXPECT_EQ(log_.count(Event::Kind::BundleRefused), 1U);
+  EXPECT_EQ(log_.count(Event::Kind::Hit), 0U);
+}
+
+TEST_F(SessionBundles, ThereIsNoneWhereCachingIsDisabled) {
+  SessionOptions off = options(bundle({member(pip(), "sm_80")}));
+  off.settings["disable"] = "1";
+  EXPECT_FALSE(Session::open(off).value().artifact(pip(), Target::sm(80)).ok());
+}
+
+TEST_F(SessionBundles, WhatWasAskedForIsRecordedOnceAndWhatWasOnlyRequestedIsNot) {
+  SessionOptions recording = options(bundle({member(pip(), "sm_80"), member(area(), "sm_80")}));
+  const std::string path = folder_.path("profile.jsonl");
+  recording.settings["record"] = path;
+  {
+    Session session = Session::open(recording).value();
+    session.request({area()}, Target::sm(80));
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(session.artifact(pip(), Target::sm(86)).ok());
+    EXPECT_FALSE(session.artifact(pip(), Target::sm(75)).ok());
+  }
+  const auto profile = read_profile(path);
+  ASSERT_TRUE(profile.ok()) << profile.error().message;
+  const std::vector<Asked> expected = {{"pip.cu", "cuda", pip().key(), Target::sm(86)},
+                                       {"pip.cu", "cuda", pip().key(), Target::sm(75)}};
+  EXPECT_EQ(profile->asked, expected);
+  EXPECT_EQ(profile->lines, 2U);
+}
+
+/// With NVRTC's own code in the bundle, and the driver double to load it.
+class SessionBundlesCuda : public SessionBundles {
+ protected:
+  void SetUp() override {
+    if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
+  }
+  SessionOptions with_compiler(const std::string& bundles) {
+    SessionOptions made = options(bundles);
+    made.settings.erase("compile");
+    made.settings["nvrtc"] = toolkit_nvrtc();
+    made.settings["driver"] = DriverDouble::path();
+    return made;
+  }
+  BundleMember compiled(const Unit& unit, const std::string& target) {
+    Toolbox toolbox(Config::load(with_compiler(""), {}), {});
+    const Answer answer = toolbox.get(unit, Target::parse(target).value()).value();
+    BundleMember made = member(unit, target);
+    made.artifact = answer.artifact;
+    made.request = answer.request;
+    made.key = answer.key;
+    return made;
+  }
+  DriverDouble driver_{"sm_86"};
+};
+
+TEST_F(SessionBundlesCuda, ACubinOfALowerMinorIsLoadedAndItsKernelIsReadyWhileAStreamRecords) {
+  SessionOptions none = with_compiler(bundle({compiled(pip(), "sm_80")}));
+  none.settings["compile"] = "never";
+  Session session = Session::open(none).value();
+  ASSERT_TRUE(session.make_current("cuda").ok());
+  const Handle handle = session.handle(pip(), "pip");
+  const auto kernel = handle.get(seconds(60));
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+  EXPECT_EQ(log_.count(Event::Kind::Compiled), 0U);
+  ASSERT_EQ(log_.count(Event::Kind::Loaded), 1U);
+  EXPECT_EQ(log_.of(Event::Kind::Loaded)[0].origin, "bundle");
+
+  cuda::Stream stream = nullptr;
+  ASSERT_EQ(driver_.driver().StreamCreate(&stream, cuda::kStreamNonBlocking), cuda::DriverResult::Success);
+  ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), cuda::DriverResult::Success);
+  EXPECT_TRUE(handle.get_on(stream, seconds(60)).ok());
+  GraphPointer graph = nullptr;
+  ASSERT_EQ(driver_.application().StreamEndCapture(stream, &graph), cuda::DriverResult::Success);
+  driver_.application().GraphDestroy(graph);
+  driver_.driver().StreamDestroy(stream);
+}
+
+TEST_F(SessionBundlesCuda, WhatTheDriverRefusesOfABundleIsCompiled) {
+  BundleMember junk = compiled(pip(), "sm_80");
+  junk.artifact.bytes = Bytes::of("no cubin at all");
+  SessionOptions made = with_compiler(bundle({junk}));
+  made.settings["cache.dir"] = folder_.path("another cache");
+  Session session = Session::open(made).value();
+  ASSERT_TRUE(session.make_current("cuda").ok());
+  const auto kernel = session.get(pip(), "pip", seconds(60));
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+  EXPECT_GE(log_.count(Event::Kind::LoadRefused), 1U);
+  EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U);
+}
+
+TEST_F(SessionBundlesCuda, ExactlyMatchedItServesTheSameCompilersAndSaysWhyItDoesNotServeAnothers) {
+  SessionOptions exact = with_compiler(bundle({compiled(pip(), "sm_86"), member(area(), "sm_86")}));
+  exact.settings["bundle.match"] = "exact";
+  exact.settings["compile"] = "never";
+  exact.settings["cache.dir"] = folder_.path("another cache");
+  Session session = Session::open(exact).value();
+  const auto same = session.artifact(pip(), Target::sm(86));
+  ASSERT_TRUE(same.ok()) << same.error().message;
+  EXPECT_EQ(log_.of(Event::Kind::Hit).back().origin, "bundle");
+  EXPECT_EQ(log_.count(Event::Kind::BundleUnfit), 0U);
+  const auto other = session.artifact(area(), Target::sm(86));
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.error().message.find("app.kiln"), std::string::npos) << other.error().message;
+  const auto told = log_.of(Event::Kind::BundleUnfit);
+  ASSERT_FALSE(told.empty());
+  EXPECT_NE(told[0].message.find("nvrtc 99.1.2"), std::string::npos) << told[0].message;
+  EXPECT_NE(told[0].message.find("nvrtc 13"), std::string::npos) << told[0].message;
+}
+
+}  // namespace
+}  // namespace kiln::test
