@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "support/bundles.hpp"
 #include "support/files.hpp"
 #include "support/temporary_directory.hpp"
@@ -91,6 +94,26 @@ TEST(Bundle, IsNotWrittenTo) {
   EXPECT_FALSE(bundle->writable());
   EXPECT_EQ(bundle->put(key_number(1), artifact_of(key_number(1), 10)).error().code, Code::Refused);
   EXPECT_EQ(bundle->add_closure(request_number(1), closure_number(1)).error().code, Code::Refused);
+}
+
+TEST(Bundle, ServesManyThreadsThatAskForTheFirstTime) {
+  const auto members = some_members();
+  const std::string bytes = image_of(members).whole();
+  for (int round = 0; round < 20; ++round) {
+    const auto bundle = open_bytes(bytes).value();
+    std::atomic<int> right{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        for (const BundleMember& member : members) {
+          const auto hit = bundle->get(member.key);
+          if (hit && *hit && same((*hit)->artifact, kept(member.artifact))) ++right;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(right, 4 * static_cast<int>(members.size()));
+  }
 }
 
 TEST(Bundle, IsReadFromAFile) {
