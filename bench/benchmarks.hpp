@@ -30,5 +30,7 @@ Result<Outcomes> cccl_second_process();
 Result<Outcomes> request_18();
 Result<Outcomes> get_handle();
 Result<Outcomes> get_recipe();
+Result<Outcomes> bundle_open();
+Result<Outcomes> bundle_get();
 
 }  // namespace kiln::bench

@@ -39,6 +39,10 @@ constexpr Benchmark kBenchmarks[] = {
     {"get_handle", "a kernel that is ready, by its handle, against an acquire load", kiln::bench::get_handle},
     {"get_recipe", "a unit that is ready, found by itself, against an unordered_map with the same key",
      kiln::bench::get_recipe},
+    {"bundle_open", "opening a signed bundle of 2,000 artifacts in a new process, against one of 20",
+     kiln::bench::bundle_open},
+    {"bundle_get", "an artifact out of a bundle, against unpacking the same bytes and checking nothing",
+     kiln::bench::bundle_get},
 };
 
 enum Exit { kGood = 0, kOverTheLimit = 1, kUsage = 2, kCouldNotRun = 3 };

@@ -80,7 +80,7 @@ void Bundles::open_files(List& list) {
     if (bundle) {
       list.push_back(std::move(*bundle));
     } else {
-      observer_.tell(Event::Kind::BundleRefused, "bundle", path + ": " + bundle.error().message);
+      observer_.tell(Event::Kind::BundleRefused, "bundle", bundle.error().message);
     }
   }
 }
@@ -91,11 +91,11 @@ void Bundles::open_embedded(List& list) {
     if (std::find(embedded_.begin(), embedded_.end(), where) != embedded_.end()) continue;
     embedded_.push_back(where);
     // As trusted as the program that it is a part of: no policy.
-    auto bundle = Bundle::open(bundle_in_memory(std::move(found.bytes), found.object), nullptr);
+    auto bundle = Bundle::open(bundle_in_memory(std::move(found.bytes), std::move(found.object)), nullptr);
     if (bundle) {
       list.push_back(std::move(*bundle));
     } else {
-      observer_.tell(Event::Kind::BundleRefused, "bundle", found.object + ": " + bundle.error().message);
+      observer_.tell(Event::Kind::BundleRefused, "bundle", bundle.error().message);
     }
   }
 }

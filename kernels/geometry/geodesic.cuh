@@ -1,0 +1,94 @@
+// Distances on the ground. A metric says how far it is from one point to another; those of the earth take longitudes
+// and latitudes in degrees and answer in metres.
+#pragma once
+
+#include "geometry.cuh"
+
+struct Plane {
+  __device__ double operator()(Point a, Point b) const { return distance(a, b); }
+};
+
+__device__ inline double in_radians(double degrees) { return degrees * (3.14159265358979323846 / 180); }
+
+// By half angles, which stay exact where the points are near one another and a cosine would be 1.
+struct Sphere {
+  double radius;
+  __device__ double operator()(Point a, Point b) const {
+    const double by_latitude = sin(in_radians(b.y - a.y) / 2);
+    const double by_longitude = sin(in_radians(b.x - a.x) / 2);
+    const double half =
+        by_latitude * by_latitude + cos(in_radians(a.y)) * cos(in_radians(b.y)) * by_longitude * by_longitude;
+    return 2 * radius * asin(sqrt(clamped(half, 0.0, 1.0)));
+  }
+};
+
+// Vincenty's iteration on the ellipsoid. Between points that are nearly opposite one another it may not come to an end,
+// and the answer is then that of a sphere with the mean radius, at most some 0.6 % off.
+struct Spheroid {
+  double axis;
+  double flattening;
+
+  struct Course {
+    double sigma;  // the angle between the two on the auxiliary sphere
+    double sin_sigma;
+    double cos_sigma;
+    double cos2_alpha;  // of the azimuth at the equator
+    double cos_2m;      // twice the angle from the equator to the middle
+    bool same_place;
+  };
+
+  __device__ Course course(double u1, double u2, double lambda) const {
+    double sin_u1, cos_u1, sin_u2, cos_u2, sin_l, cos_l;
+    sincos(u1, &sin_u1, &cos_u1);
+    sincos(u2, &sin_u2, &cos_u2);
+    sincos(lambda, &sin_l, &cos_l);
+    Course c;
+    c.sin_sigma = hypot(cos_u2 * sin_l, cos_u1 * sin_u2 - sin_u1 * cos_u2 * cos_l);
+    c.cos_sigma = sin_u1 * sin_u2 + cos_u1 * cos_u2 * cos_l;
+    c.same_place = c.sin_sigma == 0;
+    if (c.same_place) return c;
+    c.sigma = atan2(c.sin_sigma, c.cos_sigma);
+    const double sin_alpha = cos_u1 * cos_u2 * sin_l / c.sin_sigma;
+    c.cos2_alpha = 1 - sin_alpha * sin_alpha;
+    // Along the equator there is no middle to measure from, and the terms with it vanish.
+    c.cos_2m = c.cos2_alpha > 0 ? c.cos_sigma - 2 * sin_u1 * sin_u2 / c.cos2_alpha : 0;
+    return c;
+  }
+
+  // How much longer the longitude is on the auxiliary sphere.
+  __device__ double longer(const Course& c, double sin_alpha_squared) const {
+    const double factor = flattening / 16 * c.cos2_alpha * (4 + flattening * (4 - 3 * c.cos2_alpha));
+    const double inner = c.cos_2m + factor * c.cos_sigma * (2 * c.cos_2m * c.cos_2m - 1);
+    return (1 - factor) * flattening * sqrt(larger(0.0, sin_alpha_squared)) * (c.sigma + factor * c.sin_sigma * inner);
+  }
+
+  __device__ double length(const Course& c) const {
+    const double minor = axis * (1 - flattening);
+    const double u2 = c.cos2_alpha * (axis * axis - minor * minor) / (minor * minor);
+    const double a = 1 + u2 / 16384 * (4096 + u2 * (-768 + u2 * (320 - 175 * u2)));
+    const double b = u2 / 1024 * (256 + u2 * (-128 + u2 * (74 - 47 * u2)));
+    const double m2 = c.cos_2m * c.cos_2m;
+    const double outer =
+        c.cos_sigma * (2 * m2 - 1) - b / 6 * c.cos_2m * (4 * c.sin_sigma * c.sin_sigma - 3) * (4 * m2 - 3);
+    return minor * a * (c.sigma - b * c.sin_sigma * (c.cos_2m + b / 4 * outer));
+  }
+
+  __device__ double operator()(Point a, Point b) const {
+    if (!is_number(a.x + a.y + b.x + b.y)) return not_a_number();
+    // Any difference of longitudes is one of at most half a turn, and its sign does not matter.
+    const double turn = fabs(remainder(b.x - a.x, 360.0));
+    const double wanted = in_radians(turn);
+    const double u1 = atan((1 - flattening) * tan(in_radians(a.y)));
+    const double u2 = atan((1 - flattening) * tan(in_radians(b.y)));
+    double lambda = wanted;
+    for (int step = 0; step < 100; ++step) {
+      const Course c = course(u1, u2, lambda);
+      if (c.same_place) return 0;
+      const double next = wanted + longer(c, 1 - c.cos2_alpha);
+      if (fabs(next - lambda) < 1e-13) return length(course(u1, u2, next));
+      lambda = next;
+      if (lambda > 3.14159265358979323846) break;
+    }
+    return Sphere{axis * (1 - flattening / 3)}(a, b);
+  }
+};
