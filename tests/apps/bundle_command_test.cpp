@@ -464,7 +464,7 @@ TEST_F(BundleProgram, LayoutIsReadAsTheBundleThatItIs) {
   create("app.kiln");
   const Ran ran = run({"bundle", "layout", "app.kiln", "-o", "app.oci", "--reference", "v3"}, kUnsigned);
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_NE(ran.out.find("skopeo copy oci:app.oci:v3"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("skopeo copy --all --preserve-digests oci:app.oci:v3"), std::string::npos) << ran.out;
   EXPECT_TRUE(fs::exists("app.oci/oci-layout"));
   EXPECT_EQ(run({"bundle", "verify", "app.oci"}, kUnsigned).exit_code, 0);
   EXPECT_EQ(run({"bundle", "diff", "app.kiln", "app.oci"}, kUnsigned).exit_code, 0);
