@@ -2,6 +2,7 @@
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
 #include "apps/kiln/output.hpp"
+#include "apps/kiln/render_bundle_json.hpp"
 #include "apps/kiln/unit_header.hpp"
 #include "base/files.hpp"
 
@@ -12,19 +13,22 @@ int bundle_units_command(const Arguments& arguments, Console& console) {
   const std::string file = arguments.output.substr(arguments.output.rfind('/') + 1);
   const std::string name_space = arguments.output == "-" ? "units" : file.substr(0, file.find('.'));
   const Result<std::string> text = unit_header(arguments.manifest, name_space);
-  if (!text) {
-    console.error(text.error());
-    return exit_code_of(text.error().code);
+  if (!text) return report(text.error(), console);
+  if (arguments.output == "-") {
+    const Status shown = write_output("-", *text);
+    return shown ? kDone : report(shown.error(), console);
   }
   // One that is right already is left alone, so that nothing is built again for it.
-  if (arguments.output != "-") {
-    const Result<std::optional<Bytes>> before = read_file(arguments.output);
-    if (before && *before && (*before)->view() == *text) return kDone;
+  const Result<std::optional<Bytes>> before = read_file(arguments.output);
+  const bool differs = !before || !*before || (*before)->view() != *text;
+  if (differs) {
+    if (const Status written = replace_file(arguments.output, *text); !written) {
+      return report(written.error(), console);
+    }
   }
-  const Status written = arguments.output == "-" ? write_output("-", *text) : replace_file(arguments.output, *text);
-  if (written) return kDone;
-  console.error(written.error());
-  return kFailed;
+  console.print(arguments.json ? bundle_units_json(arguments.output, differs)
+                               : arguments.output + (differs ? " was written" : " is right as it is"));
+  return kDone;
 }
 
 }  // namespace kiln::cli

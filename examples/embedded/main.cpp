@@ -22,8 +22,9 @@ bool has_all(kiln::Session& session) {
 }
 
 // A field of one temperature stays as it is.
-kiln::Result<bool> keeps_its_temperature(kiln::Session& session, const kiln::Stream& stream) {
+kiln::Result<bool> keeps_its_temperature(kiln::Session& session) {
   constexpr int kWidth = 64;
+  const kiln::Stream stream = session.stream("cuda").value();
   const std::vector<float> before(kWidth * kWidth, 20);
   const kiln::Buffer from = stream.copy_of(before).value();
   const kiln::Buffer to = stream.copy_of(std::vector<float>(before.size())).value();
@@ -50,10 +51,9 @@ int main() {
   if (!has_all(*session)) return 1;
 
   int exit_code = 0;
-  const auto stream = session->stream("cuda");
-  if (!stream) {
-    std::printf("nothing was launched: %s\n", stream.error().message.c_str());
-  } else if (const auto right = keeps_its_temperature(*session, *stream); right) {
+  if (const auto current = session->make_current("cuda"); !current) {
+    std::printf("nothing was launched: %s\n", current.error().message.c_str());
+  } else if (const auto right = keeps_its_temperature(*session); right) {
     std::printf("heat_step was launched, and its result is %s\n", *right ? "right" : "wrong");
     exit_code = *right ? 0 : 1;
   } else {
@@ -63,8 +63,8 @@ int main() {
 
   const kiln::SessionStatus status = session->status();
   for (const kiln::UnitStatus& unit : status.units) {
-    std::printf("%s for %s: %s, from %s, %.2f ms\n", unit.unit.c_str(), unit.target.c_str(), to_string(unit.state),
-                to_string(unit.origin), unit.ms);
+    std::printf("%s for %s: %s, from %s\n", unit.unit.c_str(), unit.target.c_str(), to_string(unit.state),
+                to_string(unit.origin));
   }
   std::printf("compiled: %zu\n", status.compiled);
   return exit_code;

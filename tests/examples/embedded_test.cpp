@@ -36,7 +36,8 @@ class EmbeddedExample : public KilnProgram {
                          "'\nmount --bind /dev/null '" KILN_WORKER "'\nmount -t tmpfs none '" KILN_SOURCE_DIR
                          "/examples/embedded'\n";
     if (fs::exists(KILN_SOURCE_DIR "/.venv")) script += "mount -t tmpfs none '" KILN_SOURCE_DIR "/.venv'\n";
-    std::vector<std::string> all = {"unshare", "-rmn", "sh", write("bare.sh", script + "exec \"$@\"\n")};
+    std::vector<std::string> all = {"/usr/bin/env", "unshare", "-rmn", "sh",
+                                    write("bare.sh", script + "exec \"$@\"\n")};
     std::vector<std::string> nothing = all;
     nothing.emplace_back("true");
     if (run_program(nothing).exit_code != 0) return {};
@@ -66,8 +67,8 @@ TEST_F(EmbeddedExample, RunsWhereThereIsNoCompilerNoHeaderAndNoNetwork) {
 }
 
 TEST_F(EmbeddedExample, OpensNoCompilerAndStartsNoProcess) {
-  const Ran ran =
-      run_program({"strace", "-f", "-o", path("calls"), "-e", "trace=open,openat,execve", KILN_EMBEDDED}, bare());
+  const Ran ran = run_program(
+      {"/usr/bin/env", "strace", "-f", "-o", path("calls"), "-e", "trace=open,openat,execve", KILN_EMBEDDED}, bare());
   if (ran.exit_code != 0 && ran.says("ptrace")) GTEST_SKIP() << "no strace for tests here";
   expect_all_from_the_bundle(ran);
   const std::string calls = slurp(path("calls"));
