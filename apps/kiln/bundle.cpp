@@ -21,7 +21,8 @@ bool is_key_prefix(const std::string& text) {
 }
 
 std::string what_text(const BundleDescription::Artifact& artifact) {
-  return artifact.unit + " for " + artifact.target.name() + " (key " + artifact.key.hex().substr(0, 12) + ")";
+  return printable(artifact.unit + " for " + artifact.target.name()) + " (key " + artifact.key.hex().substr(0, 12) +
+         ")";
 }
 
 // The one artifact that a name or the beginning of a key, and an architecture, leave.
@@ -40,7 +41,7 @@ Result<BundleDescription::Artifact> choose(const BundleDescription& description,
   for (const BundleDescription::Artifact& artifact : description.artifacts) {
     if (!called(artifact)) continue;
     if (fits(artifact)) found.push_back(&artifact);
-    if (!fits(artifact)) others += (others.empty() ? "" : ", ") + artifact.target.name();
+    if (!fits(artifact)) others += (others.empty() ? "" : ", ") + printable(artifact.target.name());
   }
   if (found.size() == 1) return *found.front();
   if (found.size() > 1) {
@@ -68,8 +69,8 @@ int bundle_ls_command(const Arguments& arguments, Console& console) {
   }
   std::vector<std::vector<std::string>> rows = {{"UNIT", "TARGET", "SIZE", "COMPILER", "KEY"}};
   for (const BundleDescription::Artifact& artifact : description->artifacts) {
-    rows.push_back({artifact.unit, artifact.target.name(), size_text(artifact.bytes),
-                    artifact.compiler + ' ' + artifact.version, artifact.key.hex().substr(0, 12)});
+    rows.push_back({printable(artifact.unit), printable(artifact.target.name()), size_text(artifact.bytes),
+                    printable(artifact.compiler + ' ' + artifact.version), artifact.key.hex().substr(0, 12)});
   }
   console.print(open.path + ": " + header_text(open.bundle->header()) + ", " +
                 std::to_string(description->artifacts.size()) + " artifacts");

@@ -17,12 +17,12 @@ void print_diff(const BundleDiff& diff, Console& console) {
   std::string text;
   for (const std::string& head : diff.heads) text += "head     " + head + '\n';
   for (const BundleDiff::Item& item : diff.items) {
-    const std::string what = item.unit + " for " + item.target;
+    const std::string what = printable(item.unit + " for " + item.target);
     if (item.kind == BundleDiff::Kind::Added) text += console.green("added") + "    " + what + '\n';
     if (item.kind == BundleDiff::Kind::Removed) text += console.red("removed") + "  " + what + '\n';
     if (item.kind != BundleDiff::Kind::Changed) continue;
     text += console.yellow("changed") + "  " + what + ": ";
-    for (std::size_t i = 0; i < item.why.size(); ++i) text += (i == 0 ? "" : "; ") + item.why[i];
+    for (std::size_t i = 0; i < item.why.size(); ++i) text += (i == 0 ? "" : "; ") + printable(item.why[i]);
     text += item.same_bytes ? " (the same bytes came of it)\n" : "\n";
   }
   const auto count = [&](BundleDiff::Kind kind) {
@@ -134,7 +134,7 @@ int bundle_merge_command(const Arguments& arguments, Console& console) {
     return kDone;
   }
   for (const Shadowed& each : *shadowed) {
-    console.print("left out: " + each.unit + " for " + each.target + " of " + each.path + " (key " +
+    console.print("left out: " + printable(each.unit + " for " + each.target) + " of " + each.path + " (key " +
                   each.key.hex().substr(0, 12) + "): an earlier bundle has the unit for that target");
   }
   console.print(written->text());

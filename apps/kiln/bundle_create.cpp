@@ -48,8 +48,8 @@ Result<ProfileMatch> jobs_for(const Arguments& arguments, const Manifest& manife
 
 void print_unmatched(const std::vector<ProfileMatch::Unmatched>& unmatched, Console& console) {
   for (const auto& [asked, why] : unmatched) {
-    console.warn("not built: " + asked.unit + " for " + asked.target.name() + " (key " + asked.key.hex().substr(0, 12) +
-                 "): " + why);
+    console.warn("not built: " + printable(asked.unit + " for " + asked.target.name()) + " (key " +
+                 asked.key.hex().substr(0, 12) + "): " + why);
   }
 }
 

@@ -159,6 +159,12 @@ std::string age_text(std::chrono::seconds age) {
   return "just now";
 }
 
+std::string printable(std::string text) {
+  const auto obeyed = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  std::replace_if(text.begin(), text.end(), obeyed, '?');
+  return text;
+}
+
 std::string table_text(const std::vector<std::vector<std::string>>& rows, std::string_view indent) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {

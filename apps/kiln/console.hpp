@@ -62,6 +62,8 @@ std::string size_text(std::uint64_t bytes);
 std::string time_text(double ms);
 /// `3 days ago`
 std::string age_text(std::chrono::seconds age);
+/// Without the control characters that a name from elsewhere may have: a terminal would obey them.
+std::string printable(std::string text);
 /// Columns under one another, two blanks between; the first row may be a heading.
 std::string table_text(const std::vector<std::vector<std::string>>& rows, std::string_view indent = {});
 

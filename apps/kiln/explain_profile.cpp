@@ -65,8 +65,8 @@ void print_answers(const std::vector<ProfileAnswer>& answers, Console& console) 
   std::vector<std::vector<std::string>> rows;
   for (const ProfileAnswer& answer : answers) {
     const bool served = !answer.bundle.empty();
-    rows.push_back({answer.asked.unit, answer.asked.target.name(), served ? "served" : "lacking",
-                    served ? answer.text + ", by " + answer.bundle : answer.text});
+    rows.push_back({printable(answer.asked.unit), printable(answer.asked.target.name()), served ? "served" : "lacking",
+                    printable(answer.text) + (served ? ", by " + answer.bundle : "")});
   }
   if (!rows.empty()) console.print(table_text(rows));
 }

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "bundle/json_depth.hpp"
 #include "core/recipe.hpp"
 
 namespace kiln {
@@ -20,6 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMagic = "profile 1";
 constexpr std::size_t kLongestLine = 64 << 10;
+constexpr std::size_t kDeepest = 32;  // ours are flat; members to come may not be
 constexpr std::uint64_t kLargestProfile = std::uint64_t{1} << 30;
 /// A name is for people, and must leave room for the rest however it has to be escaped.
 constexpr std::size_t kLongestName = 4096;
@@ -40,7 +42,7 @@ std::optional<Target> target_at(const Json& object) {
 }
 
 std::optional<Asked> asked_of(std::string_view line) {
-  if (line.size() > kLongestLine) return std::nullopt;
+  if (line.size() > kLongestLine || nests_deeper(line, kDeepest)) return std::nullopt;
   const Json object = Json::parse(line, nullptr, false);
   if (!object.is_object() || text_at(object, "kiln") != kMagic) return std::nullopt;
   std::optional<std::string> unit = text_at(object, "unit");

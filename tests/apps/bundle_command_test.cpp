@@ -349,10 +349,11 @@ TEST_F(BundleProgram, BuiltFromAProfileHasWhatWasAskedForAndListsTheRest) {
       run({"bundle", "create", "kiln.toml", "-o", "p.kiln", "--from", "profile.jsonl", "--arch", "sm_75", "--json"});
   EXPECT_EQ(built(instead), (Strings{"a.cu sm_75", "b.cu sm_75"})) << instead.err;
 
-  write("profile.jsonl", line("gone.cu", stranger, "sm_80"));
+  write("profile.jsonl", line("gone\\u001b[31m.cu", stranger, "sm_80"));
   const Ran nothing = run({"bundle", "create", "kiln.toml", "-o", "n.kiln", "--from", "profile.jsonl"});
   EXPECT_EQ(nothing.exit_code, 1);
   EXPECT_TRUE(nothing.says("nothing was written")) << nothing.err;
+  EXPECT_TRUE(nothing.says("gone?[31m.cu")) << "names from elsewhere do not colour the terminal: " << nothing.err;
   EXPECT_FALSE(fs::exists("n.kiln"));
 }
 

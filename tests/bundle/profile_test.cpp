@@ -79,6 +79,7 @@ TEST(Profile, CountsWhatItDoesNotUnderstandAndGoesOn) {
       "7",
       "null",
       std::string(100, '['),
+      begin + key + R"(","target":"sm_80","deep":)" + std::string(33, '[') + std::string(33, ']') + "}",
       good.substr(0, good.size() / 2),
       R"({"kiln":"profile 2","unit":"u","kind":"cuda","key":")" + key + R"(","target":"sm_80"})",
       R"({"unit":"u","kind":"cuda","key":")" + key + R"(","target":"sm_80"})",
