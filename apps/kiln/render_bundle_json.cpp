@@ -35,24 +35,11 @@ Json asked_object(const Asked& asked) {
   return {{"unit", asked.unit}, {"kind", asked.kind}, {"target", asked.target.name()}, {"key", asked.key.hex()}};
 }
 
+// As the bundle itself has it, except that entries look as in the JSON of every other command.
 Json artifact_object(const BundleDescription::Artifact& artifact) {
-  Json files = Json::array();
-  for (const BundleDescription::File& file : artifact.files) {
-    files.push_back({{"place", file.place}, {"name", file.name}, {"state", file.state}, {"digest", file.digest}});
-  }
-  return {{"unit", artifact.unit},
-          {"kind", artifact.kind},
-          {"unit_key", artifact.unit_key.hex()},
-          {"target", artifact.target.name()},
-          {"form", to_string(artifact.target.form)},
-          {"key", artifact.key.hex()},
-          {"request", artifact.request.hex()},
-          {"compiler", artifact.compiler},
-          {"version", artifact.version},
-          {"compiler_digest", artifact.compiler_digest.hex()},
-          {"bytes", artifact.bytes},
-          {"entries", entries_object(artifact.entries)},
-          {"files", std::move(files)}};
+  Json object = Json::parse(BundleDescription{{}, {artifact}}.encode())["artifacts"][0];
+  object["entries"] = entries_object(artifact.entries);
+  return object;
 }
 
 const char* name_of(BundleDiff::Kind kind) {

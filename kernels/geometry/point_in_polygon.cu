@@ -75,9 +75,9 @@ extern "C" __global__ void pip_dense(Points points, Polygons polygons, const dou
   if (lane() == 0 && (row >> 5) < words) inside[static_cast<size_t>(polygon) * words + (row >> 5)] = bits;
 }
 
-// Candidate pairs from an index, one thread each.
-extern "C" __global__ void pip_sparse(Points points, Polygons polygons, Pairs pairs, bool boundary_counts,
-                                      unsigned char* inside) {
+template <class Shapes>
+__device__ void test_pairs(const Points& points, const Shapes& polygons, const Pairs& pairs, bool boundary_counts,
+                           unsigned char* inside) {
   for (int i = first_row(); i < pairs.count; i += row_step()) {
     const int left = pairs.left[i];
     const int right = pairs.right[i];
@@ -89,18 +89,16 @@ extern "C" __global__ void pip_sparse(Points points, Polygons polygons, Pairs pa
   }
 }
 
+// Candidate pairs from an index, one thread each.
+extern "C" __global__ void pip_sparse(Points points, Polygons polygons, Pairs pairs, bool boundary_counts,
+                                      unsigned char* inside) {
+  test_pairs(points, polygons, pairs, boundary_counts, inside);
+}
+
 // Candidate pairs with multipolygons.
 extern "C" __global__ void pip_multi(Points points, MultiPolygons polygons, Pairs pairs, bool boundary_counts,
                                      unsigned char* inside) {
-  for (int i = first_row(); i < pairs.count; i += row_step()) {
-    const int left = pairs.left[i];
-    const int right = pairs.right[i];
-    bool in = false;
-    if (state_of_pair(points.state(left), polygons.state(right)) == State::Present) {
-      in = counts(side_of(polygons, right, points.at[left]), boundary_counts);
-    }
-    inside[i] = in ? 1 : 0;
-  }
+  test_pairs(points, polygons, pairs, boundary_counts, inside);
 }
 
 // Candidate pairs with polygons of many edges, one warp each: the lanes share the edges of each ring, and the parity of
