@@ -82,7 +82,7 @@ extern "C" __global__ void simplify_areas(Lines lines, int coordinates, const un
 
 // Takes away all vertices at once whose area is below the least one allowed and less than those of both neighbours that
 // stay (of equal ones the earlier goes), so that no two neighbours go together. To be repeated until nothing goes.
-extern "C" __global__ void simplify_by_area(Lines lines, int coordinates, double least, const double* areas,
+extern "C" __global__ void simplify_by_area(int coordinates, double least, const double* areas,
                                             const unsigned char* keep, unsigned char* next, int* gone) {
   int mine = 0;
   for (int i = first_row(); i < coordinates; i += row_step()) {
