@@ -8,7 +8,7 @@ install(DIRECTORY include/kiln TYPE INCLUDE FILES_MATCHING PATTERN *.hpp)
 install(TARGETS kiln_shared EXPORT kilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # libkiln.so and kiln look for it at ../libexec/kiln (find_worker in src/compile/worker_pool.cpp).
 install(TARGETS kiln-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/kiln)
-install(TARGETS kiln_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS kiln_program EXPORT kilnTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 # The program writes its own completions, so they cannot lag behind it.
 if(NOT KILN_SANITIZE)
@@ -33,6 +33,7 @@ configure_package_config_file(cmake/kilnConfig.cmake.in ${CMAKE_BINARY_DIR}/kiln
 # Before 1.0 a minor version may change the interface.
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/kilnConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/kilnConfig.cmake ${CMAKE_BINARY_DIR}/kilnConfigVersion.cmake
+              cmake/kiln_add_bundle.cmake
         DESTINATION ${package_dir})
 
 file(RELATIVE_PATH KILN_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)

@@ -1,5 +1,8 @@
 # Bundles as parts of a build. docs/embedding-bundles.md says what these are for; both are to be called in the folder in
 # which their target was made. They work with CMake 3.16 and later, and on systems whose programs are ELF files.
+if(POLICY CMP0116)
+  cmake_policy(SET CMP0116 NEW)  # what a depfile names is found in whichever folder the function is called
+endif()
 
 # kiln_add_bundle(<target> [<source>…] [MANIFEST <kiln.toml>]
 #                 [ARCHS <arch>…] [ENTRIES <entry>…] [OPTIONS <option>…]
@@ -8,7 +11,8 @@
 #
 # Compiles the units of a kiln.toml, or the given sources, for every architecture, and links the bundle of them into the
 # target; with FILE it is put beside the target instead. ENTRIES and OPTIONS are for the sources: all have the same.
-# The target's property KILN_BUNDLE is the bundle's path in the build folder.
+# The target finds a header <name>_units.hpp, by which it makes the same units; NAME is the target's unless it is given.
+# Its property KILN_BUNDLE is the bundle's path in the build folder.
 function(kiln_add_bundle target)
   cmake_parse_arguments(PARSE_ARGV 1 bundle "FILE" "MANIFEST;KEY;NAMESPACE;EPOCH;NAME" "ARCHS;ENTRIES;OPTIONS;DEPENDS")
   set(sources ${bundle_UNPARSED_ARGUMENTS})
@@ -25,6 +29,7 @@ function(kiln_add_bundle target)
 
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/kiln)
   set(file ${folder}/${bundle_NAME}.kiln)
+  set(header ${folder}/${bundle_NAME}_units.hpp)
   if(bundle_MANIFEST)
     get_filename_component(manifest ${bundle_MANIFEST} ABSOLUTE)
   else()
@@ -46,24 +51,37 @@ function(kiln_add_bundle target)
       list(APPEND arguments ${flag} ${bundle_${option}})
     endif()
   endforeach()
-  # A cache of the build's own: a second build compiles nothing, and a clean one nothing that it should not.
+  # kiln knows which sources and headers it has read; only Ninja and later CMakes listen.
+  set(depfile)
+  if(CMAKE_GENERATOR MATCHES "Ninja|Makefiles" AND NOT CMAKE_VERSION VERSION_LESS 3.20)
+    list(APPEND arguments --depfile ${file}.d)
+    set(depfile DEPFILE ${file}.d)
+  endif()
+  # A cache of the build's own: a second build compiles nothing, and what other programs left does not matter.
+  set(kiln ${CMAKE_COMMAND} -E env --unset=KILN_BUNDLES --unset=KILN_COMPILE --unset=KILN_RECORD
+      KILN_CACHE_DIR=${CMAKE_BINARY_DIR}/kiln-cache $<TARGET_FILE:kiln::program>)
   add_custom_command(
     OUTPUT ${file}
-    COMMAND ${CMAKE_COMMAND} -E env --unset=KILN_BUNDLES --unset=KILN_COMPILE --unset=KILN_RECORD
-            KILN_CACHE_DIR=${CMAKE_BINARY_DIR}/kiln-cache
-            $<TARGET_FILE:kiln::program> bundle create ${manifest} -o ${file} ${arguments}
+    COMMAND ${kiln} bundle create ${manifest} -o ${file} ${arguments}
     DEPENDS ${manifest} ${sources} ${key} ${bundle_DEPENDS} kiln::program
+    ${depfile}
     WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
     COMMENT "Building the bundle ${bundle_NAME}.kiln"
     VERBATIM)
+  add_custom_command(
+    OUTPUT ${header}
+    COMMAND ${kiln} bundle units ${manifest} -o ${header}
+    DEPENDS ${file}
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+    VERBATIM)
+  target_sources(${target} PRIVATE ${header})
+  target_include_directories(${target} PRIVATE ${folder})
   set_property(TARGET ${target} PROPERTY KILN_BUNDLE ${file})
 
   if(NOT bundle_FILE)
     kiln_embed_bundle(${target} ${file} NAME ${bundle_NAME})
     return()
   endif()
-  add_custom_target(${target}_${bundle_NAME}_kiln DEPENDS ${file})
-  add_dependencies(${target} ${target}_${bundle_NAME}_kiln)
   # The copy is made after linking, and so a new bundle asks for a new link.
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${file})
   add_custom_command(TARGET ${target} POST_BUILD

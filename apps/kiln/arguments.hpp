@@ -61,6 +61,8 @@ struct Arguments {
   std::string signing_key;  ///< the path of a secret key; empty: nobody signs
   std::optional<std::string> name_space;
   std::optional<std::uint64_t> epoch;
+  // bundle create
+  std::string depfile;
   // bundle create: --from; explain: --profile
   std::string profile;
   // bundle verify

@@ -147,8 +147,8 @@ int bundle_layout_command(const Arguments& arguments, Console& console) {
     console.print(bundle_layout_json(open, arguments.output, arguments.reference, layers));
   } else {
     console.print(arguments.output + ": an OCI image layout of " + std::to_string(layers) + " layers, '" +
-                  arguments.reference + "'; skopeo copy oci:" + arguments.output + ':' + arguments.reference +
-                  " docker://REGISTRY/NAME:TAG moves it");
+                  arguments.reference + "'; skopeo copy --all --preserve-digests oci:" + arguments.output + ':' +
+                  arguments.reference + " docker://REGISTRY/NAME:TAG moves it");
   }
   return kDone;
 }

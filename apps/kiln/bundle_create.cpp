@@ -2,9 +2,11 @@
 #include <utility>
 
 #include "apps/kiln/batch.hpp"
+#include "apps/kiln/bundle_depfile.hpp"
 #include "apps/kiln/bundle_files.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/output.hpp"
 #include "apps/kiln/profile_match.hpp"
 #include "apps/kiln/render_bundle_json.hpp"
 #include "base/error.hpp"
@@ -127,6 +129,10 @@ int bundle_create_command(const Arguments& arguments, Console& console) {
     return report(added.error(), console);
   const Result<WrittenBundle> written = write_bundle(writer, plan->speaker, arguments.output);
   if (!written) return report(written.error(), console);
+  if (!arguments.depfile.empty()) {
+    const std::string read = depfile_text(arguments.output, arguments.manifest, wanted->jobs, outcomes);
+    if (Status told = replace_file(arguments.depfile, read); !told) return report(told.error(), console);
+  }
   if (arguments.json) {
     console.print(bundle_create_json(*written, wanted->jobs, outcomes, wanted->unmatched));
     return kDone;

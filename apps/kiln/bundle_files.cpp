@@ -24,7 +24,9 @@ Result<TrustPolicy> configured_policy(const Config& config) {
 Result<OpenBundle> open_to_look(const std::string& path, const TrustPolicy& policy) {
   const auto named = [&](const Error& error) {
     const bool says = error.message.find(path) != std::string::npos;
-    return failure(error.code, says ? error.message : path + ": " + error.message);
+    // What was named and is not there is a file that is missing, not something that this machine lacks.
+    const Code code = error.code == Code::Unavailable ? Code::Io : error.code;
+    return failure(code, says ? error.message : path + ": " + error.message);
   };
   Result<std::unique_ptr<BundleSource>> source = open_bundle_source(path);
   if (!source) return named(source.error());

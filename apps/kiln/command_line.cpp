@@ -68,6 +68,7 @@ class CommandLine {
   void add_architectures(CLI::App& command);
   void add_compile_and_explain();
   void add_bundle();
+  void add_bundle_units(CLI::App& bundle);
   void add_speaker(CLI::App& command);
   void add_cache();
   void add_key();
@@ -188,6 +189,8 @@ void CommandLine::add_bundle() {
   add_architectures(*create);
   create->add_option("--from", to.profile, "Build only what this profile says was asked for")->type_name("FILE");
   create->add_option("-j,--jobs", to.jobs, "How many compiles at a time (default: one per core)")->type_name("N");
+  create->add_option("--depfile", to.depfile, "Write to it, as Make and Ninja read it, which files were read")
+      ->type_name("FILE");
   CLI::App* ls = add(*bundle, "ls", "Who speaks, and one line per artifact", bundle_ls_command);
   CLI::App* verify =
       add(*bundle, "verify", "Read and check all of it, and whether it is believed here", bundle_verify_command);
@@ -222,6 +225,7 @@ void CommandLine::add_bundle() {
   for (const auto& [command, about] : outputs) {
     command->add_option("-o,--output", to.output, about)->required()->type_name("PATH");
   }
+  add_bundle_units(*bundle);
   add_speaker(*create);
   add_speaker(*merge);
   create->footer(kBundleCreateFooter);
@@ -232,6 +236,20 @@ void CommandLine::add_bundle() {
   merge->footer(kBundleMergeFooter);
   layout->footer(kBundleLayoutFooter);
   bundle->footer(kBundleFooter);
+}
+
+void CommandLine::add_bundle_units(CLI::App& bundle) {
+  Arguments& to = parsed_.arguments;
+  CLI::App* units = add(bundle, "units", "Write a C++ header with the units of a kiln.toml", bundle_units_command);
+  units->add_option("MANIFEST", to.manifest, "A kiln.toml")->required()->type_name("");
+  units->add_option("-o,--output", to.output, "The header, whose name is its namespace; - is standard output")
+      ->required()
+      ->type_name("PATH");
+  units->footer(
+      "A program that includes it asks for exactly what the bundle of the same kiln.toml has.\n"
+      "\n"
+      "Example:\n"
+      "  kiln bundle units kiln.toml -o app_units.hpp");
 }
 
 void CommandLine::add_cache() {

@@ -16,6 +16,7 @@ int bundle_extract_command(const Arguments& arguments, Console& console);
 int bundle_diff_command(const Arguments& arguments, Console& console);
 int bundle_merge_command(const Arguments& arguments, Console& console);
 int bundle_layout_command(const Arguments& arguments, Console& console);
+int bundle_units_command(const Arguments& arguments, Console& console);
 int cache_stats_command(const Arguments& arguments, Console& console);
 int cache_ls_command(const Arguments& arguments, Console& console);
 int cache_show_command(const Arguments& arguments, Console& console);

@@ -50,8 +50,8 @@ void print_results(const std::vector<CompileOutcome>& outcomes, Console& console
   for (const CompileOutcome& outcome : outcomes) {
     if (!outcome.answer) continue;
     const Answer& answer = *outcome.answer;
-    const std::string what =
-        answer.origin == Origin::Compiled ? "compiled" : std::string("from ") + to_string(answer.origin);
+    std::string what = answer.origin == Origin::Compiled ? "compiled" : std::string("from ") + to_string(answer.origin);
+    if (answer.origin == Origin::Bundle) what += ", for " + answer.artifact.target.name();
     rows.push_back({outcome.file, outcome.target, what, size_text(answer.artifact.bytes.size()), time_text(answer.ms),
                     "key " + answer.key.hex().substr(0, 12), outcome.output.empty() ? "" : "-> " + outcome.output});
   }

@@ -31,6 +31,8 @@ bool is_warning(Event::Kind kind) {
     case Event::Kind::CacheUnavailable:
     case Event::Kind::WorkerUnavailable:
     case Event::Kind::SetAside:
+    case Event::Kind::BundleRefused:
+    case Event::Kind::RecordUnavailable:
     case Event::Kind::Configuration: return true;
     default: return false;
   }

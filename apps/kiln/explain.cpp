@@ -26,7 +26,11 @@ void print_explanation(const ExplainOutcome& outcome, Console& console) {
   const std::string subject = outcome.file + " for " + outcome.target + ": ";
   if (explanation.hit && explanation.answer) {
     const Answer& answer = *explanation.answer;
-    console.print(subject + console.green("hit") + " in " + to_string(answer.origin) + ", " +
+    // What a bundle has need not be for this target, nor by this machine's compiler.
+    const std::string made = answer.origin == Origin::Bundle
+                                 ? ", for " + answer.artifact.target.name() + " by " + answer.artifact.about.compiler
+                                 : "";
+    console.print(subject + console.green("hit") + " in " + to_string(answer.origin) + made + ", " +
                   size_text(answer.artifact.bytes.size()) + ", key " + answer.key.hex().substr(0, 12));
     return;
   }
@@ -48,6 +52,22 @@ void print_explanation(const ExplainOutcome& outcome, Console& console) {
   console.print(text);
 }
 
+// As `kiln compile` would get it: bundles are asked first, and for that no compiler need be there.
+Result<Explanation> explained(Toolbox& toolbox, const Job& job) {
+  if (std::optional<Answer> served = toolbox.serve(job.unit, fitted(job.unit, job.target))) {
+    Explanation explanation;
+    explanation.hit = true;
+    explanation.request = served->request;
+    explanation.summary = std::string("hit in ") + to_string(served->origin) + ": built for " +
+                          served->artifact.target.name() + " by " + served->artifact.about.compiler;
+    explanation.answer = std::move(served);
+    return explanation;
+  }
+  const Result<Recipe> recipe = toolbox.recipe(job.unit, job.target);
+  if (!recipe) return recipe.error();
+  return explain(*recipe, toolbox.parts());
+}
+
 }  // namespace
 
 int explain_command(const Arguments& arguments, Console& console) {
@@ -55,19 +75,13 @@ int explain_command(const Arguments& arguments, Console& console) {
   const Observer observer(console.listener());
   Toolbox toolbox(Config::load({}, observer), observer);
   const Result<std::vector<Job>> jobs = jobs_of(arguments);
-  if (!jobs) {
-    console.error(jobs.error());
-    return exit_code_of(jobs.error().code);
-  }
+  if (!jobs) return report(jobs.error(), console);
   std::vector<ExplainOutcome> outcomes;
   bool all_hit = true;
   for (const Job& job : *jobs) {
-    const Result<Recipe> recipe = toolbox.recipe(job.unit, job.target);
-    if (!recipe) {
-      console.error(recipe.error(), job.file + " for " + job.target.name());
-      return exit_code_of(recipe.error().code);
-    }
-    outcomes.push_back({job.file, job.target.name(), explain(*recipe, toolbox.parts())});
+    Result<Explanation> explanation = explained(toolbox, job);
+    if (!explanation) return report(explanation.error(), console, job.file + " for " + job.target.name());
+    outcomes.push_back({job.file, job.target.name(), std::move(*explanation)});
     all_hit = all_hit && outcomes.back().explanation.hit;
   }
   if (arguments.json) {

@@ -91,7 +91,8 @@ inline constexpr const char* kBundleLayoutFooter =
     "Each unit is a layer of its own, so that one that did not change does not move. Registries' own tools copy it.\n"
     "\n"
     "Example:\n"
-    "  kiln bundle layout app.kiln -o app.oci && skopeo copy oci:app.oci:latest docker://REGISTRY/NAME:TAG";
+    "  kiln bundle layout app.kiln -o app.oci\n"
+    "  skopeo copy --all --preserve-digests oci:app.oci:latest docker://REGISTRY/NAME:TAG";
 
 inline constexpr const char* kCacheFooter =
     "A KEY may be shortened as long as it is unique.\n"

@@ -42,6 +42,8 @@ inline Json outcome_object(const CompileOutcome& outcome) {
               {"entries", entries_object(answer.artifact.entries)},
               {"file", outcome.file},
               {"form", to_string(answer.artifact.target.form)}};
+  // What a bundle serves may have been made for another target, of which this is one that runs it.
+  if (answer.origin == Origin::Bundle) result["made_for"] = answer.artifact.target.name();
   if (!outcome.output.empty()) result["output"] = outcome.output;
   return result;
 }

@@ -149,6 +149,10 @@ std::string bundle_layout_json(const OpenBundle& open, const std::string& folder
   return text_of(out);
 }
 
+std::string bundle_units_json(const std::string& output, bool written) {
+  return text_of({{"output", output}, {"written", written}});
+}
+
 std::string explain_profile_json(const Profile& profile, const std::vector<ProfileAnswer>& answers) {
   Json results = Json::array();
   for (const ProfileAnswer& answer : answers) {

@@ -28,6 +28,7 @@ std::string bundle_diff_json(const OpenBundle& then, const OpenBundle& now, cons
 std::string bundle_merge_json(const WrittenBundle& written, const std::vector<Shadowed>& shadowed);
 std::string bundle_layout_json(const OpenBundle& open, const std::string& folder, const std::string& reference,
                                std::size_t layers);
+std::string bundle_units_json(const std::string& output, bool written);
 std::string explain_profile_json(const Profile& profile, const std::vector<ProfileAnswer>& answers);
 
 }  // namespace kiln::cli

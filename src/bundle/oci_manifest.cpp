@@ -15,6 +15,7 @@ using nlohmann::json;
 constexpr std::string_view kDigestPrefix = "sha256:";
 constexpr const char* kLayoutVersion = "1.0.0";
 constexpr std::size_t kLongestMediaType = 200;  // it is shown in messages
+constexpr std::size_t kDeepestJson = 32;
 constexpr const char* kReferenceName = "org.opencontainers.image.ref.name";
 
 Error damaged(std::string_view what) { return failure(Code::Corrupt, std::string(what)); }
@@ -28,8 +29,24 @@ const json& member(const json& object, const char* name) {
 
 std::string text_of(const json& value) { return value.is_string() ? value.get<std::string>() : std::string(); }
 
+/// Whether brackets lie deeper in one another than in any image. Four megabytes of them take the parser seconds.
+bool too_deep(std::string_view text) {
+  std::size_t depth = 0;
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quoted && c == '\\') ++at;
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if ((c == '{' || c == '[') && ++depth > kDeepestJson) return true;
+    if ((c == '}' || c == ']') && depth > 0) --depth;
+  }
+  return false;
+}
+
 Result<json> parse_object(std::string_view text) {
   if (text.size() > kLargestOciJson) return damaged("it is larger than 4 MiB");
+  if (too_deep(text)) return damaged("it is nested too deeply");
   json parsed = json::parse(text, nullptr, false);
   if (!parsed.is_object()) return damaged("it is not a JSON object");
   return parsed;

@@ -89,12 +89,13 @@ void Bundles::open_embedded(List& list) {
   for (EmbeddedBundle& found : embedded_bundles()) {
     const void* const where = found.bytes.data();
     if (std::find(embedded_.begin(), embedded_.end(), where) != embedded_.end()) continue;
-    embedded_.push_back(where);
     // As trusted as the program that it is a part of: no policy.
     auto bundle = Bundle::open(bundle_in_memory(std::move(found.bytes), std::move(found.object)), nullptr);
     if (bundle) {
+      embedded_.push_back(where);  // it stays loaded, and so nothing else will lie there
       list.push_back(std::move(*bundle));
-    } else {
+    } else if (std::find(told_.begin(), told_.end(), bundle.error().message) == told_.end()) {
+      told_.push_back(bundle.error().message);
       observer_.tell(Event::Kind::BundleRefused, "bundle", bundle.error().message);
     }
   }

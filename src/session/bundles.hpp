@@ -63,7 +63,7 @@ class Bundles final : public Store {
   mutable Mutex mutex_;
   std::shared_ptr<const List> list_ KILN_GUARDED_BY(mutex_);   // null: not yet looked for
   std::uint64_t objects_ KILN_GUARDED_BY(mutex_) = 0;          // that were loaded then
-  std::vector<const void*> embedded_ KILN_GUARDED_BY(mutex_);  // where those lie that were looked at
+  std::vector<const void*> embedded_ KILN_GUARDED_BY(mutex_);  // where those of them lie that are linked in
   std::vector<std::string> told_ KILN_GUARDED_BY(mutex_);      // of which damage
 };
 

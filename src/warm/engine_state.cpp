@@ -152,6 +152,7 @@ const Answer* Engine::State::look(const Order& order) {
     }
     if (flight == nullptr) flight = &book.add(order, parts.clock->steady());
   }
+  const auto start = parts.clock->steady();
   auto found = guarded<std::optional<Answer>>(order, [&] { return parts.look(order, flight->number); });
   if (!found || !*found) return nullptr;
   (*found)->flow = flight->number;
@@ -162,7 +163,7 @@ const Answer* Engine::State::look(const Order& order) {
     return forgotten.back().get();
   }
   if (flight->stage == Stage::Queued) book.withdraw(*flight);
-  flight->began = parts.clock->steady();
+  flight->began = start;
   (void)settle(*flight, **found, nullptr);
   return flight->landed.get();
 }

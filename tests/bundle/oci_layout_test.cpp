@@ -12,6 +12,7 @@
 #include "bundle/tar.hpp"
 #include "support/bundle_pieces.hpp"
 #include "support/files.hpp"
+#include "support/sanitizer.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace kiln {
@@ -272,8 +273,12 @@ TEST_F(OciLayout, WithJsonThatIsTooLargeOrTooDeepIsRefused) {
   const std::string file = path_ + "/index.json";
   fs::resize_file(file, (4 << 20) + 1);
   expect_refused("larger than 4 MiB");
-  spit(file, std::string(3 << 20, '['));
-  expect_refused("not a JSON object");
+  for (const char* deep : {"[", "{\"a\":", "\"\\\"[\"["}) {
+    std::string text;
+    while (text.size() < 3 << 20) text += deep;
+    spit(file, text);
+    expect_refused("nested too deeply");
+  }
   spit(file, "[" + slurp(path_ + "/oci-layout") + "]");
   expect_refused("not a JSON object");
   spit(file, R"({"schemaVersion":2,"manifests":[]})");
@@ -298,7 +303,8 @@ TEST_F(OciLayout, WithAnyByteChangedOrCutIsRefusedOrServedRight) {
   };
   for (const std::string& file : test::files_below(path_)) {
     const std::string bytes = slurp(file);
-    const std::size_t step = bytes.size() > 1000 ? 29 : 3;
+    // Fewer of them under a sanitizer, which takes twenty times as long.
+    const std::size_t step = (bytes.size() > 1000 ? 29 : 3) * (test::kShadowMemory ? 7 : 1);
     for (std::size_t at = 0; at < bytes.size(); at += step) {
       std::string other = bytes;
       other[at] = static_cast<char>(other[at] ^ (1 << at % 8));
@@ -327,11 +333,9 @@ TEST(Tar, WithAnyHeaderChangedIsRefused) {
   EXPECT_EQ(good.size(), tar_size({10}));
   for (std::size_t at = 0; at < good.size(); ++at) {
     if (at >= 1024 && at < 1034) continue;  // the file's own bytes
-    for (int bit = 0; bit < 8; ++bit) {
-      std::string bad = good;
-      bad[at] = static_cast<char>(bad[at] ^ (1 << bit));
-      EXPECT_FALSE(read_tar(as_bytes(bad), "kiln/").ok()) << at << ' ' << bit;
-    }
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
+    EXPECT_FALSE(read_tar(as_bytes(bad), "kiln/").ok()) << at;
   }
   for (std::size_t size = 0; size < good.size(); ++size) {
     EXPECT_FALSE(read_tar(as_bytes(std::string_view(good).substr(0, size)), "kiln/").ok()) << size;

@@ -59,3 +59,37 @@ for answer in once twice; do
   (cd "$scratch" && "$prefix/bin/kiln" compile k.cu --arch sm_80 --entry k --json) >"$scratch/$answer.txt"
 done
 grep -q '"origin": *"disk"' "$scratch/twice.txt" || fail "kiln compiled again: $(cat "$scratch"/{once,twice}.txt)"
+
+# A project that links its kernels in. A second build makes nothing again, and an edited header makes the bundle again,
+# whichever tool builds.
+for generator in Ninja 'Unix Makefiles'; do
+  rm -rf "$scratch/embedded"
+  cp -r "$source_dir/examples/embedded" "$scratch/embedded"
+  cat >"$scratch/embedded/CMakeLists.txt" <<'EOF'
+cmake_minimum_required(VERSION 3.16)
+project(elsewhere LANGUAGES CXX)
+find_package(kiln 0.1 REQUIRED)
+set(CMAKE_CXX_STANDARD 17)
+add_executable(embedded main.cpp)
+target_link_libraries(embedded PRIVATE kiln::kiln)
+kiln_add_bundle(embedded MANIFEST kiln.toml)
+EOF
+  build=$scratch/embedded/build
+  bundle=$build/kiln/embedded.kiln
+  build_and_run() {
+    cmake --build "$build" >"$scratch/build.txt" 2>&1 || fail "$generator: $(cat "$scratch/build.txt")"
+    KILN_COMPILE=never "$build/embedded" >"$scratch/embedded.txt" || fail "$generator: embedded failed"
+    grep -qx 'compiled: 0' "$scratch/embedded.txt" || fail "$generator: $(cat "$scratch/embedded.txt")"
+  }
+  cmake -G "$generator" -S "$scratch/embedded" -B "$build" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" >/dev/null
+  build_and_run
+  first=$(stat -c %y "$bundle" "$build/embedded")
+  build_and_run
+  [ "$(stat -c %y "$bundle" "$build/embedded")" = "$first" ] || fail "$generator: the second build made it again"
+  digest=$(sha256sum <"$bundle")
+  sleep 1.1  # Make looks at whole seconds on some file systems
+  sed -i 's/width - 1/width - 2/' "$scratch/embedded/kernels/grid.cuh"
+  build_and_run
+  [ "$(sha256sum <"$bundle")" != "$digest" ] || fail "$generator: an edited header did not make the bundle again"
+done

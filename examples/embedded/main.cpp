@@ -1,0 +1,71 @@
+// A program that has its kernels with it, compiled: it asks for them as any other does, and no compiler, no header and
+// no cache need be where it runs. kiln_add_bundle in ../CMakeLists.txt is all that makes the difference.
+#include <cstdio>
+#include <vector>
+
+#include <kiln/kiln.hpp>
+
+#include "embedded_units.hpp"  // made from kiln.toml: the units as the bundle has them
+
+namespace {
+
+bool has_all(kiln::Session& session) {
+  for (const kiln::Unit& unit : embedded_units::all()) {
+    for (const int capability : {80, 90}) {
+      const auto artifact = session.artifact(unit, kiln::Target::sm(capability));
+      if (artifact) continue;
+      std::fprintf(stderr, "%s: %s\n", unit.name().c_str(), artifact.error().message.c_str());
+      return false;
+    }
+  }
+  return true;
+}
+
+// A field of one temperature stays as it is.
+kiln::Result<bool> keeps_its_temperature(kiln::Session& session) {
+  constexpr int kWidth = 64;
+  const kiln::Stream stream = session.stream("cuda").value();
+  const std::vector<float> before(kWidth * kWidth, 20);
+  const kiln::Buffer from = stream.copy_of(before).value();
+  const kiln::Buffer to = stream.copy_of(std::vector<float>(before.size())).value();
+  const auto heat_step = session.get(embedded_units::heat_cu(), "heat_step");
+  if (!heat_step) return heat_step.error();
+  kiln::Launch launch;
+  launch.stream = stream.native();
+  launch.grid = {kWidth / 16, kWidth / 16};
+  launch.block = {16, 16};
+  if (auto launched = heat_step->launch(launch, kWidth, 0.25f, from, to); !launched) return launched.error();
+  std::vector<float> after(before.size());
+  if (auto copied = stream.download(after.data(), to, to.size()); !copied) return copied.error();
+  return after == before;
+}
+
+}  // namespace
+
+int main() {
+  auto session = kiln::Session::open();
+  if (!session) {
+    std::fprintf(stderr, "kiln does not open: %s\n", session.error().message.c_str());
+    return 1;
+  }
+  if (!has_all(*session)) return 1;
+
+  int exit_code = 0;
+  if (const auto current = session->make_current("cuda"); !current) {
+    std::printf("nothing was launched: %s\n", current.error().message.c_str());
+  } else if (const auto right = keeps_its_temperature(*session); right) {
+    std::printf("heat_step was launched, and its result is %s\n", *right ? "right" : "wrong");
+    exit_code = *right ? 0 : 1;
+  } else {
+    std::fprintf(stderr, "heat_step: %s\n", right.error().message.c_str());
+    exit_code = 1;
+  }
+
+  const kiln::SessionStatus status = session->status();
+  for (const kiln::UnitStatus& unit : status.units) {
+    std::printf("%s for %s: %s, from %s\n", unit.unit.c_str(), unit.target.c_str(), to_string(unit.state),
+                to_string(unit.origin));
+  }
+  std::printf("compiled: %zu\n", status.compiled);
+  return exit_code;
+}

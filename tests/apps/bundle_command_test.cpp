@@ -1,0 +1,492 @@
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include <kiln/cccl.hpp>
+
+#include "apps/run_kiln.hpp"
+#include "support/cccl_packages.hpp"
+#include "support/files.hpp"
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+using Variables = std::map<std::string, std::string>;
+
+const Variables kUnsigned = {{"KILN_TRUST_UNSIGNED", "1"}};
+
+class BundleProgram : public KilnProgram {
+ protected:
+  void SetUp() override {
+    KilnProgram::SetUp();
+    write_project("");
+  }
+
+  /// Two units, one of which includes a header, for one architecture.
+  void write_project(const std::string& folder) {
+    write(folder + "include/a.h", "#define A 1\n");
+    write(folder + "a.cu", "#include <a.h>\nextern \"C\" __global__ void a(float* x) { x[threadIdx.x] += A; }\n");
+    write(folder + "b.cu", "extern \"C\" __global__ void b(float* x) { x[threadIdx.x] *= 2; }\n");
+    write(folder + "kiln.toml",
+          "namespace = \"acme/vision\"\nepoch = 3\narchitectures = [\"sm_80\"]\n\n"
+          "[[unit]]\nsource = \"a.cu\"\ninclude = [\"include\"]\nentries = [\"a\"]\n\n"
+          "[[unit]]\nsource = \"b.cu\"\nentries = [\"b\"]\n");
+  }
+
+  Ran create(const std::string& output, Strings more = {}, const Variables& variables = {}) {
+    more.insert(more.begin(), {"bundle", "create", "kiln.toml", "-o", output, "--json"});
+    Ran ran = run(more, variables);
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return ran;
+  }
+
+  /// A key that `public_key` verifies.
+  std::string new_key(const std::string& file) {
+    const Ran ran = run({"key", "generate", "-o", file, "--json"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return ran.json()["public"];
+  }
+  std::string policy_for(const std::string& key, const std::string& pattern) {
+    return write("policy.toml", "[[key]]\npublic = \"" + key + "\"\nnamespaces = [\"" + pattern + "\"]\n");
+  }
+
+  /// A line of a profile for a unit of a bundle.
+  std::string asked(const std::string& bundle, const std::string& unit, const std::string& target) {
+    const auto artifacts = run({"bundle", "ls", bundle, "--json"}).json()["artifacts"];
+    for (const auto& artifact : artifacts) {
+      if (artifact["unit"] == unit) return line(unit, artifact["unit_key"], target, artifact["kind"]);
+    }
+    ADD_FAILURE() << bundle << " has no " << unit;
+    return {};
+  }
+  static std::string line(const std::string& unit, const std::string& key, const std::string& target,
+                          const std::string& kind = "cuda") {
+    return R"({"kiln":"profile 1","unit":")" + unit + R"(","kind":")" + kind + R"(","key":")" + key +
+           R"(","target":")" + target + "\"}\n";
+  }
+};
+
+Strings built(const Ran& ran) {
+  Strings all;
+  const auto json = ran.json();
+  for (const auto& result : json["results"]) {
+    all.push_back(result["unit"].get<std::string>() + " " + result["target"].get<std::string>());
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+TEST_F(BundleProgram, BuiltTwiceFromCleanCachesInDifferentFoldersIsTheSameFile) {
+  write_project("elsewhere/");
+  const Ran first = create("app.kiln", {"--arch", "sm_80,sm_90"});
+  fs::current_path(path("elsewhere"));
+  const Ran second = create("app.kiln", {"--arch", "sm_80,sm_90"}, {{"KILN_CACHE_DIR", path("other_cache")}});
+  EXPECT_EQ(origins(first), Strings(4, "compiled"));
+  EXPECT_EQ(origins(second), Strings(4, "compiled"));
+  EXPECT_EQ(first.json()["sha256"], second.json()["sha256"]);
+  EXPECT_EQ(slurp(path("app.kiln")), slurp(path("elsewhere/app.kiln")));
+  EXPECT_EQ(slurp(path("app.kiln")).find(root_), std::string::npos) << "no path of this machine is in it";
+}
+
+TEST_F(BundleProgram, BuiltAgainWithAWarmCacheCompilesNothing) {
+  create("app.kiln");
+  const Ran again = create("again.kiln", {}, {{"KILN_COMPILE", "never"}});
+  EXPECT_EQ(origins(again), Strings(2, "disk"));
+  EXPECT_EQ(slurp("app.kiln"), slurp("again.kiln"));
+}
+
+TEST_F(BundleProgram, CreateSaysWhatIsInItAndWhatUnsignedMeans) {
+  const Ran ran = run({"bundle", "create", "kiln.toml", "-o", "app.kiln", "-j", "2"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  for (const char* part : {"UNIT  ARCHITECTURE  SIZE", "a.cu  sm_80", "b.cu  sm_80", "compiled",
+                           "app.kiln: ", "2 artifacts", "acme/vision, epoch 3, unsigned", "KILN_TRUST_UNSIGNED"}) {
+    EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
+  }
+  EXPECT_EQ(ran.err, "") << "in a pipe there is nothing but the result";
+}
+
+TEST_F(BundleProgram, CommandLineWinsOverTheManifest) {
+  const auto json = create("app.kiln", {"--arch", "sm_90,compute_90", "--namespace", "acme/maths", "--epoch", "9"});
+  EXPECT_EQ(built(json), (Strings{"a.cu compute_90", "a.cu sm_90", "b.cu compute_90", "b.cu sm_90"}));
+  EXPECT_EQ(json.json()["namespace"], "acme/maths");
+  EXPECT_EQ(json.json()["epoch"], 9);
+  const Ran wrong = run({"bundle", "create", "kiln.toml", "-o", "app.kiln", "--namespace", "Acme"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_TRUE(wrong.says("'Acme' is no namespace")) << wrong.err;
+}
+
+TEST_F(BundleProgram, WhereAnythingFailsNothingIsWrittenAndWhatWasThereStays) {
+  write("app.kiln", "an older one");
+  write("b.cu", "extern \"C\" __global__ void b(float* x) { x[0] = oops; }\n");
+  const Ran failed = run({"bundle", "create", "kiln.toml", "-o", "app.kiln"});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_TRUE(failed.says("identifier \"oops\" is undefined")) << failed.err;
+
+  write("b.cu", "extern \"C\" __global__ void b(const char** x) { *x = __TIME__; }\n");
+  const Ran timed = run({"bundle", "create", "kiln.toml", "-o", "app.kiln"});
+  EXPECT_EQ(timed.exit_code, 1);
+  EXPECT_TRUE(timed.says("b.cu for sm_80 cannot be in a bundle: ")) << timed.err;
+
+  write("b.cu", "extern \"C\" __global__ void b() {}\n");
+  EXPECT_EQ(run({"bundle", "create", "kiln.toml", "-o", "app.kiln", "--arch", "sm_20"}).exit_code, 3);
+  EXPECT_EQ(run({"bundle", "create", "kiln.toml", "-o", "absent/app.kiln"}).exit_code, 1);
+  EXPECT_EQ(run({"bundle", "create", "kiln.toml", "-o", "include"}).exit_code, 2);
+  EXPECT_EQ(run({"bundle", "create", "kiln.toml", "-o", "x.kiln", "--key", "absent.key"}).exit_code, 1);
+  EXPECT_EQ(slurp("app.kiln"), "an older one");
+  EXPECT_FALSE(fs::exists("x.kiln"));
+  for (const auto& file : fs::directory_iterator(".")) {
+    EXPECT_FALSE(file.path().filename().string().starts_with(".app.kiln")) << "nothing is left behind: " << file.path();
+  }
+}
+
+TEST_F(BundleProgram, WhoHasTheOldFileOpenKeepsItWhenANewOneIsWritten) {
+  create("app.kiln");
+  const std::string old = slurp("app.kiln");
+  fs::create_hard_link("app.kiln", "held");
+  create("app.kiln", {"--epoch", "4"});
+  EXPECT_EQ(slurp("held"), old);
+  EXPECT_NE(slurp("app.kiln"), old);
+}
+
+TEST_F(BundleProgram, MistakesInTheManifestHaveTheirPlace) {
+  write("kiln.toml", "epoch = 1\nnamespace = \"Acme\"\n");
+  const Ran ran = run({"bundle", "create", "kiln.toml", "-o", "app.kiln"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_TRUE(ran.says("kiln.toml: line 2, column 1: 'namespace'")) << ran.err;
+  write("kiln.toml", "architectures = [\"sm_80\"]\n");
+  EXPECT_TRUE(run({"bundle", "create", "kiln.toml", "-o", "app.kiln"}).says("lists no units"));
+}
+
+TEST_F(BundleProgram, LsListsArtifactsAndSaysWhoSpeaks) {
+  create("app.kiln");
+  const Ran text = run({"bundle", "ls", "app.kiln"});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_EQ(text.out.find("app.kiln: acme/vision, epoch 3, unsigned, 2 artifacts\nUNIT"), 0U) << text.out;
+  EXPECT_TRUE(text.says("would not be used on this machine: nobody signed it")) << text.err;
+  EXPECT_EQ(run({"bundle", "ls", "app.kiln"}, kUnsigned).err, "");
+  const auto json = run({"bundle", "ls", "app.kiln", "--json"}).json();
+  ASSERT_EQ(json["artifacts"].size(), 2U);
+  const auto& a = json["artifacts"][0];
+  EXPECT_EQ(a["unit"], "a.cu");
+  EXPECT_EQ(a["target"], "sm_80");
+  EXPECT_EQ(a["compiler"], "nvrtc");
+  EXPECT_EQ(a["entries"]["a"], "a");
+  EXPECT_TRUE(std::any_of(a["files"].begin(), a["files"].end(), [](const auto& file) {
+    return file["name"] == "a.h" && file["place"] == "root 0" && file["state"] == "read";
+  })) << a["files"].dump();
+}
+
+TEST_F(BundleProgram, VerifySaysWhetherABundleIsWholeAndBelieved) {
+  const std::string ours = new_key("ours.key");
+  const std::string other = new_key("other.key");
+  create("unsigned.kiln");
+  const std::string signer = create("app.kiln", {"--key", "ours.key"}).json()["signer"];
+
+  const Ran unsigned_one = run({"bundle", "verify", "unsigned.kiln"});
+  EXPECT_EQ(unsigned_one.exit_code, 4);
+  EXPECT_TRUE(unsigned_one.says("unsigned.kiln is whole, but not believed: nobody signed it")) << unsigned_one.err;
+  EXPECT_EQ(run({"bundle", "verify", "unsigned.kiln"}, kUnsigned).exit_code, 0);
+
+  const Ran with_key = run({"bundle", "verify", "app.kiln", "--public", ours});
+  EXPECT_EQ(with_key.exit_code, 0) << with_key.err;
+  EXPECT_NE(with_key.out.find("signed by " + signer.substr(0, 16)), std::string::npos) << with_key.out;
+  EXPECT_EQ(run({"bundle", "verify", "app.kiln", "--public", other}, kUnsigned).exit_code, 4);
+  EXPECT_EQ(run({"bundle", "verify", "app.kiln", "--public", "nonsense"}).exit_code, 2);
+  EXPECT_EQ(run({"bundle", "verify", "app.kiln"}).exit_code, 4);
+  EXPECT_EQ(run({"bundle", "verify", "app.kiln"}, {{"KILN_TRUST", policy_for(ours, "acme/*")}}).exit_code, 0);
+  EXPECT_EQ(run({"bundle", "verify", "app.kiln"}, {{"KILN_TRUST", policy_for(ours, "zeta")}}).exit_code, 4);
+
+  std::string bytes = slurp("unsigned.kiln");
+  bytes[bytes.size() - 100] ^= 1;
+  write("damaged.kiln", bytes);
+  const Ran damaged = run({"bundle", "verify", "unsigned.kiln", "damaged.kiln", "--json"}, kUnsigned);
+  EXPECT_EQ(damaged.exit_code, 1) << damaged.out;
+  const auto bundles = damaged.json()["bundles"];
+  ASSERT_EQ(bundles.size(), 2U);
+  EXPECT_EQ(bundles[0]["whole"], true);
+  EXPECT_EQ(bundles[1]["whole"], false);
+  EXPECT_TRUE(damaged.says("damaged.kiln")) << damaged.err;
+}
+
+TEST_F(BundleProgram, WhatIsNoBundleIsRefusedWithItsNameAndTheReason) {
+  create("app.kiln");
+  write("cut.kiln", slurp("app.kiln").substr(0, 5000));
+  for (const char* file : {"cut.kiln", "kiln.toml", "absent.kiln", "include"}) {
+    for (const char* command : {"ls", "verify"}) {
+      const Ran ran = run({"bundle", command, file}, kUnsigned);
+      EXPECT_EQ(ran.exit_code, 1) << command << ' ' << file << ran.err;
+      EXPECT_TRUE(ran.says(file)) << ran.err;
+    }
+  }
+}
+
+TEST_F(BundleProgram, ExtractTakesAUnitOrTheBeginningOfAKey) {
+  create("app.kiln", {"--arch", "sm_80,sm_90"});
+  const Ran one = run({"bundle", "extract", "app.kiln", "a.cu", "--arch", "sm_90", "-o", "a.cubin", "--json"});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(fs::file_size("a.cubin"), one.json()["bytes"].get<std::uint64_t>());
+  ASSERT_EQ(run({"compile", "--manifest", "kiln.toml", "--arch", "sm_90", "-o", "out/"}).exit_code, 0);
+  EXPECT_EQ(slurp("a.cubin"), slurp("out/a.sm_90.cubin"));
+  const std::string key = one.json()["key"];
+  EXPECT_EQ(run({"bundle", "extract", "app.kiln", key.substr(0, 16), "-o", "-"}).out, slurp("a.cubin"));
+
+  const Ran several = run({"bundle", "extract", "app.kiln", "a.cu", "-o", "x"});
+  EXPECT_EQ(several.exit_code, 2);
+  EXPECT_TRUE(several.says("give --arch")) << several.err;
+  const Ran other = run({"bundle", "extract", "app.kiln", "a.cu", "--arch", "sm_75", "-o", "x"});
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_TRUE(other.says("sm_80, sm_90")) << other.err;
+  EXPECT_EQ(run({"bundle", "extract", "app.kiln", "c.cu", "-o", "x"}).exit_code, 1);
+  EXPECT_FALSE(fs::exists("x"));
+}
+
+TEST_F(BundleProgram, DiffNamesWhatChangedAndWhy) {
+  create("old.kiln", {"--arch", "sm_80,sm_90"});
+  const Ran equal = run({"bundle", "diff", "old.kiln", "old.kiln"}, kUnsigned);
+  EXPECT_EQ(equal.exit_code, 0) << equal.out;
+  EXPECT_EQ(equal.out, "0 added, 0 removed, 0 changed, 4 the same\n");
+
+  create("later.kiln", {"--arch", "sm_80,sm_90", "--epoch", "4"});
+  const Ran head = run({"bundle", "diff", "old.kiln", "later.kiln"}, kUnsigned);
+  EXPECT_EQ(head.exit_code, 0) << "it has the same artifacts";
+  EXPECT_NE(head.out.find("epoch 3, unsigned -> acme/vision, epoch 4"), std::string::npos) << head.out;
+
+  write("include/a.h", "#define A 2\n");
+  write("b.cu", "extern \"C\" __global__ void b(float* x) { x[threadIdx.x] *= 3; }\n");
+  create("new.kiln", {"--arch", "sm_80,compute_80"});
+  const Ran ran = run({"bundle", "diff", "old.kiln", "new.kiln"}, kUnsigned);
+  EXPECT_EQ(ran.exit_code, 1);
+  for (const char* part : {"changed  a.cu for sm_80: header a.h (root 0) changed\n",
+                           "changed  b.cu for sm_80: source, options or entries\n", "removed  a.cu for sm_90\n",
+                           "added    a.cu for compute_80\n", "2 added, 2 removed, 2 changed, 0 the same\n"}) {
+    EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
+  }
+  const auto json = run({"bundle", "diff", "old.kiln", "new.kiln", "--json"}, kUnsigned).json();
+  EXPECT_EQ(json["equal"], false);
+  EXPECT_EQ(json["differences"].size(), 6U);
+
+  write("include/a.h", "#define A 2 // and a word\n");
+  create("word.kiln", {"--arch", "sm_80,compute_80"});
+  const Ran word = run({"bundle", "diff", "new.kiln", "word.kiln"}, kUnsigned);
+  EXPECT_EQ(word.exit_code, 1);
+  EXPECT_NE(word.out.find("a.cu for compute_80: header a.h (root 0) changed (the same bytes came of it)"),
+            std::string::npos)
+      << word.out;
+}
+
+TEST_F(BundleProgram, MergeTakesTheFirstOfTwoAndSaysWhatItLeavesOut) {
+  create("first.kiln");
+  write("include/a.h", "#define A 2\n");
+  create("second.kiln", {"--arch", "sm_80,sm_90", "--epoch", "7"});
+  const Ran ran = run({"bundle", "merge", "first.kiln", "second.kiln", "-o", "all.kiln"}, kUnsigned);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("left out: a.cu for sm_80 of second.kiln"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("4 artifacts, acme/vision, epoch 7, unsigned"), std::string::npos) << ran.out;
+  for (const char* bundle : {"first.kiln", "all.kiln"}) {
+    ASSERT_EQ(run({"bundle", "extract", bundle, "a.cu", "--arch", "sm_80", "-o", std::string(bundle) + ".a"}).exit_code,
+              0);
+  }
+  EXPECT_EQ(slurp("first.kiln.a"), slurp("all.kiln.a"));
+
+  ASSERT_EQ(run({"bundle", "merge", "first.kiln", "-o", "alone.kiln"}, kUnsigned).exit_code, 0);
+  EXPECT_EQ(slurp("alone.kiln"), slurp("first.kiln")) << "one bundle merged is itself";
+
+  create("maths.kiln", {"--namespace", "acme/maths"});
+  const Ran mixed = run({"bundle", "merge", "first.kiln", "maths.kiln", "-o", "x.kiln"}, kUnsigned);
+  EXPECT_EQ(mixed.exit_code, 2);
+  EXPECT_TRUE(mixed.says("--namespace")) << mixed.err;
+  EXPECT_EQ(run({"bundle", "merge", "first.kiln", "maths.kiln", "-o", "x.kiln", "--namespace", "acme"}).exit_code, 0);
+}
+
+TEST_F(BundleProgram, MergeSignsOnlyWhatSomebodyBelievedHasSigned) {
+  const std::string ours = new_key("ours.key");
+  new_key("other.key");
+  create("unsigned.kiln");
+  create("ours.kiln", {"--key", "ours.key"});
+  create("other.kiln", {"--key", "other.key"});
+  const auto merge = [&](const char* input, const Variables& variables) {
+    return run({"bundle", "merge", input, "-o", "x.kiln", "--key", "ours.key", "--json"}, variables);
+  };
+  const Ran nobody = merge("unsigned.kiln", kUnsigned);
+  EXPECT_EQ(nobody.exit_code, 4) << "that it may be used here makes nobody vouch for it";
+  EXPECT_TRUE(nobody.says("nobody signed it")) << nobody.err;
+  EXPECT_EQ(merge("other.kiln", kUnsigned).exit_code, 4);
+  EXPECT_FALSE(fs::exists("x.kiln"));
+  const Ran own = merge("ours.kiln", {});
+  EXPECT_EQ(own.exit_code, 0) << own.err;
+  EXPECT_EQ(run({"bundle", "verify", "x.kiln", "--public", ours}).exit_code, 0);
+}
+
+TEST_F(BundleProgram, WhoSignsTakesNothingFromTheCachesOfOthers) {
+  new_key("ours.key");
+  create("app.kiln");
+  const Variables shared = {{"KILN_CACHE_DIR", ""}, {"KILN_CACHE_PATH", path("mine") + ":" + path("cache")}};
+  EXPECT_EQ(origins(create("app.kiln", {}, shared)), Strings(2, "disk"));
+  EXPECT_EQ(origins(create("app.kiln", {"--key", "ours.key"}, shared)), Strings(2, "compiled"));
+  EXPECT_EQ(origins(create("app.kiln", {"--key", "ours.key"}, shared)), Strings(2, "disk")) << "its own it does take";
+}
+
+TEST_F(BundleProgram, BuiltFromAProfileHasWhatWasAskedForAndListsTheRest) {
+  create("app.kiln");
+  const std::string a = asked("app.kiln", "a.cu", "sm_90");
+  const std::string stranger(64, '7');
+  write("profile.jsonl", a + asked("app.kiln", "a.cu", "sm_80") + a + line("gone.cu", stranger, "sm_80") +
+                             line("b.cu", std::string(64, '8'), "sm_80") + asked("app.kiln", "b.cu", "sm_20") + "torn");
+  const Ran ran = run({"bundle", "create", "kiln.toml", "-o", "p.kiln", "--from", "profile.jsonl", "--json"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(built(ran), (Strings{"a.cu sm_80", "a.cu sm_90"}));
+  EXPECT_EQ(ran.json()["unmatched"].size(), 3U);
+  EXPECT_TRUE(ran.says("gone.cu for sm_80 (key 777777777777): the manifest has no unit of that name")) << ran.err;
+  EXPECT_TRUE(ran.says("b.cu for sm_80 (key 888888888888): the manifest's unit of that name has another source"));
+  EXPECT_TRUE(ran.says("b.cu for sm_20")) << ran.err;
+  EXPECT_TRUE(ran.says("1 lines were not understood")) << ran.err;
+
+  const Ran instead =
+      run({"bundle", "create", "kiln.toml", "-o", "p.kiln", "--from", "profile.jsonl", "--arch", "sm_75", "--json"});
+  EXPECT_EQ(built(instead), (Strings{"a.cu sm_75", "b.cu sm_75"})) << instead.err;
+
+  write("profile.jsonl", line("gone.cu", stranger, "sm_80"));
+  const Ran nothing = run({"bundle", "create", "kiln.toml", "-o", "n.kiln", "--from", "profile.jsonl"});
+  EXPECT_EQ(nothing.exit_code, 1);
+  EXPECT_TRUE(nothing.says("nothing was written")) << nothing.err;
+  EXPECT_FALSE(fs::exists("n.kiln"));
+}
+
+TEST_F(BundleProgram, AnAlgorithmIsFoundForWhateverTargetsTheProgramSharedItsOperators) {
+  if (cccl_package().empty()) GTEST_SKIP() << "no cuda-cccl in .venv: run tools/setup.sh";
+  const std::string source = "extern \"C\" __device__ void twice(void* x, void* y) { *(int*)y = 2 * *(int*)x; }\n";
+  write("kiln.toml",
+        "architectures = [\"sm_80\"]\n[[cccl]]\nname = \"twice\"\nalgorithm = \"unary_transform\"\n"
+        "iterators = [\"i32\", \"i32\"]\noperators = [{name = \"twice\", shared = true, source = '''\n" +
+            source + "'''}]\n");
+  const nlohmann::json op = {{"name", "twice"}, {"shared", true}, {"source", source}};
+  const nlohmann::json text = {
+      {"algorithm", "unary_transform"}, {"iterators", {"i32", "i32"}}, {"operators", nlohmann::json::array({op})}};
+  const cccl::Spec spec = cccl::Spec::parse(text.dump()).value();
+  // As it is, for a list that begins with the manifest's architecture, and with one that only the program had.
+  std::set<std::string> keys;
+  for (const Unit& unit : {spec.unit(), spec.for_targets({Target::sm(80), Target::sm(90)}).unit(),
+                           spec.for_targets({Target::sm(90)}).unit()}) {
+    keys.insert(unit.key().hex());
+    write("profile.jsonl", line("twice", unit.key().hex(), "cccl_90", "cccl"));
+    // It takes seconds to compile; that it would be is enough.
+    const Ran ran = run({"bundle", "create", "kiln.toml", "-o", "app.kiln", "--from", "profile.jsonl"},
+                        {{"KILN_CCCL", cccl_package()}, {"KILN_COMPILE", "never"}});
+    EXPECT_EQ(ran.exit_code, 4) << ran.err;
+    EXPECT_TRUE(ran.says("twice for cccl_90")) << ran.err;
+  }
+  EXPECT_EQ(keys.size(), 3U) << "each is another unit";
+}
+
+TEST_F(BundleProgram, OpenClIsBuiltForTheDeviceThatIsHere) {
+  write("k.cl", "__kernel void k(__global float* x) { x[get_global_id(0)] += 1; }\n");
+  write("kiln.toml", "[[unit]]\nsource = \"k.cl\"\nentries = [\"k\"]\n");
+  const Ran ran = run({"bundle", "create", "kiln.toml", "-o", "app.kiln", "--json"});
+  if (ran.exit_code == 3) GTEST_SKIP() << "no OpenCL device here: " << ran.err;
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const auto artifact = run({"bundle", "ls", "app.kiln", "--json"}).json()["artifacts"][0];
+  const auto ask = [&](const std::string& device) {
+    return nlohmann::json{{"kiln", "profile 1"},
+                          {"unit", "k.cl"},
+                          {"kind", "opencl"},
+                          {"key", artifact["unit_key"]},
+                          {"device", device}}
+               .dump() +
+           "\n";
+  };
+  write("profile.jsonl", ask(artifact["target"]) + ask("a device of another machine"));
+  const Ran from = create("again.kiln", {"--from", "profile.jsonl"});
+  EXPECT_EQ(from.json()["results"].size(), 1U);
+  EXPECT_EQ(from.json()["unmatched"].size(), 1U) << from.out;
+  EXPECT_EQ(slurp("app.kiln"), slurp("again.kiln"));
+}
+
+TEST_F(BundleProgram, ExplainSaysWhatOfAProfileABundleLacks) {
+  create("app.kiln", {"--arch", "sm_80,compute_80"});
+  const std::string stranger(64, '7');
+  write("profile.jsonl", asked("app.kiln", "a.cu", "sm_80") + asked("app.kiln", "a.cu", "sm_86") +
+                             asked("app.kiln", "a.cu", "sm_90") + asked("app.kiln", "a.cu", "sm_75") +
+                             line("gone.cu", stranger, "sm_80") + line("b.cu", std::string(64, '8'), "sm_80"));
+  const Strings command = {"explain", "--profile", "profile.jsonl", "--bundle", "app.kiln"};
+  const Ran ran = run(command, kUnsigned);
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  const Strings lines = {"a.cu     sm_80  served   exact, by app.kiln",
+                         "a.cu     sm_86  served   sm_80 for sm_86, by app.kiln",
+                         "a.cu     sm_90  served   compute_80 (PTX) for sm_90, by app.kiln",
+                         "a.cu     sm_75  lacking  app.kiln has it for ",
+                         "gone.cu  sm_80  lacking  the unit is unknown",
+                         "b.cu     sm_80  lacking  the unit of that name has another source, other options or other "
+                         "entries",
+                         "3 lacking of 6 asked"};
+  for (const std::string& text : lines) EXPECT_NE(ran.out.find(text), std::string::npos) << text << "\n" << ran.out;
+
+  Strings check = command;
+  check.insert(check.end(), {"--check", "--json"});
+  const Ran checked = run(check, kUnsigned);
+  EXPECT_EQ(checked.exit_code, 1);
+  EXPECT_EQ(checked.json()["lacking"], 3);
+  EXPECT_EQ(checked.json()["results"][1]["made_for"], "sm_80");
+
+  write("profile.jsonl", asked("app.kiln", "b.cu", "sm_80"));
+  const Ran configured = run({"explain", "--profile", "profile.jsonl", "--check"},
+                             {{"KILN_TRUST_UNSIGNED", "1"}, {"KILN_BUNDLES", path("app.kiln")}});
+  EXPECT_EQ(configured.exit_code, 0) << configured.err;
+  EXPECT_NE(configured.out.find("0 lacking of 1 asked"), std::string::npos) << configured.out;
+  EXPECT_EQ(run({"explain", "--profile", "profile.jsonl"}).exit_code, 2);
+  EXPECT_EQ(run({"explain", "a.cu", "--profile", "profile.jsonl", "--bundle", "app.kiln"}).exit_code, 2);
+}
+
+TEST_F(BundleProgram, CompileAndExplainAskBundlesFirstAndSayWhatForTheCodeWasMade) {
+  create("app.kiln");
+  const Variables bundled = {{"KILN_TRUST_UNSIGNED", "1"},
+                             {"KILN_BUNDLES", path("app.kiln")},
+                             {"KILN_COMPILE", "never"},
+                             {"KILN_CACHE_DIR", path("empty")}};
+  const Ran compiled = run({"compile", "b.cu", "-e", "b", "--arch", "sm_86", "--json"}, bundled);
+  EXPECT_EQ(origins(compiled), Strings{"bundle"}) << compiled.err;
+  EXPECT_EQ(compiled.json()["results"][0]["made_for"], "sm_80");
+  const Ran explained = run({"explain", "b.cu", "-e", "b", "--arch", "sm_86", "--check"}, bundled);
+  EXPECT_EQ(explained.exit_code, 0) << explained.err;
+  EXPECT_EQ(explained.out.find("b.cu for sm_86: hit in bundle, for sm_80 by nvrtc"), 0U) << explained.out;
+
+  Variables refused = bundled;
+  refused.erase("KILN_TRUST_UNSIGNED");
+  const Ran warned = run({"compile", "b.cu", "-e", "b", "--arch", "sm_86"}, refused);
+  EXPECT_EQ(warned.exit_code, 4);
+  EXPECT_TRUE(warned.says("warning: ") && warned.says("[bundle_refused]")) << warned.err;
+}
+
+TEST_F(BundleProgram, LayoutIsReadAsTheBundleThatItIs) {
+  create("app.kiln");
+  const Ran ran = run({"bundle", "layout", "app.kiln", "-o", "app.oci", "--reference", "v3"}, kUnsigned);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("skopeo copy --all --preserve-digests oci:app.oci:v3"), std::string::npos) << ran.out;
+  EXPECT_TRUE(fs::exists("app.oci/oci-layout"));
+  EXPECT_EQ(run({"bundle", "verify", "app.oci"}, kUnsigned).exit_code, 0);
+  EXPECT_EQ(run({"bundle", "diff", "app.kiln", "app.oci"}, kUnsigned).exit_code, 0);
+  EXPECT_EQ(run({"bundle", "merge", "app.oci", "-o", "back.kiln"}, kUnsigned).exit_code, 0);
+  EXPECT_EQ(slurp("back.kiln"), slurp("app.kiln"));
+  EXPECT_NE(run({"bundle", "layout", "app.kiln", "-o", "app.oci"}, kUnsigned).exit_code, 0) << "it is not empty";
+}
+
+TEST_F(BundleProgram, HelpAndCompletionsKnowTheCommands) {
+  const Ran help = run({"help", "bundle"});
+  EXPECT_EQ(help.exit_code, 0);
+  const Ran completions = run({"completions", "bash"});
+  for (const char* command : {"create", "ls", "verify", "extract", "diff", "merge", "layout"}) {
+    EXPECT_NE(help.out.find(command), std::string::npos) << command;
+    EXPECT_NE(completions.out.find(command), std::string::npos) << command;
+    const Ran each = run({"bundle", command, "--help"});
+    EXPECT_EQ(each.exit_code, 0);
+    EXPECT_NE(each.out.find("Example"), std::string::npos) << each.out;
+    EXPECT_NE(each.out.find("--json"), std::string::npos) << each.out;
+  }
+  EXPECT_TRUE(run({"bundle", "creat", "kiln.toml"}).says("did you mean 'create'?"));
+}
+
+}  // namespace
+}  // namespace kiln::test
