@@ -27,7 +27,8 @@ __device__ int kept_behind(const unsigned char* keep, int i) {
 __device__ Placed farthest_from_chord(const Coordinates& at, int first, int last) {
   const Segment chord = {at[first], at[last]};
   Placed best = GreatestPlaced::none();
-  for (int i = first + 1 + lane(); i < last; i += 32) best = GreatestPlaced::join(best, {distance(chord, at[i]), i});
+  for (int i = first + 1 + lane(); i < last; i += 32)
+    best = GreatestPlaced::join(best, {squared_distance(chord, at[i]), i});
   return over_warp<GreatestPlaced>(best);
 }
 
@@ -56,7 +57,7 @@ extern "C" __global__ void simplify_by_distance(Lines lines, double tolerance, u
       const int last = lasts[depth];
       if (last - first < 2) continue;
       const Placed farthest = farthest_from_chord(lines.at, first, last);
-      if (!(farthest.value > tolerance)) continue;
+      if (!(farthest.value > tolerance * tolerance)) continue;
       const int middle = farthest.place;
       if (lane() == 0) keep[middle] = 1;
       const bool first_is_larger = middle - first > last - middle;

@@ -163,7 +163,7 @@ TEST_F(BundleWorkload, SaysWhatItHasToADeviceThatNothingFits) {
     EXPECT_EQ(process.count("event hit"), 0);
     const auto why = lines_with(process, "event bundle_unfit", "sm_80, sm_86, sm_89, sm_90, sm_100, sm_120");
     EXPECT_GE(why.size(), kUnits) << process.output();
-    if (!why.empty()) std::printf("figure: %s\n", why.front().substr(0, why.front().find(" [")).c_str());
+    if (!why.empty()) std::printf("figure: app.kiln %s\n", why.front().substr(why.front().find("has it for")).c_str());
   }
 }
 
@@ -213,8 +213,8 @@ TEST_F(BundleWorkload, MovesOneUnitToARegistryWhenOneChanged) {
   Registry registry;
   ASSERT_EQ(skopeo_copy(layout("app.kiln", "layout"), registry.image("kernels:1")), "");
   const std::uint64_t first = registry.received();
-  // A small one, one of the middle, and the largest.
-  for (const std::string unit : {"packing", "orientation", "intersection"}) {
+  // The smallest, one of the middle, and the two largest.
+  for (const std::string unit : {"rows", "orientation", "distance", "transform"}) {
     const std::string file = workload_->author() + "/" + unit + ".cu";
     const std::string text = slurp(file);
     spit(file, text + "\nextern \"C\" __global__ void added(double* x) { x[threadIdx.x] += 1; }\n");

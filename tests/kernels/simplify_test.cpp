@@ -24,7 +24,7 @@ void keep_far_ones(const std::vector<Point>& points, int first, int last, double
   double farthest = -1;
   int middle = first;
   for (int i = first + 1; i < last; ++i) {
-    const double far = distance(Segment{points[first], points[last]}, points[i]);
+    const double far = std::sqrt(squared_distance(Segment{points[first], points[last]}, points[i]));
     if (far > farthest) middle = i;
     farthest = std::max(farthest, far);
   }
