@@ -12,16 +12,16 @@ struct Measured {
 
 __device__ Measured unmeasured(State a, State b) { return {not_a_number(), a != State::Null && b != State::Null}; }
 
-// The nearest edge of a run of coordinates.
-__device__ double distance_to_run(const Coordinates& at, Range range, Point p) {
-  if (range.size() == 1) return distance(at[range.first], p);
+// The nearest edge of a run of coordinates, and the square of how far it is.
+__device__ double squared_distance_to_run(const Coordinates& at, Range range, Point p) {
+  if (range.size() == 1) return squared_distance(at[range.first], p);
   double least = infinity();
-  for (int i = range.first; i + 1 < range.last; ++i) least = smaller(least, distance(at.segment(i), p));
+  for (int i = range.first; i + 1 < range.last; ++i) least = smaller(least, squared_distance(at.segment(i), p));
   return least;
 }
 
 __device__ double distance_to_row(const Lines& lines, int row, Point p) {
-  return distance_to_run(lines.at, lines.coordinates(row), p);
+  return sqrt(squared_distance_to_run(lines.at, lines.coordinates(row), p));
 }
 
 __device__ double distance_to_row(const Polygons& polygons, int row, Point p) {
@@ -29,9 +29,9 @@ __device__ double distance_to_row(const Polygons& polygons, int row, Point p) {
   double least = infinity();
   const Range rings = polygons.rings_of(row);
   for (int ring = rings.first; ring < rings.last; ++ring) {
-    least = smaller(least, distance_to_run(polygons.at, polygons.ring(ring), p));
+    least = smaller(least, squared_distance_to_run(polygons.at, polygons.ring(ring), p));
   }
-  return least;
+  return sqrt(least);
 }
 
 constexpr int kTile = 128;
@@ -130,14 +130,14 @@ extern "C" __global__ void distance_polygon_tiles(Polygons left, Polygons right,
         for (int k = 0; k < edges.size && least > 0; ++k) {
           if (!is_number(edges.ax[k])) continue;
           const Segment t = edge_at(edges, k);
-          if (distance(box_of(s), box_of(t)) < least) least = smaller(least, distance(s, t));
+          if (squared_distance(box_of(s), box_of(t)) < least) least = smaller(least, squared_distance(s, t));
         }
       }
     }
-    if (__syncthreads_or(least <= most ? 1 : 0) != 0) break;
+    if (__syncthreads_or(sqrt(least) <= most ? 1 : 0) != 0) break;
   }
   least = over_block<Least>(least);
-  if (threadIdx.x == 0) distances[blockIdx.x] = least;
+  if (threadIdx.x == 0) distances[blockIdx.x] = sqrt(least);
 }
 
 // How far the vertex of one line that is farthest from the other is from it (its nearest vertex): the directed,

@@ -60,8 +60,9 @@ struct Expansion {
 
 __device__ inline int sign_of(double value) { return value > 0 ? 1 : value < 0 ? -1 : 0; }
 
-// The determinant by its six products, none of which is of a difference.
-__device__ inline int orientation_exactly(Point a, Point b, Point c) {
+// The determinant by its six products, none of which is of a difference. Hardly ever needed, and so kept out of the way
+// of what is: inlined it would be most of the code of whoever asks for a side.
+__device__ __noinline__ inline int orientation_exactly(Point a, Point b, Point c) {
   Expansion<12> sum;
   sum.add(exact_product(a.x, b.y));
   sum.add(exact_product(-a.x, c.y));

@@ -23,7 +23,7 @@ struct Sphere {
 };
 
 // Vincenty's iteration on the ellipsoid. Between points that are nearly opposite one another it may not come to an end,
-// and the answer is then that of a sphere with the mean radius, at most some 0.6 % off.
+// and the answer is then that of a sphere with the mean radius, some 0.6 % off at most.
 struct Spheroid {
   double axis;
   double flattening;
@@ -34,24 +34,33 @@ struct Spheroid {
     double cos_sigma;
     double cos2_alpha;  // of the azimuth at the equator
     double cos_2m;      // twice the angle from the equator to the middle
-    bool same_place;
+    bool same_place;    // or exactly opposite
   };
 
-  __device__ Course course(double u1, double u2, double lambda) const {
-    double sin_u1, cos_u1, sin_u2, cos_u2, sin_l, cos_l;
-    sincos(u1, &sin_u1, &cos_u1);
-    sincos(u2, &sin_u2, &cos_u2);
+  // A reduced latitude, by its sine and cosine, which need no angle.
+  struct Latitude {
+    double sine;
+    double cosine;
+  };
+  __device__ Latitude reduced(double degrees) const {
+    const double tangent = (1 - flattening) * tan(in_radians(degrees));
+    const double cosine = 1 / sqrt(1 + tangent * tangent);
+    return {tangent * cosine, cosine};
+  }
+
+  __device__ Course course(Latitude from, Latitude to, double lambda) const {
+    double sin_l, cos_l;
     sincos(lambda, &sin_l, &cos_l);
     Course c;
-    c.sin_sigma = hypot(cos_u2 * sin_l, cos_u1 * sin_u2 - sin_u1 * cos_u2 * cos_l);
-    c.cos_sigma = sin_u1 * sin_u2 + cos_u1 * cos_u2 * cos_l;
+    c.sin_sigma = hypot(to.cosine * sin_l, from.cosine * to.sine - from.sine * to.cosine * cos_l);
+    c.cos_sigma = from.sine * to.sine + from.cosine * to.cosine * cos_l;
     c.same_place = c.sin_sigma == 0;
     if (c.same_place) return c;
     c.sigma = atan2(c.sin_sigma, c.cos_sigma);
-    const double sin_alpha = cos_u1 * cos_u2 * sin_l / c.sin_sigma;
+    const double sin_alpha = from.cosine * to.cosine * sin_l / c.sin_sigma;
     c.cos2_alpha = 1 - sin_alpha * sin_alpha;
     // Along the equator there is no middle to measure from, and the terms with it vanish.
-    c.cos_2m = c.cos2_alpha > 0 ? c.cos_sigma - 2 * sin_u1 * sin_u2 / c.cos2_alpha : 0;
+    c.cos_2m = c.cos2_alpha > 0 ? c.cos_sigma - 2 * from.sine * to.sine / c.cos2_alpha : 0;
     return c;
   }
 
@@ -78,17 +87,20 @@ struct Spheroid {
     // Any difference of longitudes is one of at most half a turn, and its sign does not matter.
     const double turn = fabs(remainder(b.x - a.x, 360.0));
     const double wanted = in_radians(turn);
-    const double u1 = atan((1 - flattening) * tan(in_radians(a.y)));
-    const double u2 = atan((1 - flattening) * tan(in_radians(b.y)));
+    const Latitude from = reduced(a.y);
+    const Latitude to = reduced(b.y);
     double lambda = wanted;
+    double sigma = 0;
     for (int step = 0; step < 100; ++step) {
-      const Course c = course(u1, u2, lambda);
-      if (c.same_place) return 0;
+      const Course c = course(from, to, lambda);
+      if (c.same_place) return c.cos_sigma > 0 ? 0 : axis * (1 - flattening / 3) * in_radians(180);
       const double next = wanted + longer(c, 1 - c.cos2_alpha);
-      if (fabs(next - lambda) < 1e-13) return length(course(u1, u2, next));
+      // The next course would differ by less than a micrometre.
+      if (fabs(next - lambda) < 1e-13) return length(c);
       lambda = next;
+      sigma = c.sigma;
       if (lambda > 3.14159265358979323846) break;
     }
-    return Sphere{axis * (1 - flattening / 3)}(a, b);
+    return axis * (1 - flattening / 3) * sigma;
   }
 };

@@ -72,10 +72,10 @@ __device__ inline bool contains(Box box, Point p) {
   return box.min_x <= p.x && p.x <= box.max_x && box.min_y <= p.y && p.y <= box.max_y;
 }
 // A lower bound of the distance of anything in one from anything in the other.
-__device__ inline double distance(Box a, Box b) {
+__device__ inline double squared_distance(Box a, Box b) {
   const double x = larger(0.0, larger(a.min_x - b.max_x, b.min_x - a.max_x));
   const double y = larger(0.0, larger(a.min_y - b.max_y, b.min_y - a.max_y));
-  return hypot(x, y);
+  return x * x + y * y;
 }
 
 // Bit i of word i / 32 is row i; no words at all say that every row is valid.

@@ -72,10 +72,13 @@ __device__ inline double share_of_nearest(Segment s, Point p) {
 }
 
 __device__ inline Point nearest_on(Segment s, Point p) { return between(s.a, s.b, share_of_nearest(s, p)); }
-__device__ inline double distance(Segment s, Point p) { return distance(nearest_on(s, p), p); }
+
+// Squares, of which the least is looked for: a root at the end is cheaper than one for each.
+__device__ inline double squared_distance(Segment s, Point p) { return squared_distance(nearest_on(s, p), p); }
 
 // Segments that meet are at no distance; else an end of one is nearest to the other.
-__device__ inline double distance(Segment s, Segment t) {
+__device__ inline double squared_distance(Segment s, Segment t) {
   if (meeting(s, t) != Meeting::Apart) return 0;
-  return smaller(smaller(distance(s, t.a), distance(s, t.b)), smaller(distance(t, s.a), distance(t, s.b)));
+  return smaller(smaller(squared_distance(s, t.a), squared_distance(s, t.b)),
+                 smaller(squared_distance(t, s.a), squared_distance(t, s.b)));
 }

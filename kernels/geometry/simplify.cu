@@ -27,7 +27,8 @@ __device__ int kept_behind(const unsigned char* keep, int i) {
 __device__ Placed farthest_from_chord(const Coordinates& at, int first, int last) {
   const Segment chord = {at[first], at[last]};
   Placed best = GreatestPlaced::none();
-  for (int i = first + 1 + lane(); i < last; i += 32) best = GreatestPlaced::join(best, {distance(chord, at[i]), i});
+  for (int i = first + 1 + lane(); i < last; i += 32)
+    best = GreatestPlaced::join(best, {squared_distance(chord, at[i]), i});
   return over_warp<GreatestPlaced>(best);
 }
 
@@ -56,7 +57,7 @@ extern "C" __global__ void simplify_by_distance(Lines lines, double tolerance, u
       const int last = lasts[depth];
       if (last - first < 2) continue;
       const Placed farthest = farthest_from_chord(lines.at, first, last);
-      if (!(farthest.value > tolerance)) continue;
+      if (!(farthest.value > tolerance * tolerance)) continue;
       const int middle = farthest.place;
       if (lane() == 0) keep[middle] = 1;
       const bool first_is_larger = middle - first > last - middle;
@@ -82,7 +83,7 @@ extern "C" __global__ void simplify_areas(Lines lines, int coordinates, const un
 
 // Takes away all vertices at once whose area is below the least one allowed and less than those of both neighbours that
 // stay (of equal ones the earlier goes), so that no two neighbours go together. To be repeated until nothing goes.
-extern "C" __global__ void simplify_by_area(Lines lines, int coordinates, double least, const double* areas,
+extern "C" __global__ void simplify_by_area(int coordinates, double least, const double* areas,
                                             const unsigned char* keep, unsigned char* next, int* gone) {
   int mine = 0;
   for (int i = first_row(); i < coordinates; i += row_step()) {

@@ -56,6 +56,7 @@ __device__ double conformal_tangent(double tangent, double eccentricity) {
 __device__ double tangent_of_conformal(double conformal, double eccentricity) {
   const double rest = 1 - eccentricity * eccentricity;
   double tangent = conformal / rest;
+#pragma unroll 1
   for (int step = 0; step < 5; ++step) {
     const double seen = conformal_tangent(tangent, eccentricity);
     const double slope = rest * hypot(1.0, seen) * hypot(1.0, tangent) / (1 + rest * tangent * tangent);
@@ -132,6 +133,27 @@ struct TransverseMercator {
     return result;
   }
 
+  // The sum of cos 2kξ sinh 2kη, and of sin 2kξ cosh 2kη, each with its coefficient. The functions of the multiples
+  // come from those of the first: there are four to compute, and not twenty-four.
+  __device__ static Point series(const double (&coefficients)[6], double xi, double eta) {
+    double sine1;
+    double cosine1;
+    sincos(2 * xi, &sine1, &cosine1);
+    const Point trigonometric1 = {cosine1, sine1};
+    const Point hyperbolic1 = {cosh(2 * eta), sinh(2 * eta)};
+    Point trigonometric = trigonometric1;
+    Point hyperbolic = hyperbolic1;
+    Point sum = {0, 0};
+    for (const double coefficient : coefficients) {
+      sum.x += coefficient * trigonometric.x * hyperbolic.y;
+      sum.y += coefficient * trigonometric.y * hyperbolic.x;
+      trigonometric = {dot(trigonometric, {trigonometric1.x, -trigonometric1.y}),
+                       dot(trigonometric, {trigonometric1.y, trigonometric1.x})};
+      hyperbolic = {dot(hyperbolic, hyperbolic1), dot(hyperbolic, {hyperbolic1.y, hyperbolic1.x})};
+    }
+    return sum;
+  }
+
   __device__ Point forward(const Prepared& prepared, Point p) const {
     const double longitude = from_meridian(p.x, meridian);
     // Beyond a quarter of a turn the series are of another sheet.
@@ -142,24 +164,16 @@ struct TransverseMercator {
     sincos(radians(longitude), &sine, &cosine);
     const double xi = atan2(conformal, cosine);
     const double eta = asinh(sine / hypot(conformal, cosine));
-    double x = eta;
-    double y = xi;
-    for (int k = 0; k < 6; ++k) {
-      x += prepared.alpha[k] * cos(2 * (k + 1) * xi) * sinh(2 * (k + 1) * eta);
-      y += prepared.alpha[k] * sin(2 * (k + 1) * xi) * cosh(2 * (k + 1) * eta);
-    }
-    return {false_easting + prepared.radius * x, false_northing + prepared.radius * y};
+    const Point sum = series(prepared.alpha, xi, eta);
+    return {false_easting + prepared.radius * (eta + sum.x), false_northing + prepared.radius * (xi + sum.y)};
   }
 
   __device__ Point backward(const Prepared& prepared, Point p) const {
     const double xi = (p.y - false_northing) / prepared.radius;
     const double eta = (p.x - false_easting) / prepared.radius;
-    double x = eta;
-    double y = xi;
-    for (int k = 0; k < 6; ++k) {
-      x -= prepared.beta[k] * cos(2 * (k + 1) * xi) * sinh(2 * (k + 1) * eta);
-      y -= prepared.beta[k] * sin(2 * (k + 1) * xi) * cosh(2 * (k + 1) * eta);
-    }
+    const Point sum = series(prepared.beta, xi, eta);
+    const double x = eta - sum.x;
+    const double y = xi - sum.y;
     const double conformal = sin(y) / hypot(sinh(x), cos(y));
     const double tangent = tangent_of_conformal(conformal, prepared.eccentricity);
     return {wrapped(meridian + degrees(atan2(sinh(x), cos(y)))), degrees(atan(tangent))};

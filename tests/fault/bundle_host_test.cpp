@@ -60,6 +60,19 @@ std::unique_ptr<Workload> BundleHost::workload_;
 std::string BundleHost::problem_;
 int BundleHost::caches_ = 0;
 
+std::size_t occurrences(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(GeometryUnits, AreFourteenWithEightyFiveKernelsForSixArchitectures) {
+  const std::string toml = slurp(std::string(KILN_SOURCE_DIR) + "/kernels/geometry/kiln.toml");
+  EXPECT_EQ(occurrences(toml, "\n[[unit]]\n"), 14U);
+  EXPECT_EQ(occurrences(toml, "\n  \""), 85U);
+  EXPECT_EQ(occurrences(toml, "\"sm_"), 6U);
+}
+
 TEST_F(BundleHost, ServesWhereOnlyAnotherCompilerIs) {
   const std::string other = package_nvrtc(KILN_SOURCE_DIR);
   if (other.empty()) GTEST_SKIP() << "no second NVRTC (tools/setup.sh installs one)";

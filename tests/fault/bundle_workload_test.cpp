@@ -142,7 +142,7 @@ TEST_F(BundleWorkload, ServesWhereOnlyAnotherNvrtcIs) {
 TEST_F(BundleWorkload, LoadsEveryKernelOnEveryArchitecture) {
   const auto bare = [] { return hide(compiler_folders(KILN_SOURCE_DIR)); };
   std::size_t loaded = 0;
-  for (const char* device : {"sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121"}) {
+  for (const char* device : {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121"}) {
     auto environment = workload_->served_by("app.kiln");
     environment.emplace("KILN_DRIVER", KILN_DRIVER_DOUBLE);
     environment.emplace("KILN_DOUBLE_DEVICES", device);
@@ -151,8 +151,20 @@ TEST_F(BundleWorkload, LoadsEveryKernelOnEveryArchitecture) {
     EXPECT_EQ(process.count(done_line(kUnits, kKernels)), 1) << device << "\n" << process.output();
     loaded += static_cast<std::size_t>(process.count("event loaded"));
   }
-  std::printf("figure: loaded by the driver's double, nine devices, no compiler: modules=%zu kernels=%zu\n", loaded,
-              kKernels * 9);
+  std::printf("figure: loaded by the driver's double, eight devices, no compiler: modules=%zu kernels=%zu\n", loaded,
+              kKernels * 8);
+}
+
+TEST_F(BundleWorkload, SaysWhatItHasToADeviceThatNothingFits) {
+  // Older than all of it, and of a kind that takes nobody else's machine code.
+  for (const char* device : {"sm_75", "sm_87"}) {
+    GetProcess process = workload_->ask(device, workload_->served_by("app.kiln"), fresh());
+    EXPECT_EQ(process.exit_code(), 1) << process.output();
+    EXPECT_EQ(process.count("event hit"), 0);
+    const auto why = lines_with(process, "event bundle_unfit", "sm_80, sm_86, sm_89, sm_90, sm_100, sm_120");
+    EXPECT_GE(why.size(), kUnits) << process.output();
+    if (!why.empty()) std::printf("figure: app.kiln %s\n", why.front().substr(why.front().find("has it for")).c_str());
+  }
 }
 
 TEST_F(BundleWorkload, IsBuiltFromWhatAProgramAskedFor) {
@@ -201,8 +213,8 @@ TEST_F(BundleWorkload, MovesOneUnitToARegistryWhenOneChanged) {
   Registry registry;
   ASSERT_EQ(skopeo_copy(layout("app.kiln", "layout"), registry.image("kernels:1")), "");
   const std::uint64_t first = registry.received();
-  // A small one, one of the middle, and the largest.
-  for (const std::string unit : {"packing", "orientation", "intersection"}) {
+  // The smallest, one of the middle, and the two largest.
+  for (const std::string unit : {"rows", "orientation", "distance", "transform"}) {
     const std::string file = workload_->author() + "/" + unit + ".cu";
     const std::string text = slurp(file);
     spit(file, text + "\nextern \"C\" __global__ void added(double* x) { x[threadIdx.x] += 1; }\n");
