@@ -23,6 +23,16 @@ TEST(OrientationKernels, TellWithoutErrorOnWhichSideAPointLies) {
   }
 }
 
+TEST(OrientationKernels, TellSoWhereDoublesLoseWhatMatters) {
+  // Seen from 24 the last bits near 0.5 are rounded away; exactly, the side is that of y - x.
+  for (int x = 0; x < 64; ++x) {
+    for (int y = 0; y < 64; ++y) {
+      const Point a = {0.5 + std::ldexp(x, -53), 0.5 + std::ldexp(y, -53)};
+      ASSERT_EQ(orientation(a, {12, 12}, {24, 24}), sign_of(y - x)) << x << " " << y;
+    }
+  }
+}
+
 TEST(OrientationKernels, KnowWhetherAPointIsInACircle) {
   const double xs[] = {0, 1, 0, 0.5, 1, 2};
   const double ys[] = {0, 0, 1, 0.5, 1, 2};
