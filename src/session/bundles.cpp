@@ -64,14 +64,14 @@ Bundles::Bundles(std::vector<std::string> paths, TrustPolicy policy, Observer ob
 
 bool Bundles::any() { return !paths_.empty() || !embedded_bundles().empty(); }
 
-void Bundles::tell_once(const Bundle& bundle, const Error& error) {
-  std::string what = bundle.describe() + ": " + error.message;
-  {
-    const MutexLock lock(mutex_);
-    if (std::find(told_.begin(), told_.end(), what) != told_.end()) return;
-    told_.push_back(what);
-  }
-  observer_.tell(Event::Kind::BundleRefused, "bundle", std::move(what));
+bool Bundles::is_news(const std::string& what) {
+  const MutexLock lock(mutex_);
+  return told_.insert(what).second;
+}
+
+void Bundles::tell_of_damage(const Bundle& bundle, const Error& error) {
+  const std::string what = bundle.describe() + ": " + error.message;
+  if (observer_ && is_news(what)) observer_.tell(Event::Kind::BundleRefused, "bundle", what);
 }
 
 void Bundles::open_files(List& list) {
@@ -94,8 +94,7 @@ void Bundles::open_embedded(List& list) {
     if (bundle) {
       embedded_.push_back(where);  // it stays loaded, and so nothing else will lie there
       list.push_back(std::move(*bundle));
-    } else if (std::find(told_.begin(), told_.end(), bundle.error().message) == told_.end()) {
-      told_.push_back(bundle.error().message);
+    } else if (told_.insert(bundle.error().message).second) {
       observer_.tell(Event::Kind::BundleRefused, "bundle", bundle.error().message);
     }
   }
@@ -117,7 +116,7 @@ Result<std::optional<Hit>> Bundles::get(const Key& key) {
   for (const std::shared_ptr<Bundle>& bundle : *all()) {
     auto hit = bundle->get(key);
     if (!hit) {
-      tell_once(*bundle, hit.error());
+      tell_of_damage(*bundle, hit.error());
     } else if (*hit) {
       return hit;
     }
@@ -131,7 +130,7 @@ Result<std::vector<Closure>> Bundles::closures(const RequestKey& request, std::s
     if (closures.size() >= limit) break;
     auto found = bundle->closures(request, limit - closures.size());
     if (!found) {
-      tell_once(*bundle, found.error());
+      tell_of_damage(*bundle, found.error());
       continue;
     }
     closures.insert(closures.end(), std::move_iterator(found->begin()), std::move_iterator(found->end()));
@@ -160,12 +159,13 @@ std::optional<Bundles::Found> Bundles::find(const Unit& unit, const Target& targ
     if (pinned && *pinned) return Found{std::move(**pinned), bundle->describe()};
     const auto targets = pinned ? bundle->targets(unit.key()) : Result<std::vector<Target>>(pinned.error());
     if (!targets) {
-      tell_once(*bundle, targets.error());
+      tell_of_damage(*bundle, targets.error());
     } else if (!targets->empty()) {
       have.append(have.empty() ? "" : "; ").append(bundle->describe() + " has it for " + names_of(*targets));
     }
   }
-  if (observer_ && !have.empty() && refused == nullptr) {
+  // Once: whoever goes on to a compile asks here twice.
+  if (observer_ && !have.empty() && refused == nullptr && is_news(unit.key().hex() + have + target.name())) {
     Event event = event_of(Event::Kind::BundleUnfit, unit, target, flow);
     event.origin = to_string(Origin::Bundle);
     event.message = have + ": nothing that fits " + target.name();

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include <kiln/session.hpp>
@@ -55,16 +56,17 @@ class Bundles final : public Store {
   std::shared_ptr<const List> all();
   void open_files(List& list) KILN_REQUIRES(mutex_);
   void open_embedded(List& list) KILN_REQUIRES(mutex_);
-  void tell_once(const Bundle& bundle, const Error& error);
+  bool is_news(const std::string& what);
+  void tell_of_damage(const Bundle& bundle, const Error& error);
 
   const std::vector<std::string> paths_;
   const TrustPolicy policy_;
   const Observer observer_;
   mutable Mutex mutex_;
-  std::shared_ptr<const List> list_ KILN_GUARDED_BY(mutex_);   // null: not yet looked for
-  std::uint64_t objects_ KILN_GUARDED_BY(mutex_) = 0;          // that were loaded then
-  std::vector<const void*> embedded_ KILN_GUARDED_BY(mutex_);  // where those of them lie that are linked in
-  std::vector<std::string> told_ KILN_GUARDED_BY(mutex_);      // of which damage
+  std::shared_ptr<const List> list_ KILN_GUARDED_BY(mutex_);      // null: not yet looked for
+  std::uint64_t objects_ KILN_GUARDED_BY(mutex_) = 0;             // that were loaded then
+  std::vector<const void*> embedded_ KILN_GUARDED_BY(mutex_);     // where those of them lie that are linked in
+  std::unordered_set<std::string> told_ KILN_GUARDED_BY(mutex_);  // each thing once
 };
 
 }  // namespace kiln
