@@ -14,17 +14,17 @@ namespace {
 using Described = BundleDescription::Artifact;
 using File = BundleDescription::File;
 // What people compare: the unit by its name, for a target.
-using Place = std::tuple<std::string, std::string, std::string>;
-using Places = std::map<Place, std::vector<const Described*>>;
+using Slot = std::tuple<std::string, std::string, std::string>;
+using Slots = std::map<Slot, std::vector<const Described*>>;
 
 constexpr std::size_t kMostFiles = 5;
 
-Places places_of(const BundleDescription& description) {
-  Places places;
+Slots slots_of(const BundleDescription& description) {
+  Slots slots;
   for (const Described& artifact : description.artifacts) {
-    places[{artifact.unit, artifact.kind, artifact.target.name()}].push_back(&artifact);
+    slots[{artifact.unit, artifact.kind, artifact.target.name()}].push_back(&artifact);
   }
-  return places;
+  return slots;
 }
 
 // Headers that were read or looked for, and came out otherwise.
@@ -71,13 +71,13 @@ class Comparison {
  public:
   Comparison(Bundle& then, Bundle& now) : then_(then), now_(now) {}
 
-  Status compare(const Places& then, const Places& now);
+  Status compare(const Slots& then, const Slots& now);
   BundleDiff take() { return std::move(diff_); }
 
  private:
-  Status compare(const Place& place, const Described& then, const Described& now);
-  void only(BundleDiff::Kind kind, const Place& place) {
-    diff_.items.push_back({kind, std::get<0>(place), std::get<2>(place), {}, false});
+  Status compare(const Slot& slot, const Described& then, const Described& now);
+  void only(BundleDiff::Kind kind, const Slot& slot) {
+    diff_.items.push_back({kind, std::get<0>(slot), std::get<2>(slot), {}, false});
   }
 
   Bundle& then_;
@@ -85,7 +85,7 @@ class Comparison {
   BundleDiff diff_;
 };
 
-Status Comparison::compare(const Place& place, const Described& then, const Described& now) {
+Status Comparison::compare(const Slot& slot, const Described& then, const Described& now) {
   const Result<Bytes> before = bytes_of(then_, then.key);
   if (!before) return before.error();
   const Result<Bytes> after = bytes_of(now_, now.key);
@@ -95,31 +95,31 @@ Status Comparison::compare(const Place& place, const Described& then, const Desc
     ++diff_.same;
     return {};
   }
-  BundleDiff::Item item{BundleDiff::Kind::Changed, std::get<0>(place), std::get<2>(place), reasons(then, now),
+  BundleDiff::Item item{BundleDiff::Kind::Changed, std::get<0>(slot), std::get<2>(slot), reasons(then, now),
                         same_bytes};
   if (item.why.empty()) item.why.emplace_back("other bytes under the same key, as CCCL's compiles give");
   diff_.items.push_back(std::move(item));
   return {};
 }
 
-Status Comparison::compare(const Places& then, const Places& now) {
-  for (const auto& [place, before] : then) {
-    const auto found = now.find(place);
+Status Comparison::compare(const Slots& then, const Slots& now) {
+  for (const auto& [slot, before] : then) {
+    const auto found = now.find(slot);
     if (found == now.end()) {
-      for (std::size_t i = 0; i < before.size(); ++i) only(BundleDiff::Kind::Removed, place);
+      for (std::size_t i = 0; i < before.size(); ++i) only(BundleDiff::Kind::Removed, slot);
       continue;
     }
     const auto& after = found->second;
     const std::size_t both = std::min(before.size(), after.size());
     for (std::size_t i = 0; i < both; ++i) {
-      if (Status compared = compare(place, *before[i], *after[i]); !compared) return compared;
+      if (Status compared = compare(slot, *before[i], *after[i]); !compared) return compared;
     }
-    for (std::size_t i = both; i < before.size(); ++i) only(BundleDiff::Kind::Removed, place);
-    for (std::size_t i = both; i < after.size(); ++i) only(BundleDiff::Kind::Added, place);
+    for (std::size_t i = both; i < before.size(); ++i) only(BundleDiff::Kind::Removed, slot);
+    for (std::size_t i = both; i < after.size(); ++i) only(BundleDiff::Kind::Added, slot);
   }
-  for (const auto& [place, after] : now) {
-    if (then.count(place) != 0) continue;
-    for (std::size_t i = 0; i < after.size(); ++i) only(BundleDiff::Kind::Added, place);
+  for (const auto& [slot, after] : now) {
+    if (then.count(slot) != 0) continue;
+    for (std::size_t i = 0; i < after.size(); ++i) only(BundleDiff::Kind::Added, slot);
   }
   return {};
 }
@@ -140,7 +140,7 @@ Result<BundleDiff> diff_bundles(Bundle& then, Bundle& now) {
   const Result<BundleDescription> after = now.description();
   if (!after) return after.error();
   Comparison comparison(then, now);
-  if (Status compared = comparison.compare(places_of(*before), places_of(*after)); !compared) return compared.error();
+  if (Status compared = comparison.compare(slots_of(*before), slots_of(*after)); !compared) return compared.error();
   BundleDiff diff = comparison.take();
   diff.heads = changed_heads(then.header(), now.header());
   return diff;

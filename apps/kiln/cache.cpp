@@ -7,17 +7,12 @@
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
 #include "apps/kiln/render_json.hpp"
-#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "compile/pch_shelf.hpp"
 #include "session/settings.hpp"
 
 namespace kiln::cli {
 namespace {
-
-std::string ago(std::chrono::nanoseconds moment) {
-  return age_text(std::chrono::duration_cast<std::chrono::seconds>(system_clock().wall() - moment));
-}
 
 void print_stats(const CacheOutcome<DiskStore::Stats>& outcome, Console& console) {
   if (!outcome.result) return;

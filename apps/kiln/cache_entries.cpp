@@ -6,15 +6,10 @@
 #include "apps/kiln/exit_code.hpp"
 #include "apps/kiln/output.hpp"
 #include "apps/kiln/render_json.hpp"
-#include "base/clock.hpp"
 #include "base/error.hpp"
 
 namespace kiln::cli {
 namespace {
-
-std::string ago(std::chrono::nanoseconds moment) {
-  return age_text(std::chrono::duration_cast<std::chrono::seconds>(system_clock().wall() - moment));
-}
 
 // Every entry of every cache, in the order of the cache path. A cache that cannot be read is told and passed over.
 std::vector<CacheEntry> entries_of(const Caches& caches, Console& console, int& exit_code) {

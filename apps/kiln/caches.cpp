@@ -1,6 +1,12 @@
 #include "apps/kiln/caches.hpp"
 
+#include "base/clock.hpp"
+
 namespace kiln::cli {
+
+std::string ago(std::chrono::nanoseconds moment) {
+  return age_text(std::chrono::duration_cast<std::chrono::seconds>(system_clock().wall() - moment));
+}
 
 Caches::Caches(Console& console, std::optional<std::uint64_t> bound) {
   const Observer observer(console.listener());

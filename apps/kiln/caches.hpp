@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,9 @@ struct CacheOutcome {
   bool writable = false;
   Result<T> result;
 };
+
+/// How long ago a moment was, of the wall clock's: for people.
+std::string ago(std::chrono::nanoseconds moment);
 
 /// The cache folders that the configuration names, also where caching is switched off: looking is allowed.
 class Caches {

@@ -3,6 +3,8 @@
 #include "bench/cub_units.hpp"
 #include "bench/units.hpp"
 #include "members.hpp"
+#include "session/manifest.hpp"
+#include "session/source_unit.hpp"
 #include "support/recipes.hpp"
 #include "support/toolkit.hpp"
 
@@ -22,6 +24,14 @@ Unit installed_example() {
   return Unit::cuda("saxpy.cu", program.substr(start, program.find(")\"", start) - start)).entry("saxpy");
 }
 
+/// What kernels/geometry/kiln.toml lists.
+std::vector<Unit> geometry() {
+  std::vector<Unit> units;
+  const Manifest manifest = read_manifest(KILN_SOURCE_DIR "/kernels/geometry/kiln.toml").value();
+  for (const Manifest::Member& member : manifest.members) units.push_back(read_unit(member.source).value());
+  return units;
+}
+
 }  // namespace
 
 std::vector<ProjectUnit> project_units() {
@@ -31,6 +41,8 @@ std::vector<ProjectUnit> project_units() {
     const Unit unit = *semiring::find_unit(semiring::Backend::Cuda, member.name);
     all.push_back({unit, false, false, unit.entries()[0] != "gemm_max_plus_f32"});
   }
+  const std::vector<Unit> shapes = geometry();
+  for (std::size_t i = 0; i < shapes.size(); ++i) all.push_back({shapes[i], false, false, i > 0});
   all.push_back({installed_example()});
   all.push_back({bench::small_unit()});
   all.push_back({bench::large_unit(cub_roots()), true});
