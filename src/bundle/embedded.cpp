@@ -16,8 +16,8 @@
 namespace kiln {
 namespace {
 
-constexpr std::string_view kNoteName("kiln", 5);  // with the zero that ends it, which its size counts
-constexpr std::uint32_t kNoteType = 1;            // the version of the note
+constexpr char kNoteName[] = "kiln";    // with the zero that ends it, which its size counts
+constexpr std::uint32_t kNoteType = 1;  // the version of the note
 constexpr std::size_t kNoteHead = 12;
 constexpr std::size_t kNoteDescriptor = 16;
 
@@ -52,6 +52,10 @@ struct Found {
   }
 };
 
+const std::uint8_t* bytes_at(ElfW(Addr) address) {
+  return reinterpret_cast<const std::uint8_t*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 // Whether the object has readable bytes of its file at all of these addresses.
 bool is_loaded(const dl_phdr_info& object, ElfW(Addr) begin, std::uint64_t size) {
   for (ElfW(Half) i = 0; i < object.dlpi_phnum; ++i) {
@@ -69,7 +73,7 @@ int look_into(dl_phdr_info* object, std::size_t, void* out) {
     const ElfW(Phdr)& segment = object->dlpi_phdr[i];
     const ElfW(Addr) begin = object->dlpi_addr + segment.p_vaddr;
     if (segment.p_type != PT_NOTE || !is_loaded(*object, begin, segment.p_filesz)) continue;
-    const std::span notes(reinterpret_cast<const std::uint8_t*>(begin), segment.p_filesz);
+    const std::span notes(bytes_at(begin), segment.p_filesz);
     for (const BundleNote& note : parse_bundle_notes(notes, segment.p_align)) {
       const ElfW(Addr) data = begin + static_cast<std::uint64_t>(note.offset);
       if (note.size == 0 || !is_loaded(*object, data, note.size)) continue;
@@ -77,7 +81,7 @@ int look_into(dl_phdr_info* object, std::size_t, void* out) {
       bundle.name = object->dlpi_name != nullptr ? object->dlpi_name : "";
       bundle.base = object->dlpi_addr;
       bundle.segments = object->dlpi_phdr;
-      bundle.data = reinterpret_cast<const std::uint8_t*>(data);
+      bundle.data = bytes_at(data);
       bundle.size = note.size;
       bundle.ours = is_loaded(*object, reinterpret_cast<ElfW(Addr)>(&look_into), 1);
       found.push_back(std::move(bundle));
@@ -127,8 +131,8 @@ std::vector<BundleNote> parse_bundle_notes(std::span<const std::uint8_t> segment
     const std::size_t descriptor = at + round_up(kNoteHead + name_size, unit);
     const std::size_t descriptor_size = u32_at(segment, at + 4);
     if (descriptor > segment.size() || descriptor_size > segment.size() - descriptor) break;
-    if (u32_at(segment, at + 8) == kNoteType && descriptor_size == kNoteDescriptor && name_size == kNoteName.size() &&
-        std::memcmp(segment.data() + name, kNoteName.data(), kNoteName.size()) == 0) {
+    if (u32_at(segment, at + 8) == kNoteType && descriptor_size == kNoteDescriptor && name_size == sizeof kNoteName &&
+        std::memcmp(segment.data() + name, kNoteName, sizeof kNoteName) == 0) {
       notes.push_back(read_descriptor(segment, descriptor));
     }
     at = descriptor + round_up(descriptor_size, unit);  // the descriptor begins at a multiple of the unit

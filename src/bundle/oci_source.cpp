@@ -139,7 +139,7 @@ class OciLayout final : public BundleSource {
   /// A file of a layer.
   Result<Bytes> piece(std::uint32_t number, const std::string& name) {
     const Result<Bytes> bytes = layer(number);
-    if (!bytes) return bytes;
+    if (!bytes) return bytes.error();
     const std::string shown = blobs_.shown(layers_[number].digest);
     const auto files = read_tar({bytes->data(), bytes->size()}, kOciFolder);
     if (!files) return in(shown, files.error());
