@@ -12,13 +12,13 @@ namespace {
 Unit one() { return Unit::cuda("one.cu", "source").entry("k").include_root("/a").include_root("/b", "/b/seal"); }
 Unit two() { return Unit::cuda("two.cu", "other").option("-a").header("h", "1").preamble("before").include_root("/c"); }
 
-Unit sample() {
+Unit sample_link() {
   return Unit::link("whole", {LinkPart::unit(one()), LinkPart::ltoir("ir", Bytes::copy_of("bytes")),
                               LinkPart::unit(two()), LinkPart::ptx("text", Bytes())});
 }
 
 TEST(Link, HasItsPartsInOrderAndTheirUnitsWithTheirRoots) {
-  const Unit link = sample();
+  const Unit link = sample_link();
   EXPECT_EQ(link.kind(), "link");
   const auto parts = decode_link_parts(link);
   ASSERT_TRUE(parts.ok()) << parts.error().message;
@@ -72,7 +72,7 @@ TEST(Link, HasTheSameKeyWhereverTheRootsOfItsUnitsLie) {
 }
 
 TEST(Link, ComesBackWholeFromARecipe) {
-  const Recipe recipe{sample().entry("k").option("-O3"), Target::sm(80), {}, "/work"};
+  const Recipe recipe{sample_link().entry("k").option("-O3"), Target::sm(80), {}, "/work"};
   const auto back = decode_recipe(encode(recipe));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(back->unit.identity(), recipe.unit.identity());
@@ -80,7 +80,7 @@ TEST(Link, ComesBackWholeFromARecipe) {
 }
 
 TEST(Link, IsRefusedWhereverItsPartsAreCutAndWithSomethingBehindThem) {
-  const Unit good = sample();
+  const Unit good = sample_link();
   const std::string& source = good.source();
   const auto decode = [&](std::string text) {
     Unit unit = Unit::of_kind("link", "whole", std::move(text));
@@ -95,7 +95,7 @@ TEST(Link, IsRefusedWhereverItsPartsAreCutAndWithSomethingBehindThem) {
 }
 
 TEST(Link, IsRefusedWithWhatALinkHasNoUseFor) {
-  const Unit good = sample();
+  const Unit good = sample_link();
   for (const Unit& unit :
        {good.include_root("/d"), good.header("h", ""), good.preamble("p"), good.instance("k", "text"),
         Unit::link("whole", {}), Unit::cuda("k.cu", good.source()), Unit::of_kind("link", "whole", good.source())}) {

@@ -16,7 +16,7 @@
 namespace kiln {
 namespace {
 
-Event event(Event::Kind kind, std::string origin = "", double ms = 0) {
+Event counted(Event::Kind kind, std::string origin = "", double ms = 0) {
   Event told;
   told.kind = kind;
   told.origin = std::move(origin);
@@ -49,19 +49,19 @@ SessionStatus some_status() {
 void fill(Metrics& metrics) {
   for (std::size_t kind = 0; kind < Metrics::kKinds; ++kind) metrics.tell(event(static_cast<Event::Kind>(kind)));
   for (const char* origin : {"memory", "bundle", "disk", "remote", "compiled", "a path \"with\" \\ and\nmore"}) {
-    metrics.tell(event(Event::Kind::Hit, origin, 0.25));
+    metrics.tell(counted(Event::Kind::Hit, origin, 0.25));
   }
-  metrics.tell(event(Event::Kind::Compiled, "compiled", 700));
-  metrics.tell(event(Event::Kind::Compiled, "compiled", 45'000));
+  metrics.tell(counted(Event::Kind::Compiled, "compiled", 700));
+  metrics.tell(counted(Event::Kind::Compiled, "compiled", 45'000));
 }
 
 TEST(Metrics, CountEventsByKindAndOrigin) {
   Metrics metrics;
-  metrics.tell(event(Event::Kind::Hit, "disk"));
-  metrics.tell(event(Event::Kind::Hit, "disk"));
-  metrics.tell(event(Event::Kind::Hit, "memory"));
-  metrics.tell(event(Event::Kind::Miss));
-  metrics.tell(event(Event::Kind::CacheUnavailable, "/some/path"));
+  metrics.tell(counted(Event::Kind::Hit, "disk"));
+  metrics.tell(counted(Event::Kind::Hit, "disk"));
+  metrics.tell(counted(Event::Kind::Hit, "memory"));
+  metrics.tell(counted(Event::Kind::Miss));
+  metrics.tell(counted(Event::Kind::CacheUnavailable, "/some/path"));
   const std::string text = metrics.text({});
   EXPECT_EQ(value(text, R"(kiln_events_total{kind="hit",origin="disk"})"), "2");
   EXPECT_EQ(value(text, R"(kiln_events_total{kind="hit",origin="memory"})"), "1");
@@ -74,13 +74,13 @@ TEST(Metrics, CountEventsByKindAndOrigin) {
 
 TEST(Metrics, AddUpTimeAndBytes) {
   Metrics metrics;
-  metrics.tell(event(Event::Kind::Loaded, "", 1.5));
-  metrics.tell(event(Event::Kind::Loaded, "", 2.5));
-  Event copied = event(Event::Kind::Copied);
+  metrics.tell(counted(Event::Kind::Loaded, "", 1.5));
+  metrics.tell(counted(Event::Kind::Loaded, "", 2.5));
+  Event copied = counted(Event::Kind::Copied);
   copied.bytes = 4096;
   metrics.tell(copied);
   metrics.tell(copied);
-  Event allocated = event(Event::Kind::Allocated);
+  Event allocated = counted(Event::Kind::Allocated);
   allocated.bytes = 1;
   metrics.tell(allocated);
   const std::string text = metrics.text({});
@@ -90,11 +90,11 @@ TEST(Metrics, AddUpTimeAndBytes) {
 
 TEST(Metrics, SayHowLongCompilesAndWaitsTook) {
   Metrics metrics;
-  metrics.tell(event(Event::Kind::Compiled, "compiled", 0.5));
-  metrics.tell(event(Event::Kind::Compiled, "compiled", 25));  // on a bound, and so within it
-  metrics.tell(event(Event::Kind::Compiled, "compiled", 45'000));
-  metrics.tell(event(Event::Kind::Waited, "", 90));
-  metrics.tell(event(Event::Kind::HotCompile, "", 300));
+  metrics.tell(counted(Event::Kind::Compiled, "compiled", 0.5));
+  metrics.tell(counted(Event::Kind::Compiled, "compiled", 25));  // on a bound, and so within it
+  metrics.tell(counted(Event::Kind::Compiled, "compiled", 45'000));
+  metrics.tell(counted(Event::Kind::Waited, "", 90));
+  metrics.tell(counted(Event::Kind::HotCompile, "", 300));
   const std::string text = metrics.text({});
   EXPECT_EQ(value(text, R"(kiln_compile_seconds_bucket{le="0.001"})"), "1");
   EXPECT_EQ(value(text, R"(kiln_compile_seconds_bucket{le="0.01"})"), "1");
@@ -109,9 +109,9 @@ TEST(Metrics, SayHowLongCompilesAndWaitsTook) {
 
 TEST(Metrics, TakeDurationsThatAreNone) {
   Metrics metrics;
-  metrics.tell(event(Event::Kind::Compiled, "", std::numeric_limits<double>::quiet_NaN()));
-  metrics.tell(event(Event::Kind::Compiled, "", std::numeric_limits<double>::infinity()));
-  metrics.tell(event(Event::Kind::Compiled, "", -5));
+  metrics.tell(counted(Event::Kind::Compiled, "", std::numeric_limits<double>::quiet_NaN()));
+  metrics.tell(counted(Event::Kind::Compiled, "", std::numeric_limits<double>::infinity()));
+  metrics.tell(counted(Event::Kind::Compiled, "", -5));
   const std::string text = metrics.text({});
   EXPECT_EQ(value(text, "kiln_compile_seconds_count"), "3");
   EXPECT_EQ(value(text, R"(kiln_compile_seconds_bucket{le="0.001"})"), "2");
@@ -134,7 +134,7 @@ TEST(Metrics, LoseNoEventOfManyThreads) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
-      for (int n = 0; n < 5000; ++n) metrics.tell(event(Event::Kind::Compiled, "compiled", 1));
+      for (int n = 0; n < 5000; ++n) metrics.tell(counted(Event::Kind::Compiled, "compiled", 1));
     });
   }
   for (std::thread& thread : threads) thread.join();
