@@ -47,7 +47,7 @@ SessionStatus some_status() {
 
 // Some of everything.
 void fill(Metrics& metrics) {
-  for (std::size_t kind = 0; kind < Metrics::kKinds; ++kind) metrics.tell(event(static_cast<Event::Kind>(kind)));
+  for (std::size_t kind = 0; kind < Metrics::kKinds; ++kind) metrics.tell(counted(static_cast<Event::Kind>(kind)));
   for (const char* origin : {"memory", "bundle", "disk", "remote", "compiled", "a path \"with\" \\ and\nmore"}) {
     metrics.tell(counted(Event::Kind::Hit, origin, 0.25));
   }
