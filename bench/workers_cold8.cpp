@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 enum class Headers { None, Made, Kept };
 
 // A round takes most of a minute.
-constexpr std::size_t kRounds = 5;
+constexpr std::size_t kColdRounds = 5;
 
 class Eight {
  public:
@@ -114,7 +114,7 @@ Result<Outcomes> measure(const std::vector<Figure>& figures) {
   for (const Figure& figure : figures) {
     sides.push_back([&] { return eight.kiln(figure.how, figure.headers); });
   }
-  const auto times = take_turns(sides, kRounds);
+  const auto times = take_turns(sides, kColdRounds);
   if (!times) return times.error();
   Outcomes outcomes;
   for (std::size_t i = 0; i < figures.size(); ++i) {

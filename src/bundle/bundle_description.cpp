@@ -11,7 +11,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMark = "bundle description 1";
 
-Error damaged(std::string what) { return failure(Code::Corrupt, "a bundle whose description " + std::move(what)); }
+Error not_a_description(std::string what) {
+  return failure(Code::Corrupt, "a bundle whose description " + std::move(what));
+}
 
 Json json_of(const BundleDescription::Artifact& artifact) {
   Json entries = Json::array();
@@ -122,21 +124,21 @@ std::string BundleDescription::encode() const {
 
 Result<BundleDescription> BundleDescription::parse(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return damaged("is no JSON object");
+  if (!json.is_object()) return not_a_description("is no JSON object");
   Members in;
   if (const std::string mark = in.text(json, "kiln"); mark != kMark) {
-    return damaged("calls itself '" + mark + "'; this kiln reads '" + std::string(kMark) + "'");
+    return not_a_description("calls itself '" + mark + "'; this kiln reads '" + std::string(kMark) + "'");
   }
   BundleDescription description;
   description.generator = in.text(json, "generator");
   for (const Json* artifact : in.objects(json, "artifacts")) {
     description.artifacts.push_back(artifact_from(in, *artifact));
     if (!in.ok()) {
-      return damaged("lacks something of its artifact " + std::to_string(description.artifacts.size()) +
-                     ", or has it in another form");
+      return not_a_description("lacks something of its artifact " + std::to_string(description.artifacts.size()) +
+                               ", or has it in another form");
     }
   }
-  if (!in.ok()) return damaged("lacks its generator or its artifacts");
+  if (!in.ok()) return not_a_description("lacks its generator or its artifacts");
   return description;
 }
 
