@@ -62,7 +62,7 @@ TrustPolicy trust_policy_of(const Trust& program, const Config& config, const Ob
 Bundles::Bundles(std::vector<std::string> paths, TrustPolicy policy, Observer observer)
     : paths_(std::move(paths)), policy_(std::move(policy)), observer_(std::move(observer)) {}
 
-bool Bundles::any() { return !paths_.empty() || !embedded_bundles().empty(); }
+bool Bundles::any() { return !paths_.empty() || !all()->empty(); }
 
 bool Bundles::is_news(const std::string& what) {
   const MutexLock lock(mutex_);

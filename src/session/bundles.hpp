@@ -30,7 +30,7 @@ class Bundles final : public Store {
  public:
   Bundles(std::vector<std::string> paths, TrustPolicy policy, Observer observer);
 
-  /// Whether there is any now. Opens none.
+  /// Whether there is any now. Opens those that are linked in, and no file.
   bool any();
 
   Result<std::optional<Hit>> get(const Key& key) override;
