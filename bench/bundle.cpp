@@ -156,12 +156,8 @@ Result<Outcomes> bundle_open() {
   for (const std::size_t artifacts : {2000, 20}) {
     const std::string path = scratch / (std::to_string(artifacts) + ".kiln");
     if (Status written = write_bundle(path, artifacts, key); !written) return std::move(written).error();
-    const std::vector<std::string> command{beside_this_program("kiln-bench-bundle"), path, key.public_key().text()};
-    sides.emplace_back([command]() -> Result<double> {
-      auto times = run_child(command);
-      if (!times) return std::move(times).error();
-      return times->from_main_us;
-    });
+    sides.push_back(
+        child_side({beside_this_program("kiln-bench-bundle"), path, key.public_key().text()}, &Times::from_main_us));
   }
   Plan plan;
   plan.warm_up = 10;

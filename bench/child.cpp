@@ -50,4 +50,12 @@ Result<Times> run_child(const std::vector<std::string>& arguments) {
   return Times{own / 1000.0, static_cast<double>(end - start) / 1e6, more};
 }
 
+Plan::Side child_side(const std::vector<std::string>& arguments, double Times::*which) {
+  return [arguments, which]() -> Result<double> {
+    auto times = run_child(arguments);
+    if (!times) return std::move(times).error();
+    return (*times).*which;
+  };
+}
+
 }  // namespace kiln::bench

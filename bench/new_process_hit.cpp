@@ -56,22 +56,15 @@ Status measure(const std::string& name, const std::string& size, const Unit& uni
   std::vector<std::string> floor{beside_this_program("kiln-bench-floor"), size};
   floor.insert(floor.end(), looked_at->begin(), looked_at->end());
 
-  const auto side = [](const std::vector<std::string>& arguments, double Times::*which) -> Plan::Side {
-    return [arguments, which]() -> Result<double> {
-      auto times = run_child(arguments);
-      if (!times) return std::move(times).error();
-      return (*times).*which;
-    };
-  };
   Plan main{.name = name + "_main",
             .limit = 2,
-            .ours = side(ours, &Times::from_main_us),
-            .theirs = side(floor, &Times::from_main_us)};
+            .ours = child_side(ours, &Times::from_main_us),
+            .theirs = child_side(floor, &Times::from_main_us)};
   Plan exec{.name = name + "_exec_extra",
             .unit = "ms",
             .limit = 1,
-            .ours = side(ours, &Times::from_exec_ms),
-            .theirs = side(floor, &Times::from_exec_ms),
+            .ours = child_side(ours, &Times::from_exec_ms),
+            .theirs = child_side(floor, &Times::from_exec_ms),
             .allowance = Allowance::Difference};
   for (Plan* plan : {&main, &exec}) {
     plan->warm_up = 10;
