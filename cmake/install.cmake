@@ -4,8 +4,15 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kiln)
 
-install(DIRECTORY include/kiln TYPE INCLUDE FILES_MATCHING PATTERN *.hpp)
+install(DIRECTORY include/kiln TYPE INCLUDE FILES_MATCHING PATTERN *.hpp
+        PATTERN runtime EXCLUDE PATTERN runtime.hpp EXCLUDE)
 install(TARGETS kiln_shared EXPORT kilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# kiln-runtime is a component of its own: `find_package(kiln COMPONENTS runtime)`, `cmake --install … --component runtime`.
+install(FILES include/kiln/runtime.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kiln COMPONENT runtime)
+install(DIRECTORY include/kiln/runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kiln COMPONENT runtime)
+install(TARGETS kiln_runtime_shared EXPORT kilnRuntimeTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        COMPONENT runtime)
+install(EXPORT kilnRuntimeTargets NAMESPACE kiln:: DESTINATION ${package_dir} COMPONENT runtime)
 # libkiln.so and kiln look for it at ../libexec/kiln (find_worker in src/compile/worker_pool.cpp).
 install(TARGETS kiln-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/kiln)
 install(TARGETS kiln_program EXPORT kilnTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

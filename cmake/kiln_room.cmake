@@ -8,9 +8,9 @@ if(KILN_SANITIZE)
 endif()
 
 # One room of the house: a static library kiln_<name> of its sources, on top of the rooms that it may use.
-# tools/check_layers checks that the includes agree with what is declared here.
+# tools/check_layers checks that the includes agree with what is declared here. One that is APART is not in libkiln.so.
 function(kiln_room name)
-  cmake_parse_arguments(room "" "" "SOURCES;USES;LINKS" ${ARGN})
+  cmake_parse_arguments(room "APART" "" "SOURCES;USES;LINKS" ${ARGN})
   add_library(kiln_${name} STATIC ${room_SOURCES})
   target_include_directories(kiln_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   list(TRANSFORM room_USES PREPEND kiln_)
@@ -21,9 +21,10 @@ function(kiln_room name)
   if(KILN_SANITIZE)
     target_precompile_headers(kiln_${name} REUSE_FROM kiln_room_headers)
   endif()
-  # The shared library is made of all rooms.
-  set_property(GLOBAL APPEND PROPERTY KILN_ROOM_OBJECTS $<TARGET_OBJECTS:kiln_${name}>)
-  set_property(GLOBAL APPEND PROPERTY KILN_ROOM_LINKS ${room_LINKS})
+  if(NOT room_APART)
+    set_property(GLOBAL APPEND PROPERTY KILN_ROOM_OBJECTS $<TARGET_OBJECTS:kiln_${name}>)
+    set_property(GLOBAL APPEND PROPERTY KILN_ROOM_LINKS ${room_LINKS})
+  endif()
   if(KILN_CLANG_TIDY)
     set_target_properties(kiln_${name} PROPERTIES CXX_CLANG_TIDY "clang-tidy;--quiet")
   endif()

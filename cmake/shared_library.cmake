@@ -19,3 +19,17 @@ target_compile_features(kiln_shared INTERFACE cxx_std_17)
 target_link_libraries(kiln_shared PRIVATE ${links})
 # Symbols are bound when the library is loaded, not one by one in the middle of the first hit.
 target_link_options(kiln_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/kiln.map LINKER:-z,now)
+
+# libkiln-runtime.so: the room runtime/ on top of libkiln.so, of which it sees what users see. What it takes of base/ and
+# device/ it has for itself, hidden.
+add_library(kiln_runtime_shared SHARED $<TARGET_OBJECTS:kiln_runtime>)
+add_library(kiln::runtime ALIAS kiln_runtime_shared)
+set_target_properties(kiln_runtime_shared PROPERTIES
+  OUTPUT_NAME kiln-runtime
+  EXPORT_NAME runtime
+  VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}
+  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/kiln_runtime.map)
+target_link_libraries(kiln_runtime_shared PUBLIC kiln_shared PRIVATE $<BUILD_INTERFACE:kiln_device>)
+target_link_options(kiln_runtime_shared PRIVATE
+  LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/kiln_runtime.map LINKER:-z,now)

@@ -13,6 +13,7 @@ packages=(
   libcli11-dev                                # the command line
   libgtest-dev libgmock-dev                   # tests
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd # OpenCL on the processor
+  libgeos-dev libtbb-dev                      # examples/spatial: reading and the oracle; the processor's variants
   strace                                      # what a program really opened; injected faults
   docker-registry skopeo                      # where bundles travel as images, and what moves them
   prometheus                                  # promtool, which checks the text of the metrics

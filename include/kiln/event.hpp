@@ -5,6 +5,7 @@
 #include <string>
 
 #include <kiln/export.hpp>
+#include <kiln/work.hpp>
 
 namespace kiln {
 
@@ -46,17 +47,33 @@ struct Event {
     BundleRefused,       ///< a bundle, or a part of one, is not used, and why: the next tier is asked
     BundleUnfit,         ///< a bundle has the unit, but nothing of it that serves here; the message says what it has
     RecordUnavailable,   ///< what is asked for cannot be recorded, and why
+    // What kiln-runtime tells of, and programs may tell of themselves.
+    Decided,        ///< where a workflow runs was decided; the message says why
+    FellBack,       ///< it runs elsewhere than was decided or would have been, and why
+    Dispatched,     ///< an operation ran, from here to there; `selected` says where
+    StageRan,       ///< a stage of an operation ran; `selected` says where
+    Materialised,   ///< results were brought to the host because somebody asked for them
+    Rewritten,      ///< an operation was carried out as a cheaper one that gives the same
+    MemorySet,      ///< which memory tier was asked for and which is in force, and why
+    MemoryRetried,  ///< memory was short: somebody was asked to free some, and it was tried again
+    MemoryTrimmed,  ///< a pool gave memory back to the driver
   };
   Kind kind = Kind::Hit;
-  std::string unit;          ///< the unit's name, where one is concerned
-  std::string target;        ///< the target's name, likewise
-  std::string key;           ///< hex, where one is known
-  std::string origin;        ///< the tier concerned: memory, bundle, disk, remote, compiled
-  std::string message;       ///< why, in words; never a secret
-  double ms = 0;             ///< how long it took, where that makes sense; it ended when the event is told
-  std::uint64_t bytes = 0;   ///< of a copy or an allocation
-  std::uint64_t stream = 0;  ///< the native stream or queue, where one is concerned; zero is none or the default one
-  std::uint64_t flow = 0;    ///< the same for all that happens to one unit and target in this process; zero: unknown
+  std::string unit;           ///< the unit's name, where one is concerned
+  std::string target;         ///< the target's name, likewise
+  std::string key;            ///< hex, where one is known
+  std::string origin;         ///< the tier concerned: memory, bundle, disk, remote, compiled
+  std::string message;        ///< why, in words; never a secret
+  double ms = 0;              ///< how long it took, where that makes sense; it ended when the event is told
+  std::uint64_t bytes = 0;    ///< of a copy or an allocation
+  std::uint64_t stream = 0;   ///< the native stream or queue, where one is concerned; zero is none or the default one
+  std::uint64_t flow = 0;     ///< the same for all that happens to one unit and target in this process; zero: unknown
+  std::string requested;      ///< of a decision: what was asked for: a mode, a backend, a memory tier
+  std::string selected;       ///< what it became
+  std::uint64_t blocks = 0;   ///< of a launch: in its grid …
+  std::uint32_t block = 0;    ///< … the threads of each …
+  std::uint32_t advised = 0;  ///< … and how many the driver would have taken; zero: not known
+  Work work;                  ///< what the thread was doing, where the program says so
 };
 
 KILN_API const char* to_string(Event::Kind kind);

@@ -3,6 +3,7 @@
 #include <kiln/artifact.hpp>
 #include <kiln/bytes.hpp>
 #include <kiln/cccl.hpp>
+#include <kiln/device_info.hpp>
 #include <kiln/event.hpp>
 #include <kiln/kernel.hpp>
 #include <kiln/key.hpp>
@@ -14,3 +15,4 @@
 #include <kiln/target.hpp>
 #include <kiln/unit.hpp>
 #include <kiln/version.hpp>
+#include <kiln/work.hpp>

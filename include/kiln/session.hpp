@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <kiln/artifact.hpp>
+#include <kiln/device_info.hpp>
 #include <kiln/event.hpp>
 #include <kiln/export.hpp>
 #include <kiln/kernel.hpp>
@@ -104,12 +105,18 @@ class KILN_API Session {
   Result<Kernel> get(const Unit& unit, const std::string& entry = {}, std::chrono::nanoseconds limit = kForever,
                      Caller caller = Caller::here());
 
+  /// The devices of a kind, "cuda" or "opencl". Opens the driver, where there seems to be one; an error says what is
+  /// missing.
+  Result<std::vector<DeviceInfo>> devices(const std::string& kind);
   /// For programs that have no context: makes the primary one of a device (by its number) current in this thread.
   /// `kind` is "cuda" or "opencl".
   Status make_current(const std::string& kind, std::size_t device = 0);
   /// For programs that have no stream: one in the current context.
   Result<Stream> stream(const std::string& kind);
 
+  /// Tells this session's listeners (its trace, its counts, `on_event`) of an event that somebody else has to tell;
+  /// empty where nobody listens. It does not keep the session.
+  EventCallback listeners() const;
   /// All units at one moment.
   SessionStatus status() const;
   /// The same and the counts of events so far, as Prometheus reads them.

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <ctime>
 #include <thread>
 
 namespace kiln {
@@ -33,6 +34,16 @@ void Clock::wait(Condition& condition, Mutex& mutex, std::chrono::nanoseconds ti
 const Clock& system_clock() {
   static const SystemClock clock;
   return clock;
+}
+
+std::string utc_text(std::chrono::nanoseconds wall) {
+  const std::time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(wall).count();
+  std::tm parts{};
+  char text[32] = {};
+  if (gmtime_r(&seconds, &parts) == nullptr || std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
+    return {};
+  }
+  return text;
 }
 
 double milliseconds_since(const Clock& clock, std::chrono::nanoseconds start) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 
 #include "base/mutex.hpp"
 
@@ -39,6 +40,9 @@ class Deadline {
   std::chrono::nanoseconds start_;
   std::chrono::nanoseconds limit_;
 };
+
+/// A moment of wall time as `2026-11-15T18:20:00Z`.
+std::string utc_text(std::chrono::nanoseconds wall);
 
 /// Milliseconds since a moment of the clock's steady time.
 double milliseconds_since(const Clock& clock, std::chrono::nanoseconds start);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <limits>
@@ -174,6 +175,16 @@ unsigned remembered_cores_of_group() {
   return cores.load(std::memory_order_relaxed);
 }
 
+constexpr const char* kLeftOut = "***";
+
+bool is_named_like_a_secret(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const char* word : {"key", "token", "secret", "passw", "credential", "auth"}) {
+    if (name.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<unsigned> cores_of_group(const MachineFiles& files) {
@@ -210,6 +221,38 @@ bool in_container(const MachineFiles& files) {
   const auto groups = text_of(files.root + "/proc/1/cgroup");
   const auto named = [&](const char* name) { return groups && groups->find(name) != std::string::npos; };
   return named("docker") || named("kubepods") || named("containerd") || named("lxc");
+}
+
+std::string shown_command(const std::vector<std::string>& arguments) {
+  std::string shown;
+  bool secret = false;
+  for (const std::string& argument : arguments) {
+    if (!shown.empty()) shown += ' ';
+    const std::size_t value = argument.find('=');
+    const std::string name = argument.substr(0, value);
+    const bool named = is_named_like_a_secret(name);
+    if (secret && argument.rfind('-', 0) != 0) {
+      shown += kLeftOut;
+    } else if (named && value != std::string::npos) {
+      shown += name + '=' + kLeftOut;
+    } else {
+      shown += argument;
+    }
+    secret = named && value == std::string::npos && argument.rfind('-', 0) == 0;
+  }
+  return shown;
+}
+
+std::string own_command(const MachineFiles& files) {
+  const auto text = text_of(files.root + "/proc/self/cmdline");
+  if (!text) return {};
+  std::vector<std::string> arguments;
+  for (std::size_t at = 0; at < text->size();) {
+    const std::size_t end = std::min(text->find('\0', at), text->size());
+    arguments.push_back(text->substr(at, end - at));
+    at = end + 1;
+  }
+  return shown_command(arguments);
 }
 
 std::string thread_name() {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kiln {
 
@@ -25,6 +26,12 @@ std::uint64_t available_memory(const MachineFiles& files = {});
 /// Whether this process runs in a container, whose files and host go with it. Not every container can be told from a
 /// machine. Reads files.
 bool in_container(const MachineFiles& files = {});
+
+/// How this process was called, as a shell would show it. What stands behind an option that is named like a secret is
+/// left out. Reads files; empty where that cannot be told.
+std::string own_command(const MachineFiles& files = {});
+/// A command in that form.
+std::string shown_command(const std::vector<std::string>& arguments);
 
 /// What the calling thread is called; empty where that cannot be told.
 std::string thread_name();

@@ -34,7 +34,12 @@ Result<DeviceInfo> describe(const CudaApi& api, cuda::DeviceNumber device) {
     result = api->DeviceGetAttribute(value, attribute, device);
     if (result != DriverResult::Success) return api.failure("cuDeviceGetAttribute", result);
   }
-  return DeviceInfo{name, Target::sm(major * 10 + minor), static_cast<unsigned>(units), memory};
+  int ratio = 0;  // a driver that does not say is no reason to do without the device
+  if (api->DeviceGetAttribute(&ratio, cuda::DeviceAttribute::SingleToDoubleRatio, device) != DriverResult::Success) {
+    ratio = 0;
+  }
+  return DeviceInfo{name, Target::sm(major * 10 + minor), static_cast<unsigned>(units), memory,
+                    static_cast<unsigned>(ratio)};
 }
 
 // After an error the caller takes his memory for his own again, so a copy must not be left under way for one failure.

@@ -82,6 +82,7 @@ enum class DeviceAttribute : int {
   CapabilityMajor = 75,
   CapabilityMinor = 76,
   MaxSharedBytesPerMultiprocessor = 81,
+  SingleToDoubleRatio = 87,  ///< how many times faster it computes in single precision
   CooperativeLaunch = 95,
   MaxSharedBytesPerBlockOptIn = 97,
   MemoryPoolsSupported = 115,

@@ -7,18 +7,11 @@
 #include <vector>
 
 #include <kiln/artifact.hpp>
+#include <kiln/device_info.hpp>
 #include <kiln/launch.hpp>
 #include <kiln/result.hpp>
 
 namespace kiln {
-
-/// A device of this machine, for people and for choosing targets. A value.
-struct DeviceInfo {
-  std::string name;
-  Target target;       ///< what artifacts for it are compiled for
-  unsigned units = 0;  ///< multiprocessors, compute units
-  std::uint64_t memory = 0;
-};
 
 /// The context in which the calling thread loads and launches.
 struct Place {

@@ -75,11 +75,15 @@ Result<std::vector<DeviceInfo>> OpenClDevice::devices() {
   const Result<Opened*> opened = open();
   if (!opened) return opened.error();
   std::vector<DeviceInfo> infos;
+  const OpenClFunctions& cl = (*opened)->library->functions();
   for (const OpenClLibrary::Device& device : (*opened)->devices) {
     cl_ulong memory = 0;
-    (*opened)->library->functions().GetDeviceInfo(device.id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory, &memory,
-                                                  nullptr);
-    infos.push_back({device.info.device, device.info.target, device.info.compute_units, memory});
+    cl.GetDeviceInfo(device.id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory, &memory, nullptr);
+    cl_device_fp_config doubles = 0;
+    cl.GetDeviceInfo(device.id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof doubles, &doubles, nullptr);
+    // OpenCL does not say how fast they are; a processor does two floats in the time of one double.
+    const unsigned ratio = doubles != 0 && !device.info.gpu ? 2 : 0;
+    infos.push_back({device.info.device, device.info.target, device.info.compute_units, memory, ratio});
   }
   return infos;
 }

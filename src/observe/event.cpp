@@ -41,6 +41,15 @@ const char* to_string(Event::Kind kind) {
     case Event::Kind::BundleRefused: return "bundle_refused";
     case Event::Kind::BundleUnfit: return "bundle_unfit";
     case Event::Kind::RecordUnavailable: return "record_unavailable";
+    case Event::Kind::Decided: return "decided";
+    case Event::Kind::FellBack: return "fell_back";
+    case Event::Kind::Dispatched: return "dispatched";
+    case Event::Kind::StageRan: return "stage_ran";
+    case Event::Kind::Materialised: return "materialised";
+    case Event::Kind::Rewritten: return "rewritten";
+    case Event::Kind::MemorySet: return "memory_set";
+    case Event::Kind::MemoryRetried: return "memory_retried";
+    case Event::Kind::MemoryTrimmed: return "memory_trimmed";
   }
   return "unknown";
 }

@@ -39,10 +39,17 @@ class Observer {
   }
 
   explicit operator bool() const { return listeners_ != nullptr; }
+  /// With the work that the calling thread does, unless the event names its own.
   void tell(const Event& event) const {
     if (listeners_ == nullptr) return;
-    for (const auto& sink : listeners_->sinks) sink->tell(event);
-    if (listeners_->callback) listeners_->callback(event);
+    const Work* work = WorkScope::current();
+    if (work == nullptr || !event.work.operation.empty()) {
+      listeners_->tell(event);
+      return;
+    }
+    Event placed = event;
+    placed.work = *work;
+    listeners_->tell(placed);
   }
   /// The common short form: something went another way than it should, and why.
   void tell(Event::Kind kind, std::string origin, std::string message) const {
@@ -53,11 +60,20 @@ class Observer {
     event.message = std::move(message);
     tell(event);
   }
+  /// The same for those who know no more of listeners than this; empty where there is none.
+  EventCallback callback() const {
+    if (listeners_ == nullptr) return {};
+    return [own = *this](const Event& event) { own.tell(event); };
+  }
 
  private:
   struct Listeners {
     std::vector<std::shared_ptr<EventSink>> sinks;
     EventCallback callback;
+    void tell(const Event& event) const {
+      for (const auto& sink : sinks) sink->tell(event);
+      if (callback) callback(event);
+    }
   };
   std::shared_ptr<const Listeners> listeners_;
 };

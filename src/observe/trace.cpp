@@ -33,6 +33,7 @@ void TraceWriter::tell(const Event& event) {
     return;
   }
   if (const auto [at, fresh] = threads_.try_emplace(record.thread); fresh) at->second = thread_name();
+  record.id = records_.size() + 1;
   records_.push_back(std::move(record));
 }
 
@@ -51,7 +52,7 @@ std::string TraceWriter::json() const {
     threads = threads_;
     dropped = dropped_;
   }
-  const TraceProcess process{getpid(), program_invocation_short_name, dropped};
+  const TraceProcess process{getpid(), program_invocation_short_name, dropped, own_command(), utc_text(clock_.wall())};
   return trace_json(process, lay_out(records, threads));
 }
 

@@ -89,6 +89,10 @@ class Events {
     name(field);
     out_ += value;
   }
+  /// Left out where it is zero, and where it does not fit into a double and would come out as another number.
+  void count(const char* field, std::uint64_t value) {
+    if (value != 0 && value < (std::uint64_t{1} << 53)) number(field, std::to_string(value));
+  }
   void open_arguments() {
     name("args");
     out_ += '{';
@@ -118,15 +122,40 @@ void metadata(Events& events, std::uint32_t track, const char* what, std::string
   events.end();
 }
 
+// For kiln's own reader; viewers pass over metadata that they do not know.
+void about(Events& events, std::uint32_t track, const TraceProcess& process) {
+  events.begin('M', 0, track);
+  events.text("name", "kiln_trace");
+  events.open_arguments();
+  events.text("name", kTraceFormat);
+  if (!process.command.empty()) events.text("command", process.command);
+  if (!process.date.empty()) events.text("date", process.date);
+  events.count("dropped", process.dropped);
+  events.close_arguments();
+  events.end();
+}
+
 std::string hex(std::uint64_t value) {
   char text[24];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
   return text;
 }
 
+void work_arguments(Events& events, const Work& work) {
+  if (work.operation.empty()) return;
+  events.text("operation", work.operation);
+  if (!work.stage.empty()) events.text("stage", work.stage);
+  events.count("dispatch", work.dispatch);
+  events.count("workflow", work.workflow);
+  events.count("rows", work.rows);
+  if (work.residency != Residency::Unknown) events.text("residency", to_string(work.residency));
+  if (work.purpose != Purpose::Unsaid) events.text("purpose", to_string(work.purpose));
+}
+
 void arguments(Events& events, const TraceRecord& record, std::uint32_t track) {
   const Event& event = record.event;
   events.open_arguments();
+  events.number("id", std::to_string(record.id));
   if (!event.unit.empty()) events.text("unit", event.unit);
   if (!event.target.empty()) events.text("target", event.target);
   if (!event.origin.empty()) events.text("origin", event.origin);
@@ -137,10 +166,17 @@ void arguments(Events& events, const TraceRecord& record, std::uint32_t track) {
     std::snprintf(text, sizeof text, "%.6g", event.ms);
     events.number("ms", text);
   }
-  // What does not fit into a double would come out as another number.
-  if (event.bytes != 0 && event.bytes < (std::uint64_t{1} << 53)) events.number("bytes", std::to_string(event.bytes));
+  events.count("bytes", event.bytes);
   if (event.stream != 0) events.text("stream", hex(event.stream));
   if (event.flow != 0) events.text("flow", hex(event.flow));
+  if (!event.requested.empty()) events.text("requested", event.requested);
+  if (!event.selected.empty()) events.text("selected", event.selected);
+  if (event.block != 0) {
+    events.count("blocks", event.blocks);
+    events.count("block", event.block);
+    events.count("advised", event.advised);
+  }
+  work_arguments(events, event.work);
   if (track != static_cast<std::uint32_t>(record.thread)) events.number("thread", std::to_string(record.thread));
   events.close_arguments();
 }
@@ -178,6 +214,7 @@ std::string trace_json(const TraceProcess& process, const TraceLayout& layout) {
   Events events(process.id);
   const auto main = static_cast<std::uint32_t>(process.id);
   metadata(events, main, "process_name", process.name.empty() ? "kiln" : process.name);
+  about(events, main, process);
   for (const TraceTrack& track : layout.tracks) metadata(events, track.id, "thread_name", track.name);
   for (const TraceMark& mark : layout.marks) draw(events, mark);
   if (process.dropped != 0) {

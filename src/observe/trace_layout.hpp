@@ -17,6 +17,7 @@ struct TraceRecord {
   Event event;
   std::chrono::nanoseconds told{};  ///< of the steady clock
   pid_t thread = 0;
+  std::uint64_t id = 0;  ///< counted from 1 in the order in which they were told
 };
 using ThreadNames = std::map<pid_t, std::string>;
 

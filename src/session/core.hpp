@@ -36,6 +36,11 @@ struct detail::KernelState {
   std::uint64_t flow = 0;
   Origin origin = Origin::Compiled;
   Observer observer;
+
+  /// The threads of a block that the driver would take, for those who watch; zero where it does not say. Asked once,
+  /// with the shared memory of the first launch.
+  unsigned advised_block(std::size_t shared_bytes) const;
+  mutable std::atomic<unsigned> advised{0};
 };
 
 /// What handles of one kernel share. Kept until the core ends.

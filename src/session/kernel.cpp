@@ -16,6 +16,15 @@ Result<Kernel> Handle::get_slowly(std::chrono::nanoseconds limit, void* const* s
   return Kernel(*kernel);
 }
 
+unsigned detail::KernelState::advised_block(std::size_t shared_bytes) const {
+  unsigned block = advised.load(std::memory_order_relaxed);
+  if (block != 0) return block;
+  const Result<Occupancy> best = kernel->occupancy(shared_bytes);
+  if (!best) return 0;
+  advised.store(best->block, std::memory_order_relaxed);
+  return best->block;
+}
+
 Status Kernel::launch_with(const Launch& how, const Argument* arguments, std::size_t count) const {
   const Observer& observer = state_->observer;
   if (!observer) return state_->kernel->launch(how, arguments, count);
@@ -29,6 +38,9 @@ Status Kernel::launch_with(const Launch& how, const Argument* arguments, std::si
   event.stream = reinterpret_cast<std::uintptr_t>(how.stream);
   event.flow = state_->flow;
   event.ms = milliseconds_since(system_clock(), start);
+  event.blocks = std::uint64_t{how.grid.x} * how.grid.y * how.grid.z;
+  event.block = how.block.x * how.block.y * how.block.z;
+  event.advised = state_->advised_block(how.shared_bytes);
   event.message = launched ? state_->name : state_->name + ": " + launched.error().message;
   observer.tell(event);
   return launched;

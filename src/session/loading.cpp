@@ -230,9 +230,15 @@ Result<const detail::KernelState*> Core::kernel_of(HandleState& handle, Backend&
   if (!module) return module.error();
   auto kernel = (*module)->kernel(entry->symbol);
   if (!kernel) return kernel.error();
-  detail::KernelState state{std::move(*kernel), entry->name, handle.unit.label(), target, answer.flow,
-                            answer.origin,      observer_};
-  handle.kernels.push_back(std::make_unique<const detail::KernelState>(std::move(state)));
+  auto state = std::make_unique<detail::KernelState>();
+  state->kernel = *std::move(kernel);
+  state->name = entry->name;
+  state->unit = handle.unit.label();
+  state->target = target;
+  state->flow = answer.flow;
+  state->origin = answer.origin;
+  state->observer = observer_;
+  handle.kernels.push_back(std::move(state));
   return handle.kernels.back().get();
 }
 

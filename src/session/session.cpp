@@ -59,6 +59,14 @@ Result<Kernel> Session::get(const Unit& unit, const std::string& entry, std::chr
   return Kernel(*kernel);
 }
 
+Result<std::vector<DeviceInfo>> Session::devices(const std::string& kind) {
+  const auto backend = state_->core().open(kind, kForever);
+  if (!backend) return backend.error();
+  return (*backend)->device().devices();
+}
+
+EventCallback Session::listeners() const { return state_->core().observer().callback(); }
+
 Status Session::make_current(const std::string& kind, std::size_t device) {
   const auto backend = state_->core().open(kind, kForever);
   if (!backend) return backend.error();

@@ -228,5 +228,16 @@ TEST_F(Container, IsToldByTheGroupOfTheFirstProcess) {
   }
 }
 
+TEST(ShownCommand, LeavesOutWhatStandsBehindAnOptionThatIsNamedLikeASecret) {
+  EXPECT_EQ(shown_command({"app", "--points", "10", "--api-key", "abc", "--token=def", "TOKEN=ghi", "x"}),
+            "app --points 10 --api-key *** --token=*** TOKEN=*** x");
+}
+
+TEST(ShownCommand, ShowsAnOptionThatFollowsOneWithoutAValue) {
+  EXPECT_EQ(shown_command({"app", "--keys", "--points", "10"}), "app --keys --points 10");
+}
+
+TEST(OwnCommand, NamesThisTest) { EXPECT_NE(own_command().find("test_"), std::string::npos); }
+
 }  // namespace
 }  // namespace kiln::test

@@ -37,6 +37,9 @@ int attribute_of(const DeviceState& device, cuda::DeviceAttribute attribute) {
     case Attribute::CapabilityMajor: return device.architecture / 10;
     case Attribute::CapabilityMinor: return device.architecture % 10;
     case Attribute::MaxSharedBytesPerMultiprocessor: return facts.shared_per_multiprocessor;
+    // Two on the data centre's parts, 64 on the others, and 32 on the oldest of these.
+    case Attribute::SingleToDoubleRatio:
+      return device.architecture % 10 == 0 && device.architecture < 120 ? 2 : device.architecture == 75 ? 32 : 64;
     case Attribute::CooperativeLaunch: return 1;
     case Attribute::MaxSharedBytesPerBlockOptIn: return facts.shared_per_block;
     case Attribute::MemoryPoolsSupported: return 1;
