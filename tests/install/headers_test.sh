@@ -5,8 +5,8 @@ set -euo pipefail
 include=$1
 shift
 for compiler in "$@"; do
-  for header in "$include"/kiln/*.hpp; do
+  for header in "$include"/kiln/*.hpp "$include"/kiln/*/*.hpp; do
     "$compiler" -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ -I "$include" - \
-      <<<"#include <kiln/$(basename "$header")>"
+      <<<"#include <${header#"$include/"}>"
   done
 done
