@@ -4,7 +4,7 @@
 
 #include "runtime/audit_view.hpp"
 
-namespace kiln::runtime {
+namespace kiln::audit {
 
 const char* to_string(Severity severity) {
   switch (severity) {
@@ -28,23 +28,23 @@ const char* to_string(Step step) {
   return "unknown";
 }
 
-Severity Audit::worst() const {
+Severity Report::worst() const {
   Severity worst = Severity::Low;
   for (const Finding& finding : findings) worst = std::max(worst, finding.rule->severity);
   return worst;
 }
 
-Audit audit(const Trace& trace) {
+Report examine(const Trace& trace) {
   const View view(trace);
   Findings findings(view);
   check_place(view, findings);
   check_flow(view, findings);
   check_launches(view, findings);
-  Audit audit;
-  audit.findings = findings.take();
-  describe(view, audit);
-  answer(audit);
-  return audit;
+  Report report;
+  report.findings = findings.take();
+  describe(view, report);
+  answer(report);
+  return report;
 }
 
-}  // namespace kiln::runtime
+}  // namespace kiln::audit

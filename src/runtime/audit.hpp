@@ -7,7 +7,7 @@
 
 #include "runtime/trace_reader.hpp"
 
-namespace kiln::runtime {
+namespace kiln::audit {
 
 /// How much a finding matters; docs/audit.md has one line for each.
 enum class Severity : unsigned char {
@@ -66,7 +66,7 @@ struct DispatchCounts {
   double acceleration() const { return total == 0 ? 0 : static_cast<double>(on_device) / static_cast<double>(total); }
 };
 
-struct StageTime {
+struct StageSum {
   std::string operation;
   std::string stage;
   std::string where;  ///< host, opencl, cuda
@@ -75,7 +75,7 @@ struct StageTime {
 };
 
 /// What an operation asked for and what it got, and how often.
-struct Choice {
+struct Selection {
   std::string operation;
   std::string requested;
   std::string selected;
@@ -84,17 +84,17 @@ struct Choice {
 };
 
 /// A value; docs/audit.md says what each part means.
-struct Audit {
+struct Report {
   std::string command;
   std::string date;
   std::vector<std::string> devices;  ///< by name; empty: none was used
   std::uint64_t rows = 0;            ///< of the largest run
-  std::vector<Choice> choices;
+  std::vector<Selection> selections;
   enum class Stayed : unsigned char { NothingThere, Yes, No } stayed = Stayed::NothingThere;
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
-  bool stages_waited = false;      ///< stage times are the device's too, not the host's alone
-  std::vector<StageTime> longest;  ///< three at most
+  bool stages_waited = false;     ///< stage times are the device's too, not the host's alone
+  std::vector<StageSum> longest;  ///< three at most
   DispatchCounts counts;
   std::vector<Finding> findings;  ///< in the order in which they are to be mended; the first three are the targets
   std::string cause;              ///< what makes this path behave like CPU code
@@ -105,6 +105,6 @@ struct Audit {
   Severity worst() const;
 };
 
-Audit audit(const Trace& trace);
+Report examine(const Trace& trace);
 
-}  // namespace kiln::runtime
+}  // namespace kiln::audit

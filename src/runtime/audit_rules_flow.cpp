@@ -5,7 +5,7 @@
 
 #include "runtime/audit_view.hpp"
 
-namespace kiln::runtime {
+namespace kiln::audit {
 namespace {
 
 constexpr Rule kSyncBetween{"sync_between_launches",
@@ -167,4 +167,4 @@ void check_flow(const View& view, Findings& to) {
   }
 }
 
-}  // namespace kiln::runtime
+}  // namespace kiln::audit

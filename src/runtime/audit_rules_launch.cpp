@@ -4,7 +4,7 @@
 
 #include "runtime/audit_view.hpp"
 
-namespace kiln::runtime {
+namespace kiln::audit {
 namespace {
 
 constexpr Rule kOtherMemory{
@@ -111,4 +111,4 @@ void check_launches(const View& view, Findings& to) {
   check_evidence(view, to);
 }
 
-}  // namespace kiln::runtime
+}  // namespace kiln::audit

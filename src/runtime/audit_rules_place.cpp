@@ -4,7 +4,7 @@
 
 #include "runtime/audit_view.hpp"
 
-namespace kiln::runtime {
+namespace kiln::audit {
 namespace {
 
 constexpr Rule kNotSelected{
@@ -161,16 +161,16 @@ Events known(std::initializer_list<const RecordedEvent*> events) {
 }
 
 void check_run(const Run& run, Findings& to) {
-  const std::string decided = run.decided != nullptr ? run.decided->event.selected : run.selected();
+  const std::string chosen = run.chosen();
   // The evidence begins with what the run itself told, by which it is named.
   const Events evidence = known({run.dispatched, run.decided});
-  if (run.residency == Residency::Device && !decided.empty() && !is_device(decided)) {
+  if (run.residency == Residency::Device && !chosen.empty() && !is_device(chosen)) {
     to.add(kDemoted, evidence,
            counted(run.rows, "row was", "rows were") + " on a device, and the operation ran on the processor");
   }
-  if (is_device(decided) && run.dispatched != nullptr && !is_device(run.selected()) && run.launches == 0 &&
+  if (is_device(chosen) && run.dispatched != nullptr && !is_device(run.selected()) && run.launches == 0 &&
       run.rows != 0 && !run.fell_back) {
-    to.add(kSilent, evidence, decided + " was chosen, nothing was launched, and no fell_back says why");
+    to.add(kSilent, evidence, chosen + " was chosen, nothing was launched, and no fell_back says why");
   }
   check_copies(run, to);
 }
@@ -219,4 +219,4 @@ void check_place(const View& view, Findings& to) {
   check_decisions(view, to);
 }
 
-}  // namespace kiln::runtime
+}  // namespace kiln::audit

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
-namespace kiln::runtime {
+namespace kiln::audit {
 namespace {
 
 constexpr std::size_t kMostEvidence = 8;  // ids that a finding shows
@@ -26,15 +27,42 @@ void count_launches(const Trace& trace, std::vector<Run>& runs) {
 
 void note(Run& run, const RecordedEvent& event) {
   const Work& work = event.event.work;
+  // A decision that is told inside of a run is of something else, unless it is the first that the run tells.
+  const bool own = !is(event, Event::Kind::Decided) || run.events.empty();
   run.events.push_back(&event);
+  if (!own) return;
   run.number = work.dispatch;
-  run.workflow = std::max(run.workflow, work.workflow);
   run.rows = std::max(run.rows, work.rows);
+  if (run.workflow == 0) run.workflow = work.workflow;
   if (run.operation.empty()) run.operation = work.operation;
   if (run.residency == Residency::Unknown) run.residency = work.residency;
   if (is(event, Event::Kind::Dispatched)) run.dispatched = &event;
-  if (is(event, Event::Kind::FellBack)) run.fell_back = true;
-  if (is(event, Event::Kind::Decided) && run.decided == nullptr) run.decided = &event;
+}
+
+using Decisions = std::unordered_map<std::uint64_t, const RecordedEvent*>;  // by their number
+
+// A fallback is told by the run itself, or by the decision that it runs by: for its operation, or for all of a
+// workflow.
+void note_fallbacks(const Events& fallbacks, const Decisions& decisions, std::vector<Run>& runs) {
+  std::set<std::uint64_t> by_run;
+  std::set<std::pair<std::uint64_t, std::string>> by_decision;  // of an operation; of all where that is empty
+  std::unordered_map<std::uint64_t, const Run*> numbered;
+  for (const Run& run : runs) numbered[run.number] = &run;
+  for (const RecordedEvent* event : fallbacks) {
+    const Work& work = event->event.work;
+    const auto run = numbered.find(work.dispatch);
+    const auto decided = decisions.find(work.workflow);
+    if (run != numbered.end() && run->second->operation == work.operation) {
+      by_run.insert(work.dispatch);
+    } else if (work.workflow != 0) {
+      const bool of_all = decided != decisions.end() && decided->second->event.work.operation == work.operation;
+      by_decision.insert({work.workflow, of_all ? std::string() : work.operation});
+    }
+  }
+  for (Run& run : runs) {
+    run.fell_back = by_run.count(run.number) != 0 || by_decision.count({run.workflow, run.operation}) != 0 ||
+                    by_decision.count({run.workflow, {}}) != 0;
+  }
 }
 
 std::vector<Path> paths_of(const Trace& trace) {
@@ -78,14 +106,19 @@ std::string Run::selected() const {
   return decided != nullptr ? decided->event.selected : std::string();
 }
 
+std::string Run::chosen() const {
+  if (dispatched != nullptr && !dispatched->event.origin.empty()) return dispatched->event.origin;
+  return decided != nullptr ? decided->event.selected : selected();
+}
+
 View::View(const Trace& of) : trace(of) {
   std::unordered_map<std::uint64_t, std::size_t> place;  // of runs, by their number
-  std::unordered_map<std::uint64_t, const RecordedEvent*> decisions;
-  std::unordered_map<std::uint64_t, bool> fell_back;  // by decision
+  Decisions decisions;
+  Events fallbacks;
   for (const RecordedEvent& event : trace.events) {
     const Work& work = event.event.work;
     if (work.workflow != 0 && is(event, Event::Kind::Decided)) decisions.try_emplace(work.workflow, &event);
-    if (work.workflow != 0 && is(event, Event::Kind::FellBack)) fell_back[work.workflow] = true;
+    if (is(event, Event::Kind::FellBack)) fallbacks.push_back(&event);
     if (work.dispatch == 0) continue;
     const auto [at, fresh] = place.try_emplace(work.dispatch, runs.size());
     if (fresh) runs.emplace_back();
@@ -93,11 +126,9 @@ View::View(const Trace& of) : trace(of) {
   }
   for (Run& run : runs) {
     ++runs_of[run.operation];
-    if (const auto at = decisions.find(run.workflow); run.decided == nullptr && at != decisions.end()) {
-      run.decided = at->second;
-    }
-    run.fell_back = run.fell_back || fell_back.count(run.workflow) != 0;
+    if (const auto at = decisions.find(run.workflow); at != decisions.end()) run.decided = at->second;
   }
+  note_fallbacks(fallbacks, decisions, runs);
   count_launches(trace, runs);
   paths = paths_of(trace);
 }
@@ -157,4 +188,4 @@ std::string bytes_text(std::uint64_t bytes) {
   return text;
 }
 
-}  // namespace kiln::runtime
+}  // namespace kiln::audit

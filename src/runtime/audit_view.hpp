@@ -10,7 +10,7 @@
 #include "runtime/audit.hpp"
 
 // What the rules of an audit look at: a trace, cut into runs of operations. Private to the audit.
-namespace kiln::runtime {
+namespace kiln::audit {
 
 using Events = std::vector<const RecordedEvent*>;  ///< by id
 
@@ -23,13 +23,15 @@ struct Run {
   Residency residency = Residency::Unknown;
   const RecordedEvent* decided = nullptr;     ///< null where the trace does not have it
   const RecordedEvent* dispatched = nullptr;  ///< null where it did not end within the trace
-  bool fell_back = false;                     ///< … and said so
+  bool fell_back = false;                     ///< somebody said that it does not run where it would have
   Events events;                              ///< all that was told in it
   /// Kernels that were put on a stream from its first event to its last, of operations that it called too.
   std::uint64_t launches = 0;
 
   /// What carried it out in the end, in the words of the trace; empty where it does not say.
   std::string selected() const;
+  /// What was to carry it out when it began, likewise.
+  std::string chosen() const;
 };
 
 /// What ran by one decision on one thread: its runs' events together.
@@ -82,12 +84,12 @@ void check_launches(const View& view, Findings& to);  ///< are launches right, a
 
 // How the report is put together from what was found, in audit_report.cpp.
 void count_run(const Run& run, DispatchCounts& counts);
-void describe(const View& view, Audit& audit);
-void answer(Audit& audit);
+void describe(const View& view, Report& report);
+void answer(Report& report);
 
 /// `1 launch`, `3 launches`.
 std::string counted(std::uint64_t count, const char* one, const char* several);
 /// `4 B`, `1.5 MiB`.
 std::string bytes_text(std::uint64_t bytes);
 
-}  // namespace kiln::runtime
+}  // namespace kiln::audit

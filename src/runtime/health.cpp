@@ -4,7 +4,7 @@
 
 #include "runtime/audit_view.hpp"
 
-namespace kiln::runtime {
+namespace kiln::audit {
 
 void Health::add(const Trace& trace) {
   const View view(trace);
@@ -30,4 +30,4 @@ void Health::add(const Trace& trace) {
                    [](const Fallback& a, const Fallback& b) { return a.times > b.times; });
 }
 
-}  // namespace kiln::runtime
+}  // namespace kiln::audit

@@ -6,7 +6,7 @@
 
 #include "runtime/audit.hpp"
 
-namespace kiln::runtime {
+namespace kiln::audit {
 
 /// How often operations ran on a device, over any number of traces. A value.
 struct Health {
@@ -24,4 +24,4 @@ struct Health {
   void add(const Trace& trace);
 };
 
-}  // namespace kiln::runtime
+}  // namespace kiln::audit

@@ -14,7 +14,7 @@
 #include "base/files.hpp"
 #include "observe/trace_json.hpp"
 
-namespace kiln::runtime {
+namespace kiln::audit {
 namespace {
 
 constexpr std::size_t kLargestTrace = std::size_t{256} << 20;
@@ -285,4 +285,4 @@ Result<Trace> read_trace(const std::string& path) {
   return error;
 }
 
-}  // namespace kiln::runtime
+}  // namespace kiln::audit

@@ -8,7 +8,7 @@
 #include <kiln/event.hpp>
 #include <kiln/result.hpp>
 
-namespace kiln::runtime {
+namespace kiln::audit {
 
 /// An event as a trace has it.
 struct RecordedEvent {
@@ -33,4 +33,4 @@ struct Trace {
 Result<Trace> parse_trace(std::string_view text);
 Result<Trace> read_trace(const std::string& path);
 
-}  // namespace kiln::runtime
+}  // namespace kiln::audit
