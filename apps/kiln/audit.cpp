@@ -11,18 +11,14 @@
 namespace kiln::cli {
 namespace {
 
-using audit::Finding;
-using audit::Report;
-using audit::Severity;
+constexpr std::pair<Severity, ExitCode> kCodes[] = {{audit::Severity::Low, kFoundLow},
+                                                    {audit::Severity::Medium, kFoundMedium},
+                                                    {audit::Severity::High, kFoundHigh},
+                                                    {audit::Severity::Blocking, kFoundBlocking}};
 
-constexpr std::pair<Severity, ExitCode> kCodes[] = {{Severity::Low, kFoundLow},
-                                                    {Severity::Medium, kFoundMedium},
-                                                    {Severity::High, kFoundHigh},
-                                                    {Severity::Blocking, kFoundBlocking}};
-
-int code_of(const Report& report, const std::string& fail_on) {
+int code_of(const audit::Report& report, const std::string& fail_on) {
   if (report.clean()) return kDone;
-  const Severity worst = report.worst();
+  const audit::Severity worst = report.worst();
   for (const auto& [severity, code] : kCodes) {
     std::string name = to_string(severity);
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -31,17 +27,17 @@ int code_of(const Report& report, const std::string& fail_on) {
   return kCodes[static_cast<std::size_t>(worst)].second;
 }
 
-std::string severity_text(Severity severity, const Console& console) {
+std::string severity_text(audit::Severity severity, const Console& console) {
   const std::string name = to_string(severity);
-  if (severity == Severity::Blocking || severity == Severity::High) return console.red(name);
-  return severity == Severity::Medium ? console.yellow(name) : name;
+  if (severity == audit::Severity::Blocking || severity == audit::Severity::High) return console.red(name);
+  return severity == audit::Severity::Medium ? console.yellow(name) : name;
 }
 
 std::string plural(std::uint64_t count, const char* one, const char* several) {
   return std::to_string(count) + ' ' + (count == 1 ? one : several);
 }
 
-std::string evidence_text(const Finding& finding) {
+std::string evidence_text(const audit::Finding& finding) {
   std::string text = finding.structural ? "structural" : "incidental";
   if (!finding.dispatches.empty()) text += ", in " + plural(finding.dispatches.size(), "run", "runs");
   if (finding.events.empty()) return text;
@@ -56,8 +52,8 @@ std::string evidence_text(const Finding& finding) {
   return text;
 }
 
-void print_findings(const Report& report, Console& console) {
-  for (const Finding& finding : report.findings) {
+void print_findings(const audit::Report& report, Console& console) {
+  for (const audit::Finding& finding : report.findings) {
     std::string where = finding.operation.empty() ? "" : "  " + printable(finding.operation);
     if (!finding.stage.empty()) where += ", stage " + printable(finding.stage);
     console.print(severity_text(finding.rule->severity, console) + "  " + console.bold(finding.rule->name) + where +
@@ -66,11 +62,11 @@ void print_findings(const Report& report, Console& console) {
   }
 }
 
-std::string summary_text(const Report& report, const Console& console) {
+std::string summary_text(const audit::Report& report, const Console& console) {
   if (report.clean()) return console.green("clean") + ": nothing was found";
   const std::size_t count = report.findings.size();
   const auto structural = std::count_if(report.findings.begin(), report.findings.end(),
-                                        [](const Finding& finding) { return finding.structural; });
+                                        [](const audit::Finding& finding) { return finding.structural; });
   std::string text = plural(count, "finding", "findings") + ", " + std::to_string(structural) + " structural and " +
                      std::to_string(static_cast<std::ptrdiff_t>(count) - structural) + " incidental; to begin with: ";
   for (std::size_t i = 0; i < std::min<std::size_t>(3, count); ++i) {
@@ -85,13 +81,13 @@ std::string joined_names(const std::vector<std::string>& names) {
   return text.empty() ? "none" : printable(text);
 }
 
-std::string stayed_text(const Report& report) {
+std::string stayed_text(const audit::Report& report) {
   const std::string copied =
       "; runs copied " + size_text(report.bytes_in) + " to it and " + size_text(report.bytes_out) + " from it";
   switch (report.stayed) {
-    case Report::Stayed::NothingThere: return "nothing ran on a device";
-    case Report::Stayed::Yes: return "yes" + copied;
-    case Report::Stayed::No: return "no" + copied;
+    case audit::Report::Stayed::NothingThere: return "nothing ran on a device";
+    case audit::Report::Stayed::Yes: return "yes" + copied;
+    case audit::Report::Stayed::No: return "no" + copied;
   }
   return "";
 }
@@ -105,7 +101,7 @@ std::string runs_text(const audit::DispatchCounts& counts) {
          plural(counts.fallbacks, "fallback", "fallbacks") + "; acceleration rate " + rate + " %";
 }
 
-void print_facts(const Report& report, Console& console) {
+void print_facts(const audit::Report& report, Console& console) {
   std::vector<std::vector<std::string>> rows = {
       {"command", report.command.empty() ? "not said" : printable(report.command)},
       {"date", printable(report.date)},
@@ -136,7 +132,7 @@ int audit_command(const Arguments& arguments, Console& console) {
   const std::string& path = arguments.files.front();
   const Result<audit::Trace> trace = audit::read_trace(path);
   if (!trace) return report(trace.error(), console);
-  const Report found = audit::examine(*trace);
+  const audit::Report found = audit::examine(*trace);
   if (arguments.json) {
     console.print(audit_json(found, path));
   } else {
