@@ -70,6 +70,12 @@ struct Arguments {
   // bundle layout
   std::string reference = "latest";
 
+  // calibrate
+  std::string calibration;           ///< the file; empty: where programs look for it
+  std::vector<std::string> program;  ///< behind --
+  bool quick = false;
+  bool show = false;
+
   // completions
   std::string shell;
   CommandNode tree;

@@ -104,6 +104,17 @@ inline constexpr const char* kCacheFooter =
     "  kiln cache gc --max-size 5G\n"
     "  kiln cache clear --yes";
 
+inline constexpr const char* kCalibrateFooter =
+    "Starts PROGRAM, which times each of its operations on this processor and on each device here, over sizes, and "
+    "keeps\n"
+    "from how many rows on a device is worth it: mode auto goes by that from then on. Let the machine do nothing else\n"
+    "meanwhile. ± is half of the distance between the quartiles. What is known of other operations stays.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln calibrate -- spatial calibrate\n"
+    "  kiln calibrate --quick --file here.json -- ./app; KILN_CALIBRATION=here.json ./app\n"
+    "  kiln calibrate --show";
+
 inline constexpr const char* kConfigFooter =
     "From weak to strong: default, program, /etc/kiln/config.toml, ~/.config/kiln/config.toml, the file that\n"
     "KILN_CONFIG names, single KILN_* variables.\n"

@@ -18,6 +18,8 @@ constexpr double kHopeless = 20;  // times slower than the better side
 constexpr double kClosest = 1.5;  // sizes nearer to each other than this factor say the same
 constexpr unsigned kStageRuns = 3;
 
+using StageTimes = std::vector<std::pair<StageTime, std::vector<double>>>;
+
 /// A backend under test, in a runtime that goes there or nowhere.
 struct Side {
   Backend backend;
@@ -45,7 +47,6 @@ RuntimeOptions options_of(const Runtime& runtime, Backend backend) {
   options.devices = {};
   if (on_device(backend)) options.devices.push_back(backend);
   options.time_stages = false;
-  options.on_stage = nullptr;
   return options;
 }
 
@@ -202,27 +203,36 @@ Status Measurement::refine(Side& device) {
   return {};
 }
 
+// A stage may come several times in a run: what counts is their sum.
+void add_stages(const std::vector<StageTime>& ended, unsigned run, StageTimes& stages) {
+  for (const StageTime& stage : ended) {
+    const auto same = [&](const auto& other) {
+      return other.first.operation == stage.operation && other.first.stage == stage.stage;
+    };
+    auto at = std::find_if(stages.begin(), stages.end(), same);
+    if (at == stages.end()) at = stages.insert(at, {stage, std::vector<double>(kStageRuns)});
+    at->second[run] += stage.ms;
+  }
+}
+
 Status Measurement::time_stages(Side& side) {
   if (side.timings.empty()) return {};
   if (Status made = prepare(side.timings.back().rows); !made) return made;
-  std::vector<std::pair<std::string, std::vector<double>>> stages;
-  unsigned run = 0;
   RuntimeOptions options = side.runtime.options();
   options.time_stages = true;
-  // A stage may come several times in a run: what counts is their sum.
-  options.on_stage = [&](const char* name, double ms) {
-    auto at = std::find_if(stages.begin(), stages.end(), [&](const auto& stage) { return stage.first == name; });
-    if (at == stages.end()) at = stages.insert(at, {name, std::vector<double>(kStageRuns)});
-    at->second[run] += ms;
-  };
   Runtime watched(runtime_.session(), options);
-  for (; run < kStageRuns; ++run) {
+  StageTimes stages;
+  for (unsigned run = 0; run < kStageRuns; ++run) {
     if (Status ran = trial_.run(watched); !ran) return ran;
+    add_stages(watched.last_stages(), run, stages);
   }
   std::vector<StageTime>& longest = out_.longest[side.backend];
-  for (auto& [name, ms] : stages) longest.emplace_back(name, timing_of(0, std::move(ms)).median_ms);
+  for (auto& [stage, ms] : stages) {
+    longest.push_back(stage);
+    longest.back().ms = timing_of(0, std::move(ms)).median_ms;
+  }
   std::stable_sort(longest.begin(), longest.end(),
-                   [](const StageTime& left, const StageTime& right) { return left.second > right.second; });
+                   [](const StageTime& left, const StageTime& right) { return left.ms > right.ms; });
   longest.resize(std::min<std::size_t>(longest.size(), 3));
   return {};
 }

@@ -63,8 +63,12 @@ bool read_stages(const Json& values, std::vector<StageTime>& to) {
   if (!values.is_array() || values.size() > kMostStages) return false;
   for (const Json& value : values) {
     StageTime& stage = to.emplace_back();
-    if (!read_text(member_of(value, "stage"), kLongestName, stage.first)) return false;
-    if (!read_number(member_of(value, "ms"), stage.second)) return false;
+    if (!read_text(member_of(value, "operation"), kLongestName, stage.operation) ||
+        !read_text(member_of(value, "stage"), kLongestName, stage.stage) ||
+        !read_text(member_of(value, "where"), kLongestName, stage.where) ||
+        !read_number(member_of(value, "ms"), stage.ms)) {
+      return false;
+    }
   }
   return true;
 }
@@ -155,7 +159,12 @@ Json operation_object(const Crossovers& operation) {
   Json longest = Json::object();
   for (const auto& [backend, stages] : operation.longest) {
     Json& list = longest[to_string(backend)] = Json::array();
-    for (const auto& [stage, ms] : stages) list.push_back({{"stage", stage}, {"ms", finite(ms)}});
+    for (const StageTime& stage : stages) {
+      list.push_back({{"operation", stage.operation},
+                      {"stage", stage.stage},
+                      {"where", stage.where},
+                      {"ms", finite(stage.ms)}});
+    }
   }
   Json out{{"operation", operation.operation}, {"date", operation.date}};
   out["crossovers"] = std::move(crossovers);

@@ -27,7 +27,7 @@ Crossovers some_crossovers(const std::string& name) {
   out.rows = {{Backend::OpenCl, 4'321}, {Backend::Cuda, kNever}};
   out.evidence[Backend::Cpu] = {{1, 0.5, 0.1, 7}, {1'000'000, 12.25, 0, 5}};
   out.evidence[Backend::OpenCl] = {{1, 2.5, 0.2, 7}};
-  out.longest[Backend::OpenCl] = {{"refine", 7.5}, {"sort", 2}};
+  out.longest[Backend::OpenCl] = {{"a.join", "refine", "opencl", 7.5}, {"a.join", "sort", "opencl", 2}};
   out.notes = {"opencl was left at 10 rows"};
   return out;
 }
@@ -64,7 +64,8 @@ TEST(CalibrationFile, SaysWhatWasWritten) {
   EXPECT_EQ(join.evidence.at(Backend::Cpu).at(1).rows, 1'000'000u);
   EXPECT_EQ(join.evidence.at(Backend::Cpu).at(1).median_ms, 12.25);
   EXPECT_EQ(join.evidence.at(Backend::OpenCl).at(0).runs, 7u);
-  EXPECT_EQ(join.longest.at(Backend::OpenCl).at(0), StageTime("refine", 7.5));
+  EXPECT_EQ(join.longest.at(Backend::OpenCl).at(0).stage, "refine");
+  EXPECT_EQ(join.longest.at(Backend::OpenCl).at(0).ms, 7.5);
   EXPECT_EQ(join.notes, std::vector<std::string>{"opencl was left at 10 rows"});
 }
 

@@ -24,9 +24,6 @@ struct Timing {
   unsigned runs = 0;
 };
 
-/// A stage and how long it took, in ms.
-using StageTime = std::pair<std::string, double>;
-
 /// One operation on one machine: from how many rows each device is worth it, and why.
 struct Crossovers {
   std::string operation;

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -35,8 +34,6 @@ struct RuntimeOptions {
   /// Wait at the end of each stage, so that the trace says how long each took; KILN_TIME_STAGES=1 does too. The waits
   /// are marked as made for the trace.
   bool time_stages = false;
-  /// Told of each stage when it ended, with how many milliseconds it took, on the thread that ran it.
-  std::function<void(const char* stage, double ms)> on_stage;
 };
 
 /// A cheaper operation that gives the same, for inputs that allow it.
