@@ -45,9 +45,16 @@ class KILN_API WorkScope {
   /// The calling thread's; null where it said nothing.
   static const Work* current() noexcept;
 
+  /// A kernel was put on a stream by the calling thread. kiln's own launches say so; whoever launches a native handle
+  /// by himself says so too, or his work does not count as done on a device.
+  static void count_launch() noexcept;
+  /// How many were while it lived, in scopes inside of it too.
+  std::uint64_t launches() const noexcept { return launches_; }
+
  private:
   const Work work_;
-  const WorkScope* const outer_;
+  WorkScope* const outer_;
+  std::uint64_t launches_ = 0;
 };
 
 }  // namespace kiln

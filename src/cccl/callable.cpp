@@ -104,10 +104,10 @@ Status Callable::State::put_on_stream(const Call& call) {
 }
 
 Status Callable::State::run(const Call& call) {
-  if (!parts.observer) return put_on_stream(call);
-  const auto start = system_clock().steady();
+  const auto start = parts.observer ? system_clock().steady() : std::chrono::nanoseconds(0);
   Status outcome = put_on_stream(call);
-  tell(call, milliseconds_since(system_clock(), start), outcome);
+  if (outcome) WorkScope::count_launch();
+  if (parts.observer) tell(call, milliseconds_since(system_clock(), start), outcome);
   return outcome;
 }
 

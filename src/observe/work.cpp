@@ -5,15 +5,22 @@
 namespace kiln {
 namespace {
 
-thread_local const WorkScope* innermost = nullptr;
+thread_local WorkScope* innermost = nullptr;
 
 }  // namespace
 
 WorkScope::WorkScope(Work work) : work_(std::move(work)), outer_(std::exchange(innermost, this)) {}
 
-WorkScope::~WorkScope() { innermost = outer_; }
+WorkScope::~WorkScope() {
+  innermost = outer_;
+  if (outer_ != nullptr) outer_->launches_ += launches_;
+}
 
 const Work* WorkScope::current() noexcept { return innermost == nullptr ? nullptr : &innermost->work_; }
+
+void WorkScope::count_launch() noexcept {
+  if (innermost != nullptr) ++innermost->launches_;
+}
 
 const char* to_string(Residency residency) {
   switch (residency) {

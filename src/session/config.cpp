@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::string_view kPrefix = "KILN_";
 constexpr const char* kConfigVariable = "KILN_CONFIG";
+// Variables that are no settings of a session: of files, and of the library on top (docs/runtime.md).
+constexpr std::string_view kOtherVariables[] = {kConfigVariable,    "KILN_EXECUTION_MODE", "KILN_REWRITES",
+                                                "KILN_CALIBRATION", "KILN_CALIBRATE",      "KILN_TIME_STAGES"};
 
 // The value of a variable that must be an absolute path to count, as the XDG specification has it.
 std::string absolute_variable(const char* name) {
@@ -153,7 +156,8 @@ void Loader::take_variables() {
     const std::string name(*entry, std::strcspn(*entry, "="));
     any = true;
     // Through environment_variable, so that a program with raised rights neither takes nor reports them.
-    if (name == kConfigVariable || !environment_variable(name.c_str())) continue;
+    if (std::find(std::begin(kOtherVariables), std::end(kOtherVariables), name) != std::end(kOtherVariables)) continue;
+    if (!environment_variable(name.c_str())) continue;
     const auto kinds = setting_kinds();
     const bool known = std::any_of(kinds.begin(), kinds.end(), [&](const auto& k) { return name == k.variable; });
     if (!known) warn_unknown("the environment", name, true);
@@ -215,7 +219,7 @@ void Loader::warn_unknown(const std::string& where, std::string_view name, bool 
   if (!observer_) return;
   std::vector<std::string_view> candidates;
   for (const SettingKind& kind : setting_kinds()) candidates.emplace_back(variable ? kind.variable : kind.name);
-  if (variable) candidates.emplace_back(kConfigVariable);
+  if (variable) candidates.insert(candidates.end(), std::begin(kOtherVariables), std::end(kOtherVariables));
   std::string message = where + ": kiln has no " + (variable ? "variable " : "setting ") + std::string(name);
   if (const std::string meant = closest(name, candidates); !meant.empty()) message += "; did you mean " + meant + "?";
   warn(std::move(message));

@@ -27,9 +27,10 @@ unsigned detail::KernelState::advised_block(std::size_t shared_bytes) const {
 
 Status Kernel::launch_with(const Launch& how, const Argument* arguments, std::size_t count) const {
   const Observer& observer = state_->observer;
-  if (!observer) return state_->kernel->launch(how, arguments, count);
-  const auto start = system_clock().steady();
+  const auto start = observer ? system_clock().steady() : std::chrono::nanoseconds(0);
   Status launched = state_->kernel->launch(how, arguments, count);
+  if (launched) WorkScope::count_launch();
+  if (!observer) return launched;
   Event event;
   event.kind = Event::Kind::Launched;
   event.unit = state_->unit;

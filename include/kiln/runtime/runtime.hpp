@@ -43,6 +43,14 @@ struct Rewrite {
   const Operation* to;
 };
 
+/// How long a stage took: with `time_stages` all of it, else the host's part.
+struct StageTime {
+  std::string operation;
+  std::string stage;
+  std::string where;  ///< "host", "opencl", "cuda"
+  double ms = 0;
+};
+
 /// Decides where operations run. Copies share one state. Any thread. Making it reads no file and opens no driver; the
 /// first decision that may go to a device does.
 class KILN_API Runtime {
@@ -74,6 +82,9 @@ class KILN_API Runtime {
     std::uint64_t fallbacks = 0;
   };
   Counts counts() const;
+  /// The stages of what ended last of all that is inside of nothing else, a run or a workflow's chunk, in the order in
+  /// which they ended; the first 1,000 of them.
+  std::vector<StageTime> last_stages() const;
 
   struct State;
   const std::shared_ptr<State>& state() const { return state_; }
@@ -83,7 +94,8 @@ class KILN_API Runtime {
 };
 
 /// One decision for all that a thread does while it lives: taken at its beginning, for a backend that every operation
-/// of it has a variant for, and again only at chunk boundaries. Scopes nest; the outermost decides.
+/// of it has a variant for, and again only at chunk boundaries. Its crossover is the largest of its operations'. Scopes
+/// nest; the outermost decides. It ends on the thread on which it began, after what began later.
 class KILN_API Workflow {
  public:
   static Result<Workflow> begin(Runtime& runtime, const char* name, std::initializer_list<const Operation*> operations,
@@ -93,7 +105,8 @@ class KILN_API Workflow {
   ~Workflow();
 
   const Decision& decision() const;
-  /// A chunk ends here and another begins: decides again.
+  /// A chunk ends here and another begins: decides again. Inside of another workflow nothing is to be decided. An error
+  /// leaves the decision as it was.
   Status next_chunk(const Request& request);
 
   struct State;
@@ -104,7 +117,8 @@ class KILN_API Workflow {
 };
 
 /// One run of an operation, from its decision to its end: what the thread does meanwhile is told under its name. It
-/// claims a device only where kernels were launched.
+/// claims a device only where kernels were launched. Outside of a Workflow it is one of its own for what it calls. It
+/// ends on the thread on which it began, after what began later.
 class KILN_API Dispatch {
  public:
   static Result<Dispatch> begin(Runtime& runtime, const Operation& operation, const Request& request);

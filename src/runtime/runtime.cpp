@@ -1,0 +1,116 @@
+#include <kiln/runtime/runtime.hpp>
+
+#include <utility>
+
+#include "runtime/state.hpp"
+
+namespace kiln::runtime {
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+Runtime::State::State(Session its_session, RuntimeOptions its_options)
+    : session(std::move(its_session)), options(std::move(its_options)), knowledge(options), mode_(options.mode),
+      rewrites_(options.rewrites) {}
+
+Environment Runtime::State::environment() {
+  std::uint64_t generation = 0;
+  {
+    const MutexLock lock(mutex);
+    if (environment_) return *environment_;
+    generation = generation_;
+  }
+  Environment read = Environment::read();
+  std::vector<std::string> complaints;
+  {
+    const MutexLock lock(mutex);
+    if (generation == generation_) environment_ = read;
+    for (const std::string& complaint : read.complaints) {
+      if (complained_.insert(complaint).second) complaints.push_back(complaint);
+    }
+  }
+  if (const EventCallback tell = complaints.empty() ? EventCallback() : session.listeners()) {
+    for (const std::string& complaint : complaints) {
+      Event event;
+      event.kind = Event::Kind::Configuration;
+      event.message = complaint;
+      tell(event);
+    }
+  }
+  return read;
+}
+
+Wishes Runtime::State::wishes() {
+  const Environment said = environment();
+  const MutexLock lock(mutex);
+  Wishes made;
+  made.mode = mode_.value_or(said.mode.value_or(Mode::Auto));
+  made.source = mode_ ? Source::Override : said.mode ? Source::Environment : Source::Default;
+  made.rewrites = rewrites_.value_or(said.rewrites.value_or(true));
+  made.time_stages = options.time_stages || said.time_stages;
+  return made;
+}
+
+void Runtime::State::set_mode(std::optional<Mode> to) {
+  {
+    const MutexLock lock(mutex);
+    mode_ = to;
+    environment_.reset();
+    ++generation_;
+    kept_.clear();
+  }
+  knowledge.forget();
+}
+
+void Runtime::State::set_rewrites(std::optional<bool> to) {
+  const MutexLock lock(mutex);
+  rewrites_ = to;
+  environment_.reset();
+}
+
+Runtime::Runtime(Session session, RuntimeOptions options)
+    : state_(std::make_shared<State>(std::move(session), std::move(options))) {}
+
+Session& Runtime::session() const { return state_->session; }
+const RuntimeOptions& Runtime::options() const { return state_->options; }
+
+Mode Runtime::mode() const { return state_->wishes().mode; }
+Source Runtime::mode_source() const { return state_->wishes().source; }
+void Runtime::set_mode(std::optional<Mode> mode) { state_->set_mode(mode); }
+bool Runtime::rewrites() const { return state_->wishes().rewrites; }
+void Runtime::set_rewrites(std::optional<bool> rewrites) { state_->set_rewrites(rewrites); }
+
+Result<Decision> Runtime::decide(const Operation& operation, const Request& request) {
+  if (const Frame* frame = Frame::current(*state_)) return state_->follow(*frame, operation, request);
+  const Operation* const one = &operation;
+  return state_->decide(operation.name(), {&one, 1}, request);
+}
+
+bool Runtime::apply(const Rewrite& rewrite, std::uint64_t rows) {
+  if (!rewrites()) return false;
+  const EventCallback tell = state_->session.listeners();
+  if (!tell) return true;
+  Event event;
+  event.kind = Event::Kind::Rewritten;
+  event.requested = rewrite.from->name();
+  event.selected = rewrite.to->name();
+  event.message = rewrite.name;
+  if (const Work* current = WorkScope::current()) event.work = *current;
+  if (event.work.operation.empty()) event.work.operation = rewrite.from->name();
+  event.work.rows = rows;
+  tell(event);
+  return true;
+}
+
+Runtime::Counts Runtime::counts() const {
+  return {state_->decisions.load(), state_->dispatches.load(), state_->on_device.load(), state_->fallbacks.load()};
+}
+
+std::vector<StageTime> Runtime::last_stages() const {
+  const MutexLock lock(state_->mutex);
+  return state_->last_stages;
+}
+
+}  // namespace kiln::runtime
