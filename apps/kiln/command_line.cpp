@@ -295,7 +295,6 @@ void CommandLine::add_others() {
       ->type_name("FILE");
   calibrate->add_flag("--quick", to.quick, "Fewer sizes and runs: rougher");
   calibrate->add_flag("--show", to.show, "Print what is in force, and measure nothing");
-  calibrate->usage("kiln calibrate [OPTIONS] -- PROGRAM [ARGUMENT...]");
   calibrate->footer(kCalibrateFooter);
 
   CLI::App* config = add(app_, "config", "Show the settings", nullptr);

@@ -105,10 +105,10 @@ inline constexpr const char* kCacheFooter =
     "  kiln cache clear --yes";
 
 inline constexpr const char* kCalibrateFooter =
-    "Starts PROGRAM, which times each of its operations on this processor and on each device here, over sizes, and "
-    "keeps\n"
-    "from how many rows on a device is worth it: mode auto goes by that from then on. Let the machine do nothing else\n"
-    "meanwhile. ± is half of the distance between the quartiles. What is known of other operations stays.\n"
+    "Starts the program that stands behind '--'. It times each of its operations on this processor and on each device\n"
+    "here, over sizes, and kiln keeps from how many rows on a device is worth it: mode auto goes by that from then "
+    "on.\n"
+    "Let the machine do nothing else meanwhile. ± is half of the distance between the quartiles.\n"
     "\n"
     "Examples:\n"
     "  kiln calibrate -- spatial calibrate\n"

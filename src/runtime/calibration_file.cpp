@@ -160,10 +160,8 @@ Json operation_object(const Crossovers& operation) {
   for (const auto& [backend, stages] : operation.longest) {
     Json& list = longest[to_string(backend)] = Json::array();
     for (const StageTime& stage : stages) {
-      list.push_back({{"operation", stage.operation},
-                      {"stage", stage.stage},
-                      {"where", stage.where},
-                      {"ms", finite(stage.ms)}});
+      list.push_back(
+          {{"operation", stage.operation}, {"stage", stage.stage}, {"where", stage.where}, {"ms", finite(stage.ms)}});
     }
   }
   Json out{{"operation", operation.operation}, {"date", operation.date}};

@@ -5,12 +5,12 @@
 namespace kiln::runtime {
 namespace {
 
-void tell_unused(const EventCallback& listeners, const std::string& why) {
-  if (!listeners) return;
+Event not_used(const std::string& what, const std::string& why) {
   Event event;
   event.kind = Event::Kind::Configuration;
-  event.message = why + "; auto goes by what the programs' authors wrote. 'kiln calibrate' measures this machine";
-  listeners(event);
+  event.message = "the calibration " + what + " is not used: " + why +
+                  "; auto goes by what the programs' authors wrote. 'kiln calibrate' measures this machine";
+  return event;
 }
 
 }  // namespace
@@ -21,13 +21,13 @@ Measured Measured::load(const std::string& path, const EventCallback& listeners)
   if (path.empty()) return measured;
   Result<std::optional<Calibration>> calibration = Calibration::read(path);
   if (!calibration) {
-    tell_unused(listeners, "the calibration is not used: " + calibration.error().message);
+    listeners(not_used(path, calibration.error().message));
     return measured;
   }
   if (!*calibration) return measured;
   if (const Machine here = this_processor(); !(*calibration)->machine.agrees_with(here)) {
-    tell_unused(listeners, "the calibration " + path + " is not used: it was made on another machine (" +
-                               (*calibration)->machine.processor + ", and this is " + here.processor + ")");
+    listeners(not_used(path, "it was made on another machine (" + (*calibration)->machine.processor + ", and this is " +
+                                 here.processor + ")"));
     return measured;
   }
   measured.calibration_ = std::move(*calibration);
@@ -42,6 +42,13 @@ bool Measured::is_of(Backend backend, const std::string& device) const {
   if (!calibration_) return false;
   const auto measured = calibration_->machine.devices.find(backend);
   return measured != calibration_->machine.devices.end() && measured->second == device_text(device);
+}
+
+Event Measured::of_another_device(Backend backend, const std::string& device) const {
+  const auto measured = calibration_->machine.devices.find(backend);
+  const std::string was = measured == calibration_->machine.devices.end() ? "none" : measured->second;
+  return not_used(path_ + " of " + to_string(backend),
+                  "it was made on another device (" + was + ", and this is " + device_text(device) + ")");
 }
 
 }  // namespace kiln::runtime
