@@ -1,0 +1,72 @@
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+
+#include "spatial/cpu/bands.hpp"
+#include "spatial/cpu/host_rows.hpp"
+#include "spatial/cpu/variants.hpp"
+#include "spatial/predicates.hpp"
+
+namespace spatial::cpu {
+namespace {
+
+using Words = tbb::blocked_range<std::size_t>;
+
+/// Asks for each row that is not null. A word of the bitmap is one thread's.
+template <class Inside>
+void ask(const PointColumn& points, std::size_t grain, const Inside& is_inside, Mask& mask) {
+  std::vector<std::uint32_t>& words = mask.inside.words();
+  tbb::parallel_for(Words(0, words.size(), grain), [&](const Words& range) {
+    for (std::size_t word = range.begin(); word < range.end(); ++word) {
+      const std::size_t last = std::min(32 * word + 32, points.rows());
+      std::uint32_t bits = 0;
+      for (std::size_t row = 32 * word; row < last; ++row) {
+        if (is_inside(row, points[row])) bits |= 1u << (row % 32);
+      }
+      words[word] = bits & mask.valid.words()[word];
+    }
+  });
+}
+
+/// Below this many points getting the polygon ready costs more than it saves.
+constexpr std::size_t kPointsForBands = 16;
+
+}  // namespace
+
+// The box, the choice of rows and the edges are one pass here: a processor gains nothing by writing down between them
+// which rows are left.
+kiln::Result<PlacedMask> within(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons) {
+  if (kiln::Status status = on_host(points, polygons); !status) return status.error();
+  const PointColumn& column = *points.host();
+  const PolygonColumn& shapes = *polygons.host();
+  Mask mask{Bitmap(column.rows(), false), column.valid};
+  if (shapes.rows() == column.rows()) {
+    runtime::Stage stage(dispatch, "refine");
+    std::vector<std::uint32_t>& words = mask.valid.words();
+    for (std::size_t word = 0; word < words.size(); ++word) words[word] &= shapes.valid.words()[word];
+    ask(
+        column, 8, [&](std::size_t row, Point point) { return inside(shapes, row, point); }, mask);
+    return PlacedMask(std::move(mask));
+  }
+  if (shapes.null(0)) {
+    mask.valid = Bitmap(column.rows(), false);
+    return PlacedMask(std::move(mask));
+  }
+  std::optional<Bands> bands;
+  if (column.rows() >= kPointsForBands) {
+    runtime::Stage stage(dispatch, "index");
+    bands.emplace(shapes, 0);
+  }
+  runtime::Stage stage(dispatch, "refine");
+  if (bands) {
+    ask(
+        column, 64, [&](std::size_t, Point point) { return bands->inside(point); }, mask);
+  } else {
+    ask(
+        column, 64, [&](std::size_t, Point point) { return inside(shapes, 0, point); }, mask);
+  }
+  return PlacedMask(std::move(mask));
+}
+
+}  // namespace spatial::cpu

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <kiln/result.hpp>
+#include <kiln/runtime.hpp>
+
+#include "spatial/column.hpp"
+
+namespace spatial {
+
+/// The same columns and results on a device: device/device_column.hpp. Each has `rows()`, and `backend()` says on what
+/// it is.
+class DevicePoints;
+class DevicePolygons;
+class DeviceBoxes;
+class DeviceMask;
+class DevicePairs;
+
+namespace runtime = kiln::runtime;
+
+/// A column where it lies: on the host or on a device. Refers to it, and does not keep it.
+template <class Host, class Device>
+class Operand {
+ public:
+  Operand(const Host& host) : host_(&host), rows_(host.rows()) {}  // NOLINT(google-explicit-constructor)
+  Operand(const Device& device)                                    // NOLINT(google-explicit-constructor)
+      : device_(&device), rows_(device.rows()), backend_(device.backend()) {}
+
+  /// One of the two is null.
+  const Host* host() const { return host_; }
+  const Device* device() const { return device_; }
+  std::size_t rows() const { return rows_; }
+  runtime::Backend backend() const { return backend_; }
+
+ private:
+  const Host* host_ = nullptr;
+  const Device* device_ = nullptr;
+  std::size_t rows_;
+  runtime::Backend backend_ = runtime::Backend::Cpu;
+};
+using Points = Operand<PointColumn, DevicePoints>;
+using Polygons = Operand<PolygonColumn, DevicePolygons>;
+
+/// A result where its inputs were: of columns on the host it is on the host, whatever computed it; of columns on a
+/// device it stays there until `materialise` is called.
+template <class Host, class Device>
+struct Placed {
+  Host host;
+  std::shared_ptr<const Device> device;  ///< null: it is on the host
+
+  Placed(Host value) : host(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Placed(std::shared_ptr<const Device> value)
+      : host(), device(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+};
+using PlacedBoxes = Placed<Boxes, DeviceBoxes>;
+using PlacedMask = Placed<Mask, DeviceMask>;
+using PlacedPairs = Placed<Pairs, DevicePairs>;
+
+/// What the variants of each operation are.
+using BoundsOfPoints = kiln::Result<PlacedBoxes>(runtime::Dispatch&, const Points&);
+using BoundsOfPolygons = kiln::Result<PlacedBoxes>(runtime::Dispatch&, const Polygons&);
+/// As many polygons as points, or one for all of them.
+using Within = kiln::Result<PlacedMask>(runtime::Dispatch&, const Points&, const Polygons&);
+using Sjoin = kiln::Result<PlacedPairs>(runtime::Dispatch&, const Points&, const Polygons&);
+
+}  // namespace spatial
