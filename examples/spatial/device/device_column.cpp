@@ -1,0 +1,107 @@
+#include "spatial/device/device_column.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace spatial {
+namespace {
+
+static_assert(sizeof(Pair) == 8, "pairs lie on the host as on the device");
+
+// Copies vectors to the device until one fails.
+class Uploads {
+ public:
+  explicit Uploads(const DeviceKit& kit) : kit_(kit) {}
+
+  template <class T>
+  std::optional<kiln::Buffer> copy(const std::vector<T>& from) {
+    if (!status) return std::nullopt;
+    auto made = kit_.copy_of(from.data(), from.size() * sizeof(T));
+    if (made) return *std::move(made);
+    status = std::move(made).error();
+    return std::nullopt;
+  }
+
+  kiln::Status status;
+
+ private:
+  const DeviceKit& kit_;
+};
+
+template <class T>
+kiln::Status copy_out(runtime::Transfer& transfer, const OnDevice& from, const kiln::Buffer& memory,
+                      std::vector<T>& to) {
+  const std::size_t bytes = to.size() * sizeof(T);
+  if (bytes == 0) return {};
+  transfer.copied(bytes);
+  return from.kit()->stream().download(to.data(), memory, bytes);
+}
+
+SharedBuffer shared(std::optional<kiln::Buffer> buffer) {
+  return std::make_shared<const kiln::Buffer>(*std::move(buffer));
+}
+
+kiln::Error too_many(const char* what) {
+  return {kiln::Code::InvalidArgument, std::string("more than 2147483647 ") + what + " in one column: split it", {}};
+}
+
+}  // namespace
+
+kiln::Result<DevicePoints> upload(runtime::Runtime& runtime, const std::shared_ptr<DeviceKit>& kit,
+                                  const PointColumn& points) {
+  if (points.rows() > kMostRows) return too_many("rows");
+  const runtime::Transfer transfer(runtime, kiln::Purpose::Input);
+  Uploads uploads(*kit);
+  auto valid = uploads.copy(points.valid.words());
+  auto x = uploads.copy(points.x);
+  auto y = uploads.copy(points.y);
+  if (!uploads.status) return std::move(uploads.status).error();
+  return DevicePoints(kit, points.rows(), shared(std::move(valid)), *std::move(x), *std::move(y));
+}
+
+kiln::Result<DevicePolygons> upload(runtime::Runtime& runtime, const std::shared_ptr<DeviceKit>& kit,
+                                    const PolygonColumn& polygons) {
+  if (polygons.rows() > kMostRows) return too_many("rows");
+  if (polygons.x.size() > kMostRows) return too_many("vertices");
+  const runtime::Transfer transfer(runtime, kiln::Purpose::Input);
+  Uploads uploads(*kit);
+  auto valid = uploads.copy(polygons.valid.words());
+  auto rings = uploads.copy(polygons.rings);
+  auto offsets = uploads.copy(polygons.offsets);
+  auto x = uploads.copy(polygons.x);
+  auto y = uploads.copy(polygons.y);
+  if (!uploads.status) return std::move(uploads.status).error();
+  return DevicePolygons(
+      kit, polygons.rows(),
+      {shared(std::move(valid)), *std::move(rings), *std::move(offsets), *std::move(x), *std::move(y)},
+      all_rectangles(polygons));
+}
+
+kiln::Result<Boxes> materialise(runtime::Runtime& runtime, const DeviceBoxes& boxes) {
+  runtime::Transfer transfer(runtime, kiln::Purpose::Materialise);
+  Boxes host;
+  host.sides.resize(4 * boxes.rows());
+  host.valid = Bitmap(boxes.rows(), false);
+  kiln::Status copied = copy_out(transfer, boxes, boxes.sides, host.sides);
+  if (copied) copied = copy_out(transfer, boxes, *boxes.valid, host.valid.words());
+  if (!copied) return std::move(copied).error();
+  return host;
+}
+
+kiln::Result<Mask> materialise(runtime::Runtime& runtime, const DeviceMask& mask) {
+  runtime::Transfer transfer(runtime, kiln::Purpose::Materialise);
+  Mask host{Bitmap(mask.rows(), false), Bitmap(mask.rows(), false)};
+  kiln::Status copied = copy_out(transfer, mask, mask.inside, host.inside.words());
+  if (copied) copied = copy_out(transfer, mask, mask.valid, host.valid.words());
+  if (!copied) return std::move(copied).error();
+  return host;
+}
+
+kiln::Result<Pairs> materialise(runtime::Runtime& runtime, const DevicePairs& pairs) {
+  runtime::Transfer transfer(runtime, kiln::Purpose::Materialise);
+  Pairs host(pairs.rows());
+  if (kiln::Status copied = copy_out(transfer, pairs, pairs.pairs, host); !copied) return std::move(copied).error();
+  return host;
+}
+
+}  // namespace spatial

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <kiln/kernel.hpp>
+#include <kiln/runtime.hpp>
+
+#include "spatial/column.hpp"
+#include "spatial/device/kit.hpp"
+#include "spatial/operands.hpp"
+
+namespace spatial {
+
+/// Memory that several columns refer to: the boxes of a column are valid where its rows are.
+using SharedBuffer = std::shared_ptr<const kiln::Buffer>;
+
+/// What all columns on a device have in common.
+class OnDevice {
+ public:
+  std::size_t rows() const { return rows_; }
+  runtime::Backend backend() const { return kit_->backend(); }
+  const std::shared_ptr<DeviceKit>& kit() const { return kit_; }
+
+ protected:
+  OnDevice(std::shared_ptr<DeviceKit> kit, std::size_t rows) : kit_(std::move(kit)), rows_(rows) {}
+
+ private:
+  std::shared_ptr<DeviceKit> kit_;
+  std::size_t rows_;
+};
+
+/// A PointColumn on a device, in the same layout.
+class DevicePoints : public OnDevice {
+ public:
+  DevicePoints(std::shared_ptr<DeviceKit> kit, std::size_t rows, SharedBuffer valid_rows, kiln::Buffer xs,
+               kiln::Buffer ys)
+      : OnDevice(std::move(kit), rows), valid(std::move(valid_rows)), x(std::move(xs)), y(std::move(ys)) {}
+  SharedBuffer valid;
+  kiln::Buffer x;
+  kiln::Buffer y;
+};
+
+/// A PolygonColumn, likewise.
+class DevicePolygons : public OnDevice {
+ public:
+  struct Memory {
+    SharedBuffer valid;
+    kiln::Buffer rings;
+    kiln::Buffer offsets;
+    kiln::Buffer x;
+    kiln::Buffer y;
+  };
+  /// `only_rectangles`: what `all_rectangles` said of the column on the host.
+  DevicePolygons(std::shared_ptr<DeviceKit> kit, std::size_t rows, Memory memory, bool only_rectangles)
+      : OnDevice(std::move(kit), rows), at(std::move(memory)), rectangles(only_rectangles) {}
+  Memory at;
+  bool rectangles;
+};
+
+/// Boxes: four columns of sides.
+class DeviceBoxes : public OnDevice {
+ public:
+  DeviceBoxes(std::shared_ptr<DeviceKit> kit, std::size_t rows, SharedBuffer valid_rows, kiln::Buffer all_sides)
+      : OnDevice(std::move(kit), rows), valid(std::move(valid_rows)), sides(std::move(all_sides)) {}
+  SharedBuffer valid;
+  kiln::Buffer sides;
+};
+
+/// Mask: two bitmaps.
+class DeviceMask : public OnDevice {
+ public:
+  DeviceMask(std::shared_ptr<DeviceKit> kit, std::size_t rows, kiln::Buffer valid_rows, kiln::Buffer inside_rows)
+      : OnDevice(std::move(kit), rows), valid(std::move(valid_rows)), inside(std::move(inside_rows)) {}
+  kiln::Buffer valid;
+  kiln::Buffer inside;
+};
+
+/// Pairs, as they lie on the host; `rows` is how many.
+class DevicePairs : public OnDevice {
+ public:
+  DevicePairs(std::shared_ptr<DeviceKit> kit, std::size_t rows, kiln::Buffer all_pairs)
+      : OnDevice(std::move(kit), rows), pairs(std::move(all_pairs)) {}
+  kiln::Buffer pairs;
+};
+
+/// Copies a column to the device of the kit. Columns that an operation is to have together are of one kit.
+kiln::Result<DevicePoints> upload(runtime::Runtime& runtime, const std::shared_ptr<DeviceKit>& kit,
+                                  const PointColumn& points);
+kiln::Result<DevicePolygons> upload(runtime::Runtime& runtime, const std::shared_ptr<DeviceKit>& kit,
+                                    const PolygonColumn& polygons);
+
+/// Copies a result to the host, which nothing else does. Waits for what computes it.
+kiln::Result<Boxes> materialise(runtime::Runtime& runtime, const DeviceBoxes& boxes);
+kiln::Result<Mask> materialise(runtime::Runtime& runtime, const DeviceMask& mask);
+kiln::Result<Pairs> materialise(runtime::Runtime& runtime, const DevicePairs& pairs);
+
+}  // namespace spatial

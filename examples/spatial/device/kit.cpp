@@ -1,0 +1,86 @@
+#include "spatial/device/kit.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "spatial/device/opencl_primitives.hpp"
+#include "spatial/device/units.hpp"
+
+namespace spatial {
+
+using kiln::runtime::Backend;
+
+DeviceKit::DeviceKit(kiln::Session session, Backend backend, kiln::Stream stream)
+    : session_(std::move(session)), backend_(backend), stream_(std::move(stream)) {}
+
+kiln::Result<std::shared_ptr<DeviceKit>> DeviceKit::open(const kiln::Session& session, Backend backend) {
+  if (backend != Backend::OpenCl) {
+    return kiln::Error{
+        kiln::Code::Unsupported,
+        std::string("the spatial library has no device variant for ") + kiln::runtime::to_string(backend),
+        {}};
+  }
+  kiln::Session own = session;
+  auto stream = own.stream("opencl");
+  if (!stream) return std::move(stream).error();
+  std::shared_ptr<DeviceKit> kit(new DeviceKit(std::move(own), backend, *std::move(stream)));
+  kit->primitives_ = std::make_unique<OpenClPrimitives>(*kit);
+  return kit;
+}
+
+kiln::Result<kiln::Buffer> DeviceKit::allocate(std::size_t bytes) const {
+  return stream_.allocate(std::max<std::size_t>(bytes, 1));
+}
+
+kiln::Status DeviceKit::allocate(std::size_t bytes, std::optional<kiln::Buffer>& to) const {
+  auto made = allocate(bytes);
+  if (!made) return std::move(made).error();
+  to.emplace(*std::move(made));
+  return {};
+}
+
+kiln::Result<kiln::Buffer> DeviceKit::copy_of(const void* from, std::size_t bytes) const {
+  return bytes == 0 ? allocate(0) : stream_.copy_of(from, bytes);
+}
+
+kiln::Result<const DeviceKit::Ready*> DeviceKit::ready(const char* kernel) {
+  const auto known = kernels_.find(kernel);
+  if (known != kernels_.end()) return &known->second;
+  const kiln::Unit* unit = find_unit(backend_, kernel);
+  if (unit == nullptr) {
+    return kiln::Error{kiln::Code::Internal, std::string("the spatial library has no kernel ") + kernel, {}};
+  }
+  kiln::Handle handle = session_.handle(*unit, kernel);
+  const auto got = handle.get();
+  if (!got) return got.error();
+  const auto occupancy = got->occupancy();
+  if (!occupancy) return occupancy.error();
+  return &kernels_.emplace(kernel, Ready{std::move(handle), std::max(occupancy->block, 1u)}).first->second;
+}
+
+kiln::Status DeviceKit::launch_items(const char* kernel, std::size_t items, const kiln::Argument* arguments,
+                                     std::size_t count) {
+  if (items == 0) return {};
+  const auto found = ready(kernel);
+  if (!found) return found.error();
+  return launch_with(kernel, (items - 1) / (*found)->block + 1, arguments, count);
+}
+
+kiln::Status DeviceKit::launch_with(const char* kernel, std::size_t groups, const kiln::Argument* arguments,
+                                    std::size_t count) {
+  const auto found = ready(kernel);
+  if (!found) return found.error();
+  const auto got = (*found)->handle.get();
+  if (!got) return got.error();
+  if (groups > std::numeric_limits<std::int32_t>::max()) {
+    return kiln::Error{kiln::Code::InvalidArgument, std::string("too much for one launch of ") + kernel, {}};
+  }
+  kiln::Launch how;
+  how.stream = stream_.native();
+  how.grid.x = static_cast<unsigned>(groups);
+  how.block.x = (*found)->block;
+  return got->launch_with(how, arguments, count);
+}
+
+}  // namespace spatial

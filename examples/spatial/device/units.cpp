@@ -1,0 +1,90 @@
+#include "spatial/device/units.hpp"
+
+#include <algorithm>
+
+#include "sources.hpp"
+
+namespace spatial {
+namespace {
+
+kiln::Unit unit_of(const char* name, std::string source, std::initializer_list<const char*> entries) {
+  kiln::Unit unit = kiln::Unit::opencl(name, std::move(source));
+  for (const char* entry : entries) unit = unit.entry(entry);
+  return unit;
+}
+
+std::string text(std::initializer_list<const char*> parts) {
+  std::string all;
+  for (const char* part : parts) all += part;
+  return all;
+}
+
+// One for each stage, so that whoever needs one stage compiles that one. Made when they are first asked for.
+struct OpenClUnits {
+  const kiln::Unit scan =
+      unit_of("scan.cl", text({source::kTiles, source::kScan}), {"scan_sums", "scan_tiles", "scan_offsets"});
+  const kiln::Unit compact = unit_of("compact.cl", text({source::kTiles, source::kCompact}),
+                                     {"compact_counts", "compact_tiles", "compact_indices"});
+  const kiln::Unit sort = unit_of("radix_sort.cl", source::kRadixSort, {"sort_counts", "sort_scatter"});
+  const kiln::Unit point_bounds =
+      unit_of("point_bounds.cl", text({source::kColumns, source::kPointBounds}), {"point_bounds"});
+  const kiln::Unit polygon_bounds =
+      unit_of("polygon_bounds.cl", text({source::kColumns, source::kPolygonBounds}), {"polygon_bounds"});
+  const kiln::Unit within = unit_of("within.cl", text({source::kColumns, source::kExact, source::kWithin}),
+                                    {"within_filter", "within_refine"});
+  const kiln::Unit grid = unit_of("grid.cl", text({source::kColumns, source::kGridHeader, source::kGrid}),
+                                  {"grid_begin", "grid_count", "grid_fill"});
+  const kiln::Unit candidates =
+      unit_of("candidates.cl", text({source::kColumns, source::kGridHeader, source::kCandidates}),
+              {"candidates_count", "candidates_write"});
+  const kiln::Unit refine =
+      unit_of("refine.cl", text({source::kColumns, source::kExact, source::kRefine}), {"refine_candidates"});
+  const kiln::Unit pairs =
+      unit_of("pairs.cl", text({source::kColumns, source::kPairs}), {"gather_keys", "pairs_of_keys"});
+};
+
+const OpenClUnits& opencl_units() {
+  static const OpenClUnits units;
+  return units;
+}
+
+}  // namespace
+
+const kiln::Unit* find_unit(kiln::runtime::Backend backend, const std::string& kernel) {
+  if (backend != kiln::runtime::Backend::OpenCl) return nullptr;
+  const OpenClUnits& all = opencl_units();
+  for (const kiln::Unit* unit : {&all.scan, &all.compact, &all.sort, &all.point_bounds, &all.polygon_bounds,
+                                 &all.within, &all.grid, &all.candidates, &all.refine, &all.pairs}) {
+    const auto& entries = unit->entries();
+    if (std::find(entries.begin(), entries.end(), kernel) != entries.end()) return unit;
+  }
+  return nullptr;
+}
+
+namespace opencl {
+
+constinit const kiln::Needs point_column_needs{"spatial, points",
+                                               [] { return kiln::Units{opencl_units().point_bounds}; }};
+constinit const kiln::Needs polygon_column_needs{"spatial, polygons",
+                                                 [] { return kiln::Units{opencl_units().polygon_bounds}; }};
+constinit const kiln::Needs bounds_of_points_needs{"spatial.bounds_of_points",
+                                                   [] { return kiln::Units{opencl_units().point_bounds}; }};
+constinit const kiln::Needs bounds_of_polygons_needs{"spatial.bounds_of_polygons",
+                                                     [] { return kiln::Units{opencl_units().polygon_bounds}; }};
+constinit const kiln::Needs within_needs{"spatial.within", [] {
+                                           const OpenClUnits& all = opencl_units();
+                                           return kiln::Units{all.polygon_bounds, all.within, all.compact};
+                                         }};
+constinit const kiln::Needs sjoin_needs{"spatial.sjoin", [] {
+                                          const OpenClUnits& all = opencl_units();
+                                          return kiln::Units{all.polygon_bounds, all.grid,    all.scan, all.candidates,
+                                                             all.refine,         all.compact, all.sort, all.pairs};
+                                        }};
+constinit const kiln::Needs box_join_needs{"spatial.box_join", [] {
+                                             const OpenClUnits& all = opencl_units();
+                                             return kiln::Units{all.polygon_bounds, all.grid, all.scan,
+                                                                all.candidates,     all.sort, all.pairs};
+                                           }};
+
+}  // namespace opencl
+}  // namespace spatial

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include <kiln/kiln.hpp>
+#include <kiln/runtime/mode.hpp>
+
+namespace spatial {
+
+/// The unit that has the kernel of this name; null where none has.
+const kiln::Unit* find_unit(kiln::runtime::Backend backend, const std::string& kernel);
+
+/// What opening a column asks for, by the family of its rows, and what each operation compiles.
+namespace opencl {
+extern const kiln::Needs point_column_needs;
+extern const kiln::Needs polygon_column_needs;
+extern const kiln::Needs bounds_of_points_needs;
+extern const kiln::Needs bounds_of_polygons_needs;
+extern const kiln::Needs within_needs;
+extern const kiln::Needs sjoin_needs;
+extern const kiln::Needs box_join_needs;
+}  // namespace opencl
+
+}  // namespace spatial

@@ -1,0 +1,52 @@
+// The polygons whose box surrounds a point: those among the members of its cell in each grid (grid.cl). Counted first
+// and written then, since only the count says how much room they need.
+
+// `ends` is what grid_fill left: where the members of a cell end, and so those of the next one begin. Without `keys` it
+// counts. A key is the point's row above the polygon's, which has `bits` bits, so that the order of the keys is that of
+// the pairs.
+uint find_candidates(int point, __global const uint* valid, __global const double* px, __global const double* py,
+                     int polygon_rows, __global const double* sides, int finest, __global const Grid* grid,
+                     __global const uint* ends, __global const int* members, int bits, __global ulong* keys) {
+  const double x = px[point];
+  const double y = py[point];
+  if (!is_valid(valid, point) || isnan(x)) return 0;
+  int column = cell_along(x, grid->min_x, grid->scale_x, finest);
+  int row = cell_along(y, grid->min_y, grid->scale_y, finest);
+  uint found = 0;
+  int first = 0;
+  for (int width = finest; width >= 0; --width) {
+    const int cell = first + (row << width) + column;
+    const uint end = ends[cell];
+    for (uint i = cell == 0 ? 0 : ends[cell - 1]; i < end; ++i) {
+      const int polygon = members[i];
+      if (!surrounds(sides, polygon_rows, polygon, x, y)) continue;
+      if (keys != 0) keys[found] = ((ulong)point << bits) | (ulong)polygon;
+      ++found;
+    }
+    first += 1 << (2 * width);
+    column >>= 1;
+    row >>= 1;
+  }
+  return found;
+}
+
+__kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
+void candidates_count(int rows, __global const uint* valid, __global const double* px, __global const double* py,
+                      int polygon_rows, __global const double* sides, int finest, __global const Grid* grid,
+                      __global const uint* ends, __global const int* members, __global uint* counts) {
+  const int point = (int)get_global_id(0);
+  if (point >= rows) return;
+  counts[point] =
+      find_candidates(point, valid, px, py, polygon_rows, sides, finest, grid, ends, members, 0, 0);
+}
+
+__kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
+void candidates_write(int rows, __global const uint* valid, __global const double* px, __global const double* py,
+                      int polygon_rows, __global const double* sides, int finest, __global const Grid* grid,
+                      __global const uint* ends, __global const int* members, __global const uint* offsets, int bits,
+                      __global ulong* keys) {
+  const int point = (int)get_global_id(0);
+  if (point >= rows) return;
+  find_candidates(point, valid, px, py, polygon_rows, sides, finest, grid, ends, members, bits,
+                  keys + offsets[point]);
+}

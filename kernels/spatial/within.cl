@@ -1,0 +1,36 @@
+// Whether point i is within polygon i, or, with a stride of 0, within polygon 0. The filter leaves those whose box
+// surrounds the point, which compact.cl then numbers, so that the refinement has no idle neighbours.
+
+// One work item makes a word of the bitmaps, of 32 rows.
+__kernel __attribute__((reqd_work_group_size(WORDS, 1, 1)))
+void within_filter(int rows, int stride, __global const uint* point_valid, __global const double* px,
+                   __global const double* py, int polygon_rows, __global const uint* polygon_valid,
+                   __global const double* sides, __global uint* valid, __global uint* inside, __global uchar* flags) {
+  const int word = (int)get_global_id(0);
+  const int first = word * 32;
+  if (first >= rows) return;
+  const int last = min(rows - first, 32) + first;
+  uint bits = point_valid[word];
+  if (stride != 0) {
+    bits &= polygon_valid[word];
+  } else if (!is_valid(polygon_valid, 0)) {
+    bits = 0;
+  }
+  valid[word] = bits;
+  inside[word] = 0;
+  for (int row = first; row < last; ++row) {
+    flags[row] = surrounds(sides, polygon_rows, row * stride, px[row], py[row]) ? 1 : 0;
+  }
+}
+
+__kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
+void within_refine(__global const uint* count, __global const uint* rows, int stride, __global const double* px,
+                   __global const double* py, __global const int* rings, __global const int* offsets,
+                   __global const double* x, __global const double* y, __global uint* inside) {
+  const uint i = (uint)get_global_id(0);
+  if (i >= *count) return;
+  const int row = (int)rows[i];
+  const int polygon = row * stride;
+  if (!is_inside(px[row], py[row], rings[polygon], rings[polygon + 1], offsets, x, y)) return;
+  atomic_or(inside + (row >> 5), 1u << (row & 31));
+}
