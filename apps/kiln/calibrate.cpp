@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -57,7 +58,9 @@ std::vector<std::string> child_environment(const std::string& result, bool quick
 Status run_program(const std::vector<std::string>& command, const std::string& result, bool quick) {
   Process::Start start;
   start.arguments = command;
-  start.arguments[0] = find_program(command[0], environment_variable("PATH").value_or(""));
+  const bool is_path = command[0].find('/') != std::string::npos;
+  start.arguments[0] = find_program(is_path ? std::filesystem::absolute(command[0]).string() : command[0],
+                                    environment_variable("PATH").value_or(""));
   if (start.arguments[0].empty()) {
     return failure(Code::Io, "there is no program '" + command[0] + "'; give its path, or a name that PATH finds");
   }
