@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <kiln/kiln.hpp>
+#include <kiln/runtime.hpp>
 
 #include "support/temporary_directory.hpp"
 
@@ -20,6 +22,13 @@ class SpatialSession {
   }
 
   Session& session() { return session_; }
+  /// That runs everything on the OpenCL device, or fails.
+  runtime::Runtime runtime() {
+    runtime::RuntimeOptions options;
+    options.mode = runtime::Mode::Gpu;
+    options.devices = {runtime::Backend::OpenCl};
+    return runtime::Runtime(session_, options);
+  }
   /// Since the last call.
   std::vector<Event> take_events() {
     const std::lock_guard lock(mutex_);
