@@ -25,7 +25,6 @@ class Calibrate : public testing::Test {
  protected:
   void SetUp() override {
     options_.refinements = 0;
-    options_.seconds_per_size = 0;
     trial_.operation = &kTimed;
     trial_.prepare = [this](std::uint64_t rows) {
       rows_ = rows;
