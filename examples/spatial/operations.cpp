@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "spatial/device/device_column.hpp"
+
 namespace spatial {
 namespace {
 
@@ -40,7 +42,7 @@ kiln::Result<PlacedMask> within(runtime::Runtime& runtime, const Points& points,
 
 kiln::Result<PlacedPairs> sjoin(runtime::Runtime& runtime, const Points& points, const Polygons& polygons) {
   if (kiln::Status status = in_one_place(points, polygons); !status) return status.error();
-  const bool rectangles = polygons.host() != nullptr && all_rectangles(*polygons.host());
+  const bool rectangles = polygons.host() != nullptr ? all_rectangles(*polygons.host()) : polygons.device()->rectangles;
   if (rectangles && runtime.apply(kJoinOfBoxes, points.rows())) {
     return runtime::run(runtime, kBoxJoin, request_for(points), points, polygons);
   }
