@@ -70,6 +70,9 @@ struct Arguments {
   // bundle layout
   std::string reference = "latest";
 
+  // audit; its trace, and those of health, are in `files`
+  std::string fail_on = "medium";
+
   // completions
   std::string shell;
   CommandNode tree;
