@@ -17,8 +17,9 @@ namespace {
 kiln::Result<kiln::Stream> stream_of(kiln::Session& session, Backend backend) {
   const std::string kind = kiln::runtime::to_string(backend);
   auto stream = session.stream(kind);
-  if (stream || backend != Backend::Cuda) return stream;
-  // A thread that has no context yet: kiln makes none by itself.
+  const bool no_context = !stream && stream.error().code == kiln::Code::Unavailable;
+  if (!no_context || backend != Backend::Cuda) return stream;
+  // kiln makes none by itself.
   if (kiln::Status made = session.make_current(kind); !made) return std::move(made).error();
   return session.stream(kind);
 }
