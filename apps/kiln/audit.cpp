@@ -11,10 +11,10 @@
 namespace kiln::cli {
 namespace {
 
-constexpr std::pair<Severity, ExitCode> kCodes[] = {{audit::Severity::Low, kFoundLow},
-                                                    {audit::Severity::Medium, kFoundMedium},
-                                                    {audit::Severity::High, kFoundHigh},
-                                                    {audit::Severity::Blocking, kFoundBlocking}};
+constexpr std::pair<audit::Severity, ExitCode> kCodes[] = {{audit::Severity::Low, kFoundLow},
+                                                           {audit::Severity::Medium, kFoundMedium},
+                                                           {audit::Severity::High, kFoundHigh},
+                                                           {audit::Severity::Blocking, kFoundBlocking}};
 
 int code_of(const audit::Report& report, const std::string& fail_on) {
   if (report.clean()) return kDone;
