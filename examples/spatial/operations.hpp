@@ -54,7 +54,6 @@ inline constexpr auto kSjoin = runtime::operation<Sjoin>(
 
 inline constexpr auto kBoxJoin =
     runtime::operation<Sjoin>("spatial.box_join", runtime::PrecisionClass::Predicate, on_processor(&cpu::box_join),
-                              on_opencl(&device::box_join, 200'000, opencl::box_join_needs));
                               on_opencl(&device::box_join, 200'000, opencl::box_join_needs),
                               on_cuda(&device::box_join, 200'000, cuda::box_join_needs));
 
