@@ -176,7 +176,7 @@ Crossover Chooser::least_crossover(Backend backend) {
     Crossover least;
     for (const Variant& variant : *operation) {
       if (!usable(variant, backend, options_.deterministic)) continue;
-      const Crossover its = knowledge_.least_crossover(*operation, variant);
+      const Crossover its = knowledge_.likely_crossover(session_, *operation, variant);
       if (its.rows <= least.rows) least = its;
     }
     largest = {std::max(largest.rows, least.rows), largest.measured && least.measured};
