@@ -278,7 +278,7 @@ TEST_F(AuditPipeline, AllFaultsAtOnceAreAllFound) {
   std::vector<std::string> found = found_in(report);
   std::sort(wanted.begin(), wanted.end());
   std::sort(found.begin(), found.end());
-  EXPECT_EQ(found, wanted);
+  ASSERT_EQ(found, wanted);
   EXPECT_STREQ(report.findings.front().rule->name, "silent_fallback") << "an early question ranks first";
   EXPECT_STREQ(report.findings[2].rule->name, "host_step");
   EXPECT_EQ(report.stayed, Report::Stayed::No);
