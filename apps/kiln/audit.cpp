@@ -58,7 +58,7 @@ void print_findings(const audit::Report& report, Console& console) {
     if (!finding.stage.empty()) where += ", stage " + printable(finding.stage);
     console.print(severity_text(finding.rule->severity, console) + "  " + console.bold(finding.rule->name) + where +
                   "\n  " + printable(finding.text) + "\n  " + evidence_text(finding) +
-                  "\n  to do: " + finding.rule->advice + '\n');
+                  "\n  to do: " + finding.rule->advice + "\n\n");
   }
 }
 
@@ -123,7 +123,7 @@ void print_facts(const audit::Report& report, Console& console) {
     rows.push_back({"", "stage times are the host's; with KILN_TIME_STAGES=1 the device's are in them"});
   }
   rows.push_back({"runs", runs_text(report.counts)});
-  console.print(table_text(rows, "  "));
+  console.print(table_text(rows, "  ") + '\n');
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ int audit_command(const Arguments& arguments, Console& console) {
     console.print(audit_json(found, path));
   } else {
     print_findings(found, console);
-    console.print(summary_text(found, console) + '\n');
+    console.print(summary_text(found, console) + "\n\n");
     print_facts(found, console);
     console.print("What makes this path behave like CPU code?\n  " + printable(found.cause) +
                   "\nWhat is the smallest structural change that moves it back?\n  " + printable(found.change));

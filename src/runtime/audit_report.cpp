@@ -131,8 +131,8 @@ void answer(Report& report) {
     return;
   }
   const std::string who = finding->operation.empty() ? "It" : finding->operation;
-  report.cause = who + (finding->structural ? ": " : ", in some runs or at first: ") + finding->rule->cause + " (" +
-                 finding->text + ").";
+  report.cause =
+      who + (finding->structural ? ": " : ", incidentally: ") + finding->rule->cause + " (" + finding->text + ").";
   report.change = finding->structural ? std::string(finding->rule->advice) + '.'
                                       : "None of the structure; " + std::string(finding->rule->advice) + '.';
   report.change.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(report.change.front())));

@@ -1,6 +1,7 @@
 #include "runtime/health.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/audit_view.hpp"
 
@@ -14,18 +15,13 @@ void Health::add(const Trace& trace) {
     count_run(run, counts);
     count_run(run, operations[run.operation]);
   }
+  std::map<std::pair<std::string, std::string>, std::uint64_t> times;
+  for (const Fallback& each : fallbacks) times[{each.operation, each.reason}] = each.times;
   for (const RecordedEvent& event : trace.events) {
-    if (!is(event, Event::Kind::FellBack)) continue;
-    const std::string& operation = event.event.work.operation;
-    const auto same = std::find_if(fallbacks.begin(), fallbacks.end(), [&](const Fallback& fallback) {
-      return fallback.operation == operation && fallback.reason == event.event.message;
-    });
-    if (same != fallbacks.end()) {
-      ++same->times;
-    } else {
-      fallbacks.push_back({operation, event.event.message, 1});
-    }
+    if (is(event, Event::Kind::FellBack)) ++times[{event.event.work.operation, event.event.message}];
   }
+  fallbacks.clear();
+  for (const auto& [what, count] : times) fallbacks.push_back({what.first, what.second, count});
   std::stable_sort(fallbacks.begin(), fallbacks.end(),
                    [](const Fallback& a, const Fallback& b) { return a.times > b.times; });
 }

@@ -27,14 +27,15 @@ TEST_F(KilnProgram, WrongUsageReturnsTwoAndSaysWhatWasMeant) {
 TEST_F(KilnProgram, HelpExplainsEveryCommandWithoutBeingAskedTwice) {
   const Ran all = run({"help"});
   EXPECT_EQ(all.exit_code, 0);
-  for (const char* command : {"compile", "explain", "cache", "config", "doctor", "version", "completions"}) {
+  for (const char* command :
+       {"compile", "explain", "cache", "config", "doctor", "audit", "health", "version", "completions"}) {
     EXPECT_NE(all.out.find(command), std::string::npos) << command;
     const Ran one = run({"help", command});
     EXPECT_EQ(one.exit_code, 0) << command;
     EXPECT_EQ(one.out, run({command, "--help"}).out) << command;
     EXPECT_NE(one.out.find(std::string("Usage: kiln ") + command), std::string::npos) << one.out;
   }
-  for (const char* command : {"compile", "explain", "cache", "config", "doctor", "completions"}) {
+  for (const char* command : {"compile", "explain", "cache", "config", "doctor", "audit", "health", "completions"}) {
     EXPECT_NE(run({"help", command}).out.find("Example"), std::string::npos) << command;
   }
   EXPECT_EQ(run({"help", "nothing"}).exit_code, 2);
@@ -64,7 +65,7 @@ TEST_F(KilnProgram, CompletionsAreGoodShellAndKnowEveryCommand) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const Ran ran = run({"completions", shell});
     ASSERT_EQ(ran.exit_code, 0);
-    for (const char* word : {"compile", "extract", "max-size", "doctor", "verify"}) {
+    for (const char* word : {"compile", "extract", "max-size", "doctor", "verify", "fail-on"}) {
       EXPECT_NE(ran.out.find(word), std::string::npos) << shell << " lacks " << word;
     }
     write(std::string("kiln.") + shell, ran.out);
@@ -87,9 +88,10 @@ TEST_F(KilnProgram, BashCompletesCommandsAndOptions) {
 TEST_F(KilnProgram, EveryCommandIsInTheManual) {
   std::ifstream file(KILN_SOURCE_DIR "/docs/cli.md");
   const std::string manual((std::istreambuf_iterator<char>(file)), {});
-  for (const char* command : {"kiln compile", "kiln explain", "kiln cache stats", "kiln cache ls", "kiln cache show",
-                              "kiln cache extract", "kiln cache gc", "kiln cache verify", "kiln cache clear",
-                              "kiln config show", "kiln doctor", "kiln version", "kiln help", "kiln completions"}) {
+  for (const char* command :
+       {"kiln compile", "kiln explain", "kiln cache stats", "kiln cache ls", "kiln cache show", "kiln cache extract",
+        "kiln cache gc", "kiln cache verify", "kiln cache clear", "kiln config show", "kiln doctor", "kiln audit",
+        "kiln health", "kiln version", "kiln help", "kiln completions"}) {
     EXPECT_NE(manual.find(command), std::string::npos) << command;
   }
 }

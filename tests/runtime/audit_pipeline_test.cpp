@@ -1,5 +1,6 @@
 // The audit of a real pipeline, clean and with faults planted in it: run on PoCL, which really executes, through the
-// session, the runtime, the trace file and its reader. Faults that PoCL cannot have are made by hand, and say so.
+// session, the runtime, the trace file and its reader. Faults that PoCL cannot have are planted in a run on the driver
+// double, which runs no kernel, or made by hand; each line of the table says which.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <memory>
 
 #include "base/mutex.hpp"
+#include "support/planted_cuda_faults.hpp"
 #include "support/planted_faults.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/traces.hpp"
@@ -93,8 +95,16 @@ class AuditPipeline : public testing::Test {
     return trace_->report();
   }
 
+  static Report report_on_double(const CudaFaults& faults) {
+    trace_->begin();
+    run_on_double(faults, folder_->path("cache"), [](const Event& event) { trace_->tell(event); });
+    return trace_->report();
+  }
+
   struct Planted;
   static Planted on_pocl(const char* what, Fault fault, const char* found);
+  static Planted on_double(const char* what, CudaFault fault, const char* found);
+  static std::vector<Planted> planted_on_double();
   static std::vector<Planted> planted_on_pocl();
   static std::vector<Planted> planted_by_hand();
 
@@ -144,6 +154,13 @@ TEST_F(AuditPipeline, ALoopOverASmallFixedSetIsNone) {
   EXPECT_EQ(found_in(trace_->report()), std::vector<std::string>());
 }
 
+TEST_F(AuditPipeline, ACleanRunOnTheDriverDoubleIsClean) {
+  if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
+  const Report report = report_on_double({});
+  EXPECT_EQ(found_in(report), std::vector<std::string>());
+  EXPECT_EQ(report.counts.on_device, 1U);
+}
+
 // ------------------------------------------------------------------------------------------- planted, each alone
 
 struct AuditPipeline::Planted {
@@ -171,25 +188,14 @@ Report not_selected() {
   return trace.report();
 }
 
-Report on_another_memory(const char* selected) {
+Report on_managed_memory() {
   HandMadeTrace trace;
   trace.begin("auto", "cuda");
   Event set = trace.made(Event::Kind::MemorySet, "the driver has no pools");
   set.requested = "pool";
-  set.selected = selected;
+  set.selected = "managed";
   trace.tell(set);
   trace.launched("first");
-  trace.dispatched("cuda");
-  return trace.report();
-}
-
-Report trimmed_in_a_loop() {
-  HandMadeTrace trace;
-  trace.begin("auto", "cuda");
-  for (int turn = 0; turn < 3; ++turn) {
-    trace.launched("first");
-    trace.tell(trace.made(Event::Kind::MemoryTrimmed));
-  }
   trace.dispatched("cuda");
   return trace.report();
 }
@@ -205,8 +211,6 @@ Report cut_off() {
 std::vector<AuditPipeline::Planted> AuditPipeline::planted_on_pocl() {
   return {
       on_pocl("waits between stages", Fault::WaitBetweenStages, "HIGH sync_between_launches"),
-      {"a wrapper waits for the default stream", "PoCL, the wait told by the program",
-       [] { return report_of({Fault::WaitForDefaultStream}); }, "HIGH null_stream_sync"},
       on_pocl("a copy to the host that nobody sees", Fault::HiddenCopy, "HIGH copy_feeds_device_work"),
       on_pocl("a step that the host computes", Fault::HostStep, "BLOCKING host_step"),
       on_pocl("values that are read one by one", Fault::SmallReads, "MEDIUM repeated_small_reads"),
@@ -220,14 +224,24 @@ std::vector<AuditPipeline::Planted> AuditPipeline::planted_on_pocl() {
   };
 }
 
+AuditPipeline::Planted AuditPipeline::on_double(const char* what, CudaFault fault, const char* found) {
+  return {what, "driver double", [fault] { return report_on_double({fault}); }, found};
+}
+
+std::vector<AuditPipeline::Planted> AuditPipeline::planted_on_double() {
+  return {
+      on_double("a wrapper waits for the default stream", CudaFault::WaitForDefaultStream, "HIGH null_stream_sync"),
+      on_double("a pool trimmed in a loop", CudaFault::TrimInLoop, "HIGH trim_in_loop"),
+      on_double("plain memory for a pool", CudaFault::PlainMemory, "MEDIUM memory_not_pooled"),
+  };
+}
+
 // kiln::runtime refuses to do the first two; programs with a dispatch of their own do them.
 std::vector<AuditPipeline::Planted> AuditPipeline::planted_by_hand() {
   return {
       {"rows on a device, the processor chosen", "by hand", demoted, "BLOCKING input_demoted"},
       {"gpu asked for, the processor chosen", "by hand", not_selected, "BLOCKING requested_not_selected"},
-      {"managed memory for a pool", "by hand", [] { return on_another_memory("managed"); }, "MEDIUM memory_not_pooled"},
-      {"plain memory for a pool", "by hand", [] { return on_another_memory("plain"); }, "MEDIUM memory_not_pooled"},
-      {"a pool trimmed in a loop", "by hand", trimmed_in_a_loop, "HIGH trim_in_loop"},
+      {"managed memory for a pool", "by hand", on_managed_memory, "MEDIUM memory_not_pooled"},
       {"a trace that was full", "by hand", cut_off, "LOW evidence_not_whole"},
   };
 }
@@ -235,6 +249,9 @@ std::vector<AuditPipeline::Planted> AuditPipeline::planted_by_hand() {
 TEST_F(AuditPipeline, EachPlantedFaultIsFoundAndNothingBesides) {
   std::vector<Planted> all = planted_on_pocl();
   for (Planted& each : planted_by_hand()) all.push_back(std::move(each));
+  if (!toolkit_nvrtc().empty()) {
+    for (Planted& each : planted_on_double()) all.push_back(std::move(each));
+  }
   std::size_t found = 0;
   std::size_t besides = 0;
   for (const Planted& each : all) {
@@ -251,9 +268,9 @@ TEST_F(AuditPipeline, EachPlantedFaultIsFoundAndNothingBesides) {
 
 TEST_F(AuditPipeline, AllFaultsAtOnceAreAllFound) {
   trace_->begin();
-  run(runtime_of(*session_), {Fault::WaitBetweenStages, Fault::WaitForDefaultStream, Fault::HiddenCopy, Fault::HostStep,
-                              Fault::SmallReads, Fault::LaunchPerGroup, Fault::AllocationInLoop, Fault::TinyBlock,
-                              Fault::HotCompile, Fault::DecideAgain, Fault::LaunchOutside});
+  run(runtime_of(*session_),
+      {Fault::WaitBetweenStages, Fault::HiddenCopy, Fault::HostStep, Fault::SmallReads, Fault::LaunchPerGroup,
+       Fault::AllocationInLoop, Fault::TinyBlock, Fault::HotCompile, Fault::DecideAgain, Fault::LaunchOutside});
   run(runtime_of(*session_), {Fault::SilentFallback});
   const Report report = trace_->report();
   std::vector<std::string> wanted;
@@ -261,7 +278,7 @@ TEST_F(AuditPipeline, AllFaultsAtOnceAreAllFound) {
   std::vector<std::string> found = found_in(report);
   std::sort(wanted.begin(), wanted.end());
   std::sort(found.begin(), found.end());
-  EXPECT_EQ(found, wanted);
+  ASSERT_EQ(found, wanted);
   EXPECT_STREQ(report.findings.front().rule->name, "silent_fallback") << "an early question ranks first";
   EXPECT_STREQ(report.findings[2].rule->name, "host_step");
   EXPECT_EQ(report.stayed, Report::Stayed::No);

@@ -66,7 +66,7 @@ TEST(Audit, OneAllocationExcusesOneScalar) {
   trace.launched("fill");
   trace.dispatched("cuda");
   const audit::Report report = trace.report();
-  EXPECT_EQ(found_in(report), Found({"MEDIUM repeated_small_reads"}));
+  ASSERT_EQ(found_in(report), Found({"MEDIUM repeated_small_reads"}));
   EXPECT_EQ(report.findings.front().count, 3U);
 }
 
@@ -126,7 +126,7 @@ TEST(Audit, MaterialisationIsExcusedOnlyAtTheEndOfItsRun) {
   trace.copied_out(80'000, Purpose::Materialise);
   trace.dispatched("cuda");
   const audit::Report report = trace.report();
-  EXPECT_EQ(found_in(report), Found({"HIGH copy_feeds_device_work"}));
+  ASSERT_EQ(found_in(report), Found({"HIGH copy_feeds_device_work"}));
   EXPECT_EQ(report.findings.front().bytes, 80'000U);
   EXPECT_EQ(report.stayed, audit::Report::Stayed::No);
 }

@@ -16,7 +16,6 @@ namespace kiln::test {
 /// What makes the pipeline below behave like CPU code, each by the name of what a program would do.
 enum class Fault : unsigned char {
   WaitBetweenStages,
-  WaitForDefaultStream,  // told by the program: OpenCL has none
   HiddenCopy,
   HostStep,
   SmallReads,
@@ -110,11 +109,6 @@ class Pipeline {
 
 inline void Pipeline::wait_between_stages() {
   if (planted(Fault::WaitBetweenStages)) stream_.synchronise().value();
-  if (!planted(Fault::WaitForDefaultStream)) return;
-  Event event;
-  event.kind = Event::Kind::Synchronised;
-  event.message = "a wrapper waits for the default stream";
-  runtime_.session().listeners()(event);
 }
 
 inline void Pipeline::loops(const Buffer& out, std::size_t kept) {
