@@ -116,6 +116,11 @@ TEST_F(Calibrate, ShowsTheNoise) {
   const Crossovers found = measured();
   EXPECT_GT(found.evidence.at(Backend::Cpu).at(0).spread, 0.3);
   EXPECT_LT(found.evidence.at(Backend::OpenCl).at(0).spread, 0.1);
+  EXPECT_TRUE(found.notes.empty());
+  cpu_ms_ = [&](std::uint64_t) { return std::vector<double>{100, 900, 100, 20}[runs++ % 4]; };
+  const Crossovers noisy = measured();
+  ASSERT_EQ(noisy.notes.size(), 1u);
+  EXPECT_NE(noisy.notes[0].find("busy"), std::string::npos) << noisy.notes[0];
 }
 
 TEST_F(Calibrate, LeavesASideThatIsHopelesslySlowAndSaysSo) {
