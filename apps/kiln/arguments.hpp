@@ -70,6 +70,8 @@ struct Arguments {
   // bundle layout
   std::string reference = "latest";
 
+  // audit; its trace, and those of health, are in `files`
+  std::string fail_on = "medium";
   // calibrate
   std::string calibration;           ///< the file; empty: where programs look for it
   std::vector<std::string> program;  ///< behind --

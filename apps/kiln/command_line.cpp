@@ -24,6 +24,7 @@ std::vector<std::string> choices_of(const std::string& name) {
     return names;
   }
   if (name == "SHELL") return {"bash", "zsh", "fish"};
+  if (name == "--fail-on") return {"low", "medium", "high", "blocking"};
   return {};
 }
 
@@ -40,7 +41,8 @@ CommandNode node_of(const CLI::App& app) {
     if (option->get_positional()) {
       node.choices = choices_of(option->get_name(true));
       const std::string name = option->get_name(true);
-      node.takes_files = node.takes_files || name == "FILE" || name == "MANIFEST" || name == "BUNDLE";
+      node.takes_files =
+          node.takes_files || name == "FILE" || name == "MANIFEST" || name == "BUNDLE" || name == "TRACE";
       continue;
     }
     CommandNode::Option out;
@@ -72,6 +74,7 @@ class CommandLine {
   void add_speaker(CLI::App& command);
   void add_cache();
   void add_key();
+  void add_audit();
   void add_others();
   Parsed help(const std::vector<std::string>& path, int exit_code) const;
 
@@ -94,6 +97,7 @@ CommandLine::CommandLine() {
   add_bundle();
   add_cache();
   add_key();
+  add_audit();
   add_others();
   app_.footer(kMainFooter);  // last: a command takes over the footer that its parent has when it is added
 }
@@ -284,6 +288,20 @@ void CommandLine::add_key() {
   CLI::App* show = add(*key, "show", "The public key and the id of a key", key_show_command);
   show->add_option("FILE", to.key, "The file of a secret key, or a public key itself")->required()->type_name("");
   for (CLI::App* command : {key, generate, show}) command->footer(kKeyFooter);
+}
+
+void CommandLine::add_audit() {
+  Arguments& to = parsed_.arguments;
+  CLI::App* audit =
+      add(app_, "audit", "Say from a trace whether a path is one of the GPU's, and if not why", audit_command);
+  audit->add_option("TRACE", to.files, "What a program wrote with KILN_TRACE")->required()->expected(1)->type_name("");
+  audit->add_option("--fail-on", to.fail_on, "From which severity on it fails: low, medium (default), high, blocking")
+      ->type_name("SEVERITY")
+      ->check(one_of("--fail-on"));
+  audit->footer(kAuditFooter);
+  CLI::App* health = add(app_, "health", "How much of what traces have ran on a device", health_command);
+  health->add_option("TRACE", to.files, "What programs wrote with KILN_TRACE")->required()->type_name("");
+  health->footer(kHealthFooter);
 }
 
 void CommandLine::add_others() {

@@ -26,6 +26,8 @@ int cache_verify_command(const Arguments& arguments, Console& console);
 int cache_clear_command(const Arguments& arguments, Console& console);
 int calibrate_command(const Arguments& arguments, Console& console);
 int config_show_command(const Arguments& arguments, Console& console);
+int audit_command(const Arguments& arguments, Console& console);
+int health_command(const Arguments& arguments, Console& console);
 int key_generate_command(const Arguments& arguments, Console& console);
 int key_show_command(const Arguments& arguments, Console& console);
 int doctor_command(const Arguments& arguments, Console& console);

@@ -14,6 +14,7 @@ inline constexpr const char* kMainFooter =
     "  kiln bundle create kiln.toml -o app.kiln      every unit for every architecture, for machines without a "
     "compiler\n"
     "  kiln cache stats                              what the cache holds\n"
+    "  kiln audit trace.json                         whether a path is one of the GPU's, and if not why\n"
     "\n"
     "'kiln help COMMAND' has more. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something is missing on this\n"
     "machine, 4 refused by policy. Settings come from files and KILN_* variables: see 'kiln config show'.";
@@ -131,6 +132,19 @@ inline constexpr const char* kKeyFooter =
     "Examples:\n"
     "  kiln key generate -o kiln.key\n"
     "  kiln key show kiln.key";
+
+inline constexpr const char* kAuditFooter =
+    "Asked in this order: did it run on the device, did it stay there, did it avoid waits on its stream, did it avoid\n"
+    "batches that the host drives, are launches right for the hardware, does the evidence show the real path.\n"
+    "Returns 0 where nothing of that severity was found, else 10 for LOW, 11 MEDIUM, 12 HIGH, 13 BLOCKING.\n"
+    "\n"
+    "Examples:\n"
+    "  KILN_TRACE=trace.json ./app && kiln audit trace.json\n"
+    "  kiln audit trace.json --fail-on high --json | jq '.findings[].rule'";
+
+inline constexpr const char* kHealthFooter =
+    "Example:\n"
+    "  kiln health traces/*.json";
 
 inline constexpr const char* kCompletionsFooter =
     "Examples:\n"

@@ -217,7 +217,7 @@ TEST_F(DecideTest, DeterministicResultsAreOptInAndLeaveTheOthersOut) {
   const Decision decision = make({Backend::OpenCl}, {}, true).decide(kUnordered, rows(1)).value();
   EXPECT_EQ(decision.selected, Backend::Cpu);
   EXPECT_EQ(decision.reason, Reason::NoVariant);
-  EXPECT_TRUE(has(decision.text, "deterministic, which was asked for"));
+  EXPECT_TRUE(has(decision.text, "that is deterministic (which was asked for)"));
   for (const std::optional<Mode> mode : {std::optional<Mode>(), std::optional(Mode::Gpu), std::optional(Mode::Cpu)}) {
     const auto none = make({Backend::OpenCl}, mode, true).decide(kUnorderedAlone, rows(1));
     ASSERT_FALSE(none.ok());

@@ -127,6 +127,18 @@ TEST_F(WorkflowTest, TheOutermostDecides) {
   EXPECT_EQ(rig_.log.count(Event::Kind::Decided), 1U);
 }
 
+TEST_F(WorkflowTest, InsideOfAnotherItIsOnOneSideAsAWholeToo) {
+  Runtime runtime(rig_.session());
+  const auto outer = Workflow::begin(runtime, "outer", {&kDoubling}, of(1000));
+  ASSERT_TRUE(outer.ok());
+  const auto inner = Workflow::begin(runtime, "inner", {&kDoubling, &kHostStep}, of(1000));
+  ASSERT_TRUE(inner.ok());
+  EXPECT_EQ(inner->decision().selected, Backend::Cpu);
+  EXPECT_EQ(inner->decision().number, outer->decision().number);
+  EXPECT_TRUE(has(rig_.only(Event::Kind::FellBack).message, "host step has no variant for opencl"));
+  EXPECT_EQ(runtime.decide(kDoubling, of(1000)).value().selected, Backend::Cpu);
+}
+
 TEST_F(WorkflowTest, AnOperationThatCannotFollowFallsBackWithAnEventOrIsAnError) {
   Runtime runtime(rig_.session());
   {
