@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 
 namespace kiln::runtime {
@@ -149,8 +150,7 @@ bool Memory::State::make_room(cuda::DeviceNumber device, std::size_t bytes, void
   }
   if (!freed) return false;
   // What was released is free when the streams come to it; this one is waited for, so that it is.
-  const auto api = open_driver().value();
-  if (const RelaxedCapture relaxed(*api); relaxed.entered()) (*api)->StreamSynchronize(stream_of(stream));
+  wait_for(*open_driver().value(), stream, "memory is tried again");
   Event event;
   event.kind = Event::Kind::MemoryRetried;
   event.bytes = bytes;
@@ -158,6 +158,20 @@ bool Memory::State::make_room(cuda::DeviceNumber device, std::size_t bytes, void
   event.message = "retry " + std::to_string(retry) + " of " + std::to_string(kRetries) + ": " + why;
   tell_of(std::move(event));
   return true;
+}
+
+void Memory::State::wait_for(const CudaApi& api, void* stream, const char* why) const {
+  const RelaxedCapture relaxed(api);
+  if (!relaxed.entered()) return;
+  const auto start = system_clock().steady();
+  // A stream that is broken does nothing any more, which is as good as having waited.
+  if (api->StreamSynchronize(stream_of(stream)) != DriverResult::Success) return;
+  Event event;
+  event.kind = Event::Kind::Synchronised;
+  event.stream = reinterpret_cast<std::uintptr_t>(stream);
+  event.message = why;
+  event.ms = milliseconds_since(system_clock(), start);
+  tell_of(std::move(event));
 }
 
 void* Memory::State::allocate(std::size_t bytes, void* stream) {
@@ -197,6 +211,7 @@ void Memory::State::release(void* memory, void* stream) {
     held = std::move(found->second);
     held_.erase(found);
   }
+  if (!held.source->follows_streams()) wait_for(**api, stream, "memory that follows no stream is freed");
   {
     const RelaxedCapture relaxed(**api);
     // Where this fails the context is broken or gone, and the memory with it. It is not tried again: the failure may be
