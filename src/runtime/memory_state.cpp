@@ -54,7 +54,7 @@ Result<cuda::DeviceNumber> Memory::State::current_device() {
     if (!relaxed.entered()) return relaxed.entered().error();
     set_up(device, event);
   }
-  tell_of(std::move(event));
+  tell_of(event);
   return device;
 }
 
@@ -121,7 +121,8 @@ Memory::State::Attempt Memory::State::try_once(cuda::DeviceNumber device, std::s
   if (result != DriverResult::Success) {
     give_back(device, bytes);
     const MutexLock lock(mutex_);
-    attempt.why += " (" + in_words(places_.at(device).tier) + ", " + std::to_string(use_.bytes) + " bytes in use)";
+    const Place& place = places_.at(device);
+    attempt.why += " (" + in_words(place.tier) + ", " + std::to_string(place.bytes) + " bytes in use)";
     attempt.short_of_memory = result == DriverResult::OutOfMemory;
     return attempt;
   }
@@ -156,7 +157,7 @@ bool Memory::State::make_room(cuda::DeviceNumber device, std::size_t bytes, void
   event.bytes = bytes;
   event.stream = reinterpret_cast<std::uintptr_t>(stream);
   event.message = "retry " + std::to_string(retry) + " of " + std::to_string(kRetries) + ": " + why;
-  tell_of(std::move(event));
+  tell_of(event);
   return true;
 }
 
@@ -171,7 +172,7 @@ void Memory::State::wait_for(const CudaApi& api, void* stream, const char* why) 
   event.stream = reinterpret_cast<std::uintptr_t>(stream);
   event.message = why;
   event.ms = milliseconds_since(system_clock(), start);
-  tell_of(std::move(event));
+  tell_of(event);
 }
 
 void* Memory::State::allocate(std::size_t bytes, void* stream) {
@@ -226,7 +227,7 @@ void Memory::State::tell(EventCallback listeners) {
   listeners_ = std::move(listeners);
 }
 
-void Memory::State::tell_of(Event event) const {
+void Memory::State::tell_of(const Event& event) const {
   EventCallback listeners;
   {
     const MutexLock lock(mutex_);
@@ -263,7 +264,7 @@ Status Memory::State::trim() {
     event.kind = Event::Kind::MemoryTrimmed;
     event.bytes = *bytes;
     event.message = "the pool of device " + std::to_string(device) + " gave back what nobody used";
-    tell_of(std::move(event));
+    tell_of(event);
   }
   return {};
 }

@@ -66,7 +66,7 @@ struct Memory::State {
   /// For what the stream has to do; `why` is for the event that tells of it. A thread's capture mode is relaxed here.
   void wait_for(const CudaApi& api, void* stream, const char* why) const;
   void* refuse(std::string why);
-  void tell_of(Event event) const;
+  void tell_of(const Event& event) const;
 
   const MemoryOptions options_;
   OpenedOnce opened_;
