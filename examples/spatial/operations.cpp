@@ -1,6 +1,9 @@
 #include "spatial/operations.hpp"
 
+#include <algorithm>
 #include <string>
+
+#include "spatial/device/device_column.hpp"
 
 namespace spatial {
 namespace {
@@ -19,7 +22,44 @@ kiln::Status in_one_place(const Points& points, const Polygons& polygons) {
                  runtime::to_string(polygons.backend()) + "; bring them to one place first");
 }
 
+bool only_rectangles(const Polygons& polygons) {
+  return polygons.host() != nullptr ? all_rectangles(*polygons.host()) : polygons.device()->rectangles;
+}
+
+void request(runtime::Runtime& runtime, const kiln::Needs& on_opencl, const kiln::Needs& on_cuda) {
+  if (runtime.mode() == runtime::Mode::Cpu) return;
+  for (const runtime::Backend backend : runtime.options().devices) {
+    if (backend == runtime::Backend::OpenCl) runtime.session().request(on_opencl);
+    if (backend == runtime::Backend::Cuda) runtime.session().request(on_cuda);
+  }
+}
+
+template <class Host, class Device>
+kiln::Result<Host> on_the_host(runtime::Runtime& runtime, Placed<Host, Device> placed) {
+  if (placed.device != nullptr) return materialise(runtime, *placed.device);
+  return std::move(placed.host);
+}
+
 }  // namespace
+
+void open(runtime::Runtime& runtime, const PointColumn&) {
+  request(runtime, opencl::point_column_needs, cuda::point_column_needs);
+}
+void open(runtime::Runtime& runtime, const PolygonColumn&) {
+  request(runtime, opencl::polygon_column_needs, cuda::polygon_column_needs);
+}
+
+kiln::Result<Boxes> materialise(runtime::Runtime& runtime, PlacedBoxes boxes) {
+  return on_the_host(runtime, std::move(boxes));
+}
+
+kiln::Result<Mask> materialise(runtime::Runtime& runtime, PlacedMask mask) {
+  return on_the_host(runtime, std::move(mask));
+}
+
+kiln::Result<Pairs> materialise(runtime::Runtime& runtime, PlacedPairs pairs) {
+  return on_the_host(runtime, std::move(pairs));
+}
 
 kiln::Result<PlacedBoxes> bounds(runtime::Runtime& runtime, const Points& points) {
   return runtime::run(runtime, kBoundsOfPoints, request_for(points), points);
@@ -40,8 +80,7 @@ kiln::Result<PlacedMask> within(runtime::Runtime& runtime, const Points& points,
 
 kiln::Result<PlacedPairs> sjoin(runtime::Runtime& runtime, const Points& points, const Polygons& polygons) {
   if (kiln::Status status = in_one_place(points, polygons); !status) return status.error();
-  const bool rectangles = polygons.host() != nullptr && all_rectangles(*polygons.host());
-  if (rectangles && runtime.apply(kJoinOfBoxes, points.rows())) {
+  if (only_rectangles(polygons) && runtime.apply(kJoinOfBoxes, points.rows())) {
     return runtime::run(runtime, kBoxJoin, request_for(points), points, polygons);
   }
   return runtime::run(runtime, kSjoin, request_for(points), points, polygons);

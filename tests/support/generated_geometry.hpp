@@ -80,19 +80,14 @@ class GeometryMaker {
   spatial::Point place() {
     switch (ground_) {
       case Ground::Lattice:
-      case Ground::Rectangles:
-        return {static_cast<double>(dice_.below(9)), static_cast<double>(dice_.below(9))};
-      case Ground::Uniform:
-        return {dice_.between(-1, 1), dice_.between(-1, 1)};
-      case Ground::Tiny:
-        return {dice_.between(-1e-12, 1e-12), dice_.between(-1e-12, 1e-12)};
-      case Ground::Huge:
-        return {dice_.between(-1e12, 1e12), dice_.between(-1e12, 1e12)};
+      case Ground::Rectangles: return {static_cast<double>(dice_.below(9)), static_cast<double>(dice_.below(9))};
+      case Ground::Uniform: return {dice_.between(-1, 1), dice_.between(-1, 1)};
+      case Ground::Tiny: return {dice_.between(-1e-12, 1e-12), dice_.between(-1e-12, 1e-12)};
+      case Ground::Huge: return {dice_.between(-1e12, 1e12), dice_.between(-1e12, 1e12)};
       case Ground::FarAway:
         return {1e12 + static_cast<double>(dice_.below(64)) * 0x1p-13,
                 -1e12 + static_cast<double>(dice_.below(64)) * 0x1p-13};
-      case Ground::Scales:
-        return {at_any_scale(), at_any_scale()};
+      case Ground::Scales: return {at_any_scale(), at_any_scale()};
     }
     return {};
   }
@@ -210,15 +205,12 @@ class GeometryMaker {
     const double share = dice_.chance(0.3) ? 0.5 : dice_.unit();
     spatial::Point p{a.x + share * (b.x - a.x), a.y + share * (b.y - a.y)};
     switch (dice_.below(5)) {
-      case 0:
-        return a;
-      case 1:
-        return p;
+      case 0: return a;
+      case 1: return p;
       case 2:
         if (p.x != 0) p.x = std::nextafter(p.x, dice_.chance(0.5) ? HUGE_VAL : -HUGE_VAL);
         return p;
-      case 3:
-        return {place().x, a.y};
+      case 3: return {place().x, a.y};
       default: {
         const spatial::Point c = ring[dice_.below(ring.size())];
         return {a.x / 3 + b.x / 3 + c.x / 3, a.y / 3 + b.y / 3 + c.y / 3};

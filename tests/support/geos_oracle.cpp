@@ -185,8 +185,8 @@ void expect_equal(const spatial::Boxes& boxes, const spatial::Boxes& expected, c
   for (std::size_t i = 0; i < boxes.sides.size(); ++i) {
     const double a = boxes.sides[i];
     const double b = expected.sides[i];
-    ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b)))
-        << what << ": side " << i / boxes.rows() << " of row " << i % boxes.rows() << " is " << a << ", GEOS says " << b;
+    ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b))) << what << ": side " << i / boxes.rows() << " of row "
+                                                            << i % boxes.rows() << " is " << a << ", GEOS says " << b;
   }
 }
 
@@ -220,9 +220,8 @@ void expect_equal_to_geos(runtime::Runtime& runtime, const GeneratedSet& set) {
                set.name + ", within row by row");
   if (columns.points.rows() != 1) {
     const std::size_t polygon = columns.points.rows() % columns.polygons.rows();
-    expect_equal(
-        spatial::within(runtime, columns.points, rows_of(columns.polygons, polygon, polygon + 1)).value().host,
-        oracle.within_one(polygon), set.name + ", within polygon " + std::to_string(polygon));
+    expect_equal(spatial::within(runtime, columns.points, rows_of(columns.polygons, polygon, polygon + 1)).value().host,
+                 oracle.within_one(polygon), set.name + ", within polygon " + std::to_string(polygon));
   }
   expect_equal(spatial::sjoin(runtime, columns.points, columns.polygons).value().host, oracle.pairs(),
                set.name + ", sjoin");

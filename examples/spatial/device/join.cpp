@@ -40,7 +40,7 @@ class Join {
 
   kiln::Result<DevicePairs> run(Refinement refinement) {
     kiln::Status done;
-    if (point_rows_ != 0 && polygon_rows_ != 0) {
+    if (point_rows_ != 0) {
       done = prepare();
       if (done) done = index();
       if (done) done = find_candidates();
@@ -133,16 +133,16 @@ class Join {
   }
 
   kiln::Result<DevicePairs> sorted() {
-    const runtime::Stage stage(dispatch_, "sort", &kit_.stream());
-    std::optional<kiln::Buffer> spare;
     std::optional<kiln::Buffer> pairs;
+    std::optional<kiln::Buffer> spare;
     kiln::Status done = kit_.allocate(count_ * sizeof(Pair), pairs);
-    if (done && count_ > 1) done = kit_.allocate(count_ * sizeof(std::uint64_t), spare);
-    if (done && count_ > 1) {
+    if (done && count_ != 0) {
+      const runtime::Stage stage(dispatch_, "sort", &kit_.stream());
+      done = kit_.allocate(count_ * sizeof(std::uint64_t), spare);
       const int bits = bits_ + bits_of(points_.rows());
-      done = kit_.primitives().sort(*keys_, *spare, count_, static_cast<unsigned>(bits));
+      if (done) done = kit_.primitives().sort(*keys_, *spare, count_, static_cast<unsigned>(bits));
+      if (done) done = kit_.launch("pairs_of_keys", count_, count_, *keys_, bits_, *pairs);
     }
-    if (done && count_ != 0) done = kit_.launch("pairs_of_keys", count_, count_, *keys_, bits_, *pairs);
     if (!done) return std::move(done).error();
     return DevicePairs(points_.kit(), count_, *std::move(pairs));
   }

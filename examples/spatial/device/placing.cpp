@@ -34,7 +34,6 @@ kiln::Result<Placing> Placing::of(runtime::Dispatch& dispatch, const Points* poi
   if (polygons != nullptr) placing.polygons_ = polygons->device();
   const auto kit = kit_of(dispatch, placing.points_, placing.polygons_);
   if (!kit) return kit.error();
-  const runtime::Stage stage(dispatch, "upload", &(*kit)->stream());
   if (points != nullptr && points->host() != nullptr) {
     auto made = upload(dispatch.runtime(), *kit, *points->host());
     if (!made) return std::move(made).error();

@@ -20,5 +20,14 @@ extern const kiln::Needs within_needs;
 extern const kiln::Needs sjoin_needs;
 extern const kiln::Needs box_join_needs;
 }  // namespace opencl
+namespace cuda {
+extern const kiln::Needs point_column_needs;
+extern const kiln::Needs polygon_column_needs;
+extern const kiln::Needs bounds_of_points_needs;
+extern const kiln::Needs bounds_of_polygons_needs;
+extern const kiln::Needs within_needs;
+extern const kiln::Needs sjoin_needs;
+extern const kiln::Needs box_join_needs;
+}  // namespace cuda
 
 }  // namespace spatial

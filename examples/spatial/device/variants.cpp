@@ -14,7 +14,6 @@ template <class Placed, class Device>
 kiln::Result<Placed> placed(runtime::Dispatch& dispatch, const Placing& placing, kiln::Result<Device> result) {
   if (!result) return std::move(result).error();
   if (placing.stays()) return Placed(std::make_shared<const Device>(*std::move(result)));
-  const runtime::Stage stage(dispatch, "materialise");
   auto host = materialise(dispatch.runtime(), *result);
   if (!host) return std::move(host).error();
   return Placed(*std::move(host));
@@ -42,12 +41,6 @@ kiln::Result<PlacedBoxes> bounds_of_polygons(runtime::Dispatch& dispatch, const 
 }
 
 kiln::Result<PlacedMask> within(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons) {
-  if (polygons.rows() != points.rows() && polygons.rows() != 1) {
-    return kiln::Error{kiln::Code::InvalidArgument,
-                       "within takes as many polygons as points, or one: " + std::to_string(points.rows()) +
-                           " points and " + std::to_string(polygons.rows()) + " polygons were given",
-                       {}};
-  }
   const auto placing = Placing::of(dispatch, &points, &polygons);
   if (!placing) return placing.error();
   return placed<PlacedMask>(dispatch, *placing, within(dispatch, placing->points(), placing->polygons()));

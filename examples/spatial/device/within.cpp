@@ -64,11 +64,11 @@ kiln::Result<DeviceMask> within(runtime::Dispatch& dispatch, const DevicePoints&
   const auto& at = polygons.at;
   Scratch own;
   kiln::Status done = own.allocate(kit, rows, polygons.rows());
-  if (done) {
+  if (done && rows != 0) {
     const runtime::Stage stage(dispatch, "bounds", &kit.stream());
     done = launch_bounds(polygons, *own.sides);
   }
-  if (done) {
+  if (done && rows != 0) {
     const runtime::Stage stage(dispatch, "filter", &kit.stream());
     done = kit.launch("within_filter", words(rows), number(rows), stride, *points.valid, points.x, points.y,
                       number(polygons.rows()), *at.valid, *own.sides, *own.valid, *own.inside, *own.flags);
@@ -77,7 +77,7 @@ kiln::Result<DeviceMask> within(runtime::Dispatch& dispatch, const DevicePoints&
     const runtime::Stage stage(dispatch, "compaction", &kit.stream());
     done = kit.primitives().compact(*own.flags, static_cast<std::uint32_t>(rows), *own.chosen, *own.count);
   }
-  if (done) {
+  if (done && rows != 0) {
     const runtime::Stage stage(dispatch, "refine", &kit.stream());
     done = kit.launch("within_refine", rows, *own.count, *own.chosen, stride, points.x, points.y, at.rings, at.offsets,
                       at.x, at.y, *own.inside);

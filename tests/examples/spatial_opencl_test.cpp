@@ -1,0 +1,148 @@
+// The operations of examples/spatial on PoCL, which really executes them, against GEOS.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include <kiln/runtime.hpp>
+
+#include "examples/spatial_device.hpp"
+#include "spatial/device/device_column.hpp"
+#include "spatial/operations.hpp"
+#include "support/geos_oracle.hpp"
+
+namespace kiln::test {
+namespace {
+
+class SpatialOnOpenCl : public testing::Test {
+ protected:
+  // Every operation runs on the device or fails.
+  runtime::Runtime runtime_ = SpatialSession::shared().runtime();
+};
+
+// As expect_equal_to_geos, for columns that are on the device and results that stay there.
+void expect_resident_equal_to_geos(runtime::Runtime& runtime, const std::shared_ptr<spatial::DeviceKit>& kit,
+                                   const GeneratedSet& set) {
+  const GeosOracle oracle(set);
+  const SetColumns columns = read_columns(oracle);
+  const std::size_t rows = std::min(columns.points.rows(), columns.polygons.rows());
+  const auto points = upload(runtime, kit, columns.points).value();
+  const auto polygons = upload(runtime, kit, columns.polygons).value();
+  const auto first_points = upload(runtime, kit, rows_of(columns.points, 0, rows)).value();
+  const auto first_polygons = upload(runtime, kit, rows_of(columns.polygons, 0, rows)).value();
+  const auto boxes = spatial::bounds(runtime, polygons).value();
+  const auto mask = spatial::within(runtime, first_points, first_polygons).value();
+  const auto pairs = spatial::sjoin(runtime, points, polygons).value();
+  ASSERT_TRUE(boxes.device != nullptr && mask.device != nullptr && pairs.device != nullptr);
+  expect_equal(materialise(runtime, *boxes.device).value(), oracle.bounds_of_polygons(), set.name + ", polygons");
+  expect_equal(materialise(runtime, *mask.device).value(), oracle.within_rows(), set.name + ", within");
+  expect_equal(materialise(runtime, *pairs.device).value(), oracle.pairs(), set.name + ", sjoin");
+}
+
+TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosOnEveryGeneratedSet) {
+  for (std::uint64_t number = 0; number < kGeneratedSets; ++number) {
+    expect_equal_to_geos(runtime_, generated_set(number));
+    ASSERT_FALSE(HasFatalFailure()) << number;
+  }
+  const auto counts = runtime_.counts();
+  EXPECT_EQ(counts.fallbacks, 0U);
+  EXPECT_GT(counts.on_device, 4 * kGeneratedSets);
+}
+
+TEST_F(SpatialOnOpenCl, AndOnColumnsThatAreOnTheDevice) {
+  const auto kit = spatial::DeviceKit::open(runtime_.session(), runtime::Backend::OpenCl).value();
+  for (std::uint64_t number = 0; number < kGeneratedSets; ++number) {
+    expect_resident_equal_to_geos(runtime_, kit, generated_set(number));
+    ASSERT_FALSE(HasFatalFailure()) << number;
+  }
+}
+
+TEST_F(SpatialOnOpenCl, AndWithoutTheRewriteOfRectangles) {
+  runtime_.set_rewrites(false);
+  for (std::uint64_t number = 0; number < kGeneratedSets; ++number) {
+    if (static_cast<Ground>(number % kGrounds) != Ground::Rectangles) continue;
+    expect_equal_to_geos(runtime_, generated_set(number));
+  }
+}
+
+TEST_F(SpatialOnOpenCl, AJoinOfAHundredThousandPointsWithStarsEqualsGeos) {
+  const GeosOracle oracle(large_set_of_stars());
+  const SetColumns columns = read_columns(oracle);
+  expect_equal(spatial::sjoin(runtime_, columns.points, columns.polygons).value().host, oracle.pairs(), "stars");
+}
+
+TEST_F(SpatialOnOpenCl, AJoinOfAHundredThousandPointsWithShapesThatTouchThemEqualsGeos) {
+  const GeosOracle oracle(large_set_that_touches());
+  const SetColumns columns = read_columns(oracle);
+  expect_equal(spatial::sjoin(runtime_, columns.points, columns.polygons).value().host, oracle.pairs(), "touching");
+}
+
+TEST_F(SpatialOnOpenCl, ColumnsWithoutRowsAreAnsweredWithoutRows) {
+  const spatial::PointColumn no_points;
+  const spatial::PolygonColumn no_polygons;
+  EXPECT_EQ(spatial::bounds(runtime_, no_points).value().host.rows(), 0U);
+  EXPECT_EQ(spatial::bounds(runtime_, no_polygons).value().host.rows(), 0U);
+  EXPECT_EQ(spatial::within(runtime_, no_points, no_polygons).value().host.valid.size(), 0U);
+  EXPECT_TRUE(spatial::sjoin(runtime_, no_points, no_polygons).value().host.empty());
+  spatial::PointColumn points;
+  points.add({1, 2});
+  EXPECT_TRUE(spatial::sjoin(runtime_, points, no_polygons).value().host.empty());
+}
+
+TEST_F(SpatialOnOpenCl, NullIsNotEmptyAndNeitherIsWithinAnything) {
+  spatial::PointColumn points;
+  points.add({1, 1});
+  points.add_null();
+  points.add_empty();
+  spatial::PolygonColumn polygons;
+  polygons.add_null();
+  polygons.end_row();
+  polygons.add_ring({{0, 0}, {4, 0}, {4, 4}, {0, 0}});
+  polygons.end_row();
+  const spatial::Mask mask = spatial::within(runtime_, points, polygons).value().host;
+  EXPECT_EQ(mask.inside.count(), 0U);
+  EXPECT_FALSE(mask.valid[0]) << "the polygon is null";
+  EXPECT_FALSE(mask.valid[1]) << "the point is null";
+  EXPECT_TRUE(mask.valid[2]) << "an empty point is known not to be within";
+  const spatial::Boxes of_points = spatial::bounds(runtime_, points).value().host;
+  const spatial::Boxes of_polygons = spatial::bounds(runtime_, polygons).value().host;
+  EXPECT_TRUE(of_points.null(1) && of_points.empty(2));
+  EXPECT_TRUE(of_polygons.null(0) && of_polygons.empty(1));
+}
+
+TEST_F(SpatialOnOpenCl, PolygonsThatCoverAllOfThemMakeNoMoreEntriesThanOthers) {
+  spatial::PolygonColumn polygons;
+  spatial::PointColumn points;
+  spatial::Pairs expected;
+  for (int i = 0; i < 300; ++i) {
+    const double reach = 1000 + i;
+    polygons.add_ring({{-reach, -reach}, {reach, -reach}, {0, reach}, {-reach, -reach}});
+    polygons.end_row();
+  }
+  for (int i = 0; i < 300; ++i) {
+    points.add({i * 0.01, i * 0.01});
+    for (int polygon = 0; polygon < 300; ++polygon) expected.push_back({i, polygon});
+  }
+  (void)SpatialSession::shared().take_events();
+  EXPECT_EQ(spatial::sjoin(runtime_, points, polygons).value().host, expected);
+  // The entries are what the first scalar of the join sizes.
+  bool read = false;
+  for (const Event& event : SpatialSession::shared().take_events()) {
+    if (event.work.stage == "index" && event.kind == Event::Kind::Copied) read = true;
+    if (!read || event.kind != Event::Kind::Allocated) continue;
+    EXPECT_LE(event.bytes, 300U * 16 * sizeof(std::int32_t));
+    return;
+  }
+  ADD_FAILURE() << "nothing was allocated after a scalar was read";
+}
+
+TEST_F(SpatialOnOpenCl, NothingIsUsedThatNoOperationHasDeclared) {
+  const GeneratedSet set = generated_set(20);
+  expect_equal_to_geos(runtime_, set);
+  for (const UndeclaredUse& use : runtime_.session().undeclared()) {
+    const bool by_primitives = use.caller.find("primitives_test") != std::string::npos;
+    EXPECT_TRUE(by_primitives) << use.unit << ", " << use.entry << " by " << use.caller;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,142 @@
+// The primitives of examples/spatial on PoCL, which really executes them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "examples/spatial_device.hpp"
+#include "spatial/device/kit.hpp"
+
+namespace kiln::test {
+namespace {
+
+using runtime::Backend;
+
+constexpr std::uint32_t kSizes[] = {0, 1, 2, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 100'000};
+
+class SpatialPrimitives : public testing::Test {
+ protected:
+  template <class T>
+  Buffer on_device(const std::vector<T>& values) {
+    return kit_->copy_of(values.data(), values.size() * sizeof(T)).value();
+  }
+  template <class T>
+  Buffer room_for(std::size_t count) {
+    return kit_->allocate(count * sizeof(T)).value();
+  }
+  template <class T>
+  std::vector<T> on_host(const Buffer& buffer, std::size_t count) {
+    std::vector<T> values(count);
+    if (count != 0) kit_->stream().download(values.data(), buffer, count * sizeof(T)).value();
+    return values;
+  }
+  spatial::Primitives& primitives() { return kit_->primitives(); }
+
+  const std::shared_ptr<spatial::DeviceKit> kit_ =
+      spatial::DeviceKit::open(SpatialSession::shared().session(), Backend::OpenCl).value();
+  std::mt19937_64 random_{42};
+};
+
+TEST_F(SpatialPrimitives, AScanIsTheSumOfWhatIsBeforeEachAndOfAll) {
+  for (const std::uint32_t size : kSizes) {
+    std::vector<std::uint32_t> values(size);
+    for (std::uint32_t& value : values) value = static_cast<std::uint32_t>(random_() % 1000);
+    std::vector<std::uint32_t> expected(size + 1, 0);
+    std::partial_sum(values.begin(), values.end(), expected.begin() + 1);
+    const Buffer in = on_device(values);
+    const Buffer offsets = room_for<std::uint32_t>(size + 1);
+    const Buffer total = room_for<std::uint32_t>(1);
+    ASSERT_TRUE(primitives().exclusive_scan(in, size, offsets, total).ok());
+    EXPECT_EQ(on_host<std::uint32_t>(offsets, size + 1), expected) << size;
+    EXPECT_EQ(on_host<std::uint32_t>(total, 1).front(), expected.back()) << size;
+  }
+}
+
+TEST_F(SpatialPrimitives, AScanMayWriteOverItsValues) {
+  const std::uint32_t size = 5000;
+  std::vector<std::uint32_t> values(size + 1, 3);
+  const Buffer both = on_device(values);
+  const Buffer total = room_for<std::uint32_t>(1);
+  ASSERT_TRUE(primitives().exclusive_scan(both, size, both, total).ok());
+  std::vector<std::uint32_t> expected(size + 1);
+  for (std::uint32_t i = 0; i <= size; ++i) expected[i] = 3 * i;
+  EXPECT_EQ(on_host<std::uint32_t>(both, size + 1), expected);
+}
+
+TEST_F(SpatialPrimitives, ASumThatHasNo32BitsIsTheLargestNumberAndDoesNotWrapAround) {
+  const std::uint32_t size = 3000;
+  const std::vector<std::uint32_t> values(size, 0x01000000);
+  const Buffer in = on_device(values);
+  const Buffer offsets = room_for<std::uint32_t>(size + 1);
+  const Buffer total = room_for<std::uint32_t>(1);
+  ASSERT_TRUE(primitives().exclusive_scan(in, size, offsets, total).ok());
+  EXPECT_EQ(on_host<std::uint32_t>(total, 1).front(), UINT32_MAX);
+  const auto sums = on_host<std::uint32_t>(offsets, size + 1);
+  EXPECT_EQ(sums[255], 0xff000000);
+  EXPECT_EQ(sums[256], UINT32_MAX);
+  EXPECT_EQ(sums[size], UINT32_MAX);
+}
+
+TEST_F(SpatialPrimitives, CompactionLeavesTheNumbersOfTheFlaggedInTheirOrder) {
+  for (const std::uint32_t size : kSizes) {
+    for (const unsigned share : {0U, 1U, 50U, 100U}) {
+      std::vector<std::uint8_t> flags(size);
+      std::vector<std::uint32_t> expected;
+      for (std::uint32_t i = 0; i < size; ++i) {
+        flags[i] = random_() % 100 < share ? static_cast<std::uint8_t>(1 + random_() % 255) : 0;
+        if (flags[i] != 0) expected.push_back(i);
+      }
+      const Buffer in = on_device(flags);
+      const Buffer indices = room_for<std::uint32_t>(size);
+      const Buffer chosen = room_for<std::uint32_t>(1);
+      ASSERT_TRUE(primitives().compact(in, size, indices, chosen).ok());
+      ASSERT_EQ(on_host<std::uint32_t>(chosen, 1).front(), expected.size()) << size << " by " << share;
+      EXPECT_EQ(on_host<std::uint32_t>(indices, expected.size()), expected) << size << " by " << share;
+    }
+  }
+}
+
+TEST_F(SpatialPrimitives, SortingIsByAsManyBitsAsTheKeysHave) {
+  for (const std::uint32_t size : kSizes) {
+    for (const unsigned bits : {1U, 8U, 9U, 27U, 64U}) {
+      std::vector<std::uint64_t> keys(size);
+      for (std::uint64_t& key : keys) key = random_() >> (64 - bits);
+      Buffer sorted = on_device(keys);
+      Buffer spare = room_for<std::uint64_t>(size);
+      ASSERT_TRUE(primitives().sort(sorted, spare, size, bits).ok());
+      std::sort(keys.begin(), keys.end());
+      EXPECT_EQ(on_host<std::uint64_t>(sorted, size), keys) << size << " of " << bits << " bits";
+    }
+  }
+}
+
+TEST_F(SpatialPrimitives, SortingLeavesAloneWhatTheBitsDoNotTellApart) {
+  std::vector<std::uint64_t> keys(10'000);
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = (std::uint64_t{i} << 8) | (random_() % 4);
+  Buffer sorted = on_device(keys);
+  Buffer spare = room_for<std::uint64_t>(keys.size());
+  ASSERT_TRUE(primitives().sort(sorted, spare, static_cast<std::uint32_t>(keys.size()), 8).ok());
+  std::stable_sort(keys.begin(), keys.end(), [](auto a, auto b) { return (a & 0xff) < (b & 0xff); });
+  EXPECT_EQ(on_host<std::uint64_t>(sorted, keys.size()), keys);
+}
+
+TEST_F(SpatialPrimitives, LaunchesDoNotGrowWithTheElements) {
+  std::vector<std::size_t> launches;
+  for (const std::uint32_t size : {100U, 100'000U}) {
+    Buffer keys = on_device(std::vector<std::uint64_t>(size, 7));
+    Buffer spare = room_for<std::uint64_t>(size);
+    (void)SpatialSession::shared().take_events();
+    ASSERT_TRUE(primitives().sort(keys, spare, size, 64).ok());
+    const auto events = SpatialSession::shared().take_events();
+    launches.push_back(static_cast<std::size_t>(std::count_if(
+        events.begin(), events.end(), [](const Event& event) { return event.kind == Event::Kind::Launched; })));
+  }
+  EXPECT_EQ(launches[0], 40U);
+  EXPECT_EQ(launches[1], 40U);
+}
+
+}  // namespace
+}  // namespace kiln::test
