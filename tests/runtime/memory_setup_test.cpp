@@ -162,6 +162,18 @@ TEST_F(MemorySetup, OfWhichOneDeviceFailsIsPlainInAWordAndGoesBackTheWayItCame) 
   expect_nothing_left();
 }
 
+TEST_F(MemorySetup, IsOfNoConcernToOpenCl) {
+  const Program program = open({});
+  Session session = program.session;
+  if (const auto devices = session.devices("opencl"); !devices || devices->empty()) GTEST_SKIP() << "no OpenCL device";
+  ASSERT_TRUE(session.make_current("opencl", 0).ok());
+  const auto stream = session.stream("opencl");
+  ASSERT_TRUE(stream.ok()) << stream.error().message;
+  const auto buffer = stream->allocate(kPiece);
+  EXPECT_TRUE(buffer.ok()) << buffer.error().message;
+  EXPECT_EQ(program.memory.use().peak, 0U);
+}
+
 TEST_F(MemorySetup, TwoAllocatorsForOneSessionAreRefused) {
   SessionOptions options = session_options();
   options.allocator = Memory().allocator();
