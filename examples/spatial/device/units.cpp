@@ -1,5 +1,7 @@
 #include "spatial/device/units.hpp"
 
+#include <stdlib.h>
+
 #include <algorithm>
 
 #include "sources.hpp"
@@ -59,6 +61,11 @@ const kiln::Unit* find_unit(kiln::runtime::Backend backend, const std::string& k
     if (std::find(entries.begin(), entries.end(), kernel) != entries.end()) return unit;
   }
   return nullptr;
+}
+
+void let_pocl_keep_work_groups() {
+  // With and without a bound on the number of groups.
+  setenv("POCL_BINARY_SPECIALIZE_WG", "64-1-1-goffs0-smallgrid,64-1-1-goffs0", 0);
 }
 
 namespace opencl {
