@@ -34,10 +34,10 @@ __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
 void candidates_count(int rows, __global const uint* valid, __global const double* px, __global const double* py,
                       int polygon_rows, __global const double* sides, int finest, __global const Grid* grid,
                       __global const uint* ends, __global const int* members, __global uint* counts) {
-  const int point = (int)get_global_id(0);
-  if (point >= rows) return;
-  counts[point] =
-      find_candidates(point, valid, px, py, polygon_rows, sides, finest, grid, ends, members, 0, 0);
+  for (size_t point = get_global_id(0); point < (size_t)rows; point += get_global_size(0)) {
+    counts[point] =
+        find_candidates((int)point, valid, px, py, polygon_rows, sides, finest, grid, ends, members, 0, 0);
+  }
 }
 
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
@@ -45,8 +45,8 @@ void candidates_write(int rows, __global const uint* valid, __global const doubl
                       int polygon_rows, __global const double* sides, int finest, __global const Grid* grid,
                       __global const uint* ends, __global const int* members, __global const uint* offsets, int bits,
                       __global ulong* keys) {
-  const int point = (int)get_global_id(0);
-  if (point >= rows) return;
-  find_candidates(point, valid, px, py, polygon_rows, sides, finest, grid, ends, members, bits,
-                  keys + offsets[point]);
+  for (size_t point = get_global_id(0); point < (size_t)rows; point += get_global_size(0)) {
+    find_candidates((int)point, valid, px, py, polygon_rows, sides, finest, grid, ends, members, bits,
+                    keys + offsets[point]);
+  }
 }
