@@ -34,7 +34,8 @@ __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
 void candidates_count(int rows, __global const uint* valid, __global const double* px, __global const double* py,
                       int polygon_rows, __global const double* sides, int finest, __global const Grid* grid,
                       __global const uint* ends, __global const int* members, __global uint* counts) {
-  for (size_t point = get_global_id(0); point < (size_t)rows; point += get_global_size(0)) {
+  const size_t end = end_of_items(rows);
+  for (size_t point = first_item(rows); point < end; point += ROWS) {
     counts[point] =
         find_candidates((int)point, valid, px, py, polygon_rows, sides, finest, grid, ends, members, 0, 0);
   }
@@ -45,7 +46,8 @@ void candidates_write(int rows, __global const uint* valid, __global const doubl
                       int polygon_rows, __global const double* sides, int finest, __global const Grid* grid,
                       __global const uint* ends, __global const int* members, __global const uint* offsets, int bits,
                       __global ulong* keys) {
-  for (size_t point = get_global_id(0); point < (size_t)rows; point += get_global_size(0)) {
+  const size_t end = end_of_items(rows);
+  for (size_t point = first_item(rows); point < end; point += ROWS) {
     find_candidates((int)point, valid, px, py, polygon_rows, sides, finest, grid, ends, members, bits,
                     keys + offsets[point]);
   }

@@ -52,7 +52,8 @@ void grid_begin(int rows, __global const double* sides, int finest, __global Gri
 
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
 void grid_count(int rows, __global const double* sides, int finest, __global const Grid* grid, __global uint* counts) {
-  for (size_t row = get_global_id(0); row < (size_t)rows; row += get_global_size(0)) {
+  const size_t end = end_of_items(rows);
+  for (size_t row = first_item(rows); row < end; row += ROWS) {
     int4 cells;
     const int level = level_of(sides, rows, (int)row, *grid, finest, &cells);
     if (level < 0) continue;
@@ -68,7 +69,8 @@ void grid_count(int rows, __global const double* sides, int finest, __global con
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
 void grid_fill(int rows, __global const double* sides, int finest, __global const Grid* grid, __global uint* next,
                __global int* members) {
-  for (size_t row = get_global_id(0); row < (size_t)rows; row += get_global_size(0)) {
+  const size_t end = end_of_items(rows);
+  for (size_t row = first_item(rows); row < end; row += ROWS) {
     int4 cells;
     const int level = level_of(sides, rows, (int)row, *grid, finest, &cells);
     if (level < 0) continue;
