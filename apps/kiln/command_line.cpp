@@ -24,6 +24,7 @@ std::vector<std::string> choices_of(const std::string& name) {
     return names;
   }
   if (name == "SHELL") return {"bash", "zsh", "fish"};
+  if (name == "--fail-on") return {"low", "medium", "high", "blocking"};
   return {};
 }
 
@@ -40,7 +41,8 @@ CommandNode node_of(const CLI::App& app) {
     if (option->get_positional()) {
       node.choices = choices_of(option->get_name(true));
       const std::string name = option->get_name(true);
-      node.takes_files = node.takes_files || name == "FILE" || name == "MANIFEST" || name == "BUNDLE";
+      node.takes_files =
+          node.takes_files || name == "FILE" || name == "MANIFEST" || name == "BUNDLE" || name == "TRACE";
       continue;
     }
     CommandNode::Option out;
@@ -72,6 +74,7 @@ class CommandLine {
   void add_speaker(CLI::App& command);
   void add_cache();
   void add_key();
+  void add_audit();
   void add_others();
   Parsed help(const std::vector<std::string>& path, int exit_code) const;
 
@@ -94,6 +97,7 @@ CommandLine::CommandLine() {
   add_bundle();
   add_cache();
   add_key();
+  add_audit();
   add_others();
   app_.footer(kMainFooter);  // last: a command takes over the footer that its parent has when it is added
 }
@@ -286,8 +290,31 @@ void CommandLine::add_key() {
   for (CLI::App* command : {key, generate, show}) command->footer(kKeyFooter);
 }
 
+void CommandLine::add_audit() {
+  Arguments& to = parsed_.arguments;
+  CLI::App* audit =
+      add(app_, "audit", "Say from a trace whether a path is one of the GPU's, and if not why", audit_command);
+  audit->add_option("TRACE", to.files, "What a program wrote with KILN_TRACE")->required()->expected(1)->type_name("");
+  audit->add_option("--fail-on", to.fail_on, "From which severity on it fails: low, medium (default), high, blocking")
+      ->type_name("SEVERITY")
+      ->check(one_of("--fail-on"));
+  audit->footer(kAuditFooter);
+  CLI::App* health = add(app_, "health", "How much of what traces have ran on a device", health_command);
+  health->add_option("TRACE", to.files, "What programs wrote with KILN_TRACE")->required()->type_name("");
+  health->footer(kHealthFooter);
+}
+
 void CommandLine::add_others() {
   Arguments& to = parsed_.arguments;
+  CLI::App* calibrate = add(app_, "calibrate", "Measure from how many rows on a device is worth it", calibrate_command);
+  calibrate
+      ->add_option("--file", to.calibration,
+                   "Keep it here (default: KILN_CALIBRATION, ~/.config/kiln/calibration.json)")
+      ->type_name("FILE");
+  calibrate->add_flag("--quick", to.quick, "Fewer sizes and runs: rougher");
+  calibrate->add_flag("--show", to.show, "Print what is in force, and measure nothing");
+  calibrate->footer(kCalibrateFooter);
+
   CLI::App* config = add(app_, "config", "Show the settings", nullptr);
   config->footer(kConfigFooter);
   config->require_subcommand(1);
@@ -343,9 +370,9 @@ Parsed CommandLine::help(const std::vector<std::string>& path, int exit_code) co
 Parsed CommandLine::parse(std::vector<std::string> arguments) {
   // Before CLI11 sees it, which would explain `help` instead.
   if (!arguments.empty() && arguments.front() == "help") return help({arguments.begin() + 1, arguments.end()}, kDone);
-  // What stands behind "--" is the compiler's.
+  // What stands behind "--" is the compiler's, or a program and its arguments.
   const auto marker = std::find(arguments.begin(), arguments.end(), "--");
-  std::vector<std::string> compilers(marker == arguments.end() ? marker : marker + 1, arguments.end());
+  std::vector<std::string> behind(marker == arguments.end() ? marker : marker + 1, arguments.end());
   arguments.erase(marker, arguments.end());
   std::vector<std::string> path;  // the commands as far as they are known: for messages
   const CLI::App* reached = &app_;
@@ -373,11 +400,15 @@ Parsed CommandLine::parse(std::vector<std::string> arguments) {
   }
   if (wants_version_) parsed_.command = version_command;
   if (parsed_.command == nullptr) return help({}, kUsage);
-  if (!compilers.empty() && parsed_.command != compile_command && parsed_.command != explain_command) {
-    return usage_error("only compile and explain take compiler options behind '--'", name);
+  const bool for_compiler = parsed_.command == compile_command || parsed_.command == explain_command;
+  if (parsed_.command == calibrate_command) {
+    parsed_.arguments.program = std::move(behind);
+  } else if (!behind.empty() && !for_compiler) {
+    return usage_error("only compile and explain take compiler options behind '--', and calibrate a program", name);
+  } else {
+    std::vector<std::string>& options = parsed_.arguments.options;
+    options.insert(options.end(), behind.begin(), behind.end());
   }
-  std::vector<std::string>& options = parsed_.arguments.options;
-  options.insert(options.end(), compilers.begin(), compilers.end());
   if (parsed_.command == completions_command) parsed_.arguments.tree = node_of(app_);
   return std::move(parsed_);
 }

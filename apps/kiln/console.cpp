@@ -32,6 +32,7 @@ bool is_warning(Event::Kind kind) {
     case Event::Kind::WorkerUnavailable:
     case Event::Kind::SetAside:
     case Event::Kind::BundleRefused:
+    case Event::Kind::FellBack:
     case Event::Kind::RecordUnavailable:
     case Event::Kind::Configuration: return true;
     default: return false;

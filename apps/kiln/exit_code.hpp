@@ -15,6 +15,11 @@ enum ExitCode : int {
   kUsage = 2,        ///< the command line makes no sense
   kUnavailable = 3,  ///< this machine lacks what is needed: no compiler, no device, an architecture it does not know
   kRefused = 4,      ///< policy says no: compiling is off and no cache has it
+  // What an audit found, by the worst of it, from the severity on that --fail-on names.
+  kFoundLow = 10,
+  kFoundMedium = 11,
+  kFoundHigh = 12,
+  kFoundBlocking = 13,
 };
 
 inline ExitCode exit_code_of(Code code) {

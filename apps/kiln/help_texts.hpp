@@ -14,6 +14,7 @@ inline constexpr const char* kMainFooter =
     "  kiln bundle create kiln.toml -o app.kiln      every unit for every architecture, for machines without a "
     "compiler\n"
     "  kiln cache stats                              what the cache holds\n"
+    "  kiln audit trace.json                         whether a path is one of the GPU's, and if not why\n"
     "\n"
     "'kiln help COMMAND' has more. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something is missing on this\n"
     "machine, 4 refused by policy. Settings come from files and KILN_* variables: see 'kiln config show'.";
@@ -104,6 +105,17 @@ inline constexpr const char* kCacheFooter =
     "  kiln cache gc --max-size 5G\n"
     "  kiln cache clear --yes";
 
+inline constexpr const char* kCalibrateFooter =
+    "Starts the program that stands behind '--'. It times each of its operations on this processor and on each device\n"
+    "here, over sizes, and kiln keeps from how many rows on a device is worth it: mode auto goes by that from then "
+    "on.\n"
+    "Let the machine do nothing else meanwhile. ± is half of the distance between the quartiles.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln calibrate -- spatial calibrate\n"
+    "  kiln calibrate --quick --file here.json -- ./app; KILN_CALIBRATION=here.json ./app\n"
+    "  kiln calibrate --show";
+
 inline constexpr const char* kConfigFooter =
     "From weak to strong: default, program, /etc/kiln/config.toml, ~/.config/kiln/config.toml, the file that\n"
     "KILN_CONFIG names, single KILN_* variables.\n"
@@ -120,6 +132,19 @@ inline constexpr const char* kKeyFooter =
     "Examples:\n"
     "  kiln key generate -o kiln.key\n"
     "  kiln key show kiln.key";
+
+inline constexpr const char* kAuditFooter =
+    "Asked in this order: did it run on the device, did it stay there, did it avoid waits on its stream, did it avoid\n"
+    "batches that the host drives, are launches right for the hardware, does the evidence show the real path.\n"
+    "Returns 0 where nothing of that severity was found, else 10 for LOW, 11 MEDIUM, 12 HIGH, 13 BLOCKING.\n"
+    "\n"
+    "Examples:\n"
+    "  KILN_TRACE=trace.json ./app && kiln audit trace.json\n"
+    "  kiln audit trace.json --fail-on high --json | jq '.findings[].rule'";
+
+inline constexpr const char* kHealthFooter =
+    "Example:\n"
+    "  kiln health traces/*.json";
 
 inline constexpr const char* kCompletionsFooter =
     "Examples:\n"

@@ -27,4 +27,7 @@ struct PlotOptions {
 };
 kiln::Result<int> plot(const PlotOptions& options);
 
+/// What `kiln calibrate` asks for: times every operation on what is here.
+kiln::Result<int> calibrate();
+
 }  // namespace spatial

@@ -46,6 +46,9 @@ int main(int count, char** arguments) {
   plot_command->add_option("-o,--output", plot.out, "The file, an SVG; - for standard output");
   plot_command->callback([&] { run = [&] { return spatial::plot(plot); }; });
 
+  app.add_subcommand("calibrate", "Time every operation here: run it by 'kiln calibrate -- spatial calibrate'")
+      ->callback([&] { run = [] { return spatial::calibrate(); }; });
+
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {

@@ -26,10 +26,11 @@ bool only_rectangles(const Polygons& polygons) {
   return polygons.host() != nullptr ? all_rectangles(*polygons.host()) : polygons.device()->rectangles;
 }
 
-void request(runtime::Runtime& runtime, const kiln::Needs& on_opencl) {
+void request(runtime::Runtime& runtime, const kiln::Needs& on_opencl, const kiln::Needs& on_cuda) {
   if (runtime.mode() == runtime::Mode::Cpu) return;
   for (const runtime::Backend backend : runtime.options().devices) {
     if (backend == runtime::Backend::OpenCl) runtime.session().request(on_opencl);
+    if (backend == runtime::Backend::Cuda) runtime.session().request(on_cuda);
   }
 }
 
@@ -41,8 +42,12 @@ kiln::Result<Host> on_the_host(runtime::Runtime& runtime, Placed<Host, Device> p
 
 }  // namespace
 
-void open(runtime::Runtime& runtime, const PointColumn&) { request(runtime, opencl::point_column_needs); }
-void open(runtime::Runtime& runtime, const PolygonColumn&) { request(runtime, opencl::polygon_column_needs); }
+void open(runtime::Runtime& runtime, const PointColumn&) {
+  request(runtime, opencl::point_column_needs, cuda::point_column_needs);
+}
+void open(runtime::Runtime& runtime, const PolygonColumn&) {
+  request(runtime, opencl::polygon_column_needs, cuda::polygon_column_needs);
+}
 
 kiln::Result<Boxes> materialise(runtime::Runtime& runtime, PlacedBoxes boxes) {
   return on_the_host(runtime, std::move(boxes));

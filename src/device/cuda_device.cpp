@@ -28,15 +28,13 @@ Result<DeviceInfo> describe(const CudaApi& api, cuda::DeviceNumber device) {
   int major = 0;
   int minor = 0;
   int units = 0;
+  int ratio = 0;
   for (const auto& [value, attribute] : {std::pair{&major, cuda::DeviceAttribute::CapabilityMajor},
                                          std::pair{&minor, cuda::DeviceAttribute::CapabilityMinor},
-                                         std::pair{&units, cuda::DeviceAttribute::MultiprocessorCount}}) {
+                                         std::pair{&units, cuda::DeviceAttribute::MultiprocessorCount},
+                                         std::pair{&ratio, cuda::DeviceAttribute::SingleToDoubleRatio}}) {
     result = api->DeviceGetAttribute(value, attribute, device);
     if (result != DriverResult::Success) return api.failure("cuDeviceGetAttribute", result);
-  }
-  int ratio = 0;  // a driver that does not say is no reason to do without the device
-  if (api->DeviceGetAttribute(&ratio, cuda::DeviceAttribute::SingleToDoubleRatio, device) != DriverResult::Success) {
-    ratio = 0;
   }
   return DeviceInfo{name, Target::sm(major * 10 + minor), static_cast<unsigned>(units), memory,
                     static_cast<unsigned>(ratio)};

@@ -21,7 +21,7 @@ class Metrics final : public EventSink {
   /// The counts so far and the status of a session, in the text format 0.0.4.
   std::string text(const SessionStatus& status) const;
 
-  static constexpr std::size_t kKinds = static_cast<std::size_t>(Event::Kind::RecordUnavailable) + 1;
+  static constexpr std::size_t kKinds = static_cast<std::size_t>(Event::Kind::MemoryTrimmed) + 1;
   /// None, the five tiers, any other.
   static constexpr std::size_t kOrigins = 7;
   static constexpr std::array<double, 12> kBounds = {0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};

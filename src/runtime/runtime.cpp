@@ -50,6 +50,7 @@ Wishes Runtime::State::wishes() {
   made.source = mode_ ? Source::Override : said.mode ? Source::Environment : Source::Default;
   made.rewrites = rewrites_.value_or(said.rewrites.value_or(true));
   made.time_stages = options.time_stages || said.time_stages;
+  made.generation = generation_;
   return made;
 }
 
@@ -57,9 +58,7 @@ void Runtime::State::set_mode(std::optional<Mode> to) {
   {
     const MutexLock lock(mutex);
     mode_ = to;
-    environment_.reset();
-    ++generation_;
-    kept_.clear();
+    start_anew();
   }
   knowledge.forget();
 }
@@ -67,7 +66,13 @@ void Runtime::State::set_mode(std::optional<Mode> to) {
 void Runtime::State::set_rewrites(std::optional<bool> to) {
   const MutexLock lock(mutex);
   rewrites_ = to;
+  start_anew();
+}
+
+void Runtime::State::start_anew() {
   environment_.reset();
+  ++generation_;
+  kept_.clear();
 }
 
 Runtime::Runtime(Session session, RuntimeOptions options)
@@ -83,9 +88,10 @@ bool Runtime::rewrites() const { return state_->wishes().rewrites; }
 void Runtime::set_rewrites(std::optional<bool> rewrites) { state_->set_rewrites(rewrites); }
 
 Result<Decision> Runtime::decide(const Operation& operation, const Request& request) {
-  if (const Frame* frame = Frame::current(*state_)) return state_->follow(*frame, operation, request);
   const Operation* const one = &operation;
-  return state_->decide(operation.name(), {&one, 1}, request);
+  const Frame* around = Frame::current(*state_);
+  return around != nullptr ? state_->follow(*around, operation.name(), {&one, 1}, request)
+                           : state_->decide(operation.name(), {&one, 1}, request);
 }
 
 bool Runtime::apply(const Rewrite& rewrite, std::uint64_t rows) {

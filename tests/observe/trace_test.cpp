@@ -211,7 +211,7 @@ TEST_F(Trace, KeepsItsRulesWhateverHappens) {
     for (int i = 0; i < 200; ++i) {
       // Bursts within one tick, and durations about as long as the pauses.
       clock_.now += std::chrono::nanoseconds(below(4) == 0 ? below(200'000) : below(60));
-      const auto kind = static_cast<Event::Kind>(below(static_cast<unsigned>(Event::Kind::RecordUnavailable) + 1));
+      const auto kind = static_cast<Event::Kind>(below(static_cast<unsigned>(Event::Kind::MemoryTrimmed) + 1));
       writer.tell(event(kind, below(3) == 0 ? 0 : below(300) / 1000.0, below(6), below(3)));
     }
     const auto problems = test::trace_problems(writer.json());

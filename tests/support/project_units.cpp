@@ -24,10 +24,10 @@ Unit installed_example() {
   return Unit::cuda("saxpy.cu", program.substr(start, program.find(")\"", start) - start)).entry("saxpy");
 }
 
-/// What kernels/geometry/kiln.toml lists.
-std::vector<Unit> geometry() {
+/// What a manifest of kernels/ lists.
+std::vector<Unit> listed_in(const std::string& manifest_path) {
   std::vector<Unit> units;
-  const Manifest manifest = read_manifest(KILN_SOURCE_DIR "/kernels/geometry/kiln.toml").value();
+  const Manifest manifest = read_manifest(KILN_SOURCE_DIR "/kernels/" + manifest_path).value();
   for (const Manifest::Member& member : manifest.members) units.push_back(read_unit(member.source).value());
   return units;
 }
@@ -41,8 +41,10 @@ std::vector<ProjectUnit> project_units() {
     const Unit unit = *semiring::find_unit(semiring::Backend::Cuda, member.name);
     all.push_back({unit, false, false, unit.entries()[0] != "gemm_max_plus_f32"});
   }
-  const std::vector<Unit> shapes = geometry();
-  for (std::size_t i = 0; i < shapes.size(); ++i) all.push_back({shapes[i], false, false, i > 0});
+  for (const char* manifest : {"geometry/kiln.toml", "spatial/kiln.toml"}) {
+    const std::vector<Unit> listed = listed_in(manifest);
+    for (std::size_t i = 0; i < listed.size(); ++i) all.push_back({listed[i], false, false, i > 0});
+  }
   all.push_back({installed_example()});
   all.push_back({bench::small_unit()});
   all.push_back({bench::large_unit(cub_roots()), true});

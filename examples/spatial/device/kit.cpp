@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "spatial/device/cuda_primitives.hpp"
 #include "spatial/device/opencl_primitives.hpp"
 #include "spatial/device/units.hpp"
 
@@ -20,23 +21,40 @@ std::size_t most_groups(Backend backend, unsigned block) {
                                     : std::size_t{std::numeric_limits<std::int32_t>::max()};
 }
 
+kiln::Result<kiln::Stream> stream_of(kiln::Session& session, Backend backend) {
+  const std::string kind = kiln::runtime::to_string(backend);
+  auto stream = session.stream(kind);
+  const bool no_context = !stream && stream.error().code == kiln::Code::Unavailable;
+  if (!no_context || backend != Backend::Cuda) return stream;
+  // kiln makes none by itself.
+  if (kiln::Status made = session.make_current(kind); !made) return std::move(made).error();
+  return session.stream(kind);
+}
+
 }  // namespace
 
 DeviceKit::DeviceKit(kiln::Session session, Backend backend, kiln::Stream stream)
     : session_(std::move(session)), backend_(backend), stream_(std::move(stream)) {}
 
-kiln::Result<std::shared_ptr<DeviceKit>> DeviceKit::open(const kiln::Session& session, Backend backend) {
-  if (backend != Backend::OpenCl) {
+kiln::Result<std::shared_ptr<DeviceKit>> DeviceKit::open(const kiln::Session& session, Backend backend,
+                                                         const MakePrimitives& primitives) {
+  if (!kiln::runtime::on_device(backend)) {
     return kiln::Error{
         kiln::Code::Unsupported,
         std::string("the spatial library has no device variant for ") + kiln::runtime::to_string(backend),
         {}};
   }
   kiln::Session own = session;
-  auto stream = own.stream("opencl");
+  auto stream = stream_of(own, backend);
   if (!stream) return std::move(stream).error();
   std::shared_ptr<DeviceKit> kit(new DeviceKit(std::move(own), backend, *std::move(stream)));
-  kit->primitives_ = std::make_unique<OpenClPrimitives>(*kit);
+  if (primitives) {
+    kit->primitives_ = primitives(*kit);
+  } else if (backend == Backend::Cuda) {
+    kit->primitives_ = std::make_unique<CudaPrimitives>(*kit, CudaPrimitives::of_session(session));
+  } else {
+    kit->primitives_ = std::make_unique<OpenClPrimitives>(*kit);
+  }
   return kit;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,8 +20,12 @@ namespace spatial {
 /// its stream. Used by one thread at a time.
 class DeviceKit {
  public:
-  /// CUDA: in the thread's current context.
-  static kiln::Result<std::shared_ptr<DeviceKit>> open(const kiln::Session& session, kiln::runtime::Backend backend);
+  using MakePrimitives = std::function<std::unique_ptr<Primitives>(DeviceKit&)>;
+
+  /// CUDA: in the thread's current context; where it has none, in the primary one of the first device, which then is
+  /// current. The primitives are those of the backend, or the caller's own.
+  static kiln::Result<std::shared_ptr<DeviceKit>> open(const kiln::Session& session, kiln::runtime::Backend backend,
+                                                       const MakePrimitives& primitives = {});
 
   kiln::runtime::Backend backend() const { return backend_; }
   const kiln::Stream& stream() const { return stream_; }

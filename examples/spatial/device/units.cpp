@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sources.hpp"
+#include "spatial/device/cuda_units.hpp"
 
 namespace spatial {
 namespace {
@@ -54,6 +55,7 @@ const OpenClUnits& opencl_units() {
 }  // namespace
 
 const kiln::Unit* find_unit(kiln::runtime::Backend backend, const std::string& kernel) {
+  if (backend == kiln::runtime::Backend::Cuda) return cuda::find_unit(kernel);
   if (backend != kiln::runtime::Backend::OpenCl) return nullptr;
   const OpenClUnits& all = opencl_units();
   for (const kiln::Unit* unit : {&all.scan, &all.compact, &all.sort, &all.point_bounds, &all.polygon_bounds,

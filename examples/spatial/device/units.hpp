@@ -20,6 +20,15 @@ extern const kiln::Needs within_needs;
 extern const kiln::Needs sjoin_needs;
 extern const kiln::Needs box_join_needs;
 }  // namespace opencl
+namespace cuda {
+extern const kiln::Needs point_column_needs;
+extern const kiln::Needs polygon_column_needs;
+extern const kiln::Needs bounds_of_points_needs;
+extern const kiln::Needs bounds_of_polygons_needs;
+extern const kiln::Needs within_needs;
+extern const kiln::Needs sjoin_needs;
+extern const kiln::Needs box_join_needs;
+}  // namespace cuda
 
 /// For the beginning of a program, while it has one thread. PoCL's binaries have code for any size of work group, and
 /// at the first launch in each process it compiles again, for the size at hand: a tenth of a second a kernel. Unless

@@ -1,0 +1,148 @@
+// kiln audit: what a trace says about a path, findings first.
+#include "runtime/audit.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "apps/kiln/commands.hpp"
+#include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/render_audit_json.hpp"
+
+namespace kiln::cli {
+namespace {
+
+constexpr std::pair<audit::Severity, ExitCode> kCodes[] = {{audit::Severity::Low, kFoundLow},
+                                                           {audit::Severity::Medium, kFoundMedium},
+                                                           {audit::Severity::High, kFoundHigh},
+                                                           {audit::Severity::Blocking, kFoundBlocking}};
+
+int code_of(const audit::Report& report, const std::string& fail_on) {
+  if (report.clean()) return kDone;
+  const audit::Severity worst = report.worst();
+  for (const auto& [severity, code] : kCodes) {
+    std::string name = to_string(severity);
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (name == fail_on && worst < severity) return kDone;
+  }
+  return kCodes[static_cast<std::size_t>(worst)].second;
+}
+
+std::string severity_text(audit::Severity severity, const Console& console) {
+  const std::string name = to_string(severity);
+  if (severity == audit::Severity::Blocking || severity == audit::Severity::High) return console.red(name);
+  return severity == audit::Severity::Medium ? console.yellow(name) : name;
+}
+
+std::string plural(std::uint64_t count, const char* one, const char* several) {
+  return std::to_string(count) + ' ' + (count == 1 ? one : several);
+}
+
+std::string evidence_text(const audit::Finding& finding) {
+  std::string text = finding.structural ? "structural" : "incidental";
+  if (!finding.dispatches.empty()) text += ", in " + plural(finding.dispatches.size(), "run", "runs");
+  if (finding.events.empty()) return text;
+  text += finding.count == 1 ? "; event " : "; events ";
+  for (std::size_t i = 0; i < finding.events.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(finding.events[i]);
+  }
+  if (finding.count > finding.events.size()) text += " … (" + std::to_string(finding.count) + ")";
+  text += ", from " + time_text(finding.first_ms) + " on";
+  if (finding.bytes != 0) text += ", " + size_text(finding.bytes);
+  if (finding.ms > 0) text += ", " + time_text(finding.ms) + " of the host's time";
+  return text;
+}
+
+void print_findings(const audit::Report& report, Console& console) {
+  for (const audit::Finding& finding : report.findings) {
+    std::string where = finding.operation.empty() ? "" : "  " + printable(finding.operation);
+    if (!finding.stage.empty()) where += ", stage " + printable(finding.stage);
+    console.print(severity_text(finding.rule->severity, console) + "  " + console.bold(finding.rule->name) + where +
+                  "\n  " + printable(finding.text) + "\n  " + evidence_text(finding) +
+                  "\n  to do: " + finding.rule->advice + '\n');
+  }
+}
+
+std::string summary_text(const audit::Report& report, const Console& console) {
+  if (report.clean()) return console.green("clean") + ": nothing was found";
+  const std::size_t count = report.findings.size();
+  const auto structural = std::count_if(report.findings.begin(), report.findings.end(),
+                                        [](const audit::Finding& finding) { return finding.structural; });
+  std::string text = plural(count, "finding", "findings") + ", " + std::to_string(structural) + " structural and " +
+                     std::to_string(static_cast<std::ptrdiff_t>(count) - structural) + " incidental; to begin with: ";
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, count); ++i) {
+    text += (i == 0 ? "" : ", then ") + std::string(report.findings[i].rule->name);
+  }
+  return text;
+}
+
+std::string joined_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : printable(text);
+}
+
+std::string stayed_text(const audit::Report& report) {
+  const std::string copied =
+      "; runs copied " + size_text(report.bytes_in) + " to it and " + size_text(report.bytes_out) + " from it";
+  switch (report.stayed) {
+    case audit::Report::Stayed::NothingThere: return "nothing ran on a device";
+    case audit::Report::Stayed::Yes: return "yes" + copied;
+    case audit::Report::Stayed::No: return "no" + copied;
+  }
+  return "";
+}
+
+std::string runs_text(const audit::DispatchCounts& counts) {
+  const double percent = std::round(counts.acceleration() * 1000) / 10;
+  std::string rate = std::to_string(percent);
+  rate.erase(rate.find('.') + 2);
+  return std::to_string(counts.total) + ": " + std::to_string(counts.on_device) + " on a device, " +
+         std::to_string(counts.on_processor) + " on the processor, " +
+         plural(counts.fallbacks, "fallback", "fallbacks") + "; acceleration rate " + rate + " %";
+}
+
+void print_facts(const audit::Report& report, Console& console) {
+  std::vector<std::vector<std::string>> rows = {
+      {"command", report.command.empty() ? "not said" : printable(report.command)},
+      {"date", printable(report.date)},
+      {"device", joined_names(report.devices)},
+      {"rows", std::to_string(report.rows) + " in the largest run"}};
+  for (const audit::Selection& each : report.selections) {
+    rows.push_back(
+        {"decision", printable(each.operation + ": " + each.requested + " asked for, " + each.selected + " chosen" +
+                               (each.times > 1 ? " " + std::to_string(each.times) + " times" : "") +
+                               (each.reason.empty() ? "" : " (" + each.reason + ")"))});
+  }
+  rows.push_back({"stayed", stayed_text(report)});
+  for (const audit::StageSum& each : report.longest) {
+    rows.push_back({"stage", printable(each.operation + ", " + each.stage) + ": " + time_text(each.ms) + " on " +
+                                 printable(each.where) +
+                                 (each.runs > 1 ? " in " + std::to_string(each.runs) + " runs" : "")});
+  }
+  if (!report.longest.empty() && !report.stages_waited) {
+    rows.push_back({"", "stage times are the host's; with KILN_TIME_STAGES=1 the device's are in them"});
+  }
+  rows.push_back({"runs", runs_text(report.counts)});
+  console.print(table_text(rows, "  "));
+}
+
+}  // namespace
+
+int audit_command(const Arguments& arguments, Console& console) {
+  const std::string& path = arguments.files.front();
+  const Result<audit::Trace> trace = audit::read_trace(path);
+  if (!trace) return report(trace.error(), console);
+  const audit::Report found = audit::examine(*trace);
+  if (arguments.json) {
+    console.print(audit_json(found, path));
+  } else {
+    print_findings(found, console);
+    console.print(summary_text(found, console) + '\n');
+    print_facts(found, console);
+    console.print("What makes this path behave like CPU code?\n  " + printable(found.cause) +
+                  "\nWhat is the smallest structural change that moves it back?\n  " + printable(found.change));
+  }
+  return code_of(found, arguments.fail_on);
+}
+
+}  // namespace kiln::cli

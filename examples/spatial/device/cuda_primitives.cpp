@@ -1,0 +1,86 @@
+#include "spatial/device/cuda_primitives.hpp"
+
+#include <utility>
+
+#include "spatial/device/cuda_units.hpp"
+#include "spatial/device/kit.hpp"
+
+namespace spatial {
+namespace {
+
+constexpr std::uint32_t kNothing = 0;  // what a scan begins with
+
+kiln::Error invalid(const char* message) { return {kiln::Code::InvalidArgument, message, {}}; }
+
+}  // namespace
+
+CudaPrimitives::Algorithms CudaPrimitives::of_session(const kiln::Session& session) {
+  return [session](const kiln::cccl::Spec& spec) -> kiln::Result<Algorithm> {
+    kiln::Session own = session;
+    auto callable = kiln::cccl::get(own, spec);
+    if (!callable) return std::move(callable).error();
+    return Algorithm(*std::move(callable));
+  };
+}
+
+kiln::Status CudaPrimitives::reserve(std::optional<kiln::Buffer>& scratch, std::size_t bytes) const {
+  if (scratch && scratch->size() >= bytes) return {};
+  return kit_.allocate(bytes, scratch);
+}
+
+kiln::Status CudaPrimitives::call(std::optional<Algorithm>& algorithm, const kiln::cccl::Spec& spec,
+                                  kiln::cccl::Call call) {
+  if (!algorithm) {
+    auto got = algorithms_(spec);
+    if (!got) return std::move(got).error();
+    algorithm = *std::move(got);
+  }
+  call.stream = kit_.stream().native();
+  return (*algorithm)(call);
+}
+
+kiln::Status CudaPrimitives::exclusive_scan(const kiln::Buffer& values, std::uint32_t count,
+                                            const kiln::Buffer& offsets, const kiln::Buffer& total) {
+  // With one element more, which counts in no sum, the last sum is that of all.
+  const std::uint64_t items = std::uint64_t{count} + 1;
+  if (values.size() < items * sizeof(std::uint32_t)) return invalid("a scan needs room for one value more");
+  kiln::cccl::Call scan;
+  scan.iterators = {values.native(), offsets.native()};
+  scan.items = items;
+  scan.init = &kNothing;
+  kiln::Status done = call(scan_, cuda::saturating_scan(), std::move(scan));
+  if (done) done = kit_.launch("scan_total", 1, count, offsets, total);
+  return done;
+}
+
+kiln::Status CudaPrimitives::compact(const kiln::Buffer& flags, std::uint32_t count, const kiln::Buffer& indices,
+                                     const kiln::Buffer& chosen) {
+  const std::size_t bytes = count * sizeof(std::int32_t);
+  kiln::Status done = reserve(numbers_, bytes);
+  if (done) done = reserve(rest_, bytes);
+  if (done) done = reserve(selected_, 2 * sizeof(std::int64_t));
+  if (done) done = kit_.launch("compact_numbers", count, count, flags, *numbers_);
+  if (!done) return done;
+  kiln::cccl::Call select;
+  select.iterators = {numbers_->native(), indices.native(), rest_->native(), rest_->native(), selected_->native()};
+  select.items = count;
+  done = call(select_, cuda::selection(), std::move(select));
+  if (done) done = kit_.launch("compact_indices", count, count, *selected_, indices, chosen);
+  return done;
+}
+
+kiln::Status CudaPrimitives::sort(kiln::Buffer& keys, kiln::Buffer& spare, std::uint32_t count, unsigned bits) {
+  if (count < 2) return {};
+  kiln::Status done = reserve(values_, count * sizeof(std::int32_t));
+  if (done) done = reserve(moved_, count * sizeof(std::int32_t));
+  if (!done) return done;
+  kiln::cccl::Call sort;
+  sort.iterators = {keys.native(), spare.native(), values_->native(), moved_->native()};
+  sort.items = count;
+  sort.last_bit = static_cast<int>(bits);
+  done = call(sort_, cuda::sort(), std::move(sort));
+  if (done) std::swap(keys, spare);
+  return done;
+}
+
+}  // namespace spatial

@@ -1,0 +1,288 @@
+#include "runtime/trace_reader.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "observe/trace_json.hpp"
+
+namespace kiln::audit {
+namespace {
+
+constexpr std::size_t kLargestTrace = std::size_t{256} << 20;
+constexpr std::size_t kDeepest = 16;  // ours go to four
+constexpr std::size_t kMostEvents = 1'000'000;
+constexpr std::size_t kLongestText = 64 << 10;
+
+// The value of an enumeration whose name this is; they have none called "unknown" but the first.
+template <class Kind>
+std::optional<Kind> named(std::string_view name, unsigned count) {
+  for (unsigned value = 0; value < count; ++value) {
+    if (name == to_string(static_cast<Kind>(value))) return static_cast<Kind>(value);
+  }
+  return std::nullopt;
+}
+
+constexpr unsigned kKinds = static_cast<unsigned>(Event::Kind::MemoryTrimmed) + 1;
+constexpr unsigned kResidencies = static_cast<unsigned>(Residency::Device) + 1;
+constexpr unsigned kPurposes = static_cast<unsigned>(Purpose::Trace) + 1;
+
+/// A handle that a trace has as text: 0x7f3a…
+std::uint64_t handle_of(const std::string& text) {
+  if (text.rfind("0x", 0) != 0 || text.size() > 18) return 0;
+  return std::strtoull(text.c_str() + 2, nullptr, 16);
+}
+
+/// Takes a trace from the parser piece by piece: a file of a hundred megabytes as a tree would be ten times that.
+class Handler {
+ public:
+  using number_integer_t = nlohmann::json::number_integer_t;
+  using number_unsigned_t = nlohmann::json::number_unsigned_t;
+  using number_float_t = nlohmann::json::number_float_t;
+  using string_t = nlohmann::json::string_t;
+  using binary_t = nlohmann::json::binary_t;
+
+  bool null() { return true; }
+  bool boolean(bool /*value*/) { return true; }
+  bool binary(binary_t& /*value*/) { return true; }
+  bool number_integer(number_integer_t /*value*/) { return true; }  // ours are never negative
+  bool number_unsigned(number_unsigned_t value) { return number(static_cast<double>(value), value); }
+  bool number_float(number_float_t value, const string_t& /*text*/) { return number(value, 0); }
+  bool string(string_t& value);
+  bool start_object(std::size_t /*count*/) { return open(); }
+  bool start_array(std::size_t /*count*/) { return open(); }
+  bool key(string_t& value);
+  bool end_object();
+  bool end_array() {
+    --depth_;
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::json::exception& /*error*/) {
+    return refuse(Code::Corrupt, "it is no JSON from byte " + std::to_string(position) + " on");
+  }
+
+  Result<Trace> take();
+
+ private:
+  // Where values are that mean something: members of an event, and of its arguments.
+  static constexpr std::size_t kEvent = 3;
+  static constexpr std::size_t kArguments = 4;
+
+  bool open();
+  bool number(double value, std::uint64_t count);
+  void argument(const std::string& value);
+  void argument(double value, std::uint64_t count);
+  bool end_event();
+  bool about();
+  bool refuse(Code code, std::string why) {
+    if (!error_) error_ = failure(code, std::move(why));
+    return false;
+  }
+  bool in_events() const { return depth_ >= kEvent && top_ == "traceEvents"; }
+  bool in_arguments() const { return depth_ == kArguments && member_ == "args"; }
+
+  Trace trace_;
+  std::optional<Error> error_;
+  bool known_ = false;  // it said that it is a trace of kiln's
+  std::size_t depth_ = 0;
+  std::string top_;     // the member of the outermost object that we are in
+  std::string member_;  // likewise of an event
+  std::string name_;    // likewise of its arguments
+
+  // The event that is being read.
+  std::string phase_;
+  std::string category_;
+  std::string title_;
+  std::string format_;
+  std::string command_;
+  std::string date_;
+  std::uint64_t dropped_ = 0;
+  RecordedEvent now_;
+  double start_us_ = 0;
+  double length_us_ = 0;
+};
+
+bool Handler::open() {
+  if (++depth_ > kDeepest) return refuse(Code::Corrupt, "it nests deeper than a trace does");
+  if (depth_ != kEvent || top_ != "traceEvents") return true;
+  for (std::string* text : {&member_, &name_, &phase_, &category_, &title_, &format_, &command_, &date_}) text->clear();
+  dropped_ = 0;
+  now_ = {};
+  start_us_ = length_us_ = 0;
+  return true;
+}
+
+bool Handler::key(string_t& value) {
+  if (value.size() > kLongestText) return refuse(Code::Corrupt, "a name in it is too long");
+  if (depth_ == 1)
+    top_ = std::move(value);
+  else if (depth_ == kEvent)
+    member_ = std::move(value);
+  else if (depth_ == kArguments)
+    name_ = std::move(value);
+  return true;
+}
+
+bool Handler::string(string_t& value) {
+  if (value.size() > kLongestText) return refuse(Code::Corrupt, "a text in it is too long");
+  if (!in_events()) return true;
+  if (in_arguments()) {
+    argument(value);
+  } else if (depth_ == kEvent) {
+    if (member_ == "ph")
+      phase_ = std::move(value);
+    else if (member_ == "cat")
+      category_ = std::move(value);
+    else if (member_ == "name")
+      title_ = std::move(value);
+  }
+  return true;
+}
+
+bool Handler::number(double value, std::uint64_t count) {
+  if (!in_events() || !std::isfinite(value)) return true;
+  if (in_arguments()) {
+    argument(value, count);
+  } else if (depth_ == kEvent) {
+    if (member_ == "ts")
+      start_us_ = std::max(0.0, value);
+    else if (member_ == "dur")
+      length_us_ = std::max(0.0, value);
+    else if (member_ == "tid" && now_.thread == 0)
+      now_.thread = count;
+  }
+  return true;
+}
+
+void Handler::argument(const std::string& value) {
+  Event& event = now_.event;
+  const std::pair<const char*, std::string*> texts[] = {
+      {"unit", &event.unit},
+      {"target", &event.target},
+      {"origin", &event.origin},
+      {"key", &event.key},
+      {"message", &event.message},
+      {"requested", &event.requested},
+      {"selected", &event.selected},
+      {"stage", &event.work.stage},
+      {"operation", &event.work.operation},
+      {"name", &format_},
+      {"command", &command_},
+      {"date", &date_},
+  };
+  for (const auto& [name, to] : texts) {
+    if (name_ == name) *to = value;
+  }
+  if (name_ == "stream") event.stream = handle_of(value);
+  if (name_ == "flow") event.flow = handle_of(value);
+  if (name_ == "residency") {
+    event.work.residency = named<Residency>(value, kResidencies).value_or(Residency::Unknown);
+  }
+  if (name_ == "purpose") event.work.purpose = named<Purpose>(value, kPurposes).value_or(Purpose::Unsaid);
+}
+
+void Handler::argument(double value, std::uint64_t count) {
+  Event& event = now_.event;
+  const std::pair<const char*, std::uint64_t*> counts[] = {
+      {"id", &now_.id},
+      {"bytes", &event.bytes},
+      {"blocks", &event.blocks},
+      {"rows", &event.work.rows},
+      {"dispatch", &event.work.dispatch},
+      {"workflow", &event.work.workflow},
+      {"dropped", &dropped_},
+      {"thread", &now_.thread},
+  };
+  for (const auto& [name, to] : counts) {
+    if (name_ == name) *to = count;
+  }
+  const auto narrow = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, UINT32_MAX));
+  if (name_ == "block") event.block = narrow;
+  if (name_ == "advised") event.advised = narrow;
+  if (name_ == "ms" && value > 0) event.ms = value;
+}
+
+bool Handler::end_object() {
+  const bool event = depth_ == kEvent && top_ == "traceEvents";
+  if (--depth_ == kEvent) member_.clear();  // what stands behind the arguments is none of them
+  return !event || end_event();
+}
+
+// The one piece of metadata that is ours.
+bool Handler::about() {
+  if (format_ != kTraceFormat) {
+    return refuse(Code::Unsupported, "it is of the format '" + format_.substr(0, 40) + "', and this kiln reads '" +
+                                         kTraceFormat + "': use the kiln that the program was built with");
+  }
+  known_ = true;
+  trace_.command = std::move(command_);
+  trace_.date = std::move(date_);
+  trace_.dropped = dropped_;
+  return true;
+}
+
+bool Handler::end_event() {
+  if (phase_ == "M") return title_ != "kiln_trace" || about();
+  // Metadata comes first. Somebody else's trace may be large: it is refused at its first event.
+  if (!known_) return refuse(Code::Corrupt, "it is not a trace of kiln's");
+  if ((phase_ != "X" && phase_ != "i") || now_.id == 0) return true;
+  if (trace_.events.size() >= kMostEvents) return refuse(Code::Corrupt, "it has more events than a trace of kiln's");
+  const std::optional<Event::Kind> kind = named<Event::Kind>(category_, kKinds);
+  if (!kind) {
+    ++trace_.not_understood;
+    return true;
+  }
+  now_.event.kind = *kind;
+  now_.start_ms = start_us_ / 1000;
+  now_.end_ms = (start_us_ + length_us_) / 1000;
+  trace_.events.push_back(std::move(now_));
+  return true;
+}
+
+Result<Trace> Handler::take() {
+  if (error_) return *std::move(error_);
+  if (!known_) return failure(Code::Corrupt, "it is not a trace of kiln's");
+  std::vector<RecordedEvent>& events = trace_.events;
+  std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  const auto twice = std::adjacent_find(events.begin(), events.end(),
+                                        [](const RecordedEvent& a, const RecordedEvent& b) { return a.id == b.id; });
+  if (twice != events.end()) {
+    return failure(Code::Corrupt, "two events in it have the number " + std::to_string(twice->id));
+  }
+  return std::move(trace_);
+}
+
+}  // namespace
+
+Result<Trace> parse_trace(std::string_view text) {
+  if (text.size() > kLargestTrace)
+    return failure(Code::Corrupt, "it is larger than 256 MiB, which no trace of kiln's is");
+  Handler handler;
+  (void)nlohmann::json::sax_parse(text.begin(), text.end(), &handler);
+  return handler.take();
+}
+
+Result<Trace> read_trace(const std::string& path) {
+  if (const std::optional<FileStamp> stamp = stamp_of(path.c_str()); stamp && stamp->size > kLargestTrace) {
+    return failure(Code::Corrupt, path + " cannot be read as a trace: it is larger than 256 MiB");
+  }
+  Result<std::optional<Bytes>> bytes = read_file(path);
+  if (!bytes) return std::move(bytes).error();
+  if (!*bytes)
+    return failure(Code::Io, path + " is not there; the setting 'trace' (KILN_TRACE) makes a program write one");
+  Result<Trace> trace = parse_trace((*bytes)->view());
+  if (trace) return trace;
+  Error error = std::move(trace).error();
+  error.message = path + " cannot be read as a trace: " + error.message;
+  return error;
+}
+
+}  // namespace kiln::audit
