@@ -72,6 +72,11 @@ struct Arguments {
 
   // audit; its trace, and those of health, are in `files`
   std::string fail_on = "medium";
+  // calibrate
+  std::string calibration;           ///< the file; empty: where programs look for it
+  std::vector<std::string> program;  ///< behind --
+  bool quick = false;
+  bool show = false;
 
   // completions
   std::string shell;

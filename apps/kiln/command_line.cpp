@@ -306,6 +306,15 @@ void CommandLine::add_audit() {
 
 void CommandLine::add_others() {
   Arguments& to = parsed_.arguments;
+  CLI::App* calibrate = add(app_, "calibrate", "Measure from how many rows on a device is worth it", calibrate_command);
+  calibrate
+      ->add_option("--file", to.calibration,
+                   "Keep it here (default: KILN_CALIBRATION, ~/.config/kiln/calibration.json)")
+      ->type_name("FILE");
+  calibrate->add_flag("--quick", to.quick, "Fewer sizes and runs: rougher");
+  calibrate->add_flag("--show", to.show, "Print what is in force, and measure nothing");
+  calibrate->footer(kCalibrateFooter);
+
   CLI::App* config = add(app_, "config", "Show the settings", nullptr);
   config->footer(kConfigFooter);
   config->require_subcommand(1);
@@ -361,9 +370,9 @@ Parsed CommandLine::help(const std::vector<std::string>& path, int exit_code) co
 Parsed CommandLine::parse(std::vector<std::string> arguments) {
   // Before CLI11 sees it, which would explain `help` instead.
   if (!arguments.empty() && arguments.front() == "help") return help({arguments.begin() + 1, arguments.end()}, kDone);
-  // What stands behind "--" is the compiler's.
+  // What stands behind "--" is the compiler's, or a program and its arguments.
   const auto marker = std::find(arguments.begin(), arguments.end(), "--");
-  std::vector<std::string> compilers(marker == arguments.end() ? marker : marker + 1, arguments.end());
+  std::vector<std::string> behind(marker == arguments.end() ? marker : marker + 1, arguments.end());
   arguments.erase(marker, arguments.end());
   std::vector<std::string> path;  // the commands as far as they are known: for messages
   const CLI::App* reached = &app_;
@@ -391,11 +400,15 @@ Parsed CommandLine::parse(std::vector<std::string> arguments) {
   }
   if (wants_version_) parsed_.command = version_command;
   if (parsed_.command == nullptr) return help({}, kUsage);
-  if (!compilers.empty() && parsed_.command != compile_command && parsed_.command != explain_command) {
-    return usage_error("only compile and explain take compiler options behind '--'", name);
+  const bool for_compiler = parsed_.command == compile_command || parsed_.command == explain_command;
+  if (parsed_.command == calibrate_command) {
+    parsed_.arguments.program = std::move(behind);
+  } else if (!behind.empty() && !for_compiler) {
+    return usage_error("only compile and explain take compiler options behind '--', and calibrate a program", name);
+  } else {
+    std::vector<std::string>& options = parsed_.arguments.options;
+    options.insert(options.end(), behind.begin(), behind.end());
   }
-  std::vector<std::string>& options = parsed_.arguments.options;
-  options.insert(options.end(), compilers.begin(), compilers.end());
   if (parsed_.command == completions_command) parsed_.arguments.tree = node_of(app_);
   return std::move(parsed_);
 }

@@ -24,6 +24,7 @@ int cache_extract_command(const Arguments& arguments, Console& console);
 int cache_gc_command(const Arguments& arguments, Console& console);
 int cache_verify_command(const Arguments& arguments, Console& console);
 int cache_clear_command(const Arguments& arguments, Console& console);
+int calibrate_command(const Arguments& arguments, Console& console);
 int config_show_command(const Arguments& arguments, Console& console);
 int audit_command(const Arguments& arguments, Console& console);
 int health_command(const Arguments& arguments, Console& console);

@@ -105,6 +105,17 @@ inline constexpr const char* kCacheFooter =
     "  kiln cache gc --max-size 5G\n"
     "  kiln cache clear --yes";
 
+inline constexpr const char* kCalibrateFooter =
+    "Starts the program that stands behind '--'. It times each of its operations on this processor and on each device\n"
+    "here, over sizes, and kiln keeps from how many rows on a device is worth it: mode auto goes by that from then "
+    "on.\n"
+    "Let the machine do nothing else meanwhile. ± is half of the distance between the quartiles.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln calibrate -- spatial calibrate\n"
+    "  kiln calibrate --quick --file here.json -- ./app; KILN_CALIBRATION=here.json ./app\n"
+    "  kiln calibrate --show";
+
 inline constexpr const char* kConfigFooter =
     "From weak to strong: default, program, /etc/kiln/config.toml, ~/.config/kiln/config.toml, the file that\n"
     "KILN_CONFIG names, single KILN_* variables.\n"

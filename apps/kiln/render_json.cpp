@@ -145,6 +145,10 @@ std::string entry_json(const CacheEntry& entry, const Artifact& artifact) {
   return text_of(out);
 }
 
+std::string calibration_json(const std::string& path, const std::string& text) {
+  return text_of({{"file", path}, {"calibration", Json::parse(text, nullptr, false)}});
+}
+
 std::string config_json(const Config& config) {
   Json settings = Json::array();
   for (const Setting& setting : config.settings) {

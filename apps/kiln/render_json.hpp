@@ -40,6 +40,8 @@ std::string collected_json(const std::vector<CacheOutcome<Collected>>& outcomes)
 std::string verified_json(const std::vector<CacheOutcome<DiskStore::Verified>>& outcomes);
 std::string entries_json(const std::vector<CacheEntry>& entries);
 std::string entry_json(const CacheEntry& entry, const Artifact& artifact);
+/// Of the text of a calibration.
+std::string calibration_json(const std::string& path, const std::string& text);
 std::string config_json(const Config& config);
 std::string doctor_json(const DoctorReport& report);
 std::string key_json(const PublicKey& key, const std::string& secret_file);

@@ -104,7 +104,13 @@ inline bool inside(const PolygonColumn& polygons, std::size_t row, Point point) 
   const double* y = polygons.y.data();
   for (std::int32_t ring = polygons.rings[row]; ring < polygons.rings[row + 1]; ++ring) {
     const std::int32_t last = polygons.offsets[ring + 1];
-    for (std::int32_t i = polygons.offsets[ring] + 1; i < last; ++i) crossings.add({x[i - 1], y[i - 1]}, {x[i], y[i]});
+    std::int32_t i = polygons.offsets[ring];
+    // Nearly all edges are above the point or below it altogether, which one comparison a vertex says.
+    for (bool above = y[i] > point.y; ++i < last;) {
+      const bool was_above = above;
+      above = y[i] > point.y;
+      if (above != was_above || y[i] == point.y) crossings.add({x[i - 1], y[i - 1]}, {x[i], y[i]});
+    }
     if (crossings.on_boundary()) return false;
   }
   return crossings.inside();

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -64,11 +65,14 @@ Argument argument_of(const T& value) {
   return {&value, sizeof value};
 }
 
-/// Where device memory comes from. Both functions are given, or neither: then it is the driver's stream-ordered pool.
+/// Where device memory comes from. The first two functions are given, or none: then it is the driver's stream-ordered
+/// pool.
 struct Allocator {
   /// Memory that may be used on the stream; null where there is none.
   std::function<void*(std::size_t bytes, void* stream)> allocate;
   std::function<void(void* memory, std::size_t bytes, void* stream)> release;
+  /// Why the calling thread's last `allocate` gave null, for the error that its caller gets; may be missing.
+  std::function<std::string()> why = nullptr;
 };
 
 }  // namespace kiln

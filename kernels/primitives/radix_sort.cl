@@ -1,9 +1,9 @@
 // One pass of a radix sort of 64-bit keys by 8 of their bits: count the digits of each tile, scan the counts (scan.cl),
 // scatter. Keys with the same digit stay in their order, so that passes from the lowest bits up sort by all of them. A
-// tile is 4096 keys of one work group, of whose items each takes 128 neighbours and counts for itself: no atomics, and
+// tile is 4096 keys of one work group, of whose items each takes 64 neighbours and counts for itself: no atomics, and
 // the same result each time.
-#define SORTERS 32u
-#define RUN 128u
+#define SORTERS 64u
+#define RUN 64u
 #define DIGITS 256u
 
 uint digit_of(ulong key, uint shift) { return (uint)(key >> shift) & (DIGITS - 1u); }
@@ -34,11 +34,9 @@ __kernel __attribute__((reqd_work_group_size(SORTERS, 1, 1)))
 void sort_scatter(uint count, uint shift, __global const ulong* keys, __global const uint* offsets,
                   __global ulong* sorted) {
   __local ushort counters[DIGITS * SORTERS];
-  __local uint places[DIGITS];
   count_digits(count, shift, keys, counters);
   const uint me = (uint)get_local_id(0);
   for (uint digit = me; digit < DIGITS; digit += SORTERS) {
-    places[digit] = offsets[digit * (uint)get_num_groups(0) + (uint)get_group_id(0)];
     uint before = 0;
     for (uint i = 0; i < SORTERS; ++i) {
       const uint own = counters[digit * SORTERS + i];
@@ -47,12 +45,13 @@ void sort_scatter(uint count, uint shift, __global const ulong* keys, __global c
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE);
+  __global const uint* const places = offsets + get_group_id(0);
   const uint first = ((uint)get_group_id(0) * SORTERS + me) * RUN;
   const uint last = min(first + RUN, max(first, count));
   for (uint i = first; i < last; ++i) {
     const ulong key = keys[i];
     const uint digit = digit_of(key, shift);
     const uint rank = counters[digit * SORTERS + me]++;
-    sorted[places[digit] + rank] = key;
+    sorted[places[digit * (uint)get_num_groups(0)] + rank] = key;
   }
 }

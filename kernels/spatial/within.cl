@@ -2,7 +2,7 @@
 // surrounds the point, which compact.cl then numbers, so that the refinement has no idle neighbours.
 
 // One work item makes a word of the bitmaps, of 32 rows.
-__kernel __attribute__((reqd_work_group_size(WORDS, 1, 1)))
+__kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
 void within_filter(int rows, int stride, __global const uint* point_valid, __global const double* px,
                    __global const double* py, int polygon_rows, __global const uint* polygon_valid,
                    __global const double* sides, __global uint* valid, __global uint* inside, __global uchar* flags) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,12 +36,12 @@ std::optional<std::uint64_t> number_in(std::string_view text) {
 }
 
 // Files of the kernel say that they are empty, so `read_file` is not for them.
-std::optional<std::string> text_of(const std::string& path) {
+std::optional<std::string> text_of(const std::string& path, std::size_t longest = kLongestText) {
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return std::nullopt;
   std::string text;
   char part[4096];
-  while (text.size() < kLongestText) {
+  while (text.size() < longest) {
     const ssize_t size = read(fd.get(), part, sizeof part);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return std::nullopt;
@@ -210,6 +211,19 @@ std::uint64_t available_memory(const MachineFiles& files) {
   std::uint64_t least = free_on_the_machine(files);
   for (const Group& group : groups_of_this_process(files, "memory")) least = std::min(least, free_in(group));
   return least;
+}
+
+std::string processor_model(const MachineFiles& files) {
+  // A machine of hundreds of processors takes milliseconds to tell of all: the first is in the first page.
+  constexpr std::string_view kName = "model name";
+  const std::string text = text_of(files.root + "/proc/cpuinfo", 4096).value_or("");
+  if (const std::size_t line = text.find(kName); line != std::string::npos) {
+    const std::size_t end = std::min(text.find('\n', line), text.size());
+    const std::size_t start = text.find_first_not_of(" \t:", line + kName.size());
+    if (start < end) return text.substr(start, end - start);
+  }
+  utsname kind{};
+  return uname(&kind) == 0 ? kind.machine : "unknown";
 }
 
 bool in_container(const MachineFiles& files) {

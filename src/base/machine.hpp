@@ -23,6 +23,9 @@ std::optional<unsigned> cores_of_group(const MachineFiles& files = {});
 /// say. Where neither does, as much as one likes. Reads files.
 std::uint64_t available_memory(const MachineFiles& files = {});
 
+/// What the first processor calls itself; what kind it is where it does not say. Reads files.
+std::string processor_model(const MachineFiles& files = {});
+
 /// Whether this process runs in a container, whose files and host go with it. Not every container can be told from a
 /// machine. Reads files.
 bool in_container(const MachineFiles& files = {});

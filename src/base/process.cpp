@@ -72,7 +72,8 @@ Result<Process> Process::spawn(const Start& start) {
   }
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setsigmask(&attributes, &blocked);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  const int session = start.own_session ? POSIX_SPAWN_SETSID : 0;
+  posix_spawnattr_setflags(&attributes, static_cast<short>(session | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
 
   pid_t pid = -1;
   const int error = posix_spawn(&pid, start.arguments.at(0).c_str(), &actions, &attributes,

@@ -14,7 +14,7 @@
 
 namespace kiln {
 
-/// A child process in a session of its own, so that a Ctrl-C meant for the host program does not reach it.
+/// A child process, by default in a session of its own, so that a Ctrl-C meant for the host program does not reach it.
 /// Owned by one thread at a time; destroying a child that still runs kills it.
 class Process {
  public:
@@ -28,6 +28,8 @@ class Process {
     /// group, it may reach the child before that has a session of its own.
     bool deaf_to_terminal = false;
     std::string folder;  ///< its working directory; empty: ours
+    /// Else it is in ours, and what a terminal sends is for both.
+    bool own_session = true;
   };
   static Result<Process> spawn(const Start& start);
 

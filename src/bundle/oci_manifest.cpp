@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "bundle/json_depth.hpp"
+#include "base/json_depth.hpp"
 
 namespace kiln {
 namespace {

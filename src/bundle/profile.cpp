@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "bundle/json_depth.hpp"
+#include "base/json_depth.hpp"
 #include "core/recipe.hpp"
 
 namespace kiln {

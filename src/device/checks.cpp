@@ -30,8 +30,8 @@ Result<bool> is_given(const Allocator& allocator) {
 
 Result<void*> allocate_from(const Allocator& allocator, std::size_t bytes, void* stream) {
   void* memory = allocator.allocate(bytes, stream);
-  if (memory == nullptr) return out_of_memory(bytes, "the allocator that was given has no more");
-  return memory;
+  if (memory != nullptr) return memory;
+  return out_of_memory(bytes, allocator.why ? allocator.why() : "the allocator that was given has no more");
 }
 
 Status check_allocation(std::size_t bytes) {

@@ -57,23 +57,19 @@ Meaning meaning_of(DriverResult result) {
   return {result, Code::Unavailable, ""};
 }
 
-Status bind(const DynamicLibrary& library, const std::string& path, cuda::DriverFunctions& functions) {
-  cuda::GetProcAddress find = nullptr;
+/// Sets what the driver has of a table's functions; returns the name of one that it has not.
+template <class Functions>
+std::string bind(cuda::GetProcAddress find, Functions& functions) {
   std::string missing;
-  if (!library.bind(find, cuda::kGetProcAddressSymbol)) {
-    missing = cuda::kGetProcAddressSymbol;
-  } else {
-    cuda::for_each_function(functions, [&](auto& function, const char* name, int version) {
-      void* address = nullptr;
-      cuda::SymbolStatus status = cuda::SymbolStatus::NotFound;
-      const DriverResult result = find(name, &address, version, 0, &status);
-      if (result != DriverResult::Success || status != cuda::SymbolStatus::Found || address == nullptr) missing = name;
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
-    });
-  }
-  if (missing.empty()) return {};
-  return failure(Code::Unsupported,
-                 path + " has no " + missing + ": kiln needs the driver of CUDA 12.4 or newer; install one");
+  cuda::for_each_function(functions, [&](auto& function, const char* name, int version) {
+    void* address = nullptr;
+    cuda::SymbolStatus status = cuda::SymbolStatus::NotFound;
+    const DriverResult result = find(name, &address, version, 0, &status);
+    if (result != DriverResult::Success || status != cuda::SymbolStatus::Found) address = nullptr;
+    if (address == nullptr) missing = name;
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
+  });
+  return missing;
 }
 
 }  // namespace
@@ -85,9 +81,20 @@ Result<std::shared_ptr<const CudaApi>> CudaApi::open(const std::string& path) {
     return kiln::failure(Code::Unavailable, library.error().message + "; install NVIDIA's driver, or name its library");
   }
   std::shared_ptr<CudaApi> api(new CudaApi);
-  if (Status bound = bind(*library, name, api->functions_); !bound) return std::move(bound).error();
+  const bool found = library->bind(api->find_, cuda::kGetProcAddressSymbol);
+  const std::string missing = found ? bind(api->find_, api->functions_) : cuda::kGetProcAddressSymbol;
+  if (!missing.empty()) {
+    return kiln::failure(Code::Unsupported,
+                         name + " has no " + missing + ": kiln needs the driver of CUDA 12.4 or newer; install one");
+  }
   if (Status begun = api->judge("cuInit", api->functions_.Init(0)); !begun) return std::move(begun).error();
   return std::shared_ptr<const CudaApi>(std::move(api));
+}
+
+cuda::MemoryFunctions CudaApi::memory_functions() const {
+  cuda::MemoryFunctions functions;
+  bind(find_, functions);
+  return functions;
 }
 
 Error CudaApi::failure(const char* what, DriverResult result) const {

@@ -17,6 +17,9 @@ class CudaApi {
 
   const cuda::DriverFunctions* operator->() const { return &functions_; }
 
+  /// Looked up by each call; those that this driver does not have are null.
+  cuda::MemoryFunctions memory_functions() const;
+
   /// What the driver's answer to `what` is to the caller: its name, its text and what to do.
   Error failure(const char* what, cuda::DriverResult result) const;
   Status judge(const char* what, cuda::DriverResult result) const;
@@ -32,6 +35,7 @@ class CudaApi {
 
  private:
   CudaApi() = default;
+  cuda::GetProcAddress find_ = nullptr;
   cuda::DriverFunctions functions_;
 };
 

@@ -82,6 +82,7 @@ enum class DeviceAttribute : int {
   CapabilityMajor = 75,
   CapabilityMinor = 76,
   MaxSharedBytesPerMultiprocessor = 81,
+  ManagedMemory = 83,
   SingleToDoubleRatio = 87,  ///< how many times faster it computes in single precision
   CooperativeLaunch = 95,
   MaxSharedBytesPerBlockOptIn = 97,
@@ -141,6 +142,37 @@ struct LaunchConfig {
 };
 static_assert(sizeof(LaunchConfig) == 56 && offsetof(LaunchConfig, stream) == 32 &&
               offsetof(LaunchConfig, attribute_count) == 48);
+
+using MemoryPool = struct MemoryPoolHandle*;
+
+// The only kind of pool that there is: memory of a device, which no other process may open.
+constexpr int kAllocationPinned = 1;
+constexpr int kLocationDevice = 1;
+
+/// What a pool is made of, in the driver's layout.
+struct MemoryPoolProperties {
+  int allocation = kAllocationPinned;
+  int handles = 0;
+  int location = kLocationDevice;
+  DeviceNumber device = 0;
+  void* security = nullptr;  ///< of another system than this one
+  std::size_t most = 0;  ///< bytes; zero: as the driver likes. Drivers before CUDA 12.2 take it for a reserved field
+  unsigned short usage = 0;
+  unsigned char reserved[54] = {};
+};
+static_assert(sizeof(MemoryPoolProperties) == 88 && offsetof(MemoryPoolProperties, security) == 16 &&
+              offsetof(MemoryPoolProperties, most) == 24 && offsetof(MemoryPoolProperties, reserved) == 34);
+
+/// All of these are 64 bits without a sign.
+enum class MemoryPoolAttribute : int {
+  ReleaseThreshold = 4,  ///< what is held beyond it and not in use goes back to the system at the next wait
+  ReservedCurrent = 5,
+  ReservedHigh = 6,
+  UsedCurrent = 7,
+  UsedHigh = 8,
+};
+
+constexpr unsigned kAttachGlobal = 1;  ///< for MemAllocManaged: good on every stream
 
 /// What GetProcAddress says of a symbol.
 enum class SymbolStatus : int { Found = 0, NotFound = 1, VersionNotSufficient = 2 };
@@ -204,6 +236,22 @@ struct DriverFunctions {
   DriverResult (*MemcpyDtoH)(void* to, DevicePointer from, std::size_t bytes) = nullptr;
 };
 
+/// Functions that only the memory tiers of kiln-runtime call: apart, because a driver without one of them is still one
+/// that kiln works with. Those that a driver does not have are null.
+struct MemoryFunctions {
+  DriverResult (*MemPoolCreate)(MemoryPool* pool, const MemoryPoolProperties* properties) = nullptr;
+  /// Returns at once; the pool goes with the last of its allocations.
+  DriverResult (*MemPoolDestroy)(MemoryPool pool) = nullptr;
+  DriverResult (*MemPoolSetAttribute)(MemoryPool pool, MemoryPoolAttribute attribute, void* value) = nullptr;
+  DriverResult (*MemPoolGetAttribute)(MemoryPool pool, MemoryPoolAttribute attribute, void* value) = nullptr;
+  DriverResult (*MemPoolTrimTo)(MemoryPool pool, std::size_t bytes_to_keep) = nullptr;
+  DriverResult (*MemAllocFromPoolAsync)(DevicePointer* memory, std::size_t bytes, MemoryPool pool,
+                                        Stream stream) = nullptr;
+  DriverResult (*MemAllocManaged)(DevicePointer* memory, std::size_t bytes, unsigned flags) = nullptr;
+  DriverResult (*MemAlloc)(DevicePointer* memory, std::size_t bytes) = nullptr;
+  DriverResult (*MemFree)(DevicePointer memory) = nullptr;
+};
+
 /// The one function that is looked up by name (`kGetProcAddressSymbol`); it gives all others. `version` is the one that
 /// `for_each_function` names: the driver then gives the form of the function that has that signature.
 using GetProcAddress = DriverResult (*)(const char* name, void** function, int version, std::uint64_t flags,
@@ -253,6 +301,19 @@ void for_each_function(DriverFunctions& f, Visit visit) {
   visit(f.MemcpyDtoHAsync, "cuMemcpyDtoHAsync", 3020);
   visit(f.MemcpyHtoD, "cuMemcpyHtoD", 3020);
   visit(f.MemcpyDtoH, "cuMemcpyDtoH", 3020);
+}
+
+template <class Visit>
+void for_each_function(MemoryFunctions& f, Visit visit) {
+  visit(f.MemPoolCreate, "cuMemPoolCreate", 11020);
+  visit(f.MemPoolDestroy, "cuMemPoolDestroy", 11020);
+  visit(f.MemPoolSetAttribute, "cuMemPoolSetAttribute", 11020);
+  visit(f.MemPoolGetAttribute, "cuMemPoolGetAttribute", 11020);
+  visit(f.MemPoolTrimTo, "cuMemPoolTrimTo", 11020);
+  visit(f.MemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020);
+  visit(f.MemAllocManaged, "cuMemAllocManaged", 6000);
+  visit(f.MemAlloc, "cuMemAlloc", 3020);
+  visit(f.MemFree, "cuMemFree", 3020);
 }
 
 }  // namespace kiln::cuda

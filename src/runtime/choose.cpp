@@ -102,8 +102,8 @@ Result<Choice> Chooser::any_device(Reason reason, const std::string& text) {
     miss(backend, device.error().message);
   }
   if (options_.devices.empty()) missing_ = "RuntimeOptions::devices allows none";
-  std::string what_next = can(Backend::Cpu) ? "set the mode to auto or cpu, or see to what is missing"
-                                            : "it has no variant for the processor either";
+  const std::string what_next =
+      can(Backend::Cpu) ? "set the mode to auto or cpu, or see to what is missing" : "see to what is missing";
   return failure(any ? Code::Unavailable : Code::Unsupported,
                  text + ", and " + question_.name + " cannot run on a device: " + missing_ + "; " + what_next);
 }
@@ -176,7 +176,7 @@ Crossover Chooser::least_crossover(Backend backend) {
     Crossover least;
     for (const Variant& variant : *operation) {
       if (!usable(variant, backend, options_.deterministic)) continue;
-      const Crossover its = knowledge_.least_crossover(*operation, variant);
+      const Crossover its = knowledge_.likely_crossover(session_, *operation, variant);
       if (its.rows <= least.rows) least = its;
     }
     largest = {std::max(largest.rows, least.rows), largest.measured && least.measured};
@@ -247,7 +247,7 @@ const Variant* variant_of(const Operation& operation, Backend backend, Precision
 }
 
 std::string determinism_text(const RuntimeOptions& options) {
-  return options.deterministic ? " that is deterministic, which was asked for," : "";
+  return options.deterministic ? " that is deterministic (which was asked for)" : "";
 }
 
 Result<Choice> choose(const Question& question, const RuntimeOptions& options, Session& session, Knowledge& knowledge) {

@@ -31,7 +31,7 @@ struct Choice {
 /// where there is none, or none that is deterministic where only those count.
 const Variant* variant_of(const Operation& operation, Backend backend, Precision planned, bool deterministic);
 
-/// For a sentence: ", that is deterministic, which was asked for", or nothing.
+/// For a sentence: " that is deterministic (which was asked for)", or nothing.
 std::string determinism_text(const RuntimeOptions& options);
 
 /// Opens a driver only where the choice hangs on it.

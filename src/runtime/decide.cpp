@@ -29,16 +29,11 @@ Result<Decision> Runtime::State::choice(const Question& question) {
   const KeptKey key{
       {question.operations.begin(), question.operations.end()}, question.request.residency, question.request.device};
   if (auto known = kept(key, question.request.rows)) return *std::move(known);
-  std::uint64_t generation = 0;
-  {
-    const MutexLock lock(mutex);
-    generation = generation_;
-  }
   auto chosen = choose(question, options, session, knowledge);
   // Errors are not kept: what is missing may come.
   if (!chosen) return std::move(chosen).error();
   const MutexLock lock(mutex);
-  if (generation == generation_) kept_[key].push_back(*chosen);
+  if (question.wishes.generation == generation_) kept_[key].push_back(*chosen);
   return std::move(chosen->decision);
 }
 
@@ -55,41 +50,45 @@ Result<Decision> Runtime::State::decide(const char* name, std::span<const Operat
   return decision;
 }
 
-Result<Decision> Runtime::State::follow(const Frame& frame, const Operation& operation, const Request& request) {
+Result<Decision> Runtime::State::follow(const Frame& frame, const char* name,
+                                        std::span<const Operation* const> operations, const Request& request) {
   Decision decision = frame.decision;
   const std::string where = to_string(decision.selected);
-  const std::string name = operation.name();
   const bool rows_on_device = request.residency == Residency::Device;
   if (rows_on_device && request.device != decision.selected) {
-    return failure(Code::Unsupported, "the rows of " + name + " are on a device (" + to_string(request.device) +
-                                          "), and " + frame.name() + ", in which it runs, on " + where +
+    return failure(Code::Unsupported, std::string("the rows of ") + name + " are on a device (" +
+                                          to_string(request.device) + "), and " + frame.name() +
+                                          ", in which it runs, is on " + where +
                                           "; begin that with rows on the device, or materialise them first");
   }
-  decision.operation = &operation;
-  decision.residency = request.residency;
+  decision.text = "as decided for " + frame.name();
   decision.fallback = false;
-  decision.variant = variant_on(decision.selected, operation);
-  std::string text = "as decided for " + frame.name();
-  if (decision.variant == nullptr) {
-    const Variant* cpu = variant_on(Backend::Cpu, operation);
-    text =
-        name + " has no variant" + determinism_text(options) + " for " + where + ", on which " + frame.name() + " runs";
-    if (cpu == nullptr || decision.requested != Mode::Auto || rows_on_device) {
-      return failure(Code::Unsupported, text + "; name it among the operations of the workflow");
+  if (const Operation* stray = first_without(decision.selected, operations)) {
+    decision.text = std::string(stray->name()) + " has no variant" + determinism_text(options) + " for " + where +
+                    ", on which " + frame.name() + " runs";
+    if (rows_on_device || decision.requested != Mode::Auto || first_without(Backend::Cpu, operations) != nullptr) {
+      return failure(Code::Unsupported, decision.text + "; name it among the operations of the workflow");
     }
-    decision.variant = cpu;
     decision.selected = Backend::Cpu;
     decision.device.clear();
     decision.reason = Reason::NoVariant;
     decision.fallback = true;
   }
+  decision.operation = operations.front();
+  decision.variant = variant_on(decision.selected, *decision.operation);
   decision.precision = decision.variant->precision;
-  decision.text = std::move(text);
+  decision.residency = request.residency;
   decision = placed(std::move(decision), request.rows);
-  const Operation* const one = &operation;
-  decision.warm = is_warm(decision, {&one, 1});
-  if (decision.fallback) tell_of_fallback(operation.name(), decision, decision.text);
+  decision.warm = is_warm(decision, operations);
+  if (decision.fallback) tell_of_fallback(name, decision, decision.text);
   return decision;
+}
+
+const Operation* Runtime::State::first_without(Backend backend, std::span<const Operation* const> operations) {
+  for (const Operation* operation : operations) {
+    if (variant_on(backend, *operation) == nullptr) return operation;
+  }
+  return nullptr;
 }
 
 // Null where there is none.

@@ -45,17 +45,55 @@ bool Knowledge::is_warm(Session& session, const Needs* needs) {
   return true;
 }
 
-Crossover Knowledge::crossover(Session&, const Operation&, const Variant& variant) {
+void Knowledge::complain(Session& session, const Event& event) {
+  {
+    const MutexLock lock(mutex_);
+    if (!complained_.insert(event.message).second) return;
+  }
+  if (const EventCallback tell = session.listeners()) tell(event);
+}
+
+std::shared_ptr<const Measured> Knowledge::measured(Session& session) {
+  std::uint64_t generation = 0;
+  {
+    const MutexLock lock(mutex_);
+    if (measured_) return measured_;
+    generation = generation_;
+  }
+  const auto read = std::make_shared<const Measured>(
+      Measured::load(calibration_path(options_), [&](const Event& event) { complain(session, event); }));
+  const MutexLock lock(mutex_);
+  if (generation == generation_) measured_ = read;
+  return read;
+}
+
+Crossover Knowledge::crossover(Session& session, const Operation& operation, const Variant& variant) {
+  const auto here = measured(session);
+  const auto rows = here->crossover(operation, variant.backend);
+  if (!rows) return {variant.crossover, false};
+  const auto found = device(session, variant.backend);
+  if (found && here->is_of(variant.backend, found->name)) return {*rows, true};
+  if (found) complain(session, here->of_another_device(variant.backend, found->name));
   return {variant.crossover, false};
 }
 
-Crossover Knowledge::least_crossover(const Operation&, const Variant& variant) { return {variant.crossover, false}; }
+Crossover Knowledge::likely_crossover(Session& session, const Operation& operation, const Variant& variant) {
+  bool opened = false;
+  {
+    const MutexLock lock(mutex_);
+    opened = devices_.count(variant.backend) != 0;
+  }
+  if (opened) return crossover(session, operation, variant);
+  const auto rows = measured(session)->crossover(operation, variant.backend);
+  return rows ? Crossover{*rows, true} : Crossover{variant.crossover, false};
+}
 
 void Knowledge::forget() {
   const MutexLock lock(mutex_);
   ++generation_;
   devices_.clear();
   warm_.clear();
+  measured_.reset();
 }
 
 }  // namespace kiln::runtime

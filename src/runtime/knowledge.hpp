@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
+#include <set>
+#include <string>
 #include <unordered_set>
 
 #include <kiln/runtime/runtime.hpp>
 
 #include "base/mutex.hpp"
+#include "runtime/measured.hpp"
 
 namespace kiln::runtime {
 
@@ -30,17 +32,22 @@ class Knowledge {
 
   /// Of a variant of a device that is here.
   Crossover crossover(Session& session, const Operation& operation, const Variant& variant);
-  /// No more than `crossover` will say, without opening anything.
-  Crossover least_crossover(const Operation& operation, const Variant& variant);
+  /// What `crossover` will say, unless the device turns out to be another than was measured. Opens no driver.
+  Crossover likely_crossover(Session& session, const Operation& operation, const Variant& variant);
 
   void forget();
 
  private:
+  std::shared_ptr<const Measured> measured(Session& session);
+  void complain(Session& session, const Event& event);
+
   const RuntimeOptions& options_;
   Mutex mutex_;
   std::uint64_t generation_ KILN_GUARDED_BY(mutex_) = 0;  // what was asked for before a `forget` is not kept after it
   std::map<Backend, Result<DeviceInfo>> devices_ KILN_GUARDED_BY(mutex_);
   std::unordered_set<const Needs*> warm_ KILN_GUARDED_BY(mutex_);
+  std::shared_ptr<const Measured> measured_ KILN_GUARDED_BY(mutex_);
+  std::set<std::string> complained_ KILN_GUARDED_BY(mutex_);  // each once, and that is not forgotten
 };
 
 }  // namespace kiln::runtime

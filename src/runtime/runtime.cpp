@@ -50,6 +50,7 @@ Wishes Runtime::State::wishes() {
   made.source = mode_ ? Source::Override : said.mode ? Source::Environment : Source::Default;
   made.rewrites = rewrites_.value_or(said.rewrites.value_or(true));
   made.time_stages = options.time_stages || said.time_stages;
+  made.generation = generation_;
   return made;
 }
 
@@ -83,9 +84,10 @@ bool Runtime::rewrites() const { return state_->wishes().rewrites; }
 void Runtime::set_rewrites(std::optional<bool> rewrites) { state_->set_rewrites(rewrites); }
 
 Result<Decision> Runtime::decide(const Operation& operation, const Request& request) {
-  if (const Frame* frame = Frame::current(*state_)) return state_->follow(*frame, operation, request);
   const Operation* const one = &operation;
-  return state_->decide(operation.name(), {&one, 1}, request);
+  const Frame* around = Frame::current(*state_);
+  return around != nullptr ? state_->follow(*around, operation.name(), {&one, 1}, request)
+                           : state_->decide(operation.name(), {&one, 1}, request);
 }
 
 bool Runtime::apply(const Rewrite& rewrite, std::uint64_t rows) {

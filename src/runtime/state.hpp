@@ -34,8 +34,9 @@ struct Runtime::State {
 
   /// A decision of its own, told and counted.
   Result<Decision> decide(const char* name, std::span<const Operation* const> operations, const Request& request);
-  /// The decision of a workflow, for one of its operations.
-  Result<Decision> follow(const Frame& frame, const Operation& operation, const Request& request);
+  /// The decision of a workflow, for an operation or another workflow inside of it.
+  Result<Decision> follow(const Frame& frame, const char* name, std::span<const Operation* const> operations,
+                          const Request& request);
 
   /// The common fields of an event about a decision.
   static Event event_of(Event::Kind kind, const char* name, const Decision& decision);
@@ -60,13 +61,14 @@ struct Runtime::State {
   Result<Decision> choice(const Question& question);
   std::optional<Decision> kept(const KeptKey& key, std::uint64_t rows);
   bool is_warm(const Decision& decision, std::span<const Operation* const> operations);
+  /// The first that has no variant for a backend; null where each has.
+  const Operation* first_without(Backend backend, std::span<const Operation* const> operations);
   const Variant* variant_on(Backend backend, const Operation& operation);
 
   std::optional<Mode> mode_ KILN_GUARDED_BY(mutex);
   std::optional<bool> rewrites_ KILN_GUARDED_BY(mutex);
   std::optional<Environment> environment_ KILN_GUARDED_BY(mutex);
   std::set<std::string> complained_ KILN_GUARDED_BY(mutex);
-  // What was chosen before the mode was set is not kept after it.
   std::uint64_t generation_ KILN_GUARDED_BY(mutex) = 0;
   std::map<KeptKey, std::vector<Choice>> kept_ KILN_GUARDED_BY(mutex);
 };

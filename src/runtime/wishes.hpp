@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct Wishes {
   Source source = Source::Default;
   bool rewrites = true;
   bool time_stages = false;
+  std::uint64_t generation = 0;  ///< grows when the mode is set: what was chosen by older wishes is not kept
 };
 
 /// Who asked for the mode, for a sentence: "KILN_EXECUTION_MODE", "the program".

@@ -42,7 +42,7 @@ Result<Workflow> Workflow::begin(Runtime& runtime, const char* name, std::initia
   const std::vector<const Operation*> all(operations);
   Runtime::State& state = *runtime.state();
   const Frame* around = Frame::current(state);
-  auto decision = around != nullptr ? state.follow(*around, *all.front(), request) : state.decide(name, all, request);
+  auto decision = around != nullptr ? state.follow(*around, name, all, request) : state.decide(name, all, request);
   if (!decision) return std::move(decision).error();
   return Workflow(std::make_unique<State>(runtime, name, all, *std::move(decision)));
 }

@@ -239,5 +239,21 @@ TEST(ShownCommand, ShowsAnOptionThatFollowsOneWithoutAValue) {
 
 TEST(OwnCommand, NamesThisTest) { EXPECT_NE(own_command().find("test_"), std::string::npos); }
 
+using Processor = MadeUpMachine;
+
+TEST_F(Processor, IsCalledWhatTheFirstOneCallsItself) {
+  say("/proc/cpuinfo", "processor\t: 0\nmodel name\t: A Processor @ 2.0GHz\nstepping\t: 1\nmodel name\t: Another\n");
+  EXPECT_EQ(processor_model(files()), "A Processor @ 2.0GHz");
+}
+
+TEST_F(Processor, ThatDoesNotSayIsCalledByItsKind) {
+  const std::string kind = processor_model(files());
+  EXPECT_FALSE(kind.empty());
+  for (const char* text : {"", "model name", "model name\t:\n", "model name\t:\nstepping: 1\n", "processor: 0\n"}) {
+    say("/proc/cpuinfo", text);
+    EXPECT_EQ(processor_model(files()), kind) << text;
+  }
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -22,6 +22,7 @@ class SpatialSession {
   }
 
   Session& session() { return session_; }
+  std::string cache_folder() const { return cache_.path("cache"); }
   /// That runs everything on the OpenCL device, or fails.
   runtime::Runtime runtime() {
     runtime::RuntimeOptions options;

@@ -24,9 +24,14 @@ prefix=$scratch/prefix
 extra=$(cd "$prefix" && find . -type f -name '*.hpp' ! -path './include/kiln/*')
 [ -z "$extra" ] || fail "headers outside include/kiln: $extra"
 library=$(find "$prefix" -name 'libkiln.so')
-foreign=$(nm -DC --defined-only "$library" | cut -d' ' -f3- |
-  grep -Ev '^(vtable for |typeinfo (name )?for |guard variable for )?kiln::' || true)
+exports_besides() {
+  nm -DC --defined-only "$1" | cut -d' ' -f3- | grep -Ev "^(vtable for |typeinfo (name )?for |guard variable for )?$2" || true
+}
+foreign=$(exports_besides "$library" kiln::)
 [ -z "$foreign" ] || fail "libkiln.so exports what is not kiln's: $foreign"
+foreign=$(exports_besides "$(find "$prefix" -name 'libkiln-runtime.so')" kiln::runtime::)
+[ -z "$foreign" ] || fail "libkiln-runtime.so exports what is not its own: $foreign"
+! nm -DC "$library" | grep -q 'kiln::runtime::' || fail "libkiln.so knows of libkiln-runtime.so"
 
 for completion in bash-completion/completions/kiln zsh/site-functions/_kiln fish/vendor_completions.d/kiln.fish; do
   grep -q kiln "$prefix/share/$completion" || fail "no completion in share/$completion"
@@ -50,6 +55,45 @@ c++ -std=c++17 "$source_dir/examples/installed/saxpy.cpp" -o "$scratch/saxpy" $(
   "-Wl,-rpath,$(dirname "$library")"
 run_twice "$scratch/saxpy"
 cat "$scratch/once.txt" "$scratch/twice.txt"
+
+# The runtime model is a component of its own, on top of the library.
+cmake --install "$build_dir" --prefix "$scratch/component" --component runtime >/dev/null
+[ -z "$(find "$scratch/component" -name 'libkiln.so*' -o -name kiln.hpp)" ] || fail "the component has more than its own"
+[ -f "$scratch/component/include/kiln/runtime.hpp" ] || fail "the component lacks its header"
+mkdir "$scratch/decides"
+cat >"$scratch/decides/main.cpp" <<'EOF'
+#include <kiln/runtime.hpp>
+
+#include <cstdio>
+
+using namespace kiln::runtime;
+using Twice = kiln::Result<int>(Dispatch&, int);
+kiln::Result<int> twice_on_cpu(Dispatch& dispatch, int x) {
+  std::printf("%s\n", dispatch.decision().text.c_str());
+  return 2 * x;
+}
+inline constexpr auto kTwice = operation<Twice>("twice", PrecisionClass::Metric,
+                                                Implementation<Twice>{{Backend::Cpu}, &twice_on_cpu});
+
+int main() {
+  Runtime runtime(kiln::Session::open().value());
+  Request request;
+  request.rows = 1;
+  return run(runtime, kTwice, request, 21).value() == 42 ? 0 : 1;
+}
+EOF
+cat >"$scratch/decides/CMakeLists.txt" <<'EOF'
+cmake_minimum_required(VERSION 3.16)
+project(decides LANGUAGES CXX)
+find_package(kiln 0.1 REQUIRED COMPONENTS runtime)
+set(CMAKE_CXX_STANDARD 17)
+add_executable(decides main.cpp)
+target_link_libraries(decides PRIVATE kiln::runtime)
+EOF
+cmake -G Ninja -S "$scratch/decides" -B "$scratch/decides/build" -DCMAKE_PREFIX_PATH="$prefix" \
+  -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" >/dev/null
+cmake --build "$scratch/decides/build" >/dev/null
+"$scratch/decides/build/decides" || fail "a program of kiln-runtime's failed"
 
 # A unit with headers is compiled in the worker, which has to be found where it was installed.
 printf '#include "half.h"\nextern "C" __global__ void k(float* x) { *x *= HALF; }\n' >"$scratch/k.cu"

@@ -42,6 +42,7 @@ int attribute_of(const DeviceState& device, cuda::DeviceAttribute attribute) {
       return device.architecture % 10 == 0 && device.architecture < 120 ? 2 : device.architecture == 75 ? 32 : 64;
     case Attribute::CooperativeLaunch: return 1;
     case Attribute::MaxSharedBytesPerBlockOptIn: return facts.shared_per_block;
+    case Attribute::ManagedMemory:
     case Attribute::MemoryPoolsSupported: return 1;
     case Attribute::ClusterLaunch: return device.architecture >= 90 ? 1 : 0;
   }

@@ -52,6 +52,7 @@ DoubleCounts counts() {
     counts.libraries = model.libraries.size();
     counts.modules = model.modules.size();
     counts.graphs = model.graphs.size() + model.graph_execs.size();
+    counts.pools = model.pools.size();
     model.streams.for_each([&](Stream, StreamState& stream) {
       if (!stream.internal) ++counts.streams;
       counts.pending += stream.work.size();

@@ -28,6 +28,7 @@ class DriverDouble {
     control_->reset(devices.c_str());
     application_ = bind<ApplicationFunctions>();
     driver_ = bind<cuda::DriverFunctions>();
+    memory_ = bind<cuda::MemoryFunctions>();
   }
   ~DriverDouble() { control_->reset(nullptr); }
   DriverDouble(const DriverDouble&) = delete;
@@ -35,6 +36,7 @@ class DriverDouble {
 
   /// The functions that kiln calls, and those that only an application does, to play one.
   const cuda::DriverFunctions& driver() const { return driver_; }
+  const cuda::MemoryFunctions& memory() const { return memory_; }
   const ApplicationFunctions& application() const { return application_; }
 
   void reset(const std::string& devices) { control_->reset(devices.c_str()); }
@@ -56,7 +58,7 @@ class DriverDouble {
   /// Everything that was made and not given back; a context's own streams are not counted.
   std::size_t leaks() const {
     const DoubleCounts c = counts();
-    return c.contexts + c.streams + c.events + c.libraries + c.modules + c.graphs + c.allocations;
+    return c.contexts + c.streams + c.events + c.libraries + c.modules + c.graphs + c.pools + c.allocations;
   }
 
   struct Launch {
@@ -125,6 +127,7 @@ class DriverDouble {
   void* library_;
   const DoubleControl* control_ = nullptr;
   cuda::DriverFunctions driver_;
+  cuda::MemoryFunctions memory_;
   ApplicationFunctions application_;
 };
 

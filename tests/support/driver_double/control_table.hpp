@@ -40,7 +40,7 @@ struct DoubleLoad {
 
 /// What exists just now, and what happened since the last reset.
 struct DoubleCounts {
-  std::size_t contexts, streams, events, libraries, modules, graphs;  ///< that were not given back
+  std::size_t contexts, streams, events, libraries, modules, graphs, pools;  ///< that were not given back
   std::size_t allocations, bytes;
   std::size_t stale_uses;       ///< how often a handle or an address was given that is no longer good
   std::size_t lost_captures;    ///< that a call made invalid

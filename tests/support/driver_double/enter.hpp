@@ -54,6 +54,9 @@ DriverResult enter_stream(const char* entry, Stream given, Body body) {
   });
 }
 
+/// A device's own pool, which is never looked into.
+bool is_default_pool(MemoryPool pool);
+
 /// What KILN_DOUBLE_* ask for beyond settings, at the first Init. Takes the lock itself.
 void use_environment();
 

@@ -33,8 +33,8 @@ void write_report() {
     std::fprintf(file, "launches %zu\nloads %zu\n", model.launches.size(), model.loads.size());
     for (const auto& [entry, calls] : model.calls) std::fprintf(file, "calls.%s %zu\n", entry.c_str(), calls);
   });
-  std::fprintf(file, "contexts %zu\nstreams %zu\nevents %zu\nlibraries %zu\nallocations %zu\n", counts.contexts,
-               counts.streams, counts.events, counts.libraries, counts.allocations);
+  std::fprintf(file, "contexts %zu\nstreams %zu\nevents %zu\nlibraries %zu\npools %zu\nallocations %zu\n",
+               counts.contexts, counts.streams, counts.events, counts.libraries, counts.pools, counts.allocations);
   std::fprintf(file, "stale_uses %zu\nlost_captures %zu\npending %zu\n", counts.stale_uses, counts.lost_captures,
                counts.pending);
   std::fclose(file);

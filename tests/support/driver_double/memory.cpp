@@ -101,34 +101,61 @@ Work device_copy(DevicePointer to, DevicePointer from, std::size_t bytes) {
 }
 
 /// What has been asked to be freed on the streams of a device is freed before memory is said to be used up.
-DriverResult allocate_after_frees(Model& model, Context context, std::size_t bytes, DevicePointer& memory) {
-  const DriverResult first = model.allocate(context, bytes, memory);
+DriverResult allocate_after_frees(Model& model, Context context, std::size_t bytes, DevicePointer& memory,
+                                  const Allocation& like = {}) {
+  const DriverResult first = model.allocate(context, bytes, memory, like);
   if (first != DriverResult::OutOfMemory) return first;
   model.run_context(context);
-  return model.allocate(context, bytes, memory);
+  return model.allocate(context, bytes, memory, like);
+}
+
+/// In the order of a stream, from a pool that somebody made or, for null, from the device's own.
+DriverResult allocate_async(Model& model, DevicePointer* memory, std::size_t bytes, MemoryPool pool, Stream stream,
+                            const StreamState& state) {
+  if (memory == nullptr) return DriverResult::InvalidValue;
+  Allocation like;
+  like.pool = pool;
+  DevicePointer address = 0;
+  const bool recording = state.capture.has_value();
+  DriverResult result = recording ? model.allocate(state.context, bytes, address, like)
+                                  : allocate_after_frees(model, state.context, bytes, address, like);
+  if (result != DriverResult::Success) return result;
+  // In a graph that runs again after it freed the memory, this makes it anew at the same address.
+  result = model.submit(stream, [address](Model& m) {
+    Allocation& allocation = m.allocations.find(address)->second;
+    if (allocation.live) return DriverResult::Success;
+    if (!fill(allocation) || !m.charge(allocation)) return DriverResult::OutOfMemory;
+    allocation.live = true;
+    return DriverResult::Success;
+  });
+  if (result != DriverResult::Success) model.release(model.allocations.find(address)->second);
+  if (result == DriverResult::Success) *memory = address;
+  return result;
 }
 
 }  // namespace
 
-DriverResult Model::allocate(Context context, std::size_t bytes, DevicePointer& memory_out) {
+DriverResult Model::allocate(Context context, std::size_t bytes, DevicePointer& memory_out, const Allocation& like) {
   if (bytes == 0) return DriverResult::InvalidValue;
-  const DeviceNumber number = at(context).device;
-  DeviceState& device = devices[static_cast<std::size_t>(number)];
-  if (bytes > memory || device.used > memory - bytes) return DriverResult::OutOfMemory;
   Allocation allocation;
   allocation.size = bytes;
-  allocation.device = number;
+  allocation.device = at(context).device;
   allocation.context = context;
+  allocation.pool = like.pool;
+  allocation.managed = like.managed;
+  if (!charge(allocation)) return DriverResult::OutOfMemory;
   const DevicePointer address = reserve(bytes);
-  if (address == 0 || !fill(allocation)) return DriverResult::OutOfMemory;
-  device.used += bytes;
+  if (address == 0 || !fill(allocation)) {
+    discharge(allocation);
+    return DriverResult::OutOfMemory;
+  }
   allocations.emplace(address, std::move(allocation));
   memory_out = address;
   return DriverResult::Success;
 }
 
 void Model::release(Allocation& allocation) {
-  devices[static_cast<std::size_t>(allocation.device)].used -= allocation.size;
+  discharge(allocation);
   allocation.live = false;
   allocation.bytes.reset();
 }
@@ -166,31 +193,32 @@ DriverResult cuMemFree_v2(DevicePointer memory) {
   });
 }
 
-DriverResult cuMemAllocAsync(DevicePointer* memory, std::size_t bytes, Stream given) {
-  return enter_stream("cuMemAllocAsync", given, [&](Model& model, Stream stream, StreamState& state) {
-    if (memory == nullptr) return DriverResult::InvalidValue;
-    DevicePointer address = 0;
-    const bool recording = state.capture.has_value();
-    DriverResult result = recording ? model.allocate(state.context, bytes, address)
-                                    : allocate_after_frees(model, state.context, bytes, address);
-    if (result != DriverResult::Success) return result;
-    // In a graph that runs again after it freed the memory, this makes it anew at the same address.
-    result = model.submit(stream, [address](Model& m) {
-      Allocation& allocation = m.allocations.find(address)->second;
-      if (allocation.live) return DriverResult::Success;
-      if (!fill(allocation)) return DriverResult::OutOfMemory;
-      m.devices[static_cast<std::size_t>(allocation.device)].used += allocation.size;
-      allocation.live = true;
-      return DriverResult::Success;
-    });
-    if (result != DriverResult::Success) model.release(model.allocations.find(address)->second);
-    if (result == DriverResult::Success) *memory = address;
-    return result;
+DriverResult cuMemAllocManaged(DevicePointer* memory, std::size_t bytes, unsigned flags) {
+  return enter_context("cuMemAllocManaged", [&](Model& model, Context context) {
+    if (memory == nullptr || (flags != 1 && flags != 2)) return DriverResult::InvalidValue;
+    const DriverResult safe = model.unsafe_call();
+    if (safe != DriverResult::Success) return safe;
+    Allocation like;
+    like.managed = true;
+    return model.allocate(context, bytes, *memory, like);
   });
 }
 
-DriverResult cuMemAllocFromPoolAsync(DevicePointer* memory, std::size_t bytes, MemoryPool, Stream stream) {
-  return cuMemAllocAsync(memory, bytes, stream);
+DriverResult cuMemAllocAsync(DevicePointer* memory, std::size_t bytes, Stream given) {
+  return enter_stream("cuMemAllocAsync", given, [&](Model& model, Stream stream, StreamState& state) {
+    return allocate_async(model, memory, bytes, nullptr, stream, state);
+  });
+}
+
+DriverResult cuMemAllocFromPoolAsync(DevicePointer* memory, std::size_t bytes, MemoryPool pool, Stream given) {
+  return enter_stream("cuMemAllocFromPoolAsync", given, [&](Model& model, Stream stream, StreamState& state) {
+    if (is_default_pool(pool)) return allocate_async(model, memory, bytes, nullptr, stream, state);
+    const PoolState* const found = model.pools.find(pool);
+    if (found == nullptr || found->destroyed) return model.refuse(pool);
+    // The stream may be another device's where the two have access to each other, which the double has nothing of.
+    if (found->device != model.at(state.context).device) return DriverResult::InvalidValue;
+    return allocate_async(model, memory, bytes, pool, stream, state);
+  });
 }
 
 DriverResult cuMemFreeAsync(DevicePointer memory, Stream given) {
@@ -259,26 +287,6 @@ DriverResult cuPointerGetAttribute(void* value, int attribute, DevicePointer mem
       default: return DriverResult::NotSupported;
     }
   });
-}
-
-// One pool per device, which is never looked into.
-DriverResult cuDeviceGetDefaultMemPool(MemoryPool* pool, DeviceNumber device) {
-  return enter("cuDeviceGetDefaultMemPool", [&](Model& model) {
-    if (!model.valid(device)) return DriverResult::InvalidDevice;
-    if (pool == nullptr) return DriverResult::InvalidValue;
-    *pool = reinterpret_cast<MemoryPool>(std::uintptr_t{0xD0B2} << 48 | static_cast<std::uintptr_t>(device));
-    return DriverResult::Success;
-  });
-}
-DriverResult cuDeviceGetMemPool(MemoryPool* pool, DeviceNumber device) {
-  return cuDeviceGetDefaultMemPool(pool, device);
-}
-DriverResult cuMemPoolSetAttribute(MemoryPool, int, void* value) {
-  return enter("cuMemPoolSetAttribute",
-               [&](Model&) { return value == nullptr ? DriverResult::InvalidValue : DriverResult::Success; });
-}
-DriverResult cuMemPoolTrimTo(MemoryPool, std::size_t) {
-  return enter("cuMemPoolTrimTo", [](Model&) { return DriverResult::Success; });
 }
 
 }  // extern "C"

@@ -27,12 +27,12 @@ using cuda::DriverResult;
 using cuda::Function;
 using cuda::Kernel;
 using cuda::Library;
+using cuda::MemoryPool;
 using cuda::Stream;
 using Module = struct ModuleHandle*;
 using Event = struct EventHandle*;
 using Graph = struct GraphHandle*;
 using GraphExec = struct GraphExecHandle*;
-using MemoryPool = struct MemoryPoolHandle*;
 
 struct Model;
 
@@ -82,8 +82,20 @@ struct Allocation {
   std::size_t size = 0;
   DeviceNumber device = 0;
   Context context = nullptr;
+  MemoryPool pool = nullptr;  ///< one that somebody made; null for the device's own
+  bool managed = false;       ///< takes none of the device's memory
   bool live = true;
   std::unique_ptr<std::uint8_t[]> bytes;
+};
+
+/// A pool that somebody made. What it holds is taken from its device, used or not.
+struct PoolState {
+  DeviceNumber device = 0;
+  std::uint64_t most = 0;  ///< zero: no bound
+  std::uint64_t threshold = 0;
+  std::uint64_t reserved = 0, reserved_high = 0;
+  std::uint64_t used = 0, used_high = 0;
+  bool destroyed = false;  ///< goes with its last allocation
 };
 
 struct LibraryState {
@@ -189,6 +201,7 @@ struct Model {
   Handles<Function, FunctionState> functions;
   Handles<Graph, GraphState> graphs;
   Handles<GraphExec, GraphState> graph_execs;
+  Handles<MemoryPool, PoolState> pools;
   std::map<DevicePointer, Allocation> allocations;
   std::set<const void*> orphans;  ///< handles that died with their context
 
@@ -231,10 +244,18 @@ struct Model {
   void lose(Capture& capture);
 
   // memory.cpp
-  DriverResult allocate(Context context, std::size_t bytes, DevicePointer& memory);
+  /// `like` says of which pool, or that it is managed.
+  DriverResult allocate(Context context, std::size_t bytes, DevicePointer& memory, const Allocation& like = {});
   void release(Allocation& allocation);
   /// Where `bytes` from `memory` lie on the host; null where they are not all in one live allocation.
   std::uint8_t* host(DevicePointer memory, std::size_t bytes);
+
+  // pools.cpp
+  /// Takes what an allocation needs from its device or pool; false where that has no more.
+  bool charge(const Allocation& allocation);
+  void discharge(const Allocation& allocation);
+  /// Gives what a pool holds beyond `keep` and nobody uses back to its device.
+  void shrink(PoolState& pool, std::uint64_t keep);
 
   // libraries.cpp
   /// The function of a kernel in a context, which loads its library there where it is not yet.

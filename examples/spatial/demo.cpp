@@ -1,0 +1,150 @@
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "spatial/commands.hpp"
+#include "spatial/demo_report.hpp"
+#include "spatial/device/device_column.hpp"
+#include "spatial/operations.hpp"
+
+namespace spatial {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+runtime::RuntimeOptions runtime_options(const std::string& backend) {
+  runtime::RuntimeOptions options;
+  if (backend == "cpu") options.mode = runtime::Mode::Cpu;
+  if (backend == "opencl" || backend == "cuda") {
+    options.mode = runtime::Mode::Gpu;
+    options.devices = {backend == "opencl" ? runtime::Backend::OpenCl : runtime::Backend::Cuda};
+  }
+  // Otherwise whoever runs it has the word: KILN_EXECUTION_MODE, and auto without it.
+  return options;
+}
+
+/// Columns that were brought to a device before anything is asked of them.
+struct OnOneDevice {
+  DevicePoints points;
+  DevicePolygons polygons;
+};
+
+kiln::Result<OnOneDevice> bring(runtime::Runtime& runtime, const Scene& scene) {
+  const runtime::Backend backend = runtime.options().devices.front();
+  if (kiln::Status status = runtime.session().make_current(runtime::to_string(backend)); !status) {
+    return status.error();
+  }
+  kiln::Result<std::shared_ptr<DeviceKit>> kit = DeviceKit::open(runtime.session(), backend);
+  if (!kit) return kit.error();
+  kiln::Result<DevicePoints> points = upload(runtime, *kit, scene.points);
+  if (!points) return points.error();
+  kiln::Result<DevicePolygons> polygons = upload(runtime, *kit, scene.polygons);
+  if (!polygons) return polygons.error();
+  return OnOneDevice{*std::move(points), *std::move(polygons)};
+}
+
+/// Runs the operation and has its result on the host, which is the end of the workflow.
+kiln::Status compute(runtime::Runtime& runtime, const std::string& operation, const Points& points,
+                     const Polygons& polygons, DemoReport& report) {
+  if (operation == "within") {
+    kiln::Result<PlacedMask> mask = within(runtime, points, polygons);
+    if (!mask) return mask.error();
+    kiln::Result<Mask> result = materialise(runtime, *std::move(mask));
+    if (!result) return result.error();
+    Pairs pairs;
+    for (std::size_t row = 0; row < result->inside.size(); ++row) {
+      if (result->inside[row]) pairs.push_back({static_cast<std::int32_t>(row), 0});
+    }
+    report.take(pairs);
+    return {};
+  }
+  kiln::Result<PlacedPairs> pairs = sjoin(runtime, points, polygons);
+  if (!pairs) return pairs.error();
+  kiln::Result<Pairs> result = materialise(runtime, *std::move(pairs));
+  if (!result) return result.error();
+  report.take(*result);
+  return {};
+}
+
+kiln::Status run(runtime::Runtime& runtime, const DemoOptions& options, const Scene& scene, DemoReport& report) {
+  std::optional<OnOneDevice> there;
+  auto start = Clock::now();
+  if (options.backend == "opencl" || options.backend == "cuda") {
+    kiln::Result<OnOneDevice> brought = bring(runtime, scene);
+    if (!brought) return brought.error();
+    there.emplace(*std::move(brought));
+    report.upload_ms = ms_since(start);
+  }
+  const Points points = there ? Points(there->points) : Points(scene.points);
+  const Polygons polygons = there ? Polygons(there->polygons) : Polygons(scene.polygons);
+  const runtime::Operation* operation = &kSjoin;
+  if (options.operation == "within") operation = &kWithin;
+  start = Clock::now();
+  kiln::Result<runtime::Workflow> workflow = runtime::Workflow::begin(
+      runtime, "spatial demo", {operation},
+      {points.rows(), there ? kiln::Residency::Device : kiln::Residency::Host, points.backend()});
+  if (!workflow) return workflow.error();
+  report.decision = workflow->decision();
+  kiln::Status status = compute(runtime, options.operation, points, polygons, report);
+  report.ms = ms_since(start);
+  return status;
+}
+
+/// The first row that has rings, alone.
+PolygonColumn first_polygon(const PolygonColumn& polygons) {
+  PolygonColumn one;
+  std::size_t row = 0;
+  while (row < polygons.rows() && polygons.rings[row] == polygons.rings[row + 1]) ++row;
+  for (std::int32_t ring = row < polygons.rows() ? polygons.rings[row] : 0;
+       row < polygons.rows() && ring < polygons.rings[row + 1]; ++ring) {
+    std::vector<Point> vertices;
+    for (std::int32_t i = polygons.offsets[ring]; i < polygons.offsets[ring + 1]; ++i) {
+      vertices.push_back({polygons.x[i], polygons.y[i]});
+    }
+    one.add_ring(vertices);
+  }
+  one.end_row();
+  return one;
+}
+
+}  // namespace
+
+kiln::Result<int> demo(const DemoOptions& options) {
+  Scene scene = make_scene(options.scene);
+  if (options.operation == "within") scene.polygons = first_polygon(scene.polygons);
+  DemoReport report;
+  report.operation = options.operation;
+  report.backend = options.backend;
+  report.points = scene.points.rows();
+  report.polygons = scene.polygons.rows();
+  std::mutex mutex;  // of report.compiled: units are compiled on other threads
+  kiln::SessionOptions settings;
+  if (!options.trace.empty()) settings.settings["trace"] = options.trace;
+  settings.record_undeclared = true;
+  settings.on_event = [&mutex, &report](const kiln::Event& event) {
+    if (event.kind != kiln::Event::Kind::Compiled) return;
+    const std::lock_guard lock(mutex);
+    report.compiled.push_back(event.unit);
+  };
+  kiln::Result<kiln::Session> session = kiln::Session::open(std::move(settings));
+  if (!session) return session.error();
+  {
+    runtime::Runtime runtime(*session, runtime_options(options.backend));
+    if (kiln::Status status = run(runtime, options, scene, report); !status) return status.error();
+  }
+  report.undeclared = session->undeclared();
+  if (!options.trace.empty()) {
+    if (kiln::Status status = session->write_trace(); !status) return status.error();
+  }
+  const std::lock_guard lock(mutex);
+  (options.json ? print_json : print_text)(report);
+  return report.undeclared.empty() ? 0 : 1;
+}
+
+}  // namespace spatial

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <kiln/kiln.hpp>
+#include <kiln/runtime.hpp>
+
+#include "spatial/column.hpp"
+
+namespace spatial {
+
+/// What `spatial demo` says.
+struct DemoReport {
+  std::string operation;
+  std::string backend;  ///< as it was asked for
+  std::size_t points = 0;
+  std::size_t polygons = 0;
+  std::size_t pairs = 0;
+  std::uint64_t digest = 0;
+  kiln::runtime::Decision decision;
+  double upload_ms = 0;
+  double ms = 0;                      ///< from the decision to the result on the host
+  std::vector<std::string> compiled;  ///< units, in the order in which they were ready
+  std::vector<kiln::UndeclaredUse> undeclared;
+
+  void take(const Pairs& result) {
+    pairs = result.size();
+    digest = spatial::digest(result);
+  }
+};
+
+void print_text(const DemoReport& report);
+void print_json(const DemoReport& report);
+
+}  // namespace spatial

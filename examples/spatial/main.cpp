@@ -1,0 +1,59 @@
+// A program on top of the library: a join of made-up data, and a picture of one.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <functional>
+
+#include "spatial/commands.hpp"
+
+namespace {
+
+constexpr std::size_t kMostRows = 100'000'000;
+
+void add_scene(CLI::App& command, spatial::SceneOptions& scene) {
+  command.add_option("--points", scene.points, "How many points")->check(CLI::Range(std::size_t{0}, kMostRows));
+  command.add_option("--polygons", scene.polygons, "How many polygons")
+      ->check(CLI::Range(std::size_t{0}, kMostRows / 50));
+  command.add_option("--seed", scene.seed, "Other data with every number");
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  CLI::App app{"A small spatial library that lives by kiln-runtime.", "spatial"};
+  app.require_subcommand(1);
+  std::function<kiln::Result<int>()> run;
+
+  spatial::DemoOptions demo;
+  CLI::App* demo_command = app.add_subcommand("demo", "Join made-up points with made-up polygons and say where it ran");
+  add_scene(*demo_command, demo.scene);
+  demo_command->add_option("--operation", demo.operation, "What is done: sjoin, or within the first polygon")
+      ->check(CLI::IsMember({"sjoin", "within"}));
+  demo_command->add_option("--backend", demo.backend, "auto, cpu, opencl or cuda")
+      ->check(CLI::IsMember({"auto", "cpu", "opencl", "cuda"}));
+  demo_command->add_option("--trace", demo.trace, "Write what happened and when to this file, for `kiln audit`");
+  demo_command->add_flag("--json", demo.json, "Print JSON");
+  demo_command->callback([&] { run = [&] { return spatial::demo(demo); }; });
+
+  spatial::PlotOptions plot;
+  plot.scene.points = 2'500;
+  plot.scene.polygons = 24;
+  plot.scene.cover = 0.6;
+  CLI::App* plot_command = app.add_subcommand("plot", "Draw points, polygons and which is within which");
+  add_scene(*plot_command, plot.scene);
+  plot_command->add_option("-o,--output", plot.out, "The file, an SVG; - for standard output");
+  plot_command->callback([&] { run = [&] { return spatial::plot(plot); }; });
+
+  app.add_subcommand("calibrate", "Time every operation here: run it by 'kiln calibrate -- spatial calibrate'")
+      ->callback([&] { run = [] { return spatial::calibrate(); }; });
+
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const kiln::Result<int> code = run();
+  if (code) return *code;
+  std::fprintf(stderr, "spatial: %s\n%s", code.error().message.c_str(), code.error().log.c_str());
+  return 2;
+}

@@ -1,0 +1,160 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <kiln/runtime/calibration.hpp>
+
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/machine.hpp"
+#include "runtime/calibration_limits.hpp"
+#include "runtime/measured.hpp"
+
+namespace kiln::runtime {
+namespace {
+
+constexpr std::size_t kLongestModel = 200;  // with the cores it is a name still
+
+// A variable that must be an absolute path to count, as the XDG specification has it.
+std::string folder_variable(const char* name) {
+  const std::string value = environment_variable(name).value_or("");
+  return !value.empty() && value.front() == '/' ? value : std::string();
+}
+
+std::string user_calibration() {
+  if (const std::string folder = folder_variable("XDG_CONFIG_HOME"); !folder.empty()) {
+    return join_path(folder, "kiln/calibration.json");
+  }
+  const std::string home = folder_variable("HOME");
+  return home.empty() ? home : join_path(home, ".config/kiln/calibration.json");
+}
+
+Calibration merged(const Calibration& older, const Calibration& newer) {
+  Calibration out = older;
+  for (const auto& [backend, name] : newer.machine.devices) out.machine.devices[backend] = name;
+  for (const Crossovers& operation : newer.operations) {
+    const auto same = [&](const Crossovers& other) { return other.operation == operation.operation; };
+    const auto at = std::find_if(out.operations.begin(), out.operations.end(), same);
+    if (at == out.operations.end()) {
+      out.operations.push_back(operation);
+    } else {
+      *at = operation;
+    }
+  }
+  return out;
+}
+
+Error in_file(const std::string& path, const Error& error) {
+  return failure(error.code, path + ": " + error.message, error.log);
+}
+
+}  // namespace
+
+std::string device_text(std::string name) {
+  name.resize(std::min(name.size(), kLongestModel));
+  for (char& c : name) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return name;
+}
+
+bool Machine::agrees_with(const Machine& other) const {
+  if (processor != other.processor) return false;
+  return std::all_of(devices.begin(), devices.end(), [&](const auto& device) {
+    const auto theirs = other.devices.find(device.first);
+    return theirs == other.devices.end() || theirs->second == device.second;
+  });
+}
+
+std::string Machine::text() const {
+  std::string text = processor;
+  for (const auto& [backend, name] : devices) text += std::string("; ") + to_string(backend) + ": " + name;
+  return text;
+}
+
+Machine this_processor() {
+  const unsigned cores = usable_cores();
+  return {device_text(processor_model()) + ", " + std::to_string(cores) + (cores == 1 ? " core" : " cores"), {}};
+}
+
+Machine this_machine(Session& session) {
+  Machine machine = this_processor();
+  for (const Backend backend : {Backend::OpenCl, Backend::Cuda}) {
+    const auto devices = session.devices(to_string(backend));
+    if (devices && !devices->empty()) machine.devices[backend] = device_text(devices->front().name);
+  }
+  return machine;
+}
+
+Result<std::optional<Calibration>> Calibration::read(const std::string& path) {
+  const std::optional<FileStamp> stamp = stamp_of(path.c_str());
+  if (stamp && stamp->size > kLargestCalibration) {
+    return failure(Code::Corrupt, path + ": it is no calibration: it is larger than 1 MiB");
+  }
+  const Result<std::optional<Bytes>> bytes = read_file(path);
+  if (!bytes) return bytes.error();
+  if (!*bytes) return std::optional<Calibration>();
+  Result<Calibration> calibration = parse(std::string((*bytes)->view()));
+  if (!calibration) return in_file(path, calibration.error());
+  return std::optional(std::move(*calibration));
+}
+
+Status Calibration::write(const std::string& path) const {
+  if (path.empty() || path.back() == '/' || is_folder(path)) {
+    return failure(Code::InvalidArgument, "a calibration needs the name of a file, and '" + path + "' is none");
+  }
+  // What is there may be a file of somebody's that was named by mistake, or a later kiln's: neither is overwritten.
+  const Result<std::optional<Calibration>> older = read(path);
+  if (!older) {
+    return failure(older.error().code, older.error().message + "; it was left as it is: remove it, or name another");
+  }
+  const bool keeps = *older && (*older)->machine.agrees_with(machine);
+  const std::string text = (keeps ? merged(**older, *this) : *this).text();
+  if (const Result<Calibration> again = parse(text); !again) return in_file(path, again.error());
+
+  const std::string folder = folder_of(path);
+  if (Status made = make_directories(folder); !made) return made;
+  const Fd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return io_failure("cannot open", folder, errno);
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::string temporary = '.' + name + '.' + std::to_string(getpid());
+  return publish_file(directory.get(), temporary, name, {text}, Durability::Synced);
+}
+
+const Crossovers* Calibration::find(const std::string& operation) const {
+  for (const Crossovers& one : operations) {
+    if (one.operation == operation) return &one;
+  }
+  return nullptr;
+}
+
+std::optional<std::uint64_t> Calibration::crossover(const std::string& operation, Backend backend) const {
+  const Crossovers* const found = find(operation);
+  if (found == nullptr) return std::nullopt;
+  const auto rows = found->rows.find(backend);
+  return rows == found->rows.end() ? std::nullopt : std::optional(rows->second);
+}
+
+std::string calibration_path(const RuntimeOptions& options) {
+  if (!options.calibration.empty()) return options.calibration;
+  if (const auto named = environment_variable("KILN_CALIBRATION"); named && !named->empty()) return *named;
+  return user_calibration();
+}
+
+std::optional<CalibrationAsked> calibration_asked_for() {
+  const auto path = environment_variable("KILN_CALIBRATE");
+  if (!path || path->empty()) return std::nullopt;
+  CalibrationAsked asked{*path, {}};
+  if (environment_variable("KILN_CALIBRATE_QUICK").value_or("") == "1") {
+    asked.options.sizes = {1, 100, 10'000, 1'000'000};
+    asked.options.seconds_per_size = 0.1;
+    asked.options.refinements = 1;
+  }
+  return asked;
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,211 @@
+// The grammar is in docs/calibration-format.md.
+#include <cmath>
+#include <set>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include <kiln/runtime/calibration.hpp>
+
+#include "base/error.hpp"
+#include "base/json_depth.hpp"
+#include "runtime/calibration_limits.hpp"
+
+namespace kiln::runtime {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kMagic = "calibration ";
+constexpr std::string_view kVersion = "1";
+constexpr Backend kBackends[] = {Backend::Cpu, Backend::OpenCl, Backend::Cuda};
+
+Error damaged(const std::string& what) { return failure(Code::Corrupt, "it is no calibration: " + what); }
+
+/// Null where there is none.
+const Json& member_of(const Json& object, const char* name) {
+  static const Json kNothing;
+  if (!object.is_object()) return kNothing;
+  const auto found = object.find(name);
+  return found == object.end() ? kNothing : *found;
+}
+
+bool read_text(const Json& value, std::size_t longest, std::string& to) {
+  if (!value.is_string() || value.get_ref<const std::string&>().size() > longest) return false;
+  to = value.get<std::string>();
+  return true;
+}
+
+bool read_number(const Json& value, double& to) {
+  if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0) return false;
+  to = value.get<double>();
+  return true;
+}
+
+bool read_timings(const Json& values, std::vector<Timing>& to) {
+  if (!values.is_array() || values.size() > kMostTimings) return false;
+  for (const Json& value : values) {
+    Timing& timing = to.emplace_back();
+    const Json& rows = member_of(value, "rows");
+    const Json& runs = member_of(value, "runs");
+    if (!rows.is_number_unsigned() || !runs.is_number_unsigned() || runs.get<std::uint64_t>() > kMostRuns ||
+        !read_number(member_of(value, "median_ms"), timing.median_ms) ||
+        !read_number(member_of(value, "spread"), timing.spread)) {
+      return false;
+    }
+    timing.rows = rows.get<std::uint64_t>();
+    timing.runs = runs.get<unsigned>();
+  }
+  return true;
+}
+
+bool read_stages(const Json& values, std::vector<StageTime>& to) {
+  if (!values.is_array() || values.size() > kMostStages) return false;
+  for (const Json& value : values) {
+    StageTime& stage = to.emplace_back();
+    if (!read_text(member_of(value, "operation"), kLongestName, stage.operation) ||
+        !read_text(member_of(value, "stage"), kLongestName, stage.stage) ||
+        !read_text(member_of(value, "where"), kLongestName, stage.where) ||
+        !read_number(member_of(value, "ms"), stage.ms)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool read_notes(const Json& values, std::vector<std::string>& to) {
+  if (values.is_null()) return true;
+  if (!values.is_array() || values.size() > kMostNotes) return false;
+  for (const Json& value : values) {
+    if (!read_text(value, kLongestNote, to.emplace_back())) return false;
+  }
+  return true;
+}
+
+bool read_crossover(const Json& value, std::uint64_t& to) {
+  if (!value.is_null() && !value.is_number_unsigned()) return false;
+  to = value.is_null() ? kNever : value.get<std::uint64_t>();
+  return true;
+}
+
+Result<Crossovers> read_operation(const Json& value) {
+  Crossovers out;
+  if (!read_text(member_of(value, "operation"), kLongestName, out.operation) || out.operation.empty()) {
+    return damaged("an operation has no name, or a very long one");
+  }
+  const auto wrong = [&](const char* what) { return damaged(std::string(what) + " of an operation make no sense"); };
+  if (!read_text(member_of(value, "date"), kLongestName, out.date)) return wrong("the date");
+  if (!read_notes(member_of(value, "notes"), out.notes)) return wrong("the notes");
+  const Json& crossovers = member_of(value, "crossovers");
+  const Json& evidence = member_of(value, "evidence");
+  const Json& longest = member_of(value, "longest");
+  for (const Backend backend : kBackends) {
+    const char* const name = to_string(backend);
+    if (on_device(backend) && crossovers.is_object() && crossovers.contains(name) &&
+        !read_crossover(crossovers[name], out.rows[backend])) {
+      return wrong("the crossovers");
+    }
+    if (evidence.is_object() && evidence.contains(name) && !read_timings(evidence[name], out.evidence[backend])) {
+      return wrong("the times");
+    }
+    if (longest.is_object() && longest.contains(name) && !read_stages(longest[name], out.longest[backend])) {
+      return wrong("the stages");
+    }
+  }
+  return out;
+}
+
+Result<Machine> read_machine(const Json& value) {
+  Machine machine;
+  if (!read_text(member_of(value, "processor"), kLongestName, machine.processor) || machine.processor.empty()) {
+    return damaged("it does not say on which processor it was made");
+  }
+  for (const Backend backend : kBackends) {
+    const char* const name = to_string(backend);
+    if (!on_device(backend) || !value.contains(name)) continue;
+    if (!read_text(value[name], kLongestName, machine.devices[backend])) return damaged("a device has no name");
+  }
+  return machine;
+}
+
+Status check_version(const Json& file) {
+  std::string magic;
+  if (!read_text(member_of(file, "kiln"), kLongestName, magic) || !magic.starts_with(kMagic)) {
+    return damaged(R"(it does not begin with "kiln": "calibration 1")");
+  }
+  const std::string version = magic.substr(kMagic.size(), kLongestShown);
+  if (version == kVersion) return {};
+  return failure(Code::Unsupported, "it is a calibration of version " + version + ", and this kiln knows version " +
+                                        std::string(kVersion) + "; make one with this kiln's 'kiln calibrate'");
+}
+
+double finite(double value) { return std::isfinite(value) ? value : 0; }
+
+Json operation_object(const Crossovers& operation) {
+  Json crossovers = Json::object();
+  for (const auto& [backend, rows] : operation.rows) {
+    crossovers[to_string(backend)] = rows == kNever ? Json(nullptr) : Json(rows);
+  }
+  Json evidence = Json::object();
+  for (const auto& [backend, timings] : operation.evidence) {
+    Json& list = evidence[to_string(backend)] = Json::array();
+    for (const Timing& timing : timings) {
+      list.push_back({{"rows", timing.rows},
+                      {"median_ms", finite(timing.median_ms)},
+                      {"spread", finite(timing.spread)},
+                      {"runs", timing.runs}});
+    }
+  }
+  Json longest = Json::object();
+  for (const auto& [backend, stages] : operation.longest) {
+    Json& list = longest[to_string(backend)] = Json::array();
+    for (const StageTime& stage : stages) {
+      list.push_back(
+          {{"operation", stage.operation}, {"stage", stage.stage}, {"where", stage.where}, {"ms", finite(stage.ms)}});
+    }
+  }
+  Json out{{"operation", operation.operation}, {"date", operation.date}};
+  out["crossovers"] = std::move(crossovers);
+  out["evidence"] = std::move(evidence);
+  out["longest"] = std::move(longest);
+  if (!operation.notes.empty()) out["notes"] = operation.notes;
+  return out;
+}
+
+}  // namespace
+
+Result<Calibration> Calibration::parse(const std::string& text) {
+  if (text.size() > kLargestCalibration) return damaged("it is larger than 1 MiB");
+  if (nests_deeper(text, kDeepestCalibration)) return damaged("it is nested too deeply");
+  const Json file = Json::parse(text, nullptr, false);
+  if (!file.is_object()) return damaged("it is not a JSON object");
+  if (Status version = check_version(file); !version) return version.error();
+  Result<Machine> machine = read_machine(member_of(file, "machine"));
+  if (!machine) return machine.error();
+  const Json& operations = member_of(file, "operations");
+  if (!operations.is_array() || operations.size() > kMostOperations) {
+    return damaged("it has no operations, or more than " + std::to_string(kMostOperations));
+  }
+  Calibration calibration{std::move(*machine), {}};
+  std::set<std::string> names;
+  for (const Json& value : operations) {
+    Result<Crossovers> operation = read_operation(value);
+    if (!operation) return operation.error();
+    if (!names.insert(operation->operation).second) return damaged("an operation is there twice");
+    calibration.operations.push_back(std::move(*operation));
+  }
+  return calibration;
+}
+
+std::string Calibration::text() const {
+  Json on{{"processor", machine.processor}};
+  for (const auto& [backend, name] : machine.devices) on[to_string(backend)] = name;
+  Json list = Json::array();
+  for (const Crossovers& operation : operations) list.push_back(operation_object(operation));
+  Json file{{"kiln", std::string(kMagic) + std::string(kVersion)}};
+  file["machine"] = std::move(on);
+  file["operations"] = std::move(list);
+  return file.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace kiln::runtime

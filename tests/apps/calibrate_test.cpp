@@ -1,0 +1,110 @@
+#include <filesystem>
+#include <string>
+
+#include "apps/run_kiln.hpp"
+#include "support/files.hpp"
+
+namespace kiln::test {
+namespace {
+
+class CalibrateCommand : public KilnProgram {
+ protected:
+  Ran calibrate(const std::string& manner, std::vector<std::string> options = {}) {
+    options.insert(options.begin(), "calibrate");
+    for (const char* more : {"--quick", "--", KILN_CALIBRATED_MAIN}) options.emplace_back(more);
+    options.push_back(manner);
+    return run(options, {{"KILN_EXECUTION_MODE", "cpu"}});
+  }
+  std::string kept() const { return path("home/.config/kiln/calibration.json"); }
+};
+
+TEST_F(CalibrateCommand, FindsTheCrossoverAndAutoGoesByIt) {
+  const Ran ran = calibrate("answer");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("fake.large: opencl from "), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("fake.small: opencl is never worth it"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("1,000,000 "), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("longest stages, opencl, 1,000,000 rows: wait "), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find(kept()), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.out.find("this is for people"), std::string::npos) << "standard output is kiln's";
+  EXPECT_TRUE(ran.says("this is for people"));
+
+  const Ran shown = run({"calibrate", "--show", "--json"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  const auto operations = shown.json()["calibration"]["operations"];
+  ASSERT_EQ(operations.size(), 2U) << shown.out;
+  const auto large = operations[0];
+  EXPECT_GT(large["crossovers"]["opencl"], 100);
+  EXPECT_LE(large["crossovers"]["opencl"], 10'000);
+  EXPECT_TRUE(operations[1]["crossovers"]["opencl"].is_null());
+  ASSERT_EQ(large["evidence"]["cpu"].size(), 4U);
+  EXPECT_GE(large["evidence"]["cpu"][3]["median_ms"], 20);
+  EXPECT_GE(large["evidence"]["opencl"][3]["runs"], 5);
+  EXPECT_EQ(large["longest"]["opencl"][0]["stage"], "wait");
+
+  const Ran few = run_program({KILN_CALIBRATED_MAIN, "decide", "50"});
+  EXPECT_EQ(few.exit_code, 11) << few.out;
+  EXPECT_NE(few.out.find("measured"), std::string::npos) << few.out;
+  const Ran many = run_program({KILN_CALIBRATED_MAIN, "decide", "20000"});
+  EXPECT_EQ(many.exit_code, 10) << many.out;
+  EXPECT_NE(many.out.find("measured"), std::string::npos) << many.out;
+}
+
+TEST_F(CalibrateCommand, KeepsWhatIsKnownOfOtherOperations) {
+  const std::string file = path("mine.json");
+  ASSERT_EQ(calibrate("answer", {"--file", file}).exit_code, 0);
+  std::string text = slurp(file);
+  text.replace(text.find("fake.small"), 10, "fake.other");
+  spit(file, text);
+  const Ran ran = calibrate("answer", {"--file", file, "--json"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.json()["file"], file);
+  EXPECT_EQ(ran.json()["calibration"]["operations"].size(), 2U);
+  const Ran shown = run({"calibrate", "--show", "--json", "--file", file});
+  EXPECT_EQ(shown.json()["calibration"]["operations"].size(), 3U) << shown.out;
+  EXPECT_FALSE(std::filesystem::exists(kept()));
+}
+
+TEST_F(CalibrateCommand, SaysWhatToDoWhereTheProgramDoesNotAnswer) {
+  const Ran silent = calibrate("silent");
+  EXPECT_EQ(silent.exit_code, 1);
+  EXPECT_TRUE(silent.says("had nothing measured")) << silent.err;
+  EXPECT_TRUE(silent.says("calibration_asked_for")) << silent.err;
+  const Ran failed = calibrate("fail");
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_TRUE(failed.says("returned 7")) << failed.err;
+  const Ran crashed = calibrate("crash");
+  EXPECT_EQ(crashed.exit_code, 1);
+  EXPECT_TRUE(crashed.says("signal 6")) << crashed.err;
+  const Ran nonsense = calibrate("nonsense");
+  EXPECT_EQ(nonsense.exit_code, 1);
+  EXPECT_TRUE(nonsense.says("it is no calibration")) << nonsense.err;
+  EXPECT_FALSE(std::filesystem::exists(kept()));
+}
+
+TEST_F(CalibrateCommand, SaysWhatIsMissing) {
+  const Ran none = run({"calibrate"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_TRUE(none.says("kiln calibrate -- PROGRAM")) << none.err;
+  const Ran nowhere = run({"calibrate", "--", "no-such-program"});
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_TRUE(nowhere.says("there is no program 'no-such-program'")) << nowhere.err;
+  const Ran nothing = run({"calibrate", "--show"});
+  EXPECT_EQ(nothing.exit_code, 1);
+  EXPECT_TRUE(nothing.says("there is no calibration at " + kept())) << nothing.err;
+  const Ran homeless = run({"calibrate", "--show"}, {{"HOME", ""}});
+  EXPECT_EQ(homeless.exit_code, 2);
+  EXPECT_TRUE(homeless.says("--file")) << homeless.err;
+}
+
+TEST_F(CalibrateCommand, DoesNotMeasureForAFileThatIsNoCalibration) {
+  const std::string file = write("letters.json", "{\"dear\": \"you\"}");
+  const Ran ran = calibrate("answer", {"--file", file});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_TRUE(ran.says("it is no calibration")) << ran.err;
+  EXPECT_FALSE(ran.says("this is for people")) << "it would take minutes, for nothing";
+  EXPECT_EQ(slurp(file), "{\"dear\": \"you\"}");
+}
+
+}  // namespace
+}  // namespace kiln::test

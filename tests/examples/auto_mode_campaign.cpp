@@ -1,0 +1,147 @@
+// How much slower mode auto is than the better of the modes cpu and gpu, after `kiln calibrate`: each operation of
+// examples/spatial at 12 sizes, the three modes in turns in one process. Returns 1 where auto is slower than the bound.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <kiln/runtime.hpp>
+
+#include "spatial/trials.hpp"
+
+namespace {
+
+using namespace kiln::runtime;
+using Clock = std::chrono::steady_clock;
+
+constexpr double kBound = 1.15;
+constexpr unsigned kSizes = 12;
+constexpr double kLargest = 1e6;
+constexpr unsigned kFewestRounds = 15;
+constexpr unsigned kMostRounds = 4'000;
+constexpr double kSeconds = 2;
+
+enum { kAuto, kCpu, kGpu, kSides };
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct Figures {
+  double median = 0;
+  double spread = 0;  // half of the distance between the quartiles, in percent of the median
+};
+
+Figures figures_of(std::vector<double> ms) {
+  std::sort(ms.begin(), ms.end());
+  const double median = ms[ms.size() / 2];
+  return {median, 50 * (ms[ms.size() * 3 / 4] - ms[ms.size() / 4]) / median};
+}
+
+/// Whoever runs first after the device finds cold caches: each order comes as often as the others.
+constexpr int kOrders[6][kSides] = {{0, 1, 2}, {1, 0, 2}, {2, 0, 1}, {2, 1, 0}, {0, 2, 1}, {1, 2, 0}};
+
+class Campaign {
+ public:
+  explicit Campaign(const kiln::Session& session) : session_(session) {
+    for (const Mode mode : {Mode::Auto, Mode::Cpu, Mode::Gpu}) {
+      RuntimeOptions options;
+      options.mode = mode;
+      options.devices = {Backend::OpenCl};
+      sides_.emplace_back(session, options);
+    }
+  }
+
+  kiln::Status run() {
+    for (const Trial& trial : spatial::trials()) {
+      std::printf("%s\n%9s  %-8s %18s %18s %18s  %6s  %s\n", trial.operation->name(), "rows", "auto is", "auto", "cpu",
+                  "gpu (opencl)", "runs", "auto / better");
+      for (unsigned at = 0; at < kSizes; ++at) {
+        const double rows = std::round(std::pow(kLargest, at / double{kSizes - 1}));
+        if (kiln::Status timed = time_size(trial, static_cast<std::uint64_t>(rows)); !timed) return timed;
+      }
+      for (const int side : {kCpu, kGpu}) {
+        if (kiln::Status timed = print_stages(trial, side); !timed) return timed;
+      }
+      std::printf("\n");
+    }
+    std::printf("worst ratio %.3f, bound %.2f: %s\n", worst_, kBound,
+                holds() ? "holds at every size" : "DOES NOT HOLD");
+    return {};
+  }
+  bool holds() const { return worst_ <= kBound; }
+
+ private:
+  kiln::Status time_size(const Trial& trial, std::uint64_t rows) {
+    if (kiln::Status made = trial.prepare(rows); !made) return made;
+    for (Runtime& side : sides_) {
+      if (kiln::Status warm = trial.run(side); !warm) return warm;
+    }
+    std::vector<double> ms[kSides];
+    const auto start = Clock::now();
+    for (unsigned round = 0; round < kMostRounds; ++round) {
+      if (round >= kFewestRounds && seconds_since(start) > kSeconds) break;
+      for (const int side : kOrders[round % 6]) {
+        const auto begin = Clock::now();
+        if (kiln::Status ran = trial.run(sides_[side]); !ran) return ran;
+        ms[side].push_back(seconds_since(begin) * 1000);
+      }
+    }
+    return print(trial, rows, ms);
+  }
+
+  kiln::Status print(const Trial& trial, std::uint64_t rows, const std::vector<double>* ms) {
+    Request request;
+    request.rows = rows;
+    const auto decision = sides_[kAuto].decide(*trial.operation, request);
+    if (!decision) return decision.error();
+    const Figures of[kSides] = {figures_of(ms[kAuto]), figures_of(ms[kCpu]), figures_of(ms[kGpu])};
+    const double ratio = of[kAuto].median / std::min(of[kCpu].median, of[kGpu].median);
+    worst_ = std::max(worst_, ratio);
+    std::printf("%9llu  %-8s", static_cast<unsigned long long>(rows), to_string(decision->selected));
+    for (const Figures& one : of) std::printf(" %9.4f ms ±%3.0f %%", one.median, one.spread);
+    std::printf("  %6zu  %.3f %s\n", ms[kAuto].size(), ratio, ratio <= kBound ? "" : "TOO SLOW");
+    std::fflush(stdout);
+    return {};
+  }
+
+  kiln::Status print_stages(const Trial& trial, int side) {
+    RuntimeOptions options = sides_[side].options();
+    options.time_stages = true;
+    Runtime watched(session_, options);
+    for (int warm = 0; warm < 2; ++warm) {
+      if (kiln::Status ran = trial.run(watched); !ran) return ran;
+    }
+    std::vector<StageTime> stages = watched.last_stages();
+    std::stable_sort(stages.begin(), stages.end(), [](const auto& a, const auto& b) { return a.ms > b.ms; });
+    stages.resize(std::min<std::size_t>(stages.size(), 3));
+    std::printf("%9.0f  longest stages on %s:", kLargest, side == kCpu ? "cpu" : "opencl");
+    for (const StageTime& stage : stages) {
+      std::printf(" %s %.2f ms (%s)%s", stage.stage.c_str(), stage.ms, stage.where.c_str(),
+                  &stage == &stages.back() ? "" : ",");
+    }
+    std::printf("%s\n", stages.empty() ? " none were told" : "");
+    return {};
+  }
+
+  kiln::Session session_;
+  std::vector<Runtime> sides_;
+  double worst_ = 0;
+};
+
+}  // namespace
+
+int main() {
+  auto session = kiln::Session::open().value();
+  std::printf("auto against the better of cpu and gpu, after `kiln calibrate -- spatial calibrate`\n%s\n",
+              this_machine(session).text().c_str());
+  std::printf(
+      "medians, ± half of the distance between the quartiles; the three modes in turns; PoCL really executes, "
+      "and is this processor\n\n");
+  Campaign campaign(session);
+  if (kiln::Status status = campaign.run(); !status) {
+    std::fprintf(stderr, "%s\n%s\n", status.error().message.c_str(), status.error().log.c_str());
+    return 2;
+  }
+  return campaign.holds() ? 0 : 1;
+}

@@ -1,0 +1,138 @@
+// What the operations of examples/spatial ask to be compiled, and that they use nothing else: PoCL.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <kiln/runtime.hpp>
+
+#include "examples/spatial_device.hpp"
+#include "spatial/operations.hpp"
+
+namespace kiln::test {
+namespace {
+
+using Names = std::vector<std::string>;
+
+/// A session that has been asked for nothing yet, with the cache of the others of this program.
+Session fresh_session() {
+  SessionOptions options;
+  options.settings["cache.dir"] = SpatialSession::shared().cache_folder();
+  options.locked = {"cache.dir"};
+  options.record_undeclared = true;
+  return Session::open(std::move(options)).value();
+}
+
+runtime::Runtime on_opencl(const Session& session) {
+  runtime::RuntimeOptions options;
+  options.mode = runtime::Mode::Gpu;
+  options.devices = {runtime::Backend::OpenCl};
+  return runtime::Runtime(session, options);
+}
+
+/// The units that were asked for, by name.
+Names units_of(const Session& session) {
+  Names names;
+  for (const UnitStatus& unit : session.status().units) names.push_back(unit.unit);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+struct WarmColumns {
+  spatial::PointColumn points;
+  spatial::PolygonColumn triangles;
+  spatial::PolygonColumn squares;
+};
+
+WarmColumns small_columns() {
+  WarmColumns columns;
+  for (int i = 0; i < 40; ++i) {
+    const double at = i;
+    columns.points.add({at + 0.5, 0.25});
+    columns.triangles.add_ring({{at, 0}, {at + 2, 0}, {at, 2}, {at, 0}});
+    columns.triangles.end_row();
+    columns.squares.add_ring({{at, 0}, {at + 1, 0}, {at + 1, 1}, {at, 1}, {at, 0}});
+    columns.squares.end_row();
+  }
+  return columns;
+}
+
+void expect_exactly(const std::string& what, const Names& units,
+                    const std::function<bool(runtime::Runtime&, const WarmColumns&)>& run) {
+  const Session session = fresh_session();
+  runtime::Runtime runtime = on_opencl(session);
+  EXPECT_TRUE(run(runtime, small_columns())) << what;
+  EXPECT_EQ(units_of(session), units) << what;
+  for (const UndeclaredUse& use : session.undeclared()) {
+    ADD_FAILURE() << what << " uses " << use.entry << " of " << use.unit << ", which it did not declare";
+  }
+}
+
+TEST(SpatialWarmth, EachOperationAsksForItsOwnUnitsAndUsesNoOther) {
+  expect_exactly("bounds of points", {"point_bounds.cl"}, [](runtime::Runtime& runtime, const WarmColumns& columns) {
+    return spatial::bounds(runtime, columns.points).ok();
+  });
+  expect_exactly("bounds of polygons", {"polygon_bounds.cl"},
+                 [](runtime::Runtime& runtime, const WarmColumns& columns) {
+                   return spatial::bounds(runtime, columns.triangles).ok();
+                 });
+  expect_exactly("within", {"compact.cl", "polygon_bounds.cl", "within.cl"},
+                 [](runtime::Runtime& runtime, const WarmColumns& columns) {
+                   spatial::PolygonColumn one;
+                   one.add_ring({{0, 0}, {20, 0}, {0, 20}, {0, 0}});
+                   one.end_row();
+                   return spatial::within(runtime, columns.points, columns.triangles).ok() &&
+                          spatial::within(runtime, columns.points, one).ok();
+                 });
+  expect_exactly("sjoin",
+                 {"candidates.cl", "compact.cl", "grid.cl", "pairs.cl", "polygon_bounds.cl", "radix_sort.cl",
+                  "refine.cl", "scan.cl"},
+                 [](runtime::Runtime& runtime, const WarmColumns& columns) {
+                   return spatial::sjoin(runtime, columns.points, columns.triangles).ok();
+                 });
+  expect_exactly("box_join", {"candidates.cl", "grid.cl", "pairs.cl", "polygon_bounds.cl", "radix_sort.cl", "scan.cl"},
+                 [](runtime::Runtime& runtime, const WarmColumns& columns) {
+                   return spatial::sjoin(runtime, columns.points, columns.squares).ok();
+                 });
+}
+
+TEST(SpatialWarmth, OpeningAColumnAsksForTheUnitsOfItsFamilyAlone) {
+  const Session session = fresh_session();
+  runtime::Runtime runtime = on_opencl(session);
+  const WarmColumns columns = small_columns();
+  spatial::open(runtime, columns.points);
+  ASSERT_TRUE(spatial::bounds(runtime, columns.points).ok());  // whatever was asked for before it is in the list now
+  EXPECT_EQ(units_of(session), Names{"point_bounds.cl"});
+  spatial::open(runtime, columns.triangles);
+  ASSERT_TRUE(spatial::bounds(runtime, columns.triangles).ok());
+  EXPECT_EQ(units_of(session), (Names{"point_bounds.cl", "polygon_bounds.cl"}));
+  EXPECT_TRUE(session.undeclared().empty());
+}
+
+TEST(SpatialWarmth, OpeningAColumnIsEnoughForItsUnitsToBeAskedFor) {
+  const Session session = fresh_session();
+  runtime::Runtime runtime = on_opencl(session);
+  spatial::open(runtime, small_columns().triangles);
+  for (int tries = 0; tries < 10'000 && units_of(session).empty(); ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it is asked for on another thread
+  }
+  EXPECT_EQ(units_of(session), Names{"polygon_bounds.cl"});
+}
+
+TEST(SpatialWarmth, WhoWantsTheProcessorHasNothingCompiled) {
+  const Session session = fresh_session();
+  runtime::Runtime runtime = on_opencl(session);
+  runtime.set_mode(runtime::Mode::Cpu);
+  const WarmColumns columns = small_columns();
+  spatial::open(runtime, columns.points);
+  spatial::open(runtime, columns.triangles);
+  ASSERT_TRUE(spatial::sjoin(runtime, columns.points, columns.triangles).ok());
+  EXPECT_EQ(units_of(session), Names{});
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,157 @@
+// Decisions and runs on the driver double, which runs no device code.
+#include <gtest/gtest.h>
+
+#include "support/driver_double/control.hpp"
+#include "support/eventually.hpp"
+#include "support/runtime_rig.hpp"
+#include "support/toolkit.hpp"
+
+namespace kiln::test {
+namespace {
+
+using runtime::Backend;
+using runtime::Determinism;
+using runtime::Dispatch;
+using runtime::Mode;
+using runtime::Precision;
+using runtime::PrecisionClass;
+using runtime::Reason;
+using runtime::Request;
+using runtime::Robustness;
+using runtime::Runtime;
+using runtime::RuntimeOptions;
+
+Unit clear_unit() {
+  return Unit::cuda("clear.cu", "extern \"C\" __global__ void clear(int* x) { *x = 0; }").entry("clear");
+}
+Needs clear_needs{"clear", [] { return Units{clear_unit()}; }};
+
+using Clear = Result<int>(Dispatch&);
+using ClearWay = runtime::Implementation<Clear>;
+
+Result<int> clear_on_cpu(Dispatch&) { return 0; }
+
+Result<int> clear_on_cuda(Dispatch& dispatch) {
+  Session& session = dispatch.runtime().session();
+  if (const Status current = session.make_current("cuda"); !current) return current.error();
+  const auto kernel = session.get(clear_unit(), "clear", std::chrono::seconds(60));
+  if (!kernel) return kernel.error();
+  const auto stream = session.stream("cuda");
+  if (!stream) return stream.error();
+  const auto buffer = stream->allocate(sizeof(int));
+  if (!buffer) return buffer.error();
+  Launch how;
+  how.stream = stream->native();
+  if (const Status launched = kernel->launch(how, *buffer); !launched) return launched.error();
+  if (const Status waited = stream->synchronise(); !waited) return waited.error();
+  return 1;
+}
+
+constexpr auto kClear = runtime::operation<Clear>(
+    "clear", PrecisionClass::Predicate, ClearWay{{Backend::Cpu}, &clear_on_cpu},
+    ClearWay{{Backend::Cuda, Robustness::Exact, Precision::Fp64, Determinism::Deterministic, 100, &clear_needs},
+             &clear_on_cuda},
+    ClearWay{{Backend::Cuda, Robustness::Exact, Precision::Mixed, Determinism::Deterministic, 100, &clear_needs},
+             &clear_on_cuda});
+
+Request many() {
+  Request request;
+  request.rows = 100;
+  return request;
+}
+
+class RuntimeCuda : public testing::Test {
+ protected:
+  Runtime make(RuntimeOptions options = {}) {
+    options.devices = {Backend::Cuda};
+    return Runtime(rig_.session(DriverDouble::path()), options);
+  }
+
+  DriverDouble driver_{"sm_80"};
+  RuntimeRig rig_;
+};
+
+TEST_F(RuntimeCuda, TooFewRowsOpenNoDriver) {
+  Runtime runtime = make();
+  Request few;
+  few.rows = 99;
+  EXPECT_EQ(runtime.decide(kClear, few).value().reason, Reason::TooSmall);
+  EXPECT_EQ(driver_.calls("cuInit"), 0U);
+  EXPECT_EQ(runtime.decide(kClear, many()).value().selected, Backend::Cuda);
+  EXPECT_EQ(driver_.calls("cuInit"), 1U);
+}
+
+TEST_F(RuntimeCuda, ADriverThatListsNoDeviceIsNone) {
+  driver_.reset("");
+  const runtime::Decision decision = make().decide(kClear, many()).value();
+  EXPECT_EQ(decision.selected, Backend::Cpu);
+  EXPECT_EQ(decision.reason, Reason::NoDevice);
+  EXPECT_TRUE(has(rig_.only(Event::Kind::FellBack).message, "cuda: "));
+  RuntimeOptions gpu;
+  gpu.mode = Mode::Gpu;
+  EXPECT_EQ(make(gpu).decide(kClear, many()).error().code, Code::Unavailable);
+}
+
+TEST_F(RuntimeCuda, SettingTheModeDiscardsDecisionsSoThatDevicesAreAskedForAnew) {
+  RuntimeOptions options;
+  options.devices = {Backend::Cuda};
+  Runtime runtime(rig_.session(), options);
+  EXPECT_EQ(runtime.decide(kClear, many()).value().reason, Reason::NoDevice);
+  runtime.session() = rig_.session(DriverDouble::path());
+  EXPECT_EQ(runtime.decide(kClear, many()).value().reason, Reason::NoDevice) << "the decision is kept";
+  EXPECT_EQ(driver_.calls("cuInit"), 0U);
+  runtime.set_mode(std::nullopt);
+  EXPECT_EQ(runtime.decide(kClear, many()).value().selected, Backend::Cuda);
+}
+
+TEST_F(RuntimeCuda, TheVariantIsTheOneOfThePrecisionThatIsPlannedForTheDevice) {
+  EXPECT_EQ(make().decide(kClear, many()).value().precision, Precision::Fp64);
+  driver_.reset("sm_89");
+  const runtime::Decision decision = make().decide(kClear, many()).value();
+  EXPECT_EQ(decision.precision, Precision::Mixed) << "doubles are slow there";
+  EXPECT_EQ(decision.variant, kClear.begin() + 2);
+}
+
+TEST_F(RuntimeCuda, ARunClaimsTheDeviceOnItsLaunch) {
+  if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
+  {
+    Runtime runtime = make();
+    const Result<int> ran = runtime::run(runtime, kClear, many());
+    ASSERT_TRUE(ran.ok()) << ran.error().message;
+    EXPECT_EQ(*ran, 1);
+    const Event told = rig_.only(Event::Kind::Dispatched);
+    EXPECT_EQ(told.selected, "cuda");
+    EXPECT_EQ(told.target, rig_.only(Event::Kind::Decided).target);
+    EXPECT_EQ(rig_.only(Event::Kind::Launched).work.dispatch, told.work.dispatch);
+    EXPECT_EQ(driver_.launches().size(), 1U);
+    EXPECT_TRUE(eventually([&] { return runtime.decide(kClear, many()).value().warm; }));
+  }
+  EXPECT_EQ(driver_.leaks(), 0U);
+}
+
+TEST_F(RuntimeCuda, ALaunchThatFailsClaimsNothing) {
+  if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
+  RuntimeOptions options;
+  options.mode = Mode::Gpu;
+  Runtime runtime = make(options);
+  driver_.fail("cuLaunchKernelEx", 1, cuda::DriverResult::LaunchFailed);
+  EXPECT_FALSE(runtime::run(runtime, kClear, many()).ok());
+  const Event told = rig_.only(Event::Kind::Dispatched);
+  EXPECT_EQ(told.origin, "cuda");
+  EXPECT_EQ(told.selected, "cpu");
+  EXPECT_EQ(runtime.counts().on_device, 0U);
+}
+
+TEST_F(RuntimeCuda, AfterALaunchThatFailsAutoGoesOnOnTheProcessor) {
+  if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
+  Runtime runtime = make();
+  driver_.fail("cuLaunchKernelEx", 1, cuda::DriverResult::LaunchFailed);
+  const Result<int> ran = runtime::run(runtime, kClear, many());
+  ASSERT_TRUE(ran.ok()) << ran.error().message;
+  EXPECT_EQ(*ran, 0);
+  EXPECT_EQ(rig_.only(Event::Kind::Dispatched).selected, "cpu");
+  EXPECT_TRUE(has(rig_.only(Event::Kind::FellBack).message, "the variant for cuda failed"));
+}
+
+}  // namespace
+}  // namespace kiln::test

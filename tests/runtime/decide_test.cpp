@@ -1,0 +1,251 @@
+// Decisions where PoCL's is the only device, which really executes, and where there is none.
+#include <gtest/gtest.h>
+
+#include "support/runtime_rig.hpp"
+
+namespace kiln::test {
+namespace {
+
+using runtime::Backend;
+using runtime::Decision;
+using runtime::Determinism;
+using runtime::Dispatch;
+using runtime::Mode;
+using runtime::PrecisionClass;
+using runtime::Reason;
+using runtime::Request;
+using runtime::Robustness;
+using runtime::Runtime;
+using runtime::RuntimeOptions;
+using runtime::Source;
+
+using Decided = Result<int>(Dispatch&);
+using Way = runtime::Implementation<Decided>;
+Result<int> no_result(Dispatch&) { return 0; }
+
+constexpr runtime::Variant on(Backend backend, std::uint64_t crossover = 0,
+                              Determinism determinism = Determinism::Deterministic,
+                              runtime::Precision precision = runtime::Precision::Fp64) {
+  return {backend, Robustness::Exact, precision, determinism, crossover, nullptr};
+}
+constexpr Way way(const runtime::Variant& variant) { return {variant, &no_result}; }
+
+constexpr auto kCpuAlone = runtime::operation<Decided>("cpu alone", PrecisionClass::Predicate, way(on(Backend::Cpu)));
+constexpr auto kScan = runtime::operation<Decided>("scan", PrecisionClass::Predicate, way(on(Backend::Cpu)),
+                                                   way(on(Backend::OpenCl, 100)), way(on(Backend::Cuda, 50)));
+constexpr auto kSort = runtime::operation<Decided>("sort", PrecisionClass::Predicate, way(on(Backend::Cpu)),
+                                                   way(on(Backend::OpenCl, 3000)));
+constexpr auto kCudaToo = runtime::operation<Decided>("cuda too", PrecisionClass::Predicate, way(on(Backend::Cpu)),
+                                                      way(on(Backend::Cuda, 100)));
+constexpr auto kDeviceAlone =
+    runtime::operation<Decided>("device alone", PrecisionClass::Predicate, way(on(Backend::OpenCl, 100)));
+constexpr auto kUnordered = runtime::operation<Decided>("unordered", PrecisionClass::Predicate, way(on(Backend::Cpu)),
+                                                        way(on(Backend::OpenCl, 0, Determinism::Unordered)));
+constexpr auto kUnorderedAlone = runtime::operation<Decided>("unordered alone", PrecisionClass::Predicate,
+                                                             way(on(Backend::OpenCl, 0, Determinism::Unordered)));
+constexpr auto kPrecise = runtime::operation<Decided>(
+    "precise", PrecisionClass::Predicate,
+    way(on(Backend::OpenCl, 0, Determinism::Deterministic, runtime::Precision::Mixed)), way(on(Backend::OpenCl, 0)));
+
+constexpr Request kOnOpenCl{5, Residency::Device, Backend::OpenCl};
+
+Request rows(std::uint64_t count) {
+  Request request;
+  request.rows = count;
+  return request;
+}
+
+class DecideTest : public testing::Test {
+ protected:
+  Runtime make(std::vector<Backend> devices, std::optional<Mode> mode = {}, bool deterministic = false) {
+    RuntimeOptions options;
+    options.devices = std::move(devices);
+    options.mode = mode;
+    options.deterministic = deterministic;
+    return Runtime(rig_.session(), options);
+  }
+  Runtime make(std::optional<Mode> mode = {}) { return make({Backend::Cuda, Backend::OpenCl}, mode); }
+
+  RuntimeRig rig_;
+};
+
+TEST_F(DecideTest, ExplicitCpuIsTheProcessorHoweverManyRowsThereAre) {
+  rig_.mode.set("cpu");
+  const Decision decision = make().decide(kScan, rows(1'000'000)).value();
+  EXPECT_EQ(decision.selected, Backend::Cpu);
+  EXPECT_EQ(decision.reason, Reason::Asked);
+  EXPECT_EQ(decision.source, Source::Environment);
+  EXPECT_FALSE(decision.fallback);
+  const Event told = rig_.only(Event::Kind::Decided);
+  EXPECT_EQ(told.requested, "cpu");
+  EXPECT_EQ(told.selected, "cpu");
+  EXPECT_EQ(told.origin, "environment");
+  EXPECT_TRUE(has(told.message, "KILN_EXECUTION_MODE"));
+  EXPECT_EQ(told.work.operation, "scan");
+  EXPECT_EQ(told.work.rows, 1'000'000U);
+  EXPECT_EQ(told.work.workflow, decision.number);
+  EXPECT_EQ(told.work.residency, Residency::Host);
+}
+
+TEST_F(DecideTest, ExplicitGpuIsADeviceHoweverFewRowsThereAre) {
+  const Decision decision = make(Mode::Gpu).decide(kScan, rows(1)).value();
+  EXPECT_EQ(decision.selected, Backend::OpenCl) << "the first of those that are here";
+  EXPECT_EQ(decision.reason, Reason::Asked);
+  EXPECT_EQ(decision.source, Source::Override);
+  EXPECT_FALSE(decision.device.empty());
+  const Event told = rig_.only(Event::Kind::Decided);
+  EXPECT_EQ(told.requested, "gpu");
+  EXPECT_EQ(told.selected, "opencl");
+  EXPECT_EQ(told.target, decision.device);
+  EXPECT_EQ(rig_.log.count(Event::Kind::FellBack), 0U);
+}
+
+TEST_F(DecideTest, ExplicitGpuWithoutADeviceIsAnErrorThatSaysWhatIsMissingAndWhatToDo) {
+  rig_.mode.set("gpu");
+  const auto decision = make({Backend::Cuda}).decide(kCudaToo, rows(1));
+  ASSERT_FALSE(decision.ok());
+  EXPECT_EQ(decision.error().code, Code::Unavailable);
+  const std::string& message = decision.error().message;
+  EXPECT_TRUE(has(message, "gpu was asked for by KILN_EXECUTION_MODE, and cuda too cannot run on a device: cuda: "));
+  EXPECT_TRUE(has(message, "no-driver.so"));
+  EXPECT_TRUE(has(message, "set the mode to auto or cpu"));
+  EXPECT_EQ(rig_.log.count(Event::Kind::Decided), 0U);
+}
+
+TEST_F(DecideTest, ExplicitGpuWithoutAVariantForADeviceIsAnErrorThatSaysSo) {
+  const auto decision = make(Mode::Gpu).decide(kCpuAlone, rows(1));
+  ASSERT_FALSE(decision.ok());
+  EXPECT_EQ(decision.error().code, Code::Unsupported);
+  EXPECT_TRUE(has(decision.error().message, "opencl: there is no variant for it"));
+}
+
+TEST_F(DecideTest, AutoTakesTheDeviceFromTheVariantsOwnNumberOfRowsOn) {
+  Runtime runtime = make({Backend::OpenCl});
+  const Decision below = runtime.decide(kScan, rows(99)).value();
+  EXPECT_EQ(below.selected, Backend::Cpu);
+  EXPECT_EQ(below.reason, Reason::TooSmall);
+  EXPECT_EQ(below.crossover, 100U);
+  EXPECT_FALSE(below.fallback) << "it is where it belongs";
+  EXPECT_TRUE(has(below.text, "99 rows: fewer than the 100"));
+  const Decision from = runtime.decide(kScan, rows(100)).value();
+  EXPECT_EQ(from.selected, Backend::OpenCl);
+  EXPECT_EQ(from.reason, Reason::LargeEnough);
+  EXPECT_EQ(runtime.decide(kSort, rows(100)).value().selected, Backend::Cpu) << "each operation has its own";
+  EXPECT_EQ(runtime.decide(kSort, rows(3000)).value().selected, Backend::OpenCl);
+  EXPECT_EQ(rig_.log.count(Event::Kind::Decided), 4U);
+  EXPECT_EQ(rig_.log.count(Event::Kind::FellBack), 0U);
+  EXPECT_EQ(runtime.counts().decisions, 4U);
+}
+
+TEST_F(DecideTest, AutoWithoutADeviceFallsBackWithAnEventThatSaysWhy) {
+  Runtime runtime = make({Backend::Cuda});
+  const Decision decision = runtime.decide(kCudaToo, rows(100)).value();
+  EXPECT_EQ(decision.selected, Backend::Cpu);
+  EXPECT_EQ(decision.reason, Reason::NoDevice);
+  EXPECT_TRUE(decision.fallback);
+  const Event told = rig_.only(Event::Kind::FellBack);
+  EXPECT_EQ(told.requested, "auto");
+  EXPECT_EQ(told.selected, "cpu");
+  EXPECT_TRUE(has(told.message, "cuda: "));
+  EXPECT_TRUE(has(told.message, "no-driver.so"));
+  EXPECT_EQ(told.work.workflow, decision.number);
+  EXPECT_EQ(runtime.counts().fallbacks, 1U);
+}
+
+TEST_F(DecideTest, EveryFallbackIsToldThoughTheDecisionIsKept) {
+  Runtime runtime = make({Backend::Cuda});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(runtime.decide(kCudaToo, rows(100)).value().fallback);
+  EXPECT_EQ(rig_.log.count(Event::Kind::FellBack), 3U);
+}
+
+TEST_F(DecideTest, AutoWithTooFewRowsForADeviceThatIsNotHereIsNoFallback) {
+  EXPECT_FALSE(make({Backend::Cuda}).decide(kCudaToo, rows(99)).value().fallback);
+  EXPECT_EQ(rig_.log.count(Event::Kind::FellBack), 0U);
+}
+
+TEST_F(DecideTest, AutoTakesTheNextDeviceWhereThePreferredIsNotHere) {
+  const Decision decision = make().decide(kScan, rows(100)).value();
+  EXPECT_EQ(decision.selected, Backend::OpenCl);
+  EXPECT_FALSE(decision.fallback);
+}
+
+TEST_F(DecideTest, RowsOnADeviceStayThereHoweverFewTheyAre) {
+  for (const Mode mode : {Mode::Auto, Mode::Gpu}) {
+    const Decision decision = make(mode).decide(kScan, kOnOpenCl).value();
+    EXPECT_EQ(decision.selected, Backend::OpenCl);
+    EXPECT_EQ(decision.reason, Reason::Resident);
+    EXPECT_EQ(decision.residency, Residency::Device);
+  }
+  EXPECT_EQ(rig_.events(Event::Kind::Decided).front().work.residency, Residency::Device);
+}
+
+TEST_F(DecideTest, RowsOnADeviceAreNotDemotedByAnExplicitCpu) {
+  const auto decision = make(Mode::Cpu).decide(kScan, kOnOpenCl);
+  ASSERT_FALSE(decision.ok());
+  EXPECT_EQ(decision.error().code, Code::Unsupported);
+  EXPECT_TRUE(has(decision.error().message, "materialise them first"));
+}
+
+TEST_F(DecideTest, RowsOnADeviceWithoutAVariantForItAreAnErrorAndNotDemoted) {
+  const auto decision = make().decide(kCpuAlone, kOnOpenCl);
+  ASSERT_FALSE(decision.ok());
+  EXPECT_EQ(decision.error().code, Code::Unsupported);
+  EXPECT_TRUE(has(decision.error().message, "cpu alone has no variant for opencl, where its rows are"));
+}
+
+TEST_F(DecideTest, RowsOnADeviceThatNobodyNamesAreTheCallersMistake) {
+  const auto decision = make().decide(kScan, {1, Residency::Device, Backend::Cpu});
+  ASSERT_FALSE(decision.ok());
+  EXPECT_EQ(decision.error().code, Code::InvalidArgument);
+}
+
+TEST_F(DecideTest, TheOnlyVariantIsTakenWhateverTheNumberOfRows) {
+  Runtime runtime = make();
+  EXPECT_EQ(runtime.decide(kCpuAlone, rows(1'000'000)).value().reason, Reason::OnlyVariant);
+  const Decision device = runtime.decide(kDeviceAlone, rows(1)).value();
+  EXPECT_EQ(device.selected, Backend::OpenCl);
+  EXPECT_EQ(device.reason, Reason::OnlyVariant);
+  const auto neither = make(Mode::Cpu).decide(kDeviceAlone, rows(1));
+  ASSERT_FALSE(neither.ok());
+  EXPECT_TRUE(has(neither.error().message, "device alone has no variant for the processor"));
+  const auto missing = make({Backend::Cuda}).decide(kDeviceAlone, rows(1));
+  ASSERT_FALSE(missing.ok());
+}
+
+TEST_F(DecideTest, DeterministicResultsAreOptInAndLeaveTheOthersOut) {
+  EXPECT_EQ(make({Backend::OpenCl}).decide(kUnordered, rows(1)).value().selected, Backend::OpenCl);
+  const Decision decision = make({Backend::OpenCl}, {}, true).decide(kUnordered, rows(1)).value();
+  EXPECT_EQ(decision.selected, Backend::Cpu);
+  EXPECT_EQ(decision.reason, Reason::NoVariant);
+  EXPECT_TRUE(has(decision.text, "that is deterministic (which was asked for)"));
+  for (const std::optional<Mode> mode : {std::optional<Mode>(), std::optional(Mode::Gpu), std::optional(Mode::Cpu)}) {
+    const auto none = make({Backend::OpenCl}, mode, true).decide(kUnorderedAlone, rows(1));
+    ASSERT_FALSE(none.ok());
+    EXPECT_EQ(none.error().code, Code::Unsupported);
+    EXPECT_TRUE(has(none.error().message, "deterministic"));
+  }
+}
+
+TEST_F(DecideTest, OfSeveralVariantsTheOneOfThePlannedPrecisionIsTaken) {
+  const Decision decision = make().decide(kPrecise, rows(1)).value();
+  EXPECT_EQ(decision.precision, runtime::Precision::Fp64) << "PoCL's device is a processor, which is good at doubles";
+  EXPECT_EQ(decision.variant, kPrecise.begin() + 1);
+}
+
+TEST_F(DecideTest, NoTwoDecisionsHaveOneNumber) {
+  Runtime runtime = make(Mode::Cpu);
+  EXPECT_NE(runtime.decide(kScan, rows(1)).value().number, runtime.decide(kScan, rows(1)).value().number);
+}
+
+TEST_F(DecideTest, AKeptDecisionIsOfTheModeThatIsInForce) {
+  Runtime runtime = make({Backend::OpenCl});
+  EXPECT_EQ(runtime.decide(kScan, rows(100)).value().selected, Backend::OpenCl);
+  runtime.set_mode(Mode::Cpu);
+  EXPECT_EQ(runtime.decide(kScan, rows(100)).value().selected, Backend::Cpu);
+  rig_.mode.set("gpu");
+  runtime.set_mode(std::nullopt);
+  EXPECT_EQ(runtime.decide(kScan, rows(1)).value().selected, Backend::OpenCl);
+}
+
+}  // namespace
+}  // namespace kiln::test

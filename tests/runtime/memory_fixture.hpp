@@ -1,0 +1,73 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kiln/runtime/memory.hpp>
+
+#include "support/driver_double/control.hpp"
+#include "support/event_log.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln::test {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+/// A program with a session whose memory is of a tier, on the driver double: nothing here is a GPU's.
+class MemoryTest : public testing::Test {
+ protected:
+  struct Program {
+    runtime::Memory memory;
+    Session session;
+    std::optional<Stream> stream;
+
+    Status reserve(std::vector<Buffer>& into, std::size_t bytes) const {
+      auto buffer = stream->allocate(bytes);
+      if (!buffer) return buffer.error();
+      into.push_back(*std::move(buffer));
+      return {};
+    }
+  };
+
+  SessionOptions session_options() {
+    SessionOptions made;
+    made.settings = {{"cache.dir", cache_.path("cache")}, {"driver", DriverDouble::path()}};
+    made.on_event = log_.callback();
+    return made;
+  }
+  /// In this thread the primary context of the device is current from then on.
+  Program open(runtime::MemoryOptions options, std::size_t device = 0) {
+    const runtime::Memory memory(std::move(options));
+    Session session = runtime::open_session(session_options(), memory).value();
+    EXPECT_TRUE(session.make_current("cuda", device).ok());
+    auto stream = session.stream("cuda");
+    EXPECT_TRUE(stream.ok());
+    return {memory, session, *std::move(stream)};
+  }
+  /// What the driver has left of device 0, of whose contexts one must be current.
+  std::size_t available() const {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    EXPECT_EQ(driver_.application().MemGetInfo(&free, &total), cuda::DriverResult::Success);
+    return free;
+  }
+  std::vector<Event> events(Event::Kind kind) const { return log_.of(kind); }
+  void expect_nothing_left() const {
+    EXPECT_EQ(driver_.leaks(), 0U);
+    EXPECT_EQ(driver_.stale_uses(), 0U);
+    EXPECT_EQ(driver_.counts().relaxed_threads, 0U);
+  }
+
+  TemporaryDirectory cache_;
+  EventLog log_;
+  DriverDouble driver_{"sm_80,sm_90"};
+};
+
+inline bool says(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
+
+}  // namespace kiln::test

@@ -1,0 +1,21 @@
+// An operation with nothing that carries it out: it must not compile. With KILN_WITH_A_VARIANT it has something, and
+// must.
+#include <kiln/runtime.hpp>
+
+namespace {
+
+using Within = kiln::Result<bool>(kiln::runtime::Dispatch&, double);
+
+#ifdef KILN_WITH_A_VARIANT
+kiln::Result<bool> within(kiln::runtime::Dispatch&, double x) { return x > 0; }
+
+constexpr auto kWithin =
+    kiln::runtime::operation<Within>("within", kiln::runtime::PrecisionClass::Predicate,
+                                     kiln::runtime::Implementation<Within>{{kiln::runtime::Backend::Cpu}, &within});
+#else
+constexpr auto kWithin = kiln::runtime::operation<Within>("within", kiln::runtime::PrecisionClass::Predicate);
+#endif
+
+}  // namespace
+
+kiln::Result<bool> run_within(kiln::runtime::Runtime& runtime) { return kiln::runtime::run(runtime, kWithin, {}, 1.0); }
