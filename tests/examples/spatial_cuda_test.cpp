@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <thread>
 
 #include "examples/spatial_cuda.hpp"
 #include "support/files.hpp"
@@ -227,7 +228,15 @@ TEST_F(SpatialOnCuda, AJoinThatGetsNoMemoryIsAnErrorAndLeaksNothing) {
   EXPECT_GT(refused, 10U);
 }
 
-TEST_F(SpatialOnCuda, ACallThatOnlyARealDriverWouldTakeIsRefusedBeforeItIsMade) {
+TEST_F(SpatialOnCuda, AThreadWithoutAContextWorksInThePrimaryOneOfTheDevice) {
+  std::thread([&] {
+    const auto kit = spatial::DeviceKit::open(*session_, runtime::Backend::Cuda);
+    ASSERT_TRUE(kit.ok()) << kit.error().message;
+    EXPECT_TRUE((*kit)->allocate(8).ok());
+  }).join();
+}
+
+TEST_F(SpatialOnCuda, AScanWithoutRoomForItsLastSumIsRefused) {
   const Buffer values = kit_->allocate(4 * sizeof(std::uint32_t)).value();
   const Buffer total = kit_->allocate(sizeof(std::uint32_t)).value();
   EXPECT_EQ(kit_->primitives().exclusive_scan(values, 4, values, total).error().code, Code::InvalidArgument);
@@ -253,6 +262,15 @@ TEST_F(SpatialOnCuda, TheAuditOfAJoinOnTheDeviceFindsNothing) {
   const std::string command =
       std::string(KILN_PROGRAM) + " audit --json " + folder_.path("trace.json") + " > " + report;
   EXPECT_EQ(std::system(command.c_str()), 0) << slurp(report);
+}
+
+TEST(SpatialCudaProgram, SaysWhatIsMissingWhereThereIsNoDriver) {
+  const TemporaryDirectory folder;
+  const std::string said = folder.path("said");
+  const std::string command = "KILN_CACHE_DIR=" + folder.path("cache") + " KILN_DRIVER=" + folder.path("none.so") +
+                              " " + KILN_SPATIAL + " demo --points 10 --polygons 2 --backend cuda > " + said + " 2>&1";
+  EXPECT_NE(std::system(command.c_str()), 0);
+  EXPECT_NE(slurp(said).find("none.so"), std::string::npos) << slurp(said);
 }
 
 TEST(SpatialCudaUnits, AreCompiledForBothArchitecturesWithoutADevice) {
