@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
@@ -262,6 +263,12 @@ TEST_F(SpatialOnCuda, TheAuditOfAJoinOnTheDeviceFindsNothing) {
   const std::string command =
       std::string(KILN_PROGRAM) + " audit --json " + folder_.path("trace.json") + " > " + report;
   EXPECT_EQ(std::system(command.c_str()), 0) << slurp(report);
+  const auto found = nlohmann::json::parse(slurp(report), nullptr, false);
+  ASSERT_TRUE(found.is_object()) << slurp(report);
+  EXPECT_EQ(found["dispatches"]["gpu"], 1);
+  EXPECT_EQ(found["dispatches"]["total"], 1);
+  EXPECT_EQ(found["stayed_on_device"], true);
+  EXPECT_EQ(found["decisions"][0]["selected"], "cuda");
 }
 
 TEST(SpatialCudaProgram, SaysWhatIsMissingWhereThereIsNoDriver) {
