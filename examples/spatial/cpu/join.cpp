@@ -19,8 +19,7 @@ namespace {
 constexpr std::size_t kMostPointsPerPiece = 65'536;
 constexpr std::size_t kLeastPointsPerPiece = 1'024;
 
-/// Rows in the order of their cells. Neighbours look at the same polygons, which are in the processor's cache by then:
-/// of a million points and 10,000 polygons the join takes 0.7 of the time that it takes without.
+/// Rows in the order of their cells. Neighbours look at the same polygons, which are in the processor's cache by then.
 class ByCell {
  public:
   ByCell(const PointColumn& points, std::size_t first, std::size_t last, const Grid& grid) : cells_(last - first) {
