@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "spatial/commands.hpp"
+#include "spatial/device/units.hpp"
 
 namespace {
 
@@ -20,6 +21,7 @@ void add_scene(CLI::App& command, spatial::SceneOptions& scene) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  spatial::let_pocl_keep_work_groups();
   CLI::App app{"A small spatial library that lives by kiln-runtime.", "spatial"};
   app.require_subcommand(1);
   std::function<kiln::Result<int>()> run;

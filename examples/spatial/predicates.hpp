@@ -105,6 +105,7 @@ inline bool inside(const PolygonColumn& polygons, std::size_t row, Point point) 
   for (std::int32_t ring = polygons.rings[row]; ring < polygons.rings[row + 1]; ++ring) {
     const std::int32_t last = polygons.offsets[ring + 1];
     std::int32_t i = polygons.offsets[ring];
+    if (i == last) continue;
     // Nearly all edges are above the point or below it altogether, which one comparison a vertex says.
     for (bool above = y[i] > point.y; ++i < last;) {
       const bool was_above = above;

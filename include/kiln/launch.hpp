@@ -73,6 +73,8 @@ struct Allocator {
   std::function<void(void* memory, std::size_t bytes, void* stream)> release;
   /// Why the calling thread's last `allocate` gave null, for the error that its caller gets; may be missing.
   std::function<std::string()> why = nullptr;
+  /// "cuda" or "opencl": for the devices of that kind alone; empty: for whichever the session uses.
+  std::string kind = {};
 };
 
 }  // namespace kiln

@@ -1,28 +1,26 @@
 // One pass of a radix sort of 64-bit keys by 8 of their bits: count the digits of each tile, scan the counts (scan.cl),
 // scatter. Keys with the same digit stay in their order, so that passes from the lowest bits up sort by all of them. A
-// tile is 4096 keys of one work group, of whose items each takes 64 neighbours and counts for itself: no atomics, and
-// the same result each time.
+// tile is a work group's, of whose items each takes a run of neighbours and counts for itself: no atomics, and the same
+// result each time. A run is at most 1023 keys, so that 16 bits count a tile's.
 #define SORTERS 64u
-#define RUN 64u
 #define DIGITS 256u
 
 uint digit_of(ulong key, uint shift) { return (uint)(key >> shift) & (DIGITS - 1u); }
 
 // counters[digit * SORTERS + item]
-void count_digits(uint count, uint shift, __global const ulong* keys, __local ushort* counters) {
+void count_digits(uint count, uint run, uint shift, __global const ulong* keys, __local ushort* counters) {
   const uint me = (uint)get_local_id(0);
   for (uint digit = 0; digit < DIGITS; ++digit) counters[digit * SORTERS + me] = 0;
-  const uint first = ((uint)get_group_id(0) * SORTERS + me) * RUN;
-  const uint last = min(first + RUN, max(first, count));
-  for (uint i = first; i < last; ++i) counters[digit_of(keys[i], shift) * SORTERS + me] += 1;
+  const uint last = end_of_run(count, run);
+  for (uint i = first_of_run(count, run); i < last; ++i) counters[digit_of(keys[i], shift) * SORTERS + me] += 1;
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 // counts[digit * tiles + tile], so that their scan says where each tile's keys of each digit go.
 __kernel __attribute__((reqd_work_group_size(SORTERS, 1, 1)))
-void sort_counts(uint count, uint shift, __global const ulong* keys, __global uint* counts) {
+void sort_counts(uint count, uint run, uint shift, __global const ulong* keys, __global uint* counts) {
   __local ushort counters[DIGITS * SORTERS];
-  count_digits(count, shift, keys, counters);
+  count_digits(count, run, shift, keys, counters);
   for (uint digit = (uint)get_local_id(0); digit < DIGITS; digit += SORTERS) {
     uint sum = 0;
     for (uint i = 0; i < SORTERS; ++i) sum += counters[digit * SORTERS + i];
@@ -31,10 +29,10 @@ void sort_counts(uint count, uint shift, __global const ulong* keys, __global ui
 }
 
 __kernel __attribute__((reqd_work_group_size(SORTERS, 1, 1)))
-void sort_scatter(uint count, uint shift, __global const ulong* keys, __global const uint* offsets,
+void sort_scatter(uint count, uint run, uint shift, __global const ulong* keys, __global const uint* offsets,
                   __global ulong* sorted) {
   __local ushort counters[DIGITS * SORTERS];
-  count_digits(count, shift, keys, counters);
+  count_digits(count, run, shift, keys, counters);
   const uint me = (uint)get_local_id(0);
   for (uint digit = me; digit < DIGITS; digit += SORTERS) {
     uint before = 0;
@@ -46,9 +44,8 @@ void sort_scatter(uint count, uint shift, __global const ulong* keys, __global c
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   __global const uint* const places = offsets + get_group_id(0);
-  const uint first = ((uint)get_group_id(0) * SORTERS + me) * RUN;
-  const uint last = min(first + RUN, max(first, count));
-  for (uint i = first; i < last; ++i) {
+  const uint last = end_of_run(count, run);
+  for (uint i = first_of_run(count, run); i < last; ++i) {
     const ulong key = keys[i];
     const uint digit = digit_of(key, shift);
     const uint rank = counters[digit * SORTERS + me]++;

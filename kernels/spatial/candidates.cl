@@ -34,10 +34,11 @@ __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
 void candidates_count(int rows, __global const uint* valid, __global const double* px, __global const double* py,
                       int polygon_rows, __global const double* sides, int finest, __global const Grid* grid,
                       __global const uint* ends, __global const int* members, __global uint* counts) {
-  const int point = (int)get_global_id(0);
-  if (point >= rows) return;
-  counts[point] =
-      find_candidates(point, valid, px, py, polygon_rows, sides, finest, grid, ends, members, 0, 0);
+  const size_t end = end_of_items(rows);
+  for (size_t point = first_item(rows); point < end; point += ROWS) {
+    counts[point] =
+        find_candidates((int)point, valid, px, py, polygon_rows, sides, finest, grid, ends, members, 0, 0);
+  }
 }
 
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
@@ -45,8 +46,9 @@ void candidates_write(int rows, __global const uint* valid, __global const doubl
                       int polygon_rows, __global const double* sides, int finest, __global const Grid* grid,
                       __global const uint* ends, __global const int* members, __global const uint* offsets, int bits,
                       __global ulong* keys) {
-  const int point = (int)get_global_id(0);
-  if (point >= rows) return;
-  find_candidates(point, valid, px, py, polygon_rows, sides, finest, grid, ends, members, bits,
-                  keys + offsets[point]);
+  const size_t end = end_of_items(rows);
+  for (size_t point = first_item(rows); point < end; point += ROWS) {
+    find_candidates((int)point, valid, px, py, polygon_rows, sides, finest, grid, ends, members, bits,
+                    keys + offsets[point]);
+  }
 }

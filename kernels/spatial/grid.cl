@@ -52,14 +52,15 @@ void grid_begin(int rows, __global const double* sides, int finest, __global Gri
 
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
 void grid_count(int rows, __global const double* sides, int finest, __global const Grid* grid, __global uint* counts) {
-  const int row = (int)get_global_id(0);
-  if (row >= rows) return;
-  int4 cells;
-  const int level = level_of(sides, rows, row, *grid, finest, &cells);
-  if (level < 0) return;
-  __global uint* const of_level = counts + first_cell(level, finest);
-  for (int y = cells.y; y <= cells.w; ++y) {
-    for (int x = cells.x; x <= cells.z; ++x) atomic_inc(of_level + ((y << (finest - level)) + x));
+  const size_t end = end_of_items(rows);
+  for (size_t row = first_item(rows); row < end; row += ROWS) {
+    int4 cells;
+    const int level = level_of(sides, rows, (int)row, *grid, finest, &cells);
+    if (level < 0) continue;
+    __global uint* const of_level = counts + first_cell(level, finest);
+    for (int y = cells.y; y <= cells.w; ++y) {
+      for (int x = cells.x; x <= cells.z; ++x) atomic_inc(of_level + ((y << (finest - level)) + x));
+    }
   }
 }
 
@@ -68,13 +69,16 @@ void grid_count(int rows, __global const double* sides, int finest, __global con
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
 void grid_fill(int rows, __global const double* sides, int finest, __global const Grid* grid, __global uint* next,
                __global int* members) {
-  const int row = (int)get_global_id(0);
-  if (row >= rows) return;
-  int4 cells;
-  const int level = level_of(sides, rows, row, *grid, finest, &cells);
-  if (level < 0) return;
-  __global uint* const of_level = next + first_cell(level, finest);
-  for (int y = cells.y; y <= cells.w; ++y) {
-    for (int x = cells.x; x <= cells.z; ++x) members[atomic_inc(of_level + ((y << (finest - level)) + x))] = row;
+  const size_t end = end_of_items(rows);
+  for (size_t row = first_item(rows); row < end; row += ROWS) {
+    int4 cells;
+    const int level = level_of(sides, rows, (int)row, *grid, finest, &cells);
+    if (level < 0) continue;
+    __global uint* const of_level = next + first_cell(level, finest);
+    for (int y = cells.y; y <= cells.w; ++y) {
+      for (int x = cells.x; x <= cells.z; ++x) {
+        members[atomic_inc(of_level + ((y << (finest - level)) + x))] = (int)row;
+      }
+    }
   }
 }

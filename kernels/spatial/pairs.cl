@@ -1,13 +1,15 @@
 // Keys of pairs: those that were chosen, and what they stand for.
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
 void gather_keys(uint count, __global const uint* indices, __global const ulong* keys, __global ulong* gathered) {
-  const uint i = (uint)get_global_id(0);
-  if (i < count) gathered[i] = keys[indices[i]];
+  const size_t end = end_of_items(count);
+  for (size_t i = first_item(count); i < end; i += ROWS) gathered[i] = keys[indices[i]];
 }
 
 // The point's row and the polygon's of each.
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
 void pairs_of_keys(uint count, __global const ulong* keys, int bits, __global int2* pairs) {
-  const uint i = (uint)get_global_id(0);
-  if (i < count) pairs[i] = (int2)((int)(keys[i] >> bits), (int)(keys[i] & (((ulong)1 << bits) - 1)));
+  const size_t end = end_of_items(count);
+  for (size_t i = first_item(count); i < end; i += ROWS) {
+    pairs[i] = (int2)((int)(keys[i] >> bits), (int)(keys[i] & (((ulong)1 << bits) - 1)));
+  }
 }

@@ -16,6 +16,7 @@ constexpr unsigned kMostRunsOfSize = 10'000;
 constexpr double kPatience = 10;  // times the wanted time, before fewer than five runs must do
 constexpr double kHopeless = 20;  // times slower than the better side
 constexpr double kClosest = 1.5;  // sizes nearer to each other than this factor say the same
+constexpr double kNoisy = 0.5;    // how far apart the quartiles are, by the median
 constexpr unsigned kStageRuns = 3;
 
 using StageTimes = std::vector<std::pair<StageTime, std::vector<double>>>;
@@ -70,6 +71,7 @@ class Measurement {
   Status prepare(std::uint64_t rows);
   Result<double> time(Side& side);
   void stop(Side& side, std::string why);
+  void note_noise();
 
   const Clock& clock_;
   Runtime& runtime_;
@@ -237,6 +239,19 @@ Status Measurement::time_stages(Side& side) {
   return {};
 }
 
+// One size that varies is a hiccup; several are a machine that was doing something else, too.
+void Measurement::note_noise() {
+  std::size_t noisy = 0;
+  std::size_t all = 0;
+  for (const Side& side : sides_) {
+    all += side.timings.size();
+    noisy += static_cast<std::size_t>(std::count_if(side.timings.begin(), side.timings.end(),
+                                                    [](const Timing& timing) { return timing.spread > kNoisy; }));
+  }
+  if (noisy * 4 <= all || out_.notes.size() >= kMostNotes) return;
+  out_.notes.emplace_back("the times varied much, as on a machine that is busy: calibrate again when it is not");
+}
+
 Result<Crossovers> Measurement::measure() {
   out_.operation = trial_.operation->name();
   out_.date = utc_text(clock_.wall());
@@ -253,6 +268,7 @@ Result<Crossovers> Measurement::measure() {
     if (Status refined = refine(side); !refined) return refined.error();
     out_.rows[side.backend] = find_crossing(sides_.front().timings, side.timings).rows;
   }
+  note_noise();
   for (Side& side : sides_) out_.evidence[side.backend] = std::move(side.timings);
   return std::move(out_);
 }

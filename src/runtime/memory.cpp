@@ -16,6 +16,7 @@ Allocator Memory::allocator() const {
     state->release(memory, stream);
   };
   made.why = [] { return State::why(); };
+  made.kind = "cuda";
   return made;
 }
 

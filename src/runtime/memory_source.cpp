@@ -32,6 +32,7 @@ class PoolSource : public MemorySource {
   DriverResult release(cuda::DevicePointer memory, cuda::Stream stream) override {
     return (*driver_.api)->MemFreeAsync(memory, stream);
   }
+  bool follows_streams() const override { return true; }
   const char* entry() const override { return "cuMemAllocFromPoolAsync"; }
 
   Result<std::uint64_t> trim() override {
@@ -60,11 +61,10 @@ class UnorderedSource : public MemorySource {
  public:
   explicit UnorderedSource(MemoryDriver driver) : driver_(std::move(driver)) {}
 
-  DriverResult release(cuda::DevicePointer memory, cuda::Stream stream) override {
-    // Whoever releases means: after what the stream has to do. A stream that is broken uses nothing any more.
-    (*driver_.api)->StreamSynchronize(stream);
+  DriverResult release(cuda::DevicePointer memory, cuda::Stream /*stream*/) override {
     return driver_.memory.MemFree(memory);
   }
+  bool follows_streams() const override { return false; }
 
  protected:
   const MemoryDriver driver_;

@@ -24,6 +24,8 @@ class MemorySource {
 
   virtual cuda::DriverResult allocate(cuda::DevicePointer& memory, std::size_t bytes, cuda::Stream stream) = 0;
   virtual cuda::DriverResult release(cuda::DevicePointer memory, cuda::Stream stream) = 0;
+  /// Whether `release` frees when the stream comes to it. Else it frees at once, and who calls it waits first.
+  virtual bool follows_streams() const = 0;
   /// The driver's function that `allocate` calls, for messages.
   virtual const char* entry() const = 0;
   /// Gives back what is held and not used; how many bytes that was.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 
 namespace kiln::runtime {
@@ -53,7 +54,7 @@ Result<cuda::DeviceNumber> Memory::State::current_device() {
     if (!relaxed.entered()) return relaxed.entered().error();
     set_up(device, event);
   }
-  tell_of(std::move(event));
+  tell_of(event);
   return device;
 }
 
@@ -120,7 +121,8 @@ Memory::State::Attempt Memory::State::try_once(cuda::DeviceNumber device, std::s
   if (result != DriverResult::Success) {
     give_back(device, bytes);
     const MutexLock lock(mutex_);
-    attempt.why += " (" + in_words(places_.at(device).tier) + ", " + std::to_string(use_.bytes) + " bytes in use)";
+    const Place& place = places_.at(device);
+    attempt.why += " (" + in_words(place.tier) + ", " + std::to_string(place.bytes) + " bytes in use)";
     attempt.short_of_memory = result == DriverResult::OutOfMemory;
     return attempt;
   }
@@ -149,15 +151,28 @@ bool Memory::State::make_room(cuda::DeviceNumber device, std::size_t bytes, void
   }
   if (!freed) return false;
   // What was released is free when the streams come to it; this one is waited for, so that it is.
-  const auto api = open_driver().value();
-  if (const RelaxedCapture relaxed(*api); relaxed.entered()) (*api)->StreamSynchronize(stream_of(stream));
+  wait_for(*open_driver().value(), stream, "memory is tried again");
   Event event;
   event.kind = Event::Kind::MemoryRetried;
   event.bytes = bytes;
   event.stream = reinterpret_cast<std::uintptr_t>(stream);
   event.message = "retry " + std::to_string(retry) + " of " + std::to_string(kRetries) + ": " + why;
-  tell_of(std::move(event));
+  tell_of(event);
   return true;
+}
+
+void Memory::State::wait_for(const CudaApi& api, void* stream, const char* why) const {
+  const RelaxedCapture relaxed(api);
+  if (!relaxed.entered()) return;
+  const auto start = system_clock().steady();
+  // A stream that is broken does nothing any more, which is as good as having waited.
+  if (api->StreamSynchronize(stream_of(stream)) != DriverResult::Success) return;
+  Event event;
+  event.kind = Event::Kind::Synchronised;
+  event.stream = reinterpret_cast<std::uintptr_t>(stream);
+  event.message = why;
+  event.ms = milliseconds_since(system_clock(), start);
+  tell_of(event);
 }
 
 void* Memory::State::allocate(std::size_t bytes, void* stream) {
@@ -197,6 +212,7 @@ void Memory::State::release(void* memory, void* stream) {
     held = std::move(found->second);
     held_.erase(found);
   }
+  if (!held.source->follows_streams()) wait_for(**api, stream, "memory that follows no stream is freed");
   {
     const RelaxedCapture relaxed(**api);
     // Where this fails the context is broken or gone, and the memory with it. It is not tried again: the failure may be
@@ -211,7 +227,7 @@ void Memory::State::tell(EventCallback listeners) {
   listeners_ = std::move(listeners);
 }
 
-void Memory::State::tell_of(Event event) const {
+void Memory::State::tell_of(const Event& event) const {
   EventCallback listeners;
   {
     const MutexLock lock(mutex_);
@@ -248,7 +264,7 @@ Status Memory::State::trim() {
     event.kind = Event::Kind::MemoryTrimmed;
     event.bytes = *bytes;
     event.message = "the pool of device " + std::to_string(device) + " gave back what nobody used";
-    tell_of(std::move(event));
+    tell_of(event);
   }
   return {};
 }

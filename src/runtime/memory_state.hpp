@@ -63,8 +63,10 @@ struct Memory::State {
   void give_back(cuda::DeviceNumber device, std::size_t bytes);
   /// Asks the program to free some. False where there is nobody to ask, or he has nothing more.
   bool make_room(cuda::DeviceNumber device, std::size_t bytes, void* stream, unsigned retry, const std::string& why);
+  /// For what the stream has to do; `why` is for the event that tells of it. A thread's capture mode is relaxed here.
+  void wait_for(const CudaApi& api, void* stream, const char* why) const;
   void* refuse(std::string why);
-  void tell_of(Event event) const;
+  void tell_of(const Event& event) const;
 
   const MemoryOptions options_;
   OpenedOnce opened_;

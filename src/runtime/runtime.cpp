@@ -58,9 +58,7 @@ void Runtime::State::set_mode(std::optional<Mode> to) {
   {
     const MutexLock lock(mutex);
     mode_ = to;
-    environment_.reset();
-    ++generation_;
-    kept_.clear();
+    start_anew();
   }
   knowledge.forget();
 }
@@ -68,7 +66,13 @@ void Runtime::State::set_mode(std::optional<Mode> to) {
 void Runtime::State::set_rewrites(std::optional<bool> to) {
   const MutexLock lock(mutex);
   rewrites_ = to;
+  start_anew();
+}
+
+void Runtime::State::start_anew() {
   environment_.reset();
+  ++generation_;
+  kept_.clear();
 }
 
 Runtime::Runtime(Session session, RuntimeOptions options)

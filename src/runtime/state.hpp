@@ -58,6 +58,8 @@ struct Runtime::State {
   using KeptKey = std::tuple<std::vector<const Operation*>, Residency, Backend>;
 
   Environment environment();
+  /// The environment is read again, and with it the mode: no decision is kept.
+  void start_anew() KILN_REQUIRES(mutex);
   Result<Decision> choice(const Question& question);
   std::optional<Decision> kept(const KeptKey& key, std::uint64_t rows);
   bool is_warm(const Decision& decision, std::span<const Operation* const> operations);

@@ -19,7 +19,8 @@ constexpr std::string_view kPrefix = "KILN_";
 constexpr const char* kConfigVariable = "KILN_CONFIG";
 // Variables that are no settings of a session: of files, and of the library on top (docs/runtime.md).
 constexpr std::string_view kOtherVariables[] = {kConfigVariable,    "KILN_EXECUTION_MODE", "KILN_REWRITES",
-                                                "KILN_CALIBRATION", "KILN_CALIBRATE",      "KILN_TIME_STAGES"};
+                                                "KILN_CALIBRATION", "KILN_CALIBRATE",      "KILN_CALIBRATE_QUICK",
+                                                "KILN_TIME_STAGES"};
 
 // The value of a variable that must be an absolute path to count, as the XDG specification has it.
 std::string absolute_variable(const char* name) {

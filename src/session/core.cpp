@@ -139,13 +139,15 @@ Backend* Core::backend(const std::string& kind) {
 std::unique_ptr<Backend> Core::make_backend(const std::string& kind, const std::string& driver) {
   std::unique_ptr<Device> device;
   std::vector<std::unique_ptr<Loader>> loaders;
+  const bool meant = options_.allocator.kind.empty() || options_.allocator.kind == kind;
+  const Allocator allocator = meant ? options_.allocator : Allocator{};
   if (kind == "cuda") {
-    device = std::make_unique<CudaDevice>(CudaDevice::Options{driver, options_.allocator});
+    device = std::make_unique<CudaDevice>(CudaDevice::Options{driver, allocator});
     loaders.push_back(std::make_unique<CcclLoader>(driver, [this] { return cccl_home(); }));
   } else if (kind == "opencl") {
     device = std::make_unique<OpenClDevice>(OpenClDevice::Options{static_cast<cl_context>(options_.opencl.context),
                                                                   static_cast<cl_device_id>(options_.opencl.device),
-                                                                  options_.allocator});
+                                                                  allocator});
   }
   if (device == nullptr) return nullptr;
   if (observer_) device = std::make_unique<ObservedDevice>(std::move(device), observer_);

@@ -8,6 +8,7 @@
 #include <kiln/kiln.hpp>
 #include <kiln/runtime.hpp>
 
+#include "spatial/device/units.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace kiln::test {
@@ -39,6 +40,7 @@ class SpatialSession {
  private:
   SpatialSession() : session_(Session::open(options()).value()) {}
   SessionOptions options() {
+    spatial::let_pocl_keep_work_groups();
     SessionOptions options;
     options.settings["cache.dir"] = cache_.path("cache");
     options.locked = {"cache.dir"};

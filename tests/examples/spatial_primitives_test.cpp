@@ -123,6 +123,34 @@ TEST_F(SpatialPrimitives, SortingLeavesAloneWhatTheBitsDoNotTellApart) {
   EXPECT_EQ(on_host<std::uint64_t>(sorted, keys.size()), keys);
 }
 
+// More than 65,472 work items take in runs of the usual length.
+TEST_F(SpatialPrimitives, LongArraysAreTakenInLongerRuns) {
+  const std::uint32_t size = 1'200'000;
+  const Buffer flags = on_device(std::vector<std::uint8_t>(size, 1));
+  const Buffer numbers = room_for<std::uint32_t>(size + 1);
+  const Buffer count = room_for<std::uint32_t>(1);
+  ASSERT_TRUE(primitives().compact(flags, size, numbers, count).ok());
+  ASSERT_TRUE(primitives().exclusive_scan(numbers, 60'000, numbers, count).ok());
+  EXPECT_EQ(on_host<std::uint32_t>(count, 1).front(), 60'000U * 59'999 / 2);
+  EXPECT_EQ(on_host<std::uint32_t>(numbers, size)[size - 1], size - 1);
+
+  const Buffer ones = on_device(std::vector<std::uint32_t>(size, 1));
+  ASSERT_TRUE(primitives().exclusive_scan(ones, size, numbers, count).ok());
+  std::vector<std::uint32_t> expected(size + 1);
+  std::iota(expected.begin(), expected.end(), 0U);
+  EXPECT_TRUE(on_host<std::uint32_t>(numbers, size + 1) == expected);
+
+  std::vector<std::uint64_t> keys(4'300'000);
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = (i * 7919) % 256;
+  Buffer sorted = on_device(keys);
+  Buffer spare = room_for<std::uint64_t>(keys.size());
+  ASSERT_TRUE(primitives().sort(sorted, spare, static_cast<std::uint32_t>(keys.size()), 8).ok());
+  const auto result = on_host<std::uint64_t>(sorted, keys.size());
+  EXPECT_TRUE(std::is_sorted(result.begin(), result.end()));
+  EXPECT_EQ(std::accumulate(result.begin(), result.end(), std::uint64_t{0}),
+            std::accumulate(keys.begin(), keys.end(), std::uint64_t{0}));
+}
+
 TEST_F(SpatialPrimitives, LaunchesDoNotGrowWithTheElements) {
   std::vector<std::size_t> launches;
   for (const std::uint32_t size : {100U, 100'000U}) {

@@ -99,7 +99,7 @@ TEST_F(SpatialProgram, DemoWritesATraceOfItsWorkflow) {
     stages += event.value("cat", "") == "stage_ran";
   }
   EXPECT_EQ(decisions, 1U);
-  EXPECT_EQ(stages, 4U) << "bounds, index, refine, collect";
+  EXPECT_EQ(stages, 5U) << "prepare, bounds, index, refine, collect";
 }
 
 TEST_F(SpatialProgram, PlotDrawsAPictureThatAnXmlParserTakes) {

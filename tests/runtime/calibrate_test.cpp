@@ -112,10 +112,15 @@ TEST_F(Calibrate, DoesNotMeasureTheFirstRunWhichCompiles) {
 TEST_F(Calibrate, ShowsTheNoise) {
   options_.sizes = {1};
   unsigned runs = 0;
-  cpu_ms_ = [&](std::uint64_t) { return std::vector<double>{100, 150, 100, 50}[runs++ % 4]; };
+  cpu_ms_ = [&](std::uint64_t) { return std::vector<double>{80, 100, 120}[runs++ % 3]; };
   const Crossovers found = measured();
-  EXPECT_GT(found.evidence.at(Backend::Cpu).at(0).spread, 0.3);
+  EXPECT_GT(found.evidence.at(Backend::Cpu).at(0).spread, 0.15);
   EXPECT_LT(found.evidence.at(Backend::OpenCl).at(0).spread, 0.1);
+  EXPECT_TRUE(found.notes.empty());
+  cpu_ms_ = [&](std::uint64_t) { return std::vector<double>{10, 100, 500}[runs++ % 3]; };
+  const Crossovers noisy = measured();
+  ASSERT_EQ(noisy.notes.size(), 1u);
+  EXPECT_NE(noisy.notes[0].find("busy"), std::string::npos) << noisy.notes[0];
 }
 
 TEST_F(Calibrate, LeavesASideThatIsHopelesslySlowAndSaysSo) {

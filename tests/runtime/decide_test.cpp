@@ -245,6 +245,10 @@ TEST_F(DecideTest, AKeptDecisionIsOfTheModeThatIsInForce) {
   rig_.mode.set("gpu");
   runtime.set_mode(std::nullopt);
   EXPECT_EQ(runtime.decide(kScan, rows(1)).value().selected, Backend::OpenCl);
+  rig_.mode.set("cpu");
+  runtime.set_rewrites(std::nullopt);
+  EXPECT_EQ(runtime.mode(), Mode::Cpu) << "the environment was read again";
+  EXPECT_EQ(runtime.decide(kScan, rows(1)).value().selected, Backend::Cpu);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@
 
 namespace kiln::test {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
+// Small, because the double fills what it gives.
+constexpr std::size_t kPiece = std::size_t{16} << 10;
 
 /// A program with a session whose memory is of a tier, on the driver double: nothing here is a GPU's.
 class MemoryTest : public testing::Test {

@@ -20,7 +20,7 @@ class MemorySetup : public MemoryTest {
   /// One allocation, and what memory_set said of it.
   Event set_up(const Program& program) {
     std::vector<Buffer> kept;
-    const Status reserved = program.reserve(kept, kMiB);
+    const Status reserved = program.reserve(kept, kPiece);
     EXPECT_TRUE(reserved.ok()) << reserved.error().message;
     const std::vector<Event> set = events(Kind::MemorySet);
     EXPECT_FALSE(set.empty());
@@ -61,7 +61,7 @@ TEST_F(MemorySetup, ThatFailsAtAnyCallFallsBackToPlainMemoryWithAWarning) {
         Case{MemoryTier::Pool, "cuMemPoolSetAttribute"}, Case{MemoryTier::PatientPool, "cuMemPoolCreate"},
         Case{MemoryTier::Managed, "cuDeviceGetAttribute"}}) {
     {
-      const Program program = open({broken.tier, kMiB, {}, {}});
+      const Program program = open({broken.tier, kPiece, {}, {}});
       driver_.fail(broken.entry, 1, DriverResult::NotSupported);
       const Event set = set_up(program);
       EXPECT_EQ(set.requested, to_string(broken.tier));
@@ -70,7 +70,7 @@ TEST_F(MemorySetup, ThatFailsAtAnyCallFallsBackToPlainMemoryWithAWarning) {
       EXPECT_TRUE(says(set.message, "plain memory")) << set.message;
       EXPECT_EQ(memory_backend(program.memory), "plain");
       std::vector<Buffer> kept;
-      EXPECT_TRUE(program.reserve(kept, 2 * kMiB).ok()) << "plain memory has no limit";
+      EXPECT_TRUE(program.reserve(kept, 2 * kPiece).ok()) << "plain memory has no limit";
       EXPECT_EQ(driver_.calls("cuMemAllocFromPoolAsync") + driver_.calls("cuMemAllocManaged"), 0U);
     }
     expect_nothing_left();
@@ -92,14 +92,14 @@ TEST_F(MemorySetup, WithoutADriverOrAContextIsAnErrorThatIsNotRemembered) {
   const Program program = open({});
   driver_.fail("cuInit", 1, DriverResult::Unknown);
   std::vector<Buffer> kept;
-  const Status closed = program.reserve(kept, kMiB);
+  const Status closed = program.reserve(kept, kPiece);
   ASSERT_FALSE(closed.ok());
   EXPECT_TRUE(says(closed.error().message, "cuInit")) << closed.error().message;
 
   cuda::Context context = nullptr;
   driver_.driver().CtxGetCurrent(&context);
   driver_.driver().CtxSetCurrent(nullptr);
-  const Status none = program.reserve(kept, kMiB);
+  const Status none = program.reserve(kept, kPiece);
   ASSERT_FALSE(none.ok());
   EXPECT_TRUE(says(none.error().message, "make a context current")) << none.error().message;
   EXPECT_EQ(events(Kind::MemorySet).size(), 0U);
@@ -126,16 +126,16 @@ TEST_F(MemorySetup, EndsNobodysRecordingOfAGraph) {
 
 TEST_F(MemorySetup, IsOncePerDeviceWithALimitForEach) {
   {
-    const Program first = open({MemoryTier::Pool, kMiB, {}, {}});
+    const Program first = open({MemoryTier::Pool, kPiece, {}, {}});
     std::vector<Buffer> kept;
-    ASSERT_TRUE(first.reserve(kept, kMiB).ok());
+    ASSERT_TRUE(first.reserve(kept, kPiece).ok());
     Session session = first.session;
     ASSERT_TRUE(session.make_current("cuda", 1).ok());
     const Program second{first.memory, session, session.stream("cuda").value()};
-    EXPECT_TRUE(second.reserve(kept, kMiB).ok()) << "the other device's memory counted";
+    EXPECT_TRUE(second.reserve(kept, kPiece).ok()) << "the other device's memory counted";
     EXPECT_FALSE(second.reserve(kept, 1).ok());
     EXPECT_EQ(driver_.calls("cuMemPoolCreate"), 2U);
-    EXPECT_EQ(first.memory.use().bytes, 2 * kMiB);
+    EXPECT_EQ(first.memory.use().bytes, 2 * kPiece);
     EXPECT_TRUE(first.memory.trim().ok());
     EXPECT_EQ(events(Kind::MemoryTrimmed).size(), 2U);
   }
@@ -146,7 +146,7 @@ TEST_F(MemorySetup, OfWhichOneDeviceFailsIsPlainInAWordAndGoesBackTheWayItCame) 
   {
     const Program first = open({});
     std::vector<Buffer> of_first;
-    ASSERT_TRUE(first.reserve(of_first, kMiB).ok());
+    ASSERT_TRUE(first.reserve(of_first, kPiece).ok());
     Session session = first.session;
     ASSERT_TRUE(session.make_current("cuda", 1).ok());
     const Program second{first.memory, session, session.stream("cuda").value()};
@@ -162,6 +162,18 @@ TEST_F(MemorySetup, OfWhichOneDeviceFailsIsPlainInAWordAndGoesBackTheWayItCame) 
   expect_nothing_left();
 }
 
+TEST_F(MemorySetup, IsOfNoConcernToOpenCl) {
+  const Program program = open({});
+  Session session = program.session;
+  if (const auto devices = session.devices("opencl"); !devices || devices->empty()) GTEST_SKIP() << "no OpenCL device";
+  ASSERT_TRUE(session.make_current("opencl", 0).ok());
+  const auto stream = session.stream("opencl");
+  ASSERT_TRUE(stream.ok()) << stream.error().message;
+  const auto buffer = stream->allocate(kPiece);
+  EXPECT_TRUE(buffer.ok()) << buffer.error().message;
+  EXPECT_EQ(program.memory.use().peak, 0U);
+}
+
 TEST_F(MemorySetup, TwoAllocatorsForOneSessionAreRefused) {
   SessionOptions options = session_options();
   options.allocator = Memory().allocator();
@@ -173,23 +185,23 @@ TEST_F(MemorySetup, TwoAllocatorsForOneSessionAreRefused) {
 TEST_F(MemorySetup, OfTheParentServesNoForkedChild) {
   const Program program = open({});
   std::vector<Buffer> kept;
-  ASSERT_TRUE(program.reserve(kept, kMiB).ok());
+  ASSERT_TRUE(program.reserve(kept, kPiece).ok());
   const Allocator allocator = program.memory.allocator();
   Forked child([&](const Forked::Side& parent) {
-    const bool none = allocator.allocate(kMiB, nullptr) == nullptr && !program.memory.trim();
-    allocator.release(kept[0].native(), kMiB, nullptr);
+    const bool none = allocator.allocate(kPiece, nullptr) == nullptr && !program.memory.trim();
+    allocator.release(kept[0].native(), kPiece, nullptr);
     parent.say(none ? allocator.why() : "it was served");
   });
-  EXPECT_TRUE(says(child.line(), "forked"));
+  EXPECT_TRUE(says(child.line(), "opened before this process was forked")) << "the driver was asked";
   EXPECT_EQ(child.exit_code(), 0);
-  EXPECT_TRUE(program.reserve(kept, kMiB).ok());
+  EXPECT_TRUE(program.reserve(kept, kPiece).ok());
 }
 
 TEST_F(MemorySetup, FourThreadsNeverPassTheLimitAndLeaveNothing) {
   constexpr unsigned kThreads = 4;
   constexpr unsigned kRounds = 200;
   {
-    const Program program = open({MemoryTier::PatientPool, 3 * kMiB, [](std::size_t) { return true; }, {}});
+    const Program program = open({MemoryTier::PatientPool, 3 * kPiece, [](std::size_t) { return true; }, {}});
     std::vector<std::thread> threads;
     std::atomic<unsigned> served{0};
     for (unsigned number = 0; number < kThreads; ++number) {
@@ -200,7 +212,7 @@ TEST_F(MemorySetup, FourThreadsNeverPassTheLimitAndLeaveNothing) {
         for (unsigned round = 0; round < kRounds; ++round) {
           std::vector<Buffer> kept;
           for (unsigned i = 0; i <= (round + number) % 3; ++i) {
-            if (own.reserve(kept, kMiB / 2).ok()) ++served;
+            if (own.reserve(kept, kPiece / 2).ok()) ++served;
           }
         }
       });
@@ -209,7 +221,7 @@ TEST_F(MemorySetup, FourThreadsNeverPassTheLimitAndLeaveNothing) {
     const Memory::Use use = program.memory.use();
     EXPECT_GT(served.load(), kRounds);
     EXPECT_EQ(use.bytes, 0U);
-    EXPECT_LE(use.peak, 3 * kMiB);
+    EXPECT_LE(use.peak, 3 * kPiece);
     EXPECT_EQ(driver_.calls("cuMemPoolCreate"), 1U);
   }
   expect_nothing_left();

@@ -15,10 +15,10 @@ using Kind = Event::Kind;
 constexpr unsigned kSteps = 12;
 constexpr unsigned kAllocations = 2 * kSteps;
 // All results that are kept, and the scratch of the last step.
-constexpr std::size_t kPeak = (kSteps + 1) * kMiB;
+constexpr std::size_t kPeak = (kSteps + 1) * kPiece;
 
-/// A program that keeps what it has computed, as programs do: each step needs 1 MiB of scratch, which it releases, and
-/// 1 MiB for its result, which it keeps for as long as nobody wants the memory.
+/// A program that keeps what it has computed, as programs do: each step needs a piece of scratch, which it releases,
+/// and one for its result, which it keeps for as long as nobody wants the memory.
 struct Workload {
   std::vector<Buffer> kept;
   unsigned dropped = 0;
@@ -27,8 +27,8 @@ struct Workload {
   Status run(const Program& program) {
     for (unsigned step = 0; step < kSteps; ++step) {
       std::vector<Buffer> scratch;
-      if (Status reserved = program.reserve(scratch, kMiB); !reserved) return reserved;
-      if (Status reserved = program.reserve(kept, kMiB); !reserved) return reserved;
+      if (Status reserved = program.reserve(scratch, kPiece); !reserved) return reserved;
+      if (Status reserved = program.reserve(kept, kPiece); !reserved) return reserved;
     }
     return {};
   }
@@ -49,7 +49,7 @@ TEST_F(MemoryTiers, TheWorkloadHasThePeakThatTheseTestsHalve) {
   Workload work;
   ASSERT_TRUE(work.run(program).ok());
   EXPECT_EQ(program.memory.use().peak, kPeak);
-  EXPECT_EQ(program.memory.use().bytes, kSteps * kMiB);
+  EXPECT_EQ(program.memory.use().bytes, kSteps * kPiece);
 }
 
 TEST_F(MemoryTiers, HalfThePeakIsRefusedCleanlyByAPool) {
@@ -59,13 +59,13 @@ TEST_F(MemoryTiers, HalfThePeakIsRefusedCleanlyByAPool) {
     const Status refused = work.run(program);
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, Code::Unavailable);
-    for (const char* part : {"1048576 bytes", "limit of 6815744 bytes", "6291456 are in use", "memory tier pool"}) {
+    for (const char* part : {"16384 bytes", "limit of 106496 bytes", "98304 are in use", "memory tier pool"}) {
       EXPECT_TRUE(says(refused.error().message, part)) << part << " is not in: " << refused.error().message;
     }
     EXPECT_EQ(program.memory.use().retries, 0U);
     EXPECT_EQ(program.memory.use().refusals, 1U);
     EXPECT_LE(program.memory.use().peak, kPeak / 2);
-    EXPECT_TRUE(program.reserve(work.kept, kMiB / 2).ok()) << "there was room for a smaller one";
+    EXPECT_TRUE(program.reserve(work.kept, kPiece / 2).ok()) << "there was room for a smaller one";
     work.kept.clear();
     EXPECT_TRUE(program.reserve(work.kept, kPeak / 2).ok()) << "what was released was not to be had again";
   }
@@ -84,7 +84,7 @@ TEST_F(MemoryTiers, HalfThePeakIsSurvivedByAPatientPoolWhoseCallbackDropsACache)
     EXPECT_LE(program.memory.use().peak, kPeak / 2);
     const std::vector<Event> retried = events(Kind::MemoryRetried);
     ASSERT_EQ(retried.size(), work.dropped);
-    EXPECT_EQ(retried[0].bytes, kMiB);
+    EXPECT_EQ(retried[0].bytes, kPiece);
     EXPECT_NE(retried[0].stream, 0U);
     EXPECT_TRUE(says(retried[0].message, "retry 1 of 3")) << retried[0].message;
     work.kept.clear();
@@ -141,7 +141,7 @@ class MemoryFaults : public MemoryTest {
       const Status ran = work.run(program);
       outcome = {ran.ok(), ran ? "" : ran.error().message, program.memory.use()};
       // The double may still have faults to give, fewer than there are retries.
-      EXPECT_TRUE(program.reserve(work.kept, kMiB).ok() || tier == MemoryTier::Pool);
+      EXPECT_TRUE(program.reserve(work.kept, kPiece).ok() || tier == MemoryTier::Pool);
       work.kept.clear();
       EXPECT_EQ(program.memory.use().bytes, 0U);
     }
@@ -177,7 +177,7 @@ TEST_F(MemoryFaults, ThatAreNotOutOfMemoryAreNotTriedAgain) {
   const Program program = open({MemoryTier::PatientPool, 0, count, {}});
   driver_.fail("cuMemAllocFromPoolAsync", 1, DriverResult::InvalidHandle);
   std::vector<Buffer> kept;
-  EXPECT_FALSE(program.reserve(kept, kMiB).ok());
+  EXPECT_FALSE(program.reserve(kept, kPiece).ok());
   EXPECT_EQ(asked, 0U);
 }
 
@@ -187,23 +187,23 @@ TEST_F(MemoryCallback, ThatHasNothingMoreEndsIt) {
   unsigned asked = 0;
   std::size_t wanted = 0;
   const Program program = open({MemoryTier::PatientPool,
-                                kMiB,
+                                kPiece,
                                 [&](std::size_t bytes) {
                                   wanted = bytes;
                                   return ++asked < 2;
                                 },
                                 {}});
   std::vector<Buffer> kept;
-  EXPECT_FALSE(program.reserve(kept, 2 * kMiB).ok());
+  EXPECT_FALSE(program.reserve(kept, 2 * kPiece).ok());
   EXPECT_EQ(asked, 2U);
-  EXPECT_EQ(wanted, 2 * kMiB);
+  EXPECT_EQ(wanted, 2 * kPiece);
   EXPECT_EQ(events(Kind::MemoryRetried).size(), 1U);
 }
 
 TEST_F(MemoryCallback, ThatIsMissingMakesAPatientPoolAPlainOne) {
-  const Program program = open({MemoryTier::PatientPool, kMiB, {}, {}});
+  const Program program = open({MemoryTier::PatientPool, kPiece, {}, {}});
   std::vector<Buffer> kept;
-  EXPECT_FALSE(program.reserve(kept, 2 * kMiB).ok());
+  EXPECT_FALSE(program.reserve(kept, 2 * kPiece).ok());
   EXPECT_EQ(memory_backend(program.memory), "patient pool");
 }
 
@@ -213,42 +213,43 @@ TEST_F(MemoryCallback, MayAllocateAndIsNotAskedAgainForThat) {
   unsigned asked = 0;
   bool refused = false;
   program.emplace(open({MemoryTier::PatientPool,
-                        2 * kMiB,
+                        2 * kPiece,
                         [&](std::size_t) {
                           ++asked;
                           std::vector<Buffer> own;
-                          refused = !program->reserve(own, 2 * kMiB).ok();
+                          refused = !program->reserve(own, 2 * kPiece).ok();
                           kept.clear();
-                          return program->reserve(own, kMiB).ok();
+                          return program->reserve(own, kPiece).ok();
                         },
                         {}}));
-  ASSERT_TRUE(program->reserve(kept, kMiB).ok());
+  ASSERT_TRUE(program->reserve(kept, kPiece).ok());
   std::vector<Buffer> wanted;
-  EXPECT_TRUE(program->reserve(wanted, 2 * kMiB).ok());
+  EXPECT_TRUE(program->reserve(wanted, 2 * kPiece).ok());
   EXPECT_EQ(asked, 1U);
   EXPECT_TRUE(refused);
 }
 
 TEST_F(MemoryCallback, IsFollowedByAWaitForTheStream) {
   Workload work;
-  const Program program = open({MemoryTier::PatientPool, kMiB, work.dropping(), {}});
-  ASSERT_TRUE(program.reserve(work.kept, kMiB).ok());
+  const Program program = open({MemoryTier::PatientPool, kPiece, work.dropping(), {}});
+  ASSERT_TRUE(program.reserve(work.kept, kPiece).ok());
   EXPECT_EQ(driver_.calls("cuStreamSynchronize"), 0U);
-  ASSERT_TRUE(program.reserve(work.kept, kMiB).ok());
+  ASSERT_TRUE(program.reserve(work.kept, kPiece).ok());
   EXPECT_EQ(driver_.calls("cuStreamSynchronize"), 1U);
+  EXPECT_EQ(events(Kind::Synchronised).size(), 1U) << "a wait that no trace shows";
 }
 
 using MemoryPools = MemoryTest;
 
 TEST_F(MemoryPools, ReuseInTheOrderOfTheStreamWithoutAWait) {
-  driver_.set_memory(2 * kMiB);
+  driver_.set_memory(2 * kPiece);
   const Program program = open({});
   for (int i = 0; i < 20; ++i) {
     std::vector<Buffer> scratch;
-    ASSERT_TRUE(program.reserve(scratch, 2 * kMiB).ok()) << i;
+    ASSERT_TRUE(program.reserve(scratch, 2 * kPiece).ok()) << i;
   }
   EXPECT_EQ(driver_.calls("cuStreamSynchronize"), 0U);
-  EXPECT_EQ(program.memory.use().peak, 2 * kMiB);
+  EXPECT_EQ(program.memory.use().peak, 2 * kPiece);
 }
 
 TEST_F(MemoryPools, KeepWhatIsReleasedUntilTheyAreTrimmed) {
@@ -256,23 +257,23 @@ TEST_F(MemoryPools, KeepWhatIsReleasedUntilTheyAreTrimmed) {
   const std::size_t before = available();
   {
     std::vector<Buffer> scratch;
-    ASSERT_TRUE(program.reserve(scratch, 4 * kMiB).ok());
+    ASSERT_TRUE(program.reserve(scratch, 4 * kPiece).ok());
   }
   ASSERT_TRUE(program.stream->synchronise().ok());
   EXPECT_EQ(program.memory.use().bytes, 0U);
-  EXPECT_EQ(available(), before - 4 * kMiB) << "a pool that gives everything back at every wait is none";
+  EXPECT_EQ(available(), before - 4 * kPiece) << "a pool that gives everything back at every wait is none";
   ASSERT_TRUE(program.memory.trim().ok());
   EXPECT_EQ(available(), before);
   const std::vector<Event> trimmed = events(Kind::MemoryTrimmed);
   ASSERT_EQ(trimmed.size(), 1U);
-  EXPECT_EQ(trimmed[0].bytes, 4 * kMiB);
+  EXPECT_EQ(trimmed[0].bytes, 4 * kPiece);
 }
 
 TEST_F(MemoryPools, ThatCannotBeTrimmedSaySo) {
   const Program program = open({});
   EXPECT_TRUE(program.memory.trim().ok()) << "there is no pool yet, and nothing to give back";
   std::vector<Buffer> kept;
-  ASSERT_TRUE(program.reserve(kept, kMiB).ok());
+  ASSERT_TRUE(program.reserve(kept, kPiece).ok());
   driver_.fail("cuMemPoolTrimTo", 1, DriverResult::Unknown);
   const Status refused = program.memory.trim();
   ASSERT_FALSE(refused.ok());
@@ -281,21 +282,36 @@ TEST_F(MemoryPools, ThatCannotBeTrimmedSaySo) {
 }
 
 TEST_F(MemoryPools, OtherMemoryIsFreedWhenItsStreamHasDoneItsWork) {
+  std::size_t told = 0;
   for (const MemoryTier tier : {MemoryTier::Plain, MemoryTier::Managed}) {
     const Program program = open({tier, 0, {}, {}});
     std::vector<Buffer> kept;
-    ASSERT_TRUE(program.reserve(kept, kMiB).ok());
+    ASSERT_TRUE(program.reserve(kept, kPiece).ok());
     const auto to = static_cast<cuda::DevicePointer>(reinterpret_cast<std::uintptr_t>(kept[0].native()));
-    const std::vector<char> bytes(kMiB, 1);
+    const std::vector<char> bytes(kPiece, 1);
     auto* const stream = static_cast<cuda::Stream>(program.stream->native());
-    ASSERT_EQ(driver_.driver().MemcpyHtoDAsync(to, bytes.data(), kMiB, stream), DriverResult::Success);
+    ASSERT_EQ(driver_.driver().MemcpyHtoDAsync(to, bytes.data(), kPiece, stream), DriverResult::Success);
     const std::size_t waits = driver_.calls("cuStreamSynchronize");
     kept.clear();
     EXPECT_EQ(driver_.calls("cuStreamSynchronize"), waits + 1) << to_string(tier);
+    EXPECT_EQ(events(Kind::Synchronised).size(), ++told) << "a wait that no trace shows";
     EXPECT_EQ(driver_.counts().allocations, 0U) << to_string(tier);
     EXPECT_TRUE(program.stream->synchronise().ok()) << "freed under the copy";
+    ++told;
     EXPECT_TRUE(program.memory.trim().ok());
   }
+}
+
+TEST_F(MemoryPools, WhatDidNotComeFromThemIsLeftAlone) {
+  const Program program = open({});
+  const Allocator allocator = program.memory.allocator();
+  void* const memory = allocator.allocate(kPiece, program.stream->native());
+  ASSERT_NE(memory, nullptr);
+  allocator.release(memory, kPiece, program.stream->native());
+  allocator.release(memory, kPiece, program.stream->native());
+  allocator.release(this, kPiece, program.stream->native());
+  EXPECT_EQ(driver_.calls("cuMemFreeAsync"), 1U);
+  EXPECT_EQ(program.memory.use().bytes, 0U);
 }
 
 }  // namespace

@@ -151,4 +151,5 @@ inline long long __double_as_longlong(double value) { return std::bit_cast<long 
 inline int __popc(unsigned value) { return std::popcount(value); }
 inline int __ffs(int value) { return value == 0 ? 0 : std::countr_zero(static_cast<unsigned>(value)) + 1; }
 inline int atomicAdd(int* at, int value) { return std::atomic_ref<int>(*at).fetch_add(value); }
+inline unsigned atomicAdd(unsigned* at, unsigned value) { return std::atomic_ref<unsigned>(*at).fetch_add(value); }
 inline unsigned atomicOr(unsigned* at, unsigned bits) { return std::atomic_ref<unsigned>(*at).fetch_or(bits); }

@@ -41,10 +41,9 @@ std::vector<ProjectUnit> project_units() {
     const Unit unit = *semiring::find_unit(semiring::Backend::Cuda, member.name);
     all.push_back({unit, false, false, unit.entries()[0] != "gemm_max_plus_f32"});
   }
-  for (const char* manifest : {"geometry/kiln.toml", "spatial/kiln.toml"}) {
-    const std::vector<Unit> listed = listed_in(manifest);
-    for (std::size_t i = 0; i < listed.size(); ++i) all.push_back({listed[i], false, false, i > 0});
-  }
+  const std::vector<Unit> shapes = listed_in("geometry/kiln.toml");
+  for (std::size_t i = 0; i < shapes.size(); ++i) all.push_back({shapes[i], false, false, i > 0});
+  for (const Unit& unit : listed_in("spatial/kiln.toml")) all.push_back({unit, false, false, true});
   all.push_back({installed_example()});
   all.push_back({bench::small_unit()});
   all.push_back({bench::large_unit(cub_roots()), true});

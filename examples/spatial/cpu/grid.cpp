@@ -55,7 +55,8 @@ Grid::Grid(const std::vector<Box>& boxes, std::size_t most_cells) : boxes_(boxes
   // is in eight at most.
   std::size_t cells = std::clamp<std::size_t>(most_cells, 1, std::size_t{1} << 22);
   choose_size(cells);
-  while (cells > 1 && entries() > 8 * boxes_.size()) {
+  const std::size_t most_entries = std::min(8 * boxes_.size(), kMostRows);
+  while (cells > 1 && entries() > most_entries) {
     cells /= 4;
     choose_size(cells);
   }
@@ -129,11 +130,10 @@ void Grid::fill() {
   });
 }
 
-Grid::Range Grid::candidates(Point point) const {
-  if (!extent_.covers(point)) return {nullptr, nullptr};
-  const std::size_t cell = cell_of(point.y - extent_.min_y, rows_per_unit_, rows_) * columns_ +
-                           cell_of(point.x - extent_.min_x, columns_per_unit_, columns_);
-  return {members_.data() + starts_[cell], members_.data() + starts_[cell + 1]};
+std::size_t Grid::cell(Point point) const {
+  if (!extent_.covers(point)) return cells();
+  return cell_of(point.y - extent_.min_y, rows_per_unit_, rows_) * columns_ +
+         cell_of(point.x - extent_.min_x, columns_per_unit_, columns_);
 }
 
 }  // namespace spatial::cpu

@@ -25,7 +25,12 @@ class Grid {
     const std::int32_t* begin() const { return first; }
     const std::int32_t* end() const { return last; }
   };
-  Range candidates(Point point) const;
+  std::size_t cells() const { return columns_ * rows_; }
+  /// Which cell a point is in; `cells()` where it is in no box.
+  std::size_t cell(Point point) const;
+  Range candidates(std::size_t cell) const {
+    return {members_.data() + starts_[cell], members_.data() + starts_[cell + 1]};
+  }
 
  private:
   struct Cells {

@@ -14,6 +14,13 @@ using kiln::runtime::Backend;
 
 namespace {
 
+// Of PoCL: kernels/spatial/columns.clh. A GPU takes as many groups as there are.
+std::size_t most_groups(Backend backend, unsigned block) {
+  constexpr std::size_t kMostItems = 65'535;
+  return backend == Backend::OpenCl ? std::max<std::size_t>(kMostItems / block, 1)
+                                    : std::size_t{std::numeric_limits<std::int32_t>::max()};
+}
+
 kiln::Result<kiln::Stream> stream_of(kiln::Session& session, Backend backend) {
   const std::string kind = kiln::runtime::to_string(backend);
   auto stream = session.stream(kind);
@@ -86,7 +93,8 @@ kiln::Status DeviceKit::launch_items(const char* kernel, std::size_t items, cons
   if (items == 0) return {};
   const auto found = ready(kernel);
   if (!found) return found.error();
-  return launch_with(kernel, (items - 1) / (*found)->block + 1, arguments, count);
+  const unsigned block = (*found)->block;
+  return launch_with(kernel, std::min((items - 1) / block + 1, most_groups(backend_, block)), arguments, count);
 }
 
 kiln::Status DeviceKit::launch_with(const char* kernel, std::size_t groups, const kiln::Argument* arguments,

@@ -36,7 +36,8 @@ class DeviceKit {
   kiln::Status allocate(std::size_t bytes, std::optional<kiln::Buffer>& to) const;
   kiln::Result<kiln::Buffer> copy_of(const void* from, std::size_t bytes) const;
 
-  /// As many work groups as have an item each; none of nothing. Groups are as large as the device advises.
+  /// As many work groups as have an item each, or as many as there should be at most: kernels go over the items in
+  /// steps. None of nothing. Groups are as large as the device advises.
   template <class... Args>
   kiln::Status launch(const char* kernel, std::size_t items, const Args&... args) {
     using kiln::argument_of;

@@ -9,14 +9,27 @@ namespace spatial {
 namespace {
 
 // As the kernels have them: tiles.clh, radix_sort.cl.
-constexpr std::uint32_t kTile = 1024;
-constexpr std::uint32_t kSortTile = 4096;
+constexpr std::uint32_t kGroup = 64;
 constexpr std::uint32_t kDigits = 256;
 constexpr unsigned kDigitBits = 8;
 
-std::uint32_t tiles_of(std::uint32_t count, std::uint32_t tile) {
-  return std::max<std::uint32_t>(count / tile + (count % tile != 0 ? 1 : 0), 1);
+// How an array is divided: a run for each work item, a tile for each work group.
+struct Division {
+  std::uint32_t run;
+  std::uint32_t tiles;
+};
+
+// PoCL compiles a kernel again for launches of more work items than 65,535: runs are longer instead, up to `longest`.
+Division divided(std::uint32_t count, std::uint32_t shortest, std::uint32_t longest) {
+  constexpr std::uint32_t kMostItems = 1023 * kGroup;
+  const std::uint32_t run = std::clamp(count / kMostItems + 1, shortest, longest);
+  return {run, std::max<std::uint32_t>(count / (run * kGroup) + (count % (run * kGroup) != 0 ? 1 : 0), 1)};
 }
+
+// As long as it takes: what is left out are 2^32 elements.
+Division for_sums(std::uint32_t count) { return divided(count, 16, 1 << 17); }
+// A shorter run would spend more on its counters than on its keys, and of a longer one 16 bits count no tile.
+Division for_sort(std::uint32_t count) { return divided(count, 64, 1023); }
 
 }  // namespace
 
@@ -27,36 +40,36 @@ kiln::Status OpenClPrimitives::reserve(std::optional<kiln::Buffer>& scratch, std
 
 kiln::Status OpenClPrimitives::exclusive_scan(const kiln::Buffer& values, std::uint32_t count,
                                               const kiln::Buffer& offsets, const kiln::Buffer& total) {
-  const std::uint32_t tiles = tiles_of(count, kTile);
+  const auto [run, tiles] = for_sums(count);
   kiln::Status done = reserve(tiles_, tiles * sizeof(std::uint64_t));
-  if (done) done = kit_.launch_groups("scan_sums", tiles, count, values, *tiles_);
+  if (done) done = kit_.launch_groups("scan_sums", tiles, count, run, values, *tiles_);
   if (done) done = kit_.launch_groups("scan_tiles", 1, tiles, *tiles_, total);
-  if (done) done = kit_.launch_groups("scan_offsets", tiles, count, values, *tiles_, total, offsets);
+  if (done) done = kit_.launch_groups("scan_offsets", tiles, count, run, values, *tiles_, total, offsets);
   return done;
 }
 
 kiln::Status OpenClPrimitives::compact(const kiln::Buffer& flags, std::uint32_t count, const kiln::Buffer& indices,
                                        const kiln::Buffer& chosen) {
-  const std::uint32_t tiles = tiles_of(count, kTile);
+  const auto [run, tiles] = for_sums(count);
   kiln::Status done = reserve(tiles_, tiles * sizeof(std::uint64_t));
-  if (done) done = kit_.launch_groups("compact_counts", tiles, count, flags, *tiles_);
+  if (done) done = kit_.launch_groups("compact_counts", tiles, count, run, flags, *tiles_);
   if (done) done = kit_.launch_groups("compact_tiles", 1, tiles, *tiles_, chosen);
-  if (done) done = kit_.launch_groups("compact_indices", tiles, count, flags, *tiles_, indices);
+  if (done) done = kit_.launch_groups("compact_indices", tiles, count, run, flags, *tiles_, indices);
   return done;
 }
 
 kiln::Status OpenClPrimitives::sort(kiln::Buffer& keys, kiln::Buffer& spare, std::uint32_t count, unsigned bits) {
   if (count < 2) return {};
-  const std::uint32_t tiles = tiles_of(count, kSortTile);
+  const auto [run, tiles] = for_sort(count);
   const std::uint32_t counters = tiles * kDigits;
   // All that a pass needs, before the first one.
-  kiln::Status done = reserve(counts_, (counters + 1) * sizeof(std::uint32_t));
+  kiln::Status done = reserve(counts_, (std::size_t{counters} + 1) * sizeof(std::uint32_t));
   if (done) done = reserve(total_, sizeof(std::uint32_t));
-  if (done) done = reserve(tiles_, tiles_of(counters, kTile) * sizeof(std::uint64_t));
+  if (done) done = reserve(tiles_, for_sums(counters).tiles * sizeof(std::uint64_t));
   for (std::uint32_t shift = 0; done && shift < bits; shift += kDigitBits) {
-    done = kit_.launch_groups("sort_counts", tiles, count, shift, keys, *counts_);
+    done = kit_.launch_groups("sort_counts", tiles, count, run, shift, keys, *counts_);
     if (done) done = exclusive_scan(*counts_, counters, *counts_, *total_);
-    if (done) done = kit_.launch_groups("sort_scatter", tiles, count, shift, keys, *counts_, spare);
+    if (done) done = kit_.launch_groups("sort_scatter", tiles, count, run, shift, keys, *counts_, spare);
     std::swap(keys, spare);
   }
   return done;

@@ -1,5 +1,7 @@
 #include "spatial/device/units.hpp"
 
+#include <stdlib.h>
+
 #include <algorithm>
 
 #include "sources.hpp"
@@ -26,7 +28,8 @@ struct OpenClUnits {
       unit_of("scan.cl", text({source::kTiles, source::kScan}), {"scan_sums", "scan_tiles", "scan_offsets"});
   const kiln::Unit compact = unit_of("compact.cl", text({source::kTiles, source::kCompact}),
                                      {"compact_counts", "compact_tiles", "compact_indices"});
-  const kiln::Unit sort = unit_of("radix_sort.cl", source::kRadixSort, {"sort_counts", "sort_scatter"});
+  const kiln::Unit sort =
+      unit_of("radix_sort.cl", text({source::kTiles, source::kRadixSort}), {"sort_counts", "sort_scatter"});
   const kiln::Unit point_bounds =
       unit_of("point_bounds.cl", text({source::kColumns, source::kPointBounds}), {"point_bounds"});
   const kiln::Unit polygon_bounds =
@@ -61,6 +64,11 @@ const kiln::Unit* find_unit(kiln::runtime::Backend backend, const std::string& k
     if (std::find(entries.begin(), entries.end(), kernel) != entries.end()) return unit;
   }
   return nullptr;
+}
+
+void let_pocl_keep_work_groups() {
+  // By itself PoCL calls a launch of fewer than 2^16 work items small, and takes one word for each size of work group.
+  setenv("POCL_BINARY_SPECIALIZE_WG", "64-1-1-goffs0-smallgrid", 0);
 }
 
 namespace opencl {

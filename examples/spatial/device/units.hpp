@@ -30,4 +30,9 @@ extern const kiln::Needs sjoin_needs;
 extern const kiln::Needs box_join_needs;
 }  // namespace cuda
 
+/// For the beginning of a program, while it has one thread. PoCL's binaries have code for any size of work group, and
+/// at the first launch in each process it compiles again, for the size at hand: a tenth of a second a kernel. Unless
+/// the environment says which sizes to put into the binary; all kernels here have one. What was set before stays.
+void let_pocl_keep_work_groups();
+
 }  // namespace spatial

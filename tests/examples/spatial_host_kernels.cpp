@@ -1,0 +1,134 @@
+#include "examples/spatial_host_kernels.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "support/cuda_on_host.hpp"
+
+#include "kernels/primitives/compact.cu"
+#include "kernels/primitives/scan.cu"
+#include "kernels/spatial/candidates.cu"
+#include "kernels/spatial/grid.cu"
+#include "kernels/spatial/pairs.cu"
+#include "kernels/spatial/point_bounds.cu"
+#include "kernels/spatial/polygon_bounds.cu"
+#include "kernels/spatial/refine.cu"
+#include "kernels/spatial/within.cu"
+
+namespace kiln::test {
+
+const char* const kStandIns = R"(
+typedef unsigned long long Number;
+extern "C" __global__ void stand_in_scan(const unsigned* in, unsigned* out, Number count) {}
+extern "C" __global__ void stand_in_select(const int* in, int* first, int* rest, long long* counts, Number count) {}
+extern "C" __global__ void stand_in_sort(const Number* in, Number* out, const int* values, int* moved, Number count,
+                                         int bits) {}
+)";
+
+namespace {
+
+using Number = unsigned long long;
+
+// As CCCL's algorithms are documented.
+void stand_in_scan(const unsigned* in, unsigned* out, Number count) {
+  unsigned long long sum = 0;
+  for (Number i = 0; i < count; ++i) {
+    const unsigned value = in[i];
+    out[i] = static_cast<unsigned>(std::min<unsigned long long>(sum, 0xffffffffu));
+    sum += value;
+  }
+}
+
+void stand_in_select(const int* in, int* first, int* rest, long long* counts, Number count) {
+  counts[0] = 0;
+  counts[1] = 0;
+  for (Number i = 0; i < count; ++i) *(in[i] != 0 ? first + counts[0]++ : rest++) = in[i];
+}
+
+void stand_in_sort(const Number* in, Number* out, const int* values, int* moved, Number count, int bits) {
+  const Number mask = bits >= 64 ? ~Number{0} : (Number{1} << bits) - 1;
+  std::vector<Number> order(count);
+  std::iota(order.begin(), order.end(), Number{0});
+  std::stable_sort(order.begin(), order.end(), [&](Number a, Number b) { return (in[a] & mask) < (in[b] & mask); });
+  for (Number i = 0; i < count; ++i) {
+    out[i] = in[order[i]];
+    moved[i] = values[order[i]];
+  }
+}
+
+template <class T>
+T argument_at(const DoubleLaunch& launch, std::size_t index) {
+  if constexpr (std::is_pointer_v<T>) {
+    const auto address = argument_at<cuda::DevicePointer>(launch, index);
+    return static_cast<T>(launch.host(address, 1));
+  } else {
+    T value{};
+    std::memcpy(&value, launch.arguments[index].data, sizeof value);
+    return value;
+  }
+}
+
+// Runs `run` with the arguments. A launch of other arguments than the kernel's leaves everything as it is, which the
+// results show.
+template <class... Types, std::size_t... Indices, class Run>
+void with_arguments(void (*kernel)(Types...), const DoubleLaunch& launch, std::index_sequence<Indices...>, Run run) {
+  if (launch.argument_count != sizeof...(Types)) return;
+  if (((launch.arguments[Indices].size != sizeof(Types)) || ...)) return;
+  const std::tuple<Types...> arguments(argument_at<Types>(launch, Indices)...);
+  run([&] { kernel(std::get<Indices>(arguments)...); });
+}
+
+// One thread after another, which is right for kernels whose threads do not meet.
+template <class... Types>
+void run_apart(void (*kernel)(Types...), const DoubleLaunch& launch) {
+  with_arguments(kernel, launch, std::index_sequence_for<Types...>(), [&](auto body) {
+    gridDim = {launch.grid[0], 1, 1};
+    blockDim = {launch.block[0], 1, 1};
+    for (unsigned block = 0; block < launch.grid[0]; ++block) {
+      for (unsigned thread = 0; thread < launch.block[0]; ++thread) {
+        blockIdx = {block, 0, 0};
+        threadIdx = {thread, 0, 0};
+        body();
+      }
+    }
+  });
+}
+
+// A warp of real threads, which meet. The kernel goes over its rows in steps of the grid, whatever that is.
+template <class... Types>
+void run_together(void (*kernel)(Types...), const DoubleLaunch& launch) {
+  with_arguments(kernel, launch, std::index_sequence_for<Types...>(), [](auto body) {
+    kiln::test::launch({1, 1, 1}, 32, body);
+  });
+}
+
+// Once: it is a whole algorithm.
+template <class... Types>
+void run_once(void (*kernel)(Types...), const DoubleLaunch& launch) {
+  with_arguments(kernel, launch, std::index_sequence_for<Types...>(), [](auto body) { body(); });
+}
+
+}  // namespace
+
+#define KILN_KERNEL(name, how)                                           \
+  SpatialHostKernel {                                                    \
+#name, [](const DoubleLaunch* launch, void*) { how(name, *launch); } \
+  }
+
+std::vector<SpatialHostKernel> spatial_host_kernels() {
+  return {KILN_KERNEL(scan_total, run_apart),        KILN_KERNEL(compact_numbers, run_apart),
+          KILN_KERNEL(compact_indices, run_apart),   KILN_KERNEL(point_bounds, run_apart),
+          KILN_KERNEL(polygon_bounds, run_apart),    KILN_KERNEL(within_filter, run_apart),
+          KILN_KERNEL(within_refine, run_apart),     KILN_KERNEL(grid_begin, run_together),
+          KILN_KERNEL(grid_count, run_apart),        KILN_KERNEL(grid_fill, run_apart),
+          KILN_KERNEL(candidates_count, run_apart),  KILN_KERNEL(candidates_write, run_apart),
+          KILN_KERNEL(refine_candidates, run_apart), KILN_KERNEL(gather_keys, run_apart),
+          KILN_KERNEL(pairs_of_keys, run_apart),     KILN_KERNEL(stand_in_scan, run_once),
+          KILN_KERNEL(stand_in_select, run_once),    KILN_KERNEL(stand_in_sort, run_once)};
+}
+
+}  // namespace kiln::test
