@@ -119,7 +119,7 @@ void print_facts(const audit::Report& report, Console& console) {
                                  printable(each.where) +
                                  (each.runs > 1 ? " in " + std::to_string(each.runs) + " runs" : "")});
   }
-  if (!report.longest.empty() && !report.stages_waited) {
+  if (!report.longest.empty() && report.counts.on_device > 0 && !report.stages_waited) {
     rows.push_back({"", "stage times are the host's; with KILN_TIME_STAGES=1 the device's are in them"});
   }
   rows.push_back({"runs", runs_text(report.counts)});
