@@ -24,9 +24,11 @@ constexpr runtime::Implementation<Function> on_device(runtime::Backend backend, 
            &needs},
           run};
 }
+/// An OpenCL device may be the processor by another road, as PoCL's is, where rows of the host are never worth the way:
+/// auto goes there once `kiln calibrate` has seen that they are.
 template <class Function>
-constexpr runtime::Implementation<Function> on_opencl(Function* run, std::uint64_t rows, const kiln::Needs& needs) {
-  return on_device(runtime::Backend::OpenCl, run, rows, needs);
+constexpr runtime::Implementation<Function> on_opencl(Function* run, const kiln::Needs& needs) {
+  return on_device(runtime::Backend::OpenCl, run, runtime::kNever, needs);
 }
 template <class Function>
 constexpr runtime::Implementation<Function> on_cuda(Function* run, std::uint64_t rows, const kiln::Needs& needs) {
@@ -36,26 +38,25 @@ constexpr runtime::Implementation<Function> on_cuda(Function* run, std::uint64_t
 /// Of rows on the host boxes are quicker computed than moved.
 inline constexpr auto kBoundsOfPoints = runtime::operation<BoundsOfPoints>(
     "spatial.bounds_of_points", runtime::PrecisionClass::Predicate, on_processor(&cpu::bounds_of_points),
-    on_opencl(&device::bounds_of_points, runtime::kNever, opencl::bounds_of_points_needs),
+    on_opencl(&device::bounds_of_points, opencl::bounds_of_points_needs),
     on_cuda(&device::bounds_of_points, runtime::kNever, cuda::bounds_of_points_needs));
 
 inline constexpr auto kBoundsOfPolygons = runtime::operation<BoundsOfPolygons>(
     "spatial.bounds_of_polygons", runtime::PrecisionClass::Predicate, on_processor(&cpu::bounds_of_polygons),
-    on_opencl(&device::bounds_of_polygons, runtime::kNever, opencl::bounds_of_polygons_needs),
+    on_opencl(&device::bounds_of_polygons, opencl::bounds_of_polygons_needs),
     on_cuda(&device::bounds_of_polygons, runtime::kNever, cuda::bounds_of_polygons_needs));
 
 inline constexpr auto kWithin = runtime::operation<Within>(
     "spatial.within", runtime::PrecisionClass::Predicate, on_processor(&cpu::within),
-    on_opencl(&device::within, 200'000, opencl::within_needs), on_cuda(&device::within, 200'000, cuda::within_needs));
+    on_opencl(&device::within, opencl::within_needs), on_cuda(&device::within, 200'000, cuda::within_needs));
 
 inline constexpr auto kSjoin = runtime::operation<Sjoin>(
     "spatial.sjoin", runtime::PrecisionClass::Predicate, on_processor(&cpu::sjoin),
-    on_opencl(&device::sjoin, 100'000, opencl::sjoin_needs), on_cuda(&device::sjoin, 100'000, cuda::sjoin_needs));
+    on_opencl(&device::sjoin, opencl::sjoin_needs), on_cuda(&device::sjoin, 100'000, cuda::sjoin_needs));
 
-inline constexpr auto kBoxJoin =
-    runtime::operation<Sjoin>("spatial.box_join", runtime::PrecisionClass::Predicate, on_processor(&cpu::box_join),
-                              on_opencl(&device::box_join, 200'000, opencl::box_join_needs),
-                              on_cuda(&device::box_join, 200'000, cuda::box_join_needs));
+inline constexpr auto kBoxJoin = runtime::operation<Sjoin>(
+    "spatial.box_join", runtime::PrecisionClass::Predicate, on_processor(&cpu::box_join),
+    on_opencl(&device::box_join, opencl::box_join_needs), on_cuda(&device::box_join, 200'000, cuda::box_join_needs));
 
 /// A join with rectangles compares coordinates and computes nothing.
 inline constexpr runtime::Rewrite kJoinOfBoxes{"sjoin of boxes", &kSjoin, &kBoxJoin};
