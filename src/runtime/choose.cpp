@@ -12,6 +12,16 @@ bool usable(const Variant& variant, Backend backend, bool deterministic) {
   return variant.backend == backend && (!deterministic || variant.determinism == Determinism::Deterministic);
 }
 
+std::string too_small_text(const Crossover& least) {
+  if (least.rows != kNever) {
+    return "fewer than the " + std::to_string(least.rows) + " from which on a device is worth it" +
+           (least.measured ? ", as measured here" : "");
+  }
+  return least.measured
+             ? "a device is never worth it, as measured here"
+             : "from how many rows on a device is worth it was not measured here, which 'kiln calibrate' does";
+}
+
 /// One choice as it is made. On the stack of one thread.
 class Chooser {
  public:
@@ -132,7 +142,7 @@ Result<Choice> Chooser::weighed() {
         return choice;
       }
     }
-    if (from.rows < least.rows) least = from;
+    if (from.rows <= least.rows) least = from;
   }
   if (!missing_.empty()) {
     auto choice = on_cpu(Reason::NoDevice, "enough for a device, and none is here: " + missing_);
@@ -140,10 +150,7 @@ Result<Choice> Chooser::weighed() {
     return choice;
   }
   if (any) {
-    auto choice = on_cpu(Reason::TooSmall, least.rows == kNever ? "a device is never worth it"
-                                                                : "fewer than the " + std::to_string(least.rows) +
-                                                                      " from which on a device is worth it" +
-                                                                      (least.measured ? ", as measured here" : ""));
+    auto choice = on_cpu(Reason::TooSmall, too_small_text(least));
     if (choice) choice->decision.crossover = least.rows;
     if (choice) choice->decision.measured = least.measured;
     return choice;
