@@ -8,8 +8,8 @@
 namespace kiln::runtime {
 namespace {
 
-constexpr double kShortest = 1e-6;  // ms; a clock may say that no time passed at all
-constexpr double kHopeless = 1000;  // how much slower a side counts as that was not timed any more
+constexpr double kShortest = 1e-6;     // ms; a clock may say that no time passed at all
+constexpr double kNeverBetter = 1000;  // how much slower a side counts as that was not timed any more
 
 struct Size {
   std::uint64_t rows;
@@ -23,7 +23,7 @@ std::vector<Size> compared(const std::vector<Timing>& cpu, const std::vector<Tim
   std::vector<Size> sizes;
   for (const auto& [rows, both] : times) {
     const auto [cpu_ms, device_ms] = both;
-    const double ratio = cpu_ms == 0 ? 1 / kHopeless : device_ms == 0 ? kHopeless : device_ms / cpu_ms;
+    const double ratio = cpu_ms == 0 ? 1 / kNeverBetter : device_ms == 0 ? kNeverBetter : device_ms / cpu_ms;
     sizes.push_back({rows, ratio});
   }
   return sizes;
