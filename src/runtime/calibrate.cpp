@@ -32,7 +32,7 @@ struct Side {
 };
 
 double quantile(const std::vector<double>& sorted, double share) {
-  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
+  return sorted[static_cast<std::size_t>(std::lround(share * static_cast<double>(sorted.size() - 1)))];
 }
 
 Timing timing_of(std::uint64_t rows, std::vector<double> ms) {

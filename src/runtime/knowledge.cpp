@@ -60,7 +60,7 @@ std::shared_ptr<const Measured> Knowledge::measured(Session& session) {
     if (measured_) return measured_;
     generation = generation_;
   }
-  const auto read = std::make_shared<const Measured>(
+  auto read = std::make_shared<const Measured>(
       Measured::load(calibration_path(options_), [&](const Event& event) { complain(session, event); }));
   const MutexLock lock(mutex_);
   if (generation == generation_) measured_ = read;
