@@ -64,16 +64,12 @@ TEST_F(SpatialOnOpenCl, AndWithoutTheRewriteOfRectangles) {
   }
 }
 
-TEST_F(SpatialOnOpenCl, AJoinOfAHundredThousandPointsWithStarsEqualsGeos) {
-  const GeosOracle oracle(large_set_of_stars());
-  const SetColumns columns = read_columns(oracle);
-  expect_equal(spatial::sjoin(runtime_, columns.points, columns.polygons).value().host, oracle.pairs(), "stars");
+TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosOnAHundredThousandPointsAndStars) {
+  expect_equal_to_geos(runtime_, large_set_of_stars());
 }
 
-TEST_F(SpatialOnOpenCl, AJoinOfAHundredThousandPointsWithShapesThatTouchThemEqualsGeos) {
-  const GeosOracle oracle(large_set_that_touches());
-  const SetColumns columns = read_columns(oracle);
-  expect_equal(spatial::sjoin(runtime_, columns.points, columns.polygons).value().host, oracle.pairs(), "touching");
+TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosOnAHundredThousandPointsAndShapesThatTouchThem) {
+  expect_equal_to_geos(runtime_, large_set_that_touches());
 }
 
 TEST_F(SpatialOnOpenCl, ColumnsWithoutRowsAreAnsweredWithoutRows) {
