@@ -110,12 +110,29 @@ kiln::Status check_rows(std::size_t rows) {
   return kiln::Error{kiln::Code::InvalidArgument, "a column has at most 2^31 - 1 rows", {}};
 }
 
-}  // namespace
+kiln::Status append_point(Reader& reader, std::size_t row, const GEOSGeometry* geometry, PointColumn& column) {
+  if (GEOSGeomTypeId_r(reader.context(), geometry) != GEOS_POINT) return other_family(reader, row, geometry, "points");
+  if (GEOSisEmpty_r(reader.context(), geometry) != 0) {
+    column.add_empty();
+    return {};
+  }
+  if (kiln::Status status = append_coordinates(reader, row, geometry, column.x, column.y); !status) return status;
+  column.valid.push_back(true);
+  return {};
+}
 
-kiln::Result<PointColumn> read_points(const std::vector<Wkb>& rows) {
+kiln::Status append_polygon_row(Reader& reader, std::size_t row, const GEOSGeometry* geometry, PolygonColumn& column) {
+  kiln::Status status = append_polygon(reader, row, geometry, column);
+  if (status) column.end_row();
+  return status;
+}
+
+template <class Column>
+kiln::Result<Column> read_rows(const std::vector<Wkb>& rows,
+                               kiln::Status (*append)(Reader&, std::size_t, const GEOSGeometry*, Column&)) {
   if (kiln::Status status = check_rows(rows.size()); !status) return status.error();
   Reader reader;
-  PointColumn column;
+  Column column;
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (!rows[row]) {
       column.add_null();
@@ -123,36 +140,19 @@ kiln::Result<PointColumn> read_points(const std::vector<Wkb>& rows) {
     }
     const Reader::Geometry geometry = reader.read(*rows[row]);
     if (!geometry) return bad_row(row, "is not WKB: " + reader.message());
-    if (GEOSGeomTypeId_r(reader.context(), geometry.get()) != GEOS_POINT) {
-      return other_family(reader, row, geometry.get(), "points");
-    }
-    if (GEOSisEmpty_r(reader.context(), geometry.get()) != 0) {
-      column.add_empty();
-      continue;
-    }
-    kiln::Status status = append_coordinates(reader, row, geometry.get(), column.x, column.y);
-    if (!status) return status.error();
-    column.valid.push_back(true);
+    if (kiln::Status status = append(reader, row, geometry.get(), column); !status) return status.error();
   }
   return column;
 }
 
+}  // namespace
+
+kiln::Result<PointColumn> read_points(const std::vector<Wkb>& rows) {
+  return read_rows<PointColumn>(rows, append_point);
+}
+
 kiln::Result<PolygonColumn> read_polygons(const std::vector<Wkb>& rows) {
-  if (kiln::Status status = check_rows(rows.size()); !status) return status.error();
-  Reader reader;
-  PolygonColumn column;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (!rows[row]) {
-      column.add_null();
-      continue;
-    }
-    const Reader::Geometry geometry = reader.read(*rows[row]);
-    if (!geometry) return bad_row(row, "is not WKB: " + reader.message());
-    kiln::Status status = append_polygon(reader, row, geometry.get(), column);
-    if (!status) return status.error();
-    column.end_row();
-  }
-  return column;
+  return read_rows<PolygonColumn>(rows, append_polygon_row);
 }
 
 }  // namespace spatial
