@@ -32,5 +32,6 @@ Result<Outcomes> get_handle();
 Result<Outcomes> get_recipe();
 Result<Outcomes> bundle_open();
 Result<Outcomes> bundle_get();
+Result<Outcomes> remote_hit();
 
 }  // namespace kiln::bench

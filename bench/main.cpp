@@ -43,6 +43,10 @@ constexpr Benchmark kBenchmarks[] = {
      kiln::bench::bundle_open},
     {"bundle_get", "an artifact out of a bundle, against unpacking the same bytes and checking nothing",
      kiln::bench::bundle_get},
+#ifdef KILN_BENCH_HTTP
+    {"remote_hit", "a hit in a remote store, against the bare GETs of its two bodies, and against compiling it",
+     kiln::bench::remote_hit},
+#endif
 };
 
 enum Exit { kGood = 0, kOverTheLimit = 1, kUsage = 2, kCouldNotRun = 3 };

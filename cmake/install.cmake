@@ -1,24 +1,38 @@
 # What `cmake --install` puts down: the public headers, libkiln.so, the programs, and what find_package and pkg-config
 # read. Everything is found relative to where it lies, so that an installed tree may be moved.
+# Components: `libraries` is what a program needs that was linked with kiln, `tools` the program kiln, and `development`
+# all that names no other (cmake/packages.cmake makes Debian packages of them).
 include(CMakePackageConfigHelpers)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kiln)
 
-install(DIRECTORY include/kiln TYPE INCLUDE FILES_MATCHING PATTERN *.hpp
+install(DIRECTORY include/kiln TYPE INCLUDE FILES_MATCHING PATTERN *.hpp PATTERN *.h
         PATTERN runtime EXCLUDE PATTERN runtime.hpp EXCLUDE)
-install(TARGETS kiln_shared EXPORT kilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# kiln-runtime is a component of its own: `find_package(kiln COMPONENTS runtime)`, `cmake --install … --component runtime`.
-install(FILES include/kiln/runtime.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kiln COMPONENT runtime)
-install(DIRECTORY include/kiln/runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kiln COMPONENT runtime)
-install(TARGETS kiln_runtime_shared EXPORT kilnRuntimeTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-        COMPONENT runtime)
-install(EXPORT kilnRuntimeTargets NAMESPACE kiln:: DESTINATION ${package_dir} COMPONENT runtime)
+if(KILN_STATIC_LIBRARY)
+  install(FILES ${KILN_ARCHIVE} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS kiln_archive EXPORT kilnTargets)
+else()
+  install(TARGETS kiln_shared EXPORT kilnTargets
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libraries NAMELINK_COMPONENT development)
+endif()
+# kiln-runtime has components of its own: `find_package(kiln COMPONENTS runtime)`, `cmake --install … --component runtime`
+# for its library, `runtime_development` for what programs are compiled with.
+install(FILES include/kiln/runtime.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kiln COMPONENT runtime_development)
+install(DIRECTORY include/kiln/runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kiln COMPONENT runtime_development)
+if(KILN_STATIC_LIBRARY)
+  install(TARGETS kiln_runtime_archive EXPORT kilnRuntimeTargets COMPONENT runtime_development)
+else()
+  install(TARGETS kiln_runtime_shared EXPORT kilnRuntimeTargets
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT runtime_development)
+endif()
+install(EXPORT kilnRuntimeTargets NAMESPACE kiln:: DESTINATION ${package_dir} COMPONENT runtime_development)
 # libkiln.so and kiln look for it at ../libexec/kiln (find_worker in src/compile/worker_pool.cpp).
-install(TARGETS kiln-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/kiln)
-install(TARGETS kiln_program EXPORT kilnTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS kiln-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/kiln COMPONENT libraries)
+install(TARGETS kiln_program EXPORT kilnTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 
 # The program writes its own completions, so they cannot lag behind it.
-if(NOT KILN_SANITIZE)
+if(NOT KILN_SANITIZE AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   foreach(completion bash:bash-completion/completions/kiln zsh:zsh/site-functions/_kiln
                      fish:fish/vendor_completions.d/kiln.fish)
     string(REPLACE ":" ";" completion ${completion})
@@ -31,7 +45,7 @@ if(NOT KILN_SANITIZE)
     list(APPEND completion_files ${file})
   endforeach()
   add_custom_target(kiln_completions ALL DEPENDS ${completion_files})
-  install(DIRECTORY ${CMAKE_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR})
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT tools)
 endif()
 
 install(EXPORT kilnTargets NAMESPACE kiln:: DESTINATION ${package_dir})
@@ -44,5 +58,8 @@ install(FILES ${CMAKE_BINARY_DIR}/kilnConfig.cmake ${CMAKE_BINARY_DIR}/kilnConfi
         DESTINATION ${package_dir})
 
 file(RELATIVE_PATH KILN_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+# Whoever links libkiln.a needs what libkiln.so names by itself: `pkg-config --static` tells.
 configure_file(cmake/kiln.pc.in ${CMAKE_BINARY_DIR}/kiln.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/kiln.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+include(cmake/packages.cmake)

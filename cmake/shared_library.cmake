@@ -20,6 +20,11 @@ target_link_libraries(kiln_shared PRIVATE ${links})
 # Symbols are bound when the library is loaded, not one by one in the middle of the first hit.
 target_link_options(kiln_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/kiln.map LINKER:-z,now)
 
+# A name that nobody defines is an error here and not in a user's program. What a sanitizer needs is in the program.
+if(NOT KILN_SANITIZE)
+  target_link_options(kiln_shared PRIVATE LINKER:-z,defs)
+endif()
+
 # libkiln-runtime.so: the room runtime/ on top of libkiln.so, of which it sees what users see. What it takes of base/ and
 # device/ it has for itself, hidden.
 add_library(kiln_runtime_shared SHARED $<TARGET_OBJECTS:kiln_runtime>)

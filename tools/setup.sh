@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(
-  g++ clang clang-format clang-tidy lld cmake ninja-build pkg-config git python3 python3-venv
+  g++ clang clang-format clang-tidy lld cmake ninja-build pkg-config git python3 python3-venv python3-dev
   libclang-rt-14-dev                          # libFuzzer and the sanitizers for clang
   libssl-dev libxxhash-dev                    # SHA-256, XXH3
   libsodium-dev libzstd-dev                   # Ed25519, what bundles are packed with
@@ -16,6 +16,13 @@ packages=(
   libgeos-dev libtbb-dev                      # examples/spatial: reading and the oracle; the processor's variants
   strace                                      # what a program really opened; injected faults
   docker-registry skopeo                      # where bundles travel as images, and what moves them
+  libcurl4-openssl-dev libhiredis-dev         # remote stores and leases: HTTP, opened at run time; Redis, linked in
+  nginx-light redis-server openssl            # real servers to test them with, and certificates for those
+  faketime iproute2 iptables                  # clocks that are wrong; hosts, and packets that go nowhere, on one machine
+  protobuf-compiler                           # protoc, which reads the action results that kiln writes, and the reverse
+  dpkg-dev fakeroot file lintian              # Debian packages, and what their makers expect of them
+  doxygen                                     # the reference of the headers
+  chromium fonts-dejavu-core                  # draw the page that kiln report makes
   prometheus                                  # promtool, which checks the text of the metrics
 )
 missing=()
@@ -32,10 +39,23 @@ fi
 if [ ! -x .venv/bin/python ]; then
   python3 -m venv .venv
 fi
-wanted=(nvidia-cuda-nvrtc)
-for package in "${wanted[@]}"; do
-  .venv/bin/python -m pip show -q "$package" >/dev/null 2>&1 || .venv/bin/python -m pip install -q "$package"
-done
+wanted=(
+  nvidia-cuda-nvrtc
+  mkdocs            # the site of docs/
+  nanobind scikit-build-core build  # the Python package, and its wheel
+  pytest mypy numpy                 # what its tests look at it with
+  cuda-core cuda-bindings           # what kiln.cuda_core is under
+  triton                            # what kiln.triton is under: it compiles without a device; a gigabyte unpacked
+  cryptography grpcio               # have a libcrypto and a TLS of their own, which kiln must not meet
+)
+# Asked in one go: each start of pip takes half a second.
+missing=$(.venv/bin/python -c 'import importlib.metadata, sys
+there = {one.metadata["Name"].replace("_", "-").lower() for one in importlib.metadata.distributions()}
+print(*(name for name in sys.argv[1:] if name not in there))' "${wanted[@]}")
+if [ -n "$missing" ]; then
+  # shellcheck disable=SC2086  # a list of names
+  .venv/bin/python -m pip install -q $missing
+fi
 
 # The releases of NVIDIA's CCCL library that kiln knows: the newest where Python finds it, each older one in a folder of
 # its own, because their interfaces differ. Only the wheel: what it would draw in (numba, cuda-core) is not used here.

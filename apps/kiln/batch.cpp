@@ -1,6 +1,7 @@
 #include "apps/kiln/batch.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <thread>
 
 #include "apps/kiln/exit_code.hpp"
@@ -10,36 +11,59 @@ namespace kiln::cli {
 std::vector<CompileOutcome> Batch::run(unsigned threads) {
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
   const std::size_t most = std::min<std::size_t>(threads, jobs_.size());
+  if (console_.live()) weigh();
+  Progress progress(console_, {"compiling", "units", jobs_.size(), std::accumulate(costs_.begin(), costs_.end(), 0.0)});
   std::vector<std::thread> helpers;
-  for (std::size_t i = 1; i < most; ++i) helpers.emplace_back([this] { work(); });
-  work();
+  for (std::size_t i = 1; i < most; ++i) helpers.emplace_back([&] { work(progress); });
+  work(progress);
   for (std::thread& helper : helpers) helper.join();
-  console_.progress({});
   return std::move(outcomes_);
 }
 
-void Batch::work() {
+void Batch::work(Progress& progress) {
   for (std::size_t i = next_++; i < jobs_.size(); i = next_++) {
     const Job& job = jobs_[i];
     {
       const MutexLock lock(mutex_);
       running_.insert(i);
-      show();
+      show(progress);
     }
     outcomes_[i] = {job.file, job.target.name(), toolbox_.get(job.unit, job.target, company(i)), {}};
+    progress.step(costs_.empty() ? 0 : costs_[i]);
     const MutexLock lock(mutex_);
     running_.erase(i);
-    ++done_;
-    show();
+    show(progress);
   }
 }
 
 // What has been at it for longest is what one waits for.
-void Batch::show() {
+void Batch::show(Progress& progress) {
   if (running_.empty()) return;
   const Job& job = jobs_[*running_.begin()];
   const std::string others = running_.size() > 1 ? " and " + std::to_string(running_.size() - 1) + " more" : "";
-  console_.progress("kiln: " + bar_text(done_, jobs_.size()) + job.file + " for " + job.target.name() + others);
+  progress.at(job.file + " for " + job.target.name() + others);
+}
+
+// By what they cost when they were built last; those that never were cost what the others do on average.
+void Batch::weigh() {
+  if (toolbox_.disks().empty() || jobs_.size() < 2) return;
+  BuildHistory& history = toolbox_.disks().front()->history();
+  std::vector<double> costs(jobs_.size());
+  double known = 0;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    const auto builds = history.builds(jobs_[i].unit.kind(), jobs_[i].unit.name());
+    if (!builds) continue;
+    const auto last = std::find_if(builds->begin(), builds->end(),
+                                   [&](const Build& build) { return build.target == jobs_[i].target; });
+    if (last == builds->end() || last->cost_ms <= 0) continue;
+    costs[i] = last->cost_ms;
+    known += last->cost_ms;
+    ++count;
+  }
+  if (count == 0) return;
+  std::replace(costs.begin(), costs.end(), 0.0, known / static_cast<double>(count));
+  costs_ = std::move(costs);
 }
 
 // How many of its kind come after a job.
@@ -71,13 +95,6 @@ int print_errors(const std::vector<CompileOutcome>& outcomes, Console& console) 
     if (exit_code == kDone) exit_code = exit_code_of(error.code);
   }
   return exit_code;
-}
-
-std::string bar_text(std::size_t done, std::size_t all) {
-  constexpr std::size_t kWidth = 20;
-  const std::size_t full = all == 0 ? 0 : done * kWidth / all;
-  return '[' + std::string(full, '#') + std::string(kWidth - full, '.') + "] " + std::to_string(done) + '/' +
-         std::to_string(all) + ' ';
 }
 
 }  // namespace kiln::cli

@@ -5,6 +5,7 @@
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
 #include "apps/kiln/output.hpp"
+#include "apps/kiln/progress.hpp"
 #include "apps/kiln/render_bundle_json.hpp"
 #include "base/error.hpp"
 #include "bundle/oci_layout.hpp"
@@ -49,10 +50,18 @@ Result<BundleDescription::Artifact> choose(const BundleDescription& description,
                                               what_text(*found[0]) + " and " + what_text(*found[1]) +
                                               "; give --arch, or more of the key");
   }
-  if (!others.empty()) return failure(Code::Io, "it has '" + arguments.key + "' for other targets only: " + others);
+  if (!others.empty())
+    return failure(Code::Io,
+                   "it has '" + arguments.key + "' for other targets only: " + others + "; give one of them: --arch");
   return failure(Code::Io, "it has no unit '" + arguments.key +
                                "' and no key that begins so; 'kiln bundle ls' lists "
                                "them");
+}
+
+Status looked_through(const OpenBundle& open, Console& console) {
+  Progress progress(console, {"reading", "artifacts"});
+  progress.at(open.path);
+  return open.bundle->verify(progress.advance());
 }
 
 }  // namespace
@@ -92,7 +101,7 @@ int bundle_verify_command(const Arguments& arguments, Console& console) {
   std::vector<VerifiedBundle> all;
   for (const std::string& path : arguments.bundles) {
     VerifiedBundle verified{path, open_to_look(path, *policy), {}};
-    if (verified.opened) verified.whole = verified.opened->bundle->verify();
+    if (verified.opened) verified.whole = looked_through(*verified.opened, console);
     if (!verified.opened) verified.whole = verified.opened.error();
     if (!verified.whole) {
       const int damaged = report(verified.whole.error(), console, verified.opened ? path : "");
@@ -137,10 +146,13 @@ int bundle_layout_command(const Arguments& arguments, Console& console) {
   if (!opened) return report(opened.error(), console);
   const OpenBundle& open = opened->front();
   // What moves from here is copied by many: it is looked through once, now.
-  if (Status whole = open.bundle->verify(); !whole) return report(whole.error(), console, open.path);
+  if (Status whole = looked_through(open, console); !whole) return report(whole.error(), console, open.path);
   const Result<BundleImage> image = open.bundle->image();
   if (!image) return report(image.error(), console, open.path);
-  const Status written = write_oci_layout(*image, arguments.output, {arguments.reference});
+  const Status written = [&] {
+    const Progress progress(console, {"writing the image layout", {}});
+    return write_oci_layout(*image, arguments.output, {arguments.reference});
+  }();
   if (!written) return report(written.error(), console);
   // The head and the description are one layer.
   const std::size_t layers = image->groups.size();

@@ -1,12 +1,14 @@
 // kiln bundle diff | merge: what several bundles have.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "apps/kiln/bundle_diff.hpp"
 #include "apps/kiln/bundle_files.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/progress.hpp"
 #include "apps/kiln/render_bundle_json.hpp"
 #include "base/error.hpp"
 
@@ -125,9 +127,11 @@ int bundle_merge_command(const Arguments& arguments, Console& console) {
   speaker = common_speaker(arguments, std::move(*speaker), *opened);
   if (!speaker) return report(speaker.error(), console);
   BundleWriter writer(speaker->options());
+  std::optional<Progress> merging(std::in_place, console, ProgressMeter::Options{"merging", {}});
   const Result<std::vector<Shadowed>> shadowed = add_all(writer, *opened);
   if (!shadowed) return report(shadowed.error(), console);
   const Result<WrittenBundle> written = write_bundle(writer, *speaker, arguments.output);
+  merging.reset();
   if (!written) return report(written.error(), console);
   if (arguments.json) {
     console.print(bundle_merge_json(*written, *shadowed));

@@ -1,4 +1,5 @@
 // kiln bundle create: every unit of a kiln.toml for every architecture, in one file.
+#include <optional>
 #include <utility>
 
 #include "apps/kiln/batch.hpp"
@@ -20,10 +21,11 @@ Config building_config(const Observer& observer, bool signs) {
   config.bundles_exact = true;
   if (!signs) return config;
   // Who signs vouches for the bytes. So they come from this machine's own workers, of which this user's cache is the
-  // memory, or from somebody whose signature held: not from the caches of others, and not from what nobody signed
-  // (docs/trust.md).
+  // memory, or from somebody whose signature held: not from the caches of others, what other hosts share, or what
+  // nobody signed (docs/trust.md).
   if (config.cache_path.size() > 1) config.cache_path.resize(1);
   config.cache_trusted_users.clear();
+  config.remote.clear();
   config.trust_unsigned = false;
   return config;
 }
@@ -35,22 +37,11 @@ Result<ProfileMatch> jobs_for(const Arguments& arguments, const Manifest& manife
     if (!jobs) return jobs.error();
     return ProfileMatch{std::move(*jobs), {}};
   }
-  const Result<Profile> profile = read_profile(arguments.profile);
+  const Result<Profile> profile = load_profile(arguments.profile, console);
   if (!profile) return profile.error();
-  if (profile->not_understood > 0) {
-    console.warn(arguments.profile + ": " + std::to_string(profile->not_understood) +
-                 " lines were not understood and are passed over");
-  }
   const Result<std::vector<Target>> instead = given_targets(arguments);
   if (!instead) return instead.error();
   return match_profile(*profile, manifest, *instead, toolbox);
-}
-
-void print_unmatched(const std::vector<ProfileMatch::Unmatched>& unmatched, Console& console) {
-  for (const auto& [asked, why] : unmatched) {
-    console.warn("not built: " + printable(asked.unit + " for " + asked.target.name()) + " (key " +
-                 asked.key.hex().substr(0, 12) + "): " + why);
-  }
 }
 
 Status add_members(BundleWriter& writer, const std::vector<Job>& jobs, const std::vector<CompileOutcome>& outcomes,
@@ -107,13 +98,20 @@ Result<Plan> plan_of(const Arguments& arguments) {
 }  // namespace
 
 int bundle_create_command(const Arguments& arguments, Console& console) {
+  if (arguments.manifest.empty() == arguments.foreign.empty()) {
+    return report(failure(Code::InvalidArgument,
+                          "give a MANIFEST (a kiln.toml), or --foreign with the system whose "
+                          "entries of the cache are wanted, such as triton"),
+                  console);
+  }
+  if (!arguments.foreign.empty()) return bundle_foreign_command(arguments, console);
   const Result<Plan> plan = plan_of(arguments);
   if (!plan) return report(plan.error(), console);
   const Observer observer(console.listener());
   Toolbox toolbox(building_config(observer, plan->speaker.key.has_value()), observer);
   const Result<ProfileMatch> wanted = jobs_for(arguments, plan->manifest, toolbox, console);
   if (!wanted) return report(wanted.error(), console);
-  print_unmatched(wanted->unmatched, console);
+  print_unmatched(wanted->unmatched, "not built", console);
   if (wanted->jobs.empty()) {
     console.error({Code::InvalidArgument, "nothing that " + arguments.profile + " asks for is a unit of " +
                                               arguments.manifest + "; nothing was written"});
@@ -124,10 +122,12 @@ int bundle_create_command(const Arguments& arguments, Console& console) {
     if (arguments.json) console.print(compile_json(outcomes));
     return failed;
   }
+  std::optional<Progress> writing(std::in_place, console, ProgressMeter::Options{"writing the bundle", {}});
   BundleWriter writer(plan->speaker.options());
   if (Status added = add_members(writer, wanted->jobs, outcomes, toolbox); !added)
     return report(added.error(), console);
   const Result<WrittenBundle> written = write_bundle(writer, plan->speaker, arguments.output);
+  writing.reset();
   if (!written) return report(written.error(), console);
   if (!arguments.depfile.empty()) {
     const std::string read = depfile_text(arguments.output, arguments.manifest, wanted->jobs, outcomes);

@@ -1,11 +1,9 @@
 // kiln cache stats | gc | verify | clear: the caches as a whole. cache_entries.cpp has what concerns single entries.
-#include <unistd.h>
-
-#include <iostream>
-
 #include "apps/kiln/caches.hpp"
 #include "apps/kiln/commands.hpp"
+#include "apps/kiln/confirm.hpp"
 #include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/progress.hpp"
 #include "apps/kiln/render_json.hpp"
 #include "base/error.hpp"
 #include "compile/pch_shelf.hpp"
@@ -48,17 +46,12 @@ int finish(const std::vector<CacheOutcome<T>>& outcomes, Console& console) {
   return exit_code;
 }
 
-bool confirmed(const Caches& caches) {
-  std::string folders;
-  for (const auto& store : caches.writable()) folders += (folders.empty() ? "" : ", ") + store->root();
-  std::cerr << "Remove every entry of " << folders << "? [y/N] " << std::flush;
-  std::string answer;
-  return std::getline(std::cin, answer) && (answer == "y" || answer == "Y" || answer == "yes");
-}
-
-int collect_command(const Caches& caches, Result<Collected> (DiskStore::*action)(), const Arguments& arguments,
-                    Console& console) {
-  const auto outcomes = caches.for_writable<Collected>(action);
+int collect_command(const Caches& caches, const std::function<Result<Collected>(DiskStore&)>& action,
+                    const Arguments& arguments, Console& console) {
+  const auto outcomes = [&] {
+    const Progress progress(console, {"looking through the cache", {}});
+    return caches.for_writable<Collected>(action);
+  }();
   if (outcomes.empty()) {
     console.error({Code::Unavailable, "no cache here can be written; 'kiln doctor' says why"});
     return kUnavailable;
@@ -96,17 +89,15 @@ int cache_gc_command(const Arguments& arguments, Console& console) {
     }
     bound = *size;
   }
-  return collect_command(Caches(console, bound), &DiskStore::gc, arguments, console);
+  return collect_command(Caches(console, bound), collect_garbage, arguments, console);
 }
 
 int cache_clear_command(const Arguments& arguments, Console& console) {
   const Caches caches(console);
-  if (!arguments.yes && !caches.writable().empty()) {
-    if (isatty(STDIN_FILENO) == 0) {
-      console.error({Code::InvalidArgument, "say --yes to remove every entry without being asked"});
-      return kUsage;
-    }
-    if (!confirmed(caches)) return kFailed;
+  if (!caches.writable().empty()) {
+    std::string folders;
+    for (const auto& store : caches.writable()) folders += (folders.empty() ? "" : ", ") + store->root();
+    if (const auto stop = unless_confirmed(arguments, "remove every entry of " + folders, console)) return *stop;
   }
   // What this host has precompiled for its compiles goes too; it is no entry, and is not counted.
   for (const DiskStore* store : caches.writable()) PchShelf({store->root() + "/v1/pch"}).clear();
@@ -115,8 +106,12 @@ int cache_clear_command(const Arguments& arguments, Console& console) {
 
 int cache_verify_command(const Arguments& arguments, Console& console) {
   const Caches caches(console);
-  console.progress("kiln: reading every entry");
-  const auto outcomes = caches.for_each<DiskStore::Verified>(&DiskStore::verify);
+  std::vector<CacheOutcome<DiskStore::Verified>> outcomes;
+  for (const auto& store : caches.all()) {
+    Progress progress(console, {"reading", "entries"});
+    progress.at(store->root());
+    outcomes.push_back({store->root(), store->writable(), store->verify(progress.advance())});
+  }
   bool damage = false;
   for (const auto& outcome : outcomes) {
     if (!outcome.result) continue;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,7 +24,11 @@ struct CacheOutcome {
 /// How long ago a moment was, of the wall clock's: for people.
 std::string ago(std::chrono::nanoseconds moment);
 
-/// The cache folders that the configuration names, also where caching is switched off: looking is allowed.
+/// Evicts what is due; of what came from a remote store everything, where nobody has used it for a month.
+Result<Collected> collect_garbage(DiskStore& store);
+
+/// The cache folders that the configuration names and what lies beside the first of them from remote stores, also where
+/// caching is switched off: looking is allowed.
 class Caches {
  public:
   explicit Caches(Console& console, std::optional<std::uint64_t> bound = {});
@@ -38,9 +43,9 @@ class Caches {
     return outcomes;
   }
   template <class T>
-  std::vector<CacheOutcome<T>> for_writable(Result<T> (DiskStore::*action)()) const {
+  std::vector<CacheOutcome<T>> for_writable(const std::function<Result<T>(DiskStore&)>& action) const {
     std::vector<CacheOutcome<T>> outcomes;
-    for (DiskStore* store : writable()) outcomes.push_back({store->root(), true, (store->*action)()});
+    for (DiskStore* store : writable()) outcomes.push_back({store->root(), true, action(*store)});
     return outcomes;
   }
 

@@ -11,6 +11,7 @@
 #include "apps/kiln/calibration_text.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/progress.hpp"
 #include "apps/kiln/render_json.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
@@ -135,9 +136,10 @@ int calibrate_command(const Arguments& arguments, Console& console) {
   // Before minutes of measuring: what is there already may be nothing that can be written over.
   const Result<std::optional<Calibration>> older = Calibration::read(path);
   if (!older) return report(older.error(), console, "remove it, or name another file with --file");
-  console.progress("kiln: measuring; let the machine do nothing else meanwhile");
-  const Result<Calibration> measured = measured_by(arguments.program, arguments.quick);
-  console.progress({});
+  const Result<Calibration> measured = [&] {
+    const Progress progress(console, {"measuring; let the machine do nothing else meanwhile;", {}});
+    return measured_by(arguments.program, arguments.quick);
+  }();
   if (!measured) return report(measured.error(), console);
   if (*older && !(*older)->machine.agrees_with(measured->machine)) {
     console.warn("the calibration of another machine (" + printable((*older)->machine.text()) + ") was replaced");

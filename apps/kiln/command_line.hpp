@@ -17,7 +17,7 @@ struct Parsed {
   int exit_code = 0;
 };
 
-/// The only place that knows which commands and options there are; help and completions come from the same tree.
+/// Every command and option there is stands in command_tree.cpp.
 Parsed parse_command_line(std::vector<std::string> arguments);
 
 }  // namespace kiln::cli

@@ -16,6 +16,7 @@ const char* extension_of(Form form) {
     case Form::LtoIr: return ".ltoir";
     case Form::OpenClBinary: return ".clbin";
     case Form::Cccl: return ".cccl";
+    case Form::Foreign: break;  // is not compiled here
   }
   return ".bin";
 }

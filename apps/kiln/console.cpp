@@ -1,22 +1,29 @@
 #include "apps/kiln/console.hpp"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
+#include "apps/kiln/hints.hpp"
+#include "apps/kiln/progress_meter.hpp"
 #include "base/files.hpp"
 
 namespace kiln::cli {
 namespace {
 
+// Whether it is a terminal that obeys: to draw a line anew, or to change colours.
+bool is_terminal(int fd) {
+  const char* terminal = std::getenv("TERM");
+  return isatty(fd) != 0 && (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
 // https://no-color.org: set and not empty means no colour.
 bool may_style(int fd) {
   const char* no_colour = std::getenv("NO_COLOR");
-  const char* terminal = std::getenv("TERM");
-  return isatty(fd) != 0 && (no_colour == nullptr || *no_colour == '\0') &&
-         (terminal == nullptr || std::string_view(terminal) != "dumb");
+  return is_terminal(fd) && (no_colour == nullptr || *no_colour == '\0');
 }
 
 std::string painted(bool styled, const char* code, std::string_view text) {
@@ -34,6 +41,8 @@ bool is_warning(Event::Kind kind) {
     case Event::Kind::BundleRefused:
     case Event::Kind::FellBack:
     case Event::Kind::RecordUnavailable:
+    case Event::Kind::RemoteRefused:
+    case Event::Kind::RemoteUnavailable:
     case Event::Kind::Configuration: return true;
     default: return false;
   }
@@ -51,30 +60,25 @@ std::string line_of(const Event& event) {
   return line;
 }
 
-// The columns that a text takes on a terminal, as far as counting UTF-8 starts tells.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 }  // namespace
 
 Console::Console(const Arguments& arguments)
-    : verbose_(arguments.verbose), quiet_(arguments.quiet), styled_out_(may_style(STDOUT_FILENO)),
-      styled_err_(may_style(STDERR_FILENO)), live_(isatty(STDERR_FILENO) != 0 && !arguments.quiet) {}
+    : command_(arguments.command), verbose_(arguments.verbose), quiet_(arguments.quiet),
+      drawable_out_(is_terminal(STDOUT_FILENO)), styled_out_(may_style(STDOUT_FILENO)),
+      styled_err_(may_style(STDERR_FILENO)), live_(is_terminal(STDERR_FILENO) && !arguments.quiet && !arguments.json) {}
 
-Console::~Console() { progress({}); }
+Console::~Console() { draw({}); }
 
 void Console::print(std::string_view text) {
   const MutexLock lock(mutex_);
-  clear_progress();
+  clear_line();
   std::string line(text);
   if (line.empty() || line.back() != '\n') line += '\n';
   (void)write_all(STDOUT_FILENO, line, "standard output");  // a reader that went away has what it wanted
 }
 
 void Console::note(const char* colour, const char* word, const std::string& message) {
-  clear_progress();
+  clear_line();
   (void)write_all(STDERR_FILENO, "kiln: " + painted(styled_err_, colour, word) + message + '\n', "standard error");
 }
 
@@ -86,6 +90,8 @@ void Console::error(const Error& error, const std::string& context) {
     while (message.back() == '\n' || message.back() == '\0') message.pop_back();
   }
   note("31", "error: ", message);
+  const std::string hint(hint_for(error.code, command_));
+  if (!quiet_ && !names_next_step(error.message) && said_.insert(hint).second) note("2", "hint: ", hint);
 }
 
 void Console::warn(const std::string& message) {
@@ -94,20 +100,24 @@ void Console::warn(const std::string& message) {
   note("33", "warning: ", message);
 }
 
-void Console::progress(const std::string& text) {
-  if (!live_) return;
-  const MutexLock lock(mutex_);
-  clear_progress();
-  if (text.empty()) return;
-  // A line that wrapped could not be taken back.
-  (void)write_all(STDERR_FILENO, text.substr(0, 78), "standard error");
-  progress_shown_ = true;
+std::size_t Console::columns() const {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return (known ? size.ws_col : std::size_t{80}) - 1;  // a terminal may wrap as soon as its last column is taken
 }
 
-void Console::clear_progress() {
-  if (!progress_shown_) return;
+void Console::draw(const std::string& text) {
+  if (!live_) return;
+  const MutexLock lock(mutex_);
+  if (text.empty()) return clear_line();
+  (void)write_all(STDERR_FILENO, "\r" + text + "\033[K", "standard error");
+  line_shown_ = true;
+}
+
+void Console::clear_line() {
+  if (!line_shown_) return;
   (void)write_all(STDERR_FILENO, "\r\033[K", "standard error");
-  progress_shown_ = false;
+  line_shown_ = false;
 }
 
 EventCallback Console::listener() {
@@ -150,6 +160,16 @@ std::string time_text(double ms) {
   return text;
 }
 
+std::string day_text(std::uint64_t day) {
+  constexpr std::uint64_t kLastOfFourDigits = 2932896;  // 9999-12-31
+  if (day > kLastOfFourDigits) return "day " + std::to_string(day);
+  const std::chrono::year_month_day date{std::chrono::sys_days{std::chrono::days{day}}};
+  char text[40];
+  std::snprintf(text, sizeof text, "%04d-%02u-%02u", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                static_cast<unsigned>(date.day()));
+  return text;
+}
+
 std::string age_text(std::chrono::seconds age) {
   const long long seconds = std::max<long long>(0, age.count());
   const std::pair<long long, const char*> units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}, {1, "second"}};
@@ -170,14 +190,14 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows, std::s
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     if (widths.size() < row.size()) widths.resize(row.size());
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
   }
   std::string text;
   for (const auto& row : rows) {
     std::string line(indent);
     for (std::size_t i = 0; i < row.size(); ++i) {
       line += row[i];
-      if (i + 1 < row.size()) line.append(widths[i] - width_of(row[i]) + 2, ' ');
+      if (i + 1 < row.size()) line.append(widths[i] - columns_of(row[i]) + 2, ' ');
     }
     while (!line.empty() && line.back() == ' ') line.pop_back();
     text += line + '\n';

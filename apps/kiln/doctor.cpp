@@ -5,6 +5,7 @@
 #include "apps/kiln/examine.hpp"
 #include "apps/kiln/exit_code.hpp"
 #include "apps/kiln/opencl.hpp"
+#include "apps/kiln/progress.hpp"
 #include "apps/kiln/render_json.hpp"
 #include "session/config.hpp"
 
@@ -19,20 +20,23 @@ DoctorReport examine(Console& console) {
   DoctorReport report;
   bool cuda = false;
   bool opencl = false;
-  console.progress("kiln: looking for compilers");
+  Progress progress(console, {"looking", {}});
+  progress.at("compilers");
   report.findings.push_back(examine_nvrtc(config, cuda));
   report.findings.push_back(examine_driver());
   report.findings.push_back(examine_cccl(config));
-  console.progress("kiln: asking OpenCL for its devices");
+  progress.at("OpenCL's devices");
   report.findings.push_back(examine_opencl(opencl));
   report.findings.push_back(examine_worker(config));
   report.findings.push_back(examine_headers(config));
-  console.progress("kiln: looking at the cache");
+  progress.at("the cache");
   for (std::size_t i = 0; i < config.cache_path.size(); ++i) report.findings.push_back(examine_cache(config, i));
   report.findings.push_back(examine_bundles(config));
+  progress.at("servers");
+  report.findings.push_back(examine_remote(config));
+  report.findings.push_back(examine_lease(config));
   report.findings.push_back(examine_configuration(config, warnings));
   report.useful = cuda || opencl;
-  console.progress({});
   return report;
 }
 

@@ -9,7 +9,7 @@ namespace kiln::cli {
 struct Finding {
   enum class State { Good, Note, Problem };
   State state = State::Good;
-  std::string about;   ///< NVRTC, driver, CCCL, OpenCL, worker, cache, bundles, configuration
+  std::string about;   ///< NVRTC, driver, CCCL, OpenCL, worker, cache, bundles, remote, lease, configuration
   std::string text;    ///< what is so
   std::string advice;  ///< what to do, or that nothing needs to be done
   std::vector<std::vector<std::string>> details;  ///< a table below it

@@ -20,6 +20,10 @@ Finding examine_headers(const Config& config);
 Finding examine_cache(const Config& config, std::size_t index);
 /// The bundles that are configured, and whether they are believed.
 Finding examine_bundles(const Config& config);
+/// The store that hosts share: whether it answers, and what this host may do there.
+Finding examine_remote(const Config& config);
+/// Where hosts agree on who compiles what.
+Finding examine_lease(const Config& config);
 Finding examine_configuration(const Config& config, const std::vector<std::string>& warnings);
 
 }  // namespace kiln::cli

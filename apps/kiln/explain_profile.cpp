@@ -7,6 +7,7 @@
 #include "apps/kiln/bundle_files.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/profile_match.hpp"
 #include "apps/kiln/render_bundle_json.hpp"
 #include "base/error.hpp"
 
@@ -88,12 +89,8 @@ int explain_profile_command(const Arguments& arguments, Console& console) {
                    "'bundles' (KILN_BUNDLES)"});
     return kUsage;
   }
-  const Result<Profile> profile = read_profile(arguments.profile);
+  const Result<Profile> profile = load_profile(arguments.profile, console);
   if (!profile) return report(profile.error(), console);
-  if (profile->not_understood > 0) {
-    console.warn(arguments.profile + ": " + std::to_string(profile->not_understood) +
-                 " lines were not understood and are passed over");
-  }
   const auto opened = open_given(given, console);
   if (!opened) return report(opened.error(), console);
   const Answers all(*opened, console);

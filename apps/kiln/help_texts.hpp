@@ -13,7 +13,9 @@ inline constexpr const char* kMainFooter =
     "  kiln explain k.cu --arch sm_80                hit or miss, and which input changed\n"
     "  kiln bundle create kiln.toml -o app.kiln      every unit for every architecture, for machines without a "
     "compiler\n"
+    "  kiln warm --from kiln.toml                    fill this node from the fleet, and the fleet from this node\n"
     "  kiln cache stats                              what the cache holds\n"
+    "  kiln status --watch                           how far the programs are that run now\n"
     "  kiln audit trace.json                         whether a path is one of the GPU's, and if not why\n"
     "\n"
     "'kiln help COMMAND' has more. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something is missing on this\n"
@@ -43,6 +45,33 @@ inline constexpr const char* kExplainFooter =
     "  kiln explain k.cu --arch sm_80 --check || echo 'would compile'\n"
     "  kiln explain --profile profile.jsonl --bundle app.kiln --check";
 
+inline constexpr const char* kWarmFooter =
+    "A kiln.toml: every unit for every architecture. A profile (KILN_RECORD): what programs asked for; it has no\n"
+    "sources, so a kiln.toml says what they are, and bundles serve the rest. What a cache or the remote store has is\n"
+    "fetched; what neither has is compiled, by one host of the fleet, and published where this host may. With\n"
+    "KILN_COMPILE=never it is only fetched. A bundle: its artifacts are kept beside what was fetched, for programs "
+    "that\n"
+    "ask by key; where a program can be told KILN_BUNDLES there is no need to. Nobody waits for this, so servers may\n"
+    "take ten seconds, whatever remote.budget says.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln warm --from kiln.toml --arch sm_90\n"
+    "  kiln warm --from profile.jsonl --manifest app/kiln.toml\n"
+    "  kiln warm --from app.kiln --arch sm_90 --json | jq .summary";
+
+inline constexpr const char* kRemoteFooter =
+    "The remote store is the one that the setting 'remote' names (KILN_REMOTE), or --remote: an address or a folder.\n"
+    "A KEY may be shortened where the server can list what it has. Removing is not revoking: hosts keep what they "
+    "have\n"
+    "fetched until their policy changes; 'disown --epoch' prints what to write into it.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln remote stats\n"
+    "  kiln remote verify --contents --json | jq '.entries[] | select(.fault != \"\")'\n"
+    "  kiln remote gc --max-size 500G --dry-run\n"
+    "  kiln remote disown 3fa9c2d1e0b7\n"
+    "  kiln remote disown --epoch 8 --namespace acme/vision --yes";
+
 inline constexpr const char* kBundleFooter =
     "A BUNDLE is a file, a folder in which one is mounted, or an OCI image layout.\n"
     "\n"
@@ -56,11 +85,13 @@ inline constexpr const char* kBundleFooter =
 inline constexpr const char* kBundleCreateFooter =
     "Nothing is written where anything fails to compile. What the cache has is not compiled again. No GPU is needed.\n"
     "With --from only what was asked for is built: for the architectures seen, or for those of --arch instead.\n"
+    "With --foreign nothing is compiled: what Triton, cuda.core or another system has in this user's cache is packed.\n"
     "\n"
     "Examples:\n"
     "  kiln bundle create kiln.toml -o app.kiln\n"
     "  kiln bundle create kiln.toml -o app.kiln --arch sm_80,sm_90,compute_90 --key kiln.key\n"
-    "  KILN_RECORD=profile.jsonl ./app; kiln bundle create kiln.toml -o app.kiln --from profile.jsonl";
+    "  KILN_RECORD=profile.jsonl ./app; kiln bundle create kiln.toml -o app.kiln --from profile.jsonl\n"
+    "  kiln bundle create --foreign triton -o triton.kiln";
 
 inline constexpr const char* kBundleVerifyFooter =
     "Returns 1 where one is damaged, 4 where one is whole but not believed.\n"
@@ -125,13 +156,21 @@ inline constexpr const char* kConfigFooter =
     "  KILN_CACHE_DIR=/big/disk kiln config show --json";
 
 inline constexpr const char* kKeyFooter =
-    "Whoever has the secret key can sign bundles; whose bundles are believed is said by a policy file, which "
-    "KILN_TRUST\n"
-    "names. No command ever prints a secret key.\n"
+    "Whoever has the secret key can sign bundles, and certify hosts; who is believed is said by a policy file, which\n"
+    "KILN_TRUST names. No command ever prints a secret key.\n"
     "\n"
     "Examples:\n"
     "  kiln key generate -o kiln.key\n"
     "  kiln key show kiln.key";
+
+inline constexpr const char* kCertifyFooter =
+    "A host with a certificate publishes what it compiles in that namespace (KILN_REMOTE_SIGN, "
+    "KILN_REMOTE_CERTIFICATE).\n"
+    "It is believed where the policy has the key that certified it, and the namespace as a live one. Neither a public\n"
+    "key nor a certificate is secret.\n"
+    "\n"
+    "Example:\n"
+    "  kiln key certify host.pub --key authority.key --namespace acme/live --days 30 -o host.cert";
 
 inline constexpr const char* kAuditFooter =
     "Asked in this order: did it run on the device, did it stay there, did it avoid waits on its stream, did it avoid\n"
@@ -146,10 +185,29 @@ inline constexpr const char* kHealthFooter =
     "Example:\n"
     "  kiln health traces/*.json";
 
+inline constexpr const char* kReportFooter =
+    "The page is one file that needs no network; --json prints what it shows instead.\n"
+    "\n"
+    "Example, a cold and a warm start side by side:\n"
+    "  KILN_TRACE=cold.json ./app; KILN_TRACE=warm.json ./app\n"
+    "  kiln report cold.json warm.json -o report.html";
+
 inline constexpr const char* kCompletionsFooter =
     "Examples:\n"
     "  kiln completions bash > ~/.local/share/bash-completion/completions/kiln\n"
     "  kiln completions zsh  > \"${fpath[1]}/_kiln\"\n"
     "  kiln completions fish > ~/.config/fish/completions/kiln.fish";
+
+inline constexpr const char* kStatusFooter =
+    "A program that works with kiln says in a file, which only its user can read, what it has asked for, what is "
+    "being\n"
+    "compiled, what was found and what failed, and who waits. It is there from the first work in the background until\n"
+    "the program ends. In a pipe --watch prints a block whenever something has changed, with --json a line.\n"
+    "KILN_STATUS_DIR says where these files are; 'off' writes none.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln status\n"
+    "  kiln status 4711 --watch\n"
+    "  kiln status --json | jq '.processes[] | {pid, pending}'";
 
 }  // namespace kiln::cli

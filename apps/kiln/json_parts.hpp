@@ -6,9 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/kiln/profile_match.hpp"
 #include "apps/kiln/render_json.hpp"
 
-// What the JSON of several commands has in common. For the two sources that render it alone: nlohmann-json takes
+// What the JSON of several commands has in common. For the sources that render it alone: nlohmann-json takes
 // seconds to compile.
 namespace kiln::cli {
 
@@ -46,6 +47,35 @@ inline Json outcome_object(const CompileOutcome& outcome) {
   if (answer.origin == Origin::Bundle) result["made_for"] = answer.artifact.target.name();
   if (!outcome.output.empty()) result["output"] = outcome.output;
   return result;
+}
+
+inline Json asked_object(const Asked& asked) {
+  return {{"unit", asked.unit}, {"kind", asked.kind}, {"target", asked.target.name()}, {"key", asked.key.hex()}};
+}
+
+inline Json unmatched_array(const std::vector<ProfileMatch::Unmatched>& unmatched) {
+  Json all = Json::array();
+  for (const auto& [asked, why] : unmatched) {
+    Json object = asked_object(asked);
+    object["why"] = why;
+    all.push_back(std::move(object));
+  }
+  return all;
+}
+
+/// {"results": […]}, and "errors" where there are any.
+inline Json outcomes_object(const std::vector<CompileOutcome>& outcomes) {
+  Json out{{"results", Json::array()}};
+  for (const CompileOutcome& outcome : outcomes) {
+    if (outcome.answer) {
+      out["results"].push_back(outcome_object(outcome));
+      continue;
+    }
+    Json error{{"file", outcome.file}, {"target", outcome.target}};
+    error.update(error_object(outcome.answer.error()));
+    out["errors"].push_back(std::move(error));
+  }
+  return out;
 }
 
 }  // namespace kiln::cli

@@ -1,38 +1,100 @@
 #include "trust/keys.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/output.hpp"
 #include "apps/kiln/render_json.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/files.hpp"
+#include "trust/policy.hpp"
+#include "trust/signed_statement.hpp"
 
 namespace kiln::cli {
 namespace {
+
+constexpr std::string_view kPublicBegins = "kiln-public-";
+constexpr std::string_view kSecretBegins = "kiln-secret-";
+constexpr std::string_view kCertificateBegins = "kiln-certificate-";
 
 std::string described(const PublicKey& key) {
   return table_text({{"public key", key.text()}, {"id", short_id(key.id())}});
 }
 
-/// What the argument names: a file with a secret key, or a public key.
+std::string described(const Certificate& certificate) {
+  const std::string last =
+      day_text(certificate.last_day) + (certificate.last_day < day_of(system_clock().wall()) ? ", which is over" : "");
+  return table_text({{"host's key", certificate.host.text()},
+                     {"id", short_id(certificate.host.id())},
+                     {"namespace", certificate.name_space},
+                     {"last day", last},
+                     {"certified by", short_id(certificate.signature.key)}});
+}
+
+int failed(const Error& error, Console& console) {
+  console.error(error);
+  return exit_code_of(error.code);
+}
+
+/// Whether a file, or the argument itself, begins like this. Of a file no more is read than what all kinds of key have
+/// in common: what comes next may be a secret, and belongs in memory that is wiped.
+bool begins(const std::string& argument, std::string_view with) {
+  if (argument.starts_with(with)) return true;
+  with = with.substr(0, kSecretBegins.size());
+  const Fd file(::open(argument.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  char start[kSecretBegins.size()];
+  return file && ::read(file.get(), start, with.size()) == static_cast<ssize_t>(with.size()) &&
+         std::string_view(start, with.size()) == with;
+}
+
+/// What a file with a public key has, which is one line.
+Result<PublicKey> read_public_key(const std::string& path) {
+  const Result<std::optional<Bytes>> bytes = read_file(path);
+  if (!bytes) return bytes.error();
+  if (!*bytes) return io_failure("cannot open", path, ENOENT);
+  std::string_view text = (*bytes)->view();
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  Result<PublicKey> key = PublicKey::parse(text);
+  if (!key) return failure(key.error().code, path + ": " + key.error().message);
+  return key;
+}
+
+/// What the argument names: a file with a secret key or a public one, or a public key.
 Result<PublicKey> public_key_of(const std::string& argument) {
-  if (argument.starts_with("kiln-public-")) return PublicKey::parse(argument);
-  if (argument.starts_with("kiln-secret-")) {
+  if (argument.starts_with(kPublicBegins)) return PublicKey::parse(argument);
+  if (argument.starts_with(kSecretBegins)) {
     return failure(Code::InvalidArgument,
                    "a secret key belongs in a file: on a command line every user of this machine can read it; make "
                    "another key, and take this one out of your policies");
   }
+  if (begins(argument, kPublicBegins)) return read_public_key(argument);
   const Result<SecretKey> secret = SecretKey::read(argument);
   if (!secret) return secret.error();
   return secret->public_key();
+}
+
+/// What makes no sense in what `key certify` was asked for.
+Status check_certify(const Arguments& arguments) {
+  if (!is_name_space(arguments.name_space.value_or(""))) {
+    return failure(Code::InvalidArgument, "'" + printable(arguments.name_space.value_or("")) +
+                                              "' is no namespace; a host is certified for one, such as acme/live");
+  }
+  if (arguments.days == 0 || arguments.days > kMostLiveDays) {
+    return failure(Code::InvalidArgument, "--days is from 1 to " + std::to_string(kMostLiveDays));
+  }
+  return {};
 }
 
 }  // namespace
 
 int key_generate_command(const Arguments& arguments, Console& console) {
   const SecretKey secret = SecretKey::generate();
-  if (const Status written = secret.write(arguments.output); !written) {
-    console.error(written.error());
-    return exit_code_of(written.error().code);
-  }
+  if (const Status written = secret.write(arguments.output); !written) return failed(written.error(), console);
   const PublicKey key = secret.public_key();
   if (arguments.json) {
     console.print(key_json(key, arguments.output));
@@ -46,12 +108,42 @@ int key_generate_command(const Arguments& arguments, Console& console) {
   return kDone;
 }
 
-int key_show_command(const Arguments& arguments, Console& console) {
-  const Result<PublicKey> key = public_key_of(arguments.key);
-  if (!key) {
-    console.error(key.error());
-    return exit_code_of(key.error().code);
+int key_certify_command(const Arguments& arguments, Console& console) {
+  if (const Status sound = check_certify(arguments); !sound) return failed(sound.error(), console);
+  const Result<PublicKey> host = public_key_of(arguments.key);
+  if (!host) return failed(host.error(), console);
+  const Result<SecretKey> authority = SecretKey::read(arguments.signing_key);
+  if (!authority) return failed(authority.error(), console);
+  const std::uint64_t last_day = day_of(system_clock().wall()) + arguments.days;
+  const Certificate certificate = Certificate::make(*authority, *host, *arguments.name_space, last_day);
+  if (const Status written = write_new_file(arguments.output, certificate.text() + "\n"); !written) {
+    return failed(written.error(), console);
   }
+  if (arguments.json) {
+    console.print(certificate_json(certificate, day_text(last_day), arguments.output));
+    return kDone;
+  }
+  console.print(described(certificate));
+  console.print("\nThe certificate is in " + arguments.output +
+                ", and is no secret. The host publishes with KILN_REMOTE_SIGN=<its secret key> and\n"
+                "KILN_REMOTE_CERTIFICATE=<this file>. Who is to believe it has the key that certified it in his policy "
+                "file, and:\n\n[[live]]\nnamespace = \"" +
+                *arguments.name_space + "\"\ndays = 7    # for how long what a host signed counts");
+  return kDone;
+}
+
+int key_show_command(const Arguments& arguments, Console& console) {
+  if (begins(arguments.key, kCertificateBegins)) {
+    const Result<Certificate> certificate = arguments.key.starts_with(kCertificateBegins)
+                                                ? Certificate::parse(arguments.key)
+                                                : Certificate::read(arguments.key);
+    if (!certificate) return failed(certificate.error(), console);
+    console.print(arguments.json ? certificate_json(*certificate, day_text(certificate->last_day), {})
+                                 : described(*certificate));
+    return kDone;
+  }
+  const Result<PublicKey> key = public_key_of(arguments.key);
+  if (!key) return failed(key.error(), console);
   console.print(arguments.json ? key_json(*key, {}) : described(*key));
   return kDone;
 }

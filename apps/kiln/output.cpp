@@ -17,6 +17,17 @@ Status write_output(const std::string& path, std::string_view bytes) {
   return write_all(fd.get(), bytes, path);
 }
 
+Status write_new_file(const std::string& path, std::string_view bytes) {
+  const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!fd && errno == EEXIST) {
+    return failure(Code::Io, path + " is there already, and is not overwritten; give another name");
+  }
+  if (!fd) return io_failure("cannot make", path, errno);
+  Status status = write_all(fd.get(), bytes, path);
+  if (!status) unlink(path.c_str());
+  return status;
+}
+
 Status replace_file(const std::string& path, std::string_view bytes) {
   if (path.empty() || path.ends_with('/') || is_folder(path)) {
     return failure(Code::InvalidArgument, "'" + path + "' is a folder; give the name of a file");

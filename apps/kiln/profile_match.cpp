@@ -105,6 +105,22 @@ Status Matcher::match(const Asked& asked) {
 
 }  // namespace
 
+Result<Profile> load_profile(const std::string& path, Console& console) {
+  Result<Profile> profile = read_profile(path);
+  if (profile && profile->not_understood > 0) {
+    console.warn(path + ": " + std::to_string(profile->not_understood) +
+                 " lines were not understood and are passed over");
+  }
+  return profile;
+}
+
+void print_unmatched(const std::vector<ProfileMatch::Unmatched>& unmatched, const char* what, Console& console) {
+  for (const auto& [asked, why] : unmatched) {
+    console.warn(what + (": " + printable(asked.unit + " for " + asked.target.name())) + " (key " +
+                 asked.key.hex().substr(0, 12) + "): " + why);
+  }
+}
+
 Result<ProfileMatch> match_profile(const Profile& profile, const Manifest& manifest, const std::vector<Target>& instead,
                                    Toolbox& toolbox) {
   std::vector<Target> targets = manifest.architectures;

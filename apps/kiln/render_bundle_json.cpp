@@ -31,10 +31,6 @@ Json written_object(const WrittenBundle& written) {
           {"signer", signer_value(written.signer)}};
 }
 
-Json asked_object(const Asked& asked) {
-  return {{"unit", asked.unit}, {"kind", asked.kind}, {"target", asked.target.name()}, {"key", asked.key.hex()}};
-}
-
 // As the bundle itself has it, except that entries look as in the JSON of every other command.
 Json artifact_object(const BundleDescription::Artifact& artifact) {
   Json object = Json::parse(BundleDescription{{}, {artifact}}.encode())["artifacts"][0];
@@ -63,12 +59,7 @@ std::string bundle_create_json(const WrittenBundle& written, const std::vector<J
     result.update(outcome_object(outcomes[i]));
     out["results"].push_back(std::move(result));
   }
-  out["unmatched"] = Json::array();
-  for (const auto& [asked, why] : unmatched) {
-    Json object = asked_object(asked);
-    object["why"] = why;
-    out["unmatched"].push_back(std::move(object));
-  }
+  out["unmatched"] = unmatched_array(unmatched);
   return text_of(out);
 }
 

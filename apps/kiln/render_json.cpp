@@ -61,22 +61,7 @@ std::string caches_json(const std::vector<CacheOutcome<T>>& outcomes, Fill fill)
 
 }  // namespace
 
-std::string compile_json(const std::vector<CompileOutcome>& outcomes) {
-  Json results = Json::array();
-  Json errors = Json::array();
-  for (const CompileOutcome& outcome : outcomes) {
-    if (!outcome.answer) {
-      Json error{{"file", outcome.file}, {"target", outcome.target}};
-      error.update(error_object(outcome.answer.error()));
-      errors.push_back(std::move(error));
-      continue;
-    }
-    results.push_back(outcome_object(outcome));
-  }
-  Json out{{"results", std::move(results)}};
-  if (!errors.empty()) out["errors"] = std::move(errors);
-  return text_of(out);
-}
+std::string compile_json(const std::vector<CompileOutcome>& outcomes) { return text_of(outcomes_object(outcomes)); }
 
 std::string explain_json(const std::vector<ExplainOutcome>& outcomes) {
   Json results = Json::array();
@@ -184,6 +169,16 @@ std::string doctor_json(const DoctorReport& report) {
 std::string key_json(const PublicKey& key, const std::string& secret_file) {
   Json object{{"public", key.text()}, {"id", key.id().hex()}};
   if (!secret_file.empty()) object["secret_file"] = secret_file;
+  return text_of(object);
+}
+
+std::string certificate_json(const Certificate& certificate, const std::string& last_day, const std::string& file) {
+  Json object{{"public", certificate.host.text()},
+              {"id", certificate.host.id().hex()},
+              {"namespace", certificate.name_space},
+              {"last_day", last_day},
+              {"authority", certificate.signature.key.hex()}};
+  if (!file.empty()) object["certificate_file"] = file;
   return text_of(object);
 }
 

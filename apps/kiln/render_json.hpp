@@ -8,6 +8,7 @@
 #include "session/config.hpp"
 #include "store/disk_store.hpp"
 #include "trust/keys.hpp"
+#include "trust/signed_statement.hpp"
 #include "warm/explain.hpp"
 #include "warm/resolver.hpp"
 
@@ -45,6 +46,8 @@ std::string calibration_json(const std::string& path, const std::string& text);
 std::string config_json(const Config& config);
 std::string doctor_json(const DoctorReport& report);
 std::string key_json(const PublicKey& key, const std::string& secret_file);
+/// `last_day` as people write it; `file` is where it was written to, or empty.
+std::string certificate_json(const Certificate& certificate, const std::string& last_day, const std::string& file);
 std::string version_json();
 std::string completions_json(const std::string& shell, const std::string& script);
 

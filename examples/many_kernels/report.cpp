@@ -40,8 +40,10 @@ bool Report::good() const {
 void print_json(const Report& report) {
   std::printf("{\n  \"backend\": %s,\n  \"device\": %s,\n  \"executed\": %s,\n", quoted(report.backend).c_str(),
               quoted(report.device).c_str(), report.executed() ? "true" : "false");
-  std::printf("  \"requested\": %zu,\n  \"compiled\": %zu,\n  \"found\": %zu,\n  \"failed\": %zu,\n",
-              report.status.submitted, report.status.compiled, report.status.found, report.status.failed);
+  std::printf(
+      "  \"requested\": %zu,\n  \"compiled\": %zu,\n  \"found\": %zu,\n  \"pending\": %zu,\n  \"failed\": %zu,\n",
+      report.status.submitted, report.status.compiled, report.status.found, report.status.pending,
+      report.status.failed);
   std::printf("  \"startup_ms\": %.3f,\n  \"first_result_ms\": %.3f,\n  \"total_ms\": %.3f,\n", report.startup_ms,
               report.first_result_ms, report.total_ms);
   std::printf("  \"threads\": %zu,\n  \"checked\": %zu,\n  \"wrong\": %zu,\n  \"kernels\": {", report.threads,

@@ -47,6 +47,14 @@ struct Event {
     BundleRefused,       ///< a bundle, or a part of one, is not used, and why: the next tier is asked
     BundleUnfit,         ///< a bundle has the unit, but nothing of it that serves here; the message says what it has
     RecordUnavailable,   ///< what is asked for cannot be recorded, and why
+    RemoteRefused,       ///< what a remote store had is not believed, and why: it counts as absent
+    RemoteUnavailable,   ///< a server is not asked any more, and why, until it answers again
+    RemoteBack,          ///< it answers again, and is asked again
+    Uploaded,            ///< an artifact was sent to the remote store
+    UploadDropped,       ///< it was not, and why: other hosts may have to compile it
+    LeaseWaited,         ///< another host was compiling it; `selected` says how the wait ended
+    Hedged,              ///< a host that waited too long compiles besides the one that it waits for
+    LeaseLost,           ///< this host held the right to compile something for longer than it could keep it
     // What kiln-runtime tells of, and programs may tell of themselves.
     Decided,        ///< where a workflow runs was decided; the message says why
     FellBack,       ///< it runs elsewhere than was decided or would have been, and why
@@ -69,7 +77,7 @@ struct Event {
   std::uint64_t stream = 0;   ///< the native stream or queue, where one is concerned; zero is none or the default one
   std::uint64_t flow = 0;     ///< the same for all that happens to one unit and target in this process; zero: unknown
   std::string requested;      ///< of a decision: what was asked for: a mode, a backend, a memory tier
-  std::string selected;       ///< what it became
+  std::string selected;       ///< what it became; of a refusal or a wait: why or how, in one word
   std::uint64_t blocks = 0;   ///< of a launch: in its grid …
   std::uint32_t block = 0;    ///< … the threads of each …
   std::uint32_t advised = 0;  ///< … and how many the driver would have taken; zero: not known

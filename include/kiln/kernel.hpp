@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <kiln/export.hpp>
 #include <kiln/launch.hpp>
 #include <kiln/result.hpp>
+#include <kiln/target.hpp>
 
 namespace kiln {
 
@@ -49,7 +51,11 @@ class KILN_API Kernel {
   Result<void*> function() const;
   Result<Occupancy> occupancy(std::size_t shared_bytes = 0) const;
 
+  /// The bytes that each parameter takes, where the driver says so (CUDA); else nothing. Needs what `launch` needs.
+  Result<std::vector<std::size_t>> parameters() const;
+
   const std::string& name() const;
+  const Target& target() const;  ///< the device's for which it is
 
  private:
   friend class Handle;

@@ -30,6 +30,11 @@ template <class Tag>
 struct TypedDigest {
   Digest digest;
 
+  /// Of what another system compiled, by the key that this system has for it. `system` keeps the keys of different
+  /// systems apart ("triton", "cuda.core"), and none can ever be a key of kiln's own: whoever names it answers for
+  /// what his keys cover. For RequestKey and Key alone.
+  static TypedDigest foreign(std::string_view system, std::string_view key);
+
   std::string hex() const { return digest.hex(); }
   friend bool operator==(const TypedDigest& a, const TypedDigest& b) { return a.digest == b.digest; }
   friend bool operator!=(const TypedDigest& a, const TypedDigest& b) { return !(a == b); }
@@ -40,8 +45,15 @@ using UnitKey = TypedDigest<struct UnitKeyTag>;        ///< what the author wrot
 using RequestKey = TypedDigest<struct RequestKeyTag>;  ///< that, a target and a compiler: known before compiling
 using Key = TypedDigest<struct KeyTag>;                ///< that, and every file the compile read: names the artifact
 
+template <>
+KILN_API RequestKey RequestKey::foreign(std::string_view system, std::string_view key);
+template <>
+KILN_API Key Key::foreign(std::string_view system, std::string_view key);
+
 }  // namespace kiln
 
+// Doxygen takes a specialisation that is written outside of its namespace for a mistake.
+/// @cond
 template <>
 struct std::hash<kiln::Digest> {
   std::size_t operator()(const kiln::Digest& digest) const noexcept {
@@ -57,3 +69,4 @@ struct std::hash<kiln::TypedDigest<Tag>> {
     return std::hash<kiln::Digest>()(key.digest);
   }
 };
+/// @endcond

@@ -5,6 +5,7 @@
 #include <kiln/cccl.hpp>
 #include <kiln/device_info.hpp>
 #include <kiln/event.hpp>
+#include <kiln/foreign.hpp>
 #include <kiln/kernel.hpp>
 #include <kiln/key.hpp>
 #include <kiln/launch.hpp>

@@ -13,6 +13,7 @@
 #include <kiln/device_info.hpp>
 #include <kiln/event.hpp>
 #include <kiln/export.hpp>
+#include <kiln/foreign.hpp>
 #include <kiln/kernel.hpp>
 #include <kiln/needs.hpp>
 #include <kiln/result.hpp>
@@ -32,16 +33,21 @@ struct OpenClContext {
   void* device = nullptr;   ///< cl_device_id
 };
 
-/// Whose bundles a program believes, besides those that the file of the setting `trust` names: docs/trust.md. Bundles
-/// that are linked into the program need nobody's word.
+/// Whose bundles and whose entries of remote stores a program believes, besides those that the file of the setting
+/// `trust` names: docs/trust.md. Bundles that are linked into the program need nobody's word.
 struct Trust {
   struct Key {
     std::string text;                     ///< as `kiln key show` prints it
     std::vector<std::string> namespaces;  ///< "acme/vision", "acme/*", "*"
   };
   std::vector<Key> keys;
-  /// By namespace: older bundles are refused, whoever signed them.
+  /// By namespace: what is older is refused, whoever signed it.
   std::map<std::string, std::uint64_t> minimum_epochs;
+  /// By live namespace ("acme/live", "acme/live/*", never "*"): for how many days, 1 to 365, what a certified host
+  /// published there is believed.
+  std::map<std::string, std::uint64_t> live;
+  /// Keys that are believed no longer, nor the hosts that they certified: as `kiln key show` prints them, or their ids.
+  std::vector<std::string> revoked;
 };
 
 /// How a program sets kiln up. Everything has a default; `docs/configuration.md` lists the settings.
@@ -104,6 +110,9 @@ class KILN_API Session {
   /// As `handle(unit, entry).get(limit)`, for those who keep no handle.
   Result<Kernel> get(const Unit& unit, const std::string& entry = {}, std::chrono::nanoseconds limit = kForever,
                      Caller caller = Caller::here());
+
+  /// The cache of another system that compiles, such as Triton, by the name that keeps its keys apart.
+  ForeignCache foreign(const std::string& system);
 
   /// The devices of a kind, "cuda" or "opencl". Opens the driver, where there seems to be one; an error says what is
   /// missing.

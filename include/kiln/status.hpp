@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <kiln/artifact.hpp>
 #include <kiln/export.hpp>
+#include <kiln/key.hpp>
 
 namespace kiln {
 
@@ -19,6 +21,7 @@ struct UnitStatus {
   Origin origin = Origin::Compiled;  ///< of one that is ready: which tier had it
   double ms = 0;                     ///< from the start of the work on it to its end
   std::string error;                 ///< of one that failed
+  std::optional<Digest> identity;    ///< Unit::identity, where it has been computed: units may share a name
 };
 KILN_API const char* to_string(UnitStatus::State state);
 

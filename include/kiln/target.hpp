@@ -14,13 +14,14 @@ enum class Form : unsigned char {
   Ptx = 2,
   LtoIr = 3,
   OpenClBinary = 4,
-  Cccl = 5,  ///< an algorithm of the CCCL library's, for a capability: docs/cccl-format.md
+  Cccl = 5,     ///< an algorithm of the CCCL library's, for a capability: docs/cccl-format.md
+  Foreign = 6,  ///< what another system compiled and only that system can read: ForeignCache
 };
 KILN_API const char* to_string(Form form);
 
 /// For what a unit is compiled. A value; it needs no device.
 struct KILN_API Target {
-  /// CUDA: `sm_80`, `sm_90a` and the like. OpenCL: the device's own description.
+  /// CUDA: `sm_80`, `sm_90a` and the like. OpenCL: the device's own description. Of another system: its name.
   std::string architecture;
   Form form = Form::Cubin;
 
@@ -29,8 +30,10 @@ struct KILN_API Target {
   static Result<Target> parse(std::string_view text);
   static Target sm(int number) { return {"sm_" + std::to_string(number), Form::Cubin}; }
   static Target opencl(std::string device) { return {std::move(device), Form::OpenClBinary}; }
+  /// Of what kiln keeps for another system and neither compiles nor loads.
+  static Target foreign(std::string system) { return {std::move(system), Form::Foreign}; }
 
-  /// What a person calls it: the text that `parse` takes back, or the OpenCL device.
+  /// What a person calls it: the text that `parse` takes back, the OpenCL device, or the other system.
   std::string name() const;
 
   friend bool operator==(const Target& a, const Target& b) {

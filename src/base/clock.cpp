@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 #include <thread>
+#include <utility>
 
 namespace kiln {
 namespace {
@@ -25,11 +26,28 @@ class SystemClock final : public Clock {
 // A wait for ever would overflow the time at which it ends; whoever waits looks again now and then.
 constexpr std::chrono::nanoseconds kLongestWait = std::chrono::hours(1);
 
+// How long a thread that has to see to something else goes without: a person who presses Ctrl-C must not notice.
+constexpr std::chrono::nanoseconds kLongestInattention = std::chrono::milliseconds(40);
+thread_local Attention* attention = nullptr;
+
 }  // namespace
 
 void Clock::wait(Condition& condition, Mutex& mutex, std::chrono::nanoseconds time) const {
-  (void)condition.wait_for(mutex, std::min(time, kLongestWait));
+  if (attention == nullptr) {
+    (void)condition.wait_for(mutex, std::min(time, kLongestWait));
+    return;
+  }
+  if (condition.wait_for(mutex, std::min(time, kLongestInattention)) || time <= kLongestInattention) return;
+  mutex.unlock();
+  attention->over_ = attention->over_ || !attention->goes_on_();
+  mutex.lock();
 }
+
+Attention::Attention(std::function<bool()> goes_on)
+    : goes_on_(std::move(goes_on)), outer_(std::exchange(attention, this)) {}
+Attention::~Attention() { attention = outer_; }
+
+bool Attention::is_over() { return attention != nullptr && attention->over_; }
 
 const Clock& system_clock() {
   static const SystemClock clock;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 
 #include "base/mutex.hpp"
@@ -24,12 +25,33 @@ class Clock {
 /// The operating system's time. Has no state: a reference to it is always good.
 const Clock& system_clock();
 
+/// For a thread that must see to something else while it waits, such as Ctrl-C in an interpreter. While this lives,
+/// waits of the thread that made it (Clock::wait) wake every so often and ask `goes_on`, under no lock of the wait's.
+/// When that says no, every Deadline of the thread is over, and whoever waits ends as if his time had run out.
+class Attention {
+ public:
+  explicit Attention(std::function<bool()> goes_on);
+  ~Attention();
+  Attention(const Attention&) = delete;
+  Attention& operator=(const Attention&) = delete;
+
+  /// Whether the calling thread is not to wait any more.
+  static bool is_over();
+
+ private:
+  friend class Clock;
+  const std::function<bool()> goes_on_;
+  Attention* const outer_;
+  bool over_ = false;
+};
+
 /// The end of a limit of time that began when this was made. A value.
 class Deadline {
  public:
   Deadline(const Clock& clock, std::chrono::nanoseconds limit) : clock_(clock), start_(clock.steady()), limit_(limit) {}
   /// A limit that is no limit stays whole.
   std::chrono::nanoseconds left() const {
+    if (Attention::is_over()) return std::chrono::nanoseconds(0);
     if (limit_ == std::chrono::nanoseconds::max()) return limit_;
     const auto passed = clock_.steady() - start_;
     return passed < limit_ ? limit_ - passed : std::chrono::nanoseconds(0);

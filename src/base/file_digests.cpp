@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -13,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/lock_file.hpp"
 
 namespace kiln {
 namespace {
@@ -24,6 +26,13 @@ constexpr std::size_t kMostSlots = std::size_t{1} << 20;
 constexpr std::size_t kReadQuestions = 8;  // after so many the table is mapped
 constexpr auto kYoung = std::chrono::seconds(2);
 constexpr auto kLook = std::chrono::seconds(1);  // how often a waiter looks whether he was forgotten
+// Nothing that a compiler reads is larger, and hints of other hosts may name whatever lies below the working folder.
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
+// A compiler's library of 100 MB takes a tenth of a second, which every process of a cold host would spend: from this
+// size on one of them does, and the others wait for what he learns, at most this long.
+constexpr std::uint64_t kLarge = std::uint64_t{16} << 20;
+constexpr auto kMostTurn = std::chrono::seconds(5);
+constexpr auto kTurnNap = std::chrono::milliseconds(5);
 
 struct Head {
   char magic[8];
@@ -57,17 +66,54 @@ S* find_slot(S* slots, std::size_t count, std::uint64_t hash) {
   return nullptr;
 }
 
-Result<Digest> digest_of(int fd, const std::string& path) {
+// A file that turns out longer than it said is not read to an end that it may not have: it is being written to, or is
+// none that lies on a disk (files of /proc have no size).
+Result<Digest> digest_of(int fd, std::uint64_t size, const std::string& path) {
   Sha256 hash;
+  std::uint64_t done = 0;
   std::vector<std::uint8_t> buffer(std::size_t{1} << 18);
   while (true) {
     const ssize_t got = ::read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return io_failure("cannot read", path, errno);
     if (got == 0) return hash.finish();
+    done += static_cast<std::uint64_t>(got);
+    if (done > size) return failure(Code::Io, path + " grows while it is read");
     hash.add({buffer.data(), static_cast<std::size_t>(got)});
   }
 }
+
+// The right to digest a large file, among the processes of this host. Where it cannot be had everyone digests.
+class Turn {
+ public:
+  Turn(const std::string& path, const Clock& clock) : byte_(LockFile::byte_of(sha256(path))) {
+    const Result<std::string> folder = host_local_directory();
+    if (!folder) return;
+    const Result<LockFile*> file = LockFile::open(*folder + "/digesting");
+    if (!file) return;
+    const auto end = clock.steady() + kMostTurn;
+    while ((*file)->take(byte_).result != LockFile::Attempt::Result::Taken) {
+      const auto look = (*file)->look(byte_);
+      if (look.result == LockFile::Attempt::Result::Failed || clock.steady() > end) return;
+      waited_ = true;
+      clock.sleep(kTurnNap);
+    }
+    file_ = *file;
+  }
+  ~Turn() {
+    if (file_ != nullptr) file_->release(byte_);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  /// Somebody else had it before: what is looked for may be known by now.
+  bool waited() const { return waited_; }
+
+ private:
+  const off_t byte_;
+  LockFile* file_ = nullptr;
+  bool waited_ = false;
+};
 
 }  // namespace
 
@@ -166,20 +212,45 @@ std::optional<Digest> FileDigests::remembered(const std::string& path, const Fil
 }
 
 std::optional<FileDigests::Seen> FileDigests::look(const std::string& path) {
+  std::optional<FileStamp> stamp;
   while (true) {
-    const std::optional<FileStamp> stamp = stamp_of(path.c_str());
-    if (!stamp) return std::nullopt;
+    stamp = stamp_of(path.c_str());
+    if (!stamp || stamp->size > kLargest) return std::nullopt;
     const MutexLock lock(mutex_);
     if (const auto digest = remembered(path, *stamp)) return Seen{*stamp, *digest};
     if (digesting_.insert(path).second) break;
     // What the other comes by may be newer than what was just looked at, or too young to be remembered.
     while (digesting_.contains(path)) clock_.wait(no_longer_digesting_, mutex_, kLook);
   }
-  const std::optional<Reading> reading = read(path);
+  const bool large = stamp->size >= kLarge && !memory_.empty();
+  std::optional<Turn> turn;
+  if (large) turn.emplace(path, clock_);
+  std::optional<Reading> reading;
+  if (turn && turn->waited()) reading = learnt_elsewhere(path, *stamp);
+  if (!reading) {
+    reading = read(path);
+    keep(path, reading);
+    // Before the turn is over: this is what the others wait for.
+    if (large) (void)save();
+  }
   const MutexLock lock(mutex_);
   digesting_.erase(path);
   no_longer_digesting_.notify_all();
   if (!reading) return std::nullopt;
+  return reading->seen;
+}
+
+std::optional<FileDigests::Reading> FileDigests::learnt_elsewhere(const std::string& path, const FileStamp& stamp) {
+  reload();
+  const MutexLock lock(mutex_);
+  const auto digest = remembered(path, stamp);
+  if (!digest) return std::nullopt;
+  return Reading{{stamp, *digest}, true};
+}
+
+void FileDigests::keep(const std::string& path, const std::optional<Reading>& reading) {
+  if (!reading) return;
+  const MutexLock lock(mutex_);
   ++digested_;
   if (reading->settled) {
     learnt_[path] = reading->seen;
@@ -187,17 +258,18 @@ std::optional<FileDigests::Seen> FileDigests::look(const std::string& path) {
   } else {
     learnt_.erase(path);
   }
-  return reading->seen;
 }
 
 std::optional<FileDigests::Reading> FileDigests::read(const std::string& path) const {
-  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  // Non-blocking: what was a file a moment ago may be a pipe by now.
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat before;
   struct stat after;
   if (!fd || fstat(fd.get(), &before) != 0 || !S_ISREG(before.st_mode)) return std::nullopt;
-  const Result<Digest> digest = digest_of(fd.get(), path);
-  if (!digest || fstat(fd.get(), &after) != 0) return std::nullopt;
   const FileStamp stamp = FileStamp::of(before);
+  if (stamp.size > kLargest) return std::nullopt;
+  const Result<Digest> digest = digest_of(fd.get(), stamp.size, path);
+  if (!digest || fstat(fd.get(), &after) != 0) return std::nullopt;
   const bool settled = stamp == FileStamp::of(after) && !stamp.younger_than(kYoung, clock_.wall());
   return Reading{{stamp, *digest}, settled};
 }
@@ -215,7 +287,9 @@ Status FileDigests::save() {
   Status saved = failure(Code::Unavailable, folder + " does not exist yet");  // the first entry of a cache makes it
   if (place && !on_network(place.get()) && access(folder.c_str(), W_OK) == 0) {
     saved = save_to(memory_, learnt);
-  } else if (place) {
+  } else if (place || std::any_of(learnt.begin(), learnt.end(),
+                                  [](const auto& file) { return file.second.stamp.size >= kLarge; })) {
+    // A host that only ever reads what others compiled has no such folder, and its compiler is large all the same.
     const Result<std::string> local = host_local_directory();
     saved = local ? save_to(*local + "/digests", learnt) : Status(local.error());
   }

@@ -37,8 +37,10 @@ class FileDigests {
     FileStamp stamp;
     Digest digest;
   };
-  /// The present content of a regular file, or nothing where there is no such file or it cannot be read. A file is read
-  /// by one at a time: others who ask for it meanwhile wait, and find what he has learnt.
+  /// The present content of a regular file, or nothing where there is no such file or it cannot be read: none larger
+  /// than a gigabyte is, nor one that grows meanwhile. What is no regular file is not opened. A file is read by one at
+  /// a time: others who ask for it meanwhile wait, and find what he has learnt. Of a large one that goes for all
+  /// processes of this host, for a few seconds.
   std::optional<Seen> look(const std::string& path);
 
   /// Writes what was learnt to the memory file, if anything was. Losing it costs a digest later and nothing else.
@@ -59,6 +61,8 @@ class FileDigests {
 
   std::optional<Digest> remembered(const std::string& path, const FileStamp& stamp) KILN_REQUIRES(mutex_);
   std::optional<Reading> read(const std::string& path) const;
+  std::optional<Reading> learnt_elsewhere(const std::string& path, const FileStamp& stamp);
+  void keep(const std::string& path, const std::optional<Reading>& reading);
   Table* table(std::size_t index) KILN_REQUIRES(mutex_);
   Status save_to(const std::string& memory, const std::vector<std::pair<std::string, Seen>>& learnt);
 

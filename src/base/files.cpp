@@ -110,13 +110,14 @@ Status write_all(int fd, std::string_view data, std::string_view name) {
 }
 
 Status publish_file(int directory, const std::string& temporary, const std::string& name,
-                    std::initializer_list<std::string_view> parts, Durability durability) {
+                    std::initializer_list<std::string_view> parts, Durability durability, std::optional<mode_t> mode) {
   Fd fd(openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd) return io_failure("cannot create", temporary, errno);
   const auto give_up = [&](Error error) -> Status {
     unlinkat(directory, temporary.c_str(), 0);
     return error;
   };
+  if (mode && fchmod(fd.get(), *mode) != 0) return give_up(io_failure("cannot set the mode of", temporary, errno));
   for (const std::string_view part : parts) {
     if (Status written = write_all(fd.get(), part, temporary); !written) return give_up(std::move(written).error());
   }

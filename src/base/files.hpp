@@ -74,9 +74,10 @@ enum class Durability { Synced, Unsynced };
 
 /// Makes `parts`, joined, appear as `name` in `directory` in one step: a reader sees the old file, the new file or
 /// none, never half of one. `temporary` is the name (in `directory` too) that it has until then; it must be the
-/// caller's own.
+/// caller's own. With a `mode` the file has that one whatever the umask.
 Status publish_file(int directory, const std::string& temporary, const std::string& name,
-                    std::initializer_list<std::string_view> parts, Durability durability);
+                    std::initializer_list<std::string_view> parts, Durability durability,
+                    std::optional<mode_t> mode = std::nullopt);
 
 /// Creates a folder and those above it, where they are not there, with this mode.
 Status make_directories(const std::string& path, mode_t mode = 0700);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -267,6 +268,27 @@ std::string own_command(const MachineFiles& files) {
     at = end + 1;
   }
   return shown_command(arguments);
+}
+
+std::optional<std::uint64_t> start_of_process(pid_t process, const MachineFiles& files) {
+  const auto text = text_of(files.root + "/proc/" + std::to_string(process) + "/stat");
+  // The name, in brackets, may have blanks and brackets in it.
+  const std::size_t name = text ? text->rfind(')') : std::string::npos;
+  if (name == std::string::npos) return std::nullopt;
+  constexpr int kStart = 22;  // as proc(5) counts the fields; the state is the third
+  std::size_t at = name + 1;
+  for (int field = 3; field < kStart; ++field) {
+    at = text->find(' ', at);
+    if (at == std::string::npos || ++at >= text->size()) return std::nullopt;
+    if (field == 3 && ((*text)[at] == 'Z' || (*text)[at] == 'X')) return std::nullopt;
+  }
+  at = text->find(' ', at);
+  return at == std::string::npos ? std::nullopt : number_in(std::string_view(*text).substr(at + 1));
+}
+
+std::uint64_t process_name_space(const MachineFiles& files) {
+  struct stat status;
+  return stat((files.root + "/proc/self/ns/pid").c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
 std::string thread_name() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,6 +37,12 @@ bool in_container(const MachineFiles& files = {});
 std::string own_command(const MachineFiles& files = {});
 /// A command in that form.
 std::string shown_command(const std::vector<std::string>& arguments);
+
+/// When a process was started, in ticks since the machine was: with its id it is the only one ever. Nothing where there
+/// is none, or only what its parent has not taken notice of yet. Reads files.
+std::optional<std::uint64_t> start_of_process(pid_t process, const MachineFiles& files = {});
+/// In which namespace the process ids lie that this process sees; zero where that cannot be told.
+std::uint64_t process_name_space(const MachineFiles& files = {});
 
 /// What the calling thread is called; empty where that cannot be told.
 std::string thread_name();

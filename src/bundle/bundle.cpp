@@ -118,7 +118,11 @@ Result<Bytes> Bundle::blob(const BlobPlace& place) {
 Result<ArtifactBlob> Bundle::artifact(const BlobPlace& place) {
   const auto bytes = blob(place);
   if (!bytes) return bytes.error();
-  return decode_artifact_blob(*bytes);
+  auto blob = decode_artifact_blob(*bytes);
+  if (blob && blob->artifact.target.form == Form::Foreign && header_.version < kForeignBundleVersion) {
+    return damaged("with an artifact of another system, which its version does not have");
+  }
+  return blob;
 }
 
 Result<Closure> Bundle::closure(const BlobPlace& place) {

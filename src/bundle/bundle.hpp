@@ -11,6 +11,7 @@
 #include <kiln/artifact.hpp>
 #include <kiln/result.hpp>
 
+#include "base/advance.hpp"
 #include "base/mutex.hpp"
 #include "bundle/blob.hpp"
 #include "bundle/bundle_description.hpp"
@@ -58,12 +59,12 @@ class Bundle final : public Store {
   /// What it says about itself, for people.
   Result<BundleDescription> description();
   /// Everything in it, checked, as it was given to the writer (without costs and logs): what `merge` writes again.
-  Result<std::vector<BundleMember>> members();
+  Result<std::vector<BundleMember>> members(const Advance& advance = {});
   /// Its bytes as they are.
   Result<BundleImage> image();
   /// Reads and checks everything: every page, every blob, that blobs neither overlap nor leave anything between them,
   /// that rows and description agree, and that nothing is there which does not belong.
-  Status verify();
+  Status verify(const Advance& advance = {});
 
  private:
   struct Page;

@@ -82,6 +82,7 @@ Target target_from(Members& in, const Json& object) {
   const std::string name = in.text(object, "target");
   const std::string form = in.text(object, "form");
   if (form == to_string(Form::OpenClBinary)) return Target::opencl(name);
+  if (form == to_string(Form::Foreign)) return Target::foreign(name);
   const auto target = Target::parse(name);
   if (!target || to_string(target->form) != form) {
     in.fail();

@@ -12,7 +12,6 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kMagic = "KILNBDL1";
-constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kNameSpaceField = 64;
 constexpr std::size_t kFixedPart = 168;  // of the header, before its lists
 constexpr std::size_t kPageEntry = 32 + kRowPrefix;
@@ -39,10 +38,11 @@ struct Counts {
 // The fields that say how long everything is. On return `header` has what stands between them.
 Result<Counts> decode_fixed_part(Reader& in, BundleHeader& header) {
   if (in.raw(kMagic.size()) != kMagic) return damaged("without kiln's mark: this is no bundle");
-  const std::uint32_t version = in.u32();
+  header.version = in.u32();
   if (!in.ok()) return damaged("that is shorter than its header");
-  if (version != kVersion) {
-    return damaged("of format version " + std::to_string(version) + "; this kiln reads " + std::to_string(kVersion));
+  if (header.version < kBundleVersion || header.version > kForeignBundleVersion) {
+    return damaged("of format version " + std::to_string(header.version) + "; this kiln reads " +
+                   std::to_string(kBundleVersion) + " and " + std::to_string(kForeignBundleVersion));
   }
   std::uint32_t reserved = in.u32();
   header.head_size = in.u64();
@@ -193,7 +193,7 @@ std::string encode_bundle_header(BundleHeader& header, const SecretKey* key) {
   name_space.resize(kNameSpaceField, '\0');
   Writer out;
   out.reserve(counts.header_size());
-  out.raw(kMagic.data(), kMagic.size()).u32(kVersion).u32(0).u64(header.head_size).u64(header.epoch);
+  out.raw(kMagic.data(), kMagic.size()).u32(header.version).u32(0).u64(header.head_size).u64(header.epoch);
   out.raw(name_space.data(), name_space.size());
   out.u32(counts.pages).u32(counts.rows).u32(counts.groups).u32(0);
   encode_place(out, header.description);

@@ -26,6 +26,8 @@ inline constexpr std::size_t kRowsPerPage = kBundlePage / kBundleRow;
 inline constexpr std::size_t kRowPrefix = 40;           ///< by which rows are sorted
 inline constexpr std::uint32_t kMostBundleGroups = 65;  ///< the description's, and at most 64 of units
 inline constexpr std::uint32_t kMostBundlePages = 1 << 18;
+inline constexpr std::uint32_t kBundleVersion = 1;
+inline constexpr std::uint32_t kForeignBundleVersion = 2;  ///< of bundles that have anything of other systems
 inline constexpr std::uint64_t kLargestBundleBlob = std::uint64_t{1} << 30;
 
 /// To how many bytes a blob may unpack: more is an attack.
@@ -66,6 +68,7 @@ struct BundleHeader {
     Digest digest{};
     std::array<std::uint8_t, kRowPrefix> first{};  ///< the beginning of the page's first row
   };
+  std::uint32_t version = kBundleVersion;
   std::uint64_t head_size = 0;  ///< of the header with its padding, and the pages
   std::uint64_t epoch = 0;
   std::string name_space;

@@ -19,6 +19,7 @@ std::vector<BundleRow> index_rows(std::span<const IndexEntry> entries) {
     row.digest = entry.key.digest;
     row.role = BundleRow::Role::ByKey;
     add(row);
+    if (entry.target.form == Form::Foreign) continue;  // is no unit's, and read nothing that kiln knows of
     row.digest = entry.unit.digest;
     row.role = BundleRow::Role::ByUnit;
     set_target(row, entry.target);

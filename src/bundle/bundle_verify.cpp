@@ -91,7 +91,7 @@ Result<Bundle::Placed> Bundle::member(BundleDescription::Artifact about) {
   return found;
 }
 
-Result<std::vector<BundleMember>> Bundle::members() {
+Result<std::vector<BundleMember>> Bundle::members(const Advance& advance) {
   auto told = description();
   if (!told) return std::move(told).error();
   std::vector<BundleMember> all;
@@ -99,6 +99,7 @@ Result<std::vector<BundleMember>> Bundle::members() {
     auto found = member(std::move(about));
     if (!found) return std::move(found).error();
     all.push_back(std::move(found->member));
+    if (advance) advance(all.size(), told->artifacts.size());
   }
   return all;
 }
@@ -126,7 +127,7 @@ Status Bundle::check_blobs(const std::vector<BundleRow>& rows) {
   return check_layout(std::move(places), groups);
 }
 
-Status Bundle::verify() {
+Status Bundle::verify(const Advance& advance) {
   if (auto checked = source_->check(header_.head_size, header_.group_sizes); !checked) return checked;
   const auto there = all_rows();
   if (!there) return there.error();
@@ -144,10 +145,16 @@ Status Bundle::verify() {
     if (closure != nullptr && !travels(*closure)) return damaged("with a closure that names places of one machine");
     entries.push_back({is.unit, is.artifact.target, is.key, is.request, found->artifact, found->closure});
     expected.artifacts.push_back(kiln::describe(is, closure));
+    if (advance) advance(entries.size(), told->artifacts.size());
   }
   const auto read_back = BundleDescription::parse(expected.encode());
   if (!read_back || read_back->artifacts != told->artifacts) {
     return damaged("whose description says other things than its artifacts do");
+  }
+  const bool foreign = std::any_of(entries.begin(), entries.end(),
+                                   [](const IndexEntry& entry) { return entry.target.form == Form::Foreign; });
+  if (foreign != (header_.version == kForeignBundleVersion)) {
+    return damaged("of format version " + std::to_string(header_.version) + ", which is not that of what it has");
   }
   const std::vector<BundleRow> due = index_rows(entries);
   if (!std::equal(due.begin(), due.end(), there->begin(), there->end(), same_row)) {

@@ -38,6 +38,14 @@ Members in_order(const std::vector<BundleMember>& members) {
   return sorted;
 }
 
+/// Whether a bundle can say what it is for.
+bool has_name(const Target& target) {
+  if (target.form == Form::OpenClBinary || target.form == Form::Foreign) return true;
+  BundleRow row;
+  set_target(row, target);
+  return Target::parse(target.name()).ok() && target_of(row) == target;
+}
+
 /// Which group the blobs of a unit's name are in.
 class Groups {
  public:
@@ -117,6 +125,14 @@ std::vector<const Closure*> closures_to_write(const Members& members) {
   return closures;
 }
 
+/// The oldest that has all of it, for the readers that there are already.
+std::uint32_t version_of(const Members& members) {
+  const bool foreign = std::any_of(members.begin(), members.end(), [](const BundleMember* member) {
+    return member->artifact.target.form == Form::Foreign;
+  });
+  return foreign ? kForeignBundleVersion : kBundleVersion;
+}
+
 std::string encode_pages(const std::vector<BundleRow>& rows, BundleHeader& header) {
   std::string pages;
   for (std::size_t at = 0; at < rows.size(); at += kRowsPerPage) {
@@ -146,12 +162,10 @@ Result<BundleImage> image_of(BundleHeader header, const std::vector<BundleRow>& 
 
 Result<bool> BundleWriter::add(BundleMember member) {
   const Target& target = member.artifact.target;
-  BundleRow row;
-  set_target(row, target);
-  const auto parsed = target.form == Form::OpenClBinary ? Result<Target>(target) : Target::parse(target.name());
-  if (!parsed || (target.form != Form::OpenClBinary && target_of(row) != target)) {
+  if (!has_name(target)) {
     return failure(Code::InvalidArgument, "'" + target.name() + "' is no target that a bundle can have");
   }
+  if (target.form == Form::Foreign) member.artifact.closure = nullptr;  // its key covers it in its own way
   const Closure* const closure = member.artifact.closure.get();
   if (closure != nullptr && travels(*closure) && key_of(member.request, *closure) != member.key) {
     return failure(Code::InvalidArgument,
@@ -194,6 +208,7 @@ Result<BundleImage> BundleWriter::finish(const SecretKey* key) const {
   auto described = packer.pack(description.encode());
   if (!described) return std::move(described).error();
   BundleHeader header;
+  header.version = version_of(members);
   header.epoch = options_.epoch;
   header.name_space = options_.name_space;
   header.description = layout.put(0, *described);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include <kiln/key.hpp>
@@ -32,8 +33,10 @@ class Claims {
   };
 
   virtual ~Claims() = default;
-  /// Waits at most this long for another holder; zero never waits.
-  virtual Answer acquire(const RequestKey& request, std::chrono::milliseconds wait) = 0;
+  /// Waits at most this long for another holder; zero never waits. A wait that is not wanted any more (`stop`) ends
+  /// within half a second as if its time were up.
+  virtual Answer acquire(const RequestKey& request, std::chrono::milliseconds wait,
+                         const std::stop_token& stop = {}) = 0;
 };
 
 }  // namespace kiln

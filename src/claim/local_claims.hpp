@@ -21,7 +21,7 @@ class LocalClaims final : public Claims {
   /// In `claims_folder(cache_root)`, which is asked for at each acquire and not before: a hit claims nothing.
   static LocalClaims for_cache(std::string cache_root, const Clock& clock = system_clock());
 
-  Answer acquire(const RequestKey& request, std::chrono::milliseconds wait) override;
+  Answer acquire(const RequestKey& request, std::chrono::milliseconds wait, const std::stop_token& stop = {}) override;
 
   /// The byte that stands for a request: 62 bits of its key. Two requests that share them wait for each other, no more.
   static off_t byte_of(const RequestKey& request);

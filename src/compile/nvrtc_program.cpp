@@ -63,7 +63,8 @@ Result<Bytes> CudaProgram::output(Form form) {
     case Form::Ptx: return fetch(nvrtc_.ptx_size, nvrtc_.ptx);
     case Form::LtoIr: return fetch(nvrtc_.ltoir_size, nvrtc_.ltoir);
     case Form::OpenClBinary:
-    case Form::Cccl: break;
+    case Form::Cccl:
+    case Form::Foreign: break;
   }
   return failure(Code::Unsupported, std::string("NVRTC makes no ") + to_string(form));
 }

@@ -57,8 +57,9 @@ std::string find_worker(const std::string& configured) {
     if (size > 0) folder.assign(self, static_cast<std::size_t>(size));
   }
   folder.resize(folder.rfind('/') == std::string::npos ? 0 : folder.rfind('/'));
-  for (const char* place :
-       {"/kiln-worker", "/../bin/kiln-worker", "/../libexec/kiln/kiln-worker", "/../../libexec/kiln/kiln-worker"}) {
+  // Beside the program, in an installed tree, in a Python package.
+  for (const char* place : {"/kiln-worker", "/../bin/kiln-worker", "/../libexec/kiln/kiln-worker",
+                            "/../../libexec/kiln/kiln-worker", "/bin/kiln-worker"}) {
     if (access((folder + place).c_str(), X_OK) == 0) return folder + place;
   }
   return {};

@@ -14,7 +14,7 @@ constexpr std::uint8_t kRecipeVersion = 2;
 constexpr std::uint8_t kMetadataVersion = 1;
 
 Result<Form> form_of(std::uint8_t value) {
-  if (value < 1 || value > static_cast<std::uint8_t>(Form::Cccl))
+  if (value < 1 || value > static_cast<std::uint8_t>(Form::Foreign))
     return failure(Code::Corrupt, "an artifact of unknown form " + std::to_string(value));
   return static_cast<Form>(value);
 }
@@ -83,6 +83,7 @@ Result<Recipe> decode_recipe(std::string_view bytes) {
   recipe.target.architecture = in.text();
   const Result<Form> form = form_of(in.u8());
   if (!form) return form.error();
+  if (*form == Form::Foreign) return failure(Code::Corrupt, "a recipe for what kiln does not compile");
   recipe.target.form = *form;
   recipe.compiler.name = in.text();
   recipe.compiler.version = in.text();

@@ -13,6 +13,7 @@ const char* to_string(Form form) {
     case Form::LtoIr: return "lto-ir";
     case Form::OpenClBinary: return "opencl-binary";
     case Form::Cccl: return "cccl";
+    case Form::Foreign: return "foreign";
   }
   return "unknown";
 }
@@ -41,7 +42,8 @@ std::string Target::name() const {
     case Form::LtoIr: return "lto_" + number;
     case Form::Cccl: return "cccl_" + number;
     case Form::Cubin:
-    case Form::OpenClBinary: break;
+    case Form::OpenClBinary:
+    case Form::Foreign: break;
   }
   return architecture;
 }

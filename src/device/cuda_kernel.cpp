@@ -123,6 +123,11 @@ Result<std::vector<std::size_t>> CudaKernel::ask_parameters() const {
   return failure(Code::Internal, name_ + " has no end of parameters");
 }
 
+Result<std::vector<std::size_t>> CudaKernel::parameters() {
+  if (Status prepared = prepare(nullptr); !prepared) return std::move(prepared).error();
+  return parameters_;
+}
+
 Status CudaKernel::check_arguments(const Argument* arguments, std::size_t count) const {
   if (Status right = check_argument_count(name_, parameters_.size(), count); !right) return right;
   for (std::size_t i = 0; i < count; ++i) {

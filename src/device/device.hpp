@@ -39,6 +39,8 @@ class DeviceKernel {
   virtual Status launch(const Launch& how, const Argument* arguments, std::size_t count) = 0;
 
   virtual Result<Occupancy> occupancy(std::size_t shared_bytes) = 0;
+  /// The bytes of each parameter; nothing where the driver does not say.
+  virtual Result<std::vector<std::size_t>> parameters() { return std::vector<std::size_t>(); }
 };
 
 /// An artifact that the driver took: it serves every context whose place has the artifact's target. Any thread.

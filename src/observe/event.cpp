@@ -41,6 +41,14 @@ const char* to_string(Event::Kind kind) {
     case Event::Kind::BundleRefused: return "bundle_refused";
     case Event::Kind::BundleUnfit: return "bundle_unfit";
     case Event::Kind::RecordUnavailable: return "record_unavailable";
+    case Event::Kind::RemoteRefused: return "remote_refused";
+    case Event::Kind::RemoteUnavailable: return "remote_unavailable";
+    case Event::Kind::RemoteBack: return "remote_back";
+    case Event::Kind::Uploaded: return "uploaded";
+    case Event::Kind::UploadDropped: return "upload_dropped";
+    case Event::Kind::LeaseWaited: return "lease_waited";
+    case Event::Kind::Hedged: return "hedged";
+    case Event::Kind::LeaseLost: return "lease_lost";
     case Event::Kind::Decided: return "decided";
     case Event::Kind::FellBack: return "fell_back";
     case Event::Kind::Dispatched: return "dispatched";

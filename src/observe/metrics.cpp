@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
 #include <string_view>
 
 namespace kiln {
@@ -10,10 +11,10 @@ namespace {
 constexpr std::array<std::string_view, Metrics::kOrigins> kOriginNames = {"",       "memory",   "bundle", "disk",
                                                                           "remote", "compiled", "other"};
 
-// Paths and servers are origins too, and each would be a time series for ever.
-std::size_t origin_index(std::string_view origin) {
-  const auto* const found = std::find(kOriginNames.begin(), kOriginNames.end(), origin);
-  return found != kOriginNames.end() ? static_cast<std::size_t>(found - kOriginNames.begin()) : kOriginNames.size() - 1;
+// The last of the names stands for all others: paths, servers and words from elsewhere would each be a time series for
+// ever.
+std::size_t index_of(std::span<const std::string_view> names, std::string_view word) {
+  return static_cast<std::size_t>(std::find(names.begin(), names.end() - 1, word) - names.begin());
 }
 
 // Longer than a year is nobody's duration; not a number is none.
@@ -44,6 +45,11 @@ std::string bound_name(double bound) {
   return number;
 }
 
+// `ended="finished"`
+std::string label(const char* name, std::string_view value) {
+  return std::string(name) + "=\"" + std::string(value) + '"';
+}
+
 void append_status(std::string& text, const SessionStatus& status) {
   const auto units = [&text](const char* state, std::size_t count) {
     sample(text, "kiln_units", std::string("{state=\"") + state + "\"}", std::uint64_t{count});
@@ -71,7 +77,7 @@ void Metrics::Histogram::add(double duration) {
 void Metrics::tell(const Event& event) {
   const auto kind = static_cast<std::size_t>(event.kind);
   if (kind >= kKinds) return;
-  add(events_[kind][origin_index(event.origin)], 1);
+  add(events_[kind][index_of(kOriginNames, event.origin)], 1);
   const double ms = sane_ms(event.ms);
   if (ms > 0) add(nanoseconds_[kind], static_cast<std::uint64_t>(ms * 1e6));
   switch (event.kind) {
@@ -79,22 +85,62 @@ void Metrics::tell(const Event& event) {
     case Event::Kind::Waited: waits_.add(ms / 1e3); break;
     case Event::Kind::HotCompile: hot_compiles_.add(ms / 1e3); break;
     case Event::Kind::Copied: add(copied_bytes_, event.bytes); break;
+    default: tell_of_fleet(event); break;
+  }
+}
+
+void Metrics::tell_of_fleet(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::Hit:
+      if (event.origin == kServers.back()) answered(kServers.back());
+      break;
+    case Event::Kind::LeaseWaited:
+      lease_waits_[index_of(kWaitEnds, event.selected)].add(sane_ms(event.ms) / 1e3);
+      answered(kServers.front());
+      break;
+    case Event::Kind::RemoteRefused:
+      add(refusals_[index_of(kRefusals, event.selected)], 1);
+      answered(kServers.back());
+      break;
+    case Event::Kind::Uploaded:
+      add(uploaded_bytes_, event.bytes);
+      answered(kServers.back());
+      break;
+    case Event::Kind::RemoteUnavailable:
+      servers_[index_of(kServers, event.origin)].store(Server::Down, std::memory_order_relaxed);
+      break;
+    case Event::Kind::RemoteBack:
+      servers_[index_of(kServers, event.origin)].store(Server::Up, std::memory_order_relaxed);
+      break;
     default: break;
   }
 }
 
+// What was asked before a server was given up may be told after it: only its guard says that it is back.
+void Metrics::answered(std::string_view server) {
+  Server unknown = Server::Unknown;
+  servers_[index_of(kServers, server)].compare_exchange_strong(unknown, Server::Up, std::memory_order_relaxed);
+}
+
 void Metrics::append(std::string& text, const char* name, const char* help, const Histogram& histogram) {
   heading(text, name, "histogram", help);
+  append_buckets(text, name, {}, histogram);
+}
+
+void Metrics::append_buckets(std::string& text, const char* name, const std::string& label,
+                             const Histogram& histogram) {
   const std::string bucket = std::string(name) + "_bucket";
+  const std::string before = label.empty() ? "{" : '{' + label + ',';
+  const std::string alone = label.empty() ? "" : '{' + label + '}';
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < kBounds.size(); ++i) {
     sum += read(histogram.buckets[i]);
-    sample(text, bucket, "{le=\"" + bound_name(kBounds[i]) + "\"}", sum);
+    sample(text, bucket, before + "le=\"" + bound_name(kBounds[i]) + "\"}", sum);
   }
   sum += read(histogram.buckets.back());
-  sample(text, bucket, "{le=\"+Inf\"}", sum);
-  sample(text, std::string(name) + "_sum", "", seconds(read(histogram.nanoseconds)));
-  sample(text, std::string(name) + "_count", "", sum);
+  sample(text, bucket, before + "le=\"+Inf\"}", sum);
+  sample(text, std::string(name) + "_sum", alone, seconds(read(histogram.nanoseconds)));
+  sample(text, std::string(name) + "_count", alone, sum);
 }
 
 void Metrics::append_events(std::string& text) const {
@@ -118,6 +164,38 @@ void Metrics::append_events(std::string& text) const {
   }
 }
 
+void Metrics::append_fleet(std::string& text) const {
+  const auto total = [&](Event::Kind kind) {
+    std::uint64_t sum = 0;
+    for (const Count& count : events_[static_cast<std::size_t>(kind)]) sum += read(count);
+    return sum;
+  };
+  const auto counter = [&](const char* name, const char* help, std::uint64_t value) {
+    heading(text, name, "counter", help);
+    sample(text, name, "", value);
+  };
+  heading(text, "kiln_lease_wait_seconds", "histogram", "How long another host was waited for, by how that ended.");
+  for (std::size_t i = 0; i < kWaitEnds.size(); ++i) {
+    append_buckets(text, "kiln_lease_wait_seconds", label("ended", kWaitEnds[i]), lease_waits_[i]);
+  }
+  counter("kiln_hedges_total", "Compiles beside a holder that took too long.", total(Event::Kind::Hedged));
+  counter("kiln_leases_lost_total", "Leases that lapsed while this host compiled.", total(Event::Kind::LeaseLost));
+  heading(text, "kiln_remote_refused_total", "counter", "What a remote store had and was not believed, by why.");
+  for (std::size_t i = 0; i < kRefusals.size(); ++i) {
+    sample(text, "kiln_remote_refused_total", '{' + label("why", kRefusals[i]) + '}', read(refusals_[i]));
+  }
+  heading(text, "kiln_remote_up", "gauge", "Whether a server is asked: 0 while it is given up.");
+  for (std::size_t i = 0; i < kServers.size(); ++i) {
+    const Server state = servers_[i].load(std::memory_order_relaxed);
+    if (state == Server::Unknown) continue;
+    sample(text, "kiln_remote_up", '{' + label("server", kServers[i]) + '}',
+           std::uint64_t{state == Server::Up ? 1U : 0U});
+  }
+  counter("kiln_uploads_total", "Artifacts that were sent to the remote store.", total(Event::Kind::Uploaded));
+  counter("kiln_uploaded_bytes_total", "Bytes of them.", read(uploaded_bytes_));
+  counter("kiln_uploads_dropped_total", "Artifacts that were not sent.", total(Event::Kind::UploadDropped));
+}
+
 std::string Metrics::text(const SessionStatus& status) const {
   std::string text;
   append_events(text);
@@ -126,6 +204,7 @@ std::string Metrics::text(const SessionStatus& status) const {
   append(text, "kiln_hot_compile_seconds", "How long callers waited for a compile.", hot_compiles_);
   heading(text, "kiln_copied_bytes_total", "counter", "Bytes copied between host and device.");
   sample(text, "kiln_copied_bytes_total", "", read(copied_bytes_));
+  append_fleet(text);
   append_status(text, status);
   return text;
 }

@@ -33,18 +33,6 @@ bool on_the_way(Event::Kind kind) {
   }
 }
 
-bool concerns_stream(const Event& event) {
-  return event.stream != 0 || event.kind == Event::Kind::Launched || event.kind == Event::Kind::Copied ||
-         event.kind == Event::Kind::Synchronised;
-}
-
-std::string stream_name(std::uint64_t stream) {
-  if (stream == 0) return "default stream";
-  char text[40];
-  std::snprintf(text, sizeof text, "stream 0x%llx", static_cast<unsigned long long>(stream));
-  return text;
-}
-
 std::chrono::nanoseconds began(const TraceRecord& record) {
   const double ns = record.event.ms * 1e6;
   // Also false for what is not a number.
@@ -193,6 +181,18 @@ void join(std::vector<TraceMark>& marks) {
 }
 
 }  // namespace
+
+bool concerns_stream(const Event& event) {
+  return event.stream != 0 || event.kind == Event::Kind::Launched || event.kind == Event::Kind::Copied ||
+         event.kind == Event::Kind::Synchronised;
+}
+
+std::string stream_name(std::uint64_t stream) {
+  if (stream == 0) return "default stream";
+  char text[40];
+  std::snprintf(text, sizeof text, "stream 0x%llx", static_cast<unsigned long long>(stream));
+  return text;
+}
 
 TraceLayout lay_out(const std::vector<TraceRecord>& records, const ThreadNames& threads) {
   TraceLayout layout;

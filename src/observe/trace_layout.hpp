@@ -53,6 +53,11 @@ struct TraceLayout {
   std::vector<TraceMark> marks;
 };
 
+/// Whether an event is drawn on its stream's line, and not on its thread's.
+bool concerns_stream(const Event& event);
+/// `stream 0x55e0`, or `default stream`.
+std::string stream_name(std::uint64_t stream);
+
 /// `records` must outlive the layout.
 TraceLayout lay_out(const std::vector<TraceRecord>& records, const ThreadNames& threads);
 

@@ -21,6 +21,8 @@ constexpr std::size_t kLargestTrace = std::size_t{256} << 20;
 constexpr std::size_t kDeepest = 16;  // ours go to four
 constexpr std::size_t kMostEvents = 1'000'000;
 constexpr std::size_t kLongestText = 64 << 10;
+constexpr std::size_t kMostThreads = 10'000;
+constexpr std::uint64_t kFirstOtherTrack = 1U << 28;  // docs/trace.md, rule 9: from here on it is no thread
 
 // The value of an enumeration whose name this is; they have none called "unknown" but the first.
 template <class Kind>
@@ -81,6 +83,7 @@ class Handler {
   void argument(const std::string& value);
   void argument(double value, std::uint64_t count);
   bool end_event();
+  bool metadata();
   bool about();
   bool refuse(Code code, std::string why) {
     if (!error_) error_ = failure(code, std::move(why));
@@ -105,6 +108,7 @@ class Handler {
   std::string command_;
   std::string date_;
   std::uint64_t dropped_ = 0;
+  std::uint64_t process_ = 0;
   RecordedEvent now_;
   double start_us_ = 0;
   double length_us_ = 0;
@@ -114,7 +118,7 @@ bool Handler::open() {
   if (++depth_ > kDeepest) return refuse(Code::Corrupt, "it nests deeper than a trace does");
   if (depth_ != kEvent || top_ != "traceEvents") return true;
   for (std::string* text : {&member_, &name_, &phase_, &category_, &title_, &format_, &command_, &date_}) text->clear();
-  dropped_ = 0;
+  dropped_ = process_ = 0;
   now_ = {};
   start_us_ = length_us_ = 0;
   return true;
@@ -156,6 +160,8 @@ bool Handler::number(double value, std::uint64_t count) {
       start_us_ = std::max(0.0, value);
     else if (member_ == "dur")
       length_us_ = std::max(0.0, value);
+    else if (member_ == "pid")
+      process_ = count;
     else if (member_ == "tid" && now_.thread == 0)
       now_.thread = count;
   }
@@ -216,6 +222,18 @@ bool Handler::end_object() {
   return !event || end_event();
 }
 
+// Whose trace it is, and the names of threads.
+bool Handler::metadata() {
+  if (title_ == "kiln_trace") return about();
+  if (title_ == "process_name") {
+    trace_.process = std::move(format_);
+    trace_.number = process_;
+  } else if (title_ == "thread_name" && now_.thread < kFirstOtherTrack && trace_.threads.size() < kMostThreads) {
+    trace_.threads.emplace(now_.thread, std::move(format_));
+  }
+  return true;
+}
+
 // The one piece of metadata that is ours.
 bool Handler::about() {
   if (format_ != kTraceFormat) {
@@ -230,7 +248,7 @@ bool Handler::about() {
 }
 
 bool Handler::end_event() {
-  if (phase_ == "M") return title_ != "kiln_trace" || about();
+  if (phase_ == "M") return metadata();
   // Metadata comes first. Somebody else's trace may be large: it is refused at its first event.
   if (!known_) return refuse(Code::Corrupt, "it is not a trace of kiln's");
   if ((phase_ != "X" && phase_ != "i") || now_.id == 0) return true;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,10 @@ struct RecordedEvent {
 struct Trace {
   std::string command;  ///< how the program was called; empty where it did not say
   std::string date;
+  std::string process;       ///< the program's name
+  std::uint64_t number = 0;  ///< of the process, which is its first thread's, too
+  /// The names of its threads, as far as it says them: not of one that only put things on streams.
+  std::map<std::uint64_t, std::string> threads;
   std::uint64_t dropped = 0;          ///< events that the program did not keep
   std::uint64_t not_understood = 0;   ///< of a kind that this kiln does not know
   std::vector<RecordedEvent> events;  ///< by id

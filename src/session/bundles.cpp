@@ -36,6 +36,18 @@ Status add_program_keys(TrustPolicy& policy, const Trust& program) {
     }
   }
   for (const auto& [pattern, epoch] : program.minimum_epochs) policy.require_epoch(pattern, epoch);
+  for (const auto& [pattern, days] : program.live) {
+    if (!is_live_pattern(pattern) || days == 0 || days > kMostLiveDays) {
+      return failure(Code::InvalidArgument, "'" + pattern + "' for " + std::to_string(days) +
+                                                " days is no live namespace: it has a name, and 1 to 365 days");
+    }
+    policy.accept_live(pattern, days);
+  }
+  for (const std::string& text : program.revoked) {
+    const auto key = parse_key_id(text);
+    if (!key) return key.error();
+    policy.revoke(*key);
+  }
   return {};
 }
 
@@ -113,7 +125,7 @@ std::shared_ptr<const Bundles::List> Bundles::all() {
 }
 
 Result<std::optional<Hit>> Bundles::get(const Key& key) {
-  for (const std::shared_ptr<Bundle>& bundle : *all()) {
+  for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
     auto hit = bundle->get(key);
     if (!hit) {
       tell_of_damage(*bundle, hit.error());
@@ -126,7 +138,7 @@ Result<std::optional<Hit>> Bundles::get(const Key& key) {
 
 Result<std::vector<Closure>> Bundles::closures(const RequestKey& request, std::size_t limit) {
   std::vector<Closure> closures;
-  for (const std::shared_ptr<Bundle>& bundle : *all()) {
+  for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
     if (closures.size() >= limit) break;
     auto found = bundle->closures(request, limit - closures.size());
     if (!found) {
@@ -154,7 +166,7 @@ std::string Bundles::describe() const {
 std::optional<Bundles::Found> Bundles::find(const Unit& unit, const Target& target, std::uint64_t flow,
                                             const Bytes* refused) {
   std::string have;
-  for (const std::shared_ptr<Bundle>& bundle : *all()) {
+  for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
     auto pinned = bundle->find(unit.key(), target, refused);
     if (pinned && *pinned) return Found{std::move(**pinned), bundle->describe()};
     const auto targets = pinned ? bundle->targets(unit.key()) : Result<std::vector<Target>>(pinned.error());
@@ -177,7 +189,7 @@ std::optional<Bundles::Found> Bundles::find(const Unit& unit, const Target& targ
 void Bundles::tell_of_other_compilers(const Recipe& recipe) {
   if (!observer_) return;
   const RequestKey request = recipe.request_key();
-  for (const std::shared_ptr<Bundle>& bundle : *all()) {
+  for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
     const auto pinned = bundle->find(recipe.unit.key(), recipe.target);
     if (!pinned || !*pinned || (*pinned)->request == request) continue;
     Event event = event_of(Event::Kind::BundleUnfit, recipe.unit, recipe.target, recipe.flow);

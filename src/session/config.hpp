@@ -50,7 +50,22 @@ struct Config {
   bool bundles_exact = false;        ///< they are asked for the Key, not for what fits the device
   std::string trust;                 ///< path of the policy file, empty: none
   bool trust_unsigned = false;       ///< bundles that nobody signed are believed
-  std::string record;                ///< path of the profile to append to, empty: none
+  std::string remote;                ///< an address or a folder, empty: none
+  std::string remote_token_file;
+  std::string remote_ca;
+  std::string remote_client_cert;
+  std::string remote_client_key;
+  std::chrono::milliseconds remote_budget{100};  ///< what servers may take of one request
+  std::string remote_sign;                       ///< path of a secret key, empty: this host only reads
+  std::string remote_certificate;                ///< path of its certificate, of a host of a live namespace
+  std::string remote_namespace;                  ///< of a key without one
+  std::uint64_t remote_epoch = 0;
+  std::string lease;  ///< an address or a folder, empty: hosts do not wait for each other
+  std::string lease_password_file;
+  std::string lease_ca;
+  std::chrono::seconds lease_time{5};
+  std::string status_dir;  ///< where processes say how far they are; `off`: nowhere; empty: where locks are
+  std::string record;      ///< path of the profile to append to, empty: none
 
   /// Every one of the above, as text, in the order of the documentation. Of `cache.dir` and `cache.path` the one that
   /// is not in force says what the other came to, and names it as its origin.

@@ -72,7 +72,10 @@ Core::Core(const SessionOptions& options, Session::State& session)
       metrics_(options.metrics ? std::make_shared<Metrics>() : nullptr),
       observer_(observer_for(options, trace_, metrics_)) {
   Engine::Parts parts;
-  parts.serve = [this](const Order& order, std::uint64_t flow) { return serve(order, flow); };
+  parts.serve = [this](const Order& order, std::uint64_t flow) {
+    board_->touch(toolbox().config());  // here and not in `look`, which is on the caller's time
+    return serve(order, flow);
+  };
   parts.recipe = [this](const Order& order) { return toolbox().recipe(order.unit, order.target); };
   parts.resolve = [this](const Order& order, const Recipe& recipe) { return resolve(order, recipe); };
   parts.look = [this](const Order& order, std::uint64_t flow) { return look(order, flow); };
@@ -88,6 +91,13 @@ Core::Core(const SessionOptions& options, Session::State& session)
   parts.observer = observer_;
   engine_ = std::make_unique<Engine>(std::move(parts));
   opener_ = std::make_unique<Pool>(Pool::Options{"kiln-open", 0, 1}, [this] { open_requested(); });
+  board_ = std::make_unique<StatusBoard>(StatusBoard::Parts{
+      [this](std::size_t most) { return glance(most); },
+      [this](const Error& error) {
+        // That the place which nobody chose cannot be used is nobody's concern.
+        if (toolbox().config().status_dir.empty()) return;
+        observer_.tell(Event::Kind::Configuration, "status.dir", "status.dir is not used: " + error.message);
+      }});
   add_listener(*this);
 }
 
@@ -97,8 +107,10 @@ Core::~Core() {
 }
 
 void Core::at_exit() {
+  board_->stop();
   if (!Pool::on_a_thread()) opener_->stop();
   engine_->stop();
+  if (Toolbox* made = made_toolbox_.load(std::memory_order_acquire)) made->finish();
   (void)write_trace();
 }
 
@@ -317,6 +329,20 @@ SessionStatus Core::status() const {
     status.pending += units->size();
   }
   return status;
+}
+
+Glance Core::glance(std::size_t most) const {
+  const MutexLock lock(mutex_);
+  Glance glance = engine_->glance(most);
+  for (const Units* units : {&opening_, &waiting_}) {
+    glance.sums.submitted += units->size();
+    glance.sums.pending += units->size();
+    for (const Unit& unit : *units) {
+      if (glance.units.size() >= most) break;
+      glance.units.push_back({{unit.label(), unit.kind(), "", UnitStatus::State::Queued}});
+    }
+  }
+  return glance;
 }
 
 std::string Core::metrics() const {

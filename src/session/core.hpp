@@ -21,6 +21,7 @@
 #include "observe/observer.hpp"
 #include "observe/trace.hpp"
 #include "session/backend.hpp"
+#include "session/status_board.hpp"
 #include "session/toolbox.hpp"
 #include "warm/engine.hpp"
 #include "warm/pool.hpp"
@@ -73,6 +74,7 @@ class Core final : public ProcessListener {
   std::uint64_t number() const { return number_; }
   unsigned generation() const { return generation_; }
   const Observer& observer() const { return observer_; }
+  Toolbox& toolbox();
 
   Result<const Answer*> artifact(const Order& order, std::chrono::nanoseconds limit, Caller caller);
 
@@ -117,13 +119,13 @@ class Core final : public ProcessListener {
   void abandon();
 
  private:
-  Toolbox& toolbox();
   bool present(const std::string& kind);
   Backend* backend(const std::string& kind);
   std::unique_ptr<Backend> make_backend(const std::string& kind, const std::string& driver);
   Result<CcclLoader::Home> cccl_home();
   void open_requested();
   std::vector<Order> orders_for(const Units& units) const KILN_REQUIRES(mutex_);
+  Glance glance(std::size_t most) const;
 
   Result<const Answer*> get(const Order& order, std::chrono::nanoseconds limit, Caller caller);
   /// What a bundle has for it and the driver takes.
@@ -171,6 +173,7 @@ class Core final : public ProcessListener {
   // Last, so that their threads end before what they use.
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Pool> opener_;
+  std::unique_ptr<StatusBoard> board_;
 };
 
 /// What copies of a session share.

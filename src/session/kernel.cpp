@@ -50,7 +50,9 @@ Status Kernel::launch_with(const Launch& how, const Argument* arguments, std::si
 void* Kernel::native() const { return state_->kernel->native(); }
 Result<void*> Kernel::function() const { return state_->kernel->function(); }
 Result<Occupancy> Kernel::occupancy(std::size_t shared_bytes) const { return state_->kernel->occupancy(shared_bytes); }
+Result<std::vector<std::size_t>> Kernel::parameters() const { return state_->kernel->parameters(); }
 const std::string& Kernel::name() const { return state_->name; }
+const Target& Kernel::target() const { return state_->target; }
 
 Buffer::Buffer(std::shared_ptr<detail::StreamState> stream, void* memory, std::size_t size)
     : stream_(std::move(stream)), memory_(memory), size_(size) {}

@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "session/core.hpp"
+#include "store/allowance.hpp"
 
 namespace kiln {
 namespace {
@@ -85,6 +86,8 @@ Result<std::optional<Answer>> Core::look(const Order& order, std::uint64_t flow)
   auto recipe = toolbox().recipe(order.unit, order.target);
   if (!recipe) return recipe.error();
   recipe->flow = flow;
+  // Nobody's own thread waits for a server: if there is nothing on this host, one of the engine's asks.
+  const Allowance no_server(std::chrono::nanoseconds(0));
   auto answer = toolbox().resolver().look(*recipe);
   // What is refused here will be refused again on a thread that has the time to do something about it.
   if (answer && *answer && !load(order, **answer)) return std::optional<Answer>();

@@ -11,12 +11,15 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "trust/statement.hpp"
 
 namespace kiln {
 namespace {
 
 constexpr unsigned kMostJobs = 4096;
 constexpr unsigned kLongestTimeLimit = 24 * 60 * 60;  // seconds
+constexpr unsigned kLongestBudget = 60'000;           // milliseconds
+constexpr unsigned kLongestLease = 600;               // seconds
 
 Error no_value(const std::string& text, const char* wanted) {
   return failure(Code::InvalidArgument, "'" + text + "' is no value for it; give " + wanted);
@@ -148,6 +151,58 @@ Status apply_pch(Config& config, const std::string& text) {
   return {};
 }
 
+// Servers have addresses, folders have paths.
+bool is_address(const std::string& text) { return text.find("://") != std::string::npos; }
+
+Status apply_remote(Config& config, const std::string& text) {
+  const bool http = text.starts_with("https://") || text.starts_with("http://");
+  if (is_address(text) && !http) return no_value(text, "https://…, http://… or the path of a folder");
+  if (!text.empty() && !http && text.front() != '/') return no_value(text, "an absolute path, or https://…");
+  config.remote = text;
+  return {};
+}
+
+Status apply_lease(Config& config, const std::string& text) {
+  const bool redis = text.starts_with("redis://") || text.starts_with("rediss://");
+  if (is_address(text) && !redis) return no_value(text, "redis://…, rediss://… or the path of a folder");
+  if (!text.empty() && !redis && text.front() != '/') return no_value(text, "an absolute path, or redis://…");
+  config.lease = text;
+  return {};
+}
+
+Status apply_budget(Config& config, const std::string& text) {
+  const std::optional<unsigned> budget = number_of(text);
+  if (!budget || *budget == 0 || *budget > kLongestBudget) return no_value(text, "milliseconds from 1 to 60000");
+  config.remote_budget = std::chrono::milliseconds(*budget);
+  return {};
+}
+
+Status apply_lease_time(Config& config, const std::string& text) {
+  const std::optional<unsigned> time = number_of(text);
+  if (!time || *time == 0 || *time > kLongestLease) return no_value(text, "seconds from 1 to 600");
+  config.lease_time = std::chrono::seconds(*time);
+  return {};
+}
+
+Status apply_remote_namespace(Config& config, const std::string& text) {
+  if (!text.empty() && !is_name_space(text)) return no_value(text, "a namespace such as acme/vision");
+  config.remote_namespace = text;
+  return {};
+}
+
+Status apply_remote_epoch(Config& config, const std::string& text) {
+  const std::optional<unsigned> epoch = number_of(text);
+  if (!epoch) return no_value(text, "a number from 0 to 4294967295");
+  config.remote_epoch = *epoch;
+  return {};
+}
+
+Status apply_status_dir(Config& config, const std::string& text) {
+  if (!text.empty() && text != "off" && text.front() != '/') return no_value(text, "an absolute path, or off");
+  config.status_dir = text;
+  return {};
+}
+
 template <std::string Config::*member>
 Status apply_file(Config& config, const std::string& text) {
   config.*member = text.empty() ? text : absolute(text);
@@ -203,9 +258,42 @@ constexpr SettingKind kSettings[] = {
      "`pinned` takes what fits the device, whichever compiler built it; `exact` only what this machine's compiler and "
      "headers would give.",
      0, false, apply_match},
-    {"trust", "KILN_TRUST", "", "A file that says whose bundles are believed.", 0, true, apply_file<&Config::trust>},
+    {"trust", "KILN_TRUST", "", "A file that says whose bundles and remote entries are believed.", 0, true,
+     apply_file<&Config::trust>},
     {"trust.unsigned", "KILN_TRUST_UNSIGNED", "false", "True: bundles that nobody signed are believed too.", 0, false,
      apply_truth<&Config::trust_unsigned>},
+    {"remote", "KILN_REMOTE", "",
+     "Where hosts share what they compiled: `https://…`, or a folder that all of them see.", 0, false, apply_remote},
+    {"remote.token_file", "KILN_REMOTE_TOKEN_FILE", "", "A file with the bearer token for the remote store.", 0, true,
+     apply_file<&Config::remote_token_file>},
+    {"remote.ca", "KILN_REMOTE_CA", "", "Whose certificates the remote store may show, instead of the system's.", 0,
+     true, apply_file<&Config::remote_ca>},
+    {"remote.client_cert", "KILN_REMOTE_CLIENT_CERT", "", "The certificate that this host shows to the remote store.",
+     0, true, apply_file<&Config::remote_client_cert>},
+    {"remote.client_key", "KILN_REMOTE_CLIENT_KEY", "", "The key of that certificate.", 0, true,
+     apply_file<&Config::remote_client_key>},
+    {"remote.budget", "KILN_REMOTE_BUDGET", "100",
+     "How many milliseconds servers may take of one request, in all, before it goes on without them.", 0, false,
+     apply_budget},
+    {"remote.sign", "KILN_REMOTE_SIGN", "",
+     "The secret key by which this host publishes what it compiles. Without one it only reads.", 0, true,
+     apply_file<&Config::remote_sign>},
+    {"remote.certificate", "KILN_REMOTE_CERTIFICATE", "",
+     "The certificate of that key, for a host of a live namespace. Without one the key speaks for `remote.namespace`.",
+     0, true, apply_file<&Config::remote_certificate>},
+    {"remote.namespace", "KILN_REMOTE_NAMESPACE", "", "In whose name a key without a certificate publishes.", 0, false,
+     apply_remote_namespace},
+    {"remote.epoch", "KILN_REMOTE_EPOCH", "0", "The epoch that it states.", 0, false, apply_remote_epoch},
+    {"lease", "KILN_LEASE", "",
+     "Where hosts agree on who compiles what: `redis://…`, or a folder that all of them see.", 0, false, apply_lease},
+    {"lease.password_file", "KILN_LEASE_PASSWORD_FILE", "", "A file with the password for it.", 0, true,
+     apply_file<&Config::lease_password_file>},
+    {"lease.ca", "KILN_LEASE_CA", "", "Whose certificates a `rediss://` server may show, instead of the system's.", 0,
+     true, apply_file<&Config::lease_ca>},
+    {"lease.time", "KILN_LEASE_TIME", "5",
+     "After how many seconds the claim of a host that says nothing any more lapses.", 0, false, apply_lease_time},
+    {"status.dir", "KILN_STATUS_DIR", "",
+     "Where running programs say how far they are, for `kiln status`: a folder, or `off`.", 0, false, apply_status_dir},
     {"record", "KILN_RECORD", "", "A file to append to what programs ask for, to build a bundle from.", 0, true,
      apply_file<&Config::record>},
     {"trace", "KILN_TRACE", "", "A file to write a trace of the session to, for Perfetto.", 0, true,

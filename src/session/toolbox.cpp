@@ -14,6 +14,7 @@
 #include "compile/opencl_compiler.hpp"
 #include "compile/parts_compiler.hpp"
 #include "compile/worker_compiler.hpp"
+#include "session/remote_parts.hpp"
 
 namespace kiln {
 namespace {
@@ -62,8 +63,10 @@ Toolbox::Toolbox(Config config, Observer observer, const Trust& trust)
   parts_.observer = observer_;
   parts_.may_compile = config_.may_compile;
   if (!config_.disable) {
-    bundles_ = std::make_shared<Bundles>(config_.bundles, trust_policy_of(trust, config_, observer_), observer_);
-    open_stores();
+    const TrustPolicy policy = trust_policy_of(trust, config_, observer_);
+    bundles_ = std::make_shared<Bundles>(config_.bundles, policy, observer_);
+    if (!config_.remote.empty()) fleet_ = std::make_unique<Fleet>(config_, policy, observer_);
+    open_stores(policy);
   }
   if (!config_.record.empty()) recorder_ = std::make_unique<ProfileRecorder>(config_.record, observer_);
   resolver_ = std::make_unique<Resolver>(parts_);
@@ -80,27 +83,43 @@ Toolbox::Toolbox(Config config, Observer observer, const Trust& trust)
 
 Toolbox::~Toolbox() = default;
 
-void Toolbox::open_stores() {
+std::shared_ptr<DiskStore> Toolbox::open_disk(const std::string& root, bool read_only) {
+  DiskStore::Options options;
+  options.root = root;
+  options.size_bound = config_.cache_max_bytes;
+  options.read_only = read_only;
+  options.trusted_owners.assign(config_.cache_trusted_users.begin(), config_.cache_trusted_users.end());
+  auto store = DiskStore::open(std::move(options), observer_);
+  if (store) return std::move(*store);
+  observer_.tell(Event::Kind::CacheUnavailable, "disk", store.error().message);
+  return nullptr;
+}
+
+void Toolbox::open_stores(const TrustPolicy& policy) {
   std::vector<TieredStore::Tier> tiers;
   // As near as a disk: what a bundle has is not copied into the cache.
   if (bundles_->any()) tiers.push_back({bundles_, TieredStore::Distance::Disk});
   for (std::size_t i = 0; i < config_.cache_path.size(); ++i) {
-    DiskStore::Options options;
-    options.root = config_.cache_path[i];
-    options.size_bound = config_.cache_max_bytes;
-    options.read_only = i > 0;
-    options.trusted_owners.assign(config_.cache_trusted_users.begin(), config_.cache_trusted_users.end());
-    auto store = DiskStore::open(std::move(options), observer_);
-    if (!store) {
-      observer_.tell(Event::Kind::CacheUnavailable, "disk", store.error().message);
-      continue;
-    }
-    disks_.push_back(std::move(*store));
-    tiers.push_back({disks_.back(), TieredStore::Distance::Disk});
+    auto disk = open_disk(config_.cache_path[i], i > 0);
+    if (disk == nullptr) continue;
+    disks_.push_back(disk);
+    // What came from elsewhere stays out of this user's own: docs/decisions/0011.
+    tiers.push_back({std::move(disk), TieredStore::Distance::Disk, true, false});
+  }
+  if (fleet_ != nullptr && fleet_->store() != nullptr) {
+    if (!config_.cache_path.empty()) fetched_ = open_disk(fetched_root(config_.cache_path.front(), policy), false);
+    if (fetched_ != nullptr) tiers.push_back({fetched_, TieredStore::Distance::Disk, false, true});
+    tiers.push_back({fleet_->store(), TieredStore::Distance::Remote});
+    parts_.asks_servers = true;
   }
   if (tiers.empty()) return;
   store_ = std::make_unique<TieredStore>(std::move(tiers), observer_);
   parts_.store = store_.get();
+  if (fleet_ != nullptr) {
+    parts_.fleet = fleet_->claims();
+    parts_.server_time = config_.remote_budget;
+    parts_.lease = config_.lease_time;
+  }
   if (disks_.empty()) return;
   claims_ = std::unique_ptr<Claims>(new LocalClaims(LocalClaims::for_cache(disks_.front()->root())));
   parts_.claims = claims_.get();
@@ -146,6 +165,9 @@ Compiler* Toolbox::compiler_of(const std::string& kind, const std::string& which
 }
 
 Result<Compiler*> Toolbox::compiler(const Unit& unit, const Target& target) {
+  if (target.form == Form::Foreign) {
+    return failure(Code::Unsupported, "what '" + target.name() + "' compiles is only kept by kiln, not compiled");
+  }
   const MutexLock lock(mutex_);
   // NVRTC compiles for every architecture; an OpenCL compiler belongs to its device, a command's to its program. That
   // one needs no worker: each of its compiles is a process of its own already.
@@ -161,6 +183,12 @@ Result<Compiler*> Toolbox::compiler(const Unit& unit, const Target& target) {
 
 void Toolbox::tell_of_bundles(const Recipe& recipe) {
   if (bundles_ != nullptr && config_.bundles_exact) bundles_->tell_of_other_compilers(recipe);
+}
+
+bool Toolbox::drain(std::chrono::nanoseconds limit) { return fleet_ == nullptr || fleet_->drain(limit); }
+
+void Toolbox::finish() {
+  if (fleet_ != nullptr) fleet_->finish();
 }
 
 void Toolbox::interrupt() {

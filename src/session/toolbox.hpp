@@ -17,6 +17,7 @@
 #include "observe/observer.hpp"
 #include "session/bundles.hpp"
 #include "session/config.hpp"
+#include "session/fleet.hpp"
 #include "store/disk_store.hpp"
 #include "store/history.hpp"
 #include "store/tiered_store.hpp"
@@ -43,6 +44,8 @@ class Toolbox {
   FileDigests& digests() { return *digests_; }
   /// The disk stores of the cache path, the writable one first; empty where caching is off or none can be used.
   const std::vector<std::shared_ptr<DiskStore>>& disks() const { return disks_; }
+  /// Where what came from the remote store is kept; null where there is none.
+  DiskStore* fetched() const { return fetched_.get(); }
   const Resolver::Parts& parts() const { return parts_; }
   Resolver& resolver() { return *resolver_; }
 
@@ -65,9 +68,14 @@ class Toolbox {
   void tell_of_bundles(const Recipe& recipe);
   /// Ends the compiles that run in processes of their own: the program is ending.
   void interrupt();
+  /// Waits until other hosts were sent all that was compiled up to now, at most this long; false: something is left.
+  bool drain(std::chrono::nanoseconds limit);
+  /// Sends other hosts what still waits to be sent, within its limit: nothing is compiled any more.
+  void finish();
 
  private:
-  void open_stores();
+  void open_stores(const TrustPolicy& policy);
+  std::shared_ptr<DiskStore> open_disk(const std::string& root, bool read_only);
   std::unique_ptr<Compiler> in_workers(std::unique_ptr<Compiler> inner, bool everything);
   std::unique_ptr<Compiler> make_linker() KILN_REQUIRES(mutex_);
   /// Null for a kind that nobody compiles. `which` tells compilers of one kind apart.
@@ -78,7 +86,9 @@ class Toolbox {
   std::unique_ptr<FileDigests> digests_;
   std::shared_ptr<Bundles> bundles_;  // null where caching is off
   std::unique_ptr<ProfileRecorder> recorder_;
+  std::unique_ptr<Fleet> fleet_;  // null where no remote store is configured
   std::vector<std::shared_ptr<DiskStore>> disks_;
+  std::shared_ptr<DiskStore> fetched_;
   std::unique_ptr<TieredStore> store_;
   std::unique_ptr<Claims> claims_;
   Resolver::Parts parts_;

@@ -21,7 +21,9 @@ class TrustReader : private TomlReader {
 
  private:
   void key(const TomlValue& table);
+  void live(const TomlValue& table);
   void epochs(const TomlValue& file);
+  void revoked(const TomlValue& file);
 
   TrustPolicy policy_;
 };
@@ -46,6 +48,36 @@ void TrustReader::key(const TomlValue& table) {
   }
 }
 
+void TrustReader::live(const TomlValue& table) {
+  known(table, {"namespace", "days"});
+  const TomlValue* const days = table.find("days");
+  if (table.find("namespace") == nullptr) {
+    return fail(table, "a live namespace needs its 'namespace', such as \"acme/live\"");
+  }
+  if (days == nullptr) return fail(table, "a live namespace needs 'days': for how long a host's word counts");
+  const std::string pattern = text(table, "namespace");
+  if (error()) return;
+  if (!is_live_pattern(pattern)) {
+    return fail(*table.find("namespace"), "'" + pattern +
+                                              "' is no live namespace; give one such as \"acme/live\", or "
+                                              "\"acme/live/*\" for all below it, but not all there are");
+  }
+  if (days->kind != Kind::Integer || days->integer < 1 || days->integer > static_cast<std::int64_t>(kMostLiveDays)) {
+    return fail(*days, "'days' is a number from 1 to " + std::to_string(kMostLiveDays));
+  }
+  policy_.accept_live(pattern, static_cast<std::uint64_t>(days->integer));
+}
+
+void TrustReader::revoked(const TomlValue& file) {
+  const std::vector<std::string> keys = texts(file, "revoked");
+  if (error()) return;
+  for (std::size_t i = 0; i != keys.size(); ++i) {
+    const Result<KeyId> key = parse_key_id(keys[i]);
+    if (!key) return fail(file.find("revoked")->items[i], key.error().message);
+    policy_.revoke(*key);
+  }
+}
+
 void TrustReader::epochs(const TomlValue& file) {
   const TomlValue* const table = file.find("minimum_epoch");
   if (table == nullptr) return;
@@ -59,9 +91,11 @@ void TrustReader::epochs(const TomlValue& file) {
 }
 
 Result<TrustPolicy> TrustReader::read(const TomlValue& file) {
-  known(file, {"key", "minimum_epoch"});
+  known(file, {"key", "live", "minimum_epoch", "revoked"});
   tables(file, "key", [&](const TomlValue& table) { key(table); });
+  tables(file, "live", [&](const TomlValue& table) { live(table); });
   epochs(file);
+  revoked(file);
   if (error()) return *error();
   return std::move(policy_);
 }

@@ -75,6 +75,8 @@ Result<std::optional<Hit>> DiskStore::get(const Key& key) {
   return hit;
 }
 
+bool DiskStore::remove(const Key& key) { return directory_.drop(ShardedName("entries", key.digest).c_str(), 0); }
+
 Status DiskStore::put(const Key& key, const Artifact& artifact) {
   const std::string head = encode_entry_head(key, artifact);
   const std::uint64_t size = head.size() + artifact.bytes.size();

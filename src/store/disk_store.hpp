@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/advance.hpp"
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "observe/observer.hpp"
@@ -77,7 +78,9 @@ class DiskStore final : public Store {
     std::uint64_t damaged = 0;  ///< removed, where the folder can be written
   };
   /// Reads and checks every entry.
-  Result<Verified> verify();
+  Result<Verified> verify(const Advance& advance = {});
+  /// Takes an entry out; false where there was none, or the folder cannot be written.
+  bool remove(const Key& key);
   /// Removes everything of this version, whatever its age.
   Result<Collected> clear();
   /// Scans now, and evicts if that is due.

@@ -77,13 +77,15 @@ Result<std::vector<DiskStore::Listed>> DiskStore::list() {
   return entries;
 }
 
-Result<DiskStore::Verified> DiskStore::verify() {
+Result<DiskStore::Verified> DiskStore::verify(const Advance& advance) {
   Verified verified;
   const auto folder = directory_.folder();
   if (!folder) return folder.error();
   if (*folder == nullptr) return verified;
-  for (const CachedFile& file : scan_cache(**folder)) {
-    if (file.kind != CachedFile::Kind::Entry) continue;
+  std::vector<CachedFile> files = scan_cache(**folder);
+  std::erase_if(files, [](const CachedFile& file) { return file.kind != CachedFile::Kind::Entry; });
+  for (const CachedFile& file : files) {
+    if (advance) advance(verified.sound + verified.damaged, files.size());
     const std::string name = file.path.substr(file.path.find('/') + 1);
     const auto key = key_of_path(file.path);
     if (!key || name != ShardedName("entries", key->digest).c_str()) {

@@ -19,9 +19,14 @@ void TieredStore::tell(std::size_t tier, const Error& error) {
   observer_.tell(Event::Kind::CacheUnavailable, tiers_[tier].store->describe(), error.message);
 }
 
+bool TieredStore::copies_into(std::size_t tier, std::size_t found_in) const {
+  return tiers_[tier].takes_copies && tiers_[tier].distance < tiers_[found_in].distance &&
+         tiers_[tier].store->writable();
+}
+
 void TieredStore::keep_nearer(std::size_t found_in, const Key& key, const Artifact& artifact) {
   for (std::size_t i = 0; i < found_in; ++i) {
-    if (tiers_[i].distance >= tiers_[found_in].distance || !tiers_[i].store->writable()) continue;
+    if (!copies_into(i, found_in)) continue;
     if (const Status kept = tiers_[i].store->put(key, artifact); !kept) tell(i, kept.error());
   }
 }
@@ -76,7 +81,7 @@ Status TieredStore::write_all_tiers(Write write) {
   Status result = failure(Code::Unavailable, "no store can be written");
   bool took = false;
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
-    if (!tiers_[i].store->writable()) continue;
+    if (!tiers_[i].takes_puts || !tiers_[i].store->writable()) continue;
     Status written = write(*tiers_[i].store);
     if (!written) tell(i, written.error());
     if (!took) result = std::move(written);
@@ -117,7 +122,7 @@ Result<std::vector<Closure>> TieredStore::closures(const RequestKey& request, st
 
 void TieredStore::keep_nearer(std::size_t tier, std::size_t found_in, const RequestKey& request,
                               const std::vector<Closure>& closures) {
-  if (tiers_[tier].distance >= tiers_[found_in].distance || !tiers_[tier].store->writable()) return;
+  if (!copies_into(tier, found_in)) return;
   // The newest is added last, so that it comes first there too.
   for (auto closure = closures.rbegin(); closure != closures.rend(); ++closure) {
     if (const Status kept = tiers_[tier].store->add_closure(request, *closure); !kept) tell(tier, kept.error());

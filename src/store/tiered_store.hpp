@@ -20,12 +20,14 @@ class TieredStore final : public Store {
   struct Tier {
     std::shared_ptr<Store> store;
     Distance distance = Distance::Disk;
+    bool takes_puts = true;    ///< what was compiled here is kept in it
+    bool takes_copies = true;  ///< and what a store further away had
   };
   explicit TieredStore(std::vector<Tier> tiers, Observer observer = {});
 
   Result<std::optional<Hit>> get(const Key& key) override;
   Result<std::optional<Hit>> get_instead(const Key& key, const Bytes& refused) override;
-  /// Goes to every writable store. An error only when none of them took it.
+  /// Goes to every writable store that takes puts. An error only when none of them took it.
   Status put(const Key& key, const Artifact& artifact) override;
   /// Those of all stores, an earlier store's first, each once. Stops asking when there are `limit`.
   Result<std::vector<Closure>> closures(const RequestKey& request, std::size_t limit = kMostClosures) override;
@@ -35,6 +37,7 @@ class TieredStore final : public Store {
   std::string describe() const override;
 
  private:
+  bool copies_into(std::size_t tier, std::size_t found_in) const;
   void keep_nearer(std::size_t found_in, const Key& key, const Artifact& artifact);
   void keep_nearer(std::size_t tier, std::size_t found_in, const RequestKey& request,
                    const std::vector<Closure>& closures);

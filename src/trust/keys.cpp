@@ -104,6 +104,19 @@ Result<PublicKey> PublicKey::parse(std::string_view text) {
   return failure(Code::InvalidArgument, "a public key is 'kiln-public-1:' and 64 hexadecimal digits");
 }
 
+Result<KeyId> parse_key_id(std::string_view text) {
+  if (text.starts_with("kiln-")) {
+    const Result<PublicKey> key = PublicKey::parse(text);
+    if (!key) return key.error();
+    return key->id();
+  }
+  if (const std::optional<Digest> digits = Digest::from_hex(text)) return KeyId{*digits};
+  return failure(
+      Code::InvalidArgument,
+      "a key is named by 'kiln-public-1:' and 64 hexadecimal digits, or by all 64 of its id, which 'kiln key "
+      "show --json' prints");
+}
+
 bool verifies(const PublicKey& key, const Signature& signature, const Statement& statement) {
   if (signature.key != key.id()) return false;
   const std::string message = statement.encode(signature.key);

@@ -24,6 +24,9 @@ struct PublicKey {
   friend bool operator==(const PublicKey&, const PublicKey&) = default;
 };
 
+/// The id of a key, given as that key or as all 64 digits of its id.
+Result<KeyId> parse_key_id(std::string_view text);
+
 struct Signature {
   KeyId key;
   std::array<std::uint8_t, 64> bytes{};

@@ -131,16 +131,24 @@ SessionStatus Engine::status() const {
   return status_of(state_->book, state_->parts.clock->steady());
 }
 
+Glance Engine::glance(std::size_t most) const {
+  const MutexLock lock(state_->mutex);
+  return glance_at(state_->book, state_->parts.clock->steady(), most);
+}
+
 void Engine::stop() {
   State& state = *state_;
+  std::vector<std::stop_source> runs;
   {
     const MutexLock lock(state.mutex);
     state.stopping = true;
     for (const auto& [number, flight] : state.book.flights()) {
       if (flight->stage == Stage::Queued) state.book.withdraw(*flight);
+      if (flight->stage == Stage::Running) runs.push_back(flight->stop);
       State::wake(*flight, cancelled(flight->order));
     }
   }
+  for (std::stop_source& run : runs) run.request_stop();
   try {
     if (state.parts.interrupt) state.parts.interrupt();
   } catch (...) {

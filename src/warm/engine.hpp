@@ -16,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "observe/observer.hpp"
+#include "warm/glance.hpp"
 #include "warm/resolver.hpp"
 
 namespace kiln {
@@ -85,6 +86,8 @@ class Engine {
 
   /// All orders at one moment.
   SessionStatus status() const;
+  /// Likewise, of at most so many orders: for those who look again and again.
+  Glance glance(std::size_t most) const;
 
   /// Takes no further order, cancels what has not begun, wakes whoever waits, and returns when nothing runs any more.
   /// A compile that runs in this process is waited for; `interrupt` ends those that can be ended.

@@ -122,7 +122,9 @@ std::string summarise(const Explanation& explanation) {
     return "miss: every known input is as it was at the last build; the entry was evicted, cleared or damaged";
   }
   const Difference& first = explanation.differences.front();
-  std::string text = "miss: " + first.input + " " + first.what + " changed since the nearest earlier build";
+  // "the unit's source" says itself which input it is.
+  const std::string input = first.input == "source" ? first.what : first.input + " " + first.what;
+  std::string text = "miss: " + input + " changed since the nearest earlier build";
   if (explanation.differences.size() > 1) {
     text += " (and " + std::to_string(explanation.differences.size() - 1) + " more)";
   }
@@ -131,18 +133,14 @@ std::string summarise(const Explanation& explanation) {
 
 }  // namespace
 
-Explanation explain(const Recipe& recipe, const Resolver::Parts& parts) {
+Explanation explain_miss(const Recipe& recipe, const Resolver::Parts& parts) {
   Explanation explanation;
   explanation.request = recipe.request_key();
   if (parts.store == nullptr) {
     explanation.summary = "miss: caching is off";
     return explanation;
   }
-  auto found = Resolver(parts).look(recipe);
-  if (found && *found) {
-    explanation.hit = true;
-    explanation.answer = std::move(*found);
-  } else if (parts.history != nullptr) {
+  if (parts.history != nullptr) {
     const Build now = Build::of(recipe, {}, 0, {});
     const auto builds = parts.history->builds(recipe.unit.kind(), recipe.unit.name());
     for (std::size_t i = 0; builds && i < builds->size(); ++i) {
@@ -158,6 +156,18 @@ Explanation explain(const Recipe& recipe, const Resolver::Parts& parts) {
       if (then.request == explanation.request) break;
     }
   }
+  explanation.summary = summarise(explanation);
+  return explanation;
+}
+
+Explanation explain(const Recipe& recipe, const Resolver::Parts& parts) {
+  if (parts.store == nullptr) return explain_miss(recipe, parts);
+  auto found = Resolver(parts).look(recipe);
+  if (!found || !*found) return explain_miss(recipe, parts);
+  Explanation explanation;
+  explanation.request = recipe.request_key();
+  explanation.hit = true;
+  explanation.answer = std::move(*found);
   explanation.summary = summarise(explanation);
   return explanation;
 }

@@ -27,6 +27,10 @@ struct Explanation {
   std::string summary;  ///< one sentence
 };
 
+/// Why a recipe that was looked for in vain is a miss: its nearest earlier build that the history knows, and what is
+/// different since. It reads the history and, where files are concerned, the files; it tells nobody.
+Explanation explain_miss(const Recipe& recipe, const Resolver::Parts& parts);
+
 /// Looks, and on a miss compares with every earlier build of the unit (by kind and name) that the history knows.
 Explanation explain(const Recipe& recipe, const Resolver::Parts& parts);
 

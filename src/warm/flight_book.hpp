@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "warm/flight.hpp"
+#include "warm/glance.hpp"
 
 namespace kiln {
 
@@ -61,5 +62,7 @@ class FlightBook {
 
 /// All flights of a book at this moment.
 SessionStatus status_of(const FlightBook& book, std::chrono::nanoseconds now);
+/// The sums of all, and the `most` that one who watches wants to see first.
+Glance glance_at(const FlightBook& book, std::chrono::nanoseconds now, std::size_t most);
 
 }  // namespace kiln

@@ -1,7 +1,6 @@
 #include "warm/pool.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/machine.hpp"
 #include "base/process_life.hpp"
+#include "base/signals.hpp"
 
 namespace kiln {
 namespace {
@@ -26,22 +26,6 @@ constexpr std::chrono::seconds kPatience{1};
 // In which generation of forks this thread was a pool's; zero: in none. What a forked child has left of one is an
 // ordinary thread.
 thread_local unsigned pool_generation = 0;
-
-// The host's signals are for the host's threads: a handler of its must not find itself on one of ours.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 

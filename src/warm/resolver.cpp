@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "store/allowance.hpp"
+#include "warm/explain.hpp"
 
 namespace kiln {
 namespace {
@@ -68,6 +70,11 @@ Result<std::optional<Answer>> Resolver::look(const Recipe& recipe, const Bytes* 
   return answer;
 }
 
+Result<std::optional<Answer>> Resolver::look_here(const Recipe& recipe, const Bytes* refused) {
+  const Allowance none(std::chrono::nanoseconds(0));
+  return look(recipe, refused);
+}
+
 Result<Answer> Resolver::get(const Recipe& recipe, Compiler& compiler, const Bytes* refused) {
   const auto start = parts_.clock->steady();
   const auto finish = [&](Answer answer) {
@@ -75,21 +82,65 @@ Result<Answer> Resolver::get(const Recipe& recipe, Compiler& compiler, const Byt
     answer.flow = recipe.flow;
     return answer;
   };
-  auto found = look(recipe, refused);
+  Allowance allowance(parts_.server_time);
+  // Of a host's processes the one that has claimed a request asks the servers, and the others find what it brought.
+  const bool claims_first = parts_.asks_servers && parts_.claims != nullptr && parts_.may_compile;
+  auto found = claims_first ? look_here(recipe, refused) : look(recipe, refused);
   if (found && *found) return finish(std::move(**found));
-  if (parts_.observer) parts_.observer.tell(event(Event::Kind::Miss, recipe));
+  if (!claims_first) tell_of_miss(recipe);
   if (!parts_.may_compile) {
     return failure(Code::Refused,
                    "unit '" + recipe.unit.label() + "' for " + recipe.target.name() +
                        " is in no tier (asked: " + (parts_.store != nullptr ? parts_.store->describe() : "none") +
                        ") and compiling is off (KILN_COMPILE=never)");
   }
+  const auto wait = wait_for_others(recipe);
+  // Whoever takes over from a host that died needs a lease to find that out, and then his own time, which may begin
+  // with finding out the same of another.
+  const auto fleet_wait = parts_.fleet != nullptr ? wait + 2 * parts_.lease : std::chrono::milliseconds(0);
+  std::unique_ptr<Claim> of_host;
+  std::unique_ptr<Claim> of_fleet;
+  if (parts_.claims != nullptr && parts_.store != nullptr) {
+    // Whoever holds the host may have to wait for the fleet first.
+    auto published = claim_or_find(*parts_.claims, wait + fleet_wait, recipe, refused, of_host);
+    if (published) return finish(std::move(*published));
+  }
+  if (claims_first && of_host == nullptr) {
+    // Nobody asks for this process: there are no locks here, or their holder takes too long.
+    found = look(recipe, refused);
+    if (found && *found) return finish(std::move(**found));
+  }
+  if (claims_first) tell_of_miss(recipe);
+  if (parts_.fleet != nullptr && parts_.store != nullptr) {
+    // Another host may have published since this one was told that there is nothing.
+    allowance.ask_afresh();
+    auto published = claim_or_find(*parts_.fleet, fleet_wait, recipe, refused, of_fleet);
+    if (published) return finish(std::move(*published));
+  }
+  if (recipe.stop.stop_requested())
+    return failure(Code::Cancelled, "unit '" + recipe.unit.label() + "' is not wanted any more");
+  auto compiled = this->compile(recipe, recipe.request_key(), compiler);
+  if (!compiled) return std::move(compiled).error();
+  return finish(std::move(*compiled));
+}
+
+// Why it is one is known now: once it is compiled, the history has this build too.
+void Resolver::tell_of_miss(const Recipe& recipe) const {
+  if (!parts_.observer) return;
+  const Allowance none(std::chrono::nanoseconds(0));  // what is known here: no server is asked for it
+  Event miss = event(Event::Kind::Miss, recipe);
+  miss.message = explain_miss(recipe, parts_).summary;
+  if (miss.message.rfind("miss: ", 0) == 0) miss.message.erase(0, 6);  // the kind says that already
+  parts_.observer.tell(miss);
+}
+
+std::optional<Answer> Resolver::claim_or_find(Claims& claims, std::chrono::milliseconds wait, const Recipe& recipe,
+                                              const Bytes* refused, std::unique_ptr<Claim>& claim) {
+  const auto start = parts_.clock->steady();
   const RequestKey request = recipe.request_key();
-  std::unique_ptr<Claim> claim;
-  const auto give_up = start + std::chrono::nanoseconds(wait_for_others(recipe));
-  while (parts_.claims != nullptr && parts_.store != nullptr && claim == nullptr) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(give_up - parts_.clock->steady());
-    Claims::Answer answer = parts_.claims->acquire(request, std::max(left, std::chrono::milliseconds(0)));
+  while (claim == nullptr) {
+    const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(parts_.clock->steady() - start);
+    Claims::Answer answer = claims.acquire(request, std::max(wait - passed, std::chrono::milliseconds(0)), recipe.stop);
     claim = std::move(answer.claim);
     if (answer.outcome == Claims::Outcome::Unavailable) {
       parts_.observer.tell(Event::Kind::ClaimUnavailable, "claims", answer.reason);
@@ -98,19 +149,16 @@ Result<Answer> Resolver::get(const Recipe& recipe, Compiler& compiler, const Byt
     // Whoever compiled it has digested its headers, and we need not.
     if (answer.outcome == Claims::Outcome::Finished) parts_.digests->reload();
     // Somebody may have published between our look and our claim.
-    found = look(recipe, refused);
-    if (found && *found) {
-      if (answer.outcome == Claims::Outcome::Finished && parts_.observer) {
-        Event waited = event(Event::Kind::Waited, recipe);
-        waited.ms = milliseconds_since(*parts_.clock, start);
-        parts_.observer.tell(waited);
-      }
-      return finish(std::move(**found));
+    auto found = look(recipe, refused);
+    if (!found || !*found) continue;
+    if (answer.outcome == Claims::Outcome::Finished && parts_.observer) {
+      Event waited = event(Event::Kind::Waited, recipe);
+      waited.ms = milliseconds_since(*parts_.clock, start);
+      parts_.observer.tell(waited);
     }
+    return std::move(**found);
   }
-  auto compiled = this->compile(recipe, request, compiler);
-  if (!compiled) return std::move(compiled).error();
-  return finish(std::move(*compiled));
+  return std::nullopt;
 }
 
 std::chrono::milliseconds Resolver::wait_for_others(const Recipe& recipe) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "warm/flight_book.hpp"
 
@@ -22,6 +23,7 @@ UnitStatus status_of(const Flight& flight) {
   if (flight.stage == State::Ready || flight.stage == State::Failed) {
     unit.ms = milliseconds(flight.ended - flight.began);
   }
+  if (const Digest* known = flight.order.unit.known_identity()) unit.identity = *known;
   return unit;
 }
 
@@ -34,6 +36,32 @@ std::size_t& sum_of(SessionStatus& status, const UnitStatus& unit) {
     case State::Running: break;
   }
   return status.pending;
+}
+
+// What one who watches wants to see first.
+int rank_of(const Flight& flight) {
+  if (flight.stage == State::Running) return 0;
+  if (!flight.waiters.empty()) return 1;
+  if (flight.stage == State::Failed) return 2;
+  if (flight.stage == State::Queued) return 3;
+  return flight.stage == State::Ready ? 4 : 5;
+}
+
+bool comes_before(const Flight* a, const Flight* b) {
+  const int rank = rank_of(*a);
+  if (rank != rank_of(*b)) return rank < rank_of(*b);
+  if (rank == 4 && a->ended != b->ended) return a->ended > b->ended;
+  return a->number < b->number;
+}
+
+void count(const Flight& flight, Glance& glance) {
+  // Without its texts: there may be ten thousand, and the engine's lock is held.
+  UnitStatus unit;
+  unit.state = flight.stage;
+  if (flight.stage == State::Ready) unit.origin = flight.landed->origin;
+  ++sum_of(glance.sums, unit);
+  ++glance.sums.submitted;
+  glance.waiters += flight.waiters.size();
 }
 
 }  // namespace
@@ -62,6 +90,28 @@ SessionStatus status_of(const FlightBook& book, std::chrono::nanoseconds now) {
   status.submitted = status.units.size();
   if (last > first) status.wall_ms = milliseconds(last - first);
   return status;
+}
+
+Glance glance_at(const FlightBook& book, std::chrono::nanoseconds now, std::size_t most) {
+  Glance glance;
+  std::vector<const Flight*> flights;
+  flights.reserve(book.flights().size());
+  std::chrono::nanoseconds first = std::chrono::nanoseconds::max();
+  std::chrono::nanoseconds last{0};
+  for (const auto& [number, flight] : book.flights()) {
+    count(*flight, glance);
+    flights.push_back(flight.get());
+    first = std::min(first, flight->submitted);
+    last = std::max(last, is_pending(*flight) ? now : flight->ended);
+  }
+  if (last > first) glance.sums.wall_ms = milliseconds(last - first);
+  const auto end = flights.begin() + static_cast<std::ptrdiff_t>(std::min(most, flights.size()));
+  std::partial_sort(flights.begin(), end, flights.end(), comes_before);
+  for (auto flight = flights.begin(); flight != end; ++flight) {
+    glance.units.push_back({status_of(**flight), (*flight)->waiters.size()});
+    if ((*flight)->stage == State::Running) glance.units.back().status.ms = milliseconds(now - (*flight)->began);
+  }
+  return glance;
 }
 
 }  // namespace kiln

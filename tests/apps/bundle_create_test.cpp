@@ -4,6 +4,7 @@
 #include <kiln/cccl.hpp>
 
 #include "apps/bundle_program.hpp"
+#include "store/disk_store.hpp"
 #include "support/cccl_packages.hpp"
 #include "support/files.hpp"
 
@@ -49,6 +50,37 @@ TEST_F(BundleProgram, CommandLineWinsOverTheManifest) {
   const Ran wrong = run({"bundle", "create", "kiln.toml", "-o", "app.kiln", "--namespace", "Acme"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_TRUE(wrong.says("'Acme' is no namespace")) << wrong.err;
+}
+
+TEST_F(BundleProgram, WhatOtherSystemsCompiledIsPackedFromTheCacheAndTheBundleIsWhole) {
+  auto cache = DiskStore::open({path("cache")});
+  Artifact artifact;
+  for (const char* system : {"triton", "cuda.core"}) {
+    artifact.target = Target::foreign(system);
+    artifact.bytes = Bytes::copy_of("code of " + std::string(system));
+    artifact.about = {"matmul", system, 12, {}};
+    ASSERT_TRUE((*cache)->put(Key::foreign(system, "k"), artifact).ok());
+  }
+  const Variables own = {{"KILN_CACHE_DIR", path("cache")}, {"KILN_TRUST_UNSIGNED", "1"}};
+  const Ran ran = run({"bundle", "create", "--foreign", "triton", "-o", "triton.kiln"}, own);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("1 artifact,"), std::string::npos) << ran.out;
+  EXPECT_EQ(run({"bundle", "verify", "triton.kiln"}, own).exit_code, 0);
+  const auto listed = run({"bundle", "ls", "triton.kiln", "--json"}, own).json()["artifacts"];
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed[0]["unit"], "matmul");
+  EXPECT_EQ(listed[0]["target"], "triton");
+  EXPECT_EQ(listed[0]["form"], "foreign");
+  EXPECT_EQ(listed[0]["key"], Key::foreign("triton", "k").hex());
+  EXPECT_EQ(run({"bundle", "merge", "triton.kiln", "triton.kiln", "-o", "both.kiln"}, own).exit_code, 0);
+  EXPECT_EQ(slurp("both.kiln"), slurp("triton.kiln"));
+
+  const Ran none = run({"bundle", "create", "--foreign", "numba", "-o", "x.kiln"}, own);
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_TRUE(none.says("has nothing of 'numba'")) << none.err;
+  EXPECT_EQ(run({"bundle", "create", "-o", "x.kiln"}, own).exit_code, 2);
+  EXPECT_EQ(run({"bundle", "create", "kiln.toml", "--foreign", "triton", "-o", "x.kiln"}, own).exit_code, 2);
+  EXPECT_FALSE(fs::exists("x.kiln"));
 }
 
 TEST_F(BundleProgram, WhereAnythingFailsNothingIsWrittenAndWhatWasThereStays) {

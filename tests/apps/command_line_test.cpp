@@ -28,14 +28,15 @@ TEST_F(KilnProgram, HelpExplainsEveryCommandWithoutBeingAskedTwice) {
   const Ran all = run({"help"});
   EXPECT_EQ(all.exit_code, 0);
   for (const char* command :
-       {"compile", "explain", "cache", "config", "doctor", "audit", "health", "version", "completions"}) {
+       {"compile", "explain", "cache", "config", "doctor", "audit", "health", "report", "version", "completions"}) {
     EXPECT_NE(all.out.find(command), std::string::npos) << command;
     const Ran one = run({"help", command});
     EXPECT_EQ(one.exit_code, 0) << command;
     EXPECT_EQ(one.out, run({command, "--help"}).out) << command;
     EXPECT_NE(one.out.find(std::string("Usage: kiln ") + command), std::string::npos) << one.out;
   }
-  for (const char* command : {"compile", "explain", "cache", "config", "doctor", "audit", "health", "completions"}) {
+  for (const char* command :
+       {"compile", "explain", "cache", "config", "doctor", "audit", "health", "report", "completions"}) {
     EXPECT_NE(run({"help", command}).out.find("Example"), std::string::npos) << command;
   }
   EXPECT_EQ(run({"help", "nothing"}).exit_code, 2);
@@ -89,9 +90,11 @@ TEST_F(KilnProgram, EveryCommandIsInTheManual) {
   std::ifstream file(KILN_SOURCE_DIR "/docs/cli.md");
   const std::string manual((std::istreambuf_iterator<char>(file)), {});
   for (const char* command :
-       {"kiln compile", "kiln explain", "kiln cache stats", "kiln cache ls", "kiln cache show", "kiln cache extract",
-        "kiln cache gc", "kiln cache verify", "kiln cache clear", "kiln config show", "kiln doctor", "kiln audit",
-        "kiln health", "kiln version", "kiln help", "kiln completions"}) {
+       {"kiln compile",       "kiln explain",   "kiln cache stats",   "kiln cache ls",    "kiln cache show",
+        "kiln cache extract", "kiln cache gc",  "kiln cache verify",  "kiln cache clear", "kiln config show",
+        "kiln doctor",        "kiln audit",     "kiln health",        "kiln warm",        "kiln remote stats",
+        "kiln remote verify", "kiln remote gc", "kiln remote disown", "kiln version",     "kiln help",
+        "kiln completions",   "kiln report"}) {
     EXPECT_NE(manual.find(command), std::string::npos) << command;
   }
 }

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "apps/run_kiln.hpp"
 
@@ -93,6 +95,107 @@ TEST_F(KeyCommand, SaysWhatIsWrongWithWhatItWasGiven) {
   EXPECT_EQ(on_the_line.exit_code, 2);
   EXPECT_TRUE(on_the_line.says("belongs in a file")) << on_the_line.err;
   expect_hidden(on_the_line, secret);
+}
+
+/// An authority and a host, whose public key is in a file.
+class KeyCertifyCommand : public KeyCommand {
+ protected:
+  void SetUp() override {
+    KeyCommand::SetUp();
+    authority_ = run({"key", "generate", "-o", "authority.key", "--json"}).json().value("id", "");
+    host_ = run({"key", "generate", "-o", "host.key", "--json"}).json().value("public", "");
+    write("host.pub", host_ + "\n");
+  }
+  Ran certify(const std::string& host, std::vector<std::string> more = {}) {
+    std::vector<std::string> all = {"key",         "certify",   host, "--key",    "authority.key",
+                                    "--namespace", "acme/live", "-o", "host.cert"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  }
+
+  std::string authority_;
+  std::string host_;
+};
+
+TEST_F(KeyCertifyCommand, LetsAHostSpeakForALiveNamespaceForSomeDays) {
+  const Ran made = certify("host.pub", {"--days", "30"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  expect_hidden(made, secret_in("authority.key"));
+  EXPECT_NE(made.out.find("[[live]]\nnamespace = \"acme/live\""), std::string::npos) << made.out;
+  EXPECT_NE(made.out.find(authority_.substr(0, 16)), std::string::npos) << made.out;
+  struct stat status;
+  ASSERT_EQ(::stat(path("host.cert").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0644U);
+
+  const Ran shown = run({"key", "show", "host.cert", "--json"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_EQ(shown.json().value("public", ""), host_);
+  EXPECT_EQ(shown.json().value("namespace", ""), "acme/live");
+  EXPECT_EQ(shown.json().value("authority", ""), authority_);
+  const std::string last_day = shown.json().value("last_day", "");
+  EXPECT_EQ(last_day.size(), 10U) << last_day;
+  const Ran plain = run({"key", "show", "host.cert"});
+  for (const std::string& part : {std::string("acme/live"), last_day, authority_.substr(0, 16), host_}) {
+    EXPECT_NE(plain.out.find(part), std::string::npos) << plain.out;
+  }
+  EXPECT_EQ(plain.out.find("which is over"), std::string::npos) << plain.out;
+}
+
+TEST_F(KeyCertifyCommand, TakesTheHostsKeyItselfOrItsFileAsShowDoes) {
+  for (const std::string& host : {std::string("host.pub"), std::string("host.key"), host_}) {
+    const Ran made = certify(host, {"--json"});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_EQ(made.json().value("public", ""), host_);
+    EXPECT_EQ(made.json().value("certificate_file", ""), "host.cert");
+    std::filesystem::remove(path("host.cert"));
+    EXPECT_EQ(run({"key", "show", host, "--json"}).json().value("public", ""), host_);
+  }
+}
+
+TEST_F(KeyCertifyCommand, ShowsACertificateThatIsOver) {
+  write("old.cert", "kiln-certificate-1:" + std::string(64, 'a') + "04000000" + "61636d65" + "0a00000000000000" +
+                        std::string(2 * 96, 'b') + "\n");
+  const Ran shown = run({"key", "show", "old.cert"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_NE(shown.out.find("1970-01-11, which is over"), std::string::npos) << shown.out;
+}
+
+TEST_F(KeyCertifyCommand, NeverOverwritesAFile) {
+  write("host.cert", "something");
+  const Ran again = certify("host.pub");
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_TRUE(again.says("is not overwritten")) << again.err;
+  EXPECT_EQ(std::filesystem::file_size(path("host.cert")), 9U);
+}
+
+TEST_F(KeyCertifyCommand, SaysWhatIsWrongAndMakesNothing) {
+  write("bad.pub", "kiln-public-1:12\n");
+  write("bad.cert", "kiln-certificate-1:12\n");
+  const struct {
+    std::vector<std::string> arguments;
+    int exit_code;
+    const char* says;
+  } wrong[] = {
+      {{"bad.pub", "--key", "authority.key", "--namespace", "acme/live"}, 2, "bad.pub: a public key is"},
+      {{"none", "--key", "authority.key", "--namespace", "acme/live"}, 1, "cannot open none"},
+      {{"host.pub", "--key", "none", "--namespace", "acme/live"}, 1, "cannot open none"},
+      {{"host.pub", "--key", "host.pub", "--namespace", "acme/live"}, 2, "is a public key"},
+      {{"host.pub", "--key", "authority.key", "--namespace", "acme/*"}, 2, "is no namespace"},
+      {{"host.pub", "--key", "authority.key", "--namespace", "acme/live", "--days", "0"}, 2, "1 to 365"},
+      {{"host.pub", "--key", "authority.key", "--namespace", "acme/live", "--days", "366"}, 2, "1 to 365"},
+      {{"host.pub", "--key", "authority.key"}, 2, "--namespace"},
+      {{"host.pub", "--namespace", "acme/live"}, 2, "--key"},
+  };
+  for (const auto& [arguments, exit_code, says] : wrong) {
+    std::vector<std::string> all = {"key", "certify", "-o", "host.cert"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Ran ran = run(all);
+    EXPECT_EQ(ran.exit_code, exit_code) << ran.err;
+    EXPECT_TRUE(ran.says(says)) << ran.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("host.cert")));
+  EXPECT_EQ(run({"key", "show", "bad.cert"}).exit_code, 2);
+  EXPECT_TRUE(run({"key", "show", "bad.cert"}).says("bad.cert: it is no certificate"));
 }
 
 }  // namespace

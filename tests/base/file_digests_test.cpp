@@ -11,10 +11,13 @@
 #include <thread>
 
 #include "base/hash.hpp"
+#include "support/child.hpp"
 #include "support/eventually.hpp"
 #include "support/files.hpp"
+#include "support/forked.hpp"
 #include "support/manual_clock.hpp"
 #include "support/temporary_directory.hpp"
+#include "support/variable.hpp"
 
 namespace kiln::test {
 namespace {
@@ -122,6 +125,21 @@ TEST_F(FileDigestsTest, SayNothingOfWhatIsNoFile) {
   EXPECT_FALSE(digests.look(folder_.path("fifo")).has_value());
 }
 
+TEST_F(FileDigestsTest, ReadNoDeviceNoPipeAndNothingWithoutAnEnd) {
+  FileDigests digests("", clock_);
+  for (const char* endless : {"/dev/zero", "/dev/random", "/proc/self/pagemap", "/proc/self/environ"}) {
+    std::filesystem::create_symlink(endless, folder_.path("link"));
+    EXPECT_FALSE(digests.look(folder_.path("link")).has_value()) << endless;
+    EXPECT_FALSE(digests.look(endless).has_value()) << endless;
+    std::filesystem::remove(folder_.path("link"));
+  }
+  // A file that claims to be as large as the disk is.
+  spit(folder_.path("sparse"), "");
+  std::filesystem::resize_file(folder_.path("sparse"), (std::uintmax_t{1} << 30) + 1);
+  EXPECT_FALSE(digests.look(folder_.path("sparse")).has_value());
+  EXPECT_EQ(digests.digested(), 0u);
+}
+
 TEST_F(FileDigestsTest, IgnoreADamagedMemoryFile) {
   remember();
   const std::string good = slurp(memory_);
@@ -212,6 +230,50 @@ TEST_F(FileDigestsTest, OfAFileThatGoesAwayWhileOthersWaitForItsReaderNobodyHang
   clock.let_go_on();
   first.join();
   second.join();
+}
+
+// A process of its own, with its own memory file in a folder that is not there, as the first of a cold host's.
+class LargeFileTest : public FileDigestsTest {
+ protected:
+  LargeFileTest() : runtime_("XDG_RUNTIME_DIR", folder_.path().c_str()) {
+    spit(file_, "");
+    std::filesystem::resize_file(file_, std::uintmax_t{17} << 20);
+  }
+  int reads_in_a_child() const {
+    return run_in_child([&] {
+      ManualClock later;
+      later.advance(seconds(10));
+      FileDigests digests(folder_.path("nowhere/memory"), later);
+      return digests.look(file_) ? static_cast<int>(digests.digested()) : 9;
+    });
+  }
+  Variable runtime_;
+};
+
+TEST_F(LargeFileTest, IsReadOnceForAllProcessesThatComeAtOnce) {
+  std::vector<std::unique_ptr<Forked>> children;
+  for (int i = 0; i < 8; ++i) {
+    children.push_back(std::make_unique<Forked>([&](const Forked::Side& side) {
+      StoppingClock clock;
+      clock.let_go_on();
+      FileDigests digests(folder_.path("nowhere/memory"), clock);
+      side.say("ready");
+      (void)side.hear();
+      (void)digests.look(file_);
+      side.say(std::to_string(digests.digested()));
+    }));
+  }
+  for (const auto& child : children) ASSERT_EQ(child->line(), "ready");
+  for (const auto& child : children) child->say("go");
+  int reads = 0;
+  for (const auto& child : children) reads += std::atoi(child->line().c_str());
+  EXPECT_EQ(reads, 1);
+}
+
+TEST_F(LargeFileTest, IsRememberedOnTheHostWhereTheCacheHasNoFolderYet) {
+  EXPECT_EQ(reads_in_a_child(), 1);
+  EXPECT_EQ(reads_in_a_child(), 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("nowhere")));
 }
 
 }  // namespace

@@ -122,6 +122,12 @@ std::vector<Hostile> hostile_contents() {
                  member.artifact.target = Target::sm(75);
                  raw = encode_artifact_blob(member.key, member.request, member.artifact);
                }),
+      contents("another_systems_inside", "an artifact of another system, which its version does not have",
+               [](std::string& raw) {
+                 BundleMember member = members()[0];
+                 member.artifact.target = Target::foreign("triton");
+                 raw = encode_artifact_blob(member.key, member.request, member.artifact);
+               }),
       closure("closure_version", "closure of unknown version 7", std::string("\x07\x00\x00\x00\x00\x00", 6)),
       closure("closure_with_endless_items", "cut short", std::string("\x01\x00\xff\xff\xff\xff", 6)),
       whole("key_of_another", Stage::Asked, "the artifact of one key under another",

@@ -35,7 +35,7 @@ std::vector<Hostile> hostile_headers() {
   using F = Forge;
   return {
       header("mark", "without kiln's mark", 0, 'X'),
-      header("version", "of format version 2; this kiln reads 1", F::kVersion, std::uint32_t{2}),
+      header("version", "of format version 3; this kiln reads 1 and 2", F::kVersion, std::uint32_t{3}),
       header("reserved", "reserved bytes", F::kReserved, std::uint32_t{1}),
       header("second_reserved", "reserved bytes", F::kSecondReserved, std::uint32_t{1}),
       header("head_size_larger", "head is not as long as it says", F::kHeadSize, std::uint64_t{3 * 4096}),

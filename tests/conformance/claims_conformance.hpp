@@ -128,6 +128,21 @@ TYPED_TEST_P(ClaimsConformance, AWaitEndsAtItsDeadlineAndNotBefore) {
   }
 }
 
+TYPED_TEST_P(ClaimsConformance, AWaitThatIsNotWantedAnyMoreEndsSoon) {
+  Forked holder = this->holder(1);
+  const auto here = this->parties_.party();
+  std::stop_source wanted;
+  std::thread later([&wanted] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    wanted.request_stop();
+  });
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(here->acquire(this->key(1), std::chrono::seconds(30), wanted.get_token()).outcome,
+            Claims::Outcome::TimedOut);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  later.join();
+}
+
 TYPED_TEST_P(ClaimsConformance, DifferentRequestsDoNotDisturbEachOther) {
   using Outcome = Claims::Outcome;
   Forked holder = this->holder(1);
@@ -199,9 +214,9 @@ TYPED_TEST_P(ClaimsConformance, SixtyFourWaitingProcessesAllFinishSoonAfterTheRe
 
 REGISTER_TYPED_TEST_SUITE_P(ClaimsConformance, OnlyOnePartyGetsARequest, AnotherProcessIsKeptOutUntilTheHolderLetsGo,
                             AWaiterIsToldThatTheHolderFinishedWhicheverProcessHeldIt,
-                            AWaitEndsAtItsDeadlineAndNotBefore, DifferentRequestsDoNotDisturbEachOther,
-                            AClaimMayBeReleasedOnAnotherThread, AClaimOutlivesItsPartyObject,
-                            AKilledHolderIsSucceededAlsoWhileAForkedChildOfItSleeps,
+                            AWaitEndsAtItsDeadlineAndNotBefore, AWaitThatIsNotWantedAnyMoreEndsSoon,
+                            DifferentRequestsDoNotDisturbEachOther, AClaimMayBeReleasedOnAnotherThread,
+                            AClaimOutlivesItsPartyObject, AKilledHolderIsSucceededAlsoWhileAForkedChildOfItSleeps,
                             SixtyFourWaitingProcessesAllFinishSoonAfterTheRelease);
 
 }  // namespace kiln::test

@@ -27,7 +27,7 @@ library=$(find "$prefix" -name 'libkiln.so')
 exports_besides() {
   nm -DC --defined-only "$1" | cut -d' ' -f3- | grep -Ev "^(vtable for |typeinfo (name )?for |guard variable for )?$2" || true
 }
-foreign=$(exports_besides "$library" kiln::)
+foreign=$(exports_besides "$library" 'kiln(::|_)')
 [ -z "$foreign" ] || fail "libkiln.so exports what is not kiln's: $foreign"
 foreign=$(exports_besides "$(find "$prefix" -name 'libkiln-runtime.so')" kiln::runtime::)
 [ -z "$foreign" ] || fail "libkiln-runtime.so exports what is not its own: $foreign"
@@ -56,10 +56,12 @@ c++ -std=c++17 "$source_dir/examples/installed/saxpy.cpp" -o "$scratch/saxpy" $(
 run_twice "$scratch/saxpy"
 cat "$scratch/once.txt" "$scratch/twice.txt"
 
-# The runtime model is a component of its own, on top of the library.
-cmake --install "$build_dir" --prefix "$scratch/component" --component runtime >/dev/null
-[ -z "$(find "$scratch/component" -name 'libkiln.so*' -o -name kiln.hpp)" ] || fail "the component has more than its own"
-[ -f "$scratch/component/include/kiln/runtime.hpp" ] || fail "the component lacks its header"
+# The runtime model has components of its own, on top of the library.
+for component in runtime runtime_development; do
+  cmake --install "$build_dir" --prefix "$scratch/component" --component $component >/dev/null
+done
+[ -z "$(find "$scratch/component" -name 'libkiln.so*' -o -name kiln.hpp)" ] || fail "the components have more than their own"
+[ -f "$scratch/component/include/kiln/runtime.hpp" ] || fail "the components lack their header"
 mkdir "$scratch/decides"
 cat >"$scratch/decides/main.cpp" <<'EOF'
 #include <kiln/runtime.hpp>

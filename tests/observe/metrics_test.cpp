@@ -45,6 +45,12 @@ SessionStatus some_status() {
   return status;
 }
 
+Event said(Event::Kind kind, std::string selected, double ms = 0) {
+  Event told = counted(kind, "remote", ms);
+  told.selected = std::move(selected);
+  return told;
+}
+
 // Some of everything.
 void fill(Metrics& metrics) {
   for (std::size_t kind = 0; kind < Metrics::kKinds; ++kind) metrics.tell(counted(static_cast<Event::Kind>(kind)));
@@ -53,6 +59,9 @@ void fill(Metrics& metrics) {
   }
   metrics.tell(counted(Event::Kind::Compiled, "compiled", 700));
   metrics.tell(counted(Event::Kind::Compiled, "compiled", 45'000));
+  metrics.tell(said(Event::Kind::LeaseWaited, "hedged", 700));
+  metrics.tell(said(Event::Kind::RemoteRefused, "old_epoch"));
+  metrics.tell(counted(Event::Kind::RemoteUnavailable, "remote"));
 }
 
 TEST(Metrics, CountEventsByKindAndOrigin) {
@@ -116,6 +125,64 @@ TEST(Metrics, TakeDurationsThatAreNone) {
   EXPECT_EQ(value(text, "kiln_compile_seconds_count"), "3");
   EXPECT_EQ(value(text, R"(kiln_compile_seconds_bucket{le="0.001"})"), "2");
   EXPECT_EQ(value(text, "kiln_compile_seconds_sum"), "30000000");
+}
+
+TEST(Metrics, SayHowWaitsForOtherHostsEnded) {
+  Metrics metrics;
+  metrics.tell(said(Event::Kind::LeaseWaited, "finished", 300));
+  metrics.tell(said(Event::Kind::LeaseWaited, "hedged", 2'000));
+  metrics.tell(said(Event::Kind::LeaseWaited, "a word from elsewhere", 1));
+  metrics.tell(counted(Event::Kind::Hedged, "remote"));
+  const std::string text = metrics.text({});
+  EXPECT_EQ(value(text, R"(kiln_lease_wait_seconds_bucket{ended="finished",le="0.25"})"), "0");
+  EXPECT_EQ(value(text, R"(kiln_lease_wait_seconds_bucket{ended="finished",le="0.5"})"), "1");
+  EXPECT_EQ(value(text, R"(kiln_lease_wait_seconds_sum{ended="hedged"})"), "2");
+  EXPECT_EQ(value(text, R"(kiln_lease_wait_seconds_count{ended="timed_out"})"), "0");
+  EXPECT_EQ(value(text, R"(kiln_lease_wait_seconds_count{ended="other"})"), "1");
+  EXPECT_EQ(value(text, "kiln_hedges_total"), "1");
+  EXPECT_EQ(value(text, R"(kiln_remote_up{server="lease"})"), "1") << "it answered";
+}
+
+TEST(Metrics, CountWhatIsNotBelievedByWhyAndByNoOtherWords) {
+  Metrics metrics;
+  metrics.tell(said(Event::Kind::RemoteRefused, "old_epoch"));
+  metrics.tell(said(Event::Kind::RemoteRefused, "old_epoch"));
+  metrics.tell(said(Event::Kind::RemoteRefused, "\"}\n"));
+  const std::string text = metrics.text({});
+  EXPECT_EQ(value(text, R"(kiln_remote_refused_total{why="old_epoch"})"), "2");
+  EXPECT_EQ(value(text, R"(kiln_remote_refused_total{why="revoked_key"})"), "0");
+  EXPECT_EQ(value(text, R"(kiln_remote_refused_total{why="other"})"), "1");
+}
+
+TEST(Metrics, AServerIsUpOrDownOnceSomethingWasHeardOfIt) {
+  const std::string remote = R"(kiln_remote_up{server="remote"})";
+  const std::string lease = R"(kiln_remote_up{server="lease"})";
+  Metrics metrics;
+  metrics.tell(counted(Event::Kind::Hit, "disk"));
+  EXPECT_EQ(value(metrics.text({}), remote), "absent") << "it may not even be configured";
+  metrics.tell(counted(Event::Kind::Hit, "remote"));
+  EXPECT_EQ(value(metrics.text({}), remote), "1");
+  metrics.tell(counted(Event::Kind::RemoteUnavailable, "remote"));
+  metrics.tell(counted(Event::Kind::Hit, "remote"));
+  EXPECT_EQ(value(metrics.text({}), remote), "0") << "a late answer does not bring it back";
+  EXPECT_EQ(value(metrics.text({}), lease), "absent");
+  metrics.tell(counted(Event::Kind::RemoteUnavailable, "lease"));
+  metrics.tell(counted(Event::Kind::RemoteBack, "remote"));
+  EXPECT_EQ(value(metrics.text({}), remote), "1");
+  EXPECT_EQ(value(metrics.text({}), lease), "0");
+}
+
+TEST(Metrics, CountUploadsAndDrops) {
+  Metrics metrics;
+  Event uploaded = counted(Event::Kind::Uploaded, "remote");
+  uploaded.bytes = 4096;
+  metrics.tell(uploaded);
+  metrics.tell(uploaded);
+  metrics.tell(counted(Event::Kind::UploadDropped, "remote"));
+  const std::string text = metrics.text({});
+  EXPECT_EQ(value(text, "kiln_uploads_total"), "2");
+  EXPECT_EQ(value(text, "kiln_uploaded_bytes_total"), "8192");
+  EXPECT_EQ(value(text, "kiln_uploads_dropped_total"), "1");
 }
 
 TEST(Metrics, HandOnTheStatusOfASession) {

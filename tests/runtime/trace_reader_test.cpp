@@ -1,6 +1,7 @@
 #include "runtime/trace_reader.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "support/files.hpp"
 #include "support/temporary_directory.hpp"
@@ -69,6 +70,20 @@ TEST(TraceReader, EveryFieldThatTheWriterWritesIsReadBack) {
   EXPECT_EQ(read.event.work.rows, wanted.work.rows);
   EXPECT_EQ(read.event.work.residency, wanted.work.residency);
   EXPECT_EQ(read.event.work.purpose, wanted.work.purpose);
+}
+
+TEST(TraceReader, TheProcessAndItsThreadsHaveTheirNamesAndStreamsAreNoThreads) {
+  TraceWriter writer;
+  writer.tell(full_event());  // on a stream
+  Event event;
+  event.kind = Event::Kind::Miss;
+  writer.tell(event);
+  const audit::Trace trace = audit::parse_trace(writer.json()).value();
+  EXPECT_EQ(trace.process, "test_runtime_audit");
+  EXPECT_EQ(trace.number, static_cast<std::uint64_t>(getpid()));
+  ASSERT_EQ(trace.threads.size(), 1U);
+  EXPECT_EQ(trace.threads.begin()->first, trace.number);
+  EXPECT_FALSE(trace.threads.begin()->second.empty());
 }
 
 TEST(TraceReader, EveryKindOfEventIsReadBackInTheOrderInWhichItWasTold) {

@@ -2,8 +2,10 @@
 // driver double loads it.
 #include <kiln/session.hpp>
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "base/hash.hpp"
 #include "bundle/bundle_writer.hpp"
 #include "bundle/profile.hpp"
+#include "session/bundles.hpp"
 #include "session/config.hpp"
 #include "session/toolbox.hpp"
 #include "support/driver_double/control.hpp"
@@ -168,6 +171,38 @@ TEST_F(SessionBundles, ABundleThatAKeyOfTheProgramsSignedIsServedAndAnotherKeysI
   EXPECT_FALSE(refusal(strict).empty());
 }
 
+TEST_F(SessionBundles, ABundleOfAKeyThatTheProgramRevokedIsRefused) {
+  const SecretKey key = SecretKey::generate();
+  SessionOptions strict = options(bundle({member(pip(), "sm_80")}, &key));
+  strict.trust.keys = {{key.public_key().text(), {"acme/*"}}};
+  strict.trust.live = {{"acme/live", 7}};
+  EXPECT_TRUE(Session::open(strict).value().artifact(pip(), Target::sm(80)).ok());
+  strict.trust.revoked = {key.public_key().id().hex()};
+  EXPECT_NE(refusal(strict).find("revoked"), std::string::npos);
+}
+
+TEST_F(SessionBundles, ABundleInANamespaceThatTheProgramNamesAsLiveIsRefused) {
+  const SecretKey key = SecretKey::generate();
+  SessionOptions strict = options(bundle({member(pip(), "sm_80")}, &key));
+  strict.trust.keys = {{key.public_key().text(), {"acme/*"}}};
+  strict.trust.live = {{"acme/*", 7}};
+  EXPECT_NE(refusal(strict).find("live namespace"), std::string::npos);
+}
+
+TEST(ProgramsTrust, BelievesNobodyWhereAnyPartOfItMakesNoSense) {
+  Trust sound;
+  sound.keys = {{SecretKey::generate().public_key().text(), {"acme/*"}}};
+  EXPECT_FALSE(trust_policy_of(sound, {}, {}).empty());
+  for (const auto& [pattern, days] : {std::pair{"*", 7}, {"acme/live", 0}, {"acme/live", 366}, {"Acme", 7}}) {
+    Trust wrong = sound;
+    wrong.live = {{pattern, days}};
+    EXPECT_TRUE(trust_policy_of(wrong, {}, {}).empty()) << pattern << " for " << days;
+  }
+  Trust wrong = sound;
+  wrong.revoked = {"d75a980182b10ab7"};
+  EXPECT_TRUE(trust_policy_of(wrong, {}, {}).empty()) << "the beginning of an id names no key";
+}
+
 TEST_F(SessionBundles, APolicyFileAddsToTheProgramsAndOneThatCannotBeReadBelievesNobody) {
   const SecretKey key = SecretKey::generate();
   SessionOptions strict = options(bundle({member(pip(), "sm_80")}, &key, 3));
@@ -192,6 +227,26 @@ TEST_F(SessionBundles, ADamagedBundleIsAnEventAndTheNextTierIsAsked) {
   for (int i = 0; i < 2; ++i) EXPECT_FALSE(session.artifact(pip(), Target::sm(80)).ok());
   EXPECT_EQ(log_.count(Event::Kind::BundleRefused), 1U);
   EXPECT_EQ(log_.count(Event::Kind::Hit), 0U);
+}
+
+TEST_F(SessionBundles, ALibraryThatIsLoadedWhileTheyAreAskedTakesNothingFromUnderWhoAsks) {
+  const std::string first = bundle({member(pip(), "sm_80")});
+  const std::string second = folder_.path("second.kiln");
+  std::filesystem::copy_file(first, second);
+  TrustPolicy policy;
+  policy.allow_unsigned();
+  Bundles* asked = nullptr;
+  int told = 0;
+  Bundles bundles({first, second}, policy, Observer([&](const Event&) {
+                    // Whoever asks next looks again for those that are linked in, and has a list of his own.
+                    if (++told == 1) ASSERT_NE(::dlopen("libanl.so.1", RTLD_NOW), nullptr) << ::dlerror();
+                    EXPECT_TRUE(asked->any());
+                    EXPECT_TRUE(asked->get(member(pip(), "sm_80").key).ok());
+                  }));
+  asked = &bundles;
+  const Recipe recipe{pip(), Target::sm(80), {}, {}};
+  bundles.tell_of_other_compilers(recipe);
+  EXPECT_EQ(told, 2);
 }
 
 TEST_F(SessionBundles, ThereIsNoneWhereCachingIsDisabled) {

@@ -51,6 +51,46 @@ tools = 2
   EXPECT_FALSE(policy->allows_unsigned()) << "a file cannot";
 }
 
+/// Why what a host published today is doubted under a policy, or "believed".
+std::string doubt_of_host(const TrustPolicy& policy, const SecretKey& authority, const SecretKey& host,
+                          std::uint64_t day) {
+  constexpr std::uint64_t today = 20000;
+  SignedStatement stated;
+  stated.statement = {"kiln entry 1", "acme/live", day, sha256("content")};
+  stated.signature = host.sign(stated.statement);
+  stated.certificate = Certificate::make(authority, host.public_key(), "acme/live", today);
+  const auto doubt = policy.doubt(stated, std::chrono::hours(24 * today));
+  return doubt ? to_string(doubt->why) : "believed";
+}
+
+TEST(TrustFile, SaysWhereHostsAreBelievedAndForHowLong) {
+  const SecretKey authority = SecretKey::generate();
+  const SecretKey host = SecretKey::generate();
+  const std::string key = "[[key]]\npublic = \"" + authority.public_key().text() + "\"\nnamespaces = [\"acme/*\"]\n";
+  const auto without = parse_trust_policy(key);
+  ASSERT_TRUE(without.ok());
+  EXPECT_EQ(doubt_of_host(*without, authority, host, 20000), "live_not_named");
+  const auto policy = parse_trust_policy(key + "[[live]]\nnamespace = \"acme/live\"\ndays = 7\n");
+  ASSERT_TRUE(policy.ok()) << policy.error().message;
+  EXPECT_EQ(doubt_of_host(*policy, authority, host, 20000), "believed");
+  EXPECT_EQ(doubt_of_host(*policy, authority, host, 19993), "believed");
+  EXPECT_EQ(doubt_of_host(*policy, authority, host, 19992), "old_epoch");
+}
+
+TEST(TrustFile, RevokesKeysByThemselvesAndByTheirIds) {
+  const SecretKey authority = SecretKey::generate();
+  const SecretKey host = SecretKey::generate();
+  const std::string rest = "[[key]]\npublic = \"" + authority.public_key().text() +
+                           "\"\nnamespaces = [\"acme/*\"]\n[[live]]\nnamespace = \"acme/live\"\ndays = 7\n";
+  for (const SecretKey* key : {&authority, &host}) {
+    for (const std::string& name : {key->public_key().text(), key->public_key().id().hex()}) {
+      const auto policy = parse_trust_policy("revoked = [\"" + name + "\"]\n" + rest);
+      ASSERT_TRUE(policy.ok()) << policy.error().message;
+      EXPECT_EQ(doubt_of_host(*policy, authority, host, 20000), "revoked_key");
+    }
+  }
+}
+
 TEST(TrustFile, MayListAKeyTwice) {
   const SecretKey key = SecretKey::generate();
   const std::string named = "[[key]]\npublic = \"" + key.public_key().text() + "\"\nnamespaces = ";
@@ -95,6 +135,20 @@ TEST(TrustFile, IsRefusedWithLineAndColumnWhereAnythingIsWrong) {
       {"[minimum_epoch]\nacme.v2 = 7", "line 2, column 1: ", "quotes"},
       {"[minimum_epoch]\n\"acme/\" = 7", "line 2, column 1: ", "no namespace"},
       {"[minimum_epoch]\nacme = 99999999999999999999", "line 2, column ", ""},
+      {"[live]\nnamespace = \"acme\"", "line 1, column 2: ", "[[live]]"},
+      {"[[live]]\ndays = 7", "line 1, column ", "namespace"},
+      {"[[live]]\nnamespace = \"acme\"", "line 1, column ", "days"},
+      {"[[live]]\nnamespace = \"acme\"\nday = 7", "line 3, column 1: ", "did you mean 'days'?"},
+      {"[[live]]\nnamespace = \"*\"\ndays = 7", "line 2, column 1: ", "not all there are"},
+      {"[[live]]\nnamespace = \"acme*\"\ndays = 7", "line 2, column 1: ", "'acme*' is no live namespace"},
+      {"[[live]]\nnamespace = [\"acme\"]\ndays = 7", "line 2, column 1: ", "string"},
+      {"[[live]]\nnamespace = \"acme\"\ndays = 0", "line 3, column 1: ", "1 to 365"},
+      {"[[live]]\nnamespace = \"acme\"\ndays = 366", "line 3, column 1: ", "1 to 365"},
+      {"[[live]]\nnamespace = \"acme\"\ndays = \"7\"", "line 3, column 1: ", "1 to 365"},
+      {"revoked = \"abc\"", "line 1, column 1: ", "array"},
+      {"revoked = [\n\"d75a980182b10ab7\"]", "line 2, column 1: ", "all 64 of its id"},
+      {"revoked = [\"kiln-public-1:abc\"]", "line 1, column 12: ", "64 hexadecimal"},
+      {"revoked = [\"kiln-secret-1:abc\"]", "line 1, column 12: ", "secret key"},
   };
   for (const auto& [text, place, what] : refused) {
     const auto policy = parse_trust_policy(text);
@@ -109,7 +163,7 @@ TEST(TrustFile, RepeatsNoSecretThatSomebodyPutThere) {
   const std::string digits = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
   const std::string secret = "kiln-secret-1:" + digits;
   for (const std::string& text : {secret + "\n", "[[key]]\npublic = \"" + secret + "\"\nnamespaces = [\"*\"]\n",
-                                  "[[key]]\npublic = " + secret + "\n"}) {
+                                  "[[key]]\npublic = " + secret + "\n", "revoked = [\"" + secret + "\"]\n"}) {
     const auto policy = parse_trust_policy(text);
     ASSERT_FALSE(policy.ok()) << text;
     EXPECT_EQ(policy.error().message.find("234567"), std::string::npos) << policy.error().message;

@@ -184,5 +184,26 @@ TEST(MemoryStoreTest, ClosuresAreBoundedToo) {
   EXPECT_EQ(store.closures(request_number(99))->size(), 1u);
 }
 
+TEST_F(Tiered, WhatCameFromAfarIsKeptWhereCopiesAreTakenAndWhatWasCompiledWherePutsAre) {
+  // As on a host of a fleet: its own cache, what it fetched, and what all share.
+  const auto own = near_;
+  const auto fetched = disk_;
+  TieredStore store =
+      tiers({{own, Distance::Disk, true, false}, {fetched, Distance::Disk, false, true}, {remote_, Distance::Remote}});
+  ASSERT_TRUE(remote_->put(key_number(1), artifact_of(key_number(1), 100)).ok());
+  ASSERT_TRUE(remote_->add_closure(request_number(1), closure_number(1)).ok());
+  EXPECT_TRUE(has(store, 1));
+  EXPECT_EQ(store.closures(request_number(1))->size(), 1U);
+  EXPECT_TRUE(has(*fetched, 1));
+  EXPECT_FALSE(has(*own, 1)) << "bundles are signed from this one";
+  EXPECT_TRUE(own->closures(request_number(1))->empty());
+  EXPECT_EQ(fetched->closures(request_number(1))->size(), 1U);
+
+  ASSERT_TRUE(store.put(key_number(2), artifact_of(key_number(2), 100)).ok());
+  EXPECT_TRUE(has(*own, 2));
+  EXPECT_TRUE(has(*remote_, 2));
+  EXPECT_FALSE(has(*fetched, 2));
+}
+
 }  // namespace
 }  // namespace kiln::test

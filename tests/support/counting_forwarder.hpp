@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/files.hpp"
+#include "support/loopback.hpp"
 
 namespace kiln::test {
 
@@ -22,15 +23,10 @@ namespace kiln::test {
 /// the protocol's own included.
 class CountingForwarder {
  public:
-  explicit CountingForwarder(std::uint16_t server) : server_(server), listener_(socket(AF_INET, kStream, 0)) {
-    sockaddr_in address = loopback(0);
-    socklen_t size = sizeof address;
-    auto* const plain = reinterpret_cast<sockaddr*>(&address);
-    if (!listener_ || bind(listener_.get(), plain, size) != 0 || listen(listener_.get(), 64) != 0 ||
-        getsockname(listener_.get(), plain, &size) != 0) {
-      throw std::runtime_error("cannot listen on the loopback");
-    }
-    port_ = ntohs(address.sin_port);
+  explicit CountingForwarder(std::uint16_t server) : server_(server) {
+    Listener listener = listen_on();
+    listener_ = std::move(listener.socket);
+    port_ = listener.port;
     thread_ = std::thread([this] { run(); });
   }
   ~CountingForwarder() {

@@ -1,11 +1,11 @@
 // Gets one artifact as a program that uses kiln would, and says how that went, a line each: for tests that need
-// processes of their own. `get cub|closed|header [sleepy]`; everything else comes from KILN_* variables.
+// processes of their own. `get cub|closed|header [sleepy|held|stopped]`; everything else comes from KILN_* variables.
+#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -37,7 +37,8 @@ kiln::Unit unit_named(const std::string& name) {
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   using Clock = std::chrono::steady_clock;
-  const bool sleepy = argc > 2 && std::strcmp(argv[2], "sleepy") == 0;
+  const std::string manner = argc > 2 ? argv[2] : "";
+  const bool sleepy = manner == "sleepy";
   kiln::SessionOptions options;
   options.on_event = [&](const kiln::Event& event) {
     std::printf("event %s %s\n", to_string(event.kind), event.message.c_str());
@@ -52,6 +53,11 @@ int main(int argc, char** argv) {
           _exit(0);
         }
       }).detach();
+    }
+    // Between a compile and its publication, with every claim in hand: does not get on, or is stopped from outside.
+    if (event.kind == kiln::Event::Kind::Compiled) {
+      if (manner == "held") sleep(60);
+      if (manner == "stopped") kill(getpid(), SIGSTOP);
     }
   };
   const auto start = Clock::now();

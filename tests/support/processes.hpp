@@ -49,4 +49,13 @@ inline int zombies_of(pid_t parent) {
   return count;
 }
 
+/// How many threads of this process are called so.
+inline int threads_named(const std::string& name) {
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    found += slurp(entry.path().string() + "/comm") == name + "\n" ? 1 : 0;
+  }
+  return found;
+}
+
 }  // namespace kiln::test

@@ -5,7 +5,7 @@ set -euo pipefail
 source_dir=$1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-cp -r "$source_dir/src" "$source_dir/include" "$source_dir/apps" "$scratch/"
+cp -r "$source_dir/src" "$source_dir/include" "$source_dir/apps" "$source_dir/bindings" "$scratch/"
 
 if [ "$2" = none ]; then
   exec "$source_dir/tools/check_layers" "$scratch"

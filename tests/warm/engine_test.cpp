@@ -42,6 +42,30 @@ TEST_F(EngineTest, WhatWasRequestedTwiceCompilesOnce) {
   EXPECT_EQ(log_.count(Event::Kind::Requested), 2U);
 }
 
+TEST_F(EngineTest, AGlanceShowsWhatRunsAndWhoWaitsFirstAndCountsAll) {
+  work_.when("slow", {.held = true});
+  Engine engine(parts());
+  request(engine, {"a", "b", "c"});
+  EXPECT_TRUE(settles(engine));
+  auto waiter = getting(engine, "slow");
+  EXPECT_TRUE(work_.begun("slow"));
+  EXPECT_TRUE(clock_.waiting(1));
+  clock_.advance(2s);
+  const Glance glance = engine.glance(2);
+  work_.open("slow");
+  EXPECT_TRUE(waiter.get().ok());
+  EXPECT_EQ(glance.sums.submitted, 4U);
+  EXPECT_EQ(glance.sums.compiled, 3U);
+  EXPECT_EQ(glance.sums.pending, 1U);
+  EXPECT_EQ(glance.waiters, 1U);
+  ASSERT_EQ(glance.units.size(), 2U);
+  EXPECT_EQ(glance.units[0].status.unit, "slow");
+  EXPECT_EQ(glance.units[0].status.state, State::Running);
+  EXPECT_EQ(glance.units[0].status.ms, 2000);
+  EXPECT_EQ(glance.units[0].waiters, 1U);
+  EXPECT_EQ(glance.units[1].status.state, State::Ready);
+}
+
 TEST_F(EngineTest, TwoUnitsOfEqualContentAreOneFlight) {
   work_.otherwise({.held = true});
   Engine engine(parts());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "store/disk_store.hpp"
+#include "support/event_log.hpp"
 #include "support/fake_compiler.hpp"
 #include "support/files.hpp"
 #include "support/recipes.hpp"
@@ -48,6 +49,15 @@ TEST_F(ExplainTest, SaysHitAndWhichTier) {
   const Explanation explanation = explain(recipe(unit()), parts_);
   EXPECT_TRUE(explanation.hit);
   EXPECT_NE(explanation.summary.find("disk"), std::string::npos);
+}
+
+TEST_F(ExplainTest, IsWhatTheEventOfAMissSays) {
+  EventLog log;
+  parts_.observer = log.observer();
+  build(unit());
+  EXPECT_EQ(log.of(Event::Kind::Miss).back().message, "no earlier build of this unit is known");
+  build(unit("other"));
+  EXPECT_EQ(log.of(Event::Kind::Miss).back().message, "the unit's source changed since the nearest earlier build");
 }
 
 TEST_F(ExplainTest, SaysThatNoBuildIsKnown) {

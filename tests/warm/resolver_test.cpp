@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <thread>
 #include <vector>
 
 #include "claim/local_claims.hpp"
+#include "store/allowance.hpp"
 #include "store/disk_store.hpp"
 #include "store/memory_store.hpp"
 #include "support/event_log.hpp"
@@ -31,7 +33,7 @@ class BrokenStore final : public Store {
 
 class NoClaims final : public Claims {
  public:
-  Answer acquire(const RequestKey&, std::chrono::milliseconds) override {
+  Answer acquire(const RequestKey&, std::chrono::milliseconds, const std::stop_token&) override {
     return {Outcome::Unavailable, nullptr, "no locks here"};
   }
 };
@@ -148,6 +150,123 @@ TEST_F(ResolverTest, CompilesOnceWhereManyThreadsMissTheSameKey) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(right, 16);
   EXPECT_EQ(compiler_.compiles, 1);
+}
+
+/// A fleet whose table answers as it is told to, one answer after the other, and that notes what it was asked.
+class ScriptedClaims final : public Claims {
+ public:
+  explicit ScriptedClaims(std::vector<Outcome> script) : script_(std::move(script)) {}
+  Answer acquire(const RequestKey&, std::chrono::milliseconds wait, const std::stop_token&) override {
+    waits.push_back(wait);
+    if (on_acquire) on_acquire();
+    const Outcome outcome = script_.at(waits.size() - 1);
+    return {outcome, outcome == Outcome::Mine ? std::make_unique<Claim>() : nullptr, "as the script says"};
+  }
+
+  std::function<void()> on_acquire;
+  std::vector<std::chrono::milliseconds> waits;
+
+ private:
+  std::vector<Outcome> script_;
+};
+
+class ResolverInAFleet : public ResolverTest {
+ protected:
+  Resolver resolver(ScriptedClaims& host, ScriptedClaims& fleet) {
+    Resolver::Parts parts;
+    parts.store = &memory_;
+    parts.claims = &host;
+    parts.fleet = &fleet;
+    parts.digests = &digests_;
+    parts.observer = log_.observer();
+    parts.lease = std::chrono::seconds(5);
+    return Resolver(parts);
+  }
+  using Outcome = Claims::Outcome;
+};
+
+TEST_F(ResolverInAFleet, TheHostIsClaimedFirstThenTheFleetAndEachWaitLeavesTimeForTheNext) {
+  ScriptedClaims host({Outcome::Mine});
+  ScriptedClaims fleet({Outcome::Mine});
+  fleet.on_acquire = [&] { EXPECT_EQ(host.waits.size(), 1U); };
+  EXPECT_EQ(resolver(host, fleet).get(recipe("a"), compiler_)->origin, Origin::Compiled);
+  ASSERT_EQ(fleet.waits.size(), 1U);
+  EXPECT_EQ(fleet.waits[0], std::chrono::seconds(40)) << "a takeover needs a lease to begin, and so may the next";
+  EXPECT_EQ(host.waits[0], std::chrono::seconds(70)) << "whoever holds the host may wait for the fleet first";
+}
+
+TEST_F(ResolverInAFleet, WhatAnotherHostPublishedMeanwhileIsTakenAndNotCompiled) {
+  for (const Outcome outcome : {Outcome::Finished, Outcome::Mine}) {
+    const Recipe wanted = recipe(outcome == Outcome::Mine ? "a" : "b");
+    ScriptedClaims host({Outcome::Mine});
+    ScriptedClaims fleet({outcome});
+    FakeCompiler other;
+    fleet.on_acquire = [&] { ASSERT_TRUE(ResolverTest::resolver(&memory_).get(wanted, other).ok()); };
+    EXPECT_EQ(resolver(host, fleet).get(wanted, compiler_)->origin, Origin::Memory);
+  }
+  EXPECT_EQ(compiler_.compiles, 0);
+}
+
+TEST_F(ResolverInAFleet, AFleetThatCannotBeAskedOrTakesTooLongIsNotWaitedFor) {
+  for (const Outcome outcome : {Outcome::Unavailable, Outcome::TimedOut}) {
+    ScriptedClaims host({Outcome::Mine});
+    ScriptedClaims fleet({outcome});
+    const std::string source = outcome == Outcome::Unavailable ? "a" : "b";
+    EXPECT_EQ(resolver(host, fleet).get(recipe(source), compiler_)->origin, Origin::Compiled);
+  }
+  EXPECT_EQ(compiler_.compiles, 2);
+}
+
+/// Notes what the lookups of a `get` may take of servers, and whether they are to ask afresh.
+class AllowanceStore final : public Store {
+ public:
+  Result<std::optional<Hit>> get(const Key&) override {
+    const Allowance* allowance = Allowance::current();
+    fresh.push_back(allowance != nullptr && allowance->fresh());
+    Allowance::spend(std::chrono::milliseconds(30));
+    left = Allowance::at_most(std::chrono::hours(1));
+    return std::optional<Hit>();
+  }
+  Status put(const Key&, const Artifact&) override { return {}; }
+  Result<std::vector<Closure>> closures(const RequestKey&, std::size_t) override { return std::vector<Closure>(); }
+  Status add_closure(const RequestKey&, const Closure&) override { return {}; }
+  std::string describe() const override { return "allowances"; }
+
+  std::vector<bool> fresh;
+  std::chrono::nanoseconds left{};
+};
+
+TEST_F(ResolverInAFleet, AllLookupsOfOneGetShareOneAllowanceAndOnlyTheLastAsksAfresh) {
+  AllowanceStore store;
+  ScriptedClaims host({Outcome::Mine});
+  ScriptedClaims fleet({Outcome::Mine});
+  Resolver::Parts parts;
+  parts.store = &store;
+  parts.claims = &host;
+  parts.fleet = &fleet;
+  parts.digests = &digests_;
+  Recipe closed = recipe("a");
+  closed.closed = true;
+  ASSERT_TRUE(Resolver(parts).get(closed, compiler_).ok());
+  EXPECT_EQ(store.fresh, (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(store.left, std::chrono::milliseconds(10)) << "of a hundred, after three lookups of thirty";
+}
+
+TEST_F(ResolverInAFleet, AHostWhoseLocksDoNotWorkAsksTheServersAllTheSame) {
+  for (const Outcome outcome : {Outcome::Unavailable, Outcome::TimedOut}) {
+    AllowanceStore store;
+    ScriptedClaims host({outcome});
+    Resolver::Parts parts;
+    parts.store = &store;
+    parts.claims = &host;
+    parts.asks_servers = true;
+    parts.digests = &digests_;
+    Recipe closed = recipe("a");
+    closed.closed = true;
+    ASSERT_TRUE(Resolver(parts).get(closed, compiler_).ok());
+    EXPECT_EQ(store.fresh.size(), 2U) << "once on this host, and once with an allowance";
+    EXPECT_EQ(store.left, std::chrono::milliseconds(70));
+  }
 }
 
 }  // namespace

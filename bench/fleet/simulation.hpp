@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "bench/fleet/event_queue.hpp"
+#include "bench/fleet/host.hpp"
+#include "bench/fleet/outcome.hpp"
+#include "bench/fleet/scenario.hpp"
+#include "bench/fleet/servers.hpp"
+#include "bench/fleet/shelf.hpp"
+
+namespace kiln::fleet {
+
+/// Lets the hosts of a scenario go for their kernels. What a host decides is decided by kiln's own code (LeaseWait,
+/// Breaker, NegativeCache with the numbers of FleetPolicy); what is simulated is what they are told: time, answers, and
+/// how long a compile takes. The road is that of warm/resolver.cpp. Deterministic: one seed, one outcome.
+class Simulation {
+ public:
+  explicit Simulation(const Scenario& scenario);
+  Outcome run();
+
+ private:
+  // The road of a lane (road.cpp).
+  void begin(std::uint32_t host, std::uint32_t lane);
+  void look(std::uint32_t host, std::uint32_t lane);
+  void missed(std::uint32_t host, std::uint32_t lane);
+  void acquire(std::uint32_t host, std::uint32_t lane);
+  void step(std::uint32_t host, std::uint32_t lane);
+  void look_and_compile(std::uint32_t host, std::uint32_t lane, Lane::Why why);
+  void compile(std::uint32_t host, std::uint32_t lane);
+  void compiled(std::uint32_t host, std::uint32_t lane);
+  void found(std::uint32_t host, std::uint32_t lane);
+  bool ask(std::uint32_t host, std::uint32_t lane, Op op);
+  void answered(std::uint32_t host, std::uint32_t lane);
+  void table_answered(std::uint32_t host, std::uint32_t lane);
+  void store_answered(std::uint32_t host, std::uint32_t lane);
+  void timed_out(std::uint32_t host, std::uint32_t lane);
+  Time spent(const Lane& lane) const { return lane.napped ? Time(0) : now_ - lane.sent; }
+
+  // What nobody waits for (background.cpp).
+  void open_claim(std::uint32_t host, std::uint32_t lane);
+  void renew(std::uint32_t claim);
+  void send_errand(std::uint32_t host, const Errand& errand);
+  void run_errand(std::uint32_t host);
+  void errand_answered(std::uint32_t host, bool in_time);
+  void next_errand(std::uint32_t host);
+  void effect(const Event& event);
+  void failed(std::uint32_t host, Op op);
+  void probe(std::uint32_t host, std::uint32_t server);
+  void probed(std::uint32_t host, std::uint32_t server, bool answered);
+  /// Sends a question; true: the answer comes within the limit, at `at`.
+  bool send(std::uint32_t host, std::uint32_t key, std::uint32_t token, Op op, bool connecting, Time limit, Time& at);
+
+  // The world (simulation.cpp).
+  void start(std::uint32_t host, std::uint32_t batch);
+  void warm(std::uint32_t host);
+  void happen(const Event& event);
+  Outcome summary();
+  void plan(Time at, Event::What what, std::uint32_t host, std::uint32_t number);
+  bool measuring(std::uint32_t key) const { return key >= scenario_.measured().first_key; }
+
+  const Scenario scenario_;
+  EventQueue queue_;
+  Servers servers_;
+  Shelf shelf_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<HeldClaim> claims_;
+  std::vector<std::uint32_t> free_claims_;
+  std::vector<double> warm_at_;
+  std::vector<double> waited_;
+  Outcome outcome_;
+  Time now_{};
+  std::uint32_t tokens_ = 0;
+  std::uint64_t holders_ = 0;
+};
+
+Outcome simulate(Scenario scenario);
+/// Every host compiles; every host pulls a directory image.
+std::vector<Baseline> baselines(const Scenario& scenario);
+
+}  // namespace kiln::fleet

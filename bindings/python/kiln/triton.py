@@ -1,0 +1,250 @@
+"""kiln under Triton: entries that are checked when read, one compile per host or fleet, and bundles.
+
+``TRITON_CACHE_MANAGER=kiln.triton:CacheManager`` puts it there without a change to the program; :func:`install` does
+the same from within, and also remembers the digest that Triton makes of itself in every new process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+from typing import Any, Callable, Dict, Optional
+
+from kiln import _foreign
+from kiln._memory import files_below, remembered
+from kiln._shelf import Shelf, is_plain_name
+
+__all__ = ["CacheManager", "import_folder", "install"]
+
+_SYSTEM = "triton"
+_MAGIC = b"kiln triton group 1\n"
+_MOST_FILES = 4096
+_shelf = Shelf("triton")
+
+
+def _pack(files: Dict[str, bytes]) -> bytes:
+    """All files of a group as one entry, so that a group is there whole or not at all."""
+    parts = [_MAGIC, struct.pack("<I", len(files))]
+    for name, data in files.items():
+        encoded = name.encode()
+        parts += [struct.pack("<IQ", len(encoded), len(data)), encoded, data]
+    return b"".join(parts)
+
+
+def _unpack(data: bytes) -> Optional[Dict[str, bytes]]:
+    """None where it is no group, or names files outside of its folder."""
+    if not data.startswith(_MAGIC):
+        return None
+    files: Dict[str, bytes] = {}
+    try:
+        (count,) = struct.unpack_from("<I", data, len(_MAGIC))
+        at = len(_MAGIC) + 4
+        if count > _MOST_FILES:
+            return None
+        for _ in range(count):
+            name_size, size = struct.unpack_from("<IQ", data, at)
+            at += 12
+            if name_size > 255 or name_size + size > len(data) - at:
+                return None
+            name = data[at : at + name_size].decode()
+            at += name_size
+            if not is_plain_name(name) or name in files:
+                return None
+            files[name] = data[at : at + size]
+            at += size
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return files if at == len(data) else None
+
+
+def _entry(kind: str, key: str, filename: str) -> bytes:
+    return "\0".join((kind, key, filename)).encode()
+
+
+def _host() -> str:
+    # A launcher is a library for the host, and Triton's key does not say which C library it was built against.
+    version = sys.version.split()[0]
+    try:
+        libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (ValueError, OSError):
+        libc = ""
+    return f"{os.uname().machine} {libc} {sys.implementation.name} {version}"
+
+
+def _file_entry(key: str, filename: str) -> bytes:
+    native = filename.endswith((".so", ".pyd", ".dylib"))
+    return _entry("file", f"{key}\0{_host()}" if native else key, filename)
+
+
+class CacheManager:
+    """What Triton asks for its files, one object per compile. Triton's own dumps and overrides stay as they are."""
+
+    #: How many seconds to wait for another process that compiles the same thing, before compiling it as well.
+    wait = 30.0
+
+    def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
+        self._key = key
+        self._files: Optional[Dict[str, bytes]] = None
+        self._making: Optional[_foreign.Making] = None
+        self._plain: Any = None
+        if override or dump:
+            from triton.runtime.cache import FileCacheManager
+
+            self._plain = FileCacheManager(key, override=override, dump=dump)
+
+    def has_file(self, filename: str) -> bool:
+        return self.get_file(filename) is not None
+
+    def get_file(self, filename: str) -> Optional[str]:
+        """The path of a file, or None, after which it is the caller's to make and `put`."""
+        if self._plain is not None:
+            plain: Optional[str] = self._plain.get_file(filename)
+            return plain
+        if self._files is not None and filename in self._files:
+            return _shelf.place(self._key, filename, self._files[filename])
+        data, making = _foreign.look(_SYSTEM, _file_entry(self._key, filename), self.wait, sys._getframe(1))
+        if data is not None:
+            return _shelf.place(self._key, filename, data)
+        self._making = making
+        return None
+
+    def put(self, data: Any, filename: str, binary: bool = True) -> str:
+        """Keeps a file and says where it is. Those of a group are kept with it."""
+        if self._plain is not None:
+            plain: str = self._plain.put(data, filename, binary=binary)
+            return plain
+        if not isinstance(data, bytes):
+            data = str(data).encode()
+        path = _shelf.place(self._key, filename, data)
+        if self._files is not None:
+            self._files[filename] = data
+            return path
+        key = _file_entry(self._key, filename)
+        making = self._making
+        if making is None or making.key != key:
+            making = _foreign.Making(key)
+        self._making = None
+        making.keep(_SYSTEM, data, filename)
+        return path
+
+    def get_group(self, filename: str) -> Optional[Dict[str, str]]:
+        """The paths of a group's files by their names, all of them checked; or None, after which it is the caller's
+        to make and `put_group`."""
+        if self._plain is not None:
+            plain: Optional[Dict[str, str]] = self._plain.get_group(filename)
+            return plain
+        self._files = {}
+        entry = _entry("group", self._key, filename)
+        data, making = _foreign.look(_SYSTEM, entry, self.wait, sys._getframe(1))
+        files = _unpack(data) if data is not None else None
+        if files is not None:
+            return _shelf.place_all(self._key, files)
+        self._making = making
+        return None
+
+    def put_group(self, filename: str, group: Dict[str, str]) -> None:
+        """Keeps all files of a group as one entry."""
+        if self._plain is not None:
+            self._plain.put_group(filename, group)
+            return
+        files = {}
+        for name, path in group.items():
+            data = (self._files or {}).get(name)
+            if data is None:
+                with open(path, "rb") as file:
+                    data = file.read()
+            files[name] = data
+        making = self._making or _foreign.Making(_entry("group", self._key, filename))
+        self._making = self._files = None
+        making.keep(_SYSTEM, _pack(files), filename)
+
+
+def install() -> None:
+    """Puts kiln under Triton in this process, and spares it the digest of its own library that it makes at the first
+    compile: the digest is remembered for as long as its files stay as they are."""
+    from triton import knobs
+    from triton.runtime import autotuner, cache
+
+    knobs.cache.manager_class = CacheManager
+    if not isinstance(cache.triton_key, _TritonKey):
+        cache.triton_key = autotuner.triton_key = _TritonKey(cache.triton_key)
+
+
+class _TritonKey:
+    """Triton's digest of itself, which takes it half a second."""
+
+    def __init__(self, compute: Callable[[], str]) -> None:
+        self._compute = compute
+        self._known: Optional[str] = None
+
+    def __call__(self) -> str:
+        if self._known is None:
+            import triton
+
+            package = os.path.dirname(triton.__file__)
+            files = [
+                path
+                for folder in ("compiler", "backends", "language", "runtime", "_C")
+                for path in files_below(
+                    os.path.join(package, folder), lambda name: name.endswith(".py") or name.startswith("libtriton")
+                )
+            ]
+            self._known = remembered(_shelf, "triton_key", files, self._compute)
+        return self._known
+
+
+def import_folder(folder: str) -> int:
+    """Takes what lies in a folder of Triton's own cache into kiln's, and says how many kernels that were. What was
+    damaged there already cannot be told from what was not: only whole groups with readable metadata are taken."""
+    taken = 0
+    cache = _foreign.cache(_SYSTEM)
+    with os.scandir(folder) as keys:
+        for key in keys:
+            if not key.is_dir(follow_symlinks=False):
+                continue
+            for name in os.listdir(key.path):
+                if name.startswith("__grp__"):
+                    files = _read_group(key.path, name)
+                    if files is not None:
+                        filename = name[len("__grp__") :]
+                        cache.put(_entry("group", key.name, filename), _pack(files), name=filename)
+                        taken += 1
+    return taken
+
+
+def _read_group(folder: str, name: str) -> Optional[Dict[str, bytes]]:
+    # The paths in it are those of the machine that wrote it; the files are beside it.
+    files = {}
+    try:
+        with open(os.path.join(folder, name), "rb") as file:
+            names = json.load(file)["child_paths"]
+        for child in names:
+            if not is_plain_name(child):
+                return None
+            with open(os.path.join(folder, child), "rb") as file:
+                files[child] = file.read()
+        json.loads(files[name[len("__grp__") :]])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return files
+
+
+def _main(arguments: list[str]) -> int:
+    if len(arguments) != 2 or arguments[0] != "import":
+        print("usage: python -m kiln.triton import FOLDER", file=sys.stderr)
+        print("takes what Triton's own cache has in a folder into kiln's", file=sys.stderr)
+        return 2
+    try:
+        taken = import_folder(arguments[1])
+    except OSError as error:
+        print(f"kiln: {arguments[1]} cannot be read: {error.strerror}", file=sys.stderr)
+        print("Triton's cache is ~/.triton/cache, or what TRITON_CACHE_DIR says", file=sys.stderr)
+        return 1
+    print(f"{taken} kernel{'' if taken == 1 else 's'} taken from {arguments[1]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

@@ -1,0 +1,139 @@
+#include <cstdint>
+
+#include "bindings.hpp"
+#include "errors.hpp"
+#include "gate.hpp"
+#include "memory.hpp"
+#include "session/access.hpp"
+#include "session_object.hpp"
+#include "stream_object.hpp"
+
+namespace kiln::python {
+namespace {
+
+// A number, or up to three of them.
+Dim3 dimensions(nb::handle value) {
+  if (PyLong_Check(value.ptr())) return {nb::cast<unsigned>(value)};
+  Dim3 out;
+  unsigned* const places[] = {&out.x, &out.y, &out.z};
+  std::size_t count = 0;
+  for (nb::handle one : nb::iter(value)) {
+    if (count == 3) throw nb::value_error("a grid, a block or a cluster has at most three dimensions");
+    *places[count++] = nb::cast<unsigned>(one);
+  }
+  if (count == 0) throw nb::value_error("a grid, a block or a cluster has at least one dimension");
+  return out;
+}
+
+struct How {
+  std::size_t shared_bytes = 0;
+  nb::handle cluster;
+  bool cooperative = false;
+  bool programmatic = false;
+  int priority = 0;
+};
+
+void launch(const KernelObject& self, nb::handle stream, const nb::args& args, nb::handle grid, nb::handle block,
+            const How& more) {
+  Launch how;
+  how.stream = native_stream(stream);
+  how.grid = dimensions(grid);
+  how.block = dimensions(block);
+  how.shared_bytes = more.shared_bytes;
+  if (!more.cluster.is_none()) how.cluster = dimensions(more.cluster);
+  how.cooperative = more.cooperative;
+  how.programmatic = more.programmatic;
+  how.priority = more.priority;
+  std::vector<std::size_t> sizes;
+  if (Arguments::ask_for_sizes(args)) {
+    sizes = taken(without_interpreter([&] { return self.kernel.parameters(); }));
+  }
+  const Arguments arguments(args, sizes);
+  taken(without_interpreter([&] { return self.kernel.launch_with(how, arguments.data(), arguments.size()); }));
+}
+
+// It is in memory: the kernel was made of it.
+Artifact artifact_of(const KernelObject& self) {
+  auto found = without_interpreter([&] { return self.session->artifact(self.unit, self.kernel.target()); });
+  return taken(std::move(found), &self.unit);
+}
+
+nb::bytes cubin_of(const KernelObject& self) {
+  const Artifact artifact = artifact_of(self);
+  if (artifact.target.form == Form::Cubin) return bytes_of(artifact.bytes);
+  raise({Code::Unsupported,
+         "kernel '" + self.kernel.name() + "' was made of " + to_string(artifact.target.form) +
+             ", not of a cubin: .binary has it",
+         {}});
+}
+
+}  // namespace
+
+KernelObject get_kernel(const SharedSession& session, const Unit& unit, const std::string& entry,
+                        std::optional<double> timeout, nb::handle stream) {
+  const bool anywhere = stream.is_none();
+  const auto& state = detail::SessionAccess::state(*session);
+  const Core* const made = state->current.load(std::memory_order_acquire);
+  // A handle that is there is found without a lock.
+  if (anywhere && made != nullptr && made->find_handle(unit, entry) != nullptr) {
+    Handle handle = session->handle(unit, entry);
+    if (handle.ready()) {
+      Kernel kernel = taken(handle.get());
+      return {session, unit, std::move(handle), kernel};
+    }
+  }
+  const PythonCaller caller;
+  void* const native = native_stream(stream);
+  const auto limit = limit_of(timeout);
+  return taken(waiting([&]() -> Result<KernelObject> {
+                 Handle handle = session->handle(unit, entry);
+                 Result<Kernel> kernel = anywhere ? handle.get(limit, caller) : handle.get_on(native, limit, caller);
+                 if (!kernel) return std::move(kernel).error();
+                 return KernelObject{session, unit, std::move(handle), *kernel};
+               }),
+               &unit);
+}
+
+void bind_kernel(nb::module_& module) {
+  nb::class_<KernelObject>(module, "Kernel", "A kernel that can be launched. It keeps its session.")
+      .def(
+          "launch",
+          [](const KernelObject& self, nb::handle stream, const nb::args& args, nb::handle grid, nb::handle block,
+             std::size_t shared_bytes, nb::handle cluster, bool cooperative, bool programmatic, int priority) {
+            launch(self, stream, args, grid, block, {shared_bytes, cluster, cooperative, programmatic, priority});
+          },
+          nb::arg("stream").none(), nb::arg("args"), nb::arg("grid"), nb::arg("block"), nb::arg("shared_bytes") = 0,
+          nb::arg("cluster") = nb::none(), nb::arg("cooperative") = false, nb::arg("programmatic") = false,
+          nb::arg("priority") = 0, "Puts it on the stream, and returns at once.")
+      .def_prop_ro("name", [](const KernelObject& self) { return self.kernel.name(); })
+      .def_prop_ro("unit", [](const KernelObject& self) { return self.unit; })
+      .def_prop_ro("target", [](const KernelObject& self) { return self.kernel.target(); })
+      .def_prop_ro(
+          "handle", [](const KernelObject& self) { return number_of(self.kernel.native()); },
+          "CUkernel or cl_kernel, as a number.")
+      .def_prop_ro(
+          "function",
+          [](const KernelObject& self) {
+            return number_of(taken(without_interpreter([&] { return self.kernel.function(); })));
+          },
+          "CUfunction in the current context, or cl_kernel, as a number.")
+      .def_prop_ro(
+          "parameters",
+          [](const KernelObject& self) { return taken(without_interpreter([&] { return self.kernel.parameters(); })); },
+          "The bytes of each parameter; empty where the driver does not say.")
+      .def(
+          "occupancy",
+          [](const KernelObject& self, std::size_t shared_bytes) {
+            return taken(without_interpreter([&] { return self.kernel.occupancy(shared_bytes); }));
+          },
+          nb::arg("shared_bytes") = 0)
+      .def_prop_ro("artifact", &artifact_of)
+      .def_prop_ro("binary", [](const KernelObject& self) { return bytes_of(artifact_of(self).bytes); })
+      .def_prop_ro("cubin", &cubin_of)
+      .def("__repr__", [](const KernelObject& self) {
+        return "<kiln.Kernel '" + self.kernel.name() + "' of '" + self.unit.label() + "' for " +
+               self.kernel.target().name() + ">";
+      });
+}
+
+}  // namespace kiln::python

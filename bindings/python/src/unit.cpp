@@ -1,0 +1,174 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kiln/cccl.hpp>
+
+#include "bindings.hpp"
+#include "errors.hpp"
+#include "session_object.hpp"
+
+namespace kiln::python {
+namespace {
+
+// What all kinds of units take besides their source.
+struct Extras {
+  nb::handle entries;
+  nb::handle options;
+  nb::handle include_roots;
+  nb::handle headers;
+  std::string preamble;
+};
+
+// A text alone is one, not a sequence of letters.
+std::vector<std::string> texts_of(nb::handle texts) {
+  if (nb::isinstance<nb::str>(texts)) return {nb::cast<std::string>(texts)};
+  std::vector<std::string> out;
+  for (nb::handle text : nb::iter(texts)) out.push_back(nb::cast<std::string>(text));
+  return out;
+}
+
+Unit with_root(const Unit& unit, nb::handle root) {
+  if (!nb::isinstance<nb::tuple>(root)) return unit.include_root(path_of(root));
+  const auto pair = nb::cast<nb::tuple>(root);
+  if (pair.size() != 2) throw nb::value_error("an include root is a path, or a path and the file that seals it");
+  return unit.include_root(path_of(pair[0]), path_of(pair[1]));
+}
+
+Unit with(Unit unit, const Extras& extras) {
+  for (const std::string& entry : texts_of(extras.entries)) unit = unit.entry(entry);
+  if (const auto options = texts_of(extras.options); !options.empty()) unit = unit.options(options);
+  if (extras.include_roots.is_valid()) {
+    for (nb::handle root : nb::iter(extras.include_roots)) unit = with_root(unit, root);
+  }
+  if (extras.headers.is_valid() && !extras.headers.is_none()) {
+    for (auto [name, content] : nb::cast<nb::dict>(extras.headers)) {
+      unit = unit.header(nb::cast<std::string>(name), nb::cast<std::string>(content));
+    }
+  }
+  if (!extras.preamble.empty()) unit = unit.preamble(extras.preamble);
+  note_definition(unit);
+  return unit;
+}
+
+LinkPart part_of(nb::handle part) {
+  if (nb::isinstance<LinkPart>(part)) return nb::cast<LinkPart>(part);
+  if (nb::isinstance<Unit>(part)) return LinkPart::unit(nb::cast<Unit>(part));
+  throw nb::type_error("a part of a linked unit is a Unit or a LinkPart");
+}
+
+Unit cccl_unit(const std::string& spec) {
+  // A name has no braces; a spec's text is JSON.
+  const bool is_text = spec.find('{') != std::string::npos;
+  return taken(is_text ? cccl::Spec::parse(spec) : cccl::named(spec)).unit();
+}
+
+std::string described(const Unit& unit) {
+  std::string text = "<kiln.Unit " + unit.kind() + " '" + unit.label() + "'";
+  for (const std::string& entry : unit.entries()) text.append(&entry == &unit.entries().front() ? ": " : ", ") += entry;
+  return text + ">";
+}
+
+Bytes copy_of(const nb::bytes& bytes) { return Bytes::copy_of({bytes.c_str(), bytes.size()}); }
+
+// The keywords that CUDA, OpenCL and commands have in common.
+template <class Class, class Make>
+void def_source_kind(Class& cls, const char* name, const char* doc, Make make) {
+  cls.def_static(
+      name,
+      [make](std::string unit, std::string source, nb::handle entries, nb::handle options, nb::handle include_roots,
+             nb::handle headers, std::string preamble) {
+        return with(make(std::move(unit), std::move(source)),
+                    {entries, options, include_roots, headers, std::move(preamble)});
+      },
+      nb::arg("name"), nb::arg("source"), nb::kw_only(), nb::arg("entries") = nb::make_tuple(),
+      nb::arg("options") = nb::make_tuple(), nb::arg("include_roots") = nb::make_tuple(),
+      nb::arg("headers") = nb::none(), nb::arg("preamble") = "", doc);
+}
+
+void bind_link_part(nb::module_& module) {
+  nb::class_<LinkPart>(module, "LinkPart", "One part of a linked unit: compiled code by its bytes, or a unit.")
+      .def_static(
+          "ltoir", [](std::string name, const nb::bytes& bytes) { return LinkPart::ltoir(name, copy_of(bytes)); },
+          nb::arg("name"), nb::arg("bytes"))
+      .def_static(
+          "ptx", [](std::string name, const nb::bytes& bytes) { return LinkPart::ptx(name, copy_of(bytes)); },
+          nb::arg("name"), nb::arg("bytes"))
+      .def_static(
+          "cubin", [](std::string name, const nb::bytes& bytes) { return LinkPart::cubin(name, copy_of(bytes)); },
+          nb::arg("name"), nb::arg("bytes"))
+      .def_static("unit", &LinkPart::unit, nb::arg("unit"))
+      .def_prop_ro("name", [](const LinkPart& part) { return part.name(); });
+}
+
+}  // namespace
+
+Units units_of(nb::handle units) {
+  if (nb::isinstance<Unit>(units)) return {nb::cast<Unit>(units)};
+  Units out;
+  for (nb::handle unit : nb::iter(units)) {
+    if (!nb::isinstance<Unit>(unit)) throw nb::type_error("a kiln.Unit, or several of them, are wanted here");
+    out.push_back(nb::cast<Unit>(unit));
+  }
+  return out;
+}
+
+std::string path_of(nb::handle path) {
+  const nb::object plain = nb::steal(PyOS_FSPath(path.ptr()));
+  if (!plain.is_valid()) throw nb::python_error();
+  return nb::cast<std::string>(plain);
+}
+
+void bind_unit(nb::module_& module) {
+  bind_link_part(module);
+  nb::class_<Unit> unit(module, "Unit",
+                        "What an author wrote: one program for one compiler, with its options and the kernels wanted "
+                        "from it. Immutable.");
+  def_source_kind(unit, "cuda", "CUDA C++ for NVRTC. An entry is a name, or a name expression such as scale<float>.",
+                  [](std::string name, std::string source) { return Unit::cuda(std::move(name), std::move(source)); });
+  def_source_kind(unit, "opencl", "OpenCL C for the device's own compiler.", [](std::string name, std::string source) {
+    return Unit::opencl(std::move(name), std::move(source));
+  });
+  unit.def_static(
+      "command",
+      [](std::string name, std::string source, nb::handle arguments, nb::handle entries, nb::handle options,
+         nb::handle include_roots) {
+        const auto line = arguments.is_none() ? nvcc_template() : texts_of(arguments);
+        return with(Unit::command(std::move(name), std::move(source), line),
+                    {entries, options, include_roots, nb::handle(), {}});
+      },
+      nb::arg("name"), nb::arg("source"), nb::arg("arguments") = nb::none(), nb::kw_only(),
+      nb::arg("entries") = nb::make_tuple(), nb::arg("options") = nb::make_tuple(),
+      nb::arg("include_roots") = nb::make_tuple(),
+      "A source for a compiler that is a program. `arguments` is its command line; nvcc's where none is given.");
+  unit.def_static(
+      "link",
+      [](std::string name, nb::handle parts, nb::handle entries, nb::handle options) {
+        std::vector<LinkPart> list;
+        for (nb::handle part : nb::iter(parts)) list.push_back(part_of(part));
+        return with(Unit::link(std::move(name), list), {entries, options, nb::handle(), nb::handle(), {}});
+      },
+      nb::arg("name"), nb::arg("parts"), nb::kw_only(), nb::arg("entries") = nb::make_tuple(),
+      nb::arg("options") = nb::make_tuple(), "Compiled code of several parts, linked into one by nvJitLink.");
+  unit.def_static("cccl", &cccl_unit, nb::arg("spec"),
+                  "An algorithm of NVIDIA's CCCL library: the name of a founding one, or the text of a spec.");
+  unit.def_prop_ro("kind", [](const Unit& self) { return self.kind(); })
+      .def_prop_ro("name", [](const Unit& self) { return self.name(); })
+      .def_prop_ro("label", &Unit::label)
+      .def_prop_ro("source", &Unit::whole_source)
+      .def_prop_ro("entries", [](const Unit& self) { return self.entries(); })
+      .def_prop_ro("options",
+                   [](const Unit& self) { return static_cast<const std::vector<std::string>&>(self.options()); })
+      .def_prop_ro("key", [](const Unit& self) { return self.key().hex(); })
+      .def("__repr__", &described)
+      .def("__hash__",
+           [](const Unit& self) { return static_cast<Py_hash_t>(std::hash<Digest>()(self.identity()) >> 1); })
+      .def(
+          "__eq__",
+          [](const Unit& self, nb::handle other) {
+            return nb::isinstance<Unit>(other) && nb::cast<const Unit&>(other).identity() == self.identity();
+          },
+          nb::arg("other").none());
+}
+
+}  // namespace kiln::python

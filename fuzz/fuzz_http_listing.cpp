@@ -1,0 +1,20 @@
+// Any bytes as what a server says that it has.
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "fuzz_check.hpp"
+#include "http/http_listing.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto rows = kiln::parse_listing(text);
+  if (!rows) return 0;
+  // A row has a name of 64 digits in it.
+  kiln::fuzz::require(rows->size() * 64 <= size, "no more rows than the text has room for");
+  for (const auto& row : *rows) {
+    kiln::fuzz::require(row.modified >= std::chrono::nanoseconds(0), "a file is not older than 1970");
+  }
+  return 0;
+}

@@ -1,0 +1,46 @@
+// Any bytes as the signed statement that travels beside an entry, and as the text of a certificate. What is read is
+// written as it was, and no policy that did not sign it believes it.
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "fuzz_check.hpp"
+#include "trust/policy.hpp"
+#include "trust/signed_statement.hpp"
+
+namespace {
+
+kiln::TrustPolicy some_policy() {
+  kiln::TrustPolicy policy;
+  kiln::PublicKey key;
+  key.bytes.fill(7);
+  policy.trust(key, "*");
+  policy.accept_live("acme/live", 7);
+  policy.allow_unsigned();
+  return policy;
+}
+
+void try_certificate(std::string_view text) {
+  const auto certificate = kiln::Certificate::parse(text);
+  if (!certificate) return;
+  const auto again = kiln::Certificate::parse(certificate->text());
+  kiln::fuzz::require(again.ok() && again->text() == certificate->text(), "a certificate is written as it was read");
+  kiln::fuzz::require(kiln::is_name_space(certificate->name_space), "a certificate is for a namespace");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const kiln::TrustPolicy policy = some_policy();
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  try_certificate(bytes);
+  const auto stated = kiln::SignedStatement::decode(bytes, "kiln entry 1");
+  if (!stated) return 0;
+  kiln::fuzz::require(stated->encode() == bytes, "no two records say the same");
+  kiln::fuzz::require(size <= kiln::SignedStatement::kMostBytes, "it has a bound");
+  const auto doubt = policy.doubt(*stated, std::chrono::hours(24 * 20000));
+  kiln::fuzz::require(doubt.has_value() && !doubt->message.empty(),
+                      "nobody is believed without a signature that holds");
+  return 0;
+}

@@ -1,0 +1,23 @@
+#include <cstddef>
+#include <cstdint>
+
+#include "fuzz_check.hpp"
+#include "session/status_format.hpp"
+#include "summed_file.hpp"
+
+namespace {
+
+void check(const std::string& file) {
+  if (const auto status = kiln::decode_status(file)) {
+    kiln::fuzz::require(kiln::encode(*status) == file, "a status is read and written alike");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string input(reinterpret_cast<const char*>(data), size);
+  check(input);
+  check(kiln::fuzz::with_right_sum(input));
+  return 0;
+}

@@ -1,0 +1,226 @@
+#include "remote/courier.hpp"
+
+#include <pthread.h>
+
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/mutex.hpp"
+#include "base/process_life.hpp"
+#include "base/signals.hpp"
+
+namespace kiln {
+namespace {
+
+using Time = std::chrono::nanoseconds;
+
+// A thread that has nothing to do looks again after this long, though it is always notified.
+constexpr std::chrono::minutes kLook{1};
+
+}  // namespace
+
+class Courier::State {
+ public:
+  State(const FleetPolicy& policy, const Clock& clock, State* before)
+      : policy_(policy), clock_(clock), before_(before) {}
+
+  unsigned generation() const { return generation_; }
+  bool ending() const { return ending_.load(std::memory_order_acquire); }
+
+  struct Errand {
+    std::uint64_t bytes = 0;
+    bool counted = false;  // among those of which there may only be so many
+    bool timed = false;    // sent for a later moment: nobody waits until it is done
+    std::function<void()> run = {};
+  };
+
+  bool send(Errand errand) {
+    const MutexLock lock(mutex_);
+    if (stopped_) return false;
+    if (errand.counted && !fits(errand)) return false;
+    if (!start() && errand.counted) return false;
+    if (errand.counted) {
+      ++waiting_;
+      bytes_ += errand.bytes;
+    }
+    ++sent_;
+    queue_.push_back(std::move(errand));
+    changed_.notify_all();
+    return true;
+  }
+
+  void send_at(Time when, std::function<void()> run) {
+    const MutexLock lock(mutex_);
+    if (stopped_) return;
+    (void)start();
+    later_.emplace(when, std::move(run));
+    changed_.notify_all();
+  }
+
+  bool drain(Time limit) {
+    const Deadline deadline(clock_, limit);
+    const MutexLock lock(mutex_);
+    const std::uint64_t all = sent_;
+    while (done_ < all) {
+      const Time left = deadline.left();
+      if (left <= Time(0) || stopped_ || !thread_.joinable()) return false;
+      clock_.wait(changed_, mutex_, left);
+    }
+    return true;
+  }
+
+  void stop() {
+    (void)drain(policy_.drain_limit);
+    std::deque<Errand> forgotten;  // their ends are not for the lock
+    std::multimap<Time, std::function<void()>> forgotten_later;
+    std::thread thread;
+    {
+      const MutexLock lock(mutex_);
+      stopped_ = true;
+      ending_.store(true, std::memory_order_release);
+      forgotten.swap(queue_);
+      forgotten_later.swap(later_);
+      thread.swap(thread_);
+      changed_.notify_all();
+    }
+    if (thread.joinable()) thread.join();
+    // Somebody else may be stopping it and have the thread.
+    const MutexLock lock(mutex_);
+    while (alive_) clock_.wait(changed_, mutex_, kLook);
+  }
+
+  /// For the end of a courier on its own thread, because an errand had the last hold on it: the thread goes by itself,
+  /// and takes this along.
+  bool leave_to_its_thread() {
+    const MutexLock lock(mutex_);
+    if (!thread_.joinable() || thread_.get_id() != std::this_thread::get_id()) return false;
+    stopped_ = orphaned_ = true;
+    thread_.detach();
+    return true;
+  }
+
+ private:
+  bool fits(const Errand& errand) const KILN_REQUIRES(mutex_) {
+    return waiting_ < policy_.most_uploads && errand.bytes <= policy_.most_upload_bytes &&
+           bytes_ <= policy_.most_upload_bytes - errand.bytes;
+  }
+
+  // False where no thread can be had; the next errand tries again.
+  bool start() KILN_REQUIRES(mutex_) {
+    if (thread_.joinable()) return true;
+    const SignalsBlocked blocked;
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::exception&) {
+      return false;
+    }
+    alive_ = true;
+    return true;
+  }
+
+  void run() {
+    pthread_setname_np(pthread_self(), "kiln-courier");
+    while (std::optional<Errand> errand = next()) {
+      errand->run();
+      errand->run = nullptr;  // what it held goes before it counts as done
+      finish(*errand);
+    }
+    bool orphaned = false;
+    {
+      const MutexLock lock(mutex_);
+      alive_ = false;
+      orphaned = orphaned_;
+      changed_.notify_all();
+    }
+    if (orphaned) delete this;
+  }
+
+  // Nothing: it is over.
+  std::optional<Errand> next() {
+    const MutexLock lock(mutex_);
+    for (;;) {
+      if (stopped_) return std::nullopt;
+      const Time now = clock_.steady();
+      if (!later_.empty() && later_.begin()->first <= now) {
+        return Errand{0, false, true, std::move(later_.extract(later_.begin()).mapped())};
+      }
+      if (!queue_.empty()) {
+        Errand errand = std::move(queue_.front());
+        queue_.pop_front();
+        return errand;
+      }
+      clock_.wait(changed_, mutex_, later_.empty() ? Time(kLook) : later_.begin()->first - now);
+    }
+  }
+
+  void finish(const Errand& errand) {
+    const MutexLock lock(mutex_);
+    if (!errand.timed) ++done_;
+    if (errand.counted) {
+      --waiting_;
+      bytes_ -= errand.bytes;
+    }
+    changed_.notify_all();
+  }
+
+  const FleetPolicy policy_;
+  const Clock& clock_;
+  [[maybe_unused]] State* const before_;  // a parent's: kept reachable for leak checkers, never touched
+  const unsigned generation_ = fork_generation();
+  std::atomic<bool> ending_{false};
+  Mutex mutex_;
+  Condition changed_;
+  std::deque<Errand> queue_ KILN_GUARDED_BY(mutex_);
+  std::multimap<Time, std::function<void()>> later_ KILN_GUARDED_BY(mutex_);
+  std::size_t waiting_ KILN_GUARDED_BY(mutex_) = 0;  // of those that count, with the one under way
+  std::uint64_t bytes_ KILN_GUARDED_BY(mutex_) = 0;  // theirs
+  std::uint64_t sent_ KILN_GUARDED_BY(mutex_) = 0;
+  std::uint64_t done_ KILN_GUARDED_BY(mutex_) = 0;
+  bool stopped_ KILN_GUARDED_BY(mutex_) = false;
+  bool orphaned_ KILN_GUARDED_BY(mutex_) = false;
+  bool alive_ KILN_GUARDED_BY(mutex_) = false;
+  std::thread thread_ KILN_GUARDED_BY(mutex_);
+};
+
+Courier::Courier(const FleetPolicy& policy, const Clock& clock)
+    : policy_(policy), clock_(clock), state_(new State(policy_, clock_, nullptr)) {}
+
+Courier::~Courier() {
+  State* own = state_.load(std::memory_order_acquire);
+  if (own->generation() != fork_generation()) return;  // a parent's: its thread is not here, its lock may be locked
+  if (own->leave_to_its_thread()) return;
+  own->stop();
+  delete own;
+}
+
+Courier::State& Courier::state() const {
+  State* seen = state_.load(std::memory_order_acquire);
+  while (seen->generation() != fork_generation()) {
+    auto fresh = std::make_unique<State>(policy_, clock_, seen);
+    if (state_.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  }
+  return *seen;
+}
+
+bool Courier::send(std::uint64_t bytes, std::function<void()> errand) {
+  return state().send({bytes, true, false, std::move(errand)});
+}
+
+void Courier::send_always(std::function<void()> errand) { (void)state().send({0, false, false, std::move(errand)}); }
+
+void Courier::send_at(std::chrono::nanoseconds when, std::function<void()> errand) {
+  state().send_at(when, std::move(errand));
+}
+
+bool Courier::drain(std::chrono::nanoseconds limit) { return state().drain(limit); }
+
+void Courier::stop() { state().stop(); }
+
+bool Courier::ending() const { return state().ending(); }
+
+}  // namespace kiln

@@ -1,0 +1,28 @@
+#include "remote/jitter.hpp"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+namespace kiln {
+
+Jitter Jitter::of_this_process() {
+  std::uint64_t seed = 0;
+  // Where the kernel has none to give, processes differ at least by their number and by when they ask.
+  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {
+    seed = (static_cast<std::uint64_t>(getpid()) << 40U) ^
+           static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  }
+  return Jitter(seed);
+}
+
+// SplitMix64: one addition and three mixing steps, and every seed is a good one.
+double Jitter::unit() {
+  state_ += 0x9e3779b97f4a7c15U;
+  std::uint64_t mixed = state_;
+  mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9U;
+  mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebU;
+  mixed ^= mixed >> 31U;
+  return static_cast<double>(mixed >> 11U) * 0x1.0p-53;
+}
+
+}  // namespace kiln

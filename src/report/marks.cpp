@@ -1,0 +1,118 @@
+#include "report/marks.hpp"
+
+#include <cmath>
+#include <cstdio>
+
+namespace kiln::report {
+namespace {
+
+// Threads that kiln makes are all named like this; docs/trace.md.
+constexpr const char* kOwnThreads = "kiln-";
+
+}  // namespace
+
+const char* to_string(Mark mark) {
+  constexpr const char* kNames[kMarks] = {"request", "wait",   "find", "compile", "load", "launch",
+                                          "copy",    "memory", "work", "trouble", "other"};
+  return kNames[static_cast<unsigned>(mark)];
+}
+
+const char* words_for(Mark mark) {
+  constexpr const char* kWords[kMarks] = {"request", "wait",   "hit or miss", "compile", "load", "launch",
+                                          "copy",    "memory", "operation",   "trouble", "other"};
+  return kWords[static_cast<unsigned>(mark)];
+}
+
+Mark mark_of(Event::Kind kind) {
+  switch (kind) {
+    case Event::Kind::Requested: return Mark::Request;
+    case Event::Kind::HotCompile:
+    case Event::Kind::Waited:
+    case Event::Kind::LeaseWaited:
+    case Event::Kind::Synchronised: return Mark::Wait;
+    case Event::Kind::Hit:
+    case Event::Kind::Miss: return Mark::Find;
+    case Event::Kind::Compiled: return Mark::Compile;
+    case Event::Kind::Loaded: return Mark::Load;
+    case Event::Kind::Launched:
+    case Event::Kind::CalledWarm: return Mark::Launch;
+    case Event::Kind::Copied:
+    case Event::Kind::Materialised: return Mark::Copy;
+    case Event::Kind::Allocated:
+    case Event::Kind::MemorySet:
+    case Event::Kind::MemoryTrimmed: return Mark::Memory;
+    case Event::Kind::Decided:
+    case Event::Kind::Dispatched:
+    case Event::Kind::StageRan:
+    case Event::Kind::Rewritten: return Mark::Work;
+    case Event::Kind::CompileFailed:
+    case Event::Kind::NotPublished:
+    case Event::Kind::EntryDropped:
+    case Event::Kind::CacheUnavailable:
+    case Event::Kind::ClaimUnavailable:
+    case Event::Kind::WorkerUnavailable:
+    case Event::Kind::Configuration:
+    case Event::Kind::Undeclared:
+    case Event::Kind::LoadRefused:
+    case Event::Kind::NoDevice:
+    case Event::Kind::WorkerLost:
+    case Event::Kind::SetAside:
+    case Event::Kind::HeadersDropped:
+    case Event::Kind::HeadersUnavailable:
+    case Event::Kind::CalledOneShot:
+    case Event::Kind::BundleRefused:
+    case Event::Kind::BundleUnfit:
+    case Event::Kind::RecordUnavailable:
+    case Event::Kind::RemoteRefused:
+    case Event::Kind::RemoteUnavailable:
+    case Event::Kind::UploadDropped:
+    case Event::Kind::Hedged:
+    case Event::Kind::LeaseLost:
+    case Event::Kind::FellBack:
+    case Event::Kind::MemoryRetried: return Mark::Trouble;
+    default: return Mark::Other;
+  }
+}
+
+std::string thread_name(const audit::Trace& trace, std::uint64_t thread) {
+  if (const auto known = trace.threads.find(thread); known != trace.threads.end() && !known->second.empty()) {
+    return known->second;
+  }
+  if (thread == trace.number && !trace.process.empty()) return trace.process;
+  return "thread " + std::to_string(thread);
+}
+
+bool is_background(const audit::Trace& trace, std::uint64_t thread) {
+  const auto known = trace.threads.find(thread);
+  return known != trace.threads.end() && known->second.rfind(kOwnThreads, 0) == 0;
+}
+
+std::string subject_of(const Event& event) {
+  if (!event.unit.empty() || event.work.operation.empty()) return event.unit;
+  return event.work.stage.empty() ? event.work.operation : event.work.operation + ", " + event.work.stage;
+}
+
+double length_of(const audit::RecordedEvent& event) {
+  return event.event.ms > 0 ? event.event.ms : event.end_ms - event.start_ms;
+}
+
+std::string time_words(double ms) {
+  char text[48];
+  if (ms >= 120'000) {
+    const auto seconds = static_cast<long long>(std::llround(ms / 1000));
+    std::snprintf(text, sizeof text, "%lld min %02lld s", seconds / 60, seconds % 60);
+  } else if (ms >= 1000) {
+    std::snprintf(text, sizeof text, ms >= 10'000 ? "%.1f s" : "%.2f s", ms / 1000);
+  } else if (ms >= 0.1) {
+    std::snprintf(text, sizeof text, ms >= 100 ? "%.0f ms" : ms >= 10 ? "%.1f ms" : "%.2f ms", ms);
+  } else {
+    std::snprintf(text, sizeof text, ms >= 0.01 ? "%.0f µs" : ms > 0 ? "%.1f µs" : "0 µs", ms * 1000);
+  }
+  return text;
+}
+
+std::string counted(std::uint64_t count, const char* one, const char* several) {
+  return std::to_string(count) + ' ' + (count == 1 ? one : several);
+}
+
+}  // namespace kiln::report

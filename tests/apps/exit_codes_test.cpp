@@ -1,0 +1,75 @@
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+
+#include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/hints.hpp"
+#include "support/files.hpp"
+
+namespace kiln::cli {
+namespace {
+
+constexpr const char* kCommands[] = {
+    "kiln compile", "kiln cache verify", "kiln bundle verify", "kiln warm", "kiln remote gc", "kiln audit", ""};
+
+// The codes are counted without a gap, and what comes behind the last has no name.
+std::vector<Code> all_codes() {
+  std::vector<Code> codes;
+  for (int i = 0; std::string_view(to_string(static_cast<Code>(i))) != "unknown"; ++i) {
+    codes.push_back(static_cast<Code>(i));
+  }
+  return codes;
+}
+
+std::string page() { return test::slurp(KILN_SOURCE_DIR "/docs/exit-codes.md"); }
+
+std::string row_with(const std::string& text, const std::string& start) {
+  const std::size_t at = text.find(start);
+  return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
+}
+
+TEST(Hints, ThereIsOneForEveryCodeAndCommand) {
+  ASSERT_EQ(all_codes().size(), 12u)
+      << "a code was added: give it a hint, a row in docs/exit-codes.md and count it here";
+  for (const char* command : kCommands) {
+    std::set<std::string_view> different;
+    for (const Code code : all_codes()) {
+      const std::string_view hint = hint_for(code, command);
+      EXPECT_GT(hint.size(), 10u) << to_string(code);
+      EXPECT_TRUE(different.insert(hint).second) << to_string(code) << " says what another says: " << hint;
+    }
+  }
+}
+
+TEST(ExitCodeDocs, HaveARowForEveryCodeOfAnErrorWithWhatTheProgramReturns) {
+  const std::string text = page();
+  const std::string header = test::slurp(KILN_SOURCE_DIR "/include/kiln/result.hpp");
+  for (const Code code : all_codes()) {
+    const std::string row = row_with(text, "| `" + std::string(to_string(code)) + "` |");
+    ASSERT_NE(row, "") << "docs/exit-codes.md has no row for " << to_string(code);
+    EXPECT_TRUE(row.ends_with("| " + std::to_string(exit_code_of(code)) + " |")) << row;
+    std::smatch name;
+    ASSERT_TRUE(std::regex_search(row, name, std::regex("`Code::([A-Za-z]+)`"))) << row;
+    EXPECT_NE(header.find("  " + name[1].str() + ","), std::string::npos) << row;
+  }
+}
+
+TEST(ExitCodeDocs, HaveARowForEveryExitCodeAndNoOther) {
+  const std::string text = page();
+  const std::string header = test::slurp(KILN_SOURCE_DIR "/apps/kiln/exit_code.hpp");
+  const std::regex declared("  (k[A-Z][A-Za-z]+) = ([0-9]+),");
+  std::set<std::string> numbers;
+  for (auto at = std::sregex_iterator(header.begin(), header.end(), declared); at != std::sregex_iterator(); ++at) {
+    numbers.insert((*at)[2]);
+    EXPECT_NE(row_with(text, "| " + (*at)[2].str() + " | `" + (*at)[1].str() + "` |"), "") << (*at)[0];
+  }
+  EXPECT_GE(numbers.size(), 9u);
+  const std::regex row("\n\\| ([0-9]+) \\|");
+  for (auto at = std::sregex_iterator(text.begin(), text.end(), row); at != std::sregex_iterator(); ++at) {
+    EXPECT_TRUE(numbers.contains((*at)[1])) << (*at)[0];
+  }
+}
+
+}  // namespace
+}  // namespace kiln::cli

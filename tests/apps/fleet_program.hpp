@@ -1,0 +1,53 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "apps/bundle_program.hpp"
+
+namespace kiln::test {
+
+/// The kiln program on several hosts of a fleet that share a folder: each has a cache of its own.
+class FleetProgram : public BundleProgram {
+ protected:
+  void SetUp() override {
+    BundleProgram::SetUp();
+    std::filesystem::create_directories(path("shared"));
+    ci_public_ = new_key("ci.key");
+    policy_for(ci_public_, "acme/vision");
+  }
+
+  /// What a host of that name has in its environment: its own cache, the shared store and the policy.
+  Variables host(const std::string& name, Variables more = {}) const {
+    Variables all = {{"KILN_CACHE_DIR", path(name)},
+                     {"KILN_REMOTE", path("shared")},
+                     {"KILN_LEASE", path("shared")},
+                     {"KILN_TRUST", path("policy.toml")}};
+    for (auto& [variable, value] : more) all[variable] = value;
+    return all;
+  }
+  /// One that publishes.
+  Variables ci(const std::string& name, const std::string& epoch = "3") const {
+    return host(
+        name,
+        {{"KILN_REMOTE_SIGN", path("ci.key")}, {"KILN_REMOTE_NAMESPACE", "acme/vision"}, {"KILN_REMOTE_EPOCH", epoch}});
+  }
+  /// A store with the two units of the project in it.
+  void publish(const std::string& epoch = "3") {
+    const Ran ran = run({"warm", "--from", "kiln.toml", "--json"}, ci("ci_cache" + epoch, epoch));
+    ASSERT_EQ(ran.exit_code, 0) << ran.err << ran.out;
+    ASSERT_EQ(ran.json()["summary"]["published"], 2) << ran.out << ran.err;
+  }
+  std::size_t bodies(const std::string& shelf) const {
+    std::size_t files = 0;
+    for (const auto& each : std::filesystem::recursive_directory_iterator(path("shared/" + shelf))) {
+      files += each.is_regular_file() ? 1 : 0;
+    }
+    return files;
+  }
+
+  std::string ci_public_;
+};
+
+}  // namespace kiln::test

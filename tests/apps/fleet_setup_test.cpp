@@ -1,0 +1,103 @@
+// The set-up of docs/fleet.md, with a folder that all hosts see.
+#include "apps/fleet_program.hpp"
+
+namespace kiln::test {
+namespace {
+
+class FleetSetup : public FleetProgram {
+ protected:
+  void SetUp() override {
+    FleetProgram::SetUp();
+    const std::string authority = new_key("authority.key");
+    const std::string host_key = new_key("host.key");
+    const Ran certified = run({"key", "certify", host_key, "--key", "authority.key", "--namespace", "acme/live",
+                               "--days", "30", "-o", "host.cert"});
+    EXPECT_EQ(certified.exit_code, 0) << certified.err;
+    const std::string keys = "[[key]]\npublic = \"" + ci_public_ + "\"\nnamespaces = [\"acme/vision\"]\n" +
+                             "[[key]]\npublic = \"" + authority + "\"\nnamespaces = [\"acme/live\"]\n";
+    write("releases.toml", keys);
+    write("policy.toml", keys + "[[live]]\nnamespace = \"acme/live\"\ndays = 7\n");
+    live_ = {{"KILN_REMOTE_SIGN", path("host.key")}, {"KILN_REMOTE_CERTIFICATE", path("host.cert")}};
+  }
+  static nlohmann::json finding(const Ran& ran, const std::string& about) {
+    const auto json = ran.json();
+    for (const auto& each : json["findings"]) {
+      if (each["about"] == about) return each;
+    }
+    ADD_FAILURE() << "nothing about " << about << " in " << ran.out;
+    return {};
+  }
+  /// What the doctor's table says of it.
+  static std::string detail(const nlohmann::json& finding, const std::string& what) {
+    for (const auto& each : finding["details"]) {
+      if (each["what"] == what) return each["value"];
+    }
+    return {};
+  }
+
+  Variables live_;
+};
+
+TEST_F(FleetSetup, WhatALiveHostCompiledIsFetchedWhereThePolicyNamesItsNamespace) {
+  const Ran compiled = run({"warm", "--from", "kiln.toml", "--json"}, host("a", live_));
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  EXPECT_EQ(compiled.json()["summary"]["published"], 2) << compiled.out;
+
+  const Variables reading = {{"KILN_COMPILE", "never"}};
+  const Ran fetched = run({"warm", "--from", "kiln.toml", "--json"}, host("b", reading));
+  EXPECT_EQ(fetched.exit_code, 0) << fetched.err;
+  EXPECT_EQ(fetched.json()["summary"]["hits"]["remote"], 2);
+
+  const Variables strict = {{"KILN_COMPILE", "never"}, {"KILN_TRUST", path("releases.toml")}};
+  const Ran refused = run({"warm", "--from", "kiln.toml", "--json"}, host("b", strict));
+  EXPECT_EQ(refused.exit_code, 4) << "another policy takes nothing over from this one: " << refused.out;
+  EXPECT_TRUE(refused.says("[remote_refused]")) << refused.err;
+
+  const auto group = run({"remote", "stats", "--json"}, host("b")).json()["groups"][0];
+  EXPECT_EQ(group["live"], true);
+  EXPECT_EQ(group["namespace"], "acme/live");
+}
+
+TEST_F(FleetSetup, WhatWasFetchedIsNotSignedAgain) {
+  ASSERT_EQ(run({"warm", "--from", "kiln.toml"}, host("a", live_)).exit_code, 0);
+  ASSERT_EQ(run({"warm", "--from", "kiln.toml"}, host("b")).exit_code, 0);
+  const Ran bundle = run({"bundle", "create", "kiln.toml", "-o", "app.kiln", "--key", "ci.key", "--json"}, host("b"));
+  ASSERT_EQ(bundle.exit_code, 0) << bundle.err;
+  EXPECT_EQ(origins(bundle), Strings(2, "compiled")) << "who signs vouches for what his own compiler made";
+  const Ran ci_host = run({"warm", "--from", "kiln.toml", "--json"}, ci("c"));
+  EXPECT_EQ(ci_host.json()["summary"]["published"], 0) << "live entries are fetched, not promoted: " << ci_host.out;
+}
+
+TEST_F(FleetSetup, TheDoctorSaysInWhichRoleAHostIs) {
+  const Ran reader = run({"doctor", "--json"}, host("a"));
+  EXPECT_EQ(finding(reader, "remote")["state"], "good") << reader.out;
+  EXPECT_TRUE(detail(finding(reader, "remote"), "role").starts_with("reader")) << reader.out;
+  EXPECT_NE(detail(finding(reader, "remote"), "believes").find("live: acme/live"), std::string::npos) << reader.out;
+  EXPECT_EQ(finding(reader, "lease")["state"], "good") << reader.out;
+
+  const auto role = [&](const Variables& variables) {
+    return detail(finding(run({"doctor", "--json"}, variables), "remote"), "role");
+  };
+  EXPECT_TRUE(role(host("a", live_)).starts_with("live signer: publishes as acme/live until 20"));
+  EXPECT_EQ(role(ci("a", "7")), "CI signer: publishes as acme/vision, epoch 7");
+}
+
+TEST_F(FleetSetup, TheDoctorSaysWhatIsWrongWithTheServersAndWhatToDo) {
+  const Ran alone = run({"doctor", "--json"});
+  EXPECT_EQ(finding(alone, "remote")["state"], "good") << "a host need not be in a fleet";
+  EXPECT_EQ(finding(alone, "lease")["state"], "good");
+
+  const Ran gone = run({"doctor", "--json"}, host("a", {{"KILN_REMOTE", path("absent")}, {"KILN_TRUST", ""}}));
+  EXPECT_EQ(gone.exit_code, 0) << "kiln can still work here";
+  EXPECT_EQ(finding(gone, "remote")["state"], "problem");
+  EXPECT_NE(finding(gone, "remote")["text"].get<std::string>().find(path("absent")), std::string::npos) << gone.out;
+  EXPECT_TRUE(detail(finding(gone, "remote"), "believes").starts_with("nobody")) << gone.out;
+
+  const Ran unsure = run({"doctor", "--json"}, host("a", {{"KILN_REMOTE_SIGN", path("ci.key")}}));
+  EXPECT_EQ(finding(unsure, "remote")["state"], "problem") << "nothing says for whom the key speaks";
+  const Ran useless = run({"doctor", "--json"}, host("a", {{"KILN_REMOTE", ""}}));
+  EXPECT_EQ(finding(useless, "lease")["state"], "note") << useless.out;
+}
+
+}  // namespace
+}  // namespace kiln::test

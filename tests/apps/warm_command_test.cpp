@@ -1,0 +1,99 @@
+#include "apps/fleet_program.hpp"
+#include "support/files.hpp"
+
+namespace kiln::test {
+namespace {
+
+class Warm : public FleetProgram {};
+
+nlohmann::json summary(const Ran& ran) { return ran.json()["summary"]; }
+
+TEST_F(Warm, WhatOneHostCompiledAnotherFetches) {
+  const Ran first = run({"warm", "--from", "kiln.toml"}, ci("a"));
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(first.out.substr(0, 10), "2 of 2 in ") << first.out;
+  EXPECT_NE(first.out.find(": 2 compiled; 2 published\n"), std::string::npos) << first.out;
+  EXPECT_EQ(first.err, "") << "in a pipe there is nothing but the result";
+
+  const Ran second = run({"warm", "--from", "kiln.toml", "--json"}, host("b", {{"KILN_COMPILE", "never"}}));
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(summary(second)["hits"]["remote"], 2) << second.out;
+  EXPECT_EQ(summary(second)["compiled"], 0);
+  EXPECT_EQ(second.json()["kind"], "manifest");
+  EXPECT_EQ(second.json()["results"].size(), 2U);
+
+  std::filesystem::rename(path("shared"), path("gone"));
+  const Ran again = run({"warm", "--from", "kiln.toml", "--json"}, host("b", {{"KILN_COMPILE", "never"}}));
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(summary(again)["hits"]["disk"], 2) << "what was fetched is kept on this host: " << again.out;
+}
+
+TEST_F(Warm, WhatIsNowhereIsAnErrorWhereNothingMayBeCompiled) {
+  publish();
+  const Ran ran =
+      run({"warm", "--from", "kiln.toml", "--arch", "sm_80,sm_90", "--json"}, host("b", {{"KILN_COMPILE", "never"}}));
+  EXPECT_EQ(ran.exit_code, 4) << ran.err;
+  EXPECT_EQ(summary(ran)["hits"]["remote"], 2);
+  EXPECT_EQ(summary(ran)["failed"], 2);
+  EXPECT_EQ(ran.json()["errors"].size(), 2U);
+}
+
+TEST_F(Warm, AReaderPublishesNothing) {
+  const Ran ran = run({"warm", "--from", "kiln.toml", "--json"}, host("b"));
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(summary(ran)["compiled"], 2);
+  EXPECT_EQ(summary(ran)["published"], 0);
+  EXPECT_EQ(summary(ran)["not_published"], 0);
+}
+
+TEST_F(Warm, AProfileIsAnsweredByBundlesAndByTheManifestAndTheRestIsTold) {
+  create("app.kiln");
+  write("profile.jsonl", asked("app.kiln", "a.cu", "sm_80") + asked("app.kiln", "b.cu", "sm_90") +
+                             line("gone.cu", std::string(64, '7'), "sm_80"));
+  const Variables bundled = {{"KILN_BUNDLES", path("app.kiln")}, {"KILN_TRUST_UNSIGNED", "1"}};
+  const Ran ran = run({"warm", "--from", "profile.jsonl", "--json"}, host("b", bundled));
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.json()["kind"], "profile");
+  EXPECT_EQ(summary(ran)["hits"]["bundle"], 1) << ran.out;
+  EXPECT_EQ(summary(ran)["compiled"], 1) << "the bundle's code for sm_80 is none for sm_90, but the manifest has b.cu";
+  EXPECT_EQ(summary(ran)["unmatched"], 1);
+  EXPECT_TRUE(ran.says("gone.cu for sm_80 (key 777777777777)")) << ran.err;
+}
+
+TEST_F(Warm, AProfileAloneHasNoSources) {
+  write("empty/x", "");
+  write("profile.jsonl", line("gone.cu", std::string(64, '7'), "sm_80"));
+  std::filesystem::current_path(path("empty"));
+  const Ran none = run({"warm", "--from", path("profile.jsonl")}, host("b"));
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_TRUE(none.says("--manifest")) << none.err;
+  EXPECT_NE(none.out.find("0 of 1 in "), std::string::npos) << none.out;
+}
+
+TEST_F(Warm, ABundleIsUnpackedForProgramsThatAskByKeyIfItIsBelieved) {
+  create("app.kiln", {"--key", "ci.key"});
+  const Ran first = run({"warm", "--from", "app.kiln", "--json"}, host("b"));
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(summary(first)["kept"], 2);
+  EXPECT_EQ(summary(run({"warm", "--from", "app.kiln", "--json"}, host("b")))["there"], 2);
+  const Ran compiled = run({"warm", "--from", "kiln.toml", "--json"}, host("b", {{"KILN_COMPILE", "never"}}));
+  EXPECT_EQ(summary(compiled)["hits"]["disk"], 2) << compiled.err;
+
+  EXPECT_EQ(run({"warm", "--from", "app.kiln", "--arch", "sm_75"}, host("c")).exit_code, 3);
+  create("unsigned.kiln");
+  EXPECT_EQ(run({"warm", "--from", "unsigned.kiln"}, host("c")).exit_code, 4);
+  const Ran alone = run({"warm", "--from", "app.kiln"}, host("c", {{"KILN_REMOTE", ""}}));
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_TRUE(alone.says("KILN_BUNDLES=app.kiln")) << alone.err;
+}
+
+TEST_F(Warm, MistakesAreToldBeforeAnythingIsDone) {
+  EXPECT_EQ(run({"warm"}).exit_code, 2);
+  EXPECT_EQ(run({"warm", "--from", "absent.toml"}).exit_code, 1);
+  EXPECT_EQ(run({"warm", "--from", "absent.jsonl"}).exit_code, 1);
+  EXPECT_EQ(run({"warm", "--from", "absent.kiln"}, host("b")).exit_code, 1);
+  EXPECT_EQ(run({"warm", "--from", "kiln.toml", "--manifest", "kiln.toml"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace kiln::test

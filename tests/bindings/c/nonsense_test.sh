@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# The program that gives nonsense to the interface ends well, and has left out none of its functions.
+#   nonsense_test.sh SOURCE_DIR PROGRAM
+set -euo pipefail
+missing=$(sed -nE 's/^function (kiln_[a-z0-9_]+):.*/\1/p' "$1/bindings/c/abi.txt" | while read -r function; do
+  grep -q "\\b$function(" "$1/tests/bindings/c/nonsense.c" || echo "$function"
+done)
+[ -z "$missing" ] || {
+  printf 'nonsense.c does not call:\n%s\n' "$missing" >&2
+  exit 1
+}
+exec "$2"

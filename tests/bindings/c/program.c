@@ -1,0 +1,259 @@
+// A program in C that does all that kiln.h has, on PoCL: two units warmed, got, launched and checked, what is told of
+// it, and each kind of error that can be had without a GPU.
+//   program CACHE_DIR TRACE_THAT_CANNOT_BE_WRITTEN NUMBER_THAT_NO_CACHE_HAS_SEEN
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+#include <time.h>
+
+#include "check.h"
+
+enum { ITEMS = 1024 };
+static const int64_t kLong = INT64_C(120000000000);
+
+typedef struct Told {
+  atomic_int events, launched, named, freed;
+} Told;
+
+static void on_event(const kiln_event* event, void* user) {
+  Told* told = user;
+  ++told->events;
+  if (event->size != sizeof *event || event->message == NULL || event->purpose == NULL) abort();
+  if (strcmp(event->kind, "launched") == 0 && event->blocks == ITEMS / 64 && event->block == 64 &&
+      strchr(event->message, ':') == NULL) {
+    ++told->launched;  // one that failed says why behind a colon
+  }
+  if (strcmp(event->kind, "hot_compile") == 0 && strstr(event->message, "program.c:7 ") != NULL) ++told->named;
+}
+static void on_free(void* user) { ++((Told*)user)->freed; }
+
+static kiln_session* open_session(const char* cache, const char* name, const char* value, Told* told) {
+  kiln_error* error = NULL;
+  kiln_options* options = NULL;
+  kiln_session* session = NULL;
+  GOOD(kiln_options_new(&options, &error));
+  GOOD(kiln_options_set(options, "cache.dir", cache, 1, &error));
+  if (name != NULL) GOOD(kiln_options_set(options, name, value, 1, &error));
+  if (told != NULL) GOOD(kiln_options_on_event(options, on_event, told, on_free, &error));
+  GOOD(kiln_options_count_events(options, 1, &error));
+  if (!GOOD(kiln_session_open(options, &session, &error))) exit(1);
+  kiln_options_free(options);
+  return session;
+}
+
+// The kernel `name` of a unit, with or without the source's word for it.
+static kiln_unit* unit_of(const char* name, const char* source) {
+  kiln_error* error = NULL;
+  kiln_unit* unit = NULL;
+  GOOD(kiln_unit_opencl(name, source, &unit, &error));
+  GOOD(kiln_unit_add_entry(unit, name, &error));
+  CHECK(strcmp(kiln_unit_name(unit), name) == 0 && strcmp(kiln_unit_kind(unit), "opencl") == 0);
+  return unit;
+}
+
+static void launch(const kiln_kernel* kernel, const kiln_stream* stream, const kiln_buffer* x, float by) {
+  kiln_error* error = NULL;
+  const kiln_argument arguments[] = {kiln_buffer_argument(x), {&by, sizeof by}};
+  const kiln_launch how = {
+      .size = sizeof how, .stream = kiln_stream_native(stream), .grid.x = ITEMS / 64, .block.x = 64};
+  GOOD(kiln_kernel_launch(kernel, &how, arguments, 2, &error));
+  kiln_launch clusters = how;
+  clusters.cluster.x = 2;
+  FAILED(kiln_kernel_launch(kernel, &clusters, arguments, 2, &error), KILN_UNSUPPORTED);
+  FAILED(kiln_kernel_launch(kernel, &how, arguments, 1, &error), KILN_INVALID_ARGUMENT);
+}
+
+static int all_are(const kiln_buffer* buffer, float wanted) {
+  kiln_error* error = NULL;
+  float x[ITEMS];
+  if (!GOOD(kiln_buffer_download(x, buffer, sizeof x, &error))) return 0;
+  FAILED(kiln_buffer_download(x, buffer, sizeof x + 1, &error), KILN_INVALID_ARGUMENT);
+  for (int i = 0; i < ITEMS; ++i) {
+    if (x[i] != wanted) return 0;
+  }
+  return 1;
+}
+
+static kiln_kernel* got(kiln_session* session, const kiln_unit* unit, const char* entry) {
+  kiln_error* error = NULL;
+  kiln_kernel* kernel = NULL;
+  kiln_wait wait = {.size = sizeof wait, .timeout_ns = kLong, .file = __FILE__, .line = __LINE__};
+  if (!GOOD(kiln_session_get_with(session, unit, entry, &wait, &kernel, &error))) exit(1);
+  CHECK(kiln_session_ready(session, unit, entry) == 1);
+  CHECK(kiln_kernel_native(kernel) != NULL && strcmp(kiln_kernel_name(kernel), kiln_unit_name(unit)) == 0);
+  void* function = NULL;
+  GOOD(kiln_kernel_function(kernel, &function, &error));
+  kiln_occupancy busy = {.size = sizeof busy};
+  GOOD(kiln_kernel_occupancy(kernel, 0, &busy, &error));
+  CHECK(function != NULL && busy.block >= 1 && busy.least_grid >= 1 && busy.size == sizeof busy);
+  return kernel;
+}
+
+static void look_at_status(kiln_session* session) {
+  kiln_error* error = NULL;
+  kiln_status* status = NULL;
+  kiln_totals totals = {.size = sizeof totals};
+  GOOD(kiln_status_new(session, &status, &error));
+  GOOD(kiln_status_totals(status, &totals, &error));
+  CHECK(totals.submitted == 2 && totals.compiled + totals.found == 2 && totals.failed == 0);
+  CHECK(kiln_status_count(status) == 2);
+  for (size_t i = 0; i < kiln_status_count(status); ++i) {
+    kiln_unit_status unit = {.size = sizeof unit};
+    if (!GOOD(kiln_status_at(status, i, &unit, &error))) continue;
+    CHECK(unit.state == KILN_STATE_READY && unit.error[0] == '\0');
+    printf("%s for %s: %s, %s, %.1f ms\n", unit.unit, unit.target, kiln_state_name(unit.state),
+           kiln_origin_name(unit.origin), unit.ms);
+  }
+  // A caller from before a struct had grown gets the part that he knows, and nothing behind it is written.
+  kiln_totals old = {.size = 2 * sizeof(size_t), .failed = 77};
+  GOOD(kiln_status_totals(status, &old, &error));
+  CHECK(old.submitted == 2 && old.failed == 77 && old.size == 2 * sizeof(size_t));
+  kiln_status_free(status);
+  kiln_text* text = NULL;
+  GOOD(kiln_session_metrics(session, &text, &error));
+  CHECK(strstr(kiln_text_data(text), "kiln_") != NULL && strlen(kiln_text_data(text)) == kiln_text_bytes(text));
+  kiln_text_free(text);
+}
+
+// Level 1, for the device that there is.
+static void look_at_bytes(kiln_session* session, const kiln_unit* unit) {
+  kiln_error* error = NULL;
+  kiln_devices* devices = NULL;
+  kiln_device device = {.size = sizeof device};
+  kiln_artifact* artifact = NULL;
+  GOOD(kiln_devices_new(session, "opencl", &devices, &error));
+  CHECK(kiln_devices_count(devices) >= 1);
+  GOOD(kiln_devices_at(devices, 0, &device, &error));
+  CHECK(device.name[0] != '\0' && device.memory != 0);
+  if (!GOOD(kiln_session_artifact(session, unit, device.target, kLong, &artifact, &error))) return;
+  CHECK(kiln_artifact_data(artifact) != NULL && kiln_artifact_bytes(artifact) > 100);
+  CHECK(kiln_artifact_form(artifact) == KILN_FORM_OPENCL_BINARY);
+  CHECK(strcmp(kiln_artifact_target(artifact), device.target) == 0);
+  CHECK(strcmp(kiln_artifact_symbol(artifact, "scale"), "scale") == 0);
+  CHECK(kiln_artifact_symbol(artifact, "another") == NULL);
+  CHECK(kiln_artifact_compiler(artifact)[0] != '\0' && kiln_artifact_cost_ms(artifact) > 0);
+  CHECK(kiln_artifact_log(artifact) != NULL);
+  kiln_artifact_free(artifact);
+  kiln_devices_free(devices);
+}
+
+static void use(const char* cache) {
+  static Told told;
+  kiln_error* error = NULL;
+  kiln_session* session = open_session(cache, NULL, NULL, &told);
+  kiln_unit* units[] = {
+      unit_of("scale", "kernel void scale(global float* x, float by) { x[get_global_id(0)] *= by; }"),
+      unit_of("shift", "kernel void shift(global float* x, float by) { x[get_global_id(0)] += by; }")};
+  GOOD(kiln_session_make_current(session, "opencl", 0, &error));
+  GOOD(kiln_session_request(session, (const kiln_unit* const*)units, 2, NULL, &error));
+  kiln_stream* stream = NULL;
+  kiln_buffer* buffer = NULL;
+  float x[ITEMS];
+  for (int i = 0; i < ITEMS; ++i) x[i] = 2;
+  GOOD(kiln_stream_new(session, "opencl", &stream, &error));
+  GOOD(kiln_buffer_new(stream, NULL, sizeof x, &buffer, &error));
+  GOOD(kiln_buffer_upload(buffer, x, sizeof x, &error));
+  CHECK(kiln_buffer_bytes(buffer) == sizeof x && kiln_buffer_native(buffer) != NULL);
+  kiln_kernel* scale = got(session, units[0], NULL);
+  kiln_kernel* shift = got(session, units[1], "shift");
+  launch(scale, stream, buffer, 3);
+  launch(shift, stream, buffer, 1);
+  GOOD(kiln_stream_synchronise(stream, &error));
+  CHECK(all_are(buffer, 7));
+  look_at_status(session);
+  look_at_bytes(session, units[0]);
+  kiln_kernel* none = shift;
+  FAILED(kiln_session_get(session, units[0], "another", kLong, &none, &error), KILN_INVALID_ARGUMENT);
+  CHECK(none == NULL);
+  kiln_kernel_free(shift);
+
+  // The session goes on for what is left of it.
+  kiln_session_free(session);
+  kiln_unit_free(units[0]);
+  kiln_unit_free(units[1]);
+  launch(scale, stream, buffer, 2);
+  CHECK(all_are(buffer, 14));
+  CHECK(told.launched == 3 && told.freed == 0);
+  kiln_kernel_free(scale);
+  kiln_buffer_free(buffer);
+  kiln_stream_free(stream);
+  CHECK(told.freed == 1);
+}
+
+typedef struct Waiter {
+  kiln_session* session;
+  const kiln_unit* unit;
+  kiln_code code;
+  atomic_int done;
+} Waiter;
+
+static int wait_for(void* data) {
+  Waiter* waiter = data;
+  kiln_kernel* kernel = NULL;
+  waiter->code = kiln_session_get(waiter->session, waiter->unit, NULL, KILN_FOREVER, &kernel, NULL);
+  kiln_kernel_free(kernel);
+  waiter->done = 1;
+  return 0;
+}
+
+static void run_out_of_time(kiln_session* session, const char* nonce) {
+  kiln_error* error = NULL;
+  kiln_kernel* kernel = NULL;
+  char source[256];
+  snprintf(source, sizeof source, "kernel void slow(global float* x) { x[0] = %s; }", nonce);
+  kiln_unit* unit = unit_of("slow", source);
+  CHECK(kiln_session_ready(session, unit, NULL) == 0);
+  FAILED(kiln_session_get(session, unit, NULL, 0, &kernel, &error), KILN_TIMED_OUT);
+  FAILED(kiln_session_get(session, unit, NULL, -1, &kernel, &error), KILN_INVALID_ARGUMENT);
+  // Whoever waits is let go by whoever takes the request back.
+  Waiter waiter = {.session = session, .unit = unit};
+  thrd_t thread;
+  if (!CHECK(thrd_create(&thread, wait_for, &waiter) == thrd_success)) exit(1);
+  const struct timespec moment = {.tv_nsec = 1000000};
+  while (!waiter.done) {
+    GOOD(kiln_session_cancel(session, (const kiln_unit* const*)&unit, 1, NULL, &error));
+    thrd_sleep(&moment, NULL);
+  }
+  thrd_join(thread, NULL);
+  CHECK(waiter.code == KILN_CANCELLED);
+  kiln_unit_free(unit);
+}
+
+static void fail(const char* cache, const char* trace, const char* nonce) {
+  kiln_error* error = NULL;
+  kiln_kernel* kernel = NULL;
+  kiln_devices* devices = NULL;
+  Told told = {0};
+  kiln_session* session = open_session(cache, "trace", trace, &told);
+  run_out_of_time(session, nonce);
+  kiln_unit* bad = unit_of("bad", "kernel void bad(global float* x) { x[0] = y_is_not_declared; }");
+  kiln_wait wait = {.size = sizeof wait, .timeout_ns = kLong, .file = "program.c", .line = 7};
+  kiln_code code = kiln_session_get_with(session, bad, NULL, &wait, &kernel, &error);
+  CHECK(strstr(kiln_error_log(error), "y_is_not_declared") != NULL);
+  FAILED(code, KILN_COMPILE_FAILED);
+  GOOD(kiln_session_retry(session, (const kiln_unit* const*)&bad, 1, NULL, &error));
+  FAILED(kiln_session_write_trace(session, &error), KILN_IO);
+  FAILED(kiln_session_make_current(session, "abacus", 0, &error), KILN_UNSUPPORTED);
+  code = kiln_devices_new(session, "cuda", &devices, &error);
+  if (code != KILN_OK) FAILED(code, KILN_UNAVAILABLE);
+  kiln_devices_free(devices);
+  kiln_unit_free(bad);
+  kiln_session_free(session);
+  CHECK(told.events > 0 && told.named == 1 && told.freed == 1);
+
+  kiln_session* strict = open_session(cache, "compile", "never", NULL);
+  kiln_unit* unknown = unit_of("unknown", "kernel void unknown(global float* x) { x[0] = 1; }");
+  FAILED(kiln_session_get(strict, unknown, NULL, kLong, &kernel, &error), KILN_REFUSED);
+  kiln_unit_free(unknown);
+  kiln_session_free(strict);
+}
+
+int main(int count, char** arguments) {
+  if (count != 4) return 2;
+  CHECK(kiln_c_api_version() == KILN_C_API_VERSION && kiln_version()[0] != '\0');
+  use(arguments[1]);
+  fail(arguments[1], arguments[2], arguments[3]);
+  printf("%s\n", failures == 0 ? "all of it holds" : "some of it does not hold");
+  return failures != 0;
+}

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# The program of docs/c.md, compiled as C11 without a warning, compiles its kernels the first time and never again; then
+# tests/bindings/c/program.c does everything else with the same cache.
+#   programs_test.sh SOURCE_DIR LIBKILN.SO PROGRAM
+set -euo pipefail
+source_dir=$1
+library=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+while read -r name; do unset "$name"; done < <(compgen -e | grep '^KILN_' || true)
+ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1 || {
+  echo "skipped: there is no OpenCL driver here (no file in /etc/OpenCL/vendors)"
+  exit 77
+}
+
+sed -n '/^```c$/,/^```$/p' "$source_dir/docs/c.md" | grep -v '^```' >"$scratch/example.c"
+folder=$(dirname "$library")
+gcc -std=c11 -pedantic -Wall -Wextra -Werror -I "$source_dir/include" "$scratch/example.c" -o "$scratch/example" \
+  -L "$folder" -lkiln "-Wl,-rpath,$folder"
+for wanted in 'compiled: 2, found: 0' 'compiled: 0, found: 2'; do
+  said=$(KILN_CACHE_DIR=$scratch/cache "$scratch/example")
+  [ "$said" = "1024 results are right; $wanted" ] || {
+    echo "programs_test: instead of '$wanted' the program of docs/c.md said: $said" >&2
+    exit 1
+  }
+done
+"$3" "$scratch/cache" "$scratch/no/such/folder/trace.json" 1

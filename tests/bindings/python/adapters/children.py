@@ -1,0 +1,46 @@
+"""Processes that begin where this one is: what took long to import is there already."""
+
+import multiprocessing
+import traceback
+
+_fork = multiprocessing.get_context("fork")
+
+
+class Child:
+    def __init__(self, function, *arguments):
+        self._pipe, theirs = _fork.Pipe()
+        self._process = _fork.Process(target=_run, args=(theirs, function, arguments))
+        self._process.start()
+        theirs.close()
+
+    def tell(self, word):
+        self._pipe.send(word)
+
+    def answer(self, seconds=60):
+        """What it says next, or returned; raises what it raised."""
+        if not self._pipe.poll(seconds):
+            self._process.kill()
+            raise TimeoutError(f"nothing from a child process after {seconds} s")
+        kind, value = self._pipe.recv()
+        if kind == "raised":
+            raise AssertionError(f"a child process raised:\n{value}")
+        return value
+
+    def end(self, seconds=60):
+        self._process.join(seconds)
+        if self._process.is_alive():
+            self._process.kill()
+
+
+def _run(pipe, function, arguments):
+    try:
+        pipe.send(("returned", function(*arguments)))
+    except BaseException:
+        pipe.send(("raised", traceback.format_exc()))
+
+
+def in_child(function, *arguments):
+    child = Child(function, *arguments)
+    answer = child.answer()
+    child.end()
+    return answer

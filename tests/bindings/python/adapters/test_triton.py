@@ -1,0 +1,251 @@
+"""kiln.triton under the real Triton, which compiles for sm_90 here; nothing runs on a GPU."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("triton", reason="Triton is not installed")
+
+import kiln.triton  # noqa: E402
+import triton  # noqa: E402
+from children import Child, in_child  # noqa: E402
+from kiln import _memory, _shelf  # noqa: E402
+from triton_kernels import build, does_not_compile  # noqa: E402
+
+
+@pytest.fixture(scope="module", autouse=True)
+def triton_knows_itself():
+    """Half a second that every process would take: their parent takes it once."""
+    triton.runtime.cache.triton_key()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_MANAGER", "kiln.triton:CacheManager")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    monkeypatch.setenv("KILN_CACHE_DIR", str(tmp_path / "kiln"))
+    return tmp_path / "kiln"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A cache with one kernel in it, and what its compile gave; for tests that change a copy."""
+    folder = tmp_path_factory.mktemp("filled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_CACHE_MANAGER", "kiln.triton:CacheManager")
+        patch.setenv("KILN_CACHE_DIR", str(folder))
+        return folder, in_child(build)
+
+
+@pytest.fixture
+def warm(filled, cache):
+    shutil.copytree(filled[0], cache)
+    shutil.rmtree(cache / "files")
+    return filled[1]
+
+
+def entries(cache):
+    """The files of kiln's own cache that hold what was compiled."""
+    files = [path for path in cache.rglob("*") if path.is_file() and "files" not in path.parts]
+    return [path for path in files if path.stat().st_size > 10000]
+
+
+def test_a_second_process_compiles_nothing_and_gets_the_same_code(warm, cache):
+    again = in_child(build)
+    assert (warm["compiles"], again["compiles"]) == (1, 0)
+    assert (again["cubin"], again["ptx"]) == (warm["cubin"], warm["ptx"])
+
+
+def test_eight_processes_on_a_cold_key_compile_once(cache):
+    children = [Child(build) for _ in range(8)]
+    answers = [child.answer() for child in children]
+    for child in children:
+        child.end()
+    assert sum(answer["compiles"] for answer in answers) == 1
+    assert len({answer["cubin"] for answer in answers}) == 1
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped"])
+def test_a_damaged_entry_is_not_served(warm, cache, damage):
+    (entry,) = entries(cache)
+    data = bytearray(entry.read_bytes())
+    if damage == "truncated":
+        del data[len(data) // 2 :]
+    else:
+        data[data.index(b"\x7fELF") + 1000] ^= 1
+    entry.write_bytes(data)
+    first, second = in_child(build), in_child(build)
+    assert (first["compiles"], second["compiles"]) == (1, 0)  # it was made again, and is whole from then on
+    assert first["cubin"] == second["cubin"] == warm["cubin"]
+
+
+def test_a_damaged_file_is_replaced_without_a_compile(warm, cache):
+    cubin = pathlib.Path(in_child(build)["paths"]["add_one.cubin"])
+    data = bytearray(cubin.read_bytes())
+    data[1000] ^= 1
+    cubin.write_bytes(data)
+    again = in_child(build)
+    assert (again["compiles"], again["cubin"]) == (0, warm["cubin"])
+    assert cubin.read_bytes().hex() == warm["cubin"]
+
+
+def test_a_file_with_the_right_bytes_is_left_as_it_is(warm, cache):
+    cubin = in_child(build)["paths"]["add_one.cubin"]
+    before = os.stat(cubin)
+    assert in_child(build)["paths"]["add_one.cubin"] == cubin
+    assert os.stat(cubin).st_ino == before.st_ino
+
+
+def test_a_folder_that_cannot_be_written_costs_compiles_and_nothing_else(cache, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("KILN_CACHE_DIR", str(tmp_path / "file" / "kiln"))
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert in_child(build)["compiles"] == 1
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(warm, cache):
+    folder = cache / "files" / "triton"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    answer = in_child(build)
+    assert (answer["compiles"], answer["cubin"]) == (0, warm["cubin"])
+    assert not any(path.startswith(str(cache)) for path in answer["paths"].values())
+    assert list(folder.iterdir()) == []
+
+
+def test_a_link_in_place_of_a_file_is_replaced_and_not_followed(warm, cache, tmp_path):
+    cubin = pathlib.Path(in_child(build)["paths"]["add_one.cubin"])
+    other = tmp_path / "other"
+    other.write_bytes(cubin.read_bytes())
+    cubin.unlink()
+    cubin.symlink_to(other)
+    assert in_child(build)["cubin"] == warm["cubin"]
+    assert not cubin.is_symlink()
+
+
+def fail():
+    try:
+        build(does_not_compile)
+    except triton.compiler.errors.CompileTimeAssertionFailure as error:
+        return error
+    raise AssertionError("it compiled")
+
+
+def seconds_to_fail():
+    begin = time.monotonic()
+    fail()
+    return time.monotonic() - begin
+
+
+def test_a_compile_that_raises_does_not_block_the_next_one(cache):
+    in_child(seconds_to_fail)
+
+    def fails_and_keeps_the_exception():
+        kept = [fail()]
+        return in_child(seconds_to_fail), seconds_to_fail(), len(kept)
+
+    other_process, same_thread, _ = in_child(fails_and_keeps_the_exception)
+    assert other_process < 15 and same_thread < 15  # and not CacheManager.wait, which is 30
+
+
+def test_waiting_for_somebody_else_has_an_end(cache, monkeypatch):
+    monkeypatch.setattr(kiln.triton.CacheManager, "wait", 0.3)
+
+    def both_at_once():
+        first, second = kiln.triton.CacheManager("KEY"), kiln.triton.CacheManager("KEY")
+        assert first.get_group("a.json") is None
+        waited = []
+
+        def ask():
+            begin = time.monotonic()
+            assert second.get_group("a.json") is None
+            waited.append(time.monotonic() - begin)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join(30)
+        second.put_group("a.json", {"a.json": second.put("{}", "a.json")})  # without a turn, and it counts
+        third = kiln.triton.CacheManager("KEY").get_group("a.json")
+        return waited, pathlib.Path(third["a.json"]).read_text()
+
+    waited, text = in_child(both_at_once)
+    assert 0.2 < waited[0] < 20 and text == "{}"
+
+
+def test_single_files_are_kept_and_libraries_are_the_hosts_own(cache, monkeypatch):
+    def put_and_get():
+        kiln.triton.CacheManager("KEY").put(b"\x7fELF", "launcher.so")
+        kiln.triton.CacheManager("KEY").put('{"configs": []}', "a.autotune.json")
+        here = [kiln.triton.CacheManager("KEY").get_file(name) for name in ("launcher.so", "a.autotune.json")]
+        monkeypatch.setattr(kiln.triton, "_host", lambda: "another C library")
+        there = [kiln.triton.CacheManager("KEY").get_file(name) for name in ("launcher.so", "a.autotune.json")]
+        return [path is not None for path in here], [path is not None for path in there]
+
+    assert in_child(put_and_get) == ([True, True], [False, True])
+
+
+def test_a_group_that_names_files_elsewhere_is_none():
+    for name in ("../a", "a/b", "..", "", "a\0b"):
+        assert kiln.triton._unpack(kiln.triton._pack({name: b"x"})) is None
+    assert kiln.triton._unpack(kiln.triton._pack({"a": b"x", "b": b""})) == {"a": b"x", "b": b""}
+
+
+def test_a_group_that_was_cut_anywhere_is_none():
+    whole = kiln.triton._pack({"a.json": b"{}", "a.cubin": b"\x7fELF" * 10})
+    for size in range(len(whole)):
+        assert kiln.triton._unpack(whole[:size]) is None
+    assert kiln.triton._unpack(whole + b"x") is None
+
+
+def test_what_triton_cached_by_itself_can_be_taken_over(cache, monkeypatch, capsys):
+    monkeypatch.delenv("TRITON_CACHE_MANAGER")
+    own = in_child(build)
+    monkeypatch.setenv("TRITON_CACHE_MANAGER", "kiln.triton:CacheManager")
+    folder = os.environ["TRITON_CACHE_DIR"]
+    assert in_child(kiln.triton._main, ["import", folder]) == 0
+    taken = in_child(build)
+    assert (own["compiles"], taken["compiles"], taken["cubin"]) == (1, 0, own["cubin"])
+    assert in_child(kiln.triton._main, ["import", folder + "/nothing"]) == 1
+
+
+def test_what_is_known_of_files_is_remembered_until_they_change(tmp_path, monkeypatch):
+    monkeypatch.setenv("KILN_CACHE_DIR", str(tmp_path / "kiln"))
+    monkeypatch.setattr(_memory, "_SETTLED_SECONDS", 0.0)
+    library = tmp_path / "libtriton.so"
+    library.write_bytes(b"one")
+    computed = []
+
+    def ask():
+        def compute():
+            computed.append(1)
+            return library.read_text()
+
+        time.sleep(0.02)  # the file system's clock ticks, and what is there is settled
+        return _memory.remembered(_shelf.Shelf("triton"), "key", [str(library)], compute)
+
+    assert [ask(), ask(), len(computed)] == ["one", "one", 1]
+    library.write_bytes(b"two")
+    assert [ask(), ask(), len(computed)] == ["two", "two", 2]
+
+
+def test_a_bundle_of_what_triton_compiled_serves_where_nothing_is_cached(warm, cache, tmp_path, monkeypatch):
+    bundle = str(tmp_path / "kernels.kiln")
+    create = [sys.executable, "-m", "kiln", "bundle", "create", "--foreign", "triton", "-o", bundle]
+    done = subprocess.run(create, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "add_one.json" in done.stdout
+    shutil.rmtree(cache)
+    monkeypatch.setenv("KILN_BUNDLES", bundle)
+    monkeypatch.setenv("KILN_TRUST_UNSIGNED", "true")
+    served = in_child(build)
+    assert (served["compiles"], served["cubin"]) == (0, warm["cubin"])
+    assert entries(cache) == []  # and so it was the bundle's
+    monkeypatch.delenv("KILN_BUNDLES")
+    assert in_child(build)["compiles"] == 1

@@ -1,0 +1,36 @@
+"""What a user writes, for mypy --strict: every line must be typed by the package's stubs."""
+
+import kiln
+
+saxpy: kiln.Unit = kiln.Unit.opencl("saxpy.cl", "kernel void saxpy() {}", entries=["saxpy"], headers={"a.h": ""})
+kiln.request_warmup([saxpy])
+kiln.request_warmup(saxpy, target="sm_90")
+
+
+def launch(data: bytes) -> bytearray:
+    stream: kiln.Stream = kiln.shared.stream("opencl")
+    memory: kiln.Buffer = stream.copy_of(data)
+    kernel: kiln.Kernel = kiln.get(saxpy, timeout=2.0)
+    kernel.launch(stream, 3.0, memory, grid=(16, 1), block=64)
+    return stream.download(memory)
+
+
+async def wait() -> int:
+    kernel = await kiln.get_async(saxpy, "saxpy", timeout=None)
+    return kernel.handle + len(kernel.cubin)
+
+
+def listen(event: kiln.Event) -> None:
+    print(event.kind, event.ms)
+
+
+def report() -> str:
+    session = kiln.Session({"cache.dir": "cache", "jobs": 0, "disable": False}, on_event=listen)
+    cold: list[kiln.Cold] = kiln.Plan("all").stage(saxpy, [saxpy]).ensure_warm(session, timeout=10)
+    try:
+        session.artifact(saxpy, kiln.Target("sm_90"), timeout=5)
+    except kiln.CompileError as error:
+        return f"{error.line}: {error.excerpt()}"
+    except TimeoutError:
+        return "later"
+    return "\n".join(f"{unit.unit} {unit.state}" for unit in kiln.status().units) + "".join(one.why for one in cold)

@@ -1,0 +1,140 @@
+"""CUDA without a device: NVRTC really compiles, cuda.core really takes the code, and a double of the driver stands for
+the device, so that handles, streams and arguments are looked at; nothing is executed."""
+
+from __future__ import annotations
+
+import os
+import unittest
+
+import support
+
+support.private_cache()
+
+import kiln  # noqa: E402
+import numpy  # noqa: E402
+
+SCALE = kiln.Unit.cuda(
+    "scale.cu",
+    """template <typename T> __global__ void scale(T* x, T by, long long n) { if (threadIdx.x < n) x[threadIdx.x] *= by; }
+       extern "C" __global__ void plain(const float* x, unsigned char flag, short little) {}
+       """,
+    entries=["scale<double>", "plain"],
+    options=["-DUNUSED=1"],
+)
+kiln.request_warmup(SCALE, "sm_80")
+
+
+class Bytes(unittest.TestCase):
+    def test_need_no_device(self) -> None:
+        artifact = kiln.artifact(SCALE, "sm_80", timeout=support.PATIENT)
+        self.assertEqual(artifact.bytes[:4], b"\x7fELF")
+        self.assertEqual((artifact.form, str(artifact.target), len(artifact)), ("cubin", "sm_80", len(artifact.bytes)))
+        self.assertEqual(set(artifact.symbols), {"scale<double>", "plain"})
+
+    def test_are_code_to_cuda_core(self) -> None:
+        try:
+            from cuda.core import ObjectCode
+        except ImportError as missing:
+            self.skipTest(f"cuda-core is not installed: {missing}")
+        for target, kind in (("sm_80", "cubin"), ("compute_80", "ptx"), ("lto_80", "ltoir")):
+            artifact = kiln.artifact(SCALE, target, timeout=support.PATIENT)
+            code = artifact.to_object_code()
+            self.assertIsInstance(code, ObjectCode)
+            self.assertEqual((code.code_type, bytes(code.code)), (kind, artifact.bytes))
+            self.assertEqual(code.symbol_mapping, artifact.symbols)
+
+    def test_an_error_of_nvrtc_shows_the_line(self) -> None:
+        unit = kiln.Unit.cuda("bad.cu", "// fine\n__global__ void k(int* x) {\n\t*x = y;\n}\n", entries=["k"])
+        with self.assertRaises(kiln.CompileError) as caught:
+            kiln.artifact(unit, "sm_80", timeout=support.PATIENT)
+        self.assertEqual(caught.exception.line, 3)
+        self.assertIn("> 3 | \t*x = y;", str(caught.exception))
+
+    def test_a_target_that_is_none_is_refused(self) -> None:
+        with self.assertRaises(ValueError):
+            kiln.artifact(SCALE, "sm_eighty")
+        with self.assertRaises(TypeError):
+            kiln.artifact(SCALE, 80)  # type: ignore[arg-type]
+
+    def test_linked_units_and_algorithms_are_units(self) -> None:
+        caller = kiln.Unit.cuda("caller.cu", "extern __device__ int f(); __global__ void k(int* x) { *x = f(); }", entries="k")
+        callee = kiln.Unit.cuda("callee.cu", "__device__ int f() { return 1; }")
+        linked = kiln.Unit.link("both", [caller, kiln.LinkPart.unit(callee)], entries="k")
+        self.assertEqual(linked.kind, "link")
+        self.assertEqual(kiln.Unit.cccl("radix_sort_u64_i32").kind, "cccl")
+        with self.assertRaisesRegex(kiln.InvalidArgument, "radix_sort_u64_i32"):
+            kiln.Unit.cccl("bubble_sort")
+
+    def test_units_are_values(self) -> None:
+        def made(source: str = "int x;") -> kiln.Unit:
+            return kiln.Unit.cuda("v.cu", source, entries="k", headers={"a.h": "int a;"}, include_roots=[os.curdir])
+
+        self.assertEqual(made(), made())
+        self.assertEqual(len({made(), made(), made("int y;")}), 2)
+        self.assertEqual(made().entries, ["k"])
+        self.assertNotEqual(made(), "v.cu")
+
+
+class Cuda:
+    """Somebody's stream, as cuda.core, CuPy and PyTorch have them."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
+
+
+class Array:
+    def __init__(self, memory: kiln.Buffer) -> None:
+        self.__cuda_array_interface__ = memory.__cuda_array_interface__
+
+
+@unittest.skipUnless(os.environ.get("KILN_DRIVER_DOUBLE"), "KILN_DRIVER_DOUBLE does not name the driver's double")
+class Device(unittest.TestCase):
+    session: kiln.Session
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.session = kiln.Session({"driver": os.environ["KILN_DRIVER_DOUBLE"]})
+        cls.session.make_current("cuda")
+        cls.stream = cls.session.stream("cuda")
+
+    def test_a_kernel_has_what_others_launch_it_by(self) -> None:
+        kernel = self.session.get(SCALE, "scale<double>", timeout=support.PATIENT)
+        self.assertNotEqual(kernel.handle, 0)
+        self.assertNotEqual(kernel.function, 0)
+        self.assertEqual(kernel.parameters, [8, 8, 8])
+        self.assertEqual(kernel.cubin[:4], b"\x7fELF")
+        self.assertEqual(kernel.cubin, kernel.artifact.bytes)
+        self.assertEqual(kernel.to_object_code().symbol_mapping, kernel.artifact.symbols)
+
+    def test_numbers_take_the_size_of_their_parameters(self) -> None:
+        memory = self.stream.allocate(64)
+        double = self.session.get(SCALE, "scale<double>", timeout=support.PATIENT)
+        plain = self.session.get(SCALE, "plain", timeout=support.PATIENT)
+        for stream in (self.stream, Cuda(self.stream.handle), self.stream.handle):
+            double.launch(stream, memory, 2.0, 5, grid=1, block=(8, 1, 1))
+            double.launch(stream, Array(memory), numpy.float64(2), -(2**63), grid=(1, 1), block=8, shared_bytes=64)
+            plain.launch(stream, None, 255, -32768, grid=1, block=1)
+        with self.assertRaisesRegex(ValueError, "argument 1 does not fit into the 1 bytes"):
+            plain.launch(self.stream, None, 256, 0, grid=1, block=1)
+        with self.assertRaisesRegex(ValueError, "argument 1 is a float and its parameter has 1 bytes"):
+            plain.launch(self.stream, None, 1.5, 0, grid=1, block=1)
+        with self.assertRaisesRegex(kiln.InvalidArgument, "argument 1 of .*scale.* is 8 bytes; it was given 4"):
+            double.launch(self.stream, memory, numpy.float32(2), 5, grid=1, block=8)
+        self.stream.synchronise()
+
+    def test_memory_goes_there_and_back(self) -> None:
+        memory = self.stream.copy_of(b"abcdefgh")
+        self.stream.upload(memory, memoryview(b"AB"))
+        self.assertEqual(self.stream.download(memory), b"ABcdefgh")
+        interface = memory.__cuda_array_interface__
+        self.assertEqual((interface["shape"], interface["data"][0]), ((8,), memory.handle))
+        memory.close()
+        with self.assertRaises(kiln.InvalidArgument):
+            memory.handle
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,11 @@
+// A function that calls an algorithm and makes the call by itself.
+#include <chrono>
+#include <kiln/cccl.hpp>
+#include <kiln/kiln.hpp>
+using namespace std::chrono_literals;
+int fallback(const kiln::Error& error);
+int block(kiln::Session& session, void* stream, const void* keys, const void* sorted_keys, const void* values,
+          const void* sorted_values, std::uint64_t n) {
+@block@
+  return 0;
+}

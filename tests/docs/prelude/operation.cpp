@@ -1,0 +1,15 @@
+// The functions of an operation, before it is made.
+#include <vector>
+#include <kiln/runtime.hpp>
+using namespace kiln::runtime;
+using kiln::Residency;
+using Mask = std::vector<bool>;
+using Points = std::vector<double>;
+using Polygons = std::vector<double>;
+kiln::Result<Mask> within_on_cpu(kiln::runtime::Dispatch&, const Points&, const Polygons&);
+kiln::Result<Mask> within_on_opencl(kiln::runtime::Dispatch&, const Points&, const Polygons&);
+extern const kiln::Needs within_needs;
+extern kiln::Session session;
+extern const Points points;
+extern const Polygons polygons;
+@block@

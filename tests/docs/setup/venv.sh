@@ -1,0 +1,2 @@
+# The Python environment that tools/setup.sh makes.
+if [ -e "$ROOT/.venv/bin/activate" ]; then . "$ROOT/.venv/bin/activate"; fi

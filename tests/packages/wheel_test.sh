@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# The wheel, packed from what is built, asks of a system what was promised and no more, has its papers, and gets along with
+# packages that have a libcrypto of their own.
+#   wheel_test.sh SOURCE_DIR BUILD_DIR PYTHON
+set -euo pipefail
+source_dir=$1
+build_dir=$2
+python=$3
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+fail() {
+  echo "wheel_test: $1" >&2
+  exit 1
+}
+
+"$python" -c 'import build, scikit_build_core' 2>/dev/null || {
+  echo "wheel_test did not run: $python has no build and scikit-build-core (tools/setup.sh installs them)"
+  exit 77
+}
+(cd "$source_dir" && KILN_PREBUILT=$build_dir "$python" -m build -q --wheel --no-isolation -o "$scratch" .) >"$scratch/said.txt" 2>&1 ||
+  fail "$(cat "$scratch/said.txt")"
+wheel=$(echo "$scratch"/*.whl)
+"$source_dir/tools/check_wheel" "$wheel"
+# It fails when a build needs more than is promised, and when something of somebody else's got in.
+if "$source_dir/tools/check_wheel" --tag manylinux_2_28 "$wheel" >"$scratch/said.txt" 2>&1; then fail "a promise of 2_28 was let through"; fi
+grep -q 'needs GLIBC_2.34, which manylinux_2_28 has not' "$scratch/said.txt" || fail "$(cat "$scratch/said.txt")"
+mkdir -p "$scratch/kiln"
+cp "$build_dir/bin/kiln" "$scratch/kiln/libnvrtc.so.13"
+(cd "$scratch" && "$python" -m zipfile -e "$wheel" all && mkdir -p all/kiln && cp kiln/libnvrtc.so.13 all/kiln && cd all && "$python" -m zipfile -c ../other.whl *)
+if "$source_dir/tools/check_wheel" "$scratch/other.whl" >"$scratch/said.txt" 2>&1; then fail "a compiler of NVIDIA's was let through"; fi
+grep -q 'carries kiln/libnvrtc.so.13' "$scratch/said.txt" || fail "$(cat "$scratch/said.txt")"
+if "$python" -c 'import auditwheel' 2>/dev/null; then
+  "$python" -m auditwheel show "$wheel" | tr '\n' ' ' | grep -o 'platform tag: "manylinux[^"]*"' | head -n 1
+fi
+
+rm "$scratch/all/kiln/libnvrtc.so.13"
+chmod +x "$scratch"/all/kiln/bin/*
+PYTHONPATH=$scratch/all "$python" "$source_dir/tests/packages/wheel_neighbours.py" || [ $? -eq 77 ]

@@ -1,0 +1,99 @@
+// What a file system that many hosts share can answer instead of doing what was asked, and how often it is asked.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "base/hash.hpp"
+#include "remote/directory_depot.hpp"
+#include "support/faulty_calls.hpp"
+#include "support/files.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln::test {
+namespace {
+
+using Shelf = Depot::Shelf;
+using namespace std::chrono_literals;
+
+class DirectoryFaults : public testing::Test {
+ protected:
+  Status write(const std::string& body) { return depot_.write(Shelf::Action, name_, {body}, 10s); }
+  std::string read() {
+    const auto body = depot_.read(Shelf::Action, name_, 1'000, 10s);
+    return body && *body ? std::string((*body)->view()) : std::string("nothing");
+  }
+
+  TemporaryDirectory folder_;
+  DirectoryDepot depot_{folder_.path()};
+  const Digest name_ = sha256("a body");
+};
+
+TEST_F(DirectoryFaults, AReadIsOneOpenAndNoOtherQuestion) {
+  ASSERT_TRUE(write("a body").ok());
+  ASSERT_EQ(read(), "a body");  // the root is open by now
+  const auto met = [&](Fault fault) {
+    const FaultInjection injected(std::move(fault));
+    EXPECT_EQ(read(), "a body");
+    return injected.met();
+  };
+  EXPECT_EQ(met({.call = "fstat", .error = EIO, .times = -1}), 0);
+  EXPECT_EQ(met({.call = "openat", .error = EIO, .skip = 1, .times = -1}), 0);
+}
+
+TEST_F(DirectoryFaults, APassingErrorOfARenameCostsNothing) {
+  ASSERT_TRUE(write("before").ok());
+  for (const int error : {ESTALE, EBUSY, ENOENT}) {
+    const FaultInjection fault({.call = "renameat", .error = error});
+    EXPECT_TRUE(write(std::to_string(error)).ok()) << error;
+    EXPECT_EQ(fault.met(), 1);
+    EXPECT_EQ(read(), std::to_string(error));
+  }
+  EXPECT_EQ(files_below(folder_.path()).size(), 1u);
+}
+
+TEST_F(DirectoryFaults, WhoeverLosesARenameHasLostNothing) {
+  {
+    const FaultInjection fault({.call = "renameat", .error = ENOENT, .times = -1, .done = true});
+    EXPECT_TRUE(write("a body").ok());
+    EXPECT_GE(fault.met(), 1);
+  }
+  EXPECT_EQ(read(), "a body");
+}
+
+TEST_F(DirectoryFaults, APassingErrorOfAnOpenOrAReadCostsNothing) {
+  ASSERT_TRUE(write("a body").ok());
+  for (const char* call : {"openat", "read"}) {
+    for (const int error : {ESTALE, EBUSY, EINTR}) {
+      const FaultInjection fault({.call = call, .error = error});
+      EXPECT_EQ(read(), "a body") << call << error;
+      EXPECT_EQ(fault.met(), 1);
+    }
+  }
+}
+
+TEST_F(DirectoryFaults, AnErrorThatStaysIsTheDepotsAndNoAbsence) {
+  ASSERT_TRUE(write("a body").ok());
+  const std::pair<int, Code> expected[] = {
+      {EIO, Code::Io}, {ESTALE, Code::Unavailable}, {EACCES, Code::Refused}, {EMFILE, Code::Io}};
+  for (const auto& [error, code] : expected) {
+    const FaultInjection fault({.call = "openat", .error = error, .times = -1});
+    const auto body = depot_.read(Shelf::Action, name_, 1'000, 10s);
+    ASSERT_FALSE(body.ok()) << error;
+    EXPECT_EQ(body.error().code, code) << body.error().message;
+  }
+}
+
+TEST_F(DirectoryFaults, AFullFolderIsARefusalLeavesNothingBehindAndIsReadAllTheSame) {
+  ASSERT_TRUE(write("a body").ok());
+  for (const char* call : {"write", "close"}) {
+    const FaultInjection fault({.call = call, .error = ENOSPC, .times = -1});
+    const Status full = write("another");
+    ASSERT_FALSE(full.ok());
+    EXPECT_EQ(full.error().code, Code::Refused) << full.error().message;
+  }
+  EXPECT_EQ(read(), "a body");
+  EXPECT_EQ(files_below(folder_.path()).size(), 1u);
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,135 @@
+#include "base/codec.hpp"
+#include "hostile_scenarios.hpp"
+
+namespace kiln::test {
+
+using namespace std::string_literals;
+
+std::vector<Scenario> content_scenarios() {
+  const auto other = [](std::string name, std::function<void(Stage&)> plant) {
+    return Scenario{std::move(name), "content_differs", Reach::Content, std::move(plant)};
+  };
+  const auto signed_wrongly = [](std::string name, std::function<void(Stage&)> plant) {
+    return Scenario{std::move(name), "entry_malformed", Reach::Content, std::move(plant)};
+  };
+  return {
+      {"no_content", "content_missing", Reach::Content,
+       [](Stage& s) { (void)s.depot->remove(Depot::Shelf::Content, s.digest, {}).ok(); }},
+      other("an_empty_content", [](Stage& s) { s.content(""); }),
+      other("a_truncated_content", [](Stage& s) { s.content(s.entry.substr(0, s.entry.size() - 1)); }),
+      other("a_longer_content", [](Stage& s) { s.content(s.entry + "x"); }),
+      other("an_endless_content", [](Stage& s) { s.content(s.entry + std::string(1 << 20, 'x')); }),
+      other("the_entry_of_another_key",
+            [](Stage& s) { s.content(entry_file(s.other_key, artifact_of(s.other_key, 300))); }),
+      // A whole entry of this very key: whoever parsed it before he compared its digest would find nothing wrong.
+      other("another_entry_of_this_key", [](Stage& s) { s.content(entry_file(s.key, artifact_of(s.other_key, 300))); }),
+      // And no entry at all: whoever parsed it first would call it malformed.
+      other("garbage_of_the_right_size", [](Stage& s) { s.content(payload_of(s.key, s.entry.size())); }),
+      other("a_size_that_is_less_than_the_contents",
+            [](Stage& s) { s.action(file_field(s.digest.hex(), s.entry.size() - 1) + field(5, s.ci().encode())); }),
+      other("a_size_that_is_more_than_the_contents",
+            [](Stage& s) { s.action(file_field(s.digest.hex(), s.entry.size() + 1) + field(5, s.ci().encode())); }),
+      signed_wrongly("signed_garbage", [](Stage& s) { s.sign_content(payload_of(s.key, 500)); }),
+      signed_wrongly("a_signed_entry_of_another_key",
+                     [](Stage& s) { s.sign_content(entry_file(s.other_key, artifact_of(s.other_key, 300))); }),
+      signed_wrongly("a_signed_entry_of_another_version",
+                     [](Stage& s) {
+                       std::string entry = s.entry;
+                       entry[8] = 2;
+                       s.sign_content(entry);
+                     }),
+      signed_wrongly("a_signed_entry_with_something_behind_it", [](Stage& s) { s.sign_content(s.entry + "x"); }),
+      signed_wrongly("a_signed_entry_whose_lengths_run_past_its_end",
+                     [](Stage& s) {
+                       std::string entry = s.entry;
+                       entry.replace(16, 8, Writer().u64(kLargestEntry).bytes());
+                       entry.replace(80, 8, Writer().u64(xxh3(as_bytes(entry.substr(0, 80)))).bytes());
+                       s.sign_content(entry);
+                     }),
+  };
+}
+
+std::vector<Scenario> hint_scenarios() {
+  const auto bad = [](std::string name, std::function<void(Stage&)> plant) {
+    return Scenario{std::move(name), "hint_malformed", Reach::Hints, std::move(plant)};
+  };
+  const auto hostile = [](std::string name, std::function<void(Stage&)> plant) {
+    return Scenario{std::move(name), "hint_hostile", Reach::Hints, std::move(plant)};
+  };
+  return {
+      bad("closures_of_garbage", [](Stage& s) { s.hint_body(payload_of(s.key, 400)); }),
+      bad("an_empty_body_of_closures", [](Stage& s) { s.hint_body(""); }),
+      bad("an_entry_in_place_of_closures", [](Stage& s) { s.hint_body(s.honest()); }),
+      bad("the_closures_of_another_request", [](Stage& s) { s.hint_file(encode_hints(request_number(2), {})); }),
+      bad("truncated_closures",
+          [](Stage& s) {
+            const std::string file = encode_hints(s.request, std::vector<std::string_view>{"closure"});
+            s.hint_file(file.substr(0, file.size() - 1));
+          }),
+      bad("something_behind_the_closures", [](Stage& s) { s.hint_file(encode_hints(s.request, {}) + "x"); }),
+      bad("closures_of_another_version",
+          [](Stage& s) { s.hint_file(encode_hints(s.request, {}).replace(8, 1, "\x02")); }),
+      bad("a_closure_of_garbage", [](Stage& s) { s.hints({payload_of(s.key, 100)}); }),
+      bad("a_damaged_closure",
+          [](Stage& s) {
+            const std::string closure = closure_number(1).encode();
+            std::string file = encode_hints(s.request, std::vector<std::string_view>{closure});
+            file.back() ^= 1;
+            s.hint_file(file);
+          }),
+      bad("17_closures",
+          [](Stage& s) {
+            // As encode_hints would write them, had it not been told that sixteen are enough.
+            Writer out;
+            out.raw("KILNHNT1", 8).u32(1).u32(17).digest(s.request.digest);
+            const std::string closure = closure_number(1).encode();
+            for (int i = 0; i < 17; ++i) out.u32(closure.size()).u64(xxh3(as_bytes(closure)));
+            out.u64(xxh3(as_bytes(out.bytes())));
+            for (int i = 0; i < 17; ++i) out.raw(closure.data(), closure.size());
+            s.hint_file(out.bytes());
+          }),
+      bad("more_than_4_MiB_of_closures", [](Stage& s) { s.hint_naming(std::string(5 << 20, 'x')); }),
+      bad("a_name_with_a_zero_in_it", [](Stage& s) { s.hint_naming("a\0b"s); }),
+      hostile("an_absolute_root", [](Stage& s) { s.hint_naming("/etc/shadow", Closure::kAbsolute); }),
+      hostile("an_absolute_name_below_a_root", [](Stage& s) { s.hint_naming("/etc/shadow"); }),
+      hostile("an_absolute_name_below_the_working_folder",
+              [](Stage& s) { s.hint_naming("/dev/zero", Closure::kWorkingDirectory); }),
+      hostile("a_step_up", [](Stage& s) { s.hint_naming("../secret.h"); }),
+      hostile("a_step_up_in_the_middle", [](Stage& s) { s.hint_naming("a/b/../../../secret.h"); }),
+      hostile("a_step_up_at_the_end", [](Stage& s) { s.hint_naming("a/.."); }),
+      hostile("a_step_to_where_one_is", [](Stage& s) { s.hint_naming("a/./b.h"); }),
+      hostile("an_empty_name", [](Stage& s) { s.hint_naming(""); }),
+      hostile("a_folder_in_place_of_a_file", [](Stage& s) { s.hint_naming("a/"); }),
+      hostile("a_hostile_closure_behind_an_honest_one",
+              [](Stage& s) {
+                Closure closure = closure_number(2);
+                closure.items[0].name = "../x";
+                s.hints({closure_number(1).encode(), closure.encode()});
+              }),
+      hostile("places_of_another_host",
+              [](Stage& s) {
+                Closure closure = closure_number(1);
+                closure.located = true;
+                closure.working_directory = "/home/somebody";
+                closure.root_paths = {"/opt"};
+                s.hints({closure.encode()});
+              }),
+      hostile("times_of_another_host",
+              [](Stage& s) {
+                Closure closure = closure_number(1);
+                closure.timed = true;
+                s.hints({closure.encode()});
+              }),
+  };
+}
+
+std::vector<Scenario> all_scenarios() {
+  std::vector<Scenario> all;
+  for (auto* scenarios :
+       {&action_scenarios, &statement_scenarios, &policy_scenarios, &content_scenarios, &hint_scenarios}) {
+    for (Scenario& scenario : scenarios()) all.push_back(std::move(scenario));
+  }
+  return all;
+}
+
+}  // namespace kiln::test

@@ -1,0 +1,31 @@
+#include "conformance/claims_conformance.hpp"
+#include "conformance/lease_table_conformance.hpp"
+#include "redis/redis_leases.hpp"
+#include "support/fleet_party.hpp"
+#include "support/redis.hpp"
+
+namespace kiln::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// One server for all tables of a test.
+struct RedisTables {
+  RedisServer server;
+  std::unique_ptr<LeaseTable> table() const { return open_redis_leases({server.url(), "", ""}).value(); }
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Redis, LeaseTableConformance, RedisTables);
+
+struct RedisParties {
+  RedisServer server;
+  std::unique_ptr<Claims> party() const {
+    return std::make_unique<FleetClaims>(fleet_parts(open_redis_leases({server.url(), "", ""}).value()));
+  }
+  static std::chrono::milliseconds takeover() { return 400ms + 1s; }
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Redis, ClaimsConformance, RedisParties);
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files.hpp"
+#include "base/process.hpp"
+#include "support/eventually.hpp"
+#include "support/files.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace kiln::test {
+
+/// Debian's redis-server, a real one, on a free port of the loopback, which keeps nothing on disk. It ends with this
+/// object, and also when the test dies.
+class RedisServer {
+ public:
+  struct Options {
+    std::string password;  ///< of the default user
+    /// A user besides the default one, as Redis writes its rules: {"kiln on >secret ~kiln:1:* +set"}. With one the
+    /// default user may do nothing unless it has a password.
+    std::string user;
+    std::string address = "127.0.0.1";  ///< "0.0.0.0" for other network namespaces
+    std::vector<std::string> lines;     ///< further lines of its configuration: {"maxclients 20000"}
+  };
+
+  /// Whether tools/setup.sh has installed it.
+  static bool available() { return access(kServer, X_OK) == 0 && access(kClient, X_OK) == 0; }
+
+  RedisServer() : RedisServer(Options()) {}
+  explicit RedisServer(Options options) : options_(std::move(options)) {
+    // Somebody else may take the port between the question and the start.
+    for (int attempt = 0; attempt < 5; ++attempt) {
+      port_ = free_port();
+      if (start()) return;
+    }
+    throw std::runtime_error("redis-server did not start: " + slurp(folder_.path("log")));
+  }
+  ~RedisServer() { stop(); }
+  RedisServer(const RedisServer&) = delete;
+  RedisServer& operator=(const RedisServer&) = delete;
+
+  /// `redis://127.0.0.1:…`, or `redis://user@127.0.0.1:…`.
+  std::string url(const std::string& user = {}) const {
+    return "redis://" + (user.empty() ? "" : user + "@") + "127.0.0.1:" + std::to_string(port_);
+  }
+  std::uint16_t port() const { return port_; }
+
+  /// Starts it anew on the port that it had, empty; whether it runs.
+  bool start() {
+    stop();
+    write_configuration();
+    std::filesystem::remove(folder_.path("log"));
+    pid_ = fork();
+    if (pid_ == 0) become_server();
+    return eventually([this] { return ready() || ended(); }) && pid_ > 0;
+  }
+  /// Kills it, as a crash would: connections are reset, and the port refuses.
+  void stop() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  /// It keeps its connections and takes new ones, as the kernel does that for it, and answers nothing.
+  void pause() const { ::kill(pid_, SIGSTOP); }
+  void resume() const { ::kill(pid_, SIGCONT); }
+
+  /// What redis-cli answers, without the newline at its end.
+  std::string ask(const std::vector<std::string>& command) const {
+    const TemporaryDirectory folder;
+    const Fd out(open(folder.path("out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    Process::Start start;
+    start.arguments = {kClient, "-h", "127.0.0.1", "-p", std::to_string(port_)};
+    start.arguments.insert(start.arguments.end(), command.begin(), command.end());
+    start.environment = {"PATH=/usr/bin:/bin"};
+    if (!options_.password.empty()) start.environment.push_back("REDISCLI_AUTH=" + options_.password);
+    start.descriptors = {{out.get(), 1}, {out.get(), 2}};
+    Result<Process> process = Process::spawn(start);
+    if (!process || !process->wait(std::chrono::seconds(10))) return "redis-cli did not end";
+    std::string said = slurp(folder.path("out"));
+    while (said.ends_with('\n')) said.pop_back();
+    return said;
+  }
+  /// How often a command was called since it started: `calls("set")`.
+  std::uint64_t calls(const std::string& command) const {
+    const std::string said = ask({"info", "commandstats"});
+    const std::string before = "cmdstat_" + command + ":calls=";
+    const std::size_t at = said.find(before);
+    return at == std::string::npos ? 0 : std::stoull(said.substr(at + before.size()));
+  }
+
+ private:
+  static constexpr const char* kServer = "/usr/bin/redis-server";
+  static constexpr const char* kClient = "/usr/bin/redis-cli";
+
+  static std::uint16_t free_port() {
+    const Fd probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const plain = reinterpret_cast<sockaddr*>(&address);
+    if (bind(probe.get(), plain, size) != 0 || getsockname(probe.get(), plain, &size) != 0) {
+      throw std::runtime_error("there is no free port on the loopback");
+    }
+    return ntohs(address.sin_port);
+  }
+
+  void write_configuration() const {
+    std::string text = "port " + std::to_string(port_) + "\nbind " + options_.address +
+                       "\nprotected-mode no\nsave \"\"\nappendonly no\ndaemonize no\nlogfile " + folder_.path("log") +
+                       "\ndir " + folder_.path() + "\n";
+    if (!options_.user.empty()) text += "user " + options_.user + "\n";
+    if (!options_.password.empty()) {
+      text += "requirepass " + options_.password + "\n";
+    } else if (!options_.user.empty()) {
+      text += "user default off\n";
+    }
+    for (const std::string& line : options_.lines) text += line + "\n";
+    spit(folder_.path("redis.conf"), text);
+  }
+
+  [[noreturn]] void become_server() const {
+    // Without this a test that is killed would leave servers behind.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int null = open("/dev/null", O_RDWR);
+    for (const int descriptor : {0, 1, 2}) dup2(null, descriptor);
+    for (int descriptor = 3; descriptor < 256; ++descriptor) close(descriptor);
+    execl(kServer, kServer, folder_.path("redis.conf").c_str(), nullptr);
+    _exit(98);
+  }
+
+  bool ready() const { return slurp(folder_.path("log")).find("Ready to accept connections") != std::string::npos; }
+  bool ended() {
+    if (waitpid(pid_, nullptr, WNOHANG) != pid_) return false;
+    pid_ = -1;
+    return true;
+  }
+
+  const Options options_;
+  TemporaryDirectory folder_;
+  std::uint16_t port_ = 0;
+  pid_t pid_ = -1;
+};
+
+}  // namespace kiln::test

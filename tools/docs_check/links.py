@@ -1,0 +1,93 @@
+"""Whether every link leads somewhere, and every page of docs/ is in the site's table of contents."""
+import pathlib
+import posixpath
+import re
+import urllib.parse
+
+from .pages import Mistake
+
+NAV = re.compile(r"^\s*-\s*(?:[^#]*?:\s*)?[\"']?([\w./-]+\.md)[\"']?\s*$")
+LOADED = re.compile(r"<(?:script|img|iframe|source|video)\b[^>]*\bsrc=[\"'](?:https?:)?//[^>]*|"
+                    r"<link\b[^>]*\bhref=[\"'](?:https?:)?//[^>]*|url\([\"']?(?:https?:)?//[^)]*|@import\s+[\"'](?:https?:)?//[^;]*")
+# What the site has under other names than the source tree: tools/site_hooks.py puts it there.
+FROM_THE_TREE = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
+
+
+def slugs(headings, of_one):
+    """Anchors of a page; one that comes again gets a number, as the renderer has it."""
+    seen, found = {}, set()
+    for heading in headings:
+        slug = of_one(heading)
+        number = seen.get(slug, 0)
+        seen[slug] = number + 1
+        found.add(slug if not number else None)
+    return found - {None}
+
+
+def on_a_forge(heading):
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def on_the_site(heading):
+    ascii_only = heading.encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", ascii_only).strip().lower())
+
+
+def anchor_mistake(page, anchor):
+    if anchor not in slugs(page.headings, on_a_forge):
+        return f"{page.name} has no heading for #{anchor}"
+    if anchor not in slugs(page.headings, on_the_site):
+        return f"#{anchor} of {page.name} is called otherwise on the site: give that heading plainer words"
+    return ""
+
+
+def link_mistake(root, page, target, pages):
+    parts = urllib.parse.urlsplit(target)
+    if parts.scheme:
+        # Nothing here goes to the network: what is outside is only looked at.
+        well = parts.scheme in ("https", "http", "mailto") and (parts.netloc or parts.scheme == "mailto")
+        return "" if well else f"{target} is no address"
+    path = urllib.parse.unquote(parts.path)
+    where = posixpath.normpath(posixpath.join(posixpath.dirname(page.name), path)) if path else page.name
+    if where.startswith(("/", "..")):
+        return f"{target} leads out of the source tree"
+    if not (root / where).exists():
+        return f"{target} leads to nothing: there is no {where}"
+    if parts.fragment and where in pages:
+        return anchor_mistake(pages[where], parts.fragment)
+    return ""
+
+
+def link_mistakes(root, pages):
+    for page in pages.values():
+        for line, target in page.links:
+            if message := link_mistake(root, page, target, pages):
+                yield Mistake(page.name, line, message)
+
+
+def nav_mistakes(root, pages):
+    contents = root / "mkdocs.yml"
+    if not contents.exists():
+        return
+    listed = {}
+    for number, line in enumerate(contents.read_text(encoding="utf-8").splitlines(), 1):
+        if found := NAV.match(line):
+            listed[found[1]] = number
+    for name in pages:
+        if name.startswith("docs/") and name.removeprefix("docs/") not in listed:
+            yield Mistake(name, 1, "this page is not in the table of contents, mkdocs.yml")
+    for name, number in listed.items():
+        there = (root / "docs" / name).exists() or name == "index.md"
+        if not there and not (name in FROM_THE_TREE and (root / name).exists()):
+            yield Mistake("mkdocs.yml", number, f"there is no page {pathlib.PurePosixPath('docs') / name}")
+
+
+def site_mistakes(site):
+    """What a page of the built site would load from somebody else's server."""
+    built = [path for path in sorted(site.rglob("*")) if path.suffix in (".html", ".css")]
+    if not built:
+        yield Mistake(str(site), 1, "there is no site here; mkdocs build makes it")
+    for path in built:
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if found := LOADED.search(line):
+                yield Mistake(str(path.relative_to(site)), number, f"this is loaded from outside: {found[0][:120]}")

@@ -1,0 +1,69 @@
+"""What mkdocs does for kiln's site besides rendering docs/: pages of the source tree's root become pages of the site, and
+links to files that are no pages (sources, tests) become plain text, since a site has no sources."""
+import pathlib
+import posixpath
+import re
+import shutil
+
+from mkdocs.structure.files import File
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Where a page of the root stands in the site.
+PLACES = {"README.md": "index.md", "CHANGELOG.md": "CHANGELOG.md", "CONTRIBUTING.md": "CONTRIBUTING.md",
+          "SECURITY.md": "SECURITY.md"}
+# What `doxygen docs/Doxyfile` wrote, where somebody ran it.
+HEADERS = ROOT / "build/reference/html"
+LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+NOTE = re.compile(r"^[ \t]*<!--.*?-->[ \t]*\n", re.M)
+FENCED = re.compile(r"^([ \t]*)(`{3,}).*?^\1\2[ \t]*$", re.M | re.S)
+
+
+def site_target(target, folder):
+    """A link of a file of the tree's folder as a link of the site, seen from docs/; None where the site has nothing there."""
+    path, mark, anchor = target.partition("#")
+    if not path or re.match(r"[a-z]+:", target):
+        return target
+    where = posixpath.normpath(posixpath.join(folder, path))
+    if where in PLACES and (ROOT / where).exists():
+        place = PLACES[where]
+    elif where.startswith("docs/") and (ROOT / where).is_file():
+        place = where.removeprefix("docs/")
+    else:
+        return None
+    here = "" if folder == "" else posixpath.relpath(folder, "docs")
+    return posixpath.relpath(place, here or ".") + mark + anchor
+
+
+def with_links(markdown, folder):
+    def one(found):
+        target = site_target(found[3], folder)
+        return found[0] if target == found[3] else f"{found[1]}[{found[2]}]({target})" if target else found[2]
+
+    parts, at = [], 0
+    for block in FENCED.finditer(markdown):
+        parts += [LINK.sub(one, markdown[at:block.start()]), block[0]]
+        at = block.end()
+    return "".join(parts) + LINK.sub(one, markdown[at:])
+
+
+def on_files(files, config):
+    for name, place in PLACES.items():
+        if (ROOT / name).exists():
+            text = with_links((ROOT / name).read_text(encoding="utf-8"), "")
+            files.append(File.generated(config, place, content=text))
+    return files
+
+
+def on_page_markdown(markdown, page, **_):
+    """Notes for tools/check_docs are not for readers; they also would cut a paragraph from its block."""
+    markdown = NOTE.sub("", markdown)
+    if page.file.generated_by is None:
+        markdown = with_links(markdown, posixpath.join("docs", posixpath.dirname(page.file.src_uri)).rstrip("/"))
+    if page.file.src_uri == "reference.md" and HEADERS.exists():
+        markdown += '\n<a href="reference/index.html">The headers, C and C++, as Doxygen has them</a>\n'
+    return markdown
+
+
+def on_post_build(config):
+    if HEADERS.exists():
+        shutil.copytree(HEADERS, pathlib.Path(config["site_dir"]) / "reference", dirs_exist_ok=True)
