@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/pacer.hpp"
 #include "support/sanitizer.hpp"
 #include "support/scripted_work.hpp"
 #include "warm/engine.hpp"
@@ -46,11 +47,9 @@ class Crowd {
     for (unsigned number = 0; number < kThreads; ++number) {
       threads.emplace_back([this, number, &late] { late[number] = member(number); });
     }
-    std::atomic<bool> over{false};
-    std::thread pacer([this, &over] { pace(over); });
+    const Pacer pacer;
     for (std::thread& thread : threads) thread.join();
-    over = true;
-    pacer.join();
+    pacer_late_ = pacer.late();
     for (const auto& of_thread : late) late_.insert(late_.end(), of_thread.begin(), of_thread.end());
     std::sort(late_.begin(), late_.end());
   }
@@ -99,14 +98,6 @@ class Crowd {
       late.push_back(std::max(0ns, limit == kForever ? 0ns : took - limit));
     }
     return late;
-  }
-
-  void pace(const std::atomic<bool>& over) {
-    while (!over) {
-      const nanoseconds start = system_clock().steady();
-      system_clock().sleep(200us);
-      pacer_late_ = std::max(pacer_late_, system_clock().steady() - start - 200us);
-    }
   }
 
   void disturb(unsigned chance, int recipe, const Order& order) {
