@@ -165,11 +165,13 @@ Result<Outcomes> bundle_open() {
   plan.most_rounds = 3000;
   plan.ours = sides[0];
   Outcomes outcomes;
-  for (const auto& [name, limit, theirs] :
-       {std::tuple("bundle_open_2000", 2.0, sides[1]), std::tuple("bundle_open_2000_time", 1.0, allowed(1000))}) {
+  for (const auto& [name, limit, theirs, allowance] :
+       {std::tuple("bundle_open_2000", 2.0, sides[1], Allowance::Ratio),
+        std::tuple("bundle_open_2000_time", 1.0, allowed(1000), Allowance::Time)}) {
     plan.name = name;
     plan.limit = limit;
     plan.theirs = theirs;
+    plan.allowance = allowance;
     auto outcome = compare(plan);
     if (!outcome) return std::move(outcome).error();
     outcomes.push_back(std::move(*outcome));

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 namespace kiln::bench {
 namespace {
 
 bool hurried = false;
+std::size_t most_rounds = std::numeric_limits<std::size_t>::max();
 
 double median_deviation(const std::vector<double>& values, double middle) {
   std::vector<double> deviations;
@@ -26,14 +28,23 @@ double spread_of(const std::vector<double>& values, double limit) {
 }
 
 double ratio_of(const Plan& plan, double ours, double theirs) {
-  return plan.allowance == Allowance::Ratio ? ours / theirs : ours - theirs;
+  return plan.allowance == Allowance::Difference ? ours - theirs : ours / theirs;
 }
 
 template <class... Values>
 std::string print(const char* format, Values... values) {
-  char text[512];
+  char text[1024];
   std::snprintf(text, sizeof text, format, values...);
   return text;
+}
+
+const char* name_of(Allowance allowance) {
+  switch (allowance) {
+    case Allowance::Ratio: return "ratio";
+    case Allowance::Difference: return "difference";
+    case Allowance::Time: return "time";
+  }
+  return "";
 }
 
 }  // namespace
@@ -53,12 +64,16 @@ double median(std::vector<double> values) {
 
 void hurry() { hurried = true; }
 
+void at_most(std::size_t rounds) { most_rounds = rounds; }
+
 Result<Outcome> compare(const Plan& full) {
   Plan plan = full;
   if (hurried) {
     plan.most_seconds /= 5;
     plan.least_rounds = std::max<std::size_t>(3, plan.least_rounds / 2);
   }
+  plan.most_rounds = std::min(plan.most_rounds, most_rounds);
+  plan.least_rounds = std::min(plan.least_rounds, most_rounds);
   for (std::size_t i = 0; i < plan.warm_up; ++i) {
     if (auto once = plan.theirs(); !once) return std::move(once).error();
     if (auto once = plan.ours(); !once) return std::move(once).error();
@@ -85,7 +100,7 @@ Outcome outcome_of(const Plan& plan, const std::vector<double>& ours, const std:
   for (std::size_t i = 0; i < ours.size() && i < theirs.size(); ++i) {
     ratios.push_back(ratio_of(plan, ours[i], theirs[i]));
   }
-  Outcome outcome{.name = plan.name, .limit = plan.limit, .unit = plan.unit};
+  Outcome outcome{.name = plan.name, .limit = plan.limit, .unit = plan.unit, .allowance = plan.allowance};
   outcome.ours = median(ours);
   outcome.theirs = median(theirs);
   outcome.ratio = median(ratios);
@@ -97,7 +112,7 @@ Outcome outcome_of(const Plan& plan, const std::vector<double>& ours, const std:
 
 Result<std::vector<std::vector<double>>> take_turns(const std::vector<Plan::Side>& sides, std::size_t rounds) {
   std::vector<std::vector<double>> times(sides.size());
-  for (std::size_t round = 0; round < (hurried ? 1 : rounds); ++round) {
+  for (std::size_t round = 0; round < (hurried ? 1 : std::min(rounds, most_rounds)); ++round) {
     for (std::size_t turn = 0; turn < sides.size(); ++turn) {
       const std::size_t way = round % 2 == 0 ? turn : sides.size() - 1 - turn;
       const std::size_t side = (way + round / 2) % sides.size();
@@ -109,12 +124,14 @@ Result<std::vector<std::vector<double>>> take_turns(const std::vector<Plan::Side
   return times;
 }
 
-std::string as_json(const Outcome& outcome) {
+std::string as_json(const Outcome& outcome, const Provenance& from) {
   return print(
-      R"({"name": "%s", "ours": %.4g, "theirs": %.4g, "ratio": %.4g, "spread": %.3g, "n": %zu, "limit": %.4g, )"
-      R"("unit": "%s"})",
+      R"({"kind": "figure", "name": "%s", "ours": %.4g, "theirs": %.4g, "ratio": %.4g, "spread": %.3g, "n": %zu, )"
+      R"("limit": %.4g, "unit": "%s", "settled": %s, "compared": "%s", "benchmark": "%s", "meaning": "%s", )"
+      R"("command": "%s"})",
       outcome.name.c_str(), outcome.ours, outcome.theirs, outcome.ratio, outcome.spread, outcome.n, outcome.limit,
-      outcome.unit.c_str());
+      outcome.unit.c_str(), outcome.settled ? "true" : "false", name_of(outcome.allowance), from.benchmark.c_str(),
+      from.meaning.c_str(), from.command.c_str());
 }
 
 std::string as_table(const std::vector<Outcome>& outcomes) {

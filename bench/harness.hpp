@@ -9,6 +9,9 @@
 
 namespace kiln::bench {
 
+/// What a limit is of: ours as a share of theirs, ours less theirs, or ours as a share of a time that is allowed.
+enum class Allowance { Ratio, Difference, Time };
+
 /// One line of a benchmark's answer.
 struct Outcome {
   std::string name;
@@ -20,11 +23,10 @@ struct Outcome {
   double limit = 0;   ///< what `ratio` may be
   std::string unit;   ///< of ours and theirs
   bool settled = false;
+  Allowance allowance = Allowance::Ratio;
 
   bool within() const { return ratio <= limit; }
 };
-
-enum class Allowance { Ratio, Difference };
 
 /// Two ways of doing the same thing. A side does it once, or so many times that a clock sees it, and returns how long
 /// it took in the plan's unit; preparing and clearing up is not part of that. An error ends the benchmark.
@@ -45,8 +47,8 @@ struct Plan {
   double small_spread = 0.02;
 };
 
-/// The other side of a promise that is a figure and no comparison: always this. With a limit of 1 `ratio` then says how
-/// much of it is used.
+/// The other side of a promise that is a figure and no comparison (Allowance::Time): always this. With a limit of 1
+/// `ratio` then says how much of it is used.
 inline Plan::Side allowed(double time) {
   return [time]() -> Result<double> { return time; };
 }
@@ -67,6 +69,9 @@ Result<std::vector<std::vector<double>>> take_turns(const std::vector<Plan::Side
 /// From here on plans get a fifth of their time and half of their rounds: to see that all is as it was, not to publish.
 void hurry();
 
+/// From here on no plan and no take_turns has more rounds than this: for whoever has so much time and no more.
+void at_most(std::size_t rounds);
+
 double median(std::vector<double> values);
 
 /// That of workers, for every side that is a process: what else runs on the machine then takes as much from one as from
@@ -84,8 +89,13 @@ double microseconds_each(std::size_t times, F&& call) {
   return static_cast<double>(now_ns() - start) / 1000.0 / static_cast<double>(times);
 }
 
-/// One JSON object on one line.
-std::string as_json(const Outcome& outcome);
+/// One JSON object on one line: what bench/report reads.
+struct Provenance {
+  std::string benchmark;
+  std::string meaning;  ///< of the benchmark, for people
+  std::string command;  ///< that prints this line again
+};
+std::string as_json(const Outcome& outcome, const Provenance& from);
 /// Lines for people, the first being a heading.
 std::string as_table(const std::vector<Outcome>& outcomes);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -23,17 +24,18 @@ constexpr Benchmark kBenchmarks[] = {
     {"cold_compile", "a miss of a kernel on CUB, compiled and stored, against bare NVRTC", kiln::bench::cold_compile},
     {"worker_overhead", "a kernel on CUB through a worker that is warm, against bare NVRTC that is as warm",
      kiln::bench::worker_overhead},
-    {"workers_cold8", "eight units on CUB in workers, without and with precompiled headers, against bare NVRTC",
+    {"workers_cold8",
+     "eight units on CUB in workers, without precompiled headers, with new and with kept ones, "
+     "against bare NVRTC",
      kiln::bench::workers_cold8},
-    {"workers_cold8_kept_pch", "the same with precompiled headers that an earlier process has made",
-     kiln::bench::workers_cold8_kept_pch},
-    {"cccl_cold18", "18 algorithms of CCCL's that nobody has compiled, against the bare library",
+    {"cccl_cold18",
+     "18 algorithms of CCCL's that nobody has compiled, with new and with kept precompiled headers, "
+     "against the bare library",
      kiln::bench::cccl_cold18},
-    {"cccl_cold18_kept_pch", "the same with precompiled headers that an earlier process has made",
-     kiln::bench::cccl_cold18_kept_pch},
-    {"cccl_four_targets", "those 18 for four targets at once, against one target", kiln::bench::cccl_four_targets},
-    {"cccl_second_process", "those 72 in a new process that finds them on disk, against the compiles",
-     kiln::bench::cccl_second_process},
+    {"cccl_four_targets",
+     "those 18 for four targets at once, against one target; and these 72 in a second process, "
+     "against the compiles",
+     kiln::bench::cccl_four_targets},
     {"request_18", "a request of 18 units that a new engine has not seen, of the same again, and of 10,000",
      kiln::bench::request_18},
     {"get_handle", "a kernel that is ready, by its handle, against an acquire load", kiln::bench::get_handle},
@@ -52,7 +54,7 @@ constexpr Benchmark kBenchmarks[] = {
 enum Exit { kGood = 0, kOverTheLimit = 1, kUsage = 2, kCouldNotRun = 3 };
 
 int usage(const char* problem) {
-  std::fprintf(stderr, "kiln-bench: %s\nusage: kiln-bench --list | NAME… [--quick] [--json] | all [--quick] [--json]\n",
+  std::fprintf(stderr, "kiln-bench: %s\nusage: kiln-bench --list | NAME… | all  [--quick] [--rounds MOST] [--json]\n",
                problem);
   return kUsage;
 }
@@ -74,7 +76,12 @@ void forget_settings() {
   }
 }
 
-int run(const Benchmark& benchmark, bool json) {
+struct Options {
+  bool json = false;
+  std::string said;  ///< those that change what is measured, as they were given
+};
+
+int run(const Benchmark& benchmark, const Options& options) {
   const auto outcomes = benchmark.run();
   if (!outcomes) {
     std::fprintf(stderr, "kiln-bench: %s: %s\n%s", benchmark.name, outcomes.error().message.c_str(),
@@ -83,14 +90,17 @@ int run(const Benchmark& benchmark, bool json) {
   }
   int worst = kGood;
   for (const auto& outcome : *outcomes) {
-    if (json) std::printf("%s\n", as_json(outcome).c_str());
+    if (options.json) {
+      const std::string command = std::string("kiln-bench ") + benchmark.name + options.said;
+      std::printf("%s\n", as_json(outcome, {benchmark.name, benchmark.meaning, command}).c_str());
+    }
     if (!outcome.settled) {
       std::fprintf(stderr, "kiln-bench: %s: the spread did not become small: %.1f %% after %zu rounds\n",
                    outcome.name.c_str(), 100 * outcome.spread, outcome.n);
     }
     if (!outcome.within()) worst = kOverTheLimit;
   }
-  if (!json) std::printf("%s", as_table(*outcomes).c_str());
+  if (!options.json) std::printf("%s", as_table(*outcomes).c_str());
   std::fflush(stdout);
   return worst;
 }
@@ -98,17 +108,28 @@ int run(const Benchmark& benchmark, bool json) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool json = false;
+  Options options;
   std::vector<const Benchmark*> wanted;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--list") return list();
     if (argument == "--json") {
-      json = true;
+      options.json = true;
+      continue;
+    }
+    if (argument == "--rounds") {
+      const std::string_view text = ++i < argc ? argv[i] : "";
+      std::size_t most = 0;
+      if (std::from_chars(text.data(), text.data() + text.size(), most).ptr != text.data() + text.size() || most == 0) {
+        return usage("--rounds wants a number");
+      }
+      kiln::bench::at_most(most);
+      options.said += " --rounds " + std::string(text);
       continue;
     }
     if (argument == "--quick") {
       kiln::bench::hurry();
+      options.said += " --quick";
       continue;
     }
     const std::size_t before = wanted.size();
@@ -120,6 +141,6 @@ int main(int argc, char** argv) {
   if (wanted.empty()) return usage("which benchmark?");
   forget_settings();
   int worst = kGood;
-  for (const Benchmark* benchmark : wanted) worst = std::max(worst, run(*benchmark, json));
+  for (const Benchmark* benchmark : wanted) worst = std::max(worst, run(*benchmark, options));
   return worst;
 }

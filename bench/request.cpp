@@ -30,7 +30,8 @@ Result<Outcome> first(const char* name, std::size_t count, std::size_t size, dou
                     Engine engine(instant_parts());
                     return microseconds_of_request(engine, orders) * units_per_us;
                   },
-                  .theirs = allowed(most_us * units_per_us)});
+                  .theirs = allowed(most_us * units_per_us),
+                  .allowance = Allowance::Time});
 }
 
 // In a process that has done nothing yet.
@@ -40,7 +41,11 @@ Result<Outcome> first_of_a_process() {
     if (!times) return times.error();
     return times->from_main_us;
   };
-  return compare({.name = "request_18_new_process", .limit = 1, .ours = ours, .theirs = allowed(100)});
+  return compare({.name = "request_18_new_process",
+                  .limit = 1,
+                  .ours = ours,
+                  .theirs = allowed(100),
+                  .allowance = Allowance::Time});
 }
 
 // By when the first request has been answered.
@@ -52,7 +57,8 @@ Result<Outcome> repeated() {
     if (!wait_until_idle(engine)) return not_idle();
     return microseconds_of_request(engine, orders);
   };
-  return compare({.name = "request_18_again", .limit = 1, .ours = ours, .theirs = allowed(20)});
+  return compare(
+      {.name = "request_18_again", .limit = 1, .ours = ours, .theirs = allowed(20), .allowance = Allowance::Time});
 }
 
 // While the first is being worked on.
@@ -63,7 +69,11 @@ Result<Outcome> repeated_at_once() {
     engine.request(orders);
     return microseconds_of_request(engine, orders);
   };
-  return compare({.name = "request_18_again_at_once", .limit = 1, .ours = ours, .theirs = allowed(20)});
+  return compare({.name = "request_18_again_at_once",
+                  .limit = 1,
+                  .ours = ours,
+                  .theirs = allowed(20),
+                  .allowance = Allowance::Time});
 }
 
 }  // namespace

@@ -138,11 +138,6 @@ Result<Outcomes> workers_cold8() {
       {"workers_cold8_pch", "plain", Headers::Made, 3},
       {"workers_cold8_pch_refused", "no-personality", Headers::Made, 3},
       {"workers_cold8_pch_no_aslr", "no-aslr", Headers::Made, 3},
-  });
-}
-
-Result<Outcomes> workers_cold8_kept_pch() {
-  return measure({
       {"workers_cold8_kept_pch", "plain", Headers::Kept, 5},
       {"workers_cold8_kept_pch_refused", "no-personality", Headers::Kept, 5},
       {"workers_cold8_kept_pch_no_aslr", "no-aslr", Headers::Kept, 5},

@@ -1,5 +1,5 @@
 """What a new process waits for in cuda.compute, alone and with kiln under it:
-python bench/python/compute_builds.py DRIVER_DOUBLE [rounds]
+python bench/python/compute_builds.py DRIVER_DOUBLE [rounds] [--json]
 
 Needs the packages `cuda-cccl`, `cuda-core` and `kiln`, and a CUDA toolkit. Builds for sm_90 and needs no GPU:
 DRIVER_DOUBLE is the folder of the tests' libcuda.so.1; nothing is executed. The sides take turns.
@@ -13,8 +13,11 @@ import subprocess
 import sys
 import tempfile
 
+import figures
+
 BUILDS = pathlib.Path(__file__).parents[2] / "tests" / "bindings" / "python" / "adapters" / "compute_builds.py"
 TOOLKIT = "/usr/local/cuda/lib64"
+PEER = f"cuda.compute {figures.version('cuda-cccl')}"
 
 
 def start(folder, *arguments):
@@ -51,7 +54,13 @@ if __name__ == "__main__":
         show("kiln, warm", warm)
         show("  the same again, one process", both)
         print(f"  {statistics.median(alone) / statistics.median(warm):.0f} times sooner")
+        figures.figure("python_compute_warm", "warm_new_process", PEER, "a transform, with kiln.compute", warm, alone, "ms")
         print("Four processes on a cold key")
+        counts = []
         for side, folder, words in (("cuda.compute alone", "none", ["plain"]), ("kiln", "storm", [])):
             processes = [start(f"{scratch}/{folder}", "target", *words) for _ in range(4)]
-            print(f"  {side:28} {sum(finish(process)[0]['compiles'] for process in processes)} compiles")
+            counts.append(sum(finish(process)[0]["compiles"] for process in processes))
+            print(f"  {side:28} {counts[-1]} compiles")
+        theirs, ours = counts
+        figures.behaviour("python_compute_four", "eight_cold", PEER, "four processes", figures.compiles(ours), figures.compiles(theirs),
+                          (ours == 1, theirs == 1), "test_foreign.py: test_a_miss_is_ones_turn_until_it_is_released")  # fmt: skip

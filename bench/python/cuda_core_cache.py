@@ -1,7 +1,7 @@
 """What a hit costs through kiln.cuda_core and through cuda.core's own FileStreamProgramCache, in one process, the two
 sides taking turns; and how many of eight processes compile on one cold key. Nothing runs on a GPU.
 
-    PYTHONPATH=build/release/python python bench/python/cuda_core_cache.py [ROUNDS]
+    PYTHONPATH=build/release/python python bench/python/cuda_core_cache.py [ROUNDS] [--json]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import tempfile
 import time
 from typing import Any, Callable
 
+import figures
 import kiln
 from cuda.core import Program, ProgramOptions
 from cuda.core.utils import FileStreamProgramCache, make_program_cache_key
@@ -26,6 +27,7 @@ LARGE = "\n".join(
     for i in range(24)
 )
 PER_ROUND = 40
+PEER = f"cuda.core FileStreamProgramCache {figures.version('cuda-core')}"
 
 
 def compile_with(cache: Any, source: str) -> bytes:
@@ -48,7 +50,7 @@ def spread(values: list[float], digits: int) -> str:
     return f"{statistics.median(values):.{digits}f} ({cuts[0]:.{digits}f} to {cuts[-1]:.{digits}f})"
 
 
-def compare(what: str, ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> float:
+def compare(name: str, what: str, ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> float:
     """The sides take turns call by call; a round is the median of each, so that one interruption does not count."""
     medians: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
@@ -63,6 +65,7 @@ def compare(what: str, ours: Callable[[], Any], theirs: Callable[[], Any], round
         f"  {what:32} kiln {spread(medians[0], 1)} µs, FileStreamProgramCache {spread(medians[1], 1)} µs, "
         f"ratio {spread(ratios, 2)}"
     )
+    figures.figure(f"python_cuda_core_{name}", "warm_in_process", PEER, what, *medians, "us")
     return statistics.median(ratios)
 
 
@@ -79,9 +82,10 @@ def hits(rounds: int) -> bool:
         compile_with(theirs, source)
         key = key_of(source)
         assert ours.get(key) == code and len(theirs.get(key) or b"") == len(code)
-        name = f"{size}, {len(code) / 1000:.1f} kB"
-        fine &= compare(f"cache.get, {name}", lambda: ours.get(key), lambda: theirs.get(key), rounds) <= 1
+        name = f"{len(code) / 1000:.1f} kB"
+        fine &= compare(f"get_{size}", f"cache.get, {name}", lambda: ours.get(key), lambda: theirs.get(key), rounds) <= 1
         compare(
+            f"compile_{size}",
             f"Program.compile, {name}",
             lambda: compile_with(ours, source),
             lambda: compile_with(theirs, source),
@@ -126,8 +130,14 @@ def cold(kind: str) -> int:
 
 def main() -> int:
     fine = hits(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
-    fine &= cold("kiln") == 1
-    cold("FileStreamProgramCache")
+    ours = cold("kiln")
+    fine &= ours == 1
+    theirs = cold("FileStreamProgramCache")
+    figures.behaviour(
+        "python_cuda_core_eight", "eight_cold", PEER, "kiln.cuda_core under cuda.core", figures.compiles(ours),
+        figures.compiles(theirs), (ours == 1, theirs == 1),
+        "test_cuda_core.py: test_eight_processes_on_a_cold_key_compile_once_and_with_the_plain_cache_more_often",
+    )  # fmt: skip
     print("Held." if fine else "NOT HELD: a hit costs more than the plain cache's, or more than one process compiled.")
     return 0 if fine else 1
 

@@ -12,6 +12,8 @@ CODE = re.compile(r"(`+)(?:(?!\1).)*?\1(?!`)")
 # Of the page, wherever they stand; and of the block right below them.
 PAGE_NOTES = {"setup", "read"}
 BLOCK_NOTES = {"not run", "prelude", "file", "before", "output", "exits"}
+# Around what bench/report writes.
+TABLE_NOTES = {"table", "end"}
 
 
 class Mistake(Exception):
@@ -100,9 +102,9 @@ class Reader:
             self.page.readings.append((number, written, meant))
         elif name in BLOCK_NOTES:
             self.notes[name] = value
-        else:
+        elif name not in TABLE_NOTES:
             raise Mistake(self.page.name, number, f"there is no note '{name}'; there are: "
-                          + ", ".join(sorted(PAGE_NOTES | BLOCK_NOTES)))
+                          + ", ".join(sorted(PAGE_NOTES | BLOCK_NOTES | TABLE_NOTES)))
 
     def prose(self, number, line):
         if found := HEADING.match(line):

@@ -1,6 +1,7 @@
 #include "memory.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 
 #include <cstdint>
 #include <cstring>

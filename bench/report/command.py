@@ -1,0 +1,87 @@
+"""Makes the tables and plots of docs/benchmarks.md, and the table of README.md, of docs/benchmarks.jsonl and nothing else.
+
+    python3 bench/report            writes them
+    python3 bench/report --check    writes nothing, and fails where a page is not what the file makes
+
+The file is what bench/run_all wrote. Fails where a result is behind a peer or over its limit and reasons.toml does not say
+why; the pages are written all the same, and say so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+import tomllib
+
+import pages
+import words
+from plots import PLOTS
+from reasons import Reasons
+from run import Mistake, read
+from tables import TABLES, Source
+
+HERE = pathlib.Path(__file__).resolve().parent
+PAGES = ("docs/benchmarks.md", "README.md")
+
+
+def options(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench/report", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where a page is not what the file makes")
+    parser.add_argument("--root", type=pathlib.Path, default=HERE.parents[1], help="the tree whose pages they are")
+    parser.add_argument("--results", type=pathlib.Path, help="the file of JSON lines (ROOT/docs/benchmarks.jsonl)")
+    parser.add_argument("--reasons", type=pathlib.Path, default=HERE / "reasons.toml")
+    parser.add_argument("--layout", type=pathlib.Path, default=HERE / "layout.toml")
+    return parser.parse_args(words)
+
+
+def made(root: pathlib.Path, source: Source) -> dict[pathlib.Path, str | None]:
+    """Every file as it should be; None where there should be none."""
+
+    def table(page: str, name: str) -> str:
+        if name not in TABLES:
+            raise Mistake(f"{page}: there is no table '{name}'; there are: {', '.join(TABLES)}")
+        return TABLES[name](source)
+
+    files: dict[pathlib.Path, str | None] = {}
+    for page in PAGES:
+        path = root / page
+        if path.exists():
+            files[path] = pages.filled(page, path.read_text(encoding="utf-8"), lambda name, page=page: table(page, name))  # type: ignore[misc]
+    for name, draw in PLOTS.items():
+        files[root / "docs" / name] = draw(source)
+    return files
+
+
+def report(given: argparse.Namespace) -> int:
+    results = given.results or given.root / "docs" / "benchmarks.jsonl"
+    run = read(results)
+    reasons = Reasons.read(given.reasons)
+    layout = tomllib.loads(given.layout.read_text(encoding="utf-8"))
+    wrong = 0
+    for path, text in made(given.root, Source(run, reasons, layout)).items():
+        if (path.read_text(encoding="utf-8") if path.exists() else None) == text:
+            continue
+        if given.check:
+            print(f"bench/report: {path.name} is not what {results.name} makes: run python3 bench/report", file=sys.stderr)
+            wrong += 1
+        elif text is None:
+            path.unlink()
+        else:
+            path.write_text(text, encoding="utf-8")
+            print(f"bench/report: wrote {path.name}")
+    for row in run.rows:
+        if row.behind:
+            print(f"bench/report: {row.name}: {words.amount_behind(row)}", file=sys.stderr)
+    for name in reasons.missing(run):
+        print(f"bench/report: {name} is behind, and {given.reasons.name} does not say why", file=sys.stderr)
+        wrong += 1
+    return 1 if wrong else 0
+
+
+def main(words: list[str]) -> int:
+    try:
+        return report(options(words))
+    except (Mistake, OSError, tomllib.TOMLDecodeError) as mistake:
+        print(f"bench/report: {mistake}", file=sys.stderr)
+        return 1

@@ -1,0 +1,206 @@
+"""The tables of the documents, each by its name: made of one run, of the reasons, and of what layout.toml calls things."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import words
+from reasons import Reasons
+from run import Behaviour, Figure, Run
+
+
+@dataclass(frozen=True)
+class Source:
+    run: Run
+    reasons: Reasons
+    layout: dict[str, Any]
+
+    def verdict(self, row: Figure | Behaviour) -> str:
+        """What a row that is behind says of itself; of others nothing."""
+        if not row.behind:
+            return ""
+        return f"**{words.amount_behind(row)}**: {self.reasons.of(row) or 'no reason is given'}"
+
+    @property
+    def peers(self) -> list[str]:
+        """In the order in which they were met."""
+        return list(dict.fromkeys(row.peer for row in self.run.rows if row.peer))
+
+    @property
+    def scenarios(self) -> list[str]:
+        """Those that have a title first, in their order."""
+        met = dict.fromkeys(row.row for row in self.run.rows if row.peer)
+        return [*(row for row in self.layout["rows"] if row in met), *(row for row in met if row not in self.layout["rows"])]
+
+    def title(self, scenario: str) -> tuple[str, str]:
+        named = self.layout["rows"].get(scenario, {})
+        return named.get("title", scenario.replace("_", " ")), named.get("meaning", "")
+
+    def workload(self, figure: Figure) -> bool:
+        return figure.benchmark.startswith("workload_")
+
+
+def about(source: Source) -> str:
+    """One paragraph: where and when it was measured."""
+    known = dict(source.run.about)
+    lines = ["**A quick run, to see that everything works. Its figures are not for quoting.**\n"] if known.pop("quick", False) else []
+    if left_out := known.pop("left_out", []):
+        lines.append(f"**A partial run: {', '.join(words.code(part) for part in left_out)} were left out.**\n")
+    parts = known.pop("parts", {})
+    rows = [[title, str(known[name])] for name, title in source.layout["about"].items() if known.get(name) not in (None, "")]
+    if parts:
+        rows.append(["it took", f"{sum(parts.values()) / 60:.0f} minutes, {len(parts)} parts"])
+    for again in known.get("again", []):
+        rows.append(["taken again", f"{again['part']}, {again['date']}, load {again['load']}"])
+    return "\n".join([*lines, words.table(["", "this run"], rows)])
+
+
+def drawing(name: str, text: str) -> str:
+    return f"![{text}](benchmarks-{name}.svg)\n\n"
+
+
+def in_short(source: Source, scenario: str, peer: str) -> str:
+    """A cell of the overview: the ratio of the first figure, and who does right."""
+    said = []
+    figures = [row for row in source.run.figures if (row.row, row.peer) == (scenario, peer)]
+    if figures:
+        text = f"{words.ratio(figures[0])} ×"
+        said.append(f"**{text}**" if figures[0].behind else text)
+    behaviours = [row for row in source.run.behaviours if (row.row, row.peer) == (scenario, peer)]
+    if behaviours:
+        ours, theirs = (all(getattr(row, side) for row in behaviours) for side in ("ours_good", "theirs_good"))
+        said.append({(True, True): "both right", (True, False): "only kiln right", (False, True): "**only the peer right**",
+                     (False, False): "**neither right**"}[ours, theirs])  # fmt: skip
+    return ", ".join(said) or "–"
+
+
+def peers(source: Source) -> str:
+    """A line for each peer, with the scenarios that have a short name."""
+    short = {row: named["short"] for row, named in source.layout["rows"].items() if "short" in named and row in source.scenarios}
+    rows = [[peer, *(in_short(source, scenario, peer) for scenario in short)] for peer in source.peers]
+    if not rows:
+        return "Not part of this run.\n"
+    return drawing("peers", "Kiln's time as a share of the peer's") + words.table(["kiln / peer", *short.values()], rows)
+
+
+def named(row: Figure | Behaviour) -> str:
+    return f"{row.peer}: {row.what}" if row.what else row.peer
+
+
+def peers_rows(source: Source) -> str:
+    """Each scenario with a heading of its own: the figures, then what each does."""
+    parts = []
+    for scenario in source.scenarios:
+        title, meaning = source.title(scenario)
+        parts.append(f"### {title}\n\n{meaning}\n" if meaning else f"### {title}\n")
+        figures = [row for row in source.run.figures if row.peer and row.row == scenario]
+        if figures:
+            parts.append(words.table(
+                ["peer", "kiln", "peer's", "kiln / peer", "rounds", "command", ""],
+                [[named(row), words.quantity(row.ours, row.unit), words.theirs(row), f"{words.ratio(row)} {words.doubt(row)}",
+                  str(row.n), words.code(row.command), source.verdict(row)] for row in figures]))  # fmt: skip
+        behaviours = [row for row in source.run.behaviours if row.row == scenario]
+        if behaviours:
+            parts.append(words.table(
+                ["peer", "kiln", "the peer", "kiln's test", "command", ""],
+                [[named(row), row.ours, row.theirs if row.theirs_good else f"*{row.theirs}*", words.code(row.test),
+                  words.code(row.command), source.verdict(row)] for row in behaviours]))  # fmt: skip
+    return "\n".join(parts)
+
+
+def result_row(source: Source, row: Figure) -> list[str]:
+    return [words.code(row.name), words.quantity(row.ours, row.unit), words.theirs(row), f"{words.ratio(row)} {words.doubt(row)}",
+            words.limit(row), str(row.n), source.verdict(row)]  # fmt: skip
+
+
+RESULT_HEADING = ["result", "kiln", "compared with", "ratio", "limit", "rounds", ""]
+
+
+def grouped(source: Source, wanted: Callable[[Figure], bool]) -> str:
+    """One table per benchmark, under what it means and its command."""
+    parts = []
+    figures = [row for row in source.run.figures if not row.peer and wanted(row)]
+    for benchmark in dict.fromkeys(row.benchmark for row in figures):
+        rows = [row for row in figures if row.benchmark == benchmark]
+        parts.append(f"{words.code(rows[0].command)}: {rows[0].meaning}\n")
+        parts.append(words.table(RESULT_HEADING, [result_row(source, row) for row in rows]))
+    return "\n".join(parts)
+
+
+def workloads(source: Source) -> str:
+    tables = grouped(source, source.workload)
+    return drawing("workloads", "Kiln's times, and what each is compared with") + tables if tables else "Not part of this run.\n"
+
+
+def promises(source: Source) -> str:
+    return grouped(source, lambda figure: not source.workload(figure))
+
+
+def floors(source: Source) -> str:
+    """What the machine, or the vendor's library, takes alone, and kiln on top of it."""
+    rows = []
+    for floor in source.layout["floors"]:
+        figure = source.run.figure(floor["result"])
+        if figure is None:
+            rows.append([floor["floor"], "–", floor["kiln"], "–", "not part of this run", words.code(floor["result"])])
+            continue
+        rows.append([floor["floor"], words.quantity(figure.theirs, figure.unit), floor["kiln"],
+                     words.quantity(figure.ours, figure.unit), f"{words.ratio(figure)} {words.doubt(figure)}",
+                     words.code(figure.command)])  # fmt: skip
+    table = words.table(["the floor", "takes", "kiln on it", "takes", "ratio", "command"], rows)
+    return drawing("floors", "What the machine takes alone, and what kiln takes") + table
+
+
+def behind(source: Source) -> str:
+    """How many rows are behind, and which."""
+    rows = [row for row in source.run.rows if row.behind]
+    total = len(source.run.rows)
+    if not rows:
+        return f"In this run none of {total} results is behind a peer or over its limit.\n"
+    listed = [[words.code(row.name), words.amount_behind(row), source.reasons.of(row) or "no reason is given"] for row in rows]
+    return f"In this run {len(rows)} of {total} results are behind a peer or over their limit.\n\n" + words.table(
+        ["result", "by how much", "why"], listed
+    )
+
+
+def skipped(source: Source) -> str:
+    if not source.run.skipped:
+        return "Every part ran.\n"
+    together: dict[tuple[str, str], list[str]] = {}  # a peer that is not there is missing from every row for one reason
+    for row in source.run.skipped:
+        together.setdefault((row.peer, row.why), []).append(words.code(row.name))
+    return words.table(["peer", "not measured", "why"], [[peer, ", ".join(names), why] for (peer, why), names in together.items()])
+
+
+class Said:
+    """A result's values for a template."""
+
+    def __init__(self, row: Figure | Behaviour) -> None:
+        self.ours, self.theirs, self.ratio = str(row.ours), str(row.theirs), ""
+        if isinstance(row, Figure):
+            self.ours, self.theirs = words.quantity(row.ours, row.unit), words.quantity(row.theirs, row.unit)
+            self.ratio = words.ratio(row)
+
+
+def readme(source: Source) -> str:
+    """The short table: sentences of layout.toml with figures of this run in them. A row that wants one that this run does
+    not have is left out, and told."""
+    values = {row.name: Said(row) for row in source.run.rows}
+    layout = source.layout["readme"]
+    quick = "**Of a quick run, not for quoting.**\n\n" if source.run.about.get("quick") else ""
+    rows = []
+    for row in layout["rows"]:
+        try:
+            rows.append([row[part].format_map(values) for part in ("what", "kiln", "compared")])
+        except KeyError as missing:
+            print(f"bench/report: the README has no row '{row['what']}': this run has no {missing}", file=sys.stderr)
+    return quick + words.table([layout["heading"], "kiln", "compared with"], rows)
+
+
+TABLES: dict[str, Callable[[Source], str]] = {
+    "about": about, "peers": peers, "peers_rows": peers_rows, "workloads": workloads, "floors": floors,
+    "promises": promises, "behind": behind, "skipped": skipped, "readme": readme,
+}  # fmt: skip

@@ -1,0 +1,193 @@
+"""bench/report: what it makes of a file of results that was made up, what it refuses, and that this tree's pages are what
+this tree's results make."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench" / "report"))
+
+import command  # noqa: E402
+
+
+ABOUT = {"kind": "about", "processor": "a made-up one", "cores": 2, "date": "today", "load_before": "0.10 0.10 0.10"}
+HIT = {"kind": "figure", "name": "disk_hit_28k", "ours": 6.4, "theirs": 5.0, "ratio": 1.28, "spread": 0.01, "n": 200, "limit": 1.5,
+       "unit": "us", "settled": True, "compared": "ratio", "benchmark": "disk_hit", "meaning": "a hit, against a read",
+       "command": "kiln-bench disk_hit"}  # fmt: skip
+REQUEST = HIT | {"name": "request_18", "ours": 15, "theirs": 100, "ratio": 0.15, "limit": 1, "compared": "time", "benchmark": "request_18"}
+EXTRA = HIT | {"name": "hit_extra", "ours": 3.4, "theirs": 2.5, "ratio": 0.9, "limit": 1, "unit": "ms", "compared": "difference"}
+PEER = {"kind": "figure", "name": "peers_warm_other", "row": "warm_new_process", "peer": "other 1.2", "ours": 0.2, "theirs": 8.0,
+        "ratio": 0.025, "spread": 0.002, "n": 15, "limit": 1.0, "unit": "ms", "command": "bench/peers/run warm other"}  # fmt: skip
+STALE = {"kind": "behaviour", "name": "peers_stale_other", "row": "stale_header", "peer": "other 1.2", "ours": "compiles again",
+         "theirs": "serves the old code", "ours_good": True, "theirs_good": False, "test": "tests/x.cpp: Suite.Case",
+         "command": "bench/peers/run stale other"}  # fmt: skip
+SKIPPED = {"kind": "skipped", "name": "peers_size_bound_other", "peer": "other 1.2", "why": "it has no bound"}
+TABLES = ("about", "peers", "peers_rows", "workloads", "floors", "promises", "behind", "skipped")
+LAYOUT = """
+[about]
+processor = "processor"
+[rows.stale_header]
+title = "A header that changed"
+short = "stale"
+[rows.warm_new_process]
+short = "warm"
+[[floors]]
+floor = "read and checksum"
+kiln = "a hit"
+result = "disk_hit_28k"
+[readme]
+heading = "measured"
+[[readme.rows]]
+what = "a hit"
+kiln = "{disk_hit_28k.ours}"
+compared = "{disk_hit_28k.ratio} × a read"
+[[readme.rows]]
+what = "something else"
+kiln = "{not_measured.ours}"
+compared = ""
+"""
+
+
+class Done(NamedTuple):
+    returncode: int
+    stderr: str
+
+
+def report(*words: str) -> Done:
+    with contextlib.redirect_stderr(io.StringIO()) as errors, contextlib.redirect_stdout(io.StringIO()):
+        return Done(command.main(list(words)), errors.getvalue())
+
+
+class Report(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        (self.root / "docs").mkdir()
+        blocks = "".join(f"<!-- table: {name} -->\nold\n<!-- end -->\nwords after {name}\n" for name in TABLES)
+        self.page = self.root / "docs" / "benchmarks.md"
+        self.page.write_text(f"# Benchmarks\n{blocks}")
+        (self.root / "README.md").write_text("<!-- table: readme -->\n<!-- end -->\n")
+        (self.root / "layout.toml").write_text(LAYOUT)
+        self.reasons("")
+
+    def text(self) -> str:
+        """What somebody reads, to whom all spaces are alike."""
+        return self.page.read_text().replace("\u00a0", " ")
+
+    def reasons(self, text: str) -> None:
+        (self.root / "reasons.toml").write_text(text)
+
+    def run_on(self, *lines: object, check: bool = False) -> Done:
+        if lines:
+            (self.root / "docs" / "benchmarks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        files = ("--reasons", str(self.root / "reasons.toml"), "--layout", str(self.root / "layout.toml"))
+        return report("--root", str(self.root), *files, *(["--check"] if check else []))
+
+    def test_each_kind_of_line_becomes_its_row_and_the_words_around_are_kept(self) -> None:
+        done = self.run_on(ABOUT, HIT, REQUEST, EXTRA, PEER, STALE, SKIPPED, SKIPPED | {"name": "peers_size_other"})
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.stderr, "bench/report: the README has no row 'something else': this run has no 'not_measured'\n")
+        page = self.text()
+        for row in (
+            "| processor | a made-up one |",
+            "| kiln / peer | stale | warm |",
+            "| other 1.2 | only kiln right | 0.025 × |",
+            "### A header that changed",
+            "### warm new process",
+            "| other 1.2 | 200 µs | 8.00 ms | 0.025 ± 0.0020 | 15 | `bench/peers/run warm other` |  |",
+            "| other 1.2 | compiles again | *serves the old code* | `tests/x.cpp: Suite.Case` | `bench/peers/run stale other` |  |",
+            "`kiln-bench disk_hit`: a hit, against a read",
+            "| `disk_hit_28k` | 6.40 µs | 5.00 µs | 1.28 ± 0.015 | 1.5 | 200 |  |",
+            "| `request_18` | 15.0 µs | 100 µs allowed | 0.15 ± 0.010 | 1 | 200 |  |",
+            "| `hit_extra` | 3.40 ms | 2.50 ms | 900 µs more ± 10.0 µs | 1.00 ms | 200 |  |",
+            "| read and checksum | 5.00 µs | a hit | 6.40 µs | 1.28 ± 0.015 | `kiln-bench disk_hit` |",
+            "none of 5 results is behind",
+            "| other 1.2 | `peers_size_bound_other`, `peers_size_other` | it has no bound |",
+        ):
+            self.assertIn(row, page)
+        for name in TABLES:
+            self.assertIn(f"words after {name}\n", page)
+        self.assertNotIn("old\n", page)
+        self.assertIn("| a hit | 6.40 µs | 1.28 × a read |", (self.root / "README.md").read_text().replace("\u00a0", " "))
+        drawing = (self.root / "docs" / "benchmarks-peers.svg").read_text()
+        self.assertIn("other 1.2", drawing)
+        self.assertNotIn("script", drawing)
+
+    def test_a_row_behind_a_peer_fails_until_a_reason_is_given_and_then_says_by_how_much_and_why(self) -> None:
+        behind = PEER | {"ratio": 1.3, "ours": 10.4, "limit": 1.5}
+        done = self.run_on(ABOUT, behind)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("peers_warm_other is behind, and reasons.toml does not say why", done.stderr)
+        self.reasons('"peers_warm_*" = "It checks what it reads."')
+        done = self.run_on(ABOUT, behind)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("peers_warm_other: 30 % behind", done.stderr)
+        self.assertIn("**30 % behind**: It checks what it reads.", self.page.read_text())
+
+    def test_a_limit_that_is_broken_is_told(self) -> None:
+        self.reasons('disk_hit_28k = "A slow disk."\npeers_stale_other = "A bug."')
+        done = self.run_on(ABOUT, HIT | {"ratio": 3.3}, STALE | {"ours_good": False})
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("disk_hit_28k: 2.20 times the limit", done.stderr)
+        self.assertIn("| **2.20 times the limit**: A slow disk. |", self.page.read_text())
+        self.assertIn("In this run 2 of 2 results are behind", self.page.read_text())
+
+    def test_a_quick_or_partial_run_says_so(self) -> None:
+        self.run_on(ABOUT | {"quick": True, "left_out": ["peers"]}, HIT)
+        self.assertIn("**A quick run", self.page.read_text())
+        self.assertIn("**Of a quick run", (self.root / "README.md").read_text())
+        self.assertIn("**A partial run: `peers` were left out.**", self.page.read_text())
+
+    def test_a_spread_that_is_not_small_is_said(self) -> None:
+        self.run_on(ABOUT, HIT | {"spread": 0.2, "settled": False}, PEER | {"n": 1, "spread": 1})
+        self.assertIn("1.28 ± 0.30, not settled", self.text())
+        self.assertIn("0.025 one round", self.page.read_text())
+        self.reasons('disk_hit_28k = "A busy machine."')
+        self.run_on(ABOUT, HIT | {"ratio": 1.65, "spread": 0.2, "settled": False})
+        self.assertIn("**10 % over the limit, less than the spread**: A busy machine.", self.page.read_text())
+
+    def test_check_sees_a_figure_that_was_edited_and_writes_nothing(self) -> None:
+        self.run_on(ABOUT, HIT)
+        self.assertEqual(self.run_on(check=True).returncode, 0)
+        edited = self.page.read_text().replace("1.28", "1.02")
+        self.page.write_text(edited)
+        done = self.run_on(check=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("benchmarks.md is not what benchmarks.jsonl makes", done.stderr)
+        self.assertEqual(self.page.read_text(), edited)
+
+    def test_lines_and_pages_that_make_no_sense_are_refused_with_their_place(self) -> None:
+        for lines, told in (
+            ([ABOUT, HIT | {"kind": "figur"}], "benchmarks.jsonl:2: there is no kind 'figur'"),
+            ([ABOUT, {k: v for k, v in HIT.items() if k != "command"}], "benchmarks.jsonl:2: 'command' is missing"),
+            ([ABOUT, HIT | {"ratio": "1"}], "benchmarks.jsonl:2: 'ratio' is missing, or no float"),
+            ([ABOUT, HIT, HIT], "there are two results 'disk_hit_28k'"),
+            ([HIT], "no line says what it was measured on"),
+            ([ABOUT, [1]], "benchmarks.jsonl:2: a line is one object"),
+        ):
+            done = self.run_on(*lines)
+            self.assertEqual(done.returncode, 1, lines)
+            self.assertIn(told, done.stderr)
+        self.page.write_text("<!-- table: peers -->\n")
+        self.assertIn("a table that begins has no end", self.run_on(ABOUT, HIT).stderr)
+        self.page.write_text("<!-- table: pears -->\n<!-- end -->\n")
+        self.assertIn("there is no table 'pears'", self.run_on(ABOUT, HIT).stderr)
+
+
+class Tree(unittest.TestCase):
+    def test_the_pages_are_what_the_results_make(self) -> None:
+        done = report("--check")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
