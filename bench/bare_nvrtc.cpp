@@ -3,12 +3,12 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "bench/kernels.hpp"
 
 namespace kiln::bench {
 
-Result<std::string> compile_with_bare_nvrtc(const NvrtcLibrary& nvrtc, const Unit& unit) {
-  std::vector<std::string> options{"--gpu-architecture=" + std::string(kArchitecture)};
+Result<std::string> compile_with_bare_nvrtc(const NvrtcLibrary& nvrtc, const Unit& unit,
+                                            const std::string& architecture) {
+  std::vector<std::string> options{"--gpu-architecture=" + architecture};
   options.insert(options.end(), unit.options().begin(), unit.options().end());
   for (const IncludeRoot& root : unit.include_roots()) options.push_back("-I" + root.path);
   if (nvrtc.version >= CudaVersion{12, 9}) options.emplace_back("--no-cache");

@@ -24,6 +24,7 @@ packages=(
   doxygen                                     # the reference of the headers
   chromium fonts-dejavu-core                  # draw the page that kiln report makes
   prometheus                                  # promtool, which checks the text of the metrics
+  ccache                                      # what bench/peers compares kiln with, around nvcc
 )
 missing=()
 for package in "${packages[@]}"; do

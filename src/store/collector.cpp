@@ -98,6 +98,16 @@ bool left_behind(const CacheDirectory& directory, const CachedFile& file, std::c
   return now - file.used > kOldTemporary || directory.writer_is_gone(file.path.substr(file.path.find_last_of('/') + 1));
 }
 
+// The entry that was put or hit last, which never goes for the sake of others: whoever put it would otherwise have to
+// compile it again each time, for as long as all the others cost more. Null where it is most of what there may be.
+const CachedFile* latest_entry(const std::vector<CachedFile>& files, std::uint64_t bound) {
+  const CachedFile* latest = nullptr;
+  for (const CachedFile& file : files) {
+    if (file.kind == CachedFile::Kind::Entry && (latest == nullptr || file.used > latest->used)) latest = &file;
+  }
+  return latest != nullptr && latest->bytes <= bound / 2 ? latest : nullptr;
+}
+
 }  // namespace
 
 double worth(CachedFile::Kind kind, double cost_ms, std::uint64_t bytes, std::chrono::nanoseconds unused) {
@@ -146,7 +156,9 @@ Result<Collected> collect(CacheDirectory& directory, UsageJournal& journal, std:
       const CachedFile* file;
     };
     std::vector<Candidate> candidates;
+    const CachedFile* const latest = latest_entry(files, bound);
     for (const CachedFile& file : files) {
+      if (&file == latest) continue;
       if (file.kind == CachedFile::Kind::Own || file.kind == CachedFile::Kind::Temporary) continue;
       const double cost = file.kind == CachedFile::Kind::Entry ? cost_of_entry(removal.root, file) : 0;
       candidates.push_back({worth(file.kind, cost, file.bytes, now - file.used), &file});

@@ -40,7 +40,7 @@ struct Collected {
 };
 
 /// Removes left-over temporary files; and when the cache is over `bound` (0: there is none), what is worth least until
-/// it is at nine tenths of it. Writes the journal anew.
+/// it is at nine tenths of it, but for the entry that was used last. Writes the journal anew.
 Result<Collected> collect(CacheDirectory& directory, UsageJournal& journal, std::uint64_t bound);
 
 /// What a byte of a file is worth keeping for: the milliseconds that it saves, halved for each week without use.

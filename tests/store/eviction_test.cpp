@@ -80,6 +80,22 @@ TEST_F(Eviction, WhatWasCheapToBuildGoesBeforeWhatWasCostly) {
   EXPECT_LT(there(1) + there(3) + there(5) + there(7), 4);
 }
 
+TEST_F(Eviction, WhatWasPutLastStaysHoweverCheapItWas) {
+  const auto store = open(100'000);
+  for (int number = 0; number < 8; ++number) put(*store, number, 10'000, 10'000);
+  for (int number = 8; number < 14; ++number) {
+    for (int earlier = 0; earlier < number; ++earlier) {
+      if (there(earlier)) set_age(path_of(earlier), 1h);
+    }
+    put(*store, number, 10'000, 1);
+    EXPECT_TRUE(there(number)) << number;
+    ASSERT_LE(store->stats()->bytes, 101'000u);
+  }
+  int costly = 0;
+  for (int number = 0; number < 8; ++number) costly += there(number) ? 1 : 0;
+  EXPECT_GE(costly, 7);
+}
+
 TEST_F(Eviction, WhatWasUsedLatelyStaysBeforeWhatWasNot) {
   const auto store = open(100'000);
   for (int number = 0; number < 8; ++number) put(*store, number, 10'000, 100);

@@ -1,0 +1,71 @@
+"""cuda.compute, NVIDIA's algorithms for Python, alone or with kiln under it: compute.py DRIVER alone|kiln …
+
+It builds a transform that negates integers, which SOURCE is the name of, and serialises it. DRIVER is a libcuda.so.1, of which
+the build wants to see that it is there: the tests' double serves.
+"""
+
+import time
+
+STARTED = time.monotonic_ns()
+
+import ctypes  # noqa: E402
+import os  # noqa: E402
+import sys  # noqa: E402
+import warnings  # noqa: E402
+from importlib.metadata import version  # noqa: E402
+from typing import Any, Callable, Optional  # noqa: E402
+
+from adapter import Question, ask, not_here  # noqa: E402
+
+try:
+    ctypes.CDLL(sys.argv.pop(1), ctypes.RTLD_GLOBAL)
+    # The toolkit's compiler, which its linker understands; a newer one in the environment makes code that it refuses.
+    ctypes.CDLL("libnvrtc.so.13", ctypes.RTLD_GLOBAL)
+    warnings.filterwarnings("ignore")
+    import cuda.compute
+    import numpy
+    from cuda.compute import _cccl_interop as interop
+
+    import kiln.compute
+except (ImportError, OSError) as error:
+    not_here(error)
+
+
+class Compute:
+    """How often it compiles is how often it calls the library's builds."""
+
+    def __init__(self, with_kiln: bool) -> None:
+        self.compiles: Optional[int] = 0
+        self._with_kiln = with_kiln
+        self._ready = False
+
+    def get(self, asked: Question) -> bytes:
+        if not self._ready:
+            self._begin(asked)
+        array = cuda.compute.ProxyArray(numpy.int32)
+        capability = int(asked.arch.removeprefix("sm_"))
+        built = cuda.compute.make_unary_transform(
+            d_in=array, d_out=array, op=cuda.compute.OpKind.NEGATE, compute_capability=capability
+        )
+        return bytes(cuda.compute.serialize(built))
+
+    def _begin(self, asked: Question) -> None:
+        interop.call_build = self._counted(interop.call_build)
+        interop.call_compile = self._counted(interop.call_compile)
+        if self._with_kiln:
+            # It goes to the session that all share, which is set up by variables.
+            os.environ["KILN_CACHE_DIR"] = asked.cache
+            if not kiln.compute.install():
+                raise RuntimeError("kiln does not take this release of cuda.compute")
+        self._ready = True
+
+    def _counted(self, build: Callable[..., Any]) -> Callable[..., Any]:
+        def builder(*words: Any, **named: Any) -> Any:
+            self.compiles = (self.compiles or 0) + 1
+            return build(*words, **named)
+
+        return builder
+
+
+if __name__ == "__main__":
+    ask(Compute(sys.argv.pop(1) == "kiln"), version("cuda-cccl"), STARTED)

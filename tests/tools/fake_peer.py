@@ -1,0 +1,127 @@
+"""An adapter without a compiler, for the test of the frame: its code is a text that the source and the header make, and
+its faults are named by its first argument. README.md of bench/peers says what an adapter does. It imports little, since it
+is started a hundred times."""
+
+import os
+import sys
+import time
+from zlib import crc32
+
+fault = sys.argv[1]
+if sys.argv[2] == "--version":
+    if fault == "absent":
+        print("the module of this peer is not there", file=sys.stderr)
+        sys.exit(77)
+    print("1.0")
+    sys.exit()
+cache, source, include = sys.argv[2:5]
+options = dict(zip(sys.argv[6::2], map(int, sys.argv[7::2])))
+if fault == "crashes":
+    sys.exit(139)
+
+
+def digest(text):
+    return b"%064x" % crc32(text)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def compile_once():
+    global compiles
+    compiles += 1
+    return (digest(read(source)) + digest(read(f"{include}/tuning.h"))) * 20
+
+
+def entry_path():
+    covered = b"" if fault == "stale" else read(f"{include}/tuning.h")
+    return f"{cache}/{digest(read(source) + covered).decode()}"
+
+
+def load(path):
+    """What is kept is its checksum and the code."""
+    try:
+        kept = read(path)
+    except OSError:
+        return None
+    if fault in ("trusting", "never_heals") or kept[:64] == digest(kept[64:]):
+        if fault == "never_heals" and kept[:64] != digest(kept[64:]):
+            return None
+        return kept[64:]
+    return None
+
+
+def store(path, code):
+    if fault == "never_heals" and os.path.exists(path):
+        return
+    try:
+        os.makedirs(cache, exist_ok=True)
+        with open(f"{path}.{os.getpid()}", "wb") as file:
+            file.write(digest(code) + code)
+        os.rename(f"{path}.{os.getpid()}", path)
+    except OSError:
+        if fault == "strict":
+            raise
+        return
+    evict(path)
+
+
+def evict(newest):
+    limit = options.get("--limit")
+    if limit is None or fault == "grows":
+        return
+    paths = sorted((f"{cache}/{name}" for name in os.listdir(cache)), key=lambda path: os.stat(path).st_mtime_ns)
+    if fault == "forgets_the_last":
+        paths = [newest, *paths]
+    while sum(os.stat(path).st_size for path in paths) > limit:
+        os.unlink(paths[0])
+        paths = [path for path in paths if os.path.exists(path)]
+
+
+def take_turn():
+    """One of all processes compiles: whoever makes the folder first."""
+    try:
+        os.mkdir(f"{cache}.turn")
+    except FileExistsError:
+        for _ in range(500):
+            if os.path.exists(entry_path()):
+                return
+            time.sleep(0.01)
+    except OSError:
+        pass
+
+
+def get():
+    path = entry_path()
+    if fault == "storms":
+        return compile_once()
+    code = load(path)
+    if code is not None:
+        return code
+    if not os.path.exists(cache):
+        take_turn()
+        code = load(path)
+        if code is not None:
+            return code
+    code = compile_once()
+    store(path, code)
+    return code
+
+
+compiles = 0
+error = None
+code = b""
+times = []
+try:
+    for _ in range(options.get("--times", 1)):
+        code = get()
+        times.append(5_000_000 if fault == "slow" else 1_000_000)  # no clock: the test is not about this machine
+except OSError as raised:
+    error = f"{type(raised).__name__}: {raised}"
+error = "null" if error is None else '"' + error.replace('"', "'") + '"'
+print(
+    f'{{"ns": {times}, "since_main_ns": {sum(times)}, "sha256": "{digest(code).decode()}", "bytes": {len(code)}, '
+    f'"compiles": {compiles}, "error": {error}}}'
+)
