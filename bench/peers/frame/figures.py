@@ -109,17 +109,17 @@ class Crowd:
 
 SCENARIOS = {
     "cold": (
-        Scenario({"cold": "ms"}, cold, Budget(1, 7, 15, 5), Budget(1, 3, 3, 1)),
-        Scenario({"cold_new_host": "ms"}, cold_new_host, Budget(0, 5, 9, 4), Budget(0, 2, 2, 1)),
+        Scenario({"cold": "ms"}, cold, Budget(1, 7, 15, 5), Budget(1, 2, 2, 0)),
+        Scenario({"cold_new_host": "ms"}, cold_new_host, Budget(0, 5, 9, 4), Budget(0, 1, 1, 0)),
     ),
     "warm_in_process": (
-        Scenario({"warm_in_process": "us"}, warm_in_process, Budget(0, 5, 15, 3), Budget(0, 3, 5, 1)),
+        Scenario({"warm_in_process": "us"}, warm_in_process, Budget(0, 5, 15, 3), Budget(0, 2, 2, 0)),
     ),
     "warm_new_process": (
         Scenario(
             {"warm_new_process": "ms", "warm_new_process_since_main": "ms"},
-            warm_new_process, Budget(2, 9, 60, 4), Budget(0, 3, 5, 1),
+            warm_new_process, Budget(2, 9, 60, 4), Budget(0, 3, 3, 0),
         ),
     ),
-    "eight_cold": (Scenario({"eight_cold": "ms"}, Crowd, Budget(0, 3, 5, 6), Budget(0, 1, 1, 1)),),
+    "eight_cold": (Scenario({"eight_cold": "ms"}, Crowd, Budget(0, 3, 5, 6), Budget(0, 1, 1, 0)),),
 }
