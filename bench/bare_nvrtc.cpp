@@ -17,7 +17,7 @@ Result<std::string> compile_with_bare_nvrtc(const NvrtcLibrary& nvrtc, const Uni
   NvrtcProgram* program = nullptr;
   std::size_t size = 0;
   std::string cubin;
-  int result = nvrtc.create(&program, unit.source().c_str(), unit.name().c_str(), 0, nullptr, nullptr);
+  int result = nvrtc.create(&program, unit.whole_source().c_str(), unit.name().c_str(), 0, nullptr, nullptr);
   for (std::size_t i = 0; result == 0 && i < unit.entries().size(); ++i) {
     result = nvrtc.add_name(program, unit.entries()[i].c_str());
   }

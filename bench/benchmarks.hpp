@@ -30,5 +30,8 @@ Result<Outcomes> get_recipe();
 Result<Outcomes> bundle_open();
 Result<Outcomes> bundle_get();
 Result<Outcomes> remote_hit();
+Result<Outcomes> workload_sjoin();
+Result<Outcomes> workload_all();
+Result<Outcomes> workload_31();
 
 }  // namespace kiln::bench

@@ -41,7 +41,7 @@ Result<Times> run_child(const std::vector<std::string>& arguments) {
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return io_failure("cannot start", arguments.front(), error);
   writer = Fd();
-  char text[64] = {};
+  char text[256] = {};
   if (status != 0 || read(reader.get(), text, sizeof text - 1) <= 0) {
     return failure(Code::Internal, arguments.front() + " ended with status " + std::to_string(status));
   }

@@ -49,6 +49,13 @@ constexpr Benchmark kBenchmarks[] = {
     {"remote_hit", "a hit in a remote store, against the bare GETs of its two bodies, and against compiling it",
      kiln::bench::remote_hit},
 #endif
+#ifdef KILN_BENCH_WORKLOADS
+    {"workload_sjoin", "a spatial join's 3 units and 12 algorithms: cold, second process, bundle, fleet, against bare",
+     kiln::bench::workload_sjoin},
+    {"workload_all", "all 14 units and 18 algorithms, likewise, and against reading the same bytes",
+     kiln::bench::workload_all},
+    {"workload_31", "a library of 31 kernels, likewise", kiln::bench::workload_31},
+#endif
 };
 
 enum Exit { kGood = 0, kOverTheLimit = 1, kUsage = 2, kCouldNotRun = 3 };

@@ -6,11 +6,10 @@
 
 #include "base/codec.hpp"
 #include "base/error.hpp"
+#include "core/closure_encoding.hpp"
 
 namespace kiln {
 namespace {
-
-constexpr std::uint8_t kVersion = 1;
 
 // Absent in a folder's place says the same of every name below it; a folder where a file was looked for is as good as
 // no file, and the compiler went on searching.
@@ -118,24 +117,7 @@ std::vector<Closure::Nesting> nestings_of(const Places& places) {
 std::string Closure::encode() const {
   Writer out;
   out.reserve(64 + items.size() * 96);
-  const bool bound = !twins.empty() || !nestings.empty();
-  out.u8(kVersion).u8(static_cast<std::uint8_t>((located ? 1 : 0) | (timed ? 2 : 0) | (bound ? 4 : 0)));
-  if (located) {
-    out.text(working_directory).u32(static_cast<std::uint32_t>(root_paths.size()));
-    for (const std::string& path : root_paths) out.text(path);
-  }
-  out.u32(static_cast<std::uint32_t>(items.size()));
-  for (const Item& item : items) {
-    out.u16(item.root).u8(static_cast<std::uint8_t>(item.state)).text(item.name);
-    if (item.state == State::Read || item.state == State::Sealed) out.digest(item.digest);
-    if (timed) out.u64(static_cast<std::uint64_t>(item.modified_s));
-  }
-  if (bound) {
-    out.u32(static_cast<std::uint32_t>(twins.size()));
-    for (const Twins& pair : twins) out.u32(pair.first).u32(pair.second).u8(pair.one_file ? 1 : 0);
-    out.u32(static_cast<std::uint32_t>(nestings.size()));
-    for (const Nesting& nesting : nestings) out.u16(nesting.outer).u16(nesting.inner).text(nesting.below);
-  }
+  write_closure(out, *this);
   return std::move(out).bytes();
 }
 
@@ -170,7 +152,7 @@ Result<Closure> Closure::decode(std::string_view bytes) {
   Closure closure;
   const std::uint8_t version = in.u8();
   const std::uint8_t flags = in.u8();
-  if (!in.ok() || version != kVersion || flags > 7) {
+  if (!in.ok() || version != kClosureVersion || flags > 7) {
     return failure(Code::Corrupt, "a closure of unknown version " + std::to_string(version));
   }
   closure.located = (flags & 1) != 0;
@@ -183,7 +165,7 @@ Result<Closure> Closure::decode(std::string_view bytes) {
   const std::uint32_t count = in.count(7);
   closure.items.reserve(count);
   for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
-    Item item;
+    Item& item = closure.items.emplace_back();
     item.root = in.u16();
     const std::uint8_t state = in.u8();
     if (state < 1 || state > 4) in.fail();
@@ -192,7 +174,6 @@ Result<Closure> Closure::decode(std::string_view bytes) {
     if (item.name.find('\0') != std::string::npos) in.fail();
     if (item.state == State::Read || item.state == State::Sealed) item.digest = in.digest();
     if (closure.timed) item.modified_s = static_cast<std::int64_t>(in.u64());
-    closure.items.push_back(std::move(item));
   }
   if ((flags & 4) != 0) decode_bonds(in, closure);
   if (!in.done()) return failure(Code::Corrupt, "a closure that is cut short or has something behind it");
@@ -246,6 +227,24 @@ std::optional<Mismatch> check(const Closure& closure, const Places& places, File
   for (const Closure::Item& item : closure.items) {
     if (auto mismatch = check_item(item, closure.timed, paths, digests)) return mismatch;
   }
+  for (const Closure::Twins& pair : closure.twins) {
+    if (auto mismatch = check_twins(pair, closure, places)) return mismatch;
+  }
+  return std::nullopt;
+}
+
+std::optional<Mismatch> check_items(const Closure& closure, std::span<const std::uint32_t> which, const Places& places,
+                                    FileDigests& digests) {
+  if (which.empty()) return std::nullopt;
+  Paths paths(places);
+  for (const std::uint32_t i : which) {
+    if (auto mismatch = check_item(closure.items[i], closure.timed, paths, digests)) return mismatch;
+  }
+  return std::nullopt;
+}
+
+std::optional<Mismatch> check_bonds(const Closure& closure, const Places& places) {
+  if (auto mismatch = check_places(closure, places)) return mismatch;
   for (const Closure::Twins& pair : closure.twins) {
     if (auto mismatch = check_twins(pair, closure, places)) return mismatch;
   }

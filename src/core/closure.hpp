@@ -93,6 +93,12 @@ std::vector<Closure::Nesting> nestings_of(const Places& places);
 /// Whether every file is as the closure says; the first that is not otherwise.
 std::optional<Mismatch> check(const Closure& closure, const Places& places, FileDigests& digests);
 
+/// The two halves of it, for whoever knows a part of the answer: these items, by their places in the closure, and all
+/// that is said of no single item.
+std::optional<Mismatch> check_items(const Closure& closure, std::span<const std::uint32_t> which, const Places& places,
+                                    FileDigests& digests);
+std::optional<Mismatch> check_bonds(const Closure& closure, const Places& places);
+
 /// Every file that is not as the closure says: for people, where `check` stops at the first.
 std::vector<Mismatch> mismatches(const Closure& closure, const Places& places, FileDigests& digests);
 

@@ -5,6 +5,7 @@
 #include "base/codec.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "core/closure_encoding.hpp"
 #include "core/unit_codec.hpp"
 
 namespace kiln {
@@ -52,9 +53,13 @@ RequestKey Recipe::request_key() const {
 }
 
 Key key_of(const RequestKey& request, const Closure& closure) {
-  Writer out;
-  out.text("kiln key 1").digest(request.digest);
-  return {Sha256().add(as_bytes(out.bytes())).add(as_bytes(closure.encode())).finish()};
+  Sha256 hash;
+  {
+    HashWriter out(hash);
+    out.text("kiln key 1").digest(request.digest);
+    write_closure(out, closure);
+  }
+  return {hash.finish()};
 }
 
 std::string encode(const Recipe& recipe) {

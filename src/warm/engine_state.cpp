@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/asked_at.hpp"
 #include "base/error.hpp"
 #include "base/machine.hpp"
 
@@ -52,7 +53,10 @@ bool Engine::State::want(Flight& flight, Priority priority) {
   switch (flight.stage) {
     case Stage::Ready: return false;
     case Stage::Running:
-      if (flight.is_ending) flight.again = std::max(flight.again.value_or(priority), priority);
+      if (flight.is_ending) {
+        flight.again = std::max(flight.again.value_or(priority), priority);
+        flight.asked = parts.clock->steady();
+      }
       return false;
     case Stage::Queued:
       if (priority == flight.priority || priority == Priority::Background) return false;
@@ -63,6 +67,7 @@ bool Engine::State::want(Flight& flight, Priority priority) {
       break;
     case Stage::Cancelled: break;
   }
+  flight.asked = parts.clock->steady();
   book.enqueue(flight, priority);
   return true;
 }
@@ -144,15 +149,18 @@ void Engine::State::wait(Flight& flight, const Deadline& deadline, Waiter& waite
 
 const Answer* Engine::State::look(const Order& order) {
   Flight* flight = nullptr;
+  const auto start = parts.clock->steady();
+  auto asked = start;
   {
     const MutexLock lock(mutex);
     flight = book.find(order);
     if (stopping || (flight != nullptr && (flight->stage == Stage::Running || flight->stage == Stage::Failed))) {
       return nullptr;
     }
-    if (flight == nullptr) flight = &book.add(order, parts.clock->steady());
+    if (flight == nullptr) flight = &book.add(order, start);
+    if (flight->stage == Stage::Queued) asked = flight->asked;
   }
-  const auto start = parts.clock->steady();
+  const AskedAt scope(asked);
   auto found = guarded<std::optional<Answer>>(order, [&] { return parts.look(order, flight->number); });
   if (!found || !*found) return nullptr;
   (*found)->flow = flight->number;
@@ -193,6 +201,12 @@ bool Engine::State::work(Priority priority) {
 
 void Engine::State::fly(Flight& flight) {
   const Order& order = flight.order;
+  std::chrono::nanoseconds asked{0};
+  {
+    const MutexLock lock(mutex);
+    asked = flight.asked;
+  }
+  const AskedAt scope(asked);
   if (parts.serve) {
     auto served = guarded<std::optional<Answer>>(order, [&] { return parts.serve(order, flight.number); });
     if (served && *served) return land(flight, std::move(**served), nullptr);

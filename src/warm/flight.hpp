@@ -41,6 +41,7 @@ struct Flight {
   std::unique_ptr<const Recipe> recipe;  // … and what it was made from, to see whether that has changed
   std::uint64_t landings = 0;            // how often it has come to an end
   std::chrono::nanoseconds submitted{0};
+  std::chrono::nanoseconds asked{0};  // when what it is queued or runs for was wanted
   std::chrono::nanoseconds began{0};
   std::chrono::nanoseconds ended{0};
   std::stop_source stop;          // of the run that it is on

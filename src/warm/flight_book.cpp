@@ -39,7 +39,10 @@ Flight& FlightBook::identify(Flight& flight) {
   if (Flight* twin = index_.find(identity, flight.order.target)) {
     if (flight.stage == Flight::Stage::Queued) {
       withdraw(flight);
-      if (twin->stage == Flight::Stage::Cancelled) enqueue(*twin, flight.priority);
+      if (twin->stage == Flight::Stage::Cancelled) {
+        twin->asked = flight.asked;
+        enqueue(*twin, flight.priority);
+      }
     }
     flights_.erase(flight.number);
     return *twin;

@@ -42,7 +42,7 @@ std::optional<Answer> Resolver::find(const Recipe& recipe, const RequestKey& req
       return std::nullopt;
     }
     for (Closure& closure : *closures) {
-      if (check(closure, places, *parts_.digests)) continue;
+      if (checked_->check(closure, places, *parts_.digests)) continue;
       if (auto answer = ask(std::move(closure))) return answer;
     }
     if (closures->size() < limit) break;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 
 #include <kiln/artifact.hpp>
@@ -10,6 +11,7 @@
 #include "base/file_digests.hpp"
 #include "claim/claims.hpp"
 #include "compile/compiler.hpp"
+#include "core/checked_items.hpp"
 #include "core/recipe.hpp"
 #include "observe/observer.hpp"
 #include "store/history.hpp"
@@ -47,7 +49,7 @@ class Resolver {
     std::chrono::nanoseconds server_time = std::chrono::milliseconds(100);  ///< what servers may take of one `get`
     std::chrono::milliseconds lease{0};                                     ///< how soon a claim of the fleet lapses
   };
-  explicit Resolver(Parts parts) : parts_(std::move(parts)) {}
+  explicit Resolver(Parts parts) : parts_(std::move(parts)), checked_(std::make_unique<CheckedItems>(*parts_.clock)) {}
 
   /// What the tiers have, without compiling. Of `refused`, which a driver did not take, they are taken not to have it.
   Result<std::optional<Answer>> look(const Recipe& recipe, const Bytes* refused = nullptr);
@@ -68,6 +70,7 @@ class Resolver {
   static Event event(Event::Kind kind, const Recipe& recipe);
 
   Parts parts_;
+  std::unique_ptr<CheckedItems> checked_;
 };
 
 }  // namespace kiln

@@ -5,6 +5,8 @@
 #include <optional>
 #include <thread>
 
+#include "base/asked_at.hpp"
+
 namespace kiln::test {
 namespace {
 
@@ -59,6 +61,45 @@ TEST_F(EngineLookTest, WhatIsFoundNeedNotWaitForItsTurn) {
   work_.open("long");
   EXPECT_TRUE(settles(engine));
   EXPECT_EQ(work_.times_begun("at hand"), 0);
+}
+
+TEST_F(EngineLookTest, WhoeverLooksKnowsSinceWhenItIsWanted) {
+  std::optional<std::chrono::nanoseconds> wanted_at;
+  while_looking_ = [&] { wanted_at = AskedAt::time(); };
+  work_.when("long", {.held = true});
+  Engine engine(parts_, {.most_threads = 1});
+  request(engine, {"long"});
+  EXPECT_TRUE(work_.begun("long"));
+  const Order wanted = order("at hand");
+  const auto requested = clock_.steady();
+  engine.request({&wanted, 1});
+  clock_.advance(5s);
+  EXPECT_EQ(text(engine.get(wanted, kForever)), "found at hand");
+  EXPECT_EQ(wanted_at, requested) << "it waited in the queue since then";
+  engine.forget(wanted);
+  clock_.advance(5s);
+  EXPECT_EQ(text(engine.get(wanted, kForever)), "found at hand");
+  EXPECT_EQ(wanted_at, clock_.steady()) << "it is wanted anew";
+  EXPECT_FALSE(AskedAt::time().has_value());
+  work_.open("long");
+  EXPECT_TRUE(settles(engine));
+}
+
+TEST_F(EngineLookTest, AThreadKnowsSinceWhenWhatItMakesIsWanted) {
+  std::atomic<std::int64_t> wanted_at = 0;
+  parts_.resolve = [&, resolve = parts_.resolve](const Order& order, const Recipe& recipe) {
+    wanted_at = AskedAt::time().value_or(0ns).count();
+    return resolve(order, recipe);
+  };
+  Engine engine(parts_);
+  for (int again = 0; again < 2; ++again) {
+    clock_.advance(5s);
+    const Order wanted = order("a");
+    engine.request({&wanted, 1});
+    EXPECT_TRUE(settles(engine));
+    EXPECT_EQ(wanted_at, clock_.steady().count());
+    engine.forget(wanted);
+  }
 }
 
 TEST_F(EngineLookTest, WhatIsFoundAnswersAllWhoWait) {
