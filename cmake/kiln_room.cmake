@@ -1,6 +1,10 @@
-# Under a sanitizer, where speed of building is all that counts, what rooms include of the standard library is parsed once.
-# The optimised build goes without, and so finds a header that somebody forgot to include.
-if(KILN_SANITIZE)
+set(KILN_PLAIN_ROOMS "" CACHE STRING "Rooms of which each source is compiled by itself even with KILN_UNITY, for tools/mutate")
+# Where speed of building is all that counts, what rooms include of the standard library is parsed once. The optimised build
+# goes without, and so finds a header that somebody forgot to include.
+if(KILN_SANITIZE OR KILN_PLAIN_ROOMS)
+  set(KILN_ROOM_HEADERS ON)
+endif()
+if(KILN_ROOM_HEADERS)
   add_library(kiln_room_headers STATIC ${CMAKE_CURRENT_LIST_DIR}/room_headers.cpp)
   target_precompile_headers(kiln_room_headers PRIVATE
     <algorithm> <atomic> <chrono> <functional> <map> <memory> <optional> <span> <string> <string_view> <thread>
@@ -26,13 +30,16 @@ function(kiln_room name)
   # A hit in a new process pays for every page of code that it touches (measured: 3 µs a fault), so small code is fast
   # code here; what is worth unrolling asks for -O3 itself. docs/decisions/0003-small-code.md
   target_compile_options(kiln_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
-  if(KILN_SANITIZE)
+  if(KILN_ROOM_HEADERS)
     target_precompile_headers(kiln_${name} REUSE_FROM kiln_room_headers)
   endif()
   kiln_fuzzed(kiln_${name})
   # Where nothing is compiled twice a room is compiled in a few pieces, but for those sources that are better left ALONE
   # because they have names of their own for what others call the same.
   set_target_properties(kiln_${name} PROPERTIES UNITY_BUILD ${KILN_UNITY} UNITY_BUILD_BATCH_SIZE 14)
+  if(name IN_LIST KILN_PLAIN_ROOMS)
+    set_target_properties(kiln_${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
   set_source_files_properties(${room_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(NOT room_APART)
     set_property(GLOBAL APPEND PROPERTY KILN_ROOM_OBJECTS $<TARGET_OBJECTS:kiln_${name}>)

@@ -56,7 +56,9 @@ bool Pool::may_start() const {
 }
 
 // Looked at by the new thread, because that reads files, which is not for whoever calls.
-bool Pool::has_memory() const { return options_.most_threads > 0 || available_memory() >= kMemoryOfACompile; }
+bool Pool::has_memory() const {
+  return options_.most_threads > 0 || available_memory(options_.machine) >= kMemoryOfACompile;
+}
 
 bool Pool::start() {
   const SignalsBlocked blocked;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/machine.hpp"
 #include "base/mutex.hpp"
 
 namespace kiln {
@@ -18,6 +19,7 @@ class Pool {
     std::string name;           ///< of its threads, with a number behind it
     int niceness = 0;           ///< how far below the caller's the priority of its threads is
     unsigned most_threads = 0;  ///< 0: one per core, as long as each finds memory for a compile
+    MachineFiles machine = {};  ///< which say how much of it there is
   };
   /// `work` does one piece, if there is still one; it must not throw.
   Pool(Options options, std::function<void()> work);

@@ -255,6 +255,9 @@ TEST_F(OciLayout, WhoseManifestsDisagreeIsRefused) {
 TEST_F(OciLayout, OfAnotherVersionIsRefusedWithTheVersion) {
   spit(path_ + "/oci-layout", R"({"imageLayoutVersion":"2.0.0"})");
   expect_refused("oci-layout: its imageLayoutVersion is '2.0.0'");
+  // As much of it as a person wants to read.
+  spit(path_ + "/oci-layout", R"({"imageLayoutVersion":")" + std::string(1'000, '2') + "\"}");
+  expect_refused("'" + std::string(40, '2') + "'");
 }
 
 TEST_F(OciLayout, NeverTakesADigestForAPath) {

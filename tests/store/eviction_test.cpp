@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "store/disk_store.hpp"
+#include "store/usage_format.hpp"
+#include "store/usage_journal.hpp"
 #include "support/artifacts.hpp"
 #include "support/child.hpp"
 #include "support/event_log.hpp"
@@ -143,6 +145,29 @@ TEST_F(Eviction, OtherVersionsCountAndAgeOutButStrangersAreLeftAlone) {
   EXPECT_TRUE(fs::exists(root_ + "/v8/not_kilns"));
   EXPECT_TRUE(fs::exists(root_ + "/mine"));
   for (int number = 1; number <= 7; ++number) EXPECT_TRUE(there(number)) << number;
+}
+
+TEST_F(Eviction, WhatLiesDeeperThanAnyReleasePutsItIsLeftAlone) {
+  const auto store = open(100'000);
+  put(*store, 0, 10, 1);
+  fs::create_directories(root_ + "/v7/1/2/3/4/5/6/7");
+  spit(root_ + "/v7/CACHEDIR.TAG", "kiln");
+  spit(root_ + "/v7/1/2/3/4/5/6/seen", std::string(1'000, 'x'));
+  spit(root_ + "/v7/1/2/3/4/5/6/7/not_seen", std::string(10'000, 'x'));
+  EXPECT_EQ(store->stats()->by_kind.at(CachedFile::Kind::OtherVersion), 1'000u);
+}
+
+TEST_F(Eviction, WhatIsAddedWhileAScanRunsIsCountedBesideWhatItFound) {
+  CacheDirectory folder({.root = root_}, clock_);
+  UsageJournal journal(folder);
+  // As long as a journal has its head alone, and when it has records.
+  ASSERT_TRUE(folder.publish("usage", {encode_usage_head(clock_.wall())}).ok());
+  for (int round = 0; round < 2; ++round) {
+    const std::uint64_t mark = journal.mark();
+    ASSERT_TRUE(journal.add(100).has_value());
+    ASSERT_TRUE(journal.replace(1'000, mark).ok());
+    EXPECT_EQ(journal.add(0)->bytes, 1'100u) << round;
+  }
 }
 
 TEST_F(Eviction, TemporaryFilesOfTheDeadAreRemovedAndThoseOfTheLivingAreNot) {

@@ -60,6 +60,11 @@ TEST_F(ExplainTest, IsWhatTheEventOfAMissSays) {
   EXPECT_EQ(log.of(Event::Kind::Miss).back().message, "the unit's source changed since the nearest earlier build");
 }
 
+TEST_F(ExplainTest, SaysThatCachingIsOffWhereThereIsNoStore) {
+  parts_.store = nullptr;
+  EXPECT_EQ(explain(recipe(unit("a")), parts_).summary, "miss: caching is off");
+}
+
 TEST_F(ExplainTest, SaysThatNoBuildIsKnown) {
   const Explanation explanation = explain(recipe(unit()), parts_);
   EXPECT_FALSE(explanation.hit);
