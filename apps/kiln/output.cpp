@@ -1,18 +1,29 @@
 #include "apps/kiln/output.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/replace_file.hpp"
 
 namespace kiln::cli {
 
 Status write_output(const std::string& path, std::string_view bytes) {
   if (path == "-") return write_all(STDOUT_FILENO, bytes, "standard output");
-  const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  struct stat status;
+  const bool there = lstat(path.c_str(), &status) == 0;
+  // In one step, so that whoever is killed meanwhile leaves no half of it for a build system to take as new. What is no
+  // file (a device, a link to one) is not replaced by one.
+  if (!there || S_ISREG(status.st_mode)) {
+    return kiln::replace_file(path, bytes, Durability::Unsynced,
+                              there ? std::optional<mode_t>(status.st_mode & 07777) : std::nullopt);
+  }
+  const Fd fd(open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (!fd) return io_failure("cannot write", path, errno);
   return write_all(fd.get(), bytes, path);
 }
@@ -32,12 +43,7 @@ Status replace_file(const std::string& path, std::string_view bytes) {
   if (path.empty() || path.ends_with('/') || is_folder(path)) {
     return failure(Code::InvalidArgument, "'" + path + "' is a folder; give the name of a file");
   }
-  const std::string folder = folder_of(path);
-  const Fd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return io_failure("cannot open", folder, errno);
-  const std::string name = path.substr(path.rfind('/') + 1);
-  const std::string temporary = '.' + name + '.' + std::to_string(getpid());
-  return publish_file(directory.get(), temporary, name, {bytes}, Durability::Synced);
+  return kiln::replace_file(path, bytes, Durability::Synced);
 }
 
 }  // namespace kiln::cli

@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/lock_file.hpp"
+#include "base/replace_file.hpp"
 
 namespace kiln {
 namespace {
@@ -329,9 +330,7 @@ Status FileDigests::save_to(const std::string& memory, const std::vector<std::pa
     slot.checksum = slot.computed_checksum();
     add(slot);
   }
-  static std::atomic<unsigned> sequence{0};
-  const std::string temporary = memory + ".tmp-" + std::to_string(getpid()) + "-" + std::to_string(sequence++);
-  return publish_file(AT_FDCWD, temporary, memory, {bytes}, Durability::Unsynced);
+  return replace_file(memory, bytes, Durability::Unsynced);
 }
 
 void FileDigests::reload() {

@@ -14,6 +14,7 @@
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
+#include "base/folder_names.hpp"
 
 namespace kiln {
 namespace {
@@ -207,21 +208,27 @@ Result<std::string> host_local_directory() {
   return path;
 }
 
-std::vector<std::string> list_directory(int directory, const char* path) {
+Result<std::vector<std::string>> read_directory(int directory, const char* path) {
   std::vector<std::string> names;
-  const int fd = openat(directory, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return names;
-  DIR* stream = fdopendir(fd);
-  if (stream == nullptr) {
-    close(fd);
-    return names;
-  }
+  Fd fd(openat(directory, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* const stream = fd ? fdopendir(fd.get()) : nullptr;
+  if (stream == nullptr) return io_failure("cannot list", path, errno);
+  (void)fd.release();  // the stream's
+  errno = 0;
   while (const dirent* entry = readdir(stream)) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
+    errno = 0;
   }
+  const int error = errno;
   closedir(stream);
+  if (error != 0) return io_failure("cannot list", path, error);
   return names;
+}
+
+std::vector<std::string> list_directory(int directory, const char* path) {
+  auto names = read_directory(directory, path);
+  return names ? std::move(*names) : std::vector<std::string>();
 }
 
 bool exists(const std::string& path) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 
 #include "base/error.hpp"
 
@@ -17,6 +18,8 @@ extern char** environ;
 
 namespace kiln {
 namespace {
+
+constexpr std::chrono::milliseconds kNap{5};
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> out;
@@ -91,20 +94,17 @@ Result<Process> Process::spawn(const Start& start) {
 
 std::optional<Process::Exit> Process::wait(std::chrono::milliseconds limit) {
   if (exit_) return exit_;
-  if (pidfd_) {
-    pollfd watched{pidfd_.get(), POLLIN, 0};
-    int ready;
-    do {
-      ready = poll(&watched, 1, static_cast<int>(limit.count()));
-    } while (ready < 0 && errno == EINTR);
-    if (ready == 0) return std::nullopt;
-  }
+  const auto end = std::chrono::steady_clock::now() + limit;
   int status = 0;
   rusage used{};
-  pid_t got;
-  do {
-    got = wait4(pid_, &status, pidfd_ ? WNOHANG : 0, &used);
-  } while (got < 0 && errno == EINTR);
+  pid_t got = 0;
+  while ((got = wait4(pid_, &status, WNOHANG, &used)) == 0 || (got < 0 && errno == EINTR)) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return std::nullopt;
+    // Without a descriptor, which an old kernel does not have and a busy program has none left for, this is a nap.
+    pollfd watched{pidfd_.get(), POLLIN, 0};
+    (void)poll(&watched, 1, static_cast<int>(std::min(left, pidfd_ ? left : kNap).count()));
+  }
   // A host that ignores SIGCHLD or waits for any child may have taken the status: it ended, and that is all we know.
   exit_ = Exit{};
   if (got == pid_ && peak_of(used) > inherited_peak_) exit_->peak_bytes = peak_of(used);
@@ -115,11 +115,8 @@ std::optional<Process::Exit> Process::wait(std::chrono::milliseconds limit) {
 
 void Process::kill() {
   // A descriptor still names this process when its number is another's already, so nothing needs to be looked up.
-  if (pidfd_) {
-    syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
-  } else if (pid_ >= 0 && !exit_) {
-    ::kill(pid_, SIGKILL);
-  }
+  if (pidfd_ && (syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0) == 0 || errno == ESRCH)) return;
+  if (pid_ >= 0 && !exit_) ::kill(pid_, SIGKILL);
 }
 
 std::vector<std::string> current_environment() {

@@ -1,8 +1,10 @@
 #include "compile/nvrtc_library.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <iterator>
 
@@ -19,6 +21,14 @@ constexpr int kMostMinor = 9;
 
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+// What cannot be looked at counts as there: whoever digests it then says why not, where a compiler without its builtins
+// would be another compiler.
+bool may_be_there(const std::string& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0) return S_ISREG(status.st_mode);
+  return errno != ENOENT && errno != ENOTDIR;
+}
+
 // libnvrtc.so.13 opens libnvrtc-builtins.so.13.<minor> beside it; asking for ten names at most is cheaper than listing
 // a toolkit's folder, which has hundreds. The minors that are common today are asked for first.
 void find_builtins(NvrtcCandidate& candidate) {
@@ -29,7 +39,7 @@ void find_builtins(NvrtcCandidate& candidate) {
   for (int i = 0; i <= kMostMinor; ++i) {
     const int minor = is_finished ? kMostMinor - i : i;
     path.back() = static_cast<char>('0' + minor);
-    if (!stamp_of(path.c_str())) continue;
+    if (!may_be_there(path)) continue;
     candidate.builtins = path;
     candidate.version.minor = minor;
     return;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/dynamic_library.hpp"
 #include "base/error.hpp"
@@ -25,7 +26,8 @@ constexpr std::uint64_t kLeastLimit = std::uint64_t{1} << 30;
 constexpr std::chrono::milliseconds kLookForSlot{10};
 constexpr std::chrono::milliseconds kLookAtAll{100};
 constexpr std::chrono::milliseconds kLookForWishes{200};
-constexpr std::chrono::seconds kLongWait{60};
+// Whoever ends the pool waits for the keeper, and so for this where the bell was not heard.
+constexpr std::chrono::seconds kLongWait{5};
 
 }  // namespace
 
@@ -202,7 +204,8 @@ void WorkerPool::interrupt() {
 void WorkerPool::wake_keeper() {
   if (!bell_) return;
   const std::uint64_t one = 1;
-  (void)!write(bell_.get(), &one, sizeof one);
+  while (write(bell_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
 }
 
 void WorkerPool::keep(int bell) {
@@ -280,7 +283,9 @@ void WorkerPool::wait_for_work(int bell) {
       if (member->state == Member::State::Idle) watched.push_back({member->worker->watched(), POLLIN, 0});
     }
   }
-  const auto limit = watched.size() > 1 ? kLookForWishes : std::chrono::milliseconds(kLongWait);
+  // There is no bell where no descriptor was left for one.
+  const std::chrono::milliseconds undisturbed = bell < 0 ? kLookAtAll : std::chrono::milliseconds(kLongWait);
+  const std::chrono::milliseconds limit = watched.size() > 1 ? kLookForWishes : undisturbed;
   (void)poll(watched.data(), watched.size(), static_cast<int>(limit.count()));
   std::uint64_t rings = 0;
   (void)!read(bell, &rings, sizeof rings);

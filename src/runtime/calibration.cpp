@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/machine.hpp"
+#include "base/replace_file.hpp"
 #include "runtime/calibration_limits.hpp"
 #include "runtime/measured.hpp"
 
@@ -118,11 +119,7 @@ Status Calibration::write(const std::string& path) const {
 
   const std::string folder = folder_of(path);
   if (Status made = make_directories(folder); !made) return made;
-  const Fd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return io_failure("cannot open", folder, errno);
-  const std::string name = path.substr(path.rfind('/') + 1);
-  const std::string temporary = '.' + name + '.' + std::to_string(getpid());
-  return publish_file(directory.get(), temporary, name, {text}, Durability::Synced);
+  return replace_file(path, text, Durability::Synced);
 }
 
 const Crossovers* Calibration::find(const std::string& operation) const {

@@ -11,6 +11,8 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/folder_names.hpp"
+#include "store/cache_scan.hpp"
 #include "store/entry_format.hpp"
 
 namespace kiln {
@@ -39,13 +41,26 @@ bool is_version(std::string_view name) {
          std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-void walk(int root, const std::string& folder, int depth, std::vector<CachedFile>& files) {
-  for (const std::string& name : list_directory(root, folder.c_str())) {
+// The names in a folder. One that went meanwhile had none.
+std::vector<std::string> names_in(int root, const std::string& folder, CacheScan& scan) {
+  auto names = read_directory(root, folder.c_str());
+  if (names) return std::move(*names);
+  if (faccessat(root, folder.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT) {
+    scan.unread = std::move(names).error();
+  }
+  return {};
+}
+
+void walk(int root, const std::string& folder, int depth, CacheScan& scan) {
+  for (const std::string& name : names_in(root, folder, scan)) {
     std::string path = folder + "/" + name;
     struct stat status;
-    if (fstatat(root, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (fstatat(root, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      if (errno != ENOENT) scan.unread = io_failure("cannot look at", path, errno);
+      continue;
+    }
     if (S_ISDIR(status.st_mode)) {
-      if (depth < kDeepest) walk(root, path, depth + 1, files);
+      if (depth < kDeepest) walk(root, path, depth + 1, scan);
       continue;
     }
     CachedFile file;
@@ -53,7 +68,7 @@ void walk(int root, const std::string& folder, int depth, std::vector<CachedFile
     file.path = std::move(path);
     file.bytes = static_cast<std::uint64_t>(status.st_size);
     file.used = std::chrono::nanoseconds(FileStamp::of(status).modified_ns);
-    files.push_back(std::move(file));
+    scan.files.push_back(std::move(file));
   }
 }
 
@@ -122,15 +137,17 @@ double worth(CachedFile::Kind kind, double cost_ms, std::uint64_t bytes, std::ch
   return per_byte * std::exp2(-half_lives);
 }
 
-std::vector<CachedFile> scan_cache(const CacheDirectory::Folder& folder) {
-  std::vector<CachedFile> files;
-  for (const std::string& name : list_directory(folder.root.get(), ".")) {
+CacheScan scan_whole_cache(const CacheDirectory::Folder& folder) {
+  CacheScan scan;
+  for (const std::string& name : names_in(folder.root.get(), ".", scan)) {
     if (name == CacheDirectory::kVersion || (is_version(name) && tagged(folder.root.get(), name))) {
-      walk(folder.root.get(), name, 0, files);
+      walk(folder.root.get(), name, 0, scan);
     }
   }
-  return files;
+  return scan;
 }
+
+std::vector<CachedFile> scan_cache(const CacheDirectory::Folder& folder) { return scan_whole_cache(folder).files; }
 
 Result<Collected> collect(CacheDirectory& directory, UsageJournal& journal, std::uint64_t bound) {
   const auto folder = directory.folder_to_write();
@@ -142,7 +159,8 @@ Result<Collected> collect(CacheDirectory& directory, UsageJournal& journal, std:
     return result;
   }
   const std::uint64_t mark = journal.mark();
-  std::vector<CachedFile> files = scan_cache(**folder);
+  CacheScan scan = scan_whole_cache(**folder);
+  std::vector<CachedFile>& files = scan.files;
   const std::chrono::nanoseconds now = directory.clock().wall();
   Removal removal{(*folder)->root.get(), result};
   std::erase_if(files, [&](const CachedFile& file) {
@@ -172,6 +190,8 @@ Result<Collected> collect(CacheDirectory& directory, UsageJournal& journal, std:
       removal.remove(*candidate.file);
     }
   }
+  // Half of the sum would let the cache grow by the other half until somebody scans again.
+  if (scan.unread) return *std::move(scan.unread);
   if (Status status = journal.replace(result.bytes - result.removed_bytes, mark); !status) {
     return std::move(status).error();
   }

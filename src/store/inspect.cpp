@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "store/cache_scan.hpp"
 #include "store/disk_store.hpp"
 #include "store/entry_format.hpp"
 
@@ -82,7 +83,8 @@ Result<DiskStore::Verified> DiskStore::verify(const Advance& advance) {
   const auto folder = directory_.folder();
   if (!folder) return folder.error();
   if (*folder == nullptr) return verified;
-  std::vector<CachedFile> files = scan_cache(**folder);
+  CacheScan scan = scan_whole_cache(**folder);
+  std::vector<CachedFile>& files = scan.files;
   std::erase_if(files, [](const CachedFile& file) { return file.kind != CachedFile::Kind::Entry; });
   for (const CachedFile& file : files) {
     if (advance) advance(verified.sound + verified.damaged, files.size());
@@ -97,6 +99,7 @@ Result<DiskStore::Verified> DiskStore::verify(const Advance& advance) {
     if (!hit) return hit.error();
     *hit ? ++verified.sound : ++verified.damaged;
   }
+  if (scan.unread) return *std::move(scan.unread);  // what was not seen is not sound
   return verified;
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/replace_file.hpp"
 #include "support/files.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -71,6 +72,21 @@ TEST(PublishFile, LeavesTheOldFileAndNoTemporaryWhereItCannot) {
   EXPECT_FALSE(publish_file(AT_FDCWD, folder.path("tmp"), folder.path("folder"), {"new"}, Durability::Unsynced).ok());
   EXPECT_FALSE(std::filesystem::exists(folder.path("tmp")));
   EXPECT_EQ(slurp(folder.path("entry")), "old");
+}
+
+TEST(ReplaceFile, RemovesWhatKilledWritersLeftAnHourAgoAndNothingElse) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("out");
+  for (const char* name : {".out.old", ".out.young", ".other.old", "out.old"}) spit(directory.path(name), "half");
+  const timespec old[2] = {{0, UTIME_OMIT}, {1'000'000, 0}};
+  for (const char* name : {".out.old", ".other.old", "out.old"}) {
+    ASSERT_EQ(utimensat(AT_FDCWD, directory.path(name).c_str(), old, 0), 0);
+  }
+  ASSERT_TRUE(replace_file(path, "whole", Durability::Unsynced).ok());
+  EXPECT_EQ(slurp(path), "whole");
+  EXPECT_FALSE(exists(directory.path(".out.old")));
+  for (const char* name : {".out.young", ".other.old", "out.old"}) EXPECT_TRUE(exists(directory.path(name))) << name;
+  EXPECT_EQ(files_below(directory.path()).size(), 4U);
 }
 
 TEST(TrustedDirectory, IsOneThatNobodyElseCanWriteTo) {

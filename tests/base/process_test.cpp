@@ -29,6 +29,21 @@ TEST(Process, TellsHowItEnded) {
   EXPECT_EQ(shell("kill -TERM $$")->wait(seconds(20))->signal, SIGTERM);
 }
 
+TEST(Process, IsWaitedForNoLongerThanTheLimitWhereNoDescriptorIsLeftToWatchIt) {
+  std::vector<int> taken;
+  for (int fd = 0; (fd = fcntl(1, F_DUPFD_CLOEXEC, 3)) >= 0;) taken.push_back(fd);
+  auto child = shell("exec sleep 30");
+  for (const int fd : taken) close(fd);
+  ASSERT_TRUE(child.ok());
+  ASSERT_EQ(child->descriptor(), -1);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_FALSE(child->wait(milliseconds(0)).has_value());
+  EXPECT_FALSE(child->wait(milliseconds(50)).has_value());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(5));
+  child->kill();
+  EXPECT_EQ(child->wait(seconds(20))->signal, SIGKILL);
+}
+
 TEST(Process, IsWaitedForNoLongerThanTheLimitAndCanBeKilled) {
   auto child = shell("exec sleep 30");
   ASSERT_TRUE(child.ok());

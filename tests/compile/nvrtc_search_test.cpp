@@ -47,6 +47,17 @@ TEST_F(NvrtcSearchOrder, WithoutADriverTheFirstInTheOrderIsTaken) {
   EXPECT_EQ(nvrtc_candidates(search).size(), 5U);
 }
 
+// Else a folder that does not answer for a moment would make another compiler of it, and other keys.
+TEST_F(NvrtcSearchOrder, BuiltinsThatCannotBeLookedAtAreStillItsBuiltins) {
+  NvrtcSearch search;
+  search.explicit_path = place("toolkit", 13, 2);
+  const std::string builtins = folder_.path("toolkit/libnvrtc-builtins.so.13.2");
+  fs::remove(builtins);
+  fs::create_symlink(builtins, builtins);  // to itself
+  EXPECT_EQ(choose_nvrtc(search)->builtins, builtins);
+  EXPECT_EQ(choose_nvrtc(search)->version, (CudaVersion{13, 2}));
+}
+
 TEST_F(NvrtcSearchOrder, WithADriverTheNewestThatItKnowsIsTaken) {
   NvrtcSearch search;
   search.package = folder_.path("site-packages");

@@ -3,6 +3,7 @@
 #include "compile/worker_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <future>
 
@@ -44,6 +45,21 @@ TEST_F(Pool, AnIdleWorkerIsTakenAgainAndLeavesAfterAWhile) {
   EXPECT_TRUE(process_line(first).runs());
   EXPECT_TRUE(eventually([&] { return process_line(first).state == 'X'; })) << "it is there, or a zombie";
   EXPECT_TRUE(pool_->workers().empty());
+}
+
+TEST_F(Pool, EndsAtOnceThoughNoDescriptorWasLeftForAnything) {
+  open();
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{0, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  const auto lease = pool_->take(wish("a"), {});
+  EXPECT_FALSE(lease.ok());
+  const auto began = std::chrono::steady_clock::now();
+  pool_.reset();
+  const auto took = std::chrono::steady_clock::now() - began;
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_LT(took, 3s);
 }
 
 TEST_F(Pool, AnIdleWorkerThatSomebodyKillsIsReapedAndNotLentAgain) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "store/disk_store.hpp"
 #include "support/artifacts.hpp"
@@ -100,6 +101,36 @@ TEST_F(Faults, AFailureThatStaysIsAnErrorThatSaysWhy) {
   }
   EXPECT_EQ(get(*store, 1), Answer::Right);
   EXPECT_TRUE(files_below(root_ + "/v1/tmp").empty());
+}
+
+TEST_F(Faults, VerifyDoesNotCallSoundWhatItCouldNotSee) {
+  const auto store = open();
+  ASSERT_TRUE(put(*store, 1).ok());
+  ASSERT_EQ(store->verify()->sound, 1u);
+  int failed = 0;
+  for (int skip = 0; skip < 8; ++skip) {
+    const FaultInjection fault({.call = "openat", .error = EIO, .skip = skip});
+    const auto verified = store->verify();
+    EXPECT_TRUE(!verified || verified->sound == 1 || fault.met() == 0) << skip;
+    failed += verified ? 0 : 1;
+  }
+  EXPECT_GT(failed, 2);
+}
+
+TEST_F(Faults, AScanThatDoesNotSeeEverythingLetsNobodyPutMoreThanTheBound) {
+  const auto bounded = [&] { return DiskStore::open({.root = root_, .size_bound = 5 * kSize}).value(); };
+  for (int skip = 0; skip < 9; ++skip) {
+    for (int number = 0; number < 4; ++number) ASSERT_TRUE(put(*bounded(), 100 * skip + number).ok());
+    {
+      const FaultInjection fault({.call = "openat", .error = EIO, .skip = skip, .times = 1});
+      (void)bounded()->gc().ok();
+    }
+    // Few enough that a sum which lacks what was not seen stays below the bound.
+    for (int number = 4; number < 8; ++number) ASSERT_TRUE(put(*bounded(), 100 * skip + number).ok());
+    std::uintmax_t bytes = 0;
+    for (const std::string& path : files_below(root_)) bytes += std::filesystem::file_size(path);
+    EXPECT_LE(bytes, 5 * kSize) << skip;
+  }
 }
 
 // Every call, every error, at every moment, once and for good: never a lie, and well again afterwards.

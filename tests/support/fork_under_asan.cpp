@@ -1,6 +1,6 @@
-// fork() in a process of several threads, under the address sanitizer of clang 14: its allocator does not know of forks, as
-// glibc's does. A child that is forked while another thread is inside it finds its locks taken for ever, and hangs at some
-// later malloc. Newer sanitizers take these locks around a fork themselves; here the tests do.
+// fork() in a process of several threads, under the address sanitizer of clang 14: its allocator does not know of
+// forks, as glibc's does. A child that is forked while another thread is inside it finds its locks taken for ever, and
+// hangs at some later malloc. Newer sanitizers take these locks around a fork themselves; here the tests do.
 #include <pthread.h>
 
 // Of the sanitizer's own runtime, linked into each program. Absent from another release, they do nothing.

@@ -1,0 +1,51 @@
+#include "base/replace_file.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+
+namespace kiln {
+namespace {
+
+// Of the files whose names begin so, those that nobody has written to for an hour.
+void sweep_abandoned(int directory, const std::string& prefix) {
+  constexpr std::chrono::hours kAbandoned{1};
+  const std::chrono::nanoseconds now = system_clock().wall();
+  for (const std::string& name : list_directory(directory, ".")) {
+    struct stat status;
+    if (!name.starts_with(prefix) || fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    const std::chrono::nanoseconds written(FileStamp::of(status).modified_ns);
+    if (S_ISREG(status.st_mode) && now - written > kAbandoned) unlinkat(directory, name.c_str(), 0);
+  }
+}
+
+}  // namespace
+
+Status replace_file(const std::string& path, std::string_view bytes, Durability durability,
+                    std::optional<mode_t> mode) {
+  const std::string folder = folder_of(path);
+  const Fd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return io_failure("cannot open", folder, errno);
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::string prefix = '.' + name + '.';
+  sweep_abandoned(directory.get(), prefix);
+  // Not the process id: in a container each process may have the one of a predecessor that was killed here.
+  std::uint64_t own = 0;
+  if (getrandom(&own, sizeof own, GRND_NONBLOCK) != sizeof own) {
+    own = static_cast<std::uint64_t>(system_clock().wall().count());
+  }
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(own));
+  return publish_file(directory.get(), prefix + digits, name, {bytes}, durability, mode);
+}
+
+}  // namespace kiln
