@@ -9,7 +9,7 @@ namespace {
 // Where no memory is left there is none for an error either. Its text is short enough to need none.
 kiln_error& no_memory() {
   alignas(kiln_error) static unsigned char place[sizeof(kiln_error)];
-  static kiln_error& error = *new (place) kiln_error(Error{Code::Internal, "out of memory", {}});
+  static kiln_error& error = *new (place) kiln_error(Error{Code::Unavailable, "out of memory", {}});
   return error;
 }
 
@@ -57,6 +57,7 @@ kiln_code deliver(const Error& said, kiln_error** error) noexcept {
       *error = new kiln_error(said);
     } catch (...) {
       *error = &no_memory();
+      return KILN_UNAVAILABLE;  // as the error says
     }
   }
   return code_of(said.code);
@@ -69,13 +70,13 @@ kiln_code deliver_exception(kiln_error** error) noexcept {
     return deliver(thrown.error(), error);
   } catch (const std::bad_alloc&) {
     if (plausible(error)) *error = &no_memory();
-    return KILN_INTERNAL;
+    return KILN_UNAVAILABLE;
   } catch (const std::exception& thrown) {
     try {
       return deliver(Error{Code::Internal, thrown.what(), {}}, error);
     } catch (...) {
       if (plausible(error)) *error = &no_memory();
-      return KILN_INTERNAL;
+      return KILN_UNAVAILABLE;
     }
   } catch (...) {
     return deliver(Error{Code::Internal, "unknown", {}}, error);

@@ -52,7 +52,7 @@ typedef enum kiln_code {
   KILN_OK = 0,
   KILN_INVALID_ARGUMENT = 1,  ///< the caller asked for something that makes no sense
   KILN_UNSUPPORTED = 2,       ///< it makes sense, but not on this machine or with this library
-  KILN_UNAVAILABLE = 3,       ///< a library, program, device or directory that is needed is not there
+  KILN_UNAVAILABLE = 3,       ///< a library, program, device or directory that is needed is not there, or no memory is left
   KILN_COMPILE_FAILED = 4,    ///< the compiler ran and said no; the log has what it said
   KILN_REFUSED = 5,           ///< policy says no
   KILN_IO = 6,                ///< the operating system said no
@@ -61,7 +61,7 @@ typedef enum kiln_code {
   KILN_CANCELLED = 9,
   KILN_LOAD_REFUSED = 10,  ///< the driver does not take these bytes
   KILN_CAPTURING = 11,     ///< the stream records a graph, and this would have to load, allocate or wait
-  KILN_INTERNAL = 12,      ///< a bug in kiln, or no memory left
+  KILN_INTERNAL = 12,      ///< a bug in kiln
   KILN_CODE_ROOM = 0x7fffffff
 } kiln_code;
 

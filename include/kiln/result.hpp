@@ -13,7 +13,7 @@ namespace kiln {
 enum class Code {
   InvalidArgument,  ///< the caller asked for something that makes no sense
   Unsupported,      ///< it makes sense, but not on this machine or with this library
-  Unavailable,      ///< a library, program, device or directory that is needed is not there
+  Unavailable,      ///< a library, program, device or directory that is needed is not there, or no memory is left
   CompileFailed,    ///< the compiler ran and said no; `Error::log` has what it said
   Refused,          ///< policy says no (compiling is off, a directory cannot be trusted)
   Io,               ///< the operating system said no

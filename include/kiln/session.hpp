@@ -80,6 +80,9 @@ struct UndeclaredUse {
 /// kiln in a program: asks the cache, compiles what is not there in the background, loads it, remembers it. Copies
 /// share one state, which ends with the last of them and of its handles. Any thread. Opening it opens no file and no
 /// library and starts no thread; the first request does what it needs.
+///
+/// Out of memory, what returns a Result returns Code::Unavailable and can be called again; a request is as if it had
+/// not been made; the other functions throw std::bad_alloc and have changed nothing.
 class KILN_API Session {
  public:
   static Result<Session> open(SessionOptions options = {});

@@ -9,6 +9,9 @@ namespace kiln {
 
 Error failure(Code code, std::string message, std::string log = {});
 
+/// Its text is short enough to need none.
+Error out_of_memory() noexcept;
+
 /// What the system calls this errno, without the locale's or strerror's shared buffer.
 std::string errno_text(int error);
 

@@ -45,6 +45,17 @@ Status check_trusted(const struct stat& status, const std::string& path, const s
   return {};
 }
 
+// False: errno says why.
+bool put_all(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t put = ::write(fd, data.data(), data.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return false;
+    data.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return true;
+}
+
 }  // namespace
 
 Fd::~Fd() {
@@ -101,12 +112,7 @@ Result<std::optional<Bytes>> read_file(const std::string& path) {
 }
 
 Status write_all(int fd, std::string_view data, std::string_view name) {
-  while (!data.empty()) {
-    const ssize_t put = ::write(fd, data.data(), data.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return io_failure("cannot write", name, errno);
-    data.remove_prefix(static_cast<std::size_t>(put));
-  }
+  if (!put_all(fd, data)) return io_failure("cannot write", name, errno);
   return {};
 }
 
@@ -114,22 +120,20 @@ Status publish_file(int directory, const std::string& temporary, const std::stri
                     std::initializer_list<std::string_view> parts, Durability durability, std::optional<mode_t> mode) {
   Fd fd(openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd) return io_failure("cannot create", temporary, errno);
-  const auto give_up = [&](Error error) -> Status {
+  // Removed before anybody words an error, for which there may be no memory.
+  const auto give_up = [&](const char* what, const std::string& of) -> Status {
+    const int error = errno;
     unlinkat(directory, temporary.c_str(), 0);
-    return error;
+    return io_failure(what, of, error);
   };
-  if (mode && fchmod(fd.get(), *mode) != 0) return give_up(io_failure("cannot set the mode of", temporary, errno));
+  if (mode && fchmod(fd.get(), *mode) != 0) return give_up("cannot set the mode of", temporary);
   for (const std::string_view part : parts) {
-    if (Status written = write_all(fd.get(), part, temporary); !written) return give_up(std::move(written).error());
+    if (!put_all(fd.get(), part)) return give_up("cannot write", temporary);
   }
-  if (durability == Durability::Synced && fdatasync(fd.get()) != 0) {
-    return give_up(io_failure("cannot sync", temporary, errno));
-  }
+  if (durability == Durability::Synced && fdatasync(fd.get()) != 0) return give_up("cannot sync", temporary);
   // close reports what a network file system could not write after all.
-  if (close(fd.release()) != 0) return give_up(io_failure("cannot close", temporary, errno));
-  if (renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) {
-    return give_up(io_failure("cannot publish", name, errno));
-  }
+  if (close(fd.release()) != 0) return give_up("cannot close", temporary);
+  if (renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) return give_up("cannot publish", name);
   return {};
 }
 
@@ -211,18 +215,17 @@ Result<std::string> host_local_directory() {
 Result<std::vector<std::string>> read_directory(int directory, const char* path) {
   std::vector<std::string> names;
   Fd fd(openat(directory, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  DIR* const stream = fd ? fdopendir(fd.get()) : nullptr;
+  const auto close = [](DIR* open) { closedir(open); };
+  const std::unique_ptr<DIR, decltype(close)> stream(fd ? fdopendir(fd.get()) : nullptr);
   if (stream == nullptr) return io_failure("cannot list", path, errno);
-  (void)fd.release();  // the stream's
+  (void)fd.release();  // it is the stream's now
   errno = 0;
-  while (const dirent* entry = readdir(stream)) {
+  while (const dirent* entry = readdir(stream.get())) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
     errno = 0;
   }
-  const int error = errno;
-  closedir(stream);
-  if (error != 0) return io_failure("cannot list", path, error);
+  if (errno != 0) return io_failure("cannot list", path, errno);
   return names;
 }
 

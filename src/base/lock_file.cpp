@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "base/error.hpp"
@@ -74,13 +75,19 @@ Result<LockFile*> LockFile::open(const std::string& path) {
   if (!fd) return io_failure("cannot open", path, errno);
   if (fstat(fd.get(), &status) != 0) return io_failure("cannot look at", path, errno);
   if (!S_ISREG(status.st_mode)) return failure(Code::Io, path + " is not a regular file");
-  std::unique_ptr<LockFile>& entry = table.files[{status.st_dev, status.st_ino}];
-  if (entry != nullptr) {
-    entry->replace_descriptor(std::move(fd));
-  } else {
-    entry = std::make_unique<LockFile>(std::move(fd), status);
+  const std::pair id(status.st_dev, status.st_ino);
+  if (const auto known = table.files.find(id); known != table.files.end()) {
+    known->second->replace_descriptor(std::move(fd));
+    return known->second.get();
   }
-  return entry.get();
+  const auto place = table.files.emplace(id, nullptr).first;
+  try {
+    place->second = std::make_unique<LockFile>(std::move(fd), status);
+  } catch (const std::bad_alloc&) {
+    table.files.erase(place);  // a place without a file would be taken for one
+    throw;
+  }
+  return place->second.get();
 }
 
 off_t LockFile::byte_of(const Digest& key) {
@@ -113,12 +120,12 @@ LockFile::Attempt LockFile::take(off_t byte) {
     if (const auto held = held_.find(byte); held != held_.end()) {
       return {Attempt::Result::HeldHere, held->second, 0};
     }
+    // Noted before it is locked: what is locked and not noted, for want of memory, would be held for good.
+    const auto noted = held_.emplace(byte, ++holdings_).first;
     struct flock wanted = record(F_WRLCK, byte);
     const int error = control(fd_, F_SETLK, wanted);
-    if (error == 0) {
-      held_.emplace(byte, ++holdings_);
-      return {Attempt::Result::Taken, holdings_, 0};
-    }
+    if (error == 0) return {Attempt::Result::Taken, holdings_, 0};
+    held_.erase(noted);
     if (error != EAGAIN && error != EACCES) return {Attempt::Result::Failed, 0, error};
   }
   const Attempt holder = look(byte);

@@ -27,6 +27,8 @@ const char* to_string(Code code) {
 
 Error failure(Code code, std::string message, std::string log) { return {code, std::move(message), std::move(log)}; }
 
+Error out_of_memory() noexcept { return {Code::Unavailable, "out of memory", {}}; }
+
 std::string errno_text(int error) { return std::generic_category().message(error); }
 
 Error io_failure(std::string_view what, std::string_view path, int error) {

@@ -11,6 +11,7 @@
 #include <kiln/version.hpp>
 
 #include "base/error.hpp"
+#include "base/guarded.hpp"
 #include "base/hash.hpp"
 #include "bundle/blob.hpp"
 #include "bundle/bundle_description.hpp"
@@ -101,14 +102,23 @@ std::vector<Result<PackedBlob>> pack_artifacts(const Members& members) {
     BlobPacker packer;
     for (std::size_t i = next++; i < members.size(); i = next++) {
       const BundleMember& member = *members[i];
-      packed[i] = packer.pack(encode_artifact_blob(member.key, member.request, member.artifact));
+      packed[i] =
+          guarded([&] { return packer.pack(encode_artifact_blob(member.key, member.request, member.artifact)); });
     }
   };
   std::vector<std::thread> threads;
   const std::size_t wanted = std::min<std::size_t>(std::thread::hardware_concurrency(), members.size() / 4);
-  while (threads.size() + 1 < wanted) threads.emplace_back(work);
-  work();
+  // Where no thread is to be had, or no packer for it, the others do its part: this one does what is left.
+  attempt([&] {
+    threads.reserve(wanted);
+    while (threads.size() + 1 < wanted) threads.emplace_back([&] { attempt(work); });
+  });
+  const Status worked = guarded([&]() -> Status {
+    work();
+    return {};
+  });
   for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = next; !worked && i < members.size(); ++i) packed[i] = out_of_memory();
   return packed;
 }
 

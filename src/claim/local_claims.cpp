@@ -34,13 +34,19 @@ class LocalClaim final : public Claim {
   LocalClaim(LockFile& file, off_t byte) : file_(file), byte_(byte), process_(getpid()) {}
   ~LocalClaim() override {
     // A child of fork got a copy of this object, not the claim, and must not touch the parent's table either.
-    if (getpid() == process_) file_.release(byte_);
+    if (holds_ && getpid() == process_) file_.release(byte_);
+  }
+  Attempt take() {
+    const Attempt attempt = file_.take(byte_);
+    holds_ = attempt.result == Attempt::Result::Taken;
+    return attempt;
   }
 
  private:
   LockFile& file_;
   const off_t byte_;
   const pid_t process_;
+  bool holds_ = false;
 };
 
 Claims::Answer answer(Claims::Outcome outcome, std::string reason = {}) {
@@ -105,8 +111,10 @@ Claims::Answer LocalClaims::acquire(const RequestKey& request, std::chrono::mill
   LockFile& file = **opened;
   const off_t byte = byte_of(request);
 
-  const Attempt first = file.take(byte);
-  if (first.result == Attempt::Result::Taken) return {Outcome::Mine, std::make_unique<LocalClaim>(file, byte), {}};
+  // Made before anything is locked: without memory for whoever lets go of it, a lock would be held for good.
+  auto claim = std::make_unique<LocalClaim>(file, byte);
+  const Attempt first = claim->take();
+  if (first.result == Attempt::Result::Taken) return {Outcome::Mine, std::move(claim), {}};
   if (first.result == Attempt::Result::Failed) return failed(folder, first.error);
 
   std::minstd_rand jitter(static_cast<unsigned>(getpid()) ^ static_cast<unsigned>(deadline.count()));

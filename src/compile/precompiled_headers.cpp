@@ -5,6 +5,7 @@
 
 #include "base/clock.hpp"
 #include "base/codec.hpp"
+#include "base/guarded.hpp"
 #include "base/hash.hpp"
 #include "compile/cccl_compiler.hpp"
 #include "compile/cccl_headers.hpp"
@@ -114,7 +115,10 @@ Digest PrecompiledHeaders::digest_of(const Recipe& recipe, const std::vector<std
 
 std::optional<Digest> PrecompiledHeaders::headers_of(const Recipe& recipe) {
   std::call_once(found_, [this] {
-    if (auto options = find_shelf_()) shelf_ = std::make_unique<PchShelf>(std::move(*options));
+    // Without memory for it there is none, which costs time. An exception must not leave this: see base/once.hpp.
+    attempt([this] {
+      if (auto options = find_shelf_()) shelf_ = std::make_unique<PchShelf>(std::move(*options));
+    });
   });
   if (shelf_ == nullptr) return std::nullopt;
   const Unit& unit = recipe.unit;

@@ -10,6 +10,7 @@
 
 #include "base/dynamic_library.hpp"
 #include "base/error.hpp"
+#include "base/guarded.hpp"
 #include "base/machine.hpp"
 
 namespace kiln {
@@ -125,11 +126,12 @@ bool WorkerPool::add_member(const Wish& wish) {
   if (members_.size() >= most) return false;
   auto slot = slots_.take(most);
   if (!slot) return false;
-  members_.push_back(std::make_unique<Member>(std::move(*slot), wish, system_clock().steady()));
+  // First: without somebody who starts it a member would be waited for in vain.
   if (!keeper_.joinable()) {
     bell_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     keeper_ = std::thread([this, bell = bell_.get()] { keep(bell); });
   }
+  members_.push_back(std::make_unique<Member>(std::move(*slot), wish, system_clock().steady()));
   return true;
 }
 
@@ -151,7 +153,12 @@ Result<WorkerPool::Lease> WorkerPool::take(const Wish& wish, const std::stop_tok
   });
   const MutexLock lock(mutex_);
   urgent_ += wish.urgent ? 1 : 0;
-  const Result<Member*> member = wait_for_member(wish, stop);
+  Result<Member*> member = out_of_memory();
+  try {
+    member = wait_for_member(wish, stop);
+  } catch (const std::exception& thrown) {  // no memory, or no thread
+    attempt([&] { member = failure(Code::Unavailable, std::string("no worker was started: ") + thrown.what()); });
+  }
   urgent_ -= wish.urgent ? 1 : 0;
   changed_.notify_all();  // those who let us go first
   if (!member) return member.error();
@@ -212,7 +219,7 @@ void WorkerPool::keep(int bell) {
   pthread_setname_np(pthread_self(), "kiln-workers");
   for (;;) {
     start_members();
-    dismiss_idle();
+    attempt([this] { dismiss_idle(); });
     bury_members();
     {
       const MutexLock lock(mutex_);
@@ -233,13 +240,16 @@ void WorkerPool::start_members() {
   }
   // A runaway compile must not take all that is left, even where the setting would let it.
   const std::uint64_t most = std::max(available_memory() / 5 * 4, kLeastLimit);
-  auto worker = Worker::start({program(), member->environment, std::min(options_.memory_limit, most)});
+  auto worker = guarded([&] {
+    return Worker::start({program(), member->environment, std::min(options_.memory_limit, most)});
+  });
   const MutexLock lock(mutex_);
   if (worker) {
     member->worker = std::move(*worker);
     member->since = system_clock().steady();
   } else {
-    last_failure_ = failure(Code::Unavailable, worker.error().message);
+    last_failure_ = std::move(worker).error();
+    last_failure_->code = Code::Unavailable;
     ++failed_starts_;
   }
   member->state = member->worker != nullptr && !interrupted_ ? Member::State::Idle : Member::State::Leaving;
@@ -276,16 +286,17 @@ void WorkerPool::bury_members() {
 }
 
 void WorkerPool::wait_for_work(int bell) {
-  std::vector<pollfd> watched{{bell, POLLIN, 0}};
-  {
+  std::vector<pollfd> watched;
+  attempt([&] {
+    watched.push_back({bell, POLLIN, 0});
     const MutexLock lock(mutex_);
     for (const auto& member : members_) {
       if (member->state == Member::State::Idle) watched.push_back({member->worker->watched(), POLLIN, 0});
     }
-  }
-  // There is no bell where no descriptor was left for one.
+  });
+  // There is no bell where no descriptor was left for one; out of memory fewer are watched, and looked at again soon.
   const std::chrono::milliseconds undisturbed = bell < 0 ? kLookAtAll : std::chrono::milliseconds(kLongWait);
-  const std::chrono::milliseconds limit = watched.size() > 1 ? kLookForWishes : undisturbed;
+  const std::chrono::milliseconds limit = watched.size() == 1 ? undisturbed : kLookForWishes;
   (void)poll(watched.data(), watched.size(), static_cast<int>(limit.count()));
   std::uint64_t rings = 0;
   (void)!read(bell, &rings, sizeof rings);

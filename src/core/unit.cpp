@@ -36,6 +36,7 @@ struct Unit::State {
 
   mutable std::once_flag key_once;
   mutable UnitKey key;
+  mutable std::atomic<bool> key_known{false};
   mutable std::once_flag identity_once;
   mutable Digest identity;
   mutable std::atomic<bool> identity_known{false};
@@ -165,14 +166,22 @@ std::string Unit::label() const {
 std::string Unit::whole_source() const { return preamble() + source(); }
 
 UnitKey Unit::key() const {
-  std::call_once(state_->key_once, [this] { state_->key = state_->compute_key(); });
+  if (!state_->key_known.load(std::memory_order_acquire)) {
+    // Off the once, through which no exception may pass (base/once.hpp); two threads at once only cost time.
+    const UnitKey computed = state_->compute_key();
+    std::call_once(state_->key_once, [&] {
+      state_->key = computed;
+      state_->key_known.store(true, std::memory_order_release);
+    });
+  }
   return state_->key;
 }
 
 const Digest& Unit::identity() const {
   if (const Digest* known = known_identity()) return *known;
-  std::call_once(state_->identity_once, [this] {
-    state_->identity = state_->compute_identity(key());
+  const Digest computed = state_->compute_identity(key());
+  std::call_once(state_->identity_once, [&] {
+    state_->identity = computed;
     state_->identity_known.store(true, std::memory_order_release);
   });
   return state_->identity;

@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/guarded.hpp"
 #include "base/mutex.hpp"
 #include "base/signals.hpp"
 
@@ -25,6 +26,7 @@ int look_up(const std::string& host, std::uint16_t port, int flags, Addresses& f
   addrinfo* list = nullptr;
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &list);
   if (error != 0) return error;
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(list, freeaddrinfo);
   for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
     NameLookup::Address address;
     if (one->ai_addrlen > sizeof address.storage) continue;
@@ -32,7 +34,6 @@ int look_up(const std::string& host, std::uint16_t port, int flags, Addresses& f
     address.size = one->ai_addrlen;
     found.push_back(address);
   }
-  freeaddrinfo(list);
   return found.empty() ? EAI_NONAME : 0;
 }
 
@@ -56,14 +57,15 @@ Result<Addresses> NameLookup::find(const std::string& host, std::uint16_t port, 
     try {
       std::thread([pending = pending_, host, port] {
         Addresses found;
-        const int error = look_up(host, port, 0, found);
+        int error = EAI_MEMORY;
+        attempt([&] { error = look_up(host, port, 0, found); });
         const MutexLock lock(pending->mutex);
         pending->done = true;
         pending->error = error;
         pending->found = std::move(found);
         pending->answered.notify_all();
       }).detach();
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {
       pending_.reset();
       return failure(Code::Unavailable, std::string("no thread to look a name up: ") + error.what());
     }

@@ -2,14 +2,15 @@
 
 #include <pthread.h>
 
-#include <deque>
 #include <exception>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "base/mutex.hpp"
 #include "base/process_life.hpp"
 #include "base/signals.hpp"
@@ -44,12 +45,13 @@ class Courier::State {
     if (stopped_) return false;
     if (errand.counted && !fits(errand)) return false;
     if (!start() && errand.counted) return false;
-    if (errand.counted) {
+    queue_.push_back(std::move(errand));
+    const Errand& sent = queue_.back();
+    if (sent.counted) {
       ++waiting_;
-      bytes_ += errand.bytes;
+      bytes_ += sent.bytes;
     }
     ++sent_;
-    queue_.push_back(std::move(errand));
     changed_.notify_all();
     return true;
   }
@@ -76,7 +78,7 @@ class Courier::State {
 
   void stop() {
     (void)drain(policy_.drain_limit);
-    std::deque<Errand> forgotten;  // their ends are not for the lock
+    std::list<Errand> forgotten;  // their ends are not for the lock
     std::multimap<Time, std::function<void()>> forgotten_later;
     std::thread thread;
     {
@@ -126,7 +128,7 @@ class Courier::State {
   void run() {
     pthread_setname_np(pthread_self(), "kiln-courier");
     while (std::optional<Errand> errand = next()) {
-      errand->run();
+      attempt(errand->run);   // out of memory it is undone, and the process goes on
       errand->run = nullptr;  // what it held goes before it counts as done
       finish(*errand);
     }
@@ -175,7 +177,7 @@ class Courier::State {
   std::atomic<bool> ending_{false};
   Mutex mutex_;
   Condition changed_;
-  std::deque<Errand> queue_ KILN_GUARDED_BY(mutex_);
+  std::list<Errand> queue_ KILN_GUARDED_BY(mutex_);
   std::multimap<Time, std::function<void()>> later_ KILN_GUARDED_BY(mutex_);
   std::size_t waiting_ KILN_GUARDED_BY(mutex_) = 0;  // of those that count, with the one under way
   std::uint64_t bytes_ KILN_GUARDED_BY(mutex_) = 0;  // theirs

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/guarded.hpp"
 #include "base/mutex.hpp"
 #include "remote/judgement.hpp"
 #include "remote/negative_cache.hpp"
@@ -62,12 +63,12 @@ class GuardedStore::State {
       ++counts_.asked;
       under_way_.insert_or_assign(name, lookup);
     }
+    const Ended ended{*this, name, lookup};
     const bool answered = ask_server(*lookup, ask, allowed);
-    const MutexLock lock(mutex_);
-    lookup->done = true;
-    if (answered && !lookup->hit && lookup->closures.empty()) absent_.remember(name, parts_.clock->steady());
-    if (const auto own = under_way_.find(name); own != under_way_.end() && own->second == lookup) under_way_.erase(own);
-    answered_.notify_all();
+    if (answered && !lookup->hit && lookup->closures.empty()) {
+      const MutexLock lock(mutex_);
+      absent_.remember(name, parts_.clock->steady());
+    }
     return lookup;
   }
 
@@ -87,6 +88,20 @@ class GuardedStore::State {
   const Parts& parts() const { return parts_; }
 
  private:
+  // However a question ends, by an exception for want of memory too, nobody waits for its answer any more.
+  struct Ended {
+    State& state;
+    const Digest& name;
+    const std::shared_ptr<Lookup>& lookup;
+    ~Ended() {
+      const MutexLock lock(state.mutex_);
+      lookup->done = true;
+      const auto own = state.under_way_.find(name);
+      if (own != state.under_way_.end() && own->second == lookup) state.under_way_.erase(own);
+      state.answered_.notify_all();
+    }
+  };
+
   // Whether it said anything; that it has what must be rejected is an answer.
   bool ask_server(Lookup& lookup, const Ask& ask, Time allowed) {
     ServerGuard::Question question(*parts_.guard);
@@ -121,7 +136,7 @@ class GuardedStore::Upload {
   Upload(std::shared_ptr<State> state, const Courier& courier, Digest name, Event what, Send send)
       : state_(std::move(state)), courier_(courier), name_(name), what_(std::move(what)), send_(std::move(send)) {}
   ~Upload() {
-    if (!over_) drop("the session ended before it was sent");
+    if (!over_) attempt([&] { drop("the session ended before it was sent"); });
   }
   Upload(const Upload&) = delete;
   Upload& operator=(const Upload&) = delete;

@@ -6,9 +6,15 @@
 #include <exception>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "base/signals.hpp"
 
 namespace kiln {
+namespace {
+
+constexpr std::chrono::milliseconds kWithoutMemory{100};
+
+}  // namespace
 
 LeaseKeeper::~LeaseKeeper() {
   std::thread last;
@@ -58,22 +64,34 @@ void LeaseKeeper::start() {
 void LeaseKeeper::run() {
   pthread_setname_np(pthread_self(), "kiln-leases");
   for (;;) {
-    std::uint64_t number = 0;
-    Kept kept;
     {
       const MutexLock lock(mutex_);
       if (rows_.empty()) {
         running_ = false;
         return;
       }
-      Time nap{};
-      if (!due(number, kept, nap)) {
-        clock_.wait(changed_, mutex_, nap);
-        continue;
-      }
     }
-    renew(number, kept);
+    if (guarded([this]() -> Status { return keep_one(); })) continue;
+    // Out of memory: the leases lapse unless there is some again soon.
+    const MutexLock lock(mutex_);
+    clock_.wait(changed_, mutex_, kWithoutMemory);
   }
+}
+
+Status LeaseKeeper::keep_one() {
+  std::uint64_t number = 0;
+  Kept kept;
+  {
+    const MutexLock lock(mutex_);
+    Time nap{};
+    if (rows_.empty()) return {};
+    if (!due(number, kept, nap)) {
+      clock_.wait(changed_, mutex_, nap);
+      return {};
+    }
+  }
+  renew(number, kept);
+  return {};
 }
 
 bool LeaseKeeper::due(std::uint64_t& number, Kept& kept, Time& nap) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <thread>
 
+#include <kiln/result.hpp>
+
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 
@@ -49,6 +51,8 @@ class LeaseKeeper {
   };
   void start() KILN_REQUIRES(mutex_);
   void run();
+  /// Renews what is due, or waits until something is.
+  Status keep_one();
   void renew(std::uint64_t number, const Kept& kept);
   /// What is due now, with its number; else how long nothing will be.
   bool due(std::uint64_t& number, Kept& kept, Time& nap) KILN_REQUIRES(mutex_);

@@ -1,5 +1,8 @@
 #include "remote/server_guard.hpp"
 
+#include <new>
+
+#include "base/guarded.hpp"
 #include "store/allowance.hpp"
 
 namespace kiln {
@@ -15,8 +18,11 @@ bool ServerGuard::closed() const {
   return breaker_.closed();
 }
 
-ServerGuard::Time ServerGuard::allowed() const {
-  if (!closed()) return Time(0);
+ServerGuard::Time ServerGuard::allowed() {
+  if (!closed()) {
+    if (unarranged_.exchange(false)) arrange_probe();
+    return Time(0);
+  }
   const Allowance* allowance = Allowance::current();
   return parts_.policy.askable(allowance == nullptr ? parts_.policy.budget : allowance->left());
 }
@@ -43,7 +49,7 @@ void ServerGuard::refuted() {
 }
 
 void ServerGuard::give_up(const std::string& why) {
-  parts_.observer.tell(Event::Kind::RemoteUnavailable, parts_.origin, parts_.name + ": " + why);
+  attempt([&] { parts_.observer.tell(Event::Kind::RemoteUnavailable, parts_.origin, parts_.name + ": " + why); });
   arrange_probe();
 }
 
@@ -53,9 +59,13 @@ void ServerGuard::arrange_probe() {
     const MutexLock lock(mutex_);
     at = breaker_.probe_at();
   }
-  parts_.courier->send_at(at, [weak = weak_from_this()] {
-    if (const auto guard = weak.lock()) guard->probe();
-  });
+  try {
+    parts_.courier->send_at(at, [weak = weak_from_this()] {
+      if (const auto guard = weak.lock()) guard->probe();
+    });
+  } catch (const std::bad_alloc&) {
+    unarranged_ = true;  // whoever asks next sees to it
+  }
 }
 
 void ServerGuard::probe() {
@@ -64,14 +74,14 @@ void ServerGuard::probe() {
     if (!breaker_.begin_probe(parts_.clock->steady())) return;
   }
   // Within the time that it would have to answer in: one that needs longer would be given up by the next lookup.
-  const Status answer = parts_.probe(parts_.policy.budget);
+  const Status answer = guarded([&] { return parts_.probe(parts_.policy.budget); });
   bool back = false;
   {
     const MutexLock lock(mutex_);
     back = breaker_.probed(answer.ok(), parts_.clock->steady());
   }
   if (back) {
-    parts_.observer.tell(Event::Kind::RemoteBack, parts_.origin, parts_.name + " answers again");
+    attempt([&] { parts_.observer.tell(Event::Kind::RemoteBack, parts_.origin, parts_.name + " answers again"); });
   } else {
     arrange_probe();
   }

@@ -38,7 +38,7 @@ class ServerGuard : public std::enable_shared_from_this<ServerGuard> {
   /// How long it may take now: what is left of the thread's Allowance (of the policy's budget where there is none).
   /// Less the policy's `least_part`, so that whoever waits until that limit has passed is still within the budget.
   /// Zero: do not ask.
-  Time allowed() const;
+  Time allowed();
   bool closed() const;
 
   /// One question to the server. Destroyed without a word it counts as answered. Its time is spent from the Allowance.
@@ -72,6 +72,7 @@ class ServerGuard : public std::enable_shared_from_this<ServerGuard> {
   const Parts parts_;
   mutable Mutex mutex_;
   Breaker breaker_ KILN_GUARDED_BY(mutex_);
+  std::atomic<bool> unarranged_{false};  // a probe is due for which there was no memory
 };
 
 }  // namespace kiln

@@ -25,7 +25,7 @@ Result<std::vector<Target>> Backend::list_targets() {
 }
 
 const Result<std::vector<Target>>& Backend::open() {
-  std::call_once(once_, [this] {
+  once_.call([this] {
     targets_.emplace(list_targets());
     open_.store(true, std::memory_order_release);
   });

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 #include <kiln/unit.hpp>
 
 #include "base/mutex.hpp"
+#include "base/once.hpp"
 #include "device/device.hpp"
 #include "device/loader.hpp"
 
@@ -52,7 +52,7 @@ class Backend {
 
   const std::unique_ptr<Device> device_;
   const std::vector<std::unique_ptr<Loader>> loaders_;
-  std::once_flag once_;
+  Once once_;
   std::optional<Result<std::vector<Target>>> targets_;  // constant once it is open
   std::atomic<bool> open_{false};
   Mutex mutex_;

@@ -5,6 +5,7 @@
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
+#include "base/guarded.hpp"
 #include "device/cuda_device.hpp"
 #include "device/observed_device.hpp"
 #include "device/opencl_device.hpp"
@@ -110,8 +111,8 @@ void Core::at_exit() {
   board_->stop();
   if (!Pool::on_a_thread()) opener_->stop();
   engine_->stop();
-  if (Toolbox* made = made_toolbox_.load(std::memory_order_acquire)) made->finish();
-  (void)write_trace();
+  if (Toolbox* made = made_toolbox_.load(std::memory_order_acquire)) attempt([&] { made->finish(); });
+  attempt([&] { (void)write_trace(); });
 }
 
 void Core::in_child() {
@@ -120,7 +121,7 @@ void Core::in_child() {
 }
 
 Toolbox& Core::toolbox() {
-  std::call_once(toolbox_once_, [this] {
+  toolbox_once_.call([this] {
     toolbox_ = std::make_unique<Toolbox>(Config::load(options_, observer_), observer_, options_.trust);
     made_toolbox_.store(toolbox_.get(), std::memory_order_release);
   });

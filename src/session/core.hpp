@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -14,6 +13,7 @@
 #include <kiln/session.hpp>
 
 #include "base/mutex.hpp"
+#include "base/once.hpp"
 #include "base/process_life.hpp"
 #include "base/read_index.hpp"
 #include "device/cccl_module.hpp"
@@ -152,7 +152,7 @@ class Core final : public ProcessListener {
   const std::shared_ptr<Metrics> metrics_;    // likewise
   const Observer observer_;
 
-  std::once_flag toolbox_once_;
+  Once toolbox_once_;
   std::unique_ptr<Toolbox> toolbox_;
   std::atomic<Toolbox*> made_toolbox_{nullptr};  // for those who do not want it made
   Core* next_abandoned_ = nullptr;

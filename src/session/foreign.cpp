@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/guarded.hpp"
 #include "base/process_life.hpp"
 #include "session/core.hpp"
 #include "store/allowance.hpp"
@@ -175,16 +177,18 @@ Status Question::put(Bytes bytes, const std::string& name, double ms) const {
 
 const std::string& ForeignCache::system() const { return state_->system; }
 
-std::optional<ForeignCache::Found> ForeignCache::get(std::string_view key) const {
+std::optional<ForeignCache::Found> ForeignCache::get(std::string_view key) const try {
   const Question question(state_->session->core().toolbox(), state_->system, key);
   const Allowance allowance(question.server_time());
   auto found = question.look();
   if (!found) question.tell(Event::Kind::Miss, {});
   return found;
+} catch (const std::bad_alloc&) {
+  return std::nullopt;  // as good as absent: whoever asks can compile it
 }
 
 ForeignCache::Answer ForeignCache::get_or_claim(std::string_view key, Nanoseconds wait,
-                                                const std::function<bool()>& over) const {
+                                                const std::function<bool()>& over) const try {
   const Question question(state_->session->core().toolbox(), state_->system, key);
   Allowance allowance(question.server_time(), over);
   const Deadline deadline = question.within(wait);
@@ -204,10 +208,13 @@ ForeignCache::Answer ForeignCache::get_or_claim(std::string_view key, Nanosecond
   answer.found = question.claim_fleet(deadline, turn->of_fleet);
   if (!answer.found) answer.turn = Turn(std::move(turn));
   return answer;
+} catch (const std::bad_alloc&) {
+  return {};  // whatever was claimed is let go
 }
 
 Status ForeignCache::put(std::string_view key, Bytes bytes, const std::string& name, double ms) const {
-  return Question(state_->session->core().toolbox(), state_->system, key).put(std::move(bytes), name, ms);
+  return guarded(
+      [&] { return Question(state_->session->core().toolbox(), state_->system, key).put(std::move(bytes), name, ms); });
 }
 
 namespace {
@@ -231,21 +238,25 @@ bool ForeignCache::remove(std::string_view key) const {
 }
 
 Result<std::size_t> ForeignCache::count() const {
-  const auto& disks = state_->session->core().toolbox().disks();
-  if (disks.empty()) return std::size_t{0};
-  const auto keys = keys_in(*disks.front(), state_->system);
-  if (!keys) return keys.error();
-  return keys->size();
+  return guarded([&]() -> Result<std::size_t> {
+    const auto& disks = state_->session->core().toolbox().disks();
+    if (disks.empty()) return std::size_t{0};
+    const auto keys = keys_in(*disks.front(), state_->system);
+    if (!keys) return keys.error();
+    return keys->size();
+  });
 }
 
 Result<std::size_t> ForeignCache::clear() const {
-  const auto& disks = state_->session->core().toolbox().disks();
-  if (disks.empty()) return std::size_t{0};
-  const auto keys = keys_in(*disks.front(), state_->system);
-  if (!keys) return keys.error();
-  std::size_t removed = 0;
-  for (const Key& key : *keys) removed += disks.front()->remove(key) ? 1 : 0;
-  return removed;
+  return guarded([&]() -> Result<std::size_t> {
+    const auto& disks = state_->session->core().toolbox().disks();
+    if (disks.empty()) return std::size_t{0};
+    const auto keys = keys_in(*disks.front(), state_->system);
+    if (!keys) return keys.error();
+    std::size_t removed = 0;
+    for (const Key& key : *keys) removed += disks.front()->remove(key) ? 1 : 0;
+    return removed;
+  });
 }
 
 ForeignCache Session::foreign(const std::string& system) {

@@ -2,18 +2,21 @@
 
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "session/core.hpp"
 #include "session/stream.hpp"
 
 namespace kiln {
 
 Result<Kernel> Handle::get_slowly(std::chrono::nanoseconds limit, void* const* stream, Caller caller) const {
-  auto& handle = static_cast<HandleState&>(*slot_);
-  Core& core = handle.session.core();
-  // After a fork the handle is the parent's; the child has its own core, with its own slot for the same kernel.
-  const auto kernel = core.get(core.handle(handle.unit, handle.entry), limit, stream, caller);
-  if (!kernel) return kernel.error();
-  return Kernel(*kernel);
+  return guarded([&]() -> Result<Kernel> {
+    auto& handle = static_cast<HandleState&>(*slot_);
+    Core& core = handle.session.core();
+    // After a fork the handle is the parent's; the child has its own core, with its own slot for the same kernel.
+    const auto kernel = core.get(core.handle(handle.unit, handle.entry), limit, stream, caller);
+    if (!kernel) return kernel.error();
+    return Kernel(*kernel);
+  });
 }
 
 unsigned detail::KernelState::advised_block(std::size_t shared_bytes) const {

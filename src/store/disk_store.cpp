@@ -103,11 +103,18 @@ Result<Collected> DiskStore::gc() {
     if (collecting_) return Collected{.elsewhere = true};
     collecting_ = true;
   }
-  auto collected = collect(directory_, journal_, options_.size_bound);
-  {
-    const MutexLock lock(mutex_);
-    collecting_ = false;
-  }
+  // Out of memory, a collection ends by an exception; the next one is collected all the same.
+  struct Ended {
+    DiskStore& store;
+    ~Ended() {
+      const MutexLock lock(store.mutex_);
+      store.collecting_ = false;
+    }
+  };
+  const auto collected = [&] {
+    const Ended ended{*this};
+    return collect(directory_, journal_, options_.size_bound);
+  }();
   if (collected && collected->removed_files != 0) {
     observer_.tell(Event::Kind::Evicted, "disk",
                    std::to_string(collected->removed_files) + " of " + std::to_string(collected->files) +

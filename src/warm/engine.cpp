@@ -1,7 +1,9 @@
 #include "warm/engine.hpp"
 
+#include <new>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "warm/engine_state.hpp"
 
 namespace kiln {
@@ -32,20 +34,26 @@ void Engine::request(std::span<const Order> orders, Priority priority) {
     const MutexLock lock(state.mutex);
     if (state.stopping) return;
     const auto now = state.parts.clock->steady();
-    for (const Order& order : orders) {
-      Flight* flight = state.book.find(order);
-      if (state.book.full() && (flight == nullptr || flight->stage == Stage::Cancelled)) {
-        if (state.parts.observer) events.push_back(dropped(order));
-        continue;
+    try {
+      for (const Order& order : orders) {
+        Flight* flight = state.book.find(order);
+        if (state.book.full() && (flight == nullptr || flight->stage == Stage::Cancelled)) {
+          if (state.parts.observer) events.push_back(dropped(order));
+          continue;
+        }
+        if (flight == nullptr) flight = &state.book.add(order, now);
+        if (!state.want(*flight, priority)) continue;
+        ++queued;
+        if (state.parts.observer) events.push_back(event_of(Event::Kind::Requested, *flight));
       }
-      if (flight == nullptr) flight = &state.book.add(order, now);
-      if (!state.want(*flight, priority)) continue;
-      ++queued;
-      if (state.parts.observer) events.push_back(event_of(Event::Kind::Requested, *flight));
+    } catch (const std::bad_alloc&) {
+      // What is not noted is made when somebody gets it.
     }
   }
   // Told before a thread can begin, so that nothing seems to come before its request.
-  for (const Event& event : events) state.parts.observer.tell(event);
+  attempt([&] {
+    for (const Event& event : events) state.parts.observer.tell(event);
+  });
   if (queued > 0) (void)state.pool(priority).add(queued);
 }
 
@@ -84,6 +92,7 @@ void Engine::cancel(std::span<const Order> orders) {
   state.hash_all_like(orders);
   std::vector<Event> events;
   std::vector<std::stop_source> runs;  // ended off the lock: whoever listens may take a moment
+  runs.reserve(orders.size());         // what is begun with one of them is done with all
   {
     const MutexLock lock(state.mutex);
     state.book.identify_hashed();
@@ -92,7 +101,7 @@ void Engine::cancel(std::span<const Order> orders) {
       if (flight == nullptr || (flight->stage != Stage::Queued && flight->stage != Stage::Running)) continue;
       if (flight->stage == Stage::Queued) {
         state.book.withdraw(*flight);
-        if (state.parts.observer) events.push_back(event_of(Event::Kind::Cancelled, *flight));
+        if (state.parts.observer) attempt([&] { events.push_back(event_of(Event::Kind::Cancelled, *flight)); });
       }
       // One for whose end others wait goes on.
       if (flight->stage == Stage::Running && flight->followers.empty()) {
@@ -121,6 +130,7 @@ void Engine::forget(const Order& order) {
   const MutexLock lock(state_->mutex);
   Flight* flight = state_->book.find(order);
   if (flight == nullptr || flight->stage != Stage::Ready) return;
+  state_->forgotten.reserve(state_->forgotten.size() + 1);
   flight->answer.store(nullptr, std::memory_order_release);
   state_->forgotten.push_back(std::move(flight->landed));
   flight->stage = Stage::Cancelled;
@@ -138,17 +148,15 @@ Glance Engine::glance(std::size_t most) const {
 
 void Engine::stop() {
   State& state = *state_;
-  std::vector<std::stop_source> runs;
   {
     const MutexLock lock(state.mutex);
     state.stopping = true;
     for (const auto& [number, flight] : state.book.flights()) {
       if (flight->stage == Stage::Queued) state.book.withdraw(*flight);
-      if (flight->stage == Stage::Running) runs.push_back(flight->stop);
       State::wake(*flight, cancelled(flight->order));
     }
   }
-  for (std::stop_source& run : runs) run.request_stop();
+  while (std::optional<std::stop_source> run = state.next_to_stop()) run->request_stop();
   try {
     if (state.parts.interrupt) state.parts.interrupt();
   } catch (...) {

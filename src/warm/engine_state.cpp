@@ -8,6 +8,7 @@
 
 #include "base/asked_at.hpp"
 #include "base/error.hpp"
+#include "base/guarded.hpp"
 #include "base/machine.hpp"
 
 namespace kiln {
@@ -23,14 +24,27 @@ bool is_remembered(const Error& error) { return error.code == Code::CompileFaile
 
 // A part may run out of memory, or be somebody's function that throws; on a thread of ours that would end the process.
 template <class T, class Function>
-Result<T> guarded(const Order& order, const Function& function) {
-  try {
-    return function();
-  } catch (const std::exception& thrown) {
-    return failure(Code::Internal, named(order) + " could not be made: " + thrown.what());
-  } catch (...) {
-    return failure(Code::Internal, named(order) + " could not be made: something was thrown");
-  }
+Result<T> of_order(const Order& order, const Function& function) noexcept {
+  return guarded([&]() -> Result<T> {
+    try {
+      return function();
+    } catch (const std::bad_alloc&) {
+      Error error = out_of_memory();
+      attempt([&] { error.message = named(order) + " could not be made: " + error.message; });
+      return error;
+    } catch (const std::exception& thrown) {
+      return failure(Code::Internal, named(order) + " could not be made: " + thrown.what());
+    } catch (...) {
+      return failure(Code::Internal, named(order) + " could not be made: something was thrown");
+    }
+  });
+}
+
+// A copy for those who wait.
+Error said_of(const Error& error) noexcept {
+  Error copy = out_of_memory();
+  attempt([&] { copy = error; });
+  return copy;
 }
 
 }  // namespace
@@ -41,7 +55,11 @@ Event event_of(Event::Kind kind, const Flight& flight) {
 
 std::string named(const Order& order) { return "unit '" + order.unit.label() + "' for " + order.target.name(); }
 
-Error cancelled(const Order& order) { return failure(Code::Cancelled, named(order) + " was cancelled"); }
+Error cancelled(const Order& order) noexcept {
+  Error error{Code::Cancelled, "cancelled", {}};
+  attempt([&] { error.message = named(order) + " was cancelled"; });
+  return error;
+}
 
 Engine::State::State(Parts its_parts, const Options& options)
     : parts(std::move(its_parts)), book(index, options.most_queued),
@@ -86,8 +104,11 @@ void Engine::State::hash_all_like(std::span<const Order> orders) {
   for (const Unit& unit : units) (void)unit.identity();
 }
 
-void Engine::State::wake(Flight& flight, const Result<const Answer*>& outcome) {
-  for (Waiter* waiter : flight.waiters) waiter->outcome.emplace(outcome);
+void Engine::State::wake(Flight& flight, const Result<const Answer*>& outcome) noexcept {
+  for (Waiter* waiter : flight.waiters) {
+    attempt([&] { waiter->outcome.emplace(outcome); });
+    if (!waiter->outcome) waiter->outcome.emplace(out_of_memory());
+  }
   flight.waiters.clear();
   flight.woken.notify_all();
 }
@@ -161,22 +182,24 @@ const Answer* Engine::State::look(const Order& order) {
     if (flight->stage == Stage::Queued) asked = flight->asked;
   }
   const AskedAt scope(asked);
-  auto found = guarded<std::optional<Answer>>(order, [&] { return parts.look(order, flight->number); });
+  auto found = of_order<std::optional<Answer>>(order, [&] { return parts.look(order, flight->number); });
   if (!found || !*found) return nullptr;
   (*found)->flow = flight->number;
+  Landing landing = landing_of(std::move(**found), nullptr);
+  if (landing.answer == nullptr) return nullptr;
   const MutexLock lock(mutex);
   if (flight->stage == Stage::Ready) return flight->landed.get();
   if (flight->stage == Stage::Running) {  // a thread has begun meanwhile, and its answer will be as good
-    forgotten.push_back(std::make_unique<const Answer>(**found));
+    forgotten.push_back(std::move(landing.answer));
     return forgotten.back().get();
   }
   if (flight->stage == Stage::Queued) book.withdraw(*flight);
   flight->began = start;
-  (void)settle(*flight, **found, nullptr);
+  (void)settle(*flight, std::move(landing));
   return flight->landed.get();
 }
 
-bool Engine::State::work(Priority priority) {
+bool Engine::State::work(Priority priority) noexcept {
   Flight* flight = nullptr;
   {
     const MutexLock lock(mutex);
@@ -184,22 +207,43 @@ bool Engine::State::work(Priority priority) {
     flight = book.take(priority, parts.clock->steady());
   }
   if (flight == nullptr) return false;
-  (void)flight->order.unit.identity();  // hashed here, so that nobody does it under the lock
-  bool queued = false;
-  {
-    const MutexLock lock(mutex);
-    Flight& known = book.identify(*flight);
-    if (&known != flight) {
-      queued = !stopping && want(known, priority);
-      flight = nullptr;
-    }
-  }
-  if (queued) (void)pool(priority).add(1);
+  flight = hash(*flight, priority);
   if (flight != nullptr) fly(*flight);
   return true;
 }
 
-void Engine::State::fly(Flight& flight) {
+Flight* Engine::State::hash(Flight& flight, Priority priority) noexcept {
+  Flight* left = &flight;
+  bool queued = false;
+  const Status hashed = guarded([&]() -> Status {
+    (void)flight.order.unit.identity();
+    const MutexLock lock(mutex);
+    Flight& known = book.identify(flight);
+    if (&known != left) {
+      queued = !stopping && want(known, priority);
+      left = nullptr;
+    }
+    return {};
+  });
+  if (queued) (void)pool(priority).add(1);
+  if (hashed) return left;
+  land(flight, landing_of(out_of_memory(), nullptr));
+  return nullptr;
+}
+
+void Engine::State::fly(Flight& flight) noexcept {
+  std::optional<Recipe> recipe;
+  std::optional<Result<Answer>> result;
+  const Status made = guarded([&]() -> Status {
+    result = make(flight, recipe);
+    return {};
+  });
+  if (!made) result.emplace(made.error());
+  if (!result) return;
+  land(flight, landing_of(*std::move(result), recipe ? &*recipe : nullptr));
+}
+
+std::optional<Result<Answer>> Engine::State::make(Flight& flight, std::optional<Recipe>& recipe) {
   const Order& order = flight.order;
   std::chrono::nanoseconds asked{0};
   {
@@ -208,11 +252,12 @@ void Engine::State::fly(Flight& flight) {
   }
   const AskedAt scope(asked);
   if (parts.serve) {
-    auto served = guarded<std::optional<Answer>>(order, [&] { return parts.serve(order, flight.number); });
-    if (served && *served) return land(flight, std::move(**served), nullptr);
+    auto served = of_order<std::optional<Answer>>(order, [&] { return parts.serve(order, flight.number); });
+    if (served && *served) return std::move(**served);
   }
-  Result<Recipe> recipe = guarded<Recipe>(order, [&] { return parts.recipe(order); });
-  if (!recipe) return land(flight, std::move(recipe).error(), nullptr);
+  auto asked = of_order<Recipe>(order, [&] { return parts.recipe(order); });
+  if (!asked) return std::move(asked).error();
+  recipe = std::move(*asked);
   recipe->flow = flight.number;
   {
     const MutexLock lock(mutex);
@@ -221,15 +266,24 @@ void Engine::State::fly(Flight& flight) {
     recipe->company = book.company(flight);
   }
   const RequestKey request = recipe->request_key();
-  if (follows(flight, request)) return;
+  if (follows(flight, request)) return std::nullopt;
   // What `interrupt` would have ended must not begin after it.
   Result<Answer> answer =
-      is_stopping() ? cancelled(order) : guarded<Answer>(order, [&] { return parts.resolve(order, *recipe); });
+      is_stopping() ? cancelled(order) : of_order<Answer>(order, [&] { return parts.resolve(order, *recipe); });
   {
     const MutexLock lock(mutex);
     flying.erase(request);
   }
-  land(flight, std::move(answer), &*recipe);
+  return answer;
+}
+
+std::optional<std::stop_source> Engine::State::next_to_stop() noexcept {
+  const MutexLock lock(mutex);
+  for (const auto& [number, flight] : book.flights()) {
+    const std::stop_source& stop = flight->stop;
+    if (flight->stage == Stage::Running && stop.stop_possible() && !stop.stop_requested()) return stop;
+  }
+  return std::nullopt;
 }
 
 bool Engine::State::follows(Flight& flight, const RequestKey& request) {
@@ -239,13 +293,28 @@ bool Engine::State::follows(Flight& flight, const RequestKey& request) {
   return !first;
 }
 
-void Engine::State::land(Flight& flight, Result<Answer> result, const Recipe* recipe) {
+Engine::State::Landing Engine::State::landing_of(Result<Answer> result, const Recipe* recipe) noexcept {
+  Landing landing;
+  try {
+    if (result) {
+      landing.answer = std::make_unique<const Answer>(std::move(*result));
+      return landing;
+    }
+    if (recipe != nullptr) landing.recipe = std::make_unique<const Recipe>(*recipe);
+    landing.error = std::move(result).error();
+  } catch (const std::bad_alloc&) {
+    landing.error = out_of_memory();
+  }
+  return landing;
+}
+
+void Engine::State::land(Flight& flight, Landing landing) noexcept {
   std::size_t queued = 0;
   bool is_queued_again = false;
   Priority priority = Priority::Background;
   {
     const MutexLock lock(mutex);
-    is_queued_again = settle(flight, std::move(result), recipe);
+    is_queued_again = settle(flight, std::move(landing));
     priority = flight.priority;
     // They find in the store what this one left there.
     for (Flight* follower : flight.followers) {
@@ -263,11 +332,11 @@ void Engine::State::land(Flight& flight, Result<Answer> result, const Recipe* re
   if (is_queued_again) (void)pool(priority).add(1);
 }
 
-bool Engine::State::settle(Flight& flight, Result<Answer> result, const Recipe* recipe) {
+bool Engine::State::settle(Flight& flight, Landing landing) noexcept {
   flight.ended = parts.clock->steady();
   ++flight.landings;
   const std::optional<Priority> again = std::exchange(flight.again, std::nullopt);
-  if (!result && result.error().code == Code::Cancelled && flight.is_ending) {
+  if (landing.answer == nullptr && landing.error.code == Code::Cancelled && flight.is_ending) {
     flight.stage = Stage::Cancelled;
     if (again && !stopping) {  // those who wait have come since
       book.enqueue(flight, *again);
@@ -276,24 +345,24 @@ bool Engine::State::settle(Flight& flight, Result<Answer> result, const Recipe* 
     wake(flight, cancelled(flight.order));
     return false;
   }
-  if (result) {
+  if (landing.answer != nullptr) {
     flight.stage = Stage::Ready;
-    flight.landed = std::make_unique<const Answer>(std::move(*result));
+    flight.landed = std::move(landing.answer);
     flight.error.reset();
     flight.recipe.reset();
     flight.answer.store(flight.landed.get(), std::memory_order_release);
     wake(flight, flight.landed.get());
   } else {
     flight.stage = Stage::Failed;
-    flight.error = std::move(result).error();
-    flight.recipe = recipe != nullptr ? std::make_unique<const Recipe>(*recipe) : nullptr;
-    wake(flight, *flight.error);
+    flight.error = std::move(landing.error);
+    flight.recipe = std::move(landing.recipe);
+    wake(flight, said_of(*flight.error));
   }
   return false;
 }
 
 void Engine::State::tell_of_wait(const Order& order, const Result<const Answer*>& outcome,
-                                 std::chrono::nanoseconds start, Caller caller) const {
+                                 std::chrono::nanoseconds start, Caller caller) const noexcept try {
   if (!parts.observer || (outcome && (*outcome)->origin != Origin::Compiled)) return;
   if (!outcome && outcome.error().code != Code::CompileFailed) return;
   Event event = event_of(Event::Kind::HotCompile, order.unit, order.target, outcome ? (*outcome)->flow : 0);
@@ -301,6 +370,8 @@ void Engine::State::tell_of_wait(const Order& order, const Result<const Answer*>
   event.message = caller.text() + " on thread " + thread_name() +
                   (outcome ? " waited for its compile" : " waited for a compile that failed") + "; request it earlier";
   parts.observer.tell(event);
+} catch (...) {
+  // The caller has his answer.
 }
 
 }  // namespace kiln

@@ -35,7 +35,7 @@ struct Flight {
 
   Stage stage = Stage::Cancelled;
   Priority priority = Priority::Background;
-  std::list<Flight*>::iterator place;    // in its queue, while it is Queued
+  std::list<Flight*>::iterator place;    // in its queue, while it is Queued, else among those that are not
   std::unique_ptr<const Answer> landed;  // behind `answer`
   std::optional<Error> error;            // of one that Failed …
   std::unique_ptr<const Recipe> recipe;  // … and what it was made from, to see whether that has changed

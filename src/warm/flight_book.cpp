@@ -1,9 +1,22 @@
 #include "warm/flight_book.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace kiln {
+namespace {
+
+// Without memory for it, one by which nothing is stopped: the run then goes on to its end.
+std::stop_source stop_source() noexcept {
+  try {
+    return {};
+  } catch (const std::bad_alloc&) {
+    return std::stop_source(std::nostopstate);
+  }
+}
+
+}  // namespace
 
 Flight* FlightBook::find(const Order& order) {
   const Digest* identity = order.unit.known_identity();
@@ -19,24 +32,38 @@ Flight* FlightBook::find(const Order& order) {
 
 Flight& FlightBook::add(const Order& order, std::chrono::nanoseconds now) {
   const std::uint64_t number = ++numbers_;
+  std::list<Flight*> place(1);  // for good: it is moved to a queue and back, which needs no memory
   Flight& flight = *flights_.emplace_hint(flights_.end(), number, std::make_unique<Flight>(order, number))->second;
   flight.submitted = now;
-  if (const Digest* identity = order.unit.known_identity()) {
-    flight.identity = *identity;
-    index_.insert(flight);
-  } else {
-    unhashed_.emplace(order.unit.address(), &flight);
+  place.front() = &flight;
+  flight.place = place.begin();
+  not_queued_.splice(not_queued_.end(), place);
+  try {
+    if (const Digest* identity = order.unit.known_identity()) {
+      flight.identity = *identity;
+      index_.insert(flight);
+    } else {
+      unhashed_.emplace(order.unit.address(), &flight);
+    }
+  } catch (const std::bad_alloc&) {
+    remove(flight);
+    throw;
   }
   return flight;
+}
+
+void FlightBook::remove(Flight& flight) {
+  not_queued_.erase(flight.place);
+  flights_.erase(flight.number);
 }
 
 Flight& FlightBook::identify(Flight& flight) {
   if (flight.identity) return flight;
   auto [at, last] = unhashed_.equal_range(flight.order.unit.address());
   while (at->second != &flight) ++at;
-  unhashed_.erase(at);
   const Digest& identity = flight.order.unit.identity();
   if (Flight* twin = index_.find(identity, flight.order.target)) {
+    unhashed_.erase(at);
     if (flight.stage == Flight::Stage::Queued) {
       withdraw(flight);
       if (twin->stage == Flight::Stage::Cancelled) {
@@ -44,11 +71,17 @@ Flight& FlightBook::identify(Flight& flight) {
         enqueue(*twin, flight.priority);
       }
     }
-    flights_.erase(flight.number);
+    remove(flight);
     return *twin;
   }
   flight.identity = identity;
-  index_.insert(flight);
+  try {
+    index_.insert(flight);
+  } catch (const std::bad_alloc&) {
+    flight.identity.reset();  // it is still found by its address
+    throw;
+  }
+  unhashed_.erase(at);
   return flight;
 }
 
@@ -72,7 +105,7 @@ std::vector<Unit> FlightBook::not_hashed(const std::unordered_set<std::string_vi
 void FlightBook::enqueue(Flight& flight, Priority priority) {
   flight.stage = Flight::Stage::Queued;
   flight.priority = priority;
-  flight.place = queue(priority).insert(queue(priority).end(), &flight);
+  queue(priority).splice(queue(priority).end(), not_queued_, flight.place);
 }
 
 void FlightBook::promote(Flight& flight) {
@@ -82,16 +115,16 @@ void FlightBook::promote(Flight& flight) {
 }
 
 void FlightBook::withdraw(Flight& flight) {
-  queue(flight.priority).erase(flight.place);
+  not_queued_.splice(not_queued_.end(), queue(flight.priority), flight.place);
   flight.stage = Flight::Stage::Cancelled;
 }
 
 Flight* FlightBook::take(Priority priority, std::chrono::nanoseconds now) {
   if (queue(priority).empty()) return nullptr;
   Flight* const flight = queue(priority).front();
-  queue(priority).pop_front();
+  not_queued_.splice(not_queued_.end(), queue(priority), flight->place);
   flight->stage = Flight::Stage::Running;
-  flight->stop = std::stop_source();
+  flight->stop = stop_source();
   flight->is_ending = false;
   flight->began = now;
   return flight;

@@ -14,7 +14,8 @@
 
 namespace kiln {
 
-/// All flights of an engine, and in which queue those are that wait for a thread. Its owner keeps callers apart.
+/// All flights of an engine, and in which queue those are that wait for a thread. Its owner keeps callers apart. Only
+/// what makes a flight known needs memory: no run is lost or hangs because it could not be queued.
 class FlightBook {
  public:
   /// The index is written by this book alone; anyone may read it.
@@ -49,6 +50,8 @@ class FlightBook {
   std::size_t company(const Flight& flight) const;
 
  private:
+  // One that is neither queued nor known by its identity or address.
+  void remove(Flight& flight);
   std::list<Flight*>& queue(Priority priority) { return queues_[static_cast<std::size_t>(priority)]; }
 
   FlightIndex& index_;
@@ -56,6 +59,7 @@ class FlightBook {
   std::map<std::uint64_t, std::unique_ptr<Flight>> flights_;
   std::uint64_t numbers_ = 0;
   std::list<Flight*> queues_[2];
+  std::list<Flight*> not_queued_;
   // Not identified yet, by the unit's address. The flight keeps its unit, so the address stays its own.
   std::unordered_multimap<const void*, Flight*> unhashed_;
 };

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/guarded.hpp"
 #include "base/machine.hpp"
 #include "base/process_life.hpp"
 #include "base/signals.hpp"
@@ -52,12 +53,18 @@ bool Pool::add(std::size_t pieces) {
 bool Pool::may_start() const {
   if (stopping_) return false;
   if (options_.most_threads > 0) return started_ < options_.most_threads;
-  return started_ == 0 || (started_ < usable_cores() && system_clock().steady() >= no_memory_until_);
+  if (started_ == 0) return true;
+  bool may = false;  // nor where there is no memory to ask
+  attempt([&] { may = started_ < usable_cores() && system_clock().steady() >= no_memory_until_; });
+  return may;
 }
 
 // Looked at by the new thread, because that reads files, which is not for whoever calls.
 bool Pool::has_memory() const {
-  return options_.most_threads > 0 || available_memory(options_.machine) >= kMemoryOfACompile;
+  if (options_.most_threads > 0) return true;
+  bool has = false;
+  attempt([&] { has = available_memory(options_.machine) >= kMemoryOfACompile; });
+  return has;
 }
 
 bool Pool::start() {
@@ -96,7 +103,8 @@ void Pool::run(unsigned number) {
       --pieces_;
       if (pieces_ > 0 && idle_ == 0 && may_start()) (void)start();
     }
-    work_();
+    // What it works on sees to its own failures; out of memory it is better undone than the end of the process.
+    attempt(work_);
   }
   const MutexLock lock(mutex_);
   --alive_;

@@ -2,7 +2,6 @@
 // KILN_FIRE_SECONDS says for how long; run before a release and by hand.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "store/disk_store.hpp"
 #include "support/artifacts.hpp"
 #include "support/files.hpp"
+#include "support/shared_memory.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace kiln::test {
@@ -35,21 +35,6 @@ int fire_seconds() {
 /// What all processes count together.
 struct Counts {
   std::atomic<std::uint64_t> hits, misses, puts, errors, wrong, collections;
-};
-
-class SharedCounts {
- public:
-  SharedCounts()
-      : counts_(new (mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
-                    Counts()) {}
-  ~SharedCounts() { munmap(static_cast<void*>(counts_), sizeof(Counts)); }
-  SharedCounts(const SharedCounts&) = delete;
-  SharedCounts& operator=(const SharedCounts&) = delete;
-  Counts* operator->() { return counts_; }
-  Counts& operator*() { return *counts_; }
-
- private:
-  Counts* counts_;
 };
 
 // One process's part: it looks for keys, puts what is missing, and tidies up now and then.
@@ -113,7 +98,7 @@ void expect_sound(const std::string& root) {
 TEST(UnderFire, ManyProcessesThatGetPutAndEvictNeverSeeWrongBytes) {
   const TemporaryDirectory directory;
   const std::string root = directory.path("cache");
-  SharedCounts counts;
+  SharedMemory<Counts> counts;
   const auto until = system_clock().steady() + std::chrono::seconds(fire_seconds());
   std::vector<pid_t> children;
   for (unsigned i = 0; i < kProcesses; ++i) children.push_back(start_worker(root, *counts, i + 1, until));
@@ -138,7 +123,7 @@ TEST(UnderFire, ManyProcessesThatGetPutAndEvictNeverSeeWrongBytes) {
 TEST(UnderFire, ProcessesKilledAtAnyMomentLeaveNothingWrongBehind) {
   const TemporaryDirectory directory;
   const std::string root = directory.path("cache");
-  SharedCounts counts;
+  SharedMemory<Counts> counts;
   std::mt19937 random(1);
   int killed = 0;
   for (int i = 0; i < kKills; ++i) {

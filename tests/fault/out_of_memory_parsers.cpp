@@ -1,0 +1,109 @@
+// Readers of what comes from elsewhere. They are rooms' own: std::bad_alloc may leave them. Those of JSON are left out:
+// the library's values allocate when they end, and end the process where they cannot (docs/decisions/0013).
+#include "compile/worker_protocol.hpp"
+#include "core/closure.hpp"
+#include "fault/out_of_memory.hpp"
+#include "remote/action_result.hpp"
+#include "session/config_file.hpp"
+#include "session/manifest.hpp"
+#include "session/trust_file.hpp"
+#include "store/entry_format.hpp"
+#include "support/artifacts.hpp"
+
+namespace kiln::test {
+namespace {
+
+constexpr const char* kManifest = R"(namespace = "acme/vision"
+epoch = 3
+architectures = ["sm_80", "sm_90", "compute_90"]
+
+[[unit]]
+source = "kernels/point_in_polygon.cu"
+include = ["include", "third_party/include"]
+options = ["-std=c++17", "-DTILE=4"]
+entries = ["pip_dense", "pip_sparse<float>"]
+)";
+
+constexpr const char* kSettings = R"(compile = "never"
+"worker.memory" = "2G"
+[cache]
+path = ["/var/cache/kiln", "/opt/kiln/prefilled"]
+max_size = "50G"
+trusted_users = [1001, 1002]
+)";
+
+// What is parsed is compared with what the same text gave while there was memory.
+template <class Parse>
+Operation parser(const std::string& name, Parse parse) {
+  Operation operation;
+  operation.name = "parse " + name;
+  operation.may_throw = true;
+  operation.run = [parse](const std::string&) {
+    const auto parsed = parse();
+    if (!parsed) return Outcome::failed(parsed.error());
+    return Outcome::of(*parsed, "it was read otherwise");
+  };
+  return operation;
+}
+
+template <class T>
+Result<bool> told(const Result<T>& parsed, bool same) {
+  if (!parsed) return parsed.error();
+  return same;
+}
+
+Operation frames() {
+  return parser("worker frames", []() -> Result<bool> {
+    const Unit unit = Unit::cuda("a long name of a unit.cu", "extern \"C\" __global__ void k() {}").entry("k");
+    const WorkerJob job{Recipe{unit.option("-DLONG=1"), Target::sm(90), {}, "/a/working/directory"}, {}};
+    const auto frame = decode_frame(encode_frame(frame_of(job)));
+    if (!frame) return frame.error();
+    const auto back = decode_job(frame->payload);
+    if (!back) return back.error();
+    WorkerReply reply;
+    reply.compiled.artifact = artifact_of(key_number(1), 70'000);
+    const auto answered = decode_reply(frame_of(reply));
+    if (!answered) return answered.error();
+    return back->recipe.unit.source() == job.recipe.unit.source() &&
+           same(answered->compiled.artifact, reply.compiled.artifact);
+  });
+}
+
+Operation entry() {
+  return parser("an entry", []() -> Result<bool> {
+    const Artifact artifact = artifact_of(key_number(1), 5'000);
+    const Bytes file = Bytes::of(encode_entry_head(key_number(1), artifact) + std::string(artifact.bytes.view()));
+    const auto back = decode_entry(key_number(1), file);
+    return told(back, back.ok() && same(*back, artifact));
+  });
+}
+
+}  // namespace
+
+void add_parsers(std::vector<Operation>& operations) {
+  operations.push_back(entry());
+  operations.push_back(frames());
+  operations.push_back(parser("a closure", [] {
+    const Closure closure = closure_number(1, 20);
+    const auto back = Closure::decode(closure.encode());
+    return told(back, back.ok() && *back == closure);
+  }));
+  operations.push_back(parser("kiln.toml", [] {
+    const auto manifest = parse_manifest(kManifest, "/project");
+    return told(manifest, manifest.ok() && manifest->members.size() == 1 && manifest->architectures.size() == 3);
+  }));
+  operations.push_back(parser("config.toml", [] {
+    const auto settings = parse_config(kSettings);
+    return told(settings, settings.ok() && settings->size() == 5);
+  }));
+  operations.push_back(parser("an action result", [] {
+    ActionResult result;
+    result.files.push_back({"artifact", sha256("content"), 7});
+    result.said = std::string(300, 's');
+    const std::string body = result.encode();
+    const auto back = ActionResult::decode({reinterpret_cast<const std::uint8_t*>(body.data()), body.size()});
+    return told(back, back.ok() && back->said == result.said && back->files.size() == 1);
+  }));
+}
+
+}  // namespace kiln::test
