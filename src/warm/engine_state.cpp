@@ -255,9 +255,9 @@ std::optional<Result<Answer>> Engine::State::make(Flight& flight, std::optional<
     auto served = of_order<std::optional<Answer>>(order, [&] { return parts.serve(order, flight.number); });
     if (served && *served) return std::move(**served);
   }
-  auto asked = of_order<Recipe>(order, [&] { return parts.recipe(order); });
-  if (!asked) return std::move(asked).error();
-  recipe = std::move(*asked);
+  auto described = of_order<Recipe>(order, [&] { return parts.recipe(order); });
+  if (!described) return std::move(described).error();
+  recipe = std::move(*described);
   recipe->flow = flight.number;
   {
     const MutexLock lock(mutex);

@@ -140,6 +140,18 @@ TEST_F(StatusFolder, LosesWhatADeadProcessLeft) {
   EXPECT_FALSE(fs::exists(path));
 }
 
+TEST_F(StatusFolder, LosesWhatWasHalfWrittenWhenItsProcessWasKilledAndSaysNothingOfIt) {
+  const std::string whole = encode(some_status());
+  const std::string old = write(".1-a.status", whole.substr(0, whole.size() / 2));
+  const std::string fresh = write(".2-b.status", whole.substr(0, whole.size() / 2));
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::minutes(2));
+  const StatusListing listed = listing();
+  EXPECT_TRUE(listed.processes.empty());
+  EXPECT_TRUE(listed.problems.empty());
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_TRUE(fs::exists(fresh)) << "somebody writes it just now";
+}
+
 TEST_F(StatusFolder, KeepsWhatAnotherContainerSays) {
   ProcessStatus status = some_status();
   ++status.started;
