@@ -54,9 +54,9 @@ bool Pool::may_start() const {
   if (stopping_) return false;
   if (options_.most_threads > 0) return started_ < options_.most_threads;
   if (started_ == 0) return true;
-  bool may = false;  // nor where there is no memory to ask
-  attempt([&] { may = started_ < usable_cores() && system_clock().steady() >= no_memory_until_; });
-  return may;
+  unsigned cores = 0;  // none that could be used where there is no memory to ask
+  attempt([&] { cores = usable_cores(); });
+  return started_ < cores && system_clock().steady() >= no_memory_until_;
 }
 
 // Looked at by the new thread, because that reads files, which is not for whoever calls.
