@@ -76,6 +76,8 @@ TEST_F(MadeUpMachine, ThatSaysNothingHasNoBounds) {
 TEST_F(MadeUpMachine, HasTheMemoryThatTheKernelCallsAvailable) {
   say("/proc/meminfo", "MemTotal:  8000 kB\nMemFree: 1 kB\nMemAvailable:    3072 kB\n");
   EXPECT_EQ(free_mib(), 3u);
+  say("/proc/meminfo", "MemTotal:  8000 kB\nNotMemAvailable: 1 kB\n");  // a kernel from before 3.14
+  EXPECT_EQ(available_memory(files()), std::numeric_limits<std::uint64_t>::max());
 }
 
 TEST_F(MadeUpMachine, OfVersionOneHasTheTightestMemoryOfTheGroupAndThoseAboveIt) {

@@ -55,6 +55,20 @@ TEST(Process, IsWaitedForNoLongerThanTheLimitAndCanBeKilled) {
   EXPECT_EQ(child->wait(seconds(20))->signal, SIGKILL);  // and says the same again
 }
 
+TEST(Process, IsHandedOverWithAllThatIsKnownOfIt) {
+  auto first = shell("exit 3");
+  auto second = shell("exec sleep 30");
+  ASSERT_TRUE(first.ok() && second.ok());
+  ASSERT_EQ(first->wait(seconds(20))->code, 3);
+  const pid_t ended = first->id();
+  const pid_t running = second->id();
+  std::swap(*first, *second);
+  EXPECT_EQ(first->id(), running);
+  EXPECT_FALSE(first->wait(milliseconds(0)).has_value());
+  EXPECT_EQ(second->id(), ended);
+  EXPECT_EQ(second->wait(seconds(20))->code, 3) << "how it ended goes with it";
+}
+
 TEST(Process, IsKilledWithItsOwner) {
   pid_t id = -1;
   {

@@ -211,6 +211,11 @@ TEST_F(OciLayout, WhoseConfigSaysOtherLayersIsRefused) {
   expect_refused("says other layers");
   become({first}, R"({"rootfs":{"type":"layers","diff_ids":[]}})");
   expect_refused("says other layers");
+  for (const char* config :
+       {R"({"rootfs":{"type":"folders","diff_ids":[]}})", R"({"rootfs":{"type":"layers"}})", "{}"}) {
+    become({first}, config);
+    expect_refused("its rootfs is not a list of layers");
+  }
 }
 
 TEST_F(OciLayout, WhoseLayersAreNotTheGroupsIsRefused) {
@@ -234,6 +239,20 @@ TEST_F(OciLayout, WhoseLayersAreNotTheGroupsIsRefused) {
   become({good, group, tar_of({{"kiln/group-0002", image_.groups[2]}}), tar_of({{"kiln/group-0003", image_.groups[3]}}),
           tar_of({{"kiln/group-0004", "more"}})});
   expect_refused("5 layers, and the bundle has 4 groups");
+}
+
+TEST_F(OciLayout, WhoseLayersAreNotAsLongAsTheGroupsIsRefusedBeforeOneIsRead) {
+  const auto source = open_oci_layout(path_);
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  std::vector<std::uint64_t> sizes;
+  for (const std::string& group : image_.groups) sizes.push_back(group.size());
+  EXPECT_TRUE((*source)->check(image_.head.size(), sizes).ok());
+  sizes[1] += 512;
+  const Status refused = (*source)->check(image_.head.size(), sizes);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::Corrupt);
+  EXPECT_NE(refused.error().message.find("not of the size that group 1 needs"), std::string::npos)
+      << refused.error().message;
 }
 
 TEST_F(OciLayout, OfSeveralImagesIsRefused) {

@@ -238,6 +238,25 @@ TEST(CcclSpec, RefusesWhatIsTooLarge) {
   EXPECT_FALSE(Spec::parse(std::string(50'000, '[')).ok());
 }
 
+TEST(CcclSpec, RefusesAStateThatNoKernelCouldBePassed) {
+  const std::vector<std::pair<std::function<void(Spec&)>, const char*>> refused = {
+      {[](Spec& s) { s.operators[0].state_alignment = 3; }, "operators[0].state_alignment"},
+      {[](Spec& s) { s.operators[0].state_alignment = 8192; }, "operators[0].state_alignment"},
+      {[](Spec& s) { s.operators[0].state_size = 4097; }, "operators[0].state_size"},
+      {[](Spec& s) { s.iterators[0].state_size = 0; }, "iterators[0].state_size"},
+      {[](Spec& s) { s.iterators[0].state_size = 4097; }, "iterators[0].state_size"},
+      {[](Spec& s) { s.iterators[0].state_alignment = 12; }, "iterators[0].state_alignment"},
+  };
+  for (const auto& [make, part] : refused) {
+    Spec spec = stateful_transform();
+    ASSERT_TRUE(spec.check().ok());
+    make(spec);
+    const Status status = spec.check();
+    ASSERT_FALSE(status.ok()) << part;
+    EXPECT_NE(status.error().message.find(part), std::string::npos) << status.error().message;
+  }
+}
+
 TEST(CcclSpec, TakesAFunctionWithoutSourceWhereAnotherOperatorDefinesIt) {
   Spec spec = stateful_transform();
   spec.iterators[1] = spec.iterators[0];

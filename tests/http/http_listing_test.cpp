@@ -29,6 +29,15 @@ TEST(HttpListing, FoldersAndOtherNamesAreLeftOut) {
   EXPECT_TRUE(rows->empty());
 }
 
+TEST(HttpListing, FieldsThatAreNotWhatTheyShouldBeAreAsIfTheyWereNotThere) {
+  const auto rows = parse_listing(R"([{"name":")" + kName + R"(","type":"file","size":-5,"mtime":null,"owner":1.5}])");
+  ASSERT_TRUE(rows.has_value());
+  ASSERT_EQ(rows->size(), 1u);
+  EXPECT_EQ((*rows)[0].bytes, 0u);
+  EXPECT_EQ((*rows)[0].modified.count(), 0);
+  for (const char* text : {"[null]", "[-1]", "[1.5]"}) EXPECT_FALSE(parse_listing(text).has_value()) << text;
+}
+
 TEST(HttpListing, AnythingElseIsNoListing) {
   for (const std::string& text : {std::string(), std::string("<html>"), std::string("{}"), kRow, std::string("5"),
                                   "[" + kRow, "[" + kRow + "] []", std::string("[5]"), std::string("[[]]"),

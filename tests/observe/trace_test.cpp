@@ -195,6 +195,16 @@ TEST_F(Trace, TakesAnyBytesAsText) {
   EXPECT_EQ(name.substr(name.size() - 2), "ü");
 }
 
+TEST_F(Trace, KeepsEveryCharacterOfUnicodeAndNothingThatOnlyLooksLikeOne) {
+  Event odd = event(Event::Kind::Compiled, 1);
+  odd.unit = "r\r \U0001F525 \U0010FFFF long\xF0\x80\x80\x80 far\xF4\x90\x80\x80 cut\xF0\x9F\x94";
+  tell(milliseconds(1), odd);
+  const std::string name = events_of(json(), "X").at(0)["args"]["unit"];
+  EXPECT_EQ(name.find("r\r \U0001F525 \U0010FFFF long\uFFFD"), 0U) << name;
+  EXPECT_NE(name.find("far\uFFFD"), std::string::npos) << name;
+  EXPECT_NE(name.find("cut\uFFFD"), std::string::npos) << name;
+}
+
 TEST_F(Trace, TakesDurationsThatAreNone) {
   for (const double ms : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -3.0,
                           std::numeric_limits<double>::max()}) {

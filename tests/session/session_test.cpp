@@ -9,6 +9,7 @@
 
 #include "base/files.hpp"
 #include "support/event_log.hpp"
+#include "support/eventually.hpp"
 #include "support/files.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -161,8 +162,10 @@ TEST_F(SessionTest, NeedsAreAskedAtTheFirstRequestOfASessionAndNotAgain) {
 }
 
 TEST_F(SessionTest, AUseThatNoNeedsDeclaredIsRecordedWithWhoDidIt) {
+  test::EventLog log;
   SessionOptions options;
   options.record_undeclared = true;
+  options.on_event = log.callback();
   Session session = open(options);
   session.request(needs);
   ASSERT_TRUE(session.get(scale("3"), "scale", seconds(60)).ok());
@@ -172,6 +175,33 @@ TEST_F(SessionTest, AUseThatNoNeedsDeclaredIsRecordedWithWhoDidIt) {
   EXPECT_EQ(session.undeclared()[0].unit, "scale_5");
   EXPECT_EQ(session.undeclared()[0].entry, "clear");
   EXPECT_NE(session.undeclared()[0].caller.find("session_test.cpp:"), std::string::npos);
+  ASSERT_EQ(log.count(Event::Kind::Undeclared), 1U);
+  EXPECT_NE(log.of(Event::Kind::Undeclared)[0].message.find("used kernel 'clear'"), std::string::npos);
+}
+
+TEST_F(SessionTest, WhatIsTakenBackBeforeItBeganIsNeverCompiledUnlessItIsAskedForAgain) {
+  constexpr std::size_t kUnits = 12;
+  const test::TemporaryDirectory empty;
+  SessionOptions options;
+  options.settings["cache.dir"] = empty.path();
+  Session session = Session::open(std::move(options)).value();
+  Units for_device;
+  Units for_target;
+  for (std::size_t i = 0; i < kUnits; ++i) {
+    const std::string name = "taken_back_" + std::to_string(i);
+    for_device.push_back(
+        Unit::opencl(name, "kernel void f(global int* x) { *x = " + std::to_string(i) + "; }").entry("f"));
+    for_target.push_back(
+        Unit::cuda(name, "extern \"C\" __global__ void f(int* x) { *x = " + std::to_string(i) + "; }"));
+  }
+  session.request(for_device);
+  session.cancel(for_device);
+  session.request(for_target, Target::sm(80));
+  session.cancel(for_target, Target::sm(80));
+  EXPECT_TRUE(test::eventually([&] { return session.status().pending == 0; }, seconds(60)));
+  EXPECT_LT(session.status().compiled, kUnits) << "those that had begun, at most";
+  session.retry({for_target[kUnits - 1]}, Target::sm(80));
+  EXPECT_TRUE(session.artifact(for_target[kUnits - 1], Target::sm(80), seconds(60)).ok());
 }
 
 TEST_F(SessionTest, APlanSaysWhatIsStillColdWhenItsTimeIsUp) {

@@ -47,6 +47,16 @@ TEST(EntryFormat, TheHeadAloneTellsKeyCostAndSizes) {
   EXPECT_EQ(header->file_size(), file_of(key_number(1), artifact).size());
 }
 
+TEST(EntryFormat, AnEntryWhoseHeadAndMetadataTellTwoCostsIsRefused) {
+  const std::string file = file_of(key_number(1), artifact_of(key_number(1), 100, 5.0));
+  auto header = decode_entry_header(as_bytes(file));
+  ASSERT_TRUE(header.ok());
+  header->cost_ms = 6.0;
+  const auto decoded = decode_entry_description(*header, as_bytes(file));
+  ASSERT_FALSE(decoded.ok());
+  EXPECT_NE(decoded.error().message.find("two costs"), std::string::npos) << decoded.error().message;
+}
+
 TEST(EntryFormat, AnEntryOfAnotherKeyIsRefused) {
   EXPECT_TRUE(refused(key_number(2), file_of(key_number(1), artifact_of(key_number(1), 100))));
 }

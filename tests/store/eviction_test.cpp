@@ -251,6 +251,19 @@ TEST_F(Eviction, ADamagedOrMissingJournalIsMadeAnewByTheNextPut) {
   EXPECT_LE(store->stats()->bytes, 51'000u);
 }
 
+TEST_F(Eviction, WhatOthersAddedWhileOneScannedIsInTheNewJournal) {
+  CacheDirectory directory({.root = root_}, clock_);
+  ASSERT_TRUE(directory.folder_to_write().ok());
+  UsageJournal journal(directory);
+  UsageJournal others(directory);
+  ASSERT_TRUE(journal.replace(1'000, 0).ok());
+  const std::uint64_t mark = journal.mark();
+  EXPECT_EQ(others.add(250)->bytes, 1'250U);
+  ASSERT_TRUE(journal.replace(600, mark).ok());
+  EXPECT_EQ(journal.add(0)->bytes, 850U);
+  EXPECT_EQ(others.add(0)->bytes, 850U) << "they see that it is another journal";
+}
+
 TEST_F(Eviction, WhatTheJournalMissedIsFoundWithinTheHour) {
   const auto store = open(100'000);
   put(*store, 1, 1'000, 100);

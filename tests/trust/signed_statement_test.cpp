@@ -148,7 +148,7 @@ TEST_F(Stated, ACertificateIsOneWordOfText) {
   }
   for (const std::string& wrong :
        {text + "00", text + "0", text + "\n", " " + text, text.substr(0, 30) + "x" + text,
-        "kiln-certificate-1:" + std::string(2000, '0'),
+        "kiln-certificate-1:" + std::string(2000, '0'), "kiln-certificate-1:" + std::string(64, 'g'),
         Certificate::make(authority_, host_.public_key(), "Acme", 1).text(), host_.public_key().text()}) {
     const auto refused = Certificate::parse(wrong);
     ASSERT_FALSE(refused.ok()) << wrong;

@@ -160,6 +160,11 @@ TEST_F(EngineTest, AnExceptionOfAPartIsAnError) {
   throwing.recipe = [](const Order&) -> Result<Recipe> { throw std::bad_alloc(); };
   Engine without_recipe(throwing);
   EXPECT_FALSE(get(without_recipe, "a").ok());
+  throwing.recipe = [](const Order&) -> Result<Recipe> { throw 5; };  // what is no std::exception
+  Engine without_manners(throwing);
+  const auto thrown = get(without_manners, "a");
+  ASSERT_FALSE(thrown.ok());
+  EXPECT_EQ(thrown.error().code, Code::Internal);
 
   throwing = parts();
   throwing.changed_since_failure = [](const Recipe&) -> bool { throw std::bad_alloc(); };

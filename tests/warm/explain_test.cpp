@@ -88,6 +88,14 @@ TEST_F(ExplainTest, NamesTheOptionThatIsNew) {
   EXPECT_EQ(difference.now, "-DX=1");
 }
 
+TEST_F(ExplainTest, SaysThatOptionsAreInAnotherOrder) {
+  build(unit("a").option("-x").option("-y"));
+  const Difference difference = only_difference(recipe(unit("a").option("-y").option("-x")));
+  EXPECT_EQ(difference.what, "order");
+  EXPECT_EQ(difference.then, "-O2 -x -y");
+  EXPECT_EQ(difference.now, "-O2 -y -x");
+}
+
 TEST_F(ExplainTest, NamesTheEntryTheTargetTheSourceAndTheCompiler) {
   build(unit("a"));
   EXPECT_EQ(only_difference(recipe(unit("a").entry("more"))).input, "entry");
@@ -98,6 +106,28 @@ TEST_F(ExplainTest, NamesTheEntryTheTargetTheSourceAndTheCompiler) {
   EXPECT_EQ(difference.input, "compiler");
   EXPECT_NE(difference.then.find("fake 1"), std::string::npos);
   EXPECT_NE(difference.now.find("fake 2"), std::string::npos);
+}
+
+TEST_F(ExplainTest, NamesTheHeaderInMemoryThatChangedCameOrWent) {
+  build(unit("a").header("m.h", "one"));
+  const Difference changed = only_difference(recipe(unit("a").header("m.h", "two")));
+  EXPECT_EQ(changed.input, "memory header");
+  EXPECT_EQ(changed.what, "m.h");
+  EXPECT_EQ(changed.then, sha256(std::string_view("one")).hex());
+  EXPECT_EQ(changed.now, sha256(std::string_view("two")).hex());
+  const Difference came = only_difference(recipe(unit("a").header("m.h", "one").header("n.h", "")));
+  EXPECT_EQ(came.what, "n.h");
+  EXPECT_EQ(came.then, "");
+  const Difference went = only_difference(recipe(unit("a")));
+  EXPECT_EQ(went.what, "m.h");
+  EXPECT_EQ(went.now, "");
+}
+
+TEST_F(ExplainTest, NamesTheIncludeFolderThatCameAndCountsWhatElseChanged) {
+  build(unit("a"));
+  EXPECT_EQ(only_difference(recipe(unit("a").include_root("/elsewhere"))).input, "include folder");
+  const Explanation explanation = explain(recipe(unit("b").option("-g")), parts_);
+  EXPECT_NE(explanation.summary.find("(and 1 more)"), std::string::npos) << explanation.summary;
 }
 
 TEST_F(ExplainTest, ComparesWithTheBuildThatHasTheFewestDifferences) {

@@ -108,6 +108,16 @@ TEST_F(ResolverTest, AnswersThoughTheStoreIsBrokenAndThereAreNoClaims) {
   EXPECT_EQ(log_.count(Event::Kind::NotPublished), 1u);
 }
 
+TEST_F(ResolverTest, AnswersThoughAStoreCannotTellWhatAUnitIncluded) {
+  BrokenStore store;
+  Recipe open = recipe("a");
+  open.closed = false;
+  const auto answer = resolver(&store).get(open, compiler_);
+  ASSERT_TRUE(answer.ok()) << answer.error().message;
+  EXPECT_EQ(answer->artifact.bytes.view(), "compiled a");
+  EXPECT_GE(log_.count(Event::Kind::CacheUnavailable), 1u);
+}
+
 TEST_F(ResolverTest, CompilesEachTimeWithoutAStore) {
   Resolver road = resolver(nullptr);
   EXPECT_EQ(road.get(recipe("a"), compiler_)->origin, Origin::Compiled);
