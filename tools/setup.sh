@@ -7,7 +7,6 @@ cd "$(dirname "$0")/.."
 packages=(
   g++ clang clang-format clang-tidy lld cmake ninja-build pkg-config git python3 python3-venv python3-dev
   libclang-rt-14-dev                          # libFuzzer and the sanitizers for clang
-  llvm                                        # what reads the counters of tools/coverage
   libssl-dev libxxhash-dev                    # SHA-256, XXH3
   libsodium-dev libzstd-dev                   # Ed25519, what bundles are packed with
   nlohmann-json3-dev libtomlplusplus-dev      # JSON, kiln.toml
