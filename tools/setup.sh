@@ -28,7 +28,7 @@ packages=(
 )
 missing=()
 for package in "${packages[@]}"; do
-  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+  [[ $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) == *'install ok installed'* ]] || missing+=("$package")
 done
 if ((${#missing[@]})); then
   export DEBIAN_FRONTEND=noninteractive
@@ -60,7 +60,7 @@ fi
 
 # The releases of NVIDIA's CCCL library that kiln knows: the newest where Python finds it, each older one in a folder of
 # its own, because their interfaces differ. Only the wheel: what it would draw in (numba, cuda-core) is not used here.
-.venv/bin/python -m pip show cuda-cccl 2>/dev/null | grep -qx 'Version: 1.2.1' ||
+[[ $(.venv/bin/python -m pip show cuda-cccl 2>/dev/null) == *'Version: 1.2.1'* ]] ||
   .venv/bin/python -m pip install -q --no-deps cuda-cccl==1.2.1
 for version in 1.2.0 1.1.1; do
   [ -d ".venv/cccl-$version/cuda" ] ||

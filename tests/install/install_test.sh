@@ -31,7 +31,8 @@ foreign=$(exports_besides "$library" 'kiln(::|_)')
 [ -z "$foreign" ] || fail "libkiln.so exports what is not kiln's: $foreign"
 foreign=$(exports_besides "$(find "$prefix" -name 'libkiln-runtime.so')" kiln::runtime::)
 [ -z "$foreign" ] || fail "libkiln-runtime.so exports what is not its own: $foreign"
-! nm -DC "$library" | grep -q 'kiln::runtime::' || fail "libkiln.so knows of libkiln-runtime.so"
+known=$(nm -DC "$library")
+! grep -q 'kiln::runtime::' <<<"$known" || fail "libkiln.so knows of libkiln-runtime.so"
 
 for completion in bash-completion/completions/kiln zsh/site-functions/_kiln fish/vendor_completions.d/kiln.fish; do
   grep -q kiln "$prefix/share/$completion" || fail "no completion in share/$completion"

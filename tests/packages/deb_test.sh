@@ -40,7 +40,9 @@ if [ "${3:-}" = inside ]; then
   cmake -G Ninja -S "$scratch/program" -B "$scratch/by_cmake" >"$scratch/cmake.txt" 2>&1 &&
     cmake --build "$scratch/by_cmake" >>"$scratch/cmake.txt" 2>&1 || fail "$(cat "$scratch/cmake.txt")"
   for program in "$scratch/by_pkg_config" "$scratch/by_cmake/uses_kiln"; do
-    ldd "$program" | grep -q 'libkiln.so.0 => /' || fail "$program does not use the installed library: $(ldd "$program")"
+    # Not by a pipe: grep ends it at the first match, and ldd, ended by that, would fail it.
+    needed=$(ldd "$program")
+    grep -q 'libkiln.so.0 => /' <<<"$needed" || fail "$program does not use the installed library: $needed"
     "$program" >"$scratch/said.txt" || fail "$program: $(cat "$scratch/said.txt")"
   done
   cat "$scratch/said.txt"

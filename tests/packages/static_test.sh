@@ -33,8 +33,9 @@ export PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kiln.pc)")
 sed 's|^int main(void) {|#include <openssl/sha.h>\nint main(void) {\n  unsigned char digest[32];\n  if (SHA256((const unsigned char*)"", 0, digest) == NULL \|\| digest[0] != 0xe3) return 3;|' \
   "$source_dir/tests/packages/uses_kiln/uses_kiln.c" >"$scratch/uses_kiln.c"
 cc -std=c11 -Wall -Wextra -Werror "$scratch/uses_kiln.c" -o "$prefix/bin/uses_kiln" $(pkg-config --static --cflags --libs kiln) -lcrypto
-! ldd "$prefix/bin/uses_kiln" | grep -q libkiln || fail "the program looks for libkiln.so"
-ldd "$prefix/bin/uses_kiln" | grep -q libcrypto || fail "the program has no libcrypto of its own"
+needed=$(ldd "$prefix/bin/uses_kiln")
+! grep -q libkiln <<<"$needed" || fail "the program looks for libkiln.so"
+grep -q libcrypto <<<"$needed" || fail "the program has no libcrypto of its own"
 "$prefix/bin/uses_kiln"
 
 # With CMake, in C++.
