@@ -116,7 +116,8 @@ class GuardedStore::State {
     const Deadline deadline(*parts_.clock, allowed);
     while (!lookup->done && deadline.left() > Time(0)) parts_.clock->wait(answered_, mutex_, deadline.left());
     Allowance::spend(parts_.clock->steady() - start);
-    return lookup->done ? lookup : nullptr;
+    if (!lookup->done) return nullptr;
+    return lookup;
   }
 
   const Parts parts_;
@@ -236,7 +237,7 @@ Status GuardedStore::add_closure(const RequestKey& request, const Closure& closu
   return {};
 }
 
-void GuardedStore::send(std::shared_ptr<Upload> upload, std::uint64_t bytes) {
+void GuardedStore::send(const std::shared_ptr<Upload>& upload, std::uint64_t bytes) {
   if (!state_->parts().guard->closed()) return upload->drop_for_want_of_a_server();
   if (!courier_->send(bytes, [upload] { upload->run(); })) upload->drop("too much is waiting to be sent already");
 }

@@ -55,7 +55,7 @@ class GuardedStore final : public Store {
   class State;
   class Upload;
   struct Lookup;
-  void send(std::shared_ptr<Upload> upload, std::uint64_t bytes);
+  void send(const std::shared_ptr<Upload>& upload, std::uint64_t bytes);
 
   const std::shared_ptr<Courier> courier_;
   const std::shared_ptr<State> state_;  // errands on the courier may outlive this

@@ -111,7 +111,7 @@ Result<Collected> DiskStore::gc() {
       store.collecting_ = false;
     }
   };
-  const auto collected = [&] {
+  auto collected = [&] {
     const Ended ended{*this};
     return collect(directory_, journal_, options_.size_bound);
   }();
