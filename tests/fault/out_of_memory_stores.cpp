@@ -159,15 +159,14 @@ Outcome read_bundle(const std::string& folder) {
 // A remote store in a folder, guarded as sessions have it: its courier's thread carries the upload.
 struct Fleet {
   explicit Fleet(const std::string& folder) {
-    const TrustRig& trust = keys();
     FleetPolicy numbers;
     numbers.budget = std::chrono::seconds(20);
     courier = std::make_shared<Courier>(numbers);
     auto depot = std::make_shared<DirectoryDepot>(folder + "/depot");
     RemoteStore::Parts remote;
     remote.depot = depot;
-    remote.policy = std::make_shared<const TrustPolicy>(trust.policy());
-    remote.signer = trust.ci_signer();
+    remote.policy = std::make_shared<const TrustPolicy>(keys().rig.policy());
+    remote.signer = keys().signer;
     ServerGuard::Parts guard;
     guard.name = "store";
     guard.probe = [depot](auto limit) { return depot->probe(limit); };
@@ -181,9 +180,14 @@ struct Fleet {
     store = std::make_shared<GuardedStore>(std::move(guarded));
   }
   ~Fleet() { courier->stop(); }
-  static const TrustRig& keys() {
-    static const TrustRig rig;
-    return rig;
+  // Made with memory, before: they are the test's own.
+  struct Keys {
+    TrustRig rig;
+    std::shared_ptr<const Signer> signer = rig.ci_signer();
+  };
+  static const Keys& keys() {
+    static const Keys made;
+    return made;
   }
   std::shared_ptr<Courier> courier;
   std::shared_ptr<GuardedStore> store;
