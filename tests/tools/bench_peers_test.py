@@ -56,7 +56,6 @@ class Outcome:
 
     def __init__(self, ours: str, peers: dict[str, list[str]], *names: str) -> None:
         with tempfile.TemporaryDirectory(prefix="kiln-test-peers-") as folder:
-            os.chmod(folder, 0o755)  # the frame may have to be nobody in it
             table = Path(folder, "table.toml")
             table.write_text(side("kiln.fake", ours, list(ROWS)) + "".join(side(f"peers.{it}", it, peers[it]) for it in peers))
             words = [sys.executable, "-B", str(FRAME / "run"), "--quick", "--table", str(table)]

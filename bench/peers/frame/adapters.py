@@ -18,7 +18,8 @@ NOT_HERE = 77
 LONGEST_S = 180
 ARCH = "sm_90"
 UNIT = Path(__file__).resolve().parents[1] / "unit"
-NOBODY = 65534
+# Root that may read everything and write only what permissions allow. Another user could not reach programs below a private folder.
+BOUND_BY_PERMISSIONS = ["setpriv", "--bounding-set=-dac_override", "--"]
 
 
 class NotHere(Exception):
@@ -125,7 +126,7 @@ class Host:
 
     def start(
         self, side: Side, cache: Path, *, times: int = 1, limit: Optional[int] = None, variant: int = 0,
-        as_nobody: bool = False,
+        bound: bool = False,
     ) -> subprocess.Popen[str]:
         words = self.setup.command(side)
         words += [str(cache), str(self.source(side, variant)), str(self.include), ARCH]
@@ -133,8 +134,8 @@ class Host:
             words += ["--times", str(times)]
         if limit is not None:
             words += ["--limit", str(limit)]
-        if as_nobody:
-            words = [*NOBODYS, *words]
+        if bound:
+            words = [*BOUND_BY_PERMISSIONS, *words]
         try:
             return subprocess.Popen(
                 words, env=self.environment(cache), cwd=self.root, text=True, stdin=subprocess.DEVNULL,
@@ -148,9 +149,9 @@ class Host:
     def run(self, side: Side, cache: Path, **how: object) -> Answer:
         return finish(side, self.start(side, cache, **how))  # type: ignore[arg-type]
 
-    def version(self, side: Side, as_nobody: bool = False) -> str:
+    def version(self, side: Side) -> str:
         """What the peer calls itself; raises NotHere."""
-        words = [*(NOBODYS if as_nobody else []), *self.setup.command(side), "--version"]
+        words = [*self.setup.command(side), "--version"]
         try:
             done = subprocess.run(
                 words, env=self.environment(self.root / "none"), cwd=self.root, text=True, capture_output=True,
@@ -163,9 +164,6 @@ class Host:
         if done.returncode != 0:
             raise Broken(f"{side.title}: --version ended with {done.returncode}: {done.stderr.strip()}")
         return done.stdout.strip()
-
-
-NOBODYS = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
 
 
 def finish(side: Side, process: subprocess.Popen[str]) -> Answer:

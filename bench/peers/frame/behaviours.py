@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Optional
 
-from .adapters import NOBODY, Answer, Broken, Host, NotHere
+from .adapters import BOUND_BY_PERMISSIONS, Answer, Broken, Host
 from .figures import CROWD, Crowd, Hosts
 from .table import Side
 
@@ -131,28 +131,25 @@ def corrupt_entry(hosts: Hosts, side: Side, _quick: bool) -> Behaviour:
     return Behaviour("; ".join(f"{name}: {behaviour.words}" for name, behaviour in seen.items()), good)
 
 
-def _for_somebody_without_rights(host: Host, side: Side) -> bool:
-    """Whether processes must be started as nobody, since root may write everywhere."""
+def _must_be_bound(folder: Path) -> bool:
+    """Whether processes must be started without the right of root to write into this folder."""
     if os.geteuid() != 0:
         return False
-    if shutil.which("setpriv") is None:
-        raise CannotTell("this is root, who may write everywhere, and there is no setpriv to be somebody else")
-    for path in [host.root / name for name in ("home", "runtime", "tmp")]:
-        os.chown(path, NOBODY, NOBODY)
     try:
-        host.version(side, as_nobody=True)
-    except (Broken, NotHere):
-        raise CannotTell("this is root, who may write everywhere, and nobody else can reach the programs") from None
+        tried = subprocess.run([*BOUND_BY_PERMISSIONS, "test", "-w", folder], capture_output=True)
+    except FileNotFoundError:
+        raise CannotTell("this is root, who may write everywhere, and there is no setpriv to take that away") from None
+    if tried.returncode != 1 or tried.stderr:
+        raise CannotTell("this is root, who may write everywhere, and setpriv cannot take that away here")
     return True
 
 
 def unwritable(hosts: Hosts, side: Side, _quick: bool) -> Behaviour:
     host = hosts()
-    as_nobody = _for_somebody_without_rights(host, side)
     locked = host.root / "locked"
     locked.mkdir()
     locked.chmod(0o555)
-    answer = host.run(side, locked / "cache", as_nobody=as_nobody)
+    answer = host.run(side, locked / "cache", bound=_must_be_bound(locked))
     locked.chmod(0o755)
     if (locked / "cache").exists():
         raise Broken("the folder was not unwritable at all")
