@@ -116,25 +116,37 @@ Status write_all(int fd, std::string_view data, std::string_view name) {
   return {};
 }
 
+Status create_file(int directory, const std::string& name, std::initializer_list<std::string_view> parts,
+                   Durability durability, std::optional<mode_t> mode) {
+  Fd fd(openat(directory, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!fd) return io_failure("cannot create", name, errno);
+  // Removed before anybody words an error, for which there may be no memory.
+  const auto give_up = [&](const char* what) -> Status {
+    const int error = errno;
+    unlinkat(directory, name.c_str(), 0);
+    return io_failure(what, name, error);
+  };
+  if (mode && fchmod(fd.get(), *mode) != 0) return give_up("cannot set the mode of");
+  for (const std::string_view part : parts) {
+    if (!put_all(fd.get(), part)) return give_up("cannot write");
+  }
+  if (durability == Durability::Synced && fdatasync(fd.get()) != 0) return give_up("cannot sync");
+  // close reports what a network file system could not write after all.
+  if (close(fd.release()) != 0) return give_up("cannot close");
+  return {};
+}
+
+Status rename_file(int directory, const std::string& temporary, const std::string& name) {
+  if (renameat(directory, temporary.c_str(), directory, name.c_str()) == 0) return {};
+  const int error = errno;
+  unlinkat(directory, temporary.c_str(), 0);
+  return io_failure("cannot publish", name, error);
+}
+
 Status publish_file(int directory, const std::string& temporary, const std::string& name,
                     std::initializer_list<std::string_view> parts, Durability durability, std::optional<mode_t> mode) {
-  Fd fd(openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!fd) return io_failure("cannot create", temporary, errno);
-  // Removed before anybody words an error, for which there may be no memory.
-  const auto give_up = [&](const char* what, const std::string& of) -> Status {
-    const int error = errno;
-    unlinkat(directory, temporary.c_str(), 0);
-    return io_failure(what, of, error);
-  };
-  if (mode && fchmod(fd.get(), *mode) != 0) return give_up("cannot set the mode of", temporary);
-  for (const std::string_view part : parts) {
-    if (!put_all(fd.get(), part)) return give_up("cannot write", temporary);
-  }
-  if (durability == Durability::Synced && fdatasync(fd.get()) != 0) return give_up("cannot sync", temporary);
-  // close reports what a network file system could not write after all.
-  if (close(fd.release()) != 0) return give_up("cannot close", temporary);
-  if (renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) return give_up("cannot publish", name);
-  return {};
+  if (Status created = create_file(directory, temporary, parts, durability, mode); !created) return created;
+  return rename_file(directory, temporary, name);
 }
 
 Status make_directories(const std::string& path, mode_t mode) {

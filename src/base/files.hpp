@@ -72,9 +72,16 @@ Status write_all(int fd, std::string_view data, std::string_view name);
 /// Whether what was published must survive a crash of the machine.
 enum class Durability { Synced, Unsynced };
 
-/// Makes `parts`, joined, appear as `name` in `directory` in one step: a reader sees the old file, the new file or
+/// Makes a new file in `directory` of `parts`, joined; on failure there is none. With a `mode` it has that one whatever
+/// the umask.
+Status create_file(int directory, const std::string& name, std::initializer_list<std::string_view> parts,
+                   Durability durability, std::optional<mode_t> mode = std::nullopt);
+/// Gives a file of `directory` its name in it, in place of any that has it; on failure it is gone.
+Status rename_file(int directory, const std::string& temporary, const std::string& name);
+
+/// Both: `parts`, joined, appear as `name` in `directory` in one step: a reader sees the old file, the new file or
 /// none, never half of one. `temporary` is the name (in `directory` too) that it has until then; it must be the
-/// caller's own. With a `mode` the file has that one whatever the umask.
+/// caller's own.
 Status publish_file(int directory, const std::string& temporary, const std::string& name,
                     std::initializer_list<std::string_view> parts, Durability durability,
                     std::optional<mode_t> mode = std::nullopt);

@@ -210,7 +210,8 @@ void CacheDirectory::sweep_once(const Folder& folder) {
 }
 
 Status CacheDirectory::publish_once(const Folder& folder, const std::string& name,
-                                    std::initializer_list<std::string_view> parts) {
+                                    std::initializer_list<std::string_view> parts,
+                                    const std::function<void()>& written) {
   const int directory = folder.version.get();
   const std::string shard = name.substr(0, name.find_last_of('/'));
   if (shard != name && !made(directory, shard.c_str())) {
@@ -220,10 +221,19 @@ Status CacheDirectory::publish_once(const Folder& folder, const std::string& nam
       return io_failure("cannot create", join_path(options_.root, shard), errno);
     }
   }
-  return publish_file(directory, temporary_name(), name, parts, Durability::Unsynced);
+  const std::string temporary = temporary_name();
+  if (Status created = create_file(directory, temporary, parts, Durability::Unsynced); !created) return created;
+  try {
+    written();
+  } catch (...) {  // out of memory
+    unlinkat(directory, temporary.c_str(), 0);
+    throw;
+  }
+  return rename_file(directory, temporary, name);
 }
 
-Result<std::int64_t> CacheDirectory::publish(const std::string& name, std::initializer_list<std::string_view> parts) {
+Status CacheDirectory::publish(const std::string& name, std::initializer_list<std::string_view> parts,
+                               const Grows& grows) {
   std::int64_t size = 0;
   for (const std::string_view part : parts) size += static_cast<std::int64_t>(part.size());
   std::optional<std::int64_t> before;  // the size of what was there at first; nothing was: -1
@@ -234,19 +244,21 @@ Result<std::int64_t> CacheDirectory::publish(const std::string& name, std::initi
     struct stat file;
     const auto exists = [&] { return fstatat((*found)->version.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0; };
     if (!before) before = exists() ? file.st_size : -1;
-    const Status status = publish_once(**found, name, parts);
-    if (status) return size - std::max<std::int64_t>(*before, 0);
+    bool counted = false;
+    Status status = publish_once(**found, name, parts, [&] {
+      grows(size);
+      counted = true;
+    });
+    if (status && *before > 0) grows(-*before);
+    if (status) return status;
     // Network file systems report a lost race in many ways (ESTALE, EBUSY, ENOENT), and a cache that was removed under
-    // us looks the same; so whatever went wrong is tried once more, from the root on.
-    if (attempt == 0) {
-      forget(*found);
-      (void)make().ok();
-      continue;
-    }
-    // Somebody else may have won, or the rename been done though it was said not to be: then it is there, which is all
-    // that was wanted.
-    if (*before < 0 && exists()) return 0;
-    return status.error();
+    // us looks the same; so whatever went wrong is tried once more, from the root on. Somebody else may have won, or
+    // the rename been done though it was said not to be: then it is there, which is all that was wanted.
+    if (attempt == 1 && *before < 0 && exists()) return {};
+    if (counted) grows(-size);
+    if (attempt == 1) return status;
+    forget(*found);
+    (void)make().ok();
   }
 }
 

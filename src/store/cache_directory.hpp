@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -60,10 +61,15 @@ class CacheDirectory {
   /// most hourly, and not at all where the cache is not ours or is on a network.
   Result<std::optional<File>> read(const char* name, std::size_t most);
 
-  /// Makes a file of this version appear whole, in place of any there was, and returns by how much the cache grew.
-  /// What a crash of the machine leaves half-written is found by its checksum, so nothing is synced. A process's first
-  /// removes what writers that are gone have left half-written.
-  Result<std::int64_t> publish(const std::string& name, std::initializer_list<std::string_view> parts);
+  /// Makes a file of this version appear whole, in place of any there was. What a crash of the machine leaves
+  /// half-written is found by its checksum, so nothing is synced. A process's first removes what writers that are gone
+  /// have left half-written.
+  ///
+  /// `grows` is told of the new bytes when they are there and do not have their name yet, then of those that they
+  /// replaced, or of themselves where that failed, as a negative number: whoever is killed in between has counted too
+  /// much, never too little.
+  using Grows = std::function<void(std::int64_t bytes)>;
+  Status publish(const std::string& name, std::initializer_list<std::string_view> parts, const Grows& grows);
 
   /// Removes a file that is damaged, unless it is another by now. Returns whether it did.
   bool drop(const char* name, std::uint64_t inode);
@@ -79,7 +85,8 @@ class CacheDirectory {
   void forget(const FolderPtr& folder);
   Status make();
   void sweep_once(const Folder& folder);
-  Status publish_once(const Folder& folder, const std::string& name, std::initializer_list<std::string_view> parts);
+  Status publish_once(const Folder& folder, const std::string& name, std::initializer_list<std::string_view> parts,
+                      const std::function<void()>& written);
   std::string temporary_name();
   void note_use(const Folder& folder, int fd, std::int64_t modified_ns) const;
 

@@ -52,7 +52,11 @@ std::vector<std::string> names_in(int root, const std::string& folder, CacheScan
 }
 
 void walk(int root, const std::string& folder, int depth, CacheScan& scan) {
-  for (const std::string& name : names_in(root, folder, scan)) {
+  std::vector<std::string> names = names_in(root, folder, scan);
+  // First what is about to get its name, which was counted in the journal already: it may be seen twice, never not at
+  // all.
+  std::partition(names.begin(), names.end(), [](const std::string& name) { return name == "tmp"; });
+  for (const std::string& name : names) {
     std::string path = folder + "/" + name;
     struct stat status;
     if (fstatat(root, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {

@@ -84,17 +84,20 @@ Status DiskStore::put(const Key& key, const Artifact& artifact) {
     return failure(Code::Refused, "an artifact of " + std::to_string(artifact.bytes.size()) +
                                       " bytes is larger than the cache may become");
   }
-  const auto grown = directory_.publish(ShardedName("entries", key.digest).str(), {head, artifact.bytes.view()});
-  if (!grown) return grown.error();
-  account(*grown);
-  return {};
+  return publish(ShardedName("entries", key.digest), {head, artifact.bytes.view()});
 }
 
-void DiskStore::account(std::int64_t bytes) {
-  const auto total = journal_.add(bytes);
-  const bool full = total && options_.size_bound != 0 && total->bytes > options_.size_bound;
-  const bool overdue = !total || clock_.wall() - total->scanned_at > kScanEvery;
-  if (full || overdue) (void)gc().ok();  // the entry is stored; that the rest could not be tidied is no failure of it
+Status DiskStore::publish(const ShardedName& name, std::initializer_list<std::string_view> parts) {
+  bool due = false;
+  Status published =
+      directory_.publish(name.str(), parts, [&](std::int64_t bytes) { due = scan_is_due(journal_.add(bytes)); });
+  if (published && due) (void)gc().ok();  // it is stored; that the rest could not be tidied is no failure of it
+  return published;
+}
+
+bool DiskStore::scan_is_due(const std::optional<UsageJournal::Total>& total) const {
+  if (!total || clock_.wall() - total->scanned_at > kScanEvery) return true;
+  return options_.size_bound != 0 && total->bytes > options_.size_bound;
 }
 
 Result<Collected> DiskStore::gc() {
@@ -160,10 +163,7 @@ Status DiskStore::add_closure(const RequestKey& request, const Closure& closure)
   std::erase(hints, encoded);
   hints.insert(hints.begin(), encoded);
   // Two writers at once: one closure is lost and costs a compile some day.
-  const auto grown = directory_.publish(name.str(), {encode_hints(request, hints)});
-  if (!grown) return grown.error();
-  account(*grown);
-  return {};
+  return publish(name, {encode_hints(request, hints)});
 }
 
 bool DiskStore::writable() {

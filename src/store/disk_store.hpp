@@ -4,9 +4,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/advance.hpp"
@@ -88,7 +91,8 @@ class DiskStore final : public Store {
 
  private:
   DiskStore(Options options, Observer observer, const Clock& clock);
-  void account(std::int64_t bytes);
+  Status publish(const ShardedName& name, std::initializer_list<std::string_view> parts);
+  bool scan_is_due(const std::optional<UsageJournal::Total>& total) const;
   void drop(const char* name, std::uint64_t inode, const std::string& key, const std::string& why);
 
   const Options options_;

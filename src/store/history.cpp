@@ -30,10 +30,8 @@ Status BuildHistory::record(const Recipe& recipe, const Key& key, double cost_ms
   if (auto known = builds(history.kind, history.name)) history.builds = std::move(*known);
   std::erase_if(history.builds, [&](const Build& build) { return build.key == key; });
   history.builds.insert(history.builds.begin(), Build::of(recipe, key, cost_ms, directory_.clock().wall()));
-  const auto grown = directory_.publish(name_of(history.kind, history.name).str(), {encode(history)});
-  if (!grown) return grown.error();
-  journal_.add(*grown);
-  return {};
+  return directory_.publish(name_of(history.kind, history.name).str(), {encode(history)},
+                            [&](std::int64_t bytes) { journal_.add(bytes); });
 }
 
 }  // namespace kiln

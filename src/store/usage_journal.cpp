@@ -81,10 +81,8 @@ Status UsageJournal::replace(std::uint64_t bytes, std::uint64_t mark) {
     if (records) since = sum_of_usage({records->data(), records->size()});
   }
   const std::string head = encode_usage_head(directory_.clock().wall());
-  const auto published =
-      directory_.publish(kName, {head, encode_usage_record(plus(static_cast<std::int64_t>(bytes), since))});
-  if (!published) return published.error();
-  return {};
+  return directory_.publish(kName, {head, encode_usage_record(plus(static_cast<std::int64_t>(bytes), since))},
+                            [](std::int64_t) {});
 }
 
 }  // namespace kiln

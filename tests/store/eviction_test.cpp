@@ -161,13 +161,51 @@ TEST_F(Eviction, WhatIsAddedWhileAScanRunsIsCountedBesideWhatItFound) {
   CacheDirectory folder({.root = root_}, clock_);
   UsageJournal journal(folder);
   // As long as a journal has its head alone, and when it has records.
-  ASSERT_TRUE(folder.publish("usage", {encode_usage_head(clock_.wall())}).ok());
+  ASSERT_TRUE(folder.publish("usage", {encode_usage_head(clock_.wall())}, [](std::int64_t) {}).ok());
   for (int round = 0; round < 2; ++round) {
     const std::uint64_t mark = journal.mark();
     ASSERT_TRUE(journal.add(100).has_value());
     ASSERT_TRUE(journal.replace(1'000, mark).ok());
     EXPECT_EQ(journal.add(0)->bytes, 1'100u) << round;
   }
+}
+
+TEST_F(Eviction, AFileIsCountedBeforeItHasItsNameAndWhatItReplacesAfterwards) {
+  CacheDirectory folder({.root = root_}, clock_);
+  const auto publish = [&](std::size_t size) {
+    std::vector<std::pair<std::int64_t, std::uintmax_t>> told;  // the size that readers see, each time
+    const std::string bytes(size, 'x');
+    EXPECT_TRUE(folder
+                    .publish("file", {bytes},
+                             [&](std::int64_t grown) {
+                               const std::string path = root_ + "/v1/file";
+                               told.emplace_back(grown, fs::exists(path) ? fs::file_size(path) : 0);
+                             })
+                    .ok());
+    return told;
+  };
+  using Told = std::vector<std::pair<std::int64_t, std::uintmax_t>>;
+  EXPECT_EQ(publish(100), (Told{{100, 0}}));
+  EXPECT_EQ(publish(30), (Told{{30, 100}, {-100, 30}}));
+}
+
+TEST_F(Eviction, WhatCannotGetItsNameIsCountedOffAgainAndLeavesNothing) {
+  CacheDirectory folder({.root = root_}, clock_);
+  std::int64_t sum = 0;
+  int times = 0;
+  const auto count = [&](std::int64_t grown) {
+    sum += grown;
+    ++times;
+  };
+  ASSERT_TRUE(folder.publish("first", {""}, count).ok());
+  times = 0;
+  fs::create_directories(root_ + "/v1/file/in_the_way");
+  EXPECT_FALSE(folder.publish("file", {"bytes"}, count).ok());
+  EXPECT_EQ(sum, 0);
+  EXPECT_EQ(times, 4) << "it is tried twice";
+  EXPECT_THROW((void)folder.publish("other", {"bytes"}, [](std::int64_t) { throw std::bad_alloc(); }).ok(),
+               std::bad_alloc);
+  EXPECT_TRUE(temporary_files().empty());
 }
 
 TEST_F(Eviction, TemporaryFilesOfTheDeadAreRemovedAndThoseOfTheLivingAreNot) {
