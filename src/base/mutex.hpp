@@ -15,13 +15,27 @@
 
 namespace kiln {
 
-/// std::mutex with the annotations that libstdc++'s lacks.
+/// std::mutex with the annotations that libstdc++'s lacks. What it guards is done in well under a microsecond nearly
+/// everywhere, so it looks some times whether it is free by now before it sleeps, which costs ten.
 class KILN_ANNOTATE(capability("mutex")) Mutex {
  public:
-  void lock() KILN_ANNOTATE(acquire_capability()) { mutex_.lock(); }
+  void lock() KILN_ANNOTATE(acquire_capability()) {
+    for (int look = 0; look < 50; ++look) {
+      if (mutex_.try_lock()) return;
+      relax();
+    }
+    mutex_.lock();
+  }
   void unlock() KILN_ANNOTATE(release_capability()) { mutex_.unlock(); }
 
  private:
+  static void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
   std::mutex mutex_;
 };
 
