@@ -1,7 +1,7 @@
 // The worker's own open, fopen, stat and the like. The dynamic linker looks into the program before it looks into libc,
 // so a compiler library that this process opens calls these: what it asks the file system is seen exactly, including
-// what it did not find, at the cost of a lookup in a table. main.cpp proves for each library that it really is so
-// before an answer is believed.
+// what it did not find, at the cost of a lookup in a table. workshop.cpp proves for each library that it really is
+// so before an answer is believed.
 #include "interpose.hpp"
 
 #include <dlfcn.h>

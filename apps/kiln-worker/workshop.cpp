@@ -7,11 +7,11 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/machine.hpp"
 #include "compile/command_compiler.hpp"
 #include "compile/nvjitlink_compiler.hpp"
 #include "compile/worker.hpp"
@@ -22,16 +22,6 @@ namespace {
 
 Frame failed(const Error& error, std::vector<Observation> observations = {}) {
   return frame_of(WorkerFailure{error, std::move(observations), false});
-}
-
-// The most memory that this process had at once, in bytes. Not from getrusage, which counts our parent's as ours.
-std::uint64_t peak_memory() {
-  std::ifstream lines("/proc/self/status");
-  std::uint64_t kilobytes = 0;
-  for (std::string word; lines >> word;) {
-    if (word == "VmHWM:" && lines >> kilobytes) return kilobytes << 10;
-  }
-  return 0;
 }
 
 // A header that exists only for us, and one that does not exist at all.
@@ -111,7 +101,7 @@ void complete(PchReport& report, const PchOrder& order, FileRecorder& recorder) 
 Workshop::Nvrtc& Workshop::nvrtc(const std::string& path, const Recipe& recipe) {
   Nvrtc& known = nvrtcs_[path];
   if (known.compiler != nullptr) return known;
-  known.compiler = std::make_unique<NvrtcCompiler>(path, digests_, NvrtcCompiler::Watched::Yes);
+  known.compiler = std::make_unique<NvrtcCompiler>(path, digests_, Watched::Yes);
   place_pch_heap(known.compiler->pch_heap_size());
   known.observable = is_observable(*known.compiler, recipe);
   return known;
@@ -185,8 +175,7 @@ Frame Workshop::compile_cccl(const WorkerJob& job) {
 Compiler* Workshop::other(const Recipe& recipe) {
   std::unique_ptr<Compiler>& compiler = compilers_[recipe.unit.kind() + ' ' + recipe.compiler.path];
   if (compiler == nullptr && recipe.unit.kind() == "link") {
-    compiler = std::make_unique<NvJitLinkCompiler>(recipe.compiler.path, std::string(), digests_,
-                                                   NvJitLinkCompiler::Watched::Yes);
+    compiler = std::make_unique<NvJitLinkCompiler>(recipe.compiler.path, std::string(), digests_, Watched::Yes);
   }
   if (compiler == nullptr && recipe.unit.kind() == "command" && !recipe.unit.options().empty()) {
     compiler = std::make_unique<CommandCompiler>(recipe.unit.options().front(), digests_);

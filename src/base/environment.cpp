@@ -10,4 +10,12 @@ std::optional<std::string> environment_variable(const char* name) {
   return value;
 }
 
+std::vector<std::pair<std::string, std::string>> environment_variables(std::span<const char* const> names) {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const char* name : names) {
+    if (auto value = environment_variable(name)) found.emplace_back(name, std::move(*value));
+  }
+  return found;
+}
+
 }  // namespace kiln

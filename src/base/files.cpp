@@ -15,7 +15,6 @@
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
-#include "base/folder_names.hpp"
 
 namespace kiln {
 namespace {
@@ -279,6 +278,8 @@ std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
+
+std::string name_in_folder(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::string join_path(std::string_view folder, std::string_view name) {
   if (folder.empty() || (!name.empty() && name.front() == '/')) return std::string(name);

@@ -103,11 +103,15 @@ Result<std::string> host_local_directory();
 /// Its path, whether it is there or not.
 std::string host_local_path();
 
-/// The paths of what is in a folder, by name only and in no order; empty where it cannot be read.
+/// What is in a folder, by name only and in no order; an error where not all of it can be read.
+Result<std::vector<std::string>> read_directory(int directory, const char* path);
+/// Likewise for those to whom a folder that cannot be read is an empty one.
 std::vector<std::string> list_directory(int directory, const char* path);
 
 /// The folder that a path names a thing in: `a/b` from "a/b/c", `/` from "/c", `.` from "c".
 std::string folder_of(const std::string& path);
+/// And the thing's name there: `c` of all three.
+std::string name_in_folder(const std::string& path);
 
 /// `a/b` from "a" and "b"; `b` where it is absolute or "a" is empty.
 std::string join_path(std::string_view folder, std::string_view name);

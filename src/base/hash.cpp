@@ -27,7 +27,9 @@ Digest sha256(std::span<const std::uint8_t> data) { return Sha256().add(data).fi
 
 std::uint64_t xxh3(std::span<const std::uint8_t> data) { return XXH3_64bits(data.data(), data.size()); }
 
-std::string Digest::hex() const {
+std::string Digest::hex() const { return hex_of(bytes); }
+
+std::string hex_of(std::span<const std::uint8_t> bytes) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string text(2 * bytes.size(), '0');
   for (std::size_t i = 0; i < bytes.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <kiln/key.hpp>
@@ -11,6 +12,9 @@ namespace kiln {
 inline std::span<const std::uint8_t> as_bytes(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
+
+/// Two digits, 0 to f, for each byte.
+std::string hex_of(std::span<const std::uint8_t> bytes);
 
 /// SHA-256, for identity. Uses libcrypto's low-level functions: the EVP ones load OpenSSL's providers at their first
 /// call, which costs more than a millisecond (measured: 1.1–1.8 ms).

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -13,31 +12,21 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/per_process.hpp"
 
 namespace kiln {
 namespace {
 
-// Every lock file that this process has opened. A child of fork starts a table of its own (the process id tells) and
-// leaves its parent's alone, locked or not; `before` only keeps it reachable for leak checkers. A later descendant that
-// happens to get an ancestor's id back would wait for claims of the dead in vain until its deadline, and no worse.
+// Every lock file that this process has opened.
 struct Table {
-  const pid_t process;
-  Table* const before;
   Mutex mutex;
   std::map<std::pair<dev_t, ino_t>, std::unique_ptr<LockFile>> files KILN_GUARDED_BY(mutex);
-
-  Table(pid_t self, Table* old) : process(self), before(old) {}
 };
 
+// Never destroyed: locks are let go while the process ends.
 Table& table_of_this_process() {
-  static std::atomic<Table*> current{nullptr};
-  const pid_t self = getpid();
-  Table* seen = current.load(std::memory_order_acquire);
-  while (seen == nullptr || seen->process != self) {
-    auto fresh = std::make_unique<Table>(self, seen);
-    if (current.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
-  }
-  return *seen;
+  static PerProcess<Table>& tables = *new PerProcess<Table>;
+  return tables.get();
 }
 
 struct flock record(short type, off_t byte, off_t length = 1) {
@@ -141,6 +130,28 @@ void LockFile::release(off_t byte) {
     (void)control(fd_, F_SETLK, free);  // a lock that cannot be dropped goes with the process
   }
   released_.notify_all();
+}
+
+LockFile::Hold::Hold(LockFile& file, off_t byte) : file_(&file), byte_(byte), process_(getpid()) {}
+
+LockFile::Hold::Hold(Hold&& other) noexcept
+    : file_(std::exchange(other.file_, nullptr)), byte_(other.byte_), process_(other.process_) {}
+
+LockFile::Hold& LockFile::Hold::operator=(Hold other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(byte_, other.byte_);
+  std::swap(process_, other.process_);
+  return *this;
+}
+
+// A child of fork got a copy of this object, not the lock, and must not touch the parent's table either.
+LockFile::Hold::~Hold() {
+  if (file_ != nullptr && getpid() == process_) file_->release(byte_);
+}
+
+LockFile::Hold LockFile::hold(const Digest& key) {
+  const off_t byte = byte_of(key);
+  return take(byte).result == Attempt::Result::Taken ? Hold(*this, byte) : Hold();
 }
 
 bool LockFile::wait_here(off_t byte, std::uint64_t holder, std::chrono::nanoseconds time) {

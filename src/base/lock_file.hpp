@@ -41,6 +41,24 @@ class LockFile {
   /// Lets go of a byte that `take` gave to this process.
   void release(off_t byte);
 
+  /// A byte that is let go when this is destroyed. The copy that a child of fork has lets nothing go.
+  class Hold {
+   public:
+    Hold() = default;  ///< of nothing
+    Hold(LockFile& file, off_t byte);
+    Hold(Hold&& other) noexcept;
+    Hold& operator=(Hold other) noexcept;
+    ~Hold();
+    explicit operator bool() const { return file_ != nullptr; }
+
+   private:
+    LockFile* file_ = nullptr;
+    off_t byte_ = 0;
+    pid_t process_ = 0;
+  };
+  /// Takes the byte of a key for as long as that lives; of nothing where somebody has it. Does not wait.
+  Hold hold(const Digest& key);
+
   /// Returns at once when the holding that HeldHere named is over, at the latest after `time`; whether it is over.
   bool wait_here(off_t byte, std::uint64_t holder, std::chrono::nanoseconds time);
   /// Who has it, or one of the bytes from it on, among other processes now: HeldElsewhere, Failed, or Taken for nobody.

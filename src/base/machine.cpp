@@ -19,6 +19,7 @@
 #include "base/clock.hpp"
 #include "base/environment.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 
 namespace kiln {
 namespace {
@@ -85,33 +86,22 @@ void add_with_those_above(const std::string& mount, std::string path, Hierarchy 
   out.push_back({mount, hierarchy});
 }
 
-bool lists(std::string_view controllers, std::string_view controller) {
-  for (std::size_t start = 0; start <= controllers.size();) {
-    const std::size_t end = std::min(controllers.find(',', start), controllers.size());
-    if (controllers.substr(start, end - start) == controller) return true;
-    start = end + 1;
-  }
-  return false;
-}
-
 // The groups whose bounds hold for this process, by lines of the form `4:cpu,cpuacct:/path`, or `0::/path` for the
 // unified hierarchy. A hybrid machine has both, and the controller in one of them.
 std::vector<Group> groups_of_this_process(const MachineFiles& files, std::string_view controller) {
-  const auto text = text_of(files.root + "/proc/self/cgroup");
+  const std::string text = text_of(files.root + "/proc/self/cgroup").value_or("");
   std::vector<Group> groups;
-  for (std::size_t start = 0; text && start < text->size();) {
-    const std::size_t end = std::min(text->find('\n', start), text->size());
-    const std::string_view line = std::string_view(*text).substr(start, end - start);
-    start = end + 1;
+  for (const std::string_view line : split(text, '\n')) {
     const std::size_t first = line.find(':');
     const std::size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos || line.substr(second + 1, 1) != "/") continue;
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const std::vector<std::string_view> each = split(controllers, ',');
     const std::string path(line.substr(second + 1));
     const std::string mounts = files.root + "/sys/fs/cgroup";
     if (controllers.empty()) {
       add_with_those_above(mounts, path, Hierarchy::Unified, groups);
-    } else if (lists(controllers, controller)) {
+    } else if (std::find(each.begin(), each.end(), controller) != each.end()) {
       // Several controllers in one hierarchy are mounted under their whole list, usually with a link for each.
       const std::string alone = join_path(mounts, controller);
       const std::string mount = is_folder(alone) ? alone : join_path(mounts, controllers);
@@ -214,6 +204,10 @@ std::uint64_t available_memory(const MachineFiles& files) {
   return least;
 }
 
+std::uint64_t peak_memory(const MachineFiles& files) {
+  return number_after(text_of(files.root + "/proc/self/status").value_or(""), "VmHWM:").value_or(0) << 10;
+}
+
 std::string processor_model(const MachineFiles& files) {
   // A machine of hundreds of processors takes milliseconds to tell of all: the first is in the first page.
   constexpr std::string_view kName = "model name";
@@ -259,15 +253,9 @@ std::string shown_command(const std::vector<std::string>& arguments) {
 }
 
 std::string own_command(const MachineFiles& files) {
-  const auto text = text_of(files.root + "/proc/self/cmdline");
-  if (!text) return {};
-  std::vector<std::string> arguments;
-  for (std::size_t at = 0; at < text->size();) {
-    const std::size_t end = std::min(text->find('\0', at), text->size());
-    arguments.push_back(text->substr(at, end - at));
-    at = end + 1;
-  }
-  return shown_command(arguments);
+  const std::string text = text_of(files.root + "/proc/self/cmdline").value_or("");
+  const std::vector<std::string_view> arguments = split(text, '\0');
+  return shown_command({arguments.begin(), arguments.end()});
 }
 
 std::optional<std::uint64_t> start_of_process(pid_t process, const MachineFiles& files) {

@@ -25,6 +25,10 @@ std::optional<unsigned> cores_of_group(const MachineFiles& files = {});
 /// say. Where neither does, as much as one likes. Reads files.
 std::uint64_t available_memory(const MachineFiles& files = {});
 
+/// The most that this process had at once, in bytes; zero where that cannot be told. Not getrusage's, which counts our
+/// parent's as ours. Reads files.
+std::uint64_t peak_memory(const MachineFiles& files = {});
+
 /// What the first processor calls itself; what kind it is where it does not say. Reads files.
 std::string processor_model(const MachineFiles& files = {});
 

@@ -35,7 +35,7 @@ Status replace_file(const std::string& path, std::string_view bytes, Durability 
   const std::string folder = folder_of(path);
   const Fd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return io_failure("cannot open", folder, errno);
-  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::string name = name_in_folder(path);
   const std::string prefix = '.' + name + '.';
   sweep_abandoned(directory.get(), prefix);
   // Not the process id: in a container each process may have the one of a predecessor that was killed here.

@@ -1,9 +1,6 @@
 #include "compile/cccl_compiler.hpp"
 
-#include <algorithm>
-
 #include "base/clock.hpp"
-#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "compile/cccl_headers.hpp"
@@ -21,33 +18,28 @@ namespace {
 enum Library : std::size_t { kDriver, kNvrtc, kLinker, kLibraries };
 enum Root : std::size_t { kCccl, kToolkit, kRoots };
 
+// The first folder that has this file: the NVRTC's own, then the one in each toolkit that is known.
+std::string folder_with(const char* file, std::string own, const std::string& in_toolkit) {
+  std::vector<std::string> folders{std::move(own)};
+  for (const std::string& toolkit : named_toolkits()) folders.push_back(toolkit + in_toolkit);
+  folders.push_back("/usr/local/cuda" + in_toolkit);
+  for (std::string& folder : folders) {
+    if (stamp_of((folder + file).c_str())) return std::move(folder);
+  }
+  return {};
+}
+
 // What the library needs of libcuda when it compiles is that it is there. A stub before the real one: what comes out
 // must not depend on the driver.
 std::string driver_for(const std::string& nvrtc) {
-  std::vector<std::string> folders{folder_of(nvrtc)};
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const auto value = environment_variable(variable)) folders.push_back(*value + "/lib64");
-  }
-  folders.emplace_back("/usr/local/cuda/lib64");
-  for (const std::string& folder : folders) {
-    std::string stub = folder + "/stubs/libcuda.so";
-    if (stamp_of(stub.c_str())) return stub;
-  }
-  return "libcuda.so.1";
+  constexpr const char* kStub = "/stubs/libcuda.so";
+  const std::string folder = folder_with(kStub, folder_of(nvrtc), "/lib64");
+  return folder.empty() ? "libcuda.so.1" : folder + kStub;
 }
 
 // The toolkit's headers: those of the NVRTC's own toolkit, else of any.
 std::string toolkit_for(const std::string& nvrtc) {
-  const std::string toolkit = folder_of(folder_of(nvrtc));
-  std::vector<std::string> folders{toolkit + "/include"};
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const auto value = environment_variable(variable)) folders.push_back(*value + "/include");
-  }
-  folders.emplace_back("/usr/local/cuda/include");
-  for (std::string& folder : folders) {
-    if (stamp_of((folder + "/cuda_fp16.h").c_str())) return std::move(folder);
-  }
-  return {};
+  return folder_with("/cuda_fp16.h", folder_of(folder_of(nvrtc)) + "/include", "/include");
 }
 
 std::vector<std::string> folder_options(const Recipe& recipe) {
@@ -68,8 +60,8 @@ CcclCompiler::CcclCompiler(std::string library, const std::string& nvrtc, FileDi
 
 CcclCompiler::CcclCompiler(const CompilerIdentity& found, FileDigests& digests)
     : path_(found.path), in_worker_(true), digests_(digests),
-      nvrtc_(is_complete(found) ? found.libraries[kNvrtc] : "", digests, NvrtcCompiler::Watched::Yes),
-      linker_(is_complete(found) ? found.libraries[kLinker] : "", "", digests, NvJitLinkCompiler::Watched::Yes) {}
+      nvrtc_(is_complete(found) ? found.libraries[kNvrtc] : "", digests, Watched::Yes),
+      linker_(is_complete(found) ? found.libraries[kLinker] : "", "", digests, Watched::Yes) {}
 
 Result<std::string> CcclCompiler::nvrtc_of(const CompilerIdentity& found) {
   if (!is_complete(found)) return failure(Code::Corrupt, "a recipe that does not name its libraries");
@@ -114,10 +106,7 @@ Result<CompilerIdentity> CcclCompiler::identity() {
   identity.path = found->library.path;
   identity.digest = Sha256().add(library->digest.bytes).add(nvrtc->digest.bytes).add(linker->digest.bytes).finish();
   identity.environment = std::move(nvrtc->environment);
-  identity.environment.insert(identity.environment.end(), linker->environment.begin(), linker->environment.end());
-  std::sort(identity.environment.begin(), identity.environment.end());
-  identity.environment.erase(std::unique(identity.environment.begin(), identity.environment.end()),
-                             identity.environment.end());
+  identity.add_environment(linker->environment);
   identity.libraries = {found->driver, nvrtc->path, linker->path};
   identity.roots = {{found->library.headers, {}}, {found->toolkit, {}}};
   return identity;
@@ -223,26 +212,26 @@ Result<Compiled> CcclCompiler::compile(const Recipe& recipe, const PchOrder& ord
   if (!build) {
     return failure(build.error().code, build.error().message + " for '" + recipe.unit.name() + "'", std::move(log));
   }
-  return envelop(recipe, *build, *library_, milliseconds_since(system_clock(), start), std::move(log));
+  return envelop(recipe, *build, milliseconds_since(system_clock(), start), std::move(log));
 }
 
-Result<Compiled> CcclCompiler::envelop(const Recipe& recipe, const CcclBuild& build, const CcclLibrary& library,
-                                       double ms, std::string log) {
+Result<Compiled> CcclCompiler::envelop(const Recipe& recipe, const CcclBuild& build, double ms, std::string log) {
   const auto blob = build.serialise();
   if (!blob) return blob.error();
   auto contents = read_cubin(build.payload());
   if (!contents) return failure(Code::CompileFailed, "the CCCL library made no machine code", std::move(log));
   auto entries = entries_by_symbol(recipe.unit, contents->kernels, log);
   if (!entries) return std::move(entries).error();
-  const CcclEnvelope envelope{recipe.unit.source(), library.release().release,    library.build_id(),
+  const CcclEnvelope envelope{recipe.unit.source(), library_->release().release,  library_->build_id(),
                               build.capability(),   std::move(contents->kernels), *blob};
   Compiled compiled;
   compiled.artifact.bytes = Bytes::of(encode(envelope));
   compiled.artifact.target = recipe.target;
   compiled.artifact.entries = std::move(*entries);
   compiled.artifact.about = {
-      recipe.unit.name(), std::string("cccl ") + library.release().release + ", nvrtc " + opened_nvrtc_->version.text(),
-      ms, std::move(log)};
+      recipe.unit.name(),
+      std::string("cccl ") + library_->release().release + ", nvrtc " + opened_nvrtc_->version.text(), ms,
+      std::move(log)};
   if (const std::string macro = time_macro_of(recipe); !macro.empty()) {
     compiled.not_cacheable = "an operator uses " + macro;
   }

@@ -15,9 +15,6 @@
 
 namespace kiln {
 
-/// What the program is called that precompiles the headers of CCCL's algorithms.
-constexpr const char* kCcclHeadersProgram = "kiln-headers";
-
 /// CCCL's algorithms by NVIDIA's own C library: a unit of kind "cccl" is a spec, its artifact the library's serialised
 /// build result in kiln's envelope. Needs no device and no driver: a stub of libcuda serves.
 ///
@@ -53,8 +50,7 @@ class CcclCompiler final : public Compiler {
   Result<Found> find(const CompilerIdentity& nvrtc);
   Result<Compiled> precompile(const Recipe& recipe, cccl::Algorithm algorithm, const PchOrder& order,
                               PchReport& report) const;
-  Result<Compiled> envelop(const Recipe& recipe, const CcclBuild& build, const CcclLibrary& library, double ms,
-                           std::string log);
+  Result<Compiled> envelop(const Recipe& recipe, const CcclBuild& build, double ms, std::string log);
   /// LTO-IR of the operators that targets share, for the lowest of them.
   Result<std::vector<std::string>> shared_operators(const Recipe& recipe, const cccl::Spec& spec) const;
 

@@ -1,5 +1,7 @@
 #include "compile/cccl_headers.hpp"
 
+#include <iterator>
+
 namespace kiln {
 namespace {
 
@@ -26,54 +28,39 @@ Set set_of(Algorithm algorithm) {
   return Set::None;
 }
 
+constexpr const char* kPlain[] = {
+    "cub/device/dispatch/tuning/tuning_reduce.cuh",
+    "cub/device/dispatch/kernels/kernel_reduce.cuh",
+    "cub/device/dispatch/tuning/tuning_three_way_partition.cuh",
+    "cub/device/dispatch/kernels/kernel_three_way_partition.cuh",
+    "cub/device/dispatch/tuning/tuning_merge_sort.cuh",
+    "cub/device/dispatch/kernels/kernel_merge_sort.cuh",
+    "cub/util_type.cuh",
+    "cub/device/dispatch/tuning/tuning_unique_by_key.cuh",
+    "cub/device/dispatch/kernels/kernel_scan.cuh",
+    "cub/device/dispatch/kernels/kernel_unique_by_key.cuh",
+    "cub/agent/single_pass_scan_operators.cuh",
+};
+constexpr const char* kDevice[] = {
+    "cub/block/block_reduce.cuh",
+    "cub/device/dispatch/tuning/tuning_segmented_reduce.cuh",
+    "cub/device/dispatch/kernels/kernel_segmented_reduce.cuh",
+    "cub/device/dispatch/tuning/tuning_transform.cuh",
+    "cub/device/dispatch/kernels/kernel_transform.cuh",
+    "cub/detail/binary_search_helpers.cuh",
+    "cuda/std/__cstring/memcpy.h",
+    "cub/device/dispatch/tuning/tuning_radix_sort.cuh",
+    "cub/device/dispatch/kernels/kernel_radix_sort.cuh",
+    "cub/agent/single_pass_scan_operators.cuh",
+};
+constexpr const char* kScan[] = {
+    "cub/device/dispatch/tuning/tuning_scan.cuh",  "cub/block/block_scan.cuh",
+    "cub/device/dispatch/kernels/kernel_scan.cuh", "cub/util_type.cuh",
+    "cub/agent/single_pass_scan_operators.cuh",
+};
 // They come last: NVRTC makes nothing of some orders and does not say why (with cub/util_type.cuh at the end, for one).
-const std::vector<std::string>& common_includes() {
-  static const std::vector<std::string> kCommon = {"cuda/std/type_traits", "cuda/std/__cccl/extended_data_types.h",
-                                                   "cuda_fp16.h", "cuda_bf16.h", "cuda/std/functional"};
-  return kCommon;
-}
-
-const std::vector<std::string>& plain_includes() {
-  static const std::vector<std::string> kPlain = {
-      "cub/device/dispatch/tuning/tuning_reduce.cuh",
-      "cub/device/dispatch/kernels/kernel_reduce.cuh",
-      "cub/device/dispatch/tuning/tuning_three_way_partition.cuh",
-      "cub/device/dispatch/kernels/kernel_three_way_partition.cuh",
-      "cub/device/dispatch/tuning/tuning_merge_sort.cuh",
-      "cub/device/dispatch/kernels/kernel_merge_sort.cuh",
-      "cub/util_type.cuh",
-      "cub/device/dispatch/tuning/tuning_unique_by_key.cuh",
-      "cub/device/dispatch/kernels/kernel_scan.cuh",
-      "cub/device/dispatch/kernels/kernel_unique_by_key.cuh",
-      "cub/agent/single_pass_scan_operators.cuh",
-  };
-  return kPlain;
-}
-
-const std::vector<std::string>& device_includes() {
-  static const std::vector<std::string> kDevice = {
-      "cub/block/block_reduce.cuh",
-      "cub/device/dispatch/tuning/tuning_segmented_reduce.cuh",
-      "cub/device/dispatch/kernels/kernel_segmented_reduce.cuh",
-      "cub/device/dispatch/tuning/tuning_transform.cuh",
-      "cub/device/dispatch/kernels/kernel_transform.cuh",
-      "cub/detail/binary_search_helpers.cuh",
-      "cuda/std/__cstring/memcpy.h",
-      "cub/device/dispatch/tuning/tuning_radix_sort.cuh",
-      "cub/device/dispatch/kernels/kernel_radix_sort.cuh",
-      "cub/agent/single_pass_scan_operators.cuh",
-  };
-  return kDevice;
-}
-
-const std::vector<std::string>& scan_includes() {
-  static const std::vector<std::string> kScan = {
-      "cub/device/dispatch/tuning/tuning_scan.cuh",  "cub/block/block_scan.cuh",
-      "cub/device/dispatch/kernels/kernel_scan.cuh", "cub/util_type.cuh",
-      "cub/agent/single_pass_scan_operators.cuh",
-  };
-  return kScan;
-}
+constexpr const char* kCommon[] = {"cuda/std/type_traits", "cuda/std/__cccl/extended_data_types.h", "cuda_fp16.h",
+                                   "cuda_bf16.h", "cuda/std/functional"};
 
 // On capabilities 10.x and 11.x scans are another program, which the library switches off on all others.
 bool scans_at_warp_speed(const Target& target) {
@@ -92,8 +79,13 @@ CcclHeaders cccl_headers(Algorithm algorithm, const Target& target) {
   // NVRTC compares macros in their order, so that scans, which have this one before the last, share with no one.
   if (set == Set::Scan && !scans_at_warp_speed(target)) headers.options.emplace_back("-DCCCL_DISABLE_WARPSPEED_SCAN");
   headers.options.emplace_back("-D__NV_NO_VECTOR_DEPRECATION_DIAG");
-  headers.includes = set == Set::Plain ? plain_includes() : set == Set::Scan ? scan_includes() : device_includes();
-  headers.includes.insert(headers.includes.end(), common_includes().begin(), common_includes().end());
+  const auto add = [&](const auto& names) {
+    headers.includes.insert(headers.includes.end(), std::begin(names), std::end(names));
+  };
+  if (set == Set::Plain) add(kPlain);
+  if (set == Set::Device) add(kDevice);
+  if (set == Set::Scan) add(kScan);
+  add(kCommon);
   return headers;
 }
 

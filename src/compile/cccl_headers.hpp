@@ -7,6 +7,9 @@
 
 namespace kiln {
 
+/// What the program is called that precompiles the headers of CCCL's algorithms.
+constexpr const char* kCcclHeadersProgram = "kiln-headers";
+
 /// What the CCCL library's programs have in common, so that they can share precompiled headers: which options it gives
 /// NVRTC, and which headers its sources include. Told from the releases that kiln knows; where it is wrong NVRTC does
 /// not take the precompiled header and compiles in full.

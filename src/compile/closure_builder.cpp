@@ -60,7 +60,10 @@ class Builder {
       // A root that is the working directory has no names of its own: they are the directory's.
       if (used_.contains(nesting.inner) || nesting.below.empty()) out_.closure.nestings.push_back(std::move(nesting));
     }
-    if (!read_.empty()) scan_unit();
+    if (!read_.empty()) {
+      // A macro of the unit's own, or a path in it, can take effect within a header.
+      for (const std::string_view text : texts_of(recipe_)) note_names(text);
+    }
     if (named_by_text_ || named_by_output(bytes)) out_.closure.located = true;
     if (out_.closure.located) {
       out_.closure.working_directory = places_.working_directory;
@@ -215,16 +218,6 @@ class Builder {
         }
       }
     }
-  }
-
-  // A macro of the unit's own, or a path in it, can take effect within a header.
-  void scan_unit() {
-    const Unit& unit = recipe_.unit;
-    note_names(unit.source());
-    note_names(unit.preamble());
-    for (const Header& header : unit.headers()) note_names(header.content);
-    for (const std::string& option : unit.options()) note_names(option);
-    for (const auto& [variable, value] : recipe_.compiler.environment) note_names(value);
   }
 
   // An include by absolute path looks like one through the root that it lies in, so the root must stay where it is.

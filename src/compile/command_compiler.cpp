@@ -98,7 +98,7 @@ Result<CommandCompiler::Run> CommandCompiler::run(const Recipe& recipe, const Co
   const auto program = tools_.path();
   if (!program) return program.error();
   Process::Start start;
-  start.arguments = fill_template(recipe, *program, {folder.source(), CommandFolder::kOutput, CommandFolder::kDepfile});
+  start.arguments = fill_template(recipe, *program, folder.source());
   start.environment = CommandTools::environment(recipe.compiler.environment);
   start.environment.push_back("TMPDIR=" + folder.temporary());
   start.folder = folder.work();

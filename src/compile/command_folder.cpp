@@ -27,11 +27,6 @@ int remove_one(const char* path, const struct stat* /*status*/, int /*type*/, st
 
 void remove_tree(const std::string& path) { (void)nftw(path.c_str(), remove_one, 16, FTW_DEPTH | FTW_PHYS); }
 
-std::string file_name(const std::string& name) {
-  const std::size_t slash = name.rfind('/');
-  return slash == std::string::npos ? name : name.substr(slash + 1);
-}
-
 bool leads_out(const std::string& name) {
   return name.empty() || name.front() == '/' || name.back() == '/' || name.starts_with("../") ||
          name.find("/../") != std::string::npos || name.find('\0') != std::string::npos;
@@ -46,7 +41,7 @@ Status write_new(const std::string& path, std::string_view content) {
 }  // namespace
 
 Status check_file_names(const Unit& unit) {
-  const std::string source = file_name(unit.name());
+  const std::string source = name_in_folder(unit.name());
   const bool plain = !source.empty() && source.front() != '-' && source.front() != '.' && source.front() != '@' &&
                      source.find('.') != std::string::npos && source.find('\0') == std::string::npos;
   if (!plain) {
@@ -89,7 +84,7 @@ Result<CommandFolder> CommandFolder::make(const std::string& parent, const Unit&
 }
 
 Status CommandFolder::write_source(const Unit& unit, bool by_descriptor) {
-  source_ = file_name(unit.name());
+  source_ = name_in_folder(unit.name());
   const std::string path = join_path(work(), source_);
   if (!by_descriptor || access("/proc/self/fd", X_OK) != 0) return write_new(path, unit.whole_source());
   const Fd made(memfd_create("kiln-source", MFD_CLOEXEC));

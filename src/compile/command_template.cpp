@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "compile/command_folder.hpp"
 
 namespace kiln {
 namespace {
@@ -92,7 +93,7 @@ bool has_depfile(const Unit& unit) {
                      [](const std::string& word) { return contains(word, "{depfile}"); });
 }
 
-std::vector<std::string> fill_template(const Recipe& recipe, const std::string& program, const CommandNames& names) {
+std::vector<std::string> fill_template(const Recipe& recipe, const std::string& program, const std::string& source) {
   std::vector<std::string> words{program};
   std::string architecture = recipe.target.architecture;
   // PTX is for a virtual architecture.
@@ -108,10 +109,10 @@ std::vector<std::string> fill_template(const Recipe& recipe, const std::string& 
     }
     replace_all(word, "{form}", to_string(recipe.target.form));
     replace_all(word, "{arch}", architecture);
-    replace_all(word, "{output}", names.output);
-    replace_all(word, "{depfile}", names.depfile);
+    replace_all(word, "{output}", CommandFolder::kOutput);
+    replace_all(word, "{depfile}", CommandFolder::kDepfile);
     // The last, because the name is the user's and may have braces in it.
-    replace_all(word, "{source}", names.source);
+    replace_all(word, "{source}", source);
     words.push_back(std::move(word));
   }
   return words;

@@ -9,13 +9,6 @@
 
 namespace kiln {
 
-/// What stands for {source}, {output} and {depfile}: names relative to the folder that the program works in.
-struct CommandNames {
-  std::string source;
-  std::string output;
-  std::string depfile;
-};
-
 /// Whether kiln can vouch for what a program with this command line reads. Its arguments name no file but by the
 /// placeholders and no folder but by the unit's include roots, so that the closure has them all.
 Status check_template(const Unit& unit);
@@ -27,8 +20,9 @@ bool has_depfile(const Unit& unit);
 /// kiln does not see; empty where there is none.
 std::string names_hidden_input(std::string_view text);
 
-/// The command line of a recipe, with `program` for its first word. Relative include roots are those of the recipe's
-/// working directory; a unit with headers from memory has the folder that they are in, `.`, before its roots.
-std::vector<std::string> fill_template(const Recipe& recipe, const std::string& program, const CommandNames& names);
+/// The command line of a recipe, with `program` for its first word and `source` for its file, which lies where a
+/// CommandFolder has the program work. Relative include roots are those of the recipe's working directory; a unit with
+/// headers from memory has the folder that they are in, `.`, before its roots.
+std::vector<std::string> fill_template(const Recipe& recipe, const std::string& program, const std::string& source);
 
 }  // namespace kiln

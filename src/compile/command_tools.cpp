@@ -9,6 +9,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/text.hpp"
 
 namespace kiln {
 namespace {
@@ -20,8 +21,7 @@ constexpr std::chrono::milliseconds kAskLimit{30'000};
 constexpr const char* kVariables[] = {"COMPILER_PATH",      "CPATH",           "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH",
                                       "GCC_COMPARE_DEBUG",  "GCC_EXEC_PREFIX", "NVCC_APPEND_FLAGS",  "NVCC_CCBIN",
                                       "NVCC_PREPEND_FLAGS", "NVVM_IR_VER_CHK", "SOURCE_DATE_EPOCH"};
-
-std::string last_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+constexpr const char* kPaths[] = {"PATH", "LD_LIBRARY_PATH"};
 
 std::string real_path(const std::string& path) {
   char* resolved = realpath(path.c_str(), nullptr);
@@ -29,16 +29,6 @@ std::string real_path(const std::string& path) {
   std::string text(resolved);
   free(resolved);
   return text;
-}
-
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
 }
 
 // The number behind `#define name`, of a header of the toolkit.
@@ -57,12 +47,10 @@ int defined_number(const std::string& header, std::string_view name) {
 std::string find_program(const std::string& name, const std::string& path) {
   const auto usable = [](const std::string& file) { return !is_folder(file) && access(file.c_str(), X_OK) == 0; };
   if (name.find('/') != std::string::npos) return name.front() == '/' && usable(name) ? name : std::string();
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t end = std::min(path.find(':', at), path.size());
-    std::string file = path.substr(at, end - at) + "/" + name;
+  for (const std::string_view folder : split(path, ':')) {
+    std::string file = std::string(folder) + "/" + name;
     // A folder that is not absolute would be another one for each working directory.
-    if (file.front() == '/' && end > at && usable(file)) return file;
-    at = end + 1;
+    if (folder.starts_with('/') && usable(file)) return file;
   }
   return {};
 }
@@ -72,7 +60,7 @@ std::vector<std::string> folders_of_search_list(const std::string& printed) {
   std::vector<std::string> missing;
   std::vector<std::string> folders;
   bool within = false;
-  for (const std::string_view line : lines_of(printed)) {
+  for (const std::string_view line : split(printed, '\n')) {
     if (line.starts_with(kNotThere) && line.ends_with('"')) {
       missing.emplace_back(line.substr(kNotThere.size(), line.size() - kNotThere.size() - 1));
     } else if (line.starts_with("#include ") && line.ends_with("search starts here:")) {
@@ -89,7 +77,7 @@ std::vector<std::string> folders_of_search_list(const std::string& printed) {
 
 std::vector<std::string> includes_of_dryrun(const std::string& printed) {
   std::vector<std::string> arguments;
-  for (const std::string_view line : lines_of(printed)) {
+  for (const std::string_view line : split(printed, '\n')) {
     if (!line.starts_with("#$ INCLUDES=") && !line.starts_with("#$ SYSTEM_INCLUDES=")) continue;
     for (std::size_t open = line.find('"'); open != std::string_view::npos;) {
       const std::size_t close = line.find('"', open + 1);
@@ -111,24 +99,14 @@ Result<std::string> CommandTools::path() const {
                  "the compiler " + program_ + " was not found; put its folder into PATH or give its absolute path");
 }
 
-bool CommandTools::is_nvcc() const { return last_name(program_) == "nvcc"; }
+bool CommandTools::is_nvcc() const { return name_in_folder(program_) == "nvcc"; }
 
 std::vector<std::string> CommandTools::environment(const std::vector<std::pair<std::string, std::string>>& inputs) {
   // Messages in one language, whatever the user's is.
   std::vector<std::string> variables{"LC_ALL=C"};
-  for (const char* name : {"PATH", "LD_LIBRARY_PATH"}) {
-    if (const auto value = environment_variable(name)) variables.push_back(std::string(name) + "=" + *value);
-  }
+  for (const auto& [name, value] : environment_variables(kPaths)) variables.push_back(name + "=" + value);
   for (const auto& [name, value] : inputs) variables.push_back(name + "=" + value);
   return variables;
-}
-
-std::vector<std::pair<std::string, std::string>> CommandTools::inputs_from_environment() {
-  std::vector<std::pair<std::string, std::string>> inputs;
-  for (const char* name : kVariables) {
-    if (auto value = environment_variable(name)) inputs.emplace_back(name, std::move(*value));
-  }
-  return inputs;
 }
 
 Result<std::string> CommandTools::ask(const std::vector<std::string>& arguments) {
@@ -136,7 +114,7 @@ Result<std::string> CommandTools::ask(const std::vector<std::string>& arguments)
   if (!stamp) return failure(Code::Unavailable, arguments.front() + " cannot be read");
   Process::Start start;
   start.arguments = arguments;
-  start.environment = environment(inputs_from_environment());
+  start.environment = environment(environment_variables(kVariables));
   start.folder = "/";
   std::vector<std::string> question = arguments;
   question.insert(question.end(), start.environment.begin(), start.environment.end());
@@ -218,14 +196,14 @@ Result<CompilerIdentity> CommandTools::identity() {
   for (const std::string& file : *files) {
     const auto seen = digests_.look(file);
     if (!seen) return failure(Code::Unavailable, file + " cannot be read");
-    hash.add(as_bytes(last_name(file))).add(seen->digest.bytes);
+    hash.add(as_bytes(name_in_folder(file))).add(seen->digest.bytes);
   }
   CompilerIdentity identity;
-  identity.name = last_name(program_);
+  identity.name = name_in_folder(program_);
   identity.path = files->front();
   identity.digest = hash.finish();
   identity.version = is_nvcc() ? version_beside(files->front()) : "of unknown version";
-  identity.environment = inputs_from_environment();
+  identity.environment = environment_variables(kVariables);
   return identity;
 }
 
@@ -259,7 +237,7 @@ Result<std::vector<std::string>> CommandTools::architectures() {
   const auto printed = ask({*program, "--list-gpu-code"});
   if (!printed) return printed.error();
   std::vector<std::string> names;
-  for (const std::string_view line : lines_of(*printed)) {
+  for (const std::string_view line : split(*printed, '\n')) {
     if (line.starts_with("sm_")) names.emplace_back(line);
   }
   return names;

@@ -42,7 +42,6 @@ class CommandTools {
  private:
   Result<std::vector<std::string>> parts();
   Result<std::string> host_compiler() const;
-  static std::vector<std::pair<std::string, std::string>> inputs_from_environment();
   Result<std::string> ask(const std::vector<std::string>& arguments);
   std::string version_beside(const std::string& program);
 

@@ -1,13 +1,11 @@
 #include "compile/include_names.hpp"
 
-#include <algorithm>
+#include "compile/source_text.hpp"
 
 namespace kiln {
 namespace {
 
 constexpr std::size_t kLongestName = 4096;
-
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
 // Behind blanks, joined lines, comments and an opening bracket: where a name may begin.
 std::size_t skip_to_name(std::string_view text, std::size_t at) {

@@ -32,14 +32,6 @@ constexpr int kArchitectures[] = {50, 52, 53, 60, 61,  62,  70,  72,  75,  80, 8
 constexpr const char* kVariables[] = {"LIBNVVM_NVVM_VERSION", "LLVM_OVERRIDE_PRODUCER", "NVVM_IR_VER_CHK",
                                       "NV_NVVM_VERSION"};
 
-std::vector<std::pair<std::string, std::string>> linker_environment() {
-  std::vector<std::pair<std::string, std::string>> environment;
-  for (const char* variable : kVariables) {
-    if (auto value = environment_variable(variable)) environment.emplace_back(variable, std::move(*value));
-  }
-  return environment;
-}
-
 std::string architecture_option(const Target& target) {
   std::string architecture = target.architecture;
   if (target.form == Form::Ptx) architecture.replace(0, 3, "compute_");
@@ -141,7 +133,7 @@ Status link_all(Linking& linking, const Unit& unit, const std::vector<LinkPartVi
 }  // namespace
 
 NvJitLinkCompiler::NvJitLinkCompiler(std::string path, std::string nvrtc, FileDigests& digests, Watched watched)
-    : path_(std::move(path)), nvrtc_(std::move(nvrtc)), digests_(digests), watched_(watched) {}
+    : path_(std::move(path)), nvrtc_(std::move(nvrtc)), digests_(digests), opened_(watched) {}
 
 Result<NvJitLinkCandidate> NvJitLinkCompiler::candidate() {
   const MutexLock lock(mutex_);
@@ -165,29 +157,17 @@ Result<CompilerIdentity> NvJitLinkCompiler::identity() {
   identity.version = found->major != 0 ? std::to_string(found->major) : "unknown";
   identity.path = found->path;
   identity.digest = seen->digest;
-  identity.environment = linker_environment();
+  identity.environment = environment_variables(kVariables);
   return identity;
 }
 
 Result<std::shared_ptr<const NvJitLinkLibrary>> NvJitLinkCompiler::library() {
   const Result<NvJitLinkCandidate> found = candidate();
   if (!found) return found.error();
-  {
-    const MutexLock lock(mutex_);
-    if (library_ != nullptr) return library_;
-  }
-  // The digest first: a file that is replaced in between is then taken for the older one, and nothing is kept. And
-  // without the lock, which whoever asks for the identity needs: it may take half a second.
-  std::optional<FileDigests::Seen> seen;
-  if (watched_ == Watched::No) seen = digests_.look(found->path);
-  const MutexLock lock(mutex_);
-  if (library_ == nullptr) {
-    auto opened = NvJitLinkLibrary::open(found->path);
-    if (!opened) return opened.error();
-    library_ = std::move(*opened);
-    if (seen) opened_ = seen->digest;
-  }
-  return library_;
+  return opened_.open(found->path, [&]() -> std::optional<Digest> {
+    const auto seen = digests_.look(found->path);
+    return seen ? std::optional(seen->digest) : std::nullopt;
+  });
 }
 
 Status NvJitLinkCompiler::supports(const Target& target) {
@@ -215,11 +195,10 @@ bool NvJitLinkCompiler::closed(const Recipe& recipe) const {
   return parts && std::none_of(parts->begin(), parts->end(), [](const LinkPartView& p) { return p.unit.has_value(); });
 }
 
-std::string NvJitLinkCompiler::why_not_kept(const Recipe& recipe) {
-  if (watched_ == Watched::Yes) return {};
-  const MutexLock lock(mutex_);
-  if (opened_ != recipe.compiler.digest) return "the linker's file is not the one that this process has open";
-  if (linker_environment() != recipe.compiler.environment) return "the recipe is for another environment";
+std::string NvJitLinkCompiler::why_not_kept(const Recipe& recipe) const {
+  if (opened_.is_watched()) return {};
+  if (!opened_.is(recipe.compiler.digest)) return "the linker's file is not the one that this process has open";
+  if (environment_variables(kVariables) != recipe.compiler.environment) return "the recipe is for another environment";
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "base/mutex.hpp"
 #include "compile/compiler.hpp"
 #include "compile/nvjitlink_library.hpp"
+#include "compile/opened_library.hpp"
 
 namespace kiln {
 
@@ -19,10 +20,6 @@ namespace kiln {
 /// Damaged LTO-IR may crash it, and the process with it: what comes from elsewhere is for a worker.
 class NvJitLinkCompiler final : public Compiler {
  public:
-  /// Whether somebody outside checks that the library which is opened is the recipe's, as the program does for its
-  /// workers, which then need not digest 100 MB each.
-  enum class Watched { No, Yes };
-
   /// `path` is that of libnvJitLink, empty to search; `nvrtc` that of the NVRTC beside which to search first, empty to
   /// search that too. Nothing is searched or opened before the first question.
   NvJitLinkCompiler(std::string path, std::string nvrtc, FileDigests& digests, Watched watched = Watched::No);
@@ -36,16 +33,14 @@ class NvJitLinkCompiler final : public Compiler {
  private:
   Result<NvJitLinkCandidate> candidate();
   Result<std::shared_ptr<const NvJitLinkLibrary>> library();
-  std::string why_not_kept(const Recipe& recipe);
+  std::string why_not_kept(const Recipe& recipe) const;
 
   const std::string path_;
   const std::string nvrtc_;
   FileDigests& digests_;
-  const Watched watched_;
   Mutex mutex_;
   std::optional<NvJitLinkCandidate> candidate_ KILN_GUARDED_BY(mutex_);
-  std::shared_ptr<const NvJitLinkLibrary> library_ KILN_GUARDED_BY(mutex_);
-  std::optional<Digest> opened_ KILN_GUARDED_BY(mutex_);  // the digest of `library_`, where somebody may need it
+  OpenedLibrary<NvJitLinkLibrary> opened_;
 };
 
 }  // namespace kiln

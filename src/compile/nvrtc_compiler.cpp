@@ -27,6 +27,10 @@ constexpr RefusedOption kRefused[] = {
     {"-time", "it writes a file"},
 };
 
+// The first two and the last are not documented; NVRTC's parts ask for them all the same. Sorted by name.
+constexpr const char* kVariables[] = {"EDG_BASE", "EDG_MODULES_PATH", "NVRTC_APPEND_FLAGS", "NVRTC_PREPEND_FLAGS",
+                                      "NVVM_IR_VER_CHK"};
+
 std::string architecture_option(const Target& target) {
   std::string architecture = target.architecture;
   // PTX and LTO-IR are for a virtual architecture; `sm_` would work for some and not for others.
@@ -50,7 +54,7 @@ std::vector<std::string> options_for(const Recipe& recipe, const PchOrder& order
 }  // namespace
 
 NvrtcCompiler::NvrtcCompiler(std::string path, FileDigests& digests, Watched watched)
-    : path_(std::move(path)), digests_(digests), watched_(watched) {}
+    : path_(std::move(path)), digests_(digests), opened_(watched) {}
 
 Result<NvrtcCandidate> NvrtcCompiler::candidate() {
   const MutexLock lock(mutex_);
@@ -80,11 +84,6 @@ std::optional<Digest> NvrtcCompiler::digest_of(const NvrtcCandidate& candidate) 
   return hash.finish();
 }
 
-bool NvrtcCompiler::is_opened(const CompilerIdentity& identity) {
-  const MutexLock lock(mutex_);
-  return opened_ == identity.digest;
-}
-
 Result<CompilerIdentity> NvrtcCompiler::identity() {
   const Result<NvrtcCandidate> found = candidate();
   if (!found) return found.error();
@@ -95,36 +94,14 @@ Result<CompilerIdentity> NvrtcCompiler::identity() {
   const std::optional<Digest> digest = digest_of(*found);
   if (!digest) return failure(Code::Unavailable, found->path + " or its builtins file cannot be read");
   identity.digest = *digest;
-  // The first two and the last are not documented; NVRTC's parts ask for them all the same. Sorted by name.
-  for (const char* variable :
-       {"EDG_BASE", "EDG_MODULES_PATH", "NVRTC_APPEND_FLAGS", "NVRTC_PREPEND_FLAGS", "NVVM_IR_VER_CHK"}) {
-    if (auto value = environment_variable(variable)) identity.environment.emplace_back(variable, std::move(*value));
-  }
+  identity.environment = environment_variables(kVariables);
   return identity;
 }
 
 Result<std::shared_ptr<const NvrtcLibrary>> NvrtcCompiler::library() {
   const Result<NvrtcCandidate> found = candidate();
   if (!found) return found.error();
-  {
-    const MutexLock lock(mutex_);
-    if (library_ != nullptr) return library_;
-  }
-  // The digest first: files that are replaced in between are then taken for the older ones, and not kept. And without
-  // the lock, which whoever asks for the identity needs: it may take half a second.
-  const std::optional<Digest> digest = watched_ == Watched::No ? digest_of(*found) : std::nullopt;
-  const MutexLock lock(mutex_);
-  if (library_ == nullptr) {
-    auto opened = NvrtcLibrary::open(found->path);
-    if (!opened) return opened.error();
-    library_ = std::move(*opened);
-    opened_ = digest;
-    int count = 0;
-    library_->supported_arch_count(&count);
-    architectures_.resize(static_cast<std::size_t>(std::max(count, 0)));
-    library_->supported_archs(architectures_.data());
-  }
-  return library_;
+  return opened_.open(found->path, [&] { return digest_of(*found); });
 }
 
 Status NvrtcCompiler::supports(const Target& target) {
@@ -132,31 +109,22 @@ Status NvrtcCompiler::supports(const Target& target) {
   if (!nvrtc) return nvrtc.error();
   const int number = target.form == Form::OpenClBinary ? 0 : capability_of(target, true).value_or(0);
   std::string known;
-  {
-    const MutexLock lock(mutex_);
-    if (std::find(architectures_.begin(), architectures_.end(), number) != architectures_.end()) return {};
-    for (const int architecture : architectures_) known += " sm_" + std::to_string(architecture);
+  for (const int architecture : (*nvrtc)->architectures) {
+    if (architecture == number) return {};
+    known += " sm_" + std::to_string(architecture);
   }
   return failure(Code::Unsupported,
                  "NVRTC " + (*nvrtc)->version.text() + " does not compile for " + target.name() + "; it knows" + known);
 }
 
 bool NvrtcCompiler::closed(const Recipe& recipe) const {
-  const Unit& unit = recipe.unit;
-  if (has_debug_options(recipe) || could_include(unit.source()) || could_include(unit.preamble())) return false;
-  const auto names_files = [](std::string_view option) {
-    return could_include(option) || names_option_file(option) || option.find("pch") != std::string_view::npos;
+  const std::vector<std::string_view> texts = texts_of(recipe);
+  const std::vector<std::string_view> options = options_of(recipe);
+  const auto names_file = [](std::string_view option) {
+    return names_option_file(option) || option.find("pch") != std::string_view::npos;
   };
-  for (const Header& header : unit.headers()) {
-    if (could_include(header.content)) return false;
-  }
-  for (const std::string& option : unit.options()) {
-    if (names_files(option)) return false;
-  }
-  for (const auto& [name, value] : recipe.compiler.environment) {
-    if (names_files(value)) return false;
-  }
-  return true;
+  return !has_debug_options(recipe) && std::none_of(texts.begin(), texts.end(), could_include) &&
+         std::none_of(options.begin(), options.end(), names_file);
 }
 
 std::size_t NvrtcCompiler::pch_heap_size() {
@@ -202,9 +170,9 @@ Result<Compiled> NvrtcCompiler::compile(const Recipe& recipe, const PchOrder& or
                              milliseconds_since(system_clock(), start), std::move(log)};
   if (const std::string macro = time_macro_of(recipe); !macro.empty()) {
     compiled.not_cacheable = "the source uses " + macro;
-  } else if (watched_ == Watched::No && !is_opened(recipe.compiler)) {
+  } else if (!opened_.is_watched() && !opened_.is(recipe.compiler.digest)) {
     compiled.not_cacheable = "the compiler's files are not those that this process has open";
-  } else if (watched_ == Watched::No && !closed(recipe)) {
+  } else if (!opened_.is_watched() && !closed(recipe)) {
     compiled.not_cacheable = "it was compiled in this process, where the headers that it read cannot be seen";
   }
   return compiled;

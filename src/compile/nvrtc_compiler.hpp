@@ -3,14 +3,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/file_digests.hpp"
 #include "base/mutex.hpp"
 #include "compile/compiler.hpp"
 #include "compile/nvrtc_library.hpp"
+#include "compile/opened_library.hpp"
 #include "compile/pch.hpp"
-#include "compile/source_text.hpp"
 
 namespace kiln {
 
@@ -20,9 +19,6 @@ namespace kiln {
 /// comes back as not cacheable. WorkerCompiler puts this compiler into a process where somebody does.
 class NvrtcCompiler final : public Compiler {
  public:
-  /// Whether somebody sees which files the compiler reads, and decides by that what may be kept.
-  enum class Watched { No, Yes };
-
   /// `path` is that of libnvrtc, empty to search. Nothing is searched or opened before the first question.
   NvrtcCompiler(std::string path, FileDigests& digests, Watched watched = Watched::No);
 
@@ -41,17 +37,12 @@ class NvrtcCompiler final : public Compiler {
   Result<std::shared_ptr<const NvrtcLibrary>> library();
   Result<NvrtcCandidate> candidate();
   std::optional<Digest> digest_of(const NvrtcCandidate& candidate);
-  /// Whether the library that is open is the one that the recipe was keyed by: its files may have been replaced since.
-  bool is_opened(const CompilerIdentity& identity);
 
   const std::string path_;
   FileDigests& digests_;
-  const Watched watched_;
   Mutex mutex_;
   std::optional<NvrtcCandidate> candidate_ KILN_GUARDED_BY(mutex_);
-  std::shared_ptr<const NvrtcLibrary> library_ KILN_GUARDED_BY(mutex_);
-  std::optional<Digest> opened_ KILN_GUARDED_BY(mutex_);  // the digest of `library_`, where somebody may need it
-  std::vector<int> architectures_ KILN_GUARDED_BY(mutex_);
+  OpenedLibrary<NvrtcLibrary> opened_;
 };
 
 }  // namespace kiln

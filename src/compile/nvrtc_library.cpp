@@ -11,6 +11,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 
 namespace kiln {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 // Newest first: where one folder has several, that is the order in which they are listed.
 constexpr int kMajors[] = {13, 12};
 constexpr int kMostMinor = 9;
-
-std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // What cannot be looked at counts as there: whoever digests it then says why not, where a compiler without its builtins
 // would be another compiler.
@@ -80,20 +79,10 @@ bool is_decided(const NvrtcCandidate& candidate) {
   return candidate.found_by == "explicit" || candidate.found_by == "mapped";
 }
 
-std::vector<std::string> split(const std::optional<std::string>& list) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; list && at <= list->size();) {
-    const std::size_t end = std::min(list->find(':', at), list->size());
-    if (end > at) parts.push_back(list->substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
 }  // namespace
 
 int major_in_name(const std::string& path, const std::string& library) {
-  const std::string name = name_of(path);
+  const std::string name = name_in_folder(path);
   int major = 0;
   if (name.starts_with(library + ".")) {
     std::from_chars(name.data() + library.size() + 1, name.data() + name.size(), major);
@@ -118,16 +107,25 @@ std::optional<CudaVersion> driver_cuda_version(const std::string& proc_text) {
   return CudaVersion{11, 8};
 }
 
+std::vector<std::string> named_toolkits() {
+  std::vector<std::string> folders;
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const auto value = environment_variable(variable); value && !value->empty()) folders.push_back(*value);
+  }
+  return folders;
+}
+
 NvrtcSearch NvrtcSearch::of_this_process(std::string explicit_path) {
   NvrtcSearch search;
   search.explicit_path = std::move(explicit_path);
   search.mapped = mapped_libraries();
   // kiln's wheel is site-packages/kiln, beside site-packages/nvidia.
   search.package = folder_of(folder_of(path_of_code(reinterpret_cast<const void*>(&driver_cuda_version))));
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const auto value = environment_variable(variable); value && !value->empty()) search.toolkits.push_back(*value);
+  search.toolkits = named_toolkits();
+  const std::string library_path = environment_variable("LD_LIBRARY_PATH").value_or("");
+  for (const std::string_view folder : split(library_path, ':')) {
+    if (!folder.empty()) search.system_folders.emplace_back(folder);
   }
-  search.system_folders = split(environment_variable("LD_LIBRARY_PATH"));
   for (const char* folder : {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                              "/usr/lib64", "/usr/lib", "/opt/cuda/lib64"}) {
     search.system_folders.emplace_back(folder);
@@ -148,7 +146,7 @@ void visit_places(const NvrtcSearch& search, const std::string& library, const c
     });
   };
   for (const std::string& path : search.mapped) {
-    if (name_of(path).starts_with(library) && !visit(path, "mapped")) return;
+    if (name_in_folder(path).starts_with(library) && !visit(path, "mapped")) return;
   }
   if (!search.package.empty() && is_folder(search.package + "/nvidia")) {
     for (const char* layout : {"/nvidia/cu13/lib", package}) {
@@ -238,6 +236,10 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::open(const std::string
   }
   (void)library.bind(nvrtc->pch_heap_size, "nvrtcGetPCHHeapSize");
   nvrtc->get_version(&nvrtc->version.major, &nvrtc->version.minor);
+  int count = 0;
+  nvrtc->supported_arch_count(&count);
+  nvrtc->architectures.resize(static_cast<std::size_t>(std::max(count, 0)));
+  nvrtc->supported_archs(nvrtc->architectures.data());
   return std::shared_ptr<const NvrtcLibrary>(std::move(nvrtc));
 }
 

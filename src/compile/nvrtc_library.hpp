@@ -30,12 +30,15 @@ struct NvrtcCandidate {
   std::string reason;  ///< why it was chosen or passed over
 };
 
+/// The CUDA toolkits that the environment names: CUDA_HOME, CUDA_PATH.
+std::vector<std::string> named_toolkits();
+
 /// Where to look. `of_this_process` fills it in from the process; tests make up their own.
 struct NvrtcSearch {
   std::string explicit_path;                ///< what the configuration names
   std::vector<std::string> mapped;          ///< libraries that are in the process already
   std::string package;                      ///< the folder that holds kiln's package, as PyPI lays packages out
-  std::vector<std::string> toolkits;        ///< CUDA_HOME, CUDA_PATH
+  std::vector<std::string> toolkits;        ///< named_toolkits()
   std::vector<std::string> system_folders;  ///< folders with libraries in them
   std::optional<CudaVersion> driver;        ///< the newest CUDA that the driver knows, where there is a driver
 
@@ -69,8 +72,6 @@ struct NvrtcProgram;
 struct NvrtcLibrary {
   static Result<std::shared_ptr<const NvrtcLibrary>> open(const std::string& path);
 
-  static constexpr int kCompilationFailed = 6;
-
   const char* (*error_string)(int) = nullptr;
   int (*get_version)(int* major, int* minor) = nullptr;
   int (*supported_arch_count)(int* count) = nullptr;
@@ -93,6 +94,7 @@ struct NvrtcLibrary {
   int (*pch_heap_size)(std::size_t* size) = nullptr;
 
   CudaVersion version;
+  std::vector<int> architectures;  ///< that it compiles for: 90 for sm_90
 };
 
 }  // namespace kiln

@@ -1,7 +1,6 @@
 #include "compile/opencl_inputs.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -12,7 +11,6 @@
 namespace kiln {
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; }
 
 std::vector<std::string_view> words_of(std::string_view text) {
@@ -33,28 +31,6 @@ bool names_a_file(std::string_view option) {
                      [&](std::string_view prefix) { return option.starts_with(prefix); });
 }
 
-// How many characters a joined line end takes at this place: a backslash, perhaps blanks (clang forgives them), a
-// newline. Zero where there is none.
-std::size_t joined_line(std::string_view text, std::size_t at) {
-  if (text[at] != '\\') return 0;
-  std::size_t end = at + 1;
-  while (end < text.size() && (is_blank(text[end]) || text[end] == '\r')) ++end;
-  return end < text.size() && text[end] == '\n' ? end + 1 - at : 0;
-}
-
-std::string with_joined_lines(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
-    if (const std::size_t joined = joined_line(text, i)) {
-      i += joined;
-    } else {
-      out += text[i++];
-    }
-  }
-  return out;
-}
-
 // The end of the literal or comment that begins at `at`; `at` itself where neither does. Literals end with the line.
 std::size_t end_of_span(std::string_view text, std::size_t at) {
   if (text.substr(at, 2) == "//") return std::min(text.find('\n', at), text.size());
@@ -70,7 +46,7 @@ std::size_t end_of_span(std::string_view text, std::size_t at) {
 }
 
 std::string without_comments(std::string_view text) {
-  const std::string joined = with_joined_lines(text);
+  const std::string joined = join_lines(text);
   std::string out;
   out.reserve(joined.size());
   for (std::size_t i = 0; i < joined.size();) {
@@ -133,8 +109,6 @@ std::string outside(const Unit& unit, const std::string& includer, std::string_v
       if (line_start && (clean[i] == '#' || clean.compare(i, 2, "%:") == 0)) {
         i += clean[i] == '%' ? 1 : 0;
         directive = true;
-      } else if (clean[i] == '\n') {
-        directive = false;
       } else if (!is_blank(clean[i])) {
         directive = false;
       }

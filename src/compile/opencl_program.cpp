@@ -1,9 +1,9 @@
 #include "compile/opencl_program.hpp"
 
-#include <algorithm>
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "compile/opencl_inputs.hpp"
 
 namespace kiln {
@@ -112,12 +112,9 @@ Result<std::vector<std::string>> OpenClProgram::kernels() const {
     error = cl_.GetProgramInfo(built_, CL_PROGRAM_KERNEL_NAMES, size, text.data(), nullptr);
   }
   if (error != CL_SUCCESS) return driver_trouble("clGetProgramInfo(CL_PROGRAM_KERNEL_NAMES)", error);
-  text = text.c_str();
   std::vector<std::string> names;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = std::min(text.find(';', start), text.size());
-    if (end > start) names.push_back(text.substr(start, end - start));
-    start = end + 1;
+  for (const std::string_view name : split(text.c_str(), ';')) {
+    if (!name.empty()) names.emplace_back(name);
   }
   return names;
 }

@@ -1,6 +1,5 @@
 #include "compile/parts_compiler.hpp"
 
-#include <algorithm>
 #include <set>
 
 #include "base/codec.hpp"
@@ -56,10 +55,7 @@ Result<CompilerIdentity> PartsCompiler::identity() {
   Writer out;
   out.text("kiln parts 1").digest(linker->digest).digest(compiler->digest);
   both.digest = sha256(out.bytes());
-  auto& environment = both.environment;
-  environment.insert(environment.end(), compiler->environment.begin(), compiler->environment.end());
-  std::sort(environment.begin(), environment.end());
-  environment.erase(std::unique(environment.begin(), environment.end()), environment.end());
+  both.add_environment(compiler->environment);
   return both;
 }
 

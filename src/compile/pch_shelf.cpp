@@ -105,25 +105,6 @@ std::string host_or_this(const std::string& host) {
   return identity + "\n" + name;
 }
 
-// A key is nobody else's while this lives: nobody makes it, and nobody removes it. Not waited for.
-class Hold {
- public:
-  Hold(LockFile& locks, const Digest& key)
-      : locks_(locks), byte_(LockFile::byte_of(key)),
-        taken_(locks.take(byte_).result == LockFile::Attempt::Result::Taken) {}
-  ~Hold() {
-    if (taken_) locks_.release(byte_);
-  }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-  explicit operator bool() const { return taken_; }
-
- private:
-  LockFile& locks_;
-  const off_t byte_;
-  const bool taken_;
-};
-
 bool is_there(int folder, const std::string& name) {
   return faccessat(folder, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
@@ -139,7 +120,7 @@ void remove_pair(int folder, const Digest& key) {
 void drop(const std::string& path, int folder, const Digest& key, const struct stat& small) {
   const Result<LockFile*> locks = locks_of(path);
   if (!locks) return;
-  const Hold hold(**locks, key);
+  const LockFile::Hold hold = (*locks)->hold(key);
   struct stat now;
   if (!hold || fstatat(folder, name_of(key, kSmall).c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) return;
   if (now.st_ino == small.st_ino && now.st_dev == small.st_dev) remove_pair(folder, key);
@@ -186,14 +167,14 @@ void sweep(int folder, LockFile& locks) {
       case ShelfFile::Kind::Large:
       case ShelfFile::Kind::Small: ++halves[file.key]; break;
       case ShelfFile::Kind::Temporary:
-        if (const Hold hold(locks, file.key); hold) (void)unlinkat(folder, file.name.c_str(), 0);
+        if (const LockFile::Hold hold = locks.hold(file.key)) (void)unlinkat(folder, file.name.c_str(), 0);
         break;
       case ShelfFile::Kind::Asked: asked.push_back(std::move(file)); break;
     }
   }
   for (const auto& [key, count] : halves) {
     if (count == 2) continue;
-    const Hold hold(locks, key);
+    const LockFile::Hold hold = locks.hold(key);
     // The other half may have come since we looked; with the key in hand none comes now.
     const bool whole = is_there(folder, name_of(key, kLarge)) && is_there(folder, name_of(key, kSmall));
     if (hold && !whole) remove_pair(folder, key);
@@ -225,7 +206,7 @@ void make_room(int folder, LockFile& locks, std::uint64_t bound) {
                    [](const Pair& a, const Pair& b) { return a.used < b.used; });
   for (const Pair& pair : oldest_first) {
     if (total <= bound) return;
-    const Hold hold(locks, pair.key);
+    const LockFile::Hold hold = locks.hold(pair.key);
     if (!hold) continue;
     remove_pair(folder, pair.key);
     total -= pair.bytes;
@@ -268,21 +249,20 @@ std::unique_ptr<PchShelf::Making> PchShelf::begin(const Digest& key) {
   if (!locks) return nullptr;
   const pid_t self = getpid();
   if (swept_by_.exchange(self) != self) sweep(folder->get(), **locks);
-  if ((*locks)->take(LockFile::byte_of(key)).result != LockFile::Attempt::Result::Taken) return nullptr;
+  LockFile::Hold hold = (*locks)->hold(key);
+  if (!hold) return nullptr;
   std::string suffix = "." + std::to_string(self) + "-" + std::to_string(system_clock().wall().count());
   suffix += kTemporary;
   std::string path = join_path(options_.folder, name_of(key, suffix));
-  return std::unique_ptr<Making>(new Making(*this, key, *locks, std::move(path)));
+  return std::unique_ptr<Making>(new Making(*this, key, **locks, std::move(hold), std::move(path)));
 }
 
-PchShelf::Making::Making(PchShelf& shelf, const Digest& key, LockFile* locks, std::string path)
-    : shelf_(shelf), key_(key), locks_(locks), path_(std::move(path)), process_(getpid()) {}
+PchShelf::Making::Making(PchShelf& shelf, const Digest& key, LockFile& locks, LockFile::Hold hold, std::string path)
+    : shelf_(shelf), key_(key), locks_(locks), hold_(std::move(hold)), path_(std::move(path)), process_(getpid()) {}
 
 PchShelf::Making::~Making() {
   // A child of fork got a copy of this object, not the key, and what is being made is its parent's.
-  if (getpid() != process_) return;
-  (void)unlink(path_.c_str());  // once it is published nothing has this name
-  locks_->release(LockFile::byte_of(key_));
+  if (getpid() == process_) (void)unlink(path_.c_str());  // once it is published nothing has this name
 }
 
 Status PchShelf::Making::publish(const Pch& pch) {
@@ -290,7 +270,7 @@ Status PchShelf::Making::publish(const Pch& pch) {
   const PchShelf::Options& options = shelf_.options_;
   const Result<Fd> folder = open_shelf(options.folder);
   if (!folder) return folder.error();
-  const std::string temporary = path_.substr(path_.rfind('/') + 1);
+  const std::string temporary = name_in_folder(path_);
   if (!has_size(folder->get(), temporary, pch.size)) {
     return failure(Code::Corrupt, path_ + " is not there, or is not " + std::to_string(pch.size) + " bytes long");
   }
@@ -311,7 +291,7 @@ Status PchShelf::Making::publish(const Pch& pch) {
     return published;
   }
   note_use(folder->get(), key_);
-  make_room(folder->get(), *locks_, options.size_bound);
+  make_room(folder->get(), locks_, options.size_bound);
   return {};
 }
 
@@ -320,7 +300,7 @@ void PchShelf::remove(const Digest& key) {
   if (!folder) return;
   const Result<LockFile*> locks = locks_of(options_.folder);
   if (!locks) return;
-  if (const Hold hold(**locks, key); hold) remove_pair(folder->get(), key);
+  if (const LockFile::Hold hold = (*locks)->hold(key)) remove_pair(folder->get(), key);
 }
 
 PchShelf::Usage PchShelf::usage() const {
@@ -345,7 +325,7 @@ void PchShelf::clear() {
   std::stable_partition(files.begin(), files.end(),
                         [](const ShelfFile& file) { return file.kind == ShelfFile::Kind::Small; });
   for (const ShelfFile& file : files) {
-    if (const Hold hold(**locks, file.key); hold) (void)unlinkat(folder->get(), file.name.c_str(), 0);
+    if (const LockFile::Hold hold = (*locks)->hold(file.key)) (void)unlinkat(folder->get(), file.name.c_str(), 0);
   }
 }
 

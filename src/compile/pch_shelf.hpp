@@ -66,10 +66,11 @@ class PchShelf {
 
    private:
     friend class PchShelf;
-    Making(PchShelf& shelf, const Digest& key, LockFile* locks, std::string path);
+    Making(PchShelf& shelf, const Digest& key, LockFile& locks, LockFile::Hold hold, std::string path);
     PchShelf& shelf_;
     const Digest key_;
-    LockFile* const locks_;
+    LockFile& locks_;
+    const LockFile::Hold hold_;  // of the key
     const std::string path_;
     const pid_t process_;
   };

@@ -7,10 +7,9 @@
 #include "base/codec.hpp"
 #include "base/guarded.hpp"
 #include "base/hash.hpp"
-#include "compile/cccl_compiler.hpp"
+#include "base/text.hpp"
 #include "compile/cccl_headers.hpp"
 #include "compile/closure_builder.hpp"
-#include "compile/nvrtc_compiler.hpp"
 #include "compile/source_text.hpp"
 
 namespace kiln {
@@ -52,24 +51,16 @@ bool speaks_of_headers(std::string_view line, std::string_view program, std::siz
 // it.
 bool log_speaks_of_headers(std::string_view log, const Recipe& recipe, std::string_view leading) {
   const auto lines = static_cast<std::size_t>(std::count(leading.begin(), leading.end(), '\n'));
-  for (std::size_t start = 0; start < log.size();) {
-    const std::size_t end = std::min(log.find('\n', start), log.size());
-    if (speaks_of_headers(log.substr(start, end - start), program_of(recipe), lines)) return true;
-    start = end + 1;
-  }
-  return false;
+  const std::vector<std::string_view> said = split(log, '\n');
+  return std::any_of(said.begin(), said.end(),
+                     [&](std::string_view line) { return speaks_of_headers(line, program_of(recipe), lines); });
 }
 
 bool names_program(const Recipe& recipe, std::string_view leading, const std::vector<Observation>& observations) {
-  const Unit& unit = recipe.unit;
-  const auto named = [](const auto& texts, auto text_of) {
-    return std::any_of(texts.begin(), texts.end(),
-                       [&](const auto& one) { return could_name_its_program(text_of(one)); });
-  };
-  return could_name_its_program(leading) ||
-         named(unit.headers(), [](const Header& header) { return std::string_view(header.content); }) ||
-         named(unit.options(), [](const std::string& option) { return std::string_view(option); }) ||
-         named(recipe.compiler.environment, [](const auto& one) { return std::string_view(one.second); }) ||
+  std::vector<std::string_view> texts = options_of(recipe);
+  for (const Header& header : recipe.unit.headers()) texts.push_back(header.content);
+  texts.push_back(leading);
+  return std::any_of(texts.begin(), texts.end(), could_name_its_program) ||
          std::any_of(observations.begin(), observations.end(), [&](const Observation& observation) {
            if (observation.state != Observation::State::Read) return false;
            const auto text = read_file(join_path(recipe.working_directory, observation.path));
@@ -175,12 +166,11 @@ bool PrecompiledHeaders::wait_for_maker(const Recipe& recipe, const Digest& head
   return !sight.making;
 }
 
-void PrecompiledHeaders::tell(Event::Kind kind, const Recipe& recipe, std::string message, double ms) const {
+void PrecompiledHeaders::tell(Event::Kind kind, const Recipe& recipe, std::string message) const {
   if (!observer_) return;
   Event event = event_of(kind, recipe.unit, recipe.target, recipe.flow);
   event.origin = "headers";
   event.message = std::move(message);
-  event.ms = ms;
   observer_.tell(event);
 }
 

@@ -86,7 +86,7 @@ class PrecompiledHeaders {
   /// What was made, or was to be made, cannot be kept.
   void give_up(const Recipe& recipe, const Digest& headers, const std::string& why);
   void drop(const Recipe& recipe, const Digest& headers, const std::string& why);
-  void tell(Event::Kind kind, const Recipe& recipe, std::string message, double ms = 0) const;
+  void tell(Event::Kind kind, const Recipe& recipe, std::string message) const;
 
   const FindShelf find_shelf_;
   std::once_flag found_;

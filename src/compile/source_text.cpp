@@ -24,16 +24,15 @@ auto with_lines_joined(std::string_view text, Ask ask) {
   std::size_t at = text.find('\\');
   while (at != std::string_view::npos && joint_at(text, at) == 0) at = text.find('\\', at + 1);
   if (at == std::string_view::npos) return ask(text);
-  std::string joined(text.substr(0, at));
-  while (at < text.size()) {
-    const std::size_t joint = joint_at(text, at);
-    if (joint == 0) joined += text[at];
-    at += joint == 0 ? 1 : joint;
-  }
+  const std::string joined = join_lines(text);
   return ask(std::string_view(joined));
 }
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+// The trigraph of a backslash is not worth a second way of joining lines: with one everything is possible.
+template <class Ask>
+bool could(std::string_view text, Ask ask) {
+  return has(text, "\?\?/") || with_lines_joined(text, ask);
+}
 
 bool is_blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
@@ -173,26 +172,33 @@ bool names_file(std::string_view text) {
 
 }  // namespace
 
+bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+std::string join_lines(std::string_view text) {
+  std::string joined;
+  joined.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t joint = joint_at(text, at);
+    if (joint == 0) joined += text[at];
+    at += joint == 0 ? 1 : joint;
+  }
+  return joined;
+}
+
 bool could_include(std::string_view text) {
-  if (has(text, "\?\?/")) return true;  // the trigraph of a backslash: not worth a second way of joining lines
-  return with_lines_joined(text, [](std::string_view joined) {
+  return could(text, [](std::string_view joined) {
     return has(joined, "include") || has(joined, "embed") || has(joined, "import");
   });
 }
 
 bool could_name_its_file(std::string_view text) {
-  if (has(text, "\?\?/")) return true;
-  return with_lines_joined(text, [](std::string_view joined) { return names_file(joined) || has(joined, "assert"); });
+  return could(text, [](std::string_view joined) { return names_file(joined) || has(joined, "assert"); });
 }
 
-bool could_name_its_reader(std::string_view text) {
-  if (has(text, "\?\?/")) return true;
-  return with_lines_joined(text, names_file);
-}
+bool could_name_its_reader(std::string_view text) { return could(text, names_file); }
 
 bool could_name_its_program(std::string_view text) {
-  if (has(text, "\?\?/")) return true;
-  return with_lines_joined(text, [](std::string_view joined) { return has(joined, "__BASE_FILE__"); });
+  return could(text, [](std::string_view joined) { return has(joined, "__BASE_FILE__"); });
 }
 
 std::string_view leading_directives(std::string_view source) {
@@ -230,30 +236,31 @@ std::string_view time_macro(std::string_view text) {
 }
 
 std::string time_macro_of(const Recipe& recipe) {
-  const Unit& unit = recipe.unit;
-  std::string_view macro = time_macro(unit.source());
-  if (macro.empty()) macro = time_macro(unit.preamble());
-  for (const Header& header : unit.headers()) {
-    if (macro.empty()) macro = time_macro(header.content);
+  for (const std::string_view text : texts_of(recipe)) {
+    if (const std::string_view macro = time_macro(text); !macro.empty()) return std::string(macro);
   }
-  for (const std::string& option : unit.options()) {
-    if (macro.empty()) macro = time_macro(option);
-  }
-  for (const auto& [name, value] : recipe.compiler.environment) {
-    if (macro.empty()) macro = time_macro(value);
-  }
-  return std::string(macro);
+  return {};
+}
+
+std::vector<std::string_view> options_of(const Recipe& recipe) {
+  std::vector<std::string_view> options(recipe.unit.options().begin(), recipe.unit.options().end());
+  for (const auto& [name, value] : recipe.compiler.environment) options.push_back(value);
+  return options;
+}
+
+std::vector<std::string_view> texts_of(const Recipe& recipe) {
+  std::vector<std::string_view> texts{recipe.unit.source(), recipe.unit.preamble()};
+  for (const Header& header : recipe.unit.headers()) texts.push_back(header.content);
+  const std::vector<std::string_view> options = options_of(recipe);
+  texts.insert(texts.end(), options.begin(), options.end());
+  return texts;
 }
 
 bool has_debug_options(const Recipe& recipe) {
-  const auto debug = [](std::string_view text) {
-    return text.find("lineinfo") != std::string_view::npos || text.find("line-info") != std::string_view::npos ||
-           text.find("-G") != std::string_view::npos || text.find("debug") != std::string_view::npos;
-  };
-  const auto& options = recipe.unit.options();
-  const auto& environment = recipe.compiler.environment;
-  return std::any_of(options.begin(), options.end(), debug) ||
-         std::any_of(environment.begin(), environment.end(), [&](const auto& v) { return debug(v.second); });
+  const std::vector<std::string_view> options = options_of(recipe);
+  return std::any_of(options.begin(), options.end(), [](std::string_view text) {
+    return has(text, "lineinfo") || has(text, "line-info") || has(text, "-G") || has(text, "debug");
+  });
 }
 
 }  // namespace kiln

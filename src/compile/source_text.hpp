@@ -2,10 +2,18 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/recipe.hpp"
 
 namespace kiln {
+
+/// Whether it is a letter, a digit or an underscore, as the C family counts them.
+bool is_word(char c);
+
+/// The text as a preprocessor sees it: lines are joined where a backslash ends one, blanks behind it or not, which
+/// compilers forgive.
+std::string join_lines(std::string_view text);
 
 /// Whether compiling this text could make a C-family compiler open a file. Says yes too often (a comment will do),
 /// never no too often.
@@ -31,8 +39,13 @@ std::string_view leading_directives(std::string_view source);
 
 /// The macro by which the text takes the time of the compile into its output; empty where it has none.
 std::string_view time_macro(std::string_view text);
-/// Likewise of all texts that the recipe itself has; headers from files are not among them.
+/// Likewise of all texts that the recipe itself has.
 std::string time_macro_of(const Recipe& recipe);
+
+/// The options of a recipe, and what its compiler takes for such from the environment.
+std::vector<std::string_view> options_of(const Recipe& recipe);
+/// All texts that the recipe itself has: source, preamble, headers from memory and those options.
+std::vector<std::string_view> texts_of(const Recipe& recipe);
 
 /// Whether the options put paths and times of files into the output.
 bool has_debug_options(const Recipe& recipe);

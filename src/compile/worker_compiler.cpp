@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "base/process_life.hpp"
 #include "compile/closure_builder.hpp"
-#include "compile/nvrtc_compiler.hpp"
+#include "compile/source_text.hpp"
 
 namespace kiln {
 namespace {
@@ -15,10 +15,10 @@ constexpr unsigned kMostForeignFaults = 20;
 
 // All that a worker sees of our environment: what finds libraries, what sanitizers need, and the recipe's own part.
 std::vector<std::string> worker_environment(const Recipe& recipe) {
+  static constexpr const char* kSeen[] = {"LD_LIBRARY_PATH", "PATH",          "TMPDIR",
+                                          "ASAN_OPTIONS",    "UBSAN_OPTIONS", "TSAN_OPTIONS"};
   std::vector<std::string> environment{"CUDA_CACHE_DISABLE=1"};
-  for (const char* name : {"LD_LIBRARY_PATH", "PATH", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
-    if (const auto value = environment_variable(name)) environment.push_back(std::string(name) + "=" + *value);
-  }
+  for (const auto& [name, value] : environment_variables(kSeen)) environment.push_back(name + "=" + value);
   for (const auto& [name, value] : recipe.compiler.environment) environment.push_back(name + "=" + value);
   return environment;
 }

@@ -21,6 +21,7 @@ namespace {
 constexpr std::string_view kMagic = "KILNWRK1";
 constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kHeadSize = 8 + 4 + 4 + 8;
+constexpr std::uint64_t kMostFrameBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
 // Below this a copy through the socket is quicker than a file.
 constexpr std::size_t kWorthAFile = std::size_t{64} << 10;
@@ -125,6 +126,29 @@ ssize_t put(int channel, std::string_view bytes, int attached) {
   return sendmsg(channel, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+// A memory file with this content that can neither be changed nor resized; no file where there is none to be had.
+Fd sealed_file(std::string_view content) {
+  Fd file(memfd_create("kiln-artifact", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file || !write_all(file.get(), content, "a memory file") || fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
+    return {};
+  }
+  return file;
+}
+
+// Its content, mapped; an error where it is not sealed, because then it could change under its reader.
+Result<Bytes> read_sealed(const Fd& file) {
+  struct stat status;
+  if (!file || (fcntl(file.get(), F_GET_SEALS) & kSeals) != kSeals || fstat(file.get(), &status) != 0) {
+    return failure(Code::Corrupt, "a worker's artifact came in a file that is not sealed");
+  }
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size == 0 || size > kMostFrameBytes) return failure(Code::Corrupt, "a worker's artifact of impossible size");
+  void* const start = mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (start == MAP_FAILED) return io_failure("cannot map", "a worker's artifact", errno);
+  const std::shared_ptr<const void> owner(start, [size](void* mapped) { munmap(mapped, size); });
+  return Bytes(owner, static_cast<const std::uint8_t*>(start), size);
+}
+
 void write_pch(Writer& out, const PchReport& pch) {
   out.u8(static_cast<std::uint8_t>(pch.outcome)).text(pch.reason).u64(pch.size).u64(pch.checksum);
   out.text(encode(pch.observations));
@@ -153,27 +177,6 @@ Result<Frame> decode_frame(std::string_view bytes) {
   if (!head) return head.error();
   if (bytes.size() - kHeadSize < head->size) return failure(Code::Corrupt, "a frame that is cut short");
   return Frame{head->type, std::string(bytes.substr(kHeadSize, head->size)), {}};
-}
-
-Fd sealed_file(std::string_view content) {
-  Fd file(memfd_create("kiln-artifact", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file || !write_all(file.get(), content, "a memory file") || fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
-    return {};
-  }
-  return file;
-}
-
-Result<Bytes> read_sealed(const Fd& file) {
-  struct stat status;
-  if (!file || (fcntl(file.get(), F_GET_SEALS) & kSeals) != kSeals || fstat(file.get(), &status) != 0) {
-    return failure(Code::Corrupt, "a worker's artifact came in a file that is not sealed");
-  }
-  const auto size = static_cast<std::size_t>(status.st_size);
-  if (size == 0 || size > kMostFrameBytes) return failure(Code::Corrupt, "a worker's artifact of impossible size");
-  void* const start = mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
-  if (start == MAP_FAILED) return io_failure("cannot map", "a worker's artifact", errno);
-  const std::shared_ptr<const void> owner(start, [size](void* mapped) { munmap(mapped, size); });
-  return Bytes(owner, static_cast<const std::uint8_t*>(start), size);
 }
 
 Frame frame_of(const WorkerJob& job) {

@@ -23,7 +23,6 @@ struct Frame {
   Fd attached = {};  ///< a sealed memory file, where the payload speaks of one
 };
 
-constexpr std::uint64_t kMostFrameBytes = std::uint64_t{1} << 30;
 /// The descriptor on which a worker finds its channel.
 constexpr int kWorkerChannel = 3;
 
@@ -71,10 +70,5 @@ Result<Frame> decode_frame(std::string_view bytes);
 Status send_frame(int channel, const Frame& frame, std::chrono::milliseconds limit = std::chrono::hours(24));
 /// Nothing where the other side has ended the conversation between two frames; an error after `limit`.
 Result<std::optional<Frame>> receive_frame(int channel, std::chrono::milliseconds limit);
-
-/// A memory file with this content that can neither be changed nor resized; no file where there is none to be had.
-Fd sealed_file(std::string_view content);
-/// Its content, mapped; an error where it is not sealed, because then it could change under its reader.
-Result<Bytes> read_sealed(const Fd& file);
 
 }  // namespace kiln

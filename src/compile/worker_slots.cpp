@@ -34,35 +34,13 @@ LockFile* slots_in(const std::string& folder) {
 
 }  // namespace
 
-WorkerSlots::Byte::Byte(LockFile& file, off_t byte) : file_(&file), byte_(byte), process_(getpid()) {}
-
-WorkerSlots::Byte::Byte(Byte&& other) noexcept
-    : file_(std::exchange(other.file_, nullptr)), byte_(other.byte_), process_(other.process_) {}
-
-WorkerSlots::Byte& WorkerSlots::Byte::operator=(Byte&& other) noexcept {
-  if (this == &other) return *this;
-  release();
-  file_ = std::exchange(other.file_, nullptr);
-  byte_ = other.byte_;
-  process_ = other.process_;
-  return *this;
-}
-
-WorkerSlots::Byte::~Byte() { release(); }
-
-// A child of fork got a copy of this object, not the lock, and must not touch the parent's table either.
-void WorkerSlots::Byte::release() {
-  LockFile* const file = std::exchange(file_, nullptr);
-  if (file != nullptr && getpid() == process_) file->release(byte_);
-}
-
 std::optional<WorkerSlots::Slot> WorkerSlots::take(unsigned most) const {
   LockFile* const file = slots_in(folder_);
   for (unsigned slot = 0; slot < most; ++slot) {
-    if (file == nullptr) return Slot(Byte());
+    if (file == nullptr) return Slot();
     const Attempt attempt = file->take(off_t{slot});
-    if (attempt.result == Attempt::Result::Taken) return Slot(Byte(*file, off_t{slot}));
-    if (attempt.result == Attempt::Result::Failed) return Slot(Byte());
+    if (attempt.result == Attempt::Result::Taken) return Slot(*file, off_t{slot});
+    if (attempt.result == Attempt::Result::Failed) return Slot();
   }
   return std::nullopt;
 }
@@ -72,10 +50,10 @@ WorkerSlots::Wish WorkerSlots::wish() const {
   const off_t first = kWishes + getpid();
   for (off_t byte = first; file != nullptr && byte < first + kMostTries; ++byte) {
     const Attempt attempt = file->take(byte);
-    if (attempt.result == Attempt::Result::Taken) return Wish(Byte(*file, byte));
+    if (attempt.result == Attempt::Result::Taken) return Wish(*file, byte);
     if (attempt.result == Attempt::Result::Failed) break;
   }
-  return Wish(Byte());
+  return {};
 }
 
 bool WorkerSlots::wanted_elsewhere() const {

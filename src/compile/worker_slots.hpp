@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,22 +17,6 @@ namespace kiln {
 /// There is no state in memory but LockFile's: several of these on one folder are as good as one, and a child of fork
 /// finds no mutex locked. Nothing else may open the file (docs/decisions/0002-claims-by-record-locks.md).
 class WorkerSlots {
-  // A locked byte, let go when this is destroyed. The copy that a child of fork has lets nothing go.
-  class Byte {
-   public:
-    Byte() = default;
-    Byte(LockFile& file, off_t byte);
-    Byte(Byte&& other) noexcept;
-    Byte& operator=(Byte&& other) noexcept;
-    ~Byte();
-
-   private:
-    void release();
-    LockFile* file_ = nullptr;  // null: nothing to let go
-    off_t byte_ = 0;
-    pid_t process_ = 0;
-  };
-
  public:
   /// `folder` is where the file `slots` lies; empty for `host_local_directory()`. Nothing is opened or made before the
   /// first question.
@@ -42,21 +24,13 @@ class WorkerSlots {
 
   /// The right to have one worker, until it is destroyed. May be released on another thread, and may outlive the
   /// WorkerSlots that it is from.
-  class Slot {
-    friend class WorkerSlots;
-    explicit Slot(Byte byte) : byte_(std::move(byte)) {}
-    Byte byte_;
-  };
+  using Slot = LockFile::Hold;
   /// One of the first `most` slots; nothing where others have them all. Does not wait.
   std::optional<Slot> take(unsigned most) const;
 
   /// While it lives, the other processes of this user see that this one would like to have a slot. One or many at a
   /// time in a process, it is the same.
-  class Wish {
-    friend class WorkerSlots;
-    explicit Wish(Byte byte) : byte_(std::move(byte)) {}
-    Byte byte_;
-  };
+  using Wish = LockFile::Hold;
   Wish wish() const;
   /// Whether another process has a wish. Costs some system calls, a few microseconds.
   bool wanted_elsewhere() const;

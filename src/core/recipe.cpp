@@ -1,5 +1,6 @@
 #include "core/recipe.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/codec.hpp"
@@ -21,6 +22,12 @@ Result<Form> form_of(std::uint8_t value) {
 }
 
 }  // namespace
+
+void CompilerIdentity::add_environment(const std::vector<std::pair<std::string, std::string>>& more) {
+  environment.insert(environment.end(), more.begin(), more.end());
+  std::sort(environment.begin(), environment.end());
+  environment.erase(std::unique(environment.begin(), environment.end()), environment.end());
+}
 
 Places Recipe::places() const {
   Places places{working_directory, unit.include_roots()};

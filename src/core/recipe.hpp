@@ -24,6 +24,8 @@ struct CompilerIdentity {
   Digest digest{};      ///< what counts
   /// Inputs from outside the call, such as NVRTC_APPEND_FLAGS: name and value, sorted by name.
   std::vector<std::pair<std::string, std::string>> environment;
+  /// Another compiler's part of it is joined to ours.
+  void add_environment(const std::vector<std::pair<std::string, std::string>>& more);
   /// What else it opens, by path, in an order that the compiler knows. Their content is in the digest.
   std::vector<std::string> libraries;
   /// Folders of headers that belong to the compiler and not to the unit. They come after the unit's own.

@@ -1,13 +1,12 @@
 #include "observe/trace.hpp"
 
 #include <errno.h>  // program_invocation_short_name
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <utility>
 
-#include "base/files.hpp"
 #include "base/machine.hpp"
+#include "base/replace_file.hpp"
 #include "observe/trace_json.hpp"
 
 namespace kiln {
@@ -56,11 +55,6 @@ std::string TraceWriter::json() const {
   return trace_json(process, lay_out(records, threads));
 }
 
-Status TraceWriter::write(const std::string& path) const {
-  const std::string text = json();
-  const std::string temporary = path + ".part" + std::to_string(getpid());
-  unlink(temporary.c_str());  // of a process that had our number and was killed here
-  return publish_file(AT_FDCWD, temporary, path, {text}, Durability::Unsynced);
-}
+Status TraceWriter::write(const std::string& path) const { return replace_file(path, json(), Durability::Unsynced); }
 
 }  // namespace kiln

@@ -41,7 +41,6 @@ class Toolbox {
 
   const Config& config() const { return config_; }
   const Observer& observer() const { return observer_; }
-  FileDigests& digests() { return *digests_; }
   /// The disk stores of the cache path, the writable one first; empty where caching is off or none can be used.
   const std::vector<std::shared_ptr<DiskStore>>& disks() const { return disks_; }
   /// Where what came from the remote store is kept; null where there is none.

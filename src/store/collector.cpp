@@ -11,7 +11,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "base/folder_names.hpp"
+#include "base/files.hpp"
 #include "store/cache_scan.hpp"
 #include "store/entry_format.hpp"
 

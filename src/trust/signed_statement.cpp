@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "base/codec.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/hash.hpp"
 
 namespace kiln {
 namespace {
@@ -74,10 +74,7 @@ Certificate Certificate::make(const SecretKey& authority, const PublicKey& host,
 std::string Certificate::text() const {
   Writer writer;
   write_certificate(writer, *this);
-  const std::string& bytes = writer.bytes();
-  std::vector<char> digits(2 * bytes.size() + 1);
-  sodium_bin2hex(digits.data(), digits.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  return std::string(kCertificateMagic) + digits.data();
+  return std::string(kCertificateMagic) + hex_of(as_bytes(writer.bytes()));
 }
 
 Result<Certificate> Certificate::parse(std::string_view text) {

@@ -77,7 +77,6 @@ static_assert(sizeof(BuildHead) == 40);
 struct alignas(16) AnyBuild {
   unsigned char bytes[1024] = {};
   BuildHead& head() { return *reinterpret_cast<BuildHead*>(bytes); }
-  const BuildHead& head() const { return *reinterpret_cast<const BuildHead*>(bytes); }
 };
 
 /// A build result where it goes by value: what counts is its size, which decides where the next arguments lie.

@@ -94,7 +94,7 @@ Result<std::shared_ptr<const CcclLibrary>> CcclLibrary::open(const CcclCandidate
   if (candidate.release == nullptr) return failure(Code::Unavailable, candidate.problem());
   // The loader takes a library that is open already for one that is needed under its name.
   for (const std::string& path : needs) {
-    const std::string name = path.substr(path.rfind('/') + 1);
+    const std::string name = name_in_folder(path);
     if (dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD) != nullptr) continue;
     if (const auto opened = DynamicLibrary::open(path); !opened) return opened.error();
   }

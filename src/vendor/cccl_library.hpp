@@ -97,7 +97,6 @@ class CcclBuild {
   CcclBuild& operator=(CcclBuild&&) = delete;
   ~CcclBuild();
 
-  cccl::Algorithm algorithm() const { return algorithm_; }
   int capability() const { return build_->head().capability; }
   /// The cubin.
   std::string_view payload() const;

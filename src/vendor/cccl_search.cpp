@@ -1,5 +1,4 @@
 // Where the CCCL library is, and which it is: told by reading a few bytes of files, never by opening it.
-#include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/hash.hpp"
 #include "vendor/cccl_library.hpp"
 
 namespace kiln {
@@ -22,16 +22,6 @@ constexpr const char* kAdvice =
 
 bool read_at(const Fd& file, void* into, std::size_t size, std::uint64_t offset) {
   return pread(file.get(), into, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
-}
-
-std::string hex_of(const unsigned char* bytes, std::size_t size) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < size; ++i) {
-    text += kDigits[bytes[i] >> 4];
-    text += kDigits[bytes[i] & 15];
-  }
-  return text;
 }
 
 // The description of the note of type NT_GNU_BUILD_ID among these notes.
@@ -46,7 +36,7 @@ std::string build_id_among(const std::string& notes) {
     const std::uint64_t next = description + padded(note.n_descsz);
     if (description + note.n_descsz > notes.size()) return {};
     if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && notes.compare(name, 3, "GNU") == 0) {
-      return hex_of(reinterpret_cast<const unsigned char*>(notes.data()) + description, note.n_descsz);
+      return hex_of(as_bytes(notes).subspan(description, note.n_descsz));
     }
     at = next;
   }
@@ -108,15 +98,11 @@ void add_site(std::vector<CcclCandidate>& all, const std::string& site, const ch
 
 // site-packages of a virtual environment: lib/python3.<minor>/site-packages.
 void add_environment(std::vector<CcclCandidate>& all, const std::string& root) {
-  DIR* const folder = opendir((root + "/lib").c_str());
-  if (folder == nullptr) return;
-  std::vector<std::string> names;
-  while (const dirent* entry = readdir(folder)) {
-    if (std::string_view(entry->d_name).starts_with("python3")) names.emplace_back(entry->d_name);
-  }
-  closedir(folder);
+  std::vector<std::string> names = list_directory(AT_FDCWD, (root + "/lib").c_str());
   std::sort(names.begin(), names.end());
-  for (const std::string& name : names) add_site(all, root + "/lib/" + name + "/site-packages", "VIRTUAL_ENV");
+  for (const std::string& name : names) {
+    if (name.starts_with("python3")) add_site(all, root + "/lib/" + name + "/site-packages", "VIRTUAL_ENV");
+  }
 }
 
 }  // namespace

@@ -49,14 +49,20 @@ class PoclCacheOff {
   const bool set_;
 };
 
-// What an info function says as text, with the blanks around it gone; empty where it says nothing.
+// What an info function says as text, up to its terminating zero; empty where it says nothing.
 template <class Ask>
-std::string text_of(Ask ask) {
+std::string whole_text_of(Ask ask) {
   std::size_t size = 0;
   if (ask(0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
   std::string text(size, '\0');
   if (ask(size, text.data(), nullptr) != CL_SUCCESS) return {};
-  text.erase(std::find(text.begin(), text.end(), '\0'), text.end());
+  return text.c_str();
+}
+
+// Likewise, with the blanks around it gone.
+template <class Ask>
+std::string text_of(Ask ask) {
+  const std::string text = whole_text_of(ask);
   const std::size_t first = text.find_first_not_of(' ');
   if (first == std::string::npos) return {};
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
@@ -102,14 +108,8 @@ OpenClLibrary::Device description(const OpenClFunctions& cl, cl_platform_id plat
 }  // namespace
 
 std::string opencl_build_log(const OpenClFunctions& cl, cl_program program, cl_device_id device) {
-  std::size_t size = 0;
-  if (cl.GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS) return {};
-  std::string text(size, '\0');
-  if (size == 0 ||
-      cl.GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, text.data(), nullptr) != CL_SUCCESS) {
-    return {};
-  }
-  return text.c_str();  // up to its terminating zero
+  return whole_text_of(
+      [&](auto... arguments) { return cl.GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, arguments...); });
 }
 
 Status opencl_installed() {

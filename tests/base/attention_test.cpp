@@ -19,7 +19,7 @@ void wait_in_vain(Mutex& mutex, std::chrono::nanoseconds limit) {
   while (deadline.left() > 0ns) system_clock().wait(never, mutex, deadline.left());
 }
 
-TEST(Attention, ends_a_wait_when_it_says_so_and_is_asked_under_no_lock) {
+TEST(Attention, EndsAWaitWhenItSaysSoAndIsAskedUnderNoLock) {
   Mutex mutex;
   int asked = 0;
   const auto start = std::chrono::steady_clock::now();
@@ -36,7 +36,7 @@ TEST(Attention, ends_a_wait_when_it_says_so_and_is_asked_under_no_lock) {
   EXPECT_FALSE(Attention::is_over());
 }
 
-TEST(Attention, leaves_a_wait_its_whole_time_and_other_threads_alone) {
+TEST(Attention, LeavesAWaitItsWholeTimeAndOtherThreadsAlone) {
   Mutex mutex;
   int asked = 0;
   const Attention attention([&] { return ++asked > 0; });
