@@ -151,7 +151,7 @@ int bundle_layout_command(const Arguments& arguments, Console& console) {
   if (!image) return report(image.error(), console, open.path);
   const Status written = [&] {
     const Progress progress(console, {"writing the image layout", {}});
-    return write_oci_layout(*image, arguments.output, {arguments.reference});
+    return write_oci_layout(*image, arguments.output, arguments.reference);
   }();
   if (!written) return report(written.error(), console);
   // The head and the description are one layer.

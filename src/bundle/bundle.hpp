@@ -55,7 +55,6 @@ class Bundle final : public Store {
   Result<std::vector<Target>> targets(const UnitKey& unit);
 
   const BundleHeader& header() const { return header_; }
-  const BundleSource& source() const { return *source_; }
   /// What it says about itself, for people.
   Result<BundleDescription> description();
   /// Everything in it, checked, as it was given to the writer (without costs and logs): what `merge` writes again.

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "bundle/mapped_file.hpp"
+#include "bundle/piece_files.hpp"
 
 namespace kiln {
 namespace {
@@ -44,7 +44,6 @@ Result<std::unique_ptr<BundleSource>> open_bundle_file(const std::string& path) 
   if (!file) return file.error();
   if (!*file) return failure(Code::Unavailable, "there is no bundle " + path);
   if ((*file)->size == 0) return failure(Code::Corrupt, path + " is empty: this is no bundle");
-  // Nothing is read ahead: most of a bundle is for other GPUs than this machine's.
   auto bytes = map_file(**file, path);
   if (!bytes) return std::move(bytes).error();
   return bundle_in_memory(std::move(*bytes), path);

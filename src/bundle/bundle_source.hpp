@@ -33,10 +33,8 @@ class BundleSource {
 Result<std::unique_ptr<BundleSource>> open_bundle_file(const std::string& path);
 /// Memory that lives as long as `bytes` says.
 std::unique_ptr<BundleSource> bundle_in_memory(Bytes bytes, std::string name);
-/// A folder of files `head` and `group-0000`…: an image volume, mounted.
-Result<std::unique_ptr<BundleSource>> open_bundle_folder(const std::string& folder);
-
-/// Whatever lies at the path: a file, an OCI image layout, or a folder with `head` or `kiln/head` in it.
+/// Whatever lies at the path: a file, an OCI image layout, or a folder of files `head` and `group-0000`…, itself or in
+/// its folder `kiln`: an image volume, mounted.
 Result<std::unique_ptr<BundleSource>> open_bundle_source(const std::string& path);
 
 }  // namespace kiln

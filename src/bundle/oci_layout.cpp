@@ -11,7 +11,7 @@
 #include "base/files.hpp"
 #include "base/hash.hpp"
 #include "bundle/oci_manifest.hpp"
-#include "bundle/piece_names.hpp"
+#include "bundle/piece_files.hpp"
 #include "bundle/tar.hpp"
 
 namespace kiln {
@@ -29,60 +29,51 @@ bool is_reference(std::string_view text) {
          });
 }
 
-/// Puts blobs into the layout's folder for them.
-class BlobFolder {
- public:
-  explicit BlobFolder(Fd folder) : folder_(std::move(folder)) {}
-
-  Result<OciDescriptor> put(const char* media_type, std::string_view bytes) {
-    OciDescriptor descriptor;
-    descriptor.media_type = media_type;
-    descriptor.digest = sha256(bytes);
-    descriptor.size = bytes.size();
-    const std::string name = descriptor.digest.hex();
-    if (Status done = publish_file(folder_.get(), name + ".part", name, {bytes}, Durability::Unsynced); !done) {
-      return std::move(done).error();
-    }
-    return descriptor;
+/// Puts a blob into the layout's folder for them.
+Result<OciDescriptor> put_blob(int folder, const char* media_type, std::string_view bytes) {
+  OciDescriptor descriptor;
+  descriptor.media_type = media_type;
+  descriptor.digest = sha256(bytes);
+  descriptor.size = bytes.size();
+  const std::string name = descriptor.digest.hex();
+  if (Status done = publish_file(folder, name + ".part", name, {bytes}, Durability::Unsynced); !done) {
+    return std::move(done).error();
   }
+  return descriptor;
+}
 
- private:
-  Fd folder_;
-};
-
-Result<std::vector<OciDescriptor>> put_layers(BlobFolder& blobs, const BundleImage& image) {
+Result<std::vector<OciDescriptor>> put_layers(int folder, const BundleImage& image) {
   std::vector<OciDescriptor> layers;
   for (std::uint32_t number = 0; number < image.groups.size(); ++number) {
     const TarInput group{kOciFolder + bundle_group_name(number), image.groups[number]};
     const TarInput head{std::string(kOciFolder) + kBundleHeadName, image.head};
     Result<std::string> layer = number == 0 ? write_tar(kOciFolder, {head, group}) : write_tar(kOciFolder, {group});
     if (!layer) return std::move(layer).error();
-    Result<OciDescriptor> descriptor = blobs.put(kOciLayer, *layer);
+    Result<OciDescriptor> descriptor = put_blob(folder, kOciLayer, *layer);
     if (!descriptor) return std::move(descriptor).error();
     layers.push_back(std::move(*descriptor));
   }
   return layers;
 }
 
-Result<OciDescriptor> put_manifest(BlobFolder& blobs, const char* architecture,
-                                   const std::vector<OciDescriptor>& layers) {
-  Result<OciDescriptor> config = blobs.put(kOciConfig, encode_oci_config(architecture, layers));
+Result<OciDescriptor> put_manifest(int folder, const char* architecture, const std::vector<OciDescriptor>& layers) {
+  Result<OciDescriptor> config = put_blob(folder, kOciConfig, encode_oci_config(architecture, layers));
   if (!config) return config;
-  Result<OciDescriptor> manifest = blobs.put(kOciManifest, encode_oci_manifest({std::move(*config), layers}));
+  Result<OciDescriptor> manifest = put_blob(folder, kOciManifest, encode_oci_manifest({std::move(*config), layers}));
   if (manifest) manifest->architecture = architecture;
   return manifest;
 }
 
-Result<OciDescriptor> put_image(BlobFolder& blobs, const BundleImage& image) {
-  const Result<std::vector<OciDescriptor>> layers = put_layers(blobs, image);
+Result<OciDescriptor> put_image(int folder, const BundleImage& image) {
+  const Result<std::vector<OciDescriptor>> layers = put_layers(folder, image);
   if (!layers) return layers.error();
   std::vector<OciDescriptor> manifests;
   for (const char* architecture : kArchitectures) {
-    Result<OciDescriptor> manifest = put_manifest(blobs, architecture, *layers);
+    Result<OciDescriptor> manifest = put_manifest(folder, architecture, *layers);
     if (!manifest) return manifest;
     manifests.push_back(std::move(*manifest));
   }
-  return blobs.put(kOciIndex, encode_oci_index(manifests));
+  return put_blob(folder, kOciIndex, encode_oci_index(manifests));
 }
 
 Result<Fd> open_folder(const std::string& path) {
@@ -93,13 +84,13 @@ Result<Fd> open_folder(const std::string& path) {
 
 }  // namespace
 
-Status write_oci_layout(const BundleImage& image, const std::string& folder, const OciLayoutOptions& options) {
+Status write_oci_layout(const BundleImage& image, const std::string& folder, const std::string& reference) {
   if (image.groups.empty() || image.groups.size() > kMostOciLayers) {
     return failure(Code::InvalidArgument, "an image has layers for 1 to " + std::to_string(kMostOciLayers) +
                                               " groups, not " + std::to_string(image.groups.size()));
   }
-  if (!is_reference(options.reference)) {
-    return failure(Code::InvalidArgument, "'" + options.reference +
+  if (!is_reference(reference)) {
+    return failure(Code::InvalidArgument, "'" + reference +
                                               "' cannot name an image: letters, digits and ._- can, at most 128 of "
                                               "them, the first no . or -");
   }
@@ -111,12 +102,11 @@ Status write_oci_layout(const BundleImage& image, const std::string& folder, con
     return failure(Code::InvalidArgument, folder + " is not empty: name a folder that does not exist yet");
   }
   if (Status made = make_directories(blob_path, 0755); !made) return made;
-  Result<Fd> blob_folder = open_folder(blob_path);
-  if (!blob_folder) return std::move(blob_folder).error();
-  BlobFolder blobs(std::move(*blob_folder));
-  Result<OciDescriptor> written = put_image(blobs, image);
+  const Result<Fd> blobs = open_folder(blob_path);
+  if (!blobs) return blobs.error();
+  Result<OciDescriptor> written = put_image(blobs->get(), image);
   if (!written) return std::move(written).error();
-  written->reference = options.reference;
+  written->reference = reference;
   // The index comes last: what was interrupted is no layout.
   for (const auto& [name, text] : {std::pair(kOciLayoutFile, encode_oci_layout_file()),
                                    std::pair(kOciIndexFile, encode_oci_index({{*written}}))}) {

@@ -10,24 +10,15 @@
 #include "base/files.hpp"
 #include "base/hash.hpp"
 #include "base/mutex.hpp"
-#include "bundle/mapped_file.hpp"
 #include "bundle/oci_layout.hpp"
 #include "bundle/oci_manifest.hpp"
-#include "bundle/piece_names.hpp"
+#include "bundle/piece_files.hpp"
 #include "bundle/tar.hpp"
 
 namespace kiln {
 namespace {
 
-Result<OpenedFile> open_there(int folder, const std::string& name, const std::string& shown) {
-  auto file = open_regular_file(folder, name, shown);
-  if (!file) return std::move(file).error();
-  if (!*file) return failure(Code::Corrupt, shown + " is missing");
-  return std::move(**file);
-}
-
-Result<Bytes> read_json(int folder, const std::string& name, const std::string& shown) {
-  const Result<OpenedFile> file = open_there(folder, name, shown);
+Result<Bytes> read_json(const Result<OpenedFile>& file, const std::string& shown) {
   if (!file) return file.error();
   if (file->size > kLargestOciJson) return failure(Code::Corrupt, shown + " is larger than 4 MiB");
   return read_all(file->fd.get(), file->size, shown);
@@ -45,23 +36,13 @@ class Blobs {
 
   /// Of the size that its descriptor says.
   Result<OpenedFile> open(const OciDescriptor& descriptor) const {
-    const std::string name = shown(descriptor.digest);
-    Result<OpenedFile> file = open_there(folder_.get(), descriptor.digest.hex(), name);
-    if (file && file->size != descriptor.size) {
-      return failure(Code::Corrupt, name + " has " + std::to_string(file->size) + " bytes, and the image says " +
-                                        std::to_string(descriptor.size));
-    }
-    return file;
+    return open_piece(folder_.get(), descriptor.digest.hex(), shown(descriptor.digest), descriptor.size, "the image");
   }
 
   /// A manifest, an index or a config, checked.
   Result<Bytes> read(const OciDescriptor& descriptor) {
-    referred_.insert(descriptor.digest);
-    const Result<OpenedFile> file = open(descriptor);
-    if (!file) return file.error();
-    const std::string name = shown(descriptor.digest);
-    if (file->size > kLargestOciJson) return failure(Code::Corrupt, name + " is larger than 4 MiB");
-    Result<Bytes> bytes = read_all(file->fd.get(), file->size, name);
+    referred_.insert(descriptor.digest.hex());
+    Result<Bytes> bytes = read_json(open(descriptor), shown(descriptor.digest));
     if (!bytes) return bytes;
     if (Status same = compare(descriptor.digest, *bytes); !same) return std::move(same).error();
     return bytes;
@@ -69,7 +50,7 @@ class Blobs {
 
   /// Layers are large, so they are looked for at once and read when somebody needs them.
   Status refer(const OciDescriptor& layer) {
-    referred_.insert(layer.digest);
+    referred_.insert(layer.digest.hex());
     const Result<OpenedFile> file = open(layer);
     return file ? Status() : Status(file.error());
   }
@@ -80,20 +61,13 @@ class Blobs {
   }
 
   Status nothing_else() const {
-    std::vector<std::string> names = list_directory(folder_.get(), ".");
-    std::sort(names.begin(), names.end());
-    for (const std::string& name : names) {
-      const std::optional<Digest> digest = Digest::from_hex(name);
-      if (digest && referred_.contains(*digest)) continue;
-      return failure(Code::Corrupt, join_path(path_, name) + " is no part of the image: copy it into a new folder");
-    }
-    return {};
+    return check_nothing_else(folder_.get(), path_, referred_, "the image: copy it into a new folder");
   }
 
  private:
   Fd folder_;
   std::string path_;
-  std::set<Digest> referred_;
+  std::set<std::string> referred_;
 };
 
 class OciLayout final : public BundleSource {
@@ -232,7 +206,8 @@ Result<std::vector<OciDescriptor>> follow_image(Blobs& blobs, const OciDescripto
 
 Result<std::unique_ptr<BundleSource>> open_oci_layout(const std::string& folder) {
   const auto read_top = [&](const char* name) {
-    return read_json(AT_FDCWD, join_path(folder, name), join_path(folder, name));
+    const std::string path = join_path(folder, name);
+    return read_json(open_piece(AT_FDCWD, path, path), path);
   };
   const Result<Bytes> version = read_top(kOciLayoutFile);
   if (!version) return version.error();

@@ -95,10 +95,8 @@ Status append_line(int file, const std::string& line, const std::string& path) {
 }  // namespace
 
 std::string profile_line(const Asked& asked) {
-  Json object{{"kiln", "profile 1"},
-              {"unit", asked.unit.substr(0, kLongestName)},
-              {"kind", asked.kind},
-              {"key", asked.key.hex()}};
+  Json object{
+      {"kiln", kMagic}, {"unit", asked.unit.substr(0, kLongestName)}, {"kind", asked.kind}, {"key", asked.key.hex()}};
   object[asked.target.form == Form::OpenClBinary ? "device" : "target"] = asked.target.name();
   return object.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }

@@ -99,8 +99,6 @@ LocalClaims LocalClaims::for_cache(std::string cache_root, const Clock& clock) {
   return LocalClaims({}, std::move(cache_root), clock);
 }
 
-off_t LocalClaims::byte_of(const RequestKey& request) { return LockFile::byte_of(request.digest); }
-
 Claims::Answer LocalClaims::acquire(const RequestKey& request, std::chrono::milliseconds wait,
                                     const std::stop_token& stop) {
   const nanoseconds start = clock_.steady();
@@ -109,7 +107,7 @@ Claims::Answer LocalClaims::acquire(const RequestKey& request, std::chrono::mill
   const Result<LockFile*> opened = open_locks(folder);
   if (!opened) return answer(Outcome::Unavailable, opened.error().message);
   LockFile& file = **opened;
-  const off_t byte = byte_of(request);
+  const off_t byte = LockFile::byte_of(request.digest);
 
   // Made before anything is locked: without memory for whoever lets go of it, a lock would be held for good.
   auto claim = std::make_unique<LocalClaim>(file, byte);

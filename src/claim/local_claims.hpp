@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <string>
 
@@ -22,9 +20,6 @@ class LocalClaims final : public Claims {
   static LocalClaims for_cache(std::string cache_root, const Clock& clock = system_clock());
 
   Answer acquire(const RequestKey& request, std::chrono::milliseconds wait, const std::stop_token& stop = {}) override;
-
-  /// The byte that stands for a request: 62 bits of its key. Two requests that share them wait for each other, no more.
-  static off_t byte_of(const RequestKey& request);
 
  private:
   LocalClaims(std::string folder, std::string cache_root, const Clock& clock);

@@ -38,7 +38,7 @@ HttpClient::~HttpClient() {
   for (CURL* handle : idle_) curl_->easy_cleanup(handle);
 }
 
-Result<CURL*> HttpClient::take(const HttpOptions& options, const Deadline& deadline) {
+Result<CURL*> HttpClient::take(const Deadline& deadline) {
   const MutexLock lock(mutex_);
   if (!curl_) {
     auto opened = CurlLibrary::open();
@@ -49,7 +49,7 @@ Result<CURL*> HttpClient::take(const HttpOptions& options, const Deadline& deadl
     const auto left = deadline.left();
     if (left <= std::chrono::nanoseconds::zero()) {
       // Not the server's fault: it must not be given up for this.
-      return failure(Code::Cancelled, options.url + ": all connections were in use for as long as one could wait");
+      return failure(Code::Cancelled, options_.url + ": all connections were in use for as long as one could wait");
     }
     (void)returned_.wait_for(mutex_, left);
   }
@@ -60,7 +60,7 @@ Result<CURL*> HttpClient::take(const HttpOptions& options, const Deadline& deadl
   }
   CURL* handle = curl_->easy_init();
   if (handle == nullptr) return failure(Code::Unavailable, "libcurl has no memory left");
-  set_manners(*curl_, handle, options);
+  set_manners(*curl_, handle, options_);
   ++made_;
   return handle;
 }
@@ -73,24 +73,23 @@ void HttpClient::give_back(CURL* handle) {
   returned_.notify_one();
 }
 
-Result<std::string> HttpClient::token(const std::string& file, const std::string& stale) {
-  if (file.empty()) return std::string();
+Result<std::string> HttpClient::token(const std::string& stale) {
+  if (options_.token_file.empty()) return std::string();
   {
     const MutexLock lock(mutex_);
     if (!token_.empty() && token_ != stale) return token_;
   }
-  auto read = read_token(file);
+  auto read = read_token(options_.token_file);
   if (!read) return read;
   const MutexLock lock(mutex_);
   return token_ = *std::move(read);
 }
 
-Result<HttpAnswer> HttpClient::send(const HttpOptions& options, const HttpRequest& request,
-                                    std::chrono::nanoseconds limit) {
+Result<HttpAnswer> HttpClient::send(const HttpRequest& request, std::chrono::nanoseconds limit) {
   const Deadline deadline(system_clock(), std::min<std::chrono::nanoseconds>(limit, kMostTime));
-  const Result<std::string> first = token(options.token_file, {});
+  const Result<std::string> first = token({});
   if (!first) return first.error();
-  const Result<CURL*> handle = take(options, deadline);
+  const Result<CURL*> handle = take(deadline);
   if (!handle) return handle.error();
   std::shared_ptr<const CurlLibrary> curl;
   {
@@ -99,7 +98,7 @@ Result<HttpAnswer> HttpClient::send(const HttpOptions& options, const HttpReques
   }
   Result<HttpAnswer> answer = exchange(*curl, *handle, *first, request, deadline.left());
   if (answer && answer->status == 401 && !first->empty()) {
-    const Result<std::string> second = token(options.token_file, *first);
+    const Result<std::string> second = token(*first);
     if (second && *second != *first) {
       answer = exchange(*curl, *handle, *second, request, deadline.left());
     }

@@ -21,21 +21,21 @@ class HttpClient {
   /// Also the number of connections that a process may have with a server.
   static constexpr std::size_t kMostHandles = 16;
 
-  HttpClient() = default;
+  explicit HttpClient(const HttpOptions& options) : options_(options) {}
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  /// Always with the same options. Asks again, once, with a newly read token where the server does not know the old one
-  /// any more (401).
-  Result<HttpAnswer> send(const HttpOptions& options, const HttpRequest& request, std::chrono::nanoseconds limit);
+  /// Asks again, once, with a newly read token where the server does not know the old one any more (401).
+  Result<HttpAnswer> send(const HttpRequest& request, std::chrono::nanoseconds limit);
 
  private:
-  Result<CURL*> take(const HttpOptions& options, const Deadline& deadline);
+  Result<CURL*> take(const Deadline& deadline);
   void give_back(CURL* handle);
   /// What is sent; read from its file when there is none yet, or when `stale` is what we have. Empty without a file.
-  Result<std::string> token(const std::string& file, const std::string& stale);
+  Result<std::string> token(const std::string& stale);
 
+  const HttpOptions options_;
   Mutex mutex_;
   Condition returned_;
   std::shared_ptr<const CurlLibrary> curl_ KILN_GUARDED_BY(mutex_);

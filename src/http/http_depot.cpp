@@ -18,7 +18,7 @@ constexpr std::uint64_t kMostListing = 64 << 20;
 using Method = HttpRequest::Method;
 
 std::string with_status(const HttpRequest& request, long status) {
-  return std::string(to_string(request.method)) + " " + request.url + ": the server answered " + std::to_string(status);
+  return request.name() + ": the server answered " + std::to_string(status);
 }
 
 /// What a status says that is not the one that was hoped for.
@@ -51,17 +51,11 @@ class HttpDepot final : public Depot {
   }
 
   Status write(Shelf shelf, const Digest& name, std::initializer_list<std::string_view> parts, Time limit) override {
-    const HttpRequest request{Method::Put, place(shelf, name), std::span(parts.begin(), parts.size()), 0};
-    const Result<HttpAnswer> answer = send(request, limit);
-    if (!answer) return answer.error();
-    return is_done(answer->status) ? Status() : unwelcome(request, answer->status);
+    return done({Method::Put, place(shelf, name), std::span(parts.begin(), parts.size()), 0}, limit);
   }
 
   Status remove(Shelf shelf, const Digest& name, Time limit) override {
-    const HttpRequest request{Method::Delete, place(shelf, name), {}, 0};
-    const Result<HttpAnswer> answer = send(request, limit);
-    if (!answer) return answer.error();
-    return is_done(answer->status) || is_absent(answer->status) ? Status() : unwelcome(request, answer->status);
+    return done({Method::Delete, place(shelf, name), {}, 0}, limit, true);
   }
 
   Result<std::vector<Listed>> list(Shelf shelf, Time limit) override {
@@ -81,25 +75,28 @@ class HttpDepot final : public Depot {
 
   Status probe(Time limit) override {
     // Of a body that no server has: an answer of a few bytes.
-    const HttpRequest request{Method::Head, place(Shelf::Content, Digest()), {}, 0};
-    const Result<HttpAnswer> answer = send(request, limit);
-    if (!answer) return answer.error();
-    return is_done(answer->status) || is_absent(answer->status) ? Status() : unwelcome(request, answer->status);
+    return done({Method::Head, place(Shelf::Content, Digest()), {}, 0}, limit, true);
   }
 
   std::string describe() const override { return options_.url; }
 
  private:
   static bool is_absent(long status) { return status == 404 || status == 410; }
-  static bool is_done(long status) { return status >= 200 && status < 300; }
 
   std::string place(Shelf shelf, const Digest& name) const {
     return options_.url + "/" + to_string(shelf) + "/" + name.hex();
   }
 
-  Result<HttpAnswer> send(const HttpRequest& request, Time limit) {
-    return client_.get().send(options_, request, limit);
+  /// Where `absent_too`, that there is no such thing is as good.
+  Status done(const HttpRequest& request, Time limit, bool absent_too = false) {
+    const Result<HttpAnswer> answer = send(request, limit);
+    if (!answer) return answer.error();
+    const long status = answer->status;
+    if ((status >= 200 && status < 300) || (absent_too && is_absent(status))) return {};
+    return unwelcome(request, status);
   }
+
+  Result<HttpAnswer> send(const HttpRequest& request, Time limit) { return client_.get(options_).send(request, limit); }
 
   const HttpOptions options_;
   PerProcess<HttpClient> client_;

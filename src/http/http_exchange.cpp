@@ -154,48 +154,12 @@ Code code_of(CURLcode code) {
 }
 
 Error broken(const CurlLibrary& curl, const HttpRequest& request, CURLcode code, const char* details) {
-  const std::string what = std::string(to_string(request.method)) + " " + request.url + ": ";
   std::string reason = details[0] != '\0' ? details : curl.easy_strerror(code);
   if (code == CURLE_PEER_FAILED_VERIFICATION) {
     reason = "the server's certificate is not believed (" + reason + "); remote.ca names whose certificates are";
   }
-  return failure(code_of(code), what + reason);
+  return failure(code_of(code), request.name() + ": " + reason);
 }
-
-}  // namespace
-
-void set_manners(const CurlLibrary& curl, CURL* handle, const HttpOptions& options) {
-  const auto set = [&](CURLoption option, auto value) { (void)curl.easy_setopt(handle, option, value); };
-  set(CURLOPT_NOSIGNAL, 1L);
-  set(CURLOPT_FOLLOWLOCATION, 0L);
-  // Not through a server that nobody named to kiln: docs/remote-http.md.
-  set(CURLOPT_PROXY, "");
-  set(CURLOPT_HTTP09_ALLOWED, 0L);
-  set(CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_2TLS});
-  set(CURLOPT_MAXCONNECTS, 1L);
-  set(CURLOPT_TCP_KEEPALIVE, 1L);
-  // Its buffer stays at the usual 16 KiB: one of 128 KiB goes back to the system each time (measured: 50 µs a body).
-  set(CURLOPT_SSL_VERIFYPEER, 1L);
-  set(CURLOPT_SSL_VERIFYHOST, 2L);
-  set(CURLOPT_USERAGENT, (std::string("kiln/") + version()).c_str());
-#if LIBCURL_VERSION_NUM >= 0x075500
-  set(CURLOPT_PROTOCOLS_STR, "http,https");
-#endif
-#if LIBCURL_VERSION_NUM >= 0x075700
-  // Else it waits for the resolver's thread beyond the limit: as long as a dead name server takes.
-  set(CURLOPT_QUICK_EXIT, 1L);
-#endif
-  if (!options.ca_file.empty()) {
-    set(CURLOPT_CAINFO, options.ca_file.c_str());
-    set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
-  }
-  if (!options.client_cert.empty()) {
-    set(CURLOPT_SSLCERT, options.client_cert.c_str());
-    set(CURLOPT_SSLKEY, options.client_key.c_str());
-  }
-}
-
-namespace {
 
 void set_request(const CurlLibrary& curl, CURL* handle, Course& course) {
   const auto set = [&](CURLoption option, auto value) { (void)curl.easy_setopt(handle, option, value); };
@@ -229,14 +193,40 @@ void set_request(const CurlLibrary& curl, CURL* handle, Course& course) {
 
 }  // namespace
 
-const char* to_string(HttpRequest::Method method) {
-  switch (method) {
-    case HttpRequest::Method::Get: return "GET";
-    case HttpRequest::Method::Head: return "HEAD";
-    case HttpRequest::Method::Put: return "PUT";
-    case HttpRequest::Method::Delete: return "DELETE";
+std::string HttpRequest::name() const {
+  constexpr const char* kMethods[] = {"GET ", "HEAD ", "PUT ", "DELETE "};
+  return kMethods[static_cast<std::size_t>(method)] + url;
+}
+
+void set_manners(const CurlLibrary& curl, CURL* handle, const HttpOptions& options) {
+  const auto set = [&](CURLoption option, auto value) { (void)curl.easy_setopt(handle, option, value); };
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_FOLLOWLOCATION, 0L);
+  // Not through a server that nobody named to kiln: docs/remote-http.md.
+  set(CURLOPT_PROXY, "");
+  set(CURLOPT_HTTP09_ALLOWED, 0L);
+  set(CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_2TLS});
+  set(CURLOPT_MAXCONNECTS, 1L);
+  set(CURLOPT_TCP_KEEPALIVE, 1L);
+  // Its buffer stays at the usual 16 KiB: one of 128 KiB goes back to the system each time (measured: 50 µs a body).
+  set(CURLOPT_SSL_VERIFYPEER, 1L);
+  set(CURLOPT_SSL_VERIFYHOST, 2L);
+  set(CURLOPT_USERAGENT, (std::string("kiln/") + version()).c_str());
+#if LIBCURL_VERSION_NUM >= 0x075500
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075700
+  // Else it waits for the resolver's thread beyond the limit: as long as a dead name server takes.
+  set(CURLOPT_QUICK_EXIT, 1L);
+#endif
+  if (!options.ca_file.empty()) {
+    set(CURLOPT_CAINFO, options.ca_file.c_str());
+    set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
   }
-  return "?";
+  if (!options.client_cert.empty()) {
+    set(CURLOPT_SSLCERT, options.client_cert.c_str());
+    set(CURLOPT_SSLKEY, options.client_key.c_str());
+  }
 }
 
 Result<HttpAnswer> exchange(const CurlLibrary& curl, CURL* handle, const std::string& token, const HttpRequest& request,
@@ -244,7 +234,7 @@ Result<HttpAnswer> exchange(const CurlLibrary& curl, CURL* handle, const std::st
   // libcurl counts in milliseconds and takes none for no limit.
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
   if (milliseconds <= 0) {
-    return failure(Code::TimedOut, std::string(to_string(request.method)) + " " + request.url + ": no time was left");
+    return failure(Code::TimedOut, request.name() + ": no time was left");
   }
   Course course{.curl = curl, .handle = handle, .request = request};
   char details[CURL_ERROR_SIZE] = "";
@@ -270,8 +260,7 @@ Result<HttpAnswer> exchange(const CurlLibrary& curl, CURL* handle, const std::st
   (void)curl.easy_setopt(handle, CURLOPT_ERRORBUFFER, static_cast<char*>(nullptr));
   (void)curl.easy_setopt(handle, CURLOPT_HTTPHEADER, static_cast<curl_slist*>(nullptr));
   if (course.too_long) {
-    return failure(Code::Corrupt, std::string(to_string(request.method)) + " " + request.url +
-                                      ": the answer is longer than the " + std::to_string(request.most) +
+    return failure(Code::Corrupt, request.name() + ": the answer is longer than the " + std::to_string(request.most) +
                                       " bytes that are allowed");
   }
   if (code != CURLE_OK && !course.enough) return broken(curl, request, code, details);

@@ -20,15 +20,15 @@ struct HttpRequest {
   std::string url;
   std::span<const std::string_view> parts;  ///< of the body of a Put, joined
   std::uint64_t most = 0;                   ///< bytes that the body of a good answer to a Get may have
+
+  /// What errors call it: "GET https://cache.example/kiln/ac/…".
+  std::string name() const;
 };
 
 struct HttpAnswer {
   long status = 0;
   std::string body;  ///< of a Get that was answered with 200; else nothing: nobody reads error pages
 };
-
-/// "GET".
-const char* to_string(HttpRequest::Method method);
 
 /// What is the same for every request of a handle of libcurl's: to be called once, when it is new.
 void set_manners(const CurlLibrary& curl, CURL* handle, const HttpOptions& options);

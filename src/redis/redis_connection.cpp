@@ -95,15 +95,14 @@ struct RedisConnection::Protocol {
   Protocol& operator=(const Protocol&) = delete;
 };
 
-RedisConnection::RedisConnection() = default;
+RedisConnection::RedisConnection(const Place& place) : place_(place) {}
 RedisConnection::~RedisConnection() = default;
 
-Result<RedisReply> RedisConnection::ask(const Place& place, const std::vector<std::string_view>& command,
-                                        const Deadline& deadline) {
+Result<RedisReply> RedisConnection::ask(const std::vector<std::string_view>& command, const Deadline& deadline) {
   if (deadline.left() <= nanoseconds(0)) return failure(Code::TimedOut, "there was no time to ask it");
   if (socket_ && stale()) close();
   if (!socket_) {
-    if (Status opened = open(place, deadline); !opened) {
+    if (Status opened = open(deadline); !opened) {
       close();
       return std::move(opened).error();
     }
@@ -128,8 +127,8 @@ void RedisConnection::close() {
   protocol_.reset();
 }
 
-Status RedisConnection::open(const Place& place, const Deadline& deadline) {
-  Result<std::vector<NameLookup::Address>> found = names_.find(place.url.host, place.url.port, deadline.left());
+Status RedisConnection::open(const Deadline& deadline) {
+  Result<std::vector<NameLookup::Address>> found = names_.find(place_.url.host, place_.url.port, deadline.left());
   if (!found) return std::move(found).error();
   Status connected = timed_out();
   for (std::size_t i = 0; i < found->size() && !connected; ++i) {
@@ -140,7 +139,7 @@ Status RedisConnection::open(const Place& place, const Deadline& deadline) {
   if (!connected) return connected;
   protocol_ = std::make_unique<Protocol>();
   if (protocol_->reader == nullptr) return failure(Code::Unavailable, "there is no memory for the connection");
-  return introduce(place, deadline);
+  return introduce(deadline);
 }
 
 Status RedisConnection::connect(const NameLookup::Address& address, const Deadline& deadline) {
@@ -158,13 +157,13 @@ Status RedisConnection::connect(const NameLookup::Address& address, const Deadli
   return {};
 }
 
-Status RedisConnection::introduce(const Place& place, const Deadline& deadline) {
-  if (!place.password_file.empty()) {
+Status RedisConnection::introduce(const Deadline& deadline) {
+  if (!place_.password_file.empty()) {
     // Read for each connection, so that a new password needs no restart.
-    Result<std::string> password = password_in(place.password_file);
+    Result<std::string> password = password_in(place_.password_file);
     if (!password) return std::move(password).error();
     std::vector<std::string_view> command{"AUTH"};
-    if (!place.url.user.empty()) command.emplace_back(place.url.user);
+    if (!place_.url.user.empty()) command.emplace_back(place_.url.user);
     command.emplace_back(*password);
     Result<RedisReply> reply = exchange(command, deadline);
     std::fill(password->begin(), password->end(), '\0');
@@ -174,8 +173,8 @@ Status RedisConnection::introduce(const Place& place, const Deadline& deadline) 
       return failure(Code::Refused, "it does not take the user and password");
     if (reply->text != "OK") return failure(Code::Corrupt, "what it answers to a password is no answer");
   }
-  if (place.url.database != 0) {
-    Result<RedisReply> reply = exchange({"SELECT", std::to_string(place.url.database)}, deadline);
+  if (place_.url.database != 0) {
+    Result<RedisReply> reply = exchange({"SELECT", std::to_string(place_.url.database)}, deadline);
     if (!reply) return std::move(reply).error();
     if (reply->kind == RedisReply::Kind::Complaint) return complaint(reply->text);
     if (reply->text != "OK") return failure(Code::Corrupt, "what it answers to SELECT is no answer");

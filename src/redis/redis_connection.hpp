@@ -28,30 +28,31 @@ struct RedisReply {
 /// server that hangs up, and children must not inherit it. Not thread-safe.
 class RedisConnection {
  public:
-  RedisConnection();
-  ~RedisConnection();
-  RedisConnection(const RedisConnection&) = delete;
-  RedisConnection& operator=(const RedisConnection&) = delete;
-
   struct Place {
     RedisUrl url;
     std::string password_file;
   };
+  explicit RedisConnection(const Place& place);
+  ~RedisConnection();
+  RedisConnection(const RedisConnection&) = delete;
+  RedisConnection& operator=(const RedisConnection&) = delete;
+
   /// One command with its arguments. Errors as a LeaseTable's.
-  Result<RedisReply> ask(const Place& place, const std::vector<std::string_view>& command, const Deadline& deadline);
+  Result<RedisReply> ask(const std::vector<std::string_view>& command, const Deadline& deadline);
 
  private:
   struct Protocol;
 
   bool stale() const;
   void close();
-  Status open(const Place& place, const Deadline& deadline);
+  Status open(const Deadline& deadline);
   Status connect(const NameLookup::Address& address, const Deadline& deadline);
-  Status introduce(const Place& place, const Deadline& deadline);
+  Status introduce(const Deadline& deadline);
   Result<RedisReply> exchange(const std::vector<std::string_view>& command, const Deadline& deadline);
   Status send_all(std::string_view bytes, const Deadline& deadline);
   Result<RedisReply> receive(const Deadline& deadline);
 
+  const Place place_;
   NameLookup names_;
   Fd socket_;
   std::unique_ptr<Protocol> protocol_;

@@ -81,6 +81,7 @@ class RedisLeases final : public LeaseTable {
  private:
   // Callers take turns at the connection; waiting for one's turn counts.
   struct Line {
+    explicit Line(const RedisConnection::Place& place) : connection(place) {}
     Mutex mutex;
     Condition freed;
     bool busy KILN_GUARDED_BY(mutex) = false;
@@ -110,11 +111,11 @@ class RedisLeases final : public LeaseTable {
 
   Result<RedisReply> ask(const std::vector<std::string>& command, Time limit) {
     const Deadline deadline(system_clock(), limit);
-    Line& line = line_.get();
+    Line& line = line_.get(place_);
     const Turn turn(line, deadline);
     if (!turn.mine())
       return failure(Code::TimedOut, describe() + ": others of this process were asking it all the time");
-    Result<RedisReply> reply = line.connection.ask(place_, {command.begin(), command.end()}, deadline);
+    Result<RedisReply> reply = line.connection.ask({command.begin(), command.end()}, deadline);
     if (!reply) return failure(reply.error().code, describe() + ": " + reply.error().message);
     return reply;
   }

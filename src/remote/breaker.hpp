@@ -16,13 +16,11 @@ namespace kiln {
 class Breaker {
  public:
   using Time = std::chrono::nanoseconds;
-  enum class State : unsigned char { Closed, Open, Probing };
 
   Breaker(const FleetPolicy& policy, Jitter jitter);
 
   /// Whether to ask now.
   bool closed() const { return state_ == State::Closed; }
-  State state() const { return state_; }
   /// When a probe is due, for whoever has to arrange it. Only while open.
   Time probe_at() const { return probe_at_; }
 
@@ -38,6 +36,7 @@ class Breaker {
   bool probed(bool answered, Time now);
 
  private:
+  enum class State : unsigned char { Closed, Open, Probing };
   void open(Time now);
 
   FleetPolicy policy_;

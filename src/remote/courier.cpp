@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <exception>
 #include <list>
 #include <map>
@@ -12,7 +13,6 @@
 
 #include "base/guarded.hpp"
 #include "base/mutex.hpp"
-#include "base/process_life.hpp"
 #include "base/signals.hpp"
 
 namespace kiln {
@@ -25,12 +25,10 @@ constexpr std::chrono::minutes kLook{1};
 
 }  // namespace
 
-class Courier::State {
+class Courier::State : public std::enable_shared_from_this<State> {
  public:
-  State(const FleetPolicy& policy, const Clock& clock, State* before)
-      : policy_(policy), clock_(clock), before_(before) {}
+  State(const FleetPolicy& policy, const Clock& clock) : policy_(policy), clock_(clock) {}
 
-  unsigned generation() const { return generation_; }
   bool ending() const { return ending_.load(std::memory_order_acquire); }
 
   struct Errand {
@@ -96,12 +94,11 @@ class Courier::State {
     while (alive_) clock_.wait(changed_, mutex_, kLook);
   }
 
-  /// For the end of a courier on its own thread, because an errand had the last hold on it: the thread goes by itself,
-  /// and takes this along.
+  /// For the end of a courier on its own thread, because an errand had the last hold on it: the thread goes by itself.
   bool leave_to_its_thread() {
     const MutexLock lock(mutex_);
     if (!thread_.joinable() || thread_.get_id() != std::this_thread::get_id()) return false;
-    stopped_ = orphaned_ = true;
+    stopped_ = true;
     thread_.detach();
     return true;
   }
@@ -117,7 +114,7 @@ class Courier::State {
     if (thread_.joinable()) return true;
     const SignalsBlocked blocked;
     try {
-      thread_ = std::thread([this] { run(); });
+      thread_ = std::thread([self = shared_from_this()] { self->run(); });
     } catch (const std::exception&) {
       return false;
     }
@@ -132,14 +129,9 @@ class Courier::State {
       errand->run = nullptr;  // what it held goes before it counts as done
       finish(*errand);
     }
-    bool orphaned = false;
-    {
-      const MutexLock lock(mutex_);
-      alive_ = false;
-      orphaned = orphaned_;
-      changed_.notify_all();
-    }
-    if (orphaned) delete this;
+    const MutexLock lock(mutex_);
+    alive_ = false;
+    changed_.notify_all();
   }
 
   // Nothing: it is over.
@@ -172,8 +164,6 @@ class Courier::State {
 
   const FleetPolicy policy_;
   const Clock& clock_;
-  [[maybe_unused]] State* const before_;  // a parent's: kept reachable for leak checkers, never touched
-  const unsigned generation_ = fork_generation();
   std::atomic<bool> ending_{false};
   Mutex mutex_;
   Condition changed_;
@@ -184,30 +174,28 @@ class Courier::State {
   std::uint64_t sent_ KILN_GUARDED_BY(mutex_) = 0;
   std::uint64_t done_ KILN_GUARDED_BY(mutex_) = 0;
   bool stopped_ KILN_GUARDED_BY(mutex_) = false;
-  bool orphaned_ KILN_GUARDED_BY(mutex_) = false;
   bool alive_ KILN_GUARDED_BY(mutex_) = false;
   std::thread thread_ KILN_GUARDED_BY(mutex_);
 };
 
-Courier::Courier(const FleetPolicy& policy, const Clock& clock)
-    : policy_(policy), clock_(clock), state_(new State(policy_, clock_, nullptr)) {}
-
-Courier::~Courier() {
-  State* own = state_.load(std::memory_order_acquire);
-  if (own->generation() != fork_generation()) return;  // a parent's: its thread is not here, its lock may be locked
-  if (own->leave_to_its_thread()) return;
-  own->stop();
-  delete own;
-}
-
-Courier::State& Courier::state() const {
-  State* seen = state_.load(std::memory_order_acquire);
-  while (seen->generation() != fork_generation()) {
-    auto fresh = std::make_unique<State>(policy_, clock_, seen);
-    if (state_.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+/// The state and its thread, which holds it too.
+struct Courier::Hold {
+  Hold(const FleetPolicy& policy, const Clock& clock) : state(std::make_shared<State>(policy, clock)) {}
+  ~Hold() {
+    if (!state->leave_to_its_thread()) state->stop();
   }
-  return *seen;
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+  const std::shared_ptr<State> state;
+};
+
+Courier::Courier(const FleetPolicy& policy, const Clock& clock) : policy_(policy), clock_(clock) {
+  (void)state();  // so that to end it needs no memory
 }
+Courier::~Courier() = default;
+
+Courier::State& Courier::state() const { return *hold_.get(policy_, clock_).state; }
 
 bool Courier::send(std::uint64_t bytes, std::function<void()> errand) {
   return state().send({bytes, true, false, std::move(errand)});

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 
 #include "base/clock.hpp"
+#include "base/per_process.hpp"
 #include "remote/fleet_policy.hpp"
 
 namespace kiln {
@@ -40,11 +40,12 @@ class Courier {
 
  private:
   class State;
+  struct Hold;
   State& state() const;
 
   const FleetPolicy policy_;
   const Clock& clock_;
-  mutable std::atomic<State*> state_;  // of this generation of forks; made anew in a child
+  mutable PerProcess<Hold> hold_;
 };
 
 }  // namespace kiln

@@ -57,6 +57,6 @@ class Depot {
 };
 
 /// "ac", "cas".
-const char* to_string(Depot::Shelf shelf);
+inline const char* to_string(Depot::Shelf shelf) { return shelf == Depot::Shelf::Action ? "ac" : "cas"; }
 
 }  // namespace kiln

@@ -1,7 +1,6 @@
 #include "remote/directory_depot.hpp"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "remote/jitter.hpp"
 #include "store/cache_directory.hpp"
 
 namespace kiln {
@@ -151,15 +151,9 @@ Result<std::optional<Bytes>> DirectoryDepot::read(Shelf shelf, const Digest& nam
 
 std::string DirectoryDepot::temporary_name() {
   const MutexLock lock(mutex_);
-  if (writer_.empty()) {
-    std::uint64_t nonce[2] = {};
-    if (getrandom(nonce, sizeof nonce, GRND_NONBLOCK) != sizeof nonce) {
-      nonce[0] = static_cast<std::uint64_t>(system_clock().steady().count());
-    }
-    writer_ = std::to_string(nonce[0]) + "-" + std::to_string(nonce[1]) + "-";
-  }
+  if (writer_.empty()) writer_ = unique_digits();
   // The process id is looked at each time: a forked child is another writer.
-  return std::string(kTemporary) + writer_ + std::to_string(getpid()) + "-" + std::to_string(sequence_++);
+  return std::string(kTemporary) + writer_ + "-" + std::to_string(getpid()) + "-" + std::to_string(sequence_++);
 }
 
 Status DirectoryDepot::write_once(const std::string& name, std::initializer_list<std::string_view> parts) {

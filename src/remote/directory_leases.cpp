@@ -12,8 +12,6 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "base/mutex.hpp"
-#include "base/per_process.hpp"
 #include "remote/lease_row.hpp"
 
 namespace kiln {
@@ -100,105 +98,83 @@ void sweep(const std::string& folder, const std::string& fresh) {
 
 }  // namespace
 
-struct DirectoryLeases::State {
-  // When this process first saw the content that a lease's file has now.
-  struct Sight {
-    std::string content;
-    Time first{};
-  };
-  struct Sights {
-    Mutex mutex;
-    std::map<std::string, Sight> of KILN_GUARDED_BY(mutex);
-  };
-
-  State(std::string path, const Clock& time) : root(std::move(path)), folder(join_path(root, kFolder)), clock(time) {}
-
-  std::string path_of(const RequestKey& request) const { return join_path(folder, request.hex()); }
-
-  Status check(Time limit) const {
-    if (limit <= Time(0)) return failure(Code::TimedOut, "there was no time to ask " + root);
-    return {};
-  }
-
-  // What is left of a lease by what this process has seen of it; zero: it has lapsed.
-  Time left(const std::string& path, const std::string& content) {
-    const std::optional<LeaseRow> row = LeaseRow::parse(content);
-    const Time lease = row ? std::min<Time>(row->lease, kLongest) : kUnknown;
-    Sights& known = sights.get();
-    const MutexLock lock(known.mutex);
-    if (known.of.size() >= kMostSeen) known.of.clear();  // seeing them anew takes one lease, no more
-    const Time now = clock.steady();
-    Sight& sight = known.of[path];
-    if (sight.content != content || sight.first == Time(0)) sight = {content, now};
-    return std::max(lease - (now - sight.first), Time(0));
-  }
-  void forget(const std::string& path) {
-    Sights& known = sights.get();
-    const MutexLock lock(known.mutex);
-    known.of.erase(path);
-  }
-
-  // Whoever may write the root may write what is made in it, whatever his umask.
-  Status make_folder() const {
-    struct stat status {};
-    if (stat(root.c_str(), &status) != 0) return lease_failure("cannot open the folder of the leases", root, errno);
-    if (mkdir(folder.c_str(), 0777) != 0) {
-      if (errno == EEXIST) return {};
-      return lease_failure("cannot create", folder, errno);
-    }
-    (void)chmod(folder.c_str(), status.st_mode & 07777);
-    return {};
-  }
-
-  // False: there is one already.
-  Result<bool> create(const std::string& path, const std::string& content) const {
-    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-    Fd fd(open(path.c_str(), kFlags, 0644));
-    if (!fd && errno == ENOENT) {
-      if (Status made = make_folder(); !made) return std::move(made).error();
-      fd = Fd(open(path.c_str(), kFlags, 0644));
-    }
-    if (!fd && errno == EEXIST) return false;
-    if (!fd) return lease_failure("cannot create", path, errno);
-    (void)fchmod(fd.get(), 0644);  // those who wait must be able to look, whatever our umask
-    if (Status written = write_all(fd.get(), content, path); !written) {
-      (void)unlink(path.c_str());
-      return std::move(written).error();
-    }
-    return true;
-  }
-
-  const std::string root;
-  const std::string folder;
-  const Clock& clock;
-  PerProcess<Sights> sights;
-};
-
 DirectoryLeases::DirectoryLeases(std::string root, const Clock& clock)
-    : state_(std::make_unique<State>(std::move(root), clock)) {}
-DirectoryLeases::~DirectoryLeases() = default;
+    : root_(std::move(root)), folder_(join_path(root_, kFolder)), clock_(clock) {}
+
+std::string DirectoryLeases::path_of(const RequestKey& request) const { return join_path(folder_, request.hex()); }
+
+Status DirectoryLeases::check(Time limit) const {
+  if (limit <= Time(0)) return failure(Code::TimedOut, "there was no time to ask " + root_);
+  return {};
+}
+
+Time DirectoryLeases::left(const std::string& path, const std::string& content) {
+  const std::optional<LeaseRow> row = LeaseRow::parse(content);
+  const Time lease = row ? std::min<Time>(row->lease, kLongest) : kUnknown;
+  Sights& known = sights_.get();
+  const MutexLock lock(known.mutex);
+  if (known.of.size() >= kMostSeen) known.of.clear();  // seeing them anew takes one lease, no more
+  const Time now = clock_.steady();
+  Sight& sight = known.of[path];
+  if (sight.content != content || sight.first == Time(0)) sight = {content, now};
+  return std::max(lease - (now - sight.first), Time(0));
+}
+
+void DirectoryLeases::forget(const std::string& path) {
+  Sights& known = sights_.get();
+  const MutexLock lock(known.mutex);
+  known.of.erase(path);
+}
+
+Status DirectoryLeases::make_folder() const {
+  struct stat status {};
+  if (stat(root_.c_str(), &status) != 0) return lease_failure("cannot open the folder of the leases", root_, errno);
+  if (mkdir(folder_.c_str(), 0777) != 0) {
+    if (errno == EEXIST) return {};
+    return lease_failure("cannot create", folder_, errno);
+  }
+  (void)chmod(folder_.c_str(), status.st_mode & 07777);
+  return {};
+}
+
+Result<bool> DirectoryLeases::create(const std::string& path, const std::string& content) const {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  Fd fd(open(path.c_str(), kFlags, 0644));
+  if (!fd && errno == ENOENT) {
+    if (Status made = make_folder(); !made) return std::move(made).error();
+    fd = Fd(open(path.c_str(), kFlags, 0644));
+  }
+  if (!fd && errno == EEXIST) return false;
+  if (!fd) return lease_failure("cannot create", path, errno);
+  (void)fchmod(fd.get(), 0644);  // those who wait must be able to look, whatever our umask
+  if (Status written = write_all(fd.get(), content, path); !written) {
+    (void)unlink(path.c_str());
+    return std::move(written).error();
+  }
+  return true;
+}
 
 Result<bool> DirectoryLeases::take(const RequestKey& request, const std::string& owner, Time lease, Time limit) {
-  if (Status checked = state_->check(limit); !checked) return std::move(checked).error();
+  if (Status checked = check(limit); !checked) return std::move(checked).error();
   if (!LeaseRow::may_own(owner)) return failure(Code::InvalidArgument, "this is no owner of a lease");
-  const std::string path = state_->path_of(request);
+  const std::string path = path_of(request);
   const std::string mine = LeaseRow{owner, whole(lease), 0}.text();
-  Result<bool> created = state_->create(path, mine);
+  Result<bool> created = create(path, mine);
   if (!created || *created) return created;
   const Result<std::optional<std::string>> there = read_row(path);
   if (!there) return there.error();
-  if (!*there) return state_->create(path, mine);  // its holder let go just now
-  if (state_->left(path, **there) > Time(0)) return false;
+  if (!*there) return create(path, mine);  // its holder let go just now
+  if (left(path, **there) > Time(0)) return false;
   if (!withdraw(path, **there, owner)) return false;
-  state_->forget(path);
-  created = state_->create(path, mine);
-  if (created && *created) sweep(state_->folder, path);
+  forget(path);
+  created = create(path, mine);
+  if (created && *created) sweep(folder_, path);
   return created;
 }
 
 Result<bool> DirectoryLeases::renew(const RequestKey& request, const std::string& owner, Time lease, Time limit) {
-  if (Status checked = state_->check(limit); !checked) return std::move(checked).error();
-  const std::string path = state_->path_of(request);
+  if (Status checked = check(limit); !checked) return std::move(checked).error();
+  const std::string path = path_of(request);
   const Fd fd = open_row(path, O_RDWR);
   if (!fd && errno == ENOENT) return false;
   const std::optional<std::string> content = fd ? content_of(fd.get()) : std::nullopt;
@@ -219,8 +195,8 @@ Result<bool> DirectoryLeases::renew(const RequestKey& request, const std::string
 }
 
 Status DirectoryLeases::release(const RequestKey& request, const std::string& owner, Time limit) {
-  if (Status checked = state_->check(limit); !checked) return checked;
-  const std::string path = state_->path_of(request);
+  if (Status checked = check(limit); !checked) return checked;
+  const std::string path = path_of(request);
   const Result<std::optional<std::string>> content = read_row(path);
   if (!content) return content.error();
   const std::optional<LeaseRow> row = *content ? LeaseRow::parse(**content) : std::nullopt;
@@ -229,48 +205,46 @@ Status DirectoryLeases::release(const RequestKey& request, const std::string& ow
 }
 
 Result<Time> DirectoryLeases::held(const RequestKey& request, Time limit) {
-  if (Status checked = state_->check(limit); !checked) return std::move(checked).error();
-  const std::string path = state_->path_of(request);
+  if (Status checked = check(limit); !checked) return std::move(checked).error();
+  const std::string path = path_of(request);
   const Result<std::optional<std::string>> content = read_row(path);
   if (!content) return content.error();
   if (!*content) {
-    state_->forget(path);
+    forget(path);
     return Time(0);
   }
-  return std::min(state_->left(path, **content), kLook);
+  return std::min(left(path, **content), kLook);
 }
 
 Result<bool> DirectoryLeases::draw(const RequestKey& request, unsigned count, Time window, Time limit) {
-  if (Status checked = state_->check(limit); !checked) return std::move(checked).error();
+  if (Status checked = check(limit); !checked) return std::move(checked).error();
   // Nobody watches a hedge for as long as it counts, so that it is dated by the file system: against a file that is
   // made now, and by the same clock.
-  const std::string path = state_->path_of(request) + ".hedge-";
-  const std::string own = std::to_string(getpid()) + "-" + std::to_string(state_->clock.steady().count());
+  const std::string path = path_of(request) + ".hedge-";
+  const std::string own = std::to_string(getpid()) + "-" + std::to_string(clock_.steady().count());
   const std::string mine = LeaseRow{own, whole(window), 0}.text();
   std::string fresh;
   Result<bool> drawn = false;
   for (unsigned i = 0; i < count && drawn && !*drawn; ++i) {
     const std::string name = path + std::to_string(i);
-    drawn = state_->create(name, mine);
+    drawn = create(name, mine);
     if (!drawn || *drawn) break;
     if (fresh.empty()) {
       fresh = path + "now-" + own;
-      if (Result<bool> made = state_->create(fresh, mine); !made) return made;
+      if (Result<bool> made = create(fresh, mine); !made) return made;
     }
     const Result<std::optional<std::string>> there = read_row(name);
     if (!there || !*there || modified(fresh) - modified(name) < window) continue;
-    if (withdraw(name, **there, own)) drawn = state_->create(name, mine);
+    if (withdraw(name, **there, own)) drawn = create(name, mine);
   }
   if (!fresh.empty()) (void)unlink(fresh.c_str());
   return drawn;
 }
 
 Status DirectoryLeases::probe(Time limit) {
-  if (Status checked = state_->check(limit); !checked) return checked;
-  if (access(state_->root.c_str(), R_OK | W_OK | X_OK) == 0) return {};
-  return lease_failure("cannot use the folder of the leases", state_->root, errno);
+  if (Status checked = check(limit); !checked) return checked;
+  if (access(root_.c_str(), R_OK | W_OK | X_OK) == 0) return {};
+  return lease_failure("cannot use the folder of the leases", root_, errno);
 }
-
-std::string DirectoryLeases::describe() const { return state_->root; }
 
 }  // namespace kiln

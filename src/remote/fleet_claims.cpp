@@ -1,6 +1,5 @@
 #include "remote/fleet_claims.hpp"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/per_process.hpp"
 #include "base/process_life.hpp"
+#include "remote/jitter.hpp"
 #include "remote/lease_keeper.hpp"
 #include "remote/lease_wait.hpp"
 #include "store/allowance.hpp"
@@ -31,25 +31,12 @@ constexpr Time kWantedLook = std::chrono::milliseconds(80);
 
 // `node7:4242:` and a number that nobody else has: for people who look into the table, and for telling owners apart.
 std::string new_owner() {
-  std::array<std::uint8_t, 16> number{};
-  if (getrandom(number.data(), number.size(), GRND_NONBLOCK) != static_cast<ssize_t>(number.size())) {
-    for (std::uint8_t& byte : number) {
-      static thread_local Jitter jitter = Jitter::of_this_process();
-      byte = static_cast<std::uint8_t>(jitter.unit() * 256);
-    }
-  }
   std::array<char, 65> host{};
   (void)gethostname(host.data(), host.size() - 1);
   std::string owner(host.data());
   std::replace_if(
       owner.begin(), owner.end(), [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '.'; }, '-');
-  owner += ":" + std::to_string(getpid()) + ":";
-  constexpr char kDigits[] = "0123456789abcdef";
-  for (const std::uint8_t byte : number) {
-    owner += kDigits[byte >> 4U];
-    owner += kDigits[byte & 0xfU];
-  }
-  return owner;
+  return owner + ":" + std::to_string(getpid()) + ":" + unique_digits();
 }
 
 // A claim that holds nothing: a hedge, or that of a host that may hold none.
@@ -66,27 +53,24 @@ struct FleetClaims::State {
 
   /// One question to the table, if it may be asked now; what it answers is Result<…>, as long as this takes at most.
   template <class Question>
-  auto ask(const Question& question) -> decltype(question(Time()));
+  auto ask(const Question& question) -> decltype(question(Time())) {
+    const Time limit = parts.guard->allowed();
+    if (limit <= Time(0)) {
+      const char* why = parts.guard->closed() ? " was not asked: no time is left for servers"
+                                              : " failed a moment ago and is left alone for a while";
+      return failure(Code::Unavailable, parts.table->describe() + why);
+    }
+    ServerGuard::Question asked(*parts.guard);
+    auto answered = question(limit);
+    if (!answered) asked.failed(answered.error());
+    return answered;
+  }
   void tell(Event::Kind kind, const RequestKey& request, std::string message, const char* selected = "",
             Time took = {}) const;
 
   const Parts parts;
   PerProcess<LeaseKeeper> keepers;  // a child of fork keeps nothing of its parent's
 };
-
-template <class Question>
-auto FleetClaims::State::ask(const Question& question) -> decltype(question(Time())) {
-  const Time limit = parts.guard->allowed();
-  if (limit <= Time(0)) {
-    const char* why = parts.guard->closed() ? " was not asked: no time is left for servers"
-                                            : " failed a moment ago and is left alone for a while";
-    return failure(Code::Unavailable, parts.table->describe() + why);
-  }
-  ServerGuard::Question asked(*parts.guard);
-  auto answered = question(limit);
-  if (!answered) asked.failed(answered.error());
-  return answered;
-}
 
 void FleetClaims::State::tell(Event::Kind kind, const RequestKey& request, std::string message, const char* selected,
                               Time took) const {
@@ -123,7 +107,7 @@ class Holding {
     kept.lost = [state = state_.get(), request](const std::string& why) {
       state->tell(Event::Kind::LeaseLost, request, why);
     };
-    number_ = state_->keeper().keep(std::move(kept));
+    number_ = state_->keeper().keep(kept);
   }
   ~Holding() { let_go(); }
   Holding(const Holding&) = delete;
@@ -163,13 +147,6 @@ class FleetClaim final : public Claim {
   const unsigned process_ = fork_generation();
 };
 
-}  // namespace
-
-FleetClaims::FleetClaims(Parts parts) : state_(std::make_shared<State>(std::move(parts))) {}
-FleetClaims::~FleetClaims() = default;
-
-namespace {
-
 // Asks the table what the wait wants to know.
 Status put_question(FleetClaims::State& state, LeaseWait::Step step, LeaseWait& steps, const RequestKey& request,
                     const std::string& owner, Time window) {
@@ -194,6 +171,8 @@ Status put_question(FleetClaims::State& state, LeaseWait::Step step, LeaseWait& 
 }
 
 }  // namespace
+
+FleetClaims::FleetClaims(Parts parts) : state_(std::make_shared<State>(std::move(parts))) {}
 
 Claims::Answer FleetClaims::acquire(const RequestKey& request, std::chrono::milliseconds wait,
                                     const std::stop_token& stop) {

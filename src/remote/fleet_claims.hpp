@@ -35,7 +35,6 @@ class FleetClaims final : public Claims {
     std::chrono::nanoseconds most_held = std::chrono::minutes(10);
   };
   explicit FleetClaims(Parts parts);
-  ~FleetClaims() override;
 
   Answer acquire(const RequestKey& request, std::chrono::milliseconds wait, const std::stop_token& stop = {}) override;
 

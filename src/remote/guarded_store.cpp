@@ -134,8 +134,8 @@ class GuardedStore::Upload {
   using Send = std::function<Status(Store&)>;
 
   // `what` has everything about it that events tell.
-  Upload(std::shared_ptr<State> state, const Courier& courier, Digest name, Event what, Send send)
-      : state_(std::move(state)), courier_(courier), name_(name), what_(std::move(what)), send_(std::move(send)) {}
+  Upload(std::shared_ptr<State> state, Digest name, Event what, Send send)
+      : state_(std::move(state)), name_(name), what_(std::move(what)), send_(std::move(send)) {}
   ~Upload() {
     if (!over_) attempt([&] { drop("the session ended before it was sent"); });
   }
@@ -144,14 +144,14 @@ class GuardedStore::Upload {
 
   // On the courier's thread.
   void run() {
-    ServerGuard& guard = *state_->parts().guard;
-    if (!guard.closed()) return drop_for_want_of_a_server();
-    const Time start = state_->parts().clock->steady();
+    const Parts& parts = state_->parts();
+    if (!parts.guard->closed()) return drop_for_want_of_a_server();
+    const Time start = parts.clock->steady();
     const Status sent = [&] {
-      const Allowance allowance(state_->parts().policy.upload_limit,
-                                [&] { return courier_.ending() || !guard.closed(); });
-      ServerGuard::Question question(guard);
-      Status answer = send_(*state_->parts().inner);
+      const Allowance allowance(parts.policy.upload_limit,
+                                [&] { return parts.courier->ending() || !parts.guard->closed(); });
+      ServerGuard::Question question(*parts.guard);
+      Status answer = send_(*parts.inner);
       // A server from which we may only read is as good for that as any.
       if (!answer && answer.error().code != Code::Refused) question.failed(answer.error());
       return answer;
@@ -161,7 +161,7 @@ class GuardedStore::Upload {
     state_->count_upload(true);
     state_->forget_absence(name_);
     if (what_.key.empty()) return;  // closures go without saying
-    what_.ms = milliseconds_since(*state_->parts().clock, start);
+    what_.ms = milliseconds_since(*parts.clock, start);
     tell(Event::Kind::Uploaded, "");
   }
 
@@ -182,14 +182,13 @@ class GuardedStore::Upload {
   }
 
   const std::shared_ptr<State> state_;
-  const Courier& courier_;
   const Digest name_;
   Event what_;
   const Send send_;
   bool over_ = false;
 };
 
-GuardedStore::GuardedStore(Parts parts) : courier_(parts.courier), state_(std::make_shared<State>(std::move(parts))) {}
+GuardedStore::GuardedStore(Parts parts) : state_(std::make_shared<State>(std::move(parts))) {}
 
 Result<std::optional<Hit>> GuardedStore::get(const Key& key) {
   const auto found = state_->look_up(key.digest, [&](Store& inner, Lookup& lookup) -> Status {
@@ -222,7 +221,7 @@ Status GuardedStore::put(const Key& key, const Artifact& artifact) {
   what.target = artifact.target.name();
   what.key = key.hex();
   what.bytes = artifact.bytes.size();
-  send(std::make_shared<Upload>(state_, *courier_, key.digest, std::move(what),
+  send(std::make_shared<Upload>(state_, key.digest, std::move(what),
                                 [key, artifact](Store& inner) { return inner.put(key, artifact); }),
        artifact.bytes.size());
   return {};
@@ -231,15 +230,16 @@ Status GuardedStore::put(const Key& key, const Artifact& artifact) {
 Status GuardedStore::add_closure(const RequestKey& request, const Closure& closure) {
   if (!writable()) return failure(Code::Refused, describe() + " is not written to from here");
   state_->forget_absence(closures_place(request));
-  send(std::make_shared<Upload>(state_, *courier_, closures_place(request), Event(),
+  send(std::make_shared<Upload>(state_, closures_place(request), Event(),
                                 [request, closure](Store& inner) { return inner.add_closure(request, closure); }),
        bytes_of(closure));
   return {};
 }
 
 void GuardedStore::send(const std::shared_ptr<Upload>& upload, std::uint64_t bytes) {
-  if (!state_->parts().guard->closed()) return upload->drop_for_want_of_a_server();
-  if (!courier_->send(bytes, [upload] { upload->run(); })) upload->drop("too much is waiting to be sent already");
+  const Parts& parts = state_->parts();
+  if (!parts.guard->closed()) return upload->drop_for_want_of_a_server();
+  if (!parts.courier->send(bytes, [upload] { upload->run(); })) upload->drop("too much is waiting to be sent already");
 }
 
 bool GuardedStore::writable() { return state_->parts().inner->writable(); }

@@ -57,7 +57,6 @@ class GuardedStore final : public Store {
   struct Lookup;
   void send(const std::shared_ptr<Upload>& upload, std::uint64_t bytes);
 
-  const std::shared_ptr<Courier> courier_;
   const std::shared_ptr<State> state_;  // errands on the courier may outlive this
 };
 

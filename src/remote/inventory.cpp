@@ -20,6 +20,8 @@ using namespace std::chrono_literals;
 // People wait for this; a depot that takes longer is in trouble.
 constexpr auto kListLimit = 120s;
 constexpr auto kBodyLimit = 30s;
+// A content that is younger may be just being published: its statement comes after it.
+constexpr auto kGrace = 1h;
 
 constexpr std::string_view kHintMagic = "KILNHNT1";
 constexpr std::size_t kHintOwnerAt = 16;
@@ -203,8 +205,7 @@ Result<RemoteCleaned> clean(Depot& depot, const TrustPolicy& policy, std::chrono
     if (Status removed = depot.remove(Shelf::Action, entry.key.digest, kBodyLimit); !removed) return removed.error();
   }
   for (const auto& [name, content] : taken->contents) {
-    // One that is young may be just being published: its statement comes after it.
-    if (used.contains(name) || wall - content.modified < cleaning.grace) continue;
+    if (used.contains(name) || wall - content.modified < kGrace) continue;
     ++cleaned.contents;
     cleaned.bytes += content.bytes;
     if (cleaning.dry_run) continue;

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,11 +39,10 @@ Result<RemoteInventory> take_inventory(Depot& depot, const TrustPolicy& policy, 
                                        bool contents, const Advance& advance = {});
 
 struct RemoteCleaning {
-  std::uint64_t most_bytes = 0;                            ///< of all entries; the oldest go first; 0: no bound
-  std::optional<std::uint64_t> least_epoch;                ///< entries of `name_space` before it go
-  std::string name_space;                                  ///< empty: every namespace
-  std::chrono::nanoseconds grace = std::chrono::hours(1);  ///< contents younger than this may be just being published
-  bool dry_run = false;                                    ///< only count what would go
+  std::uint64_t most_bytes = 0;              ///< of all entries; the oldest go first; 0: no bound
+  std::optional<std::uint64_t> least_epoch;  ///< entries of `name_space` before it go
+  std::string name_space;                    ///< empty: every namespace
+  bool dry_run = false;                      ///< only count what would go
 };
 struct RemoteCleaned {
   std::uint64_t entries = 0;

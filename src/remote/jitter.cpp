@@ -3,16 +3,30 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-namespace kiln {
+#include <cstdio>
 
-Jitter Jitter::of_this_process() {
-  std::uint64_t seed = 0;
+namespace kiln {
+namespace {
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
   // Where the kernel has none to give, processes differ at least by their number and by when they ask.
-  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {
-    seed = (static_cast<std::uint64_t>(getpid()) << 40U) ^
-           static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
+    number = (static_cast<std::uint64_t>(getpid()) << 40U) ^
+             static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   }
-  return Jitter(seed);
+  return number;
+}
+
+}  // namespace
+
+Jitter Jitter::of_this_process() { return Jitter(random_number()); }
+
+std::string unique_digits() {
+  char digits[33];
+  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(random_number()),
+                static_cast<unsigned long long>(random_number()));
+  return digits;
 }
 
 // SplitMix64: one addition and three mixing steps, and every seed is a good one.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace kiln {
 
@@ -24,5 +25,8 @@ class Jitter {
  private:
   std::uint64_t state_;
 };
+
+/// 32 hexadecimal digits that nobody else has.
+std::string unique_digits();
 
 }  // namespace kiln

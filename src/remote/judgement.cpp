@@ -10,8 +10,6 @@
 namespace kiln {
 namespace {
 
-std::span<const std::uint8_t> span_of(const Bytes& bytes) { return {bytes.data(), bytes.size()}; }
-
 // A relative name of a file without a step up, to here or into nowhere. What is absent may be a folder, and "./" is the
 // root itself.
 bool stays_below(std::string_view name, bool may_be_folder) {
@@ -65,7 +63,7 @@ JudgedAction judge_action(const Key& key, const Bytes& body, const TrustPolicy& 
     judged.rejection = Rejection::of(fault, std::move(message));
     return judged;
   };
-  const auto result = ActionResult::decode(span_of(body));
+  const auto result = ActionResult::decode(as_bytes(body.view()));
   if (!result) return reject(RemoteFault::NotAnActionResult, result.error().message);
   if (result->said.empty()) return reject(RemoteFault::NoStatement, "an action that has no statement of kiln's");
   auto stated = SignedStatement::decode(result->said, entry_subject(key));
@@ -93,7 +91,7 @@ JudgedAction judge_action(const Key& key, const Bytes& body, const TrustPolicy& 
 }
 
 JudgedContent judge_content(const Key& key, const JudgedAction& action, const Bytes& body) {
-  if (body.size() != action.size || sha256(span_of(body)) != action.stated->statement.digest) {
+  if (body.size() != action.size || sha256(as_bytes(body.view())) != action.stated->statement.digest) {
     return {std::nullopt, Rejection::of(RemoteFault::ContentDiffers, "another content than the one that was signed")};
   }
   auto artifact = decode_entry(key, body);
@@ -108,7 +106,7 @@ JudgedHints judge_hints(const RequestKey& request, const Bytes& body, std::size_
   const auto rejected = [](RemoteFault fault, std::string message) {
     return JudgedHints{{}, Rejection::of(fault, std::move(message))};
   };
-  const auto result = ActionResult::decode(span_of(body));
+  const auto result = ActionResult::decode(as_bytes(body.view()));
   if (!result) return rejected(RemoteFault::HintMalformed, result.error().message);
   const auto file = as_bytes(result->said);
   const auto head = decode_hint_head(request, file);

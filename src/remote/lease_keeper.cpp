@@ -27,12 +27,10 @@ LeaseKeeper::~LeaseKeeper() {
   if (last.joinable()) last.join();
 }
 
-std::uint64_t LeaseKeeper::keep(Kept kept) {
+std::uint64_t LeaseKeeper::keep(const Kept& kept) {
   const MutexLock lock(mutex_);
   const std::uint64_t number = ++numbers_;
-  const Time since = kept.since;
-  const Time third = kept.lease / 3;
-  rows_.emplace(number, Row{std::move(kept), since, since + third});
+  rows_.emplace(number, Row{kept, kept.since, kept.since + kept.lease / 3});
   start();
   changed_.notify_all();
   return number;
@@ -42,11 +40,6 @@ void LeaseKeeper::forget(std::uint64_t number) {
   const MutexLock lock(mutex_);
   rows_.erase(number);
   changed_.notify_all();
-}
-
-std::size_t LeaseKeeper::size() const {
-  const MutexLock lock(mutex_);
-  return rows_.size();
 }
 
 void LeaseKeeper::start() {
@@ -83,28 +76,18 @@ Status LeaseKeeper::keep_one() {
   Kept kept;
   {
     const MutexLock lock(mutex_);
-    Time nap{};
-    if (rows_.empty()) return {};
-    if (!due(number, kept, nap)) {
+    const auto first = std::min_element(rows_.begin(), rows_.end(),
+                                        [](const auto& a, const auto& b) { return a.second.next < b.second.next; });
+    if (first == rows_.end()) return {};
+    if (const Time nap = first->second.next - clock_.steady(); nap > Time(0)) {
       clock_.wait(changed_, mutex_, nap);
       return {};
     }
+    number = first->first;
+    kept = first->second.kept;
   }
   renew(number, kept);
   return {};
-}
-
-bool LeaseKeeper::due(std::uint64_t& number, Kept& kept, Time& nap) {
-  const Time now = clock_.steady();
-  const auto first = std::min_element(rows_.begin(), rows_.end(),
-                                      [](const auto& a, const auto& b) { return a.second.next < b.second.next; });
-  if (first->second.next > now) {
-    nap = first->second.next - now;
-    return false;
-  }
-  number = first->first;
-  kept = first->second.kept;
-  return true;
 }
 
 // Not under the lock: whoever lets go does not wait for a server.

@@ -37,11 +37,9 @@ class LeaseKeeper {
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
   /// The number by which it is forgotten.
-  std::uint64_t keep(Kept kept);
+  std::uint64_t keep(const Kept& kept);
   /// No renewal is begun after this; one may be under way.
   void forget(std::uint64_t number);
-  /// How many it keeps.
-  std::size_t size() const;
 
  private:
   struct Row {
@@ -54,11 +52,9 @@ class LeaseKeeper {
   /// Renews what is due, or waits until something is.
   Status keep_one();
   void renew(std::uint64_t number, const Kept& kept);
-  /// What is due now, with its number; else how long nothing will be.
-  bool due(std::uint64_t& number, Kept& kept, Time& nap) KILN_REQUIRES(mutex_);
 
   const Clock& clock_;
-  mutable Mutex mutex_;
+  Mutex mutex_;
   Condition changed_;
   std::map<std::uint64_t, Row> rows_ KILN_GUARDED_BY(mutex_);
   std::uint64_t numbers_ KILN_GUARDED_BY(mutex_) = 0;

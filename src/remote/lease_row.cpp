@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::uint64_t kMostNumber = 999'999'999'999;
 constexpr std::size_t kDigits = 12;
+constexpr std::size_t kMostOwner = 128;
 
 // Takes the next line off the text if it begins so; the rest of that line.
 std::optional<std::string_view> line(std::string_view& text, std::string_view beginning) {

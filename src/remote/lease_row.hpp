@@ -13,7 +13,6 @@ namespace kiln {
 /// renewal is written over what was there in one step. A value.
 struct LeaseRow {
   static constexpr std::size_t kMostBytes = 512;  ///< no row is longer
-  static constexpr std::size_t kMostOwner = 128;
 
   std::string owner;
   std::chrono::milliseconds lease{};

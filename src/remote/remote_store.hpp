@@ -50,7 +50,6 @@ class RemoteStore final : public Store {
 
   /// Withdraws an entry: whoever asks from now on does not find it.
   Status remove(const Key& key);
-  Depot& depot() { return *parts_.depot; }
 
   /// Of the body of closures.
   static constexpr std::uint64_t kMostHintBytes = std::uint64_t{4} << 20;

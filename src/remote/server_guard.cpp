@@ -27,11 +27,6 @@ ServerGuard::Time ServerGuard::allowed() {
   return parts_.policy.askable(allowance == nullptr ? parts_.policy.budget : allowance->left());
 }
 
-void ServerGuard::answered() {
-  const MutexLock lock(mutex_);
-  breaker_.succeeded();
-}
-
 void ServerGuard::silent(const Error& error) {
   {
     const MutexLock lock(mutex_);
@@ -90,7 +85,10 @@ void ServerGuard::probe() {
 ServerGuard::Question::Question(ServerGuard& guard) : guard_(guard), start_(guard.parts_.clock->steady()) {}
 
 ServerGuard::Question::~Question() {
-  if (!told_) guard_.answered();
+  if (!told_) {
+    const MutexLock lock(guard_.mutex_);
+    guard_.breaker_.succeeded();
+  }
   Allowance::spend(guard_.parts_.clock->steady() - start_);
 }
 

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -62,7 +61,6 @@ class ServerGuard : public std::enable_shared_from_this<ServerGuard> {
 
  private:
   explicit ServerGuard(Parts parts);
-  void answered();
   void silent(const Error& error);
   void refuted();
   void give_up(const std::string& why);

@@ -10,11 +10,9 @@ namespace kiln {
 /// the outer one again after that. Waiting for somebody who compiles is not a server's time and is not counted here.
 class Allowance {
  public:
-  /// Zero: no server is asked.
-  explicit Allowance(std::chrono::nanoseconds time) : Allowance(time, {}) {}
-  /// One for work that may come to be of no use while it is under way: then `over` says so. It is called on this
-  /// thread only.
-  Allowance(std::chrono::nanoseconds time, std::function<bool()> over);
+  /// Zero: no server is asked. `over`, of work that may come to be of no use while it is under way, says when it is;
+  /// it is called on this thread only.
+  explicit Allowance(std::chrono::nanoseconds time, std::function<bool()> over = {});
   ~Allowance();
   Allowance(const Allowance&) = delete;
   Allowance& operator=(const Allowance&) = delete;

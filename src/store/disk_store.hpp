@@ -51,7 +51,6 @@ class DiskStore final : public Store {
   /// What was built lately, in the same folder.
   BuildHistory& history() { return history_; }
   const std::string& root() const { return directory_.root(); }
-  std::uint64_t size_bound() const { return options_.size_bound; }
 
   struct Stats {
     std::uint64_t entries = 0;

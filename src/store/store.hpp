@@ -1,8 +1,6 @@
 #pragma once
 
-#include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -44,9 +42,6 @@ class Store {
   /// Puts a closure first among those of a request.
   virtual Status add_closure(const RequestKey& request, const Closure& closure) = 0;
 
-  /// Many at once, for stores where that is cheaper than one by one. The answers are in the order of the keys.
-  virtual std::vector<Result<std::optional<Hit>>> get_many(std::span<const Key> keys);
-
   /// Whether it makes sense to put: false for a bundle, an image's cache, a mirror. A put there is refused.
   virtual bool writable() { return true; }
 
@@ -58,13 +53,6 @@ inline Result<std::optional<Hit>> Store::get_instead(const Key& key, const Bytes
   auto hit = get(key);
   if (hit && *hit && (*hit)->artifact.bytes == refused) return std::optional<Hit>();
   return hit;
-}
-
-inline std::vector<Result<std::optional<Hit>>> Store::get_many(std::span<const Key> keys) {
-  std::vector<Result<std::optional<Hit>>> answers;
-  answers.reserve(keys.size());
-  for (const Key& key : keys) answers.push_back(get(key));
-  return answers;
 }
 
 }  // namespace kiln

@@ -53,29 +53,6 @@ Result<std::optional<Hit>> TieredStore::first(Ask ask, const Key& key) {
   return std::optional<Hit>();
 }
 
-std::vector<Result<std::optional<Hit>>> TieredStore::get_many(std::span<const Key> keys) {
-  std::vector<Result<std::optional<Hit>>> answers(keys.size(), std::optional<Hit>());
-  std::vector<std::size_t> missing(keys.size());
-  for (std::size_t i = 0; i < missing.size(); ++i) missing[i] = i;
-  for (std::size_t tier = 0; tier < tiers_.size() && !missing.empty(); ++tier) {
-    std::vector<Key> asked;
-    for (const std::size_t at : missing) asked.push_back(keys[at]);
-    auto found = tiers_[tier].store->get_many(asked);
-    std::vector<std::size_t> still;
-    for (std::size_t i = 0; i < missing.size(); ++i) {
-      if (!found[i]) tell(tier, found[i].error());
-      if (found[i] && *found[i]) {
-        keep_nearer(tier, asked[i], (*found[i])->artifact);
-        answers[missing[i]] = std::move(found[i]);
-      } else {
-        still.push_back(missing[i]);
-      }
-    }
-    missing = std::move(still);
-  }
-  return answers;
-}
-
 template <class Write>
 Status TieredStore::write_all_tiers(Write write) {
   Status result = failure(Code::Unavailable, "no store can be written");

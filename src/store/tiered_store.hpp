@@ -32,7 +32,6 @@ class TieredStore final : public Store {
   /// Those of all stores, an earlier store's first, each once. Stops asking when there are `limit`.
   Result<std::vector<Closure>> closures(const RequestKey& request, std::size_t limit = kMostClosures) override;
   Status add_closure(const RequestKey& request, const Closure& closure) override;
-  std::vector<Result<std::optional<Hit>>> get_many(std::span<const Key> keys) override;
   bool writable() override;
   std::string describe() const override;
 

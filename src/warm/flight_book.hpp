@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <list>
 #include <map>
@@ -58,7 +59,7 @@ class FlightBook {
   const std::size_t most_queued_;
   std::map<std::uint64_t, std::unique_ptr<Flight>> flights_;
   std::uint64_t numbers_ = 0;
-  std::list<Flight*> queues_[2];
+  std::array<std::list<Flight*>, static_cast<std::size_t>(Priority::Waited) + 1> queues_;  // by priority
   std::list<Flight*> not_queued_;
   // Not identified yet, by the unit's address. The flight keeps its unit, so the address stays its own.
   std::unordered_multimap<const void*, Flight*> unhashed_;

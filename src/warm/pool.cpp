@@ -40,14 +40,18 @@ bool Pool::add(std::size_t pieces) {
   const MutexLock lock(mutex_);
   if (stopping_ || pieces == 0) return true;
   pieces_ += pieces;
+  call_another();
+  return started_ > 0;
+}
+
+// Whoever takes a piece does this where there is more than he can do, off the caller's time. Threads that are at work do
+// not look, for as long as a compile takes: then it is for the caller.
+void Pool::call_another() {
   if (idle_ > 0) {
-    pieces > 1 ? changed_.notify_all() : changed_.notify_one();
-    return true;
+    changed_.notify_one();
+  } else if (starting_ == 0 && may_start()) {
+    start();
   }
-  // Whoever begins to look for work starts the next thread where there is more than he can do, off the caller's time.
-  // Threads that are at work do not look, for as long as a compile takes: then it is for the caller to start one.
-  if (starting_ == 0 && may_start()) return start() || started_ > 0;
-  return true;
 }
 
 bool Pool::may_start() const {
@@ -67,17 +71,16 @@ bool Pool::has_memory() const {
   return has;
 }
 
-bool Pool::start() {
+void Pool::start() {
   const SignalsBlocked blocked;
   try {
     threads_.emplace_back([this, number = started_] { run(number); });
   } catch (const std::exception&) {  // no thread or no memory for one
-    return false;
+    return;
   }
   ++started_;
   ++starting_;
   ++alive_;
-  return true;
 }
 
 void Pool::run(unsigned number) {
@@ -101,7 +104,7 @@ void Pool::run(unsigned number) {
       }
       if (stopping_) break;
       --pieces_;
-      if (pieces_ > 0 && idle_ == 0 && may_start()) (void)start();
+      if (pieces_ > 0) call_another();
     }
     // What it works on sees to its own failures; out of memory it is better undone than the end of the process.
     attempt(work_);

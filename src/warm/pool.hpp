@@ -40,7 +40,10 @@ class Pool {
   bool may_start() const KILN_REQUIRES(mutex_);
   bool has_memory() const;
   void leave_for_want_of_memory();
-  bool start() KILN_REQUIRES(mutex_);
+  /// Where no thread can be had there is none more.
+  void start() KILN_REQUIRES(mutex_);
+  /// Wakes a thread, or starts one.
+  void call_another() KILN_REQUIRES(mutex_);
 
   const Options options_;
   const std::function<void()> work_;

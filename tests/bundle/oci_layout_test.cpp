@@ -154,7 +154,7 @@ TEST_F(OciLayout, IsNotWrittenOverSomethingElse) {
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code, Code::InvalidArgument);
   for (const char* name : {"", "a/b", "-x", ".x", "ü", "a b"}) {
-    EXPECT_FALSE(write_oci_layout(image_, folder_.path("other"), {name}).ok()) << name;
+    EXPECT_FALSE(write_oci_layout(image_, folder_.path("other"), name).ok()) << name;
   }
   EXPECT_FALSE(fs::exists(folder_.path("other")));
   EXPECT_FALSE(write_oci_layout({image_.head, {}}, folder_.path("other")).ok());
@@ -379,7 +379,7 @@ class BundleFolder : public testing::Test {
       spit(path_ + "/group-000" + std::to_string(i), image_.groups[i]);
   }
   void expect_refused(const std::string& words) const {
-    const auto source = open_bundle_folder(path_);
+    const auto source = open_bundle_source(path_);
     ASSERT_TRUE(source.ok());
     const Result<BundleImage> result = read_pieces(**source, image_);
     ASSERT_FALSE(result.ok()) << "expected: " << words;
@@ -406,7 +406,7 @@ TEST_F(BundleFolder, IsFoundUnderItsPathAndUnderThatOfItsParent) {
 TEST_F(BundleFolder, FollowsLinks) {
   fs::rename(path_ + "/group-0001", folder_.path("elsewhere"));
   fs::create_symlink(folder_.path("elsewhere"), path_ + "/group-0001");
-  const auto source = open_bundle_folder(path_);
+  const auto source = open_bundle_source(path_);
   ASSERT_TRUE(source.ok());
   EXPECT_TRUE(read_pieces(**source, image_).ok());
 }

@@ -15,6 +15,7 @@
 
 #include "base/files.hpp"
 #include "base/hash.hpp"
+#include "base/lock_file.hpp"
 #include "support/forked.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -79,8 +80,8 @@ TEST(LocalClaims, LeaveOneEmptyFileHoweverManyRequestsThereWere) {
 TEST(LocalClaims, UseSixtyTwoBitsOfTheKeyAsAnOffsetThatIsNeverNegative) {
   RequestKey highest;
   highest.digest.bytes.fill(0xff);
-  EXPECT_EQ(LocalClaims::byte_of(highest), (off_t{1} << 62) - 1);
-  EXPECT_NE(LocalClaims::byte_of(key(1)), LocalClaims::byte_of(key(2)));
+  EXPECT_EQ(LockFile::byte_of(highest.digest), (off_t{1} << 62) - 1);
+  EXPECT_NE(LockFile::byte_of(key(1).digest), LockFile::byte_of(key(2).digest));
   const TemporaryDirectory folder;
   EXPECT_EQ(LocalClaims(folder.path()).acquire(highest, milliseconds(0)).outcome, Outcome::Mine);
 }

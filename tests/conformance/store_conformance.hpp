@@ -142,22 +142,6 @@ TEST_P(StoreConformance, AHitTellsNoClosure) {
   EXPECT_EQ((*hit)->artifact.closure, nullptr);
 }
 
-TEST_P(StoreConformance, ManyAtOnceAreAnsweredInTheOrderAsked) {
-  for (const int number : {1, 3}) {
-    ASSERT_TRUE(store_->put(key_number(number), artifact_of(key_number(number), 100)).ok());
-  }
-  const std::vector<Key> keys = {key_number(3), key_number(2), key_number(1)};
-  const auto answers = store_->get_many(keys);
-  ASSERT_EQ(answers.size(), 3u);
-  for (const auto& answer : answers) ASSERT_TRUE(answer.ok());
-  ASSERT_TRUE(answers[0]->has_value());
-  EXPECT_TRUE(same((*answers[0])->artifact, kept(artifact_of(key_number(3), 100))));
-  EXPECT_FALSE(answers[1]->has_value());
-  ASSERT_TRUE(answers[2]->has_value());
-  EXPECT_TRUE(same((*answers[2])->artifact, kept(artifact_of(key_number(1), 100))));
-  EXPECT_TRUE(store_->get_many({}).empty());
-}
-
 TEST_P(StoreConformance, ClosuresComeBackNewestFirst) {
   if (!GetParam().keeps_closures) GTEST_SKIP() << "keeps no closures";
   for (const int number : {1, 2, 3}) {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "remote/guarded_store.hpp"
-#include "store/memory_store.hpp"
+#include "support/memory_store.hpp"
 
 namespace kiln::test {
 namespace {
@@ -20,7 +20,7 @@ class DrainedStore final : public Store {
     guard.name = "memory";
     guard.probe = [](std::chrono::nanoseconds) { return Status(); };
     guard.courier = courier_;
-    auto inner = std::make_shared<MemoryStore>(std::uint64_t{64} << 20);
+    auto inner = std::make_shared<MemoryStore>();
     store_ = std::make_unique<GuardedStore>(
         GuardedStore::Parts{std::move(inner), ServerGuard::make(std::move(guard)), courier_, {}, {}});
   }

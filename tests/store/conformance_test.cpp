@@ -1,8 +1,8 @@
 #include "conformance/store_conformance.hpp"
 
 #include "store/disk_store.hpp"
-#include "store/memory_store.hpp"
 #include "store/tiered_store.hpp"
+#include "support/memory_store.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace kiln::test {
@@ -10,7 +10,7 @@ namespace {
 
 class MemorySetup final : public StoreSetup {
  public:
-  std::unique_ptr<Store> open() override { return std::make_unique<MemoryStore>(std::uint64_t{100} << 20); }
+  std::unique_ptr<Store> open() override { return std::make_unique<MemoryStore>(); }
   bool persistent() const override { return false; }
 };
 
@@ -30,7 +30,7 @@ class TieredSetup final : public StoreSetup {
     std::shared_ptr<Store> disk = DiskStore::open({.root = directory_.path("cache")}).value();
     std::shared_ptr<Store> image = DiskStore::open({.root = directory_.path("image"), .read_only = true}).value();
     return std::make_unique<TieredStore>(
-        std::vector<TieredStore::Tier>{{std::make_shared<MemoryStore>(std::uint64_t{100} << 20), Distance::Memory},
+        std::vector<TieredStore::Tier>{{std::make_shared<MemoryStore>(), Distance::Memory},
                                        {std::move(disk), Distance::Disk},
                                        {std::move(image), Distance::Disk}});
   }

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "store/memory_store.hpp"
 #include "support/artifacts.hpp"
 #include "support/event_log.hpp"
+#include "support/memory_store.hpp"
 
 namespace kiln::test {
 namespace {
@@ -42,7 +42,7 @@ class ReadOnlyStore final : public Store {
   bool writable() override { return false; }
   std::string describe() const override { return "read only"; }
 
-  MemoryStore inside{1 << 20};
+  MemoryStore inside;
   int writes = 0;
   int asked = 0;
 };
@@ -53,10 +53,10 @@ class Tiered : public testing::Test {
   static bool has(Store& store, int number) { return (*store.get(key_number(number))).has_value(); }
 
   EventLog events_;
-  std::shared_ptr<MemoryStore> near_ = std::make_shared<MemoryStore>(1 << 20);
-  std::shared_ptr<MemoryStore> disk_ = std::make_shared<MemoryStore>(1 << 20);
+  std::shared_ptr<MemoryStore> near_ = std::make_shared<MemoryStore>();
+  std::shared_ptr<MemoryStore> disk_ = std::make_shared<MemoryStore>();
   std::shared_ptr<ReadOnlyStore> image_ = std::make_shared<ReadOnlyStore>();
-  std::shared_ptr<MemoryStore> remote_ = std::make_shared<MemoryStore>(1 << 20);
+  std::shared_ptr<MemoryStore> remote_ = std::make_shared<MemoryStore>();
   std::shared_ptr<BrokenStore> broken_ = std::make_shared<BrokenStore>();
 };
 
@@ -84,16 +84,6 @@ TEST_F(Tiered, AHitFarAwayIsKeptInEveryNearerStoreAndInNoneThatIsAsFar) {
   EXPECT_TRUE(has(*near_, 2));
   EXPECT_FALSE(has(*disk_, 2));
   EXPECT_EQ(image_->writes, 0);
-}
-
-TEST_F(Tiered, ManyAtOnceAreKeptNearerToo) {
-  TieredStore store = tiers({{near_, Distance::Memory}, {remote_, Distance::Remote}});
-  ASSERT_TRUE(remote_->put(key_number(1), artifact_of(key_number(1), 100)).ok());
-  const std::vector<Key> keys = {key_number(2), key_number(1)};
-  const auto answers = store.get_many(keys);
-  EXPECT_FALSE(answers[0]->has_value());
-  EXPECT_TRUE(answers[1]->has_value());
-  EXPECT_TRUE(has(*near_, 1));
 }
 
 TEST_F(Tiered, PutGoesToEveryWritableStoreAndSucceedsIfOneTookIt) {
@@ -152,36 +142,6 @@ TEST_F(Tiered, ClosuresFoundFarAwayAreKeptNearerInTheirOrder) {
   const std::vector<Closure> expected = {closure_number(1), closure_number(2)};
   EXPECT_EQ(*store.closures(request_number(1)), expected);
   EXPECT_EQ(*near_->closures(request_number(1)), expected);
-}
-
-TEST(MemoryStoreTest, WhatWasUsedLongestAgoGoesFirst) {
-  MemoryStore store(100'000);
-  for (int number = 0; number < 4; ++number) {
-    ASSERT_TRUE(store.put(key_number(number), artifact_of(key_number(number), 20'000)).ok());
-  }
-  ASSERT_TRUE((*store.get(key_number(0))).has_value());
-  ASSERT_TRUE(store.put(key_number(4), artifact_of(key_number(4), 20'000)).ok());
-  EXPECT_TRUE((*store.get(key_number(0))).has_value());
-  EXPECT_FALSE((*store.get(key_number(1))).has_value());
-  EXPECT_TRUE((*store.get(key_number(4))).has_value());
-  EXPECT_LE(store.bytes(), 100'000u);
-}
-
-TEST(MemoryStoreTest, WhatIsLargerThanTheBoundIsNotKeptAndPushesNothingOut) {
-  MemoryStore store(100'000);
-  ASSERT_TRUE(store.put(key_number(1), artifact_of(key_number(1), 1'000)).ok());
-  ASSERT_TRUE(store.put(key_number(2), artifact_of(key_number(2), 200'000)).ok());
-  EXPECT_TRUE((*store.get(key_number(1))).has_value());
-  EXPECT_FALSE((*store.get(key_number(2))).has_value());
-}
-
-TEST(MemoryStoreTest, ClosuresAreBoundedToo) {
-  MemoryStore store(100'000);
-  for (std::uint64_t number = 0; number < 100; ++number) {
-    ASSERT_TRUE(store.add_closure(request_number(number), closure_number(number, 20)).ok());
-  }
-  EXPECT_TRUE(store.closures(request_number(0))->empty());
-  EXPECT_EQ(store.closures(request_number(99))->size(), 1u);
 }
 
 TEST_F(Tiered, WhatCameFromAfarIsKeptWhereCopiesAreTakenAndWhatWasCompiledWherePutsAre) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "store/memory_store.hpp"
+#include "support/memory_store.hpp"
 
 namespace kiln::test {
 
@@ -45,7 +45,7 @@ class ScriptedStore final : public Store {
   std::string describe() const override { return "a scripted store"; }
 
  private:
-  MemoryStore inner_{std::uint64_t{64} << 20};
+  MemoryStore inner_;
 };
 
 }  // namespace kiln::test

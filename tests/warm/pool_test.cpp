@@ -30,5 +30,19 @@ TEST(Pool, WhereMemoryIsShortOneThreadDoesAllOfTheWorkAndThePoolEnds) {
   EXPECT_EQ(workers.size(), 1u);
 }
 
+TEST(Pool, SeveralPiecesAtOnceWakeAsManyIdleThreads) {
+  std::atomic<int> at_work = 0;
+  std::atomic<int> together = 0;
+  Pool pool({.name = "pool", .most_threads = 3}, [&] {
+    ++at_work;
+    together += eventually([&] { return at_work == 3; }) ? 1 : 0;  // none is done before all have begun
+  });
+  for (int round = 1; round <= 2; ++round) {  // the first starts them
+    at_work = 0;
+    ASSERT_TRUE(pool.add(3));
+    EXPECT_TRUE(eventually([&] { return together == 3 * round; }));
+  }
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -9,10 +9,10 @@
 #include "claim/local_claims.hpp"
 #include "store/allowance.hpp"
 #include "store/disk_store.hpp"
-#include "store/memory_store.hpp"
 #include "support/event_log.hpp"
 #include "support/fake_compiler.hpp"
 #include "support/files.hpp"
+#include "support/memory_store.hpp"
 #include "support/recipes.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -60,7 +60,7 @@ class ResolverTest : public testing::Test {
   FileDigests digests_{std::string()};
   EventLog log_;
   FakeCompiler compiler_;
-  MemoryStore memory_{1 << 20};
+  MemoryStore memory_;
 };
 
 TEST_F(ResolverTest, CompilesOnceAndThenHits) {
