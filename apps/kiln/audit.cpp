@@ -33,18 +33,12 @@ std::string severity_text(audit::Severity severity, const Console& console) {
   return severity == audit::Severity::Medium ? console.yellow(name) : name;
 }
 
-std::string plural(std::uint64_t count, const char* one, const char* several) {
-  return std::to_string(count) + ' ' + (count == 1 ? one : several);
-}
-
 std::string evidence_text(const audit::Finding& finding) {
   std::string text = finding.structural ? "structural" : "incidental";
-  if (!finding.dispatches.empty()) text += ", in " + plural(finding.dispatches.size(), "run", "runs");
+  if (!finding.dispatches.empty()) text += ", in " + counted(finding.dispatches.size(), "run", "runs");
   if (finding.events.empty()) return text;
   text += finding.count == 1 ? "; event " : "; events ";
-  for (std::size_t i = 0; i < finding.events.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(finding.events[i]);
-  }
+  text += joined(finding.events, [](std::uint64_t id) { return std::to_string(id); });
   if (finding.count > finding.events.size()) text += " … (" + std::to_string(finding.count) + ")";
   text += ", from " + time_text(finding.first_ms) + " on";
   if (finding.bytes != 0) text += ", " + size_text(finding.bytes);
@@ -67,18 +61,12 @@ std::string summary_text(const audit::Report& report, const Console& console) {
   const std::size_t count = report.findings.size();
   const auto structural = std::count_if(report.findings.begin(), report.findings.end(),
                                         [](const audit::Finding& finding) { return finding.structural; });
-  std::string text = plural(count, "finding", "findings") + ", " + std::to_string(structural) + " structural and " +
+  std::string text = counted(count, "finding", "findings") + ", " + std::to_string(structural) + " structural and " +
                      std::to_string(static_cast<std::ptrdiff_t>(count) - structural) + " incidental; to begin with: ";
   for (std::size_t i = 0; i < std::min<std::size_t>(3, count); ++i) {
     text += (i == 0 ? "" : ", then ") + std::string(report.findings[i].rule->name);
   }
   return text;
-}
-
-std::string joined_names(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "none" : printable(text);
 }
 
 std::string stayed_text(const audit::Report& report) {
@@ -98,14 +86,14 @@ std::string runs_text(const audit::DispatchCounts& counts) {
   rate.erase(rate.find('.') + 2);
   return std::to_string(counts.total) + ": " + std::to_string(counts.on_device) + " on a device, " +
          std::to_string(counts.on_processor) + " on the processor, " +
-         plural(counts.fallbacks, "fallback", "fallbacks") + "; acceleration rate " + rate + " %";
+         counted(counts.fallbacks, "fallback", "fallbacks") + "; acceleration rate " + rate + " %";
 }
 
 void print_facts(const audit::Report& report, Console& console) {
   std::vector<std::vector<std::string>> rows = {
       {"command", report.command.empty() ? "not said" : printable(report.command)},
       {"date", printable(report.date)},
-      {"device", joined_names(report.devices)},
+      {"device", report.devices.empty() ? "none" : printable(joined(report.devices))},
       {"rows", std::to_string(report.rows) + " in the largest run"}};
   for (const audit::Selection& each : report.selections) {
     rows.push_back(

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstddef>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "apps/kiln/console.hpp"

@@ -23,8 +23,7 @@ void print_diff(const BundleDiff& diff, Console& console) {
     if (item.kind == BundleDiff::Kind::Added) text += console.green("added") + "    " + what + '\n';
     if (item.kind == BundleDiff::Kind::Removed) text += console.red("removed") + "  " + what + '\n';
     if (item.kind != BundleDiff::Kind::Changed) continue;
-    text += console.yellow("changed") + "  " + what + ": ";
-    for (std::size_t i = 0; i < item.why.size(); ++i) text += (i == 0 ? "" : "; ") + printable(item.why[i]);
+    text += console.yellow("changed") + "  " + what + ": " + joined(item.why, printable, "; ");
     text += item.same_bytes ? " (the same bytes came of it)\n" : "\n";
   }
   const auto count = [&](BundleDiff::Kind kind) {

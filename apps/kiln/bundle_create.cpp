@@ -1,9 +1,12 @@
 // kiln bundle create: every unit of a kiln.toml for every architecture, in one file.
+#include <filesystem>
 #include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "apps/kiln/batch.hpp"
-#include "apps/kiln/bundle_depfile.hpp"
 #include "apps/kiln/bundle_files.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
@@ -11,6 +14,7 @@
 #include "apps/kiln/profile_match.hpp"
 #include "apps/kiln/render_bundle_json.hpp"
 #include "base/error.hpp"
+#include "core/closure.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -76,6 +80,49 @@ void print_table(const std::vector<Job>& jobs, const std::vector<CompileOutcome>
                     to_string(answer.origin)});
   }
   console.print(table_text(rows));
+}
+
+std::string escaped(std::string_view path) {
+  std::string out;
+  for (const char c : path) {
+    if (c == ' ' || c == '#') out += '\\';
+    if (c == '$') out += '$';
+    out += c;
+  }
+  return out;
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code unknown;
+  const std::filesystem::path whole = std::filesystem::absolute(path, unknown);
+  return unknown ? path : whole.lexically_normal().string();
+}
+
+void add_closure(std::set<std::string>& files, const Closure& closure, const Places& places) {
+  for (const Closure::Item& item : closure.items) {
+    const bool sealed = item.state == Closure::State::Sealed && item.root < places.roots.size();
+    if (sealed) files.insert(absolute(places.roots[item.root].seal));
+    if (item.state == Closure::State::Read) files.insert(absolute(places.path_of(item.root, item.name)));
+  }
+}
+
+// What Make and Ninja read to know when a file has to be built again: the kiln.toml, the sources, and every file that
+// their compiles read. Paths are absolute.
+std::string depfile_text(const std::string& output, const std::string& manifest, const std::vector<Job>& jobs,
+                         const std::vector<CompileOutcome>& outcomes) {
+  std::set<std::string> files = {absolute(manifest)};
+  const std::string here = absolute(".");
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const Unit& unit = jobs[i].unit;
+    if (unit.kind() == "cuda" || unit.kind() == "opencl") files.insert(absolute(jobs[i].file));
+    const Result<Answer>& answer = outcomes[i].answer;
+    if (answer && answer->artifact.closure != nullptr) {
+      add_closure(files, *answer->artifact.closure, {here, unit.include_roots()});
+    }
+  }
+  std::string text = escaped(absolute(output)) + ':';
+  for (const std::string& file : files) text += " \\\n  " + escaped(file);
+  return text + '\n';
 }
 
 // All that can be said without compiling anything.

@@ -6,20 +6,8 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
-#include "session/trust_file.hpp"
 
 namespace kiln::cli {
-
-Result<TrustPolicy> configured_policy(const Config& config) {
-  TrustPolicy policy;
-  if (!config.trust.empty()) {
-    Result<TrustPolicy> read = read_trust_policy(config.trust);
-    if (!read) return read.error();
-    policy = std::move(*read);
-  }
-  if (config.trust_unsigned) policy.allow_unsigned();
-  return policy;
-}
 
 Result<OpenBundle> open_to_look(const std::string& path, const TrustPolicy& policy) {
   const auto named = [&](const Error& error) {

@@ -10,9 +10,8 @@
 #include "apps/kiln/arguments.hpp"
 #include "apps/kiln/console.hpp"
 #include "bundle/bundle.hpp"
-#include "session/config.hpp"
+#include "session/trust_file.hpp"
 #include "trust/keys.hpp"
-#include "trust/policy.hpp"
 
 namespace kiln::cli {
 
@@ -22,9 +21,6 @@ struct OpenBundle {
   std::unique_ptr<Bundle> bundle;
   Status believed;
 };
-
-/// Whom this machine believes, as its settings say.
-Result<TrustPolicy> configured_policy(const Config& config);
 
 /// Opens whatever lies at the path. Only damage is an error; the path is in it.
 Result<OpenBundle> open_to_look(const std::string& path, const TrustPolicy& policy);

@@ -40,8 +40,8 @@ int finish(const std::vector<CacheOutcome<T>>& outcomes, Console& console) {
   int exit_code = kDone;
   for (const auto& outcome : outcomes) {
     if (outcome.result) continue;
-    console.error(outcome.result.error());
-    if (exit_code == kDone) exit_code = exit_code_of(outcome.result.error().code);
+    const int failed = report(outcome.result.error(), console);
+    if (exit_code == kDone) exit_code = failed;
   }
   return exit_code;
 }
@@ -95,8 +95,7 @@ int cache_gc_command(const Arguments& arguments, Console& console) {
 int cache_clear_command(const Arguments& arguments, Console& console) {
   const Caches caches(console);
   if (!caches.writable().empty()) {
-    std::string folders;
-    for (const auto& store : caches.writable()) folders += (folders.empty() ? "" : ", ") + store->root();
+    const std::string folders = joined(caches.writable(), [](const DiskStore* store) { return store->root(); });
     if (const auto stop = unless_confirmed(arguments, "remove every entry of " + folders, console)) return *stop;
   }
   // What this host has precompiled for its compiles goes too; it is no entry, and is not counted.

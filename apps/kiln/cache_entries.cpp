@@ -17,8 +17,7 @@ std::vector<CacheEntry> entries_of(const Caches& caches, Console& console, int& 
   for (const auto& store : caches.all()) {
     Result<std::vector<DiskStore::Listed>> listed = store->list();
     if (!listed) {
-      console.error(listed.error());
-      exit_code = exit_code_of(listed.error().code);
+      exit_code = report(listed.error(), console);
       continue;
     }
     for (DiskStore::Listed& each : *listed) entries.push_back({store->root(), std::move(each)});
@@ -105,10 +104,7 @@ int cache_ls_command(const Arguments& arguments, Console& console) {
 int cache_show_command(const Arguments& arguments, Console& console) {
   const Caches caches(console);
   const Result<Found> found = find(caches, arguments.key, console);
-  if (!found) {
-    console.error(found.error());
-    return exit_code_of(found.error().code);
-  }
+  if (!found) return report(found.error(), console);
   console.print(arguments.json ? entry_json(found->entry, found->artifact) : show_text(*found));
   return kDone;
 }
@@ -116,10 +112,7 @@ int cache_show_command(const Arguments& arguments, Console& console) {
 int cache_extract_command(const Arguments& arguments, Console& console) {
   const Caches caches(console);
   const Result<Found> found = find(caches, arguments.key, console);
-  if (!found) {
-    console.error(found.error());
-    return exit_code_of(found.error().code);
-  }
+  if (!found) return report(found.error(), console);
   const bool to_stdout = arguments.output == "-";
   if (Status written = write_output(arguments.output, found->artifact.bytes.view()); !written) {
     console.error(written.error());

@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 
-#include "apps/kiln/remote.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "session/remote_parts.hpp"
+#include "session/toolbox.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -22,11 +22,8 @@ Caches::Caches(Console& console, std::optional<std::uint64_t> bound) {
   const Observer observer(console.listener());
   const Config config = Config::load({}, observer);
   const auto add = [&](const std::string& root, bool read_only) {
-    DiskStore::Options options;
-    options.root = root;
-    options.size_bound = bound.value_or(config.cache_max_bytes);
-    options.read_only = read_only;
-    options.trusted_owners.assign(config.cache_trusted_users.begin(), config.cache_trusted_users.end());
+    DiskStore::Options options = disk_options_of(config, root, read_only);
+    if (bound) options.size_bound = *bound;
     Result<std::unique_ptr<DiskStore>> store = DiskStore::open(std::move(options), observer);
     if (store) {
       stores_.push_back(std::move(*store));

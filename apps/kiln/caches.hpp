@@ -24,6 +24,9 @@ struct CacheOutcome {
 /// How long ago a moment was, of the wall clock's: for people.
 std::string ago(std::chrono::nanoseconds moment);
 
+/// The folders in which this host keeps what it fetched, under whichever policy that was.
+std::vector<std::string> fetched_folders(const Config& config);
+
 /// Evicts what is due; of what came from a remote store everything, where nobody has used it for a month.
 Result<Collected> collect_garbage(DiskStore& store);
 

@@ -2,13 +2,16 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
+#include <cstdio>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <kiln/runtime/calibration.hpp>
 
-#include "apps/kiln/calibration_text.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
 #include "apps/kiln/progress.hpp"
@@ -23,7 +26,10 @@
 namespace kiln::cli {
 namespace {
 
+using runtime::Backend;
 using runtime::Calibration;
+using runtime::Crossovers;
+using runtime::Timing;
 
 constexpr const char* kHowTo =
     "a program that can be calibrated asks kiln::runtime::calibration_asked_for() and answers it: docs/calibration.md";
@@ -91,12 +97,79 @@ Result<Calibration> measured_by(const std::vector<std::string>& command, bool qu
   return std::move(**read);
 }
 
+// Small operations take less than a hundredth of a millisecond.
+std::string short_time(double ms) {
+  if (ms >= 0.1) return time_text(ms);
+  char text[32];
+  std::snprintf(text, sizeof text, ms < 0.01 ? "%.2f µs" : "%.1f µs", ms * 1000);
+  return text;
+}
+
+std::string timing_text(const Timing& timing) {
+  return short_time(timing.median_ms) + " ± " + std::to_string(std::lround(timing.spread * 50)) + " %";
+}
+
+// `12,345`
+std::string count_text(std::uint64_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
+  return text;
+}
+
+std::string crossover_text(const Crossovers& operation) {
+  if (operation.rows.empty()) return "no device is here: cpu";
+  std::string text;
+  for (const auto& [backend, rows] : operation.rows) {
+    text += (text.empty() ? "" : "; ") + std::string(to_string(backend));
+    text += rows == runtime::kNever ? " is never worth it" : " from " + count_text(rows) + " rows on";
+  }
+  return text;
+}
+
+std::string times_table(const Crossovers& operation) {
+  std::vector<std::vector<std::string>> table = {{"ROWS"}};
+  std::set<std::uint64_t> sizes;
+  for (const auto& [backend, timings] : operation.evidence) {
+    table[0].push_back(backend == Backend::Cpu ? "CPU" : backend == Backend::OpenCl ? "OPENCL" : "CUDA");
+    for (const Timing& timing : timings) sizes.insert(timing.rows);
+  }
+  for (const std::uint64_t rows : sizes) {
+    std::vector<std::string>& line = table.emplace_back(1, count_text(rows));
+    for (const auto& [backend, timings] : operation.evidence) {
+      std::string& cell = line.emplace_back("-");
+      for (const Timing& timing : timings) {
+        if (timing.rows == rows) cell = timing_text(timing);
+      }
+    }
+  }
+  return table_text(table, "  ");
+}
+
+// What was measured of an operation: the crossovers, a row per size, the longest stages.
+std::string calibration_text(const Crossovers& operation) {
+  std::string text = printable(operation.operation) + ": " + crossover_text(operation) + '\n' + times_table(operation);
+  for (const auto& [backend, stages] : operation.longest) {
+    const auto timings = operation.evidence.find(backend);
+    if (stages.empty() || timings == operation.evidence.end() || timings->second.empty()) continue;
+    text += std::string("  longest stages, ") + to_string(backend) + ", " + count_text(timings->second.back().rows) +
+            " rows: ";
+    std::string list;
+    for (const auto& stage : stages) {
+      list += (list.empty() ? "" : ", ") + printable(stage.stage) + " " + short_time(stage.ms) + " (" +
+              printable(stage.where) + ")";
+    }
+    text += list + '\n';
+  }
+  for (const std::string& note : operation.notes) text += "  note: " + printable(note) + '\n';
+  return text;
+}
+
 void print(const Calibration& calibration, const std::string& path, const Arguments& arguments, Console& console) {
   if (arguments.json) {
     console.print(calibration_json(path, calibration.text()));
     return;
   }
-  for (const runtime::Crossovers& operation : calibration.operations) console.print(calibration_text(operation));
+  for (const Crossovers& operation : calibration.operations) console.print(calibration_text(operation));
   console.print("machine  " + printable(calibration.machine.text()) + "\nfile     " + path);
 }
 

@@ -18,7 +18,6 @@ class CommandTree {
   CommandTree& operator=(const CommandTree&) = delete;
 
   CLI::App& app() { return app_; }
-  const CLI::App& app() const { return app_; }
   /// What the parsed command line said; the command is null where none was given.
   Parsed& parsed() { return parsed_; }
   bool wants_version() const { return wants_version_; }

@@ -65,10 +65,7 @@ int compile_command(const Arguments& arguments, Console& console) {
   const Observer observer(console.listener());
   Toolbox toolbox(Config::load({}, observer), observer);
   const Result<std::vector<Job>> jobs = jobs_of(arguments);
-  if (!jobs) {
-    console.error(jobs.error());
-    return exit_code_of(jobs.error().code);
-  }
+  if (!jobs) return report(jobs.error(), console);
   if (jobs->size() > 1 && !arguments.output.empty() && !names_folder(arguments.output)) {
     console.error({Code::InvalidArgument, "-o " + arguments.output + " is one file for " +
                                               std::to_string(jobs->size()) + " results; give a folder: -o " +

@@ -142,17 +142,6 @@ void Console::hear(const Event& event) {
 
 std::string Console::style(const char* code, std::string_view text) const { return painted(styled_out_, code, text); }
 
-std::string size_text(std::uint64_t bytes) {
-  if (bytes < 1024) return std::to_string(bytes) + " B";
-  auto size = static_cast<double>(bytes);
-  const char* const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
-  std::size_t unit = 0;
-  for (size /= 1024; size >= 1024 && unit + 1 < std::size(units); size /= 1024) ++unit;
-  char text[32];
-  std::snprintf(text, sizeof text, size < 100 ? "%.1f %s" : "%.0f %s", size, units[unit]);
-  return text;
-}
-
 std::string time_text(double ms) {
   char text[32];
   const char* format = ms < 10 ? "%.2f ms" : ms < 1000 ? "%.0f ms" : "%.2f s";

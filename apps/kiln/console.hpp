@@ -13,6 +13,7 @@
 
 #include "apps/kiln/arguments.hpp"
 #include "base/mutex.hpp"
+#include "base/words.hpp"
 
 namespace kiln::cli {
 
@@ -67,8 +68,6 @@ class Console {
   std::set<std::string> said_ KILN_GUARDED_BY(mutex_);
 };
 
-/// `4.2 KiB`
-std::string size_text(std::uint64_t bytes);
 /// `0.12 ms`, `182 ms`, `2.31 s`
 std::string time_text(double ms);
 /// `2026-12-15`, of a day since 1970.

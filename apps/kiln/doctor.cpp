@@ -4,7 +4,6 @@
 #include "apps/kiln/doctor_report.hpp"
 #include "apps/kiln/examine.hpp"
 #include "apps/kiln/exit_code.hpp"
-#include "apps/kiln/opencl.hpp"
 #include "apps/kiln/progress.hpp"
 #include "apps/kiln/render_json.hpp"
 #include "session/config.hpp"

@@ -13,6 +13,8 @@ Finding examine_nvrtc(const Config& config, bool& found);
 Finding examine_driver();
 /// NVIDIA's library of algorithms: whether there is one that this kiln knows, and all that it needs.
 Finding examine_cccl(const Config& config);
+/// Which OpenCL devices there are; `found` says whether any is.
+Finding examine_opencl(bool& found);
 Finding examine_worker(const Config& config);
 /// Whether headers that units share are parsed once on this host, and if not why.
 Finding examine_headers(const Config& config);

@@ -2,7 +2,7 @@
 
 #include "apps/kiln/examine.hpp"
 #include "bundle/bundle.hpp"
-#include "session/bundles.hpp"
+#include "session/trust_file.hpp"
 
 namespace kiln::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "apps/kiln/console.hpp"
 #include "apps/kiln/examine.hpp"
 #include "base/files.hpp"
-#include "store/disk_store.hpp"
+#include "session/toolbox.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -66,16 +66,11 @@ std::string advice_for(const Error& error, const std::string& root) {
 }  // namespace
 
 Finding examine_cache(const Config& config, std::size_t index) {
-  DiskStore::Options options;
-  options.root = config.cache_path[index];
-  options.size_bound = config.cache_max_bytes;
-  options.read_only = index > 0;
-  options.trusted_owners.assign(config.cache_trusted_users.begin(), config.cache_trusted_users.end());
-  const std::string root = options.root;
+  const std::string& root = config.cache_path[index];
   Finding finding{State::Good, index == 0 ? "cache" : "read-only cache", {}, {}, {{"what", "value"}}};
   describe_place(finding, root);
 
-  const auto store = DiskStore::open(std::move(options));
+  const auto store = DiskStore::open(disk_options_of(config, root, index > 0));
   const Status usable = store ? (*store)->check() : Status(store.error());
   if (!usable) {
     finding.state = State::Problem;

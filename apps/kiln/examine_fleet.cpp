@@ -1,10 +1,8 @@
-#include <algorithm>
 
 #include "apps/kiln/bundle_files.hpp"
 #include "apps/kiln/console.hpp"
 #include "apps/kiln/examine.hpp"
 #include "base/clock.hpp"
-#include "base/files.hpp"
 #include "session/remote_parts.hpp"
 #include "trust/signed_statement.hpp"
 
@@ -14,15 +12,6 @@ namespace {
 using State = Finding::State;
 
 constexpr std::chrono::seconds kPatience{5};
-
-// The first line of a certificate's file; nothing where it cannot be read: the signer has said why.
-std::optional<Certificate> certificate_of(const Config& config) {
-  const auto file = read_file(config.remote_certificate);
-  if (!file || !*file) return std::nullopt;
-  const std::string_view text = (*file)->view();
-  auto certificate = Certificate::parse(text.substr(0, text.find_first_of("\r\n")));
-  return certificate ? std::optional(std::move(*certificate)) : std::nullopt;
-}
 
 // What a host may do in the fleet, and for how long. Sets the finding's state where that is trouble.
 std::string role_of(const Config& config, Finding& finding) {
@@ -36,7 +25,7 @@ std::string role_of(const Config& config, Finding& finding) {
   if (!(*signer)->is_live()) {
     return "CI signer: publishes as " + (*signer)->name_space() + ", epoch " + std::to_string(config.remote_epoch);
   }
-  const auto certificate = certificate_of(config);
+  const auto certificate = Certificate::read(config.remote_certificate);
   if (!certificate) return "live signer: publishes as " + (*signer)->name_space();
   const std::uint64_t today = day_of(system_clock().wall());
   const std::string until = day_text(certificate->last_day);
@@ -53,8 +42,7 @@ std::string belief_of(const Config& config, Finding& finding) {
   const Result<TrustPolicy> policy = configured_policy(config);
   if (policy && !policy->empty()) {
     std::string text = config.trust.empty() ? "what nobody signed (trust.unsigned)" : config.trust;
-    std::string live;
-    for (const std::string& pattern : policy->live()) live += (live.empty() ? "" : ", ") + pattern;
+    const std::string live = joined(policy->live());
     return text + (live.empty() ? "; no live namespace" : "; live: " + live);
   }
   finding.state = State::Problem;

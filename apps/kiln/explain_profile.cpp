@@ -1,8 +1,5 @@
 // kiln explain --profile: what was asked for that bundles lack.
-#include "apps/kiln/explain_profile.hpp"
-
 #include <algorithm>
-#include <utility>
 
 #include "apps/kiln/bundle_files.hpp"
 #include "apps/kiln/commands.hpp"
@@ -39,9 +36,7 @@ std::string Answers::lacking(const Asked& asked) const {
   for (const OpenBundle& open : bundles_) {
     const Result<std::vector<Target>> targets = open.bundle->targets(asked.key);
     if (targets && !targets->empty()) {
-      std::string names;
-      for (const Target& target : *targets) names += (names.empty() ? "" : ", ") + target.name();
-      return open.path + " has it for " + names;
+      return open.path + " has it for " + joined(*targets, &Target::name);
     }
     const Result<BundleDescription> description = open.bundle->description();
     if (!description) continue;

@@ -36,11 +36,6 @@ std::string described(const Certificate& certificate) {
                      {"certified by", short_id(certificate.signature.key)}});
 }
 
-int failed(const Error& error, Console& console) {
-  console.error(error);
-  return exit_code_of(error.code);
-}
-
 /// Whether a file, or the argument itself, begins like this. Of a file no more is read than what all kinds of key have
 /// in common: what comes next may be a secret, and belongs in memory that is wiped.
 bool begins(const std::string& argument, std::string_view with) {
@@ -94,7 +89,7 @@ Status check_certify(const Arguments& arguments) {
 
 int key_generate_command(const Arguments& arguments, Console& console) {
   const SecretKey secret = SecretKey::generate();
-  if (const Status written = secret.write(arguments.output); !written) return failed(written.error(), console);
+  if (const Status written = secret.write(arguments.output); !written) return report(written.error(), console);
   const PublicKey key = secret.public_key();
   if (arguments.json) {
     console.print(key_json(key, arguments.output));
@@ -109,15 +104,15 @@ int key_generate_command(const Arguments& arguments, Console& console) {
 }
 
 int key_certify_command(const Arguments& arguments, Console& console) {
-  if (const Status sound = check_certify(arguments); !sound) return failed(sound.error(), console);
+  if (const Status sound = check_certify(arguments); !sound) return report(sound.error(), console);
   const Result<PublicKey> host = public_key_of(arguments.key);
-  if (!host) return failed(host.error(), console);
+  if (!host) return report(host.error(), console);
   const Result<SecretKey> authority = SecretKey::read(arguments.signing_key);
-  if (!authority) return failed(authority.error(), console);
+  if (!authority) return report(authority.error(), console);
   const std::uint64_t last_day = day_of(system_clock().wall()) + arguments.days;
   const Certificate certificate = Certificate::make(*authority, *host, *arguments.name_space, last_day);
   if (const Status written = write_new_file(arguments.output, certificate.text() + "\n"); !written) {
-    return failed(written.error(), console);
+    return report(written.error(), console);
   }
   if (arguments.json) {
     console.print(certificate_json(certificate, day_text(last_day), arguments.output));
@@ -137,13 +132,13 @@ int key_show_command(const Arguments& arguments, Console& console) {
     const Result<Certificate> certificate = arguments.key.starts_with(kCertificateBegins)
                                                 ? Certificate::parse(arguments.key)
                                                 : Certificate::read(arguments.key);
-    if (!certificate) return failed(certificate.error(), console);
+    if (!certificate) return report(certificate.error(), console);
     console.print(arguments.json ? certificate_json(*certificate, day_text(certificate->last_day), {})
                                  : described(*certificate));
     return kDone;
   }
   const Result<PublicKey> key = public_key_of(arguments.key);
-  if (!key) return failed(key.error(), console);
+  if (!key) return report(key.error(), console);
   console.print(arguments.json ? key_json(*key, {}) : described(*key));
   return kDone;
 }

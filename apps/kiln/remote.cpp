@@ -39,9 +39,9 @@ void print_stats(const RemoteStats& stats, Console& console) {
                     size_text(group.bytes), std::to_string(group.entries - group.refused)});
   }
   console.print(rows.size() == 1 ? "It has no entries." : table_text(rows));
-  std::string rest = count_text(inventory.hints, "list", "lists") + " of closures, " + size_text(inventory.hint_bytes);
+  std::string rest = counted(inventory.hints, "list", "lists") + " of closures, " + size_text(inventory.hint_bytes);
   if (inventory.unused > 0) {
-    rest += "; " + count_text(inventory.unused, "content", "contents") + " that no entry states, " +
+    rest += "; " + counted(inventory.unused, "content", "contents") + " that no entry states, " +
             size_text(inventory.unused_bytes) + ": 'kiln remote gc' removes what is older than an hour";
   }
   console.print(rest);
@@ -104,10 +104,6 @@ std::vector<RemoteGroup> groups_of(const RemoteInventory& inventory) {
   std::vector<RemoteGroup> all;
   for (auto& [name, group] : groups) all.push_back(std::move(group));
   return all;
-}
-
-std::string count_text(std::uint64_t count, const char* one, const char* many) {
-  return std::to_string(count) + ' ' + (count == 1 ? one : many);
 }
 
 std::string epoch_text(std::uint64_t epoch, bool live) {

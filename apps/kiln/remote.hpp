@@ -26,12 +26,6 @@ struct OpenRemote {
 /// That of the command line, else the settings'. Nothing was asked of it yet.
 Result<OpenRemote> open_remote(const Arguments& arguments, Console& console);
 
-/// The folders in which this host keeps what it fetched, under whichever policy that was.
-std::vector<std::string> fetched_folders(const Config& config);
-
-/// `1 entry`, `2 entries`
-std::string count_text(std::uint64_t count, const char* one, const char* many);
-
 /// Entries of one namespace and epoch.
 struct RemoteGroup {
   std::string name_space;  ///< empty: nothing could be read

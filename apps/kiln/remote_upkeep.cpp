@@ -1,4 +1,5 @@
 // kiln remote gc | disown: what removes something from the store that hosts share.
+#include "apps/kiln/caches.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/confirm.hpp"
 #include "apps/kiln/exit_code.hpp"
@@ -18,8 +19,8 @@ constexpr std::size_t kLeastDigits = 4;  // of a key that is shortened
 
 std::string cleaned_text(const RemoteUpkeep& upkeep) {
   return upkeep.remote + ": " + (upkeep.dry_run ? "would remove " : "removed ") +
-         count_text(upkeep.cleaned.entries, "entry", "entries") + " and " +
-         count_text(upkeep.cleaned.contents, "content", "contents") + ", " + size_text(upkeep.cleaned.bytes);
+         counted(upkeep.cleaned.entries, "entry", "entries") + " and " +
+         counted(upkeep.cleaned.contents, "content", "contents") + ", " + size_text(upkeep.cleaned.bytes);
 }
 
 int clean_up(const OpenRemote& remote, const RemoteCleaning& cleaning, std::string policy_line,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/kiln/json_parts.hpp"
+#include "base/named.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -38,13 +39,8 @@ Json artifact_object(const BundleDescription::Artifact& artifact) {
   return object;
 }
 
-const char* name_of(BundleDiff::Kind kind) {
-  switch (kind) {
-    case BundleDiff::Kind::Added: return "added";
-    case BundleDiff::Kind::Removed: return "removed";
-    case BundleDiff::Kind::Changed: return "changed";
-  }
-  return "unknown";
+const char* change_name(BundleDiff::Kind kind) {
+  return name_of<BundleDiff::Kind::Changed>(kind, {"added", "removed", "changed"});
 }
 
 }  // namespace
@@ -94,7 +90,7 @@ std::string bundle_artifact_json(const BundleDescription::Artifact& artifact, co
 std::string bundle_diff_json(const OpenBundle& then, const OpenBundle& now, const BundleDiff& diff) {
   Json items = Json::array();
   for (const BundleDiff::Item& item : diff.items) {
-    Json object{{"change", name_of(item.kind)}, {"unit", item.unit}, {"target", item.target}};
+    Json object{{"change", change_name(item.kind)}, {"unit", item.unit}, {"target", item.target}};
     if (item.kind == BundleDiff::Kind::Changed) {
       object["why"] = item.why;
       object["same_bytes"] = item.same_bytes;

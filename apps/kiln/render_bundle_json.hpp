@@ -5,7 +5,6 @@
 
 #include "apps/kiln/bundle_diff.hpp"
 #include "apps/kiln/bundle_files.hpp"
-#include "apps/kiln/explain_profile.hpp"
 #include "apps/kiln/profile_match.hpp"
 #include "apps/kiln/render_json.hpp"
 
@@ -15,6 +14,14 @@ struct VerifiedBundle {
   std::string path;
   Result<OpenBundle> opened;
   Status whole;
+};
+
+/// What bundles have for one thing that was asked for.
+struct ProfileAnswer {
+  Asked asked;
+  std::string bundle;          ///< that serves it; empty where none does
+  std::optional<Target> made;  ///< what for the artifact was made that serves it
+  std::string text;            ///< how it is served, or what is lacking, in words
 };
 
 // The JSON of `kiln bundle` and of `kiln explain --profile`, under the rules of render_json.hpp.

@@ -4,7 +4,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -150,20 +149,14 @@ class StatusCommand {
   int nobody() {
     if (arguments_.pid == 0) {
       if (!arguments_.json)
-        console_.print("no program has work for kiln now, or has had any (looked in " + places() + ")");
+        console_.print("no program has work for kiln now, or has had any (looked in " + joined(folders_) + ")");
       return kDone;
     }
     return report(failure(Code::Io, "process " + std::to_string(arguments_.pid) +
                                         " says nothing: it is not there, belongs to somebody else, has asked kiln for "
                                         "nothing yet, or was told so by KILN_STATUS_DIR (looked in " +
-                                        places() + "); 'kiln status' lists those that do"),
+                                        joined(folders_) + "); 'kiln status' lists those that do"),
                   console_);
-  }
-
-  std::string places() const {
-    std::string text;
-    for (const std::string& folder : folders_) text += (text.empty() ? "" : ", ") + folder;
-    return text;
   }
 
   const Arguments& arguments_;

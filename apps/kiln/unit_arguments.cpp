@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <map>
 
-#include "apps/kiln/opencl.hpp"
 #include "base/error.hpp"
 #include "session/source_unit.hpp"
+#include "vendor/opencl_library.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -75,6 +75,13 @@ Result<std::vector<Target>> cuda_targets(const Arguments& arguments, const Manif
   return usage("say for which GPUs to compile, for example --arch sm_80,sm_90");
 }
 
+// That of the default device.
+Result<std::vector<Target>> opencl_target() {
+  const auto devices = opencl_devices();
+  if (!devices) return devices.error();
+  return std::vector<Target>{devices->front().target};
+}
+
 // A founding spec by its name, all of them, or any spec as JSON.
 Result<std::vector<cccl::Spec>> specs_of(const Arguments& arguments) {
   std::vector<cccl::Spec> specs;
@@ -118,14 +125,7 @@ class JobList {
  private:
   Status add(const std::string& file, const Result<Unit>& unit, bool opencl) {
     if (!unit) return unit.error();
-    Result<std::vector<Target>> targets = std::vector<Target>();
-    if (opencl) {
-      const Result<Target> device = default_opencl_target();
-      if (!device) return device.error();
-      targets->push_back(*device);
-    } else {
-      targets = cuda_targets(arguments_, manifest_);
-    }
+    Result<std::vector<Target>> targets = opencl ? opencl_target() : cuda_targets(arguments_, manifest_);
     if (!targets) return targets.error();
     for (Target& target : *targets) jobs_.push_back({file, *unit, std::move(target)});
     return {};

@@ -13,6 +13,11 @@ kiln_error& no_memory() {
   return error;
 }
 
+kiln_code deliver_no_memory(kiln_error** error) noexcept {
+  if (plausible(error)) *error = &no_memory();
+  return KILN_UNAVAILABLE;
+}
+
 kiln_code code_of(Code code) { return static_cast<kiln_code>(static_cast<int>(code) + 1); }
 static_assert(static_cast<int>(Code::InvalidArgument) + 1 == KILN_INVALID_ARGUMENT);
 static_assert(static_cast<int>(Code::CompileFailed) + 1 == KILN_COMPILE_FAILED);
@@ -52,15 +57,12 @@ Status check_size(std::size_t size, std::size_t known, const std::string& name) 
 }
 
 kiln_code deliver(const Error& said, kiln_error** error) noexcept {
-  if (plausible(error)) {
-    try {
-      *error = new kiln_error(said);
-    } catch (...) {
-      *error = &no_memory();
-      return KILN_UNAVAILABLE;  // as the error says
-    }
+  try {
+    if (plausible(error)) *error = new kiln_error(said);
+    return code_of(said.code);
+  } catch (...) {
+    return deliver_no_memory(error);
   }
-  return code_of(said.code);
 }
 
 kiln_code deliver_exception(kiln_error** error) noexcept {
@@ -69,14 +71,12 @@ kiln_code deliver_exception(kiln_error** error) noexcept {
   } catch (const ResultError& thrown) {
     return deliver(thrown.error(), error);
   } catch (const std::bad_alloc&) {
-    if (plausible(error)) *error = &no_memory();
-    return KILN_UNAVAILABLE;
+    return deliver_no_memory(error);
   } catch (const std::exception& thrown) {
     try {
       return deliver(Error{Code::Internal, thrown.what(), {}}, error);
     } catch (...) {
-      if (plausible(error)) *error = &no_memory();
-      return KILN_UNAVAILABLE;
+      return deliver_no_memory(error);
     }
   } catch (...) {
     return deliver(Error{Code::Internal, "unknown", {}}, error);

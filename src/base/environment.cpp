@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "base/files.hpp"
+
 namespace kiln {
 
 std::optional<std::string> environment_variable(const char* name) {
@@ -16,6 +18,16 @@ std::vector<std::pair<std::string, std::string>> environment_variables(std::span
     if (auto value = environment_variable(name)) found.emplace_back(name, std::move(*value));
   }
   return found;
+}
+
+std::string user_path(const char* variable, const std::string& home, const std::string& below) {
+  const auto folder = [](const char* name) {
+    std::string value = environment_variable(name).value_or("");
+    return value.starts_with('/') ? value : std::string();
+  };
+  if (const std::string set = folder(variable); !set.empty()) return join_path(set, below);
+  const std::string own = folder("HOME");
+  return own.empty() ? own : join_path(own, home + '/' + below);
 }
 
 }  // namespace kiln

@@ -14,21 +14,13 @@
 #include "base/error.hpp"
 
 namespace kiln {
-namespace {
 
-// Of the files whose names begin so, those that nobody has written to for an hour.
-void sweep_abandoned(int directory, const std::string& prefix) {
-  constexpr std::chrono::hours kAbandoned{1};
-  const std::chrono::nanoseconds now = system_clock().wall();
-  for (const std::string& name : list_directory(directory, ".")) {
-    struct stat status;
-    if (!name.starts_with(prefix) || fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    const std::chrono::nanoseconds written(FileStamp::of(status).modified_ns);
-    if (S_ISREG(status.st_mode) && now - written > kAbandoned) unlinkat(directory, name.c_str(), 0);
-  }
+void remove_abandoned(int directory, const std::string& name, std::chrono::nanoseconds age) {
+  struct stat status;
+  if (fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) return;
+  const std::chrono::nanoseconds written(FileStamp::of(status).modified_ns);
+  if (system_clock().wall() - written > age) (void)unlinkat(directory, name.c_str(), 0);
 }
-
-}  // namespace
 
 Status replace_file(const std::string& path, std::string_view bytes, Durability durability,
                     std::optional<mode_t> mode) {
@@ -37,7 +29,9 @@ Status replace_file(const std::string& path, std::string_view bytes, Durability 
   if (!directory) return io_failure("cannot open", folder, errno);
   const std::string name = name_in_folder(path);
   const std::string prefix = '.' + name + '.';
-  sweep_abandoned(directory.get(), prefix);
+  for (const std::string& other : list_directory(directory.get(), ".")) {
+    if (other.starts_with(prefix)) remove_abandoned(directory.get(), other, std::chrono::hours(1));
+  }
   // Not the process id: in a container each process may have the one of a predecessor that was killed here.
   std::uint64_t own = 0;
   if (getrandom(&own, sizeof own, GRND_NONBLOCK) != sizeof own) {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@
 #include "base/files.hpp"
 
 namespace kiln {
+
+/// Removes a regular file that nobody has written to for so long, such as a process leaves that was killed over it.
+void remove_abandoned(int directory, const std::string& name, std::chrono::nanoseconds age);
 
 /// Makes `bytes` appear under this path in one step, by way of a file beside it, `.<name>.<16 digits>`. What killed
 /// processes left there of that kind an hour ago or longer is removed.

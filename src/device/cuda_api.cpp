@@ -129,7 +129,7 @@ Result<unsigned long long> CudaApi::context_id() const {
 
 Result<bool> CudaApi::capturing(void* stream) const {
   cuda::CaptureStatus status = cuda::CaptureStatus::None;
-  const DriverResult result = functions_.StreamIsCapturing(static_cast<cuda::Stream>(stream), &status);
+  const DriverResult result = functions_.StreamIsCapturing(cuda::stream_of(stream), &status);
   // The legacy stream, while a stream records that waits for it: asking does no harm, using it would.
   if (result == DriverResult::CaptureImplicit) return true;
   if (result != DriverResult::Success) return failure("cuStreamIsCapturing", result);

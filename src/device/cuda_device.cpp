@@ -10,13 +10,9 @@ namespace kiln {
 namespace {
 
 using cuda::DriverResult;
-
-cuda::Stream stream_of(void* stream) { return static_cast<cuda::Stream>(stream); }
-// An address of the device's is a number to the driver and a pointer to callers; nobody here looks behind it.
-void* memory_at(cuda::DevicePointer address) {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));  // NOLINT(performance-no-int-to-ptr)
-}
-cuda::DevicePointer pointer_of(void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
+using cuda::memory_at;
+using cuda::pointer_of;
+using cuda::stream_of;
 
 Result<DeviceInfo> describe(const CudaApi& api, cuda::DeviceNumber device) {
   char name[256] = {};

@@ -65,10 +65,12 @@ using Stream = struct StreamHandle*;      ///< null is the legacy stream
 /// The kernel as the driver takes it where a function is asked for: it then loads into the current context if it must.
 inline Function as_function(Kernel kernel) { return reinterpret_cast<Function>(kernel); }
 
-// Two numbers that the driver takes for streams.
-inline const Stream kLegacyStream = reinterpret_cast<Stream>(std::uintptr_t{1});  // NOLINT(performance-no-int-to-ptr)
-inline const Stream kPerThreadStream =
-    reinterpret_cast<Stream>(std::uintptr_t{2});  // NOLINT(performance-no-int-to-ptr)
+inline Stream stream_of(void* stream) { return static_cast<Stream>(stream); }
+// An address of the device's is a number to the driver and a pointer to callers; nobody here looks behind it.
+inline void* memory_at(DevicePointer address) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));  // NOLINT(performance-no-int-to-ptr)
+}
+inline DevicePointer pointer_of(void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
 
 constexpr unsigned kStreamNonBlocking = 1;  ///< for StreamCreate: does not wait for the legacy stream
 

@@ -177,7 +177,7 @@ Status CudaKernel::launch(const Launch& how, const Argument* arguments, std::siz
   config.block_y = how.block.y;
   config.block_z = how.block.z;
   config.shared_bytes = static_cast<unsigned>(how.shared_bytes);
-  config.stream = static_cast<cuda::Stream>(how.stream);
+  config.stream = cuda::stream_of(how.stream);
   config.attributes = attributes->data();
   config.attribute_count = static_cast<unsigned>(attributes->size());
   Addresses addresses(arguments, count);

@@ -11,11 +11,6 @@ namespace {
 
 cl_command_queue queue_of(void* stream) { return static_cast<cl_command_queue>(stream); }
 
-Status check_queue(void* stream) {
-  if (stream == nullptr) return failure(Code::InvalidArgument, "OpenCL has no default stream: give a queue");
-  return {};
-}
-
 Status judged(const char* what, cl_int error) {
   if (error == CL_SUCCESS) return {};
   return opencl_failure(what, error);
@@ -68,6 +63,11 @@ Result<std::shared_ptr<const OpenClPlace>> OpenClDevice::here(cl_device_id* devi
   if (!opened) return opened.error();
   if (device != nullptr) *device = (*opened)->devices[(*opened)->chosen].id;
   return place_of((*opened)->chosen);
+}
+
+Result<std::shared_ptr<const OpenClPlace>> OpenClDevice::here_with(void* queue) {
+  if (queue == nullptr) return failure(Code::InvalidArgument, kNoDefaultStream);
+  return here();
 }
 
 Result<std::vector<DeviceInfo>> OpenClDevice::devices() {
@@ -142,8 +142,7 @@ Result<void*> OpenClDevice::make_stream() {
 }
 
 Status OpenClDevice::release_stream(void* stream) {
-  if (Status good = check_queue(stream); !good) return good;
-  const auto place = here();
+  const auto place = here_with(stream);
   if (!place) return place.error();
   return judged("clReleaseCommandQueue", (*place)->cl().ReleaseCommandQueue(queue_of(stream)));
 }
@@ -177,8 +176,7 @@ Status OpenClDevice::release(void* memory, std::size_t bytes, void* stream) {
 }
 
 Status OpenClDevice::copy_in(void* to, const void* from, std::size_t bytes, void* stream) {
-  if (Status good = check_queue(stream); !good) return good;
-  const auto place = here();
+  const auto place = here_with(stream);
   if (!place) return place.error();
   if (bytes == 0) return {};
   return judged("clEnqueueWriteBuffer",
@@ -187,8 +185,7 @@ Status OpenClDevice::copy_in(void* to, const void* from, std::size_t bytes, void
 }
 
 Status OpenClDevice::copy_out(void* to, void* from, std::size_t bytes, void* stream) {
-  if (Status good = check_queue(stream); !good) return good;
-  const auto place = here();
+  const auto place = here_with(stream);
   if (!place) return place.error();
   if (bytes == 0) return {};
   return judged("clEnqueueReadBuffer", (*place)->cl().EnqueueReadBuffer(queue_of(stream), static_cast<cl_mem>(from),
@@ -196,8 +193,7 @@ Status OpenClDevice::copy_out(void* to, void* from, std::size_t bytes, void* str
 }
 
 Status OpenClDevice::synchronise(void* stream) {
-  if (Status good = check_queue(stream); !good) return good;
-  const auto place = here();
+  const auto place = here_with(stream);
   if (!place) return place.error();
   return judged("clFinish", (*place)->cl().Finish(queue_of(stream)));
 }

@@ -50,6 +50,8 @@ class OpenClDevice final : public Device {
   Result<std::shared_ptr<const OpenClPlace>> place_of(std::size_t device) KILN_REQUIRES(mutex_);
   /// The chosen device and its place.
   Result<std::shared_ptr<const OpenClPlace>> here(cl_device_id* device = nullptr);
+  /// Its place, for what is done with a queue: Code::InvalidArgument where none is given.
+  Result<std::shared_ptr<const OpenClPlace>> here_with(void* queue);
 
   const Options options_;
   Mutex mutex_;

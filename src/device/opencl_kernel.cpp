@@ -31,7 +31,7 @@ Status OpenClKernel::check(const Launch& how) const {
   if (how.programmatic) return lacks("programmatic launch");
   if (how.priority != 0) return lacks("priority of a launch");
   if (!how.attributes.empty()) return lacks("launch attributes");
-  if (how.stream == nullptr) return failure(Code::InvalidArgument, "OpenCL has no default stream: give a queue");
+  if (how.stream == nullptr) return failure(Code::InvalidArgument, kNoDefaultStream);
   return check_sizes(how);
 }
 

@@ -45,6 +45,7 @@ class OpenClPlace {
   const std::uint64_t id_;
 };
 
+inline constexpr const char* kNoDefaultStream = "OpenCL has no default stream: give a queue";
 /// What a call that failed means to the caller: a mistake of his, or something that is not to be had.
 Error opencl_failure(const char* what, cl_int error);
 

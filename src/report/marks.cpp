@@ -1,5 +1,6 @@
 #include "report/marks.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -74,6 +75,12 @@ Mark mark_of(Event::Kind kind) {
   }
 }
 
+std::string words_for(Event::Kind kind) {
+  std::string text = to_string(kind);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
 std::string thread_name(const audit::Trace& trace, std::uint64_t thread) {
   if (const auto known = trace.threads.find(thread); known != trace.threads.end() && !known->second.empty()) {
     return known->second;
@@ -109,10 +116,6 @@ std::string time_words(double ms) {
     std::snprintf(text, sizeof text, ms >= 0.01 ? "%.0f µs" : ms > 0 ? "%.1f µs" : "0 µs", ms * 1000);
   }
   return text;
-}
-
-std::string counted(std::uint64_t count, const char* one, const char* several) {
-  return std::to_string(count) + ' ' + (count == 1 ? one : several);
 }
 
 }  // namespace kiln::report

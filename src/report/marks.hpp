@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/words.hpp"
 #include "runtime/trace_reader.hpp"
 
 namespace kiln::report {
@@ -14,6 +15,8 @@ const char* to_string(Mark mark);
 /// For the legend.
 const char* words_for(Mark mark);
 Mark mark_of(Event::Kind kind);
+/// `bundle refused`
+std::string words_for(Event::Kind kind);
 
 /// The thread's name, as far as the trace says it.
 std::string thread_name(const audit::Trace& trace, std::uint64_t thread);
@@ -26,7 +29,5 @@ double length_of(const audit::RecordedEvent& event);
 
 /// `0.12 ms`, `182 ms`, `2.31 s`, `4 min 10 s`
 std::string time_words(double ms);
-/// `1 compile`, `3 compiles`
-std::string counted(std::uint64_t count, const char* one, const char* several);
 
 }  // namespace kiln::report

@@ -1,6 +1,5 @@
 // Runs side by side, and units likewise.
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "report/page.hpp"

@@ -29,12 +29,6 @@ std::string number_text(double value) {
   return text;
 }
 
-std::string plain(Event::Kind kind) {
-  std::string text = to_string(kind);
-  std::replace(text.begin(), text.end(), '_', ' ');
-  return text;
-}
-
 const char* waited_for(Event::Kind kind) {
   switch (kind) {
     case Event::Kind::HotCompile: return "a compile";
@@ -99,7 +93,7 @@ void put_finding(Html& to, const audit::Finding& finding) {
   to.put("p", finding.text).put("p", {{"class", "note"}}, std::string("To do: ") + finding.rule->advice).close("li");
 }
 
-std::size_t longest_of(const std::vector<Run>& runs, std::size_t (*count)(const Run&)) {
+std::size_t in_all(const std::vector<Run>& runs, std::size_t (*count)(const Run&)) {
   std::size_t all = 0;
   for (const Run& run : runs) all += count(run);
   return all;
@@ -138,7 +132,7 @@ void put_tiers(Html& to, const Model& model) {
 
 void put_misses(Html& to, const Model& model) {
   to.open("section", {{"id", "misses"}}).put("h2", "Misses, and why");
-  const std::size_t all = longest_of(model.runs, [](const Run& run) { return run.misses.size(); });
+  const std::size_t all = in_all(model.runs, [](const Run& run) { return run.misses.size(); });
   if (all == 0) {
     to.put("p", "None: every unit that was asked for was found.").close("section");
     return;
@@ -184,7 +178,7 @@ void put_audit(Html& to, const Model& model) {
 }
 
 void put_troubles(Html& to, const Model& model) {
-  const std::size_t all = longest_of(model.runs, [](const Run& run) { return run.troubles.size(); });
+  const std::size_t all = in_all(model.runs, [](const Run& run) { return run.troubles.size(); });
   if (all == 0) return;
   to.open("section", {{"id", "troubles"}}).put("h2", "What went another way than it should");
   open_table(to, "troubles", {"run", "what", "of", "why", "when"});
@@ -194,7 +188,7 @@ void put_troubles(Html& to, const Model& model) {
       if (shown++ >= kMostRows) continue;
       to.open("tr");
       put_run_cell(to, run);
-      to.put("td", plain(trouble.kind)).open("td").put("code", trouble.unit).close("td").put("td", trouble.message);
+      to.put("td", words_for(trouble.kind)).open("td").put("code", trouble.unit).close("td").put("td", trouble.message);
       to.put("td", {{"class", "at"}}, time_words(trouble.at_ms)).close("tr");
     }
   }

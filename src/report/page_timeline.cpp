@@ -1,5 +1,4 @@
 // Threads and streams of each run as lanes.
-#include <algorithm>
 #include <array>
 #include <cmath>
 

@@ -28,17 +28,13 @@ struct Home {
 
 std::string text_of(const audit::Trace& trace, const audit::RecordedEvent& event) {
   const Event& told = event.event;
-  std::string text = to_string(told.kind);
-  std::replace(text.begin(), text.end(), '_', ' ');
+  std::string text = words_for(told.kind);
   if (const std::string subject = subject_of(told); !subject.empty()) text += " · " + subject;
   if (told.ms > 0) text += " · " + time_words(told.ms);
   text += " · at " + time_words(event.start_ms) + " · " + thread_name(trace, event.thread);
   if (!told.origin.empty()) text += " · " + told.origin;
   if (!told.message.empty()) text += " · " + told.message;
-  if (text.size() <= kLongestText) return text;
-  std::size_t end = kLongestText;  // not within a character
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + "…";
+  return text.size() <= kLongestText ? text : std::string(cut_text(text, kLongestText)) + "…";
 }
 
 std::vector<Home> homes_of(const audit::Trace& trace) {

@@ -2,18 +2,13 @@
 
 #include <algorithm>
 
+#include "base/named.hpp"
 #include "runtime/audit_view.hpp"
 
 namespace kiln::audit {
 
 const char* to_string(Severity severity) {
-  switch (severity) {
-    case Severity::Low: return "LOW";
-    case Severity::Medium: return "MEDIUM";
-    case Severity::High: return "HIGH";
-    case Severity::Blocking: return "BLOCKING";
-  }
-  return "unknown";
+  return name_of<Severity::Blocking>(severity, {"LOW", "MEDIUM", "HIGH", "BLOCKING"});
 }
 
 const char* to_string(Step step) {

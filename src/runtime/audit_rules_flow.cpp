@@ -83,21 +83,21 @@ Events null_waits(const Events& events) {
   return elsewhere ? waits : Events();
 }
 
-void check_waits(const Path& path, Findings& to) {
-  if (const Events idle = idle_waits(path.events); !idle.empty()) {
+void check_waits(const Events& path, Findings& to) {
+  if (const Events idle = idle_waits(path); !idle.empty()) {
     to.add(kSyncBetween, idle,
            counted(idle.size(), "wait", "waits") + " between launches of one stream, with nothing read after");
   }
-  if (const Events waits = null_waits(path.events); !waits.empty()) {
+  if (const Events waits = null_waits(path); !waits.empty()) {
     to.add(kNullStream, waits,
            counted(waits.size(), "wait", "waits") + " for the default stream; the launches are on another");
   }
 }
 
-void check_trims(const Path& path, Findings& to) {
+void check_trims(const Events& path, Findings& to) {
   Events trims;
   bool launched = false;  // after a trim
-  for (const RecordedEvent* event : path.events) {
+  for (const RecordedEvent* event : path) {
     if (is(*event, Event::Kind::MemoryTrimmed) && (trims.empty() || launched)) {
       trims.push_back(event);
       launched = false;
@@ -150,14 +150,14 @@ void check_allocations(const Run& run, Findings& to) {
   }
   if (most.size() < kMostOfFixedSet) return;
   to.add(kAllocationLoop, most,
-         counted(most.size(), "allocation", "allocations") + " of about " + bytes_text(most.front()->event.bytes) +
+         counted(most.size(), "allocation", "allocations") + " of about " + size_text(most.front()->event.bytes) +
              ", one between each two launches of " + kernel);
 }
 
 }  // namespace
 
 void check_flow(const View& view, Findings& to) {
-  for (const Path& path : view.paths) {
+  for (const Events& path : view.paths) {
     check_waits(path, to);
     check_trims(path, to);
   }

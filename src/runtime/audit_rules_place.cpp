@@ -124,7 +124,7 @@ void check_segment(const Segment& segment, Findings& to) {
   if (reads.empty()) return;
   if (const Events trip = round_trip(segment, reads); !trip.empty()) {
     to.add(kHostStep, trip,
-           bytes_text(bytes_of(trip)) + " went to the host and back in " + counted(trip.size(), "copy", "copies") +
+           size_text(bytes_of(trip)) + " went to the host and back in " + counted(trip.size(), "copy", "copies") +
                " between two launches");
     return;
   }
@@ -133,14 +133,14 @@ void check_segment(const Segment& segment, Findings& to) {
   for (const RecordedEvent* read : reads) (read->event.bytes <= kSmall ? small : feeding).push_back(read);
   if (small.size() >= kRepeated) {
     to.add(kSmallReads, small,
-           counted(small.size(), "read", "reads") + " of " + bytes_text(bytes_of(small)) +
+           counted(small.size(), "read", "reads") + " of " + size_text(bytes_of(small)) +
                " together, with no launch between them");
   } else {
     feeding.insert(feeding.end(), small.begin(), small.end());
   }
   if (!feeding.empty() && segment.followed) {
     std::sort(feeding.begin(), feeding.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
-    to.add(kCopyFeeds, feeding, bytes_text(bytes_of(feeding)) + " came to the host, and another launch followed");
+    to.add(kCopyFeeds, feeding, size_text(bytes_of(feeding)) + " came to the host, and another launch followed");
   }
 }
 

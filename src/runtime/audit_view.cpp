@@ -1,8 +1,6 @@
 #include "runtime/audit_view.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <iterator>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -65,8 +63,8 @@ void note_fallbacks(const Events& fallbacks, const Decisions& decisions, std::ve
   }
 }
 
-std::vector<Path> paths_of(const Trace& trace) {
-  std::vector<Path> paths;
+std::vector<Events> paths_of(const Trace& trace) {
+  std::vector<Events> paths;
   // A run that belongs to no workflow is one of its own; numbers of runs and of decisions may be equal.
   std::map<std::pair<std::uint64_t, std::pair<bool, std::uint64_t>>, std::size_t> place;
   for (const RecordedEvent& event : trace.events) {
@@ -75,8 +73,8 @@ std::vector<Path> paths_of(const Trace& trace) {
     const bool flows = work.workflow != 0;
     const auto [at, fresh] =
         place.try_emplace({event.thread, {flows, flows ? work.workflow : work.dispatch}}, paths.size());
-    if (fresh) paths.push_back({work.operation, at->first.second.second, {}});
-    paths[at->second].events.push_back(&event);
+    if (fresh) paths.emplace_back();
+    paths[at->second].push_back(&event);
   }
   return paths;
 }
@@ -171,21 +169,6 @@ std::vector<Finding> Findings::take() {
     return a.ms > b.ms;
   });
   return std::move(findings_);
-}
-
-std::string counted(std::uint64_t count, const char* one, const char* several) {
-  return std::to_string(count) + ' ' + (count == 1 ? one : several);
-}
-
-std::string bytes_text(std::uint64_t bytes) {
-  if (bytes < 1024) return std::to_string(bytes) + " B";
-  auto size = static_cast<double>(bytes) / 1024;
-  const char* const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
-  std::size_t unit = 0;
-  for (; size >= 1024 && unit + 1 < std::size(units); ++unit) size /= 1024;
-  char text[32];
-  std::snprintf(text, sizeof text, size < 100 ? "%.1f %s" : "%.0f %s", size, units[unit]);
-  return text;
 }
 
 }  // namespace kiln::audit

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/words.hpp"
 #include "runtime/audit.hpp"
 
 // What the rules of an audit look at: a trace, cut into runs of operations. Private to the audit.
@@ -34,19 +35,12 @@ struct Run {
   std::string chosen() const;
 };
 
-/// What ran by one decision on one thread: its runs' events together.
-struct Path {
-  std::string operation;  ///< of its first event
-  std::uint64_t number = 0;
-  Events events;
-};
-
 struct View {
   explicit View(const Trace& trace);
 
   const Trace& trace;
   std::vector<Run> runs;
-  std::vector<Path> paths;
+  std::vector<Events> paths;                     ///< what ran by one decision on one thread, its runs together
   std::map<std::string, std::uint64_t> runs_of;  ///< of each operation
 };
 
@@ -86,10 +80,5 @@ void check_launches(const View& view, Findings& to);  ///< are launches right, a
 void count_run(const Run& run, DispatchCounts& counts);
 void describe(const View& view, Report& report);
 void answer(Report& report);
-
-/// `1 launch`, `3 launches`.
-std::string counted(std::uint64_t count, const char* one, const char* several);
-/// `4 B`, `1.5 MiB`.
-std::string bytes_text(std::uint64_t bytes);
 
 }  // namespace kiln::audit

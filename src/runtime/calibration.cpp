@@ -1,8 +1,4 @@
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include <kiln/runtime/calibration.hpp>
@@ -19,20 +15,6 @@ namespace kiln::runtime {
 namespace {
 
 constexpr std::size_t kLongestModel = 200;  // with the cores it is a name still
-
-// A variable that must be an absolute path to count, as the XDG specification has it.
-std::string folder_variable(const char* name) {
-  const std::string value = environment_variable(name).value_or("");
-  return !value.empty() && value.front() == '/' ? value : std::string();
-}
-
-std::string user_calibration() {
-  if (const std::string folder = folder_variable("XDG_CONFIG_HOME"); !folder.empty()) {
-    return join_path(folder, "kiln/calibration.json");
-  }
-  const std::string home = folder_variable("HOME");
-  return home.empty() ? home : join_path(home, ".config/kiln/calibration.json");
-}
 
 Calibration merged(const Calibration& older, const Calibration& newer) {
   Calibration out = older;
@@ -139,7 +121,7 @@ std::optional<std::uint64_t> Calibration::crossover(const std::string& operation
 std::string calibration_path(const RuntimeOptions& options) {
   if (!options.calibration.empty()) return options.calibration;
   if (const auto named = environment_variable("KILN_CALIBRATION"); named && !named->empty()) return *named;
-  return user_calibration();
+  return user_path("XDG_CONFIG_HOME", ".config", "kiln/calibration.json");
 }
 
 std::optional<CalibrationAsked> calibration_asked_for() {

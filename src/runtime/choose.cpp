@@ -1,7 +1,6 @@
 #include "runtime/choose.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "base/error.hpp"
 
@@ -43,7 +42,6 @@ class Chooser {
   Crossover least_crossover(Backend backend);
   Crossover crossover(Backend backend, const DeviceInfo& device);
 
-  Result<Choice> on_cpu(Reason reason, std::string text);
   Choice on_device(Backend backend, const DeviceInfo& device, Reason reason, std::string text);
   Choice made(Backend backend, unsigned fp64_ratio, Reason reason, std::string text);
   Error no_variant(const std::string& what) const;
@@ -95,7 +93,7 @@ Result<Choice> Chooser::resident() {
 Result<Choice> Chooser::asked_cpu() {
   const std::string asked = std::string("cpu was asked for by ") + asked_by(question_.wishes.source);
   if (!can(Backend::Cpu)) return no_variant("for the processor, and " + asked + "; set the mode to auto or gpu");
-  return on_cpu(Reason::Asked, asked);
+  return made(Backend::Cpu, 0, Reason::Asked, asked);
 }
 
 // The first that is here of the devices that there is a variant for, however few rows there are.
@@ -145,19 +143,20 @@ Result<Choice> Chooser::weighed() {
     if (from.rows <= least.rows) least = from;
   }
   if (!missing_.empty()) {
-    auto choice = on_cpu(Reason::NoDevice, "enough for a device, and none is here: " + missing_);
-    if (choice) choice->decision.fallback = true;
+    Choice choice = made(Backend::Cpu, 0, Reason::NoDevice, "enough for a device, and none is here: " + missing_);
+    choice.decision.fallback = true;
     return choice;
   }
   if (any) {
-    auto choice = on_cpu(Reason::TooSmall, too_small_text(least));
-    if (choice) choice->decision.crossover = least.rows;
-    if (choice) choice->decision.measured = least.measured;
+    Choice choice = made(Backend::Cpu, 0, Reason::TooSmall, too_small_text(least));
+    choice.decision.crossover = least.rows;
+    choice.decision.measured = least.measured;
     return choice;
   }
   const bool left_out = can(Backend::OpenCl, false) || can(Backend::Cuda, false);
-  if (!left_out) return on_cpu(Reason::OnlyVariant, "there is a variant for the processor alone");
-  return on_cpu(Reason::NoVariant, "there is no variant for a device that may be used" + determinism_text(options_));
+  if (!left_out) return made(Backend::Cpu, 0, Reason::OnlyVariant, "there is a variant for the processor alone");
+  return made(Backend::Cpu, 0, Reason::NoVariant,
+              "there is no variant for a device that may be used" + determinism_text(options_));
 }
 
 bool Chooser::can(Backend backend, bool deterministic) const {
@@ -200,10 +199,6 @@ Crossover Chooser::crossover(Backend backend, const DeviceInfo& device) {
     largest = {std::max(largest.rows, its.rows), largest.measured && its.measured};
   }
   return largest;
-}
-
-Result<Choice> Chooser::on_cpu(Reason reason, std::string text) {
-  return made(Backend::Cpu, 0, reason, std::move(text));
 }
 
 Choice Chooser::on_device(Backend backend, const DeviceInfo& device, Reason reason, std::string text) {

@@ -35,11 +35,12 @@ class Knowledge {
   /// What `crossover` will say, unless the device turns out to be another than was measured. Opens no driver.
   Crossover likely_crossover(Session& session, const Operation& operation, const Variant& variant);
 
+  /// Tells the session's listeners, of each message once.
+  void complain(Session& session, const Event& event);
   void forget();
 
  private:
   std::shared_ptr<const Measured> measured(Session& session);
-  void complain(Session& session, const Event& event);
 
   const RuntimeOptions& options_;
   Mutex mutex_;

@@ -10,17 +10,14 @@ namespace kiln::runtime {
 namespace {
 
 using cuda::DriverResult;
+using cuda::memory_at;
+using cuda::pointer_of;
+using cuda::stream_of;
 
 constexpr unsigned kRetries = 3;
 
 // An allocator has one null for every reason; the error that follows it is made in the same thread.
 thread_local std::string last_refusal;
-
-cuda::Stream stream_of(void* stream) { return static_cast<cuda::Stream>(stream); }
-void* memory_at(cuda::DevicePointer address) {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));  // NOLINT(performance-no-int-to-ptr)
-}
-cuda::DevicePointer pointer_of(void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
 
 bool has_limit(MemoryTier tier) { return tier == MemoryTier::Pool || tier == MemoryTier::PatientPool; }
 

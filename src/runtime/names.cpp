@@ -3,16 +3,11 @@
 #include <kiln/runtime/mode.hpp>
 #include <kiln/runtime/operation.hpp>
 
+#include "base/named.hpp"
+
 namespace kiln::runtime {
 
-const char* to_string(Mode mode) {
-  switch (mode) {
-    case Mode::Auto: return "auto";
-    case Mode::Cpu: return "cpu";
-    case Mode::Gpu: return "gpu";
-  }
-  return "unknown";
-}
+const char* to_string(Mode mode) { return name_of<Mode::Gpu>(mode, {"auto", "cpu", "gpu"}); }
 
 std::optional<Mode> parse_mode(std::string_view text) {
   for (const Mode mode : {Mode::Auto, Mode::Cpu, Mode::Gpu}) {
@@ -21,80 +16,31 @@ std::optional<Mode> parse_mode(std::string_view text) {
   return std::nullopt;
 }
 
-const char* to_string(Backend backend) {
-  switch (backend) {
-    case Backend::Cpu: return "cpu";
-    case Backend::OpenCl: return "opencl";
-    case Backend::Cuda: return "cuda";
-  }
-  return "unknown";
-}
+const char* to_string(Backend backend) { return name_of<Backend::Cuda>(backend, {"cpu", "opencl", "cuda"}); }
 
 const char* to_string(Source source) {
-  switch (source) {
-    case Source::Override: return "override";
-    case Source::Environment: return "environment";
-    case Source::Default: return "default";
-  }
-  return "unknown";
+  return name_of<Source::Default>(source, {"override", "environment", "default"});
 }
 
-const char* to_string(Robustness robustness) {
-  switch (robustness) {
-    case Robustness::Exact: return "exact";
-    case Robustness::Bounded: return "bounded";
-  }
-  return "unknown";
-}
+const char* to_string(Robustness robustness) { return name_of<Robustness::Bounded>(robustness, {"exact", "bounded"}); }
 
-const char* to_string(Precision precision) {
-  switch (precision) {
-    case Precision::Fp64: return "fp64";
-    case Precision::Fp32: return "fp32";
-    case Precision::Mixed: return "mixed";
-  }
-  return "unknown";
-}
+const char* to_string(Precision precision) { return name_of<Precision::Mixed>(precision, {"fp64", "fp32", "mixed"}); }
 
 const char* to_string(Determinism determinism) {
-  switch (determinism) {
-    case Determinism::Deterministic: return "deterministic";
-    case Determinism::Unordered: return "unordered";
-  }
-  return "unknown";
+  return name_of<Determinism::Unordered>(determinism, {"deterministic", "unordered"});
 }
 
 const char* to_string(PrecisionClass precision) {
-  switch (precision) {
-    case PrecisionClass::Predicate: return "predicate";
-    case PrecisionClass::Metric: return "metric";
-    case PrecisionClass::Coarse: return "coarse";
-  }
-  return "unknown";
+  return name_of<PrecisionClass::Coarse>(precision, {"predicate", "metric", "coarse"});
 }
 
 const char* to_string(Reason reason) {
-  switch (reason) {
-    case Reason::Asked: return "asked";
-    case Reason::Resident: return "resident";
-    case Reason::LargeEnough: return "large enough";
-    case Reason::TooSmall: return "too small";
-    case Reason::NoDevice: return "no device";
-    case Reason::NoVariant: return "no variant";
-    case Reason::OnlyVariant: return "only variant";
-    case Reason::Failed: return "failed";
-  }
-  return "unknown";
+  return name_of<Reason::Failed>(
+      reason, {"asked", "resident", "large enough", "too small", "no device", "no variant", "only variant", "failed"});
 }
 
 const char* to_string(MemoryTier tier) {
-  switch (tier) {
-    case MemoryTier::Pool: return "pool";
-    case MemoryTier::PatientPool: return "patient pool";
-    case MemoryTier::Managed: return "managed";
-    case MemoryTier::Plain: return "plain";
-  }
-  return "unknown";
+  return name_of<MemoryTier::Plain>(tier, {"pool", "patient pool", "managed", "plain"});
 }
 
 }  // namespace kiln::runtime

@@ -23,21 +23,15 @@ Environment Runtime::State::environment() {
     generation = generation_;
   }
   Environment read = Environment::read();
-  std::vector<std::string> complaints;
   {
     const MutexLock lock(mutex);
     if (generation == generation_) environment_ = read;
-    for (const std::string& complaint : read.complaints) {
-      if (complained_.insert(complaint).second) complaints.push_back(complaint);
-    }
   }
-  if (const EventCallback tell = complaints.empty() ? EventCallback() : session.listeners()) {
-    for (const std::string& complaint : complaints) {
-      Event event;
-      event.kind = Event::Kind::Configuration;
-      event.message = complaint;
-      tell(event);
-    }
+  for (const std::string& complaint : read.complaints) {
+    Event event;
+    event.kind = Event::Kind::Configuration;
+    event.message = complaint;
+    knowledge.complain(session, event);
   }
   return read;
 }

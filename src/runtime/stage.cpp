@@ -1,5 +1,4 @@
 #include <optional>
-#include <utility>
 
 #include "base/clock.hpp"
 #include "runtime/dispatch.hpp"

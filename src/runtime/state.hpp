@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -70,7 +69,6 @@ struct Runtime::State {
   std::optional<Mode> mode_ KILN_GUARDED_BY(mutex);
   std::optional<bool> rewrites_ KILN_GUARDED_BY(mutex);
   std::optional<Environment> environment_ KILN_GUARDED_BY(mutex);
-  std::set<std::string> complained_ KILN_GUARDED_BY(mutex);
   std::uint64_t generation_ KILN_GUARDED_BY(mutex) = 0;
   std::map<KeptKey, std::vector<Choice>> kept_ KILN_GUARDED_BY(mutex);
 };

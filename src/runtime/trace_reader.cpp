@@ -1,10 +1,8 @@
 #include "runtime/trace_reader.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <optional>
 #include <utility>
 

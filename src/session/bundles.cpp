@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/words.hpp"
 #include "bundle/bundle_source.hpp"
 #include "bundle/embedded.hpp"
-#include "session/trust_file.hpp"
 
 namespace kiln {
 namespace {
@@ -18,58 +18,7 @@ Result<std::unique_ptr<Bundle>> open_bundle(const std::string& path, const Trust
   return Bundle::open(std::move(*source), &policy);
 }
 
-std::string names_of(const std::vector<Target>& targets) {
-  std::string names;
-  for (const Target& target : targets) names.append(names.empty() ? "" : ", ").append(target.name());
-  return names;
-}
-
-Status add_program_keys(TrustPolicy& policy, const Trust& program) {
-  for (const Trust::Key& key : program.keys) {
-    const auto parsed = PublicKey::parse(key.text);
-    if (!parsed) return parsed.error();
-    for (const std::string& pattern : key.namespaces) {
-      if (!is_name_space_pattern(pattern)) {
-        return failure(Code::InvalidArgument, "'" + pattern + "' is no namespace and no pattern of namespaces");
-      }
-      policy.trust(*parsed, pattern);
-    }
-  }
-  for (const auto& [pattern, epoch] : program.minimum_epochs) policy.require_epoch(pattern, epoch);
-  for (const auto& [pattern, days] : program.live) {
-    if (!is_live_pattern(pattern) || days == 0 || days > kMostLiveDays) {
-      return failure(Code::InvalidArgument, "'" + pattern + "' for " + std::to_string(days) +
-                                                " days is no live namespace: it has a name, and 1 to 365 days");
-    }
-    policy.accept_live(pattern, days);
-  }
-  for (const std::string& text : program.revoked) {
-    const auto key = parse_key_id(text);
-    if (!key) return key.error();
-    policy.revoke(*key);
-  }
-  return {};
-}
-
 }  // namespace
-
-TrustPolicy trust_policy_of(const Trust& program, const Config& config, const Observer& observer) {
-  TrustPolicy policy;
-  if (const Status added = add_program_keys(policy, program); !added) {
-    observer.tell(Event::Kind::BundleRefused, "bundle", "the program's policy: " + added.error().message);
-    return {};
-  }
-  if (config.trust_unsigned) policy.allow_unsigned();
-  if (config.trust.empty()) return policy;
-  const auto file = read_trust_policy(config.trust);
-  if (!file) {
-    // Not the program's keys alone: the file may have been there to require a later epoch of them.
-    observer.tell(Event::Kind::BundleRefused, "bundle", file.error().message + "; no bundle in a file is believed");
-    return {};
-  }
-  policy.add(*file);
-  return policy;
-}
 
 Bundles::Bundles(std::vector<std::string> paths, TrustPolicy policy, Observer observer)
     : paths_(std::move(paths)), policy_(std::move(policy)), observer_(std::move(observer)) {}
@@ -156,10 +105,9 @@ Status Bundles::add_closure(const RequestKey&, const Closure&) {
 }
 
 std::string Bundles::describe() const {
-  std::string text;
   const MutexLock lock(mutex_);
   if (list_ == nullptr) return "bundles";
-  for (const std::shared_ptr<Bundle>& bundle : *list_) text.append(text.empty() ? "" : ", ").append(bundle->describe());
+  const std::string text = joined(*list_, [](const std::shared_ptr<Bundle>& bundle) { return bundle->describe(); });
   return text.empty() ? "no bundle that can be used" : text;
 }
 
@@ -173,7 +121,8 @@ std::optional<Bundles::Found> Bundles::find(const Unit& unit, const Target& targ
     if (!targets) {
       tell_of_damage(*bundle, targets.error());
     } else if (!targets->empty()) {
-      have.append(have.empty() ? "" : "; ").append(bundle->describe() + " has it for " + names_of(*targets));
+      have.append(have.empty() ? "" : "; ")
+          .append(bundle->describe() + " has it for " + joined(*targets, &Target::name));
     }
   }
   // Once: whoever goes on to a compile asks here twice.

@@ -7,21 +7,16 @@
 #include <unordered_set>
 #include <vector>
 
-#include <kiln/session.hpp>
+#include <kiln/unit.hpp>
 
 #include "base/mutex.hpp"
 #include "bundle/bundle.hpp"
 #include "core/recipe.hpp"
 #include "observe/observer.hpp"
-#include "session/config.hpp"
 #include "store/store.hpp"
 #include "trust/policy.hpp"
 
 namespace kiln {
-
-/// Whom a process believes: the program's keys, and those of the file that the configuration names. What of it cannot
-/// be used is an event, and believes nobody.
-TrustPolicy trust_policy_of(const Trust& program, const Config& config, const Observer& observer);
 
 /// The bundles of a process as one store: those that the configuration names, then those that are linked into the
 /// program and its libraries. Each is opened at the first need; one that cannot be used is an event, once, and left

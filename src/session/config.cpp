@@ -6,6 +6,7 @@
 
 #include "base/environment.hpp"
 #include "base/files.hpp"
+#include "base/words.hpp"
 #include "session/config_file.hpp"
 #include "session/guarded_file.hpp"
 #include "session/settings.hpp"
@@ -22,25 +23,8 @@ constexpr std::string_view kOtherVariables[] = {kConfigVariable,    "KILN_EXECUT
                                                 "KILN_CALIBRATION", "KILN_CALIBRATE",      "KILN_CALIBRATE_QUICK",
                                                 "KILN_TIME_STAGES"};
 
-// The value of a variable that must be an absolute path to count, as the XDG specification has it.
-std::string absolute_variable(const char* name) {
-  std::optional<std::string> value = environment_variable(name);
-  return value && !value->empty() && value->front() == '/' ? std::move(*value) : std::string();
-}
-
-// The user database is not asked: that may load libraries and reach for the network, and a container's user is often
-// not in it.
-std::string user_file() {
-  if (const std::string folder = absolute_variable("XDG_CONFIG_HOME"); !folder.empty()) {
-    return join_path(folder, "kiln/config.toml");
-  }
-  const std::string home = absolute_variable("HOME");
-  return home.empty() ? home : join_path(home, ".config/kiln/config.toml");
-}
-
 Result<std::string> default_cache_directory() {
-  if (const std::string folder = absolute_variable("XDG_CACHE_HOME"); !folder.empty()) return join_path(folder, "kiln");
-  if (const std::string home = absolute_variable("HOME"); !home.empty()) return join_path(home, ".cache/kiln");
+  if (std::string own = user_path("XDG_CACHE_HOME", ".cache", "kiln"); !own.empty()) return own;
   Result<std::string> local = host_local_directory();
   if (!local) return local;
   return *local + "/cache";
@@ -52,7 +36,7 @@ class Loader {
  public:
   Loader(const SessionOptions& options, const Observer& observer) : options_(options), observer_(observer) {}
 
-  Config load(const ConfigPlaces& places);
+  Config load(const std::string& system_file);
 
  private:
   void take_defaults();
@@ -74,11 +58,12 @@ class Loader {
   const char* cache_place_ = "cache.dir";  // which of the two settings is in force
 };
 
-Config Loader::load(const ConfigPlaces& places) {
+Config Loader::load(const std::string& system_file) {
   take_defaults();
   take_program();
-  take_file(places.system_file, false);
-  if (const std::string path = user_file(); !path.empty()) take_file(path, false);
+  take_file(system_file, false);
+  const std::string own = user_path("XDG_CONFIG_HOME", ".config", "kiln/config.toml");
+  if (!own.empty()) take_file(own, false);
   if (const auto path = environment_variable(kConfigVariable); path && !path->empty()) take_file(*path, true);
   take_variables();
   show_cache_place();
@@ -206,8 +191,7 @@ void Loader::show_cache_place() {
       observer_.tell(Event::Kind::CacheUnavailable, "disk", "no place for a cache: " + place.error().message);
     }
   }
-  std::string list;
-  for (const std::string& folder : config_.cache_path) list += (list.empty() ? "" : ":") + folder;
+  const std::string list = joined(config_.cache_path, {}, ":");
   for (Setting& setting : config_.settings) {
     if (!is_cache_place(setting.name)) continue;
     const bool whole = setting.name == "cache.path";
@@ -228,8 +212,8 @@ void Loader::warn_unknown(const std::string& where, std::string_view name, bool 
 
 }  // namespace
 
-Config Config::load(const SessionOptions& options, const Observer& observer, const ConfigPlaces& places) {
-  return Loader(options, observer).load(places);
+Config Config::load(const SessionOptions& options, const Observer& observer, const std::string& system_file) {
+  return Loader(options, observer).load(system_file);
 }
 
 }  // namespace kiln

@@ -20,11 +20,6 @@ struct Setting {
   bool locked = false;  ///< the program keeps it as it is
 };
 
-/// Where configuration files lie. Tests have their own; everyone else the default.
-struct ConfigPlaces {
-  std::string system_file = "/etc/kiln/config.toml";
-};
-
 /// All settings of a process: default < program < system file < user file < KILN_CONFIG < single KILN_* variables.
 /// A value; loading opens at most three small files and no library. `docs/configuration.md` lists the settings.
 struct Config {
@@ -71,8 +66,10 @@ struct Config {
   /// is not in force says what the other came to, and names it as its origin.
   std::vector<Setting> settings;
 
-  /// Never fails: a value that cannot be used, an unknown key and a file that cannot be parsed are events.
-  static Config load(const SessionOptions& options, const Observer& observer, const ConfigPlaces& places = {});
+  /// Never fails: a value that cannot be used, an unknown key and a file that cannot be parsed are events. Tests have a
+  /// system file of their own.
+  static Config load(const SessionOptions& options, const Observer& observer,
+                     const std::string& system_file = "/etc/kiln/config.toml");
 };
 
 }  // namespace kiln

@@ -187,12 +187,9 @@ Result<CcclLoader::Home> Core::cccl_home() {
 Result<Backend*> Core::open(const std::string& kind, std::chrono::nanoseconds limit) {
   {
     const MutexLock lock(mutex_);
-    const auto known = backends_.find(kind);
-    if (known != backends_.end() && known->second != nullptr) {
-      if (const auto* targets = known->second->opened()) {
-        if (*targets) return known->second.get();
-        return targets->error();
-      }
+    if (const auto* targets = opened(kind)) {
+      if (!*targets) return targets->error();
+      return backends_.at(kind).get();
     }
   }
   Backend* const opening = backend(kind);
@@ -240,13 +237,17 @@ void Core::open_requested() {
   opening_.clear();
 }
 
+const Result<std::vector<Target>>* Core::opened(const std::string& kind) const {
+  const auto known = backends_.find(kind);
+  return known != backends_.end() && known->second != nullptr ? known->second->opened() : nullptr;
+}
+
 // One for each unit and each target of the devices that its driver has.
 std::vector<Order> Core::orders_for(const Units& units) const {
   std::vector<Order> orders;
   orders.reserve(units.size());
   for (const Unit& unit : units) {
-    const auto known = backends_.find(driver_kind(unit));
-    const auto* targets = known != backends_.end() && known->second != nullptr ? known->second->opened() : nullptr;
+    const auto* targets = opened(driver_kind(unit));
     if (targets == nullptr || !*targets) continue;
     for (const Target& target : **targets) orders.push_back({unit, fitted(unit, target), true});
   }
@@ -259,8 +260,7 @@ void Core::request(const Units& units) {
   for (const Unit& unit : units) {
     if (!present(driver_kind(unit))) continue;
     const MutexLock lock(mutex_);
-    const auto known = backends_.find(driver_kind(unit));
-    if (known != backends_.end() && known->second != nullptr && known->second->opened() != nullptr) {
+    if (opened(driver_kind(unit)) != nullptr) {
       ready.push_back(unit);
     } else if (waiting_addresses_.insert(unit.address()).second) {
       waiting_.push_back(unit);
@@ -309,12 +309,12 @@ void Core::retry(const Units& units) {
     const MutexLock lock(mutex_);
     orders = orders_for(units);
   }
-  engine_->retry(orders);
-  engine_->request(orders);
+  retry(orders);
 }
 
-void Core::retry(const Units& units, const Target& target) {
-  const std::vector<Order> orders = orders_of(units, target);
+void Core::retry(const Units& units, const Target& target) { retry(orders_of(units, target)); }
+
+void Core::retry(const std::vector<Order>& orders) {
   engine_->retry(orders);
   engine_->request(orders);
 }

@@ -76,7 +76,8 @@ class Core final : public ProcessListener {
   const Observer& observer() const { return observer_; }
   Toolbox& toolbox();
 
-  Result<const Answer*> artifact(const Order& order, std::chrono::nanoseconds limit, Caller caller);
+  /// What becomes of an order. All that a program asks for goes through here; what it only requests does not.
+  Result<const Answer*> get(const Order& order, std::chrono::nanoseconds limit, Caller caller);
 
   /// For the devices that are here; nothing where there is none.
   void request(const Units& units);
@@ -124,10 +125,12 @@ class Core final : public ProcessListener {
   std::unique_ptr<Backend> make_backend(const std::string& kind, const std::string& driver);
   Result<CcclLoader::Home> cccl_home();
   void open_requested();
+  /// The targets of the devices of a kind; null where its driver is not open.
+  const Result<std::vector<Target>>* opened(const std::string& kind) const KILN_REQUIRES(mutex_);
   std::vector<Order> orders_for(const Units& units) const KILN_REQUIRES(mutex_);
+  void retry(const std::vector<Order>& orders);
   Glance glance(std::size_t most) const;
 
-  Result<const Answer*> get(const Order& order, std::chrono::nanoseconds limit, Caller caller);
   /// What a bundle has for it and the driver takes.
   Result<std::optional<Answer>> serve(const Order& order, std::uint64_t flow);
   Result<Answer> resolve(const Order& order, const Recipe& recipe);
@@ -135,6 +138,8 @@ class Core final : public ProcessListener {
   /// Gives the answer to the driver, where the order is for a device. Only a refusal is an error.
   Status load(const Order& order, const Answer& answer);
   void tell_of_load(const Order& order, const Answer& answer, double ms, const Status& outcome) const;
+  /// The answer, loaded where the order is for a device.
+  Result<const Answer*> get_loaded(const Order& order, std::chrono::nanoseconds limit, Caller caller);
   Result<const detail::KernelState*> ready_kernel(HandleState& handle, Backend& driver, const Order& order,
                                                   std::chrono::nanoseconds limit, Caller caller);
   void forget_kernel(HandleState& handle, const detail::KernelState& kernel);

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <memory>
-#include <string>
 
 #include "claim/claims.hpp"
 #include "observe/observer.hpp"

@@ -38,7 +38,8 @@ using Nanoseconds = std::chrono::nanoseconds;
 constexpr Nanoseconds kFirstNap = std::chrono::milliseconds(1);
 constexpr Nanoseconds kLongestNap = std::chrono::milliseconds(100);
 constexpr int kPartOfWait = 8;
-constexpr Nanoseconds kForever = std::chrono::hours(24 * 365);  // longer waits would overflow the clock's nanoseconds
+constexpr Nanoseconds kLongestWait =
+    std::chrono::hours(24 * 365);  // longer waits would overflow the clock's nanoseconds
 
 /// One question: the same road as the Resolver's, over the same parts, for a key that needs no closure and with
 /// somebody else's compiler at its end.
@@ -61,7 +62,7 @@ class Question {
   /// Either the claim, or what its holder published meanwhile; neither where it is not to be had in this time.
   std::optional<ForeignCache::Found> claim_host(Deadline deadline, std::unique_ptr<Claim>& claim) const;
   std::optional<ForeignCache::Found> claim_fleet(Deadline deadline, std::unique_ptr<Claim>& claim) const;
-  Deadline within(Nanoseconds wait) const { return {*parts_.clock, std::clamp(wait, Nanoseconds(0), kForever)}; }
+  Deadline within(Nanoseconds wait) const { return {*parts_.clock, std::clamp(wait, Nanoseconds(0), kLongestWait)}; }
   Status put(Bytes bytes, const std::string& name, double ms) const;
 
  private:

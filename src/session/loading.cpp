@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/words.hpp"
 #include "session/core.hpp"
 #include "store/allowance.hpp"
 
@@ -24,8 +25,7 @@ const Entry* find_entry(const Artifact& artifact, const std::string& name) {
 }
 
 Error no_entry(const HandleState& handle, const Artifact& artifact) {
-  std::string names;
-  for (const Entry& entry : artifact.entries) names.append(names.empty() ? "" : ", ").append(entry.name);
+  const std::string names = joined(artifact.entries, &Entry::name);
   return failure(Code::InvalidArgument, "unit '" + handle.unit.label() + "' has no entry '" + handle.entry +
                                             "'; it has: " + (names.empty() ? "none" : names));
 }
@@ -39,12 +39,7 @@ const detail::KernelState* HandleState::find(const Target& target) const {
   return nullptr;
 }
 
-Result<const Answer*> Core::artifact(const Order& order, std::chrono::nanoseconds limit, Caller caller) {
-  return get(order, limit, caller);
-}
-
-// All that a program asks for goes through here; what it only requests does not. Recorded behind the get: whoever has
-// no time to wait has none for opening configuration files either, and asks again.
+// Recorded behind the get: whoever has no time to wait has none for opening configuration files either, and asks again.
 Result<const Answer*> Core::get(const Order& order, std::chrono::nanoseconds limit, Caller caller) {
   auto answer = engine_->get(order, limit, caller);
   Toolbox* const made = made_toolbox_.load(std::memory_order_acquire);
@@ -172,32 +167,32 @@ Result<Core::Used> Core::use(const Unit& unit, std::chrono::nanoseconds limit, C
   const auto place = (*driver)->device().current();
   if (!place) return place.error();
   const Order order{unit, fitted(unit, place->target), true};
-  const auto answer = get(order, deadline.left(), caller);
+  const auto answer = get_loaded(order, deadline.left(), caller);
   if (!answer) return answer.error();
-  // It was loaded in the background, unless somebody had ordered its bytes alone.
-  if (Status usable = load(order, **answer); !usable) {
-    engine_->forget(order);
-    return std::move(usable).error();
-  }
   auto module = (*driver)->module((*answer)->key, (*answer)->artifact);
   if (!module) return std::move(module).error();
   return Used{std::move(*module), &(*driver)->device(), place->target, (*answer)->flow, (*answer)->origin};
 }
 
+Result<const Answer*> Core::get_loaded(const Order& order, std::chrono::nanoseconds limit, Caller caller) {
+  const auto answer = get(order, limit, caller);
+  if (!answer) return answer;
+  // It was loaded in the background, unless somebody had ordered its bytes alone.
+  if (Status usable = load(order, **answer); !usable) {
+    engine_->forget(order);
+    return std::move(usable).error();
+  }
+  return answer;
+}
+
 // The kernel of an order, made ready in the calling thread's context.
 Result<const detail::KernelState*> Core::ready_kernel(HandleState& handle, Backend& driver, const Order& order,
                                                       std::chrono::nanoseconds limit, Caller caller) {
-  const auto answer = get(order, limit, caller);
+  const auto answer = get_loaded(order, limit, caller);
   if (!answer) return answer.error();
-  // It was loaded in the background, unless somebody had ordered its bytes alone.
-  Status usable = load(order, **answer);
-  if (!usable) {
-    engine_->forget(order);
-    return usable.error();
-  }
   auto kernel = kernel_of(handle, driver, order.target, **answer);
   if (!kernel) return kernel;
-  usable = (*kernel)->kernel->prepare(nullptr);
+  const Status usable = (*kernel)->kernel->prepare(nullptr);
   if (usable) return kernel;
   if (usable.error().code == Code::LoadRefused) {
     tell_of_load(order, **answer, 0, usable);

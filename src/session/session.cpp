@@ -20,7 +20,7 @@ Session& Session::shared() {
 Result<Artifact> Session::artifact(const Unit& unit, const Target& target, std::chrono::nanoseconds limit,
                                    Caller caller) {
   return guarded([&]() -> Result<Artifact> {
-    const auto answer = state_->core().artifact({unit, fitted(unit, target)}, limit, caller);
+    const auto answer = state_->core().get({unit, fitted(unit, target)}, limit, caller);
     if (!answer) return answer.error();
     return (*answer)->artifact;
   });

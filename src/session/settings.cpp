@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <type_traits>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
@@ -21,7 +22,7 @@ constexpr unsigned kLongestTimeLimit = 24 * 60 * 60;  // seconds
 constexpr unsigned kLongestBudget = 60'000;           // milliseconds
 constexpr unsigned kLongestLease = 600;               // seconds
 
-Error no_value(const std::string& text, const char* wanted) {
+Error no_value(const std::string& text, const std::string& wanted) {
   return failure(Code::InvalidArgument, "'" + text + "' is no value for it; give " + wanted);
 }
 
@@ -136,10 +137,16 @@ Status apply_jobs(Config& config, const std::string& text) {
   return {};
 }
 
-Status apply_time_limit(Config& config, const std::string& text) {
-  const std::optional<unsigned> seconds = number_of(text);
-  if (!seconds || *seconds == 0 || *seconds > kLongestTimeLimit) return no_value(text, "seconds from 1 to 86400");
-  config.worker_time_limit = std::chrono::seconds(*seconds);
+std::string unit_of(std::chrono::seconds /*longest*/) { return "seconds"; }
+std::string unit_of(std::chrono::milliseconds /*longest*/) { return "milliseconds"; }
+
+template <auto member, unsigned longest>
+Status apply_time(Config& config, const std::string& text) {
+  const std::optional<unsigned> number = number_of(text);
+  if (!number || *number == 0 || *number > longest) {
+    return no_value(text, unit_of(config.*member) + " from 1 to " + std::to_string(longest));
+  }
+  config.*member = std::remove_reference_t<decltype(config.*member)>(*number);
   return {};
 }
 
@@ -154,34 +161,20 @@ Status apply_pch(Config& config, const std::string& text) {
 // Servers have addresses, folders have paths.
 bool is_address(const std::string& text) { return text.find("://") != std::string::npos; }
 
-Status apply_remote(Config& config, const std::string& text) {
-  const bool http = text.starts_with("https://") || text.starts_with("http://");
-  if (is_address(text) && !http) return no_value(text, "https://…, http://… or the path of a folder");
-  if (!text.empty() && !http && text.front() != '/') return no_value(text, "an absolute path, or https://…");
-  config.remote = text;
+Status apply_place(std::string& place, const std::string& text, const std::string& scheme, const std::string& other) {
+  const bool known = text.starts_with(scheme) || text.starts_with(other);
+  if (is_address(text) && !known) return no_value(text, scheme + "…, " + other + "… or the path of a folder");
+  if (!text.empty() && !known && text.front() != '/') return no_value(text, "an absolute path, or " + scheme + "…");
+  place = text;
   return {};
+}
+
+Status apply_remote(Config& config, const std::string& text) {
+  return apply_place(config.remote, text, "https://", "http://");
 }
 
 Status apply_lease(Config& config, const std::string& text) {
-  const bool redis = text.starts_with("redis://") || text.starts_with("rediss://");
-  if (is_address(text) && !redis) return no_value(text, "redis://…, rediss://… or the path of a folder");
-  if (!text.empty() && !redis && text.front() != '/') return no_value(text, "an absolute path, or redis://…");
-  config.lease = text;
-  return {};
-}
-
-Status apply_budget(Config& config, const std::string& text) {
-  const std::optional<unsigned> budget = number_of(text);
-  if (!budget || *budget == 0 || *budget > kLongestBudget) return no_value(text, "milliseconds from 1 to 60000");
-  config.remote_budget = std::chrono::milliseconds(*budget);
-  return {};
-}
-
-Status apply_lease_time(Config& config, const std::string& text) {
-  const std::optional<unsigned> time = number_of(text);
-  if (!time || *time == 0 || *time > kLongestLease) return no_value(text, "seconds from 1 to 600");
-  config.lease_time = std::chrono::seconds(*time);
-  return {};
+  return apply_place(config.lease, text, "redis://", "rediss://");
 }
 
 Status apply_remote_namespace(Config& config, const std::string& text) {
@@ -234,7 +227,7 @@ constexpr SettingKind kSettings[] = {
     {"worker.memory", "KILN_WORKER_MEMORY", "4G", "How much memory one compile may take: bytes, or with K, M, G or T.",
      0, false, apply_size<&Config::worker_memory>},
     {"worker.time_limit", "KILN_WORKER_TIME_LIMIT", "600", "How many seconds one compile may take.", 0, false,
-     apply_time_limit},
+     apply_time<&Config::worker_time_limit, kLongestTimeLimit>},
     {"jobs", "KILN_JOBS", "auto",
      "How many compile workers there may be at once on this host: `auto` for as many as its cores and memory bear, 0 "
      "to "
@@ -274,7 +267,7 @@ constexpr SettingKind kSettings[] = {
      apply_file<&Config::remote_client_key>},
     {"remote.budget", "KILN_REMOTE_BUDGET", "100",
      "How many milliseconds servers may take of one request, in all, before it goes on without them.", 0, false,
-     apply_budget},
+     apply_time<&Config::remote_budget, kLongestBudget>},
     {"remote.sign", "KILN_REMOTE_SIGN", "",
      "The secret key by which this host publishes what it compiles. Without one it only reads.", 0, true,
      apply_file<&Config::remote_sign>},
@@ -291,7 +284,8 @@ constexpr SettingKind kSettings[] = {
     {"lease.ca", "KILN_LEASE_CA", "", "Whose certificates a `rediss://` server may show, instead of the system's.", 0,
      true, apply_file<&Config::lease_ca>},
     {"lease.time", "KILN_LEASE_TIME", "5",
-     "After how many seconds the claim of a host that says nothing any more lapses.", 0, false, apply_lease_time},
+     "After how many seconds the claim of a host that says nothing any more lapses.", 0, false,
+     apply_time<&Config::lease_time, kLongestLease>},
     {"status.dir", "KILN_STATUS_DIR", "",
      "Where running programs say how far they are, for `kiln status`: a folder, or `off`.", 0, false, apply_status_dir},
     {"record", "KILN_RECORD", "", "A file to append to what programs ask for, to build a bundle from.", 0, true,

@@ -9,17 +9,17 @@
 #include <chrono>
 #include <optional>
 
-#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/machine.hpp"
+#include "base/replace_file.hpp"
 
 namespace kiln {
 namespace {
 
 constexpr std::string_view kSuffix = ".status";
 constexpr std::size_t kMostFiles = 512;
-constexpr std::chrono::minutes kUnfinished{1};
+constexpr std::chrono::minutes kUnfinished{1};  // whoever writes a status takes a moment
 
 Status check_file(const struct stat& status) {
   if (!S_ISREG(status.st_mode)) return failure(Code::Refused, "it is not a regular file; remove it");
@@ -54,19 +54,11 @@ bool has_died(const ProcessStatus& status) {
   return status.name_space == process_name_space() && start_of_process(status.pid) != status.started;
 }
 
-// A status that is being written, or that a process was killed over: whoever writes one takes a moment.
-void sweep_unfinished(int folder, const std::string& name) {
-  struct stat status;
-  if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) return;
-  const std::chrono::nanoseconds written(FileStamp::of(status).modified_ns);
-  if (system_clock().wall() - written > kUnfinished) (void)unlinkat(folder, name.c_str(), 0);
-}
-
 std::vector<std::string> status_files(int folder) {
   std::vector<std::string> names = list_directory(folder, ".");
   std::erase_if(names, [&](const std::string& name) {
     const bool unfinished = name.starts_with('.') && name.ends_with(kSuffix);
-    if (unfinished) sweep_unfinished(folder, name);
+    if (unfinished) remove_abandoned(folder, name, kUnfinished);
     return unfinished || !name.ends_with(kSuffix);
   });
   if (names.size() > kMostFiles) names.resize(kMostFiles);

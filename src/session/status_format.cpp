@@ -6,6 +6,7 @@
 #include "base/codec.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/words.hpp"
 
 namespace kiln {
 namespace {
@@ -18,13 +19,6 @@ constexpr std::size_t kLongestKind = 64;
 constexpr std::size_t kLongestError = 512;
 // The lengths and the fixed fields of a unit without a text.
 constexpr std::size_t kSmallestUnit = 4 * 4 + 1 + 1 + 8 + 4;
-
-// Not within a code point.
-std::string_view cut_text(std::string_view text, std::size_t longest) {
-  if (text.size() <= longest) return text;
-  while (longest > 0 && (static_cast<unsigned char>(text[longest]) & 0xC0) == 0x80) --longest;
-  return text.substr(0, longest);
-}
 
 void write_seen(Writer& out, const Glance::Seen& seen) {
   const UnitStatus& unit = seen.status;

@@ -15,6 +15,7 @@
 #include "compile/parts_compiler.hpp"
 #include "compile/worker_compiler.hpp"
 #include "session/remote_parts.hpp"
+#include "session/trust_file.hpp"
 
 namespace kiln {
 namespace {
@@ -55,6 +56,15 @@ std::optional<PchShelf::Options> pch_shelf_of(const Config& config, const std::s
   return PchShelf::Options{folder + "/pch", config.pch_max_bytes, {}};
 }
 
+DiskStore::Options disk_options_of(const Config& config, std::string root, bool read_only) {
+  DiskStore::Options options;
+  options.root = std::move(root);
+  options.size_bound = config.cache_max_bytes;
+  options.read_only = read_only;
+  options.trusted_owners.assign(config.cache_trusted_users.begin(), config.cache_trusted_users.end());
+  return options;
+}
+
 Toolbox::Toolbox(Config config, Observer observer, const Trust& trust)
     : config_(std::move(config)), observer_(std::move(observer)) {
   const bool remembers = !config_.disable && !config_.cache_path.empty();
@@ -84,12 +94,7 @@ Toolbox::Toolbox(Config config, Observer observer, const Trust& trust)
 Toolbox::~Toolbox() = default;
 
 std::shared_ptr<DiskStore> Toolbox::open_disk(const std::string& root, bool read_only) {
-  DiskStore::Options options;
-  options.root = root;
-  options.size_bound = config_.cache_max_bytes;
-  options.read_only = read_only;
-  options.trusted_owners.assign(config_.cache_trusted_users.begin(), config_.cache_trusted_users.end());
-  auto store = DiskStore::open(std::move(options), observer_);
+  auto store = DiskStore::open(disk_options_of(config_, root, read_only), observer_);
   if (store) return std::move(*store);
   observer_.tell(Event::Kind::CacheUnavailable, "disk", store.error().message);
   return nullptr;

@@ -30,6 +30,9 @@ namespace kiln {
 std::optional<PchShelf::Options> pch_shelf_of(const Config& config, const std::string& cache_root,
                                               std::string* why_not = nullptr);
 
+/// How a configuration has a cache folder opened.
+DiskStore::Options disk_options_of(const Config& config, std::string root, bool read_only);
+
 /// The parts of kiln, put together as a configuration says: what sessions and the command line work with. Any thread.
 /// A part that cannot be had is left out and an event says why; nothing is opened or made before it is asked for.
 class Toolbox {
@@ -40,7 +43,6 @@ class Toolbox {
   Toolbox& operator=(const Toolbox&) = delete;
 
   const Config& config() const { return config_; }
-  const Observer& observer() const { return observer_; }
   /// The disk stores of the cache path, the writable one first; empty where caching is off or none can be used.
   const std::vector<std::shared_ptr<DiskStore>>& disks() const { return disks_; }
   /// Where what came from the remote store is kept; null where there is none.

@@ -1,6 +1,7 @@
 #include "session/trust_file.hpp"
 
 #include <optional>
+#include <utility>
 
 #include "base/error.hpp"
 #include "session/guarded_file.hpp"
@@ -100,6 +101,33 @@ Result<TrustPolicy> TrustReader::read(const TomlValue& file) {
   return std::move(policy_);
 }
 
+Status add_program_keys(TrustPolicy& policy, const Trust& program) {
+  for (const Trust::Key& key : program.keys) {
+    const auto parsed = PublicKey::parse(key.text);
+    if (!parsed) return parsed.error();
+    for (const std::string& pattern : key.namespaces) {
+      if (!is_name_space_pattern(pattern)) {
+        return failure(Code::InvalidArgument, "'" + pattern + "' is no namespace and no pattern of namespaces");
+      }
+      policy.trust(*parsed, pattern);
+    }
+  }
+  for (const auto& [pattern, epoch] : program.minimum_epochs) policy.require_epoch(pattern, epoch);
+  for (const auto& [pattern, days] : program.live) {
+    if (!is_live_pattern(pattern) || days == 0 || days > kMostLiveDays) {
+      return failure(Code::InvalidArgument, "'" + pattern + "' for " + std::to_string(days) +
+                                                " days is no live namespace: it has a name, and 1 to 365 days");
+    }
+    policy.accept_live(pattern, days);
+  }
+  for (const std::string& text : program.revoked) {
+    const auto key = parse_key_id(text);
+    if (!key) return key.error();
+    policy.revoke(*key);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<TrustPolicy> parse_trust_policy(std::string_view text) {
@@ -115,6 +143,34 @@ Result<TrustPolicy> read_trust_policy(const std::string& path) {
   if (!*bytes) return failure(Code::Io, "there is no policy file " + path);
   Result<TrustPolicy> policy = parse_trust_policy((*bytes)->view());
   if (!policy) return failure(policy.error().code, path + ": " + policy.error().message);
+  return policy;
+}
+
+Result<TrustPolicy> configured_policy(const Config& config) {
+  TrustPolicy policy;
+  if (!config.trust.empty()) {
+    Result<TrustPolicy> read = read_trust_policy(config.trust);
+    if (!read) return read;
+    policy = std::move(*read);
+  }
+  if (config.trust_unsigned) policy.allow_unsigned();
+  return policy;
+}
+
+TrustPolicy trust_policy_of(const Trust& program, const Config& config, const Observer& observer) {
+  TrustPolicy policy;
+  if (const Status added = add_program_keys(policy, program); !added) {
+    observer.tell(Event::Kind::BundleRefused, "bundle", "the program's policy: " + added.error().message);
+    return {};
+  }
+  const Result<TrustPolicy> configured = configured_policy(config);
+  if (!configured) {
+    // Not the program's keys alone: the file may have been there to require a later epoch of them.
+    observer.tell(Event::Kind::BundleRefused, "bundle",
+                  configured.error().message + "; no bundle in a file is believed");
+    return {};
+  }
+  policy.add(*configured);
   return policy;
 }
 

@@ -7,8 +7,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include <kiln/kernel.hpp>
 #include <kiln/result.hpp>

@@ -3,15 +3,10 @@
 #include <algorithm>
 
 #include "base/hash.hpp"
+#include "base/words.hpp"
 
 namespace kiln {
 namespace {
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string out;
-  for (const std::string& text : texts) out += (out.empty() ? "" : " ") + text;
-  return out;
-}
 
 // What is in one list and not in the other; where only the order differs, that.
 void compare_lists(const char* input, const std::vector<std::string>& then, const std::vector<std::string>& now,
@@ -24,7 +19,7 @@ void compare_lists(const char* input, const std::vector<std::string>& then, cons
   for (const std::string& text : now) {
     if (std::find(then.begin(), then.end(), text) == then.end()) out.push_back({input, text, "", text});
   }
-  if (out.size() == before) out.push_back({input, "order", joined(then), joined(now)});
+  if (out.size() == before) out.push_back({input, "order", joined(then, {}, " "), joined(now, {}, " ")});
 }
 
 void compare_digests(const char* input, const std::string& what, const Digest& then, const Digest& now,

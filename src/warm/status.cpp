@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 #include <vector>
 
+#include "base/named.hpp"
 #include "warm/flight_book.hpp"
 
 namespace kiln {
@@ -27,15 +27,30 @@ UnitStatus status_of(const Flight& flight) {
   return unit;
 }
 
-std::size_t& sum_of(SessionStatus& status, const UnitStatus& unit) {
-  switch (unit.state) {
-    case State::Ready: return unit.origin == Origin::Compiled ? status.compiled : status.found;
+std::size_t& sum_of(SessionStatus& status, const Flight& flight) {
+  switch (flight.stage) {
+    case State::Ready: return flight.landed->origin == Origin::Compiled ? status.compiled : status.found;
     case State::Failed: return status.failed;
     case State::Cancelled: return status.cancelled;
     case State::Queued:
     case State::Running: break;
   }
   return status.pending;
+}
+
+// Without any texts: there may be ten thousand flights, and the engine's lock is held.
+SessionStatus sums_of(const FlightBook& book, std::chrono::nanoseconds now) {
+  SessionStatus sums;
+  std::chrono::nanoseconds first = std::chrono::nanoseconds::max();
+  std::chrono::nanoseconds last{0};
+  for (const auto& [number, flight] : book.flights()) {
+    ++sum_of(sums, *flight);
+    first = std::min(first, flight->submitted);
+    last = std::max(last, is_pending(*flight) ? now : flight->ended);
+  }
+  sums.submitted = book.flights().size();
+  if (last > first) sums.wall_ms = milliseconds(last - first);
+  return sums;
 }
 
 // What one who watches wants to see first.
@@ -54,57 +69,26 @@ bool comes_before(const Flight* a, const Flight* b) {
   return a->number < b->number;
 }
 
-void count(const Flight& flight, Glance& glance) {
-  // Without its texts: there may be ten thousand, and the engine's lock is held.
-  UnitStatus unit;
-  unit.state = flight.stage;
-  if (flight.stage == State::Ready) unit.origin = flight.landed->origin;
-  ++sum_of(glance.sums, unit);
-  ++glance.sums.submitted;
-  glance.waiters += flight.waiters.size();
-}
-
 }  // namespace
 
 const char* to_string(UnitStatus::State state) {
-  switch (state) {
-    case State::Queued: return "queued";
-    case State::Running: return "running";
-    case State::Ready: return "ready";
-    case State::Failed: return "failed";
-    case State::Cancelled: return "cancelled";
-  }
-  return "unknown";
+  return name_of<State::Cancelled>(state, {"queued", "running", "ready", "failed", "cancelled"});
 }
 
 SessionStatus status_of(const FlightBook& book, std::chrono::nanoseconds now) {
-  SessionStatus status;
-  std::chrono::nanoseconds first = std::chrono::nanoseconds::max();
-  std::chrono::nanoseconds last{0};
-  for (const auto& [number, flight] : book.flights()) {
-    status.units.push_back(status_of(*flight));
-    ++sum_of(status, status.units.back());
-    first = std::min(first, flight->submitted);
-    last = std::max(last, is_pending(*flight) ? now : flight->ended);
-  }
-  status.submitted = status.units.size();
-  if (last > first) status.wall_ms = milliseconds(last - first);
+  SessionStatus status = sums_of(book, now);
+  for (const auto& [number, flight] : book.flights()) status.units.push_back(status_of(*flight));
   return status;
 }
 
 Glance glance_at(const FlightBook& book, std::chrono::nanoseconds now, std::size_t most) {
-  Glance glance;
+  Glance glance{sums_of(book, now)};
   std::vector<const Flight*> flights;
   flights.reserve(book.flights().size());
-  std::chrono::nanoseconds first = std::chrono::nanoseconds::max();
-  std::chrono::nanoseconds last{0};
   for (const auto& [number, flight] : book.flights()) {
-    count(*flight, glance);
+    glance.waiters += flight->waiters.size();
     flights.push_back(flight.get());
-    first = std::min(first, flight->submitted);
-    last = std::max(last, is_pending(*flight) ? now : flight->ended);
   }
-  if (last > first) glance.sums.wall_ms = milliseconds(last - first);
   const auto end = flights.begin() + static_cast<std::ptrdiff_t>(std::min(most, flights.size()));
   std::partial_sort(flights.begin(), end, flights.end(), comes_before);
   for (auto flight = flights.begin(); flight != end; ++flight) {

@@ -16,6 +16,7 @@
 #include "session/bundles.hpp"
 #include "session/config.hpp"
 #include "session/toolbox.hpp"
+#include "session/trust_file.hpp"
 #include "support/driver_double/control.hpp"
 #include "support/event_log.hpp"
 #include "support/files.hpp"

@@ -8,10 +8,12 @@ import threading
 import time
 import weakref
 from types import FrameType
-from typing import Any, Optional
+from typing import Any, Callable, Generic, NamedTuple, Optional, TypeVar
 
 # How often it is looked whether a compile is over that nobody said so of, in seconds.
 _STEP = 0.1
+
+Held = TypeVar("Held")
 
 _caches: dict[str, Any] = {}
 
@@ -54,66 +56,81 @@ class Making:
         self.let_go()
 
 
-class _Watch:
-    """Lets turns go whose compile is over. Nobody tells a cache that a compile raised, and an exception that somebody
-    keeps, as a future does, keeps what compiled with it. So it is looked whether the call that asked the cache is still
-    on its thread's stack. The thread that looks lives while there are turns."""
+class Turns(Generic[Held]):
+    """What holds turns, by a number that the holder has, until it is taken back or over. Nobody tells a cache that a
+    compile raised. So a thread looks, every tenth of a second while there are turns, and drops what `is_over` is said
+    of: the turn goes with the last who has it. What a process holds its forked children do not."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_over: Callable[[Held], bool]) -> None:
+        self._is_over = is_over
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()
-        # By weak references and numbers: what is kept here must not keep what it watches.
-        self._turns: list[tuple[weakref.ref[Making], int, int]] = []
-        self._thread: Optional[threading.Thread] = None
+        self._held: dict[int, Held] = {}
+        self._watcher: Optional[threading.Thread] = None
 
-    def add(self, making: Making, call: FrameType) -> None:
+    def hold(self, number: int, held: Held) -> None:
+        if self._process != os.getpid():  # a forked child: the lock may be locked, and the turns are its parent's
+            self._begin()
         with self._lock:
-            self._turns.append((weakref.ref(making), threading.get_ident(), id(call)))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="kiln turns", daemon=True)
-                self._thread.start()
+            if self._watcher is None or not self._watcher.is_alive():
+                self._watcher = threading.Thread(target=self._watch, name="kiln-turns", daemon=True)
+                try:
+                    self._watcher.start()
+                except RuntimeError:  # the interpreter ends, or has too many: nobody would see to it
+                    self._watcher = None
+                    return
+            self._held[number] = held
 
-    def _run(self) -> None:
+    def take_back(self, number: int) -> Optional[Held]:
+        if not self._held or self._process != os.getpid():
+            return None
+        with self._lock:
+            return self._held.pop(number, None)
+
+    def let_go_of_all(self) -> None:
+        if self._process != os.getpid():
+            return
+        with self._lock:
+            self._held.clear()
+
+    def _watch(self) -> None:
         while True:
             time.sleep(_STEP)
-            over = []
             with self._lock:
-                frames = sys._current_frames()
-                kept = []
-                for turn in self._turns:
-                    making = turn[0]()
-                    if making is None or making._turn is None:
-                        continue
-                    if _is_running(frames.get(turn[1]), turn[2]):
-                        kept.append(turn)
-                    else:
-                        over.append(making)
-                self._turns = kept
-                if not kept:
-                    self._thread = None
-            for making in over:
-                making.let_go()
-            if not kept:
-                return
+                over = [number for number, held in self._held.items() if self._is_over(held)]
+                for number in over:
+                    del self._held[number]
+                if not self._held:
+                    self._watcher = None
+                    return
 
 
-def _is_running(frame: Optional[FrameType], call: int) -> bool:
-    while frame is not None:
-        if id(frame) == call:
-            return True
+class _Watched(NamedTuple):
+    """By a weak reference and numbers: what is watched must not be kept by it."""
+
+    making: weakref.ref[Making]
+    thread: int
+    call: int
+
+
+def _is_over(watched: _Watched) -> bool:
+    """An exception that somebody keeps, as a future does, keeps what compiled with it. So it is looked whether the call
+    that asked the cache is still on its thread's stack."""
+    making = watched.making()
+    if making is None or making._turn is None:
+        return True
+    frame = sys._current_frames().get(watched.thread)
+    while frame is not None and id(frame) != watched.call:
         frame = frame.f_back
-    return False
+    if frame is None:
+        making.let_go()
+    return frame is None
 
 
-_watch = _Watch()
-
-
-def _forget() -> None:
-    # Turns are their process's, and so is the thread that watches them.
-    global _watch
-    _watch = _Watch()
-
-
-os.register_at_fork(after_in_child=_forget)
+_turns = Turns(_is_over)
 
 
 def look(
@@ -126,5 +143,5 @@ def look(
         return data, None
     making = Making(key, turn)
     if turn is not None and call is not None:
-        _watch.add(making, call)
+        _turns.hold(id(making), _Watched(weakref.ref(making), threading.get_ident(), id(call)))
     return None, making

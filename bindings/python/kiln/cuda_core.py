@@ -20,7 +20,6 @@ whole list.
 from __future__ import annotations
 
 import functools
-import os
 import struct
 import sys
 import threading
@@ -31,6 +30,7 @@ from cuda.core.utils import ProgramCacheResource
 
 from . import Error
 from . import shared as _shared
+from ._foreign import Turns
 
 if TYPE_CHECKING:
     from cuda.core import ObjectCode
@@ -62,64 +62,6 @@ def _references(making: _Making) -> int:
 
 # What the above says of a key that nobody else has any more.
 _FORGOTTEN = _references(_Making(bytes(bytearray(b"a key that nobody has")), b"", None))  # type: ignore[arg-type]
-
-
-class _Turns:
-    """Turns that were taken at a lookup and are let go at the store. Nobody tells a cache that a compile raised. But
-    `Program.compile` has the key for as long as it may still store, and whoever looks keys up himself has, too: a turn
-    whose key nobody else has any more is let go, within a tenth of a second, by a thread that lives while there are
-    turns. So it is with one that has been held for too long."""
-
-    _LOOK = 0.1
-
-    def __init__(self, longest: float) -> None:
-        self._longest = longest
-        self._begin()
-
-    def _begin(self) -> None:
-        self._process = os.getpid()
-        self._lock = threading.Lock()
-        self._by_thread: dict[int, _Making] = {}
-        self._watcher: Optional[threading.Thread] = None
-
-    def hold(self, making: _Making) -> None:
-        if self._process != os.getpid():  # a forked child: the lock may be locked, and the turns are its parent's
-            self._begin()
-        with self._lock:
-            if self._watcher is None or not self._watcher.is_alive():
-                self._watcher = threading.Thread(target=self._watch, name="kiln-turns", daemon=True)
-                try:
-                    self._watcher.start()
-                except RuntimeError:  # the interpreter ends, or has too many: nobody would see to it
-                    self._watcher = None
-                    return
-            self._by_thread[threading.get_ident()] = making
-
-    def take_back(self) -> Optional[_Making]:
-        """What this thread was at, if anything. The turn goes with the last who has it."""
-        if not self._by_thread or self._process != os.getpid():
-            return None
-        with self._lock:
-            return self._by_thread.pop(threading.get_ident(), None)
-
-    def let_go_of_all(self) -> None:
-        if self._process != os.getpid():
-            return
-        with self._lock:
-            self._by_thread.clear()
-
-    def _watch(self) -> None:
-        while True:
-            time.sleep(self._LOOK)
-            with self._lock:
-                for thread, making in list(self._by_thread.items()):
-                    forgotten = _references(making) <= _FORGOTTEN
-                    if forgotten or time.monotonic() - making.since > self._longest:
-                        del self._by_thread[thread]
-                    del making
-                if not self._by_thread:
-                    self._watcher = None
-                    return
 
 
 @functools.lru_cache(maxsize=8)
@@ -174,19 +116,23 @@ class ProgramCache(ProgramCacheResource):  # type: ignore[misc, unused-ignore]
     def __init__(self, session: Optional[Session] = None, *, wait: float = 30.0, longest: float = 60.0) -> None:
         self._cache: ForeignCache = (_shared if session is None else session).foreign(SYSTEM)
         self._wait = wait
-        self._turns = _Turns(longest)
+        # `Program.compile` has the key for as long as it may still store, and whoever looks keys up himself has, too: a
+        # turn whose key nobody else has any more is let go, and one that has been held for too long.
+        self._turns = Turns[_Making](
+            lambda making: _references(making) <= _FORGOTTEN or time.monotonic() - making.since > longest
+        )
         self._compiler: Optional[bytes] = None
 
     def get(self, key: Keyish, default: Optional[bytes] = None) -> Optional[bytes]:
         """The code under a key. On a miss it is this thread's turn to compile and store it, until it does, or looks up
         something else, or forgets the key."""
-        self._turns.take_back()
+        self._turns.take_back(threading.get_ident())
         own = self._own_key(key)
         data, turn = self._cache.get_or_claim(own, self._wait)
         if data is not None:
             return data
         if turn is not None:
-            self._turns.hold(_Making(key, own, turn))
+            self._turns.hold(threading.get_ident(), _Making(key, own, turn))
         return default
 
     def __getitem__(self, key: Keyish) -> bytes:
@@ -197,7 +143,7 @@ class ProgramCache(ProgramCacheResource):  # type: ignore[misc, unused-ignore]
 
     def __setitem__(self, key: Keyish, value: Union[bytes, bytearray, memoryview, ObjectCode]) -> None:
         own = self._own_key(key)
-        making = self._turns.take_back()
+        making = self._turns.take_back(threading.get_ident())
         ms = 0.0
         if making is not None and making.key == own:
             ms = (time.monotonic() - making.since) * 1e3

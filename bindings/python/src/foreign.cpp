@@ -1,6 +1,5 @@
 #include <kiln/foreign.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <utility>

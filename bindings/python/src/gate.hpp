@@ -3,8 +3,6 @@
 #include <nanobind/nanobind.h>
 
 #include <optional>
-#include <string>
-#include <utility>
 
 #include <kiln/kernel.hpp>
 

@@ -1,4 +1,3 @@
-#include <cstdint>
 
 #include "bindings.hpp"
 #include "errors.hpp"

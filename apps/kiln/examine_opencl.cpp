@@ -1,14 +1,7 @@
-#include "apps/kiln/opencl.hpp"
-
+#include "apps/kiln/examine.hpp"
 #include "vendor/opencl_library.hpp"
 
 namespace kiln::cli {
-
-Result<Target> default_opencl_target() {
-  const auto devices = opencl_devices();
-  if (!devices) return devices.error();
-  return devices->front().target;
-}
 
 Finding examine_opencl(bool& found) {
   Finding finding{Finding::State::Good, "OpenCL", {}, {}, {}};
