@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "bench/harness.hpp"
@@ -8,6 +9,13 @@
 namespace kiln::bench {
 
 using Outcomes = std::vector<Outcome>;
+
+/// Adds what a comparison found, or says why it found nothing.
+inline Status add(Outcomes& outcomes, Result<Outcome> outcome) {
+  if (!outcome) return std::move(outcome).error();
+  outcomes.push_back(std::move(*outcome));
+  return {};
+}
 
 /// A benchmark is one function in one file, and one line in the table of main.cpp.
 struct Benchmark {

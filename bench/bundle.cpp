@@ -64,12 +64,7 @@ Status write_bundle(const std::string& path, std::size_t artifacts, const Secret
 Result<Artifact> compiled(const Unit& unit, const std::string& cache) {
   const Observer nobody;
   Toolbox toolbox(Config::load({.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}}, nobody), nobody);
-  const Target target{kArchitecture, Form::Cubin};
-  const auto recipe = toolbox.recipe(unit, target);
-  if (!recipe) return recipe.error();
-  const auto compiler = toolbox.compiler(unit, target);
-  if (!compiler) return compiler.error();
-  auto answer = toolbox.resolver().get(*recipe, **compiler);
+  auto answer = toolbox.get(unit, Target{kArchitecture, Form::Cubin});
   if (!answer) return std::move(answer).error();
   return std::move(answer->artifact);
 }
@@ -140,9 +135,7 @@ Status measure_get(const std::string& name, const Artifact& artifact, const Scra
     plan.most_rounds = 5000;
     plan.ours = side;
     plan.theirs = [&] { return answer(microseconds_each(kCalls, [&] { good = bare.unpack() && good; })); };
-    auto outcome = compare(plan);
-    if (!outcome) return std::move(outcome).error();
-    outcomes.push_back(std::move(*outcome));
+    if (Status added = add(outcomes, compare(plan)); !added) return added;
   }
   return {};
 }
@@ -172,9 +165,7 @@ Result<Outcomes> bundle_open() {
     plan.limit = limit;
     plan.theirs = theirs;
     plan.allowance = allowance;
-    auto outcome = compare(plan);
-    if (!outcome) return std::move(outcome).error();
-    outcomes.push_back(std::move(*outcome));
+    if (Status added = add(outcomes, compare(plan)); !added) return std::move(added).error();
   }
   return outcomes;
 }

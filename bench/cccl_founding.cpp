@@ -7,7 +7,6 @@
 // process has NVRTC open.
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -18,9 +17,9 @@
 #include <kiln/cccl.hpp>
 #include <kiln/session.hpp>
 
-#include "base/dynamic_library.hpp"
 #include "base/error.hpp"
 #include "bench/harness.hpp"
+#include "bench/reported.hpp"
 #include "core/cccl_envelope.hpp"
 #include "vendor/cccl_library.hpp"
 #include "vendor/cubin.hpp"
@@ -93,9 +92,7 @@ Result<Done> by_kiln(const char* cache, const std::vector<Target>& targets) {
     }
   }
   done.end = now_ns();
-  // An artifact may be there before the account of it.
-  SessionStatus status = session->status();
-  while (status.pending != 0) status = session->status();
+  const SessionStatus status = final_status(*session);
   done.compiled = status.compiled;
   done.found = status.found;
   done.kept = kept;
@@ -105,15 +102,9 @@ Result<Done> by_kiln(const char* cache, const std::vector<Target>& targets) {
 }
 
 int report(const Result<Done>& done, std::int64_t start) {
-  if (!done) {
-    std::fprintf(stderr, "%s\n%s\n", done.error().message.c_str(), done.error().log.c_str());
-    return 1;
-  }
-  const auto mapped = mapped_libraries();
-  const bool nvrtc = std::any_of(mapped.begin(), mapped.end(),
-                                 [](const std::string& path) { return path.find("libnvrtc") != std::string::npos; });
+  if (!done) return complain(done.error());
   std::printf("%lld %zu %zu %zu %d %d %d %d\n", static_cast<long long>(done->end - start), done->kernels,
-              done->compiled, done->found, done->kept, done->used, done->wanting, nvrtc ? 1 : 0);
+              done->compiled, done->found, done->kept, done->used, done->wanting, nvrtc_is_open() ? 1 : 0);
   std::fflush(stdout);
   return 0;
 }

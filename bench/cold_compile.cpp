@@ -89,9 +89,7 @@ Result<Outcomes> cold_compile() {
     if (!times) return std::move(times).error();
     return times->from_main_us / 1000;
   };
-  auto outcome = compare(plan);
-  if (!outcome) return std::move(outcome).error();
-  outcomes.push_back(std::move(*outcome));
+  if (Status added = add(outcomes, compare(plan)); !added) return std::move(added).error();
 
   // In a process that has compiled before, NVRTC finds 190 MB of memory touched already and its builtins loaded: about
   // 0.1 s less of processor time, which a worker that serves one compile cannot win back.
@@ -103,9 +101,7 @@ Result<Outcomes> cold_compile() {
     if (!cubin) return cubin.error();
     return static_cast<double>(now_ns() - start) / 1e6;
   };
-  outcome = compare(plan);
-  if (!outcome) return std::move(outcome).error();
-  outcomes.push_back(std::move(*outcome));
+  if (Status added = add(outcomes, compare(plan)); !added) return std::move(added).error();
   return outcomes;
 }
 

@@ -81,9 +81,8 @@ Result<Outcomes> disk_hit() {
   Outcomes outcomes;
   for (const auto& [name, size] :
        {std::pair("disk_hit_4k", 4 * 1024), {"disk_hit_28k", 28 * 1024}, {"disk_hit_193k", 193 * 1024}}) {
-    auto outcome = measure(name, static_cast<std::size_t>(size));
-    if (!outcome) return std::move(outcome).error();
-    outcomes.push_back(std::move(*outcome));
+    Status added = add(outcomes, measure(name, static_cast<std::size_t>(size)));
+    if (!added) return std::move(added).error();
   }
   return outcomes;
 }

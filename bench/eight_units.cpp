@@ -28,6 +28,7 @@
 #include "bench/harness.hpp"
 #include "bench/kernels.hpp"
 #include "bench/refuse_personality.hpp"
+#include "bench/reported.hpp"
 
 namespace kiln::bench {
 namespace {
@@ -107,10 +108,7 @@ Done in_turn(const std::vector<Unit>& units, const NvrtcLibrary& nvrtc) {
 
 int report(const Done& done, std::int64_t start) {
   const std::int64_t end = now_ns();
-  if (!done.status) {
-    std::fprintf(stderr, "%s\n%s\n", done.status.error().message.c_str(), done.status.error().log.c_str());
-    return 1;
-  }
+  if (!done.status) return complain(done.status.error());
   Sha256 hash;
   std::size_t bytes = 0;
   for (const std::string& cubin : done.cubins) {

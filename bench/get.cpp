@@ -135,8 +135,7 @@ Result<Outcome> ready_kernels() {
 Result<Outcomes> get_recipe() {
   Outcomes outcomes;
   for (auto&& outcome : {ready_units(), ready_kernels()}) {
-    if (!outcome) return outcome.error();
-    outcomes.push_back(*outcome);
+    if (Status added = add(outcomes, outcome); !added) return std::move(added).error();
   }
   return outcomes;
 }

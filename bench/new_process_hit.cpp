@@ -25,9 +25,7 @@ Result<std::vector<std::string>> prepare(const Unit& unit, const std::string& ca
   const Target target{kArchitecture, Form::Cubin};
   const auto recipe = toolbox.recipe(unit, target);
   if (!recipe) return recipe.error();
-  const auto compiler = toolbox.compiler(unit, target);
-  if (!compiler) return compiler.error();
-  const auto answer = toolbox.resolver().get(*recipe, **compiler);
+  const auto answer = toolbox.get(unit, target);
   if (!answer) return answer.error();
   std::vector<std::string> looked_at{cache + "/v1/" + ShardedName("entries", answer->key.digest).str()};
   std::string paths;
@@ -71,9 +69,7 @@ Status measure(const std::string& name, const std::string& size, const Unit& uni
     plan->least_rounds = 100;
     plan->most_rounds = 2000;
     plan->small_spread = 0.05;
-    auto outcome = compare(*plan);
-    if (!outcome) return std::move(outcome).error();
-    outcomes.push_back(std::move(*outcome));
+    if (Status added = add(outcomes, compare(*plan)); !added) return added;
   }
   return {};
 }

@@ -11,10 +11,9 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "bench/benchmarks.hpp"
+#include "bench/one_worker.hpp"
 #include "bench/scratch.hpp"
 #include "bench/units.hpp"
-#include "compile/nvrtc_compiler.hpp"
-#include "compile/worker_compiler.hpp"
 #include "http/curl_library.hpp"
 #include "http/http_depot.hpp"
 #include "remote/action_result.hpp"
@@ -195,18 +194,11 @@ Result<Outcomes> remote_hit() {
   if (!curl) return curl.error();
   const Scratch scratch;
   use_own_folders(scratch);
-  FileDigests digests("");
-  WorkerPool::Options workers;
-  workers.most = 1;
-  workers.slots_folder = scratch.path();
-  WorkerPool pool(workers);
-  WorkerCompiler::Options options;
-  options.pool = &pool;
-  WorkerCompiler compiler(std::make_unique<NvrtcCompiler>("", digests), digests, options, Observer());
-  const auto identity = compiler.identity();
+  OneWorker worker(scratch.path());
+  const auto identity = worker.compiler.identity();
   if (!identity) return identity.error();
   const Recipe recipe{ten_kernels(), Target{kArchitecture, Form::Cubin}, *identity, scratch.path()};
-  const auto first = compiler.compile(recipe);
+  const auto first = worker.compiler.compile(recipe);
   if (!first) return first.error();
   std::fprintf(stderr, "kiln-bench: ten kernels without headers: a cubin of %zu bytes\n", first->artifact.bytes.size());
 
@@ -216,12 +208,9 @@ Result<Outcomes> remote_hit() {
   for (const auto& [name, wants] : servers) {
     Shelf shelf(wants, first->artifact);
     if (Status filled = shelf.fill(); !filled) return std::move(filled).error();
-    auto outcome = measure_gets(name, shelf, **curl);
-    if (!outcome) return std::move(outcome).error();
-    outcomes.push_back(std::move(*outcome));
-    outcome = measure_compile(std::string(name) + "_compile", shelf, compiler, recipe);
-    if (!outcome) return std::move(outcome).error();
-    outcomes.push_back(std::move(*outcome));
+    Status added = add(outcomes, measure_gets(name, shelf, **curl));
+    if (added) added = add(outcomes, measure_compile(std::string(name) + "_compile", shelf, worker.compiler, recipe));
+    if (!added) return std::move(added).error();
   }
   return outcomes;
 }

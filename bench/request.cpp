@@ -82,8 +82,7 @@ Result<Outcomes> request_18() {
   Outcomes outcomes;
   for (auto&& outcome : {first("request_18", 18, kSourceSize, 100, "us", 1), first_of_a_process(), repeated(),
                          repeated_at_once(), first("request_10000", 10'000, kManySourceSize, 10'000, "ms", 1e-3)}) {
-    if (!outcome) return outcome.error();
-    outcomes.push_back(*outcome);
+    if (Status added = add(outcomes, outcome); !added) return std::move(added).error();
   }
   return outcomes;
 }

@@ -13,10 +13,9 @@
 #include "bench/benchmarks.hpp"
 #include "bench/child.hpp"
 #include "bench/cub_units.hpp"
+#include "bench/one_worker.hpp"
 #include "bench/scratch.hpp"
 #include "bench/units.hpp"
-#include "compile/nvrtc_compiler.hpp"
-#include "compile/worker_compiler.hpp"
 
 namespace kiln::bench {
 namespace {
@@ -69,15 +68,8 @@ Result<Outcomes> worker_overhead() {
   if (!roots) return roots.error();
   const Scratch scratch;
   use_own_folders(scratch);
-  FileDigests digests("");
-  WorkerPool::Options workers;
-  workers.most = 1;
-  workers.slots_folder = scratch.path();
-  WorkerPool pool(workers);
-  WorkerCompiler::Options options;
-  options.pool = &pool;
-  WorkerCompiler compiler(std::make_unique<NvrtcCompiler>("", digests), digests, options, Observer());
-  auto identity = compiler.identity();
+  OneWorker worker(scratch.path());
+  auto identity = worker.compiler.identity();
   if (!identity) return std::move(identity).error();
   const Recipe recipe{cub_units(*roots).front(), Target{kArchitecture, Form::Cubin}, *identity, scratch.path()};
   auto bare = BareProcess::start(identity->path, *roots);
@@ -85,10 +77,10 @@ Result<Outcomes> worker_overhead() {
 
   const std::vector<Plan::Side> sides{[&]() -> Result<double> {
                                         const std::int64_t start = now_ns();
-                                        const auto compiled = compiler.compile(recipe);
+                                        const auto compiled = worker.compiler.compile(recipe);
                                         const double time = static_cast<double>(now_ns() - start) / 1e6;
                                         if (!compiled) return compiled.error();
-                                        if (pool.workers().size() != 1) {
+                                        if (worker.pool.workers().size() != 1) {
                                           return failure(Code::Internal, "it was not compiled in a worker");
                                         }
                                         return time;

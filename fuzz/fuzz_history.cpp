@@ -16,8 +16,5 @@ void check(const std::string& file) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string input(reinterpret_cast<const char*>(data), size);
-  check(input);
-  check(kiln::fuzz::with_right_sum(input));
-  return 0;
+  return kiln::fuzz::as_it_is_and_sealed(data, size, check, kiln::fuzz::with_right_sum);
 }

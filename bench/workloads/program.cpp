@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -22,12 +21,12 @@
 #include <kiln/cccl.hpp>
 #include <kiln/session.hpp>
 
-#include "base/dynamic_library.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
 #include "bench/bare_nvrtc.hpp"
 #include "bench/harness.hpp"
+#include "bench/reported.hpp"
 #include "bench/workloads/workload.hpp"
 #include "vendor/cccl_library.hpp"
 
@@ -85,9 +84,7 @@ Result<Done> by_kiln(const Units& units, std::int64_t work_ns) {
   }
   done.blocked = now_ns() - asked;
   done.processor = processor_ns() - processor;
-  // An artifact may be there before the account of it.
-  SessionStatus status = session->status();
-  while (status.pending != 0) status = session->status();
+  const SessionStatus status = final_status(*session);
   done.compiled = status.compiled;
   done.found = status.found;
   return done;
@@ -184,16 +181,10 @@ Done by_reading(const Bytes& entries, const Bytes& looked_at) {
 }
 
 int report(const Result<Done>& done) {
-  if (!done) {
-    std::fprintf(stderr, "%s\n%s\n", done.error().message.c_str(), done.error().log.c_str());
-    return 1;
-  }
-  const auto mapped = mapped_libraries();
-  const bool nvrtc = std::any_of(mapped.begin(), mapped.end(),
-                                 [](const std::string& path) { return path.find("libnvrtc") != std::string::npos; });
+  if (!done) return complain(done.error());
   std::printf("%lld %lld %lld %zu %zu %zu %zu %d %lld\n", static_cast<long long>(done->last),
               static_cast<long long>(done->first), static_cast<long long>(done->blocked), done->artifacts, done->bytes,
-              done->compiled, done->found, nvrtc ? 1 : 0, static_cast<long long>(done->processor));
+              done->compiled, done->found, nvrtc_is_open() ? 1 : 0, static_cast<long long>(done->processor));
   std::fflush(stdout);
   return 0;
 }

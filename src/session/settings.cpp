@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "trust/statement.hpp"
 
 namespace kiln {
@@ -26,12 +27,10 @@ Error no_value(const std::string& text, const std::string& wanted) {
   return failure(Code::InvalidArgument, "'" + text + "' is no value for it; give " + wanted);
 }
 
-std::vector<std::string> split(const std::string& text, char separator) {
+std::vector<std::string> members_of(const std::string& text, char separator) {
   std::vector<std::string> members;
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, start), text.size());
-    if (end > start) members.push_back(text.substr(start, end - start));
-    start = end + 1;
+  for (const std::string_view part : split(text, separator)) {
+    if (!part.empty()) members.emplace_back(part);
   }
   return members;
 }
@@ -50,7 +49,7 @@ Status apply_cache_dir(Config& config, const std::string& text) {
 }
 
 Status apply_cache_path(Config& config, const std::string& text) {
-  std::vector<std::string> members = split(text, ':');
+  std::vector<std::string> members = members_of(text, ':');
   if (members.empty()) return {};
   for (std::string& member : members) member = absolute(member);
   config.cache_path = std::move(members);
@@ -74,7 +73,7 @@ std::optional<unsigned> number_of(const std::string& text) {
 
 Status apply_trusted_users(Config& config, const std::string& text) {
   std::vector<unsigned> users;
-  for (const std::string& member : split(text, ',')) {
+  for (const std::string& member : members_of(text, ',')) {
     const std::optional<unsigned> user = number_of(member);
     if (!user) return no_value(text, "numeric user ids, separated by commas");
     users.push_back(*user);
@@ -112,7 +111,7 @@ std::string with_origin(const std::string& path) {
 }
 
 Status apply_bundles(Config& config, const std::string& text) {
-  std::vector<std::string> members = split(text, ':');
+  std::vector<std::string> members = members_of(text, ':');
   for (std::string& member : members) member = with_origin(member);
   config.bundles = std::move(members);
   return {};

@@ -23,20 +23,6 @@ class CcclProgram : public KilnProgram {
   Ran run_cccl(Strings arguments, const std::string& package = cccl_package()) {
     return run(std::move(arguments), {{"KILN_CCCL", package}});
   }
-  static nlohmann::json finding(const Ran& ran) {
-    const auto json = ran.json();
-    for (const auto& each : json["findings"]) {
-      if (each["about"] == "CCCL") return each;
-    }
-    ADD_FAILURE() << ran.out;
-    return {};
-  }
-  static std::string value(const nlohmann::json& finding, const std::string& what) {
-    for (const auto& row : finding["details"]) {
-      if (row["what"] == what) return row["value"];
-    }
-    return "nothing";
-  }
   /// A package whose library has another build id: one of a release that nobody knows.
   std::string unknown_package() {
     std::string library = slurp(cccl_package() + "/" + kLibrary);
@@ -97,33 +83,33 @@ TEST_F(CcclProgram, RefusesALibraryOfAnUnknownReleaseAndSaysWhatToInstall) {
   EXPECT_EQ(compile.exit_code, 3) << compile.err;
   EXPECT_TRUE(compile.says("does not know")) << compile.err;
 
-  const auto cccl = finding(run_cccl({"doctor", "--json"}, package));
+  const auto cccl = run_cccl({"doctor", "--json"}, package).finding("CCCL");
   EXPECT_EQ(cccl["state"], "problem") << cccl;
-  EXPECT_EQ(value(cccl, "known to this kiln"), "no");
+  EXPECT_EQ(detail(cccl, "known to this kiln"), "no");
   EXPECT_NE(cccl["advice"].get<std::string>().find("pip install cuda-cccl=="), std::string::npos) << cccl;
 }
 
 TEST_F(CcclProgram, DoctorTellsTheLibraryItsReleaseItsHeadersAndWhatItNeeds) {
   for (const CcclPackage& package : cccl_packages()) {
     if (package.folder.empty()) continue;
-    const auto cccl = finding(run_cccl({"doctor", "--json"}, package.folder));
+    const auto cccl = run_cccl({"doctor", "--json"}, package.folder).finding("CCCL");
     EXPECT_EQ(cccl["state"], "good") << cccl;
-    EXPECT_EQ(value(cccl, "library"), package.folder + "/" + kLibrary);
-    EXPECT_EQ(value(cccl, "release"), "cuda-cccl " + package.release);
-    EXPECT_EQ(value(cccl, "build id").size(), 40U);
-    EXPECT_EQ(value(cccl, "known to this kiln"), "yes");
-    EXPECT_EQ(value(cccl, "headers"), package.folder + "/cuda/cccl/headers/include");
-    EXPECT_EQ(value(cccl, "version of the headers"), package.release.starts_with("1.2") ? "3.6.0" : "3.5.0");
-    EXPECT_NE(value(cccl, "nvJitLink").find("libnvJitLink"), std::string::npos);
-    EXPECT_NE(value(cccl, "driver, or a stub of it").find("libcuda"), std::string::npos);
+    EXPECT_EQ(detail(cccl, "library"), package.folder + "/" + kLibrary);
+    EXPECT_EQ(detail(cccl, "release"), "cuda-cccl " + package.release);
+    EXPECT_EQ(detail(cccl, "build id").size(), 40U);
+    EXPECT_EQ(detail(cccl, "known to this kiln"), "yes");
+    EXPECT_EQ(detail(cccl, "headers"), package.folder + "/cuda/cccl/headers/include");
+    EXPECT_EQ(detail(cccl, "version of the headers"), package.release.starts_with("1.2") ? "3.6.0" : "3.5.0");
+    EXPECT_NE(detail(cccl, "nvJitLink").find("libnvJitLink"), std::string::npos);
+    EXPECT_NE(detail(cccl, "driver, or a stub of it").find("libcuda"), std::string::npos);
   }
 }
 
 TEST_F(CcclProgram, DoctorSaysWhatToInstallWhereThereIsNoLibrary) {
-  const auto none = finding(run({"doctor", "--json"}, {{"VIRTUAL_ENV", ""}}));
+  const auto none = run({"doctor", "--json"}, {{"VIRTUAL_ENV", ""}}).finding("CCCL");
   EXPECT_EQ(none["state"], "note") << none;
   EXPECT_NE(none["advice"].get<std::string>().find("pip install cuda-cccl"), std::string::npos) << none;
-  const auto wrong = finding(run_cccl({"doctor", "--json"}, path("nowhere")));
+  const auto wrong = run_cccl({"doctor", "--json"}, path("nowhere")).finding("CCCL");
   EXPECT_EQ(wrong["state"], "problem") << wrong;
 }
 

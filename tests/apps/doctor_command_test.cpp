@@ -3,17 +3,7 @@
 namespace kiln::test {
 namespace {
 
-class Doctor : public KilnProgram {
- protected:
-  static nlohmann::json finding(const Ran& ran, const std::string& about) {
-    const auto json = ran.json();
-    for (const auto& each : json["findings"]) {
-      if (each["about"] == about) return each;
-    }
-    ADD_FAILURE() << "nothing about " << about << " in " << ran.out;
-    return {};
-  }
-};
+class Doctor : public KilnProgram {};
 
 TEST_F(Doctor, FindsACompilerAndSaysWhatToDoAboutEachFinding) {
   const Ran ran = run({"doctor", "--json"});
@@ -26,43 +16,43 @@ TEST_F(Doctor, FindsACompilerAndSaysWhatToDoAboutEachFinding) {
   }
   for (const char* about :
        {"NVRTC", "NVIDIA driver", "CCCL", "OpenCL", "worker", "headers", "cache", "configuration"}) {
-    EXPECT_FALSE(finding(ran, about).is_null());
+    EXPECT_FALSE(ran.finding(about).is_null());
   }
-  const auto nvrtc = finding(ran, "NVRTC");
+  const auto nvrtc = ran.finding("NVRTC");
   ASSERT_FALSE(nvrtc["details"].empty());
   for (const auto& each : nvrtc["details"]) EXPECT_NE(each["why"], "") << each;
-  EXPECT_EQ(finding(ran, "cache")["state"], "good");
+  EXPECT_EQ(ran.finding("cache")["state"], "good");
 }
 
 TEST_F(Doctor, SaysWhyACacheCannotBeUsedAndStillReturnsZero) {
   write("cache", "a file where a folder should be\n");
   const Ran ran = run({"doctor", "--json"});
   EXPECT_EQ(ran.exit_code, 0);
-  EXPECT_EQ(finding(ran, "cache")["state"], "problem");
-  EXPECT_NE(finding(ran, "cache")["text"].get<std::string>().find("not a folder"), std::string::npos);
+  EXPECT_EQ(ran.finding("cache")["state"], "problem");
+  EXPECT_NE(ran.finding("cache")["text"].get<std::string>().find("not a folder"), std::string::npos);
 }
 
 TEST_F(Doctor, RepeatsTheConfigurationsWarnings) {
   const Ran ran = run({"doctor", "--json"}, {{"KILN_COMPILES", "never"}});
-  const auto configuration = finding(ran, "configuration");
+  const auto configuration = ran.finding("configuration");
   EXPECT_EQ(configuration["state"], "problem");
   EXPECT_NE(configuration["details"][0]["warning"].get<std::string>().find("KILN_COMPILE?"), std::string::npos);
 }
 
 TEST_F(Doctor, SaysThatTheWorkerIsMissing) {
   const Ran ran = run({"doctor", "--json"}, {{"KILN_WORKER", path("nowhere")}});
-  EXPECT_EQ(finding(ran, "worker")["state"], "problem");
+  EXPECT_EQ(ran.finding("worker")["state"], "problem");
 }
 
 TEST_F(Doctor, SaysHowManyWorkersThereMayBeAndWhetherHeadersArePrecompiled) {
   const Ran on = run({"doctor", "--json"}, {{"KILN_JOBS", "7"}, {"KILN_PCH", "on"}});
-  EXPECT_NE(finding(on, "worker")["text"].get<std::string>().find("at most 7"), std::string::npos);
-  EXPECT_EQ(finding(on, "headers")["state"], "good");
-  EXPECT_NE(finding(on, "headers")["text"].get<std::string>().find("parsed once"), std::string::npos);
+  EXPECT_NE(on.finding("worker")["text"].get<std::string>().find("at most 7"), std::string::npos);
+  EXPECT_EQ(on.finding("headers")["state"], "good");
+  EXPECT_NE(on.finding("headers")["text"].get<std::string>().find("parsed once"), std::string::npos);
   const Ran off = run({"doctor", "--json"}, {{"KILN_JOBS", "0"}, {"KILN_PCH", "off"}});
-  EXPECT_NE(finding(off, "worker")["text"].get<std::string>().find("jobs = 0"), std::string::npos);
-  EXPECT_EQ(finding(off, "headers")["state"], "note");
-  EXPECT_NE(finding(off, "headers")["text"].get<std::string>().find("pch = off"), std::string::npos);
+  EXPECT_NE(off.finding("worker")["text"].get<std::string>().find("jobs = 0"), std::string::npos);
+  EXPECT_EQ(off.finding("headers")["state"], "note");
+  EXPECT_NE(off.finding("headers")["text"].get<std::string>().find("pch = off"), std::string::npos);
 }
 
 TEST_F(Doctor, WritesForPeopleToo) {

@@ -19,21 +19,6 @@ class FleetSetup : public FleetProgram {
     write("policy.toml", keys + "[[live]]\nnamespace = \"acme/live\"\ndays = 7\n");
     live_ = {{"KILN_REMOTE_SIGN", path("host.key")}, {"KILN_REMOTE_CERTIFICATE", path("host.cert")}};
   }
-  static nlohmann::json finding(const Ran& ran, const std::string& about) {
-    const auto json = ran.json();
-    for (const auto& each : json["findings"]) {
-      if (each["about"] == about) return each;
-    }
-    ADD_FAILURE() << "nothing about " << about << " in " << ran.out;
-    return {};
-  }
-  /// What the doctor's table says of it.
-  static std::string detail(const nlohmann::json& finding, const std::string& what) {
-    for (const auto& each : finding["details"]) {
-      if (each["what"] == what) return each["value"];
-    }
-    return {};
-  }
 
   Variables live_;
 };
@@ -70,13 +55,13 @@ TEST_F(FleetSetup, WhatWasFetchedIsNotSignedAgain) {
 
 TEST_F(FleetSetup, TheDoctorSaysInWhichRoleAHostIs) {
   const Ran reader = run({"doctor", "--json"}, host("a"));
-  EXPECT_EQ(finding(reader, "remote")["state"], "good") << reader.out;
-  EXPECT_TRUE(detail(finding(reader, "remote"), "role").starts_with("reader")) << reader.out;
-  EXPECT_NE(detail(finding(reader, "remote"), "believes").find("live: acme/live"), std::string::npos) << reader.out;
-  EXPECT_EQ(finding(reader, "lease")["state"], "good") << reader.out;
+  EXPECT_EQ(reader.finding("remote")["state"], "good") << reader.out;
+  EXPECT_TRUE(detail(reader.finding("remote"), "role").starts_with("reader")) << reader.out;
+  EXPECT_NE(detail(reader.finding("remote"), "believes").find("live: acme/live"), std::string::npos) << reader.out;
+  EXPECT_EQ(reader.finding("lease")["state"], "good") << reader.out;
 
   const auto role = [&](const Variables& variables) {
-    return detail(finding(run({"doctor", "--json"}, variables), "remote"), "role");
+    return detail(run({"doctor", "--json"}, variables).finding("remote"), "role");
   };
   EXPECT_TRUE(role(host("a", live_)).starts_with("live signer: publishes as acme/live until 20"));
   EXPECT_EQ(role(ci("a", "7")), "CI signer: publishes as acme/vision, epoch 7");
@@ -84,19 +69,19 @@ TEST_F(FleetSetup, TheDoctorSaysInWhichRoleAHostIs) {
 
 TEST_F(FleetSetup, TheDoctorSaysWhatIsWrongWithTheServersAndWhatToDo) {
   const Ran alone = run({"doctor", "--json"});
-  EXPECT_EQ(finding(alone, "remote")["state"], "good") << "a host need not be in a fleet";
-  EXPECT_EQ(finding(alone, "lease")["state"], "good");
+  EXPECT_EQ(alone.finding("remote")["state"], "good") << "a host need not be in a fleet";
+  EXPECT_EQ(alone.finding("lease")["state"], "good");
 
   const Ran gone = run({"doctor", "--json"}, host("a", {{"KILN_REMOTE", path("absent")}, {"KILN_TRUST", ""}}));
   EXPECT_EQ(gone.exit_code, 0) << "kiln can still work here";
-  EXPECT_EQ(finding(gone, "remote")["state"], "problem");
-  EXPECT_NE(finding(gone, "remote")["text"].get<std::string>().find(path("absent")), std::string::npos) << gone.out;
-  EXPECT_TRUE(detail(finding(gone, "remote"), "believes").starts_with("nobody")) << gone.out;
+  EXPECT_EQ(gone.finding("remote")["state"], "problem");
+  EXPECT_NE(gone.finding("remote")["text"].get<std::string>().find(path("absent")), std::string::npos) << gone.out;
+  EXPECT_TRUE(detail(gone.finding("remote"), "believes").starts_with("nobody")) << gone.out;
 
   const Ran unsure = run({"doctor", "--json"}, host("a", {{"KILN_REMOTE_SIGN", path("ci.key")}}));
-  EXPECT_EQ(finding(unsure, "remote")["state"], "problem") << "nothing says for whom the key speaks";
+  EXPECT_EQ(unsure.finding("remote")["state"], "problem") << "nothing says for whom the key speaks";
   const Ran useless = run({"doctor", "--json"}, host("a", {{"KILN_REMOTE", ""}}));
-  EXPECT_EQ(finding(useless, "lease")["state"], "note") << useless.out;
+  EXPECT_EQ(useless.finding("lease")["state"], "note") << useless.out;
 }
 
 }  // namespace

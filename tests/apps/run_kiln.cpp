@@ -26,6 +26,22 @@ bool is_ours(const std::string& entry) {
 
 }  // namespace
 
+nlohmann::json Ran::finding(const std::string& about) const {
+  const auto all = json();
+  for (const auto& each : all["findings"]) {
+    if (each["about"] == about) return each;
+  }
+  ADD_FAILURE() << "nothing about " << about << " in " << out;
+  return {};
+}
+
+std::string detail(const nlohmann::json& finding, const std::string& what) {
+  for (const auto& each : finding["details"]) {
+    if (each["what"] == what) return each["value"];
+  }
+  return {};
+}
+
 void KilnProgram::SetUp() {
   std::string pattern = (fs::temp_directory_path() / "kiln-cli-XXXXXX").string();
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);

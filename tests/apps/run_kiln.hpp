@@ -16,6 +16,8 @@ struct Ran {
 
   nlohmann::json json() const { return nlohmann::json::parse(out, nullptr, false); }
   bool says(const std::string& text) const { return err.find(text) != std::string::npos; }
+  /// What `kiln doctor --json` found about something.
+  nlohmann::json finding(const std::string& about) const;
 };
 
 /// A folder of its own to work in, with a home and a cache in it, and the kiln program to run there.
@@ -37,6 +39,9 @@ class KilnProgram : public testing::Test {
 
   std::string root_;
 };
+
+/// What the doctor's table says in a finding; empty where it says nothing of it.
+std::string detail(const nlohmann::json& finding, const std::string& what);
 
 inline constexpr const char* kSmallKernel = "extern \"C\" __global__ void k(float* x) { x[threadIdx.x] += 1; }\n";
 

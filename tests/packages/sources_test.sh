@@ -4,13 +4,7 @@
 set -euo pipefail
 source_dir=$1
 build_dir=$2
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
-fail() {
-  echo "sources_test: $1" >&2
-  exit 1
-}
+. "$(dirname "$0")/../support/scratch.sh"
 # WORDS COMMAND…: the command fails, and says these words.
 refuses() {
   local words=$1

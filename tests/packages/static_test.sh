@@ -4,14 +4,8 @@
 set -euo pipefail
 source_dir=$1
 build_dir=$2
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. "$(dirname "$0")/../support/scratch.sh"
 export HOME=$scratch XDG_CACHE_HOME=$scratch/cache
-
-fail() {
-  echo "static_test: $1" >&2
-  exit 1
-}
 
 cmake --install "$build_dir" --prefix "$scratch/first" >/dev/null
 mv "$scratch/first" "$scratch/prefix"

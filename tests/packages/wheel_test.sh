@@ -6,13 +6,7 @@ set -euo pipefail
 source_dir=$1
 build_dir=$2
 python=$3
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
-fail() {
-  echo "wheel_test: $1" >&2
-  exit 1
-}
+. "$(dirname "$0")/../support/scratch.sh"
 
 "$python" -c 'import build, scikit_build_core' 2>/dev/null || {
   echo "wheel_test did not run: $python has no build and scikit-build-core (tools/setup.sh installs them)"

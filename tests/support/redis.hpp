@@ -1,11 +1,8 @@
 #pragma once
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +17,7 @@
 #include "base/process.hpp"
 #include "support/eventually.hpp"
 #include "support/files.hpp"
+#include "support/loopback.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace kiln::test {
@@ -44,7 +42,7 @@ class RedisServer {
   explicit RedisServer(Options options) : options_(std::move(options)) {
     // Somebody else may take the port between the question and the start.
     for (int attempt = 0; attempt < 5; ++attempt) {
-      port_ = free_port();
+      port_ = listen_on().port;
       if (start()) return;
     }
     throw std::runtime_error("redis-server did not start: " + slurp(folder_.path("log")));
@@ -106,19 +104,6 @@ class RedisServer {
  private:
   static constexpr const char* kServer = "/usr/bin/redis-server";
   static constexpr const char* kClient = "/usr/bin/redis-cli";
-
-  static std::uint16_t free_port() {
-    const Fd probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const plain = reinterpret_cast<sockaddr*>(&address);
-    if (bind(probe.get(), plain, size) != 0 || getsockname(probe.get(), plain, &size) != 0) {
-      throw std::runtime_error("there is no free port on the loopback");
-    }
-    return ntohs(address.sin_port);
-  }
 
   void write_configuration() const {
     std::string text = "port " + std::to_string(port_) + "\nbind " + options_.address +

@@ -35,8 +35,8 @@ enum class Manner {
   Says,            ///< sends given bytes, and closes
 };
 
-/// Speaks to everybody who connects to a free port of the loopback, in one manner, which may be changed. Reads a
-/// request up to its first empty line. Has a thread for each connection.
+/// Speaks to everybody who connects to a free port of the loopback, in one manner. Reads a request up to its first
+/// empty line. Has a thread for each connection.
 class RudeServer {
  public:
   explicit RudeServer(Manner manner, std::string says = {}) : manner_(manner), says_(std::move(says)) {
@@ -56,8 +56,6 @@ class RudeServer {
   std::uint16_t port() const { return port_; }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   std::uint64_t connections() const { return connections_; }
-  /// For requests from now on.
-  void set_manner(Manner manner) { manner_ = manner; }
 
  private:
   static constexpr std::string_view kHead = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
@@ -122,7 +120,7 @@ class RudeServer {
   void serve(Fd guest) {
     const int fd = guest.get();
     if (!read_request(fd)) return;
-    switch (manner_.load()) {
+    switch (manner_) {
       case Manner::Silent: wait_out(fd); return;
       case Manner::Slow:
         if (send_all(fd, kHead)) repeat(fd, "x", std::chrono::milliseconds(50));
@@ -155,7 +153,7 @@ class RudeServer {
     }
   }
 
-  std::atomic<Manner> manner_;
+  const Manner manner_;
   const std::string says_;
   Fd listener_;
   std::uint16_t port_ = 0;

@@ -12,15 +12,6 @@ inline constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
 inline constexpr bool kThreadSanitizer = false;
 #endif
 
-/// Whether a sanitizer keeps books as large as the program's memory: then a worker has no limit of memory.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kShadowMemory = true;
-#elif defined(__has_feature)
-inline constexpr bool kShadowMemory = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-inline constexpr bool kShadowMemory = false;
-#endif
-
 /// Whether dlopen goes by way of the address sanitizer, which makes a library that finds its parts by its own RUNPATH
 /// find them no more.
 #if defined(__SANITIZE_ADDRESS__)
@@ -30,5 +21,8 @@ inline constexpr bool kAddressSanitizer = __has_feature(address_sanitizer);
 #else
 inline constexpr bool kAddressSanitizer = false;
 #endif
+
+/// Whether a sanitizer keeps books as large as the program's memory: then a worker has no limit of memory.
+inline constexpr bool kShadowMemory = kAddressSanitizer || kThreadSanitizer;
 
 }  // namespace kiln::test

@@ -3,12 +3,12 @@
 #   check_layers_test.sh SOURCE_DIR none | FILE TEXT EXPECTED
 set -euo pipefail
 source_dir=$1
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. "$(dirname "$0")/../support/scratch.sh"
 cp -r "$source_dir/src" "$source_dir/include" "$source_dir/apps" "$source_dir/bindings" "$scratch/"
 
 if [ "$2" = none ]; then
-  exec "$source_dir/tools/check_layers" "$scratch"
+  "$source_dir/tools/check_layers" "$scratch"
+  exit
 fi
 if [[ $2 == *CMakeLists.txt ]]; then
   printf '%s\n' "$3" >"$scratch/$2"
@@ -16,10 +16,6 @@ else
   printf '%s\n' "$3" >>"$scratch/$2"
 fi
 if said=$("$source_dir/tools/check_layers" "$scratch" 2>&1); then
-  echo "it did not notice '$3' in $2" >&2
-  exit 1
+  fail "it did not notice '$3' in $2"
 fi
-grep -qF -- "$4" <<<"$said" || {
-  echo "it said: $said" >&2
-  exit 1
-}
+grep -qF -- "$4" <<<"$said" || fail "it said: $said"

@@ -5,12 +5,7 @@ set -euo pipefail
 source_dir=$1
 library=$2
 check=$source_dir/tools/check_abi
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-fail() {
-  echo "abi_test: $1" >&2
-  exit 1
-}
+. "$(dirname "$0")/../../support/scratch.sh"
 
 "$check" --library "$library" || fail "the header, the library and bindings/c/abi.txt differ"
 

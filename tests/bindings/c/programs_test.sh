@@ -5,9 +5,7 @@
 set -euo pipefail
 source_dir=$1
 library=$2
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-while read -r name; do unset "$name"; done < <(compgen -e | grep '^KILN_' || true)
+. "$(dirname "$0")/../../support/scratch.sh"
 ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1 || {
   echo "skipped: there is no OpenCL driver here (no file in /etc/OpenCL/vendors)"
   exit 77
@@ -19,9 +17,6 @@ gcc -std=c11 -pedantic -Wall -Wextra -Werror -I "$source_dir/include" "$scratch/
   -L "$folder" -lkiln "-Wl,-rpath,$folder"
 for wanted in 'compiled: 2, found: 0' 'compiled: 0, found: 2'; do
   said=$(KILN_CACHE_DIR=$scratch/cache "$scratch/example")
-  [ "$said" = "1024 results are right; $wanted" ] || {
-    echo "programs_test: instead of '$wanted' the program of docs/c.md said: $said" >&2
-    exit 1
-  }
+  [ "$said" = "1024 results are right; $wanted" ] || fail "instead of '$wanted' the program of docs/c.md said: $said"
 done
 "$3" "$scratch/cache" "$scratch/no/such/folder/trace.json" 1

@@ -6,8 +6,7 @@ command -v doxygen >/dev/null || {
   echo "skipped: there is no doxygen here (tools/setup.sh installs it)"
   exit 77
 }
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. "$(dirname "$0")/../../support/scratch.sh"
 mkdir "$scratch/tree"
 cp -r "$1/include" "$scratch/tree/"
 mkdir "$scratch/tree/docs" "$scratch/tree/build"
@@ -15,15 +14,9 @@ cp "$1"/docs/Doxyfile "$1"/docs/reference.dox "$scratch/tree/docs/"
 cd "$scratch/tree"
 doxygen docs/Doxyfile
 for page in kiln_8h classkiln_1_1Session; do
-  [ -s "build/reference/html/$page.html" ] || {
-    echo "reference_test: the reference has no page $page" >&2
-    exit 1
-  }
+  [ -s "build/reference/html/$page.html" ] || fail "the reference has no page $page"
 done
 grep -q kiln_session_artifact build/reference/html/kiln_8h.html
 echo '/// @ref no_such_thing' >>include/kiln/kiln.h
 echo 'void planted(void);' >>include/kiln/kiln.h
-! doxygen docs/Doxyfile 2>/dev/null || {
-  echo "reference_test: a reference to nothing was not noticed" >&2
-  exit 1
-}
+! doxygen docs/Doxyfile 2>/dev/null || fail "a reference to nothing was not noticed"
