@@ -44,8 +44,8 @@ bool Pool::add(std::size_t pieces) {
   return started_ > 0;
 }
 
-// Whoever takes a piece does this where there is more than he can do, off the caller's time. Threads that are at work do
-// not look, for as long as a compile takes: then it is for the caller.
+// Whoever takes a piece does this where there is more than he can do, off the caller's time. Threads that are at work
+// do not look, for as long as a compile takes: then it is for the caller.
 void Pool::call_another() {
   if (idle_ > 0) {
     changed_.notify_one();
