@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -12,21 +13,32 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/per_process.hpp"
 
 namespace kiln {
 namespace {
 
-// Every lock file that this process has opened.
+// Every lock file that this process has opened. A child of fork starts a table of its own and leaves its parent's
+// alone, locked or not; `before` only keeps it reachable for leak checkers. The process id tells, and not PerProcess,
+// which does not know of a fork during its own first use by another thread. A later descendant that happens to get an
+// ancestor's id back would wait for claims of the dead in vain until its deadline, and no worse.
 struct Table {
+  const pid_t process;
+  Table* const before;
   Mutex mutex;
   std::map<std::pair<dev_t, ino_t>, std::unique_ptr<LockFile>> files KILN_GUARDED_BY(mutex);
+
+  Table(pid_t self, Table* old) : process(self), before(old) {}
 };
 
-// Never destroyed: locks are let go while the process ends.
 Table& table_of_this_process() {
-  static PerProcess<Table>& tables = *new PerProcess<Table>;
-  return tables.get();
+  static std::atomic<Table*> current{nullptr};
+  const pid_t self = getpid();
+  Table* seen = current.load(std::memory_order_acquire);
+  while (seen == nullptr || seen->process != self) {
+    auto fresh = std::make_unique<Table>(self, seen);
+    if (current.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  }
+  return *seen;
 }
 
 struct flock record(short type, off_t byte, off_t length = 1) {

@@ -2,9 +2,9 @@
 its faults are named by its first argument. README.md of bench/peers says what an adapter does. It imports little, since it
 is started a hundred times."""
 
+import fcntl
 import os
 import sys
-import time
 from zlib import crc32
 
 fault = sys.argv[1]
@@ -81,14 +81,9 @@ def evict(newest):
 
 
 def take_turn():
-    """One of all processes compiles: whoever makes the folder first."""
+    """One of all processes compiles: the others wait for as long as it takes. Given back when the process ends."""
     try:
-        os.mkdir(f"{cache}.turn")
-    except FileExistsError:
-        for _ in range(500):
-            if os.path.exists(entry_path()):
-                return
-            time.sleep(0.01)
+        fcntl.flock(os.open(f"{cache}.turn", os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)
     except OSError:
         pass
 
@@ -100,11 +95,10 @@ def get():
     code = load(path)
     if code is not None:
         return code
-    if not os.path.exists(cache):
-        take_turn()
-        code = load(path)
-        if code is not None:
-            return code
+    take_turn()
+    code = load(path)
+    if code is not None:
+        return code
     code = compile_once()
     store(path, code)
     return code
