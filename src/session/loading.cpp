@@ -175,7 +175,7 @@ Result<Core::Used> Core::use(const Unit& unit, std::chrono::nanoseconds limit, C
 }
 
 Result<const Answer*> Core::get_loaded(const Order& order, std::chrono::nanoseconds limit, Caller caller) {
-  const auto answer = get(order, limit, caller);
+  auto answer = get(order, limit, caller);
   if (!answer) return answer;
   // It was loaded in the background, unless somebody had ordered its bytes alone.
   if (Status usable = load(order, **answer); !usable) {
