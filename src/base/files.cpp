@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -77,32 +76,15 @@ std::optional<FileStamp> stamp_of(const char* path) {
   return FileStamp::of(status);
 }
 
-namespace {
-
-// Memory to be written whole at once. That of a large file has its pages before it is written to: a fault for each of
-// them costs as much as reading it. Not that of a huge one, since a sparse file can claim any size. Null where there is
-// none.
-std::shared_ptr<std::uint8_t[]> room_for(std::size_t size) {
-  constexpr std::size_t kLarge = std::size_t{128} << 10;
-  constexpr std::size_t kHuge = std::size_t{64} << 20;
-  if (size >= kLarge && size <= kHuge) {
-    void* const pages = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (pages == MAP_FAILED) return nullptr;
-    return {static_cast<std::uint8_t*>(pages), [size](std::uint8_t* data) { munmap(data, size); }};
-  }
-  try {
-    // For overwrite: zeroing the buffer first would cost as much as reading it.
-    return std::make_shared_for_overwrite<std::uint8_t[]>(size);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-
-}  // namespace
-
 Result<Bytes> read_all(int fd, std::size_t size, std::string_view name) {
-  auto buffer = room_for(size);
-  if (buffer == nullptr) return failure(Code::Io, std::string(name) + " is too large to read");
+  std::shared_ptr<std::uint8_t[]> buffer;
+  try {
+    // For overwrite: zeroing the buffer first would cost as much as reading it. By the heap, which gives the same pages
+    // again: pages that are had at once, for each file, made a new process faster and a running one slower by half.
+    buffer = std::make_shared_for_overwrite<std::uint8_t[]>(size);
+  } catch (const std::bad_alloc&) {  // a sparse file can claim any size
+    return failure(Code::Io, std::string(name) + " is too large to read");
+  }
   std::size_t done = 0;
   while (done < size) {
     const ssize_t got = ::read(fd, buffer.get() + done, size - done);
