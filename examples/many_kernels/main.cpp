@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iterator>
 #include <string_view>
+#include <thread>
 
 #include "check.hpp"
 #include "report.hpp"
@@ -102,6 +103,11 @@ Report run(const Arguments& arguments) {
   report.total_ms = ms_since(start);
 
   report.status = session.status();
+  // A get that finds a unit by itself returns before the background, which looks for it too, has it on its account.
+  for (int look = 0; look < 1000 && report.status.pending != 0; ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    report.status = session.status();
+  }
   if (!report.status.units.empty()) report.device = report.status.units.front().target;
   report.undeclared = session.undeclared();
   report.threads = static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
