@@ -11,6 +11,7 @@
 #include "base/files.hpp"
 #include "base/process.hpp"
 #include "support/files.hpp"
+#include "support/patience.hpp"
 
 namespace kiln::test {
 namespace fs = std::filesystem;
@@ -91,7 +92,7 @@ Ran KilnProgram::run_program(const std::vector<std::string>& command,
     ADD_FAILURE() << process.error().message;
     return {};
   }
-  const auto exit = process->wait(std::chrono::seconds(50));
+  const auto exit = process->wait(kPatience);
   EXPECT_TRUE(exit.has_value()) << command[0] << " hangs";
   Ran ran;
   if (exit) ran.exit_code = exit->signal != 0 ? 128 + exit->signal : exit->code;

@@ -11,6 +11,7 @@
 #include "base/files.hpp"
 #include "base/process.hpp"
 #include "support/eventually.hpp"
+#include "support/patience.hpp"
 
 namespace kiln::test {
 namespace {
@@ -164,7 +165,7 @@ TEST_F(LiveProcess, SaysWhatItCompiledAndWhatFailed) {
     Session here = session();
     here.request({Unit::cuda("good.cu", kSmallKernel).entry("k"), Unit::cuda("bad.cu", "this is no CUDA")},
                  Target::sm(80));
-    ASSERT_TRUE(eventually([&] { return here.status().pending == 0; }, 30s));
+    ASSERT_TRUE(eventually([&] { return here.status().pending == 0; }, kPatience));
     ASSERT_TRUE(eventually([&] { return first().value("failed", 0) == 1 && first().value("compiled", 0) == 1; }));
     const nlohmann::json seen = first();
     EXPECT_EQ(seen["pid"], getpid());

@@ -10,6 +10,7 @@
 #include "session/toolbox.hpp"
 #include "support/eventually.hpp"
 #include "support/files.hpp"
+#include "support/patience.hpp"
 #include "vendor/cccl_library.hpp"
 
 namespace kiln::test {
@@ -52,7 +53,7 @@ TEST_F(CcclSession, ARequestCompilesAndLoadsInTheBackgroundAndAGetFindsItReady) 
     {
       const OutputCapture capture;
       session.request({reduction()});
-      EXPECT_TRUE(eventually([&] { return log_.count(Event::Kind::Loaded) == 1; }, seconds(120)));
+      EXPECT_TRUE(eventually([&] { return log_.count(Event::Kind::Loaded) == 1; }, kPatience));
       printed = capture.text();
     }
     EXPECT_EQ(printed, "");
@@ -162,7 +163,7 @@ TEST_F(CcclSession, WhoeverDoesNotWaitIsWarmOnceItIsThere) {
     return Status();
   });
   // A call on the null stream, which a callable refuses: what is warm is tried, and no other road is taken.
-  EXPECT_TRUE(eventually([&] { return !patient.run(Call{}).ok(); }, seconds(120)));
+  EXPECT_TRUE(eventually([&] { return !patient.run(Call{}).ok(); }, kPatience));
   EXPECT_TRUE(patient.was_warm());
   EXPECT_EQ(log_.count(Event::Kind::CalledWarm), 1U);
   EXPECT_EQ(static_cast<std::size_t>(shots), log_.count(Event::Kind::CalledOneShot));

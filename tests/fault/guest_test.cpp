@@ -9,6 +9,7 @@
 
 #include "support/eventually.hpp"
 #include "support/host_fixture.hpp"
+#include "support/patience.hpp"
 #include "support/processes.hpp"
 #include "support/sanitizer.hpp"
 #include "support/worker_rig.hpp"
@@ -67,7 +68,7 @@ TEST_F(Guest, CtrlCInAProgramThatCatchesItAndGoesOnLosesNoCompile) {
 
 TEST_F(Guest, WithoutJobsEverythingIsCompiledInTheProcess) {
   GetProcess process = start("stays", 0, 3, {{"KILN_JOBS", "0"}});
-  ASSERT_TRUE(eventually([&] { return says(process, "done"); }, 60s)) << process.output();
+  ASSERT_TRUE(eventually([&] { return says(process, "done"); }, kPatience)) << process.output();
   EXPECT_TRUE(children_of(process.id()).empty());
   EXPECT_EQ(artifacts(process).size(), 3u);
   EXPECT_EQ(process.count("event compiled"), 3) << process.output();
@@ -75,7 +76,7 @@ TEST_F(Guest, WithoutJobsEverythingIsCompiledInTheProcess) {
 
 TEST_F(Guest, AnIdleWorkerMakesRoomForAnotherProcessWhenItsTurnIsOver) {
   GetProcess first = start("stays", 0, 3, {{"KILN_JOBS", "1"}});
-  ASSERT_TRUE(eventually([&] { return says(first, "done"); }, 60s)) << first.output();
+  ASSERT_TRUE(eventually([&] { return says(first, "done"); }, kPatience)) << first.output();
   ASSERT_EQ(workers_of(first.id()).size(), 1u);
   const auto begun = std::chrono::steady_clock::now();
   GetProcess second = start("plain", 10, 3, {{"KILN_JOBS", "1"}});
@@ -91,12 +92,12 @@ TEST_F(Guest, KilledWithIdleWorkersItLeavesNoneAlsoWhileAForkedChildSleepsAndAno
   for (const std::string manner : {"stays", "sleepy"}) {
     const int first_unit = manner == "stays" ? 0 : 100;
     GetProcess first = start(manner, first_unit, 3, {{"KILN_JOBS", "1"}});
-    ASSERT_TRUE(eventually([&] { return says(first, "done"); }, 60s)) << first.output();
+    ASSERT_TRUE(eventually([&] { return says(first, "done"); }, kPatience)) << first.output();
     const pid_t id = first.id();
     ASSERT_EQ(workers_of(id).size(), 1u);
     const pid_t worker = workers_of(id)[0];
     GetProcess second = start("stays", first_unit + 50, 3, {{"KILN_JOBS", "1"}});
-    ASSERT_TRUE(eventually([&] { return says(second, "event miss"); }, 60s));
+    ASSERT_TRUE(eventually([&] { return says(second, "event miss"); }, kPatience));
     first.kill_now();
     const auto killed = std::chrono::steady_clock::now();
     EXPECT_TRUE(eventually([&] { return !process_line(worker).runs(); })) << "an orphan";
@@ -104,7 +105,7 @@ TEST_F(Guest, KilledWithIdleWorkersItLeavesNoneAlsoWhileAForkedChildSleepsAndAno
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - killed).count();
     std::printf("figure: %s host with an idle worker killed: another has a worker after %.0f ms\n", manner.c_str(), ms);
     EXPECT_LT(ms, 1000);
-    EXPECT_TRUE(eventually([&] { return second.count("artifact ") == 3; }, 60s)) << second.output();
+    EXPECT_TRUE(eventually([&] { return second.count("artifact ") == 3; }, kPatience)) << second.output();
   }
 }
 

@@ -20,6 +20,7 @@
 #include "support/eventually.hpp"
 #include "support/header_units.hpp"
 #include "support/host_fixture.hpp"
+#include "support/patience.hpp"
 #include "support/processes.hpp"
 #include "support/recipes.hpp"
 #include "support/workers.hpp"
@@ -64,7 +65,7 @@ class Killed : public HostFixture {
   // The one worker that a running compile of CUB is in; zero where there is none.
   pid_t compiling_cub(Session& session, const Unit& unit) {
     session.request({unit}, Target::sm(80));
-    if (!eventually([&] { return !workers_of(getpid()).empty(); }, 20s)) return 0;
+    if (!eventually([&] { return !workers_of(getpid()).empty(); }, kPatience)) return 0;
     std::this_thread::sleep_for(400ms);
     const std::vector<pid_t> workers = workers_of(getpid());
     return workers.size() == 1 && process_line(workers[0]).state == 'R' ? workers[0] : 0;
@@ -147,7 +148,7 @@ TEST_F(Killed, WithTheirProgramNoneIsLeftNorAreItsFiles) {
   for (int i = 0; i < rounds; ++i) {
     GetProcess host = HostFixture::start("plain", i * 20, 20);
     const pid_t id = host.id();
-    ASSERT_TRUE(eventually([&] { return !workers_of(id).empty(); }, 20s)) << host.output();
+    ASSERT_TRUE(eventually([&] { return !workers_of(id).empty(); }, kPatience)) << host.output();
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 300));
     const std::vector<pid_t> workers = workers_of(id);
     host.kill_now();

@@ -6,6 +6,7 @@
 
 #include "fleet/rig.hpp"
 #include "support/eventually.hpp"
+#include "support/patience.hpp"
 
 namespace kiln::test {
 namespace {
@@ -33,8 +34,7 @@ TEST(Load, CompilesEachKeyOnceForAllConnections) {
                      Variables{}, folder.path("output" + std::to_string(i)), folder.path());
   }
   for (const FleetProcess& process : all) {
-    ASSERT_TRUE(eventually([&] { return !process.line("ready").empty(); }, std::chrono::seconds(120)))
-        << process.output();
+    ASSERT_TRUE(eventually([&] { return !process.line("ready").empty(); }, kPatience)) << process.output();
   }
   const std::string clients = redis.ask({"info", "clients"});
   const auto at = clients.find("connected_clients:");

@@ -12,6 +12,7 @@
 
 #include "support/eventually.hpp"
 #include "support/get_process.hpp"
+#include "support/patience.hpp"
 #include "support/processes.hpp"
 #include "support/redis.hpp"
 #include "support/temporary_directory.hpp"
@@ -76,7 +77,7 @@ class LeaseFaults : public ::testing::TestWithParam<const char*> {
   static bool compiled(const GetProcess& host) { return host.count("event compiled") == 1; }
   // Once it has compiled it has all its claims, and goes no further.
   static bool eventually_compiled(const GetProcess& host) {
-    return eventually([&] { return compiled(host); }, 30s);
+    return eventually([&] { return compiled(host); }, kPatience);
   }
 
   TemporaryDirectory shared_;
@@ -87,12 +88,12 @@ TEST_P(LeaseFaults, AKilledHolderIsSucceededWithinOneLeaseAndASecondWhateverTheC
   GetProcess holder = host("holder", "held", "+1h");
   ASSERT_TRUE(eventually_compiled(holder)) << holder.output();
   GetProcess waiter = host("waiter", "", "-1h");
-  ASSERT_TRUE(eventually([&] { return waiter.count("event miss") == 1; }, 30s)) << waiter.output();
+  ASSERT_TRUE(eventually([&] { return waiter.count("event miss") == 1; }, kPatience)) << waiter.output();
   std::this_thread::sleep_for(std::chrono::duration<double>(lease_ * 1.3));
   EXPECT_FALSE(compiled(waiter)) << "a lease that is renewed was taken over\n" << waiter.output();
   const SteadyTime killed = std::chrono::steady_clock::now();
   holder.kill_now();
-  ASSERT_TRUE(eventually([&] { return waiter.count("event lease_waited") == 1; }, 30s)) << waiter.output();
+  ASSERT_TRUE(eventually([&] { return waiter.count("event lease_waited") == 1; }, kPatience)) << waiter.output();
   const double succeeded = seconds_since(killed);
   ASSERT_EQ(waiter.exit_code(), 0) << waiter.output();
   std::printf("%s: killed, succeeded after %.2f s and done after %.2f s; lease %.0f s\n", GetParam(), succeeded,
@@ -103,7 +104,7 @@ TEST_P(LeaseFaults, AKilledHolderIsSucceededWithinOneLeaseAndASecondWhateverTheC
 
 TEST_P(LeaseFaults, AHolderStoppedPastItsLeaseAndResumedCostsOneMoreCompileAndNoWrongBytes) {
   GetProcess holder = host("holder", "stopped", "-1h");
-  ASSERT_TRUE(eventually([&] { return process_line(holder.id()).state == 'T'; }, 30s)) << holder.output();
+  ASSERT_TRUE(eventually([&] { return process_line(holder.id()).state == 'T'; }, kPatience)) << holder.output();
   const SteadyTime stopped = std::chrono::steady_clock::now();
   GetProcess waiter = host("waiter", "", "+1h");
   ASSERT_EQ(waiter.exit_code(), 0) << waiter.output();

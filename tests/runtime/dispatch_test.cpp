@@ -3,6 +3,7 @@
 
 #include "support/doubling.hpp"
 #include "support/eventually.hpp"
+#include "support/patience.hpp"
 
 namespace kiln::test {
 namespace {
@@ -91,7 +92,7 @@ TEST_F(DispatchTest, ARunThatIsColdRequestsWhatItNeedsAndALaterOneIsWarm) {
   Runtime runtime(rig_.session());
   const Decision cold = runtime.decide(kDoubling, {.rows = 1000}).value();
   EXPECT_FALSE(cold.warm) << "a decision waits for nothing";
-  EXPECT_TRUE(eventually([&] { return runtime.decide(kDoubling, {.rows = 1000}).value().warm; }, 60s));
+  EXPECT_TRUE(eventually([&] { return runtime.decide(kDoubling, {.rows = 1000}).value().warm; }, kPatience));
   EXPECT_TRUE(runtime.decide(kDoubling, {.rows = 5}).value().warm) << "the processor's compiles nothing";
 }
 

@@ -11,6 +11,7 @@
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"
 #include "support/files.hpp"
+#include "support/patience.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace kiln {
@@ -198,7 +199,7 @@ TEST_F(SessionTest, WhatIsTakenBackBeforeItBeganIsNeverCompiledUnlessItIsAskedFo
   session.cancel(for_device);
   session.request(for_target, Target::sm(80));
   session.cancel(for_target, Target::sm(80));
-  EXPECT_TRUE(test::eventually([&] { return session.status().pending == 0; }, seconds(60)));
+  EXPECT_TRUE(test::eventually([&] { return session.status().pending == 0; }, test::kPatience));
   EXPECT_LT(session.status().compiled, kUnits) << "those that had begun, at most";
   session.retry({for_target[kUnits - 1]}, Target::sm(80));
   EXPECT_TRUE(session.artifact(for_target[kUnits - 1], Target::sm(80), seconds(60)).ok());

@@ -17,6 +17,7 @@
 #include "base/files.hpp"
 #include "base/process.hpp"
 #include "support/files.hpp"
+#include "support/patience.hpp"
 
 namespace kiln::test {
 
@@ -57,7 +58,7 @@ class FleetProcess {
   void let_go() { input_ = Fd(); }
   void kill_now() { process_->kill(); }
   /// Its exit code; 124 when it still ran after the limit, which no test expects: nothing may hang.
-  int exit_code(std::chrono::milliseconds limit = std::chrono::seconds(300)) {
+  int exit_code(std::chrono::milliseconds limit = kPatience) {
     const auto exit = process_->wait(limit);
     if (!exit) return 124;
     return exit->signal != 0 ? 128 + exit->signal : exit->code;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/files.hpp"
+#include "support/patience.hpp"
 
 namespace kiln::test {
 
@@ -63,7 +64,7 @@ class GetProcess {
     (void)exit_code();
   }
   /// Its exit code; 124 when it had to be killed after the limit, which no test expects: nothing may hang.
-  int exit_code(std::chrono::milliseconds limit = std::chrono::seconds(120)) {
+  int exit_code(std::chrono::milliseconds limit = kPatience) {
     const auto until = std::chrono::steady_clock::now() + limit;
     for (int status = 0; pid_ >= 0; usleep(2000)) {
       if (waitpid(pid_, &status, WNOHANG) == pid_) {

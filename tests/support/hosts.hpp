@@ -16,6 +16,7 @@
 #include "base/files.hpp"
 #include "base/process.hpp"
 #include "support/files.hpp"
+#include "support/patience.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace kiln::test {
@@ -108,7 +109,7 @@ class Hosts {
     start.descriptors = {{log.get(), 1}, {log.get(), 2}};
     auto process = Process::spawn(start);
     if (!process) throw std::runtime_error("no ip program (iproute2): " + process.error().message);
-    const auto exit = process->wait(std::chrono::seconds(20));
+    const auto exit = process->wait(kPatience);
     if (!exit || !exit->clean()) throw std::runtime_error("ip: " + slurp(folder.path("log")));
   }
 

@@ -17,6 +17,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/process.hpp"
+#include "support/patience.hpp"
 
 namespace kiln::test {
 
@@ -63,7 +64,7 @@ class OwnNetwork {
     start.descriptors = {{nowhere.get(), 0}, {nowhere.get(), 1}, {nowhere.get(), 2}};
     Result<Process> process = Process::spawn(start);
     if (!process) return false;
-    const std::optional<Process::Exit> exit = process->wait(std::chrono::seconds(20));
+    const std::optional<Process::Exit> exit = process->wait(kPatience);
     return exit && exit->clean();
   }
 };

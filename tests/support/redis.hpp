@@ -18,6 +18,7 @@
 #include "support/eventually.hpp"
 #include "support/files.hpp"
 #include "support/loopback.hpp"
+#include "support/patience.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace kiln::test {
@@ -88,7 +89,7 @@ class RedisServer {
     if (!options_.password.empty()) start.environment.push_back("REDISCLI_AUTH=" + options_.password);
     start.descriptors = {{out.get(), 1}, {out.get(), 2}};
     Result<Process> process = Process::spawn(start);
-    if (!process || !process->wait(std::chrono::seconds(10))) return "redis-cli did not end";
+    if (!process || !process->wait(kPatience)) return "redis-cli did not end";
     std::string said = slurp(folder.path("out"));
     while (said.ends_with('\n')) said.pop_back();
     return said;

@@ -18,6 +18,7 @@
 #include "support/counting_forwarder.hpp"
 #include "support/eventually.hpp"
 #include "support/files.hpp"
+#include "support/patience.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace kiln::test {
@@ -95,7 +96,7 @@ inline std::string skopeo(std::vector<std::string> arguments) {
   start.descriptors = {{log.get(), 1}, {log.get(), 2}};
   Result<Process> process = Process::spawn(start);
   if (!process) return process.error().message;
-  const std::optional<Process::Exit> exit = process->wait(std::chrono::seconds(50));
+  const std::optional<Process::Exit> exit = process->wait(kPatience);
   if (exit && exit->clean()) return "";
   return (exit ? "skopeo failed: " : "skopeo did not end: ") + slurp(home.path("log"));
 }

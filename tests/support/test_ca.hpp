@@ -12,6 +12,7 @@
 
 #include "base/process.hpp"
 #include "support/files.hpp"
+#include "support/patience.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace kiln::test {
@@ -54,7 +55,7 @@ class TestCa {
     start.arguments = std::move(arguments);
     start.environment = {"PATH=/usr/bin:/bin"};
     start.descriptors = {{log.get(), 1}, {log.get(), 2}};
-    const std::optional<Process::Exit> exit = Process::spawn(start).value().wait(std::chrono::seconds(20));
+    const std::optional<Process::Exit> exit = Process::spawn(start).value().wait(kPatience);
     if (!exit || !exit->clean()) throw std::runtime_error("openssl failed: " + slurp(folder_.path("log")));
   }
 
