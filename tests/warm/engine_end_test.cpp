@@ -126,14 +126,15 @@ TEST_F(EngineTest, ACompileForWhichAnEqualRequestWaitsIsNotEnded) {
     return Order{Unit::of_kind("fake", "rooted", "source").include_root(root), Target::sm(80)};
   };
   work_.when("rooted", {.held = true, .stoppable = true});
-  Engine engine(parts());
+  Engine engine(parts(), {.most_threads = 2});
   const Order first = rooted("/a");
   const Order second = rooted("/b");
   engine.request({&first, 1});
   EXPECT_TRUE(work_.begun("rooted"));
   engine.request({&second, 1});
-  EXPECT_TRUE(eventually([&] { return engine.status().pending == 2; }));
-  std::this_thread::sleep_for(20ms);  // until it has found that the other is at it
+  // One thread is at the first: once the other has this, it has found that the second must wait.
+  request(engine, {"behind"});
+  EXPECT_TRUE(eventually([&] { return engine.ready(order("behind")) != nullptr; }));
   engine.cancel({&first, 1});
   work_.open("rooted");
   EXPECT_TRUE(settles(engine));
