@@ -184,9 +184,23 @@ TEST(BundleWriter, DescribesItsArtifactsForPeople) {
   EXPECT_EQ(about, describe(member, member.artifact.closure.get()));
   EXPECT_EQ(about.unit, "pip.cu");
   EXPECT_EQ(about.bytes, 321u);
+  EXPECT_EQ(about.compiler, member.compiler);
+  EXPECT_EQ(about.version, member.version);
+  EXPECT_EQ(about.compiler_digest, member.compiler_digest);
   EXPECT_EQ(about.files.size(), 3u);
   EXPECT_EQ(about.files[1].place, "root 1");
   EXPECT_EQ(about.files[1].state, "read");
+}
+
+TEST(BundleDescription, SaysForWhichTargetOfEveryForm) {
+  for (const Target& target : {Target::sm(90), Target{"sm_100a", Form::Ptx}, Target::opencl("a device"),
+                               Target::foreign("sm_90 of another cache")}) {
+    BundleDescription description;
+    description.artifacts.push_back(describe(member_of("a.cu", target), nullptr));
+    const auto read = BundleDescription::parse(description.encode());
+    ASSERT_TRUE(read.ok()) << target.name();
+    EXPECT_EQ(read->artifacts[0].target, target);
+  }
 }
 
 TEST(BundleDescription, RefusesWhatIsNotOne) {

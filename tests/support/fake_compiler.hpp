@@ -40,6 +40,7 @@ class FakeCompiler final : public Compiler {
       const auto content = read_file(recipe.places().path_of(0, name));
       if (!content || !*content) return failure(Code::CompileFailed, "no " + name);
       text = (*content)->view();
+      if (!looks_for_first.empty()) closure.items.push_back({0, Closure::State::Absent, looks_for_first, {}, 0});
       closure.items.push_back({0, Closure::State::Read, name, sha256(text), 0});
     }
     compiled.artifact.bytes = Bytes::of("compiled " + text);
@@ -51,6 +52,7 @@ class FakeCompiler final : public Compiler {
 
   std::string version = "1";
   std::string not_cacheable;
+  std::string looks_for_first;  ///< a name that it says not to have found
   bool fails = false;
   std::chrono::milliseconds takes{0};
   std::atomic<int> compiles{0};

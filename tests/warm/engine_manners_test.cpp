@@ -139,6 +139,18 @@ TEST_F(EngineTest, AHotCompileNamesWhoAsked) {
       << told[0].message;
 }
 
+TEST_F(EngineTest, AHotCompileIsToldOfOneThatFailedAndNotOfAWaitThatWasTooShort) {
+  work_.when("bad", {.error = failure(Code::CompileFailed, "no")});
+  work_.when("slow", {.held = true});
+  Engine engine(parts());
+  EXPECT_EQ(code(get(engine, "slow", 0ns)), Code::TimedOut);
+  EXPECT_EQ(log_.count(Event::Kind::HotCompile), 0U);
+  EXPECT_EQ(code(get(engine, "bad")), Code::CompileFailed);
+  ASSERT_EQ(log_.count(Event::Kind::HotCompile), 1U);
+  EXPECT_NE(log_.of(Event::Kind::HotCompile)[0].message.find("a compile that failed"), std::string::npos);
+  work_.open("slow");
+}
+
 TEST_F(EngineTest, NoHotCompileIsToldOfWhatATierHadOrWasReady) {
   work_.when("hit", {.origin = Origin::Disk});
   Engine engine(parts());

@@ -81,6 +81,16 @@ TEST_F(ExplainTest, NamesTheHeaderThatChangedWithBothDigests) {
   EXPECT_EQ(difference.now, sha256(std::string_view("two")).hex());
 }
 
+TEST_F(ExplainTest, NamesTheHeaderThatIsNewlyInTheWay) {
+  compiler_.looks_for_first = "before.h";
+  build(unit());
+  spit(folder_.path("before.h"), "");
+  const Difference difference = only_difference(recipe(unit()));
+  EXPECT_EQ(difference.what, folder_.path("before.h"));
+  EXPECT_EQ(difference.then, "not there");
+  EXPECT_EQ(difference.now, "there, and found before the one that was read");
+}
+
 TEST_F(ExplainTest, NamesTheOptionThatIsNew) {
   build(unit());
   const Difference difference = only_difference(recipe(unit().option("-DX=1")));
