@@ -212,6 +212,23 @@ std::optional<Digest> FileDigests::remembered(const std::string& path, const Fil
   return std::nullopt;
 }
 
+// Of a path that is in `digesting_`: it goes from there when this does.
+class FileDigests::Digesting {
+ public:
+  Digesting(FileDigests& digests, const std::string& path) : digests_(digests), path_(path) {}
+  ~Digesting() {
+    const MutexLock lock(digests_.mutex_);
+    digests_.digesting_.erase(path_);
+    digests_.no_longer_digesting_.notify_all();
+  }
+  Digesting(const Digesting&) = delete;
+  Digesting& operator=(const Digesting&) = delete;
+
+ private:
+  FileDigests& digests_;
+  const std::string& path_;
+};
+
 std::optional<FileDigests::Seen> FileDigests::look(const std::string& path) {
   std::optional<FileStamp> stamp;
   while (true) {
@@ -223,6 +240,8 @@ std::optional<FileDigests::Seen> FileDigests::look(const std::string& path) {
     // What the other comes by may be newer than what was just looked at, or too young to be remembered.
     while (digesting_.contains(path)) clock_.wait(no_longer_digesting_, mutex_, kLook);
   }
+  // Also when memory runs out here: others wait for it.
+  const Digesting digesting(*this, path);
   const bool large = stamp->size >= kLarge && !memory_.empty();
   std::optional<Turn> turn;
   if (large) turn.emplace(path, clock_);
@@ -234,9 +253,6 @@ std::optional<FileDigests::Seen> FileDigests::look(const std::string& path) {
     // Before the turn is over: this is what the others wait for.
     if (large) (void)save();
   }
-  const MutexLock lock(mutex_);
-  digesting_.erase(path);
-  no_longer_digesting_.notify_all();
   if (!reading) return std::nullopt;
   return reading->seen;
 }

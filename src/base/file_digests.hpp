@@ -53,6 +53,7 @@ class FileDigests {
   std::size_t digested() const;
 
  private:
+  class Digesting;
   struct Table;  // the memory file
   struct Reading {
     Seen seen;

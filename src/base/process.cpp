@@ -29,6 +29,57 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
+// What the kernel is told of a program to be. An error on the way there is that of the start: a child that lacks one of
+// its descriptors is not the one that was asked for.
+class SpawnPlan {
+ public:
+  explicit SpawnPlan(const Process::Start& start) {
+    note(posix_spawn_file_actions_init(&actions_));
+    note(posix_spawnattr_init(&attributes_));
+    int highest = 2;
+    for (const auto& [ours, theirs] : start.descriptors) {
+      note(posix_spawn_file_actions_adddup2(&actions_, ours, theirs));
+      highest = std::max(highest, theirs);
+    }
+    if (!start.folder.empty()) note(posix_spawn_file_actions_addchdir_np(&actions_, start.folder.c_str()));
+    // The host program may have descriptors that it forgot to mark close-on-exec.
+    note(posix_spawn_file_actions_addclosefrom_np(&actions_, highest + 1));
+    // The child starts with default handling of every signal and none blocked, whatever the host program did.
+    sigset_t all;
+    sigset_t blocked;
+    sigfillset(&all);
+    sigemptyset(&blocked);
+    for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTSTP}) {
+      if (start.deaf_to_terminal) sigaddset(&blocked, signal);
+    }
+    note(posix_spawnattr_setsigdefault(&attributes_, &all));
+    note(posix_spawnattr_setsigmask(&attributes_, &blocked));
+    const int session = start.own_session ? POSIX_SPAWN_SETSID : 0;
+    note(posix_spawnattr_setflags(&attributes_,
+                                  static_cast<short>(session | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK)));
+  }
+  ~SpawnPlan() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+
+  int spawn(pid_t& pid, const std::vector<char*>& arguments, const std::vector<char*>& environment) const {
+    if (error_ != 0) return error_;
+    return posix_spawn(&pid, arguments[0], &actions_, &attributes_, arguments.data(), environment.data());
+  }
+
+ private:
+  void note(int error) {
+    if (error_ == 0) error_ = error;
+  }
+
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+  int error_ = 0;
+};
+
 std::uint64_t peak_of(const rusage& used) { return static_cast<std::uint64_t>(used.ru_maxrss) << 10; }
 
 }  // namespace
@@ -53,36 +104,11 @@ Process::~Process() {
 }
 
 Result<Process> Process::spawn(const Start& start) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  int highest = 2;
-  for (const auto& [ours, theirs] : start.descriptors) {
-    posix_spawn_file_actions_adddup2(&actions, ours, theirs);
-    highest = std::max(highest, theirs);
-  }
-  if (!start.folder.empty()) posix_spawn_file_actions_addchdir_np(&actions, start.folder.c_str());
-  // The host program may have descriptors that it forgot to mark close-on-exec.
-  posix_spawn_file_actions_addclosefrom_np(&actions, highest + 1);
-  // The child starts with default handling of every signal and none blocked, whatever the host program did.
-  sigset_t all;
-  sigset_t blocked;
-  sigfillset(&all);
-  sigemptyset(&blocked);
-  for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTSTP}) {
-    if (start.deaf_to_terminal) sigaddset(&blocked, signal);
-  }
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setsigmask(&attributes, &blocked);
-  const int session = start.own_session ? POSIX_SPAWN_SETSID : 0;
-  posix_spawnattr_setflags(&attributes, static_cast<short>(session | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
-
+  const SpawnPlan plan(start);
+  const std::vector<char*> arguments = pointers(start.arguments);
+  const std::vector<char*> environment = pointers(start.environment);
   pid_t pid = -1;
-  const int error = posix_spawn(&pid, start.arguments.at(0).c_str(), &actions, &attributes,
-                                pointers(start.arguments).data(), pointers(start.environment).data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
+  const int error = plan.spawn(pid, arguments, environment);
   if (error != 0) return io_failure("cannot start", start.arguments[0], error);
   Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   // Until it became another program the child shared our memory, and the kernel remembers that as the child's. Asked

@@ -6,7 +6,9 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -52,6 +54,23 @@ class StoppingClock final : public Clock {
   mutable std::atomic<bool> stopped_{false};
   mutable std::atomic<bool> may_go_on_{false};
   mutable std::atomic<int> waits_{0};
+};
+
+// A clock at which memory runs out for the first who has read a file, and by which nobody waits.
+class FailingClock final : public Clock {
+ public:
+  std::chrono::nanoseconds wall() const override {
+    if (!failed_.exchange(true)) throw std::bad_alloc();
+    return system_clock().wall();
+  }
+  std::chrono::nanoseconds steady() const override { return system_clock().steady(); }
+  void sleep(std::chrono::nanoseconds time) const override { system_clock().sleep(time); }
+  void wait(Condition&, Mutex&, std::chrono::nanoseconds) const override {
+    throw std::logic_error("it waits for somebody who is gone");
+  }
+
+ private:
+  mutable std::atomic<bool> failed_{false};
 };
 
 class FileDigestsTest : public ::testing::Test {
@@ -217,6 +236,13 @@ TEST_F(FileDigestsTest, NeitherAHitNorAnotherFileWaitsForOneThatIsBeingRead) {
   clock.let_go_on();
   reader.join();
   EXPECT_EQ(digests.digested(), 3u);
+}
+
+TEST_F(FileDigestsTest, NobodyWaitsForOneWhoseMemoryRanOutWhileHeRead) {
+  const FailingClock clock;
+  FileDigests digests("", clock);
+  EXPECT_THROW(digests.look(file_), std::bad_alloc);
+  EXPECT_EQ(look(digests), sha256("one"));
 }
 
 TEST_F(FileDigestsTest, OfAFileThatGoesAwayWhileOthersWaitForItsReaderNobodyHangs) {
