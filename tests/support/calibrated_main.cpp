@@ -52,7 +52,7 @@ int calibrate_here(kiln::Session session, const CalibrationAsked& asked) {
   Runtime runtime(session);
   std::uint64_t rows = 0;
   CalibrationOptions options = asked.options;
-  options.seconds_per_size = 0.02;  // the five runs that there are at least are enough for sleeps
+  options.seconds_per_size = 0.05;  // enough for five runs, also where sleeps take ten times as long
   options.refinements = 0;
   const auto calibration = calibrate(runtime, {trial(kLarge, rows), trial(kSmall, rows)}, options);
   const kiln::Status written = calibration ? calibration->write(asked.path) : kiln::Status(calibration.error());
