@@ -129,8 +129,10 @@ Result<Compiled> CommandCompiler::compile(const Recipe& recipe) {
   const auto refused = [&](const std::string& why) {
     return failure(Code::CompileFailed, program_ + " does not compile unit '" + recipe.unit.name() + "': " + why, log);
   };
-  const auto bytes = folder->output();
-  if (!ran->ended.exit.clean() || !bytes || !*bytes) {
+  auto bytes = folder->output();
+  // That it cannot be read says nothing of the unit.
+  if (ran->ended.exit.clean() && !bytes) return std::move(bytes).error();
+  if (!ran->ended.exit.clean() || !*bytes) {
     const Process::Exit exit = ran->ended.exit;
     if (exit.signal != 0) return refused("it was ended by signal " + std::to_string(exit.signal));
     remember_failure(recipe, *ran, *folder);

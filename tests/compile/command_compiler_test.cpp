@@ -222,6 +222,12 @@ TEST_F(CommandTest, IsNotCacheableWhereWhatItReadIsNotKnownOrChanged) {
   EXPECT_NE(compiled->not_cacheable.find("{depfile}"), std::string::npos);
 }
 
+TEST_F(CommandTest, AnOutputThatCannotBeReadIsNoFailureOfTheUnit) {
+  const ScriptCompiler script("mkdir $2");
+  CommandCompiler made(script.path(), digests_, {seconds(60), folder_.path()});
+  EXPECT_EQ(compile(made, unit(script)).error().code, Code::Io) << "nothing that is remembered of it";
+}
+
 TEST_F(CommandTest, RefusesOutputThatIsNotOfTheForm) {
   const ScriptCompiler script("echo words > $2");
   CommandCompiler made(script.path(), digests_, {seconds(60), folder_.path()});
