@@ -85,7 +85,7 @@ class Trial:
         self.folder.copy_of(self.template)
         ran = self.folder.run(self.operation.command, self.operation.settings, before=self.inject([]))
         report = parsed(self.report)
-        if int(report["exit"]) not in self.operation.codes:
+        if int(report["exit"]) not in self.operation.codes or (self.operation.output and int(report["exit"]) != 0):
             raise RuntimeError(f"{self.operation.name} returned {report['exit']}: {ran.stderr.decode(errors='replace')}")
         reference.calls = [call[:3] for call in report["calls"]]
         reference.output = written(self.operation, self.operation.output, self.folder, ran)
