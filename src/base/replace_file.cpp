@@ -35,7 +35,7 @@ Status replace_file(const std::string& path, std::string_view bytes, Durability 
   // Not the process id: in a container each process may have the one of a predecessor that was killed here.
   std::uint64_t own = 0;
   if (getrandom(&own, sizeof own, GRND_NONBLOCK) != sizeof own) {
-    own = static_cast<std::uint64_t>(system_clock().wall().count());
+    own = static_cast<std::uint64_t>(system_clock().steady().count());
   }
   char digits[17];
   std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(own));

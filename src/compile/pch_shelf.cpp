@@ -251,7 +251,7 @@ std::unique_ptr<PchShelf::Making> PchShelf::begin(const Digest& key) {
   if (swept_by_.exchange(self) != self) sweep(folder->get(), **locks);
   LockFile::Hold hold = (*locks)->hold(key);
   if (!hold) return nullptr;
-  std::string suffix = "." + std::to_string(self) + "-" + std::to_string(system_clock().wall().count());
+  std::string suffix = "." + std::to_string(self) + "-" + std::to_string(system_clock().steady().count());
   suffix += kTemporary;
   std::string path = join_path(options_.folder, name_of(key, suffix));
   return std::unique_ptr<Making>(new Making(*this, key, **locks, std::move(hold), std::move(path)));

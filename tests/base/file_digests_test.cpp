@@ -125,6 +125,14 @@ TEST_F(FileDigestsTest, DoNotTrustAYoungFile) {
   EXPECT_EQ(digests.digested(), 3u);
 }
 
+TEST_F(FileDigestsTest, AreByAClockThatIsNeverAheadOfTheTimesOfFiles) {
+  for (int i = 0; i < 200; ++i) {
+    const std::chrono::nanoseconds before = system_clock().wall();
+    spit(file_, std::to_string(i));
+    ASSERT_GE(stamp_of(file_.c_str())->changed_ns, before.count());
+  }
+}
+
 TEST_F(FileDigestsTest, SeeAnEditOfTheSameSizeAndAReplacement) {
   remember();
   FileDigests digests(memory_, clock_);
