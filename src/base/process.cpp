@@ -104,12 +104,13 @@ Process::~Process() {
 }
 
 Result<Process> Process::spawn(const Start& start) {
+  const std::string& program = start.arguments.at(0);
   const SpawnPlan plan(start);
   const std::vector<char*> arguments = pointers(start.arguments);
   const std::vector<char*> environment = pointers(start.environment);
   pid_t pid = -1;
   const int error = plan.spawn(pid, arguments, environment);
-  if (error != 0) return io_failure("cannot start", start.arguments[0], error);
+  if (error != 0) return io_failure("cannot start", program, error);
   Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   // Until it became another program the child shared our memory, and the kernel remembers that as the child's. Asked
   // only now, when it has: our own peak does not fall.
