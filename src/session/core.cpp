@@ -1,6 +1,7 @@
 #include "session/core.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/environment.hpp"
@@ -188,6 +189,7 @@ Result<Backend*> Core::open(const std::string& kind, std::chrono::nanoseconds li
   {
     const MutexLock lock(mutex_);
     if (const auto* targets = opened(kind)) {
+      hand_on_waiting();
       if (!*targets) return targets->error();
       return backends_.at(kind).get();
     }
@@ -209,6 +211,8 @@ Result<Backend*> Core::open(const std::string& kind, std::chrono::nanoseconds li
     }
   }
   const Result<std::vector<Target>>& targets = opening->open();
+  const MutexLock lock(mutex_);
+  hand_on_waiting();
   if (!targets) return targets.error();
   return opening;
 }
@@ -219,8 +223,6 @@ void Core::open_requested() {
   {
     const MutexLock lock(mutex_);
     kinds.swap(to_open_);
-    opening_.swap(waiting_);
-    waiting_addresses_.clear();
   }
   for (const std::string& kind : kinds) {
     Backend* const opening = backend(kind);
@@ -231,10 +233,19 @@ void Core::open_requested() {
     const MutexLock lock(mutex_);
     opened_.notify_all();
   }
-  // Under the lock, so that at every moment each is either here or with the engine.
   const MutexLock lock(mutex_);
-  engine_->request(orders_for(opening_));
-  opening_.clear();
+  hand_on_waiting();
+}
+
+// Whoever first sees a driver open does, and under the lock: a unit is either here or with the engine, and never both.
+void Core::hand_on_waiting() {
+  if (waiting_.empty()) return;
+  const auto is_due = [this](const Unit& unit) KILN_REQUIRES(mutex_) { return opened(driver_kind(unit)) != nullptr; };
+  Units due;
+  std::copy_if(waiting_.begin(), waiting_.end(), std::back_inserter(due), is_due);
+  engine_->request(orders_for(due));
+  std::erase_if(waiting_, is_due);
+  for (const Unit& unit : due) waiting_addresses_.erase(unit.address());
 }
 
 const Result<std::vector<Target>>* Core::opened(const std::string& kind) const {
@@ -273,6 +284,7 @@ void Core::request(const Units& units) {
   std::vector<Order> orders;
   {
     const MutexLock lock(mutex_);
+    hand_on_waiting();
     orders = orders_for(ready);
   }
   engine_->request(orders);
@@ -293,7 +305,6 @@ void Core::cancel(const Units& units) {
     for (const Unit& unit : units) {
       const auto is_it = [&](const Unit& other) { return other.identity() == unit.identity(); };
       std::erase_if(waiting_, is_it);
-      std::erase_if(opening_, is_it);
       waiting_addresses_.erase(unit.address());
     }
     orders = orders_for(units);
@@ -322,26 +333,22 @@ void Core::retry(const std::vector<Order>& orders) {
 SessionStatus Core::status() const {
   const MutexLock lock(mutex_);
   SessionStatus status = engine_->status();
-  for (const Units* units : {&opening_, &waiting_}) {
-    for (const Unit& unit : *units) {
-      status.units.push_back({unit.label(), unit.kind(), "", UnitStatus::State::Queued});
-    }
-    status.submitted += units->size();
-    status.pending += units->size();
+  for (const Unit& unit : waiting_) {
+    status.units.push_back({unit.label(), unit.kind(), "", UnitStatus::State::Queued});
   }
+  status.submitted += waiting_.size();
+  status.pending += waiting_.size();
   return status;
 }
 
 Glance Core::glance(std::size_t most) const {
   const MutexLock lock(mutex_);
   Glance glance = engine_->glance(most);
-  for (const Units* units : {&opening_, &waiting_}) {
-    glance.sums.submitted += units->size();
-    glance.sums.pending += units->size();
-    for (const Unit& unit : *units) {
-      if (glance.units.size() >= most) break;
-      glance.units.push_back({{unit.label(), unit.kind(), "", UnitStatus::State::Queued}});
-    }
+  glance.sums.submitted += waiting_.size();
+  glance.sums.pending += waiting_.size();
+  for (const Unit& unit : waiting_) {
+    if (glance.units.size() >= most) break;
+    glance.units.push_back({{unit.label(), unit.kind(), "", UnitStatus::State::Queued}});
   }
   return glance;
 }

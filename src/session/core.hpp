@@ -125,6 +125,7 @@ class Core final : public ProcessListener {
   std::unique_ptr<Backend> make_backend(const std::string& kind, const std::string& driver);
   Result<CcclLoader::Home> cccl_home();
   void open_requested();
+  void hand_on_waiting() KILN_REQUIRES(mutex_);
   /// The targets of the devices of a kind; null where its driver is not open.
   const Result<std::vector<Target>>* opened(const std::string& kind) const KILN_REQUIRES(mutex_);
   std::vector<Order> orders_for(const Units& units) const KILN_REQUIRES(mutex_);
@@ -166,8 +167,7 @@ class Core final : public ProcessListener {
   Condition opened_;
   std::map<std::string, std::unique_ptr<Backend>> backends_ KILN_GUARDED_BY(mutex_);
   std::map<std::string, bool> present_ KILN_GUARDED_BY(mutex_);
-  Units waiting_ KILN_GUARDED_BY(mutex_);  // requested before the driver was open …
-  Units opening_ KILN_GUARDED_BY(mutex_);  // … and those of them for which it is being opened now
+  Units waiting_ KILN_GUARDED_BY(mutex_);  // requested before their driver was open
   std::unordered_set<const void*> waiting_addresses_ KILN_GUARDED_BY(mutex_);
   std::unordered_set<std::string> to_open_ KILN_GUARDED_BY(mutex_);
   std::unordered_set<Digest> declared_ KILN_GUARDED_BY(mutex_);

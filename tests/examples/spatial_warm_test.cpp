@@ -34,8 +34,14 @@ runtime::Runtime on_opencl(const Session& session) {
   return runtime::Runtime(session, options);
 }
 
-/// The units that were asked for, by name.
+void wait_until(const std::function<bool()>& holds) {
+  while (!holds()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+/// The units that were asked for, by name. Equal ones that were asked for on two threads at once are known to be equal
+/// when both are done.
 Names units_of(const Session& session) {
+  wait_until([&] { return session.status().pending == 0; });
   Names names;
   for (const UnitStatus& unit : session.status().units) names.push_back(unit.unit);
   std::sort(names.begin(), names.end());
@@ -117,9 +123,7 @@ TEST(SpatialWarmth, OpeningAColumnIsEnoughForItsUnitsToBeAskedFor) {
   const Session session = fresh_session();
   runtime::Runtime runtime = on_opencl(session);
   spatial::open(runtime, small_columns().triangles);
-  for (int tries = 0; tries < 10'000 && units_of(session).empty(); ++tries) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it is asked for on another thread
-  }
+  wait_until([&] { return session.status().submitted > 0; });  // on another thread
   EXPECT_EQ(units_of(session), Names{"polygon_bounds.cl"});
 }
 

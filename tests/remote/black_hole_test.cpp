@@ -19,6 +19,7 @@
 #include "support/own_network.hpp"
 #include "support/own_process.hpp"
 #include "support/pacer.hpp"
+#include "support/patience.hpp"
 #include "support/remote_rig.hpp"
 #include "support/rude_server.hpp"
 
@@ -61,15 +62,18 @@ class RemoteHost {
   struct Answer {
     bool hit = false;
     double ms = 0;
+    double slack_ms = 0;  // what a limit of it may be exceeded by
   };
   /// What a `get` that begins now asks of this tier: closures, then the entry, within one budget.
   Answer get(std::uint64_t number) {
+    const nanoseconds lost = pacer_.lost();
     const nanoseconds start = system_clock().steady();
     const Allowance allowance(policy_.budget);
     (void)store_->closures(request_number(number), 1);
     const auto hit = store_->get(key_number(number));
+    const nanoseconds took = system_clock().steady() - start;
     EXPECT_TRUE(hit.ok());
-    return {hit && hit->has_value(), milliseconds_of(system_clock().steady() - start)};
+    return {hit && hit->has_value(), milliseconds_of(took), kSlackMs + milliseconds_of(pacer_.lost() - lost)};
   }
   bool publish_later(std::uint64_t number) {
     return store_->put(key_number(number), artifact_of(key_number(number), 64 << 10)).ok();
@@ -81,8 +85,8 @@ class RemoteHost {
   void end() { courier_->stop(); }
 
   const FleetPolicy& policy() const { return policy_; }
-  double slack_ms() const { return kSlackMs + milliseconds_of(pacer_.late()); }
   bool asked() const { return guard_->closed(); }
+  const Pacer& pacer() const { return pacer_; }
   EventLog& log() { return log_; }
 
  private:
@@ -123,10 +127,14 @@ TEST(BlackHole, TheFirstGetPaysTheBudgetOnceTheNextNothingAndItRecoversByItself)
     later.push_back(answer.ms);
     system_clock().sleep(std::chrono::microseconds(200));
   }
+  EXPECT_EQ(host.log().count(Event::Kind::RemoteUnavailable), 1u);
+  EXPECT_EQ(host.log().count(Event::Kind::RemoteBack), 0u);
+  const nanoseconds lost = host.pacer().lost();
   const nanoseconds returned = system_clock().steady();
   ASSERT_TRUE(network->pass(nginx.port()));
-  const bool back = eventually([&] { return host.get(published).hit; }, seconds(20));
+  const bool back = eventually([&] { return host.get(published).hit; }, kPatience);
   const double recovered_ms = milliseconds_of(system_clock().steady() - returned);
+  const double lost_ms = milliseconds_of(host.pacer().lost() - lost);
 
   std::sort(later.begin(), later.end());
   const double median_us = later[later.size() / 2] * 1000;
@@ -135,12 +143,13 @@ TEST(BlackHole, TheFirstGetPaysTheBudgetOnceTheNextNothingAndItRecoversByItself)
       "recovered_s %.2f\n",
       first.ms, milliseconds_of(host.policy().budget), later.size(), median_us, later.back() * 1000,
       recovered_ms / 1000);
-  EXPECT_LT(first.ms, milliseconds_of(host.policy().budget) + host.slack_ms());
+  EXPECT_LT(first.ms, milliseconds_of(host.policy().budget) + first.slack_ms);
   EXPECT_LT(median_us, 1000);
   EXPECT_TRUE(back);
-  EXPECT_LT(recovered_ms, 10'000);
-  EXPECT_EQ(host.log().count(Event::Kind::RemoteUnavailable), 1u);
-  EXPECT_EQ(host.log().count(Event::Kind::RemoteBack), 1u);
+  EXPECT_LT(recovered_ms, 10'000 + lost_ms);
+  // One each, unless the machine made nginx late once more.
+  EXPECT_GE(host.log().count(Event::Kind::RemoteBack), 1u);
+  EXPECT_EQ(host.log().count(Event::Kind::RemoteBack), host.log().count(Event::Kind::RemoteUnavailable));
 }
 
 TEST(BlackHole, AHostThatNeverReachedTheServerPaysNoMore) {
@@ -153,8 +162,8 @@ TEST(BlackHole, AHostThatNeverReachedTheServerPaysNoMore) {
   const RemoteHost::Answer first = host.get(1);
   const RemoteHost::Answer second = host.get(2);
   std::printf("figure: black_hole_unconnected first_ms %.1f second_us %.1f\n", first.ms, second.ms * 1000);
-  EXPECT_LT(first.ms, milliseconds_of(host.policy().budget) + host.slack_ms());
-  EXPECT_LT(second.ms, host.slack_ms());
+  EXPECT_LT(first.ms, milliseconds_of(host.policy().budget) + first.slack_ms);
+  EXPECT_LT(second.ms, second.slack_ms);
   EXPECT_FALSE(host.asked());
 }
 
@@ -170,16 +179,19 @@ class TroubledServer : public testing::TestWithParam<Trouble> {};
 
 TEST_P(TroubledServer, CostsAGetItsBudgetAtMostAndIsAskedAgainOnlyIfItAnswers) {
   const RudeServer server(GetParam().manner, GetParam().says);
-  RemoteHost host(server.url());
+  const double budget_ms = milliseconds_of(FleetPolicy().budget);
+  FleetPolicy policy;
+  if (!GetParam().gives_up) policy.budget = kPatience;  // that it answers counts, however late the machine lets it
+  RemoteHost host(server.url(), policy);
   const RemoteHost::Answer first = host.get(1);
   const RemoteHost::Answer second = host.get(2);
   std::printf("figure: troubled_server %s first_ms %.1f second_us %.1f\n", GetParam().name, first.ms, second.ms * 1000);
   EXPECT_FALSE(first.hit);
   EXPECT_FALSE(second.hit);
-  EXPECT_LT(first.ms, milliseconds_of(host.policy().budget) + host.slack_ms());
+  EXPECT_LT(first.ms, budget_ms + first.slack_ms);
   EXPECT_EQ(host.asked(), !GetParam().gives_up);
   EXPECT_EQ(host.log().count(Event::Kind::RemoteUnavailable), GetParam().gives_up ? 1u : 0u);
-  EXPECT_LT(second.ms, GetParam().gives_up ? host.slack_ms() : milliseconds_of(host.policy().budget) + host.slack_ms());
+  EXPECT_LT(second.ms, (GetParam().gives_up ? 0 : budget_ms) + second.slack_ms);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -202,7 +214,7 @@ TEST(StoppedServer, OneThatRefusesConnectionsIsGivenUpAtOnceAndFoundAgain) {
   const RemoteHost::Answer first = host.get(1);
   EXPECT_FALSE(first.hit);
   EXPECT_FALSE(host.asked());
-  EXPECT_LT(first.ms, milliseconds_of(host.policy().budget) + host.slack_ms());
+  EXPECT_LT(first.ms, milliseconds_of(host.policy().budget) + first.slack_ms);
   nginx.start();
   const nanoseconds returned = system_clock().steady();
   EXPECT_TRUE(eventually([&] { return host.get(1).hit; }));

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -107,6 +109,29 @@ TEST_F(SessionTest, WhatWasRequestedIsInTheStatusAtEveryMoment) {
   }
   EXPECT_EQ(least, units.size());
   EXPECT_EQ(session.status().compiled + session.status().found, units.size());
+}
+
+TEST_F(SessionTest, AUnitThatIsGottenWhileAnotherOneStillWaitsForItsDriverIsCountedOnce) {
+  // The thread that opens drivers is held up by one that cannot be opened.
+  std::atomic<bool> held_up{false};
+  std::promise<void> enough;
+  SessionOptions options;
+  options.settings["driver"] = "libno_such_driver.so";
+  options.on_event = [&, over = enough.get_future().share()](const Event& event) {
+    if (event.kind != Event::Kind::NoDevice) return;
+    held_up = true;
+    (void)over.wait_for(test::kPatience);
+  };
+  Session session = open(std::move(options));
+  const Unit unit = scale("3");
+  session.request({Unit::cuda("none.cu", "").entry("none"), unit});
+  EXPECT_TRUE(test::eventually([&] { return held_up.load(); }));
+  EXPECT_TRUE(session.get(unit, "scale", seconds(60)).ok());
+  const SessionStatus status = session.status();
+  enough.set_value();
+  EXPECT_EQ(status.submitted, 1U);
+  EXPECT_EQ(status.pending, 0U);
+  EXPECT_EQ(status.units.size(), 1U);
 }
 
 TEST_F(SessionTest, AKernelWhoseBytesWereOrderedBeforeIsLoadedByTheGet) {

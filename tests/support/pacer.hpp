@@ -1,42 +1,95 @@
 #pragma once
 
+#include <sched.h>
+
 #include <algorithm>
-#include <atomic>
 #include <chrono>
+#include <list>
+#include <mutex>
 #include <thread>
 
 #include "base/clock.hpp"
 
 namespace kiln::test {
 
-/// How late the machine itself is, for one who only sleeps. What is promised in milliseconds is promised on a machine
-/// that runs whoever is due; a test that measures such a promise on one that is not ours alone adds this to the limit.
+/// How late the machine itself is, for one who only sleeps, on each of its processors. What is promised in milliseconds
+/// is promised on a machine that runs whoever is due; a test that measures such a promise on one that is not ours alone
+/// adds this to the limit.
 class Pacer {
  public:
-  Pacer() : thread_([this] { pace(); }) {}
-  ~Pacer() {
-    over_ = true;
-    thread_.join();
-  }
-  Pacer(const Pacer&) = delete;
-  Pacer& operator=(const Pacer&) = delete;
+  using Time = std::chrono::nanoseconds;
 
-  /// At worst, since it was made.
-  std::chrono::nanoseconds late() const { return std::chrono::nanoseconds(late_); }
-
- private:
-  void pace() {
-    constexpr std::chrono::nanoseconds kNap = std::chrono::microseconds(200);
-    while (!over_) {
-      const std::chrono::nanoseconds start = system_clock().steady();
-      system_clock().sleep(kNap);
-      late_ = std::max(late_.load(), (system_clock().steady() - start - kNap).count());
+  Pacer() {
+    cpu_set_t ours;
+    if (sched_getaffinity(0, sizeof(ours), &ours) != 0) return;
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+      if (CPU_ISSET(processor, &ours)) sleepers_.emplace_back(processor);
     }
   }
 
-  std::atomic<bool> over_{false};
-  std::atomic<std::chrono::nanoseconds::rep> late_{0};
-  std::thread thread_;
+  /// At worst, since it was made.
+  Time late() const {
+    Time most{0};
+    for (const Sleeper& sleeper : sleepers_) most = std::max(most, sleeper.lateness().worst);
+    return most;
+  }
+
+  /// In all, since it was made: something that takes several steps is late in each of them, on whichever processor it
+  /// is.
+  Time lost() const {
+    Time all{0};
+    for (const Sleeper& sleeper : sleepers_) all += sleeper.lateness().all;
+    return all;
+  }
+
+ private:
+  struct Lateness {
+    Time worst{0};
+    Time all{0};
+  };
+
+  class Sleeper {
+   public:
+    explicit Sleeper(int processor)
+        : thread_([this, processor](const std::stop_token& over) { nap(processor, over); }) {}
+
+    Lateness lateness() const {
+      const std::lock_guard lock(mutex_);
+      return with(lateness_, system_clock().steady());  // it may be late at this moment
+    }
+
+   private:
+    static constexpr Time kNap = std::chrono::microseconds(200);
+    // A nap is never exact; this much is no fault of the machine's.
+    static constexpr Time kUsual = std::chrono::milliseconds(1);
+
+    Lateness with(Lateness until_then, Time now) const {
+      const Time late = now - asleep_since_ - kNap;
+      if (late < kUsual) return until_then;
+      return {std::max(until_then.worst, late), until_then.all + late};
+    }
+
+    void nap(int processor, const std::stop_token& over) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(processor, &one);
+      (void)sched_setaffinity(0, sizeof(one), &one);
+      while (!over.stop_requested()) {
+        system_clock().sleep(kNap);
+        const std::lock_guard lock(mutex_);
+        const Time now = system_clock().steady();
+        lateness_ = with(lateness_, now);
+        asleep_since_ = now;
+      }
+    }
+
+    mutable std::mutex mutex_;
+    Lateness lateness_;                            // guarded by mutex_
+    Time asleep_since_ = system_clock().steady();  // guarded by mutex_
+    std::jthread thread_;
+  };
+
+  std::list<Sleeper> sleepers_;
 };
 
 }  // namespace kiln::test
