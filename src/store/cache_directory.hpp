@@ -78,7 +78,6 @@ class CacheDirectory {
   bool writer_is_gone(std::string_view temporary) const;
 
   const std::string& root() const { return options_.root; }
-  bool read_only() const { return options_.read_only; }
   const Clock& clock() const { return clock_; }
 
  private:
