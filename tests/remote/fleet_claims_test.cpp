@@ -12,6 +12,7 @@
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"
 #include "support/fleet_party.hpp"
+#include "support/manual_clock.hpp"
 #include "support/pacer.hpp"
 #include "support/patience.hpp"
 #include "support/processes.hpp"
@@ -98,7 +99,7 @@ TEST(FleetClaims, ThatAreLostAreToldOnceAndNotRenewedAgain) {
 }
 
 TEST(FleetClaims, OutliveATableThatIsDownForLessThanALeaseAndNotOneThatIsDownForLonger) {
-  FleetPolicy policy = quick_fleet(300ms);
+  FleetPolicy policy = quick_fleet(1200ms);  // half of it must be enough for a machine that has much else to do
   policy.open_first = 10ms;
   Rig rig(policy);
   FleetClaims claims(rig.parts);
@@ -178,15 +179,17 @@ TEST(FleetClaims, TellHowAWaitEnded) {
   policy.hedges = 1;
   policy.hedge_at = 0.3;
   Rig rig(policy);
+  const ManualClock clock;  // who waits by it does not wait
+  rig.parts.clock = &clock;
   rig.table->held_by_another = true;
   rig.table->hedges_left = 1;
   FleetClaims claims(rig.parts);
-  auto hedge = claims.acquire(asked_for(1), 200ms);
+  auto hedge = claims.acquire(asked_for(1), 20s);
   ASSERT_EQ(hedge.outcome, Outcome::Mine);
   hedge.claim.reset();
   EXPECT_EQ(rig.table->releases, 0) << "a hedge holds nothing";
   EXPECT_EQ(rig.log.count(Event::Kind::Hedged), 1u);
-  EXPECT_EQ(claims.acquire(asked_for(1), 200ms).outcome, Outcome::TimedOut);
+  EXPECT_EQ(claims.acquire(asked_for(1), 20s).outcome, Outcome::TimedOut);
   EXPECT_EQ(rig.table->draws, 2);
   EXPECT_EQ(claims.acquire(asked_for(1), 0ms).outcome, Outcome::TimedOut);
   std::vector<std::string> ends;

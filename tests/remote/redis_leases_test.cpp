@@ -12,6 +12,7 @@
 #include "support/files.hpp"
 #include "support/fleet_party.hpp"
 #include "support/forked.hpp"
+#include "support/pacer.hpp"
 #include "support/redis.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -281,23 +282,28 @@ TEST(ClaimsInRedis, OfAPausedServerCostTheBudgetOnceThenNothingAndComeBackByThem
   Claimant host(server);
   server.pause();
   const double first = host.ms_unavailable(1);
+  const Pacer pacer;
   double rest = 0;
   for (int i = 0; i < 20; ++i) rest = std::max(rest, host.ms_unavailable(1));
+  const double lost = std::chrono::duration<double, std::milli>(pacer.lost()).count();
   std::printf("paused server: the first claim took %.1f ms, the slowest of 20 after it %.3f ms\n", first, rest);
   EXPECT_LT(first, 1000);
-  EXPECT_LT(rest, 90) << "one of them waited for the server again";
+  EXPECT_LT(rest, 90 + lost) << "one of them waited for the server again";
   EXPECT_EQ(host.log.count(Event::Kind::RemoteUnavailable), 1u);
   server.resume();
-  EXPECT_TRUE(eventually([&] { return host.log.count(Event::Kind::RemoteBack) == 1; }));
-  EXPECT_EQ(host.claims->acquire(wanted(2), 30s).outcome, Claims::Outcome::Mine);
+  EXPECT_TRUE(eventually([&] { return host.log.count(Event::Kind::RemoteBack) >= 1; }));
+  EXPECT_TRUE(eventually([&] { return host.claims->acquire(wanted(2), 30s).outcome == Claims::Outcome::Mine; }));
 }
 
 TEST(ClaimsInRedis, OfAServerThatGoesWhileAHostWaitsAreUnavailable) {
   RedisServer server;
   Claimant holder(server);
   Claimant host(server);
-  const auto mine = holder.claims->acquire(wanted(1), 0ms);
-  ASSERT_EQ(mine.outcome, Claims::Outcome::Mine) << mine.reason;
+  Claims::Answer mine;
+  ASSERT_TRUE(eventually([&] {
+    mine = holder.claims->acquire(wanted(1), 0ms);
+    return mine.outcome == Claims::Outcome::Mine;
+  })) << mine.reason;
   std::thread later([&server] {
     std::this_thread::sleep_for(60ms);
     server.stop();
