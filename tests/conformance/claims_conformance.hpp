@@ -95,7 +95,7 @@ TYPED_TEST_P(ClaimsConformance, AWaiterIsToldThatTheHolderFinishedWhicheverProce
   {
     Forked holder = this->holder(1);
     std::thread later([&holder] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      std::this_thread::sleep_for(std::chrono::milliseconds(250));
       holder.say("let go");
     });
     const auto answer = here->acquire(this->key(1), std::chrono::seconds(20));
@@ -107,7 +107,7 @@ TYPED_TEST_P(ClaimsConformance, AWaiterIsToldThatTheHolderFinishedWhicheverProce
   ASSERT_EQ(mine.outcome, Outcome::Mine);
   const auto other = this->parties_.party();
   std::thread later([&mine] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    std::this_thread::sleep_for(std::chrono::milliseconds(250));
     mine.claim.reset();
   });
   EXPECT_EQ(other->acquire(this->key(2), std::chrono::seconds(20)).outcome, Outcome::Finished);

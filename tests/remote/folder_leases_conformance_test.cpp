@@ -25,7 +25,9 @@ struct FolderParties {
   std::unique_ptr<Claims> party() const {
     return std::make_unique<FleetClaims>(fleet_parts(std::make_shared<DirectoryLeases>(folder.path())));
   }
-  static std::chrono::milliseconds takeover() { return 400ms + 1s; }
+  static std::chrono::milliseconds takeover() {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(quick_fleet().lease) + 1s;
+  }
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Folder, ClaimsConformance, FolderParties);

@@ -22,7 +22,9 @@ struct RedisParties {
   std::unique_ptr<Claims> party() const {
     return std::make_unique<FleetClaims>(fleet_parts(open_redis_leases({server.url(), "", ""}).value()));
   }
-  static std::chrono::milliseconds takeover() { return 400ms + 1s; }
+  static std::chrono::milliseconds takeover() {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(quick_fleet().lease) + 1s;
+  }
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Redis, ClaimsConformance, RedisParties);

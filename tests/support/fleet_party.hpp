@@ -9,7 +9,7 @@
 namespace kiln::test {
 
 /// The numbers of a fleet in which everything happens several times as fast, so that tests of it need few seconds.
-inline FleetPolicy quick_fleet(std::chrono::milliseconds lease = std::chrono::milliseconds(400)) {
+inline FleetPolicy quick_fleet(std::chrono::milliseconds lease = std::chrono::milliseconds(1000)) {
   FleetPolicy policy;
   policy.lease = lease;
   policy.poll_first = std::chrono::milliseconds(10);
