@@ -70,7 +70,8 @@ class Device {
   /// Code::LoadRefused where the driver does not take them: whoever asked looks elsewhere or compiles again.
   virtual Result<std::shared_ptr<Module>> load(const Artifact& artifact) = 0;
 
-  /// Streams, for those who bring none: in the current context, and to be given back in it.
+  /// Streams, for those who bring none: in the current context, and to be given back in it. Work on one that is given
+  /// back is done all the same; OpenCL's is done by then.
   virtual Result<void*> make_stream() = 0;
   virtual Status release_stream(void* stream) = 0;
   /// Whether the stream records a graph just now.

@@ -144,7 +144,11 @@ Result<void*> OpenClDevice::make_stream() {
 Status OpenClDevice::release_stream(void* stream) {
   const auto place = here_with(stream);
   if (!place) return place.error();
-  return judged("clReleaseCommandQueue", (*place)->cl().ReleaseCommandQueue(queue_of(stream)));
+  // What was launched ends before the queue does. PoCL makes machine code of a kernel when it is launched, in a thread
+  // of its own, and a program that ends meanwhile takes LLVM's tables away from it.
+  const Status finished = judged("clFinish", (*place)->cl().Finish(queue_of(stream)));
+  const Status released = judged("clReleaseCommandQueue", (*place)->cl().ReleaseCommandQueue(queue_of(stream)));
+  return finished ? released : finished;
 }
 
 Result<void*> OpenClDevice::allocate(std::size_t bytes, void* stream) {

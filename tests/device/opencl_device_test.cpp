@@ -106,6 +106,25 @@ TEST_F(OpenClLaunch, WhatOpenClDoesNotHaveIsUnsupportedAndNotLeftOut) {
   EXPECT_EQ(xs.values(), (std::vector<float>{1, 2, 3}));
 }
 
+// Else a program that ends right after a launch takes away what PoCL's thread makes machine code with.
+TEST_F(OpenClLaunch, WhatWasLaunchedIsDoneWhenItsQueueHasBeenGivenBack) {
+  const auto kernel = device_.load(saxpy_artifact()).value()->kernel("scale").value();
+  for (unsigned block = 1; block <= 8; ++block) {  // each size is made anew at its first launch
+    const DeviceFloats xs(device_, stream_, {1, 2, 3});
+    ASSERT_TRUE(device_.synchronise(stream_).ok());
+    const unsigned n = 3;
+    const float a = 2;
+    const Argument arguments[] = {argument_of(n), argument_of(a), xs.argument()};
+    Launch how;
+    how.stream = device_.make_stream().value();
+    how.grid.x = 3;
+    how.block.x = block;
+    ASSERT_TRUE(kernel->launch(how, arguments, 3).ok());
+    ASSERT_TRUE(device_.release_stream(how.stream).ok());
+    EXPECT_EQ(xs.values(), (std::vector<float>{2, 4, 6})) << block;  // by the other queue, which waits for nobody
+  }
+}
+
 TEST_F(OpenClLaunch, WithoutAQueueNothingIsLaunchedOrCopied) {
   const auto kernel = device_.load(saxpy_artifact()).value()->kernel("scale").value();
   char byte = 0;
