@@ -1,5 +1,6 @@
-// A program for `kiln calibrate`, linked as a user's is, with two operations whose times are known: the device takes 4
-// ms whatever there is to do, and the processor 0.5 ms, or 20 ms from 10,000 rows on; of the second always 0.5 ms.
+// A program for `kiln calibrate`, linked as a user's is, with two operations whose times are known: the device takes 20
+// ms whatever there is to do, and the processor 0.5 ms, or 100 ms from 10,000 rows on; of the second always 0.5 ms.
+// They lie so far apart since a machine with much to do adds ten milliseconds to a sleep.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -20,10 +21,10 @@ kiln::Result<bool> wait(Dispatch& dispatch, double ms) {
   return true;
 }
 kiln::Result<bool> wait_by_rows(Dispatch& dispatch, std::uint64_t rows) {
-  return wait(dispatch, rows < 10'000 ? 0.5 : 20);
+  return wait(dispatch, rows < 10'000 ? 0.5 : 100);
 }
 kiln::Result<bool> wait_little(Dispatch& dispatch, std::uint64_t) { return wait(dispatch, 0.5); }
-kiln::Result<bool> wait_on_device(Dispatch& dispatch, std::uint64_t) { return wait(dispatch, 4); }
+kiln::Result<bool> wait_on_device(Dispatch& dispatch, std::uint64_t) { return wait(dispatch, 20); }
 
 constexpr auto kLarge =
     operation<Wait>("fake.large", PrecisionClass::Coarse, Implementation<Wait>{{Backend::Cpu}, &wait_by_rows},
@@ -52,7 +53,7 @@ int calibrate_here(kiln::Session session, const CalibrationAsked& asked) {
   Runtime runtime(session);
   std::uint64_t rows = 0;
   CalibrationOptions options = asked.options;
-  options.seconds_per_size = 0.05;  // enough for five runs, also where sleeps take ten times as long
+  options.seconds_per_size = 0.2;  // and ten times that, if five runs take so long
   options.refinements = 0;
   const auto calibration = calibrate(runtime, {trial(kLarge, rows), trial(kSmall, rows)}, options);
   const kiln::Status written = calibration ? calibration->write(asked.path) : kiln::Status(calibration.error());
