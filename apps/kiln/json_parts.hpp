@@ -4,19 +4,14 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "apps/kiln/profile_match.hpp"
 #include "apps/kiln/render_json.hpp"
+#include "base/json.hpp"
 
-// What the JSON of several commands has in common. For the sources that render it alone: nlohmann-json takes
-// seconds to compile.
+// What the JSON of several commands has in common.
 namespace kiln::cli {
 
-using Json = nlohmann::ordered_json;
-
-// Paths and logs may hold any bytes: what is not UTF-8 is replaced.
-inline std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+inline std::string text_of(const Json& json) { return json_text(json, 2); }
 
 inline double rounded(double ms) { return std::round(ms * 1000) / 1000; }
 

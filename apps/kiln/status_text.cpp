@@ -145,7 +145,7 @@ std::string status_json(const std::vector<ProcessStatus>& processes, bool one_li
                    {"units", std::move(units)}});
   }
   const Json document{{"processes", std::move(all)}};
-  return one_line ? document.dump(-1, ' ', false, Json::error_handler_t::replace) : text_of(document);
+  return one_line ? json_text(document) : text_of(document);
 }
 
 }  // namespace kiln::cli

@@ -1,15 +1,13 @@
 #include "bundle/bundle_description.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.hpp"
+#include "base/json.hpp"
 
 namespace kiln {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::string_view kMark = "bundle description 1";
+constexpr std::size_t kDeepestDescription = 32;  // ours go to five; members to come may go deeper
 
 Error not_a_description(std::string what) {
   return failure(Code::Corrupt, "a bundle whose description " + std::move(what));
@@ -42,30 +40,30 @@ Json json_of(const BundleDescription::Artifact& artifact) {
 /// Takes members out of JSON objects. After the first that is not there or of another type, `ok()` is false.
 class Members {
  public:
-  std::string text(const Json& object, const char* name) {
+  std::string text(const SortedJson& object, const char* name) {
     const auto found = object.find(name);
     if (found == object.end() || !found->is_string()) return fail(), std::string();
     return found->get<std::string>();
   }
-  std::string optional_text(const Json& object, const char* name) {
+  std::string optional_text(const SortedJson& object, const char* name) {
     return object.find(name) == object.end() ? std::string() : text(object, name);
   }
-  Digest digest(const Json& object, const char* name) {
+  Digest digest(const SortedJson& object, const char* name) {
     const auto found = Digest::from_hex(text(object, name));
     if (!found) fail();
     return found.value_or(Digest{});
   }
-  std::uint64_t number(const Json& object, const char* name) {
+  std::uint64_t number(const SortedJson& object, const char* name) {
     const auto found = object.find(name);
     if (found == object.end() || !found->is_number_unsigned()) return fail(), 0;
     return found->get<std::uint64_t>();
   }
   /// The objects of an array.
-  std::vector<const Json*> objects(const Json& object, const char* name) {
-    std::vector<const Json*> all;
+  std::vector<const SortedJson*> objects(const SortedJson& object, const char* name) {
+    std::vector<const SortedJson*> all;
     const auto found = object.find(name);
     if (found == object.end() || !found->is_array()) return fail(), all;
-    for (const Json& item : *found) {
+    for (const SortedJson& item : *found) {
       if (!item.is_object()) return fail(), all;
       all.push_back(&item);
     }
@@ -78,7 +76,7 @@ class Members {
   bool ok_ = true;
 };
 
-Target target_from(Members& in, const Json& object) {
+Target target_from(Members& in, const SortedJson& object) {
   const std::string name = in.text(object, "target");
   const std::string form = in.text(object, "form");
   if (form == to_string(Form::OpenClBinary)) return Target::opencl(name);
@@ -91,7 +89,7 @@ Target target_from(Members& in, const Json& object) {
   return *target;
 }
 
-BundleDescription::Artifact artifact_from(Members& in, const Json& object) {
+BundleDescription::Artifact artifact_from(Members& in, const SortedJson& object) {
   BundleDescription::Artifact artifact;
   artifact.unit = in.text(object, "unit");
   artifact.kind = in.text(object, "kind");
@@ -103,10 +101,10 @@ BundleDescription::Artifact artifact_from(Members& in, const Json& object) {
   artifact.version = in.text(object, "version");
   artifact.compiler_digest = in.digest(object, "compiler_digest");
   artifact.bytes = in.number(object, "bytes");
-  for (const Json* entry : in.objects(object, "entries")) {
+  for (const SortedJson* entry : in.objects(object, "entries")) {
     artifact.entries.push_back({in.text(*entry, "name"), in.text(*entry, "symbol")});
   }
-  for (const Json* file : in.objects(object, "files")) {
+  for (const SortedJson* file : in.objects(object, "files")) {
     artifact.files.push_back(
         {in.text(*file, "place"), in.text(*file, "name"), in.text(*file, "state"), in.optional_text(*file, "digest")});
   }
@@ -120,19 +118,20 @@ std::string BundleDescription::encode() const {
   for (const Artifact& artifact : artifacts) all.push_back(json_of(artifact));
   const Json out = {{"kiln", kMark}, {"generator", generator}, {"artifacts", std::move(all)}};
   // Names that are not UTF-8 are for people here, and whole where they count.
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(out);
 }
 
 Result<BundleDescription> BundleDescription::parse(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return not_a_description("is no JSON object");
+  const Result<SortedJson> json = parse_json(text, kDeepestDescription);
+  if (!json) return not_a_description(json.error().message);
+  if (!json->is_object()) return not_a_description("is no JSON object");
   Members in;
-  if (const std::string mark = in.text(json, "kiln"); mark != kMark) {
+  if (const std::string mark = in.text(*json, "kiln"); mark != kMark) {
     return not_a_description("calls itself '" + mark + "'; this kiln reads '" + std::string(kMark) + "'");
   }
   BundleDescription description;
-  description.generator = in.text(json, "generator");
-  for (const Json* artifact : in.objects(json, "artifacts")) {
+  description.generator = in.text(*json, "generator");
+  for (const SortedJson* artifact : in.objects(*json, "artifacts")) {
     description.artifacts.push_back(artifact_from(in, *artifact));
     if (!in.ok()) {
       return not_a_description("lacks something of its artifact " + std::to_string(description.artifacts.size()) +

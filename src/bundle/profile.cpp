@@ -8,16 +8,12 @@
 #include <cerrno>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.hpp"
-#include "base/json_depth.hpp"
+#include "base/json.hpp"
 #include "core/recipe.hpp"
 
 namespace kiln {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMagic = "profile 1";
 constexpr std::size_t kLongestLine = 64 << 10;
@@ -26,13 +22,13 @@ constexpr std::uint64_t kLargestProfile = std::uint64_t{1} << 30;
 /// A name is for people, and must leave room for the rest however it has to be escaped.
 constexpr std::size_t kLongestName = 4096;
 
-std::optional<std::string> text_at(const Json& object, const char* name) {
-  const auto at = object.find(name);
-  if (at == object.end() || !at->is_string()) return std::nullopt;
-  return at->get<std::string>();
+std::optional<std::string> text_at(const SortedJson& object, const char* name) {
+  const SortedJson& value = member_of(object, name);
+  if (!value.is_string()) return std::nullopt;
+  return value.get<std::string>();
 }
 
-std::optional<Target> target_at(const Json& object) {
+std::optional<Target> target_at(const SortedJson& object) {
   const std::optional<std::string> device = text_at(object, "device");
   const std::optional<std::string> name = text_at(object, "target");
   if (device.has_value() == name.has_value()) return std::nullopt;
@@ -42,13 +38,13 @@ std::optional<Target> target_at(const Json& object) {
 }
 
 std::optional<Asked> asked_of(std::string_view line) {
-  if (line.size() > kLongestLine || nests_deeper(line, kDeepest)) return std::nullopt;
-  const Json object = Json::parse(line, nullptr, false);
-  if (!object.is_object() || text_at(object, "kiln") != kMagic) return std::nullopt;
-  std::optional<std::string> unit = text_at(object, "unit");
-  std::optional<std::string> kind = text_at(object, "kind");
-  const std::optional<std::string> key = text_at(object, "key");
-  std::optional<Target> target = target_at(object);
+  if (line.size() > kLongestLine) return std::nullopt;
+  const Result<SortedJson> object = parse_json(line, kDeepest);
+  if (!object || text_at(*object, "kiln") != kMagic) return std::nullopt;
+  std::optional<std::string> unit = text_at(*object, "unit");
+  std::optional<std::string> kind = text_at(*object, "kind");
+  const std::optional<std::string> key = text_at(*object, "key");
+  std::optional<Target> target = target_at(*object);
   if (!unit || !kind || !key || !target) return std::nullopt;
   const std::optional<Digest> digest = Digest::from_hex(*key);
   if (!digest) return std::nullopt;
@@ -98,7 +94,7 @@ std::string profile_line(const Asked& asked) {
   Json object{
       {"kiln", kMagic}, {"unit", asked.unit.substr(0, kLongestName)}, {"kind", asked.kind}, {"key", asked.key.hex()}};
   object[asked.target.form == Form::OpenClBinary ? "device" : "target"] = asked.target.name();
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  return json_text(object) + '\n';
 }
 
 Profile parse_profile(std::string_view text) {

@@ -7,18 +7,16 @@
 #include <string_view>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "core/cccl_spec.hpp"
 
 namespace kiln::cccl {
 
 namespace {
 
-using nlohmann::json;
-
 constexpr int kVersion = 1;
+constexpr std::size_t kDeepest = 16;  // a spec goes to five
 constexpr const char* kWhole = "the whole";
 constexpr std::string_view kInits[] = {"value", "future", "none"};
 constexpr std::string_view kOrders[] = {"ascending", "descending"};
@@ -31,14 +29,14 @@ std::string word(std::span<const std::string_view> words, Enum value) {
   return index < words.size() ? std::string(words[index]) : "?";
 }
 
-json write(const Type& type) {
+SortedJson write(const Type& type) {
   if (type.scalar == Scalar::Storage) return {{"storage", type.size}, {"alignment", type.alignment}};
   return word(scalar_names(), type.scalar);
 }
 
-json write(const Operator& op) {
+SortedJson write(const Operator& op) {
   if (!has_code(op)) return word(operator_names(), op.kind);
-  json out = {{"name", op.name}, {"source", op.source}, {"shared", op.shared}};
+  SortedJson out = {{"name", op.name}, {"source", op.source}, {"shared", op.shared}};
   if (op.kind == OperatorKind::Stateful) {
     out["state_size"] = op.state_size;
     out["state_alignment"] = op.state_alignment;
@@ -46,7 +44,7 @@ json write(const Operator& op) {
   return out;
 }
 
-json write(const Iterator& it) {
+SortedJson write(const Iterator& it) {
   if (!it.custom) return write(it.value);
   return {{"value", write(it.value)},
           {"state_size", it.state_size},
@@ -58,30 +56,31 @@ json write(const Iterator& it) {
 /// Reads a spec's JSON. It goes on after the first thing that is wrong, which it remembers.
 class SpecReader {
  public:
-  Result<Spec> read(const json& value);
+  Result<Spec> read(const SortedJson& value);
 
  private:
   void fail(const std::string& where, const std::string& what) {
     if (!error_) error_ = spec_error(where, what);
   }
-  bool fields(const json& value, const std::string& where, std::initializer_list<std::string_view> known);
-  std::string text(const json& value, const std::string& where);
-  bool flag(const json& value, const std::string& where);
-  int number(const json& value, const std::string& where, int most);
-  std::size_t choice(const json& value, const std::string& where, std::span<const std::string_view> words);
+  bool fields(const SortedJson& value, const std::string& where, std::initializer_list<std::string_view> known);
+  std::string text(const SortedJson& value, const std::string& where);
+  bool flag(const SortedJson& value, const std::string& where);
+  int number(const SortedJson& value, const std::string& where, int most);
+  std::size_t choice(const SortedJson& value, const std::string& where, std::span<const std::string_view> words);
 
-  Type type(const json& value, const std::string& where);
-  Operator op(const json& value, const std::string& where);
-  Iterator iterator(const json& value, const std::string& where);
-  void parts(const json& value, Spec& spec);
-  void options(const json& value, Spec& spec);
-  void histogram(const json& value, Spec& spec);
-  void unused(const json& value, const Shape& shape);
+  Type type(const SortedJson& value, const std::string& where);
+  Operator op(const SortedJson& value, const std::string& where);
+  Iterator iterator(const SortedJson& value, const std::string& where);
+  void parts(const SortedJson& value, Spec& spec);
+  void options(const SortedJson& value, Spec& spec);
+  void histogram(const SortedJson& value, Spec& spec);
+  void unused(const SortedJson& value, const Shape& shape);
 
   std::optional<Error> error_;
 };
 
-bool SpecReader::fields(const json& value, const std::string& where, std::initializer_list<std::string_view> known) {
+bool SpecReader::fields(const SortedJson& value, const std::string& where,
+                        std::initializer_list<std::string_view> known) {
   if (!value.is_object()) {
     fail(where, "must be an object, not " + std::string(value.type_name()));
     return false;
@@ -95,19 +94,19 @@ bool SpecReader::fields(const json& value, const std::string& where, std::initia
   return true;
 }
 
-std::string SpecReader::text(const json& value, const std::string& where) {
+std::string SpecReader::text(const SortedJson& value, const std::string& where) {
   if (value.is_string()) return value.get<std::string>();
   fail(where, "must be a string, not " + std::string(value.type_name()));
   return {};
 }
 
-bool SpecReader::flag(const json& value, const std::string& where) {
+bool SpecReader::flag(const SortedJson& value, const std::string& where) {
   if (value.is_boolean()) return value.get<bool>();
   fail(where, "must be true or false, not " + std::string(value.type_name()));
   return false;
 }
 
-int SpecReader::number(const json& value, const std::string& where, int most) {
+int SpecReader::number(const SortedJson& value, const std::string& where, int most) {
   const auto refuse = [&] {
     fail(where, "must be a whole number from 0 to " + std::to_string(most));
     return 0;
@@ -117,7 +116,8 @@ int SpecReader::number(const json& value, const std::string& where, int most) {
   return read <= static_cast<std::uint64_t>(most) ? static_cast<int>(read) : refuse();
 }
 
-std::size_t SpecReader::choice(const json& value, const std::string& where, std::span<const std::string_view> words) {
+std::size_t SpecReader::choice(const SortedJson& value, const std::string& where,
+                               std::span<const std::string_view> words) {
   const std::string given = text(value, where);
   std::string all;
   for (std::size_t i = 0; i != words.size(); ++i) {
@@ -128,7 +128,7 @@ std::size_t SpecReader::choice(const json& value, const std::string& where, std:
   return 0;
 }
 
-Type SpecReader::type(const json& value, const std::string& where) {
+Type SpecReader::type(const SortedJson& value, const std::string& where) {
   if (value.is_object()) {
     fields(value, where, {"storage", "alignment"});
     if (!value.contains("storage") || !value.contains("alignment")) {
@@ -143,7 +143,7 @@ Type SpecReader::type(const json& value, const std::string& where) {
   return Type::of(scalar);
 }
 
-Operator SpecReader::op(const json& value, const std::string& where) {
+Operator SpecReader::op(const SortedJson& value, const std::string& where) {
   if (!value.is_object()) {
     const auto kind = static_cast<OperatorKind>(choice(value, where, operator_names()));
     if (has_code(Operator::of(kind))) fail(where, "an operator with code is an object with a 'name' and a 'source'");
@@ -166,7 +166,7 @@ Operator SpecReader::op(const json& value, const std::string& where) {
   return read;
 }
 
-Iterator SpecReader::iterator(const json& value, const std::string& where) {
+Iterator SpecReader::iterator(const SortedJson& value, const std::string& where) {
   if (!value.is_object() || value.contains("storage")) return Iterator::pointer(type(value, where));
   fields(value, where, {"value", "state_size", "state_alignment", "advance", "dereference"});
   for (const char* needed : {"value", "advance", "dereference"}) {
@@ -186,10 +186,10 @@ Iterator SpecReader::iterator(const json& value, const std::string& where) {
   return read;
 }
 
-void SpecReader::parts(const json& value, Spec& spec) {
+void SpecReader::parts(const SortedJson& value, Spec& spec) {
   for (const char* what : {"iterators", "operators"}) {
     if (!value.contains(what)) continue;
-    const json& list = value[what];
+    const SortedJson& list = value[what];
     if (!list.is_array() || list.size() > kMostParts) {
       fail(what, "must be a list of at most " + std::to_string(kMostParts));
       continue;
@@ -204,7 +204,7 @@ void SpecReader::parts(const json& value, Spec& spec) {
   }
 }
 
-void SpecReader::histogram(const json& value, Spec& spec) {
+void SpecReader::histogram(const SortedJson& value, Spec& spec) {
   if (value.contains("channels")) spec.channels = number(value["channels"], "channels", kMostChannels);
   if (value.contains("active_channels"))
     spec.active_channels = number(value["active_channels"], "active_channels", kMostChannels);
@@ -212,7 +212,7 @@ void SpecReader::histogram(const json& value, Spec& spec) {
   if (value.contains("even")) spec.even = flag(value["even"], "even");
 }
 
-void SpecReader::options(const json& value, Spec& spec) {
+void SpecReader::options(const SortedJson& value, Spec& spec) {
   const Shape& shape = shape_of(spec.algorithm);
   if (value.contains("type"))
     spec.type = type(value["type"], "type");
@@ -231,7 +231,7 @@ void SpecReader::options(const json& value, Spec& spec) {
 }
 
 /// A field that says nothing to this algorithm is a mistake of whoever wrote it.
-void SpecReader::unused(const json& value, const Shape& shape) {
+void SpecReader::unused(const SortedJson& value, const Shape& shape) {
   const std::pair<const char*, bool> used[] = {
       {"type", shape.type},          {"init", shape.init},
       {"order", shape.order},        {"determinism", shape.determinism},
@@ -244,7 +244,7 @@ void SpecReader::unused(const json& value, const Shape& shape) {
   }
 }
 
-Result<Spec> SpecReader::read(const json& value) {
+Result<Spec> SpecReader::read(const SortedJson& value) {
   Spec spec;
   if (fields(value, kWhole,
              {"version", "name", "algorithm", "iterators", "operators", "type", "init", "order", "determinism", "bound",
@@ -267,12 +267,12 @@ Result<Spec> SpecReader::read(const json& value) {
   return spec;
 }
 
-json write(const Spec& spec) {
+SortedJson write(const Spec& spec) {
   const Shape& shape = shape_of(spec.algorithm);
-  json out = {{"version", kVersion}, {"algorithm", shape.name}};
-  out["iterators"] = json::array();
+  SortedJson out = {{"version", kVersion}, {"algorithm", shape.name}};
+  out["iterators"] = SortedJson::array();
   for (const Iterator& it : spec.iterators) out["iterators"].push_back(write(it));
-  out["operators"] = json::array();
+  out["operators"] = SortedJson::array();
   for (const Operator& op : spec.operators) out["operators"].push_back(write(op));
   if (shape.type) out["type"] = write(spec.type);
   if (shape.init) out["init"] = word(kInits, spec.init);
@@ -293,27 +293,22 @@ json write(const Spec& spec) {
 }  // namespace
 
 bool is_text(const Spec& spec) {
-  json all = write(spec);
+  SortedJson all = write(spec);
   all["name"] = spec.name;
   // The one way to have it checked without an exception: what is no UTF-8 is left out, or something stands for it.
-  return all.dump(-1, ' ', false, json::error_handler_t::ignore) ==
-         all.dump(-1, ' ', false, json::error_handler_t::replace);
+  return all.dump(-1, ' ', false, SortedJson::error_handler_t::ignore) == json_text(all);
 }
 
 std::string Spec::text() const {
   // Text that is no UTF-8 cannot be JSON. What stands for it is what is compiled, so equal texts still compile alike.
-  return write(*this).dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_text(write(*this));
 }
 
 Result<Spec> Spec::parse(std::string_view text) {
   if (text.size() > kMostText) return failure(Code::InvalidArgument, "CCCL spec: has more than a megabyte of text");
-  json value;
-  try {
-    value = json::parse(text);
-  } catch (const json::parse_error& error) {
-    return failure(Code::InvalidArgument, "CCCL spec: is no JSON at byte " + std::to_string(error.byte));
-  }
-  return SpecReader().read(value);
+  const Result<SortedJson> value = parse_json(text, kDeepest);
+  if (!value) return failure(Code::InvalidArgument, "CCCL spec: " + value.error().message);
+  return SpecReader().read(*value);
 }
 
 }  // namespace kiln::cccl

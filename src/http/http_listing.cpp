@@ -2,18 +2,15 @@
 
 #include <charconv>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/json_depth.hpp"
+#include "base/json.hpp"
 
 namespace kiln {
 namespace {
 
-using Json = nlohmann::json;
-
 /// Takes rows as they are read: of a shelf with a million files no tree is made.
-class Rows final : public nlohmann::json_sax<Json> {
+class Rows final : public JsonReader {
  public:
   std::vector<Depot::Listed> take() { return std::move(rows_); }
 
@@ -36,8 +33,9 @@ class Rows final : public nlohmann::json_sax<Json> {
     row_ = {};
     name_.reset();
     file_ = false;
-    // In an array, and not in a row of it: the depth was limited before.
-    return inside_ = array_;
+    const bool first = array_ && !inside_;  // a row has no objects in it
+    inside_ = true;
+    return first;
   }
   bool key(string_t& value) override {
     key_ = value;
@@ -58,7 +56,7 @@ class Rows final : public nlohmann::json_sax<Json> {
     return first;
   }
   bool end_array() override { return true; }
-  bool parse_error(std::size_t, const std::string&, const Json::exception&) override { return false; }
+  bool parse_error(std::size_t, const std::string&, const SortedJson::exception&) override { return false; }
 
  private:
   std::vector<Depot::Listed> rows_;
@@ -101,9 +99,8 @@ std::chrono::nanoseconds parse_http_date(std::string_view text) {
 }
 
 std::optional<std::vector<Depot::Listed>> parse_listing(std::string_view text) {
-  if (nests_deeper(text, 2)) return std::nullopt;
   Rows rows;
-  if (!Json::sax_parse(text.begin(), text.end(), &rows)) return std::nullopt;
+  if (!parse_json(text, rows)) return std::nullopt;
   return rows.take();
 }
 

@@ -153,7 +153,7 @@ std::vector<Way> ways_of(const audit::Trace& trace);
 std::vector<Lane> lanes_of(const audit::Trace& trace, std::size_t most, std::uint64_t& not_drawn);
 std::vector<Program> programs_of(std::vector<Run>& runs);
 
-/// As JSON, with lists cut where they are longer than somebody reads; `indent` as of nlohmann's dump.
+/// As JSON, with lists cut where they are longer than somebody reads; `indent` as of json_text.
 std::string model_json(const Model& model, int indent);
 
 }  // namespace kiln::report

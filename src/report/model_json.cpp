@@ -1,11 +1,8 @@
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "report/model.hpp"
 
 namespace kiln::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostListed = 200;  // of each list
 
@@ -107,7 +104,7 @@ std::string model_json(const Model& model, int indent) {
                     {"waits", cut(model.waits, wait_object)},
                     {"waits_in_all", model.waits.size()},
                     {"runs", cut(model.runs, run_object)}};
-  return all.dump(indent, ' ', false, Json::error_handler_t::replace);
+  return json_text(all, indent);
 }
 
 }  // namespace kiln::report

@@ -3,18 +3,14 @@
 #include <set>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include <kiln/runtime/calibration.hpp>
 
 #include "base/error.hpp"
-#include "base/json_depth.hpp"
+#include "base/json.hpp"
 #include "runtime/calibration_limits.hpp"
 
 namespace kiln::runtime {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMagic = "calibration ";
 constexpr std::string_view kVersion = "1";
@@ -22,32 +18,24 @@ constexpr Backend kBackends[] = {Backend::Cpu, Backend::OpenCl, Backend::Cuda};
 
 Error damaged(const std::string& what) { return failure(Code::Corrupt, "it is no calibration: " + what); }
 
-/// Null where there is none.
-const Json& member_of(const Json& object, const char* name) {
-  static const Json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto found = object.find(name);
-  return found == object.end() ? kNothing : *found;
-}
-
-bool read_text(const Json& value, std::size_t longest, std::string& to) {
+bool read_text(const SortedJson& value, std::size_t longest, std::string& to) {
   if (!value.is_string() || value.get_ref<const std::string&>().size() > longest) return false;
   to = value.get<std::string>();
   return true;
 }
 
-bool read_number(const Json& value, double& to) {
+bool read_number(const SortedJson& value, double& to) {
   if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0) return false;
   to = value.get<double>();
   return true;
 }
 
-bool read_timings(const Json& values, std::vector<Timing>& to) {
+bool read_timings(const SortedJson& values, std::vector<Timing>& to) {
   if (!values.is_array() || values.size() > kMostTimings) return false;
-  for (const Json& value : values) {
+  for (const SortedJson& value : values) {
     Timing& timing = to.emplace_back();
-    const Json& rows = member_of(value, "rows");
-    const Json& runs = member_of(value, "runs");
+    const SortedJson& rows = member_of(value, "rows");
+    const SortedJson& runs = member_of(value, "runs");
     if (!rows.is_number_unsigned() || !runs.is_number_unsigned() || runs.get<std::uint64_t>() > kMostRuns ||
         !read_number(member_of(value, "median_ms"), timing.median_ms) ||
         !read_number(member_of(value, "spread"), timing.spread)) {
@@ -59,9 +47,9 @@ bool read_timings(const Json& values, std::vector<Timing>& to) {
   return true;
 }
 
-bool read_stages(const Json& values, std::vector<StageTime>& to) {
+bool read_stages(const SortedJson& values, std::vector<StageTime>& to) {
   if (!values.is_array() || values.size() > kMostStages) return false;
-  for (const Json& value : values) {
+  for (const SortedJson& value : values) {
     StageTime& stage = to.emplace_back();
     if (!read_text(member_of(value, "operation"), kLongestName, stage.operation) ||
         !read_text(member_of(value, "stage"), kLongestName, stage.stage) ||
@@ -73,22 +61,22 @@ bool read_stages(const Json& values, std::vector<StageTime>& to) {
   return true;
 }
 
-bool read_notes(const Json& values, std::vector<std::string>& to) {
+bool read_notes(const SortedJson& values, std::vector<std::string>& to) {
   if (values.is_null()) return true;
   if (!values.is_array() || values.size() > kMostNotes) return false;
-  for (const Json& value : values) {
+  for (const SortedJson& value : values) {
     if (!read_text(value, kLongestNote, to.emplace_back())) return false;
   }
   return true;
 }
 
-bool read_crossover(const Json& value, std::uint64_t& to) {
+bool read_crossover(const SortedJson& value, std::uint64_t& to) {
   if (!value.is_null() && !value.is_number_unsigned()) return false;
   to = value.is_null() ? kNever : value.get<std::uint64_t>();
   return true;
 }
 
-Result<Crossovers> read_operation(const Json& value) {
+Result<Crossovers> read_operation(const SortedJson& value) {
   Crossovers out;
   if (!read_text(member_of(value, "operation"), kLongestName, out.operation) || out.operation.empty()) {
     return damaged("an operation has no name, or a very long one");
@@ -96,9 +84,9 @@ Result<Crossovers> read_operation(const Json& value) {
   const auto wrong = [&](const char* what) { return damaged(std::string(what) + " of an operation make no sense"); };
   if (!read_text(member_of(value, "date"), kLongestName, out.date)) return wrong("the date");
   if (!read_notes(member_of(value, "notes"), out.notes)) return wrong("the notes");
-  const Json& crossovers = member_of(value, "crossovers");
-  const Json& evidence = member_of(value, "evidence");
-  const Json& longest = member_of(value, "longest");
+  const SortedJson& crossovers = member_of(value, "crossovers");
+  const SortedJson& evidence = member_of(value, "evidence");
+  const SortedJson& longest = member_of(value, "longest");
   for (const Backend backend : kBackends) {
     const char* const name = to_string(backend);
     if (on_device(backend) && crossovers.is_object() && crossovers.contains(name) &&
@@ -115,7 +103,7 @@ Result<Crossovers> read_operation(const Json& value) {
   return out;
 }
 
-Result<Machine> read_machine(const Json& value) {
+Result<Machine> read_machine(const SortedJson& value) {
   Machine machine;
   if (!read_text(member_of(value, "processor"), kLongestName, machine.processor) || machine.processor.empty()) {
     return damaged("it does not say on which processor it was made");
@@ -128,7 +116,7 @@ Result<Machine> read_machine(const Json& value) {
   return machine;
 }
 
-Status check_version(const Json& file) {
+Status check_version(const SortedJson& file) {
   std::string magic;
   if (!read_text(member_of(file, "kiln"), kLongestName, magic) || !magic.starts_with(kMagic)) {
     return damaged(R"(it does not begin with "kiln": "calibration 1")");
@@ -176,19 +164,19 @@ Json operation_object(const Crossovers& operation) {
 
 Result<Calibration> Calibration::parse(const std::string& text) {
   if (text.size() > kLargestCalibration) return damaged("it is larger than 1 MiB");
-  if (nests_deeper(text, kDeepestCalibration)) return damaged("it is nested too deeply");
-  const Json file = Json::parse(text, nullptr, false);
-  if (!file.is_object()) return damaged("it is not a JSON object");
-  if (Status version = check_version(file); !version) return version.error();
-  Result<Machine> machine = read_machine(member_of(file, "machine"));
+  const Result<SortedJson> file = parse_json(text, kDeepestCalibration);
+  if (!file) return damaged("it " + file.error().message);
+  if (!file->is_object()) return damaged("it is not a JSON object");
+  if (Status version = check_version(*file); !version) return version.error();
+  Result<Machine> machine = read_machine(member_of(*file, "machine"));
   if (!machine) return machine.error();
-  const Json& operations = member_of(file, "operations");
+  const SortedJson& operations = member_of(*file, "operations");
   if (!operations.is_array() || operations.size() > kMostOperations) {
     return damaged("it has no operations, or more than " + std::to_string(kMostOperations));
   }
   Calibration calibration{std::move(*machine), {}};
   std::set<std::string> names;
-  for (const Json& value : operations) {
+  for (const SortedJson& value : operations) {
     Result<Crossovers> operation = read_operation(value);
     if (!operation) return operation.error();
     if (!names.insert(operation->operation).second) return damaged("an operation is there twice");
@@ -205,7 +193,7 @@ std::string Calibration::text() const {
   Json file{{"kiln", std::string(kMagic) + std::string(kVersion)}};
   file["machine"] = std::move(on);
   file["operations"] = std::move(list);
-  return file.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+  return json_text(file, 1) + '\n';
 }
 
 }  // namespace kiln::runtime

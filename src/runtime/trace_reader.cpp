@@ -6,10 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/json.hpp"
 #include "observe/trace_json.hpp"
 
 namespace kiln::audit {
@@ -42,30 +41,25 @@ std::uint64_t handle_of(const std::string& text) {
 }
 
 /// Takes a trace from the parser piece by piece: a file of a hundred megabytes as a tree would be ten times that.
-class Handler {
+class Handler final : public JsonReader {
  public:
-  using number_integer_t = nlohmann::json::number_integer_t;
-  using number_unsigned_t = nlohmann::json::number_unsigned_t;
-  using number_float_t = nlohmann::json::number_float_t;
-  using string_t = nlohmann::json::string_t;
-  using binary_t = nlohmann::json::binary_t;
-
-  bool null() { return true; }
-  bool boolean(bool /*value*/) { return true; }
-  bool binary(binary_t& /*value*/) { return true; }
-  bool number_integer(number_integer_t /*value*/) { return true; }  // ours are never negative
-  bool number_unsigned(number_unsigned_t value) { return number(static_cast<double>(value), value); }
-  bool number_float(number_float_t value, const string_t& /*text*/) { return number(value, 0); }
-  bool string(string_t& value);
-  bool start_object(std::size_t /*count*/) { return open(); }
-  bool start_array(std::size_t /*count*/) { return open(); }
-  bool key(string_t& value);
-  bool end_object();
-  bool end_array() {
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }  // ours are never negative
+  bool number_unsigned(number_unsigned_t value) override { return number(static_cast<double>(value), value); }
+  bool number_float(number_float_t value, const string_t& /*text*/) override { return number(value, 0); }
+  bool string(string_t& value) override;
+  bool start_object(std::size_t /*count*/) override { return open(); }
+  bool start_array(std::size_t /*count*/) override { return open(); }
+  bool key(string_t& value) override;
+  bool end_object() override;
+  bool end_array() override {
     --depth_;
     return true;
   }
-  bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::json::exception& /*error*/) {
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const SortedJson::exception& /*error*/) override {
     return refuse(Code::Corrupt, "it is no JSON from byte " + std::to_string(position) + " on");
   }
 
@@ -282,7 +276,7 @@ Result<Trace> parse_trace(std::string_view text) {
   if (text.size() > kLargestTrace)
     return failure(Code::Corrupt, "it is larger than 256 MiB, which no trace of kiln's is");
   Handler handler;
-  (void)nlohmann::json::sax_parse(text.begin(), text.end(), &handler);
+  (void)parse_json(text, handler);
   return handler.take();
 }
 

@@ -5,10 +5,9 @@
 #include <set>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/json.hpp"
 #include "core/cccl_spec.hpp"
 #include "session/toml_reader.hpp"
 #include "trust/statement.hpp"
@@ -16,27 +15,26 @@
 namespace kiln {
 namespace {
 
-using nlohmann::json;
 using Kind = TomlValue::Kind;
 
 constexpr std::size_t kMostText = 16 << 20;
 constexpr std::size_t kMostMembers = 100'000;
 
 /// A TOML value as JSON, in which form a spec is read.
-json json_of(const TomlValue& value) {
-  json out;
+SortedJson json_of(const TomlValue& value) {
+  SortedJson out;
   switch (value.kind) {
     case Kind::Text: return value.text;
     case Kind::Integer:
       // A spec's numbers are counts and sizes.
-      return value.integer >= 0 ? json(static_cast<std::uint64_t>(value.integer)) : json(value.integer);
+      return value.integer >= 0 ? SortedJson(static_cast<std::uint64_t>(value.integer)) : SortedJson(value.integer);
     case Kind::Boolean: return value.boolean;
     case Kind::Array:
-      out = json::array();
+      out = SortedJson::array();
       for (const TomlValue& item : value.items) out.push_back(json_of(item));
       break;
     case Kind::Table:
-      out = json::object();
+      out = SortedJson::object();
       for (const auto& [name, member] : value.fields) out[name] = json_of(member);
       break;
     case Kind::Fraction:
@@ -143,7 +141,7 @@ void ManifestReader::founding(const TomlValue& table) {
 
 void ManifestReader::algorithm(const TomlValue& table) {
   if (table.find("spec") != nullptr) return founding(table);
-  Result<cccl::Spec> spec = cccl::Spec::parse(json_of(table).dump(-1, ' ', false, json::error_handler_t::replace));
+  Result<cccl::Spec> spec = cccl::Spec::parse(json_text(json_of(table)));
   if (!spec) return fail(value_at(table, cccl::field_of(spec.error())), spec.error().message);
   spec->name = spec->unit().name();
   const std::string called = spec->name;

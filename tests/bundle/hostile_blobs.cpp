@@ -197,9 +197,19 @@ std::vector<Hostile> hostile_wholes() {
 
 std::vector<Hostile> hostile_descriptions() {
   return {
-      whole("no_description", Stage::Verified, "is no JSON object",
+      whole("no_description", Stage::Verified, "is no JSON at byte 2",
             [](Forge& forge) {
               forge.describe("nonsense");
+              return forge.build();
+            }),
+      whole("description_that_is_a_list", Stage::Verified, "is no JSON object",
+            [](Forge& forge) {
+              forge.describe("[]");
+              return forge.build();
+            }),
+      whole("description_of_brackets", Stage::Verified, "is nested too deeply",
+            [](Forge& forge) {
+              forge.describe(std::string(1000, '['));
               return forge.build();
             }),
       whole("description_of_another_version", Stage::Verified, "calls itself 'bundle description 2'",

@@ -173,6 +173,7 @@ TEST(CcclSpec, RefusesTextsAndNamesTheFieldThatIsWrong) {
       {"", "JSON"},
       {"[", "JSON at byte"},
       {"[]", "must be an object"},
+      {R"({"algorithm": "scan", "levels": 1e999})", "number that is too large"},
       {R"({"iterators": []})", "algorithm"},
       {R"({"algorithm": "sort"})", "algorithm"},
       {R"({"algorithm": 3})", "algorithm"},
