@@ -20,7 +20,7 @@ constexpr std::size_t kArtifactHead = 32 + 32 + 4 + 4;
 constexpr std::size_t kIdleContexts = 8;
 constexpr std::size_t kScratchKept = 1 << 20;
 
-Error damaged(std::string what) { return failure(Code::Corrupt, "a bundle with a blob " + std::move(what)); }
+Error damaged_blob(std::string what) { return damaged_bundle("with a blob " + std::move(what)); }
 
 // Memory as `new` gives it: aligned to 16, and not zeroed, which would cost a tenth of the unpacking.
 std::shared_ptr<std::uint8_t[]> uninitialised(std::size_t size) {
@@ -121,13 +121,13 @@ void BlobUnpacker::give_back(std::unique_ptr<Context> context) {
 }
 
 Result<Bytes> BlobUnpacker::unpack(const BlobPlace& place, std::span<const std::uint8_t> stored) {
-  if (stored.size() != place.stored) return damaged("that is cut short");
+  if (stored.size() != place.stored) return damaged_blob("that is cut short");
   auto raw = uninitialised(place.raw);
   if (raw == nullptr) return failure(Code::Io, "there is no memory for a blob of a bundle");
   if (place.method == BlobPlace::Method::Raw) {
-    if (place.raw != place.stored) return damaged("whose two sizes differ though it is not packed");
+    if (place.raw != place.stored) return damaged_blob("whose two sizes differ though it is not packed");
     std::memcpy(raw.get(), stored.data(), stored.size());
-    if (sha256({raw.get(), stored.size()}) != place.digest) return damaged("that fails its digest");
+    if (sha256({raw.get(), stored.size()}) != place.digest) return damaged_blob("that fails its digest");
     return bytes_of(std::move(raw), place.raw);
   }
   auto context = take();
@@ -137,11 +137,11 @@ Result<Bytes> BlobUnpacker::unpack(const BlobPlace& place, std::span<const std::
   const std::span<const std::uint8_t> checked(copy, stored.size());
   std::optional<Error> error;
   if (sha256(checked) != place.digest) {
-    error = damaged("that fails its digest");
+    error = damaged_blob("that fails its digest");
   } else if (!is_one_frame(checked, place.raw)) {
-    error = damaged("that is not one zstd frame of its size");
+    error = damaged_blob("that is not one zstd frame of its size");
   } else if (ZSTD_decompressDCtx(context->zstd, raw.get(), place.raw, copy, stored.size()) != place.raw) {
-    error = damaged("that cannot be unpacked");
+    error = damaged_blob("that cannot be unpacked");
   }
   give_back(std::move(context));
   if (error) return *std::move(error);
@@ -175,14 +175,14 @@ Result<ArtifactBlob> decode_artifact_blob(const Bytes& blob) {
   const std::size_t used = kArtifactHead + std::size_t{metadata_size};
   const std::size_t payload = (used + 15) / 16 * 16;
   const std::string_view padding = in.raw(payload - used);
-  if (!in.ok()) return damaged("that is shorter than an artifact says it is");
+  if (!in.ok()) return damaged_blob("that is shorter than an artifact says it is");
   if (reserved != 0 || !std::all_of(padding.begin(), padding.end(), [](char byte) { return byte == 0; })) {
-    return damaged("whose padding is not empty");
+    return damaged_blob("whose padding is not empty");
   }
   auto artifact = decode_metadata(metadata);
   if (!artifact) return std::move(artifact).error();
   if (std::bit_cast<std::uint64_t>(artifact->about.cost_ms) != 0 || !artifact->about.log.empty()) {
-    return damaged("that tells a cost or a log");
+    return damaged_blob("that tells a cost or a log");
   }
   found.artifact = std::move(*artifact);
   found.artifact.bytes = blob.part(payload, blob.size() - payload);

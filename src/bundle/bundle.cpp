@@ -17,8 +17,6 @@ struct Bundle::Page {
 
 namespace {
 
-Error damaged(std::string what) { return failure(Code::Corrupt, "a bundle " + std::move(what)); }
-
 Error read_only() {
   return failure(Code::Refused, "a bundle is only read; make another one with kiln bundle create or merge");
 }
@@ -99,7 +97,7 @@ Result<Bytes> Bundle::group(std::uint32_t number) {
     auto bytes = source_->group(number, offset, *before);
     if (!bytes) return bytes;
     if (bytes->size() != *before)
-      return damaged("whose group " + std::to_string(number) + " is not as long as it says");
+      return damaged_bundle("whose group " + std::to_string(number) + " is not as long as it says");
     kept = std::move(*bytes);
   }
   return *kept;
@@ -110,7 +108,7 @@ Result<Bytes> Bundle::blob(const BlobPlace& place) {
   if (!bytes) return bytes.error();
   // check_page has looked at this; here it is what memory depends on.
   if (place.offset > bytes->size() || place.stored > bytes->size() - place.offset) {
-    return damaged("with a blob that leaves its group");
+    return damaged_bundle("with a blob that leaves its group");
   }
   return unpacker_.unpack(place, {bytes->data() + place.offset, place.stored});
 }
@@ -120,7 +118,7 @@ Result<ArtifactBlob> Bundle::artifact(const BlobPlace& place) {
   if (!bytes) return bytes.error();
   auto blob = decode_artifact_blob(*bytes);
   if (blob && blob->artifact.target.form == Form::Foreign && header_.version < kForeignBundleVersion) {
-    return damaged("with an artifact of another system, which its version does not have");
+    return damaged_bundle("with an artifact of another system, which its version does not have");
   }
   return blob;
 }
@@ -137,7 +135,7 @@ Result<std::optional<Hit>> Bundle::get(const Key& key) {
   if (found->empty()) return std::optional<Hit>();
   auto blob = artifact(found->front().place);
   if (!blob) return std::move(blob).error();
-  if (blob->key != key) return damaged("that has the artifact of one key under another");
+  if (blob->key != key) return damaged_bundle("that has the artifact of one key under another");
   return std::optional<Hit>(Hit{std::move(blob->artifact), Origin::Bundle});
 }
 
@@ -172,7 +170,8 @@ Result<std::optional<Bundle::Pinned>> Bundle::find(const UnitKey& unit, const Ta
   for (const auto& [rank, row] : ranked) {
     auto blob = artifact(row->place);
     if (!blob) return std::move(blob).error();
-    if (!may_be_for(*row, blob->artifact.target)) return damaged("that has an artifact for one target under another");
+    if (!may_be_for(*row, blob->artifact.target))
+      return damaged_bundle("that has an artifact for one target under another");
     if (!fit(blob->artifact.target, wanted)) continue;
     if (refused != nullptr && blob->artifact.bytes == *refused) continue;
     return std::optional<Pinned>(Pinned{std::move(blob->artifact), blob->key, blob->request});

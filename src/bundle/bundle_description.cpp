@@ -9,9 +9,7 @@ namespace {
 constexpr std::string_view kMark = "bundle description 1";
 constexpr std::size_t kDeepestDescription = 32;  // ours go to five; members to come may go deeper
 
-Error not_a_description(std::string what) {
-  return failure(Code::Corrupt, "a bundle whose description " + std::move(what));
-}
+Error not_a_description(std::string what) { return damaged_bundle("whose description " + std::move(what)); }
 
 Json json_of(const BundleDescription::Artifact& artifact) {
   Json entries = Json::array();
@@ -38,7 +36,7 @@ Json json_of(const BundleDescription::Artifact& artifact) {
 }
 
 /// Takes members out of JSON objects. After the first that is not there or of another type, `ok()` is false.
-class Members {
+class MemberReader {
  public:
   std::string text(const SortedJson& object, const char* name) {
     const auto found = object.find(name);
@@ -76,7 +74,7 @@ class Members {
   bool ok_ = true;
 };
 
-Target target_from(Members& in, const SortedJson& object) {
+Target target_from(MemberReader& in, const SortedJson& object) {
   const std::string name = in.text(object, "target");
   const std::string form = in.text(object, "form");
   if (form == to_string(Form::OpenClBinary)) return Target::opencl(name);
@@ -89,7 +87,7 @@ Target target_from(Members& in, const SortedJson& object) {
   return *target;
 }
 
-BundleDescription::Artifact artifact_from(Members& in, const SortedJson& object) {
+BundleDescription::Artifact artifact_from(MemberReader& in, const SortedJson& object) {
   BundleDescription::Artifact artifact;
   artifact.unit = in.text(object, "unit");
   artifact.kind = in.text(object, "kind");
@@ -125,7 +123,7 @@ Result<BundleDescription> BundleDescription::parse(std::string_view text) {
   const Result<SortedJson> json = parse_json(text, kDeepestDescription);
   if (!json) return not_a_description(json.error().message);
   if (!json->is_object()) return not_a_description("is no JSON object");
-  Members in;
+  MemberReader in;
   if (const std::string mark = in.text(*json, "kiln"); mark != kMark) {
     return not_a_description("calls itself '" + mark + "'; this kiln reads '" + std::string(kMark) + "'");
   }

@@ -20,8 +20,6 @@ constexpr std::size_t kTrailer = 32 + 32 + 64;
 constexpr std::uint64_t kLargestGroup = std::uint64_t{1} << 48;
 constexpr std::uint32_t kMostClosureRows = 16;
 
-Error damaged(std::string what) { return failure(Code::Corrupt, "a bundle " + std::move(what)); }
-
 bool all_zero(std::string_view bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == 0; });
 }
@@ -37,12 +35,12 @@ struct Counts {
 
 // The fields that say how long everything is. On return `header` has what stands between them.
 Result<Counts> decode_fixed_part(Reader& in, BundleHeader& header) {
-  if (in.raw(kMagic.size()) != kMagic) return damaged("without kiln's mark: this is no bundle");
+  if (in.raw(kMagic.size()) != kMagic) return damaged_bundle("without kiln's mark: this is no bundle");
   header.version = in.u32();
-  if (!in.ok()) return damaged("that is shorter than its header");
+  if (!in.ok()) return damaged_bundle("that is shorter than its header");
   if (header.version < kBundleVersion || header.version > kForeignBundleVersion) {
-    return damaged("of format version " + std::to_string(header.version) + "; this kiln reads " +
-                   std::to_string(kBundleVersion) + " and " + std::to_string(kForeignBundleVersion));
+    return damaged_bundle("of format version " + std::to_string(header.version) + "; this kiln reads " +
+                          std::to_string(kBundleVersion) + " and " + std::to_string(kForeignBundleVersion));
   }
   std::uint32_t reserved = in.u32();
   header.head_size = in.u64();
@@ -55,18 +53,19 @@ Result<Counts> decode_fixed_part(Reader& in, BundleHeader& header) {
   counts.rows = in.u32();
   counts.groups = in.u32();
   reserved |= in.u32();
-  if (!in.ok()) return damaged("that is shorter than its header");
-  if (reserved != 0) return damaged("whose header has something in its reserved bytes");
-  if (counts.pages > kMostBundlePages) return damaged("with too many index pages");
+  if (!in.ok()) return damaged_bundle("that is shorter than its header");
+  if (reserved != 0) return damaged_bundle("whose header has something in its reserved bytes");
+  if (counts.pages > kMostBundlePages) return damaged_bundle("with too many index pages");
   if (counts.pages != (std::uint64_t{counts.rows} + kRowsPerPage - 1) / kRowsPerPage) {
-    return damaged("whose rows and index pages do not agree in number");
+    return damaged_bundle("whose rows and index pages do not agree in number");
   }
-  if (counts.groups < 1 || counts.groups > kMostBundleGroups) return damaged("with an impossible number of groups");
+  if (counts.groups < 1 || counts.groups > kMostBundleGroups)
+    return damaged_bundle("with an impossible number of groups");
   if (!is_name_space(header.name_space) || !all_zero(name_space.substr(length))) {
-    return damaged("whose namespace is not spelt as one");
+    return damaged_bundle("whose namespace is not spelt as one");
   }
   if (header.head_size != counts.header_size() + std::size_t{counts.pages} * kBundlePage) {
-    return damaged("whose head is not as long as it says");
+    return damaged_bundle("whose head is not as long as it says");
   }
   return counts;
 }
@@ -77,7 +76,7 @@ Result<std::string> copy_header(std::span<const std::uint8_t> head) {
   Reader in(head);
   const auto counts = decode_fixed_part(in, ignored);
   if (!counts) return counts.error();
-  if (counts->header_size() > head.size()) return damaged("that is shorter than its header");
+  if (counts->header_size() > head.size()) return damaged_bundle("that is shorter than its header");
   return std::string(reinterpret_cast<const char*>(head.data()), counts->header_size());
 }
 
@@ -98,27 +97,30 @@ void encode_place(Writer& out, const BlobPlace& place) {
 }
 
 Status check_place(const BlobPlace& place) {
-  if (place.offset % 16 != 0) return damaged("with a blob that is not aligned");
-  if (place.stored == 0) return damaged("with a blob of no bytes");
+  if (place.offset % 16 != 0) return damaged_bundle("with a blob that is not aligned");
+  if (place.stored == 0) return damaged_bundle("with a blob of no bytes");
   switch (place.method) {
     case BlobPlace::Method::Raw:
-      if (place.raw != place.stored) return damaged("with a blob whose two sizes differ though it is not packed");
+      if (place.raw != place.stored)
+        return damaged_bundle("with a blob whose two sizes differ though it is not packed");
       break;
     case BlobPlace::Method::Zstd:
-      if (place.raw > most_unpacked(place.stored)) return damaged("with a blob that unpacks to more than is believed");
+      if (place.raw > most_unpacked(place.stored))
+        return damaged_bundle("with a blob that unpacks to more than is believed");
       break;
     default:
-      return damaged("with a blob packed by unknown method " +
-                     std::to_string(static_cast<std::uint32_t>(place.method)));
+      return damaged_bundle("with a blob packed by unknown method " +
+                            std::to_string(static_cast<std::uint32_t>(place.method)));
   }
-  if (place.raw > kLargestBundleBlob) return damaged("with a blob that is too large");
+  if (place.raw > kLargestBundleBlob) return damaged_bundle("with a blob that is too large");
   return {};
 }
 
 Status check_within(const BlobPlace& place, const std::vector<std::uint64_t>& group_sizes) {
-  if (place.group >= group_sizes.size()) return damaged("with a blob in a group that it does not have");
+  if (place.group >= group_sizes.size()) return damaged_bundle("with a blob in a group that it does not have");
   const std::uint64_t size = group_sizes[place.group];
-  if (place.offset > size || place.stored > size - place.offset) return damaged("with a blob that leaves its group");
+  if (place.offset > size || place.stored > size - place.offset)
+    return damaged_bundle("with a blob that leaves its group");
   return {};
 }
 
@@ -136,34 +138,37 @@ void decode_lists(Reader& in, const Counts& counts, BundleHeader& header) {
 
 Status check_lists(const BundleHeader& header) {
   for (const std::uint64_t size : header.group_sizes) {
-    if (size % 16 != 0 || size > kLargestGroup) return damaged("with a group of an impossible size");
+    if (size % 16 != 0 || size > kLargestGroup) return damaged_bundle("with a group of an impossible size");
   }
   if (auto checked = check_place(header.description); !checked) return checked;
-  if (header.description.group != 0) return damaged("whose description is among the artifacts");
+  if (header.description.group != 0) return damaged_bundle("whose description is among the artifacts");
   if (auto checked = check_within(header.description, header.group_sizes); !checked) return checked;
   for (std::size_t i = 1; i < header.pages.size(); ++i) {
-    if (!(header.pages[i - 1].first < header.pages[i].first)) return damaged("whose index pages are out of order");
+    if (!(header.pages[i - 1].first < header.pages[i].first))
+      return damaged_bundle("whose index pages are out of order");
   }
   return {};
 }
 
 Status decode_trailer(Reader& in, BundleHeader& header, std::string_view signed_part) {
   header.digest = sha256(signed_part);
-  if (in.digest() != header.digest) return damaged("whose header fails its digest");
+  if (in.digest() != header.digest) return damaged_bundle("whose header fails its digest");
   Signature signature;
   signature.key.digest = in.digest();
   const std::string_view bytes = in.raw(signature.bytes.size());
   const bool nobody = signature.key == KeyId();
-  if (nobody != all_zero(bytes)) return damaged("with half a signature");
+  if (nobody != all_zero(bytes)) return damaged_bundle("with half a signature");
   if (!nobody && bytes.size() == signature.bytes.size()) {
     std::memcpy(signature.bytes.data(), bytes.data(), bytes.size());
     header.signature = signature;
   }
-  if (!all_zero(in.raw(in.left()))) return damaged("whose header's padding is not empty");
+  if (!all_zero(in.raw(in.left()))) return damaged_bundle("whose header's padding is not empty");
   return {};
 }
 
 }  // namespace
+
+Error damaged_bundle(std::string what) { return failure(Code::Corrupt, "a bundle " + std::move(what)); }
 
 Statement BundleHeader::statement() const { return {"kiln bundle 1", name_space, epoch, digest}; }
 
@@ -174,8 +179,8 @@ Result<BundleHeader> decode_bundle_header(std::span<const std::uint8_t> head) {
   Reader in(*copy);
   const auto counts = decode_fixed_part(in, header);
   if (!counts) return counts.error();
-  if (counts->header_size() != copy->size()) return damaged("that changes while it is read");
-  if (header.head_size > head.size()) return damaged("that is shorter than its head");
+  if (counts->header_size() != copy->size()) return damaged_bundle("that changes while it is read");
+  if (header.head_size > head.size()) return damaged_bundle("that is shorter than its head");
   header.row_count = counts->rows;
   decode_lists(in, *counts, header);
   const std::string_view signed_part = std::string_view(*copy).substr(0, counts->signed_size());
@@ -227,22 +232,22 @@ Status check_role(const BundleRow& row, std::uint8_t form) {
   switch (row.role) {
     case BundleRow::Role::ByUnit:
       if (form < 1 || form > static_cast<std::uint8_t>(Form::Cccl)) {
-        return damaged("with a row of unknown form " + std::to_string(form));
+        return damaged_bundle("with a row of unknown form " + std::to_string(form));
       }
       if (row.variant != 0 && (opencl || (row.variant != 'a' && row.variant != 'f'))) {
-        return damaged("with a row of an unknown variant");
+        return damaged_bundle("with a row of an unknown variant");
       }
-      if (!opencl && (row.number < 10 || row.number > 9999)) return damaged("with a row for an impossible GPU");
+      if (!opencl && (row.number < 10 || row.number > 9999)) return damaged_bundle("with a row for an impossible GPU");
       return {};
     case BundleRow::Role::ByKey:
     case BundleRow::Role::ByRequest:
-      if (form != 0 || row.variant != 0) return damaged("with a row that names a target and is for none");
+      if (form != 0 || row.variant != 0) return damaged_bundle("with a row that names a target and is for none");
       if (row.number >= (row.role == BundleRow::Role::ByKey ? 1 : kMostClosureRows)) {
-        return damaged("with a row of an impossible number");
+        return damaged_bundle("with a row of an impossible number");
       }
       return {};
   }
-  return damaged("with a row of unknown role " + std::to_string(static_cast<std::uint8_t>(row.role)));
+  return damaged_bundle("with a row of unknown role " + std::to_string(static_cast<std::uint8_t>(row.role)));
 }
 
 }  // namespace
@@ -258,7 +263,7 @@ Result<BundleRow> decode_row(std::span<const std::uint8_t, kBundleRow> bytes) {
   row.number = in.u32();
   row.place = decode_place(in);
   if (auto checked = check_role(row, form); !checked) return checked.error();
-  if (reserved != 0) return damaged("with a row that has something in its reserved byte");
+  if (reserved != 0) return damaged_bundle("with a row that has something in its reserved byte");
   if (auto checked = check_place(row.place); !checked) return checked.error();
   if (row.role == BundleRow::Role::ByUnit) row.form = static_cast<Form>(form);
   return row;
@@ -266,7 +271,7 @@ Result<BundleRow> decode_row(std::span<const std::uint8_t, kBundleRow> bytes) {
 
 Status check_page(const BundleHeader& header, std::uint32_t number, std::span<const std::uint8_t> page) {
   if (page.size() != kBundlePage || sha256(page) != header.pages[number].digest) {
-    return damaged("whose index page " + std::to_string(number) + " fails its digest");
+    return damaged_bundle("whose index page " + std::to_string(number) + " fails its digest");
   }
   const std::size_t count = rows_of_page(header, number);
   const std::uint8_t* before = nullptr;
@@ -274,22 +279,22 @@ Status check_page(const BundleHeader& header, std::uint32_t number, std::span<co
     const std::uint8_t* const bytes = page.data() + i * kBundleRow;
     const auto row = decode_row(std::span<const std::uint8_t, kBundleRow>(bytes, kBundleRow));
     if (!row) return row.error();
-    if (row->place.group == 0) return damaged("with a row that takes the description for something else");
+    if (row->place.group == 0) return damaged_bundle("with a row that takes the description for something else");
     if (auto checked = check_within(row->place, header.group_sizes); !checked) return checked;
     if (before == nullptr && std::memcmp(bytes, header.pages[number].first.data(), kRowPrefix) != 0) {
-      return damaged("whose header knows another first row of index page " + std::to_string(number));
+      return damaged_bundle("whose header knows another first row of index page " + std::to_string(number));
     }
     const int order = before == nullptr ? -1 : std::memcmp(before, bytes, kRowPrefix);
-    if (order == 0) return damaged("with two rows for one thing");
-    if (order > 0) return damaged("whose rows are out of order");
+    if (order == 0) return damaged_bundle("with two rows for one thing");
+    if (order > 0) return damaged_bundle("whose rows are out of order");
     before = bytes;
   }
   if (number + 1 < header.pages.size() && std::memcmp(before, header.pages[number + 1].first.data(), kRowPrefix) >= 0) {
-    return damaged("whose rows are out of order between two index pages");
+    return damaged_bundle("whose rows are out of order between two index pages");
   }
   const std::size_t used = count * kBundleRow;
   if (!all_zero({reinterpret_cast<const char*>(page.data()) + used, page.size() - used})) {
-    return damaged("whose index page " + std::to_string(number) + " has something behind its rows");
+    return damaged_bundle("whose index page " + std::to_string(number) + " has something behind its rows");
   }
   return {};
 }

@@ -30,6 +30,9 @@ inline constexpr std::uint32_t kBundleVersion = 1;
 inline constexpr std::uint32_t kForeignBundleVersion = 2;  ///< of bundles that have anything of other systems
 inline constexpr std::uint64_t kLargestBundleBlob = std::uint64_t{1} << 30;
 
+/// The error reads on from "a bundle".
+Error damaged_bundle(std::string what);
+
 /// To how many bytes a blob may unpack: more is an attack.
 constexpr std::uint64_t most_unpacked(std::uint64_t stored) { return 1024 * stored + (std::uint64_t{1} << 20); }
 

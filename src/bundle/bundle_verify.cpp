@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::uint32_t kLargestDescription = 256 << 20;
 
-Error damaged(std::string what) { return failure(Code::Corrupt, "a bundle " + std::move(what)); }
-
 // Blobs of a group follow one another with nothing but padding between them.
 Status check_layout(std::vector<BlobPlace> places, const std::vector<Bytes>& groups) {
   std::sort(places.begin(), places.end(), [](const BlobPlace& a, const BlobPlace& b) {
@@ -24,19 +22,19 @@ Status check_layout(std::vector<BlobPlace> places, const std::vector<Bytes>& gro
   std::vector<std::uint64_t> ends(groups.size());
   for (const BlobPlace& place : places) {
     std::uint64_t& end = ends[place.group];
-    if (place.offset < end) return damaged("with blobs that overlap");
-    if (place.offset > end) return damaged("with bytes between its blobs that belong to none");
+    if (place.offset < end) return damaged_bundle("with blobs that overlap");
+    if (place.offset > end) return damaged_bundle("with bytes between its blobs that belong to none");
     const std::uint64_t used = place.offset + place.stored;
     end = (used + 15) / 16 * 16;
     const Bytes& group = groups[place.group];
-    if (end > group.size()) return damaged("whose group " + std::to_string(place.group) + " ends within a blob");
+    if (end > group.size()) return damaged_bundle("whose group " + std::to_string(place.group) + " ends within a blob");
     const auto padding = group.view().substr(used, end - used);
     if (padding.find_first_not_of('\0') != std::string_view::npos) {
-      return damaged("with something in the padding of a blob");
+      return damaged_bundle("with something in the padding of a blob");
     }
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    if (ends[i] != groups[i].size()) return damaged("with bytes behind the blobs of group " + std::to_string(i));
+    if (ends[i] != groups[i].size()) return damaged_bundle("with bytes behind the blobs of group " + std::to_string(i));
   }
   return {};
 }
@@ -60,7 +58,7 @@ Result<std::vector<BundleRow>> Bundle::all_rows() {
 }
 
 Result<BundleDescription> Bundle::description() {
-  if (header_.description.raw > kLargestDescription) return damaged("whose description is too large to be one");
+  if (header_.description.raw > kLargestDescription) return damaged_bundle("whose description is too large to be one");
   const auto text = blob(header_.description);
   if (!text) return text.error();
   return BundleDescription::parse(text->view());
@@ -69,10 +67,10 @@ Result<BundleDescription> Bundle::description() {
 Result<Bundle::Placed> Bundle::member(BundleDescription::Artifact about) {
   const auto row = rows(about.key.digest, BundleRow::Role::ByKey);
   if (!row) return row.error();
-  if (row->empty()) return damaged("whose description knows an artifact that it does not have");
+  if (row->empty()) return damaged_bundle("whose description knows an artifact that it does not have");
   auto blob = artifact(row->front().place);
   if (!blob) return std::move(blob).error();
-  if (blob->key != about.key) return damaged("that has the artifact of one key under another");
+  if (blob->key != about.key) return damaged_bundle("that has the artifact of one key under another");
   Placed found;
   found.member = {
       std::move(about.kind),     about.unit_key,           std::move(blob->artifact), blob->request, blob->key,
@@ -142,23 +140,25 @@ Status Bundle::verify(const Advance& advance) {
     if (!found) return found.error();
     const BundleMember& is = found->member;
     const Closure* const closure = is.artifact.closure.get();
-    if (closure != nullptr && !travels(*closure)) return damaged("with a closure that names places of one machine");
+    if (closure != nullptr && !travels(*closure))
+      return damaged_bundle("with a closure that names places of one machine");
     entries.push_back({is.unit, is.artifact.target, is.key, is.request, found->artifact, found->closure});
     expected.artifacts.push_back(kiln::describe(is, closure));
     if (advance) advance(entries.size(), told->artifacts.size());
   }
   const auto read_back = BundleDescription::parse(expected.encode());
   if (!read_back || read_back->artifacts != told->artifacts) {
-    return damaged("whose description says other things than its artifacts do");
+    return damaged_bundle("whose description says other things than its artifacts do");
   }
   const bool foreign = std::any_of(entries.begin(), entries.end(),
                                    [](const IndexEntry& entry) { return entry.target.form == Form::Foreign; });
   if (foreign != (header_.version == kForeignBundleVersion)) {
-    return damaged("of format version " + std::to_string(header_.version) + ", which is not that of what it has");
+    return damaged_bundle("of format version " + std::to_string(header_.version) +
+                          ", which is not that of what it has");
   }
   const std::vector<BundleRow> due = index_rows(entries);
   if (!std::equal(due.begin(), due.end(), there->begin(), there->end(), same_row)) {
-    return damaged("whose rows and description disagree");
+    return damaged_bundle("whose rows and description disagree");
   }
   return {};
 }

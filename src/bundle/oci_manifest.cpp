@@ -15,15 +15,15 @@ constexpr std::size_t kLongestMediaType = 200;  // it is shown in messages
 constexpr std::size_t kDeepestJson = 32;        // more than in any image
 constexpr const char* kReferenceName = "org.opencontainers.image.ref.name";
 
-Error damaged(std::string_view what) { return failure(Code::Corrupt, std::string(what)); }
+Error no_image(std::string_view what) { return failure(Code::Corrupt, std::string(what)); }
 
 std::string text_of(const SortedJson& value) { return value.is_string() ? value.get<std::string>() : std::string(); }
 
 Result<SortedJson> parse_object(std::string_view text) {
-  if (text.size() > kLargestOciJson) return damaged("it is larger than 4 MiB");
+  if (text.size() > kLargestOciJson) return no_image("it is larger than 4 MiB");
   Result<SortedJson> parsed = parse_json(text, kDeepestJson);
-  if (!parsed) return damaged("it " + parsed.error().message);
-  if (!parsed->is_object()) return damaged("it is not a JSON object");
+  if (!parsed) return no_image("it " + parsed.error().message);
+  if (!parsed->is_object()) return no_image("it is not a JSON object");
   return parsed;
 }
 
@@ -32,10 +32,10 @@ Result<SortedJson> parse_document(std::string_view text, const char* media_type)
   Result<SortedJson> document = parse_object(text);
   if (!document) return document;
   const SortedJson& version = member_of(*document, "schemaVersion");
-  if (!version.is_number_integer() || version != 2) return damaged("its schemaVersion is not 2");
+  if (!version.is_number_integer() || version != 2) return no_image("its schemaVersion is not 2");
   const SortedJson& said = member_of(*document, "mediaType");
   if (!said.is_null() && text_of(said) != media_type) {
-    return damaged("its mediaType is " + json_text(said).substr(0, 100) + ", expected " + media_type);
+    return no_image("its mediaType is " + json_text(said).substr(0, 100) + ", expected " + media_type);
   }
   return document;
 }
@@ -50,13 +50,13 @@ Result<OciDescriptor> parse_descriptor(const SortedJson& value) {
   OciDescriptor out;
   out.media_type = text_of(member_of(value, "mediaType"));
   if (out.media_type.empty() || out.media_type.size() > kLongestMediaType) {
-    return damaged("a descriptor has no mediaType, or a very long one");
+    return no_image("a descriptor has no mediaType, or a very long one");
   }
   const std::optional<Digest> digest = parse_digest(member_of(value, "digest"));
-  if (!digest) return damaged("a descriptor's digest is not sha256: and 64 hexadecimal digits");
+  if (!digest) return no_image("a descriptor's digest is not sha256: and 64 hexadecimal digits");
   out.digest = *digest;
   const SortedJson& size = member_of(value, "size");
-  if (!size.is_number_unsigned()) return damaged("a descriptor's size is not a number of bytes");
+  if (!size.is_number_unsigned()) return no_image("a descriptor's size is not a number of bytes");
   out.size = size.get<std::uint64_t>();
   out.architecture = text_of(member_of(member_of(value, "platform"), "architecture"));
   out.reference = text_of(member_of(member_of(value, "annotations"), kReferenceName));
@@ -65,7 +65,7 @@ Result<OciDescriptor> parse_descriptor(const SortedJson& value) {
 
 Result<std::vector<OciDescriptor>> parse_descriptors(const SortedJson& values, std::size_t most, const char* name) {
   if (!values.is_array() || values.empty() || values.size() > most) {
-    return damaged(std::string("it has no ") + name + ", or more than " + std::to_string(most));
+    return no_image(std::string("it has no ") + name + ", or more than " + std::to_string(most));
   }
   std::vector<OciDescriptor> out;
   for (const SortedJson& value : values) {
@@ -81,10 +81,10 @@ Status check_layer_type(const OciDescriptor& layer) {
   if (layer.media_type == kOciLayer) return {};
   const bool compressed = layer.media_type.starts_with("application/vnd.oci.image.layer.v1.tar+") ||
                           layer.media_type.starts_with("application/vnd.docker.image.rootfs.diff.tar");
-  return damaged("layer " + oci_digest(layer.digest) + " is of type " + layer.media_type + ", expected " + kOciLayer +
-                 (compressed ? "; it was compressed or converted when the image was copied: copy it again, to the "
-                               "registry and back, with skopeo copy --all --preserve-digests"
-                             : ""));
+  return no_image("layer " + oci_digest(layer.digest) + " is of type " + layer.media_type + ", expected " + kOciLayer +
+                  (compressed ? "; it was compressed or converted when the image was copied: copy it again, to the "
+                                "registry and back, with skopeo copy --all --preserve-digests"
+                              : ""));
 }
 
 SortedJson descriptor_json(const OciDescriptor& descriptor) {
@@ -129,7 +129,7 @@ Status parse_oci_layout_file(std::string_view text) {
   if (!file) return file.error();
   const std::string version = text_of(member_of(*file, "imageLayoutVersion"));
   if (version == kLayoutVersion) return {};
-  return damaged("its imageLayoutVersion is '" + version.substr(0, 40) + "', and this kiln reads " + kLayoutVersion);
+  return no_image("its imageLayoutVersion is '" + version.substr(0, 40) + "', and this kiln reads " + kLayoutVersion);
 }
 
 Result<std::vector<OciDescriptor>> parse_oci_index(std::string_view text) {
@@ -144,7 +144,7 @@ Result<OciManifest> parse_oci_manifest(std::string_view text) {
   OciManifest out;
   Result<OciDescriptor> config = parse_descriptor(member_of(*document, "config"));
   if (!config) return std::move(config).error();
-  if (config->media_type != kOciConfig) return damaged("its config is of type " + config->media_type);
+  if (config->media_type != kOciConfig) return no_image("its config is of type " + config->media_type);
   out.config = std::move(*config);
   auto layers = parse_descriptors(member_of(*document, "layers"), kMostOciLayers, "layers");
   if (!layers) return std::move(layers).error();
@@ -161,12 +161,12 @@ Result<std::vector<Digest>> parse_oci_config(std::string_view text) {
   const SortedJson& rootfs = member_of(*config, "rootfs");
   const SortedJson& digests = member_of(rootfs, "diff_ids");
   if (text_of(member_of(rootfs, "type")) != "layers" || !digests.is_array() || digests.size() > kMostOciLayers) {
-    return damaged("its rootfs is not a list of layers");
+    return no_image("its rootfs is not a list of layers");
   }
   std::vector<Digest> out;
   for (const SortedJson& value : digests) {
     const std::optional<Digest> digest = parse_digest(value);
-    if (!digest) return damaged("one of its diff_ids is not sha256: and 64 hexadecimal digits");
+    if (!digest) return no_image("one of its diff_ids is not sha256: and 64 hexadecimal digits");
     out.push_back(*digest);
   }
   return out;

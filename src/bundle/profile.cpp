@@ -15,7 +15,7 @@
 namespace kiln {
 namespace {
 
-constexpr std::string_view kMagic = "profile 1";
+constexpr std::string_view kProfileMark = "profile 1";
 constexpr std::size_t kLongestLine = 64 << 10;
 constexpr std::size_t kDeepest = 32;  // ours are flat; members to come may not be
 constexpr std::uint64_t kLargestProfile = std::uint64_t{1} << 30;
@@ -40,7 +40,7 @@ std::optional<Target> target_at(const SortedJson& object) {
 std::optional<Asked> asked_of(std::string_view line) {
   if (line.size() > kLongestLine) return std::nullopt;
   const Result<SortedJson> object = parse_json(line, kDeepest);
-  if (!object || text_at(*object, "kiln") != kMagic) return std::nullopt;
+  if (!object || text_at(*object, "kiln") != kProfileMark) return std::nullopt;
   std::optional<std::string> unit = text_at(*object, "unit");
   std::optional<std::string> kind = text_at(*object, "kind");
   const std::optional<std::string> key = text_at(*object, "key");
@@ -91,8 +91,10 @@ Status append_line(int file, const std::string& line, const std::string& path) {
 }  // namespace
 
 std::string profile_line(const Asked& asked) {
-  Json object{
-      {"kiln", kMagic}, {"unit", asked.unit.substr(0, kLongestName)}, {"kind", asked.kind}, {"key", asked.key.hex()}};
+  Json object{{"kiln", kProfileMark},
+              {"unit", asked.unit.substr(0, kLongestName)},
+              {"kind", asked.kind},
+              {"key", asked.key.hex()}};
   object[asked.target.form == Form::OpenClBinary ? "device" : "target"] = asked.target.name();
   return json_text(object) + '\n';
 }

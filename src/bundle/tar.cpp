@@ -24,7 +24,7 @@ constexpr Field kSize{124, 12};
 constexpr Field kTime{136, 12};
 constexpr Field kSum{148, 8};
 constexpr Field kType{156, 1};
-constexpr Field kMagic{257, 8};
+constexpr Field kMark{257, 8};
 constexpr Field kDeviceMajor{329, 8};
 constexpr Field kDeviceMinor{337, 8};
 constexpr std::size_t kEndBlocks = 2;
@@ -47,7 +47,7 @@ Block header(std::string_view name, std::uint64_t size, bool folder) {
   put_number(block, kSize, size);
   put_number(block, kTime, 0);
   put(block, kType, folder ? "5" : "0");
-  put(block, kMagic, std::string_view("ustar\00000", 8));
+  put(block, kMark, std::string_view("ustar\00000", 8));
   put_number(block, kDeviceMajor, 0);
   put_number(block, kDeviceMinor, 0);
   // The sum is taken with blanks in its place; it has six digits, a zero byte and a blank.
