@@ -18,6 +18,28 @@ constexpr std::size_t kChecksumAt = EntryHeader::kSize - 8;
 
 Error damaged(std::string what) { return failure(Code::Corrupt, "an entry " + std::move(what)); }
 
+std::string_view metadata_in(const EntryHeader& header, std::span<const std::uint8_t> beginning) {
+  return {reinterpret_cast<const char*>(beginning.data()) + EntryHeader::kSize, header.metadata_size};
+}
+
+Status check_description(const EntryHeader& header, std::span<const std::uint8_t> beginning) {
+  if (beginning.size() < header.payload_offset()) return damaged("that is cut short");
+  if (xxh3(as_bytes(metadata_in(header, beginning))) != header.metadata_checksum)
+    return damaged("whose metadata fails its checksum");
+  for (std::size_t i = EntryHeader::kSize + header.metadata_size; i < header.payload_offset(); ++i) {
+    if (beginning[i] != 0) return damaged("whose padding is not empty");
+  }
+  return {};
+}
+
+Status check_whole(const EntryHeader& header, const Key& key, std::span<const std::uint8_t> file) {
+  if (header.key != key) return damaged("that belongs to another key");
+  if (header.file_size() != file.size()) return damaged("that is longer or shorter than it says");
+  if (xxh3(file.subspan(header.payload_offset())) != header.payload_checksum)
+    return damaged("whose payload fails its checksum");
+  return {};
+}
+
 }  // namespace
 
 std::uint64_t EntryHeader::payload_offset() const {
@@ -62,29 +84,21 @@ std::string encode_entry_head(const Key& key, const Artifact& artifact) {
   return head;
 }
 
+// Of each of these the one thing that is returned is made where its caller wants it.
 Result<Artifact> decode_entry_description(const EntryHeader& header, std::span<const std::uint8_t> beginning) {
-  if (beginning.size() < header.payload_offset()) return damaged("that is cut short");
-  const auto metadata = beginning.subspan(EntryHeader::kSize, header.metadata_size);
-  if (xxh3(metadata) != header.metadata_checksum) return damaged("whose metadata fails its checksum");
-  for (std::size_t i = EntryHeader::kSize + header.metadata_size; i < header.payload_offset(); ++i) {
-    if (beginning[i] != 0) return damaged("whose padding is not empty");
-  }
-  auto artifact = decode_metadata(std::string_view(reinterpret_cast<const char*>(metadata.data()), metadata.size()));
+  const Status good = check_description(header, beginning);
+  Result<Artifact> artifact = good ? decode_metadata(metadata_in(header, beginning)) : Result<Artifact>(good.error());
   if (artifact && std::bit_cast<std::uint64_t>(artifact->about.cost_ms) != std::bit_cast<std::uint64_t>(header.cost_ms))
-    return damaged("that tells two costs");
+    artifact = damaged("that tells two costs");
   return artifact;
 }
 
 Result<Artifact> decode_entry(const Key& key, const Bytes& file) {
   const std::span<const std::uint8_t> bytes(file.data(), file.size());
   const auto header = decode_entry_header(bytes);
-  if (!header) return header.error();
-  if (header->key != key) return damaged("that belongs to another key");
-  if (header->file_size() != file.size()) return damaged("that is longer or shorter than it says");
-  const auto payload = bytes.subspan(header->payload_offset());
-  if (xxh3(payload) != header->payload_checksum) return damaged("whose payload fails its checksum");
-  auto artifact = decode_entry_description(*header, bytes);
-  if (artifact) artifact->bytes = file.part(header->payload_offset(), payload.size());
+  const Status good = header ? check_whole(*header, key, bytes) : Status(header.error());
+  Result<Artifact> artifact = good ? decode_entry_description(*header, bytes) : Result<Artifact>(good.error());
+  if (artifact) artifact->bytes = file.part(header->payload_offset(), header->payload_size);
   return artifact;
 }
 
