@@ -87,32 +87,26 @@ Result<Digest> digest_of(int fd, std::uint64_t size, const std::string& path) {
 // The right to digest a large file, among the processes of this host. Where it cannot be had everyone digests.
 class Turn {
  public:
-  Turn(const std::string& path, const Clock& clock) : byte_(LockFile::byte_of(sha256(path))) {
+  Turn(const std::string& path, const Clock& clock) {
     const Result<std::string> folder = host_local_directory();
     if (!folder) return;
     const Result<LockFile*> file = LockFile::open(*folder + "/digesting");
     if (!file) return;
+    const Digest key = sha256(path);
     const auto end = clock.steady() + kMostTurn;
-    while ((*file)->take(byte_).result != LockFile::Attempt::Result::Taken) {
-      const auto look = (*file)->look(byte_);
+    while (!(lock_ = (*file)->hold(key))) {
+      const auto look = (*file)->look(LockFile::byte_of(key));
       if (look.result == LockFile::Attempt::Result::Failed || clock.steady() > end) return;
       waited_ = true;
       clock.sleep(kTurnNap);
     }
-    file_ = *file;
   }
-  ~Turn() {
-    if (file_ != nullptr) file_->release(byte_);
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
 
   /// Somebody else had it before: what is looked for may be known by now.
   bool waited() const { return waited_; }
 
  private:
-  const off_t byte_;
-  LockFile* file_ = nullptr;
+  LockFile::Hold lock_;
   bool waited_ = false;
 };
 

@@ -39,10 +39,6 @@ std::vector<BundleRow> index_rows(std::span<const IndexEntry> entries) {
   return sorted;
 }
 
-bool travels(const Closure& closure) {
-  if (closure.empty() || closure.located || closure.timed) return false;
-  return std::none_of(closure.items.begin(), closure.items.end(),
-                      [](const Closure::Item& item) { return item.root == Closure::kAbsolute; });
-}
+bool travels(const Closure& closure) { return !closure.empty() && !closure.of_this_host(); }
 
 }  // namespace kiln

@@ -26,7 +26,7 @@ struct IndexEntry {
 /// verifies expects them so. Of several for one unit and target the first gets the unit's row.
 std::vector<BundleRow> index_rows(std::span<const IndexEntry> entries);
 
-/// Whether a closure says anything on another machine: it is not empty, and neither places nor times are in it.
+/// Whether a closure says anything on another machine.
 bool travels(const Closure& closure);
 
 }  // namespace kiln

@@ -29,24 +29,8 @@ constexpr int kPartOfWait = 8;
 constexpr std::chrono::milliseconds kForever =
     std::chrono::hours(24 * 365);  // longer waits would overflow the clock's nanoseconds
 
-class LocalClaim final : public Claim {
- public:
-  LocalClaim(LockFile& file, off_t byte) : file_(file), byte_(byte), process_(getpid()) {}
-  ~LocalClaim() override {
-    // A child of fork got a copy of this object, not the claim, and must not touch the parent's table either.
-    if (holds_ && getpid() == process_) file_.release(byte_);
-  }
-  Attempt take() {
-    const Attempt attempt = file_.take(byte_);
-    holds_ = attempt.result == Attempt::Result::Taken;
-    return attempt;
-  }
-
- private:
-  LockFile& file_;
-  const off_t byte_;
-  const pid_t process_;
-  bool holds_ = false;
+struct LocalClaim final : Claim {
+  LockFile::Hold lock;
 };
 
 Claims::Answer answer(Claims::Outcome outcome, std::string reason = {}) {
@@ -110,9 +94,12 @@ Claims::Answer LocalClaims::acquire(const RequestKey& request, std::chrono::mill
   const off_t byte = LockFile::byte_of(request.digest);
 
   // Made before anything is locked: without memory for whoever lets go of it, a lock would be held for good.
-  auto claim = std::make_unique<LocalClaim>(file, byte);
-  const Attempt first = claim->take();
-  if (first.result == Attempt::Result::Taken) return {Outcome::Mine, std::move(claim), {}};
+  auto claim = std::make_unique<LocalClaim>();
+  const Attempt first = file.take(byte);
+  if (first.result == Attempt::Result::Taken) {
+    claim->lock = LockFile::Hold(file, byte);
+    return {Outcome::Mine, std::move(claim), {}};
+  }
   if (first.result == Attempt::Result::Failed) return failed(folder, first.error);
 
   std::minstd_rand jitter(static_cast<unsigned>(getpid()) ^ static_cast<unsigned>(deadline.count()));

@@ -114,6 +114,11 @@ std::vector<Closure::Nesting> nestings_of(const Places& places) {
   return nestings;
 }
 
+bool Closure::of_this_host() const {
+  return located || timed ||
+         std::any_of(items.begin(), items.end(), [](const Item& item) { return item.root == kAbsolute; });
+}
+
 std::string Closure::encode() const {
   Writer out;
   out.reserve(64 + items.size() * 96);

@@ -72,6 +72,8 @@ struct Closure {
   std::vector<std::string> root_paths;
 
   bool empty() const { return items.empty() && nestings.empty() && !located && !timed; }
+  /// Whether it speaks of this host alone: places or times are in it, or files that lie below no root.
+  bool of_this_host() const;
   friend bool operator==(const Closure&, const Closure&) = default;
 
   /// The canonical bytes: what a Key covers and what stores keep. `docs/closure-format.md` has the grammar.

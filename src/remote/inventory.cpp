@@ -1,7 +1,6 @@
 #include "remote/inventory.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "remote/action_result.hpp"
 #include "remote/judgement.hpp"
 #include "remote/remote_store.hpp"
+#include "store/hint_format.hpp"
 
 namespace kiln {
 namespace {
@@ -23,24 +23,12 @@ constexpr auto kBodyLimit = 30s;
 // A content that is younger may be just being published: its statement comes after it.
 constexpr auto kGrace = 1h;
 
-constexpr std::string_view kHintMagic = "KILNHNT1";
-constexpr std::size_t kHintOwnerAt = 16;
-
 // What is in a depot, with what the cleaning needs to know besides.
 struct Taken {
   RemoteInventory inventory;
   std::vector<std::vector<Digest>> stated;  // by entry: the contents that it names, believed or not
   std::unordered_map<Digest, Depot::Listed> contents;
 };
-
-// Whether a body has the closures of a request, and of which it says to be.
-std::optional<RequestKey> owner_of_hints(const ActionResult& result) {
-  if (!std::string_view(result.said).starts_with(kHintMagic)) return std::nullopt;
-  RequestKey owner;
-  if (result.said.size() < kHintOwnerAt + owner.digest.bytes.size()) return std::nullopt;
-  std::memcpy(owner.digest.bytes.data(), result.said.data() + kHintOwnerAt, owner.digest.bytes.size());
-  return owner;
-}
 
 class Taking {
  public:
@@ -76,7 +64,7 @@ class Taking {
     std::vector<Digest> stated;
     if (body) {
       const auto result = ActionResult::decode({(*body)->data(), (*body)->size()});
-      if (const auto owner = result ? owner_of_hints(*result) : std::nullopt) {
+      if (const auto owner = result ? hint_owner(result->said) : std::nullopt) {
         entry.fault = fault_of_hints(*owner, action.name, **body);
         taken_.inventory.hints += entry.fault.empty() ? 1 : 0;
         taken_.inventory.hint_bytes += entry.fault.empty() ? action.bytes : 0;

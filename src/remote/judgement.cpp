@@ -1,5 +1,6 @@
 #include "remote/judgement.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/hash.hpp"
@@ -48,13 +49,10 @@ std::string entry_subject(const Key& key) { return "kiln entry 1 " + key.hex(); 
 Digest closures_place(const RequestKey& request) { return sha256("kiln closures 1 " + request.hex()); }
 
 bool may_travel(const Closure& closure) {
-  // The places of a located one and the times of a timed one are this host's: nobody else has them.
-  if (closure.located || closure.timed) return false;
-  for (const Closure::Item& item : closure.items) {
-    if (item.root == Closure::kAbsolute) return false;
-    if (!stays_below(item.name, item.state == Closure::State::Absent)) return false;
-  }
-  return true;
+  return !closure.of_this_host() &&
+         std::all_of(closure.items.begin(), closure.items.end(), [](const Closure::Item& item) {
+           return stays_below(item.name, item.state == Closure::State::Absent);
+         });
 }
 
 JudgedAction judge_action(const Key& key, const Bytes& body, const TrustPolicy& policy, std::chrono::nanoseconds wall) {

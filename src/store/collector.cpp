@@ -12,7 +12,6 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "store/cache_scan.hpp"
 #include "store/entry_format.hpp"
 
 namespace kiln {
@@ -141,7 +140,7 @@ double worth(CachedFile::Kind kind, double cost_ms, std::uint64_t bytes, std::ch
   return per_byte * std::exp2(-half_lives);
 }
 
-CacheScan scan_whole_cache(const CacheDirectory::Folder& folder) {
+CacheScan scan_cache(const CacheDirectory::Folder& folder) {
   CacheScan scan;
   for (const std::string& name : names_in(folder.root.get(), ".", scan)) {
     if (name == CacheDirectory::kVersion || (is_version(name) && tagged(folder.root.get(), name))) {
@@ -150,8 +149,6 @@ CacheScan scan_whole_cache(const CacheDirectory::Folder& folder) {
   }
   return scan;
 }
-
-std::vector<CachedFile> scan_cache(const CacheDirectory::Folder& folder) { return scan_whole_cache(folder).files; }
 
 Result<Collected> collect(CacheDirectory& directory, UsageJournal& journal, std::uint64_t bound) {
   const auto folder = directory.folder_to_write();
@@ -163,7 +160,7 @@ Result<Collected> collect(CacheDirectory& directory, UsageJournal& journal, std:
     return result;
   }
   const std::uint64_t mark = journal.mark();
-  CacheScan scan = scan_whole_cache(**folder);
+  CacheScan scan = scan_cache(**folder);
   std::vector<CachedFile>& files = scan.files;
   const std::chrono::nanoseconds now = directory.clock().wall();
   Removal removal{(*folder)->root.get(), result};

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,11 @@ struct CachedFile {
 };
 
 /// Every file of the cache, its own version's and other versions'. Folders without kiln's tag are somebody else's.
-std::vector<CachedFile> scan_cache(const CacheDirectory::Folder& folder);
+struct CacheScan {
+  std::vector<CachedFile> files;
+  std::optional<Error> unread;  ///< why there may be more
+};
+CacheScan scan_cache(const CacheDirectory::Folder& folder);
 
 struct Collected {
   bool elsewhere = false;  ///< another process is at it: nothing was done

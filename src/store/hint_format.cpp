@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::string_view kMagic = "KILNHNT1";
 constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kFixed = 8 + 4 + 4 + 32;
+constexpr std::size_t kOwnerAt = 8 + 4 + 4;
+constexpr std::size_t kFixed = kOwnerAt + 32;
 constexpr std::size_t kPerSlot = 4 + 8;
 
 std::size_t head_size(std::size_t count) { return kFixed + count * kPerSlot + 8; }
@@ -19,6 +20,14 @@ std::size_t head_size(std::size_t count) { return kFixed + count * kPerSlot + 8;
 
 std::uint64_t HintHead::file_size() const {
   return slots.empty() ? head_size(0) : slots.back().offset + slots.back().size;
+}
+
+std::optional<RequestKey> hint_owner(std::string_view file) {
+  Reader in(file);
+  if (in.raw(kMagic.size()) != kMagic) return std::nullopt;
+  (void)in.raw(kOwnerAt - kMagic.size());
+  const RequestKey owner{in.digest()};
+  return in.ok() ? std::optional(owner) : std::nullopt;
 }
 
 Result<HintHead> decode_hint_head(const RequestKey& request, std::span<const std::uint8_t> file) {

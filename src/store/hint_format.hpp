@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ struct HintHead {
 
 /// Reads the head; `file` may be the beginning of the file only.
 Result<HintHead> decode_hint_head(const RequestKey& request, std::span<const std::uint8_t> file);
+
+/// Of which request a file says to be; nothing where it is no file of closures.
+std::optional<RequestKey> hint_owner(std::string_view file);
 
 /// The closure in a slot, as Closure::encode made it; nothing where `file` does not reach so far or it is damaged.
 std::string_view hint_in(const HintHead::Slot& slot, std::span<const std::uint8_t> file);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "store/cache_scan.hpp"
+#include "store/collector.hpp"
 #include "store/disk_store.hpp"
 #include "store/entry_format.hpp"
 
@@ -52,7 +52,7 @@ Result<DiskStore::Stats> DiskStore::stats() {
   const auto folder = directory_.folder();
   if (!folder) return folder.error();
   if (*folder == nullptr) return stats;
-  for (const CachedFile& file : scan_cache(**folder)) {
+  for (const CachedFile& file : scan_cache(**folder).files) {
     stats.bytes += file.bytes;
     stats.by_kind[file.kind] += file.bytes;
     if (file.kind != CachedFile::Kind::Entry) continue;
@@ -68,7 +68,7 @@ Result<std::vector<DiskStore::Listed>> DiskStore::list() {
   const auto folder = directory_.folder();
   if (!folder) return folder.error();
   if (*folder == nullptr) return entries;
-  for (const CachedFile& file : scan_cache(**folder)) {
+  for (const CachedFile& file : scan_cache(**folder).files) {
     if (file.kind != CachedFile::Kind::Entry) continue;
     const auto key = key_of_path(file.path);
     if (!key) continue;
@@ -83,7 +83,7 @@ Result<DiskStore::Verified> DiskStore::verify(const Advance& advance) {
   const auto folder = directory_.folder();
   if (!folder) return folder.error();
   if (*folder == nullptr) return verified;
-  CacheScan scan = scan_whole_cache(**folder);
+  CacheScan scan = scan_cache(**folder);
   std::vector<CachedFile>& files = scan.files;
   std::erase_if(files, [](const CachedFile& file) { return file.kind != CachedFile::Kind::Entry; });
   for (const CachedFile& file : files) {
@@ -111,7 +111,7 @@ Result<Collected> DiskStore::clear() {
   const auto ours = directory_.folder_to_write();
   if (!ours) return ours.error();
   std::uint64_t left = 0;
-  for (const CachedFile& file : scan_cache(**ours)) {
+  for (const CachedFile& file : scan_cache(**ours).files) {
     ++cleared.files;
     cleared.bytes += file.bytes;
     const bool keep = file.kind == CachedFile::Kind::Own || file.kind == CachedFile::Kind::OtherVersion ||

@@ -25,9 +25,7 @@ struct FolderParties {
   std::unique_ptr<Claims> party() const {
     return std::make_unique<FleetClaims>(fleet_parts(std::make_shared<DirectoryLeases>(folder.path())));
   }
-  static std::chrono::milliseconds takeover() {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(quick_fleet().lease) + 1s;
-  }
+  static std::chrono::milliseconds takeover() { return quick_takeover(); }
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Folder, ClaimsConformance, FolderParties);

@@ -7,8 +7,6 @@
 namespace kiln::test {
 namespace {
 
-using namespace std::chrono_literals;
-
 // One server for all tables of a test.
 struct RedisTables {
   RedisServer server;
@@ -22,9 +20,7 @@ struct RedisParties {
   std::unique_ptr<Claims> party() const {
     return std::make_unique<FleetClaims>(fleet_parts(open_redis_leases({server.url(), "", ""}).value()));
   }
-  static std::chrono::milliseconds takeover() {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(quick_fleet().lease) + 1s;
-  }
+  static std::chrono::milliseconds takeover() { return quick_takeover(); }
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Redis, ClaimsConformance, RedisParties);

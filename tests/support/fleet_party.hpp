@@ -20,6 +20,11 @@ inline FleetPolicy quick_fleet(std::chrono::milliseconds lease = std::chrono::mi
   return policy;
 }
 
+/// How soon after its holder's death a claim of such a fleet can be had again.
+inline std::chrono::milliseconds quick_takeover() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(quick_fleet().lease) + std::chrono::seconds(1);
+}
+
 /// The parts of claims on a table, guarded as a session guards them. Without a courier, unless one is given: letting go
 /// is done when it returns.
 inline FleetClaims::Parts fleet_parts(std::shared_ptr<LeaseTable> table, const FleetPolicy& policy = quick_fleet(),

@@ -6,10 +6,10 @@
 #include <chrono>
 #include <cstddef>
 #include <list>
-#include <mutex>
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/mutex.hpp"
 
 namespace kiln::test {
 
@@ -58,7 +58,7 @@ class Pacer {
         : thread_([this, processor](const std::stop_token& over) { nap(processor, over); }) {}
 
     Lateness lateness() const {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       return with(lateness_, system_clock().steady());  // it may be late at this moment
     }
 
@@ -67,7 +67,7 @@ class Pacer {
     // A nap is never exact; this much is no fault of the machine's.
     static constexpr Time kUsual = std::chrono::milliseconds(1);
 
-    Lateness with(Lateness until_then, Time now) const {
+    Lateness with(Lateness until_then, Time now) const KILN_REQUIRES(mutex_) {
       const Time late = now - asleep_since_ - kNap;
       if (late < kUsual) return until_then;
       return {std::max(until_then.worst, late), until_then.all + late};
@@ -80,16 +80,16 @@ class Pacer {
       (void)sched_setaffinity(0, sizeof(one), &one);
       while (!over.stop_requested()) {
         system_clock().sleep(kNap);
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         const Time now = system_clock().steady();
         lateness_ = with(lateness_, now);
         asleep_since_ = now;
       }
     }
 
-    mutable std::mutex mutex_;
-    Lateness lateness_;                            // guarded by mutex_
-    Time asleep_since_ = system_clock().steady();  // guarded by mutex_
+    mutable Mutex mutex_;
+    Lateness lateness_ KILN_GUARDED_BY(mutex_);
+    Time asleep_since_ KILN_GUARDED_BY(mutex_) = system_clock().steady();
     std::jthread thread_;
   };
 
