@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "bundle/bundle_format.hpp"
 
 namespace kiln {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -38,9 +39,18 @@ struct Seen {
 Seen parse_trace(const std::string& trace, const std::vector<std::string>& folders) {
   Seen seen;
   std::set<std::string> workers;
+  std::map<std::string, std::string> begun;  // by process: a call in whose middle another did something
   std::istringstream lines(trace);
   for (std::string line; std::getline(lines, line);) {
     const std::string pid = line.substr(0, line.find(' '));
+    if (const std::size_t cut = line.find(" <unfinished ...>"); cut != std::string::npos) {
+      begun[pid] = line.substr(0, cut);
+      continue;
+    }
+    constexpr std::string_view kResumed = " resumed>";
+    if (const std::size_t at = line.find(kResumed); at != std::string::npos) {
+      line = begun[pid] + line.substr(at + kResumed.size());
+    }
     if (line.find("execve(") != std::string::npos && line.find("kiln-worker") != std::string::npos) workers.insert(pid);
     if (!workers.contains(pid)) continue;
     const std::size_t result = line.rfind(" = ");
