@@ -40,9 +40,9 @@ Json json_of(const BundleDescription::Artifact& artifact) {
 class MemberReader {
  public:
   std::string text(const SortedJson& object, const char* name) {
-    const auto found = object.find(name);
-    if (found == object.end() || !found->is_string()) return fail(), std::string();
-    return found->get<std::string>();
+    const SortedJson& value = member_of(object, name);
+    if (!value.is_string()) return fail(), std::string();
+    return value.get<std::string>();
   }
   std::string optional_text(const SortedJson& object, const char* name) {
     return object.find(name) == object.end() ? std::string() : text(object, name);
@@ -53,16 +53,16 @@ class MemberReader {
     return found.value_or(Digest{});
   }
   std::uint64_t number(const SortedJson& object, const char* name) {
-    const auto found = object.find(name);
-    if (found == object.end() || !found->is_number_unsigned()) return fail(), 0;
-    return found->get<std::uint64_t>();
+    const SortedJson& value = member_of(object, name);
+    if (!value.is_number_unsigned()) return fail(), 0;
+    return value.get<std::uint64_t>();
   }
   /// The objects of an array.
   std::vector<const SortedJson*> objects(const SortedJson& object, const char* name) {
     std::vector<const SortedJson*> all;
-    const auto found = object.find(name);
-    if (found == object.end() || !found->is_array()) return fail(), all;
-    for (const SortedJson& item : *found) {
+    const SortedJson& list = member_of(object, name);
+    if (!list.is_array()) return fail(), all;
+    for (const SortedJson& item : list) {
       if (!item.is_object()) return fail(), all;
       all.push_back(&item);
     }
