@@ -4,20 +4,20 @@
 #include <utility>
 #include <vector>
 
-#include "bench/harness.hpp"
+#include "bench/support/harness.hpp"
 
 namespace kiln::bench {
 
 using Outcomes = std::vector<Outcome>;
 
-/// Adds what a comparison found, or says why it found nothing.
+/// Adds the outcome of a comparison, or returns its error.
 inline Status add(Outcomes& outcomes, Result<Outcome> outcome) {
   if (!outcome) return std::move(outcome).error();
   outcomes.push_back(std::move(*outcome));
   return {};
 }
 
-/// A benchmark is one function in one file, and one line in the table of main.cpp.
+/// A benchmark: one function in one file, and one line in the table of main.cpp.
 struct Benchmark {
   const char* name;
   const char* meaning;

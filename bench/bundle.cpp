@@ -1,4 +1,4 @@
-// What a bundle costs: to open one in a new process, however much is in it, and to get an artifact out of one.
+// The cost of a bundle: opening one in a new process, independent of its size, and getting an artifact from it.
 #include <fcntl.h>
 #include <zstd.h>
 
@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/files.hpp"
+#include "base/files/files.hpp"
 #include "base/hash.hpp"
 #include "bench/benchmarks.hpp"
-#include "bench/child.hpp"
-#include "bench/scratch.hpp"
-#include "bench/units.hpp"
+#include "bench/support/child_process.hpp"
+#include "bench/support/scratch.hpp"
+#include "bench/support/units.hpp"
 #include "bundle/blob.hpp"
 #include "bundle/bundle.hpp"
-#include "session/toolbox.hpp"
+#include "session/components.hpp"
 
 namespace kiln::bench {
 namespace {
@@ -31,16 +31,16 @@ BundleMember member_of(const std::string& unit, const Target& target, const Arti
   member.request = {sha256("bench request " + unit + " " + target.name())};
   member.key = {sha256("bench key " + unit + " " + target.name())};
   member.artifact = like;
-  member.artifact.closure = nullptr;
+  member.artifact.dependency_set = nullptr;
   member.artifact.target = target;
-  member.artifact.about.unit = unit;
+  member.artifact.metadata.unit = unit;
   member.compiler = "nvrtc";
   member.version = "13.0.88";
   return member;
 }
 
-// So many artifacts of units for six architectures each, signed. What they hold does not matter to whoever opens it,
-// and is a little of anything, because packing 2,000 real ones takes a minute.
+// Writes a signed bundle with `artifacts` artifacts of units for six architectures each. Their content does not affect
+// opening; it is small filler, because packing 2,000 real artifacts takes a minute.
 Status write_bundle(const std::string& path, std::size_t artifacts, const SecretKey& key) {
   Artifact little;
   little.entries = {{"first", "first"}, {"second", "second"}};
@@ -53,23 +53,24 @@ Status write_bundle(const std::string& path, std::size_t artifacts, const Secret
   }
   const auto image = writer.finish(&key);
   if (!image) return image.error();
-  const std::string whole = image->whole();
+  const std::string whole = image->to_file();
   std::fprintf(stderr, "kiln-bench: a bundle of %zu artifacts: head %zu bytes, all %zu\n", writer.size(),
                image->head.size(), whole.size());
   const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   return write_all(file.get(), whole, path);
 }
 
-// What NVRTC makes of a unit.
+// Compiles a unit with NVRTC.
 Result<Artifact> compiled(const Unit& unit, const std::string& cache) {
-  const Observer nobody;
-  Toolbox toolbox(Config::load({.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}}, nobody), nobody);
-  auto answer = toolbox.get(unit, Target{kArchitecture, Form::Cubin});
+  const EventEmitter no_events;
+  Components components(Config::load({.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}}, no_events),
+                        no_events);
+  auto answer = components.get(unit, Target{kArchitecture, Form::Cubin});
   if (!answer) return std::move(answer).error();
   return std::move(answer->artifact);
 }
 
-// The least that anybody must do who has the stored bytes and wants the others: nothing is checked.
+// The minimum work to get the original bytes from the stored bytes: unpacking without checks.
 class BareUnpacking {
  public:
   explicit BareUnpacking(PackedBlob blob) : blob_(std::move(blob)) {}
@@ -96,7 +97,7 @@ Status measure_get(const std::string& name, const Artifact& artifact, const Scra
   const std::string path = scratch / (name + ".kiln");
   {
     const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-    if (Status written = write_all(file.get(), image->whole(), path); !written) return written;
+    if (Status written = write_all(file.get(), image->to_file(), path); !written) return written;
   }
   auto source = open_bundle_source(path);
   if (!source) return std::move(source).error();
@@ -111,7 +112,7 @@ Status measure_get(const std::string& name, const Artifact& artifact, const Scra
   constexpr std::size_t kCalls = 20;
   bool good = true;
   const auto answer = [&](double time) -> Result<double> {
-    if (!good) return failure(Code::Internal, name + " came out as something else");
+    if (!good) return make_error(Code::Internal, name + " was unpacked incorrectly");
     return time;
   };
   const std::size_t size = artifact.bytes.size();
@@ -131,8 +132,8 @@ Status measure_get(const std::string& name, const Artifact& artifact, const Scra
     Plan plan;
     plan.name = name + suffix;
     plan.limit = 1.5;
-    plan.least_rounds = 200;
-    plan.most_rounds = 5000;
+    plan.min_rounds = 200;
+    plan.max_rounds = 5000;
     plan.ours = side;
     plan.theirs = [&] { return answer(microseconds_each(kCalls, [&] { good = bare.unpack() && good; })); };
     if (Status added = add(outcomes, compare(plan)); !added) return added;
@@ -154,17 +155,17 @@ Result<Outcomes> bundle_open() {
   }
   Plan plan;
   plan.warm_up = 10;
-  plan.least_rounds = 200;
-  plan.most_rounds = 3000;
+  plan.min_rounds = 200;
+  plan.max_rounds = 3000;
   plan.ours = sides[0];
   Outcomes outcomes;
-  for (const auto& [name, limit, theirs, allowance] :
-       {std::tuple("bundle_open_2000", 2.0, sides[1], Allowance::Ratio),
-        std::tuple("bundle_open_2000_time", 1.0, allowed(1000), Allowance::Time)}) {
+  for (const auto& [name, limit, theirs, budget] :
+       {std::tuple("bundle_open_2000", 2.0, sides[1], Budget::Ratio),
+        std::tuple("bundle_open_2000_time", 1.0, allowed(1000), Budget::Time)}) {
     plan.name = name;
     plan.limit = limit;
     plan.theirs = theirs;
-    plan.allowance = allowance;
+    plan.budget = budget;
     if (Status added = add(outcomes, compare(plan)); !added) return std::move(added).error();
   }
   return outcomes;
@@ -172,7 +173,7 @@ Result<Outcomes> bundle_open() {
 
 Result<Outcomes> bundle_get() {
   const Scratch scratch;
-  use_own_folders(scratch);
+  use_own_directories(scratch);
   const auto roots = toolkit_include_roots();
   if (!roots) return roots.error();
   Outcomes outcomes;

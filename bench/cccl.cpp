@@ -1,5 +1,5 @@
-// What kiln makes of NVIDIA's algorithms: the 18 founding specs that nobody has compiled, in a new process, against the
-// library that compiles them one after the other; and the same again in a process that finds them all.
+// The 18 predefined CCCL specs: uncached in a new process, against the library that compiles them one after the other;
+// and again in a process that finds all of them cached.
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -9,9 +9,9 @@
 
 #include "base/error.hpp"
 #include "bench/benchmarks.hpp"
-#include "bench/child.hpp"
-#include "bench/scratch.hpp"
-#include "session/toolbox.hpp"
+#include "bench/support/child_process.hpp"
+#include "bench/support/scratch.hpp"
+#include "session/components.hpp"
 
 namespace kiln::bench {
 namespace {
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 // A round takes more than a minute.
 constexpr std::size_t kRounds = 3;
-// Three sets of headers serve all 18.
+// Three header sets serve all 18 specs.
 constexpr int kSets = 3;
 
 const std::vector<std::string>& one_target() {
@@ -34,13 +34,14 @@ const std::vector<std::string>& four_targets() {
 
 enum class Before { Nothing, Headers, Everything };
 
-class Founding {
+class Predefined {
  public:
   Status prepare() {
-    use_own_folders(scratch_);
-    const Observer nobody;
-    Toolbox toolbox(Config::load({.settings = {{"cache.dir", cache_}}, .locked = {"cache.dir"}}, nobody), nobody);
-    const auto recipe = toolbox.recipe(cccl::founding().front(), Target::sm(80));
+    use_own_directories(scratch_);
+    const EventEmitter no_events;
+    Components components(Config::load({.settings = {{"cache.dir", cache_}}, .locked = {"cache.dir"}}, no_events),
+                          no_events);
+    const auto recipe = components.recipe(cccl::predefined_specs().front(), Target::sm(80));
     if (!recipe) return recipe.error();
     const CompilerIdentity& found = recipe->compiler;
     bare_ = {"bare", found.path, found.roots[0].path, found.roots[1].path};
@@ -55,19 +56,19 @@ class Founding {
     return said->ms;
   }
 
-  /// `before`: what an earlier process has left behind; with nothing of it not even the digests of the toolkit's files.
+  /// `before`: the files that an earlier process left. Nothing means not even the digests of the toolkit's files.
   Result<double> kiln(Before before, const std::vector<std::string>& targets) {
     if (Status cleared = clear(before); !cleared) return std::move(cleared).error();
     std::vector<std::string> what{"kiln", cache_};
     what.insert(what.end(), targets.begin(), targets.end());
     const auto said = run(what);
     if (!said) return said.error();
-    const std::size_t all = cccl::founding().size() * targets.size();
+    const std::size_t all = cccl::predefined_specs().size() * targets.size();
     const std::size_t compiled = before == Before::Everything ? 0 : all;
     const int kept = before == Before::Nothing ? kSets * static_cast<int>(targets.size()) : 0;
     if (said->compiled != compiled || said->found != all - compiled || said->kept != kept || said->wanting != 0 ||
         said->nvrtc != 0) {
-      return failure(Code::Internal, "not what was to be measured: " + said->text());
+      return make_error(Code::Internal, "unexpected run: " + said->text());
     }
     if (Status same = expect_kernels(targets.size(), said->kernels); !same) return std::move(same).error();
     return said->ms;
@@ -86,12 +87,12 @@ class Founding {
 
     std::string text() const {
       return std::to_string(compiled) + " compiled, " + std::to_string(found) + " found, " + std::to_string(kept) +
-             " precompiled headers made and " + std::to_string(used) + " times used, " + std::to_string(wanting) +
-             " of them or of workers failed, NVRTC " + (nvrtc != 0 ? "open" : "not open");
+             " precompiled headers created and used " + std::to_string(used) + " times, " + std::to_string(wanting) +
+             " of them or of the workers failed, NVRTC " + (nvrtc != 0 ? "open" : "not open");
     }
   };
 
-  // In milliseconds, from the start of the process to the last of its blobs.
+  // Returns the time in milliseconds from the start of the process to its last blob.
   Result<Said> run(const std::vector<std::string>& what) {
     std::vector<std::string> arguments{beside_this_program("kiln-bench-cccl"), std::to_string(now_ns())};
     arguments.insert(arguments.end(), what.begin(), what.end());
@@ -101,7 +102,7 @@ class Founding {
     said.ms = times->from_main_us / 1000;
     if (std::sscanf(times->said.c_str(), "%zu %zu %zu %d %d %d %d", &said.kernels, &said.compiled, &said.found,
                     &said.kept, &said.used, &said.wanting, &said.nvrtc) != 7) {
-      return failure(Code::Internal, "kiln-bench-cccl said nothing that makes sense");
+      return make_error(Code::Internal, "unexpected output of kiln-bench-cccl");
     }
     std::fprintf(stderr, "kiln-bench: cccl: %.2f s, %s\n", said.ms / 1000, said.text().c_str());
     return said;
@@ -110,20 +111,21 @@ class Founding {
   Status clear(Before before) {
     std::error_code error;
     if (before == Before::Nothing) {
-      for (const std::string& folder : {cache_, scratch_ / "XDG_RUNTIME_DIR/kiln"}) fs::remove_all(folder, error);
+      for (const std::string& directory : {cache_, scratch_ / "XDG_RUNTIME_DIR/kiln"}) fs::remove_all(directory, error);
     }
     if (before == Before::Headers) {
       for (const char* part : {"entries", "hints", "history"}) fs::remove_all(cache_ + "/v1/" + part, error);
     }
-    if (error) return failure(Code::Io, "the cache cannot be cleared: " + error.message());
+    if (error) return make_error(Code::Io, "cannot clear the cache: " + error.message());
     return {};
   }
 
-  // Blobs are not reproducible to the bit; tests compare their code. Here it is enough that no side leaves out any.
+  // Blobs are not reproducible bit by bit; tests compare their code. Here it is enough that both sides compile all
+  // kernels.
   Status expect_kernels(std::size_t targets, std::size_t kernels) {
     std::size_t& expected = targets == 1 ? kernels_of_one_ : kernels_of_four_;
     if (expected == 0) expected = kernels;
-    if (expected != kernels) return failure(Code::Internal, "two sides made different kernels");
+    if (expected != kernels) return make_error(Code::Internal, "the two sides compiled different kernels");
     return {};
   }
 
@@ -145,13 +147,13 @@ Plan plan_of(const char* name, double limit) {
 
 }  // namespace
 
-// In the first round the headers that are kept are those of the side before; in the others, of an earlier round.
+// In the first round the cached headers are those of the previous side; in later rounds, of an earlier round.
 Result<Outcomes> cccl_cold18() {
-  Founding founding;
-  if (Status ready = founding.prepare(); !ready) return std::move(ready).error();
+  Predefined predefined;
+  if (Status ready = predefined.prepare(); !ready) return std::move(ready).error();
   const auto times =
-      take_turns({[&] { return founding.bare(); }, [&] { return founding.kiln(Before::Nothing, one_target()); },
-                  [&] { return founding.kiln(Before::Headers, one_target()); }},
+      take_turns({[&] { return predefined.bare(); }, [&] { return predefined.kiln(Before::Nothing, one_target()); },
+                  [&] { return predefined.kiln(Before::Headers, one_target()); }},
                  kRounds);
   if (!times) return times.error();
   return Outcomes{outcome_of(plan_of("cccl_cold18", 1 / 3.0), (*times)[1], (*times)[0]),
@@ -159,22 +161,22 @@ Result<Outcomes> cccl_cold18() {
 }
 
 Result<Outcomes> cccl_four_targets() {
-  constexpr std::size_t kHits = 8;  // of each round, each compared with the compiles before it
-  Founding founding;
-  if (Status ready = founding.prepare(); !ready) return std::move(ready).error();
+  constexpr std::size_t kHits = 8;  // per round, each compared with the compiles before it
+  Predefined predefined;
+  if (Status ready = predefined.prepare(); !ready) return std::move(ready).error();
   std::vector<double> hits;
   std::vector<double> compiles;
   const auto four = [&]() -> Result<double> {
-    const auto cold = founding.kiln(Before::Nothing, four_targets());
+    const auto cold = predefined.kiln(Before::Nothing, four_targets());
     for (std::size_t i = 0; cold.ok() && i < kHits; ++i) {
-      const auto hit = founding.kiln(Before::Everything, four_targets());
+      const auto hit = predefined.kiln(Before::Everything, four_targets());
       if (!hit) return hit.error();
       hits.push_back(*hit);
       compiles.push_back(*cold);
     }
     return cold;
   };
-  const auto times = take_turns({[&] { return founding.kiln(Before::Nothing, one_target()); }, four}, kRounds);
+  const auto times = take_turns({[&] { return predefined.kiln(Before::Nothing, one_target()); }, four}, kRounds);
   if (!times) return times.error();
   return Outcomes{outcome_of(plan_of("cccl_four_targets", 4), (*times)[1], (*times)[0]),
                   outcome_of(plan_of("cccl_second_process", 0.005), hits, compiles)};

@@ -1,6 +1,6 @@
-// What the road as shipped adds to a compile: the search, the claim, the worker process that watches, the closure and
-// the entry. The digests of the toolkit's files, which the first compile on a machine learns, are kept between rounds:
-// each round has an empty cache but for that memory.
+// The overhead of the full compile path: the search, the claim, the worker process that tracks inputs, the dependency
+// set and the entry. Each round has an empty cache, except for the digests of the toolkit's files, which the first
+// compile on a machine computes and which stay between rounds.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -8,12 +8,12 @@
 #include <kiln/session.hpp>
 
 #include "base/error.hpp"
-#include "bench/bare_nvrtc.hpp"
 #include "bench/benchmarks.hpp"
-#include "bench/child.hpp"
-#include "bench/scratch.hpp"
-#include "bench/units.hpp"
-#include "session/toolbox.hpp"
+#include "bench/support/bare_nvrtc.hpp"
+#include "bench/support/child_process.hpp"
+#include "bench/support/scratch.hpp"
+#include "bench/support/units.hpp"
+#include "session/components.hpp"
 
 namespace kiln::bench {
 namespace {
@@ -24,13 +24,13 @@ SessionOptions options_for(const std::string& cache) {
   return {.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}, .on_event = {}};
 }
 
-class Road {
+class Resolution {
  public:
-  explicit Road(const Unit& unit) : unit_(unit) {}
+  explicit Resolution(const Unit& unit) : unit_(unit) {}
 
   Result<double> compile() {
     const std::string cache = scratch_ / std::to_string(round_++);
-    // Where the memory lies in the cache itself; else it is in the runtime folder, which all rounds share.
+    // If the digest file is in the cache; else it is in the runtime directory, which all rounds share.
     if (const std::string memory = "/v1/digests"; round_ > 1 && fs::exists(scratch_ / "0" + memory)) {
       fs::create_directories(cache + "/v1");
       fs::copy_file(scratch_ / "0" + memory, cache + memory);
@@ -44,7 +44,7 @@ class Road {
     const auto artifact = session->artifact(unit_, Target{kArchitecture, Form::Cubin});
     const double time = static_cast<double>(now_ns() - start) / 1e6;
     if (!artifact) return artifact.error();
-    if (!compiled) return failure(Code::Internal, "it was not compiled and stored: nothing was measured");
+    if (!compiled) return make_error(Code::Internal, "the unit was not compiled and stored: nothing was measured");
     return time;
   }
 
@@ -61,27 +61,27 @@ Result<Outcomes> cold_compile() {
   if (!roots) return roots.error();
   const Unit unit = large_unit(*roots);
   const Scratch scratch;
-  use_own_folders(scratch);
-  const Observer nobody;
-  Toolbox toolbox(Config::load(options_for(scratch / "cache"), nobody), nobody);
-  const auto recipe = toolbox.recipe(unit, Target{kArchitecture, Form::Cubin});
+  use_own_directories(scratch);
+  const EventEmitter no_events;
+  Components components(Config::load(options_for(scratch / "cache"), no_events), no_events);
+  const auto recipe = components.recipe(unit, Target{kArchitecture, Form::Cubin});
   if (!recipe) return recipe.error();
   const auto nvrtc = NvrtcLibrary::open(recipe->compiler.path);
   if (!nvrtc) return nvrtc.error();
 
-  Road road(unit);
+  Resolution resolver(unit);
   Plan plan;
   plan.unit = "ms";
-  plan.ours = [&] { return road.compile(); };
+  plan.ours = [&] { return resolver.compile(); };
   plan.warm_up = 1;
-  plan.least_rounds = 8;
-  plan.most_rounds = 10;
-  plan.most_seconds = 60;
+  plan.min_rounds = 8;
+  plan.max_rounds = 10;
+  plan.max_seconds = 60;
 
   std::vector<std::string> alone{beside_this_program("kiln-bench-nvrtc"), recipe->compiler.path};
   alone.insert(alone.end(), roots->begin(), roots->end());
   Outcomes outcomes;
-  // A cold compile is the first of its process: so is the one that it is compared with.
+  // A cold compile is the first of its process, so it is compared with a first compile.
   plan.name = "cold_compile";
   plan.limit = 1.05;
   plan.theirs = [&]() -> Result<double> {
@@ -91,8 +91,8 @@ Result<Outcomes> cold_compile() {
   };
   if (Status added = add(outcomes, compare(plan)); !added) return std::move(added).error();
 
-  // In a process that has compiled before, NVRTC finds 190 MB of memory touched already and its builtins loaded: about
-  // 0.1 s less of processor time, which a worker that serves one compile cannot win back.
+  // In a process that has compiled before, NVRTC reuses 190 MB of memory and has its builtins loaded. That saves about
+  // 0.1 s of CPU time, which a worker that serves one compile cannot save.
   plan.name = "cold_compile_initialised";
   plan.limit = 1.25;
   plan.theirs = [&]() -> Result<double> {

@@ -1,4 +1,4 @@
-// What DiskStore::get adds to reading a file and checking it: finding the path, the stamps, decoding, owned memory.
+// The overhead of DiskStore::get over reading a file and checking it: the path, the stamps, decoding, owned memory.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -8,14 +8,14 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "bench/benchmarks.hpp"
-#include "bench/scratch.hpp"
-#include "store/cache_directory.hpp"
-#include "store/disk_store.hpp"
+#include "bench/support/scratch.hpp"
+#include "cache/cache_directory.hpp"
+#include "cache/disk_store.hpp"
 
 namespace kiln::bench {
 namespace {
 
-// Enough for the clock and few enough that most rounds run undisturbed on a busy machine.
+// Enough for the clock, and few enough that most rounds are undisturbed on a busy machine.
 std::size_t calls_per_round(std::size_t size) { return size < 64 * 1024 ? 50 : 10; }
 
 Artifact artifact_of(std::size_t size) {
@@ -26,11 +26,11 @@ Artifact artifact_of(std::size_t size) {
   artifact.bytes = Bytes::of(std::move(bytes));
   artifact.target = Target::sm(80);
   artifact.entries = {{"first", "first"}, {"second", "second"}, {"third", "third"}};
-  artifact.about = {"bench", "nvrtc 13.0", 170, ""};
+  artifact.metadata = {"bench", "nvrtc 13.0", 170, ""};
   return artifact;
 }
 
-// Into memory that is there already, which is less than anybody who keeps the bytes can do.
+// Reads into existing memory, which is less than any caller that keeps the bytes can do.
 bool read_and_check(const std::string& path, std::vector<std::uint8_t>& buffer, std::uint64_t expected) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
@@ -43,26 +43,26 @@ Result<Outcome> measure(const std::string& name, std::size_t size) {
   const Scratch scratch;
   auto store = DiskStore::open({.root = scratch / "cache"});
   if (!store) return std::move(store).error();
-  const Key key{sha256(name)};
+  const ArtifactKey key{sha256(name)};
   if (Status put = (*store)->put(key, artifact_of(size)); !put) return std::move(put).error();
 
   const std::string path = scratch / ("cache/v1/" + ShardedName("entries", key.digest).str());
   const auto file = read_file(path);
-  if (!file || !*file) return failure(Code::Internal, "the entry is not where it should be: " + path);
+  if (!file || !*file) return make_error(Code::Internal, "the entry is missing: " + path);
   std::vector<std::uint8_t> buffer((*file)->size());
   const std::uint64_t checksum = xxh3({(*file)->data(), (*file)->size()});
 
   const std::size_t calls = calls_per_round(size);
   bool good = true;
   const auto answer = [&](double time) -> Result<double> {
-    if (!good) return failure(Code::Internal, name + " read something else than was stored");
+    if (!good) return make_error(Code::Internal, name + " read other bytes than were stored");
     return time;
   };
   Plan plan;
   plan.name = name;
   plan.limit = 1.5;
-  plan.least_rounds = 200;
-  plan.most_rounds = 5000;
+  plan.min_rounds = 200;
+  plan.max_rounds = 5000;
   plan.ours = [&] {
     return answer(microseconds_each(calls, [&] {
       const auto hit = (*store)->get(key);

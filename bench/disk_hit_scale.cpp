@@ -1,4 +1,4 @@
-// Whether a hit becomes dearer as the store fills.
+// Whether a hit becomes slower as the store fills.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,27 +9,27 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "bench/benchmarks.hpp"
-#include "bench/scratch.hpp"
-#include "store/cache_directory.hpp"
-#include "store/disk_store.hpp"
-#include "store/entry_format.hpp"
+#include "bench/support/scratch.hpp"
+#include "cache/cache_directory.hpp"
+#include "cache/disk_store.hpp"
+#include "cache/entry_format.hpp"
 
 namespace kiln::bench {
 namespace {
 
 constexpr std::size_t kFew = 100;
 constexpr std::size_t kMany = 100'000;
-constexpr std::size_t kPayload = 2048;  // with its head within one block of the file system
+constexpr std::size_t kPayload = 2048;  // fits into one file system block with its header
 
-Key key_of_number(std::size_t number) { return Key{sha256(std::to_string(number))}; }
+ArtifactKey key_of_number(std::size_t number) { return ArtifactKey{sha256(std::to_string(number))}; }
 
-// One store, filled by writing the files: a put accounts, renames and may collect, which is not measured here.
+// A store that is filled by writing files: a put also accounts, renames and may collect garbage, which is not measured.
 class Filled {
  public:
   Filled(std::string root, std::size_t count) : root_(std::move(root)), count_(count) {}
 
   Status fill() {
-    auto store = DiskStore::open({.root = root_, .size_bound = 0});
+    auto store = DiskStore::open({.root = root_, .max_bytes = 0});
     if (!store) return std::move(store).error();
     store_ = std::move(*store);
     Artifact artifact;
@@ -37,22 +37,23 @@ class Filled {
     artifact.target = Target::sm(80);
     artifact.entries = {{"kernel", "kernel"}};
     if (Status put = store_->put(key_of_number(0), artifact); !put) return put;
-    const Fd folder(open((root_ + "/v1").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (mkdirat(folder.get(), "entries", 0755) != 0 && errno != EEXIST) return io_failure("cannot make", root_, errno);
+    const Fd directory(open((root_ + "/v1").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (mkdirat(directory.get(), "entries", 0755) != 0 && errno != EEXIST)
+      return io_error("cannot create", root_, errno);
     for (std::size_t i = 1; i < count_; ++i) {
-      const Key key = key_of_number(i);
+      const ArtifactKey key = key_of_number(i);
       const std::string name = ShardedName("entries", key.digest).str();
-      (void)mkdirat(folder.get(), name.substr(0, name.rfind('/')).c_str(), 0755);
-      const Fd file(openat(folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-      if (!file) return io_failure("cannot make", name, errno);
-      const std::string content = encode_entry_head(key, artifact) + std::string(artifact.bytes.view());
+      (void)mkdirat(directory.get(), name.substr(0, name.rfind('/')).c_str(), 0755);
+      const Fd file(openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+      if (!file) return io_error("cannot create", name, errno);
+      const std::string content = encode_entry_header(key, artifact) + std::string(artifact.bytes.view());
       if (Status written = write_all(file.get(), content, name); !written) return written;
     }
     return {};
   }
 
-  /// A hit of each of kFew entries that are spread over the store. As many in both stores: going through all hundred
-  /// thousand would measure how much of them the machine's memory caches hold.
+  /// Measures hits of kFew entries that are spread over the store. Both stores use the same number: reading all hundred
+  /// thousand entries would measure the memory caches of the machine.
   Result<double> hits() {
     bool good = true;
     std::size_t number = 0;
@@ -61,7 +62,7 @@ class Filled {
       good = good && hit && *hit && (*hit)->artifact.bytes.size() == kPayload;
       number = (number + 37) % kFew;
     });
-    if (!good) return failure(Code::Internal, "an entry of " + root_ + " was not served");
+    if (!good) return make_error(Code::Internal, "an entry of " + root_ + " was not served");
     return time;
   }
 
@@ -73,7 +74,7 @@ class Filled {
   const std::string root_;
   const std::size_t count_;
   std::unique_ptr<DiskStore> store_;
-  std::vector<Key> keys_;
+  std::vector<ArtifactKey> keys_;
 };
 
 }  // namespace
@@ -89,8 +90,8 @@ Result<Outcomes> disk_hit_scale() {
   Plan plan;
   plan.name = "disk_hit_scale";
   plan.limit = 1.3;
-  plan.least_rounds = 200;
-  plan.most_rounds = 5000;
+  plan.min_rounds = 200;
+  plan.max_rounds = 5000;
   plan.ours = [&] { return many.hits(); };
   plan.theirs = [&] { return few.hits(); };
   auto outcome = compare(plan);

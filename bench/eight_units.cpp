@@ -1,12 +1,12 @@
 // Compiles the eight units of cub_units.hpp in a new process, for workers_cold8 and worker_overhead:
 //   kiln-bench-eight HOW START serial LIBNVRTC INCLUDE_ROOT…     with bare NVRTC, one after the other
-//   kiln-bench-eight HOW START threads LIBNVRTC INCLUDE_ROOT…    with bare NVRTC, each on a thread of its own
-//   kiln-bench-eight HOW START kiln CACHE PCH INCLUDE_ROOT…      with kiln, likewise; PCH is its setting `pch`
-//   kiln-bench-eight HOW START repeat LIBNVRTC INCLUDE_ROOT…     the first with bare NVRTC, as often as asked
+//   kiln-bench-eight HOW START threads LIBNVRTC INCLUDE_ROOT…    with bare NVRTC, each on its own thread
+//   kiln-bench-eight HOW START kiln CACHE PCH INCLUDE_ROOT…      with kiln, in parallel; PCH is its setting `pch.mode`
+//   kiln-bench-eight HOW START repeat LIBNVRTC INCLUDE_ROOT…     the first with bare NVRTC, as often as requested
 //   (worker_overhead)
-// HOW is `plain`, `no-personality` (the system call is refused, here and in what is started from here) or `no-aslr`
-// (address-space randomisation is off, likewise). It prints how many nanoseconds have passed since START, a digest of
-// all cubins and their bytes, how many precompiled headers were kept, and how many of them or of workers failed.
+// HOW is `plain`, `no-personality` (the system call is denied, here and in child processes) or `no-aslr` (address space
+// randomization is off, here and in child processes). Prints the nanoseconds since START, a digest of all cubins and
+// their bytes, the number of precompiled headers that were stored, and how many of them or of the workers failed.
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -23,17 +23,17 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
-#include "bench/bare_nvrtc.hpp"
-#include "bench/cub_units.hpp"
-#include "bench/harness.hpp"
-#include "bench/kernels.hpp"
-#include "bench/refuse_personality.hpp"
-#include "bench/reported.hpp"
+#include "bench/support/bare_nvrtc.hpp"
+#include "bench/support/child_report.hpp"
+#include "bench/support/cub_units.hpp"
+#include "bench/support/deny_personality.hpp"
+#include "bench/support/harness.hpp"
+#include "bench/support/kernels.hpp"
 
 namespace kiln::bench {
 namespace {
 
-// A process has it from its start on, so this one starts again.
+// The setting takes effect at exec, so this process executes itself again.
 bool leave_randomisation(char** argv) {
   const int now = personality(0xffffffff);
   if (now != -1 && (now & ADDR_NO_RANDOMIZE) != 0) return true;
@@ -44,7 +44,7 @@ bool leave_randomisation(char** argv) {
 
 bool arrange(std::string_view how, char** argv) {
   if (setpriority(PRIO_PROCESS, 0, kNiceness) != 0) return false;
-  if (how == "no-personality") return refuse_personality();
+  if (how == "no-personality") return deny_personality();
   if (how == "no-aslr") return leave_randomisation(argv);
   return how == "plain";
 }
@@ -76,12 +76,12 @@ Done by_kiln(const std::vector<Unit>& units, const char* cache, const char* pch)
   std::atomic<int> kept = 0;
   std::atomic<int> wanting = 0;
   SessionOptions options;
-  options.settings = {{"cache.dir", cache}, {"pch", pch}};
-  options.locked = {"cache.dir", "pch"};
+  options.settings = {{"cache.dir", cache}, {"pch.mode", pch}};
+  options.locked = {"cache.dir", "pch.mode"};
   options.on_event = [&](const Event& event) {
     using enum Event::Kind;
-    kept += event.kind == HeadersKept;
-    wanting += event.kind == HeadersDropped || event.kind == HeadersUnavailable || event.kind == WorkerUnavailable ||
+    kept += event.kind == PchCreated;
+    wanting += event.kind == PchDropped || event.kind == PchUnavailable || event.kind == WorkerUnavailable ||
                event.kind == WorkerLost;
   };
   auto session = Session::open(options);
@@ -108,7 +108,7 @@ Done in_turn(const std::vector<Unit>& units, const NvrtcLibrary& nvrtc) {
 
 int report(const Done& done, std::int64_t start) {
   const std::int64_t end = now_ns();
-  if (!done.status) return complain(done.status.error());
+  if (!done.status) return warn(done.status.error());
   Sha256 hash;
   std::size_t bytes = 0;
   for (const std::string& cubin : done.cubins) {

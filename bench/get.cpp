@@ -1,4 +1,4 @@
-// What a call pays for a unit or a kernel that is ready.
+// The cost of getting a unit or a kernel that is ready.
 #include <atomic>
 #include <string>
 #include <unordered_map>
@@ -8,54 +8,54 @@
 
 #include "base/error.hpp"
 #include "bench/benchmarks.hpp"
-#include "bench/instant_engine.hpp"
-#include "bench/scratch.hpp"
+#include "bench/support/no_op_engine.hpp"
+#include "bench/support/scratch.hpp"
 
 namespace kiln::bench {
 namespace {
 
-// Powers of two: a division would cost as much as what is measured.
+// Powers of two: a division would cost as much as the measured call.
 constexpr std::size_t kUnits = 1024;
 constexpr std::size_t kKernels = 64;
 // Enough for the clock.
 constexpr std::size_t kCallsPerRound = 10'000;
 
-// What somebody without kiln would keep: a table by the unit's digest and the target, or the entry.
+// The table that a program without kiln would use: keyed by the digest of the unit and the target, or the entry point.
 struct UnitAndTarget {
-  Key unit;
+  ArtifactKey unit;
   Target target;
   friend bool operator==(const UnitAndTarget&, const UnitAndTarget&) = default;
 };
 struct UnitAndEntry {
-  Key unit;
+  ArtifactKey unit;
   std::string entry;
   friend bool operator==(const UnitAndEntry&, const UnitAndEntry&) = default;
 };
 struct Hash {
-  std::size_t operator()(const UnitAndTarget& key) const { return std::hash<Key>()(key.unit); }
+  std::size_t operator()(const UnitAndTarget& key) const { return std::hash<ArtifactKey>()(key.unit); }
   std::size_t operator()(const UnitAndEntry& key) const {
-    return std::hash<Key>()(key.unit) ^ std::hash<std::string>()(key.entry);
+    return std::hash<ArtifactKey>()(key.unit) ^ std::hash<std::string>()(key.entry);
   }
 };
 
-// The compiler has to believe that somebody wants it.
+// Keeps the compiler from removing the computation.
 inline void keep(const void* what) { asm volatile("" : : "r"(what) : "memory"); }
 
-// Asks for all of them in turn, in an order that no prefetcher knows.
+// Gets all of them in turn, in an order that a prefetcher cannot predict.
 template <class Find>
 Result<double> all_in_turn(std::size_t count, const Find& find) {
-  constexpr std::size_t kStep = 617;  // odd, and so it comes to each
+  constexpr std::size_t kStep = 617;  // odd, so that every unit is visited
   std::size_t at = 0;
   std::size_t found = 0;
   const double each = microseconds_each(kCallsPerRound, [&] {
     found += find(at) ? 1 : 0;
     at = (at + kStep) & (count - 1);
   });
-  if (found != kCallsPerRound) return failure(Code::Internal, "a unit that is ready was not found");
+  if (found != kCallsPerRound) return make_error(Code::Internal, "a ready unit was not found");
   return 1000 * each;
 }
 
-// Many kernels of one unit, really compiled and loaded: what a session hands out can be had in no other way.
+// Many kernels of one unit, compiled and loaded: a session has no other way to provide kernels.
 Unit many_kernels() {
   std::string source;
   for (std::size_t i = 0; i < kKernels; ++i) {
@@ -68,22 +68,22 @@ Unit many_kernels() {
 }
 
 Result<Session> session_in(const Scratch& scratch) {
-  use_own_folders(scratch);
+  use_own_directories(scratch);
   SessionOptions options;
   options.settings = {{"cache.dir", scratch / "cache"}};
   return Session::open(options);
 }
 
-// Of a unit for one target, by the engine that knows no device.
+// Units for one target, from an engine without devices.
 Result<Outcome> ready_units() {
-  const std::vector<Order> orders = unseen_orders(kUnits, 2000);
+  const std::vector<CompileRequest> orders = unseen_orders(kUnits, 2000);
   Engine engine(instant_parts());
   engine.request(orders);
-  if (!wait_until_idle(engine)) return failure(Code::Internal, "the engine did not come to rest");
+  if (!wait_until_idle(engine)) return make_error(Code::Internal, "the engine did not become idle");
   std::vector<UnitAndTarget> keys;
-  std::unordered_map<UnitAndTarget, const Answer*, Hash> table;
-  for (const Order& order : orders) {
-    keys.push_back({Key{order.unit.identity()}, order.target});
+  std::unordered_map<UnitAndTarget, const ResolveResult*, Hash> table;
+  for (const CompileRequest& order : orders) {
+    keys.push_back({ArtifactKey{order.unit.identity()}, order.target});
     table.emplace(keys.back(), engine.ready(order));
   }
   return compare(
@@ -95,7 +95,7 @@ Result<Outcome> ready_units() {
            [&] { return all_in_turn(kUnits, [&](std::size_t i) { return table.find(keys[i])->second != nullptr; }); }});
 }
 
-// Of a kernel that the session has loaded, by its unit and entry.
+// Kernels that the session has loaded, by unit and entry point.
 Result<Outcome> ready_kernels() {
   const Scratch scratch;
   auto session = session_in(scratch);
@@ -106,7 +106,7 @@ Result<Outcome> ready_kernels() {
   for (const std::string& entry : unit.entries()) {
     auto kernel = session->get(unit, entry);
     if (!kernel) return std::move(kernel).error();
-    keys.push_back({Key{unit.identity()}, entry});
+    keys.push_back({ArtifactKey{unit.identity()}, entry});
     table.emplace(keys.back(), *kernel);
   }
   return compare({.name = "get_recipe_session",
@@ -145,12 +145,12 @@ Result<Outcomes> get_handle() {
   auto session = session_in(scratch);
   if (!session) return std::move(session).error();
   const Unit unit = many_kernels();
-  const Handle handle = session->handle(unit, unit.entries().front());
+  const KernelHandle handle = session->handle(unit, unit.entries().front());
   if (auto kernel = handle.get(); !kernel) return std::move(kernel).error();
-  if (!handle.ready()) return failure(Code::Internal, "the handle was not ready after a get");
+  if (!handle.ready()) return make_error(Code::Internal, "the handle was not ready after a get");
   int something = 0;
   const std::atomic<const int*> pointer{&something};
-  // So short that a round needs many; what each gives must really be there.
+  // So short that a round needs many calls; each result must be valid.
   constexpr std::size_t kCalls = 100'000;
   auto outcome =
       compare({.name = "get_handle",

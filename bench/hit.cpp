@@ -1,5 +1,5 @@
-// A program that uses kiln as its users do, for new_process_hit: prints how many nanoseconds passed from main to the
-// verified bytes, and how many bytes.
+// A program that uses kiln as user programs do, for new_process_hit. Prints the nanoseconds from main to the verified
+// bytes, and their number.
 #include <time.h>
 
 #include <cstdio>
@@ -9,7 +9,7 @@
 
 #include <kiln/kiln.hpp>
 
-#include "bench/units.hpp"
+#include "bench/support/units.hpp"
 
 int main(int argc, char** argv) {
   timespec start, end;

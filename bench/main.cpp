@@ -1,5 +1,5 @@
-// kiln-bench: measures what kiln promises, each figure beside what it is compared with, and fails where a promise is
-// broken. docs/benchmarks.md says how to read it.
+// kiln-bench: measures kiln's performance promises, each number next to its baseline, and fails if a promise is broken.
+// docs/benchmarks.md explains the output.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -19,42 +19,42 @@ constexpr Benchmark kBenchmarks[] = {
     {"disk_hit", "a hit in a running process, against open + read + close + XXH3 of the same file",
      kiln::bench::disk_hit},
     {"disk_hit_scale", "a hit among 100,000 entries, against one among 100", kiln::bench::disk_hit_scale},
-    {"new_process_hit", "a new process's hit, against a program that only hashes, stats, reads and checks",
+    {"new_process_hit", "a hit in a new process, against a program that only hashes, stats, reads and checks",
      kiln::bench::new_process_hit},
-    {"cold_compile", "a miss of a kernel on CUB, compiled and stored, against bare NVRTC", kiln::bench::cold_compile},
-    {"worker_overhead", "a kernel on CUB through a worker that is warm, against bare NVRTC that is as warm",
+    {"cold_compile", "a miss of a CUB kernel, compiled and stored, against bare NVRTC", kiln::bench::cold_compile},
+    {"worker_overhead", "a CUB kernel compiled by a warm worker, against bare NVRTC in a warm process",
      kiln::bench::worker_overhead},
     {"workers_cold8",
-     "eight units on CUB in workers, without precompiled headers, with new and with kept ones, "
+     "eight CUB units in workers, without, with new and with cached precompiled headers, "
      "against bare NVRTC",
      kiln::bench::workers_cold8},
     {"cccl_cold18",
-     "18 algorithms of CCCL's that nobody has compiled, with new and with kept precompiled headers, "
+     "18 CCCL algorithms that are not cached, with new and with cached precompiled headers, "
      "against the bare library",
      kiln::bench::cccl_cold18},
     {"cccl_four_targets",
-     "those 18 for four targets at once, against one target; and these 72 in a second process, "
-     "against the compiles",
+     "those 18 for four targets at once, against one target; and all 72 in a second process, "
+     "against compiling",
      kiln::bench::cccl_four_targets},
-    {"request_18", "a request of 18 units that a new engine has not seen, of the same again, and of 10,000",
+    {"request_18", "a request of 18 units that are new to the engine, of the same units again, and of 10,000",
      kiln::bench::request_18},
-    {"get_handle", "a kernel that is ready, by its handle, against an acquire load", kiln::bench::get_handle},
-    {"get_recipe", "a unit that is ready, found by itself, against an unordered_map with the same key",
-     kiln::bench::get_recipe},
+    {"get_handle", "a ready kernel by its handle, against an acquire load", kiln::bench::get_handle},
+    {"get_recipe", "a ready unit by its identity, against an unordered_map with the same key", kiln::bench::get_recipe},
     {"bundle_open", "opening a signed bundle of 2,000 artifacts in a new process, against one of 20",
      kiln::bench::bundle_open},
-    {"bundle_get", "an artifact out of a bundle, against unpacking the same bytes and checking nothing",
+    {"bundle_get", "an artifact from a bundle, against unpacking the same bytes without checks",
      kiln::bench::bundle_get},
 #ifdef KILN_BENCH_HTTP
-    {"remote_hit", "a hit in a remote store, against the bare GETs of its two bodies, and against compiling it",
+    {"remote_hit", "a hit in a remote store, against bare GETs of its two objects, and against compiling it",
      kiln::bench::remote_hit},
 #endif
 #ifdef KILN_BENCH_WORKLOADS
-    {"workload_sjoin", "a spatial join's 3 units and 12 algorithms: cold, second process, bundle, fleet, against bare",
+    {"workload_sjoin",
+     "3 units and 12 algorithms of a spatial join: cold, second process, bundle, fleet, against bare compilers",
      kiln::bench::workload_sjoin},
-    {"workload_all", "all 14 units and 18 algorithms, likewise, and against reading the same bytes",
+    {"workload_all", "all 14 units and 18 algorithms, same cases, and against reading the same bytes",
      kiln::bench::workload_all},
-    {"workload_31", "a library of 31 kernels, likewise", kiln::bench::workload_31},
+    {"workload_31", "a library of 31 kernels, same cases", kiln::bench::workload_31},
 #endif
 };
 
@@ -71,7 +71,7 @@ int list() {
   return kGood;
 }
 
-// Settings of whoever runs it would be measured too; what finds compilers stays.
+// Removes the user's settings, which would affect the measurement; the variables that locate compilers stay.
 void forget_settings() {
   std::vector<std::string> names;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -85,7 +85,7 @@ void forget_settings() {
 
 struct Options {
   bool json = false;
-  std::string said;  ///< those that change what is measured, as they were given
+  std::string said;  ///< options that affect the measurement, as given
 };
 
 int run(const Benchmark& benchmark, const Options& options) {
@@ -102,7 +102,7 @@ int run(const Benchmark& benchmark, const Options& options) {
       std::printf("%s\n", as_json(outcome, {benchmark.name, benchmark.meaning, command}).c_str());
     }
     if (!outcome.settled) {
-      std::fprintf(stderr, "kiln-bench: %s: the spread did not become small: %.1f %% after %zu rounds\n",
+      std::fprintf(stderr, "kiln-bench: %s: the spread is still large: %.1f %% after %zu rounds\n",
                    outcome.name.c_str(), 100 * outcome.spread, outcome.n);
     }
     if (!outcome.within()) worst = kOverTheLimit;
@@ -126,11 +126,12 @@ int main(int argc, char** argv) {
     }
     if (argument == "--rounds") {
       const std::string_view text = ++i < argc ? argv[i] : "";
-      std::size_t most = 0;
-      if (std::from_chars(text.data(), text.data() + text.size(), most).ptr != text.data() + text.size() || most == 0) {
-        return usage("--rounds wants a number");
+      std::size_t maximum = 0;
+      if (std::from_chars(text.data(), text.data() + text.size(), maximum).ptr != text.data() + text.size() ||
+          maximum == 0) {
+        return usage("--rounds needs a number");
       }
-      kiln::bench::at_most(most);
+      kiln::bench::at_most(maximum);
       options.said += " --rounds " + std::string(text);
       continue;
     }
@@ -143,9 +144,9 @@ int main(int argc, char** argv) {
     for (const Benchmark& benchmark : kBenchmarks) {
       if (argument == benchmark.name || argument == "all") wanted.push_back(&benchmark);
     }
-    if (wanted.size() == before) return usage(("there is no benchmark '" + std::string(argument) + "'").c_str());
+    if (wanted.size() == before) return usage(("unknown benchmark '" + std::string(argument) + "'").c_str());
   }
-  if (wanted.empty()) return usage("which benchmark?");
+  if (wanted.empty()) return usage("no benchmark given");
   forget_settings();
   int worst = kGood;
   for (const Benchmark* benchmark : wanted) worst = std::max(worst, run(*benchmark, options));

@@ -1,4 +1,4 @@
-// What the first hit of a new process costs: nothing of kiln is warm in it but the files.
+// The cost of the first hit of a new process, in which only the files are cached by the system.
 #include <fcntl.h>
 #include <stdlib.h>
 
@@ -7,36 +7,37 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/files.hpp"
+#include "base/files/files.hpp"
 #include "bench/benchmarks.hpp"
-#include "bench/child.hpp"
-#include "bench/scratch.hpp"
-#include "bench/units.hpp"
-#include "session/toolbox.hpp"
-#include "store/cache_directory.hpp"
+#include "bench/support/child_process.hpp"
+#include "bench/support/scratch.hpp"
+#include "bench/support/units.hpp"
+#include "cache/cache_directory.hpp"
+#include "session/components.hpp"
 
 namespace kiln::bench {
 namespace {
 
-// Fills the cache, and returns what the floor program has to look at: the entry and the list of headers.
+// Fills the cache, and returns the inputs of kiln-bench-floor: the entry and the list of headers.
 Result<std::vector<std::string>> prepare(const Unit& unit, const std::string& cache, const std::string& list) {
-  const Observer nobody;
-  Toolbox toolbox(Config::load({.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}}, nobody), nobody);
+  const EventEmitter no_events;
+  Components components(Config::load({.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}}, no_events),
+                        no_events);
   const Target target{kArchitecture, Form::Cubin};
-  const auto recipe = toolbox.recipe(unit, target);
+  const auto recipe = components.recipe(unit, target);
   if (!recipe) return recipe.error();
-  const auto answer = toolbox.get(unit, target);
+  const auto answer = components.get(unit, target);
   if (!answer) return answer.error();
   std::vector<std::string> looked_at{cache + "/v1/" + ShardedName("entries", answer->key.digest).str()};
   std::string paths;
   std::size_t headers = 0;
-  for (const Closure::Item& item : answer->artifact.closure->items) {
-    if (item.state != Closure::State::Read) continue;
-    paths += recipe->places().path_of(item.root, item.name) + '\0';
+  for (const DependencySet::Dependency& item : answer->artifact.dependency_set->items) {
+    if (item.state != DependencySet::State::Read) continue;
+    paths += recipe->path_roots().path_of(item.root, item.name) + '\0';
     ++headers;
   }
-  std::fprintf(stderr, "kiln-bench: %s: %zu bytes, %zu headers, %zu items in its closure\n", unit.name().c_str(),
-               answer->artifact.bytes.size(), headers, answer->artifact.closure->items.size());
+  std::fprintf(stderr, "kiln-bench: %s: %zu bytes, %zu headers, %zu items in its dependency set\n", unit.name().c_str(),
+               answer->artifact.bytes.size(), headers, answer->artifact.dependency_set->items.size());
   if (headers == 0) return looked_at;
   const Fd file(open(list.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (Status written = write_all(file.get(), paths, list); !written) return std::move(written).error();
@@ -63,11 +64,11 @@ Status measure(const std::string& name, const std::string& size, const Unit& uni
             .limit = 1,
             .ours = child_side(ours, &Times::from_exec_ms),
             .theirs = child_side(floor, &Times::from_exec_ms),
-            .allowance = Allowance::Difference};
+            .budget = Budget::Difference};
   for (Plan* plan : {&main, &exec}) {
     plan->warm_up = 10;
-    plan->least_rounds = 100;
-    plan->most_rounds = 2000;
+    plan->min_rounds = 100;
+    plan->max_rounds = 2000;
     plan->small_spread = 0.05;
     if (Status added = add(outcomes, compare(*plan)); !added) return added;
   }
@@ -80,7 +81,7 @@ Result<Outcomes> new_process_hit() {
   const Scratch scratch;
   const auto roots = toolkit_include_roots();
   if (!roots) return roots.error();
-  use_own_folders(scratch);
+  use_own_directories(scratch);
   setenv("KILN_CACHE_DIR", (scratch / "cache").c_str(), 1);  // for the children
   Outcomes outcomes;
   for (const auto& [size, unit] : {std::pair("small", small_unit()), std::pair("large", large_unit(*roots))}) {

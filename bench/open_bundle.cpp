@@ -1,8 +1,8 @@
-// Opens a bundle as a session does, for bundle_open: `kiln-bench-bundle PATH PUBLIC_KEY` prints how many nanoseconds
-// passed from main until the bundle was open and its signature had held, and how many pages its index has.
+// Opens a bundle as a session does, for bundle_open: `kiln-bench-bundle PATH PUBLIC_KEY` prints the nanoseconds from
+// main until the bundle was open and its signature verified, and the number of pages of its index.
 #include <cstdio>
 
-#include "bench/harness.hpp"
+#include "bench/support/harness.hpp"
 #include "bundle/bundle.hpp"
 
 int main(int argc, char** argv) {
@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   const auto key = kiln::PublicKey::parse(argv[2]);
   if (!key) return 2;
   kiln::TrustPolicy policy;
-  policy.trust(*key, "bench");
+  policy.add_key(*key, "bench");
   policy.require_epoch("*", 1);
   auto source = kiln::open_bundle_source(argv[1]);
   if (!source) return 1;

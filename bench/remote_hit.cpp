@@ -1,4 +1,4 @@
-// What a hit in a remote store costs, beside the bare GETs of the same two bodies from the same nginx, and beside
+// The cost of a hit in a remote store, against bare GETs of the same two objects from the same nginx, and against
 // compiling the artifact.
 #include <chrono>
 #include <cstdio>
@@ -11,25 +11,25 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "bench/benchmarks.hpp"
-#include "bench/one_worker.hpp"
-#include "bench/scratch.hpp"
-#include "bench/units.hpp"
-#include "http/curl_library.hpp"
-#include "http/http_depot.hpp"
+#include "bench/support/one_worker.hpp"
+#include "bench/support/scratch.hpp"
+#include "bench/support/units.hpp"
 #include "remote/action_result.hpp"
-#include "remote/judgement.hpp"
+#include "remote/entry_verifier.hpp"
+#include "remote/http/curl_library.hpp"
+#include "remote/http/http_object_store.hpp"
 #include "remote/remote_store.hpp"
-#include "support/nginx_depots.hpp"
+#include "support/servers/nginx_object_stores.hpp"
 
 namespace kiln::bench {
 namespace {
 
-// The promise: so much of what the two GETs take, and the verification; so much of the compile.
+// The promise: this multiple of the time of the two GETs plus the verification, and this fraction of the compile.
 constexpr double kShareOfGets = 1.3;
 constexpr double kShareOfCompile = 0.01;
 constexpr std::chrono::seconds kLimit{10};
 
-/// The small unit twice, the second time with double precision: about the size that is asked for, 64 KiB.
+/// The small unit twice, the second time with double precision: about 64 KiB.
 Unit ten_kernels() {
   constexpr char kAgain[] =
       "#define soften soften_d\n#define saxpy saxpy_d\n#define transpose transpose_d\n#define gravity gravity_d\n"
@@ -41,7 +41,7 @@ Unit ten_kernels() {
   return unit;
 }
 
-/// libcurl alone: one handle with its connection, set up once.
+/// Uses libcurl alone: one handle with its connection, set up once.
 class BareGets {
  public:
   BareGets(const CurlLibrary& curl, const HttpOptions& options) : curl_(curl), handle_(curl.easy_init()) {
@@ -55,7 +55,7 @@ class BareGets {
   BareGets(const BareGets&) = delete;
   BareGets& operator=(const BareGets&) = delete;
 
-  /// The body; empty where something went wrong.
+  /// Returns the object; empty on failure.
   const std::string& get(const std::string& url) {
     body_ = std::string();
     (void)curl_.easy_setopt(handle_, CURLOPT_URL, url.c_str());
@@ -74,32 +74,33 @@ class BareGets {
   std::string body_;
 };
 
-/// A store with one entry on an nginx of its own, and all that a bare client needs to know of it.
-class Shelf {
+/// A store with one entry on its own nginx, and the data that a bare client needs.
+class PchCache {
  public:
-  Shelf(const test::NginxOptions& wants, const Artifact& artifact)
+  PchCache(const test::NginxOptions& wants, const Artifact& artifact)
       : nginx_(wants), options_(test::options_for(nginx_, wants)), artifact_(artifact) {}
 
   Status fill() {
-    auto depot = open_http_depot(options_);
-    if (!depot) return std::move(depot).error();
+    auto object_store = open_http_object_store(options_);
+    if (!object_store) return std::move(object_store).error();
     SecretKey secret = SecretKey::generate();
     voice_ = secret.public_key();
     auto policy = std::make_shared<TrustPolicy>();
-    policy->trust(voice_, "bench");
+    policy->add_key(voice_, "bench");
     auto signer = Signer::ci(std::move(secret), "bench", 1);
     if (!signer) return std::move(signer).error();
-    RemoteStore::Parts parts;
-    parts.depot = std::move(*depot);
-    parts.policy = policy;
-    parts.signer = std::make_shared<const Signer>(std::move(*signer));
-    store_ = std::make_unique<RemoteStore>(parts);
+    RemoteStore::Params params;
+    params.object_store = std::move(*object_store);
+    params.policy = policy;
+    params.signer = std::make_shared<const Signer>(std::move(*signer));
+    store_ = std::make_unique<RemoteStore>(params);
     if (Status put = store_->put(key_, artifact_); !put) return put;
-    const auto action = parts.depot->read(Depot::Shelf::Action, key_.digest, 1 << 16, kLimit);
+    const auto action =
+        params.object_store->read(ObjectStore::Bucket::ActionCache, action_place("bench", key_), 1 << 16, kLimit);
     if (!action) return action.error();
     const auto result = ActionResult::decode(as_bytes((*action)->view()));
     if (!result) return result.error();
-    auto stated = SignedStatement::decode(result->said, entry_subject(key_));
+    auto stated = SignedStatement::decode(result->stdout_raw, entry_subject(key_));
     if (!stated) return std::move(stated).error();
     stated_ = std::move(*stated);
     return {};
@@ -109,7 +110,7 @@ class Shelf {
     const auto hit = store_->get(key_);
     return hit && *hit && (*hit)->artifact.bytes.size() == artifact_.bytes.size();
   }
-  /// What a client of a few lines does, in the only order that is safe: nothing is fetched that nobody signed.
+  /// The work of a minimal client, in the only safe order: it fetches nothing that is not signed.
   struct Bare {
     double gets = 0;  ///< microseconds
     double verification = 0;
@@ -118,16 +119,16 @@ class Shelf {
   Bare get_bare(BareGets& bare) const {
     std::int64_t times[5];
     times[0] = now_ns();
-    const bool action = !bare.get(options_.url + "/ac/" + key_.hex()).empty();
+    const bool action = !bare.get(options_.url + "/ac/" + action_place("bench", key_).hex()).empty();
     times[1] = now_ns();
-    const bool believed = verifies(voice_, *stated_.signature, stated_.statement);
+    const bool trusted = verify_signature(voice_, *stated_.signature, stated_.statement);
     times[2] = now_ns();
     const std::string& content = bare.get(options_.url + "/cas/" + stated_.statement.digest.hex());
     times[3] = now_ns();
     const bool whole = sha256(content) == stated_.statement.digest;
     times[4] = now_ns();
     const auto between = [&](int from, int to) { return static_cast<double>(times[to] - times[from]) / 1000.0; };
-    return {between(0, 1) + between(2, 3), between(1, 2) + between(3, 4), action && believed && whole};
+    return {between(0, 1) + between(2, 3), between(1, 2) + between(3, 4), action && trusted && whole};
   }
   const HttpOptions& options() const { return options_; }
 
@@ -135,29 +136,30 @@ class Shelf {
   test::Nginx nginx_;
   const HttpOptions options_;
   const Artifact artifact_;
-  const Key key_{sha256("bench key of a remote hit")};
+  const ArtifactKey key_{sha256("bench key of a remote hit")};
   PublicKey voice_;
   std::unique_ptr<RemoteStore> store_;
   SignedStatement stated_;
 };
 
-/// Once each time: a median of single calls is what a busy machine disturbs least.
+/// Runs the call once per round: a median of single calls is least affected by other load.
 Plan::Side side_of(const char* what, std::function<bool()> call) {
   return [what, call = std::move(call)]() -> Result<double> {
     const std::int64_t start = now_ns();
     const bool good = call();
     const double time = static_cast<double>(now_ns() - start) / 1000.0;
-    if (!good) return failure(Code::Internal, std::string(what) + " did not go well");
+    if (!good) return make_error(Code::Internal, std::string(what) + " failed");
     return time;
   };
 }
 
-Result<Outcome> measure_gets(const std::string& name, const Shelf& shelf, const CurlLibrary& curl) {
-  BareGets bare(curl, shelf.options());
+Result<Outcome> measure_gets(const std::string& name, const PchCache& pch_cache, const CurlLibrary& curl) {
+  BareGets bare(curl, pch_cache.options());
   std::vector<double> verifications;
-  const std::vector<Plan::Side> sides{side_of("a remote hit", [&] { return shelf.hit(); }), [&]() -> Result<double> {
-                                        const Shelf::Bare times = shelf.get_bare(bare);
-                                        if (!times.good) return failure(Code::Internal, "a bare GET did not go well");
+  const std::vector<Plan::Side> sides{side_of("a remote hit", [&] { return pch_cache.hit(); }),
+                                      [&]() -> Result<double> {
+                                        const PchCache::Bare times = pch_cache.get_bare(bare);
+                                        if (!times.good) return make_error(Code::Internal, "a bare GET failed");
                                         verifications.push_back(times.verification);
                                         return times.gets;
                                       }};
@@ -174,14 +176,14 @@ Result<Outcome> measure_gets(const std::string& name, const Shelf& shelf, const 
   return outcome_of(plan, (*times)[0], (*times)[1]);
 }
 
-/// Against a worker that lives and has compiled it before: the least that a compile costs.
-Result<Outcome> measure_compile(const std::string& name, const Shelf& shelf, WorkerCompiler& compiler,
+/// Compares with a running worker that has compiled the unit before: the minimum cost of a compile.
+Result<Outcome> measure_compile(const std::string& name, const PchCache& pch_cache, WorkerCompiler& compiler,
                                 const Recipe& recipe) {
   Plan plan;
   plan.name = name;
   plan.limit = kShareOfCompile;
   plan.warm_up = 1;
-  plan.ours = side_of("a remote hit", [&] { return shelf.hit(); });
+  plan.ours = side_of("a remote hit", [&] { return pch_cache.hit(); });
   plan.theirs = side_of("a compile", [&] { return compiler.compile(recipe).ok(); });
   return compare(plan);
 }
@@ -189,11 +191,11 @@ Result<Outcome> measure_compile(const std::string& name, const Shelf& shelf, Wor
 }  // namespace
 
 Result<Outcomes> remote_hit() {
-  if (!test::Nginx::available()) return failure(Code::Unavailable, "nginx is not installed: run tools/setup.sh");
+  if (!test::Nginx::available()) return make_error(Code::Unavailable, "nginx is not installed: run tools/setup.sh");
   const auto curl = CurlLibrary::open();
   if (!curl) return curl.error();
   const Scratch scratch;
-  use_own_folders(scratch);
+  use_own_directories(scratch);
   OneWorker worker(scratch.path());
   const auto identity = worker.compiler.identity();
   if (!identity) return identity.error();
@@ -206,10 +208,11 @@ Result<Outcomes> remote_hit() {
   const std::pair<const char*, test::NginxOptions> servers[] = {{"remote_hit_64k", {}},
                                                                 {"remote_hit_64k_tls", {.tls = true, .http2 = true}}};
   for (const auto& [name, wants] : servers) {
-    Shelf shelf(wants, first->artifact);
-    if (Status filled = shelf.fill(); !filled) return std::move(filled).error();
-    Status added = add(outcomes, measure_gets(name, shelf, **curl));
-    if (added) added = add(outcomes, measure_compile(std::string(name) + "_compile", shelf, worker.compiler, recipe));
+    PchCache pch_cache(wants, first->artifact);
+    if (Status filled = pch_cache.fill(); !filled) return std::move(filled).error();
+    Status added = add(outcomes, measure_gets(name, pch_cache, **curl));
+    if (added)
+      added = add(outcomes, measure_compile(std::string(name) + "_compile", pch_cache, worker.compiler, recipe));
     if (!added) return std::move(added).error();
   }
   return outcomes;

@@ -1,6 +1,6 @@
-// What a compile costs in a worker that lives already: the way there and back, the watch over what is read, and the
-// closure. Nothing is stored, and no header is precompiled. Bare NVRTC runs in a process of its own that has compiled
-// the unit before, and in one thread, as a worker does: malloc is slower in a process with several.
+// The cost of a compile in a running worker: the round trip, the input tracking and the dependency set. Nothing is
+// stored, and no header is precompiled. Bare NVRTC runs in its own process that has compiled the unit before, and in
+// one thread, as a worker does: malloc is slower in a process with several threads.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -9,18 +9,18 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 #include "bench/benchmarks.hpp"
-#include "bench/child.hpp"
-#include "bench/cub_units.hpp"
-#include "bench/one_worker.hpp"
-#include "bench/scratch.hpp"
-#include "bench/units.hpp"
+#include "bench/support/child_process.hpp"
+#include "bench/support/cub_units.hpp"
+#include "bench/support/one_worker.hpp"
+#include "bench/support/scratch.hpp"
+#include "bench/support/units.hpp"
 
 namespace kiln::bench {
 namespace {
 
-// The promise: so much of NVRTC's own time, and this much for the way.
+// The promise: this multiple of NVRTC's own time, plus a constant for the round trip.
 constexpr double kShare = 1.03;
 constexpr double kMilliseconds = 3;
 
@@ -29,15 +29,15 @@ class BareProcess {
   static Result<BareProcess> start(const std::string& nvrtc, const std::vector<std::string>& roots) {
     int in[2];
     int out[2];
-    if (pipe2(in, O_CLOEXEC) != 0) return io_failure("cannot make", "a pipe", errno);
+    if (pipe2(in, O_CLOEXEC) != 0) return io_error("cannot create", "a pipe", errno);
     Fd their_in(in[0]);
     Fd questions(in[1]);
-    if (pipe2(out, O_CLOEXEC) != 0) return io_failure("cannot make", "a pipe", errno);
+    if (pipe2(out, O_CLOEXEC) != 0) return io_error("cannot create", "a pipe", errno);
     Fd answers(out[0]);
     Fd their_out(out[1]);
-    Process::Start start{{beside_this_program("kiln-bench-eight"), "plain", "0", "repeat", nvrtc},
-                         current_environment(),
-                         {{their_in.get(), 0}, {their_out.get(), 1}}};
+    Process::SpawnOptions start{{beside_this_program("kiln-bench-eight"), "plain", "0", "repeat", nvrtc},
+                                current_environment(),
+                                {{their_in.get(), 0}, {their_out.get(), 1}}};
     start.arguments.insert(start.arguments.end(), roots.begin(), roots.end());
     auto process = Process::spawn(start);
     if (!process) return std::move(process).error();
@@ -48,7 +48,7 @@ class BareProcess {
     const std::int64_t start = now_ns();
     char answer[64];
     if (write(questions_.get(), "\n", 1) != 1 || read(answers_.get(), answer, sizeof answer) <= 0) {
-      return failure(Code::Internal, "kiln-bench-eight does not answer");
+      return make_error(Code::Internal, "kiln-bench-eight does not respond");
     }
     return static_cast<double>(now_ns() - start) / 1e6;
   }
@@ -67,7 +67,7 @@ Result<Outcomes> worker_overhead() {
   const auto roots = toolkit_include_roots();
   if (!roots) return roots.error();
   const Scratch scratch;
-  use_own_folders(scratch);
+  use_own_directories(scratch);
   OneWorker worker(scratch.path());
   auto identity = worker.compiler.identity();
   if (!identity) return std::move(identity).error();
@@ -81,12 +81,12 @@ Result<Outcomes> worker_overhead() {
                                         const double time = static_cast<double>(now_ns() - start) / 1e6;
                                         if (!compiled) return compiled.error();
                                         if (worker.pool.workers().size() != 1) {
-                                          return failure(Code::Internal, "it was not compiled in a worker");
+                                          return make_error(Code::Internal, "the unit was not compiled in a worker");
                                         }
                                         return time;
                                       },
                                       [&] { return bare->compile(); }};
-  // The first compile of either process is not of interest.
+  // The first compile of each process is not measured.
   for (const Plan::Side& side : sides) {
     if (auto once = side(); !once) return std::move(once).error();
   }

@@ -1,7 +1,7 @@
-// What workers are for: eight units on CUB that nobody has compiled, in a new process. NVRTC's front end holds one lock
-// per process, so threads hardly help; processes do, and headers that are parsed once do more. The cache is empty in
-// each round but for the digests of the toolkit's files, which a machine learns once, and for precompiled headers where
-// they are said to be kept.
+// The benefit of workers: eight uncached CUB units in a new process. NVRTC's front end holds one lock per process, so
+// threads hardly help. Processes help, and headers that are parsed once help more. The cache is empty in each round,
+// except for the digests of the toolkit's files, which a machine computes once, and for precompiled headers where the
+// name of the result contains `kept`.
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -9,10 +9,10 @@
 
 #include "base/error.hpp"
 #include "bench/benchmarks.hpp"
-#include "bench/child.hpp"
-#include "bench/scratch.hpp"
-#include "bench/units.hpp"
-#include "session/toolbox.hpp"
+#include "bench/support/child_process.hpp"
+#include "bench/support/scratch.hpp"
+#include "bench/support/units.hpp"
+#include "session/components.hpp"
 
 namespace kiln::bench {
 namespace {
@@ -30,13 +30,13 @@ class Eight {
     auto roots = toolkit_include_roots();
     if (!roots) return std::move(roots).error();
     roots_ = std::move(*roots);
-    use_own_folders(scratch_);
-    const Observer nobody;
-    Toolbox toolbox(Config::load({}, nobody), nobody);
-    const auto compiler = toolbox.recipe(large_unit(roots_), Target{kArchitecture, Form::Cubin});
+    use_own_directories(scratch_);
+    const EventEmitter no_events;
+    Components components(Config::load({}, no_events), no_events);
+    const auto compiler = components.recipe(large_unit(roots_), Target{kArchitecture, Form::Cubin});
     if (!compiler) return compiler.error();
     nvrtc_ = compiler->compiler.path;
-    // What the rounds start from. The precompiled headers of all `kept` figures are made here, with randomisation.
+    // The starting state of the rounds. This creates the precompiled headers of all `kept` results, with randomization.
     if (auto first = run("plain", {"kiln", first_, "on"}, Headers::Made); !first) return std::move(first).error();
     return {};
   }
@@ -46,12 +46,13 @@ class Eight {
   Result<double> kiln(const char* how, Headers headers) {
     const std::string cache = scratch_ / "cache";
     fs::create_directories(cache + "/v1");
-    // Where the memory lies in the cache itself; else it is in the runtime folder, which all rounds share.
+    // If the digest file is in the cache; else it is in the runtime directory, which all rounds share.
     if (fs::exists(first_ + kDigests)) fs::copy_file(first_ + kDigests, cache + kDigests);
-    if (headers == Headers::Kept) fs::rename(first_ + kShelf, cache + kShelf);
+    if (headers == Headers::Kept) fs::rename(first_ + kPchCache, cache + kPchCache);
     auto time = run(how, {"kiln", cache, headers == Headers::None ? "off" : "on"}, headers);
-    if (headers == Headers::Kept) fs::rename(cache + kShelf, first_ + kShelf);
-    // Somebody may have touched a file of the toolkit's (a second link to it is enough): that is learnt once as well.
+    if (headers == Headers::Kept) fs::rename(cache + kPchCache, first_ + kPchCache);
+    // A file of the toolkit may have been touched (a second link to it is enough); its digest is computed only once
+    // too.
     if (fs::exists(cache + kDigests)) {
       fs::copy_file(cache + kDigests, first_ + kDigests, fs::copy_options::overwrite_existing);
     }
@@ -61,9 +62,9 @@ class Eight {
 
  private:
   static constexpr char kDigests[] = "/v1/digests";
-  static constexpr char kShelf[] = "/v1/pch";
+  static constexpr char kPchCache[] = "/v1/pch";
 
-  // In milliseconds, from the start of the process to the last of its cubins.
+  // Returns the time in milliseconds from the start of the process to its last cubin.
   Result<double> run(const char* how, const std::vector<std::string>& what, Headers headers) {
     std::vector<std::string> arguments{beside_this_program("kiln-bench-eight"), how, std::to_string(now_ns())};
     arguments.insert(arguments.end(), what.begin(), what.end());
@@ -75,18 +76,18 @@ class Eight {
     int kept = 0;
     int failed = 0;
     if (std::sscanf(times->said.c_str(), "%16s %zu %d %d", digest, &bytes, &kept, &failed) != 4) {
-      return failure(Code::Internal, "kiln-bench-eight said nothing that makes sense");
+      return make_error(Code::Internal, "unexpected output of kiln-bench-eight");
     }
     if (kept != (headers == Headers::Made ? 1 : 0) || failed != 0) {
-      return failure(Code::Internal, "not what was to be measured: " + std::to_string(kept) +
-                                         " precompiled headers were made, and " + std::to_string(failed) +
-                                         " of them or of workers failed");
+      return make_error(Code::Internal, "unexpected run: " + std::to_string(kept) +
+                                            " precompiled headers were created, and " + std::to_string(failed) +
+                                            " of them or of the workers failed");
     }
     // With a precompiled header NVRTC lists symbols in another order, around the same code.
     if (headers == Headers::None && digest_.empty()) digest_ = digest;
     if (bytes_ == 0) bytes_ = bytes;
     if (bytes != bytes_ || (headers == Headers::None && digest_ != digest)) {
-      return failure(Code::Internal, "two sides made different cubins");
+      return make_error(Code::Internal, "the two sides compiled different cubins");
     }
     return times->from_main_us / 1000;
   }
@@ -99,7 +100,7 @@ class Eight {
   std::size_t bytes_ = 0;
 };
 
-// A promise is that it is so many times faster than eight threads; the serial side may be no better than that.
+// A promise is a speedup over eight threads; the serial side may not be faster than that.
 struct Figure {
   const char* name;
   const char* how;

@@ -1,7 +1,7 @@
-# Bundles as parts of a build. docs/embedding-bundles.md says what these are for; both are to be called in the folder in
-# which their target was made. They work with CMake 3.16 and later, and on systems whose programs are ELF files.
+# Functions that build and embed bundles. docs/embedding-bundles.md explains them. Call both in the directory that creates their
+# target. They require CMake 3.16 or later and a system with ELF binaries.
 if(POLICY CMP0116)
-  cmake_policy(SET CMP0116 NEW)  # what a depfile names is found in whichever folder the function is called
+  cmake_policy(SET CMP0116 NEW)  # makes depfile paths independent of the calling directory
 endif()
 
 # kiln_add_bundle(<target> [<source>…] [MANIFEST <kiln.toml>]
@@ -9,19 +9,19 @@ endif()
 #                 [KEY <file>] [NAMESPACE <name>] [EPOCH <number>]
 #                 [NAME <name>] [FILE] [DEPENDS <file>…])
 #
-# Compiles the units of a kiln.toml, or the given sources, for every architecture, and links the bundle of them into the
-# target; with FILE it is put beside the target instead. ENTRIES and OPTIONS are for the sources: all have the same.
-# The target finds a header <name>_units.hpp, by which it makes the same units; NAME is the target's unless it is given.
-# Its property KILN_BUNDLE is the bundle's path in the build folder.
+# Compiles the units of a kiln.toml, or the given sources, for every architecture and links the resulting bundle into the
+# target. With FILE, the bundle is copied next to the target instead. ENTRIES and OPTIONS apply to all given sources. The target
+# can include the generated header <name>_units.hpp, which defines the same units. NAME defaults to the target's name. The
+# property KILN_BUNDLE of the target is the path of the bundle in the build directory.
 function(kiln_add_bundle target)
   cmake_parse_arguments(PARSE_ARGV 1 bundle "FILE" "MANIFEST;KEY;NAMESPACE;EPOCH;NAME" "ARCHS;ENTRIES;OPTIONS;DEPENDS")
   set(sources ${bundle_UNPARSED_ARGUMENTS})
   if(NOT TARGET ${target})
-    message(FATAL_ERROR "kiln_add_bundle: there is no target ${target}; make it first")
+    message(FATAL_ERROR "kiln_add_bundle: target ${target} does not exist; create it first")
   elseif(bundle_MANIFEST AND (sources OR bundle_ENTRIES OR bundle_OPTIONS))
-    message(FATAL_ERROR "kiln_add_bundle(${target}): a kiln.toml names its own sources, entries and options")
+    message(FATAL_ERROR "kiln_add_bundle(${target}): MANIFEST cannot be combined with sources, ENTRIES or OPTIONS")
   elseif(NOT bundle_MANIFEST AND NOT (sources AND bundle_ARCHS))
-    message(FATAL_ERROR "kiln_add_bundle(${target}): give it MANIFEST, or sources and ARCHS")
+    message(FATAL_ERROR "kiln_add_bundle(${target}): missing argument; pass MANIFEST, or sources and ARCHS")
   endif()
   if(NOT bundle_NAME)
     set(bundle_NAME ${target})
@@ -51,13 +51,13 @@ function(kiln_add_bundle target)
       list(APPEND arguments ${flag} ${bundle_${option}})
     endif()
   endforeach()
-  # kiln knows which sources and headers it has read; only Ninja and later CMakes listen.
+  # kiln writes a depfile of the sources and headers that it read. Only Ninja and newer CMake versions read it.
   set(depfile)
   if(CMAKE_GENERATOR MATCHES "Ninja|Makefiles" AND NOT CMAKE_VERSION VERSION_LESS 3.20)
     list(APPEND arguments --depfile ${file}.d)
     set(depfile DEPFILE ${file}.d)
   endif()
-  # A cache of the build's own: a second build compiles nothing, and what other programs left does not matter.
+  # Uses a cache of this build, so that a second build compiles nothing and files of other programs have no influence.
   set(kiln ${CMAKE_COMMAND} -E env --unset=KILN_BUNDLES --unset=KILN_COMPILE --unset=KILN_RECORD
       KILN_CACHE_DIR=${CMAKE_BINARY_DIR}/kiln-cache $<TARGET_FILE:kiln::program>)
   add_custom_command(
@@ -70,7 +70,7 @@ function(kiln_add_bundle target)
     VERBATIM)
   add_custom_command(
     OUTPUT ${header}
-    COMMAND ${kiln} bundle units ${manifest} -o ${header}
+    COMMAND ${kiln} bundle header ${manifest} -o ${header}
     DEPENDS ${file}
     WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
     VERBATIM)
@@ -82,7 +82,7 @@ function(kiln_add_bundle target)
     kiln_embed_bundle(${target} ${file} NAME ${bundle_NAME})
     return()
   endif()
-  # The copy is made after linking, and so a new bundle asks for a new link.
+  # The copy is made after linking, so a new bundle requires a new link.
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${file})
   add_custom_command(TARGET ${target} POST_BUILD
     COMMAND ${CMAKE_COMMAND} -E copy_if_different ${file} $<TARGET_FILE_DIR:${target}>/${bundle_NAME}.kiln
@@ -91,21 +91,21 @@ endfunction()
 
 # kiln_embed_bundle(<target> <file> [NAME <name>])
 #
-# Links a bundle that is there, or that another command of the build makes, into the target.
+# Links an existing bundle, or one that another build command creates, into the target.
 function(kiln_embed_bundle target file)
   cmake_parse_arguments(PARSE_ARGV 2 bundle "" "NAME" "")
   if(WIN32 OR APPLE)
-    message(FATAL_ERROR "kiln_embed_bundle(${target}): only ELF files have the notes by which bundles are found")
+    message(FATAL_ERROR "kiln_embed_bundle(${target}): embedding requires a system with ELF binaries")
   endif()
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "INTERFACE_LIBRARY")
-    message(FATAL_ERROR "kiln_embed_bundle(${target}): nothing is linked here; name the library or program that is")
+    message(FATAL_ERROR "kiln_embed_bundle(${target}): an interface library is not linked; pass a library or program that is")
   endif()
   get_filename_component(file ${file} ABSOLUTE)
   if(NOT bundle_NAME)
     get_filename_component(bundle_NAME ${file} NAME_WE)
   endif()
-  # Two projects may each have a target of one name.
+  # Two projects can each have a target with the same name.
   string(MD5 digest ${PROJECT_NAME}/${target}/${bundle_NAME})
   string(SUBSTRING ${digest} 0 8 digest)
   string(MAKE_C_IDENTIFIER kiln_bundle_${bundle_NAME}_${digest} symbol)
@@ -117,8 +117,8 @@ function(kiln_embed_bundle target file)
   endif()
   set(code ${CMAKE_CURRENT_BINARY_DIR}/kiln/${symbol}.${extension})
   kiln_write_note_(${code} ${file} ${symbol})
-  # The compiler does not see what the assembler includes. It makes an object even where others are left for the linker
-  # to compile, because the note is in none of those.
+  # The compiler does not track the files that the assembler includes. LTO is off because the note would be missing from the LTO
+  # objects.
   set_source_files_properties(${code} PROPERTIES
     GENERATED ON
     OBJECT_DEPENDS ${file}
@@ -127,14 +127,14 @@ function(kiln_embed_bundle target file)
     SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${code})
   if(type STREQUAL "STATIC_LIBRARY")
-    # Nobody refers to what is in it, and linkers take from an archive what somebody refers to.
+    # No code references this symbol, and linkers take only referenced objects from an archive.
     target_link_options(${target} INTERFACE LINKER:-u,${symbol})
   endif()
 endfunction()
 
-# A kiln.toml of sources that have the same entries and options.
+# Writes a kiln.toml for sources that share entries and options.
 function(kiln_write_manifest_ manifest sources entries options)
-  set(text "# Made by kiln_add_bundle.\n")
+  set(text "# Generated by kiln_add_bundle.\n")
   kiln_toml_list_(entries "${entries}")
   kiln_toml_list_(options "${options}")
   foreach(source ${sources})
@@ -145,7 +145,7 @@ function(kiln_write_manifest_ manifest sources entries options)
   kiln_write_if_different_(${manifest} "${text}")
 endfunction()
 
-# "one", "two": what goes between the brackets of a TOML array, and for one item its string.
+# Returns the items as "one", "two": the content of a TOML array, or the string if there is one item.
 function(kiln_toml_list_ variable items)
   set(text)
   foreach(item IN LISTS items)
@@ -157,9 +157,9 @@ function(kiln_toml_list_ variable items)
   set(${variable} "${text}" PARENT_SCOPE)
 endfunction()
 
-# The source that puts the bundle and its note into an object. File-scope assembler is in every C and C++ compiler for
-# ELF systems, and so no project has to enable another language. The note is in 4-byte units; %note and %progbits are
-# spelt as the assemblers of x86-64 and of AArch64 both take them.
+# Writes the source file that puts the bundle and its note into an object. Every C and C++ compiler for ELF systems supports
+# file-scope assembler, so projects need not enable another language. The note consists of 4-byte units. The assemblers of
+# x86-64 and AArch64 both accept %note and %progbits.
 function(kiln_write_note_ code file symbol)
   set(lines
     ".pushsection .rodata.kiln_bundle, \\\"a\\\", %progbits"
@@ -178,7 +178,7 @@ function(kiln_write_note_ code file symbol)
     "3: .quad 1b - 3b"
     ".quad 2b - 1b"
     ".popsection")
-  set(text "/* Made by kiln_embed_bundle: a bundle, and the note that says where it is. */\n")
+  set(text "/* Generated by kiln_embed_bundle: a bundle, and the note that locates it. */\n")
   string(APPEND text "typedef int kiln_not_empty;\n__asm__(\n")
   foreach(line IN LISTS lines)
     string(APPEND text "    \"${line}\\n\"\n")

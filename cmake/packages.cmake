@@ -1,6 +1,6 @@
-# Debian packages of what is installed: `cpack` in the build folder makes them. docs/packages.md
+# Debian packages of the installed files. `cpack` in the build directory creates them. docs/packages.md
 #   libkiln0      libkiln.so.0, libkiln-runtime.so.0, and the worker that they start
-#   libkiln-dev   headers, what CMake and pkg-config read
+#   libkiln-dev   headers, and the files for CMake and pkg-config
 #   kiln-tools    the program kiln and its completions
 find_program(KILN_DPKG_QUERY dpkg-query)
 find_program(KILN_PYTHON python3)
@@ -11,7 +11,7 @@ endif()
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME kiln)
 set(CPACK_PACKAGE_VENDOR "The kiln authors")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "no wait for GPU code compiled at run time")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "background compilation and caching of GPU code")
 set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR}/packages)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
@@ -20,7 +20,7 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-# The project has no address of its own, and none is invented.
+# The project has no e-mail address, and this one is reserved as invalid.
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The kiln authors <kiln@packages.invalid>")
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
@@ -34,22 +34,22 @@ set(KILN_DEB_VERSION ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
 set(CPACK_DEBIAN_LIBRARIES_PACKAGE_NAME libkiln0)
 set(CPACK_DEBIAN_LIBRARIES_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBRARIES_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/triggers)
-set(CPACK_DEBIAN_LIBRARIES_DESCRIPTION "The library that compiles, keeps and loads kernels before anybody waits for
-them. Compilers and drivers are opened at run time, where there are any.")
+set(CPACK_DEBIAN_LIBRARIES_DESCRIPTION "Library that compiles, caches and loads GPU kernels before a program
+needs them. It loads compilers and drivers at run time if they are installed.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libkiln-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 # kiln_add_bundle() runs the program.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "libkiln0 (= ${KILN_DEB_VERSION}), kiln-tools (= ${KILN_DEB_VERSION})")
-set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "Headers, and what CMake and pkg-config need to find the library.")
+set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "Headers, and files for CMake and pkg-config.")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME kiln-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION devel)
-# The worker is beside the library.
+# The worker is installed with the library.
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "libkiln0 (= ${KILN_DEB_VERSION})")
-set(CPACK_DEBIAN_TOOLS_DESCRIPTION "The program kiln, which fills caches, makes bundles and says what a
-machine has, and its completions for bash, zsh and fish.")
+set(CPACK_DEBIAN_TOOLS_DESCRIPTION "Command-line program kiln, which fills caches, creates bundles and
+diagnoses the installation, with completions for bash, zsh and fish.")
 
-# What each package has besides: who may do what with it, what changed, what is inside.
+# The documents of each package: copyright, changelog and SBOM.
 set(folder ${CMAKE_BINARY_DIR}/debian)
 configure_file(cmake/debian/changelog.in ${folder}/changelog @ONLY)
 add_custom_command(
@@ -62,12 +62,12 @@ foreach(package libraries:libkiln0 development:libkiln-dev tools:kiln-tools)
   string(REPLACE ":" ";" package ${package})
   list(GET package 0 component)
   list(GET package 1 name)
-  # Only where this component is asked for: whoever installs a tree of his own has no use for a package's papers.
+  # Only installed if this component is requested: a plain installation does not need the documents of a package.
   install(FILES ${folder}/copyright ${folder}/changelog.Debian.gz ${folder}/kiln.spdx.json
           DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name} COMPONENT ${component} EXCLUDE_FROM_ALL)
 endforeach()
 
-set(CPACK_COMPONENTS_ALL libraries runtime development runtime_development tools)  # a wheel's is not among them
+set(CPACK_COMPONENTS_ALL libraries runtime development runtime_development tools)  # without the component of the wheel
 include(CPack)
 cpack_add_component_group(libraries)
 cpack_add_component_group(development)

@@ -1,8 +1,8 @@
-# libkiln.a, for programs that want kiln inside them: every room, runtime/ too, and of the archives that are linked in what is
-# used. It is one object in which all names but the public ones are local, as cmake/kiln.map has them for libkiln.so, so that
-# a program may have its own libcrypto, zstd or hiredis beside it.
-get_property(objects GLOBAL PROPERTY KILN_ROOM_OBJECTS)
-get_property(links GLOBAL PROPERTY KILN_ROOM_LINKS)
+# libkiln.a, for programs that link kiln statically: every module, runtime/ too, and the used parts of the archives that kiln
+# links. It is one object in which only the names of cmake/kiln.map are global, so that a program can link its own libcrypto, zstd
+# or hiredis as well.
+get_property(objects GLOBAL PROPERTY KILN_MODULE_OBJECTS)
+get_property(links GLOBAL PROPERTY KILN_MODULE_LINK_LIBRARIES)
 list(FILTER links INCLUDE REGEX "\\.a$")
 list(REMOVE_DUPLICATES links)
 set(KILN_ARCHIVE ${CMAKE_BINARY_DIR}/lib/libkiln.a)
@@ -10,7 +10,8 @@ set(whole ${CMAKE_BINARY_DIR}/kiln_whole.o)
 set(names ${PROJECT_SOURCE_DIR}/cmake/static_names.txt)
 
 list(APPEND objects $<TARGET_OBJECTS:kiln_runtime>)
-# Groups of sections would be thrown away in favour of a program's copies of them, and take local names with them.
+# Without --force-group-allocation, the linker would discard section groups in favor of the program's copies, together with
+# their local names.
 add_custom_command(
   OUTPUT ${KILN_ARCHIVE}
   COMMAND ${CMAKE_LINKER} -r -d --force-group-allocation -o ${whole} ${objects} ${links}
@@ -34,10 +35,11 @@ target_link_libraries(kiln_archive INTERFACE
   stdc++ m ${CMAKE_DL_LIBS} -pthread)
 add_library(kiln_runtime_archive INTERFACE)
 set_target_properties(kiln_runtime_archive PROPERTIES EXPORT_NAME runtime)
+target_include_directories(kiln_runtime_archive INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/runtime/include>)
 target_link_libraries(kiln_runtime_archive INTERFACE kiln_archive)
 set_target_properties(kiln_shared kiln_runtime_shared PROPERTIES EXCLUDE_FROM_ALL ON)
 
-# docs/campaigns.md: installs it, links programs with it and runs them.
+# docs/campaigns.md: installs the archive, links programs with it and runs them.
 add_custom_target(campaign_static
   COMMAND ${PROJECT_SOURCE_DIR}/tests/packages/static_test.sh ${PROJECT_SOURCE_DIR} ${CMAKE_BINARY_DIR} USES_TERMINAL)
 add_dependencies(campaign_static kiln_archive_file kiln_program kiln-worker kiln_completions)

@@ -8,12 +8,13 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto read = kiln::ActionResult::decode({data, size});
   if (!read) return 0;
-  kiln::fuzz::require(read->files.size() <= 64, "no action has more than 64 files");
-  // Fields that are skipped are not written again, so what is written is no longer than what was read.
+  kiln::fuzz::require(read->files.size() <= 64, "an action result has at most 64 files");
+  // Skipped fields are not written again, so the output is no longer than the input.
   const std::string written = read->encode();
   const auto again = kiln::ActionResult::decode(kiln::as_bytes(written));
-  kiln::fuzz::require(again.ok(), "what is written can be read");
-  kiln::fuzz::require(again->encode() == written, "and is written alike");
-  kiln::fuzz::require(again->said == read->said && again->files.size() == read->files.size(), "and says the same");
+  kiln::fuzz::require(again.ok(), "an encoded action result can be decoded");
+  kiln::fuzz::require(again->encode() == written, "encoding is stable");
+  kiln::fuzz::require(again->stdout_raw == read->stdout_raw && again->files.size() == read->files.size(),
+                      "decoding keeps the content");
   return 0;
 }

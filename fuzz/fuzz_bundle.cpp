@@ -8,6 +8,7 @@
 #include "base/codec.hpp"
 #include "base/hash.hpp"
 #include "bundle/bundle.hpp"
+#include "bundle/provenance.hpp"
 #include "fuzz_check.hpp"
 
 namespace {
@@ -19,8 +20,8 @@ using kiln::fuzz::require;
 constexpr std::size_t kPlace = 56;
 constexpr std::size_t kPlaceInRow = 40;
 
-// A fuzzer does not find digests by chance. A bundle's description, page entries and header with right ones get it past
-// them; where the counts make no sense nothing is changed.
+// A fuzzer does not find digests by chance. Correct digests in the description, page entries and header get the input
+// past the checks. Input with inconsistent counts stays unchanged.
 std::string sealed(std::string bundle) {
   if (bundle.size() < 168) return bundle;
   std::uint32_t pages = 0;
@@ -38,12 +39,12 @@ std::string sealed(std::string bundle) {
   }
   const kiln::Digest digest = kiln::sha256(std::string_view(bundle).substr(0, list));
   std::memcpy(bundle.data() + list, digest.bytes.data(), 32);
-  std::memset(bundle.data() + list + 32, 0, 96);  // nobody signed it
+  std::memset(bundle.data() + list + 32, 0, 96);  // unsigned
   return bundle;
 }
 
 void correct_digest(char* place, const std::vector<std::string>& groups) {
-  kiln::Reader in(std::string_view(place, kPlace));
+  kiln::BinaryReader in(std::string_view(place, kPlace));
   const std::uint32_t group = in.u32();
   in.u32();
   const std::uint64_t offset = in.u64();
@@ -53,12 +54,13 @@ void correct_digest(char* place, const std::vector<std::string>& groups) {
   std::memcpy(place + 24, digest.bytes.data(), 32);
 }
 
-// A bundle of an input that has only what is worth changing: u8 'c', u8 groups, u8 rows, the groups' sizes in sixteens
-// as u16, the description's place, the rows, the groups. All else is made as it must be: rows sorted, digests right.
+// Builds a bundle from an input that holds only the fields worth mutating: u8 'c', u8 groups, u8 rows, the group sizes
+// in units of 16 as u16, the place of the description, the rows, the groups. Everything else is valid: rows sorted,
+// digests correct.
 std::string expanded(std::string_view input) {
-  kiln::Reader in(input);
+  kiln::BinaryReader in(input);
   in.u8();
-  const std::size_t group_count = in.u8() % kiln::kMostBundleGroups + 1;
+  const std::size_t group_count = in.u8() % kiln::kMaxBundleGroups + 1;
   const std::size_t row_count = in.u8();
   std::vector<std::size_t> sizes;
   for (std::size_t i = 0; i < group_count; ++i) sizes.push_back(std::size_t{in.u16()} * 16);
@@ -99,18 +101,19 @@ void ask(Bundle& bundle, const BundleRow& row, bool verified) {
   switch (row.role) {
     case BundleRow::Role::ByKey: {
       const auto hit = bundle.get({row.digest});
-      require(!hit || hit->has_value(), "what the index has is found");
-      require(!verified || hit.ok(), "what was verified is served");
+      require(!hit || hit->has_value(), "an indexed entry is found");
+      require(!verified || hit.ok(), "a verified entry is served");
       break;
     }
     case BundleRow::Role::ByUnit: {
       const auto found = bundle.find({row.digest}, target_of(row));
-      require(!found || !*found || bundle.get((*found)->key).ok() || !verified, "what a unit has is there by its key");
-      require(!verified || bundle.targets({row.digest}).ok(), "what was verified is told");
+      require(!found || !*found || bundle.get((*found)->key).ok() || !verified,
+              "an entry of a unit is found by its key");
+      require(!verified || bundle.targets({row.digest}).ok(), "a verified bundle lists its targets");
       break;
     }
     case BundleRow::Role::ByRequest:
-      require(bundle.closures({row.digest}).ok() || !verified, "closures that were verified are told");
+      require(bundle.dependency_sets({row.digest}).ok() || !verified, "a verified bundle returns its dependency sets");
       break;
   }
 }
@@ -124,24 +127,35 @@ void check(const std::string& bytes) {
   for (std::uint32_t number = 0; number < header.pages.size(); ++number) {
     const std::string page = bytes.substr(header.pages_offset() + std::size_t{number} * 4096, 4096);
     if (!check_page(header, number, kiln::as_bytes(page))) continue;
-    for (std::size_t i = 0; i < rows_of_page(header, number); ++i) {
+    for (std::size_t i = 0; i < page_row_count(header, number); ++i) {
       const std::string row = page.substr(i * kiln::kBundleRow, kiln::kBundleRow);
       const auto decoded = kiln::decode_row(
           std::span<const std::uint8_t, kiln::kBundleRow>(kiln::as_bytes(row).data(), kiln::kBundleRow));
-      require(decoded && kiln::encode_row(*decoded) == row, "a row is read and written alike");
+      require(decoded && kiln::encode_row(*decoded) == row, "a row round-trips");
       ask(**bundle, *decoded, verified);
     }
   }
-  require((*bundle)->members().ok() || !verified, "what was verified can be written again");
+  require((*bundle)->members().ok() || !verified, "a verified bundle can be written again");
   const auto image = (*bundle)->image();
-  require(image.ok() && image->whole() == bytes, "a bundle has the bytes that it was opened with");
+  require(image.ok() && image->to_file() == bytes, "a bundle returns the bytes it was opened with");
 }
 
 void check_description(std::string_view text) {
   const auto description = kiln::BundleDescription::parse(text);
   if (!description) return;
   const auto again = kiln::BundleDescription::parse(description->encode());
-  require(again.ok() && again->artifacts == description->artifacts, "a description is read and written alike");
+  require(again.ok() && again->artifacts == description->artifacts, "a description round-trips");
+  require(again->provenance == description->provenance, "a provenance round-trips");
+}
+
+void check_provenance(const std::string& text) {
+  const kiln::Digest index = kiln::sha256("an index");
+  kiln::ProvenanceSource from;
+  from.statement = text;
+  const auto statement = kiln::provenance_statement(from, {}, index);
+  if (!statement) return;
+  const auto provenance = kiln::Provenance::parse(*statement);
+  require(provenance && provenance->is_about(index), "a written statement is about the bundle");
 }
 
 }  // namespace
@@ -152,6 +166,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(expanded(input));
   } else if (input.starts_with('{')) {
     check_description(input);
+    check_provenance(input);
   } else {
     check(input);
     check(sealed(input));

@@ -8,16 +8,17 @@
 
 namespace kiln::fuzz {
 
-/// What must hold whatever the input: a parser that accepted something must not have changed it.
+/// Aborts unless an invariant holds. The invariants hold for any input: for example, a parser must not change what it
+/// accepted.
 inline void require(bool holds, const char* what) {
   if (holds) return;
-  std::fprintf(stderr, "does not hold: %s\n", what);
+  std::fprintf(stderr, "invariant violated: %s\n", what);
   std::abort();
 }
 
-/// Checks an input as it is, and with its checksums made right, which a fuzzer does not find by chance.
-template <class Check, class Seal>
-int as_it_is_and_sealed(const std::uint8_t* data, std::size_t size, const Check& check, const Seal& sealed) {
+/// Checks an input as it is, and again with correct checksums, which a fuzzer does not find by chance.
+template <class Check, class Sentinel>
+int as_it_is_and_sealed(const std::uint8_t* data, std::size_t size, const Check& check, const Sentinel& sealed) {
   const std::string input(reinterpret_cast<const char*>(data), size);
   check(input);
   check(sealed(input));

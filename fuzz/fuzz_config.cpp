@@ -1,18 +1,18 @@
-// Any bytes as a configuration file: they are parsed and every value is offered to its setting.
+// Parses arbitrary bytes as a configuration file and passes every value to its setting.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-#include "session/config_file.hpp"
-#include "session/settings.hpp"
+#include "session/config/config_file.hpp"
+#include "session/config/settings.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto settings = kiln::parse_config({reinterpret_cast<const char*>(data), size});
   if (!settings) return 0;
   kiln::Config config;
   for (const kiln::FileSetting& setting : *settings) {
-    const kiln::SettingKind* kind = kiln::find_setting(setting.name);
-    if (kind == nullptr) (void)kiln::closest(setting.name, {"cache.dir", "cache.max_size"});
+    const kiln::SettingSpec* kind = kiln::find_setting(setting.name);
+    if (kind == nullptr) (void)kiln::suggest_name(setting.name, {"cache.dir", "cache.max_size"});
     for (const std::string& value : setting.values) {
       if (kind != nullptr) (void)kind->apply(config, value);
     }

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "fuzz_check.hpp"
-#include "support/driver_double/image.hpp"
+#include "support/fakes/cuda_driver/image.hpp"
 
 namespace {
 
@@ -12,7 +12,7 @@ void check(const kiln::test::driver::Image& image) {
     kiln::fuzz::require(!kernel.name.empty(), "a kernel has a name");
     for (const auto& parameter : kernel.parameters) {
       kiln::fuzz::require(parameter.offset + parameter.size <= kernel.parameter_bytes,
-                          "parameters lie within the parameter block");
+                          "parameters are inside the parameter block");
     }
   }
 }

@@ -3,13 +3,13 @@
 #include <set>
 #include <string>
 
-#include "compile/depfile.hpp"
-#include "compile/include_names.hpp"
+#include "backends/command/depfile.hpp"
+#include "backends/command/include_scan.hpp"
 #include "fuzz_check.hpp"
 
 namespace {
 
-// As compilers write a name.
+// Escapes a name as compilers do.
 std::string escaped(const std::string& name) {
   std::string text;
   std::size_t backslashes = 0;
@@ -41,10 +41,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       expected.push_back(name);
     }
     const auto again = kiln::parse_depfile(written);
-    kiln::fuzz::require(again.ok() && *again == expected, "names that are written and read again are the same");
+    kiln::fuzz::require(again.ok() && *again == expected, "names round-trip");
   }
-  for (const auto& name : kiln::include_names(text).names) {
-    kiln::fuzz::require(!name.name.empty() && text.find(name.name) != std::string::npos, "an included name is written");
+  for (const auto& name : kiln::scan_includes(text).names) {
+    kiln::fuzz::require(!name.name.empty() && text.find(name.name) != std::string::npos,
+                        "an included name occurs in the text");
   }
   return 0;
 }

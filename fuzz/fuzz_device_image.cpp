@@ -2,18 +2,18 @@
 #include <cstdint>
 #include <string>
 
-#include "device/pocl_binary.hpp"
+#include "backends/cuda/cubin.hpp"
+#include "backends/opencl/pocl_binary.hpp"
 #include "fuzz_check.hpp"
-#include "vendor/cubin.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // Of its own, so that the sanitizer sees a read past its end.
+  // A copy, so that the sanitizer detects a read past its end.
   const std::string input(reinterpret_cast<const char*>(data), size);
-  kiln::fuzz::require(kiln::check_cubin(input).ok() == kiln::read_cubin(input).ok(), "what is whole can be read");
+  kiln::fuzz::require(kiln::check_cubin(input).ok() == kiln::read_cubin(input).ok(), "an intact cubin can be read");
   if (!kiln::check_pocl_binary(input)) return 0;
-  kiln::fuzz::require(!kiln::check_pocl_binary(input.substr(0, size - 1)), "what is whole has no byte too many");
-  const std::string moved = kiln::with_pocl_folder(input, "another");
-  kiln::fuzz::require(kiln::check_pocl_binary(moved).ok(), "a binary stays whole in another folder");
-  kiln::fuzz::require(moved.size() == size, "and as long as it was");
+  kiln::fuzz::require(!kiln::check_pocl_binary(input.substr(0, size - 1)), "an intact binary has no extra byte");
+  const std::string moved = kiln::with_pocl_directory(input, "another");
+  kiln::fuzz::require(kiln::check_pocl_binary(moved).ok(), "a binary stays intact in another directory");
+  kiln::fuzz::require(moved.size() == size, "relocation keeps the size");
   return 0;
 }

@@ -3,12 +3,12 @@
 
 #include "base/codec.hpp"
 #include "base/hash.hpp"
+#include "cache/entry_format.hpp"
 #include "fuzz_check.hpp"
-#include "store/entry_format.hpp"
 
 namespace {
 
-// The input's lengths and metadata, with right checksums.
+// Returns the input's lengths and metadata with correct checksums.
 std::string sealed(std::string file) {
   using kiln::as_bytes;
   constexpr std::size_t kHead = kiln::EntryHeader::kSize;
@@ -19,12 +19,12 @@ std::string sealed(std::string file) {
   header.metadata_size = metadata_size;
   const std::string_view view = file;
   if (header.payload_offset() <= file.size()) {
-    kiln::Writer sums;
+    kiln::BinaryWriter sums;
     sums.u64(kiln::xxh3(as_bytes(view.substr(kHead, metadata_size))));
     sums.u64(kiln::xxh3(as_bytes(view.substr(header.payload_offset()))));
     file.replace(56, 16, sums.bytes());
   }
-  kiln::Writer sum;
+  kiln::BinaryWriter sum;
   sum.u64(kiln::xxh3(as_bytes(std::string_view(file).substr(0, kHead - 8))));
   file.replace(kHead - 8, 8, sum.bytes());
   return file;
@@ -35,8 +35,8 @@ void check(const std::string& file) {
   if (!header) return;
   const auto artifact = kiln::decode_entry(header->key, kiln::Bytes::copy_of(file));
   if (!artifact) return;
-  const std::string again = kiln::encode_entry_head(header->key, *artifact) + std::string(artifact->bytes.view());
-  kiln::fuzz::require(again == file, "an entry is read and written alike");
+  const std::string again = kiln::encode_entry_header(header->key, *artifact) + std::string(artifact->bytes.view());
+  kiln::fuzz::require(again == file, "an entry round-trips");
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 
 #include "base/codec.hpp"
 #include "base/hash.hpp"
-#include "core/closure.hpp"
+#include "cache/hint_format.hpp"
+#include "core/dependency_set.hpp"
 #include "fuzz_check.hpp"
-#include "store/hint_format.hpp"
 
 namespace {
 
@@ -15,14 +15,14 @@ kiln::RequestKey owner_of(std::string_view file) {
   return owner;
 }
 
-// The same head with a right checksum, so that what lies behind it is reached.
+// Returns the same header with a correct checksum, so that the parser reaches the rest.
 std::string sealed(std::string file) {
   if (file.size() < 16) return file;
   std::uint32_t count;
   std::memcpy(&count, file.data() + 12, sizeof count);
   const std::size_t end = 48 + std::size_t{count} * 12;
   if (count > 64 || file.size() < end + 8) return file;
-  kiln::Writer sum;
+  kiln::BinaryWriter sum;
   sum.u64(kiln::xxh3(kiln::as_bytes(std::string_view(file).substr(0, end))));
   return file.replace(end, 8, sum.bytes());
 }
@@ -32,13 +32,13 @@ void check(const std::string& file) {
   if (!head) return;
   std::vector<std::string_view> hints;
   bool whole = true;
-  for (const kiln::HintHead::Slot& slot : head->slots) {
-    hints.push_back(kiln::hint_in(slot, kiln::as_bytes(file)));
+  for (const kiln::HintHeader::Slot& slot : head->slots) {
+    hints.push_back(kiln::hint_at(slot, kiln::as_bytes(file)));
     whole &= !hints.back().empty();
-    (void)kiln::Closure::decode(hints.back()).ok();
+    (void)kiln::DependencySet::decode(hints.back()).ok();
   }
   if (whole && head->file_size() == file.size()) {
-    kiln::fuzz::require(kiln::encode_hints(owner_of(file), hints) == file, "hints are read and written alike");
+    kiln::fuzz::require(kiln::encode_hints(owner_of(file), hints) == file, "hints round-trip");
   }
 }
 

@@ -1,15 +1,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cache/build_history_format.hpp"
 #include "fuzz_check.hpp"
-#include "store/history_format.hpp"
 #include "summed_file.hpp"
 
 namespace {
 
 void check(const std::string& file) {
   if (const auto history = kiln::decode_history(file)) {
-    kiln::fuzz::require(kiln::encode(*history) == file, "a history is read and written alike");
+    kiln::fuzz::require(kiln::encode(*history) == file, "a history round-trips");
   }
 }
 

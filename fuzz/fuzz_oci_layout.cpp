@@ -1,4 +1,4 @@
-// Any bytes as each of the files of an image layout: the first byte says which. No file is read.
+// Parses arbitrary bytes as each of the files of an image layout; the first byte selects the file. Reads no file.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,33 +13,33 @@ namespace {
 
 using kiln::fuzz::require;
 
-void check_descriptors(const std::vector<kiln::OciDescriptor>& descriptors, std::size_t most) {
-  require(!descriptors.empty() && descriptors.size() <= most, "the number of descriptors is bounded");
+void check_descriptors(const std::vector<kiln::OciDescriptor>& descriptors, std::size_t maximum) {
+  require(!descriptors.empty() && descriptors.size() <= maximum, "the number of descriptors is bounded");
   for (const kiln::OciDescriptor& one : descriptors) require(!one.media_type.empty(), "a descriptor has a type");
 }
 
 void check_index(std::string_view text) {
   const auto index = kiln::parse_oci_index(text);
   if (!index) return;
-  check_descriptors(*index, kiln::kMostOciManifests);
+  check_descriptors(*index, kiln::kMaxOciManifests);
   const auto again = kiln::parse_oci_index(kiln::encode_oci_index(*index));
-  require(again.ok() && *again == *index, "an index is written and read alike");
+  require(again.ok() && *again == *index, "an index round-trips");
 }
 
 void check_manifest(std::string_view text) {
   const auto manifest = kiln::parse_oci_manifest(text);
   if (!manifest) return;
-  check_descriptors(manifest->layers, kiln::kMostOciLayers);
+  check_descriptors(manifest->layers, kiln::kMaxOciLayers);
   for (const kiln::OciDescriptor& layer : manifest->layers)
-    require(layer.media_type == kiln::kOciLayer, "plain layers");
+    require(layer.media_type == kiln::kOciLayer, "layers are uncompressed");
   const auto again = kiln::parse_oci_manifest(kiln::encode_oci_manifest(*manifest));
   require(again.ok() && again->layers == manifest->layers && again->config == manifest->config,
-          "a manifest is written and read alike");
+          "a manifest round-trips");
 }
 
 void check_config(std::string_view text) {
   const auto digests = kiln::parse_oci_config(text);
-  require(!digests || digests->size() <= kiln::kMostOciLayers, "the number of layers is bounded");
+  require(!digests || digests->size() <= kiln::kMaxOciLayers, "the number of layers is bounded");
 }
 
 void check_tar(const std::string& archive) {
@@ -48,13 +48,13 @@ void check_tar(const std::string& archive) {
   std::uint64_t end = kiln::kTarBlock;
   for (const kiln::TarFile& file : *files) {
     require(file.offset == end + kiln::kTarBlock && file.size <= archive.size() - file.offset,
-            "files follow one another and lie within");
+            "files are contiguous and inside the archive");
     end = file.offset + (file.size + kiln::kTarBlock - 1) / kiln::kTarBlock * kiln::kTarBlock;
   }
-  require(end + 2 * kiln::kTarBlock == archive.size(), "nothing is behind the end");
+  require(end + 2 * kiln::kTarBlock == archive.size(), "no bytes follow the end");
 }
 
-// A fuzzer does not find a tar file's sums by chance: these make headers out of the input's bytes that pass.
+// A fuzzer does not find the checksums of a tar file by chance: this builds valid headers from the input.
 void check_made_tar(std::string_view text) {
   const std::size_t cut = text.find('\0');
   const std::string name(text.substr(0, cut));
@@ -64,8 +64,8 @@ void check_made_tar(std::string_view text) {
   const auto files = kiln::read_tar(kiln::as_bytes(*archive), "kiln/");
   require(files.ok() && files->size() == 2 && files->at(0).name == name &&
               archive->substr(files->at(0).offset, files->at(0).size) == bytes,
-          "a tar file is written and read alike");
-  // Then one byte is turned: where it is not one of the files' own, it shows.
+          "a tar file round-trips");
+  // Then one byte is changed. Unless it is file content, the reader must detect it.
   if (bytes.size() < 2) return;
   (*archive)[(static_cast<std::size_t>(bytes[0]) * 251 + static_cast<unsigned char>(bytes[1])) % archive->size()] ^= 1;
   check_tar(*archive);

@@ -1,13 +1,15 @@
-// Any bytes as the description of a precompiled header; and as a source whose leading directives are looked for.
+// Parses arbitrary bytes as the description of a precompiled header, as a verdict on a library, and as a source that is
+// searched for leading directives.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "backends/source_scan.hpp"
 #include "base/codec.hpp"
 #include "base/hash.hpp"
-#include "compile/pch_shelf.hpp"
-#include "compile/source_text.hpp"
 #include "fuzz_check.hpp"
+#include "worker/pch_cache.hpp"
+#include "worker/pch_check.hpp"
 
 namespace {
 
@@ -20,12 +22,12 @@ kiln::Digest key_of(std::string_view file) {
   return key;
 }
 
-// The same with this host's mark and a right checksum, so that what lies before it is reached.
+// Returns the same file with this host's id and a correct checksum, so that the parser reaches the content before it.
 std::string sealed(std::string file) {
   if (file.size() < kHost + 32 + 8) return file;
   const std::string ours = kiln::encode_pch({}, "here", {});
   file.replace(kHost, 32, ours, kHost, 32);
-  kiln::Writer sum;
+  kiln::BinaryWriter sum;
   sum.u64(kiln::xxh3(kiln::as_bytes(std::string_view(file).substr(0, file.size() - 8))));
   return file.replace(file.size() - 8, 8, sum.bytes());
 }
@@ -34,16 +36,22 @@ void check(const std::string& file) {
   const auto pch = kiln::decode_pch(file, key_of(file), "here");
   if (!pch) return;
   const std::string again = kiln::encode_pch(key_of(file), "here", *pch);
-  kiln::fuzz::require(again.size() == file.size(), "what was read takes as much when it is written");
+  kiln::fuzz::require(again.size() == file.size(), "encoding keeps the size");
   const auto twice = kiln::decode_pch(again, key_of(file), "here");
-  kiln::fuzz::require(twice.ok() && twice->closure == pch->closure && twice->size == pch->size,
-                      "a description can be read again");
+  kiln::fuzz::require(twice.ok() && twice->dependency_set == pch->dependency_set && twice->size == pch->size,
+                      "a description round-trips");
+}
+
+void check_verdict(const std::string& file) {
+  const auto verdict = kiln::decode_verdict(file, key_of(file), "here");
+  if (!verdict) return;
+  kiln::fuzz::require(kiln::encode_verdict(key_of(file), "here", *verdict) == file, "a verdict round-trips");
 }
 
 void check_source(std::string_view source) {
   const std::string_view start = kiln::leading_directives(source);
-  kiln::fuzz::require(start.empty() || start.data() == source.data(), "they are the start of the source");
-  kiln::fuzz::require(kiln::leading_directives(start) == start, "leading directives are their own");
+  kiln::fuzz::require(start.empty() || start.data() == source.data(), "leading directives are a prefix of the source");
+  kiln::fuzz::require(kiln::leading_directives(start) == start, "leading directives are idempotent");
 }
 
 }  // namespace
@@ -52,6 +60,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string input(reinterpret_cast<const char*>(data), size);
   check(input);
   check(sealed(input));
+  check_verdict(input);
+  check_verdict(sealed(input));
   check_source(input);
   return 0;
 }

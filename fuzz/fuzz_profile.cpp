@@ -1,4 +1,4 @@
-// Any bytes as a profile.
+// Parses arbitrary bytes as a profile.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,15 +9,15 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const kiln::Profile profile = kiln::parse_profile({reinterpret_cast<const char*>(data), size});
-  kiln::fuzz::require(profile.asked.size() <= profile.lines, "each thing is there once");
+  kiln::fuzz::require(profile.entries.size() <= profile.lines, "entries are unique");
   std::string again;
-  for (const kiln::Asked& asked : profile.asked) {
+  for (const kiln::ProfileEntry& asked : profile.entries) {
     const std::string line = kiln::profile_line(asked);
-    kiln::fuzz::require(line.find('\n') == line.size() - 1, "whatever the names, it is one line");
-    // What came in a line of the longest size may be longer as kiln writes it.
+    kiln::fuzz::require(line.find('\n') == line.size() - 1, "an entry is one line for any name");
+    // A line of the maximum length can become longer when kiln writes it.
     if (line.size() < 60'000) again += line;
   }
   const kiln::Profile second = kiln::parse_profile(again);
-  kiln::fuzz::require(second.not_understood == 0, "what kiln writes, it reads");
+  kiln::fuzz::require(second.skipped_lines == 0, "a written profile can be read");
   return 0;
 }

@@ -1,4 +1,4 @@
-// Any bytes as a recipe, and as an artifact's metadata: what a worker and its program send each other.
+// Parses arbitrary bytes as a recipe and as artifact metadata, which a worker and its host program exchange.
 #include <cstddef>
 #include <cstdint>
 
@@ -10,10 +10,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto recipe = kiln::decode_recipe(input)) {
     const std::string once = encode(*recipe);
     const auto again = kiln::decode_recipe(once);
-    kiln::fuzz::require(again.ok() && encode(*again) == once, "a recipe is read and written alike");
+    kiln::fuzz::require(again.ok() && encode(*again) == once, "a recipe round-trips");
   }
   if (const auto artifact = kiln::decode_metadata(input)) {
-    kiln::fuzz::require(kiln::decode_metadata(encode_metadata(*artifact)).ok(), "metadata can be read again");
+    kiln::fuzz::require(kiln::decode_metadata(encode_metadata(*artifact)).ok(), "metadata round-trips");
   }
   return 0;
 }

@@ -1,21 +1,21 @@
-// Any bytes as a policy file. No file is read.
+// Parses arbitrary bytes as a policy file. Reads no file.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "fuzz_check.hpp"
-#include "session/trust_file.hpp"
+#include "session/config/trust_policy_file.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto policy = kiln::parse_trust_policy({reinterpret_cast<const char*>(data), size});
   if (!policy) {
-    kiln::fuzz::require(policy.error().message.starts_with("line ") || size > (1 << 20), "what is wrong has a place");
+    kiln::fuzz::require(policy.error().message.starts_with("line ") || size > (1 << 20), "an error has a location");
     return 0;
   }
-  kiln::fuzz::require(!policy->allows_unsigned(), "no file allows what nobody signed");
+  kiln::fuzz::require(!policy->allows_unsigned(), "a policy file never allows unsigned content");
   const kiln::Statement statement = {"kiln bundle 1", "acme/vision", ~0ULL, {}};
-  kiln::fuzz::require(!policy->admit(statement, nullptr).ok(), "nobody is believed without a signature");
+  kiln::fuzz::require(!policy->verify_bundle(statement, nullptr).ok(), "unsigned content is rejected");
   const kiln::Signature signature;
-  kiln::fuzz::require(!policy->admit(statement, &signature).ok(), "nobody is believed with an empty one");
+  kiln::fuzz::require(!policy->verify_bundle(statement, &signature).ok(), "an empty signature is rejected");
   return 0;
 }

@@ -1,8 +1,8 @@
-// Writes seeds by kiln's own encoders, for the parsers whose inputs nobody writes by hand. Run it where a format
-// changes:
+// Writes seeds with kiln's own encoders, for parsers whose inputs are not written by hand. Run it after a format
+// change:
 //   build/dev/bin/make_fuzz_seeds fuzz/corpus
-// Each lies beside what was written by hand and what campaigns found (tools/fuzz_campaign), under a name that says what
-// it is.
+// The seeds are stored next to hand-written seeds and the findings of campaigns (tools/fuzz_campaign), under
+// descriptive names.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -13,13 +13,17 @@
 #include <vector>
 
 #include "base/hash.hpp"
-#include "compile/worker_protocol.hpp"
+#include "cache/entry_format.hpp"
+#include "cache/usage_format.hpp"
 #include "core/recipe.hpp"
 #include "remote/action_result.hpp"
-#include "remote/lease_row.hpp"
-#include "session/settings.hpp"
-#include "store/entry_format.hpp"
-#include "store/usage_format.hpp"
+#include "remote/entry_verifier.hpp"
+#include "remote/lease_record.hpp"
+#include "session/config/settings.hpp"
+#include "session/epoch_memory.hpp"
+#include "worker/pch_cache.hpp"
+#include "worker/pch_check.hpp"
+#include "worker/worker_protocol.hpp"
 
 namespace {
 
@@ -30,9 +34,9 @@ class Corpus {
   explicit Corpus(std::filesystem::path root) : root_(std::move(root)) {}
 
   void add(std::string_view fuzzer, std::string_view name, std::string_view bytes) {
-    const std::filesystem::path folder = root_ / fuzzer;
-    std::filesystem::create_directories(folder);
-    std::ofstream out(folder / name, std::ios::binary | std::ios::trunc);
+    const std::filesystem::path directory = root_ / fuzzer;
+    std::filesystem::create_directories(directory);
+    std::ofstream out(directory / name, std::ios::binary | std::ios::trunc);
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     whole_ = whole_ && out.flush().good();
   }
@@ -43,12 +47,13 @@ class Corpus {
   bool whole_ = true;
 };
 
-Closure closure_of_three() {
-  Closure closure;
-  closure.items.push_back({0, Closure::State::Read, "geometry/rows.cuh", sha256("rows"), 0});
-  closure.items.push_back({0, Closure::State::Absent, "geometry/cuda_fp16.h", {}, 0});
-  closure.items.push_back({Closure::kAbsolute, Closure::State::Present, "/usr/include/stdint.h", {}, 0});
-  return closure;
+DependencySet dependency_set_of_three() {
+  DependencySet dependency_set;
+  dependency_set.items.push_back({0, DependencySet::State::Read, "geometry/rows.cuh", sha256("rows"), 0});
+  dependency_set.items.push_back({0, DependencySet::State::Absent, "geometry/cuda_fp16.h", {}, 0});
+  dependency_set.items.push_back(
+      {DependencySet::kAbsolute, DependencySet::State::Present, "/usr/include/stdint.h", {}, 0});
+  return dependency_set;
 }
 
 Artifact artifact() {
@@ -58,7 +63,7 @@ Artifact artifact() {
       "ELF and more");
   made.target = Target::sm(80);
   made.entries = {{"scale<float>", "_Z5scaleIfEvPT_i"}, {"add", "add"}};
-  made.about = {"scale.cu", "nvrtc 13.0.88", 123.5, "a warning\n"};
+  made.metadata = {"scale.cu", "nvrtc 13.0.88", 123.5, "a warning\n"};
   return made;
 }
 
@@ -77,46 +82,58 @@ Recipe recipe() {
   return {unit, Target::sm(90), compiler, "/folder"};
 }
 
-std::vector<Observation> observations() {
-  Observation read;
+std::vector<FileAccess> observations() {
+  FileAccess read;
   read.path = "/include/rows.cuh";
-  read.state = Observation::State::Read;
-  read.asked_ns = 1'700'000'000'000'000'000;
-  Observation missing;
+  read.state = FileAccess::State::Read;
+  read.content.digest = sha256("#pragma once");
+  read.content.facts.has_once = true;
+  read.content.facts.pieces = "__ __TI";
+  FileAccess missing;
   missing.path = "./rows.cuh";
-  missing.both = true;
+  missing.inconsistent = true;
   return {read, missing};
 }
 
 void worker_frames(Corpus& corpus) {
-  const WorkerJob job{recipe(), {PchOrder::Mode::Use, "/shelf/one.pch", 4096, 77}};
+  const WorkerJob job{recipe(),
+                      {PchRequest::Mode::Use, "/cache/one.pch", 4096, 77},
+                      {SandboxPlan::Mode::MayRunPrograms, true, {"/opt/toolkit/lib64"}, {"/tmp/own"}}};
   corpus.add("worker_frame", "job", encode_frame(frame_of(job)));
 
   WorkerReply reply;
   reply.compiled.artifact = artifact();
-  reply.observed = true;
+  reply.accesses_complete = true;
   reply.observations = observations();
-  reply.pch = {PchReport::Outcome::Created, "", 4096, 77, observations()};
+  reply.pch = {PchResult::Outcome::Created, "", 4096, 77, observations()};
   corpus.add("worker_frame", "reply", encode_frame(frame_of(reply)));
   corpus.add("worker_frame", "reply_payload", frame_of(reply).payload);
 
+  corpus.add("worker_frame", "open",
+             encode_frame(frame_of(FileRequest{FileRequest::Purpose::Write, "/cache/one.pch"})));
+  corpus.add("worker_frame", "opened", encode_frame(frame_of(FileReply{13, {}})));
+
   WorkerReply closed;
   closed.compiled = {artifact(), "its inputs changed"};
-  closed.compiled.artifact.closure = std::make_shared<const Closure>(closure_of_three());
-  closed.has_closure = true;
-  closed.pch = {PchReport::Outcome::Refused, "another compiler made it", 0, 0, {}};
+  closed.compiled.artifact.dependency_set = std::make_shared<const DependencySet>(dependency_set_of_three());
+  closed.has_dependency_set = true;
+  closed.pch = {PchResult::Outcome::Rejected, "another compiler made it", 0, 0, {}};
   corpus.add("worker_frame", "reply_with_closure", encode_frame(frame_of(closed)));
 
   const WorkerFailure failure{
       Error{Code::CompileFailed, "scale.cu does not compile", "scale.cu(1): error: no such type"}, observations(),
-      true};
+      WorkerFailure::Cause::Exhausted};
   corpus.add("worker_frame", "failure", encode_frame(frame_of(failure)));
+
+  const PchVerdict differs{PchVerdict::Kind::Differs, "using one: another output",
+                           std::chrono::nanoseconds(1'700'000'000'000'000'000)};
+  corpus.add("pch", "verdict", encode_verdict(sha256("a library"), "here", differs));
 }
 
 void stores(Corpus& corpus) {
   const Artifact made = artifact();
-  const Key key{sha256("a key")};
-  corpus.add("entry", "two_entries", encode_entry_head(key, made) + std::string(made.bytes.view()));
+  const ArtifactKey key{sha256("a key")};
+  corpus.add("entry", "two_entries", encode_entry_header(key, made) + std::string(made.bytes.view()));
   corpus.add("usage", "journal",
              encode_usage_head(std::chrono::seconds(1'700'000'000)) + encode_usage_record(4096) +
                  encode_usage_record(-512) + encode_usage_record(1).substr(0, 9));
@@ -124,20 +141,21 @@ void stores(Corpus& corpus) {
 
 void remotes(Corpus& corpus) {
   const Artifact made = artifact();
-  const std::string entry = encode_entry_head(Key{sha256("a key")}, made) + std::string(made.bytes.view());
-  // The key that fuzz_remote_entry.cpp asks for: signed, this is served.
+  const std::string entry = encode_entry_header(ArtifactKey{sha256("a key")}, made) + std::string(made.bytes.view());
+  // The key that fuzz_remote_entry.cpp requests: if signed, this entry is served.
   corpus.add("remote_entry", "entry_of_the_key", entry);
-  const ActionResult action{{{"entry", sha256(entry), entry.size()}, {"log", sha256("log"), 3}}, "what was said"};
+  const std::string path = EntryPath{ArtifactKey{sha256("a key")}}.text();
+  const ActionResult action{{{path, sha256(entry), entry.size()}, {"log", sha256("log"), 3}}, "what was said"};
   corpus.add("action_result", "two_files", action.encode());
   corpus.add("remote_entry", "two_files", action.encode());
-  corpus.add("lease_row", "new", LeaseRow{"host:1:00", std::chrono::milliseconds(1000), 0}.text());
+  corpus.add("lease_row", "new", LeaseRecord{"host:1:00", std::chrono::milliseconds(1000), 0}.text());
 }
 
-// Every setting with the value that it has anyway, where it has one, and with one that is a path.
+// Every setting with its default value, if it has one, and every path setting with a path.
 void settings(Corpus& corpus) {
   std::string defaults;
   std::string paths;
-  for (const SettingKind& kind : setting_kinds()) {
+  for (const SettingSpec& kind : all_settings()) {
     const std::string name = '"' + std::string(kind.name) + "\" = ";
     if (*kind.default_value != '\0') defaults += name + '"' + kind.default_value + "\"\n";
     if (kind.is_path) paths += name + "\"/a/b\"\n";
@@ -150,16 +168,21 @@ void settings(Corpus& corpus) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::fprintf(stderr, "usage: make_fuzz_seeds FOLDER\n");
+    std::fprintf(stderr, "usage: make_fuzz_seeds DIRECTORY\n");
     return 2;
   }
   Corpus corpus(argv[1]);
   worker_frames(corpus);
+  corpus.add("pch", "empty", encode_pch({}, "here", {}));
+  corpus.add("pch", "two",
+             encode_pch(sha256("key"), "here", {"", 4096, 77, dependency_set_of_three(), observations()}));
   corpus.add("recipe", "cuda", encode(recipe()));
   corpus.add("recipe", "metadata", encode_metadata(artifact()));
   stores(corpus);
   remotes(corpus);
   settings(corpus);
-  if (!corpus.whole()) std::fprintf(stderr, "not all of it could be written\n");
+  corpus.add("epochs", "none", encode_epochs({}));
+  corpus.add("epochs", "two", encode_epochs({{"acme/toys", 1}, {"acme/vision", 7}}));
+  if (!corpus.whole()) std::fprintf(stderr, "not all seeds could be written\n");
   return corpus.whole() ? 0 : 1;
 }

@@ -8,13 +8,13 @@
 
 namespace kiln::fuzz {
 
-/// A file whose head ends with the checksum of all that follows it, with that made right: what a parser looks at behind
-/// its checksum is seldom reached otherwise. Files too short for a head stay as they are.
+/// Returns a file whose header ends with the checksum of the rest, with that checksum corrected; otherwise a fuzzer
+/// rarely reaches the code after the checksum. Files too short for a header stay unchanged.
 inline std::string with_right_sum(std::string file) {
   constexpr std::size_t kSumAt = 12;
   constexpr std::size_t kHead = kSumAt + 8;
   if (file.size() < kHead) return file;
-  Writer sum;
+  BinaryWriter sum;
   sum.u64(xxh3(as_bytes(std::string_view(file).substr(kHead))));
   file.replace(kSumAt, sum.bytes().size(), sum.bytes());
   return file;

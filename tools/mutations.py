@@ -1,7 +1,7 @@
-"""What tools/mutate may do to a line of C++ as clang-format writes it: one small change to what it says, never to its text."""
+"""The mutations of tools/mutate: one small change to the code of a C++ line in clang-format style, never to its strings."""
 import re
 
-# Lines that say nothing at run time, or that are there for whoever reads or compiles.
+# Lines without effect at run time, or that are only for readers or the compiler.
 PASSED_OVER = re.compile(r"^\s*(#|//|using |namespace |template|static_assert|friend |enum |struct |class |public:|private:|"
                          r"virtual |extern |KILN_)|= (default|delete|0);|\boperator\b")
 NOT_A_CALL = re.compile(r"^\s*(return|if|else|for|while|do|switch|case|default|throw|delete|const|auto|constexpr|static|"
@@ -10,7 +10,7 @@ CALL = re.compile(r"^\s*(\(void\))?[\w:.>*\-\[\]()]+\(.*\);$")
 ASSIGNMENT = re.compile(r"^\s*[\w.\->\[\]*]+ [-+|&]?= [^=].*;$|^\s*(\+\+|--)[\w.\->]+;$")
 EARLY_RETURN = re.compile(r"^\s*if \(.*\) return\b.*;$")
 ERROR = re.compile(r"return (failure\(.*\)|[\w.\->]*error\(\)|corrupt\(.*\)|error);$")
-SWAPS = [  # what, from, to; binary operators have a space on both sides, templates and references do not
+SWAPS = [  # name, from, to; binary operators have a space on both sides, templates and references do not
     ("comparison flipped", " < ", " <= "), ("comparison flipped", " <= ", " < "), ("comparison flipped", " > ", " >= "),
     ("comparison flipped", " >= ", " > "), ("comparison flipped", " == ", " != "), ("comparison flipped", " != ", " == "),
     ("and for or", " && ", " || "), ("or for and", " || ", " && "), ("sign flipped", " + ", " - "),
@@ -19,7 +19,7 @@ SWAPS = [  # what, from, to; binary operators have a space on both sides, templa
 
 
 def masked(text):
-    """The text with every comment and every quoted thing made blank, of the same length, so that places stay."""
+    """Returns the text with comments and literals replaced by blanks, with the same length and offsets."""
     def blank(found):
         return re.sub(r"[^\n]", " ", found[0])
 
@@ -29,7 +29,7 @@ def masked(text):
 
 
 def mutations_of(text):
-    """(line number, what is done, the line as it is then) of every mutation of a source."""
+    """Yields (line number, description, new line) of every mutation of a source."""
     for number, (line, code) in enumerate(zip(text.split("\n"), masked(text).split("\n")), 1):
         if not code.strip() or PASSED_OVER.search(code):
             continue
@@ -48,7 +48,7 @@ def changes(line, code):
 def swaps(line, code):
     for what, old, new in SWAPS:
         if what == "sign flipped" and '"' in code:
-            continue  # texts that are put together
+            continue  # concatenation of strings
         for found in re.finditer(re.escape(old), code):
             yield what, line[:found.start()] + new + line[found.end():]
     for found in re.finditer(r"\b(true|false)\b", code):
@@ -93,5 +93,5 @@ def conditions(line, code):
         return
     begin = max(start, code.rfind("; ", start, at) + 2) if "; " in code[start:at] else start
     if re.match(r"(const |auto)", code[begin:]):
-        return  # a declaration is no condition that can be turned round
+        return  # a declaration is not a condition that can be inverted
     yield "condition negated", f"{line[:begin]}!({line[begin:at]}){line[at:]}"

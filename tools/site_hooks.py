@@ -1,5 +1,5 @@
-"""What mkdocs does for kiln's site besides rendering docs/: pages of the source tree's root become pages of the site, and
-links to files that are no pages (sources, tests) become plain text, since a site has no sources."""
+"""Hooks of mkdocs for kiln's site: pages of the source tree's root become pages of the site, and links to files that are
+not pages (sources, tests) become plain text, since a site has no sources."""
 import pathlib
 import posixpath
 import re
@@ -8,10 +8,10 @@ import shutil
 from mkdocs.structure.files import File
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Where a page of the root stands in the site.
+# The names in the site of pages of the root.
 PLACES = {"README.md": "index.md", "CHANGELOG.md": "CHANGELOG.md", "CONTRIBUTING.md": "CONTRIBUTING.md",
           "SECURITY.md": "SECURITY.md"}
-# What `doxygen docs/Doxyfile` wrote, where somebody ran it.
+# The output of `doxygen docs/Doxyfile`, if it was run.
 HEADERS = ROOT / "build/reference/html"
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 NOTE = re.compile(r"^[ \t]*<!--.*?-->[ \t]*\n", re.M)
@@ -19,7 +19,7 @@ FENCED = re.compile(r"^([ \t]*)(`{3,}).*?^\1\2[ \t]*$", re.M | re.S)
 
 
 def site_target(target, folder):
-    """A link of a file of the tree's folder as a link of the site, seen from docs/; None where the site has nothing there."""
+    """Converts a link of a file in a directory of the tree to a link of the site, relative to docs/. None if the site has no target."""
     path, mark, anchor = target.partition("#")
     if not path or re.match(r"[a-z]+:", target):
         return target
@@ -55,12 +55,12 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, **_):
-    """Notes for tools/check_docs are not for readers; they also would cut a paragraph from its block."""
+    """Removes the notes for tools/check_docs, which would also separate a paragraph from its block."""
     markdown = NOTE.sub("", markdown)
     if page.file.generated_by is None:
         markdown = with_links(markdown, posixpath.join("docs", posixpath.dirname(page.file.src_uri)).rstrip("/"))
     if page.file.src_uri == "reference.md" and HEADERS.exists():
-        markdown += '\n<a href="reference/index.html">The headers, C and C++, as Doxygen has them</a>\n'
+        markdown += '\n<a href="reference/index.html">Reference of the C and C++ headers (Doxygen)</a>\n'
     return markdown
 
 

@@ -1,26 +1,32 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
-#include "compile/file_recorder.hpp"
+#include "backends/file_access.hpp"
 
 namespace kiln {
 
-/// While it lives, every file that a library in this process opens, or asks for, goes into the recorder. The process
-/// has one compile at a time, so there is one of these at a time.
-class FileWatch {
+/// Records every file that a library in this process opens or checks, for the lifetime of the object. A file that is
+/// opened for reading is replaced by an in-memory copy whose digest is recorded. A process has one compile at a time,
+/// and therefore one of these objects at a time. Not thread-safe.
+class ScopedFileTracing {
  public:
-  explicit FileWatch(FileRecorder& recorder);
-  ~FileWatch();
-  FileWatch(const FileWatch&) = delete;
-  FileWatch& operator=(const FileWatch&) = delete;
+  ScopedFileTracing(FileAccessRecorder& recorder, TextScanner scanner);
+  ~ScopedFileTracing();
+  ScopedFileTracing(const ScopedFileTracing&) = delete;
+  ScopedFileTracing& operator=(const ScopedFileTracing&) = delete;
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
 };
 
-/// NVRTC's precompiled headers are an image of its memory, good only where that memory lies at the address at which it
-/// lay when they were made. From here on, whoever asks for memory of exactly this size gets it at the one address that
-/// all workers have agreed on, if that is free.
-void place_pch_heap(std::size_t size);
-/// Whether somebody has.
-bool is_pch_heap_placed();
+/// Reserves the address of NVRTC's memory for precompiled headers. A precompiled header is an image of that memory and
+/// valid only at the address at which it was created. A later mapping of exactly this size is placed at an address that
+/// is the same in all workers, if that is free.
+void reserve_pch_heap(std::size_t size);
+/// Returns true if such a mapping was placed.
+bool is_pch_heap_reserved();
 
 }  // namespace kiln

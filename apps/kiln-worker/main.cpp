@@ -1,5 +1,5 @@
-// kiln-worker: compiles what it is sent on descriptor 3 and says what the compiler read. Started by kiln, never by
-// hand.
+// kiln-worker: compiles jobs that it receives on descriptor 3 and reports the compiler's file accesses. Started by
+// kiln, not by users.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -11,46 +11,38 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "base/files.hpp"
-#include "compile/worker_protocol.hpp"
-#include "workshop.hpp"
+#include "base/files/files.hpp"
+#include "base/sanitized.hpp"
+#include "job_handler.hpp"
+#include "worker/worker_protocol.hpp"
 
 namespace kiln {
 namespace {
 
-// Below the threads of the program that waits for us, where they compete.
+// Lower priority than the host program's threads, with which it competes.
 constexpr int kNiceness = 5;
 
-// A sanitizer's own bookkeeping counts as our memory, and has no bound.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kHasShadowMemory = true;
-#elif defined(__has_feature)
-constexpr bool kHasShadowMemory = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kHasShadowMemory = false;
-#endif
-
-// Ends this process when the thread that started it ends, which lives as long as there are workers. Not a thread that
-// watches the channel: a second thread takes malloc and stdio off their single-threaded roads, and NVRTC's front end
-// lives on malloc.
+// Ends this process when the thread that started it ends, which lives as long as there are workers. A thread that
+// watches the channel would be slower: with a second thread, malloc and stdio leave their single-threaded fast paths,
+// and NVRTC's front end depends on malloc.
 bool follow_parent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  return getppid() == parent;  // it may have died before the line above
+  return getppid() == parent;  // the parent may have died before the line above
 }
 
-// A compile that takes more than this is ended by its own failing to get more, not by the kernel's choosing a victim;
-// and where the kernel must choose, it shall be us and not the program that we work for.
+// Limits memory: a compile that exceeds the limit fails by itself instead of being killed by the kernel. If the kernel
+// must kill a process, it kills the worker and not the host program.
 void limit_memory(rlim_t bytes) {
   const rlimit limit{bytes, bytes};
-  if (!kHasShadowMemory) (void)setrlimit(RLIMIT_DATA, &limit);
+  if (!kIsSanitized) (void)setrlimit(RLIMIT_DATA, &limit);
   const rlimit none{0, 0};
   (void)setrlimit(RLIMIT_CORE, &none);
   const Fd score(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
   if (score) (void)write_all(score.get(), "500", "oom_score_adj");
 }
 
-// A Ctrl-C is for the host program, which may go on. One that came before we had a session of our own is still blocked
-// and waiting; to ignore a signal is to forget those that wait.
+// Ignores signals of the terminal: Ctrl-C is for the host program, which can continue. A signal that arrived before
+// this process had its own session is still blocked and pending; ignoring the signal discards it.
 void ignore_terminal() {
   for (const int number : {SIGINT, SIGQUIT, SIGHUP, SIGTSTP}) signal(number, SIG_IGN);
   sigset_t none;
@@ -61,7 +53,7 @@ void ignore_terminal() {
 
 int run(int argc, char** argv) {
   if (argc != 3 || fcntl(kWorkerChannel, F_GETFD) < 0) {
-    std::fputs("kiln-worker is started by kiln; it has no use by hand.\n", stderr);
+    std::fputs("kiln-worker is started by kiln and cannot be used directly\n", stderr);
     return 2;
   }
   ignore_terminal();
@@ -70,13 +62,13 @@ int run(int argc, char** argv) {
   (void)setpriority(PRIO_PROCESS, 0, kNiceness);
   const std::uint64_t memory_limit = std::strtoull(argv[2], nullptr, 10);
   limit_memory(memory_limit);
-  Workshop workshop(memory_limit);
+  JobHandler handler(memory_limit);
   while (true) {
     const auto request = receive_frame(kWorkerChannel, std::chrono::hours(24));
-    // Whoever sent what cannot be read learns why, in our words: it may come from another installation.
-    if (!request) (void)send_frame(kWorkerChannel, frame_of(WorkerFailure{request.error(), {}, false}));
+    // Reports why a frame cannot be read: its sender may be of another installation.
+    if (!request) (void)send_frame(kWorkerChannel, frame_of(WorkerFailure{request.error(), {}}));
     if (!request || !*request) return request ? 0 : 1;
-    if (!send_frame(kWorkerChannel, workshop.answer(**request))) return 1;
+    if (!send_frame(kWorkerChannel, handler.handle(**request))) return 1;
   }
 }
 

@@ -7,23 +7,23 @@
 
 namespace kiln::cli {
 
-/// One node of the command tree, as completions are made from it.
+/// A node of the command tree, from which shell completions are generated.
 struct CommandNode {
   struct Option {
-    std::vector<std::string> names;  ///< with their dashes
+    std::vector<std::string> names;  ///< with leading dashes
     std::string help;
     bool takes_value = false;
-    std::vector<std::string> choices;  ///< empty: a file name
+    std::vector<std::string> choices;  ///< accepted values; empty if the value is a file name
   };
   std::string name;
   std::string help;
   std::vector<Option> options;
-  std::vector<std::string> choices;  ///< of the positional argument
+  std::vector<std::string> choices;  ///< accepted values of the positional argument
   bool takes_files = false;
   std::vector<CommandNode> commands;
 };
 
-/// What the command line said. Fields that a command does not know have their defaults.
+/// The parsed command line. Fields that a command does not use have their default values.
 struct Arguments {
   // every command
   std::string command;  ///< `kiln cache verify`, for messages
@@ -33,19 +33,19 @@ struct Arguments {
 
   // compile, explain: the unit
   std::vector<std::string> files;
-  std::vector<std::string> cccl;  ///< names of founding specs, `founding`, or specs as JSON
-  std::string manifest;           ///< a kiln.toml; of warm, too
-  std::string backend;            ///< cuda, opencl, or empty: by the file's extension
+  std::vector<std::string> cccl;  ///< names of predefined specs, `all`, or specs as JSON
+  std::string manifest;           ///< path of a kiln.toml; also for warm
+  std::string backend;            ///< cuda or opencl; empty means by the file extension
   std::vector<std::string> architectures;
   std::vector<std::string> entries;
-  std::vector<std::string> include_folders;
-  std::vector<std::string> seals;  ///< DIR=FILE
+  std::vector<std::string> include_directories;
+  std::vector<std::string> sentinels;  ///< DIR=FILE
   std::vector<std::string> definitions;
   std::vector<std::string> options;
   std::string name;
 
   // compile
-  unsigned jobs = 0;  ///< zero: as many as there are cores
+  unsigned jobs = 0;  ///< number of threads; 0 means one per core
   // compile, cache extract, key generate, key certify, report
   std::string output;
   // explain
@@ -54,43 +54,48 @@ struct Arguments {
   std::string from;
 
   // cache
-  std::string key;  ///< key show and key certify, too
+  std::string key;  ///< also for key show and key certify
   bool yes = false;
   std::string max_size;
 
-  // remote; its key, size, namespace, epoch and --yes are those of others
-  std::string remote;  ///< instead of the settings'
-  bool contents = false;
+  // remote; key, max_size, name_space, epoch and yes are shared with other commands
+  std::string remote;     ///< replaces the configured store
+  bool download = false;  ///< remote verify: also fetch and check the content of every entry
   bool dry_run = false;
 
   // bundle; explain: --bundle
   std::vector<std::string> bundles;
   // bundle create, bundle merge, key certify
-  std::string signing_key;  ///< the path of a secret key; empty: nobody signs
+  std::string signing_key;  ///< path of a secret key; empty means unsigned
   std::optional<std::string> name_space;
   std::optional<std::uint64_t> epoch;
   // key certify
   std::uint64_t days = 30;
   // bundle create
   std::string depfile;
-  std::vector<std::string> foreign;  ///< names of other systems
+  std::vector<std::string> external;  ///< names of external systems
+  std::string provenance;             ///< path of a statement, or `ci`
+  std::string builder_id;
+  std::string source_uri;
+  std::string source_commit;
   // bundle create: --from; explain: --profile
   std::string profile;
   // bundle verify
   std::string public_key;
-  // bundle layout
+  bool untrusted = false;  ///< also check the contents of a bundle that the policy does not trust
+  // bundle oci
   std::string reference = "latest";
 
-  // audit; its trace, and those of health and report, are in `files`
+  // audit; the traces of audit, device-usage and report are in `files`
   std::string fail_on = "medium";
   // calibrate
-  std::string calibration;           ///< the file; empty: where programs look for it
-  std::vector<std::string> program;  ///< behind --
+  std::string calibration;           ///< path of the file; empty means the default path
+  std::vector<std::string> program;  ///< arguments after --
   bool quick = false;
   bool show = false;
 
   // status
-  unsigned pid = 0;  ///< zero: every process that says something
+  unsigned pid = 0;  ///< process id; 0 means every process with a status file
   bool watch = false;
 
   // completions

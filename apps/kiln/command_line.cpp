@@ -5,7 +5,7 @@
 #include "apps/kiln/command_tree.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
-#include "session/settings.hpp"
+#include "session/config/settings.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -45,18 +45,18 @@ std::vector<std::string_view> command_names(const CLI::App& parent) {
 }
 
 std::string unknown_command(const CLI::App& parent, const std::string& name) {
-  std::string text = "there is no command '" + name + "'";
-  if (const std::string meant = closest(name, command_names(parent)); !meant.empty()) {
+  std::string text = "unknown command '" + name + "'";
+  if (const std::string meant = suggest_name(name, command_names(parent)); !meant.empty()) {
     text += "; did you mean '" + meant + "'?";
   }
   return text;
 }
 
-Parsed usage_error(const std::string& message, const std::string& command) {
+ParsedCommand usage_error(const std::string& message, const std::string& command) {
   return {.text = "kiln: error: " + message + "\nTry '" + command + " --help'.", .exit_code = kUsage};
 }
 
-Parsed help(const CLI::App& app, const std::vector<std::string>& path, int exit_code) {
+ParsedCommand help(const CLI::App& app, const std::vector<std::string>& path, int exit_code) {
   const CLI::App* command = &app;
   std::string prefix;
   for (const std::string& name : path) {
@@ -68,14 +68,14 @@ Parsed help(const CLI::App& app, const std::vector<std::string>& path, int exit_
   return {.text = command->help(prefix), .exit_code = exit_code};
 }
 
-// The commands that the words begin with, as far as they are known.
-struct Reached {
+// The deepest command that the first words name, and the path to it.
+struct MatchedCommand {
   const CLI::App* command;
   std::vector<std::string> path;
   std::string name = "kiln";  // for messages
 };
-Reached reach(const CLI::App& app, const std::vector<std::string>& words) {
-  Reached reached{&app, {}};
+MatchedCommand reach(const CLI::App& app, const std::vector<std::string>& words) {
+  MatchedCommand reached{&app, {}};
   for (const std::string& word : words) {
     const CLI::App* next = find_command(*reached.command, word);
     if (next == nullptr) break;
@@ -88,14 +88,14 @@ Reached reach(const CLI::App& app, const std::vector<std::string>& words) {
 
 }  // namespace
 
-Parsed parse_command_line(std::vector<std::string> arguments) {
+ParsedCommand parse_command_line(std::vector<std::string> arguments) {
   CommandTree tree;
   CLI::App& app = tree.app();
-  // Before CLI11 sees it, which would explain `help` instead.
+  // Handled before CLI11 parses the line, because CLI11 would print the help of `help` itself.
   if (!arguments.empty() && arguments.front() == "help") {
-    return help(app, {arguments.begin() + 1, arguments.end()}, kDone);
+    return help(app, {arguments.begin() + 1, arguments.end()}, kSuccess);
   }
-  // What stands behind "--" is the compiler's, or a program and its arguments.
+  // Arguments after "--" are compiler options, or a program and its arguments.
   const auto marker = std::find(arguments.begin(), arguments.end(), "--");
   std::vector<std::string> behind(marker == arguments.end() ? marker : marker + 1, arguments.end());
   arguments.erase(marker, arguments.end());
@@ -107,21 +107,22 @@ Parsed parse_command_line(std::vector<std::string> arguments) {
   }
 
   try {
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 expects reverse order
     app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
-    return help(app, path, kDone);
+    return help(app, path, kSuccess);
   } catch (const CLI::ParseError& error) {
     return usage_error(error.what(), name);
   }
-  Parsed& parsed = tree.parsed();
+  ParsedCommand& parsed = tree.parsed();
   if (tree.wants_version()) parsed.command = version_command;
   if (parsed.command == nullptr) return help(app, {}, kUsage);
   const bool for_compiler = parsed.command == compile_command || parsed.command == explain_command;
   if (parsed.command == calibrate_command) {
     parsed.arguments.program = std::move(behind);
   } else if (!behind.empty() && !for_compiler) {
-    return usage_error("only compile and explain take compiler options behind '--', and calibrate a program", name);
+    return usage_error(
+        "only compile and explain (compiler options) and calibrate (a program) take arguments after '--'", name);
   } else {
     std::vector<std::string>& options = parsed.arguments.options;
     options.insert(options.end(), behind.begin(), behind.end());

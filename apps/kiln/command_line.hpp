@@ -4,19 +4,19 @@
 #include <vector>
 
 #include "apps/kiln/arguments.hpp"
-#include "apps/kiln/console.hpp"
+#include "apps/kiln/output/console.hpp"
 
 namespace kiln::cli {
 
-/// What the command line asks for: a command to run, or text to show and an exit code.
-struct Parsed {
+/// The result of parsing: a command to run, or a text to print and an exit code.
+struct ParsedCommand {
   Arguments arguments;
   int (*command)(const Arguments& arguments, Console& console) = nullptr;
   std::string text;
   int exit_code = 0;
 };
 
-/// Every command and option there is stands in command_tree.cpp.
-Parsed parse_command_line(std::vector<std::string> arguments);
+/// Parses the command line. command_tree.cpp defines every command and option.
+ParsedCommand parse_command_line(std::vector<std::string> arguments);
 
 }  // namespace kiln::cli

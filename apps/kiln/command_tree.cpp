@@ -9,12 +9,12 @@
 
 namespace kiln::cli {
 
-// CLI11's own validators cannot be asked.
+// The values that an option or argument accepts. CLI11's validators cannot be queried for them.
 std::vector<std::string> choices_of(const std::string& name) {
   if (name == "--backend") return {"cuda", "opencl"};
   if (name == "--cccl") {
-    std::vector<std::string> names = {"founding"};
-    for (const cccl::Spec& spec : cccl::founding()) names.push_back(spec.name);
+    std::vector<std::string> names = {"all"};
+    for (const cccl::Spec& spec : cccl::predefined_specs()) names.push_back(spec.name);
     return names;
   }
   if (name == "SHELL") return {"bash", "zsh", "fish"};
@@ -24,7 +24,7 @@ std::vector<std::string> choices_of(const std::string& name) {
 
 namespace {
 
-// Without CLI11's own words for it in the help, which says it already.
+// A validator without CLI11's description, because the help line already lists the values.
 CLI::Validator one_of(const std::string& name) {
   CLI::Validator validator = CLI::IsMember(choices_of(name));
   validator.description("");
@@ -35,7 +35,7 @@ CLI::Validator one_of(const std::string& name) {
 
 CommandTree::CommandTree() : app_(kAbout, "kiln") {
   app_.require_subcommand(0, 1);
-  app_.set_help_flag("-h,--help", "Explain this and exit");
+  app_.set_help_flag("-h,--help", "Print this help and exit");
   const auto format = app_.get_formatter();
   format->column_width(30);
   format->label("SUBCOMMAND", "COMMAND");
@@ -51,7 +51,7 @@ CommandTree::CommandTree() : app_(kAbout, "kiln") {
   add_key();
   add_audit();
   add_others();
-  app_.footer(kMainFooter);  // last: a command takes over the footer that its parent has when it is added
+  app_.footer(kMainFooter);  // last: a subcommand inherits the footer that its parent has when it is added
 }
 
 CLI::App* CommandTree::add(CLI::App& parent, const char* name, const char* about, Run run) {
@@ -61,8 +61,8 @@ CLI::App* CommandTree::add(CLI::App& parent, const char* name, const char* about
   if (run != nullptr) {
     command->final_callback([this, run] { parsed_.command = run; });
     command->add_flag("--json", to.json, "Print JSON");
-    command->add_flag("-v,--verbose", to.verbose, "Tell each event on standard error");
-    command->add_flag("-q,--quiet", to.quiet, "No warnings and no progress, errors only");
+    command->add_flag("-v,--verbose", to.verbose, "Print each event on standard error");
+    command->add_flag("-q,--quiet", to.quiet, "Print errors only, no warnings and no progress");
   }
   return command;
 }
@@ -80,44 +80,42 @@ void CommandTree::add_architectures(CLI::App& command) {
 void CommandTree::add_unit_options(CLI::App& command) {
   Arguments& to = parsed_.arguments;
   command.add_option("FILE", to.files, "Sources: .cu (CUDA C++) or .cl (OpenCL C); - is standard input")->type_name("");
-  command.add_option("--backend", to.backend, "cuda or opencl, where the file's name does not say")
+  command.add_option("--backend", to.backend, "cuda or opencl (default: by the file extension)")
       ->type_name("NAME")
       ->check(one_of("--backend"));
   add_architectures(command);
-  // Each takes one value each time, so that a file name after it is a file name.
+  // Each option takes one value per use, so that a file name after the value stays a positional argument.
   const auto list = [&](const char* name, std::vector<std::string>& values, const char* type, const char* about) {
     command.add_option(name, values, about)
         ->expected(1)
         ->type_name(type)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
-  list("--cccl", to.cccl, "SPEC", "An algorithm of CCCL's: a founding spec's name, 'founding' for all 18, or JSON");
-  command.add_option("--manifest", to.manifest, "A kiln.toml, which lists units and architectures")->type_name("FILE");
-  list("-e,--entry", to.entries, "NAME", "A kernel to find in the result; for CUDA any name expression");
-  list("-I,--include", to.include_folders, "DIR", "A folder to search for headers");
-  list("-D,--define", to.definitions, "X[=Y]", "A macro");
-  list("--option", to.options, "TEXT", "One option for the compiler, as it is");
-  list("--seal", to.seals, "DIR=FILE", "FILE stands for all headers of -I DIR, which never change without it");
-  command.add_option("--name", to.name, "What the compiler calls the program, instead of the file's name")
-      ->type_name("NAME");
+  list("--cccl", to.cccl, "SPEC", "CCCL algorithm: predefined spec, 'all' (18 specs), or JSON");
+  command.add_option("--manifest", to.manifest, "kiln.toml that lists units and architectures")->type_name("FILE");
+  list("-e,--entry", to.entries, "NAME", "Kernel to look up in the result; for CUDA any name expression");
+  list("-I,--include", to.include_directories, "DIR", "Directory to search for headers");
+  list("-D,--define", to.definitions, "X[=Y]", "Macro definition");
+  list("--option", to.options, "TEXT", "Option to pass to the compiler unchanged");
+  list("--sentinel", to.sentinels, "DIR=FILE", "Check FILE instead of every header below DIR");
+  command.add_option("--name", to.name, "Program name for the compiler (default: the file name)")->type_name("NAME");
 }
 
 void CommandTree::add_compile_and_explain() {
   Arguments& to = parsed_.arguments;
-  CLI::App* compile = add(app_, "compile", "Compile, or take from a cache what was compiled before", compile_command);
+  CLI::App* compile = add(app_, "compile", "Compile units, or load them from a cache", compile_command);
   add_unit_options(*compile);
-  compile->add_option("-o,--output", to.output, "Write the result here: a file, - or a folder (made if it ends in /)")
+  compile->add_option("-o,--output", to.output, "Output file, - or directory (created if it ends in /)")
       ->type_name("PATH");
-  compile->add_option("-j,--jobs", to.jobs, "How many compiles at a time (default: one per core)")->type_name("N");
+  compile->add_option("-j,--jobs", to.jobs, "Number of parallel compiles (default: one per core)")->type_name("N");
   compile->footer(kCompileFooter);
 
-  CLI::App* explain =
-      add(app_, "explain", "Say whether a compile would hit, and if not which input changed", explain_command);
+  CLI::App* explain = add(app_, "explain", "Predict cache hit or miss, and show which input changed", explain_command);
   add_unit_options(*explain);
-  explain->add_flag("--check", to.check, "Return 1 where anything would have to be compiled, or is lacking");
-  explain->add_option("--profile", to.profile, "What programs asked for: say what of it bundles lack")
+  explain->add_flag("--check", to.check, "Return 1 if a unit would be compiled or is missing from the bundles");
+  explain->add_option("--profile", to.profile, "Profile of requested units; list those that the bundles lack")
       ->type_name("FILE");
-  explain->add_option("--bundle", to.bundles, "The bundles to compare it with (default: those of the settings)")
+  explain->add_option("--bundle", to.bundles, "Bundle to compare the profile with (default: the setting 'bundles')")
       ->expected(1)
       ->type_name("BUNDLE")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -126,227 +124,244 @@ void CommandTree::add_compile_and_explain() {
 
 void CommandTree::add_warm() {
   Arguments& to = parsed_.arguments;
-  CLI::App* warm = add(app_, "warm", "Fill this node: fetch what others compiled, compile the rest", warm_command);
-  warm->add_option("--from", to.from, "What to have: a kiln.toml, a profile (.jsonl) or a bundle")
+  CLI::App* warm = add(app_, "warm", "Fill the caches of this node: fetch units, compile the rest", warm_command);
+  warm->add_option("--from", to.from, "kiln.toml, profile (.jsonl) or bundle that lists the units")
       ->required()
       ->type_name("FILE");
-  warm->add_option("--manifest", to.manifest, "Of a profile: the kiln.toml that has its sources (default: kiln.toml)")
+  warm->add_option("--manifest", to.manifest, "kiln.toml with the sources of a profile (default: kiln.toml)")
       ->type_name("FILE");
   add_architectures(*warm);
-  warm->add_option("-j,--jobs", to.jobs, "How many at a time (default: one per core)")->type_name("N");
+  warm->add_option("-j,--jobs", to.jobs, "Number of parallel jobs (default: one per core)")->type_name("N");
   warm->footer(kWarmFooter);
 }
 
-// Who a bundle that is written speaks for, and who vouches for it.
-void CommandTree::add_speaker(CLI::App& command) {
+// Adds the options for the namespace, the epoch and the signing key of a bundle that the command writes.
+void CommandTree::add_identity_options(CLI::App& command) {
   Arguments& to = parsed_.arguments;
-  command.add_option("--key", to.signing_key, "Sign it with this secret key ('kiln key generate' makes one)")
+  command.add_option("--key", to.signing_key, "Secret key that signs the bundle ('kiln key generate' creates one)")
       ->type_name("FILE");
-  command.add_option("--namespace", to.name_space, "Whom it speaks for: acme/vision")->type_name("NAME");
-  command.add_option("--epoch", to.epoch, "As of when: a number that grows, so that older ones can be refused")
-      ->type_name("N");
+  command.add_option("--namespace", to.name_space, "Namespace to sign for, for example acme/vision")->type_name("NAME");
+  command.add_option("--epoch", to.epoch, "Release number; policies can reject lower numbers")->type_name("N");
+}
+
+// Adds the options that state who built a bundle and from which source.
+void CommandTree::add_provenance(CLI::App& command) {
+  Arguments& to = parsed_.arguments;
+  command
+      .add_option("--provenance", to.provenance, "in-toto statement with SLSA provenance, or ci for the CI variables")
+      ->type_name("FILE");
+  command.add_option("--builder-id", to.builder_id, "URI of the builder for the provenance statement")
+      ->type_name("URI");
+  command.add_option("--source-uri", to.source_uri, "URI of the source repository, for example git+https://…")
+      ->type_name("URI");
+  command.add_option("--source-commit", to.source_commit, "Commit of the source repository")->type_name("COMMIT");
 }
 
 void CommandTree::add_bundle() {
   Arguments& to = parsed_.arguments;
-  CLI::App* bundle = add(app_, "bundle", "Build ahead of time what machines without a compiler load", nullptr);
+  CLI::App* bundle = add(app_, "bundle", "Build bundles of compiled units for machines without a compiler", nullptr);
   bundle->require_subcommand(1);
-  CLI::App* create = add(*bundle, "create", "Compile what a kiln.toml lists into one file", bundle_create_command);
-  create->add_option("MANIFEST", to.manifest, "A kiln.toml, which lists units and architectures")->type_name("");
-  create
-      ->add_option("--foreign", to.foreign,
-                   "Instead of a MANIFEST: what this system compiled and the cache has (triton)")
+  CLI::App* create = add(*bundle, "create", "Compile the units of a kiln.toml into one bundle", bundle_create_command);
+  create->add_option("MANIFEST", to.manifest, "kiln.toml that lists units and architectures")->type_name("");
+  create->add_option("--external", to.external, "Pack the cache entries of this system (triton) instead of a MANIFEST")
       ->expected(1)
       ->type_name("SYSTEM")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_architectures(*create);
-  create->add_option("--from", to.profile, "Build only what this profile says was asked for")->type_name("FILE");
-  create->add_option("-j,--jobs", to.jobs, "How many compiles at a time (default: one per core)")->type_name("N");
-  create->add_option("--depfile", to.depfile, "Write to it, as Make and Ninja read it, which files were read")
+  create->add_option("--from", to.profile, "Build only the units that this profile lists")->type_name("FILE");
+  create->add_option("-j,--jobs", to.jobs, "Number of parallel compiles (default: one per core)")->type_name("N");
+  create->add_option("--depfile", to.depfile, "Write the list of input files here, for Make and Ninja")
       ->type_name("FILE");
-  CLI::App* ls = add(*bundle, "ls", "Who speaks, and one line per artifact", bundle_ls_command);
-  CLI::App* verify =
-      add(*bundle, "verify", "Read and check all of it, and whether it is believed here", bundle_verify_command);
+  add_provenance(*create);
+  CLI::App* ls = add(*bundle, "ls", "List namespace, epoch, signer and artifacts", bundle_ls_command);
+  CLI::App* verify = add(*bundle, "verify", "Verify trust and contents of bundles", bundle_verify_command);
   CLI::App* extract = add(*bundle, "extract", "Write the code of one artifact to a file", bundle_extract_command);
-  CLI::App* diff = add(*bundle, "diff", "What another bundle has that one does not, and why", bundle_diff_command);
-  CLI::App* merge = add(*bundle, "merge", "Put several bundles into one", bundle_merge_command);
-  CLI::App* layout = add(*bundle, "layout", "Write an OCI image layout, for registries", bundle_layout_command);
-  for (CLI::App* command : {ls, verify, extract, diff, merge, layout}) {
+  CLI::App* diff =
+      add(*bundle, "diff", "List the differences between two bundles and their causes", bundle_diff_command);
+  CLI::App* merge = add(*bundle, "merge", "Merge several bundles into one", bundle_merge_command);
+  CLI::App* oci = add(*bundle, "oci", "Write an OCI image layout for registries", bundle_oci_command);
+  for (CLI::App* command : {ls, verify, extract, diff, merge, oci}) {
     const bool several = command == verify || command == merge;
     command->add_option("BUNDLE", to.bundles,
-                        several           ? "The bundles"
-                        : command == diff ? "The two"
-                                          : "The bundle")
+                        several           ? "Bundles"
+                        : command == diff ? "Two bundles"
+                                          : "Bundle")
         ->required()
         ->expected(command == diff ? 2 : 1, several           ? 1 << 20
                                             : command == diff ? 2
                                                               : 1)
-        ->allow_extra_args(several)  // else it would take what stands behind it, too
+        ->allow_extra_args(several)  // otherwise it would also take the arguments after it
         ->type_name("");
   }
-  verify->add_option("--public", to.public_key, "Believe this key, instead of those of the settings")->type_name("KEY");
-  extract->add_option("WHAT", to.key, "A unit's name, or the beginning of a key")->required()->type_name("");
+  verify->add_option("--public-key", to.public_key, "Trust this key instead of the configured policy")
+      ->type_name("KEY");
+  verify->add_flag("--untrusted", to.untrusted, "Also check the contents of an untrusted bundle, within limits");
+  extract->add_option("WHAT", to.key, "Unit name or key prefix")->required()->type_name("");
   add_architectures(*extract);
-  layout->add_option("--reference", to.reference, "What the image is called in the layout (default: latest)")
-      ->type_name("NAME");
+  oci->add_option("--reference", to.reference, "Name of the image in the layout (default: latest)")->type_name("NAME");
   const std::pair<CLI::App*, const char*> outputs[] = {
-      {create, "The file; an older one is replaced in one step"},
-      {extract, "The file; - is standard output"},
-      {merge, "The file; an older one is replaced in one step"},
-      {layout, "The folder; it must be new or empty"},
+      {create, "Output file; an existing file is replaced atomically"},
+      {extract, "Output file; - is standard output"},
+      {merge, "Output file; an existing file is replaced atomically"},
+      {oci, "Output directory; must be new or empty"},
   };
   for (const auto& [command, about] : outputs) {
     command->add_option("-o,--output", to.output, about)->required()->type_name("PATH");
   }
-  add_bundle_units(*bundle);
-  add_speaker(*create);
-  add_speaker(*merge);
+  add_bundle_header(*bundle);
+  add_identity_options(*create);
+  add_identity_options(*merge);
   create->footer(kBundleCreateFooter);
   ls->footer("Example:\n  kiln bundle ls app.kiln --json | jq '.artifacts[].target'");
   verify->footer(kBundleVerifyFooter);
   extract->footer(kBundleExtractFooter);
   diff->footer(kBundleDiffFooter);
   merge->footer(kBundleMergeFooter);
-  layout->footer(kBundleLayoutFooter);
+  oci->footer(kBundleOciFooter);
   bundle->footer(kBundleFooter);
 }
 
-void CommandTree::add_bundle_units(CLI::App& bundle) {
+void CommandTree::add_bundle_header(CLI::App& bundle) {
   Arguments& to = parsed_.arguments;
-  CLI::App* units = add(bundle, "units", "Write a C++ header with the units of a kiln.toml", bundle_units_command);
-  units->add_option("MANIFEST", to.manifest, "A kiln.toml")->required()->type_name("");
-  units->add_option("-o,--output", to.output, "The header, whose name is its namespace; - is standard output")
+  CLI::App* header = add(bundle, "header", "Write a C++ header with the units of a kiln.toml", bundle_header_command);
+  header->add_option("MANIFEST", to.manifest, "kiln.toml")->required()->type_name("");
+  header->add_option("-o,--output", to.output, "Output header, whose name is its namespace; - is standard output")
       ->required()
       ->type_name("PATH");
-  units->footer(
-      "A program that includes it asks for exactly what the bundle of the same kiln.toml has.\n"
+  header->footer(
+      "A program that includes the header requests exactly the units in the bundle of the same kiln.toml.\n"
       "\n"
       "Example:\n"
-      "  kiln bundle units kiln.toml -o app_units.hpp");
+      "  kiln bundle header kiln.toml -o app_units.hpp");
 }
 
 void CommandTree::add_cache() {
   Arguments& to = parsed_.arguments;
-  CLI::App* cache = add(app_, "cache", "Look into the cache and keep it in order", nullptr);
+  CLI::App* cache = add(app_, "cache", "Inspect and maintain the cache", nullptr);
   cache->require_subcommand(1);
-  add(*cache, "stats", "How much there is, and of what", cache_stats_command);
-  add(*cache, "ls", "One line per entry, the latest used first", cache_ls_command);
-  CLI::App* show = add(*cache, "show", "All that is known of one entry", cache_show_command);
+  add(*cache, "stats", "Show number and size of entries", cache_stats_command);
+  add(*cache, "ls", "List entries, most recently used first", cache_ls_command);
+  CLI::App* show = add(*cache, "show", "Show the details of one entry", cache_show_command);
   CLI::App* extract = add(*cache, "extract", "Write the compiled code of one entry to a file", cache_extract_command);
   for (CLI::App* command : {show, extract}) {
-    command->add_option("KEY", to.key, "The entry's key, or enough of its beginning")->required()->type_name("");
+    command->add_option("KEY", to.key, "Key of the entry, or a unique prefix")->required()->type_name("");
   }
-  extract->add_option("-o,--output", to.output, "The file; - is standard output")->required()->type_name("FILE");
-  CLI::App* gc = add(*cache, "gc", "Evict what is over the size bound, and what was left behind", cache_gc_command);
-  gc->add_option("--max-size", to.max_size, "Another bound than cache.max_size, for this time: 5G, 512M")
+  extract->add_option("-o,--output", to.output, "Output file; - is standard output")->required()->type_name("FILE");
+  CLI::App* gc = add(*cache, "gc", "Evict entries over the size limit and remove stale files", cache_gc_command);
+  gc->add_option("--max-size", to.max_size, "Size limit for this run, for example 5G (default: cache.max_size)")
       ->type_name("SIZE");
-  add(*cache, "verify", "Read every entry, check it, and remove what is damaged", cache_verify_command);
+  add(*cache, "verify", "Verify every entry and remove corrupt ones", cache_verify_command);
   CLI::App* clear = add(*cache, "clear", "Remove every entry", cache_clear_command);
-  clear->add_flag("-y,--yes", to.yes, "Do not ask");
+  clear->add_flag("-y,--yes", to.yes, "Do not ask for confirmation");
   cache->footer(kCacheFooter);
 }
 
 void CommandTree::add_remote() {
   Arguments& to = parsed_.arguments;
-  CLI::App* remote = add(app_, "remote", "Look into the store that hosts share and keep it in order", nullptr);
+  CLI::App* remote = add(app_, "remote", "Inspect and maintain the remote store", nullptr);
   remote->require_subcommand(1);
-  CLI::App* stats = add(*remote, "stats", "Whether it answers, how fast, and what is there", remote_stats_command);
+  CLI::App* stats = add(*remote, "stats", "Show response time, number and size of entries", remote_stats_command);
   CLI::App* verify =
-      add(*remote, "verify", "Judge every entry as a host with this policy would", remote_verify_command);
-  verify->add_flag("--contents", to.contents, "Fetch every content too, and check it");
-  CLI::App* gc = add(*remote, "gc", "Remove the oldest, old epochs, and what no entry states", remote_gc_command);
-  gc->add_option("--max-size", to.max_size, "Remove the oldest entries until it is no larger: 500G")->type_name("SIZE");
-  gc->add_option("--epoch", to.epoch, "Remove entries that are older than this epoch")->type_name("N");
-  gc->add_flag("--dry-run", to.dry_run, "Only say what would go");
-  CLI::App* disown = add(*remote, "disown", "Withdraw one entry, or all before an epoch", remote_disown_command);
-  disown->add_option("KEY", to.key, "The entry's key, or enough of its beginning")->type_name("");
-  disown->add_option("--epoch", to.epoch, "Withdraw every entry that is older than this epoch")->type_name("N");
-  for (CLI::App* command : {stats, verify, gc, disown}) {
-    command->add_option("--remote", to.remote, "Another one than the settings name: an address or a folder")
+      add(*remote, "verify", "Verify every entry against the trust policy of this machine", remote_verify_command);
+  verify->add_flag("--download", to.download, "Also download and check the content of every entry");
+  CLI::App* gc =
+      add(*remote, "gc", "Remove the oldest entries, old epochs and unreferenced content", remote_gc_command);
+  gc->add_option("--max-size", to.max_size, "Remove the oldest entries until the store fits, for example 500G")
+      ->type_name("SIZE");
+  gc->add_option("--before-epoch", to.epoch, "Remove entries with an epoch lower than N")->type_name("N");
+  gc->add_flag("--dry-run", to.dry_run, "Print what would be removed and remove nothing");
+  CLI::App* rm = add(*remote, "rm", "Remove one entry, or all entries before an epoch", remote_rm_command);
+  rm->add_option("KEY", to.key, "Key of the entry, or a unique prefix")->type_name("");
+  rm->add_option("--before-epoch", to.epoch, "Remove every entry with an epoch lower than N")->type_name("N");
+  for (CLI::App* command : {stats, verify, gc, rm}) {
+    command->add_option("--remote", to.remote, "URL or directory of the store (default: the setting 'remote.url')")
         ->type_name("WHERE");
     command->footer(kRemoteFooter);
   }
-  for (CLI::App* command : {gc, disown}) {
-    command->add_option("--namespace", to.name_space, "Of this namespace alone")->type_name("NAME");
-    command->add_flag("-y,--yes", to.yes, "Do not ask");
+  for (CLI::App* command : {gc, rm}) {
+    command->add_option("--namespace", to.name_space, "Only entries of this namespace")->type_name("NAME");
+    command->add_flag("-y,--yes", to.yes, "Do not ask for confirmation");
   }
   remote->footer(kRemoteFooter);
 }
 
 void CommandTree::add_key() {
   Arguments& to = parsed_.arguments;
-  CLI::App* key = add(app_, "key", "Make, show and certify the keys that sign", nullptr);
+  CLI::App* key = add(app_, "key", "Create, show and certify signing keys", nullptr);
   key->require_subcommand(1);
-  CLI::App* generate = add(*key, "generate", "Make a key, for this user alone, in a new file", key_generate_command);
-  generate->add_option("-o,--output", to.output, "The file, which must not be there yet")
-      ->required()
-      ->type_name("FILE");
-  CLI::App* show = add(*key, "show", "What a key or a certificate is", key_show_command);
-  show->add_option("FILE", to.key, "The file of a key or of a certificate, or a public key itself")
+  CLI::App* generate =
+      add(*key, "generate", "Create a signing key in a new file that only this user can read", key_generate_command);
+  generate->add_option("-o,--output", to.output, "Output file; must not exist")->required()->type_name("FILE");
+  CLI::App* show = add(*key, "show", "Show a key or a certificate", key_show_command);
+  show->add_option("FILE", to.key, "File of a key or certificate, or the text of a public key")
       ->required()
       ->type_name("");
   for (CLI::App* command : {key, generate, show}) command->footer(kKeyFooter);
-  CLI::App* certify =
-      add(*key, "certify", "Let a host's key speak for a live namespace, for some days", key_certify_command);
-  certify->add_option("FILE", to.key, "The host's public key, or a file that has it")->required()->type_name("");
-  certify->add_option("--key", to.signing_key, "The secret key that certifies: readers have its public one")
+  CLI::App* certify = add(*key, "certify", "Allow the key of a host to sign for a live namespace", key_certify_command);
+  certify->add_option("FILE", to.key, "Public key of the host, or a file that contains it")->required()->type_name("");
+  certify->add_option("--key", to.signing_key, "Secret key of the authority; policies list its public key")
       ->required()
       ->type_name("FILE");
-  certify->add_option("--namespace", to.name_space, "The live namespace: acme/live")->required()->type_name("NAME");
-  certify->add_option("--days", to.days, "For how many days from today on, 1 to 365 (default: 30)")->type_name("N");
-  certify->add_option("-o,--output", to.output, "The file, which must not be there yet")->required()->type_name("FILE");
+  certify->add_option("--namespace", to.name_space, "Live namespace, for example acme/live")
+      ->required()
+      ->type_name("NAME");
+  certify->add_option("--days", to.days, "Days of validity from today, 1 to 365 (default: 30)")->type_name("N");
+  certify->add_option("-o,--output", to.output, "Output file; must not exist")->required()->type_name("FILE");
   certify->footer(kCertifyFooter);
 }
 
 void CommandTree::add_audit() {
   Arguments& to = parsed_.arguments;
-  CLI::App* audit =
-      add(app_, "audit", "Say from a trace whether a path is one of the GPU's, and if not why", audit_command);
-  audit->add_option("TRACE", to.files, "What a program wrote with KILN_TRACE")->required()->expected(1)->type_name("");
-  audit->add_option("--fail-on", to.fail_on, "From which severity on it fails: low, medium (default), high, blocking")
+  CLI::App* audit = add(app_, "audit", "Analyze a trace for host fallbacks, copies and synchronization", audit_command);
+  audit->add_option("TRACE", to.files, "Trace that a program wrote with KILN_TRACE")
+      ->required()
+      ->expected(1)
+      ->type_name("");
+  audit->add_option("--fail-on", to.fail_on, "Lowest severity that fails: low, medium (default), high, blocking")
       ->type_name("SEVERITY")
       ->check(one_of("--fail-on"));
   audit->footer(kAuditFooter);
-  CLI::App* health = add(app_, "health", "How much of what traces have ran on a device", health_command);
-  health->add_option("TRACE", to.files, "What programs wrote with KILN_TRACE")->required()->type_name("");
-  health->footer(kHealthFooter);
-  CLI::App* report = add(app_, "report", "Make a page of traces: who waited, for what and why", report_command);
-  report->add_option("TRACE", to.files, "What programs wrote with KILN_TRACE; runs of one program stand side by side")
+  CLI::App* usage =
+      add(app_, "device-usage", "Show which share of the runs in traces used a device", device_usage_command);
+  usage->add_option("TRACE", to.files, "Traces that programs wrote with KILN_TRACE")->required()->type_name("");
+  usage->footer(kDeviceUsageFooter);
+  CLI::App* report = add(app_, "report", "Write an HTML report of traces: waits, units, causes", report_command);
+  report->add_option("TRACE", to.files, "Traces from KILN_TRACE; runs of one program are shown side by side")
       ->required()
       ->type_name("");
-  report->add_option("-o,--output", to.output, "The page (default: report.html); - is standard output")
+  report->add_option("-o,--output", to.output, "Output page (default: report.html); - is standard output")
       ->type_name("FILE");
   report->footer(kReportFooter);
 }
 
 void CommandTree::add_others() {
   Arguments& to = parsed_.arguments;
-  CLI::App* calibrate = add(app_, "calibrate", "Measure from how many rows on a device is worth it", calibrate_command);
+  CLI::App* calibrate =
+      add(app_, "calibrate", "Measure at which size a device is faster than the CPU", calibrate_command);
   calibrate
-      ->add_option("--file", to.calibration,
-                   "Keep it here (default: KILN_CALIBRATION, ~/.config/kiln/calibration.json)")
+      ->add_option("--file", to.calibration, "Output file (default: KILN_CALIBRATION, ~/.config/kiln/calibration.json)")
       ->type_name("FILE");
-  calibrate->add_flag("--quick", to.quick, "Fewer sizes and runs: rougher");
-  calibrate->add_flag("--show", to.show, "Print what is in force, and measure nothing");
+  calibrate->add_flag("--quick", to.quick, "Measure fewer sizes and runs; less accurate");
+  calibrate->add_flag("--show", to.show, "Print the current calibration and measure nothing");
   calibrate->footer(kCalibrateFooter);
 
   CLI::App* config = add(app_, "config", "Show the settings", nullptr);
   config->footer(kConfigFooter);
   config->require_subcommand(1);
-  add(*config, "show", "Each setting, its value and where that came from", config_show_command)->footer(kConfigFooter);
+  add(*config, "show", "Show each setting, its value and its source", config_show_command)->footer(kConfigFooter);
 
-  CLI::App* status = add(app_, "status", "How far the programs are that run now", status_command);
-  status->add_option("PID", to.pid, "The process (default: all of this user)")->type_name("");
-  status->add_flag("-w,--watch", to.watch, "Go on showing it, until Ctrl-C or the end of the process");
+  CLI::App* status = add(app_, "status", "Show the progress of running programs", status_command);
+  status->add_option("PID", to.pid, "Process id (default: all processes of this user)")->type_name("");
+  status->add_flag("-w,--watch", to.watch, "Update until Ctrl-C or the end of the process");
   status->footer(kStatusFooter);
 
-  add(app_, "doctor", "What this machine has, what is missing and what to do about it", doctor_command)
-      ->footer("Returns 0 when kiln can do useful work here, 3 when it cannot.\n\nExample:\n  kiln doctor --json");
+  add(app_, "doctor", "Check this machine and suggest fixes", doctor_command)
+      ->footer("Returns 0 if kiln can compile on this machine, 3 if not.\n\nExample:\n  kiln doctor --json");
   add(app_, "version", "Print the version", version_command);
   CLI::App* completions = add(app_, "completions", "Print completions for a shell", completions_command);
   completions->add_option("SHELL", to.shell, "bash, zsh or fish")->required()->type_name("")->check(one_of("SHELL"));
   completions->footer(kCompletionsFooter);
-  CLI::App* help = app_.add_subcommand("help", "Explain a command")->group("Commands");
-  help->add_option("COMMAND", "Which")->type_name("");
+  CLI::App* help = app_.add_subcommand("help", "Print the help of a command")->group("Commands");
+  help->add_option("COMMAND", "Command")->type_name("");
 }
 }  // namespace kiln::cli

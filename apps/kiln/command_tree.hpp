@@ -1,6 +1,6 @@
 #pragma once
 
-// For the two sources that know CLI11, which takes seconds to compile.
+// Included only by the two sources that use CLI11, because CLI11 takes seconds to compile.
 #include <CLI/CLI.hpp>
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace kiln::cli {
 
-/// Every command and option there is, and what each sets: help and completions come from the same tree.
+/// The tree of all commands and options. Help and completions are generated from it.
 class CommandTree {
  public:
   CommandTree();
@@ -18,8 +18,8 @@ class CommandTree {
   CommandTree& operator=(const CommandTree&) = delete;
 
   CLI::App& app() { return app_; }
-  /// What the parsed command line said; the command is null where none was given.
-  Parsed& parsed() { return parsed_; }
+  /// Returns the parsed command line. Its command is null if none was given.
+  ParsedCommand& parsed() { return parsed_; }
   bool wants_version() const { return wants_version_; }
 
  private:
@@ -31,8 +31,9 @@ class CommandTree {
   void add_compile_and_explain();
   void add_warm();
   void add_bundle();
-  void add_bundle_units(CLI::App& bundle);
-  void add_speaker(CLI::App& command);
+  void add_bundle_header(CLI::App& bundle);
+  void add_identity_options(CLI::App& command);
+  void add_provenance(CLI::App& command);
   void add_cache();
   void add_remote();
   void add_key();
@@ -40,11 +41,11 @@ class CommandTree {
   void add_others();
 
   CLI::App app_;
-  Parsed parsed_;
+  ParsedCommand parsed_;
   bool wants_version_ = false;
 };
 
-/// The values that an option takes, where there are only so many.
+/// Returns the values that an option accepts; empty if any value is accepted.
 std::vector<std::string> choices_of(const std::string& name);
 
 }  // namespace kiln::cli

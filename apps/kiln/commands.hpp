@@ -1,25 +1,25 @@
 #pragma once
 
 #include "apps/kiln/arguments.hpp"
-#include "apps/kiln/console.hpp"
+#include "apps/kiln/output/console.hpp"
 
 namespace kiln::cli {
 
-// One function per command, each in the file of its name; what they return is an exit code of exit_code.hpp.
+// One function per command. Each returns an exit code of exit_code.hpp.
 int compile_command(const Arguments& arguments, Console& console);
 int explain_command(const Arguments& arguments, Console& console);
 int explain_profile_command(const Arguments& arguments, Console& console);
 int warm_command(const Arguments& arguments, Console& console);
 int bundle_create_command(const Arguments& arguments, Console& console);
-/// `bundle create --foreign`, to which that hands over.
-int bundle_foreign_command(const Arguments& arguments, Console& console);
+/// Implements `bundle create --external`; called by bundle_create_command.
+int bundle_external_command(const Arguments& arguments, Console& console);
 int bundle_ls_command(const Arguments& arguments, Console& console);
 int bundle_verify_command(const Arguments& arguments, Console& console);
 int bundle_extract_command(const Arguments& arguments, Console& console);
 int bundle_diff_command(const Arguments& arguments, Console& console);
 int bundle_merge_command(const Arguments& arguments, Console& console);
-int bundle_layout_command(const Arguments& arguments, Console& console);
-int bundle_units_command(const Arguments& arguments, Console& console);
+int bundle_oci_command(const Arguments& arguments, Console& console);
+int bundle_header_command(const Arguments& arguments, Console& console);
 int cache_stats_command(const Arguments& arguments, Console& console);
 int cache_ls_command(const Arguments& arguments, Console& console);
 int cache_show_command(const Arguments& arguments, Console& console);
@@ -30,11 +30,11 @@ int cache_clear_command(const Arguments& arguments, Console& console);
 int remote_stats_command(const Arguments& arguments, Console& console);
 int remote_verify_command(const Arguments& arguments, Console& console);
 int remote_gc_command(const Arguments& arguments, Console& console);
-int remote_disown_command(const Arguments& arguments, Console& console);
+int remote_rm_command(const Arguments& arguments, Console& console);
 int calibrate_command(const Arguments& arguments, Console& console);
 int config_show_command(const Arguments& arguments, Console& console);
 int audit_command(const Arguments& arguments, Console& console);
-int health_command(const Arguments& arguments, Console& console);
+int device_usage_command(const Arguments& arguments, Console& console);
 int report_command(const Arguments& arguments, Console& console);
 int key_generate_command(const Arguments& arguments, Console& console);
 int key_certify_command(const Arguments& arguments, Console& console);

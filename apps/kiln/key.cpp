@@ -7,11 +7,11 @@
 
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
-#include "apps/kiln/output.hpp"
-#include "apps/kiln/render_json.hpp"
+#include "apps/kiln/output/output.hpp"
+#include "apps/kiln/output/render_json.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/files.hpp"
+#include "base/files/files.hpp"
 #include "trust/policy.hpp"
 #include "trust/signed_statement.hpp"
 
@@ -28,16 +28,16 @@ std::string described(const PublicKey& key) {
 
 std::string described(const Certificate& certificate) {
   const std::string last =
-      day_text(certificate.last_day) + (certificate.last_day < day_of(system_clock().wall()) ? ", which is over" : "");
-  return table_text({{"host's key", certificate.host.text()},
+      day_text(certificate.last_day) + (certificate.last_day < day_of(system_clock().wall()) ? ", expired" : "");
+  return table_text({{"host key", certificate.host.text()},
                      {"id", short_id(certificate.host.id())},
                      {"namespace", certificate.name_space},
                      {"last day", last},
                      {"certified by", short_id(certificate.signature.key)}});
 }
 
-/// Whether a file, or the argument itself, begins like this. Of a file no more is read than what all kinds of key have
-/// in common: what comes next may be a secret, and belongs in memory that is wiped.
+/// Returns true if the argument, or the file that it names, starts with `with`. Reads from a file only the prefix that
+/// all kinds of keys share, because the next bytes may be secret and must only be read into memory that is wiped.
 bool begins(const std::string& argument, std::string_view with) {
   if (argument.starts_with(with)) return true;
   with = with.substr(0, kSecretBegins.size());
@@ -47,25 +47,26 @@ bool begins(const std::string& argument, std::string_view with) {
          std::string_view(start, with.size()) == with;
 }
 
-/// What a file with a public key has, which is one line.
+/// Reads a file with a public key, which is one line.
 Result<PublicKey> read_public_key(const std::string& path) {
   const Result<std::optional<Bytes>> bytes = read_file(path);
   if (!bytes) return bytes.error();
-  if (!*bytes) return io_failure("cannot open", path, ENOENT);
+  if (!*bytes) return io_error("cannot open", path, ENOENT);
   std::string_view text = (*bytes)->view();
   if (text.ends_with('\n')) text.remove_suffix(1);
   Result<PublicKey> key = PublicKey::parse(text);
-  if (!key) return failure(key.error().code, path + ": " + key.error().message);
+  if (!key) return make_error(key.error().code, path + ": " + key.error().message);
   return key;
 }
 
-/// What the argument names: a file with a secret key or a public one, or a public key.
+/// Returns the public key of the argument: a file with a secret or public key, or the text of a public key.
 Result<PublicKey> public_key_of(const std::string& argument) {
   if (argument.starts_with(kPublicBegins)) return PublicKey::parse(argument);
   if (argument.starts_with(kSecretBegins)) {
-    return failure(Code::InvalidArgument,
-                   "a secret key belongs in a file: on a command line every user of this machine can read it; make "
-                   "another key, and take this one out of your policies");
+    return make_error(
+        Code::InvalidArgument,
+        "a secret key on the command line is visible to every user of this machine: it must be in a file; create "
+        "a new key and remove this one from your policies");
   }
   if (begins(argument, kPublicBegins)) return read_public_key(argument);
   const Result<SecretKey> secret = SecretKey::read(argument);
@@ -73,14 +74,15 @@ Result<PublicKey> public_key_of(const std::string& argument) {
   return secret->public_key();
 }
 
-/// What makes no sense in what `key certify` was asked for.
+/// Checks the arguments of `key certify`.
 Status check_certify(const Arguments& arguments) {
   if (!is_name_space(arguments.name_space.value_or(""))) {
-    return failure(Code::InvalidArgument, "'" + printable(arguments.name_space.value_or("")) +
-                                              "' is no namespace; a host is certified for one, such as acme/live");
+    return make_error(Code::InvalidArgument,
+                      "'" + printable(arguments.name_space.value_or("")) +
+                          "' is not a valid namespace; a host is certified for one, such as acme/live");
   }
-  if (arguments.days == 0 || arguments.days > kMostLiveDays) {
-    return failure(Code::InvalidArgument, "--days is from 1 to " + std::to_string(kMostLiveDays));
+  if (arguments.days == 0 || arguments.days > kMaxLiveDays) {
+    return make_error(Code::InvalidArgument, "--days must be from 1 to " + std::to_string(kMaxLiveDays));
   }
   return {};
 }
@@ -93,14 +95,15 @@ int key_generate_command(const Arguments& arguments, Console& console) {
   const PublicKey key = secret.public_key();
   if (arguments.json) {
     console.print(key_json(key, arguments.output));
-    return kDone;
+    return kSuccess;
   }
   console.print(described(key));
-  console.print("\nThe secret key is in " + arguments.output +
-                ". Whoever has it can sign as you: keep it where bundles are made, and\nnowhere else. Who is to "
-                "believe it has in his policy file:\n\n[[key]]\npublic = \"" +
-                key.text() + "\"\nnamespaces = [\"acme/*\"]    # the ones that it may speak for");
-  return kDone;
+  console.print(
+      "\nThe secret key is in " + arguments.output +
+      ". Every user of this file can sign as you: store it only on machines that build bundles.\nTo trust this "
+      "key, add to the policy file:\n\n[[key]]\npublic = \"" +
+      key.text() + "\"\nnamespaces = [\"acme/*\"]    # the namespaces that it can sign for");
+  return kSuccess;
 }
 
 int key_certify_command(const Arguments& arguments, Console& console) {
@@ -116,15 +119,15 @@ int key_certify_command(const Arguments& arguments, Console& console) {
   }
   if (arguments.json) {
     console.print(certificate_json(certificate, day_text(last_day), arguments.output));
-    return kDone;
+    return kSuccess;
   }
   console.print(described(certificate));
   console.print("\nThe certificate is in " + arguments.output +
-                ", and is no secret. The host publishes with KILN_REMOTE_SIGN=<its secret key> and\n"
-                "KILN_REMOTE_CERTIFICATE=<this file>. Who is to believe it has the key that certified it in his policy "
-                "file, and:\n\n[[live]]\nnamespace = \"" +
-                *arguments.name_space + "\"\ndays = 7    # for how long what a host signed counts");
-  return kDone;
+                ", which is not secret. The host publishes with KILN_REMOTE_SIGNING_KEY=<its secret key> and\n"
+                "KILN_REMOTE_CERTIFICATE=<this file>. To trust it, add the certifying key to the policy "
+                "file, and also:\n\n[[live]]\nnamespace = \"" +
+                *arguments.name_space + "\"\ndays = 7    # days for which signed entries are valid");
+  return kSuccess;
 }
 
 int key_show_command(const Arguments& arguments, Console& console) {
@@ -135,12 +138,12 @@ int key_show_command(const Arguments& arguments, Console& console) {
     if (!certificate) return report(certificate.error(), console);
     console.print(arguments.json ? certificate_json(*certificate, day_text(certificate->last_day), {})
                                  : described(*certificate));
-    return kDone;
+    return kSuccess;
   }
   const Result<PublicKey> key = public_key_of(arguments.key);
   if (!key) return report(key.error(), console);
   console.print(arguments.json ? key_json(*key, {}) : described(*key));
-  return kDone;
+  return kSuccess;
 }
 
 }  // namespace kiln::cli

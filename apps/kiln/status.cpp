@@ -1,4 +1,4 @@
-// kiln status: how far the programs are that run now.
+// kiln status: shows the progress of running programs.
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -9,52 +9,52 @@
 
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
-#include "apps/kiln/status_text.hpp"
+#include "apps/kiln/output/status_text.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/files.hpp"
-#include "session/status_folder.hpp"
+#include "base/files/files.hpp"
+#include "session/status_directory.hpp"
 
 namespace kiln::cli {
 namespace {
 
-constexpr timespec kLookAgain{0, 500'000'000};
+constexpr timespec kPollInterval{0, 500'000'000};
 
-/// While it lives Ctrl-C and a polite end do not end the program but a wait, so that it can leave the terminal as it
-/// was.
-class Interrupts {
+/// Blocks SIGINT and SIGTERM during its lifetime. The signals end a wait instead of the program, so that the program
+/// can restore the terminal.
+class BlockedSignals {
  public:
-  Interrupts() {
+  BlockedSignals() {
     sigemptyset(&signals_);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
     pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
-  ~Interrupts() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  Interrupts(const Interrupts&) = delete;
-  Interrupts& operator=(const Interrupts&) = delete;
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
 
-  /// Whether one came within that time.
-  bool came_within(const timespec& time) const { return sigtimedwait(&signals_, nullptr, &time) > 0; }
+  /// Waits up to `time`. Returns true if a signal arrived.
+  bool wait_for(const timespec& time) const { return sigtimedwait(&signals_, nullptr, &time) > 0; }
 
  private:
   sigset_t signals_;
   sigset_t before_;
 };
 
-/// A screen of its own over what the terminal showed, which is there again afterwards.
-class OwnScreen {
+/// The alternate screen of the terminal. The destructor restores the previous contents.
+class AlternateScreen {
  public:
-  OwnScreen() { say("\033[?1049h\033[?25l"); }
-  ~OwnScreen() { say("\033[?25h\033[?1049l"); }
-  OwnScreen(const OwnScreen&) = delete;
-  OwnScreen& operator=(const OwnScreen&) = delete;
+  AlternateScreen() { say("\033[?1049h\033[?25l"); }
+  ~AlternateScreen() { say("\033[?25h\033[?1049l"); }
+  AlternateScreen(const AlternateScreen&) = delete;
+  AlternateScreen& operator=(const AlternateScreen&) = delete;
 
-  static bool show(const std::string& text) {
+  static bool show(const Text& text) {
     std::string screen = "\033[H";
-    for (const char c : text) screen += c == '\n' ? "\033[K\n" : std::string(1, c);
+    for (const char c : text.bytes()) screen += c == '\n' ? "\033[K\n" : std::string(1, c);
     return say(screen + "\033[J");
   }
-  static Room room() {
+  static ScreenSize room() {
     winsize size{};
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row < 2) return {79, 23};
     return {static_cast<std::size_t>(size.ws_col) - 1, static_cast<std::size_t>(size.ws_row) - 1};
@@ -67,8 +67,8 @@ class OwnScreen {
 class StatusCommand {
  public:
   StatusCommand(const Arguments& arguments, Console& console)
-      : arguments_(arguments), console_(console), config_(Config::load({}, Observer(console.listener()))),
-        folders_(status_folders(config_)) {}
+      : arguments_(arguments), console_(console), config_(Config::load({}, EventEmitter(console.listener()))),
+        directories_(status_directories(config_)) {}
 
   int once() {
     const auto processes = look();
@@ -78,19 +78,19 @@ class StatusCommand {
     } else if (!processes->empty()) {
       console_.print(status_text(*processes, system_clock().wall(), {}, console_));
     }
-    if (processes->empty() && (arguments_.pid != 0 || !arguments_.json)) return nobody();
-    return kDone;
+    if (processes->empty() && (arguments_.pid != 0 || !arguments_.json)) return report_no_process();
+    return kSuccess;
   }
 
-  /// On a terminal twice a second, in a pipe whenever something has changed; until Ctrl-C, or the end of the process
-  /// that was named.
+  /// Prints the status twice a second on a terminal, and after each change in a pipe. Ends on Ctrl-C or when the given
+  /// process ends.
   int watch() {
-    const Interrupts interrupts;
+    const BlockedSignals interrupts;
     std::vector<ProcessStatus> last;
     bool seen = false;
     {
       const bool terminal = console_.drawable() && !arguments_.json;
-      std::optional<OwnScreen> screen;
+      std::optional<AlternateScreen> screen;
       if (terminal) screen.emplace();
       do {
         auto processes = look();
@@ -99,22 +99,22 @@ class StatusCommand {
           return report(processes.error(), console_);
         }
         if (arguments_.pid != 0 && processes->empty()) break;
-        if (!(terminal ? redraw(*processes) : tell(*processes))) return kDone;  // whoever read it has gone
+        if (!(terminal ? redraw(*processes) : emit(*processes))) return kSuccess;  // the reader has closed the pipe
         seen = seen || !processes->empty();
         last = std::move(*processes);
-      } while (!interrupts.came_within(kLookAgain));
-      if (!terminal) return seen || arguments_.pid == 0 ? kDone : nobody();
+      } while (!interrupts.wait_for(kPollInterval));
+      if (!terminal) return seen || arguments_.pid == 0 ? kSuccess : report_no_process();
     }
-    if (last.empty()) return nobody();
-    console_.print(status_text(last, system_clock().wall(), OwnScreen::room(), console_));
-    return kDone;
+    if (last.empty()) return report_no_process();
+    console_.print(status_text(last, system_clock().wall(), AlternateScreen::room(), console_));
+    return kSuccess;
   }
 
  private:
   Result<std::vector<ProcessStatus>> look() {
     std::vector<ProcessStatus> all;
-    for (const std::string& folder : folders_) {
-      Result<StatusListing> listing = read_status_folder(folder);
+    for (const std::string& directory : directories_) {
+      Result<StatusListing> listing = read_status_directory(directory);
       if (!listing) return listing.error();
       for (const std::string& problem : listing->problems) console_.warn(problem);
       for (ProcessStatus& process : listing->processes) {
@@ -125,44 +125,44 @@ class StatusCommand {
   }
 
   bool redraw(const std::vector<ProcessStatus>& processes) {
-    const Room room = OwnScreen::room();
-    const std::string text = status_text(processes, system_clock().wall(), room, console_);
-    return OwnScreen::show(text.empty() ? "no program has work for kiln now; Ctrl-C ends this" : text);
+    const ScreenSize room = AlternateScreen::room();
+    const Text text = status_text(processes, system_clock().wall(), room, console_);
+    return AlternateScreen::show(text.empty() ? Text("no program is using kiln; press Ctrl-C to exit") : text);
   }
 
-  bool tell(const std::vector<ProcessStatus>& processes) {
+  bool emit(const std::vector<ProcessStatus>& processes) {
     std::string mark = status_mark(processes);
     if (mark == mark_) return reader_is_there();
     mark_ = std::move(mark);
-    const std::string text = arguments_.json     ? status_json(processes, true)
-                             : processes.empty() ? "no program has work for kiln now\n"
-                                                 : status_text(processes, system_clock().wall(), {}, console_);
-    return write_all(STDOUT_FILENO, text + '\n', "standard output").ok();
+    const Text text = arguments_.json     ? Text(status_json(processes, true))
+                      : processes.empty() ? Text("no program is using kiln\n")
+                                          : status_text(processes, system_clock().wall(), {}, console_);
+    return write_all(STDOUT_FILENO, text.bytes() + '\n', "standard output").ok();
   }
 
-  // A pipe whose reader has gone shows it without anything being written.
+  // Detects a closed pipe without writing to it.
   static bool reader_is_there() {
     pollfd out{STDOUT_FILENO, 0, 0};
     return poll(&out, 1, 0) <= 0 || (out.revents & POLLERR) == 0;
   }
 
-  int nobody() {
+  int report_no_process() {
     if (arguments_.pid == 0) {
-      if (!arguments_.json)
-        console_.print("no program has work for kiln now, or has had any (looked in " + joined(folders_) + ")");
-      return kDone;
+      if (!arguments_.json) console_.print("no program is using kiln (searched " + join_strings(directories_) + ")");
+      return kSuccess;
     }
-    return report(failure(Code::Io, "process " + std::to_string(arguments_.pid) +
-                                        " says nothing: it is not there, belongs to somebody else, has asked kiln for "
-                                        "nothing yet, or was told so by KILN_STATUS_DIR (looked in " +
-                                        joined(folders_) + "); 'kiln status' lists those that do"),
-                  console_);
+    return report(
+        make_error(Code::Io, "process " + std::to_string(arguments_.pid) +
+                                 " has no status file: it does not exist, belongs to another user, has not used "
+                                 "kiln yet, or has KILN_STATUS_DIR=off (searched " +
+                                 join_strings(directories_) + "); 'kiln status' lists all processes"),
+        console_);
   }
 
   const Arguments& arguments_;
   Console& console_;
   const Config config_;
-  const std::vector<std::string> folders_;
+  const std::vector<std::string> directories_;
   std::string mark_;
 };
 

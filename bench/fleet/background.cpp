@@ -1,4 +1,4 @@
-// What hosts do besides their roads: renewing claims, uploading and letting go, probing servers that they gave up.
+// Background work of hosts: renewing claims, uploading and releasing them, and probing servers with an open circuit.
 #include <algorithm>
 
 #include "bench/fleet/simulation.hpp"
@@ -6,7 +6,7 @@
 namespace kiln::fleet {
 namespace {
 
-// An entry, then its closure, as a live signer publishes them: remote/remote_store.cpp.
+// The sequence of requests with which a live signer publishes an entry and its dependency set: remote/remote_store.cpp.
 Op next_of(Op op) {
   switch (op) {
     case Op::CheckAction: return Op::WriteContent;
@@ -18,17 +18,17 @@ Op next_of(Op op) {
 
 }  // namespace
 
-bool Simulation::send(std::uint32_t host, std::uint32_t key, std::uint32_t token, Op op, bool connecting, Time limit,
+bool Simulation::send(std::uint32_t host, std::uint32_t key, std::uint32_t token, Op op, bool connecting, Time timeout,
                       Time& at) {
   const Servers::Reply reply = servers_.ask(op, host, key, connecting, now_);
-  if (!reply.lost && reply.at - now_ <= limit) {
+  if (!reply.lost && reply.at - now_ <= timeout) {
     at = reply.at;
     return true;
   }
-  at = now_ + limit;
+  at = now_ + timeout;
   const bool writes = op == Op::Take || op == Op::Release || op == Op::WriteAction || op == Op::WriteHint;
   if (!reply.lost && writes) {
-    // The server does it all the same, when it gets there.
+    // The server executes it anyway when the request arrives.
     Event late;
     late.at = reply.at;
     late.host = host;
@@ -44,17 +44,17 @@ bool Simulation::send(std::uint32_t host, std::uint32_t key, std::uint32_t token
 void Simulation::effect(const Event& event) {
   const std::uint32_t key = event.number;
   switch (static_cast<Op>(event.op)) {
-    case Op::Take: (void)shelf_.take(key, event.token, scenario_.policy.lease, now_); break;
-    case Op::Renew: (void)shelf_.renew(key, event.token, scenario_.policy.lease, now_); break;
-    case Op::Release: shelf_.release(key, event.token); break;
-    case Op::WriteAction: shelf_.put_entry(key); break;
-    case Op::WriteHint: shelf_.put_hint(key); break;
+    case Op::Take: (void)pch_cache_.take(key, event.token, scenario_.policy.lease_ttl, now_); break;
+    case Op::Renew: (void)pch_cache_.renew(key, event.token, scenario_.policy.lease_ttl, now_); break;
+    case Op::Release: pch_cache_.release(key, event.token); break;
+    case Op::WriteAction: pch_cache_.put_entry(key); break;
+    case Op::WriteHint: pch_cache_.put_hint(key); break;
     default: break;
   }
 }
 
 void Simulation::open_claim(std::uint32_t host, std::uint32_t lane) {
-  Lane& going = hosts_[host]->lanes[lane];
+  SimulatedThread& going = hosts_[host]->lanes[lane];
   if (free_claims_.empty()) {
     free_claims_.push_back(static_cast<std::uint32_t>(claims_.size()));
     claims_.emplace_back();
@@ -63,10 +63,10 @@ void Simulation::open_claim(std::uint32_t host, std::uint32_t lane) {
   free_claims_.pop_back();
   HeldClaim& claim = claims_[going.claim];
   claim = {host, going.key, going.token, Time(-1), Time(-1), true};
-  plan(now_ + scenario_.policy.lease / 3, Event::What::Renew, host, going.claim);
+  plan(now_ + scenario_.policy.lease_ttl / 3, Event::What::Renew, host, going.claim);
   ++holders_;
-  // Every so many-th holder, not one by chance: the share is exact however few there are. He stops somewhere in his
-  // compile, for half a lease to four.
+  // Every n-th holder stalls, not a random one, so that the share is exact even for few holders. It stops at a random
+  // point of its compile, for half a lease to four leases.
   const double stalls = scenario_.stalled;
   if (stalls <= 0 ||
       (holders_ + static_cast<std::uint64_t>(0.5 / stalls)) % static_cast<std::uint64_t>(1 / stalls) != 0) {
@@ -74,20 +74,21 @@ void Simulation::open_claim(std::uint32_t host, std::uint32_t lane) {
   }
   Jitter drawn(scenario_.seed ^ (holders_ << 20U));
   claim.stalled_from = now_ + from_seconds(seconds(cost_of(scenario_, going.key)) * drawn.unit());
-  claim.stalled_until = claim.stalled_from + from_seconds(seconds(scenario_.policy.lease) * (0.5 + 3.5 * drawn.unit()));
+  claim.stalled_until =
+      claim.stalled_from + from_seconds(seconds(scenario_.policy.lease_ttl) * (0.5 + 3.5 * drawn.unit()));
   ++outcome_.stalled;
 }
 
 void Simulation::renew(std::uint32_t number) {
   const HeldClaim& claim = claims_[number];
   if (!claim.open) {
-    free_claims_.push_back(number);  // only now: nothing is planned for it any more
+    free_claims_.push_back(number);  // only now, because no event is scheduled for it any longer
     return;
   }
   if (now_ >= claim.stalled_from && now_ < claim.stalled_until) {
     return plan(claim.stalled_until, Event::What::Renew, claim.host, number);
   }
-  if (hosts_[claim.host]->guards[1].closed()) {
+  if (hosts_[claim.host]->guards[1].is_closed()) {
     const Servers::Reply reply = servers_.ask(Op::Renew, claim.host, claim.key, false, now_);
     Event renewed;
     renewed.at = reply.at;
@@ -98,64 +99,64 @@ void Simulation::renew(std::uint32_t number) {
     renewed.op = static_cast<std::uint8_t>(Op::Renew);
     if (!reply.lost) queue_.plan(renewed);
   }
-  plan(now_ + scenario_.policy.lease / 3, Event::What::Renew, claim.host, number);
+  plan(now_ + scenario_.policy.lease_ttl / 3, Event::What::Renew, claim.host, number);
 }
 
-void Simulation::send_errand(std::uint32_t host, const Errand& errand) {
+void Simulation::send_task(std::uint32_t host, const BackgroundTask& task) {
   Host& of = *hosts_[host];
-  of.errands.push_back(errand);
-  if (of.errands.size() == 1) run_errand(host);
+  of.tasks.push_back(task);
+  if (of.tasks.size() == 1) run_task(host);
 }
 
-void Simulation::run_errand(std::uint32_t host) {
+void Simulation::run_task(std::uint32_t host) {
   Host& of = *hosts_[host];
-  const Errand errand = of.errands.front();
-  const bool release = errand.claim != kNone;
-  const Time limit = release ? scenario_.policy.budget : scenario_.policy.upload_limit;
-  if (!of.guard(errand.op).closed()) {
+  const BackgroundTask task = of.tasks.front();
+  const bool release = task.claim != kNone;
+  const Time timeout = release ? scenario_.policy.budget : scenario_.policy.upload_timeout;
+  if (!of.guard(task.op).is_closed()) {
     if (!release) ++outcome_.lost_uploads;
-    return next_errand(host);
+    return next_task(host);
   }
   Time at{};
-  const std::uint32_t token = release ? claims_[errand.claim].token : 0;
-  const bool in_time = send(host, errand.key, token, errand.op, false, limit, at);
+  const std::uint32_t token = release ? claims_[task.claim].token : 0;
+  const bool in_time = send(host, task.key, token, task.op, false, timeout, at);
   plan(at, in_time ? Event::What::UploadAnswered : Event::What::UploadTimedOut, host, 0);
 }
 
-void Simulation::errand_answered(std::uint32_t host, bool in_time) {
+void Simulation::task_answered(std::uint32_t host, bool in_time) {
   Host& of = *hosts_[host];
-  Errand& errand = of.errands.front();
+  BackgroundTask& task = of.tasks.front();
   if (!in_time) {
     ++outcome_.timeouts;
-    failed(host, errand.op);
-    if (errand.claim == kNone) ++outcome_.lost_uploads;
-    return next_errand(host);
+    failed(host, task.op);
+    if (task.claim == kNone) ++outcome_.lost_uploads;
+    return next_task(host);
   }
-  of.guard(errand.op).succeeded();
-  if (errand.claim != kNone) {
-    shelf_.release(errand.key, claims_[errand.claim].token);
-    return next_errand(host);
+  of.guard(task.op).succeeded();
+  if (task.claim != kNone) {
+    pch_cache_.release(task.key, claims_[task.claim].token);
+    return next_task(host);
   }
-  if (errand.op == Op::WriteAction) shelf_.put_entry(errand.key);
-  if (errand.op == Op::WriteHint) {
-    shelf_.put_hint(errand.key);
-    return next_errand(host);
+  if (task.op == Op::WriteAction) pch_cache_.put_entry(task.key);
+  if (task.op == Op::WriteHint) {
+    pch_cache_.put_hint(task.key);
+    return next_task(host);
   }
-  errand.op = next_of(errand.op);
-  run_errand(host);
+  task.op = next_of(task.op);
+  run_task(host);
 }
 
-void Simulation::next_errand(std::uint32_t host) {
+void Simulation::next_task(std::uint32_t host) {
   Host& of = *hosts_[host];
-  if (of.errands.front().claim != kNone) claims_[of.errands.front().claim].open = false;
-  of.errands.pop_front();
-  if (!of.errands.empty()) return run_errand(host);
+  if (of.tasks.front().claim != kNone) claims_[of.tasks.front().claim].open = false;
+  of.tasks.pop_front();
+  if (!of.tasks.empty()) return run_task(host);
   const bool last = of.batch + 1 == scenario_.batches.size();
   if (last && of.done == scenario_.measured().keys) hosts_[host].reset();
 }
 
 void Simulation::failed(std::uint32_t host, Op op) {
-  Breaker& guard = hosts_[host]->guard(op);
+  CircuitBreaker& guard = hosts_[host]->guard(op);
   if (!guard.failed(now_)) return;
   ++outcome_.openings;
   plan(guard.probe_at(), Event::What::ProbeDue, host, is_lease(op) ? 1 : 0);
@@ -170,7 +171,7 @@ void Simulation::probe(std::uint32_t host, std::uint32_t server) {
 }
 
 void Simulation::probed(std::uint32_t host, std::uint32_t server, bool answered) {
-  Breaker& guard = hosts_[host]->guards[server];
+  CircuitBreaker& guard = hosts_[host]->guards[server];
   if (guard.probed(answered, now_)) return;
   plan(guard.probe_at(), Event::What::ProbeDue, host, server);
 }

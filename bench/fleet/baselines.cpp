@@ -1,4 +1,4 @@
-// What fleets do without kiln, on the same hosts and wires.
+// Results of fleets without kiln, with the same hosts and networks.
 #include <algorithm>
 #include <functional>
 #include <queue>
@@ -8,7 +8,7 @@
 namespace kiln::fleet {
 namespace {
 
-// How long the lanes of one host take for all keys of a batch, in order.
+// Returns the time that one host's threads take for all keys of a batch, in order.
 Time alone(const Scenario& scenario) {
   const Batch& batch = scenario.measured();
   std::priority_queue<Time, std::vector<Time>, std::greater<>> free_at;
@@ -32,7 +32,7 @@ Baseline every_host_compiles(const Scenario& scenario) {
   return {"every host compiles", static_cast<double>(scenario.hosts), percentile(warm, 0.99), seconds(one), 0, 0};
 }
 
-// One body with every artifact of every target, by one GET, once somebody has made it; its making is not counted.
+// One GET of one object with all artifacts of all targets; the time to build the object is not counted.
 Baseline every_host_pulls(const Scenario& scenario) {
   const Costs& costs = scenario.costs;
   const double bytes =
@@ -42,7 +42,7 @@ Baseline every_host_pulls(const Scenario& scenario) {
     starts.push_back(start_of(scenario, host, scenario.measured()) - scenario.measured().from);
   }
   std::sort(starts.begin(), starts.end());
-  std::vector<Station> wires(std::max(costs.http_servers, 1U), Station("wire", 1));
+  std::vector<ServiceQueue> wires(std::max(costs.http_servers, 1U), ServiceQueue("wire", 1));
   std::vector<double> warm;
   std::vector<double> waited;
   std::vector<std::uint32_t> by_second;

@@ -1,5 +1,5 @@
-// kiln-fleet-sim: what a fleet of so many hosts would do to its servers, and they to it. docs/fleet-simulation.md says
-// how to read it.
+// kiln-fleet-sim: simulates the load of a fleet on its servers and the delays of its hosts. docs/fleet-simulation.md
+// explains the output.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -7,8 +7,8 @@
 
 namespace kiln::fleet {
 
-/// Fills in a scenario from words such as `--hosts 1000`; says what is wrong with them, or nothing. The scenario is
-/// prepared.
+/// Fills in and prepares a scenario from arguments such as `--hosts 1000`. Returns an error message, or an empty
+/// string.
 std::string read_options(const std::vector<std::string>& words, Scenario& scenario, bool& json);
 std::string usage();
 

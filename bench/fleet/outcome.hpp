@@ -8,34 +8,34 @@
 
 namespace kiln::fleet {
 
-/// Why a host compiled.
+/// Compiles by reason.
 struct Compiles {
-  std::uint64_t held = 0;         ///< by whoever had the lease first
-  std::uint64_t taken_over = 0;   ///< by whoever took it when it had lapsed
-  std::uint64_t hedged = 0;       ///< besides a holder
-  std::uint64_t gave_up = 0;      ///< having waited long enough
-  std::uint64_t no_budget = 0;    ///< without a lease: servers had used up the time that they have
-  std::uint64_t server_gone = 0;  ///< without a lease: its server was given up
+  std::uint64_t held = 0;         ///< by the first holder of the lease
+  std::uint64_t taken_over = 0;   ///< by a host that took over an expired lease
+  std::uint64_t hedged = 0;       ///< in addition to a holder
+  std::uint64_t gave_up = 0;      ///< after a timeout
+  std::uint64_t no_budget = 0;    ///< without a lease: the server time budget was used up
+  std::uint64_t server_gone = 0;  ///< without a lease: the circuit of its server was open
 
   std::uint64_t all() const { return held + taken_over + hedged + gave_up + no_budget + server_gone; }
 };
 
-/// What a run came to.
+/// The result of a run.
 struct Outcome {
-  Compiles compiles;         ///< of the measured batch
-  Compiles compiles_before;  ///< of those before it
+  Compiles compiles;         ///< in the measured batch
+  Compiles compiles_before;  ///< in the batches before it
   std::uint64_t unique_keys = 0;
   std::uint64_t hits = 0;  ///< found on the servers
   std::uint64_t stalled = 0;
-  std::uint64_t openings = 0;  ///< of breakers
-  std::uint64_t refused = 0;   ///< questions that were not asked: no time left, or the server was given up
-  std::uint64_t spared = 0;    ///< known to be absent
+  std::uint64_t openings = 0;  ///< opened circuits
+  std::uint64_t rejected = 0;  ///< requests not sent: no time left, or open circuit
+  std::uint64_t spared = 0;    ///< answered by the negative cache
   std::uint64_t timeouts = 0;
   std::uint64_t lost_uploads = 0;
   Servers::Counts servers;
-  double p50_warm_s = 0;  ///< from the beginning of the batch until half of all hosts have every kernel …
-  double p99_warm_s = 0;  ///< … until 99 % have
-  double p99_host_s = 0;  ///< what 99 % of the hosts waited from their own beginning, or less
+  double p50_warm_s = 0;  ///< from the start of the batch until half of all hosts have all kernels
+  double p99_warm_s = 0;  ///< until 99 % of all hosts have all kernels
+  double p99_host_s = 0;  ///< 99th percentile of a host's time from its own start
   std::string first_bottleneck;
   std::uint64_t events = 0;
 
@@ -44,7 +44,7 @@ struct Outcome {
   }
 };
 
-/// What fleets do without kiln: the same hosts, kernels and wires.
+/// Results of a fleet without kiln, with the same hosts, kernels and networks.
 struct Baseline {
   std::string name;
   double compiles_per_key = 0;
@@ -54,7 +54,7 @@ struct Baseline {
   double bytes = 0;
 };
 
-/// The value below which this share of them lies.
+/// Returns the value below which this share of the values is.
 double percentile(std::vector<double> values, double share);
 
 }  // namespace kiln::fleet

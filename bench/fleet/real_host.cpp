@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "base/hash.hpp"
+#include "cache/server_time_budget.hpp"
 #include "core/recipe.hpp"
-#include "http/http_depot.hpp"
-#include "redis/redis_leases.hpp"
-#include "store/allowance.hpp"
+#include "remote/http/http_object_store.hpp"
+#include "remote/redis/redis_leases.hpp"
 
 namespace kiln::fleet {
 namespace {
@@ -18,66 +18,67 @@ using Clock = std::chrono::steady_clock;
 
 RequestKey request_of(std::uint32_t key) { return {sha256("request " + std::to_string(key))}; }
 
-std::shared_ptr<ServerGuard> guard(const Scenario& scenario, const Observer& observer, std::shared_ptr<Courier> courier,
-                                   std::string name, std::function<Status(Time)> probe) {
-  ServerGuard::Parts parts;
-  parts.name = std::move(name);
-  parts.probe = std::move(probe);
-  parts.courier = std::move(courier);
-  parts.policy = scenario.policy;
-  parts.observer = observer;
-  return ServerGuard::make(std::move(parts));
+std::shared_ptr<ServerGuard> guard(const Scenario& scenario, const EventEmitter& emitter,
+                                   std::shared_ptr<BackgroundQueue> background_queue, std::string name,
+                                   std::function<Status(Time)> probe) {
+  ServerGuard::Params params;
+  params.name = std::move(name);
+  params.probe = std::move(probe);
+  params.background_queue = std::move(background_queue);
+  params.policy = scenario.policy;
+  params.emitter = emitter;
+  return ServerGuard::make(std::move(params));
 }
 
 }  // namespace
 
-RealHost::RealHost(const Scenario& scenario, const RealPlace& place)
-    : scenario_(scenario), courier_(std::make_shared<Courier>(scenario.policy)) {
-  const std::shared_ptr<Depot> depot = open_http_depot({place.http, "", "", "", ""}).value();
+RealHost::RealHost(const Scenario& scenario, const ServerEndpoints& place)
+    : scenario_(scenario), background_queue_(std::make_shared<BackgroundQueue>(scenario.policy)) {
+  const std::shared_ptr<ObjectStore> object_store = open_http_object_store({place.http, "", "", "", ""}).value();
   const std::shared_ptr<LeaseTable> table = open_redis_leases({place.redis, "", ""}).value();
-  RemoteStore::Parts remote;
-  remote.depot = depot;
+  RemoteStore::Params remote;
+  remote.object_store = object_store;
   remote.policy = place.trust;
   remote.signer = place.signer;
-  GuardedStore::Parts guarded;
+  GuardedStore::Params guarded;
   guarded.inner = std::make_shared<RemoteStore>(std::move(remote));
-  guarded.guard =
-      guard(scenario, place.observer, courier_, place.http, [depot](Time limit) { return depot->probe(limit); });
-  guarded.courier = courier_;
+  guarded.guard = guard(scenario, place.emitter, background_queue_, place.http,
+                        [object_store](Time timeout) { return object_store->probe(timeout); });
+  guarded.background_queue = background_queue_;
   guarded.policy = scenario.policy;
-  FleetClaims::Parts claims;
+  FleetClaims::Params claims;
   claims.store = guarded.guard;
   store_ = std::make_shared<GuardedStore>(std::move(guarded));
   claims.table = table;
-  claims.guard =
-      guard(scenario, place.observer, courier_, place.redis, [table](Time limit) { return table->probe(limit); });
-  claims.courier = courier_;
+  claims.guard = guard(scenario, place.emitter, background_queue_, place.redis,
+                       [table](Time timeout) { return table->probe(timeout); });
+  claims.background_queue = background_queue_;
   claims.policy = scenario.policy;
   claims_ = std::make_unique<FleetClaims>(std::move(claims));
 }
 
 bool RealHost::look(std::uint32_t key) {
   const RequestKey request = request_of(key);
-  const auto closures = store_->closures(request, 1);
-  if (!closures || closures->empty()) return false;
-  const auto hit = store_->get(key_of(request, closures->front()));
+  const auto dependency_sets = store_->dependency_sets(request, 1);
+  if (!dependency_sets || dependency_sets->empty()) return false;
+  const auto hit = store_->get(artifact_key(request, dependency_sets->front()));
   if (!hit || !*hit) return false;
   ++hits_;
   return true;
 }
 
-void RealHost::road(std::uint32_t key) {
-  Allowance allowance(scenario_.policy.budget);
+void RealHost::resolver(std::uint32_t key) {
+  ServerTimeBudget budget(scenario_.policy.budget);
   if (look(key)) return;
-  const Time wait = std::chrono::seconds(30) + scenario_.policy.lease;
+  const Time wait = std::chrono::seconds(30) + scenario_.policy.lease_ttl;
   const auto give_up = Clock::now() + wait;
   std::unique_ptr<Claim> claim;
   while (claim == nullptr) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(give_up - Clock::now());
-    Claims::Answer answer = claims_->acquire(request_of(key), std::max(left, std::chrono::milliseconds(0)));
+    Claims::AcquireResult answer = claims_->acquire(request_of(key), std::max(left, std::chrono::milliseconds(0)));
     claim = std::move(answer.claim);
     if (answer.outcome == Claims::Outcome::Unavailable || answer.outcome == Claims::Outcome::TimedOut) break;
-    allowance.ask_afresh();
+    budget.bypass_negative_cache();
     if (look(key)) return;
   }
   compile(key);
@@ -90,9 +91,9 @@ void RealHost::compile(std::uint32_t key) {
   Artifact artifact;
   artifact.bytes = Bytes::of(std::string(scenario_.entry_bytes, static_cast<char>('a' + key % 26)));
   artifact.target = Target::sm(90);
-  artifact.about = {"unit " + std::to_string(key), "a sleep", 1e3 * seconds(cost_of(scenario_, key)), ""};
-  (void)store_->put(key_of(request, {}), artifact);
-  (void)store_->add_closure(request, {});
+  artifact.metadata = {"unit " + std::to_string(key), "a sleep", 1e3 * seconds(cost_of(scenario_, key)), ""};
+  (void)store_->put(artifact_key(request, {}), artifact);
+  (void)store_->add_dependency_set(request, {});
 }
 
 }  // namespace kiln::fleet

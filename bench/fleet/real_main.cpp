@@ -1,5 +1,5 @@
-// kiln-fleet-real: a scenario of kiln-fleet-sim, played by real clients against a real nginx and a real redis-server on
-// this machine, to hold what was predicted against what was counted. docs/fleet-simulation.md.
+// kiln-fleet-real: runs a scenario of kiln-fleet-sim with real clients against a real nginx and a real redis-server on
+// this machine, to compare predictions with measurements. docs/fleet-simulation.md.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 #include "bench/fleet/options.hpp"
 #include "bench/fleet/outcome.hpp"
 #include "bench/fleet/real_host.hpp"
-#include "tests/support/nginx.hpp"
-#include "tests/support/redis.hpp"
+#include "support/servers/nginx.hpp"
+#include "support/servers/redis.hpp"
 
 namespace {
 
@@ -24,7 +24,7 @@ using namespace kiln;
 using namespace kiln::fleet;
 using Clock = std::chrono::steady_clock;
 
-// Everything that all lanes of a run share.
+// State shared by all threads of a run.
 struct Run {
   const Scenario& scenario;
   std::vector<std::unique_ptr<RealHost>> hosts;
@@ -36,7 +36,7 @@ struct Run {
   std::uint64_t openings KILN_GUARDED_BY(mutex) = 0;
 };
 
-// Breakers that opened are counted, and the first few say why.
+// Counts opened circuits and prints the reasons of the first few.
 void note(Run& run, const kiln::Event& event) {
   if (event.kind != kiln::Event::Kind::RemoteUnavailable) return;
   const MutexLock lock(run.mutex);
@@ -55,18 +55,18 @@ void walk_lane(Run& run, std::uint32_t host) {
       if (run.next[host] == batch.keys) return;
       number = run.next[host]++;
     }
-    run.hosts[host]->road(key_at(run.scenario, host, batch, number));
+    run.hosts[host]->resolver(key_at(run.scenario, host, batch, number));
     const MutexLock lock(run.mutex);
     if (++run.done[host] == batch.keys) run.warm.push_back(seconds(Clock::now() - run.start));
   }
 }
 
-RealPlace trusted_place(const std::string& http, const std::string& redis) {
+ServerEndpoints trusted_place(const std::string& http, const std::string& redis) {
   const SecretKey authority = SecretKey::generate();
   SecretKey host = SecretKey::generate();
   auto trust = std::make_shared<TrustPolicy>();
-  trust->trust(authority.public_key(), "fleet/live");
-  trust->accept_live("fleet/live", 7);
+  trust->add_key(authority.public_key(), "fleet/live");
+  trust->trust_live_namespace("fleet/live", 7);
   const std::uint64_t day = day_of(system_clock().wall());
   const Certificate certificate = Certificate::make(authority, host.public_key(), "fleet/live", day + 7);
   return {http, redis, trust, std::make_shared<Signer>(Signer::live(std::move(host), certificate).value()), {}};
@@ -79,7 +79,7 @@ double cpu_seconds(int who) {
          1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-void play(Run& run, const RealPlace& place) {
+void play(Run& run, const ServerEndpoints& place) {
   for (std::uint32_t host = 0; host < run.scenario.hosts; ++host) {
     run.hosts.push_back(std::make_unique<RealHost>(run.scenario, place));
   }
@@ -96,11 +96,11 @@ void play(Run& run, const RealPlace& place) {
 void report(Run& run, std::size_t http, std::uint64_t leases) {
   std::uint64_t compiles = 0;
   std::uint64_t hits = 0;
-  std::uint64_t refused = 0;
+  std::uint64_t rejected = 0;
   for (const auto& host : run.hosts) {
     compiles += host->compiles();
     hits += host->hits();
-    refused += host->refused();
+    rejected += host->rejected();
   }
   const MutexLock lock(run.mutex);
   std::printf("{\"scenario\":\"%s\",\"hosts\":%u,\"keys\":%u,\"lanes\":%u,\"window_s\":%g,\"seed\":%llu,",
@@ -110,7 +110,7 @@ void report(Run& run, std::size_t http, std::uint64_t leases) {
       "\"compiles\":%llu,\"hits\":%llu,\"refused\":%llu,\"breaker_openings\":%llu,\"http_requests\":%zu,\"lease_ops\":%"
       "llu,",
       static_cast<unsigned long long>(compiles), static_cast<unsigned long long>(hits),
-      static_cast<unsigned long long>(refused), static_cast<unsigned long long>(run.openings), http,
+      static_cast<unsigned long long>(rejected), static_cast<unsigned long long>(run.openings), http,
       static_cast<unsigned long long>(leases));
   std::printf(
       "\"p50_warm_s\":%.3f,\"p99_warm_s\":%.3f,\"all_warm_s\":%.3f,\"client_cpu_s\":%.2f,\"server_cpu_s\":%.2f}\n",
@@ -133,8 +133,8 @@ int main(int count, char** words) {
   bool json = false;
   const std::string problem = read_options({words + 1, words + count}, scenario, json);
   if (!problem.empty() || scenario.batches.size() != 1) {
-    std::fprintf(stderr, "kiln-fleet-real: %s\n%s", problem.empty() ? "one batch only" : problem.c_str(),
-                 usage().c_str());
+    std::fprintf(stderr, "kiln-fleet-real: %s\n%s",
+                 problem.empty() ? "the scenario must have one batch" : problem.c_str(), usage().c_str());
     return 2;
   }
   if (!test::Nginx::available() || !test::RedisServer::available()) {
@@ -149,8 +149,8 @@ int main(int count, char** words) {
   auto redis = std::make_optional<test::RedisServer>(test::RedisServer::Options{.lines = {"maxclients 20000"}});
   Run run{scenario, {}, {}, {}, std::vector<std::uint32_t>(scenario.hosts), std::vector<std::uint32_t>(scenario.hosts),
           {}};
-  RealPlace place = trusted_place(nginx->url(), redis->url());
-  place.observer = Observer([&run](const kiln::Event& event) { note(run, event); });
+  ServerEndpoints place = trusted_place(nginx->url(), redis->url());
+  place.emitter = EventEmitter([&run](const kiln::Event& event) { note(run, event); });
   play(run, place);
   const std::size_t http = nginx->requests();
   const std::uint64_t leases = redis->calls("set") + redis->calls("pttl") + redis->calls("eval");

@@ -57,7 +57,7 @@ std::string json_of(const Scenario& scenario, const Outcome& outcome, const std:
   add(text, ",\"peak_remote_rps\":%u,\"peak_http_rps\":%u,\"lease_ops_per_s\":%u,\"http_requests\":%llu",
       servers.peak_both, servers.peak_http, servers.peak_leases, number(servers.http));
   add(text, ",\"lease_ops\":%llu,\"bytes\":%llu,\"hits\":%llu,\"refused\":%llu,\"spared\":%llu,\"timeouts\":%llu",
-      number(servers.leases), number(servers.bytes), number(outcome.hits), number(outcome.refused),
+      number(servers.leases), number(servers.bytes), number(outcome.hits), number(outcome.rejected),
       number(outcome.spared), number(outcome.timeouts));
   add(text,
       ",\"breaker_openings\":%llu,\"lost_uploads\":%llu,\"first_bottleneck\":\"%s\",\"events\":%llu,\"baselines\":[",
@@ -76,7 +76,7 @@ std::string table_of(const Scenario& scenario, const Outcome& outcome, const std
   add(text, "%s: %u hosts, %u keys, within %g s, %u http and %u lease server(s), seed %llu\n", scenario.name.c_str(),
       scenario.hosts, scenario.keys, scenario.window, scenario.costs.http_servers, scenario.costs.lease_servers,
       number(scenario.seed));
-  add(text, "%-26s %13s %10s %10s %11s %10s\n", "", "compiles/key", "99 % warm", "one host", "requests/s", "bytes");
+  add(text, "%-26s %13s %10s %10s %11s %10s\n", "", "compiles/key", "99 % ready", "one host", "requests/s", "bytes");
   add(text, "%-26s %13.4f %8.1f s %8.1f s %11u %10s\n", "kiln", outcome.compiles_per_key(), outcome.p99_warm_s,
       outcome.p99_host_s, outcome.servers.peak_both, in_units(static_cast<double>(outcome.servers.bytes)).c_str());
   for (const Baseline& baseline : baselines) {
@@ -85,13 +85,13 @@ std::string table_of(const Scenario& scenario, const Outcome& outcome, const std
   }
   const Compiles& compiles = outcome.compiles;
   add(text,
-      "compiles: %llu by holders, %llu after a takeover, %llu hedges, %llu gave up, %llu out of budget, %llu with a "
-      "server given up; %llu holders stalled\n",
+      "compiles: %llu by holders, %llu after a takeover, %llu hedges, %llu timed out, %llu out of budget, %llu with an "
+      "open circuit; %llu holders stalled\n",
       number(compiles.held), number(compiles.taken_over), number(compiles.hedged), number(compiles.gave_up),
       number(compiles.no_budget), number(compiles.server_gone), number(outcome.stalled));
-  add(text, "peak %u http requests/s and %u lease operations/s; %llu timeouts, %llu breakers opened, %llu not asked\n",
+  add(text, "peak %u http requests/s and %u lease operations/s; %llu timeouts, %llu circuits opened, %llu not sent\n",
       outcome.servers.peak_http, outcome.servers.peak_leases, number(outcome.timeouts), number(outcome.openings),
-      number(outcome.refused));
+      number(outcome.rejected));
   add(text, "first bottleneck: %s\n", outcome.first_bottleneck.c_str());
   return text;
 }

@@ -8,9 +8,9 @@
 
 namespace kiln::fleet {
 
-/// One object on one line.
+/// Returns one JSON object on one line.
 std::string json_of(const Scenario& scenario, const Outcome& outcome, const std::vector<Baseline>& baselines);
-/// For people.
+/// Returns a human-readable table.
 std::string table_of(const Scenario& scenario, const Outcome& outcome, const std::vector<Baseline>& baselines);
 
 }  // namespace kiln::fleet

@@ -37,18 +37,18 @@ bool prepare(Scenario& scenario) {
   if (scenario.name == "cold_rollout") {
     scenario.batches = {over(0, window, 0, scenario.keys)};
   } else if (scenario.name == "warmed_rollout") {
-    // One host, or the build, has been there before.
+    // One host, or the build, has published everything before.
     scenario.published = 1;
     scenario.batches = {over(0, window, 0, scenario.keys)};
   } else if (scenario.name == "rolling_restart") {
-    // The hosts of a wave restart within two seconds; nine keys of ten are those of the release before.
+    // The hosts of a wave restart within two seconds; 90 % of the keys are those of the previous release.
     scenario.published = 0.9;
     Batch batch = over(0, 2, 0, scenario.keys);
     batch.waves = scenario.waves;
     batch.gap = from_seconds(window / scenario.waves);
     scenario.batches = {batch};
   } else if (scenario.name == "outage_herd" || scenario.name == "outage_wait") {
-    // A few keys while nobody answers, so that every host knows; then a release that was held back.
+    // A few keys during the outage, so that every host has detected it; then a release that was delayed.
     const std::uint32_t before = std::min(4U, scenario.keys);
     scenario.outage = {Time(0), from_seconds(60)};
     const double after = scenario.name == "outage_herd" ? 60 : 60 + 15;
@@ -60,18 +60,17 @@ bool prepare(Scenario& scenario) {
 }
 
 std::uint32_t Scenario::all_keys() const {
-  std::uint32_t most = 0;
-  for (const Batch& batch : batches) most = std::max(most, batch.first_key + batch.keys);
-  return most;
+  std::uint32_t maximum = 0;
+  for (const Batch& batch : batches) maximum = std::max(maximum, batch.first_key + batch.keys);
+  return maximum;
 }
 
 Time cost_of(const Scenario& scenario, std::uint32_t key) {
-  return from_seconds(scenario.least_cost +
-                      (scenario.most_cost - scenario.least_cost) * drawn(scenario.seed, kCost, key));
+  return from_seconds(scenario.min_cost + (scenario.max_cost - scenario.min_cost) * drawn(scenario.seed, kCost, key));
 }
 
 bool published_before(const Scenario& scenario, std::uint32_t key) {
-  // Evenly among the keys, so that the share is exact.
+  // Spread evenly over the keys, so that the share is exact.
   return std::floor((key + 1) * scenario.published + 1e-9) > std::floor(key * scenario.published + 1e-9);
 }
 

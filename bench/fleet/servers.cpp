@@ -5,8 +5,8 @@
 namespace kiln::fleet {
 namespace {
 
-std::vector<Station> rows(const char* name, unsigned count, unsigned workers) {
-  std::vector<Station> made;
+std::vector<ServiceQueue> rows(const char* name, unsigned count, unsigned workers) {
+  std::vector<ServiceQueue> made;
   for (unsigned i = 0; i < std::max(count, 1U); ++i) made.emplace_back(name, workers);
   return made;
 }
@@ -67,7 +67,7 @@ Servers::Reply Servers::ask(Op op, std::uint32_t host, std::uint32_t key, bool c
     const std::size_t server = host % http_.size();
     done = http_[server].serve(arrival, work);
     if (bytes > 0) {
-      // The wire is told of work in the order of arrival at the server, which is nearly that of leaving it.
+      // The network queue gets work in the order of arrival at the server, which is almost the order of departure.
       const Time carried = from_seconds(static_cast<double>(bytes) / costs.http_bytes_per_s);
       done = std::max(done, wires_[server].serve(arrival, carried));
     }
@@ -77,8 +77,8 @@ Servers::Reply Servers::ask(Op op, std::uint32_t host, std::uint32_t key, bool c
 
 Servers::Counts Servers::counts() const {
   Counts counts = counts_;
-  const std::size_t most = std::max(http_by_second_.size(), leases_by_second_.size());
-  for (std::size_t i = 0; i < most; ++i) {
+  const std::size_t maximum = std::max(http_by_second_.size(), leases_by_second_.size());
+  for (std::size_t i = 0; i < maximum; ++i) {
     const std::uint32_t http = i < http_by_second_.size() ? http_by_second_[i] : 0;
     const std::uint32_t leases = i < leases_by_second_.size() ? leases_by_second_[i] : 0;
     counts.peak_http = std::max(counts.peak_http, http);
@@ -88,10 +88,10 @@ Servers::Counts Servers::counts() const {
   return counts;
 }
 
-std::vector<const Station*> Servers::stations() const {
-  std::vector<const Station*> all;
+std::vector<const ServiceQueue*> Servers::stations() const {
+  std::vector<const ServiceQueue*> all;
   for (const auto* group : {&http_, &wires_, &leases_}) {
-    for (const Station& station : *group) all.push_back(&station);
+    for (const ServiceQueue& station : *group) all.push_back(&station);
   }
   all.push_back(&machine_);
   return all;

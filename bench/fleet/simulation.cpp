@@ -6,22 +6,22 @@
 namespace kiln::fleet {
 namespace {
 
-// The queue that was the first to make somebody wait long; where none did, the one that comes nearest to it.
+// Returns the queue that was first to cause a long wait, or the one that came closest.
 std::string bottleneck(const Servers& servers) {
-  const Station* first = nullptr;
-  const Station* busiest = nullptr;
-  for (const Station* station : servers.stations()) {
+  const ServiceQueue* first = nullptr;
+  const ServiceQueue* busiest = nullptr;
+  for (const ServiceQueue* station : servers.stations()) {
     if (busiest == nullptr || station->busiest() > busiest->busiest()) busiest = station;
     if (station->first_long() < Time(0)) continue;
     if (first == nullptr || station->first_long() < first->first_long()) first = station;
   }
   char text[160];
   if (first != nullptr) {
-    std::snprintf(
-        text, sizeof text, "%s, from %.1f s on: %.0f %% of it asked for in its busiest second, waits up to %.2f s",
-        first->name().c_str(), seconds(first->first_long()), 100 * first->busiest(), seconds(first->longest_wait()));
+    std::snprintf(text, sizeof text, "%s, from %.1f s: %.0f %% load in its busiest second, waits up to %.2f s",
+                  first->name().c_str(), seconds(first->first_long()), 100 * first->busiest(),
+                  seconds(first->longest_wait()));
   } else {
-    std::snprintf(text, sizeof text, "none; nearest: %s, %.0f %% in its busiest second", busiest->name().c_str(),
+    std::snprintf(text, sizeof text, "none; closest: %s, %.0f %% load in its busiest second", busiest->name().c_str(),
                   100 * busiest->busiest());
   }
   return text;
@@ -37,11 +37,11 @@ double percentile(std::vector<double> values, double share) {
 }
 
 Simulation::Simulation(const Scenario& scenario)
-    : scenario_(scenario), servers_(scenario_), shelf_(scenario_.all_keys()), hosts_(scenario_.hosts) {
+    : scenario_(scenario), servers_(scenario_), pch_cache_(scenario_.all_keys()), hosts_(scenario_.hosts) {
   for (std::uint32_t key = 0; key < scenario_.all_keys(); ++key) {
     if (!published_before(scenario_, key)) continue;
-    shelf_.put_entry(key);
-    shelf_.put_hint(key);
+    pch_cache_.put_entry(key);
+    pch_cache_.put_hint(key);
   }
 }
 
@@ -68,7 +68,7 @@ void Simulation::plan(Time at, Event::What what, std::uint32_t host, std::uint32
 
 void Simulation::happen(const Event& event) {
   using What = Event::What;
-  // A host that is warm and has nothing left to do is gone; what was planned for it does not matter any more.
+  // A host that is ready and has no work left is destroyed; its remaining events are ignored.
   if (event.what != What::Start && event.what != What::Effect && event.what != What::Renew &&
       hosts_[event.host] == nullptr) {
     return;
@@ -77,12 +77,12 @@ void Simulation::happen(const Event& event) {
     case What::Start: start(event.host, event.number); break;
     case What::Answered: answered(event.host, event.number); break;
     case What::TimedOut: timed_out(event.host, event.number); break;
-    case What::NapOver: step(event.host, event.number); break;
+    case What::SleepOver: step(event.host, event.number); break;
     case What::Compiled: compiled(event.host, event.number); break;
     case What::Renew: renew(event.number); break;
     case What::Effect: effect(event); break;
-    case What::UploadAnswered: errand_answered(event.host, true); break;
-    case What::UploadTimedOut: errand_answered(event.host, false); break;
+    case What::UploadAnswered: task_answered(event.host, true); break;
+    case What::UploadTimedOut: task_answered(event.host, false); break;
     case What::ProbeDue: probe(event.host, event.number); break;
     case What::ProbeAnswered: probed(event.host, event.number, true); break;
     case What::ProbeTimedOut: probed(event.host, event.number, false); break;
@@ -107,7 +107,7 @@ void Simulation::warm(std::uint32_t host) {
   if (ready.batch + 1 < scenario_.batches.size()) return;
   warm_at_.push_back(seconds(now_ - scenario_.measured().from));
   waited_.push_back(seconds(now_ - ready.started));
-  if (ready.errands.empty()) hosts_[host].reset();
+  if (ready.tasks.empty()) hosts_[host].reset();
 }
 
 Outcome Simulation::summary() {

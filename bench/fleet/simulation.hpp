@@ -7,27 +7,27 @@
 #include "bench/fleet/host.hpp"
 #include "bench/fleet/outcome.hpp"
 #include "bench/fleet/scenario.hpp"
+#include "bench/fleet/server_state.hpp"
 #include "bench/fleet/servers.hpp"
-#include "bench/fleet/shelf.hpp"
 
 namespace kiln::fleet {
 
-/// Lets the hosts of a scenario go for their kernels. What a host decides is decided by kiln's own code (LeaseWait,
-/// Breaker, NegativeCache with the numbers of FleetPolicy); what is simulated is what they are told: time, answers, and
-/// how long a compile takes. The road is that of warm/resolver.cpp. Deterministic: one seed, one outcome.
+/// A simulation of the hosts of a scenario. kiln's own code (LeaseWaiter, Breaker, NegativeCache with the values of
+/// FleetPolicy) makes the decisions of a host; time, responses and compile times are simulated. The call sequence is
+/// that of engine/resolver.cpp. Deterministic: the same seed gives the same outcome. Not thread-safe.
 class Simulation {
  public:
   explicit Simulation(const Scenario& scenario);
   Outcome run();
 
  private:
-  // The road of a lane (road.cpp).
+  // The sequence of a thread (resolve_path.cpp).
   void begin(std::uint32_t host, std::uint32_t lane);
   void look(std::uint32_t host, std::uint32_t lane);
   void missed(std::uint32_t host, std::uint32_t lane);
   void acquire(std::uint32_t host, std::uint32_t lane);
   void step(std::uint32_t host, std::uint32_t lane);
-  void look_and_compile(std::uint32_t host, std::uint32_t lane, Lane::Why why);
+  void look_and_compile(std::uint32_t host, std::uint32_t lane, SimulatedThread::Reason reason);
   void compile(std::uint32_t host, std::uint32_t lane);
   void compiled(std::uint32_t host, std::uint32_t lane);
   void found(std::uint32_t host, std::uint32_t lane);
@@ -36,23 +36,23 @@ class Simulation {
   void table_answered(std::uint32_t host, std::uint32_t lane);
   void store_answered(std::uint32_t host, std::uint32_t lane);
   void timed_out(std::uint32_t host, std::uint32_t lane);
-  Time spent(const Lane& lane) const { return lane.napped ? Time(0) : now_ - lane.sent; }
+  Time spent(const SimulatedThread& lane) const { return lane.slept ? Time(0) : now_ - lane.sent; }
 
-  // What nobody waits for (background.cpp).
+  // Background work (background.cpp).
   void open_claim(std::uint32_t host, std::uint32_t lane);
   void renew(std::uint32_t claim);
-  void send_errand(std::uint32_t host, const Errand& errand);
-  void run_errand(std::uint32_t host);
-  void errand_answered(std::uint32_t host, bool in_time);
-  void next_errand(std::uint32_t host);
+  void send_task(std::uint32_t host, const BackgroundTask& task);
+  void run_task(std::uint32_t host);
+  void task_answered(std::uint32_t host, bool in_time);
+  void next_task(std::uint32_t host);
   void effect(const Event& event);
   void failed(std::uint32_t host, Op op);
   void probe(std::uint32_t host, std::uint32_t server);
   void probed(std::uint32_t host, std::uint32_t server, bool answered);
-  /// Sends a question; true: the answer comes within the limit, at `at`.
-  bool send(std::uint32_t host, std::uint32_t key, std::uint32_t token, Op op, bool connecting, Time limit, Time& at);
+  /// Sends a request. Returns true if the response arrives within the limit, at `at`.
+  bool send(std::uint32_t host, std::uint32_t key, std::uint32_t token, Op op, bool connecting, Time timeout, Time& at);
 
-  // The world (simulation.cpp).
+  // Event loop (simulation.cpp).
   void start(std::uint32_t host, std::uint32_t batch);
   void warm(std::uint32_t host);
   void happen(const Event& event);
@@ -63,7 +63,7 @@ class Simulation {
   const Scenario scenario_;
   EventQueue queue_;
   Servers servers_;
-  Shelf shelf_;
+  ServerState pch_cache_;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<HeldClaim> claims_;
   std::vector<std::uint32_t> free_claims_;
@@ -76,7 +76,7 @@ class Simulation {
 };
 
 Outcome simulate(Scenario scenario);
-/// Every host compiles; every host pulls a directory image.
+/// Returns the baselines: every host compiles; every host pulls a directory image.
 std::vector<Baseline> baselines(const Scenario& scenario);
 
 }  // namespace kiln::fleet

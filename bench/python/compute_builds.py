@@ -1,8 +1,8 @@
-"""What a new process waits for in cuda.compute, alone and with kiln under it:
-python bench/python/compute_builds.py DRIVER_DOUBLE [rounds] [--json]
+"""Measures how long a new process waits for cuda.compute, alone and with kiln:
+python bench/python/compute_builds.py FAKE_DRIVER [rounds] [--json]
 
 Needs the packages `cuda-cccl`, `cuda-core` and `kiln`, and a CUDA toolkit. Builds for sm_90 and needs no GPU:
-DRIVER_DOUBLE is the folder of the tests' libcuda.so.1; nothing is executed. The sides take turns.
+FAKE_DRIVER is the directory of the fake libcuda.so.1 of the tests; nothing is executed. The sides alternate.
 """
 
 import json
@@ -21,7 +21,7 @@ PEER = f"cuda.compute {figures.version('cuda-cccl')}"
 
 
 def start(folder, *arguments):
-    environment = dict(os.environ, KILN_CACHE_DIR=folder, KILN_DOUBLE_DEVICES="sm_90")
+    environment = dict(os.environ, KILN_CACHE_DIR=folder, KILN_FAKE_DRIVER_DEVICES="sm_90")
     environment["LD_LIBRARY_PATH"] = f"{sys.argv[1]}:{TOOLKIT}"
     program = [sys.executable, str(BUILDS), *arguments]
     return subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -53,7 +53,7 @@ if __name__ == "__main__":
         show("cuda.compute alone", alone)
         show("kiln, warm", warm)
         show("  the same again, one process", both)
-        print(f"  {statistics.median(alone) / statistics.median(warm):.0f} times sooner")
+        print(f"  {statistics.median(alone) / statistics.median(warm):.0f} times faster")
         figures.figure("python_compute_warm", "warm_new_process", PEER, "a transform, with kiln.compute", warm, alone, "ms")
         print("Four processes on a cold key")
         counts = []
@@ -62,5 +62,5 @@ if __name__ == "__main__":
             counts.append(sum(finish(process)[0]["compiles"] for process in processes))
             print(f"  {side:28} {counts[-1]} compiles")
         theirs, ours = counts
-        figures.behaviour("python_compute_four", "eight_cold", PEER, "four processes", figures.compiles(ours), figures.compiles(theirs),
-                          (ours == 1, theirs == 1), "test_foreign.py: test_a_miss_is_ones_turn_until_it_is_released")  # fmt: skip
+        figures.behavior("python_compute_four", "eight_cold", PEER, "four processes", figures.compiles(ours), figures.compiles(theirs),
+                          (ours == 1, theirs == 1), "test_external_cache.py: test_miss_holds_claim_until_release")  # fmt: skip

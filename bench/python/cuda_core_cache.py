@@ -1,5 +1,5 @@
-"""What a hit costs through kiln.cuda_core and through cuda.core's own FileStreamProgramCache, in one process, the two
-sides taking turns; and how many of eight processes compile on one cold key. Nothing runs on a GPU.
+"""Measures a hit with kiln.cuda_core and with cuda.core's FileStreamProgramCache, alternating in one process, and how many of
+eight processes compile on one cold key. Nothing runs on a GPU.
 
     PYTHONPATH=build/release/python python bench/python/cuda_core_cache.py [ROUNDS] [--json]
 """
@@ -20,7 +20,7 @@ from cuda.core.utils import FileStreamProgramCache, make_program_cache_key
 from kiln.cuda_core import ProgramCache
 
 SMALL = 'extern "C" __global__ void k(int* x) { *x *= 2; }'
-# About as much code as a kernel with a dozen unrolled loops has.
+# About as much code as a kernel with a dozen unrolled loops.
 LARGE = "\n".join(
     f'extern "C" __global__ void k{i}(float* x) {{ '
     f"for (int j = 0; j < 64; ++j) x[j * {i + 1}] = sinf(x[j]) / (x[j + {i}] + {i}.5f); }}"
@@ -51,7 +51,7 @@ def spread(values: list[float], digits: int) -> str:
 
 
 def compare(name: str, what: str, ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> float:
-    """The sides take turns call by call; a round is the median of each, so that one interruption does not count."""
+    """Alternates the sides call by call; a round is the median of each side, so that one interruption has no effect."""
     medians: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
         times: tuple[list[float], list[float]] = ([], [])
@@ -71,7 +71,7 @@ def compare(name: str, what: str, ours: Callable[[], Any], theirs: Callable[[], 
 
 def hits(rounds: int) -> bool:
     print(
-        f"A hit on disk, medians of {PER_ROUND} calls of each side, taking turns call by call: "
+        f"A hit on disk, medians of {PER_ROUND} calls of each side, alternating call by call: "
         f"the median of {rounds} such rounds, and the tenth to the ninetieth percentile of them."
     )
     fine = True
@@ -111,7 +111,7 @@ def one_of_eight(kind: str, folder: str, start: float, answers: Any) -> None:
 
 
 def cold(kind: str) -> int:
-    """Eight fresh interpreters, which all have cuda.core imported when the first begins."""
+    """Runs eight new interpreters, which all have imported cuda.core when the first starts."""
     context = multiprocessing.get_context("spawn")
     answers = context.Queue()
     folder = tempfile.mkdtemp()
@@ -119,11 +119,11 @@ def cold(kind: str) -> int:
     processes = [context.Process(target=one_of_eight, args=(kind, folder, start, answers)) for _ in range(8)]
     for process in processes:
         process.start()
-    told = [answers.get(timeout=120) for _ in processes]
+    results = [answers.get(timeout=120) for _ in processes]
     for process in processes:
         process.join()
-    compiles = sum(stored for stored, _ in told)
-    last = max(seconds for _, seconds in told)
+    compiles = sum(stored for stored, _ in results)
+    last = max(seconds for _, seconds in results)
     print(f"Eight processes on one cold key, {kind}: compiles {compiles}, the last has its code after {last:.2f} s.")
     return compiles
 
@@ -133,12 +133,12 @@ def main() -> int:
     ours = cold("kiln")
     fine &= ours == 1
     theirs = cold("FileStreamProgramCache")
-    figures.behaviour(
+    figures.behavior(
         "python_cuda_core_eight", "eight_cold", PEER, "kiln.cuda_core under cuda.core", figures.compiles(ours),
         figures.compiles(theirs), (ours == 1, theirs == 1),
-        "test_cuda_core.py: test_eight_processes_on_a_cold_key_compile_once_and_with_the_plain_cache_more_often",
+        "test_cuda_core.py: test_eight_processes_compile_missing_key_once_unlike_plain_cache",
     )  # fmt: skip
-    print("Held." if fine else "NOT HELD: a hit costs more than the plain cache's, or more than one process compiled.")
+    print("OK" if fine else "FAILED: a hit is slower than with the plain cache, or more than one process compiled")
     return 0 if fine else 1
 
 

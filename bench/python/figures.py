@@ -1,6 +1,6 @@
-"""Lines of JSON for bench/report, as kiln-bench and bench/peers/run print them: what these benchmarks have in common.
+"""The common part of these benchmarks: lines of JSON for bench/report, as kiln-bench and bench/peers/run print them.
 
-A benchmark that is given --json prints lines to stdout and what is for people to stderr.
+With --json a benchmark prints these lines to stdout and readable output to stderr.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import traceback
 from typing import Any
 
-# From the median absolute deviation to half the 95 % confidence interval of a median, as bench/harness.cpp has it.
+# Converts the median absolute deviation to half the 95 % confidence interval of a median, as in bench/support/harness.cpp.
 HALF_INTERVAL = 1.4826 * 1.2533 * 1.96
 SMALL_SPREAD = 0.05
 
@@ -22,7 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def _failed(*what: Any) -> None:
-    """An exception is no limit that was broken, which Python's own exit code, 1, would say."""
+    """Exits with a code other than 1 on an exception, because 1 means that a limit was exceeded."""
     traceback.print_exception(*what)
     sys.stderr.flush()
     os._exit(3)
@@ -34,7 +34,7 @@ if wanted:
     _lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
     sys.stdout = sys.stderr
     sys.excepthook = _failed
-# As one types it at the root of the tree.
+# The command as typed at the root of the tree.
 words = [os.path.relpath(word, ROOT) if "/" in word else word for word in sys.argv]
 command = " ".join(["PYTHONPATH=build/release/python .venv/bin/python", *words])
 
@@ -49,7 +49,7 @@ def _print(line: dict[str, Any]) -> None:
 
 
 def figure(name: str, row: str, peer: str, what: str, ours: list[float], theirs: list[float], unit: str) -> None:
-    """The limit is 1: kiln is to be ahead of whomever it is put under."""
+    """Prints a figure. The limit is 1: kiln must be faster than the system that uses it."""
     ratios = [a / b for a, b in zip(ours, theirs)]
     middle = statistics.median(ratios)
     spread = 1.0
@@ -61,8 +61,8 @@ def figure(name: str, row: str, peer: str, what: str, ours: list[float], theirs:
             "settled": spread <= SMALL_SPREAD})  # fmt: skip
 
 
-def behaviour(name: str, row: str, peer: str, what: str, ours: str, theirs: str, good: tuple[bool, bool], test: str) -> None:
-    """`good`: of ours, of theirs. `test` holds ours to it."""
+def behavior(name: str, row: str, peer: str, what: str, ours: str, theirs: str, good: tuple[bool, bool], test: str) -> None:
+    """Prints a behavior. `good` holds the correctness of ours and theirs; `test` is the test that checks ours."""
     _print({"kind": "behaviour", "name": name, "row": row, "peer": peer, "what": what, "ours": ours, "theirs": theirs,
             "ours_good": good[0], "theirs_good": good[1], "test": f"tests/bindings/python/adapters/{test}"})  # fmt: skip
 

@@ -1,7 +1,7 @@
-"""Triton's own cache and kiln's under it, side by side: python bench/python/triton_cache.py [rounds] [--json]
+"""Compares Triton's own cache with kiln's: python bench/python/triton_cache.py [rounds] [--json]
 
-Needs the packages `triton` and `kiln`. Compiles for sm_90 and needs no GPU; nothing is executed. The sides take turns,
-so that what else the machine does meets them alike.
+Needs the packages `triton` and `kiln`. Compiles for sm_90 and needs no GPU; nothing is executed. The sides alternate,
+so that other load affects them equally.
 """
 
 import json
@@ -31,7 +31,7 @@ def start(folder, side):
 
 
 def finish(process):
-    """What it printed; None where it failed."""
+    """Returns the output; None if the process failed."""
     output, _ = process.communicate(timeout=300)
     return json.loads(output) if process.returncode == 0 else None
 
@@ -52,7 +52,7 @@ def warm_hits(scratch, rounds):
             assert answer["compiles"] == 0
             times[side]["first"].append(answer["install_ms"] + answer["ms"])
             times[side]["hit"].append(answer["hit_ms"])
-    for what, title in (("first", "the first triton.compile, kiln's import in it"), ("hit", "of it, from the key to the kernel")):
+    for what, title in (("first", "the first triton.compile, with kiln's import"), ("hit", "from the key to the kernel")):
         base = statistics.median(times["Triton alone"][what])
         for side in SIDES:
             taken = sorted(times[side][what])
@@ -62,7 +62,7 @@ def warm_hits(scratch, rounds):
                 f"{median / base:.2f} of Triton's"
             )
             if side in NAMES:
-                # What README calls by a short name is what it recommends.
+                # The README uses the short name for the recommended variant.
                 name = f"python_triton_{what}" + ("" if NAMES[side] == "install" else "_variable")
                 alone = times["Triton alone"][what]
                 figures.figure(name, "warm_new_process", PEER, f"{SHORT[what]}, {side.removeprefix('kiln, ')}", times[side][what], alone, "ms")
@@ -77,17 +77,17 @@ def cold_storm(scratch):
         print(f"  {side:18} {counts[side]} compiles")
     alone = counts["Triton alone"]
     for side, name in NAMES.items():
-        told(name, "eight", "eight_cold", side, figures.compiles(counts[side]), figures.compiles(alone), (counts[side] == 1, alone == 1),
-             "test_triton.py: test_eight_processes_on_a_cold_key_compile_once")  # fmt: skip
+        add_row(name, "eight", "eight_cold", side, figures.compiles(counts[side]), figures.compiles(alone), (counts[side] == 1, alone == 1),
+             "test_triton.py: test_eight_processes_compile_missing_key_once")  # fmt: skip
 
 
-def told(side, name, row, what, ours, theirs, good, test):
+def add_row(side, name, row, what, ours, theirs, good, test):
     suffix = "" if side == "install" else "_variable"
-    figures.behaviour(f"python_triton_{name}{suffix}", row, PEER, what, ours, theirs, good, test)
+    figures.behavior(f"python_triton_{name}{suffix}", row, PEER, what, ours, theirs, good, test)
 
 
 def hurt(folder, side, damage, whole):
-    """Damages the cubin where the cache keeps it."""
+    """Corrupts the cubin in the files of the cache."""
     under = pathlib.Path(folder) / ("triton" if side == "Triton alone" else "kiln")
     for path in under.rglob("*"):
         if not path.is_file():
@@ -115,29 +115,29 @@ def damaged(scratch):
             if answer is None:
                 outcome = "error"
             elif bytes.fromhex(answer["cubin"]) == whole:
-                outcome = f"healed ({answer['compiles']} compile)"
+                outcome = f"repaired ({answer['compiles']} compile)"
             else:
-                outcome = "served as it was"
+                outcome = "corrupt code served"
             print(f"  {side:18} {outcome}")
             outcomes[side] = outcome
         alone = outcomes["Triton alone"]
         for side, name in NAMES.items():
-            good = (outcomes[side].startswith("healed"), alone.startswith("healed"))
-            told(name, damage, "corrupt_entry", f"{damage}; {side}", outcomes[side], alone, good,
-                 "test_triton.py: test_a_damaged_entry_is_not_served")  # fmt: skip
+            good = (outcomes[side].startswith("repaired"), alone.startswith("repaired"))
+            add_row(name, damage, "corrupt_entry", f"{damage}; {side}", outcomes[side], alone, good,
+                 "test_triton.py: test_corrupt_entry_is_not_served")  # fmt: skip
 
 
 def unwritable(scratch):
-    print("A folder that cannot be written")
-    pathlib.Path(f"{scratch}/file").write_text("no folder")
+    print("A cache directory that cannot be written")
+    pathlib.Path(f"{scratch}/file").write_text("not a directory")
     outcomes = {side: "error" if run(f"{scratch}/file", side) is None else "works" for side in SIDES}
     for side, outcome in outcomes.items():
         print(f"  {side:18} {outcome}")
     alone = outcomes["Triton alone"]
     for side, name in NAMES.items():
-        told(name, "unwritable", "unwritable", f"a file where the folder should be; {side}", outcomes[side], alone,
+        add_row(name, "unwritable", "unwritable", f"a file in place of the directory; {side}", outcomes[side], alone,
              (outcomes[side] == "works", alone == "works"),
-             "test_triton.py: test_a_folder_that_cannot_be_written_costs_compiles_and_nothing_else")  # fmt: skip
+             "test_triton.py: test_unwritable_directory_costs_only_compiles")  # fmt: skip
 
 
 if __name__ == "__main__":

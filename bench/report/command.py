@@ -1,10 +1,10 @@
-"""Makes the tables and plots of docs/benchmarks.md, and the table of README.md, of docs/benchmarks.jsonl and nothing else.
+"""Creates the tables and plots of docs/benchmarks.md from docs/benchmarks.jsonl alone.
 
-    python3 bench/report            writes them
-    python3 bench/report --check    writes nothing, and fails where a page is not what the file makes
+    python3 bench/report            write the pages
+    python3 bench/report --check    write nothing; fail if a page is out of date
 
-The file is what bench/run_all wrote. Fails where a result is behind a peer or over its limit and reasons.toml does not say
-why; the pages are written all the same, and say so.
+bench/run_all writes the file. The command fails if a result is behind a peer or over its limit and reasons.toml has no reason
+for it; the pages are written all the same, and show it.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from run import Mistake, read
 from tables import TABLES, Source
 
 HERE = pathlib.Path(__file__).resolve().parent
-PAGES = ("docs/benchmarks.md", "README.md")
+PAGES = ("docs/benchmarks.md",)
 
 
 def options(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/report", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail where a page is not what the file makes")
-    parser.add_argument("--root", type=pathlib.Path, default=HERE.parents[1], help="the tree whose pages they are")
-    parser.add_argument("--results", type=pathlib.Path, help="the file of JSON lines (ROOT/docs/benchmarks.jsonl)")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is out of date")
+    parser.add_argument("--root", type=pathlib.Path, default=HERE.parents[1], help="root of the source tree")
+    parser.add_argument("--results", type=pathlib.Path, help="file of JSON lines (default: ROOT/docs/benchmarks.jsonl)")
     parser.add_argument("--reasons", type=pathlib.Path, default=HERE / "reasons.toml")
     parser.add_argument("--layout", type=pathlib.Path, default=HERE / "layout.toml")
     return parser.parse_args(words)
 
 
 def made(root: pathlib.Path, source: Source) -> dict[pathlib.Path, str | None]:
-    """Every file as it should be; None where there should be none."""
+    """Returns the expected content of every file; None if the file should not exist."""
 
     def table(page: str, name: str) -> str:
         if name not in TABLES:
-            raise Mistake(f"{page}: there is no table '{name}'; there are: {', '.join(TABLES)}")
+            raise Mistake(f"{page}: unknown table '{name}'; use one of {', '.join(TABLES)}")
         return TABLES[name](source)
 
     files: dict[pathlib.Path, str | None] = {}
@@ -63,7 +63,7 @@ def report(given: argparse.Namespace) -> int:
         if (path.read_text(encoding="utf-8") if path.exists() else None) == text:
             continue
         if given.check:
-            print(f"bench/report: {path.name} is not what {results.name} makes: run python3 bench/report", file=sys.stderr)
+            print(f"bench/report: {path.name} does not match {results.name}; run python3 bench/report", file=sys.stderr)
             wrong += 1
         elif text is None:
             path.unlink()
@@ -74,7 +74,7 @@ def report(given: argparse.Namespace) -> int:
         if row.behind:
             print(f"bench/report: {row.name}: {words.amount_behind(row)}", file=sys.stderr)
     for name in reasons.missing(run):
-        print(f"bench/report: {name} is behind, and {given.reasons.name} does not say why", file=sys.stderr)
+        print(f"bench/report: {name} is behind; add the reason to {given.reasons.name}", file=sys.stderr)
         wrong += 1
     return 1 if wrong else 0
 

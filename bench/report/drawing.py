@@ -1,5 +1,4 @@
-"""Plots of dots on a logarithmic axis, one line of text each, as SVG that needs no script and is readable on light and on
-dark ground."""
+"""Dot plots on a logarithmic axis, one line of text each, as SVG without scripts, readable on light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from html import escape
 
 LEFT, RIGHT, TOP, LINE, WIDTH = 430, 190, 92, 22, 1200
 LABEL = 58  # characters that fit before the axis
-# Ink, paper, faint ink, grid; then kiln, the other side, and a third, which people with any eyes can tell apart.
+# Text, background, faint text, grid; then kiln, the other side and a third, in colors that are safe for color blindness.
 STYLE = """<style>
 .paper{fill:#fff}text{fill:#2b2f36}.faint{fill:#6b7280}.grid{stroke:#e2e5ea}.guide{stroke:#2b2f36;stroke-dasharray:4 3}
 .span{stroke:#9aa2ad;stroke-width:2}.kiln{fill:#0072b2;stroke:#0072b2}.other{fill:#d55e00;stroke:#d55e00}.third{fill:#fff;stroke:#0072b2}
@@ -29,16 +28,16 @@ class Dot:
 @dataclass(frozen=True)
 class Line:
     label: str
-    dots: tuple[Dot, ...] = ()  # none: a heading
+    dots: tuple[Dot, ...] = ()  # empty for a heading
     text: str = ""
-    between: tuple[float, float] | None = None  # a bar behind the dots
+    between: tuple[float, float] | None = None  # ends of a bar behind the dots
 
 
 @dataclass
 class Plot:
     title: str
     legend: list[tuple[str, str]]  # look, meaning
-    times: bool  # the axis is of nanoseconds; else of ratios
+    times: bool  # the axis shows nanoseconds; else ratios
     guide: float | None = None
     lines: list[Line] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""Pages with tables in them: what stands between <!-- table: NAME --> and <!-- end --> is replaced, all else is kept."""
+"""Pages with generated tables: the text between <!-- table: NAME --> and <!-- end --> is replaced, all other text is kept."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ MARK = re.compile(r"^<!-- (?:table: \S+|end) -->$", re.M)
 
 
 def filled(page: str, text: str, make: Callable[[str], str]) -> str:
-    """The page with every table as `make` makes it by its name."""
+    """Returns the page with every table replaced by the result of `make` for its name."""
     marks = len(MARK.findall(text))
     blocks = list(MARKED.finditer(text))
     if marks != 2 * len(blocks) or any(MARK.search(block[2]) for block in blocks):
-        raise Mistake(f"{page}: a table that begins has no end, or one that ends no beginning")
+        raise Mistake(f"{page}: a table has no begin or no end marker")
 
     def one(block: re.Match[str]) -> str:
         return f"<!-- table: {block[1]} -->\n\n{make(block[1]).strip()}\n\n<!-- end -->"

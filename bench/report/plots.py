@@ -1,4 +1,4 @@
-"""What is drawn of a run: each plot by the name of its file."""
+"""The plots of a run, by file name."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def nanoseconds(value: float, unit: str) -> float:
 
 
 def peers(source: Source) -> str | None:
-    """Every figure that kiln and a peer both have: how much of the peer's time kiln takes."""
-    plot = Plot("Kiln's time as a share of the peer's, the same machine, the same minutes",
+    """Plots kiln's time as a fraction of the peer's, for every figure that both have."""
+    plot = Plot("Kiln's time as a fraction of the peer's, measured together on one machine",
                 [("kiln", "kiln is ahead"), ("other", "kiln is behind")], times=False, guide=1.0)  # fmt: skip
     for scenario in source.scenarios:
         figures = [row for row in source.run.figures if row.peer and row.row == scenario and row.ratio > 0]
@@ -32,8 +32,8 @@ def peers(source: Source) -> str | None:
 
 
 def floors(source: Source) -> str | None:
-    """From a load to eighteen algorithms: what the machine takes alone, and kiln on top of it."""
-    plot = Plot("What the machine takes alone, and what kiln takes", [("other", "the floor"), ("kiln", "kiln on it")], times=True)
+    """Plots the baselines, from a load to eighteen algorithms, and kiln's time on top of them."""
+    plot = Plot("Baselines without kiln, and kiln's times", [("other", "baseline"), ("kiln", "kiln")], times=True)
     for floor in source.layout["floors"]:
         row = source.run.figure(floor["result"])
         if row is None or row.unit not in words.NANOSECONDS:
@@ -45,9 +45,9 @@ def floors(source: Source) -> str | None:
 
 
 def workloads(source: Source) -> str | None:
-    """Every time of the founding workloads beside what it is compared with, the caller's blocked time among them."""
-    plot = Plot("Founding workloads: kiln's times, and what each is compared with",
-                [("other", "compared with"), ("kiln", "kiln"), ("third", "kiln: the caller's thread blocked")], times=True)  # fmt: skip
+    """Plots every time of the predefined workloads next to its baseline, including the caller's blocked time."""
+    plot = Plot("Predefined workloads: kiln's times and their baselines",
+                [("other", "baseline"), ("kiln", "kiln"), ("third", "kiln: caller's thread blocked")], times=True)  # fmt: skip
     figures = [row for row in source.run.figures if source.workload(row) and row.unit in words.NANOSECONDS]
     for benchmark in dict.fromkeys(row.benchmark for row in figures):
         plot.lines.append(Line(source.layout.get("workloads", {}).get(benchmark, benchmark)))

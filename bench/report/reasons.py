@@ -1,5 +1,5 @@
-"""Why a row is behind: reasons.toml has a sentence for each such result, by its name or by a pattern of names. A row that
-is behind and has none is an error, so that nobody publishes one without having asked why."""
+"""Reasons for results that are behind: reasons.toml has a text for each such result, by name or by pattern. A result that is
+behind without a reason is an error, so that no unexplained result is published."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import fnmatch
 import pathlib
 import tomllib
 
-from run import Behaviour, Figure, Mistake, Run
+from run import Behavior, Figure, Mistake, Run
 
 
 class Reasons:
@@ -19,11 +19,11 @@ class Reasons:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
         for name, reason in given.items():
             if not isinstance(reason, str) or not reason.strip():
-                raise Mistake(f"{path.name}: '{name}' has no reason, which is a sentence")
+                raise Mistake(f"{path.name}: '{name}' has no text")
         return cls(given)
 
-    def of(self, row: Figure | Behaviour) -> str | None:
-        """The name itself comes before patterns, and an earlier pattern before a later one."""
+    def of(self, row: Figure | Behavior) -> str | None:
+        """Returns the reason of a row. The name takes precedence over patterns, and an earlier pattern over a later one."""
         if row.name in self.given:
             return self.given[row.name].strip()
         return next((text.strip() for pattern, text in self.given.items() if fnmatch.fnmatch(row.name, pattern)), None)

@@ -1,4 +1,4 @@
-"""One run of everything, as bench/run_all wrote it down: JSON lines of four kinds, checked when they are read."""
+"""One benchmark run, as written by bench/run_all: JSON lines of four kinds, validated when they are read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Mistake(Exception):
-    """Something that whoever made the file, or the page, has to put right."""
+    """An error in the results file or in a page, which its author must fix."""
 
 
 @dataclass(frozen=True)
@@ -18,23 +18,23 @@ class Figure:
     name: str
     ours: float
     theirs: float
-    ratio: float  # ours / theirs; where compared is "difference", ours - theirs
-    spread: float  # how far ratio may be off, as a share of limit
+    ratio: float  # ours / theirs; ours - theirs if compared is "difference"
+    spread: float  # error of ratio, as a fraction of limit
     n: int
     limit: float
     unit: str
     command: str
     settled: bool
-    compared: str = "ratio"  # or "difference", or "time": theirs is a time that is allowed
+    compared: str = "ratio"  # or "difference", or "time": theirs is an allowed time
     benchmark: str = ""
     meaning: str = ""
     peer: str = ""
     row: str = ""
-    what: str = ""  # which of several figures of one peer and row
+    what: str = ""  # distinguishes several figures of one peer and row
 
     @property
     def allowed(self) -> float:
-        """A peer is somebody to be ahead of, whatever else was promised."""
+        """The maximum of ratio. Kiln must be ahead of a peer, regardless of the limit."""
         return min(self.limit, 1.0) if self.peer else self.limit
 
     @property
@@ -43,7 +43,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Behaviour:
+class Behavior:
     name: str
     row: str
     peer: str
@@ -71,23 +71,23 @@ class Skipped:
 class Run:
     about: dict[str, Any] = field(default_factory=dict)
     figures: list[Figure] = field(default_factory=list)
-    behaviours: list[Behaviour] = field(default_factory=list)
+    behaviors: list[Behavior] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
 
     @property
-    def rows(self) -> list[Figure | Behaviour]:
-        return [*self.figures, *self.behaviours]
+    def rows(self) -> list[Figure | Behavior]:
+        return [*self.figures, *self.behaviors]
 
     def figure(self, name: str) -> Figure | None:
         return next((figure for figure in self.figures if figure.name == name), None)
 
 
-# What a line must have; the rest of a Figure's fields may be there. A spread that is small was said to be so, or is
-# below what most benchmarks call small.
+# The required fields of a line; the other fields of a Figure are optional. A result is settled if its line says so, or if
+# its spread is below the threshold that most benchmarks use.
 FIGURE = {"name": str, "ours": float, "theirs": float, "ratio": float, "spread": float, "n": int, "limit": float,
           "unit": str, "command": str}  # fmt: skip
 OPTIONAL = {"compared": str, "benchmark": str, "meaning": str, "peer": str, "row": str, "what": str}
-BEHAVIOUR = {"name": str, "row": str, "peer": str, "ours": str, "theirs": str, "ours_good": bool, "theirs_good": bool,
+BEHAVIOR = {"name": str, "row": str, "peer": str, "ours": str, "theirs": str, "ours_good": bool, "theirs_good": bool,
              "test": str, "command": str}  # fmt: skip
 SMALL_SPREAD = 0.05
 
@@ -99,9 +99,9 @@ def taken(line: dict[str, Any], fields: Mapping[str, type]) -> dict[str, Any]:
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise Mistake(f"'{name}' is missing, or no {kind.__name__}")
+            raise Mistake(f"'{name}' is missing or not of type {kind.__name__}")
         if name in ("name", "command") and not value:
-            raise Mistake(f"'{name}' says nothing")
+            raise Mistake(f"'{name}' is empty")
         values[name] = value
     return values
 
@@ -121,11 +121,11 @@ def add(run: Run, line: dict[str, Any]) -> None:
             settled = values["spread"] <= SMALL_SPREAD
         run.figures.append(Figure(**values, settled=bool(settled)))
     elif kind == "behaviour":
-        run.behaviours.append(Behaviour(**taken(line, BEHAVIOUR), **present(line, {"what": str})))
+        run.behaviors.append(Behavior(**taken(line, BEHAVIOR), **present(line, {"what": str})))
     elif kind == "skipped":
         run.skipped.append(Skipped(**taken(line, {"name": str, "why": str}), **present(line, {"peer": str})))
     else:
-        raise Mistake(f"there is no kind '{kind}'")
+        raise Mistake(f"unknown kind '{kind}'")
 
 
 def read(path: pathlib.Path) -> Run:
@@ -134,13 +134,13 @@ def read(path: pathlib.Path) -> Run:
         try:
             line = json.loads(text)
             if not isinstance(line, dict):
-                raise Mistake("a line is one object")
+                raise Mistake("a line must be a JSON object")
             add(run, line)
         except (json.JSONDecodeError, Mistake) as mistake:
             raise Mistake(f"{path.name}:{number}: {mistake}") from None
     names = [row.name for row in run.rows]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        raise Mistake(f"{path.name}: there are two results '{name}'")
+        raise Mistake(f"{path.name}: duplicate result '{name}'")
     if not run.about:
-        raise Mistake(f"{path.name}: no line says what it was measured on (kind 'about')")
+        raise Mistake(f"{path.name}: no line of kind 'about'")
     return run

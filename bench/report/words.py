@@ -1,18 +1,18 @@
-"""Figures as people read them."""
+"""Formatting of numbers."""
 
 from __future__ import annotations
 
 import math
 
-from run import Behaviour, Figure
+from run import Behavior, Figure
 
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-SPACE = "\u00a0"  # a figure and its unit stay on one line
+SPACE = "\u00a0"  # keeps a number and its unit on one line
 STEPS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
 
 def digits(value: float, significant: int) -> str:
-    """Without an exponent, and no more digits behind the point than count."""
+    """Formats a number without exponent, with the given significant digits."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     rounded = float(f"{value:.{significant}g}")  # 9.99 with two digits is 10
@@ -21,7 +21,7 @@ def digits(value: float, significant: int) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """A time in the unit that suits it; anything else as it is."""
+    """Formats a time in a suitable unit, and other values unchanged."""
     if unit not in NANOSECONDS:
         return f"{value:,.10g} {unit}".rstrip()
     nanoseconds = value * NANOSECONDS[unit]
@@ -32,7 +32,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def share(value: float) -> str:
-    """A ratio: two digits behind the point, or as many as the first two that count need."""
+    """Formats a ratio with two decimals, or with two significant digits if it is small."""
     return f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else digits(value, 2)
 
 
@@ -42,8 +42,8 @@ def ratio(figure: Figure) -> str:
     return share(figure.ratio)
 
 
-def doubt(figure: Figure) -> str:
-    """How far the ratio may be off, by the rounds of this run."""
+def ratio_error(figure: Figure) -> str:
+    """Formats the error of the ratio, from the rounds of this run."""
     if figure.n < 2:
         return "one round"
     off = figure.spread * figure.limit
@@ -55,10 +55,10 @@ def limit(figure: Figure) -> str:
     return quantity(figure.limit, figure.unit) if figure.compared == "difference" else share(figure.limit).rstrip("0").rstrip(".")
 
 
-def amount_behind(row: Figure | Behaviour) -> str:
-    """By how much a row is behind its peer, or over its limit; and whether this run can tell that from chance."""
-    if isinstance(row, Behaviour):
-        return "not what it should do"
+def amount_behind(row: Figure | Behavior) -> str:
+    """Formats how far a row is behind its peer or over its limit, and whether that is significant in this run."""
+    if isinstance(row, Behavior):
+        return "wrong behavior"
     if row.n < 2:
         return f"{amount(row)}, in one round"
     return f"{amount(row)}, less than the spread" if row.ratio - row.spread * row.limit <= row.allowed else amount(row)

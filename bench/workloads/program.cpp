@@ -1,11 +1,11 @@
 // A program that needs a workload for sm_80, for the benchmarks of workloads.cpp:
-//   kiln-bench-workload kiln WORKLOAD WORK_MS                                 by kiln, all requested at once
-//   kiln-bench-workload bare WORKLOAD NVRTC LIBRARY HEADERS TOOLKIT NEEDED…   by NVRTC and the CCCL library alone
-//   kiln-bench-workload floor ENTRIES [LOOKED_AT]                             reads and checks these files, no more
-// The clock starts when the units' texts are in memory, as in a program that has them linked in. What kiln is to do
-// besides comes from KILN_* variables. With WORK_MS it works so long on the host between its request and its first get.
-// Each prints: nanoseconds to the last result, to the first, and those of them spent in gets; artifacts, bytes,
-// compiled, found, whether this process has NVRTC open, and nanoseconds of processor time to the last result.
+//   kiln-bench-workload kiln WORKLOAD WORK_MS                                 with kiln, all requested at once
+//   kiln-bench-workload bare WORKLOAD NVRTC LIBRARY HEADERS TOOLKIT NEEDED…   with NVRTC and the CCCL library alone
+//   kiln-bench-workload floor ENTRIES [LOOKED_AT]                             only reads and checks these files
+// The clock starts when the sources of the units are in memory, as in a program that has them linked in. KILN_*
+// variables configure kiln. With WORK_MS the program works that long on the host between its request and its first get.
+// Each prints: nanoseconds to the last result, to the first, and the part of them spent in gets; artifacts, bytes,
+// compiled, cached, whether this process has NVRTC open, and nanoseconds of CPU time to the last result.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -21,14 +21,14 @@
 #include <kiln/cccl.hpp>
 #include <kiln/session.hpp>
 
+#include "backends/cccl/cccl_library.hpp"
 #include "base/error.hpp"
-#include "base/files.hpp"
+#include "base/files/files.hpp"
 #include "base/hash.hpp"
-#include "bench/bare_nvrtc.hpp"
-#include "bench/harness.hpp"
-#include "bench/reported.hpp"
+#include "bench/support/bare_nvrtc.hpp"
+#include "bench/support/child_report.hpp"
+#include "bench/support/harness.hpp"
 #include "bench/workloads/workload.hpp"
-#include "vendor/cccl_library.hpp"
 
 namespace kiln::bench {
 namespace {
@@ -57,12 +57,12 @@ std::int64_t processor_ns() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-/// What a program does that reads its input: one thread, busy.
+/// Simulates a program that reads its input: one busy thread.
 void work_on_the_host(std::int64_t ns) {
   const std::vector<std::uint8_t> input(std::size_t{1} << 20, 7);
   std::uint64_t seen = 0;
   for (const std::int64_t end = now_ns() + ns; now_ns() < end;) seen += xxh3(input);
-  if (seen == 1) std::fprintf(stderr, "unlikely\n");  // so that nothing above is optimised away
+  if (seen == 1) std::fprintf(stderr, "unlikely\n");  // keeps the compiler from removing the code above
 }
 
 Result<Done> by_kiln(const Units& units, std::int64_t work_ns) {
@@ -71,7 +71,7 @@ Result<Done> by_kiln(const Units& units, std::int64_t work_ns) {
   const std::int64_t start = now_ns();
   const std::int64_t processor = processor_ns();
   SessionOptions options;
-  options.settings = {{"pch", "on"}};
+  options.settings = {{"pch.mode", "on"}};
   auto session = Session::open(options);
   if (!session) return std::move(session).error();
   session->request(units, target);
@@ -86,7 +86,7 @@ Result<Done> by_kiln(const Units& units, std::int64_t work_ns) {
   done.processor = processor_ns() - processor;
   const SessionStatus status = final_status(*session);
   done.compiled = status.compiled;
-  done.found = status.found;
+  done.found = status.cached;
   return done;
 }
 
@@ -98,7 +98,7 @@ struct Bare {
   std::vector<std::string> needed;
 };
 
-// Each of them is opened when the first unit needs it.
+// Each library is opened when the first unit needs it.
 Result<Done> by_compilers(const Units& units, const Bare& bare) {
   Done done;
   const std::int64_t start = now_ns();
@@ -113,7 +113,7 @@ Result<Done> by_compilers(const Units& units, const Bare& bare) {
         nvrtc = std::move(*opened);
       }
       const auto cubin = compile_with_bare_nvrtc(*nvrtc, unit);
-      if (!cubin) return failure(cubin.error().code, unit.name() + ": " + cubin.error().message);
+      if (!cubin) return make_error(cubin.error().code, unit.name() + ": " + cubin.error().message);
       done.add(start, cubin->size());
     } else {
       if (library == nullptr) {
@@ -127,7 +127,7 @@ Result<Done> by_compilers(const Units& units, const Bare& bare) {
       if (!spec) return spec.error();
       const auto build = CcclLibrary::compile(library, *spec, {80, bare.headers, bare.toolkit, {}, {}});
       if (!build) return build.error();
-      const auto blob = build->serialise();
+      const auto blob = build->serialize();
       if (!blob) return blob.error();
       done.add(start, blob->size());
     }
@@ -138,7 +138,7 @@ Result<Done> by_compilers(const Units& units, const Bare& bare) {
   return done;
 }
 
-/// What a file has under NUL-ended paths.
+/// Returns the NUL-terminated paths in a file.
 std::vector<const char*> listed(const Bytes& list) {
   std::vector<const char*> paths;
   const char* const end = reinterpret_cast<const char*>(list.data()) + list.size();
@@ -148,7 +148,7 @@ std::vector<const char*> listed(const Bytes& list) {
   return paths;
 }
 
-// The memory that a file is read into is new, as it must be for whoever keeps the bytes, and is not written before.
+// Reads into new memory, as a caller that keeps the bytes must, without writing it first.
 std::size_t read_and_check(const char* path, std::uint64_t& seen) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   struct stat status;
@@ -181,7 +181,7 @@ Done by_reading(const Bytes& entries, const Bytes& looked_at) {
 }
 
 int report(const Result<Done>& done) {
-  if (!done) return complain(done.error());
+  if (!done) return warn(done.error());
   std::printf("%lld %lld %lld %zu %zu %zu %zu %d %lld\n", static_cast<long long>(done->last),
               static_cast<long long>(done->first), static_cast<long long>(done->blocked), done->artifacts, done->bytes,
               done->compiled, done->found, nvrtc_is_open() ? 1 : 0, static_cast<long long>(done->processor));
@@ -192,7 +192,7 @@ int report(const Result<Done>& done) {
 Result<Bytes> text_of(const char* path) {
   auto text = read_file(path);
   if (!text) return std::move(text).error();
-  if (!*text) return failure(Code::Io, std::string(path) + " is not there");
+  if (!*text) return make_error(Code::Io, std::string(path) + " does not exist");
   return std::move(**text);
 }
 

@@ -6,20 +6,20 @@
 #include <kiln/cccl.hpp>
 
 #include "base/error.hpp"
-#include "members.hpp"
-#include "session/manifest.hpp"
-#include "session/source_unit.hpp"
-#include "support/founding_needs.hpp"
+#include "kernel_list.hpp"
+#include "session/config/manifest.hpp"
+#include "session/config/source_unit.hpp"
+#include "support/fixtures/workload_requirements.hpp"
 
 namespace kiln::bench {
 namespace {
 
-/// Those of kernels/geometry that are named, or all. The manifest lists bounds.cu first.
+/// Returns the named units of examples/kernels/geometry, or all. The manifest lists bounds.cu first.
 Result<Units> geometry(const std::vector<std::string>& names) {
-  const auto manifest = read_manifest(KILN_SOURCE_DIR "/kernels/geometry/kiln.toml");
+  const auto manifest = read_manifest(KILN_SOURCE_DIR "/examples/kernels/geometry/kiln.toml");
   if (!manifest) return manifest.error();
   Units units;
-  for (const Manifest::Member& member : manifest->members) {
+  for (const Manifest::UnitEntry& member : manifest->members) {
     if (!names.empty() && std::find(names.begin(), names.end(), member.name) == names.end()) continue;
     auto unit = read_unit(member.source);
     if (!unit) return std::move(unit).error();
@@ -48,11 +48,11 @@ Units semirings() {
 
 Result<Units> workload_named(const std::string& name) {
   if (name == "31") return semirings();
-  if (name == "all") return geometry_and({}, {cccl::founding().begin(), cccl::founding().end()});
+  if (name == "all") return geometry_and({}, {cccl::predefined_specs().begin(), cccl::predefined_specs().end()});
   if (name == "sjoin") {
-    return geometry_and({"bounds.cu", "grid.cu", "point_in_polygon.cu"}, test::founding_need("sjoin").units());
+    return geometry_and({"bounds.cu", "grid.cu", "point_in_polygon.cu"}, test::workload_requirement("sjoin").units());
   }
-  return failure(Code::InvalidArgument, "there is no workload '" + name + "'");
+  return make_error(Code::InvalidArgument, "unknown workload '" + name + "'");
 }
 
 }  // namespace kiln::bench

@@ -1,5 +1,6 @@
-// The founding workloads, whole: on a machine that has nothing, in a second process, from a bundle, and on a machine
-// that gets everything from a remote store; each against NVRTC and the CCCL library alone, one unit after the other.
+// The complete predefined workloads: on a machine with an empty cache, in a second process, from a bundle, and on a
+// machine that gets everything from a remote store; each against NVRTC and the CCCL library alone, one unit after the
+// other.
 #include <stdlib.h>
 
 #include <cstdio>
@@ -11,9 +12,9 @@
 
 #include "base/error.hpp"
 #include "bench/benchmarks.hpp"
-#include "bench/child.hpp"
-#include "bench/scratch.hpp"
-#include "bench/workloads/supply.hpp"
+#include "bench/support/child_process.hpp"
+#include "bench/support/scratch.hpp"
+#include "bench/workloads/artifact_sources.hpp"
 #include "bench/workloads/workload.hpp"
 
 namespace kiln::bench {
@@ -22,33 +23,33 @@ namespace {
 // A round of the cold sides takes up to a minute and a half.
 constexpr std::size_t kColdRounds = 2;
 constexpr std::size_t kWarmRounds = 30;
-// What a program does on the host between its request and its first get, in the rounds that measure how long it is
-// blocked in gets.
+// The host work of the program between its request and its first get, in the rounds that measure the time blocked in
+// gets.
 constexpr char kWork[] = "500";
 constexpr char kNoWork[] = "0";
 constexpr std::size_t kWorkingRounds = 5;
 
-/// Where kiln finds what it is asked for. The limits are shares of the bare compilers' time to the first result, to the
-/// last, and of all of it: bare they run on the thread that needs them.
+/// The source of the artifacts. The limits are fractions of the time of the bare compilers: to the first result, to the
+/// last, and in total, because the bare compilers run on the thread that needs them.
 struct WorkloadSource {
   const char* name;
   double first;
   double last;
   double blocked;
 };
-// The first result of a cold machine comes after the compilers' libraries were digested (200 MB), in a worker that has
-// just been started, beside another that compiles: no promise, and said.
+// The first result of a cold machine comes after the compiler libraries were digested (200 MB), from a worker that has
+// just started, while another worker compiles. This is reported, but it is not a promise.
 constexpr WorkloadSource kCold{"cold", 4, 0.75, 0.75};
 constexpr WorkloadSource kSecond{"second", 0.02, 0.005, 0.002};
 constexpr WorkloadSource kBundle{"bundle", 0.02, 0.01, 0.002};
 // A machine that compiles nothing and has never seen these compilers digests them once.
 constexpr WorkloadSource kFleet{"fleet", 2, 0.25, 0.1};
 
-/// What a second process may take of the bare reading of its entries. The promise is that of the whole workload; the
-/// others are figures: whoever needs little pays for opening a session and finding the compilers all the same.
+/// The limit of a second process relative to the bare reading of its entries. Only the value of the whole workload is a
+/// promise: a small workload still pays for opening a session and finding the compilers.
 double floor_limit(const std::string& workload) { return workload == "all" ? 1.5 : workload == "sjoin" ? 2 : 15; }
 
-/// In milliseconds, a round each.
+/// In milliseconds, one value per round.
 struct WorkloadTimes {
   std::vector<double> first;
   std::vector<double> last;
@@ -60,7 +61,7 @@ class WorkloadRun {
   explicit WorkloadRun(std::string name) : name_(std::move(name)) {}
 
   Status prepare() {
-    use_own_folders(scratch_);
+    use_own_directories(scratch_);
     auto units = workload_named(name_);
     if (!units) return std::move(units).error();
     units_ = std::move(*units);
@@ -70,10 +71,10 @@ class WorkloadRun {
     return {};
   }
 
-  /// Of the last machine that was cold.
+  /// Uses the cache of the last cold run.
   Status supply() {
     std::filesystem::create_directory(scratch_ / "supply");
-    auto made = Supply::make(units_, cache_, scratch_ / "supply");
+    auto made = ArtifactSources::make(units_, cache_, scratch_ / "supply");
     if (!made) return std::move(made).error();
     supply_ = std::move(*made);
     return {};
@@ -108,7 +109,7 @@ class WorkloadRun {
                {{"KILN_CACHE_DIR", empty},
                 {"KILN_COMPILE", "never"},
                 {"KILN_REMOTE", supply_->remote()},
-                {"KILN_REMOTE_BUDGET", "10000"},  // a busy machine is to be slow here, not to fail
+                {"KILN_REMOTE_BUDGET", "10000"},  // a busy machine must be slow here instead of failing
                 {"KILN_TRUST", supply_->trust()}},
                times, 0);
   }
@@ -119,11 +120,11 @@ class WorkloadRun {
   }
 
  private:
-  /// A folder, and what this host remembers outside of it.
+  /// Removes a cache directory, and the host-local data outside it.
   void forget(const std::string& cache) {
     std::error_code ignored;
-    for (const std::string& folder : {cache, scratch_ / "XDG_RUNTIME_DIR/kiln"}) {
-      std::filesystem::remove_all(folder, ignored);
+    for (const std::string& directory : {cache, scratch_ / "XDG_RUNTIME_DIR/kiln"}) {
+      std::filesystem::remove_all(directory, ignored);
     }
   }
 
@@ -144,10 +145,10 @@ class WorkloadRun {
     int nvrtc = 0;
     if (std::sscanf(child->said.c_str(), "%lld %lld %zu %zu %zu %zu %d", &first, &blocked, &artifacts, &bytes,
                     &its_compiled, &found, &nvrtc) != 7) {
-      return failure(Code::Internal, "kiln-bench-workload said nothing that makes sense");
+      return make_error(Code::Internal, "unexpected output of kiln-bench-workload");
     }
     if (artifacts != units_.size() || its_compiled != compiled || (compiled == 0 && nvrtc != 0)) {
-      return failure(Code::Internal, name_ + ": not what was to be measured: " + child->said);
+      return make_error(Code::Internal, name_ + ": unexpected run: " + child->said);
     }
     times.last.push_back(child->from_main_us / 1000);
     times.first.push_back(static_cast<double>(first) / 1e6);
@@ -165,10 +166,10 @@ class WorkloadRun {
   const std::string cache_ = scratch_ / "cache";
   Units units_;
   std::vector<std::string> compilers_;
-  std::unique_ptr<Supply> supply_;
+  std::unique_ptr<ArtifactSources> supply_;
 };
 
-/// What `theirs` took is one figure: it takes a minute, and is not done again for each of ours.
+/// The time of `theirs` is measured once: it takes a minute, and is not repeated for each of ours.
 Outcome workload_outcome(const std::string& name, double limit, const std::vector<double>& ours,
                          const std::vector<double>& theirs) {
   Plan plan;

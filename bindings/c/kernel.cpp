@@ -1,68 +1,68 @@
 // Levels 2 and 3: native handles and launches.
 #include <utility>
 
-#include "c/calls.hpp"
+#include "c/api_call.hpp"
 
 namespace kiln::c {
 namespace {
 
 Dim3 size_of(const kiln_dim3& given) { return {std::max(given.x, 1U), std::max(given.y, 1U), std::max(given.z, 1U)}; }
 
-Result<Launch> launch_of(const kiln_launch& given) {
-  constexpr std::size_t kMostAttributes = 64;
-  if (given.attribute_count > kMostAttributes) return wrong("how->attribute_count makes no sense");
+Result<LaunchConfig> launch_of(const kiln_launch& given) {
+  constexpr std::size_t kMaxAttributes = 64;
+  if (given.attribute_count > kMaxAttributes) return invalid_argument("how->attribute_count is out of range");
   if (Status right = check_items(given.attributes, given.attribute_count, "how->attributes"); !right) {
     return std::move(right).error();
   }
-  Launch how;
-  how.stream = given.stream;
-  how.grid = size_of(given.grid);
-  how.block = size_of(given.block);
-  how.shared_bytes = given.shared_bytes;
+  LaunchConfig config;
+  config.stream = given.stream;
+  config.grid = size_of(given.grid);
+  config.block = size_of(given.block);
+  config.shared_bytes = given.shared_bytes;
   const bool clusters = given.cluster.x != 0 || given.cluster.y != 0 || given.cluster.z != 0;
-  if (clusters) how.cluster = size_of(given.cluster);
-  how.cooperative = given.cooperative != 0;
-  how.programmatic = given.programmatic != 0;
-  how.priority = given.priority;
-  how.attributes.resize(given.attribute_count);
+  if (clusters) config.cluster = size_of(given.cluster);
+  config.cooperative = given.cooperative != 0;
+  config.programmatic = given.programmatic != 0;
+  config.priority = given.priority;
+  config.attributes.resize(given.attribute_count);
   for (std::size_t i = 0; i < given.attribute_count; ++i) {
-    how.attributes[i].id = given.attributes[i].id;
-    std::memcpy(how.attributes[i].value.data(), given.attributes[i].value, how.attributes[i].value.size());
+    config.attributes[i].id = given.attributes[i].id;
+    std::memcpy(config.attributes[i].value.data(), given.attributes[i].value, config.attributes[i].value.size());
   }
-  return how;
+  return config;
 }
 
-Status get(kiln_session* session, const kiln_unit* unit, const char* entry, const kiln_wait& wait,
+Status get(kiln_session* session, const kiln_unit* unit, const char* entry, const kiln_get_options& wait,
            kiln_kernel** kernel) {
   if (Status there = check_place(kernel, "kernel"); !there) return there;
   if (Status right = check(session, "session"); !right) return right;
   if (Status right = check(unit, "unit"); !right) return right;
   const auto limit = limit_of(wait.timeout_ns);
   if (!limit) return limit.error();
-  const std::string name = plausible(entry) ? entry : "";
-  const Caller caller = plausible(wait.file) ? Caller{wait.file, wait.line} : kUnnamedCaller;
-  auto got = wait.on_stream != 0 ? session->session.handle(unit->unit, name).get_on(wait.stream, *limit, caller)
-                                 : session->session.get(unit->unit, name, *limit, caller);
+  const std::string name = is_plausible_pointer(entry) ? entry : "";
+  const Caller caller = is_plausible_pointer(wait.file) ? Caller{wait.file, wait.line} : kUnnamedCaller;
+  kiln::KernelHandle handle = session->session.handle(unit->unit, name);
+  auto got = wait.on_stream != 0 ? handle.get_for_stream(wait.stream, *limit, caller) : handle.get(*limit, caller);
   if (!got) return std::move(got).error();
-  *kernel = new kiln_kernel(session->session, *got);
+  *kernel = new kiln_kernel(std::move(handle), *got);
   return {};
 }
 
 Status launch(const kiln_kernel* kernel, const kiln_launch* how, const kiln_argument* arguments, std::size_t count) {
-  constexpr std::size_t kMostArguments = 32768;  // CUDA takes as many bytes
-  constexpr std::size_t kFewArguments = 16;      // of so many the list is made without memory
+  constexpr std::size_t kMaxArguments = 32768;  // CUDA accepts as many bytes
+  constexpr std::size_t kFewArguments = 16;     // up to this number the list needs no allocation
   if (Status right = check(kernel, "kernel"); !right) return right;
   kiln_launch given{};
   if (Status right = read_struct(how, "how", given); !right) return right;
   const auto wanted = launch_of(given);
   if (!wanted) return wanted.error();
-  if (count > kMostArguments) return wrong("argument_count, " + std::to_string(count) + ", makes no sense");
+  if (count > kMaxArguments) return invalid_argument("argument_count, " + std::to_string(count) + ", is out of range");
   if (Status right = check_items(arguments, count, "arguments"); !right) return right;
   Argument few[kFewArguments];
   std::vector<Argument> many(count > kFewArguments ? count : 0);
   Argument* const list = count > kFewArguments ? many.data() : few;
   for (std::size_t i = 0; i < count; ++i) list[i] = {arguments[i].data, arguments[i].bytes};
-  return kernel->kernel.launch_with(*wanted, list, count);
+  return kernel->kernel.launch_raw(*wanted, list, count);
 }
 
 }  // namespace
@@ -73,16 +73,16 @@ using namespace kiln::c;
 
 kiln_code kiln_session_get(kiln_session* session, const kiln_unit* unit, const char* entry, int64_t timeout_ns,
                            kiln_kernel** kernel, kiln_error** error) {
-  kiln_wait wait{};
+  kiln_get_options wait{};
   wait.timeout_ns = timeout_ns;
-  return answer(error, [&] { return get(session, unit, entry, wait, kernel); });
+  return run_call(error, [&] { return get(session, unit, entry, wait, kernel); });
 }
 
-kiln_code kiln_session_get_with(kiln_session* session, const kiln_unit* unit, const char* entry, const kiln_wait* wait,
-                                kiln_kernel** kernel, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+kiln_code kiln_session_get_ex(kiln_session* session, const kiln_unit* unit, const char* entry,
+                              const kiln_get_options* wait, kiln_kernel** kernel, kiln_error** error) {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(kernel, "kernel"); !there) return there;
-    kiln_wait given{};
+    kiln_get_options given{};
     if (Status right = read_struct(wait, "wait", given); !right) return right;
     return get(session, unit, entry, given, kernel);
   });
@@ -90,9 +90,9 @@ kiln_code kiln_session_get_with(kiln_session* session, const kiln_unit* unit, co
 
 int kiln_session_ready(kiln_session* session, const kiln_unit* unit, const char* entry) {
   int ready = 0;
-  answer(nullptr, [&]() -> Status {
+  run_call(nullptr, [&]() -> Status {
     if (!is(session) || !is(unit)) return {};
-    ready = session->session.handle(unit->unit, plausible(entry) ? entry : "").ready() ? 1 : 0;
+    ready = session->session.handle(unit->unit, is_plausible_pointer(entry) ? entry : "").ready() ? 1 : 0;
     return {};
   });
   return ready;
@@ -100,13 +100,13 @@ int kiln_session_ready(kiln_session* session, const kiln_unit* unit, const char*
 
 kiln_code kiln_kernel_launch(const kiln_kernel* kernel, const kiln_launch* how, const kiln_argument* arguments,
                              size_t argument_count, kiln_error** error) {
-  return answer(error, [&] { return launch(kernel, how, arguments, argument_count); });
+  return run_call(error, [&] { return launch(kernel, how, arguments, argument_count); });
 }
 
 void* kiln_kernel_native(const kiln_kernel* kernel) { return is(kernel) ? kernel->kernel.native() : nullptr; }
 
 kiln_code kiln_kernel_function(const kiln_kernel* kernel, void** function, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(function, "function"); !there) return there;
     if (Status right = check(kernel, "kernel"); !right) return right;
     const auto found = kernel->kernel.function();
@@ -118,17 +118,17 @@ kiln_code kiln_kernel_function(const kiln_kernel* kernel, void** function, kiln_
 
 kiln_code kiln_kernel_occupancy(const kiln_kernel* kernel, size_t shared_bytes, kiln_occupancy* occupancy,
                                 kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(kernel, "kernel"); !right) return right;
     const auto found = kernel->kernel.occupancy(shared_bytes);
     if (!found) return found.error();
     kiln_occupancy given{};
-    given.block = found->block;
-    given.least_grid = found->least_grid;
+    given.block_size = found->block_size;
+    given.min_grid_size = found->min_grid_size;
     return write_struct(given, occupancy, "occupancy");
   });
 }
 
 const char* kiln_kernel_name(const kiln_kernel* kernel) { return is(kernel) ? kernel->kernel.name().c_str() : nullptr; }
 
-void kiln_kernel_free(kiln_kernel* kernel) { end(kernel); }
+void kiln_kernel_free(kiln_kernel* kernel) { destroy(kernel); }

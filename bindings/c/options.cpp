@@ -1,13 +1,13 @@
-// Options: how a program sets kiln up.
+// Session options.
 #include <memory>
 #include <utility>
 
-#include "c/calls.hpp"
+#include "c/api_call.hpp"
 
 namespace kiln::c {
 namespace {
 
-// What a caller wants handed back to its functions, until nobody can call them any more.
+// The user data of a callback. It is released when the callback can no longer be called.
 class User {
  public:
   explicit User(void* data) : data_(data) {}
@@ -18,7 +18,7 @@ class User {
   User& operator=(const User&) = delete;
 
   void* data() const { return data_; }
-  // Said last, when nothing can fail any more: what a call has refused stays the caller's.
+  // Takes ownership. Called last, when no error is possible any more: if a call fails, the caller keeps ownership.
   void belongs_to_us(kiln_release_callback release) { release_ = release; }
 
  private:
@@ -26,35 +26,34 @@ class User {
   kiln_release_callback release_ = nullptr;
 };
 
-void tell(kiln_event_callback callback, const Event& event, void* user) noexcept {
-  kiln_event told{};
-  told.size = sizeof told;
-  told.kind = to_string(event.kind);
-  told.unit = event.unit.c_str();
-  told.target = event.target.c_str();
-  told.key = event.key.c_str();
-  told.origin = event.origin.c_str();
-  told.message = event.message.c_str();
-  told.ms = event.ms;
-  told.bytes = event.bytes;
-  told.stream = event.stream;
-  told.flow = event.flow;
-  told.requested = event.requested.c_str();
-  told.selected = event.selected.c_str();
-  told.blocks = event.blocks;
-  told.block = event.block;
-  told.advised = event.advised;
-  told.operation = event.work.operation.c_str();
-  told.stage = event.work.stage.c_str();
-  told.dispatch = event.work.dispatch;
-  told.workflow = event.work.workflow;
-  told.rows = event.work.rows;
-  told.residency = to_string(event.work.residency);
-  told.purpose = to_string(event.work.purpose);
+void emit(kiln_event_callback callback, const Event& event, void* user) noexcept {
+  kiln_event reported{};
+  reported.size = sizeof reported;
+  reported.kind = to_string(event.kind);
+  reported.unit = event.unit.c_str();
+  reported.target = event.target.c_str();
+  reported.key = event.key.c_str();
+  reported.origin = event.origin.c_str();
+  reported.message = event.message.c_str();
+  reported.ms = event.ms;
+  reported.bytes = event.bytes;
+  reported.stream = event.stream;
+  reported.task_id = event.task_id;
+  reported.requested = event.requested.c_str();
+  reported.selected = event.selected.c_str();
+  reported.grid_blocks = event.grid_blocks;
+  reported.block_threads = event.block_threads;
+  reported.suggested_block_threads = event.suggested_block_threads;
+  reported.operation = event.context.operation.c_str();
+  reported.stage = event.context.stage.c_str();
+  reported.dispatch = event.context.dispatch;
+  reported.workflow = event.context.workflow;
+  reported.rows = event.context.rows;
+  reported.residency = to_string(event.context.residency);
+  reported.purpose = to_string(event.context.purpose);
   try {
-    callback(&told, user);
-  } catch (
-      ...) {  // NOLINT(bugprone-empty-catch): whoever writes his callback in C++ and lets it throw is not told more
+    callback(&reported, user);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): an exception from a C++ callback is ignored
   }
 }
 
@@ -67,9 +66,9 @@ Status take_allocator(const kiln_allocator& given, Allocator& taken) {
   }
   const std::string kind = given.kind != nullptr ? given.kind : "";
   if (!kind.empty() && kind != "cuda" && kind != "opencl") {
-    return wrong("allocator->kind is \"" + kind + "\": NULL, \"cuda\" or \"opencl\"");
+    return invalid_argument("allocator->kind is \"" + kind + "\": it must be NULL, \"cuda\" or \"opencl\"");
   }
-  const auto user = std::make_shared<User>(given.user);
+  const auto user = std::make_shared<User>(given.user_data);
   Allocator made;
   made.kind = kind;
   made.allocate = [call = given.allocate, user](std::size_t bytes, void* stream) {
@@ -78,33 +77,33 @@ Status take_allocator(const kiln_allocator& given, Allocator& taken) {
   made.release = [call = given.release, user](void* memory, std::size_t bytes, void* stream) {
     call(memory, bytes, stream, user->data());
   };
-  if (given.why != nullptr) {
-    made.why = [call = given.why, user]() -> std::string {
-      const char* why = call(user->data());
-      return why != nullptr ? why : "";
+  if (given.last_error != nullptr) {
+    made.last_error = [call = given.last_error, user]() -> std::string {
+      const char* reason = call(user->data());
+      return reason != nullptr ? reason : "";
     };
   }
   taken = std::move(made);
-  user->belongs_to_us(given.free_user);
+  user->belongs_to_us(given.free_user_data);
   return {};
 }
 
-// Options with a name, to which `change` is made.
+// Applies `change` to options, after checking the name.
 template <class Change>
 kiln_code change_options(kiln_options* options, const char* text, const char* name, kiln_error** error,
                          const Change& change) noexcept {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(options, "options"); !right) return right;
     if (Status there = check_text(text, name); !there) return there;
     return change(options->options);
   });
 }
 
-Trust::Key& key_of(Trust& trust, const std::string& text) {
-  for (Trust::Key& key : trust.keys) {
+TrustOptions::Key& key_of(TrustOptions& trust, const std::string& text) {
+  for (TrustOptions::Key& key : trust.keys) {
     if (key.text == text) return key;
   }
-  return trust.keys.emplace_back(Trust::Key{text, {}});
+  return trust.keys.emplace_back(TrustOptions::Key{text, {}});
 }
 
 }  // namespace
@@ -114,7 +113,7 @@ using kiln::Status;
 using namespace kiln::c;
 
 kiln_code kiln_options_new(kiln_options** options, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(options, "options"); !there) return there;
     *options = new kiln_options;
     return {};
@@ -134,20 +133,20 @@ kiln_code kiln_options_set(kiln_options* options, const char* name, const char* 
   });
 }
 
-kiln_code kiln_options_on_event(kiln_options* options, kiln_event_callback callback, void* user,
-                                kiln_release_callback free_user, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+kiln_code kiln_options_on_event(kiln_options* options, kiln_event_callback callback, void* user_data,
+                                kiln_release_callback free_user_data, kiln_error** error) {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(options, "options"); !right) return right;
     if (Status there = check_address(reinterpret_cast<const void*>(callback), "callback"); !there) return there;
-    const auto kept = std::make_shared<User>(user);
-    options->options.on_event = [callback, kept](const kiln::Event& event) { tell(callback, event, kept->data()); };
-    kept->belongs_to_us(free_user);
+    const auto kept = std::make_shared<User>(user_data);
+    options->options.on_event = [callback, kept](const kiln::Event& event) { emit(callback, event, kept->data()); };
+    kept->belongs_to_us(free_user_data);
     return {};
   });
 }
 
 kiln_code kiln_options_allocator(kiln_options* options, const kiln_allocator* allocator, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(options, "options"); !right) return right;
     kiln_allocator given{};
     if (Status right = read_struct(allocator, "allocator", given); !right) return right;
@@ -156,7 +155,7 @@ kiln_code kiln_options_allocator(kiln_options* options, const kiln_allocator* al
 }
 
 kiln_code kiln_options_opencl(kiln_options* options, void* context, void* device, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(options, "options"); !right) return right;
     if (Status there = check_address(context, "context"); !there) return there;
     if (Status there = check_address(device, "device"); !there) return there;
@@ -165,10 +164,10 @@ kiln_code kiln_options_opencl(kiln_options* options, void* context, void* device
   });
 }
 
-kiln_code kiln_options_count_events(kiln_options* options, int yes, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+kiln_code kiln_options_collect_metrics(kiln_options* options, int enabled, kiln_error** error) {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(options, "options"); !right) return right;
-    options->options.metrics = yes != 0;
+    options->options.collect_metrics = enabled != 0;
     return {};
   });
 }
@@ -191,8 +190,8 @@ kiln_code kiln_options_minimum_epoch(kiln_options* options, const char* name_spa
 
 kiln_code kiln_options_trust_live(kiln_options* options, const char* name_space, uint64_t days, kiln_error** error) {
   return change_options(options, name_space, "name_space", error, [&](kiln::SessionOptions& changed) -> Status {
-    if (days < 1 || days > 365) return wrong("days is " + std::to_string(days) + ": 1 to 365");
-    changed.trust.live[name_space] = days;
+    if (days < 1 || days > 365) return invalid_argument("days is " + std::to_string(days) + ": it must be 1 to 365");
+    changed.trust.live_namespaces[name_space] = days;
     return {};
   });
 }
@@ -204,4 +203,4 @@ kiln_code kiln_options_revoke(kiln_options* options, const char* key, kiln_error
   });
 }
 
-void kiln_options_free(kiln_options* options) { end(options); }
+void kiln_options_free(kiln_options* options) { destroy(options); }

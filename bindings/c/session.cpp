@@ -1,7 +1,7 @@
 // Sessions, and level 1: bytes.
 #include <utility>
 
-#include "c/calls.hpp"
+#include "c/api_call.hpp"
 
 namespace kiln::c {
 namespace {
@@ -9,21 +9,33 @@ namespace {
 using ForEveryDevice = void (Session::*)(const Units&);
 using ForTarget = void (Session::*)(const Units&, const Target&);
 
-// Asks a session for something about units, each for the target that the name is to it.
-Status ask(kiln_session* session, const kiln_unit* const* units, std::size_t count, const char* target,
-           ForEveryDevice for_every_device, ForTarget for_target) {
-  if (Status right = check(session, "session"); !right) return right;
-  if (Status right = check_items(units, count, "units"); !right) return right;
+Result<Units> units_of(const kiln_session* session, const kiln_unit* const* units, std::size_t count) {
+  if (Status right = check(session, "session"); !right) return std::move(right).error();
+  if (Status right = check_items(units, count, "units"); !right) return std::move(right).error();
   Units asked;
   for (std::size_t i = 0; i < count; ++i) {
-    if (Status right = check(units[i], "units[" + std::to_string(i) + "]"); !right) return right;
+    if (Status right = check(units[i], "units[" + std::to_string(i) + "]"); !right) return std::move(right).error();
     asked.push_back(units[i]->unit);
   }
-  if (target == nullptr) {
-    (session->session.*for_every_device)(asked);
-    return {};
-  }
-  std::vector<Target> targets;  // all of them before the first is asked for: an error asks for nothing
+  return asked;
+}
+
+// Calls a member function of the session for units, for every device.
+Status ask(kiln_session* session, const kiln_unit* const* units, std::size_t count, ForEveryDevice what) {
+  const Result<Units> asked = units_of(session, units, count);
+  if (!asked) return asked.error();
+  (session->session.*what)(*asked);
+  return {};
+}
+
+// Calls a member function of the session for units, each for its target of this name.
+Status ask(kiln_session* session, const kiln_unit* const* units, std::size_t count, const char* target,
+           ForEveryDevice for_every_device, ForTarget for_target) {
+  if (target == nullptr) return ask(session, units, count, for_every_device);
+  const Result<Units> given = units_of(session, units, count);
+  if (!given) return given.error();
+  const Units& asked = *given;
+  std::vector<Target> targets;  // all targets are parsed before the first call, so that an error has no effect
   for (const Unit& unit : asked) {
     auto wanted = target_of(unit, target);
     if (!wanted) return std::move(wanted).error();
@@ -41,7 +53,7 @@ using kiln::Status;
 using namespace kiln::c;
 
 kiln_code kiln_session_open(const kiln_options* options, kiln_session** session, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(session, "session"); !there) return there;
     if (options != nullptr) {
       if (Status right = check(options, "options"); !right) return right;
@@ -54,39 +66,49 @@ kiln_code kiln_session_open(const kiln_options* options, kiln_session** session,
 }
 
 kiln_code kiln_session_shared(kiln_session** session, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(session, "session"); !there) return there;
     *session = new kiln_session(Session::shared());
     return {};
   });
 }
 
-void kiln_session_free(kiln_session* session) { end(session); }
+void kiln_session_free(kiln_session* session) { destroy(session); }
 
 kiln_code kiln_session_request(kiln_session* session, const kiln_unit* const* units, size_t unit_count,
                                const char* target, kiln_error** error) {
-  return answer(error, [&] { return ask(session, units, unit_count, target, &Session::request, &Session::request); });
+  return run_call(error, [&] { return ask(session, units, unit_count, target, &Session::request, &Session::request); });
 }
 
 kiln_code kiln_session_cancel(kiln_session* session, const kiln_unit* const* units, size_t unit_count,
                               const char* target, kiln_error** error) {
-  return answer(error, [&] { return ask(session, units, unit_count, target, &Session::cancel, &Session::cancel); });
+  return run_call(error, [&] { return ask(session, units, unit_count, target, &Session::cancel, &Session::cancel); });
 }
 
 kiln_code kiln_session_retry(kiln_session* session, const kiln_unit* const* units, size_t unit_count,
                              const char* target, kiln_error** error) {
-  return answer(error, [&] { return ask(session, units, unit_count, target, &Session::retry, &Session::retry); });
+  return run_call(error, [&] { return ask(session, units, unit_count, target, &Session::retry, &Session::retry); });
+}
+
+kiln_code kiln_session_refresh(kiln_session* session, const kiln_unit* const* units, size_t unit_count,
+                               kiln_error** error) {
+  return run_call(error, [&] { return ask(session, units, unit_count, &Session::refresh); });
+}
+
+kiln_code kiln_session_release(kiln_session* session, const kiln_unit* const* units, size_t unit_count,
+                               kiln_error** error) {
+  return run_call(error, [&] { return ask(session, units, unit_count, &Session::release); });
 }
 
 kiln_code kiln_session_write_trace(kiln_session* session, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(session, "session"); !right) return right;
     return session->session.write_trace();
   });
 }
 
 kiln_code kiln_session_make_current(kiln_session* session, const char* kind, size_t device, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(session, "session"); !right) return right;
     if (Status there = check_text(kind, "kind"); !there) return there;
     return session->session.make_current(kind, device);
@@ -95,7 +117,7 @@ kiln_code kiln_session_make_current(kiln_session* session, const char* kind, siz
 
 kiln_code kiln_session_artifact(kiln_session* session, const kiln_unit* unit, const char* target, int64_t timeout_ns,
                                 kiln_artifact** artifact, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(artifact, "artifact"); !there) return there;
     if (Status right = check(session, "session"); !right) return right;
     if (Status right = check(unit, "unit"); !right) return right;
@@ -127,21 +149,21 @@ const char* kiln_artifact_target(const kiln_artifact* artifact) {
 }
 
 const char* kiln_artifact_symbol(const kiln_artifact* artifact, const char* entry) {
-  if (!is(artifact) || !plausible(entry)) return nullptr;
+  if (!is(artifact) || !is_plausible_pointer(entry)) return nullptr;
   const std::string* symbol = artifact->artifact.symbol(entry);
   return symbol != nullptr ? symbol->c_str() : nullptr;
 }
 
 const char* kiln_artifact_compiler(const kiln_artifact* artifact) {
-  return is(artifact) ? artifact->artifact.about.compiler.c_str() : nullptr;
+  return is(artifact) ? artifact->artifact.metadata.compiler.c_str() : nullptr;
 }
 
 const char* kiln_artifact_log(const kiln_artifact* artifact) {
-  return is(artifact) ? artifact->artifact.about.log.c_str() : nullptr;
+  return is(artifact) ? artifact->artifact.metadata.log.c_str() : nullptr;
 }
 
 double kiln_artifact_cost_ms(const kiln_artifact* artifact) {
-  return is(artifact) ? artifact->artifact.about.cost_ms : 0;
+  return is(artifact) ? artifact->artifact.metadata.cost_ms : 0;
 }
 
-void kiln_artifact_free(kiln_artifact* artifact) { end(artifact); }
+void kiln_artifact_free(kiln_artifact* artifact) { destroy(artifact); }

@@ -1,14 +1,15 @@
-// What there is and what has happened: devices, status, metrics.
+// Devices, status and metrics.
 #include <utility>
 
-#include "c/calls.hpp"
+#include "c/api_call.hpp"
 
 namespace kiln::c {
 namespace {
 
 Status check_index(std::size_t index, std::size_t count) {
   if (index < count) return {};
-  return wrong("index is " + std::to_string(index) + " of " + std::to_string(count));
+  return invalid_argument("index " + std::to_string(index) + " is out of range for a count of " +
+                          std::to_string(count));
 }
 
 }  // namespace
@@ -18,7 +19,7 @@ using kiln::Status;
 using namespace kiln::c;
 
 kiln_code kiln_devices_new(kiln_session* session, const char* kind, kiln_devices** devices, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(devices, "devices"); !there) return there;
     if (Status right = check(session, "session"); !right) return right;
     if (Status there = check_text(kind, "kind"); !there) return there;
@@ -32,7 +33,7 @@ kiln_code kiln_devices_new(kiln_session* session, const char* kind, kiln_devices
 size_t kiln_devices_count(const kiln_devices* devices) { return is(devices) ? devices->devices.size() : 0; }
 
 kiln_code kiln_devices_at(const kiln_devices* devices, size_t index, kiln_device* device, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(devices, "devices"); !right) return right;
     if (Status right = check_index(index, devices->devices.size()); !right) return right;
     const kiln::DeviceInfo& info = devices->devices[index];
@@ -46,10 +47,10 @@ kiln_code kiln_devices_at(const kiln_devices* devices, size_t index, kiln_device
   });
 }
 
-void kiln_devices_free(kiln_devices* devices) { end(devices); }
+void kiln_devices_free(kiln_devices* devices) { destroy(devices); }
 
 kiln_code kiln_status_new(kiln_session* session, kiln_status** status, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(status, "status"); !there) return there;
     if (Status right = check(session, "session"); !right) return right;
     *status = new kiln_status(session->session.status());
@@ -58,13 +59,13 @@ kiln_code kiln_status_new(kiln_session* session, kiln_status** status, kiln_erro
 }
 
 kiln_code kiln_status_totals(const kiln_status* status, kiln_totals* totals, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(status, "status"); !right) return right;
     const kiln::SessionStatus& from = status->status;
     kiln_totals given{};
     given.submitted = from.submitted;
     given.compiled = from.compiled;
-    given.found = from.found;
+    given.cached = from.cached;
     given.pending = from.pending;
     given.failed = from.failed;
     given.cancelled = from.cancelled;
@@ -76,7 +77,7 @@ kiln_code kiln_status_totals(const kiln_status* status, kiln_totals* totals, kil
 size_t kiln_status_count(const kiln_status* status) { return is(status) ? status->status.units.size() : 0; }
 
 kiln_code kiln_status_at(const kiln_status* status, size_t index, kiln_unit_status* unit, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(status, "status"); !right) return right;
     if (Status right = check_index(index, status->status.units.size()); !right) return right;
     const kiln::UnitStatus& from = status->status.units[index];
@@ -92,7 +93,7 @@ kiln_code kiln_status_at(const kiln_status* status, size_t index, kiln_unit_stat
   });
 }
 
-void kiln_status_free(kiln_status* status) { end(status); }
+void kiln_status_free(kiln_status* status) { destroy(status); }
 
 static_assert(static_cast<int>(kiln::UnitStatus::State::Queued) == KILN_STATE_QUEUED);
 static_assert(static_cast<int>(kiln::UnitStatus::State::Cancelled) == KILN_STATE_CANCELLED);
@@ -111,17 +112,17 @@ const char* kiln_origin_name(kiln_origin origin) {
   return kiln::to_string(static_cast<kiln::Origin>(number));
 }
 
-kiln_code kiln_session_metrics(kiln_session* session, kiln_text** text, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+kiln_code kiln_session_metrics(kiln_session* session, kiln_string** text, kiln_error** error) {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(text, "text"); !there) return there;
     if (Status right = check(session, "session"); !right) return right;
-    *text = new kiln_text(session->session.metrics());
+    *text = new kiln_string(session->session.metrics());
     return {};
   });
 }
 
-const char* kiln_text_data(const kiln_text* text) { return is(text) ? text->text.c_str() : nullptr; }
+const char* kiln_string_data(const kiln_string* text) { return is(text) ? text->text.c_str() : nullptr; }
 
-size_t kiln_text_bytes(const kiln_text* text) { return is(text) ? text->text.size() : 0; }
+size_t kiln_string_size(const kiln_string* text) { return is(text) ? text->text.size() : 0; }
 
-void kiln_text_free(kiln_text* text) { end(text); }
+void kiln_string_free(kiln_string* text) { destroy(text); }

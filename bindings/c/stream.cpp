@@ -1,7 +1,7 @@
-// Streams and memory, for programs that bring none of their own.
+// Streams and memory, for programs that have none.
 #include <utility>
 
-#include "c/calls.hpp"
+#include "c/api_call.hpp"
 
 namespace kiln::c {
 namespace {
@@ -13,7 +13,7 @@ Status check_copy(const kiln_buffer* buffer, const char* name, const void* memor
   if (Status there = check_address(memory, memory_name); !there) return there;
   const std::size_t size = buffer->buffer.size();
   if (bytes <= size) return {};
-  return wrong(std::to_string(bytes) + " bytes are more than the " + std::to_string(size) + " of the buffer");
+  return invalid_argument(std::to_string(bytes) + " bytes exceed the " + std::to_string(size) + " bytes of the buffer");
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ using kiln::Status;
 using namespace kiln::c;
 
 kiln_code kiln_stream_new(kiln_session* session, const char* kind, kiln_stream** stream, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(stream, "stream"); !there) return there;
     if (Status right = check(session, "session"); !right) return right;
     if (Status there = check_text(kind, "kind"); !there) return there;
@@ -36,22 +36,22 @@ kiln_code kiln_stream_new(kiln_session* session, const char* kind, kiln_stream**
 
 void* kiln_stream_native(const kiln_stream* stream) { return is(stream) ? stream->stream.native() : nullptr; }
 
-kiln_code kiln_stream_synchronise(const kiln_stream* stream, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+kiln_code kiln_stream_synchronize(const kiln_stream* stream, kiln_error** error) {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(stream, "stream"); !right) return right;
-    return stream->stream.synchronise();
+    return stream->stream.synchronize();
   });
 }
 
-void kiln_stream_free(kiln_stream* stream) { end(stream); }
+void kiln_stream_free(kiln_stream* stream) { destroy(stream); }
 
 kiln_code kiln_buffer_new(const kiln_stream* stream, const void* from, size_t bytes, kiln_buffer** buffer,
                           kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(buffer, "buffer"); !there) return there;
     if (Status right = check(stream, "stream"); !right) return right;
     if (bytes == 0 || bytes > PTRDIFF_MAX)
-      return wrong("a buffer of " + std::to_string(bytes) + " bytes makes no sense");
+      return invalid_argument("a buffer of " + std::to_string(bytes) + " bytes is not possible");
     if (from != nullptr) {
       if (Status there = check_address(from, "from"); !there) return there;
     }
@@ -63,14 +63,14 @@ kiln_code kiln_buffer_new(const kiln_stream* stream, const void* from, size_t by
 }
 
 kiln_code kiln_buffer_upload(kiln_buffer* to, const void* from, size_t bytes, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check_copy(to, "to", from, "from", bytes); !right) return right;
     return to->stream.upload(to->buffer, from, bytes);
   });
 }
 
 kiln_code kiln_buffer_download(void* to, const kiln_buffer* from, size_t bytes, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check_copy(from, "from", to, "to", bytes); !right) return right;
     return from->stream.download(to, from->buffer, bytes);
   });
@@ -86,4 +86,4 @@ kiln_argument kiln_buffer_argument(const kiln_buffer* buffer) {
   return {argument.data, argument.size};
 }
 
-void kiln_buffer_free(kiln_buffer* buffer) { end(buffer); }
+void kiln_buffer_free(kiln_buffer* buffer) { destroy(buffer); }

@@ -1,8 +1,9 @@
-// Units: what an author wrote.
+// Units.
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "c/calls.hpp"
+#include "c/api_call.hpp"
 
 namespace kiln::c {
 namespace {
@@ -25,20 +26,20 @@ Result<LinkPart> part_of(const kiln_link_part& given, const std::string& name) {
   }
   if (Status there = check_address(given.name, name + ".name"); !there) return std::move(there).error();
   if (Status there = check_address(given.data, name + ".data"); !there) return std::move(there).error();
-  if (given.bytes == 0 || given.bytes > PTRDIFF_MAX) return wrong(name + ".bytes makes no sense");
+  if (given.bytes == 0 || given.bytes > PTRDIFF_MAX) return invalid_argument(name + ".bytes is out of range");
   const Bytes bytes = Bytes::copy_of({static_cast<const char*>(given.data), given.bytes});
   switch (static_cast<int>(given.form)) {
     case KILN_FORM_CUBIN: return LinkPart::cubin(given.name, bytes);
     case KILN_FORM_PTX: return LinkPart::ptx(given.name, bytes);
     case KILN_FORM_LTOIR: return LinkPart::ltoir(given.name, bytes);
-    default: return wrong(name + ".form is not what nvJitLink links: a cubin, PTX or LTO-IR");
+    default: return invalid_argument(name + ".form cannot be linked: use a cubin, PTX or LTO-IR");
   }
 }
 
-// Puts what `more` makes of a unit in its place.
+// Replaces a unit by the result of `more`.
 template <class More>
 kiln_code add_to(kiln_unit* unit, const char* text, const char* name, kiln_error** error, const More& more) noexcept {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(unit, "unit"); !right) return right;
     if (Status there = check_text(text, name); !there) return there;
     unit->unit = more(unit->unit);
@@ -53,14 +54,14 @@ using kiln::Status;
 using namespace kiln::c;
 
 kiln_code kiln_unit_cuda(const char* name, const char* source, kiln_unit** unit, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check_source(name, source, unit); !right) return right;
     return give_unit(kiln::Unit::cuda(name, source), unit);
   });
 }
 
 kiln_code kiln_unit_opencl(const char* name, const char* source, kiln_unit** unit, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check_source(name, source, unit); !right) return right;
     return give_unit(kiln::Unit::opencl(name, source), unit);
   });
@@ -68,11 +69,11 @@ kiln_code kiln_unit_opencl(const char* name, const char* source, kiln_unit** uni
 
 kiln_code kiln_unit_link(const char* name, const kiln_link_part* parts, size_t part_count, kiln_unit** unit,
                          kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(unit, "unit"); !there) return there;
     if (Status there = check_text(name, "name"); !there) return there;
     if (Status right = check_items(parts, part_count, "parts"); !right) return right;
-    if (part_count == 0) return wrong("there are no parts to link");
+    if (part_count == 0) return invalid_argument("there are no parts to link");
     std::vector<kiln::LinkPart> taken;
     for (std::size_t i = 0; i < part_count; ++i) {
       auto part = part_of(parts[i], "parts[" + std::to_string(i) + "]");
@@ -85,7 +86,7 @@ kiln_code kiln_unit_link(const char* name, const kiln_link_part* parts, size_t p
 
 kiln_code kiln_unit_command(const char* name, const char* source, const char* const* arguments, size_t argument_count,
                             kiln_unit** unit, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check_source(name, source, unit); !right) return right;
     if (Status right = check_items(arguments, argument_count, "arguments"); !right) return right;
     std::vector<std::string> line;
@@ -99,19 +100,19 @@ kiln_code kiln_unit_command(const char* name, const char* source, const char* co
 }
 
 kiln_code kiln_unit_cccl(const char* spec, kiln_unit** unit, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(unit, "unit"); !there) return there;
     if (Status there = check_text(spec, "spec"); !there) return there;
     const bool json = std::strchr(spec, '{') != nullptr;
-    const auto parsed = json ? kiln::cccl::Spec::parse(spec) : kiln::cccl::named(spec);
+    const auto parsed = json ? kiln::cccl::Spec::parse(spec) : kiln::cccl::find_predefined(spec);
     if (!parsed) return parsed.error();
-    if (Status right = parsed->check(); !right) return right;
+    if (Status right = parsed->validate(); !right) return right;
     return give_unit(parsed->unit(), unit);
   });
 }
 
 kiln_code kiln_unit_copy(const kiln_unit* from, kiln_unit** unit, kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status there = check_place(unit, "unit"); !there) return there;
     if (Status right = check(from, "from"); !right) return right;
     return give_unit(from->unit, unit);
@@ -120,7 +121,7 @@ kiln_code kiln_unit_copy(const kiln_unit* from, kiln_unit** unit, kiln_error** e
 
 kiln_code kiln_unit_instance(const kiln_unit* from, const char* entry, const char* source, kiln_unit** unit,
                              kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check_source(entry, source, unit); !right) return right;
     if (Status right = check(from, "from"); !right) return right;
     return give_unit(from->unit.instance(entry, source), unit);
@@ -135,13 +136,14 @@ kiln_code kiln_unit_add_option(kiln_unit* unit, const char* option, kiln_error**
   return add_to(unit, option, "option", error, [&](const kiln::Unit& before) { return before.option(option); });
 }
 
-kiln_code kiln_unit_add_include_root(kiln_unit* unit, const char* path, const char* seal, kiln_error** error) {
-  return add_to(unit, path, "path", error,
-                [&](const kiln::Unit& before) { return before.include_root(path, plausible(seal) ? seal : ""); });
+kiln_code kiln_unit_add_include_root(kiln_unit* unit, const char* path, const char* sentinel, kiln_error** error) {
+  return add_to(unit, path, "path", error, [&](const kiln::Unit& before) {
+    return before.include_root(path, is_plausible_pointer(sentinel) ? sentinel : "");
+  });
 }
 
 kiln_code kiln_unit_add_header(kiln_unit* unit, const char* name, const char* content, kiln_error** error) {
-  if (!plausible(content)) return answer(error, [&] { return check_text(content, "content"); });
+  if (!is_plausible_pointer(content)) return run_call(error, [&] { return check_text(content, "content"); });
   return add_to(unit, name, "name", error, [&](const kiln::Unit& before) { return before.header(name, content); });
 }
 
@@ -149,12 +151,20 @@ kiln_code kiln_unit_set_preamble(kiln_unit* unit, const char* text, kiln_error**
   return add_to(unit, text, "text", error, [&](const kiln::Unit& before) { return before.preamble(text); });
 }
 
+kiln_code kiln_unit_add_served_by(kiln_unit* unit, const char* name_space, kiln_error** error) {
+  return add_to(unit, name_space, "name_space", error, [&](const kiln::Unit& before) {
+    std::vector<std::string> namespaces = before.served_by();
+    namespaces.emplace_back(name_space);
+    return before.served_by(std::move(namespaces));
+  });
+}
+
 const char* kiln_unit_kind(const kiln_unit* unit) { return is(unit) ? unit->kind.c_str() : nullptr; }
 
 const char* kiln_unit_name(const kiln_unit* unit) { return is(unit) ? unit->name.c_str() : nullptr; }
 
 kiln_code kiln_unit_key(const kiln_unit* unit, char hex[65], kiln_error** error) {
-  return answer(error, [&]() -> Status {
+  return run_call(error, [&]() -> Status {
     if (Status right = check(unit, "unit"); !right) return right;
     if (Status there = check_address(hex, "hex"); !there) return there;
     std::memcpy(hex, unit->unit.key().hex().c_str(), 65);
@@ -162,4 +172,4 @@ kiln_code kiln_unit_key(const kiln_unit* unit, char hex[65], kiln_error** error)
   });
 }
 
-void kiln_unit_free(kiln_unit* unit) { end(unit); }
+void kiln_unit_free(kiln_unit* unit) { destroy(unit); }

@@ -1,5 +1,5 @@
-# Debian's cross compiler for 64-bit ARM. The archives that kiln links in come from a folder that tools/build_aarch64 fills
-# with Debian's arm64 packages; nothing of it is installed into this system.
+# Debian's cross compiler for 64-bit ARM. tools/build_aarch64 fills a directory with the arm64 archives that kiln links in, from
+# Debian packages. Nothing is installed into this system.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
@@ -12,6 +12,6 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-# Headers that are the same on every processor are found where the host has them, after these.
+# Headers that do not depend on the architecture are found on the host, after these.
 set(CMAKE_CXX_FLAGS_INIT "-isystem ${kiln_sysroot}/usr/include -isystem ${kiln_sysroot}/usr/include/aarch64-linux-gnu")
 set(CMAKE_C_FLAGS_INIT "${CMAKE_CXX_FLAGS_INIT}")

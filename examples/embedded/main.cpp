@@ -1,11 +1,11 @@
-// A program that has its kernels with it, compiled: it asks for them as any other does, and no compiler, no header and
-// no cache need be where it runs. kiln_add_bundle in ../CMakeLists.txt is all that makes the difference.
+// A program that contains its compiled kernels. It requests them like any other program, but needs no compiler, header
+// or cache on the machine where it runs. The only difference is the call of kiln_add_bundle in ../CMakeLists.txt.
 #include <cstdio>
 #include <vector>
 
 #include <kiln/kiln.hpp>
 
-#include "embedded_units.hpp"  // made from kiln.toml: the units as the bundle has them
+#include "embedded_units.hpp"  // generated from kiln.toml: the units of the bundle
 
 namespace {
 
@@ -21,7 +21,7 @@ bool has_all(kiln::Session& session) {
   return true;
 }
 
-// A field of one temperature stays as it is.
+// Runs one step on a field of constant temperature and returns whether the field is unchanged.
 kiln::Result<bool> keeps_its_temperature(kiln::Session& session) {
   constexpr int kWidth = 64;
   const kiln::Stream stream = session.stream("cuda").value();
@@ -30,7 +30,7 @@ kiln::Result<bool> keeps_its_temperature(kiln::Session& session) {
   const kiln::Buffer to = stream.copy_of(std::vector<float>(before.size())).value();
   const auto heat_step = session.get(embedded_units::heat_cu(), "heat_step");
   if (!heat_step) return heat_step.error();
-  kiln::Launch launch;
+  kiln::LaunchConfig launch;
   launch.stream = stream.native();
   launch.grid = {kWidth / 16, kWidth / 16};
   launch.block = {16, 16};
@@ -45,7 +45,7 @@ kiln::Result<bool> keeps_its_temperature(kiln::Session& session) {
 int main() {
   auto session = kiln::Session::open();
   if (!session) {
-    std::fprintf(stderr, "kiln does not open: %s\n", session.error().message.c_str());
+    std::fprintf(stderr, "cannot open kiln: %s\n", session.error().message.c_str());
     return 1;
   }
   if (!has_all(*session)) return 1;

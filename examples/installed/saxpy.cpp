@@ -1,5 +1,5 @@
-// Compiles a kernel for a GPU that need not be here, and says where it came from: from a compiler the first time, from
-// the disk for ever after.
+// Compiles a kernel for a GPU that this machine need not have, and prints where the artifact came from: the compiler in
+// the first run, the disk cache in later runs.
 #include <cstdio>
 
 #include <kiln/kiln.hpp>
@@ -19,7 +19,7 @@ int main() {
   };
   auto session = kiln::Session::open(options);
   if (!session) {
-    std::fprintf(stderr, "kiln does not open: %s\n", session.error().message.c_str());
+    std::fprintf(stderr, "cannot open kiln: %s\n", session.error().message.c_str());
     return 1;
   }
   const auto artifact = session->artifact(unit, kiln::Target::sm(80));

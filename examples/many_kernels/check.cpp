@@ -7,11 +7,11 @@ namespace semiring {
 
 namespace {
 
-// No multiple of a block, so that the last blocks reach over the edge of every matrix.
+// Not a multiple of the block size, so that the last blocks extend past the edge of every matrix.
 constexpr Shape kShape{37, 29, 19};
 constexpr unsigned kBatches = 3;
 
-// A semiring in plain C++; kernels/semiring/semiring.cl says what its parts are.
+// A semiring in plain C++. examples/many_kernels/kernels/semiring.cl describes its operations.
 template <class T>
 struct Algebra {
   T zero;
@@ -38,8 +38,8 @@ Algebra<T> algebra(const std::string& name) {
   return {-infinity, -infinity, largest, smallest, more};
 }
 
-// Multiples of 1/8 between -8 and 8: all that is computed of them is exact in a float, so results are compared as
-// equal.
+// Returns multiples of 1/8 between -8 and 8. All results computed from them are exact in a float, so results are
+// compared for equality.
 template <class T>
 std::vector<T> numbers(std::size_t count, std::uint32_t seed) {
   std::vector<T> values(count);
@@ -86,7 +86,7 @@ kiln::Buffer upload(const kiln::Stream& stream, const std::vector<T>& values) {
   return buffer;
 }
 
-// An output, marked beforehand with bytes that no result consists of.
+// An output buffer that is filled beforehand with a byte pattern that no result contains.
 template <class T>
 class Output {
  public:
@@ -118,7 +118,7 @@ Outcome check_product(Semiring& library, const kiln::Stream& stream, const std::
   const Algebra<T> semiring = algebra<T>(over.substr(0, over.rfind('_')));
   std::vector<T> a = numbers<T>(kShape.rows * kShape.inner, 1);
   const std::vector<T> b = numbers<T>(kShape.inner * kShape.columns, 2);
-  // From the first row no way leads anywhere: its sums are the semiring's zero, and nobody wins them.
+  // The first row has no path to any column: its sums are the semiring's zero, and no k wins them.
   if (over.find("_plus_") != std::string::npos) std::fill_n(a.begin(), kShape.inner, semiring.zero);
   const Product<T> expected = multiply(semiring, a.data(), b.data());
 
@@ -136,7 +136,7 @@ Outcome check_product(Semiring& library, const kiln::Stream& stream, const std::
   return sums == winners ? sums : Outcome::Wrong;
 }
 
-// Several A and one B for all of them.
+// Checks several A matrices with one shared B.
 Outcome check_batched(Semiring& library, const kiln::Stream& stream, const std::string& over) {
   const Algebra<float> semiring = algebra<float>(over.substr(0, over.rfind('_')));
   const Batches batches{kBatches, kShape.rows * kShape.inner, 0, kShape.rows * kShape.columns};

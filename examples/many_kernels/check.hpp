@@ -9,11 +9,11 @@ namespace semiring {
 enum class Outcome {
   Right,
   Wrong,
-  Untouched,  ///< the output is as it was before the launch: the device ran nothing
+  Untouched,  ///< the output is unchanged: the device did not run the kernel
 };
 
-/// Runs one kernel of the family on made-up matrices and compares every element with what a plain loop on the host
-/// makes of them. Throws kiln::ResultError where something cannot be done at all.
+/// Runs one kernel of the family on generated matrices and compares every element with the result of a plain loop on
+/// the host. Throws kiln::ResultError if an operation fails.
 Outcome check(Semiring& library, const kiln::Stream& stream, const std::string& kernel);
 
 }  // namespace semiring

@@ -1,5 +1,5 @@
-// A program that uses five of a library's 31 kernels, and says what that cost: what was compiled, how long it took to
-// start, and whether the results are right.
+// A program that uses five of a library's 31 kernels and reports the cost: the units compiled, the startup time and
+// whether the results are right.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -23,12 +23,12 @@ constexpr char kUsage[] =
     "many_kernels --backend opencl|cuda [--all] [--undeclared] [--trace FILE] [--json]\n"
     "\n"
     "  --all          use all 31 kernels, not the five that most users need\n"
-    "  --undeclared   use one more that was not declared\n"
-    "  --trace FILE   write what happened and when, for ui.perfetto.dev\n"
+    "  --undeclared   use one more kernel, without declaring it\n"
+    "  --trace FILE   write a trace for ui.perfetto.dev\n"
     "  --json         print JSON\n"
     "\n"
     "KILN_RECORD_UNDECLARED=1 in the environment makes the use of a kernel that was not declared an error.\n"
-    "Exit code: 0 all is well, 1 a result is wrong or a kernel was not declared, 2 it could not be done at all.\n";
+    "Exit code: 0 success, 1 a result is wrong or a kernel was not declared, 2 an operation failed.\n";
 
 struct Arguments {
   Backend backend = Backend::OpenCl;
@@ -103,7 +103,7 @@ Report run(const Arguments& arguments) {
   report.total_ms = ms_since(start);
 
   report.status = session.status();
-  // A get that finds a unit by itself returns before the background, which looks for it too, has it on its account.
+  // `get` can find a unit by itself and return before the background request for the same unit is counted as done.
   for (int look = 0; look < 1000 && report.status.pending != 0; ++look) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     report.status = session.status();
@@ -125,9 +125,10 @@ int main(int count, char** texts) try {
   }
   const Report report = run(arguments);
   (arguments.json ? semiring::print_json : semiring::print_table)(report);
-  if (!report.executed()) std::fprintf(stderr, "many_kernels: the driver took every launch and computed nothing\n");
+  if (!report.executed()) std::fprintf(stderr, "many_kernels: the driver accepted every launch but computed nothing\n");
   for (const kiln::UndeclaredUse& use : report.undeclared) {
-    std::fprintf(stderr, "many_kernels: %s uses %s, which no Needs declared\n", use.caller.c_str(), use.entry.c_str());
+    std::fprintf(stderr, "many_kernels: %s uses %s, which is not declared in any Requirements\n", use.caller.c_str(),
+                 use.entry.c_str());
   }
   return report.good() ? 0 : 1;
 } catch (const kiln::ResultError& error) {

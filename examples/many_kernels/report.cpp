@@ -41,8 +41,8 @@ void print_json(const Report& report) {
   std::printf("{\n  \"backend\": %s,\n  \"device\": %s,\n  \"executed\": %s,\n", quoted(report.backend).c_str(),
               quoted(report.device).c_str(), report.executed() ? "true" : "false");
   std::printf(
-      "  \"requested\": %zu,\n  \"compiled\": %zu,\n  \"found\": %zu,\n  \"pending\": %zu,\n  \"failed\": %zu,\n",
-      report.status.submitted, report.status.compiled, report.status.found, report.status.pending,
+      "  \"requested\": %zu,\n  \"compiled\": %zu,\n  \"cached\": %zu,\n  \"pending\": %zu,\n  \"failed\": %zu,\n",
+      report.status.submitted, report.status.compiled, report.status.cached, report.status.pending,
       report.status.failed);
   std::printf("  \"startup_ms\": %.3f,\n  \"first_result_ms\": %.3f,\n  \"total_ms\": %.3f,\n", report.startup_ms,
               report.first_result_ms, report.total_ms);
@@ -67,7 +67,7 @@ void print_table(const Report& report) {
   std::printf("%s, %s\n", report.backend.c_str(), report.device.c_str());
   std::printf("start-up %.2f ms, first result after %.1f ms, all after %.1f ms\n", report.startup_ms,
               report.first_result_ms, report.total_ms);
-  std::printf("%zu compiled, %zu found, %zu failed; %zu threads\n", report.status.compiled, report.status.found,
+  std::printf("%zu compiled, %zu cached, %zu failed; %zu threads\n", report.status.compiled, report.status.cached,
               report.status.failed, report.threads);
   for (const auto& [name, outcome] : report.kernels) std::printf("  %-24s %s\n", name.c_str(), to_string(outcome));
 }

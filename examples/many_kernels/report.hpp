@@ -9,22 +9,23 @@
 
 namespace semiring {
 
-/// What a run of many_kernels found out.
+/// The results of one run of many_kernels.
 struct Report {
   std::string backend;
   std::string device;          ///< the target for which the kernels were compiled
-  double startup_ms = 0;       ///< to open a session and request what will be needed
-  double first_result_ms = 0;  ///< from the same moment until the first kernel's result was on the host
+  double startup_ms = 0;       ///< time to open a session and request the units
+  double first_result_ms = 0;  ///< time from the same start until the first kernel's result was on the host
   double total_ms = 0;
-  std::size_t threads = 0;  ///< of the process, when all was done
+  std::size_t threads = 0;  ///< number of threads of the process at the end of the run
   kiln::SessionStatus status;
   std::vector<kiln::UndeclaredUse> undeclared;
   std::vector<std::pair<std::string, Outcome>> kernels;
 
   std::size_t count(Outcome outcome) const;
-  /// Whether the device ran anything: a driver may take every launch and compute nothing, as a test's double does.
+  /// Returns whether the device ran any kernel. A driver can accept every launch and compute nothing, like the fake
+  /// driver of the tests.
   bool executed() const { return count(Outcome::Untouched) < kernels.size(); }
-  /// Whether there is nothing to complain of.
+  /// Returns whether all results are right and no undeclared kernel was used. A CUDA driver may execute nothing.
   bool good() const;
 };
 

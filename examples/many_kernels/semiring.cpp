@@ -6,10 +6,10 @@ namespace {
 
 constexpr unsigned kBlock = 16;
 
-// How a grid of such blocks covers this many elements in each direction.
-kiln::Launch cover(const kiln::Stream& stream, unsigned width, unsigned height, unsigned depth = 1) {
+// Returns a launch whose grid of `kBlock` × `kBlock` blocks covers this many elements in each direction.
+kiln::LaunchConfig cover(const kiln::Stream& stream, unsigned width, unsigned height, unsigned depth = 1) {
   const auto blocks = [](unsigned elements) { return elements / kBlock + (elements % kBlock != 0 ? 1 : 0); };
-  kiln::Launch launch;
+  kiln::LaunchConfig launch;
   launch.stream = stream.native();
   launch.grid = {blocks(width), blocks(height), depth};
   launch.block = {kBlock, kBlock, 1};
@@ -23,11 +23,11 @@ bool empty(Shape shape) { return shape.rows == 0 || shape.columns == 0; }
 kiln::Result<kiln::Kernel> Semiring::kernel(const std::string& name, kiln::Caller caller) {
   const kiln::Unit* unit = find_unit(backend_, name);
   if (unit == nullptr) return kiln::Error{kiln::Code::InvalidArgument, "semiring has no kernel " + name, {}};
-  // The lock is for the map alone: nobody waits for a kernel behind somebody who waits for another.
+  // The lock protects only the map, so that a thread waiting for one kernel does not block threads that need another.
   std::unique_lock lock(mutex_);
   auto at = handles_.find(name);
   if (at == handles_.end()) at = handles_.emplace(name, session_.handle(*unit)).first;
-  const kiln::Handle handle = at->second;
+  const kiln::KernelHandle handle = at->second;
   lock.unlock();
   return handle.get(kiln::kForever, caller);
 }

@@ -1,4 +1,4 @@
-// Runs a kernel that is compiled at run time: by the first run of this program, and by no later one.
+// Runs a kernel that is compiled at run time. Only the first run of this program compiles it.
 #include <cstdio>
 #include <vector>
 
@@ -9,15 +9,15 @@ static const kiln::Unit saxpy = kiln::Unit::opencl("saxpy.cl", R"(
       y[get_global_id(0)] += a * x[get_global_id(0)];
     })")
                                     .entry("saxpy");
-static const kiln::Needs needs{"quickstart", [] { return kiln::Units{saxpy}; }};
+static const kiln::Requirements requirements{"quickstart", [] { return kiln::Units{saxpy}; }};
 
 int main() {
   kiln::Session session = kiln::Session::open().value();
-  session.request(needs);  // returns at once; the cache, and if need be the compiler, are asked in the background
+  session.request(requirements);  // returns immediately; a background thread looks in the cache and compiles if needed
   const kiln::Stream stream = session.stream("opencl").value();
   std::vector<float> x(1024, 2), y(1024, 1);
   const kiln::Buffer device_x = stream.copy_of(x).value(), device_y = stream.copy_of(y).value();
-  const kiln::Kernel kernel = session.get(saxpy).value();  // it is ready, or this waits for it alone
+  const kiln::Kernel kernel = session.get(saxpy).value();  // waits for this kernel only if it is not ready
   kernel.launch({.stream = stream.native(), .grid = {16}, .block = {64}}, 3.0f, device_x, device_y).value();
   stream.download(y.data(), device_y, device_y.size()).value();
   const bool right = y == std::vector<float>(1024, 3.0f * 2 + 1);

@@ -53,7 +53,7 @@ void PolygonColumn::add_null() {
 
 namespace {
 
-/// One ring of four sides that go along x and y in turn.
+/// Returns whether a row is one ring of four sides, alternately parallel to the x and y axes.
 bool rectangle(const PolygonColumn& polygons, std::size_t row) {
   const std::int32_t ring = polygons.rings[row];
   if (polygons.rings[row + 1] - ring != 1) return false;

@@ -9,20 +9,21 @@
 
 #include <kiln/result.hpp>
 
-/// A small spatial library: columns of geometries, and operations on them that run on the processor or on a device;
-/// docs/spatial.md. Columns lie as the kernels of kernels/geometry read them (geometry.cuh): coordinates are doubles in
-/// two arrays, offsets and row numbers are 32 bits, a bitmap says which rows are there at all.
+/// A small spatial library: columns of geometries, and operations on them that run on the CPU or on a device; see
+/// docs/spatial.md. Columns have the layout that the kernels of examples/kernels/geometry read (geometry.cuh):
+/// coordinates are doubles in two arrays, offsets and row numbers have 32 bits, and a bitmap marks the rows that are
+/// not null.
 ///
-/// Null is not empty. Nothing is known of a null row, and what is computed of it is null. An empty one is known to have
-/// no coordinates: nothing is within it, and its box is the box of nothing.
+/// Null is not empty. A null row is unknown, and every result computed from it is null. An empty row is known to have
+/// no coordinates: no point is within it, and its box is the empty box.
 namespace spatial {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
-/// Offsets and row numbers are of 32 bits on every device.
-inline constexpr std::size_t kMostRows = std::numeric_limits<std::int32_t>::max();
+/// Offsets and row numbers have 32 bits on every device.
+inline constexpr std::size_t kMaxRows = std::numeric_limits<std::int32_t>::max();
 
-/// One bit a row: bit i % 32 of word i / 32 is row i; the bits behind the last row are zero.
+/// One bit per row: bit i % 32 of word i / 32 is row i. The bits after the last row are zero.
 class Bitmap {
  public:
   Bitmap() = default;
@@ -52,7 +53,7 @@ struct Point {
   bool operator==(const Point&) const = default;
 };
 
-/// Closed: its sides belong to it.
+/// A closed box: its sides belong to it.
 struct Box {
   double min_x = kInfinity;
   double min_y = kInfinity;
@@ -61,7 +62,7 @@ struct Box {
 
   bool empty() const { return !(min_x <= max_x); }
   bool covers(Point p) const { return min_x <= p.x && p.x <= max_x && min_y <= p.y && p.y <= max_y; }
-  /// Without its sides.
+  /// Returns whether `p` is in the interior, without the sides.
   bool surrounds(Point p) const { return min_x < p.x && p.x < max_x && min_y < p.y && p.y < max_y; }
   void add(Point p) {
     if (p.x < min_x) min_x = p.x;
@@ -71,7 +72,7 @@ struct Box {
   }
 };
 
-/// One point a row, on the host. An empty one has NaN for both coordinates, as in WKB; a null one too.
+/// One point per row, on the host. Empty and null rows have NaN for both coordinates, as empty points in WKB do.
 struct PointColumn {
   std::vector<double> x;
   std::vector<double> y;
@@ -87,9 +88,9 @@ struct PointColumn {
   void add_null();
 };
 
-/// One polygon a row, on the host: rings[r] … rings[r + 1] are the rings of row r, and offsets[i] … offsets[i + 1] the
-/// vertices of ring i, the last of which is the first again. Shells and holes are not told apart: what is inside of an
-/// odd number of rings is inside, which is right for every valid polygon and multipolygon. A null row and an empty one
+/// One polygon per row, on the host: rings[r] … rings[r + 1] are the rings of row r, and offsets[i] … offsets[i + 1]
+/// the vertices of ring i, the last of which repeats the first. Shells and holes are not distinguished: a point inside
+/// an odd number of rings is inside, which is correct for every valid polygon and multipolygon. Null and empty rows
 /// have no rings.
 struct PolygonColumn {
   std::vector<std::int32_t> rings{0};
@@ -102,18 +103,18 @@ struct PolygonColumn {
   bool null(std::size_t row) const { return !valid[row]; }
   bool empty(std::size_t row) const { return valid[row] && rings[row] == rings[row + 1]; }
 
-  /// A ring that the next `end_row` makes part of a row; it ends with the vertex that it begins with.
+  /// Adds a ring to the row that the next `end_row` completes. The last vertex must equal the first.
   void add_ring(const std::vector<Point>& vertices);
-  /// The rings that were added since the last row are a polygon; without any it is an empty one.
+  /// Completes a row from the rings added since the last row. Without any ring the polygon is empty.
   void end_row();
   void add_null();
 };
 
-/// Whether no row is anything but null, empty, or a rectangle with sides along the axes.
+/// Returns whether every row is null, empty, or a rectangle with sides parallel to the axes.
 bool all_rectangles(const PolygonColumn& polygons);
 
-/// The boxes of a column: all least x, then all least y, then all largest x, then all largest y. An empty row's is the
-/// box of nothing (least: infinity, largest: minus infinity), a null row's is NaN.
+/// The boxes of a column: all minimum x, then all minimum y, then all maximum x, then all maximum y. An empty row has
+/// the empty box (minimum: infinity, maximum: minus infinity), a null row has NaN.
 struct Boxes {
   std::vector<double> sides;
   Bitmap valid;
@@ -126,30 +127,31 @@ struct Boxes {
   }
 };
 
-/// An answer a row: yes, no, or null where one of the inputs is.
+/// One result per row: true, false, or null if one of the inputs is null.
 struct Mask {
-  Bitmap inside;  ///< zero where it is null
+  Bitmap inside;  ///< zero if the row is null
   Bitmap valid;
   bool operator==(const Mask&) const = default;
 };
 
-/// Row `point` of the one column is within row `polygon` of the other.
+/// Row `point` of the point column is within row `polygon` of the polygon column.
 struct Pair {
   std::int32_t point = 0;
   std::int32_t polygon = 0;
   auto operator<=>(const Pair&) const = default;
 };
-/// By point, then by polygon.
+/// Sorted by point, then by polygon.
 using Pairs = std::vector<Pair>;
 
-/// A geometry as WKB, or nothing for null.
+/// A geometry as WKB, or nullopt for null.
 using Wkb = std::optional<std::string>;
-/// Read by GEOS. An error where a row is no WKB, is of another family, or has a coordinate that is not finite; it names
-/// the row. Points: POINT. Polygons: POLYGON and MULTIPOLYGON. Third and fourth coordinates are left behind.
+/// Read a column of WKB with GEOS. Points accept POINT; polygons accept POLYGON and MULTIPOLYGON. Third and fourth
+/// coordinates are dropped. The error names the row if the row is not WKB, has another geometry type, or has a
+/// coordinate that is not finite.
 kiln::Result<PointColumn> read_points(const std::vector<Wkb>& rows);
 kiln::Result<PolygonColumn> read_polygons(const std::vector<Wkb>& rows);
 
-/// FNV-1a of 64 bits over the pairs, each as two little-endian numbers of 32 bits.
+/// Returns the 64-bit FNV-1a hash of the pairs, each as two little-endian 32-bit numbers.
 std::uint64_t digest(const Pairs& pairs);
 
 }  // namespace spatial

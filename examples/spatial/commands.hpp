@@ -8,17 +8,17 @@
 
 #include "spatial/scene.hpp"
 
-/// What the program `spatial` does; each is one source.
+/// The commands of the program `spatial`, one source file each.
 namespace spatial {
 
 struct DemoOptions {
   SceneOptions scene;
-  std::string operation = "sjoin";  ///< or "within": every point within the first polygon
+  std::string operation = "sjoin";  ///< or "within": test every point against the first polygon
   std::string backend = "auto";     ///< "auto", "cpu", "opencl", "cuda"
   std::string trace;
   bool json = false;
 };
-/// The exit code: 0, or 1 where a unit was used that nobody had declared.
+/// Runs the demo and returns the exit code: 0, or 1 if a unit was used that was not declared.
 kiln::Result<int> demo(const DemoOptions& options);
 
 struct PlotOptions {
@@ -27,7 +27,7 @@ struct PlotOptions {
 };
 kiln::Result<int> plot(const PlotOptions& options);
 
-/// What `kiln calibrate` asks for: times every operation on what is here.
+/// Times every operation on this machine, for `kiln calibrate`.
 kiln::Result<int> calibrate();
 
 }  // namespace spatial

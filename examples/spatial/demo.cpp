@@ -25,22 +25,22 @@ runtime::RuntimeOptions runtime_options(const std::string& backend) {
     options.mode = runtime::Mode::Gpu;
     options.devices = {backend == "opencl" ? runtime::Backend::OpenCl : runtime::Backend::Cuda};
   }
-  // Otherwise whoever runs it has the word: KILN_EXECUTION_MODE, and auto without it.
+  // Otherwise KILN_EXECUTION_MODE selects the mode; the default is auto.
   return options;
 }
 
-/// Columns that were brought to a device before anything is asked of them.
+/// Columns that were uploaded to a device before the operation.
 struct OnOneDevice {
   DevicePoints points;
   DevicePolygons polygons;
 };
 
-kiln::Result<OnOneDevice> bring(runtime::Runtime& runtime, const Scene& scene) {
+kiln::Result<OnOneDevice> bring(runtime::Runtime& runtime, const SyntheticData& scene) {
   const runtime::Backend backend = runtime.options().devices.front();
   if (kiln::Status status = runtime.session().make_current(runtime::to_string(backend)); !status) {
     return status.error();
   }
-  kiln::Result<std::shared_ptr<DeviceKit>> kit = DeviceKit::open(runtime.session(), backend);
+  kiln::Result<std::shared_ptr<DeviceContext>> kit = DeviceContext::open(runtime.session(), backend);
   if (!kit) return kit.error();
   kiln::Result<DevicePoints> points = upload(runtime, *kit, scene.points);
   if (!points) return points.error();
@@ -49,13 +49,13 @@ kiln::Result<OnOneDevice> bring(runtime::Runtime& runtime, const Scene& scene) {
   return OnOneDevice{*std::move(points), *std::move(polygons)};
 }
 
-/// Runs the operation and has its result on the host, which is the end of the workflow.
+/// Runs the operation and copies its result to the host, which ends the workflow.
 kiln::Status compute(runtime::Runtime& runtime, const std::string& operation, const Points& points,
                      const Polygons& polygons, DemoReport& report) {
   if (operation == "within") {
     kiln::Result<PlacedMask> mask = within(runtime, points, polygons);
     if (!mask) return mask.error();
-    kiln::Result<Mask> result = materialise(runtime, *std::move(mask));
+    kiln::Result<Mask> result = materialize(runtime, *std::move(mask));
     if (!result) return result.error();
     Pairs pairs;
     for (std::size_t row = 0; row < result->inside.size(); ++row) {
@@ -66,13 +66,14 @@ kiln::Status compute(runtime::Runtime& runtime, const std::string& operation, co
   }
   kiln::Result<PlacedPairs> pairs = sjoin(runtime, points, polygons);
   if (!pairs) return pairs.error();
-  kiln::Result<Pairs> result = materialise(runtime, *std::move(pairs));
+  kiln::Result<Pairs> result = materialize(runtime, *std::move(pairs));
   if (!result) return result.error();
   report.take(*result);
   return {};
 }
 
-kiln::Status run(runtime::Runtime& runtime, const DemoOptions& options, const Scene& scene, DemoReport& report) {
+kiln::Status run(runtime::Runtime& runtime, const DemoOptions& options, const SyntheticData& scene,
+                 DemoReport& report) {
   std::optional<OnOneDevice> there;
   auto start = Clock::now();
   if (options.backend == "opencl" || options.backend == "cuda") {
@@ -96,7 +97,7 @@ kiln::Status run(runtime::Runtime& runtime, const DemoOptions& options, const Sc
   return status;
 }
 
-/// The first row that has rings, alone.
+/// Returns a column with only the first row that has rings.
 PolygonColumn first_polygon(const PolygonColumn& polygons) {
   PolygonColumn one;
   std::size_t row = 0;
@@ -116,14 +117,14 @@ PolygonColumn first_polygon(const PolygonColumn& polygons) {
 }  // namespace
 
 kiln::Result<int> demo(const DemoOptions& options) {
-  Scene scene = make_scene(options.scene);
+  SyntheticData scene = make_scene(options.scene);
   if (options.operation == "within") scene.polygons = first_polygon(scene.polygons);
   DemoReport report;
   report.operation = options.operation;
   report.backend = options.backend;
   report.points = scene.points.rows();
   report.polygons = scene.polygons.rows();
-  std::mutex mutex;  // of report.compiled: units are compiled on other threads
+  std::mutex mutex;  // guards report.compiled: units are compiled on other threads
   kiln::SessionOptions settings;
   if (!options.trace.empty()) settings.settings["trace"] = options.trace;
   settings.record_undeclared = true;

@@ -21,13 +21,13 @@ void print_text(const DemoReport& report) {
   const kiln::runtime::Decision& decision = report.decision;
   const std::string device = decision.device.empty() ? "" : " (" + decision.device + ")";
   std::printf("requested %s, selected %s%s: %s\n", to_string(decision.requested), to_string(decision.selected),
-              device.c_str(), decision.text.c_str());
+              device.c_str(), decision.explanation.c_str());
   std::printf("%.1f ms", report.ms);
   if (report.upload_ms > 0) std::printf(", after %.1f ms to bring the columns to the device", report.upload_ms);
   std::printf("; units compiled: %zu\n", report.compiled.size());
   for (const kiln::UndeclaredUse& use : report.undeclared) {
-    std::fprintf(stderr, "spatial: %s uses %s of %s, which no Needs declared\n", use.caller.c_str(), use.entry.c_str(),
-                 use.unit.c_str());
+    std::fprintf(stderr, "spatial: %s uses %s of %s, which is not declared in any Requirements\n", use.caller.c_str(),
+                 use.entry.c_str(), use.unit.c_str());
   }
 }
 
@@ -43,7 +43,7 @@ void print_json(const DemoReport& report) {
   json["selected"] = to_string(report.decision.selected);
   json["device"] = report.decision.device;
   json["reason"] = to_string(report.decision.reason);
-  json["text"] = report.decision.text;
+  json["text"] = report.decision.explanation;
   json["upload_ms"] = report.upload_ms;
   json["ms"] = report.ms;
   json["compiled"] = report.compiled;

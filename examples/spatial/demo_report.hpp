@@ -11,18 +11,18 @@
 
 namespace spatial {
 
-/// What `spatial demo` says.
+/// The results that `spatial demo` prints.
 struct DemoReport {
   std::string operation;
-  std::string backend;  ///< as it was asked for
+  std::string backend;  ///< as requested
   std::size_t points = 0;
   std::size_t polygons = 0;
   std::size_t pairs = 0;
   std::uint64_t digest = 0;
   kiln::runtime::Decision decision;
   double upload_ms = 0;
-  double ms = 0;                      ///< from the decision to the result on the host
-  std::vector<std::string> compiled;  ///< units, in the order in which they were ready
+  double ms = 0;                      ///< time from the decision until the result is on the host
+  std::vector<std::string> compiled;  ///< units, in the order in which they became ready
   std::vector<kiln::UndeclaredUse> undeclared;
 
   void take(const Pairs& result) {

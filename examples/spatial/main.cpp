@@ -1,4 +1,4 @@
-// A program on top of the library: a join of made-up data, and a picture of one.
+// A program that uses the library: a join of generated data, and a plot of one.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -9,31 +9,31 @@
 
 namespace {
 
-constexpr std::size_t kMostRows = 100'000'000;
+constexpr std::size_t kMaxRows = 100'000'000;
 
 void add_scene(CLI::App& command, spatial::SceneOptions& scene) {
-  command.add_option("--points", scene.points, "How many points")->check(CLI::Range(std::size_t{0}, kMostRows));
-  command.add_option("--polygons", scene.polygons, "How many polygons")
-      ->check(CLI::Range(std::size_t{0}, kMostRows / 50));
-  command.add_option("--seed", scene.seed, "Other data with every number");
+  command.add_option("--points", scene.points, "Number of points")->check(CLI::Range(std::size_t{0}, kMaxRows));
+  command.add_option("--polygons", scene.polygons, "Number of polygons")
+      ->check(CLI::Range(std::size_t{0}, kMaxRows / 50));
+  command.add_option("--seed", scene.seed, "Seed of the generated data");
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
   spatial::let_pocl_keep_work_groups();
-  CLI::App app{"A small spatial library that lives by kiln-runtime.", "spatial"};
+  CLI::App app{"A small spatial library built on kiln-runtime.", "spatial"};
   app.require_subcommand(1);
   std::function<kiln::Result<int>()> run;
 
   spatial::DemoOptions demo;
-  CLI::App* demo_command = app.add_subcommand("demo", "Join made-up points with made-up polygons and say where it ran");
+  CLI::App* demo_command = app.add_subcommand("demo", "Join generated points and polygons and show where it ran");
   add_scene(*demo_command, demo.scene);
-  demo_command->add_option("--operation", demo.operation, "What is done: sjoin, or within the first polygon")
+  demo_command->add_option("--operation", demo.operation, "Operation: sjoin, or within (the first polygon)")
       ->check(CLI::IsMember({"sjoin", "within"}));
   demo_command->add_option("--backend", demo.backend, "auto, cpu, opencl or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "opencl", "cuda"}));
-  demo_command->add_option("--trace", demo.trace, "Write what happened and when to this file, for `kiln audit`");
+  demo_command->add_option("--trace", demo.trace, "Write a trace to this file, for `kiln audit`");
   demo_command->add_flag("--json", demo.json, "Print JSON");
   demo_command->callback([&] { run = [&] { return spatial::demo(demo); }; });
 
@@ -41,12 +41,12 @@ int main(int count, char** arguments) {
   plot.scene.points = 2'500;
   plot.scene.polygons = 24;
   plot.scene.cover = 0.6;
-  CLI::App* plot_command = app.add_subcommand("plot", "Draw points, polygons and which is within which");
+  CLI::App* plot_command = app.add_subcommand("plot", "Draw points, polygons and their join");
   add_scene(*plot_command, plot.scene);
-  plot_command->add_option("-o,--output", plot.out, "The file, an SVG; - for standard output");
+  plot_command->add_option("-o,--output", plot.out, "SVG file to write; - for standard output");
   plot_command->callback([&] { run = [&] { return spatial::plot(plot); }; });
 
-  app.add_subcommand("calibrate", "Time every operation here: run it by 'kiln calibrate -- spatial calibrate'")
+  app.add_subcommand("calibrate", "Time every operation; run it with 'kiln calibrate -- spatial calibrate'")
       ->callback([&] { run = [] { return spatial::calibrate(); }; });
 
   try {

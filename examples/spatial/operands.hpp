@@ -10,8 +10,7 @@
 
 namespace spatial {
 
-/// The same columns and results on a device: device/device_column.hpp. Each has `rows()`, and `backend()` says on what
-/// it is.
+/// The same columns and results on a device: device/device_column.hpp. Each has `rows()` and `backend()`.
 class DevicePoints;
 class DevicePolygons;
 class DeviceBoxes;
@@ -20,7 +19,7 @@ class DevicePairs;
 
 namespace runtime = kiln::runtime;
 
-/// A column where it lies: on the host or on a device. Refers to it, and does not keep it.
+/// A non-owning reference to a column on the host or on a device.
 template <class Host, class Device>
 class Operand {
  public:
@@ -28,7 +27,7 @@ class Operand {
   Operand(const Device& device)                                    // NOLINT(google-explicit-constructor)
       : device_(&device), rows_(device.rows()), backend_(device.backend()) {}
 
-  /// One of the two is null.
+  /// Exactly one of the two is null.
   const Host* host() const { return host_; }
   const Device* device() const { return device_; }
   std::size_t rows() const { return rows_; }
@@ -43,25 +42,25 @@ class Operand {
 using Points = Operand<PointColumn, DevicePoints>;
 using Polygons = Operand<PolygonColumn, DevicePolygons>;
 
-/// A result where its inputs were: of columns on the host it is on the host, whatever computed it; of columns on a
-/// device it stays there until `materialise` is called.
+/// A result at the location of its inputs. For columns on the host it is on the host, regardless of the backend. For
+/// columns on a device it stays there until `materialize` is called.
 template <class Host, class Device>
-struct Placed {
+struct HostOrDevice {
   Host host;
-  std::shared_ptr<const Device> device;  ///< null: it is on the host
+  std::shared_ptr<const Device> device;  ///< null if the result is on the host
 
-  Placed(Host value) : host(std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Placed(std::shared_ptr<const Device> value)
+  HostOrDevice(Host value) : host(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  HostOrDevice(std::shared_ptr<const Device> value)
       : host(), device(std::move(value)) {}  // NOLINT(google-explicit-constructor)
 };
-using PlacedBoxes = Placed<Boxes, DeviceBoxes>;
-using PlacedMask = Placed<Mask, DeviceMask>;
-using PlacedPairs = Placed<Pairs, DevicePairs>;
+using PlacedBoxes = HostOrDevice<Boxes, DeviceBoxes>;
+using PlacedMask = HostOrDevice<Mask, DeviceMask>;
+using PlacedPairs = HostOrDevice<Pairs, DevicePairs>;
 
-/// What the variants of each operation are.
+/// The signatures of the variants of each operation.
 using BoundsOfPoints = kiln::Result<PlacedBoxes>(runtime::Dispatch&, const Points&);
 using BoundsOfPolygons = kiln::Result<PlacedBoxes>(runtime::Dispatch&, const Polygons&);
-/// As many polygons as points, or one for all of them.
+/// Takes as many polygons as points, or one for all points.
 using Within = kiln::Result<PlacedMask>(runtime::Dispatch&, const Points&, const Polygons&);
 using Sjoin = kiln::Result<PlacedPairs>(runtime::Dispatch&, const Points&, const Polygons&);
 

@@ -11,22 +11,22 @@ namespace {
 kiln::Error invalid(std::string message) { return {kiln::Code::InvalidArgument, std::move(message), {}}; }
 
 template <class Rows>
-runtime::Request request_for(const Rows& rows) {
+runtime::DispatchRequest request_for(const Rows& rows) {
   return {rows.rows(), rows.device() != nullptr ? kiln::Residency::Device : kiln::Residency::Host, rows.backend()};
 }
 
-/// Nothing is moved behind the caller's back, and so both have to be in one place.
+/// Returns an error unless both columns are at one location. The library never moves a column implicitly.
 kiln::Status in_one_place(const Points& points, const Polygons& polygons) {
   if (points.backend() == polygons.backend()) return {};
   return invalid(std::string("the points are on ") + runtime::to_string(points.backend()) + " and the polygons on " +
-                 runtime::to_string(polygons.backend()) + "; bring them to one place first");
+                 runtime::to_string(polygons.backend()) + "; move them to one backend first");
 }
 
 bool only_rectangles(const Polygons& polygons) {
   return polygons.host() != nullptr ? all_rectangles(*polygons.host()) : polygons.device()->rectangles;
 }
 
-void request(runtime::Runtime& runtime, const kiln::Needs& on_opencl, const kiln::Needs& on_cuda) {
+void request(runtime::Runtime& runtime, const kiln::Requirements& on_opencl, const kiln::Requirements& on_cuda) {
   if (runtime.mode() == runtime::Mode::Cpu) return;
   for (const runtime::Backend backend : runtime.options().devices) {
     if (backend == runtime::Backend::OpenCl) runtime.session().request(on_opencl);
@@ -35,29 +35,29 @@ void request(runtime::Runtime& runtime, const kiln::Needs& on_opencl, const kiln
 }
 
 template <class Host, class Device>
-kiln::Result<Host> on_the_host(runtime::Runtime& runtime, Placed<Host, Device> placed) {
-  if (placed.device != nullptr) return materialise(runtime, *placed.device);
+kiln::Result<Host> on_the_host(runtime::Runtime& runtime, HostOrDevice<Host, Device> placed) {
+  if (placed.device != nullptr) return materialize(runtime, *placed.device);
   return std::move(placed.host);
 }
 
 }  // namespace
 
 void open(runtime::Runtime& runtime, const PointColumn&) {
-  request(runtime, opencl::point_column_needs, cuda::point_column_needs);
+  request(runtime, opencl::point_column_requirements, cuda::point_column_requirements);
 }
 void open(runtime::Runtime& runtime, const PolygonColumn&) {
-  request(runtime, opencl::polygon_column_needs, cuda::polygon_column_needs);
+  request(runtime, opencl::polygon_column_requirements, cuda::polygon_column_requirements);
 }
 
-kiln::Result<Boxes> materialise(runtime::Runtime& runtime, PlacedBoxes boxes) {
+kiln::Result<Boxes> materialize(runtime::Runtime& runtime, PlacedBoxes boxes) {
   return on_the_host(runtime, std::move(boxes));
 }
 
-kiln::Result<Mask> materialise(runtime::Runtime& runtime, PlacedMask mask) {
+kiln::Result<Mask> materialize(runtime::Runtime& runtime, PlacedMask mask) {
   return on_the_host(runtime, std::move(mask));
 }
 
-kiln::Result<Pairs> materialise(runtime::Runtime& runtime, PlacedPairs pairs) {
+kiln::Result<Pairs> materialize(runtime::Runtime& runtime, PlacedPairs pairs) {
   return on_the_host(runtime, std::move(pairs));
 }
 
@@ -80,7 +80,7 @@ kiln::Result<PlacedMask> within(runtime::Runtime& runtime, const Points& points,
 
 kiln::Result<PlacedPairs> sjoin(runtime::Runtime& runtime, const Points& points, const Polygons& polygons) {
   if (kiln::Status status = in_one_place(points, polygons); !status) return status.error();
-  if (only_rectangles(polygons) && runtime.apply(kJoinOfBoxes, points.rows())) {
+  if (only_rectangles(polygons) && runtime.should_rewrite(kJoinOfBoxes, points.rows())) {
     return runtime::run(runtime, kBoxJoin, request_for(points), points, polygons);
   }
   return runtime::run(runtime, kSjoin, request_for(points), points, polygons);

@@ -10,74 +10,77 @@
 
 namespace spatial {
 
-/// The processor's variant and those of the devices, each of which is the same code with other kernels.
+/// The CPU variant and the device variants. All device variants are the same code with different kernels.
 template <class Function>
 constexpr runtime::Implementation<Function> on_processor(Function* run) {
   return {{runtime::Backend::Cpu}, run};
 }
-/// From so many rows on, as long as nobody has measured it on the machine (docs/calibration.md): what a GPU needs to
-/// make up for bringing the rows there and the result back.
+/// Uses the device from `rows` rows on, until a calibration of this machine replaces the number (docs/calibration.md).
+/// This is the size at which a GPU outweighs the transfer of the rows and the result.
 template <class Function>
 constexpr runtime::Implementation<Function> on_device(runtime::Backend backend, Function* run, std::uint64_t rows,
-                                                      const kiln::Needs& needs) {
+                                                      const kiln::Requirements& requirements) {
   return {{backend, runtime::Robustness::Exact, runtime::Precision::Fp64, runtime::Determinism::Deterministic, rows,
-           &needs},
+           &requirements},
           run};
 }
-/// An OpenCL device may be the processor by another road, as PoCL's is, where rows of the host are never worth the way:
-/// auto goes there once `kiln calibrate` has seen that they are.
+/// An OpenCL device can be the CPU itself, as with PoCL. Moving host rows there is never worthwhile, so auto uses
+/// OpenCL only after `kiln calibrate` has measured a benefit.
 template <class Function>
-constexpr runtime::Implementation<Function> on_opencl(Function* run, const kiln::Needs& needs) {
-  return on_device(runtime::Backend::OpenCl, run, runtime::kNever, needs);
+constexpr runtime::Implementation<Function> on_opencl(Function* run, const kiln::Requirements& requirements) {
+  return on_device(runtime::Backend::OpenCl, run, runtime::kNoCrossover, requirements);
 }
 template <class Function>
-constexpr runtime::Implementation<Function> on_cuda(Function* run, std::uint64_t rows, const kiln::Needs& needs) {
-  return on_device(runtime::Backend::Cuda, run, rows, needs);
+constexpr runtime::Implementation<Function> on_cuda(Function* run, std::uint64_t rows,
+                                                    const kiln::Requirements& requirements) {
+  return on_device(runtime::Backend::Cuda, run, rows, requirements);
 }
 
-/// Of rows on the host boxes are quicker computed than moved.
+/// For rows on the host, computing boxes is faster than transferring the rows.
 inline constexpr auto kBoundsOfPoints = runtime::operation<BoundsOfPoints>(
     "spatial.bounds_of_points", runtime::PrecisionClass::Predicate, on_processor(&cpu::bounds_of_points),
-    on_opencl(&device::bounds_of_points, opencl::bounds_of_points_needs),
-    on_cuda(&device::bounds_of_points, runtime::kNever, cuda::bounds_of_points_needs));
+    on_opencl(&device::bounds_of_points, opencl::bounds_of_points_requirements),
+    on_cuda(&device::bounds_of_points, runtime::kNoCrossover, cuda::bounds_of_points_requirements));
 
 inline constexpr auto kBoundsOfPolygons = runtime::operation<BoundsOfPolygons>(
     "spatial.bounds_of_polygons", runtime::PrecisionClass::Predicate, on_processor(&cpu::bounds_of_polygons),
-    on_opencl(&device::bounds_of_polygons, opencl::bounds_of_polygons_needs),
-    on_cuda(&device::bounds_of_polygons, runtime::kNever, cuda::bounds_of_polygons_needs));
+    on_opencl(&device::bounds_of_polygons, opencl::bounds_of_polygons_requirements),
+    on_cuda(&device::bounds_of_polygons, runtime::kNoCrossover, cuda::bounds_of_polygons_requirements));
 
-inline constexpr auto kWithin = runtime::operation<Within>(
-    "spatial.within", runtime::PrecisionClass::Predicate, on_processor(&cpu::within),
-    on_opencl(&device::within, opencl::within_needs), on_cuda(&device::within, 200'000, cuda::within_needs));
+inline constexpr auto kWithin =
+    runtime::operation<Within>("spatial.within", runtime::PrecisionClass::Predicate, on_processor(&cpu::within),
+                               on_opencl(&device::within, opencl::within_requirements),
+                               on_cuda(&device::within, 200'000, cuda::within_requirements));
 
 inline constexpr auto kSjoin = runtime::operation<Sjoin>(
     "spatial.sjoin", runtime::PrecisionClass::Predicate, on_processor(&cpu::sjoin),
-    on_opencl(&device::sjoin, opencl::sjoin_needs), on_cuda(&device::sjoin, 100'000, cuda::sjoin_needs));
+    on_opencl(&device::sjoin, opencl::sjoin_requirements), on_cuda(&device::sjoin, 100'000, cuda::sjoin_requirements));
 
-inline constexpr auto kBoxJoin = runtime::operation<Sjoin>(
-    "spatial.box_join", runtime::PrecisionClass::Predicate, on_processor(&cpu::box_join),
-    on_opencl(&device::box_join, opencl::box_join_needs), on_cuda(&device::box_join, 200'000, cuda::box_join_needs));
+inline constexpr auto kBoxJoin =
+    runtime::operation<Sjoin>("spatial.box_join", runtime::PrecisionClass::Predicate, on_processor(&cpu::box_join),
+                              on_opencl(&device::box_join, opencl::box_join_requirements),
+                              on_cuda(&device::box_join, 200'000, cuda::box_join_requirements));
 
-/// A join with rectangles compares coordinates and computes nothing.
+/// A join with rectangles only compares coordinates.
 inline constexpr runtime::Rewrite kJoinOfBoxes{"sjoin of boxes", &kSjoin, &kBoxJoin};
 
-/// Says that such a column is there, so that what every operation on its family needs of a device is compiled in the
-/// background: of points nothing that only polygons need.
+/// Announces a column, so that the units that every operation on its geometry type needs are compiled in the
+/// background. A point column requests nothing that only polygons need.
 void open(runtime::Runtime& runtime, const PointColumn& points);
 void open(runtime::Runtime& runtime, const PolygonColumn& polygons);
 
-/// The box of each row.
+/// Computes the box of each row.
 kiln::Result<PlacedBoxes> bounds(runtime::Runtime& runtime, const Points& points);
 kiln::Result<PlacedBoxes> bounds(runtime::Runtime& runtime, const Polygons& polygons);
-/// Whether point i is within polygon i, or, where there is one polygon, within that one. A point on the boundary is
-/// not.
+/// Computes whether point i is within polygon i or, if there is one polygon, within that one. A point on the boundary
+/// is not within.
 kiln::Result<PlacedMask> within(runtime::Runtime& runtime, const Points& points, const Polygons& polygons);
-/// Which points are within which polygons.
+/// Computes which points are within which polygons.
 kiln::Result<PlacedPairs> sjoin(runtime::Runtime& runtime, const Points& points, const Polygons& polygons);
 
-/// A result on the host, wherever it was. This is the one thing that copies it there.
-kiln::Result<Boxes> materialise(runtime::Runtime& runtime, PlacedBoxes boxes);
-kiln::Result<Mask> materialise(runtime::Runtime& runtime, PlacedMask mask);
-kiln::Result<Pairs> materialise(runtime::Runtime& runtime, PlacedPairs pairs);
+/// Returns a result on the host, copying it from a device if necessary. No other function copies results.
+kiln::Result<Boxes> materialize(runtime::Runtime& runtime, PlacedBoxes boxes);
+kiln::Result<Mask> materialize(runtime::Runtime& runtime, PlacedMask mask);
+kiln::Result<Pairs> materialize(runtime::Runtime& runtime, PlacedPairs pairs);
 
 }  // namespace spatial

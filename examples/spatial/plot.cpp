@@ -4,7 +4,7 @@
 
 #include "spatial/commands.hpp"
 #include "spatial/operations.hpp"
-#include "spatial/picture.hpp"
+#include "spatial/svg_plot.hpp"
 
 namespace spatial {
 
@@ -12,10 +12,10 @@ kiln::Result<int> plot(const PlotOptions& options) {
   kiln::Result<kiln::Session> session = kiln::Session::open();
   if (!session) return session.error();
   runtime::Runtime runtime(*session);
-  const Scene scene = make_scene(options.scene);
+  const SyntheticData scene = make_scene(options.scene);
   kiln::Result<PlacedPairs> joined = sjoin(runtime, scene.points, scene.polygons);
   if (!joined) return joined.error();
-  kiln::Result<Pairs> pairs = materialise(runtime, *std::move(joined));
+  kiln::Result<Pairs> pairs = materialize(runtime, *std::move(joined));
   if (!pairs) return pairs.error();
   const std::string svg = picture(scene.points, scene.polygons, *pairs);
   if (options.out == "-") {

@@ -4,12 +4,12 @@
 
 #include "spatial/column.hpp"
 
-/// On which side of a line a point lies, and of a polygon, without error. To be compiled with -ffp-contract=off: the
-/// tails below are of the roundings that are written.
+/// Exact tests of the side of a line or polygon that a point is on. Compile with -ffp-contract=off: the error terms
+/// below are those of the roundings as written.
 namespace spatial {
 
-/// A sum of doubles, exactly: components that do not overlap, by growing magnitude, zeros among them (Shewchuk,
-/// Adaptive Precision Floating-Point Arithmetic, 1997).
+/// An exact sum of doubles: non-overlapping components by increasing magnitude, possibly with zeros (Shewchuk, Adaptive
+/// Precision Floating-Point Arithmetic, 1997).
 class Expansion {
  public:
   void add_product(double a, double b) {
@@ -35,12 +35,12 @@ class Expansion {
     components_[size_++] = value;
   }
 
-  double components_[12];  // of the six products of a determinant
+  double components_[12];  // components of the six products of a determinant
   int size_ = 0;
 };
 
-/// The determinant by its six products, none of which is of a difference. Hardly ever needed, and so kept out of the
-/// way of what is.
+/// Computes the determinant from its six products, without any difference. It is rarely needed and therefore not
+/// inlined.
 [[gnu::noinline]] inline int orientation_exactly(Point a, Point b, Point c) {
   Expansion sum;
   sum.add_product(a.x, b.y);
@@ -52,8 +52,8 @@ class Expansion {
   return sum.sign();
 }
 
-/// 1 where a, b, c turn to the left, -1 where they turn to the right, 0 where they are on one line. Exact unless a
-/// product overflows or underflows: for coordinates that are zero or between 1e-140 and 1e150.
+/// Returns 1 if a, b, c turn left, -1 if they turn right, and 0 if they are collinear. Exact unless a product overflows
+/// or underflows, that is, for coordinates that are zero or between 1e-140 and 1e150.
 inline int orientation(Point a, Point b, Point c) {
   const double left = (a.x - c.x) * (b.y - c.y);
   const double right = (a.y - c.y) * (b.x - c.x);
@@ -64,8 +64,8 @@ inline int orientation(Point a, Point b, Point c) {
   return orientation_exactly(a, b, c);
 }
 
-/// Counts the edges that a ray from a point to the right goes through. An edge counts from its lower end up to but not
-/// including its upper one, so that a ray through a vertex counts once; a point on an edge is on the boundary.
+/// Counts the edges that a ray from a point to the right crosses. An edge includes its lower end but not its upper end,
+/// so that a ray through a vertex counts once. A point on an edge is on the boundary.
 class Crossings {
  public:
   explicit Crossings(Point point) : point_(point) {}
@@ -84,7 +84,7 @@ class Crossings {
         odd_ = !odd_;
       }
     } else if (b.y == point_.y) {
-      // A ring comes back to its first vertex: each is the end of an edge, and asking for ends is enough.
+      // A ring returns to its first vertex: each vertex is the end of an edge, so testing the ends is enough.
       on_boundary_ = on_boundary_ || b.x == point_.x || (a.y == point_.y && (a.x <= point_.x) != (b.x <= point_.x));
     }
   }
@@ -97,7 +97,7 @@ class Crossings {
   bool on_boundary_ = false;
 };
 
-/// Whether a point is inside of an odd number of the rings of a row, and on none.
+/// Returns whether a point is inside an odd number of the rings of a row and on none of them.
 inline bool inside(const PolygonColumn& polygons, std::size_t row, Point point) {
   Crossings crossings(point);
   const double* x = polygons.x.data();
@@ -106,7 +106,7 @@ inline bool inside(const PolygonColumn& polygons, std::size_t row, Point point) 
     const std::int32_t last = polygons.offsets[ring + 1];
     std::int32_t i = polygons.offsets[ring];
     if (i == last) continue;
-    // Nearly all edges are above the point or below it altogether, which one comparison a vertex says.
+    // Most edges are entirely above or below the point, which one comparison per vertex detects.
     for (bool above = y[i] > point.y; ++i < last;) {
       const bool was_above = above;
       above = y[i] > point.y;

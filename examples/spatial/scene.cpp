@@ -7,7 +7,7 @@
 namespace spatial {
 namespace {
 
-/// Splitmix64. The standard's distributions give other numbers with every library.
+/// Splitmix64. The standard distributions yield different numbers with each standard library.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -26,12 +26,12 @@ class Random {
 
 constexpr std::uint64_t kRowsPerNull = 128;
 
-/// Around a middle, at distances from `least` to `most`.
-std::vector<Point> star(Random& random, Point middle, std::size_t vertices, double least, double most) {
+/// Returns a star-shaped ring around `middle` with radii from `minimum` to `maximum`.
+std::vector<Point> star(Random& random, Point middle, std::size_t vertices, double minimum, double maximum) {
   std::vector<Point> ring;
   for (std::size_t i = 0; i < vertices; ++i) {
     const double angle = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(vertices);
-    const double radius = random.between(least, most);
+    const double radius = random.between(minimum, maximum);
     ring.push_back({middle.x + radius * std::cos(angle), middle.y + radius * std::sin(angle)});
   }
   ring.push_back(ring.front());
@@ -40,10 +40,10 @@ std::vector<Point> star(Random& random, Point middle, std::size_t vertices, doub
 
 }  // namespace
 
-Scene make_scene(const SceneOptions& options) {
+SyntheticData make_scene(const SceneOptions& options) {
   Random random(options.seed);
-  Scene scene;
-  // The mean of the squared radii of a star is 0.58 of the square of the largest.
+  SyntheticData scene;
+  // The mean squared radius of a star is 0.58 times the square of the largest radius.
   const double area =
       options.cover * kSceneSize * kSceneSize / static_cast<double>(std::max<std::size_t>(options.polygons, 1));
   const double radius = std::min(kSceneSize / 3, std::sqrt(area / (0.58 * std::numbers::pi)));

@@ -15,7 +15,7 @@ struct FreeContext {
   void operator()(GEOSContextHandle_t context) const { GEOS_finish_r(context); }
 };
 
-/// GEOS's reader, and what it said last.
+/// GEOS's WKB reader and its last message.
 class Reader {
  public:
   using Geometry = std::unique_ptr<GEOSGeometry, std::function<void(GEOSGeometry*)>>;
@@ -53,11 +53,11 @@ kiln::Error bad_row(std::size_t row, const std::string& what) {
 kiln::Error other_family(Reader& reader, std::size_t row, const GEOSGeometry* geometry, const char* wanted) {
   const std::unique_ptr<char, std::function<void(char*)>> type(GEOSGeomType_r(reader.context(), geometry),
                                                                [&](char* text) { GEOSFree_r(reader.context(), text); });
-  return bad_row(row,
-                 std::string("is a ") + (type ? type.get() : "geometry of no kind") + "; this column takes " + wanted);
+  return bad_row(
+      row, std::string("is a ") + (type ? type.get() : "geometry of unknown type") + "; this column takes " + wanted);
 }
 
-/// The coordinates of a point or a ring, behind those that are there.
+/// Appends the coordinates of a point or a ring.
 kiln::Status append_coordinates(Reader& reader, std::size_t row, const GEOSGeometry* geometry, std::vector<double>& x,
                                 std::vector<double>& y) {
   const GEOSCoordSequence* sequence = GEOSGeom_getCoordSeq_r(reader.context(), geometry);
@@ -66,7 +66,7 @@ kiln::Status append_coordinates(Reader& reader, std::size_t row, const GEOSGeome
     return bad_row(row, "has no coordinates that GEOS can read: " + reader.message());
   }
   const std::size_t before = x.size();
-  if (size > kMostRows - before) return bad_row(row, "has one vertex more than a column can number, 2^31 - 1");
+  if (size > kMaxRows - before) return bad_row(row, "exceeds the maximum of 2^31 - 1 vertices in a column");
   x.resize(before + size);
   y.resize(before + size);
   if (GEOSCoordSeq_copyToArrays_r(reader.context(), sequence, x.data() + before, y.data() + before, nullptr, nullptr) ==
@@ -106,7 +106,7 @@ kiln::Status append_polygon(Reader& reader, std::size_t row, const GEOSGeometry*
 }
 
 kiln::Status check_rows(std::size_t rows) {
-  if (rows <= kMostRows) return {};
+  if (rows <= kMaxRows) return {};
   return kiln::Error{kiln::Code::InvalidArgument, "a column has at most 2^31 - 1 rows", {}};
 }
 

@@ -12,37 +12,37 @@
 
 namespace kiln {
 
-struct Closure;
+struct DependencySet;
 
-/// Which tier answered.
+/// The tier that an artifact came from, or Compiled.
 enum class Origin : unsigned char { Compiled, Memory, Bundle, Disk, Remote };
 KILN_API const char* to_string(Origin origin);
 
-/// A kernel of an artifact: the name that the author wrote and the symbol that the compiler made of it.
-struct Entry {
+/// A kernel of an artifact: its name in the source and the symbol that the compiler gave it.
+struct EntryPoint {
   std::string name;
   std::string symbol;
 
-  friend bool operator==(const Entry& a, const Entry& b) { return a.name == b.name && a.symbol == b.symbol; }
+  friend bool operator==(const EntryPoint& a, const EntryPoint& b) { return a.name == b.name && a.symbol == b.symbol; }
 };
 
-/// What a compile left behind: bytes for a target, and what a later process needs to use them. A value.
+/// The result of a compile: the code for a target and the data that a later process needs to use it.
 struct KILN_API Artifact {
   Bytes bytes;
   Target target;
-  std::vector<Entry> entries;
-  /// What the compile read, if it could read files at all.
-  std::shared_ptr<const Closure> closure;
+  std::vector<EntryPoint> entries;
+  /// The files that the compile read; null if the compiler cannot read files.
+  std::shared_ptr<const DependencySet> dependency_set;
 
-  /// Said to people, never part of a key: equal keys may differ here.
-  struct Description {
+  /// Metadata for display. It is not part of any key: artifacts with equal keys can differ here.
+  struct Metadata {
     std::string unit;
     std::string compiler;
-    double cost_ms = 0;
-    std::string log;
-  } about;
+    double cost_ms = 0;  ///< compile time in milliseconds
+    std::string log;     ///< compiler output
+  } metadata;
 
-  /// The symbol of an entry, or null where the artifact has no such entry.
+  /// Returns the symbol of an entry, or null if the artifact does not have the entry.
   const std::string* symbol(std::string_view entry) const;
 };
 

@@ -9,11 +9,11 @@
 
 namespace kiln {
 
-/// A shared, immutable span of bytes: copying it copies a pointer, and whoever holds one keeps the memory.
+/// A shared, immutable span of bytes. Copying it copies a pointer; each copy keeps the memory alive.
 class Bytes {
  public:
   Bytes() = default;
-  /// Views [data, data + size) and keeps `owner` alive for as long as the view lives.
+  /// Creates a view of [data, data + size) that keeps `owner` alive.
   Bytes(std::shared_ptr<const void> owner, const std::uint8_t* data, std::size_t size)
       : owner_(std::move(owner)), data_(data), size_(size) {}
 
@@ -25,8 +25,8 @@ class Bytes {
     return Bytes(std::move(owner), data, size);
   }
 
-  /// A view of a part that keeps the whole alive; [offset, offset + size) must lie within.
-  Bytes part(std::size_t offset, std::size_t size) const { return Bytes(owner_, data_ + offset, size); }
+  /// Returns a view of [offset, offset + size), which must be within this one. It keeps the whole memory alive.
+  Bytes slice(std::size_t offset, std::size_t size) const { return Bytes(owner_, data_ + offset, size); }
 
   const std::uint8_t* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }

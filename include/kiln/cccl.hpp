@@ -10,16 +10,16 @@
 #include <vector>
 
 #include <kiln/export.hpp>
-#include <kiln/needs.hpp>
+#include <kiln/requirements.hpp>
 #include <kiln/result.hpp>
 #include <kiln/session.hpp>
 #include <kiln/unit.hpp>
 
-/// NVIDIA's algorithms (scan, sort, reduce, …) as units: compiled by NVIDIA's own CCCL C library, kept like any other
-/// unit, and called through it. docs/cccl.md has the whole story.
+/// NVIDIA's parallel algorithms (scan, sort, reduce, …) as units. NVIDIA's CCCL C library compiles and runs them; kiln
+/// caches them like any other unit. See docs/cccl.md.
 namespace kiln::cccl {
 
-/// The library's algorithms.
+/// The algorithms of the library.
 enum class Algorithm : unsigned char {
   Scan,
   Reduce,
@@ -37,11 +37,12 @@ enum class Algorithm : unsigned char {
 };
 KILN_API const char* to_string(Algorithm algorithm);
 
-/// What an element is. The numbers are the library's.
+/// The type of an element. The values are those of the library.
 enum class Scalar : unsigned char { I8, I16, I32, I64, U8, U16, U32, U64, F16, F32, F64, Storage, Bool, Bf16 };
+/// The type of an element with its size and alignment.
 struct Type {
   Scalar scalar = Scalar::I32;
-  std::size_t size = 4;  ///< that of the scalar; for Storage, bytes that the library only moves, one's own
+  std::size_t size = 4;  ///< size of the scalar; for Storage, opaque bytes that the library only moves, any size
   std::size_t alignment = 4;
 
   KILN_API static Type of(Scalar scalar);
@@ -49,11 +50,11 @@ struct Type {
 };
 bool operator==(const Type& a, const Type& b);
 
-/// The scalar of a C++ type.
+/// Returns the scalar that corresponds to a C++ type.
 template <typename T>
 constexpr Scalar scalar_of();
 
-/// What is done to elements. The numbers are the library's.
+/// The operation on elements. The values are those of the library.
 enum class OperatorKind : unsigned char {
   Stateless,
   Stateful,
@@ -80,16 +81,17 @@ enum class OperatorKind : unsigned char {
   Minimum,
   Maximum,
 };
+/// An operator: one of the library's, or a device function from source.
 struct Operator {
   OperatorKind kind = OperatorKind::Plus;
-  /// Stateless and Stateful: the name of a function `extern "C" __device__ void name(void* argument…, void* result)`,
-  /// a stateful one with its state before the arguments, and the C++ source that defines it.
+  /// For Stateless and Stateful: the name of a function `extern "C" __device__ void name(void* argument…, void*
+  /// result)`, and the C++ source that defines it. A stateful function takes its state before the arguments.
   std::string name;
   std::string source;
   std::size_t state_size = 0;
   std::size_t state_alignment = 1;
-  /// Its code is compiled once, for the lowest of the targets that the spec is for (`Spec::for_targets`), and linked
-  /// into each; else it is compiled for each.
+  /// If true, the operator is compiled once, for the lowest target of the spec (`Spec::for_targets`), and linked into
+  /// each target. If false, it is compiled for each target.
   bool shared = false;
 
   static Operator of(OperatorKind kind) { return Operator{kind, {}, {}, 0, 1, false}; }
@@ -98,11 +100,11 @@ struct Operator {
   }
 };
 
-/// Where elements come from or go: a pointer, or something that two device functions make an iterator of.
+/// The source or destination of elements: a pointer, or an iterator that two device functions define.
 struct Iterator {
   Type value;
   bool custom = false;
-  // Of a custom one: its state, and functions as in Operator that advance it and read (or write) through it.
+  // For a custom iterator: its state, and functions as in Operator that advance it and read or write through it.
   std::size_t state_size = 8;
   std::size_t state_alignment = 8;
   Operator advance;
@@ -111,65 +113,67 @@ struct Iterator {
   static Iterator pointer(Type value) { return Iterator{value, false, 8, 8, {}, {}}; }
 };
 
+/// The kind of initial value: a host value, a value in device memory, or none.
 enum class Init : unsigned char { Value, Future, None };
-enum class Order : unsigned char { Ascending, Descending };
+enum class SortOrder : unsigned char { Ascending, Descending };
 enum class Determinism : unsigned char { NotGuaranteed, RunToRun, GpuToGpu };
 enum class Bound : unsigned char { Lower, Upper };
 
-/// One algorithm for certain types and operators: all that decides its code besides the target. A value.
+/// One algorithm for certain types and operators. A spec and a target together determine the code.
 struct KILN_API Spec {
-  std::string name;  ///< what people call it; part of no key
+  std::string name;  ///< display name; not part of any key
   Algorithm algorithm = Algorithm::Reduce;
-  /// As many, and in the order, as docs/cccl.md says for the algorithm.
+  /// docs/cccl.md defines the number and order for each algorithm.
   std::vector<Iterator> iterators;
   std::vector<Operator> operators;
-  Type type;  ///< of what is accumulated (reduce, scan, segmented reduce); of levels (histogram)
+  Type type;  ///< type of the accumulator (reduce, scan, segmented reduce) or of the levels (histogram)
   Init init = Init::Value;
-  Order order = Order::Ascending;
+  SortOrder order = SortOrder::Ascending;
   Determinism determinism = Determinism::RunToRun;
   Bound bound = Bound::Lower;
-  bool inclusive = false;  ///< scan
-  // Histogram.
+  bool inclusive = false;  ///< for scans
+  // For histograms.
   int channels = 1;
   int active_channels = 1;
   int levels = 0;
   bool even = true;
-  /// For which capability operators that are shared are compiled (80 for sm_80); 0: each target's own.
-  int shared_for = 0;
+  /// Compute capability that shared operators are compiled for (80 for sm_80); 0 means that of each target.
+  int shared_capability = 0;
 
-  /// This spec for a list of targets: what they share is built for the lowest.
+  /// Returns this spec for a list of targets. Shared operators are compiled for the lowest one.
   Spec for_targets(const std::vector<Target>& targets) const;
 
-  /// The canonical form, docs/cccl-spec.md: equal for specs that compile alike, whatever their names.
+  /// Returns the canonical form (docs/cccl-spec.md). It is equal for specs that compile alike, regardless of their
+  /// names.
   std::string text() const;
-  /// Reads it, and looser forms that people write. Code::InvalidArgument says what is wrong and where.
+  /// Parses the canonical form and looser hand-written forms. Code::InvalidArgument names the error and its position.
   static Result<Spec> parse(std::string_view text);
-  /// Whether it has the iterators and operators that its algorithm takes.
-  Status check() const;
+  /// Returns an error if the iterators and operators do not match the algorithm.
+  Status validate() const;
 
-  /// The unit of kind "cccl" that it is.
+  /// Returns the unit of kind "cccl" for this spec.
   Unit unit() const;
   operator Unit() const { return unit(); }  // NOLINT(google-explicit-constructor): a spec is a unit where one is meant
 };
 
-/// The 18 founding specs (W1), in an order in which two cores finish early: the longest first.
-KILN_API const std::vector<Spec>& founding();
-/// One of them by its name, such as `radix_sort_u64_i32`; Code::InvalidArgument lists the names.
-KILN_API Result<Spec> named(std::string_view name);
+/// Returns the 18 predefined specs, longest compile first, so that two cores finish early.
+KILN_API const std::vector<Spec>& predefined_specs();
+/// Returns a predefined spec by name, such as `radix_sort_u64_i32`. Code::InvalidArgument lists the names.
+KILN_API Result<Spec> find_predefined(std::string_view name);
 
-// The typed front.
+// The typed interface.
 namespace detail {
 KILN_API Spec scan(Scalar type, bool inclusive);
 KILN_API Spec select(Scalar type, const std::string& predicate_source);
 KILN_API Spec reduce(Scalar type, Operator op);
 KILN_API Spec segmented_reduce(Scalar type, Operator op);
 KILN_API Spec bound(Scalar type, Bound which);
-KILN_API Spec radix_sort_pairs(Scalar key, Scalar value, Order order);
+KILN_API Spec radix_sort_pairs(Scalar key, Scalar value, SortOrder order);
 KILN_API Spec merge_sort_pairs(Scalar key, Scalar value, Operator less);
 KILN_API Spec unique_by_key(Scalar key, Scalar value);
 }  // namespace detail
 
-/// Sums.
+/// Prefix sums.
 template <typename T>
 Spec exclusive_scan() {
   return detail::scan(scalar_of<T>(), false);
@@ -178,8 +182,8 @@ template <typename T>
 Spec inclusive_scan() {
   return detail::scan(scalar_of<T>(), true);
 }
-/// The elements for which a predicate holds, in order. `predicate_source` is an expression in `x`, such as `x != 0`, or
-/// the whole source of a function `extern "C" __device__ void kiln_select(void* x, void* result)`.
+/// The elements that satisfy a predicate, in order. `predicate_source` is an expression in `x`, such as `x != 0`, or
+/// the complete source of a function `extern "C" __device__ void kiln_select(void* x, void* result)`.
 template <typename T>
 Spec select(const std::string& predicate_source) {
   return detail::select(scalar_of<T>(), predicate_source);
@@ -201,7 +205,7 @@ Spec upper_bound() {
   return detail::bound(scalar_of<T>(), Bound::Upper);
 }
 template <typename K, typename V>
-Spec radix_sort_pairs(Order order = Order::Ascending) {
+Spec radix_sort_pairs(SortOrder order = SortOrder::Ascending) {
   return detail::radix_sort_pairs(scalar_of<K>(), scalar_of<V>(), order);
 }
 template <typename K, typename V>
@@ -213,49 +217,52 @@ Spec unique_by_key() {
   return detail::unique_by_key(scalar_of<K>(), scalar_of<V>());
 }
 
-/// One run of an algorithm. What each algorithm takes is in docs/cccl.md; what it does not take is left as it is.
+/// The arguments of one run of an algorithm. docs/cccl.md lists which members each algorithm uses; it ignores the
+/// others.
 struct Call {
-  void* stream = nullptr;  ///< CUstream; the caller's, and never the null stream
-  /// Device pointers, or host pointers to the states of custom iterators, in the order of docs/cccl.md: reduce and
-  /// scan take in, out; sorts keys in, keys out, values in, values out; …
+  void* stream = nullptr;  ///< the caller's CUstream; never the null stream
+  /// Device pointers, or host pointers to the states of custom iterators, in the order of docs/cccl.md. Reduce and scan
+  /// take input, output; sorts take keys in, keys out, values in, values out.
   std::vector<const void*> iterators;
   std::uint64_t items = 0;
-  std::uint64_t others = 0;           ///< segments; values to search for; histogram: rows
-  const void* init = nullptr;         ///< host memory: the initial value; a device pointer for Init::Future
-  std::vector<void*> operator_state;  ///< of stateful operators, in their order; host memory
-  int first_bit = 0;                  ///< radix sort
-  int last_bit = 0;                   ///< 0: all bits of the key
-  // Histogram: lowest and highest level, host memory of the level's type; the samples from one row to the next.
+  std::uint64_t secondary_items = 0;  ///< number of segments, of values to search for, or of histogram rows
+  const void* init = nullptr;         ///< initial value in host memory; a device pointer for Init::Future
+  std::vector<void*> operator_state;  ///< states of the stateful operators, in order; host memory
+  int begin_bit = 0;                  ///< for radix sort
+  int end_bit = 0;                    ///< 0 means all bits of the key
+  // For histograms: the lowest and highest level, in host memory and of the level's type, and the number of samples
+  // from one row to the next.
   const void* lower_level = nullptr;
   const void* upper_level = nullptr;
   std::uint64_t row_stride = 0;
-  /// The caller's own temporary storage on the device, instead of the callable's.
-  void* temporary = nullptr;
-  std::size_t temporary_bytes = 0;
+  /// The caller's temporary storage on the device, used instead of the callable's.
+  void* temp_storage = nullptr;
+  std::size_t temp_storage_bytes = 0;
 };
 
-/// What the caller does where the algorithm is not ready: his own code, or another library's.
-using OneShot = std::function<Status(const Call&)>;
+/// A function of the caller that runs if the algorithm is not ready: the caller's own code or another library.
+using FallbackFunction = std::function<Status(const Call&)>;
 
-/// A compiled algorithm that is loaded: copies share it and its storage, so one is kept rather than asked for again.
-/// Any thread. No call synchronises, uses the null stream, or reads device memory on the host.
+/// A loaded algorithm. Copies share it and its storage, so keep one instead of getting it again. No call synchronizes,
+/// uses the null stream or reads device memory on the host. Thread-safe.
 class KILN_API Callable {
  public:
-  /// Puts it on the stream. Temporary storage comes from the session's allocator, per callable and stream, and is kept:
-  /// grown when a call needs more, never shrunk. On a stream that records a graph it must be there already: Code::
-  /// Capturing where it is too small (`reserve` before), and what a graph has used stays until the callable ends.
+  /// Runs the algorithm on the stream. Temporary storage comes from the session's allocator, per callable and stream.
+  /// The callable keeps it, grows it when a call needs more and never shrinks it. On a stream that captures a graph the
+  /// storage must already be large enough (`reserve`); otherwise the call returns Code::Capturing. Storage that a graph
+  /// has used stays allocated until the callable is destroyed.
   Status operator()(const Call& call) const;
-  /// Sees to temporary storage for calls like this one on its stream.
+  /// Allocates temporary storage for calls like this one on its stream.
   Status reserve(const Call& call) const;
-  /// Gives back the storage that is kept for a stream: before the stream is destroyed, where that is before the
-  /// callable ends. Code::InvalidArgument where a graph was recorded with it.
+  /// Frees the storage of a stream. Call it before the stream is destroyed, if that is before the callable is
+  /// destroyed. Returns Code::InvalidArgument if a graph was captured with the storage.
   Status release(void* stream) const;
-  /// How much temporary storage such a call needs.
-  Result<std::size_t> temp_bytes(const Call& call) const;
-  /// Which kernels it has, by their symbols.
+  /// Returns the size in bytes of the temporary storage that such a call needs.
+  Result<std::size_t> temp_storage_bytes(const Call& call) const;
+  /// Returns the symbols of its kernels.
   const std::vector<std::string>& kernels() const;
-  /// Whether it is for the device of the calling thread's current context.
-  Result<bool> is_for_here() const;
+  /// Returns true if it was compiled for the device of the calling thread's current context.
+  Result<bool> matches_current_device() const;
 
   struct State;
   explicit Callable(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -264,30 +271,32 @@ class KILN_API Callable {
   std::shared_ptr<State> state_;
 };
 
-/// The algorithm for the current device: at once where it is ready, else after at most `limit`. Code::TimedOut, or
-/// Code::Unavailable with what is missing (no library, one of an unknown release, no device) and what to do.
-KILN_API Result<Callable> get(Session& session, const Spec& spec, std::chrono::nanoseconds limit = kForever,
+/// Returns the algorithm for the current device, without waiting if it is ready, otherwise after at most `timeout`.
+/// Errors: Code::TimedOut, or Code::Unavailable, which names what is missing (no library, a library of an unknown
+/// release, no device) and the next step.
+KILN_API Result<Callable> get(Session& session, const Spec& spec, std::chrono::nanoseconds timeout = kForever,
                               Caller caller = Caller::here());
 
-/// An algorithm for those who do not wait: `run` uses the warm callable where it is ready and takes the one-shot road
-/// where it is not, while it is compiled in the background. An event says for each run which it was, and why. Copies
-/// share what became ready; one thread at a time.
-class KILN_API Patient {
+/// A callable for callers that do not wait. `run` uses the compiled algorithm if it is ready; otherwise it calls the
+/// caller's fallback while the algorithm is compiled in the background. Each run emits an event with the choice and the
+/// reason. Copies share the loaded algorithm. Not thread-safe.
+class KILN_API NonBlockingCallable {
  public:
-  Patient(Session& session, Spec spec, OneShot one_shot);
+  NonBlockingCallable(Session& session, Spec spec, FallbackFunction fallback);
   Status run(const Call& call, Caller caller = Caller::here());
-  /// Whether the last run was warm.
-  bool was_warm() const noexcept;
+  /// Returns true if the last run used the compiled algorithm.
+  bool used_compiled() const noexcept;
 
  private:
   struct State;
   std::shared_ptr<State> state_;
 };
 
-/// Builds a spec for each of the targets, none of which needs to be here (A2), in parallel; in the order of the
-/// targets.
-KILN_API std::vector<Result<Artifact>> build(Session& session, const Spec& spec, const std::vector<Target>& targets,
-                                             std::chrono::nanoseconds limit = kForever);
+/// Compiles a spec for each target in parallel. The devices need not be present. Returns the results in the order of
+/// the targets.
+KILN_API std::vector<Result<Artifact>> compile_for_targets(Session& session, const Spec& spec,
+                                                           const std::vector<Target>& targets,
+                                                           std::chrono::nanoseconds timeout = kForever);
 
 inline bool operator==(const Type& a, const Type& b) {
   return a.scalar == b.scalar && a.size == b.size && a.alignment == b.alignment;

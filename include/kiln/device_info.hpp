@@ -7,14 +7,14 @@
 
 namespace kiln {
 
-/// A device of this machine, for people and for choosing targets. A value.
+/// Properties of a device of this machine, for display and for selecting targets.
 struct DeviceInfo {
   std::string name;
-  Target target;       ///< what artifacts for it are compiled for
-  unsigned units = 0;  ///< multiprocessors, compute units
-  std::uint64_t memory = 0;
-  /// How many times slower it computes in double than in single precision: 2, 32, 64. Zero where it cannot, or where
-  /// the driver does not say.
+  Target target;             ///< target to compile for
+  unsigned units = 0;        ///< number of multiprocessors or compute units
+  std::uint64_t memory = 0;  ///< bytes
+  /// Ratio of single-precision to double-precision throughput: 2, 32, 64. 0 if the device has no double precision or
+  /// the driver does not report the ratio.
   unsigned fp64_ratio = 0;
 };
 

@@ -1,4 +1,4 @@
 #pragma once
 
-// Marks what the shared library exports; everything else in it is hidden.
+// Marks the symbols that the shared library exports. All others are hidden.
 #define KILN_API __attribute__((visibility("default")))

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,16 +18,18 @@ namespace kiln {
 namespace detail {
 struct KernelState;
 struct StreamState;
-/// What a handle looks at: the kernel, once it is ready for every device of the process.
+struct HandleOwner;
+/// The state that a handle reads: the kernel, once it is ready for every device of the process.
 struct ReadySlot {
   std::atomic<const KernelState*> ready{nullptr};
 };
 }  // namespace detail
 
-/// No limit of time.
+/// The value of a time limit that means no limit.
 inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
 
-/// Who asked, for the events that say so. As a default argument it is the line of the call.
+/// The source location of a call, for events that report the caller. As a default argument it is the location of the
+/// call.
 struct Caller {
   const char* file = "";
   int line = 0;
@@ -34,62 +37,78 @@ struct Caller {
   std::string text() const { return std::string(file) + ":" + std::to_string(line); }
 };
 
-/// A kernel that can be launched. A value; any thread; good for as long as its session, or a Handle of it, lives.
+/// A kernel that can be launched. Valid as long as a `KernelHandle` of it exists; without a handle, until the session
+/// ends or `Session::release` releases its unit. Thread-safe.
 class KILN_API Kernel {
  public:
-  /// Puts it on the caller's stream, in the calling thread's current context. Returns at once.
+  /// Launches the kernel on the caller's stream, in the calling thread's current context. Does not wait for it.
   template <class... Args>
-  Status launch(const Launch& how, const Args&... args) const {
+  Status launch(const LaunchConfig& config, const Args&... args) const {
     const Argument arguments[] = {argument_of(args)..., {}};
-    return launch_with(how, arguments, sizeof...(args));
+    return launch_raw(config, arguments, sizeof...(args));
   }
-  Status launch_with(const Launch& how, const Argument* arguments, std::size_t count) const;
+  /// Same, with an array of arguments.
+  Status launch_raw(const LaunchConfig& config, const Argument* arguments, std::size_t count) const;
 
-  /// For whoever launches by himself: CUkernel or cl_kernel …
+  /// Returns the CUkernel or cl_kernel, for callers that launch it themselves.
   void* native() const;
-  /// … and CUfunction in the calling thread's current context, or cl_kernel.
+  /// Returns the CUfunction in the calling thread's current context, or the cl_kernel.
   Result<void*> function() const;
+  /// Returns the block size and grid size that the driver suggests for this amount of dynamic shared memory.
   Result<Occupancy> occupancy(std::size_t shared_bytes = 0) const;
 
-  /// The bytes that each parameter takes, where the driver says so (CUDA); else nothing. Needs what `launch` needs.
-  Result<std::vector<std::size_t>> parameters() const;
+  /// Returns the size in bytes of each parameter if the driver reports it (CUDA), otherwise an empty list. Has the same
+  /// requirements as `launch`.
+  Result<std::vector<std::size_t>> parameter_sizes() const;
 
+  /// Returns the name of the entry.
   const std::string& name() const;
-  const Target& target() const;  ///< the device's for which it is
+  const Target& target() const;  ///< target of the device that the kernel is compiled for
 
  private:
-  friend class Handle;
+  friend class KernelHandle;
   friend class Session;
   explicit Kernel(const detail::KernelState* state) : state_(state) {}
   const detail::KernelState* state_;
 };
 
-/// The way to one kernel of one unit. Made once; copyable; any thread, any of the process's devices.
-class KILN_API Handle {
+/// A handle to one kernel of one unit. Create it once and copy it; it works on every device of the process. It keeps
+/// its session alive, and the kernels that it returned stay loaded and can be launched after `refresh` and `release`.
+/// Thread-safe.
+class KILN_API KernelHandle {
  public:
-  /// Ready: at once, and for one acquire load. Else it joins or triggers the compile and waits for this one alone, at
-  /// most `limit`; what runs then goes on running, so that a later `get` finds it. Errors: TimedOut, CompileFailed
-  /// with the log, Unavailable where there is no device or no current context.
-  Result<Kernel> get(std::chrono::nanoseconds limit = kForever, Caller caller = Caller::here()) const {
+  /// Returns the kernel. If it is ready, the call costs one acquire load. Otherwise the call joins or starts the
+  /// compile of this kernel and waits for it, at most `timeout`; after a timeout the compile continues, so that a later
+  /// `get` can use its result. Errors: TimedOut, CompileFailed with the log, Unavailable if there is no device or no
+  /// current context.
+  Result<Kernel> get(std::chrono::nanoseconds timeout = kForever, Caller caller = Caller::here()) const {
     if (const detail::KernelState* ready = slot_->ready.load(std::memory_order_acquire)) return Kernel(ready);
-    return get_slowly(limit, nullptr, caller);
+    return get_or_wait(timeout, nullptr, caller);
   }
-  /// As `get`, for a launch on this stream: where the stream records a graph it is ready in the current context, or
-  /// Code::Capturing says so and nothing was loaded, allocated or waited for.
-  Result<Kernel> get_on(void* stream, std::chrono::nanoseconds limit = kForever, Caller caller = Caller::here()) const {
-    return get_slowly(limit, &stream, caller);
+  /// Same as `get`, for a launch on this stream. If the stream is capturing a graph, the kernel must be ready in the
+  /// current context; otherwise the call returns Code::Capturing without loading, allocating or waiting.
+  Result<Kernel> get_for_stream(void* stream, std::chrono::nanoseconds timeout = kForever,
+                                Caller caller = Caller::here()) const {
+    return get_or_wait(timeout, &stream, caller);
   }
-  /// Whether `get` would return a kernel at once.
+  /// Returns the kernel if `get` would return without waiting, otherwise no value. Starts no work.
+  std::optional<Kernel> try_get() const {
+    const detail::KernelState* ready = slot_->ready.load(std::memory_order_acquire);
+    return ready != nullptr ? std::optional<Kernel>(Kernel(ready)) : std::nullopt;
+  }
+  /// Returns true if `get` would return without waiting.
   bool ready() const { return slot_->ready.load(std::memory_order_acquire) != nullptr; }
 
  private:
   friend class Session;
-  explicit Handle(std::shared_ptr<detail::ReadySlot> slot) : slot_(std::move(slot)) {}
-  Result<Kernel> get_slowly(std::chrono::nanoseconds limit, void* const* stream, Caller caller) const;
-  std::shared_ptr<detail::ReadySlot> slot_;
+  KernelHandle(std::shared_ptr<const detail::HandleOwner> owner, const detail::ReadySlot* slot)
+      : slot_(slot), owner_(std::move(owner)) {}
+  Result<Kernel> get_or_wait(std::chrono::nanoseconds timeout, void* const* stream, Caller caller) const;
+  const detail::ReadySlot* slot_;  // owned by owner_
+  std::shared_ptr<const detail::HandleOwner> owner_;
 };
 
-/// Memory of a device, freed in the order of its stream. Owned by one; give it to `launch` as it is.
+/// Device memory that is freed in stream order. Movable, not copyable. Pass it to `launch` directly.
 class KILN_API Buffer {
  public:
   Buffer(Buffer&& other) noexcept;
@@ -108,23 +127,26 @@ class KILN_API Buffer {
   std::size_t size_ = 0;
 };
 
-/// A stream with memory beside it, for programs that bring none of their own. Copies share it. Any thread that has the
-/// context current in which it was made.
+/// A stream that also allocates memory, for programs that bring neither. Copies share it. Every calling thread must
+/// have the context current in which the stream was created.
 class KILN_API Stream {
  public:
   void* native() const;  ///< CUstream or cl_command_queue
 
+  /// Allocates device memory for use on this stream.
   Result<Buffer> allocate(std::size_t bytes) const;
-  /// Memory with these bytes in it; the second form takes anything that lies in one piece, such as a vector.
+  /// Allocates memory and copies the given bytes into it. The second form takes any contiguous container, such as a
+  /// vector.
   Result<Buffer> copy_of(const void* from, std::size_t bytes) const;
   template <class Range>
   Result<Buffer> copy_of(const Range& range) const {
     return copy_of(range.data(), range.size() * sizeof *range.data());
   }
-  /// Both have ended when they return.
+  /// Both copies are complete on return.
   Status upload(const Buffer& to, const void* from, std::size_t bytes) const;
   Status download(void* to, const Buffer& from, std::size_t bytes) const;
-  Status synchronise() const;
+  /// Waits until all work on the stream is complete.
+  Status synchronize() const;
 
  private:
   friend class Session;

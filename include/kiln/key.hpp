@@ -25,15 +25,15 @@ struct Digest {
   friend bool operator<(const Digest& a, const Digest& b) { return a.bytes < b.bytes; }
 };
 
-/// Three digests that must never be taken for one another, so each has a type of its own.
+/// A digest with a type of its own per purpose, so that unit keys, request keys and artifact keys cannot be mixed up.
 template <class Tag>
 struct TypedDigest {
   Digest digest;
 
-  /// Of what another system compiled, by the key that this system has for it. `system` keeps the keys of different
-  /// systems apart ("triton", "cuda.core"), and none can ever be a key of kiln's own: whoever names it answers for
-  /// what his keys cover. For RequestKey and Key alone.
-  static TypedDigest foreign(std::string_view system, std::string_view key);
+  /// Returns the kiln key of an entry that another system compiled, from that system's own key. `system` ("triton",
+  /// "cuda.core") keeps the keys of different systems apart, and the result never equals a key of kiln's own units. The
+  /// caller is responsible for what its keys cover. Defined for RequestKey and Key only.
+  static TypedDigest external(std::string_view system, std::string_view key);
 
   std::string hex() const { return digest.hex(); }
   friend bool operator==(const TypedDigest& a, const TypedDigest& b) { return a.digest == b.digest; }
@@ -41,18 +41,20 @@ struct TypedDigest {
   friend bool operator<(const TypedDigest& a, const TypedDigest& b) { return a.digest < b.digest; }
 };
 
-using UnitKey = TypedDigest<struct UnitKeyTag>;        ///< what the author wrote
-using RequestKey = TypedDigest<struct RequestKeyTag>;  ///< that, a target and a compiler: known before compiling
-using Key = TypedDigest<struct KeyTag>;                ///< that, and every file the compile read: names the artifact
+using UnitKey = TypedDigest<struct UnitKeyTag>;  ///< covers what the author wrote
+/// covers the unit, the target and the compiler; known before the compile
+using RequestKey = TypedDigest<struct RequestKeyTag>;
+/// covers the request and every file that the compile read; identifies the artifact
+using ArtifactKey = TypedDigest<struct KeyTag>;
 
 template <>
-KILN_API RequestKey RequestKey::foreign(std::string_view system, std::string_view key);
+KILN_API RequestKey RequestKey::external(std::string_view system, std::string_view key);
 template <>
-KILN_API Key Key::foreign(std::string_view system, std::string_view key);
+KILN_API ArtifactKey ArtifactKey::external(std::string_view system, std::string_view key);
 
 }  // namespace kiln
 
-// Doxygen takes a specialisation that is written outside of its namespace for a mistake.
+// Doxygen reports an error for a specialization that is written outside its namespace.
 /// @cond
 template <>
 struct std::hash<kiln::Digest> {

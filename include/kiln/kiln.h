@@ -1,168 +1,178 @@
 /// @file
-/// kiln for C, and for every language that calls C: all of it in one header, C11, usable from C++ too. docs/c.md has a
-/// program. What a call does is said in full at its counterpart in kiln/session.hpp; here is what C adds.
+/// The C interface of kiln, for C and for every language that calls C. One header, C11, usable from C++ too. docs/c.md
+/// has an example program. kiln/session.hpp documents the C++ counterpart of each call in full; this header documents
+/// what C adds.
 ///
-/// **Ownership.** A call that gives you an object (its last `**` argument but `error`) gives it to you: you end it with
-/// the `_free` of its type, in any order, and NULL may be freed. A string or pointer that a call returns belongs to the
-/// object that it was asked of and lives as long as that. What you hand in is copied, unless its function says
-/// otherwise. Objects keep what they need: a kernel, a stream or a buffer keeps its session after kiln_session_free.
+/// **Ownership.** A call that returns an object (through its last `**` parameter before `error`) transfers it to the
+/// caller, which frees it with the `_free` function of its type. Objects can be freed in any order; freeing NULL does
+/// nothing. A string or pointer that a call returns belongs to the object that it was obtained from and lives as long
+/// as that object. The library copies its inputs unless a function states otherwise. Objects keep what they need: a
+/// kernel, a stream or a buffer keeps its session after kiln_session_free.
 ///
-/// **Errors.** A call that can fail returns a code, KILN_OK being zero, and takes `kiln_error** error` as its last
-/// argument, which may be NULL. It is set to NULL when the call succeeds and to an object of yours when it fails. What
-/// a call would have given is NULL then. No exception leaves the library. NULL, an object of another type, an unknown
-/// number and a length that makes no sense are KILN_INVALID_ARGUMENT where they can be recognised: an object that was
-/// freed often can, but you must not count on it. Questions that cannot fail (a name, a size) answer NULL or zero to
-/// NULL.
+/// **Errors.** A call that can fail returns a code (KILN_OK is 0) and takes `kiln_error** error` as its last parameter,
+/// which can be NULL. The call sets it to NULL on success and to an object that the caller owns on failure. On failure
+/// the other output is NULL. No exception leaves the library. NULL, an object of another type, an unknown enumeration
+/// value and an invalid length give KILN_INVALID_ARGUMENT if the library can detect them. It can often detect a freed
+/// object, but do not rely on it. Functions that cannot fail (a name, a size) return NULL or 0 for NULL.
 ///
-/// **Threads.** Any thread may use any object at any time, with two exceptions: options and units are filled in by one
-/// thread, before others see them, and nobody uses an object any more when it is freed.
+/// **Threads.** Any thread can use any object at any time, with two exceptions: one thread fills in options and units
+/// before other threads use them, and no thread uses an object while or after it is freed.
 ///
 /// **Strings** are UTF-8 and end with a zero byte.
 ///
-/// **Versions.** The interface only grows. Structs that are handed over by pointer have their size as their first
-/// field (those that "never grow" excepted), which you set with `sizeof`: a library that knows of more fields takes
-/// those that are missing as zero, and one that knows of fewer refuses those beyond that are not zero. Enumerations may
-/// grow: be ready for a value that you do not know. Their last, `…_ROOM`, only says that there is room for it.
+/// **Versions.** The interface only grows. A struct that is passed by pointer has its size as its first field, unless
+/// it is documented as "Never grows". The caller sets the field with `sizeof`. A library with more fields treats the
+/// missing ones as zero; a library with fewer fields rejects additional fields that are not zero. Enumerations can
+/// grow, so callers must handle unknown values. The last enumerator, `…_ROOM`, only reserves the range.
 #ifndef KILN_KILN_H
 #define KILN_KILN_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/// Raised with every change of this header.
+/// The version of this header, raised with every change.
 #define KILN_C_API_VERSION 1
 
-/// As a limit of time in nanoseconds: none. Zero never waits.
+/// A timeout in nanoseconds that means no limit. A timeout of 0 never waits.
 #define KILN_FOREVER INT64_MAX
 
-/// What the library exports for C.
+/// Marks the symbols that the library exports for C.
 #define KILN_C_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/// That of the library; a program may ask for what it was compiled with where this is at least KILN_C_API_VERSION.
+/// Returns the version of the library. A program can use everything that it was compiled with if this is at least
+/// KILN_C_API_VERSION.
 KILN_C_API int kiln_c_api_version(void);
-/// The release that the library is of: "0.1.0".
+/// Returns the release of the library, for example "0.1.0".
 KILN_C_API const char* kiln_version(void);
 
-/// Why something could not be done: kiln::Code. Absence is not an error.
+/// Error codes: kiln::Code. A cache miss is not an error.
 typedef enum kiln_code {
   KILN_OK = 0,
-  KILN_INVALID_ARGUMENT = 1,  ///< the caller asked for something that makes no sense
-  KILN_UNSUPPORTED = 2,       ///< it makes sense, but not on this machine or with this library
-  KILN_UNAVAILABLE = 3,       ///< a library, program, device or directory that is needed is not there, or no memory is left
-  KILN_COMPILE_FAILED = 4,    ///< the compiler ran and said no; the log has what it said
-  KILN_REFUSED = 5,           ///< policy says no
-  KILN_IO = 6,                ///< the operating system said no
-  KILN_CORRUPT = 7,           ///< bytes that are not what they claim to be
+  KILN_INVALID_ARGUMENT = 1,  ///< the caller passed an invalid value
+  KILN_UNSUPPORTED = 2,       ///< valid, but not supported on this machine or by this library
+  KILN_UNAVAILABLE = 3,       ///< a required library, program, device or directory is missing, or memory ran out
+  KILN_COMPILE_FAILED = 4,    ///< the compiler rejected the unit; the log has its output
+  KILN_DENIED = 5,           ///< policy or permissions forbid it
+  KILN_IO = 6,                ///< an operating system call failed
+  KILN_CORRUPT = 7,           ///< the bytes fail verification
   KILN_TIMED_OUT = 8,
   KILN_CANCELLED = 9,
-  KILN_LOAD_REFUSED = 10,  ///< the driver does not take these bytes
-  KILN_CAPTURING = 11,     ///< the stream records a graph, and this would have to load, allocate or wait
+  KILN_LOAD_REJECTED = 10,  ///< the driver rejects the code
+  KILN_CAPTURING = 11,     ///< the stream is capturing a graph, and the call would have to load, allocate or wait
   KILN_INTERNAL = 12,      ///< a bug in kiln
-  KILN_CODE_ROOM = 0x7fffffff
+  KILN_CODE_MAX_ENUM = 0x7fffffff
 } kiln_code;
 
-/// The stable name of a code, "timed_out"; "unknown" of one that the library does not know. Never NULL.
+/// Returns the stable name of a code, for example "timed_out"; "unknown" for a code that the library does not know.
+/// Never NULL.
 KILN_C_API const char* kiln_code_name(kiln_code code);
 
-/// What a call that failed has to say.
+/// The error of a failed call.
 typedef struct kiln_error kiln_error;
-/// KILN_OK of NULL.
+/// Returns KILN_OK for NULL.
 KILN_C_API kiln_code kiln_error_code(const kiln_error* error);
-/// One sentence for a person; empty of NULL.
+/// Returns a human-readable message; empty for NULL.
 KILN_C_API const char* kiln_error_message(const kiln_error* error);
-/// What a compiler printed, where one ran; else empty.
+/// Returns the output of the compiler if one ran, otherwise an empty string.
 KILN_C_API const char* kiln_error_log(const kiln_error* error);
 KILN_C_API void kiln_error_free(kiln_error* error);
 
 /// @name Units
-/// What an author wrote: one program for one compiler, with its options and the kernels wanted from it. The calls below
-/// kiln_unit_copy add to a unit; a session that was given it earlier knows it as it was then.
+/// A unit is one program for one compiler, with its options and the kernels to export. The calls after kiln_unit_copy
+/// modify a unit; a session keeps the state that the unit had when it was passed in.
 /// @{
 typedef struct kiln_unit kiln_unit;
 
-/// What the bytes of an artifact or of a part are.
+/// The format of the bytes of an artifact or of a link part.
 typedef enum kiln_form {
   KILN_FORM_CUBIN = 1,
   KILN_FORM_PTX = 2,
   KILN_FORM_LTOIR = 3,
   KILN_FORM_OPENCL_BINARY = 4,
   KILN_FORM_CCCL = 5,
-  KILN_FORM_ROOM = 0x7fffffff
+  KILN_FORM_MAX_ENUM = 0x7fffffff
 } kiln_form;
 
-/// One part of a linked unit: a CUDA unit, or compiled code by its bytes. Never grows.
+/// One part of a linked unit: a CUDA unit, or compiled bytes. Never grows.
 typedef struct kiln_link_part {
-  const kiln_unit* unit;  ///< the other fields count where this is NULL
-  const char* name;       ///< what the linker calls it in messages
+  const kiln_unit* unit;  ///< if it is not NULL, the other fields are ignored
+  const char* name;       ///< name in linker messages
   kiln_form form;         ///< KILN_FORM_CUBIN, KILN_FORM_PTX or KILN_FORM_LTOIR
   const void* data;
   size_t bytes;
 } kiln_link_part;
 
-/// CUDA C++ for NVRTC. `name` is what the compiler calls the program.
+/// Creates a CUDA C++ unit for NVRTC. `name` is the program name in compiler messages.
 KILN_C_API kiln_code kiln_unit_cuda(const char* name, const char* source, kiln_unit** unit, kiln_error** error);
-/// OpenCL C for the device's own compiler.
+/// Creates an OpenCL C unit for the device's own compiler.
 KILN_C_API kiln_code kiln_unit_opencl(const char* name, const char* source, kiln_unit** unit, kiln_error** error);
-/// Compiled code of several parts, linked into one by nvJitLink.
+/// Creates a unit that nvJitLink links from several compiled parts.
 KILN_C_API kiln_code kiln_unit_link(const char* name, const kiln_link_part* parts, size_t part_count, kiln_unit** unit,
                                     kiln_error** error);
-/// A source for a compiler that is a program: its command line, docs/command-compiler.md; NULL and zero for nvcc's.
+/// Creates a unit for a compiler that is a program, with its command line (docs/command-compiler.md). NULL and 0 select
+/// nvcc.
 KILN_C_API kiln_code kiln_unit_command(const char* name, const char* source, const char* const* arguments,
                                        size_t argument_count, kiln_unit** unit, kiln_error** error);
-/// An algorithm of NVIDIA's CCCL by its spec in JSON (docs/cccl-spec.md), or by the name of a founding one.
+/// Creates a unit for an algorithm of NVIDIA's CCCL, from its spec in JSON (docs/cccl-spec.md) or the name of a
+/// predefined spec.
 KILN_C_API kiln_code kiln_unit_cccl(const char* spec, kiln_unit** unit, kiln_error** error);
-/// Another unit with the same content, to be given more.
+/// Creates another unit with the same content, which can then be modified.
 KILN_C_API kiln_code kiln_unit_copy(const kiln_unit* from, kiln_unit** unit, kiln_error** error);
-/// A copy with other source text behind the same preamble, and this entry.
+/// Creates a copy with another source after the same preamble, and with this entry.
 KILN_C_API kiln_code kiln_unit_instance(const kiln_unit* from, const char* entry, const char* source, kiln_unit** unit,
                                         kiln_error** error);
 
-/// One kernel to find in the result: a name, or for CUDA any name expression such as `scale<float, 4>`.
+/// Adds a kernel to export: a name, or for CUDA any name expression such as `scale<float, 4>`.
 KILN_C_API kiln_code kiln_unit_add_entry(kiln_unit* unit, const char* name, kiln_error** error);
 KILN_C_API kiln_code kiln_unit_add_option(kiln_unit* unit, const char* option, kiln_error** error);
-/// A folder to search for headers. `seal` is NULL, or one file whose content stands for everything in the folder.
-KILN_C_API kiln_code kiln_unit_add_include_root(kiln_unit* unit, const char* path, const char* seal,
+/// Adds a directory to search for headers. `sentinel` is NULL, or the path of a file whose content represents the whole
+/// directory.
+KILN_C_API kiln_code kiln_unit_add_include_root(kiln_unit* unit, const char* path, const char* sentinel,
                                                 kiln_error** error);
-/// A header from memory, under the name by which the source includes it.
+/// Adds a header from memory, under the name that the source includes it by.
 KILN_C_API kiln_code kiln_unit_add_header(kiln_unit* unit, const char* name, const char* content, kiln_error** error);
-/// Text that goes before the source, in the place of what was there.
+/// Sets the text that precedes the source, replacing the previous preamble.
 KILN_C_API kiln_code kiln_unit_set_preamble(kiln_unit* unit, const char* text, kiln_error** error);
+
+/// Adds a namespace, or a pattern such as "acme/*", that can serve the unit from bundles and remote stores. With none,
+/// every namespace that the session admits and trusts can serve it. It is not part of the unit's key.
+KILN_C_API kiln_code kiln_unit_add_served_by(kiln_unit* unit, const char* name_space, kiln_error** error);
 
 KILN_C_API const char* kiln_unit_kind(const kiln_unit* unit);
 KILN_C_API const char* kiln_unit_name(const kiln_unit* unit);
-/// Its key, which covers all that was given: 64 hexadecimal digits and a zero byte.
+/// Writes the unit's key, which covers everything that was set: 64 hexadecimal digits and a zero byte.
 KILN_C_API kiln_code kiln_unit_key(const kiln_unit* unit, char hex[65], kiln_error** error);
 KILN_C_API void kiln_unit_free(kiln_unit* unit);
 /// @}
 
 /// @name Options
-/// How a program sets kiln up. Without any, everything has its default.
+/// Options of a session. Every option has a default.
 /// @{
 typedef struct kiln_options kiln_options;
 
-/// Something that kiln decided or that happened to it: kiln::Event. The library sets `size` and may know of more
-/// fields; strings live as long as the call, and are empty where they do not apply.
+/// An event: kiln::Event. The library sets `size` and can have more fields. Strings are valid during the callback and
+/// are empty if they do not apply.
 typedef struct kiln_event {
   size_t size;
-  const char* kind;  ///< "hit", "hot_compile": docs/events.md lists them
+  const char* kind;  ///< for example "hit", "blocking_compile"; docs/events.md lists all kinds
   const char* unit;
   const char* target;
   const char* key;
   const char* origin;   ///< memory, bundle, disk, remote or compiled
-  const char* message;  ///< why, in words
-  double ms;            ///< how long it took; it ended when the event is told
+  const char* message;  ///< human-readable reason
+  double ms;            ///< duration; it ended when the event was emitted
   uint64_t bytes;
   uint64_t stream;
-  uint64_t flow;  ///< the same for all that happens to one unit and target in this process
+  uint64_t task_id;  ///< identifies the compile task (unit and target) in this process
   const char* requested;
   const char* selected;
-  uint64_t blocks;
-  uint32_t block;
-  uint32_t advised;
+  uint64_t grid_blocks;
+  uint32_t block_threads;
+  uint32_t suggested_block_threads;
   const char* operation;
   const char* stage;
   uint64_t dispatch;
@@ -172,102 +182,117 @@ typedef struct kiln_event {
   const char* purpose;
 } kiln_event;
 
-/// Told of each event, on whichever thread it happened. It must be quick and must not call kiln.
+/// A callback for events. The library calls it on the thread that emits the event. It must be fast and must not call
+/// kiln.
 typedef void (*kiln_event_callback)(const kiln_event* event, void* user);
-/// Tells that nobody will use `user` any more.
+/// A callback that frees `user`. The library calls it when it no longer uses `user`.
 typedef void (*kiln_release_callback)(void* user);
 
-/// Where device memory comes from: kiln::Allocator.
+/// A source of device memory: kiln::Allocator.
 typedef struct kiln_allocator {
   size_t size;
-  /// Memory that may be used on the stream (a CUdeviceptr or cl_mem); NULL where there is none.
+  /// Returns memory for use on the stream (a CUdeviceptr or cl_mem), or NULL if none is available.
   void* (*allocate)(size_t bytes, void* stream, void* user);
   void (*release)(void* memory, size_t bytes, void* stream, void* user);
-  /// May be NULL. Why the thread's last `allocate` gave NULL; read before the thread calls again.
-  const char* (*why)(void* user);
-  const char* kind;  ///< "cuda" or "opencl": for those devices alone; NULL: for whichever the session uses
-  void* user;
-  kiln_release_callback free_user;  ///< may be NULL
+  /// Optional, may be NULL. Returns why the thread's last `allocate` returned NULL. The library reads it before the
+  /// thread calls again.
+  const char* (*last_error)(void* user);
+  const char* kind;  ///< "cuda" or "opencl" for devices of that kind only; NULL for every device of the session
+  void* user_data;
+  kiln_release_callback free_user_data;  ///< may be NULL
 } kiln_allocator;
 
 KILN_C_API kiln_code kiln_options_new(kiln_options** options, kiln_error** error);
-/// A setting by its name in docs/configuration.md. Files and KILN_* variables are stronger, unless it is `locked`. A
-/// name that is not known, and a value that is of no use, are told as an event: an old setting never stops a program.
+/// Sets a setting by its name in docs/configuration.md. Configuration files and KILN_* variables override it unless it
+/// is `locked`. An unknown name or an invalid value is reported as an event, so that an old setting never stops a
+/// program.
 KILN_C_API kiln_code kiln_options_set(kiln_options* options, const char* name, const char* value, int locked,
                                       kiln_error** error);
-/// `free_user` may be NULL; else it is called once, when nobody can call the callback any more: the options, their
-/// sessions and all that came from those were freed.
-KILN_C_API kiln_code kiln_options_on_event(kiln_options* options, kiln_event_callback callback, void* user,
-                                           kiln_release_callback free_user, kiln_error** error);
+/// Sets the event callback. `free_user_data` can be NULL. Otherwise the library calls it once, when no more calls of the
+/// callback are possible: after the options, their sessions and all objects of these were freed.
+KILN_C_API kiln_code kiln_options_on_event(kiln_options* options, kiln_event_callback callback, void* user_data,
+                                           kiln_release_callback free_user_data, kiln_error** error);
 KILN_C_API kiln_code kiln_options_allocator(kiln_options* options, const kiln_allocator* allocator, kiln_error** error);
-/// OpenCL has no current context: the cl_context and cl_device_id to load into.
+/// Sets the cl_context and cl_device_id to load into; OpenCL has no current context.
 KILN_C_API kiln_code kiln_options_opencl(kiln_options* options, void* context, void* device, kiln_error** error);
-/// Count events, for kiln_session_metrics.
-KILN_C_API kiln_code kiln_options_count_events(kiln_options* options, int yes, kiln_error** error);
-/// Believe what this key (as `kiln key show` prints it) signs for a namespace ("acme/vision", "acme/*", "*").
+/// Enables the event counts of kiln_session_metrics.
+KILN_C_API kiln_code kiln_options_collect_metrics(kiln_options* options, int enabled, kiln_error** error);
+/// Trusts what this key (as printed by `kiln key show`) signs for a namespace ("acme/vision", "acme/*", "*").
 KILN_C_API kiln_code kiln_options_trust(kiln_options* options, const char* key, const char* name_space,
                                         kiln_error** error);
-/// Refuse what is older in a namespace, whoever signed it.
+/// Sets the minimum epoch of a namespace. The session rejects content with a lower epoch, regardless of who signed it.
 KILN_C_API kiln_code kiln_options_minimum_epoch(kiln_options* options, const char* name_space, uint64_t epoch,
                                                 kiln_error** error);
-/// Believe for 1 to 365 days what certified hosts published in a live namespace.
+/// Trusts what certified hosts published in a live namespace, for 1 to 365 days.
 KILN_C_API kiln_code kiln_options_trust_live(kiln_options* options, const char* name_space, uint64_t days,
                                              kiln_error** error);
-/// Believe a key no longer, nor the hosts that it certified.
+/// Revokes a key and the hosts that it certified.
 KILN_C_API kiln_code kiln_options_revoke(kiln_options* options, const char* key, kiln_error** error);
 KILN_C_API void kiln_options_free(kiln_options* options);
 /// @}
 
 /// @name Sessions
-/// kiln in a program: asks the cache, compiles what is not there in the background, loads it, remembers it.
+/// A session looks units up in the cache, compiles missing ones in the background, loads them and keeps them in memory.
 /// @{
 typedef struct kiln_session kiln_session;
 
-/// `options` may be NULL, and may be freed or used again afterwards. Opens no file and starts no thread.
+/// Opens a session. `options` can be NULL, and can be freed or reused afterwards. Opens no file and starts no thread.
 KILN_C_API kiln_code kiln_session_open(const kiln_options* options, kiln_session** session, kiln_error** error);
-/// The session of those who want none of their own. Freeing what this gives does not end it.
+/// Returns the process-wide session. Freeing the returned object does not end it.
 KILN_C_API kiln_code kiln_session_shared(kiln_session** session, kiln_error** error);
-/// With the last object of the session ends its work: what has not begun will not, workers are ended, and a compile in
-/// this process is waited for.
+/// Frees a session. When the last object of the session is freed, its work ends: queued units are dropped, workers are
+/// terminated, and a compile in this process is waited for.
 KILN_C_API void kiln_session_free(kiln_session* session);
 
-/// Says what will be needed, and returns at once. `target` is NULL for every device of the process, or one by its name:
-/// "sm_90", "compute_90", "lto_90"; for units of OpenCL what kiln_device has. Asking again is free.
+/// Requests units that will be needed, and returns at once. `target` is NULL for every device of the process, or the
+/// name of a target: "sm_90", "compute_90", "lto_90"; for OpenCL units the `target` of a kiln_device. Repeating a
+/// request is free.
 KILN_C_API kiln_code kiln_session_request(kiln_session* session, const kiln_unit* const* units, size_t unit_count,
                                           const char* target, kiln_error** error);
-/// Takes a request back. Whoever waits for it gets KILN_CANCELLED.
+/// Cancels a request. Callers that wait for it get KILN_CANCELLED.
 KILN_C_API kiln_code kiln_session_cancel(kiln_session* session, const kiln_unit* const* units, size_t unit_count,
                                          const char* target, kiln_error** error);
-/// Tries again what failed: a failure is remembered until an input changes or this is called.
+/// Retries failed units. A failure is cached until an input changes or this is called.
 KILN_C_API kiln_code kiln_session_retry(kiln_session* session, const kiln_unit* const* units, size_t unit_count,
                                         const char* target, kiln_error** error);
-/// Writes the trace file, where the setting `trace` names one. The end of the session does too.
+/// Marks the included files of these units as possibly changed, for all targets. The next request or get of such a
+/// unit, or of its artifact, checks the files that it was compiled from. If nothing changed, the kernel stays;
+/// otherwise the unit is looked up or compiled again. A kiln_kernel obtained earlier keeps the old code.
+KILN_C_API kiln_code kiln_session_refresh(kiln_session* session, const kiln_unit* const* units, size_t unit_count,
+                                          kiln_error** error);
+/// Cancels these units and removes everything that the session holds for them, for all targets. For programs that
+/// generate an unbounded number of units. Stored cache entries stay. A kiln_kernel of such a unit stays usable until it
+/// is freed.
+KILN_C_API kiln_code kiln_session_release(kiln_session* session, const kiln_unit* const* units, size_t unit_count,
+                                          kiln_error** error);
+/// Writes the trace file, if the setting `trace` names one. The end of the session writes it too.
 KILN_C_API kiln_code kiln_session_write_trace(kiln_session* session, kiln_error** error);
-/// For programs that have no context: makes the primary one of a device current in this thread.
+/// Makes the primary context of a device current in this thread, for programs that have no context.
 KILN_C_API kiln_code kiln_session_make_current(kiln_session* session, const char* kind, size_t device,
                                                kiln_error** error);
 /// @}
 
 /// @name Level 1: bytes
-/// No device, no context and no driver needed.
+/// Needs no device, no context and no driver.
 /// @{
 typedef struct kiln_artifact kiln_artifact;
 
-/// Waits at most `timeout_ns`. The target is as in kiln_session_request, but not NULL.
+/// Returns the compiled code of a unit. Waits at most `timeout_ns`. The target is as in kiln_session_request, but not
+/// NULL.
 KILN_C_API kiln_code kiln_session_artifact(kiln_session* session, const kiln_unit* unit, const char* target,
                                            int64_t timeout_ns, kiln_artifact** artifact, kiln_error** error);
 KILN_C_API const void* kiln_artifact_data(const kiln_artifact* artifact);
 KILN_C_API size_t kiln_artifact_bytes(const kiln_artifact* artifact);
 KILN_C_API kiln_form kiln_artifact_form(const kiln_artifact* artifact);
-/// The target's name.
+/// Returns the name of the target.
 KILN_C_API const char* kiln_artifact_target(const kiln_artifact* artifact);
-/// The symbol that the compiler made of an entry; NULL where the artifact has no such entry.
+/// Returns the symbol that the compiler gave an entry, or NULL if the artifact does not have the entry.
 KILN_C_API const char* kiln_artifact_symbol(const kiln_artifact* artifact, const char* entry);
-/// Which compiler made it.
+/// Returns the name of the compiler.
 KILN_C_API const char* kiln_artifact_compiler(const kiln_artifact* artifact);
-/// What that compiler printed; warnings, for instance.
+/// Returns the output of the compiler, for example warnings.
 KILN_C_API const char* kiln_artifact_log(const kiln_artifact* artifact);
-/// How many milliseconds it took to compile, when it was.
+/// Returns the compile time in milliseconds, measured when the code was compiled.
 KILN_C_API double kiln_artifact_cost_ms(const kiln_artifact* artifact);
 KILN_C_API void kiln_artifact_free(kiln_artifact* artifact);
 /// @}
@@ -276,77 +301,80 @@ KILN_C_API void kiln_artifact_free(kiln_artifact* artifact);
 /// @{
 typedef struct kiln_kernel kiln_kernel;
 
-/// How a kernel is asked for, beyond its name.
-typedef struct kiln_wait {
+/// Options of kiln_session_get_with.
+typedef struct kiln_get_options {
   size_t size;
   int64_t timeout_ns;
-  const char* file;  ///< who asks, for the events that say so: __FILE__, or NULL; must live as long as the session …
-  int line;          ///< … and __LINE__
-  int on_stream;     ///< not zero: for a launch on `stream`, which may record a graph (KILN_CAPTURING)
+  const char* file;  ///< caller for events: __FILE__, or NULL; must live as long as the session
+  int line;          ///< __LINE__
+  int on_stream;     ///< not 0: for a launch on `stream`, which may be capturing a graph (KILN_CAPTURING)
   void* stream;
-} kiln_wait;
+} kiln_get_options;
 
-/// A size in up to three dimensions. Zero counts as one. Never grows.
+/// A size in up to three dimensions. 0 counts as 1. Never grows.
 typedef struct kiln_dim3 {
   uint32_t x;
   uint32_t y;
   uint32_t z;
 } kiln_dim3;
 
-/// A launch attribute as the CUDA driver has it. Never grows.
+/// A CUDA driver launch attribute. Never grows.
 typedef struct kiln_launch_attribute {
   uint32_t id;
   unsigned char value[64];
 } kiln_launch_attribute;
 
-/// How a kernel is launched. What the device does not have is KILN_UNSUPPORTED, never silently something else.
+/// The configuration of a kernel launch. Anything that the device does not support gives KILN_UNSUPPORTED; it is never
+/// silently changed.
 typedef struct kiln_launch {
   size_t size;
   void* stream;  ///< CUstream or cl_command_queue
   kiln_dim3 grid;
   kiln_dim3 block;
   size_t shared_bytes;  ///< dynamic shared memory
-  kiln_dim3 cluster;    ///< all zero: none
+  kiln_dim3 cluster;    ///< all zero means no cluster
   int cooperative;
-  int programmatic;  ///< may begin before the launch in front of it has ended
+  int programmatic;  ///< may start before the preceding launch has finished
   int priority;
-  const kiln_launch_attribute* attributes;  ///< any others, handed to the driver as they are
+  const kiln_launch_attribute* attributes;  ///< other attributes, passed to the driver unchanged
   size_t attribute_count;
 } kiln_launch;
 
-/// One argument of a kernel: where its value lies for the time of the call, and how large it is. OpenCL local memory
-/// has a size and no data. Never grows.
+/// One kernel argument: the address of its value, valid during the call, and its size. OpenCL local memory has a size
+/// and no data. Never grows.
 typedef struct kiln_argument {
   const void* data;
   size_t bytes;
 } kiln_argument;
 
-/// A launch size that keeps the device busy.
+/// A launch size that keeps the device fully occupied.
 typedef struct kiln_occupancy {
   size_t size;
-  uint32_t block;       ///< threads per block
-  uint32_t least_grid;  ///< blocks with which the whole device is in use
+  uint32_t block_size;       ///< threads per block
+  uint32_t min_grid_size;  ///< minimum number of blocks that uses the whole device
 } kiln_occupancy;
 
-/// `entry` is one of the unit's, or NULL where it has only one. Ready: at once. Else joins or triggers the compile and
-/// waits for this one alone, at most `timeout_ns`. When the time is up the work goes on, and a later call finds it.
-/// Keep what this gives: it serves every device of the process, for as long as you like.
+/// Returns a kernel. `entry` is one of the unit's entries, or NULL if it has only one. If the kernel is ready, the call
+/// returns at once. Otherwise it joins or starts the compile of this kernel and waits for it, at most `timeout_ns`.
+/// After a timeout the compile continues, and a later call can use its result. Keep the returned object: it works on
+/// every device of the process until it is freed.
 KILN_C_API kiln_code kiln_session_get(kiln_session* session, const kiln_unit* unit, const char* entry,
                                       int64_t timeout_ns, kiln_kernel** kernel, kiln_error** error);
-/// The same, for a launch on a stream that may record a graph, or with the line that asks.
-KILN_C_API kiln_code kiln_session_get_with(kiln_session* session, const kiln_unit* unit, const char* entry,
-                                           const kiln_wait* wait, kiln_kernel** kernel, kiln_error** error);
-/// Not zero where kiln_session_get would return a kernel at once.
+/// Same as kiln_session_get, for a launch on a stream that may be capturing a graph, or with the location of the
+/// caller.
+KILN_C_API kiln_code kiln_session_get_ex(kiln_session* session, const kiln_unit* unit, const char* entry,
+                                           const kiln_get_options* wait, kiln_kernel** kernel, kiln_error** error);
+/// Returns a value other than 0 if kiln_session_get would return a kernel without waiting.
 KILN_C_API int kiln_session_ready(kiln_session* session, const kiln_unit* unit, const char* entry);
 
-/// Puts it on the stream, in the thread's current context, and returns at once.
+/// Launches the kernel on the stream, in the thread's current context. Does not wait for it.
 KILN_C_API kiln_code kiln_kernel_launch(const kiln_kernel* kernel, const kiln_launch* how,
                                         const kiln_argument* arguments, size_t argument_count, kiln_error** error);
-/// CUkernel or cl_kernel, which belongs to the kernel …
+/// Returns the CUkernel or cl_kernel, which belongs to the kernel.
 KILN_C_API void* kiln_kernel_native(const kiln_kernel* kernel);
-/// … and CUfunction in the thread's current context, or cl_kernel.
+/// Returns the CUfunction in the thread's current context, or the cl_kernel.
 KILN_C_API kiln_code kiln_kernel_function(const kiln_kernel* kernel, void** function, kiln_error** error);
-/// Set the size of `occupancy`; the rest is filled in.
+/// Fills in `occupancy`. Set its `size` before the call.
 KILN_C_API kiln_code kiln_kernel_occupancy(const kiln_kernel* kernel, size_t shared_bytes, kiln_occupancy* occupancy,
                                            kiln_error** error);
 KILN_C_API const char* kiln_kernel_name(const kiln_kernel* kernel);
@@ -354,51 +382,53 @@ KILN_C_API void kiln_kernel_free(kiln_kernel* kernel);
 /// @}
 
 /// @name Streams and memory
-/// For programs that bring none of their own. Any thread that has the context current in which the stream was made.
+/// For programs that have no stream. Every calling thread must have the context current in which the stream was
+/// created.
 /// @{
 typedef struct kiln_stream kiln_stream;
 typedef struct kiln_buffer kiln_buffer;
 
-/// `kind` is "cuda" or "opencl".
+/// Creates a stream. `kind` is "cuda" or "opencl".
 KILN_C_API kiln_code kiln_stream_new(kiln_session* session, const char* kind, kiln_stream** stream, kiln_error** error);
-/// CUstream or cl_command_queue, which belongs to the stream.
+/// Returns the CUstream or cl_command_queue, which belongs to the stream.
 KILN_C_API void* kiln_stream_native(const kiln_stream* stream);
-KILN_C_API kiln_code kiln_stream_synchronise(const kiln_stream* stream, kiln_error** error);
+KILN_C_API kiln_code kiln_stream_synchronize(const kiln_stream* stream, kiln_error** error);
 KILN_C_API void kiln_stream_free(kiln_stream* stream);
 
-/// Memory of the device, freed in the order of the stream. `from` is NULL, or has the bytes to put into it.
+/// Allocates device memory, which is freed in stream order. `from` is NULL, or the bytes to copy into it.
 KILN_C_API kiln_code kiln_buffer_new(const kiln_stream* stream, const void* from, size_t bytes, kiln_buffer** buffer,
                                      kiln_error** error);
-/// Copies from the start of `from` to the start of `to`; it has ended when this returns.
+/// Copies from the start of `from` to the start of `to`. The copy is complete on return.
 KILN_C_API kiln_code kiln_buffer_upload(kiln_buffer* to, const void* from, size_t bytes, kiln_error** error);
 KILN_C_API kiln_code kiln_buffer_download(void* to, const kiln_buffer* from, size_t bytes, kiln_error** error);
-/// CUdeviceptr or cl_mem, which belongs to the buffer.
+/// Returns the CUdeviceptr or cl_mem, which belongs to the buffer.
 KILN_C_API void* kiln_buffer_native(const kiln_buffer* buffer);
 KILN_C_API size_t kiln_buffer_bytes(const kiln_buffer* buffer);
-/// The buffer as an argument of a launch; good for as long as the buffer.
+/// Returns the buffer as a kernel argument, valid as long as the buffer.
 KILN_C_API kiln_argument kiln_buffer_argument(const kiln_buffer* buffer);
 KILN_C_API void kiln_buffer_free(kiln_buffer* buffer);
 /// @}
 
-/// @name What there is and what has happened
+/// @name Devices and status
 /// @{
-/// The devices of a kind at one moment.
+/// A snapshot of the devices of a kind.
 typedef struct kiln_devices kiln_devices;
-/// One of them. Strings belong to the list.
+/// One device. Strings belong to the list.
 typedef struct kiln_device {
   size_t size;
   const char* name;
-  const char* target;  ///< what artifacts for it are compiled for
+  const char* target;  ///< target to compile for
   uint64_t memory;
-  uint32_t units;       ///< multiprocessors, compute units
-  uint32_t fp64_ratio;  ///< how many times slower it computes in double precision; zero: not at all, or not known
+  uint32_t units;  ///< number of multiprocessors or compute units
+  /// ratio of single- to double-precision throughput; 0 if there is no double precision or it is unknown
+  uint32_t fp64_ratio;
 } kiln_device;
 
-/// `kind` is "cuda" or "opencl". Opens the driver; an error says what is missing.
+/// Returns the devices of a kind, "cuda" or "opencl". Opens the driver. An error names what is missing.
 KILN_C_API kiln_code kiln_devices_new(kiln_session* session, const char* kind, kiln_devices** devices,
                                       kiln_error** error);
 KILN_C_API size_t kiln_devices_count(const kiln_devices* devices);
-/// Set the size of `device`; the rest is filled in.
+/// Fills in `device`. Set its `size` before the call.
 KILN_C_API kiln_code kiln_devices_at(const kiln_devices* devices, size_t index, kiln_device* device,
                                      kiln_error** error);
 KILN_C_API void kiln_devices_free(kiln_devices* devices);
@@ -409,63 +439,63 @@ typedef enum kiln_state {
   KILN_STATE_READY = 2,
   KILN_STATE_FAILED = 3,
   KILN_STATE_CANCELLED = 4,
-  KILN_STATE_ROOM = 0x7fffffff
+  KILN_STATE_MAX_ENUM = 0x7fffffff
 } kiln_state;
 
-/// Which tier answered.
+/// The tier that an artifact came from, or compiled.
 typedef enum kiln_origin {
   KILN_ORIGIN_COMPILED = 0,
   KILN_ORIGIN_MEMORY = 1,
   KILN_ORIGIN_BUNDLE = 2,
   KILN_ORIGIN_DISK = 3,
   KILN_ORIGIN_REMOTE = 4,
-  KILN_ORIGIN_ROOM = 0x7fffffff
+  KILN_ORIGIN_MAX_ENUM = 0x7fffffff
 } kiln_origin;
 
-/// All units of a session at one moment.
+/// A snapshot of all units of a session.
 typedef struct kiln_status kiln_status;
-/// How many there are of each sort.
+/// The number of units in each state.
 typedef struct kiln_totals {
   size_t size;
   size_t submitted;
-  size_t compiled;  ///< ready, and a compiler of this process made it
-  size_t found;     ///< ready, and a tier had it
+  size_t compiled;  ///< ready; compiled by this process
+  size_t cached;     ///< ready; found in a tier
   size_t pending;   ///< queued or running
   size_t failed;
   size_t cancelled;
-  double wall_ms;  ///< from the first request to the end of the last work, or to now where some is pending
+  double wall_ms;  ///< from the first request to the end of the last work, or to now if units are pending
 } kiln_totals;
-/// What has become of one unit for one target. Strings belong to the status.
+/// The status of one unit for one target. Strings belong to the status.
 typedef struct kiln_unit_status {
   size_t size;
   const char* unit;
   const char* kind;
   const char* target;
   kiln_state state;
-  kiln_origin origin;  ///< of one that is ready
-  double ms;           ///< from the start of the work on it to its end
-  const char* error;   ///< of one that failed; else empty
+  kiln_origin origin;  ///< tier that had the unit, if it is ready
+  double ms;           ///< from the start of the work to its end
+  const char* error;   ///< message if it failed, otherwise empty
 } kiln_unit_status;
 
 KILN_C_API kiln_code kiln_status_new(kiln_session* session, kiln_status** status, kiln_error** error);
-/// Set the size of `totals`; the rest is filled in.
+/// Fills in `totals`. Set its `size` before the call.
 KILN_C_API kiln_code kiln_status_totals(const kiln_status* status, kiln_totals* totals, kiln_error** error);
 KILN_C_API size_t kiln_status_count(const kiln_status* status);
-/// In the order in which they were submitted. Set the size of `unit`; the rest is filled in.
+/// Fills in `unit`. Set its `size` before the call. Units are in order of submission.
 KILN_C_API kiln_code kiln_status_at(const kiln_status* status, size_t index, kiln_unit_status* unit,
                                     kiln_error** error);
 KILN_C_API void kiln_status_free(kiln_status* status);
-/// The stable name of a state, "ready", and of an origin, "disk"; "unknown" of others. Never NULL.
+/// Returns the stable name of a state ("ready") or of an origin ("disk"); "unknown" for other values. Never NULL.
 KILN_C_API const char* kiln_state_name(kiln_state state);
 KILN_C_API const char* kiln_origin_name(kiln_origin origin);
 
-/// A text of the library's.
-typedef struct kiln_text kiln_text;
-/// The status, and the counts of events where the session counts them, as Prometheus reads them.
-KILN_C_API kiln_code kiln_session_metrics(kiln_session* session, kiln_text** text, kiln_error** error);
-KILN_C_API const char* kiln_text_data(const kiln_text* text);
-KILN_C_API size_t kiln_text_bytes(const kiln_text* text);
-KILN_C_API void kiln_text_free(kiln_text* text);
+/// A string that the caller frees.
+typedef struct kiln_string kiln_string;
+/// Returns the status, and the event counts if the session counts events, in the Prometheus text format.
+KILN_C_API kiln_code kiln_session_metrics(kiln_session* session, kiln_string** text, kiln_error** error);
+KILN_C_API const char* kiln_string_data(const kiln_string* text);
+KILN_C_API size_t kiln_string_size(const kiln_string* text);
+KILN_C_API void kiln_string_free(kiln_string* text);
 /// @}
 
 #ifdef __cplusplus

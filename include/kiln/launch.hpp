@@ -19,40 +19,41 @@ struct Dim3 {
   unsigned z = 1;
 };
 
-/// A launch attribute as the CUDA driver has it: its number (CUlaunchAttributeID) and its 64 bytes of value.
+/// A CUDA driver launch attribute: its id (CUlaunchAttributeID) and its 64-byte value.
 struct LaunchAttribute {
   unsigned id = 0;
   std::array<unsigned char, 64> value{};
 };
 
-/// How a kernel is launched. OpenCL has a grid, a block, local memory as arguments, and nothing of the rest: a launch
-/// that asks for what the device does not have is Code::Unsupported, never silently something else.
-struct Launch {
-  void* stream = nullptr;        ///< CUstream or cl_command_queue: always the caller's
+/// The configuration of a kernel launch. OpenCL supports the grid, the block, and local memory as arguments only. A
+/// launch that sets anything that the device does not support fails with Code::Unsupported; it is never silently
+/// changed.
+struct LaunchConfig {
+  void* stream = nullptr;        ///< the caller's CUstream or cl_command_queue
   Dim3 grid;                     ///< in blocks
   Dim3 block;                    ///< in threads
   std::size_t shared_bytes = 0;  ///< dynamic shared memory
-  Dim3 cluster{0, 0, 0};         ///< in blocks; zero: none
+  Dim3 cluster{0, 0, 0};         ///< in blocks; 0 means no cluster
   bool cooperative = false;
-  bool programmatic = false;  ///< may begin before the launch in front of it has ended
+  bool programmatic = false;  ///< may start before the preceding launch has finished
   int priority = 0;
-  /// Any other attribute, handed to the driver as it is.
+  /// Other attributes, passed to the driver unchanged.
   std::vector<LaunchAttribute> attributes;
 };
 
-/// A launch size that keeps the device busy.
+/// A launch size that keeps the device fully occupied.
 struct Occupancy {
-  unsigned block = 0;       ///< threads per block
-  unsigned least_grid = 0;  ///< blocks with which the whole device is in use
+  unsigned block_size = 0;     ///< threads per block
+  unsigned min_grid_size = 0;  ///< minimum number of blocks that uses the whole device
 };
 
-/// One argument of a kernel: where its value lies for the time of the call, and how large it is.
+/// One kernel argument: the address of its value, valid during the call, and its size in bytes.
 struct Argument {
   const void* data = nullptr;
   std::size_t size = 0;
 };
 
-/// OpenCL local memory of a size, as an argument.
+/// A kernel argument that reserves OpenCL local memory.
 struct LocalMemory {
   std::size_t bytes = 0;
 };
@@ -65,15 +66,14 @@ Argument argument_of(const T& value) {
   return {&value, sizeof value};
 }
 
-/// Where device memory comes from. The first two functions are given, or none: then it is the driver's stream-ordered
-/// pool.
+/// A source of device memory. Set both `allocate` and `release`, or neither to use the driver's stream-ordered pool.
 struct Allocator {
-  /// Memory that may be used on the stream; null where there is none.
+  /// Returns memory for use on the stream, or null if none is available.
   std::function<void*(std::size_t bytes, void* stream)> allocate;
   std::function<void(void* memory, std::size_t bytes, void* stream)> release;
-  /// Why the calling thread's last `allocate` gave null, for the error that its caller gets; may be missing.
-  std::function<std::string()> why = nullptr;
-  /// "cuda" or "opencl": for the devices of that kind alone; empty: for whichever the session uses.
+  /// Returns why the calling thread's last `allocate` returned null, for the error that the caller gets. Optional.
+  std::function<std::string()> last_error = nullptr;
+  /// "cuda" or "opencl" to use it for devices of that kind only; empty to use it for every device of the session.
   std::string kind = {};
 };
 

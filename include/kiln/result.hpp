@@ -9,32 +9,35 @@
 
 namespace kiln {
 
-/// Why something could not be done. Absence (a cache miss) is a value, never one of these.
+/// Error codes. A cache miss is not an error and has no code.
 enum class Code {
-  InvalidArgument,  ///< the caller asked for something that makes no sense
-  Unsupported,      ///< it makes sense, but not on this machine or with this library
-  Unavailable,      ///< a library, program, device or directory that is needed is not there, or no memory is left
-  CompileFailed,    ///< the compiler ran and said no; `Error::log` has what it said
-  Refused,          ///< policy says no (compiling is off, a directory cannot be trusted)
-  Io,               ///< the operating system said no
-  Corrupt,          ///< bytes that are not what they claim to be
+  InvalidArgument,  ///< the caller passed an invalid value
+  Unsupported,      ///< valid, but not supported on this machine or by this library
+  Unavailable,      ///< a required library, program, device or directory is missing, or memory ran out
+  CompileFailed,    ///< the compiler rejected the unit; `Error::log` has its output
+  Denied,           ///< policy or permissions forbid it (compiling is off, a directory is not trusted)
+  Io,               ///< an operating system call failed
+  Corrupt,          ///< the bytes fail verification
   TimedOut,
   Cancelled,
-  LoadRefused,  ///< the driver does not take these bytes (another architecture, a newer PTX, no image)
-  Capturing,    ///< the stream records a graph, and this would have to load, allocate or wait: do it before
-  Internal,     ///< a bug in kiln
+  LoadRejected,  ///< the driver rejects the code (wrong architecture, newer PTX, no matching image)
+  /// the stream is capturing a graph, and the call would have to load, allocate or wait; do it before the capture
+  Capturing,
+  Internal,  ///< a bug in kiln
 };
 
-/// The stable, documented name of a code, as JSON output and logs show it.
+/// Returns the stable, documented name of a code, as JSON output and logs show it.
 KILN_API const char* to_string(Code code);
 
+/// An error code with a message and, for a failed compile, the compiler output.
 struct Error {
   Code code = Code::Internal;
-  std::string message;  ///< one sentence for a person, with what to do next where that is known
-  std::string log;      ///< what a compiler printed, if one ran
+  std::string message;  ///< human-readable; names the next step if there is one
+  std::string log;      ///< output of the compiler, if one ran
 };
 
-/// What `Result::value()` throws, for those who prefer exceptions. kiln itself never throws across its rooms.
+/// The exception that `Result::value()` throws, for callers that prefer exceptions. Inside kiln no exception
+/// crosses a module boundary.
 class KILN_API ResultError : public std::runtime_error {
  public:
   explicit ResultError(Error error) : std::runtime_error(error.message), error_(std::move(error)) {}
@@ -44,7 +47,7 @@ class KILN_API ResultError : public std::runtime_error {
   Error error_;
 };
 
-/// Either a value or an Error. Not thread-safe, like any other value.
+/// Either a value or an Error. Not thread-safe.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -95,6 +98,7 @@ class [[nodiscard]] Result<void> {
   bool ok_ = true;
 };
 
+/// The result of a function that returns no value.
 using Status = Result<void>;
 
 }  // namespace kiln

@@ -13,9 +13,9 @@
 #include <kiln/device_info.hpp>
 #include <kiln/event.hpp>
 #include <kiln/export.hpp>
-#include <kiln/foreign.hpp>
+#include <kiln/external_cache.hpp>
 #include <kiln/kernel.hpp>
-#include <kiln/needs.hpp>
+#include <kiln/requirements.hpp>
 #include <kiln/result.hpp>
 #include <kiln/status.hpp>
 #include <kiln/target.hpp>
@@ -27,121 +27,154 @@ namespace detail {
 struct SessionAccess;
 }
 
-/// An OpenCL context of the caller's, for a session to work in. Both or neither.
+/// The caller's OpenCL context and device, for a session to use. Set both members or neither.
 struct OpenClContext {
   void* context = nullptr;  ///< cl_context
   void* device = nullptr;   ///< cl_device_id
 };
 
-/// Whose bundles and whose entries of remote stores a program believes, besides those that the file of the setting
-/// `trust` names: docs/trust.md. Bundles that are linked into the program need nobody's word.
-struct Trust {
+/// The signing keys that a program trusts for bundles and remote-store entries, in addition to those in the policy file
+/// that the setting `trust.policy` names. See docs/trust.md. Bundles that are linked into the program need no
+/// signature.
+struct TrustOptions {
+  /// A public key and the namespaces that it may sign for.
   struct Key {
-    std::string text;                     ///< as `kiln key show` prints it
-    std::vector<std::string> namespaces;  ///< "acme/vision", "acme/*", "*"
+    std::string text;                     ///< public key, as printed by `kiln key show`
+    std::vector<std::string> namespaces;  ///< namespaces that the key may sign for: "acme/vision", "acme/*", "*"
   };
   std::vector<Key> keys;
-  /// By namespace: what is older is refused, whoever signed it.
+  /// Minimum epoch by namespace. kiln rejects content with a lower epoch, regardless of who signed it.
   std::map<std::string, std::uint64_t> minimum_epochs;
-  /// By live namespace ("acme/live", "acme/live/*", never "*"): for how many days, 1 to 365, what a certified host
-  /// published there is believed.
-  std::map<std::string, std::uint64_t> live;
-  /// Keys that are believed no longer, nor the hosts that they certified: as `kiln key show` prints them, or their ids.
+  /// Maximum age in days (1 to 365) by live namespace ("acme/live", "acme/live/*", never "*"). kiln trusts what a
+  /// certified host published in that namespace for this long.
+  std::map<std::string, std::uint64_t> live_namespaces;
+  /// Revoked keys, as printed by `kiln key show`, or their ids. kiln rejects these keys and the hosts that they
+  /// certified.
   std::vector<std::string> revoked;
+  /// If true, bundles and remote entries with code of another system, such as Triton, are rejected. See
+  /// docs/adapters.md.
+  bool reject_external = false;
 };
 
-/// How a program sets kiln up. Everything has a default; `docs/configuration.md` lists the settings.
+/// Options of a session. Every member has a default; `docs/configuration.md` lists the settings.
 struct SessionOptions {
-  /// By name, as in a configuration file: {"cache.dir", "/var/cache/app"}. Weaker than files and KILN_* variables, so
-  /// that whoever runs the program has the last word …
+  /// Settings by name, as in a configuration file: {"cache.dir", "/var/cache/app"}. Configuration files and KILN_*
+  /// variables override them, so that the user of the program decides.
   std::map<std::string, std::string> settings;
-  /// … except for the names given here.
+  /// Names in `settings` that configuration files and KILN_* variables must not override.
   std::set<std::string> locked;
+  /// Receives every event of the session. Optional.
   EventCallback on_event;
-  Trust trust;
-  /// Where device memory comes from; by default the driver's stream-ordered pool.
+  /// Trusted keys, in addition to those of the setting `trust.policy`.
+  TrustOptions trust;
+  /// Source of device memory. Default: the driver's stream-ordered pool.
   Allocator allocator;
-  /// OpenCL has no current context: the one to load into. Without it the session makes one of its own, at the first
-  /// need and on the default device.
+  /// OpenCL context to load into; OpenCL has no current context. If it is not set, the session creates its own context
+  /// on the default device when it first needs one.
   OpenClContext opencl;
-  /// Keep account of every `get` of a unit that no Needs had declared.
+  /// If true, every `get` of a unit that no `Requirements` declared is recorded, for `Session::undeclared`.
   bool record_undeclared = false;
-  /// Count events, for `Session::metrics`.
-  bool metrics = false;
+  /// If true, events are counted, for `Session::metrics`.
+  bool collect_metrics = false;
 };
 
-/// A use that no Needs had declared.
+/// A `get` of a unit that no `Requirements` declared.
 struct UndeclaredUse {
   std::string unit;
   std::string entry;
-  std::string caller;  ///< file:line
+  std::string caller;  ///< location of the call, as file:line
 };
 
-/// kiln in a program: asks the cache, compiles what is not there in the background, loads it, remembers it. Copies
-/// share one state, which ends with the last of them and of its handles. Any thread. Opening it opens no file and no
-/// library and starts no thread; the first request does what it needs.
+/// The main interface of kiln. A session looks units up in the cache, compiles missing ones in the background, loads
+/// them and keeps them in memory. Copies share one state, which is destroyed with the last copy and the last handle.
+/// `open` opens no file and no library and starts no thread; the first request does what it needs.
 ///
-/// Out of memory, what returns a Result returns Code::Unavailable and can be called again; a request is as if it had
-/// not been made; the other functions throw std::bad_alloc and have changed nothing.
+/// When memory runs out, functions that return a `Result` return Code::Unavailable and can be called again, a request
+/// has no effect, and all other functions throw std::bad_alloc without changing anything.
+///
+/// Thread-safe.
 class KILN_API Session {
  public:
+  /// Opens a session with its own state.
   static Result<Session> open(SessionOptions options = {});
-  /// The session of those who want none of their own. It is never destroyed; what it runs ends when the process does.
+  /// Returns a process-wide session for programs that need none of their own. It is never destroyed; its work ends with
+  /// the process.
   static Session& shared();
 
-  /// Level 1, bytes: no device, no context and no driver needed. Compiles where no tier has them; waits at most
-  /// `limit`.
-  Result<Artifact> artifact(const Unit& unit, const Target& target, std::chrono::nanoseconds limit = kForever,
+  /// Level 1, bytes. Returns the compiled code of a unit and needs no device, context or driver. Compiles the unit if
+  /// no tier has it. Waits at most `timeout`.
+  Result<Artifact> artifact(const Unit& unit, const Target& target, std::chrono::nanoseconds timeout = kForever,
                             Caller caller = Caller::here());
 
-  /// Says what will be needed, for every device of the process or for the given target. Returns in microseconds and
-  /// does the work in the background. Asking again is free. Where there is no GPU runtime it does nothing, unless a
-  /// target is given.
-  void request(const Needs& needs);
+  /// Requests units that will be needed, for every device of the process or for the given target. Returns within
+  /// microseconds; the work runs in the background. Repeating a request is free. Without a GPU runtime and without a
+  /// target, it does nothing.
+  void request(const Requirements& requirements);
   void request(const Units& units);
   void request(const Units& units, const Target& target);
-  /// Takes a request back: what has not begun will not, a compile in a worker is ended, whoever waits for it gets
-  /// Code::Cancelled. As for a request, it is for every device of the process or for the given target.
+  /// Cancels a request, for every device of the process or for the given target. Queued units are dropped, a compile in
+  /// a worker is terminated, and callers that wait for one get Code::Cancelled.
   void cancel(const Units& units);
   void cancel(const Units& units, const Target& target);
-  /// Tries again what failed: a failure is remembered until an input changes or this is called.
+  /// Retries failed units. A failure is cached until an input changes or this is called.
   void retry(const Units& units);
   void retry(const Units& units, const Target& target);
 
-  /// Levels 2 and 3, native handles and launches. The entry is a name among the unit's; empty where it has only one.
-  Handle handle(const Unit& unit, const std::string& entry = {});
-  /// As `handle(unit, entry).get(limit)`, for those who keep no handle.
-  Result<Kernel> get(const Unit& unit, const std::string& entry = {}, std::chrono::nanoseconds limit = kForever,
+  /// Marks the included files of these units as possibly changed, for all targets. It does no work at once. The next
+  /// `request`, `get` or `artifact` of such a unit, and the next `get` of its `KernelHandle`, checks the files that the
+  /// unit was compiled from. If nothing changed, the kernel stays; otherwise the unit is looked up or compiled again.
+  ///
+  /// A `Kernel` obtained earlier keeps the old code, which stays loaded until `release` or the end of the session. Work
+  /// in progress continues for callers that already wait for it, but later calls do not use its result. A queued unit
+  /// reads its inputs when its compile starts. A cached failure is discarded. If a capturing stream needs different
+  /// code, `get_for_stream` returns Code::Capturing until the kernel was obtained outside the capture.
+  void refresh(const Units& units);
+  /// Removes everything that the session holds for these units, for all targets. For programs that generate an
+  /// unbounded number of units. It cancels them as `cancel` does and frees their sources, their artifacts and, unless a
+  /// `KernelHandle` holds them, their loaded kernels. Stored cache entries stay.
+  ///
+  /// A `KernelHandle` of such a unit, and the `Kernel`s obtained from it, stay usable. A `Kernel` obtained without a
+  /// `KernelHandle` must not be used any more, so a thread that gets or launches the unit concurrently needs a
+  /// `KernelHandle`. A later call starts from the beginning. Released units are removed from `status().units` and
+  /// counted in `status().released`.
+  void release(const Units& units);
+
+  /// Levels 2 and 3, native handles and launches. Returns a handle to one kernel of the unit. `entry` is one of the
+  /// unit's entries, or empty if it has only one.
+  KernelHandle handle(const Unit& unit, const std::string& entry = {});
+  /// Same as `handle(unit, entry).get(timeout)`, for callers that keep no handle.
+  Result<Kernel> get(const Unit& unit, const std::string& entry = {}, std::chrono::nanoseconds timeout = kForever,
                      Caller caller = Caller::here());
 
-  /// The cache of another system that compiles, such as Triton, by the name that keeps its keys apart.
-  ForeignCache foreign(const std::string& system);
+  /// Returns the external cache of another compiling system, such as Triton. `system` keeps its keys apart from those
+  /// of other systems.
+  ExternalCache external_cache(const std::string& system);
 
-  /// The devices of a kind, "cuda" or "opencl". Opens the driver, where there seems to be one; an error says what is
-  /// missing.
+  /// Returns the devices of a kind, "cuda" or "opencl". Opens the driver if one seems to be installed. An error names
+  /// what is missing.
   Result<std::vector<DeviceInfo>> devices(const std::string& kind);
-  /// For programs that have no context: makes the primary one of a device (by its number) current in this thread.
-  /// `kind` is "cuda" or "opencl".
+  /// Makes the primary context of a device current in this thread, for programs that have no context. `kind` is "cuda"
+  /// or "opencl", `device` the index of the device.
   Status make_current(const std::string& kind, std::size_t device = 0);
-  /// For programs that have no stream: one in the current context.
+  /// Creates a stream in the current context, for programs that have none. `kind` is "cuda" or "opencl".
   Result<Stream> stream(const std::string& kind);
 
-  /// Tells this session's listeners (its trace, its counts, `on_event`) of an event that somebody else has to tell;
-  /// empty where nobody listens. It does not keep the session.
-  EventCallback listeners() const;
-  /// All units at one moment.
+  /// Returns a callback that passes an event to this session's trace, metrics and `on_event`, for components outside
+  /// kiln that report events. It is empty if the session has no listener. It does not keep the session alive.
+  EventCallback event_callback() const;
+  /// Returns a snapshot of all units.
   SessionStatus status() const;
-  /// The same and the counts of events so far, as Prometheus reads them.
+  /// Returns the status and the event counts so far in the Prometheus text format.
   std::string metrics() const;
-  /// What was used and not declared, since `record_undeclared`.
+  /// Returns the undeclared uses so far, if `record_undeclared` is set.
   std::vector<UndeclaredUse> undeclared() const;
-  /// Writes the trace file, where the setting `trace` names one. The end of the session does too.
+  /// Writes the trace file, if the setting `trace` names one. The end of the session writes it too.
   Status write_trace() const;
 
   struct State;
 
  private:
-  friend class Plan;
+  friend class WarmupPlan;
   friend struct detail::SessionAccess;
   explicit Session(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;

@@ -13,52 +13,63 @@
 
 namespace kiln {
 
-/// A header that is handed to the compiler from memory under the name by which sources include it.
+/// A header that the compiler reads from memory, under the name that sources include it by.
 struct Header {
   std::string name;
   std::string content;
 };
 
-/// A folder that the compiler searches for headers.
+/// A directory that the compiler searches for headers.
 struct IncludeRoot {
   std::string path;
-  /// Empty, or the path of one file whose content stands for everything under `path`: a read-only image, a wheel,
-  /// a module tree. kiln then checks that file instead of each header.
-  std::string seal;
+  /// Empty, or the path of one sentinel file that represents everything under `path`: a read-only image, a wheel, a
+  /// module tree. kiln then checks that file instead of each header.
+  std::string sentinel;
 };
 
 class LinkPart;
 
-/// What an author wrote: one program for one compiler, with its options and the kernels wanted from it.
-/// A value: cheap to copy, immutable once made (each setter of the builder returns a new Unit), any thread.
+/// One program for one compiler, with its options and the kernels to export. A unit is immutable and cheap to copy;
+/// each setter returns a new unit. Thread-safe.
 class KILN_API Unit {
  public:
-  /// CUDA C++ for NVRTC. `name` is what the compiler calls the program in messages, `__FILE__` and internal symbols.
+  /// Creates a CUDA C++ unit for NVRTC. `name` is the program name in compiler messages, `__FILE__` and internal
+  /// symbols.
   static Unit cuda(std::string name, std::string source);
-  /// OpenCL C for the device's own compiler.
+  /// Creates an OpenCL C unit for the device's own compiler.
   static Unit opencl(std::string name, std::string source);
-  /// Compiled code of several parts, linked into one by nvJitLink. Options are the linker's (`-O3`,
-  /// `-maxrregcount=32`). An entry is a kernel's symbol, or an entry of a part that is a unit, by the name that it has
-  /// there. The include roots are those of its parts, one part after the other; it takes no others, no headers and no
-  /// preamble.
+  /// Creates a unit that nvJitLink links from several compiled parts. Options are linker options (`-O3`,
+  /// `-maxrregcount=32`). An entry is the symbol of a kernel, or an entry of a part that is a unit, by its name in that
+  /// unit. The include roots are those of its parts, in part order. A linked unit accepts no other include roots, no
+  /// headers and no preamble.
   static Unit link(std::string name, const std::vector<LinkPart>& parts);
-  /// A source for a compiler that is a program, such as nvcc. `arguments` is its command line, the program first, with
-  /// {source}, {output}, {depfile}, {includes}, {form} and {arch} where these go; no shell reads it. It becomes the
-  /// unit's options, so that further ones follow it. docs/command-compiler.md has the rules.
+  /// Creates a unit for a compiler that is a program, such as nvcc. `arguments` is its command line, starting with the
+  /// program, with the placeholders {source}, {output}, {depfile}, {includes}, {form} and {arch}. No shell interprets
+  /// it. The arguments become the first options of the unit; later options follow them. See docs/command-compiler.md
+  /// for the rules.
   static Unit command(std::string name, std::string source, const std::vector<std::string>& arguments);
-  /// Any other kind: `canonical` is everything that decides the result, in a form that the kind's compiler reads.
+  /// Creates a unit of any other kind. `canonical` contains everything that determines the result, in a form that the
+  /// compiler of that kind reads.
   static Unit of_kind(std::string kind, std::string name, std::string canonical);
 
-  /// One kernel to find in the result: a name, or for CUDA any name expression such as `scale<float, 4>`.
+  /// Adds a kernel to export: a name, or for CUDA any name expression such as `scale<float, 4>`.
   Unit entry(std::string name) const;
+  /// Adds a compiler option.
   Unit option(std::string text) const;
   Unit options(const std::vector<std::string>& texts) const;
-  Unit include_root(std::string path, std::string seal = {}) const;
+  /// Adds a directory to search for headers; see IncludeRoot.
+  Unit include_root(std::string path, std::string sentinel = {}) const;
+  /// Adds a header from memory; see Header.
   Unit header(std::string name, std::string content) const;
-  /// Text that goes before the source. It is shared by every unit made from this one, and hashed once for all.
+  /// Sets the text that precedes the source. All units derived from this one share it, and it is hashed once.
   Unit preamble(std::string text) const;
-  /// This unit with other source text behind the same preamble: one instantiation of a family of kernels.
+  /// Returns this unit with another source after the same preamble: one instantiation of a family of kernels.
   Unit instance(std::string entry, std::string source) const;
+
+  /// Restricts the namespaces ("acme/vision", "acme/*") that can serve this unit from bundles and remote stores, in
+  /// addition to the setting `trust.namespaces`. An empty list restricts nothing; an invalid namespace or pattern
+  /// matches nothing. It is not part of any key, because the compiled code does not depend on it. See docs/trust.md.
+  Unit served_by(std::vector<std::string> namespaces) const;
 
   const std::string& kind() const noexcept;
   const std::string& name() const noexcept;
@@ -68,20 +79,23 @@ class KILN_API Unit {
   const std::vector<IncludeRoot>& include_roots() const noexcept;
   const std::vector<Header>& headers() const noexcept;
   const std::vector<std::string>& entries() const noexcept;
+  const std::vector<std::string>& served_by() const noexcept;
 
-  /// What people and events call it: the name and, of one that has a preamble in common with others, its entry.
+  /// Returns the display name for users and events: the name, followed by the entry if the unit shares a preamble with
+  /// other units.
   std::string label() const;
-  /// Preamble and source, as the compiler gets them.
-  std::string whole_source() const;
-  /// Covers all of the above except where include roots lie: only their number and order count. Computed once.
+  /// Returns the preamble and the source, as passed to the compiler.
+  std::string full_source() const;
+  /// Returns a key over all of the above. Of the include roots it covers only their number and order, not their paths.
+  /// Computed once.
   UnitKey key() const;
-  /// The key and where the include roots lie: the same for units that this process would compile alike. Computed once;
-  /// for tables in memory, never stored.
+  /// Returns a digest over the key, the paths of the include roots and `served_by`. It is equal for units that this
+  /// process looks up and compiles alike. Computed once; for in-memory tables, never stored.
   const Digest& identity() const;
-  /// The identity where it has been computed, else null: for callers who have no time to hash a source.
-  const Digest* known_identity() const noexcept;
-  /// The same for copies of one unit, and for no other unit while one of them lives.
-  const void* address() const noexcept { return state_.get(); }
+  /// Returns the identity if it was already computed, otherwise null. For callers that cannot afford to hash a source.
+  const Digest* identity_if_computed() const noexcept;
+  /// Returns an address that copies of one unit share. No other unit has it while one of the copies exists.
+  const void* instance_address() const noexcept { return state_.get(); }
 
  private:
   struct State;
@@ -89,24 +103,24 @@ class KILN_API Unit {
   std::shared_ptr<const State> state_;
 };
 
-/// One part of a linked unit: compiled code by its bytes, or a unit that is compiled before. A value.
+/// One part of a linked unit: compiled bytes, or a unit that is compiled first.
 class KILN_API LinkPart {
  public:
-  /// `name` is what the linker calls the part in messages. LTO-IR must be of the linker's CUDA version or older, and
-  /// for the target's architecture or an older one.
+  /// `name` is the part's name in linker messages. LTO-IR must come from the linker's CUDA version or an older one, and
+  /// must be built for the target's architecture or an older one.
   static LinkPart ltoir(std::string name, Bytes bytes);
   /// PTX and cubins that call into other parts must have been compiled with `-rdc=true`.
   static LinkPart ptx(std::string name, Bytes bytes);
   static LinkPart cubin(std::string name, Bytes bytes);
-  /// A CUDA unit. It is compiled to LTO-IR for the link's architecture and kept on its own, so that links which have it
-  /// in common compile it once.
+  /// Creates a part from a CUDA unit. kiln compiles it to LTO-IR for the link's architecture and caches it separately,
+  /// so that several links that share the unit compile it once.
   static LinkPart unit(Unit unit);
 
-  /// What the bytes are; of a unit, what it is compiled to.
+  /// Returns the format of the bytes or, for a unit, the format that it is compiled to.
   Form form() const noexcept { return form_; }
   const std::string& name() const noexcept { return unit_ ? unit_->name() : name_; }
   const Bytes& bytes() const noexcept { return bytes_; }
-  /// The unit, or null where the part is bytes.
+  /// Returns the unit, or null if the part consists of bytes.
   const Unit* as_unit() const noexcept { return unit_ ? &*unit_ : nullptr; }
 
  private:
@@ -117,7 +131,7 @@ class KILN_API LinkPart {
   std::optional<Unit> unit_;
 };
 
-/// The command line of nvcc for `Unit::command`.
+/// Returns the nvcc command line for `Unit::command`.
 KILN_API std::vector<std::string> nvcc_template();
 
 }  // namespace kiln

@@ -8,7 +8,7 @@
 
 namespace kiln {
 
-/// The version of the library that is linked, "0.1.0"; the macros are that of the headers.
+/// Returns the version of the linked library, for example "0.1.0". The macros above give the version of the headers.
 KILN_API const char* version();
 
 }  // namespace kiln

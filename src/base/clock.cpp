@@ -18,45 +18,46 @@ std::chrono::nanoseconds read(clockid_t id) {
 
 class SystemClock final : public Clock {
  public:
-  // Files have their times from the kernel's coarse clock, which lags behind the exact one by a tick, and by a third of
-  // a second (measured) where a host stops the processor that keeps it: by the exact one, what changes now is old.
+  // The kernel takes file times from its coarse clock. That clock lags behind the exact clock by a tick, or by a third
+  // of a second (measured) if a host stops the CPU that updates it. By the exact clock, a file that changes now would
+  // look old.
   std::chrono::nanoseconds wall() const override { return read(CLOCK_REALTIME_COARSE); }
   std::chrono::nanoseconds steady() const override { return read(CLOCK_MONOTONIC); }
   void sleep(std::chrono::nanoseconds time) const override { std::this_thread::sleep_for(time); }
 };
 
-// A wait for ever would overflow the time at which it ends; whoever waits looks again now and then.
-constexpr std::chrono::nanoseconds kLongestWait = std::chrono::hours(1);
+// Maximum of one wait. An infinite wait would overflow its end time; callers wait in a loop.
+constexpr std::chrono::nanoseconds kMaxWait = std::chrono::hours(1);
 
-// How long a thread that has to see to something else goes without: a person who presses Ctrl-C must not notice.
-constexpr std::chrono::nanoseconds kLongestInattention = std::chrono::milliseconds(40);
-thread_local Attention* attention = nullptr;
+// Interval between two interrupt checks, short enough that a user who presses Ctrl-C does not notice it.
+constexpr std::chrono::nanoseconds kInterruptPollInterval = std::chrono::milliseconds(40);
+thread_local InterruptCheck* attention = nullptr;
 
 }  // namespace
 
 void Clock::wait(Condition& condition, Mutex& mutex, std::chrono::nanoseconds time) const {
   if (attention == nullptr) {
-    (void)condition.wait_for(mutex, std::min(time, kLongestWait));
+    (void)condition.wait_for(mutex, std::min(time, kMaxWait));
     return;
   }
-  if (condition.wait_for(mutex, std::min(time, kLongestInattention)) || time <= kLongestInattention) return;
+  if (condition.wait_for(mutex, std::min(time, kInterruptPollInterval)) || time <= kInterruptPollInterval) return;
   mutex.unlock();
   attention->over_ = attention->over_ || !attention->goes_on_();
   mutex.lock();
 }
 
-Attention::Attention(std::function<bool()> goes_on)
-    : goes_on_(std::move(goes_on)), outer_(std::exchange(attention, this)) {}
-Attention::~Attention() { attention = outer_; }
+InterruptCheck::InterruptCheck(std::function<bool()> keep_waiting)
+    : goes_on_(std::move(keep_waiting)), outer_(std::exchange(attention, this)) {}
+InterruptCheck::~InterruptCheck() { attention = outer_; }
 
-bool Attention::is_over() { return attention != nullptr && attention->over_; }
+bool InterruptCheck::is_interrupted() { return attention != nullptr && attention->over_; }
 
 const Clock& system_clock() {
   static const SystemClock clock;
   return clock;
 }
 
-std::string utc_text(std::chrono::nanoseconds wall) {
+std::string format_utc(std::chrono::nanoseconds wall) {
   const std::time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(wall).count();
   std::tm parts{};
   char text[32] = {};

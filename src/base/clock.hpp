@@ -8,65 +8,66 @@
 
 namespace kiln {
 
-/// Time as the rest of kiln sees it, so that tests can hold it still. Any thread.
+/// The clock that all of kiln uses. Tests replace it to control time. Thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// Wall time, comparable with the times of files.
+  /// Returns the wall time, comparable with file times.
   virtual std::chrono::nanoseconds wall() const = 0;
-  /// Never goes back; for durations and deadlines.
+  /// Returns the monotonic time, for durations and deadlines.
   virtual std::chrono::nanoseconds steady() const = 0;
   virtual void sleep(std::chrono::nanoseconds time) const = 0;
-  /// Waits under the mutex until the condition is notified, at most `time` by this clock. Wakes for no reason now and
-  /// then, as conditions do.
+  /// Waits under the mutex until the condition is notified, at most `time` by this clock. Spurious wakeups are
+  /// possible.
   virtual void wait(Condition& condition, Mutex& mutex, std::chrono::nanoseconds time) const KILN_REQUIRES(mutex);
 };
 
-/// The operating system's time. Has no state: a reference to it is always good.
+/// Returns the clock of the operating system. It has no state, so the reference is always valid.
 const Clock& system_clock();
 
-/// For a thread that must see to something else while it waits, such as Ctrl-C in an interpreter. While this lives,
-/// waits of the thread that made it (Clock::wait) wake every so often and ask `goes_on`, under no lock of the wait's.
-/// When that says no, every Deadline of the thread is over, and whoever waits ends as if his time had run out.
-class Attention {
+/// An interrupt check for the waits of this thread, for example to handle Ctrl-C in an interpreter. While the object
+/// exists, each `Clock::wait` of the thread that created it periodically calls `keep_waiting` without holding the
+/// wait's mutex. If `keep_waiting` returns false, every `Deadline` of the thread expires.
+class InterruptCheck {
  public:
-  explicit Attention(std::function<bool()> goes_on);
-  ~Attention();
-  Attention(const Attention&) = delete;
-  Attention& operator=(const Attention&) = delete;
+  explicit InterruptCheck(std::function<bool()> keep_waiting);
+  ~InterruptCheck();
+  InterruptCheck(const InterruptCheck&) = delete;
+  InterruptCheck& operator=(const InterruptCheck&) = delete;
 
-  /// Whether the calling thread is not to wait any more.
-  static bool is_over();
+  /// Returns whether the calling thread must stop waiting.
+  static bool is_interrupted();
 
  private:
   friend class Clock;
   const std::function<bool()> goes_on_;
-  Attention* const outer_;
+  InterruptCheck* const outer_;
   bool over_ = false;
 };
 
-/// The end of a limit of time that began when this was made. A value.
+/// A deadline, counted from construction. A value type.
 class Deadline {
  public:
-  Deadline(const Clock& clock, std::chrono::nanoseconds limit) : clock_(clock), start_(clock.steady()), limit_(limit) {}
-  /// A limit that is no limit stays whole.
-  std::chrono::nanoseconds left() const {
-    if (Attention::is_over()) return std::chrono::nanoseconds(0);
-    if (limit_ == std::chrono::nanoseconds::max()) return limit_;
+  Deadline(const Clock& clock, std::chrono::nanoseconds timeout)
+      : clock_(clock), start_(clock.steady()), timeout_(timeout) {}
+  /// Returns the remaining time; the maximum duration means unlimited and does not decrease.
+  std::chrono::nanoseconds remaining() const {
+    if (InterruptCheck::is_interrupted()) return std::chrono::nanoseconds(0);
+    if (timeout_ == std::chrono::nanoseconds::max()) return timeout_;
     const auto passed = clock_.steady() - start_;
-    return passed < limit_ ? limit_ - passed : std::chrono::nanoseconds(0);
+    return passed < timeout_ ? timeout_ - passed : std::chrono::nanoseconds(0);
   }
 
  private:
   const Clock& clock_;
   std::chrono::nanoseconds start_;
-  std::chrono::nanoseconds limit_;
+  std::chrono::nanoseconds timeout_;
 };
 
-/// A moment of wall time as `2026-11-15T18:20:00Z`.
-std::string utc_text(std::chrono::nanoseconds wall);
+/// Formats a wall time as `2026-11-15T18:20:00Z`.
+std::string format_utc(std::chrono::nanoseconds wall);
 
-/// Milliseconds since a moment of the clock's steady time.
+/// Returns the milliseconds since `start`, a time of the clock's `steady()`.
 double milliseconds_since(const Clock& clock, std::chrono::nanoseconds start);
 
 }  // namespace kiln

@@ -12,24 +12,25 @@
 
 namespace kiln {
 
-/// Writes kiln's binary forms: little-endian fixed-width numbers, and strings as a u32 length with their bytes.
-class Writer {
+/// An encoder for kiln's binary formats: little-endian fixed-width numbers, and strings as a u32 length and their
+/// bytes.
+class BinaryWriter {
  public:
-  Writer& u8(std::uint8_t value) { return raw(&value, 1); }
-  Writer& u16(std::uint16_t value) { return number(value); }
-  Writer& u32(std::uint32_t value) { return number(value); }
-  Writer& u64(std::uint64_t value) { return number(value); }
-  Writer& f64(double value) {
+  BinaryWriter& u8(std::uint8_t value) { return raw(&value, 1); }
+  BinaryWriter& u16(std::uint16_t value) { return number(value); }
+  BinaryWriter& u32(std::uint32_t value) { return number(value); }
+  BinaryWriter& u64(std::uint64_t value) { return number(value); }
+  BinaryWriter& f64(double value) {
     std::uint64_t bits;
     std::memcpy(&bits, &value, sizeof bits);
     return u64(bits);
   }
-  Writer& text(std::string_view value) {
+  BinaryWriter& text(std::string_view value) {
     u32(static_cast<std::uint32_t>(value.size()));
     return raw(value.data(), value.size());
   }
-  Writer& digest(const Digest& value) { return raw(value.bytes.data(), value.bytes.size()); }
-  Writer& raw(const void* data, std::size_t size) {
+  BinaryWriter& digest(const Digest& value) { return raw(value.bytes.data(), value.bytes.size()); }
+  BinaryWriter& raw(const void* data, std::size_t size) {
     out_.append(static_cast<const char*>(data), size);
     return *this;
   }
@@ -40,19 +41,21 @@ class Writer {
 
  private:
   template <class T>
-  Writer& number(T value) {
+  BinaryWriter& number(T value) {
     static_assert(std::endian::native == std::endian::little);
     return raw(&value, sizeof value);
   }
   std::string out_;
 };
 
-/// Reads what Writer wrote. After the first read past the end every read yields zero or empty and `ok()` is false, so
-/// that a parser checks once at its end; lengths are checked against what is left before anything is allocated.
-class Reader {
+/// A decoder for the output of `BinaryWriter`. After the first read past the end every read returns zero or empty and
+/// `ok()` is false, so a parser checks once at its end. Lengths are checked against the remaining bytes before any
+/// allocation.
+class BinaryReader {
  public:
-  explicit Reader(std::span<const std::uint8_t> data) : rest_(data) {}
-  explicit Reader(std::string_view data) : rest_(reinterpret_cast<const std::uint8_t*>(data.data()), data.size()) {}
+  explicit BinaryReader(std::span<const std::uint8_t> data) : rest_(data) {}
+  explicit BinaryReader(std::string_view data)
+      : rest_(reinterpret_cast<const std::uint8_t*>(data.data()), data.size()) {}
 
   std::uint8_t u8() { return number<std::uint8_t>(); }
   std::uint16_t u16() { return number<std::uint16_t>(); }
@@ -80,7 +83,8 @@ class Reader {
     rest_ = rest_.subspan(size);
     return bytes;
   }
-  /// A count of things that take at least `smallest` bytes each; a count that cannot be true is an error.
+  /// Reads a count of elements that take at least `smallest` bytes each. A count that cannot fit into the rest is an
+  /// error.
   std::uint32_t count(std::size_t smallest) {
     const std::uint32_t value = u32();
     if (smallest != 0 && value > rest_.size() / smallest) {
@@ -93,8 +97,8 @@ class Reader {
   bool ok() const { return ok_; }
   void fail() { ok_ = false; }
   std::size_t left() const { return rest_.size(); }
-  /// Everything was read, and there was nothing more.
-  bool done() const { return ok_ && rest_.empty(); }
+  /// Returns whether all bytes were read without an error.
+  bool at_end() const { return ok_ && rest_.empty(); }
 
  private:
   template <class T>

@@ -7,15 +7,15 @@
 
 namespace kiln {
 
-Error failure(Code code, std::string message, std::string log = {});
+Error make_error(Code code, std::string message, std::string log = {});
 
-/// Its text is short enough to need none.
+/// Returns an out-of-memory error. Its message is short enough to need no allocation.
 Error out_of_memory() noexcept;
 
-/// What the system calls this errno, without the locale's or strerror's shared buffer.
-std::string errno_text(int error);
+/// Returns the system's message for this errno, without using the locale or the shared buffer of strerror.
+std::string errno_message(int error);
 
-/// `cannot open /a/b: Permission denied`, from "cannot open", "/a/b" and errno.
-Error io_failure(std::string_view what, std::string_view path, int error);
+/// Returns an I/O error such as `cannot open /a/b: Permission denied`, from "cannot open", "/a/b" and errno.
+Error io_error(std::string_view what, std::string_view path, int error);
 
 }  // namespace kiln

@@ -27,6 +27,11 @@ Digest sha256(std::span<const std::uint8_t> data) { return Sha256().add(data).fi
 
 std::uint64_t xxh3(std::span<const std::uint8_t> data) { return XXH3_64bits(data.data(), data.size()); }
 
+Hash128 xxh3_128(std::span<const std::uint8_t> data) {
+  const XXH128_hash_t hash = XXH3_128bits(data.data(), data.size());
+  return {hash.low64, hash.high64};
+}
+
 std::string Digest::hex() const { return hex_of(bytes); }
 
 std::string hex_of(std::span<const std::uint8_t> bytes) {

@@ -5,30 +5,36 @@
 namespace kiln {
 namespace {
 
-bool nests_deeper(std::string_view text, std::size_t limit) {
+// Checks brackets and commas only, so that rejected text causes no allocation.
+Status check_limits(std::string_view text, const JsonLimits& limits) {
   std::size_t depth = 0;
+  std::size_t values = 1;
   bool quoted = false;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
     if (quoted && c == '\\') ++at;
     if (c == '"') quoted = !quoted;
     if (quoted) continue;
-    if ((c == '{' || c == '[') && ++depth > limit) return true;
+    const bool opens = c == '{' || c == '[';
+    if (opens && ++depth > limits.depth) return make_error(Code::Unsupported, "is nested too deeply");
     if ((c == '}' || c == ']') && depth > 0) --depth;
+    if ((opens || c == ',') && ++values > limits.values) {
+      return make_error(Code::Unsupported, "has more than " + std::to_string(limits.values) + " values");
+    }
   }
-  return false;
+  return {};
 }
 
 }  // namespace
 
-Result<SortedJson> parse_json(std::string_view text, std::size_t deepest) {
-  if (nests_deeper(text, deepest)) return failure(Code::Corrupt, "is nested too deeply");
+Result<SortedJson> parse_json(std::string_view text, const JsonLimits& limits) {
+  if (Status within = check_limits(text, limits); !within) return std::move(within).error();
   try {
     return SortedJson::parse(text);
   } catch (const SortedJson::parse_error& error) {
-    return failure(Code::Corrupt, "is no JSON at byte " + std::to_string(error.byte));
-  } catch (const SortedJson::out_of_range&) {  // a number that no double holds
-    return failure(Code::Corrupt, "has a number that is too large");
+    return make_error(Code::Corrupt, "is not valid JSON at byte " + std::to_string(error.byte));
+  } catch (const SortedJson::out_of_range&) {  // a number outside the range of double
+    return make_error(Code::Corrupt, "contains a number that is out of range");
   }
 }
 

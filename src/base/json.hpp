@@ -8,31 +8,37 @@
 
 #include <kiln/result.hpp>
 
-// The one way to read JSON and to write it. For sources that have some to read or write: it takes a second to compile.
+// The only place that reads or writes JSON. Include it only in sources that do: it takes a second to compile.
 namespace kiln {
 
-/// Written in the order in which it was made. Not for reading: each member is compared with all before it.
+/// A JSON value that is written in insertion order. Not for reading: each new member is compared with all earlier
+/// members.
 using Json = nlohmann::ordered_json;
 
-/// With members sorted by name, so that equal values have equal text. What is read is of this kind.
+/// A JSON value with members sorted by name, so that equal values have equal text. `parse_json` returns this type.
 using SortedJson = nlohmann::json;
 
-/// Takes text piece by piece, where a tree of it would be too large.
+/// A streaming reader, for input whose tree would be too large.
 using JsonReader = nlohmann::json_sax<SortedJson>;
 
-/// What somebody else wrote. Text whose brackets lie deeper in one another than `deepest` is refused before it is
-/// parsed: four megabytes of brackets take the parser seconds. The error reads on from the text's name: "is no JSON at
-/// byte 7".
-Result<SortedJson> parse_json(std::string_view text, std::size_t deepest);
+/// Limits for untrusted text. A tree takes up to 200 bytes of memory for each value, however short its text is.
+struct JsonLimits {
+  std::size_t depth;   ///< nesting of brackets
+  std::size_t values;  ///< total number, including objects and arrays
+};
 
-/// Likewise, piece by piece: how deep it may lie is the reader's to say. False where it is no JSON or the reader said
-/// so.
+/// Parses untrusted text. Text that exceeds the limits is rejected before parsing with Code::Unsupported; the caller
+/// limits the size of the text. The error message continues after the name of the text: "is not valid JSON at byte 7".
+Result<SortedJson> parse_json(std::string_view text, const JsonLimits& limits);
+
+/// Parses text with a streaming reader, which must limit the depth itself. Returns false if the text is not JSON or the
+/// reader stopped.
 bool parse_json(std::string_view text, JsonReader& reader);
 
-/// A member of an object; null where there is none, or no object.
+/// Returns a member of an object; null if there is no such member or `object` is not an object.
 const SortedJson& member_of(const SortedJson& object, const char* name);
 
-/// On one line, or with as many spaces as that at each level. Names and logs may hold any bytes: what is no UTF-8 is
+/// Formats a value on one line, or with `indent` spaces per level. Names and logs can hold any bytes: invalid UTF-8 is
 /// replaced.
 std::string json_text(const Json& value, int indent = -1);
 std::string json_text(const SortedJson& value, int indent = -1);

@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-// clang checks these; other compilers see nothing. They cannot be functions: they are attributes.
+// Thread safety annotations for clang; empty for other compilers. Attributes cannot be functions.
 #if defined(__clang__)
 #define KILN_ANNOTATE(x) __attribute__((x))
 #else
@@ -15,8 +15,8 @@
 
 namespace kiln {
 
-/// std::mutex with the annotations that libstdc++'s lacks. What it guards is done in well under a microsecond nearly
-/// everywhere, so it looks some times whether it is free by now before it sleeps, which costs ten.
+/// A std::mutex with the annotations that libstdc++ lacks. Most critical sections take well under a microsecond, so
+/// `lock` spins briefly before it sleeps, which costs ten microseconds.
 class KILN_ANNOTATE(capability("mutex")) Mutex {
  public:
   void lock() KILN_ANNOTATE(acquire_capability()) {
@@ -50,10 +50,10 @@ class KILN_ANNOTATE(scoped_lockable) MutexLock {
   Mutex& mutex_;
 };
 
-/// A condition to wait for under a Mutex; every wait has a deadline.
+/// A condition variable for Mutex. Every wait has a timeout.
 class Condition {
  public:
-  /// Returns false when the time has run out. Wakes for no reason now and then, as conditions do.
+  /// Returns false on timeout. Spurious wakeups are possible.
   bool wait_for(Mutex& mutex, std::chrono::nanoseconds time) KILN_REQUIRES(mutex) {
     return condition_.wait_for(mutex, time) == std::cv_status::no_timeout;
   }

@@ -6,9 +6,9 @@
 
 namespace kiln {
 
-/// Does something once; where that ends by an exception the next call tries again. Unlike std::call_once, through which
-/// an exception ends the process where there is no memory: the C library then loads its unwinder. Not for what a forked
-/// child uses that its parent may be in the middle of.
+/// Runs a function once; if the function throws, the next call tries again. Unlike std::call_once, an exception does
+/// not end the process if memory runs out, because the C library need not load its unwinder. Not for state that a child
+/// of fork uses while its parent may be inside `call`. Thread-safe.
 class Once {
  public:
   template <class Function>

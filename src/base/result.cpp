@@ -13,26 +13,26 @@ const char* to_string(Code code) {
     case Code::Unsupported: return "unsupported";
     case Code::Unavailable: return "unavailable";
     case Code::CompileFailed: return "compile_failed";
-    case Code::Refused: return "refused";
+    case Code::Denied: return "denied";
     case Code::Io: return "io";
     case Code::Corrupt: return "corrupt";
     case Code::TimedOut: return "timed_out";
     case Code::Cancelled: return "cancelled";
-    case Code::LoadRefused: return "load_refused";
+    case Code::LoadRejected: return "load_rejected";
     case Code::Capturing: return "capturing";
     case Code::Internal: return "internal";
   }
   return "unknown";
 }
 
-Error failure(Code code, std::string message, std::string log) { return {code, std::move(message), std::move(log)}; }
+Error make_error(Code code, std::string message, std::string log) { return {code, std::move(message), std::move(log)}; }
 
 Error out_of_memory() noexcept { return {Code::Unavailable, "out of memory", {}}; }
 
-std::string errno_text(int error) { return std::generic_category().message(error); }
+std::string errno_message(int error) { return std::generic_category().message(error); }
 
-Error io_failure(std::string_view what, std::string_view path, int error) {
-  return {Code::Io, std::string(what) + " " + std::string(path) + ": " + errno_text(error), {}};
+Error io_error(std::string_view what, std::string_view path, int error) {
+  return {Code::Io, std::string(what) + " " + std::string(path) + ": " + errno_message(error), {}};
 }
 
 }  // namespace kiln

@@ -5,7 +5,8 @@
 
 namespace kiln {
 
-/// The parts of a text between separators, empty ones too; none behind a separator at the end. Views of the text.
+/// Returns the parts between separators, including empty ones, but none after a trailing separator. The parts are views
+/// of `text`.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
 }  // namespace kiln

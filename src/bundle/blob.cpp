@@ -15,15 +15,15 @@
 namespace kiln {
 namespace {
 
-constexpr int kLevel = 19;  // unpacking is as fast as from any other level, and packing is done once
+constexpr int kLevel = 19;  // decompression is as fast as at any other level, and compression is done once
 constexpr std::size_t kArtifactHead = 32 + 32 + 4 + 4;
 constexpr std::size_t kIdleContexts = 8;
 constexpr std::size_t kScratchKept = 1 << 20;
 
-Error damaged_blob(std::string what) { return damaged_bundle("with a blob " + std::move(what)); }
+Error corrupt_blob(std::string what) { return corrupt_bundle("blob " + std::move(what)); }
 
-// Memory as `new` gives it: aligned to 16, and not zeroed, which would cost a tenth of the unpacking.
-std::shared_ptr<std::uint8_t[]> uninitialised(std::size_t size) {
+// Allocates with `new`: aligned to 16 bytes and not zeroed, because zeroing would take 10 % of the decompression time.
+std::shared_ptr<std::uint8_t[]> uninitialized(std::size_t size) {
   return std::shared_ptr<std::uint8_t[]>(new (std::nothrow) std::uint8_t[size]);
 }
 static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= 16);
@@ -33,7 +33,8 @@ Bytes bytes_of(std::shared_ptr<std::uint8_t[]> memory, std::size_t size) {
   return Bytes(std::shared_ptr<const void>(std::move(memory), data), data, size);
 }
 
-// Exactly one frame that says how much is in it: what is behind it or beside it would be read by nobody.
+// Returns true for exactly one frame that states its content size. Bytes after or outside that frame would never be
+// read.
 bool is_one_frame(std::span<const std::uint8_t> stored, std::size_t raw) {
   std::uint32_t magic = 0;
   if (stored.size() < sizeof magic) return false;
@@ -53,15 +54,15 @@ BlobPacker::BlobPacker() : context_(std::make_unique<Context>()) {
   if (context_->zstd == nullptr) return;
   ZSTD_CCtx_setParameter(context_->zstd, ZSTD_c_compressionLevel, kLevel);
   ZSTD_CCtx_setParameter(context_->zstd, ZSTD_c_contentSizeFlag, 1);
-  ZSTD_CCtx_setParameter(context_->zstd, ZSTD_c_checksumFlag, 0);  // there is a digest
+  ZSTD_CCtx_setParameter(context_->zstd, ZSTD_c_checksumFlag, 0);  // the digest replaces it
 }
 
 BlobPacker::~BlobPacker() = default;
 
 Result<PackedBlob> BlobPacker::pack(std::string raw) {
-  if (raw.size() > kLargestBundleBlob) {
-    return failure(Code::Unsupported, "an artifact of " + std::to_string(raw.size()) +
-                                          " bytes is too large for a bundle, which takes up to one gigabyte");
+  if (raw.size() > kMaxBundleBlobBytes) {
+    return make_error(Code::Unsupported, "an artifact of " + std::to_string(raw.size()) +
+                                             " bytes is too large for a bundle: the limit is 1 GiB");
   }
   PackedBlob blob;
   blob.raw = static_cast<std::uint32_t>(raw.size());
@@ -69,9 +70,9 @@ Result<PackedBlob> BlobPacker::pack(std::string raw) {
   const std::size_t size = context_->zstd == nullptr ? ZSTD_CONTENTSIZE_ERROR
                                                      : ZSTD_compress2(context_->zstd, blob.stored.data(),
                                                                       blob.stored.size(), raw.data(), raw.size());
-  if (ZSTD_isError(size)) return failure(Code::Internal, "zstd cannot pack an artifact: there is no memory for it");
-  if (size < raw.size() && raw.size() <= most_unpacked(size)) {
-    blob.method = BlobPlace::Method::Zstd;
+  if (ZSTD_isError(size)) return make_error(Code::Internal, "zstd cannot compress an artifact: out of memory");
+  if (size < raw.size() && raw.size() <= max_unpacked_bytes(size)) {
+    blob.method = BlobLocation::Method::Zstd;
     blob.stored.resize(size);
     blob.stored.shrink_to_fit();
   } else {
@@ -120,41 +121,43 @@ void BlobUnpacker::give_back(std::unique_ptr<Context> context) {
   if (idle_.size() < kIdleContexts) idle_.push_back(std::move(context));
 }
 
-Result<Bytes> BlobUnpacker::unpack(const BlobPlace& place, std::span<const std::uint8_t> stored) {
-  if (stored.size() != place.stored) return damaged_blob("that is cut short");
-  auto raw = uninitialised(place.raw);
-  if (raw == nullptr) return failure(Code::Io, "there is no memory for a blob of a bundle");
-  if (place.method == BlobPlace::Method::Raw) {
-    if (place.raw != place.stored) return damaged_blob("whose two sizes differ though it is not packed");
-    std::memcpy(raw.get(), stored.data(), stored.size());
-    if (sha256({raw.get(), stored.size()}) != place.digest) return damaged_blob("that fails its digest");
+Result<Bytes> BlobUnpacker::unpack(const BlobLocation& place, BundleSource& source, const BundleGroup& group) {
+  auto raw = uninitialized(place.raw);
+  if (raw == nullptr) return make_error(Code::Io, "cannot read a blob of a bundle: out of memory");
+  if (place.method == BlobLocation::Method::Raw) {
+    if (place.raw != place.stored) return corrupt_blob("sizes differ although it is not compressed");
+    const std::span<std::uint8_t> bytes(raw.get(), place.raw);
+    if (Status read = source.read_group(group, place.offset, bytes); !read) return std::move(read).error();
+    if (sha256(bytes) != place.digest) return corrupt_blob("digest mismatch");
     return bytes_of(std::move(raw), place.raw);
   }
   auto context = take();
-  std::uint8_t* const copy = context->reserve(stored.size());
-  if (context->zstd == nullptr || copy == nullptr) return failure(Code::Io, "there is no memory to unpack a bundle");
-  std::memcpy(copy, stored.data(), stored.size());
-  const std::span<const std::uint8_t> checked(copy, stored.size());
+  std::uint8_t* const memory = context->reserve(place.stored);
+  if (context->zstd == nullptr || memory == nullptr)
+    return make_error(Code::Io, "cannot decompress a bundle: out of memory");
+  const std::span<std::uint8_t> stored(memory, place.stored);
   std::optional<Error> error;
-  if (sha256(checked) != place.digest) {
-    error = damaged_blob("that fails its digest");
-  } else if (!is_one_frame(checked, place.raw)) {
-    error = damaged_blob("that is not one zstd frame of its size");
-  } else if (ZSTD_decompressDCtx(context->zstd, raw.get(), place.raw, copy, stored.size()) != place.raw) {
-    error = damaged_blob("that cannot be unpacked");
+  if (Status read = source.read_group(group, place.offset, stored); !read) {
+    error = std::move(read).error();
+  } else if (sha256(stored) != place.digest) {
+    error = corrupt_blob("digest mismatch");
+  } else if (!is_one_frame(stored, place.raw)) {
+    error = corrupt_blob("is not a single zstd frame of the stated size");
+  } else if (ZSTD_decompressDCtx(context->zstd, raw.get(), place.raw, stored.data(), stored.size()) != place.raw) {
+    error = corrupt_blob("cannot be decompressed");
   }
   give_back(std::move(context));
   if (error) return *std::move(error);
   return bytes_of(std::move(raw), place.raw);
 }
 
-std::string encode_artifact_blob(const Key& key, const RequestKey& request, const Artifact& artifact) {
+std::string encode_artifact_blob(const ArtifactKey& key, const RequestKey& request, const Artifact& artifact) {
   Artifact plain = artifact;
-  plain.about.cost_ms = 0;
-  plain.about.log.clear();
+  plain.metadata.cost_ms = 0;
+  plain.metadata.log.clear();
   const std::string metadata = encode_metadata(plain);
   const std::size_t payload = (kArtifactHead + metadata.size() + 15) / 16 * 16;
-  Writer out;
+  BinaryWriter out;
   out.reserve(payload + artifact.bytes.size());
   out.digest(key.digest).digest(request.digest).u32(static_cast<std::uint32_t>(metadata.size())).u32(0);
   out.raw(metadata.data(), metadata.size());
@@ -165,7 +168,7 @@ std::string encode_artifact_blob(const Key& key, const RequestKey& request, cons
 }
 
 Result<ArtifactBlob> decode_artifact_blob(const Bytes& blob) {
-  Reader in(blob.view());
+  BinaryReader in(blob.view());
   ArtifactBlob found;
   found.key.digest = in.digest();
   found.request.digest = in.digest();
@@ -175,17 +178,17 @@ Result<ArtifactBlob> decode_artifact_blob(const Bytes& blob) {
   const std::size_t used = kArtifactHead + std::size_t{metadata_size};
   const std::size_t payload = (used + 15) / 16 * 16;
   const std::string_view padding = in.raw(payload - used);
-  if (!in.ok()) return damaged_blob("that is shorter than an artifact says it is");
+  if (!in.ok()) return corrupt_blob("is shorter than its artifact header states");
   if (reserved != 0 || !std::all_of(padding.begin(), padding.end(), [](char byte) { return byte == 0; })) {
-    return damaged_blob("whose padding is not empty");
+    return corrupt_blob("has nonzero padding");
   }
   auto artifact = decode_metadata(metadata);
   if (!artifact) return std::move(artifact).error();
-  if (std::bit_cast<std::uint64_t>(artifact->about.cost_ms) != 0 || !artifact->about.log.empty()) {
-    return damaged_blob("that tells a cost or a log");
+  if (std::bit_cast<std::uint64_t>(artifact->metadata.cost_ms) != 0 || !artifact->metadata.log.empty()) {
+    return corrupt_blob("contains a cost or a log");
   }
   found.artifact = std::move(*artifact);
-  found.artifact.bytes = blob.part(payload, blob.size() - payload);
+  found.artifact.bytes = blob.slice(payload, blob.size() - payload);
   return found;
 }
 

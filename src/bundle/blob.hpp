@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,17 +13,18 @@
 
 #include "base/mutex.hpp"
 #include "bundle/bundle_format.hpp"
+#include "bundle/bundle_source.hpp"
 
 namespace kiln {
 
-/// A blob as it will be stored.
+/// A blob in its stored form.
 struct PackedBlob {
-  BlobPlace::Method method = BlobPlace::Method::Raw;
+  BlobLocation::Method method = BlobLocation::Method::Raw;
   std::uint32_t raw = 0;
   std::string stored;
 };
 
-/// Packs blobs, each by itself: the same bytes give the same blob. One thread at a time.
+/// Compresses blobs independently: equal bytes give equal blobs. Not thread-safe.
 class BlobPacker {
  public:
   BlobPacker();
@@ -36,13 +36,14 @@ class BlobPacker {
   const std::unique_ptr<Context> context_;
 };
 
-/// Unpacks blobs after their digest held. Any thread.
+/// Decompresses blobs after verifying their digest. Thread-safe.
 class BlobUnpacker {
  public:
   BlobUnpacker();
   ~BlobUnpacker();
-  /// `stored` may change meanwhile: what is checked and unpacked is a copy. The result begins at a multiple of 16.
-  Result<Bytes> unpack(const BlobPlace& place, std::span<const std::uint8_t> stored);
+  /// Reads the blob once into private memory, then verifies and decompresses that copy. The result is aligned to 16
+  /// bytes.
+  Result<Bytes> unpack(const BlobLocation& place, BundleSource& source, const BundleGroup& group);
 
  private:
   struct Context;
@@ -53,14 +54,14 @@ class BlobUnpacker {
   std::vector<std::unique_ptr<Context>> idle_ KILN_GUARDED_BY(mutex_);
 };
 
-/// An artifact with the names that it has in a bundle. Its cost and log are not kept.
+/// An artifact with its keys in a bundle. Its cost and log are not stored.
 struct ArtifactBlob {
-  Key key;
+  ArtifactKey key;
   RequestKey request;
   Artifact artifact;
 };
-std::string encode_artifact_blob(const Key& key, const RequestKey& request, const Artifact& artifact);
-/// The artifact's bytes are a part of `blob`, not a copy.
+std::string encode_artifact_blob(const ArtifactKey& key, const RequestKey& request, const Artifact& artifact);
+/// Decodes an artifact. Its bytes share memory with `blob`.
 Result<ArtifactBlob> decode_artifact_blob(const Bytes& blob);
 
 }  // namespace kiln

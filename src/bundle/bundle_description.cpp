@@ -8,13 +8,13 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kMark = "bundle description 1";
-constexpr std::size_t kDeepestDescription = 32;  // ours go to five; members to come may go deeper
+constexpr std::size_t kMaxDescriptionDepth = 32;  // kiln's own files use five levels; future members may be deeper
 
-Error not_a_description(std::string what) { return damaged_bundle("whose description " + std::move(what)); }
+Error not_a_description(std::string what) { return corrupt_bundle("description " + std::move(what)); }
 
 Json json_of(const BundleDescription::Artifact& artifact) {
   Json entries = Json::array();
-  for (const Entry& entry : artifact.entries) entries.push_back({{"name", entry.name}, {"symbol", entry.symbol}});
+  for (const EntryPoint& entry : artifact.entries) entries.push_back({{"name", entry.name}, {"symbol", entry.symbol}});
   Json files = Json::array();
   for (const BundleDescription::File& file : artifact.files) {
     Json out = {{"place", file.place}, {"name", file.name}, {"state", file.state}};
@@ -36,7 +36,7 @@ Json json_of(const BundleDescription::Artifact& artifact) {
           {"files", std::move(files)}};
 }
 
-/// Takes members out of JSON objects. After the first that is not there or of another type, `ok()` is false.
+/// Reads members of JSON objects. `ok()` is false after the first member that is missing or has the wrong type.
 class MemberReader {
  public:
   std::string text(const SortedJson& object, const char* name) {
@@ -57,7 +57,7 @@ class MemberReader {
     if (!value.is_number_unsigned()) return fail(), 0;
     return value.get<std::uint64_t>();
   }
-  /// The objects of an array.
+  /// Returns the objects of an array.
   std::vector<const SortedJson*> objects(const SortedJson& object, const char* name) {
     std::vector<const SortedJson*> all;
     const SortedJson& list = member_of(object, name);
@@ -79,7 +79,7 @@ Target target_from(MemberReader& in, const SortedJson& object) {
   const std::string name = in.text(object, "target");
   const std::string form = in.text(object, "form");
   if (form == to_string(Form::OpenClBinary)) return Target::opencl(name);
-  if (form == to_string(Form::Foreign)) return Target::foreign(name);
+  if (form == to_string(Form::External)) return Target::external(name);
   const auto target = Target::parse(name);
   if (!target || to_string(target->form) != form) {
     in.fail();
@@ -115,29 +115,34 @@ BundleDescription::Artifact artifact_from(MemberReader& in, const SortedJson& ob
 std::string BundleDescription::encode() const {
   Json all = Json::array();
   for (const Artifact& artifact : artifacts) all.push_back(json_of(artifact));
-  const Json out = {{"kiln", kMark}, {"generator", generator}, {"artifacts", std::move(all)}};
-  // Names that are not UTF-8 are for people here, and whole where they count.
+  Json out = {{"kiln", kMark}, {"generator", generator}, {"artifacts", std::move(all)}};
+  if (!provenance.empty()) out["provenance"] = provenance;
+  // Names that are not UTF-8 are display text here; they are stored unchanged where they matter.
   return json_text(out);
 }
 
-Result<BundleDescription> BundleDescription::parse(std::string_view text) {
-  const Result<SortedJson> json = parse_json(text, kDeepestDescription);
-  if (!json) return not_a_description(json.error().message);
-  if (!json->is_object()) return not_a_description("is no JSON object");
+Result<BundleDescription> BundleDescription::parse(std::string_view text, const Limits& limits) {
+  const Result<SortedJson> json = parse_json(text, {kMaxDescriptionDepth, limits.values});
+  if (!json) return make_error(json.error().code, not_a_description(json.error().message).message);
+  if (!json->is_object()) return not_a_description("is not a JSON object");
   MemberReader in;
   if (const std::string mark = in.text(*json, "kiln"); mark != kMark) {
-    return not_a_description("calls itself '" + mark + "'; this kiln reads '" + std::string(kMark) + "'");
+    return not_a_description("has format '" + mark + "'; this kiln reads '" + std::string(kMark) + "'");
   }
   BundleDescription description;
   description.generator = in.text(*json, "generator");
-  for (const SortedJson* artifact : in.objects(*json, "artifacts")) {
+  description.provenance = in.optional_text(*json, "provenance");
+  const std::vector<const SortedJson*> artifacts = in.objects(*json, "artifacts");
+  if (artifacts.size() > limits.artifacts) return not_a_description("has more artifacts than the index has rows");
+  description.artifacts.reserve(artifacts.size());
+  for (const SortedJson* artifact : artifacts) {
     description.artifacts.push_back(artifact_from(in, *artifact));
     if (!in.ok()) {
-      return not_a_description("lacks something of its artifact " + std::to_string(description.artifacts.size()) +
-                               ", or has it in another form");
+      return not_a_description("lacks a member of artifact " + std::to_string(description.artifacts.size()) +
+                               ", or a member has the wrong type");
     }
   }
-  if (!in.ok()) return not_a_description("lacks its generator or its artifacts");
+  if (!in.ok()) return not_a_description("lacks the generator or the artifacts");
   return description;
 }
 

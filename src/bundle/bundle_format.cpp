@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::string_view kMagic = "KILNBDL1";
 constexpr std::size_t kNameSpaceField = 64;
-constexpr std::size_t kFixedPart = 168;  // of the header, before its lists
+constexpr std::size_t kFixedPart = 168;  // bytes of the header before its lists
 constexpr std::size_t kPageEntry = 32 + kRowPrefix;
 constexpr std::size_t kTrailer = 32 + 32 + 64;
-// So that sixty-five of them and a head can be added up without a thought.
-constexpr std::uint64_t kLargestGroup = std::uint64_t{1} << 48;
-constexpr std::uint32_t kMostClosureRows = 16;
+// Small enough that 65 groups and a head can be added without overflow.
+constexpr std::uint64_t kMaxGroupBytes = std::uint64_t{1} << 48;
+constexpr std::uint32_t kMaxDependencySetRows = 16;
 
 bool all_zero(std::string_view bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == 0; });
@@ -33,14 +33,14 @@ struct Counts {
   std::size_t header_size() const { return (signed_size() + kTrailer + kBundlePage - 1) / kBundlePage * kBundlePage; }
 };
 
-// The fields that say how long everything is. On return `header` has what stands between them.
-Result<Counts> decode_fixed_part(Reader& in, BundleHeader& header) {
-  if (in.raw(kMagic.size()) != kMagic) return damaged_bundle("without kiln's mark: this is no bundle");
+// Decodes the fields that state all sizes, and stores the fields between them in `header`.
+Result<Counts> decode_fixed_part(BinaryReader& in, BundleHeader& header) {
+  if (in.raw(kMagic.size()) != kMagic) return corrupt_bundle("wrong magic, not a kiln bundle");
   header.version = in.u32();
-  if (!in.ok()) return damaged_bundle("that is shorter than its header");
-  if (header.version < kBundleVersion || header.version > kForeignBundleVersion) {
-    return damaged_bundle("of format version " + std::to_string(header.version) + "; this kiln reads " +
-                          std::to_string(kBundleVersion) + " and " + std::to_string(kForeignBundleVersion));
+  if (!in.ok()) return corrupt_bundle("truncated header");
+  if (header.version < kBundleVersion || header.version > kExternalBundleVersion) {
+    return corrupt_bundle("unsupported format version " + std::to_string(header.version) + "; this kiln reads " +
+                          std::to_string(kBundleVersion) + " and " + std::to_string(kExternalBundleVersion));
   }
   std::uint32_t reserved = in.u32();
   header.head_size = in.u64();
@@ -53,37 +53,26 @@ Result<Counts> decode_fixed_part(Reader& in, BundleHeader& header) {
   counts.rows = in.u32();
   counts.groups = in.u32();
   reserved |= in.u32();
-  if (!in.ok()) return damaged_bundle("that is shorter than its header");
-  if (reserved != 0) return damaged_bundle("whose header has something in its reserved bytes");
-  if (counts.pages > kMostBundlePages) return damaged_bundle("with too many index pages");
+  if (!in.ok()) return corrupt_bundle("truncated header");
+  if (reserved != 0) return corrupt_bundle("nonzero reserved bytes in the header");
+  if (counts.pages > kMaxBundlePages) return corrupt_bundle("too many index pages");
   if (counts.pages != (std::uint64_t{counts.rows} + kRowsPerPage - 1) / kRowsPerPage) {
-    return damaged_bundle("whose rows and index pages do not agree in number");
+    return corrupt_bundle("row count does not match the number of index pages");
   }
-  if (counts.groups < 1 || counts.groups > kMostBundleGroups)
-    return damaged_bundle("with an impossible number of groups");
+  if (counts.groups < 1 || counts.groups > kMaxBundleGroups) return corrupt_bundle("invalid number of groups");
   if (!is_name_space(header.name_space) || !all_zero(name_space.substr(length))) {
-    return damaged_bundle("whose namespace is not spelt as one");
+    return corrupt_bundle("invalid namespace");
   }
   if (header.head_size != counts.header_size() + std::size_t{counts.pages} * kBundlePage) {
-    return damaged_bundle("whose head is not as long as it says");
+    return corrupt_bundle("head size does not match its contents");
   }
   return counts;
 }
 
-// What the checks below see must be what is used afterwards, and a mapped file may change: a copy.
-Result<std::string> copy_header(std::span<const std::uint8_t> head) {
-  BundleHeader ignored;
-  Reader in(head);
-  const auto counts = decode_fixed_part(in, ignored);
-  if (!counts) return counts.error();
-  if (counts->header_size() > head.size()) return damaged_bundle("that is shorter than its header");
-  return std::string(reinterpret_cast<const char*>(head.data()), counts->header_size());
-}
-
-BlobPlace decode_place(Reader& in) {
-  BlobPlace place;
+BlobLocation decode_place(BinaryReader& in) {
+  BlobLocation place;
   place.group = in.u32();
-  place.method = static_cast<BlobPlace::Method>(in.u32());
+  place.method = static_cast<BlobLocation::Method>(in.u32());
   place.offset = in.u64();
   place.stored = in.u32();
   place.raw = in.u32();
@@ -91,40 +80,38 @@ BlobPlace decode_place(Reader& in) {
   return place;
 }
 
-void encode_place(Writer& out, const BlobPlace& place) {
+void encode_place(BinaryWriter& out, const BlobLocation& place) {
   out.u32(place.group).u32(static_cast<std::uint32_t>(place.method)).u64(place.offset);
   out.u32(place.stored).u32(place.raw).digest(place.digest);
 }
 
-Status check_place(const BlobPlace& place) {
-  if (place.offset % 16 != 0) return damaged_bundle("with a blob that is not aligned");
-  if (place.stored == 0) return damaged_bundle("with a blob of no bytes");
+Status check_place(const BlobLocation& place) {
+  if (place.offset % 16 != 0) return corrupt_bundle("unaligned blob");
+  if (place.stored == 0) return corrupt_bundle("empty blob");
   switch (place.method) {
-    case BlobPlace::Method::Raw:
-      if (place.raw != place.stored)
-        return damaged_bundle("with a blob whose two sizes differ though it is not packed");
+    case BlobLocation::Method::Raw:
+      if (place.raw != place.stored) return corrupt_bundle("blob sizes differ although it is not compressed");
       break;
-    case BlobPlace::Method::Zstd:
-      if (place.raw > most_unpacked(place.stored))
-        return damaged_bundle("with a blob that unpacks to more than is believed");
+    case BlobLocation::Method::Zstd:
+      if (place.raw > max_unpacked_bytes(place.stored))
+        return corrupt_bundle("blob exceeds the maximum compression ratio");
       break;
     default:
-      return damaged_bundle("with a blob packed by unknown method " +
+      return corrupt_bundle("unknown blob compression method " +
                             std::to_string(static_cast<std::uint32_t>(place.method)));
   }
-  if (place.raw > kLargestBundleBlob) return damaged_bundle("with a blob that is too large");
+  if (place.raw > kMaxBundleBlobBytes) return corrupt_bundle("blob is too large");
   return {};
 }
 
-Status check_within(const BlobPlace& place, const std::vector<std::uint64_t>& group_sizes) {
-  if (place.group >= group_sizes.size()) return damaged_bundle("with a blob in a group that it does not have");
+Status check_within(const BlobLocation& place, const std::vector<std::uint64_t>& group_sizes) {
+  if (place.group >= group_sizes.size()) return corrupt_bundle("blob in a nonexistent group");
   const std::uint64_t size = group_sizes[place.group];
-  if (place.offset > size || place.stored > size - place.offset)
-    return damaged_bundle("with a blob that leaves its group");
+  if (place.offset > size || place.stored > size - place.offset) return corrupt_bundle("blob extends beyond its group");
   return {};
 }
 
-void decode_lists(Reader& in, const Counts& counts, BundleHeader& header) {
+void decode_lists(BinaryReader& in, const Counts& counts, BundleHeader& header) {
   header.description = decode_place(in);
   header.pages.resize(counts.pages);
   for (BundleHeader::Page& page : header.pages) {
@@ -138,53 +125,63 @@ void decode_lists(Reader& in, const Counts& counts, BundleHeader& header) {
 
 Status check_lists(const BundleHeader& header) {
   for (const std::uint64_t size : header.group_sizes) {
-    if (size % 16 != 0 || size > kLargestGroup) return damaged_bundle("with a group of an impossible size");
+    if (size % 16 != 0 || size > kMaxGroupBytes) return corrupt_bundle("invalid group size");
   }
   if (auto checked = check_place(header.description); !checked) return checked;
-  if (header.description.group != 0) return damaged_bundle("whose description is among the artifacts");
+  if (header.description.group != 0) return corrupt_bundle("description is not in group 0");
   if (auto checked = check_within(header.description, header.group_sizes); !checked) return checked;
   for (std::size_t i = 1; i < header.pages.size(); ++i) {
-    if (!(header.pages[i - 1].first < header.pages[i].first))
-      return damaged_bundle("whose index pages are out of order");
+    if (!(header.pages[i - 1].first < header.pages[i].first)) return corrupt_bundle("index pages are out of order");
   }
   return {};
 }
 
-Status decode_trailer(Reader& in, BundleHeader& header, std::string_view signed_part) {
+Status decode_trailer(BinaryReader& in, BundleHeader& header, std::string_view signed_part) {
   header.digest = sha256(signed_part);
-  if (in.digest() != header.digest) return damaged_bundle("whose header fails its digest");
+  if (in.digest() != header.digest) return corrupt_bundle("header digest mismatch");
   Signature signature;
   signature.key.digest = in.digest();
   const std::string_view bytes = in.raw(signature.bytes.size());
-  const bool nobody = signature.key == KeyId();
-  if (nobody != all_zero(bytes)) return damaged_bundle("with half a signature");
-  if (!nobody && bytes.size() == signature.bytes.size()) {
+  const bool is_unsigned = signature.key == KeyId();
+  if (is_unsigned != all_zero(bytes)) return corrupt_bundle("incomplete signature");
+  if (!is_unsigned && bytes.size() == signature.bytes.size()) {
     std::memcpy(signature.bytes.data(), bytes.data(), bytes.size());
     header.signature = signature;
   }
-  if (!all_zero(in.raw(in.left()))) return damaged_bundle("whose header's padding is not empty");
+  if (!all_zero(in.raw(in.left()))) return corrupt_bundle("nonzero padding in the header");
   return {};
 }
 
 }  // namespace
 
-Error damaged_bundle(std::string what) { return failure(Code::Corrupt, "a bundle " + std::move(what)); }
+Error corrupt_bundle(std::string what) { return make_error(Code::Corrupt, "corrupt bundle: " + std::move(what)); }
 
-Statement BundleHeader::statement() const { return {"kiln bundle 1", name_space, epoch, digest}; }
+Statement BundleHeader::statement() const {
+  const bool has_external = version == kExternalBundleVersion;
+  return {has_external ? std::string(kExternalSubject) + "bundle 1" : "kiln bundle 1", name_space, epoch, digest};
+}
 
-Result<BundleHeader> decode_bundle_header(std::span<const std::uint8_t> head) {
-  const auto copy = copy_header(head);
-  if (!copy) return copy.error();
+Result<std::size_t> bundle_header_size(std::span<const std::uint8_t> beginning) {
+  BundleHeader ignored;
+  BinaryReader in(beginning);
+  const auto counts = decode_fixed_part(in, ignored);
+  if (!counts) return counts.error();
+  return counts->header_size();
+}
+
+Result<BundleHeader> decode_bundle_header(std::span<const std::uint8_t> bytes, std::uint64_t available) {
+  const auto size = bundle_header_size(bytes);
+  if (!size) return size.error();
+  if (*size > bytes.size()) return corrupt_bundle("truncated header");
   BundleHeader header;
-  Reader in(*copy);
+  BinaryReader in(bytes.first(*size));
   const auto counts = decode_fixed_part(in, header);
   if (!counts) return counts.error();
-  if (counts->header_size() != copy->size()) return damaged_bundle("that changes while it is read");
-  if (header.head_size > head.size()) return damaged_bundle("that is shorter than its head");
+  if (header.head_size > available) return corrupt_bundle("truncated head");
   header.row_count = counts->rows;
   decode_lists(in, *counts, header);
-  const std::string_view signed_part = std::string_view(*copy).substr(0, counts->signed_size());
-  // Before the lists are looked at: where both are wrong it is damage, and not a header that makes no sense.
+  const std::string_view signed_part(reinterpret_cast<const char*>(bytes.data()), counts->signed_size());
+  // Checked before the lists: if both are wrong, the error is a digest mismatch, not an invalid header.
   if (auto checked = decode_trailer(in, header, signed_part); !checked) return std::move(checked).error();
   if (auto checked = check_lists(header); !checked) return std::move(checked).error();
   return header;
@@ -196,7 +193,7 @@ std::string encode_bundle_header(BundleHeader& header, const SecretKey* key) {
   header.head_size = counts.header_size() + header.pages.size() * kBundlePage;
   std::string name_space = header.name_space;
   name_space.resize(kNameSpaceField, '\0');
-  Writer out;
+  BinaryWriter out;
   out.reserve(counts.header_size());
   out.raw(kMagic.data(), kMagic.size()).u32(header.version).u32(0).u64(header.head_size).u64(header.epoch);
   out.raw(name_space.data(), name_space.size());
@@ -207,8 +204,8 @@ std::string encode_bundle_header(BundleHeader& header, const SecretKey* key) {
   header.digest = sha256(out.bytes());
   header.signature.reset();
   if (key != nullptr) header.signature = key->sign(header.statement());
-  const Signature nobody;
-  const Signature& signature = header.signature ? *header.signature : nobody;
+  const Signature no_signature;
+  const Signature& signature = header.signature ? *header.signature : no_signature;
   out.digest(header.digest).digest(signature.key.digest).raw(signature.bytes.data(), signature.bytes.size());
   std::string bytes = std::move(out).bytes();
   bytes.resize(counts.header_size(), '\0');
@@ -217,11 +214,11 @@ std::string encode_bundle_header(BundleHeader& header, const SecretKey* key) {
 
 std::string encode_row(const BundleRow& row) {
   const bool unit = row.role == BundleRow::Role::ByUnit;
-  Writer out;
+  BinaryWriter out;
   out.digest(row.digest).u8(static_cast<std::uint8_t>(row.role));
   out.u8(unit ? static_cast<std::uint8_t>(row.form) : 0).u8(static_cast<std::uint8_t>(row.variant)).u8(0);
   out.u32(row.number);
-  encode_place(out, row.place);
+  encode_place(out, row.location);
   return std::move(out).bytes();
 }
 
@@ -232,28 +229,29 @@ Status check_role(const BundleRow& row, std::uint8_t form) {
   switch (row.role) {
     case BundleRow::Role::ByUnit:
       if (form < 1 || form > static_cast<std::uint8_t>(Form::Cccl)) {
-        return damaged_bundle("with a row of unknown form " + std::to_string(form));
+        return corrupt_bundle("index row with unknown form " + std::to_string(form));
       }
       if (row.variant != 0 && (opencl || (row.variant != 'a' && row.variant != 'f'))) {
-        return damaged_bundle("with a row of an unknown variant");
+        return corrupt_bundle("index row with an unknown variant");
       }
-      if (!opencl && (row.number < 10 || row.number > 9999)) return damaged_bundle("with a row for an impossible GPU");
+      if (!opencl && (row.number < 10 || row.number > 9999))
+        return corrupt_bundle("index row with an invalid GPU architecture");
       return {};
     case BundleRow::Role::ByKey:
     case BundleRow::Role::ByRequest:
-      if (form != 0 || row.variant != 0) return damaged_bundle("with a row that names a target and is for none");
-      if (row.number >= (row.role == BundleRow::Role::ByKey ? 1 : kMostClosureRows)) {
-        return damaged_bundle("with a row of an impossible number");
+      if (form != 0 || row.variant != 0) return corrupt_bundle("index row with an unexpected target");
+      if (row.number >= (row.role == BundleRow::Role::ByKey ? 1 : kMaxDependencySetRows)) {
+        return corrupt_bundle("index row with an invalid number");
       }
       return {};
   }
-  return damaged_bundle("with a row of unknown role " + std::to_string(static_cast<std::uint8_t>(row.role)));
+  return corrupt_bundle("index row with unknown role " + std::to_string(static_cast<std::uint8_t>(row.role)));
 }
 
 }  // namespace
 
 Result<BundleRow> decode_row(std::span<const std::uint8_t, kBundleRow> bytes) {
-  Reader in(bytes);
+  BinaryReader in(bytes);
   BundleRow row;
   row.digest = in.digest();
   row.role = static_cast<BundleRow::Role>(in.u8());
@@ -261,45 +259,45 @@ Result<BundleRow> decode_row(std::span<const std::uint8_t, kBundleRow> bytes) {
   row.variant = static_cast<char>(in.u8());
   const std::uint8_t reserved = in.u8();
   row.number = in.u32();
-  row.place = decode_place(in);
+  row.location = decode_place(in);
   if (auto checked = check_role(row, form); !checked) return checked.error();
-  if (reserved != 0) return damaged_bundle("with a row that has something in its reserved byte");
-  if (auto checked = check_place(row.place); !checked) return checked.error();
+  if (reserved != 0) return corrupt_bundle("index row with a nonzero reserved byte");
+  if (auto checked = check_place(row.location); !checked) return checked.error();
   if (row.role == BundleRow::Role::ByUnit) row.form = static_cast<Form>(form);
   return row;
 }
 
 Status check_page(const BundleHeader& header, std::uint32_t number, std::span<const std::uint8_t> page) {
   if (page.size() != kBundlePage || sha256(page) != header.pages[number].digest) {
-    return damaged_bundle("whose index page " + std::to_string(number) + " fails its digest");
+    return corrupt_bundle("index page " + std::to_string(number) + " digest mismatch");
   }
-  const std::size_t count = rows_of_page(header, number);
+  const std::size_t count = page_row_count(header, number);
   const std::uint8_t* before = nullptr;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint8_t* const bytes = page.data() + i * kBundleRow;
     const auto row = decode_row(std::span<const std::uint8_t, kBundleRow>(bytes, kBundleRow));
     if (!row) return row.error();
-    if (row->place.group == 0) return damaged_bundle("with a row that takes the description for something else");
-    if (auto checked = check_within(row->place, header.group_sizes); !checked) return checked;
+    if (row->location.group == 0) return corrupt_bundle("index row points to the description");
+    if (auto checked = check_within(row->location, header.group_sizes); !checked) return checked;
     if (before == nullptr && std::memcmp(bytes, header.pages[number].first.data(), kRowPrefix) != 0) {
-      return damaged_bundle("whose header knows another first row of index page " + std::to_string(number));
+      return corrupt_bundle("header does not match the first row of index page " + std::to_string(number));
     }
     const int order = before == nullptr ? -1 : std::memcmp(before, bytes, kRowPrefix);
-    if (order == 0) return damaged_bundle("with two rows for one thing");
-    if (order > 0) return damaged_bundle("whose rows are out of order");
+    if (order == 0) return corrupt_bundle("duplicate index rows");
+    if (order > 0) return corrupt_bundle("index rows are out of order");
     before = bytes;
   }
   if (number + 1 < header.pages.size() && std::memcmp(before, header.pages[number + 1].first.data(), kRowPrefix) >= 0) {
-    return damaged_bundle("whose rows are out of order between two index pages");
+    return corrupt_bundle("index rows are out of order between two pages");
   }
   const std::size_t used = count * kBundleRow;
   if (!all_zero({reinterpret_cast<const char*>(page.data()) + used, page.size() - used})) {
-    return damaged_bundle("whose index page " + std::to_string(number) + " has something behind its rows");
+    return corrupt_bundle("index page " + std::to_string(number) + " has trailing bytes after its rows");
   }
   return {};
 }
 
-std::size_t rows_of_page(const BundleHeader& header, std::uint32_t number) {
+std::size_t page_row_count(const BundleHeader& header, std::uint32_t number) {
   return std::min<std::size_t>(kRowsPerPage, header.row_count - std::size_t{number} * kRowsPerPage);
 }
 
@@ -316,7 +314,7 @@ void set_target(BundleRow& row, const Target& target) {
   if (last == 'a' || last == 'f') row.variant = last;
 }
 
-bool may_be_for(const BundleRow& row, const Target& target) {
+bool may_match(const BundleRow& row, const Target& target) {
   BundleRow wanted;
   set_target(wanted, target);
   return row.form == wanted.form && row.variant == wanted.variant && row.number == wanted.number;

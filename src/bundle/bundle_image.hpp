@@ -6,13 +6,13 @@
 
 namespace kiln {
 
-/// The bytes of a bundle in the pieces in which it travels. A value.
+/// The bytes of a bundle, split into the parts in which it is distributed. A value type.
 struct BundleImage {
   std::string head;
   std::vector<std::string> groups;
 
-  /// As one file.
-  std::string whole() const { return std::accumulate(groups.begin(), groups.end(), head); }
+  /// Returns the bundle as one file.
+  std::string to_file() const { return std::accumulate(groups.begin(), groups.end(), head); }
 };
 
 }  // namespace kiln

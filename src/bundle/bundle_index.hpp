@@ -8,25 +8,25 @@
 #include <kiln/target.hpp>
 
 #include "bundle/bundle_format.hpp"
-#include "core/closure.hpp"
+#include "core/dependency_set.hpp"
 
 namespace kiln {
 
-/// One artifact of a bundle as its index sees it. A value.
+/// An artifact of a bundle with the data that the index needs. A value type.
 struct IndexEntry {
   UnitKey unit;
   Target target;
-  Key key;
+  ArtifactKey key;
   RequestKey request;
-  BlobPlace artifact;
-  std::optional<BlobPlace> closure;
+  BlobLocation artifact;
+  std::optional<BlobLocation> dependency_set;
 };
 
-/// The rows of artifacts that come in a bundle's order, as its pages have them: the writer makes them so, and who
-/// verifies expects them so. Of several for one unit and target the first gets the unit's row.
+/// Returns the index rows of artifacts that are in bundle order. The writer writes these rows, and verification expects
+/// them. If several artifacts have the same unit and target, the first gets the row of the unit.
 std::vector<BundleRow> index_rows(std::span<const IndexEntry> entries);
 
-/// Whether a closure says anything on another machine.
-bool travels(const Closure& closure);
+/// Returns true if a dependency set is usable on other machines.
+bool is_shippable(const DependencySet& dependency_set);
 
 }  // namespace kiln

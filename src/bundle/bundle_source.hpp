@@ -8,33 +8,46 @@
 #include <kiln/bytes.hpp>
 #include <kiln/result.hpp>
 
+#include "bundle/bundle_image.hpp"
+
 namespace kiln {
 
-/// Where the bytes of a bundle lie: in one file, in memory, in a folder or in an image layout. It reads nothing into
-/// them. Any thread may call any function. What it hands out may change under the reader's hands (it is a file,
-/// mapped): whoever checks bytes checks a copy.
+/// A group of blobs as described in the header of a bundle. A value type.
+struct BundleGroup {
+  std::uint32_t number = 0;
+  std::uint64_t offset = 0;  ///< start of the group in a single-file bundle
+  std::uint64_t size = 0;
+};
+
+/// The storage of a bundle: one file, memory, a directory or an OCI image layout. Every read copies bytes into the
+/// caller's buffer. Files may change at any time, so the caller verifies and uses its copy. A file that another process
+/// truncates is `Code::Corrupt`, never a signal. Nothing is interpreted. Thread-safe.
 class BundleSource {
  public:
   virtual ~BundleSource() = default;
 
-  /// The head, and where all is in one piece everything behind it.
-  virtual Result<Bytes> head() = 0;
-  /// A group of blobs: its number, where it begins in a bundle that is one piece, and its size as the header says.
-  virtual Result<Bytes> group(std::uint32_t number, std::uint64_t offset, std::uint64_t size) = 0;
-  /// Whether all is there, of these sizes, and nothing else. Contents are not looked at. Code::Corrupt says what is
-  /// not.
+  /// Returns the size of the head, or the size of everything for a single-file bundle.
+  virtual Result<std::uint64_t> head_size() = 0;
+  /// Fills `out` from byte `offset` of the head. Returns `Code::Corrupt` if the head ends earlier.
+  virtual Status read_head(std::uint64_t offset, std::span<std::uint8_t> out) = 0;
+  /// Fills `out` from byte `offset` of a group. Returns `Code::Corrupt` if the group ends earlier or has a different
+  /// size.
+  virtual Status read_group(const BundleGroup& group, std::uint64_t offset, std::span<std::uint8_t> out) = 0;
+  /// Checks that all parts exist with these sizes and that there is nothing else. Contents are not read.
+  /// `Code::Corrupt` states the difference.
   virtual Status check(std::uint64_t head_size, std::span<const std::uint64_t> group_sizes) = 0;
-  /// For people: the path, or in which library it is.
+  /// Returns a human-readable location: the path, or the library that contains it.
   virtual std::string describe() const = 0;
 };
 
-/// One file, mapped. It must be replaced by renaming another over it, as a library is: to shorten one that is mapped
-/// ends whoever reads it.
+/// Opens a file and keeps it open. To replace a bundle, rename another file over it, as with a library.
 Result<std::unique_ptr<BundleSource>> open_bundle_file(const std::string& path);
-/// Memory that lives as long as `bytes` says.
+/// Returns a source for memory that `bytes` owns and that cannot shrink.
 std::unique_ptr<BundleSource> bundle_in_memory(Bytes bytes, std::string name);
-/// Whatever lies at the path: a file, an OCI image layout, or a folder of files `head` and `group-0000`…, itself or in
-/// its folder `kiln`: an image volume, mounted.
+/// Returns a source for parts in memory, which must outlive the source.
+std::unique_ptr<BundleSource> bundle_in_image(const BundleImage& image, std::string name);
+/// Opens the bundle at a path: a file, an OCI image layout, or a directory with the files `head` and `group-0000`…,
+/// directly or in its subdirectory `kiln` (a mounted image volume).
 Result<std::unique_ptr<BundleSource>> open_bundle_source(const std::string& path);
 
 }  // namespace kiln

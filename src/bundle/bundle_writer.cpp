@@ -10,15 +10,16 @@
 
 #include <kiln/version.hpp>
 
+#include "base/catch_to_error.hpp"
 #include "base/error.hpp"
-#include "base/guarded.hpp"
 #include "base/hash.hpp"
+#include "base/process/signals.hpp"
 #include "bundle/blob.hpp"
 #include "bundle/bundle_description.hpp"
 #include "bundle/bundle_format.hpp"
 #include "bundle/bundle_index.hpp"
+#include "cache/store.hpp"
 #include "core/recipe.hpp"
-#include "store/store.hpp"
 
 namespace kiln {
 namespace {
@@ -30,7 +31,7 @@ Members in_order(const std::vector<BundleMember>& members) {
   for (const BundleMember& member : members) sorted.push_back(&member);
   std::sort(sorted.begin(), sorted.end(), [](const BundleMember* a, const BundleMember* b) {
     const auto order = [](const BundleMember& member, const std::string& target) {
-      return std::tie(member.artifact.about.unit, member.kind, member.unit, target, member.key);
+      return std::tie(member.artifact.metadata.unit, member.kind, member.unit, target, member.key);
     };
     const std::string a_target = a->artifact.target.name();
     const std::string b_target = b->artifact.target.name();
@@ -39,25 +40,25 @@ Members in_order(const std::vector<BundleMember>& members) {
   return sorted;
 }
 
-/// Whether a bundle can say what it is for.
+/// Returns true if a bundle can represent the target.
 bool has_name(const Target& target) {
-  if (target.form == Form::OpenClBinary || target.form == Form::Foreign) return true;
+  if (target.form == Form::OpenClBinary || target.form == Form::External) return true;
   BundleRow row;
   set_target(row, target);
   return Target::parse(target.name()).ok() && target_of(row) == target;
 }
 
-/// Which group the blobs of a unit's name are in.
-class Groups {
+/// Assigns a group to the blobs of each unit name.
+class GroupAssignment {
  public:
-  explicit Groups(const Members& members) {
-    for (const BundleMember* member : members) numbers_.emplace(member->artifact.about.unit, 0);
-    const bool by_digest = numbers_.size() > kMostBundleGroups - 1;
+  explicit GroupAssignment(const Members& members) {
+    for (const BundleMember* member : members) numbers_.emplace(member->artifact.metadata.unit, 0);
+    const bool by_digest = numbers_.size() > kMaxBundleGroups - 1;
     for (auto& [name, number] : numbers_) {
-      number = 1 + (by_digest ? sha256(name).bytes[0] % (kMostBundleGroups - 1) : count_);
+      number = 1 + (by_digest ? sha256(name).bytes[0] % (kMaxBundleGroups - 1) : count_);
       if (!by_digest) ++count_;
     }
-    count_ = by_digest ? kMostBundleGroups : count_ + 1;
+    count_ = by_digest ? kMaxBundleGroups : count_ + 1;
   }
   std::uint32_t of(const std::string& name) const { return numbers_.at(name); }
   std::uint32_t count() const { return count_; }
@@ -67,13 +68,13 @@ class Groups {
   std::uint32_t count_ = 0;
 };
 
-/// Puts blobs one behind the other. The same bytes are put into a group once.
-class Layout {
+/// Appends blobs to groups. Equal bytes are stored in a group once.
+class BlobLayout {
  public:
-  explicit Layout(std::uint32_t groups) : groups_(groups), known_(groups) {}
+  explicit BlobLayout(std::uint32_t groups) : groups_(groups), known_(groups) {}
 
-  BlobPlace put(std::uint32_t group, const PackedBlob& packed) {
-    BlobPlace place;
+  BlobLocation put(std::uint32_t group, const PackedBlob& packed) {
+    BlobLocation place;
     place.digest = sha256(packed.stored);
     const auto [known, is_new] = known_[group].try_emplace(place.digest);
     if (!is_new) return known->second;
@@ -91,10 +92,10 @@ class Layout {
 
  private:
   std::vector<std::string> groups_;
-  std::vector<std::unordered_map<Digest, BlobPlace>> known_;
+  std::vector<std::unordered_map<Digest, BlobLocation>> known_;
 };
 
-/// The artifacts, packed by all processors: at this level zstd takes most of the time in which a bundle is written.
+/// Compresses the artifacts on all cores: at this level, zstd takes most of the time of writing a bundle.
 std::vector<Result<PackedBlob>> pack_artifacts(const Members& members) {
   std::vector<Result<PackedBlob>> packed(members.size(), PackedBlob());
   std::atomic<std::size_t> next{0};
@@ -102,18 +103,19 @@ std::vector<Result<PackedBlob>> pack_artifacts(const Members& members) {
     BlobPacker packer;
     for (std::size_t i = next++; i < members.size(); i = next++) {
       const BundleMember& member = *members[i];
-      packed[i] =
-          guarded([&] { return packer.pack(encode_artifact_blob(member.key, member.request, member.artifact)); });
+      packed[i] = catch_to_error(
+          [&] { return packer.pack(encode_artifact_blob(member.key, member.request, member.artifact)); });
     }
   };
   std::vector<std::thread> threads;
   const std::size_t wanted = std::min<std::size_t>(std::thread::hardware_concurrency(), members.size() / 4);
-  // Where no thread is to be had, or no packer for it, the others do its part: this one does what is left.
-  attempt([&] {
+  // If a thread or its packer cannot be created, the other threads do its share, and this thread does the rest.
+  ignore_failures([&] {
+    const ScopedSignalBlock blocked;
     threads.reserve(wanted);
-    while (threads.size() + 1 < wanted) threads.emplace_back([&] { attempt(work); });
+    while (threads.size() + 1 < wanted) threads.emplace_back([&] { ignore_failures(work); });
   });
-  const Status worked = guarded([&]() -> Status {
+  const Status worked = catch_to_error([&]() -> Status {
     work();
     return {};
   });
@@ -122,25 +124,26 @@ std::vector<Result<PackedBlob>> pack_artifacts(const Members& members) {
   return packed;
 }
 
-/// What of each member's closure is written: nothing where it says nothing elsewhere, nor where a request has more of
-/// them than anybody keeps.
-std::vector<const Closure*> closures_to_write(const Members& members) {
-  std::vector<const Closure*> closures;
+/// Returns the dependency set to write for each member: none if it is not usable on other machines, or if its request
+/// already has the maximum number that stores retain.
+std::vector<const DependencySet*> dependency_sets_to_write(const Members& members) {
+  std::vector<const DependencySet*> dependency_sets;
   std::unordered_map<RequestKey, std::size_t> counts;
   for (const BundleMember* member : members) {
-    const Closure* const closure = member->artifact.closure.get();
-    const bool written = closure != nullptr && travels(*closure) && counts[member->request]++ < Store::kMostClosures;
-    closures.push_back(written ? closure : nullptr);
+    const DependencySet* const dependency_set = member->artifact.dependency_set.get();
+    const bool written = dependency_set != nullptr && is_shippable(*dependency_set) &&
+                         counts[member->request]++ < Store::kMaxDependencySets;
+    dependency_sets.push_back(written ? dependency_set : nullptr);
   }
-  return closures;
+  return dependency_sets;
 }
 
-/// The oldest that has all of it, for the readers that there are already.
+/// Returns the oldest version that can represent all members, for existing readers.
 std::uint32_t version_of(const Members& members) {
-  const bool foreign = std::any_of(members.begin(), members.end(), [](const BundleMember* member) {
-    return member->artifact.target.form == Form::Foreign;
+  const bool external = std::any_of(members.begin(), members.end(), [](const BundleMember* member) {
+    return member->artifact.target.form == Form::External;
   });
-  return foreign ? kForeignBundleVersion : kBundleVersion;
+  return external ? kExternalBundleVersion : kBundleVersion;
 }
 
 std::string encode_pages(const std::vector<BundleRow>& rows, BundleHeader& header) {
@@ -158,12 +161,8 @@ std::string encode_pages(const std::vector<BundleRow>& rows, BundleHeader& heade
   return pages;
 }
 
-Result<BundleImage> image_of(BundleHeader header, const std::vector<BundleRow>& rows, std::vector<std::string> groups,
+Result<BundleImage> image_of(BundleHeader header, const std::string& pages, std::vector<std::string> groups,
                              const SecretKey* key) {
-  if (rows.size() > std::size_t{kMostBundlePages} * kRowsPerPage) {
-    return failure(Code::Unsupported, "a bundle takes up to ten million rows; make several");
-  }
-  const std::string pages = encode_pages(rows, header);
   for (const std::string& group : groups) header.group_sizes.push_back(group.size());
   return BundleImage{encode_bundle_header(header, key) + pages, std::move(groups)};
 }
@@ -173,13 +172,14 @@ Result<BundleImage> image_of(BundleHeader header, const std::vector<BundleRow>& 
 Result<bool> BundleWriter::add(BundleMember member) {
   const Target& target = member.artifact.target;
   if (!has_name(target)) {
-    return failure(Code::InvalidArgument, "'" + target.name() + "' is no target that a bundle can have");
+    return make_error(Code::InvalidArgument, "'" + target.name() + "' is not a valid target for a bundle");
   }
-  if (target.form == Form::Foreign) member.artifact.closure = nullptr;  // its key covers it in its own way
-  const Closure* const closure = member.artifact.closure.get();
-  if (closure != nullptr && travels(*closure) && key_of(member.request, *closure) != member.key) {
-    return failure(Code::InvalidArgument,
-                   "the key of '" + member.artifact.about.unit + "' is not that of its request and closure");
+  if (target.form == Form::External) member.artifact.dependency_set = nullptr;  // the external key covers its inputs
+  const DependencySet* const dependency_set = member.artifact.dependency_set.get();
+  if (dependency_set != nullptr && is_shippable(*dependency_set) &&
+      artifact_key(member.request, *dependency_set) != member.key) {
+    return make_error(Code::InvalidArgument, "the key of '" + member.artifact.metadata.unit +
+                                                 "' does not match its request and dependency set");
   }
   if (!keys_.insert(member.key).second) return false;
   members_.push_back(std::move(member));
@@ -188,15 +188,16 @@ Result<bool> BundleWriter::add(BundleMember member) {
 
 Result<BundleImage> BundleWriter::finish(const SecretKey* key) const {
   if (!is_name_space(options_.name_space)) {
-    return failure(Code::InvalidArgument, "'" + options_.name_space +
-                                              "' is no namespace; give lower-case letters, digits and -_. in parts "
-                                              "between slashes, such as acme/vision");
+    return make_error(Code::InvalidArgument,
+                      "'" + options_.name_space +
+                          "' is not a valid namespace; use lower-case letters, digits and -_. in parts "
+                          "separated by slashes, such as acme/vision");
   }
   const Members members = in_order(members_);
-  const Groups groups(members);
-  Layout layout(groups.count());
+  const GroupAssignment groups(members);
+  BlobLayout layout(groups.count());
   const auto packed = pack_artifacts(members);
-  const auto closures = closures_to_write(members);
+  const auto dependency_sets = dependency_sets_to_write(members);
   BlobPacker packer;
   std::vector<IndexEntry> entries;
   BundleDescription description;
@@ -204,49 +205,59 @@ Result<BundleImage> BundleWriter::finish(const SecretKey* key) const {
   for (std::size_t i = 0; i < members.size(); ++i) {
     const BundleMember& member = *members[i];
     if (!packed[i]) return packed[i].error();
-    const std::uint32_t group = groups.of(member.artifact.about.unit);
+    const std::uint32_t group = groups.of(member.artifact.metadata.unit);
     IndexEntry entry{member.unit, member.artifact.target, member.key, member.request, {}, {}};
     entry.artifact = layout.put(group, *packed[i]);
-    if (closures[i] != nullptr) {
-      auto told = packer.pack(closures[i]->encode());
-      if (!told) return std::move(told).error();
-      entry.closure = layout.put(group, *told);
+    if (dependency_sets[i] != nullptr) {
+      auto reported = packer.pack(dependency_sets[i]->encode());
+      if (!reported) return std::move(reported).error();
+      entry.dependency_set = layout.put(group, *reported);
     }
     entries.push_back(std::move(entry));
-    description.artifacts.push_back(describe(member, closures[i]));
+    description.artifacts.push_back(describe(member, dependency_sets[i]));
+  }
+  const std::vector<BundleRow> rows = index_rows(entries);
+  if (rows.size() > std::size_t{kMaxBundlePages} * kRowsPerPage) {
+    return make_error(Code::Unsupported, "a bundle can have at most ten million rows; create several bundles");
+  }
+  BundleHeader header;
+  const std::string pages = encode_pages(rows, header);
+  if (options_.provenance) {
+    auto statement = provenance_statement(*options_.provenance, compilers_of(description), sha256(pages));
+    if (!statement) return std::move(statement).error();
+    description.provenance = std::move(*statement);
   }
   auto described = packer.pack(description.encode());
   if (!described) return std::move(described).error();
-  BundleHeader header;
   header.version = version_of(members);
   header.epoch = options_.epoch;
   header.name_space = options_.name_space;
   header.description = layout.put(0, *described);
-  return image_of(std::move(header), index_rows(entries), std::move(layout).groups(), key);
+  return image_of(std::move(header), pages, std::move(layout).groups(), key);
 }
 
 namespace {
 
 std::string place_name(std::uint16_t root) {
-  return root == Closure::kWorkingDirectory ? "working directory" : "root " + std::to_string(root);
+  return root == DependencySet::kWorkingDirectory ? "working directory" : "root " + std::to_string(root);
 }
 
-const char* state_name(Closure::State state) {
+const char* state_name(DependencySet::State state) {
   switch (state) {
-    case Closure::State::Read: return "read";
-    case Closure::State::Absent: return "absent";
-    case Closure::State::Present: return "present";
-    case Closure::State::Sealed: return "sealed";
+    case DependencySet::State::Read: return "read";
+    case DependencySet::State::Absent: return "absent";
+    case DependencySet::State::Present: return "present";
+    case DependencySet::State::Sentinel: return "sealed";
   }
   return "unknown";
 }
 
 }  // namespace
 
-BundleDescription::Artifact describe(const BundleMember& member, const Closure* closure) {
+BundleDescription::Artifact describe(const BundleMember& member, const DependencySet* dependency_set) {
   BundleDescription::Artifact out;
   const Artifact& artifact = member.artifact;
-  out.unit = artifact.about.unit;
+  out.unit = artifact.metadata.unit;
   out.kind = member.kind;
   out.unit_key = member.unit;
   out.target = artifact.target;
@@ -257,9 +268,9 @@ BundleDescription::Artifact describe(const BundleMember& member, const Closure* 
   out.compiler_digest = member.compiler_digest;
   out.bytes = artifact.bytes.size();
   out.entries = artifact.entries;
-  if (closure == nullptr) return out;
-  for (const Closure::Item& item : closure->items) {
-    const bool content = item.state == Closure::State::Read || item.state == Closure::State::Sealed;
+  if (dependency_set == nullptr) return out;
+  for (const DependencySet::Dependency& item : dependency_set->items) {
+    const bool content = item.state == DependencySet::State::Read || item.state == DependencySet::State::Sentinel;
     out.files.push_back(
         {place_name(item.root), item.name, state_name(item.state), content ? item.digest.hex() : std::string()});
   }

@@ -11,13 +11,13 @@
 #include <system_error>
 #include <utility>
 
-#include "base/process_life.hpp"
+#include "base/process/process_lifecycle.hpp"
 
 namespace kiln {
 namespace {
 
-constexpr char kNoteName[] = "kiln";    // with the zero that ends it, which its size counts
-constexpr std::uint32_t kNoteType = 1;  // the version of the note
+constexpr char kNoteName[] = "kiln";    // including the terminating zero, which its size counts
+constexpr std::uint32_t kNoteType = 1;  // version of the note
 constexpr std::size_t kNoteHead = 12;
 constexpr std::size_t kNoteDescriptor = 16;
 
@@ -33,21 +33,21 @@ BundleNote read_descriptor(std::span<const std::uint8_t> segment, std::size_t de
   BundleNote note;
   std::memcpy(&note.offset, segment.data() + descriptor, sizeof note.offset);
   std::memcpy(&note.size, segment.data() + descriptor + sizeof note.offset, sizeof note.size);
-  // It counts from itself. One that overflows is an offset like any other, which leads nowhere.
+  // The offset is relative to the descriptor. An offset that overflows is harmless: `is_loaded` rejects it.
   note.offset = static_cast<std::int64_t>(static_cast<std::uint64_t>(note.offset) + descriptor);
   return note;
 }
 
-// A bundle, and what tells its object from all others that are loaded.
-struct Found {
-  std::string name;  // as the loader has it; empty for the program
+// A bundle, and the data that identifies its object among all loaded objects.
+struct NoteMatch {
+  std::string name;  // as reported by the loader; empty for the program
   ElfW(Addr) base = 0;
   const ElfW(Phdr) * segments = nullptr;
   const std::uint8_t* data = nullptr;
   std::size_t size = 0;
   bool ours = false;  // this code is in the same object
 
-  bool in_object_of(const Found& other) const {
+  bool in_object_of(const NoteMatch& other) const {
     return name == other.name && base == other.base && segments == other.segments;
   }
 };
@@ -56,7 +56,7 @@ const std::uint8_t* bytes_at(ElfW(Addr) address) {
   return reinterpret_cast<const std::uint8_t*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
-// Whether the object has readable bytes of its file at all of these addresses.
+// Returns true if the object has readable bytes of its file at all of these addresses.
 bool is_loaded(const dl_phdr_info& object, ElfW(Addr) begin, std::uint64_t size) {
   for (ElfW(Half) i = 0; i < object.dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object.dlpi_phdr[i];
@@ -68,7 +68,7 @@ bool is_loaded(const dl_phdr_info& object, ElfW(Addr) begin, std::uint64_t size)
 }
 
 int look_into(dl_phdr_info* object, std::size_t, void* out) {
-  auto& found = *static_cast<std::vector<Found>*>(out);
+  auto& found = *static_cast<std::vector<NoteMatch>*>(out);
   for (ElfW(Half) i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object->dlpi_phdr[i];
     const ElfW(Addr) begin = object->dlpi_addr + segment.p_vaddr;
@@ -77,7 +77,7 @@ int look_into(dl_phdr_info* object, std::size_t, void* out) {
     for (const BundleNote& note : parse_bundle_notes(notes, segment.p_align)) {
       const ElfW(Addr) data = begin + static_cast<std::uint64_t>(note.offset);
       if (note.size == 0 || !is_loaded(*object, data, note.size)) continue;
-      Found bundle;
+      NoteMatch bundle;
       bundle.name = object->dlpi_name != nullptr ? object->dlpi_name : "";
       bundle.base = object->dlpi_addr;
       bundle.segments = object->dlpi_phdr;
@@ -90,28 +90,28 @@ int look_into(dl_phdr_info* object, std::size_t, void* out) {
   return 0;
 }
 
-std::vector<Found> look() {
-  std::vector<Found> found;
+std::vector<NoteMatch> look() {
+  std::vector<NoteMatch> found;
   dl_iterate_phdr(look_into, &found);
   return found;
 }
 
-// Keeps an object loaded. Null where there is none of this name any more.
-std::shared_ptr<const void> hold(const Found& bundle) {
+// Keeps an object loaded. Returns null if no object of this name is loaded any more.
+std::shared_ptr<const void> hold(const NoteMatch& bundle) {
   void* handle = dlopen(bundle.name.c_str(), RTLD_NOLOAD | RTLD_LAZY);
   if (handle == nullptr) {
-    (void)dlerror();  // it is nobody else's
+    (void)dlerror();  // clears the error, which no other code should see
     return nullptr;
   }
-  stay_ahead_of_exit_handlers();
+  reregister_exit_handler();
   return {handle, [](const void* held) {
-            // What is in an exit handler of that very library must have something to return to.
+            // During exit, a handler of that library may still be running and must have code to return to.
             if (!process_is_ending()) dlclose(const_cast<void*>(held));
           }};
 }
 
-// For people.
-std::string path_of(const Found& bundle) {
+// Returns a human-readable path.
+std::string path_of(const NoteMatch& bundle) {
   if (!bundle.name.empty()) return bundle.name;
   std::error_code unknown;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
@@ -122,7 +122,7 @@ std::string path_of(const Found& bundle) {
 
 std::vector<BundleNote> parse_bundle_notes(std::span<const std::uint8_t> segment, std::uint64_t alignment) {
   std::vector<BundleNote> notes;
-  // As linkers write it, 0 and 1 mean 4; there is nothing but 4 and 8.
+  // Linkers write 0 and 1 for 4. Only 4 and 8 are valid.
   if (alignment != 8 && alignment > 4) return notes;
   const std::size_t unit = alignment == 8 ? 8 : 4;
   for (std::size_t at = 0; at < segment.size() && segment.size() - at >= kNoteHead;) {
@@ -135,23 +135,24 @@ std::vector<BundleNote> parse_bundle_notes(std::span<const std::uint8_t> segment
         std::memcmp(segment.data() + name, kNoteName, sizeof kNoteName) == 0) {
       notes.push_back(read_descriptor(segment, descriptor));
     }
-    at = descriptor + round_up(descriptor_size, unit);  // the descriptor begins at a multiple of the unit
+    at = descriptor + round_up(descriptor_size, unit);  // the descriptor starts at a multiple of `unit`
   }
   return notes;
 }
 
 std::vector<EmbeddedBundle> embedded_bundles() {
-  // No library can be held while the loader walks over it: the walk and dlclose take the same two locks in opposite
-  // order. So all are held first, and what counts is what the second walk finds in those which are.
-  std::vector<std::pair<Found, std::shared_ptr<const void>>> held;
-  for (Found& bundle : look()) {
+  // A library cannot be pinned while the loader iterates over it, because the iteration and `dlclose` take the same two
+  // locks in opposite order. So all libraries are pinned first, and only the results of a second iteration over the
+  // pinned ones are used.
+  std::vector<std::pair<NoteMatch, std::shared_ptr<const void>>> held;
+  for (NoteMatch& bundle : look()) {
     const bool stays = bundle.name.empty() || bundle.ours;
     std::shared_ptr<const void> owner = stays ? nullptr : hold(bundle);
     if (stays || owner != nullptr) held.emplace_back(std::move(bundle), std::move(owner));
   }
   std::vector<EmbeddedBundle> bundles;
   if (held.empty()) return bundles;
-  for (const Found& bundle : look()) {
+  for (const NoteMatch& bundle : look()) {
     const auto holder =
         std::find_if(held.begin(), held.end(), [&](const auto& one) { return one.first.in_object_of(bundle); });
     if (holder == held.end()) continue;
@@ -160,7 +161,7 @@ std::vector<EmbeddedBundle> embedded_bundles() {
   return bundles;
 }
 
-std::uint64_t loaded_objects() {
+std::uint64_t loaded_object_count() {
   std::uint64_t count = 0;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* out) {

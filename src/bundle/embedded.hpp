@@ -10,25 +10,26 @@
 
 namespace kiln {
 
-/// A bundle that was linked into the program or into a library of its.
+/// A bundle that is linked into the program or into one of its libraries.
 struct EmbeddedBundle {
-  Bytes bytes;         ///< where the loader put them; whoever holds them keeps the library loaded
-  std::string object;  ///< the program's or library's path
+  Bytes bytes;         ///< mapped by the loader; holding them keeps the library loaded
+  std::string object;  ///< path of the program or library
 };
 
-/// Those of all objects that are loaded, found by a note in each (docs/embedding-bundles.md): no path, no registration,
-/// nothing that runs at load time. Any thread.
+/// Returns the bundles of all loaded objects. A note in each object locates them (docs/embedding-bundles.md), so they
+/// need no path, no registration and no code at load time. Thread-safe.
 std::vector<EmbeddedBundle> embedded_bundles();
-/// Grows whenever a library is loaded: cheap to ask, to know when to look again.
-std::uint64_t loaded_objects();
+/// Returns a counter that grows when a library is loaded. It is cheap and shows when to search again.
+std::uint64_t loaded_object_count();
 
-/// What one note says: where a bundle lies, counted from the first byte of the segment that the note is in.
+/// The contents of one note: the location of a bundle, relative to the first byte of the segment that contains the
+/// note.
 struct BundleNote {
   std::int64_t offset = 0;
   std::uint64_t size = 0;
 };
-/// The bundle notes of a segment of notes that is aligned like this. Any bytes may be given: notes of others are passed
-/// over, and nothing is read behind one that does not fit. Whether a bundle is where it says is not looked at.
+/// Parses the bundle notes of a note segment with this alignment. Accepts any bytes: skips other notes and stops at one
+/// that does not fit. Does not check that a bundle is at the stated location.
 std::vector<BundleNote> parse_bundle_notes(std::span<const std::uint8_t> segment, std::uint64_t alignment);
 
 }  // namespace kiln

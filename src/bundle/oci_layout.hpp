@@ -10,17 +10,19 @@
 
 namespace kiln {
 
-/// Writes an OCI image layout: one image whose layers are the head with the description, and each other group by
-/// itself, as plain tar files, so that a group that did not change is a layer that need not move; it is there for each
-/// kind of host, over the same layers. Equal images give equal files. The folder must not exist or be empty.
-/// `reference` is the image's name in the layout's index. docs/oci.md says what is in it.
-Status write_oci_layout(const BundleImage& image, const std::string& folder, const std::string& reference = "latest");
+/// Writes an OCI image layout with one image. The first layer holds the head with the description, and each other group
+/// is a layer of its own. Layers are uncompressed tar files, so an unchanged group is a layer that need not be
+/// transferred. The image has a manifest for each host architecture over the same layers. Equal images give equal
+/// files. `directory` must not exist or must be empty. `reference` is the name of the image in the index of the layout.
+/// See docs/oci.md.
+Status write_oci_layout(const BundleImage& image, const std::string& directory,
+                        const std::string& reference = "latest");
 
-/// A layout as a source. Every descriptor is followed: a blob that is missing, of another size, of other content or
-/// that nothing refers to is Code::Corrupt with its name. Layers are digested when they are first needed.
-Result<std::unique_ptr<BundleSource>> open_oci_layout(const std::string& folder);
+/// Opens a layout as a source and follows every descriptor. A blob that is missing, has a different size or content, or
+/// is not referenced is `Code::Corrupt` with its name. Layers are digested on first use.
+Result<std::unique_ptr<BundleSource>> open_oci_layout(const std::string& directory);
 
-/// Whether a folder is one.
-bool is_oci_layout(const std::string& folder);
+/// Returns true if a directory is an OCI image layout.
+bool is_oci_layout(const std::string& directory);
 
 }  // namespace kiln

@@ -11,23 +11,24 @@ namespace {
 
 constexpr std::string_view kDigestPrefix = "sha256:";
 constexpr const char* kLayoutVersion = "1.0.0";
-constexpr std::size_t kLongestMediaType = 200;  // it is shown in messages
-constexpr std::size_t kDeepestJson = 32;        // more than in any image
+constexpr std::size_t kMaxMediaTypeLength = 200;  // it is shown in messages
+constexpr std::size_t kMaxJsonDepth = 32;         // more than any image uses
+constexpr std::size_t kMaxJsonValues = 100'000;
 constexpr const char* kReferenceName = "org.opencontainers.image.ref.name";
 
-Error no_image(std::string_view what) { return failure(Code::Corrupt, std::string(what)); }
+Error no_image(std::string_view what) { return make_error(Code::Corrupt, std::string(what)); }
 
 std::string text_of(const SortedJson& value) { return value.is_string() ? value.get<std::string>() : std::string(); }
 
 Result<SortedJson> parse_object(std::string_view text) {
-  if (text.size() > kLargestOciJson) return no_image("it is larger than 4 MiB");
-  Result<SortedJson> parsed = parse_json(text, kDeepestJson);
+  if (text.size() > kMaxOciJsonBytes) return no_image("it is larger than 4 MiB");
+  Result<SortedJson> parsed = parse_json(text, {kMaxJsonDepth, kMaxJsonValues});
   if (!parsed) return no_image("it " + parsed.error().message);
   if (!parsed->is_object()) return no_image("it is not a JSON object");
   return parsed;
 }
 
-/// An index or a manifest: their version, and their type where they say one.
+/// Parses an index or a manifest, and checks its version and, if present, its media type.
 Result<SortedJson> parse_document(std::string_view text, const char* media_type) {
   Result<SortedJson> document = parse_object(text);
   if (!document) return document;
@@ -49,7 +50,7 @@ std::optional<Digest> parse_digest(const SortedJson& value) {
 Result<OciDescriptor> parse_descriptor(const SortedJson& value) {
   OciDescriptor out;
   out.media_type = text_of(member_of(value, "mediaType"));
-  if (out.media_type.empty() || out.media_type.size() > kLongestMediaType) {
+  if (out.media_type.empty() || out.media_type.size() > kMaxMediaTypeLength) {
     return no_image("a descriptor has no mediaType, or a very long one");
   }
   const std::optional<Digest> digest = parse_digest(member_of(value, "digest"));
@@ -63,9 +64,9 @@ Result<OciDescriptor> parse_descriptor(const SortedJson& value) {
   return out;
 }
 
-Result<std::vector<OciDescriptor>> parse_descriptors(const SortedJson& values, std::size_t most, const char* name) {
-  if (!values.is_array() || values.empty() || values.size() > most) {
-    return no_image(std::string("it has no ") + name + ", or more than " + std::to_string(most));
+Result<std::vector<OciDescriptor>> parse_descriptors(const SortedJson& values, std::size_t maximum, const char* name) {
+  if (!values.is_array() || values.empty() || values.size() > maximum) {
+    return no_image(std::string("it has no ") + name + ", or more than " + std::to_string(maximum));
   }
   std::vector<OciDescriptor> out;
   for (const SortedJson& value : values) {
@@ -76,7 +77,7 @@ Result<std::vector<OciDescriptor>> parse_descriptors(const SortedJson& values, s
   return out;
 }
 
-/// What people do who forget an option deserves a sentence of its own.
+/// A copy without the required option is a common mistake and gets its own message.
 Status check_layer_type(const OciDescriptor& layer) {
   if (layer.media_type == kOciLayer) return {};
   const bool compressed = layer.media_type.starts_with("application/vnd.oci.image.layer.v1.tar+") ||
@@ -129,13 +130,13 @@ Status parse_oci_layout_file(std::string_view text) {
   if (!file) return file.error();
   const std::string version = text_of(member_of(*file, "imageLayoutVersion"));
   if (version == kLayoutVersion) return {};
-  return no_image("its imageLayoutVersion is '" + version.substr(0, 40) + "', and this kiln reads " + kLayoutVersion);
+  return no_image("its imageLayoutVersion is '" + version.substr(0, 40) + "', but this kiln reads " + kLayoutVersion);
 }
 
 Result<std::vector<OciDescriptor>> parse_oci_index(std::string_view text) {
   const Result<SortedJson> index = parse_document(text, kOciIndex);
   if (!index) return index.error();
-  return parse_descriptors(member_of(*index, "manifests"), kMostOciManifests, "manifests");
+  return parse_descriptors(member_of(*index, "manifests"), kMaxOciManifests, "manifests");
 }
 
 Result<OciManifest> parse_oci_manifest(std::string_view text) {
@@ -146,7 +147,7 @@ Result<OciManifest> parse_oci_manifest(std::string_view text) {
   if (!config) return std::move(config).error();
   if (config->media_type != kOciConfig) return no_image("its config is of type " + config->media_type);
   out.config = std::move(*config);
-  auto layers = parse_descriptors(member_of(*document, "layers"), kMostOciLayers, "layers");
+  auto layers = parse_descriptors(member_of(*document, "layers"), kMaxOciLayers, "layers");
   if (!layers) return std::move(layers).error();
   for (const OciDescriptor& layer : *layers) {
     if (Status good = check_layer_type(layer); !good) return std::move(good).error();
@@ -160,7 +161,7 @@ Result<std::vector<Digest>> parse_oci_config(std::string_view text) {
   if (!config) return config.error();
   const SortedJson& rootfs = member_of(*config, "rootfs");
   const SortedJson& digests = member_of(rootfs, "diff_ids");
-  if (text_of(member_of(rootfs, "type")) != "layers" || !digests.is_array() || digests.size() > kMostOciLayers) {
+  if (text_of(member_of(rootfs, "type")) != "layers" || !digests.is_array() || digests.size() > kMaxOciLayers) {
     return no_image("its rootfs is not a list of layers");
   }
   std::vector<Digest> out;

@@ -12,32 +12,33 @@
 
 namespace kiln {
 
-// The JSON files of an OCI image, as far as a bundle's image needs them. What is written has its members in the order
-// of their names, and no time, so that equal images are equal files. Any text may be parsed; nothing is opened, and
-// nothing that is parsed is ever a path: a digest is 32 bytes by then.
+// The JSON files of an OCI image, limited to the members that the image of a bundle needs. Output has its members in
+// sorted order and contains no time, so that equal images give equal files. The parsers accept arbitrary bytes and
+// return an error for invalid text. Nothing is opened, and no parsed value is used as a path: digests are converted to
+// 32 bytes.
 
 inline constexpr const char* kOciIndex = "application/vnd.oci.image.index.v1+json";
 inline constexpr const char* kOciManifest = "application/vnd.oci.image.manifest.v1+json";
 inline constexpr const char* kOciConfig = "application/vnd.oci.image.config.v1+json";
 inline constexpr const char* kOciLayer = "application/vnd.oci.image.layer.v1.tar";
 
-// Where things are in a layout, and in which folder of the image the bundle's files are.
+// File names in an OCI image layout (oci_layout.hpp), and the directory of the image that contains the bundle.
 inline constexpr const char* kOciLayoutFile = "oci-layout";
 inline constexpr const char* kOciIndexFile = "index.json";
 inline constexpr const char* kOciBlobs = "blobs/sha256";
-inline constexpr const char* kOciFolder = "kiln/";
+inline constexpr const char* kOciDirectory = "kiln/";
 
-inline constexpr std::size_t kLargestOciJson = 4 << 20;
-inline constexpr std::size_t kMostOciLayers = 128;
-inline constexpr std::size_t kMostOciManifests = 16;
+inline constexpr std::size_t kMaxOciJsonBytes = 4 << 20;
+inline constexpr std::size_t kMaxOciLayers = 128;
+inline constexpr std::size_t kMaxOciManifests = 16;
 
-/// What one blob says of another.
+/// A reference from one blob to another.
 struct OciDescriptor {
   std::string media_type;
   Digest digest{};
   std::uint64_t size = 0;
-  std::string architecture;  ///< of a manifest: for which hosts; empty: it does not say
-  std::string reference;     ///< of an image in the layout's index: its name
+  std::string architecture;  ///< with a manifest: its host architecture; empty if not stated
+  std::string reference;     ///< with an image in the index of the layout: its name
 
   friend bool operator==(const OciDescriptor&, const OciDescriptor&) = default;
 };
@@ -47,7 +48,7 @@ struct OciManifest {
   std::vector<OciDescriptor> layers;
 };
 
-/// `sha256:` and 64 hexadecimal digits.
+/// Returns `sha256:` and 64 hexadecimal digits.
 std::string oci_digest(const Digest& digest);
 
 std::string encode_oci_layout_file();
@@ -56,11 +57,11 @@ std::string encode_oci_manifest(const OciManifest& manifest);
 std::string encode_oci_config(const std::string& architecture, std::span<const OciDescriptor> layers);
 
 Status parse_oci_layout_file(std::string_view text);
-/// One to sixteen descriptors.
+/// Returns one to sixteen descriptors.
 Result<std::vector<OciDescriptor>> parse_oci_index(std::string_view text);
-/// One to 128 layers, all of them tar files that nobody compressed.
+/// Returns a manifest of one to 128 layers, all of them uncompressed tar files.
 Result<OciManifest> parse_oci_manifest(std::string_view text);
-/// The digests of the layers' contents.
+/// Returns the digests of the uncompressed layers.
 Result<std::vector<Digest>> parse_oci_config(std::string_view text);
 
 }  // namespace kiln

@@ -12,44 +12,44 @@
 #include <kiln/target.hpp>
 #include <kiln/unit.hpp>
 
-#include "base/files.hpp"
+#include "base/files/files.hpp"
 #include "base/mutex.hpp"
-#include "observe/observer.hpp"
+#include "events/event_emitter.hpp"
 
 namespace kiln {
 
-/// Something that a program asked for. No source and no options are in it, so that whoever hands a profile to a build
-/// cannot make it build anything that is not its own. docs/profile-format.md has the grammar.
-struct Asked {
-  std::string unit;  ///< its name
+/// A unit that a program requested, for one target. It has no source and no options, so that a profile cannot make a
+/// build compile anything that is not its own (docs/profile-format.md).
+struct ProfileEntry {
+  std::string unit;  ///< name of the unit
   std::string kind;
   UnitKey key;
   Target target;
-  friend bool operator==(const Asked&, const Asked&) = default;
+  friend bool operator==(const ProfileEntry&, const ProfileEntry&) = default;
 };
 
-/// One line, with its end.
-std::string profile_line(const Asked& asked);
+/// Returns one line with its line end.
+std::string profile_line(const ProfileEntry& asked);
 
 struct Profile {
-  std::vector<Asked> asked;        ///< each once, in the order in which they were first seen
-  std::size_t lines = 0;           ///< that said something
-  std::size_t not_understood = 0;  ///< torn, of another version, or none of ours
+  std::vector<ProfileEntry> entries;  ///< without duplicates, in the order of first occurrence
+  std::size_t lines = 0;              ///< lines that are not empty
+  std::size_t skipped_lines = 0;      ///< lines that are incomplete, of another version or not from kiln
 };
-/// Any bytes may be given.
+/// Parses a profile. Accepts any bytes.
 Profile parse_profile(std::string_view text);
 Result<Profile> read_profile(const std::string& path);
 
-/// Appends to a profile what this process asks for, each thing once. Many processes may append to one file at a time.
-/// A file that cannot be written is one event and no error. Any thread.
+/// Appends the requests of this process to a profile, each once. Several processes can append to one file at the same
+/// time. If the file cannot be written, it emits one event; that is not an error. Thread-safe.
 class ProfileRecorder {
  public:
-  ProfileRecorder(std::string path, Observer observer);
+  ProfileRecorder(std::string path, EventEmitter emitter);
   void note(const Unit& unit, const Target& target);
 
  private:
   const std::string path_;
-  const Observer observer_;
+  const EventEmitter emitter_;
   Mutex mutex_;
   Fd file_ KILN_GUARDED_BY(mutex_);
   bool failed_ KILN_GUARDED_BY(mutex_) = false;

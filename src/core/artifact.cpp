@@ -14,7 +14,7 @@ const char* to_string(Origin origin) {
 }
 
 const std::string* Artifact::symbol(std::string_view entry) const {
-  for (const Entry& candidate : entries) {
+  for (const EntryPoint& candidate : entries) {
     if (candidate.name == entry) return &candidate.symbol;
   }
   return nullptr;

@@ -13,31 +13,31 @@ namespace {
 constexpr std::string_view kMagic = "KILNCCL1";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kChecksum = 8;
-// The library reads numbers in its blob where they lie.
+// The library reads numbers in its blob in place.
 constexpr std::size_t kAlignment = 16;
-constexpr std::size_t kMostRelease = 256;
-constexpr std::uint32_t kMostKernels = 4096;
+constexpr std::size_t kMaxRelease = 256;
+constexpr std::uint32_t kMaxKernels = 4096;
 
-Error damaged(std::string what) { return failure(Code::Corrupt, "a CCCL envelope " + std::move(what)); }
+Error corrupt(std::string what) { return make_error(Code::Corrupt, "invalid CCCL envelope: " + std::move(what)); }
 
 std::size_t padding_after(std::size_t size) { return (kAlignment - size % kAlignment) % kAlignment; }
 
-/// All between the version and the blob.
-CcclEnvelope read_fields(Reader& in) {
+/// Reads all fields between the version and the blob.
+CcclEnvelope read_fields(BinaryReader& in) {
   CcclEnvelope envelope;
   const std::uint32_t capability = in.u32();
-  if (capability == 0 || capability > static_cast<std::uint32_t>(cccl::kMostCapability)) in.fail();
+  if (capability == 0 || capability > static_cast<std::uint32_t>(cccl::kMaxCapability)) in.fail();
   envelope.capability = static_cast<int>(capability);
-  const auto text = [&](std::size_t most) {
+  const auto text = [&](std::size_t maximum) {
     const std::string_view read = in.text();
-    if (read.size() > most) in.fail();
+    if (read.size() > maximum) in.fail();
     return in.ok() ? std::string(read) : std::string();
   };
-  envelope.spec = text(cccl::kMostText);
-  envelope.release = text(kMostRelease);
-  envelope.build_id = text(kMostRelease);
+  envelope.spec = text(cccl::kMaxTextLength);
+  envelope.release = text(kMaxRelease);
+  envelope.build_id = text(kMaxRelease);
   const std::uint32_t kernels = in.count(sizeof(std::uint32_t));
-  if (kernels > kMostKernels) in.fail();
+  if (kernels > kMaxKernels) in.fail();
   for (std::uint32_t i = 0; i < kernels && in.ok(); ++i) envelope.kernels.emplace_back(in.text());
   return envelope;
 }
@@ -45,7 +45,7 @@ CcclEnvelope read_fields(Reader& in) {
 }  // namespace
 
 std::string encode(const CcclEnvelope& envelope) {
-  Writer out;
+  BinaryWriter out;
   out.reserve(envelope.blob.size() + envelope.spec.size() + 4096);
   out.raw(kMagic.data(), kMagic.size()).u32(kVersion).u32(static_cast<std::uint32_t>(envelope.capability));
   out.text(envelope.spec).text(envelope.release).text(envelope.build_id);
@@ -60,21 +60,22 @@ std::string encode(const CcclEnvelope& envelope) {
 }
 
 Result<CcclEnvelope> decode_cccl_envelope(std::string_view bytes) {
-  Reader in(bytes);
-  if (in.raw(kMagic.size()) != kMagic) return damaged("without kiln's mark");
+  BinaryReader in(bytes);
+  if (in.raw(kMagic.size()) != kMagic) return corrupt("wrong magic");
   if (const std::uint32_t version = in.u32(); version != kVersion) {
-    return damaged("of format version " + std::to_string(version) + "; this kiln reads " + std::to_string(kVersion));
+    return corrupt("format version " + std::to_string(version) + "; this version of kiln reads " +
+                   std::to_string(kVersion));
   }
-  if (in.left() < kChecksum) return damaged("that is cut short");
-  // Before anything else is believed.
+  if (in.left() < kChecksum) return corrupt("truncated");
+  // Verified before any other field is used.
   const std::string_view covered = bytes.substr(0, bytes.size() - kChecksum);
-  if (Reader(bytes.substr(covered.size())).u64() != xxh3(as_bytes(covered))) return damaged("that fails its checksum");
+  if (BinaryReader(bytes.substr(covered.size())).u64() != xxh3(as_bytes(covered))) return corrupt("wrong checksum");
 
   CcclEnvelope envelope = read_fields(in);
   const std::uint64_t size = in.u64();
   const std::string_view padding = in.raw(padding_after(bytes.size() - in.left()));
   if (padding.find_first_not_of('\0') != std::string_view::npos) in.fail();
-  if (!in.ok() || in.left() < kChecksum || size != in.left() - kChecksum) return damaged("whose fields make no sense");
+  if (!in.ok() || in.left() < kChecksum || size != in.left() - kChecksum) return corrupt("inconsistent fields");
   envelope.blob = in.raw(size);
   return envelope;
 }

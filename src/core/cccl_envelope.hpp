@@ -9,19 +9,20 @@
 
 namespace kiln {
 
-/// What is around the CCCL library's serialised build result, docs/cccl-format.md: the library itself notices nine of
-/// ten changed bytes not at all, so nobody hands it a blob that did not come out of here.
+/// The envelope around the serialized build result of the CCCL library (docs/cccl-format.md). The library itself does
+/// not detect nine of ten changed bytes, so it only gets blobs that were decoded from an envelope.
 struct CcclEnvelope {
   std::string spec;                  ///< canonical text
-  std::string release;               ///< of the library that made the blob, such as "1.2.1"
-  std::string build_id;              ///< and which file that was
+  std::string release;               ///< version of the library that created the blob, such as "1.2.1"
+  std::string build_id;              ///< identifies the file of that library
   int capability = 0;                ///< 90 for sm_90
-  std::vector<std::string> kernels;  ///< their symbols
+  std::vector<std::string> kernels;  ///< symbol names
   std::string_view blob;
 };
 
 std::string encode(const CcclEnvelope& envelope);
-/// Code::Corrupt where any bit is not as it was written, or the version is not known. `blob` points into `bytes`.
+/// Returns Code::Corrupt if any bit differs from what was written, or if the version is unknown. `blob` points into
+/// `bytes`.
 Result<CcclEnvelope> decode_cccl_envelope(std::string_view bytes);
 
 }  // namespace kiln

@@ -13,7 +13,7 @@ namespace kiln::cccl {
 
 namespace {
 
-constexpr Shape kShapes[] = {
+constexpr AlgorithmTraits kShapes[] = {
     {.name = "scan",
      .iterators = "in, out",
      .iterator_count = 2,
@@ -84,9 +84,9 @@ bool is_identifier(std::string_view name) {
                      [](unsigned char c) { return c == '_' || (c < 0x80 && std::isalnum(c) != 0); });
 }
 
-bool is_alignment(std::size_t value) { return value != 0 && value <= kMostState && (value & (value - 1)) == 0; }
+bool is_alignment(std::size_t value) { return value != 0 && value <= kMaxState && (value & (value - 1)) == 0; }
 
-/// The operators that have code, those of iterators too, with where each is.
+/// Returns the operators that have code, including those of iterators, with the location of each.
 std::vector<std::pair<const Operator*, std::string>> code_of(const Spec& spec) {
   std::vector<std::pair<const Operator*, std::string>> all;
   for (std::size_t i = 0; i != spec.iterators.size(); ++i) {
@@ -104,10 +104,10 @@ std::vector<std::pair<const Operator*, std::string>> code_of(const Spec& spec) {
 Status check_type(const Type& type, const std::string& where) {
   if (type.scalar != Scalar::Storage) {
     if (static_cast<std::size_t>(type.scalar) < std::size(kScalars) && type == Type::of(type.scalar)) return {};
-    return spec_error(where, "its size and alignment are not those of its scalar");
+    return spec_error(where, "size and alignment do not match the scalar");
   }
   if (!is_alignment(type.alignment)) return spec_error(where + ".alignment", "must be a power of two, at most 4096");
-  if (type.size == 0 || type.size > kMostState || type.size % type.alignment != 0)
+  if (type.size == 0 || type.size > kMaxState || type.size % type.alignment != 0)
     return spec_error(where + ".storage", "must be a multiple of the alignment, from 1 to 4096");
   return {};
 }
@@ -115,8 +115,8 @@ Status check_type(const Type& type, const std::string& where) {
 Status check_code(const Spec& spec) {
   const auto all = code_of(spec);
   for (const auto& [op, where] : all) {
-    if (!has_code(*op)) return spec_error(where, "an iterator's functions need a name and a source");
-    if (!is_identifier(op->name) || op->name.size() > kMostName)
+    if (!has_code(*op)) return spec_error(where, "the functions of an iterator need a name and a source");
+    if (!is_identifier(op->name) || op->name.size() > kMaxNameLength)
       return spec_error(where + ".name", "must be a C identifier of at most 256 characters");
     const bool elsewhere = std::any_of(all.begin(), all.end(), [&op = op](const auto& other) {
       return other.first != op && other.first->name == op->name && !other.first->source.empty();
@@ -126,7 +126,7 @@ Status check_code(const Spec& spec) {
     if (!is_alignment(op->state_alignment))
       return spec_error(where + ".state_alignment", "must be a power of two, at most 4096");
     const bool stateful = op->kind == OperatorKind::Stateful;
-    if (op->state_size > kMostState || stateful != (op->state_size != 0))
+    if (op->state_size > kMaxState || stateful != (op->state_size != 0))
       return spec_error(where + ".state_size", stateful ? "must be from 1 to 4096" : "must be 0 without a state");
   }
   return {};
@@ -138,7 +138,7 @@ Status check_iterators(const Spec& spec) {
     const std::string where = "iterators[" + std::to_string(i) + "]";
     if (Status type = check_type(it.value, where); !type) return type;
     if (!it.custom) continue;
-    if (it.state_size == 0 || it.state_size > kMostState)
+    if (it.state_size == 0 || it.state_size > kMaxState)
       return spec_error(where + ".state_size", "must be from 1 to 4096");
     if (!is_alignment(it.state_alignment))
       return spec_error(where + ".state_alignment", "must be a power of two, at most 4096");
@@ -147,15 +147,15 @@ Status check_iterators(const Spec& spec) {
 }
 
 Status check_histogram(const Spec& spec) {
-  if (spec.channels < 1 || spec.channels > kMostChannels) return spec_error("channels", "must be from 1 to 4");
+  if (spec.channels < 1 || spec.channels > kMaxChannels) return spec_error("channels", "must be from 1 to 4");
   if (spec.active_channels < 1 || spec.active_channels > spec.channels)
     return spec_error("active_channels", "must be from 1 to the number of channels");
-  if (spec.levels < 2 || spec.levels > kMostLevels)
+  if (spec.levels < 2 || spec.levels > kMaxLevels)
     return spec_error("levels", "must be at least 2, one more than bins");
   return {};
 }
 
-Status check_counts(const Spec& spec, const Shape& shape) {
+Status check_counts(const Spec& spec, const AlgorithmTraits& shape) {
   const auto count = [&](const char* what, std::size_t have, std::size_t want, const std::string& names) -> Status {
     if (have == want) return {};
     return spec_error(
@@ -168,14 +168,14 @@ Status check_counts(const Spec& spec, const Shape& shape) {
   return count("operators", spec.operators.size(), shape.operator_count, "");
 }
 
-/// The types by which people tell specs of one algorithm apart.
+/// Returns the suffix that distinguishes specs of one algorithm by type.
 std::string type_suffix(const Type& type) {
   if (type.scalar == Scalar::Storage) return "_storage" + std::to_string(type.size);
   return "_" + std::string(kScalars[static_cast<std::size_t>(type.scalar)]);
 }
 
 std::string derived_name(const Spec& spec) {
-  const Shape& shape = shape_of(spec.algorithm);
+  const AlgorithmTraits& shape = traits_of(spec.algorithm);
   std::string name = shape.name;
   if (shape.type && !shape.histogram) return name + type_suffix(spec.type);
   const bool pairs = spec.algorithm == Algorithm::RadixSort || spec.algorithm == Algorithm::MergeSort ||
@@ -187,16 +187,16 @@ std::string derived_name(const Spec& spec) {
 
 }  // namespace
 
-const Shape& shape_of(Algorithm algorithm) { return kShapes[static_cast<std::size_t>(algorithm)]; }
-std::span<const Shape> shapes() { return kShapes; }
+const AlgorithmTraits& traits_of(Algorithm algorithm) { return kShapes[static_cast<std::size_t>(algorithm)]; }
+std::span<const AlgorithmTraits> all_traits() { return kShapes; }
 std::span<const std::string_view> scalar_names() { return kScalars; }
 std::span<const std::string_view> operator_names() { return kOperators; }
 
 Error spec_error(const std::string& place, const std::string& what) {
-  return failure(Code::InvalidArgument, std::string(kErrorStart) + place + ": " + what);
+  return make_error(Code::InvalidArgument, std::string(kErrorStart) + place + ": " + what);
 }
 
-std::string_view field_of(const Error& error) {
+std::string_view error_field(const Error& error) {
   const std::string_view message = error.message;
   if (message.substr(0, kErrorStart.size()) != kErrorStart) return {};
   const std::string_view rest = message.substr(kErrorStart.size());
@@ -204,7 +204,7 @@ std::string_view field_of(const Error& error) {
   return end == std::string_view::npos ? std::string_view() : rest.substr(0, end);
 }
 
-const char* to_string(Algorithm algorithm) { return shape_of(algorithm).name; }
+const char* to_string(Algorithm algorithm) { return traits_of(algorithm).name; }
 
 bool shares_code(const Spec& spec) {
   const auto all = code_of(spec);
@@ -216,10 +216,10 @@ Type Type::of(Scalar scalar) {
   return {scalar, size, size};
 }
 
-Status Spec::check() const {
-  if (static_cast<std::size_t>(algorithm) >= std::size(kShapes)) return spec_error("algorithm", "is none");
-  if (name.size() > kMostName) return spec_error("name", "has more than 256 characters");
-  const Shape& shape = shape_of(algorithm);
+Status Spec::validate() const {
+  if (static_cast<std::size_t>(algorithm) >= std::size(kShapes)) return spec_error("algorithm", "is unknown");
+  if (name.size() > kMaxNameLength) return spec_error("name", "has more than 256 characters");
+  const AlgorithmTraits& shape = traits_of(algorithm);
   if (Status status = check_counts(*this, shape); !status) return status;
   if (Status status = check_iterators(*this); !status) return status;
   if (Status status = check_code(*this); !status) return status;
@@ -229,18 +229,20 @@ Status Spec::check() const {
   if (shape.histogram) {
     if (Status status = check_histogram(*this); !status) return status;
   }
-  if (shared_for < 0 || shared_for > kMostCapability) return spec_error("shared_for", "is no capability, such as 80");
-  if (!is_text(*this)) return spec_error("the whole", "its names and sources must be UTF-8");
-  if (text().size() > kMostText) return spec_error("the whole", "has more than a megabyte of text");
+  if (shared_capability < 0 || shared_capability > kMaxCapability)
+    return spec_error("shared_for", "must be a compute capability, such as 80");
+  if (!is_utf8(*this)) return spec_error("document", "names and sources must be UTF-8");
+  if (text().size() > kMaxTextLength) return spec_error("document", "must be at most one megabyte");
   return {};
 }
 
 Spec Spec::for_targets(const std::vector<Target>& targets) const {
   Spec spec = *this;
-  spec.shared_for = 0;
+  spec.shared_capability = 0;
   for (const Target& target : targets) {
     const int capability = capability_of(target, true).value_or(0);
-    if (capability > 0 && (spec.shared_for == 0 || capability < spec.shared_for)) spec.shared_for = capability;
+    if (capability > 0 && (spec.shared_capability == 0 || capability < spec.shared_capability))
+      spec.shared_capability = capability;
   }
   return spec;
 }

@@ -9,10 +9,10 @@
 
 namespace kiln::cccl {
 
-/// What an algorithm takes, and which fields of a spec decide its code.
-struct Shape {
-  const char* name;       ///< the library's
-  const char* iterators;  ///< what they are for, in their order
+/// The inputs of an algorithm, and the fields of a spec that affect its code.
+struct AlgorithmTraits {
+  const char* name;       ///< the name that the library uses
+  const char* iterators;  ///< the roles of the iterators, in order
   std::size_t iterator_count;
   std::size_t operator_count;
   bool type = false;
@@ -23,34 +23,34 @@ struct Shape {
   bool inclusive = false;
   bool histogram = false;  ///< channels, active_channels, levels, even
 };
-const Shape& shape_of(Algorithm algorithm);
-/// All of them, in the order of Algorithm.
-std::span<const Shape> shapes();
+const AlgorithmTraits& traits_of(Algorithm algorithm);
+/// Returns the shapes of all algorithms, in the order of Algorithm.
+std::span<const AlgorithmTraits> all_traits();
 
-/// `i32`, `f64`, …, in the order of Scalar; `plus`, `less`, …, in that of OperatorKind.
+/// The names `i32`, `f64`, … in the order of Scalar, and `plus`, `less`, … in the order of OperatorKind.
 std::span<const std::string_view> scalar_names();
 std::span<const std::string_view> operator_names();
 
-/// Whether an operator brings code of its own, rather than being one that the library has.
+/// Returns whether an operator has its own code instead of being built into the library.
 inline bool has_code(const Operator& op) {
   return op.kind == OperatorKind::Stateless || op.kind == OperatorKind::Stateful;
 }
-/// Whether code of the spec is compiled once for several targets, so that `shared_for` matters.
+/// Returns whether code of the spec is compiled once for several targets, so that `shared_capability` matters.
 bool shares_code(const Spec& spec);
-/// Whether all names and sources are UTF-8.
-bool is_text(const Spec& spec);
-/// What is wrong with a spec at a place in it, such as `iterators[1].advance.name`.
+/// Returns whether all names and sources are UTF-8.
+bool is_utf8(const Spec& spec);
+/// Returns an error for a location in a spec, such as `iterators[1].advance.name`.
 Error spec_error(const std::string& place, const std::string& what);
-/// The place that such an error names; empty where it names none.
-std::string_view field_of(const Error& error);
+/// Returns the location that such an error names; empty if it names none.
+std::string_view error_field(const Error& error);
 
-// What bounds a spec that comes from outside.
-inline constexpr std::size_t kMostText = 1 << 20;
-inline constexpr std::size_t kMostState = 4096;
-inline constexpr std::size_t kMostParts = 16;  ///< iterators, and operators
-inline constexpr std::size_t kMostName = 256;
-inline constexpr int kMostChannels = 4;  ///< the library's own limit
-inline constexpr int kMostLevels = 1 << 30;
-inline constexpr int kMostCapability = 9999;
+// Limits for specs from untrusted input.
+inline constexpr std::size_t kMaxTextLength = 1 << 20;
+inline constexpr std::size_t kMaxState = 4096;
+inline constexpr std::size_t kMaxParts = 16;  ///< maximum number of iterators, and of operators
+inline constexpr std::size_t kMaxNameLength = 256;
+inline constexpr int kMaxChannels = 4;  ///< limit of the library
+inline constexpr int kMaxLevels = 1 << 30;
+inline constexpr int kMaxCapability = 9999;
 
 }  // namespace kiln::cccl

@@ -6,9 +6,9 @@
 namespace kiln {
 namespace {
 
-// Each begins with a text that no other hash of kiln's begins with.
-Digest foreign_digest(std::string_view domain, std::string_view system, std::string_view key) {
-  Writer out;
+// Each hash starts with a domain text that no other hash of kiln uses.
+Digest external_digest(std::string_view domain, std::string_view system, std::string_view key) {
+  BinaryWriter out;
   out.text(domain).text(system).text(key);
   return sha256(out.bytes());
 }
@@ -16,13 +16,13 @@ Digest foreign_digest(std::string_view domain, std::string_view system, std::str
 }  // namespace
 
 template <>
-RequestKey RequestKey::foreign(std::string_view system, std::string_view key) {
-  return {foreign_digest("kiln foreign request 1", system, key)};
+RequestKey RequestKey::external(std::string_view system, std::string_view key) {
+  return {external_digest("kiln foreign request 1", system, key)};
 }
 
 template <>
-Key Key::foreign(std::string_view system, std::string_view key) {
-  return {foreign_digest("kiln foreign 1", system, key)};
+ArtifactKey ArtifactKey::external(std::string_view system, std::string_view key) {
+  return {external_digest("kiln foreign 1", system, key)};
 }
 
 }  // namespace kiln

@@ -11,13 +11,13 @@ namespace kiln {
 namespace {
 
 constexpr std::uint8_t kVersion = 1;
-constexpr std::uint8_t kUnit = 0;  // in the place of a form
+constexpr std::uint8_t kUnit = 0;  // marks a unit instead of a form
 
-LinkPartView read_part(Reader& in, std::span<const IncludeRoot>& roots) {
+LinkPartView read_part(BinaryReader& in, std::span<const IncludeRoot>& roots) {
   LinkPartView part;
   const std::uint8_t form = in.u8();
   if (form == kUnit) {
-    part.unit = read_unit_anywhere(in, roots);
+    part.unit = read_portable_unit(in, roots);
     return part;
   }
   if (form > static_cast<std::uint8_t>(Form::LtoIr)) in.fail();
@@ -27,8 +27,8 @@ LinkPartView read_part(Reader& in, std::span<const IncludeRoot>& roots) {
   return part;
 }
 
-Error useless(const Unit& link, const std::string& why) {
-  return failure(Code::InvalidArgument, "unit '" + link.name() + "' cannot be linked: " + why);
+Error unsupported_for_link(const Unit& link, const std::string& reason) {
+  return make_error(Code::InvalidArgument, "unit '" + link.name() + "' cannot be linked: " + reason);
 }
 
 }  // namespace
@@ -48,12 +48,12 @@ LinkPart LinkPart::cubin(std::string name, Bytes bytes) {
 LinkPart LinkPart::unit(Unit unit) { return LinkPart(Form::LtoIr, {}, {}, std::move(unit)); }
 
 std::string encode_link_parts(const std::vector<LinkPart>& parts) {
-  Writer out;
+  BinaryWriter out;
   out.u8(kVersion).u32(static_cast<std::uint32_t>(parts.size()));
   for (const LinkPart& part : parts) {
     if (part.as_unit() != nullptr) {
       out.u8(kUnit);
-      write_unit_anywhere(out, *part.as_unit());
+      write_portable_unit(out, *part.as_unit());
     } else {
       out.u8(static_cast<std::uint8_t>(part.form())).text(part.name());
       out.u64(part.bytes().size()).raw(part.bytes().data(), part.bytes().size());
@@ -63,21 +63,21 @@ std::string encode_link_parts(const std::vector<LinkPart>& parts) {
 }
 
 Result<std::vector<LinkPartView>> decode_link_parts(const Unit& link) {
-  if (link.kind() != "link") return useless(link, "it is of kind " + link.kind());
+  if (link.kind() != "link") return unsupported_for_link(link, "it has kind " + link.kind());
   if (!link.preamble().empty() || !link.headers().empty())
-    return useless(link, "a link has no preamble and no headers");
-  Reader in(link.source());
+    return unsupported_for_link(link, "a link cannot have a preamble or headers");
+  BinaryReader in(link.source());
   if (const std::uint8_t version = in.u8(); version != kVersion) {
-    return useless(link,
-                   "its parts are written in version " + std::to_string(version) + ", which this kiln cannot read");
+    return unsupported_for_link(
+        link, "its parts have format version " + std::to_string(version) + ", which this version of kiln cannot read");
   }
   std::span<const IncludeRoot> roots(link.include_roots());
-  const std::uint32_t count = in.count(13);  // a part without name and bytes takes so many
+  const std::uint32_t count = in.count(13);  // minimum bytes of a part
   std::vector<LinkPartView> parts;
   for (std::uint32_t i = 0; i < count && in.ok(); ++i) parts.push_back(read_part(in, roots));
-  if (!in.done()) return useless(link, "its parts are cut short or damaged");
-  if (!roots.empty()) return useless(link, "include roots belong to the units that are its parts");
-  if (parts.empty()) return useless(link, "it has no parts");
+  if (!in.at_end()) return unsupported_for_link(link, "its parts are truncated or corrupt");
+  if (!roots.empty()) return unsupported_for_link(link, "only the units among its parts can have include roots");
+  if (parts.empty()) return unsupported_for_link(link, "it has no parts");
   return parts;
 }
 

@@ -11,19 +11,19 @@
 
 namespace kiln {
 
-/// A part of a unit of kind "link", as its source has it. Its texts are views of that source.
+/// A decoded part of a unit of kind "link". Its texts are views of the unit's source.
 struct LinkPartView {
   Form form = Form::LtoIr;
   std::string_view name;
   std::string_view bytes;
-  std::optional<Unit> unit;  ///< instead of name and bytes; with its include roots
+  std::optional<Unit> unit;  ///< instead of `name` and `bytes`, with its include roots
 };
 
-/// The canonical source of a unit of kind "link". `docs/linking.md` has the grammar.
+/// Returns the canonical source of a unit of kind "link" (docs/linking.md).
 std::string encode_link_parts(const std::vector<LinkPart>& parts);
 
-/// What a unit of kind "link" is made of. Code::InvalidArgument where it is no such unit, its source is not one that
-/// this kiln writes, or it was given what a link has no use for. The unit must outlive the views.
+/// Returns the parts of a unit of kind "link". Returns Code::InvalidArgument if the unit has another kind, its source
+/// has an unknown format, or it has members that a link does not use. The unit must outlive the views.
 Result<std::vector<LinkPartView>> decode_link_parts(const Unit& link);
 
 }  // namespace kiln

@@ -6,7 +6,7 @@
 #include "base/codec.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
-#include "core/closure_encoding.hpp"
+#include "core/dependency_set_codec.hpp"
 #include "core/unit_codec.hpp"
 
 namespace kiln {
@@ -16,15 +16,15 @@ constexpr std::uint8_t kRecipeVersion = 2;
 constexpr std::uint8_t kMetadataVersion = 1;
 
 Result<Form> form_of(std::uint8_t value) {
-  if (value < 1 || value > static_cast<std::uint8_t>(Form::Foreign))
-    return failure(Code::Corrupt, "an artifact of unknown form " + std::to_string(value));
+  if (value < 1 || value > static_cast<std::uint8_t>(Form::External))
+    return make_error(Code::Corrupt, "artifact: unknown form " + std::to_string(value));
   return static_cast<Form>(value);
 }
 
-Status read_metadata(Reader in, Artifact& artifact) {
+Status read_metadata(BinaryReader in, Artifact& artifact) {
   const std::uint8_t version = in.u8();
   if (version != kMetadataVersion) {
-    return failure(Code::Corrupt, "artifact metadata of unknown version " + std::to_string(version));
+    return make_error(Code::Corrupt, "artifact metadata: unknown version " + std::to_string(version));
   }
   artifact.target.architecture = in.text();
   const Result<Form> form = form_of(in.u8());
@@ -33,15 +33,15 @@ Status read_metadata(Reader in, Artifact& artifact) {
   const std::uint32_t count = in.count(8);
   artifact.entries.reserve(count);
   for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
-    Entry& entry = artifact.entries.emplace_back();
+    EntryPoint& entry = artifact.entries.emplace_back();
     entry.name = in.text();
     entry.symbol = in.text();
   }
-  artifact.about.unit = in.text();
-  artifact.about.compiler = in.text();
-  artifact.about.cost_ms = in.f64();
-  artifact.about.log = in.text();
-  if (!in.done()) return failure(Code::Corrupt, "artifact metadata that is cut short or has something behind it");
+  artifact.metadata.unit = in.text();
+  artifact.metadata.compiler = in.text();
+  artifact.metadata.cost_ms = in.f64();
+  artifact.metadata.log = in.text();
+  if (!in.at_end()) return make_error(Code::Corrupt, "artifact metadata: truncated or trailing bytes");
   return {};
 }
 
@@ -53,8 +53,8 @@ void CompilerIdentity::add_environment(const std::vector<std::pair<std::string, 
   environment.erase(std::unique(environment.begin(), environment.end()), environment.end());
 }
 
-Places Recipe::places() const {
-  Places places{working_directory, unit.include_roots()};
+PathRoots Recipe::path_roots() const {
+  PathRoots places{working_directory, unit.include_roots()};
   places.roots.insert(places.roots.end(), compiler.roots.begin(), compiler.roots.end());
   return places;
 }
@@ -69,13 +69,13 @@ std::optional<int> capability_of(const Target& target, bool variants) {
   return number;
 }
 
-Target fitted(const Unit& unit, Target target) {
+Target effective_target(const Unit& unit, Target target) {
   if (unit.kind() == "cccl" && target.form == Form::Cubin) target.form = Form::Cccl;
   return target;
 }
 
 RequestKey Recipe::request_key() const {
-  Writer out;
+  BinaryWriter out;
   out.text("kiln request 1").digest(unit.key().digest);
   out.text(target.architecture).u8(static_cast<std::uint8_t>(target.form));
   out.text(compiler.name).digest(compiler.digest).u32(static_cast<std::uint32_t>(compiler.environment.size()));
@@ -83,18 +83,18 @@ RequestKey Recipe::request_key() const {
   return {sha256(out.bytes())};
 }
 
-Key key_of(const RequestKey& request, const Closure& closure) {
+ArtifactKey artifact_key(const RequestKey& request, const DependencySet& dependency_set) {
   Sha256 hash;
   {
-    HashWriter out(hash);
+    HashingWriter out(hash);
     out.text("kiln key 1").digest(request.digest);
-    write_closure(out, closure);
+    write_dependency_set(out, dependency_set);
   }
   return {hash.finish()};
 }
 
 std::string encode(const Recipe& recipe) {
-  Writer out;
+  BinaryWriter out;
   out.u8(kRecipeVersion);
   write_unit(out, recipe.unit);
   out.text(recipe.target.architecture).u8(static_cast<std::uint8_t>(recipe.target.form));
@@ -104,22 +104,22 @@ std::string encode(const Recipe& recipe) {
   out.u32(static_cast<std::uint32_t>(recipe.compiler.libraries.size()));
   for (const std::string& library : recipe.compiler.libraries) out.text(library);
   out.u32(static_cast<std::uint32_t>(recipe.compiler.roots.size()));
-  for (const IncludeRoot& root : recipe.compiler.roots) out.text(root.path).text(root.seal);
-  out.text(recipe.working_directory).u8(recipe.closed ? 1 : 0);
+  for (const IncludeRoot& root : recipe.compiler.roots) out.text(root.path).text(root.sentinel);
+  out.text(recipe.working_directory).u8(recipe.self_contained ? 1 : 0);
   return std::move(out).bytes();
 }
 
 Result<Recipe> decode_recipe(std::string_view bytes) {
-  Reader in(bytes);
+  BinaryReader in(bytes);
   const std::uint8_t version = in.u8();
   if (version != kRecipeVersion) {
-    return failure(Code::Corrupt, "a recipe of unknown version " + std::to_string(version));
+    return make_error(Code::Corrupt, "recipe: unknown version " + std::to_string(version));
   }
   Recipe recipe{read_unit(in), {}, {}, {}};
   recipe.target.architecture = in.text();
   const Result<Form> form = form_of(in.u8());
   if (!form) return form.error();
-  if (*form == Form::Foreign) return failure(Code::Corrupt, "a recipe for what kiln does not compile");
+  if (*form == Form::External) return make_error(Code::Corrupt, "recipe: kiln does not compile for this form");
   recipe.target.form = *form;
   recipe.compiler.name = in.text();
   recipe.compiler.version = in.text();
@@ -135,23 +135,26 @@ Result<Recipe> decode_recipe(std::string_view bytes) {
     recipe.compiler.roots.push_back({std::move(path), std::string(in.text())});
   }
   recipe.working_directory = in.text();
-  recipe.closed = in.u8() != 0;
-  if (!in.done()) return failure(Code::Corrupt, "a recipe that is cut short or has something behind it");
+  recipe.self_contained = in.u8() != 0;
+  if (!in.at_end()) return make_error(Code::Corrupt, "recipe: truncated or trailing bytes");
   return recipe;
 }
 
 std::string encode_metadata(const Artifact& artifact) {
-  Writer out;
+  BinaryWriter out;
   out.u8(kMetadataVersion).text(artifact.target.architecture).u8(static_cast<std::uint8_t>(artifact.target.form));
   out.u32(static_cast<std::uint32_t>(artifact.entries.size()));
-  for (const Entry& entry : artifact.entries) out.text(entry.name).text(entry.symbol);
-  out.text(artifact.about.unit).text(artifact.about.compiler).f64(artifact.about.cost_ms).text(artifact.about.log);
+  for (const EntryPoint& entry : artifact.entries) out.text(entry.name).text(entry.symbol);
+  out.text(artifact.metadata.unit)
+      .text(artifact.metadata.compiler)
+      .f64(artifact.metadata.cost_ms)
+      .text(artifact.metadata.log);
   return std::move(out).bytes();
 }
 
 Result<Artifact> decode_metadata(std::string_view bytes) {
-  Result<Artifact> artifact = Artifact();  // filled where it is: to move one is a hundredth of a hit
-  if (Status read = read_metadata(Reader(bytes), *artifact); !read) artifact = std::move(read).error();
+  Result<Artifact> artifact = Artifact();  // filled in place: a move takes a hundredth of the time of a hit
+  if (Status read = read_metadata(BinaryReader(bytes), *artifact); !read) artifact = std::move(read).error();
   return artifact;
 }
 

@@ -12,60 +12,65 @@
 #include <kiln/target.hpp>
 #include <kiln/unit.hpp>
 
-#include "core/closure.hpp"
+#include "base/urgency.hpp"
+#include "core/dependency_set.hpp"
 
 namespace kiln {
 
-/// Which compiler: by the content of its files, so that two builds of one version are two compilers.
+class WaitObserver;
+
+/// The identity of a compiler, by the content of its files: two builds of one version are two compilers.
 struct CompilerIdentity {
   std::string name;     ///< nvrtc, opencl, …
-  std::string version;  ///< for people
-  std::string path;     ///< for people: where it was found
-  Digest digest{};      ///< what counts
+  std::string version;  ///< human-readable
+  std::string path;     ///< human-readable: the location of the compiler
+  Digest digest{};      ///< the part that counts as identity
   /// Inputs from outside the call, such as NVRTC_APPEND_FLAGS: name and value, sorted by name.
   std::vector<std::pair<std::string, std::string>> environment;
-  /// Another compiler's part of it is joined to ours.
+  /// Merges the environment of another compiler into this one.
   void add_environment(const std::vector<std::pair<std::string, std::string>>& more);
-  /// What else it opens, by path, in an order that the compiler knows. Their content is in the digest.
+  /// Paths of additional files that the compiler opens, in an order defined by the compiler. The digest covers their
+  /// content.
   std::vector<std::string> libraries;
-  /// Folders of headers that belong to the compiler and not to the unit. They come after the unit's own.
+  /// Include directories that belong to the compiler. They follow those of the unit.
   std::vector<IncludeRoot> roots;
 };
 
-/// All that decides a compile before it runs. A value.
+/// All inputs of a compile that are known before it runs. A value type.
 struct Recipe {
   Unit unit;
   Target target;
   CompilerIdentity compiler;
-  std::string working_directory;  ///< absolute: compilers open `./x.h` before any include folder
-  bool closed = false;            ///< `Compiler::closed` said so; not part of any key
+  std::string working_directory;  ///< absolute; compilers open `./x.h` before any include directory
+  bool self_contained = false;    ///< result of `Compiler::is_self_contained`; not part of any key
 
-  // Who wants it, and how much: part of no key, and not sent to workers.
-  std::uint64_t flow = 0;  ///< which order of this process it came from, for events
-  std::stop_token stop;    ///< whether it is still wanted: a compile that can be ended is, when it is not
-  bool urgent = false;     ///< somebody waits for it
-  std::size_t company =
-      0;  ///< how many more of its kind, for the same target, wait behind it, as far as anyone counted
+  // Scheduling state: not part of any key, and not sent to workers.
+  std::uint64_t task_id = 0;       ///< id of the compile task in this process, for events
+  std::stop_token stop;            ///< requests cancellation of the compile
+  Urgency urgent;                  ///< whether a caller waits for the result; can change during the compile
+  WaitObserver* waits = nullptr;   ///< notified about waits for other processes; null means none
+  std::size_t queued_similar = 0;  ///< number of queued units of the same kind and target; an estimate
 
   RequestKey request_key() const;
-  Places places() const;
+  PathRoots path_roots() const;
 };
 
-/// The number in an architecture: 90 of sm_90, of sm_90a too where `variants` are taken; nothing where it is no GPU's.
+/// Returns the number of an architecture: 90 for sm_90, and for sm_90a if `variants` is set. Returns nothing if it is
+/// not a GPU architecture.
 std::optional<int> capability_of(const Target& target, bool variants = false);
 
-/// The target that a unit's compiler makes something for when `target` is a device's: the same, except that a unit of
-/// kind "cccl" gives no bare machine code.
-Target fitted(const Unit& unit, Target target);
+/// Returns the target that a unit's compiler builds for when `target` is a device's. It is the same target, except that
+/// a unit of kind "cccl" has no plain machine code.
+Target effective_target(const Unit& unit, Target target);
 
-/// The name of the artifact that a recipe gives when its compile reads this closure.
-Key key_of(const RequestKey& request, const Closure& closure);
+/// Returns the key of the artifact that a recipe produces if its compile reads this dependency set.
+ArtifactKey artifact_key(const RequestKey& request, const DependencySet& dependency_set);
 
-/// The forms in which recipes and artifacts travel to and from a worker. The artifact's bytes are not in it.
+/// The encodings of recipes for the worker protocol. The bytes of the artifact are not included.
 std::string encode(const Recipe& recipe);
 Result<Recipe> decode_recipe(std::string_view bytes);
 
-/// What is known of an artifact besides its bytes; the closure travels apart.
+/// The encoding of an artifact's metadata; the dependency set is sent separately.
 std::string encode_metadata(const Artifact& artifact);
 Result<Artifact> decode_metadata(std::string_view bytes);
 

@@ -13,7 +13,7 @@ const char* to_string(Form form) {
     case Form::LtoIr: return "lto-ir";
     case Form::OpenClBinary: return "opencl-binary";
     case Form::Cccl: return "cccl";
-    case Form::Foreign: return "foreign";
+    case Form::External: return "foreign";
   }
   return "unknown";
 }
@@ -30,9 +30,10 @@ Result<Target> Target::parse(std::string_view text) {
     if (!digits) break;
     return Target{"sm_" + std::string(text.substr(prefix.size())), form};
   }
-  return failure(Code::InvalidArgument, "'" + std::string(text) +
-                                            "' is no architecture; give sm_90 (machine code), compute_90 (PTX) or "
-                                            "lto_90 (LTO-IR)");
+  return make_error(Code::InvalidArgument,
+                    "'" + std::string(text) +
+                        "' is not an architecture; use sm_90 (machine code), compute_90 (PTX) or "
+                        "lto_90 (LTO-IR)");
 }
 
 std::string Target::name() const {
@@ -43,7 +44,7 @@ std::string Target::name() const {
     case Form::Cccl: return "cccl_" + number;
     case Form::Cubin:
     case Form::OpenClBinary:
-    case Form::Foreign: break;
+    case Form::External: break;
   }
   return architecture;
 }

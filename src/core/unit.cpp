@@ -11,13 +11,13 @@
 
 namespace kiln {
 
-// A text that many units share, with its digest computed at most once for all of them.
-struct SharedText {
+// A text that many units share. Its digest is computed at most once for all of them.
+struct SharedPreamble {
   std::string text;
   mutable std::once_flag once;
   mutable Digest digest;
 
-  explicit SharedText(std::string value) : text(std::move(value)) {}
+  explicit SharedPreamble(std::string value) : text(std::move(value)) {}
   const Digest& hash() const {
     std::call_once(once, [this] { digest = sha256(text); });
     return digest;
@@ -27,12 +27,13 @@ struct SharedText {
 struct Unit::State {
   std::string kind;
   std::string name;
-  std::shared_ptr<const SharedText> preamble;
-  std::shared_ptr<const SharedText> source;
+  std::shared_ptr<const SharedPreamble> preamble;
+  std::shared_ptr<const SharedPreamble> source;
   std::vector<std::string> options;
   std::vector<IncludeRoot> include_roots;
   std::vector<Header> headers;
   std::vector<std::string> entries;
+  std::vector<std::string> served_by;
 
   mutable std::once_flag key_once;
   mutable UnitKey key;
@@ -44,7 +45,8 @@ struct Unit::State {
   State() = default;
   State(const State& other)
       : kind(other.kind), name(other.name), preamble(other.preamble), source(other.source), options(other.options),
-        include_roots(other.include_roots), headers(other.headers), entries(other.entries) {}
+        include_roots(other.include_roots), headers(other.headers), entries(other.entries), served_by(other.served_by) {
+  }
   State& operator=(const State&) = delete;
 
   UnitKey compute_key() const;
@@ -56,17 +58,17 @@ const std::string kNothing;
 }
 
 UnitKey Unit::State::compute_key() const {
-  Writer out;
-  // What an algorithm is called decides nothing: two modules that call one by two names share it.
+  BinaryWriter out;
+  // The name of an algorithm does not affect its code: modules that use different names share the artifact.
   out.text("kiln unit 1").text(kind).text(kind == "cccl" ? kNothing : name);
   out.u8(preamble != nullptr ? 1 : 0);
   if (preamble != nullptr) out.digest(preamble->hash());
   out.digest(source->hash());
   out.u32(static_cast<std::uint32_t>(options.size()));
   for (const std::string& option : options) out.text(option);
-  // Where the roots lie is not what the author wrote; which of them answered is in the closure.
+  // Root paths are not part of the unit; the dependency set records which root provided a file.
   out.u32(static_cast<std::uint32_t>(include_roots.size()));
-  for (const IncludeRoot& root : include_roots) out.u8(root.seal.empty() ? 0 : 1);
+  for (const IncludeRoot& root : include_roots) out.u8(root.sentinel.empty() ? 0 : 1);
   out.u32(static_cast<std::uint32_t>(headers.size()));
   for (const Header& header : headers) out.text(header.name).digest(sha256(header.content));
   out.u32(static_cast<std::uint32_t>(entries.size()));
@@ -75,10 +77,12 @@ UnitKey Unit::State::compute_key() const {
 }
 
 Digest Unit::State::compute_identity(const UnitKey& unit_key) const {
-  if (include_roots.empty()) return unit_key.digest;
-  Writer out;
+  if (include_roots.empty() && served_by.empty()) return unit_key.digest;
+  BinaryWriter out;
   out.text("kiln unit in place 1").digest(unit_key.digest);
-  for (const IncludeRoot& root : include_roots) out.text(root.path).text(root.seal);
+  for (const IncludeRoot& root : include_roots) out.text(root.path).text(root.sentinel);
+  // The key includes the number of include roots, so that none of these can be mistaken for a root.
+  for (const std::string& name_space : served_by) out.text(name_space);
   return sha256(out.bytes());
 }
 
@@ -92,7 +96,7 @@ Unit Unit::link(std::string name, const std::vector<LinkPart>& parts) {
   Unit link = of_kind("link", std::move(name), encode_link_parts(parts));
   for (const LinkPart& part : parts) {
     if (part.as_unit() == nullptr) continue;
-    for (const IncludeRoot& root : part.as_unit()->include_roots()) link = link.include_root(root.path, root.seal);
+    for (const IncludeRoot& root : part.as_unit()->include_roots()) link = link.include_root(root.path, root.sentinel);
   }
   return link;
 }
@@ -103,7 +107,7 @@ Unit Unit::of_kind(std::string kind, std::string name, std::string canonical) {
   auto state = std::make_shared<State>();
   state->kind = std::move(kind);
   state->name = std::move(name);
-  state->source = std::make_shared<const SharedText>(std::move(canonical));
+  state->source = std::make_shared<const SharedPreamble>(std::move(canonical));
   return Unit(std::move(state));
 }
 
@@ -122,9 +126,9 @@ Unit Unit::options(const std::vector<std::string>& texts) const {
   state->options.insert(state->options.end(), texts.begin(), texts.end());
   return Unit(std::move(state));
 }
-Unit Unit::include_root(std::string path, std::string seal) const {
+Unit Unit::include_root(std::string path, std::string sentinel) const {
   auto state = std::make_shared<State>(*state_);
-  state->include_roots.push_back({std::move(path), std::move(seal)});
+  state->include_roots.push_back({std::move(path), std::move(sentinel)});
   return Unit(std::move(state));
 }
 Unit Unit::header(std::string name, std::string content) const {
@@ -134,14 +138,19 @@ Unit Unit::header(std::string name, std::string content) const {
 }
 Unit Unit::preamble(std::string text) const {
   auto state = std::make_shared<State>(*state_);
-  state->preamble = std::make_shared<const SharedText>(std::move(text));
+  state->preamble = std::make_shared<const SharedPreamble>(std::move(text));
   return Unit(std::move(state));
 }
 Unit Unit::instance(std::string entry, std::string source) const {
   auto state = std::make_shared<State>(*state_);
-  state->source = std::make_shared<const SharedText>(std::move(source));
+  state->source = std::make_shared<const SharedPreamble>(std::move(source));
   state->entries.clear();
   state->entries.push_back(std::move(entry));
+  return Unit(std::move(state));
+}
+Unit Unit::served_by(std::vector<std::string> namespaces) const {
+  auto state = std::make_shared<State>(*state_);
+  state->served_by = std::move(namespaces);
   return Unit(std::move(state));
 }
 
@@ -157,17 +166,19 @@ const std::vector<std::string>& Unit::options() const noexcept { return state_->
 const std::vector<IncludeRoot>& Unit::include_roots() const noexcept { return state_->include_roots; }
 const std::vector<Header>& Unit::headers() const noexcept { return state_->headers; }
 const std::vector<std::string>& Unit::entries() const noexcept { return state_->entries; }
+const std::vector<std::string>& Unit::served_by() const noexcept { return state_->served_by; }
 
 std::string Unit::label() const {
   const bool of_a_family = state_->preamble != nullptr && entries().size() == 1;
   return of_a_family ? name() + ":" + entries().front() : name();
 }
 
-std::string Unit::whole_source() const { return preamble() + source(); }
+std::string Unit::full_source() const { return preamble() + source(); }
 
 UnitKey Unit::key() const {
   if (!state_->key_known.load(std::memory_order_acquire)) {
-    // Off the once, through which no exception may pass (base/once.hpp); two threads at once only cost time.
+    // Outside the `Once`, through which no exception may pass (base/once.hpp); computing it in two threads only costs
+    // time.
     const UnitKey computed = state_->compute_key();
     std::call_once(state_->key_once, [&] {
       state_->key = computed;
@@ -178,7 +189,7 @@ UnitKey Unit::key() const {
 }
 
 const Digest& Unit::identity() const {
-  if (const Digest* known = known_identity()) return *known;
+  if (const Digest* known = identity_if_computed()) return *known;
   const Digest computed = state_->compute_identity(key());
   std::call_once(state_->identity_once, [&] {
     state_->identity = computed;
@@ -187,7 +198,7 @@ const Digest& Unit::identity() const {
   return state_->identity;
 }
 
-const Digest* Unit::known_identity() const noexcept {
+const Digest* Unit::identity_if_computed() const noexcept {
   return state_->identity_known.load(std::memory_order_acquire) ? &state_->identity : nullptr;
 }
 

@@ -7,21 +7,21 @@
 namespace kiln {
 namespace {
 
-void write_front(Writer& out, const Unit& unit) {
+void write_front(BinaryWriter& out, const Unit& unit) {
   out.text(unit.kind()).text(unit.name()).text(unit.preamble()).text(unit.source());
   out.u32(static_cast<std::uint32_t>(unit.options().size()));
   for (const std::string& option : unit.options()) out.text(option);
   out.u32(static_cast<std::uint32_t>(unit.include_roots().size()));
 }
 
-void write_back(Writer& out, const Unit& unit) {
+void write_back(BinaryWriter& out, const Unit& unit) {
   out.u32(static_cast<std::uint32_t>(unit.headers().size()));
   for (const Header& header : unit.headers()) out.text(header.name).text(header.content);
   out.u32(static_cast<std::uint32_t>(unit.entries().size()));
   for (const std::string& entry : unit.entries()) out.text(entry);
 }
 
-Unit read_front(Reader& in) {
+Unit read_front(BinaryReader& in) {
   const std::string kind(in.text());
   const std::string name(in.text());
   const std::string preamble(in.text());
@@ -32,7 +32,7 @@ Unit read_front(Reader& in) {
   return unit.options(options);
 }
 
-Unit read_back(Reader& in, Unit unit) {
+Unit read_back(BinaryReader& in, Unit unit) {
   for (std::uint32_t i = 0, n = in.count(8); i < n; ++i) {
     std::string header(in.text());
     unit = unit.header(std::move(header), std::string(in.text()));
@@ -43,13 +43,13 @@ Unit read_back(Reader& in, Unit unit) {
 
 }  // namespace
 
-void write_unit(Writer& out, const Unit& unit) {
+void write_unit(BinaryWriter& out, const Unit& unit) {
   write_front(out, unit);
-  for (const IncludeRoot& root : unit.include_roots()) out.text(root.path).text(root.seal);
+  for (const IncludeRoot& root : unit.include_roots()) out.text(root.path).text(root.sentinel);
   write_back(out, unit);
 }
 
-Unit read_unit(Reader& in) {
+Unit read_unit(BinaryReader& in) {
   Unit unit = read_front(in);
   for (std::uint32_t i = 0, n = in.count(8); i < n; ++i) {
     std::string path(in.text());
@@ -58,20 +58,20 @@ Unit read_unit(Reader& in) {
   return read_back(in, std::move(unit));
 }
 
-void write_unit_anywhere(Writer& out, const Unit& unit) {
+void write_portable_unit(BinaryWriter& out, const Unit& unit) {
   write_front(out, unit);
-  for (const IncludeRoot& root : unit.include_roots()) out.u8(root.seal.empty() ? 0 : 1);
+  for (const IncludeRoot& root : unit.include_roots()) out.u8(root.sentinel.empty() ? 0 : 1);
   write_back(out, unit);
 }
 
-Unit read_unit_anywhere(Reader& in, std::span<const IncludeRoot>& roots) {
+Unit read_portable_unit(BinaryReader& in, std::span<const IncludeRoot>& roots) {
   Unit unit = read_front(in);
   const std::uint32_t count = in.count(1);
   if (count > roots.size()) in.fail();
   for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
     const std::uint8_t sealed = in.u8();
-    if (sealed > 1 || (sealed == 1) == roots.front().seal.empty()) in.fail();
-    unit = unit.include_root(roots.front().path, roots.front().seal);
+    if (sealed > 1 || (sealed == 1) == roots.front().sentinel.empty()) in.fail();
+    unit = unit.include_root(roots.front().path, roots.front().sentinel);
     roots = roots.subspan(1);
   }
   return read_back(in, std::move(unit));

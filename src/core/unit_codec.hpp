@@ -8,15 +8,16 @@
 
 namespace kiln {
 
-/// Writes a unit with the places of its include roots: for another process of this machine.
-void write_unit(Writer& out, const Unit& unit);
-/// Reads it back. What is cut short makes `in` fail, and the unit is then of no use.
-Unit read_unit(Reader& in);
+/// Writes a unit with the paths of its include roots, for another process on this machine.
+void write_unit(BinaryWriter& out, const Unit& unit);
+/// Reads a unit. Truncated input makes `in` fail, and the unit is then invalid.
+Unit read_unit(BinaryReader& in);
 
-/// Writes what a unit's key covers: of its include roots only how many they are and which are sealed.
-void write_unit_anywhere(Writer& out, const Unit& unit);
-/// Reads it back with the first of `roots` in their places, and takes those off. Roots that are too few, or of which
-/// others are sealed, make `in` fail.
-Unit read_unit_anywhere(Reader& in, std::span<const IncludeRoot>& roots);
+/// Writes the parts of a unit that its key covers: of its include roots only their number and which of them have a
+/// sentinel.
+void write_portable_unit(BinaryWriter& out, const Unit& unit);
+/// Reads such a unit, assigns the first of `roots` to it and removes them from `roots`. Too few roots, or a mismatch in
+/// sentinels, make `in` fail.
+Unit read_portable_unit(BinaryReader& in, std::span<const IncludeRoot>& roots);
 
 }  // namespace kiln

@@ -9,7 +9,7 @@
 namespace kiln {
 namespace {
 
-// The numbers of build.bazel.remote.execution.v2: ActionResult, OutputFile and Digest.
+// The field numbers of build.bazel.remote.execution.v2: ActionResult, OutputFile and Digest.
 constexpr std::uint32_t kOutputFiles = 2;
 constexpr std::uint32_t kStdoutRaw = 5;
 constexpr std::uint32_t kFilePath = 1;
@@ -17,7 +17,7 @@ constexpr std::uint32_t kFileDigest = 2;
 constexpr std::uint32_t kDigestHash = 1;
 constexpr std::uint32_t kDigestSize = 2;
 
-constexpr std::size_t kMostFiles = 64;
+constexpr std::size_t kMaxFiles = 64;
 
 enum Wire : std::uint32_t { Varint = 0, Fixed64 = 1, Delimited = 2, Fixed32 = 5 };
 
@@ -32,7 +32,7 @@ void put_delimited(std::string& out, std::uint32_t field, std::string_view bytes
   out += bytes;
 }
 
-// Goes through the fields of one message. Once something is not a field it says so and has no more.
+// Iterates over the fields of one message. After a malformed field, `ok` is false and `next` returns false.
 class Fields {
  public:
   explicit Fields(std::span<const std::uint8_t> message) : rest_(message) {}
@@ -49,12 +49,12 @@ class Fields {
       case Fixed64: (void)take(8); break;
       case Delimited: bytes_ = take(varint()); break;
       case Fixed32: (void)take(4); break;
-      default: ok_ = false;  // groups, which this protocol has none of, and what is no wire type at all
+      default: ok_ = false;  // groups, which this protocol does not use, and invalid wire types
     }
     if (field_ == 0) ok_ = false;
     return ok_;
   }
-  // Whether it is this field; one that is must have this wire type.
+  // Returns whether the current field has this number. A field with this number must have this wire type.
   bool is(std::uint32_t field, Wire wire) {
     if (field_ != field) return false;
     if (wire_ != wire) ok_ = false;
@@ -106,7 +106,7 @@ bool read_digest(std::span<const std::uint8_t> message, ActionResult::File& file
       file.digest = *digest;
       named = true;
     } else if (fields.is(kDigestSize, Varint)) {
-      // An int64 on the wire: what is larger is negative.
+      // The field is an int64 on the wire: a larger value is negative.
       if (fields.number() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return false;
       file.size = fields.number();
     }
@@ -135,7 +135,7 @@ std::string ActionResult::encode() const {
   for (const File& file : files) {
     std::string digest;
     put_delimited(digest, kDigestHash, file.digest.hex());
-    if (file.size != 0) {  // zero is not written, as everywhere in this encoding
+    if (file.size != 0) {  // protobuf omits fields that are zero
       put_varint(digest, std::uint64_t{kDigestSize} << 3 | Varint);
       put_varint(digest, file.size);
     }
@@ -144,27 +144,27 @@ std::string ActionResult::encode() const {
     put_delimited(message, kFileDigest, digest);
     put_delimited(out, kOutputFiles, message);
   }
-  if (!said.empty()) put_delimited(out, kStdoutRaw, said);
+  if (!stdout_raw.empty()) put_delimited(out, kStdoutRaw, stdout_raw);
   return out;
 }
 
 Result<ActionResult> ActionResult::decode(std::span<const std::uint8_t> body) {
-  const auto none = [](const char* why) {
-    return failure(Code::Corrupt, std::string("what is no ActionResult: ") + why);
+  const auto none = [](const char* reason) {
+    return make_error(Code::Corrupt, std::string("invalid ActionResult: ") + reason);
   };
   ActionResult result;
   Fields fields(body);
   while (fields.next()) {
     if (fields.is(kOutputFiles, Delimited)) {
-      if (result.files.size() == kMostFiles) return none("it names too many files");
+      if (result.files.size() == kMaxFiles) return none("too many files");
       if (!read_file_message(fields.bytes(), result.files.emplace_back())) {
-        return none("a file in it has no digest of SHA-256, or is damaged");
+        return none("an output file is malformed or has no SHA-256 digest");
       }
     } else if (fields.is(kStdoutRaw, Delimited)) {
-      result.said = fields.text();
+      result.stdout_raw = fields.text();
     }
   }
-  if (!fields.ok()) return none("its fields cannot be read");
+  if (!fields.ok()) return none("malformed field");
   return result;
 }
 

@@ -10,9 +10,9 @@
 
 namespace kiln {
 
-/// The part of a remote-execution `ActionResult` that kiln writes and reads: files by digest, and what the action said
-/// on its standard output, which is where kiln's own record lies. Servers that check what they are given accept it.
-/// Fields that kiln does not know are skipped. docs/remote-format.md has the field numbers.
+/// The part of a remote-execution `ActionResult` that kiln writes and reads: output files by digest, and the standard
+/// output of the action, in which kiln stores its own record. Servers that validate uploads accept it. `decode` skips
+/// unknown fields. docs/remote-format.md lists the field numbers.
 struct ActionResult {
   struct File {
     std::string path;
@@ -20,10 +20,10 @@ struct ActionResult {
     std::uint64_t size = 0;
   };
   std::vector<File> files;
-  std::string said;
+  std::string stdout_raw;
 
   std::string encode() const;
-  /// Code::Corrupt for what is no such message. Every length is checked; at most 64 files.
+  /// Returns Code::Corrupt for a malformed message. Checks every length and accepts at most 64 files.
   static Result<ActionResult> decode(std::span<const std::uint8_t> body);
 };
 

@@ -11,43 +11,53 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/files.hpp"
-#include "remote/lease_row.hpp"
+#include "remote/lease_record.hpp"
 
 namespace kiln {
 namespace {
 
 using Time = LeaseTable::Time;
 
-constexpr const char* kFolder = "leases";
-// Only looking tells whether a lease was renewed. Two looks are this far apart at most (twice it, with what waiters add
-// to spread themselves), so that whoever waits sees a holder's death within a second of the lease.
-constexpr Time kLook = std::chrono::milliseconds(200);
-// Of a file that says nothing that we understand, and the longest that is believed.
+constexpr const char* kDirectory = "leases";
+constexpr std::string_view kHedge = ".hedge-";
+constexpr std::string_view kHedgeNow = ".hedge-now-";
+constexpr std::string_view kGone = ".gone-";
+// Maximum interval between two checks of a lease, because only a check shows whether it was renewed. With the jitter
+// that waiters add, the interval is at most twice this value. A waiter therefore detects a dead holder within one
+// second after the lease expires.
+constexpr Time kPollInterval = std::chrono::milliseconds(200);
+// Assumed lease of an unreadable file, and the longest lease that is accepted.
 constexpr Time kUnknown = std::chrono::seconds(5);
-constexpr Time kLongest = std::chrono::hours(1);
-// Nobody compiles for so long: what was not touched since is a leftover.
-constexpr Time kAbandoned = std::chrono::hours(24);
-constexpr std::size_t kMostSeen = 10'000;
+constexpr Time kMaxDuration = std::chrono::hours(1);
+// Longer than any compile: an older file is a leftover.
+constexpr Time kStaleTemporaryAge = std::chrono::hours(24);
+constexpr std::size_t kMaxSeen = 10'000;
 
 Error lease_failure(std::string_view what, const std::string& path, int error) {
-  Error failed = io_failure(what, path, error);
-  if (error == EACCES || error == EPERM || error == EROFS) failed.code = Code::Refused;
+  Error failed = io_error(what, path, error);
+  if (error == EACCES || error == EPERM || error == EROFS) failed.code = Code::Denied;
   if (error == ENOENT || error == ENOTDIR || error == ESTALE) failed.code = Code::Unavailable;
   if (error == ELOOP || error == EISDIR || error == ENXIO) failed.code = Code::Corrupt;
   return failed;
 }
 
-std::chrono::milliseconds whole(Time time) { return std::chrono::ceil<std::chrono::milliseconds>(time); }
-
-Fd open_row(const std::string& path, int flags) {
-  // Non-blocking, so that a FIFO cannot hang the caller.
-  return Fd(open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
+Error linked_directory(const std::string& path) {
+  return make_error(Code::Denied,
+                    path +
+                        " is a symbolic link, which kiln does not follow in a shared directory; remove the link or "
+                        "use its target as the lease directory");
 }
 
-// The content of an open file; nothing where it cannot be read.
+std::chrono::milliseconds whole(Time time) { return std::chrono::ceil<std::chrono::milliseconds>(time); }
+
+Fd open_row(int directory, const std::string& name, int flags) {
+  // Non-blocking, so that a FIFO cannot hang the caller.
+  return Fd(openat(directory, name.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
+}
+
+// Returns the content of an open file, or nothing if it cannot be read.
 std::optional<std::string> content_of(int fd) {
-  std::string text(LeaseRow::kMostBytes, '\0');
+  std::string text(LeaseRecord::kMaxBytes, '\0');
   ssize_t got = 0;
   do {
     got = pread(fd, text.data(), text.size(), 0);
@@ -57,194 +67,239 @@ std::optional<std::string> content_of(int fd) {
   return text;
 }
 
-// Nothing where there is no such file.
-Result<std::optional<std::string>> read_row(const std::string& path) {
-  const Fd fd = open_row(path, O_RDONLY);
-  if (!fd && errno == ENOENT) return std::optional<std::string>();
-  std::optional<std::string> content = fd ? content_of(fd.get()) : std::nullopt;
-  if (!content) return lease_failure("cannot read", path, errno);
-  return content;
+Time modified(int directory, const std::string& name) {
+  const std::optional<FileStamp> stamp = stamp_in(directory, name.c_str());
+  return stamp ? Time(stamp->modified_ns) : Time(0);
 }
 
-// Removes the file if its content is still this one; whether it did. Renamed first: of several who try, one succeeds.
-bool withdraw(const std::string& path, const std::string& content, const std::string& own) {
-  const std::string aside = path + ".gone-" + own;
-  if (rename(path.c_str(), aside.c_str()) != 0) return false;
-  const Result<std::optional<std::string>> moved = read_row(aside);
-  const bool same = moved && *moved && **moved == content;
-  // Another has taken it since we looked. Where somebody was quicker than putting it back there are two holders now,
-  // which costs a compile.
-  if (!same) (void)link(aside.c_str(), path.c_str());
-  (void)unlink(aside.c_str());
-  return same;
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-Time modified(const std::string& path) {
-  struct stat status {};
-  if (lstat(path.c_str(), &status) != 0) return Time(0);
-  return std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec);
+// Returns whether kiln creates files of this name, where <key> is 64 hexadecimal digits: `<key>` for a lease,
+// `<key>.hedge-<number>` for a hedge, either with the suffix `.gone-<owner>` while it is withdrawn, and
+// `<key>.hedge-now-<number>-<number>`.
+bool is_row_name(std::string_view name) {
+  constexpr std::size_t kDigits = 2 * sizeof(Digest::bytes);
+  if (name.size() < kDigits || !Digest::from_hex(name.substr(0, kDigits))) return false;
+  name.remove_prefix(kDigits);
+  if (name.starts_with(kHedgeNow)) {
+    name.remove_prefix(kHedgeNow.size());
+    const std::size_t dash = name.find('-');
+    return dash != std::string_view::npos && is_number(name.substr(0, dash)) && is_number(name.substr(dash + 1));
+  }
+  if (const std::size_t gone = name.find(kGone); gone != std::string_view::npos) {
+    if (!LeaseRecord::is_valid_owner(name.substr(gone + kGone.size()))) return false;
+    name = name.substr(0, gone);
+  }
+  return name.empty() || (name.starts_with(kHedge) && is_number(name.substr(kHedge.size())));
 }
 
-// What crashes left: files that nobody touched for a day by the clock of the file system, which dates `fresh` too.
-void sweep(const std::string& folder, const std::string& fresh) {
-  const Time now = modified(fresh);
+// Removes files that crashed processes left: kiln's files that were not modified for a day by the clock of the file
+// system, which sets the time of `fresh` too. The directory may contain files of other programs; files whose names kiln
+// does not create are kept.
+void sweep(int directory, const std::string& fresh) {
+  const Time now = modified(directory, fresh);
   if (now == Time(0)) return;
-  for (const std::string& name : list_directory(AT_FDCWD, folder.c_str())) {
-    const std::string path = join_path(folder, name);
-    const Time then = modified(path);
-    if (then != Time(0) && now - then > kAbandoned) (void)unlink(path.c_str());
+  for (const std::string& name : list_directory(directory, ".")) {
+    if (!is_row_name(name)) continue;
+    const std::optional<FileStamp> stamp = stamp_in(directory, name.c_str());
+    if (!stamp || stamp->size > LeaseRecord::kMaxBytes || now - Time(stamp->modified_ns) <= kStaleTemporaryAge)
+      continue;
+    (void)remove_file_in(directory, name.c_str());
   }
 }
 
 }  // namespace
 
-DirectoryLeases::DirectoryLeases(std::string root, const Clock& clock)
-    : root_(std::move(root)), folder_(join_path(root_, kFolder)), clock_(clock) {}
+DirectoryLeases::DirectoryLeases(std::string root, const Clock& clock, Resolution resolution)
+    : root_(std::move(root)), clock_(clock), resolution_(resolution) {}
 
-std::string DirectoryLeases::path_of(const RequestKey& request) const { return join_path(folder_, request.hex()); }
+Error DirectoryLeases::failed(std::string_view what, const std::string& name, int error) const {
+  return lease_failure(what, join_path(root_, join_path(kDirectory, name)), error);
+}
 
-Status DirectoryLeases::check(Time limit) const {
-  if (limit <= Time(0)) return failure(Code::TimedOut, "there was no time to ask " + root_);
+Status DirectoryLeases::check(Time timeout) const {
+  if (timeout <= Time(0)) return make_error(Code::TimedOut, "no time left for a request to " + root_);
   return {};
 }
 
-Time DirectoryLeases::left(const std::string& path, const std::string& content) {
-  const std::optional<LeaseRow> row = LeaseRow::parse(content);
-  const Time lease = row ? std::min<Time>(row->lease, kLongest) : kUnknown;
-  Sights& known = sights_.get();
+Time DirectoryLeases::remaining(const std::string& name, const std::string& content) {
+  const std::optional<LeaseRecord> row = LeaseRecord::parse(content);
+  const Time lease = row ? std::min<Time>(row->lease, kMaxDuration) : kUnknown;
+  LeaseObservations& known = sights_.get();
   const MutexLock lock(known.mutex);
-  if (known.of.size() >= kMostSeen) known.of.clear();  // seeing them anew takes one lease, no more
+  if (known.of.size() >= kMaxSeen) known.of.clear();  // costs at most one lease time to observe them again
   const Time now = clock_.steady();
-  Sight& sight = known.of[path];
+  LeaseObservation& sight = known.of[name];
   if (sight.content != content || sight.first == Time(0)) sight = {content, now};
   return std::max(lease - (now - sight.first), Time(0));
 }
 
-void DirectoryLeases::forget(const std::string& path) {
-  Sights& known = sights_.get();
+void DirectoryLeases::forget(const std::string& name) {
+  LeaseObservations& known = sights_.get();
   const MutexLock lock(known.mutex);
-  known.of.erase(path);
+  known.of.erase(name);
 }
 
-Status DirectoryLeases::make_folder() const {
+Result<std::optional<Fd>> DirectoryLeases::open_directory() const {
+  const Fd root(open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  Fd directory = root ? open_directory_beneath(root.get(), kDirectory, resolution_) : Fd();
+  if (directory) return std::optional<Fd>(std::move(directory));
+  if (errno == ENOENT) return std::optional<Fd>();
+  if (errno == ELOOP) return linked_directory(join_path(root_, kDirectory));
+  return lease_failure("cannot open the lease directory", join_path(root_, kDirectory), errno);
+}
+
+Result<Fd> DirectoryLeases::make_directory() const {
+  const Fd root(open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat status {};
-  if (stat(root_.c_str(), &status) != 0) return lease_failure("cannot open the folder of the leases", root_, errno);
-  if (mkdir(folder_.c_str(), 0777) != 0) {
-    if (errno == EEXIST) return {};
-    return lease_failure("cannot create", folder_, errno);
-  }
-  (void)chmod(folder_.c_str(), status.st_mode & 07777);
-  return {};
+  if (!root || fstat(root.get(), &status) != 0) return lease_failure("cannot open the lease directory", root_, errno);
+  Fd directory = make_directory_beneath(root.get(), kDirectory, status.st_mode & 07777, resolution_);
+  if (directory) return directory;
+  if (errno == ELOOP) return linked_directory(join_path(root_, kDirectory));
+  return lease_failure("cannot create", join_path(root_, kDirectory), errno);
 }
 
-Result<bool> DirectoryLeases::create(const std::string& path, const std::string& content) const {
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-  Fd fd(open(path.c_str(), kFlags, 0644));
-  if (!fd && errno == ENOENT) {
-    if (Status made = make_folder(); !made) return std::move(made).error();
-    fd = Fd(open(path.c_str(), kFlags, 0644));
-  }
+Result<bool> DirectoryLeases::create(int directory, const std::string& name, const std::string& content) const {
+  const Fd fd(openat(directory, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!fd && errno == EEXIST) return false;
-  if (!fd) return lease_failure("cannot create", path, errno);
-  (void)fchmod(fd.get(), 0644);  // those who wait must be able to look, whatever our umask
-  if (Status written = write_all(fd.get(), content, path); !written) {
-    (void)unlink(path.c_str());
+  if (!fd) return failed("cannot create", name, errno);
+  (void)fchmod(fd.get(), 0644);  // waiters must be able to read it, regardless of the umask
+  if (Status written = write_all(fd.get(), content, name); !written) {
+    (void)remove_file_in(directory, name.c_str());
     return std::move(written).error();
   }
   return true;
 }
 
-Result<bool> DirectoryLeases::take(const RequestKey& request, const std::string& owner, Time lease, Time limit) {
-  if (Status checked = check(limit); !checked) return std::move(checked).error();
-  if (!LeaseRow::may_own(owner)) return failure(Code::InvalidArgument, "this is no owner of a lease");
-  const std::string path = path_of(request);
-  const std::string mine = LeaseRow{owner, whole(lease), 0}.text();
-  Result<bool> created = create(path, mine);
+Result<std::optional<std::string>> DirectoryLeases::read_row(int directory, const std::string& name) const {
+  const Fd fd = open_row(directory, name, O_RDONLY);
+  if (!fd && errno == ENOENT) return std::optional<std::string>();
+  std::optional<std::string> content = fd ? content_of(fd.get()) : std::nullopt;
+  if (!content) return failed("cannot read", name, errno);
+  return content;
+}
+
+// Renames the file first, so that only one of several processes succeeds.
+bool DirectoryLeases::withdraw(int directory, const std::string& name, const std::string& content,
+                               const std::string& own) const {
+  const std::string aside = name + std::string(kGone) + own;
+  if (renameat(directory, name.c_str(), directory, aside.c_str()) != 0) return false;
+  const Result<std::optional<std::string>> moved = read_row(directory, aside);
+  const bool same = moved && *moved && **moved == content;
+  // Another process has acquired it since the check. If a third process acquires it before this one restores the file,
+  // there are two holders, which costs one duplicate compile.
+  if (!same) (void)linkat(directory, aside.c_str(), directory, name.c_str(), 0);
+  (void)remove_file_in(directory, aside.c_str());
+  return same;
+}
+
+Result<bool> DirectoryLeases::try_acquire(const RequestKey& request, const std::string& owner, Time lease,
+                                          Time timeout) {
+  if (Status checked = check(timeout); !checked) return std::move(checked).error();
+  if (!LeaseRecord::is_valid_owner(owner)) return make_error(Code::InvalidArgument, "invalid lease owner");
+  const Result<Fd> opened = make_directory();
+  if (!opened) return opened.error();
+  const int directory = opened->get();
+  const std::string name = request.hex();
+  const std::string mine = LeaseRecord{owner, whole(lease), 0}.text();
+  Result<bool> created = create(directory, name, mine);
   if (!created || *created) return created;
-  const Result<std::optional<std::string>> there = read_row(path);
+  const Result<std::optional<std::string>> there = read_row(directory, name);
   if (!there) return there.error();
-  if (!*there) return create(path, mine);  // its holder let go just now
-  if (left(path, **there) > Time(0)) return false;
-  if (!withdraw(path, **there, owner)) return false;
-  forget(path);
-  created = create(path, mine);
-  if (created && *created) sweep(folder_, path);
+  if (!*there) return create(directory, name, mine);  // the holder has just released it
+  if (remaining(name, **there) > Time(0)) return false;
+  if (!withdraw(directory, name, **there, owner)) return false;
+  forget(name);
+  created = create(directory, name, mine);
+  if (created && *created) sweep(directory, name);
   return created;
 }
 
-Result<bool> DirectoryLeases::renew(const RequestKey& request, const std::string& owner, Time lease, Time limit) {
-  if (Status checked = check(limit); !checked) return std::move(checked).error();
-  const std::string path = path_of(request);
-  const Fd fd = open_row(path, O_RDWR);
+Result<bool> DirectoryLeases::renew(const RequestKey& request, const std::string& owner, Time lease, Time timeout) {
+  if (Status checked = check(timeout); !checked) return std::move(checked).error();
+  const Result<std::optional<Fd>> directory = open_directory();
+  if (!directory) return directory.error();
+  if (!*directory) return false;
+  const std::string name = request.hex();
+  const Fd fd = open_row((*directory)->get(), name, O_RDWR);
   if (!fd && errno == ENOENT) return false;
   const std::optional<std::string> content = fd ? content_of(fd.get()) : std::nullopt;
-  if (!content) return lease_failure("cannot read", path, errno);
-  std::optional<LeaseRow> row = LeaseRow::parse(*content);
+  if (!content) return failed("cannot read", name, errno);
+  std::optional<LeaseRecord> row = LeaseRecord::parse(*content);
   if (!row || row->owner != owner) return false;
   row->lease = whole(lease);
   ++row->renewals;
   const std::string text = row->text();
   if (pwrite(fd.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
-    return lease_failure("cannot write", path, errno);
-  // Whoever took it over meanwhile has moved this file away.
+    return failed("cannot write", name, errno);
+  // A process that took the lease over in the meantime has renamed this file.
   struct stat written {};
-  struct stat there {};
-  const bool still = fstat(fd.get(), &written) == 0 && lstat(path.c_str(), &there) == 0 &&
-                     written.st_ino == there.st_ino && written.st_dev == there.st_dev;
-  return still;
+  const std::optional<FileStamp> there = stamp_in((*directory)->get(), name.c_str());
+  return there && fstat(fd.get(), &written) == 0 && written.st_ino == there->inode && written.st_dev == there->device;
 }
 
-Status DirectoryLeases::release(const RequestKey& request, const std::string& owner, Time limit) {
-  if (Status checked = check(limit); !checked) return checked;
-  const std::string path = path_of(request);
-  const Result<std::optional<std::string>> content = read_row(path);
+Status DirectoryLeases::release(const RequestKey& request, const std::string& owner, Time timeout) {
+  if (Status checked = check(timeout); !checked) return checked;
+  const Result<std::optional<Fd>> directory = open_directory();
+  if (!directory) return directory.error();
+  if (!*directory) return {};
+  const std::string name = request.hex();
+  const Result<std::optional<std::string>> content = read_row((*directory)->get(), name);
   if (!content) return content.error();
-  const std::optional<LeaseRow> row = *content ? LeaseRow::parse(**content) : std::nullopt;
-  if (row && row->owner == owner && LeaseRow::may_own(owner)) (void)withdraw(path, **content, owner);
+  const std::optional<LeaseRecord> row = *content ? LeaseRecord::parse(**content) : std::nullopt;
+  if (row && row->owner == owner && LeaseRecord::is_valid_owner(owner))
+    (void)withdraw((*directory)->get(), name, **content, owner);
   return {};
 }
 
-Result<Time> DirectoryLeases::held(const RequestKey& request, Time limit) {
-  if (Status checked = check(limit); !checked) return std::move(checked).error();
-  const std::string path = path_of(request);
-  const Result<std::optional<std::string>> content = read_row(path);
+Result<Time> DirectoryLeases::remaining_ttl(const RequestKey& request, Time timeout) {
+  if (Status checked = check(timeout); !checked) return std::move(checked).error();
+  const Result<std::optional<Fd>> directory = open_directory();
+  if (!directory) return directory.error();
+  const std::string name = request.hex();
+  const Result<std::optional<std::string>> content =
+      *directory ? read_row((*directory)->get(), name) : Result<std::optional<std::string>>(std::nullopt);
   if (!content) return content.error();
   if (!*content) {
-    forget(path);
+    forget(name);
     return Time(0);
   }
-  return std::min(left(path, **content), kLook);
+  return std::min(remaining(name, **content), kPollInterval);
 }
 
-Result<bool> DirectoryLeases::draw(const RequestKey& request, unsigned count, Time window, Time limit) {
-  if (Status checked = check(limit); !checked) return std::move(checked).error();
-  // Nobody watches a hedge for as long as it counts, so that it is dated by the file system: against a file that is
-  // made now, and by the same clock.
-  const std::string path = path_of(request) + ".hedge-";
+Result<bool> DirectoryLeases::try_hedge(const RequestKey& request, unsigned count, Time window, Time timeout) {
+  if (Status checked = check(timeout); !checked) return std::move(checked).error();
+  const Result<Fd> opened = make_directory();
+  if (!opened) return opened.error();
+  const int directory = opened->get();
+  // No process observes a hedge for its whole window. Its age is therefore measured by the clock of the file system,
+  // against a file that is created now.
   const std::string own = std::to_string(getpid()) + "-" + std::to_string(clock_.steady().count());
-  const std::string mine = LeaseRow{own, whole(window), 0}.text();
+  const std::string mine = LeaseRecord{own, whole(window), 0}.text();
   std::string fresh;
   Result<bool> drawn = false;
   for (unsigned i = 0; i < count && drawn && !*drawn; ++i) {
-    const std::string name = path + std::to_string(i);
-    drawn = create(name, mine);
+    const std::string name = request.hex() + std::string(kHedge) + std::to_string(i);
+    drawn = create(directory, name, mine);
     if (!drawn || *drawn) break;
     if (fresh.empty()) {
-      fresh = path + "now-" + own;
-      if (Result<bool> made = create(fresh, mine); !made) return made;
+      fresh = request.hex() + std::string(kHedgeNow) + own;
+      if (Result<bool> made = create(directory, fresh, mine); !made) return made;
     }
-    const Result<std::optional<std::string>> there = read_row(name);
-    if (!there || !*there || modified(fresh) - modified(name) < window) continue;
-    if (withdraw(name, **there, own)) drawn = create(name, mine);
+    const Result<std::optional<std::string>> there = read_row(directory, name);
+    if (!there || !*there || modified(directory, fresh) - modified(directory, name) < window) continue;
+    if (withdraw(directory, name, **there, own)) drawn = create(directory, name, mine);
   }
-  if (!fresh.empty()) (void)unlink(fresh.c_str());
+  if (!fresh.empty()) (void)remove_file_in(directory, fresh.c_str());
   return drawn;
 }
 
-Status DirectoryLeases::probe(Time limit) {
-  if (Status checked = check(limit); !checked) return checked;
+Status DirectoryLeases::probe(Time timeout) {
+  if (Status checked = check(timeout); !checked) return checked;
   if (access(root_.c_str(), R_OK | W_OK | X_OK) == 0) return {};
-  return lease_failure("cannot use the folder of the leases", root_, errno);
+  return lease_failure("cannot use the lease directory", root_, errno);
 }
 
 }  // namespace kiln

@@ -1,54 +1,70 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.hpp"
+#include "base/files/beneath.hpp"
 #include "base/mutex.hpp"
-#include "base/per_process.hpp"
+#include "base/process/per_process.hpp"
 #include "remote/lease_table.hpp"
 
 namespace kiln {
 
-/// Leases in a folder that several hosts see: a file per request, made exclusively, whose content its owner changes
-/// when he renews it. A lease has lapsed when its file did not change for its length by the watcher's own steady clock:
-/// no host's wall clock matters. Taking over a lapsed one is a rename, which one of several succeeds with.
+/// Leases in a directory that several hosts share. Each request has one file, which is created exclusively; its owner
+/// changes the content with each renewal. A lease has expired if the file did not change for the lease time by the
+/// observer's own steady clock, so wall clocks do not matter. A process takes over an expired lease by a rename, which
+/// only one of several processes succeeds with. Thread-safe.
+///
+/// Another user with write access to the root cannot make a caller act outside of it: a lease directory that is a
+/// symbolic link is rejected, and only regular files with names that this class creates are removed.
 class DirectoryLeases final : public LeaseTable {
  public:
-  explicit DirectoryLeases(std::string root, const Clock& clock = system_clock());
+  explicit DirectoryLeases(std::string root, const Clock& clock = system_clock(),
+                           Resolution resolution = Resolution::Kernel);
 
-  Result<bool> take(const RequestKey& request, const std::string& owner, Time lease, Time limit) override;
-  Result<bool> renew(const RequestKey& request, const std::string& owner, Time lease, Time limit) override;
-  Status release(const RequestKey& request, const std::string& owner, Time limit) override;
-  Result<Time> held(const RequestKey& request, Time limit) override;
-  Result<bool> draw(const RequestKey& request, unsigned count, Time window, Time limit) override;
-  Status probe(Time limit) override;
+  Result<bool> try_acquire(const RequestKey& request, const std::string& owner, Time lease, Time timeout) override;
+  Result<bool> renew(const RequestKey& request, const std::string& owner, Time lease, Time timeout) override;
+  Status release(const RequestKey& request, const std::string& owner, Time timeout) override;
+  Result<Time> remaining_ttl(const RequestKey& request, Time timeout) override;
+  Result<bool> try_hedge(const RequestKey& request, unsigned count, Time window, Time timeout) override;
+  Status probe(Time timeout) override;
   std::string describe() const override { return root_; }
 
  private:
-  // When this process first saw the content that a lease's file has now.
-  struct Sight {
+  // The current content of a lease file and the time at which this process first saw it.
+  struct LeaseObservation {
     std::string content;
     Time first{};
   };
-  struct Sights {
+  struct LeaseObservations {
     Mutex mutex;
-    std::map<std::string, Sight> of KILN_GUARDED_BY(mutex);
+    std::map<std::string, LeaseObservation> of KILN_GUARDED_BY(mutex);
   };
-  std::string path_of(const RequestKey& request) const;
-  Status check(Time limit) const;
-  /// What is left of a lease by what this process has seen of it; zero: it has lapsed.
-  Time left(const std::string& path, const std::string& content);
-  void forget(const std::string& path);
-  /// Whoever may write the root may write what is made in it, whatever his umask.
-  Status make_folder() const;
-  /// False: there is one already.
-  Result<bool> create(const std::string& path, const std::string& content) const;
+  Status check(Time timeout) const;
+  /// Returns the remaining time of a lease by the observations of this process; 0 means expired.
+  Time remaining(const std::string& name, const std::string& content);
+  void forget(const std::string& name);
+  /// Opens the lease directory, for each call because it may be removed and created again at any time. Returns nothing
+  /// if it does not exist.
+  Result<std::optional<Fd>> open_directory() const;
+  /// Opens the lease directory and creates it if needed. Users who can write the root can write it, regardless of the
+  /// caller's umask.
+  Result<Fd> make_directory() const;
+  /// Creates a file. Returns false if it already exists.
+  Result<bool> create(int directory, const std::string& name, const std::string& content) const;
+  /// Returns the content of a file, or nothing if it does not exist.
+  Result<std::optional<std::string>> read_row(int directory, const std::string& name) const;
+  /// Removes the file if it still has this content. Returns whether it was removed.
+  bool withdraw(int directory, const std::string& name, const std::string& content, const std::string& own) const;
+  Error failed(std::string_view what, const std::string& name, int error) const;
 
   const std::string root_;
-  const std::string folder_;
   const Clock& clock_;
-  PerProcess<Sights> sights_;
+  const Resolution resolution_;
+  PerProcess<LeaseObservations> sights_;
 };
 
 }  // namespace kiln

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/per_process.hpp"
-#include "base/process_life.hpp"
+#include "base/process/per_process.hpp"
+#include "base/process/process_lifecycle.hpp"
+#include "cache/server_time_budget.hpp"
 #include "remote/jitter.hpp"
-#include "remote/lease_keeper.hpp"
-#include "remote/lease_wait.hpp"
-#include "store/allowance.hpp"
+#include "remote/lease_renewer.hpp"
+#include "remote/lease_waiter.hpp"
 
 namespace kiln {
 namespace {
@@ -26,100 +26,102 @@ using Outcome = Claims::Outcome;
 constexpr std::chrono::milliseconds kForever =
     std::chrono::hours(24 * 365);  // longer waits would overflow the clock's nanoseconds
 
-// How often somebody who naps looks whether he is still wanted: Ctrl-C ends a wait within a tenth of a second.
-constexpr Time kWantedLook = std::chrono::milliseconds(80);
+// Interval at which a waiting thread checks for cancellation: Ctrl-C ends a wait within 0.1 s.
+constexpr Time kCancelPollInterval = std::chrono::milliseconds(80);
 
-// `node7:4242:` and a number that nobody else has: for people who look into the table, and for telling owners apart.
+// Returns `node7:4242:` and a unique number. The first part helps users who inspect the lease table; the number
+// distinguishes owners.
 std::string new_owner() {
   std::array<char, 65> host{};
   (void)gethostname(host.data(), host.size() - 1);
   std::string owner(host.data());
   std::replace_if(
       owner.begin(), owner.end(), [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '.'; }, '-');
-  return owner + ":" + std::to_string(getpid()) + ":" + unique_digits();
+  return owner + ":" + std::to_string(getpid()) + ":" + random_hex_id();
 }
 
-// A claim that holds nothing: a hedge, or that of a host that may hold none.
-class NoClaim final : public Claim {};
+// A claim without a lease: a hedge, or the claim of a host that cannot publish.
+class NullClaim final : public Claim {};
 
-Claims::Answer answer(Outcome outcome, std::string reason = {}) { return {outcome, nullptr, std::move(reason)}; }
+Claims::AcquireResult answer(Outcome outcome, std::string reason = {}) { return {outcome, nullptr, std::move(reason)}; }
 
 }  // namespace
 
 struct FleetClaims::State {
-  explicit State(Parts given) : parts(std::move(given)) {}
+  explicit State(Params given) : params(std::move(given)) {}
 
-  LeaseKeeper& keeper() { return keepers.get(*parts.clock); }
+  LeaseRenewer& manager() { return keepers.get(*params.clock); }
 
-  /// One question to the table, if it may be asked now; what it answers is Result<…>, as long as this takes at most.
+  /// Sends one request to the lease table, if its guard allows one now. `question` takes the timeout and returns
+  /// Result<…>.
   template <class Question>
   auto ask(const Question& question) -> decltype(question(Time())) {
-    const Time limit = parts.guard->allowed();
-    if (limit <= Time(0)) {
-      const char* why = parts.guard->closed() ? " was not asked: no time is left for servers"
-                                              : " failed a moment ago and is left alone for a while";
-      return failure(Code::Unavailable, parts.table->describe() + why);
+    const Time timeout = params.guard->time_budget();
+    if (timeout <= Time(0)) {
+      const char* reason = params.guard->is_available() ? ": no time left for a request"
+                                                        : " failed recently and is not used until it recovers";
+      return make_error(Code::Unavailable, params.table->describe() + reason);
     }
-    ServerGuard::Question asked(*parts.guard);
-    auto answered = question(limit);
+    ServerGuard::Call asked(*params.guard);
+    auto answered = question(timeout);
     if (!answered) asked.failed(answered.error());
     return answered;
   }
-  void tell(Event::Kind kind, const RequestKey& request, std::string message, const char* selected = "",
+  void emit(Event::Kind kind, const RequestKey& request, std::string message, const char* selected = "",
             Time took = {}) const;
 
-  const Parts parts;
-  PerProcess<LeaseKeeper> keepers;  // a child of fork keeps nothing of its parent's
+  const Params params;
+  PerProcess<LeaseRenewer> keepers;  // a child of fork renews no leases of its parent
 };
 
-void FleetClaims::State::tell(Event::Kind kind, const RequestKey& request, std::string message, const char* selected,
+void FleetClaims::State::emit(Event::Kind kind, const RequestKey& request, std::string message, const char* selected,
                               Time took) const {
-  if (!parts.observer) return;
+  if (!params.emitter) return;
   Event event;
   event.kind = kind;
-  event.origin = parts.table->describe();
+  event.origin = params.table->describe();
   event.message = std::move(message) + " (request " + request.hex().substr(0, 12) + ")";
   event.selected = selected;
   event.ms = std::chrono::duration<double, std::milli>(took).count();
-  parts.observer.tell(event);
+  params.emitter.emit(event);
 }
 
 namespace {
 
-/// A lease that is ours, renewed until it is let go. Copies of it in children of fork are not theirs.
-class Holding {
+/// A lease of this process, renewed until it is released. Copies in children of fork do not release it.
+class HeldLease {
  public:
-  Holding(std::shared_ptr<FleetClaims::State> state, const RequestKey& request, std::string owner, Time since)
+  HeldLease(std::shared_ptr<FleetClaims::State> state, const RequestKey& request, std::string owner, Time since)
       : state_(std::move(state)), request_(request), owner_(std::move(owner)) {
-    const FleetClaims::Parts& parts = state_->parts;
-    LeaseKeeper::Kept kept;
-    kept.lease = parts.policy.lease;
-    kept.most = parts.most_held;
+    const FleetClaims::Params& params = state_->params;
+    LeaseRenewer::Renewal kept;
+    kept.lease = params.policy.lease_ttl;
+    kept.maximum = params.max_hold;
     kept.since = since;
-    // Not what holds the state: the keeper goes with it, and its thread cannot wait for itself.
+    // Not a shared pointer: the state owns the renewer, whose thread cannot join itself.
     kept.renew = [state = state_.get(), request, own = owner_] {
-      const FleetClaims::Parts& with = state->parts;
+      const FleetClaims::Params& with = state->params;
       const Result<bool> renewed =
-          state->ask([&](Time limit) { return with.table->renew(request, own, with.policy.lease, limit); });
-      if (!renewed) return LeaseKeeper::Answer::Unknown;
-      return *renewed ? LeaseKeeper::Answer::Renewed : LeaseKeeper::Answer::Lost;
+          state->ask([&](Time timeout) { return with.table->renew(request, own, with.policy.lease_ttl, timeout); });
+      if (!renewed) return LeaseRenewer::RenewResult::Unknown;
+      return *renewed ? LeaseRenewer::RenewResult::Renewed : LeaseRenewer::RenewResult::Lost;
     };
-    kept.lost = [state = state_.get(), request](const std::string& why) {
-      state->tell(Event::Kind::LeaseLost, request, why);
+    kept.lost = [state = state_.get(), request](const std::string& reason) {
+      state->emit(Event::Kind::LeaseLost, request, reason);
     };
-    number_ = state_->keeper().keep(kept);
+    number_ = state_->manager().add(kept);
   }
-  ~Holding() { let_go(); }
-  Holding(const Holding&) = delete;
-  Holding& operator=(const Holding&) = delete;
+  ~HeldLease() { release(); }
+  HeldLease(const HeldLease&) = delete;
+  HeldLease& operator=(const HeldLease&) = delete;
 
-  void let_go() {
+  void release() {
     if (process_ != fork_generation() || gone_.exchange(true)) return;
-    state_->keeper().forget(number_);
-    // Whatever is left of the caller's allowance: others wait for this.
-    const Allowance own(state_->parts.policy.budget);
-    // One that cannot be let go lapses.
-    (void)state_->ask([&](Time limit) { return state_->parts.table->release(request_, owner_, limit); });
+    state_->manager().forget(number_);
+    // A budget of its own, regardless of the caller's remaining budget: other hosts wait for this release.
+    const ServerTimeBudget own(state_->params.policy.budget);
+    // A lease that cannot be released expires.
+    (void)state_->ask([&](Time timeout) { return state_->params.table->release(request_, owner_, timeout); });
   }
 
  private:
@@ -131,100 +133,106 @@ class Holding {
   std::atomic<bool> gone_{false};
 };
 
-/// Lets go behind what was sent before, and is renewed until then: an upload may take longer than a lease.
+/// A claim that is released on the background queue after the tasks queued before it. The lease is renewed until then,
+/// because an upload may take longer than a lease.
 class FleetClaim final : public Claim {
  public:
-  FleetClaim(std::shared_ptr<Holding> holding, std::shared_ptr<Courier> courier)
-      : holding_(std::move(holding)), courier_(std::move(courier)) {}
+  FleetClaim(std::shared_ptr<HeldLease> holding, std::shared_ptr<BackgroundQueue> background_queue)
+      : holding_(std::move(holding)), background_queue_(std::move(background_queue)) {}
   ~FleetClaim() override {
-    if (courier_ == nullptr || process_ != fork_generation()) return;
-    courier_->send_always([holding = holding_] { holding->let_go(); });
+    if (background_queue_ == nullptr || process_ != fork_generation()) return;
+    background_queue_->enqueue([holding = holding_] { holding->release(); });
   }
 
  private:
-  const std::shared_ptr<Holding> holding_;  // lets go at its end, also where the courier forgets its errand
-  const std::shared_ptr<Courier> courier_;
+  const std::shared_ptr<HeldLease> holding_;  // its destructor releases the lease, also if the queue drops the task
+  const std::shared_ptr<BackgroundQueue> background_queue_;
   const unsigned process_ = fork_generation();
 };
 
-// Asks the table what the wait wants to know.
-Status put_question(FleetClaims::State& state, LeaseWait::Step step, LeaseWait& steps, const RequestKey& request,
-                    const std::string& owner, Time window) {
-  const FleetClaims::Parts& with = state.parts;
-  const auto told = [&](const auto& answered, const auto& tell) -> Status {
+// Sends the request of a wait step to the lease table and passes the result to `steps`.
+Status query_lease_table(FleetClaims::State& state, LeaseWaiter::Step step, LeaseWaiter& steps,
+                         const RequestKey& request, const std::string& owner, Time window) {
+  const FleetClaims::Params& with = state.params;
+  const auto reported = [&](const auto& answered, const auto& emit) -> Status {
     if (!answered) return answered.error();
-    tell(*answered, with.clock->steady());
+    emit(*answered, with.clock->steady());
     return {};
   };
   switch (step) {
-    case LeaseWait::Step::Take:
-      return told(state.ask([&](Time limit) { return with.table->take(request, owner, with.policy.lease, limit); }),
-                  [&](bool mine, Time now) { steps.took(mine, now); });
-    case LeaseWait::Step::Peek:
-      return told(state.ask([&](Time limit) { return with.table->held(request, limit); }),
-                  [&](Time left, Time now) { steps.peeked(left > Time(0), now, left); });
-    case LeaseWait::Step::Draw:
-      return told(state.ask([&](Time limit) { return with.table->draw(request, with.policy.hedges, window, limit); }),
-                  [&](bool mine, Time now) { steps.drew(mine, now); });
-    default: return failure(Code::Internal, "this step of a wait asks nothing");
+    case LeaseWaiter::Step::Acquire:
+      return reported(state.ask([&](Time timeout) {
+        return with.table->try_acquire(request, owner, with.policy.lease_ttl, timeout);
+      }),
+                      [&](bool mine, Time now) { steps.on_acquire(mine, now); });
+    case LeaseWaiter::Step::Check:
+      return reported(state.ask([&](Time timeout) { return with.table->remaining_ttl(request, timeout); }),
+                      [&](Time remaining, Time now) { steps.on_check(remaining > Time(0), now, remaining); });
+    case LeaseWaiter::Step::TryHedge:
+      return reported(state.ask([&](Time timeout) {
+        return with.table->try_hedge(request, with.policy.max_hedges, window, timeout);
+      }),
+                      [&](bool mine, Time now) { steps.on_hedge(mine, now); });
+    default: return make_error(Code::Internal, "this lease wait step sends no request");
   }
 }
 
 }  // namespace
 
-FleetClaims::FleetClaims(Parts parts) : state_(std::make_shared<State>(std::move(parts))) {}
+FleetClaims::FleetClaims(Params params) : state_(std::make_shared<State>(std::move(params))) {}
 
-Claims::Answer FleetClaims::acquire(const RequestKey& request, std::chrono::milliseconds wait,
-                                    const std::stop_token& stop) {
-  const Parts& parts = state_->parts;
-  const Time most = std::clamp<std::chrono::milliseconds>(wait, std::chrono::milliseconds(0), kForever);
-  const Time start = parts.clock->steady();
-  Jitter jitter = Jitter::of_this_process();
-  LeaseWait steps(parts.policy, most, start, jitter, parts.may_hold);
-  const std::string owner = parts.may_hold ? new_owner() : std::string();
-  bool napped = false;
+Claims::AcquireResult FleetClaims::acquire(const RequestKey& request, std::chrono::milliseconds wait,
+                                           const std::stop_token& stop) {
+  const Params& params = state_->params;
+  const Time maximum = std::clamp<std::chrono::milliseconds>(wait, std::chrono::milliseconds(0), kForever);
+  const Time start = params.clock->steady();
+  Jitter jitter = Jitter::from_random_seed();
+  LeaseWaiter steps(params.policy, maximum, start, jitter, params.can_publish);
+  const std::string owner = params.can_publish ? new_owner() : std::string();
+  bool slept = false;
   const auto waited = [&](const char* how) {
-    if (!napped) return;
-    state_->tell(Event::Kind::LeaseWaited, request, "another host was compiling it", how,
-                 parts.clock->steady() - start);
+    if (!slept) return;
+    state_->emit(Event::Kind::LeaseWaited, request, "another host was compiling it", how,
+                 params.clock->steady() - start);
   };
   for (Time asked = start;;) {
-    const Time now = parts.clock->steady();
-    const LeaseWait::Next next = steps.next(now);
+    const Time now = params.clock->steady();
+    const LeaseWaiter::Next next = steps.next(now);
     switch (next.step) {
-      case LeaseWait::Step::Take:
-      case LeaseWait::Step::Peek:
-      case LeaseWait::Step::Draw: {
+      case LeaseWaiter::Step::Acquire:
+      case LeaseWaiter::Step::Check:
+      case LeaseWaiter::Step::TryHedge: {
         asked = now;
-        if (parts.store != nullptr && !parts.store->closed()) {
-          return answer(Outcome::Unavailable, "what other hosts compile is out of reach: their store is not asked");
+        if (params.store != nullptr && !params.store->is_available()) {
+          return answer(Outcome::Unavailable, "no claim in the fleet: the remote store is unavailable");
         }
-        // Looking whether a holder is done is part of the wait for him, which has a bound of its own.
-        std::optional<Allowance> own;
-        if (napped) own.emplace(parts.policy.budget);
-        const Status put = put_question(*state_, next.step, steps, request, owner, most);
+        // Polling the holder is part of the wait for it, which has its own limit.
+        std::optional<ServerTimeBudget> own;
+        if (slept) own.emplace(params.policy.budget);
+        const Status put = query_lease_table(*state_, next.step, steps, request, owner, maximum);
         if (!put) return answer(Outcome::Unavailable, put.error().message);
         break;
       }
-      case LeaseWait::Step::Nap:
-        napped = true;
-        if (stop.stop_requested() || Allowance::over()) {
+      case LeaseWaiter::Step::Sleep:
+        slept = true;
+        if (stop.stop_requested() || ServerTimeBudget::is_cancelled()) {
           return answer(Outcome::TimedOut, "another host is compiling it");
         }
-        parts.clock->sleep(stop.stop_possible() || Allowance::may_be_over() ? std::min(next.until - now, kWantedLook)
-                                                                            : next.until - now);
+        params.clock->sleep(stop.stop_possible() || ServerTimeBudget::is_cancellable()
+                                ? std::min(next.until - now, kCancelPollInterval)
+                                : next.until - now);
         break;
-      case LeaseWait::Step::Compile: {
-        if (!parts.may_hold) return {Outcome::Mine, std::make_unique<NoClaim>(), {}};
-        auto holding = std::make_shared<Holding>(state_, request, owner, asked);
-        return {Outcome::Mine, std::make_unique<FleetClaim>(std::move(holding), parts.courier), {}};
+      case LeaseWaiter::Step::Compile: {
+        if (!params.can_publish) return {Outcome::Acquired, std::make_unique<NullClaim>(), {}};
+        auto holding = std::make_shared<HeldLease>(state_, request, owner, asked);
+        return {Outcome::Acquired, std::make_unique<FleetClaim>(std::move(holding), params.background_queue), {}};
       }
-      case LeaseWait::Step::Hedge:
+      case LeaseWaiter::Step::Hedge:
         waited("hedged");
-        state_->tell(Event::Kind::Hedged, request, "the host that compiles it takes long: this one compiles it too");
-        return {Outcome::Mine, std::make_unique<NoClaim>(), {}};
-      case LeaseWait::Step::Finished: waited("finished"); return answer(Outcome::Finished);
-      case LeaseWait::Step::GiveUp:
+        state_->emit(Event::Kind::Hedged, request, "the host that holds the lease is slow: this host compiles it too");
+        return {Outcome::Acquired, std::make_unique<NullClaim>(), {}};
+      case LeaseWaiter::Step::ReleasedByOther: waited("finished"); return answer(Outcome::ReleasedByOther);
+      case LeaseWaiter::Step::TimedOut:
         waited("timed_out");
         return answer(Outcome::TimedOut, "another host is compiling it");
     }

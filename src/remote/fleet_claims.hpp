@@ -3,45 +3,46 @@
 #include <memory>
 
 #include "base/clock.hpp"
-#include "claim/claims.hpp"
-#include "observe/observer.hpp"
-#include "remote/courier.hpp"
+#include "cache/claims.hpp"
+#include "events/event_emitter.hpp"
+#include "remote/background_queue.hpp"
 #include "remote/fleet_policy.hpp"
 #include "remote/lease_table.hpp"
 #include "remote/server_guard.hpp"
 
 namespace kiln {
 
-/// Claims among the hosts of a fleet, by leases in a table that all of them reach. Holding one renews it until it is
-/// let go, from one thread for all of them; letting go happens on the courier's thread, behind the uploads that were
-/// sent before, so that whoever waited finds what was published. A table that cannot be asked is Outcome::Unavailable,
-/// at once while its guard has given it up. A hedge is Outcome::Mine with a claim that holds nothing, and an event
-/// (Hedged). Any thread. A lease is renewed no longer than `most_held`: a compile that hangs must not hold up a fleet.
+/// Claims among the hosts of a fleet, by leases in a shared table. One thread renews all held leases until they are
+/// released, but none longer than `max_hold`: a compile that hangs must not block a fleet. Releases run on the
+/// background queue after the uploads that were queued before them, so that waiters find the published entry. If the
+/// table cannot be reached, the result is Outcome::Unavailable, immediately while its circuit is open. A hedge is
+/// Outcome::Acquired with a claim without a lease, and emits an event (Hedged). Thread-safe.
 class FleetClaims final : public Claims {
  public:
-  struct Parts {
+  struct Params {
     std::shared_ptr<LeaseTable> table;
     std::shared_ptr<ServerGuard> guard;
-    /// Of the store in which holders publish. While that is given up nobody is waited for, and the table is not asked:
-    /// what another host compiles could not be had. Null: it always can.
+    /// Guard of the store to which holders publish. While its circuit is open, this host neither waits for others nor
+    /// queries the table, because it could not fetch their results. Null means always available.
     std::shared_ptr<const ServerGuard> store;
-    std::shared_ptr<Courier> courier;
+    std::shared_ptr<BackgroundQueue> background_queue;
     FleetPolicy policy;
-    Observer observer;
+    EventEmitter emitter;
     const Clock* clock = &system_clock();
-    /// False for hosts that could not publish: they wait for others and hold no lease. Then Outcome::Mine has a claim
-    /// that holds nothing.
-    bool may_hold = true;
-    std::chrono::nanoseconds most_held = std::chrono::minutes(10);
+    /// False for hosts that cannot publish. They wait for others and hold no lease; Outcome::Acquired then has a claim
+    /// without a lease.
+    bool can_publish = true;
+    std::chrono::nanoseconds max_hold = std::chrono::minutes(10);
   };
-  explicit FleetClaims(Parts parts);
+  explicit FleetClaims(Params params);
 
-  Answer acquire(const RequestKey& request, std::chrono::milliseconds wait, const std::stop_token& stop = {}) override;
+  AcquireResult acquire(const RequestKey& request, std::chrono::milliseconds wait,
+                        const std::stop_token& stop = {}) override;
 
   struct State;
 
  private:
-  std::shared_ptr<State> state_;  // claims outlive their party
+  std::shared_ptr<State> state_;  // claims may outlive this object
 };
 
 }  // namespace kiln

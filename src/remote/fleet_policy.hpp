@@ -7,55 +7,56 @@
 
 namespace kiln {
 
-/// Every number by which a host of a fleet decides how long, how often and how many. One place: sessions, the command
-/// line, tests and the simulation (bench/fleet) take them from here. docs/fleet.md says why each is what it is.
+/// All time limits, rates and counts of a host in a fleet. Sessions, the command line, tests and the simulation
+/// (bench/fleet) take them from here. docs/fleet.md gives the reason for each value.
 struct FleetPolicy {
   using Time = std::chrono::nanoseconds;
 
-  /// What servers may take of one `get`, in all.
+  /// Total time that servers may use for one `get`.
   Time budget = std::chrono::milliseconds(100);
-  /// With no more than this part of it left no server is asked: it is for noticing that the rest is over.
-  double least_part = 0.05;
-  /// How long a server may take when this is left of a budget; zero: it is not asked.
-  Time askable(Time left) const {
-    const double kept_back = least_part * static_cast<double>(budget.count());
-    return std::max(left - Time(static_cast<std::int64_t>(kept_back)), Time(0));
+  /// Fraction of the budget reserved for detecting a timeout. No request is sent when less than this remains.
+  double reserved_fraction = 0.05;
+  /// Returns the timeout of a request if `remaining` of a budget remains; 0 means no request.
+  Time usable_budget(Time remaining) const {
+    const double kept_back = reserved_fraction * static_cast<double>(budget.count());
+    return std::max(remaining - Time(static_cast<std::int64_t>(kept_back)), Time(0));
   }
 
-  /// How long a server that failed is left alone before it is probed; doubled after each probe that fails. For as long
-  /// as `open_most` after an outage a host compiles what others have (docs/fleet-simulation.md).
-  Time open_first = std::chrono::milliseconds(500);
-  Time open_most = std::chrono::seconds(10);
-  /// Answers in a row that had to be rejected, after which a server is left alone too.
-  unsigned rejections_in_a_row = 16;
+  /// Time between a failure of a server and its first probe; doubled after each failed probe, up to `max_backoff`.
+  /// After an outage a host may compile entries that others already have for up to `max_backoff`
+  /// (docs/fleet-simulation.md).
+  Time initial_backoff = std::chrono::milliseconds(500);
+  Time max_backoff = std::chrono::seconds(10);
+  /// Consecutive rejected responses that open the circuit.
+  unsigned max_consecutive_rejections = 16;
 
-  /// How long what a server did not have is taken to be absent, and for how many keys that is remembered.
-  Time absent_for = std::chrono::seconds(5);
-  std::size_t most_absent = 10'000;
+  /// Lifetime of a negative cache entry, and the maximum number of them.
+  Time negative_ttl = std::chrono::seconds(5);
+  std::size_t max_negative_entries = 10'000;
 
-  /// What waits to be uploaded; more is dropped and counted.
-  std::size_t most_uploads = 1024;
-  std::uint64_t most_upload_bytes = std::uint64_t{64} << 20;
-  Time upload_limit = std::chrono::seconds(30);
-  /// How long the end of a session waits for its uploads.
-  Time drain_limit = std::chrono::seconds(2);
+  /// Limits of the upload queue. Further uploads are dropped and counted.
+  std::size_t max_pending_uploads = 1024;
+  std::uint64_t max_pending_upload_bytes = std::uint64_t{64} << 20;
+  Time upload_timeout = std::chrono::seconds(30);
+  /// Time that the end of a session waits for its uploads.
+  Time drain_timeout = std::chrono::seconds(2);
 
-  /// A claim lapses after this unless its holder renews it, which he does three times as often.
-  Time lease = std::chrono::seconds(5);
-  /// A waiter looks whether the holder is done, first after `poll_first`, then after a quarter of what he has waited
-  /// already, at least `poll_first` again and at most `poll_most`. Looking sooner than this gains nothing where
-  /// compiles take half a second and more, and doubles what the table is asked (docs/fleet-simulation.md).
-  Time poll_first = std::chrono::milliseconds(200);
-  Time poll_most = std::chrono::seconds(2);
-  /// Those who see a lease lapse look within this time of each other: a holder that died is succeeded within a second
-  /// of its lease, and not by all at once.
-  Time lapse_spread = std::chrono::milliseconds(800);
-  /// A waiter who has waited this part of what he may tries to draw a hedge: the right to compile besides the holder.
-  double hedge_at = 0.8;
-  /// How many hedges there are per request in the time that a waiter may wait, in the whole fleet.
-  unsigned hedges = 1;
-  /// Every wait is drawn from this part of itself around itself, so that hosts that began together do not stay
-  /// together.
+  /// Time after which a lease expires unless its holder renews it. Holders renew it after a third of this time.
+  Time lease_ttl = std::chrono::seconds(5);
+  /// Poll interval of a waiter: first `initial_poll_interval`, then a quarter of the time waited so far, at least
+  /// `initial_poll_interval` and at most `max_poll_interval`. If compiles take half a second or more, shorter intervals
+  /// gain nothing and double the load of the lease table (docs/fleet-simulation.md).
+  Time initial_poll_interval = std::chrono::milliseconds(200);
+  Time max_poll_interval = std::chrono::seconds(2);
+  /// Interval over which waiters spread their checks of an expired lease. A dead holder is replaced within one second
+  /// after its lease expires, and not by all waiters at once.
+  Time takeover_jitter = std::chrono::milliseconds(800);
+  /// Fraction of the maximum wait after which a waiter tries to get a hedge: the right to compile in addition to the
+  /// holder.
+  double hedge_after_fraction = 0.8;
+  /// Maximum number of hedges of a request within the maximum wait of a waiter, in the whole fleet.
+  unsigned max_hedges = 1;
+  /// Jitter of every wait, as a fraction of it. It spreads hosts that started at the same time.
   double jitter = 0.25;
 };
 

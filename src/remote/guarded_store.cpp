@@ -5,75 +5,75 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/catch_to_error.hpp"
 #include "base/error.hpp"
-#include "base/guarded.hpp"
 #include "base/mutex.hpp"
-#include "remote/judgement.hpp"
+#include "cache/server_time_budget.hpp"
+#include "remote/entry_verifier.hpp"
 #include "remote/negative_cache.hpp"
-#include "store/allowance.hpp"
 
 namespace kiln {
 namespace {
 
 using Time = std::chrono::nanoseconds;
 
-std::uint64_t bytes_of(const Closure& closure) {
-  std::uint64_t bytes = sizeof closure;
-  for (const Closure::Item& item : closure.items) bytes += sizeof item + item.name.size();
+std::uint64_t bytes_of(const DependencySet& dependency_set) {
+  std::uint64_t bytes = sizeof dependency_set;
+  for (const DependencySet::Dependency& item : dependency_set.items) bytes += sizeof item + item.name.size();
   return bytes;
 }
 
 }  // namespace
 
-// What the server has under a name: an artifact, or closures. Written by whoever asks, and read by others when it is
-// `done`, which the lock of the store guards.
+// The result of a server lookup: an artifact, or dependency sets. The thread that sends the request writes it; other
+// threads read it after `done` is true, which the mutex of the store guards.
 struct GuardedStore::Lookup {
   bool done = false;
   std::optional<Hit> hit = {};
-  std::vector<Closure> closures = {};
+  std::vector<DependencySet> dependency_sets = {};
 };
 
 class GuardedStore::State {
  public:
-  explicit State(Parts parts) : parts_(std::move(parts)), absent_(parts_.policy, Jitter::of_this_process()) {}
+  explicit State(Params params) : params_(std::move(params)), absent_(params_.policy, Jitter::from_random_seed()) {}
 
   using Ask = std::function<Status(Store&, Lookup&)>;
 
-  // Null: nothing is known of it.
+  // Looks up a name. Returns null if nothing is known about it.
   std::shared_ptr<const Lookup> look_up(const Digest& name, const Ask& ask) {
-    const Allowance* allowance = Allowance::current();
-    const bool fresh = allowance != nullptr && allowance->fresh();
-    const Time allowed = parts_.guard->allowed();
+    const ServerTimeBudget* budget = ServerTimeBudget::current();
+    const bool fresh = budget != nullptr && budget->bypasses_negative_cache();
+    const Time allowed = params_.guard->time_budget();
     const auto lookup = std::make_shared<Lookup>();
     {
       const MutexLock lock(mutex_);
       if (allowed <= Time(0)) {
-        ++counts_.refused;
+        ++counts_.skipped;
         return nullptr;
       }
-      // Who asks afresh must not take an answer from before, nor that of a question from before.
-      if (!fresh && absent_.absent(name, parts_.clock->steady())) {
-        ++counts_.spared;
+      // A caller that bypasses the negative cache must not use an older result, nor join an older request.
+      if (!fresh && absent_.absent(name, params_.clock->steady())) {
+        ++counts_.deduplicated;
         return nullptr;
       }
-      if (const auto same = under_way_.find(name); !fresh && same != under_way_.end()) {
-        ++counts_.spared;
+      if (const auto same = in_flight_.find(name); !fresh && same != in_flight_.end()) {
+        ++counts_.deduplicated;
         return wait_for(same->second, allowed);
       }
-      ++counts_.asked;
-      under_way_.insert_or_assign(name, lookup);
+      ++counts_.requests;
+      in_flight_.insert_or_assign(name, lookup);
     }
-    const Ended ended{*this, name, lookup};
+    const LookupGuard ended{*this, name, lookup};
     const bool answered = ask_server(*lookup, ask, allowed);
-    if (answered && !lookup->hit && lookup->closures.empty()) {
+    if (answered && !lookup->hit && lookup->dependency_sets.empty()) {
       const MutexLock lock(mutex_);
-      absent_.remember(name, parts_.clock->steady());
+      absent_.remember(name, params_.clock->steady());
     }
     return lookup;
   }
 
-  // This host has just made it, or sent it.
-  void forget_absence(const Digest& name) {
+  // Removes a negative cache entry after this host has compiled or uploaded the entry.
+  void invalidate_negative_entry(const Digest& name) {
     const MutexLock lock(mutex_);
     absent_.forget(name);
   }
@@ -85,100 +85,103 @@ class GuardedStore::State {
     const MutexLock lock(mutex_);
     return counts_;
   }
-  const Parts& parts() const { return parts_; }
+  const Params& params() const { return params_; }
 
  private:
-  // However a question ends, by an exception for want of memory too, nobody waits for its answer any more.
-  struct Ended {
+  // Marks a lookup as done at its end, also after an exception (out of memory), so that no thread waits for it any
+  // longer.
+  struct LookupGuard {
     State& state;
     const Digest& name;
     const std::shared_ptr<Lookup>& lookup;
-    ~Ended() {
+    ~LookupGuard() {
       const MutexLock lock(state.mutex_);
       lookup->done = true;
-      const auto own = state.under_way_.find(name);
-      if (own != state.under_way_.end() && own->second == lookup) state.under_way_.erase(own);
+      const auto own = state.in_flight_.find(name);
+      if (own != state.in_flight_.end() && own->second == lookup) state.in_flight_.erase(own);
       state.answered_.notify_all();
     }
   };
 
-  // Whether it said anything; that it has what must be rejected is an answer.
+  // Returns whether the server responded. A response that must be rejected counts.
   bool ask_server(Lookup& lookup, const Ask& ask, Time allowed) {
-    ServerGuard::Question question(*parts_.guard);
-    const Allowance allowance(allowed);  // where the thread had none
-    const Status asked = ask(*parts_.inner, lookup);
+    ServerGuard::Call question(*params_.guard);
+    const ServerTimeBudget budget(allowed);  // for threads without a budget
+    const Status asked = ask(*params_.inner, lookup);
     if (!asked) question.failed(asked.error());
     return asked.ok() || asked.error().code == Code::Corrupt;
   }
 
   std::shared_ptr<const Lookup> wait_for(std::shared_ptr<const Lookup> lookup, Time allowed) KILN_REQUIRES(mutex_) {
-    const Time start = parts_.clock->steady();
-    const Deadline deadline(*parts_.clock, allowed);
-    while (!lookup->done && deadline.left() > Time(0)) parts_.clock->wait(answered_, mutex_, deadline.left());
-    Allowance::spend(parts_.clock->steady() - start);
+    const Time start = params_.clock->steady();
+    const Deadline deadline(*params_.clock, allowed);
+    while (!lookup->done && deadline.remaining() > Time(0))
+      params_.clock->wait(answered_, mutex_, deadline.remaining());
+    ServerTimeBudget::charge(params_.clock->steady() - start);
     if (!lookup->done) return nullptr;
     return lookup;
   }
 
-  const Parts parts_;
+  const Params params_;
   mutable Mutex mutex_;
   Condition answered_;
   NegativeCache absent_ KILN_GUARDED_BY(mutex_);
-  std::unordered_map<Digest, std::shared_ptr<Lookup>> under_way_ KILN_GUARDED_BY(mutex_);
+  std::unordered_map<Digest, std::shared_ptr<Lookup>> in_flight_ KILN_GUARDED_BY(mutex_);
   Counts counts_ KILN_GUARDED_BY(mutex_);
 };
 
-// Something that is to be sent. One that is forgotten before it could be sent is dropped like any other.
+// A pending upload. One that is destroyed before it was sent counts as dropped.
 class GuardedStore::Upload {
  public:
   using Send = std::function<Status(Store&)>;
 
-  // `what` has everything about it that events tell.
+  // `what` contains everything that events report about the upload.
   Upload(std::shared_ptr<State> state, Digest name, Event what, Send send)
       : state_(std::move(state)), name_(name), what_(std::move(what)), send_(std::move(send)) {}
   ~Upload() {
-    if (!over_) attempt([&] { drop("the session ended before it was sent"); });
+    if (!over_) ignore_failures([&] { drop("the session ended before the upload"); });
   }
   Upload(const Upload&) = delete;
   Upload& operator=(const Upload&) = delete;
 
-  // On the courier's thread.
+  // Sends the upload; runs on the background queue.
   void run() {
-    const Parts& parts = state_->parts();
-    if (!parts.guard->closed()) return drop_for_want_of_a_server();
-    const Time start = parts.clock->steady();
+    const Params& params = state_->params();
+    if (!params.guard->is_available()) return drop_unavailable();
+    const Time start = params.clock->steady();
     const Status sent = [&] {
-      const Allowance allowance(parts.policy.upload_limit,
-                                [&] { return parts.courier->ending() || !parts.guard->closed(); });
-      ServerGuard::Question question(*parts.guard);
-      Status answer = send_(*parts.inner);
-      // A server from which we may only read is as good for that as any.
-      if (!answer && answer.error().code != Code::Refused) question.failed(answer.error());
+      const ServerTimeBudget budget(params.policy.upload_timeout, [&] {
+        return params.background_queue->is_stopping() || !params.guard->is_available();
+      });
+      ServerGuard::Call question(*params.guard);
+      Status answer = send_(*params.inner);
+      // A server that denies writes is still usable for reads.
+      if (!answer && answer.error().code != Code::Denied) question.failed(answer.error());
       return answer;
     }();
     if (!sent) return drop(sent.error().message);
     over_ = true;
     state_->count_upload(true);
-    state_->forget_absence(name_);
-    if (what_.key.empty()) return;  // closures go without saying
-    what_.ms = milliseconds_since(*parts.clock, start);
-    tell(Event::Kind::Uploaded, "");
+    state_->invalidate_negative_entry(name_);
+    if (what_.key.empty()) return;  // no event for dependency sets
+    what_.ms = milliseconds_since(*params.clock, start);
+    emit(Event::Kind::Uploaded, "");
   }
 
-  void drop(const std::string& why) {
+  void drop(const std::string& reason) {
     over_ = true;
     state_->count_upload(false);
-    tell(Event::Kind::UploadDropped, why);
+    emit(Event::Kind::UploadDropped, reason);
   }
-  void drop_for_want_of_a_server() { drop("the server is not asked until it answers again"); }
+  void drop_unavailable() { drop("the server is unavailable"); }
 
  private:
-  void tell(Event::Kind kind, const std::string& why) {
-    if (!state_->parts().observer) return;
+  void emit(Event::Kind kind, const std::string& reason) {
+    if (!state_->params().emitter) return;
     what_.kind = kind;
-    what_.origin = state_->parts().inner->describe();
-    what_.message = why;
-    state_->parts().observer.tell(what_);
+    what_.origin = state_->params().inner->describe();
+    what_.message = reason;
+    state_->params().emitter.emit(what_);
   }
 
   const std::shared_ptr<State> state_;
@@ -188,9 +191,9 @@ class GuardedStore::Upload {
   bool over_ = false;
 };
 
-GuardedStore::GuardedStore(Parts parts) : state_(std::make_shared<State>(std::move(parts))) {}
+GuardedStore::GuardedStore(Params params) : state_(std::make_shared<State>(std::move(params))) {}
 
-Result<std::optional<Hit>> GuardedStore::get(const Key& key) {
+Result<std::optional<Hit>> GuardedStore::get(const ArtifactKey& key) {
   const auto found = state_->look_up(key.digest, [&](Store& inner, Lookup& lookup) -> Status {
     auto hit = inner.get(key);
     if (!hit) return std::move(hit).error();
@@ -200,24 +203,24 @@ Result<std::optional<Hit>> GuardedStore::get(const Key& key) {
   return found == nullptr ? std::optional<Hit>() : found->hit;
 }
 
-Result<std::vector<Closure>> GuardedStore::closures(const RequestKey& request, std::size_t limit) {
-  // All of them, which are one body: whoever waits for this answer may want more than whoever asks.
-  const auto found = state_->look_up(closures_place(request), [&](Store& inner, Lookup& lookup) -> Status {
-    auto closures = inner.closures(request, kMostClosures);
-    if (!closures) return std::move(closures).error();
-    lookup.closures = std::move(*closures);
+Result<std::vector<DependencySet>> GuardedStore::dependency_sets(const RequestKey& request, std::size_t limit) {
+  // Always reads all of them, which are one object: a thread that joins this lookup may need more than this caller.
+  const auto found = state_->look_up(hints_digest(request), [&](Store& inner, Lookup& lookup) -> Status {
+    auto dependency_sets = inner.dependency_sets(request, kMaxDependencySets);
+    if (!dependency_sets) return std::move(dependency_sets).error();
+    lookup.dependency_sets = std::move(*dependency_sets);
     return {};
   });
-  if (found == nullptr) return std::vector<Closure>();
-  const auto count = static_cast<std::ptrdiff_t>(std::min(limit, found->closures.size()));
-  return std::vector<Closure>(found->closures.begin(), found->closures.begin() + count);
+  if (found == nullptr) return std::vector<DependencySet>();
+  const auto count = static_cast<std::ptrdiff_t>(std::min(limit, found->dependency_sets.size()));
+  return std::vector<DependencySet>(found->dependency_sets.begin(), found->dependency_sets.begin() + count);
 }
 
-Status GuardedStore::put(const Key& key, const Artifact& artifact) {
-  if (!writable()) return failure(Code::Refused, describe() + " is not written to from here");
-  state_->forget_absence(key.digest);
+Status GuardedStore::put(const ArtifactKey& key, const Artifact& artifact) {
+  if (!is_writable()) return make_error(Code::Denied, describe() + " is read-only for this host");
+  state_->invalidate_negative_entry(key.digest);
   Event what;
-  what.unit = artifact.about.unit;
+  what.unit = artifact.metadata.unit;
   what.target = artifact.target.name();
   what.key = key.hex();
   what.bytes = artifact.bytes.size();
@@ -227,24 +230,26 @@ Status GuardedStore::put(const Key& key, const Artifact& artifact) {
   return {};
 }
 
-Status GuardedStore::add_closure(const RequestKey& request, const Closure& closure) {
-  if (!writable()) return failure(Code::Refused, describe() + " is not written to from here");
-  state_->forget_absence(closures_place(request));
-  send(std::make_shared<Upload>(state_, closures_place(request), Event(),
-                                [request, closure](Store& inner) { return inner.add_closure(request, closure); }),
-       bytes_of(closure));
+Status GuardedStore::add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) {
+  if (!is_writable()) return make_error(Code::Denied, describe() + " is read-only for this host");
+  state_->invalidate_negative_entry(hints_digest(request));
+  send(std::make_shared<Upload>(
+           state_, hints_digest(request), Event(),
+           [request, dependency_set](Store& inner) { return inner.add_dependency_set(request, dependency_set); }),
+       bytes_of(dependency_set));
   return {};
 }
 
 void GuardedStore::send(const std::shared_ptr<Upload>& upload, std::uint64_t bytes) {
-  const Parts& parts = state_->parts();
-  if (!parts.guard->closed()) return upload->drop_for_want_of_a_server();
-  if (!parts.courier->send(bytes, [upload] { upload->run(); })) upload->drop("too much is waiting to be sent already");
+  const Params& params = state_->params();
+  if (!params.guard->is_available()) return upload->drop_unavailable();
+  if (!params.background_queue->try_enqueue(bytes, [upload] { upload->run(); }))
+    upload->drop("the upload queue is full");
 }
 
-bool GuardedStore::writable() { return state_->parts().inner->writable(); }
+bool GuardedStore::is_writable() { return state_->params().inner->is_writable(); }
 
-std::string GuardedStore::describe() const { return state_->parts().inner->describe(); }
+std::string GuardedStore::describe() const { return state_->params().inner->describe(); }
 
 GuardedStore::Counts GuardedStore::counts() const { return state_->counts(); }
 

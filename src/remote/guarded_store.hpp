@@ -5,48 +5,49 @@
 #include <string>
 
 #include "base/clock.hpp"
-#include "observe/observer.hpp"
-#include "remote/courier.hpp"
+#include "cache/store.hpp"
+#include "events/event_emitter.hpp"
+#include "remote/background_queue.hpp"
 #include "remote/fleet_policy.hpp"
 #include "remote/server_guard.hpp"
-#include "store/store.hpp"
 
 namespace kiln {
 
-/// Another store, so used that it can never make things worse: lookups take no longer than the thread's Allowance, one
-/// lookup of a key at a time, what was absent is not asked for again at once, and what is put is uploaded later by the
-/// courier. With the server gone it is an empty store that answers at once. Any thread.
+/// A wrapper around a remote store that bounds its cost. Lookups take at most the thread's `ServerTimeBudget`,
+/// concurrent lookups of a key share one request, recent misses are not requested again, and puts are uploaded later by
+/// the background queue. If the server is down, this store returns misses immediately. Thread-safe.
 ///
-/// It has no errors of its own to report: what the other store fails with is the guard's affair, which tells of it, and
-/// here an absence. Code::Corrupt says that the other store rejected what the server has.
+/// It returns no errors of its own. An error of the inner store is passed to the guard, which reports it, and is a miss
+/// here. Code::Corrupt means that the inner store rejected the server's data.
 ///
-/// A `put` returns before anything is sent, and succeeds: nobody can do anything about what comes of it. What does not
-/// fit into the courier's queue, or comes while the server is given up, is dropped, counted and told (UploadDropped);
-/// what was sent is told (Uploaded).
+/// A `put` succeeds before anything is sent, because no caller could handle a failed upload. An upload that does not
+/// fit into the queue, or that is queued while the circuit is open, is dropped, counted and reported (UploadDropped).
+/// A finished upload is reported too (Uploaded).
 class GuardedStore final : public Store {
  public:
-  struct Parts {
+  struct Params {
     std::shared_ptr<Store> inner;
     std::shared_ptr<ServerGuard> guard;
-    std::shared_ptr<Courier> courier;
+    std::shared_ptr<BackgroundQueue> background_queue;
     FleetPolicy policy;
-    Observer observer;
+    EventEmitter emitter;
     const Clock* clock = &system_clock();
   };
-  explicit GuardedStore(Parts parts);
+  explicit GuardedStore(Params params);
 
-  Result<std::optional<Hit>> get(const Key& key) override;
-  Status put(const Key& key, const Artifact& artifact) override;
-  Result<std::vector<Closure>> closures(const RequestKey& request, std::size_t limit = kMostClosures) override;
-  Status add_closure(const RequestKey& request, const Closure& closure) override;
-  bool writable() override;
+  Result<std::optional<Hit>> get(const ArtifactKey& key) override;
+  Status put(const ArtifactKey& key, const Artifact& artifact) override;
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request,
+                                                     std::size_t limit = kMaxDependencySets) override;
+  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) override;
+  bool is_writable() override;
   std::string describe() const override;
 
   struct Counts {
-    std::uint64_t asked = 0;     ///< lookups that went to the server
-    std::uint64_t spared = 0;    ///< known to be absent, or the same lookup was under way
-    std::uint64_t refused = 0;   ///< not asked: no time left, or the server was given up
-    std::uint64_t uploaded = 0;  ///< artifacts and closures
+    std::uint64_t requests = 0;      ///< lookups that were sent to the server
+    std::uint64_t deduplicated = 0;  ///< answered by the negative cache or by a lookup in progress
+    std::uint64_t skipped = 0;       ///< not sent: no time left, or the circuit is open
+    std::uint64_t uploaded = 0;      ///< artifacts and dependency sets
     std::uint64_t dropped = 0;
   };
   Counts counts() const;
@@ -57,7 +58,7 @@ class GuardedStore final : public Store {
   struct Lookup;
   void send(const std::shared_ptr<Upload>& upload, std::uint64_t bytes);
 
-  const std::shared_ptr<State> state_;  // errands on the courier may outlive this
+  const std::shared_ptr<State> state_;  // background tasks may outlive this object
 };
 
 }  // namespace kiln

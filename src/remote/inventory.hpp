@@ -9,49 +9,52 @@
 #include <kiln/key.hpp>
 #include <kiln/result.hpp>
 
-#include "base/advance.hpp"
-#include "remote/depot.hpp"
+#include "base/progress_callback.hpp"
+#include "remote/object_store.hpp"
 #include "trust/policy.hpp"
 
 namespace kiln {
 
-/// What is in a depot that can list itself, for the people who run it. Bodies are judged as a reader would judge them.
+/// The contents of an object store that supports listing, for its operators. Objects are verified as a reader does.
 struct RemoteInventory {
   struct Entry {
-    Key key;
+    Digest name;      ///< object name of the action
+    ArtifactKey key;  ///< as stated by the action; zero if it states none
     Digest content;
-    std::uint64_t bytes = 0;  ///< of the statement and the content
-    std::string name_space;   ///< empty where nothing could be read
+    std::uint64_t bytes = 0;  ///< size of the statement and the content
+    std::string name_space;   ///< empty if the statement is unreadable
     std::uint64_t epoch = 0;
     bool live = false;
-    std::string fault;                    ///< why a reader with this policy would reject it; empty: he would not
-    std::chrono::nanoseconds modified{};  ///< by the depot's clock
+    std::string rejection;                ///< reason why a reader with this policy rejects it; empty if accepted
+    std::chrono::nanoseconds modified{};  ///< by the clock of the object store
   };
   std::vector<Entry> entries;
-  std::uint64_t hints = 0;  ///< bodies of closures
+  std::uint64_t hints = 0;  ///< objects with dependency sets
   std::uint64_t hint_bytes = 0;
-  std::uint64_t unused = 0;  ///< contents that no entry states
+  std::uint64_t unused = 0;  ///< content objects that no entry refers to
   std::uint64_t unused_bytes = 0;
 };
 
-/// Reads the whole of it; with `contents` each content is fetched and checked too.
-Result<RemoteInventory> take_inventory(Depot& depot, const TrustPolicy& policy, std::chrono::nanoseconds wall,
-                                       bool contents, const Advance& advance = {});
+/// Reads the inventory. With `contents`, also fetches and verifies the content of each entry.
+Result<RemoteInventory> read_inventory(ObjectStore& object_store, const TrustPolicy& policy,
+                                       std::chrono::nanoseconds wall, bool contents,
+                                       const ProgressCallback& advance = {});
 
-struct RemoteCleaning {
-  std::uint64_t most_bytes = 0;              ///< of all entries; the oldest go first; 0: no bound
-  std::optional<std::uint64_t> least_epoch;  ///< entries of `name_space` before it go
-  std::string name_space;                    ///< empty: every namespace
-  bool dry_run = false;                      ///< only count what would go
+struct RemoteGcOptions {
+  std::uint64_t max_bytes = 0;  ///< maximum size of all entries; the oldest are removed first; 0 means unlimited
+  std::optional<std::uint64_t> min_epoch;  ///< entries of `name_space` with a lower epoch are removed
+  std::string name_space;                  ///< empty means all namespaces
+  bool dry_run = false;                    ///< only count, remove nothing
 };
-struct RemoteCleaned {
+struct RemoteGcResult {
   std::uint64_t entries = 0;
   std::uint64_t contents = 0;
   std::uint64_t bytes = 0;
 };
-/// Removes what the cleaning says, and contents that nobody states, whether this policy believes him or not. A reader
-/// that comes meanwhile finds nothing.
-Result<RemoteCleaned> clean(Depot& depot, const TrustPolicy& policy, std::chrono::nanoseconds wall,
-                            const RemoteCleaning& cleaning, const Advance& advance = {});
+/// Removes the selected entries and content that no entry refers to, whether the policy trusts the entry or not. A
+/// concurrent reader gets a miss.
+Result<RemoteGcResult> collect_remote_garbage(ObjectStore& object_store, const TrustPolicy& policy,
+                                              std::chrono::nanoseconds wall, const RemoteGcOptions& cleaning,
+                                              const ProgressCallback& advance = {});
 
 }  // namespace kiln

@@ -10,7 +10,7 @@ namespace {
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;
-  // Where the kernel has none to give, processes differ at least by their number and by when they ask.
+  // If the kernel has no random bytes yet, processes still differ by process id and time.
   if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
     number = (static_cast<std::uint64_t>(getpid()) << 40U) ^
              static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -20,16 +20,16 @@ std::uint64_t random_number() {
 
 }  // namespace
 
-Jitter Jitter::of_this_process() { return Jitter(random_number()); }
+Jitter Jitter::from_random_seed() { return Jitter(random_number()); }
 
-std::string unique_digits() {
+std::string random_hex_id() {
   char digits[33];
   std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(random_number()),
                 static_cast<unsigned long long>(random_number()));
   return digits;
 }
 
-// SplitMix64: one addition and three mixing steps, and every seed is a good one.
+// SplitMix64: one addition and three mixing steps; every seed is good.
 double Jitter::unit() {
   state_ += 0x9e3779b97f4a7c15U;
   std::uint64_t mixed = state_;

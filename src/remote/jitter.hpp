@@ -6,17 +6,18 @@
 
 namespace kiln {
 
-/// Spreads waits, so that hosts that began together do not ask together. A value; its numbers depend on the seed alone,
-/// which a simulation chooses and a host takes from the system. Not for secrets.
+/// A random number generator that spreads waits, so that hosts that started together do not send requests together. Its
+/// numbers depend only on the seed, which a simulation chooses and a host takes from the system. Not for secrets. Not
+/// thread-safe.
 class Jitter {
  public:
   explicit Jitter(std::uint64_t seed) : state_(seed) {}
-  /// One that nobody else has.
-  static Jitter of_this_process();
+  /// Returns a generator with a random seed.
+  static Jitter from_random_seed();
 
-  /// In [0, 1).
+  /// Returns a number in [0, 1).
   double unit();
-  /// Between (1 - part) and (1 + part) times `time`.
+  /// Returns `time` times a random factor between (1 - part) and (1 + part).
   std::chrono::nanoseconds around(std::chrono::nanoseconds time, double part) {
     const double factor = 1 + part * (2 * unit() - 1);
     return std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(time.count()) * factor));
@@ -26,7 +27,7 @@ class Jitter {
   std::uint64_t state_;
 };
 
-/// 32 hexadecimal digits that nobody else has.
-std::string unique_digits();
+/// Returns a unique id of 32 random hexadecimal digits.
+std::string random_hex_id();
 
 }  // namespace kiln

@@ -8,29 +8,29 @@
 
 namespace kiln {
 
-/// Who compiles what, for a while: a row per request, which lapses by itself. Redis has one, a shared folder can be
-/// one. Every implementation passes tests/conformance/lease_table_conformance.hpp. Any thread may call any function.
-/// Nothing is opened before the first call, and none takes longer than its `limit`. Errors are as a Depot's, without
-/// secrets.
+/// A table of leases: one record per request, which names the owner that compiles it and expires by itself. It is
+/// stored in Redis or in a shared directory. Every implementation passes tests/conformance/lease_table_conformance.hpp,
+/// opens nothing before the first call and takes at most `timeout` per call. Errors are those of `ObjectStore`, without
+/// secrets. Thread-safe.
 class LeaseTable {
  public:
   using Time = std::chrono::nanoseconds;
   virtual ~LeaseTable() = default;
 
-  /// True: nobody had it, and for `lease` from now it is this owner's. `owner` is a token that nobody else has.
-  virtual Result<bool> take(const RequestKey& request, const std::string& owner, Time lease, Time limit) = 0;
-  /// For `lease` from now, if it is still this owner's; false: it is not.
-  virtual Result<bool> renew(const RequestKey& request, const std::string& owner, Time lease, Time limit) = 0;
-  /// Lets go, if it is this owner's; else nothing.
-  virtual Status release(const RequestKey& request, const std::string& owner, Time limit) = 0;
-  /// Zero: nobody has it. Else how soon to look again in order to see it lapse: what is left of it, or less where only
-  /// looking tells whether it was renewed.
-  virtual Result<Time> held(const RequestKey& request, Time limit) = 0;
-  /// One of `count` hedges of a request per `window`, in the whole fleet; false: all are drawn.
-  virtual Result<bool> draw(const RequestKey& request, unsigned count, Time window, Time limit) = 0;
+  /// Acquires the lease for `lease` from now. Returns false if it is held. `owner` is a unique token.
+  virtual Result<bool> try_acquire(const RequestKey& request, const std::string& owner, Time lease, Time timeout) = 0;
+  /// Extends the lease to `lease` from now. Returns false if this owner no longer holds it.
+  virtual Result<bool> renew(const RequestKey& request, const std::string& owner, Time lease, Time timeout) = 0;
+  /// Releases the lease if this owner holds it; otherwise does nothing.
+  virtual Status release(const RequestKey& request, const std::string& owner, Time timeout) = 0;
+  /// Returns 0 if the lease is free. Otherwise returns the time until the next check that can see it expire: the
+  /// remaining time, or less if only a check shows whether it was renewed.
+  virtual Result<Time> remaining_ttl(const RequestKey& request, Time timeout) = 0;
+  /// Acquires one of `count` hedges of a request per `window`, in the whole fleet. Returns false if all are taken.
+  virtual Result<bool> try_hedge(const RequestKey& request, unsigned count, Time window, Time timeout) = 0;
 
-  virtual Status probe(Time limit) = 0;
-  /// For people, without credentials: "redis://leases.example:6379".
+  virtual Status probe(Time timeout) = 0;
+  /// Returns a human-readable name without credentials, for example "redis://leases.example:6379".
   virtual std::string describe() const = 0;
 };
 

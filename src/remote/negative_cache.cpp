@@ -14,10 +14,11 @@ bool NegativeCache::absent(const Digest& name, Time now) {
 
 void NegativeCache::remember(const Digest& name, Time now) {
   forget(name);
-  if (policy_.most_absent == 0) return;
-  if (until_.size() >= policy_.most_absent) forget(Digest(order_.front()));  // a copy: its original goes
+  if (policy_.max_negative_entries == 0) return;
+  if (until_.size() >= policy_.max_negative_entries)
+    forget(Digest(order_.front()));  // a copy, because `forget` erases the original
   order_.push_back(name);
-  until_[name] = {now + jitter_.around(policy_.absent_for, policy_.jitter), std::prev(order_.end())};
+  until_[name] = {now + jitter_.around(policy_.negative_ttl, policy_.jitter), std::prev(order_.end())};
 }
 
 void NegativeCache::forget(const Digest& name) {

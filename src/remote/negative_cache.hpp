@@ -12,14 +12,14 @@
 
 namespace kiln {
 
-/// What a server did not have a moment ago. Bounded; pure: it is told the time. Not thread-safe.
+/// A bounded cache of recent misses of a server. Pure: the caller passes the time. Not thread-safe.
 class NegativeCache {
  public:
   using Time = std::chrono::nanoseconds;
 
   NegativeCache(const FleetPolicy& policy, Jitter jitter);
 
-  /// Whether it was absent so lately that asking again is not worth it.
+  /// Returns whether the name is a recent miss that is not worth another request.
   bool absent(const Digest& name, Time now);
   void remember(const Digest& name, Time now);
   void forget(const Digest& name);

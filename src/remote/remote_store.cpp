@@ -6,155 +6,208 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "cache/entry_format.hpp"
+#include "cache/hint_format.hpp"
+#include "cache/server_time_budget.hpp"
 #include "remote/action_result.hpp"
-#include "store/allowance.hpp"
-#include "store/entry_format.hpp"
-#include "store/hint_format.hpp"
 
 namespace kiln {
 namespace {
 
-using Shelf = Depot::Shelf;
+using Bucket = ObjectStore::Bucket;
 
-// What there is around closures at most, of the ActionResult and of the hint file.
+// Maximum size of the ActionResult and the hint file around the dependency sets.
 constexpr std::uint64_t kAroundHints = 512;
 
-Status read_only() { return failure(Code::Refused, "this host has no key to publish with; name one with remote.sign"); }
+Status read_only() { return make_error(Code::Denied, "this host has no signing key; set remote.signing_key"); }
 
-// As many of the newest as fit.
+// Encodes as many of the newest dependency sets as fit.
 std::string encode_newest(const RequestKey& request, std::vector<std::string> encoded) {
-  encoded.resize(std::min(encoded.size(), Store::kMostClosures));
+  encoded.resize(std::min(encoded.size(), Store::kMaxDependencySets));
   while (true) {
     const std::vector<std::string_view> views(encoded.begin(), encoded.end());
     std::string file = encode_hints(request, views);
-    if (file.size() <= RemoteStore::kMostHintBytes || encoded.empty()) return file;
+    if (file.size() <= RemoteStore::kMaxHintBytes || encoded.empty()) return file;
     encoded.pop_back();
   }
 }
 
+std::vector<std::string> namespaces_of(const RemoteStore::Params& params) {
+  std::vector<std::string> more = params.namespaces;
+  if (params.signer != nullptr) more.push_back(params.signer->name_space());
+  return remote_namespaces(*params.policy, more, params.scope);
+}
+
 }  // namespace
 
-// What is under a key: nothing, an artifact, or what had to be rejected.
-struct RemoteStore::Found {
+std::vector<std::string> remote_namespaces(const TrustPolicy& policy, const std::vector<std::string>& more,
+                                           const NamespaceScope& scope, std::vector<std::string>* left_out) {
+  std::vector<std::string> names;
+  for (const std::vector<std::string>& list : {scope.named(), more, policy.named()}) {
+    for (const std::string& each : list) {
+      const bool is_new = std::find(names.begin(), names.end(), each) == names.end();
+      if (is_new && policy.may_trust(each) && scope.admits(each)) names.push_back(each);
+    }
+  }
+  std::stable_partition(names.begin(), names.end(), [&](const std::string& each) { return !policy.is_live(each); });
+  if (names.size() <= kMaxRemoteNamespaces) return names;
+  const auto first_left_out = names.begin() + kMaxRemoteNamespaces;
+  if (left_out != nullptr) left_out->assign(first_left_out, names.end());
+  names.erase(first_left_out, names.end());
+  return names;
+}
+
+RemoteStore::RemoteStore(Params params) : params_(std::move(params)), namespaces_(namespaces_of(params_)) {}
+
+// The result of a lookup: a miss, a verified artifact, or a rejection.
+struct RemoteStore::VerifiedEntry {
   std::optional<Artifact> artifact;
-  bool live = false;
   std::optional<Rejection> rejection;
 };
 
 Error RemoteStore::reject(const std::string& key, const Rejection& rejection) const {
-  Error error = failure(Code::Corrupt, parts_.depot->describe() + ": " + rejection.message);
-  if (parts_.observer) {
+  Error error = make_error(Code::Corrupt, params_.object_store->describe() + ": " + rejection.message);
+  if (params_.emitter) {
     Event event;
-    event.kind = Event::Kind::RemoteRefused;
+    event.kind = Event::Kind::RemoteRejected;
     event.origin = "remote";
     event.key = key;
-    event.selected = rejection.word;
+    event.selected = rejection.code;
     event.message = error.message;
-    parts_.observer.tell(event);
+    params_.emitter.emit(event);
   }
   return error;
 }
 
-Result<RemoteStore::Found> RemoteStore::find(const Key& key, const Deadline& deadline) {
-  // What a depot cut off, or would not end, is no body.
-  const auto rejected = [](RemoteFault fault, const Error& error) -> Result<Found> {
-    if (error.code != Code::Corrupt) return error;
-    return Found{std::nullopt, false, Rejection::of(fault, error.message)};
-  };
-  const auto body = parts_.depot->read(Shelf::Action, key.digest, kMostActionBytes, deadline.left());
-  if (!body) return rejected(RemoteFault::NotAnActionResult, body.error());
-  if (!*body) return Found{};
-  JudgedAction action = judge_action(key, **body, *parts_.policy, parts_.clock->wall());
-  const bool live = action.stated && action.stated->certificate.has_value();
-  if (action.rejection) return Found{std::nullopt, live, std::move(action.rejection)};
-
-  const Digest& digest = action.stated->statement.digest;
-  const auto content = parts_.depot->read(Shelf::Content, digest, action.size, deadline.left());
-  if (!content) return rejected(RemoteFault::ContentDiffers, content.error());
-  if (!*content) {
-    Rejection gone = Rejection::of(RemoteFault::ContentMissing, "the content that was signed is gone");
-    gone.against_server = false;
-    return Found{std::nullopt, live, std::move(gone)};
+Result<RemoteStore::VerifiedEntry> RemoteStore::find(const ArtifactKey& key, bool live_too, const Deadline& deadline) {
+  std::optional<Rejection> rejection;  // the first
+  bool is_corrupt = false;
+  for (const std::string& name_space : namespaces_) {
+    // A host with write access to the object store must not be able to replace a release entry with its own by
+    // corrupting the former. An entry that the server has evicted is a miss.
+    if (params_.policy->is_live(name_space) && (!live_too || is_corrupt)) break;
+    auto found = find_in(name_space, key, deadline);
+    if (!found || found->artifact) return found;
+    if (!found->rejection) continue;
+    is_corrupt = is_corrupt || found->rejection->fault != RejectReason::ContentMissing;
+    if (!rejection) rejection = std::move(found->rejection);
   }
-  JudgedContent judged = judge_content(key, action, **content);
-  return Found{std::move(judged.artifact), live, std::move(judged.rejection)};
+  return VerifiedEntry{std::nullopt, std::move(rejection)};
 }
 
-Result<std::optional<Hit>> RemoteStore::get(const Key& key) {
-  auto found = find(key, Deadline(*parts_.clock, Allowance::at_most(parts_.read_limit)));
+Result<RemoteStore::VerifiedEntry> RemoteStore::find_in(const std::string& name_space, const ArtifactKey& key,
+                                                        const Deadline& deadline) {
+  // An object that is truncated or too long is rejected.
+  const auto rejected = [](RejectReason fault, const Error& error) -> Result<VerifiedEntry> {
+    if (error.code != Code::Corrupt) return error;
+    return VerifiedEntry{std::nullopt, Rejection::of(fault, error.message)};
+  };
+  const Digest place = action_place(name_space, key);
+  const auto body = params_.object_store->read(Bucket::ActionCache, place, kMaxActionBytes, deadline.remaining());
+  if (!body) return rejected(RejectReason::NotAnActionResult, body.error());
+  if (!*body) return VerifiedEntry{};
+  VerifiedAction action = verify_action(key, name_space, **body, *params_.policy, params_.clock->wall());
+  if (action.rejection) return VerifiedEntry{std::nullopt, std::move(action.rejection)};
+
+  const Digest& digest = action.stated->statement.digest;
+  const auto content = params_.object_store->read(Bucket::Cas, digest, action.size, deadline.remaining());
+  if (!content) return rejected(RejectReason::ContentMismatch, content.error());
+  if (!*content) {
+    Rejection gone = Rejection::of(RejectReason::ContentMissing, "the signed content is missing");
+    gone.is_server_fault = false;
+    return VerifiedEntry{std::nullopt, std::move(gone)};
+  }
+  VerifiedContent verified = verify_content(key, action, **content);
+  return VerifiedEntry{std::move(verified.artifact), std::move(verified.rejection)};
+}
+
+Result<std::optional<Hit>> RemoteStore::get(const ArtifactKey& key) {
+  auto found = find(key, true, Deadline(*params_.clock, ServerTimeBudget::capped(params_.read_limit)));
   if (!found) return std::move(found).error();
   if (found->rejection) {
     Error error = reject(key.hex(), *found->rejection);
-    if (!found->rejection->against_server) return std::optional<Hit>();
+    if (!found->rejection->is_server_fault) return std::optional<Hit>();
     return error;
   }
   if (!found->artifact) return std::optional<Hit>();
   return std::optional<Hit>(Hit{std::move(*found->artifact), Origin::Remote});
 }
 
-Status RemoteStore::put(const Key& key, const Artifact& artifact) {
-  if (parts_.signer == nullptr) return read_only();
-  const Deadline deadline(*parts_.clock, Allowance::at_most(parts_.write_limit));
-  if (parts_.signer->is_live()) {
-    const auto there = find(key, deadline);
-    if (!there) return there.error();
-    if (there->artifact && !there->live) return {};
+Status RemoteStore::put(const ArtifactKey& key, const Artifact& artifact) {
+  if (params_.signer == nullptr) return read_only();
+  const Deadline deadline(*params_.clock, ServerTimeBudget::capped(params_.write_limit));
+  if (params_.signer->is_live()) {
+    const auto released = find(key, false, deadline);
+    if (!released) return released.error();
+    if (released->artifact) return {};
   }
-  const std::string head = encode_entry_head(key, artifact);
+  Artifact published = artifact;  // shares the bytes
+  if (!params_.publish_logs) published.metadata.log.clear();
+  const std::string head = encode_entry_header(key, published);
   const std::uint64_t size = head.size() + artifact.bytes.size();
-  if (size > kLargestEntry) {
-    return failure(Code::InvalidArgument,
-                   "an artifact of " + std::to_string(artifact.bytes.size()) + " bytes is larger than an entry may be");
+  if (size > kMaxEntryBytes) {
+    return make_error(Code::InvalidArgument, "an artifact of " + std::to_string(artifact.bytes.size()) +
+                                                 " bytes exceeds the maximum entry size");
   }
   const std::string_view payload = artifact.bytes.view();
   const Digest digest = Sha256().add(as_bytes(head)).add(as_bytes(payload)).finish();
-  if (Status sent = parts_.depot->write(Shelf::Content, digest, {head, payload}, deadline.left()); !sent) return sent;
-  const SignedStatement stated = parts_.signer->sign(entry_subject(key), digest, parts_.clock->wall());
-  const ActionResult action{{{kEntryFile, digest, size}}, stated.encode()};
-  return parts_.depot->write(Shelf::Action, key.digest, {action.encode()}, deadline.left());
+  if (Status sent = params_.object_store->write(Bucket::Cas, digest, {head, payload}, deadline.remaining()); !sent)
+    return sent;
+  const EntryPath path{key, artifact.target.form == Form::External};
+  const SignedStatement stated = params_.signer->sign(entry_subject(key, path.external), digest, params_.clock->wall());
+  const ActionResult action{{{path.text(), digest, size}}, stated.encode()};
+  const Digest place = action_place(params_.signer->name_space(), key);
+  return params_.object_store->write(Bucket::ActionCache, place, {action.encode()}, deadline.remaining());
 }
 
-Result<std::vector<Closure>> RemoteStore::closures(const RequestKey& request, std::size_t limit) {
-  if (limit == 0) return std::vector<Closure>();
-  const Deadline deadline(*parts_.clock, Allowance::at_most(parts_.read_limit));
-  const auto body =
-      parts_.depot->read(Shelf::Action, closures_place(request), kMostHintBytes + kAroundHints, deadline.left());
+Result<std::vector<DependencySet>> RemoteStore::dependency_sets(const RequestKey& request, std::size_t limit) {
+  if (limit == 0) return std::vector<DependencySet>();
+  const Deadline deadline(*params_.clock, ServerTimeBudget::capped(params_.read_limit));
+  const auto body = params_.object_store->read(Bucket::ActionCache, hints_digest(request), kMaxHintBytes + kAroundHints,
+                                               deadline.remaining());
   if (!body && body.error().code == Code::Corrupt) {
-    return reject(request.hex(), Rejection::of(RemoteFault::HintMalformed, body.error().message));
+    return reject(request.hex(), Rejection::of(RejectReason::HintMalformed, body.error().message));
   }
   if (!body) return body.error();
-  if (!*body) return std::vector<Closure>();
-  JudgedHints judged = judge_hints(request, **body, limit);
-  if (judged.rejection) return reject(request.hex(), *judged.rejection);
-  return std::move(judged.closures);
+  if (!*body) return std::vector<DependencySet>();
+  VerifiedHints verified = verify_hints(request, **body, limit);
+  if (verified.rejection) return reject(request.hex(), *verified.rejection);
+  return std::move(verified.dependency_sets);
 }
 
-Status RemoteStore::add_closure(const RequestKey& request, const Closure& closure) {
-  if (parts_.signer == nullptr) return read_only();
-  const std::string encoded = closure.encode();
-  if (!may_travel(closure) || encoded.size() > kMostHintBytes - kAroundHints) return {};
-  const Deadline deadline(*parts_.clock, Allowance::at_most(parts_.write_limit));
-  const Digest place = closures_place(request);
-  const auto body = parts_.depot->read(Shelf::Action, place, kMostHintBytes + kAroundHints, deadline.left());
-  // What cannot be read as closures is written over.
+Status RemoteStore::add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) {
+  if (params_.signer == nullptr) return read_only();
+  const std::string encoded = dependency_set.encode();
+  if (!is_portable(dependency_set) || encoded.size() > kMaxHintBytes - kAroundHints) return {};
+  const Deadline deadline(*params_.clock, ServerTimeBudget::capped(params_.write_limit));
+  const Digest place = hints_digest(request);
+  const auto body =
+      params_.object_store->read(Bucket::ActionCache, place, kMaxHintBytes + kAroundHints, deadline.remaining());
+  // An object that is not readable as dependency sets is overwritten.
   if (!body && body.error().code != Code::Corrupt) return body.error();
   std::vector<std::string> all;
   if (body && *body) {
-    for (const Closure& known : judge_hints(request, **body, kMostClosures).closures) all.push_back(known.encode());
+    for (const DependencySet& known : verify_hints(request, **body, kMaxDependencySets).dependency_sets)
+      all.push_back(known.encode());
   }
   if (!all.empty() && all.front() == encoded) return {};
   std::erase(all, encoded);
   all.insert(all.begin(), encoded);
   const ActionResult action{{}, encode_newest(request, std::move(all))};
-  // Two writers at once: one closure is lost and costs a compile some day.
-  return parts_.depot->write(Shelf::Action, place, {action.encode()}, deadline.left());
+  // If two hosts write at once, one dependency set is lost, which costs a compile later.
+  return params_.object_store->write(Bucket::ActionCache, place, {action.encode()}, deadline.remaining());
 }
 
-Status RemoteStore::remove(const Key& key) {
-  const Deadline deadline(*parts_.clock, Allowance::at_most(parts_.write_limit));
-  return parts_.depot->remove(Shelf::Action, key.digest, deadline.left());
+Status RemoteStore::remove(const ArtifactKey& key) {
+  const Deadline deadline(*params_.clock, ServerTimeBudget::capped(params_.write_limit));
+  for (const std::string& name_space : namespaces_) {
+    Status removed =
+        params_.object_store->remove(Bucket::ActionCache, action_place(name_space, key), deadline.remaining());
+    if (!removed) return removed;
+  }
+  return {};
 }
 
-std::string RemoteStore::describe() const { return "remote " + parts_.depot->describe(); }
+std::string RemoteStore::describe() const { return "remote " + params_.object_store->describe(); }
 
 }  // namespace kiln

@@ -2,111 +2,114 @@
 
 #include <new>
 
-#include "base/guarded.hpp"
-#include "store/allowance.hpp"
+#include "base/catch_to_error.hpp"
+#include "cache/server_time_budget.hpp"
 
 namespace kiln {
 
-std::shared_ptr<ServerGuard> ServerGuard::make(Parts parts) {
-  return std::shared_ptr<ServerGuard>(new ServerGuard(std::move(parts)));
+std::shared_ptr<ServerGuard> ServerGuard::make(Params params) {
+  return std::shared_ptr<ServerGuard>(new ServerGuard(std::move(params)));
 }
 
-ServerGuard::ServerGuard(Parts parts) : parts_(std::move(parts)), breaker_(parts_.policy, Jitter::of_this_process()) {}
+ServerGuard::ServerGuard(Params params)
+    : params_(std::move(params)), breaker_(params_.policy, Jitter::from_random_seed()) {}
 
-bool ServerGuard::closed() const {
+bool ServerGuard::is_available() const {
   const MutexLock lock(mutex_);
-  return breaker_.closed();
+  return breaker_.is_closed();
 }
 
-ServerGuard::Time ServerGuard::allowed() {
-  if (!closed()) {
-    if (unarranged_.exchange(false)) arrange_probe();
+ServerGuard::Time ServerGuard::time_budget() {
+  if (!is_available()) {
+    if (probe_not_scheduled_.exchange(false)) schedule_probe();
     return Time(0);
   }
-  const Allowance* allowance = Allowance::current();
-  return parts_.policy.askable(allowance == nullptr ? parts_.policy.budget : allowance->left());
+  const ServerTimeBudget* budget = ServerTimeBudget::current();
+  return params_.policy.usable_budget(budget == nullptr ? params_.policy.budget : budget->remaining());
 }
 
-void ServerGuard::silent(const Error& error) {
+void ServerGuard::on_failure(const Error& error) {
   {
     const MutexLock lock(mutex_);
-    if (!breaker_.failed(parts_.clock->steady())) return;
+    if (!breaker_.failed(params_.clock->steady())) return;
   }
-  give_up(error.message);
+  open_circuit(error.message);
 }
 
-void ServerGuard::refuted() {
+void ServerGuard::on_rejected() {
   {
     const MutexLock lock(mutex_);
-    if (!breaker_.rejected(parts_.clock->steady())) return;
+    if (!breaker_.rejected(params_.clock->steady())) return;
   }
-  give_up(std::to_string(parts_.policy.rejections_in_a_row) + " answers in a row had to be rejected");
+  open_circuit(std::to_string(params_.policy.max_consecutive_rejections) + " consecutive responses were rejected");
 }
 
-void ServerGuard::give_up(const std::string& why) {
-  attempt([&] { parts_.observer.tell(Event::Kind::RemoteUnavailable, parts_.origin, parts_.name + ": " + why); });
-  arrange_probe();
+void ServerGuard::open_circuit(const std::string& reason) {
+  ignore_failures(
+      [&] { params_.emitter.emit(Event::Kind::RemoteUnavailable, params_.origin, params_.name + ": " + reason); });
+  schedule_probe();
 }
 
-void ServerGuard::arrange_probe() {
+void ServerGuard::schedule_probe() {
   Time at{};
   {
     const MutexLock lock(mutex_);
     at = breaker_.probe_at();
   }
   try {
-    parts_.courier->send_at(at, [weak = weak_from_this()] {
+    params_.background_queue->enqueue_at(at, [weak = weak_from_this()] {
       if (const auto guard = weak.lock()) guard->probe();
     });
   } catch (const std::bad_alloc&) {
-    unarranged_ = true;  // whoever asks next sees to it
+    probe_not_scheduled_ = true;  // the next caller schedules it
   }
 }
 
 void ServerGuard::probe() {
   {
     const MutexLock lock(mutex_);
-    if (!breaker_.begin_probe(parts_.clock->steady())) return;
+    if (!breaker_.begin_probe(params_.clock->steady())) return;
   }
-  // Within the time that it would have to answer in: one that needs longer would be given up by the next lookup.
-  const Status answer = guarded([&] { return parts_.probe(parts_.policy.budget); });
+  // With the timeout of a lookup: a server that needs longer would fail the next lookup too.
+  const Status answer = catch_to_error([&] { return params_.probe(params_.policy.budget); });
   bool back = false;
   {
     const MutexLock lock(mutex_);
-    back = breaker_.probed(answer.ok(), parts_.clock->steady());
+    back = breaker_.probed(answer.ok(), params_.clock->steady());
   }
   if (back) {
-    attempt([&] { parts_.observer.tell(Event::Kind::RemoteBack, parts_.origin, parts_.name + " answers again"); });
+    ignore_failures(
+        [&] { params_.emitter.emit(Event::Kind::RemoteRecovered, params_.origin, params_.name + " has recovered"); });
   } else {
-    arrange_probe();
+    schedule_probe();
   }
 }
 
-ServerGuard::Question::Question(ServerGuard& guard) : guard_(guard), start_(guard.parts_.clock->steady()) {}
+ServerGuard::Call::Call(ServerGuard& guard) : guard_(guard), start_(guard.params_.clock->steady()) {}
 
-ServerGuard::Question::~Question() {
-  if (!told_) {
+ServerGuard::Call::~Call() {
+  if (!reported_) {
     const MutexLock lock(guard_.mutex_);
     guard_.breaker_.succeeded();
   }
-  Allowance::spend(guard_.parts_.clock->steady() - start_);
+  ServerTimeBudget::charge(guard_.params_.clock->steady() - start_);
 }
 
-void ServerGuard::Question::failed(const Error& error) {
-  told_ = true;
+void ServerGuard::Call::failed(const Error& error) {
+  reported_ = true;
   switch (error.code) {
     case Code::TimedOut:
     case Code::Unavailable:
     case Code::Io:
-    case Code::Refused: guard_.silent(error); break;
-    case Code::Corrupt: guard_.refuted(); break;
+    case Code::Denied: guard_.on_failure(error); break;
+    case Code::Corrupt: guard_.on_rejected(); break;
     default: break;
   }
 }
 
-void ServerGuard::Question::rejected() {
-  told_ = true;
-  guard_.refuted();
+void ServerGuard::Call::rejected() {
+  reported_ = true;
+  guard_.on_rejected();
 }
 
 }  // namespace kiln

@@ -10,67 +10,68 @@
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
-#include "observe/observer.hpp"
-#include "remote/breaker.hpp"
-#include "remote/courier.hpp"
+#include "events/event_emitter.hpp"
+#include "remote/background_queue.hpp"
+#include "remote/circuit_breaker.hpp"
 #include "remote/fleet_policy.hpp"
 
 namespace kiln {
 
-/// Stands before one server: says whether it is asked now and how long it may take, keeps account of what it took, and
-/// has it probed on the courier's thread once it has failed. Any thread. Events: RemoteUnavailable when it is given up
-/// (with why), RemoteBack when it answers again.
+/// Controls access to one server: applies the time budget, opens the circuit after a failure and probes the server from
+/// the background queue. Emits RemoteUnavailable with the reason when the circuit opens, and RemoteRecovered when the
+/// server has recovered. Thread-safe.
 class ServerGuard : public std::enable_shared_from_this<ServerGuard> {
  public:
   using Time = std::chrono::nanoseconds;
-  struct Parts {
-    std::string name;                   ///< for people: "https://cache.example/kiln"
-    std::string origin = "remote";      ///< of its events, by which counts tell servers apart: remote, lease
-    std::function<Status(Time)> probe;  ///< whether it answers; called on the courier's thread
-    std::shared_ptr<Courier> courier;
+  struct Params {
+    std::string name;                   ///< human-readable: "https://cache.example/kiln"
+    std::string origin = "remote";      ///< origin of its events, which metrics use as a label: remote, lease
+    std::function<Status(Time)> probe;  ///< checks whether the server responds; called on the background thread
+    std::shared_ptr<BackgroundQueue> background_queue;
     FleetPolicy policy;
-    Observer observer;
+    EventEmitter emitter;
     const Clock* clock = &system_clock();
   };
-  static std::shared_ptr<ServerGuard> make(Parts parts);
+  static std::shared_ptr<ServerGuard> make(Params params);
 
-  /// How long it may take now: what is left of the thread's Allowance (of the policy's budget where there is none).
-  /// Less the policy's `least_part`, so that whoever waits until that limit has passed is still within the budget.
-  /// Zero: do not ask.
-  Time allowed();
-  bool closed() const;
+  /// Returns the time limit of a request now: the rest of the thread's `ServerTimeBudget`, or the policy's budget
+  /// without one, less the policy's `reserved_fraction`, so that a caller that waits for the whole limit stays within
+  /// the budget. 0 means that no request must be sent.
+  Time time_budget();
+  bool is_available() const;
 
-  /// One question to the server. Destroyed without a word it counts as answered. Its time is spent from the Allowance.
-  class Question {
+  /// One request to the server. Its destructor counts it as successful unless `failed` or `rejected` was called, and
+  /// charges its time to the `ServerTimeBudget`.
+  class Call {
    public:
-    explicit Question(ServerGuard& guard);
-    ~Question();
-    Question(const Question&) = delete;
-    Question& operator=(const Question&) = delete;
-    /// It failed: TimedOut, Unavailable and Io give the server up; Refused (we may not) does too; Corrupt counts as an
-    /// answer that had to be rejected; other codes are the caller's own affair.
+    explicit Call(ServerGuard& guard);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    /// Records a failure. TimedOut, Unavailable, Io and Refused (access denied) open the circuit. Corrupt counts as a
+    /// rejected response. Other codes are errors of the caller and are ignored.
     void failed(const Error& error);
-    /// It answered, and what it said had to be rejected.
+    /// Records a response that was rejected.
     void rejected();
 
    private:
     ServerGuard& guard_;
     Time start_;
-    bool told_ = false;
+    bool reported_ = false;
   };
 
  private:
-  explicit ServerGuard(Parts parts);
-  void silent(const Error& error);
-  void refuted();
-  void give_up(const std::string& why);
-  void arrange_probe();
+  explicit ServerGuard(Params params);
+  void on_failure(const Error& error);
+  void on_rejected();
+  void open_circuit(const std::string& reason);
+  void schedule_probe();
   void probe();
 
-  const Parts parts_;
+  const Params params_;
   mutable Mutex mutex_;
-  Breaker breaker_ KILN_GUARDED_BY(mutex_);
-  std::atomic<bool> unarranged_{false};  // a probe is due for which there was no memory
+  CircuitBreaker breaker_ KILN_GUARDED_BY(mutex_);
+  std::atomic<bool> probe_not_scheduled_{false};  // a probe could not be scheduled: out of memory
 };
 
 }  // namespace kiln

@@ -2,11 +2,11 @@
 
 #include <memory>
 
-#include "session/core.hpp"
+#include "session/session_impl.hpp"
 
 namespace kiln {
 
-/// For rooms above: what is behind a session.
+/// Gives other modules access to the state of a session.
 struct detail::SessionAccess {
   static const std::shared_ptr<Session::State>& state(const Session& session) { return session.state_; }
 };

@@ -2,14 +2,15 @@
 
 #include <utility>
 
-#include "base/guarded.hpp"
-#include "session/core.hpp"
+#include "base/catch_to_error.hpp"
+#include "base/clock.hpp"
+#include "session/session_impl.hpp"
 #include "session/stream.hpp"
 
 namespace kiln {
 
 Result<Session> Session::open(SessionOptions options) {
-  return guarded([&]() -> Result<Session> { return Session(std::make_shared<State>(std::move(options))); });
+  return catch_to_error([&]() -> Result<Session> { return Session(std::make_shared<State>(std::move(options))); });
 }
 
 Session& Session::shared() {
@@ -17,107 +18,115 @@ Session& Session::shared() {
   return session;
 }
 
-Result<Artifact> Session::artifact(const Unit& unit, const Target& target, std::chrono::nanoseconds limit,
+Result<Artifact> Session::artifact(const Unit& unit, const Target& target, std::chrono::nanoseconds timeout,
                                    Caller caller) {
-  return guarded([&]() -> Result<Artifact> {
-    const auto answer = state_->core().get({unit, fitted(unit, target)}, limit, caller);
+  return catch_to_error([&]() -> Result<Artifact> {
+    const auto answer = state_->impl().get({unit, effective_target(unit, target)}, timeout, caller);
     if (!answer) return answer.error();
     return (*answer)->artifact;
   });
 }
 
-void Session::request(const Needs& needs) {
-  attempt([&] {
-    Core& core = state_->core();
-    if (needs.requested_by_.load(std::memory_order_relaxed) == core.number()) return;
-    const Units units = needs.units();
+void Session::request(const Requirements& requirements) {
+  ignore_failures([&] {
+    SessionImpl& core = state_->impl();
+    if (requirements.requested_by_.load(std::memory_order_relaxed) == core.number()) return;
+    const Units units = requirements.units();
     core.declare(units);
     core.request(units);
-    needs.requested_by_.store(core.number(), std::memory_order_relaxed);
+    requirements.requested_by_.store(core.number(), std::memory_order_relaxed);
   });
 }
 
 void Session::request(const Units& units) {
-  attempt([&] { state_->core().request(units); });
+  ignore_failures([&] { state_->impl().request(units); });
 }
 
 void Session::request(const Units& units, const Target& target) {
-  attempt([&] { state_->core().request(units, target); });
+  ignore_failures([&] { state_->impl().request(units, target); });
 }
 
-void Session::cancel(const Units& units) { state_->core().cancel(units); }
-void Session::cancel(const Units& units, const Target& target) { state_->core().cancel(units, target); }
+void Session::cancel(const Units& units) { state_->impl().cancel(units); }
+void Session::cancel(const Units& units, const Target& target) { state_->impl().cancel(units, target); }
 
-void Session::retry(const Units& units) { state_->core().retry(units); }
-void Session::retry(const Units& units, const Target& target) { state_->core().retry(units, target); }
+void Session::retry(const Units& units) { state_->impl().retry(units); }
+void Session::retry(const Units& units, const Target& target) { state_->impl().retry(units, target); }
 
-Handle Session::handle(const Unit& unit, const std::string& entry) {
-  // A handle keeps its session, and with it the slot.
-  return Handle(std::shared_ptr<detail::ReadySlot>(state_, &state_->core().handle(unit, entry)));
+void Session::refresh(const Units& units) { state_->impl().refresh(units); }
+void Session::release(const Units& units) { state_->impl().release(units); }
+
+KernelHandle Session::handle(const Unit& unit, const std::string& entry) {
+  auto owner = std::make_shared<const detail::HandleOwner>(
+      detail::HandleOwner{state_, state_->impl().handle(unit, entry), unit});
+  detail::ReadySlot* const slot = owner->handle.get();
+  return KernelHandle(std::move(owner), slot);
 }
 
-Result<Kernel> Session::get(const Unit& unit, const std::string& entry, std::chrono::nanoseconds limit, Caller caller) {
-  // Without asking whether this is a forked child: there no inherited handle is ready.
-  if (const Core* made = state_->current.load(std::memory_order_acquire)) {
-    const HandleState* known = made->find_handle(unit, entry);
-    const detail::KernelState* ready = known != nullptr ? known->ready.load(std::memory_order_acquire) : nullptr;
-    if (ready != nullptr) return Kernel(ready);
+Result<Kernel> Session::get(const Unit& unit, const std::string& entry, std::chrono::nanoseconds timeout,
+                            Caller caller) {
+  // Needs no check for a forked child: no inherited kernel is ready there.
+  if (const SessionImpl* made = state_->current.load(std::memory_order_acquire)) {
+    if (const detail::KernelState* ready = made->find_ready(unit, entry)) return Kernel(ready);
   }
-  return guarded([&]() -> Result<Kernel> {
-    Core& core = state_->core();
-    HandleState& handle = core.handle(unit, entry);
-    const auto kernel = core.get(handle, limit, nullptr, caller);
-    if (!kernel) return kernel.error();
-    return Kernel(*kernel);
+  return catch_to_error([&]() -> Result<Kernel> {
+    const Deadline deadline(system_clock(), timeout);
+    SessionImpl& core = state_->impl();
+    for (;;) {
+      const auto handle = core.handle(unit, entry);
+      const auto kernel = core.get(*handle, unit, deadline.remaining(), nullptr, caller);
+      if (!kernel) return kernel.error();
+      // From here on the session keeps the kernel, unless the unit was released in the meantime.
+      if (handle->is_listed.load(std::memory_order_acquire)) return Kernel(*kernel);
+    }
   });
 }
 
 Result<std::vector<DeviceInfo>> Session::devices(const std::string& kind) {
-  return guarded([&]() -> Result<std::vector<DeviceInfo>> {
-    const auto backend = state_->core().open(kind, kForever);
+  return catch_to_error([&]() -> Result<std::vector<DeviceInfo>> {
+    const auto backend = state_->impl().open(kind, kForever);
     if (!backend) return backend.error();
     return (*backend)->device().devices();
   });
 }
 
-EventCallback Session::listeners() const { return state_->core().observer().callback(); }
+EventCallback Session::event_callback() const { return state_->impl().emitter().callback(); }
 
 Status Session::make_current(const std::string& kind, std::size_t device) {
-  return guarded([&]() -> Status {
-    const auto backend = state_->core().open(kind, kForever);
+  return catch_to_error([&]() -> Status {
+    const auto backend = state_->impl().open(kind, kForever);
     if (!backend) return backend.error();
     return (*backend)->device().make_current(device);
   });
 }
 
 Result<Stream> Session::stream(const std::string& kind) {
-  return guarded([&]() -> Result<Stream> {
-    const auto backend = state_->core().open(kind, kForever);
+  return catch_to_error([&]() -> Result<Stream> {
+    const auto backend = state_->impl().open(kind, kForever);
     if (!backend) return backend.error();
-    const auto native = (*backend)->device().make_stream();
+    const auto native = (*backend)->device().create_stream();
     if (!native) return native.error();
     return Stream(std::make_shared<detail::StreamState>(state_, (*backend)->device(), *native));
   });
 }
 
-SessionStatus Session::status() const { return state_->core().status(); }
+SessionStatus Session::status() const { return state_->impl().status(); }
 
-std::string Session::metrics() const { return state_->core().metrics(); }
+std::string Session::metrics() const { return state_->impl().metrics(); }
 
-std::vector<UndeclaredUse> Session::undeclared() const { return state_->core().undeclared(); }
+std::vector<UndeclaredUse> Session::undeclared() const { return state_->impl().undeclared(); }
 
 Status Session::write_trace() const {
-  return guarded([&] { return state_->core().write_trace(); });
+  return catch_to_error([&] { return state_->impl().write_trace(); });
 }
 
-std::vector<Cold> Plan::ensure_warm(Session& session, std::chrono::nanoseconds limit, Caller caller) const {
-  Core& core = session.state_->core();
+std::vector<NotReady> WarmupPlan::ensure_warm(Session& session, std::chrono::nanoseconds timeout, Caller caller) const {
+  SessionImpl& core = session.state_->impl();
   Units units;
-  for (const Needs* needs : stages_) {
-    for (Unit& unit : needs->units()) units.push_back(std::move(unit));
+  for (const Requirements* requirements : stages_) {
+    for (Unit& unit : requirements->units()) units.push_back(std::move(unit));
   }
   core.declare(units);
-  return core.wait_for(units, limit, caller);
+  return core.wait_for(units, timeout, caller);
 }
 
 }  // namespace kiln

@@ -8,25 +8,26 @@
 
 #include <kiln/result.hpp>
 
-#include "warm/glance.hpp"
+#include "engine/status_snapshot.hpp"
 
 namespace kiln {
 
-/// What a process tells others about one of its sessions (docs/status-format.md). A value.
+/// The progress of one session of a process, for other processes (docs/status-format.md).
 struct ProcessStatus {
   std::uint32_t pid = 0;
-  std::uint64_t started = 0;         ///< when the process was, in ticks since the machine was: with `pid` it names one
-  std::uint64_t name_space = 0;      ///< of process ids: in another one `pid` is somebody else's
-  std::string command;               ///< how it was called, without secrets
-  std::chrono::nanoseconds since{};  ///< wall time of the first work
-  std::chrono::nanoseconds written{};  ///< wall time of this
-  Glance glance;
+  /// start time of the process in clock ticks since boot; with `pid` it identifies the process
+  std::uint64_t started = 0;
+  std::uint64_t name_space = 0;        ///< pid namespace; `pid` is valid only in it
+  std::string command;                 ///< command line without secrets
+  std::chrono::nanoseconds since{};    ///< wall time of the first work
+  std::chrono::nanoseconds written{};  ///< wall time of this snapshot
+  StatusSnapshot snapshot;
 
-  static constexpr std::size_t kMostUnits = 128;
-  static constexpr std::size_t kMostBytes = std::size_t{256} << 10;  ///< of the file
+  static constexpr std::size_t kMaxUnits = 128;
+  static constexpr std::size_t kMaxBytes = std::size_t{256} << 10;  ///< size limit of the file
 };
 
-/// Longer texts are cut, and units beyond the most that there may be are left out.
+/// Truncates longer texts and drops units beyond `kMaxUnits`.
 std::string encode(const ProcessStatus& status);
 Result<ProcessStatus> decode_status(std::string_view bytes);
 

@@ -4,11 +4,11 @@
 
 #include <kiln/session.hpp>
 
-#include "device/device.hpp"
+#include "backends/device.hpp"
 
 namespace kiln {
 
-/// What copies of a stream and the buffers on it share.
+/// The state that copies of a stream and its buffers share.
 struct detail::StreamState {
   StreamState(std::shared_ptr<Session::State> its_session, Device& its_device, void* its_native)
       : session(std::move(its_session)), device(its_device), native(its_native) {}
@@ -16,7 +16,7 @@ struct detail::StreamState {
   StreamState(const StreamState&) = delete;
   StreamState& operator=(const StreamState&) = delete;
 
-  const std::shared_ptr<Session::State> session;  // keeps the device
+  const std::shared_ptr<Session::State> session;  // keeps the device alive
   Device& device;
   void* const native;
 };

@@ -12,40 +12,42 @@
 
 namespace kiln {
 
-/// An Ed25519 public key. A value.
+/// An Ed25519 public key. A value type.
 struct PublicKey {
   std::array<std::uint8_t, 32> bytes{};
 
   KeyId id() const;
-  /// `kiln-public-1:` and 64 hexadecimal digits: one word, for files, command lines and people.
+  /// Returns `kiln-public-1:` and 64 hexadecimal digits: one word for files, command lines and users.
   std::string text() const;
   static Result<PublicKey> parse(std::string_view text);
 
   friend bool operator==(const PublicKey&, const PublicKey&) = default;
 };
 
-/// The id of a key, given as that key or as all 64 digits of its id.
+/// Parses the id of a key, given as that public key or as all 64 digits of its id.
 Result<KeyId> parse_key_id(std::string_view text);
 
 struct Signature {
   KeyId key;
   std::array<std::uint8_t, 64> bytes{};
+
+  friend bool operator==(const Signature&, const Signature&) = default;
 };
 
-/// Whether `key` signed exactly this statement.
-bool verifies(const PublicKey& key, const Signature& signature, const Statement& statement);
+/// Returns whether `key` signed exactly this statement.
+bool verify_signature(const PublicKey& key, const Signature& signature, const Statement& statement);
 
-/// An Ed25519 secret key. It moves and is not copied, its memory is wiped, and no message ever has a part of it.
+/// An Ed25519 secret key. Move-only; its memory is wiped, and no message contains any part of it.
 class SecretKey {
  public:
   static SecretKey generate();
-  /// Refuses a file that others than this user can read: somebody else may have signed with it.
+  /// Reads a key file. Rejects a file that other users can read, because they could have signed with it.
   static Result<SecretKey> read(const std::string& path);
   SecretKey(SecretKey&& other) noexcept;
   SecretKey& operator=(SecretKey&& other) noexcept;
   ~SecretKey();
 
-  /// Makes the file, for this user alone; one that is there already is never overwritten.
+  /// Creates the key file, accessible to this user only. Never overwrites an existing file.
   Status write(const std::string& path) const;
   PublicKey public_key() const;
   Signature sign(const Statement& statement) const;

@@ -17,89 +17,105 @@
 
 namespace kiln {
 
-/// Why a policy does not believe something: a word for events and counts, and a sentence for people.
-struct Doubt {
-  enum class Why : unsigned char {
+/// The reason why a policy rejects a statement: a code for events and metrics, and a message.
+struct TrustError {
+  enum class Reason : unsigned char {
     Unsigned,
-    NotANamespace,
+    InvalidNamespace,
     UnknownKey,
     RevokedKey,
-    OtherNamespace,  ///< the key may not speak for it
-    BadSignature,    ///< over something else, or by somebody else
-    OldEpoch,        ///< before the least epoch of its namespace; of a live one: too many days ago
-    FutureEpoch,     ///< a live statement of a day that has not come
-    LiveNotNamed,    ///< a live namespace that the policy does not name
-    NotCertified,    ///< in a live namespace, by a key that is no certified host's
+    NamespaceNotAllowed,      ///< the key is not allowed to sign for this namespace
+    BadSignature,             ///< for other content, or by another key
+    EpochTooOld,              ///< before the minimum epoch of its namespace; in a live namespace: too many days ago
+    EpochInFuture,            ///< a live statement of a future day
+    LiveNamespaceNotTrusted,  ///< a live namespace that the policy does not list
+    NotCertified,             ///< in a live namespace, by a key that is not a certified host key
     CertificateExpired,
+    ExternalCode,  ///< code from another system, which the policy rejects
   };
-  Why why = Why::Unsigned;
+  Reason reason = Reason::Unsigned;
   std::string message;
 };
-/// "unsigned", "unknown_key", "old_epoch".
-const char* to_string(Doubt::Why why);
+/// Returns "unsigned", "unknown_key", "epoch_too_old", and so on.
+const char* to_string(TrustError::Reason reason);
 
-/// Which keys may speak for which namespaces, and since when. A value; as it is made it believes nobody.
+/// The keys that are allowed to sign for each namespace, and their minimum epochs. A value type. A new policy trusts
+/// nothing.
 class TrustPolicy {
  public:
-  /// `pattern` is a namespace, one with `/*` behind it for all below, or `*` for all.
-  void trust(const PublicKey& key, const std::string& pattern);
-  /// Statements of namespaces that the pattern covers must be of this epoch or later. Of several the latest counts.
+  /// Adds a trusted key. `pattern` is a namespace, a namespace with `/*` for all below it, or `*` for all.
+  void add_key(const PublicKey& key, const std::string& pattern);
+  /// Sets the minimum epoch of statements in namespaces that match the pattern. If several patterns match, the highest
+  /// applies.
   void require_epoch(const std::string& pattern, std::uint64_t epoch);
-  /// Believes what nobody signed, too: for development.
+  /// Rejects statements about code from another system (docs/adapters.md), regardless of the signer.
+  void reject_external() { external_rejected_ = true; }
+  /// Accepts unsigned bundles too, for development.
   void allow_unsigned() { unsigned_allowed_ = true; }
-  /// Believes hosts in this namespace (or all below it, with `/*`) that a key of the policy has certified, for what
-  /// they signed at most `days` before today; of several the fewest count. A namespace that is named here is live, and
-  /// believed in no other way. What is_live_pattern() does not take is not taken here.
-  void accept_live(const std::string& pattern, std::uint64_t days);
-  /// Nothing that this key signed is believed any more, nor what a host signed that it certified.
+  /// Trusts hosts in this namespace (or in all below it, with `/*`) that a key of the policy has certified, for
+  /// statements signed at most `days` ago. If several patterns match, the lowest number applies. Such a namespace is
+  /// live, and trusts nothing else. Ignores a pattern for which is_live_pattern() returns false.
+  void trust_live_namespace(const std::string& pattern, std::uint64_t days);
+  /// Rejects everything that this key signed, and everything signed by a host that it certified.
   void revoke(const KeyId& key);
-  /// What both say together: every key of either, the latest epochs, every live namespace for the fewest days, every
-  /// revocation, unsigned where either allows it.
+  /// Merges another policy: all keys of both, the highest epochs, all live namespaces with the lowest number of days,
+  /// all revocations. Unsigned bundles are allowed if either policy allows them; code from other systems is rejected if
+  /// either policy rejects it.
   void add(const TrustPolicy& other);
 
-  /// The patterns of live namespaces that are believed, in their order: for people.
+  /// Returns the patterns of trusted live namespaces, in order, for display.
   std::vector<std::string> live() const;
+  /// Returns whether a namespace is live.
+  bool is_live(const std::string& name_space) const { return live_days(name_space).has_value(); }
+  /// Returns whether any key is allowed to sign for a namespace. If not, nothing in it is ever trusted.
+  bool may_trust(const std::string& name_space) const;
+  /// Returns the namespaces that the policy names without a wildcard, in ascending order.
+  std::vector<std::string> named() const;
   bool allows_unsigned() const { return unsigned_allowed_; }
-  bool empty() const { return voices_.empty() && !unsigned_allowed_; }
+  bool empty() const { return trusted_keys_.empty() && !unsigned_allowed_; }
 
-  /// Whether a bundle may be believed; `signature` is null where nobody signed. Code::Refused says why not and what to
-  /// do. A bundle in a live namespace never is: what hosts made is not made a release of.
-  Status admit(const Statement& statement, const Signature* signature) const;
-  /// Likewise for what travels with its statement, live or not; `wall` is the time now. Nothing: it may be believed.
-  /// What nobody signed is not, whatever `allow_unsigned` says: that is for files that somebody chose, and a remote
-  /// store has what anybody wrote there.
-  std::optional<Doubt> doubt(const SignedStatement& stated, std::chrono::nanoseconds wall) const;
+  /// Verifies a bundle; `signature` is null if it is not signed. Returns Code::Denied with the reason and the next
+  /// step if the bundle is not trusted. A bundle in a live namespace is always rejected: host artifacts cannot be
+  /// released.
+  Status verify_bundle(const Statement& statement, const Signature* signature) const;
+  /// Verifies a statement that is stored with its content, live or not; `wall` is the current time. Returns nothing if
+  /// it is trusted. Unsigned content is rejected regardless of `allow_unsigned`: that setting is for files that the
+  /// user chose, and any client can write to a remote store.
+  std::optional<TrustError> verify(const SignedStatement& stated, std::chrono::nanoseconds wall) const;
 
-  /// Names what the policy says, so that what was believed under another policy can be told apart.
+  /// Returns a digest of the policy, to distinguish decisions made under different policies.
   Digest fingerprint() const;
 
  private:
-  struct Voice {
+  struct TrustedKey {
     PublicKey key;
     std::vector<std::string> patterns;
   };
-  const Voice* voice_of(const KeyId& key) const;
-  Doubt unknown(const KeyId& key, const char* deed) const;
-  std::optional<Doubt> doubt_voice(const Voice& voice, const std::string& name) const;
-  std::optional<Doubt> doubt_signed(const Statement& statement, const Signature& signature) const;
-  std::optional<Doubt> doubt_host(const SignedStatement& stated) const;
-  std::optional<Doubt> doubt_day(const SignedStatement& stated, std::uint64_t today) const;
-  std::optional<Doubt> doubt_epoch(const Statement& statement) const;
+  const TrustedKey* find_key(const KeyId& key) const;
+  TrustError unknown_key_error(const KeyId& key, const char* deed) const;
+  std::optional<TrustError> check_key_scope(const TrustedKey& voice, const std::string& name) const;
+  std::optional<TrustError> check_signature(const Statement& statement, const Signature& signature) const;
+  std::optional<TrustError> check_host_certificate(const SignedStatement& stated) const;
+  std::optional<TrustError> check_live_age(const SignedStatement& stated, std::uint64_t today) const;
+  std::optional<TrustError> check_epoch(const Statement& statement) const;
+  std::optional<TrustError> check_maker(const Statement& statement) const;
   std::optional<std::uint64_t> live_days(const std::string& name_space) const;
 
-  std::vector<Voice> voices_;
-  std::map<std::string, std::uint64_t> least_epochs_;  // by pattern
-  std::map<std::string, std::uint64_t> live_days_;     // by pattern
+  std::vector<TrustedKey> trusted_keys_;
+  std::map<std::string, std::uint64_t> min_epochs_;  // by pattern
+  std::map<std::string, std::uint64_t> live_days_;   // by pattern
   std::set<KeyId> revoked_;
   bool unsigned_allowed_ = false;
+  bool external_rejected_ = false;
 };
 
-/// Whether a namespace is covered by a pattern, and whether a text is a pattern at all.
-bool covers(std::string_view pattern, std::string_view name_space);
+/// `pattern_matches` returns whether a namespace matches a pattern, `is_name_space_pattern` whether a text is a
+/// pattern.
+bool pattern_matches(std::string_view pattern, std::string_view name_space);
 bool is_name_space_pattern(std::string_view text);
-/// Whether it can name live namespaces: `*` cannot, because then every namespace would be.
+/// Returns whether a pattern can name live namespaces. `*` cannot, because then every namespace would be live.
 bool is_live_pattern(std::string_view text);
-/// The most days that a live statement may be believed for: a host's word is for the time being.
-constexpr std::uint64_t kMostLiveDays = 365;
+/// Maximum number of days that a live statement can be trusted.
+constexpr std::uint64_t kMaxLiveDays = 365;
 
 }  // namespace kiln

@@ -8,7 +8,7 @@
 
 #include "base/codec.hpp"
 #include "base/error.hpp"
-#include "base/files.hpp"
+#include "base/files/files.hpp"
 #include "base/hash.hpp"
 
 namespace kiln {
@@ -18,14 +18,14 @@ constexpr std::string_view kMagic = "KILNSTMT";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::string_view kCertificateMagic = "kiln-certificate-1:";
 constexpr std::string_view kAnyCertificate = "kiln-certificate-";
-constexpr std::size_t kMostCertificateBytes = 512;
-constexpr const char* kNoStatement = "it is no signed statement of kiln's, or a damaged one";
+constexpr std::size_t kMaxCertificateBytes = 512;
+constexpr const char* kNoStatement = "it is not a kiln signed statement, or is corrupt";
 
-void write_signature(Writer& writer, const Signature& signature) {
+void write_signature(BinaryWriter& writer, const Signature& signature) {
   writer.digest(signature.key.digest).raw(signature.bytes.data(), signature.bytes.size());
 }
 
-Signature read_signature(Reader& reader) {
+Signature read_signature(BinaryReader& reader) {
   Signature signature;
   signature.key = {reader.digest()};
   const std::string_view bytes = reader.raw(signature.bytes.size());
@@ -33,12 +33,12 @@ Signature read_signature(Reader& reader) {
   return signature;
 }
 
-void write_certificate(Writer& writer, const Certificate& certificate) {
+void write_certificate(BinaryWriter& writer, const Certificate& certificate) {
   writer.digest({certificate.host.bytes}).text(certificate.name_space).u64(certificate.last_day);
   write_signature(writer, certificate.signature);
 }
 
-Certificate read_certificate(Reader& reader) {
+Certificate read_certificate(BinaryReader& reader) {
   Certificate certificate;
   certificate.host.bytes = reader.digest().bytes;
   certificate.name_space = reader.text();
@@ -48,8 +48,8 @@ Certificate read_certificate(Reader& reader) {
   return certificate;
 }
 
-/// Whether something follows: one byte, zero or one, so that no two records say the same.
-bool read_presence(Reader& reader) {
+/// Reads whether an optional field follows: one byte, zero or one, so that the encoding is unique.
+bool read_presence(BinaryReader& reader) {
   const std::uint8_t present = reader.u8();
   if (present > 1) reader.fail();
   return present == 1;
@@ -72,21 +72,21 @@ Certificate Certificate::make(const SecretKey& authority, const PublicKey& host,
 }
 
 std::string Certificate::text() const {
-  Writer writer;
+  BinaryWriter writer;
   write_certificate(writer, *this);
   return std::string(kCertificateMagic) + hex_of(as_bytes(writer.bytes()));
 }
 
 Result<Certificate> Certificate::parse(std::string_view text) {
   if (text.starts_with(kAnyCertificate) && !text.starts_with(kCertificateMagic)) {
-    return failure(Code::Unsupported, "the certificate is of a version that this kiln does not know; make one with " +
-                                          std::string("'kiln key certify' of this kiln"));
+    return make_error(Code::Unsupported, "the certificate has an unknown version; create one with " +
+                                             std::string("'kiln key certify' of this version"));
   }
-  const Error none =
-      failure(Code::InvalidArgument, "it is no certificate of kiln's, or a damaged one; 'kiln key certify' makes them");
+  const Error none = make_error(Code::InvalidArgument,
+                                "it is not a kiln certificate, or is corrupt; create one with 'kiln key certify'");
   if (!text.starts_with(kCertificateMagic)) return none;
   const std::string_view digits = text.substr(kCertificateMagic.size());
-  if (digits.size() % 2 != 0 || digits.size() / 2 > kMostCertificateBytes) return none;
+  if (digits.size() % 2 != 0 || digits.size() / 2 > kMaxCertificateBytes) return none;
   std::string bytes(digits.size() / 2, '\0');
   std::size_t count = 0;
   if (sodium_hex2bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), digits.data(), digits.size(),
@@ -94,25 +94,25 @@ Result<Certificate> Certificate::parse(std::string_view text) {
       count != bytes.size()) {
     return none;
   }
-  Reader reader(bytes);
+  BinaryReader reader(bytes);
   Certificate certificate = read_certificate(reader);
-  if (!reader.done()) return none;
+  if (!reader.at_end()) return none;
   return certificate;
 }
 
 Result<Certificate> Certificate::read(const std::string& path) {
   const Result<std::optional<Bytes>> bytes = read_file(path);
   if (!bytes) return bytes.error();
-  if (!*bytes) return io_failure("cannot open", path, ENOENT);
+  if (!*bytes) return io_error("cannot open", path, ENOENT);
   std::string_view text = (*bytes)->view();
   if (text.ends_with('\n')) text.remove_suffix(1);
   Result<Certificate> certificate = parse(text);
-  if (!certificate) return failure(certificate.error().code, path + ": " + certificate.error().message);
+  if (!certificate) return make_error(certificate.error().code, path + ": " + certificate.error().message);
   return certificate;
 }
 
 std::string SignedStatement::encode() const {
-  Writer writer;
+  BinaryWriter writer;
   writer.raw(kMagic.data(), kMagic.size()).u32(kVersion);
   writer.text(statement.name_space).u64(statement.epoch).digest(statement.digest);
   writer.u8(signature ? 1 : 0);
@@ -123,12 +123,12 @@ std::string SignedStatement::encode() const {
 }
 
 Result<SignedStatement> SignedStatement::decode(std::string_view bytes, std::string subject) {
-  if (bytes.size() > kMostBytes || !bytes.starts_with(kMagic)) return failure(Code::Corrupt, kNoStatement);
-  Reader reader(bytes.substr(kMagic.size()));
+  if (bytes.size() > kMaxBytes || !bytes.starts_with(kMagic)) return make_error(Code::Corrupt, kNoStatement);
+  BinaryReader reader(bytes.substr(kMagic.size()));
   const std::uint32_t version = reader.u32();
   if (reader.ok() && version != kVersion) {
-    return failure(Code::Unsupported,
-                   "the signed statement is of version " + std::to_string(version) + ", which this kiln does not know");
+    return make_error(Code::Unsupported, "the signed statement has version " + std::to_string(version) +
+                                             ", which this version of kiln does not support");
   }
   SignedStatement stated;
   stated.statement.subject = std::move(subject);
@@ -137,7 +137,7 @@ Result<SignedStatement> SignedStatement::decode(std::string_view bytes, std::str
   stated.statement.digest = reader.digest();
   if (read_presence(reader)) stated.signature = read_signature(reader);
   if (read_presence(reader)) stated.certificate = read_certificate(reader);
-  if (!reader.done()) return failure(Code::Corrupt, kNoStatement);
+  if (!reader.at_end()) return make_error(Code::Corrupt, kNoStatement);
   return stated;
 }
 

@@ -11,8 +11,8 @@ Signer::Signer(SecretKey key, std::string name_space, std::uint64_t epoch, std::
 
 Result<Signer> Signer::ci(SecretKey key, std::string name_space, std::uint64_t epoch) {
   if (!is_name_space(name_space)) {
-    return failure(Code::InvalidArgument,
-                   "'" + name_space + "' is no namespace to publish in; give one such as \"acme/vision\"");
+    return make_error(Code::InvalidArgument,
+                      "'" + name_space + "' is not a valid namespace; use one such as \"acme/vision\"");
   }
   return Signer(std::move(key), std::move(name_space), epoch, std::nullopt);
 }
@@ -20,9 +20,9 @@ Result<Signer> Signer::ci(SecretKey key, std::string name_space, std::uint64_t e
 Result<Signer> Signer::live(SecretKey key, Certificate certificate) {
   const PublicKey own = key.public_key();
   if (own != certificate.host) {
-    return failure(Code::InvalidArgument, "the certificate is for key " + short_id(certificate.host.id()) +
-                                              ", and this host's is " + short_id(own.id()) +
-                                              "; have that one certified with 'kiln key certify'");
+    return make_error(Code::InvalidArgument, "the certificate is for key " + short_id(certificate.host.id()) +
+                                                 ", but the key of this host is " + short_id(own.id()) +
+                                                 "; certify this key with 'kiln key certify'");
   }
   std::string name_space = certificate.name_space;
   return Signer(std::move(key), std::move(name_space), 0, std::move(certificate));

@@ -13,16 +13,17 @@
 
 namespace kiln {
 
-/// In whose name a host publishes. Two roles: a CI signer, whose key the readers' policies know and whose epoch its
-/// makers count; a live signer, a host with a key of its own and a certificate for one live namespace, whose epoch is
-/// the day. A reader has no signer. Any thread.
+/// The identity with which a host publishes. There are two roles. A CI signer uses a key that the policies of the
+/// readers list, and an epoch that the publisher increments. A live signer is a host with its own key and a certificate
+/// for one live namespace; its epoch is the day. Hosts that only read have no signer. Thread-safe: immutable after
+/// construction.
 class Signer {
  public:
   static Result<Signer> ci(SecretKey key, std::string name_space, std::uint64_t epoch);
-  /// Code::InvalidArgument where the certificate is for another key.
+  /// Returns Code::InvalidArgument if the certificate is for another key.
   static Result<Signer> live(SecretKey key, Certificate certificate);
 
-  /// `wall` is the time now, which is a live signer's epoch.
+  /// Signs a digest. `wall` is the current time, from which a live signer takes its epoch.
   SignedStatement sign(const std::string& subject, const Digest& digest, std::chrono::nanoseconds wall) const;
   const std::string& name_space() const { return name_space_; }
   bool is_live() const { return certificate_.has_value(); }

@@ -7,9 +7,9 @@
 namespace kiln {
 namespace {
 
-constexpr std::size_t kLongestNameSpace = 64;
+constexpr std::size_t kMaxNameSpaceLength = 64;
 
-bool may_stand_in_name_space(char c) {
+bool is_namespace_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '/';
 }
 
@@ -18,7 +18,7 @@ bool may_stand_in_name_space(char c) {
 std::string short_id(const KeyId& key) { return key.hex().substr(0, 16); }
 
 std::string Statement::encode(const KeyId& key) const {
-  return Writer()
+  return BinaryWriter()
       .text("kiln statement 1")
       .text(subject)
       .text(name_space)
@@ -29,8 +29,8 @@ std::string Statement::encode(const KeyId& key) const {
 }
 
 bool is_name_space(std::string_view text) {
-  if (text.empty() || text.size() > kLongestNameSpace) return false;
-  if (!std::all_of(text.begin(), text.end(), may_stand_in_name_space)) return false;
+  if (text.empty() || text.size() > kMaxNameSpaceLength) return false;
+  if (!std::all_of(text.begin(), text.end(), is_namespace_char)) return false;
   return text.front() != '/' && text.back() != '/' && text.find("//") == std::string_view::npos;
 }
 

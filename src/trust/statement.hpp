@@ -10,22 +10,28 @@ namespace kiln {
 
 using KeyId = TypedDigest<struct KeyIdTag>;  ///< SHA-256 of a public key
 
-/// Its first 16 digits, which is what people see: enough to tell their keys apart, short enough to read out.
+/// Returns the first 16 digits of a key id, as shown in messages: enough to distinguish keys, short enough to read out.
 std::string short_id(const KeyId& key);
 
-/// The only thing that is ever signed: for this subject, in this namespace, as of this epoch, the content is this.
-/// A value.
+/// The only kind of content that is signed: a subject, a namespace, an epoch and the digest of the content. A value
+/// type.
 struct Statement {
-  std::string subject;  ///< what the digest is of: "kiln bundle 1"; a statement about one thing is none about another
-  std::string name_space;   ///< who speaks: "acme/vision"
-  std::uint64_t epoch = 0;  ///< grows; an older one may be refused
+  std::string subject;  ///< the type of the content, such as "kiln bundle 1"; a statement about one subject is invalid
+                        ///< for another
+  std::string name_space;   ///< the signer's namespace, such as "acme/vision"
+  std::uint64_t epoch = 0;  ///< increases; a policy can reject older ones
   Digest digest;
 
-  /// The bytes that a key signs. The key's id is in them too. docs/trust.md has the grammar.
+  /// Returns the bytes that a key signs, which include the id of the key (docs/trust.md).
   std::string encode(const KeyId& key) const;
 };
 
-/// Lower-case letters, digits and `-_./`, at most 64 characters, no empty part between slashes.
+/// Prefix of the subjects of statements about code from another system instead of a kiln worker. A reader sees it
+/// before fetching any content.
+inline constexpr std::string_view kExternalSubject = "kiln foreign ";
+
+/// Returns whether a text is a namespace: lower-case letters, digits and `-_./`, at most 64 characters, no empty part
+/// between slashes.
 bool is_name_space(std::string_view text);
 
 }  // namespace kiln

@@ -1,6 +1,6 @@
-// kiln audit and kiln health, on traces made by hand.
+// kiln audit and kiln device-usage on hand-written traces.
 #include "apps/run_kiln.hpp"
-#include "support/traces.hpp"
+#include "support/fixtures/traces.hpp"
 
 namespace kiln::test {
 namespace {
@@ -9,7 +9,7 @@ std::string clean_trace() {
   HandMadeTrace trace;
   trace.begin("gpu", "cuda");
   trace.launched("first");
-  trace.stage_ran("first", "cuda", 2);
+  trace.stage_finished("first", "cuda", 2);
   trace.dispatched("cuda");
   return trace.json();
 }
@@ -20,8 +20,8 @@ std::string faulty_trace(With fault) {
   HandMadeTrace trace;
   trace.begin("auto", "cuda");
   trace.launched("first", 4000, fault == With::Low ? 32 : 256);
-  if (fault == With::Medium) trace.tell(trace.made(Event::Kind::HotCompile));
-  if (fault == With::High) trace.synchronised();
+  if (fault == With::Medium) trace.emit(trace.made(Event::Kind::BlockingCompile));
+  if (fault == With::High) trace.synchronized();
   if (fault == With::Blocking) {
     trace.copied_out(8000);
     trace.copied_in(8000);
@@ -31,7 +31,7 @@ std::string faulty_trace(With fault) {
   return trace.json();
 }
 
-TEST_F(KilnProgram, AnAuditReturnsWhatItsWorstFindingIs) {
+TEST_F(KilnProgram, AuditExitCodeIsWorstSeverity) {
   write("clean.json", clean_trace());
   EXPECT_EQ(run({"audit", "clean.json"}).exit_code, 0);
   EXPECT_EQ(run({"audit", "clean.json", "--fail-on", "low"}).exit_code, 0);
@@ -46,21 +46,22 @@ TEST_F(KilnProgram, AnAuditReturnsWhatItsWorstFindingIs) {
   EXPECT_EQ(run({"audit"}).exit_code, 2);
 }
 
-TEST_F(KilnProgram, AnAuditSaysWhatWasFoundFirstAndAnswersTwoQuestions) {
+TEST_F(KilnProgram, AuditPrintsFindingsFirstThenCauseAndChange) {
   write("t.json", faulty_trace(With::Blocking));
   const Ran ran = run({"audit", "t.json"});
   EXPECT_TRUE(ran.out.starts_with("BLOCKING  host_step  test.pipeline\n")) << ran.out;
   for (const char* part :
-       {"events 3, 4", "structural, in 1 run", "to do: write that step as a kernel", "to begin with: host_step",
-        "a device made by hand", "auto asked for, cuda chosen", "1000 in the largest run", "acceleration rate 100.0 %",
-        "What makes this path behave like CPU code?", "What is the smallest structural change that moves it back?"}) {
+       {"events 3, 4", "structural, in 1 run", "fix: write that step as a kernel", "start with: host_step",
+        "a device made by hand", "auto requested, cuda selected", "1000 in the largest run",
+        "acceleration rate 100.0 %", "What makes this path behave like CPU code?",
+        "What is the smallest structural change that moves it back?"}) {
     EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
   }
   write("clean.json", clean_trace());
-  EXPECT_TRUE(run({"audit", "clean.json"}).out.starts_with("clean: nothing was found\n"));
+  EXPECT_TRUE(run({"audit", "clean.json"}).out.starts_with("clean: no findings\n"));
 }
 
-TEST_F(KilnProgram, AnAuditAsJsonHasEverythingThatTheTextHas) {
+TEST_F(KilnProgram, AuditJsonContainsAllFields) {
   write("t.json", faulty_trace(With::High));
   const auto json = run({"audit", "t.json", "--json"}).json();
   EXPECT_EQ(json["trace"], "t.json");
@@ -83,45 +84,46 @@ TEST_F(KilnProgram, AnAuditAsJsonHasEverythingThatTheTextHas) {
   EXPECT_EQ(finding["structural"], true);
   EXPECT_EQ(finding["events"], nlohmann::json({3}));
   EXPECT_FALSE(finding["advice"].get<std::string>().empty());
-  for (const char* name : {"command", "date", "devices", "longest_stages", "cause", "change"}) {
+  for (const char* name : {"command", "date", "devices", "longest_stages", "stages_synchronized", "cause", "change"}) {
     EXPECT_TRUE(json.contains(name)) << name;
   }
 }
 
-TEST_F(KilnProgram, WhatIsNoTraceOfKilnsIsRefusedWithTheReason) {
+TEST_F(KilnProgram, AuditRejectsInvalidTraceWithReason) {
   EXPECT_EQ(run({"audit", "absent.json"}).exit_code, 1);
   EXPECT_TRUE(run({"audit", "absent.json"}).says("KILN_TRACE"));
   write("other.json", R"({"traceEvents":[{"ph":"X","ts":1,"pid":1,"tid":1,"name":"k"}]})");
   const Ran other = run({"audit", "other.json"});
   EXPECT_EQ(other.exit_code, 1);
-  EXPECT_TRUE(other.says("not a trace of kiln's")) << other.err;
+  EXPECT_TRUE(other.says("not a kiln trace")) << other.err;
   std::string newer = clean_trace();
-  newer.replace(newer.find("kiln trace 1"), 12, "kiln trace 9");
+  newer.replace(newer.find("kiln trace 2"), 12, "kiln trace 9");
   write("newer.json", newer);
   EXPECT_EQ(run({"audit", "newer.json"}).exit_code, 3);
   EXPECT_TRUE(run({"audit", "newer.json"}).says("kiln trace 9"));
 }
 
-TEST_F(KilnProgram, HealthCountsRunsOverAllTraces) {
+TEST_F(KilnProgram, DeviceUsageCountsRunsOverAllTraces) {
   HandMadeTrace fallen;
   fallen.begin("auto", "opencl");
-  fallen.tell(fallen.made(Event::Kind::FellBack, "the device is lost"));
+  fallen.emit(fallen.made(Event::Kind::FellBack, "the device is lost"));
   fallen.dispatched("cpu");
   write("a.json", clean_trace());
   write("b.json", fallen.json());
-  const Ran text = run({"health", "a.json", "b.json"});
+  const Ran text = run({"device-usage", "a.json", "b.json"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_NE(text.out.find("test.pipeline  2     1       1          1          50.0 %"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("test.pipeline  2     1       1    1          50.0 %"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("test.pipeline fell back 1 time: the device is lost"), std::string::npos) << text.out;
-  const auto json = run({"health", "a.json", "b.json", "--json"}).json();
+  const auto json = run({"device-usage", "a.json", "b.json", "--json"}).json();
   EXPECT_EQ(json["traces"], 2);
   EXPECT_EQ(json["dispatches"]["total"], 2);
   EXPECT_EQ(json["dispatches"]["fallback"], 1);
   EXPECT_EQ(json["dispatches"]["acceleration_rate"], 0.5);
   EXPECT_EQ(json["operations"][0]["operation"], "test.pipeline");
   EXPECT_EQ(json["fallbacks"][0]["reason"], "the device is lost");
-  const Ran some = run({"health", "a.json", "absent.json"});
-  EXPECT_EQ(some.exit_code, 1) << "what can be read is counted all the same";
+  EXPECT_EQ(json["fallbacks"][0]["count"], 1);
+  const Ran some = run({"device-usage", "a.json", "absent.json"});
+  EXPECT_EQ(some.exit_code, 1) << "readable traces are still counted";
   EXPECT_NE(some.out.find("100.0 %"), std::string::npos) << some.out;
 }
 

@@ -2,19 +2,19 @@
 #include <filesystem>
 
 #include "apps/bundle_program.hpp"
-#include "support/files.hpp"
+#include "support/fixtures/files.hpp"
 
 namespace kiln::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-TEST_F(BundleProgram, LsListsArtifactsAndSaysWhoSpeaks) {
+TEST_F(BundleProgram, LsListsArtifactsAndSigner) {
   create("app.kiln");
   const Ran text = run({"bundle", "ls", "app.kiln"});
   EXPECT_EQ(text.exit_code, 0);
   EXPECT_EQ(text.out.find("app.kiln: acme/vision, epoch 3, unsigned, 2 artifacts\nUNIT"), 0U) << text.out;
-  EXPECT_TRUE(text.says("would not be used on this machine: nobody signed it")) << text.err;
+  EXPECT_TRUE(text.says("would not be used on this machine: the bundle is not signed")) << text.err;
   EXPECT_EQ(run({"bundle", "ls", "app.kiln"}, kUnsigned).err, "");
   const auto json = run({"bundle", "ls", "app.kiln", "--json"}).json();
   ASSERT_EQ(json["artifacts"].size(), 2U);
@@ -28,7 +28,7 @@ TEST_F(BundleProgram, LsListsArtifactsAndSaysWhoSpeaks) {
   })) << a["files"].dump();
 }
 
-TEST_F(BundleProgram, VerifySaysWhetherABundleIsWholeAndBelieved) {
+TEST_F(BundleProgram, VerifyReportsIntegrityAndTrust) {
   const std::string ours = new_key("ours.key");
   const std::string other = new_key("other.key");
   create("unsigned.kiln");
@@ -36,33 +36,41 @@ TEST_F(BundleProgram, VerifySaysWhetherABundleIsWholeAndBelieved) {
 
   const Ran unsigned_one = run({"bundle", "verify", "unsigned.kiln"});
   EXPECT_EQ(unsigned_one.exit_code, 4);
-  EXPECT_TRUE(unsigned_one.says("unsigned.kiln is whole, but not believed: nobody signed it")) << unsigned_one.err;
+  EXPECT_TRUE(
+      unsigned_one.says("unsigned.kiln is not trusted and its contents were not read: the bundle is not signed"))
+      << unsigned_one.err;
+  const auto unread = run({"bundle", "verify", "unsigned.kiln", "--json"}).json()["bundles"][0];
+  EXPECT_TRUE(unread["intact"].is_null()) << unread.dump();
+  EXPECT_EQ(unread["trusted"], false);
+  const Ran looked = run({"bundle", "verify", "unsigned.kiln", "--untrusted"});
+  EXPECT_EQ(looked.exit_code, 4);
+  EXPECT_TRUE(looked.says("unsigned.kiln is intact but not trusted: the bundle is not signed")) << looked.err;
   EXPECT_EQ(run({"bundle", "verify", "unsigned.kiln"}, kUnsigned).exit_code, 0);
 
-  const Ran with_key = run({"bundle", "verify", "app.kiln", "--public", ours});
+  const Ran with_key = run({"bundle", "verify", "app.kiln", "--public-key", ours});
   EXPECT_EQ(with_key.exit_code, 0) << with_key.err;
   EXPECT_NE(with_key.out.find("signed by " + signer.substr(0, 16)), std::string::npos) << with_key.out;
-  EXPECT_EQ(run({"bundle", "verify", "app.kiln", "--public", other}, kUnsigned).exit_code, 4);
-  EXPECT_EQ(run({"bundle", "verify", "app.kiln", "--public", "nonsense"}).exit_code, 2);
+  EXPECT_EQ(run({"bundle", "verify", "app.kiln", "--public-key", other}, kUnsigned).exit_code, 4);
+  EXPECT_EQ(run({"bundle", "verify", "app.kiln", "--public-key", "nonsense"}).exit_code, 2);
   EXPECT_EQ(run({"bundle", "verify", "app.kiln"}).exit_code, 4);
   EXPECT_EQ(run({"bundle", "verify", "app.kiln"}, {{"KILN_TRUST", policy_for(ours, "acme/*")}}).exit_code, 0);
   EXPECT_EQ(run({"bundle", "verify", "app.kiln"}, {{"KILN_TRUST", policy_for(ours, "zeta")}}).exit_code, 4);
 
-  std::string bytes = slurp("unsigned.kiln");
+  std::string bytes = read_text("unsigned.kiln");
   bytes[bytes.size() - 100] ^= 1;
   write("damaged.kiln", bytes);
-  const Ran damaged = run({"bundle", "verify", "unsigned.kiln", "damaged.kiln", "--json"}, kUnsigned);
-  EXPECT_EQ(damaged.exit_code, 1) << damaged.out;
-  const auto bundles = damaged.json()["bundles"];
+  const Ran corrupt = run({"bundle", "verify", "unsigned.kiln", "damaged.kiln", "--json"}, kUnsigned);
+  EXPECT_EQ(corrupt.exit_code, 1) << corrupt.out;
+  const auto bundles = corrupt.json()["bundles"];
   ASSERT_EQ(bundles.size(), 2U);
-  EXPECT_EQ(bundles[0]["whole"], true);
-  EXPECT_EQ(bundles[1]["whole"], false);
-  EXPECT_TRUE(damaged.says("damaged.kiln")) << damaged.err;
+  EXPECT_EQ(bundles[0]["intact"], true);
+  EXPECT_EQ(bundles[1]["intact"], false);
+  EXPECT_TRUE(corrupt.says("damaged.kiln")) << corrupt.err;
 }
 
-TEST_F(BundleProgram, WhatIsNoBundleIsRefusedWithItsNameAndTheReason) {
+TEST_F(BundleProgram, InvalidBundleIsRejectedWithPathAndReason) {
   create("app.kiln");
-  write("cut.kiln", slurp("app.kiln").substr(0, 5000));
+  write("cut.kiln", read_text("app.kiln").substr(0, 5000));
   for (const char* file : {"cut.kiln", "kiln.toml", "absent.kiln", "include"}) {
     for (const char* command : {"ls", "verify"}) {
       const Ran ran = run({"bundle", command, file}, kUnsigned);
@@ -72,19 +80,19 @@ TEST_F(BundleProgram, WhatIsNoBundleIsRefusedWithItsNameAndTheReason) {
   }
 }
 
-TEST_F(BundleProgram, ExtractTakesAUnitOrTheBeginningOfAKey) {
+TEST_F(BundleProgram, ExtractAcceptsUnitNameOrKeyPrefix) {
   create("app.kiln", {"--arch", "sm_80,sm_90"});
   const Ran one = run({"bundle", "extract", "app.kiln", "a.cu", "--arch", "sm_90", "-o", "a.cubin", "--json"});
   ASSERT_EQ(one.exit_code, 0) << one.err;
   EXPECT_EQ(fs::file_size("a.cubin"), one.json()["bytes"].get<std::uint64_t>());
   ASSERT_EQ(run({"compile", "--manifest", "kiln.toml", "--arch", "sm_90", "-o", "out/"}).exit_code, 0);
-  EXPECT_EQ(slurp("a.cubin"), slurp("out/a.sm_90.cubin"));
+  EXPECT_EQ(read_text("a.cubin"), read_text("out/a.sm_90.cubin"));
   const std::string key = one.json()["key"];
-  EXPECT_EQ(run({"bundle", "extract", "app.kiln", key.substr(0, 16), "-o", "-"}).out, slurp("a.cubin"));
+  EXPECT_EQ(run({"bundle", "extract", "app.kiln", key.substr(0, 16), "-o", "-"}).out, read_text("a.cubin"));
 
   const Ran several = run({"bundle", "extract", "app.kiln", "a.cu", "-o", "x"});
   EXPECT_EQ(several.exit_code, 2);
-  EXPECT_TRUE(several.says("give --arch")) << several.err;
+  EXPECT_TRUE(several.says("add --arch")) << several.err;
   const Ran other = run({"bundle", "extract", "app.kiln", "a.cu", "--arch", "sm_75", "-o", "x"});
   EXPECT_EQ(other.exit_code, 1);
   EXPECT_TRUE(other.says("sm_80, sm_90")) << other.err;
@@ -92,7 +100,7 @@ TEST_F(BundleProgram, ExtractTakesAUnitOrTheBeginningOfAKey) {
   EXPECT_FALSE(fs::exists("x"));
 }
 
-TEST_F(BundleProgram, DiffNamesWhatChangedAndWhy) {
+TEST_F(BundleProgram, DiffListsChangesAndReasons) {
   create("old.kiln", {"--arch", "sm_80,sm_90"});
   const Ran equal = run({"bundle", "diff", "old.kiln", "old.kiln"}, kUnsigned);
   EXPECT_EQ(equal.exit_code, 0) << equal.out;
@@ -100,7 +108,7 @@ TEST_F(BundleProgram, DiffNamesWhatChangedAndWhy) {
 
   create("later.kiln", {"--arch", "sm_80,sm_90", "--epoch", "4"});
   const Ran head = run({"bundle", "diff", "old.kiln", "later.kiln"}, kUnsigned);
-  EXPECT_EQ(head.exit_code, 0) << "it has the same artifacts";
+  EXPECT_EQ(head.exit_code, 0) << "the artifacts are the same";
   EXPECT_NE(head.out.find("epoch 3, unsigned -> acme/vision, epoch 4"), std::string::npos) << head.out;
 
   write("include/a.h", "#define A 2\n");
@@ -121,27 +129,26 @@ TEST_F(BundleProgram, DiffNamesWhatChangedAndWhy) {
   create("word.kiln", {"--arch", "sm_80,compute_80"});
   const Ran word = run({"bundle", "diff", "new.kiln", "word.kiln"}, kUnsigned);
   EXPECT_EQ(word.exit_code, 1);
-  EXPECT_NE(word.out.find("a.cu for compute_80: header a.h (root 0) changed (the same bytes came of it)"),
-            std::string::npos)
+  EXPECT_NE(word.out.find("a.cu for compute_80: header a.h (root 0) changed (same bytes)"), std::string::npos)
       << word.out;
 }
 
-TEST_F(BundleProgram, MergeTakesTheFirstOfTwoAndSaysWhatItLeavesOut) {
+TEST_F(BundleProgram, MergePrefersFirstBundleAndListsSkippedArtifacts) {
   create("first.kiln");
   write("include/a.h", "#define A 2\n");
   create("second.kiln", {"--arch", "sm_80,sm_90", "--epoch", "7"});
   const Ran ran = run({"bundle", "merge", "first.kiln", "second.kiln", "-o", "all.kiln"}, kUnsigned);
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_NE(ran.out.find("left out: a.cu for sm_80 of second.kiln"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("skipped: a.cu for sm_80 of second.kiln"), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("4 artifacts, acme/vision, epoch 7, unsigned"), std::string::npos) << ran.out;
   for (const char* bundle : {"first.kiln", "all.kiln"}) {
     ASSERT_EQ(run({"bundle", "extract", bundle, "a.cu", "--arch", "sm_80", "-o", std::string(bundle) + ".a"}).exit_code,
               0);
   }
-  EXPECT_EQ(slurp("first.kiln.a"), slurp("all.kiln.a"));
+  EXPECT_EQ(read_text("first.kiln.a"), read_text("all.kiln.a"));
 
   ASSERT_EQ(run({"bundle", "merge", "first.kiln", "-o", "alone.kiln"}, kUnsigned).exit_code, 0);
-  EXPECT_EQ(slurp("alone.kiln"), slurp("first.kiln")) << "one bundle merged is itself";
+  EXPECT_EQ(read_text("alone.kiln"), read_text("first.kiln")) << "merging a single bundle does not change it";
 
   create("maths.kiln", {"--namespace", "acme/maths"});
   const Ran mixed = run({"bundle", "merge", "first.kiln", "maths.kiln", "-o", "x.kiln"}, kUnsigned);
@@ -150,7 +157,7 @@ TEST_F(BundleProgram, MergeTakesTheFirstOfTwoAndSaysWhatItLeavesOut) {
   EXPECT_EQ(run({"bundle", "merge", "first.kiln", "maths.kiln", "-o", "x.kiln", "--namespace", "acme"}).exit_code, 0);
 }
 
-TEST_F(BundleProgram, MergeSignsOnlyWhatSomebodyBelievedHasSigned) {
+TEST_F(BundleProgram, MergeWithKeyRejectsUnsignedAndUntrustedBundles) {
   const std::string ours = new_key("ours.key");
   new_key("other.key");
   create("unsigned.kiln");
@@ -159,52 +166,52 @@ TEST_F(BundleProgram, MergeSignsOnlyWhatSomebodyBelievedHasSigned) {
   const auto merge = [&](const char* input, const Variables& variables) {
     return run({"bundle", "merge", input, "-o", "x.kiln", "--key", "ours.key", "--json"}, variables);
   };
-  const Ran nobody = merge("unsigned.kiln", kUnsigned);
-  EXPECT_EQ(nobody.exit_code, 4) << "that it may be used here makes nobody vouch for it";
-  EXPECT_TRUE(nobody.says("nobody signed it")) << nobody.err;
+  const Ran unsigned_merge = merge("unsigned.kiln", kUnsigned);
+  EXPECT_EQ(unsigned_merge.exit_code, 4) << "permission to use an unsigned bundle does not allow signing it";
+  EXPECT_TRUE(unsigned_merge.says("the bundle is not signed")) << unsigned_merge.err;
   EXPECT_EQ(merge("other.kiln", kUnsigned).exit_code, 4);
   EXPECT_FALSE(fs::exists("x.kiln"));
   const Ran own = merge("ours.kiln", {});
   EXPECT_EQ(own.exit_code, 0) << own.err;
-  EXPECT_EQ(run({"bundle", "verify", "x.kiln", "--public", ours}).exit_code, 0);
+  EXPECT_EQ(run({"bundle", "verify", "x.kiln", "--public-key", ours}).exit_code, 0);
 }
 
-TEST_F(BundleProgram, ExplainSaysWhatOfAProfileABundleLacks) {
+TEST_F(BundleProgram, ExplainListsProfileUnitsMissingFromBundle) {
   create("app.kiln", {"--arch", "sm_80,compute_80"});
-  const std::string stranger(64, '7');
+  const std::string unknown_unit(64, '7');
   write("profile.jsonl", asked("app.kiln", "a.cu", "sm_80") + asked("app.kiln", "a.cu", "sm_86") +
                              asked("app.kiln", "a.cu", "sm_90") + asked("app.kiln", "a.cu", "sm_75") +
-                             line("gone.cu", stranger, "sm_80") + line("b.cu", std::string(64, '8'), "sm_80"));
+                             line("gone.cu", unknown_unit, "sm_80") + line("b.cu", std::string(64, '8'), "sm_80"));
   const Strings command = {"explain", "--profile", "profile.jsonl", "--bundle", "app.kiln"};
   const Ran ran = run(command, kUnsigned);
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   const Strings lines = {"a.cu     sm_80  served   exact, by app.kiln",
                          "a.cu     sm_86  served   sm_80 for sm_86, by app.kiln",
                          "a.cu     sm_90  served   compute_80 (PTX) for sm_90, by app.kiln",
-                         "a.cu     sm_75  lacking  app.kiln has it for ",
-                         "gone.cu  sm_80  lacking  the unit is unknown",
-                         "b.cu     sm_80  lacking  the unit of that name has another source, other options or other "
+                         "a.cu     sm_75  missing  app.kiln has it for ",
+                         "gone.cu  sm_80  missing  the unit is unknown",
+                         "b.cu     sm_80  missing  the unit with this name has a different source, options or "
                          "entries",
-                         "3 lacking of 6 asked"};
+                         "3 missing of 6 requested"};
   for (const std::string& text : lines) EXPECT_NE(ran.out.find(text), std::string::npos) << text << "\n" << ran.out;
 
   Strings check = command;
   check.insert(check.end(), {"--check", "--json"});
   const Ran checked = run(check, kUnsigned);
   EXPECT_EQ(checked.exit_code, 1);
-  EXPECT_EQ(checked.json()["lacking"], 3);
-  EXPECT_EQ(checked.json()["results"][1]["made_for"], "sm_80");
+  EXPECT_EQ(checked.json()["missing"], 3);
+  EXPECT_EQ(checked.json()["results"][1]["built_for"], "sm_80");
 
   write("profile.jsonl", asked("app.kiln", "b.cu", "sm_80"));
   const Ran configured = run({"explain", "--profile", "profile.jsonl", "--check"},
                              {{"KILN_TRUST_UNSIGNED", "1"}, {"KILN_BUNDLES", path("app.kiln")}});
   EXPECT_EQ(configured.exit_code, 0) << configured.err;
-  EXPECT_NE(configured.out.find("0 lacking of 1 asked"), std::string::npos) << configured.out;
+  EXPECT_NE(configured.out.find("0 missing of 1 requested"), std::string::npos) << configured.out;
   EXPECT_EQ(run({"explain", "--profile", "profile.jsonl"}).exit_code, 2);
   EXPECT_EQ(run({"explain", "a.cu", "--profile", "profile.jsonl", "--bundle", "app.kiln"}).exit_code, 2);
 }
 
-TEST_F(BundleProgram, CompileAndExplainAskBundlesFirstAndSayWhatForTheCodeWasMade) {
+TEST_F(BundleProgram, CompileAndExplainUseBundlesFirstAndReportBuiltTarget) {
   create("app.kiln");
   const Variables bundled = {{"KILN_TRUST_UNSIGNED", "1"},
                              {"KILN_BUNDLES", path("app.kiln")},
@@ -212,36 +219,37 @@ TEST_F(BundleProgram, CompileAndExplainAskBundlesFirstAndSayWhatForTheCodeWasMad
                              {"KILN_CACHE_DIR", path("empty")}};
   const Ran compiled = run({"compile", "b.cu", "-e", "b", "--arch", "sm_86", "--json"}, bundled);
   EXPECT_EQ(origins(compiled), Strings{"bundle"}) << compiled.err;
-  EXPECT_EQ(compiled.json()["results"][0]["made_for"], "sm_80");
+  EXPECT_EQ(compiled.json()["results"][0]["built_for"], "sm_80");
   const Ran explained = run({"explain", "b.cu", "-e", "b", "--arch", "sm_86", "--check"}, bundled);
   EXPECT_EQ(explained.exit_code, 0) << explained.err;
   EXPECT_EQ(explained.out.find("b.cu for sm_86: hit in bundle, for sm_80 by nvrtc"), 0U) << explained.out;
 
-  Variables refused = bundled;
-  refused.erase("KILN_TRUST_UNSIGNED");
-  const Ran warned = run({"compile", "b.cu", "-e", "b", "--arch", "sm_86"}, refused);
+  Variables rejected = bundled;
+  rejected.erase("KILN_TRUST_UNSIGNED");
+  const Ran warned = run({"compile", "b.cu", "-e", "b", "--arch", "sm_86"}, rejected);
   EXPECT_EQ(warned.exit_code, 4);
-  EXPECT_TRUE(warned.says("warning: ") && warned.says("[bundle_refused]")) << warned.err;
+  EXPECT_TRUE(warned.says("warning: ") && warned.says("[bundle_rejected]")) << warned.err;
 }
 
-TEST_F(BundleProgram, LayoutIsReadAsTheBundleThatItIs) {
+TEST_F(BundleProgram, LayoutCanBeReadAsBundle) {
   create("app.kiln");
-  const Ran ran = run({"bundle", "layout", "app.kiln", "-o", "app.oci", "--reference", "v3"}, kUnsigned);
+  const Ran ran = run({"bundle", "oci", "app.kiln", "-o", "app.oci", "--reference", "v3"}, kUnsigned);
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_NE(ran.out.find("skopeo copy --all --preserve-digests oci:app.oci:v3"), std::string::npos) << ran.out;
   EXPECT_TRUE(fs::exists("app.oci/oci-layout"));
   EXPECT_EQ(run({"bundle", "verify", "app.oci"}, kUnsigned).exit_code, 0);
   EXPECT_EQ(run({"bundle", "diff", "app.kiln", "app.oci"}, kUnsigned).exit_code, 0);
   EXPECT_EQ(run({"bundle", "merge", "app.oci", "-o", "back.kiln"}, kUnsigned).exit_code, 0);
-  EXPECT_EQ(slurp("back.kiln"), slurp("app.kiln"));
-  EXPECT_NE(run({"bundle", "layout", "app.kiln", "-o", "app.oci"}, kUnsigned).exit_code, 0) << "it is not empty";
+  EXPECT_EQ(read_text("back.kiln"), read_text("app.kiln"));
+  EXPECT_NE(run({"bundle", "oci", "app.kiln", "-o", "app.oci"}, kUnsigned).exit_code, 0)
+      << "the output directory is not empty";
 }
 
-TEST_F(BundleProgram, HelpAndCompletionsKnowTheCommands) {
+TEST_F(BundleProgram, HelpAndCompletionsListBundleCommands) {
   const Ran help = run({"help", "bundle"});
   EXPECT_EQ(help.exit_code, 0);
   const Ran completions = run({"completions", "bash"});
-  for (const char* command : {"create", "ls", "verify", "extract", "diff", "merge", "layout"}) {
+  for (const char* command : {"create", "ls", "verify", "extract", "diff", "merge", "oci"}) {
     EXPECT_NE(help.out.find(command), std::string::npos) << command;
     EXPECT_NE(completions.out.find(command), std::string::npos) << command;
     const Ran each = run({"bundle", command, "--help"});

@@ -14,7 +14,7 @@ using Variables = std::map<std::string, std::string>;
 
 inline const Variables kUnsigned = {{"KILN_TRUST_UNSIGNED", "1"}};
 
-/// The kiln program in a folder with a small project, to make bundles of.
+/// A fixture that runs kiln in a directory with a small project and creates bundles from it.
 class BundleProgram : public KilnProgram {
  protected:
   void SetUp() override {
@@ -22,12 +22,12 @@ class BundleProgram : public KilnProgram {
     write_project("");
   }
 
-  /// Two units, one of which includes a header, for one architecture.
-  void write_project(const std::string& folder) {
-    write(folder + "include/a.h", "#define A 1\n");
-    write(folder + "a.cu", "#include <a.h>\nextern \"C\" __global__ void a(float* x) { x[threadIdx.x] += A; }\n");
-    write(folder + "b.cu", "extern \"C\" __global__ void b(float* x) { x[threadIdx.x] *= 2; }\n");
-    write(folder + "kiln.toml",
+  /// Writes a project with two units, one of which includes a header, for one architecture.
+  void write_project(const std::string& directory) {
+    write(directory + "include/a.h", "#define A 1\n");
+    write(directory + "a.cu", "#include <a.h>\nextern \"C\" __global__ void a(float* x) { x[threadIdx.x] += A; }\n");
+    write(directory + "b.cu", "extern \"C\" __global__ void b(float* x) { x[threadIdx.x] *= 2; }\n");
+    write(directory + "kiln.toml",
           "namespace = \"acme/vision\"\nepoch = 3\narchitectures = [\"sm_80\"]\n\n"
           "[[unit]]\nsource = \"a.cu\"\ninclude = [\"include\"]\nentries = [\"a\"]\n\n"
           "[[unit]]\nsource = \"b.cu\"\nentries = [\"b\"]\n");
@@ -40,7 +40,7 @@ class BundleProgram : public KilnProgram {
     return ran;
   }
 
-  /// A key that `public_key` verifies.
+  /// Creates a signing key and returns its public key.
   std::string new_key(const std::string& file) {
     const Ran ran = run({"key", "generate", "-o", file, "--json"});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -50,7 +50,7 @@ class BundleProgram : public KilnProgram {
     return write("policy.toml", "[[key]]\npublic = \"" + key + "\"\nnamespaces = [\"" + pattern + "\"]\n");
   }
 
-  /// A line of a profile for a unit of a bundle.
+  /// Returns a profile line for a unit of a bundle.
   std::string asked(const std::string& bundle, const std::string& unit, const std::string& target) {
     const auto artifacts = run({"bundle", "ls", bundle, "--json"}).json()["artifacts"];
     for (const auto& artifact : artifacts) {

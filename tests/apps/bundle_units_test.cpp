@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "apps/run_kiln.hpp"
-#include "support/files.hpp"
+#include "support/fixtures/files.hpp"
 
 namespace kiln::test {
 namespace {
@@ -21,42 +21,42 @@ class BundleUnits : public KilnProgram {
   }
 };
 
-TEST_F(BundleUnits, AreWrittenAsFunctionsOfANamespaceThatIsNamedLikeTheFile) {
-  const Ran ran = run({"bundle", "units", "app/kiln.toml", "-o", "app_units.hpp"});
+TEST_F(BundleUnits, AreFunctionsInNamespaceNamedAfterFile) {
+  const Ran ran = run({"bundle", "header", "app/kiln.toml", "-o", "app_units.hpp"});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
-  const std::string header = slurp(path("app_units.hpp"));
+  const std::string header = read_text(path("app_units.hpp"));
   for (const char* part :
        {"namespace app_units {", "inline kiln::Unit k_cu() {", "source += \"#include \\\"one.h\\\"\\n\";",
         ".entry(\"k\")", ".include_root(\".\")", ".include_root(\"more headers\")",
         ".option(\"-DTEXT=\\\"a\\\\nb\\\"\")", "all() { return {k_cu()}; }"}) {
     EXPECT_NE(header.find(part), std::string::npos) << part << " is not in\n" << header;
   }
-  EXPECT_EQ(header.find(root_), std::string::npos) << "it must not know where it was made:\n" << header;
-  const Ran shown = run({"bundle", "units", "app/kiln.toml", "-o", "-"});
+  EXPECT_EQ(header.find(root_), std::string::npos) << "the header contains a local path:\n" << header;
+  const Ran shown = run({"bundle", "header", "app/kiln.toml", "-o", "-"});
   EXPECT_NE(shown.out.find("namespace units {"), std::string::npos) << shown.out << shown.err;
 }
 
-TEST_F(BundleUnits, LeaveAHeaderAloneThatIsRightAlready) {
-  ASSERT_EQ(run({"bundle", "units", "app/kiln.toml", "-o", "app_units.hpp"}).exit_code, 0);
+TEST_F(BundleUnits, DoNotRewriteUpToDateHeader) {
+  ASSERT_EQ(run({"bundle", "header", "app/kiln.toml", "-o", "app_units.hpp"}).exit_code, 0);
   const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
   std::filesystem::last_write_time(path("app_units.hpp"), long_ago);
-  const Ran again = run({"bundle", "units", "app/kiln.toml", "-o", "app_units.hpp", "--json"});
+  const Ran again = run({"bundle", "header", "app/kiln.toml", "-o", "app_units.hpp", "--json"});
   EXPECT_EQ(again.json()["written"], false) << again.out << again.err;
   EXPECT_EQ(std::filesystem::last_write_time(path("app_units.hpp")), long_ago);
   write("app/k.cu", kSmallKernel);
-  ASSERT_EQ(run({"bundle", "units", "app/kiln.toml", "-o", "app_units.hpp"}).exit_code, 0);
+  ASSERT_EQ(run({"bundle", "header", "app/kiln.toml", "-o", "app_units.hpp"}).exit_code, 0);
   EXPECT_GT(std::filesystem::last_write_time(path("app_units.hpp")), long_ago);
 }
 
-TEST_F(BundleUnits, AreRefusedWhereTwoWouldHaveOneName) {
+TEST_F(BundleUnits, RejectDuplicateFunctionNames) {
   write("app/kiln.toml", "[[unit]]\nname = \"a.b\"\nsource = \"k.cu\"\n[[unit]]\nname = \"a-b\"\nsource = \"k.cu\"\n");
-  const Ran ran = run({"bundle", "units", "app/kiln.toml", "-o", "app_units.hpp"});
+  const Ran ran = run({"bundle", "header", "app/kiln.toml", "-o", "app_units.hpp"});
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_TRUE(ran.says("the function a_b")) << ran.err;
   EXPECT_FALSE(std::filesystem::exists(path("app_units.hpp")));
 }
 
-TEST_F(BundleUnits, AndWhatTheyReadIsToldToMakeAndNinja) {
+TEST_F(BundleUnits, DepfileListsAllInputs) {
   write("app/kiln.toml",
         "architectures = [\"sm_80\", \"sm_90\"]\n[[unit]]\nsource = \"k.cu\"\ninclude = [\"more headers\"]\n");
   const Ran ran = run({"bundle", "create", "app/kiln.toml", "-o", "app.kiln", "--depfile", "app.d"});
@@ -64,10 +64,10 @@ TEST_F(BundleUnits, AndWhatTheyReadIsToldToMakeAndNinja) {
   const std::string expected = root_ + "/app.kiln: \\\n  " + root_ + "/app/k.cu \\\n  " + root_ +
                                "/app/kiln.toml \\\n  " + root_ + "/app/more\\ headers/two.h \\\n  " + root_ +
                                "/app/one.h\n";
-  EXPECT_EQ(slurp(path("app.d")), expected);
+  EXPECT_EQ(read_text(path("app.d")), expected);
   const Ran again = run({"bundle", "create", "app/kiln.toml", "-o", "app.kiln", "--depfile", "app.d"});
   ASSERT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_EQ(slurp(path("app.d")), expected) << "from the cache it is the same";
+  EXPECT_EQ(read_text(path("app.d")), expected) << "the depfile is the same for cache hits";
 }
 
 }  // namespace

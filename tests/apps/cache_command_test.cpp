@@ -18,13 +18,13 @@ class Cache : public KilnProgram {
     ASSERT_EQ(ran.exit_code, 0) << ran.err;
     key_ = ran.json()["results"][1]["key"];
   }
-  static std::string slurp(const std::string& file) {
+  static std::string read_text(const std::string& file) {
     std::ifstream in(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
   std::uint64_t entries() { return run({"cache", "stats", "--json"}).json()["caches"][0]["entries"]; }
 
-  std::string key_;  // of sm_80
+  std::string key_;  // key of the sm_80 entry
 };
 
 TEST_F(Cache, StatsCountsEntriesAndBytes) {
@@ -33,7 +33,7 @@ TEST_F(Cache, StatsCountsEntriesAndBytes) {
   EXPECT_EQ(cache["writable"], true);
   EXPECT_EQ(cache["entries"], 2);
   EXPECT_GT(cache["bytes"].get<int>(), 5000);
-  EXPECT_EQ(cache["bound"], 20ull << 30);
+  EXPECT_EQ(cache["max_bytes"], 20ull << 30);
 }
 
 TEST_F(Cache, LsListsEveryEntry) {
@@ -44,7 +44,7 @@ TEST_F(Cache, LsListsEveryEntry) {
   EXPECT_NE(text.out.find(key_.substr(0, 12)), std::string::npos) << text.out;
 }
 
-TEST_F(Cache, ShowTakesAnAbbreviatedKey) {
+TEST_F(Cache, ShowAcceptsKeyPrefix) {
   const Ran ran = run({"cache", "show", key_.substr(0, 10), "--json"});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(ran.json()["key"], key_);
@@ -52,37 +52,37 @@ TEST_F(Cache, ShowTakesAnAbbreviatedKey) {
   EXPECT_EQ(ran.json()["entries"]["k"], "k");
 }
 
-TEST_F(Cache, AKeyThatIsNoneReturnsTwoAndOneThatIsNotThereReturnsOne) {
+TEST_F(Cache, InvalidKeyReturnsTwoAndMissingKeyReturnsOne) {
   EXPECT_EQ(run({"cache", "show", "xyz"}).exit_code, 2);
   EXPECT_EQ(run({"cache", "show", std::string(64, '0')}).exit_code, 1);
 }
 
 TEST_F(Cache, ExtractWritesTheCompiledCode) {
   ASSERT_EQ(run({"cache", "extract", key_, "-o", "x.cubin"}).exit_code, 0);
-  EXPECT_EQ(slurp("x.cubin"), slurp("out/k.sm_80.cubin"));
-  EXPECT_EQ(run({"cache", "extract", key_, "-o", "-"}).out, slurp("out/k.sm_80.cubin"));
+  EXPECT_EQ(read_text("x.cubin"), read_text("out/k.sm_80.cubin"));
+  EXPECT_EQ(run({"cache", "extract", key_, "-o", "-"}).out, read_text("out/k.sm_80.cubin"));
 }
 
-TEST_F(Cache, VerifyFindsDamageRemovesItAndReturnsOne) {
+TEST_F(Cache, VerifyRemovesCorruptEntriesAndReturnsOne) {
   EXPECT_EQ(run({"cache", "verify"}).exit_code, 0);
   std::string victim;
   for (const auto& file : fs::recursive_directory_iterator("cache")) {
     if (file.path().filename().string().find(key_) != std::string::npos) victim = file.path().string();
   }
   ASSERT_FALSE(victim.empty());
-  std::string bytes = slurp(victim);
+  std::string bytes = read_text(victim);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   fs::remove(victim);
   std::ofstream(victim, std::ios::binary) << bytes;
   const Ran ran = run({"cache", "verify", "--json"});
   EXPECT_EQ(ran.exit_code, 1);
-  EXPECT_EQ(ran.json()["caches"][0]["damaged"], 1);
-  EXPECT_EQ(ran.json()["caches"][0]["sound"], 1);
+  EXPECT_EQ(ran.json()["caches"][0]["corrupt"], 1);
+  EXPECT_EQ(ran.json()["caches"][0]["valid"], 1);
   EXPECT_EQ(run({"cache", "verify"}).exit_code, 0);
   EXPECT_EQ(entries(), 1u);
 }
 
-TEST_F(Cache, GcBringsTheCacheUnderAGivenSize) {
+TEST_F(Cache, GcEnforcesMaxSize) {
   EXPECT_EQ(run({"cache", "gc", "--json"}).json()["caches"][0]["removed_files"], 0);
   const Ran ran = run({"cache", "gc", "--max-size", "1K", "--json"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -90,7 +90,7 @@ TEST_F(Cache, GcBringsTheCacheUnderAGivenSize) {
   EXPECT_EQ(run({"cache", "gc", "--max-size", "much"}).exit_code, 2);
 }
 
-TEST_F(Cache, ClearAsksFirstAndWithYesRemovesEverything) {
+TEST_F(Cache, ClearRequiresConfirmationOrYes) {
   const Ran asked = run({"cache", "clear"});
   EXPECT_EQ(asked.exit_code, 2);
   EXPECT_TRUE(asked.says("--yes"));
@@ -99,11 +99,11 @@ TEST_F(Cache, ClearAsksFirstAndWithYesRemovesEverything) {
   EXPECT_EQ(entries(), 0u);
 }
 
-TEST_F(Cache, LooksAtTheCacheAlsoWhereCachingIsSwitchedOff) {
+TEST_F(Cache, CommandsWorkWhenCachingIsDisabled) {
   EXPECT_EQ(run({"cache", "stats", "--json"}, {{"KILN_DISABLE", "1"}}).json()["caches"][0]["entries"], 2);
 }
 
-TEST_F(Cache, SecondMembersOfTheCachePathAreReadAndNeverWritten) {
+TEST_F(Cache, LaterCachePathDirectoriesAreReadOnly) {
   const std::map<std::string, std::string> variables = {{"KILN_CACHE_PATH", path("mine") + ":" + path("cache")}};
   const Ran ran = run({"compile", "k.cu", "--arch", "sm_80", "--entry", "k", "--json"}, variables);
   EXPECT_EQ(origins(ran), std::vector<std::string>{"disk"});

@@ -2,31 +2,31 @@
 #include <string>
 
 #include "apps/run_kiln.hpp"
-#include "support/files.hpp"
+#include "support/fixtures/files.hpp"
 
 namespace kiln::test {
 namespace {
 
 class CalibrateCommand : public KilnProgram {
  protected:
-  Ran calibrate(const std::string& manner, std::vector<std::string> options = {}) {
+  Ran calibrate(const std::string& mode, std::vector<std::string> options = {}) {
     options.insert(options.begin(), "calibrate");
     for (const char* more : {"--quick", "--", KILN_CALIBRATED_MAIN}) options.emplace_back(more);
-    options.push_back(manner);
+    options.push_back(mode);
     return run(options, {{"KILN_EXECUTION_MODE", "cpu"}});
   }
   std::string kept() const { return path("home/.config/kiln/calibration.json"); }
 };
 
-TEST_F(CalibrateCommand, FindsTheCrossoverAndAutoGoesByIt) {
+TEST_F(CalibrateCommand, FindsCrossoverThatAutoUses) {
   const Ran ran = calibrate("answer");
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_NE(ran.out.find("fake.large: opencl from "), std::string::npos) << ran.out;
-  EXPECT_NE(ran.out.find("fake.small: opencl is never worth it"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("fake.large: opencl at "), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("fake.small: opencl is never faster"), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("1,000,000 "), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("longest stages, opencl, 1,000,000 rows: wait "), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find(kept()), std::string::npos) << ran.out;
-  EXPECT_EQ(ran.out.find("this is for people"), std::string::npos) << "standard output is kiln's";
+  EXPECT_EQ(ran.out.find("this is for people"), std::string::npos) << "standard output is reserved for kiln";
   EXPECT_TRUE(ran.says("this is for people"));
 
   const Ran shown = run({"calibrate", "--show", "--json"});
@@ -50,12 +50,12 @@ TEST_F(CalibrateCommand, FindsTheCrossoverAndAutoGoesByIt) {
   EXPECT_NE(many.out.find("measured"), std::string::npos) << many.out;
 }
 
-TEST_F(CalibrateCommand, KeepsWhatIsKnownOfOtherOperations) {
+TEST_F(CalibrateCommand, PreservesOtherOperations) {
   const std::string file = path("mine.json");
   ASSERT_EQ(calibrate("answer", {"--file", file}).exit_code, 0);
-  std::string text = slurp(file);
+  std::string text = read_text(file);
   text.replace(text.find("fake.small"), 10, "fake.other");
-  spit(file, text);
+  write_text(file, text);
   const Ran ran = calibrate("answer", {"--file", file, "--json"});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(ran.json()["file"], file);
@@ -65,10 +65,10 @@ TEST_F(CalibrateCommand, KeepsWhatIsKnownOfOtherOperations) {
   EXPECT_FALSE(std::filesystem::exists(kept()));
 }
 
-TEST_F(CalibrateCommand, SaysWhatToDoWhereTheProgramDoesNotAnswer) {
+TEST_F(CalibrateCommand, ReportsNextStepIfProgramDoesNotCalibrate) {
   const Ran silent = calibrate("silent");
   EXPECT_EQ(silent.exit_code, 1);
-  EXPECT_TRUE(silent.says("had nothing measured")) << silent.err;
+  EXPECT_TRUE(silent.says("without measuring anything")) << silent.err;
   EXPECT_TRUE(silent.says("calibration_asked_for")) << silent.err;
   const Ran failed = calibrate("fail");
   EXPECT_EQ(failed.exit_code, 1);
@@ -78,32 +78,32 @@ TEST_F(CalibrateCommand, SaysWhatToDoWhereTheProgramDoesNotAnswer) {
   EXPECT_TRUE(crashed.says("signal 6")) << crashed.err;
   const Ran nonsense = calibrate("nonsense");
   EXPECT_EQ(nonsense.exit_code, 1);
-  EXPECT_TRUE(nonsense.says("it is no calibration")) << nonsense.err;
+  EXPECT_TRUE(nonsense.says("not a calibration")) << nonsense.err;
   EXPECT_FALSE(std::filesystem::exists(kept()));
 }
 
-TEST_F(CalibrateCommand, SaysWhatIsMissing) {
+TEST_F(CalibrateCommand, ReportsMissingArguments) {
   const Ran none = run({"calibrate"});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_TRUE(none.says("kiln calibrate -- PROGRAM")) << none.err;
   const Ran nowhere = run({"calibrate", "--", "no-such-program"});
   EXPECT_EQ(nowhere.exit_code, 1);
-  EXPECT_TRUE(nowhere.says("there is no program 'no-such-program'")) << nowhere.err;
+  EXPECT_TRUE(nowhere.says("cannot find the program 'no-such-program'")) << nowhere.err;
   const Ran nothing = run({"calibrate", "--show"});
   EXPECT_EQ(nothing.exit_code, 1);
-  EXPECT_TRUE(nothing.says("there is no calibration at " + kept())) << nothing.err;
+  EXPECT_TRUE(nothing.says("no calibration at " + kept())) << nothing.err;
   const Ran homeless = run({"calibrate", "--show"}, {{"HOME", ""}});
   EXPECT_EQ(homeless.exit_code, 2);
   EXPECT_TRUE(homeless.says("--file")) << homeless.err;
 }
 
-TEST_F(CalibrateCommand, DoesNotMeasureForAFileThatIsNoCalibration) {
+TEST_F(CalibrateCommand, RejectsUnrelatedFileBeforeMeasuring) {
   const std::string file = write("letters.json", "{\"dear\": \"you\"}");
   const Ran ran = calibrate("answer", {"--file", file});
   EXPECT_EQ(ran.exit_code, 1);
-  EXPECT_TRUE(ran.says("it is no calibration")) << ran.err;
-  EXPECT_FALSE(ran.says("this is for people")) << "it would take minutes, for nothing";
-  EXPECT_EQ(slurp(file), "{\"dear\": \"you\"}");
+  EXPECT_TRUE(ran.says("not a calibration")) << ran.err;
+  EXPECT_FALSE(ran.says("this is for people")) << "the program must not run";
+  EXPECT_EQ(read_text(file), "{\"dear\": \"you\"}");
 }
 
 }  // namespace

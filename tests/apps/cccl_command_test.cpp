@@ -2,8 +2,9 @@
 #include <string>
 
 #include "apps/run_kiln.hpp"
-#include "support/cccl_packages.hpp"
-#include "support/files.hpp"
+#include "support/fixtures/cccl_packages.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/processes/scoped_env.hpp"
 
 namespace kiln::test {
 namespace {
@@ -13,7 +14,7 @@ using Strings = std::vector<std::string>;
 
 constexpr const char* kLibrary = "cuda/compute/cu13/cccl/libcccl.c.parallel.so";
 
-// With the newest release of cuda-cccl that tools/setup.sh installed.
+// A fixture that uses the newest cuda-cccl release that tools/setup.sh installed.
 class CcclProgram : public KilnProgram {
  protected:
   void SetUp() override {
@@ -23,20 +24,20 @@ class CcclProgram : public KilnProgram {
   Ran run_cccl(Strings arguments, const std::string& package = cccl_package()) {
     return run(std::move(arguments), {{"KILN_CCCL", package}});
   }
-  /// A package whose library has another build id: one of a release that nobody knows.
+  /// Returns a package whose library has a different build id, like that of an unknown release.
   std::string unknown_package() {
-    std::string library = slurp(cccl_package() + "/" + kLibrary);
+    std::string library = read_text(cccl_package() + "/" + kLibrary);
     const std::size_t note = library.find(std::string("\x14\0\0\0\x03\0\0\0GNU\0", 12));
     EXPECT_NE(note, std::string::npos) << "the library has no build id";
     library[note + 12] = static_cast<char>(library[note + 12] ^ 1);
     fs::create_directories(fs::path(path("other/" + std::string(kLibrary))).parent_path());
-    spit(path("other/" + std::string(kLibrary)), library);
+    write_text(path("other/" + std::string(kLibrary)), library);
     fs::create_directory_symlink(cccl_package() + "/cuda/cccl", path("other/cuda/cccl"));
     return path("other");
   }
 };
 
-TEST_F(CcclProgram, CompilesAnAlgorithmByItsNameAndASecondProcessTakesItFromDiskByItsJson) {
+TEST_F(CcclProgram, CompilesAlgorithmByNameAndHitsDiskByJson) {
   const Ran first = run_cccl({"compile", "--cccl", "reduce_sum_i32", "--arch", "sm_90", "-o", "out/", "--json"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
   const auto result = first.json()["results"][0];
@@ -60,60 +61,63 @@ TEST_F(CcclProgram, CompilesAnAlgorithmByItsNameAndASecondProcessTakesItFromDisk
   EXPECT_EQ(origins(run_cccl({"compile", "--manifest", "kiln.toml", "--json"})), Strings{"disk"});
 }
 
-TEST_F(CcclProgram, ExplainKnowsAllFoundingSpecsForEveryArchitectureThatIsAsked) {
-  const Ran ran = run_cccl({"explain", "--cccl", "founding", "--arch", "sm_80,sm_90", "--json"});
+TEST_F(CcclProgram, ExplainCoversAllPredefinedSpecsPerArchitecture) {
+  const Ran ran = run_cccl({"explain", "--cccl", "all", "--arch", "sm_80,sm_90", "--json"});
   EXPECT_EQ(ran.json()["results"].size(), 36U) << ran.err;
 }
 
-TEST_F(CcclProgram, SaysWhatIsWrongWithASpecAndThatIsAMatterOfUsage) {
+TEST_F(CcclProgram, InvalidSpecIsUsageError) {
   const Ran name = run_cccl({"compile", "--cccl", "radix_sort", "--arch", "sm_90"});
   EXPECT_EQ(name.exit_code, 2);
   EXPECT_TRUE(name.says("radix_sort_u64_i32")) << name.err;
   const Ran json = run_cccl({"compile", "--cccl", R"({"algorithm": "scan", "iterators": ["i33"]})", "--arch", "sm_90"});
   EXPECT_EQ(json.exit_code, 2);
   EXPECT_TRUE(json.says("iterators[0]")) << json.err;
-  const Ran nowhere = run_cccl({"compile", "--cccl", "founding"});
+  const Ran nowhere = run_cccl({"compile", "--cccl", "all"});
   EXPECT_EQ(nowhere.exit_code, 2);
   EXPECT_TRUE(nowhere.says("--arch")) << nowhere.err;
 }
 
-TEST_F(CcclProgram, RefusesALibraryOfAnUnknownReleaseAndSaysWhatToInstall) {
+TEST_F(CcclProgram, UnknownLibraryReleaseIsRejectedWithAdvice) {
   const std::string package = unknown_package();
   const Ran compile = run_cccl({"compile", "--cccl", "reduce_sum_i32", "--arch", "sm_90"}, package);
   EXPECT_EQ(compile.exit_code, 3) << compile.err;
-  EXPECT_TRUE(compile.says("does not know")) << compile.err;
+  EXPECT_TRUE(compile.says("unsupported release")) << compile.err;
 
   const auto cccl = run_cccl({"doctor", "--json"}, package).finding("CCCL");
   EXPECT_EQ(cccl["state"], "problem") << cccl;
-  EXPECT_EQ(detail(cccl, "known to this kiln"), "no");
+  EXPECT_EQ(detail(cccl, "supported"), "no");
   EXPECT_NE(cccl["advice"].get<std::string>().find("pip install cuda-cccl=="), std::string::npos) << cccl;
 }
 
-TEST_F(CcclProgram, DoctorTellsTheLibraryItsReleaseItsHeadersAndWhatItNeeds) {
+TEST_F(CcclProgram, DoctorReportsLibraryReleaseHeadersAndDependencies) {
   for (const CcclPackage& package : cccl_packages()) {
-    if (package.folder.empty()) continue;
-    const auto cccl = run_cccl({"doctor", "--json"}, package.folder).finding("CCCL");
-    EXPECT_EQ(cccl["state"], "good") << cccl;
-    EXPECT_EQ(detail(cccl, "library"), package.folder + "/" + kLibrary);
+    if (package.directory.empty()) continue;
+    const auto cccl = run_cccl({"doctor", "--json"}, package.directory).finding("CCCL");
+    EXPECT_EQ(cccl["state"], "ok") << cccl;
+    EXPECT_EQ(detail(cccl, "library"), package.directory + "/" + kLibrary);
     EXPECT_EQ(detail(cccl, "release"), "cuda-cccl " + package.release);
     EXPECT_EQ(detail(cccl, "build id").size(), 40U);
-    EXPECT_EQ(detail(cccl, "known to this kiln"), "yes");
-    EXPECT_EQ(detail(cccl, "headers"), package.folder + "/cuda/cccl/headers/include");
-    EXPECT_EQ(detail(cccl, "version of the headers"), package.release.starts_with("1.2") ? "3.6.0" : "3.5.0");
+    EXPECT_EQ(detail(cccl, "supported"), "yes");
+    EXPECT_EQ(detail(cccl, "headers"), package.directory + "/cuda/cccl/headers/include");
+    EXPECT_EQ(detail(cccl, "header version"), package.release.starts_with("1.2") ? "3.6.0" : "3.5.0");
     EXPECT_NE(detail(cccl, "nvJitLink").find("libnvJitLink"), std::string::npos);
-    EXPECT_NE(detail(cccl, "driver, or a stub of it").find("libcuda"), std::string::npos);
+    EXPECT_NE(detail(cccl, "driver or stub").find("libcuda"), std::string::npos);
   }
 }
 
-TEST_F(CcclProgram, DoctorSaysWhatToInstallWhereThereIsNoLibrary) {
+TEST_F(CcclProgram, DoctorReportsMissingLibrary) {
+  // The tests may run with an active virtual environment, so it is set and unset explicitly.
+  const ScopedEnv active("VIRTUAL_ENV", KILN_SOURCE_DIR "/.venv");
+  EXPECT_EQ(run({"doctor", "--json"}).finding("CCCL")["state"], "ok") << "the virtual environment contains cuda-cccl";
   const auto none = run({"doctor", "--json"}, {{"VIRTUAL_ENV", ""}}).finding("CCCL");
-  EXPECT_EQ(none["state"], "note") << none;
+  EXPECT_EQ(none["state"], "info") << none;
   EXPECT_NE(none["advice"].get<std::string>().find("pip install cuda-cccl"), std::string::npos) << none;
   const auto wrong = run_cccl({"doctor", "--json"}, path("nowhere")).finding("CCCL");
   EXPECT_EQ(wrong["state"], "problem") << wrong;
 }
 
-TEST_F(KilnProgram, AManifestsUnitsAreThoseOfTheCommandLine) {
+TEST_F(KilnProgram, ManifestAndCommandLineUnitsShareKeys) {
   write("src/k.cu", kSmallKernel);
   write("src/other.cu", "extern \"C\" __global__ void other(int* x) { *x = N; }\n");
   write("src/kiln.toml",
@@ -124,10 +128,10 @@ TEST_F(KilnProgram, AManifestsUnitsAreThoseOfTheCommandLine) {
   EXPECT_EQ(origins(run({"compile", "src/other.cu", "-DN=4", "--arch", "sm_90", "--json"})), Strings{"disk"});
   const Ran narrowed = run({"explain", "--manifest", "src/kiln.toml", "--arch", "sm_90", "--check", "--json"});
   EXPECT_EQ(narrowed.exit_code, 0) << narrowed.out;
-  EXPECT_EQ(narrowed.json()["results"].size(), 2U) << "--arch is instead of the manifest's architectures";
+  EXPECT_EQ(narrowed.json()["results"].size(), 2U) << "--arch replaces the architectures of the manifest";
 }
 
-TEST_F(KilnProgram, AManifestThatIsWrongIsNamedWithLineAndColumn) {
+TEST_F(KilnProgram, ManifestErrorHasLineAndColumn) {
   write("kiln.toml", "architectures = [\"sm_80\"]\n[[unit]]\nsorce = \"k.cu\"\n");
   const Ran ran = run({"compile", "--manifest", "kiln.toml"});
   EXPECT_EQ(ran.exit_code, 2);

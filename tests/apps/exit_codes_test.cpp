@@ -4,8 +4,8 @@
 #include <set>
 
 #include "apps/kiln/exit_code.hpp"
-#include "apps/kiln/hints.hpp"
-#include "support/files.hpp"
+#include "apps/kiln/output/error_hints.hpp"
+#include "support/fixtures/files.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kCommands[] = {
     "kiln compile", "kiln cache verify", "kiln bundle verify", "kiln warm", "kiln remote gc", "kiln audit", ""};
 
-// The codes are counted without a gap, and what comes behind the last has no name.
+// The codes are contiguous, and the value after the last one has no name.
 std::vector<Code> all_codes() {
   std::vector<Code> codes;
   for (int i = 0; std::string_view(to_string(static_cast<Code>(i))) != "unknown"; ++i) {
@@ -22,14 +22,14 @@ std::vector<Code> all_codes() {
   return codes;
 }
 
-std::string page() { return test::slurp(KILN_SOURCE_DIR "/docs/exit-codes.md"); }
+std::string page() { return test::read_text(KILN_SOURCE_DIR "/docs/exit-codes.md"); }
 
 std::string row_with(const std::string& text, const std::string& start) {
   const std::size_t at = text.find(start);
   return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
 }
 
-TEST(Hints, ThereIsOneForEveryCodeAndCommand) {
+TEST(Hints, ExistForEveryCodeAndCommand) {
   ASSERT_EQ(all_codes().size(), 12u)
       << "a code was added: give it a hint, a row in docs/exit-codes.md and count it here";
   for (const char* command : kCommands) {
@@ -37,14 +37,14 @@ TEST(Hints, ThereIsOneForEveryCodeAndCommand) {
     for (const Code code : all_codes()) {
       const std::string_view hint = hint_for(code, command);
       EXPECT_GT(hint.size(), 10u) << to_string(code);
-      EXPECT_TRUE(different.insert(hint).second) << to_string(code) << " says what another says: " << hint;
+      EXPECT_TRUE(different.insert(hint).second) << to_string(code) << " repeats the hint of another code: " << hint;
     }
   }
 }
 
-TEST(ExitCodeDocs, HaveARowForEveryCodeOfAnErrorWithWhatTheProgramReturns) {
+TEST(ExitCodeDocs, HaveRowForEveryErrorCodeWithItsExitCode) {
   const std::string text = page();
-  const std::string header = test::slurp(KILN_SOURCE_DIR "/include/kiln/result.hpp");
+  const std::string header = test::read_text(KILN_SOURCE_DIR "/include/kiln/result.hpp");
   for (const Code code : all_codes()) {
     const std::string row = row_with(text, "| `" + std::string(to_string(code)) + "` |");
     ASSERT_NE(row, "") << "docs/exit-codes.md has no row for " << to_string(code);
@@ -55,9 +55,9 @@ TEST(ExitCodeDocs, HaveARowForEveryCodeOfAnErrorWithWhatTheProgramReturns) {
   }
 }
 
-TEST(ExitCodeDocs, HaveARowForEveryExitCodeAndNoOther) {
+TEST(ExitCodeDocs, HaveRowForEveryExitCodeAndNoOther) {
   const std::string text = page();
-  const std::string header = test::slurp(KILN_SOURCE_DIR "/apps/kiln/exit_code.hpp");
+  const std::string header = test::read_text(KILN_SOURCE_DIR "/apps/kiln/exit_code.hpp");
   const std::regex declared("  (k[A-Z][A-Za-z]+) = ([0-9]+),");
   std::set<std::string> numbers;
   for (auto at = std::sregex_iterator(header.begin(), header.end(), declared); at != std::sregex_iterator(); ++at) {

@@ -20,7 +20,7 @@ class Explain : public KilnProgram {
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     return ran.json()["results"][0];
   }
-  // The one difference that concerns this input, or null.
+  // Returns the difference of this input, or null.
   static nlohmann::json difference(const nlohmann::json& result, const std::string& input) {
     for (const auto& each : result["differences"]) {
       if (each["input"] == input) return each;
@@ -29,41 +29,41 @@ class Explain : public KilnProgram {
   }
 };
 
-TEST_F(Explain, SaysThatAnUnchangedFileHits) {
+TEST_F(Explain, ReportsHitForUnchangedFile) {
   const auto result = explain();
   EXPECT_EQ(result["hit"], true);
   EXPECT_EQ(result["origin"], "disk");
   EXPECT_TRUE(result["differences"].empty());
 }
 
-TEST_F(Explain, NamesAnEditedHeaderWithBothDigests) {
+TEST_F(Explain, ReportsEditedHeaderWithBothDigests) {
   write("include/a.h", "#define A 2\n");
   const auto result = explain();
   EXPECT_EQ(result["hit"], false);
   const auto header = difference(result, "header");
   ASSERT_FALSE(header.is_null()) << result;
-  EXPECT_NE(header["what"].get<std::string>().find("include/a.h"), std::string::npos);
-  EXPECT_FALSE(header["then"].get<std::string>().empty());
-  EXPECT_FALSE(header["now"].get<std::string>().empty());
-  EXPECT_NE(header["then"], header["now"]);
+  EXPECT_NE(header["name"].get<std::string>().find("include/a.h"), std::string::npos);
+  EXPECT_FALSE(header["before"].get<std::string>().empty());
+  EXPECT_FALSE(header["after"].get<std::string>().empty());
+  EXPECT_NE(header["before"], header["after"]);
   const Ran text = run({"explain", "k.cu", "--arch", "sm_80", "-Iinclude"});
   EXPECT_NE(text.out.find("include/a.h"), std::string::npos) << text.out;
 }
 
-TEST_F(Explain, NamesANewOption) {
+TEST_F(Explain, ReportsNewOption) {
   const auto result = explain({"--", "-use_fast_math"});
   EXPECT_EQ(result["hit"], false);
-  EXPECT_EQ(difference(result, "option")["what"], "-use_fast_math") << result;
+  EXPECT_EQ(difference(result, "option")["name"], "-use_fast_math") << result;
 }
 
-TEST_F(Explain, NamesAnotherTarget) {
+TEST_F(Explain, ReportsDifferentTarget) {
   const Ran ran = run({"explain", "k.cu", "--arch", "sm_90", "-Iinclude", "--json"});
   const auto target = difference(ran.json()["results"][0], "target");
-  EXPECT_EQ(target["then"], "sm_80") << ran.out;
-  EXPECT_EQ(target["now"], "sm_90") << ran.out;
+  EXPECT_EQ(target["before"], "sm_80") << ran.out;
+  EXPECT_EQ(target["after"], "sm_90") << ran.out;
 }
 
-TEST_F(Explain, CompilesNothingAndWithCheckReturnsOneOnAMiss) {
+TEST_F(Explain, CompilesNothingAndCheckReturnsOneOnMiss) {
   const std::vector<std::string> command = {"explain", "k.cu", "--arch", "sm_80", "-Iinclude", "--check"};
   EXPECT_EQ(run(command).exit_code, 0);
   write("include/a.h", "#define A 3\n");
@@ -71,7 +71,7 @@ TEST_F(Explain, CompilesNothingAndWithCheckReturnsOneOnAMiss) {
   EXPECT_EQ(run(command).exit_code, 1);
 }
 
-TEST_F(Explain, SaysThatAFileWasNeverBuilt) {
+TEST_F(Explain, ReportsFileWithoutEarlierBuild) {
   write("other.cu", kSmallKernel);
   const Ran ran = run({"explain", "other.cu", "--arch", "sm_80", "--json"});
   EXPECT_EQ(ran.exit_code, 0);

@@ -8,7 +8,7 @@
 
 namespace kiln::test {
 
-/// The kiln program on several hosts of a fleet that share a folder: each has a cache of its own.
+/// A fixture that runs kiln on several simulated hosts that share a directory. Each host has its own cache.
 class FleetProgram : public BundleProgram {
  protected:
   void SetUp() override {
@@ -18,7 +18,7 @@ class FleetProgram : public BundleProgram {
     policy_for(ci_public_, "acme/vision");
   }
 
-  /// What a host of that name has in its environment: its own cache, the shared store and the policy.
+  /// Returns the environment of a host: its cache, the shared store and the policy.
   Variables host(const std::string& name, Variables more = {}) const {
     Variables all = {{"KILN_CACHE_DIR", path(name)},
                      {"KILN_REMOTE", path("shared")},
@@ -27,21 +27,21 @@ class FleetProgram : public BundleProgram {
     for (auto& [variable, value] : more) all[variable] = value;
     return all;
   }
-  /// One that publishes.
+  /// Returns the environment of a host that publishes.
   Variables ci(const std::string& name, const std::string& epoch = "3") const {
-    return host(
-        name,
-        {{"KILN_REMOTE_SIGN", path("ci.key")}, {"KILN_REMOTE_NAMESPACE", "acme/vision"}, {"KILN_REMOTE_EPOCH", epoch}});
+    return host(name, {{"KILN_REMOTE_SIGNING_KEY", path("ci.key")},
+                       {"KILN_REMOTE_NAMESPACE", "acme/vision"},
+                       {"KILN_REMOTE_EPOCH", epoch}});
   }
-  /// A store with the two units of the project in it.
+  /// Publishes the two units of the project to the shared store.
   void publish(const std::string& epoch = "3") {
     const Ran ran = run({"warm", "--from", "kiln.toml", "--json"}, ci("ci_cache" + epoch, epoch));
     ASSERT_EQ(ran.exit_code, 0) << ran.err << ran.out;
     ASSERT_EQ(ran.json()["summary"]["published"], 2) << ran.out << ran.err;
   }
-  std::size_t bodies(const std::string& shelf) const {
+  std::size_t bodies(const std::string& bucket) const {
     std::size_t files = 0;
-    for (const auto& each : std::filesystem::recursive_directory_iterator(path("shared/" + shelf))) {
+    for (const auto& each : std::filesystem::recursive_directory_iterator(path("shared/" + bucket))) {
       files += each.is_regular_file() ? 1 : 0;
     }
     return files;

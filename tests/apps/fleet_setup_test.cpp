@@ -1,4 +1,4 @@
-// The set-up of docs/fleet.md, with a folder that all hosts see.
+// The setup of docs/fleet.md with a shared directory.
 #include "apps/fleet_program.hpp"
 
 namespace kiln::test {
@@ -17,13 +17,13 @@ class FleetSetup : public FleetProgram {
                              "[[key]]\npublic = \"" + authority + "\"\nnamespaces = [\"acme/live\"]\n";
     write("releases.toml", keys);
     write("policy.toml", keys + "[[live]]\nnamespace = \"acme/live\"\ndays = 7\n");
-    live_ = {{"KILN_REMOTE_SIGN", path("host.key")}, {"KILN_REMOTE_CERTIFICATE", path("host.cert")}};
+    live_ = {{"KILN_REMOTE_SIGNING_KEY", path("host.key")}, {"KILN_REMOTE_CERTIFICATE", path("host.cert")}};
   }
 
   Variables live_;
 };
 
-TEST_F(FleetSetup, WhatALiveHostCompiledIsFetchedWhereThePolicyNamesItsNamespace) {
+TEST_F(FleetSetup, LiveEntriesAreFetchedIfPolicyListsNamespace) {
   const Ran compiled = run({"warm", "--from", "kiln.toml", "--json"}, host("a", live_));
   ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
   EXPECT_EQ(compiled.json()["summary"]["published"], 2) << compiled.out;
@@ -34,31 +34,31 @@ TEST_F(FleetSetup, WhatALiveHostCompiledIsFetchedWhereThePolicyNamesItsNamespace
   EXPECT_EQ(fetched.json()["summary"]["hits"]["remote"], 2);
 
   const Variables strict = {{"KILN_COMPILE", "never"}, {"KILN_TRUST", path("releases.toml")}};
-  const Ran refused = run({"warm", "--from", "kiln.toml", "--json"}, host("b", strict));
-  EXPECT_EQ(refused.exit_code, 4) << "another policy takes nothing over from this one: " << refused.out;
-  EXPECT_TRUE(refused.says("[remote_refused]")) << refused.err;
+  const Ran rejected = run({"warm", "--from", "kiln.toml", "--json"}, host("b", strict));
+  EXPECT_EQ(rejected.exit_code, 4) << "a different policy does not reuse fetched entries: " << rejected.out;
+  EXPECT_TRUE(rejected.says("[remote_rejected]")) << rejected.err;
 
   const auto group = run({"remote", "stats", "--json"}, host("b")).json()["groups"][0];
   EXPECT_EQ(group["live"], true);
   EXPECT_EQ(group["namespace"], "acme/live");
 }
 
-TEST_F(FleetSetup, WhatWasFetchedIsNotSignedAgain) {
+TEST_F(FleetSetup, FetchedEntriesAreNotSignedAgain) {
   ASSERT_EQ(run({"warm", "--from", "kiln.toml"}, host("a", live_)).exit_code, 0);
   ASSERT_EQ(run({"warm", "--from", "kiln.toml"}, host("b")).exit_code, 0);
   const Ran bundle = run({"bundle", "create", "kiln.toml", "-o", "app.kiln", "--key", "ci.key", "--json"}, host("b"));
   ASSERT_EQ(bundle.exit_code, 0) << bundle.err;
-  EXPECT_EQ(origins(bundle), Strings(2, "compiled")) << "who signs vouches for what his own compiler made";
+  EXPECT_EQ(origins(bundle), Strings(2, "compiled")) << "a signed bundle contains only locally compiled artifacts";
   const Ran ci_host = run({"warm", "--from", "kiln.toml", "--json"}, ci("c"));
   EXPECT_EQ(ci_host.json()["summary"]["published"], 0) << "live entries are fetched, not promoted: " << ci_host.out;
 }
 
-TEST_F(FleetSetup, TheDoctorSaysInWhichRoleAHostIs) {
+TEST_F(FleetSetup, DoctorReportsRoleOfHost) {
   const Ran reader = run({"doctor", "--json"}, host("a"));
-  EXPECT_EQ(reader.finding("remote")["state"], "good") << reader.out;
+  EXPECT_EQ(reader.finding("remote")["state"], "ok") << reader.out;
   EXPECT_TRUE(detail(reader.finding("remote"), "role").starts_with("reader")) << reader.out;
-  EXPECT_NE(detail(reader.finding("remote"), "believes").find("live: acme/live"), std::string::npos) << reader.out;
-  EXPECT_EQ(reader.finding("lease")["state"], "good") << reader.out;
+  EXPECT_NE(detail(reader.finding("remote"), "trusts").find("live: acme/live"), std::string::npos) << reader.out;
+  EXPECT_EQ(reader.finding("lease")["state"], "ok") << reader.out;
 
   const auto role = [&](const Variables& variables) {
     return detail(run({"doctor", "--json"}, variables).finding("remote"), "role");
@@ -67,21 +67,21 @@ TEST_F(FleetSetup, TheDoctorSaysInWhichRoleAHostIs) {
   EXPECT_EQ(role(ci("a", "7")), "CI signer: publishes as acme/vision, epoch 7");
 }
 
-TEST_F(FleetSetup, TheDoctorSaysWhatIsWrongWithTheServersAndWhatToDo) {
+TEST_F(FleetSetup, DoctorReportsServerProblemsWithAdvice) {
   const Ran alone = run({"doctor", "--json"});
-  EXPECT_EQ(alone.finding("remote")["state"], "good") << "a host need not be in a fleet";
-  EXPECT_EQ(alone.finding("lease")["state"], "good");
+  EXPECT_EQ(alone.finding("remote")["state"], "ok") << "a host without a fleet is not a problem";
+  EXPECT_EQ(alone.finding("lease")["state"], "ok");
 
   const Ran gone = run({"doctor", "--json"}, host("a", {{"KILN_REMOTE", path("absent")}, {"KILN_TRUST", ""}}));
-  EXPECT_EQ(gone.exit_code, 0) << "kiln can still work here";
+  EXPECT_EQ(gone.exit_code, 0) << "kiln can still compile on this machine";
   EXPECT_EQ(gone.finding("remote")["state"], "problem");
   EXPECT_NE(gone.finding("remote")["text"].get<std::string>().find(path("absent")), std::string::npos) << gone.out;
-  EXPECT_TRUE(detail(gone.finding("remote"), "believes").starts_with("nobody")) << gone.out;
+  EXPECT_TRUE(detail(gone.finding("remote"), "trusts").starts_with("no trusted keys")) << gone.out;
 
-  const Ran unsure = run({"doctor", "--json"}, host("a", {{"KILN_REMOTE_SIGN", path("ci.key")}}));
-  EXPECT_EQ(unsure.finding("remote")["state"], "problem") << "nothing says for whom the key speaks";
+  const Ran unsure = run({"doctor", "--json"}, host("a", {{"KILN_REMOTE_SIGNING_KEY", path("ci.key")}}));
+  EXPECT_EQ(unsure.finding("remote")["state"], "problem") << "the namespace of the key is not configured";
   const Ran useless = run({"doctor", "--json"}, host("a", {{"KILN_REMOTE", ""}}));
-  EXPECT_EQ(useless.finding("lease")["state"], "note") << useless.out;
+  EXPECT_EQ(useless.finding("lease")["state"], "info") << useless.out;
 }
 
 }  // namespace

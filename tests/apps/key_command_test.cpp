@@ -13,7 +13,7 @@ namespace {
 
 class KeyCommand : public KilnProgram {
  protected:
-  /// The digits of a secret key, which nothing may ever print.
+  /// Returns the digits of a secret key, which no command may print.
   std::string secret_in(const std::string& name) {
     std::ifstream file(path(name));
     const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -28,7 +28,7 @@ class KeyCommand : public KilnProgram {
   }
 };
 
-TEST_F(KeyCommand, MakesAKeyAndSaysWhatAPolicyFileNeeds) {
+TEST_F(KeyCommand, GeneratesKeyAndPrintsPolicyLines) {
   const Ran made = run({"key", "generate", "-o", "kiln.key"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   expect_hidden(made, secret_in("kiln.key"));
@@ -51,11 +51,11 @@ TEST_F(KeyCommand, MakesAKeyAndSaysWhatAPolicyFileNeeds) {
     EXPECT_EQ(plain.exit_code, 0) << plain.err;
     EXPECT_NE(plain.out.find(key), std::string::npos) << plain.out;
     EXPECT_NE(plain.out.find(id.substr(0, 16)), std::string::npos) << plain.out;
-    EXPECT_EQ(plain.out.find(id.substr(0, 17)), std::string::npos) << "people see the beginning";
+    EXPECT_EQ(plain.out.find(id.substr(0, 17)), std::string::npos) << "the text output shows only a prefix";
   }
 }
 
-TEST_F(KeyCommand, SaysInJsonWhereTheSecretIs) {
+TEST_F(KeyCommand, JsonContainsPathOfSecretKey) {
   const Ran made = run({"key", "generate", "-o", "kiln.key", "--json"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   expect_hidden(made, secret_in("kiln.key"));
@@ -65,7 +65,7 @@ TEST_F(KeyCommand, SaysInJsonWhereTheSecretIs) {
   EXPECT_EQ(shown.json()["id"], made.json()["id"]);
 }
 
-TEST_F(KeyCommand, NeverOverwritesAKey) {
+TEST_F(KeyCommand, DoesNotOverwriteKey) {
   ASSERT_EQ(run({"key", "generate", "-o", "kiln.key"}).exit_code, 0);
   const std::string secret = secret_in("kiln.key");
   const Ran again = run({"key", "generate", "-o", "kiln.key"});
@@ -74,18 +74,18 @@ TEST_F(KeyCommand, NeverOverwritesAKey) {
   EXPECT_EQ(secret_in("kiln.key"), secret);
 }
 
-TEST_F(KeyCommand, RefusesAKeyThatOthersCanRead) {
+TEST_F(KeyCommand, RejectsKeyReadableByOthers) {
   ASSERT_EQ(run({"key", "generate", "-o", "kiln.key"}).exit_code, 0);
   ASSERT_EQ(::chmod(path("kiln.key").c_str(), 0644), 0);
   const Ran shown = run({"key", "show", "kiln.key"});
   EXPECT_EQ(shown.exit_code, 4);
-  EXPECT_TRUE(shown.says("chmod 600 kiln.key")) << shown.err;
+  EXPECT_TRUE(shown.says("chmod 600 '" + path("kiln.key"))) << shown.err;
   expect_hidden(shown, secret_in("kiln.key"));
 }
 
-TEST_F(KeyCommand, SaysWhatIsWrongWithWhatItWasGiven) {
+TEST_F(KeyCommand, ReportsInvalidArguments) {
   write("other", "something else\n");
-  EXPECT_TRUE(run({"key", "show", "other"}).says("no secret key"));
+  EXPECT_TRUE(run({"key", "show", "other"}).says("not a kiln secret key"));
   EXPECT_EQ(run({"key", "show", "none"}).exit_code, 1);
   EXPECT_EQ(run({"key", "show", "kiln-public-1:12"}).exit_code, 2);
   EXPECT_EQ(run({"key", "generate"}).exit_code, 2);
@@ -93,11 +93,11 @@ TEST_F(KeyCommand, SaysWhatIsWrongWithWhatItWasGiven) {
   const std::string secret(64, '7');
   const Ran on_the_line = run({"key", "show", "kiln-secret-1:" + secret});
   EXPECT_EQ(on_the_line.exit_code, 2);
-  EXPECT_TRUE(on_the_line.says("belongs in a file")) << on_the_line.err;
+  EXPECT_TRUE(on_the_line.says("must be in a file")) << on_the_line.err;
   expect_hidden(on_the_line, secret);
 }
 
-/// An authority and a host, whose public key is in a file.
+/// A fixture with the key of an authority and the key of a host, whose public key is in a file.
 class KeyCertifyCommand : public KeyCommand {
  protected:
   void SetUp() override {
@@ -117,7 +117,7 @@ class KeyCertifyCommand : public KeyCommand {
   std::string host_;
 };
 
-TEST_F(KeyCertifyCommand, LetsAHostSpeakForALiveNamespaceForSomeDays) {
+TEST_F(KeyCertifyCommand, CertifiesHostForLiveNamespace) {
   const Ran made = certify("host.pub", {"--days", "30"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   expect_hidden(made, secret_in("authority.key"));
@@ -138,10 +138,10 @@ TEST_F(KeyCertifyCommand, LetsAHostSpeakForALiveNamespaceForSomeDays) {
   for (const std::string& part : {std::string("acme/live"), last_day, authority_.substr(0, 16), host_}) {
     EXPECT_NE(plain.out.find(part), std::string::npos) << plain.out;
   }
-  EXPECT_EQ(plain.out.find("which is over"), std::string::npos) << plain.out;
+  EXPECT_EQ(plain.out.find("expired"), std::string::npos) << plain.out;
 }
 
-TEST_F(KeyCertifyCommand, TakesTheHostsKeyItselfOrItsFileAsShowDoes) {
+TEST_F(KeyCertifyCommand, AcceptsKeyTextOrFile) {
   for (const std::string& host : {std::string("host.pub"), std::string("host.key"), host_}) {
     const Ran made = certify(host, {"--json"});
     ASSERT_EQ(made.exit_code, 0) << made.err;
@@ -152,15 +152,15 @@ TEST_F(KeyCertifyCommand, TakesTheHostsKeyItselfOrItsFileAsShowDoes) {
   }
 }
 
-TEST_F(KeyCertifyCommand, ShowsACertificateThatIsOver) {
+TEST_F(KeyCertifyCommand, ShowsExpiredCertificate) {
   write("old.cert", "kiln-certificate-1:" + std::string(64, 'a') + "04000000" + "61636d65" + "0a00000000000000" +
                         std::string(2 * 96, 'b') + "\n");
   const Ran shown = run({"key", "show", "old.cert"});
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
-  EXPECT_NE(shown.out.find("1970-01-11, which is over"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("1970-01-11, expired"), std::string::npos) << shown.out;
 }
 
-TEST_F(KeyCertifyCommand, NeverOverwritesAFile) {
+TEST_F(KeyCertifyCommand, DoesNotOverwriteFile) {
   write("host.cert", "something");
   const Ran again = certify("host.pub");
   EXPECT_EQ(again.exit_code, 1);
@@ -168,7 +168,7 @@ TEST_F(KeyCertifyCommand, NeverOverwritesAFile) {
   EXPECT_EQ(std::filesystem::file_size(path("host.cert")), 9U);
 }
 
-TEST_F(KeyCertifyCommand, SaysWhatIsWrongAndMakesNothing) {
+TEST_F(KeyCertifyCommand, ReportsErrorsAndWritesNothing) {
   write("bad.pub", "kiln-public-1:12\n");
   write("bad.cert", "kiln-certificate-1:12\n");
   const struct {
@@ -176,11 +176,11 @@ TEST_F(KeyCertifyCommand, SaysWhatIsWrongAndMakesNothing) {
     int exit_code;
     const char* says;
   } wrong[] = {
-      {{"bad.pub", "--key", "authority.key", "--namespace", "acme/live"}, 2, "bad.pub: a public key is"},
+      {{"bad.pub", "--key", "authority.key", "--namespace", "acme/live"}, 2, "bad.pub: invalid public key"},
       {{"none", "--key", "authority.key", "--namespace", "acme/live"}, 1, "cannot open none"},
       {{"host.pub", "--key", "none", "--namespace", "acme/live"}, 1, "cannot open none"},
       {{"host.pub", "--key", "host.pub", "--namespace", "acme/live"}, 2, "is a public key"},
-      {{"host.pub", "--key", "authority.key", "--namespace", "acme/*"}, 2, "is no namespace"},
+      {{"host.pub", "--key", "authority.key", "--namespace", "acme/*"}, 2, "is not a valid namespace"},
       {{"host.pub", "--key", "authority.key", "--namespace", "acme/live", "--days", "0"}, 2, "1 to 365"},
       {{"host.pub", "--key", "authority.key", "--namespace", "acme/live", "--days", "366"}, 2, "1 to 365"},
       {{"host.pub", "--key", "authority.key"}, 2, "--namespace"},
@@ -195,7 +195,7 @@ TEST_F(KeyCertifyCommand, SaysWhatIsWrongAndMakesNothing) {
   }
   EXPECT_FALSE(std::filesystem::exists(path("host.cert")));
   EXPECT_EQ(run({"key", "show", "bad.cert"}).exit_code, 2);
-  EXPECT_TRUE(run({"key", "show", "bad.cert"}).says("bad.cert: it is no certificate"));
+  EXPECT_TRUE(run({"key", "show", "bad.cert"}).says("bad.cert: it is not a kiln certificate"));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "apps/kiln/progress_meter.hpp"
-#include "support/stepped_clock.hpp"
+#include "apps/kiln/output/progress_meter.hpp"
+#include "support/fakes/stepped_clock.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -24,7 +24,7 @@ TEST_F(ProgressLine, IsDueAfterHalfASecond) {
   EXPECT_TRUE(waiting.is_due());
 }
 
-TEST_F(ProgressLine, SaysHowFarItIsAtWhichRateAndHowLongItStillTakes) {
+TEST_F(ProgressLine, ShowsCountRateAndRemainingTime) {
   ProgressMeter at_work = meter();
   for (int i = 0; i < 12; ++i) at_work.step();
   at_work.at("k.cu for sm_80");
@@ -33,7 +33,7 @@ TEST_F(ProgressLine, SaysHowFarItIsAtWhichRateAndHowLongItStillTakes) {
             "kiln: compiling [###.................] 12/72 units, 3.0/s, about 20 s left: k.cu for sm_80");
 }
 
-TEST_F(ProgressLine, SaysHowLongItHasTakenWhereItCannotSayMore) {
+TEST_F(ProgressLine, ShowsElapsedTimeIfTotalIsUnknown) {
   ProgressMeter at_work = meter();
   clock_.advance(3s);
   EXPECT_EQ(at_work.line(100), "kiln: compiling [....................] 0/72 units, 3 s so far");
@@ -42,7 +42,7 @@ TEST_F(ProgressLine, SaysHowLongItHasTakenWhereItCannotSayMore) {
   EXPECT_EQ(uncounted.line(100), "kiln: measuring 7 s so far");
 }
 
-TEST_F(ProgressLine, IsNeverWiderThanTheTerminal) {
+TEST_F(ProgressLine, FitsTerminalWidth) {
   ProgressMeter at_work = meter();
   at_work.step();
   at_work.at("a/very/long/path/of/a/unit/with/ümläuts/and/日本語/names.cu for sm_90");
@@ -52,18 +52,18 @@ TEST_F(ProgressLine, IsNeverWiderThanTheTerminal) {
   EXPECT_EQ(at_work.line(50), "kiln: compiling 1/72 units, about 2 min left");
 }
 
-TEST_F(ProgressLine, WeighsWhatIsLeftByWhatItCost) {
+TEST_F(ProgressLine, WeightsRemainingTimeByCost) {
   ProgressMeter at_work = meter(2, 4000);
   at_work.step(1000);
   clock_.advance(1s);
-  EXPECT_EQ(at_work.left(), std::chrono::nanoseconds(3s));
+  EXPECT_EQ(at_work.remaining(), std::chrono::nanoseconds(3s));
   ProgressMeter unweighed = meter(2);
   unweighed.step();
   clock_.advance(1s);
-  EXPECT_EQ(unweighed.left(), std::chrono::nanoseconds(1s));
+  EXPECT_EQ(unweighed.remaining(), std::chrono::nanoseconds(1s));
 }
 
-TEST(RoughTime, HasNoMoreDigitsThanOneWouldBelieve) {
+TEST(RoughTime, IsRounded) {
   EXPECT_EQ(rough_time_text(0ns), "about 1 s");
   EXPECT_EQ(rough_time_text(3200ms), "about 4 s");
   EXPECT_EQ(rough_time_text(17s), "about 20 s");

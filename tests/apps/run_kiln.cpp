@@ -9,10 +9,10 @@
 #include <iterator>
 
 #include "base/clock.hpp"
-#include "base/files.hpp"
-#include "base/process.hpp"
-#include "support/files.hpp"
-#include "support/patience.hpp"
+#include "base/files/files.hpp"
+#include "base/process/process.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/processes/hang_timeout.hpp"
 
 namespace kiln::test {
 namespace fs = std::filesystem;
@@ -28,12 +28,12 @@ bool is_ours(const std::string& entry) {
 
 }  // namespace
 
-nlohmann::json Ran::finding(const std::string& about) const {
+nlohmann::json Ran::finding(const std::string& check) const {
   const auto all = json();
   for (const auto& each : all["findings"]) {
-    if (each["about"] == about) return each;
+    if (each["check"] == check) return each;
   }
-  ADD_FAILURE() << "nothing about " << about << " in " << out;
+  ADD_FAILURE() << "no check for " << check << " in " << out;
   return {};
 }
 
@@ -60,7 +60,7 @@ void KilnProgram::TearDown() {
 std::string KilnProgram::write(const std::string& name, const std::string& text) {
   fs::create_directories(fs::path(path(name)).parent_path());
   std::ofstream(path(name)) << text;
-  // What is compiled with a header that changed less than 20 ms ago is not kept, and a quick machine is there in less.
+  // A unit whose header changed less than 20 ms ago is not cached, and a fast machine compiles it before that.
   if (name.ends_with(".h")) system_clock().sleep(std::chrono::milliseconds(25));
   return path(name);
 }
@@ -72,16 +72,17 @@ Ran KilnProgram::run(std::vector<std::string> arguments, const std::map<std::str
 
 Ran KilnProgram::run_program(const std::vector<std::string>& command,
                              const std::map<std::string, std::string>& variables) {
-  // What OpenCL's driver leaks at exit is not the program's, and only sanitizer builds read this.
+  // Ignore leaks of the OpenCL driver at exit. Only sanitizer builds read this variable.
   std::map<std::string, std::string> ours = {
       {"HOME", path("home")},
       {"KILN_CACHE_DIR", path("cache")},
       {"LSAN_OPTIONS", "print_suppressions=0:suppressions=" + write(".leaks", "leak:libpocl\nleak:libLLVM\n")}};
   for (const auto& [name, value] : variables) ours[name] = value;
-  Process::Start start;
+  Process::SpawnOptions start;
   start.arguments = command;
   for (std::string& entry : current_environment()) {
-    if (!is_ours(entry)) start.environment.push_back(std::move(entry));
+    const bool is_replaced = ours.contains(entry.substr(0, entry.find('=')));
+    if (!is_ours(entry) && !is_replaced) start.environment.push_back(std::move(entry));
   }
   for (const auto& [name, value] : ours) {
     if (!value.empty()) start.environment.push_back(name + "=" + value);
@@ -95,12 +96,12 @@ Ran KilnProgram::run_program(const std::vector<std::string>& command,
     ADD_FAILURE() << process.error().message;
     return {};
   }
-  const auto exit = process->wait(kPatience);
+  const auto exit = process->wait(kHangTimeout);
   EXPECT_TRUE(exit.has_value()) << command[0] << " hangs";
   Ran ran;
   if (exit) ran.exit_code = exit->signal != 0 ? 128 + exit->signal : exit->code;
-  ran.out = slurp(path(".stdout"));
-  ran.err = slurp(path(".stderr"));
+  ran.out = read_text(path(".stdout"));
+  ran.err = read_text(path(".stderr"));
   return ran;
 }
 

@@ -16,11 +16,11 @@ struct Ran {
 
   nlohmann::json json() const { return nlohmann::json::parse(out, nullptr, false); }
   bool says(const std::string& text) const { return err.find(text) != std::string::npos; }
-  /// What `kiln doctor --json` found about something.
-  nlohmann::json finding(const std::string& about) const;
+  /// Returns the result of one check of `kiln doctor --json`.
+  nlohmann::json finding(const std::string& check) const;
 };
 
-/// A folder of its own to work in, with a home and a cache in it, and the kiln program to run there.
+/// A fixture that runs kiln in a temporary directory with its own home and cache.
 class KilnProgram : public testing::Test {
  protected:
   void SetUp() override;
@@ -29,18 +29,19 @@ class KilnProgram : public testing::Test {
   std::string write(const std::string& name, const std::string& text);
   std::string path(const std::string& name) const { return root_ + "/" + name; }
 
-  /// Runs `kiln arguments…` with no KILN_ variable but the cache's folder and those given; an empty value unsets one.
+  /// Runs `kiln arguments…` without KILN_ variables except the cache directory and the given ones. An empty value
+  /// unsets a variable.
   Ran run(std::vector<std::string> arguments, const std::map<std::string, std::string>& variables = {});
-  /// Any other program, likewise.
+  /// Runs another program in the same environment.
   Ran run_program(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables = {});
 
-  /// The origins of the results of `kiln compile … --json`.
+  /// Returns the origins of the results of `kiln compile … --json`.
   static std::vector<std::string> origins(const Ran& ran);
 
   std::string root_;
 };
 
-/// What the doctor's table says in a finding; empty where it says nothing of it.
+/// Returns a value from the details of a doctor check; empty if there is none.
 std::string detail(const nlohmann::json& finding, const std::string& what);
 
 inline constexpr const char* kSmallKernel = "extern \"C\" __global__ void k(float* x) { x[threadIdx.x] += 1; }\n";

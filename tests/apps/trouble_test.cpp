@@ -1,4 +1,4 @@
-// Places where no cache can be: the artifact is returned all the same, and the reason is told.
+// Locations that cannot hold a cache. The artifact is still returned and the reason is reported.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-class Trouble : public KilnProgram {
+class Problem : public KilnProgram {
  protected:
   void SetUp() override {
     KilnProgram::SetUp();
@@ -21,14 +21,14 @@ class Trouble : public KilnProgram {
   Ran compile(const std::map<std::string, std::string>& variables = {}) {
     return run({"compile", "k.cu", "--arch", "sm_80", "--json"}, variables);
   }
-  // As a user who is nobody: root would be let in everywhere. Anyone else is nobody enough.
-  Ran compile_as_nobody(const std::map<std::string, std::string>& variables) {
+  // Compiles as an unprivileged user, because root can write everywhere. Other users are already unprivileged.
+  Ran compile_unprivileged(const std::map<std::string, std::string>& variables) {
     if (geteuid() != 0) return compile(variables);
     return run_program({kSetpriv, "--reuid", "12345", "--regid", "12345", "--clear-groups", KILN_PROGRAM, "compile",
                         "k.cu", "--arch", "sm_80", "--json"},
                        variables);
   }
-  bool can_be_nobody() {
+  bool can_drop_privileges() {
     if (geteuid() != 0) return true;
     chmod(root_.c_str(), 0755);
     return fs::exists(kSetpriv) &&
@@ -45,50 +45,50 @@ class Trouble : public KilnProgram {
   }
 };
 
-TEST_F(Trouble, ACacheRootThatIsAFifoIsNamedAndDoesNotHang) {
+TEST_F(Problem, FifoAsCacheRootIsReportedWithoutHang) {
   ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
   expect_compiled_with_reason(compile({{"KILN_CACHE_DIR", path("fifo")}}), "fifo");
 }
 
-TEST_F(Trouble, ACacheRootThatIsAFileIsNamed) {
+TEST_F(Problem, FileAsCacheRootIsReported) {
   write("file", "");
   expect_compiled_with_reason(compile({{"KILN_CACHE_DIR", path("file")}}), "file");
 }
 
-TEST_F(Trouble, ACacheRootThatOthersCanWriteToIsNamed) {
+TEST_F(Problem, CacheRootWritableByOthersIsReported) {
   fs::create_directory("open");
   ASSERT_EQ(chmod("open", 0777), 0);
   expect_compiled_with_reason(compile({{"KILN_CACHE_DIR", path("open")}}), "chmod go-w");
 }
 
-TEST_F(Trouble, APlaceWhereNoFolderCanBeMadeIsNamed) {
+TEST_F(Problem, UncreatableCacheRootIsReported) {
   expect_compiled_with_reason(compile({{"KILN_CACHE_DIR", "/proc/kiln"}}), "/proc/kiln");
 }
 
-TEST_F(Trouble, AFolderThatCannotBeWrittenIsNamed) {
-  if (!can_be_nobody()) GTEST_SKIP() << "cannot be another user here";
+TEST_F(Problem, ReadOnlyCacheRootIsReported) {
+  if (!can_drop_privileges()) GTEST_SKIP() << "cannot run as another user";
   fs::create_directory("sealed");
   ASSERT_EQ(chmod("sealed", 0555), 0);
-  expect_compiled_with_reason(compile_as_nobody({{"KILN_CACHE_DIR", path("sealed")}}), "sealed");
+  expect_compiled_with_reason(compile_unprivileged({{"KILN_CACHE_DIR", path("sealed")}}), "sealed");
 }
 
-TEST_F(Trouble, ACacheFilledByRootServesAUserWithoutHomeOrName) {
-  if (geteuid() != 0 || !can_be_nobody()) GTEST_SKIP() << "needs root";
+TEST_F(Problem, CacheFilledByRootServesUnknownUser) {
+  if (geteuid() != 0 || !can_drop_privileges()) GTEST_SKIP() << "needs root";
   ASSERT_EQ(origins(compile()), Strings{"compiled"});
   ASSERT_EQ(run_program({"/bin/chmod", "-R", "a+rX", path("cache")}).exit_code, 0);
-  const Ran ran = compile_as_nobody({{"HOME", ""}, {"KILN_COMPILE", "never"}});
+  const Ran ran = compile_unprivileged({{"HOME", ""}, {"KILN_COMPILE", "never"}});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(origins(ran), Strings{"disk"});
 }
 
-TEST_F(Trouble, ASymbolicLinkOfOnesOwnIsFollowed) {
+TEST_F(Problem, OwnSymbolicLinkIsFollowed) {
   fs::create_directory("real");
   fs::create_symlink(path("real"), "link");
   EXPECT_EQ(origins(compile({{"KILN_CACHE_DIR", path("link")}})), Strings{"compiled"});
   EXPECT_EQ(origins(compile({{"KILN_CACHE_DIR", path("link")}})), Strings{"disk"});
 }
 
-TEST_F(Trouble, WithoutAHomeTheCacheIsInAPrivatePlaceAndWorks) {
+TEST_F(Problem, CacheUsesPrivateDirectoryWithoutHome) {
   const std::map<std::string, std::string> variables = {
       {"HOME", ""}, {"KILN_CACHE_DIR", ""}, {"XDG_RUNTIME_DIR", path("run")}};
   fs::create_directory("run");
@@ -96,12 +96,12 @@ TEST_F(Trouble, WithoutAHomeTheCacheIsInAPrivatePlaceAndWorks) {
   EXPECT_EQ(origins(compile(variables)), Strings{"disk"});
 }
 
-TEST_F(Trouble, WithoutAnyPlaceForACacheItCompilesAndSaysSo) {
+TEST_F(Problem, CompilesAndReportsIfNoCacheLocationExists) {
   const Ran ran = compile({{"HOME", ""}, {"KILN_CACHE_DIR", ""}, {"XDG_RUNTIME_DIR", path("nowhere/at/all")}});
-  expect_compiled_with_reason(ran, "no place for a cache");
+  expect_compiled_with_reason(ran, "no directory for the cache");
 }
 
-TEST_F(Trouble, AReaderThatGoesAwayIsNoAccident) {
+TEST_F(Problem, ClosedPipeIsNotAnError) {
   const Ran ran = run_program({"/bin/sh", "-c", std::string(KILN_PROGRAM) + " help | true"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
 }

@@ -1,5 +1,5 @@
 #include "apps/fleet_program.hpp"
-#include "support/files.hpp"
+#include "support/fixtures/files.hpp"
 
 namespace kiln::test {
 namespace {
@@ -8,12 +8,12 @@ class Warm : public FleetProgram {};
 
 nlohmann::json summary(const Ran& ran) { return ran.json()["summary"]; }
 
-TEST_F(Warm, WhatOneHostCompiledAnotherFetches) {
+TEST_F(Warm, FetchesUnitsCompiledByAnotherHost) {
   const Ran first = run({"warm", "--from", "kiln.toml"}, ci("a"));
   ASSERT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(first.out.substr(0, 10), "2 of 2 in ") << first.out;
   EXPECT_NE(first.out.find(": 2 compiled; 2 published\n"), std::string::npos) << first.out;
-  EXPECT_EQ(first.err, "") << "in a pipe there is nothing but the result";
+  EXPECT_EQ(first.err, "") << "a pipe gets only the result";
 
   const Ran second = run({"warm", "--from", "kiln.toml", "--json"}, host("b", {{"KILN_COMPILE", "never"}}));
   ASSERT_EQ(second.exit_code, 0) << second.err;
@@ -25,10 +25,10 @@ TEST_F(Warm, WhatOneHostCompiledAnotherFetches) {
   std::filesystem::rename(path("shared"), path("gone"));
   const Ran again = run({"warm", "--from", "kiln.toml", "--json"}, host("b", {{"KILN_COMPILE", "never"}}));
   EXPECT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_EQ(summary(again)["hits"]["disk"], 2) << "what was fetched is kept on this host: " << again.out;
+  EXPECT_EQ(summary(again)["hits"]["disk"], 2) << "fetched entries are cached on this host: " << again.out;
 }
 
-TEST_F(Warm, WhatIsNowhereIsAnErrorWhereNothingMayBeCompiled) {
+TEST_F(Warm, MissingUnitIsAnErrorIfCompilingIsDisabled) {
   publish();
   const Ran ran =
       run({"warm", "--from", "kiln.toml", "--arch", "sm_80,sm_90", "--json"}, host("b", {{"KILN_COMPILE", "never"}}));
@@ -38,7 +38,7 @@ TEST_F(Warm, WhatIsNowhereIsAnErrorWhereNothingMayBeCompiled) {
   EXPECT_EQ(ran.json()["errors"].size(), 2U);
 }
 
-TEST_F(Warm, AReaderPublishesNothing) {
+TEST_F(Warm, ReaderPublishesNothing) {
   const Ran ran = run({"warm", "--from", "kiln.toml", "--json"}, host("b"));
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(summary(ran)["compiled"], 2);
@@ -46,7 +46,7 @@ TEST_F(Warm, AReaderPublishesNothing) {
   EXPECT_EQ(summary(ran)["not_published"], 0);
 }
 
-TEST_F(Warm, AProfileIsAnsweredByBundlesAndByTheManifestAndTheRestIsTold) {
+TEST_F(Warm, ProfileUsesBundlesAndManifestAndReportsUnmatched) {
   create("app.kiln");
   write("profile.jsonl", asked("app.kiln", "a.cu", "sm_80") + asked("app.kiln", "b.cu", "sm_90") +
                              line("gone.cu", std::string(64, '7'), "sm_80"));
@@ -55,12 +55,12 @@ TEST_F(Warm, AProfileIsAnsweredByBundlesAndByTheManifestAndTheRestIsTold) {
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(ran.json()["kind"], "profile");
   EXPECT_EQ(summary(ran)["hits"]["bundle"], 1) << ran.out;
-  EXPECT_EQ(summary(ran)["compiled"], 1) << "the bundle's code for sm_80 is none for sm_90, but the manifest has b.cu";
+  EXPECT_EQ(summary(ran)["compiled"], 1) << "the bundle has b.cu only for sm_80, so the manifest is used for sm_90";
   EXPECT_EQ(summary(ran)["unmatched"], 1);
   EXPECT_TRUE(ran.says("gone.cu for sm_80 (key 777777777777)")) << ran.err;
 }
 
-TEST_F(Warm, AProfileAloneHasNoSources) {
+TEST_F(Warm, ProfileWithoutManifestFails) {
   write("empty/x", "");
   write("profile.jsonl", line("gone.cu", std::string(64, '7'), "sm_80"));
   std::filesystem::current_path(path("empty"));
@@ -70,12 +70,12 @@ TEST_F(Warm, AProfileAloneHasNoSources) {
   EXPECT_NE(none.out.find("0 of 1 in "), std::string::npos) << none.out;
 }
 
-TEST_F(Warm, ABundleIsUnpackedForProgramsThatAskByKeyIfItIsBelieved) {
+TEST_F(Warm, TrustedBundleIsAddedToFetchedEntries) {
   create("app.kiln", {"--key", "ci.key"});
   const Ran first = run({"warm", "--from", "app.kiln", "--json"}, host("b"));
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_EQ(summary(first)["kept"], 2);
-  EXPECT_EQ(summary(run({"warm", "--from", "app.kiln", "--json"}, host("b")))["there"], 2);
+  EXPECT_EQ(summary(first)["stored"], 2);
+  EXPECT_EQ(summary(run({"warm", "--from", "app.kiln", "--json"}, host("b")))["already_cached"], 2);
   const Ran compiled = run({"warm", "--from", "kiln.toml", "--json"}, host("b", {{"KILN_COMPILE", "never"}}));
   EXPECT_EQ(summary(compiled)["hits"]["disk"], 2) << compiled.err;
 
@@ -87,7 +87,7 @@ TEST_F(Warm, ABundleIsUnpackedForProgramsThatAskByKeyIfItIsBelieved) {
   EXPECT_TRUE(alone.says("KILN_BUNDLES=app.kiln")) << alone.err;
 }
 
-TEST_F(Warm, MistakesAreToldBeforeAnythingIsDone) {
+TEST_F(Warm, ArgumentErrorsAreReportedFirst) {
   EXPECT_EQ(run({"warm"}).exit_code, 2);
   EXPECT_EQ(run({"warm", "--from", "absent.toml"}).exit_code, 1);
   EXPECT_EQ(run({"warm", "--from", "absent.jsonl"}).exit_code, 1);

@@ -10,36 +10,36 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Waits for what never happens, as those do who wait under a lock with a deadline; whether the lock was free whenever
-// the function of the attention was called is for that function to see.
-void wait_in_vain(Mutex& mutex, std::chrono::nanoseconds limit) {
+// Waits under a lock for a notification that never comes, up to a deadline. The interrupt check tests whether the lock
+// is free when it is called.
+void wait_in_vain(Mutex& mutex, std::chrono::nanoseconds timeout) {
   Condition never;
-  const Deadline deadline(system_clock(), limit);
+  const Deadline deadline(system_clock(), timeout);
   const MutexLock lock(mutex);
-  while (deadline.left() > 0ns) system_clock().wait(never, mutex, deadline.left());
+  while (deadline.remaining() > 0ns) system_clock().wait(never, mutex, deadline.remaining());
 }
 
-TEST(Attention, EndsAWaitWhenItSaysSoAndIsAskedUnderNoLock) {
+TEST(Attention, EndsWaitAndRunsWithoutLock) {
   Mutex mutex;
   int asked = 0;
   const auto start = std::chrono::steady_clock::now();
   {
-    const Attention attention([&] {
+    const InterruptCheck attention([&] {
       const MutexLock lock(mutex);
       return ++asked < 3;
     });
     wait_in_vain(mutex, 60s);
-    EXPECT_TRUE(Attention::is_over());
+    EXPECT_TRUE(InterruptCheck::is_interrupted());
   }
   EXPECT_EQ(asked, 3);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 30s);
-  EXPECT_FALSE(Attention::is_over());
+  EXPECT_FALSE(InterruptCheck::is_interrupted());
 }
 
-TEST(Attention, LeavesAWaitItsWholeTimeAndOtherThreadsAlone) {
+TEST(Attention, WaitsFullTimeAndDoesNotAffectOtherThreads) {
   Mutex mutex;
   int asked = 0;
-  const Attention attention([&] { return ++asked > 0; });
+  const InterruptCheck attention([&] { return ++asked > 0; });
   const auto start = std::chrono::steady_clock::now();
   wait_in_vain(mutex, 150ms);
   EXPECT_GE(std::chrono::steady_clock::now() - start, 150ms);

@@ -1,4 +1,4 @@
-#include "base/files.hpp"
+#include "base/files/files.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,37 +10,37 @@
 #include <filesystem>
 #include <thread>
 
-#include "base/replace_file.hpp"
-#include "support/files.hpp"
-#include "support/temporary_directory.hpp"
+#include "base/files/replace_file.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
 
-TEST(ReadFile, GivesTheWholeFileOrNothingWhereThereIsNone) {
-  const TemporaryDirectory folder;
-  spit(folder.path("a"), std::string("x\0y", 3));
-  const auto read = read_file(folder.path("a"));
+TEST(ReadFile, ReturnsContentOrNothingIfMissing) {
+  const TemporaryDirectory directory;
+  write_text(directory.path("a"), std::string("x\0y", 3));
+  const auto read = read_file(directory.path("a"));
   ASSERT_TRUE(read.ok() && read->has_value());
   EXPECT_EQ((*read)->view(), std::string_view("x\0y", 3));
-  EXPECT_FALSE(read_file(folder.path("none")).value().has_value());
-  EXPECT_FALSE(read_file(folder.path("a/below")).value().has_value());
+  EXPECT_FALSE(read_file(directory.path("none")).value().has_value());
+  EXPECT_FALSE(read_file(directory.path("a/below")).value().has_value());
 }
 
-TEST(ReadFile, RefusesWhatIsNoFileAndNeverHangsOnAFifo) {
-  const TemporaryDirectory folder;
-  ASSERT_EQ(mkfifo(folder.path("fifo").c_str(), 0600), 0);
-  EXPECT_FALSE(read_file(folder.path("fifo")).ok());
-  EXPECT_FALSE(read_file(folder.path()).ok());
-  EXPECT_FALSE(stamp_of(folder.path("fifo").c_str()).has_value());
+TEST(ReadFile, RejectsNonFilesAndDoesNotBlockOnFifo) {
+  const TemporaryDirectory directory;
+  ASSERT_EQ(mkfifo(directory.path("fifo").c_str(), 0600), 0);
+  EXPECT_FALSE(read_file(directory.path("fifo")).ok());
+  EXPECT_FALSE(read_file(directory.path()).ok());
+  EXPECT_FALSE(stamp_of(directory.path("fifo").c_str()).has_value());
 }
 
-TEST(PublishFile, ReplacesAFileInOneStepForReaders) {
-  const TemporaryDirectory folder;
-  const std::string name = folder.path("entry");
+TEST(PublishFile, ReplacesFileAtomically) {
+  const TemporaryDirectory directory;
+  const std::string name = directory.path("entry");
   const std::string one(100'000, '1');
   const std::string two(150'000, '2');
-  spit(name, one);
+  write_text(name, one);
   std::atomic<bool> stop{false};
   std::atomic<int> torn{0};
   std::thread reader([&] {
@@ -60,108 +60,114 @@ TEST(PublishFile, ReplacesAFileInOneStepForReaders) {
   stop = true;
   reader.join();
   EXPECT_EQ(torn, 0);
-  EXPECT_EQ(files_below(folder.path()), std::vector<std::string>{name});
+  EXPECT_EQ(files_below(directory.path()), std::vector<std::string>{name});
 }
 
-TEST(PublishFile, LeavesTheOldFileAndNoTemporaryWhereItCannot) {
-  const TemporaryDirectory folder;
-  spit(folder.path("entry"), "old");
+TEST(PublishFile, KeepsOldFileOnFailure) {
+  const TemporaryDirectory directory;
+  write_text(directory.path("entry"), "old");
   EXPECT_FALSE(
-      publish_file(AT_FDCWD, folder.path("none/tmp"), folder.path("entry"), {"new"}, Durability::Unsynced).ok());
-  std::filesystem::create_directories(folder.path("folder/inside"));
-  EXPECT_FALSE(publish_file(AT_FDCWD, folder.path("tmp"), folder.path("folder"), {"new"}, Durability::Unsynced).ok());
-  EXPECT_FALSE(std::filesystem::exists(folder.path("tmp")));
-  EXPECT_EQ(slurp(folder.path("entry")), "old");
+      publish_file(AT_FDCWD, directory.path("none/tmp"), directory.path("entry"), {"new"}, Durability::Unsynced).ok());
+  std::filesystem::create_directories(directory.path("folder/inside"));
+  EXPECT_FALSE(
+      publish_file(AT_FDCWD, directory.path("tmp"), directory.path("folder"), {"new"}, Durability::Unsynced).ok());
+  EXPECT_FALSE(std::filesystem::exists(directory.path("tmp")));
+  EXPECT_EQ(read_text(directory.path("entry")), "old");
 }
 
-TEST(ReplaceFile, RemovesWhatKilledWritersLeftAnHourAgoAndNothingElse) {
+TEST(ReplaceFile, RemovesOnlyStaleTemporaryFiles) {
   const TemporaryDirectory directory;
   const std::string path = directory.path("out");
-  for (const char* name : {".out.old", ".out.young", ".other.old", "out.old"}) spit(directory.path(name), "half");
+  const std::string left = ".out.0123456789abcdef";
+  const std::string young = ".out.fedcba9876543210";
+  const std::string others[] = {".other.0123456789abcdef", "out.0123456789abcdef", ".out.backup",
+                                ".out.0123456789ABCDEF"};  // not names of temporary files of kiln
+  for (const std::string& name : {left, young}) write_text(directory.path(name), "half");
+  for (const std::string& name : others) write_text(directory.path(name), "whole");
   const timespec old[2] = {{0, UTIME_OMIT}, {1'000'000, 0}};
-  for (const char* name : {".out.old", ".other.old", "out.old"}) {
-    ASSERT_EQ(utimensat(AT_FDCWD, directory.path(name).c_str(), old, 0), 0);
-  }
+  ASSERT_EQ(utimensat(AT_FDCWD, directory.path(left).c_str(), old, 0), 0);
+  for (const std::string& name : others) ASSERT_EQ(utimensat(AT_FDCWD, directory.path(name).c_str(), old, 0), 0);
   ASSERT_TRUE(replace_file(path, "whole", Durability::Unsynced).ok());
-  EXPECT_EQ(slurp(path), "whole");
-  EXPECT_FALSE(exists(directory.path(".out.old")));
-  for (const char* name : {".out.young", ".other.old", "out.old"}) EXPECT_TRUE(exists(directory.path(name))) << name;
-  EXPECT_EQ(files_below(directory.path()).size(), 4U);
+  EXPECT_EQ(read_text(path), "whole");
+  EXPECT_FALSE(exists(directory.path(left)));
+  EXPECT_TRUE(exists(directory.path(young)));
+  for (const std::string& name : others) EXPECT_TRUE(exists(directory.path(name))) << name;
+  EXPECT_EQ(files_below(directory.path()).size(), 6U);
 }
 
-TEST(TrustedDirectory, IsOneThatNobodyElseCanWriteTo) {
-  const TemporaryDirectory folder;
-  EXPECT_TRUE(open_trusted_directory(folder.path()).ok());
+TEST(TrustedDirectory, RejectsDirectoryWritableByOthers) {
+  const TemporaryDirectory directory;
+  EXPECT_TRUE(open_trusted_directory(directory.path()).ok());
   for (const mode_t mode : {0770, 0707, 0777}) {
-    chmod(folder.path().c_str(), mode);
-    const auto opened = open_trusted_directory(folder.path());
+    chmod(directory.path().c_str(), mode);
+    const auto opened = open_trusted_directory(directory.path());
     ASSERT_FALSE(opened.ok()) << std::oct << mode;
-    EXPECT_EQ(opened.error().code, Code::Refused);
+    EXPECT_EQ(opened.error().code, Code::Denied);
   }
-  chmod(folder.path().c_str(), 0755);
-  EXPECT_TRUE(open_trusted_directory(folder.path()).ok());
+  chmod(directory.path().c_str(), 0755);
+  EXPECT_TRUE(open_trusted_directory(directory.path()).ok());
 }
 
-TEST(TrustedDirectory, IsNoFileNoFifoAndNotMissing) {
-  const TemporaryDirectory folder;
-  spit(folder.path("file"), "");
-  ASSERT_EQ(mkfifo(folder.path("fifo").c_str(), 0600), 0);
-  EXPECT_EQ(open_trusted_directory(folder.path("file")).error().code, Code::Refused);
-  EXPECT_EQ(open_trusted_directory(folder.path("fifo")).error().code, Code::Refused);
-  EXPECT_EQ(open_trusted_directory(folder.path("none")).error().code, Code::Unavailable);
+TEST(TrustedDirectory, RejectsFilesFifosAndMissingPaths) {
+  const TemporaryDirectory directory;
+  write_text(directory.path("file"), "");
+  ASSERT_EQ(mkfifo(directory.path("fifo").c_str(), 0600), 0);
+  EXPECT_EQ(open_trusted_directory(directory.path("file")).error().code, Code::Denied);
+  EXPECT_EQ(open_trusted_directory(directory.path("fifo")).error().code, Code::Denied);
+  EXPECT_EQ(open_trusted_directory(directory.path("none")).error().code, Code::Unavailable);
 }
 
-TEST(TrustedDirectory, OfAnotherUserIsRefusedUnlessThatUserIsTrusted) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root to give folders away";
-  const TemporaryDirectory folder;
-  ASSERT_EQ(chown(folder.path().c_str(), 12345, 12345), 0);
-  EXPECT_EQ(open_trusted_directory(folder.path()).error().code, Code::Refused);
-  EXPECT_TRUE(open_trusted_directory(folder.path(), {12345}).ok());
+TEST(TrustedDirectory, RejectsOtherOwnersUnlessTrusted) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to change the owner of directories";
+  const TemporaryDirectory directory;
+  ASSERT_EQ(chown(directory.path().c_str(), 12345, 12345), 0);
+  EXPECT_EQ(open_trusted_directory(directory.path()).error().code, Code::Denied);
+  EXPECT_TRUE(open_trusted_directory(directory.path(), {12345}).ok());
   const TemporaryDirectory other;
   std::filesystem::create_directory(other.path("mine"));
   std::filesystem::create_symlink(other.path("mine"), other.path("link"));
   EXPECT_TRUE(open_trusted_directory(other.path("link")).ok());
   ASSERT_EQ(lchown(other.path("link").c_str(), 12345, 12345), 0);
-  EXPECT_EQ(open_trusted_directory(other.path("link")).error().code, Code::Refused);
+  EXPECT_EQ(open_trusted_directory(other.path("link")).error().code, Code::Denied);
 }
 
-TEST(MakeDirectories, MakesThemPrivateAndMindsThoseThatAreThere) {
-  const TemporaryDirectory folder;
-  EXPECT_TRUE(make_directories(folder.path("a/b/c")).ok());
-  EXPECT_TRUE(make_directories(folder.path("a/b/c")).ok());
+TEST(MakeDirectories, CreatesPrivateAndKeepsExisting) {
+  const TemporaryDirectory directory;
+  EXPECT_TRUE(make_directories(directory.path("a/b/c")).ok());
+  EXPECT_TRUE(make_directories(directory.path("a/b/c")).ok());
   struct stat status;
-  ASSERT_EQ(stat(folder.path("a").c_str(), &status), 0);
+  ASSERT_EQ(stat(directory.path("a").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700u);
-  spit(folder.path("file"), "");
-  EXPECT_FALSE(make_directories(folder.path("file/below")).ok());
+  write_text(directory.path("file"), "");
+  EXPECT_FALSE(make_directories(directory.path("file/below")).ok());
 }
 
-TEST(HostLocalDirectory, IsPrivateUnderTheRuntimeFolderAndRefusedWhenOpenToOthers) {
-  const TemporaryDirectory folder;
+TEST(HostLocalDirectory, IsPrivateAndRejectedIfOthersCanWrite) {
+  const TemporaryDirectory directory;
   const char* before = std::getenv("XDG_RUNTIME_DIR");
   const std::string saved = before != nullptr ? before : "";
-  setenv("XDG_RUNTIME_DIR", folder.path().c_str(), 1);
-  EXPECT_EQ(host_local_directory().value(), folder.path("kiln"));
-  chmod(folder.path("kiln").c_str(), 0777);
+  setenv("XDG_RUNTIME_DIR", directory.path().c_str(), 1);
+  EXPECT_EQ(host_local_directory().value(), directory.path("kiln"));
+  chmod(directory.path("kiln").c_str(), 0777);
   EXPECT_FALSE(host_local_directory().ok());
   before != nullptr ? setenv("XDG_RUNTIME_DIR", saved.c_str(), 1) : unsetenv("XDG_RUNTIME_DIR");
 }
 
-TEST(FileStamp, ShowsARewriteAndIsYoungUntilItsAgeHasPassed) {
-  const TemporaryDirectory folder;
-  spit(folder.path("a"), "1");
-  const auto first = stamp_of(folder.path("a").c_str());
+TEST(FileStamp, DetectsRewriteAndRecentChange) {
+  const TemporaryDirectory directory;
+  write_text(directory.path("a"), "1");
+  const auto first = stamp_of(directory.path("a").c_str());
   ASSERT_TRUE(first.has_value());
-  spit(folder.path("a"), "22");
-  EXPECT_FALSE(*first == *stamp_of(folder.path("a").c_str()));
+  write_text(directory.path("a"), "22");
+  EXPECT_FALSE(*first == *stamp_of(directory.path("a").c_str()));
   const std::chrono::nanoseconds changed(std::max(first->modified_ns, first->changed_ns));
   using std::chrono::seconds;
-  EXPECT_TRUE(first->younger_than(seconds(2), changed + seconds(1)));
-  EXPECT_TRUE(first->younger_than(seconds(2), changed - seconds(1)));  // from the future
-  EXPECT_FALSE(first->younger_than(seconds(2), changed + seconds(3)));
+  EXPECT_TRUE(first->is_newer_than(seconds(2), changed + seconds(1)));
+  EXPECT_TRUE(first->is_newer_than(seconds(2), changed - seconds(1)));  // from the future
+  EXPECT_FALSE(first->is_newer_than(seconds(2), changed + seconds(3)));
 }
 
-TEST(JoinPath, PutsOneSlashBetweenAndMindsAbsoluteNames) {
+TEST(JoinPath, AddsOneSlashAndKeepsAbsoluteNames) {
   EXPECT_EQ(join_path("a", "b"), "a/b");
   EXPECT_EQ(join_path("a/", "b"), "a/b");
   EXPECT_EQ(join_path("", "b"), "b");

@@ -7,7 +7,7 @@
 namespace kiln::test {
 namespace {
 
-TEST(Sha256, GivesTheDigestsOfTheStandard) {
+TEST(Sha256, MatchesStandardVectors) {
   EXPECT_EQ(sha256("").hex(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(sha256("abc").hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq").hex(),
@@ -16,7 +16,7 @@ TEST(Sha256, GivesTheDigestsOfTheStandard) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST(Sha256, IsTheSameInPiecesAsInOne) {
+TEST(Sha256, IncrementalEqualsOneShot) {
   const std::string text(1000, 'x');
   for (std::size_t cut = 0; cut <= text.size(); cut += 37) {
     Sha256 hash;
@@ -25,7 +25,7 @@ TEST(Sha256, IsTheSameInPiecesAsInOne) {
   }
 }
 
-TEST(Xxh3, GivesTheValueOfItsSpecificationAndSeesEveryBit) {
+TEST(Xxh3, MatchesSpecificationAndCoversEveryBit) {
   EXPECT_EQ(xxh3(as_bytes("")), 0x2d06800538d394c2ULL);
   std::string text(100, 'x');
   const std::uint64_t whole = xxh3(as_bytes(text));
@@ -36,7 +36,7 @@ TEST(Xxh3, GivesTheValueOfItsSpecificationAndSeesEveryBit) {
   }
 }
 
-TEST(Digest, ReadsBackItsHexAndNothingElse) {
+TEST(Digest, ParsesItsHexOnly) {
   const Digest digest = sha256("abc");
   EXPECT_EQ(Digest::from_hex(digest.hex()), digest);
   EXPECT_FALSE(Digest::from_hex("").has_value());

@@ -1,4 +1,4 @@
-#include "base/process.hpp"
+#include "base/process/process.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -16,26 +16,26 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 Result<Process> shell(const std::string& command, std::vector<std::string> environment = {}, int out = -1) {
-  Process::Start start{{"/bin/sh", "-c", command}, std::move(environment), {}};
+  Process::SpawnOptions start{{"/bin/sh", "-c", command}, std::move(environment), {}};
   if (out >= 0) start.descriptors.emplace_back(out, 1);
   return Process::spawn(start);
 }
 
-TEST(Process, TellsHowItEnded) {
-  EXPECT_TRUE(shell("exit 0")->wait(seconds(20))->clean());
+TEST(Process, ReportsExitStatus) {
+  EXPECT_TRUE(shell("exit 0")->wait(seconds(20))->succeeded());
   const auto code = shell("exit 7")->wait(seconds(20));
   EXPECT_EQ(code->code, 7);
-  EXPECT_FALSE(code->clean());
+  EXPECT_FALSE(code->succeeded());
   EXPECT_EQ(shell("kill -TERM $$")->wait(seconds(20))->signal, SIGTERM);
 }
 
-TEST(Process, IsWaitedForNoLongerThanTheLimitWhereNoDescriptorIsLeftToWatchIt) {
+TEST(Process, WaitTimesOutWithoutPidfd) {
   std::vector<int> taken;
   for (int fd = 0; (fd = fcntl(1, F_DUPFD_CLOEXEC, 3)) >= 0;) taken.push_back(fd);
   auto child = shell("exec sleep 30");
   for (const int fd : taken) close(fd);
   ASSERT_TRUE(child.ok());
-  ASSERT_EQ(child->descriptor(), -1);
+  ASSERT_EQ(child->pidfd(), -1);
   const auto start = std::chrono::steady_clock::now();
   EXPECT_FALSE(child->wait(milliseconds(0)).has_value());
   EXPECT_FALSE(child->wait(milliseconds(50)).has_value());
@@ -44,7 +44,7 @@ TEST(Process, IsWaitedForNoLongerThanTheLimitWhereNoDescriptorIsLeftToWatchIt) {
   EXPECT_EQ(child->wait(seconds(20))->signal, SIGKILL);
 }
 
-TEST(Process, IsWaitedForNoLongerThanTheLimitAndCanBeKilled) {
+TEST(Process, WaitTimesOutAndKillWorks) {
   auto child = shell("exec sleep 30");
   ASSERT_TRUE(child.ok());
   const auto start = std::chrono::steady_clock::now();
@@ -52,10 +52,10 @@ TEST(Process, IsWaitedForNoLongerThanTheLimitAndCanBeKilled) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(5));
   child->kill();
   EXPECT_EQ(child->wait(seconds(20))->signal, SIGKILL);
-  EXPECT_EQ(child->wait(seconds(20))->signal, SIGKILL);  // and says the same again
+  EXPECT_EQ(child->wait(seconds(20))->signal, SIGKILL);  // and returns the same again
 }
 
-TEST(Process, IsHandedOverWithAllThatIsKnownOfIt) {
+TEST(Process, MoveKeepsExitStatus) {
   auto first = shell("exit 3");
   auto second = shell("exec sleep 30");
   ASSERT_TRUE(first.ok() && second.ok());
@@ -66,10 +66,10 @@ TEST(Process, IsHandedOverWithAllThatIsKnownOfIt) {
   EXPECT_EQ(first->id(), running);
   EXPECT_FALSE(first->wait(milliseconds(0)).has_value());
   EXPECT_EQ(second->id(), ended);
-  EXPECT_EQ(second->wait(seconds(20))->code, 3) << "how it ended goes with it";
+  EXPECT_EQ(second->wait(seconds(20))->code, 3) << "the exit status is moved too";
 }
 
-TEST(Process, IsKilledWithItsOwner) {
+TEST(Process, DestructorKillsChild) {
   pid_t id = -1;
   {
     auto child = shell("exec sleep 30");
@@ -79,14 +79,14 @@ TEST(Process, IsKilledWithItsOwner) {
   EXPECT_EQ(kill(id, 0), -1);
 }
 
-TEST(Process, GetsTheEnvironmentAndDescriptorsItIsGivenAndASessionOfItsOwn) {
+TEST(Process, GetsEnvironmentDescriptorsAndOwnSession) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   auto child =
       shell("echo \"$A,$HOME\"; ps -o sid= -p $$ 2>/dev/null || cut -d' ' -f6 /proc/$$/stat", {"A=b"}, ends[1]);
   close(ends[1]);
   ASSERT_TRUE(child.ok());
-  EXPECT_TRUE(child->wait(seconds(20))->clean());
+  EXPECT_TRUE(child->wait(seconds(20))->succeeded());
   char text[100] = {};
   ASSERT_GT(read(ends[0], text, sizeof text - 1), 0);
   close(ends[0]);
@@ -95,7 +95,7 @@ TEST(Process, GetsTheEnvironmentAndDescriptorsItIsGivenAndASessionOfItsOwn) {
   EXPECT_NE(said.find(std::to_string(child->id())), std::string::npos) << said;
 }
 
-TEST(Process, ThatCannotBeStartedIsAnErrorWithItsName) {
+TEST(Process, StartFailureNamesProgram) {
   const auto child = Process::spawn({{"/no/such/program"}, {}, {}});
   ASSERT_FALSE(child.ok());
   EXPECT_NE(child.error().message.find("/no/such/program"), std::string::npos);

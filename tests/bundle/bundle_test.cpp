@@ -5,43 +5,44 @@
 #include <atomic>
 #include <thread>
 
-#include "support/bundles.hpp"
-#include "support/files.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/fixtures/bundles.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
 
 std::vector<BundleMember> some_members() {
-  return {member_of("pip.cu", Target::sm(80), {.size = 3'000, .closure = closure_number(1), .packs = true}),
-          member_of("pip.cu", Target::sm(90), {.size = 3'000, .closure = closure_number(1), .packs = true}),
-          member_of("pip.cu", {"sm_90", Form::Ptx}, {.size = 700, .packs = true}),
-          member_of("join.cu", Target::sm(80), {.size = 10'000}),
-          member_of("join.cl", Target::opencl("a device"), {.size = 100})};
+  return {
+      member_of("pip.cu", Target::sm(80), {.size = 3'000, .dependency_set = dependency_set_number(1), .packs = true}),
+      member_of("pip.cu", Target::sm(90), {.size = 3'000, .dependency_set = dependency_set_number(1), .packs = true}),
+      member_of("pip.cu", {"sm_90", Form::Ptx}, {.size = 700, .packs = true}),
+      member_of("join.cu", Target::sm(80), {.size = 10'000}),
+      member_of("join.cl", Target::opencl("a device"), {.size = 100})};
 }
 
-TEST(Bundle, ServesEveryArtifactByItsKey) {
+TEST(Bundle, GetReturnsEveryArtifactByKey) {
   const auto members = some_members();
-  const auto bundle = open_bytes(image_of(members).whole()).value();
+  const auto bundle = open_bytes(image_of(members).to_file()).value();
   for (const BundleMember& member : members) {
     const auto hit = bundle->get(member.key);
     ASSERT_TRUE(hit.ok()) << hit.error().message;
     ASSERT_TRUE(hit->has_value());
     EXPECT_TRUE(same((*hit)->artifact, kept(member.artifact)));
     EXPECT_EQ((*hit)->origin, Origin::Bundle);
-    EXPECT_EQ((*hit)->artifact.closure, nullptr);
+    EXPECT_EQ((*hit)->artifact.dependency_set, nullptr);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>((*hit)->artifact.bytes.data()) % 16, 0u);
   }
   EXPECT_FALSE(bundle->get(key_number(1)).value().has_value());
   EXPECT_TRUE(bundle->verify().ok());
 }
 
-TEST(Bundle, ServesTheBestArtifactOfAUnitForADevice) {
+TEST(Bundle, FindReturnsBestArtifactForDevice) {
   const auto members = some_members();
-  const auto bundle = open_bytes(image_of(members).whole()).value();
+  const auto bundle = open_bytes(image_of(members).to_file()).value();
   const UnitKey pip = unit_key_of("pip.cu");
-  const auto served = [&](const Target& target, const Bytes* refused = nullptr) -> std::string {
-    auto found = bundle->find(pip, target, refused).value();
+  const auto served = [&](const Target& target, const Bytes* rejected = nullptr) -> std::string {
+    auto found = bundle->find(pip, target, rejected).value();
     return found ? found->artifact.target.name() : "nothing";
   };
   EXPECT_EQ(served(Target::sm(80)), "sm_80");
@@ -55,25 +56,25 @@ TEST(Bundle, ServesTheBestArtifactOfAUnitForADevice) {
   EXPECT_EQ(found->request, members[0].request);
 }
 
-TEST(Bundle, ServesTheNextBestWhereADriverRefusedTheBest) {
+TEST(Bundle, FindReturnsNextBestArtifactIfDriverRejectedBest) {
   const auto members = some_members();
-  const auto bundle = open_bytes(image_of(members).whole()).value();
-  const Bytes refused = members[1].artifact.bytes;
-  const auto found = bundle->find(unit_key_of("pip.cu"), Target::sm(90), &refused).value();
+  const auto bundle = open_bytes(image_of(members).to_file()).value();
+  const Bytes rejected = members[1].artifact.bytes;
+  const auto found = bundle->find(unit_key_of("pip.cu"), Target::sm(90), &rejected).value();
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->artifact.target.name(), "compute_90");
 }
 
-TEST(Bundle, ServesAnOpenClBinaryToItsDeviceAlone) {
-  const auto bundle = open_bytes(image_of(some_members()).whole()).value();
+TEST(Bundle, FindReturnsOpenClBinaryOnlyForItsDevice) {
+  const auto bundle = open_bytes(image_of(some_members()).to_file()).value();
   const UnitKey unit = unit_key_of("join.cl");
   EXPECT_TRUE(bundle->find(unit, Target::opencl("a device")).value().has_value());
   EXPECT_FALSE(bundle->find(unit, Target::opencl("another device")).value().has_value());
   EXPECT_EQ(bundle->targets(unit).value(), std::vector<Target>{Target::opencl("a device")});
 }
 
-TEST(Bundle, TellsForWhichTargetsItHasAUnit) {
-  const auto bundle = open_bytes(image_of(some_members()).whole()).value();
+TEST(Bundle, TargetsListsTargetsOfUnit) {
+  const auto bundle = open_bytes(image_of(some_members()).to_file()).value();
   const std::vector<Target> targets = bundle->targets(unit_key_of("pip.cu")).value();
   std::vector<std::string> names;
   for (const Target& target : targets) names.push_back(target.name());
@@ -81,24 +82,24 @@ TEST(Bundle, TellsForWhichTargetsItHasAUnit) {
   EXPECT_TRUE(bundle->targets(unit_key_of("other.cu")).value().empty());
 }
 
-TEST(Bundle, TellsTheClosuresOfARequest) {
+TEST(Bundle, ClosuresReturnsDependencySetsOfRequest) {
   const auto members = some_members();
-  const auto bundle = open_bytes(image_of(members).whole()).value();
-  EXPECT_EQ(bundle->closures(members[0].request).value(), std::vector<Closure>{closure_number(1)});
-  EXPECT_TRUE(bundle->closures(members[0].request, 0).value().empty());
-  EXPECT_TRUE(bundle->closures(members[3].request).value().empty());
+  const auto bundle = open_bytes(image_of(members).to_file()).value();
+  EXPECT_EQ(bundle->dependency_sets(members[0].request).value(), std::vector<DependencySet>{dependency_set_number(1)});
+  EXPECT_TRUE(bundle->dependency_sets(members[0].request, 0).value().empty());
+  EXPECT_TRUE(bundle->dependency_sets(members[3].request).value().empty());
 }
 
-TEST(Bundle, IsNotWrittenTo) {
-  const auto bundle = open_bytes(image_of(some_members()).whole()).value();
-  EXPECT_FALSE(bundle->writable());
-  EXPECT_EQ(bundle->put(key_number(1), artifact_of(key_number(1), 10)).error().code, Code::Refused);
-  EXPECT_EQ(bundle->add_closure(request_number(1), closure_number(1)).error().code, Code::Refused);
+TEST(Bundle, RejectsWrites) {
+  const auto bundle = open_bytes(image_of(some_members()).to_file()).value();
+  EXPECT_FALSE(bundle->is_writable());
+  EXPECT_EQ(bundle->put(key_number(1), artifact_of(key_number(1), 10)).error().code, Code::Denied);
+  EXPECT_EQ(bundle->add_dependency_set(request_number(1), dependency_set_number(1)).error().code, Code::Denied);
 }
 
-TEST(Bundle, ServesManyThreadsThatAskForTheFirstTime) {
+TEST(Bundle, FirstLookupsFromManyThreadsSucceed) {
   const auto members = some_members();
-  const std::string bytes = image_of(members).whole();
+  const std::string bytes = image_of(members).to_file();
   for (int round = 0; round < 20; ++round) {
     const auto bundle = open_bytes(bytes).value();
     std::atomic<int> right{0};
@@ -116,11 +117,11 @@ TEST(Bundle, ServesManyThreadsThatAskForTheFirstTime) {
   }
 }
 
-TEST(Bundle, IsReadFromAFile) {
+TEST(Bundle, OpensFromFile) {
   const TemporaryDirectory directory;
   const auto members = some_members();
   const std::string path = directory.path("app.kiln");
-  spit(path, image_of(members).whole());
+  write_text(path, image_of(members).to_file());
   auto source = open_bundle_file(path);
   ASSERT_TRUE(source.ok()) << source.error().message;
   const auto bundle = Bundle::open(std::move(*source), nullptr).value();

@@ -3,14 +3,14 @@
 #include <map>
 #include <utility>
 
-#include "support/bundles.hpp"
-#include "support/files.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/fixtures/bundles.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
 
-/// A bundle that is written and opened anew after each put, so that the suite has something to put into.
+/// A bundle that is rewritten and reopened after each put, so that the conformance suite can put into it.
 class RewrittenBundle final : public Store {
  public:
   explicit RewrittenBundle(std::string path) : path_(std::move(path)) {
@@ -18,24 +18,24 @@ class RewrittenBundle final : public Store {
     rewrite();
   }
 
-  Result<std::optional<Hit>> get(const Key& key) override { return bundle()->get(key); }
-  Result<std::vector<Closure>> closures(const RequestKey& request, std::size_t limit) override {
-    return bundle()->closures(request, limit);
+  Result<std::optional<Hit>> get(const ArtifactKey& key) override { return bundle()->get(key); }
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request, std::size_t limit) override {
+    return bundle()->dependency_sets(request, limit);
   }
-  Status put(const Key& key, const Artifact& artifact) override {
+  Status put(const ArtifactKey& key, const Artifact& artifact) override {
     BundleMember member;
     member.kind = "cuda";
     member.unit = {key.digest};
     member.request = {key.digest};
     member.key = key;
     member.artifact = artifact;
-    member.artifact.closure.reset();  // the keys of the suite are made up: no closure gives them
+    member.artifact.dependency_set.reset();  // the keys of the suite are arbitrary and match no dependency set
     MutexLock lock(mutex_);
     members_.push_back(std::move(member));
     rewrite();
     return {};
   }
-  Status add_closure(const RequestKey&, const Closure&) override { return {}; }
+  Status add_dependency_set(const RequestKey&, const DependencySet&) override { return {}; }
   std::string describe() const override { return "bundle"; }
 
  private:
@@ -45,7 +45,7 @@ class RewrittenBundle final : public Store {
     return bundle_;
   }
   void rewrite() KILN_REQUIRES(mutex_) {
-    spit(path_ + ".new", image_of(members_).whole());
+    write_text(path_ + ".new", image_of(members_).to_file());
     std::filesystem::rename(path_ + ".new", path_);
     bundle_ = opened();
   }
@@ -68,7 +68,7 @@ class BundleSetup final : public StoreSetup {
 INSTANTIATE_TEST_SUITE_P(Bundles, StoreConformance,
                          testing::Values(StoreHarness{.name = "bundle",
                                                       .make = [] { return std::make_unique<BundleSetup>(); },
-                                                      .keeps_closures = false,
+                                                      .keeps_dependency_sets = false,
                                                       .keeps_costs_and_logs = false}),
                          [](const auto& instance) { return instance.param.name; });
 

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "base/codec.hpp"
-#include "base/process_life.hpp"
+#include "base/process/process_lifecycle.hpp"
 
 extern "C" int embedded_library();
 
 namespace kiln {
 namespace {
 
-/// How many of the bundles that are found have this text.
+/// Returns the number of found bundles with this text.
 std::ptrdiff_t count_of(const std::string& text) {
   const std::vector<EmbeddedBundle> found = embedded_bundles();
   return std::count_if(found.begin(), found.end(),
@@ -30,7 +30,7 @@ bool is_loaded(const char* path) {
   return handle != nullptr;
 }
 
-TEST(Embedded, FindsTheBundleOfALibraryThatTheProgramIsLinkedTo) {
+TEST(Embedded, FindsBundleOfLinkedLibrary) {
   ASSERT_EQ(embedded_library(), 1);
   const std::vector<EmbeddedBundle> found = embedded_bundles();
   const auto library = std::find_if(found.begin(), found.end(), [](const EmbeddedBundle& bundle) {
@@ -41,7 +41,7 @@ TEST(Embedded, FindsTheBundleOfALibraryThatTheProgramIsLinkedTo) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(library->bytes.data()) % 4096, 0U);
 }
 
-TEST(Embedded, FindsTheBundleOfAStaticLibraryThatNobodyRefersToAndOnce) {
+TEST(Embedded, FindsBundleOfUnreferencedStaticLibraryOnce) {
   const std::vector<EmbeddedBundle> found = embedded_bundles();
   std::vector<std::string> programs;
   for (const EmbeddedBundle& bundle : found) {
@@ -51,20 +51,20 @@ TEST(Embedded, FindsTheBundleOfAStaticLibraryThatNobodyRefersToAndOnce) {
   EXPECT_NE(programs[0].find("/test_embedded"), std::string::npos) << programs[0];
 }
 
-TEST(Embedded, FindsThoseOfAModuleOnceItIsOpenedAndNotAfterItIsClosed) {
+TEST(Embedded, FindsBundlesOfModuleOnlyWhileItIsLoaded) {
   EXPECT_EQ(count_of("the bundle of the module"), 0);
-  const std::uint64_t before = loaded_objects();
+  const std::uint64_t before = loaded_object_count();
   void* module = dlopen(KILN_EMBEDDED_MODULE, RTLD_NOW);
   ASSERT_NE(module, nullptr) << dlerror();
-  EXPECT_GT(loaded_objects(), before);
+  EXPECT_GT(loaded_object_count(), before);
   EXPECT_EQ(count_of("the bundle of the module"), 1);
   EXPECT_EQ(count_of("the bundle of the second"), 1);
   dlclose(module);
-  EXPECT_FALSE(is_loaded(KILN_EMBEDDED_MODULE)) << "what was found and let go of holds nothing";
+  EXPECT_FALSE(is_loaded(KILN_EMBEDDED_MODULE)) << "released results do not keep the module loaded";
   EXPECT_EQ(count_of("the bundle of the module"), 0);
 }
 
-TEST(Embedded, KeepsALibraryLoadedForAsLongAsItsBytesAreHeld) {
+TEST(Embedded, HeldBytesKeepLibraryLoaded) {
   void* module = dlopen(KILN_EMBEDDED_MODULE, RTLD_NOW);
   ASSERT_NE(module, nullptr) << dlerror();
   Bytes held;
@@ -79,16 +79,16 @@ TEST(Embedded, KeepsALibraryLoadedForAsLongAsItsBytesAreHeld) {
 }
 
 // As a session does.
-class Listener final : public ProcessListener {
+class Listener final : public ProcessLifecycleListener {
  public:
   void at_exit() override {}
   void in_child() override {}
 };
 
-TEST(EmbeddedDeathTest, ALibraryThatHoldsItsOwnBundleWhenTheProcessEndsIsNotUnloadedUnderItsFeet) {
+TEST(EmbeddedDeathTest, LibraryThatHoldsItsOwnBundleIsNotUnloadedAtExit) {
   const auto end = [] {
     static Listener listener;
-    add_listener(listener);
+    add_process_listener(listener);
     void* module = dlopen(KILN_EMBEDDED_MODULE, RTLD_NOW);
     auto keep = reinterpret_cast<void (*)(const std::shared_ptr<const void>*)>(dlsym(module, "embedded_module_keep"));
     {
@@ -101,7 +101,7 @@ TEST(EmbeddedDeathTest, ALibraryThatHoldsItsOwnBundleWhenTheProcessEndsIsNotUnlo
   EXPECT_EXIT(end(), testing::ExitedWithCode(0), "");
 }
 
-TEST(Embedded, PassesOverTheNotesOfAnObjectThatLie) {
+TEST(Embedded, SkipsForgedNotesOfObject) {
   void* module = dlopen(KILN_EMBEDDED_HOSTILE, RTLD_NOW);
   ASSERT_NE(module, nullptr) << dlerror();
   std::vector<std::string> found;
@@ -112,27 +112,27 @@ TEST(Embedded, PassesOverTheNotesOfAnObjectThatLie) {
   EXPECT_EQ(found, std::vector<std::string>{"the bundle of an honest note"});
 }
 
-/// A note as a linker writes it, in units of `unit` bytes.
+/// Returns a note as a linker writes it, in units of `unit` bytes.
 std::string note(std::size_t unit, std::uint64_t offset, std::uint64_t size, std::uint32_t type = 1,
                  std::uint32_t name_size = 5, std::uint32_t descriptor_size = 16) {
   const auto padded = [unit](std::string text) {
     text.resize((text.size() + unit - 1) / unit * unit);
     return text;
   };
-  Writer head;
+  BinaryWriter head;
   head.u32(name_size).u32(descriptor_size).u32(type).raw("kiln", 5);
-  Writer descriptor;
+  BinaryWriter descriptor;
   descriptor.u64(offset).u64(size);
   return padded(padded(head.bytes()) + descriptor.bytes());
 }
 
 std::vector<BundleNote> parse(const std::string& segment, std::uint64_t alignment) {
-  // A copy of exactly this size, so that a sanitizer sees whoever reads behind it.
+  // A copy of exactly this size, so that a sanitizer detects a read past its end.
   const std::vector<std::uint8_t> exact(segment.begin(), segment.end());
   return parse_bundle_notes(exact, alignment);
 }
 
-TEST(BundleNote, IsReadInUnitsOfFourAndEightBytesAndCountsFromItsDescriptor) {
+TEST(BundleNote, ParsesUnitsOfFourAndEightBytesRelativeToDescriptor) {
   for (const std::size_t alignment : {0, 1, 4, 8}) {
     const std::size_t unit = alignment == 8 ? 8 : 4;
     const std::string one = note(unit, 1000, 7);
@@ -144,16 +144,16 @@ TEST(BundleNote, IsReadInUnitsOfFourAndEightBytesAndCountsFromItsDescriptor) {
     EXPECT_EQ(notes[1].offset, static_cast<std::int64_t>(one.size()) + descriptor - 40);
     EXPECT_EQ(notes[1].size, 9U);
   }
-  EXPECT_TRUE(parse(note(4, 1000, 7), 16).empty()) << "no linker makes such a segment";
+  EXPECT_TRUE(parse(note(4, 1000, 7), 16).empty()) << "no linker writes such a segment";
 }
 
-TEST(BundleNote, IsPassedOverWhereItIsOfAnotherVersionOrNotOurs) {
+TEST(BundleNote, SkipsOtherVersionsAndOtherNames) {
   std::string other = note(4, 1, 2);
   other[12] = 'K';
   EXPECT_EQ(parse(note(4, 1, 2, 2) + other + note(4, 1, 2), 4).size(), 1U);
 }
 
-TEST(BundleNote, EndsTheReadingWhereItsSizesDoNotFit) {
+TEST(BundleNote, StopsAtSizesThatDoNotFit) {
   const std::string good = note(4, 1, 2);
   for (const std::string& bad : {note(4, 1, 2, 1, 0xffffffff), note(4, 1, 2, 1, 5, 0xffffffff),
                                  note(4, 1, 2, 1, 0xfffffff0, 0xfffffff0), note(4, 1, 2, 1, 100)}) {

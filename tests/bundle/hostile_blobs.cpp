@@ -5,7 +5,7 @@
 namespace kiln::test {
 namespace {
 
-using Method = BlobPlace::Method;
+using Method = BlobLocation::Method;
 
 std::string packed(const std::string& raw, int checksum = 0) {
   std::string out(ZSTD_compressBound(raw.size()), '\0');
@@ -25,12 +25,12 @@ std::string packed_without_size(const std::string& raw) {
   return out;
 }
 
-/// The packed artifact of a.cu for sm_80 in another packing.
+/// The artifact of a.cu for sm_80 in a different compressed form.
 Hostile frame(std::string name, std::string reason, std::function<std::string(const std::string&)> pack,
               std::int64_t more = 0) {
   return {std::move(name), Stage::Asked, std::move(reason), [=](Forge& forge) {
             const BundleMember member = members()[0];
-            const BlobPlace old = forge.row(forge.find(Role::ByKey, &member.key.digest)).place;
+            const BlobLocation old = forge.row(forge.find(Role::ByKey, &member.key.digest)).location;
             const std::string raw = encode_artifact_blob(member.key, member.request, member.artifact);
             const auto size = static_cast<std::size_t>(static_cast<std::int64_t>(raw.size()) + more);
             forge.replace(old, forge.append(old.group, pack(raw), Method::Zstd, size));
@@ -38,11 +38,11 @@ Hostile frame(std::string name, std::string reason, std::function<std::string(co
           }};
 }
 
-/// The same, with other contents.
+/// The same artifact with different contents.
 Hostile contents(std::string name, std::string reason, std::function<void(std::string&)> change) {
   return {std::move(name), Stage::Asked, std::move(reason), [=](Forge& forge) {
             const BundleMember member = members()[0];
-            const BlobPlace old = forge.row(forge.find(Role::ByKey, &member.key.digest)).place;
+            const BlobLocation old = forge.row(forge.find(Role::ByKey, &member.key.digest)).location;
             std::string raw = encode_artifact_blob(member.key, member.request, member.artifact);
             change(raw);
             forge.replace(old, forge.append(old.group, raw));
@@ -50,9 +50,9 @@ Hostile contents(std::string name, std::string reason, std::function<void(std::s
           }};
 }
 
-Hostile closure(std::string name, std::string reason, std::string bytes) {
+Hostile dependency_set(std::string name, std::string reason, std::string bytes) {
   return {std::move(name), Stage::Asked, std::move(reason), [=](Forge& forge) {
-            const BlobPlace old = forge.row(forge.find(Role::ByRequest)).place;
+            const BlobLocation old = forge.row(forge.find(Role::ByRequest)).location;
             forge.replace(old, forge.append(old.group, bytes));
             return forge.build();
           }};
@@ -72,25 +72,25 @@ Hostile description(std::string name, std::string reason, std::function<void(Bun
 std::vector<Hostile> hostile_frames() {
   const auto keep = [](const std::string& raw) { return packed(raw); };
   return {
-      frame("frame_larger_than_said", "not one zstd frame of its size", keep, -1),
-      frame("frame_smaller_than_said", "not one zstd frame of its size", keep, 1),
-      frame("frame_bomb", "not one zstd frame of its size",
+      frame("frame_larger_than_said", "not a single zstd frame", keep, -1),
+      frame("frame_smaller_than_said", "not a single zstd frame", keep, 1),
+      frame("frame_bomb", "not a single zstd frame",
             [](const std::string&) { return packed(std::string(64 << 20, '\0')); }),
-      frame("frame_without_size", "not one zstd frame of its size", &packed_without_size),
-      frame("frame_cut_short", "not one zstd frame of its size",
+      frame("frame_without_size", "not a single zstd frame", &packed_without_size),
+      frame("frame_cut_short", "not a single zstd frame",
             [](const std::string& raw) {
               std::string bytes = packed(raw);
               bytes.resize(bytes.size() / 2);
               return bytes;
             }),
-      frame("two_frames", "not one zstd frame of its size",
+      frame("two_frames", "not a single zstd frame",
             [](const std::string& raw) { return packed(raw) + packed("more"); }),
-      frame("bytes_behind_a_frame", "not one zstd frame of its size",
+      frame("bytes_behind_a_frame", "not a single zstd frame",
             [](const std::string& raw) { return packed(raw) + "more"; }),
-      frame("skippable_frame", "not one zstd frame of its size",
+      frame("skippable_frame", "not a single zstd frame",
             [](const std::string&) { return std::string("\x50\x2a\x4d\x18\x04\x00\x00\x00more", 12); }),
-      frame("no_frame", "not one zstd frame of its size", [](const std::string& raw) { return raw; }),
-      frame("frame_with_a_wrong_checksum", "cannot be unpacked",
+      frame("no_frame", "not a single zstd frame", [](const std::string& raw) { return raw; }),
+      frame("frame_with_a_wrong_checksum", "cannot be decompressed",
             [](const std::string& raw) {
               std::string bytes = packed(raw, 1);
               bytes.back() ^= 1;
@@ -101,36 +101,39 @@ std::vector<Hostile> hostile_frames() {
 
 std::vector<Hostile> hostile_contents() {
   return {
-      contents("another_key_inside", "the artifact of one key under another", [](std::string& raw) { raw[0] ^= 1; }),
-      contents("metadata_longer_than_blob", "shorter than an artifact says",
+      contents("another_key_inside", "artifact key does not match its index row",
+               [](std::string& raw) { raw[0] ^= 1; }),
+      contents("metadata_longer_than_blob", "shorter than its artifact header states",
                [](std::string& raw) { raw[67] = '\x7f'; }),
-      contents("artifact_reserved", "padding is not empty", [](std::string& raw) { raw[68] = 1; }),
+      contents("artifact_reserved", "nonzero padding", [](std::string& raw) { raw[68] = 1; }),
       contents("metadata_version", "unknown version 9", [](std::string& raw) { raw[72] = 9; }),
-      contents("artifact_cut_short", "shorter than an artifact says", [](std::string& raw) { raw.resize(60); }),
-      contents("artifact_with_a_log", "tells a cost or a log",
+      contents("artifact_cut_short", "shorter than its artifact header states",
+               [](std::string& raw) { raw.resize(60); }),
+      contents("artifact_with_a_log", "contains a cost or a log",
                [](std::string& raw) {
                  const BundleMember member = members()[0];
                  const std::string metadata = encode_metadata(member.artifact);
-                 Writer out;
+                 BinaryWriter out;
                  out.digest(member.key.digest).digest(member.request.digest);
                  out.u32(static_cast<std::uint32_t>(metadata.size())).u32(0).raw(metadata.data(), metadata.size());
                  raw = out.bytes() + std::string(16, '\0');
                }),
-      contents("another_target_inside", "an artifact for one target under another",
+      contents("another_target_inside", "artifact target does not match its index row",
                [](std::string& raw) {
                  BundleMember member = members()[0];
                  member.artifact.target = Target::sm(75);
                  raw = encode_artifact_blob(member.key, member.request, member.artifact);
                }),
-      contents("another_systems_inside", "an artifact of another system, which its version does not have",
+      contents("another_systems_inside", "artifact of an external system in a bundle of format version 1",
                [](std::string& raw) {
                  BundleMember member = members()[0];
-                 member.artifact.target = Target::foreign("triton");
+                 member.artifact.target = Target::external("triton");
                  raw = encode_artifact_blob(member.key, member.request, member.artifact);
                }),
-      closure("closure_version", "closure of unknown version 7", std::string("\x07\x00\x00\x00\x00\x00", 6)),
-      closure("closure_with_endless_items", "cut short", std::string("\x01\x00\xff\xff\xff\xff", 6)),
-      whole("key_of_another", Stage::Asked, "the artifact of one key under another",
+      dependency_set("closure_version", "dependency set: unknown version 7",
+                     std::string("\x07\x00\x00\x00\x00\x00", 6)),
+      dependency_set("closure_with_endless_items", "truncated", std::string("\x01\x00\xff\xff\xff\xff", 6)),
+      whole("key_of_another", Stage::Asked, "artifact key does not match its index row",
             [](Forge& forge) {
               const std::size_t one = forge.find(Role::ByKey, &members()[0].key.digest);
               const std::size_t two = forge.find(Role::ByKey, &members()[2].key.digest);
@@ -143,33 +146,33 @@ std::vector<Hostile> hostile_contents() {
 std::vector<Hostile> hostile_wholes() {
   using F = Forge;
   return {
-      whole("overlap", Stage::Verified, "blobs that overlap",
+      whole("overlap", Stage::Verified, "overlapping blobs",
             [](Forge& forge) {
-              // A row whose blob lies within another's.
+              // A row with a blob that is inside another blob.
               const std::size_t i = forge.find(Role::ByUnit, &members()[2].unit.digest);
               BundleRow changed = forge.row(i);
-              changed.place.offset += 16;
-              changed.place.stored -= 16;
-              changed.place.raw = changed.place.stored;
-              changed.place.method = Method::Raw;
-              changed.place.digest =
-                  sha256(forge.groups[changed.place.group].substr(changed.place.offset, changed.place.stored));
+              changed.location.offset += 16;
+              changed.location.stored -= 16;
+              changed.location.raw = changed.location.stored;
+              changed.location.method = Method::Raw;
+              changed.location.digest =
+                  sha256(forge.groups[changed.location.group].substr(changed.location.offset, changed.location.stored));
               forge.rows[i] = encode_row(changed);
               return forge.build();
             }),
-      whole("gap", Stage::Verified, "bytes between its blobs",
+      whole("gap", Stage::Verified, "unreferenced bytes between blobs",
             [](Forge& forge) {
-              const BlobPlace old = forge.row(forge.find(Role::ByKey, &members()[2].key.digest)).place;
+              const BlobLocation old = forge.row(forge.find(Role::ByKey, &members()[2].key.digest)).location;
               const std::string stored = forge.groups[old.group].substr(old.offset, old.stored);
               forge.replace(old, forge.append(old.group, stored, old.method, old.raw));
               return forge.build();
             }),
-      whole("smuggled", Stage::Verified, "bytes behind the blobs",
+      whole("smuggled", Stage::Verified, "trailing bytes after the blobs",
             [](Forge& forge) {
-              forge.append(2, "what nobody asks for");
+              forge.append(2, "unreferenced data");
               return forge.build();
             }),
-      whole("padding_of_a_blob", Stage::Verified, "padding of a blob",
+      whole("padding_of_a_blob", Stage::Verified, "padding after a blob",
             [](Forge& forge) {
               forge.describe("x");
               forge.groups[0].back() = 1;
@@ -184,11 +187,11 @@ std::vector<Hostile> hostile_wholes() {
             }),
       {"closure_of_no_artifact",
        Stage::Verified,
-       "says other things",
+       "description does not match its artifacts",
        [](Forge& forge) {
-         const BlobPlace old = forge.row(forge.find(Role::ByRequest)).place;
+         const BlobLocation old = forge.row(forge.find(Role::ByRequest)).location;
          forge.groups[old.group].resize(old.offset);
-         forge.replace(old, forge.append(old.group, closure_number(9, 1).encode()));
+         forge.replace(old, forge.append(old.group, dependency_set_number(9, 1).encode()));
          return forge.build();
        },
        {members()[0]}},
@@ -197,12 +200,12 @@ std::vector<Hostile> hostile_wholes() {
 
 std::vector<Hostile> hostile_descriptions() {
   return {
-      whole("no_description", Stage::Verified, "is no JSON at byte 2",
+      whole("no_description", Stage::Verified, "is not valid JSON at byte 2",
             [](Forge& forge) {
               forge.describe("nonsense");
               return forge.build();
             }),
-      whole("description_that_is_a_list", Stage::Verified, "is no JSON object",
+      whole("description_that_is_a_list", Stage::Verified, "is not a JSON object",
             [](Forge& forge) {
               forge.describe("[]");
               return forge.build();
@@ -212,18 +215,18 @@ std::vector<Hostile> hostile_descriptions() {
               forge.describe(std::string(1000, '['));
               return forge.build();
             }),
-      whole("description_of_another_version", Stage::Verified, "calls itself 'bundle description 2'",
+      whole("description_of_another_version", Stage::Verified, "has format 'bundle description 2'",
             [](Forge& forge) {
               forge.describe(R"({"kiln": "bundle description 2"})");
               return forge.build();
             }),
-      description("description_of_other_bytes", "says other things",
+      description("description_of_other_bytes", "description does not match its artifacts",
                   [](BundleDescription& about) { about.artifacts[0].bytes += 1; }),
-      description("description_of_another_unit", "says other things",
+      description("description_of_another_unit", "description does not match its artifacts",
                   [](BundleDescription& about) { about.artifacts[0].unit = "harmless.cu"; }),
-      description("description_of_another_entry", "says other things",
+      description("description_of_another_entry", "description does not match its artifacts",
                   [](BundleDescription& about) { about.artifacts[0].entries[0].name = "harmless"; }),
-      description("description_of_another_file", "says other things",
+      description("description_of_another_file", "description does not match its artifacts",
                   [](BundleDescription& about) { about.artifacts[0].files[0].name = "harmless.h"; }),
       description("description_of_another_unit_key", "rows and description disagree",
                   [](BundleDescription& about) { about.artifacts[0].unit_key.digest.bytes[0] ^= 1; }),
@@ -231,7 +234,7 @@ std::vector<Hostile> hostile_descriptions() {
                   [](BundleDescription& about) { about.artifacts.pop_back(); }),
       description("description_has_one_twice", "rows and description disagree",
                   [](BundleDescription& about) { about.artifacts.push_back(about.artifacts[0]); }),
-      description("description_has_one_more", "does not have",
+      description("description_has_one_more", "lists a missing artifact",
                   [](BundleDescription& about) { about.artifacts[0].key = key_number(1); }),
   };
 }

@@ -6,17 +6,18 @@
 #include <utility>
 #include <vector>
 
-#include "bundle/forge.hpp"
+#include "bundle/bundle_forger.hpp"
 
 namespace kiln::test {
 
 using Role = BundleRow::Role;
 
-/// Of what hostile bundles are made.
+/// The members of the hostile bundles.
 inline std::vector<BundleMember> members() {
-  return {member_of("a.cu", Target::sm(80), {.size = 300, .closure = closure_number(1, 1), .packs = true}),
-          member_of("a.cu", Target::sm(90), {.size = 300}), member_of("b.cu", Target::sm(80), {.size = 64}),
-          member_of("c.cl", Target::opencl("a device"), {.size = 100})};
+  return {
+      member_of("a.cu", Target::sm(80), {.size = 300, .dependency_set = dependency_set_number(1, 1), .packs = true}),
+      member_of("a.cu", Target::sm(90), {.size = 300}), member_of("b.cu", Target::sm(80), {.size = 64}),
+      member_of("c.cl", Target::opencl("a device"), {.size = 100})};
 }
 
 inline std::vector<BundleMember> two_pages_of_members() {
@@ -25,13 +26,13 @@ inline std::vector<BundleMember> two_pages_of_members() {
   return all;
 }
 
-/// When a reader has to notice.
+/// The operation that must detect the error.
 enum class Stage { Open, Asked, Verified };
 
 struct Hostile {
   std::string name;
   Stage stage;
-  std::string reason;  ///< a part of the message
+  std::string reason;  ///< substring of the message
   std::function<std::string(Forge&)> make;
   std::vector<BundleMember> of = members();
 

@@ -7,33 +7,33 @@ namespace {
 
 class HostileBundle : public testing::TestWithParam<Hostile> {};
 
-/// What asking for everything says first.
+/// Queries everything and returns the first error.
 Status ask(Bundle& bundle, const std::vector<BundleMember>& of) {
   for (const BundleMember& member : of) {
     if (const auto hit = bundle.get(member.key); !hit) return hit.error();
     if (const auto found = bundle.find(member.unit, member.artifact.target); !found) return found.error();
-    if (const auto told = bundle.closures(member.request); !told) return told.error();
+    if (const auto reported = bundle.dependency_sets(member.request); !reported) return reported.error();
   }
   return {};
 }
 
-TEST_P(HostileBundle, IsRefusedWithItsReason) {
+TEST_P(HostileBundle, IsRejectedWithReason) {
   const Hostile& hostile = GetParam();
   Forge forge(hostile.of);
   const std::string bytes = hostile.make(forge);
   const auto bundle = open_bytes(bytes);
-  Status refused;
+  Status rejected;
   if (!bundle) {
-    refused = bundle.error();
-    EXPECT_EQ(hostile.stage, Stage::Open) << refused.error().message;
+    rejected = bundle.error();
+    EXPECT_EQ(hostile.stage, Stage::Open) << rejected.error().message;
   } else {
     EXPECT_NE(hostile.stage, Stage::Open);
-    refused = hostile.stage == Stage::Asked ? ask(**bundle, hostile.of) : (*bundle)->verify();
+    rejected = hostile.stage == Stage::Asked ? ask(**bundle, hostile.of) : (*bundle)->verify();
     EXPECT_FALSE((*bundle)->verify().ok());
   }
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code, Code::Corrupt);
-  EXPECT_NE(refused.error().message.find(hostile.reason), std::string::npos) << refused.error().message;
+  ASSERT_FALSE(rejected.ok());
+  EXPECT_EQ(rejected.error().code, Code::Corrupt);
+  EXPECT_NE(rejected.error().message.find(hostile.reason), std::string::npos) << rejected.error().message;
 }
 
 std::vector<Hostile> all_hostile() {

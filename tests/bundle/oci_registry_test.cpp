@@ -1,4 +1,4 @@
-// With the real docker-registry and the real skopeo.
+// Uses a real docker-registry and a real skopeo.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -6,9 +6,9 @@
 
 #include "bundle/bundle.hpp"
 #include "bundle/oci_layout.hpp"
-#include "support/bundles.hpp"
-#include "support/registry.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/fixtures/bundles.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/servers/registry.hpp"
 
 namespace kiln {
 namespace {
@@ -19,21 +19,21 @@ using test::skopeo_copy;
 constexpr std::size_t kUnits = 14;
 constexpr std::size_t kArtifactSize = 20'000;
 
-/// A signed bundle of units for several GPUs, whose artifacts nothing compresses. Of the changed unit the artifacts are
-/// others, under other keys, and so are the description, the index and the signature.
+/// Returns a signed bundle of units for several GPUs with incompressible artifacts. If `changed` is set, that unit has
+/// different artifacts and keys, and so the description, the index and the signature differ too.
 BundleImage bundle_of(std::size_t units, const SecretKey& key, std::optional<std::size_t> changed = std::nullopt) {
   std::vector<BundleMember> members;
   for (std::size_t unit = 0; unit < units; ++unit) {
     for (const unsigned capability : {80u, 86u, 89u, 90u, 100u, 120u}) {
-      const Closure closure = test::closure_number(unit == changed ? 2 : 1);
+      const DependencySet dependency_set = test::dependency_set_number(unit == changed ? 2 : 1);
       members.push_back(test::member_of("unit" + std::to_string(unit) + ".cu", Target::sm(capability),
-                                        {.size = kArtifactSize + 1000 * unit, .closure = closure}));
+                                        {.size = kArtifactSize + 1000 * unit, .dependency_set = dependency_set}));
     }
   }
   return test::image_of(members, &key);
 }
 
-/// The names in a layout's folder of blobs, which are their digests.
+/// Returns the names in the blob directory of a layout, which are digests.
 std::set<std::string> blobs_of(const std::string& layout) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(layout + "/blobs/sha256")) {
@@ -42,17 +42,17 @@ std::set<std::string> blobs_of(const std::string& layout) {
   return names;
 }
 
-/// That what lies there is this bundle: the same bytes, believed, and all of it right.
+/// Expects that this bundle is at the path: equal bytes, trusted, and verified completely.
 void expect_same_bundle(const BundleImage& image, const PublicKey& key, const std::string& path) {
   auto source = open_bundle_source(path);
   ASSERT_TRUE(source.ok()) << source.error().message;
   TrustPolicy policy;
-  policy.trust(key, "*");
+  policy.add_key(key, "*");
   const auto bundle = Bundle::open(std::move(*source), &policy);
   ASSERT_TRUE(bundle.ok()) << bundle.error().message;
   const Status verified = (*bundle)->verify();
   EXPECT_TRUE(verified.ok()) << verified.error().message;
-  EXPECT_TRUE((*bundle)->image().value().whole() == image.whole());
+  EXPECT_TRUE((*bundle)->image().value().to_file() == image.to_file());
 }
 
 class OciRegistry : public testing::Test {
@@ -64,37 +64,37 @@ class OciRegistry : public testing::Test {
     registry_.emplace();
   }
   void write(const BundleImage& image, const std::string& name) {
-    const Status written = write_oci_layout(image, folder_.path(name));
+    const Status written = write_oci_layout(image, directory_.path(name));
     ASSERT_TRUE(written.ok()) << written.error().message;
   }
-  std::string layout(const std::string& name) const { return "oci:" + folder_.path(name) + ":latest"; }
+  std::string layout(const std::string& name) const { return "oci:" + directory_.path(name) + ":latest"; }
 
   void expect_same(const BundleImage& image, const std::string& name) const {
-    expect_same_bundle(image, key_.public_key(), folder_.path(name));
+    expect_same_bundle(image, key_.public_key(), directory_.path(name));
   }
 
   const SecretKey key_ = SecretKey::generate();
-  test::TemporaryDirectory folder_;
+  test::TemporaryDirectory directory_;
   std::optional<test::Registry> registry_;
 };
 
-TEST_F(OciRegistry, GivesBackABundleIdentical) {
+TEST_F(OciRegistry, RoundTripsBundle) {
   const BundleImage image = bundle_of(kUnits, key_);
   write(image, "out");
   ASSERT_EQ(skopeo_copy(layout("out"), registry_->image("kernels:1")), "");
   ASSERT_EQ(skopeo_copy(registry_->image("kernels:1"), layout("back")), "");
-  EXPECT_EQ(blobs_of(folder_.path("out")), blobs_of(folder_.path("back"))) << "no blob was converted on the way";
+  EXPECT_EQ(blobs_of(directory_.path("out")), blobs_of(directory_.path("back"))) << "no blob was converted";
   expect_same(image, "back");
 }
 
-TEST_F(OciRegistry, MovesOneUnitWhenOneChanged) {
+TEST_F(OciRegistry, TransfersOneUnitWhenOneChanged) {
   const BundleImage image = bundle_of(kUnits, key_);
   ASSERT_EQ(image.groups.size(), kUnits + 1);
   write(image, "first");
   ASSERT_EQ(skopeo_copy(layout("first"), registry_->image("kernels:1")), "");
   const std::uint64_t first = registry_->received();
   const std::uint64_t stored = registry_->stored();
-  ASSERT_GT(first, image.whole().size());
+  ASSERT_GT(first, image.to_file().size());
 
   const BundleImage changed = bundle_of(kUnits, key_, 7);
   ASSERT_NE(changed.head, image.head);
@@ -106,24 +106,24 @@ TEST_F(OciRegistry, MovesOneUnitWhenOneChanged) {
   const double share = 100.0 * static_cast<double>(second) / static_cast<double>(first);
   std::printf(
       "figure: one of %zu units changed: the registry received %ju bytes after %ju, %.1f %%; blobs of %ju bytes "
-      "appeared beside %ju\n",
+      "appeared in addition to %ju\n",
       kUnits, static_cast<std::uintmax_t>(second), static_cast<std::uintmax_t>(first), share,
       static_cast<std::uintmax_t>(appeared), static_cast<std::uintmax_t>(stored));
   EXPECT_LE(share, 15.0);
-  EXPECT_GT(second, appeared) << "what the registry keeps was received";
+  EXPECT_GT(second, appeared) << "the registry received what it stores";
   EXPECT_LE(static_cast<double>(appeared), 0.15 * static_cast<double>(stored));
   ASSERT_EQ(skopeo_copy(registry_->image("kernels:2"), layout("back")), "");
   expect_same(changed, "back");
-  // The same tag may be taken again, with nothing to move but manifests.
+  // The same tag can be pushed again, and only manifests are transferred.
   const std::uint64_t before = registry_->received();
   ASSERT_EQ(skopeo_copy(layout("second"), registry_->image("kernels:1")), "");
   EXPECT_LT(registry_->received() - before, kArtifactSize);
 }
 
-TEST_F(OciRegistry, CarriesABundleToASiteWithoutANetwork) {
+TEST_F(OciRegistry, TransfersBundleToOfflineSite) {
   const BundleImage image = bundle_of(3, key_);
   write(image, "out");
-  const std::string archive = "oci-archive:" + folder_.path("kernels.tar") + ":latest";
+  const std::string archive = "oci-archive:" + directory_.path("kernels.tar") + ":latest";
   ASSERT_EQ(skopeo_copy(layout("out"), registry_->image("kernels:1")), "");
   ASSERT_EQ(skopeo_copy(registry_->image("kernels:1"), archive), "");
   test::Registry other;
@@ -131,12 +131,12 @@ TEST_F(OciRegistry, CarriesABundleToASiteWithoutANetwork) {
   ASSERT_EQ(skopeo_copy(other.image("mirror/kernels:1"), layout("there")), "");
   ASSERT_EQ(skopeo_copy(archive, layout("without a registry")), "");
   for (const std::string name : {"there", "without a registry"}) {
-    EXPECT_EQ(blobs_of(folder_.path("out")), blobs_of(folder_.path(name)));
+    EXPECT_EQ(blobs_of(directory_.path("out")), blobs_of(directory_.path(name)));
     expect_same(image, name);
   }
 }
 
-TEST_F(OciRegistry, GivesOneKindOfHostWhatItNeeds) {
+TEST_F(OciRegistry, SingleArchitectureCopyIsComplete) {
   const BundleImage image = bundle_of(3, key_);
   write(image, "out");
   ASSERT_EQ(skopeo_copy(layout("out"), registry_->image("kernels:1")), "");
@@ -148,12 +148,12 @@ TEST_F(OciRegistry, GivesOneKindOfHostWhatItNeeds) {
   }
 }
 
-TEST_F(OciRegistry, SaysWhatToDoWhereACopyCompressedTheLayers) {
+TEST_F(OciRegistry, ReportsFixIfCopyCompressedLayers) {
   const BundleImage image = bundle_of(3, key_);
   write(image, "out");
   ASSERT_EQ(skopeo({"copy", "--all", "--dest-tls-verify=false", layout("out"), registry_->image("kernels:1")}), "");
   ASSERT_EQ(skopeo_copy(registry_->image("kernels:1"), layout("back")), "");
-  const auto source = open_bundle_source(folder_.path("back"));
+  const auto source = open_bundle_source(directory_.path("back"));
   ASSERT_FALSE(source.ok());
   EXPECT_EQ(source.error().code, Code::Corrupt);
   EXPECT_NE(source.error().message.find("--preserve-digests"), std::string::npos) << source.error().message;

@@ -9,7 +9,7 @@
 namespace kiln {
 namespace {
 
-TEST(Tar, WithAnyHeaderChangedIsRefused) {
+TEST(Tar, AnyChangedHeaderIsRejected) {
   const std::string good = write_tar("kiln/", {{"kiln/head", "some bytes"}}).value();
   const auto files = read_tar(as_bytes(good), "kiln/");
   ASSERT_TRUE(files.ok());
@@ -17,7 +17,7 @@ TEST(Tar, WithAnyHeaderChangedIsRefused) {
   EXPECT_EQ(good.substr(files->at(0).offset, files->at(0).size), "some bytes");
   EXPECT_EQ(good.size(), tar_size({10}));
   for (std::size_t at = 0; at < good.size(); ++at) {
-    if (at >= 1024 && at < 1034) continue;  // the file's own bytes
+    if (at >= 1024 && at < 1034) continue;  // the bytes of the file
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
     EXPECT_FALSE(read_tar(as_bytes(bad), "kiln/").ok()) << at;
@@ -27,7 +27,7 @@ TEST(Tar, WithAnyHeaderChangedIsRefused) {
   }
 }
 
-TEST(Tar, HasNoRoomForLongNames) {
+TEST(Tar, RejectsLongNames) {
   EXPECT_TRUE(write_tar("kiln/", {{std::string(100, 'n'), ""}}).ok());
   EXPECT_FALSE(write_tar("kiln/", {{std::string(101, 'n'), ""}}).ok());
   EXPECT_FALSE(write_tar("kiln/", {{"", ""}}).ok());

@@ -9,26 +9,26 @@
 #include <thread>
 #include <vector>
 
-#include "compile/compiler.hpp"
-#include "support/recipes.hpp"
+#include "backends/compiler.hpp"
+#include "support/fixtures/recipes.hpp"
 
 namespace kiln::test {
 
-/// What every Compiler promises. `Fixture` supplies:
-///   std::unique_ptr<Compiler> compiler();     a further instance of the same compiler
-///   Unit unit();                              a unit that compiles, with at least two entries that are asked for
-///   Unit broken();                            one with an error in it
-///   Target target();                          what both are for
+/// Requirements of every `Compiler` implementation. `Fixture` supplies:
+///   std::unique_ptr<Compiler> compiler();     another instance of the same compiler
+///   Unit unit();                              a unit that compiles, with at least two requested entries
+///   Unit broken();                            a unit with an error
+///   Target target();                          the target of both
 ///   Target unsupported();                     a target that this compiler cannot compile for
-///   std::string possible();                   a text that must be in the message which refuses it: what is possible
-///   static constexpr bool reproducible;       whether equal recipes give equal bytes
+///   std::string possible();                   required substring of the rejection: what is supported
+///   static constexpr bool reproducible;       true if equal recipes give equal bytes
 /// Instantiate: INSTANTIATE_TYPED_TEST_SUITE_P(OpenCl, CompilerConformance, OpenClFixture);
 template <class Fixture>
 class CompilerConformance : public ::testing::Test {
  protected:
   Recipe recipe(Compiler& compiler, const Unit& unit) { return recipe_for(compiler, unit, fixture_.target()); }
 
-  void expect_good(const Result<Compiled>& compiled, const Unit& unit) {
+  void expect_good(const Result<CompileResult>& compiled, const Unit& unit) {
     ASSERT_TRUE(compiled.ok()) << compiled.error().message << "\n" << compiled.error().log;
     const Artifact& artifact = compiled->artifact;
     EXPECT_FALSE(artifact.bytes.empty());
@@ -45,7 +45,7 @@ class CompilerConformance : public ::testing::Test {
 
 TYPED_TEST_SUITE_P(CompilerConformance);
 
-TYPED_TEST_P(CompilerConformance, ItsIdentityIsTheSameEachTimeAndInEachInstanceAndCheap) {
+TYPED_TEST_P(CompilerConformance, IdentityIsStableAcrossInstancesAndCheap) {
   const auto one = this->fixture_.compiler();
   const auto two = this->fixture_.compiler();
   const auto first = one->identity();
@@ -62,7 +62,7 @@ TYPED_TEST_P(CompilerConformance, ItsIdentityIsTheSameEachTimeAndInEachInstanceA
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));
 }
 
-TYPED_TEST_P(CompilerConformance, GivesBytesForTheTargetWithASymbolForEveryEntry) {
+TYPED_TEST_P(CompilerConformance, ReturnsBytesForTargetWithSymbolForEveryEntry) {
   const auto compiler = this->fixture_.compiler();
   const Unit unit = this->fixture_.unit();
   ASSERT_GE(unit.entries().size(), 2u);
@@ -70,14 +70,14 @@ TYPED_TEST_P(CompilerConformance, GivesBytesForTheTargetWithASymbolForEveryEntry
   EXPECT_TRUE(compiler->supports(this->fixture_.target()).ok());
   const auto compiled = compiler->compile(this->recipe(*compiler, unit));
   ASSERT_NO_FATAL_FAILURE(this->expect_good(compiled, unit));
-  EXPECT_EQ(compiled->not_cacheable, "");
-  EXPECT_NE(compiled->artifact.closure, nullptr);
-  EXPECT_GT(compiled->artifact.about.cost_ms, 0);
-  EXPECT_EQ(compiled->artifact.about.unit, unit.name());
-  EXPECT_FALSE(compiled->artifact.about.compiler.empty());
+  EXPECT_EQ(compiled->uncacheable_reason, "");
+  EXPECT_NE(compiled->artifact.dependency_set, nullptr);
+  EXPECT_GT(compiled->artifact.metadata.cost_ms, 0);
+  EXPECT_EQ(compiled->artifact.metadata.unit, unit.name());
+  EXPECT_FALSE(compiled->artifact.metadata.compiler.empty());
 }
 
-TYPED_TEST_P(CompilerConformance, GivesTheSameForTheSameRecipe) {
+TYPED_TEST_P(CompilerConformance, EqualRecipesGiveEqualResults) {
   const auto one = this->fixture_.compiler();
   const auto two = this->fixture_.compiler();
   const Unit unit = this->fixture_.unit();
@@ -87,25 +87,25 @@ TYPED_TEST_P(CompilerConformance, GivesTheSameForTheSameRecipe) {
   ASSERT_NO_FATAL_FAILURE(this->expect_good(again, unit));
   EXPECT_EQ(first->artifact.entries, again->artifact.entries);
   EXPECT_EQ(this->recipe(*one, unit).request_key(), this->recipe(*two, unit).request_key());
-  if (first->artifact.closure != nullptr && again->artifact.closure != nullptr) {
-    EXPECT_EQ(first->artifact.closure->encode(), again->artifact.closure->encode());
+  if (first->artifact.dependency_set != nullptr && again->artifact.dependency_set != nullptr) {
+    EXPECT_EQ(first->artifact.dependency_set->encode(), again->artifact.dependency_set->encode());
   }
   if (TypeParam::reproducible) {
     EXPECT_EQ(first->artifact.bytes, again->artifact.bytes);
   }
 }
 
-TYPED_TEST_P(CompilerConformance, RefusesAUnitWithAnErrorGivesTheLogAndGoesOnWorking) {
+TYPED_TEST_P(CompilerConformance, RejectsBrokenUnitWithLogAndStaysUsable) {
   const auto compiler = this->fixture_.compiler();
-  const auto refused = compiler->compile(this->recipe(*compiler, this->fixture_.broken()));
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code, Code::CompileFailed) << refused.error().message;
-  EXPECT_FALSE(refused.error().log.empty());
+  const auto rejected = compiler->compile(this->recipe(*compiler, this->fixture_.broken()));
+  ASSERT_FALSE(rejected.ok());
+  EXPECT_EQ(rejected.error().code, Code::CompileFailed) << rejected.error().message;
+  EXPECT_FALSE(rejected.error().log.empty());
   const Unit unit = this->fixture_.unit();
   this->expect_good(compiler->compile(this->recipe(*compiler, unit)), unit);
 }
 
-TYPED_TEST_P(CompilerConformance, RefusesATargetThatItCannotCompileForAndSaysWhatItCan) {
+TYPED_TEST_P(CompilerConformance, RejectsUnsupportedTargetAndNamesSupportedOnes) {
   const auto compiler = this->fixture_.compiler();
   const Status supported = compiler->supports(this->fixture_.unsupported());
   ASSERT_FALSE(supported.ok());
@@ -117,7 +117,7 @@ TYPED_TEST_P(CompilerConformance, RefusesATargetThatItCannotCompileForAndSaysWha
   EXPECT_NE(compiled.error().message.find(this->fixture_.possible()), std::string::npos) << compiled.error().message;
 }
 
-TYPED_TEST_P(CompilerConformance, RefusesAUnitThatLacksAnEntryAndNamesIt) {
+TYPED_TEST_P(CompilerConformance, RejectsMissingEntryAndNamesIt) {
   const auto compiler = this->fixture_.compiler();
   const Unit unit = this->fixture_.unit().entry("no_such_kernel");
   const auto compiled = compiler->compile(this->recipe(*compiler, unit));
@@ -127,7 +127,7 @@ TYPED_TEST_P(CompilerConformance, RefusesAUnitThatLacksAnEntryAndNamesIt) {
   EXPECT_NE(said.find("no_such_kernel"), std::string::npos) << said;
 }
 
-TYPED_TEST_P(CompilerConformance, RefusesAUnitOfAnotherKind) {
+TYPED_TEST_P(CompilerConformance, RejectsUnitOfAnotherKind) {
   const auto compiler = this->fixture_.compiler();
   const Unit unit = Unit::of_kind("tea", "leaves", this->fixture_.unit().source());
   const auto compiled = compiler->compile(this->recipe(*compiler, unit));
@@ -135,7 +135,7 @@ TYPED_TEST_P(CompilerConformance, RefusesAUnitOfAnotherKind) {
   EXPECT_EQ(compiled.error().code, Code::InvalidArgument);
 }
 
-TYPED_TEST_P(CompilerConformance, CompilesOnEightThreadsAtOnce) {
+TYPED_TEST_P(CompilerConformance, CompilesOnEightThreadsConcurrently) {
   const auto compiler = this->fixture_.compiler();
   const Unit unit = this->fixture_.unit();
   const Unit broken = this->fixture_.broken();
@@ -155,11 +155,10 @@ TYPED_TEST_P(CompilerConformance, CompilesOnEightThreadsAtOnce) {
   for (const std::string& reason : wrong) EXPECT_EQ(reason, "");
 }
 
-REGISTER_TYPED_TEST_SUITE_P(CompilerConformance, ItsIdentityIsTheSameEachTimeAndInEachInstanceAndCheap,
-                            GivesBytesForTheTargetWithASymbolForEveryEntry, GivesTheSameForTheSameRecipe,
-                            RefusesAUnitWithAnErrorGivesTheLogAndGoesOnWorking,
-                            RefusesATargetThatItCannotCompileForAndSaysWhatItCan,
-                            RefusesAUnitThatLacksAnEntryAndNamesIt, RefusesAUnitOfAnotherKind,
-                            CompilesOnEightThreadsAtOnce);
+REGISTER_TYPED_TEST_SUITE_P(CompilerConformance, IdentityIsStableAcrossInstancesAndCheap,
+                            ReturnsBytesForTargetWithSymbolForEveryEntry, EqualRecipesGiveEqualResults,
+                            RejectsBrokenUnitWithLogAndStaysUsable, RejectsUnsupportedTargetAndNamesSupportedOnes,
+                            RejectsMissingEntryAndNamesIt, RejectsUnitOfAnotherKind,
+                            CompilesOnEightThreadsConcurrently);
 
 }  // namespace kiln::test

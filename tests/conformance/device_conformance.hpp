@@ -10,29 +10,29 @@
 #include <thread>
 #include <vector>
 
-#include "device/device.hpp"
-#include "support/device_floats.hpp"
+#include "backends/device.hpp"
+#include "support/fixtures/device_floats.hpp"
 
 namespace kiln::test {
 
-/// What every Device promises. An implementation passes it by instantiating the suite with a harness of its own:
+/// Requirements of every `Device` implementation. An implementation instantiates the suite with its own harness:
 ///
 ///   INSTANTIATE_TEST_SUITE_P(OpenCl, DeviceConformance, testing::Values(DeviceHarness{"opencl", &make_opencl_setup}));
 class DeviceSetup {
  public:
   virtual ~DeviceSetup() = default;
-  /// A further device object on the same driver.
+  /// Opens another device object on the same driver.
   virtual std::unique_ptr<Device> open(Allocator allocator) = 0;
-  /// kernels/saxpy.cl or .cu with its entries `saxpy` and `scale`, compiled for the first device.
+  /// Returns examples/kernels/saxpy.cl or .cu with its entries `saxpy` and `scale`, compiled for the first device.
   virtual Artifact artifact() = 0;
-  /// More memory than the device has.
+  /// Returns more bytes than the device has.
   virtual std::size_t too_much() = 0;
 };
 
 struct DeviceHarness {
   std::string name;
   std::function<std::unique_ptr<DeviceSetup>()> make;
-  /// Whether a thread must make a context current before it has one.
+  /// True if each thread must make a context current.
   bool contexts_are_per_thread = false;
 
   friend std::ostream& operator<<(std::ostream& out, const DeviceHarness& harness) { return out << harness.name; }
@@ -45,7 +45,7 @@ class DeviceConformance : public testing::TestWithParam<DeviceHarness> {
     device_ = setup_->open({});
     artifact_ = setup_->artifact();
     ASSERT_TRUE(device_->make_current(0).ok());
-    stream_ = device_->make_stream().value();
+    stream_ = device_->create_stream().value();
   }
   void TearDown() override {
     if (stream_ != nullptr) {
@@ -56,25 +56,25 @@ class DeviceConformance : public testing::TestWithParam<DeviceHarness> {
   std::shared_ptr<DeviceKernel> kernel(const char* entry = "saxpy") {
     return device_->load(artifact_).value()->kernel(*artifact_.symbol(entry)).value();
   }
-  Launch sizes(unsigned grid, unsigned block) const {
-    Launch how;
-    how.stream = stream_;
-    how.grid.x = grid;
-    how.block.x = block;
-    return how;
+  LaunchConfig sizes(unsigned grid, unsigned block) const {
+    LaunchConfig config;
+    config.stream = stream_;
+    config.grid.x = grid;
+    config.block.x = block;
+    return config;
   }
-  /// Launches y = a x + y and gives y, or ends the test by an exception.
-  static std::vector<float> saxpy(Device& device, DeviceKernel& kernel, const Launch& how, float a,
+  /// Launches y = a x + y and returns y. Throws to end the test.
+  static std::vector<float> saxpy(Device& device, DeviceKernel& kernel, const LaunchConfig& config, float a,
                                   const std::vector<float>& x, const std::vector<float>& y) {
-    const DeviceFloats xs(device, how.stream, x);
-    const DeviceFloats ys(device, how.stream, y);
+    const DeviceFloats xs(device, config.stream, x);
+    const DeviceFloats ys(device, config.stream, y);
     const auto n = static_cast<unsigned>(x.size());
     const Argument arguments[] = {argument_of(n), argument_of(a), xs.argument(), ys.argument()};
-    kernel.launch(how, arguments, 4).value();
-    device.synchronise(how.stream).value();
+    kernel.launch(config, arguments, 4).value();
+    device.synchronize(config.stream).value();
     return ys.values();
   }
-  Code refusal(const std::string& bytes) {
+  Code rejection(const std::string& bytes) {
     Artifact other = artifact_;
     other.bytes = Bytes::of(bytes);
     const auto loaded = device_->load(other);
@@ -88,7 +88,7 @@ class DeviceConformance : public testing::TestWithParam<DeviceHarness> {
   void* stream_ = nullptr;
 };
 
-TEST_P(DeviceConformance, ListsItsDevicesWithWhatTheyAreCompiledFor) {
+TEST_P(DeviceConformance, ListsDevicesWithTargets) {
   const auto devices = device_->devices();
   ASSERT_TRUE(devices.ok()) << devices.error().message;
   ASSERT_FALSE(devices->empty());
@@ -101,61 +101,61 @@ TEST_P(DeviceConformance, ListsItsDevicesWithWhatTheyAreCompiledFor) {
   EXPECT_EQ(devices->front().target, artifact_.target);
 }
 
-TEST_P(DeviceConformance, SaysWhereTheThreadIs) {
-  const auto place = device_->current();
+TEST_P(DeviceConformance, CurrentReportsDeviceOfThread) {
+  const auto place = device_->current_context();
   ASSERT_TRUE(place.ok()) << place.error().message;
   EXPECT_EQ(place->device, 0U);
   EXPECT_EQ(place->target, device_->devices()->front().target);
-  EXPECT_EQ(device_->current()->context, place->context);
+  EXPECT_EQ(device_->current_context()->context, place->context);
 }
 
-TEST_P(DeviceConformance, AThreadHasAContextOnlyWhereItMadeOneCurrentAndNeedsNoneToLoad) {
+TEST_P(DeviceConformance, ThreadHasContextOnlyAfterMakingOneCurrentAndNeedsNoneToLoad) {
   std::thread([this] {
-    const auto place = device_->current();
+    const auto place = device_->current_context();
     EXPECT_EQ(place.ok(), !GetParam().contexts_are_per_thread);
     if (!place.ok()) {
       EXPECT_EQ(place.error().code, Code::Unavailable);
     }
     EXPECT_TRUE(device_->load(artifact_).ok());
-    EXPECT_EQ(device_->current().ok(), place.ok()) << "loading made a context current";
+    EXPECT_EQ(device_->current_context().ok(), place.ok()) << "loading made a context current";
     ASSERT_TRUE(device_->make_current(0).ok());
-    EXPECT_TRUE(device_->current().ok());
+    EXPECT_TRUE(device_->current_context().ok());
   }).join();
 }
 
-TEST_P(DeviceConformance, ADeviceThatIsNotThereCannotBeMadeCurrent) {
+TEST_P(DeviceConformance, MissingDeviceCannotBeMadeCurrent) {
   const Status made = device_->make_current(device_->devices()->size());
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().code, Code::InvalidArgument);
-  EXPECT_EQ(device_->current()->device, 0U);
+  EXPECT_EQ(device_->current_context()->device, 0U);
 }
 
-TEST_P(DeviceConformance, BytesThatAreNoProgramAreRefused) {
-  EXPECT_EQ(refusal(""), Code::LoadRefused);
-  EXPECT_EQ(refusal("x"), Code::LoadRefused);
-  EXPECT_EQ(refusal("these bytes were never a program of any kind"), Code::LoadRefused);
-  EXPECT_EQ(refusal(std::string(10'000, '\0')), Code::LoadRefused);
-  EXPECT_TRUE(device_->load(artifact_).ok()) << "a refusal spoiled the device";
+TEST_P(DeviceConformance, BytesThatAreNotAProgramAreRejected) {
+  EXPECT_EQ(rejection(""), Code::LoadRejected);
+  EXPECT_EQ(rejection("x"), Code::LoadRejected);
+  EXPECT_EQ(rejection("these bytes were never a program of any kind"), Code::LoadRejected);
+  EXPECT_EQ(rejection(std::string(10'000, '\0')), Code::LoadRejected);
+  EXPECT_TRUE(device_->load(artifact_).ok()) << "the device is unusable after a rejection";
 }
 
-TEST_P(DeviceConformance, BytesThatWereCutShortAreRefused) {
+TEST_P(DeviceConformance, TruncatedBytesAreRejected) {
   const std::string whole(artifact_.bytes.view());
   for (const std::size_t size : {std::size_t{8}, std::size_t{50}, whole.size() / 4, whole.size() / 2,
                                  whole.size() * 7 / 8, whole.size() - 100}) {
-    EXPECT_EQ(refusal(whole.substr(0, size)), Code::LoadRefused) << size;
+    EXPECT_EQ(rejection(whole.substr(0, size)), Code::LoadRejected) << size;
   }
 }
 
-TEST_P(DeviceConformance, WhatWasBuiltForAnotherDeviceIsRefused) {
+TEST_P(DeviceConformance, ArtifactForAnotherDeviceIsRejected) {
   Artifact other = artifact_;
   other.target.architecture = "nowhere:a device of no machine";
   other.target.form = artifact_.target.form == Form::Cubin ? Form::OpenClBinary : Form::Cubin;
   const auto loaded = device_->load(other);
   ASSERT_FALSE(loaded.ok());
-  EXPECT_EQ(loaded.error().code, Code::LoadRefused) << loaded.error().message;
+  EXPECT_EQ(loaded.error().code, Code::LoadRejected) << loaded.error().message;
 }
 
-TEST_P(DeviceConformance, ASymbolThatIsNotThereIsNamed) {
+TEST_P(DeviceConformance, MissingSymbolIsNamed) {
   const auto module = device_->load(artifact_).value();
   for (const char* symbol : {"no_such_kernel", ""}) {
     const auto kernel = module->kernel(symbol);
@@ -165,7 +165,7 @@ TEST_P(DeviceConformance, ASymbolThatIsNotThereIsNamed) {
   }
 }
 
-TEST_P(DeviceConformance, GivesNativeHandles) {
+TEST_P(DeviceConformance, ReturnsNativeHandles) {
   const auto one = kernel("saxpy");
   const auto other = kernel("scale");
   EXPECT_NE(one->native(), nullptr);
@@ -181,7 +181,7 @@ TEST_P(DeviceConformance, PreparingAgainDoesNothing) {
   EXPECT_EQ(saxpy(*device_, *prepared, sizes(1, 4), 2, {1, 2, 3}, {10, 20, 30}), (std::vector<float>{12, 24, 36}));
 }
 
-TEST_P(DeviceConformance, ALaunchComputesWithTheArgumentsThatItWasGiven) {
+TEST_P(DeviceConformance, LaunchUsesItsArguments) {
   const auto launched = kernel();
   std::vector<float> x(1000);
   std::vector<float> y(1000);
@@ -196,22 +196,22 @@ TEST_P(DeviceConformance, ALaunchComputesWithTheArgumentsThatItWasGiven) {
   EXPECT_EQ(saxpy(*device_, *launched, sizes(8, 128), -3, x, y), expected);
 }
 
-TEST_P(DeviceConformance, AKernelOutlivesItsModule) {
+TEST_P(DeviceConformance, KernelOutlivesModule) {
   auto module = device_->load(artifact_).value();
   const auto kept = module->kernel(*artifact_.symbol("saxpy")).value();
   module.reset();
   EXPECT_EQ(saxpy(*device_, *kept, sizes(1, 4), 2, {1, 2, 3}, {10, 20, 30}), (std::vector<float>{12, 24, 36}));
 }
 
-TEST_P(DeviceConformance, OneArtifactMayBeLoadedTwiceAndEachLoadLivesOnItsOwn) {
+TEST_P(DeviceConformance, OneArtifactCanBeLoadedTwiceIndependently) {
   auto first = kernel();
   const auto second = kernel();
   first.reset();
-  // A size that was not launched yet: a driver that puts off a part of its work does it now.
+  // A size that was not launched yet, so that a driver that defers part of its work does it now.
   EXPECT_EQ(saxpy(*device_, *second, sizes(1, 3), 2, {1, 2, 3}, {10, 20, 30}), (std::vector<float>{12, 24, 36}));
 }
 
-TEST_P(DeviceConformance, AKernelMayBeLetGoAfterItsDevice) {
+TEST_P(DeviceConformance, KernelCanBeReleasedAfterDevice) {
   auto other = setup_->open({});
   auto kept = other->load(artifact_).value()->kernel(*artifact_.symbol("saxpy")).value();
   other.reset();
@@ -219,7 +219,7 @@ TEST_P(DeviceConformance, AKernelMayBeLetGoAfterItsDevice) {
   kept.reset();
 }
 
-TEST_P(DeviceConformance, WrongArgumentsAreRefusedAndNothingIsLaunched) {
+TEST_P(DeviceConformance, WrongArgumentsAreRejectedWithoutLaunch) {
   const auto refusing = kernel();
   const DeviceFloats xs(*device_, stream_, {1, 1, 1});
   const DeviceFloats ys(*device_, stream_, {7, 8, 9});
@@ -242,37 +242,37 @@ TEST_P(DeviceConformance, WrongArgumentsAreRefusedAndNothingIsLaunched) {
     ASSERT_FALSE(launched.ok()) << arguments.size();
     EXPECT_EQ(launched.error().code, Code::InvalidArgument) << launched.error().message;
   }
-  ASSERT_TRUE(device_->synchronise(stream_).ok());
+  ASSERT_TRUE(device_->synchronize(stream_).ok());
   EXPECT_EQ(ys.values(), (std::vector<float>{7, 8, 9}));
   EXPECT_EQ(saxpy(*device_, *refusing, sizes(1, 4), 2, {1, 2, 3}, {10, 20, 30}), (std::vector<float>{12, 24, 36}));
 }
 
-TEST_P(DeviceConformance, EmptyAndImpossibleSizesAreRefused) {
+TEST_P(DeviceConformance, EmptyAndInvalidSizesAreRejected) {
   const auto refusing = kernel("scale");
   const DeviceFloats xs(*device_, stream_, {1, 2, 3});
   const unsigned n = 3;
   const float a = 2;
   const Argument arguments[] = {argument_of(n), argument_of(a), xs.argument()};
-  for (const Launch& how : {sizes(0, 4), sizes(1, 0), sizes(1, 1U << 20)}) {
-    const Status launched = refusing->launch(how, arguments, 3);
+  for (const LaunchConfig& config : {sizes(0, 4), sizes(1, 0), sizes(1, 1U << 20)}) {
+    const Status launched = refusing->launch(config, arguments, 3);
     ASSERT_FALSE(launched.ok());
     EXPECT_EQ(launched.error().code, Code::InvalidArgument) << launched.error().message;
   }
   EXPECT_EQ(xs.values(), (std::vector<float>{1, 2, 3}));
 }
 
-TEST_P(DeviceConformance, OccupancyGivesASizeThatCanBeLaunched) {
+TEST_P(DeviceConformance, OccupancyReturnsLaunchableSize) {
   const auto asked = kernel();
   const auto occupancy = asked->occupancy(0);
   ASSERT_TRUE(occupancy.ok()) << occupancy.error().message;
-  EXPECT_GE(occupancy->block, 1U);
-  EXPECT_LE(occupancy->block, 1U << 16);
-  EXPECT_GE(occupancy->least_grid, 1U);
-  EXPECT_EQ(saxpy(*device_, *asked, sizes(occupancy->least_grid, occupancy->block), 2, {1, 2, 3}, {10, 20, 30}),
+  EXPECT_GE(occupancy->block_size, 1U);
+  EXPECT_LE(occupancy->block_size, 1U << 16);
+  EXPECT_GE(occupancy->min_grid_size, 1U);
+  EXPECT_EQ(saxpy(*device_, *asked, sizes(occupancy->min_grid_size, occupancy->block_size), 2, {1, 2, 3}, {10, 20, 30}),
             (std::vector<float>{12, 24, 36}));
 }
 
-TEST_P(DeviceConformance, MemoryKeepsWhatIsCopiedIntoIt) {
+TEST_P(DeviceConformance, MemoryRoundTripsCopiedBytes) {
   std::vector<float> values(100'000);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 3;
   const DeviceFloats one(*device_, stream_, values);
@@ -281,16 +281,16 @@ TEST_P(DeviceConformance, MemoryKeepsWhatIsCopiedIntoIt) {
   EXPECT_EQ(other.values(), (std::vector<float>{1, 2, 3}));
 }
 
-TEST_P(DeviceConformance, CopyingNothingIsDone) {
+TEST_P(DeviceConformance, EmptyCopySucceeds) {
   const DeviceFloats values(*device_, stream_, {1});
   void* memory = nullptr;
   std::memcpy(&memory, values.argument().data, sizeof memory);
   char none = 0;
-  EXPECT_TRUE(device_->copy_in(memory, &none, 0, stream_).ok());
-  EXPECT_TRUE(device_->copy_out(&none, memory, 0, stream_).ok());
+  EXPECT_TRUE(device_->copy_to_device(memory, &none, 0, stream_).ok());
+  EXPECT_TRUE(device_->copy_to_host(&none, memory, 0, stream_).ok());
 }
 
-TEST_P(DeviceConformance, MoreMemoryThanThereIsIsAnErrorAndSpoilsNothing) {
+TEST_P(DeviceConformance, OutOfMemoryIsErrorAndDeviceStaysUsable) {
   const auto memory = device_->allocate(setup_->too_much(), stream_);
   ASSERT_FALSE(memory.ok());
   EXPECT_EQ(memory.error().code, Code::Unavailable) << memory.error().message;
@@ -301,7 +301,7 @@ TEST_P(DeviceConformance, MoreMemoryThanThereIsIsAnErrorAndSpoilsNothing) {
   EXPECT_EQ(some.values(), (std::vector<float>{1, 2}));
 }
 
-TEST_P(DeviceConformance, AGivenAllocatorIsAskedForEveryByteAndNothingElseIs) {
+TEST_P(DeviceConformance, CustomAllocatorServesAllAllocations) {
   struct Call {
     void* memory;
     std::size_t bytes;
@@ -310,7 +310,7 @@ TEST_P(DeviceConformance, AGivenAllocatorIsAskedForEveryByteAndNothingElseIs) {
   };
   std::vector<Call> allocated;
   std::vector<Call> released;
-  char memory[2];  // never looked into: a device only hands on what the allocator gave
+  char memory[2];  // never accessed: a device only passes on the pointer of the allocator
   const auto device = setup_->open({[&](std::size_t bytes, void* stream) -> void* {
                                       if (allocated.size() == 2) return nullptr;
                                       allocated.push_back({&memory[allocated.size()], bytes, stream});
@@ -329,7 +329,7 @@ TEST_P(DeviceConformance, AGivenAllocatorIsAskedForEveryByteAndNothingElseIs) {
   EXPECT_EQ(released, allocated);
 }
 
-TEST_P(DeviceConformance, HalfAnAllocatorIsAMistake) {
+TEST_P(DeviceConformance, IncompleteAllocatorIsError) {
   const auto device = setup_->open({[](std::size_t, void*) -> void* { return nullptr; }, nullptr});
   ASSERT_TRUE(device->make_current(0).ok());
   const auto memory = device->allocate(100, stream_);
@@ -338,47 +338,47 @@ TEST_P(DeviceConformance, HalfAnAllocatorIsAMistake) {
 }
 
 TEST_P(DeviceConformance, StreamsAreIndependentAndRecordNothing) {
-  void* other = device_->make_stream().value();
+  void* other = device_->create_stream().value();
   EXPECT_NE(other, stream_);
   const auto recording = device_->capturing(other);
   ASSERT_TRUE(recording.ok());
   EXPECT_FALSE(*recording);
   const auto launched = kernel();
-  Launch there = sizes(1, 4);
+  LaunchConfig there = sizes(1, 4);
   there.stream = other;
   EXPECT_EQ(saxpy(*device_, *launched, there, 2, {1}, {1}), (std::vector<float>{3}));
   EXPECT_TRUE(device_->release_stream(other).ok());
   EXPECT_EQ(saxpy(*device_, *launched, sizes(1, 4), 2, {1}, {1}), (std::vector<float>{3}));
 }
 
-TEST_P(DeviceConformance, EightThreadsLaunchOneKernelAndGetTheirOwnResults) {
+TEST_P(DeviceConformance, EightThreadsLaunchOneKernelWithOwnResults) {
   const auto shared = kernel();
   std::vector<std::thread> threads;
   for (int number = 1; number <= 8; ++number) {
     threads.emplace_back([this, &shared, number] {
       ASSERT_TRUE(device_->make_current(0).ok());
-      Launch how = sizes(2, 32);
-      how.stream = device_->make_stream().value();
+      LaunchConfig config = sizes(2, 32);
+      config.stream = device_->create_stream().value();
       const auto a = static_cast<float>(number);
       for (int round = 0; round < 25; ++round) {
-        ASSERT_EQ(saxpy(*device_, *shared, how, a, std::vector<float>(50, 2), std::vector<float>(50, 1)),
+        ASSERT_EQ(saxpy(*device_, *shared, config, a, std::vector<float>(50, 2), std::vector<float>(50, 1)),
                   std::vector<float>(50, 2 * a + 1));
       }
-      EXPECT_TRUE(device_->release_stream(how.stream).ok());
+      EXPECT_TRUE(device_->release_stream(config.stream).ok());
     });
   }
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_P(DeviceConformance, ThreadsMayLoadAtOnce) {
+TEST_P(DeviceConformance, ThreadsCanLoadConcurrently) {
   std::vector<std::thread> threads;
   for (int number = 0; number < 8; ++number) {
     threads.emplace_back([this] {
       ASSERT_TRUE(device_->make_current(0).ok());
-      Launch how = sizes(1, 4);
-      how.stream = device_->make_stream().value();
-      EXPECT_EQ(saxpy(*device_, *kernel(), how, 2, {1, 2}, {1, 1}), (std::vector<float>{3, 5}));
-      EXPECT_TRUE(device_->release_stream(how.stream).ok());
+      LaunchConfig config = sizes(1, 4);
+      config.stream = device_->create_stream().value();
+      EXPECT_EQ(saxpy(*device_, *kernel(), config, 2, {1, 2}, {1, 1}), (std::vector<float>{3, 5}));
+      EXPECT_TRUE(device_->release_stream(config.stream).ok());
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -2,22 +2,21 @@
 
 #include <memory>
 
-#include "base/file_digests.hpp"
-#include "compile/worker_compiler.hpp"
+#include "base/files/file_digest_cache.hpp"
+#include "worker/worker_compiler.hpp"
 
 namespace kiln::test {
 
-/// The fixture of a compiler, for CompilerConformance, with that compiler in worker processes.
+/// A compiler fixture for `CompilerConformance` that runs the compiler in worker processes.
 template <class Fixture>
 struct InWorker : Fixture {
   std::unique_ptr<Compiler> compiler() {
     WorkerCompiler::Options options;
     options.pool = &pool;
-    options.everything = true;
-    return std::make_unique<WorkerCompiler>(Fixture::compiler(), digests, options, Observer());
+    return std::make_unique<WorkerCompiler>(Fixture::compiler(), digests, options, EventEmitter());
   }
 
-  FileDigests digests{std::string()};
+  FileDigestCache digests{std::string()};
   WorkerPool pool{{}};
 };
 

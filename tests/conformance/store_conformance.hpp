@@ -10,18 +10,19 @@
 #include <thread>
 #include <vector>
 
-#include "store/store.hpp"
-#include "support/artifacts.hpp"
+#include "cache/store.hpp"
+#include "support/fixtures/artifacts.hpp"
 
 namespace kiln::test {
 
-/// What every Store promises. An implementation passes it by instantiating the suite with a harness of its own:
+/// Requirements of every `Store` implementation. An implementation instantiates the suite with its own harness:
 ///
 ///   INSTANTIATE_TEST_SUITE_P(Disk, StoreConformance, testing::Values(StoreHarness{"disk", &make_disk_setup}));
 class StoreSetup {
  public:
   virtual ~StoreSetup() = default;
-  /// A store on the place of this setup. A persistent one finds what an earlier store of the same setup kept.
+  /// Opens a store at the location of this setup. A persistent store finds the entries of an earlier store of the same
+  /// setup.
   virtual std::unique_ptr<Store> open() = 0;
   virtual bool persistent() const = 0;
 };
@@ -29,13 +30,14 @@ class StoreSetup {
 struct StoreHarness {
   std::string name;
   std::function<std::unique_ptr<StoreSetup>()> make;
-  /// False for stores that cannot remember closures by themselves: a bundle, say. Then they answer none, and that is
-  /// no error.
-  bool keeps_closures = true;
-  /// False for stores in which equal artifacts must be equal bytes: costs and logs are not in them.
+  /// False for stores that cannot store dependency sets by themselves, such as a bundle. They return none, without an
+  /// error.
+  bool keeps_dependency_sets = true;
+  /// False for stores that require equal bytes for equal artifacts: they store no costs and logs.
   bool keeps_costs_and_logs = true;
-  /// False for stores of other hosts: the places and times of a located closure are this host's, and stay here.
-  bool keeps_located_closures = true;
+  /// False for stores of other hosts: the paths and times of a located dependency set belong to this host and are not
+  /// sent.
+  bool keeps_located_dependency_sets = true;
 
   friend std::ostream& operator<<(std::ostream& out, const StoreHarness& harness) { return out << harness.name; }
 };
@@ -50,39 +52,39 @@ class StoreConformance : public testing::TestWithParam<StoreHarness> {
     store_.reset();
     store_ = setup_->open();
   }
-  /// What a store that was given this answers.
+  /// Returns the artifact that the store is expected to return for `artifact`.
   Artifact kept(Artifact artifact) const {
     if (!GetParam().keeps_costs_and_logs) {
-      artifact.about.cost_ms = 0;
-      artifact.about.log.clear();
+      artifact.metadata.cost_ms = 0;
+      artifact.metadata.log.clear();
     }
     return artifact;
   }
-  void expect_hit(const Key& key, const Artifact& expected) {
+  void expect_hit(const ArtifactKey& key, const Artifact& expected) {
     const auto hit = store_->get(key);
     ASSERT_TRUE(hit.ok()) << hit.error().message;
     ASSERT_TRUE(hit->has_value());
     EXPECT_TRUE(same((*hit)->artifact, kept(expected)));
     EXPECT_NE((*hit)->origin, Origin::Compiled);
   }
-  std::vector<Closure> closures(const RequestKey& request, std::size_t limit = Store::kMostClosures) {
-    auto found = store_->closures(request, limit);
+  std::vector<DependencySet> dependency_sets(const RequestKey& request, std::size_t limit = Store::kMaxDependencySets) {
+    auto found = store_->dependency_sets(request, limit);
     EXPECT_TRUE(found.ok());
-    return found ? *found : std::vector<Closure>();
+    return found ? *found : std::vector<DependencySet>();
   }
 
   std::unique_ptr<StoreSetup> setup_;
   std::unique_ptr<Store> store_;
 };
 
-TEST_P(StoreConformance, WhatWasNeverPutIsAbsentAndNoError) {
+TEST_P(StoreConformance, MissIsNoError) {
   const auto hit = store_->get(key_number(1));
   ASSERT_TRUE(hit.ok()) << hit.error().message;
   EXPECT_FALSE(hit->has_value());
-  EXPECT_TRUE(closures(request_number(1)).empty());
+  EXPECT_TRUE(dependency_sets(request_number(1)).empty());
 }
 
-TEST_P(StoreConformance, WhatWasPutComesBackWholeAndOnlyUnderItsKey) {
+TEST_P(StoreConformance, ArtifactRoundTripsUnderItsKeyOnly) {
   const Artifact artifact = artifact_of(key_number(1), 10'000);
   ASSERT_TRUE(store_->put(key_number(1), artifact).ok());
   expect_hit(key_number(1), artifact);
@@ -91,40 +93,40 @@ TEST_P(StoreConformance, WhatWasPutComesBackWholeAndOnlyUnderItsKey) {
   EXPECT_FALSE(other->has_value());
 }
 
-TEST_P(StoreConformance, AnArtifactWithoutBytesEntriesOrLogComesBackAsItIs) {
+TEST_P(StoreConformance, ArtifactWithoutBytesEntriesOrLogRoundTrips) {
   Artifact artifact;
   artifact.target = Target::opencl("a device");
   ASSERT_TRUE(store_->put(key_number(3), artifact).ok());
   expect_hit(key_number(3), artifact);
 }
 
-TEST_P(StoreConformance, BytesOfEveryKindAndSizeComeBack) {
+TEST_P(StoreConformance, BytesOfAnyContentAndSizeRoundTrip) {
   for (const std::size_t size : {1, 15, 16, 17, 4095, 4096, 4097, 200'000}) {
-    const Key key = key_number(100 + size);
+    const ArtifactKey key = key_number(100 + size);
     ASSERT_TRUE(store_->put(key, artifact_of(key, size)).ok());
     expect_hit(key, artifact_of(key, size));
   }
 }
 
-TEST_P(StoreConformance, PuttingAgainLeavesAnEquivalentArtifact) {
+TEST_P(StoreConformance, PuttingAgainKeepsEquivalentArtifact) {
   const Artifact artifact = artifact_of(key_number(4), 500);
   ASSERT_TRUE(store_->put(key_number(4), artifact).ok());
   ASSERT_TRUE(store_->put(key_number(4), artifact).ok());
   expect_hit(key_number(4), artifact);
 }
 
-TEST_P(StoreConformance, BytesThatAreRefusedCountAsAbsentAndOthersDoNot) {
+TEST_P(StoreConformance, RejectedBytesAreMissAndOthersAreNot) {
   const Artifact artifact = artifact_of(key_number(6), 500);
   ASSERT_TRUE(store_->put(key_number(6), artifact).ok());
-  const auto refused = store_->get_instead(key_number(6), artifact.bytes);
-  ASSERT_TRUE(refused.ok());
-  EXPECT_FALSE(refused->has_value());
-  const auto other = store_->get_instead(key_number(6), Bytes::of("something else"));
+  const auto rejected = store_->get_excluding(key_number(6), artifact.bytes);
+  ASSERT_TRUE(rejected.ok());
+  EXPECT_FALSE(rejected->has_value());
+  const auto other = store_->get_excluding(key_number(6), Bytes::of("something else"));
   ASSERT_TRUE(other.ok() && other->has_value());
   EXPECT_TRUE((*other)->artifact.bytes == artifact.bytes);
 }
 
-TEST_P(StoreConformance, BytesOutliveTheStoreThatServedThem) {
+TEST_P(StoreConformance, BytesOutliveStore) {
   const Artifact artifact = artifact_of(key_number(5), 5'000);
   ASSERT_TRUE(store_->put(key_number(5), artifact).ok());
   auto hit = store_->get(key_number(5));
@@ -133,93 +135,94 @@ TEST_P(StoreConformance, BytesOutliveTheStoreThatServedThem) {
   EXPECT_TRUE((*hit)->artifact.bytes == artifact.bytes);
 }
 
-TEST_P(StoreConformance, AHitTellsNoClosure) {
+TEST_P(StoreConformance, HitHasNoDependencySet) {
   Artifact artifact = artifact_of(key_number(6), 100);
-  artifact.closure = std::make_shared<const Closure>(closure_number(1));
+  artifact.dependency_set = std::make_shared<const DependencySet>(dependency_set_number(1));
   ASSERT_TRUE(store_->put(key_number(6), artifact).ok());
   const auto hit = store_->get(key_number(6));
   ASSERT_TRUE(hit.ok() && hit->has_value());
-  EXPECT_EQ((*hit)->artifact.closure, nullptr);
+  EXPECT_EQ((*hit)->artifact.dependency_set, nullptr);
 }
 
-TEST_P(StoreConformance, ClosuresComeBackNewestFirst) {
-  if (!GetParam().keeps_closures) GTEST_SKIP() << "keeps no closures";
+TEST_P(StoreConformance, DependencySetsAreReturnedNewestFirst) {
+  if (!GetParam().keeps_dependency_sets) GTEST_SKIP() << "stores no dependency sets";
   for (const int number : {1, 2, 3}) {
-    ASSERT_TRUE(store_->add_closure(request_number(1), closure_number(number)).ok());
+    ASSERT_TRUE(store_->add_dependency_set(request_number(1), dependency_set_number(number)).ok());
   }
-  const std::vector<Closure> expected = {closure_number(3), closure_number(2), closure_number(1)};
-  EXPECT_EQ(closures(request_number(1)), expected);
-  EXPECT_TRUE(closures(request_number(2)).empty());
+  const std::vector<DependencySet> expected = {dependency_set_number(3), dependency_set_number(2),
+                                               dependency_set_number(1)};
+  EXPECT_EQ(dependency_sets(request_number(1)), expected);
+  EXPECT_TRUE(dependency_sets(request_number(2)).empty());
 }
 
-TEST_P(StoreConformance, AClosureSeenAgainMovesToTheFrontAndIsThereOnce) {
-  if (!GetParam().keeps_closures) GTEST_SKIP() << "keeps no closures";
+TEST_P(StoreConformance, RepeatedDependencySetMovesToFrontOnce) {
+  if (!GetParam().keeps_dependency_sets) GTEST_SKIP() << "stores no dependency sets";
   for (const int number : {1, 2, 1, 1}) {
-    ASSERT_TRUE(store_->add_closure(request_number(1), closure_number(number)).ok());
+    ASSERT_TRUE(store_->add_dependency_set(request_number(1), dependency_set_number(number)).ok());
   }
-  const std::vector<Closure> expected = {closure_number(1), closure_number(2)};
-  EXPECT_EQ(closures(request_number(1)), expected);
+  const std::vector<DependencySet> expected = {dependency_set_number(1), dependency_set_number(2)};
+  EXPECT_EQ(dependency_sets(request_number(1)), expected);
 }
 
-TEST_P(StoreConformance, OnlySoManyClosuresAreKept) {
-  if (!GetParam().keeps_closures) GTEST_SKIP() << "keeps no closures";
+TEST_P(StoreConformance, NumberOfDependencySetsIsLimited) {
+  if (!GetParam().keeps_dependency_sets) GTEST_SKIP() << "stores no dependency sets";
   for (std::uint64_t number = 0; number < 20; ++number) {
-    ASSERT_TRUE(store_->add_closure(request_number(1), closure_number(number)).ok());
+    ASSERT_TRUE(store_->add_dependency_set(request_number(1), dependency_set_number(number)).ok());
   }
-  const auto found = closures(request_number(1));
-  ASSERT_EQ(found.size(), Store::kMostClosures);
-  EXPECT_EQ(found.front(), closure_number(19));
-  EXPECT_EQ(found.back(), closure_number(4));
+  const auto found = dependency_sets(request_number(1));
+  ASSERT_EQ(found.size(), Store::kMaxDependencySets);
+  EXPECT_EQ(found.front(), dependency_set_number(19));
+  EXPECT_EQ(found.back(), dependency_set_number(4));
 }
 
-TEST_P(StoreConformance, AsManyClosuresAsAskedForAreToldAndTheNewestFirst) {
-  if (!GetParam().keeps_closures) GTEST_SKIP() << "keeps no closures";
-  // Large ones, as CUB's are: the newest must come back even when it is long.
+TEST_P(StoreConformance, ReturnsRequestedNumberOfDependencySetsNewestFirst) {
+  if (!GetParam().keeps_dependency_sets) GTEST_SKIP() << "stores no dependency sets";
+  // Large dependency sets, like those of CUB. The newest must be returned even if it is long.
   for (const int number : {1, 2, 3}) {
-    ASSERT_TRUE(store_->add_closure(request_number(1), closure_number(number, 1'000 * number)).ok());
+    ASSERT_TRUE(store_->add_dependency_set(request_number(1), dependency_set_number(number, 1'000 * number)).ok());
   }
-  EXPECT_EQ(closures(request_number(1), 1), std::vector<Closure>{closure_number(3, 3'000)});
-  EXPECT_EQ(closures(request_number(1), 2).size(), 2u);
-  EXPECT_TRUE(closures(request_number(1), 0).empty());
+  EXPECT_EQ(dependency_sets(request_number(1), 1), std::vector<DependencySet>{dependency_set_number(3, 3'000)});
+  EXPECT_EQ(dependency_sets(request_number(1), 2).size(), 2u);
+  EXPECT_TRUE(dependency_sets(request_number(1), 0).empty());
 }
 
-TEST_P(StoreConformance, AnEmptyAndALocatedClosureComeBack) {
-  if (!GetParam().keeps_closures) GTEST_SKIP() << "keeps no closures";
-  Closure located = closure_number(1);
-  located.located = true;
+TEST_P(StoreConformance, EmptyAndLocatedDependencySetsRoundTrip) {
+  if (!GetParam().keeps_dependency_sets) GTEST_SKIP() << "stores no dependency sets";
+  DependencySet located = dependency_set_number(1);
+  located.embeds_paths = true;
   located.working_directory = "/somewhere";
   located.root_paths = {"/a", "/b"};
-  ASSERT_TRUE(store_->add_closure(request_number(1), Closure()).ok());
-  ASSERT_TRUE(store_->add_closure(request_number(1), located).ok());
-  std::vector<Closure> expected = {located, Closure()};
-  if (!GetParam().keeps_located_closures) expected.erase(expected.begin());
-  EXPECT_EQ(closures(request_number(1)), expected);
+  ASSERT_TRUE(store_->add_dependency_set(request_number(1), DependencySet()).ok());
+  ASSERT_TRUE(store_->add_dependency_set(request_number(1), located).ok());
+  std::vector<DependencySet> expected = {located, DependencySet()};
+  if (!GetParam().keeps_located_dependency_sets) expected.erase(expected.begin());
+  EXPECT_EQ(dependency_sets(request_number(1)), expected);
 }
 
-TEST_P(StoreConformance, WhatAPersistentStoreKeptIsThereForTheNext) {
+TEST_P(StoreConformance, EntriesPersistForNextStore) {
   if (!setup_->persistent()) GTEST_SKIP() << "not persistent";
   const Artifact artifact = artifact_of(key_number(7), 3'000);
   ASSERT_TRUE(store_->put(key_number(7), artifact).ok());
-  ASSERT_TRUE(store_->add_closure(request_number(7), closure_number(7)).ok());
+  ASSERT_TRUE(store_->add_dependency_set(request_number(7), dependency_set_number(7)).ok());
   reopen();
   expect_hit(key_number(7), artifact);
-  if (GetParam().keeps_closures) {
-    EXPECT_EQ(closures(request_number(7)), std::vector<Closure>{closure_number(7)});
+  if (GetParam().keeps_dependency_sets) {
+    EXPECT_EQ(dependency_sets(request_number(7)), std::vector<DependencySet>{dependency_set_number(7)});
   }
 }
 
-TEST_P(StoreConformance, ManyThreadsMayUseItAtOnce) {
+TEST_P(StoreConformance, ManyThreadsCanUseStoreConcurrently) {
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (std::uint64_t thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&, thread] {
       for (std::uint64_t i = 0; i < 50; ++i) {
-        const Key key = key_number((thread + i) % 10);
+        const ArtifactKey key = key_number((thread + i) % 10);
         if (i % 3 == 0 && !store_->put(key, artifact_of(key, 2'000))) ++wrong;
-        if (i % 10 == 0 && !store_->add_closure(request_number(i % 2), closure_number(i))) ++wrong;
+        if (i % 10 == 0 && !store_->add_dependency_set(request_number(i % 2), dependency_set_number(i))) ++wrong;
         const auto hit = store_->get(key);
         if (!hit || (*hit && !same((*hit)->artifact, kept(artifact_of(key, 2'000))))) ++wrong;
-        if (!store_->closures(request_number(i % 2), 1)) ++wrong;
+        if (!store_->dependency_sets(request_number(i % 2), 1)) ++wrong;
       }
     });
   }
@@ -227,6 +230,6 @@ TEST_P(StoreConformance, ManyThreadsMayUseItAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_P(StoreConformance, ItHasANameForPeople) { EXPECT_FALSE(store_->describe().empty()); }
+TEST_P(StoreConformance, HasDescription) { EXPECT_FALSE(store_->describe().empty()); }
 
 }  // namespace kiln::test

@@ -8,7 +8,7 @@
 
 #include "base/codec.hpp"
 #include "base/hash.hpp"
-#include "support/sanitizer.hpp"
+#include "support/processes/sanitizer.hpp"
 
 namespace kiln::test {
 namespace {
@@ -17,18 +17,18 @@ CcclEnvelope envelope_around(std::string_view blob) {
   return {cccl::exclusive_scan<std::int32_t>().text(), "1.2.1", "0123456789abcdef", 90, {"scan_init", "scan"}, blob};
 }
 
-bool refused(std::string_view bytes) {
+bool rejected(std::string_view bytes) {
   const auto decoded = decode_cccl_envelope(bytes);
   return !decoded && decoded.error().code == Code::Corrupt;
 }
 
-/// What somebody would have written who got the checksum right.
+/// Returns the bytes with a correct checksum, as a forger could write them.
 std::string sealed(std::string bytes) {
   bytes.resize(bytes.size() - 8);
-  return bytes + Writer().u64(xxh3(as_bytes(bytes))).bytes();
+  return bytes + BinaryWriter().u64(xxh3(as_bytes(bytes))).bytes();
 }
 
-TEST(CcclEnvelope, GivesBackWhatWasPutIntoItWithoutCopyingTheBlob) {
+TEST(CcclEnvelope, RoundTripsWithoutCopyingBlob) {
   for (const std::size_t size : {0, 1, 15, 16, 17, 1000}) {
     const std::string blob(size, 'b');
     const CcclEnvelope envelope = envelope_around(blob);
@@ -41,28 +41,28 @@ TEST(CcclEnvelope, GivesBackWhatWasPutIntoItWithoutCopyingTheBlob) {
     EXPECT_EQ(decoded->capability, 90);
     EXPECT_EQ(decoded->kernels, envelope.kernels);
     EXPECT_EQ(decoded->blob, blob);
-    EXPECT_EQ((decoded->blob.data() - bytes.data()) % 16, 0) << "the library reads numbers in it where they lie";
+    EXPECT_EQ((decoded->blob.data() - bytes.data()) % 16, 0) << "the library reads numbers in place";
   }
 }
 
-TEST(CcclEnvelope, IsRefusedWhicheverOfItsBitsIsChanged) {
+TEST(CcclEnvelope, RejectsAnyBitFlip) {
   const std::string bytes = encode(envelope_around("a small blob of no algorithm"));
-  ASSERT_FALSE(refused(bytes));
+  ASSERT_FALSE(rejected(bytes));
   for (std::size_t bit = 0; bit != bytes.size() * 8; ++bit) {
     std::string flipped = bytes;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
-    EXPECT_TRUE(refused(flipped)) << "bit " << bit;
+    EXPECT_TRUE(rejected(flipped)) << "bit " << bit;
   }
 }
 
-TEST(CcclEnvelope, IsRefusedWhereItIsCutOrLengthened) {
+TEST(CcclEnvelope, RejectsTruncatedOrExtended) {
   const std::string bytes = encode(envelope_around("a small blob of no algorithm"));
-  for (std::size_t size = 0; size != bytes.size(); ++size) EXPECT_TRUE(refused(bytes.substr(0, size))) << size;
-  EXPECT_TRUE(refused(bytes + '\0'));
-  EXPECT_TRUE(refused(bytes + bytes));
+  for (std::size_t size = 0; size != bytes.size(); ++size) EXPECT_TRUE(rejected(bytes.substr(0, size))) << size;
+  EXPECT_TRUE(rejected(bytes + '\0'));
+  EXPECT_TRUE(rejected(bytes + bytes));
 }
 
-TEST(CcclEnvelope, OfRealSizeIsRefusedAfterAnyOf20000Damages) {
+TEST(CcclEnvelope, RejectsRandomCorruptionAtRealSize) {
   std::mt19937 random(6);
   std::string blob(300'000, '\0');
   for (char& c : blob) c = static_cast<char>(random());
@@ -71,20 +71,20 @@ TEST(CcclEnvelope, OfRealSizeIsRefusedAfterAnyOf20000Damages) {
   for (int i = 0; i != (kShadowMemory ? 500 : 20'000); ++i) {
     const std::size_t at = random() % whole.size();
     switch (i % 8) {
-      case 0: EXPECT_TRUE(refused(std::string_view(whole).substr(0, at))) << "cut at " << at; break;
-      case 1: EXPECT_TRUE(refused(whole + blob.substr(0, 1 + random() % 64))) << "lengthened"; break;
+      case 0: EXPECT_TRUE(rejected(std::string_view(whole).substr(0, at))) << "cut at " << at; break;
+      case 1: EXPECT_TRUE(rejected(whole + blob.substr(0, 1 + random() % 64))) << "lengthened"; break;
       default: {
         const char before = bytes[at];
         bytes[at] = static_cast<char>(before ^ (1 + random() % 255));
-        EXPECT_TRUE(refused(bytes)) << "byte " << at;
+        EXPECT_TRUE(rejected(bytes)) << "byte " << at;
         bytes[at] = before;
       }
     }
   }
-  EXPECT_FALSE(refused(bytes));
+  EXPECT_FALSE(rejected(bytes));
 }
 
-TEST(CcclEnvelope, OfAnOlderOrNewerVersionIsRefusedWithItsNumber) {
+TEST(CcclEnvelope, RejectsOtherVersionsWithNumber) {
   for (const char version : {0, 2, 100}) {
     std::string bytes = encode(envelope_around("blob"));
     bytes[8] = version;
@@ -96,26 +96,26 @@ TEST(CcclEnvelope, OfAnOlderOrNewerVersionIsRefusedWithItsNumber) {
   }
 }
 
-TEST(CcclEnvelope, IsRefusedWhereARightChecksumCoversFieldsThatMakeNoSense) {
+TEST(CcclEnvelope, RejectsInconsistentFieldsWithValidChecksum) {
   const std::string good = encode(envelope_around("blob"));
-  ASSERT_FALSE(refused(sealed(good)));
+  ASSERT_FALSE(rejected(sealed(good)));
   const auto with = [&](std::size_t at, std::uint32_t value) {
     std::string bytes = good;
-    bytes.replace(at, 4, Writer().u32(value).bytes());
+    bytes.replace(at, 4, BinaryWriter().u32(value).bytes());
     return sealed(bytes);
   };
   const std::size_t spec = cccl::exclusive_scan<std::int32_t>().text().size();
   const std::size_t kernels = 16 + 4 + spec + (4 + 5) + (4 + 16);
-  EXPECT_TRUE(refused(with(12, 0))) << "no capability";
-  EXPECT_TRUE(refused(with(12, 1'000'000))) << "no capability";
-  EXPECT_TRUE(refused(with(16, 0xffffffff))) << "a spec that is longer than all";
-  EXPECT_TRUE(refused(with(16, static_cast<std::uint32_t>(spec - 1)))) << "a spec that is too short";
-  EXPECT_TRUE(refused(with(kernels, 0xffffffff))) << "more kernels than bytes";
-  EXPECT_TRUE(refused(with(kernels, 1))) << "fewer kernels than there are";
+  EXPECT_TRUE(rejected(with(12, 0))) << "invalid capability";
+  EXPECT_TRUE(rejected(with(12, 1'000'000))) << "invalid capability";
+  EXPECT_TRUE(rejected(with(16, 0xffffffff))) << "a spec longer than the envelope";
+  EXPECT_TRUE(rejected(with(16, static_cast<std::uint32_t>(spec - 1)))) << "a spec that is too short";
+  EXPECT_TRUE(rejected(with(kernels, 0xffffffff))) << "more kernels than bytes";
+  EXPECT_TRUE(rejected(with(kernels, 1))) << "fewer kernels than stored";
   std::string padded = good;
   const std::size_t blob = padded.size() - 8 - 4;
   if (padded[blob - 1] == 0) padded[blob - 1] = 1;
-  EXPECT_TRUE(refused(sealed(padded))) << "a padding that is not empty, or a size that is another";
+  EXPECT_TRUE(rejected(sealed(padded))) << "nonzero padding, or a different size";
 }
 
 }  // namespace

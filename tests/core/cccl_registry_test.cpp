@@ -6,14 +6,14 @@
 
 #include <gtest/gtest.h>
 
-#include "support/founding_needs.hpp"
+#include "support/fixtures/workload_requirements.hpp"
 
 namespace kiln::test {
 namespace {
 
-TEST(CcclRegistry, HasExactlyTheEighteenFoundingSpecs) {
+TEST(CcclRegistry, HasEighteenPredefinedSpecs) {
   std::set<std::string> names;
-  for (const cccl::Spec& spec : cccl::founding()) names.insert(spec.name);
+  for (const cccl::Spec& spec : cccl::predefined_specs()) names.insert(spec.name);
   const std::set<std::string> expected = {"exclusive_scan_i32",
                                           "exclusive_scan_i64",
                                           "select_i32",
@@ -33,13 +33,13 @@ TEST(CcclRegistry, HasExactlyTheEighteenFoundingSpecs) {
                                           "unique_by_key_i32_i32",
                                           "unique_by_key_u64_i32"};
   EXPECT_EQ(names, expected);
-  EXPECT_EQ(cccl::founding().size(), 18U);
+  EXPECT_EQ(cccl::predefined_specs().size(), 18U);
 }
 
-TEST(CcclRegistry, HasSpecsThatAreRightAndComeBackFromTheirText) {
+TEST(CcclRegistry, SpecsAreValidAndRoundTrip) {
   std::set<std::string> texts;
-  for (const cccl::Spec& spec : cccl::founding()) {
-    const Status status = spec.check();
+  for (const cccl::Spec& spec : cccl::predefined_specs()) {
+    const Status status = spec.validate();
     EXPECT_TRUE(status.ok()) << spec.name << ": " << status.error().message;
     const Result<cccl::Spec> back = cccl::Spec::parse(spec.text());
     ASSERT_TRUE(back.ok()) << spec.name << ": " << back.error().message;
@@ -49,36 +49,37 @@ TEST(CcclRegistry, HasSpecsThatAreRightAndComeBackFromTheirText) {
   EXPECT_EQ(texts.size(), 18U);
 }
 
-// The library compiles these plainly and all others with -default-device; each option set has precompiled headers of
-// its own.
+// The library compiles these without and all others with -default-device; each option set has its own precompiled
+// headers.
 bool compiled_plainly(const cccl::Spec& spec) {
   return spec.algorithm == cccl::Algorithm::ThreeWayPartition || spec.algorithm == cccl::Algorithm::Reduce ||
          spec.algorithm == cccl::Algorithm::MergeSort || spec.algorithm == cccl::Algorithm::UniqueByKey;
 }
 
-TEST(CcclRegistry, BeginsWithTheLongestAndOneThatSharesNoHeadersWithIt) {
-  EXPECT_EQ(cccl::founding()[0].algorithm, cccl::Algorithm::RadixSort);
-  EXPECT_TRUE(compiled_plainly(cccl::founding()[1])) << "of two workers each makes headers that others use";
+TEST(CcclRegistry, StartsWithLongestAndDisjointHeaders) {
+  EXPECT_EQ(cccl::predefined_specs()[0].algorithm, cccl::Algorithm::RadixSort);
+  EXPECT_TRUE(compiled_plainly(cccl::predefined_specs()[1]))
+      << "each of two workers precompiles headers that other specs use";
 }
 
-TEST(CcclRegistry, FindsASpecByItsNameAndOtherwiseListsTheNames) {
-  EXPECT_EQ(cccl::named("merge_sort_u64_i32").value().algorithm, cccl::Algorithm::MergeSort);
-  const Result<cccl::Spec> none = cccl::named("radix_sort_u64");
+TEST(CcclRegistry, FindsByNameOrListsNames) {
+  EXPECT_EQ(cccl::find_predefined("merge_sort_u64_i32").value().algorithm, cccl::Algorithm::MergeSort);
+  const Result<cccl::Spec> none = cccl::find_predefined("radix_sort_u64");
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, Code::InvalidArgument);
   EXPECT_NE(none.error().message.find("radix_sort_u64_i32"), std::string::npos);
   EXPECT_NE(none.error().message.find("exclusive_scan_i64"), std::string::npos);
 }
 
-TEST(CcclRegistry, IsWhatTheTypedFrontGives) {
-  EXPECT_EQ(cccl::exclusive_scan<std::int32_t>().text(), cccl::named("exclusive_scan_i32").value().text());
+TEST(CcclRegistry, MatchesTypedInterface) {
+  EXPECT_EQ(cccl::exclusive_scan<std::int32_t>().text(), cccl::find_predefined("exclusive_scan_i32").value().text());
   EXPECT_EQ((cccl::radix_sort_pairs<std::uint64_t, std::int32_t>().unit().key()),
-            cccl::named("radix_sort_u64_i32").value().unit().key());
+            cccl::find_predefined("radix_sort_u64_i32").value().unit().key());
   EXPECT_EQ(cccl::segmented_reduce<double>(cccl::OperatorKind::Minimum).name, "segmented_reduce_min_f64");
   EXPECT_EQ(cccl::inclusive_scan<float>().name, "inclusive_scan_f32");
 }
 
-TEST(CcclRegistry, WrapsAPredicateThatIsAnExpressionAndTakesAWholeFunctionAsItIs) {
+TEST(CcclRegistry, WrapsPredicateExpressionAndKeepsFunction) {
   const cccl::Spec wrapped = cccl::select<std::int64_t>("x > 3 // all that is large");
   ASSERT_EQ(wrapped.operators.size(), 2U);
   const std::string& source = wrapped.operators[0].source;
@@ -90,15 +91,15 @@ TEST(CcclRegistry, WrapsAPredicateThatIsAnExpressionAndTakesAWholeFunctionAsItIs
   EXPECT_EQ(cccl::select<std::int32_t>(whole).operators[0].source, whole);
 }
 
-TEST(CcclRegistry, CoversWhatTheFoundingWorkloadNeeds) {
+TEST(CcclRegistry, CoversPredefinedWorkload) {
   const std::pair<const char*, std::size_t> counts[] = {
       {"within", 2}, {"to_wkb", 2}, {"sjoin", 12}, {"overlay", 6}, {"dissolve", 3}};
   for (const auto& [module, count] : counts) {
-    const FoundingNeed& need = founding_need(module);
+    const WorkloadRequirement& need = workload_requirement(module);
     EXPECT_EQ(need.module, std::string(module));
     std::set<std::string> names;
     for (const std::string& name : need.specs) {
-      EXPECT_TRUE(cccl::named(name).ok()) << name;
+      EXPECT_TRUE(cccl::find_predefined(name).ok()) << name;
       names.insert(name);
     }
     EXPECT_EQ(names.size(), count) << module;

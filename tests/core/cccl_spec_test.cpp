@@ -32,7 +32,7 @@ Spec stateful_transform() {
   counting.dereference = Operator::from_source("look", "look's source");
   spec.iterators = {counting, Iterator::pointer(Type::storage(24, 8))};
   spec.operators = {op};
-  spec.shared_for = 80;
+  spec.shared_capability = 80;
   return spec;
 }
 
@@ -62,7 +62,7 @@ std::vector<Change> changes_that_matter() {
       {"operator state size", transform, [](Spec& s) { s.operators[0].state_size = 16; }},
       {"operator state alignment", transform, [](Spec& s) { s.operators[0].state_alignment = 16; }},
       {"operator shared", transform, [](Spec& s) { s.operators[0].shared = false; }},
-      {"shared_for", transform, [](Spec& s) { s.shared_for = 90; }},
+      {"shared_for", transform, [](Spec& s) { s.shared_capability = 90; }},
       {"iterator type", reduce, [](Spec& s) { s.iterators[0].value = Type::of(Scalar::F32); }},
       {"storage size", transform, [](Spec& s) { s.iterators[1].value.size = 32; }},
       {"storage alignment", transform, [](Spec& s) { s.iterators[1].value.alignment = 4; }},
@@ -77,7 +77,8 @@ std::vector<Change> changes_that_matter() {
       {"type", reduce, [](Spec& s) { s.type = Type::of(Scalar::F32); }},
       {"init", reduce, [](Spec& s) { s.init = cccl::Init::None; }},
       {"determinism", reduce, [](Spec& s) { s.determinism = cccl::Determinism::GpuToGpu; }},
-      {"order", cccl::named("radix_sort_i32_i32").value(), [](Spec& s) { s.order = cccl::Order::Descending; }},
+      {"order", cccl::find_predefined("radix_sort_i32_i32").value(),
+       [](Spec& s) { s.order = cccl::SortOrder::Descending; }},
       {"bound", cccl::lower_bound<std::int32_t>(), [](Spec& s) { s.bound = cccl::Bound::Upper; }},
       {"inclusive", scan, [](Spec& s) { s.inclusive = true; }},
       {"channels", histogram(), [](Spec& s) { s.channels = 4; }},
@@ -88,11 +89,11 @@ std::vector<Change> changes_that_matter() {
   };
 }
 
-TEST(CcclSpec, HasAnotherTextAndKeyForEachFieldThatDecidesTheCode) {
+TEST(CcclSpec, TextAndKeyCoverFieldsThatAffectCode) {
   for (const Change& change : changes_that_matter()) {
     Spec changed = change.base;
     change.make(changed);
-    const Status status = changed.check();
+    const Status status = changed.validate();
     ASSERT_TRUE(status.ok()) << change.field << ": " << status.error().message;
     EXPECT_NE(changed.text(), change.base.text()) << change.field;
     EXPECT_FALSE(changed.unit().key() == change.base.unit().key()) << change.field;
@@ -102,17 +103,17 @@ TEST(CcclSpec, HasAnotherTextAndKeyForEachFieldThatDecidesTheCode) {
   }
 }
 
-TEST(CcclSpec, HasTheSameTextWhateverIsInFieldsThatDecideNothing) {
-  const Spec base = cccl::named("radix_sort_i32_i32").value();
+TEST(CcclSpec, TextIgnoresFieldsThatDoNotAffectCode) {
+  const Spec base = cccl::find_predefined("radix_sort_i32_i32").value();
   const std::pair<const char*, std::function<void(Spec&)>> changes[] = {
-      {"name", [](Spec& s) { s.name = "what I call it"; }},
+      {"name", [](Spec& s) { s.name = "my name"; }},
       {"type", [](Spec& s) { s.type = Type::of(Scalar::F64); }},
       {"init", [](Spec& s) { s.init = cccl::Init::None; }},
       {"determinism", [](Spec& s) { s.determinism = cccl::Determinism::GpuToGpu; }},
       {"bound", [](Spec& s) { s.bound = cccl::Bound::Upper; }},
       {"inclusive", [](Spec& s) { s.inclusive = true; }},
       {"levels", [](Spec& s) { s.levels = 9; }},
-      {"shared_for, where no code is shared", [](Spec& s) { s.shared_for = 90; }},
+      {"shared_for without shared code", [](Spec& s) { s.shared_capability = 90; }},
       {"state of a pointer", [](Spec& s) { s.iterators[0].state_size = 16; }},
   };
   for (const auto& [field, make] : changes) {
@@ -123,13 +124,13 @@ TEST(CcclSpec, HasTheSameTextWhateverIsInFieldsThatDecideNothing) {
   }
 }
 
-TEST(CcclSpec, HasATextThatNobodyMayChangeUnawares) {
+TEST(CcclSpec, TextIsStable) {
   EXPECT_EQ(cccl::reduce<double>().text(),
             R"({"algorithm":"reduce","determinism":"run_to_run","init":"value","iterators":["f64","f64"],)"
             R"("operators":["plus"],"type":"f64","version":1})");
 }
 
-TEST(CcclSpec, IsReadFromTheFormsThatPeopleWrite) {
+TEST(CcclSpec, ParsesShortForms) {
   const Result<Spec> scan =
       Spec::parse(R"({ "iterators": ["i32", "i32"], "algorithm": "scan", "operators": ["plus"], "name": "mine" })");
   ASSERT_TRUE(scan.ok()) << scan.error().message;
@@ -139,46 +140,46 @@ TEST(CcclSpec, IsReadFromTheFormsThatPeopleWrite) {
   const Result<Spec> wide =
       Spec::parse(R"({"algorithm": "reduce", "iterators": ["f64", "f64"], "operators": ["plus"]})");
   ASSERT_TRUE(wide.ok()) << wide.error().message;
-  EXPECT_EQ(wide->text(), cccl::reduce<double>().text()) << "what is added has the type of what comes in";
+  EXPECT_EQ(wide->text(), cccl::reduce<double>().text()) << "the accumulator has the type of the input";
 
   const Result<Spec> bytes = Spec::parse(
       R"({"algorithm": "radix_sort", "iterators": ["bf16", {"storage": 12, "alignment": 4}], "order": "descending"})");
   ASSERT_TRUE(bytes.ok()) << bytes.error().message;
   EXPECT_TRUE(bytes->iterators[1].value == Type::storage(12, 4));
-  EXPECT_EQ(bytes->order, cccl::Order::Descending);
+  EXPECT_EQ(bytes->order, cccl::SortOrder::Descending);
   EXPECT_EQ(bytes->unit().name(), "radix_sort_bf16_storage12");
 }
 
-TEST(CcclSpec, GivesAUnitThatIsNamedAfterWhatItDoesWhereItHasNoNameItself) {
+TEST(CcclSpec, UnitNameIsDerivedIfSpecHasNone) {
   Spec scan = cccl::exclusive_scan<std::int32_t>();
   EXPECT_EQ(scan.unit().name(), "exclusive_scan_i32");
   EXPECT_EQ(scan.unit().kind(), "cccl");
   EXPECT_EQ(scan.unit().source(), scan.text());
   scan.name.clear();
   EXPECT_EQ(scan.unit().name(), "scan_i32");
-  Spec sort = cccl::named("radix_sort_u64_i32").value();
+  Spec sort = cccl::find_predefined("radix_sort_u64_i32").value();
   sort.name.clear();
   EXPECT_EQ(sort.unit().name(), "radix_sort_u64_i32");
 }
 
-TEST(CcclSpec, BuildsWhatTargetsShareForTheLowestOfThem) {
+TEST(CcclSpec, SharedCodeUsesLowestTarget) {
   const Spec spec = stateful_transform();
-  EXPECT_EQ(spec.for_targets({Target::sm(120), Target{"sm_90a", Form::Cccl}, Target::sm(100)}).shared_for, 90);
-  EXPECT_EQ(spec.for_targets({}).shared_for, 0);
-  EXPECT_EQ(spec.for_targets({Target::opencl("pocl")}).shared_for, 0);
+  EXPECT_EQ(spec.for_targets({Target::sm(120), Target{"sm_90a", Form::Cccl}, Target::sm(100)}).shared_capability, 90);
+  EXPECT_EQ(spec.for_targets({}).shared_capability, 0);
+  EXPECT_EQ(spec.for_targets({Target::opencl("pocl")}).shared_capability, 0);
 }
 
-TEST(CcclSpec, RefusesTextsAndNamesTheFieldThatIsWrong) {
-  const std::pair<const char*, const char*> refused[] = {
+TEST(CcclSpec, RejectsInvalidTextAndNamesField) {
+  const std::pair<const char*, const char*> rejected[] = {
       {"", "JSON"},
       {"[", "JSON at byte"},
       {"[]", "must be an object"},
-      {R"({"algorithm": "scan", "levels": 1e999})", "number that is too large"},
+      {R"({"algorithm": "scan", "levels": 1e999})", "number that is out of range"},
       {R"({"iterators": []})", "algorithm"},
       {R"({"algorithm": "sort"})", "algorithm"},
       {R"({"algorithm": 3})", "algorithm"},
       {R"({"algorithm": "scan", "version": 2})", "version"},
-      {R"({"algorithm": "scan", "colour": 1})", "colour"},
+      {R"({"algorithm": "scan", "color": 1})", "color"},
       {R"({"algorithm": "scan"})", "iterators"},
       {R"({"algorithm": "scan", "iterators": "i32"})", "iterators"},
       {R"({"algorithm": "scan", "iterators": ["i32"], "operators": ["plus"]})", "scan takes 2 (in, out), not 1"},
@@ -220,7 +221,7 @@ TEST(CcclSpec, RefusesTextsAndNamesTheFieldThatIsWrong) {
       {R"({"algorithm": "histogram", "iterators": ["u8", "i32"], "type": "i32", "levels": 9, "active_channels": 2})",
        "active_channels"},
   };
-  for (const auto& [text, part] : refused) {
+  for (const auto& [text, part] : rejected) {
     const Result<Spec> spec = Spec::parse(text);
     ASSERT_FALSE(spec.ok()) << text;
     EXPECT_EQ(spec.error().code, Code::InvalidArgument) << text;
@@ -228,19 +229,19 @@ TEST(CcclSpec, RefusesTextsAndNamesTheFieldThatIsWrong) {
   }
 }
 
-TEST(CcclSpec, RefusesWhatIsTooLarge) {
+TEST(CcclSpec, RejectsOversizedText) {
   EXPECT_FALSE(Spec::parse(std::string((1 << 20) + 1, ' ')).ok());
   std::string many = R"({"algorithm": "for", "operators": ["plus"], "iterators": ["i32")";
   for (int i = 0; i != 16; ++i) many += R"(, "i32")";
   EXPECT_FALSE(Spec::parse(many + "]}").ok());
   Spec spec = stateful_transform();
   spec.operators[0].source.assign(1 << 20, 'x');
-  EXPECT_FALSE(spec.check().ok());
+  EXPECT_FALSE(spec.validate().ok());
   EXPECT_FALSE(Spec::parse(std::string(50'000, '[')).ok());
 }
 
-TEST(CcclSpec, RefusesAStateThatNoKernelCouldBePassed) {
-  const std::vector<std::pair<std::function<void(Spec&)>, const char*>> refused = {
+TEST(CcclSpec, RejectsInvalidStateSize) {
+  const std::vector<std::pair<std::function<void(Spec&)>, const char*>> rejected = {
       {[](Spec& s) { s.operators[0].state_alignment = 3; }, "operators[0].state_alignment"},
       {[](Spec& s) { s.operators[0].state_alignment = 8192; }, "operators[0].state_alignment"},
       {[](Spec& s) { s.operators[0].state_size = 4097; }, "operators[0].state_size"},
@@ -248,44 +249,44 @@ TEST(CcclSpec, RefusesAStateThatNoKernelCouldBePassed) {
       {[](Spec& s) { s.iterators[0].state_size = 4097; }, "iterators[0].state_size"},
       {[](Spec& s) { s.iterators[0].state_alignment = 12; }, "iterators[0].state_alignment"},
   };
-  for (const auto& [make, part] : refused) {
+  for (const auto& [make, part] : rejected) {
     Spec spec = stateful_transform();
-    ASSERT_TRUE(spec.check().ok());
+    ASSERT_TRUE(spec.validate().ok());
     make(spec);
-    const Status status = spec.check();
+    const Status status = spec.validate();
     ASSERT_FALSE(status.ok()) << part;
     EXPECT_NE(status.error().message.find(part), std::string::npos) << status.error().message;
   }
 }
 
-TEST(CcclSpec, TakesAFunctionWithoutSourceWhereAnotherOperatorDefinesIt) {
+TEST(CcclSpec, AcceptsFunctionDefinedByAnotherOperator) {
   Spec spec = stateful_transform();
   spec.iterators[1] = spec.iterators[0];
   spec.iterators[1].advance.source.clear();
   spec.iterators[1].dereference.source.clear();
-  const Status status = spec.check();
+  const Status status = spec.validate();
   EXPECT_TRUE(status.ok()) << status.error().message;
   spec.iterators[0].advance.name = "another";
-  EXPECT_FALSE(spec.check().ok());
+  EXPECT_FALSE(spec.validate().ok());
 }
 
-TEST(CcclSpec, RefusesATypeWhoseSizeIsNotItsScalars) {
+TEST(CcclSpec, RejectsTypeSizeMismatch) {
   Spec spec = cccl::reduce<double>();
   spec.type.size = 4;
-  EXPECT_FALSE(spec.check().ok());
+  EXPECT_FALSE(spec.validate().ok());
   spec = cccl::reduce<double>();
   spec.iterators[0].value.alignment = 16;
-  EXPECT_FALSE(spec.check().ok());
+  EXPECT_FALSE(spec.validate().ok());
 }
 
-TEST(CcclSpec, RefusesSourceThatIsNoText) {
+TEST(CcclSpec, RejectsSourceThatIsNotUtf8) {
   Spec spec = stateful_transform();
   spec.operators[0].source = "\xff\xfe";
-  EXPECT_FALSE(spec.check().ok());
+  EXPECT_FALSE(spec.validate().ok());
   EXPECT_FALSE(spec.text().empty());
 }
 
-TEST(CcclSpec, CallsAlgorithmsAsTheLibraryDoes) {
+TEST(CcclSpec, UsesLibraryAlgorithmNames) {
   const std::pair<Algorithm, const char*> names[] = {{Algorithm::Scan, "scan"},
                                                      {Algorithm::Reduce, "reduce"},
                                                      {Algorithm::SegmentedReduce, "segmented_reduce"},

@@ -9,7 +9,7 @@
 namespace kiln::test {
 namespace {
 
-Unit one() { return Unit::cuda("one.cu", "source").entry("k").include_root("/a").include_root("/b", "/b/seal"); }
+Unit one() { return Unit::cuda("one.cu", "source").entry("k").include_root("/a").include_root("/b", "/b/sentinel"); }
 Unit two() { return Unit::cuda("two.cu", "other").option("-a").header("h", "1").preamble("before").include_root("/c"); }
 
 Unit sample_link() {
@@ -17,7 +17,7 @@ Unit sample_link() {
                               LinkPart::unit(two()), LinkPart::ptx("text", Bytes())});
 }
 
-TEST(Link, HasItsPartsInOrderAndTheirUnitsWithTheirRoots) {
+TEST(Link, KeepsPartOrderAndIncludeRoots) {
   const Unit link = sample_link();
   EXPECT_EQ(link.kind(), "link");
   const auto parts = decode_link_parts(link);
@@ -32,11 +32,11 @@ TEST(Link, HasItsPartsInOrderAndTheirUnitsWithTheirRoots) {
   EXPECT_EQ((*parts)[3].form, Form::Ptx);
   EXPECT_EQ((*parts)[3].bytes, "");
   ASSERT_EQ(link.include_roots().size(), 3U);
-  EXPECT_EQ(link.include_roots()[1].seal, "/b/seal");
+  EXPECT_EQ(link.include_roots()[1].sentinel, "/b/sentinel");
   EXPECT_EQ(link.include_roots()[2].path, "/c");
 }
 
-TEST(Link, HasAnotherKeyForEachInputAndForAnotherOrder) {
+TEST(Link, KeyCoversInputsAndOrder) {
   const auto link = [](std::vector<LinkPart> parts) { return Unit::link("whole", parts).key(); };
   const LinkPart a = LinkPart::ltoir("a", Bytes::copy_of("1"));
   const LinkPart b = LinkPart::ltoir("b", Bytes::copy_of("1"));
@@ -63,7 +63,7 @@ TEST(Link, HasAnotherKeyForEachInputAndForAnotherOrder) {
   EXPECT_EQ(std::set<UnitKey>(keys.begin(), keys.end()).size(), keys.size());
 }
 
-TEST(Link, HasTheSameKeyWhereverTheRootsOfItsUnitsLie) {
+TEST(Link, KeyIgnoresRootPaths) {
   const auto link = [](const std::string& path) {
     return Unit::link("whole", {LinkPart::unit(Unit::cuda("a.cu", "source").include_root(path))});
   };
@@ -71,7 +71,7 @@ TEST(Link, HasTheSameKeyWhereverTheRootsOfItsUnitsLie) {
   EXPECT_NE(link("/here").identity(), link("/there").identity());
 }
 
-TEST(Link, ComesBackWholeFromARecipe) {
+TEST(Link, RoundTripsThroughRecipe) {
   const Recipe recipe{sample_link().entry("k").option("-O3"), Target::sm(80), {}, "/work"};
   const auto back = decode_recipe(encode(recipe));
   ASSERT_TRUE(back.ok());
@@ -79,12 +79,12 @@ TEST(Link, ComesBackWholeFromARecipe) {
   EXPECT_EQ((*decode_link_parts(back->unit))[2].unit->identity(), two().identity());
 }
 
-TEST(Link, IsRefusedWhereverItsPartsAreCutAndWithSomethingBehindThem) {
+TEST(Link, RejectsTruncatedOrTrailingBytes) {
   const Unit good = sample_link();
   const std::string& source = good.source();
   const auto decode = [&](std::string text) {
     Unit unit = Unit::of_kind("link", "whole", std::move(text));
-    for (const IncludeRoot& root : good.include_roots()) unit = unit.include_root(root.path, root.seal);
+    for (const IncludeRoot& root : good.include_roots()) unit = unit.include_root(root.path, root.sentinel);
     return decode_link_parts(unit).ok();
   };
   EXPECT_TRUE(decode(source));
@@ -94,7 +94,7 @@ TEST(Link, IsRefusedWhereverItsPartsAreCutAndWithSomethingBehindThem) {
   EXPECT_FALSE(decode("\x02" + source.substr(1)));
 }
 
-TEST(Link, IsRefusedWithWhatALinkHasNoUseFor) {
+TEST(Link, RejectsUnsupportedMembers) {
   const Unit good = sample_link();
   for (const Unit& unit :
        {good.include_root("/d"), good.header("h", ""), good.preamble("p"), good.instance("k", "text"),

@@ -10,7 +10,7 @@ namespace kiln::test {
 namespace {
 
 Recipe sample() {
-  Recipe recipe{Unit::cuda("k.cu", "source").preamble("before").option("-a").include_root("/r", "/r/seal"),
+  Recipe recipe{Unit::cuda("k.cu", "source").preamble("before").option("-a").include_root("/r", "/r/sentinel"),
                 Target::sm(80),
                 {},
                 "/work"};
@@ -19,24 +19,24 @@ Recipe sample() {
   return recipe;
 }
 
-TEST(Recipe, ComesBackWholeFromItsBytes) {
+TEST(Recipe, RoundTrips) {
   const std::string bytes = encode(sample());
   const Result<Recipe> back = decode_recipe(bytes);
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_EQ(back->request_key(), sample().request_key());
   EXPECT_EQ(back->unit.key(), sample().unit.key());
   EXPECT_EQ(back->unit.include_roots().at(0).path, "/r");
-  EXPECT_EQ(back->unit.include_roots().at(0).seal, "/r/seal");
+  EXPECT_EQ(back->unit.include_roots().at(0).sentinel, "/r/sentinel");
   EXPECT_EQ(back->compiler.version, "13.0");
   EXPECT_EQ(back->compiler.path, "/lib/libnvrtc.so");
   EXPECT_EQ(back->working_directory, "/work");
   EXPECT_EQ(encode(*back), bytes);
 }
 
-TEST(Recipe, IsRefusedWhereverItIsCutAndWithSomethingBehindIt) {
+TEST(Recipe, RejectsTruncatedOrTrailingBytes) {
   const std::string bytes = encode(sample());
   for (std::size_t length = 0; length < bytes.size(); ++length) {
-    // A copy of exactly that length, so that the address sanitizer sees a read beyond it.
+    // A copy of exactly that length, so that the address sanitizer detects a read past the end.
     const std::vector<char> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
     const Result<Recipe> back = decode_recipe({cut.data(), cut.size()});
     ASSERT_FALSE(back.ok()) << length;
@@ -46,7 +46,7 @@ TEST(Recipe, IsRefusedWhereverItIsCutAndWithSomethingBehindIt) {
   EXPECT_FALSE(decode_recipe("\x7f" + bytes.substr(1)).ok());
 }
 
-TEST(RequestKey, CoversUnitTargetAndCompilerAndNotWhatIsForPeople) {
+TEST(RequestKey, CoversUnitTargetAndCompilerButNotDisplayText) {
   std::set<RequestKey> keys;
   const auto add = [&](auto change) {
     Recipe recipe = sample();
@@ -61,37 +61,37 @@ TEST(RequestKey, CoversUnitTargetAndCompilerAndNotWhatIsForPeople) {
   EXPECT_TRUE(add([](Recipe& r) { r.compiler.digest = sha256("other"); }));
   EXPECT_TRUE(add([](Recipe& r) { r.compiler.environment[1].second = "2"; }));
   EXPECT_TRUE(add([](Recipe& r) { r.compiler.environment.clear(); }));
-  EXPECT_FALSE(add([](Recipe& r) { r.compiler.version = "for people"; }));
+  EXPECT_FALSE(add([](Recipe& r) { r.compiler.version = "for display"; }));
   EXPECT_FALSE(add([](Recipe& r) { r.compiler.path = "/elsewhere"; }));
   EXPECT_FALSE(add([](Recipe& r) { r.working_directory = "/elsewhere"; }));
 }
 
-TEST(Key, CoversTheRequestAndTheClosure) {
+TEST(Key, CoversRequestAndDependencySet) {
   const RequestKey request = sample().request_key();
-  Closure closure;
-  const Key none = key_of(request, closure);
-  closure.items.push_back({0, Closure::State::Read, "h.h", sha256("1"), 0});
-  const Key one = key_of(request, closure);
-  closure.items[0].digest = sha256("2");
-  const Key two = key_of(request, closure);
+  DependencySet dependency_set;
+  const ArtifactKey none = artifact_key(request, dependency_set);
+  dependency_set.items.push_back({0, DependencySet::State::Read, "h.h", sha256("1"), 0});
+  const ArtifactKey one = artifact_key(request, dependency_set);
+  dependency_set.items[0].digest = sha256("2");
+  const ArtifactKey two = artifact_key(request, dependency_set);
   EXPECT_NE(none, one);
   EXPECT_NE(one, two);
-  EXPECT_NE(key_of({sha256("other")}, closure), two);
-  EXPECT_EQ(key_of(request, closure), two);
+  EXPECT_NE(artifact_key({sha256("other")}, dependency_set), two);
+  EXPECT_EQ(artifact_key(request, dependency_set), two);
 }
 
-TEST(Metadata, ComesBackWholeAndIsRefusedWhereverItIsCut) {
+TEST(Metadata, RoundTripsAndRejectsTruncation) {
   Artifact artifact;
   artifact.target = Target::sm(90);
   artifact.entries = {{"k<int>", "_Z1kIiEvv"}, {"l", "l"}};
-  artifact.about = {"k.cu", "nvrtc 13.0", 12.5, "a warning"};
+  artifact.metadata = {"k.cu", "nvrtc 13.0", 12.5, "a warning"};
   const std::string bytes = encode_metadata(artifact);
   const Result<Artifact> back = decode_metadata(bytes);
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(back->target, artifact.target);
   EXPECT_EQ(back->entries, artifact.entries);
-  EXPECT_EQ(back->about.cost_ms, 12.5);
-  EXPECT_EQ(back->about.log, "a warning");
+  EXPECT_EQ(back->metadata.cost_ms, 12.5);
+  EXPECT_EQ(back->metadata.log, "a warning");
   EXPECT_EQ(*back->symbol("k<int>"), "_Z1kIiEvv");
   EXPECT_EQ(back->symbol("none"), nullptr);
   for (std::size_t length = 0; length < bytes.size(); ++length) {

@@ -5,7 +5,7 @@
 namespace kiln::test {
 namespace {
 
-TEST(Target, IsReadFromTheNamesThatPeopleUseAndGivesThemBack) {
+TEST(Target, ParsesAndPrintsNames) {
   const struct {
     const char* text;
     const char* architecture;
@@ -24,7 +24,7 @@ TEST(Target, IsReadFromTheNamesThatPeopleUseAndGivesThemBack) {
   EXPECT_EQ(Target::parse("sm_80").value(), Target::sm(80));
 }
 
-TEST(Target, RefusesOtherTextsAndSaysWhatToGive) {
+TEST(Target, RejectsInvalidTextWithHint) {
   for (const char* text : {"", "sm", "sm_", "sm_9", "sm_90b", "sm_a", "sm_90aa", "80", "SM_80", "sm_80 ", " sm_80",
                            "compute_", "lto", "sm_80000", "sm_-80", "sm_8 0"}) {
     const Result<Target> target = Target::parse(text);
@@ -34,7 +34,7 @@ TEST(Target, RefusesOtherTextsAndSaysWhatToGive) {
   }
 }
 
-TEST(Target, OfOpenClIsCalledAsItsDevice) {
+TEST(Target, OpenClTargetUsesDeviceName) {
   const Target target = Target::opencl("pocl:a device");
   EXPECT_EQ(target.name(), "pocl:a device");
   EXPECT_EQ(target.form, Form::OpenClBinary);

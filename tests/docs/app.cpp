@@ -1,5 +1,5 @@
-// The program that pages call ./app: it asks for the units of the project's kiln.toml, as bytes for an architecture,
-// since there is no GPU here. KILN_RECORD, KILN_BUNDLES and the others work in it as in any program.
+// The program that pages call ./app. It requests the units of the project's kiln.toml as artifacts for an architecture,
+// because there is no GPU here. KILN_RECORD, KILN_BUNDLES and the other variables work as in any program.
 #include <cstdio>
 #include <cstdlib>
 

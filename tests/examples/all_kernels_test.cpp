@@ -7,11 +7,11 @@
 namespace kiln::test {
 namespace {
 
-TEST_F(Examples, ManyKernelsGetsAllThirtyOneRightOnPocl) {
+TEST_F(Examples, ManyKernelsComputesAll31KernelsOnPocl) {
   const nlohmann::json all = report({"--backend", "opencl", "--all"});
   EXPECT_EQ(all["compiled"], 31) << all;
   EXPECT_EQ(all["checked"], 31) << all;
-  std::printf("figure: all 31 semiring kernels on PoCL, cold: start-up %.3f ms, all results after %.1f s\n",
+  std::printf("figure: all 31 semiring kernels on PoCL, cold: startup %.3f ms, all results after %.1f s\n",
               all.value("startup_ms", 0.0), all.value("total_ms", 0.0) / 1000);
 }
 

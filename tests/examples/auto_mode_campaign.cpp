@@ -1,6 +1,7 @@
-// How much slower mode auto is than the better of the modes cpu and gpu, after `kiln calibrate`: each operation of
-// examples/spatial at 12 sizes, and one that PoCL is worth, the three modes in turns in one process. Returns 1 where
-// auto is slower than the bound. Started by `kiln calibrate` it measures the latter: the rest is `spatial calibrate`'s.
+// Measures how much slower mode auto is than the better of the modes cpu and gpu, after `kiln calibrate`: each
+// operation of examples/spatial at 12 sizes, and one for which PoCL is faster. The three modes alternate in one
+// process. Returns 1 if auto is slower than the limit. Started by `kiln calibrate`, it measures only the latter
+// operation; `spatial calibrate` measures the others.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -11,7 +12,7 @@
 #include <kiln/runtime.hpp>
 
 #include "examples/series_trial.hpp"
-#include "spatial/trials.hpp"
+#include "spatial/calibration_cases.hpp"
 
 namespace {
 
@@ -20,21 +21,21 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kBound = 1.15;
 constexpr unsigned kSizes = 12;
-constexpr double kLargest = 1e6;
-constexpr unsigned kFewestRounds = 20;
-constexpr unsigned kMostRounds = 4'000;
+constexpr double kMaxBytes = 1e6;
+constexpr unsigned kMinRounds = 20;
+constexpr unsigned kMaxRounds = 4'000;
 constexpr double kSeconds = 2;
-constexpr double kMostSeconds = 30;
-constexpr double kDoubt = 0.03;  // how far off a median may be by its standard error before more runs are made
+constexpr double kMaxSeconds = 30;
+constexpr double kError = 0.03;  // maximum standard error of a median, relative; more runs are made until it is reached
 
-/// The processor is there twice: how far these two differ is what the machine makes of equal things.
+/// The CPU is measured twice: the difference of the two shows the noise of the machine.
 enum { kAuto, kCpu, kGpu, kCpuAgain, kSides };
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 struct Figures {
   double median = 0;
-  double spread = 0;  // half of the distance between the quartiles, in percent of the median
+  double spread = 0;  // half of the interquartile range, in percent of the median
 };
 
 Figures figures_of(std::vector<double> ms) {
@@ -43,8 +44,8 @@ Figures figures_of(std::vector<double> ms) {
   return {median, 50 * (ms[ms.size() * 3 / 4] - ms[ms.size() / 4]) / median};
 }
 
-/// Whoever runs after the device finds cold caches: in these three rounds, again and again, each side comes once after
-/// each of the others.
+/// The mode that runs after the device finds cold caches. Over these three rounds, each side runs once after each of
+/// the others.
 constexpr int kOrders[3][kSides] = {
     {kAuto, kCpu, kGpu, kCpuAgain}, {kAuto, kGpu, kCpu, kCpuAgain}, {kGpu, kAuto, kCpuAgain, kCpu}};
 
@@ -59,63 +60,64 @@ class Campaign {
     }
   }
 
-  /// All of them, or the operation of this name.
+  /// Runs all operations, or the one of this name.
   kiln::Status run(const std::string& only) {
-    std::vector<Trial> trials = spatial::trials();
-    trials.push_back(kiln::test::series_trial());
-    for (const Trial& trial : trials) {
-      if (!only.empty() && only != trial.operation->name()) continue;
-      std::printf("%s\n%9s  %-8s %18s %18s %18s  %6s  %s  %s\n", trial.operation->name(), "rows", "auto is", "auto",
-                  "cpu", "gpu (opencl)", "runs", "cpu / cpu", "auto / better");
+    std::vector<CalibrationCase> calibration_cases = spatial::calibration_cases();
+    calibration_cases.push_back(kiln::test::series_trial());
+    for (const CalibrationCase& calibration_case : calibration_cases) {
+      if (!only.empty() && only != calibration_case.operation->name()) continue;
+      std::printf("%s\n%9s  %-8s %18s %18s %18s  %6s  %s  %s\n", calibration_case.operation->name(), "rows", "auto is",
+                  "auto", "cpu", "gpu (opencl)", "runs", "cpu / cpu", "auto / better");
       for (unsigned at = 0; at < kSizes; ++at) {
-        const double rows = std::round(std::pow(kLargest, at / double{kSizes - 1}));
-        if (kiln::Status timed = time_size(trial, static_cast<std::uint64_t>(rows)); !timed) return timed;
+        const double rows = std::round(std::pow(kMaxBytes, at / double{kSizes - 1}));
+        if (kiln::Status timed = time_size(calibration_case, static_cast<std::uint64_t>(rows)); !timed) return timed;
       }
       for (const int side : {kCpu, kGpu}) {
-        if (kiln::Status timed = print_stages(trial, side); !timed) return timed;
+        if (kiln::Status timed = print_stages(calibration_case, side); !timed) return timed;
       }
       std::printf("\n");
     }
-    std::printf("worst ratio %.3f, bound %.2f: %s\n", worst_, kBound,
+    std::printf("worst ratio %.3f, limit %.2f: %s\n", worst_, kBound,
                 holds() ? "holds at every size" : "DOES NOT HOLD");
     return {};
   }
   bool holds() const { return worst_ <= kBound; }
 
  private:
-  kiln::Status time_size(const Trial& trial, std::uint64_t rows) {
-    if (kiln::Status made = trial.prepare(rows); !made) return made;
+  kiln::Status time_size(const CalibrationCase& calibration_case, std::uint64_t rows) {
+    if (kiln::Status made = calibration_case.prepare(rows); !made) return made;
     for (Runtime& side : sides_) {
-      if (kiln::Status warm = trial.run(side); !warm) return warm;
+      if (kiln::Status warm = calibration_case.run(side); !warm) return warm;
     }
     std::vector<double> ms[kSides];
     const auto start = Clock::now();
-    for (unsigned round = 0; round < kMostRounds; ++round) {
-      // As many as the noise asks for; the ratio has no say in it.
-      const bool enough = round >= kFewestRounds && seconds_since(start) > kSeconds;
+    for (unsigned round = 0; round < kMaxRounds; ++round) {
+      // The number of rounds depends on the noise, not on the ratio.
+      const bool enough = round >= kMinRounds && seconds_since(start) > kSeconds;
       if (enough && (round % 16 == 0 || round < 64) && known_well(ms)) break;
-      if (enough && seconds_since(start) > kMostSeconds) break;
+      if (enough && seconds_since(start) > kMaxSeconds) break;
       for (const int side : kOrders[round % 3]) {
         const auto begin = Clock::now();
-        if (kiln::Status ran = trial.run(sides_[side]); !ran) return ran;
+        if (kiln::Status ran = calibration_case.run(sides_[side]); !ran) return ran;
         ms[side].push_back(seconds_since(begin) * 1000);
       }
     }
-    return print(trial, rows, ms);
+    return print(calibration_case, rows, ms);
   }
 
   static bool known_well(const std::vector<double>* ms) {
     return std::all_of(ms, ms + kSides, [](const std::vector<double>& side) {
-      // Of a normal distribution: the quartiles are 1.35 deviations apart, a median's error is 1.25 of a mean's.
+      // For a normal distribution the quartiles are 1.35 deviations apart, and the error of a median is 1.25 times that
+      // of a mean.
       const double deviation = figures_of(side).spread / 50 / 1.35;
-      return 1.25 * deviation / std::sqrt(static_cast<double>(side.size())) <= kDoubt;
+      return 1.25 * deviation / std::sqrt(static_cast<double>(side.size())) <= kError;
     });
   }
 
-  kiln::Status print(const Trial& trial, std::uint64_t rows, const std::vector<double>* ms) {
-    Request request;
+  kiln::Status print(const CalibrationCase& calibration_case, std::uint64_t rows, const std::vector<double>* ms) {
+    DispatchRequest request;
     request.rows = rows;
-    const auto decision = sides_[kAuto].decide(*trial.operation, request);
+    const auto decision = sides_[kAuto].decide(*calibration_case.operation, request);
     if (!decision) return decision.error();
     const Figures of[kSides] = {figures_of(ms[kAuto]), figures_of(ms[kCpu]), figures_of(ms[kGpu]),
                                 figures_of(ms[kCpuAgain])};
@@ -129,22 +131,22 @@ class Campaign {
     return {};
   }
 
-  kiln::Status print_stages(const Trial& trial, int side) {
+  kiln::Status print_stages(const CalibrationCase& calibration_case, int side) {
     RuntimeOptions options = sides_[side].options();
     options.time_stages = true;
     Runtime watched(session_, options);
     for (int warm = 0; warm < 2; ++warm) {
-      if (kiln::Status ran = trial.run(watched); !ran) return ran;
+      if (kiln::Status ran = calibration_case.run(watched); !ran) return ran;
     }
     std::vector<StageTime> stages = watched.last_stages();
     std::stable_sort(stages.begin(), stages.end(), [](const auto& a, const auto& b) { return a.ms > b.ms; });
     stages.resize(std::min<std::size_t>(stages.size(), 3));
-    std::printf("%9.0f  longest stages on %s:", kLargest, side == kCpu ? "cpu" : "opencl");
+    std::printf("%9.0f  longest stages on %s:", kMaxBytes, side == kCpu ? "cpu" : "opencl");
     for (const StageTime& stage : stages) {
-      std::printf(" %s %.2f ms (%s)%s", stage.stage.c_str(), stage.ms, stage.where.c_str(),
+      std::printf(" %s %.2f ms (%s)%s", stage.stage.c_str(), stage.ms, stage.location.c_str(),
                   &stage == &stages.back() ? "" : ",");
     }
-    std::printf("%s\n", stages.empty() ? " none were told" : "");
+    std::printf("%s\n", stages.empty() ? " none were reported" : "");
     return {};
   }
 
@@ -157,16 +159,16 @@ class Campaign {
 
 int main(int count, char** arguments) {
   auto session = kiln::Session::open().value();
-  if (const auto asked = calibration_asked_for()) {
+  if (const auto asked = requested_calibration()) {
     Runtime runtime(session);
     const auto measured = calibrate(runtime, {kiln::test::series_trial()}, asked->options);
     return measured && measured->write(asked->path).ok() ? 0 : 2;
   }
-  std::printf("auto against the better of cpu and gpu, after `kiln calibrate -- spatial calibrate`\n%s\n",
+  std::printf("auto compared with the better of cpu and gpu, after `kiln calibrate -- spatial calibrate`\n%s\n",
               this_machine(session).text().c_str());
   std::printf(
-      "medians, ± half of the distance between the quartiles; the three modes in turns; PoCL really executes, "
-      "and is this processor\n\n");
+      "medians, ± half of the interquartile range; the three modes alternate; PoCL really executes "
+      "on this CPU\n\n");
   Campaign campaign(session);
   if (kiln::Status status = campaign.run(count > 1 ? arguments[1] : ""); !status) {
     std::fprintf(stderr, "%s\n%s\n", status.error().message.c_str(), status.error().log.c_str());

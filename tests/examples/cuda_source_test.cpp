@@ -1,13 +1,13 @@
-// The CUDA text of the family, computed for real: the driver double gets the cubins that NVRTC made, and where a device
-// would run them it runs the same text as the host's compiler made it. So what is shown is that the text is right and
-// that its arguments arrive; a device's own code is not run here.
+// Executes the CUDA source of the family: the fake driver gets the cubins from NVRTC, and in place of the device it
+// runs the same source built by the host compiler. This tests the source and the passing of arguments, but not the
+// device code.
 #include <gtest/gtest.h>
 
 #include "check.hpp"
 #include "examples/host_kernels.hpp"
-#include "support/driver_double/control.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/toolkit.hpp"
+#include "support/fakes/cuda_driver/control.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/fixtures/toolkit.hpp"
 
 namespace kiln::test {
 namespace {
@@ -16,14 +16,14 @@ using semiring::Backend;
 using semiring::Outcome;
 using semiring::Semiring;
 
-TEST(SemiringCudaSource, GetsAllThirtyOneRightWhereTheHostRunsIt) {
+TEST(SemiringCudaSource, All31KernelsAreRightOnHost) {
   if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
-  DriverDouble driver("sm_90");
+  FakeCudaDriver driver("sm_90");
   for (const HostKernel& kernel : host_kernels()) driver.on_launch(kernel.name, kernel.run);
 
-  const TemporaryDirectory folder;
+  const TemporaryDirectory directory;
   SessionOptions options;
-  options.settings = {{"cache.dir", folder.path("cache")}, {"driver", DriverDouble::path()}};
+  options.settings = {{"cache.dir", directory.path("cache")}, {"driver", FakeCudaDriver::path()}};
   options.locked = {"cache.dir", "driver"};
   Session session = Session::open(options).value();
   session.request(semiring::everything(Backend::Cuda));

@@ -1,4 +1,4 @@
-// examples/embedded: a program that has its kernels with it.
+// examples/embedded: a program that contains its kernels.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "apps/run_kiln.hpp"
-#include "support/files.hpp"
-#include "support/toolkit.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/toolkit.hpp"
 
 namespace kiln::test {
 namespace {
@@ -29,8 +29,8 @@ class EmbeddedExample : public KilnProgram {
     EXPECT_EQ(count(ran.out, "compiled: 0\n"), 1U) << ran.out;
   }
 
-  /// The command in a world of its own: no network, no CUDA toolkit, no kiln-worker, no source of the example. Empty
-  /// where this machine does not let a test make one.
+  /// Returns the command in an isolated environment: without network, CUDA toolkit, kiln-worker and the sources of the
+  /// example. Empty if this machine does not allow it.
   std::vector<std::string> in_a_bare_world(const std::vector<std::string>& command) {
     std::string script = "set -e\nmount -t tmpfs none '" + fs::canonical(toolkit_root()).string() +
                          "'\nmount --bind /dev/null '" KILN_WORKER "'\nmount -t tmpfs none '" KILN_SOURCE_DIR
@@ -45,54 +45,54 @@ class EmbeddedExample : public KilnProgram {
     return all;
   }
 
-  /// Nothing is set, and the home is a folder with nothing in it.
+  /// No variables are set, and the home directory is empty.
   Variables bare() {
     fs::create_directories(path("home"));
     return {{"KILN_CACHE_DIR", ""}};
   }
 };
 
-TEST_F(EmbeddedExample, CompilesNothingWhereTheCacheIsEmptyAndLeavesItEmpty) {
+TEST_F(EmbeddedExample, CompilesNothingAndLeavesCacheEmpty) {
   expect_all_from_the_bundle(run_program({KILN_EMBEDDED}, bare()));
-  EXPECT_TRUE(fs::is_empty(path("home"))) << "a bundle's artifacts need no other copy";
+  EXPECT_TRUE(fs::is_empty(path("home"))) << "artifacts of a bundle are not copied to the cache";
 }
 
-TEST_F(EmbeddedExample, RunsWhereThereIsNoCompilerNoHeaderAndNoNetwork) {
+TEST_F(EmbeddedExample, RunsWithoutCompilerHeadersAndNetwork) {
   const std::vector<std::string> embedded = in_a_bare_world({KILN_EMBEDDED});
-  if (embedded.empty()) GTEST_SKIP() << "no namespaces for tests here";
+  if (embedded.empty()) GTEST_SKIP() << "no permission to create namespaces";
   write("k.cu", kSmallKernel);
   const Ran compiler = run_program(in_a_bare_world({KILN_PROGRAM, "compile", "k.cu", "--arch", "sm_80"}), bare());
-  EXPECT_EQ(compiler.exit_code, 3) << "there must be no compiler to be found: " << compiler.out << compiler.err;
+  EXPECT_EQ(compiler.exit_code, 3) << "no compiler must be found: " << compiler.out << compiler.err;
   expect_all_from_the_bundle(run_program(embedded, bare()));
 }
 
-TEST_F(EmbeddedExample, OpensNoCompilerAndStartsNoProcess) {
+TEST_F(EmbeddedExample, DoesNotOpenCompilerOrStartProcess) {
   const Ran ran = run_program(
       {"/usr/bin/env", "strace", "-f", "-o", path("calls"), "-e", "trace=open,openat,execve", KILN_EMBEDDED}, bare());
-  if (ran.exit_code != 0 && ran.says("ptrace")) GTEST_SKIP() << "no strace for tests here";
+  if (ran.exit_code != 0 && ran.says("ptrace")) GTEST_SKIP() << "no permission to use strace";
   expect_all_from_the_bundle(ran);
-  const std::string calls = slurp(path("calls"));
-  EXPECT_NE(calls.find("libkiln.so"), std::string::npos) << "strace saw nothing";
+  const std::string calls = read_text(path("calls"));
+  EXPECT_NE(calls.find("libkiln.so"), std::string::npos) << "strace recorded nothing";
   EXPECT_EQ(calls.find("nvrtc"), std::string::npos) << calls;
   EXPECT_EQ(count(calls, "execve("), 1U) << calls;
 }
 
-TEST_F(EmbeddedExample, LaunchesWhatTheBundleHasThroughTheDriverDouble) {
-  const Variables device = {{"KILN_DRIVER", KILN_DRIVER_DOUBLE}, {"KILN_DOUBLE_DEVICES", "sm_86"}};
+TEST_F(EmbeddedExample, LaunchesBundledKernelOnFakeDriver) {
+  const Variables device = {{"KILN_DRIVER", KILN_FAKE_DRIVER}, {"KILN_FAKE_DRIVER_DEVICES", "sm_86"}};
   const Ran ran = run_program({KILN_EMBEDDED}, device);
   EXPECT_EQ(count(ran.out, "heat_step was launched"), 1U) << ran.out << ran.err;
   EXPECT_EQ(count(ran.out, "heat.cu for sm_86: ready, from bundle"), 1U) << "sm_80 serves it: " << ran.out;
   EXPECT_EQ(count(ran.out, "compiled: 0\n"), 1U) << ran.out;
 }
 
-TEST_F(EmbeddedExample, FindsABundleThatLiesBesideIt) {
+TEST_F(EmbeddedExample, FindsBundleNextToProgram) {
   const Variables beside = {{"KILN_BUNDLES", "$ORIGIN/embedded.kiln"}, {"KILN_COMPILE", "never"}};
-  Variables believed = beside;
-  believed["KILN_TRUST_UNSIGNED"] = "true";
-  expect_all_from_the_bundle(run_program({KILN_EMBEDDED_BESIDE}, believed));
+  Variables trusted = beside;
+  trusted["KILN_TRUST_UNSIGNED"] = "true";
+  expect_all_from_the_bundle(run_program({KILN_EMBEDDED_BESIDE}, trusted));
 
-  const Ran doubted = run_program({KILN_EMBEDDED_BESIDE}, beside);
-  EXPECT_NE(doubted.exit_code, 0) << "nobody signed it, and it is no part of the program: " << doubted.out;
+  const Ran rejected = run_program({KILN_EMBEDDED_BESIDE}, beside);
+  EXPECT_NE(rejected.exit_code, 0) << "it is neither signed nor part of the program: " << rejected.out;
 }
 
 }  // namespace

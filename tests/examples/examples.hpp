@@ -12,14 +12,14 @@ namespace kiln::test {
 
 using Variables = std::map<std::string, std::string>;
 
-/// The examples, run as a user runs them, each test with a cache of its own that is empty at first.
+/// Runs the examples like a user. Each test has its own cache, which is initially empty.
 class Examples : public KilnProgram {
  protected:
   Ran many_kernels(std::vector<std::string> arguments, const Variables& variables = {}) {
     arguments.insert(arguments.begin(), KILN_MANY_KERNELS);
     return run_program(arguments, variables);
   }
-  /// What it printed as JSON. A run that must succeed.
+  /// Returns the printed JSON of a run that must succeed.
   nlohmann::json report(const std::vector<std::string>& arguments, const Variables& variables = {}) {
     std::vector<std::string> all = arguments;
     all.emplace_back("--json");

@@ -9,8 +9,8 @@
 
 namespace {
 
-// What the CUDA text asks of its surroundings. Threads run one after another, which is right for kernels whose threads
-// do not speak to each other.
+// The environment that the CUDA source needs. Threads run one after another, which is correct for kernels whose threads
+// do not communicate.
 struct Position {
   unsigned x, y, z;
 };
@@ -24,7 +24,7 @@ double __longlong_as_double(long long bits) {
   return value;
 }
 
-#include "kernels/semiring/semiring.cu"
+#include "examples/many_kernels/kernels/semiring.cu"
 
 #define OVER(semiring)                             \
   GEMM(gemm_##semiring##_f32, semiring, float)     \
@@ -45,10 +45,10 @@ BATCHED(batched_plus_times_f32, plus_times, float)
 BATCHED(batched_max_plus_f32, max_plus, float)
 BATCHED(batched_min_plus_f32, min_plus, float)
 
-using kiln::test::DoubleLaunch;
+using kiln::test::FakeLaunch;
 
 template <class T>
-T argument(const DoubleLaunch& launch, std::size_t index) {
+T argument(const FakeLaunch& launch, std::size_t index) {
   if constexpr (std::is_pointer_v<T>) {
     const auto address = argument<kiln::cuda::DevicePointer>(launch, index);
     return static_cast<T>(launch.host(address, sizeof(std::remove_pointer_t<T>)));
@@ -60,8 +60,8 @@ T argument(const DoubleLaunch& launch, std::size_t index) {
 }
 
 template <class... Types, std::size_t... Indices>
-void run_all(void (*kernel)(Types...), const DoubleLaunch& launch, std::index_sequence<Indices...>) {
-  // A launch of other arguments than the kernel's leaves the output as it is, which the check sees.
+void run_all(void (*kernel)(Types...), const FakeLaunch& launch, std::index_sequence<Indices...>) {
+  // A launch with wrong arguments does not change the output, which the check detects.
   if (launch.argument_count != sizeof...(Types)) return;
   if (((launch.arguments[Indices].size != sizeof(Types)) || ...)) return;
   const std::tuple<Types...> arguments(argument<Types>(launch, Indices)...);
@@ -78,7 +78,7 @@ void run_all(void (*kernel)(Types...), const DoubleLaunch& launch, std::index_se
 }
 
 template <class... Types>
-void run_all(void (*kernel)(Types...), const DoubleLaunch& launch) {
+void run_all(void (*kernel)(Types...), const FakeLaunch& launch) {
   run_all(kernel, launch, std::index_sequence_for<Types...>());
 }
 
@@ -86,9 +86,9 @@ void run_all(void (*kernel)(Types...), const DoubleLaunch& launch) {
 
 namespace kiln::test {
 
-static HostKernel named(const char* name, DoubleKernel run) { return {name, run}; }
+static HostKernel named(const char* name, FakeKernel run) { return {name, run}; }
 
-#define ENTRY(name) named(#name, [](const DoubleLaunch* launch, void*) { run_all(name, *launch); })
+#define ENTRY(name) named(#name, [](const FakeLaunch* launch, void*) { run_all(name, *launch); })
 #define ENTRIES(semiring)                                                                     \
   ENTRY(gemm_##semiring##_f32), ENTRY(gemm_##semiring##_f64), ENTRY(argmax_##semiring##_f32), \
       ENTRY(argmax_##semiring##_f64)

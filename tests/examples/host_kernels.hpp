@@ -2,17 +2,17 @@
 
 #include <vector>
 
-#include "support/driver_double/control_table.hpp"
+#include "support/fakes/cuda_driver/control_table.hpp"
 
 namespace kiln::test {
 
-/// A kernel of kernels/semiring/semiring.cu as the host's compiler made it, for the driver double to run.
+/// A kernel of examples/many_kernels/kernels/semiring.cu built by the host compiler, for the fake driver to run.
 struct HostKernel {
   const char* name;
-  DoubleKernel run;
+  FakeKernel run;
 };
 
-/// All 31.
+/// Returns all 31 kernels.
 std::vector<HostKernel> host_kernels();
 
 }  // namespace kiln::test

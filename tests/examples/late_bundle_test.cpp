@@ -1,22 +1,22 @@
-// A library that is opened when a session has long begun, and that brings a bundle with it.
+// A library with a bundle that is loaded after a session was opened.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <kiln/kiln.hpp>
 
 #include "extension_units.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
 
-TEST(LateBundle, IsFoundByASessionThatWasThereBeforeItsLibraryWasLoaded) {
-  const TemporaryDirectory folder;
+TEST(LateBundle, IsFoundBySessionOpenedBeforeLibraryWasLoaded) {
+  const TemporaryDirectory directory;
   SessionOptions options;
-  options.settings = {{"cache.dir", folder.path()}, {"compile", "never"}};
+  options.settings = {{"cache.dir", directory.path()}, {"compile", "never"}};
   Session session = Session::open(options).value();
   const Unit heat = extension_units::heat_cu();
-  EXPECT_FALSE(session.artifact(heat, Target::sm(90))) << "nobody has it yet, and nobody may compile it";
+  EXPECT_FALSE(session.artifact(heat, Target::sm(90))) << "it is not available yet, and compiling is disabled";
 
   void* library = dlopen(KILN_EMBEDDED_EXTENSION, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
@@ -24,11 +24,11 @@ TEST(LateBundle, IsFoundByASessionThatWasThereBeforeItsLibraryWasLoaded) {
   const auto artifact = session.artifact(saxpy, Target::sm(90));
   EXPECT_TRUE(artifact) << artifact.error().message;
   const auto again = session.artifact(heat, Target::sm(90));
-  EXPECT_TRUE(again) << "that it was not to be had is not remembered: " << again.error().message;
+  EXPECT_TRUE(again) << "the earlier miss must not be cached: " << again.error().message;
   EXPECT_EQ(session.status().compiled, 0U);
 
   dlclose(library);
-  EXPECT_TRUE(session.artifact(heat, Target::sm(90))) << "the session keeps what it uses";
+  EXPECT_TRUE(session.artifact(heat, Target::sm(90))) << "the session must keep the library loaded";
 }
 
 }  // namespace

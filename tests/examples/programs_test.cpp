@@ -10,7 +10,7 @@
 namespace kiln::test {
 namespace {
 
-TEST_F(Examples, QuickstartPrintsACheckedResultAndItsSecondRunCompilesNothing) {
+TEST_F(Examples, QuickstartPrintsResultAndSecondRunCompilesNothing) {
   const Ran first = run_program({KILN_QUICKSTART});
   EXPECT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(first.out, "1024 results are right; kernels compiled: 1\n");
@@ -19,10 +19,10 @@ TEST_F(Examples, QuickstartPrintsACheckedResultAndItsSecondRunCompilesNothing) {
   EXPECT_EQ(second.out, "1024 results are right; kernels compiled: 0\n");
 }
 
-TEST_F(Examples, ManyKernelsCompilesTheFiveThatItNeedsOnceForAllProcesses) {
+TEST_F(Examples, ManyKernelsCompilesFiveKernelsOnceForAllProcesses) {
   const nlohmann::json first = report({"--backend", "opencl"});
   EXPECT_EQ(first["compiled"], 5) << first;
-  EXPECT_EQ(first["found"], 0);
+  EXPECT_EQ(first["cached"], 0);
   EXPECT_EQ(first["checked"], 5);
   EXPECT_EQ(first["executed"], true);
 
@@ -31,13 +31,13 @@ TEST_F(Examples, ManyKernelsCompilesTheFiveThatItNeedsOnceForAllProcesses) {
   for (int run = 0; run < 5; ++run) {
     later = report({"--backend", "opencl"});
     EXPECT_EQ(later["compiled"], 0) << later;
-    EXPECT_EQ(later["found"], 5);
+    EXPECT_EQ(later["cached"], 5);
     EXPECT_EQ(later["checked"], 5);
     startup_ms.push_back(later.value("startup_ms", 1e9));
   }
   std::sort(startup_ms.begin(), startup_ms.end());
   std::printf(
-      "figure: many_kernels on PoCL: start-up %.3f ms cold, %.3f ms warm (median of 5, limit 5); "
+      "figure: many_kernels on PoCL: startup %.3f ms cold, %.3f ms warm (median of 5, limit 5); "
       "first result after %.0f ms cold, %.0f ms warm\n",
       first.value("startup_ms", 0.0), startup_ms[2], first.value("first_result_ms", 0.0),
       later.value("first_result_ms", 0.0));
@@ -46,7 +46,7 @@ TEST_F(Examples, ManyKernelsCompilesTheFiveThatItNeedsOnceForAllProcesses) {
 #endif
 }
 
-TEST_F(Examples, ManyKernelsSaysHowItIsUsed) {
+TEST_F(Examples, ManyKernelsPrintsUsage) {
   for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
            {}, {"--backend"}, {"--backend", "metal"}, {"--backend", "opencl", "--trace"}, {"--json"}}) {
     const Ran ran = many_kernels(wrong);
@@ -55,7 +55,7 @@ TEST_F(Examples, ManyKernelsSaysHowItIsUsed) {
   }
 }
 
-TEST_F(Examples, ManyKernelsDeclaresWhatItUsesAndAUseThatIsNotDeclaredIsFound) {
+TEST_F(Examples, ManyKernelsDeclaresItsKernelsAndUndeclaredUseIsReported) {
   const Variables record = {{"KILN_RECORD_UNDECLARED", "1"}};
   const nlohmann::json five = report({"--backend", "opencl"}, record);
   EXPECT_EQ(five["undeclared"].size(), 0U) << five;
@@ -69,8 +69,8 @@ TEST_F(Examples, ManyKernelsDeclaresWhatItUsesAndAUseThatIsNotDeclaredIsFound) {
   EXPECT_EQ(json["checked"], 6);
 
   const Ran unrecorded = many_kernels({"--backend", "opencl", "--undeclared"});
-  EXPECT_EQ(unrecorded.exit_code, 0) << "without the record it is no error: " << unrecorded.err;
-  EXPECT_NE(unrecorded.out.find("0 compiled, 6 found, 0 failed"), std::string::npos) << unrecorded.out;
+  EXPECT_EQ(unrecorded.exit_code, 0) << "without recording it is not an error: " << unrecorded.err;
+  EXPECT_NE(unrecorded.out.find("0 compiled, 6 cached, 0 failed"), std::string::npos) << unrecorded.out;
   EXPECT_NE(unrecorded.out.find("gemm_min_plus_f32        right"), std::string::npos) << unrecorded.out;
 }
 

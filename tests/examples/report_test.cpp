@@ -15,12 +15,12 @@ Report report(const std::string& backend, Outcome first, Outcome second) {
   return made;
 }
 
-TEST(ManyKernelsReport, IsGoodWhenEveryResultIsRight) {
+TEST(ManyKernelsReport, IsGoodIfEveryResultIsRight) {
   EXPECT_TRUE(report("opencl", Outcome::Right, Outcome::Right).good());
   EXPECT_FALSE(report("opencl", Outcome::Right, Outcome::Wrong).good());
 }
 
-TEST(ManyKernelsReport, ExcusesADriverThatComputesNothingForCudaAloneAndSaysSo) {
+TEST(ManyKernelsReport, ToleratesDriverThatComputesNothingOnlyForCuda) {
   const Report nothing = report("cuda", Outcome::Untouched, Outcome::Untouched);
   EXPECT_FALSE(nothing.executed());
   EXPECT_TRUE(nothing.good());
@@ -28,7 +28,7 @@ TEST(ManyKernelsReport, ExcusesADriverThatComputesNothingForCudaAloneAndSaysSo) 
   EXPECT_FALSE(report("cuda", Outcome::Right, Outcome::Untouched).good());
 }
 
-TEST(ManyKernelsReport, IsNotGoodWhenSomethingWasUsedUndeclared) {
+TEST(ManyKernelsReport, IsNotGoodAfterUndeclaredUse) {
   Report made = report("opencl", Outcome::Right, Outcome::Right);
   made.undeclared.push_back({"unit", "entry", "file.cpp:1"});
   EXPECT_FALSE(made.good());

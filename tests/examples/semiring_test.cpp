@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
-#include "support/temporary_directory.hpp"
-#include "support/toolkit.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/fixtures/toolkit.hpp"
 
 namespace kiln::test {
 namespace {
@@ -22,14 +22,14 @@ std::size_t named(const std::string& prefix) {
                     [&](const semiring::Member& member) { return member.name.starts_with(prefix); }));
 }
 
-Session session_in(const TemporaryDirectory& folder) {
+Session session_in(const TemporaryDirectory& directory) {
   SessionOptions options;
-  options.settings["cache.dir"] = folder.path("cache");
+  options.settings["cache.dir"] = directory.path("cache");
   options.locked = {"cache.dir"};
   return Session::open(options).value();
 }
 
-TEST(Semiring, HasThirtyOneKernelsOfWhichATypicalUserNeedsFive) {
+TEST(Semiring, Has31KernelsAndFiveTypicalOnes) {
   EXPECT_EQ(named("gemm_"), 12U);
   EXPECT_EQ(named("argmax_"), 12U);
   EXPECT_EQ(named("backward_"), 4U);
@@ -56,8 +56,8 @@ class SemiringForCuda : public testing::TestWithParam<int> {};
 
 TEST_P(SemiringForCuda, EveryKernelCompiles) {
   if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
-  const TemporaryDirectory folder;
-  Session session = session_in(folder);
+  const TemporaryDirectory directory;
+  Session session = session_in(directory);
   const auto start = std::chrono::steady_clock::now();
   for (const Unit& unit : semiring::everything(Backend::Cuda).units()) {
     const auto artifact = session.artifact(unit, Target::sm(GetParam()));
@@ -65,7 +65,7 @@ TEST_P(SemiringForCuda, EveryKernelCompiles) {
     EXPECT_NE(artifact->symbol(unit.entries().front()), nullptr);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  std::printf("figure: 31 semiring kernels for sm_%d, one after another: %.1f s\n", GetParam(), seconds.count());
+  std::printf("figure: 31 semiring kernels for sm_%d, sequentially: %.1f s\n", GetParam(), seconds.count());
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, SemiringForCuda, testing::Values(80, 90),

@@ -11,7 +11,7 @@ using Values = std::vector<float>;
 using Series = Result<Values>(Dispatch&, const Values&);
 
 constexpr unsigned kBlock = 64;
-constexpr std::size_t kVector = 16;  // columns end with whole ones
+constexpr std::size_t kVector = 16;  // columns are padded to a multiple of it
 
 Unit unit() {
   return Unit::opencl("series.cl", R"(
@@ -25,7 +25,7 @@ Unit unit() {
     })")
       .entry("series");
 }
-const Needs needs{"series", [] { return Units{unit()}; }};
+const Requirements requirements{"series", [] { return Units{unit()}; }};
 
 Result<Values> on_cpu(Dispatch& dispatch, const Values& x) {
   const Stage stage(dispatch, "series");
@@ -40,7 +40,7 @@ Result<Values> on_cpu(Dispatch& dispatch, const Values& x) {
 
 Result<Values> on_opencl(Dispatch& dispatch, const Values& x) {
   Session& session = dispatch.runtime().session();
-  static const Handle handle = session.handle(unit(), "series");
+  static const KernelHandle handle = session.handle(unit(), "series");
   static const Result<Stream> stream = session.stream("opencl");
   if (!stream) return stream.error();
   const Result<Kernel> kernel = handle.get();
@@ -51,12 +51,12 @@ Result<Values> on_opencl(Dispatch& dispatch, const Values& x) {
   if (!out) return out.error();
   {
     const Stage stage(dispatch, "series", &*stream);
-    Launch how;
-    how.stream = stream->native();
+    LaunchConfig config;
+    config.stream = stream->native();
     const std::size_t vectors = x.size() / kVector;
-    how.grid.x = static_cast<unsigned>((vectors + kBlock - 1) / kBlock);
-    how.block.x = kBlock;
-    if (Status launched = kernel->launch(how, static_cast<int>(vectors), *in, *out); !launched) {
+    config.grid.x = static_cast<unsigned>((vectors + kBlock - 1) / kBlock);
+    config.block.x = kBlock;
+    if (Status launched = kernel->launch(config, static_cast<int>(vectors), *in, *out); !launched) {
       return launched.error();
     }
   }
@@ -65,32 +65,32 @@ Result<Values> on_opencl(Dispatch& dispatch, const Values& x) {
   return y;
 }
 
-constexpr auto kSeries = operation<Series>(
-    "campaign.series", PrecisionClass::Metric, Implementation<Series>{{Backend::Cpu}, &on_cpu},
-    Implementation<Series>{
-        {Backend::OpenCl, Robustness::Bounded, Precision::Fp64, Determinism::Deterministic, kNever, &needs},
-        &on_opencl});
+constexpr auto kSeries =
+    operation<Series>("campaign.series", PrecisionClass::Metric, Implementation<Series>{{Backend::Cpu}, &on_cpu},
+                      Implementation<Series>{{Backend::OpenCl, Robustness::Bounded, Precision::Fp64,
+                                              Determinism::Deterministic, kNoCrossover, &requirements},
+                                             &on_opencl});
 
 }  // namespace
 
-Trial series_trial() {
+CalibrationCase series_trial() {
   const auto x = std::make_shared<Values>();
   const auto asked = std::make_shared<std::uint64_t>(0);
-  Trial trial;
-  trial.operation = &kSeries;
-  trial.prepare = [x, asked](std::uint64_t rows) {
+  CalibrationCase calibration_case;
+  calibration_case.operation = &kSeries;
+  calibration_case.prepare = [x, asked](std::uint64_t rows) {
     *asked = rows;
     x->resize((rows + kVector - 1) / kVector * kVector);
     for (std::size_t row = 0; row < x->size(); ++row) (*x)[row] = static_cast<float>(row % 64);
     return Status();
   };
-  trial.run = [x, asked](Runtime& runtime) -> Status {
-    Request request;
+  calibration_case.run = [x, asked](Runtime& runtime) -> Status {
+    DispatchRequest request;
     request.rows = *asked;
     const Result<Values> y = run(runtime, kSeries, request, *x);
     return y ? Status() : Status(y.error());
   };
-  return trial;
+  return calibration_case;
 }
 
 }  // namespace kiln::test

@@ -4,8 +4,8 @@
 
 namespace kiln::test {
 
-/// An operation that a device is worth: the sum of a series for each row, by one thread of the processor or by an
-/// OpenCL kernel. PoCL is the same processor with all of its cores and vectors, so that it wins for many rows.
-runtime::Trial series_trial();
+/// Returns an operation that is faster on a device: the sum of a series for each row, on one CPU thread or with an
+/// OpenCL kernel. PoCL uses all cores and vector units of the same CPU, so it wins for many rows.
+runtime::CalibrationCase series_trial();
 
 }  // namespace kiln::test

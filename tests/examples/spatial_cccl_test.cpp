@@ -1,11 +1,11 @@
-// The primitives of examples/spatial on CUDA by NVIDIA's own CCCL library, as far as that goes without a GPU: it
-// compiles and loads them for the driver double, and runs on no driver but NVIDIA's.
+// The primitives of examples/spatial on CUDA with NVIDIA's CCCL library, without a GPU: the library compiles and loads
+// them for the fake driver, but runs only on NVIDIA's driver.
 #include <gtest/gtest.h>
 
 #include <chrono>
 
 #include "examples/spatial_cuda.hpp"
-#include "support/cccl_packages.hpp"
+#include "support/fixtures/cccl_packages.hpp"
 
 namespace kiln::test {
 namespace {
@@ -25,16 +25,17 @@ class SpatialCccl : public SpatialCuda {
   }
 };
 
-TEST_F(SpatialCccl, EverythingThatAJoinNeedsIsCompiledAndLoaded) {
-  for (const Cold& cold : Plan("join").stage(spatial::cuda::sjoin_needs).ensure_warm(*session_, seconds(170))) {
-    ADD_FAILURE() << cold.unit << ": " << cold.why;
+TEST_F(SpatialCccl, CompilesAndLoadsAllUnitsOfJoin) {
+  for (const NotReady& cold :
+       WarmupPlan("join").stage(spatial::cuda::sjoin_requirements).ensure_warm(*session_, seconds(170))) {
+    ADD_FAILURE() << cold.unit << ": " << cold.reason;
   }
   for (const cccl::Spec& spec : {spatial::cuda::saturating_scan(), spatial::cuda::selection(), spatial::cuda::sort()}) {
     EXPECT_TRUE(cccl::get(*session_, spec).ok()) << spec.name;
   }
 }
 
-TEST_F(SpatialCccl, OnADriverThatIsNotNvidiasAJoinIsAnErrorThatNamesTheAlgorithm) {
+TEST_F(SpatialCccl, JoinFailsOnOtherDriverAndNamesAlgorithm) {
   spatial::PointColumn points;
   points.add({0.25, 0.25});
   spatial::PolygonColumn polygons;

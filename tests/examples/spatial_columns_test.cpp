@@ -5,7 +5,7 @@
 
 #include "spatial/column.hpp"
 #include "spatial/predicates.hpp"
-#include "support/geos_oracle.hpp"
+#include "support/fixtures/geos_oracle.hpp"
 
 namespace spatial {
 namespace {
@@ -28,7 +28,7 @@ const std::string kNoPoint = wkb_of_hex("0101000000000000000000f87f000000000000f
 const std::string kNoPolygon = wkb_of_hex("010300000000000000");
 const std::string kLine = wkb_of_hex("010200000000000000");
 
-TEST(SpatialBitmap, CountsItsRowsAndKeepsTheBitsBehindTheLastAtZero) {
+TEST(SpatialBitmap, CountsRowsAndKeepsTrailingBitsZero) {
   Bitmap bitmap(35, true);
   EXPECT_EQ(bitmap.count(), 35U);
   EXPECT_EQ(bitmap.words(), (std::vector<std::uint32_t>{0xffffffffU, 7U}));
@@ -39,7 +39,7 @@ TEST(SpatialBitmap, CountsItsRowsAndKeepsTheBitsBehindTheLastAtZero) {
   EXPECT_EQ(Bitmap(0, true).words().size(), 0U);
 }
 
-TEST(SpatialReading, KeepsNullAndEmptyPointsApart) {
+TEST(SpatialReading, DistinguishesNullAndEmptyPoints) {
   const PointColumn points = read_points({kOneTwo, std::nullopt, kNoPoint}).value();
   ASSERT_EQ(points.rows(), 3U);
   EXPECT_EQ(points[0], (Point{1, 2}));
@@ -48,7 +48,7 @@ TEST(SpatialReading, KeepsNullAndEmptyPointsApart) {
   EXPECT_TRUE(points.empty(2) && !points.null(2));
 }
 
-TEST(SpatialReading, KeepsNullAndEmptyPolygonsApartAndEveryRing) {
+TEST(SpatialReading, DistinguishesNullAndEmptyPolygonsAndKeepsAllRings) {
   Shape multi;
   multi.multi = true;
   multi.parts = {{Ring{{0, 0}, {9, 0}, {9, 9}, {0, 0}}, Ring{{4, 1}, {5, 1}, {5, 2}, {4, 1}}},
@@ -66,7 +66,7 @@ TEST(SpatialReading, KeepsNullAndEmptyPolygonsApartAndEveryRing) {
   EXPECT_TRUE(polygons.empty(3) && !polygons.null(3));
 }
 
-TEST(SpatialReading, NamesTheRowThatIsNoWkbOrOfAnotherFamily) {
+TEST(SpatialReading, NamesRowWithInvalidWkbOrOtherType) {
   const auto message = [](const auto& result) { return result.ok() ? "" : result.error().message; };
   EXPECT_NE(message(read_points({kOneTwo, kLine})).find("row 1 is a LineString; this column takes points"),
             std::string::npos);
@@ -80,28 +80,28 @@ TEST(SpatialReading, NamesTheRowThatIsNoWkbOrOfAnotherFamily) {
   }
 }
 
-TEST(SpatialReading, BelievesNoLengthThatTheBytesDoNotHave) {
-  // A polygon of 2^31 - 1 rings, and one ring of as many vertices.
+TEST(SpatialReading, RejectsLengthsBeyondInput) {
+  // A polygon with 2^31 - 1 rings, and one ring with as many vertices.
   EXPECT_FALSE(read_polygons({wkb_of_hex("0103000000ffffff7f")}).ok());
   EXPECT_FALSE(read_polygons({wkb_of_hex("010300000001000000ffffff7f")}).ok());
   EXPECT_FALSE(read_polygons({wkb_of_hex("0106000000ffffff7f")}).ok());
 }
 
-TEST(SpatialReading, RefusesCoordinatesThatAreNotFinite) {
+TEST(SpatialReading, RejectsNonFiniteCoordinates) {
   const kiln::Result<PointColumn> points = read_points({wkb_of_hex("0101000000000000000000f07f0000000000000040")});
   ASSERT_FALSE(points.ok());
   EXPECT_EQ(points.error().message, "row 0 has a coordinate that is not finite");
 }
 
-TEST(SpatialReading, LeavesFurtherCoordinatesBehind) {
-  // POINT Z (1 2 3), as EWKB has it.
+TEST(SpatialReading, DropsThirdCoordinate) {
+  // POINT Z (1 2 3) in EWKB.
   const PointColumn points =
       read_points({wkb_of_hex("0101000080000000000000f03f00000000000000400000000000000840")}).value();
   EXPECT_EQ(points[0], (Point{1, 2}));
 }
 
-TEST(SpatialPredicates, TheSideOfALineIsExactWhereDoublesAreNot) {
-  // Neighbours in doubles on both sides of the diagonal, and points on it.
+TEST(SpatialPredicates, OrientationIsExactWhereDoublesAreNot) {
+  // Adjacent doubles on both sides of the diagonal, and points on it.
   const Point a{12, 12};
   const Point b{24, 24};
   for (int i = -4; i <= 4; ++i) {
@@ -113,7 +113,7 @@ TEST(SpatialPredicates, TheSideOfALineIsExactWhereDoublesAreNot) {
   EXPECT_EQ(orientation({0, 0}, {1e12, 1e12}, {1e-12, 1.0000000000000002e-12}), 1);
 }
 
-TEST(SpatialPredicates, SeeARectangleOnlyWhereSidesGoAlongTheAxes) {
+TEST(SpatialPredicates, DetectOnlyAxisParallelRectangles) {
   const auto all = [](std::vector<Ring> rings) {
     PolygonColumn column;
     column.add_null();
@@ -132,7 +132,7 @@ TEST(SpatialPredicates, SeeARectangleOnlyWhereSidesGoAlongTheAxes) {
   EXPECT_FALSE(all({{{0, 0}, {9, 0}, {9, 9}, {0, 9}, {0, 0}}, {{1, 1}, {2, 1}, {2, 2}, {1, 2}, {1, 1}}})) << "a hole";
 }
 
-TEST(SpatialDigest, IsOfThePairsAndOfTheirOrder) {
+TEST(SpatialDigest, DependsOnPairsAndOrder) {
   EXPECT_EQ(digest({}), 0xcbf29ce484222325U);
   EXPECT_EQ(digest({{1, 2}}), digest({{1, 2}}));
   EXPECT_NE(digest({{1, 2}}), digest({{2, 1}}));

@@ -17,16 +17,16 @@
 #include "spatial/device/cuda_units.hpp"
 #include "spatial/device/device_column.hpp"
 #include "spatial/operations.hpp"
-#include "support/driver_double/control.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/toolkit.hpp"
+#include "support/fakes/cuda_driver/control.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/fixtures/toolkit.hpp"
 
 namespace kiln::test {
 
-/// One for all tests of a program.
+/// Returns one cache for all tests of a program.
 inline std::string spatial_cuda_cache() {
-  static const TemporaryDirectory folder;
-  return folder.path("cache");
+  static const TemporaryDirectory directory;
+  return directory.path("cache");
 }
 
 inline const Unit& spatial_stand_ins() {
@@ -34,11 +34,11 @@ inline const Unit& spatial_stand_ins() {
       Unit::cuda("stand_ins.cu", kStandIns).entry("stand_in_scan").entry("stand_in_select").entry("stand_in_sort");
   return unit;
 }
-inline constinit const Needs kSpatialStandIns{"stand-ins", [] { return Units{spatial_stand_ins()}; }};
+inline constinit const Requirements kSpatialStandIns{"stand-ins", [] { return Units{spatial_stand_ins()}; }};
 
-/// The CUDA variants of examples/spatial on the driver double: NVRTC really compiles the units, the double takes and
-/// checks them, and in the place of each kernel runs what the host's compiler made of the same file. It shows that the
-/// pipeline is right, and nothing of a GPU.
+/// The CUDA variants of examples/spatial on the fake driver: NVRTC really compiles the units, the fake driver checks
+/// them, and in place of each kernel it runs the same file built by the host compiler. This tests the pipeline but not
+/// a GPU.
 class SpatialCuda : public testing::Test {
  protected:
   void SetUp() override {
@@ -61,14 +61,14 @@ class SpatialCuda : public testing::Test {
     EXPECT_EQ(driver_.stale_uses(), 0U);
   }
 
-  /// Without CCCL's library, unless a test says which.
+  /// Without CCCL's library by default.
   virtual SessionOptions options() {
     SessionOptions made;
     made.settings = {{"cache.dir", spatial_cuda_cache()},
-                     {"driver", DriverDouble::path()},
+                     {"driver", FakeCudaDriver::path()},
                      {"nvrtc", toolkit_nvrtc()},
-                     {"cccl", folder_.path("none")},
-                     {"trace", folder_.path("trace.json")}};
+                     {"cccl", directory_.path("none")},
+                     {"trace", directory_.path("trace.json")}};
     for (const auto& [name, value] : made.settings) made.locked.insert(name);
     made.record_undeclared = true;
     made.on_event = [this](const Event& event) {
@@ -77,28 +77,28 @@ class SpatialCuda : public testing::Test {
     };
     return made;
   }
-  /// With stand-ins for CCCL's algorithms, each of which is put on the stream as the call says.
-  std::shared_ptr<spatial::DeviceKit> open_kit() {
-    const auto primitives = [this](spatial::DeviceKit& kit) {
+  /// Opens a kit with replacements for CCCL's algorithms, which are enqueued on the stream of the call.
+  std::shared_ptr<spatial::DeviceContext> open_kit() {
+    const auto primitives = [this](spatial::DeviceContext& kit) {
       return std::make_unique<spatial::CudaPrimitives>(kit, [this](const cccl::Spec& spec) { return stand_in(spec); });
     };
-    return spatial::DeviceKit::open(*session_, runtime::Backend::Cuda, primitives).value();
+    return spatial::DeviceContext::open(*session_, runtime::Backend::Cuda, primitives).value();
   }
   Result<spatial::CudaPrimitives::Algorithm> stand_in(const cccl::Spec& spec);
-  /// Since the last call.
+  /// Returns the events since the last call.
   std::vector<Event> take_events() {
     const std::lock_guard lock(mutex_);
     return std::exchange(events_, {});
   }
 
-  TemporaryDirectory folder_;
-  DriverDouble driver_{"sm_80"};
+  TemporaryDirectory directory_;
+  FakeCudaDriver driver_{"sm_80"};
   std::mutex mutex_;
-  std::vector<Event> events_;       // under mutex_
-  std::vector<std::string> asked_;  // the canonical texts of the algorithms that were asked for
+  std::vector<Event> events_;       // guarded by mutex_
+  std::vector<std::string> asked_;  // canonical texts of the requested algorithms
   std::optional<Session> session_;
   std::optional<runtime::Runtime> runtime_;
-  std::shared_ptr<spatial::DeviceKit> kit_;
+  std::shared_ptr<spatial::DeviceContext> kit_;
 };
 
 inline Result<spatial::CudaPrimitives::Algorithm> SpatialCuda::stand_in(const cccl::Spec& spec) {
@@ -111,16 +111,16 @@ inline Result<spatial::CudaPrimitives::Algorithm> SpatialCuda::stand_in(const cc
   if (!kernel) return std::move(kernel).error();
   return spatial::CudaPrimitives::Algorithm(
       [kernel = *kernel, algorithm = spec.algorithm](const cccl::Call& call) -> Status {
-        Launch how;
-        how.stream = call.stream;
-        how.block.x = kernel.occupancy().value().block;
-        how.grid.x = static_cast<unsigned>((call.items - 1) / how.block.x + 1);
+        LaunchConfig config;
+        config.stream = call.stream;
+        config.block.x = kernel.occupancy().value().block_size;
+        config.grid.x = static_cast<unsigned>((call.items - 1) / config.block.x + 1);
         const auto& at = call.iterators;
-        if (algorithm == Algorithm::Scan) return kernel.launch(how, at.at(0), at.at(1), call.items);
+        if (algorithm == Algorithm::Scan) return kernel.launch(config, at.at(0), at.at(1), call.items);
         if (algorithm == Algorithm::ThreeWayPartition) {
-          return kernel.launch(how, at.at(0), at.at(1), at.at(3), at.at(4), call.items);
+          return kernel.launch(config, at.at(0), at.at(1), at.at(3), at.at(4), call.items);
         }
-        return kernel.launch(how, at.at(0), at.at(1), at.at(2), at.at(3), call.items, call.last_bit);
+        return kernel.launch(config, at.at(0), at.at(1), at.at(2), at.at(3), call.items, call.end_bit);
       });
 }
 

@@ -1,5 +1,5 @@
-// The CUDA variants of examples/spatial: units that NVRTC really compiles, driven through the driver double, which runs
-// in the place of each kernel what the host's compiler made of the same file. No GPU has a part in it.
+// The CUDA variants of examples/spatial: NVRTC really compiles the units, and in place of each kernel the fake driver
+// runs the same file built by the host compiler. No GPU is used.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "examples/spatial_cuda.hpp"
-#include "support/files.hpp"
-#include "support/geos_oracle.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/geos_oracle.hpp"
 
 namespace kiln::test {
 namespace {
@@ -37,7 +37,7 @@ class SpatialOnCuda : public SpatialCuda {
     const GeneratedSet set = GeometryMaker(5, Ground::Uniform).set(points, polygons);
     return read_columns(GeosOracle(set));
   }
-  // Every operation on columns that are on the device, and what GEOS says.
+  // Compares every operation on columns on the device with GEOS.
   void expect_equal_to_geos_there(const GeneratedSet& set) {
     const GeosOracle oracle(set);
     const SetColumns columns = read_columns(oracle);
@@ -48,14 +48,14 @@ class SpatialOnCuda : public SpatialCuda {
     const auto of_polygons = spatial::bounds(*runtime_, all.polygons).value();
     const auto mask = spatial::within(*runtime_, first.points, first.polygons).value();
     const auto pairs = spatial::sjoin(*runtime_, all.points, all.polygons).value();
-    expect_equal(materialise(*runtime_, *of_points.device).value(), oracle.bounds_of_points(), set.name + ", points");
-    expect_equal(materialise(*runtime_, *of_polygons.device).value(), oracle.bounds_of_polygons(),
+    expect_equal(materialize(*runtime_, *of_points.device).value(), oracle.bounds_of_points(), set.name + ", points");
+    expect_equal(materialize(*runtime_, *of_polygons.device).value(), oracle.bounds_of_polygons(),
                  set.name + ", polygons");
-    expect_equal(materialise(*runtime_, *mask.device).value(), oracle.within_rows(), set.name + ", within");
-    expect_equal(materialise(*runtime_, *pairs.device).value(), oracle.pairs(), set.name + ", sjoin");
+    expect_equal(materialize(*runtime_, *mask.device).value(), oracle.within_rows(), set.name + ", within");
+    expect_equal(materialize(*runtime_, *pairs.device).value(), oracle.pairs(), set.name + ", sjoin");
     const Resident one = uploaded({columns.points, rows_of(columns.polygons, 0, 1)});
     const auto of_one = spatial::within(*runtime_, one.points, one.polygons).value();
-    expect_equal(materialise(*runtime_, *of_one.device).value(), oracle.within_one(0), set.name + ", within one");
+    expect_equal(materialize(*runtime_, *of_one.device).value(), oracle.within_one(0), set.name + ", within one");
   }
 };
 
@@ -65,11 +65,11 @@ TEST_F(SpatialOnCuda, EveryOperationEqualsGeosOnEveryGeneratedSet) {
     ASSERT_FALSE(HasFatalFailure()) << number;
   }
   EXPECT_EQ(runtime_->counts().on_device, 5 * kGeneratedSets - 4)
-      << "one set has no points, and launches nothing for them";
+      << "one set has no points, so nothing is launched for them";
   EXPECT_EQ(runtime_->counts().fallbacks, 0U);
 }
 
-TEST_F(SpatialOnCuda, AJoinIsDecidedOnceWaitsForNothingAndReadsOneScalarForAnAllocation) {
+TEST_F(SpatialOnCuda, JoinDecidesOnceAndReadsOneScalarPerAllocation) {
   const SetColumns columns = columns_of(3'000, 200);
   const Resident there = uploaded(columns);
   (void)take_events();
@@ -79,28 +79,28 @@ TEST_F(SpatialOnCuda, AJoinIsDecidedOnceWaitsForNothingAndReadsOneScalarForAnAll
   ASSERT_NE(pairs.device, nullptr);
   EXPECT_EQ(number_of(events, Kind::Decided), 1U);
   EXPECT_EQ(number_of(events, Kind::Dispatched), 1U);
-  EXPECT_EQ(number_of(events, Kind::Synchronised), 0U);
+  EXPECT_EQ(number_of(events, Kind::Synchronized), 0U);
   EXPECT_EQ(std::count_if(events.begin(), events.end(), copies_out), 3);
-  EXPECT_EQ(driver_.calls("cuStreamSynchronize") - waits, 3U) << "each scalar is waited for, and nothing else is";
+  EXPECT_EQ(driver_.calls("cuStreamSynchronize") - waits, 3U) << "only the scalars are waited for";
   for (auto event = events.begin(); event != events.end(); ++event) {
     if (event->kind == Kind::Copied) {
       EXPECT_TRUE(copies_out(*event));
       EXPECT_EQ(event->bytes, 4U);
-      EXPECT_EQ(event->work.purpose, Purpose::Size);
+      EXPECT_EQ(event->context.purpose, Purpose::AllocationSize);
       const auto next = std::find_if(event + 1, events.end(), [](const Event& later) {
         return allocates(later) || later.kind == Kind::Launched || later.kind == Kind::Copied;
       });
-      EXPECT_TRUE(next != events.end() && allocates(*next)) << "what was read sizes what is allocated next";
+      EXPECT_TRUE(next != events.end() && allocates(*next)) << "the scalar must size the next allocation";
     }
     if (event->kind != Kind::Launched) continue;
-    EXPECT_EQ(event->block, event->advised) << event->message;
+    EXPECT_EQ(event->block_threads, event->suggested_block_threads) << event->message;
   }
 }
 
-TEST_F(SpatialOnCuda, TheLaunchesOfAJoinComeInTheOrderOfItsStagesAndCoverTheirRows) {
+TEST_F(SpatialOnCuda, JoinLaunchesFollowStagesAndCoverRows) {
   constexpr std::size_t kPoints = 3'000;
   constexpr std::size_t kPolygons = 200;
-  constexpr std::size_t kCells = 1024 + 256 + 64 + 16 + 4 + 1;  // of the grids over 200 polygons
+  constexpr std::size_t kCells = 1024 + 256 + 64 + 16 + 4 + 1;  // cells of the grids over 200 polygons
   const Resident there = uploaded(columns_of(kPoints, kPolygons));
   const std::size_t before = driver_.launches().size();
   const auto pairs = spatial::sjoin(*runtime_, there.points, there.polygons).value();
@@ -138,7 +138,7 @@ TEST_F(SpatialOnCuda, TheLaunchesOfAJoinComeInTheOrderOfItsStagesAndCoverTheirRo
   }
 }
 
-TEST_F(SpatialOnCuda, WithinAndBoundsReadNothingBackAndAreAFewLaunches) {
+TEST_F(SpatialOnCuda, WithinAndBoundsReadNothingBackAndUseFewLaunches) {
   const SetColumns columns = columns_of(300, 300);
   const Resident there = uploaded(columns);
   (void)take_events();
@@ -149,7 +149,7 @@ TEST_F(SpatialOnCuda, WithinAndBoundsReadNothingBackAndAreAFewLaunches) {
   const std::vector<Event> events = take_events();
   EXPECT_EQ(number_of(events, Kind::Decided), 3U);
   EXPECT_EQ(number_of(events, Kind::Copied), 0U);
-  EXPECT_EQ(number_of(events, Kind::Synchronised), 0U);
+  EXPECT_EQ(number_of(events, Kind::Synchronized), 0U);
   std::vector<std::string> names;
   for (const auto& launch : driver_.launches()) names.push_back(launch.kernel);
   names.erase(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(before));
@@ -157,45 +157,46 @@ TEST_F(SpatialOnCuda, WithinAndBoundsReadNothingBackAndAreAFewLaunches) {
                                              "compact_indices", "within_refine", "point_bounds", "polygon_bounds"}));
 }
 
-TEST_F(SpatialOnCuda, EachOperationUsesWhatItNeedsAndNothingElse) {
+TEST_F(SpatialOnCuda, EachOperationUsesExactlyItsDeclaredUnits) {
   const SetColumns columns = columns_of(300, 300);
   spatial::PolygonColumn rectangle;
   rectangle.add_ring({{0, 0}, {0.5, 0}, {0.5, 0.5}, {0, 0.5}, {0, 0}});
   rectangle.end_row();
   struct Case {
-    const Needs* needs;
+    const Requirements* requirements;
     std::function<bool(const Resident&)> run;
   };
   const auto join = [&](const Resident& on) { return spatial::sjoin(*runtime_, on.points, on.polygons).ok(); };
   const Case cases[] = {
-      {&spatial::cuda::bounds_of_points_needs,
+      {&spatial::cuda::bounds_of_points_requirements,
        [&](const Resident& on) { return spatial::bounds(*runtime_, on.points).ok(); }},
-      {&spatial::cuda::bounds_of_polygons_needs,
+      {&spatial::cuda::bounds_of_polygons_requirements,
        [&](const Resident& on) { return spatial::bounds(*runtime_, on.polygons).ok(); }},
-      {&spatial::cuda::within_needs,
+      {&spatial::cuda::within_requirements,
        [&](const Resident& on) { return spatial::within(*runtime_, on.points, on.polygons).ok(); }},
-      {&spatial::cuda::sjoin_needs, join},
-      {&spatial::cuda::box_join_needs, join},
+      {&spatial::cuda::sjoin_requirements, join},
+      {&spatial::cuda::box_join_requirements, join},
   };
   for (const Case& one : cases) {
     std::set<std::string> needed;
-    for (const Unit& unit : one.needs->units()) needed.insert(unit.kind() == "cccl" ? unit.source() : unit.name());
-    kit_ = open_kit();  // which asks for its algorithms anew
-    const bool boxes = one.needs == &spatial::cuda::box_join_needs;
+    for (const Unit& unit : one.requirements->units())
+      needed.insert(unit.kind() == "cccl" ? unit.source() : unit.name());
+    kit_ = open_kit();  // requests its algorithms again
+    const bool boxes = one.requirements == &spatial::cuda::box_join_requirements;
     const Resident there = uploaded({columns.points, boxes ? rectangle : columns.polygons});
     (void)take_events();
     asked_.clear();
-    EXPECT_TRUE(one.run(there)) << one.needs->name();
+    EXPECT_TRUE(one.run(there)) << one.requirements->name();
     std::set<std::string> used(asked_.begin(), asked_.end());
     for (const Event& event : take_events()) {
       if (event.kind == Kind::Launched && event.unit != "stand_ins.cu") used.insert(event.unit);
     }
-    EXPECT_EQ(needed, used) << one.needs->name();
+    EXPECT_EQ(needed, used) << one.requirements->name();
   }
   for (const UndeclaredUse& use : session_->undeclared()) ADD_FAILURE() << use.unit << " by " << use.caller;
 }
 
-TEST_F(SpatialOnCuda, OpeningAColumnRequestsTheUnitsOfItsFamilyAlone) {
+TEST_F(SpatialOnCuda, OpeningColumnRequestsOnlyUnitsOfItsType) {
   const auto requested_by = [&](const std::function<void()>& open) {
     (void)take_events();
     open();
@@ -212,42 +213,42 @@ TEST_F(SpatialOnCuda, OpeningAColumnRequestsTheUnitsOfItsFamilyAlone) {
             (std::vector<std::string>{"polygon_bounds.cu"}));
 }
 
-TEST_F(SpatialOnCuda, AJoinThatGetsNoMemoryIsAnErrorAndLeaksNothing) {
+TEST_F(SpatialOnCuda, JoinWithoutMemoryFailsAndLeaksNothing) {
   const SetColumns columns = columns_of(300, 30);
-  unsigned refused = 0;
-  for (bool reached = true; reached; ++refused) {
-    ASSERT_LT(refused, 100U);
-    kit_ = open_kit();  // which has nothing in reserve
+  unsigned rejected = 0;
+  for (bool reached = true; reached; ++rejected) {
+    ASSERT_LT(rejected, 100U);
+    kit_ = open_kit();  // has no retained memory
     const Resident there = uploaded(columns);
     const std::size_t before = driver_.calls("cuMemAllocAsync");
-    driver_.fail("cuMemAllocAsync", refused + 1, cuda::DriverResult::OutOfMemory);
+    driver_.fail("cuMemAllocAsync", rejected + 1, cuda::DriverResult::OutOfMemory);
     const auto joined = spatial::sjoin(*runtime_, there.points, there.polygons);
-    reached = driver_.calls("cuMemAllocAsync") - before > refused;
-    EXPECT_EQ(joined.ok(), !reached) << refused;
+    reached = driver_.calls("cuMemAllocAsync") - before > rejected;
+    EXPECT_EQ(joined.ok(), !reached) << rejected;
   }
   driver_.fail("cuMemAllocAsync", 1, cuda::DriverResult::Success);
-  EXPECT_GT(refused, 10U);
+  EXPECT_GT(rejected, 10U);
 }
 
-TEST_F(SpatialOnCuda, AThreadWithoutAContextWorksInThePrimaryOneOfTheDevice) {
+TEST_F(SpatialOnCuda, ThreadWithoutContextUsesPrimaryContext) {
   std::thread([&] {
-    const auto kit = spatial::DeviceKit::open(*session_, runtime::Backend::Cuda);
+    const auto kit = spatial::DeviceContext::open(*session_, runtime::Backend::Cuda);
     ASSERT_TRUE(kit.ok()) << kit.error().message;
     EXPECT_TRUE((*kit)->allocate(8).ok());
   }).join();
 }
 
-TEST_F(SpatialOnCuda, AScanWithoutRoomForItsLastSumIsRefused) {
+TEST_F(SpatialOnCuda, RejectsScanWithoutSpaceForLastSum) {
   const Buffer values = kit_->allocate(4 * sizeof(std::uint32_t)).value();
   const Buffer total = kit_->allocate(sizeof(std::uint32_t)).value();
   EXPECT_EQ(kit_->primitives().exclusive_scan(values, 4, values, total).error().code, Code::InvalidArgument);
   EXPECT_TRUE(kit_->primitives().exclusive_scan(values, 3, values, total).ok());
 }
 
-TEST_F(SpatialOnCuda, TheAuditOfAJoinOnTheDeviceFindsNothing) {
+TEST_F(SpatialOnCuda, AuditOfDeviceJoinHasNoFindings) {
   const SetColumns columns = columns_of(3'000, 200);
   {
-    // So that the audit sees a path and not its first time.
+    // Warms up, so that the audit does not see the costs of the first run.
     const Resident there = uploaded(columns);
     ASSERT_TRUE(spatial::sjoin(*runtime_, there.points, there.polygons).ok());
   }
@@ -256,35 +257,37 @@ TEST_F(SpatialOnCuda, TheAuditOfAJoinOnTheDeviceFindsNothing) {
   {
     const Resident there = uploaded(columns);
     const auto pairs = spatial::sjoin(*runtime_, there.points, there.polygons).value();
-    EXPECT_EQ(materialise(*runtime_, *pairs.device).value().size(), pairs.device->rows());
+    EXPECT_EQ(materialize(*runtime_, *pairs.device).value().size(), pairs.device->rows());
   }
   ASSERT_TRUE(session_->write_trace().ok());
-  const std::string report = folder_.path("report.json");
+  const std::string report = directory_.path("report.json");
   const std::string command =
-      std::string(KILN_PROGRAM) + " audit --json " + folder_.path("trace.json") + " > " + report;
-  EXPECT_EQ(std::system(command.c_str()), 0) << slurp(report);
-  const auto found = nlohmann::json::parse(slurp(report), nullptr, false);
-  ASSERT_TRUE(found.is_object()) << slurp(report);
+      std::string(KILN_PROGRAM) + " audit --json " + directory_.path("trace.json") + " > " + report;
+  EXPECT_EQ(std::system(command.c_str()), 0) << read_text(report);
+  const auto found = nlohmann::json::parse(read_text(report), nullptr, false);
+  ASSERT_TRUE(found.is_object()) << read_text(report);
   EXPECT_EQ(found["dispatches"]["gpu"], 1);
   EXPECT_EQ(found["dispatches"]["total"], 1);
   EXPECT_EQ(found["stayed_on_device"], true);
   EXPECT_EQ(found["decisions"][0]["selected"], "cuda");
 }
 
-TEST(SpatialCudaProgram, SaysWhatIsMissingWhereThereIsNoDriver) {
-  const TemporaryDirectory folder;
-  const std::string said = folder.path("said");
-  const std::string command = "KILN_CACHE_DIR=" + folder.path("cache") + " KILN_DRIVER=" + folder.path("none.so") +
-                              " " + KILN_SPATIAL + " demo --points 10 --polygons 2 --backend cuda > " + said + " 2>&1";
+TEST(SpatialCudaProgram, ReportsMissingDriver) {
+  const TemporaryDirectory directory;
+  const std::string said = directory.path("said");
+  const std::string command = "KILN_CACHE_DIR=" + directory.path("cache") +
+                              " KILN_DRIVER=" + directory.path("none.so") + " " + KILN_SPATIAL +
+                              " demo --points 10 --polygons 2 --backend cuda > " + said + " 2>&1";
   EXPECT_NE(std::system(command.c_str()), 0);
-  EXPECT_NE(slurp(said).find("none.so"), std::string::npos) << slurp(said);
+  EXPECT_NE(read_text(said).find("none.so"), std::string::npos) << read_text(said);
 }
 
-TEST(SpatialCudaUnits, AreCompiledForBothArchitecturesWithoutADevice) {
+TEST(SpatialCudaUnits, CompileForBothArchitecturesWithoutDevice) {
   if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
-  const TemporaryDirectory folder;
+  const TemporaryDirectory directory;
   SessionOptions options;
-  options.settings = {{"cache.dir", spatial_cuda_cache()}, {"nvrtc", toolkit_nvrtc()}, {"driver", folder.path("none")}};
+  options.settings = {
+      {"cache.dir", spatial_cuda_cache()}, {"nvrtc", toolkit_nvrtc()}, {"driver", directory.path("none")}};
   for (const auto& [name, value] : options.settings) options.locked.insert(name);
   Session session = Session::open(options).value();
   const std::vector<Unit> units = spatial::cuda::units();

@@ -9,12 +9,12 @@
 #include <kiln/runtime.hpp>
 
 #include "spatial/device/units.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::test {
 
-/// One session, and so one cache, for all tests of a program: PoCL takes a second to compile a unit. It keeps every
-/// event.
+/// One session, and therefore one cache, for all tests of a program: PoCL takes a second to compile a unit. Records all
+/// events.
 class SpatialSession {
  public:
   static SpatialSession& shared() {
@@ -23,15 +23,15 @@ class SpatialSession {
   }
 
   Session& session() { return session_; }
-  std::string cache_folder() const { return cache_.path("cache"); }
-  /// That runs everything on the OpenCL device, or fails.
+  std::string cache_directory() const { return cache_.path("cache"); }
+  /// Returns a runtime that runs everything on the OpenCL device, or fails.
   runtime::Runtime runtime() {
     runtime::RuntimeOptions options;
     options.mode = runtime::Mode::Gpu;
     options.devices = {runtime::Backend::OpenCl};
     return runtime::Runtime(session_, options);
   }
-  /// Since the last call.
+  /// Returns the events since the last call.
   std::vector<Event> take_events() {
     const std::lock_guard lock(mutex_);
     return std::exchange(events_, {});
@@ -54,7 +54,7 @@ class SpatialSession {
 
   const TemporaryDirectory cache_;
   std::mutex mutex_;
-  std::vector<Event> events_;  // under mutex_
+  std::vector<Event> events_;  // guarded by mutex_
   Session session_;
 };
 

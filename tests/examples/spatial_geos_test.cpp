@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "spatial/predicates.hpp"
-#include "support/geos_oracle.hpp"
+#include "support/fixtures/geos_oracle.hpp"
 
 namespace kiln::test {
 namespace {
@@ -12,7 +12,7 @@ runtime::Runtime runtime_on_processor() {
   return runtime::Runtime(Session::open().value(), options);
 }
 
-TEST(SpatialOnProcessor, EveryOperationEqualsGeosOnGeneratedSets) {
+TEST(SpatialOnCpu, EveryOperationEqualsGeosOnGeneratedSets) {
   runtime::Runtime runtime = runtime_on_processor();
   std::size_t matches = 0;
   for (std::uint64_t number = 0; number < kGeneratedSets; ++number) {
@@ -21,10 +21,10 @@ TEST(SpatialOnProcessor, EveryOperationEqualsGeosOnGeneratedSets) {
     matches += GeosOracle(set).pairs().size();
     if (testing::Test::HasFailure()) break;
   }
-  EXPECT_GT(matches, 10'000U) << "sets in which nothing is within anything show nothing";
+  EXPECT_GT(matches, 10'000U) << "the sets must contain matches";
 }
 
-// The sets must have in them what they are there for.
+// The generated sets must contain the cases they are meant for.
 TEST(GeneratedGeometry, HasNullsEmptiesHolesSpikesAndPointsOnBoundaries) {
   std::size_t null_points = 0;
   std::size_t empty_points = 0;
@@ -74,10 +74,10 @@ spatial::Mask within_one_polygon(const GeneratedSet& set) {
   return spatial::within(runtime, columns.points, columns.polygons).value().host;
 }
 
-// docs/spatial.md, Robustness. GEOS computes sides of lines in pairs of doubles, some 106 bits: with coordinates from
-// 1e-12 to 1e12 in one edge that is not always enough. Here the determinant is 2.4e-15, of terms of 1e1: exact
-// arithmetic has the point inside, GEOS has it on the boundary, when it goes along the edge in this direction.
-TEST(SpatialRobustness, CoordinatesTwentyFourPowersOfTenApartAreDecidedExactlyWhereGeosIsNot) {
+// docs/spatial.md, Robustness. GEOS computes sides of lines with pairs of doubles, about 106 bits, which is not always
+// enough if one edge has coordinates from 1e-12 to 1e12. Here the determinant is 2.4e-15, from terms of 1e1. With exact
+// arithmetic the point is inside; GEOS puts it on the boundary if the edge has this direction.
+TEST(SpatialRobustness, IsExactForExtremeCoordinatesWhereGeosIsNot) {
   const spatial::Point a{6e12, -6e12};
   const spatial::Point b{-8e-12, 7e-12};
   const spatial::Point p{-3e-12, 2e-12};
@@ -86,12 +86,12 @@ TEST(SpatialRobustness, CoordinatesTwentyFourPowersOfTenApartAreDecidedExactlyWh
   Shape triangle;
   triangle.parts = {{Ring{b, a, c, b}}};
   const GeneratedSet set{"", {{false, p}, {false, p}}, {triangle}};
-  EXPECT_FALSE(GeosOracle(set).contains(0, 0)) << "GEOS has become better: say so in docs/spatial.md";
+  EXPECT_FALSE(GeosOracle(set).contains(0, 0)) << "GEOS has improved: update docs/spatial.md";
   EXPECT_TRUE(within_one_polygon(set).inside[0]);
 }
 
-// What is inside of an odd number of rings is inside. Only of polygons that are not valid GEOS says something else.
-TEST(SpatialRobustness, AHoleOutOfItsShellCountsAsARing) {
+// A point inside an odd number of rings is inside. GEOS differs only for invalid polygons.
+TEST(SpatialRobustness, HoleOutsideShellCountsAsRing) {
   Shape shape;
   shape.parts = {{Ring{{0, 0}, {4, 0}, {4, 4}, {0, 4}, {0, 0}}, Ring{{6, 6}, {9, 6}, {9, 9}, {6, 9}, {6, 6}}}};
   const GeneratedSet set{"", {{false, spatial::Point{7, 7}}, {false, spatial::Point{1, 1}}}, {shape}};

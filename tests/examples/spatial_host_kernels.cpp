@@ -7,17 +7,17 @@
 #include <type_traits>
 #include <utility>
 
-#include "support/cuda_on_host.hpp"
+#include "support/fixtures/cuda_on_host.hpp"
 
-#include "kernels/primitives/compact.cu"
-#include "kernels/primitives/scan.cu"
-#include "kernels/spatial/candidates.cu"
-#include "kernels/spatial/grid.cu"
-#include "kernels/spatial/pairs.cu"
-#include "kernels/spatial/point_bounds.cu"
-#include "kernels/spatial/polygon_bounds.cu"
-#include "kernels/spatial/refine.cu"
-#include "kernels/spatial/within.cu"
+#include "examples/spatial/kernels/primitives/compact.cu"
+#include "examples/spatial/kernels/primitives/scan.cu"
+#include "examples/spatial/kernels/spatial/candidates.cu"
+#include "examples/spatial/kernels/spatial/grid.cu"
+#include "examples/spatial/kernels/spatial/pairs.cu"
+#include "examples/spatial/kernels/spatial/point_bounds.cu"
+#include "examples/spatial/kernels/spatial/polygon_bounds.cu"
+#include "examples/spatial/kernels/spatial/refine.cu"
+#include "examples/spatial/kernels/spatial/within.cu"
 
 namespace kiln::test {
 
@@ -33,7 +33,7 @@ namespace {
 
 using Number = unsigned long long;
 
-// As CCCL's algorithms are documented.
+// Behaves as CCCL's documentation specifies.
 void stand_in_scan(const unsigned* in, unsigned* out, Number count) {
   unsigned long long sum = 0;
   for (Number i = 0; i < count; ++i) {
@@ -61,7 +61,7 @@ void stand_in_sort(const Number* in, Number* out, const int* values, int* moved,
 }
 
 template <class T>
-T argument_at(const DoubleLaunch& launch, std::size_t index) {
+T argument_at(const FakeLaunch& launch, std::size_t index) {
   if constexpr (std::is_pointer_v<T>) {
     const auto address = argument_at<cuda::DevicePointer>(launch, index);
     return static_cast<T>(launch.host(address, 1));
@@ -72,19 +72,18 @@ T argument_at(const DoubleLaunch& launch, std::size_t index) {
   }
 }
 
-// Runs `run` with the arguments. A launch of other arguments than the kernel's leaves everything as it is, which the
-// results show.
+// Calls `run` with the arguments. A launch with wrong arguments changes nothing, which the results show.
 template <class... Types, std::size_t... Indices, class Run>
-void with_arguments(void (*kernel)(Types...), const DoubleLaunch& launch, std::index_sequence<Indices...>, Run run) {
+void with_arguments(void (*kernel)(Types...), const FakeLaunch& launch, std::index_sequence<Indices...>, Run run) {
   if (launch.argument_count != sizeof...(Types)) return;
   if (((launch.arguments[Indices].size != sizeof(Types)) || ...)) return;
   const std::tuple<Types...> arguments(argument_at<Types>(launch, Indices)...);
   run([&] { kernel(std::get<Indices>(arguments)...); });
 }
 
-// One thread after another, which is right for kernels whose threads do not meet.
+// Runs one thread after another, which is correct for kernels whose threads do not synchronize.
 template <class... Types>
-void run_apart(void (*kernel)(Types...), const DoubleLaunch& launch) {
+void run_apart(void (*kernel)(Types...), const FakeLaunch& launch) {
   with_arguments(kernel, launch, std::index_sequence_for<Types...>(), [&](auto body) {
     gridDim = {launch.grid[0], 1, 1};
     blockDim = {launch.block[0], 1, 1};
@@ -98,25 +97,26 @@ void run_apart(void (*kernel)(Types...), const DoubleLaunch& launch) {
   });
 }
 
-// A warp of real threads, which meet. The kernel goes over its rows in steps of the grid, whatever that is.
+// Runs a warp of real threads, which synchronize. The kernel loops over its rows in steps of the grid, so one warp is
+// enough.
 template <class... Types>
-void run_together(void (*kernel)(Types...), const DoubleLaunch& launch) {
+void run_together(void (*kernel)(Types...), const FakeLaunch& launch) {
   with_arguments(kernel, launch, std::index_sequence_for<Types...>(), [](auto body) {
     kiln::test::launch({1, 1, 1}, 32, body);
   });
 }
 
-// Once: it is a whole algorithm.
+// Runs the function once: it is a complete algorithm.
 template <class... Types>
-void run_once(void (*kernel)(Types...), const DoubleLaunch& launch) {
+void run_once(void (*kernel)(Types...), const FakeLaunch& launch) {
   with_arguments(kernel, launch, std::index_sequence_for<Types...>(), [](auto body) { body(); });
 }
 
 }  // namespace
 
-#define KILN_KERNEL(name, how)                                           \
-  SpatialHostKernel {                                                    \
-#name, [](const DoubleLaunch* launch, void*) { how(name, *launch); } \
+#define KILN_KERNEL(name, how)                                         \
+  SpatialHostKernel {                                                  \
+#name, [](const FakeLaunch* launch, void*) { how(name, *launch); } \
   }
 
 std::vector<SpatialHostKernel> spatial_host_kernels() {

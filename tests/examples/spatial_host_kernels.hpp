@@ -2,21 +2,21 @@
 
 #include <vector>
 
-#include "support/driver_double/control_table.hpp"
+#include "support/fakes/cuda_driver/control_table.hpp"
 
 namespace kiln::test {
 
-/// A kernel of examples/spatial as the host's compiler made it of the same .cu file, for the driver double to run.
+/// A kernel of examples/spatial, built by the host compiler from the same .cu file, for the fake driver to run.
 struct SpatialHostKernel {
   const char* name;
-  DoubleKernel run;
+  FakeKernel run;
 };
 
-/// All of them, and those of kStandIns.
+/// Returns all kernels, and those of kStandIns.
 std::vector<SpatialHostKernel> spatial_host_kernels();
 
-/// CUDA source with nothing in its kernels: what a test launches in the place of CCCL's algorithms, whose library runs
-/// on NVIDIA's driver alone. What they do is in their host functions.
+/// CUDA source with empty kernels, which tests launch in place of CCCL's algorithms, because that library runs only on
+/// NVIDIA's driver. Their host functions contain the algorithms.
 extern const char* const kStandIns;
 
 }  // namespace kiln::test

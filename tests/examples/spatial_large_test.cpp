@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "support/geos_oracle.hpp"
+#include "support/fixtures/geos_oracle.hpp"
 
 namespace kiln::test {
 namespace {
@@ -14,8 +14,8 @@ void expect_large_set_equal_to_geos(const GeneratedSet& set) {
   expect_equal_to_geos(runtime, set);
 }
 
-TEST(SpatialOnProcessorLarge, StarsWithHolesEqualGeos) { expect_large_set_equal_to_geos(large_set_of_stars()); }
-TEST(SpatialOnProcessorLarge, ShapesThatTouchEqualGeos) { expect_large_set_equal_to_geos(large_set_that_touches()); }
+TEST(SpatialOnCpuLarge, StarsWithHolesEqualGeos) { expect_large_set_equal_to_geos(large_set_of_stars()); }
+TEST(SpatialOnCpuLarge, TouchingShapesEqualGeos) { expect_large_set_equal_to_geos(large_set_that_touches()); }
 
 }  // namespace
 }  // namespace kiln::test

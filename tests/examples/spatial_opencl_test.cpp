@@ -1,4 +1,4 @@
-// The operations of examples/spatial on PoCL, which really executes them, against GEOS.
+// Compares the operations of examples/spatial on PoCL, which really executes them, with GEOS.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -8,7 +8,7 @@
 #include "examples/spatial_device.hpp"
 #include "spatial/device/device_column.hpp"
 #include "spatial/operations.hpp"
-#include "support/geos_oracle.hpp"
+#include "support/fixtures/geos_oracle.hpp"
 
 namespace kiln::test {
 namespace {
@@ -19,8 +19,8 @@ class SpatialOnOpenCl : public testing::Test {
   runtime::Runtime runtime_ = SpatialSession::shared().runtime();
 };
 
-// As expect_equal_to_geos, for columns that are on the device and results that stay there.
-void expect_resident_equal_to_geos(runtime::Runtime& runtime, const std::shared_ptr<spatial::DeviceKit>& kit,
+// Like expect_equal_to_geos, for columns on the device and results that stay there.
+void expect_resident_equal_to_geos(runtime::Runtime& runtime, const std::shared_ptr<spatial::DeviceContext>& kit,
                                    const GeneratedSet& set) {
   const GeosOracle oracle(set);
   const SetColumns columns = read_columns(oracle);
@@ -33,9 +33,9 @@ void expect_resident_equal_to_geos(runtime::Runtime& runtime, const std::shared_
   const auto mask = spatial::within(runtime, first_points, first_polygons).value();
   const auto pairs = spatial::sjoin(runtime, points, polygons).value();
   ASSERT_TRUE(boxes.device != nullptr && mask.device != nullptr && pairs.device != nullptr);
-  expect_equal(materialise(runtime, *boxes.device).value(), oracle.bounds_of_polygons(), set.name + ", polygons");
-  expect_equal(materialise(runtime, *mask.device).value(), oracle.within_rows(), set.name + ", within");
-  expect_equal(materialise(runtime, *pairs.device).value(), oracle.pairs(), set.name + ", sjoin");
+  expect_equal(materialize(runtime, *boxes.device).value(), oracle.bounds_of_polygons(), set.name + ", polygons");
+  expect_equal(materialize(runtime, *mask.device).value(), oracle.within_rows(), set.name + ", within");
+  expect_equal(materialize(runtime, *pairs.device).value(), oracle.pairs(), set.name + ", sjoin");
 }
 
 TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosOnEveryGeneratedSet) {
@@ -48,15 +48,15 @@ TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosOnEveryGeneratedSet) {
   EXPECT_GT(counts.on_device, 4 * kGeneratedSets);
 }
 
-TEST_F(SpatialOnOpenCl, AndOnColumnsThatAreOnTheDevice) {
-  const auto kit = spatial::DeviceKit::open(runtime_.session(), runtime::Backend::OpenCl).value();
+TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosOnDeviceColumns) {
+  const auto kit = spatial::DeviceContext::open(runtime_.session(), runtime::Backend::OpenCl).value();
   for (std::uint64_t number = 0; number < kGeneratedSets; ++number) {
     expect_resident_equal_to_geos(runtime_, kit, generated_set(number));
     ASSERT_FALSE(HasFatalFailure()) << number;
   }
 }
 
-TEST_F(SpatialOnOpenCl, AndWithoutTheRewriteOfRectangles) {
+TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosWithoutRectangleRewrite) {
   runtime_.set_rewrites(false);
   for (std::uint64_t number = 0; number < kGeneratedSets; ++number) {
     if (static_cast<Ground>(number % kGrounds) != Ground::Rectangles) continue;
@@ -64,15 +64,15 @@ TEST_F(SpatialOnOpenCl, AndWithoutTheRewriteOfRectangles) {
   }
 }
 
-TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosOnAHundredThousandPointsAndStars) {
+TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosOnManyPointsAndStars) {
   expect_equal_to_geos(runtime_, large_set_of_stars());
 }
 
-TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosOnAHundredThousandPointsAndShapesThatTouchThem) {
+TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosOnManyPointsAndTouchingShapes) {
   expect_equal_to_geos(runtime_, large_set_that_touches());
 }
 
-TEST_F(SpatialOnOpenCl, ColumnsWithoutRowsAreAnsweredWithoutRows) {
+TEST_F(SpatialOnOpenCl, EmptyColumnsGiveEmptyResults) {
   const spatial::PointColumn no_points;
   const spatial::PolygonColumn no_polygons;
   EXPECT_EQ(spatial::bounds(runtime_, no_points).value().host.rows(), 0U);
@@ -84,7 +84,7 @@ TEST_F(SpatialOnOpenCl, ColumnsWithoutRowsAreAnsweredWithoutRows) {
   EXPECT_TRUE(spatial::sjoin(runtime_, points, no_polygons).value().host.empty());
 }
 
-TEST_F(SpatialOnOpenCl, NullIsNotEmptyAndNeitherIsWithinAnything) {
+TEST_F(SpatialOnOpenCl, NullAndEmptyDifferAndAreNotWithin) {
   spatial::PointColumn points;
   points.add({1, 1});
   points.add_null();
@@ -98,14 +98,14 @@ TEST_F(SpatialOnOpenCl, NullIsNotEmptyAndNeitherIsWithinAnything) {
   EXPECT_EQ(mask.inside.count(), 0U);
   EXPECT_FALSE(mask.valid[0]) << "the polygon is null";
   EXPECT_FALSE(mask.valid[1]) << "the point is null";
-  EXPECT_TRUE(mask.valid[2]) << "an empty point is known not to be within";
+  EXPECT_TRUE(mask.valid[2]) << "an empty point is not within, which is valid";
   const spatial::Boxes of_points = spatial::bounds(runtime_, points).value().host;
   const spatial::Boxes of_polygons = spatial::bounds(runtime_, polygons).value().host;
   EXPECT_TRUE(of_points.null(1) && of_points.empty(2));
   EXPECT_TRUE(of_polygons.null(0) && of_polygons.empty(1));
 }
 
-TEST_F(SpatialOnOpenCl, PolygonsThatCoverAllOfThemMakeNoMoreEntriesThanOthers) {
+TEST_F(SpatialOnOpenCl, LargePolygonsHaveBoundedGridEntries) {
   spatial::PolygonColumn polygons;
   spatial::PointColumn points;
   spatial::Pairs expected;
@@ -120,18 +120,18 @@ TEST_F(SpatialOnOpenCl, PolygonsThatCoverAllOfThemMakeNoMoreEntriesThanOthers) {
   }
   (void)SpatialSession::shared().take_events();
   EXPECT_EQ(spatial::sjoin(runtime_, points, polygons).value().host, expected);
-  // The entries are what the first scalar of the join sizes.
+  // The first scalar of the join is the number of entries.
   bool read = false;
   for (const Event& event : SpatialSession::shared().take_events()) {
-    if (event.work.stage == "index" && event.kind == Event::Kind::Copied) read = true;
+    if (event.context.stage == "index" && event.kind == Event::Kind::Copied) read = true;
     if (!read || event.kind != Event::Kind::Allocated) continue;
     EXPECT_LE(event.bytes, 300U * 16 * sizeof(std::int32_t));
     return;
   }
-  ADD_FAILURE() << "nothing was allocated after a scalar was read";
+  ADD_FAILURE() << "no allocation follows the read of a scalar";
 }
 
-TEST_F(SpatialOnOpenCl, NothingIsUsedThatNoOperationHasDeclared) {
+TEST_F(SpatialOnOpenCl, AllUsedUnitsAreDeclared) {
   const GeneratedSet set = generated_set(20);
   expect_equal_to_geos(runtime_, set);
   for (const UndeclaredUse& use : runtime_.session().undeclared()) {

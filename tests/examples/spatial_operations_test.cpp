@@ -2,12 +2,12 @@
 
 #include "spatial/operations.hpp"
 #include "spatial/predicates.hpp"
-#include "support/geos_oracle.hpp"
+#include "support/fixtures/geos_oracle.hpp"
 
 namespace spatial {
 namespace {
 
-/// The processor alone, with an account of what was decided.
+/// Uses only the CPU and records the decisions.
 class SpatialOperations : public testing::Test {
  protected:
   SpatialOperations() : runtime_(open(), options()) {}
@@ -15,7 +15,7 @@ class SpatialOperations : public testing::Test {
   std::vector<std::string> operations_run() const {
     std::vector<std::string> names;
     for (const kiln::Event& event : events_) {
-      if (event.kind == kiln::Event::Kind::Dispatched) names.push_back(event.work.operation);
+      if (event.kind == kiln::Event::Kind::Dispatched) names.push_back(event.context.operation);
     }
     return names;
   }
@@ -25,7 +25,7 @@ class SpatialOperations : public testing::Test {
     }));
   }
 
-  std::vector<kiln::Event> events_;  // all of this thread: nothing is compiled here
+  std::vector<kiln::Event> events_;  // all from this thread: nothing is compiled here
   runtime::Runtime runtime_;
 
  private:
@@ -51,7 +51,7 @@ PolygonColumn squares(std::size_t count) {
   return column;
 }
 
-TEST_F(SpatialOperations, AJoinWithRectanglesIsAJoinOfBoxesUnlessRewritesAreOff) {
+TEST_F(SpatialOperations, JoinWithRectanglesIsRewrittenToBoxJoin) {
   PointColumn points;
   for (const Point point : {Point{1, 1}, Point{2, 1}, Point{2.5, 1}, Point{0.5, 2}}) points.add(point);
   const PolygonColumn polygons = squares(3);
@@ -67,7 +67,7 @@ TEST_F(SpatialOperations, AJoinWithRectanglesIsAJoinOfBoxesUnlessRewritesAreOff)
   EXPECT_EQ(rewrites(), 0U);
 }
 
-TEST_F(SpatialOperations, WithAndWithoutTheRewriteTheResultIsTheSameOnGeneratedRectangles) {
+TEST_F(SpatialOperations, RewriteDoesNotChangeResult) {
   using namespace kiln::test;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const SetColumns columns = read_columns(GeosOracle(GeometryMaker(seed, Ground::Rectangles).set(50, 20)));
@@ -79,7 +79,7 @@ TEST_F(SpatialOperations, WithAndWithoutTheRewriteTheResultIsTheSameOnGeneratedR
   EXPECT_EQ(rewrites(), 20U);
 }
 
-TEST_F(SpatialOperations, TakeColumnsWithoutRows) {
+TEST_F(SpatialOperations, AcceptEmptyColumns) {
   const PointColumn no_points;
   const PolygonColumn no_polygons;
   EXPECT_EQ(bounds(runtime_, no_points).value().host.rows(), 0U);
@@ -92,16 +92,16 @@ TEST_F(SpatialOperations, TakeColumnsWithoutRows) {
   EXPECT_EQ(sjoin(runtime_, points, no_polygons).value().host.size(), 0U);
 }
 
-TEST_F(SpatialOperations, WithinTakesAsManyPolygonsAsPointsOrOne) {
+TEST_F(SpatialOperations, WithinTakesOnePolygonOrOnePerPoint) {
   PointColumn points;
   for (int i = 0; i < 3; ++i) points.add({1, 1});
-  const kiln::Result<PlacedMask> refused = within(runtime_, points, squares(2));
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code, kiln::Code::InvalidArgument);
-  EXPECT_NE(refused.error().message.find("3 points and 2 polygons"), std::string::npos);
+  const kiln::Result<PlacedMask> rejected = within(runtime_, points, squares(2));
+  ASSERT_FALSE(rejected.ok());
+  EXPECT_EQ(rejected.error().code, kiln::Code::InvalidArgument);
+  EXPECT_NE(rejected.error().message.find("3 points and 2 polygons"), std::string::npos);
 }
 
-TEST_F(SpatialOperations, WhatIsComputedOfNullIsNullAndOfEmptyIsNo) {
+TEST_F(SpatialOperations, NullGivesNullAndEmptyGivesFalse) {
   PointColumn points;
   points.add_null();
   points.add_empty();
@@ -122,7 +122,7 @@ TEST_F(SpatialOperations, WhatIsComputedOfNullIsNullAndOfEmptyIsNo) {
   EXPECT_TRUE(boxes.empty(3) && !boxes.null(3));
 }
 
-/// A comb: bands of such a polygon have edges that span all of them.
+/// Returns a comb: the bands of such a polygon have edges that span all bands.
 PolygonColumn comb() {
   std::vector<Point> ring;
   for (int tooth = 0; tooth < 500; ++tooth) {
@@ -138,7 +138,7 @@ PolygonColumn comb() {
   return column;
 }
 
-TEST_F(SpatialOperations, APolygonOfManyEdgesIsExactForManyPoints) {
+TEST_F(SpatialOperations, PolygonWithManyEdgesIsExactForManyPoints) {
   PointColumn points;
   for (int i = 0; i < 2'000; ++i) points.add({i * 0.5, (i * 37 % 1000) * 1.0});
   const PolygonColumn polygons = comb();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "examples/spatial_device.hpp"
-#include "spatial/device/kit.hpp"
+#include "spatial/device/device_context.hpp"
 
 namespace kiln::test {
 namespace {
@@ -35,12 +35,12 @@ class SpatialPrimitives : public testing::Test {
   }
   spatial::Primitives& primitives() { return kit_->primitives(); }
 
-  const std::shared_ptr<spatial::DeviceKit> kit_ =
-      spatial::DeviceKit::open(SpatialSession::shared().session(), Backend::OpenCl).value();
+  const std::shared_ptr<spatial::DeviceContext> kit_ =
+      spatial::DeviceContext::open(SpatialSession::shared().session(), Backend::OpenCl).value();
   std::mt19937_64 random_{42};
 };
 
-TEST_F(SpatialPrimitives, AScanIsTheSumOfWhatIsBeforeEachAndOfAll) {
+TEST_F(SpatialPrimitives, ScanComputesExclusiveSumsAndTotal) {
   for (const std::uint32_t size : kSizes) {
     std::vector<std::uint32_t> values(size);
     for (std::uint32_t& value : values) value = static_cast<std::uint32_t>(random_() % 1000);
@@ -55,7 +55,7 @@ TEST_F(SpatialPrimitives, AScanIsTheSumOfWhatIsBeforeEachAndOfAll) {
   }
 }
 
-TEST_F(SpatialPrimitives, AScanMayWriteOverItsValues) {
+TEST_F(SpatialPrimitives, ScanCanRunInPlace) {
   const std::uint32_t size = 5000;
   std::vector<std::uint32_t> values(size + 1, 3);
   const Buffer both = on_device(values);
@@ -66,7 +66,7 @@ TEST_F(SpatialPrimitives, AScanMayWriteOverItsValues) {
   EXPECT_EQ(on_host<std::uint32_t>(both, size + 1), expected);
 }
 
-TEST_F(SpatialPrimitives, ASumThatHasNo32BitsIsTheLargestNumberAndDoesNotWrapAround) {
+TEST_F(SpatialPrimitives, ScanSaturatesInsteadOfWrapping) {
   const std::uint32_t size = 3000;
   const std::vector<std::uint32_t> values(size, 0x01000000);
   const Buffer in = on_device(values);
@@ -80,7 +80,7 @@ TEST_F(SpatialPrimitives, ASumThatHasNo32BitsIsTheLargestNumberAndDoesNotWrapAro
   EXPECT_EQ(sums[size], UINT32_MAX);
 }
 
-TEST_F(SpatialPrimitives, CompactionLeavesTheNumbersOfTheFlaggedInTheirOrder) {
+TEST_F(SpatialPrimitives, CompactReturnsFlaggedIndicesInOrder) {
   for (const std::uint32_t size : kSizes) {
     for (const unsigned share : {0U, 1U, 50U, 100U}) {
       std::vector<std::uint8_t> flags(size);
@@ -99,7 +99,7 @@ TEST_F(SpatialPrimitives, CompactionLeavesTheNumbersOfTheFlaggedInTheirOrder) {
   }
 }
 
-TEST_F(SpatialPrimitives, SortingIsByAsManyBitsAsTheKeysHave) {
+TEST_F(SpatialPrimitives, SortUsesGivenBits) {
   for (const std::uint32_t size : kSizes) {
     for (const unsigned bits : {1U, 8U, 9U, 27U, 64U}) {
       std::vector<std::uint64_t> keys(size);
@@ -113,7 +113,7 @@ TEST_F(SpatialPrimitives, SortingIsByAsManyBitsAsTheKeysHave) {
   }
 }
 
-TEST_F(SpatialPrimitives, SortingLeavesAloneWhatTheBitsDoNotTellApart) {
+TEST_F(SpatialPrimitives, SortIsStableForEqualBits) {
   std::vector<std::uint64_t> keys(10'000);
   for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = (std::uint64_t{i} << 8) | (random_() % 4);
   Buffer sorted = on_device(keys);
@@ -123,8 +123,8 @@ TEST_F(SpatialPrimitives, SortingLeavesAloneWhatTheBitsDoNotTellApart) {
   EXPECT_EQ(on_host<std::uint64_t>(sorted, keys.size()), keys);
 }
 
-// More than 65,472 work items take in runs of the usual length.
-TEST_F(SpatialPrimitives, LongArraysAreTakenInLongerRuns) {
+// More elements than 65,472 work items process with runs of the usual length.
+TEST_F(SpatialPrimitives, LongArraysUseLongerRuns) {
   const std::uint32_t size = 1'200'000;
   const Buffer flags = on_device(std::vector<std::uint8_t>(size, 1));
   const Buffer numbers = room_for<std::uint32_t>(size + 1);
@@ -151,7 +151,7 @@ TEST_F(SpatialPrimitives, LongArraysAreTakenInLongerRuns) {
             std::accumulate(keys.begin(), keys.end(), std::uint64_t{0}));
 }
 
-TEST_F(SpatialPrimitives, LaunchesDoNotGrowWithTheElements) {
+TEST_F(SpatialPrimitives, LaunchCountDoesNotDependOnElements) {
   std::vector<std::size_t> launches;
   for (const std::uint32_t size : {100U, 100'000U}) {
     Buffer keys = on_device(std::vector<std::uint64_t>(size, 7));

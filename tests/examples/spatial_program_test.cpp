@@ -17,7 +17,7 @@ class SpatialProgram : public Examples {
     arguments.insert(arguments.begin(), KILN_SPATIAL);
     return run_program(arguments, variables);
   }
-  /// What `spatial demo … --json` printed. A run that must succeed.
+  /// Returns the JSON that `spatial demo … --json` printed in a run that must succeed.
   nlohmann::json demo(std::vector<std::string> arguments, const Variables& variables = {}) {
     arguments.insert(arguments.begin(), "demo");
     arguments.emplace_back("--json");
@@ -29,7 +29,7 @@ class SpatialProgram : public Examples {
   }
 };
 
-TEST_F(SpatialProgram, TheFirstWithinOfAColdProcessCompilesItsOwnUnitsAndASecondProcessNone) {
+TEST_F(SpatialProgram, FirstWithinCompilesItsUnitsAndSecondProcessNone) {
   const std::vector<std::string> within = {"--operation", "within", "--points", "500", "--polygons", "4"};
   const auto on = [&within](const char* backend) {
     std::vector<std::string> arguments = within;
@@ -51,15 +51,15 @@ TEST_F(SpatialProgram, TheFirstWithinOfAColdProcessCompilesItsOwnUnitsAndASecond
   EXPECT_EQ(cold["digest"], processor["digest"]);
 }
 
-TEST_F(SpatialProgram, DemoSaysWhatItFoundAndWhereItRan) {
+TEST_F(SpatialProgram, DemoReportsResultAndBackend) {
   const nlohmann::json processor = demo({"--points", "5000", "--polygons", "100", "--backend", "cpu"});
   EXPECT_GT(processor.value("pairs", 0), 1'000);
   EXPECT_EQ(processor["requested"], "cpu");
   EXPECT_EQ(processor["selected"], "cpu");
-  EXPECT_EQ(processor["reason"], "asked");
+  EXPECT_EQ(processor["reason"], "requested");
   const nlohmann::json any = demo({"--points", "5000", "--polygons", "100"});
   EXPECT_EQ(any["requested"], "auto");
-  EXPECT_EQ(any["selected"], "cpu") << "so few rows are not worth a device";
+  EXPECT_EQ(any["selected"], "cpu") << "a device does not pay off for so few rows";
   EXPECT_EQ(any["digest"], processor["digest"]);
   const nlohmann::json other = demo({"--points", "5000", "--polygons", "100", "--seed", "2"});
   EXPECT_NE(other["digest"], processor["digest"]);
@@ -72,12 +72,12 @@ TEST_F(SpatialProgram, DemoSaysWhatItFoundAndWhereItRan) {
   EXPECT_NE(text.out.find("requested cpu, selected cpu"), std::string::npos) << text.out;
 }
 
-TEST_F(SpatialProgram, DemoTakesNoRowsAtAll) {
+TEST_F(SpatialProgram, DemoAcceptsZeroRows) {
   EXPECT_EQ(demo({"--points", "0", "--polygons", "5", "--backend", "cpu"})["pairs"], 0);
   EXPECT_EQ(demo({"--points", "5", "--polygons", "0", "--backend", "cpu"})["pairs"], 0);
 }
 
-TEST_F(SpatialProgram, DemoOnADeviceThatIsNotThereSaysWhatIsMissing) {
+TEST_F(SpatialProgram, DemoReportsMissingDevice) {
   const Ran ran = spatial({"demo", "--backend", "opencl", "--points", "10", "--polygons", "1"},
                           {{"OCL_ICD_VENDORS", path("nowhere")}, {"OPENCL_VENDOR_PATH", path("nowhere")}});
   EXPECT_EQ(ran.exit_code, 2);
@@ -85,7 +85,7 @@ TEST_F(SpatialProgram, DemoOnADeviceThatIsNotThereSaysWhatIsMissing) {
   EXPECT_TRUE(ran.says("OpenCL")) << ran.err;
 }
 
-TEST_F(SpatialProgram, DemoWritesATraceOfItsWorkflow) {
+TEST_F(SpatialProgram, DemoWritesTrace) {
   ASSERT_EQ(spatial({"demo", "--points", "1000", "--polygons", "10", "--backend", "cpu", "--trace", path("trace.json")})
                 .exit_code,
             0);
@@ -96,19 +96,19 @@ TEST_F(SpatialProgram, DemoWritesATraceOfItsWorkflow) {
   std::size_t stages = 0;
   for (const nlohmann::json& event : trace["traceEvents"]) {
     decisions += event.value("cat", "") == "decided";
-    stages += event.value("cat", "") == "stage_ran";
+    stages += event.value("cat", "") == "stage_finished";
   }
   EXPECT_EQ(decisions, 1U);
   EXPECT_EQ(stages, 5U) << "prepare, bounds, index, refine, collect";
 }
 
-TEST_F(SpatialProgram, PlotDrawsAPictureThatAnXmlParserTakes) {
+TEST_F(SpatialProgram, PlotWritesValidXml) {
   const Ran ran = spatial({"plot", "-o", path("out.svg"), "--points", "300", "--polygons", "12"});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   std::ifstream file(path("out.svg"));
   const std::string svg{std::istreambuf_iterator<char>(file), {}};
   EXPECT_EQ(svg.rfind("<svg ", 0), 0U);
-  EXPECT_NE(svg.find("fill-rule=\"evenodd\""), std::string::npos) << "holes are seen";
+  EXPECT_NE(svg.find("fill-rule=\"evenodd\""), std::string::npos) << "holes are visible";
   EXPECT_NE(svg.find("pairs of point and polygon"), std::string::npos);
   EXPECT_LT(svg.size(), 30'000U);
   const Ran parsed = run_program({"/usr/bin/env", "python3", "-c",
@@ -118,7 +118,7 @@ TEST_F(SpatialProgram, PlotDrawsAPictureThatAnXmlParserTakes) {
   EXPECT_EQ(spatial({"plot", "-o", path("no/such/folder/out.svg")}).exit_code, 2);
 }
 
-TEST_F(SpatialProgram, SaysHowItIsUsed) {
+TEST_F(SpatialProgram, PrintsUsage) {
   for (const std::vector<std::string>& wrong :
        std::vector<std::vector<std::string>>{{},
                                              {"join"},

@@ -1,4 +1,4 @@
-// What a join of columns that are on a device leaves in the record: PoCL really executes it.
+// The events of a join of columns on a device. PoCL really executes it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include "examples/spatial_device.hpp"
 #include "spatial/device/device_column.hpp"
 #include "spatial/operations.hpp"
-#include "support/geos_oracle.hpp"
+#include "support/fixtures/geos_oracle.hpp"
 
 namespace kiln::test {
 namespace {
@@ -46,50 +46,50 @@ class SpatialResidency : public testing::Test {
   }
 
   runtime::Runtime runtime_ = SpatialSession::shared().runtime();
-  const std::shared_ptr<spatial::DeviceKit> kit_ =
-      spatial::DeviceKit::open(runtime_.session(), runtime::Backend::OpenCl).value();
+  const std::shared_ptr<spatial::DeviceContext> kit_ =
+      spatial::DeviceContext::open(runtime_.session(), runtime::Backend::OpenCl).value();
 };
 
-TEST_F(SpatialResidency, AJoinIsDecidedOnceWaitsForNothingAndReadsOneScalarForAnAllocation) {
+TEST_F(SpatialResidency, JoinDecidesOnceAndReadsOneScalarPerAllocation) {
   const Joined joined = join(3'000, 200);
   ASSERT_NE(joined.pairs, nullptr);
   EXPECT_GT(joined.pairs->rows(), 0U);
   EXPECT_EQ(count(joined.events, Kind::Decided), 1U);
   EXPECT_EQ(count(joined.events, Kind::Dispatched), 1U);
-  EXPECT_EQ(count(joined.events, Kind::Synchronised), 0U);
-  EXPECT_EQ(count(joined.events, Kind::Materialised), 0U);
+  EXPECT_EQ(count(joined.events, Kind::Synchronized), 0U);
+  EXPECT_EQ(count(joined.events, Kind::Materialized), 0U);
   EXPECT_EQ(count(joined.events, is_copy_out), 3U) << "one each for the grid, the candidates and the pairs";
   for (auto event = joined.events.begin(); event != joined.events.end(); ++event) {
     if (event->kind == Kind::Copied) {
-      EXPECT_TRUE(is_copy_out(*event)) << "nothing goes to the device";
+      EXPECT_TRUE(is_copy_out(*event)) << "nothing is copied to the device";
       EXPECT_EQ(event->bytes, 4U);
-      EXPECT_EQ(event->work.purpose, Purpose::Size);
+      EXPECT_EQ(event->context.purpose, Purpose::AllocationSize);
       const auto next = std::find_if(event + 1, joined.events.end(), [](const Event& later) {
         return is_allocation(later) || later.kind == Kind::Launched || later.kind == Kind::Copied;
       });
       ASSERT_NE(next, joined.events.end());
-      EXPECT_TRUE(is_allocation(*next)) << "what was read sizes what is allocated next";
+      EXPECT_TRUE(is_allocation(*next)) << "the scalar must size the next allocation";
     }
     if (event->kind != Kind::Launched) continue;
-    EXPECT_EQ(event->work.operation, "spatial.sjoin");
-    EXPECT_FALSE(event->work.stage.empty()) << event->message;
-    EXPECT_EQ(event->work.residency, Residency::Device);
-    EXPECT_EQ(event->block, event->advised) << event->message;
+    EXPECT_EQ(event->context.operation, "spatial.sjoin");
+    EXPECT_FALSE(event->context.stage.empty()) << event->message;
+    EXPECT_EQ(event->context.residency, Residency::Device);
+    EXPECT_EQ(event->block_threads, event->suggested_block_threads) << event->message;
   }
 }
 
-TEST_F(SpatialResidency, EveryStageOfAJoinRunsOnTheDevice) {
+TEST_F(SpatialResidency, EveryStageOfJoinRunsOnDevice) {
   std::vector<std::string> stages;
   for (const Event& event : join(3'000, 200).events) {
-    if (event.kind != Kind::StageRan) continue;
-    stages.push_back(event.work.stage);
-    EXPECT_EQ(event.selected, "opencl") << event.work.stage;
+    if (event.kind != Kind::StageFinished) continue;
+    stages.push_back(event.context.stage);
+    EXPECT_EQ(event.selected, "opencl") << event.context.stage;
   }
   EXPECT_EQ(stages, (std::vector<std::string>{"bounds", "index", "candidates", "refine", "compaction", "sort"}));
 }
 
-TEST_F(SpatialResidency, LaunchesFollowTheBitsOfTheRowNumbersAndNotTheRows) {
-  // 12 and 8 bits of row numbers, in both.
+TEST_F(SpatialResidency, LaunchCountDependsOnRowBitsOnly) {
+  // Both have 12 and 8 bits of row numbers.
   const std::size_t fewer = count(join(2'100, 130).events, Kind::Launched);
   const std::size_t more = count(join(4'000, 250).events, Kind::Launched);
   EXPECT_EQ(fewer, more);
@@ -97,22 +97,22 @@ TEST_F(SpatialResidency, LaunchesFollowTheBitsOfTheRowNumbersAndNotTheRows) {
   EXPECT_EQ(more, 3U * 5 + 18);
 }
 
-TEST_F(SpatialResidency, MaterialisingIsACallThatSaysSo) {
+TEST_F(SpatialResidency, MaterializeCopiesOnceAndEmitsEvent) {
   const Joined joined = join(500, 50);
   (void)SpatialSession::shared().take_events();
-  const spatial::Pairs pairs = materialise(runtime_, *joined.pairs).value();
+  const spatial::Pairs pairs = materialize(runtime_, *joined.pairs).value();
   EXPECT_EQ(pairs.size(), joined.pairs->rows());
   const Events events = SpatialSession::shared().take_events();
   ASSERT_EQ(count(events, is_copy_out), 1U);
-  ASSERT_EQ(count(events, Kind::Materialised), 1U);
+  ASSERT_EQ(count(events, Kind::Materialized), 1U);
   for (const Event& event : events) {
-    EXPECT_EQ(event.work.purpose, Purpose::Materialise);
+    EXPECT_EQ(event.context.purpose, Purpose::Materialize);
     EXPECT_EQ(event.bytes, pairs.size() * sizeof(spatial::Pair));
   }
 }
 
-TEST_F(SpatialResidency, ColumnsOfTwoKitsAreNotJoined) {
-  const auto other = spatial::DeviceKit::open(runtime_.session(), runtime::Backend::OpenCl).value();
+TEST_F(SpatialResidency, RejectsColumnsOfTwoKits) {
+  const auto other = spatial::DeviceContext::open(runtime_.session(), runtime::Backend::OpenCl).value();
   spatial::PointColumn points;
   points.add({1, 1});
   spatial::PolygonColumn polygons;
@@ -125,9 +125,9 @@ TEST_F(SpatialResidency, ColumnsOfTwoKitsAreNotJoined) {
   EXPECT_EQ(joined.error().code, Code::InvalidArgument) << joined.error().message;
 }
 
-TEST_F(SpatialResidency, AColumnOfPointsAsksForNoUnitOfPolygons) {
-  for (const Unit& of_points : spatial::opencl::point_column_needs.units()) {
-    for (const Unit& of_polygons : spatial::opencl::polygon_column_needs.units()) {
+TEST_F(SpatialResidency, PointColumnRequestsNoPolygonUnits) {
+  for (const Unit& of_points : spatial::opencl::point_column_requirements.units()) {
+    for (const Unit& of_polygons : spatial::opencl::polygon_column_requirements.units()) {
       EXPECT_NE(of_points.name(), of_polygons.name());
     }
   }

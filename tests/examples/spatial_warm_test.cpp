@@ -1,4 +1,4 @@
-// What the operations of examples/spatial ask to be compiled, and that they use nothing else: PoCL.
+// The units that the operations of examples/spatial request on PoCL, and that they use no others.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,10 +18,10 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// A session that has been asked for nothing yet, with the cache of the others of this program.
+/// Returns a session without requests that shares the cache of the other sessions of this program.
 Session fresh_session() {
   SessionOptions options;
-  options.settings["cache.dir"] = SpatialSession::shared().cache_folder();
+  options.settings["cache.dir"] = SpatialSession::shared().cache_directory();
   options.locked = {"cache.dir"};
   options.record_undeclared = true;
   return Session::open(std::move(options)).value();
@@ -38,8 +38,8 @@ void wait_until(const std::function<bool()>& holds) {
   while (!holds()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// The units that were asked for, by name. Equal ones that were asked for on two threads at once are known to be equal
-/// when both are done.
+/// Returns the names of the requested units. Equal units that two threads request at the same time are only identified
+/// as equal when both are done.
 Names units_of(const Session& session) {
   wait_until([&] { return session.status().pending == 0; });
   Names names;
@@ -78,7 +78,7 @@ void expect_exactly(const std::string& what, const Names& units,
   }
 }
 
-TEST(SpatialWarmth, EachOperationAsksForItsOwnUnitsAndUsesNoOther) {
+TEST(SpatialRequests, EachOperationRequestsAndUsesOnlyItsUnits) {
   expect_exactly("bounds of points", {"point_bounds.cl"}, [](runtime::Runtime& runtime, const WarmColumns& columns) {
     return spatial::bounds(runtime, columns.points).ok();
   });
@@ -106,12 +106,12 @@ TEST(SpatialWarmth, EachOperationAsksForItsOwnUnitsAndUsesNoOther) {
                  });
 }
 
-TEST(SpatialWarmth, OpeningAColumnAsksForTheUnitsOfItsFamilyAlone) {
+TEST(SpatialRequests, OpeningColumnRequestsOnlyUnitsOfItsType) {
   const Session session = fresh_session();
   runtime::Runtime runtime = on_opencl(session);
   const WarmColumns columns = small_columns();
   spatial::open(runtime, columns.points);
-  ASSERT_TRUE(spatial::bounds(runtime, columns.points).ok());  // whatever was asked for before it is in the list now
+  ASSERT_TRUE(spatial::bounds(runtime, columns.points).ok());  // all earlier requests are in the list now
   EXPECT_EQ(units_of(session), Names{"point_bounds.cl"});
   spatial::open(runtime, columns.triangles);
   ASSERT_TRUE(spatial::bounds(runtime, columns.triangles).ok());
@@ -119,7 +119,7 @@ TEST(SpatialWarmth, OpeningAColumnAsksForTheUnitsOfItsFamilyAlone) {
   EXPECT_TRUE(session.undeclared().empty());
 }
 
-TEST(SpatialWarmth, OpeningAColumnIsEnoughForItsUnitsToBeAskedFor) {
+TEST(SpatialRequests, OpeningColumnRequestsItsUnits) {
   const Session session = fresh_session();
   runtime::Runtime runtime = on_opencl(session);
   spatial::open(runtime, small_columns().triangles);
@@ -127,7 +127,7 @@ TEST(SpatialWarmth, OpeningAColumnIsEnoughForItsUnitsToBeAskedFor) {
   EXPECT_EQ(units_of(session), Names{"polygon_bounds.cl"});
 }
 
-TEST(SpatialWarmth, WhoWantsTheProcessorHasNothingCompiled) {
+TEST(SpatialRequests, CpuModeCompilesNothing) {
   const Session session = fresh_session();
   runtime::Runtime runtime = on_opencl(session);
   runtime.set_mode(runtime::Mode::Cpu);

@@ -4,15 +4,15 @@
 #include <string>
 
 #include "examples/examples.hpp"
-#include "support/files.hpp"
-#include "support/perfetto_rules.hpp"
-#include "support/toolkit.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/perfetto_rules.hpp"
+#include "support/fixtures/toolkit.hpp"
 
 namespace kiln::test {
 namespace {
 
-// Of how many kernels a trace has slices of a category. All are of one unit's name; what tells them apart is `field`:
-// the artifact's key, or at a launch the kernel's name.
+// Returns the number of kernels for which a trace has slices of a category. All have the same unit name; `field`
+// distinguishes them: the key of the artifact or, for a launch, the name of the kernel.
 std::size_t kernels(const std::string& trace, const std::string& category, const std::string& field = "key") {
   std::set<std::string> found;
   const nlohmann::json json = nlohmann::json::parse(trace, nullptr, false);
@@ -26,19 +26,19 @@ std::size_t kernels(const std::string& trace, const std::string& category, const
 
 class ExampleTrace : public Examples {
  protected:
-  // Two processes one after the other, each with its trace.
+  // Runs two processes one after the other, each with its trace.
   void run_twice(const std::string& backend, const Variables& variables = {}) {
     for (const char* file : {"first.json", "second.json"}) {
       (void)report({"--backend", backend, "--trace", path(file)}, variables);
-      for (const std::string& problem : trace_problems(slurp(path(file)))) ADD_FAILURE() << file << ": " << problem;
+      for (const std::string& problem : trace_problems(read_text(path(file)))) ADD_FAILURE() << file << ": " << problem;
     }
   }
   void expect_compiles_in_the_first_alone() {
-    const std::string first = slurp(path("first.json"));
-    const std::string second = slurp(path("second.json"));
+    const std::string first = read_text(path("first.json"));
+    const std::string second = read_text(path("second.json"));
     EXPECT_EQ(kernels(first, "compiled"), 5U);
     EXPECT_EQ(second.find("\"cat\":\"compiled\""), std::string::npos);
-    EXPECT_EQ(second.find("\"cat\":\"hot_compile\""), std::string::npos);
+    EXPECT_EQ(second.find("\"cat\":\"blocking_compile\""), std::string::npos);
     EXPECT_EQ(kernels(second, "hit"), 5U);
     for (const std::string* trace : {&first, &second}) {
       EXPECT_EQ(kernels(*trace, "loaded"), 5U);
@@ -47,14 +47,14 @@ class ExampleTrace : public Examples {
   }
 };
 
-TEST_F(ExampleTrace, IsOneThatPerfettoTakesAndShowsNoCompileInTheSecondProcess) {
+TEST_F(ExampleTrace, IsValidForPerfettoAndSecondProcessShowsNoCompile) {
   run_twice("opencl");
   expect_compiles_in_the_first_alone();
 }
 
-TEST_F(ExampleTrace, IsTheSameThroughTheDriverDouble) {
+TEST_F(ExampleTrace, IsEqualWithFakeDriver) {
   if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
-  run_twice("cuda", {{"KILN_DRIVER", KILN_DRIVER_DOUBLE}, {"KILN_DOUBLE_DEVICES", "sm_90"}});
+  run_twice("cuda", {{"KILN_DRIVER", KILN_FAKE_DRIVER}, {"KILN_FAKE_DRIVER_DEVICES", "sm_90"}});
   expect_compiles_in_the_first_alone();
 }
 

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 class Wheel : public KilnProgram {
  protected:
-  /// With what the wheel holds, and no compiler.
+  /// Runs Python with the contents of the wheel and without a compiler.
   Ran python(const std::string& program) {
     return run_program({KILN_PYTHON, "-c", program}, {{"PYTHONPATH", path("site")}, {"KILN_COMPILE", "never"}});
   }
@@ -23,8 +23,8 @@ class Wheel : public KilnProgram {
   }
 };
 
-// One case: what takes long is pip.
-TEST_F(Wheel, HasBundlesThatAreServedOncePipHasInstalledIt) {
+// One case, because pip takes most of the time.
+TEST_F(Wheel, BundlesInInstalledWheelAreServed) {
   if (run_program({KILN_PYTHON, "-c", "import pip"}).exit_code != 0) GTEST_SKIP() << "this Python has no pip";
   const std::string bundle = fs::path(KILN_EMBEDDED_BESIDE).parent_path() / "embedded.kiln";
   const Ran made = run_program({KILN_PYTHON, KILN_MAKE_WHEEL, root_, bundle, KILN_EMBEDDED_EXTENSION});
@@ -34,7 +34,7 @@ TEST_F(Wheel, HasBundlesThatAreServedOncePipHasInstalledIt) {
                    "--disable-pip-version-check", "--target", path("site"), path("heat-1.0-py3-none-any.whl")});
   ASSERT_EQ(installed.exit_code, 0) << installed.out << installed.err;
 
-  // As a file among the package's data.
+  // As a file in the package data.
   const Ran where = python("import heat; print(heat.BUNDLE, end='')");
   ASSERT_EQ(where.out, path("site/heat/heat.kiln")) << where.err;
   const Ran verified = run({"bundle", "verify", where.out}, with_bundle(""));
@@ -43,7 +43,7 @@ TEST_F(Wheel, HasBundlesThatAreServedOncePipHasInstalledIt) {
   EXPECT_EQ(served.exit_code, 0) << served.err;
   EXPECT_NE(served.out.find("compiled: 0\n"), std::string::npos) << served.out;
 
-  // In a library that Python loads, long after it has begun.
+  // In a library that Python loads after its start.
   const Ran loaded = python("import heat; print(heat.compiled())");
   EXPECT_EQ(loaded.exit_code, 0) << loaded.err;
   EXPECT_EQ(loaded.out, "0\n") << loaded.err;

@@ -1,11 +1,11 @@
-// A bundle on machines that cannot compile what is in it: with another compiler, with none, without any header. The
-// kiln program builds it once; every process that asks is a new one with an empty cache and may compile nothing.
+// A bundle on machines that cannot compile its units: with a different compiler, without a compiler, without headers.
+// The kiln program builds the bundle once. Every requesting process is new, has an empty cache and must not compile.
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <set>
 
-#include "support/workload.hpp"
+#include "support/fixtures/workload.hpp"
 
 namespace kiln::test {
 namespace {
@@ -30,17 +30,17 @@ class BundleHost : public testing::Test {
 
   void SetUp() override {
     if (workload_ == nullptr) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
-    ASSERT_EQ(problem_, "") << "there is no bundle to test";
+    ASSERT_EQ(problem_, "") << "the bundle was not built";
   }
 
-  // A cache that nobody has used.
+  // Returns a new, empty cache.
   static std::string fresh() { return "cache-" + std::to_string(++caches_); }
   static std::map<std::string, std::string> with(std::map<std::string, std::string> more) {
     more.merge(workload_->served_by("app.kiln"));
     return more;
   }
 
-  // All of it came from the bundle, and from nowhere else.
+  // Expects that all artifacts came from the bundle.
   static void expect_served(GetProcess& process, int targets) {
     EXPECT_EQ(process.exit_code(), 0) << process.output();
     EXPECT_EQ(lines_with(process, "event hit", "[bundle]").size(), static_cast<std::size_t>(kUnits * targets))
@@ -66,87 +66,87 @@ std::size_t occurrences(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST(GeometryUnits, AreFourteenWithEightyFiveKernelsForSixArchitectures) {
-  const std::string toml = slurp(std::string(KILN_SOURCE_DIR) + "/kernels/geometry/kiln.toml");
+TEST(GeometryUnits, ManifestHas14Units85KernelsAnd6Architectures) {
+  const std::string toml = read_text(std::string(KILN_SOURCE_DIR) + "/examples/kernels/geometry/kiln.toml");
   EXPECT_EQ(occurrences(toml, "\n[[unit]]\n"), 14U);
   EXPECT_EQ(occurrences(toml, "\n  \""), 85U);
   EXPECT_EQ(occurrences(toml, "\"sm_"), 6U);
 }
 
-TEST_F(BundleHost, ServesWhereOnlyAnotherCompilerIs) {
+TEST_F(BundleHost, ServesArtifactsWithDifferentCompiler) {
   const std::string other = package_nvrtc(KILN_SOURCE_DIR);
   if (other.empty()) GTEST_SKIP() << "no second NVRTC (tools/setup.sh installs one)";
   GetProcess process = workload_->ask("sm_80,sm_90", with({{"KILN_NVRTC", other}}), fresh());
   expect_served(process, 2);
 }
 
-TEST_F(BundleHost, ServesWhereNoCompilerIs) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root, to hide folders";
-  const auto bare = [] { return hide(compiler_folders(KILN_SOURCE_DIR)) && toolkit_nvrtc().empty(); };
+TEST_F(BundleHost, ServesArtifactsWithoutCompiler) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to hide directories";
+  const auto bare = [] { return hide(compiler_directories(KILN_SOURCE_DIR)) && toolkit_nvrtc().empty(); };
   GetProcess process = workload_->ask("sm_80,sm_90", with({}), fresh(), bare);
   expect_served(process, 2);
 }
 
-TEST_F(BundleHost, IsWhatServesWhereNoCompilerIs) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root, to hide folders";
-  const auto bare = [] { return hide(compiler_folders(KILN_SOURCE_DIR)); };
+TEST_F(BundleHost, RequestsFailWithoutBundleAndCompiler) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to hide directories";
+  const auto bare = [] { return hide(compiler_directories(KILN_SOURCE_DIR)); };
   GetProcess process = workload_->ask("sm_80", {}, fresh(), bare);
   EXPECT_EQ(process.exit_code(), 1) << "without the bundle: " << process.output();
   EXPECT_EQ(process.count("error "), kUnits) << process.output();
 }
 
-TEST_F(BundleHost, ServesWhereNoHeaderIs) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root, to hide folders";
-  const auto bare = [] { return hide(header_folders(KILN_SOURCE_DIR)) && !toolkit_nvrtc().empty(); };
+TEST_F(BundleHost, ServesArtifactsWithoutHeaders) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to hide directories";
+  const auto bare = [] { return hide(header_directories(KILN_SOURCE_DIR)) && !toolkit_nvrtc().empty(); };
   GetProcess process = workload_->ask("sm_80,sm_90", with({}), fresh(), bare);
   expect_served(process, 2);
 }
 
-TEST_F(BundleHost, NamesTheCompilerThatBuiltWhatItServes) {
+TEST_F(BundleHost, HitEventNamesCompiler) {
   GetProcess process = workload_->ask("sm_80", with({}), fresh());
   for (const std::string& line : lines_with(process, "event hit")) {
     EXPECT_NE(line.find("nvrtc 13.0"), std::string::npos) << line;
   }
 }
 
-TEST_F(BundleHost, ServesADeviceOfAHigherMinor) {
+TEST_F(BundleHost, ServesDeviceOfHigherMinorVersion) {
   GetProcess process = workload_->ask("sm_86,sm_89", with({}), fresh());
   expect_served(process, 2);
   EXPECT_EQ(lines_with(process, "artifact ", "for sm_80").size(), 2U * kUnits) << process.output();
 }
 
-TEST_F(BundleHost, LoadsEveryKernelOnADeviceThatItFits) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root, to hide folders";
-  const auto bare = [] { return hide(compiler_folders(KILN_SOURCE_DIR)); };
+TEST_F(BundleHost, LoadsAllKernelsOnCompatibleDevice) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to hide directories";
+  const auto bare = [] { return hide(compiler_directories(KILN_SOURCE_DIR)); };
   GetProcess process = workload_->ask(
-      "load", with({{"KILN_DRIVER", KILN_DRIVER_DOUBLE}, {"KILN_DOUBLE_DEVICES", "sm_89"}}), fresh(), bare);
+      "load", with({{"KILN_DRIVER", KILN_FAKE_DRIVER}, {"KILN_FAKE_DRIVER_DEVICES", "sm_89"}}), fresh(), bare);
   EXPECT_EQ(process.exit_code(), 0) << process.output();
   EXPECT_EQ(process.count("event loaded"), kUnits) << process.output();
   EXPECT_EQ(process.count("done units 3 artifacts 3 kernels 18 errors 0 libnvrtc not-opened"), 1) << process.output();
 }
 
-TEST_F(BundleHost, LooksAtNoCompilerWhereItServes) {
-  if (access("/usr/bin/strace", X_OK) != 0) GTEST_SKIP() << "no strace, which sees what is opened";
+TEST_F(BundleHost, DoesNotOpenCompilerOnHit) {
+  if (access("/usr/bin/strace", X_OK) != 0) GTEST_SKIP() << "needs strace, which records the opened files";
   const std::string trace = workload_->path("trace");
   GetProcess process = workload_->ask("sm_80", with({}), fresh(), {},
                                       {"/usr/bin/strace", "-f", "-qq", "-e", "trace=open,openat,openat2", "-o", trace});
   expect_served(process, 1);
-  const std::string opened = slurp(trace);
-  EXPECT_NE(opened.find("app.kiln"), std::string::npos) << "the trace saw nothing";
+  const std::string opened = read_text(trace);
+  EXPECT_NE(opened.find("app.kiln"), std::string::npos) << "the trace recorded nothing";
   for (const char* never : {"nvrtc", ".cuh", "kiln-worker"}) {
     EXPECT_EQ(opened.find(never), std::string::npos) << never << "\n" << opened;
   }
 }
 
-TEST_F(BundleHost, ServesExactlyWhatThisCompilerWouldMake) {
-  // As its author has it, whose headers are what they were.
+TEST_F(BundleHost, ExactMatchServesArtifactsOfSameCompiler) {
+  // In the author's directory, whose headers are unchanged.
   auto environment = with({{"KILN_BUNDLE_MATCH", "exact"}, {"KILN_COMPILE", "never"}});
   GetProcess process =
       workload_->start({KILN_WORKLOAD_MAIN, workload_->author() + "/kiln.toml", "sm_80,sm_90"}, environment, fresh());
   expect_served(process, 2);
 }
 
-TEST_F(BundleHost, ExactlyMissesWhereOnlyAnotherCompilerIsAndNamesBoth) {
+TEST_F(BundleHost, ExactMatchMissesWithDifferentCompilerAndNamesBoth) {
   const std::string other = package_nvrtc(KILN_SOURCE_DIR);
   if (other.empty()) GTEST_SKIP() << "no second NVRTC (tools/setup.sh installs one)";
   auto environment = with({{"KILN_BUNDLE_MATCH", "exact"}, {"KILN_NVRTC", other}, {"KILN_COMPILE", "never"}});
@@ -154,30 +154,30 @@ TEST_F(BundleHost, ExactlyMissesWhereOnlyAnotherCompilerIsAndNamesBoth) {
       workload_->start({KILN_WORKLOAD_MAIN, workload_->author() + "/kiln.toml", "sm_80"}, environment, fresh());
   EXPECT_EQ(process.exit_code(), 1) << process.output();
   EXPECT_EQ(process.count("event hit"), 0) << process.output();
-  const auto why = lines_with(process, "event bundle_unfit", "13.0");
-  ASSERT_EQ(why.size(), static_cast<std::size_t>(kUnits)) << process.output();
-  for (const std::string& line : why) EXPECT_NE(line.find("13.4"), std::string::npos) << line;
+  const auto reason = lines_with(process, "event bundle_incompatible", "13.0");
+  ASSERT_EQ(reason.size(), static_cast<std::size_t>(kUnits)) << process.output();
+  for (const std::string& line : reason) EXPECT_NE(line.find("13.4"), std::string::npos) << line;
 }
 
-TEST_F(BundleHost, AsksTheNextTierWhereNothingFitsTheDevice) {
-  // sm_75 is older than all that it has.
+TEST_F(BundleHost, FallsThroughToNextTierOnIncompatibleDevice) {
+  // sm_75 is older than all architectures of the bundle.
   auto environment = with({{"KILN_COMPILE", "allowed"}});
   GetProcess process =
       workload_->start({KILN_WORKLOAD_MAIN, workload_->author() + "/kiln.toml", "sm_75"}, environment, fresh());
   EXPECT_EQ(process.exit_code(), 0) << process.output();
   EXPECT_EQ(process.count("event compiled"), kUnits) << process.output();
-  // Once or more of each: looking again before a compile tells it again.
-  const auto told = lines_with(process, "event bundle_unfit", "sm_80");
-  const std::set<std::string> why(told.begin(), told.end());
-  ASSERT_EQ(why.size(), static_cast<std::size_t>(kUnits)) << process.output();
-  for (const std::string& line : why) EXPECT_NE(line.find("sm_90"), std::string::npos) << line;
+  // Once or more for each unit: the second lookup before a compile emits the event again.
+  const auto reported = lines_with(process, "event bundle_incompatible", "sm_80");
+  const std::set<std::string> reason(reported.begin(), reported.end());
+  ASSERT_EQ(reason.size(), static_cast<std::size_t>(kUnits)) << process.output();
+  for (const std::string& line : reason) EXPECT_NE(line.find("sm_90"), std::string::npos) << line;
 }
 
-TEST_F(BundleHost, IsNotUsedWhereNobodyBelievesItsKey) {
+TEST_F(BundleHost, RejectsBundleWithUntrustedKey) {
   GetProcess process = workload_->ask("sm_80", {{"KILN_BUNDLES", workload_->path("app.kiln")}}, fresh());
   EXPECT_EQ(process.exit_code(), 1) << process.output();
   EXPECT_EQ(process.count("event hit"), 0) << process.output();
-  EXPECT_GE(process.count("event bundle_refused"), 1) << process.output();
+  EXPECT_GE(process.count("event bundle_rejected"), 1) << process.output();
 }
 
 }  // namespace

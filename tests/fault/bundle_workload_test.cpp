@@ -1,6 +1,6 @@
-// The founding size: 14 units and 85 kernels for six architectures, from kernels/geometry, through the real programs
-// from the compiler to the registry. Some minutes long, and so a campaign and no part of CI; bundle_host_test.cpp is
-// its small relation. What it prints is in docs/campaigns.md.
+// The full workload: 14 units and 85 kernels for six architectures, from examples/kernels/geometry, through the real
+// programs from the compiler to the registry. It takes minutes and is therefore a campaign instead of a part of CI;
+// bundle_host_test.cpp is its small version. docs/campaigns.md lists its results.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "support/registry.hpp"
-#include "support/workload.hpp"
+#include "support/fixtures/workload.hpp"
+#include "support/servers/registry.hpp"
 
 namespace kiln::test {
 namespace {
@@ -29,7 +29,7 @@ std::string done_line(std::size_t artifacts, std::size_t kernels) {
 
 class BundleWorkload : public testing::Test {
  protected:
-  // What `kiln bundle create` says, and how long it took.
+  // The output of `kiln bundle create`, and how long it took.
   struct Made {
     nlohmann::json said;
     double seconds = 0;
@@ -66,12 +66,12 @@ class BundleWorkload : public testing::Test {
   static void TearDownTestSuite() { workload_.reset(); }
   void SetUp() override {
     ASSERT_EQ(problem_, "");
-    ASSERT_TRUE(first_.said.is_object()) << "there is no bundle";
+    ASSERT_TRUE(first_.said.is_object()) << "the bundle was not built";
   }
 
   static std::string fresh() { return "cache-" + std::to_string(++caches_); }
 
-  // Everything for every architecture came from the bundle, and no NVRTC was opened for it.
+  // Expects that all artifacts for all architectures came from the bundle, without opening NVRTC.
   static void expect_all_served(GetProcess& process) {
     EXPECT_EQ(process.exit_code(), 0) << process.output();
     EXPECT_EQ(lines_with(process, "event hit", "[bundle]").size(), kUnits * kTargets) << process.output();
@@ -95,7 +95,7 @@ std::string BundleWorkload::problem_;
 BundleWorkload::Made BundleWorkload::first_;
 int BundleWorkload::caches_ = 0;
 
-TEST_F(BundleWorkload, BuiltTwiceFromCleanIsTheSameFile) {
+TEST_F(BundleWorkload, CleanBuildsAreIdentical) {
   const Made second = create("again.kiln", "second");
   ASSERT_TRUE(second.said.is_object());
   std::printf("figure: built twice from clean: artifacts=%zu bytes=%zu compiles=%zu and %zu seconds=%.0f and %.0f\n",
@@ -107,31 +107,31 @@ TEST_F(BundleWorkload, BuiltTwiceFromCleanIsTheSameFile) {
   EXPECT_EQ(first_.compiled(), kUnits * kTargets);
   EXPECT_EQ(second.compiled(), kUnits * kTargets);
   EXPECT_EQ(first_.said["sha256"], second.said["sha256"]);
-  EXPECT_TRUE(slurp(workload_->path("app.kiln")) == slurp(workload_->path("again.kiln")));
+  EXPECT_TRUE(read_text(workload_->path("app.kiln")) == read_text(workload_->path("again.kiln")));
 }
 
-TEST_F(BundleWorkload, ServesANewProcessThatOpensNoCompiler) {
+TEST_F(BundleWorkload, ServesNewProcessWithoutOpeningCompiler) {
   const std::string trace = workload_->path("trace");
   GetProcess process = workload_->ask(kArchitectures, workload_->served_by("app.kiln"), fresh(), {},
                                       {"/usr/bin/strace", "-f", "-qq", "-e", "trace=open,openat,openat2", "-o", trace});
   expect_all_served(process);
   figure("new process, empty cache", process);
-  const std::string opened = slurp(trace);
-  EXPECT_NE(opened.find("app.kiln"), std::string::npos) << "the trace saw nothing";
+  const std::string opened = read_text(trace);
+  EXPECT_NE(opened.find("app.kiln"), std::string::npos) << "the trace recorded nothing";
   EXPECT_EQ(opened.find("nvrtc"), std::string::npos);
   EXPECT_EQ(opened.find(".cuh"), std::string::npos);
-  std::printf("figure: strace: %td files opened, none of them NVRTC's, none a header\n",
+  std::printf("figure: strace: %td files opened, none of NVRTC and no header\n",
               std::count(opened.begin(), opened.end(), '\n'));
 }
 
-TEST_F(BundleWorkload, ServesWhereNeitherNvrtcNorAnyHeaderIs) {
-  const auto bare = [] { return hide(compiler_folders(KILN_SOURCE_DIR)) && toolkit_nvrtc().empty(); };
+TEST_F(BundleWorkload, ServesArtifactsWithoutNvrtcAndHeaders) {
+  const auto bare = [] { return hide(compiler_directories(KILN_SOURCE_DIR)) && toolkit_nvrtc().empty(); };
   GetProcess process = workload_->ask(kArchitectures, workload_->served_by("app.kiln"), fresh(), bare);
   expect_all_served(process);
   figure("mount namespace without NVRTC and CUDA's headers", process);
 }
 
-TEST_F(BundleWorkload, ServesWhereOnlyAnotherNvrtcIs) {
+TEST_F(BundleWorkload, ServesArtifactsWithDifferentNvrtc) {
   auto environment = workload_->served_by("app.kiln");
   environment.emplace("KILN_NVRTC", package_nvrtc(KILN_SOURCE_DIR));
   GetProcess process = workload_->ask(kArchitectures, environment, fresh());
@@ -139,37 +139,38 @@ TEST_F(BundleWorkload, ServesWhereOnlyAnotherNvrtcIs) {
   figure("only another NVRTC", process);
 }
 
-TEST_F(BundleWorkload, LoadsEveryKernelOnEveryArchitecture) {
-  const auto bare = [] { return hide(compiler_folders(KILN_SOURCE_DIR)); };
+TEST_F(BundleWorkload, LoadsAllKernelsOnAllArchitectures) {
+  const auto bare = [] { return hide(compiler_directories(KILN_SOURCE_DIR)); };
   std::size_t loaded = 0;
   for (const char* device : {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121"}) {
     auto environment = workload_->served_by("app.kiln");
-    environment.emplace("KILN_DRIVER", KILN_DRIVER_DOUBLE);
-    environment.emplace("KILN_DOUBLE_DEVICES", device);
+    environment.emplace("KILN_DRIVER", KILN_FAKE_DRIVER);
+    environment.emplace("KILN_FAKE_DRIVER_DEVICES", device);
     GetProcess process = workload_->ask("load", environment, fresh(), bare);
     EXPECT_EQ(process.exit_code(), 0) << device << "\n" << process.output();
     EXPECT_EQ(process.count(done_line(kUnits, kKernels)), 1) << device << "\n" << process.output();
     loaded += static_cast<std::size_t>(process.count("event loaded"));
   }
-  std::printf("figure: loaded by the driver's double, eight devices, no compiler: modules=%zu kernels=%zu\n", loaded,
+  std::printf("figure: loaded by the fake driver, eight devices, no compiler: modules=%zu kernels=%zu\n", loaded,
               kKernels * 8);
 }
 
-TEST_F(BundleWorkload, SaysWhatItHasToADeviceThatNothingFits) {
-  // Older than all of it, and of a kind that takes nobody else's machine code.
+TEST_F(BundleWorkload, ListsArchitecturesForIncompatibleDevice) {
+  // Older than all architectures of the bundle, and a kind that does not run machine code of others.
   for (const char* device : {"sm_75", "sm_87"}) {
     GetProcess process = workload_->ask(device, workload_->served_by("app.kiln"), fresh());
     EXPECT_EQ(process.exit_code(), 1) << process.output();
     EXPECT_EQ(process.count("event hit"), 0);
-    const auto why = lines_with(process, "event bundle_unfit", "sm_80, sm_86, sm_89, sm_90, sm_100, sm_120");
-    EXPECT_GE(why.size(), kUnits) << process.output();
-    if (!why.empty()) std::printf("figure: app.kiln %s\n", why.front().substr(why.front().find("has it for")).c_str());
+    const auto reason = lines_with(process, "event bundle_incompatible", "sm_80, sm_86, sm_89, sm_90, sm_100, sm_120");
+    EXPECT_GE(reason.size(), kUnits) << process.output();
+    if (!reason.empty())
+      std::printf("figure: app.kiln %s\n", reason.front().substr(reason.front().find("has it for")).c_str());
   }
 }
 
-TEST_F(BundleWorkload, IsBuiltFromWhatAProgramAskedFor) {
+TEST_F(BundleWorkload, BuildsFromRecordedProfile) {
   const std::string profile = workload_->path("profile.jsonl");
-  // The program that is recorded has a cache and no bundle.
+  // The recorded program has a cache and no bundle.
   GetProcess recorded = workload_->start({KILN_WORKLOAD_MAIN, workload_->author() + "/kiln.toml", "sm_80,sm_90"},
                                          {{"KILN_RECORD", profile}}, "first");
   ASSERT_EQ(recorded.exit_code(), 0) << recorded.output();
@@ -187,10 +188,10 @@ TEST_F(BundleWorkload, IsBuiltFromWhatAProgramAskedFor) {
       {KILN_PROGRAM, "explain", "--profile", profile, "--bundle", workload_->path("recorded.kiln"), "--check"},
       workload_->served_by("recorded.kiln"), fresh());
   EXPECT_EQ(explained.exit_code(), 0) << explained.output();
-  ASSERT_EQ(lines_with(explained, "0 lacking of 28 asked").size(), 1U) << explained.output();
-  std::printf("figure: kiln explain --profile: %s\n", lines_with(explained, "0 lacking").front().c_str());
+  ASSERT_EQ(lines_with(explained, "0 missing of 28 requested").size(), 1U) << explained.output();
+  std::printf("figure: kiln explain --profile: %s\n", lines_with(explained, "0 missing").front().c_str());
 
-  // What is asked for that it does not have is said to be lacking.
+  // A requested unit that the bundle lacks is reported as missing.
   GetProcess more = workload_->start({KILN_WORKLOAD_MAIN, workload_->author() + "/kiln.toml", "sm_120"},
                                      {{"KILN_RECORD", profile}}, "first");
   ASSERT_EQ(more.exit_code(), 0) << more.output();
@@ -198,28 +199,28 @@ TEST_F(BundleWorkload, IsBuiltFromWhatAProgramAskedFor) {
       {KILN_PROGRAM, "explain", "--profile", profile, "--bundle", workload_->path("recorded.kiln"), "--check"},
       workload_->served_by("recorded.kiln"), fresh());
   EXPECT_EQ(lacking.exit_code(), 1) << lacking.output();
-  EXPECT_EQ(lines_with(lacking, "14 lacking of 42 asked").size(), 1U) << lacking.output();
+  EXPECT_EQ(lines_with(lacking, "14 missing of 42 requested").size(), 1U) << lacking.output();
 }
 
-// One of the units changes: what a registry is sent the second time.
-TEST_F(BundleWorkload, MovesOneUnitToARegistryWhenOneChanged) {
+// One of the units changes. Measures what is sent to the registry the second time.
+TEST_F(BundleWorkload, UploadsOnlyChangedUnitToRegistry) {
   if (!Registry::available()) GTEST_SKIP() << "docker-registry or skopeo is not installed";
-  const auto layout = [&](const std::string& bundle, const std::string& folder) {
+  const auto layout = [&](const std::string& bundle, const std::string& directory) {
     GetProcess made =
-        workload_->kiln({"bundle", "layout", workload_->path(bundle), "-o", workload_->path(folder)}, fresh());
+        workload_->kiln({"bundle", "oci", workload_->path(bundle), "-o", workload_->path(directory)}, fresh());
     EXPECT_EQ(made.exit_code(), 0) << made.output();
-    return "oci:" + workload_->path(folder) + ":latest";
+    return "oci:" + workload_->path(directory) + ":latest";
   };
   Registry registry;
   ASSERT_EQ(skopeo_copy(layout("app.kiln", "layout"), registry.image("kernels:1")), "");
   const std::uint64_t first = registry.received();
-  // The smallest, one of the middle, and the two largest.
+  // The smallest, one medium-sized, and the two largest.
   for (const std::string unit : {"rows", "orientation", "distance", "transform"}) {
     const std::string file = workload_->author() + "/" + unit + ".cu";
-    const std::string text = slurp(file);
-    spit(file, text + "\nextern \"C\" __global__ void added(double* x) { x[threadIdx.x] += 1; }\n");
+    const std::string text = read_text(file);
+    write_text(file, text + "\nextern \"C\" __global__ void added(double* x) { x[threadIdx.x] += 1; }\n");
     const Made changed = create(unit + ".kiln", "first");
-    spit(file, text);
+    write_text(file, text);
     EXPECT_EQ(changed.compiled(), kTargets);
     const std::uint64_t before = registry.received();
     ASSERT_EQ(skopeo_copy(layout(unit + ".kiln", unit), registry.image("kernels:" + unit)), "");

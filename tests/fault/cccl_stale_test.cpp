@@ -1,5 +1,5 @@
-// A header of CCCL's is edited after its algorithms were compiled and their headers precompiled. The library and NVRTC
-// would notice neither; kiln's keys cover every header that was read.
+// A CCCL header is edited after its algorithms were compiled and their headers precompiled. The library and NVRTC would
+// notice neither; kiln's keys cover every header that was read.
 #include <kiln/cccl.hpp>
 #include <kiln/session.hpp>
 
@@ -8,12 +8,12 @@
 #include <chrono>
 #include <thread>
 
-#include "support/cccl_packages.hpp"
-#include "support/cccl_tree.hpp"
-#include "support/event_log.hpp"
-#include "support/eventually.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/toolkit.hpp"
+#include "support/fixtures/cccl_packages.hpp"
+#include "support/fixtures/cccl_tree.hpp"
+#include "support/fixtures/event_log.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/fixtures/toolkit.hpp"
+#include "support/processes/eventually.hpp"
 
 namespace kiln::test {
 namespace {
@@ -25,16 +25,16 @@ class CcclStale : public testing::Test {
     if (cccl_package().empty()) GTEST_SKIP() << "no cuda-cccl (tools/setup.sh)";
   }
 
-  // What a new session on the same cache gives, and what it was told meanwhile. Three specs are worth precompiled
-  // headers.
+  // The artifacts and events of a new session with the same cache. Three specs are enough for precompiled headers to be
+  // created.
   struct Got {
     explicit Got(SessionOptions options) {
       options.on_event = log.callback();
-      Session session = Session::open(options).value();  // ended here, for its workers are in the way of the next one's
+      Session session = Session::open(options).value();  // closed here: its workers would block the next ones
       const Units units{cccl::reduce<std::int32_t>(), cccl::reduce<double>(), cccl::reduce<float>()};
       session.request(units, Target::sm(80));
       for (const Unit& unit : units) artifacts.push_back(session.artifact(unit, Target::sm(80)));
-      // An artifact may be there before the account of it.
+      // An artifact can be available before it is counted.
       EXPECT_TRUE(eventually([&] { return (status = session.status()).pending == 0; }));
     }
     std::string keys(Event::Kind kind) const {
@@ -49,42 +49,42 @@ class CcclStale : public testing::Test {
   };
   Got get() const {
     SessionOptions options;
-    options.settings = {{"cache.dir", folder_.path("cache")},
-                        {"cccl", folder_.path("site")},
+    options.settings = {{"cache.dir", directory_.path("cache")},
+                        {"cccl", directory_.path("site")},
                         {"nvrtc", toolkit_nvrtc()},
-                        {"pch", "on"}};
-    options.locked = {"cache.dir", "cccl", "nvrtc", "pch"};
+                        {"pch.mode", "on"}};
+    options.locked = {"cache.dir", "cccl", "nvrtc", "pch.mode"};
     return Got(options);
   }
 
   void write(const std::string& header, const std::string& text) const {
-    spit(header, text);
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // until its time can be trusted
+    write_text(header, text);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // until the file time can be trusted
   }
 
-  TemporaryDirectory folder_;
+  TemporaryDirectory directory_;
 };
 
-TEST_F(CcclStale, EditedHeaderChangesTheKeyAndDropsWhatWasPrecompiledOfIt) {
-  const CcclTree tree(cccl_package(), folder_.path("site"), CcclTree::Headers::Copied);
+TEST_F(CcclStale, EditedHeaderChangesKeyAndInvalidatesPch) {
+  const CcclTree tree(cccl_package(), directory_.path("site"), CcclTree::Headers::Copied);
   const std::string header = tree.header("cub/util_type.cuh");
-  const std::string text = slurp(header);
+  const std::string text = read_text(header);
   ASSERT_FALSE(text.empty());
   const Got first = get();
   ASSERT_TRUE(first.artifacts[0].ok()) << first.artifacts[0].error().message << first.artifacts[0].error().log;
   EXPECT_EQ(first.status.compiled, 3U);
-  EXPECT_EQ(first.log.count(Event::Kind::HeadersKept), 1U);
+  EXPECT_EQ(first.log.count(Event::Kind::PchCreated), 1U);
 
-  // Had anything old been used this would compile.
-  write(header, "#error somebody has edited this\n" + text);
-  const Got refused = get();
-  for (const auto& artifact : refused.artifacts) {
+  // If any old file were used, this would compile.
+  write(header, "#error this header was edited\n" + text);
+  const Got rejected = get();
+  for (const auto& artifact : rejected.artifacts) {
     ASSERT_FALSE(artifact.ok());
     EXPECT_EQ(artifact.error().code, Code::CompileFailed) << artifact.error().message;
-    EXPECT_NE(artifact.error().log.find("somebody has edited this"), std::string::npos) << artifact.error().log;
+    EXPECT_NE(artifact.error().log.find("this header was edited"), std::string::npos) << artifact.error().log;
   }
-  ASSERT_EQ(refused.log.count(Event::Kind::HeadersDropped), 1U);
-  EXPECT_NE(refused.log.of(Event::Kind::HeadersDropped)[0].message.find("util_type.cuh"), std::string::npos);
+  ASSERT_EQ(rejected.log.count(Event::Kind::PchDropped), 1U);
+  EXPECT_NE(rejected.log.of(Event::Kind::PchDropped)[0].message.find("util_type.cuh"), std::string::npos);
 
   write(header, text + "// edited\n");
   const Got edited = get();
@@ -95,7 +95,7 @@ TEST_F(CcclStale, EditedHeaderChangesTheKeyAndDropsWhatWasPrecompiledOfIt) {
   write(header, text);
   const Got restored = get();
   EXPECT_EQ(restored.status.compiled, 0U);
-  EXPECT_EQ(restored.status.found, 3U);
+  EXPECT_EQ(restored.status.cached, 3U);
   EXPECT_TRUE(restored.artifacts[0].ok() && restored.artifacts[0]->bytes == first.artifacts[0]->bytes);
 }
 

@@ -1,4 +1,5 @@
-// The closure of a kernel that includes CUB against what strace saw its compiler open: no exceptions.
+// Compares the dependency set of a kernel that includes CUB with the files that strace saw its compiler open. They must
+// be equal.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,9 +10,9 @@
 #include <set>
 #include <sstream>
 
-#include "support/get_process.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/toolkit.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/fixtures/toolkit.hpp"
+#include "support/processes/get_process.hpp"
 
 namespace kiln::test {
 namespace {
@@ -31,15 +32,15 @@ std::string between(const std::string& line, char open, char close) {
   return to == std::string::npos ? std::string() : line.substr(from + 1, to - from - 1);
 }
 
-// What the worker and its threads opened, and what they looked for in vain, under the given folders.
+// The files below the given directories that the worker and its threads opened, and those they failed to find.
 struct Seen {
   std::set<std::string> opened;
   std::set<std::string> missing;
 };
-Seen parse_trace(const std::string& trace, const std::vector<std::string>& folders) {
+Seen parse_trace(const std::string& trace, const std::vector<std::string>& directories) {
   Seen seen;
   std::set<std::string> workers;
-  std::map<std::string, std::string> begun;  // by process: a call in whose middle another did something
+  std::map<std::string, std::string> begun;  // by process: a call that was interrupted by output of another process
   std::istringstream lines(trace);
   for (std::string line; std::getline(lines, line);) {
     const std::string pid = line.substr(0, line.find(' '));
@@ -57,8 +58,8 @@ Seen parse_trace(const std::string& trace, const std::vector<std::string>& folde
     if (result == std::string::npos) continue;
     if (line.find("clone") != std::string::npos) workers.insert(std::to_string(std::atoi(line.c_str() + result + 3)));
     const std::string path = between(line, '"', '"');
-    const bool is_header = std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
-      return path.starts_with(folder + "/") && !path.ends_with(".so");
+    const bool is_header = std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
+      return path.starts_with(directory + "/") && !path.ends_with(".so");
     });
     if (!is_header) continue;
     const bool failed = line[result + 3] == '-';
@@ -68,26 +69,26 @@ Seen parse_trace(const std::string& trace, const std::vector<std::string>& folde
   return seen;
 }
 
-TEST(ClosureOfCub, EqualsWhatStraceSawOpened) {
+TEST(ClosureOfCub, MatchesFilesSeenByStrace) {
   if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
   if (access("/usr/bin/strace", X_OK) != 0) GTEST_SKIP() << "no strace";
-  const TemporaryDirectory folder;
+  const TemporaryDirectory directory;
   GetProcess process({{"cub"},
-                      {{"KILN_CACHE_DIR", folder.path("cache")}, {"KILN_TEST_CLOSURE", "1"}},
-                      {"strace", "-f", "-o", folder.path("trace"), "-e",
+                      {{"KILN_CACHE_DIR", directory.path("cache")}, {"KILN_TEST_CLOSURE", "1"}},
+                      {"strace", "-f", "-o", directory.path("trace"), "-e",
                        "trace=open,openat,stat,newfstatat,execve,clone,clone3,vfork"},
                       {}},
-                     folder.path("out"));
+                     directory.path("out"));
   ASSERT_EQ(process.exit_code(), 0) << process.output();
   ASSERT_EQ(process.count("event published"), 1) << process.output();
-  const Seen seen = parse_trace(slurp(folder.path("trace")), cub_roots());
+  const Seen seen = parse_trace(read_text(directory.path("trace")), cub_roots());
   const auto read = lines_after(process.output(), "read");
   const auto absent = lines_after(process.output(), "absent");
-  std::printf("figure: closure of CUB: %zu headers read, strace saw %zu; %zu absent names for %zu\n", read.size(),
+  std::printf("figure: dependencies of CUB: %zu headers read, strace saw %zu; %zu missing names for %zu\n", read.size(),
               seen.opened.size(), absent.size(), seen.missing.size());
   EXPECT_GT(read.size(), 100U);
   EXPECT_EQ(read, seen.opened);
-  // Each name that was looked for in vain is in the closure, itself or by a folder above it that is not there.
+  // Each name that was not found is in the dependency set, directly or through a missing parent directory.
   for (const std::string& path : seen.missing) {
     bool covered = absent.contains(path);
     for (std::size_t slash = path.rfind('/'); !covered && slash != std::string::npos && slash > 0;

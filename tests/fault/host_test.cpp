@@ -1,5 +1,5 @@
-// What a host does to kiln: many processes at once, processes that die, folders that cannot be used, and file systems
-// that fail. Every process is a real one with a real compiler.
+// Host conditions: many processes at once, processes that die, unusable directories, and failing file systems. Every
+// process is a real one with a real compiler.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -10,11 +10,11 @@
 #include <filesystem>
 #include <thread>
 
-#include "support/child.hpp"
-#include "support/get_process.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/toolkit.hpp"
-#include "support/workers.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/fixtures/toolkit.hpp"
+#include "support/fixtures/workers.hpp"
+#include "support/processes/child.hpp"
+#include "support/processes/get_process.hpp"
 
 namespace kiln::test {
 namespace {
@@ -26,20 +26,20 @@ class Host : public testing::Test {
  protected:
   void SetUp() override {
     if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
-    fs::permissions(folder_.path(), fs::perms(0755));
-    fs::create_directory(folder_.path("tmp"));
-    fs::permissions(folder_.path("tmp"), fs::perms(01777));
+    fs::permissions(directory_.path(), fs::perms(0755));
+    fs::create_directory(directory_.path("tmp"));
+    fs::permissions(directory_.path("tmp"), fs::perms(01777));
   }
   GetProcess start(GetProcess::Start how) {
-    how.environment.emplace("TMPDIR", folder_.path("tmp"));
-    return {how, folder_.path("out-" + std::to_string(++outputs_))};
+    how.environment.emplace("TMPDIR", directory_.path("tmp"));
+    return {how, directory_.path("out-" + std::to_string(++outputs_))};
   }
   GetProcess start(const std::string& unit, std::map<std::string, std::string> environment) {
     return start({{unit}, std::move(environment), {}, {}});
   }
-  std::string cache() const { return folder_.path("cache"); }
+  std::string cache() const { return directory_.path("cache"); }
 
-  // The artifact came, and an event says why nothing was kept.
+  // Expects that the artifact was served, and that an event names the reason why nothing was stored.
   void expect_served_and_said(GetProcess process, const std::string& reason) {
     EXPECT_EQ(process.exit_code(), 0) << process.output();
     EXPECT_EQ(process.count("artifact "), 1) << process.output();
@@ -48,12 +48,12 @@ class Host : public testing::Test {
     EXPECT_GE(process.count("event cache_unavailable") + process.count("event not_published"), 1) << process.output();
   }
 
-  TemporaryDirectory folder_;
+  TemporaryDirectory directory_;
   int outputs_ = 0;
 };
 
-bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
-  const auto until = std::chrono::steady_clock::now() + limit;
+bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds timeout) {
+  const auto until = std::chrono::steady_clock::now() + timeout;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::sleep_for(2ms);
@@ -61,7 +61,7 @@ bool wait_until(const std::function<bool()>& condition, std::chrono::millisecond
   return true;
 }
 
-TEST_F(Host, SixtyFourProcessesOnOneColdKeyCompileItOnce) {
+TEST_F(Host, SixtyFourProcessesCompileOneKeyOnce) {
   std::vector<GetProcess> processes;
   for (int i = 0; i < 64; ++i) processes.push_back(start("cub", {{"KILN_CACHE_DIR", cache()}}));
   int compiles = 0;
@@ -77,13 +77,30 @@ TEST_F(Host, SixtyFourProcessesOnOneColdKeyCompileItOnce) {
     if (process.count("event compiled") > 0) winner = ms;
     last = std::max(last, ms);
   }
-  std::printf("figure: 64 processes, one cold key: compiles=%d winner=%.0f ms slowest=%.0f ms ratio=%.3f\n", compiles,
+  std::printf("figure: 64 processes, one cold key: compiles=%d first=%.0f ms slowest=%.0f ms ratio=%.3f\n", compiles,
               winner, last, last / winner);
   EXPECT_EQ(compiles, 1);
   EXPECT_LT(last, winner * 1.10 + 2000);
 }
 
-// The winner dies in the middle; `arguments` say what else lives on by then.
+TEST_F(Host, StoppedClaimHolderCostsOneExtraCompile) {
+  const std::map<std::string, std::string> environment{{"KILN_CACHE_DIR", cache()}};
+  const GetProcess winner = start({{"header", "stopped"}, environment, {}, {}});
+  ASSERT_TRUE(wait_until([&] { return winner.count("event compiled") > 0; }, 60s)) << winner.output();
+  std::vector<GetProcess> waiters;
+  for (int i = 0; i < 12; ++i) waiters.push_back(start("header", environment));
+  int compiles = 0;
+  double slowest = 0;
+  for (GetProcess& waiter : waiters) {
+    ASSERT_EQ(waiter.exit_code(), 0) << waiter.output();
+    compiles += waiter.count("event compiled");
+    slowest = std::max(slowest, std::stod(waiter.word_after("ms")));
+  }
+  std::printf("figure: stopped claim holder, 12 waiters: compiles by waiters=%d slowest=%.0f ms\n", compiles, slowest);
+  EXPECT_EQ(compiles, 1) << "the stopped process and one waiter compile";
+}
+
+// Kills the process that holds the claim during its compile. `arguments` select what survives it.
 void take_over(const std::function<GetProcess(std::vector<std::string>)>& start,
                const std::vector<std::string>& arguments) {
   GetProcess winner = start(arguments);
@@ -92,20 +109,20 @@ void take_over(const std::function<GetProcess(std::vector<std::string>)>& start,
   GetProcess other = start({"cub"});
   ASSERT_TRUE(wait_until([&] { return other.count("event miss") > 0; }, 20s));
   std::this_thread::sleep_for(500ms);
-  ASSERT_EQ(winner.count("artifact "), 0) << "it was done before it could be killed";
+  ASSERT_EQ(winner.count("artifact "), 0) << "it finished before it could be killed";
   ASSERT_TRUE(workers_of(other.id()).empty()) << "two compile at once";
   winner.kill_now();
   const auto killed = std::chrono::steady_clock::now();
   ASSERT_TRUE(wait_until([&] { return !workers_of(other.id()).empty(); }, 20s)) << other.output();
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - killed).count();
-  std::printf("figure: winner killed (%s): another compiles after %.0f ms\n", arguments.back().c_str(), ms);
+  std::printf("figure: claim holder killed (%s): another compiles after %.0f ms\n", arguments.back().c_str(), ms);
   EXPECT_LT(ms, 1000);
-  EXPECT_TRUE(wait_until([&] { return workers_of(id).empty(); }, 2s)) << "an orphan worker goes on compiling";
+  EXPECT_TRUE(wait_until([&] { return workers_of(id).empty(); }, 2s)) << "an orphaned worker continues to compile";
   EXPECT_EQ(other.exit_code(), 0) << other.output();
   EXPECT_EQ(other.count("event compiled"), 1);
 }
 
-TEST_F(Host, TheWinnerIsKilledAndAnotherTakesOverAtOnce) {
+TEST_F(Host, AnotherProcessTakesOverWhenClaimHolderDies) {
   take_over(
       [&](std::vector<std::string> a) {
         return start({std::move(a), {{"KILN_CACHE_DIR", cache()}}, {}, {}});
@@ -113,7 +130,7 @@ TEST_F(Host, TheWinnerIsKilledAndAnotherTakesOverAtOnce) {
       {"cub"});
 }
 
-TEST_F(Host, TheWinnerIsKilledWhileItsForkedChildSleepsAndAnotherTakesOverAtOnce) {
+TEST_F(Host, ForkedChildOfDeadClaimHolderDoesNotBlockTakeover) {
   take_over(
       [&](std::vector<std::string> a) {
         return start({std::move(a), {{"KILN_CACHE_DIR", cache()}}, {}, {}});
@@ -121,85 +138,85 @@ TEST_F(Host, TheWinnerIsKilledWhileItsForkedChildSleepsAndAnotherTakesOverAtOnce
       {"cub", "sleepy"});
 }
 
-// Why a process of this test cannot be another user's; null where it can.
-const char* why_nobody_else() {
+// Returns why this test cannot run a process as another user; null if it can.
+const char* exclusive_reason() {
   if (geteuid() != 0) return "needs root, to become another user";
   const std::string program = fs::read_symlink("/proc/self/exe");
   const int reached = run_in_child([&] { return become(12345) && access(program.c_str(), X_OK) == 0 ? 0 : 1; });
   return reached == 0 ? nullptr : "another user cannot reach this tree";
 }
 
-TEST_F(Host, AFolderThatCannotBeWrittenCostsNothingButTheCache) {
-  if (const char* why = why_nobody_else()) GTEST_SKIP() << why;
+TEST_F(Host, UnwritableDirectoryDisablesOnlyCache) {
+  if (const char* reason = exclusive_reason()) GTEST_SKIP() << reason;
   fs::create_directory(cache());
   fs::permissions(cache(), fs::perms(0555));
-  fs::permissions(folder_.path(), fs::perms(0777));
+  fs::permissions(directory_.path(), fs::perms(0777));
   expect_served_and_said(start({{"header"}, {{"KILN_CACHE_DIR", cache()}}, {}, [] { return become(12345); }}), cache());
 }
 
-TEST_F(Host, AFullDiskCostsNothingButTheCache) {
+TEST_F(Host, FullDiskDisablesOnlyCache) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to mount a small tmpfs";
   fs::create_directory(cache());
   const auto full = [path = cache()] {
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
     if (mount("tmpfs", path.c_str(), "tmpfs", 0, "size=64k,mode=0700") != 0) return false;
-    spit(path + "/filler", std::string(65536, 'x'));
+    write_text(path + "/filler", std::string(65536, 'x'));
     return true;
   };
   expect_served_and_said(start({{"header"}, {{"KILN_CACHE_DIR", cache()}}, {}, full}), "No space left");
 }
 
-TEST_F(Host, ACacheRootThatIsALinkAFifoOrOpenToAllIsNotUsed) {
-  fs::create_directory(folder_.path("elsewhere"));
-  fs::permissions(folder_.path("elsewhere"), fs::perms(0777));
-  fs::create_directory_symlink(folder_.path("elsewhere"), folder_.path("link"));
-  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", folder_.path("link")}}), folder_.path("link"));
-  ASSERT_EQ(mkfifo((folder_.path("fifo")).c_str(), 0600), 0);
-  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", folder_.path("fifo")}}), folder_.path("fifo"));
-  fs::create_directory(folder_.path("open"));
-  fs::permissions(folder_.path("open"), fs::perms(0777));
-  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", folder_.path("open")}}), folder_.path("open"));
-  EXPECT_TRUE(files_below(folder_.path("elsewhere")).empty());
-  EXPECT_TRUE(files_below(folder_.path("open")).empty());
+TEST_F(Host, RejectsCacheRootThatIsLinkFifoOrWorldWritable) {
+  fs::create_directory(directory_.path("elsewhere"));
+  fs::permissions(directory_.path("elsewhere"), fs::perms(0777));
+  fs::create_directory_symlink(directory_.path("elsewhere"), directory_.path("link"));
+  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", directory_.path("link")}}), directory_.path("link"));
+  ASSERT_EQ(mkfifo((directory_.path("fifo")).c_str(), 0600), 0);
+  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", directory_.path("fifo")}}), directory_.path("fifo"));
+  fs::create_directory(directory_.path("open"));
+  fs::permissions(directory_.path("open"), fs::perms(0777));
+  expect_served_and_said(start("header", {{"KILN_CACHE_DIR", directory_.path("open")}}), directory_.path("open"));
+  EXPECT_TRUE(files_below(directory_.path("elsewhere")).empty());
+  EXPECT_TRUE(files_below(directory_.path("open")).empty());
 }
 
-TEST_F(Host, WithoutAHomeThereIsStillAnArtifact) {
-  if (const char* why = why_nobody_else()) GTEST_SKIP() << why;
-  fs::permissions(folder_.path(), fs::perms(0777));
+TEST_F(Host, ServesArtifactWithoutHome) {
+  if (const char* reason = exclusive_reason()) GTEST_SKIP() << reason;
+  fs::permissions(directory_.path(), fs::perms(0777));
   GetProcess process = start({{"header"}, {}, {}, [] { return become(12345); }});
   EXPECT_EQ(process.exit_code(), 0) << process.output();
   EXPECT_EQ(process.count("artifact "), 1) << process.output();
 }
 
-TEST_F(Host, ACacheFilledByRootServesAUserWhoIsNobodyWithoutACompile) {
-  if (const char* why = why_nobody_else()) GTEST_SKIP() << why;
-  fs::permissions(folder_.path(), fs::perms(0755));
+TEST_F(Host, ReadOnlyCacheOfRootServesOtherUserWithoutCompile) {
+  if (const char* reason = exclusive_reason()) GTEST_SKIP() << reason;
+  fs::permissions(directory_.path(), fs::perms(0755));
   for (const char* unit : {"closed", "header", "cub"}) {
     GetProcess filler = start(unit, {{"KILN_CACHE_DIR", cache()}});
     ASSERT_EQ(filler.exit_code(), 0) << filler.output();
     ASSERT_EQ(filler.count("event published"), 1) << filler.output();
   }
-  // As an image would have it: readable by all, and read-only for good.
+  // Like in an image: readable by all, and permanently read-only.
   fs::permissions(cache(), fs::perms(0755));
   for (const auto& entry : fs::recursive_directory_iterator(cache())) {
     fs::permissions(entry.path(), entry.is_directory() ? fs::perms(0555) : fs::perms(0444));
   }
-  const std::pair<const char*, std::string> roads[] = {{"KILN_CACHE_DIR", cache()},
-                                                       {"KILN_CACHE_PATH", "/nonexistent/kiln:" + cache()}};
-  for (const auto& [variable, value] : roads) {
+  const std::pair<const char*, std::string> settings[] = {{"KILN_CACHE_DIR", cache()},
+                                                          {"KILN_CACHE_PATH", "/nonexistent/kiln:" + cache()}};
+  for (const auto& [variable, value] : settings) {
     for (const char* unit : {"closed", "header", "cub"}) {
-      fs::permissions(folder_.path(), fs::perms(0777));
+      fs::permissions(directory_.path(), fs::perms(0777));
       GetProcess user = start({{unit}, {{variable, value}}, {}, [] { return become(12345); }});
       EXPECT_EQ(user.exit_code(), 0) << user.output();
       EXPECT_EQ(user.count("event compiled"), 0) << variable << " " << unit << "\n" << user.output();
       EXPECT_EQ(user.count("event hit"), 1) << variable << " " << unit << "\n" << user.output();
-      fs::permissions(folder_.path(), fs::perms(0755));
+      fs::permissions(directory_.path(), fs::perms(0755));
     }
   }
 }
 
-TEST_F(Host, WhatNetworkFileSystemsReturnCostsAtMostOneCompileMore) {
-  if (access("/usr/bin/strace", X_OK) != 0) GTEST_SKIP() << "no strace, which injects the errors";
+TEST_F(Host, NetworkFileSystemErrorsCostAtMostOneExtraCompile) {
+  if (access("/usr/bin/strace", X_OK) != 0) GTEST_SKIP() << "needs strace, which injects the errors";
   GetProcess first = start("header", {{"KILN_CACHE_DIR", cache()}});
   ASSERT_EQ(first.exit_code(), 0) << first.output();
   const std::string bytes = first.word_after("artifact");
@@ -207,7 +224,7 @@ TEST_F(Host, WhatNetworkFileSystemsReturnCostsAtMostOneCompileMore) {
                                 "rename,renameat,renameat2:error=EBUSY", "link,linkat:error=EBUSY",
                                 "fdatasync,fsync:error=EIO"};
   for (const char* fault : faults) {
-    const std::string root = folder_.path("cold-" + std::to_string(outputs_));
+    const std::string root = directory_.path("cold-" + std::to_string(outputs_));
     for (const char* state : {"cold", "warm"}) {
       const std::string where = std::string(state) == "cold" ? root : cache();
       GetProcess process = start({{"header"},
@@ -226,7 +243,7 @@ TEST_F(Host, WhatNetworkFileSystemsReturnCostsAtMostOneCompileMore) {
   }
 }
 
-TEST_F(Host, DisabledMeansACompileEachTimeAndNothingKept) {
+TEST_F(Host, DisabledCacheCompilesEachTimeAndStoresNothing) {
   for (int i = 0; i < 2; ++i) {
     GetProcess process = start("header", {{"KILN_CACHE_DIR", cache()}, {"KILN_DISABLE", "1"}});
     EXPECT_EQ(process.exit_code(), 0) << process.output();
@@ -235,7 +252,7 @@ TEST_F(Host, DisabledMeansACompileEachTimeAndNothingKept) {
   EXPECT_FALSE(fs::exists(cache()));
 }
 
-TEST_F(Host, CompilingNeverIsAnErrorThatNamesUnitTargetAndTiers) {
+TEST_F(Host, CompileNeverFailsWithUnitTargetAndTiers) {
   GetProcess process = start("header", {{"KILN_CACHE_DIR", cache()}, {"KILN_COMPILE", "never"}});
   EXPECT_EQ(process.exit_code(), 1) << process.output();
   EXPECT_EQ(process.count("event compiled"), 0);
@@ -244,8 +261,8 @@ TEST_F(Host, CompilingNeverIsAnErrorThatNamesUnitTargetAndTiers) {
   }
 }
 
-TEST_F(Host, WithoutTheWorkerClosedUnitsAreKeptAndOthersAreNot) {
-  const std::map<std::string, std::string> none{{"KILN_CACHE_DIR", cache()}, {"KILN_WORKER", folder_.path("none")}};
+TEST_F(Host, WithoutWorkerOnlySelfContainedUnitsAreStored) {
+  const std::map<std::string, std::string> none{{"KILN_CACHE_DIR", cache()}, {"KILN_WORKER", directory_.path("none")}};
   GetProcess closed = start("closed", none);
   EXPECT_EQ(closed.exit_code(), 0) << closed.output();
   EXPECT_EQ(closed.count("event published"), 1) << closed.output();

@@ -6,15 +6,15 @@
 
 #include <kiln/result.hpp>
 
-#include "support/failing_malloc.hpp"
+#include "support/fakes/failing_malloc.hpp"
 
 namespace kiln::test {
 
-/// What came of an operation.
+/// The result of an operation.
 struct Outcome {
   enum class Kind { Right, Failed, Wrong };
   Kind kind = Kind::Right;
-  std::string text;  ///< of a failure, or what was wrong
+  std::string text;  ///< message of the failure, or what was wrong
 
   static Outcome right() { return {}; }
   static Outcome failed(const Error& error) {
@@ -35,18 +35,18 @@ struct Outcome {
   }
 };
 
-/// Something that kiln does, to be done with each of its allocations failing in turn.
+/// An operation of kiln that is repeated with each of its allocations failing in turn.
 struct Operation {
   std::string name;
-  /// Whether std::bad_alloc may leave it: where a room is called directly. At what users call it must not.
+  /// True if std::bad_alloc may be thrown, for operations that call a module directly. Public functions must not throw.
   bool may_throw = false;
-  /// How often it is done, with the same fault, to see whether anything grows.
+  /// Number of repetitions with the same fault, to detect growth.
   int times = 4;
-  /// Makes what it works on, in a new folder and with memory.
-  std::function<void(const std::string& folder)> prepare = [](const std::string&) {};
-  std::function<Outcome(const std::string& folder)> run;
-  /// In another process, afterwards: what is not as it must be; nothing otherwise.
-  std::function<std::string(const std::string& folder)> check = [](const std::string&) { return std::string(); };
+  /// Creates the input, in a new directory and with memory.
+  std::function<void(const std::string& directory)> prepare = [](const std::string&) {};
+  std::function<Outcome(const std::string& directory)> run;
+  /// Checks the result in another process. Returns the problem, or an empty string.
+  std::function<std::string(const std::string& directory)> check = [](const std::string&) { return std::string(); };
 };
 
 void add_stores(std::vector<Operation>& operations);

@@ -1,10 +1,10 @@
-// Out of memory at each allocation, one at a time: of each operation the nth allocation fails, or the nth and all
-// behind it, in a process of its own for each. Whoever called must have the right thing or a clear error in bounded
-// time; the same must work in that process once there is memory again, and in the next process; nothing is left open,
-// locked, half-written or growing.
+// Out of memory at each allocation, one at a time: the nth allocation of each operation fails, or the nth and all after
+// it, each time in a new process. The caller must get the right result or a clear error in bounded time. The same
+// operation must work in that process once there is memory again, and in the next process. No descriptor, lock, partial
+// file or growing memory may be left.
 //   out_of_memory_main [--sample N | --at N] [NAME…]
-// With --sample N only N of the allocations of each operation fail, with --at N only the nth. Returns 1 where anything
-// was not survived.
+// --sample N fails only N of the allocations of each operation, --at N only the nth. Returns 1 if any fault was not
+// survived.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -20,127 +20,129 @@
 #include <filesystem>
 
 #include "base/clock.hpp"
-#include "base/process_life.hpp"
+#include "base/process/process_lifecycle.hpp"
 #include "fault/out_of_memory.hpp"
-#include "support/failing_malloc.hpp"
-#include "support/processes.hpp"
-#include "support/shared_memory.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/fakes/failing_malloc.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/processes/processes.hpp"
+#include "support/processes/shared_memory.hpp"
 
 namespace kiln::test {
 namespace {
 
 constexpr std::chrono::seconds kHang{60};
 
-/// What a child says of its fault.
+/// The report of a child about its fault.
 struct Report {
   std::uint64_t allocations = 0;
-  std::uint64_t told = 0;  // how often somebody was told that there is no memory
+  std::uint64_t reported = 0;  // how often an allocation failed
   int descriptors = 0;
   int threads = 0;
-  std::int64_t grows = 0;  // by how many blocks in use, each time
+  std::int64_t grows = 0;  // growth of the blocks in use per repetition
   double slowest_ms = 0;
   Outcome::Kind kind = Outcome::Kind::Right;
   bool broken = false;
   char text[400] = {};
 
-  void complain(const std::string& what) {
+  void warn(const std::string& what) {
     if (!broken) std::snprintf(text, sizeof text, "%s", what.c_str());
     broken = true;
   }
 };
 
-int entries_of(const char* folder) {
+int entries_of(const char* directory) {
   std::error_code ignored;
   int count = 0;
-  for (auto at = std::filesystem::directory_iterator(folder, ignored); at != std::filesystem::directory_iterator();
+  for (auto at = std::filesystem::directory_iterator(directory, ignored); at != std::filesystem::directory_iterator();
        ++at) {
     ++count;
   }
   return count;
 }
 
-// Threads may need a moment to be gone from the list after they were joined.
-void note_what_is_open(Report& report, int most_threads) {
+// Threads can take some time to disappear from the list after they were joined.
+void note_what_is_open(Report& report, int max_threads) {
   for (int tries = 0; tries < 200; ++tries, usleep(5'000)) {
     report.threads = entries_of("/proc/self/task");
-    if (report.threads <= most_threads) break;
+    if (report.threads <= max_threads) break;
   }
   report.descriptors = entries_of("/proc/self/fd");
 }
 
-Outcome try_it(const Operation& operation, const std::string& folder, Report& report, bool with_memory) {
+Outcome try_it(const Operation& operation, const std::string& directory, Report& report, bool with_memory) {
   const auto start = system_clock().steady();
   Outcome outcome;
   try {
-    outcome = operation.run(folder);
+    outcome = operation.run(directory);
   } catch (const std::bad_alloc&) {
     (void)Heap::give_back();
     outcome = {Outcome::Kind::Failed, "std::bad_alloc"};
-    if (!operation.may_throw || with_memory) report.complain("std::bad_alloc was thrown at the caller");
+    if (!operation.may_throw || with_memory) report.warn("std::bad_alloc was thrown to the caller");
   } catch (const std::exception& thrown) {
     (void)Heap::give_back();
-    report.complain(std::string("thrown at the caller: ") + thrown.what());
+    report.warn(std::string("thrown to the caller: ") + thrown.what());
   }
-  report.told += Heap::give_back();
+  report.reported += Heap::give_back();
   report.slowest_ms = std::max(report.slowest_ms, milliseconds_since(system_clock(), start));
-  if (outcome.kind == Outcome::Kind::Wrong) report.complain("wrong: " + outcome.text);
+  if (outcome.kind == Outcome::Kind::Wrong) report.warn("wrong: " + outcome.text);
   return outcome;
 }
 
-/// glibc ends a process that has no memory left for its first thread-local destructor, which the first session of a
-/// process registers: nobody is asked, so nobody can answer (decision 0013).
+/// Registers the first thread-local destructor in advance. glibc ends a process that has no memory left for it, and the
+/// first session of a process would register it: kiln cannot handle that failure (decision 0013).
 void register_what_glibc_insists_on() {
-  class : public ProcessListener {
+  class : public ProcessLifecycleListener {
     void at_exit() override {}
     void in_child() override {}
-  } nobody;
-  add_listener(nobody);
-  remove_listener(nobody);
+  } listener;
+  add_process_listener(listener);
+  remove_process_listener(listener);
 }
 
-/// In a process of its own. `number` zero: with memory, to see how many allocations there are and what stays open.
-void suffer(const Operation& operation, const std::string& root, std::uint64_t number, Heap::Manner manner,
+/// Runs in a separate process. If `number` is 0, nothing fails: this counts the allocations and the resources that stay
+/// open.
+void suffer(const Operation& operation, const std::string& root, std::uint64_t number, Heap::Mode mode,
             const Report& without, Report& report) {
   register_what_glibc_insists_on();
-  std::string folder;
+  std::string directory;
   std::vector<std::int64_t> live;
   live.reserve(16);
   for (int i = 0; i < operation.times; ++i) {
-    folder = root + "/" + std::to_string(i);
-    mkdir(folder.c_str(), 0700);
-    operation.prepare(folder);
-    Heap::fail_at(number, manner);
-    const Outcome outcome = try_it(operation, folder, report, number == 0);
+    directory = root + "/" + std::to_string(i);
+    mkdir(directory.c_str(), 0700);
+    operation.prepare(directory);
+    Heap::fail_at(number, mode);
+    const Outcome outcome = try_it(operation, directory, report, number == 0);
     const std::uint64_t asked = Heap::asked();
-    if (number == 0 && outcome.kind != Outcome::Kind::Right) report.complain(outcome.text);
+    if (number == 0 && outcome.kind != Outcome::Kind::Right) report.warn(outcome.text);
     if (i == 0) {
       report.allocations = asked;
       report.kind = outcome.kind;
     }
     live.push_back(Heap::live());
   }
-  const Outcome after = try_it(operation, folder, report, true);
-  if (after.kind != Outcome::Kind::Right) report.complain("with memory again: " + after.text);
+  const Outcome after = try_it(operation, directory, report, true);
+  if (after.kind != Outcome::Kind::Right) report.warn("with memory again: " + after.text);
   note_what_is_open(report, number == 0 ? 1 : without.threads);
-  // What is made once and stays is no leak, nor is what grows without a fault: the environment does.
+  // One-time allocations are not leaks, and neither is growth that also occurs without a fault, such as that of the
+  // environment.
   report.grows = live.size() < 4 ? 0 : INT64_MAX;
   for (std::size_t i = live.size() - 1; live.size() >= 4 && i > 0; --i) {
     report.grows = std::min(report.grows, live[i] - live[i - 1]);
   }
   if (number == 0) return;
   if (report.descriptors > without.descriptors) {
-    report.complain(std::to_string(report.descriptors) + " descriptors are open, " +
-                    std::to_string(without.descriptors) + " without the fault");
+    report.warn(std::to_string(report.descriptors) + " open descriptors, " + std::to_string(without.descriptors) +
+                " without the fault");
   }
-  if (report.threads > without.threads) report.complain("a thread is left");
+  if (report.threads > without.threads) report.warn("a thread is left");
   if (report.grows > without.grows) {
-    report.complain("blocks in use grow by " + std::to_string(report.grows) + " each time, without the fault by " +
-                    std::to_string(without.grows));
+    report.warn("blocks in use grow by " + std::to_string(report.grows) + " each time, without the fault by " +
+                std::to_string(without.grows));
   }
 }
 
-/// Runs it in a child; how it ended where that is not by itself.
+/// Runs `work` in a child. Returns how the child ended if it did not exit normally.
 template <class Work>
 std::string in_child(const Work& work) {
   const pid_t child = fork();
@@ -153,7 +155,7 @@ std::string in_child(const Work& work) {
   for (int status = 0;; usleep(500)) {
     if (waitpid(child, &status, WNOHANG) == child) {
       if (WIFSIGNALED(status)) return std::string("ended by ") + strsignal(WTERMSIG(status));
-      return WEXITSTATUS(status) == 0 ? "" : "ended with code " + std::to_string(WEXITSTATUS(status));
+      return WEXITSTATUS(status) == 0 ? "" : "exited with code " + std::to_string(WEXITSTATUS(status));
     }
     if (system_clock().steady() < until) continue;
     kill(child, SIGKILL);
@@ -172,9 +174,9 @@ class Campaign {
     const std::uint64_t step = sample_ == 0 ? 1 : std::max<std::uint64_t>(1, all / sample_);
     counts_ = {};
     for (std::uint64_t number = std::max<std::uint64_t>(1, at_); number <= (at_ != 0 ? at_ : all); number += step) {
-      for (const Heap::Manner manner : {Heap::Manner::Once, Heap::Manner::FromThenOn}) fault(operation, number, manner);
+      for (const Heap::Mode mode : {Heap::Mode::Once, Heap::Mode::FromThenOn}) fault(operation, number, mode);
     }
-    std::printf("%-28s %6llu allocations %6d faults: %6d right, %6d an error, %4d not met, slowest %7.1f ms%s\n",
+    std::printf("%-28s %6llu allocations %6d faults: %6d right, %6d errors, %4d not met, slowest %7.1f ms%s\n",
                 operation.name.c_str(), static_cast<unsigned long long>(all), counts_.faults, counts_.right,
                 counts_.errors, counts_.not_met, counts_.slowest, counts_.broken != 0 ? "  BROKEN" : "");
     faults_ += counts_.faults;
@@ -183,7 +185,7 @@ class Campaign {
   }
 
   int summary() const {
-    std::printf("%d faults, %d survived, slowest answer %.1f ms\n", faults_, survived_, slowest_);
+    std::printf("%d faults, %d survived, slowest %.1f ms\n", faults_, survived_, slowest_);
     return failed_ || faults_ != survived_ ? 1 : 0;
   }
 
@@ -192,37 +194,37 @@ class Campaign {
     *without_ = {};
     const TemporaryDirectory directory;
     const std::string end =
-        in_child([&] { suffer(operation, directory.path(), 0, Heap::Manner::Once, *without_, *without_); });
+        in_child([&] { suffer(operation, directory.path(), 0, Heap::Mode::Once, *without_, *without_); });
     if (end.empty() && !without_->broken && without_->kind == Outcome::Kind::Right) return true;
-    std::printf("%-28s does not work with memory: %s %s\n", operation.name.c_str(), end.c_str(), without_->text);
+    std::printf("%-28s fails without a fault: %s %s\n", operation.name.c_str(), end.c_str(), without_->text);
     failed_ = true;
     return false;
   }
 
-  void fault(const Operation& operation, std::uint64_t number, Heap::Manner manner) {
+  void fault(const Operation& operation, std::uint64_t number, Heap::Mode mode) {
     const TemporaryDirectory directory;
     *report_ = {};
-    std::string broken = in_child([&] { suffer(operation, directory.path(), number, manner, *without_, *report_); });
+    std::string broken = in_child([&] { suffer(operation, directory.path(), number, mode, *without_, *report_); });
     if (broken.empty() && report_->broken) broken = report_->text;
     if (broken.empty()) {
       for (int i = 0; i < operation.times && broken.empty(); ++i) {
         *check_ = {};
         broken = in_child([&] {
           const std::string wrong = operation.check(directory.path(std::to_string(i)));
-          if (!wrong.empty()) check_->complain("the next process: " + wrong);
+          if (!wrong.empty()) check_->warn("the next process: " + wrong);
         });
         if (broken.empty() && check_->broken) broken = check_->text;
       }
     }
-    // Threads take turns otherwise each time, so the last allocations of a run may not be met in another.
+    // Threads are scheduled differently each time, so the last allocations of one run may not occur in another.
     ++counts_.faults;
-    counts_.not_met += report_->told == 0 ? 1 : 0;
+    counts_.not_met += report_->reported == 0 ? 1 : 0;
     ++(report_->kind == Outcome::Kind::Right ? counts_.right : counts_.errors);
     counts_.slowest = std::max(counts_.slowest, report_->slowest_ms);
     if (broken.empty()) return;
     if (++counts_.broken <= 40) {
       std::printf("BROKEN  %s, allocation %llu%s: %s\n", operation.name.c_str(),
-                  static_cast<unsigned long long>(number), manner == Heap::Manner::Once ? "" : " and all behind it",
+                  static_cast<unsigned long long>(number), mode == Heap::Mode::Once ? "" : " and all after it",
                   broken.c_str());
     }
   }

@@ -1,14 +1,14 @@
-// Readers of what comes from elsewhere. They are rooms' own: std::bad_alloc may leave them. Those of JSON are left out:
-// the library's values allocate when they end, and end the process where they cannot (docs/decisions/0013).
-#include "compile/worker_protocol.hpp"
-#include "core/closure.hpp"
+// Parsers of external input. They are internal to modules, so std::bad_alloc may be thrown. JSON parsers are excluded:
+// the library's values allocate in their destructors and end the process if they cannot (docs/decisions/0013).
+#include "cache/entry_format.hpp"
+#include "core/dependency_set.hpp"
 #include "fault/out_of_memory.hpp"
 #include "remote/action_result.hpp"
-#include "session/config_file.hpp"
-#include "session/manifest.hpp"
-#include "session/trust_file.hpp"
-#include "store/entry_format.hpp"
-#include "support/artifacts.hpp"
+#include "session/config/config_file.hpp"
+#include "session/config/manifest.hpp"
+#include "session/config/trust_policy_file.hpp"
+#include "support/fixtures/artifacts.hpp"
+#include "worker/worker_protocol.hpp"
 
 namespace kiln::test {
 namespace {
@@ -32,7 +32,7 @@ max_size = "50G"
 trusted_users = [1001, 1002]
 )";
 
-// What is parsed is compared with what the same text gave while there was memory.
+// The parsed result is compared with that of the same text while there was memory.
 template <class Parse>
 Operation parser(const std::string& name, Parse parse) {
   Operation operation;
@@ -41,13 +41,13 @@ Operation parser(const std::string& name, Parse parse) {
   operation.run = [parse](const std::string&) {
     const auto parsed = parse();
     if (!parsed) return Outcome::failed(parsed.error());
-    return Outcome::of(*parsed, "it was read otherwise");
+    return Outcome::of(*parsed, "the parsed result differs");
   };
   return operation;
 }
 
 template <class T>
-Result<bool> told(const Result<T>& parsed, bool same) {
+Result<bool> reported(const Result<T>& parsed, bool same) {
   if (!parsed) return parsed.error();
   return same;
 }
@@ -72,9 +72,9 @@ Operation frames() {
 Operation entry() {
   return parser("an entry", []() -> Result<bool> {
     const Artifact artifact = artifact_of(key_number(1), 5'000);
-    const Bytes file = Bytes::of(encode_entry_head(key_number(1), artifact) + std::string(artifact.bytes.view()));
+    const Bytes file = Bytes::of(encode_entry_header(key_number(1), artifact) + std::string(artifact.bytes.view()));
     const auto back = decode_entry(key_number(1), file);
-    return told(back, back.ok() && same(*back, artifact));
+    return reported(back, back.ok() && same(*back, artifact));
   });
 }
 
@@ -84,25 +84,25 @@ void add_parsers(std::vector<Operation>& operations) {
   operations.push_back(entry());
   operations.push_back(frames());
   operations.push_back(parser("a closure", [] {
-    const Closure closure = closure_number(1, 20);
-    const auto back = Closure::decode(closure.encode());
-    return told(back, back.ok() && *back == closure);
+    const DependencySet dependency_set = dependency_set_number(1, 20);
+    const auto back = DependencySet::decode(dependency_set.encode());
+    return reported(back, back.ok() && *back == dependency_set);
   }));
   operations.push_back(parser("kiln.toml", [] {
     const auto manifest = parse_manifest(kManifest, "/project");
-    return told(manifest, manifest.ok() && manifest->members.size() == 1 && manifest->architectures.size() == 3);
+    return reported(manifest, manifest.ok() && manifest->members.size() == 1 && manifest->architectures.size() == 3);
   }));
   operations.push_back(parser("config.toml", [] {
     const auto settings = parse_config(kSettings);
-    return told(settings, settings.ok() && settings->size() == 5);
+    return reported(settings, settings.ok() && settings->size() == 5);
   }));
   operations.push_back(parser("an action result", [] {
     ActionResult result;
     result.files.push_back({"artifact", sha256("content"), 7});
-    result.said = std::string(300, 's');
+    result.stdout_raw = std::string(300, 's');
     const std::string body = result.encode();
     const auto back = ActionResult::decode({reinterpret_cast<const std::uint8_t*>(body.data()), body.size()});
-    return told(back, back.ok() && back->said == result.said && back->files.size() == 1);
+    return reported(back, back.ok() && back->stdout_raw == result.stdout_raw && back->files.size() == 1);
   }));
 }
 

@@ -1,35 +1,36 @@
-// What users call: sessions and the C interface. No exception may leave them, and no thread of theirs may end the
-// process.
+// Public interfaces: sessions and the C interface. They must not throw, and none of their threads may end the process.
 #include <kiln/kiln.h>
 #include <kiln/kiln.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "cache/disk_store.hpp"
 #include "fault/out_of_memory.hpp"
-#include "store/disk_store.hpp"
-#include "support/bundles.hpp"
-#include "support/copying_compiler.hpp"
-#include "support/failing_malloc.hpp"
-#include "support/files.hpp"
+#include "support/fakes/copying_compiler.hpp"
+#include "support/fakes/failing_malloc.hpp"
+#include "support/fixtures/bundles.hpp"
+#include "support/fixtures/files.hpp"
 
 namespace kiln::test {
 namespace {
 
 struct Place {
-  std::string folder;
-  CopyingCompiler compiler{folder + "/compiler", folder + "/include"};
-  std::string cache() const { return folder + "/cache"; }
-  std::string bundle() const { return folder + "/app.kiln"; }
+  std::string directory;
+  CopyingCompiler compiler{directory + "/compiler", directory + "/include"};
+  std::string cache() const { return directory + "/cache"; }
+  std::string bundle() const { return directory + "/app.kiln"; }
   Unit unit() const { return compiler.unit("unit.cu", 4'000); }
   Unit bundled() const { return CopyingCompiler{"/no/such/compiler", compiler.headers}.unit("bundled.cu", 4'000); }
 
   SessionOptions options() const {
     SessionOptions options;
-    options.settings = {
-        {"cache.dir", cache()}, {"bundles", bundle()}, {"trust.unsigned", "true"}, {"status.dir", folder + "/status"}};
+    options.settings = {{"cache.dir", cache()},
+                        {"bundles", bundle()},
+                        {"trust.unsigned", "true"},
+                        {"status.dir", directory + "/status"}};
     for (const auto& [name, value] : options.settings) options.locked.insert(name);
-    options.metrics = true;
+    options.collect_metrics = true;
     return options;
   }
 };
@@ -40,7 +41,7 @@ Outcome right(const Result<Artifact>& artifact, const Unit& unit) {
   return Outcome::of(artifact->bytes.view() == unit.source(), "wrong bytes");
 }
 
-// What the program itself needs memory for, before it calls kiln.
+// Objects that the program itself allocates before it calls kiln.
 struct Given {
   explicit Given(const Place& place) : options(place.options()), unit(place.unit()), bundled(place.bundled()) {}
   SessionOptions options;
@@ -67,8 +68,8 @@ Outcome get(const Place& place, bool bundled) {
   return ask(*session, bundled ? has.bundled : has.unit, has.target);
 }
 
-void prepare(const std::string& folder) {
-  const Place place{folder};
+void prepare(const std::string& directory) {
+  const Place place{directory};
   place.compiler.install();
   const Unit unit = place.bundled();
   BundleMember member = member_of(unit.name(), CopyingCompiler::target());
@@ -76,33 +77,34 @@ void prepare(const std::string& folder) {
   member.unit = unit.key();
   member.artifact.bytes = Bytes::of(unit.source());
   member.artifact.entries = {{"one", "one"}};
-  spit(place.bundle(), image_of({member}).whole());
-  setenv("TMPDIR", folder.c_str(), 1);
-  setenv("XDG_RUNTIME_DIR", folder.c_str(), 1);
+  write_text(place.bundle(), image_of({member}).to_file());
+  setenv("TMPDIR", directory.c_str(), 1);
+  setenv("XDG_RUNTIME_DIR", directory.c_str(), 1);
 }
 
-std::vector<std::string> command_folders(const std::string& folder) {
+std::vector<std::string> command_directories(const std::string& directory) {
   std::vector<std::string> found;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     if (entry.path().filename().string().starts_with("kiln-command-")) found.push_back(entry.path().string());
   }
   return found;
 }
 
-// What is there is whole, and nothing is half-written.
-std::string check_cache(const std::string& folder) {
-  const Place place{folder};
-  setenv("TMPDIR", folder.c_str(), 1);
+// Checks that all entries are intact and that no partial file is left.
+std::string check_cache(const std::string& directory) {
+  const Place place{directory};
+  setenv("TMPDIR", directory.c_str(), 1);
   if (std::filesystem::exists(place.cache() + "/v1")) {
     const auto store = DiskStore::open({place.cache(), 0, false, {}}).value();
     const auto verified = store->verify();
-    if (!verified || verified->damaged != 0) return "an entry is damaged";
-    if (!store->gc()) return "it cannot be collected";
+    if (!verified || verified->corrupt != 0) return "an entry is corrupt";
+    if (!store->gc()) return "garbage collection fails";
     if (const auto left = files_below(place.cache() + "/v1/tmp"); !left.empty()) return "left behind: " + left.front();
   }
-  if (const auto left = files_below(folder + "/status"); !left.empty()) return "left behind: " + left.front();
-  // A compile's folder for whose removal there was no memory goes with the next compile, once it is a minute old.
-  for (const std::string& path : command_folders(folder)) {
+  if (const auto left = files_below(directory + "/status"); !left.empty()) return "left behind: " + left.front();
+  // A compile directory that could not be removed for lack of memory is removed by the next compile, once it is a
+  // minute old.
+  for (const std::string& path : command_directories(directory)) {
     const timespec old[2] = {{time(nullptr) - 120, 0}, {time(nullptr) - 120, 0}};
     utimensat(AT_FDCWD, path.c_str(), old, 0);
   }
@@ -111,7 +113,7 @@ std::string check_cache(const std::string& folder) {
     const Outcome outcome = ask(*session, unit, CopyingCompiler::target());
     if (outcome.kind != Outcome::Kind::Right) return outcome.text;
   }
-  const auto left = command_folders(folder);
+  const auto left = command_directories(directory);
   return left.empty() ? "" : "left behind: " + left.front();
 }
 
@@ -119,10 +121,10 @@ Operation session_operation(const std::string& name, std::function<Outcome(const
   Operation operation;
   operation.name = name;
   operation.prepare = prepare;
-  operation.run = [run](const std::string& folder) {
+  operation.run = [run](const std::string& directory) {
     const Place place = [&] {
       const Heap::Spared spared;
-      return Place{folder};
+      return Place{directory};
     }();
     return run(place);
   };
@@ -132,7 +134,7 @@ Operation session_operation(const std::string& name, std::function<Outcome(const
 
 Outcome cold(const Place& place) { return get(place, false); }
 
-// What is requested is made in the background, and waited for.
+// Requests units, which are compiled in the background, and waits for them.
 Outcome background(const Place& place) {
   Given has = given(place);
   auto session = has.open();
@@ -150,7 +152,7 @@ Outcome background(const Place& place) {
   return Outcome::right();
 }
 
-// One session all the while: whatever became of the first answer, the next one, with memory, is right.
+// Uses one session throughout: regardless of the first result, the next one, with memory, must be right.
 Outcome recovers(const Place& place) {
   Given has = given(place);
   auto session = has.open();
@@ -162,7 +164,7 @@ Outcome recovers(const Place& place) {
   return second.kind == Outcome::Kind::Right ? first : Outcome::wrong("the next get: " + second.text);
 }
 
-// Owned by whoever calls, as in C.
+// Owned by the caller, as in C.
 struct Objects {
   kiln_options* options = nullptr;
   kiln_session* session = nullptr;
@@ -194,14 +196,14 @@ kiln_code ask_in_c(const Place& place, const char* cache, const char* source, Ob
 }
 
 Operation c_api() {
-  static std::string source;  // made with memory: the program's own allocations are not kiln's
+  static std::string source;  // created with memory: the program's own allocations are not kiln's
   static std::string cache;
   static Place place;
   Operation operation;
   operation.name = "C: session and artifact";
-  operation.prepare = [](const std::string& folder) {
-    prepare(folder);
-    place = Place{folder};
+  operation.prepare = [](const std::string& directory) {
+    prepare(directory);
+    place = Place{directory};
     source = place.unit().source();
     cache = place.cache();
   };
@@ -214,7 +216,8 @@ Operation c_api() {
       return Outcome::of(bytes == source, "wrong bytes");
     }
     const Heap::Spared spared;
-    if (all.error == nullptr || kiln_error_code(all.error) != code) return Outcome::wrong("a code without its error");
+    if (all.error == nullptr || kiln_error_code(all.error) != code)
+      return Outcome::wrong("an error code without an error object");
     return Outcome::failed(kiln_error_message(all.error));
   };
   operation.check = check_cache;
@@ -225,9 +228,9 @@ Operation c_api() {
 
 void add_sessions(std::vector<Operation>& operations) {
   Operation warm = session_operation("session: warm from disk", cold);
-  warm.prepare = [](const std::string& folder) {
-    prepare(folder);
-    (void)cold(Place{folder});
+  warm.prepare = [](const std::string& directory) {
+    prepare(directory);
+    (void)cold(Place{directory});
   };
   operations.push_back(warm);
   operations.push_back(

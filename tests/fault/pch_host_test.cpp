@@ -1,5 +1,5 @@
-// Precompiled headers among the processes of a host: who makes them, who can use what another made, and where there are
-// none. Every process is a real one, and the headers are CUB's.
+// Precompiled headers among the processes of a host: which process creates them, which can use those of another, and
+// when there are none. Every process is a real one, and the headers are those of CUB.
 #include <gtest/gtest.h>
 #include <sys/personality.h>
 
@@ -8,20 +8,20 @@
 #include <filesystem>
 #include <sstream>
 
-#include "bench/refuse_personality.hpp"
-#include "support/get_process.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/toolkit.hpp"
+#include "bench/support/deny_personality.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/fixtures/toolkit.hpp"
+#include "support/processes/get_process.hpp"
 
 namespace kiln::test {
 namespace {
 
 namespace fs = std::filesystem;
-using bench::refuse_personality;
+using bench::deny_personality;
 
 bool switch_randomisation_off() { return personality(ADDR_NO_RANDOMIZE) != -1; }
 
-// The digest and the time of a unit's artifact, from the line that says that it came.
+// Returns the digest and the time of a unit's artifact, from the line that reports it.
 std::pair<std::string, double> got(const GetProcess& process, const std::string& number) {
   std::istringstream lines(process.output());
   for (std::string line; std::getline(lines, line);) {
@@ -43,124 +43,123 @@ class PchHost : public testing::Test {
     more.emplace("KILN_CACHE_DIR", cache());
     if (!pch.empty()) more.emplace("KILN_PCH", pch);
     return {{std::move(units), std::move(more), {}, std::move(prepare)},
-            folder_.path("out-" + std::to_string(++outputs_))};
+            directory_.path("out-" + std::to_string(++outputs_))};
   }
-  std::string cache() const { return folder_.path("cache"); }
-  std::string shelf() const { return cache() + "/v1/pch"; }
+  std::string cache() const { return directory_.path("cache"); }
+  std::string pch_cache() const { return cache() + "/v1/pch"; }
   int large_files() const {
-    const auto files = files_below(shelf());
+    const auto files = files_below(pch_cache());
     return static_cast<int>(
         std::count_if(files.begin(), files.end(), [](const std::string& f) { return f.ends_with(".pch"); }));
   }
   std::uintmax_t megabytes() const {
     std::uintmax_t bytes = 0;
-    for (const std::string& file : files_below(shelf())) bytes += fs::file_size(file);
+    for (const std::string& file : files_below(pch_cache())) bytes += fs::file_size(file);
     return bytes >> 20;
   }
-  // Everything but the precompiled headers goes, so that the next process compiles.
+  // Removes everything except the precompiled headers, so that the next process compiles.
   void forget_artifacts() {
-    fs::rename(shelf(), folder_.path("shelf"));
+    fs::rename(pch_cache(), directory_.path("moved"));
     fs::remove_all(cache());
     fs::create_directories(cache() + "/v1");
     fs::permissions(cache(), fs::perms(0700));
     fs::permissions(cache() + "/v1", fs::perms(0700));
-    fs::rename(folder_.path("shelf"), shelf());
+    fs::rename(directory_.path("moved"), pch_cache());
   }
 
-  TemporaryDirectory folder_;
+  TemporaryDirectory directory_;
   int outputs_ = 0;
 };
 
-TEST_F(PchHost, TwoProgramsAtOnceMakeEachOnce) {
+TEST_F(PchHost, ConcurrentProgramsCreateEachPchOnce) {
   GetProcess one = start({"1", "2", "3", "4"});
   GetProcess two = start({"4", "3", "2", "1"});
   ASSERT_EQ(one.exit_code(), 0) << one.output();
   ASSERT_EQ(two.exit_code(), 0) << two.output();
   const auto both = [&](const char* line) { return one.count(line) + two.count(line); };
-  EXPECT_EQ(both("event headers_kept"), 1) << one.output() << two.output();
-  EXPECT_EQ(both("event headers_dropped"), 0);
+  EXPECT_EQ(both("event pch_created"), 1) << one.output() << two.output();
+  EXPECT_EQ(both("event pch_dropped"), 0);
   EXPECT_EQ(both("event compiled"), 4);
   EXPECT_EQ(large_files(), 1);
   for (const char* unit : {"1", "2", "3", "4"}) EXPECT_EQ(got(one, unit).first, got(two, unit).first) << unit;
-  std::printf("figure: two programs, four units, one cold cache: compiles=%d headers_kept=%d headers_used=%d, %ju MB\n",
-              both("event compiled"), both("event headers_kept"), both("event headers_used"), megabytes());
+  std::printf("figure: two programs, four units, one cold cache: compiles=%d pch_created=%d pch_used=%d, %ju MB\n",
+              both("event compiled"), both("event pch_created"), both("event pch_used"), megabytes());
 }
 
-// One process makes it; each of the others finds it, makes none and uses it for every unit.
-TEST_F(PchHost, WhatOneProcessMadeServesOthersWithOrWithoutRandomisation) {
+// One process creates it. Each of the others finds it, creates none and uses it for every unit.
+TEST_F(PchHost, PchServesOtherProcessesWithAndWithoutAslr) {
   GetProcess maker = start({"1", "2", "3"});
   ASSERT_EQ(maker.exit_code(), 0) << maker.output();
-  ASSERT_EQ(maker.count("event headers_kept"), 1) << maker.output();
+  ASSERT_EQ(maker.count("event pch_created"), 1) << maker.output();
   const double full = got(maker, "1").second;
-  const std::pair<const char*, std::function<bool()>> manners[] = {
-      {"as it is", {}},
+  const std::pair<const char*, std::function<bool()>> limits[] = {
+      {"default", {}},
       {"randomisation off", switch_randomisation_off},
-      {"personality refused", refuse_personality},
-      {"randomisation off, then personality refused",
-       [] { return switch_randomisation_off() && refuse_personality(); }},
+      {"personality denied", deny_personality},
+      {"ASLR off, then personality denied", [] { return switch_randomisation_off() && deny_personality(); }},
   };
-  for (const auto& [name, prepare] : manners) {
+  for (const auto& [name, prepare] : limits) {
     SCOPED_TRACE(name);
     forget_artifacts();
     GetProcess user = start({"1", "2", "3"}, "on", prepare);
     ASSERT_EQ(user.exit_code(), 0) << user.output();
     EXPECT_EQ(user.count("event compiled"), 3) << user.output();
-    EXPECT_EQ(user.count("event headers_used"), 3) << user.output();
-    EXPECT_EQ(user.count("event headers_kept") + user.count("event headers_dropped"), 0) << user.output();
-    double most = 0;
+    EXPECT_EQ(user.count("event pch_used"), 3) << user.output();
+    EXPECT_EQ(user.count("event pch_created") + user.count("event pch_dropped"), 0) << user.output();
+    double maximum = 0;
     for (const char* unit : {"1", "2", "3"}) {
       EXPECT_EQ(got(user, unit).first, got(maker, unit).first) << unit << ": other bytes";
-      if (*unit != '1') most = std::max(most, got(user, unit).second);
+      if (*unit != '1') maximum = std::max(maximum, got(user, unit).second);
     }
     std::printf(
-        "figure: kept precompiled header, %s: headers_kept=0 headers_used=%d of 3, %.0f ms at most where a full "
-        "compile took %.0f\n",
-        name, user.count("event headers_used"), most, full);
+        "figure: stored precompiled header, %s: pch_created=0 pch_used=%d of 3, %.0f ms at most, and %.0f for a "
+        "full compile\n",
+        name, user.count("event pch_used"), maximum, full);
   }
 }
 
-TEST_F(PchHost, MadeWithoutRandomisationServesWhereItCannotBeSwitchedOff) {
+TEST_F(PchHost, PchCreatedWithoutAslrServesProcessesWithAslr) {
   GetProcess maker = start({"1", "2"}, "on", switch_randomisation_off);
   ASSERT_EQ(maker.exit_code(), 0) << maker.output();
-  ASSERT_EQ(maker.count("event headers_kept"), 1) << maker.output();
-  GetProcess user = start({"3"}, "on", refuse_personality);
+  ASSERT_EQ(maker.count("event pch_created"), 1) << maker.output();
+  GetProcess user = start({"3"}, "on", deny_personality);
   ASSERT_EQ(user.exit_code(), 0) << user.output();
-  EXPECT_EQ(user.count("event headers_used"), 1) << user.output();
+  EXPECT_EQ(user.count("event pch_used"), 1) << user.output();
 }
 
-TEST_F(PchHost, OffMakesNoFile) {
+TEST_F(PchHost, OffCreatesNoFile) {
   GetProcess process = start({"small1", "small2", "small3"}, "off");
   ASSERT_EQ(process.exit_code(), 0) << process.output();
   EXPECT_EQ(process.count("event compiled"), 3);
   EXPECT_EQ(process.count("event headers_"), 0) << process.output();
-  EXPECT_FALSE(fs::exists(shelf()));
+  EXPECT_FALSE(fs::exists(pch_cache()));
 }
 
-TEST_F(PchHost, ThereAreNoneWithoutWorkers) {
+TEST_F(PchHost, NotCreatedWithoutWorkers) {
   GetProcess none = start({"small1", "small2", "small3"}, "on", {}, {{"KILN_JOBS", "0"}});
-  GetProcess missing = start({"small1", "small2", "small3"}, "on", {}, {{"KILN_WORKER", folder_.path("none")}});
+  GetProcess missing = start({"small1", "small2", "small3"}, "on", {}, {{"KILN_WORKER", directory_.path("none")}});
   for (GetProcess* process : {&none, &missing}) {
     ASSERT_EQ(process->exit_code(), 0) << process->output();
     EXPECT_EQ(process->count("event headers_"), 0) << process->output();
   }
-  EXPECT_FALSE(fs::exists(shelf()));
+  EXPECT_FALSE(fs::exists(pch_cache()));
 }
 
-TEST_F(PchHost, InAContainerThereAreNoneUnlessSomebodyWantsThem) {
+TEST_F(PchHost, NotCreatedInContainerUnlessEnabled) {
   GetProcess process = start({"small1", "small2"}, "", {}, {{"container", "podman"}});
   ASSERT_EQ(process.exit_code(), 0) << process.output();
   EXPECT_EQ(process.count("event headers_"), 0) << process.output();
-  EXPECT_FALSE(fs::exists(shelf()));
+  EXPECT_FALSE(fs::exists(pch_cache()));
   GetProcess wanted = start({"small3", "small4"}, "on", {}, {{"container", "podman"}});
   ASSERT_EQ(wanted.exit_code(), 0) << wanted.output();
-  EXPECT_EQ(wanted.count("event headers_kept"), 1) << wanted.output();
+  EXPECT_EQ(wanted.count("event pch_created"), 1) << wanted.output();
 }
 
-TEST_F(PchHost, ThatAreMoreThanTheBoundAreNotKept) {
+TEST_F(PchHost, NotStoredIfLargerThanLimit) {
   GetProcess process = start({"small1", "small2", "small3"}, "on", {}, {{"KILN_PCH_MAX_SIZE", "1M"}});
   ASSERT_EQ(process.exit_code(), 0) << process.output();
-  EXPECT_EQ(process.count("event headers_kept"), 0) << process.output();
-  EXPECT_GE(process.count("event headers_unavailable"), 1) << process.output();
+  EXPECT_EQ(process.count("event pch_created"), 0) << process.output();
+  EXPECT_GE(process.count("event pch_unavailable"), 1) << process.output();
   EXPECT_EQ(large_files(), 0);
 }
 

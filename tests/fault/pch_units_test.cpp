@@ -1,8 +1,8 @@
-// Which units share precompiled headers and which do not, and that none comes out otherwise for it: each is compiled
-// three times (nothing there, made on the way, used) and once in this process.
+// Which units share precompiled headers, and that sharing never changes a result: each unit is compiled three times
+// (without, creating, using) and once in this process.
 #include <gtest/gtest.h>
 
-#include "support/pch_fixture.hpp"
+#include "support/fixtures/pch_fixture.hpp"
 
 namespace kiln::test {
 namespace {
@@ -11,12 +11,12 @@ class PchUnits : public PchTest {
  protected:
   enum class Shared { Yes, No };
 
-  // The unit comes out the same without, making and using precompiled headers. Another unit makes them too, and this
-  // one uses those: what is in them of their maker must not show.
+  // Expects the same result without, creating and using precompiled headers. Another unit creates them too, and this
+  // unit uses those: they must not show anything of their creator.
   void expect_same_always(const Unit& unit, const Unit& sibling, Shared shared, const std::string& what) {
     SCOPED_TRACE(what);
     const std::size_t count = shared == Shared::Yes ? 1 : 0;
-    auto own = process({.folder = folder_.path("own-" + std::to_string(++folders_))});
+    auto own = process({.directory = directory_.path("own-" + std::to_string(++directories_))});
     const Seen plain(own->compile(unit));
     ASSERT_TRUE(plain.ok) << plain.log;
     EXPECT_EQ(own->kept(), 0U);
@@ -24,8 +24,8 @@ class PchUnits : public PchTest {
     EXPECT_EQ(own->kept(), count);
     const Seen used(own->compile(unit));
     EXPECT_EQ(own->used(), count);
-    auto others = process({.folder = folder_.path("others-" + std::to_string(folders_))});
-    others->expect_company(sibling);
+    auto others = process({.directory = directory_.path("others-" + std::to_string(directories_))});
+    others->expect_queued_similar(sibling);
     ASSERT_TRUE(others->compile(sibling).ok());
     EXPECT_EQ(others->kept(), count);
     const Seen after_sibling(others->compile(unit));
@@ -33,51 +33,51 @@ class PchUnits : public PchTest {
     EXPECT_EQ(own->dropped() + others->dropped(), 0U);
     expect_same(plain, made, "made");
     expect_same(plain, used, "used");
-    expect_same(plain, after_sibling, "made by another unit and used");
-    expect_same(plain, truth(*own, unit), "in this process", Closures::NotSeen);
+    expect_same(plain, after_sibling, "created by another unit and used");
+    expect_same(plain, truth(*own, unit), "in this process", DependencySets::NotSeen);
   }
   void expect_same_always(const std::string& start, Shared shared) {
     expect_same_always(unit(1, start), unit(2, start), shared, start);
   }
 
-  int folders_ = 0;
+  int directories_ = 0;
 };
 
-TEST_F(PchUnits, WithGuardsAndPragmaOnceShareThem) { expect_same_always("#include <wide.h>\n", Shared::Yes); }
+TEST_F(PchUnits, SharedForIncludeGuardsAndPragmaOnce) { expect_same_always("#include <wide.h>\n", Shared::Yes); }
 
-TEST_F(PchUnits, ThatIncludeAHeaderTwiceShareThem) {
+TEST_F(PchUnits, SharedForHeaderIncludedTwice) {
   expect_same_always("#include <deep.h>\n#include <wide.h>\n#include <deep.h>\n", Shared::Yes);
 }
 
-TEST_F(PchUnits, ThatIncludeMoreBehindTheirFirstCodeShareTheBeginning) {
+TEST_F(PchUnits, LeadingIncludesAreSharedDespiteLaterIncludes) {
   expect_same_always("#include <wide.h>\nstruct S {};\n#include <later.h>\n#include <deep.h>\n", Shared::Yes);
 }
 
-TEST_F(PchUnits, WhoseFirstLineIsACommentShareThem) {
+TEST_F(PchUnits, SharedForLeadingComments) {
   expect_same_always("// what this is\n/* and\n   more */\n#include <wide.h>  // why\n", Shared::Yes);
 }
 
-TEST_F(PchUnits, WithMacrosBeforeTheirHeadersShareThem) {
+TEST_F(PchUnits, SharedForMacrosBeforeIncludes) {
   expect_same_always("#define LIMIT 3\n#if LIMIT > 2\n#include <wide.h>\n#endif\n", Shared::Yes);
 }
 
-TEST_F(PchUnits, WithoutHeadersHaveNoneToShare) {
+TEST_F(PchUnits, NotCreatedWithoutHeaders) {
   expect_same_always("static __device__ int wide(int x) { return x; }\n", Shared::No);
 }
 
-TEST_F(PchUnits, ThatAreAllDirectivesShareThem) {
+TEST_F(PchUnits, SharedForUnitsWithOnlyDirectives) {
   write("r2/kernel.h", "#include <wide.h>\nextern \"C\" __global__ void k(int* p) { *p = wide(*p); }\n");
   settle();
   const auto all = [&](const char* name) {
     return Unit::cuda(name, "#include <kernel.h>\n")
-        .include_root(folder_.path("r1"))
-        .include_root(folder_.path("r2"))
+        .include_root(directory_.path("r1"))
+        .include_root(directory_.path("r2"))
         .entry("k");
   };
   expect_same_always(all("one.cu"), all("two.cu"), Shared::Yes, "all directives");
 }
 
-TEST_F(PchUnits, WithHeadersFromMemoryShareThemWhereTheHeadersAreTheSame) {
+TEST_F(PchUnits, SharedForEqualInMemoryHeaders) {
   const auto given = [&](int number, const std::string& content) {
     return unit(number, "#include \"given.h\"\n#include <wide.h>\n").header("given.h", content);
   };
@@ -88,14 +88,14 @@ TEST_F(PchUnits, WithHeadersFromMemoryShareThemWhereTheHeadersAreTheSame) {
   EXPECT_NE(one->key_of(given(1, content)), one->key_of(unit(1, "#include \"given.h\"\n#include <wide.h>\n")));
 }
 
-TEST_F(PchUnits, WithAnIncludeOptionShareThem) {
+TEST_F(PchUnits, SharedForIncludeOption) {
   write("r1/first.h", "#pragma once\n#define FIRST 9\ntemplate <class T> struct First { T t; };\n");
   settle();
   const auto with = [&](int number) { return unit(number).option("-include=first.h"); };
   expect_same_always(with(1), with(2), Shared::Yes, "-include");
 }
 
-TEST_F(PchUnits, WithNameExpressionsAndInternalNamesShareThem) {
+TEST_F(PchUnits, SharedForNameExpressionsAndInternalNames) {
   write("r2/inner.h",
         "#pragma once\nnamespace { __device__ int hidden(int x) { static int calls = 0; return x + atomicAdd(&calls, "
         "1); } "
@@ -109,31 +109,31 @@ TEST_F(PchUnits, WithNameExpressionsAndInternalNamesShareThem) {
                      unit(2, start).entry("over<int>"), Shared::Yes, "internal names");
 }
 
-TEST_F(PchUnits, InDifferentFoldersIncludeWhatLiesBesideThem) {
-  // A header in quotes is looked for beside the program, wherever its name says that this is.
+TEST_F(PchUnits, QuotedIncludeResolvesInDirectoryOfUnit) {
+  // A header in quotes is searched next to the program, in the directory that its name implies.
   write("here/a/beside.h", "#pragma once\n#include <wide.h>\n#define BESIDE 11\n");
   write("here/b/beside.h", "#pragma once\n#include <wide.h>\n#define BESIDE 22\n");
   settle();
   const auto beside = [&](const std::string& name) {
     return Unit::cuda(name,
                       "#include \"beside.h\"\nextern \"C\" __global__ void k(int* p) { *p = wide(*p) + BESIDE; }\n")
-        .include_root(folder_.path("r2"))
-        .include_root(folder_.path("here/a"))
+        .include_root(directory_.path("r2"))
+        .include_root(directory_.path("here/a"))
         .entry("k");
   };
-  for (const std::string& prefix : {std::string(), folder_.path("here/")}) {
-    auto one = process({.folder = folder_.path("cache-" + std::to_string(++folders_))});
-    one->expect_company(beside(prefix + "a/unit.cu"));
+  for (const std::string& prefix : {std::string(), directory_.path("here/")}) {
+    auto one = process({.directory = directory_.path("cache-" + std::to_string(++directories_))});
+    one->expect_queued_similar(beside(prefix + "a/unit.cu"));
     ASSERT_TRUE(one->compile(beside(prefix + "a/unit.cu")).ok());
     const Unit other = beside(prefix + "b/unit.cu");
     const Seen seen(one->compile(other));
-    expect_same(seen, truth(*one, other), "the other folder's", Closures::NotSeen);
-    auto bare = process({.folder = folder_.path("bare-" + std::to_string(folders_)), .headers = false});
-    expect_same(seen, Seen(bare->compile(other)), "the other folder's, in a worker");
+    expect_same(seen, truth(*one, other), "of the other directory", DependencySets::NotSeen);
+    auto bare = process({.directory = directory_.path("bare-" + std::to_string(directories_)), .headers = false});
+    expect_same(seen, Seen(bare->compile(other)), "of the other directory, in a worker");
   }
 }
 
-TEST_F(PchUnits, WhoseHeadersNameThemselvesShareThem) {
+TEST_F(PchUnits, SharedForHeadersWithFileMacro) {
   write("r2/names.h",
         "#pragma once\n#include <wide.h>\nstatic __device__ const char kFile[] = __FILE__;\n#define NAMED __FILE__\n"
         "static __device__ int name(int i) { return kFile[i]; }\n");
@@ -145,7 +145,7 @@ TEST_F(PchUnits, WhoseHeadersNameThemselvesShareThem) {
   expect_same_always(names(1), names(2), Shared::Yes, "__FILE__");
 }
 
-TEST_F(PchUnits, WhoseHeadersNameTheProgramMakeNone) {
+TEST_F(PchUnits, NotCreatedForBaseFileMacro) {
   const std::string use =
       "static __device__ const char kBase[] = PROGRAM;\nstatic __device__ int at(int i) { return kBase[i]; }\n";
   write("r2/plain.h", "#pragma once\n#include <wide.h>\n" + use);
@@ -164,7 +164,7 @@ TEST_F(PchUnits, WhoseHeadersNameTheProgramMakeNone) {
   expect_same_always(by_option(1), by_option(2), Shared::No, "an option names it");
 }
 
-TEST_F(PchUnits, WhoseHeadersMakeTheCompilerWarnWarnAlways) {
+TEST_F(PchUnits, HeaderWarningsAreAlwaysReported) {
   write("r2/warns.h",
         "#pragma once\n#include <wide.h>\nstatic __device__ int odd(unsigned x) { int unused; if (x < 0) return 1; "
         "return 2; }\n"
@@ -172,21 +172,21 @@ TEST_F(PchUnits, WhoseHeadersMakeTheCompilerWarnWarnAlways) {
   settle();
   const std::string start = "#include <warns.h>\n";
   auto one = process();
-  EXPECT_NE(Seen(one->compile(unit(3, start))).log, "") << "the header was to make the compiler say something";
+  EXPECT_NE(Seen(one->compile(unit(3, start))).log, "") << "the header must cause a warning";
   expect_same_always(unit(1, start), unit(2, start), Shared::No, "warnings");
 }
 
-TEST_F(PchUnits, WhoseOwnCodeMakesTheCompilerWarnShareThem) {
+TEST_F(PchUnits, SharedForUnitsWithOwnWarnings) {
   const auto warns = [&](int number) {
     return unit(number,
                 "#include <wide.h>\n__device__ int f(unsigned x) { int unused; if (x < 0) return 1; return 2; }\n");
   };
   auto one = process();
-  EXPECT_NE(Seen(one->compile(warns(3))).log, "") << "the unit was to make the compiler say something";
+  EXPECT_NE(Seen(one->compile(warns(3))).log, "") << "the unit must cause a warning";
   expect_same_always(warns(1), warns(2), Shared::Yes, "warnings");
 }
 
-TEST_F(PchUnits, WhoseHeadersHaveWhatOneOfThemDoesNotUseAreToldSo) {
+TEST_F(PchUnits, UnusedFunctionWarningsAreReported) {
   write("r2/helper.h", "#pragma once\n#include <wide.h>\nstatic __device__ int helper(int x) { return x; }\n");
   settle();
   const Unit user = unit(2, "#include <helper.h>\n__device__ int f(int x) { return helper(x); }\n");
@@ -194,7 +194,7 @@ TEST_F(PchUnits, WhoseHeadersHaveWhatOneOfThemDoesNotUseAreToldSo) {
                      "unused");
 }
 
-TEST_F(PchUnits, WhosePragmasSilenceWarningsStaySilent) {
+TEST_F(PchUnits, WarningPragmasStayEffective) {
   write("r2/silent.h", "#pragma once\n#pragma nv_diag_suppress 177\n#include <wide.h>\n");
   settle();
   const auto silent = [&](int number) {
@@ -203,35 +203,35 @@ TEST_F(PchUnits, WhosePragmasSilenceWarningsStaySilent) {
   expect_same_always(silent(1), silent(2), Shared::Yes, "silenced");
 }
 
-TEST_F(PchUnits, WithDebugInformationHaveNoneToShare) {
+TEST_F(PchUnits, NotCreatedWithDebugInformation) {
   for (const char* option : {"-lineinfo", "--generate-line-info", "-G"}) {
     expect_same_always(unit(1).option(option), unit(2).option(option), Shared::No, option);
   }
 }
 
-TEST_F(PchUnits, WhoseHeadersTellTheTimeMakeNone) {
+TEST_F(PchUnits, NotCreatedForTimeMacro) {
   write("r2/time.h", "#pragma once\n#include <wide.h>\n#define NOW __TIME__\n");
   settle();
   expect_same_always("#include <time.h>\n", Shared::No);
   auto one = process();
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(one->compile(unit(i, "#include <time.h>\n")).ok());
   EXPECT_EQ(one->kept() + one->used(), 0U);
-  EXPECT_EQ(one->events.count(Event::Kind::HeadersUnavailable), 2U) << "it is tried twice and then left";
+  EXPECT_EQ(one->events.count(Event::Kind::PchUnavailable), 2U) << "it is attempted only twice";
 }
 
-TEST_F(PchUnits, ThatAreRefusedAreRefusedAlikeAndMakeNone) {
+TEST_F(PchUnits, CompileErrorsAreEqualAndCreateNone) {
   auto one = process();
-  const Unit wrong = unit(1, "#include <wide.h>\nint x = nobody;\n");
+  const Unit wrong = unit(1, "#include <wide.h>\nint x = undeclared;\n");
   const Seen first(one->compile(wrong));
   EXPECT_FALSE(first.ok);
   for (int i = 0; i < 2; ++i) expect_same(first, Seen(one->compile(wrong)), "again");
   EXPECT_EQ(one->kept(), 0U);
   ASSERT_TRUE(one->compile(unit(2)).ok());
-  expect_same(first, Seen(one->compile(wrong)), "with what another unit has made");
-  expect_same(first, truth(*one, wrong), "in this process", Closures::NotSeen);
+  expect_same(first, Seen(one->compile(wrong)), "with the file of another unit");
+  expect_same(first, truth(*one, wrong), "in this process", DependencySets::NotSeen);
 }
 
-TEST_F(PchUnits, ForPtxAndForOtherArchitecturesHaveHeadersOfTheirOwn) {
+TEST_F(PchUnits, PtxAndOtherArchitecturesUseSeparateHeaders) {
   auto one = process();
   const auto ptx = Target::parse("compute_80").value();
   EXPECT_NE(one->key_of(unit(1)), one->key_of(unit(1), ptx));

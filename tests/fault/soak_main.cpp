@@ -1,7 +1,7 @@
-// The soak: processes that use one cache folder through real sessions for as long as one likes, while its entries are
-// damaged, evicted and collected and the processes are killed with -9 and replaced.
+// The soak test: processes use one cache directory through real sessions for a given time, while its entries are
+// corrupted, evicted and collected and the processes are killed with -9 and replaced.
 //   soak_main [--seconds N] [--no-cuda]
-// Prints a line a minute and a summary; returns 1 where anything happened that must not.
+// Prints a line per minute and a summary. Returns 1 if an expectation failed.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -18,15 +18,15 @@
 #include <random>
 
 #include "base/clock.hpp"
+#include "cache/disk_store.hpp"
 #include "fault/soak.hpp"
-#include "session/status_folder.hpp"
-#include "store/disk_store.hpp"
-#include "support/child.hpp"
-#include "support/damage.hpp"
-#include "support/files.hpp"
-#include "support/processes.hpp"
-#include "support/shared_memory.hpp"
-#include "support/temporary_directory.hpp"
+#include "session/status_directory.hpp"
+#include "support/fixtures/corrupt_file.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/processes/child.hpp"
+#include "support/processes/processes.hpp"
+#include "support/processes/shared_memory.hpp"
 
 namespace kiln::test {
 namespace {
@@ -35,14 +35,14 @@ using Count = unsigned long long;
 
 Count plain(const std::atomic<std::uint64_t>& value) { return value.load(); }
 
-std::uint64_t bytes_below(const std::string& folder) {
+std::uint64_t bytes_below(const std::string& directory) {
   std::uint64_t bytes = 0;
   struct stat status;
-  for (const std::string& path : files_below(folder)) bytes += stat(path.c_str(), &status) == 0 ? status.st_size : 0;
+  for (const std::string& path : files_below(directory)) bytes += stat(path.c_str(), &status) == 0 ? status.st_size : 0;
   return bytes;
 }
 
-/// One process has no session at the moments that are compared, so what it has open then must not grow.
+/// One process has no session when it is sampled, so its open resources must not grow.
 struct Open {
   std::uint64_t descriptors = 0, threads = 0, resident_kb = 0;
 };
@@ -54,17 +54,17 @@ class Soak {
   int run() {
     setenv("TMPDIR", place_.temporary().c_str(), 1);
     setenv("XDG_RUNTIME_DIR", place_.runtime().c_str(), 1);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);  // what killed processes leave running comes to this one, and is seen
-    // In a child, as everything that uses kiln: this process only forks.
+    prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of killed processes become children of this one, and are detected
+    // In a child, like everything that uses kiln: this process only forks.
     if (run_in_child([&] { return prepare_soak(place_, *counts_, cuda_) ? 0 : 1; }) != 0) return 2;
     start_ = system_clock().steady();
     for (int slot = 0; slot < kSoakProcesses; ++slot) begin(slot);
     while (elapsed() < seconds_ && processes_.size() == kSoakProcesses) tick();
     counts_->stop = true;
-    expect(wait_for_all(), "every process ends when it is told to");
-    summarise();
+    expect(wait_for_all(), "every process ends when asked to");
+    summarize();
     check_the_end();
-    std::printf("soak: %s\n", failed_ == 0 ? "all of it held" : "FAILED");
+    std::printf("soak: %s\n", failed_ == 0 ? "passed" : "FAILED");
     return failed_ == 0 ? 0 : 1;
   }
 
@@ -88,18 +88,18 @@ class Soak {
     progress_[static_cast<std::size_t>(slot)] = {plain(counts_->slots[slot].gets), elapsed()};
   }
 
-  // Takes notice of all that ended, and puts another in the place of one that was killed.
+  // Reaps all ended processes and replaces those that were killed.
   void reap() {
     int status = 0;
     for (pid_t ended = 0; (ended = waitpid(-1, &status, WNOHANG)) > 0;) {
       const auto found = processes_.find(ended);
-      if (found == processes_.end()) continue;  // what it had started
+      if (found == processes_.end()) continue;  // a descendant of a process
       const int slot = found->second;
       processes_.erase(found);
       const bool wanted = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && ended == victim_;
       if (!wanted) {
         ++crashes_;
-        std::printf("BROKEN  process %d ended by itself, status 0x%x\n", slot, static_cast<unsigned>(status));
+        std::printf("BROKEN  process %d ended unexpectedly, status 0x%x\n", slot, static_cast<unsigned>(status));
       }
       if (!counts_->stop) begin(slot);
     }
@@ -109,10 +109,10 @@ class Soak {
     usleep(100'000);
     reap();
     const double now = elapsed();
-    if (due(now, next_damage_, 0.1, 0.4)) {
+    if (due(now, next_corruption_, 0.1, 0.4)) {
       auto files = files_below(place_.cache() + "/v1/entries");
       if (random_() % 4 == 0) files = files_below(place_.cache() + "/v1/hints");
-      damage_one(files, random_);
+      corrupt_one(files, random_);
       ++damages_;
     }
     if (due(now, next_kill_, 1, 5)) kill_one();
@@ -125,21 +125,21 @@ class Soak {
     if (due(now, next_line_, 60, 60) && now > 1) print_line(now);
   }
 
-  bool due(double now, double& next, double least, double most) {
+  bool due(double now, double& next, double minimum, double maximum) {
     if (now < next) return false;
-    next = now + least + (most - least) * (random_() % 1000) / 1000.0;
+    next = now + minimum + (maximum - minimum) * (random_() % 1000) / 1000.0;
     return true;
   }
 
   void kill_one() {
-    if (counts_->slots[kSoakProcesses - 1].gets == 0) return;  // they have not all begun
+    if (counts_->slots[kSoakProcesses - 1].gets == 0) return;  // not all processes have started
     auto chosen = processes_.begin();
     std::advance(chosen, random_() % processes_.size());
     if (chosen->second < kSoakSurvivors) return;
     victim_ = chosen->first;
     kill(victim_, SIGKILL);
     ++kills_;
-    // Taken notice of before another is killed.
+    // Reaped before another one is killed.
     while (processes_.contains(victim_)) {
       usleep(1000);
       reap();
@@ -166,7 +166,7 @@ class Soak {
       execl(KILN_PROGRAM, "kiln", "cache", verify ? "verify" : "gc", nullptr);
       return 98;
     });
-    // verify returns 1 where it found damage, which there is.
+    // verify returns 1 if it found corruption, which is expected.
     if (code != 0 && !(verify && code == 1)) {
       ++failed_commands_;
       std::printf("BROKEN  kiln cache %s returned %d\n", verify ? "verify" : "gc", code);
@@ -212,37 +212,37 @@ class Soak {
     return processes_.empty();
   }
 
-  void summarise() {
+  void summarize() {
     print_line(elapsed());
     std::printf(
-        "%d processes for %.0f s on one folder of %llu bytes: %llu gets in %llu sessions: "
+        "%d processes for %.0f s on one directory of %llu bytes: %llu gets in %llu sessions: "
         "%llu from the bundle, %llu from disk, %llu compiled, %llu waited for another process; %llu "
         "collections evicted something\n",
         kSoakProcesses, elapsed(), static_cast<Count>(kSoakBound), plain(counts_->gets), plain(counts_->sessions),
         plain(counts_->bundle), plain(counts_->disk), plain(counts_->compiled), plain(counts_->waited),
         plain(counts_->evicted));
     std::printf(
-        "%d processes killed with -9, %d damages to files, %llu damaged files found by readers, %d runs of "
+        "%d processes killed with -9, %d files corrupted, %llu corrupt files found by readers, %d runs of "
         "kiln cache gc or verify\n",
         kills_, damages_, plain(counts_->dropped), commands_);
     std::printf("slowest get %llu ms, longest time without one %.1f s, cache at most %llu bytes, %+lld to its bound\n",
                 plain(counts_->slowest_ms), longest_pause_, static_cast<Count>(largest_),
                 static_cast<long long>(largest_) - static_cast<long long>(kSoakBound));
-    if (counts_->complained) std::printf("the first complaint: %s\n", counts_->complaint);
-    expect(counts_->wrong == 0, "no get ever had wrong bytes");
+    if (counts_->complained) std::printf("the first problem: %s\n", counts_->warning);
+    expect(counts_->wrong == 0, "no get returned wrong bytes");
     expect(counts_->errors == 0, "no get failed");
-    expect(counts_->unexpected == 0, "nothing was told that should not happen");
-    expect(crashes_ == 0, "no process ended but by being killed");
-    expect(failed_commands_ == 0, "kiln cache gc and verify worked beside them");
-    expect(longest_pause_ < 60, "no process stood still for a minute");
+    expect(counts_->unexpected == 0, "no unexpected event was emitted");
+    expect(crashes_ == 0, "no process ended without being killed");
+    expect(failed_commands_ == 0, "kiln cache gc and verify succeeded");
+    expect(longest_pause_ < 60, "no process was idle for a minute");
     expect(largest_ <= kSoakBound + kSoakProcesses * kSoakLargestEntry,
-           "the cache was never larger than its bound and one entry of each process");
+           "the cache never exceeded its limit by more than one entry of each process");
     compare_what_is_open();
   }
 
   void compare_what_is_open() {
     const std::vector<Open> late = what_is_open();
-    if (early_.empty()) std::printf("too short to say whether descriptors, threads or memory grow\n");
+    if (early_.empty()) std::printf("too short to detect growth of descriptors, threads or memory\n");
     for (std::size_t slot = 0; slot < early_.size(); ++slot) {
       const Open& then = early_[slot];
       const Open& now = late[slot];
@@ -253,42 +253,42 @@ class Soak {
           static_cast<Count>(now.descriptors), static_cast<Count>(then.threads), static_cast<Count>(now.threads),
           static_cast<Count>(then.resident_kb), static_cast<Count>(now.resident_kb));
       expect(now.descriptors <= then.descriptors && now.threads <= then.threads,
-             "it has no more descriptors and threads");
+             "descriptors and threads did not grow");
       expect(now.resident_kb <= then.resident_kb + std::max<std::uint64_t>(8'192, then.resident_kb / 10),
-             "it has no more memory, but for 8 MB or a tenth");
+             "memory did not grow by more than 8 MB or a tenth");
     }
   }
 
-  // What a next program, one collection and one look at the status leave, a minute later: what killed processes left is
-  // given that age.
+  // Checks the state after another program, one collection and one status query, a minute later: the files of killed
+  // processes are made that old.
   void check_the_end() {
     const std::string status = place_.runtime() + "/kiln/status";
-    for (const std::string& folder : {place_.temporary(), status}) {
+    for (const std::string& directory : {place_.temporary(), status}) {
       std::error_code missing;
-      for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
+      for (const auto& entry : std::filesystem::directory_iterator(directory, missing)) {
         const timespec old[2] = {{time(nullptr) - 120, 0}, {time(nullptr) - 120, 0}};
         utimensat(AT_FDCWD, entry.path().c_str(), old, 0);
       }
     }
-    (void)read_status_folder(status);  // as `kiln status` does
+    (void)read_status_directory(status);  // like `kiln status`
     expect(run_in_child([&] { return soak_once(place_, *counts_) && counts_->errors == 0 ? 0 : 1; }) == 0,
-           "the next program gets what it asks for");
-    const auto store = DiskStore::open({.root = place_.cache(), .size_bound = kSoakBound}).value();
-    expect(store->verify().ok() && store->gc().ok(), "one verification and one collection work");
+           "the next program gets its artifacts");
+    const auto store = DiskStore::open({.root = place_.cache(), .max_bytes = kSoakBound}).value();
+    expect(store->verify().ok() && store->gc().ok(), "verification and collection succeed");
     const auto verified = store->verify();
-    expect(verified.ok() && verified->damaged == 0 && verified->sound > 0, "nothing damaged is left after them");
-    expect(bytes_below(place_.cache() + "/v1") <= kSoakBound, "the cache is within its bound");
+    expect(verified.ok() && verified->corrupt == 0 && verified->valid > 0, "no corrupt entry is left afterwards");
+    expect(bytes_below(place_.cache() + "/v1") <= kSoakBound, "the cache is within its limit");
     expect_nothing_in(place_.cache() + "/v1/tmp");
     expect_nothing_in(place_.temporary());
     expect_nothing_in(status);
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
-    expect(children_of(getpid()).empty(), "no process of theirs is left");
+    expect(children_of(getpid()).empty(), "no child process is left");
   }
 
-  void expect_nothing_in(const std::string& folder) {
-    const auto files = files_below(folder);
-    expect(files.empty(), "nothing is left in " + folder.substr(place_.root.size() + 1) +
+  void expect_nothing_in(const std::string& directory) {
+    const auto files = files_below(directory);
+    expect(files.empty(), "no file is left in " + directory.substr(place_.root.size() + 1) +
                               (files.empty() ? "" : ": " + std::to_string(files.size()) + ", " + files.front()));
   }
 
@@ -303,7 +303,7 @@ class Soak {
   std::array<std::pair<std::uint64_t, double>, kSoakProcesses> progress_{};
   std::vector<Open> early_;
   pid_t victim_ = 0;
-  double next_damage_ = 0, next_kill_ = 2, next_size_ = 0, next_command_ = 5, next_line_ = 0, longest_pause_ = 0;
+  double next_corruption_ = 0, next_kill_ = 2, next_size_ = 0, next_command_ = 5, next_line_ = 0, longest_pause_ = 0;
   int kills_ = 0, damages_ = 0, commands_ = 0, failed_commands_ = 0, crashes_ = 0, failed_ = 0;
   std::uint64_t largest_ = 0;
 };

@@ -1,5 +1,5 @@
-// What one process of the soak does: sessions one after another, each a few dozen gets. What a unit's bytes must be can
-// be told from its number, so whatever is served wrongly is noticed.
+// One process of the soak test: a sequence of sessions, each with a few dozen gets. The expected bytes of a unit follow
+// from its number, so every wrong result is detected.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,10 +11,10 @@
 #include "base/clock.hpp"
 #include "base/hash.hpp"
 #include "fault/soak.hpp"
-#include "support/bundles.hpp"
-#include "support/copying_compiler.hpp"
-#include "support/files.hpp"
-#include "support/processes.hpp"
+#include "support/fakes/copying_compiler.hpp"
+#include "support/fixtures/bundles.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/processes/processes.hpp"
 
 namespace kiln::test {
 namespace {
@@ -31,9 +31,9 @@ Unit cuda_unit(int number) {
       .entry("k");
 }
 
-void complain(SoakCounts& counts, const std::string& what) {
+void warn(SoakCounts& counts, const std::string& what) {
   if (counts.complained.exchange(true)) return;
-  std::snprintf(counts.complaint, sizeof counts.complaint, "%s", what.c_str());
+  std::snprintf(counts.warning, sizeof counts.warning, "%s", what.c_str());
 }
 
 void count_event(SoakCounts& counts, const Event& event) {
@@ -41,7 +41,7 @@ void count_event(SoakCounts& counts, const Event& event) {
   switch (event.kind) {
     case Kind::Hit: ++(event.origin == "bundle" ? counts.bundle : counts.disk); break;
     case Kind::Compiled: ++counts.compiled; break;
-    case Kind::Waited: ++counts.waited; break;
+    case Kind::ClaimWaited: ++counts.waited; break;
     case Kind::EntryDropped: ++counts.dropped; break;
     case Kind::Evicted: ++counts.evicted; break;
     case Kind::CompileFailed:
@@ -50,18 +50,18 @@ void count_event(SoakCounts& counts, const Event& event) {
     case Kind::ClaimUnavailable:
     case Kind::WorkerUnavailable:
     case Kind::WorkerLost:
-    case Kind::SetAside:
-    case Kind::Configuration:
-    case Kind::BundleRefused:
-    case Kind::BundleUnfit:
+    case Kind::Quarantined:
+    case Kind::ConfigWarning:
+    case Kind::BundleRejected:
+    case Kind::BundleIncompatible:
       ++counts.unexpected;
-      complain(counts, std::string(to_string(event.kind)) + " " + event.unit + ": " + event.message);
+      warn(counts, std::string(to_string(event.kind)) + " " + event.unit + ": " + event.message);
       break;
     default: break;
   }
 }
 
-// No variable and no file of this machine has a say.
+// Independent of the variables and files of this machine.
 SessionOptions options_of(const SoakPlace& place, SoakCounts& counts) {
   SessionOptions options;
   options.settings = {{"cache.dir", place.cache()},
@@ -89,22 +89,22 @@ void get(Session& session, SoakCounts& counts, const Unit& unit, int number) {
   ++counts.gets;
   if (!artifact) {
     ++counts.errors;
-    complain(counts, "error for " + unit.name() + ": " + artifact.error().message + artifact.error().log);
+    warn(counts, "error for " + unit.name() + ": " + artifact.error().message + artifact.error().log);
   } else if (!right(counts, *artifact, unit, number)) {
     ++counts.wrong;
-    complain(counts, "WRONG BYTES for " + unit.name());
+    warn(counts, "WRONG BYTES for " + unit.name());
   }
 }
 
 void note_what_is_open(SoakCounts::Slot& slot) {
-  const auto count_in = [](const char* folder) {
+  const auto count_in = [](const char* directory) {
     std::error_code ignored;
-    const auto entries = std::filesystem::directory_iterator(folder, ignored);
+    const auto entries = std::filesystem::directory_iterator(directory, ignored);
     return static_cast<std::uint64_t>(std::distance(begin(entries), end(entries)));
   };
   slot.descriptors = count_in("/proc/self/fd");
   slot.threads = count_in("/proc/self/task");
-  const std::string sizes = slurp("/proc/self/statm");
+  const std::string sizes = read_text("/proc/self/statm");
   const std::size_t second = sizes.find(' ');
   slot.resident_kb = std::strtoull(sizes.c_str() + (second == std::string::npos ? 0 : second), nullptr, 10) *
                      static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 1024;
@@ -122,14 +122,14 @@ void write_bundle(const SoakPlace& place) {
     member.artifact.entries = {{"one", "one"}};
     members.push_back(std::move(member));
   }
-  spit(place.bundle(), image_of(members).whole());
+  write_text(place.bundle(), image_of(members).to_file());
 }
 
 }  // namespace
 
 bool prepare_soak(const SoakPlace& place, SoakCounts& counts, bool cuda) {
-  for (const std::string& folder : {place.temporary(), place.runtime()}) {
-    if (mkdir(folder.c_str(), 0700) != 0) return false;
+  for (const std::string& directory : {place.temporary(), place.runtime()}) {
+    if (mkdir(directory.c_str(), 0700) != 0) return false;
   }
   if (!CopyingCompiler{place.compiler(), place.headers()}.install()) return false;
   write_bundle(place);
@@ -155,7 +155,7 @@ void soak(const SoakPlace& place, SoakCounts& counts, int slot, unsigned seed, b
       auto session = Session::open(options_of(place, counts));
       if (!session) {
         ++counts.errors;
-        complain(counts, session.error().message);
+        warn(counts, session.error().message);
         return;
       }
       for (int i = 0; i < 40 && !counts.stop; ++i) {
@@ -168,7 +168,7 @@ void soak(const SoakPlace& place, SoakCounts& counts, int slot, unsigned seed, b
           get(*session, counts, unit_number(place, draw % kSoakUnits), 0);
         }
         ++counts.slots[slot].gets;
-        usleep(static_cast<useconds_t>(random() % 40'000));  // programs do something else too
+        usleep(static_cast<useconds_t>(random() % 40'000));  // simulates other work of the program
       }
     }
     ++counts.sessions;

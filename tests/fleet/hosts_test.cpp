@@ -1,4 +1,4 @@
-#include "support/hosts.hpp"
+#include "support/processes/virtual_hosts.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -29,31 +29,31 @@ std::string name_of_namespace() {
   return readlink("/proc/thread-self/ns/net", name, sizeof name - 1) > 0 ? name : "";
 }
 
-TEST(Hosts, ReachTheServersAndAreNotThisMachine) {
-  if (const std::string why = Hosts::unavailable(); !why.empty()) GTEST_SKIP() << why;
+TEST(Hosts, ReachServersFromOwnNetworkNamespaces) {
+  if (const std::string reason = VirtualHosts::unavailable(); !reason.empty()) GTEST_SKIP() << reason;
   const std::string before = name_of_namespace();
-  const Hosts hosts(2);
+  const VirtualHosts hosts(2);
   Fd server;
   {
     const auto inside = hosts.enter_servers();
     server = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const sockaddr_in place = at(Hosts::kServer, 7777);
+    const sockaddr_in place = at(VirtualHosts::kServer, 7777);
     ASSERT_EQ(bind(server.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place), 0);
     ASSERT_EQ(listen(server.get(), 8), 0);
   }
   for (unsigned host = 0; host < hosts.count(); ++host) {
     const auto inside = hosts.enter(host);
-    EXPECT_TRUE(reaches(Hosts::kServer, 7777)) << host;
-    EXPECT_FALSE(reaches("127.0.0.1", 7777)) << "a loopback of its own";
+    EXPECT_TRUE(reaches(VirtualHosts::kServer, 7777)) << host;
+    EXPECT_FALSE(reaches("127.0.0.1", 7777)) << "each host has its own loopback";
   }
   EXPECT_EQ(name_of_namespace(), before);
 }
 
 TEST(Hosts, LeaveNothingBehind) {
-  if (const std::string why = Hosts::unavailable(); !why.empty()) GTEST_SKIP() << why;
-  const std::string before = slurp("/proc/net/dev");
-  { const Hosts hosts(3); }
-  const std::string after = slurp("/proc/net/dev");
+  if (const std::string reason = VirtualHosts::unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+  const std::string before = read_text("/proc/net/dev");
+  { const VirtualHosts hosts(3); }
+  const std::string after = read_text("/proc/net/dev");
   EXPECT_EQ(after.find("port0"), std::string::npos) << after;
   EXPECT_EQ(after.find("fleet"), std::string::npos) << before << after;
 }

@@ -1,12 +1,12 @@
-// Thousands of hosts, each with a connection of its own, go for the same keys by the code that decides in sessions.
+// Thousands of hosts, each with its own connection, get the same keys with the code of sessions.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <filesystem>
 
-#include "fleet/rig.hpp"
-#include "support/eventually.hpp"
-#include "support/patience.hpp"
+#include "fleet/fleet_fixture.hpp"
+#include "support/processes/eventually.hpp"
+#include "support/processes/hang_timeout.hpp"
 
 namespace kiln::test {
 namespace {
@@ -17,8 +17,8 @@ TEST(Load, CompilesEachKeyOnceForAllConnections) {
   const unsigned programs = campaign_number("KILN_FLEET_PROGRAMS", 2);
   const unsigned keys = campaign_number("KILN_FLEET_KEYS", 3);
   const unsigned compile_ms = campaign_number("KILN_FLEET_COMPILE_MS", 100);
-  const TemporaryDirectory folder;
-  ASSERT_TRUE(SecretKey::generate().write(folder.path("load.key")).ok());
+  const TemporaryDirectory directory;
+  ASSERT_TRUE(SecretKey::generate().write(directory.path("load.key")).ok());
   RedisServer::Options redis_options;
   redis_options.lines = {"maxclients " + std::to_string(connections + 500), "tcp-backlog 4096"};
   const RedisServer redis(redis_options);
@@ -30,11 +30,11 @@ TEST(Load, CompilesEachKeyOnceForAllConnections) {
   for (unsigned i = 0; i < programs; ++i) {
     all.emplace_back(std::vector<std::string>{KILN_FLEET_LOAD, std::to_string(connections / programs),
                                               std::to_string(keys), std::to_string(compile_ms), redis.url(),
-                                              nginx.url(), folder.path(), std::to_string(i)},
-                     Variables{}, folder.path("output" + std::to_string(i)), folder.path());
+                                              nginx.url(), directory.path(), std::to_string(i)},
+                     Variables{}, directory.path("output" + std::to_string(i)), directory.path());
   }
   for (const FleetProcess& process : all) {
-    ASSERT_TRUE(eventually([&] { return !process.line("ready").empty(); }, kPatience)) << process.output();
+    ASSERT_TRUE(eventually([&] { return !process.line("ready").empty(); }, kHangTimeout)) << process.output();
   }
   const std::string clients = redis.ask({"info", "clients"});
   const auto at = clients.find("connected_clients:");
@@ -51,11 +51,11 @@ TEST(Load, CompilesEachKeyOnceForAllConnections) {
   EXPECT_EQ(total(all, "done", "compiles"), keys) << nginx.error_log().substr(0, 2000);
   std::printf(
       "%u connections open at once, %u keys, a compile is a sleep of %u ms: compiles=%u hits=%u lease_waits=%u "
-      "hedges=%u servers given up=%u; %.1f s, redis %llu SET\n",
+      "hedges=%u circuits opened=%u; %.1f s, redis %llu SET\n",
       open, keys, compile_ms, total(all, "done", "compiles"), total(all, "done", "hits"),
       total(all, "done", "lease_waited"), total(all, "done", "hedged"), total(all, "done", "remote_unavailable"),
       seconds, static_cast<unsigned long long>(redis.calls("set")));
-  std::fputs(troubles(all).c_str(), stdout);
+  std::fputs(problems(all).c_str(), stdout);
 }
 
 }  // namespace

@@ -1,30 +1,32 @@
 #!/usr/bin/env bash
-# Installs a build into a fresh prefix, moves it, and uses it as a user would: with CMake, with pkg-config, twice.
+# Installs a build into a fresh prefix, moves it, and uses it like a user: with CMake and with pkg-config, twice.
 #   install_test.sh SOURCE_DIR BUILD_DIR
 set -euo pipefail
 source_dir=$1
 build_dir=$2
 
-. "$(dirname "$0")/../support/scratch.sh"
+. "$(dirname "$0")/../support/processes/scratch.sh"
 export HOME=$scratch XDG_CACHE_HOME=$scratch/cache
 
 cmake --install "$build_dir" --prefix "$scratch/first" >/dev/null
-# What is installed must not know where it was installed, built, or written.
+# The installed files must not contain the paths of the installation, the build or the sources.
 mv "$scratch/first" "$scratch/prefix"
 prefix=$scratch/prefix
-! grep -rIl -e "$source_dir" -e "$scratch/first" "$prefix" || fail "the files above name a folder of this machine"
+! grep -rIl -e "$source_dir" -e "$scratch/first" "$prefix" || fail "the files above contain a path of this machine"
+
+"$source_dir/tools/check_hardening" "$prefix" || fail "the binaries above lack a mitigation"
 
 extra=$(cd "$prefix" && find . -type f -name '*.hpp' ! -path './include/kiln/*')
 [ -z "$extra" ] || fail "headers outside include/kiln: $extra"
 library=$(find "$prefix" -name 'libkiln.so')
 foreign=$(nm -DC --defined-only "$(find "$prefix" -name 'libkiln-runtime.so')" | cut -d' ' -f3- |
   grep -Ev '^(vtable for |typeinfo (name )?for |guard variable for )?kiln::runtime::' || true)
-[ -z "$foreign" ] || fail "libkiln-runtime.so exports what is not its own: $foreign"
+[ -z "$foreign" ] || fail "libkiln-runtime.so exports names of other libraries: $foreign"
 known=$(nm -DC "$library")
-! grep -q 'kiln::runtime::' <<<"$known" || fail "libkiln.so knows of libkiln-runtime.so"
+! grep -q 'kiln::runtime::' <<<"$known" || fail "libkiln.so refers to libkiln-runtime.so"
 
 for completion in bash-completion/completions/kiln zsh/site-functions/_kiln fish/vendor_completions.d/kiln.fish; do
-  grep -q kiln "$prefix/share/$completion" || fail "no completion in share/$completion"
+  grep -q kiln "$prefix/share/$completion" || fail "missing completion in share/$completion"
 done
 
 run_twice() {
@@ -46,11 +48,11 @@ c++ -std=c++17 "$source_dir/examples/installed/saxpy.cpp" -o "$scratch/saxpy" $(
 run_twice "$scratch/saxpy"
 cat "$scratch/once.txt" "$scratch/twice.txt"
 
-# The runtime model has components of its own, on top of the library.
+# The runtime model has separate components, on top of the library.
 for component in runtime runtime_development; do
   cmake --install "$build_dir" --prefix "$scratch/component" --component $component >/dev/null
 done
-[ -z "$(find "$scratch/component" -name 'libkiln.so*' -o -name kiln.hpp)" ] || fail "the components have more than their own"
+[ -z "$(find "$scratch/component" -name 'libkiln.so*' -o -name kiln.hpp)" ] || fail "the components contain extra files"
 [ -f "$scratch/component/include/kiln/runtime.hpp" ] || fail "the components lack their header"
 mkdir "$scratch/decides"
 cat >"$scratch/decides/main.cpp" <<'EOF'
@@ -61,7 +63,7 @@ cat >"$scratch/decides/main.cpp" <<'EOF'
 using namespace kiln::runtime;
 using Twice = kiln::Result<int>(Dispatch&, int);
 kiln::Result<int> twice_on_cpu(Dispatch& dispatch, int x) {
-  std::printf("%s\n", dispatch.decision().text.c_str());
+  std::printf("%s\n", dispatch.decision().explanation.c_str());
   return 2 * x;
 }
 inline constexpr auto kTwice = operation<Twice>("twice", PrecisionClass::Metric,
@@ -69,7 +71,7 @@ inline constexpr auto kTwice = operation<Twice>("twice", PrecisionClass::Metric,
 
 int main() {
   Runtime runtime(kiln::Session::open().value());
-  Request request;
+  DispatchRequest request;
   request.rows = 1;
   return run(runtime, kTwice, request, 21).value() == 42 ? 0 : 1;
 }
@@ -85,9 +87,9 @@ EOF
 cmake -G Ninja -S "$scratch/decides" -B "$scratch/decides/build" -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" >/dev/null
 cmake --build "$scratch/decides/build" >/dev/null
-"$scratch/decides/build/decides" || fail "a program of kiln-runtime's failed"
+"$scratch/decides/build/decides" || fail "a program that uses kiln-runtime failed"
 
-# A unit with headers is compiled in the worker, which has to be found where it was installed.
+# A unit with headers is compiled by the worker, which must be found at its installed location.
 printf '#include "half.h"\nextern "C" __global__ void k(float* x) { *x *= HALF; }\n' >"$scratch/k.cu"
 printf '#define HALF 0.5f\n' >"$scratch/half.h"
 touch -d '1 minute ago' "$scratch/half.h"
@@ -96,8 +98,8 @@ for answer in once twice; do
 done
 grep -q '"origin": *"disk"' "$scratch/twice.txt" || fail "kiln compiled again: $(cat "$scratch"/{once,twice}.txt)"
 
-# A project that links its kernels in. A second build makes nothing again, and an edited header makes the bundle again,
-# whichever tool builds.
+# A project that embeds its kernels. A second build does nothing, and an edited header rebuilds the bundle, with every
+# generator.
 for generator in Ninja 'Unix Makefiles'; do
   rm -rf "$scratch/embedded"
   cp -r "$source_dir/examples/embedded" "$scratch/embedded"
@@ -122,10 +124,10 @@ EOF
   build_and_run
   first=$(stat -c %y "$bundle" "$build/embedded")
   build_and_run
-  [ "$(stat -c %y "$bundle" "$build/embedded")" = "$first" ] || fail "$generator: the second build made it again"
+  [ "$(stat -c %y "$bundle" "$build/embedded")" = "$first" ] || fail "$generator: the second build rebuilt it"
   digest=$(sha256sum <"$bundle")
-  sleep 1.1  # Make looks at whole seconds on some file systems
+  sleep 1.1  # Make compares whole seconds on some file systems
   sed -i 's/width - 1/width - 2/' "$scratch/embedded/kernels/grid.cuh"
   build_and_run
-  [ "$(sha256sum <"$bundle")" != "$digest" ] || fail "$generator: an edited header did not make the bundle again"
+  [ "$(sha256sum <"$bundle")" != "$digest" ] || fail "$generator: an edited header did not rebuild the bundle"
 done

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The static build: programs that need glibc alone, and a libkiln.a that programs link beside libraries of their own.
+# The static build: programs that need only glibc, and a libkiln.a that programs can link together with other libraries.
 #   static_test.sh SOURCE_DIR BUILD_DIR      BUILD_DIR is the preset's `static`
 set -euo pipefail
 source_dir=$1
 build_dir=$2
-. "$(dirname "$0")/../support/scratch.sh"
+. "$(dirname "$0")/../support/processes/scratch.sh"
 export HOME=$scratch XDG_CACHE_HOME=$scratch/cache
 
 cmake --install "$build_dir" --prefix "$scratch/first" >/dev/null
@@ -18,18 +18,18 @@ for program in bin/kiln libexec/kiln/kiln-worker; do
 done
 [ -z "$(find "$prefix" -name '*.so*')" ] || fail "there are shared libraries"
 archive=$(find "$prefix" -name libkiln.a)
-strangers=$(nm -gC --defined-only "$archive" | cut -d' ' -f3- | grep -Ev '^(|(vtable for |typeinfo (name )?for |guard variable for )?kiln::.*|kiln_.*|.*kiln_whole\.o:)$' || true)
-[ -z "$strangers" ] || fail "libkiln.a shows what is not kiln's: $strangers"
-echo "libkiln.a: $(stat -c %s "$archive") bytes, $(nm -g --defined-only "$archive" | grep -c ' ') names to be seen from outside"
+unexpected=$(nm -gC --defined-only "$archive" | cut -d' ' -f3- | grep -Ev '^(|(vtable for |typeinfo (name )?for |guard variable for )?kiln::.*|kiln_.*|.*kiln_whole\.o:)$' || true)
+[ -z "$unexpected" ] || fail "libkiln.a exports names that are not kiln's: $unexpected"
+echo "libkiln.a: $(stat -c %s "$archive") bytes, $(nm -g --defined-only "$archive" | grep -c ' ') exported names"
 
-# A C program that has a libcrypto of its own. It lies where the worker is looked for.
+# A C program that has its own libcrypto. It is in the directory where the worker is searched.
 export PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kiln.pc)")
 sed 's|^int main(void) {|#include <openssl/sha.h>\nint main(void) {\n  unsigned char digest[32];\n  if (SHA256((const unsigned char*)"", 0, digest) == NULL \|\| digest[0] != 0xe3) return 3;|' \
   "$source_dir/tests/packages/uses_kiln/uses_kiln.c" >"$scratch/uses_kiln.c"
 cc -std=c11 -Wall -Wextra -Werror "$scratch/uses_kiln.c" -o "$prefix/bin/uses_kiln" $(pkg-config --static --cflags --libs kiln) -lcrypto
 needed=$(ldd "$prefix/bin/uses_kiln")
-! grep -q libkiln <<<"$needed" || fail "the program looks for libkiln.so"
-grep -q libcrypto <<<"$needed" || fail "the program has no libcrypto of its own"
+! grep -q libkiln <<<"$needed" || fail "the program needs libkiln.so"
+grep -q libcrypto <<<"$needed" || fail "the program does not use its own libcrypto"
 "$prefix/bin/uses_kiln"
 
 # With CMake, in C++.
@@ -40,4 +40,4 @@ cp "$scratch/build/saxpy" "$prefix/bin"
 "$prefix/bin/saxpy" >"$scratch/once.txt" || fail "$(cat "$scratch/once.txt")"
 "$prefix/bin/saxpy" >"$scratch/twice.txt" || fail "$(cat "$scratch/twice.txt")"
 grep -q '^hit .* disk ' "$scratch/twice.txt" || fail "the second run did not hit the disk: $(cat "$scratch/twice.txt")"
-echo "a C and a C++ program have kiln inside, beside another libcrypto"
+echo "a C and a C++ program contain kiln together with another libcrypto"

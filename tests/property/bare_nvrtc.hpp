@@ -8,11 +8,11 @@
 #include <kiln/target.hpp>
 #include <kiln/unit.hpp>
 
-#include "compile/nvrtc_library.hpp"
+#include "backends/cuda/nvrtc_library.hpp"
 
 namespace kiln::test {
 
-/// What NVRTC itself makes of a unit here and now, in this process and by none of kiln's compilers.
+/// The result of NVRTC for a unit, compiled in this process and without kiln's compilers.
 struct BareResult {
   bool ok = false;
   std::string bytes;
@@ -42,7 +42,7 @@ class BareNvrtc {
 
     BareResult result;
     NvrtcProgram* program = nullptr;
-    if (nvrtc->create(&program, unit.whole_source().c_str(), unit.name().c_str(), static_cast<int>(names.size()),
+    if (nvrtc->create(&program, unit.full_source().c_str(), unit.name().c_str(), static_cast<int>(names.size()),
                       contents.data(), names.data()) != 0) {
       return result;
     }

@@ -1,6 +1,6 @@
-// Precompiled headers change how long CCCL's algorithms take to compile, and not their code. Blobs differ even without
-// them (internal symbols carry the number of the process), so what is compared is every section of machine code, by its
-// name and bytes, and the kernels.
+// Precompiled headers change the compile time of CCCL algorithms, but not their code. Blobs differ even without them,
+// because internal symbols contain the process ID. So the test compares every section of machine code by name and
+// bytes, and the kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 #include <thread>
 
 #include "core/cccl_envelope.hpp"
-#include "core/closure.hpp"
-#include "support/cccl_packages.hpp"
-#include "support/cubin_sections.hpp"
-#include "support/pch_process.hpp"
+#include "core/dependency_set.hpp"
+#include "support/fixtures/cccl_packages.hpp"
+#include "support/fixtures/cubin_sections.hpp"
+#include "support/processes/pch_process.hpp"
 
 namespace kiln::test {
 namespace {
@@ -27,19 +27,21 @@ class CcclIdentity : public testing::Test {
     if (cccl_package().empty()) GTEST_SKIP() << "no cuda-cccl (tools/setup.sh)";
   }
   std::unique_ptr<PchProcess> process(const char* name, bool headers) {
-    std::filesystem::create_directories(folder_.path(name));
-    return std::make_unique<PchProcess>(PchProcess::Options{
-        .folder = folder_.path(name), .working_directory = folder_.path(), .cccl = cccl_package(), .headers = headers});
+    std::filesystem::create_directories(directory_.path(name));
+    return std::make_unique<PchProcess>(PchProcess::Options{.directory = directory_.path(name),
+                                                            .working_directory = directory_.path(),
+                                                            .cccl = cccl_package(),
+                                                            .headers = headers});
   }
 
   void check(const cccl::Spec& spec, const Target& target) {
     SCOPED_TRACE(spec.name + " for " + target.name());
     const Unit unit = spec;
-    makers_->expect_company(unit, target);
-    // At the same time: each has a worker of its own.
-    Result<Compiled> plain = failure_to_start();
+    makers_->expect_queued_similar(unit, target);
+    // Concurrently: each has its own worker.
+    Result<CompileResult> plain = failure_to_start();
     std::thread other([&] { plain = plain_->compile(unit, target); });
-    const Result<Compiled> with = makers_->compile(unit, target);
+    const Result<CompileResult> with = makers_->compile(unit, target);
     other.join();
     ASSERT_TRUE(plain.ok()) << plain.error().message << "\n" << plain.error().log;
     ASSERT_TRUE(with.ok()) << with.error().message << "\n" << with.error().log;
@@ -48,28 +50,28 @@ class CcclIdentity : public testing::Test {
     EXPECT_EQ(one.kernels, two.kernels);
     const auto code = text_sections(cubin_within(one.blob));
     EXPECT_FALSE(code.empty());
-    EXPECT_TRUE(code == text_sections(cubin_within(two.blob))) << "other code";
-    // What is precompiled has more headers than one algorithm needs. All that it needs is among them.
+    EXPECT_TRUE(code == text_sections(cubin_within(two.blob))) << "different code";
+    // The precompiled header contains more headers than one algorithm needs, and all that it needs.
     const auto needed = read_by(*plain);
     const auto read = read_by(*with);
-    EXPECT_TRUE(std::includes(read.begin(), read.end(), needed.begin(), needed.end())) << "a header is not seen";
+    EXPECT_TRUE(std::includes(read.begin(), read.end(), needed.begin(), needed.end())) << "a header was not recorded";
     ++compared_;
     sections_ += code.size();
     plain_bytes_ += one.blob.size();
     bytes_ += two.blob.size();
   }
-  // The files that decided what came out, by root, name and content.
-  static std::set<std::string> read_by(const Compiled& compiled) {
+  // Returns the files that determined the output, by root, name and content.
+  static std::set<std::string> read_by(const CompileResult& compiled) {
     std::set<std::string> read;
-    for (const Closure::Item& item : compiled.artifact.closure->items) {
-      if (item.state != Closure::State::Read) continue;
+    for (const DependencySet::Dependency& item : compiled.artifact.dependency_set->items) {
+      if (item.state != DependencySet::State::Read) continue;
       read.insert(std::to_string(item.root) + " " + item.name + " " + item.digest.hex());
     }
     return read;
   }
   static Error failure_to_start() { return Error{Code::Internal, "it did not start", {}}; }
 
-  TemporaryDirectory folder_;
+  TemporaryDirectory directory_;
   std::unique_ptr<PchProcess> plain_ = process("plain", false);
   std::unique_ptr<PchProcess> makers_ = process("makers", true);
   std::size_t compared_ = 0;
@@ -78,20 +80,20 @@ class CcclIdentity : public testing::Test {
   std::size_t bytes_ = 0;
 };
 
-TEST_F(CcclIdentity, EveryAlgorithmIsTheSameCodeWithAndWithoutPrecompiledHeaders) {
+TEST_F(CcclIdentity, EveryAlgorithmHasEqualCodeWithAndWithoutPch) {
   const bool everything = std::getenv("KILN_TEST_ALL") != nullptr;
   const auto start = std::chrono::steady_clock::now();
   for (const int capability : {80, 90, 100, 120}) {
-    for (const cccl::Spec& spec : cccl::founding()) {
-      // In CI two, one of them a scan where the library compiles scans with other options than elsewhere.
+    for (const cccl::Spec& spec : cccl::predefined_specs()) {
+      // Two in CI, one of them a scan for which the library uses special compile options.
       const bool stands_for_others = spec.name == (capability == 80 ? "reduce_sum_i32" : "exclusive_scan_i32");
       if (!everything && (capability > 100 || capability == 90 || !stands_for_others)) continue;
       check(spec, Target::sm(capability));
       if (HasFatalFailure()) return;
     }
   }
-  EXPECT_EQ(makers_->used(), compared_) << "what was compared did not use precompiled headers";
-  EXPECT_EQ(makers_->dropped(), 0U) << makers_->why_dropped();
+  EXPECT_EQ(makers_->used(), compared_) << "the comparison did not use precompiled headers";
+  EXPECT_EQ(makers_->dropped(), 0U) << makers_->dropped_reason();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf(
       "figure: CCCL identity: %zu specs × targets, %zu sections of code, kept=%zu used=%zu dropped=%zu "

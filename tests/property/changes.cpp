@@ -1,4 +1,4 @@
-// The kinds of changes that people make between two compiles, each with what takes it back.
+// The kinds of changes that users make between two compiles, each with its undo function.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,8 +19,7 @@ int other_constant(int old, Random& random) {
 }
 
 std::size_t any_header(const Project& p, Random& random) { return random() % p.headers.size(); }
-std::string path_of(const Project& p, std::size_t i) { return p.at(p.headers[i].folder + "/" + p.headers[i].name); }
-Manner any_manner(Random& random) { return random() % 2 != 0 ? Manner::InPlace : Manner::ByRename; }
+Mode any_mode(Random& random) { return random() % 2 != 0 ? Mode::InPlace : Mode::ByRename; }
 
 template <class T>
 Undo set(T& value, T to) {
@@ -36,74 +35,73 @@ Undo nothing() {
 Undo edit_source(Project& p, Random& random) { return set(p.constant, other_constant(p.constant, random)); }
 Undo change_macro(Project& p, Random& random) { return set(p.scale, other_constant(p.scale, random)); }
 
-Undo change_header(Project& p, std::size_t i, Random& random, Manner manner) {
-  const std::string path = path_of(p, i);
+Undo change_header(Project& p, std::size_t i, Random& random, Mode mode) {
+  const std::string path = p.path_of(i);
   const int old = p.headers[i].constant;
+  const bool existed = fs::exists(path);
+  const std::string old_text = file_text(path);  // may differ from what the project would write, because it may be a
+                                                 // link now
   p.headers[i].constant = other_constant(old, random);
-  write_file(path, p.text_of(i), manner);
-  return [&p, i, old, path, manner] {
+  write_file(path, p.text_of(i), mode);
+  return [=, &p] {
     p.headers[i].constant = old;
-    write_file(path, p.text_of(i), manner);
+    existed ? write_file(path, old_text, mode) : void(fs::remove(path));
   };
 }
 Undo edit_header(Project& p, Random& random) {
-  return change_header(p, any_header(p, random), random, any_manner(random));
+  return change_header(p, any_header(p, random), random, any_mode(random));
 }
 
-// The size stays, and so does, where it is restored, the modification time.
+// Keeps the size and, if restored, the modification time.
 Undo edit_within_a_tick(Project& p, Random& random) {
   const std::size_t i = any_header(p, random);
   struct stat before;
-  if (stat(path_of(p, i).c_str(), &before) != 0) return nothing();
-  Undo undo = change_header(p, i, random, Manner::InPlace);
+  if (stat(p.path_of(i).c_str(), &before) != 0) return nothing();
+  Undo undo = change_header(p, i, random, Mode::InPlace);
   if (random() % 2 != 0) {
     const timespec times[2] = {before.st_atim, before.st_mtim};
-    utimensat(AT_FDCWD, path_of(p, i).c_str(), times, 0);
+    utimensat(AT_FDCWD, p.path_of(i).c_str(), times, 0);
   }
   return undo;
 }
 
-// The topmost folder that it had to make; empty where none was missing. Going back removes that too: a folder where
-// none was is a change.
-std::string make_folders(fs::path folder) {
+// Creates a directory with its parents and returns the topmost one that was missing, or an empty string. The undo
+// function removes it too, because a new directory is a change.
+std::string make_directories(fs::path directory) {
   std::string made;
-  for (fs::path above = folder; !fs::exists(above); above = above.parent_path()) made = above.string();
-  fs::create_directories(folder);
+  for (fs::path above = directory; !fs::exists(above); above = above.parent_path()) made = above.string();
+  fs::create_directories(directory);
   return made;
 }
 
-// The text that others would include by this header's name, with another constant, somewhere else.
+// Writes the text of this header with a different constant to another path where the name would find it.
 Undo shadow_at(Project& p, std::size_t i, const std::string& path, Random& random) {
   if (fs::exists(path)) return nothing();
   const int old = p.headers[i].constant;
   p.headers[i].constant = other_constant(old, random);
   const std::string text = p.text_of(i, true);
   p.headers[i].constant = old;
-  const std::string made = make_folders(fs::path(path).parent_path());
-  write_file(path, text, any_manner(random));
+  const std::string made = make_directories(fs::path(path).parent_path());
+  write_file(path, text, any_mode(random));
   return [path, made] {
     fs::remove(path);
     if (!made.empty()) fs::remove_all(made);
   };
 }
-std::string included_as(const Project& p, std::size_t i) {
-  const std::string& spelt = p.headers[i].spelt;
-  return spelt.substr(1, spelt.size() - 2);
-}
 Undo shadow_in_an_earlier_root(Project& p, Random& random) {
   const std::size_t i = any_header(p, random);
-  return shadow_at(p, i, p.at("r0/" + included_as(p, i)), random);
+  return shadow_at(p, i, p.at("r0/" + p.included_as(i)), random);
 }
-Undo shadow_in_the_includers_folder(Project& p, Random& random) {
+Undo shadow_in_the_includers_directory(Project& p, Random& random) {
   const std::size_t i = any_header(p, random);
   if (i == 0) return edit_header(p, random);
-  return shadow_at(p, i, p.at(p.headers[i - 1].folder + "/" + included_as(p, i)), random);
+  return shadow_at(p, i, p.at(p.headers[i - 1].directory + "/" + p.included_as(i)), random);
 }
 Undo shadow_in_the_working_directory(Project& p, Random& random) {
   const std::size_t i = random() % 3 == 0 ? any_header(p, random) : 0;
   const bool old = p.shadowed_here;
   p.shadowed_here = true;
-  Undo undo = shadow_at(p, i, p.working_directory + "/" + included_as(p, i), random);
+  Undo undo = shadow_at(p, i, p.working_directory + "/" + p.included_as(i), random);
   return [undo, &p, old] {
     undo();
     p.shadowed_here = old;
@@ -111,18 +109,18 @@ Undo shadow_in_the_working_directory(Project& p, Random& random) {
 }
 Undo make_a_missing_root(Project& p, Random& random) {
   const std::size_t i = any_header(p, random);
-  Undo undo = shadow_at(p, i, p.at("missing/" + included_as(p, i)), random);
+  Undo undo = shadow_at(p, i, p.at("missing/" + p.included_as(i)), random);
   std::vector<std::string> roots = p.roots;
   std::rotate(roots.rbegin(), roots.rbegin() + 1, roots.rend());
   Undo roots_undo = set(p.roots, roots);
-  return [undo, roots_undo, folder = p.at("missing")] {
+  return [undo, roots_undo, directory = p.at("missing")] {
     undo();
     roots_undo();
-    fs::remove_all(folder);
+    fs::remove_all(directory);
   };
 }
 Undo remove_header(Project& p, Random& random) {
-  const std::string path = path_of(p, any_header(p, random));
+  const std::string path = p.path_of(any_header(p, random));
   if (!fs::exists(path)) return nothing();
   fs::rename(path, path + ".away");
   return [path] { fs::rename(path + ".away", path); };
@@ -130,17 +128,17 @@ Undo remove_header(Project& p, Random& random) {
 Undo answer_has_include(Project& p, Random& random) {
   const std::size_t i = any_header(p, random);
   const std::string name = "maybe_" + std::to_string(i) + ".h";
-  const std::string places[] = {p.at(p.headers[i].folder + "/" + name), p.at("r0/" + name), p.at("r2/" + name),
+  const std::string places[] = {p.at(p.headers[i].directory + "/" + name), p.at("r0/" + name), p.at("r2/" + name),
                                 p.working_directory + "/" + name};
   const std::string path = places[random() % 4];
   if (fs::exists(path)) return nothing();
   write_file(path, "#define MAYBE_" + std::to_string(i) + " " + std::to_string(other_constant(0, random)) + "\n");
   return [path] { fs::remove(path); };
 }
-Undo folder_by_a_headers_name(Project& p, Random& random) {
-  const std::string path = p.at("r0/" + included_as(p, any_header(p, random)));
+Undo directory_by_a_headers_name(Project& p, Random& random) {
+  const std::string path = p.at("r0/" + p.included_as(any_header(p, random)));
   if (fs::exists(path)) return nothing();
-  const std::string made = make_folders(path);
+  const std::string made = make_directories(path);
   return [made] { fs::remove_all(made); };
 }
 
@@ -186,7 +184,7 @@ Undo change_memory_header(Project& p, Random& random) {
     memory[0].content = "#define GIVEN " + std::to_string(other_constant(0, random)) + "\n";
   } else if (memory.size() == 1) {
     const std::size_t i = any_header(p, random);
-    memory.push_back({included_as(p, i), p.text_of(i, true) + "// from memory\n"});
+    memory.push_back({p.included_as(i), p.text_of(i, true) + "// from memory\n"});
   } else {
     memory.pop_back();
   }
@@ -199,14 +197,14 @@ Undo change_roots(Project& p, Random& random) {
   return set(p.roots, roots);
 }
 Undo change_directory(Project& p, Random& random) {
-  static const char* const kFolders[] = {"here", "there", "nowhere", "r1", "way"};
-  return set(p.working_directory, p.at(kFolders[random() % 5]));
+  static const char* const kDirectories[] = {"here", "there", "nowhere", "r1", "way"};
+  return set(p.working_directory, p.at(kDirectories[random() % 5]));
 }
 
-// The same name, by way of a link, now means another file.
+// The same name now refers to another file through a link.
 Undo header_becomes_a_link(Project& p, Random& random) {
   const std::size_t i = any_header(p, random);
-  const std::string path = path_of(p, i);
+  const std::string path = p.path_of(i);
   const std::string stash = p.at("stash/" + p.headers[i].name);
   if (fs::is_symlink(path) || !fs::exists(path) || fs::exists(stash)) return nothing();
   fs::rename(path, path + ".away");
@@ -218,17 +216,19 @@ Undo header_becomes_a_link(Project& p, Random& random) {
     undo();
   };
 }
-Undo folder_becomes_a_link(Project& p, Random& random) {
+Undo directory_becomes_a_link(Project& p, Random& random) {
   const std::string path = p.at("r1/sub");
   const std::string stash = p.at("stash/sub");
   if (fs::is_symlink(path) || fs::exists(stash)) return nothing();
-  fs::rename(path, path + ".away");
+  std::error_code rejected;
+  fs::rename(path, path + ".away", rejected);
+  if (rejected) return nothing();  // overlayfs cannot rename a directory of its lower layer
   fs::copy(path + ".away", stash, fs::copy_options::recursive);
   fs::create_directory_symlink(stash, path);
   Undo undo = nothing();
   for (std::size_t i = 0; i < p.headers.size(); ++i) {
-    if (p.headers[i].folder.starts_with("r1/sub") && fs::exists(path_of(p, i))) {
-      undo = change_header(p, i, random, Manner::InPlace);
+    if (p.headers[i].directory.starts_with("r1/sub") && fs::exists(p.path_of(i))) {
+      undo = change_header(p, i, random, Mode::InPlace);
       break;
     }
   }
@@ -239,10 +239,10 @@ Undo folder_becomes_a_link(Project& p, Random& random) {
     fs::remove_all(stash);
   };
 }
-// Two headers of one text are one file, two files, or two texts.
-Undo twins(Project& p, Random& random) {
-  const std::string a = p.at("r1/twin_a.h");
-  const std::string b = p.at("r2/twin_b.h");
+// Two headers with equal text become one file, two files, or two texts.
+Undo duplicates(Project& p, Random& random) {
+  const std::string a = p.at("r1/duplicate_a.h");
+  const std::string b = p.at("r2/duplicate_b.h");
   const std::string text = file_text(a);
   const std::string old = file_text(b);
   const bool was_link = fs::is_symlink(b);
@@ -252,7 +252,8 @@ Undo twins(Project& p, Random& random) {
     case 0: fs::create_symlink(a, b); break;
     case 1: fs::create_hard_link(a, b); break;
     case 2: write_file(b, text); break;
-    default: write_file(b, text + "#undef TWIN\n#define TWIN " + std::to_string(other_constant(0, random)) + "\n");
+    default:
+      write_file(b, text + "#undef DUPLICATE\n#define DUPLICATE " + std::to_string(other_constant(0, random)) + "\n");
   }
   return [=] {
     fs::remove(b);
@@ -275,12 +276,12 @@ const std::vector<ChangeKind>& change_kinds() {
       {"header", edit_header},
       {"same-size-same-tick", edit_within_a_tick, false},
       {"shadow-earlier-root", shadow_in_an_earlier_root},
-      {"shadow-includer-folder", shadow_in_the_includers_folder},
+      {"shadow-includer-folder", shadow_in_the_includers_directory},
       {"shadow-working-directory", shadow_in_the_working_directory},
       {"missing-root-appears", make_a_missing_root},
       {"removed", remove_header},
       {"has-include", answer_has_include},
-      {"folder-named-like-header", folder_by_a_headers_name},
+      {"folder-named-like-header", directory_by_a_headers_name},
       {"option", change_option},
       {"lineinfo", line_information},
       {"entry", change_entries},
@@ -294,8 +295,8 @@ const std::vector<ChangeKind>& change_kinds() {
       {"roots", change_roots},
       {"chdir", change_directory},
       {"header-to-link", header_becomes_a_link},
-      {"folder-to-link", folder_becomes_a_link},
-      {"twins", twins},
+      {"folder-to-link", directory_becomes_a_link},
+      {"duplicates", duplicates},
   };
   return kinds;
 }

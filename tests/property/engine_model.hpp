@@ -11,20 +11,20 @@
 
 namespace kiln::test {
 
-/// One thing that is done to an engine. `which` is the order that it is done to, where one is.
+/// One operation on an engine. `which` is the request that it applies to, if any.
 struct Step {
   enum class Kind {
     Request,
     RequestWaited,
-    Get,         // for as long as it takes
-    GetLimited,  // for five milliseconds
+    Get,         // without a timeout
+    GetLimited,  // with a timeout of 5 ms
     GetNow,      // without waiting
     Cancel,
     Retry,
     Forget,
-    Change,   // the inputs of the unit are others, or the old ones again
-    Time,     // three milliseconds pass
-    Succeed,  // the compile ends, if one runs
+    Change,   // the inputs of the unit change, or change back
+    Time,     // 3 ms pass
+    Succeed,  // the running compile, if any, ends
     Fail,
     Stop,
   };
@@ -32,8 +32,8 @@ struct Step {
   std::size_t which = 0;
 };
 
-/// What an engine with one thread of each priority promises, written down without looking at how it does so. Compiles
-/// end only when a step says so, and time passes only likewise.
+/// The specified behavior of an engine with one thread per priority, independent of the implementation. Compiles end
+/// and time passes only by a step. Not thread-safe.
 class EngineModel {
  public:
   static constexpr std::size_t kOrders = 5;
@@ -73,7 +73,7 @@ class EngineModel {
     }
     return found;
   }
-  /// Of all gets so far: what came of it, or empty while it waits.
+  /// Returns the outcome of every get so far; empty while it waits.
   const std::vector<std::string>& outcomes() const { return outcomes_; }
   int waiting() const { return static_cast<int>(waiters_.size()); }
 
@@ -94,7 +94,7 @@ class EngineModel {
     }
   }
 
-  void get(std::size_t which, std::chrono::milliseconds limit) {
+  void get(std::size_t which, std::chrono::milliseconds timeout) {
     outcomes_.emplace_back();
     if (state_[which] == State::Ready) {
       outcomes_.back() = "ok";
@@ -104,9 +104,9 @@ class EngineModel {
       outcomes_.back() = "compile_failed";
     } else {
       if (state_[which] == State::Failed) state_[which] = State::Nothing;
-      const bool waits = limit > std::chrono::milliseconds(0);
+      const bool waits = timeout > std::chrono::milliseconds(0);
       request(which, waits ? 1 : 0);
-      if (waits) waiters_.push_back({outcomes_.size() - 1, which, now_ + limit});
+      if (waits) waiters_.push_back({outcomes_.size() - 1, which, now_ + timeout});
       if (!waits) outcomes_.back() = "timed_out";
     }
   }
@@ -170,10 +170,10 @@ class EngineModel {
 
   std::array<State, kOrders> state_{};
   std::array<bool, kOrders> changed_{};
-  std::array<bool, kOrders> ending_{};  // it was cancelled while it ran
+  std::array<bool, kOrders> ending_{};  // canceled while running
   std::array<int, kOrders> compiles_{};
   std::array<std::deque<std::size_t>, 2> queue_;
-  std::array<int, 2> thread_{-1, -1};  // what it runs
+  std::array<int, 2> thread_{-1, -1};  // the request that each thread runs
   std::vector<Waiter> waiters_;
   std::vector<std::string> outcomes_;
   std::chrono::milliseconds now_{0};

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/engine.hpp"
 #include "engine_model.hpp"
-#include "support/eventually.hpp"
-#include "support/sanitizer.hpp"
-#include "support/scripted_work.hpp"
-#include "support/stepped_clock.hpp"
-#include "warm/engine.hpp"
+#include "support/fakes/scripted_work.hpp"
+#include "support/fakes/stepped_clock.hpp"
+#include "support/processes/eventually.hpp"
+#include "support/processes/sanitizer.hpp"
 
 namespace kiln::test {
 namespace {
@@ -33,30 +33,30 @@ std::string text(const std::vector<Step>& steps) {
   return all;
 }
 
-// Does to an engine and to the model the same, and compares them after each step.
+// Applies the same steps to an engine and to the model, and compares them after each step.
 class Comparison {
  public:
-  explicit Comparison(std::chrono::milliseconds patience)
-      : patience_(patience), engine_(work_.parts({}, clock_), {.most_threads = 1}) {
+  explicit Comparison(std::chrono::milliseconds hang_timeout)
+      : hang_timeout_(hang_timeout), engine_(work_.params({}, clock_), {.max_threads = 1}) {
     work_.otherwise({.held = true});
     for (std::size_t which = 0; which < EngineModel::kOrders; ++which) {
-      orders_.push_back(ScriptedWork::order(name_of(which)));
+      orders_.push_back(ScriptedWork::request(name_of(which)));
     }
   }
-  // Before the gets, which wait for it.
+  // Stops the engine before the gets, which wait for it.
   ~Comparison() { engine_.stop(); }
   Comparison(const Comparison&) = delete;
   Comparison& operator=(const Comparison&) = delete;
 
-  /// What the two do not agree about after this step; nothing where they agree.
+  /// Returns the difference after this step, or nothing if they agree.
   std::optional<std::string> apply(Step step) {
     const bool ends = step.kind == Kind::Succeed || step.kind == Kind::Fail;
     if (ends && !model_.running().contains(step.which)) return std::nullopt;
     model_.apply(step);
     act(step);
     std::string difference;
-    const bool agreed = eventually([&] { return (difference = compare()).empty(); }, patience_);
-    // Compiles of it that are still to come are held again.
+    const bool agreed = eventually([&] { return (difference = compare()).empty(); }, hang_timeout_);
+    // Later compiles of the unit are held again.
     if (ends) work_.when(name_of(step.which), {.held = true});
     if (agreed) return std::nullopt;
     return difference;
@@ -66,12 +66,12 @@ class Comparison {
   static std::string name_of(std::size_t which) { return std::string(1, static_cast<char>('a' + which)); }
 
   void act(Step step) {
-    const Order& order = orders_[step.which];
-    // Equal content, made anew: as somebody who did not keep the unit would.
-    const std::vector<Order> equal = {ScriptedWork::order(name_of(step.which))};
+    const CompileRequest& order = orders_[step.which];
+    // Equal content in a new object, as from a caller that did not keep the unit.
+    const std::vector<CompileRequest> equal = {ScriptedWork::request(name_of(step.which))};
     switch (step.kind) {
       case Kind::Request: engine_.request({&order, 1}); break;
-      case Kind::RequestWaited: engine_.request({&order, 1}, Priority::Waited); break;
+      case Kind::RequestWaited: engine_.request({&order, 1}, Priority::Foreground); break;
       case Kind::Get: get(order, kForever); break;
       case Kind::GetLimited: get(order, 5ms); break;
       case Kind::GetNow: get(order, 0ms); break;
@@ -81,14 +81,14 @@ class Comparison {
       case Kind::Change: work_.inputs_changed(name_of(step.which), model_.changed(step.which)); break;
       case Kind::Time: clock_.advance(3ms); break;
       case Kind::Succeed: work_.when(name_of(step.which), {}); break;
-      case Kind::Fail: work_.when(name_of(step.which), {.error = ScriptedWork::refusal()}); break;
+      case Kind::Fail: work_.when(name_of(step.which), {.error = ScriptedWork::rejection()}); break;
       case Kind::Stop: engine_.stop(); break;
     }
   }
 
-  void get(const Order& order, std::chrono::nanoseconds limit) {
-    gets_.push_back(std::async(std::launch::async, [this, order, limit]() -> std::string {
-      const auto got = engine_.get(order, limit);
+  void get(const CompileRequest& order, std::chrono::nanoseconds timeout) {
+    gets_.push_back(std::async(std::launch::async, [this, order, timeout]() -> std::string {
+      const auto got = engine_.get(order, timeout);
       return got ? "ok" : to_string(got.error().code);
     }));
     outcomes_.emplace_back();
@@ -101,10 +101,10 @@ class Comparison {
         return "get " + std::to_string(i) + " is '" + outcomes_[i] + "', should be '" + model_.outcomes()[i] + "'";
       }
     }
-    if (clock_.waiting() != model_.waiting()) return "not as many gets wait";
+    if (clock_.waiting() != model_.waiting()) return "the number of waiting gets differs";
     std::map<std::string, UnitStatus::State> states;
     for (const UnitStatus& unit : engine_.status().units) {
-      if (!states.emplace(unit.unit, unit.state).second) return unit.unit + " is there twice";
+      if (!states.emplace(unit.unit, unit.state).second) return unit.unit + " is listed twice";
     }
     for (std::size_t which = 0; which < EngineModel::kOrders; ++which) {
       const auto found = states.find(name_of(which));
@@ -112,7 +112,8 @@ class Comparison {
       const UnitStatus::State expected = expected_state(model_.state(which));
       if (is != expected) return name_of(which) + " is " + to_string(is) + ", should be " + to_string(expected);
       const bool ready = engine_.ready(orders_[which]) != nullptr;
-      if (ready != (expected == UnitStatus::State::Ready)) return name_of(which) + " is not as ready as it says";
+      if (ready != (expected == UnitStatus::State::Ready))
+        return name_of(which) + " is ready in only one of index and status";
       if (work_.compiles(orders_[which]) != model_.compiles(which)) {
         return name_of(which) + " was compiled " + std::to_string(work_.compiles(orders_[which])) + " times";
       }
@@ -131,30 +132,30 @@ class Comparison {
     return UnitStatus::State::Failed;
   }
 
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds hang_timeout_;
   SteppedClock clock_;
   ScriptedWork work_;
   EngineModel model_;
-  std::vector<Order> orders_;
-  std::vector<std::string> outcomes_;  // of the gets, as far as they have ended
+  std::vector<CompileRequest> orders_;
+  std::vector<std::string> outcomes_;  // of the gets that have ended
   Engine engine_;
   std::vector<std::future<std::string>> gets_;
 };
 
 struct Divergence {
-  std::vector<Step> steps;  // the last one shows it
+  std::vector<Step> steps;  // the last step shows the divergence
   std::string what;
 };
 
-std::optional<Divergence> diverges(const std::vector<Step>& steps, std::chrono::milliseconds patience) {
-  Comparison comparison(patience);
+std::optional<Divergence> diverges(const std::vector<Step>& steps, std::chrono::milliseconds hang_timeout) {
+  Comparison comparison(hang_timeout);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (auto what = comparison.apply(steps[i])) return Divergence{{steps.begin(), steps.begin() + i + 1}, *what};
   }
   return std::nullopt;
 }
 
-// Leaves out every step without which the two still do not agree.
+// Removes every step that is not needed for the divergence.
 Divergence shrunk(Divergence found) {
   for (std::size_t i = found.steps.size(); i-- > 0;) {
     std::vector<Step> fewer = found.steps;
@@ -168,7 +169,7 @@ Divergence shrunk(Divergence found) {
 std::vector<Step> random_steps(std::mt19937_64& random) {
   std::vector<Step> steps(5 + random() % 30);
   for (Step& step : steps) {
-    // Every compile that begins takes a step to end; the end of all is rare.
+    // Every started compile takes one step to end. Stopping the engine is rare.
     const std::uint64_t chance = random() % 100;
     step.kind = chance < 20   ? Kind::Succeed
                 : chance < 30 ? Kind::Fail
@@ -179,7 +180,7 @@ std::vector<Step> random_steps(std::mt19937_64& random) {
   return steps;
 }
 
-TEST(EngineModel, AgreesWithTheEngineAboutEverySequenceOfSteps) {
+TEST(EngineModel, EngineMatchesModelForRandomSteps) {
   constexpr std::uint64_t kSequences = kThreadSanitizer ? 200 : 1000;
   std::size_t steps_done = 0;
   for (std::uint64_t seed = 1; seed <= kSequences; ++seed) {
@@ -187,12 +188,12 @@ TEST(EngineModel, AgreesWithTheEngineAboutEverySequenceOfSteps) {
     const std::vector<Step> steps = random_steps(random);
     steps_done += steps.size();
     if (const auto found = diverges(steps, 10s)) {
-      const Divergence least = shrunk(*found);
-      FAIL() << "seed " << seed << ": " << found->what << "; in short: " << least.what << " after\n"
-             << text(least.steps);
+      const Divergence minimum = shrunk(*found);
+      FAIL() << "seed " << seed << ": " << found->what << "; minimized: " << minimum.what << " after\n"
+             << text(minimum.steps);
     }
   }
-  std::printf("figure: engine against its model: %zu steps in %llu sequences, no divergence\n", steps_done,
+  std::printf("figure: engine compared with its model: %zu steps in %llu sequences, no divergence\n", steps_done,
               static_cast<unsigned long long>(kSequences));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,10 +13,10 @@
 namespace kiln::test {
 namespace fs = std::filesystem;
 
-void write_file(const std::string& path, const std::string& text, Manner manner) {
-  const std::string target = manner == Manner::ByRename ? path + ".new" : path;
+void write_file(const std::string& path, const std::string& text, Mode mode) {
+  const std::string target = mode == Mode::ByRename ? path + ".new" : path;
   std::ofstream(target, std::ios::binary | std::ios::trunc) << text;
-  if (manner == Manner::ByRename) fs::rename(target, path);
+  if (mode == Mode::ByRename) fs::rename(target, path);
 }
 
 std::string file_text(const std::string& path) {
@@ -25,40 +26,51 @@ std::string file_text(const std::string& path) {
   return text.str();
 }
 
-Project::Project(std::string folder, Random& random) : folder_(std::move(folder)) {
+namespace {
+
+// Keeps an existing project that was created with the same seed.
+void write_new(const std::string& path, const std::string& text) {
+  if (!fs::exists(path)) write_file(path, text);
+}
+
+}  // namespace
+
+Project::Project(std::string directory, Random& random) : directory_(std::move(directory)) {
   for (const char* place : {"r0", "r1/sub/deep", "r2/lib", "stash", "here", "there", "nowhere"}) {
     fs::create_directories(at(place));
   }
-  fs::create_directory_symlink(at("here"), at("way"));  // another spelling of the working directory
-  // {where it lies, how it is included from elsewhere}
+  // Another path to the working directory.
+  if (!fs::exists(at("way"))) fs::create_directory_symlink("here", at("way"));
+  // {location, prefix for an include from elsewhere}
   static const std::pair<const char*, const char*> kPlaces[] = {
       {"r1", ""}, {"r1/sub", "sub/"}, {"r1/sub/deep", "sub/deep/"}, {"r2", ""}, {"r2/lib", "lib/"}};
   const std::size_t count = 3 + random() % 6;
   for (std::size_t i = 0; i < count; ++i) {
     const auto& [place, prefix] = kPlaces[random() % 5];
     HeaderFile header;
-    header.folder = place;
+    header.directory = place;
     header.name = "h" + std::to_string(i) + ".h";
     const std::string path = prefix + header.name;
-    header.spelt = random() % 2 != 0 ? "<" + path + ">" : "\"" + path + "\"";
+    header.spelled = random() % 2 != 0 ? "<" + path + ">" : "\"" + path + "\"";
     header.constant = static_cast<int>(100 + random() % 900);
     header.guard = random() % 2 != 0;
     header.names_itself = random() % 12 == 0;
     headers.push_back(header);
   }
-  // Each is included by the one before it and perhaps by an earlier one: a chain as deep as there are headers.
+  // Each is included by the one before it and possibly by an earlier one, so the chain is as deep as the number of
+  // headers.
   for (std::size_t i = 1; i < count; ++i) {
     headers[i - 1].children.push_back(static_cast<int>(i));
     if (i > 1 && random() % 3 == 0) headers[random() % (i - 1)].children.push_back(static_cast<int>(i));
   }
-  for (std::size_t i = 0; i < count; ++i) write_file(at(headers[i].folder + "/" + headers[i].name), text_of(i));
-  write_file(at("r1/pick_a.h"), "#define PICK 101\n");
-  write_file(at("r2/lib/pick_b.h"), "#define PICK 202\n");
-  // Two files of one text: whether the compiler reads both depends on whether they are one file.
-  const std::string twin =
-      "#pragma once\n#ifdef TWIN\n#undef TWIN\n#define TWIN 222\n#else\n#define TWIN 111\n#endif\n";
-  write_file(at("r1/twin_a.h"), twin);
-  write_file(at("r2/twin_b.h"), twin);
+  for (std::size_t i = 0; i < count; ++i) write_new(path_of(i), text_of(i));
+  write_new(at("r1/pick_a.h"), "#define PICK 101\n");
+  write_new(at("r2/lib/pick_b.h"), "#define PICK 202\n");
+  // Two files with equal text: the compiler reads both only if they are different files.
+  const std::string duplicate =
+      "#pragma once\n#ifdef DUPLICATE\n#undef DUPLICATE\n#define DUPLICATE 222\n#else\n#define DUPLICATE 111\n#endif\n";
+  write_new(at("r1/duplicate_a.h"), duplicate);
+  write_new(at("r2/duplicate_b.h"), duplicate);
   memory.push_back({"given.h", "#define GIVEN 100\n"});
   roots = {at("r0"), at("r1"), random() % 3 == 0 ? "../r2" : at("r2"), at("missing")};
   if (random() % 4 == 0) roots.insert(roots.begin() + 1, at("r1/sub"));
@@ -72,9 +84,9 @@ std::string Project::text_of(std::size_t index, bool shadow) const {
   std::ostringstream text;
   text << (header.guard ? "#ifndef GUARD_" + i + "\n#define GUARD_" + i + "\n" : std::string("#pragma once\n"));
   for (const int child : header.children) {
-    std::string spelt = headers[static_cast<std::size_t>(child)].spelt;
-    if (shadow && spelt.front() == '"') spelt = "<" + spelt.substr(1, spelt.size() - 2) + ">";
-    text << "#include " << spelt << "\n";
+    std::string spelled = headers[static_cast<std::size_t>(child)].spelled;
+    if (shadow && spelled.front() == '"') spelled = "<" + spelled.substr(1, spelled.size() - 2) + ">";
+    text << "#include " << spelled << "\n";
   }
   text << "#if __has_include(\"maybe_" << i << ".h\")\n#include \"maybe_" << i << ".h\"\n#else\n#define MAYBE_" << i
        << " 0\n#endif\n";
@@ -90,10 +102,11 @@ std::string Project::text_of(std::size_t index, bool shadow) const {
 
 std::string Project::source() const {
   std::ostringstream text;
-  text << "#include \"given.h\"\n#include " << headers[0].spelt << "\n#include <twin_a.h>\n#include \"twin_b.h\"\n"
+  text << "#include \"given.h\"\n#include " << headers[0].spelled
+       << "\n#include <duplicate_a.h>\n#include \"duplicate_b.h\"\n"
        << "#include CHOSEN\n"
        << "extern \"C\" __global__ void k(int* p) {\n"
-       << "  p[threadIdx.x] = f0(p[threadIdx.x]) + " << constant << " * SCALE + PICK * TWIN + GIVEN;\n";
+       << "  p[threadIdx.x] = f0(p[threadIdx.x]) + " << constant << " * SCALE + PICK * DUPLICATE + GIVEN;\n";
   for (std::size_t i = 0; i < headers.size(); ++i) {
     if (headers[i].names_itself) text << "  for (const char* c = n" << i << "(); *c; ++c) p[1] += *c * p[2];\n";
   }
@@ -138,13 +151,40 @@ void Project::enter() const {
   }
 }
 
-Project Project::copy_to(const std::string& folder) const {
-  fs::copy(folder_, folder, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+std::string Project::included_as(std::size_t header) const {
+  const std::string& spelled = headers[header].spelled;
+  return spelled.substr(1, spelled.size() - 2);
+}
+
+// Two names of one file differ from two files with equal text.
+std::string Project::files() const {
+  std::map<std::string, std::string> lines;
+  std::map<ino_t, std::string> first_names;
+  for (const auto& entry : fs::recursive_directory_iterator(directory_)) {
+    const std::string path = entry.path().string();
+    struct stat status;
+    if (lstat(path.c_str(), &status) != 0) continue;
+    std::string& line = lines[path];
+    if (S_ISLNK(status.st_mode)) {
+      line = "link " + fs::read_symlink(path).string();
+    } else if (S_ISREG(status.st_mode)) {
+      const std::string& first = first_names.emplace(status.st_ino, path).first->second;
+      line = first == path ? "file " + file_text(path) : "one with " + first;
+    }
+  }
+  std::string all = working_directory;
+  for (const std::string& root : roots) all += '\n' + root;
+  for (const auto& [path, line] : lines) all += '\n' + path + ' ' + line;
+  return all;
+}
+
+Project Project::copy_to(const std::string& directory) const {
+  fs::copy(directory_, directory, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   Project copy = *this;
   const auto move = [&](std::string& path) {
-    if (path.starts_with(folder_)) path = folder + path.substr(folder_.size());
+    if (path.starts_with(directory_)) path = directory + path.substr(directory_.size());
   };
-  copy.folder_ = folder;
+  copy.directory_ = directory;
   for (std::string& root : copy.roots) move(root);
   move(copy.working_directory);
   return copy;

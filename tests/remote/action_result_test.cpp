@@ -5,15 +5,15 @@
 #include <cstdlib>
 
 #include "base/hash.hpp"
-#include "support/files.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
 
 const std::string kHex(64, 'a');
 
-// protoc's own encoder and decoder, which know nothing of ours. Nothing where it is not installed.
+// The encoder and decoder of protoc, which are independent of kiln's. Skipped if protoc is not installed.
 class Protoc {
  public:
   static bool installed() { return std::system("command -v protoc >/dev/null 2>&1") == 0; }
@@ -22,17 +22,17 @@ class Protoc {
 
  private:
   std::string run(const std::string& what, const std::string& input) const {
-    spit(folder_.path("in"), input);
+    write_text(directory_.path("in"), input);
     const std::string command = "protoc --" + what + "=build.bazel.remote.execution.v2.ActionResult -I " +
-                                KILN_SOURCE_DIR "/tests/remote action_result.proto < " + folder_.path("in") + " > " +
-                                folder_.path("out");
+                                KILN_SOURCE_DIR "/tests/remote action_result.proto < " + directory_.path("in") + " > " +
+                                directory_.path("out");
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
-    return slurp(folder_.path("out"));
+    return read_text(directory_.path("out"));
   }
-  TemporaryDirectory folder_;
+  TemporaryDirectory directory_;
 };
 
-TEST(ActionResultTest, WhatIsWrittenIsReadBack) {
+TEST(ActionResultTest, RoundTrips) {
   const ActionResult result{{{"entry", sha256("one"), 0}, {"other", sha256("two"), std::uint64_t{1} << 40}},
                             std::string("said\0so", 7)};
   const std::string body = result.encode();
@@ -44,12 +44,12 @@ TEST(ActionResultTest, WhatIsWrittenIsReadBack) {
     EXPECT_EQ(read->files[i].digest, result.files[i].digest);
     EXPECT_EQ(read->files[i].size, result.files[i].size);
   }
-  EXPECT_EQ(read->said, result.said);
+  EXPECT_EQ(read->stdout_raw, result.stdout_raw);
   EXPECT_EQ(read->encode(), body);
   EXPECT_EQ(ActionResult().encode(), "");
 }
 
-TEST(ActionResultTest, AnIndependentReaderReadsWhatIsWritten) {
+TEST(ActionResultTest, ProtocDecodesEncodedMessage) {
   if (!Protoc::installed()) GTEST_SKIP() << "protoc is not installed";
   const ActionResult result{{{"entry", Digest::from_hex(kHex).value(), 65'536}}, std::string("\x01said\xff\n", 7)};
   EXPECT_EQ(Protoc().decode(result.encode()),
@@ -57,7 +57,7 @@ TEST(ActionResultTest, AnIndependentReaderReadsWhatIsWritten) {
                 "\"\n    size_bytes: 65536\n  }\n}\nstdout_raw: \"\\001said\\377\\n\"\n");
 }
 
-TEST(ActionResultTest, WhatAnIndependentWriterWritesIsReadAndUnknownFieldsAreSkipped) {
+TEST(ActionResultTest, DecodesProtocMessageAndSkipsUnknownFields) {
   if (!Protoc::installed()) GTEST_SKIP() << "protoc is not installed";
   const std::string body = Protoc().encode(
       "output_files { path: \"entry\" digest { hash: \"" + kHex +
@@ -69,20 +69,20 @@ TEST(ActionResultTest, WhatAnIndependentWriterWritesIsReadAndUnknownFieldsAreSki
   EXPECT_EQ(read->files[0].path, "entry");
   EXPECT_EQ(read->files[0].digest.hex(), kHex);
   EXPECT_EQ(read->files[0].size, 300u);
-  EXPECT_EQ(read->said, "said");
+  EXPECT_EQ(read->stdout_raw, "said");
 }
 
-TEST(ActionResultTest, ItsBytesAreThoseOfTheWireFormat) {
+TEST(ActionResultTest, EncodesWireFormat) {
   const ActionResult result{{{"e", Digest::from_hex(kHex).value(), 300}}, "s"};
   const std::string digest = "\x0a\x40" + kHex + "\x10\xac\x02";
   EXPECT_EQ(result.encode(), std::string("\x12\x4a") + "\x0a\x01" + "e" + "\x12\x45" + digest + "\x2a\x01" + "s");
 }
 
-TEST(ActionResultTest, EveryBeginningOfABodyIsReadOrRefusedAndNeverRunsPastItsEnd) {
+TEST(ActionResultTest, DecodesEveryPrefixWithoutOverrun) {
   const std::string body = ActionResult{{{"entry", sha256("one"), 77}}, "what was said"}.encode();
-  const std::size_t first = body.size() - std::string("what was said").size() - 2;  // where the second field begins
+  const std::size_t first = body.size() - std::string("what was said").size() - 2;  // start of the second field
   for (std::size_t size = 0; size < body.size(); ++size) {
-    // A copy of its own, so that a sanitizer sees a read past its end.
+    // A separate copy, so that a sanitizer detects a read past its end.
     const std::vector<std::uint8_t> cut(body.begin(), body.begin() + static_cast<std::ptrdiff_t>(size));
     const auto read = ActionResult::decode(cut);
     EXPECT_EQ(read.ok(), size == 0 || size == first) << size;
@@ -92,14 +92,14 @@ TEST(ActionResultTest, EveryBeginningOfABodyIsReadOrRefusedAndNeverRunsPastItsEn
   }
 }
 
-TEST(ActionResultTest, UnknownFieldsOfEveryWireTypeAreSkippedAndGroupsAreRefused) {
+TEST(ActionResultTest, SkipsUnknownFieldsAndRejectsGroups) {
   using namespace std::string_literals;
   const std::string said = "\x2a\x01s";
   const auto decoded = [&](const std::string& before) { return ActionResult::decode(as_bytes(before + said)); };
   for (const std::string& unknown : {"\x50\x96\x01"s, "\x51"s + std::string(8, 'x'), "\x52\x03xyz"s, "\x55wxyz"s}) {
     const auto read = decoded(unknown);
     ASSERT_TRUE(read.ok()) << read.error().message;
-    EXPECT_EQ(read->said, "s");
+    EXPECT_EQ(read->stdout_raw, "s");
   }
   for (const std::string& wrong :
        {"\x53"s, "\x54"s, "\x56"s, "\x57"s, "\x00\x01"s, "\x28\x01"s, "\x10\x01"s, "\x50"s + std::string(10, '\xff'),

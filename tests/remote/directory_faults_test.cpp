@@ -1,36 +1,36 @@
-// What a file system that many hosts share can answer instead of doing what was asked, and how often it is asked.
+// Errors of a file system that many hosts share, and the number of calls that kiln makes.
 #include <gtest/gtest.h>
 
 #include <cerrno>
 
 #include "base/hash.hpp"
-#include "remote/directory_depot.hpp"
-#include "support/faulty_calls.hpp"
-#include "support/files.hpp"
-#include "support/temporary_directory.hpp"
+#include "remote/directory_object_store.hpp"
+#include "support/fakes/faulty_calls.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
 
-using Shelf = Depot::Shelf;
+using Bucket = ObjectStore::Bucket;
 using namespace std::chrono_literals;
 
 class DirectoryFaults : public testing::Test {
  protected:
-  Status write(const std::string& body) { return depot_.write(Shelf::Action, name_, {body}, 10s); }
+  Status write(const std::string& body) { return object_store_.write(Bucket::ActionCache, name_, {body}, 10s); }
   std::string read() {
-    const auto body = depot_.read(Shelf::Action, name_, 1'000, 10s);
+    const auto body = object_store_.read(Bucket::ActionCache, name_, 1'000, 10s);
     return body && *body ? std::string((*body)->view()) : std::string("nothing");
   }
 
-  TemporaryDirectory folder_;
-  DirectoryDepot depot_{folder_.path()};
+  TemporaryDirectory directory_;
+  DirectoryObjectStore object_store_{directory_.path()};
   const Digest name_ = sha256("a body");
 };
 
-TEST_F(DirectoryFaults, AReadIsOneOpenAndNoOtherQuestion) {
+TEST_F(DirectoryFaults, ReadIsOneOpenAndNoOtherMetadataCall) {
   ASSERT_TRUE(write("a body").ok());
-  ASSERT_EQ(read(), "a body");  // the root is open by now
+  ASSERT_EQ(read(), "a body");  // the root is now open
   const auto met = [&](Fault fault) {
     const FaultInjection injected(std::move(fault));
     EXPECT_EQ(read(), "a body");
@@ -40,7 +40,16 @@ TEST_F(DirectoryFaults, AReadIsOneOpenAndNoOtherQuestion) {
   EXPECT_EQ(met({.call = "openat", .error = EIO, .skip = 1, .times = -1}), 0);
 }
 
-TEST_F(DirectoryFaults, APassingErrorOfARenameCostsNothing) {
+TEST_F(DirectoryFaults, WorksWithoutOpenat2) {
+  for (const int error : {ENOSYS, EPERM}) {
+    const FaultInjection fault({.call = "openat2", .error = error, .times = -1});
+    EXPECT_TRUE(write(std::to_string(error)).ok()) << error;
+    EXPECT_EQ(read(), std::to_string(error));
+    EXPECT_GE(fault.met(), 2);
+  }
+}
+
+TEST_F(DirectoryFaults, TransientRenameErrorIsRetried) {
   ASSERT_TRUE(write("before").ok());
   for (const int error : {ESTALE, EBUSY, ENOENT}) {
     const FaultInjection fault({.call = "renameat", .error = error});
@@ -48,10 +57,10 @@ TEST_F(DirectoryFaults, APassingErrorOfARenameCostsNothing) {
     EXPECT_EQ(fault.met(), 1);
     EXPECT_EQ(read(), std::to_string(error));
   }
-  EXPECT_EQ(files_below(folder_.path()).size(), 1u);
+  EXPECT_EQ(files_below(directory_.path()).size(), 1u);
 }
 
-TEST_F(DirectoryFaults, WhoeverLosesARenameHasLostNothing) {
+TEST_F(DirectoryFaults, LostRenameRaceSucceeds) {
   {
     const FaultInjection fault({.call = "renameat", .error = ENOENT, .times = -1, .done = true});
     EXPECT_TRUE(write("a body").ok());
@@ -60,7 +69,7 @@ TEST_F(DirectoryFaults, WhoeverLosesARenameHasLostNothing) {
   EXPECT_EQ(read(), "a body");
 }
 
-TEST_F(DirectoryFaults, APassingErrorOfAnOpenOrAReadCostsNothing) {
+TEST_F(DirectoryFaults, TransientOpenOrReadErrorIsRetried) {
   ASSERT_TRUE(write("a body").ok());
   for (const char* call : {"openat", "read"}) {
     for (const int error : {ESTALE, EBUSY, EINTR}) {
@@ -71,28 +80,28 @@ TEST_F(DirectoryFaults, APassingErrorOfAnOpenOrAReadCostsNothing) {
   }
 }
 
-TEST_F(DirectoryFaults, AnErrorThatStaysIsTheDepotsAndNoAbsence) {
+TEST_F(DirectoryFaults, PersistentErrorIsErrorNotMiss) {
   ASSERT_TRUE(write("a body").ok());
   const std::pair<int, Code> expected[] = {
-      {EIO, Code::Io}, {ESTALE, Code::Unavailable}, {EACCES, Code::Refused}, {EMFILE, Code::Io}};
+      {EIO, Code::Io}, {ESTALE, Code::Unavailable}, {EACCES, Code::Denied}, {EMFILE, Code::Io}};
   for (const auto& [error, code] : expected) {
     const FaultInjection fault({.call = "openat", .error = error, .times = -1});
-    const auto body = depot_.read(Shelf::Action, name_, 1'000, 10s);
+    const auto body = object_store_.read(Bucket::ActionCache, name_, 1'000, 10s);
     ASSERT_FALSE(body.ok()) << error;
     EXPECT_EQ(body.error().code, code) << body.error().message;
   }
 }
 
-TEST_F(DirectoryFaults, AFullFolderIsARefusalLeavesNothingBehindAndIsReadAllTheSame) {
+TEST_F(DirectoryFaults, FullDirectoryRejectsWritesAndServesReads) {
   ASSERT_TRUE(write("a body").ok());
   for (const char* call : {"write", "close"}) {
     const FaultInjection fault({.call = call, .error = ENOSPC, .times = -1});
     const Status full = write("another");
     ASSERT_FALSE(full.ok());
-    EXPECT_EQ(full.error().code, Code::Refused) << full.error().message;
+    EXPECT_EQ(full.error().code, Code::Denied) << full.error().message;
   }
   EXPECT_EQ(read(), "a body");
-  EXPECT_EQ(files_below(folder_.path()).size(), 1u);
+  EXPECT_EQ(files_below(directory_.path()).size(), 1u);
 }
 
 }  // namespace

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "base/hash.hpp"
-#include "store/allowance.hpp"
-#include "support/event_log.hpp"
-#include "support/eventually.hpp"
-#include "support/fleet_party.hpp"
-#include "support/manual_clock.hpp"
-#include "support/pacer.hpp"
-#include "support/patience.hpp"
-#include "support/processes.hpp"
+#include "cache/server_time_budget.hpp"
+#include "support/fakes/manual_clock.hpp"
+#include "support/fixtures/event_log.hpp"
+#include "support/fixtures/fleet_claims_fixture.hpp"
+#include "support/processes/eventually.hpp"
+#include "support/processes/hang_timeout.hpp"
+#include "support/processes/processes.hpp"
+#include "support/processes/scheduling_delay.hpp"
 
 namespace kiln::test {
 namespace {
@@ -25,34 +25,34 @@ using Outcome = Claims::Outcome;
 
 RequestKey asked_for(int number) { return {sha256("asked for " + std::to_string(number))}; }
 
-// A table of which a test decides what it answers, and that counts what it is asked.
+// A lease table with results chosen by the test, which counts its calls.
 class ScriptedTable final : public LeaseTable {
  public:
-  Result<bool> take(const RequestKey&, const std::string&, Time, Time limit) override {
-    return answer(takes, !held_by_another, limit);
+  Result<bool> try_acquire(const RequestKey&, const std::string&, Time, Time timeout) override {
+    return answer(takes, !held_by_another, timeout);
   }
-  Result<bool> renew(const RequestKey&, const std::string&, Time, Time limit) override {
-    return answer(renewals, !lost, limit);
+  Result<bool> renew(const RequestKey&, const std::string&, Time, Time timeout) override {
+    return answer(renewals, !lost, timeout);
   }
   Status release(const RequestKey&, const std::string&, Time) override {
     ++releases;
     return {};
   }
-  Result<Time> held(const RequestKey&, Time) override {
-    ++peeks;
-    std::this_thread::sleep_for(peek_takes);
+  Result<Time> remaining_ttl(const RequestKey&, Time) override {
+    ++checks;
+    std::this_thread::sleep_for(check_takes);
     return held_by_another ? Time(1s) : Time(0);
   }
-  Result<bool> draw(const RequestKey&, unsigned, Time, Time) override {
+  Result<bool> try_hedge(const RequestKey&, unsigned, Time, Time) override {
     ++draws;
     return hedges_left.load() > 0 && hedges_left-- > 0;
   }
   Status probe(Time) override { return {}; }
   std::string describe() const override { return "a table"; }
 
-  std::atomic<int> takes{0}, renewals{0}, releases{0}, peeks{0}, draws{0}, hedges_left{0};
+  std::atomic<int> takes{0}, renewals{0}, releases{0}, checks{0}, draws{0}, hedges_left{0};
   std::atomic<bool> held_by_another{false}, lost{false}, down{false};
-  std::chrono::milliseconds peek_takes{0};
+  std::chrono::milliseconds check_takes{0};
 
  private:
   Result<bool> answer(std::atomic<int>& count, bool what, Time) const {
@@ -62,201 +62,203 @@ class ScriptedTable final : public LeaseTable {
   }
 };
 
-struct Rig {
-  explicit Rig(FleetPolicy policy = quick_fleet(60ms)) : parts(fleet_parts(table, policy, log.observer())) {}
+struct Fixture {
+  explicit Fixture(FleetPolicy policy = quick_fleet(60ms)) : params(fleet_parts(table, policy, log.emitter())) {}
   std::shared_ptr<ScriptedTable> table = std::make_shared<ScriptedTable>();
   EventLog log;
-  FleetClaims::Parts parts;
+  FleetClaims::Params params;
 };
 
-TEST(FleetClaims, AreRenewedByOneThreadForAllWhichEndsWithTheLast) {
-  Rig rig;
-  FleetClaims claims(rig.parts);
-  EXPECT_EQ(threads_named("kiln-leases"), 0) << "nobody holds anything";
-  std::vector<Claims::Answer> held;
+TEST(FleetClaims, OneThreadRenewsAllAndEndsWithLast) {
+  Fixture fixture;
+  FleetClaims claims(fixture.params);
+  EXPECT_EQ(threads_named("kiln-leases"), 0) << "no lease is held";
+  std::vector<Claims::AcquireResult> held;
   for (int i = 0; i < 5; ++i) held.push_back(claims.acquire(asked_for(i), 0ms));
-  ASSERT_TRUE(eventually([&] { return rig.table->renewals > 20; }));
+  ASSERT_TRUE(eventually([&] { return fixture.table->renewals > 20; }));
   EXPECT_EQ(threads_named("kiln-leases"), 1);
   held.clear();
-  EXPECT_EQ(rig.table->releases, 5);
+  EXPECT_EQ(fixture.table->releases, 5);
   EXPECT_TRUE(eventually([] { return threads_named("kiln-leases") == 0; }));
   const auto again = claims.acquire(asked_for(9), 0ms);
-  const int before = rig.table->renewals;
-  EXPECT_TRUE(eventually([&] { return rig.table->renewals > before; })) << "the second keeper does not renew";
-  EXPECT_EQ(rig.log.count(Event::Kind::LeaseLost), 0u);
+  const int before = fixture.table->renewals;
+  EXPECT_TRUE(eventually([&] { return fixture.table->renewals > before; }))
+      << "the second renewal thread does not renew";
+  EXPECT_EQ(fixture.log.count(Event::Kind::LeaseLost), 0u);
 }
 
-TEST(FleetClaims, ThatAreLostAreToldOnceAndNotRenewedAgain) {
-  Rig rig;
-  FleetClaims claims(rig.parts);
+TEST(FleetClaims, LostClaimIsReportedOnceAndNotRenewed) {
+  Fixture fixture;
+  FleetClaims claims(fixture.params);
   const auto mine = claims.acquire(asked_for(1), 0ms);
-  rig.table->lost = true;
-  ASSERT_TRUE(eventually([&] { return rig.log.count(Event::Kind::LeaseLost) == 1; }));
-  const int renewals = rig.table->renewals;
+  fixture.table->lost = true;
+  ASSERT_TRUE(eventually([&] { return fixture.log.count(Event::Kind::LeaseLost) == 1; }));
+  const int renewals = fixture.table->renewals;
   std::this_thread::sleep_for(100ms);
-  EXPECT_EQ(rig.table->renewals, renewals);
-  EXPECT_EQ(rig.log.count(Event::Kind::LeaseLost), 1u);
+  EXPECT_EQ(fixture.table->renewals, renewals);
+  EXPECT_EQ(fixture.log.count(Event::Kind::LeaseLost), 1u);
 }
 
-TEST(FleetClaims, OutliveATableThatIsDownForLessThanALeaseAndNotOneThatIsDownForLonger) {
-  FleetPolicy policy = quick_fleet(1200ms);  // half of it must be enough for a machine that has much else to do
-  policy.open_first = 10ms;
-  Rig rig(policy);
-  FleetClaims claims(rig.parts);
+TEST(FleetClaims, SurviveOutageShorterThanLease) {
+  FleetPolicy policy = quick_fleet(1200ms);  // half of it must be enough on a busy machine
+  policy.initial_backoff = 10ms;
+  Fixture fixture(policy);
+  FleetClaims claims(fixture.params);
   const auto mine = claims.acquire(asked_for(1), 0ms);
-  rig.table->down = true;
-  ASSERT_TRUE(eventually([&] { return rig.table->renewals > 0; }));
-  rig.table->down = false;
-  const int renewals = rig.table->renewals;
-  ASSERT_TRUE(eventually([&] { return rig.table->renewals > renewals + 1; }));
-  EXPECT_EQ(rig.log.count(Event::Kind::LeaseLost), 0u);
-  rig.table->down = true;
-  EXPECT_TRUE(eventually([&] { return rig.log.count(Event::Kind::LeaseLost) == 1; }));
+  fixture.table->down = true;
+  ASSERT_TRUE(eventually([&] { return fixture.table->renewals > 0; }));
+  fixture.table->down = false;
+  const int renewals = fixture.table->renewals;
+  ASSERT_TRUE(eventually([&] { return fixture.table->renewals > renewals + 1; }));
+  EXPECT_EQ(fixture.log.count(Event::Kind::LeaseLost), 0u);
+  fixture.table->down = true;
+  EXPECT_TRUE(eventually([&] { return fixture.log.count(Event::Kind::LeaseLost) == 1; }));
 }
 
-TEST(FleetClaims, AreNotRenewedForLongerThanACompileMayTake) {
-  Rig rig;
-  rig.parts.most_held = 150ms;
-  FleetClaims claims(rig.parts);
+TEST(FleetClaims, AreNotRenewedBeyondMaximumHoldTime) {
+  Fixture fixture;
+  fixture.params.max_hold = 150ms;
+  FleetClaims claims(fixture.params);
   const auto mine = claims.acquire(asked_for(1), 0ms);
-  ASSERT_TRUE(eventually([&] { return rig.log.count(Event::Kind::LeaseLost) == 1; }));
-  const int renewals = rig.table->renewals;
+  ASSERT_TRUE(eventually([&] { return fixture.log.count(Event::Kind::LeaseLost) == 1; }));
+  const int renewals = fixture.table->renewals;
   std::this_thread::sleep_for(80ms);
-  EXPECT_EQ(rig.table->renewals, renewals);
+  EXPECT_EQ(fixture.table->renewals, renewals);
 }
 
-TEST(FleetClaims, AreLetGoBehindTheUploadsAndRenewedUntilThen) {
-  Rig rig;
-  rig.parts.courier = std::make_shared<Courier>(rig.parts.policy);
-  FleetClaims claims(rig.parts);
+TEST(FleetClaims, AreRenewedUntilReleasedAfterUploads) {
+  Fixture fixture;
+  fixture.params.background_queue = std::make_shared<BackgroundQueue>(fixture.params.policy);
+  FleetClaims claims(fixture.params);
   auto mine = claims.acquire(asked_for(1), 0ms);
   std::atomic<bool> uploading{true};
-  ASSERT_TRUE(rig.parts.courier->send(1, [&uploading] { EXPECT_TRUE(eventually([&] { return !uploading; })); }));
+  ASSERT_TRUE(fixture.params.background_queue->try_enqueue(
+      1, [&uploading] { EXPECT_TRUE(eventually([&] { return !uploading; })); }));
   mine.claim.reset();
-  const int renewals = rig.table->renewals;
-  EXPECT_TRUE(eventually([&] { return rig.table->renewals > renewals + 2; }));
-  EXPECT_EQ(rig.table->releases, 0);
+  const int renewals = fixture.table->renewals;
+  EXPECT_TRUE(eventually([&] { return fixture.table->renewals > renewals + 2; }));
+  EXPECT_EQ(fixture.table->releases, 0);
   uploading = false;
-  EXPECT_TRUE(eventually([&] { return rig.table->releases == 1; }));
+  EXPECT_TRUE(eventually([&] { return fixture.table->releases == 1; }));
 }
 
-TEST(FleetClaims, AreLetGoAlsoWhereTheCourierForgetsItsErrandsOrIsStopped) {
+TEST(FleetClaims, AreReleasedEvenIfQueueDropsTasksOrStops) {
   FleetPolicy policy = quick_fleet(60ms);
-  policy.drain_limit = 10ms;
-  Rig rig(policy);
-  rig.parts.courier = std::make_shared<Courier>(policy);
-  FleetClaims claims(rig.parts);
+  policy.drain_timeout = 10ms;
+  Fixture fixture(policy);
+  fixture.params.background_queue = std::make_shared<BackgroundQueue>(policy);
+  FleetClaims claims(fixture.params);
   auto first = claims.acquire(asked_for(1), 0ms);
   auto second = claims.acquire(asked_for(2), 0ms);
-  ASSERT_TRUE(rig.parts.courier->send(1, [] { std::this_thread::sleep_for(200ms); }));
+  ASSERT_TRUE(fixture.params.background_queue->try_enqueue(1, [] { std::this_thread::sleep_for(200ms); }));
   first.claim.reset();
-  rig.parts.courier->stop();
-  EXPECT_EQ(rig.table->releases, 1);
+  fixture.params.background_queue->stop();
+  EXPECT_EQ(fixture.table->releases, 1);
   second.claim.reset();
-  EXPECT_EQ(rig.table->releases, 2);
+  EXPECT_EQ(fixture.table->releases, 2);
 }
 
-TEST(FleetClaims, OfAHostThatMayHoldNoneTakeNothingAndWaitForOthers) {
-  Rig rig;
-  rig.parts.may_hold = false;
-  FleetClaims claims(rig.parts);
+TEST(FleetClaims, HostThatCannotPublishOnlyWaits) {
+  Fixture fixture;
+  fixture.params.can_publish = false;
+  FleetClaims claims(fixture.params);
   auto answer = claims.acquire(asked_for(1), 0ms);
-  EXPECT_EQ(answer.outcome, Outcome::Mine);
+  EXPECT_EQ(answer.outcome, Outcome::Acquired);
   answer.claim.reset();
-  rig.table->held_by_another = true;
+  fixture.table->held_by_another = true;
   EXPECT_EQ(claims.acquire(asked_for(1), 0ms).outcome, Outcome::TimedOut);
   std::thread later([&] {
-    EXPECT_TRUE(eventually([&] { return rig.table->peeks > 3; }));
-    rig.table->held_by_another = false;
+    EXPECT_TRUE(eventually([&] { return fixture.table->checks > 3; }));
+    fixture.table->held_by_another = false;
   });
-  EXPECT_EQ(claims.acquire(asked_for(1), 20s).outcome, Outcome::Finished);
+  EXPECT_EQ(claims.acquire(asked_for(1), 20s).outcome, Outcome::ReleasedByOther);
   later.join();
-  EXPECT_EQ(rig.table->takes + rig.table->releases + rig.table->renewals + rig.table->draws, 0);
+  EXPECT_EQ(fixture.table->takes + fixture.table->releases + fixture.table->renewals + fixture.table->draws, 0);
 }
 
-TEST(FleetClaims, TellHowAWaitEnded) {
+TEST(FleetClaims, ReportOutcomeOfWait) {
   FleetPolicy policy = quick_fleet();
-  policy.hedges = 1;
-  policy.hedge_at = 0.3;
-  Rig rig(policy);
-  const ManualClock clock;  // who waits by it does not wait
-  rig.parts.clock = &clock;
-  rig.table->held_by_another = true;
-  rig.table->hedges_left = 1;
-  FleetClaims claims(rig.parts);
+  policy.max_hedges = 1;
+  policy.hedge_after_fraction = 0.3;
+  Fixture fixture(policy);
+  const ManualClock clock;  // waits return immediately
+  fixture.params.clock = &clock;
+  fixture.table->held_by_another = true;
+  fixture.table->hedges_left = 1;
+  FleetClaims claims(fixture.params);
   auto hedge = claims.acquire(asked_for(1), 20s);
-  ASSERT_EQ(hedge.outcome, Outcome::Mine);
+  ASSERT_EQ(hedge.outcome, Outcome::Acquired);
   hedge.claim.reset();
-  EXPECT_EQ(rig.table->releases, 0) << "a hedge holds nothing";
-  EXPECT_EQ(rig.log.count(Event::Kind::Hedged), 1u);
+  EXPECT_EQ(fixture.table->releases, 0) << "a hedge holds no lease";
+  EXPECT_EQ(fixture.log.count(Event::Kind::Hedged), 1u);
   EXPECT_EQ(claims.acquire(asked_for(1), 20s).outcome, Outcome::TimedOut);
-  EXPECT_EQ(rig.table->draws, 2);
+  EXPECT_EQ(fixture.table->draws, 2);
   EXPECT_EQ(claims.acquire(asked_for(1), 0ms).outcome, Outcome::TimedOut);
   std::vector<std::string> ends;
-  for (const Event& event : rig.log.of(Event::Kind::LeaseWaited)) {
+  for (const Event& event : fixture.log.of(Event::Kind::LeaseWaited)) {
     ends.push_back(event.selected);
     EXPECT_GT(event.ms, 1) << event.selected;
   }
-  EXPECT_EQ(ends, (std::vector<std::string>{"hedged", "timed_out"})) << "who never waits did not wait";
+  EXPECT_EQ(ends, (std::vector<std::string>{"hedged", "timed_out"})) << "no event without a wait";
 }
 
-TEST(FleetClaims, OfATableThatIsDownAreUnavailableAndNotAskedAgainAtOnce) {
+TEST(FleetClaims, FailedTableIsUnavailableAndNotQueriedAgain) {
   FleetPolicy policy = quick_fleet();
-  policy.open_first = 10s;
-  Rig rig(policy);
-  rig.table->down = true;
-  FleetClaims claims(rig.parts);
+  policy.initial_backoff = 10s;
+  Fixture fixture(policy);
+  fixture.table->down = true;
+  FleetClaims claims(fixture.params);
   EXPECT_EQ(claims.acquire(asked_for(1), 1s).outcome, Outcome::Unavailable);
   for (int i = 0; i < 100; ++i) {
     const auto answer = claims.acquire(asked_for(1), 1s);
     EXPECT_EQ(answer.outcome, Outcome::Unavailable);
     EXPECT_FALSE(answer.reason.empty());
   }
-  EXPECT_EQ(rig.table->takes, 1);
-  EXPECT_EQ(rig.log.count(Event::Kind::RemoteUnavailable), 1u);
+  EXPECT_EQ(fixture.table->takes, 1);
+  EXPECT_EQ(fixture.log.count(Event::Kind::RemoteUnavailable), 1u);
 }
 
-TEST(FleetClaims, AskNothingWhereNoTimeIsLeftForServersAndLetGoNevertheless) {
-  Rig rig;
-  FleetClaims claims(rig.parts);
+TEST(FleetClaims, WithoutTimeSendNoRequestsButStillRelease) {
+  Fixture fixture;
+  FleetClaims claims(fixture.params);
   auto mine = claims.acquire(asked_for(1), 0ms);
-  const Allowance none(0ns);
+  const ServerTimeBudget none(0ns);
   EXPECT_EQ(claims.acquire(asked_for(2), 1s).outcome, Outcome::Unavailable);
-  EXPECT_EQ(rig.table->takes, 1);
+  EXPECT_EQ(fixture.table->takes, 1);
   mine.claim.reset();
-  EXPECT_EQ(rig.table->releases, 1);
+  EXPECT_EQ(fixture.table->releases, 1);
 }
 
-TEST(FleetClaims, DoNotSpendTheAllowanceOnLookingWhileTheyWait) {
+TEST(FleetClaims, PollingDoesNotUseCallersBudget) {
   FleetPolicy policy = quick_fleet();
-  policy.poll_most = policy.poll_first = 1ms;
-  Rig rig(policy);
-  rig.table->held_by_another = true;
-  rig.table->peek_takes = 10ms;
-  FleetClaims claims(rig.parts);
-  const Pacer pacer;
-  Allowance allowance(2s);
-  // Until it has looked often enough, which takes long on a machine with much to do.
+  policy.max_poll_interval = policy.initial_poll_interval = 1ms;
+  Fixture fixture(policy);
+  fixture.table->held_by_another = true;
+  fixture.table->check_takes = 10ms;
+  FleetClaims claims(fixture.params);
+  const SchedulingDelayMonitor delay_monitor;
+  ServerTimeBudget budget(2s);
+  // Until enough polls have run, which takes long on a busy machine.
   std::stop_source stop;
   std::thread watcher([&] {
-    EXPECT_TRUE(eventually([&] { return rig.table->peeks >= 5; }, kPatience));
+    EXPECT_TRUE(eventually([&] { return fixture.table->checks >= 5; }, kHangTimeout));
     stop.request_stop();
   });
-  EXPECT_EQ(claims.acquire(asked_for(1), kPatience, stop.get_token()).outcome, Outcome::TimedOut);
+  EXPECT_EQ(claims.acquire(asked_for(1), kHangTimeout, stop.get_token()).outcome, Outcome::TimedOut);
   watcher.join();
-  EXPECT_EQ(rig.table->takes, 1);
-  EXPECT_LT(2s - allowance.left(), 40ms + pacer.lost()) << "of " << rig.table->peeks << " looks";
+  EXPECT_EQ(fixture.table->takes, 1);
+  EXPECT_LT(2s - budget.remaining(), 40ms + delay_monitor.lost()) << "of " << fixture.table->checks << " looks";
 }
 
-TEST(FleetClaims, WaitForNobodyWhileTheStoreInWhichHePublishesIsGivenUp) {
-  Rig rig;
-  rig.table->held_by_another = true;
+TEST(FleetClaims, DoNotWaitWhileStoreIsUnavailable) {
+  Fixture fixture;
+  fixture.table->held_by_another = true;
   const std::shared_ptr<ServerGuard> store = fleet_parts(std::make_shared<ScriptedTable>()).guard;
-  rig.parts.store = store;
-  FleetClaims claims(rig.parts);
-  ServerGuard::Question(*store).failed({Code::Unavailable, "it is down", {}});
+  fixture.params.store = store;
+  FleetClaims claims(fixture.params);
+  ServerGuard::Call(*store).failed({Code::Unavailable, "it is down", {}});
   EXPECT_EQ(claims.acquire(asked_for(1), 10s).outcome, Outcome::Unavailable);
-  EXPECT_EQ(rig.table->takes, 0);
+  EXPECT_EQ(fixture.table->takes, 0);
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include "bench/fleet/event_queue.hpp"
 #include "bench/fleet/options.hpp"
 #include "bench/fleet/report.hpp"
-#include "bench/fleet/shelf.hpp"
+#include "bench/fleet/server_state.hpp"
+#include "bench/fleet/service_queue.hpp"
 #include "bench/fleet/simulation.hpp"
-#include "bench/fleet/station.hpp"
 
 namespace kiln::fleet {
 namespace {
@@ -28,7 +28,7 @@ Scenario small(std::uint32_t hosts, std::uint32_t keys) {
 
 std::string text_of(const Scenario& scenario) { return json_of(scenario, simulate(scenario), {}); }
 
-TEST(EventQueue, GivesTheSoonestFirstAndThoseOfOneMomentInTheOrderOfPlanning) {
+TEST(EventQueue, ReturnsEarliestFirstAndTiesInFifoOrder) {
   EventQueue queue;
   queue.plan(planned(3s, 1));
   queue.plan(planned(1s, 2));
@@ -39,17 +39,17 @@ TEST(EventQueue, GivesTheSoonestFirstAndThoseOfOneMomentInTheOrderOfPlanning) {
   EXPECT_EQ(order, (std::vector<std::uint32_t>{2, 4, 1, 3}));
 }
 
-TEST(Station, WorkWaitsForAFreeWorker) {
-  Station station("server", 2);
+TEST(ServiceQueue, WorkWaitsForAFreeWorker) {
+  ServiceQueue station("server", 2);
   EXPECT_EQ(station.serve(0s, 10s), 10s);
   EXPECT_EQ(station.serve(0s, 4s), 4s);
-  EXPECT_EQ(station.serve(1s, 1s), 5s);  // behind the shorter one
+  EXPECT_EQ(station.serve(1s, 1s), 5s);  // after the shorter one
   EXPECT_EQ(station.longest_wait(), 3s);
   EXPECT_EQ(station.serve(20s, 1s), 21s);
 }
 
-TEST(Station, SaysWhenItFirstMadeSomebodyWaitLongAndHowMuchWasAskedOfIt) {
-  Station station("server", 1);
+TEST(ServiceQueue, ReportsFirstLongWaitAndDemand) {
+  ServiceQueue station("server", 1);
   (void)station.serve(0s, 1ms);
   EXPECT_LT(station.first_long(), 0s);
   (void)station.serve(3s, 1500ms);
@@ -58,29 +58,29 @@ TEST(Station, SaysWhenItFirstMadeSomebodyWaitLongAndHowMuchWasAskedOfIt) {
   EXPECT_DOUBLE_EQ(station.busiest(), 2);
 }
 
-TEST(Shelf, ALeaseIsOneOwnersUntilItLapsesOrIsLetGo) {
-  Shelf shelf(1);
-  EXPECT_TRUE(shelf.take(0, 1, 5s, 0s));
-  EXPECT_FALSE(shelf.take(0, 2, 5s, 4s));
-  EXPECT_TRUE(shelf.renew(0, 1, 5s, 4s));
-  EXPECT_EQ(shelf.left(0, 6s), Time(3s));
-  shelf.release(0, 2);  // not his
-  EXPECT_FALSE(shelf.take(0, 2, 5s, 8s));
-  EXPECT_TRUE(shelf.take(0, 2, 5s, 9s));
-  EXPECT_TRUE(shelf.was_taken_over(0));
-  EXPECT_FALSE(shelf.renew(0, 1, 5s, 9s));
-  shelf.release(0, 2);
-  EXPECT_EQ(shelf.left(0, 9s), Time(0));
+TEST(ServerState, LeaseHasOneOwnerUntilExpiryOrRelease) {
+  ServerState bucket(1);
+  EXPECT_TRUE(bucket.take(0, 1, 5s, 0s));
+  EXPECT_FALSE(bucket.take(0, 2, 5s, 4s));
+  EXPECT_TRUE(bucket.renew(0, 1, 5s, 4s));
+  EXPECT_EQ(bucket.remaining(0, 6s), Time(3s));
+  bucket.release(0, 2);  // not the owner
+  EXPECT_FALSE(bucket.take(0, 2, 5s, 8s));
+  EXPECT_TRUE(bucket.take(0, 2, 5s, 9s));
+  EXPECT_TRUE(bucket.was_taken_over(0));
+  EXPECT_FALSE(bucket.renew(0, 1, 5s, 9s));
+  bucket.release(0, 2);
+  EXPECT_EQ(bucket.remaining(0, 9s), Time(0));
 }
 
-TEST(Shelf, SoManyHedgesAreDrawnInAWindow) {
-  Shelf shelf(1);
-  EXPECT_TRUE(shelf.draw(0, 1, 30s, 0s));
-  EXPECT_FALSE(shelf.draw(0, 1, 30s, 29s));
-  EXPECT_TRUE(shelf.draw(0, 1, 30s, 30s));
+TEST(ServerState, HedgesAreLimitedPerWindow) {
+  ServerState bucket(1);
+  EXPECT_TRUE(bucket.draw(0, 1, 30s, 0s));
+  EXPECT_FALSE(bucket.draw(0, 1, 30s, 29s));
+  EXPECT_TRUE(bucket.draw(0, 1, 30s, 30s));
 }
 
-TEST(FleetSimulation, OneSeedHasOneOutcome) {
+TEST(FleetSimulation, SameSeedGivesSameOutcome) {
   Scenario scenario = small(300, 30);
   const std::string once = text_of(scenario);
   EXPECT_EQ(once, text_of(scenario));
@@ -88,7 +88,7 @@ TEST(FleetSimulation, OneSeedHasOneOutcome) {
   EXPECT_NE(once, text_of(scenario));
 }
 
-TEST(FleetSimulation, AThousandHostsCompileAHundredKernelsOnceThoughAHolderStalls) {
+TEST(FleetSimulation, ThousandHostsCompileEachKernelOnceDespiteStalledHolder) {
   const Outcome outcome = simulate(small(1000, 100));
   EXPECT_LE(outcome.compiles_per_key(), 1.01);
   EXPECT_GE(outcome.compiles_per_key(), 1);
@@ -96,7 +96,7 @@ TEST(FleetSimulation, AThousandHostsCompileAHundredKernelsOnceThoughAHolderStall
   EXPECT_EQ(outcome.hits + outcome.compiles.all(), 100'000U);
 }
 
-TEST(FleetSimulation, HostsWhoseServersAreGoneCompileForThemselvesAndLoseLittle) {
+TEST(FleetSimulation, HostsWithoutServersCompileLocallyWithLittleDelay) {
   Scenario scenario = small(50, 16);
   scenario.name = "outage_herd";
   ASSERT_TRUE(prepare(scenario));
@@ -108,7 +108,7 @@ TEST(FleetSimulation, HostsWhoseServersAreGoneCompileForThemselvesAndLoseLittle)
   EXPECT_LT(outcome.p99_host_s, alone + 1);
 }
 
-TEST(FleetSimulation, AServerThatIsTooSmallIsNamed) {
+TEST(FleetSimulation, BottleneckIsReported) {
   Scenario scenario = small(200, 20);
   scenario.window = 5;
   scenario.costs.http_bytes_per_s = 5e6;
@@ -118,7 +118,7 @@ TEST(FleetSimulation, AServerThatIsTooSmallIsNamed) {
   EXPECT_EQ(outcome.hits + outcome.compiles.all(), 200U * 20);
 }
 
-TEST(FleetSimulation, OptionsThatCannotBeUsedAreSaid) {
+TEST(FleetSimulation, InvalidOptionsAreReported) {
   Scenario scenario;
   bool json = false;
   EXPECT_EQ(read_options({"--hosts", "7", "--scenario", "rolling_restart", "--json"}, scenario, json), "");
@@ -126,7 +126,7 @@ TEST(FleetSimulation, OptionsThatCannotBeUsedAreSaid) {
   EXPECT_TRUE(json);
   EXPECT_NE(read_options({"--hosts", "many"}, scenario, json), "");
   EXPECT_NE(read_options({"--hosts"}, scenario, json), "");
-  EXPECT_NE(read_options({"--guests", "7"}, scenario, json), "");
+  EXPECT_NE(read_options({"--unknown", "7"}, scenario, json), "");
   EXPECT_NE(read_options({"--scenario", "picnic"}, scenario, json), "");
 }
 

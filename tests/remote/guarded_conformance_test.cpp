@@ -1,4 +1,4 @@
-// What every store promises, of a guarded one.
+// The store conformance tests for a guarded store.
 #include "conformance/store_conformance.hpp"
 
 #include <gtest/gtest.h>
@@ -7,40 +7,40 @@
 #include <utility>
 
 #include "remote/guarded_store.hpp"
-#include "support/memory_store.hpp"
+#include "support/fakes/memory_store.hpp"
 
 namespace kiln::test {
 namespace {
 
-// Whoever puts finds it at once: the courier is drained behind each put.
+// A store that drains the background queue after each put, so that an entry can be read immediately.
 class DrainedStore final : public Store {
  public:
   DrainedStore() {
-    ServerGuard::Parts guard;
+    ServerGuard::Params guard;
     guard.name = "memory";
     guard.probe = [](std::chrono::nanoseconds) { return Status(); };
-    guard.courier = courier_;
+    guard.background_queue = background_queue_;
     auto inner = std::make_shared<MemoryStore>();
     store_ = std::make_unique<GuardedStore>(
-        GuardedStore::Parts{std::move(inner), ServerGuard::make(std::move(guard)), courier_, {}, {}});
+        GuardedStore::Params{std::move(inner), ServerGuard::make(std::move(guard)), background_queue_, {}, {}});
   }
-  Result<std::optional<Hit>> get(const Key& key) override { return store_->get(key); }
-  Status put(const Key& key, const Artifact& artifact) override { return behind(store_->put(key, artifact)); }
-  Result<std::vector<Closure>> closures(const RequestKey& request, std::size_t limit) override {
-    return store_->closures(request, limit);
+  Result<std::optional<Hit>> get(const ArtifactKey& key) override { return store_->get(key); }
+  Status put(const ArtifactKey& key, const Artifact& artifact) override { return behind(store_->put(key, artifact)); }
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request, std::size_t limit) override {
+    return store_->dependency_sets(request, limit);
   }
-  Status add_closure(const RequestKey& request, const Closure& closure) override {
-    return behind(store_->add_closure(request, closure));
+  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) override {
+    return behind(store_->add_dependency_set(request, dependency_set));
   }
   std::string describe() const override { return store_->describe(); }
 
  private:
   Status behind(Status status) {
-    EXPECT_TRUE(courier_->drain(std::chrono::seconds(20)));
+    EXPECT_TRUE(background_queue_->drain(std::chrono::seconds(20)));
     return status;
   }
 
-  std::shared_ptr<Courier> courier_ = std::make_shared<Courier>();
+  std::shared_ptr<BackgroundQueue> background_queue_ = std::make_shared<BackgroundQueue>();
   std::unique_ptr<GuardedStore> store_;
 };
 

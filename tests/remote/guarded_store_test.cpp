@@ -6,13 +6,13 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "store/allowance.hpp"
-#include "support/artifacts.hpp"
-#include "support/event_log.hpp"
-#include "support/eventually.hpp"
-#include "support/own_process.hpp"
-#include "support/scripted_store.hpp"
-#include "support/stepped_clock.hpp"
+#include "cache/server_time_budget.hpp"
+#include "support/fakes/scripted_store.hpp"
+#include "support/fakes/stepped_clock.hpp"
+#include "support/fixtures/artifacts.hpp"
+#include "support/fixtures/event_log.hpp"
+#include "support/processes/eventually.hpp"
+#include "support/processes/process_info.hpp"
 
 namespace kiln::test {
 namespace {
@@ -21,47 +21,48 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-// A guarded store with its courier and guard, by a clock that stands.
+// A guarded store with its queue and guard, and a manually advanced clock.
 class GuardedStoreTest : public testing::Test {
  protected:
   void SetUp() override { build(); }
   void TearDown() override {
     gate_ = true;
-    courier_->stop();
+    background_queue_->stop();
   }
   void build() {
-    courier_ = std::make_shared<Courier>(policy_, clock_);
-    ServerGuard::Parts guard;
+    background_queue_ = std::make_shared<BackgroundQueue>(policy_, clock_);
+    ServerGuard::Params guard;
     guard.name = "a server";
     guard.probe = [this](nanoseconds) -> Status {
       if (answers_) return {};
-      return failure(Code::Unavailable, "gone");
+      return make_error(Code::Unavailable, "gone");
     };
-    guard.courier = courier_;
+    guard.background_queue = background_queue_;
     guard.policy = policy_;
-    guard.observer = log_.observer();
+    guard.emitter = log_.emitter();
     guard.clock = &clock_;
     guard_ = ServerGuard::make(std::move(guard));
     store_ = std::make_unique<GuardedStore>(
-        GuardedStore::Parts{inner_, guard_, courier_, policy_, log_.observer(), &clock_});
+        GuardedStore::Params{inner_, guard_, background_queue_, policy_, log_.emitter(), &clock_});
   }
 
   bool has(std::uint64_t number) {
     const auto hit = store_->get(key_number(number));
-    EXPECT_TRUE(hit.ok());  // it has no errors of its own
+    EXPECT_TRUE(hit.ok());  // it returns no errors of its own
     return hit && hit->has_value();
   }
   bool put(std::uint64_t number, std::size_t size = 100) {
     return store_->put(key_number(number), artifact_of(key_number(number), size)).ok();
   }
-  bool drained() { return courier_->drain(seconds(20)); }
-  void give_up() { ServerGuard::Question(*guard_).failed(failure(Code::Unavailable, "gone")); }
-  // Calls of the other store that wait until the gate is open, or for the server's time to be over.
+  bool drained() { return background_queue_->drain(seconds(20)); }
+  void give_up() { ServerGuard::Call(*guard_).failed(make_error(Code::Unavailable, "gone")); }
+  // Calls of the inner store that wait until the gate is open or the server's time budget is used up.
   std::function<Status()> at_the_gate() {
     return [this]() -> Status {
-      EXPECT_TRUE(eventually([this] { return gate_.load() || Allowance::over(); })) << "nobody cut it short";
+      EXPECT_TRUE(eventually([this] { return gate_.load() || ServerTimeBudget::is_cancelled(); }))
+          << "the call was not canceled";
       if (gate_) return {};
-      return failure(Code::Cancelled, "nobody wants to know");
+      return make_error(Code::Cancelled, "the caller has canceled");
     };
   }
 
@@ -71,94 +72,94 @@ class GuardedStoreTest : public testing::Test {
   std::atomic<bool> answers_{false};
   std::atomic<bool> gate_{false};
   std::shared_ptr<ScriptedStore> inner_ = std::make_shared<ScriptedStore>();
-  std::shared_ptr<Courier> courier_;
+  std::shared_ptr<BackgroundQueue> background_queue_;
   std::shared_ptr<ServerGuard> guard_;
   std::unique_ptr<GuardedStore> store_;
 };
 
-TEST_F(GuardedStoreTest, WhatTheServerHasIsServed) {
+TEST_F(GuardedStoreTest, ServesServerEntries) {
   ASSERT_TRUE(inner_->put(key_number(1), artifact_of(key_number(1), 100)).ok());
   EXPECT_TRUE(has(1));
   EXPECT_TRUE(has(1));
-  EXPECT_EQ(store_->counts().asked, 2u);
+  EXPECT_EQ(store_->counts().requests, 2u);
 }
 
-TEST_F(GuardedStoreTest, WhatWasAbsentIsNotAskedForAgainAtOnce) {
+TEST_F(GuardedStoreTest, RecentMissIsNotRequestedAgain) {
   EXPECT_FALSE(has(1));
   EXPECT_FALSE(has(1));
-  EXPECT_TRUE(store_->closures(request_number(1)).value().empty());
-  EXPECT_TRUE(store_->closures(request_number(1)).value().empty());
+  EXPECT_TRUE(store_->dependency_sets(request_number(1)).value().empty());
+  EXPECT_TRUE(store_->dependency_sets(request_number(1)).value().empty());
   EXPECT_EQ(inner_->lookups, 2);
-  EXPECT_EQ(store_->counts().spared, 2u);
-  clock_.advance(policy_.absent_for * 2);
+  EXPECT_EQ(store_->counts().deduplicated, 2u);
+  clock_.advance(policy_.negative_ttl * 2);
   EXPECT_FALSE(has(1));
   EXPECT_EQ(inner_->lookups, 3);
 }
 
-TEST_F(GuardedStoreTest, ThatTheServerFailedIsNoAbsence) {
-  inner_->lookup = [] { return failure(Code::Unsupported, "cannot do that"); };
+TEST_F(GuardedStoreTest, FailureIsNotCachedAsMiss) {
+  inner_->lookup = [] { return make_error(Code::Unsupported, "cannot do that"); };
   EXPECT_FALSE(has(1));
   EXPECT_FALSE(has(1));
   EXPECT_EQ(inner_->lookups, 2);
 }
 
-TEST_F(GuardedStoreTest, WhoeverAsksAfreshIsNotToldOfAnAbsenceFromBefore) {
+TEST_F(GuardedStoreTest, BypassIgnoresNegativeCache) {
   EXPECT_FALSE(has(1));
   ASSERT_TRUE(inner_->put(key_number(1), artifact_of(key_number(1), 100)).ok());
   EXPECT_FALSE(has(1));
-  Allowance allowance(policy_.budget);
-  allowance.ask_afresh();
+  ServerTimeBudget budget(policy_.budget);
+  budget.bypass_negative_cache();
   EXPECT_TRUE(has(1));
 }
 
-TEST_F(GuardedStoreTest, WhatThisHostPutsIsNotAbsentAnyMore) {
+TEST_F(GuardedStoreTest, PutInvalidatesNegativeEntry) {
   EXPECT_FALSE(has(1));
-  ASSERT_TRUE(store_->closures(request_number(1)).value().empty());
+  ASSERT_TRUE(store_->dependency_sets(request_number(1)).value().empty());
   ASSERT_TRUE(put(1));
-  ASSERT_TRUE(store_->add_closure(request_number(1), closure_number(1)).ok());
+  ASSERT_TRUE(store_->add_dependency_set(request_number(1), dependency_set_number(1)).ok());
   ASSERT_TRUE(drained());
   EXPECT_TRUE(has(1));
-  EXPECT_EQ(store_->closures(request_number(1)).value().size(), 1u);
+  EXPECT_EQ(store_->dependency_sets(request_number(1)).value().size(), 1u);
 }
 
-TEST_F(GuardedStoreTest, TheFirstFailureIsTheLastThatAnybodyPaysFor) {
+TEST_F(GuardedStoreTest, OnlyFirstFailureCostsTime) {
   inner_->lookup = [&]() -> Status {
-    clock_.advance(Allowance::at_most(seconds(10)));
-    return failure(Code::TimedOut, "no answer");
+    clock_.advance(ServerTimeBudget::capped(seconds(10)));
+    return make_error(Code::TimedOut, "no answer");
   };
-  Allowance allowance(policy_.budget);
+  ServerTimeBudget budget(policy_.budget);
   const nanoseconds start = clock_.steady();
   EXPECT_FALSE(has(1));
   const nanoseconds paid = clock_.steady() - start;
   EXPECT_LE(paid, policy_.budget);
-  EXPECT_EQ(allowance.left(), policy_.budget - paid);
-  const Allowance next(policy_.budget);
+  EXPECT_EQ(budget.remaining(), policy_.budget - paid);
+  const ServerTimeBudget next(policy_.budget);
   for (std::uint64_t number = 1; number < 100; ++number) EXPECT_FALSE(has(number));
   EXPECT_EQ(clock_.steady() - start, paid);
   EXPECT_EQ(inner_->lookups, 1);
-  EXPECT_EQ(store_->counts().refused, 99u);
+  EXPECT_EQ(store_->counts().skipped, 99u);
 }
 
-TEST_F(GuardedStoreTest, WhereNobodySaysHowLongTheBudgetBindsTheServer) {
-  nanoseconds told{0};
+TEST_F(GuardedStoreTest, BudgetAppliesWithoutAllowance) {
+  nanoseconds reported{0};
   inner_->lookup = [&]() -> Status {
-    told = Allowance::at_most(seconds(10));
+    reported = ServerTimeBudget::capped(seconds(10));
     return {};
   };
   EXPECT_FALSE(has(1));
-  EXPECT_GT(told, nanoseconds(0));
-  EXPECT_LE(told, policy_.budget);
+  EXPECT_GT(reported, nanoseconds(0));
+  EXPECT_LE(reported, policy_.budget);
 }
 
-TEST_F(GuardedStoreTest, WithoutTimeLeftNothingIsAsked) {
-  const Allowance none(nanoseconds(0));
+TEST_F(GuardedStoreTest, NoRequestWithoutTimeLeft) {
+  const ServerTimeBudget none(nanoseconds(0));
   EXPECT_FALSE(has(1));
-  EXPECT_TRUE(store_->closures(request_number(1)).value().empty());
+  EXPECT_TRUE(store_->dependency_sets(request_number(1)).value().empty());
   EXPECT_EQ(inner_->lookups, 0);
-  EXPECT_TRUE(guard_->closed());
+  EXPECT_TRUE(guard_->is_available());
 }
 
-TEST_F(GuardedStoreTest, ItIsAskedAgainWhenItIsBack) {
+TEST_F(GuardedStoreTest, RecoveredServerIsUsedAgain) {
   ASSERT_TRUE(inner_->put(key_number(1), artifact_of(key_number(1), 100)).ok());
   give_up();
   EXPECT_FALSE(has(1));
@@ -169,25 +170,25 @@ TEST_F(GuardedStoreTest, ItIsAskedAgainWhenItIsBack) {
   }));
 }
 
-TEST_F(GuardedStoreTest, RejectedAnswersAreAbsencesAndManyInARowGiveTheServerUp) {
-  inner_->lookup = [] { return failure(Code::Corrupt, "signed by nobody"); };
-  for (std::uint64_t number = 1; number < policy_.rejections_in_a_row; ++number) {
+TEST_F(GuardedStoreTest, RejectionsAreMissesAndManyOpenCircuit) {
+  inner_->lookup = [] { return make_error(Code::Corrupt, "not signed"); };
+  for (std::uint64_t number = 1; number < policy_.max_consecutive_rejections; ++number) {
     EXPECT_FALSE(has(number));
-    EXPECT_FALSE(has(number));  // remembered
+    EXPECT_FALSE(has(number));  // from the negative cache
   }
-  EXPECT_EQ(inner_->lookups, static_cast<int>(policy_.rejections_in_a_row) - 1);
-  EXPECT_TRUE(guard_->closed());
+  EXPECT_EQ(inner_->lookups, static_cast<int>(policy_.max_consecutive_rejections) - 1);
+  EXPECT_TRUE(guard_->is_available());
   EXPECT_FALSE(has(1000));
-  EXPECT_FALSE(guard_->closed());
+  EXPECT_FALSE(guard_->is_available());
 }
 
-TEST_F(GuardedStoreTest, OneLookupOfAKeyAtATime) {
+TEST_F(GuardedStoreTest, ConcurrentLookupsOfKeyShareOneRequest) {
   ASSERT_TRUE(inner_->put(key_number(1), artifact_of(key_number(1), 100)).ok());
   inner_->lookup = at_the_gate();
   std::atomic<int> hits{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) threads.emplace_back([&] { hits += has(1) ? 1 : 0; });
-  EXPECT_TRUE(eventually([&] { return store_->counts().spared == 7; }));
+  EXPECT_TRUE(eventually([&] { return store_->counts().deduplicated == 7; }));
   EXPECT_EQ(inner_->lookups, 1);
   gate_ = true;
   for (std::thread& thread : threads) thread.join();
@@ -195,30 +196,31 @@ TEST_F(GuardedStoreTest, OneLookupOfAKeyAtATime) {
   EXPECT_EQ(inner_->lookups, 1);
 }
 
-TEST_F(GuardedStoreTest, ClosuresAreLookedUpOnceForAllHoweverManyEachWants) {
-  for (const int number : {1, 2, 3}) ASSERT_TRUE(inner_->add_closure(request_number(1), closure_number(number)).ok());
+TEST_F(GuardedStoreTest, ConcurrentDependencySetLookupsShareOneRequest) {
+  for (const int number : {1, 2, 3})
+    ASSERT_TRUE(inner_->add_dependency_set(request_number(1), dependency_set_number(number)).ok());
   inner_->lookup = at_the_gate();
   std::vector<std::size_t> found(4);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    threads.emplace_back([&, i] { found[i] = store_->closures(request_number(1), i).value().size(); });
+    threads.emplace_back([&, i] { found[i] = store_->dependency_sets(request_number(1), i).value().size(); });
   }
-  EXPECT_TRUE(eventually([&] { return store_->counts().spared == 3; }));
+  EXPECT_TRUE(eventually([&] { return store_->counts().deduplicated == 3; }));
   gate_ = true;
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(found, (std::vector<std::size_t>{0, 1, 2, 3}));
   EXPECT_EQ(inner_->lookups, 1);
 }
 
-TEST_F(GuardedStoreTest, WhoeverWaitsForAnothersLookupWaitsNoLongerThanHeMay) {
+TEST_F(GuardedStoreTest, WaitForSharedLookupRespectsOwnBudget) {
   inner_->lookup = at_the_gate();
   std::thread first([&] { EXPECT_FALSE(has(1)); });
   ASSERT_TRUE(eventually([&] { return inner_->lookups == 1; }));
   std::atomic<bool> second_done{false};
   std::thread second([&] {
-    const Allowance allowance(milliseconds(30));
+    const ServerTimeBudget budget(milliseconds(30));
     EXPECT_FALSE(has(1));
-    EXPECT_LT(allowance.left(), milliseconds(30));
+    EXPECT_LT(budget.remaining(), milliseconds(30));
     second_done = true;
   });
   ASSERT_TRUE(clock_.waiting(1));
@@ -230,13 +232,13 @@ TEST_F(GuardedStoreTest, WhoeverWaitsForAnothersLookupWaitsNoLongerThanHeMay) {
   EXPECT_EQ(inner_->lookups, 1);
 }
 
-TEST_F(GuardedStoreTest, WhoeverAsksAfreshDoesNotJoinALookupFromBefore) {
+TEST_F(GuardedStoreTest, BypassDoesNotJoinOlderLookup) {
   inner_->lookup = at_the_gate();
   std::thread first([&] { (void)has(1); });
   ASSERT_TRUE(eventually([&] { return inner_->lookups == 1; }));
   std::thread second([&] {
-    Allowance allowance(policy_.budget);
-    allowance.ask_afresh();
+    ServerTimeBudget budget(policy_.budget);
+    budget.bypass_negative_cache();
     (void)has(1);
   });
   EXPECT_TRUE(eventually([&] { return inner_->lookups == 2; }));
@@ -245,103 +247,103 @@ TEST_F(GuardedStoreTest, WhoeverAsksAfreshDoesNotJoinALookupFromBefore) {
   second.join();
 }
 
-TEST_F(GuardedStoreTest, APutReturnsBeforeAnythingIsSentAndTheUploadIsTold) {
+TEST_F(GuardedStoreTest, PutReturnsBeforeUploadWhichIsReported) {
   inner_->write = at_the_gate();
   ASSERT_TRUE(put(1, 5'000));
-  ASSERT_TRUE(store_->add_closure(request_number(1), closure_number(1)).ok());
+  ASSERT_TRUE(store_->add_dependency_set(request_number(1), dependency_set_number(1)).ok());
   gate_ = true;
   ASSERT_TRUE(drained());
-  const auto told = log_.of(Event::Kind::Uploaded);
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0].key, key_number(1).hex());
-  EXPECT_EQ(told[0].bytes, 5'000u);
-  EXPECT_EQ(told[0].unit, "unit of a test");
+  const auto reported = log_.of(Event::Kind::Uploaded);
+  ASSERT_EQ(reported.size(), 1u);
+  EXPECT_EQ(reported[0].key, key_number(1).hex());
+  EXPECT_EQ(reported[0].bytes, 5'000u);
+  EXPECT_EQ(reported[0].unit, "unit of a test");
   EXPECT_EQ(store_->counts().uploaded, 2u);
   EXPECT_EQ(store_->counts().dropped, 0u);
 }
 
-TEST_F(GuardedStoreTest, AnUploadMayTakeLongerThanALookup) {
-  nanoseconds told{0};
+TEST_F(GuardedStoreTest, UploadCanTakeLongerThanLookup) {
+  nanoseconds reported{0};
   inner_->write = [&]() -> Status {
-    told = Allowance::at_most(std::chrono::hours(1));
+    reported = ServerTimeBudget::capped(std::chrono::hours(1));
     return {};
   };
   ASSERT_TRUE(put(1));
   ASSERT_TRUE(drained());
-  EXPECT_EQ(told, policy_.upload_limit);
+  EXPECT_EQ(reported, policy_.upload_timeout);
 }
 
-TEST_F(GuardedStoreTest, WhatDoesNotFitIsDroppedAndToldAndNoErrorOfPut) {
-  courier_->stop();
-  policy_.most_uploads = 2;
+TEST_F(GuardedStoreTest, FullQueueDropsUploadWithoutPutError) {
+  background_queue_->stop();
+  policy_.max_pending_uploads = 2;
   build();
   inner_->write = at_the_gate();
   for (std::uint64_t number = 1; number <= 5; ++number) EXPECT_TRUE(put(number));
   gate_ = true;
   ASSERT_TRUE(drained());
-  const auto told = log_.of(Event::Kind::UploadDropped);
-  ASSERT_EQ(told.size(), 3u);
-  EXPECT_EQ(told[0].key, key_number(3).hex());
-  EXPECT_EQ(told[0].message, "too much is waiting to be sent already");
+  const auto reported = log_.of(Event::Kind::UploadDropped);
+  ASSERT_EQ(reported.size(), 3u);
+  EXPECT_EQ(reported[0].key, key_number(3).hex());
+  EXPECT_EQ(reported[0].message, "the upload queue is full");
   EXPECT_EQ(store_->counts().uploaded, 2u);
   EXPECT_EQ(store_->counts().dropped, 3u);
 }
 
-TEST_F(GuardedStoreTest, NothingWaitsForAServerThatIsGivenUp) {
+TEST_F(GuardedStoreTest, UploadsAreDroppedWhileCircuitIsOpen) {
   give_up();
   EXPECT_TRUE(put(1));
   EXPECT_TRUE(drained());
   EXPECT_EQ(inner_->writes, 0);
   ASSERT_EQ(log_.count(Event::Kind::UploadDropped), 1u);
-  EXPECT_EQ(log_.of(Event::Kind::UploadDropped)[0].message, "the server is not asked until it answers again");
+  EXPECT_EQ(log_.of(Event::Kind::UploadDropped)[0].message, "the server is unavailable");
 }
 
-TEST_F(GuardedStoreTest, AServerThatIsGivenUpTakesNothingThatWasQueuedAndCutsShortWhatIsUnderWay) {
+TEST_F(GuardedStoreTest, OpenCircuitDropsQueuedAndCancelsRunningUploads) {
   inner_->write = at_the_gate();
   for (std::uint64_t number = 1; number <= 10; ++number) ASSERT_TRUE(put(number));
   ASSERT_TRUE(eventually([&] { return inner_->writes == 1; }));
   give_up();
-  ASSERT_TRUE(drained());  // by a clock that stands
+  ASSERT_TRUE(drained());  // with a stopped clock
   EXPECT_EQ(inner_->writes, 1);
   EXPECT_EQ(store_->counts().dropped, 10u);
 }
 
-TEST_F(GuardedStoreTest, AnUploadThatFailsGivesTheServerUpAndOneThatIsRefusedDoesNot) {
-  inner_->write = [] { return failure(Code::Refused, "read only"); };
+TEST_F(GuardedStoreTest, FailedUploadOpensCircuitButDeniedDoesNot) {
+  inner_->write = [] { return make_error(Code::Denied, "read only"); };
   ASSERT_TRUE(put(1));
   ASSERT_TRUE(drained());
-  EXPECT_TRUE(guard_->closed());
+  EXPECT_TRUE(guard_->is_available());
   ASSERT_EQ(log_.count(Event::Kind::UploadDropped), 1u);
   EXPECT_EQ(log_.of(Event::Kind::UploadDropped)[0].message, "read only");
-  inner_->write = [] { return failure(Code::Unavailable, "the disk is full"); };
+  inner_->write = [] { return make_error(Code::Unavailable, "the disk is full"); };
   ASSERT_TRUE(put(2));
   ASSERT_TRUE(drained());
-  EXPECT_FALSE(guard_->closed());
+  EXPECT_FALSE(guard_->is_available());
   EXPECT_EQ(store_->counts().dropped, 2u);
 }
 
-TEST_F(GuardedStoreTest, TheEndOfASessionDropsWhatIsNotSentAndTellsIt) {
-  courier_->stop();
-  policy_.drain_limit = nanoseconds(0);
+TEST_F(GuardedStoreTest, SessionEndDropsAndReportsPendingUploads) {
+  background_queue_->stop();
+  policy_.drain_timeout = nanoseconds(0);
   build();
   inner_->write = at_the_gate();
   for (std::uint64_t number = 1; number <= 3; ++number) ASSERT_TRUE(put(number));
   ASSERT_TRUE(eventually([&] { return inner_->writes == 1; }));
-  courier_->stop();
+  background_queue_->stop();
   EXPECT_EQ(store_->counts().dropped, 3u);
   ASSERT_EQ(log_.count(Event::Kind::UploadDropped), 3u);
   EXPECT_EQ(inner_->writes, 1);
 }
 
-TEST_F(GuardedStoreTest, AHostThatOnlyReadsSendsNothing) {
+TEST_F(GuardedStoreTest, ReadOnlyHostUploadsNothing) {
   inner_->may_write = false;
-  EXPECT_FALSE(store_->writable());
+  EXPECT_FALSE(store_->is_writable());
   EXPECT_FALSE(put(1));
-  EXPECT_FALSE(store_->add_closure(request_number(1), closure_number(1)).ok());
+  EXPECT_FALSE(store_->add_dependency_set(request_number(1), dependency_set_number(1)).ok());
   EXPECT_EQ(log_.count(Event::Kind::UploadDropped), 0u);
 }
 
-TEST_F(GuardedStoreTest, AStoreThatIsGoneLeavesItsUploadsToTheCourier) {
+TEST_F(GuardedStoreTest, UploadsOutliveStore) {
   inner_->write = at_the_gate();
   ASSERT_TRUE(put(1));
   store_.reset();
@@ -350,13 +352,13 @@ TEST_F(GuardedStoreTest, AStoreThatIsGoneLeavesItsUploadsToTheCourier) {
   EXPECT_EQ(log_.count(Event::Kind::Uploaded), 1u);
 }
 
-TEST_F(GuardedStoreTest, ThreadsAndMemoryAreBoundHoweverMuchIsPutAndAskedFor) {
-  courier_->stop();
-  policy_.most_uploads = 10;
-  policy_.most_absent = 10;
+TEST_F(GuardedStoreTest, ThreadsAndMemoryAreBounded) {
+  background_queue_->stop();
+  policy_.max_pending_uploads = 10;
+  policy_.max_negative_entries = 10;
   build();
   for (std::uint64_t number = 0; number < 100; ++number) EXPECT_FALSE(has(number));
-  EXPECT_TRUE(eventually([] { return threads_of_kiln() == 0; }));  // questions are asked on the asker's thread
+  EXPECT_TRUE(eventually([] { return threads_of_kiln() == 0; }));  // requests run on the caller's thread
   inner_->write = at_the_gate();
   const Artifact artifact = artifact_of(key_number(1), 1'000);
   for (std::uint64_t number = 0; number < 1'000; ++number) {

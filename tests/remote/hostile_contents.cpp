@@ -7,23 +7,23 @@ using namespace std::string_literals;
 
 std::vector<Scenario> content_scenarios() {
   const auto other = [](std::string name, std::function<void(Stage&)> plant) {
-    return Scenario{std::move(name), "content_differs", Reach::Content, std::move(plant)};
+    return Scenario{std::move(name), "content_mismatch", Reach::Content, std::move(plant)};
   };
   const auto signed_wrongly = [](std::string name, std::function<void(Stage&)> plant) {
     return Scenario{std::move(name), "entry_malformed", Reach::Content, std::move(plant)};
   };
   return {
       {"no_content", "content_missing", Reach::Content,
-       [](Stage& s) { (void)s.depot->remove(Depot::Shelf::Content, s.digest, {}).ok(); }},
+       [](Stage& s) { (void)s.object_store->remove(ObjectStore::Bucket::Cas, s.digest, {}).ok(); }},
       other("an_empty_content", [](Stage& s) { s.content(""); }),
       other("a_truncated_content", [](Stage& s) { s.content(s.entry.substr(0, s.entry.size() - 1)); }),
       other("a_longer_content", [](Stage& s) { s.content(s.entry + "x"); }),
       other("an_endless_content", [](Stage& s) { s.content(s.entry + std::string(1 << 20, 'x')); }),
       other("the_entry_of_another_key",
             [](Stage& s) { s.content(entry_file(s.other_key, artifact_of(s.other_key, 300))); }),
-      // A whole entry of this very key: whoever parsed it before he compared its digest would find nothing wrong.
+      // A complete entry of this key: code that parsed it before comparing its digest would find nothing wrong.
       other("another_entry_of_this_key", [](Stage& s) { s.content(entry_file(s.key, artifact_of(s.other_key, 300))); }),
-      // And no entry at all: whoever parsed it first would call it malformed.
+      // Not an entry: code that parsed it first would call it malformed.
       other("garbage_of_the_right_size", [](Stage& s) { s.content(payload_of(s.key, s.entry.size())); }),
       other("a_size_that_is_less_than_the_contents",
             [](Stage& s) { s.action(file_field(s.digest.hex(), s.entry.size() - 1) + field(5, s.ci().encode())); }),
@@ -38,12 +38,12 @@ std::vector<Scenario> content_scenarios() {
                        entry[8] = 2;
                        s.sign_content(entry);
                      }),
-      signed_wrongly("a_signed_entry_with_something_behind_it", [](Stage& s) { s.sign_content(s.entry + "x"); }),
+      signed_wrongly("a_signed_entry_with_trailing_bytes", [](Stage& s) { s.sign_content(s.entry + "x"); }),
       signed_wrongly("a_signed_entry_whose_lengths_run_past_its_end",
                      [](Stage& s) {
                        std::string entry = s.entry;
-                       entry.replace(16, 8, Writer().u64(kLargestEntry).bytes());
-                       entry.replace(80, 8, Writer().u64(xxh3(as_bytes(entry.substr(0, 80)))).bytes());
+                       entry.replace(16, 8, BinaryWriter().u64(kMaxEntryBytes).bytes());
+                       entry.replace(80, 8, BinaryWriter().u64(xxh3(as_bytes(entry.substr(0, 80)))).bytes());
                        s.sign_content(entry);
                      }),
   };
@@ -54,71 +54,71 @@ std::vector<Scenario> hint_scenarios() {
     return Scenario{std::move(name), "hint_malformed", Reach::Hints, std::move(plant)};
   };
   const auto hostile = [](std::string name, std::function<void(Stage&)> plant) {
-    return Scenario{std::move(name), "hint_hostile", Reach::Hints, std::move(plant)};
+    return Scenario{std::move(name), "hint_unsafe_path", Reach::Hints, std::move(plant)};
   };
   return {
-      bad("closures_of_garbage", [](Stage& s) { s.hint_body(payload_of(s.key, 400)); }),
-      bad("an_empty_body_of_closures", [](Stage& s) { s.hint_body(""); }),
-      bad("an_entry_in_place_of_closures", [](Stage& s) { s.hint_body(s.honest()); }),
-      bad("the_closures_of_another_request", [](Stage& s) { s.hint_file(encode_hints(request_number(2), {})); }),
-      bad("truncated_closures",
+      bad("garbage_dependency_sets", [](Stage& s) { s.hint_body(payload_of(s.key, 400)); }),
+      bad("an_empty_object_of_dependency_sets", [](Stage& s) { s.hint_body(""); }),
+      bad("an_entry_instead_of_dependency_sets", [](Stage& s) { s.hint_body(s.honest()); }),
+      bad("the_dependency_sets_of_another_request", [](Stage& s) { s.hint_file(encode_hints(request_number(2), {})); }),
+      bad("truncated_dependency_sets",
           [](Stage& s) {
             const std::string file = encode_hints(s.request, std::vector<std::string_view>{"closure"});
             s.hint_file(file.substr(0, file.size() - 1));
           }),
-      bad("something_behind_the_closures", [](Stage& s) { s.hint_file(encode_hints(s.request, {}) + "x"); }),
-      bad("closures_of_another_version",
+      bad("trailing_bytes_after_the_dependency_sets", [](Stage& s) { s.hint_file(encode_hints(s.request, {}) + "x"); }),
+      bad("dependency_sets_of_another_version",
           [](Stage& s) { s.hint_file(encode_hints(s.request, {}).replace(8, 1, "\x02")); }),
-      bad("a_closure_of_garbage", [](Stage& s) { s.hints({payload_of(s.key, 100)}); }),
-      bad("a_damaged_closure",
+      bad("a_garbage_dependency_set", [](Stage& s) { s.hints({payload_of(s.key, 100)}); }),
+      bad("a_corrupt_dependency_set",
           [](Stage& s) {
-            const std::string closure = closure_number(1).encode();
-            std::string file = encode_hints(s.request, std::vector<std::string_view>{closure});
+            const std::string dependency_set = dependency_set_number(1).encode();
+            std::string file = encode_hints(s.request, std::vector<std::string_view>{dependency_set});
             file.back() ^= 1;
             s.hint_file(file);
           }),
-      bad("17_closures",
+      bad("17_dependency_sets",
           [](Stage& s) {
-            // As encode_hints would write them, had it not been told that sixteen are enough.
-            Writer out;
+            // The format of encode_hints, but with more than its maximum of sixteen.
+            BinaryWriter out;
             out.raw("KILNHNT1", 8).u32(1).u32(17).digest(s.request.digest);
-            const std::string closure = closure_number(1).encode();
-            for (int i = 0; i < 17; ++i) out.u32(closure.size()).u64(xxh3(as_bytes(closure)));
+            const std::string dependency_set = dependency_set_number(1).encode();
+            for (int i = 0; i < 17; ++i) out.u32(dependency_set.size()).u64(xxh3(as_bytes(dependency_set)));
             out.u64(xxh3(as_bytes(out.bytes())));
-            for (int i = 0; i < 17; ++i) out.raw(closure.data(), closure.size());
+            for (int i = 0; i < 17; ++i) out.raw(dependency_set.data(), dependency_set.size());
             s.hint_file(out.bytes());
           }),
       bad("more_than_4_MiB_of_closures", [](Stage& s) { s.hint_naming(std::string(5 << 20, 'x')); }),
       bad("a_name_with_a_zero_in_it", [](Stage& s) { s.hint_naming("a\0b"s); }),
-      hostile("an_absolute_root", [](Stage& s) { s.hint_naming("/etc/shadow", Closure::kAbsolute); }),
+      hostile("an_absolute_root", [](Stage& s) { s.hint_naming("/etc/shadow", DependencySet::kAbsolute); }),
       hostile("an_absolute_name_below_a_root", [](Stage& s) { s.hint_naming("/etc/shadow"); }),
-      hostile("an_absolute_name_below_the_working_folder",
-              [](Stage& s) { s.hint_naming("/dev/zero", Closure::kWorkingDirectory); }),
-      hostile("a_step_up", [](Stage& s) { s.hint_naming("../secret.h"); }),
-      hostile("a_step_up_in_the_middle", [](Stage& s) { s.hint_naming("a/b/../../../secret.h"); }),
-      hostile("a_step_up_at_the_end", [](Stage& s) { s.hint_naming("a/.."); }),
-      hostile("a_step_to_where_one_is", [](Stage& s) { s.hint_naming("a/./b.h"); }),
+      hostile("an_absolute_name_below_the_working_directory",
+              [](Stage& s) { s.hint_naming("/dev/zero", DependencySet::kWorkingDirectory); }),
+      hostile("a_dot_dot_component", [](Stage& s) { s.hint_naming("../secret.h"); }),
+      hostile("a_dot_dot_component_in_the_middle", [](Stage& s) { s.hint_naming("a/b/../../../secret.h"); }),
+      hostile("a_dot_dot_component_at_the_end", [](Stage& s) { s.hint_naming("a/.."); }),
+      hostile("a_dot_component", [](Stage& s) { s.hint_naming("a/./b.h"); }),
       hostile("an_empty_name", [](Stage& s) { s.hint_naming(""); }),
-      hostile("a_folder_in_place_of_a_file", [](Stage& s) { s.hint_naming("a/"); }),
-      hostile("a_hostile_closure_behind_an_honest_one",
+      hostile("a_directory_instead_of_a_file", [](Stage& s) { s.hint_naming("a/"); }),
+      hostile("an_unsafe_dependency_set_after_a_valid_one",
               [](Stage& s) {
-                Closure closure = closure_number(2);
-                closure.items[0].name = "../x";
-                s.hints({closure_number(1).encode(), closure.encode()});
+                DependencySet dependency_set = dependency_set_number(2);
+                dependency_set.items[0].name = "../x";
+                s.hints({dependency_set_number(1).encode(), dependency_set.encode()});
               }),
-      hostile("places_of_another_host",
+      hostile("paths_of_another_host",
               [](Stage& s) {
-                Closure closure = closure_number(1);
-                closure.located = true;
-                closure.working_directory = "/home/somebody";
-                closure.root_paths = {"/opt"};
-                s.hints({closure.encode()});
+                DependencySet dependency_set = dependency_set_number(1);
+                dependency_set.embeds_paths = true;
+                dependency_set.working_directory = "/home/user";
+                dependency_set.root_paths = {"/opt"};
+                s.hints({dependency_set.encode()});
               }),
       hostile("times_of_another_host",
               [](Stage& s) {
-                Closure closure = closure_number(1);
-                closure.timed = true;
-                s.hints({closure.encode()});
+                DependencySet dependency_set = dependency_set_number(1);
+                dependency_set.embeds_mtimes = true;
+                s.hints({dependency_set.encode()});
               }),
   };
 }

@@ -1,4 +1,4 @@
-// A whole session whose servers are out of reach, against one that was never told of any.
+// A session with unreachable servers, compared with a session without servers.
 #include <gtest/gtest.h>
 
 #include <kiln/session.hpp>
@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "support/event_log.hpp"
-#include "support/own_network.hpp"
-#include "support/own_process.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/fixtures/event_log.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/processes/private_network.hpp"
+#include "support/processes/process_info.hpp"
 #include "trust/keys.hpp"
 
 namespace kiln::test {
@@ -23,7 +23,7 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-// Where nobody listens, and nothing says so.
+// Ports without a listener; packets to them are dropped.
 constexpr std::uint16_t kStorePort = 8080;
 constexpr std::uint16_t kLeasePort = 6379;
 
@@ -33,11 +33,11 @@ Unit unit_number(int number) {
       .entry("f");
 }
 
-/// What a program sees of kiln: bytes, and events by kind, unit and tier.
+/// The results that a program sees: bytes, and events by kind, unit and tier.
 struct Seen {
   std::vector<std::string> bytes = {};
   std::map<std::tuple<std::string, std::string, std::string>, int> events = {};
-  std::map<Event::Kind, int> of_the_fleet = {};  // those that a host without servers has not
+  std::map<Event::Kind, int> of_the_fleet = {};  // events that a host without servers does not emit
   std::vector<double> ms = {};
 };
 
@@ -46,12 +46,12 @@ bool is_of_the_fleet(Event::Kind kind) {
          kind == Event::Kind::ClaimUnavailable;
 }
 
-// Compiles some units, then has them from the cache in a second session.
+// Compiles some units, then gets them from the cache in a second session.
 Seen use(const std::string& cache, std::map<std::string, std::string> settings) {
   Seen seen;
   Mutex mutex;
   settings["cache.dir"] = cache;
-  settings["pch"] = "off";
+  settings["pch.mode"] = "off";
   for (int start = 0; start < 2; ++start) {
     SessionOptions options;
     options.settings = settings;
@@ -75,38 +75,39 @@ Seen use(const std::string& cache, std::map<std::string, std::string> settings) 
   return seen;
 }
 
-TEST(RemoteGone, AHostWhoseServersAreOutOfReachBehavesAsIfItHadNone) {
-  auto network = OwnNetwork::enter();
+TEST(RemoteGone, UnreachableServersDoNotChangeResults) {
+  auto network = PrivateNetwork::enter();
   if (!network) GTEST_SKIP() << network.error().message;
   ASSERT_TRUE(network->drop(kStorePort) && network->drop(kLeasePort));
-  const TemporaryDirectory folder;
-  ASSERT_TRUE(SecretKey::generate().write(folder.path("key")).ok());
-  const Seen without = use(folder.path("without"), {});
-  const Seen with = use(folder.path("with"), {{"remote", "http://127.0.0.1:" + std::to_string(kStorePort)},
-                                              {"remote.sign", folder.path("key")},
-                                              {"remote.namespace", "acme"},
-                                              {"lease", "redis://127.0.0.1:" + std::to_string(kLeasePort)}});
+  const TemporaryDirectory directory;
+  ASSERT_TRUE(SecretKey::generate().write(directory.path("key")).ok());
+  const Seen without = use(directory.path("without"), {});
+  const Seen with = use(directory.path("with"), {{"remote.url", "http://127.0.0.1:" + std::to_string(kStorePort)},
+                                                 {"remote.signing_key", directory.path("key")},
+                                                 {"remote.namespace", "acme"},
+                                                 {"lease.url", "redis://127.0.0.1:" + std::to_string(kLeasePort)}});
   EXPECT_EQ(with.bytes, without.bytes);
   EXPECT_EQ(with.events, without.events);
   EXPECT_TRUE(without.of_the_fleet.empty());
-  // Told and paid for once, by the first question: without the store nobody asks for leases, and the second session
-  // asked nobody, because the cache had everything.
-  const std::map<Event::Kind, int> told = {
+  // One event and one timeout, for the first request. Without the store no lease is requested, and the second session
+  // sends no request because everything is in the cache.
+  const std::map<Event::Kind, int> reported = {
       {Event::Kind::RemoteUnavailable, 1}, {Event::Kind::UploadDropped, 3}, {Event::Kind::ClaimUnavailable, 3}};
-  EXPECT_EQ(with.of_the_fleet, told);
+  EXPECT_EQ(with.of_the_fleet, reported);
   std::printf(
       "figure: remote_gone compile_ms with %.1f %.1f %.1f without %.1f %.1f %.1f hit_ms with %.2f without %.2f\n",
       with.ms[0], with.ms[1], with.ms[2], without.ms[0], without.ms[1], without.ms[2], with.ms[5], without.ms[5]);
 }
 
-TEST(RemoteGone, ASessionThatNeedsNoServerOpensNoConnection) {
-  const TemporaryDirectory folder;
-  (void)use(folder.path("cache"), {});  // fills the cache
+TEST(RemoteGone, SessionThatNeedsNoServerOpensNoConnection) {
+  const TemporaryDirectory directory;
+  (void)use(directory.path("cache"), {});  // fills the cache
   const std::size_t sockets = sockets_of_this_process();
   SessionOptions options;
-  options.settings = {
-      {"cache.dir", folder.path("cache")}, {"remote", "http://127.0.0.1:1"}, {"lease", "redis://127.0.0.1:1"}};
-  options.locked = {"cache.dir", "remote", "lease"};
+  options.settings = {{"cache.dir", directory.path("cache")},
+                      {"remote.url", "http://127.0.0.1:1"},
+                      {"lease.url", "redis://127.0.0.1:1"}};
+  options.locked = {"cache.dir", "remote.url", "lease.url"};
   EventLog log;
   options.on_event = log.callback();
   Session session = Session::open(std::move(options)).value();

@@ -6,11 +6,11 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "store/allowance.hpp"
-#include "support/event_log.hpp"
-#include "support/eventually.hpp"
-#include "support/own_process.hpp"
-#include "support/stepped_clock.hpp"
+#include "cache/server_time_budget.hpp"
+#include "support/fakes/stepped_clock.hpp"
+#include "support/fixtures/event_log.hpp"
+#include "support/processes/eventually.hpp"
+#include "support/processes/process_info.hpp"
 
 namespace kiln {
 namespace {
@@ -20,31 +20,31 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using test::eventually;
 
-// Of the budget, for noticing that the rest is over.
+// The part of the budget that is reserved for detecting a timeout.
 constexpr milliseconds kKeptBack(5);
 
 class ServerGuardTest : public testing::Test {
  protected:
   ServerGuardTest() {
-    ServerGuard::Parts parts;
-    parts.name = "a server";
-    parts.probe = [this](nanoseconds limit) -> Status {
-      EXPECT_EQ(limit, policy_.budget);
+    ServerGuard::Params params;
+    params.name = "a server";
+    params.probe = [this](nanoseconds timeout) -> Status {
+      EXPECT_EQ(timeout, policy_.budget);
       prober_ = std::this_thread::get_id();
       ++probes_;
       if (answers_) return {};
-      return failure(Code::Unavailable, "still gone");
+      return make_error(Code::Unavailable, "still down");
     };
-    parts.courier = courier_;
-    parts.policy = policy_;
-    parts.observer = log_.observer();
-    parts.clock = &clock_;
-    guard_ = ServerGuard::make(std::move(parts));
+    params.background_queue = background_queue_;
+    params.policy = policy_;
+    params.emitter = log_.emitter();
+    params.clock = &clock_;
+    guard_ = ServerGuard::make(std::move(params));
   }
-  ~ServerGuardTest() override { courier_->stop(); }
+  ~ServerGuardTest() override { background_queue_->stop(); }
 
-  void fail(Code code) { ServerGuard::Question(*guard_).failed(failure(code, "no answer")); }
-  // To the next probe, and until it has been made.
+  void fail(Code code) { ServerGuard::Call(*guard_).failed(make_error(code, "no answer")); }
+  // Advances the clock to the next probe and waits until it has run.
   bool probe_once() {
     const int before = probes_;
     return eventually([&] {
@@ -59,104 +59,102 @@ class ServerGuardTest : public testing::Test {
   std::atomic<bool> answers_{false};
   std::atomic<int> probes_{0};
   std::thread::id prober_;
-  std::shared_ptr<Courier> courier_ = std::make_shared<Courier>(policy_, clock_);
+  std::shared_ptr<BackgroundQueue> background_queue_ = std::make_shared<BackgroundQueue>(policy_, clock_);
   std::shared_ptr<ServerGuard> guard_;
 };
 
-TEST_F(ServerGuardTest, AServerMayTakeTheBudgetWhereNobodySaysHowLong) {
-  EXPECT_EQ(guard_->allowed(), policy_.budget - kKeptBack);
-}
+TEST_F(ServerGuardTest, BudgetAppliesWithoutAllowance) { EXPECT_EQ(guard_->time_budget(), policy_.budget - kKeptBack); }
 
-TEST_F(ServerGuardTest, AServerMayTakeWhatIsLeftOfTheAllowance) {
-  Allowance allowance(milliseconds(70));
-  EXPECT_EQ(guard_->allowed(), milliseconds(70) - kKeptBack);
+TEST_F(ServerGuardTest, RemainingAllowanceApplies) {
+  ServerTimeBudget budget(milliseconds(70));
+  EXPECT_EQ(guard_->time_budget(), milliseconds(70) - kKeptBack);
   {
-    const ServerGuard::Question question(*guard_);
+    const ServerGuard::Call question(*guard_);
     clock_.advance(milliseconds(30));
   }
-  EXPECT_EQ(guard_->allowed(), milliseconds(40) - kKeptBack);
+  EXPECT_EQ(guard_->time_budget(), milliseconds(40) - kKeptBack);
   {
-    const ServerGuard::Question question(*guard_);
+    const ServerGuard::Call question(*guard_);
     clock_.advance(milliseconds(500));
   }
-  EXPECT_EQ(guard_->allowed(), nanoseconds(0));
+  EXPECT_EQ(guard_->time_budget(), nanoseconds(0));
 }
 
-TEST_F(ServerGuardTest, AnAllowanceForLongWorkIsNotBoundByTheBudget) {
-  const Allowance allowance(seconds(30));
-  EXPECT_EQ(guard_->allowed(), seconds(30) - kKeptBack);
+TEST_F(ServerGuardTest, LongAllowanceIsNotLimitedByBudget) {
+  const ServerTimeBudget budget(seconds(30));
+  EXPECT_EQ(guard_->time_budget(), seconds(30) - kKeptBack);
 }
 
-TEST_F(ServerGuardTest, WithNextToNothingLeftNoServerIsAsked) {
-  const Allowance allowance(kKeptBack);
-  EXPECT_EQ(guard_->allowed(), nanoseconds(0));
-  EXPECT_TRUE(guard_->closed());
+TEST_F(ServerGuardTest, NoRequestIfAlmostNoTimeIsLeft) {
+  const ServerTimeBudget budget(kKeptBack);
+  EXPECT_EQ(guard_->time_budget(), nanoseconds(0));
+  EXPECT_TRUE(guard_->is_available());
 }
 
-TEST_F(ServerGuardTest, AServerThatFailedIsNotAskedAndThatIsToldOnce) {
+TEST_F(ServerGuardTest, FailedServerIsNotUsedAndReportedOnce) {
   fail(Code::TimedOut);
   fail(Code::TimedOut);
-  EXPECT_FALSE(guard_->closed());
-  EXPECT_EQ(guard_->allowed(), nanoseconds(0));
-  const auto told = log_.of(Event::Kind::RemoteUnavailable);
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0].origin, "remote");
-  EXPECT_EQ(told[0].message, "a server: no answer");
+  EXPECT_FALSE(guard_->is_available());
+  EXPECT_EQ(guard_->time_budget(), nanoseconds(0));
+  const auto reported = log_.of(Event::Kind::RemoteUnavailable);
+  ASSERT_EQ(reported.size(), 1u);
+  EXPECT_EQ(reported[0].origin, "remote");
+  EXPECT_EQ(reported[0].message, "a server: no answer");
 }
 
-TEST_F(ServerGuardTest, WhoeverCannotBeAskedIsGivenUpAndWhoeverCannotAnswerThisIsNot) {
-  for (const Code code : {Code::TimedOut, Code::Unavailable, Code::Io, Code::Refused}) {
+TEST_F(ServerGuardTest, ServerErrorsOpenCircuitButCallerErrorsDoNot) {
+  for (const Code code : {Code::TimedOut, Code::Unavailable, Code::Io, Code::Denied}) {
     fail(code);
-    EXPECT_FALSE(guard_->closed()) << to_string(code);
+    EXPECT_FALSE(guard_->is_available()) << to_string(code);
     answers_ = true;
     ASSERT_TRUE(probe_once());
-    ASSERT_TRUE(eventually([&] { return guard_->closed(); }));
+    ASSERT_TRUE(eventually([&] { return guard_->is_available(); }));
   }
   for (const Code code : {Code::InvalidArgument, Code::Unsupported, Code::Cancelled}) {
-    for (unsigned i = 0; i <= policy_.rejections_in_a_row; ++i) fail(code);
-    EXPECT_TRUE(guard_->closed()) << to_string(code);
+    for (unsigned i = 0; i <= policy_.max_consecutive_rejections; ++i) fail(code);
+    EXPECT_TRUE(guard_->is_available()) << to_string(code);
   }
 }
 
-TEST_F(ServerGuardTest, GarbageInARowGivesItUp) {
-  for (unsigned i = 1; i < policy_.rejections_in_a_row; ++i) fail(Code::Corrupt);
-  EXPECT_TRUE(guard_->closed());
-  ServerGuard::Question(*guard_).rejected();
-  EXPECT_FALSE(guard_->closed());
+TEST_F(ServerGuardTest, ConsecutiveRejectionsOpenCircuit) {
+  for (unsigned i = 1; i < policy_.max_consecutive_rejections; ++i) fail(Code::Corrupt);
+  EXPECT_TRUE(guard_->is_available());
+  ServerGuard::Call(*guard_).rejected();
+  EXPECT_FALSE(guard_->is_available());
   ASSERT_EQ(log_.count(Event::Kind::RemoteUnavailable), 1u);
-  EXPECT_EQ(log_.of(Event::Kind::RemoteUnavailable)[0].message, "a server: 16 answers in a row had to be rejected");
+  EXPECT_EQ(log_.of(Event::Kind::RemoteUnavailable)[0].message, "a server: 16 consecutive responses were rejected");
 }
 
-TEST_F(ServerGuardTest, AQuestionWithoutAWordWasAnswered) {
-  for (unsigned i = 1; i < policy_.rejections_in_a_row; ++i) fail(Code::Corrupt);
-  { const ServerGuard::Question question(*guard_); }
+TEST_F(ServerGuardTest, CallWithoutErrorCountsAsSuccess) {
+  for (unsigned i = 1; i < policy_.max_consecutive_rejections; ++i) fail(Code::Corrupt);
+  { const ServerGuard::Call question(*guard_); }
   fail(Code::Corrupt);
-  EXPECT_TRUE(guard_->closed());
+  EXPECT_TRUE(guard_->is_available());
 }
 
-TEST_F(ServerGuardTest, ItIsProbedInTheBackgroundUntilItAnswersAndThenAskedAgain) {
+TEST_F(ServerGuardTest, ProbesInBackgroundUntilServerRecovers) {
   EXPECT_TRUE(eventually([] { return test::threads_of_kiln() == 0; }));
   fail(Code::Unavailable);
   EXPECT_TRUE(eventually([] { return test::threads_of_kiln() == 1; }));
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(probe_once());
-  EXPECT_FALSE(guard_->closed());
-  EXPECT_EQ(log_.count(Event::Kind::RemoteBack), 0u);
+  EXPECT_FALSE(guard_->is_available());
+  EXPECT_EQ(log_.count(Event::Kind::RemoteRecovered), 0u);
   answers_ = true;
   ASSERT_TRUE(probe_once());
-  ASSERT_TRUE(eventually([&] { return guard_->closed(); }));
-  courier_->stop();
+  ASSERT_TRUE(eventually([&] { return guard_->is_available(); }));
+  background_queue_->stop();
   EXPECT_NE(prober_, std::this_thread::get_id());
-  EXPECT_EQ(log_.count(Event::Kind::RemoteBack), 1u);
+  EXPECT_EQ(log_.count(Event::Kind::RemoteRecovered), 1u);
   EXPECT_EQ(log_.count(Event::Kind::RemoteUnavailable), 1u);
 }
 
-TEST_F(ServerGuardTest, NobodyProbesForAGuardThatIsGone) {
+TEST_F(ServerGuardTest, DestroyedGuardIsNotProbed) {
   fail(Code::Unavailable);
   guard_.reset();
   clock_.advance(seconds(60));
   bool behind = false;
-  courier_->send_always([&] { behind = true; });
-  ASSERT_TRUE(courier_->drain(seconds(20)));
+  background_queue_->enqueue([&] { behind = true; });
+  ASSERT_TRUE(background_queue_->drain(seconds(20)));
   EXPECT_TRUE(behind);
   EXPECT_EQ(probes_, 0);
 }

@@ -1,5 +1,5 @@
-// Measuring, by a clock that the operations under test move themselves; the device is PoCL's. And what auto does with
-// what was measured.
+// Calibration with a clock that the operations under test advance, on the PoCL device, and the use of the result by
+// mode auto.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 #include <kiln/runtime.hpp>
 
 #include "base/error.hpp"
-#include "runtime/calibrate.hpp"
-#include "support/event_log.hpp"
-#include "support/manual_clock.hpp"
-#include "support/temporary_directory.hpp"
+#include "runtime/calibration/calibrate.hpp"
+#include "support/fakes/manual_clock.hpp"
+#include "support/fixtures/event_log.hpp"
+#include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::runtime {
 namespace {
@@ -25,55 +25,55 @@ class Calibrate : public testing::Test {
  protected:
   void SetUp() override {
     options_.refinements = 0;
-    trial_.operation = &kTimed;
-    trial_.prepare = [this](std::uint64_t rows) {
+    calibration_case_.operation = &kTimed;
+    calibration_case_.prepare = [this](std::uint64_t rows) {
       rows_ = rows;
       prepared_.push_back(rows);
       return Status();
     };
-    trial_.run = [this](Runtime& side) -> Status {
+    calibration_case_.run = [this](Runtime& side) -> Status {
       const bool cpu = side.mode() == Mode::Cpu;
-      EXPECT_EQ(side.options().devices.size(), cpu ? 0u : 1u) << "it goes there or nowhere";
+      EXPECT_EQ(side.options().devices.size(), cpu ? 0u : 1u) << "the runtime allows only the backend under test";
       sides_ += cpu ? 'c' : 'd';
       clock_.advance(std::chrono::nanoseconds(static_cast<std::int64_t>((cpu ? cpu_ms_ : device_ms_)(rows_)*1e6)));
-      if (rows_ >= (cpu ? cpu_fails_ : device_fails_)) return failure(Code::Internal, "no memory");
+      if (rows_ >= (cpu ? cpu_fails_ : device_fails_)) return make_error(Code::Internal, "no memory");
       return {};
     };
   }
 
-  Result<Calibration> calibrated() { return calibrate_by(clock_, runtime_, {trial_}, options_); }
-  Crossovers measured() {
+  Result<Calibration> calibrated() { return calibrate_by(clock_, runtime_, {calibration_case_}, options_); }
+  OperationCalibration measured() {
     const Result<Calibration> calibration = calibrated();
     EXPECT_TRUE(calibration.ok()) << (calibration ? "" : calibration.error().message);
-    return calibration ? calibration->operations.at(0) : Crossovers();
+    return calibration ? calibration->operations.at(0) : OperationCalibration();
   }
 
-  test::TemporaryDirectory folder_;
+  test::TemporaryDirectory directory_;
   test::EventLog log_;
-  Session session_ = Session::open({{{"cache.dir", folder_.path("cache")}}, {}, log_.callback()}).value();
+  Session session_ = Session::open({{{"cache.dir", directory_.path("cache")}}, {}, log_.callback()}).value();
   Runtime runtime_{session_};
   test::ManualClock clock_;
   std::function<double(std::uint64_t)> cpu_ms_ = [](std::uint64_t rows) { return 0.1 * static_cast<double>(rows); };
   std::function<double(std::uint64_t)> device_ms_ = [](std::uint64_t rows) {
     return 100 + 0.01 * static_cast<double>(rows);
   };
-  std::uint64_t cpu_fails_ = kNever;
-  std::uint64_t device_fails_ = kNever;
+  std::uint64_t cpu_fails_ = kNoCrossover;
+  std::uint64_t device_fails_ = kNoCrossover;
   std::uint64_t rows_ = 0;
   std::vector<std::uint64_t> prepared_;
   std::string sides_;
-  Trial trial_;
+  CalibrationCase calibration_case_;
   CalibrationOptions options_;
 };
 
-TEST_F(Calibrate, FindsFromHowManyRowsOnTheDeviceIsWorthIt) {
+TEST_F(Calibrate, FindsCrossover) {
   options_.refinements = 2;
-  const Crossovers found = measured();  // the lines meet at 1,111 rows
-  EXPECT_GT(found.rows.at(Backend::OpenCl), 1'000u);
-  EXPECT_LT(found.rows.at(Backend::OpenCl), 1'250u);
-  const auto& cpu = found.evidence.at(Backend::Cpu);
-  const auto& device = found.evidence.at(Backend::OpenCl);
-  ASSERT_EQ(cpu.size(), options_.sizes.size() + 2) << "and two sizes more where they meet";
+  const OperationCalibration found = measured();  // the crossover is at 1,111 rows
+  EXPECT_GT(found.thresholds.at(Backend::OpenCl), 1'000u);
+  EXPECT_LT(found.thresholds.at(Backend::OpenCl), 1'250u);
+  const auto& cpu = found.timings.at(Backend::Cpu);
+  const auto& device = found.timings.at(Backend::OpenCl);
+  ASSERT_EQ(cpu.size(), options_.sizes.size() + 2) << "two refinements around the crossover";
   EXPECT_EQ(device.size(), cpu.size());
   EXPECT_TRUE(std::is_sorted(cpu.begin(), cpu.end(), [](auto& a, auto& b) { return a.rows < b.rows; }));
   EXPECT_EQ(cpu.back().rows, 1'000'000u);
@@ -84,106 +84,108 @@ TEST_F(Calibrate, FindsFromHowManyRowsOnTheDeviceIsWorthIt) {
   EXPECT_TRUE(found.notes.empty());
 }
 
-TEST_F(Calibrate, SaysOnWhatItWasMeasured) {
+TEST_F(Calibrate, RecordsMachine) {
   const Result<Calibration> calibration = calibrated();
   ASSERT_TRUE(calibration.ok());
-  EXPECT_TRUE(calibration->machine.agrees_with(this_processor()));
+  EXPECT_TRUE(calibration->machine.matches(this_processor()));
   EXPECT_EQ(calibration->machine.devices.count(Backend::OpenCl), 1u);
   EXPECT_FALSE(calibration->machine.devices.at(Backend::OpenCl).empty());
 }
 
-TEST_F(Calibrate, TakesTheSidesInTurns) {
+TEST_F(Calibrate, AlternatesBackends) {
   options_.sizes = {1};
   (void)measured();
-  EXPECT_EQ(sides_.substr(0, 12), "cdcdcdcdcdcd") << "a run of each to warm up, and five";
+  EXPECT_EQ(sides_.substr(0, 12), "cdcdcdcdcdcd") << "one warm-up run of each backend, then five";
 }
 
-TEST_F(Calibrate, DoesNotMeasureTheFirstRunWhichCompiles) {
+TEST_F(Calibrate, ExcludesFirstRun) {
   options_.sizes = {1};
   unsigned runs = 0;
   device_ms_ = [&](std::uint64_t) { return runs++ == 0 ? 60'000.0 : 1.0; };
   cpu_ms_ = [](std::uint64_t) { return 10; };
-  const Crossovers found = measured();
-  EXPECT_NEAR(found.evidence.at(Backend::OpenCl).at(0).median_ms, 1, 0.5);
-  EXPECT_LT(found.evidence.at(Backend::OpenCl).at(0).spread, 1);
-  EXPECT_EQ(found.rows.at(Backend::OpenCl), 1u);
+  const OperationCalibration found = measured();
+  EXPECT_NEAR(found.timings.at(Backend::OpenCl).at(0).median_ms, 1, 0.5);
+  EXPECT_LT(found.timings.at(Backend::OpenCl).at(0).spread, 1);
+  EXPECT_EQ(found.thresholds.at(Backend::OpenCl), 1u);
 }
 
-TEST_F(Calibrate, ShowsTheNoise) {
+TEST_F(Calibrate, ReportsNoise) {
   options_.sizes = {1};
   unsigned runs = 0;
   cpu_ms_ = [&](std::uint64_t) { return std::vector<double>{80, 100, 120}[runs++ % 3]; };
-  const Crossovers found = measured();
-  EXPECT_GT(found.evidence.at(Backend::Cpu).at(0).spread, 0.15);
-  EXPECT_LT(found.evidence.at(Backend::OpenCl).at(0).spread, 0.1);
+  const OperationCalibration found = measured();
+  EXPECT_GT(found.timings.at(Backend::Cpu).at(0).spread, 0.15);
+  EXPECT_LT(found.timings.at(Backend::OpenCl).at(0).spread, 0.1);
   EXPECT_TRUE(found.notes.empty());
   cpu_ms_ = [&](std::uint64_t) { return std::vector<double>{10, 100, 500}[runs++ % 3]; };
-  const Crossovers noisy = measured();
+  const OperationCalibration noisy = measured();
   ASSERT_EQ(noisy.notes.size(), 1u);
   EXPECT_NE(noisy.notes[0].find("busy"), std::string::npos) << noisy.notes[0];
 }
 
-TEST_F(Calibrate, LeavesASideThatIsHopelesslySlowAndSaysSo) {
+TEST_F(Calibrate, DropsVerySlowBackendWithNote) {
   device_ms_ = [](std::uint64_t rows) { return 10.0 * static_cast<double>(rows); };
-  const Crossovers found = measured();
-  EXPECT_EQ(found.rows.at(Backend::OpenCl), kNever);
-  EXPECT_LT(found.evidence.at(Backend::OpenCl).size(), options_.sizes.size());
-  EXPECT_EQ(found.evidence.at(Backend::Cpu).size(), options_.sizes.size());
+  const OperationCalibration found = measured();
+  EXPECT_EQ(found.thresholds.at(Backend::OpenCl), kNoCrossover);
+  EXPECT_LT(found.timings.at(Backend::OpenCl).size(), options_.sizes.size());
+  EXPECT_EQ(found.timings.at(Backend::Cpu).size(), options_.sizes.size());
   ASSERT_EQ(found.notes.size(), 1u);
-  EXPECT_NE(found.notes[0].find("opencl was not timed above"), std::string::npos) << found.notes[0];
+  EXPECT_NE(found.notes[0].find("opencl was not measured above"), std::string::npos) << found.notes[0];
 }
 
-TEST_F(Calibrate, DoesNotLeaveADeviceThatIsSlowForFewRowsOnly) {
-  device_ms_ = [](std::uint64_t) { return 9'000; };  // 90,000 times slower for one row, eleven times quicker for many
-  const Crossovers found = measured();
+TEST_F(Calibrate, KeepsDeviceThatIsSlowOnlyForFewRows) {
+  device_ms_ = [](std::uint64_t) {
+    return 9'000;
+  };  // 90,000 times slower for one row, eleven times faster for many rows
+  const OperationCalibration found = measured();
   EXPECT_TRUE(found.notes.empty());
-  EXPECT_NEAR(static_cast<double>(found.rows.at(Backend::OpenCl)), 90'000, 2'000);
+  EXPECT_NEAR(static_cast<double>(found.thresholds.at(Backend::OpenCl)), 90'000, 2'000);
 }
 
-TEST_F(Calibrate, GoesOnWithoutADeviceThatFails) {
+TEST_F(Calibrate, ContinuesWithoutFailingDevice) {
   device_fails_ = 1'000;
-  const Crossovers found = measured();
-  EXPECT_EQ(found.rows.at(Backend::OpenCl), kNever);
-  EXPECT_EQ(found.evidence.at(Backend::OpenCl).size(), 3u);
+  const OperationCalibration found = measured();
+  EXPECT_EQ(found.thresholds.at(Backend::OpenCl), kNoCrossover);
+  EXPECT_EQ(found.timings.at(Backend::OpenCl).size(), 3u);
   ASSERT_EQ(found.notes.size(), 1u);
   EXPECT_NE(found.notes[0].find("no memory"), std::string::npos) << found.notes[0];
 }
 
-TEST_F(Calibrate, IsAnErrorWhereTheProcessorFails) {
+TEST_F(Calibrate, FailsIfCpuFails) {
   cpu_fails_ = 1'000;
   const Result<Calibration> calibration = calibrated();
   ASSERT_FALSE(calibration.ok());
   EXPECT_EQ(calibration.error().message, "test.timed cannot be measured: no memory");
 }
 
-TEST_F(Calibrate, RefusesSizesThatAreNotAscending) {
+TEST_F(Calibrate, RejectsUnsortedSizes) {
   for (const std::vector<std::uint64_t>& sizes : {std::vector<std::uint64_t>{}, {2, 1}, {1, 1}}) {
     options_.sizes = sizes;
     EXPECT_EQ(calibrated().error().code, Code::InvalidArgument);
   }
   options_.sizes = {1};
-  trial_.operation = nullptr;
+  calibration_case_.operation = nullptr;
   EXPECT_EQ(calibrated().error().code, Code::InvalidArgument);
   EXPECT_TRUE(prepared_.empty());
 }
 
-// What auto does with it.
+// Use of a calibration by mode auto.
 class Calibrated : public Calibrate {
  protected:
   Decision decided(const Machine& machine, std::uint64_t rows) {
-    Crossovers crossovers;
+    OperationCalibration crossovers;
     crossovers.operation = kTimed.name();
-    crossovers.rows[Backend::OpenCl] = 50;
-    EXPECT_TRUE((Calibration{machine, {crossovers}}).write(folder_.path("calibration.json")).ok());
+    crossovers.thresholds[Backend::OpenCl] = 50;
+    EXPECT_TRUE((Calibration{machine, {crossovers}}).write(directory_.path("calibration.json")).ok());
     RuntimeOptions options;
     options.mode = Mode::Auto;
-    options.calibration = folder_.path("calibration.json");
+    options.calibration = directory_.path("calibration.json");
     Runtime runtime(session_, options);
-    Request request;
+    DispatchRequest request;
     request.rows = rows;
     Result<Decision> decision = runtime.decide(kTimed, request);
     EXPECT_TRUE(decision.ok());
-    // Again, with another number of rows and with the decisions forgotten, and still told once.
+    // Decide again with another number of rows and without cached decisions; the event is still emitted once.
     request.rows += 1;
     EXPECT_TRUE(runtime.decide(kTimed, request).ok());
     runtime.set_mode(Mode::Auto);
@@ -192,37 +194,37 @@ class Calibrated : public Calibrate {
   }
 };
 
-TEST_F(Calibrated, CrossoversBeatTheAuthors) {
+TEST_F(Calibrated, MeasuredCrossoverOverridesVariantCrossover) {
   const Machine here = this_machine(session_);
   const Decision few = decided(here, 20);
-  EXPECT_EQ(few.selected, Backend::Cpu);  // the variant's own says zero
-  EXPECT_EQ(few.reason, Reason::TooSmall);
+  EXPECT_EQ(few.selected, Backend::Cpu);  // the crossover of the variant is 0
+  EXPECT_EQ(few.reason, Reason::BelowCrossover);
   EXPECT_TRUE(few.measured);
   EXPECT_EQ(few.crossover, 50u);
   const Decision many = decided(here, 60);
   EXPECT_EQ(many.selected, Backend::OpenCl);
-  EXPECT_EQ(many.reason, Reason::LargeEnough);
+  EXPECT_EQ(many.reason, Reason::AboveCrossover);
   EXPECT_TRUE(many.measured);
-  EXPECT_EQ(log_.count(Event::Kind::Configuration), 0u);
+  EXPECT_EQ(log_.count(Event::Kind::ConfigWarning), 0u);
 }
 
-TEST_F(Calibrated, CrossoversOfAnotherMachineAreNotUsedAndThatIsToldOnce) {
+TEST_F(Calibrated, CalibrationOfAnotherMachineIsIgnoredWithOneEvent) {
   const Decision decision = decided({"Another processor, 1 core", {}}, 20);
   EXPECT_EQ(decision.selected, Backend::OpenCl);
   EXPECT_FALSE(decision.measured);
-  ASSERT_EQ(log_.count(Event::Kind::Configuration), 1u);
-  EXPECT_NE(log_.of(Event::Kind::Configuration)[0].message.find("Another processor"), std::string::npos);
+  ASSERT_EQ(log_.count(Event::Kind::ConfigWarning), 1u);
+  EXPECT_NE(log_.of(Event::Kind::ConfigWarning)[0].message.find("Another processor"), std::string::npos);
 }
 
-TEST_F(Calibrated, CrossoversOfAnotherDeviceAreNotUsedAndThatIsToldOnce) {
+TEST_F(Calibrated, CalibrationOfAnotherDeviceIsIgnoredWithOneEvent) {
   Machine machine = this_processor();
   machine.devices[Backend::OpenCl] = "another device";
   const Decision decision = decided(machine, 60);
   EXPECT_EQ(decision.selected, Backend::OpenCl);
   EXPECT_FALSE(decision.measured);
   EXPECT_EQ(decision.crossover, 0u);
-  ASSERT_EQ(log_.count(Event::Kind::Configuration), 1u);
-  EXPECT_NE(log_.of(Event::Kind::Configuration)[0].message.find("another device"), std::string::npos);
+  ASSERT_EQ(log_.count(Event::Kind::ConfigWarning), 1u);
+  EXPECT_NE(log_.of(Event::Kind::ConfigWarning)[0].message.find("another device"), std::string::npos);
 }
 
 }  // namespace

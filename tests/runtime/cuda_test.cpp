@@ -1,10 +1,10 @@
-// Decisions and runs on the driver double, which runs no device code.
+// Decisions and runs on the driver double, which executes no device code.
 #include <gtest/gtest.h>
 
-#include "support/driver_double/control.hpp"
-#include "support/eventually.hpp"
-#include "support/runtime_rig.hpp"
-#include "support/toolkit.hpp"
+#include "support/fakes/cuda_driver/control.hpp"
+#include "support/fixtures/runtime_fixture.hpp"
+#include "support/fixtures/toolkit.hpp"
+#include "support/processes/eventually.hpp"
 
 namespace kiln::test {
 namespace {
@@ -12,11 +12,11 @@ namespace {
 using runtime::Backend;
 using runtime::Determinism;
 using runtime::Dispatch;
+using runtime::DispatchRequest;
 using runtime::Mode;
 using runtime::Precision;
 using runtime::PrecisionClass;
 using runtime::Reason;
-using runtime::Request;
 using runtime::Robustness;
 using runtime::Runtime;
 using runtime::RuntimeOptions;
@@ -24,7 +24,7 @@ using runtime::RuntimeOptions;
 Unit clear_unit() {
   return Unit::cuda("clear.cu", "extern \"C\" __global__ void clear(int* x) { *x = 0; }").entry("clear");
 }
-Needs clear_needs{"clear", [] { return Units{clear_unit()}; }};
+Requirements clear_requirements{"clear", [] { return Units{clear_unit()}; }};
 
 using Clear = Result<int>(Dispatch&);
 using ClearWay = runtime::Implementation<Clear>;
@@ -40,22 +40,22 @@ Result<int> clear_on_cuda(Dispatch& dispatch) {
   if (!stream) return stream.error();
   const auto buffer = stream->allocate(sizeof(int));
   if (!buffer) return buffer.error();
-  Launch how;
-  how.stream = stream->native();
-  if (const Status launched = kernel->launch(how, *buffer); !launched) return launched.error();
-  if (const Status waited = stream->synchronise(); !waited) return waited.error();
+  LaunchConfig config;
+  config.stream = stream->native();
+  if (const Status launched = kernel->launch(config, *buffer); !launched) return launched.error();
+  if (const Status waited = stream->synchronize(); !waited) return waited.error();
   return 1;
 }
 
 constexpr auto kClear = runtime::operation<Clear>(
     "clear", PrecisionClass::Predicate, ClearWay{{Backend::Cpu}, &clear_on_cpu},
-    ClearWay{{Backend::Cuda, Robustness::Exact, Precision::Fp64, Determinism::Deterministic, 100, &clear_needs},
+    ClearWay{{Backend::Cuda, Robustness::Exact, Precision::Fp64, Determinism::Deterministic, 100, &clear_requirements},
              &clear_on_cuda},
-    ClearWay{{Backend::Cuda, Robustness::Exact, Precision::Mixed, Determinism::Deterministic, 100, &clear_needs},
+    ClearWay{{Backend::Cuda, Robustness::Exact, Precision::Mixed, Determinism::Deterministic, 100, &clear_requirements},
              &clear_on_cuda});
 
-Request many() {
-  Request request;
+DispatchRequest many() {
+  DispatchRequest request;
   request.rows = 100;
   return request;
 }
@@ -64,93 +64,93 @@ class RuntimeCuda : public testing::Test {
  protected:
   Runtime make(RuntimeOptions options = {}) {
     options.devices = {Backend::Cuda};
-    return Runtime(rig_.session(DriverDouble::path()), options);
+    return Runtime(fixture_.session(FakeCudaDriver::path()), options);
   }
 
-  DriverDouble driver_{"sm_80"};
-  RuntimeRig rig_;
+  FakeCudaDriver driver_{"sm_80"};
+  RuntimeFixture fixture_;
 };
 
-TEST_F(RuntimeCuda, TooFewRowsOpenNoDriver) {
+TEST_F(RuntimeCuda, DriverIsNotOpenedForFewRows) {
   Runtime runtime = make();
-  Request few;
+  DispatchRequest few;
   few.rows = 99;
-  EXPECT_EQ(runtime.decide(kClear, few).value().reason, Reason::TooSmall);
+  EXPECT_EQ(runtime.decide(kClear, few).value().reason, Reason::BelowCrossover);
   EXPECT_EQ(driver_.calls("cuInit"), 0U);
   EXPECT_EQ(runtime.decide(kClear, many()).value().selected, Backend::Cuda);
   EXPECT_EQ(driver_.calls("cuInit"), 1U);
 }
 
-TEST_F(RuntimeCuda, ADriverThatListsNoDeviceIsNone) {
+TEST_F(RuntimeCuda, DriverWithoutDevicesCountsAsNoDevice) {
   driver_.reset("");
   const runtime::Decision decision = make().decide(kClear, many()).value();
   EXPECT_EQ(decision.selected, Backend::Cpu);
   EXPECT_EQ(decision.reason, Reason::NoDevice);
-  EXPECT_TRUE(has(rig_.only(Event::Kind::FellBack).message, "cuda: "));
+  EXPECT_TRUE(has(fixture_.only(Event::Kind::FellBack).message, "cuda: "));
   RuntimeOptions gpu;
   gpu.mode = Mode::Gpu;
   EXPECT_EQ(make(gpu).decide(kClear, many()).error().code, Code::Unavailable);
 }
 
-TEST_F(RuntimeCuda, SettingTheModeDiscardsDecisionsSoThatDevicesAreAskedForAnew) {
+TEST_F(RuntimeCuda, SettingModeClearsCachedDecisions) {
   RuntimeOptions options;
   options.devices = {Backend::Cuda};
-  Runtime runtime(rig_.session(), options);
+  Runtime runtime(fixture_.session(), options);
   EXPECT_EQ(runtime.decide(kClear, many()).value().reason, Reason::NoDevice);
-  runtime.session() = rig_.session(DriverDouble::path());
-  EXPECT_EQ(runtime.decide(kClear, many()).value().reason, Reason::NoDevice) << "the decision is kept";
+  runtime.session() = fixture_.session(FakeCudaDriver::path());
+  EXPECT_EQ(runtime.decide(kClear, many()).value().reason, Reason::NoDevice) << "the decision is cached";
   EXPECT_EQ(driver_.calls("cuInit"), 0U);
   runtime.set_mode(std::nullopt);
   EXPECT_EQ(runtime.decide(kClear, many()).value().selected, Backend::Cuda);
 }
 
-TEST_F(RuntimeCuda, TheVariantIsTheOneOfThePrecisionThatIsPlannedForTheDevice) {
+TEST_F(RuntimeCuda, VariantMatchesPlannedPrecision) {
   EXPECT_EQ(make().decide(kClear, many()).value().precision, Precision::Fp64);
   driver_.reset("sm_89");
   const runtime::Decision decision = make().decide(kClear, many()).value();
-  EXPECT_EQ(decision.precision, Precision::Mixed) << "doubles are slow there";
+  EXPECT_EQ(decision.precision, Precision::Mixed) << "double precision is slow on this device";
   EXPECT_EQ(decision.variant, kClear.begin() + 2);
 }
 
-TEST_F(RuntimeCuda, ARunClaimsTheDeviceOnItsLaunch) {
+TEST_F(RuntimeCuda, RunClaimsDeviceOnLaunch) {
   if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
   {
     Runtime runtime = make();
     const Result<int> ran = runtime::run(runtime, kClear, many());
     ASSERT_TRUE(ran.ok()) << ran.error().message;
     EXPECT_EQ(*ran, 1);
-    const Event told = rig_.only(Event::Kind::Dispatched);
-    EXPECT_EQ(told.selected, "cuda");
-    EXPECT_EQ(told.target, rig_.only(Event::Kind::Decided).target);
-    EXPECT_EQ(rig_.only(Event::Kind::Launched).work.dispatch, told.work.dispatch);
+    const Event reported = fixture_.only(Event::Kind::Dispatched);
+    EXPECT_EQ(reported.selected, "cuda");
+    EXPECT_EQ(reported.target, fixture_.only(Event::Kind::Decided).target);
+    EXPECT_EQ(fixture_.only(Event::Kind::Launched).context.dispatch, reported.context.dispatch);
     EXPECT_EQ(driver_.launches().size(), 1U);
     EXPECT_TRUE(eventually([&] { return runtime.decide(kClear, many()).value().warm; }));
   }
   EXPECT_EQ(driver_.leaks(), 0U);
 }
 
-TEST_F(RuntimeCuda, ALaunchThatFailsClaimsNothing) {
+TEST_F(RuntimeCuda, FailedLaunchDoesNotClaimDevice) {
   if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
   RuntimeOptions options;
   options.mode = Mode::Gpu;
   Runtime runtime = make(options);
   driver_.fail("cuLaunchKernelEx", 1, cuda::DriverResult::LaunchFailed);
   EXPECT_FALSE(runtime::run(runtime, kClear, many()).ok());
-  const Event told = rig_.only(Event::Kind::Dispatched);
-  EXPECT_EQ(told.origin, "cuda");
-  EXPECT_EQ(told.selected, "cpu");
+  const Event reported = fixture_.only(Event::Kind::Dispatched);
+  EXPECT_EQ(reported.origin, "cuda");
+  EXPECT_EQ(reported.selected, "cpu");
   EXPECT_EQ(runtime.counts().on_device, 0U);
 }
 
-TEST_F(RuntimeCuda, AfterALaunchThatFailsAutoGoesOnOnTheProcessor) {
+TEST_F(RuntimeCuda, AutoFallsBackToCpuAfterFailedLaunch) {
   if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
   Runtime runtime = make();
   driver_.fail("cuLaunchKernelEx", 1, cuda::DriverResult::LaunchFailed);
   const Result<int> ran = runtime::run(runtime, kClear, many());
   ASSERT_TRUE(ran.ok()) << ran.error().message;
   EXPECT_EQ(*ran, 0);
-  EXPECT_EQ(rig_.only(Event::Kind::Dispatched).selected, "cpu");
-  EXPECT_TRUE(has(rig_.only(Event::Kind::FellBack).message, "the variant for cuda failed"));
+  EXPECT_EQ(fixture_.only(Event::Kind::Dispatched).selected, "cpu");
+  EXPECT_TRUE(has(fixture_.only(Event::Kind::FellBack).message, "the variant for cuda failed"));
 }
 
 }  // namespace

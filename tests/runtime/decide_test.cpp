@@ -1,7 +1,7 @@
-// Decisions where PoCL's is the only device, which really executes, and where there is none.
+// Decisions with PoCL, which executes kernels, as the only device, and without a device.
 #include <gtest/gtest.h>
 
-#include "support/runtime_rig.hpp"
+#include "support/fixtures/runtime_fixture.hpp"
 
 namespace kiln::test {
 namespace {
@@ -10,14 +10,14 @@ using runtime::Backend;
 using runtime::Decision;
 using runtime::Determinism;
 using runtime::Dispatch;
+using runtime::DispatchRequest;
 using runtime::Mode;
+using runtime::ModeSource;
 using runtime::PrecisionClass;
 using runtime::Reason;
-using runtime::Request;
 using runtime::Robustness;
 using runtime::Runtime;
 using runtime::RuntimeOptions;
-using runtime::Source;
 
 using Decided = Result<int>(Dispatch&);
 using Way = runtime::Implementation<Decided>;
@@ -47,10 +47,10 @@ constexpr auto kPrecise = runtime::operation<Decided>(
     "precise", PrecisionClass::Predicate,
     way(on(Backend::OpenCl, 0, Determinism::Deterministic, runtime::Precision::Mixed)), way(on(Backend::OpenCl, 0)));
 
-constexpr Request kOnOpenCl{5, Residency::Device, Backend::OpenCl};
+constexpr DispatchRequest kOnOpenCl{5, Residency::Device, Backend::OpenCl};
 
-Request rows(std::uint64_t count) {
-  Request request;
+DispatchRequest rows(std::uint64_t count) {
+  DispatchRequest request;
   request.rows = count;
   return request;
 }
@@ -62,144 +62,144 @@ class DecideTest : public testing::Test {
     options.devices = std::move(devices);
     options.mode = mode;
     options.deterministic = deterministic;
-    return Runtime(rig_.session(), options);
+    return Runtime(fixture_.session(), options);
   }
   Runtime make(std::optional<Mode> mode = {}) { return make({Backend::Cuda, Backend::OpenCl}, mode); }
 
-  RuntimeRig rig_;
+  RuntimeFixture fixture_;
 };
 
-TEST_F(DecideTest, ExplicitCpuIsTheProcessorHoweverManyRowsThereAre) {
-  rig_.mode.set("cpu");
+TEST_F(DecideTest, ExplicitCpuIgnoresRowCount) {
+  fixture_.mode.set("cpu");
   const Decision decision = make().decide(kScan, rows(1'000'000)).value();
   EXPECT_EQ(decision.selected, Backend::Cpu);
-  EXPECT_EQ(decision.reason, Reason::Asked);
-  EXPECT_EQ(decision.source, Source::Environment);
+  EXPECT_EQ(decision.reason, Reason::Requested);
+  EXPECT_EQ(decision.source, ModeSource::Environment);
   EXPECT_FALSE(decision.fallback);
-  const Event told = rig_.only(Event::Kind::Decided);
-  EXPECT_EQ(told.requested, "cpu");
-  EXPECT_EQ(told.selected, "cpu");
-  EXPECT_EQ(told.origin, "environment");
-  EXPECT_TRUE(has(told.message, "KILN_EXECUTION_MODE"));
-  EXPECT_EQ(told.work.operation, "scan");
-  EXPECT_EQ(told.work.rows, 1'000'000U);
-  EXPECT_EQ(told.work.workflow, decision.number);
-  EXPECT_EQ(told.work.residency, Residency::Host);
+  const Event reported = fixture_.only(Event::Kind::Decided);
+  EXPECT_EQ(reported.requested, "cpu");
+  EXPECT_EQ(reported.selected, "cpu");
+  EXPECT_EQ(reported.origin, "environment");
+  EXPECT_TRUE(has(reported.message, "KILN_EXECUTION_MODE"));
+  EXPECT_EQ(reported.context.operation, "scan");
+  EXPECT_EQ(reported.context.rows, 1'000'000U);
+  EXPECT_EQ(reported.context.workflow, decision.id);
+  EXPECT_EQ(reported.context.residency, Residency::Host);
 }
 
-TEST_F(DecideTest, ExplicitGpuIsADeviceHoweverFewRowsThereAre) {
+TEST_F(DecideTest, ExplicitGpuIgnoresRowCount) {
   const Decision decision = make(Mode::Gpu).decide(kScan, rows(1)).value();
-  EXPECT_EQ(decision.selected, Backend::OpenCl) << "the first of those that are here";
-  EXPECT_EQ(decision.reason, Reason::Asked);
-  EXPECT_EQ(decision.source, Source::Override);
+  EXPECT_EQ(decision.selected, Backend::OpenCl) << "the first available device";
+  EXPECT_EQ(decision.reason, Reason::Requested);
+  EXPECT_EQ(decision.source, ModeSource::Override);
   EXPECT_FALSE(decision.device.empty());
-  const Event told = rig_.only(Event::Kind::Decided);
-  EXPECT_EQ(told.requested, "gpu");
-  EXPECT_EQ(told.selected, "opencl");
-  EXPECT_EQ(told.target, decision.device);
-  EXPECT_EQ(rig_.log.count(Event::Kind::FellBack), 0U);
+  const Event reported = fixture_.only(Event::Kind::Decided);
+  EXPECT_EQ(reported.requested, "gpu");
+  EXPECT_EQ(reported.selected, "opencl");
+  EXPECT_EQ(reported.target, decision.device);
+  EXPECT_EQ(fixture_.log.count(Event::Kind::FellBack), 0U);
 }
 
-TEST_F(DecideTest, ExplicitGpuWithoutADeviceIsAnErrorThatSaysWhatIsMissingAndWhatToDo) {
-  rig_.mode.set("gpu");
+TEST_F(DecideTest, ExplicitGpuFailsWithoutDevice) {
+  fixture_.mode.set("gpu");
   const auto decision = make({Backend::Cuda}).decide(kCudaToo, rows(1));
   ASSERT_FALSE(decision.ok());
   EXPECT_EQ(decision.error().code, Code::Unavailable);
   const std::string& message = decision.error().message;
-  EXPECT_TRUE(has(message, "gpu was asked for by KILN_EXECUTION_MODE, and cuda too cannot run on a device: cuda: "));
+  EXPECT_TRUE(has(message, "gpu was requested by KILN_EXECUTION_MODE, but cuda too cannot run on a device: cuda: "));
   EXPECT_TRUE(has(message, "no-driver.so"));
   EXPECT_TRUE(has(message, "set the mode to auto or cpu"));
-  EXPECT_EQ(rig_.log.count(Event::Kind::Decided), 0U);
+  EXPECT_EQ(fixture_.log.count(Event::Kind::Decided), 0U);
 }
 
-TEST_F(DecideTest, ExplicitGpuWithoutAVariantForADeviceIsAnErrorThatSaysSo) {
+TEST_F(DecideTest, ExplicitGpuFailsWithoutDeviceVariant) {
   const auto decision = make(Mode::Gpu).decide(kCpuAlone, rows(1));
   ASSERT_FALSE(decision.ok());
   EXPECT_EQ(decision.error().code, Code::Unsupported);
-  EXPECT_TRUE(has(decision.error().message, "opencl: there is no variant for it"));
+  EXPECT_TRUE(has(decision.error().message, "opencl: no variant"));
 }
 
-TEST_F(DecideTest, AutoTakesTheDeviceFromTheVariantsOwnNumberOfRowsOn) {
+TEST_F(DecideTest, AutoUsesDeviceAtCrossover) {
   Runtime runtime = make({Backend::OpenCl});
   const Decision below = runtime.decide(kScan, rows(99)).value();
   EXPECT_EQ(below.selected, Backend::Cpu);
-  EXPECT_EQ(below.reason, Reason::TooSmall);
+  EXPECT_EQ(below.reason, Reason::BelowCrossover);
   EXPECT_EQ(below.crossover, 100U);
-  EXPECT_FALSE(below.fallback) << "it is where it belongs";
-  EXPECT_TRUE(has(below.text, "99 rows: fewer than the 100"));
+  EXPECT_FALSE(below.fallback) << "the CPU is the right choice here";
+  EXPECT_TRUE(has(below.explanation, "99 rows: below the crossover of 100"));
   const Decision from = runtime.decide(kScan, rows(100)).value();
   EXPECT_EQ(from.selected, Backend::OpenCl);
-  EXPECT_EQ(from.reason, Reason::LargeEnough);
-  EXPECT_EQ(runtime.decide(kSort, rows(100)).value().selected, Backend::Cpu) << "each operation has its own";
+  EXPECT_EQ(from.reason, Reason::AboveCrossover);
+  EXPECT_EQ(runtime.decide(kSort, rows(100)).value().selected, Backend::Cpu) << "each operation has its own crossover";
   EXPECT_EQ(runtime.decide(kSort, rows(3000)).value().selected, Backend::OpenCl);
-  EXPECT_EQ(rig_.log.count(Event::Kind::Decided), 4U);
-  EXPECT_EQ(rig_.log.count(Event::Kind::FellBack), 0U);
+  EXPECT_EQ(fixture_.log.count(Event::Kind::Decided), 4U);
+  EXPECT_EQ(fixture_.log.count(Event::Kind::FellBack), 0U);
   EXPECT_EQ(runtime.counts().decisions, 4U);
 }
 
-TEST_F(DecideTest, AutoWithoutADeviceFallsBackWithAnEventThatSaysWhy) {
+TEST_F(DecideTest, AutoFallsBackWithEventWithoutDevice) {
   Runtime runtime = make({Backend::Cuda});
   const Decision decision = runtime.decide(kCudaToo, rows(100)).value();
   EXPECT_EQ(decision.selected, Backend::Cpu);
   EXPECT_EQ(decision.reason, Reason::NoDevice);
   EXPECT_TRUE(decision.fallback);
-  const Event told = rig_.only(Event::Kind::FellBack);
-  EXPECT_EQ(told.requested, "auto");
-  EXPECT_EQ(told.selected, "cpu");
-  EXPECT_TRUE(has(told.message, "cuda: "));
-  EXPECT_TRUE(has(told.message, "no-driver.so"));
-  EXPECT_EQ(told.work.workflow, decision.number);
+  const Event reported = fixture_.only(Event::Kind::FellBack);
+  EXPECT_EQ(reported.requested, "auto");
+  EXPECT_EQ(reported.selected, "cpu");
+  EXPECT_TRUE(has(reported.message, "cuda: "));
+  EXPECT_TRUE(has(reported.message, "no-driver.so"));
+  EXPECT_EQ(reported.context.workflow, decision.id);
   EXPECT_EQ(runtime.counts().fallbacks, 1U);
 }
 
-TEST_F(DecideTest, EveryFallbackIsToldThoughTheDecisionIsKept) {
+TEST_F(DecideTest, EveryFallbackEmitsEventForCachedDecision) {
   Runtime runtime = make({Backend::Cuda});
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(runtime.decide(kCudaToo, rows(100)).value().fallback);
-  EXPECT_EQ(rig_.log.count(Event::Kind::FellBack), 3U);
+  EXPECT_EQ(fixture_.log.count(Event::Kind::FellBack), 3U);
 }
 
-TEST_F(DecideTest, AutoWithTooFewRowsForADeviceThatIsNotHereIsNoFallback) {
+TEST_F(DecideTest, AutoBelowCrossoverIsNotAFallback) {
   EXPECT_FALSE(make({Backend::Cuda}).decide(kCudaToo, rows(99)).value().fallback);
-  EXPECT_EQ(rig_.log.count(Event::Kind::FellBack), 0U);
+  EXPECT_EQ(fixture_.log.count(Event::Kind::FellBack), 0U);
 }
 
-TEST_F(DecideTest, AutoTakesTheNextDeviceWhereThePreferredIsNotHere) {
+TEST_F(DecideTest, AutoUsesNextDeviceIfPreferredIsMissing) {
   const Decision decision = make().decide(kScan, rows(100)).value();
   EXPECT_EQ(decision.selected, Backend::OpenCl);
   EXPECT_FALSE(decision.fallback);
 }
 
-TEST_F(DecideTest, RowsOnADeviceStayThereHoweverFewTheyAre) {
+TEST_F(DecideTest, ResidentRowsIgnoreRowCount) {
   for (const Mode mode : {Mode::Auto, Mode::Gpu}) {
     const Decision decision = make(mode).decide(kScan, kOnOpenCl).value();
     EXPECT_EQ(decision.selected, Backend::OpenCl);
     EXPECT_EQ(decision.reason, Reason::Resident);
     EXPECT_EQ(decision.residency, Residency::Device);
   }
-  EXPECT_EQ(rig_.events(Event::Kind::Decided).front().work.residency, Residency::Device);
+  EXPECT_EQ(fixture_.events(Event::Kind::Decided).front().context.residency, Residency::Device);
 }
 
-TEST_F(DecideTest, RowsOnADeviceAreNotDemotedByAnExplicitCpu) {
+TEST_F(DecideTest, ExplicitCpuFailsForResidentRows) {
   const auto decision = make(Mode::Cpu).decide(kScan, kOnOpenCl);
   ASSERT_FALSE(decision.ok());
   EXPECT_EQ(decision.error().code, Code::Unsupported);
-  EXPECT_TRUE(has(decision.error().message, "materialise them first"));
+  EXPECT_TRUE(has(decision.error().message, "materialize them first"));
 }
 
-TEST_F(DecideTest, RowsOnADeviceWithoutAVariantForItAreAnErrorAndNotDemoted) {
+TEST_F(DecideTest, ResidentRowsFailWithoutVariant) {
   const auto decision = make().decide(kCpuAlone, kOnOpenCl);
   ASSERT_FALSE(decision.ok());
   EXPECT_EQ(decision.error().code, Code::Unsupported);
   EXPECT_TRUE(has(decision.error().message, "cpu alone has no variant for opencl, where its rows are"));
 }
 
-TEST_F(DecideTest, RowsOnADeviceThatNobodyNamesAreTheCallersMistake) {
+TEST_F(DecideTest, ResidentRowsWithoutDeviceAreInvalid) {
   const auto decision = make().decide(kScan, {1, Residency::Device, Backend::Cpu});
   ASSERT_FALSE(decision.ok());
   EXPECT_EQ(decision.error().code, Code::InvalidArgument);
 }
 
-TEST_F(DecideTest, TheOnlyVariantIsTakenWhateverTheNumberOfRows) {
+TEST_F(DecideTest, OnlyVariantIgnoresRowCount) {
   Runtime runtime = make();
   EXPECT_EQ(runtime.decide(kCpuAlone, rows(1'000'000)).value().reason, Reason::OnlyVariant);
   const Decision device = runtime.decide(kDeviceAlone, rows(1)).value();
@@ -207,17 +207,17 @@ TEST_F(DecideTest, TheOnlyVariantIsTakenWhateverTheNumberOfRows) {
   EXPECT_EQ(device.reason, Reason::OnlyVariant);
   const auto neither = make(Mode::Cpu).decide(kDeviceAlone, rows(1));
   ASSERT_FALSE(neither.ok());
-  EXPECT_TRUE(has(neither.error().message, "device alone has no variant for the processor"));
+  EXPECT_TRUE(has(neither.error().message, "device alone has no variant for the CPU"));
   const auto missing = make({Backend::Cuda}).decide(kDeviceAlone, rows(1));
   ASSERT_FALSE(missing.ok());
 }
 
-TEST_F(DecideTest, DeterministicResultsAreOptInAndLeaveTheOthersOut) {
+TEST_F(DecideTest, DeterministicModeExcludesOtherVariants) {
   EXPECT_EQ(make({Backend::OpenCl}).decide(kUnordered, rows(1)).value().selected, Backend::OpenCl);
   const Decision decision = make({Backend::OpenCl}, {}, true).decide(kUnordered, rows(1)).value();
   EXPECT_EQ(decision.selected, Backend::Cpu);
   EXPECT_EQ(decision.reason, Reason::NoVariant);
-  EXPECT_TRUE(has(decision.text, "that is deterministic (which was asked for)"));
+  EXPECT_TRUE(has(decision.explanation, "that is deterministic (as requested)"));
   for (const std::optional<Mode> mode : {std::optional<Mode>(), std::optional(Mode::Gpu), std::optional(Mode::Cpu)}) {
     const auto none = make({Backend::OpenCl}, mode, true).decide(kUnorderedAlone, rows(1));
     ASSERT_FALSE(none.ok());
@@ -226,26 +226,27 @@ TEST_F(DecideTest, DeterministicResultsAreOptInAndLeaveTheOthersOut) {
   }
 }
 
-TEST_F(DecideTest, OfSeveralVariantsTheOneOfThePlannedPrecisionIsTaken) {
+TEST_F(DecideTest, SelectsVariantOfPlannedPrecision) {
   const Decision decision = make().decide(kPrecise, rows(1)).value();
-  EXPECT_EQ(decision.precision, runtime::Precision::Fp64) << "PoCL's device is a processor, which is good at doubles";
+  EXPECT_EQ(decision.precision, runtime::Precision::Fp64)
+      << "the PoCL device is a CPU, which is fast at double precision";
   EXPECT_EQ(decision.variant, kPrecise.begin() + 1);
 }
 
-TEST_F(DecideTest, NoTwoDecisionsHaveOneNumber) {
+TEST_F(DecideTest, DecisionIdsAreUnique) {
   Runtime runtime = make(Mode::Cpu);
-  EXPECT_NE(runtime.decide(kScan, rows(1)).value().number, runtime.decide(kScan, rows(1)).value().number);
+  EXPECT_NE(runtime.decide(kScan, rows(1)).value().id, runtime.decide(kScan, rows(1)).value().id);
 }
 
-TEST_F(DecideTest, AKeptDecisionIsOfTheModeThatIsInForce) {
+TEST_F(DecideTest, CachedDecisionFollowsMode) {
   Runtime runtime = make({Backend::OpenCl});
   EXPECT_EQ(runtime.decide(kScan, rows(100)).value().selected, Backend::OpenCl);
   runtime.set_mode(Mode::Cpu);
   EXPECT_EQ(runtime.decide(kScan, rows(100)).value().selected, Backend::Cpu);
-  rig_.mode.set("gpu");
+  fixture_.mode.set("gpu");
   runtime.set_mode(std::nullopt);
   EXPECT_EQ(runtime.decide(kScan, rows(1)).value().selected, Backend::OpenCl);
-  rig_.mode.set("cpu");
+  fixture_.mode.set("cpu");
   runtime.set_rewrites(std::nullopt);
   EXPECT_EQ(runtime.mode(), Mode::Cpu) << "the environment was read again";
   EXPECT_EQ(runtime.decide(kScan, rows(1)).value().selected, Backend::Cpu);

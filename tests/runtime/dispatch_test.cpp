@@ -1,9 +1,9 @@
-// Runs on PoCL, which really executes.
+// Runs on PoCL, which executes kernels.
 #include <gtest/gtest.h>
 
-#include "support/doubling.hpp"
-#include "support/eventually.hpp"
-#include "support/patience.hpp"
+#include "support/fixtures/doubling_operation.hpp"
+#include "support/processes/eventually.hpp"
+#include "support/processes/hang_timeout.hpp"
 
 namespace kiln::test {
 namespace {
@@ -21,168 +21,168 @@ using runtime::Transfer;
 
 class DispatchTest : public testing::Test {
  protected:
-  RuntimeRig rig_;
+  RuntimeFixture fixture_;
 };
 
-TEST_F(DispatchTest, RunsTheVariantThatWasDecidedForAndSaysWhereItRan) {
-  Runtime runtime(rig_.session());
+TEST_F(DispatchTest, RunsDecidedVariantAndReportsBackend) {
+  Runtime runtime(fixture_.session());
   EXPECT_EQ(doubled(runtime, 1000).value(), Numbers(1000, 2.0F));
-  const Event decided = rig_.only(Event::Kind::Decided);
-  const Event told = rig_.only(Event::Kind::Dispatched);
-  EXPECT_EQ(told.requested, "auto");
-  EXPECT_EQ(told.origin, "opencl");
-  EXPECT_EQ(told.selected, "opencl");
-  EXPECT_EQ(told.target, decided.target);
-  EXPECT_EQ(told.work.operation, "doubling");
-  EXPECT_EQ(told.work.rows, 1000U);
-  EXPECT_EQ(told.work.workflow, decided.work.workflow);
-  EXPECT_NE(told.work.dispatch, 0U);
-  EXPECT_NE(told.work.dispatch, told.work.workflow);
-  EXPECT_GT(told.ms, 0);
+  const Event decided = fixture_.only(Event::Kind::Decided);
+  const Event reported = fixture_.only(Event::Kind::Dispatched);
+  EXPECT_EQ(reported.requested, "auto");
+  EXPECT_EQ(reported.origin, "opencl");
+  EXPECT_EQ(reported.selected, "opencl");
+  EXPECT_EQ(reported.target, decided.target);
+  EXPECT_EQ(reported.context.operation, "doubling");
+  EXPECT_EQ(reported.context.rows, 1000U);
+  EXPECT_EQ(reported.context.workflow, decided.context.workflow);
+  EXPECT_NE(reported.context.dispatch, 0U);
+  EXPECT_NE(reported.context.dispatch, reported.context.workflow);
+  EXPECT_GT(reported.ms, 0);
   EXPECT_EQ(runtime.counts().dispatches, 1U);
   EXPECT_EQ(runtime.counts().on_device, 1U);
 }
 
-TEST_F(DispatchTest, WhatTheThreadDoesMeanwhileIsToldUnderItsName) {
-  Runtime runtime(rig_.session());
+TEST_F(DispatchTest, EventsDuringRunCarryItsName) {
+  Runtime runtime(fixture_.session());
   ASSERT_TRUE(doubled(runtime, 1000).ok());
-  const std::uint64_t number = rig_.only(Event::Kind::Dispatched).work.dispatch;
-  const Event launched = rig_.only(Event::Kind::Launched);
-  EXPECT_EQ(launched.work.operation, "doubling");
-  EXPECT_EQ(launched.work.stage, "scale");
-  EXPECT_EQ(launched.work.dispatch, number);
+  const std::uint64_t number = fixture_.only(Event::Kind::Dispatched).context.dispatch;
+  const Event launched = fixture_.only(Event::Kind::Launched);
+  EXPECT_EQ(launched.context.operation, "doubling");
+  EXPECT_EQ(launched.context.stage, "scale");
+  EXPECT_EQ(launched.context.dispatch, number);
   std::vector<Purpose> purposes;
-  for (const Event& copied : rig_.events(Event::Kind::Copied)) {
-    EXPECT_EQ(copied.work.dispatch, number);
-    purposes.push_back(copied.work.purpose);
+  for (const Event& copied : fixture_.events(Event::Kind::Copied)) {
+    EXPECT_EQ(copied.context.dispatch, number);
+    purposes.push_back(copied.context.purpose);
   }
-  EXPECT_EQ(purposes, (std::vector<Purpose>{Purpose::Input, Purpose::Materialise}));
-  const Event materialised = rig_.only(Event::Kind::Materialised);
-  EXPECT_EQ(materialised.bytes, 1000 * sizeof(float));
-  EXPECT_EQ(materialised.work.dispatch, number);
-  EXPECT_EQ(WorkScope::current(), nullptr);
+  EXPECT_EQ(purposes, (std::vector<Purpose>{Purpose::Input, Purpose::Materialize}));
+  const Event materialized = fixture_.only(Event::Kind::Materialized);
+  EXPECT_EQ(materialized.bytes, 1000 * sizeof(float));
+  EXPECT_EQ(materialized.context.dispatch, number);
+  EXPECT_EQ(OperationScope::current(), nullptr);
 }
 
-TEST_F(DispatchTest, AProcessorsRunIsToldToo) {
-  Runtime runtime(rig_.session());
+TEST_F(DispatchTest, CpuRunEmitsEvent) {
+  Runtime runtime(fixture_.session());
   EXPECT_EQ(doubled(runtime, 5).value(), Numbers(5, 2.0F));
-  const Event told = rig_.only(Event::Kind::Dispatched);
-  EXPECT_EQ(told.origin, "cpu");
-  EXPECT_EQ(told.selected, "cpu");
-  EXPECT_EQ(rig_.only(Event::Kind::StageRan).selected, "host");
+  const Event reported = fixture_.only(Event::Kind::Dispatched);
+  EXPECT_EQ(reported.origin, "cpu");
+  EXPECT_EQ(reported.selected, "cpu");
+  EXPECT_EQ(fixture_.only(Event::Kind::StageFinished).selected, "host");
   EXPECT_EQ(runtime.counts().on_device, 0U);
 }
 
-TEST_F(DispatchTest, ADeviceIsClaimedOnlyWhereAKernelWasLaunched) {
-  Runtime runtime(rig_.session());
+TEST_F(DispatchTest, DeviceIsClaimedOnlyAfterLaunch) {
+  Runtime runtime(fixture_.session());
   runtime.set_mode(Mode::Gpu);
   {
     const auto dispatch = Dispatch::begin(runtime, kDoubling, {.rows = 1000});
     ASSERT_TRUE(dispatch.ok()) << dispatch.error().message;
     EXPECT_EQ(dispatch->decision().selected, Backend::OpenCl);
   }
-  const Event told = rig_.only(Event::Kind::Dispatched);
-  EXPECT_EQ(told.origin, "opencl");
-  EXPECT_EQ(told.selected, "cpu");
-  EXPECT_TRUE(has(told.message, "no kernel was launched"));
+  const Event reported = fixture_.only(Event::Kind::Dispatched);
+  EXPECT_EQ(reported.origin, "opencl");
+  EXPECT_EQ(reported.selected, "cpu");
+  EXPECT_TRUE(has(reported.message, "no kernel was launched"));
   EXPECT_EQ(runtime.counts().on_device, 0U);
 }
 
-TEST_F(DispatchTest, ARunThatIsColdRequestsWhatItNeedsAndALaterOneIsWarm) {
-  Runtime runtime(rig_.session());
+TEST_F(DispatchTest, ColdRunRequestsUnitsAndLaterRunIsWarm) {
+  Runtime runtime(fixture_.session());
   const Decision cold = runtime.decide(kDoubling, {.rows = 1000}).value();
-  EXPECT_FALSE(cold.warm) << "a decision waits for nothing";
-  EXPECT_TRUE(eventually([&] { return runtime.decide(kDoubling, {.rows = 1000}).value().warm; }, kPatience));
-  EXPECT_TRUE(runtime.decide(kDoubling, {.rows = 5}).value().warm) << "the processor's compiles nothing";
+  EXPECT_FALSE(cold.warm) << "a decision does not wait";
+  EXPECT_TRUE(eventually([&] { return runtime.decide(kDoubling, {.rows = 1000}).value().warm; }, kHangTimeout));
+  EXPECT_TRUE(runtime.decide(kDoubling, {.rows = 5}).value().warm) << "the CPU variant compiles nothing";
 }
 
-TEST_F(DispatchTest, WhereTheDeviceFailsAutoGoesOnOnTheProcessorWithAnEvent) {
-  Runtime runtime(rig_.session());
+TEST_F(DispatchTest, AutoFallsBackToCpuWithEventAfterFailure) {
+  Runtime runtime(fixture_.session());
   Result<int> answer = runtime::run(runtime, kFailing, {.rows = 1000}, Code::Unavailable);
   ASSERT_TRUE(answer.ok()) << answer.error().message;
   EXPECT_EQ(*answer, kOfCpu);
-  const Event told = rig_.only(Event::Kind::FellBack);
-  EXPECT_EQ(told.requested, "auto");
-  EXPECT_EQ(told.selected, "cpu");
-  EXPECT_TRUE(has(told.message, "the variant for opencl failed: as it was told to"));
-  const Event dispatched = rig_.only(Event::Kind::Dispatched);
-  EXPECT_EQ(told.work.dispatch, dispatched.work.dispatch);
+  const Event reported = fixture_.only(Event::Kind::FellBack);
+  EXPECT_EQ(reported.requested, "auto");
+  EXPECT_EQ(reported.selected, "cpu");
+  EXPECT_TRUE(has(reported.message, "the variant for opencl failed: requested failure"));
+  const Event dispatched = fixture_.only(Event::Kind::Dispatched);
+  EXPECT_EQ(reported.context.dispatch, dispatched.context.dispatch);
   EXPECT_EQ(dispatched.origin, "opencl");
   EXPECT_EQ(dispatched.selected, "cpu");
   EXPECT_EQ(runtime.counts().fallbacks, 1U);
 }
 
-TEST_F(DispatchTest, AFailureStaysOneWhereTheDeviceWasAskedForOrHasTheRowsOrItIsTheCallersFault) {
-  Runtime runtime(rig_.session());
+TEST_F(DispatchTest, NoFallbackForExplicitGpuResidentRowsOrCallerErrors) {
+  Runtime runtime(fixture_.session());
   EXPECT_FALSE(runtime::run(runtime, kFailing, {.rows = 1000}, Code::InvalidArgument).ok());
   EXPECT_FALSE(runtime::run(runtime, kFailing, {1000, Residency::Device, Backend::OpenCl}, Code::Io).ok());
   runtime.set_mode(Mode::Gpu);
   EXPECT_FALSE(runtime::run(runtime, kFailing, {.rows = 1000}, Code::Io).ok());
-  EXPECT_EQ(rig_.log.count(Event::Kind::FellBack), 0U);
+  EXPECT_EQ(fixture_.log.count(Event::Kind::FellBack), 0U);
 }
 
-TEST_F(DispatchTest, ARunInsideOfARunFollowsItAndHasANumberOfItsOwn) {
-  Runtime runtime(rig_.session());
+TEST_F(DispatchTest, NestedRunInheritsDecisionWithOwnId) {
+  Runtime runtime(fixture_.session());
   runtime.set_mode(Mode::Gpu);
   std::uint64_t outer = 0;
   {
     const auto dispatch = Dispatch::begin(runtime, kFailing, {.rows = 1});
     ASSERT_TRUE(dispatch.ok());
-    outer = WorkScope::current()->dispatch;
+    outer = OperationScope::current()->dispatch;
     runtime.set_mode(Mode::Cpu);
     EXPECT_EQ(doubled(runtime, 3).value(), Numbers(3, 2.0F));
-    EXPECT_EQ(WorkScope::current()->dispatch, outer);
+    EXPECT_EQ(OperationScope::current()->dispatch, outer);
   }
-  const std::vector<Event> told = rig_.events(Event::Kind::Dispatched);
-  ASSERT_EQ(told.size(), 2U);
-  EXPECT_EQ(told[0].work.operation, "doubling");
-  EXPECT_EQ(told[0].selected, "opencl") << "by the decision of the run around it";
-  EXPECT_NE(told[0].work.dispatch, outer);
-  EXPECT_EQ(told[0].work.workflow, told[1].work.workflow);
-  EXPECT_EQ(told[1].selected, "opencl") << "what is launched inside of it is launched in it";
-  EXPECT_EQ(rig_.log.count(Event::Kind::Decided), 1U);
+  const std::vector<Event> reported = fixture_.events(Event::Kind::Dispatched);
+  ASSERT_EQ(reported.size(), 2U);
+  EXPECT_EQ(reported[0].context.operation, "doubling");
+  EXPECT_EQ(reported[0].selected, "opencl") << "inherited from the enclosing run";
+  EXPECT_NE(reported[0].context.dispatch, outer);
+  EXPECT_EQ(reported[0].context.workflow, reported[1].context.workflow);
+  EXPECT_EQ(reported[1].selected, "opencl") << "launches of the nested run count for the enclosing run";
+  EXPECT_EQ(fixture_.log.count(Event::Kind::Decided), 1U);
 }
 
-TEST_F(DispatchTest, StagesAreToldAndRememberedAndWaitOnlyToBeTimed) {
-  Session session = rig_.session();
+TEST_F(DispatchTest, StagesAreRecordedAndSynchronizeOnlyForTiming) {
+  Session session = fixture_.session();
   {
     Runtime runtime(session);
     ASSERT_TRUE(doubled(runtime, 1000).ok());
-    EXPECT_EQ(rig_.log.count(Event::Kind::Synchronised), 0U);
-    const Event told = rig_.only(Event::Kind::StageRan);
-    EXPECT_EQ(told.work.stage, "scale");
-    EXPECT_EQ(told.selected, "opencl");
+    EXPECT_EQ(fixture_.log.count(Event::Kind::Synchronized), 0U);
+    const Event reported = fixture_.only(Event::Kind::StageFinished);
+    EXPECT_EQ(reported.context.stage, "scale");
+    EXPECT_EQ(reported.selected, "opencl");
     ASSERT_EQ(runtime.last_stages().size(), 1U);
-    EXPECT_EQ(runtime.last_stages()[0].where, "opencl");
+    EXPECT_EQ(runtime.last_stages()[0].location, "opencl");
   }
-  rig_.time_stages.set("1");
+  fixture_.time_stages.set("1");
   Runtime runtime(session);
   ASSERT_TRUE(doubled(runtime, 1000).ok());
-  const Event waited = rig_.only(Event::Kind::Synchronised);
-  EXPECT_EQ(waited.work.purpose, Purpose::Trace);
-  EXPECT_EQ(waited.work.stage, "scale");
+  const Event waited = fixture_.only(Event::Kind::Synchronized);
+  EXPECT_EQ(waited.context.purpose, Purpose::Trace);
+  EXPECT_EQ(waited.context.stage, "scale");
 }
 
-TEST_F(DispatchTest, AStageThatComputesOnTheHostSaysSo) {
-  Runtime runtime(rig_.session());
+TEST_F(DispatchTest, HostStageIsMarked) {
+  Runtime runtime(fixture_.session());
   runtime.set_mode(Mode::Gpu);
   {
     auto dispatch = Dispatch::begin(runtime, kDoubling, {.rows = 1000});
     ASSERT_TRUE(dispatch.ok());
     Stage stage(*dispatch, "sizes");
     stage.on_host();
-    WorkScope::count_launch();
+    OperationScope::count_launch();
   }
-  EXPECT_EQ(rig_.only(Event::Kind::StageRan).selected, "host");
+  EXPECT_EQ(fixture_.only(Event::Kind::StageFinished).selected, "host");
 }
 
-TEST_F(DispatchTest, ACopyThatIsNoMaterialisationIsNotToldAsOne) {
-  Runtime runtime(rig_.session());
+TEST_F(DispatchTest, OrdinaryCopyIsNotMaterialization) {
+  Runtime runtime(fixture_.session());
   {
-    const Transfer transfer(runtime, Purpose::Size);
-    EXPECT_EQ(WorkScope::current()->purpose, Purpose::Size);
+    const Transfer transfer(runtime, Purpose::AllocationSize);
+    EXPECT_EQ(OperationScope::current()->purpose, Purpose::AllocationSize);
   }
-  EXPECT_EQ(rig_.log.count(Event::Kind::Materialised), 0U);
+  EXPECT_EQ(fixture_.log.count(Event::Kind::Materialized), 0U);
 }
 
 }  // namespace

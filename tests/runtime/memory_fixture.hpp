@@ -10,16 +10,16 @@
 
 #include <kiln/runtime/memory.hpp>
 
-#include "support/driver_double/control.hpp"
-#include "support/event_log.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/fakes/cuda_driver/control.hpp"
+#include "support/fixtures/event_log.hpp"
+#include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::test {
 
-// Small, because the double fills what it gives.
+// Small, because the driver double fills every allocation.
 constexpr std::size_t kPiece = std::size_t{16} << 10;
 
-/// A program with a session whose memory is of a tier, on the driver double: nothing here is a GPU's.
+/// A program with a session that uses a memory tier, on the driver double; no GPU is involved.
 class MemoryTest : public testing::Test {
  protected:
   struct Program {
@@ -37,11 +37,11 @@ class MemoryTest : public testing::Test {
 
   SessionOptions session_options() {
     SessionOptions made;
-    made.settings = {{"cache.dir", cache_.path("cache")}, {"driver", DriverDouble::path()}};
+    made.settings = {{"cache.dir", cache_.path("cache")}, {"driver", FakeCudaDriver::path()}};
     made.on_event = log_.callback();
     return made;
   }
-  /// In this thread the primary context of the device is current from then on.
+  /// Makes the primary context of the device current on this thread.
   Program open(runtime::MemoryOptions options, std::size_t device = 0) {
     const runtime::Memory memory(std::move(options));
     Session session = runtime::open_session(session_options(), memory).value();
@@ -50,7 +50,7 @@ class MemoryTest : public testing::Test {
     EXPECT_TRUE(stream.ok());
     return {memory, session, *std::move(stream)};
   }
-  /// What the driver has left of device 0, of whose contexts one must be current.
+  /// Returns the free memory of device 0. One of its contexts must be current.
   std::size_t available() const {
     std::size_t free = 0;
     std::size_t total = 0;
@@ -66,7 +66,7 @@ class MemoryTest : public testing::Test {
 
   TemporaryDirectory cache_;
   EventLog log_;
-  DriverDouble driver_{"sm_80,sm_90"};
+  FakeCudaDriver driver_{"sm_80,sm_90"};
 };
 
 inline bool says(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }

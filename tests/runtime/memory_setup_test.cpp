@@ -1,8 +1,8 @@
-// How memory tiers are set up on the driver double: when, for which device, and what happens where that fails.
+// Setup of memory tiers on the driver double: when, for which device, and after failures.
 #include <thread>
 
 #include "runtime/memory_fixture.hpp"
-#include "support/forked.hpp"
+#include "support/processes/forked.hpp"
 
 namespace kiln::test {
 namespace {
@@ -13,52 +13,52 @@ using runtime::MemoryOptions;
 using runtime::MemoryTier;
 using Kind = Event::Kind;
 
-constexpr MemoryTier kTiers[] = {MemoryTier::Pool, MemoryTier::PatientPool, MemoryTier::Managed, MemoryTier::Plain};
+constexpr MemoryTier kTiers[] = {MemoryTier::Pool, MemoryTier::RetryingPool, MemoryTier::Managed, MemoryTier::Plain};
 
 class MemorySetup : public MemoryTest {
  protected:
-  /// One allocation, and what memory_set said of it.
+  /// Allocates once and returns the memory_tier_selected event.
   Event set_up(const Program& program) {
     std::vector<Buffer> kept;
     const Status reserved = program.reserve(kept, kPiece);
     EXPECT_TRUE(reserved.ok()) << reserved.error().message;
-    const std::vector<Event> set = events(Kind::MemorySet);
+    const std::vector<Event> set = events(Kind::MemoryTierSelected);
     EXPECT_FALSE(set.empty());
     return set.empty() ? Event{} : set.back();
   }
 };
 
-TEST_F(MemorySetup, IsDoneByTheFirstAllocationAndOnce) {
+TEST_F(MemorySetup, HappensOnceAtFirstAllocation) {
   const Program program = open({});
   EXPECT_EQ(driver_.calls("cuMemPoolCreate"), 0U);
-  EXPECT_EQ(events(Kind::MemorySet).size(), 0U);
+  EXPECT_EQ(events(Kind::MemoryTierSelected).size(), 0U);
   set_up(program);
   set_up(program);
   EXPECT_EQ(driver_.calls("cuMemPoolCreate"), 1U);
-  EXPECT_EQ(events(Kind::MemorySet).size(), 1U);
+  EXPECT_EQ(events(Kind::MemoryTierSelected).size(), 1U);
 }
 
-TEST_F(MemorySetup, OneWordSaysWhichTierIsInForce) {
-  const char* const words[] = {"pool", "patient pool", "managed", "plain"};
+TEST_F(MemorySetup, BackendNameIsTheEffectiveTier) {
+  const char* const words[] = {"pool", "retrying pool", "managed", "plain"};
   for (std::size_t i = 0; i < std::size(kTiers); ++i) {
     const Program program = open({kTiers[i], 0, {}, {}});
-    EXPECT_EQ(memory_backend(program.memory), words[i]) << "before the first allocation";
+    EXPECT_EQ(memory_tier_name(program.memory), words[i]) << "before the first allocation";
     const Event set = set_up(program);
-    EXPECT_EQ(memory_backend(program.memory), words[i]);
+    EXPECT_EQ(memory_tier_name(program.memory), words[i]);
     EXPECT_EQ(set.requested, words[i]);
     EXPECT_EQ(set.selected, words[i]);
     EXPECT_EQ(set.message, "");
   }
 }
 
-TEST_F(MemorySetup, ThatFailsAtAnyCallFallsBackToPlainMemoryWithAWarning) {
+TEST_F(MemorySetup, FailureFallsBackToPlainMemoryWithWarning) {
   struct Case {
     MemoryTier tier;
     const char* entry;
   };
   for (const Case& broken :
        {Case{MemoryTier::Pool, "cuDeviceGetAttribute"}, Case{MemoryTier::Pool, "cuMemPoolCreate"},
-        Case{MemoryTier::Pool, "cuMemPoolSetAttribute"}, Case{MemoryTier::PatientPool, "cuMemPoolCreate"},
+        Case{MemoryTier::Pool, "cuMemPoolSetAttribute"}, Case{MemoryTier::RetryingPool, "cuMemPoolCreate"},
         Case{MemoryTier::Managed, "cuDeviceGetAttribute"}}) {
     {
       const Program program = open({broken.tier, kPiece, {}, {}});
@@ -68,7 +68,7 @@ TEST_F(MemorySetup, ThatFailsAtAnyCallFallsBackToPlainMemoryWithAWarning) {
       EXPECT_EQ(set.selected, "plain");
       EXPECT_TRUE(says(set.message, broken.entry)) << set.message;
       EXPECT_TRUE(says(set.message, "plain memory")) << set.message;
-      EXPECT_EQ(memory_backend(program.memory), "plain");
+      EXPECT_EQ(memory_tier_name(program.memory), "plain");
       std::vector<Buffer> kept;
       EXPECT_TRUE(program.reserve(kept, 2 * kPiece).ok()) << "plain memory has no limit";
       EXPECT_EQ(driver_.calls("cuMemAllocFromPoolAsync") + driver_.calls("cuMemAllocManaged"), 0U);
@@ -77,7 +77,7 @@ TEST_F(MemorySetup, ThatFailsAtAnyCallFallsBackToPlainMemoryWithAWarning) {
   }
 }
 
-TEST_F(MemorySetup, OnADriverThatLacksAFunctionOfAPoolFallsBackToo) {
+TEST_F(MemorySetup, MissingPoolFunctionFallsBackToPlainMemory) {
   unsigned of_kiln = 0;
   cuda::DriverFunctions functions;
   cuda::for_each_function(functions, [&](auto&, const char*, int) { ++of_kiln; });
@@ -88,7 +88,7 @@ TEST_F(MemorySetup, OnADriverThatLacksAFunctionOfAPoolFallsBackToo) {
   }
 }
 
-TEST_F(MemorySetup, WithoutADriverOrAContextIsAnErrorThatIsNotRemembered) {
+TEST_F(MemorySetup, MissingDriverOrContextErrorIsNotCached) {
   const Program program = open({});
   driver_.fail("cuInit", 1, DriverResult::Unknown);
   std::vector<Buffer> kept;
@@ -102,14 +102,14 @@ TEST_F(MemorySetup, WithoutADriverOrAContextIsAnErrorThatIsNotRemembered) {
   const Status none = program.reserve(kept, kPiece);
   ASSERT_FALSE(none.ok());
   EXPECT_TRUE(says(none.error().message, "make a context current")) << none.error().message;
-  EXPECT_EQ(events(Kind::MemorySet).size(), 0U);
+  EXPECT_EQ(events(Kind::MemoryTierSelected).size(), 0U);
 
   driver_.driver().CtxSetCurrent(context);
   EXPECT_EQ(set_up(program).selected, "pool");
-  EXPECT_EQ(program.memory.use().refusals, 2U);
+  EXPECT_EQ(program.memory.usage().failures, 2U);
 }
 
-TEST_F(MemorySetup, EndsNobodysRecordingOfAGraph) {
+TEST_F(MemorySetup, DoesNotEndGraphCapture) {
   for (const MemoryTier tier : kTiers) {
     const Program program = open({tier, 0, {}, {}});
     cuda::Stream recording = nullptr;
@@ -124,7 +124,7 @@ TEST_F(MemorySetup, EndsNobodysRecordingOfAGraph) {
   }
 }
 
-TEST_F(MemorySetup, IsOncePerDeviceWithALimitForEach) {
+TEST_F(MemorySetup, IsPerDeviceWithOwnLimit) {
   {
     const Program first = open({MemoryTier::Pool, kPiece, {}, {}});
     std::vector<Buffer> kept;
@@ -132,17 +132,17 @@ TEST_F(MemorySetup, IsOncePerDeviceWithALimitForEach) {
     Session session = first.session;
     ASSERT_TRUE(session.make_current("cuda", 1).ok());
     const Program second{first.memory, session, session.stream("cuda").value()};
-    EXPECT_TRUE(second.reserve(kept, kPiece).ok()) << "the other device's memory counted";
+    EXPECT_TRUE(second.reserve(kept, kPiece).ok()) << "the memory of the other device was counted";
     EXPECT_FALSE(second.reserve(kept, 1).ok());
     EXPECT_EQ(driver_.calls("cuMemPoolCreate"), 2U);
-    EXPECT_EQ(first.memory.use().bytes, 2 * kPiece);
+    EXPECT_EQ(first.memory.usage().bytes, 2 * kPiece);
     EXPECT_TRUE(first.memory.trim().ok());
     EXPECT_EQ(events(Kind::MemoryTrimmed).size(), 2U);
   }
   expect_nothing_left();
 }
 
-TEST_F(MemorySetup, OfWhichOneDeviceFailsIsPlainInAWordAndGoesBackTheWayItCame) {
+TEST_F(MemorySetup, ReportsPlainIfOneDeviceFailsAndReleasesToOriginalSource) {
   {
     const Program first = open({});
     std::vector<Buffer> of_first;
@@ -152,7 +152,7 @@ TEST_F(MemorySetup, OfWhichOneDeviceFailsIsPlainInAWordAndGoesBackTheWayItCame) 
     const Program second{first.memory, session, session.stream("cuda").value()};
     driver_.fail("cuMemPoolCreate", 1, DriverResult::OutOfMemory);
     EXPECT_EQ(set_up(second).selected, "plain");
-    EXPECT_EQ(memory_backend(first.memory), "plain");
+    EXPECT_EQ(memory_tier_name(first.memory), "plain");
     ASSERT_TRUE(session.make_current("cuda", 0).ok());
     const std::size_t freed = driver_.calls("cuMemFree");
     of_first.clear();
@@ -162,7 +162,7 @@ TEST_F(MemorySetup, OfWhichOneDeviceFailsIsPlainInAWordAndGoesBackTheWayItCame) 
   expect_nothing_left();
 }
 
-TEST_F(MemorySetup, IsOfNoConcernToOpenCl) {
+TEST_F(MemorySetup, DoesNotAffectOpenCl) {
   const Program program = open({});
   Session session = program.session;
   if (const auto devices = session.devices("opencl"); !devices || devices->empty()) GTEST_SKIP() << "no OpenCL device";
@@ -171,18 +171,18 @@ TEST_F(MemorySetup, IsOfNoConcernToOpenCl) {
   ASSERT_TRUE(stream.ok()) << stream.error().message;
   const auto buffer = stream->allocate(kPiece);
   EXPECT_TRUE(buffer.ok()) << buffer.error().message;
-  EXPECT_EQ(program.memory.use().peak, 0U);
+  EXPECT_EQ(program.memory.usage().peak, 0U);
 }
 
-TEST_F(MemorySetup, TwoAllocatorsForOneSessionAreRefused) {
+TEST_F(MemorySetup, TwoAllocatorsForOneSessionAreRejected) {
   SessionOptions options = session_options();
   options.allocator = Memory().allocator();
-  const auto refused = runtime::open_session(options, Memory());
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code, Code::InvalidArgument);
+  const auto rejected = runtime::open_session(options, Memory());
+  ASSERT_FALSE(rejected.ok());
+  EXPECT_EQ(rejected.error().code, Code::InvalidArgument);
 }
 
-TEST_F(MemorySetup, OfTheParentServesNoForkedChild) {
+TEST_F(MemorySetup, IsUnavailableInForkedChild) {
   const Program program = open({});
   std::vector<Buffer> kept;
   ASSERT_TRUE(program.reserve(kept, kPiece).ok());
@@ -190,18 +190,18 @@ TEST_F(MemorySetup, OfTheParentServesNoForkedChild) {
   Forked child([&](const Forked::Side& parent) {
     const bool none = allocator.allocate(kPiece, nullptr) == nullptr && !program.memory.trim();
     allocator.release(kept[0].native(), kPiece, nullptr);
-    parent.say(none ? allocator.why() : "it was served");
+    parent.say(none ? allocator.last_error() : "it was served");
   });
-  EXPECT_TRUE(says(child.line(), "opened before this process was forked")) << "the driver was asked";
+  EXPECT_TRUE(says(child.line(), "opened before this process was forked")) << "the driver was called";
   EXPECT_EQ(child.exit_code(), 0);
   EXPECT_TRUE(program.reserve(kept, kPiece).ok());
 }
 
-TEST_F(MemorySetup, FourThreadsNeverPassTheLimitAndLeaveNothing) {
+TEST_F(MemorySetup, ConcurrentThreadsRespectLimitWithoutLeaks) {
   constexpr unsigned kThreads = 4;
   constexpr unsigned kRounds = 200;
   {
-    const Program program = open({MemoryTier::PatientPool, 3 * kPiece, [](std::size_t) { return true; }, {}});
+    const Program program = open({MemoryTier::RetryingPool, 3 * kPiece, [](std::size_t) { return true; }, {}});
     std::vector<std::thread> threads;
     std::atomic<unsigned> served{0};
     for (unsigned number = 0; number < kThreads; ++number) {
@@ -218,7 +218,7 @@ TEST_F(MemorySetup, FourThreadsNeverPassTheLimitAndLeaveNothing) {
       });
     }
     for (std::thread& thread : threads) thread.join();
-    const Memory::Use use = program.memory.use();
+    const Memory::Usage use = program.memory.usage();
     EXPECT_GT(served.load(), kRounds);
     EXPECT_EQ(use.bytes, 0U);
     EXPECT_LE(use.peak, 3 * kPiece);

@@ -1,4 +1,4 @@
-// Memory tiers on the driver double: its memory is counted as a driver would, and no kernel runs.
+// Memory tiers on the driver double, which accounts for memory like a driver and runs no kernel.
 #include <functional>
 
 #include "runtime/memory_fixture.hpp"
@@ -14,11 +14,11 @@ using Kind = Event::Kind;
 
 constexpr unsigned kSteps = 12;
 constexpr unsigned kAllocations = 2 * kSteps;
-// All results that are kept, and the scratch of the last step.
+// All retained results plus the scratch memory of the last step.
 constexpr std::size_t kPeak = (kSteps + 1) * kPiece;
 
-/// A program that keeps what it has computed, as programs do: each step needs a piece of scratch, which it releases,
-/// and one for its result, which it keeps for as long as nobody wants the memory.
+/// A program that caches its results: each step allocates scratch memory, which it releases, and memory for its result,
+/// which it keeps until the memory is needed.
 struct Workload {
   std::vector<Buffer> kept;
   unsigned dropped = 0;
@@ -32,7 +32,7 @@ struct Workload {
     }
     return {};
   }
-  /// For MemoryOptions::on_out_of_memory.
+  /// Returns a callback for MemoryOptions::on_out_of_memory.
   std::function<bool(std::size_t)> dropping() {
     return [this](std::size_t) {
       kept.clear();
@@ -44,45 +44,45 @@ struct Workload {
 
 using MemoryTiers = MemoryTest;
 
-TEST_F(MemoryTiers, TheWorkloadHasThePeakThatTheseTestsHalve) {
+TEST_F(MemoryTiers, WorkloadHasExpectedPeak) {
   const Program program = open({});
   Workload work;
   ASSERT_TRUE(work.run(program).ok());
-  EXPECT_EQ(program.memory.use().peak, kPeak);
-  EXPECT_EQ(program.memory.use().bytes, kSteps * kPiece);
+  EXPECT_EQ(program.memory.usage().peak, kPeak);
+  EXPECT_EQ(program.memory.usage().bytes, kSteps * kPiece);
 }
 
-TEST_F(MemoryTiers, HalfThePeakIsRefusedCleanlyByAPool) {
+TEST_F(MemoryTiers, PoolFailsCleanlyAtHalfThePeak) {
   {
     const Program program = open({MemoryTier::Pool, kPeak / 2, {}, {}});
     Workload work;
-    const Status refused = work.run(program);
-    ASSERT_FALSE(refused.ok());
-    EXPECT_EQ(refused.error().code, Code::Unavailable);
-    for (const char* part : {"16384 bytes", "limit of 106496 bytes", "98304 are in use", "memory tier pool"}) {
-      EXPECT_TRUE(says(refused.error().message, part)) << part << " is not in: " << refused.error().message;
+    const Status rejected = work.run(program);
+    ASSERT_FALSE(rejected.ok());
+    EXPECT_EQ(rejected.error().code, Code::Unavailable);
+    for (const char* part : {"16384 bytes", "limit of 106496 bytes", "98304 bytes are in use", "memory tier pool"}) {
+      EXPECT_TRUE(says(rejected.error().message, part)) << part << " is not in: " << rejected.error().message;
     }
-    EXPECT_EQ(program.memory.use().retries, 0U);
-    EXPECT_EQ(program.memory.use().refusals, 1U);
-    EXPECT_LE(program.memory.use().peak, kPeak / 2);
-    EXPECT_TRUE(program.reserve(work.kept, kPiece / 2).ok()) << "there was room for a smaller one";
+    EXPECT_EQ(program.memory.usage().retries, 0U);
+    EXPECT_EQ(program.memory.usage().failures, 1U);
+    EXPECT_LE(program.memory.usage().peak, kPeak / 2);
+    EXPECT_TRUE(program.reserve(work.kept, kPiece / 2).ok()) << "a smaller allocation fits";
     work.kept.clear();
-    EXPECT_TRUE(program.reserve(work.kept, kPeak / 2).ok()) << "what was released was not to be had again";
+    EXPECT_TRUE(program.reserve(work.kept, kPeak / 2).ok()) << "released memory could not be allocated again";
   }
   expect_nothing_left();
 }
 
-TEST_F(MemoryTiers, HalfThePeakIsSurvivedByAPatientPoolWhoseCallbackDropsACache) {
+TEST_F(MemoryTiers, RetryingPoolSurvivesHalfThePeakWithCallback) {
   {
     Workload work;
-    const Program program = open({MemoryTier::PatientPool, kPeak / 2, work.dropping(), {}});
+    const Program program = open({MemoryTier::RetryingPool, kPeak / 2, work.dropping(), {}});
     const Status ran = work.run(program);
     EXPECT_TRUE(ran.ok()) << ran.error().message;
     EXPECT_GE(work.dropped, 1U);
-    EXPECT_EQ(program.memory.use().retries, work.dropped);
-    EXPECT_EQ(program.memory.use().refusals, 0U);
-    EXPECT_LE(program.memory.use().peak, kPeak / 2);
-    const std::vector<Event> retried = events(Kind::MemoryRetried);
+    EXPECT_EQ(program.memory.usage().retries, work.dropped);
+    EXPECT_EQ(program.memory.usage().failures, 0U);
+    EXPECT_LE(program.memory.usage().peak, kPeak / 2);
+    const std::vector<Event> retried = events(Kind::AllocationRetried);
     ASSERT_EQ(retried.size(), work.dropped);
     EXPECT_EQ(retried[0].bytes, kPiece);
     EXPECT_NE(retried[0].stream, 0U);
@@ -92,27 +92,27 @@ TEST_F(MemoryTiers, HalfThePeakIsSurvivedByAPatientPoolWhoseCallbackDropsACache)
   expect_nothing_left();
 }
 
-TEST_F(MemoryTiers, HalfThePeakIsNoLimitForManagedMemoryNorIsTheDeviceItself) {
+TEST_F(MemoryTiers, ManagedMemoryExceedsLimitAndDeviceSize) {
   driver_.set_memory(kPeak / 2);
   {
     const Program program = open({MemoryTier::Managed, kPeak / 2, {}, {}});
     Workload work;
     const Status ran = work.run(program);
     EXPECT_TRUE(ran.ok()) << ran.error().message;
-    EXPECT_EQ(program.memory.use().peak, kPeak);
+    EXPECT_EQ(program.memory.usage().peak, kPeak);
     EXPECT_EQ(driver_.calls("cuMemAllocManaged"), kAllocations);
   }
   expect_nothing_left();
 }
 
-TEST_F(MemoryTiers, ADeviceThatIsTooSmallIsAsGoodAsALimit) {
-  for (const MemoryTier tier : {MemoryTier::Pool, MemoryTier::PatientPool, MemoryTier::Plain}) {
+TEST_F(MemoryTiers, SmallDeviceBehavesLikeLimit) {
+  for (const MemoryTier tier : {MemoryTier::Pool, MemoryTier::RetryingPool, MemoryTier::Plain}) {
     driver_.set_memory(kPeak / 2);
     {
       Workload work;
       const Program program = open({tier, 0, work.dropping(), {}});
       const Status ran = work.run(program);
-      EXPECT_EQ(ran.ok(), tier == MemoryTier::PatientPool) << to_string(tier);
+      EXPECT_EQ(ran.ok(), tier == MemoryTier::RetryingPool) << to_string(tier);
       if (!ran) {
         EXPECT_TRUE(says(ran.error().message, "CUDA_ERROR_OUT_OF_MEMORY")) << ran.error().message;
       }
@@ -125,13 +125,12 @@ TEST_F(MemoryTiers, ADeviceThatIsTooSmallIsAsGoodAsALimit) {
 struct Outcome {
   bool ran = false;
   std::string error;
-  Memory::Use use;
+  Memory::Usage use;
 };
 
 class MemoryFaults : public MemoryTest {
  protected:
-  /// The workload with its n-th allocation, and as many tries in a row as `times` says, out of memory. Nothing may be
-  /// left.
+  /// Runs the workload with `times` consecutive out-of-memory errors from its n-th allocation on. Checks for leaks.
   Outcome run_with_fault(MemoryTier tier, unsigned nth, unsigned times) {
     Workload work;
     Outcome outcome;
@@ -139,11 +138,11 @@ class MemoryFaults : public MemoryTest {
       const Program program = open({tier, kPeak, work.dropping(), {}});
       driver_.fail("cuMemAllocFromPoolAsync", nth, DriverResult::OutOfMemory, times);
       const Status ran = work.run(program);
-      outcome = {ran.ok(), ran ? "" : ran.error().message, program.memory.use()};
-      // The double may still have faults to give, fewer than there are retries.
+      outcome = {ran.ok(), ran ? "" : ran.error().message, program.memory.usage()};
+      // The driver double may have remaining faults, but fewer than the number of retries.
       EXPECT_TRUE(program.reserve(work.kept, kPiece).ok() || tier == MemoryTier::Pool);
       work.kept.clear();
-      EXPECT_EQ(program.memory.use().bytes, 0U);
+      EXPECT_EQ(program.memory.usage().bytes, 0U);
     }
     EXPECT_EQ(driver_.leaks(), 0U) << "allocation " << nth << ", " << times << " times";
     EXPECT_EQ(driver_.stale_uses(), 0U);
@@ -151,18 +150,18 @@ class MemoryFaults : public MemoryTest {
   }
 };
 
-TEST_F(MemoryFaults, AtEveryAllocationAreTriedThreeTimesMoreThenRefusedAndLeaveNothing) {
+TEST_F(MemoryFaults, AreRetriedThreeTimesAtEveryAllocationWithoutLeaks) {
   for (unsigned nth = 1; nth <= kAllocations; ++nth) {
     for (unsigned times = 1; times <= 5; ++times) {
-      const Outcome outcome = run_with_fault(MemoryTier::PatientPool, nth, times);
+      const Outcome outcome = run_with_fault(MemoryTier::RetryingPool, nth, times);
       EXPECT_EQ(outcome.ran, times <= 3) << "allocation " << nth << ", " << times << " times: " << outcome.error;
       EXPECT_EQ(outcome.use.retries, std::min(times, 3U)) << "allocation " << nth << ", " << times << " times";
-      EXPECT_EQ(outcome.use.refusals, times <= 3 ? 0U : 1U);
+      EXPECT_EQ(outcome.use.failures, times <= 3 ? 0U : 1U);
     }
   }
 }
 
-TEST_F(MemoryFaults, AtEveryAllocationAreNotTriedAgainByAPool) {
+TEST_F(MemoryFaults, AreNotRetriedByPool) {
   for (unsigned nth = 1; nth <= kAllocations; ++nth) {
     const Outcome outcome = run_with_fault(MemoryTier::Pool, nth, 1);
     EXPECT_FALSE(outcome.ran) << "allocation " << nth;
@@ -171,10 +170,10 @@ TEST_F(MemoryFaults, AtEveryAllocationAreNotTriedAgainByAPool) {
   }
 }
 
-TEST_F(MemoryFaults, ThatAreNotOutOfMemoryAreNotTriedAgain) {
+TEST_F(MemoryFaults, AreRetriedOnlyForOutOfMemory) {
   unsigned asked = 0;
   const auto count = [&](std::size_t) { return ++asked != 0; };
-  const Program program = open({MemoryTier::PatientPool, 0, count, {}});
+  const Program program = open({MemoryTier::RetryingPool, 0, count, {}});
   driver_.fail("cuMemAllocFromPoolAsync", 1, DriverResult::InvalidHandle);
   std::vector<Buffer> kept;
   EXPECT_FALSE(program.reserve(kept, kPiece).ok());
@@ -183,10 +182,10 @@ TEST_F(MemoryFaults, ThatAreNotOutOfMemoryAreNotTriedAgain) {
 
 using MemoryCallback = MemoryTest;
 
-TEST_F(MemoryCallback, ThatHasNothingMoreEndsIt) {
+TEST_F(MemoryCallback, ReturningFalseStopsRetries) {
   unsigned asked = 0;
   std::size_t wanted = 0;
-  const Program program = open({MemoryTier::PatientPool,
+  const Program program = open({MemoryTier::RetryingPool,
                                 kPiece,
                                 [&](std::size_t bytes) {
                                   wanted = bytes;
@@ -197,27 +196,27 @@ TEST_F(MemoryCallback, ThatHasNothingMoreEndsIt) {
   EXPECT_FALSE(program.reserve(kept, 2 * kPiece).ok());
   EXPECT_EQ(asked, 2U);
   EXPECT_EQ(wanted, 2 * kPiece);
-  EXPECT_EQ(events(Kind::MemoryRetried).size(), 1U);
+  EXPECT_EQ(events(Kind::AllocationRetried).size(), 1U);
 }
 
-TEST_F(MemoryCallback, ThatIsMissingMakesAPatientPoolAPlainOne) {
-  const Program program = open({MemoryTier::PatientPool, kPiece, {}, {}});
+TEST_F(MemoryCallback, MissingCallbackDisablesRetries) {
+  const Program program = open({MemoryTier::RetryingPool, kPiece, {}, {}});
   std::vector<Buffer> kept;
   EXPECT_FALSE(program.reserve(kept, 2 * kPiece).ok());
-  EXPECT_EQ(memory_backend(program.memory), "patient pool");
+  EXPECT_EQ(memory_tier_name(program.memory), "retrying pool");
 }
 
-TEST_F(MemoryCallback, MayAllocateAndIsNotAskedAgainForThat) {
+TEST_F(MemoryCallback, CanAllocateWithoutRecursion) {
   std::vector<Buffer> kept;
   std::optional<Program> program;
   unsigned asked = 0;
-  bool refused = false;
-  program.emplace(open({MemoryTier::PatientPool,
+  bool rejected = false;
+  program.emplace(open({MemoryTier::RetryingPool,
                         2 * kPiece,
                         [&](std::size_t) {
                           ++asked;
                           std::vector<Buffer> own;
-                          refused = !program->reserve(own, 2 * kPiece).ok();
+                          rejected = !program->reserve(own, 2 * kPiece).ok();
                           kept.clear();
                           return program->reserve(own, kPiece).ok();
                         },
@@ -226,22 +225,22 @@ TEST_F(MemoryCallback, MayAllocateAndIsNotAskedAgainForThat) {
   std::vector<Buffer> wanted;
   EXPECT_TRUE(program->reserve(wanted, 2 * kPiece).ok());
   EXPECT_EQ(asked, 1U);
-  EXPECT_TRUE(refused);
+  EXPECT_TRUE(rejected);
 }
 
-TEST_F(MemoryCallback, IsFollowedByAWaitForTheStream) {
+TEST_F(MemoryCallback, IsFollowedByStreamSynchronization) {
   Workload work;
-  const Program program = open({MemoryTier::PatientPool, kPiece, work.dropping(), {}});
+  const Program program = open({MemoryTier::RetryingPool, kPiece, work.dropping(), {}});
   ASSERT_TRUE(program.reserve(work.kept, kPiece).ok());
   EXPECT_EQ(driver_.calls("cuStreamSynchronize"), 0U);
   ASSERT_TRUE(program.reserve(work.kept, kPiece).ok());
   EXPECT_EQ(driver_.calls("cuStreamSynchronize"), 1U);
-  EXPECT_EQ(events(Kind::Synchronised).size(), 1U) << "a wait that no trace shows";
+  EXPECT_EQ(events(Kind::Synchronized).size(), 1U) << "a wait without an event";
 }
 
 using MemoryPools = MemoryTest;
 
-TEST_F(MemoryPools, ReuseInTheOrderOfTheStreamWithoutAWait) {
+TEST_F(MemoryPools, ReuseMemoryInStreamOrderWithoutWait) {
   driver_.set_memory(2 * kPiece);
   const Program program = open({});
   for (int i = 0; i < 20; ++i) {
@@ -249,19 +248,19 @@ TEST_F(MemoryPools, ReuseInTheOrderOfTheStreamWithoutAWait) {
     ASSERT_TRUE(program.reserve(scratch, 2 * kPiece).ok()) << i;
   }
   EXPECT_EQ(driver_.calls("cuStreamSynchronize"), 0U);
-  EXPECT_EQ(program.memory.use().peak, 2 * kPiece);
+  EXPECT_EQ(program.memory.usage().peak, 2 * kPiece);
 }
 
-TEST_F(MemoryPools, KeepWhatIsReleasedUntilTheyAreTrimmed) {
+TEST_F(MemoryPools, RetainReleasedMemoryUntilTrim) {
   const Program program = open({});
   const std::size_t before = available();
   {
     std::vector<Buffer> scratch;
     ASSERT_TRUE(program.reserve(scratch, 4 * kPiece).ok());
   }
-  ASSERT_TRUE(program.stream->synchronise().ok());
-  EXPECT_EQ(program.memory.use().bytes, 0U);
-  EXPECT_EQ(available(), before - 4 * kPiece) << "a pool that gives everything back at every wait is none";
+  ASSERT_TRUE(program.stream->synchronize().ok());
+  EXPECT_EQ(program.memory.usage().bytes, 0U);
+  EXPECT_EQ(available(), before - 4 * kPiece) << "the pool released its memory at a synchronization";
   ASSERT_TRUE(program.memory.trim().ok());
   EXPECT_EQ(available(), before);
   const std::vector<Event> trimmed = events(Kind::MemoryTrimmed);
@@ -269,20 +268,20 @@ TEST_F(MemoryPools, KeepWhatIsReleasedUntilTheyAreTrimmed) {
   EXPECT_EQ(trimmed[0].bytes, 4 * kPiece);
 }
 
-TEST_F(MemoryPools, ThatCannotBeTrimmedSaySo) {
+TEST_F(MemoryPools, FailedTrimIsAnError) {
   const Program program = open({});
-  EXPECT_TRUE(program.memory.trim().ok()) << "there is no pool yet, and nothing to give back";
+  EXPECT_TRUE(program.memory.trim().ok()) << "there is no pool yet and nothing to release";
   std::vector<Buffer> kept;
   ASSERT_TRUE(program.reserve(kept, kPiece).ok());
   driver_.fail("cuMemPoolTrimTo", 1, DriverResult::Unknown);
-  const Status refused = program.memory.trim();
-  ASSERT_FALSE(refused.ok());
-  EXPECT_TRUE(says(refused.error().message, "cuMemPoolTrimTo")) << refused.error().message;
+  const Status rejected = program.memory.trim();
+  ASSERT_FALSE(rejected.ok());
+  EXPECT_TRUE(says(rejected.error().message, "cuMemPoolTrimTo")) << rejected.error().message;
   EXPECT_EQ(events(Kind::MemoryTrimmed).size(), 0U);
 }
 
-TEST_F(MemoryPools, OtherMemoryIsFreedWhenItsStreamHasDoneItsWork) {
-  std::size_t told = 0;
+TEST_F(MemoryPools, UnorderedMemoryIsFreedAfterStreamSynchronization) {
+  std::size_t reported = 0;
   for (const MemoryTier tier : {MemoryTier::Plain, MemoryTier::Managed}) {
     const Program program = open({tier, 0, {}, {}});
     std::vector<Buffer> kept;
@@ -294,15 +293,15 @@ TEST_F(MemoryPools, OtherMemoryIsFreedWhenItsStreamHasDoneItsWork) {
     const std::size_t waits = driver_.calls("cuStreamSynchronize");
     kept.clear();
     EXPECT_EQ(driver_.calls("cuStreamSynchronize"), waits + 1) << to_string(tier);
-    EXPECT_EQ(events(Kind::Synchronised).size(), ++told) << "a wait that no trace shows";
+    EXPECT_EQ(events(Kind::Synchronized).size(), ++reported) << "a wait without an event";
     EXPECT_EQ(driver_.counts().allocations, 0U) << to_string(tier);
-    EXPECT_TRUE(program.stream->synchronise().ok()) << "freed under the copy";
-    ++told;
+    EXPECT_TRUE(program.stream->synchronize().ok()) << "memory was freed during the copy";
+    ++reported;
     EXPECT_TRUE(program.memory.trim().ok());
   }
 }
 
-TEST_F(MemoryPools, WhatDidNotComeFromThemIsLeftAlone) {
+TEST_F(MemoryPools, UnknownPointerIsIgnored) {
   const Program program = open({});
   const Allocator allocator = program.memory.allocator();
   void* const memory = allocator.allocate(kPiece, program.stream->native());
@@ -311,7 +310,7 @@ TEST_F(MemoryPools, WhatDidNotComeFromThemIsLeftAlone) {
   allocator.release(memory, kPiece, program.stream->native());
   allocator.release(this, kPiece, program.stream->native());
   EXPECT_EQ(driver_.calls("cuMemFreeAsync"), 1U);
-  EXPECT_EQ(program.memory.use().bytes, 0U);
+  EXPECT_EQ(program.memory.usage().bytes, 0U);
 }
 
 }  // namespace

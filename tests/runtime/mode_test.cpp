@@ -1,87 +1,87 @@
 #include <gtest/gtest.h>
 
-#include "support/runtime_rig.hpp"
+#include "support/fixtures/runtime_fixture.hpp"
 
 namespace kiln::test {
 namespace {
 
 using runtime::Mode;
+using runtime::ModeSource;
 using runtime::Runtime;
 using runtime::RuntimeOptions;
-using runtime::Source;
 
 class ModeTest : public testing::Test {
  protected:
-  RuntimeRig rig_;
+  RuntimeFixture fixture_;
 };
 
-TEST_F(ModeTest, WithoutAWordItIsAuto) {
-  const Runtime runtime(rig_.session());
+TEST_F(ModeTest, DefaultIsAuto) {
+  const Runtime runtime(fixture_.session());
   EXPECT_EQ(runtime.mode(), Mode::Auto);
-  EXPECT_EQ(runtime.mode_source(), Source::Default);
+  EXPECT_EQ(runtime.mode_source(), ModeSource::Default);
 }
 
-TEST_F(ModeTest, TheOverrideIsStrongerThanTheEnvironmentWhichIsStrongerThanAuto) {
-  rig_.mode.set("cpu");
-  Runtime runtime(rig_.session());
+TEST_F(ModeTest, OverridePrecedesEnvironmentPrecedesDefault) {
+  fixture_.mode.set("cpu");
+  Runtime runtime(fixture_.session());
   EXPECT_EQ(runtime.mode(), Mode::Cpu);
-  EXPECT_EQ(runtime.mode_source(), Source::Environment);
+  EXPECT_EQ(runtime.mode_source(), ModeSource::Environment);
   runtime.set_mode(Mode::Gpu);
   EXPECT_EQ(runtime.mode(), Mode::Gpu);
-  EXPECT_EQ(runtime.mode_source(), Source::Override);
+  EXPECT_EQ(runtime.mode_source(), ModeSource::Override);
   runtime.set_mode(std::nullopt);
   EXPECT_EQ(runtime.mode(), Mode::Cpu);
   RuntimeOptions options;
   options.mode = Mode::Auto;
-  EXPECT_EQ(Runtime(rig_.session(), options).mode(), Mode::Auto);
+  EXPECT_EQ(Runtime(fixture_.session(), options).mode(), Mode::Auto);
 }
 
-TEST_F(ModeTest, TheEnvironmentIsReadOnceAndAgainAfterTheModeWasSet) {
-  rig_.mode.set("cpu");
-  Runtime runtime(rig_.session());
+TEST_F(ModeTest, EnvironmentIsReadOnceAndAgainAfterModeIsSet) {
+  fixture_.mode.set("cpu");
+  Runtime runtime(fixture_.session());
   EXPECT_EQ(runtime.mode(), Mode::Cpu);
-  rig_.mode.set("gpu");
+  fixture_.mode.set("gpu");
   EXPECT_EQ(runtime.mode(), Mode::Cpu);
   runtime.set_mode(std::nullopt);
   EXPECT_EQ(runtime.mode(), Mode::Gpu);
 }
 
-TEST_F(ModeTest, AnUnknownValueIsToldOnceWithTheGoodOnesAndCountsAsNotSet) {
-  rig_.mode.set("GPU");
-  Runtime runtime(rig_.session());
+TEST_F(ModeTest, InvalidValueIsReportedOnceAndIgnored) {
+  fixture_.mode.set("GPU");
+  Runtime runtime(fixture_.session());
   EXPECT_EQ(runtime.mode(), Mode::Auto);
-  EXPECT_EQ(runtime.mode_source(), Source::Default);
+  EXPECT_EQ(runtime.mode_source(), ModeSource::Default);
   runtime.set_mode(std::nullopt);
   EXPECT_EQ(runtime.mode(), Mode::Auto);
-  const Event told = rig_.only(Event::Kind::Configuration);
-  EXPECT_TRUE(has(told.message, "KILN_EXECUTION_MODE"));
-  EXPECT_TRUE(has(told.message, "auto, cpu, gpu"));
+  const Event reported = fixture_.only(Event::Kind::ConfigWarning);
+  EXPECT_TRUE(has(reported.message, "KILN_EXECUTION_MODE"));
+  EXPECT_TRUE(has(reported.message, "auto, cpu, gpu"));
 }
 
-TEST_F(ModeTest, AnEmptyVariableIsNotSet) {
-  rig_.mode.set("");
-  const Runtime runtime(rig_.session());
-  EXPECT_EQ(runtime.mode_source(), Source::Default);
-  EXPECT_EQ(rig_.log.count(Event::Kind::Configuration), 0U);
+TEST_F(ModeTest, EmptyVariableCountsAsUnset) {
+  fixture_.mode.set("");
+  const Runtime runtime(fixture_.session());
+  EXPECT_EQ(runtime.mode_source(), ModeSource::Default);
+  EXPECT_EQ(fixture_.log.count(Event::Kind::ConfigWarning), 0U);
 }
 
-TEST_F(ModeTest, CopiesShareIt) {
-  Runtime runtime(rig_.session());
+TEST_F(ModeTest, CopiesShareMode) {
+  Runtime runtime(fixture_.session());
   const Runtime copy = runtime;
   runtime.set_mode(Mode::Cpu);
   EXPECT_EQ(copy.mode(), Mode::Cpu);
 }
 
-TEST_F(ModeTest, ASessionKnowsTheVariablesOfTheLibraryOnTopOfIt) {
-  rig_.mode.set("auto");
-  rig_.rewrites.set("on");
-  rig_.time_stages.set("0");
-  Session session = rig_.session();
+TEST_F(ModeTest, SessionAcceptsRuntimeVariables) {
+  fixture_.mode.set("auto");
+  fixture_.rewrites.set("on");
+  fixture_.time_stages.set("0");
+  Session session = fixture_.session();
   (void)session.devices("cuda");  // loads the configuration
-  EXPECT_EQ(rig_.log.count(Event::Kind::Configuration), 0U);
+  EXPECT_EQ(fixture_.log.count(Event::Kind::ConfigWarning), 0U);
 }
 
-TEST_F(ModeTest, NamesAreReadBack) {
+TEST_F(ModeTest, NamesRoundTrip) {
   for (const Mode mode : {Mode::Auto, Mode::Cpu, Mode::Gpu}) EXPECT_EQ(runtime::parse_mode(to_string(mode)), mode);
   EXPECT_EQ(runtime::parse_mode("Auto"), std::nullopt);
 }

@@ -1,5 +1,4 @@
-// An operation with nothing that carries it out: it must not compile. With KILN_WITH_A_VARIANT it has something, and
-// must.
+// An operation without a variant, which must not compile. With KILN_WITH_A_VARIANT it has one and must compile.
 #include <kiln/runtime.hpp>
 
 namespace {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# An operation without a variant does not compile, and says why; its twin with one does.
-#   no_variant_test.sh COMPILER INCLUDE_DIR SOURCE
+# Checks that an operation without a variant fails to compile with a clear message, and compiles with a variant.
+#   no_variant_test.sh COMPILER INCLUDE_DIR RUNTIME_INCLUDE_DIR SOURCE
 set -euo pipefail
-compile=("$1" -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I "$2" "$3")
-sentence="an operation needs a variant that carries it out"
+compile=("$1" -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I "$2" -I "$3" "$4")
+sentence="an operation needs at least one implementation"
 
 "${compile[@]}" -DKILN_WITH_A_VARIANT
 if said=$("${compile[@]}" 2>&1); then

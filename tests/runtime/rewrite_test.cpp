@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "support/runtime_rig.hpp"
+#include "support/fixtures/runtime_fixture.hpp"
 
 namespace kiln::test {
 namespace {
@@ -21,50 +21,51 @@ constexpr runtime::Rewrite kJoinOfBoxes{"join of boxes", &kJoin, &kBoxJoin};
 
 class RewriteTest : public testing::Test {
  protected:
-  RuntimeRig rig_;
+  RuntimeFixture fixture_;
 };
 
-TEST_F(RewriteTest, IsOnUnlessSomebodySaysOtherwiseAndIsTold) {
-  Runtime runtime(rig_.session());
+TEST_F(RewriteTest, IsEnabledByDefaultAndEmitsEvent) {
+  Runtime runtime(fixture_.session());
   EXPECT_TRUE(runtime.rewrites());
-  EXPECT_TRUE(runtime.apply(kJoinOfBoxes, 30));
-  const Event told = rig_.only(Event::Kind::Rewritten);
-  EXPECT_EQ(told.requested, "join");
-  EXPECT_EQ(told.selected, "box join");
-  EXPECT_EQ(told.message, "join of boxes");
-  EXPECT_EQ(told.work.rows, 30U);
+  EXPECT_TRUE(runtime.should_rewrite(kJoinOfBoxes, 30));
+  const Event reported = fixture_.only(Event::Kind::Rewritten);
+  EXPECT_EQ(reported.requested, "join");
+  EXPECT_EQ(reported.selected, "box join");
+  EXPECT_EQ(reported.message, "join of boxes");
+  EXPECT_EQ(reported.context.rows, 30U);
 }
 
-TEST_F(RewriteTest, TheOverrideIsStrongerThanTheEnvironment) {
-  rig_.rewrites.set("off");
-  Runtime runtime(rig_.session());
+TEST_F(RewriteTest, OverridePrecedesEnvironment) {
+  fixture_.rewrites.set("off");
+  Runtime runtime(fixture_.session());
   EXPECT_FALSE(runtime.rewrites());
-  EXPECT_FALSE(runtime.apply(kJoinOfBoxes, 30));
-  EXPECT_EQ(rig_.log.count(Event::Kind::Rewritten), 0U);
+  EXPECT_FALSE(runtime.should_rewrite(kJoinOfBoxes, 30));
+  EXPECT_EQ(fixture_.log.count(Event::Kind::Rewritten), 0U);
   runtime.set_rewrites(true);
-  EXPECT_TRUE(runtime.apply(kJoinOfBoxes, 30));
+  EXPECT_TRUE(runtime.should_rewrite(kJoinOfBoxes, 30));
   runtime.set_rewrites(std::nullopt);
   EXPECT_FALSE(runtime.rewrites());
-  rig_.rewrites.set(nullptr);
+  fixture_.rewrites.set(nullptr);
   runtime.set_rewrites(std::nullopt);
   EXPECT_TRUE(runtime.rewrites()) << "the environment is read again";
 }
 
-TEST_F(RewriteTest, AnUnknownValueIsToldWithTheGoodOnesAndCountsAsNotSet) {
-  rig_.rewrites.set("perhaps");
-  Runtime runtime(rig_.session());
+TEST_F(RewriteTest, InvalidValueIsReportedAndIgnored) {
+  fixture_.rewrites.set("perhaps");
+  Runtime runtime(fixture_.session());
   EXPECT_TRUE(runtime.rewrites());
-  EXPECT_TRUE(has(rig_.only(Event::Kind::Configuration).message, "KILN_REWRITES is none of on, off"));
+  EXPECT_TRUE(has(fixture_.only(Event::Kind::ConfigWarning).message, "KILN_REWRITES must be one of on, off"));
 }
 
-TEST_F(RewriteTest, BelongsToTheRunInWhichItHappens) {
-  Runtime runtime(rig_.session());
+TEST_F(RewriteTest, EventBelongsToEnclosingRun) {
+  Runtime runtime(fixture_.session());
   {
     const auto dispatch = Dispatch::begin(runtime, kJoin, {.rows = 5});
     ASSERT_TRUE(dispatch.ok());
-    EXPECT_TRUE(runtime.apply(kJoinOfBoxes, 5));
+    EXPECT_TRUE(runtime.should_rewrite(kJoinOfBoxes, 5));
   }
-  EXPECT_EQ(rig_.only(Event::Kind::Rewritten).work.dispatch, rig_.only(Event::Kind::Dispatched).work.dispatch);
+  EXPECT_EQ(fixture_.only(Event::Kind::Rewritten).context.dispatch,
+            fixture_.only(Event::Kind::Dispatched).context.dispatch);
 }
 
 }  // namespace

@@ -1,18 +1,18 @@
-// Workflows on PoCL, which really executes.
+// Workflows on PoCL, which executes kernels.
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "support/doubling.hpp"
+#include "support/fixtures/doubling_operation.hpp"
 
 namespace kiln::test {
 namespace {
 
 using runtime::Backend;
 using runtime::Dispatch;
+using runtime::DispatchRequest;
 using runtime::Mode;
 using runtime::Reason;
-using runtime::Request;
 using runtime::Runtime;
 using runtime::Workflow;
 
@@ -31,47 +31,47 @@ constexpr auto kDeviceStep =
 constexpr auto kLateStep = runtime::operation<Step>("late step", runtime::PrecisionClass::Metric, step_on(Backend::Cpu),
                                                     step_on(Backend::OpenCl, 5000));
 
-Request of(std::uint64_t rows) {
-  Request request;
+DispatchRequest of(std::uint64_t rows) {
+  DispatchRequest request;
   request.rows = rows;
   return request;
 }
 
 class WorkflowTest : public testing::Test {
  protected:
-  RuntimeRig rig_;
+  RuntimeFixture fixture_;
 };
 
-TEST_F(WorkflowTest, DecidesOnceForAllThatRunsInIt) {
-  Runtime runtime(rig_.session());
+TEST_F(WorkflowTest, DecidesOnceForAllRuns) {
+  Runtime runtime(fixture_.session());
   std::uint64_t number = 0;
   {
     const auto workflow = Workflow::begin(runtime, "twice", {&kDoubling}, of(1000));
     ASSERT_TRUE(workflow.ok()) << workflow.error().message;
-    number = workflow->decision().number;
+    number = workflow->decision().id;
     runtime.set_mode(Mode::Cpu);
     EXPECT_TRUE(doubled(runtime, 1000).ok());
-    EXPECT_TRUE(doubled(runtime, 3).ok()) << "by itself it would be too small";
+    EXPECT_TRUE(doubled(runtime, 3).ok()) << "alone it would be below the crossover";
   }
-  const Event decided = rig_.only(Event::Kind::Decided);
-  EXPECT_EQ(decided.work.operation, "twice");
-  EXPECT_EQ(decided.work.workflow, number);
-  const std::vector<Event> ran = rig_.events(Event::Kind::Dispatched);
+  const Event decided = fixture_.only(Event::Kind::Decided);
+  EXPECT_EQ(decided.context.operation, "twice");
+  EXPECT_EQ(decided.context.workflow, number);
+  const std::vector<Event> ran = fixture_.events(Event::Kind::Dispatched);
   ASSERT_EQ(ran.size(), 2U);
   for (const Event& one : ran) {
     EXPECT_EQ(one.selected, "opencl");
-    EXPECT_EQ(one.work.workflow, number);
+    EXPECT_EQ(one.context.workflow, number);
   }
-  EXPECT_NE(ran[0].work.dispatch, ran[1].work.dispatch);
+  EXPECT_NE(ran[0].context.dispatch, ran[1].context.dispatch);
   EXPECT_EQ(runtime.counts().decisions, 1U);
-  EXPECT_EQ(WorkScope::current(), nullptr);
+  EXPECT_EQ(OperationScope::current(), nullptr);
 }
 
-TEST_F(WorkflowTest, DecidesAgainAtChunkBoundariesAlone) {
-  Runtime runtime(rig_.session());
+TEST_F(WorkflowTest, DecidesAgainOnlyAtChunkBoundaries) {
+  Runtime runtime(fixture_.session());
   auto workflow = Workflow::begin(runtime, "chunks", {&kDoubling}, of(1000));
   ASSERT_TRUE(workflow.ok());
-  const std::uint64_t first = workflow->decision().number;
+  const std::uint64_t first = workflow->decision().id;
   {
     const auto dispatch = Dispatch::begin(runtime, kDoubling, of(3));
     ASSERT_TRUE(dispatch.ok());
@@ -81,15 +81,15 @@ TEST_F(WorkflowTest, DecidesAgainAtChunkBoundariesAlone) {
   }
   ASSERT_TRUE(workflow->next_chunk(of(3)).ok());
   EXPECT_EQ(workflow->decision().selected, Backend::Cpu);
-  EXPECT_NE(workflow->decision().number, first);
-  EXPECT_EQ(WorkScope::current()->workflow, workflow->decision().number);
+  EXPECT_NE(workflow->decision().id, first);
+  EXPECT_EQ(OperationScope::current()->workflow, workflow->decision().id);
   EXPECT_TRUE(doubled(runtime, 1000).ok());
-  EXPECT_EQ(rig_.events(Event::Kind::Dispatched).back().selected, "cpu");
-  EXPECT_EQ(rig_.log.count(Event::Kind::Decided), 2U);
+  EXPECT_EQ(fixture_.events(Event::Kind::Dispatched).back().selected, "cpu");
+  EXPECT_EQ(fixture_.log.count(Event::Kind::Decided), 2U);
 }
 
-TEST_F(WorkflowTest, TakesABackendThatEveryOperationHasAVariantFor) {
-  Runtime runtime(rig_.session());
+TEST_F(WorkflowTest, SelectsBackendSupportedByEveryOperation) {
+  Runtime runtime(fixture_.session());
   const auto workflow = Workflow::begin(runtime, "mixed", {&kDoubling, &kHostStep}, of(1000));
   ASSERT_TRUE(workflow.ok());
   EXPECT_EQ(workflow->decision().selected, Backend::Cpu);
@@ -101,46 +101,46 @@ TEST_F(WorkflowTest, TakesABackendThatEveryOperationHasAVariantFor) {
   }).join();
 }
 
-TEST_F(WorkflowTest, HasTheLargestCrossoverOfItsOperations) {
-  Runtime runtime(rig_.session());
+TEST_F(WorkflowTest, UsesLargestCrossover) {
+  Runtime runtime(fixture_.session());
   {
     const auto workflow = Workflow::begin(runtime, "both", {&kDoubling, &kLateStep}, of(1000));
-    EXPECT_EQ(workflow->decision().reason, Reason::TooSmall);
+    EXPECT_EQ(workflow->decision().reason, Reason::BelowCrossover);
     EXPECT_EQ(workflow->decision().crossover, 5000U);
   }
   const auto workflow = Workflow::begin(runtime, "both", {&kDoubling, &kLateStep}, of(5000));
   EXPECT_EQ(workflow->decision().selected, Backend::OpenCl);
 }
 
-TEST_F(WorkflowTest, TheOutermostDecides) {
-  Runtime runtime(rig_.session());
+TEST_F(WorkflowTest, OutermostWorkflowDecides) {
+  Runtime runtime(fixture_.session());
   const auto outer = Workflow::begin(runtime, "outer", {&kDoubling}, of(1000));
   ASSERT_TRUE(outer.ok());
   {
     auto inner = Workflow::begin(runtime, "inner", {&kDoubling}, of(1));
     ASSERT_TRUE(inner.ok());
     EXPECT_EQ(inner->decision().selected, Backend::OpenCl);
-    EXPECT_EQ(inner->decision().number, outer->decision().number);
+    EXPECT_EQ(inner->decision().id, outer->decision().id);
     EXPECT_TRUE(inner->next_chunk(of(1)).ok());
-    EXPECT_EQ(inner->decision().number, outer->decision().number);
+    EXPECT_EQ(inner->decision().id, outer->decision().id);
   }
-  EXPECT_EQ(rig_.log.count(Event::Kind::Decided), 1U);
+  EXPECT_EQ(fixture_.log.count(Event::Kind::Decided), 1U);
 }
 
-TEST_F(WorkflowTest, InsideOfAnotherItIsOnOneSideAsAWholeToo) {
-  Runtime runtime(rig_.session());
+TEST_F(WorkflowTest, NestedWorkflowUsesOneBackend) {
+  Runtime runtime(fixture_.session());
   const auto outer = Workflow::begin(runtime, "outer", {&kDoubling}, of(1000));
   ASSERT_TRUE(outer.ok());
   const auto inner = Workflow::begin(runtime, "inner", {&kDoubling, &kHostStep}, of(1000));
   ASSERT_TRUE(inner.ok());
   EXPECT_EQ(inner->decision().selected, Backend::Cpu);
-  EXPECT_EQ(inner->decision().number, outer->decision().number);
-  EXPECT_TRUE(has(rig_.only(Event::Kind::FellBack).message, "host step has no variant for opencl"));
+  EXPECT_EQ(inner->decision().id, outer->decision().id);
+  EXPECT_TRUE(has(fixture_.only(Event::Kind::FellBack).message, "host step has no variant for opencl"));
   EXPECT_EQ(runtime.decide(kDoubling, of(1000)).value().selected, Backend::Cpu);
 }
 
-TEST_F(WorkflowTest, AnOperationThatCannotFollowFallsBackWithAnEventOrIsAnError) {
-  Runtime runtime(rig_.session());
+TEST_F(WorkflowTest, OperationWithoutVariantFallsBackOrFails) {
+  Runtime runtime(fixture_.session());
   {
     const auto workflow = Workflow::begin(runtime, "forgetful", {&kDoubling}, of(1000));
     ASSERT_TRUE(workflow.ok());
@@ -148,9 +148,9 @@ TEST_F(WorkflowTest, AnOperationThatCannotFollowFallsBackWithAnEventOrIsAnError)
     ASSERT_TRUE(decision.ok());
     EXPECT_TRUE(decision->fallback);
     EXPECT_EQ(decision->selected, Backend::Cpu);
-    const Event told = rig_.only(Event::Kind::FellBack);
-    EXPECT_TRUE(has(told.message, "host step has no variant for opencl, on which forgetful runs"));
-    EXPECT_EQ(told.work.workflow, workflow->decision().number);
+    const Event reported = fixture_.only(Event::Kind::FellBack);
+    EXPECT_TRUE(has(reported.message, "host step has no variant for opencl, which forgetful uses"));
+    EXPECT_EQ(reported.context.workflow, workflow->decision().id);
     EXPECT_FALSE(runtime.decide(kHostStep, {1000, Residency::Device, Backend::OpenCl}).ok());
   }
   runtime.set_mode(Mode::Cpu);
@@ -161,17 +161,17 @@ TEST_F(WorkflowTest, AnOperationThatCannotFollowFallsBackWithAnEventOrIsAnError)
   EXPECT_EQ(decision.error().code, Code::Unsupported);
 }
 
-TEST_F(WorkflowTest, RowsOnADeviceAreNotDemotedByAWorkflowOnTheProcessor) {
-  Runtime runtime(rig_.session());
+TEST_F(WorkflowTest, ResidentRowsFailInCpuWorkflow) {
+  Runtime runtime(fixture_.session());
   const auto workflow = Workflow::begin(runtime, "small", {&kDoubling}, of(1));
   ASSERT_EQ(workflow->decision().selected, Backend::Cpu);
   const auto decision = runtime.decide(kDoubling, {1000, Residency::Device, Backend::OpenCl});
   ASSERT_FALSE(decision.ok());
-  EXPECT_TRUE(has(decision.error().message, "materialise them first"));
+  EXPECT_TRUE(has(decision.error().message, "materialize them first"));
 }
 
-TEST_F(WorkflowTest, IsItsOwnThreadsAndItsOwnRuntimes) {
-  Session session = rig_.session();
+TEST_F(WorkflowTest, AppliesToItsThreadAndRuntimeOnly) {
+  Session session = fixture_.session();
   Runtime runtime(session);
   Runtime other(session);
   const auto workflow = Workflow::begin(runtime, "mine", {&kDoubling}, of(1000));
@@ -180,8 +180,8 @@ TEST_F(WorkflowTest, IsItsOwnThreadsAndItsOwnRuntimes) {
   std::thread([&] { EXPECT_EQ(runtime.decide(kDoubling, of(1)).value().selected, Backend::Cpu); }).join();
 }
 
-TEST_F(WorkflowTest, ThreadsDecideWhileAnotherSetsTheMode) {
-  Runtime runtime(rig_.session());
+TEST_F(WorkflowTest, ConcurrentDecisionsWhileModeChanges) {
+  Runtime runtime(fixture_.session());
   std::vector<std::thread> threads;
   for (int number = 0; number < 4; ++number) {
     threads.emplace_back([&] {
@@ -191,7 +191,7 @@ TEST_F(WorkflowTest, ThreadsDecideWhileAnotherSetsTheMode) {
         const auto dispatch = Dispatch::begin(runtime, kLateStep, of(i));
         ASSERT_TRUE(dispatch.ok());
         EXPECT_EQ(dispatch->decision().selected, workflow->decision().selected);
-        EXPECT_EQ(dispatch->decision().number, workflow->decision().number);
+        EXPECT_EQ(dispatch->decision().id, workflow->decision().id);
       }
     });
   }
@@ -201,8 +201,8 @@ TEST_F(WorkflowTest, ThreadsDecideWhileAnotherSetsTheMode) {
   EXPECT_EQ(runtime.counts().dispatches, 800U);
 }
 
-TEST_F(WorkflowTest, NamesAnOperationAtLeast) {
-  Runtime runtime(rig_.session());
+TEST_F(WorkflowTest, RequiresAtLeastOneOperation) {
+  Runtime runtime(fixture_.session());
   const auto workflow = Workflow::begin(runtime, "empty", {}, of(1));
   ASSERT_FALSE(workflow.ok());
   EXPECT_EQ(workflow.error().code, Code::InvalidArgument);

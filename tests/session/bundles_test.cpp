@@ -1,5 +1,5 @@
-// Sessions that have a bundle. What is in it was made up, except in the last suite, where NVRTC compiled it and the
-// driver double loads it.
+// Sessions with a bundle. Its contents are synthetic, except in the last suite, where NVRTC compiled them and the
+// driver double loads them.
 #include <kiln/session.hpp>
 
 #include <dlfcn.h>
@@ -9,20 +9,20 @@
 #include <string>
 #include <vector>
 
-#include "base/files.hpp"
+#include "base/files/files.hpp"
 #include "base/hash.hpp"
 #include "bundle/bundle_writer.hpp"
 #include "bundle/profile.hpp"
-#include "session/bundles.hpp"
-#include "session/config.hpp"
-#include "session/toolbox.hpp"
-#include "session/trust_file.hpp"
-#include "support/driver_double/control.hpp"
-#include "support/event_log.hpp"
-#include "support/files.hpp"
-#include "support/recipes.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/toolkit.hpp"
+#include "session/bundle_set.hpp"
+#include "session/components.hpp"
+#include "session/config/config.hpp"
+#include "session/config/trust_policy_file.hpp"
+#include "support/fakes/cuda_driver/control.hpp"
+#include "support/fixtures/event_log.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/recipes.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/fixtures/toolkit.hpp"
 
 namespace kiln::test {
 namespace {
@@ -43,7 +43,7 @@ BundleMember member(const Unit& unit, const std::string& target) {
   made.artifact.bytes = Bytes::of(made_up_code(unit, target));
   made.artifact.target = Target::parse(target).value();
   for (const std::string& entry : unit.entries()) made.artifact.entries.push_back({entry, entry});
-  made.artifact.about = {unit.name(), "nvrtc 99.1.2", 0, {}};
+  made.artifact.metadata = {unit.name(), "nvrtc 99.1.2", 0, {}};
   made.request = {sha256("request " + unit.name() + target)};
   made.key = {sha256("key " + unit.name() + target)};
   made.compiler = "nvrtc";
@@ -58,14 +58,14 @@ class SessionBundles : public testing::Test {
                      std::uint64_t epoch = 1) {
     BundleWriter writer({"acme/vision", epoch});
     for (const BundleMember& member : members) EXPECT_TRUE(writer.add(member).ok());
-    const std::string path = folder_.path("app.kiln");
-    spit(path, writer.finish(key).value().whole());
+    const std::string path = directory_.path("app.kiln");
+    write_text(path, writer.finish(key).value().to_file());
     return path;
   }
-  /// A machine with no compiler, where nothing may be compiled.
+  /// Returns a session on a machine without a compiler, where compiling is forbidden.
   SessionOptions options(const std::string& bundles) {
     SessionOptions made;
-    made.settings = {{"cache.dir", folder_.path("cache")},
+    made.settings = {{"cache.dir", directory_.path("cache")},
                      {"bundles", bundles},
                      {"trust.unsigned", "1"},
                      {"compile", "never"},
@@ -73,19 +73,19 @@ class SessionBundles : public testing::Test {
     made.on_event = log_.callback();
     return made;
   }
-  std::string refusal(const SessionOptions& options) {
+  std::string rejection(const SessionOptions& options) {
     Session session = Session::open(options).value();
     EXPECT_FALSE(session.artifact(pip(), Target::sm(80)).ok());
-    const auto told = log_.of(Event::Kind::BundleRefused);
-    EXPECT_EQ(told.size(), 1U);
-    return told.empty() ? "" : told.back().message;
+    const auto reported = log_.of(Event::Kind::BundleRejected);
+    EXPECT_EQ(reported.size(), 1U);
+    return reported.empty() ? "" : reported.back().message;
   }
 
-  TemporaryDirectory folder_;
+  TemporaryDirectory directory_;
   EventLog log_;
 };
 
-TEST_F(SessionBundles, AUnitIsServedWhereThereIsNoCompilerAndTheHitNamesTheOneThatBuiltIt) {
+TEST_F(SessionBundles, ServesUnitWithoutCompilerAndHitNamesBuilder) {
   Session session = Session::open(options(bundle({member(pip(), "sm_80")}))).value();
   const auto artifact = session.artifact(pip(), Target::sm(80));
   ASSERT_TRUE(artifact.ok()) << artifact.error().message;
@@ -98,7 +98,7 @@ TEST_F(SessionBundles, AUnitIsServedWhereThereIsNoCompilerAndTheHitNamesTheOneTh
   EXPECT_EQ(hits[0].key, member(pip(), "sm_80").key.hex());
 }
 
-TEST_F(SessionBundles, ADeviceGetsWhatFitsItBest) {
+TEST_F(SessionBundles, DeviceGetsMostCompatibleCode) {
   Session session =
       Session::open(options(bundle({member(pip(), "sm_80"), member(pip(), "sm_86"), member(pip(), "compute_80")})))
           .value();
@@ -106,26 +106,26 @@ TEST_F(SessionBundles, ADeviceGetsWhatFitsItBest) {
   EXPECT_EQ(session.artifact(pip(), Target::sm(90))->target.name(), "compute_80");
 }
 
-TEST_F(SessionBundles, WhatNothingFitsFallsThroughAndAnEventSaysWhichArchitecturesThereAre) {
+TEST_F(SessionBundles, IncompatibleUnitIsMissAndEventListsArchitectures) {
   Session session = Session::open(options(bundle({member(pip(), "sm_80"), member(pip(), "sm_90")}))).value();
   EXPECT_FALSE(session.artifact(pip(), Target::sm(75)).ok());
-  const auto told = log_.of(Event::Kind::BundleUnfit);
-  ASSERT_EQ(told.size(), 1U);
-  EXPECT_NE(told[0].message.find("sm_80, sm_90"), std::string::npos) << told[0].message;
-  EXPECT_NE(told[0].message.find("sm_75"), std::string::npos) << told[0].message;
+  const auto reported = log_.of(Event::Kind::BundleIncompatible);
+  ASSERT_EQ(reported.size(), 1U);
+  EXPECT_NE(reported[0].message.find("sm_80, sm_90"), std::string::npos) << reported[0].message;
+  EXPECT_NE(reported[0].message.find("sm_75"), std::string::npos) << reported[0].message;
 }
 
-TEST_F(SessionBundles, AUnitThatNoBundleKnowsIsNoEvent) {
+TEST_F(SessionBundles, UnitMissingFromBundleEmitsNoEvent) {
   Session session = Session::open(options(bundle({member(pip(), "sm_80")}))).value();
   EXPECT_FALSE(session.artifact(area(), Target::sm(80)).ok());
-  EXPECT_EQ(log_.count(Event::Kind::BundleUnfit), 0U);
-  EXPECT_EQ(log_.count(Event::Kind::BundleRefused), 0U);
+  EXPECT_EQ(log_.count(Event::Kind::BundleIncompatible), 0U);
+  EXPECT_EQ(log_.count(Event::Kind::BundleRejected), 0U);
 }
 
-TEST_F(SessionBundles, WhatIsRequestedInTheBackgroundIsServedToo) {
+TEST_F(SessionBundles, ServesBackgroundRequests) {
   Session session = Session::open(options(bundle({member(pip(), "sm_80"), member(area(), "sm_80")}))).value();
   session.request({pip(), area()}, Target::sm(80));
-  // No time to look for oneself: the engine's thread asks the bundle.
+  // A timeout too short for a lookup by the caller: the engine's thread queries the bundle.
   for (const Unit& unit : {pip(), area()}) {
     Result<Artifact> artifact = session.artifact(unit, Target::sm(80), std::chrono::milliseconds(5));
     for (int i = 0; i < 1000 && !artifact; ++i) {
@@ -137,128 +137,130 @@ TEST_F(SessionBundles, WhatIsRequestedInTheBackgroundIsServedToo) {
   EXPECT_EQ(session.status().failed, 0U);
 }
 
-TEST_F(SessionBundles, NothingOfABundleIsCopiedIntoTheCache) {
+TEST_F(SessionBundles, BundleEntriesAreNotCopiedIntoCache) {
   Session session = Session::open(options(bundle({member(pip(), "sm_80")}))).value();
   ASSERT_TRUE(session.artifact(pip(), Target::sm(80)).ok());
-  EXPECT_FALSE(exists(folder_.path("cache") + "/v1/entries"));
+  EXPECT_FALSE(exists(directory_.path("cache") + "/v1/entries"));
 }
 
-TEST_F(SessionBundles, OfSeveralTheFirstThatHasSomethingServes) {
-  const std::string first = folder_.path("first.kiln");
+TEST_F(SessionBundles, FirstBundleWithCodeServes) {
+  const std::string first = directory_.path("first.kiln");
   BundleMember hotfix = member(pip(), "sm_80");
   hotfix.artifact.bytes = Bytes::of("hotfix");
   BundleWriter writer({});
   ASSERT_TRUE(writer.add(hotfix).ok());
-  spit(first, writer.finish(nullptr).value().whole());
+  write_text(first, writer.finish(nullptr).value().to_file());
   Session session =
       Session::open(options(first + ":" + bundle({member(pip(), "sm_80"), member(area(), "sm_80")}))).value();
   EXPECT_EQ(session.artifact(pip(), Target::sm(80))->bytes.view(), "hotfix");
   EXPECT_EQ(session.artifact(area(), Target::sm(80))->bytes.view(), made_up_code(area(), "sm_80"));
 }
 
-TEST_F(SessionBundles, ABundleThatNobodySignedIsRefusedUnlessThatIsAllowed) {
+TEST_F(SessionBundles, UnsignedBundleIsRejectedUnlessAllowed) {
   SessionOptions strict = options(bundle({member(pip(), "sm_80")}));
   strict.settings.erase("trust.unsigned");
-  EXPECT_NE(refusal(strict).find("signed"), std::string::npos);
+  EXPECT_NE(rejection(strict).find("signed"), std::string::npos);
 }
 
-TEST_F(SessionBundles, ABundleThatAKeyOfTheProgramsSignedIsServedAndAnotherKeysIsNot) {
+TEST_F(SessionBundles, OnlyBundleSignedByProgramKeyIsServed) {
   const SecretKey key = SecretKey::generate();
   SessionOptions strict = options(bundle({member(pip(), "sm_80")}, &key));
   strict.settings.erase("trust.unsigned");
   strict.trust.keys = {{key.public_key().text(), {"acme/*"}}};
   EXPECT_TRUE(Session::open(strict).value().artifact(pip(), Target::sm(80)).ok());
   strict.trust.keys = {{SecretKey::generate().public_key().text(), {"*"}}};
-  EXPECT_FALSE(refusal(strict).empty());
+  EXPECT_FALSE(rejection(strict).empty());
 }
 
-TEST_F(SessionBundles, ABundleOfAKeyThatTheProgramRevokedIsRefused) {
+TEST_F(SessionBundles, BundleOfRevokedKeyIsRejected) {
   const SecretKey key = SecretKey::generate();
   SessionOptions strict = options(bundle({member(pip(), "sm_80")}, &key));
   strict.trust.keys = {{key.public_key().text(), {"acme/*"}}};
-  strict.trust.live = {{"acme/live", 7}};
+  strict.trust.live_namespaces = {{"acme/live", 7}};
   EXPECT_TRUE(Session::open(strict).value().artifact(pip(), Target::sm(80)).ok());
   strict.trust.revoked = {key.public_key().id().hex()};
-  EXPECT_NE(refusal(strict).find("revoked"), std::string::npos);
+  EXPECT_NE(rejection(strict).find("revoked"), std::string::npos);
 }
 
-TEST_F(SessionBundles, ABundleInANamespaceThatTheProgramNamesAsLiveIsRefused) {
+TEST_F(SessionBundles, BundleInLiveNamespaceIsRejected) {
   const SecretKey key = SecretKey::generate();
   SessionOptions strict = options(bundle({member(pip(), "sm_80")}, &key));
   strict.trust.keys = {{key.public_key().text(), {"acme/*"}}};
-  strict.trust.live = {{"acme/*", 7}};
-  EXPECT_NE(refusal(strict).find("live namespace"), std::string::npos);
+  strict.trust.live_namespaces = {{"acme/*", 7}};
+  EXPECT_NE(rejection(strict).find("live namespace"), std::string::npos);
 }
 
-TEST(ProgramsTrust, BelievesNobodyWhereAnyPartOfItMakesNoSense) {
-  Trust sound;
+TEST(ProgramsTrust, TrustsNoKeyIfAnyPartIsInvalid) {
+  TrustOptions sound;
   sound.keys = {{SecretKey::generate().public_key().text(), {"acme/*"}}};
-  EXPECT_FALSE(trust_policy_of(sound, {}, {}).empty());
+  EXPECT_FALSE(make_trust_policy(sound, {}, {}).empty());
   for (const auto& [pattern, days] : {std::pair{"*", 7}, {"acme/live", 0}, {"acme/live", 366}, {"Acme", 7}}) {
-    Trust wrong = sound;
-    wrong.live = {{pattern, days}};
-    EXPECT_TRUE(trust_policy_of(wrong, {}, {}).empty()) << pattern << " for " << days;
+    TrustOptions wrong = sound;
+    wrong.live_namespaces = {{pattern, days}};
+    EXPECT_TRUE(make_trust_policy(wrong, {}, {}).empty()) << pattern << " for " << days;
   }
-  Trust wrong = sound;
+  TrustOptions wrong = sound;
   wrong.revoked = {"d75a980182b10ab7"};
-  EXPECT_TRUE(trust_policy_of(wrong, {}, {}).empty()) << "the beginning of an id names no key";
+  EXPECT_TRUE(make_trust_policy(wrong, {}, {}).empty()) << "a prefix of an id is not a key";
 }
 
-TEST_F(SessionBundles, APolicyFileAddsToTheProgramsAndOneThatCannotBeReadBelievesNobody) {
+TEST_F(SessionBundles, PolicyFileAddsToProgramPolicyAndUnreadableFileTrustsNoKey) {
   const SecretKey key = SecretKey::generate();
   SessionOptions strict = options(bundle({member(pip(), "sm_80")}, &key, 3));
   strict.settings.erase("trust.unsigned");
-  const std::string policy = folder_.path("policy.toml");
-  strict.settings["trust"] = policy;
-  spit(policy, "[[key]]\npublic = \"" + key.public_key().text() + "\"\nnamespaces = [\"acme/vision\"]\n");
+  const std::string policy = directory_.path("policy.toml");
+  strict.settings["trust.policy"] = policy;
+  write_text(policy, "[[key]]\npublic = \"" + key.public_key().text() + "\"\nnamespaces = [\"acme/vision\"]\n");
   EXPECT_TRUE(Session::open(strict).value().artifact(pip(), Target::sm(80)).ok());
-  // The program believes the key, the file asks for a later epoch than the bundle's.
+  // The program trusts the key; the file requires a later epoch than the bundle's.
   strict.trust.keys = {{key.public_key().text(), {"*"}}};
-  spit(policy, "[minimum_epoch]\n\"acme/vision\" = 4\n");
-  EXPECT_NE(refusal(strict).find("4"), std::string::npos);
+  write_text(policy, "[minimum_epoch]\n\"acme/vision\" = 4\n");
+  EXPECT_NE(rejection(strict).find("4"), std::string::npos);
 }
 
-TEST_F(SessionBundles, ADamagedBundleIsAnEventAndTheNextTierIsAsked) {
+TEST_F(SessionBundles, CorruptBundleEmitsEventAndNextTierIsUsed) {
   const std::string path = bundle({member(pip(), "sm_80")});
-  std::string bytes = slurp(path);
-  bytes.back() ^= 1;  // a blob's, or the padding behind it
+  std::string bytes = read_text(path);
+  bytes.back() ^= 1;  // in a blob or in the padding after it
   bytes[bytes.size() - 20] ^= 1;
-  spit(path, bytes);
+  write_text(path, bytes);
   Session session = Session::open(options(path)).value();
   for (int i = 0; i < 2; ++i) EXPECT_FALSE(session.artifact(pip(), Target::sm(80)).ok());
-  EXPECT_EQ(log_.count(Event::Kind::BundleRefused), 1U);
+  EXPECT_EQ(log_.count(Event::Kind::BundleRejected), 1U);
   EXPECT_EQ(log_.count(Event::Kind::Hit), 0U);
 }
 
-TEST_F(SessionBundles, ALibraryThatIsLoadedWhileTheyAreAskedTakesNothingFromUnderWhoAsks) {
+TEST_F(SessionBundles, LibraryLoadedDuringLookupDoesNotInvalidateBundleList) {
   const std::string first = bundle({member(pip(), "sm_80")});
-  const std::string second = folder_.path("second.kiln");
+  const std::string second = directory_.path("second.kiln");
   std::filesystem::copy_file(first, second);
   TrustPolicy policy;
   policy.allow_unsigned();
-  Bundles* asked = nullptr;
-  int told = 0;
-  Bundles bundles({first, second}, policy, Observer([&](const Event&) {
-                    // Whoever asks next looks again for those that are linked in, and has a list of his own.
-                    if (++told == 1) ASSERT_NE(::dlopen("libanl.so.1", RTLD_NOW), nullptr) << ::dlerror();
-                    EXPECT_TRUE(asked->any());
-                    EXPECT_TRUE(asked->get(member(pip(), "sm_80").key).ok());
-                  }));
+  BundleSet* asked = nullptr;
+  int reported = 0;
+  BundleSet bundles({first, second}, policy, EventEmitter([&](const Event&) {
+                      // The next lookup searches for linked-in bundles again and gets its own list.
+                      if (++reported == 1) {
+                        ASSERT_NE(::dlopen("libanl.so.1", RTLD_NOW), nullptr) << ::dlerror();
+                      }
+                      EXPECT_TRUE(asked->has_any());
+                      EXPECT_TRUE(asked->get(member(pip(), "sm_80").key).ok());
+                    }));
   asked = &bundles;
   const Recipe recipe{pip(), Target::sm(80), {}, {}};
-  bundles.tell_of_other_compilers(recipe);
-  EXPECT_EQ(told, 2);
+  bundles.emit_other_compilers(recipe);
+  EXPECT_EQ(reported, 2);
 }
 
-TEST_F(SessionBundles, ThereIsNoneWhereCachingIsDisabled) {
+TEST_F(SessionBundles, NoBundlesWhenCachingIsDisabled) {
   SessionOptions off = options(bundle({member(pip(), "sm_80")}));
   off.settings["disable"] = "1";
   EXPECT_FALSE(Session::open(off).value().artifact(pip(), Target::sm(80)).ok());
 }
 
-TEST_F(SessionBundles, WhatWasAskedForIsRecordedOnceAndWhatWasOnlyRequestedIsNot) {
+TEST_F(SessionBundles, GetsAreRecordedOnceAndBackgroundRequestsAreNot) {
   SessionOptions recording = options(bundle({member(pip(), "sm_80"), member(area(), "sm_80")}));
-  const std::string path = folder_.path("profile.jsonl");
+  const std::string path = directory_.path("profile.jsonl");
   recording.settings["record"] = path;
   {
     Session session = Session::open(recording).value();
@@ -268,13 +270,13 @@ TEST_F(SessionBundles, WhatWasAskedForIsRecordedOnceAndWhatWasOnlyRequestedIsNot
   }
   const auto profile = read_profile(path);
   ASSERT_TRUE(profile.ok()) << profile.error().message;
-  const std::vector<Asked> expected = {{"pip.cu", "cuda", pip().key(), Target::sm(86)},
-                                       {"pip.cu", "cuda", pip().key(), Target::sm(75)}};
-  EXPECT_EQ(profile->asked, expected);
+  const std::vector<ProfileEntry> expected = {{"pip.cu", "cuda", pip().key(), Target::sm(86)},
+                                              {"pip.cu", "cuda", pip().key(), Target::sm(75)}};
+  EXPECT_EQ(profile->entries, expected);
   EXPECT_EQ(profile->lines, 2U);
 }
 
-/// With NVRTC's own code in the bundle, and the driver double to load it.
+/// A bundle with code from NVRTC, and the driver double to load it.
 class SessionBundlesCuda : public SessionBundles {
  protected:
   void SetUp() override {
@@ -284,27 +286,27 @@ class SessionBundlesCuda : public SessionBundles {
     SessionOptions made = options(bundles);
     made.settings.erase("compile");
     made.settings["nvrtc"] = toolkit_nvrtc();
-    made.settings["driver"] = DriverDouble::path();
+    made.settings["driver"] = FakeCudaDriver::path();
     return made;
   }
   BundleMember compiled(const Unit& unit, const std::string& target) {
-    Toolbox toolbox(Config::load(with_compiler(""), {}), {});
-    const Answer answer = toolbox.get(unit, Target::parse(target).value()).value();
+    Components components(Config::load(with_compiler(""), {}), {});
+    const ResolveResult answer = components.get(unit, Target::parse(target).value()).value();
     BundleMember made = member(unit, target);
     made.artifact = answer.artifact;
     made.request = answer.request;
     made.key = answer.key;
     return made;
   }
-  DriverDouble driver_{"sm_86"};
+  FakeCudaDriver driver_{"sm_86"};
 };
 
-TEST_F(SessionBundlesCuda, ACubinOfALowerMinorIsLoadedAndItsKernelIsReadyWhileAStreamRecords) {
+TEST_F(SessionBundlesCuda, LowerMinorCubinIsLoadedAndKernelIsReadyDuringCapture) {
   SessionOptions none = with_compiler(bundle({compiled(pip(), "sm_80")}));
   none.settings["compile"] = "never";
   Session session = Session::open(none).value();
   ASSERT_TRUE(session.make_current("cuda").ok());
-  const Handle handle = session.handle(pip(), "pip");
+  const KernelHandle handle = session.handle(pip(), "pip");
   const auto kernel = handle.get(seconds(60));
   ASSERT_TRUE(kernel.ok()) << kernel.error().message;
   EXPECT_EQ(log_.count(Event::Kind::Compiled), 0U);
@@ -314,43 +316,60 @@ TEST_F(SessionBundlesCuda, ACubinOfALowerMinorIsLoadedAndItsKernelIsReadyWhileAS
   cuda::Stream stream = nullptr;
   ASSERT_EQ(driver_.driver().StreamCreate(&stream, cuda::kStreamNonBlocking), cuda::DriverResult::Success);
   ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), cuda::DriverResult::Success);
-  EXPECT_TRUE(handle.get_on(stream, seconds(60)).ok());
+  EXPECT_TRUE(handle.get_for_stream(stream, seconds(60)).ok());
   GraphPointer graph = nullptr;
   ASSERT_EQ(driver_.application().StreamEndCapture(stream, &graph), cuda::DriverResult::Success);
   driver_.application().GraphDestroy(graph);
   driver_.driver().StreamDestroy(stream);
 }
 
-TEST_F(SessionBundlesCuda, WhatTheDriverRefusesOfABundleIsCompiled) {
+TEST_F(SessionBundlesCuda, UnitRejectedByDriverIsCompiled) {
   BundleMember junk = compiled(pip(), "sm_80");
   junk.artifact.bytes = Bytes::of("no cubin at all");
   SessionOptions made = with_compiler(bundle({junk}));
-  made.settings["cache.dir"] = folder_.path("another cache");
+  made.settings["cache.dir"] = directory_.path("another cache");
   Session session = Session::open(made).value();
   ASSERT_TRUE(session.make_current("cuda").ok());
   const auto kernel = session.get(pip(), "pip", seconds(60));
   ASSERT_TRUE(kernel.ok()) << kernel.error().message;
-  EXPECT_GE(log_.count(Event::Kind::LoadRefused), 1U);
+  EXPECT_GE(log_.count(Event::Kind::LoadRejected), 1U);
   EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U);
 }
 
-TEST_F(SessionBundlesCuda, ExactlyMatchedItServesTheSameCompilersAndSaysWhyItDoesNotServeAnothers) {
+TEST_F(SessionBundlesCuda, BundleTruncatedInPlaceEmitsOneEventAndUnitIsCompiled) {
+  const std::string path = bundle({member(area(), "sm_86"), compiled(pip(), "sm_86")});
+  SessionOptions made = with_compiler(path);
+  made.settings["cache.dir"] = directory_.path("another cache");
+  Session session = Session::open(made).value();
+  ASSERT_TRUE(session.artifact(area(), Target::sm(86)).ok());  // the bundle is open now
+  ASSERT_EQ(log_.count(Event::Kind::Compiled), 0U);
+  std::filesystem::resize_file(path, 0);
+  const auto artifact = session.artifact(pip(), Target::sm(86));
+  ASSERT_TRUE(artifact.ok()) << artifact.error().message;
+  EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U);
+  const auto reported = log_.of(Event::Kind::BundleRejected);
+  ASSERT_EQ(reported.size(), 1U);
+  EXPECT_NE(reported[0].message.find("app.kiln was truncated while it was in use"), std::string::npos)
+      << reported[0].message;
+}
+
+TEST_F(SessionBundlesCuda, ExactMatchServesSameCompilerAndReportsOthers) {
   SessionOptions exact = with_compiler(bundle({compiled(pip(), "sm_86"), member(area(), "sm_86")}));
   exact.settings["bundle.match"] = "exact";
   exact.settings["compile"] = "never";
-  exact.settings["cache.dir"] = folder_.path("another cache");
+  exact.settings["cache.dir"] = directory_.path("another cache");
   Session session = Session::open(exact).value();
   const auto same = session.artifact(pip(), Target::sm(86));
   ASSERT_TRUE(same.ok()) << same.error().message;
   EXPECT_EQ(log_.of(Event::Kind::Hit).back().origin, "bundle");
-  EXPECT_EQ(log_.count(Event::Kind::BundleUnfit), 0U);
+  EXPECT_EQ(log_.count(Event::Kind::BundleIncompatible), 0U);
   const auto other = session.artifact(area(), Target::sm(86));
   ASSERT_FALSE(other.ok());
   EXPECT_NE(other.error().message.find("app.kiln"), std::string::npos) << other.error().message;
-  const auto told = log_.of(Event::Kind::BundleUnfit);
-  ASSERT_FALSE(told.empty());
-  EXPECT_NE(told[0].message.find("nvrtc 99.1.2"), std::string::npos) << told[0].message;
-  EXPECT_NE(told[0].message.find("nvrtc 13"), std::string::npos) << told[0].message;
+  const auto reported = log_.of(Event::Kind::BundleIncompatible);
+  ASSERT_FALSE(reported.empty());
+  EXPECT_NE(reported[0].message.find("nvrtc 99.1.2"), std::string::npos) << reported[0].message;
+  EXPECT_NE(reported[0].message.find("nvrtc 13"), std::string::npos) << reported[0].message;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
-// A program that is linked with kiln and says what it needs, on a machine that has no GPU runtime. What it has become
-// at the end goes to standard output; the marks on standard error tell a tracer where the program itself begins and
-// ends.
+// A program that is linked with kiln and requests units on a machine without a GPU runtime. It prints its final state
+// to standard output. The marks on standard error show a tracer where the program itself begins and ends.
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,7 +12,7 @@
 
 namespace {
 
-constinit const kiln::Needs needs{
+constinit const kiln::Requirements requirements{
     "cpu_only", [] {
       return kiln::Units{kiln::Unit::cuda("k.cu", "").entry("k"), kiln::Unit::opencl("k.cl", "").entry("k")};
     }};
@@ -36,8 +35,8 @@ int main() {
   {
     auto session = kiln::Session::open();
     if (!session) return 2;
-    session->request(needs);
-    session->request(needs);
+    session->request(requirements);
+    session->request(requirements);
     if (!mark("END\n", 4)) return 2;
     std::printf("submitted %zu\n", session->status().submitted);
     std::printf("threads %td\n", std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));

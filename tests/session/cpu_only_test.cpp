@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "support/files.hpp"
-#include "support/get_process.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/processes/get_process.hpp"
 
 namespace kiln::test {
 namespace {
 
-// cpu_only_main where there is no OpenCL driver to be found. (That there is none for CUDA is the machine's affair.)
+// Runs cpu_only_main without an OpenCL driver. The machine must not have a CUDA driver.
 class CpuOnlyProgram : public testing::Test {
  protected:
   void SetUp() override {
@@ -23,14 +23,14 @@ class CpuOnlyProgram : public testing::Test {
   GetProcess run(std::vector<std::string> before = {}) const {
     GetProcess::Start start;
     start.before = std::move(before);
-    // Leaks cannot be looked for under a tracer, and only sanitizer builds read this.
-    start.environment = {{"OCL_ICD_VENDORS", folder_.path("no-such-folder")},
-                         {"HOME", folder_.path()},
+    // Leak checking does not work under a tracer; only sanitizer builds read this variable.
+    start.environment = {{"OCL_ICD_VENDORS", directory_.path("no-such-folder")},
+                         {"HOME", directory_.path()},
                          {"ASAN_OPTIONS", "detect_leaks=0"}};
-    return GetProcess(start, folder_.path("output"));
+    return GetProcess(start, directory_.path("output"));
   }
 
-  // The lines of a trace that lie between the program's marks, but for writes: they mark, and sanitizers do them.
+  // Returns the lines of a trace between the program's marks, without writes, which are marks or made by sanitizers.
   static std::vector<std::string> between_marks(const std::string& trace) {
     std::vector<std::string> lines;
     std::istringstream all(trace);
@@ -43,32 +43,32 @@ class CpuOnlyProgram : public testing::Test {
     return lines;
   }
 
-  const TemporaryDirectory folder_;
+  const TemporaryDirectory directory_;
 };
 
-TEST_F(CpuOnlyProgram, StaysOneThreadWithoutAGpuLibraryAndSubmitsNothing) {
+TEST_F(CpuOnlyProgram, StaysSingleThreadedWithoutGpuLibraryAndSubmitsNothing) {
   GetProcess process = run();
   ASSERT_EQ(process.exit_code(), 0) << process.output();
   EXPECT_EQ(process.count("submitted 0"), 1) << process.output();
   EXPECT_EQ(process.count("mapped"), 0) << process.output();
-#ifndef __SANITIZE_THREAD__  // which adds a thread of its own
+#ifndef __SANITIZE_THREAD__  // the sanitizer adds a thread
   EXPECT_EQ(process.count("threads 1"), 1) << process.output();
 #endif
 }
 
-TEST_F(CpuOnlyProgram, OpensNoFileAndStartsNothingAndLeavesNothingBehind) {
+TEST_F(CpuOnlyProgram, OpensNoFileAndStartsNoProcessOrThread) {
   GetProcess process =
-      run({"strace", "-f", "-qq", "-o", folder_.path("trace"), "-e",
+      run({"strace", "-f", "-qq", "-o", directory_.path("trace"), "-e",
            "trace=open,openat,openat2,creat,mkdir,mkdirat,clone,clone3,fork,vfork,execve,socket,write"});
   ASSERT_EQ(process.exit_code(), 0) << process.output();
-  const std::string trace = slurp(folder_.path("trace"));
+  const std::string trace = read_text(directory_.path("trace"));
   ASSERT_NE(trace.find("write(2, \"END"), std::string::npos) << trace;
   for (const std::string& line : between_marks(trace)) {
-    // To look and find nothing is allowed: that is how one learns that there is no driver.
+    // A failed lookup is allowed: it is how the program detects that there is no driver.
     EXPECT_NE(line.find(" = -1 ENOENT"), std::string::npos) << line;
   }
-  std::vector<std::string> left = files_below(folder_.path());
-  EXPECT_EQ(left.size(), 2U) << "besides the test's own output and trace there is " << left.front();
+  std::vector<std::string> left = files_below(directory_.path());
+  EXPECT_EQ(left.size(), 2U) << "in addition to the test's output and trace there is " << left.front();
 }
 
 }  // namespace

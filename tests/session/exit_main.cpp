@@ -1,5 +1,5 @@
-// A program that ends while kiln is at work for it: `exit_main WHAT HOW FOLDER UNTIL`, which say what is under
-// way, who ends it, where headers are, and after how many milliseconds or the first compile.
+// A program that exits while kiln is working: `exit_main WHAT HOW FOLDER UNTIL` states the work in progress, how to
+// exit, the directory of the headers, and the delay in milliseconds or `compiled` for the first compile.
 #include <kiln/session.hpp>
 
 #include <cstdlib>
@@ -18,11 +18,11 @@ kiln::Units opencl_units() {
 }
 
 // Includes a header, so that it is compiled in a worker process.
-kiln::Units cuda_units(const char* folder) {
+kiln::Units cuda_units(const char* directory) {
   kiln::Units units;
   for (const char* name : {"a", "b", "c", "d", "e"}) {
     units.push_back(kiln::Unit::cuda(name, "#include \"slow.h\"\nextern \"C\" __global__ void f(int* x) { *x = 1; }")
-                        .include_root(folder)
+                        .include_root(directory)
                         .entry("f"));
   }
   return units;

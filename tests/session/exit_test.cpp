@@ -1,12 +1,12 @@
-// A program may end while kiln compiles for it: it ends as it would have without, and leaves nobody behind.
+// A program can exit while kiln compiles for it: it exits as it would without kiln and leaves no process behind.
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "base/process.hpp"
-#include "support/files.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/workers.hpp"
+#include "base/process/process.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/fixtures/workers.hpp"
 
 namespace kiln {
 namespace {
@@ -24,31 +24,31 @@ void expect_clean_end(const char* how, const char* until) {
   test::TemporaryDirectory cache;
   Process program = start(cache.path(), {"opencl", how, cache.path(), until});
   const auto exit = program.wait(seconds(60));
-  ASSERT_TRUE(exit.has_value()) << how << ", " << until << ": it does not end";
-  EXPECT_TRUE(exit->clean()) << how << ", " << until << ": code " << exit->code << ", signal " << exit->signal;
+  ASSERT_TRUE(exit.has_value()) << how << ", " << until << ": it does not exit";
+  EXPECT_TRUE(exit->succeeded()) << how << ", " << until << ": code " << exit->code << ", signal " << exit->signal;
 }
 
-TEST(Exit, InTheMiddleOfCompilesInThisProcessIsClean) {
+TEST(Exit, IsCleanDuringInProcessCompiles) {
   for (const char* until : {"0", "60", "compiled"}) expect_clean_end("return", until);
   expect_clean_end("exit", "300");
 }
 
-// During the very first compile of a library nobody can be ahead of the exit handlers that it is about to register,
-// unless by the main thread's own end; docs/embedding.md says so.
-TEST(Exit, ByAnotherThreadThanTheMainOneIsCleanAfterTheFirstCompile) { expect_clean_end("thread", "compiled"); }
+// During the first compile of a library, its exit handlers are not registered yet, so only an exit of the main thread
+// is safe; docs/embedding.md documents this.
+TEST(Exit, FromOtherThreadIsCleanAfterFirstCompile) { expect_clean_end("thread", "compiled"); }
 
-TEST(Exit, EndsWorkersInsteadOfWaitingForThem) {
-  test::TemporaryDirectory folder;
-  // Some twenty seconds of compiling each, to be sure that it is under way.
+TEST(Exit, TerminatesWorkersInsteadOfWaiting) {
+  test::TemporaryDirectory directory;
+  // About twenty seconds of compiling each, so that the compiles are in progress.
   std::string slow;
   for (int i = 0; i < 40000; ++i) {
     slow += "__device__ inline int f" + std::to_string(i) + "(int x) { return x * x + " + std::to_string(i) + "; }\n";
   }
-  test::spit(folder.path("slow.h"), slow);
-  Process program = start(folder.path("cache"), {"cuda", "return", folder.path(), "700"});
+  test::write_text(directory.path("slow.h"), slow);
+  Process program = start(directory.path("cache"), {"cuda", "return", directory.path(), "700"});
   const auto exit = program.wait(seconds(20));
-  ASSERT_TRUE(exit.has_value()) << "it waits for its workers";
-  EXPECT_TRUE(exit->clean());
+  ASSERT_TRUE(exit.has_value()) << "the process waits for its workers";
+  EXPECT_TRUE(exit->succeeded());
   EXPECT_TRUE(test::workers_of(program.id()).empty());
 }
 

@@ -1,4 +1,4 @@
-// A process that is forked in the middle of a get: both sides end well, and neither keeps the other from anything.
+// A process that forks in the middle of a get: parent and child both finish, and neither blocks the other.
 #include <kiln/session.hpp>
 
 #include <gtest/gtest.h>
@@ -10,15 +10,15 @@
 #include <mutex>
 #include <thread>
 
-#include "claim/local_claims.hpp"
-#include "support/forked.hpp"
-#include "support/temporary_directory.hpp"
+#include "cache/local_claims.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/processes/forked.hpp"
 
 namespace {
 bool is_child = false;
 }
-// What threads of the parent held on their stacks is in the child and has no owner there: the leak checker is not
-// asked.
+// Memory referenced from the stacks of the parent's threads has no owner in the child, so the leak checker is turned
+// off there.
 extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() { return is_child ? 1 : 0; }
 
 namespace kiln {
@@ -44,10 +44,10 @@ int exit_of(pid_t child) {
   }
   kill(child, SIGKILL);
   waitpid(child, &status, 0);
-  return 255;  // it hung
+  return 255;  // timed out
 }
 
-// The child's whole life: its own get, by the session that it inherited and by one of its own.
+// Runs the child: one get with the inherited session and one with a session of its own.
 [[noreturn]] void live_as_child(Session& inherited, const std::string& cache, bool leave_in_order) {
   is_child = true;
   const auto again = inherited.artifact(unit, target, seconds(50));
@@ -57,10 +57,10 @@ int exit_of(pid_t child) {
   _exit(code);
 }
 
-// Every step of a get that misses is an event; so is nothing before the first and after the last.
+// Every step of a get that misses emits an event, except before the first and after the last one.
 const Event::Kind kSteps[] = {Event::Kind::Miss, Event::Kind::Compiled, Event::Kind::Published};
 
-TEST(Fork, ByTheThreadThatWorksAtEveryStepOfAGetLeavesBothSidesWell) {
+TEST(Fork, FromWorkingThreadAtEveryStepOfGetSucceedsInBothProcesses) {
   for (const Event::Kind step : kSteps) {
     test::TemporaryDirectory cache;
     std::atomic<pid_t> child{0};
@@ -82,7 +82,7 @@ TEST(Fork, ByTheThreadThatWorksAtEveryStepOfAGetLeavesBothSidesWell) {
   }
 }
 
-TEST(Fork, ByAnotherThreadAtEveryStepOfAGetLeavesBothSidesWell) {
+TEST(Fork, FromOtherThreadAtEveryStepOfGetSucceedsInBothProcesses) {
   for (const Event::Kind step : kSteps) {
     for (const bool leave_in_order : {true, false}) {
       test::TemporaryDirectory cache;
@@ -96,7 +96,8 @@ TEST(Fork, ByAnotherThreadAtEveryStepOfAGetLeavesBothSidesWell) {
       while (!reached) std::this_thread::yield();
       const pid_t child = fork();
       if (child == 0) live_as_child(session, cache.path(), leave_in_order);
-      // The child must not depend on its parent getting on, except that somebody compiles: it waits for a claim.
+      // The child must not depend on the progress of its parent, except that one of them compiles: it waits for a
+      // claim.
       go_on = true;
       EXPECT_EQ(exit_of(child), 0) << to_string(step) << (leave_in_order ? " exit" : " _exit");
       getter.join();
@@ -104,7 +105,7 @@ TEST(Fork, ByAnotherThreadAtEveryStepOfAGetLeavesBothSidesWell) {
   }
 }
 
-TEST(Fork, AfterAGetGivesTheChildASessionThatWorks) {
+TEST(Fork, AfterGetGivesChildWorkingSession) {
   test::TemporaryDirectory cache;
   Session session = Session::open(options_for(cache.path())).value();
   ASSERT_TRUE(session.artifact(unit, target, seconds(60)).ok());
@@ -114,11 +115,11 @@ TEST(Fork, AfterAGetGivesTheChildASessionThatWorks) {
   EXPECT_TRUE(session.artifact(unit, target, seconds(60)).ok());
 }
 
-TEST(Fork, AParentThatIsKilledInAGetLeavesNoKeyLockedByItsChild) {
+TEST(Fork, KilledParentLeavesNoKeyLockedByChild) {
   test::TemporaryDirectory cache;
   test::Forked parent([&](test::Forked::Side side) {
     Session session = Session::open(options_for(cache.path(), [&](const Event& event) {
-                        if (event.kind != Event::Kind::Compiled) return;  // the claim is held
+                        if (event.kind != Event::Kind::Compiled) return;  // the claim is held at this event
                         const pid_t forked = fork();
                         while (forked == 0) pause();
                         side.say(std::to_string(forked));
@@ -129,7 +130,7 @@ TEST(Fork, AParentThatIsKilledInAGetLeavesNoKeyLockedByItsChild) {
   const std::string grandchild = parent.line();
   ASSERT_FALSE(grandchild.empty());
   parent.kill_now();
-  // Whoever comes next would wait for up to thirty seconds if the grandchild held the claim.
+  // The next process would wait for up to thirty seconds if the grandchild held the claim.
   const auto start = std::chrono::steady_clock::now();
   Session session = Session::open(options_for(cache.path())).value();
   EXPECT_TRUE(session.artifact(unit, target, seconds(60)).ok());

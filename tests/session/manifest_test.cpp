@@ -1,11 +1,11 @@
-#include "session/manifest.hpp"
+#include "session/config/manifest.hpp"
 
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "support/files.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
@@ -21,7 +21,7 @@ TEST(Manifest, ListsArchitecturesAlgorithmsAndSources) {
 architectures = ["sm_80", "sm_90", "sm_80"]
 
 [[unit]]
-source = "kernels/saxpy.cu"
+source = "examples/kernels/saxpy.cu"
 include = ["include", "/opt/cub"]
 options = ["-std=c++17", "-DN=4"]
 entries = ["saxpy", "scale<float, 4>"]
@@ -42,14 +42,14 @@ operators = ["maximum"]
   EXPECT_EQ(manifest.architectures, (std::vector<Target>{Target::sm(80), Target::sm(90)}));
   ASSERT_EQ(manifest.members.size(), 4U);
   EXPECT_EQ(manifest.members[0].name, "radix_sort_u64_i32");
-  EXPECT_EQ(manifest.members[0].spec->text(), cccl::named("radix_sort_u64_i32").value().text());
+  EXPECT_EQ(manifest.members[0].spec->text(), cccl::find_predefined("radix_sort_u64_i32").value().text());
   EXPECT_EQ(manifest.members[1].name, "longest");
   EXPECT_EQ(manifest.members[1].spec->text(), cccl::reduce<float>(cccl::OperatorKind::Maximum).text());
 
-  const Manifest::Member& saxpy = manifest.members[2];
+  const Manifest::UnitEntry& saxpy = manifest.members[2];
   EXPECT_EQ(saxpy.name, "saxpy.cu");
   EXPECT_FALSE(saxpy.spec);
-  EXPECT_EQ(saxpy.source.file, "/project/kernels/saxpy.cu");
+  EXPECT_EQ(saxpy.source.file, "/project/examples/kernels/saxpy.cu");
   ASSERT_EQ(saxpy.source.include_roots.size(), 2U);
   EXPECT_EQ(saxpy.source.include_roots[0].path, "/project/include");
   EXPECT_EQ(saxpy.source.include_roots[1].path, "/opt/cub");
@@ -60,7 +60,7 @@ operators = ["maximum"]
   EXPECT_TRUE(manifest.members[3].source.opencl);
 }
 
-TEST(Manifest, SaysInWhoseNameABundleSpeaksAndAsOfWhen) {
+TEST(Manifest, ReadsNamespaceAndEpoch) {
   const Manifest manifest = read("namespace = \"acme/vision-2\"\nepoch = 3\n");
   EXPECT_EQ(manifest.name_space, "acme/vision-2");
   EXPECT_EQ(manifest.epoch, 3U);
@@ -68,11 +68,9 @@ TEST(Manifest, SaysInWhoseNameABundleSpeaksAndAsOfWhen) {
   EXPECT_EQ(read("").epoch, 0U);
 }
 
-TEST(Manifest, MayListAllFoundingSpecsAtOnce) {
-  EXPECT_EQ(read("[[cccl]]\nspec = \"founding\"\n").members.size(), 18U);
-}
+TEST(Manifest, ListsAllPredefinedSpecs) { EXPECT_EQ(read("[[cccl]]\nspec = \"all\"\n").members.size(), 18U); }
 
-TEST(Manifest, TakesASpecInEveryFormThatJsonHas) {
+TEST(Manifest, AcceptsSpecInEveryJsonForm) {
   const Manifest manifest = read(R"(
 [[cccl]]
 algorithm = "unary_transform"
@@ -88,12 +86,12 @@ extern "C" __device__ void f(void* state, void* x, void* result) {}
   EXPECT_TRUE(op.shared);
 }
 
-TEST(Manifest, RefusesWhatItDoesNotKnowWithLineAndColumn) {
+TEST(Manifest, RejectsUnknownInputWithLineAndColumn) {
   const struct {
     const char* text;
     const char* place;
     const char* what;
-  } refused[] = {
+  } rejected[] = {
       {"a = ", "line 1, column ", ""},
       {"architecture = []", "line 1, column 1: ", "did you mean 'architectures'?"},
       {"architectures = \"sm_80\"", "line 1, column 1: ", "array"},
@@ -108,15 +106,15 @@ TEST(Manifest, RefusesWhatItDoesNotKnowWithLineAndColumn) {
       {"epoch = \"3\"", "line 1, column 1: ", "whole number"},
       {"epoch = 1.5", "line 1, column 1: ", "whole number"},
       {"cccl = 3", "line 1, column 1: ", "[[cccl]]"},
-      {"[cccl]\nspec = \"founding\"", "line 1, column 2: ", "[[cccl]]"},
+      {"[cccl]\nspec = \"all\"", "line 1, column 2: ", "[[cccl]]"},
       {"unit = [1]", "line 1, column 9: ", "[[unit]]"},
       {"[[cccl]]\nspec = \"radix\"", "line 2, column 1: ", "radix_sort_u64_i32"},
       {"[[cccl]]\nspec = \"select_i32\"\norder = 1", "line 3, column 1: ", "order"},
-      {"[[cccl]]\nname = \"a\"\nspec = \"founding\"", "line 2, column 1: ", "name"},
+      {"[[cccl]]\nname = \"a\"\nspec = \"all\"", "line 2, column 1: ", "name"},
       {"[[cccl]]\nspec = 4", "line 2, column 1: ", "string"},
       {"\n[[cccl]]\nname = \"a\"", "line 2, column ", "algorithm"},
       {"[[cccl]]\nalgorithm = \"sort\"", "line 2, column 1: ", "sort"},
-      {"[[cccl]]\nalgorithm = \"for\"\n  colour = 3", "line 3, column 3: ", "colour"},
+      {"[[cccl]]\nalgorithm = \"for\"\n  color = 3", "line 3, column 3: ", "color"},
       {"[[cccl]]\nalgorithm = \"for\"\niterators = [\"i32\"]\noperators = [\n{name = \"f\", source = 3}]",
        "line 5, column 14: ", "operators[0].source"},
       {"[[cccl]]\nalgorithm = \"for\"\niterators = [1979-05-27]\noperators = [\"plus\"]",
@@ -129,9 +127,9 @@ TEST(Manifest, RefusesWhatItDoesNotKnowWithLineAndColumn) {
       {"[[unit]]\nsource = \"a.cu\"\nentrys = [\"k\"]", "line 3, column 1: ", "'entries'"},
       {"[[unit]]\nsource = \"a.cu\"\nbackend = \"hip\"", "line 3, column 1: ", "opencl"},
       {"[[unit]]\nsource = \"a.cu\"\n[[unit]]\nsource = \"b/a.cu\"", "line 3, column ", "two units"},
-      {"[[cccl]]\nspec = \"founding\"\n[[cccl]]\nspec = \"select_i32\"", "line 3, column ", "two units"},
+      {"[[cccl]]\nspec = \"all\"\n[[cccl]]\nspec = \"select_i32\"", "line 3, column ", "two units"},
   };
-  for (const auto& [text, place, what] : refused) {
+  for (const auto& [text, place, what] : rejected) {
     const Result<Manifest> manifest = parse_manifest(text, "");
     ASSERT_FALSE(manifest.ok()) << text;
     EXPECT_EQ(manifest.error().code, Code::InvalidArgument) << text;
@@ -141,7 +139,7 @@ TEST(Manifest, RefusesWhatItDoesNotKnowWithLineAndColumn) {
   }
 }
 
-TEST(Manifest, RefusesNamesOfEndlessPartsWhichTheParserWouldGoDownUntilItsStackEnds) {
+TEST(Manifest, RejectsDeeplyNestedNamesBeforeStackOverflow) {
   std::string deep = "a";
   for (int i = 0; i != 500'000; ++i) deep += ".a";
   for (const std::string& text : {"[" + deep + "]", deep + " = 1", "x = 1\ny = {" + deep + " = 1}"}) {
@@ -153,7 +151,7 @@ TEST(Manifest, RefusesNamesOfEndlessPartsWhichTheParserWouldGoDownUntilItsStackE
   std::string nested = "a = 1";
   for (int i = 0; i != 200; ++i) nested = "a.a.a.a.a.a.a.a = {" + nested + "}";
   EXPECT_NE(parse_manifest(nested, "").error().message.find("256 deep"), std::string::npos);
-  // Dots in strings and comments are nobody's name.
+  // Dots in strings and comments do not count.
   const std::string dots(1000, '.');
   EXPECT_TRUE(parse_manifest("# " + dots + "\n[[unit]]\nsource = \"" + dots + "\"\nname = '''\n" + dots +
                                  "'''\noptions = [\"\\\"" + dots + "\", \"\"\"" + dots + "\"\"\"]\n",
@@ -161,22 +159,22 @@ TEST(Manifest, RefusesNamesOfEndlessPartsWhichTheParserWouldGoDownUntilItsStackE
                   .ok());
 }
 
-TEST(Manifest, IsReadFromAFileWhoseFolderItsPathsBeginIn) {
-  const TemporaryDirectory folder;
-  spit(folder.path("k.cu"), "#include \"k.h\"\n");
-  spit(folder.path("kiln.toml"), "architectures = [\"sm_90\"]\n[[unit]]\nsource = \"k.cu\"\n");
-  const Result<Manifest> manifest = read_manifest(folder.path("kiln.toml"));
+TEST(Manifest, ReadsFileWithPathsRelativeToIt) {
+  const TemporaryDirectory directory;
+  write_text(directory.path("k.cu"), "#include \"k.h\"\n");
+  write_text(directory.path("kiln.toml"), "architectures = [\"sm_90\"]\n[[unit]]\nsource = \"k.cu\"\n");
+  const Result<Manifest> manifest = read_manifest(directory.path("kiln.toml"));
   ASSERT_TRUE(manifest.ok()) << manifest.error().message;
   ASSERT_EQ(manifest->members.size(), 1U);
   const Result<Unit> unit = read_unit(manifest->members[0].source);
   ASSERT_TRUE(unit.ok()) << unit.error().message;
   EXPECT_EQ(unit->name(), "k.cu");
-  ASSERT_EQ(unit->include_roots().size(), 1U) << "a quoted header is looked for beside the source";
-  EXPECT_EQ(unit->include_roots()[0].path, folder.path());
+  ASSERT_EQ(unit->include_roots().size(), 1U) << "a quoted header is looked up next to the source";
+  EXPECT_EQ(unit->include_roots()[0].path, directory.path());
 
-  EXPECT_EQ(read_manifest(folder.path("other.toml")).error().code, Code::Io);
-  spit(folder.path("bad.toml"), "unit = 3\n");
-  EXPECT_NE(read_manifest(folder.path("bad.toml")).error().message.find("bad.toml: line 1"), std::string::npos);
+  EXPECT_EQ(read_manifest(directory.path("other.toml")).error().code, Code::Io);
+  write_text(directory.path("bad.toml"), "unit = 3\n");
+  EXPECT_NE(read_manifest(directory.path("bad.toml")).error().message.find("bad.toml: line 1"), std::string::npos);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// A library that brings a kiln of its own into a program that has one already.
+// A library that contains its own copy of kiln, loaded into a program that has one already.
 #include <kiln/session.hpp>
 
 #include <cstdio>
 
-/// How many units it had to compile for an artifact of a kernel that the program may have asked for too; −1: no
-/// artifact.
+/// Returns the number of units that it compiled for an artifact of a kernel that the program may have requested too, or
+/// −1 if there is no artifact.
 extern "C" __attribute__((visibility("default"))) int second_copy_get(const char* cache) {
   kiln::SessionOptions options;
   options.settings["cache.dir"] = cache;

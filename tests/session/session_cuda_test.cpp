@@ -1,4 +1,4 @@
-// The session with CUDA units: really compiled by NVRTC, loaded into the driver double, which runs no device code.
+// Sessions with CUDA units, really compiled by NVRTC and loaded into the driver double, which runs no device code.
 #include <kiln/session.hpp>
 
 #include <gtest/gtest.h>
@@ -9,13 +9,13 @@
 #include <thread>
 #include <vector>
 
-#include "session/config.hpp"
-#include "session/toolbox.hpp"
-#include "support/driver_double/control.hpp"
-#include "support/event_log.hpp"
-#include "support/recipes.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/toolkit.hpp"
+#include "session/components.hpp"
+#include "session/config/config.hpp"
+#include "support/fakes/cuda_driver/control.hpp"
+#include "support/fixtures/event_log.hpp"
+#include "support/fixtures/recipes.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/fixtures/toolkit.hpp"
 
 namespace kiln::test {
 namespace {
@@ -24,7 +24,7 @@ using cuda::DriverResult;
 using std::chrono::seconds;
 
 Unit saxpy() {
-  return Unit::cuda("saxpy.cu", repository_text("kernels/saxpy.cu")).entry("saxpy").entry("scale<float>");
+  return Unit::cuda("saxpy.cu", repository_text("examples/kernels/saxpy.cu")).entry("saxpy").entry("scale<float>");
 }
 
 class SessionCuda : public testing::Test {
@@ -34,14 +34,15 @@ class SessionCuda : public testing::Test {
   }
   SessionOptions options() {
     SessionOptions made;
-    made.settings = {{"cache.dir", cache_.path("cache")}, {"driver", DriverDouble::path()}, {"nvrtc", toolkit_nvrtc()}};
+    made.settings = {
+        {"cache.dir", cache_.path("cache")}, {"driver", FakeCudaDriver::path()}, {"nvrtc", toolkit_nvrtc()}};
     made.on_event = log_.callback();
     return made;
   }
   static Status launch(const Kernel& kernel, void* stream = nullptr) {
-    Launch how;
-    how.stream = stream;
-    return kernel.launch(how, 0U, 1.0F, static_cast<void*>(nullptr), static_cast<void*>(nullptr));
+    LaunchConfig config;
+    config.stream = stream;
+    return kernel.launch(config, 0U, 1.0F, static_cast<void*>(nullptr), static_cast<void*>(nullptr));
   }
   cuda::Context make_context(int device) {
     cuda::Context context = nullptr;
@@ -49,26 +50,26 @@ class SessionCuda : public testing::Test {
     driver_.driver().CtxSetCurrent(nullptr);
     return context;
   }
-  /// Puts junk where the cache has the unit's artifact: bytes that its checksums cover and no driver takes.
-  void spoil(const Target& target) {
+  /// Replaces the unit's artifact in the cache by invalid code with correct checksums, which every driver rejects.
+  void discard(const Target& target) {
     SessionOptions same = options();
-    Toolbox toolbox(Config::load(same, {}), {});
-    Answer answer = toolbox.get(saxpy(), target).value();
+    Components components(Config::load(same, {}), {});
+    ResolveResult answer = components.get(saxpy(), target).value();
     answer.artifact.bytes = Bytes::of("no cubin at all");
-    ASSERT_TRUE(toolbox.disks().front()->put(answer.key, answer.artifact).ok());
+    ASSERT_TRUE(components.disks().front()->put(answer.key, answer.artifact).ok());
   }
 
   TemporaryDirectory cache_;
   EventLog log_;
-  DriverDouble driver_{"sm_80"};
+  FakeCudaDriver driver_{"sm_80"};
 };
 
-TEST_F(SessionCuda, FourDevicesOfTwoArchitecturesCompileOncePerArchitectureAndLoadOncePerContext) {
+TEST_F(SessionCuda, CompilesOncePerArchitectureAndLoadsOncePerContext) {
   driver_.reset("sm_80,sm_80,sm_90,sm_90");
   {
     Session session = Session::open(options()).value();
     session.request({saxpy()});
-    const Handle handle = session.handle(saxpy(), "saxpy");
+    const KernelHandle handle = session.handle(saxpy(), "saxpy");
     cuda::Context extra[2] = {nullptr, nullptr};
     std::vector<std::thread> threads;
     std::atomic<int> rounds{0};
@@ -92,7 +93,7 @@ TEST_F(SessionCuda, FourDevicesOfTwoArchitecturesCompileOncePerArchitectureAndLo
           if (where < 5) {
             ASSERT_TRUE(kernel.ok()) << kernel.error().message;
           }
-          if (!kernel) continue;  // that context went meanwhile
+          if (!kernel) continue;  // the context was destroyed in the meantime
           const Status launched = launch(*kernel);
           ASSERT_TRUE(launched.ok() || where == 5) << launched.error().message;
         }
@@ -110,7 +111,7 @@ TEST_F(SessionCuda, FourDevicesOfTwoArchitecturesCompileOncePerArchitectureAndLo
     EXPECT_EQ(log_.count(Event::Kind::Compiled), 2U);
     std::map<std::pair<unsigned long long, cuda::Library>, int> loads;
     std::set<cuda::Library> libraries;
-    for (const DoubleLoad& load : driver_.loads()) {
+    for (const FakeLoad& load : driver_.loads()) {
       ++loads[{load.context, load.library}];
       libraries.insert(load.library);
     }
@@ -122,16 +123,16 @@ TEST_F(SessionCuda, FourDevicesOfTwoArchitecturesCompileOncePerArchitectureAndLo
   EXPECT_EQ(driver_.leaks(), 0U);
 }
 
-TEST_F(SessionCuda, ACaptureInOneThreadSurvivesWhatTheSessionCompilesAndLoadsInOthers) {
+TEST_F(SessionCuda, CaptureSurvivesCompilesAndLoadsInOtherThreads) {
   Session session = Session::open(options()).value();
   ASSERT_TRUE(session.make_current("cuda", 0).ok());
-  const Handle before = session.handle(saxpy(), "saxpy");
+  const KernelHandle before = session.handle(saxpy(), "saxpy");
   const Kernel kernel = before.get(seconds(60)).value();
   cuda::Stream stream = nullptr;
   ASSERT_EQ(driver_.driver().StreamCreate(&stream, cuda::kStreamNonBlocking), DriverResult::Success);
   ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), DriverResult::Success);
 
-  // Two hundred loads at once are in the tests of the device; this has the compiles in it.
+  // The device tests have two hundred loads at once; this test includes the compiles.
   Units units;
   for (int i = 0; i < 20; ++i) {
     units.push_back(
@@ -148,14 +149,14 @@ TEST_F(SessionCuda, ACaptureInOneThreadSurvivesWhatTheSessionCompilesAndLoadsInO
   EXPECT_EQ(driver_.driver().StreamDestroy(stream), DriverResult::Success);
 }
 
-TEST_F(SessionCuda, AGetOnAStreamThatRecordsIsReadyOrSaysSoAndDoesNothing) {
+TEST_F(SessionCuda, GetOnCapturingStreamIsReadyOrFailsWithoutWork) {
   Session session = Session::open(options()).value();
   ASSERT_TRUE(session.make_current("cuda", 0).ok());
-  const Handle handle = session.handle(saxpy(), "saxpy");
+  const KernelHandle handle = session.handle(saxpy(), "saxpy");
   cuda::Stream stream = nullptr;
   ASSERT_EQ(driver_.driver().StreamCreate(&stream, cuda::kStreamNonBlocking), DriverResult::Success);
   ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), DriverResult::Success);
-  const auto cold = handle.get_on(stream, seconds(60));
+  const auto cold = handle.get_for_stream(stream, seconds(60));
   ASSERT_FALSE(cold.ok());
   EXPECT_EQ(cold.error().code, Code::Capturing);
   EXPECT_EQ(session.status().submitted, 0U);
@@ -163,9 +164,9 @@ TEST_F(SessionCuda, AGetOnAStreamThatRecordsIsReadyOrSaysSoAndDoesNothing) {
   ASSERT_EQ(driver_.application().StreamEndCapture(stream, &graph), DriverResult::Success);
   driver_.application().GraphDestroy(graph);
 
-  ASSERT_TRUE(handle.get_on(stream, seconds(60)).ok());
+  ASSERT_TRUE(handle.get_for_stream(stream, seconds(60)).ok());
   ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), DriverResult::Success);
-  const auto warm = handle.get_on(stream, seconds(60));
+  const auto warm = handle.get_for_stream(stream, seconds(60));
   ASSERT_TRUE(warm.ok());
   EXPECT_TRUE(launch(*warm, stream).ok());
   ASSERT_EQ(driver_.application().StreamEndCapture(stream, &graph), DriverResult::Success);
@@ -173,57 +174,57 @@ TEST_F(SessionCuda, AGetOnAStreamThatRecordsIsReadyOrSaysSoAndDoesNothing) {
   driver_.driver().StreamDestroy(stream);
 }
 
-TEST_F(SessionCuda, AnArtifactThatTheDriverRefusesIsBuiltAgainAndReplaced) {
-  spoil(Target::sm(80));
+TEST_F(SessionCuda, ArtifactRejectedByDriverIsRebuiltAndReplaced) {
+  discard(Target::sm(80));
   {
     Session session = Session::open(options()).value();
     ASSERT_TRUE(session.make_current("cuda", 0).ok());
     const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
     ASSERT_TRUE(kernel.ok()) << kernel.error().message;
     EXPECT_TRUE(launch(*kernel).ok());
-    EXPECT_GE(log_.count(Event::Kind::LoadRefused), 1U);
+    EXPECT_GE(log_.count(Event::Kind::LoadRejected), 1U);
     EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U);
   }
   Session later = Session::open(options()).value();
   ASSERT_TRUE(later.make_current("cuda", 0).ok());
   EXPECT_TRUE(later.get(saxpy(), "saxpy", seconds(60)).ok());
-  EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U) << "what was built is in the cache";
+  EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U) << "the compiled artifact is in the cache";
 }
 
-TEST_F(SessionCuda, AnArtifactThatTheDriverRefusesLateIsBuiltAgainToo) {
+TEST_F(SessionCuda, ArtifactRejectedLateIsRebuiltToo) {
   Session session = Session::open(options()).value();
   ASSERT_TRUE(session.make_current("cuda", 0).ok());
   driver_.fail("cuKernelGetFunction", 1, DriverResult::NoBinaryForGpu);
   const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
-  // NVRTC makes the same bytes again, which this driver is known to refuse: that is an error, and it is remembered.
+  // NVRTC produces the same bytes again, which this driver has rejected: that is an error, and it is cached.
   ASSERT_FALSE(kernel.ok());
-  EXPECT_EQ(kernel.error().code, Code::LoadRefused);
+  EXPECT_EQ(kernel.error().code, Code::LoadRejected);
   const std::size_t compiles = log_.count(Event::Kind::Compiled);
   EXPECT_FALSE(session.get(saxpy(), "saxpy", seconds(60)).ok());
   EXPECT_EQ(log_.count(Event::Kind::Compiled), compiles);
-  EXPECT_GE(log_.count(Event::Kind::LoadRefused), 1U);
+  EXPECT_GE(log_.count(Event::Kind::LoadRejected), 1U);
 }
 
-TEST_F(SessionCuda, WhatTheDriverRefusesHoweverOftenIsAnErrorThatIsRemembered) {
+TEST_F(SessionCuda, PermanentRejectionIsCachedError) {
   driver_.fail("cuLibraryLoadData", 1, DriverResult::NoBinaryForGpu, 1000);
   Session session = Session::open(options()).value();
   ASSERT_TRUE(session.make_current("cuda", 0).ok());
   for (int i = 0; i < 3; ++i) {
     const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
     ASSERT_FALSE(kernel.ok());
-    EXPECT_EQ(kernel.error().code, Code::LoadRefused) << kernel.error().message;
+    EXPECT_EQ(kernel.error().code, Code::LoadRejected) << kernel.error().message;
   }
   EXPECT_LE(log_.count(Event::Kind::Compiled), 2U);
 }
 
-TEST_F(SessionCuda, AThreadWithoutAContextIsToldWhatToDo) {
+TEST_F(SessionCuda, ThreadWithoutContextGetsErrorWithNextStep) {
   Session session = Session::open(options()).value();
   const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
   ASSERT_FALSE(kernel.ok());
   EXPECT_EQ(kernel.error().code, Code::Unavailable) << kernel.error().message;
 }
 
-TEST_F(SessionCuda, EachLevelCanBeUsedAlone) {
+TEST_F(SessionCuda, EachLevelWorksOnItsOwn) {
   Session session = Session::open(options()).value();
   EXPECT_TRUE(session.artifact(saxpy(), Target::sm(90), seconds(60)).ok());
   EXPECT_EQ(driver_.calls("cuInit"), 0U) << "bytes need no driver";

@@ -1,4 +1,4 @@
-// The session on a real OpenCL device (PoCL).
+// Sessions on a real OpenCL device (PoCL).
 #include <kiln/session.hpp>
 
 #include <gtest/gtest.h>
@@ -9,12 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include "base/files.hpp"
-#include "support/event_log.hpp"
-#include "support/eventually.hpp"
-#include "support/files.hpp"
-#include "support/patience.hpp"
-#include "support/temporary_directory.hpp"
+#include "base/files/files.hpp"
+#include "support/fixtures/event_log.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/processes/eventually.hpp"
+#include "support/processes/hang_timeout.hpp"
 
 namespace kiln {
 namespace {
@@ -32,7 +32,7 @@ Unit scale(const std::string& factor) {
       .entry("clear");
 }
 
-// What is compiled once is there for all tests: a build with PoCL takes a second.
+// The tests share one cache: a build with PoCL takes a second.
 class SessionTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { cache = new test::TemporaryDirectory; }
@@ -47,11 +47,11 @@ class SessionTest : public ::testing::Test {
     std::vector<float> x(kItems, 2);
     Buffer buffer = stream.allocate(kItems * sizeof(float)).value();
     stream.upload(buffer, x.data(), kItems * sizeof(float)).value();
-    Launch how;
-    how.stream = stream.native();
-    how.grid.x = kItems / 64;
-    how.block.x = 64;
-    kernel.launch(how, buffer).value();
+    LaunchConfig config;
+    config.stream = stream.native();
+    config.grid.x = kItems / 64;
+    config.block.x = 64;
+    kernel.launch(config, buffer).value();
     stream.download(x.data(), buffer, kItems * sizeof(float)).value();
     return x;
   }
@@ -63,56 +63,56 @@ std::size_t threads() {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
 }
 
-TEST_F(SessionTest, AKernelThatWasRequestedIsLaunchedWithTheRightResult) {
+TEST_F(SessionTest, RequestedKernelComputesCorrectResult) {
   Session session = open();
   session.request({scale("3")});
   const Stream stream = session.stream("opencl").value();
-  const Handle handle = session.handle(scale("3"), "scale");
+  const KernelHandle handle = session.handle(scale("3"), "scale");
   const Kernel kernel = handle.get(seconds(60)).value();
   EXPECT_EQ(run(stream, kernel), std::vector<float>(kItems, 6));
   EXPECT_EQ(kernel.name(), "scale");
   EXPECT_NE(kernel.native(), nullptr);
-  EXPECT_GT(kernel.occupancy().value().block, 0U);
+  EXPECT_GT(kernel.occupancy().value().block_size, 0U);
   const SessionStatus status = session.status();
   EXPECT_EQ(status.submitted, 1U);
-  EXPECT_EQ(status.compiled + status.found, 1U);
+  EXPECT_EQ(status.compiled + status.cached, 1U);
 }
 
-TEST_F(SessionTest, AHandleIsReadyAfterItsFirstGetAndSoAreItsCopiesAndEqualOnes) {
+TEST_F(SessionTest, HandleAndItsEqualsAreReadyAfterFirstGet) {
   Session session = open();
-  const Handle handle = session.handle(scale("3"), "scale");
-  const Handle copy = handle;
+  const KernelHandle handle = session.handle(scale("3"), "scale");
+  const KernelHandle copy = handle;
   EXPECT_FALSE(handle.ready());
   const void* native = handle.get(seconds(60)).value().native();
   EXPECT_TRUE(copy.ready());
-  EXPECT_TRUE(session.handle(scale("3"), "scale").ready()) << "equal content, another Unit";
+  EXPECT_TRUE(session.handle(scale("3"), "scale").ready()) << "equal content in another Unit";
   EXPECT_EQ(session.get(scale("3"), "scale").value().native(), native);
   EXPECT_FALSE(session.handle(scale("3"), "clear").ready());
 }
 
-TEST_F(SessionTest, AHandleKeepsItsSession) {
+TEST_F(SessionTest, HandleKeepsSessionAlive) {
   std::optional<Session> session = open();
-  const Handle handle = session->handle(scale("3"), "scale");
+  const KernelHandle handle = session->handle(scale("3"), "scale");
   session.reset();
   EXPECT_TRUE(handle.get(seconds(60)).ok());
 }
 
-TEST_F(SessionTest, WhatWasRequestedIsInTheStatusAtEveryMoment) {
+TEST_F(SessionTest, RequestedUnitsAreAlwaysInStatus) {
   Session session = open();
   const Units units{scale("3"), scale("5")};
   session.request(units);
-  std::size_t least = units.size();
+  std::size_t minimum = units.size();
   while (session.status().pending > 0) {
-    least = std::min(least, session.status().submitted);
-    // Whoever asks without a break keeps the lock from those who have work to do, for minutes under a sanitizer.
+    minimum = std::min(minimum, session.status().submitted);
+    // Polling without a pause starves the threads that need the lock, for minutes under a sanitizer.
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
-  EXPECT_EQ(least, units.size());
-  EXPECT_EQ(session.status().compiled + session.status().found, units.size());
+  EXPECT_EQ(minimum, units.size());
+  EXPECT_EQ(session.status().compiled + session.status().cached, units.size());
 }
 
-TEST_F(SessionTest, AUnitThatIsGottenWhileAnotherOneStillWaitsForItsDriverIsCountedOnce) {
-  // The thread that opens drivers is held up by one that cannot be opened.
+TEST_F(SessionTest, UnitIsCountedOnceWhileDriverOfAnotherOpens) {
+  // The thread that opens drivers is blocked by one that cannot be opened.
   std::atomic<bool> held_up{false};
   std::promise<void> enough;
   SessionOptions options;
@@ -120,21 +120,21 @@ TEST_F(SessionTest, AUnitThatIsGottenWhileAnotherOneStillWaitsForItsDriverIsCoun
   options.on_event = [&, over = enough.get_future().share()](const Event& event) {
     if (event.kind != Event::Kind::NoDevice) return;
     held_up = true;
-    (void)over.wait_for(test::kPatience);
+    (void)over.wait_for(test::kHangTimeout);
   };
   Session session = open(std::move(options));
   const Unit unit = scale("3");
   session.request({Unit::cuda("none.cu", "").entry("none"), unit});
   EXPECT_TRUE(test::eventually([&] { return held_up.load(); }));
   EXPECT_TRUE(session.get(unit, "scale", seconds(60)).ok());
-  EXPECT_TRUE(test::eventually([&] { return session.status().pending == 0; }, test::kPatience / 2));
+  EXPECT_TRUE(test::eventually([&] { return session.status().pending == 0; }, test::kHangTimeout / 2));
   const SessionStatus status = session.status();
   enough.set_value();
   EXPECT_EQ(status.submitted, 1U);
   EXPECT_EQ(status.units.size(), 1U);
 }
 
-TEST_F(SessionTest, AKernelWhoseBytesWereOrderedBeforeIsLoadedByTheGet) {
+TEST_F(SessionTest, GetLoadsKernelWhoseBytesWereRequestedBefore) {
   test::EventLog log;
   SessionOptions options;
   options.on_event = log.callback();
@@ -148,7 +148,7 @@ TEST_F(SessionTest, AKernelWhoseBytesWereOrderedBeforeIsLoadedByTheGet) {
   EXPECT_EQ(log.count(Event::Kind::Loaded), 2U);
 }
 
-TEST_F(SessionTest, AnEntryThatIsNotThereIsRefusedWithTheNamesOfThoseThatAre) {
+TEST_F(SessionTest, MissingEntryIsRejectedWithExistingNames) {
   Session session = open();
   const auto kernel = session.get(scale("3"), "scael", seconds(60));
   ASSERT_FALSE(kernel.ok());
@@ -157,7 +157,7 @@ TEST_F(SessionTest, AnEntryThatIsNotThereIsRefusedWithTheNamesOfThoseThatAre) {
   EXPECT_EQ(session.get(scale("3"), "", seconds(60)).error().code, Code::InvalidArgument) << "two entries, none named";
 }
 
-TEST_F(SessionTest, OpeningOneOpensNoFileAndStartsNoThread) {
+TEST_F(SessionTest, OpenOpensNoFileAndStartsNoThread) {
   const std::size_t before = threads();
   const auto files = std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
   test::TemporaryDirectory nowhere;
@@ -171,29 +171,29 @@ TEST_F(SessionTest, OpeningOneOpensNoFileAndStartsNoThread) {
 }
 
 int yields = 0;
-const Needs needs{"scaling", [] {
-                    ++yields;
-                    return Units{scale("3")};
-                  }};
+const Requirements requirements{"scaling", [] {
+                                  ++yields;
+                                  return Units{scale("3")};
+                                }};
 
-TEST_F(SessionTest, NeedsAreAskedAtTheFirstRequestOfASessionAndNotAgain) {
+TEST_F(SessionTest, RequirementsAreListedOnlyAtFirstRequest) {
   yields = 0;
   Session session = open();
   EXPECT_EQ(yields, 0);
-  for (int i = 0; i < 5; ++i) session.request(needs);
+  for (int i = 0; i < 5; ++i) session.request(requirements);
   EXPECT_EQ(yields, 1);
   Session other = open();
-  other.request(needs);
+  other.request(requirements);
   EXPECT_EQ(yields, 2);
 }
 
-TEST_F(SessionTest, AUseThatNoNeedsDeclaredIsRecordedWithWhoDidIt) {
+TEST_F(SessionTest, UndeclaredUseIsRecordedWithCaller) {
   test::EventLog log;
   SessionOptions options;
   options.record_undeclared = true;
   options.on_event = log.callback();
   Session session = open(options);
-  session.request(needs);
+  session.request(requirements);
   ASSERT_TRUE(session.get(scale("3"), "scale", seconds(60)).ok());
   EXPECT_TRUE(session.undeclared().empty());
   ASSERT_TRUE(session.get(scale("5"), "clear", seconds(60)).ok());
@@ -205,7 +205,7 @@ TEST_F(SessionTest, AUseThatNoNeedsDeclaredIsRecordedWithWhoDidIt) {
   EXPECT_NE(log.of(Event::Kind::Undeclared)[0].message.find("used kernel 'clear'"), std::string::npos);
 }
 
-TEST_F(SessionTest, WhatIsTakenBackBeforeItBeganIsNeverCompiledUnlessItIsAskedForAgain) {
+TEST_F(SessionTest, CancelledUnitIsNotCompiledUnlessRequestedAgain) {
   constexpr std::size_t kUnits = 12;
   const test::TemporaryDirectory empty;
   SessionOptions options;
@@ -224,26 +224,26 @@ TEST_F(SessionTest, WhatIsTakenBackBeforeItBeganIsNeverCompiledUnlessItIsAskedFo
   session.cancel(for_device);
   session.request(for_target, Target::sm(80));
   session.cancel(for_target, Target::sm(80));
-  EXPECT_TRUE(test::eventually([&] { return session.status().pending == 0; }, test::kPatience));
-  EXPECT_LT(session.status().compiled, kUnits) << "those that had begun, at most";
+  EXPECT_TRUE(test::eventually([&] { return session.status().pending == 0; }, test::kHangTimeout));
+  EXPECT_LT(session.status().compiled, kUnits) << "at most those that had started";
   session.retry({for_target[kUnits - 1]}, Target::sm(80));
   EXPECT_TRUE(session.artifact(for_target[kUnits - 1], Target::sm(80), seconds(60)).ok());
 }
 
-TEST_F(SessionTest, APlanSaysWhatIsStillColdWhenItsTimeIsUp) {
+TEST_F(SessionTest, PlanReturnsUnitsNotReadyAtTimeout) {
   test::TemporaryDirectory empty;
   SessionOptions options;
   options.settings["cache.dir"] = empty.path();
   Session session = Session::open(options).value();
-  const Plan plan = Plan("pipeline").stage(needs);
-  const std::vector<Cold> cold = plan.ensure_warm(session, milliseconds(1));
+  const WarmupPlan plan = WarmupPlan("pipeline").stage(requirements);
+  const std::vector<NotReady> cold = plan.ensure_warm(session, milliseconds(1));
   ASSERT_EQ(cold.size(), 1U);
   EXPECT_EQ(cold[0].unit, "scale_3");
   EXPECT_TRUE(plan.ensure_warm(session, seconds(60)).empty());
-  EXPECT_EQ(session.status().compiled, 1U) << "the second call found the first one's work under way";
+  EXPECT_EQ(session.status().compiled, 1U) << "the second call joined the compile of the first";
 }
 
-TEST_F(SessionTest, AFailedCompileIsRememberedWithItsLogUntilItIsTriedAgain) {
+TEST_F(SessionTest, FailedCompileIsCachedWithLogUntilRetry) {
   test::EventLog log;
   SessionOptions options;
   options.on_event = log.callback();
@@ -261,26 +261,26 @@ TEST_F(SessionTest, AFailedCompileIsRememberedWithItsLogUntilItIsTriedAgain) {
   EXPECT_EQ(log.count(Event::Kind::CompileFailed), 2U);
 }
 
-TEST_F(SessionTest, AFailedCompileIsTriedAgainWhenAHeaderThatItReadHasChanged) {
+TEST_F(SessionTest, FailedCompileIsRetriedWhenHeaderChanged) {
   test::EventLog log;
   SessionOptions options;
   options.on_event = log.callback();
   Session session = open(options);
-  test::TemporaryDirectory folder;
-  test::spit(folder.path("value.h"), "#define VALUE this is no value\n");
+  test::TemporaryDirectory directory;
+  test::write_text(directory.path("value.h"), "#define VALUE this is no value\n");
   const Unit unit =
       Unit::cuda("includes", "#include \"value.h\"\nextern \"C\" __global__ void f(int* x) { *x = VALUE; }")
-          .include_root(folder.path())
+          .include_root(directory.path())
           .entry("f");
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(session.artifact(unit, Target::sm(80), seconds(60)).error().code, Code::CompileFailed);
   }
   EXPECT_EQ(log.count(Event::Kind::CompileFailed), 1U);
-  test::spit(folder.path("value.h"), "#define VALUE 1\n");
+  test::write_text(directory.path("value.h"), "#define VALUE 1\n");
   EXPECT_TRUE(session.artifact(unit, Target::sm(80), seconds(60)).ok());
 }
 
-TEST_F(SessionTest, BytesAreHadForATargetWithoutADevice) {
+TEST_F(SessionTest, BytesAreAvailableWithoutDevice) {
   Session session = open();
   const Unit unit = Unit::cuda("empty", "extern \"C\" __global__ void f() {}").entry("f");
   session.request({unit}, Target::sm(80));
@@ -289,7 +289,7 @@ TEST_F(SessionTest, BytesAreHadForATargetWithoutADevice) {
   EXPECT_NE(artifact->symbol("f"), nullptr);
 }
 
-TEST_F(SessionTest, BytesThatAreNotThereInTimeComeLater) {
+TEST_F(SessionTest, BytesNotReadyInTimeAreAvailableLater) {
   test::TemporaryDirectory empty;
   SessionOptions options;
   options.settings["cache.dir"] = empty.path();
@@ -302,44 +302,44 @@ TEST_F(SessionTest, BytesThatAreNotThereInTimeComeLater) {
   EXPECT_EQ(session.status().compiled, 1U);
 }
 
-TEST_F(SessionTest, ATraceAndCountsTellOfTheSession) {
-  test::TemporaryDirectory folder;
+TEST_F(SessionTest, TraceAndMetricsCoverSession) {
+  test::TemporaryDirectory directory;
   {
     SessionOptions options;
-    options.settings["trace"] = folder.path("trace.json");
-    options.metrics = true;
+    options.settings["trace"] = directory.path("trace.json");
+    options.collect_metrics = true;
     Session session = open(options);
     ASSERT_TRUE(session.get(scale("3"), "scale", seconds(60)).ok());
     EXPECT_NE(session.metrics().find("kiln_"), std::string::npos);
   }
-  EXPECT_NE(test::slurp(folder.path("trace.json")).find("scale_3"), std::string::npos);
+  EXPECT_NE(test::read_text(directory.path("trace.json")).find("scale_3"), std::string::npos);
 }
 
-// What is left behind shows under the leak checker. Nothing is compiled: that is not what this is about.
-TEST(Sessions, TenThousandThatAreOpenedAskedAndClosedLeaveNothingBehind) {
-  test::TemporaryDirectory folder;
+// The leak checker detects what is left. Nothing is compiled, because this test is not about compiling.
+TEST(Sessions, TenThousandSessionsLeakNothing) {
+  test::TemporaryDirectory directory;
   SessionOptions options;
-  options.settings = {{"cache.dir", folder.path()}};
+  options.settings = {{"cache.dir", directory.path()}};
   const Unit unit = Unit::cuda("unit", "extern \"C\" __global__ void f() {}").entry("f");
-  // So that the compiler is digested once, and not by each.
+  // The compiler is digested once here, not by each session.
   (void)Session::open(options).value().artifact(unit, Target::sm(80), seconds(60));
   options.settings["compile"] = "never";
   for (int round = 0; round < 10000; ++round) {
     Session session = Session::open(options).value();
     session.request({unit}, Target::sm(80));
-    const Handle handle = session.handle(unit, "f");
+    const KernelHandle handle = session.handle(unit, "f");
     if (round % 3 == 0) std::this_thread::yield();
     if (round % 100 == 0) (void)session.artifact(unit, Target::sm(80), seconds(60));
   }
   EXPECT_LE(threads(), 64U);
 }
 
-TEST_F(SessionTest, ManyThreadsGetOneKernelWithOneLoad) {
+TEST_F(SessionTest, ManyThreadsLoadOneKernelOnce) {
   test::EventLog log;
   SessionOptions options;
   options.on_event = log.callback();
   Session session = open(options);
-  const Handle handle = session.handle(scale("7"), "scale");
+  const KernelHandle handle = session.handle(scale("7"), "scale");
   std::vector<std::thread> all;
   std::atomic<int> good{0};
   for (int i = 0; i < 8; ++i) {

@@ -8,11 +8,11 @@
 #include "base/codec.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
-#include "base/machine.hpp"
-#include "session/status_board.hpp"
-#include "session/status_folder.hpp"
-#include "support/eventually.hpp"
-#include "support/temporary_directory.hpp"
+#include "base/process/system_info.hpp"
+#include "session/status_directory.hpp"
+#include "session/status_writer.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/processes/eventually.hpp"
 
 namespace kiln::test {
 namespace {
@@ -23,40 +23,40 @@ using namespace std::chrono_literals;
 ProcessStatus some_status() {
   ProcessStatus status;
   status.pid = static_cast<std::uint32_t>(getpid());
-  status.started = start_of_process(getpid()).value_or(0);
-  status.name_space = process_name_space();
+  status.started = process_start_time(getpid()).value_or(0);
+  status.name_space = pid_namespace_id();
   status.command = "./app --jobs 2";
   status.since = 10s;
   status.written = 12s;
-  status.glance.sums.submitted = 3;
-  status.glance.sums.compiled = 1;
-  status.glance.sums.pending = 1;
-  status.glance.sums.failed = 1;
-  status.glance.waiters = 2;
-  status.glance.units = {
+  status.snapshot.totals.submitted = 3;
+  status.snapshot.totals.compiled = 1;
+  status.snapshot.totals.pending = 1;
+  status.snapshot.totals.failed = 1;
+  status.snapshot.waiters = 2;
+  status.snapshot.units = {
       {{"pip", "cuda", "sm_90", UnitStatus::State::Running, Origin::Compiled, 120.5, ""}, 2},
       {{"bad", "cuda", "sm_90", UnitStatus::State::Failed, Origin::Compiled, 3, "unit 'bad' does not compile"}, 0},
   };
   return status;
 }
 
-// With the checksum that its content has, so that what is behind it is looked at.
+// Updates the checksum, so that the fields after it are checked.
 std::string resealed(std::string file) {
-  Writer sum;
+  BinaryWriter sum;
   sum.u64(xxh3(as_bytes(std::string_view(file).substr(20))));
   return file.replace(12, 8, sum.bytes());
 }
 
-class StatusFolder : public testing::Test {
+class StatusDirectory : public testing::Test {
  protected:
-  void SetUp() override { fs::permissions(folder_.path(), fs::perms::owner_all); }
+  void SetUp() override { fs::permissions(directory_.path(), fs::perms::owner_all); }
   std::string write(const std::string& name, const std::string& bytes, mode_t mode = 0600) {
-    const std::string path = folder_.path() + "/" + name;
+    const std::string path = directory_.path() + "/" + name;
     std::ofstream(path, std::ios::binary) << bytes;
     chmod(path.c_str(), mode);
     return path;
   }
-  StatusListing listing() { return read_status_folder(folder_.path()).value(); }
+  StatusListing listing() { return read_status_directory(directory_.path()).value(); }
   std::string problem_with(const std::string& bytes, mode_t mode = 0600) {
     write("1-a.status", bytes, mode);
     const StatusListing listed = listing();
@@ -64,22 +64,22 @@ class StatusFolder : public testing::Test {
     return listed.problems.empty() ? "none" : listed.problems.front();
   }
 
-  TemporaryDirectory folder_;
+  TemporaryDirectory directory_;
 };
 
-TEST(StatusFormat, IsReadAsItWasWritten) {
+TEST(StatusFormat, RoundTrips) {
   const ProcessStatus status = some_status();
   const auto read = decode_status(encode(status));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(encode(*read), encode(status));
   EXPECT_EQ(read->command, "./app --jobs 2");
-  EXPECT_EQ(read->glance.waiters, 2u);
-  ASSERT_EQ(read->glance.units.size(), 2u);
-  EXPECT_EQ(read->glance.units[0].waiters, 2u);
-  EXPECT_EQ(read->glance.units[1].status.error, "unit 'bad' does not compile");
+  EXPECT_EQ(read->snapshot.waiters, 2u);
+  ASSERT_EQ(read->snapshot.units.size(), 2u);
+  EXPECT_EQ(read->snapshot.units[0].waiters, 2u);
+  EXPECT_EQ(read->snapshot.units[1].status.error, "unit 'bad' does not compile");
 }
 
-TEST(StatusFormat, OfAnotherVersionIsRefusedPolitely) {
+TEST(StatusFormat, OtherVersionIsRejected) {
   for (const char version : {'\0', '\2'}) {
     std::string file = encode(some_status());
     file[8] = version;
@@ -90,7 +90,7 @@ TEST(StatusFormat, OfAnotherVersionIsRefusedPolitely) {
   }
 }
 
-TEST(StatusFormat, IsRefusedWhereAByteDiffersOrIsMissing) {
+TEST(StatusFormat, ChangedOrTruncatedFileIsRejected) {
   const std::string file = encode(some_status());
   for (std::size_t i = 0; i < file.size(); ++i) {
     std::string other = file;
@@ -102,22 +102,22 @@ TEST(StatusFormat, IsRefusedWhereAByteDiffersOrIsMissing) {
   EXPECT_FALSE(decode_status(resealed(file + '\0')));
 }
 
-TEST(StatusFormat, IsBoundedWhateverAProcessHas) {
+TEST(StatusFormat, SizeIsBounded) {
   ProcessStatus status = some_status();
   status.command = std::string(100'000, 'x');
   const std::string long_name = std::string(255, 'a') + "é" + std::string(1000, 'b');
-  status.glance.units.assign(
+  status.snapshot.units.assign(
       1000,
       {{long_name, long_name, long_name, UnitStatus::State::Failed, Origin::Compiled, 1, std::string(4000, 'e')}, 0});
   const std::string file = encode(status);
-  EXPECT_LE(file.size(), ProcessStatus::kMostBytes);
+  EXPECT_LE(file.size(), ProcessStatus::kMaxBytes);
   const auto read = decode_status(file);
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->glance.units.size(), ProcessStatus::kMostUnits);
-  EXPECT_EQ(read->glance.units[0].status.unit, std::string(255, 'a')) << "not cut within a letter";
+  EXPECT_EQ(read->snapshot.units.size(), ProcessStatus::kMaxUnits);
+  EXPECT_EQ(read->snapshot.units[0].status.unit, std::string(255, 'a')) << "not truncated within a character";
 }
 
-TEST_F(StatusFolder, ListsProcessesThatLive) {
+TEST_F(StatusDirectory, ListsLiveProcesses) {
   write("1-a.status", encode(some_status()));
   write("notes.txt", "not one of ours");
   const StatusListing listed = listing();
@@ -126,13 +126,13 @@ TEST_F(StatusFolder, ListsProcessesThatLive) {
   EXPECT_TRUE(listed.problems.empty());
 }
 
-TEST_F(StatusFolder, ThatIsNotThereHasNothing) {
-  const auto listed = read_status_folder(folder_.path() + "/nothing");
+TEST_F(StatusDirectory, MissingDirectoryIsEmpty) {
+  const auto listed = read_status_directory(directory_.path() + "/nothing");
   ASSERT_TRUE(listed) << listed.error().message;
   EXPECT_TRUE(listed->processes.empty());
 }
 
-TEST_F(StatusFolder, LosesWhatADeadProcessLeft) {
+TEST_F(StatusDirectory, RemovesFilesOfDeadProcesses) {
   ProcessStatus status = some_status();
   ++status.started;  // another process had this id
   const std::string path = write("1-a.status", encode(status));
@@ -140,7 +140,7 @@ TEST_F(StatusFolder, LosesWhatADeadProcessLeft) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-TEST_F(StatusFolder, LosesWhatWasHalfWrittenWhenItsProcessWasKilledAndSaysNothingOfIt) {
+TEST_F(StatusDirectory, RemovesStaleTemporaryFilesSilently) {
   const std::string whole = encode(some_status());
   const std::string old = write(".1-a.status", whole.substr(0, whole.size() / 2));
   const std::string fresh = write(".2-b.status", whole.substr(0, whole.size() / 2));
@@ -149,10 +149,10 @@ TEST_F(StatusFolder, LosesWhatWasHalfWrittenWhenItsProcessWasKilledAndSaysNothin
   EXPECT_TRUE(listed.processes.empty());
   EXPECT_TRUE(listed.problems.empty());
   EXPECT_FALSE(fs::exists(old));
-  EXPECT_TRUE(fs::exists(fresh)) << "somebody writes it just now";
+  EXPECT_TRUE(fs::exists(fresh)) << "a process is writing it";
 }
 
-TEST_F(StatusFolder, KeepsWhatAnotherContainerSays) {
+TEST_F(StatusDirectory, KeepsFilesOfOtherContainers) {
   ProcessStatus status = some_status();
   ++status.started;
   ++status.name_space;
@@ -161,76 +161,76 @@ TEST_F(StatusFolder, KeepsWhatAnotherContainerSays) {
   EXPECT_TRUE(fs::exists(path));
 }
 
-TEST_F(StatusFolder, BelievesNoFileThatOthersCanWriteTo) {
-  EXPECT_NE(problem_with(encode(some_status()), 0622).find("other users can write to it"), std::string::npos);
+TEST_F(StatusDirectory, IgnoresFilesWritableByOthers) {
+  EXPECT_NE(problem_with(encode(some_status()), 0622).find("other users can write to the file"), std::string::npos);
 }
 
-TEST_F(StatusFolder, BelievesNoLinkNoPipeAndNoGiant) {
+TEST_F(StatusDirectory, IgnoresLinksPipesAndOversizedFiles) {
   const std::string real = write("real", encode(some_status()));
-  fs::create_symlink(real, folder_.path() + "/1-b.status");
-  mkfifo((folder_.path() + "/1-c.status").c_str(), 0600);
-  write("1-d.status", std::string(ProcessStatus::kMostBytes + 1, 'x'));
+  fs::create_symlink(real, directory_.path() + "/1-b.status");
+  mkfifo((directory_.path() + "/1-c.status").c_str(), 0600);
+  write("1-d.status", std::string(ProcessStatus::kMaxBytes + 1, 'x'));
   const StatusListing listed = listing();
   EXPECT_TRUE(listed.processes.empty());
   EXPECT_EQ(listed.problems.size(), 3u);
 }
 
-TEST_F(StatusFolder, NamesADamagedFileAndGoesOn) {
-  std::string damaged = encode(some_status());
-  damaged[40] = static_cast<char>(damaged[40] ^ 1);
+TEST_F(StatusDirectory, ReportsCorruptFileAndContinues) {
+  std::string corrupt = encode(some_status());
+  corrupt[40] = static_cast<char>(corrupt[40] ^ 1);
   write("1-b.status", encode(some_status()));
-  write("1-a.status", damaged);
+  write("1-a.status", corrupt);
   const StatusListing listed = listing();
   EXPECT_EQ(listed.processes.size(), 1u);
   ASSERT_EQ(listed.problems.size(), 1u);
-  EXPECT_NE(listed.problems[0].find("1-a.status is not believed"), std::string::npos);
+  EXPECT_NE(listed.problems[0].find("1-a.status is ignored"), std::string::npos);
 }
 
-TEST_F(StatusFolder, ThatOthersCanWriteToIsRefused) {
-  fs::permissions(folder_.path(), fs::perms::all);
-  const auto listed = read_status_folder(folder_.path());
+TEST_F(StatusDirectory, DirectoryWritableByOthersIsRejected) {
+  fs::permissions(directory_.path(), fs::perms::all);
+  const auto listed = read_status_directory(directory_.path());
   ASSERT_FALSE(listed);
-  EXPECT_EQ(listed.error().code, Code::Refused);
+  EXPECT_EQ(listed.error().code, Code::Denied);
 }
 
-class Board : public StatusFolder {
+class Board : public StatusDirectory {
  protected:
-  Board() { config_.status_dir = folder_.path() + "/status"; }
-  StatusBoard::Parts parts() {
+  Board() { config_.status_dir = directory_.path() + "/status"; }
+  StatusWriter::Params params() {
     return {[this](std::size_t) {
-              Glance glance;
-              glance.sums.submitted = 2;
-              glance.sums.pending = pending_;
-              return glance;
+              StatusSnapshot snapshot;
+              snapshot.totals.submitted = 2;
+              snapshot.totals.pending = pending_;
+              return snapshot;
             },
-            [this](const Error&) { ++complaints_; }};
+            [this](const Error&) { ++warnings_; }};
   }
-  std::vector<ProcessStatus> shown() { return read_status_folder(config_.status_dir).value().processes; }
+  std::vector<ProcessStatus> shown() { return read_status_directory(config_.status_dir).value().processes; }
 
   Config config_;
   std::atomic<std::size_t> pending_{1};
-  std::atomic<int> complaints_{0};
+  std::atomic<int> warnings_{0};
 };
 
-TEST_F(Board, WritesNothingBeforeThereIsWork) {
-  const StatusBoard board(parts());
+TEST_F(Board, WritesNothingBeforeWorkStarts) {
+  const StatusWriter board(params());
   EXPECT_FALSE(fs::exists(config_.status_dir));
 }
 
-TEST_F(Board, SaysWhatIsPendingAndThatNothingIsAnyMore) {
-  StatusBoard board(parts());
-  board.touch(config_);
-  ASSERT_TRUE(eventually([&] { return shown().size() == 1 && shown()[0].glance.sums.pending == 1; }));
+TEST_F(Board, ReportsPendingUnitsUntilNoneIsLeft) {
+  StatusWriter board(params());
+  board.on_work_started(config_);
+  ASSERT_TRUE(eventually([&] { return shown().size() == 1 && shown()[0].snapshot.totals.pending == 1; }));
   EXPECT_EQ(shown()[0].pid, static_cast<std::uint32_t>(getpid()));
   EXPECT_FALSE(shown()[0].command.empty());
   pending_ = 0;
-  EXPECT_TRUE(eventually([&] { return shown().size() == 1 && shown()[0].glance.sums.pending == 0; }));
+  EXPECT_TRUE(eventually([&] { return shown().size() == 1 && shown()[0].snapshot.totals.pending == 0; }));
 }
 
-TEST_F(Board, IsForItsUserAloneAndGoneAtTheEnd) {
+TEST_F(Board, FileIsPrivateAndRemovedAtEnd) {
   {
-    StatusBoard board(parts());
-    board.touch(config_);
+    StatusWriter board(params());
+    board.on_work_started(config_);
     ASSERT_TRUE(eventually([&] { return shown().size() == 1; }));
     for (const auto& file : fs::directory_iterator(config_.status_dir)) {
       EXPECT_EQ(file.status().permissions(), fs::perms::owner_read | fs::perms::owner_write);
@@ -239,24 +239,24 @@ TEST_F(Board, IsForItsUserAloneAndGoneAtTheEnd) {
   EXPECT_TRUE(fs::is_empty(config_.status_dir));
 }
 
-TEST_F(Board, ThatIsOffWritesNothing) {
+TEST_F(Board, WritesNothingWhenOff) {
   config_.status_dir = "off";
-  EXPECT_EQ(status_folder(config_), "");
-  StatusBoard board(parts());
-  board.touch(config_);
+  EXPECT_EQ(status_directory(config_), "");
+  StatusWriter board(params());
+  board.on_work_started(config_);
   board.stop();
-  EXPECT_TRUE(fs::is_empty(folder_.path()));
+  EXPECT_TRUE(fs::is_empty(directory_.path()));
 }
 
-TEST_F(Board, SaysOnceThatItsFolderCannotBeUsed) {
+TEST_F(Board, ReportsUnusableDirectoryOnce) {
   fs::create_directory(config_.status_dir);
   fs::permissions(config_.status_dir, fs::perms::all);
-  StatusBoard board(parts());
-  board.touch(config_);
-  EXPECT_TRUE(eventually([&] { return complaints_ == 1; }));
-  board.touch(config_);
+  StatusWriter board(params());
+  board.on_work_started(config_);
+  EXPECT_TRUE(eventually([&] { return warnings_ == 1; }));
+  board.on_work_started(config_);
   board.stop();
-  EXPECT_EQ(complaints_, 1);
+  EXPECT_EQ(warnings_, 1);
   EXPECT_TRUE(fs::is_empty(config_.status_dir));
 }
 

@@ -1,4 +1,4 @@
-// Two copies of kiln in one process, as when two libraries each embed it: they share the cache and nothing else.
+// Two copies of kiln in one process, as when two libraries each contain it: they share only the cache.
 #include <kiln/session.hpp>
 
 #include <dlfcn.h>
@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "support/temporary_directory.hpp"
+#include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln {
 namespace {
@@ -27,7 +27,7 @@ std::size_t compiles_here(const std::string& cache) {
   return session.status().compiled;
 }
 
-TEST(TwoCopies, FindInTheCacheWhatTheOtherHasCompiled) {
+TEST(TwoCopies, ShareCompiledCodeThroughCache) {
   const Get get = second_copy();
   ASSERT_NE(get, nullptr) << dlerror();
   test::TemporaryDirectory cache;
@@ -38,8 +38,8 @@ TEST(TwoCopies, FindInTheCacheWhatTheOtherHasCompiled) {
   EXPECT_EQ(compiles_here(other.path()), 0U);
 }
 
-// Record locks belong to the process, so each copy takes a key for its own: at worst both compile, and neither waits.
-TEST(TwoCopies, AtOnceOnOneColdKeyBothHaveIt) {
+// Record locks belong to the process, so both copies acquire the same key: at worst both compile, and neither waits.
+TEST(TwoCopies, BothGetMissingKeyConcurrently) {
   const Get get = second_copy();
   ASSERT_NE(get, nullptr) << dlerror();
   for (int round = 0; round < 5; ++round) {

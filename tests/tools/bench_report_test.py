@@ -1,5 +1,5 @@
-"""bench/report: what it makes of a file of results that was made up, what it refuses, and that this tree's pages are what
-this tree's results make."""
+"""Tests bench/report: the pages it writes from a generated file of results, the input it rejects, and that this tree's pages
+match this tree's results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STALE = {"kind": "behaviour", "name": "peers_stale_other", "row": "stale_header"
          "theirs": "serves the old code", "ours_good": True, "theirs_good": False, "test": "tests/x.cpp: Suite.Case",
          "command": "bench/peers/run stale other"}  # fmt: skip
 SKIPPED = {"kind": "skipped", "name": "peers_size_bound_other", "peer": "other 1.2", "why": "it has no bound"}
-TABLES = ("about", "peers", "peers_rows", "workloads", "floors", "promises", "behind", "skipped")
+TABLES = ("about", "summary", "peers", "peers_rows", "workloads", "floors", "promises", "behind", "skipped")
 LAYOUT = """
 [about]
 processor = "processor"
@@ -43,13 +43,13 @@ short = "warm"
 floor = "read and checksum"
 kiln = "a hit"
 result = "disk_hit_28k"
-[readme]
+[summary]
 heading = "measured"
-[[readme.rows]]
+[[summary.rows]]
 what = "a hit"
 kiln = "{disk_hit_28k.ours}"
 compared = "{disk_hit_28k.ratio} × a read"
-[[readme.rows]]
+[[summary.rows]]
 what = "something else"
 kiln = "{not_measured.ours}"
 compared = ""
@@ -75,12 +75,11 @@ class Report(unittest.TestCase):
         blocks = "".join(f"<!-- table: {name} -->\nold\n<!-- end -->\nwords after {name}\n" for name in TABLES)
         self.page = self.root / "docs" / "benchmarks.md"
         self.page.write_text(f"# Benchmarks\n{blocks}")
-        (self.root / "README.md").write_text("<!-- table: readme -->\n<!-- end -->\n")
         (self.root / "layout.toml").write_text(LAYOUT)
         self.reasons("")
 
     def text(self) -> str:
-        """What somebody reads, to whom all spaces are alike."""
+        """Returns the text of the page with plain spaces."""
         return self.page.read_text().replace("\u00a0", " ")
 
     def reasons(self, text: str) -> None:
@@ -92,15 +91,15 @@ class Report(unittest.TestCase):
         files = ("--reasons", str(self.root / "reasons.toml"), "--layout", str(self.root / "layout.toml"))
         return report("--root", str(self.root), *files, *(["--check"] if check else []))
 
-    def test_each_kind_of_line_becomes_its_row_and_the_words_around_are_kept(self) -> None:
+    def test_writes_rows_and_keeps_surrounding_text(self) -> None:
         done = self.run_on(ABOUT, HIT, REQUEST, EXTRA, PEER, STALE, SKIPPED, SKIPPED | {"name": "peers_size_other"})
         self.assertEqual(done.returncode, 0)
-        self.assertEqual(done.stderr, "bench/report: the README has no row 'something else': this run has no 'not_measured'\n")
+        self.assertEqual(done.stderr, "bench/report: summary row 'something else' is skipped: this run has no 'not_measured'\n")
         page = self.text()
         for row in (
             "| processor | a made-up one |",
             "| kiln / peer | stale | warm |",
-            "| other 1.2 | only kiln right | 0.025 × |",
+            "| other 1.2 | only kiln correct | 0.025 × |",
             "### A header that changed",
             "### warm new process",
             "| other 1.2 | 200 µs | 8.00 ms | 0.025 ± 0.0020 | 15 | `bench/peers/run warm other` |  |",
@@ -117,23 +116,23 @@ class Report(unittest.TestCase):
         for name in TABLES:
             self.assertIn(f"words after {name}\n", page)
         self.assertNotIn("old\n", page)
-        self.assertIn("| a hit | 6.40 µs | 1.28 × a read |", (self.root / "README.md").read_text().replace("\u00a0", " "))
+        self.assertIn("| a hit | 6.40 µs | 1.28 × a read |", page)
         drawing = (self.root / "docs" / "benchmarks-peers.svg").read_text()
         self.assertIn("other 1.2", drawing)
         self.assertNotIn("script", drawing)
 
-    def test_a_row_behind_a_peer_fails_until_a_reason_is_given_and_then_says_by_how_much_and_why(self) -> None:
+    def test_result_behind_peer_needs_a_reason(self) -> None:
         behind = PEER | {"ratio": 1.3, "ours": 10.4, "limit": 1.5}
         done = self.run_on(ABOUT, behind)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("peers_warm_other is behind, and reasons.toml does not say why", done.stderr)
+        self.assertIn("peers_warm_other is behind; add the reason to reasons.toml", done.stderr)
         self.reasons('"peers_warm_*" = "It checks what it reads."')
         done = self.run_on(ABOUT, behind)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("peers_warm_other: 30 % behind", done.stderr)
         self.assertIn("**30 % behind**: It checks what it reads.", self.page.read_text())
 
-    def test_a_limit_that_is_broken_is_told(self) -> None:
+    def test_reports_exceeded_limit(self) -> None:
         self.reasons('disk_hit_28k = "A slow disk."\npeers_stale_other = "A bug."')
         done = self.run_on(ABOUT, HIT | {"ratio": 3.3}, STALE | {"ours_good": False})
         self.assertEqual(done.returncode, 0)
@@ -141,13 +140,13 @@ class Report(unittest.TestCase):
         self.assertIn("| **2.20 times the limit**: A slow disk. |", self.page.read_text())
         self.assertIn("In this run 2 of 2 results are behind", self.page.read_text())
 
-    def test_a_quick_or_partial_run_says_so(self) -> None:
+    def test_marks_quick_and_partial_runs(self) -> None:
         self.run_on(ABOUT | {"quick": True, "left_out": ["peers"]}, HIT)
-        self.assertIn("**A quick run", self.page.read_text())
-        self.assertIn("**Of a quick run", (self.root / "README.md").read_text())
+        self.assertIn("**A quick test run", self.page.read_text())
+        self.assertIn("**From a quick test run", self.page.read_text())
         self.assertIn("**A partial run: `peers` were left out.**", self.page.read_text())
 
-    def test_a_spread_that_is_not_small_is_said(self) -> None:
+    def test_reports_large_spread(self) -> None:
         self.run_on(ABOUT, HIT | {"spread": 0.2, "settled": False}, PEER | {"n": 1, "spread": 1})
         self.assertIn("1.28 ± 0.30, not settled", self.text())
         self.assertIn("0.025 one round", self.page.read_text())
@@ -155,36 +154,36 @@ class Report(unittest.TestCase):
         self.run_on(ABOUT, HIT | {"ratio": 1.65, "spread": 0.2, "settled": False})
         self.assertIn("**10 % over the limit, less than the spread**: A busy machine.", self.page.read_text())
 
-    def test_check_sees_a_figure_that_was_edited_and_writes_nothing(self) -> None:
+    def test_check_detects_edited_result_without_writing(self) -> None:
         self.run_on(ABOUT, HIT)
         self.assertEqual(self.run_on(check=True).returncode, 0)
         edited = self.page.read_text().replace("1.28", "1.02")
         self.page.write_text(edited)
         done = self.run_on(check=True)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("benchmarks.md is not what benchmarks.jsonl makes", done.stderr)
+        self.assertIn("benchmarks.md does not match benchmarks.jsonl", done.stderr)
         self.assertEqual(self.page.read_text(), edited)
 
-    def test_lines_and_pages_that_make_no_sense_are_refused_with_their_place(self) -> None:
-        for lines, told in (
-            ([ABOUT, HIT | {"kind": "figur"}], "benchmarks.jsonl:2: there is no kind 'figur'"),
+    def test_rejects_invalid_lines_and_pages_with_location(self) -> None:
+        for lines, expected in (
+            ([ABOUT, HIT | {"kind": "figur"}], "benchmarks.jsonl:2: unknown kind 'figur'"),
             ([ABOUT, {k: v for k, v in HIT.items() if k != "command"}], "benchmarks.jsonl:2: 'command' is missing"),
-            ([ABOUT, HIT | {"ratio": "1"}], "benchmarks.jsonl:2: 'ratio' is missing, or no float"),
-            ([ABOUT, HIT, HIT], "there are two results 'disk_hit_28k'"),
-            ([HIT], "no line says what it was measured on"),
-            ([ABOUT, [1]], "benchmarks.jsonl:2: a line is one object"),
+            ([ABOUT, HIT | {"ratio": "1"}], "benchmarks.jsonl:2: 'ratio' is missing or not of type float"),
+            ([ABOUT, HIT, HIT], "duplicate result 'disk_hit_28k'"),
+            ([HIT], "no line of kind 'about'"),
+            ([ABOUT, [1]], "benchmarks.jsonl:2: a line must be a JSON object"),
         ):
             done = self.run_on(*lines)
             self.assertEqual(done.returncode, 1, lines)
-            self.assertIn(told, done.stderr)
+            self.assertIn(expected, done.stderr)
         self.page.write_text("<!-- table: peers -->\n")
-        self.assertIn("a table that begins has no end", self.run_on(ABOUT, HIT).stderr)
+        self.assertIn("a table has no begin or no end marker", self.run_on(ABOUT, HIT).stderr)
         self.page.write_text("<!-- table: pears -->\n<!-- end -->\n")
-        self.assertIn("there is no table 'pears'", self.run_on(ABOUT, HIT).stderr)
+        self.assertIn("unknown table 'pears'", self.run_on(ABOUT, HIT).stderr)
 
 
 class Tree(unittest.TestCase):
-    def test_the_pages_are_what_the_results_make(self) -> None:
+    def test_pages_match_results(self) -> None:
         done = report("--check")
         self.assertEqual(done.returncode, 0, done.stderr)
 

@@ -1,4 +1,4 @@
-"""bench/run_all with a kiln-bench that was made up: what comes into the file when parts go well, break a limit, fail or hang."""
+"""Tests bench/run_all with a fake kiln-bench: the contents of the file when parts succeed, exceed a limit, fail or hang."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import unittest
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# $1 is the benchmark; what else it is given stands in the command that it tells.
+# $1 is the benchmark; the other arguments appear in the reported command.
 BENCH = """#!/bin/sh
 figure() { echo "{\\"kind\\": \\"figure\\", \\"name\\": \\"$1\\", \\"ratio\\": $2, \\"command\\": \\"$3\\"}"; }
 case $1 in
@@ -27,7 +27,7 @@ esac
 
 
 def lives(pid: int) -> bool:
-    """A zombie, of which nobody took note, does not."""
+    """Returns whether a process is alive; a zombie is not."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -51,9 +51,9 @@ class RunAll(unittest.TestCase):
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.build / "out.jsonl").read_text().splitlines()]
 
-    def test_a_part_that_fails_or_hangs_is_told_and_the_rest_goes_on(self) -> None:
-        code, told = self.run_all("kiln-bench *", "--bound", "2")
-        self.assertEqual(code, 3, told)
+    def test_continues_after_part_fails_or_hangs(self) -> None:
+        code, output = self.run_all("kiln-bench *", "--bound", "2")
+        self.assertEqual(code, 3, output)
         about, *rest = self.lines()
         self.assertEqual(about["kind"], "about")
         for known in ("processor", "cores", "kernel", "commit", "date", "load_before", "load_after", "parts"):
@@ -63,22 +63,22 @@ class RunAll(unittest.TestCase):
             [("figure", "good", None), ("figure", "over", None), ("skipped", "kiln-bench broken", "ended with 3: there is no compiler"),
              ("figure", "half", None), ("skipped", "kiln-bench hangs", "took longer than 2 s"),
              ("figure", "workers_cold8", None)])  # fmt: skip
-        self.assertIn("good printed what is no line of JSON", told)
+        self.assertIn("good printed a line that is not JSON", output)
         child = int((self.build / "bin" / "kiln-bench.child").read_text())
         end = time.monotonic() + 10
         while lives(child) and time.monotonic() < end:
             time.sleep(0.01)
-        self.assertFalse(lives(child), "what a part started goes with it")
+        self.assertFalse(lives(child), "the children of a part must end with it")
         self.assertIn("--rounds 2", rest[-1]["command"])
         self.assertNotIn("--rounds", rest[0]["command"])
 
-    def test_it_ends_as_the_worst_part_did_and_takes_parts_again_in_their_place(self) -> None:
+    def test_exit_code_is_worst_and_repeated_parts_replace_results(self) -> None:
         self.assertEqual(self.run_all("kiln-bench good", "kiln-bench over")[0], 1)
         self.assertEqual(self.run_all("kiln-bench good", "--again", "--quick")[0], 0)
         about, good, over = self.lines()
         self.assertEqual((good["name"], over["name"]), ("good", "over"))
         self.assertIn("--quick", good["command"])
-        self.assertIn("kiln-bench hangs", about["left_out"], "a file of some parts says so")
+        self.assertIn("kiln-bench hangs", about["left_out"], "a partial file must list the missing parts")
         self.assertEqual([again["part"] for again in about["again"]], ["kiln-bench good"])
         self.assertEqual(self.run_all("kiln-bench nothing")[0], 2)
 

@@ -1,6 +1,6 @@
-"""An adapter without a compiler, for the test of the frame: its code is a text that the source and the header make, and
-its faults are named by its first argument. README.md of bench/peers says what an adapter does. It imports little, since it
-is started a hundred times."""
+"""An adapter without a compiler, for the test of the harness. Its code is a text derived from the source and the header; its first
+argument selects a fault. The README.md of bench/peers describes adapters. It imports little, because it is started a hundred
+times."""
 
 import fcntl
 import os
@@ -41,7 +41,7 @@ def entry_path():
 
 
 def load(path):
-    """What is kept is its checksum and the code."""
+    """Loads an entry, which is the checksum followed by the code."""
     try:
         kept = read(path)
     except OSError:
@@ -81,7 +81,7 @@ def evict(newest):
 
 
 def take_turn():
-    """One of all processes compiles: the others wait for as long as it takes. Given back when the process ends."""
+    """Takes the compile lock: one process compiles and the others wait. The lock is released when the process ends."""
     try:
         fcntl.flock(os.open(f"{cache}.turn", os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)
     except OSError:
@@ -111,7 +111,7 @@ times = []
 try:
     for _ in range(options.get("--times", 1)):
         code = get()
-        times.append(5_000_000 if fault == "slow" else 1_000_000)  # no clock: the test is not about this machine
+        times.append(5_000_000 if fault == "slow" else 1_000_000)  # no clock: the result must not depend on this machine
 except OSError as raised:
     error = f"{type(raised).__name__}: {raised}"
 error = "null" if error is None else '"' + error.replace('"', "'") + '"'

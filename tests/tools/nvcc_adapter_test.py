@@ -1,4 +1,4 @@
-"""bench/peers/adapters/nvcc.py tells compiles from hits, with the real nvcc under the real ccache: nvcc_adapter_test.py SOURCES"""
+"""Checks that bench/peers/adapters/nvcc.py counts compiles and hits, with the real nvcc and ccache: nvcc_adapter_test.py SOURCES"""
 
 import json
 import subprocess
@@ -28,9 +28,9 @@ def main() -> None:
             return answer["compiles"], answer["sha256"]
 
         first, again, edited = ask(1.5), ask(1.5), ask(2.5)
-        assert first[0] == 1, "nobody had compiled it"
-        assert again == (0, first[1]), "an earlier process had"
-        assert edited[0] == 1 and edited[1] != first[1], "its header was another"
+        assert first[0] == 1, "the first request must compile"
+        assert again == (0, first[1]), "the second request must be a hit"
+        assert edited[0] == 1 and edited[1] != first[1], "a changed header must compile"
 
 
 main()

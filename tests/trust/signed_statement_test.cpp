@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/hash.hpp"
-#include "support/files.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
@@ -26,7 +26,7 @@ std::string raw(const Signature& signature) {
 }
 const std::string kNamed = std::string("\x09\0\0\0", 4) + "acme/live";
 
-/// Why it cannot be read, or "read".
+/// Returns the error code of decoding, or "read".
 std::string outcome_of(std::string_view bytes) {
   const auto read = SignedStatement::decode(bytes, "kiln entry 1");
   return read ? "read" : to_string(read.error().code);
@@ -37,7 +37,7 @@ class Stated : public testing::Test {
   const SecretKey authority_ = SecretKey::generate();
   const SecretKey host_ = SecretKey::generate();
   const Certificate certificate_ = Certificate::make(authority_, host_.public_key(), "acme/live", 20030);
-  /// Signed by a host, with its certificate.
+  /// A statement signed by a host, with its certificate.
   SignedStatement live() const {
     SignedStatement stated = stated_by(host_);
     stated.certificate = certificate_;
@@ -45,7 +45,7 @@ class Stated : public testing::Test {
   }
 };
 
-TEST(Day, IsCountedFrom1970ByUtc) {
+TEST(Day, CountsFrom1970Utc) {
   EXPECT_EQ(day_of(0s), 0U);
   EXPECT_EQ(day_of(24h - 1ns), 0U);
   EXPECT_EQ(day_of(24h), 1U);
@@ -53,17 +53,17 @@ TEST(Day, IsCountedFrom1970ByUtc) {
   EXPECT_EQ(day_of(-1s), 0U);
 }
 
-TEST_F(Stated, HasTheBytesOfItsGrammar) {
+TEST_F(Stated, EncodingMatchesGrammar) {
   const SignedStatement stated = live();
   const std::string day("\x20\x4e\0\0\0\0\0\0", 8);
   const std::string last_day("\x3e\x4e\0\0\0\0\0\0", 8);
   EXPECT_EQ(stated.encode(), "KILNSTMT" + std::string("\1\0\0\0", 4) + kNamed + day + raw(sha256("content")) + "\1" +
                                  raw(*stated.signature) + "\1" + raw(Digest{host_.public_key().bytes}) + kNamed +
                                  last_day + raw(certificate_.signature));
-  EXPECT_LE(stated.encode().size(), SignedStatement::kMostBytes);
+  EXPECT_LE(stated.encode().size(), SignedStatement::kMaxBytes);
 }
 
-TEST_F(Stated, IsReadAsItWasWrittenForTheSubjectThatWasAskedFor) {
+TEST_F(Stated, RoundTripsForRequestedSubject) {
   SignedStatement none = live();
   none.signature.reset();
   none.certificate.reset();
@@ -77,23 +77,24 @@ TEST_F(Stated, IsReadAsItWasWrittenForTheSubjectThatWasAskedFor) {
   }
   const auto other = SignedStatement::decode(live().encode(), "kiln entry 2");
   ASSERT_TRUE(other.ok());
-  EXPECT_FALSE(verifies(host_.public_key(), *other->signature, other->statement)) << "signed for another subject";
+  EXPECT_FALSE(verify_signature(host_.public_key(), *other->signature, other->statement))
+      << "signed for another subject";
 }
 
-TEST_F(Stated, IsCorruptWhenCutAnywhereOrWithAnythingBehindIt) {
+TEST_F(Stated, RejectsTruncatedOrTrailingBytes) {
   const std::string whole = live().encode();
   for (std::size_t size = 0; size != whole.size(); ++size) {
     EXPECT_EQ(outcome_of(std::string_view(whole).substr(0, size)), "corrupt") << size;
   }
   EXPECT_EQ(outcome_of(whole + '\0'), "corrupt");
   SignedStatement large = stated_by(host_);
-  large.statement.name_space = std::string(SignedStatement::kMostBytes, 'a');
-  EXPECT_EQ(outcome_of(large.encode()), "corrupt") << "whole, and larger than any that kiln writes";
+  large.statement.name_space = std::string(SignedStatement::kMaxBytes, 'a');
+  EXPECT_EQ(outcome_of(large.encode()), "corrupt") << "intact, but larger than any statement of kiln";
 }
 
-TEST_F(Stated, IsCorruptWithALengthOrAMarkThatCannotBe) {
+TEST_F(Stated, RejectsInvalidLengthOrMarker) {
   const std::string whole = live().encode();
-  const std::size_t length = 12;  // of the namespace, behind magic and version
+  const std::size_t length = 12;  // of the namespace, after magic and version
   const std::size_t signed_mark = length + kNamed.size() + 8 + 32;
   const std::size_t certified_mark = signed_mark + 1 + 96;
   for (const std::size_t place : {std::size_t{0}, length + 3, signed_mark, certified_mark}) {
@@ -103,13 +104,13 @@ TEST_F(Stated, IsCorruptWithALengthOrAMarkThatCannotBe) {
   }
   std::string last_mark = stated_by(host_).encode();
   last_mark.back() = 2;
-  EXPECT_EQ(outcome_of(last_mark), "corrupt") << "there is one way to say that there is no certificate";
+  EXPECT_EQ(outcome_of(last_mark), "corrupt") << "the encoding of a missing certificate is unique";
   std::string name = whole;
   name[certified_mark + 1 + 32 + 4] = 'A';
-  EXPECT_EQ(outcome_of(name), "corrupt") << "certified for what is no namespace";
+  EXPECT_EQ(outcome_of(name), "corrupt") << "certified for an invalid namespace";
 }
 
-TEST_F(Stated, OfAnotherVersionIsUnsupported) {
+TEST_F(Stated, OtherVersionIsUnsupported) {
   std::string newer = live().encode();
   newer[8] = 2;
   const auto read = SignedStatement::decode(newer, "s");
@@ -118,21 +119,21 @@ TEST_F(Stated, OfAnotherVersionIsUnsupported) {
   EXPECT_NE(read.error().message.find("version 2"), std::string::npos);
 }
 
-TEST_F(Stated, ACertificateIsSignedForTheHostTheNamespaceAndTheLastDay) {
-  EXPECT_TRUE(verifies(authority_.public_key(), certificate_.signature, certificate_.statement()));
+TEST_F(Stated, CertificateCoversHostNamespaceAndLastDay) {
+  EXPECT_TRUE(verify_signature(authority_.public_key(), certificate_.signature, certificate_.statement()));
   EXPECT_EQ(certificate_.statement().subject, "kiln host 1");
   Certificate other = certificate_;
   other.host = authority_.public_key();
-  EXPECT_FALSE(verifies(authority_.public_key(), other.signature, other.statement()));
+  EXPECT_FALSE(verify_signature(authority_.public_key(), other.signature, other.statement()));
   other = certificate_;
   other.name_space = "acme/other";
-  EXPECT_FALSE(verifies(authority_.public_key(), other.signature, other.statement()));
+  EXPECT_FALSE(verify_signature(authority_.public_key(), other.signature, other.statement()));
   other = certificate_;
   ++other.last_day;
-  EXPECT_FALSE(verifies(authority_.public_key(), other.signature, other.statement()));
+  EXPECT_FALSE(verify_signature(authority_.public_key(), other.signature, other.statement()));
 }
 
-TEST_F(Stated, ACertificateIsOneWordOfText) {
+TEST_F(Stated, CertificateTextRoundTrips) {
   const std::string text = certificate_.text();
   EXPECT_EQ(text.find("kiln-certificate-1:"), 0U);
   EXPECT_EQ(text.find_first_not_of("0123456789abcdef", 19), std::string::npos) << text;
@@ -150,25 +151,25 @@ TEST_F(Stated, ACertificateIsOneWordOfText) {
        {text + "00", text + "0", text + "\n", " " + text, text.substr(0, 30) + "x" + text,
         "kiln-certificate-1:" + std::string(2000, '0'), "kiln-certificate-1:" + std::string(64, 'g'),
         Certificate::make(authority_, host_.public_key(), "Acme", 1).text(), host_.public_key().text()}) {
-    const auto refused = Certificate::parse(wrong);
-    ASSERT_FALSE(refused.ok()) << wrong;
-    EXPECT_EQ(refused.error().code, Code::InvalidArgument);
-    EXPECT_NE(refused.error().message.find("kiln key certify"), std::string::npos) << "what to do";
+    const auto rejected = Certificate::parse(wrong);
+    ASSERT_FALSE(rejected.ok()) << wrong;
+    EXPECT_EQ(rejected.error().code, Code::InvalidArgument);
+    EXPECT_NE(rejected.error().message.find("kiln key certify"), std::string::npos) << "next step";
   }
   EXPECT_EQ(Certificate::parse("kiln-certificate-2:00").error().code, Code::Unsupported);
 }
 
-TEST_F(Stated, ACertificateIsReadFromAFileOfOneLine) {
-  const TemporaryDirectory folder;
-  const std::string path = folder.path("host.cert");
-  spit(path, certificate_.text() + "\n");
+TEST_F(Stated, CertificateIsReadFromOneLineFile) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("host.cert");
+  write_text(path, certificate_.text() + "\n");
   const auto read = Certificate::read(path);
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(read->text(), certificate_.text());
-  spit(path, certificate_.text() + "\n\n");
-  EXPECT_EQ(Certificate::read(path).error().message.find(path + ": it is no certificate"), 0U);
-  EXPECT_EQ(Certificate::read(folder.path("none")).error().code, Code::Io);
-  EXPECT_FALSE(Certificate::read(folder.path()).ok());
+  write_text(path, certificate_.text() + "\n\n");
+  EXPECT_EQ(Certificate::read(path).error().message.find(path + ": it is not a kiln certificate"), 0U);
+  EXPECT_EQ(Certificate::read(directory.path("none")).error().code, Code::Io);
+  EXPECT_FALSE(Certificate::read(directory.path()).ok());
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::chrono::nanoseconds kSomeDay = std::chrono::hours(24 * 20000 + 5);
 
-TEST(Signer, OfCiSpeaksForItsNamespaceWithTheEpochThatItWasGiven) {
+TEST(Signer, CiSignerUsesGivenNamespaceAndEpoch) {
   SecretKey key = SecretKey::generate();
   const PublicKey open = key.public_key();
   const auto signer = Signer::ci(std::move(key), "acme/vision", 7);
@@ -24,10 +24,10 @@ TEST(Signer, OfCiSpeaksForItsNamespaceWithTheEpochThatItWasGiven) {
   EXPECT_EQ(stated.statement.epoch, 7U);
   EXPECT_EQ(stated.statement.digest, sha256("content"));
   EXPECT_FALSE(stated.certificate.has_value());
-  EXPECT_TRUE(verifies(open, *stated.signature, stated.statement));
+  EXPECT_TRUE(verify_signature(open, *stated.signature, stated.statement));
 }
 
-TEST(Signer, ThatIsLiveSpeaksForTheDayAndShowsItsCertificate) {
+TEST(Signer, LiveSignerUsesDayAndCertificate) {
   const SecretKey authority = SecretKey::generate();
   SecretKey key = SecretKey::generate();
   const PublicKey open = key.public_key();
@@ -40,10 +40,10 @@ TEST(Signer, ThatIsLiveSpeaksForTheDayAndShowsItsCertificate) {
   EXPECT_EQ(stated.statement.name_space, "acme/live");
   EXPECT_EQ(stated.statement.epoch, 20000U);
   EXPECT_EQ(stated.certificate->text(), certificate.text());
-  EXPECT_TRUE(verifies(open, *stated.signature, stated.statement));
+  EXPECT_TRUE(verify_signature(open, *stated.signature, stated.statement));
 }
 
-TEST(Signer, IsNotMadeOfAnotherHostsCertificateNorOfWhatIsNoNamespace) {
+TEST(Signer, RejectsOtherHostsCertificateAndInvalidNamespace) {
   const SecretKey authority = SecretKey::generate();
   const SecretKey host = SecretKey::generate();
   const auto other =

@@ -12,7 +12,7 @@ namespace {
 
 Statement some_statement() { return {"kiln bundle 1", "acme/vision", 7, sha256("content")}; }
 
-TEST(Statement, HasTheBytesOfItsGrammar) {
+TEST(Statement, EncodingMatchesGrammar) {
   const KeyId key{sha256("key")};
   const auto text = [](const std::string& value) {
     return std::string{static_cast<char>(value.size()), 0, 0, 0} + value;
@@ -23,7 +23,7 @@ TEST(Statement, HasTheBytesOfItsGrammar) {
                                               digest(key.digest));
 }
 
-TEST(Statement, HasOtherBytesWhenAnyPartOfItIsAnother) {
+TEST(Statement, EncodingCoversEveryField) {
   const KeyId key{sha256("key")};
   std::set<std::string> all = {some_statement().encode(key), some_statement().encode({sha256("another")})};
   Statement other = some_statement();
@@ -38,7 +38,7 @@ TEST(Statement, HasOtherBytesWhenAnyPartOfItIsAnother) {
   other = some_statement();
   other.digest = sha256("something else");
   all.insert(other.encode(key));
-  // A letter that moves from one text into the next.
+  // A letter moves from one field into the next.
   other = some_statement();
   other.subject = "kiln bundle 1a";
   other.name_space = "cme/vision";
@@ -46,7 +46,7 @@ TEST(Statement, HasOtherBytesWhenAnyPartOfItIsAnother) {
   EXPECT_EQ(all.size(), 7U);
 }
 
-TEST(NameSpace, IsMadeOfLowerCasePartsBetweenSlashes) {
+TEST(NameSpace, AcceptsLowerCasePartsBetweenSlashes) {
   for (const std::string& text :
        {std::string("acme"), std::string("acme/vision"), std::string("a/b/c-d_e.f/9"), std::string(64, 'a')}) {
     EXPECT_TRUE(is_name_space(text)) << text;

@@ -1,4 +1,4 @@
-"""Runs the console blocks of a page: one shell per prompt, one folder per page, in order."""
+"""Runs the console blocks of a page: one shell per prompt and one directory per page, in order."""
 import os
 import re
 import select
@@ -14,7 +14,7 @@ COMMAND_SECONDS = 90
 
 
 def commands(block):
-    """(line, prompt, command, output that is shown) of a console block."""
+    """Yields (line, prompt, command, expected output) of a console block."""
     found, at = [], 0
     while at < len(block.lines):
         prompt = PROMPT.match(block.lines[at])
@@ -37,11 +37,13 @@ def commands(block):
 
 
 def matches(shown, printed):
-    """Whether what a page shows was printed: numbers stand for numbers, … for anything, and lines may be left out
-    where a page has a line of … alone. Blanks count as one."""
+    """Returns whether the output matches the page: any number matches a number, any time matches a time (121 ms matches 1.3 s, on
+    a busy machine), … matches anything, and a line that consists of … matches any lines. Runs of blanks are equal."""
+    number, unit = r"\d+(?:\.\d+)?", r"(?:ns|µs|ms|s)\b"
+
     def pattern(line):
-        parts = re.split(r"(…|\b\d+(?:\.\d+)?\b|\s+)", line.strip())
-        kinds = [("…", ".*"), (r"\s+", r"\s+"), (r"\d+(?:\.\d+)?", r"\d+(?:\.\d+)?")]
+        parts = re.split(rf"(…|\b{number} {unit}|\b{number}\b|\s+)", line.strip())
+        kinds = [("…", ".*"), (r"\s+", r"\s+"), (rf"{number} {unit}", rf"{number} {unit}"), (number, number)]
         return "".join(next((any_of for kind, any_of in kinds if re.fullmatch(kind, part)), re.escape(part)) for part in parts)
     wanted = "\n".join(r"(?:.*\n)*?.*" if line.strip() == "…" else pattern(line) for line in shown if line.strip())
     lines = "\n".join(line.strip() for line in printed.splitlines() if line.strip())
@@ -49,13 +51,13 @@ def matches(shown, printed):
 
 
 class Shell:
-    """A bash that takes one command after another, and says how each ended."""
+    """A bash process that runs one command after another and reports the exit code of each."""
 
     def __init__(self, folder, environment, outputs):
         self.outputs = outputs
         reading, writing = os.pipe()
         self.ended = reading
-        # In a session of its own, so that what a page left running in the background ends with it.
+        # A separate session, so that processes that a page left in the background end with the shell.
         self.process = subprocess.Popen(
             ["bash", "--norc", "--noprofile"], cwd=folder, env=environment, stdin=subprocess.PIPE, text=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[writing], start_new_session=True)
@@ -63,7 +65,7 @@ class Shell:
         self.writing = writing
 
     def run(self, command):
-        """(exit code, or None where it did not end in time; what it printed)"""
+        """Returns (exit code, output); the exit code is None if the command timed out."""
         script, output = self.outputs / "command", self.outputs / "output"
         script.write_text(command + "\n", encoding="utf-8")
         self.process.stdin.write(f". '{script}' </dev/null >'{output}' 2>&1; echo $? >&{self.writing}\n")
@@ -92,8 +94,8 @@ class Shell:
 
 
 class Shells:
-    def __init__(self, workshop, page, folder):
-        self.workshop, self.page, self.folder = workshop, page, folder
+    def __init__(self, workspace, page, folder):
+        self.workspace, self.page, self.folder = workspace, page, folder
         self.shells = {}
         self.place = folder / "page"
         self.place.mkdir(parents=True)
@@ -106,23 +108,23 @@ class Shells:
             shell.end()
 
     def shell(self, prompt):
-        """Each prompt of a page is a machine of its own: its own home and cache, but the page's one folder."""
+        """Returns the shell of a prompt. Each prompt is a separate host with its own home and cache, but shares the page's directory."""
         if prompt not in self.shells:
             home = self.folder / f"home-{prompt or 'main'}"
             outputs = self.folder / f"outputs-{prompt or 'main'}"
             home.mkdir()
             outputs.mkdir()
-            shell = Shell(self.place, self.workshop.environment(home), outputs)
+            shell = Shell(self.place, self.workspace.environment(home, self.page.driver), outputs)
             self.shells[prompt] = shell
             for name in self.page.setups:
-                file = self.workshop.setup(self.page, name)
+                file = self.workspace.setup(self.page, name)
                 self.must(shell, f"FIRST={int(len(self.shells) == 1)} PROMPT={prompt}; . '{file}'", 1, f"the setup '{name}' fails")
         return self.shells[prompt]
 
     def must(self, shell, command, line, message, wanted=0):
         code, printed = shell.run(command)
         if code is None:
-            raise Mistake(self.page.name, line, f"{message}: it did not end in {COMMAND_SECONDS} s, or ended its shell", printed)
+            raise Mistake(self.page.name, line, f"{message}: it did not finish within {COMMAND_SECONDS} s, or ended its shell", printed)
         if code != wanted:
             raise Mistake(self.page.name, line, f"{message}: exit code {code}", printed)
         return printed
@@ -131,14 +133,14 @@ class Shells:
         file = self.place / block.notes["file"]
         file.parent.mkdir(parents=True, exist_ok=True)
         if self.page.setups:
-            self.shell("")  # what a setup exports may be read in a file, too
+            self.shell("")  # the variables that a setup exports can be used in a file, too
         text = self.page.read_as_meant(block.text)
         file.write_text(text, encoding="utf-8")
         if re.search(r"\$\{?\w|\$\(", "".join(meant for _, _, meant in self.page.readings)):
             self.expand(file, block)
 
     def expand(self, file, block):
-        """A note 'read' may say $(command): in files it is put in here, as the shell does it in commands."""
+        """Expands the $(command) of a note 'read' in a file, as the shell does in commands."""
         text = file.read_text(encoding="utf-8")
         for _, _, meant in self.page.readings:
             if meant.startswith("$") and meant in text:
@@ -146,7 +148,7 @@ class Shells:
         file.write_text(text, encoding="utf-8")
 
     def before(self, block):
-        """What a page does not show, but its block needs."""
+        """Runs the commands that a block needs but the page does not show."""
         if command := block.notes.get("before"):
             self.must(self.shell(""), self.page.read_as_meant(command), block.line, f"'{command}' before this block fails")
 
@@ -159,4 +161,4 @@ class Shells:
             meant = self.page.read_as_meant(command)
             printed = self.must(self.shell(prompt), meant, line, f"'{command.split('  #')[0].strip()}' fails", wanted)
             if "output" in block.notes and shown and not matches(shown, printed):
-                raise Mistake(block.page, line + 1, "the page shows what was not printed; printed was:", printed)
+                raise Mistake(block.page, line + 1, "the output differs from the page; actual output:", printed)

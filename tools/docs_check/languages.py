@@ -1,4 +1,4 @@
-"""What is done with a block of each language but console's: compiled, parsed, or known to be no code."""
+"""Checks the blocks of each language except console: compiled, parsed, or not code."""
 import configparser
 import json
 import re
@@ -7,7 +7,7 @@ import tomllib
 
 from .pages import Mistake
 
-# No code: grammars, layouts, queries for programs that are not here.
+# Not code: grammars, layouts, queries for programs that are not installed here.
 TEXT = {"", "text", "grammar", "sql"}
 INCLUDE = re.compile(r"^\s*#\s*include\b.*$", re.M)
 ERROR = re.compile(r"^(\S+\.md):(\d+):.*?(?:error|warning): (.*)$", re.M)
@@ -26,41 +26,41 @@ def parse_json(_, block, text, __):
             try:
                 json.loads(line)
             except ValueError as error:
-                raise Mistake(block.page, block.line + number, f"this is neither one JSON value nor one on each line: {error}")
+                raise Mistake(block.page, block.line + number, f"invalid JSON: neither one value nor one value per line: {error}")
 
 
 def parse_toml(_, block, text, __):
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise Mistake(block.page, block.line, f"this is no TOML: {error}")
+        raise Mistake(block.page, block.line, f"invalid TOML: {error}")
 
 
-def parse_yaml(workshop, block, text, _):
-    ran = run([workshop.python, "-c", "import sys, yaml; list(yaml.safe_load_all(sys.argv[1]))", text])
+def parse_yaml(workspace, block, text, _):
+    ran = run([workspace.python, "-c", "import sys, yaml; list(yaml.safe_load_all(sys.argv[1]))", text])
     if ran.returncode:
-        raise Mistake(block.page, block.line, "this is no YAML", ran.stdout)
+        raise Mistake(block.page, block.line, "invalid YAML", ran.stdout)
 
 
 def parse_ini(_, block, text, __):
     try:
         configparser.ConfigParser().read_string(text)
     except configparser.Error as error:
-        raise Mistake(block.page, block.line, f"this is no INI file: {error}")
+        raise Mistake(block.page, block.line, f"invalid INI file: {error}")
 
 
 def check_shell(_, block, text, __):
     ran = run(["bash", "-n", "-c", text])
     if ran.returncode:
-        raise Mistake(block.page, block.line, "bash does not understand this", ran.stdout)
+        raise Mistake(block.page, block.line, "invalid shell syntax", ran.stdout)
 
 
-def check_nginx(workshop, block, text, folder):
-    """The server's own opinion. A block without a server stands in one; names of files lead to those of the page."""
+def check_nginx(workspace, block, text, folder):
+    """Checks a block with nginx -t. A block without a server is put into one; file names refer to files of the page."""
     server = text if re.search(r"^\s*server\s*\{", text, re.M) else f"server {{ listen 8080; root {folder};\n{text}\n}}"
     for name in ("cache.pem", "cache.key"):
         server = server.replace(f"/etc/nginx/{name}", str(folder / name))
-    server = server.replace("/etc/nginx/", f"{workshop.root}/docs/").replace("/srv/kiln", str(folder))
+    server = server.replace("/etc/nginx/", f"{workspace.root}/docs/").replace("/srv/kiln", str(folder))
     run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
          "/CN=cache.example", "-keyout", str(folder / "cache.key"), "-out", str(folder / "cache.pem")])
     file = folder / "nginx.conf"
@@ -69,18 +69,18 @@ def check_nginx(workshop, block, text, folder):
                     f"http {{\n{own}{server}\n}}\n", encoding="utf-8")
     ran = run(["nginx", "-t", "-c", str(file)])
     if ran.returncode:
-        raise Mistake(block.page, block.line, "nginx does not take this", ran.stdout)
+        raise Mistake(block.page, block.line, "nginx rejects this", ran.stdout)
 
 
 def check_promql(_, block, text, folder):
-    """Each expression, which may go on in lines that are indented, as a rule for promtool."""
+    """Checks each expression, which can continue on indented lines, as a rule with promtool."""
     expressions = re.split(r"\n(?=\S)", text.strip())
     rules = [{"record": f"docs:block:{at}", "expr": each} for at, each in enumerate(expressions)]
     file = folder / "rules.yml"
     file.write_text(json.dumps({"groups": [{"name": "docs", "rules": rules}]}), encoding="utf-8")
     ran = run(["promtool", "check", "rules", str(file)])
     if ran.returncode:
-        raise Mistake(block.page, block.line, "promtool does not take this", ran.stdout)
+        raise Mistake(block.page, block.line, "promtool rejects this", ran.stdout)
 
 
 PARSERS = {"json": parse_json, "toml": parse_toml, "yaml": parse_yaml, "ini": parse_ini, "sh": check_shell,
@@ -91,14 +91,14 @@ def is_program(block):
     return re.search(r"^\s*(?:int|auto)\s+main\s*\(", block.text, re.M) is not None
 
 
-def in_prelude(workshop, block, marker="@block@"):
-    """(includes, the rest) of a fragment within its prelude."""
+def in_prelude(workspace, block, marker="@block@"):
+    """Returns (includes, the rest) of a fragment within its prelude."""
     prelude = marker + "\n"
     if name := block.notes.get("prelude"):
-        file = workshop.preludes / f"{name}.cpp"
+        file = workspace.preludes / f"{name}.cpp"
         if not file.exists():
-            known = ", ".join(sorted(each.stem for each in workshop.preludes.glob("*.cpp")))
-            raise Mistake(block.page, block.line, f"there is no prelude '{name}'; there are: {known}")
+            known = ", ".join(sorted(each.stem for each in workspace.preludes.glob("*.cpp")))
+            raise Mistake(block.page, block.line, f"unknown prelude '{name}'; known preludes: {known}")
         prelude = file.read_text(encoding="utf-8")
     includes = INCLUDE.findall(prelude) + INCLUDE.findall(block.text)
     body = INCLUDE.sub("", block.text)
@@ -106,55 +106,55 @@ def in_prelude(workshop, block, marker="@block@"):
     return includes, rest
 
 
-def fragment_source(workshop, blocks):
-    """One source for all of them: most of what a compiler does for a fragment is reading the headers."""
+def fragment_source(workspace, blocks):
+    """Returns one source for all blocks, because the compiler spends most of its time reading the headers."""
     includes, bodies = {}, []
     for number, block in enumerate(blocks):
-        wanted, body = in_prelude(workshop, block)
+        wanted, body = in_prelude(workspace, block)
         includes.update(dict.fromkeys(wanted))
         bodies.append(f"namespace block_{number} {{\n{body}\n}}\n")
     return "\n".join(includes) + "\n" + "".join(bodies)
 
 
 def compiler_mistake(block, ran):
-    """Names the line of the page that the compiler complains of."""
+    """Returns a mistake with the line of the page that the compiler reports."""
     if found := ERROR.search(ran.stdout):
-        line = min(int(found[2]), block.line + len(block.lines) - 1)  # a block that does not end is complained of behind it
+        line = min(int(found[2]), block.line + len(block.lines) - 1)  # an unclosed block is reported after its end
         return Mistake(block.page, line, f"this does not compile: {found[3]}", ran.stdout)
     return Mistake(block.page, block.line, "this does not compile", ran.stdout)
 
 
-def fragment_mistakes(workshop, blocks, folder):
+def fragment_mistakes(workspace, blocks, folder):
     if not blocks:
         return []
     file = folder / "fragments.cpp"
-    file.write_text(fragment_source(workshop, blocks), encoding="utf-8")
-    ran = run([*workshop.cpp, "-fsyntax-only", "-w", str(file)])
+    file.write_text(fragment_source(workspace, blocks), encoding="utf-8")
+    ran = run([*workspace.cpp, "-fsyntax-only", "-w", str(file)])
     if ran.returncode == 0:
         return []
     if len(blocks) == 1:
         return [compiler_mistake(blocks[0], ran)]
-    # A brace that is missing in one is complained of in the next: who is it?
-    alone = [mistake for block in blocks for mistake in fragment_mistakes(workshop, [block], folder)]
+    # The compiler reports a missing brace in the next block. Compile each block alone to find the right one.
+    alone = [mistake for block in blocks for mistake in fragment_mistakes(workspace, [block], folder)]
     return alone or [compiler_mistake(blocks[0], ran)]
 
 
-def check_program(workshop, block, folder):
-    """Compiles and runs a whole program; C in the strictest standard that the header promises."""
+def check_program(workspace, block, folder, driver=""):
+    """Compiles and runs a complete program; C with the strictest standard that the header supports."""
     c = block.language == "c"
     source, program = folder / ("program.c" if c else "program.cpp"), folder / "program"
     source.write_text(f'#line {block.line} "{block.page}"\n{block.text}', encoding="utf-8")
-    arguments = [*(workshop.c if c else workshop.cpp), str(source)]
-    ran = run([*arguments, *workshop.libraries, "-o", str(program)] if is_program(block) else [*arguments, "-fsyntax-only"])
+    arguments = [*(workspace.c if c else workspace.cpp), str(source)]
+    ran = run([*arguments, *workspace.libraries, "-o", str(program)] if is_program(block) else [*arguments, "-fsyntax-only"])
     if ran.returncode:
         raise compiler_mistake(block, ran)
     if not is_program(block):
         return
     home = folder / "home"
     home.mkdir(exist_ok=True)
-    ran = run([str(program)], cwd=folder, env=workshop.environment(home))
+    ran = run([str(program)], cwd=folder, env=workspace.environment(home, driver))
     if ran.returncode:
-        raise Mistake(block.page, block.line, f"this program ends with {ran.returncode}", ran.stdout)
+        raise Mistake(block.page, block.line, f"this program exited with {ran.returncode}", ran.stdout)
 
 
 PYTHON_RUNNER = """
@@ -166,11 +166,11 @@ for page, line, text in json.load(open(sys.argv[1])):
 
 
 def check_python(page, blocks, shells, folder):
-    """A page's blocks, one after another in one interpreter, in the page's folder after what its console did."""
+    """Runs the Python blocks of a page in one interpreter, in the page's directory, after its console blocks."""
     texts, runner = folder / "blocks.json", folder / "run_blocks.py"
     texts.write_text(json.dumps([(block.page, block.line, page.read_as_meant(block.text)) for block in blocks]), encoding="utf-8")
     runner.write_text(PYTHON_RUNNER, encoding="utf-8")
     code, printed = shells.shell("").run(f"python3 '{runner}' '{texts}'")
     if code != 0:
         at = re.findall(rf'File "{re.escape(page.name)}", line (\d+)', printed)
-        raise Mistake(page.name, int(at[-1]) if at else blocks[0].line, "this Python fails", printed)
+        raise Mistake(page.name, int(at[-1]) if at else blocks[0].line, "this Python code fails", printed)

@@ -1,4 +1,4 @@
-"""Whether every link leads somewhere, and every page of docs/ is in the site's table of contents."""
+"""Checks that every link has a target, and that every page of docs/ is in the site's table of contents."""
 import pathlib
 import posixpath
 import re
@@ -9,12 +9,12 @@ from .pages import Mistake
 NAV = re.compile(r"^\s*-\s*(?:[^#]*?:\s*)?[\"']?([\w./-]+\.md)[\"']?\s*$")
 LOADED = re.compile(r"<(?:script|img|iframe|source|video)\b[^>]*\bsrc=[\"'](?:https?:)?//[^>]*|"
                     r"<link\b[^>]*\bhref=[\"'](?:https?:)?//[^>]*|url\([\"']?(?:https?:)?//[^)]*|@import\s+[\"'](?:https?:)?//[^;]*")
-# What the site has under other names than the source tree: tools/site_hooks.py puts it there.
+# Pages that tools/site_hooks.py adds to the site under other names.
 FROM_THE_TREE = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
 
 
 def slugs(headings, of_one):
-    """Anchors of a page; one that comes again gets a number, as the renderer has it."""
+    """Returns the anchors of a page. A repeated one gets a number, like in the renderer."""
     seen, found = {}, set()
     for heading in headings:
         slug = of_one(heading)
@@ -37,22 +37,22 @@ def anchor_mistake(page, anchor):
     if anchor not in slugs(page.headings, on_a_forge):
         return f"{page.name} has no heading for #{anchor}"
     if anchor not in slugs(page.headings, on_the_site):
-        return f"#{anchor} of {page.name} is called otherwise on the site: give that heading plainer words"
+        return f"the anchor #{anchor} of {page.name} is different on the site; simplify that heading"
     return ""
 
 
 def link_mistake(root, page, target, pages):
     parts = urllib.parse.urlsplit(target)
     if parts.scheme:
-        # Nothing here goes to the network: what is outside is only looked at.
+        # External links are only checked for syntax; the check never uses the network.
         well = parts.scheme in ("https", "http", "mailto") and (parts.netloc or parts.scheme == "mailto")
-        return "" if well else f"{target} is no address"
+        return "" if well else f"{target} is not a valid URL"
     path = urllib.parse.unquote(parts.path)
     where = posixpath.normpath(posixpath.join(posixpath.dirname(page.name), path)) if path else page.name
     if where.startswith(("/", "..")):
-        return f"{target} leads out of the source tree"
+        return f"{target} points outside the source tree"
     if not (root / where).exists():
-        return f"{target} leads to nothing: there is no {where}"
+        return f"{target} is a broken link: {where} does not exist"
     if parts.fragment and where in pages:
         return anchor_mistake(pages[where], parts.fragment)
     return ""
@@ -79,15 +79,15 @@ def nav_mistakes(root, pages):
     for name, number in listed.items():
         there = (root / "docs" / name).exists() or name == "index.md"
         if not there and not (name in FROM_THE_TREE and (root / name).exists()):
-            yield Mistake("mkdocs.yml", number, f"there is no page {pathlib.PurePosixPath('docs') / name}")
+            yield Mistake("mkdocs.yml", number, f"page {pathlib.PurePosixPath('docs') / name} does not exist")
 
 
 def site_mistakes(site):
-    """What a page of the built site would load from somebody else's server."""
+    """Yields the resources that a page of the built site would load from other servers."""
     built = [path for path in sorted(site.rglob("*")) if path.suffix in (".html", ".css")]
     if not built:
-        yield Mistake(str(site), 1, "there is no site here; mkdocs build makes it")
+        yield Mistake(str(site), 1, "site not found; run mkdocs build")
     for path in built:
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
             if found := LOADED.search(line):
-                yield Mistake(str(path.relative_to(site)), number, f"this is loaded from outside: {found[0][:120]}")
+                yield Mistake(str(path.relative_to(site)), number, f"this is loaded from another server: {found[0][:120]}")

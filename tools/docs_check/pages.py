@@ -1,4 +1,4 @@
-"""What is in a page: its fenced blocks, the notes above them, its links and its headings."""
+"""The contents of a page: its fenced blocks, the notes above them, its links and its headings."""
 import dataclasses
 import pathlib
 import re
@@ -9,15 +9,15 @@ HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*\s*$")
 LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\]]*\])*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|!\[[^\]]*\]\(\s*([^)\s]+)\s*\)")
 CODE = re.compile(r"(`+)(?:(?!\1).)*?\1(?!`)")
 
-# Of the page, wherever they stand; and of the block right below them.
+# Notes that apply to the whole page, and notes that apply to the block right below them.
 PAGE_NOTES = {"setup", "read"}
 BLOCK_NOTES = {"not run", "prelude", "file", "before", "output", "exits"}
-# Around what bench/report writes.
+# Notes around the tables that bench/report writes.
 TABLE_NOTES = {"table", "end"}
 
 
 class Mistake(Exception):
-    """Something about a page that whoever wrote it must mend."""
+    """A mistake in a page, which its author must fix."""
 
     def __init__(self, page, line, message, output=""):
         super().__init__(message)
@@ -31,10 +31,11 @@ class Mistake(Exception):
 @dataclasses.dataclass
 class Block:
     page: str
-    line: int  # of its first line, counted from 1
+    line: int  # number of its first line, counted from 1
     language: str
     lines: list
     notes: dict = dataclasses.field(default_factory=dict)
+    check: str = ""  # what the page's sidecar expects to be done with it
 
     @property
     def text(self):
@@ -46,9 +47,10 @@ class Page:
     name: str
     blocks: list = dataclasses.field(default_factory=list)
     setups: list = dataclasses.field(default_factory=list)
-    readings: list = dataclasses.field(default_factory=list)  # (line, what is written, what is read)
+    readings: list = dataclasses.field(default_factory=list)  # (line, text on the page, text to run)
     links: list = dataclasses.field(default_factory=list)  # (line, target)
     headings: list = dataclasses.field(default_factory=list)
+    driver: str = ""  # "fake": programs of the page find the fake CUDA driver
 
     def read_as_meant(self, text):
         for _, written, meant in self.readings:
@@ -57,7 +59,7 @@ class Page:
 
 
 def plain(heading):
-    """The text of a heading without its marks."""
+    """Returns the text of a heading without markup."""
     heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
     return re.sub(r"[`*]|<[^>]+>", "", heading)
 
@@ -81,7 +83,7 @@ class Reader:
             self.note(number, found[1], found[2] or "")
         else:
             if self.notes:
-                raise Mistake(self.page.name, number, f"a note '{next(iter(self.notes))}' stands above no block")
+                raise Mistake(self.page.name, number, f"a note '{next(iter(self.notes))}' is not followed by a block")
             self.prose(number, line)
 
     def inside(self, line):
@@ -98,12 +100,12 @@ class Reader:
         elif name == "read":
             written, _, meant = value.partition(" as ")
             if not meant:
-                raise Mistake(self.page.name, number, "a note 'read' is spelt: read: what is written as what is run")
+                raise Mistake(self.page.name, number, "a note 'read' has the form 'read: text on the page as text to run'")
             self.page.readings.append((number, written, meant))
         elif name in BLOCK_NOTES:
             self.notes[name] = value
         elif name not in TABLE_NOTES:
-            raise Mistake(self.page.name, number, f"there is no note '{name}'; there are: "
+            raise Mistake(self.page.name, number, f"unknown note '{name}'; known notes: "
                           + ", ".join(sorted(PAGE_NOTES | BLOCK_NOTES | TABLE_NOTES)))
 
     def prose(self, number, line):
@@ -118,12 +120,12 @@ def read_page(root, name):
     for number, line in enumerate((root / name).read_text(encoding="utf-8").splitlines(), 1):
         reader.line(number, line)
     if reader.block is not None:
-        raise Mistake(name, reader.block.line - 1, "a block begins here and never ends")
+        raise Mistake(name, reader.block.line - 1, "this block is not closed")
     return reader.page
 
 
 def page_names(root):
-    """All pages that people read, from the source tree: README, CONTRIBUTING and the like, docs, examples."""
+    """Returns all user-visible pages of the source tree: README, CONTRIBUTING and the like, docs, examples."""
     names = sorted(path.name for path in root.glob("*.md"))
     for folder in ("docs", "examples", "bindings"):
         names += sorted(str(path.relative_to(root)) for path in (root / folder).rglob("*.md"))

@@ -14,11 +14,11 @@
 #include <string_view>
 #include <vector>
 
-// What the adapters that are C++ programs have in common: the command line and the line of JSON that
-// bench/peers/README.md describes. It needs nothing of kiln's, so that a peer is measured without it.
+// The common part of the C++ adapters: the command line and the line of JSON that bench/peers/README.md describes. It
+// does not use kiln, so that a peer is measured without it.
 namespace kiln::peers {
 
-/// What a program ends with whose peer is not on this machine.
+/// Exit code of an adapter whose peer is not installed on this machine.
 constexpr int kNotHere = 77;
 
 inline std::int64_t now_ns() {
@@ -29,8 +29,8 @@ inline std::int64_t now_ns() {
 
 struct Question {
   std::string cache;
-  std::string source;  ///< the text
-  std::string name;    ///< of the file, without its folder
+  std::string source;  ///< content of the file
+  std::string name;    ///< file name without its directory
   std::string include;
   std::string arch;
   std::size_t times = 1;
@@ -45,7 +45,7 @@ struct Answer {
   std::string error;
 };
 
-/// Nothing where the command line is not an adapter's.
+/// Parses the command line; returns nothing if it is invalid.
 inline std::optional<Question> question(int argc, char** argv) {
   if (argc < 5) return std::nullopt;
   Question asked{.cache = argv[1], .include = argv[3], .arch = argv[4]};
@@ -92,8 +92,8 @@ inline std::string quoted(const std::string& text) {
   return out + '"';
 }
 
-/// Prints the line; the program ends with what it returns.
-inline int tell(const Answer& answer) {
+/// Prints the line of JSON and returns the exit code.
+inline int emit(const Answer& answer) {
   std::printf("{\"ns\": [");
   for (std::size_t i = 0; i < answer.ns.size(); ++i) {
     std::printf("%s%lld", i == 0 ? "" : ", ", static_cast<long long>(answer.ns[i]));
@@ -105,8 +105,8 @@ inline int tell(const Answer& answer) {
   return 0;
 }
 
-/// Asks a peer as often as the command line says. A peer has `std::string get(const Question&)`, which returns an error
-/// or nothing, and `void finish(Answer&)`, which puts in the code that it got last and the number of compiles.
+/// Calls a peer as often as the command line requests. A peer has `std::string get(const Question&)`, which returns an
+/// error or an empty string, and `void finish(Answer&)`, which stores the last code and the number of compiles.
 template <class Peer>
 int ask(int argc, char** argv, Peer&& peer) {
   const std::int64_t start = now_ns();
@@ -124,7 +124,7 @@ int ask(int argc, char** argv, Peer&& peer) {
     if (i == 0) answer.since_main_ns = now_ns() - start;
   }
   peer.finish(answer);
-  return tell(answer);
+  return emit(answer);
 }
 
 inline bool wants_version(int argc, char** argv) { return argc == 2 && std::strcmp(argv[1], "--version") == 0; }

@@ -1,4 +1,4 @@
-"""What the adapters that are Python programs have in common: README.md says what an adapter is."""
+"""The common part of the Python adapters; README.md defines an adapter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_HERE = 77
 class Question:
     cache: str
     source: str
-    path: str  # of the file that has it
+    path: str  # path of the file
     name: str
     include: str
     arch: str
@@ -27,7 +27,7 @@ class Question:
 
 
 class Peer(Protocol):
-    """Raises what the peer raises."""
+    """Requests the code once; exceptions of the peer pass through."""
 
     @property
     def compiles(self) -> Optional[int]: ...
@@ -60,7 +60,7 @@ def _question() -> Question:
 
 
 def ask(peer: Peer, version: str, started_ns: int) -> None:
-    """`started_ns` is time.monotonic_ns() of the program's first statement, before its imports."""
+    """Runs an adapter. `started_ns` is time.monotonic_ns() at the first statement of the program, before its imports."""
     if sys.argv[1:] == ["--version"]:
         print(version)
         return
@@ -70,7 +70,7 @@ def ask(peer: Peer, version: str, started_ns: int) -> None:
         before = time.monotonic_ns()
         try:
             answer.code = peer.get(asked)
-        except Exception as error:  # noqa: BLE001 - whatever a peer raises is its answer
+        except Exception as error:  # noqa: BLE001 - any exception of a peer is its answer
             answer.error = f"{type(error).__name__}: {error}"
             break
         after = time.monotonic_ns()

@@ -1,5 +1,5 @@
-// NVIDIA's library of algorithms alone, the one under cuda.compute: it builds one founding spec, whose name SOURCE
-// holds, and serialises it, each time anew. It keeps nothing: what the rows show is what a cache saves.
+// NVIDIA's library of algorithms alone, as used by cuda.compute: it builds one predefined spec, whose name SOURCE
+// holds, and serializes it, every time again. It has no cache, so its rows show what a cache saves.
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,13 +7,13 @@
 
 #include <kiln/cccl.hpp>
 
+#include "backends/cccl/cccl_library.hpp"
+#include "backends/cccl/output_capture.hpp"
+#include "backends/cuda/nvjitlink_library.hpp"
+#include "backends/cuda/nvrtc_library.hpp"
 #include "base/error.hpp"
 #include "bench/peers/adapters/adapter.hpp"
 #include "bench/peers/adapters/spec.hpp"
-#include "compile/nvjitlink_library.hpp"
-#include "compile/nvrtc_library.hpp"
-#include "compile/output_capture.hpp"
-#include "vendor/cccl_library.hpp"
 
 namespace {
 
@@ -22,22 +22,22 @@ using kiln::peers::Question;
 
 struct Found {
   kiln::CcclCandidate library;
-  std::vector<std::string> needs;
+  std::vector<std::string> requirements;
   std::string toolkit;
 };
 
-// The library, and the NVRTC and the linker that kiln would choose for it.
+// Finds the library, and the NVRTC and linker that kiln would use for it.
 kiln::Result<Found> find() {
   auto library = kiln::choose_cccl("");
   if (!library) return std::move(library).error();
   const auto search = kiln::NvrtcSearch::of_this_process("");
   const auto nvrtc = kiln::choose_nvrtc(search);
   const auto linker = kiln::choose_nvjitlink("", search);
-  if (!nvrtc || !linker) return kiln::failure(kiln::Code::Unavailable, "there is no NVRTC, or no nvJitLink with it");
-  const std::string folder = nvrtc->path.substr(0, nvrtc->path.rfind('/'));
+  if (!nvrtc || !linker) return kiln::make_error(kiln::Code::Unavailable, "NVRTC or its nvJitLink was not found");
+  const std::string directory = nvrtc->path.substr(0, nvrtc->path.rfind('/'));
   return Found{std::move(*library),
-               {folder + "/stubs/libcuda.so", nvrtc->path, linker->path},
-               folder.substr(0, folder.rfind('/')) + "/include"};
+               {directory + "/stubs/libcuda.so", nvrtc->path, linker->path},
+               directory.substr(0, directory.rfind('/')) + "/include"};
 }
 
 class Program {
@@ -54,23 +54,23 @@ class Program {
 
  private:
   kiln::Status build(const Question& asked) {
-    const auto spec = kiln::cccl::named(kiln::peers::spec_name(asked));
+    const auto spec = kiln::cccl::find_predefined(kiln::peers::spec_name(asked));
     if (!spec) return spec.error();
     if (!library_) {
       auto found = find();
       if (!found) return std::move(found).error();
-      auto library = kiln::CcclLibrary::open(found->library, found->needs);
+      auto library = kiln::CcclLibrary::open(found->library, found->requirements);
       if (!library) return std::move(library).error();
       options_.headers = found->library.headers;
       options_.toolkit = found->toolkit;
       options_.capability = std::atoi(asked.arch.c_str() + std::string_view("sm_").size());
       library_ = std::move(*library);
     }
-    const kiln::OutputCapture capture;  // it prints, and stdout is for the answer
+    const kiln::OutputCapture capture;  // the library prints, and stdout is for the answer
     ++compiles_;
     const auto made = kiln::CcclLibrary::compile(library_, *spec, options_);
     if (!made) return made.error();
-    auto blob = made->serialise();
+    auto blob = made->serialize();
     if (!blob) return std::move(blob).error();
     code_ = std::move(*blob);
     return {};

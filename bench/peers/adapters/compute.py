@@ -1,7 +1,7 @@
 """cuda.compute, NVIDIA's algorithms for Python, alone or with kiln under it: compute.py DRIVER alone|kiln …
 
-It builds a transform that negates integers, which SOURCE is the name of, and serialises it. DRIVER is a libcuda.so.1, of which
-the build wants to see that it is there: the tests' double serves.
+It builds and serializes a transform that negates integers; SOURCE holds its name. DRIVER is a libcuda.so.1, which must exist for
+the build: the fake driver of the tests is enough.
 """
 
 import time
@@ -19,7 +19,8 @@ from adapter import Question, ask, not_here  # noqa: E402
 
 try:
     ctypes.CDLL(sys.argv.pop(1), ctypes.RTLD_GLOBAL)
-    # The toolkit's compiler, which its linker understands; a newer one in the environment makes code that it refuses.
+    # Uses the compiler of the toolkit, whose linker supports its output; the linker rejects code of a newer compiler in
+    # the environment.
     ctypes.CDLL("libnvrtc.so.13", ctypes.RTLD_GLOBAL)
     warnings.filterwarnings("ignore")
     import cuda.compute
@@ -32,7 +33,7 @@ except (ImportError, OSError) as error:
 
 
 class Compute:
-    """How often it compiles is how often it calls the library's builds."""
+    """Counts calls of the library's build functions as compiles."""
 
     def __init__(self, with_kiln: bool) -> None:
         self.compiles: Optional[int] = 0
@@ -53,10 +54,10 @@ class Compute:
         interop.call_build = self._counted(interop.call_build)
         interop.call_compile = self._counted(interop.call_compile)
         if self._with_kiln:
-            # It goes to the session that all share, which is set up by variables.
+            # Uses the shared session, which is configured by variables.
             os.environ["KILN_CACHE_DIR"] = asked.cache
             if not kiln.compute.install():
-                raise RuntimeError("kiln does not take this release of cuda.compute")
+                raise RuntimeError("kiln does not support this release of cuda.compute")
         self._ready = True
 
     def _counted(self, build: Callable[..., Any]) -> Callable[..., Any]:

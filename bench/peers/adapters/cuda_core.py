@@ -1,9 +1,9 @@
-"""`cuda.core` with one of its caches, or with kiln's in their place: cuda_core.py file|memory|kiln [one_argument] …
+"""`cuda.core` with one of its caches or with kiln's: cuda_core.py file|memory|kiln [one_argument] …
 
-A cache of cuda.core's covers no header: `Program.compile(cache=…)` refuses an include path, and its documentation has the
-caller make the key himself with a digest of the headers. So does this program; the digest is of all files in INCLUDE,
-taken once in a process. With `one_argument` it passes the cache to `Program.compile` and nothing else, which is accepted
-where the header lies in the working directory.
+A cache of cuda.core does not cover headers: `Program.compile(cache=…)` rejects an include path, and its documentation requires
+the caller to build the key with a digest of the headers. This program does that; it digests all files in INCLUDE once per
+process. With `one_argument` it only passes the cache to `Program.compile`, which works if the header is in the working
+directory.
 """
 
 import time
@@ -28,11 +28,11 @@ try:
         import kiln
         from kiln.cuda_core import ProgramCache
 except ImportError as missing:
-    not_here(f"cuda.core is not there: {missing}")
+    not_here(f"cuda.core is not installed: {missing}")
 
 
 def cache_class(asked: Question) -> tuple[Any, list[Any], dict[str, Any]]:
-    """Which cache, and what it is made with."""
+    """Returns the type of the cache and its arguments."""
     if which == "memory":
         return InMemoryProgramCache, [], {"max_size_bytes": asked.limit}
     if which == "file":
@@ -81,7 +81,7 @@ class WithDigest:
 
 
 class OneArgument:
-    """How often it compiles is how often it stores."""
+    """Counts stores as compiles."""
 
     def __init__(self) -> None:
         self.compiles: Optional[int] = 0

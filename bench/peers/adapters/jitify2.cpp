@@ -1,8 +1,8 @@
-// jitify2's ProgramCache with a folder on disk, as its user guide has it:
+// jitify2's ProgramCache with a directory on disk, as in its user guide:
 //   kiln-bench-peer-jitify2 [--offline] CACHE SOURCE INCLUDE ARCH …
-// The source is preprocessed at run time; with `--offline`, before the question, as by its jitify2_preprocess at build
-// time. The cache loads what it has compiled: into the tests' driver double (loaded.hpp), and the code is what it gives
-// that.
+// The source is preprocessed at run time; with `--offline`, before the request, as by jitify2_preprocess at build time.
+// The cache loads the code that it compiles into the fake driver of the tests (loaded.hpp); the measured code is what
+// the driver receives.
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 
 #include "bench/peers/adapters/adapter.hpp"
 #include "bench/peers/adapters/loaded.hpp"
-#include "support/driver_double/image.hpp"
+#include "support/fakes/cuda_driver/image.hpp"
 
 namespace {
 
@@ -26,7 +26,7 @@ using kiln::peers::Answer;
 using kiln::peers::Question;
 
 constexpr const char* kProgram = "unit";
-// As in its guide.
+// As in the user guide.
 constexpr std::size_t kMostPrograms = 100;
 
 std::string& loaded() {
@@ -36,13 +36,13 @@ std::string& loaded() {
 
 }  // namespace
 
-// Stands before the double's own.
+// Replaces the function of the fake driver.
 extern "C" __attribute__((visibility("default"))) CUresult cuLibraryLoadData(
     CUlibrary* library, const void* code, CUjit_option* options, void** values, unsigned number,
     CUlibraryOption* library_options, void** library_values, unsigned library_number) {
   static const auto next = reinterpret_cast<decltype(&cuLibraryLoadData)>(dlsym(RTLD_NEXT, "cuLibraryLoadData"));
   const CUresult result = next(library, code, options, values, number, library_options, library_values, library_number);
-  if (result == CUDA_SUCCESS) {  // then all of it is there
+  if (result == CUDA_SUCCESS) {  // the image is complete then
     const auto* bytes = static_cast<const std::uint8_t*>(code);
     constexpr std::size_t kHeader = 64;
     loaded().assign(static_cast<const char*>(code), kiln::test::driver::cubin_extent({bytes, kHeader}));
@@ -56,7 +56,7 @@ jitify2::PreprocessedProgram preprocess(const Question& asked) {
   return jitify2::Program(kProgram, asked.source)->preprocess({"-I" + asked.include, "-arch=" + asked.arch});
 }
 
-// By a child, so that nothing of the compiler is warm here.
+// Preprocesses in a child process, so that the compiler is not warm here.
 std::optional<std::string> preprocessed_by_another(const Question& asked) {
   std::FILE* const file = std::tmpfile();
   if (file == nullptr) return std::nullopt;
@@ -98,8 +98,8 @@ class Program {
   }
 
  private:
-  // By its default its key has neither the source nor a header in it. It takes one's own: the source is the least that
-  // tells programs apart.
+  // By default the key contains neither the source nor a header. The cache accepts a custom key: the source is the
+  // minimum that distinguishes programs.
   using Cache = jitify2::ProgramCache<std::string>;
 
   void open(const Question& asked) {
@@ -111,7 +111,7 @@ class Program {
     cache_ = std::make_unique<Cache>(kMostPrograms, *program, nullptr, asked.cache);
   }
 
-  // Its bound is a number of programs: as many as the limit has room for of this one's size.
+  // Its limit is a number of programs: as many programs of this size as fit into the byte limit.
   void keep(const Question& asked) {
     std::size_t largest = 1;
     for (const auto& file : fs::directory_iterator(asked.cache))
@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
     --argc;
     ++argv;
   }
-  if (kiln::peers::wants_version(argc, argv)) {  // it has none but that of its files
+  if (kiln::peers::wants_version(argc, argv)) {  // it has no version except that of its files
     std::printf("of cache version %llx\n",
                 static_cast<unsigned long long>(jitify2::serialization::kSerializationVersion));
     return 0;

@@ -1,4 +1,4 @@
-// kiln as a C++ program uses it: one session, and the code of a unit by its source.
+// kiln as a C++ program uses it: one session, and the code of a unit from its source.
 #include "bench/peers/adapters/kiln_session.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-// kiln as a C++ program uses it for NVIDIA's algorithms: one session, and one founding spec, whose name SOURCE holds.
+// kiln as a C++ program uses it for NVIDIA's algorithms: one session, and one predefined spec, whose name SOURCE holds.
 #include <kiln/cccl.hpp>
 
 #include "bench/peers/adapters/kiln_session.hpp"
@@ -18,7 +18,7 @@ class Program : public KilnSession {
  private:
   kiln::Status find(const Question& asked) {
     if (kiln::Status opened = open(asked); !opened) return opened;
-    const auto spec = kiln::cccl::named(spec_name(asked));
+    const auto spec = kiln::cccl::find_predefined(spec_name(asked));
     if (!spec) return spec.error();
     const auto target = kiln::Target::parse(asked.arch);
     if (!target) return target.error();

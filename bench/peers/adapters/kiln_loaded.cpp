@@ -1,5 +1,5 @@
-// kiln as a C++ program uses it that wants a kernel rather than bytes, for peers that give no bytes either: the code is
-// loaded by the tests' driver double (loaded.hpp). Asked again it is asked by unit and name; no handle is kept.
+// kiln as a C++ program uses it that needs a kernel instead of bytes, for peers that do not return bytes either: the
+// fake driver of the tests loads the code (loaded.hpp). Later requests are by unit and name, without a handle.
 #include "bench/peers/adapters/kiln_session.hpp"
 #include "bench/peers/adapters/loaded.hpp"
 
@@ -22,7 +22,7 @@ class Program : public KilnSession {
 
   void finish(Answer& answer) {
     if (!unit_ || !answer.error.empty()) return;
-    const auto artifact = session_->artifact(*unit_, target_);  // what was loaded is in memory
+    const auto artifact = session_->artifact(*unit_, target_);  // the loaded artifact is in memory
     if (artifact) code_ = artifact->bytes;
     KilnSession::finish(answer);
   }

@@ -1,4 +1,4 @@
-"""kiln as a Python program uses it: one session, and the code of a unit by its source."""
+"""kiln as a Python program uses it: one session, and the code of a unit from its source."""
 
 import time
 
@@ -13,10 +13,10 @@ from adapter import Question, ask, not_here  # noqa: E402
 try:
     import kiln
 except ImportError as missing:
-    not_here(f"the Python package of kiln is not there: {missing}")
+    not_here(f"the Python package of kiln is not installed: {missing}")
 
 
-# A kiln that was installed takes the NVRTC of the package beside it, as cuda.core does. This one lies in a build folder.
+# An installed kiln uses the NVRTC of the package next to it, as cuda.core does. This one is in a build directory.
 PACKAGED = Path(sysconfig.get_paths()["purelib"], "nvidia", "cu13", "lib", "libnvrtc.so.13")
 
 

@@ -7,7 +7,7 @@
 
 #include "bench/peers/adapters/adapter.hpp"
 
-// What the adapters have in common that are kiln: one session of the shared library, and nothing else of kiln's.
+// The common part of the kiln adapters: one session of the shared library.
 namespace kiln::peers {
 
 class KilnSession {
@@ -18,7 +18,7 @@ class KilnSession {
   }
 
  protected:
-  /// With the cache and the limit of the first question.
+  /// Opens the session with the cache and the limit of the first request.
   Status open(const Question& asked) {
     if (session_) return {};
     SessionOptions options;
@@ -31,10 +31,10 @@ class KilnSession {
   }
 
   std::optional<Session> session_;
-  Bytes code_;  ///< what it got last
+  Bytes code_;  ///< the last code
 };
 
-/// The program of such an adapter.
+/// The main function of such an adapter.
 template <class Peer>
 int ask_kiln(int argc, char** argv, Peer&& peer) {
   if (!wants_version(argc, argv)) return ask(argc, argv, peer);

@@ -7,14 +7,14 @@
 
 #include "bench/peers/adapters/adapter.hpp"
 
-// For the adapters that give the code to a driver. There is no GPU: it is the double of the tests, which checks an
-// image and runs none. The programs are linked to it, so that whoever opens libcuda.so.1 has it.
+// Helpers of the adapters that pass code to a driver. There is no GPU: the fake driver of the tests checks an image and
+// does not run it. The programs link to it, so that every dlopen of libcuda.so.1 returns it.
 namespace kiln::peers {
 
-/// What an application has done before it asks for its first kernel: a device of this architecture, its context
-/// current.
+/// Sets up what an application has before it requests its first kernel: a device of this architecture with a current
+/// context.
 inline bool make_context(const char* arch) {
-  setenv("KILN_DOUBLE_DEVICES", arch, 1);
+  setenv("KILN_FAKE_DRIVER_DEVICES", arch, 1);
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (driver == nullptr) return false;
   const auto call = [driver](const char* name, auto... arguments) {
@@ -27,7 +27,7 @@ inline bool make_context(const char* arch) {
          call("cuCtxSetCurrent", context);
 }
 
-/// The name of the first kernel in a source.
+/// Returns the name of the first kernel in a source.
 inline std::string first_kernel(const std::string& source) {
   constexpr std::string_view kBefore = "__global__ void ";
   const std::size_t found = source.find(kBefore);

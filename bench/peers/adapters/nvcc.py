@@ -1,7 +1,7 @@
 """nvcc as a build uses it, alone or under ccache: nvcc.py alone|ccache …
 
-A question is a run of `ccache nvcc -c --cubin`: without `-c` ccache takes it for a link and keeps nothing. `compiles` is what
-ccache's own log of results says of the runs.
+A request is a run of `ccache nvcc -c --cubin`: without `-c` ccache treats it as a link and stores nothing. `compiles` comes from
+ccache's own log of results.
 """
 
 import os
@@ -21,11 +21,11 @@ HITS = {"direct_cache_hit", "preprocessed_cache_hit"}
 
 def program(name: str) -> str:
     home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    return shutil.which(name) or shutil.which(name, path=f"{home}/bin") or not_here(f"there is no {name}")
+    return shutil.which(name) or shutil.which(name, path=f"{home}/bin") or not_here(f"{name} is not installed")
 
 
 def version(command: list[str]) -> str:
-    """Of each program: the first number with a point in what it says of itself."""
+    """Returns the version of each program: the first number with a point in its --version output."""
     numbers = []
     for path in command:
         said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
@@ -46,7 +46,7 @@ class Nvcc:
         done = subprocess.run([*words, "-o", self._output], env=self._variables(asked), capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(done.stderr.strip() or f"exit code {done.returncode}")
-        # A run that was no hit was a compile, whatever ccache calls it.
+        # Every result except a hit was a compile, whatever ccache calls it.
         results = self._log.read_text().split() if self._log.exists() else []
         self.compiles = (self.compiles or 0) + (HITS.isdisjoint(results))
         self._log.unlink(missing_ok=True)
@@ -55,7 +55,7 @@ class Nvcc:
         return code
 
     def _variables(self, asked: Question) -> dict[str, str]:
-        """ccache as it comes: nothing of how this machine's user has set it up."""
+        """Returns the default settings of ccache, without the user's configuration."""
         own = {name: value for name, value in os.environ.items() if not name.startswith("CCACHE_")}
         own |= {"CCACHE_DIR": asked.cache, "CCACHE_STATSLOG": str(self._log)}
         if asked.limit is not None:
@@ -67,7 +67,7 @@ if __name__ == "__main__":
     programs = [program("nvcc")]
     if sys.argv.pop(1) == "ccache":
         programs.insert(0, program("ccache"))
-    told = version(programs) if "--version" in sys.argv else ""
+    version_text = version(programs) if "--version" in sys.argv else ""
     with tempfile.TemporaryDirectory(prefix="kiln-peer-") as folder:
-        # A build starts these programs by itself: what this one has imported is not theirs.
-        ask(Nvcc(programs, folder), told, time.monotonic_ns())
+        # A build starts these programs itself, so the imports of this program do not count.
+        ask(Nvcc(programs, folder), version_text, time.monotonic_ns())

@@ -1,11 +1,10 @@
-// NVRTC and nothing else, the library that kiln would choose: what everybody pays at least who has no code yet. The
-// cache of its own that NVRTC has since 12.9 is the driver's: where there is no driver it keeps nothing, and it is off
-// here.
+// NVRTC alone, with the library that kiln would use: the minimum cost without any cached code. NVRTC's own cache (since
+// 12.9) belongs to the driver; without a driver it stores nothing, and it is off here.
 #include <memory>
 #include <string>
 
-#include "bench/bare_nvrtc.hpp"
 #include "bench/peers/adapters/adapter.hpp"
+#include "bench/support/bare_nvrtc.hpp"
 
 namespace {
 
@@ -19,7 +18,7 @@ class Nvrtc {
   std::string get(const Question& asked) {
     if (!library_) {
       const auto found = find();
-      if (!found) return "there is no NVRTC";
+      if (!found) return "NVRTC was not found";
       auto library = kiln::NvrtcLibrary::open(found->path);
       if (!library) return library.error().message;
       library_ = *library;
@@ -49,7 +48,7 @@ int main(int argc, char** argv) {
   if (!kiln::peers::wants_version(argc, argv)) return kiln::peers::ask(argc, argv, Nvrtc{});
   const auto found = find();
   if (!found) {
-    std::fprintf(stderr, "there is no NVRTC\n");
+    std::fprintf(stderr, "NVRTC was not found\n");
     return kiln::peers::kNotHere;
   }
   std::printf("%s\n", found->version.text().c_str());

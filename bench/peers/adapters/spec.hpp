@@ -6,7 +6,7 @@
 
 namespace kiln::peers {
 
-/// The founding spec that a question is about: its source is a file with the name and an end of line.
+/// Returns the name of the predefined spec that is requested: the source file contains the name and a newline.
 inline std::string spec_name(const Question& asked) {
   return asked.source.substr(0, asked.source.find_last_not_of(" \n") + 1);
 }

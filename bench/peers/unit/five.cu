@@ -1,4 +1,4 @@
-// Five kernels that need no header of CUDA's and one of their own: the unit that all peers are asked for.
+// Five kernels with one header of their own and no CUDA header: the unit that all peers compile.
 #include "tuning.h"
 
 __device__ __forceinline__ float soften(float x, float y, float z) { return rsqrtf(x * x + y * y + z * z + 1e-9f); }

@@ -1,4 +1,4 @@
-// One kernel, of which the frame makes many different ones by writing another number behind VARIANT.
+// One kernel. The harness creates many different units from it by changing the number after VARIANT.
 #include "tuning.h"
 
 #define VARIANT 0

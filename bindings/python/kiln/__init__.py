@@ -1,7 +1,7 @@
 """kiln removes the first-call wait from GPU code that is compiled at run time.
 
-Importing it opens no library but its own extension, starts no thread and reads no configuration: the first request does
-what it needs. docs/python.md has the whole story.
+Importing it opens no library except its own extension, starts no thread and reads no configuration: the first request
+does what it needs. See docs/python.md.
 """
 
 from __future__ import annotations
@@ -9,44 +9,44 @@ from __future__ import annotations
 from ._kiln import (
     Artifact,
     Buffer,
-    Cold,
+    CompileClaim,
     DeviceInfo,
     Event,
-    ForeignCache,
-    Handle,
+    ExternalCache,
     Kernel,
+    KernelHandle,
     LinkPart,
     LocalMemory,
+    NotReady,
     Occupancy,
-    Plan,
     Session,
     Status,
     Stream,
     Target,
-    Turn,
     UndeclaredUse,
     Unit,
     UnitStatus,
+    WarmupPlan,
     __version__,
 )
-from ._more import complete
+from ._methods import attach_methods
 from .errors import (
     Cancelled,
     Capturing,
     CompileError,
     Corrupt,
+    Denied,
     Error,
     InvalidArgument,
-    LoadRefused,
-    Refused,
+    LoadRejected,
     TimedOut,
     Unavailable,
     Unsupported,
 )
 
-complete()
+attach_methods()
 
-# The session of those who want none of their own. It is never closed; what it runs ends when the process does.
+# A process-wide session for programs that need none of their own. It is never closed; its work ends with the process.
 shared = Session._shared()
 request_warmup = shared.request
 get = shared.get
@@ -59,33 +59,33 @@ __all__ = [
     "Buffer",
     "Cancelled",
     "Capturing",
-    "Cold",
+    "CompileClaim",
     "CompileError",
     "Corrupt",
+    "Denied",
     "DeviceInfo",
     "Error",
     "Event",
-    "ForeignCache",
-    "Handle",
+    "ExternalCache",
     "InvalidArgument",
     "Kernel",
+    "KernelHandle",
     "LinkPart",
-    "LoadRefused",
+    "LoadRejected",
     "LocalMemory",
+    "NotReady",
     "Occupancy",
-    "Plan",
-    "Refused",
     "Session",
     "Status",
     "Stream",
     "Target",
     "TimedOut",
-    "Turn",
     "Unavailable",
     "UndeclaredUse",
     "Unit",
     "UnitStatus",
     "Unsupported",
+    "WarmupPlan",
     "__version__",
     "artifact",
     "get",

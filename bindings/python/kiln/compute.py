@@ -1,7 +1,7 @@
-"""kiln under cuda.compute: what its factories build is kept, checked when read, and built once per host or fleet.
+"""kiln under cuda.compute: what its factories build is cached, verified when read, and built once per host or fleet.
 
-:func:`install` puts it there. Every ``cuda.compute.make_*`` and every algorithm then asks kiln before it compiles,
-whether for the device at hand or for a given ``compute_capability``.
+:func:`install` enables it. Every ``cuda.compute.make_*`` and every algorithm then queries kiln before it compiles,
+for the current device or for a given ``compute_capability``.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ import os
 import warnings
 from typing import Any, Callable, Iterable, Iterator, Optional
 
-from kiln import _foreign
-from kiln._memory import content_digest, files_below, remembered
-from kiln._shelf import Shelf
+from kiln import _external
+from kiln._file_cache import FileCache
+from kiln._memo import content_digest, files_below, memoized
 
-__all__ = ["install", "uninstall", "wait"]
+__all__ = ["install", "uninstall", "wait_timeout"]
 
 _SYSTEM = "cuda.compute"
-# The releases whose inside this was tried with. It is no public interface, so another one is left alone.
+# Releases that this module was tested with. It uses private interfaces, so other releases are not changed.
 _KNOWN = ("1.2.",)
 _LIBRARIES = ("libnvrtc.so", "libnvJitLink.so", "libcccl.c.parallel.so")
 
-#: How many seconds to wait for another process that builds the same thing, before building it as well.
-wait = 60.0
+#: Seconds to wait for another process that builds the same thing, before building it as well.
+wait_timeout = 60.0
 
-_shelf = Shelf("compute")
-_originals: list[tuple[Any, str, Callable[..., Any]]] = []  # where each was, and what it was called
+_files = FileCache("compute")
+_originals: list[tuple[Any, str, Callable[..., Any]]] = []  # owner, attribute name and original function
 _identity: list[str] = []
 
 
 def install() -> bool:
-    """Puts kiln under cuda.compute in this process. False, with a warning, where there is no driver to open or this
-    release is not known."""
+    """Enables kiln under cuda.compute in this process. Returns False, with a warning, if there is no driver to open or
+    if this release is not supported."""
     import cuda.compute
     from cuda import cccl
 
     if _originals:
         return True
-    # Without a driver it is a shell whose inside cannot be imported, and builds nothing.
+    # Without a driver, its internal modules cannot be imported, and it builds nothing.
     replacements = _replacements() if cuda.compute._BINDINGS_AVAILABLE else []
     if not replacements or not cccl.__version__.startswith(_KNOWN):
         reason = (
-            f"kiln knows cuda-cccl {'*, '.join(_KNOWN)}* and not {cccl.__version__}"
+            f"kiln supports cuda-cccl {'*, '.join(_KNOWN)}* and not {cccl.__version__}"
             if cuda.compute._BINDINGS_AVAILABLE
-            else "it finds no CUDA driver (libcuda.so.1) and can build nothing"
+            else "it finds no CUDA driver (libcuda.so.1) and cannot build anything"
         )
-        warnings.warn(f"cuda.compute is left as it is: {reason}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"cuda.compute is not changed: {reason}", RuntimeWarning, stacklevel=2)
         return False
     for module, name, replacement in replacements:
         original = getattr(module, name)
@@ -59,78 +59,78 @@ def install() -> bool:
 
 
 def _replacements() -> list[tuple[Any, str, Callable[..., Any]]]:
-    """Which functions are replaced, and by what. Nothing where this release has them not, or cannot serialise."""
+    """Returns the functions to replace and their replacements. Empty if this release lacks them or cannot serialize."""
     from cuda.compute import _caching, _cccl_interop, _cpp_compile
 
     wanted: list[tuple[Any, str, Callable[..., Any]]] = [
-        (_cccl_interop, "call_build", lambda build: _kept(build, load=True)),
-        (_cccl_interop, "call_compile", lambda build: _kept(build, load=False)),
-        (_cpp_compile, "_compile_cpp_to_ltoir_cached", _kept_code),
+        (_cccl_interop, "call_build", lambda build: _cached_builder(build, load=True)),
+        (_cccl_interop, "call_compile", lambda build: _cached_builder(build, load=False)),
+        (_cpp_compile, "_compile_cpp_to_ltoir_cached", _cached_compiler),
     ]
-    serialises = getattr(_caching, "_BACKEND_SERIALIZES_BUILD_RESULTS", False)
-    return wanted if serialises and all(hasattr(module, name) for module, name, _ in wanted) else []
+    serializes = getattr(_caching, "_BACKEND_SERIALIZES_BUILD_RESULTS", False)
+    return wanted if serializes and all(hasattr(module, name) for module, name, _ in wanted) else []
 
 
 def uninstall() -> None:
-    """Puts cuda.compute back as it was."""
+    """Restores the original functions of cuda.compute."""
     while _originals:
         module, name, original = _originals.pop()
         setattr(module, name, original)
 
 
 @contextlib.contextmanager
-def _letting_go(making: _foreign.Making) -> Iterator[_foreign.Making]:
-    """A build that raises makes nobody wait."""
+def _released_on_exit(pending: _external.PendingCompile) -> Iterator[_external.PendingCompile]:
+    """Releases the claim even if the build raises, so that no other process waits for it."""
     try:
-        yield making
+        yield pending
     finally:
-        making.let_go()
+        pending.release()
 
 
-def _kept(build: Callable[..., Any], load: bool) -> Callable[..., Any]:
-    """The same builder, which asks the cache first. A build that fails is the caller's, as it would be without."""
+def _cached_builder(build: Callable[..., Any], load: bool) -> Callable[..., Any]:
+    """Returns a builder that queries the cache first. A failing build raises to the caller, as without kiln."""
 
     def builder(kind: Any, *args: Any, cc: Any = None, **kwargs: Any) -> Any:
         key = _key(kind, args, cc) if cc is not None and not kwargs else None
         if key is None:
             return build(kind, *args, cc=cc, **kwargs)
-        data, making = _foreign.look(_SYSTEM, key, wait)
+        data, pending = _external.get_or_claim(_SYSTEM, key, wait_timeout)
         if data is not None:
             try:
                 return kind.deserialize(data, load=load, check_cc=load)
             except (RuntimeError, ValueError):
-                pass  # the library does not take it: then it is built as if nobody had
+                pass  # the library rejects it: build it as on a miss
         name = f"{kind.__name__.removeprefix('Device').removesuffix('BuildResult')} sm_{cc[0]}{cc[1]}"
-        with _letting_go(making or _foreign.Making(key)) as making:
+        with _released_on_exit(pending or _external.PendingCompile(key)) as pending:
             result = build(kind, *args, cc=cc, **kwargs)
-            making.keep(_SYSTEM, result.serialize(), name)
+            pending.store(_SYSTEM, result.serialize(), name)
         return result
 
     return builder
 
 
-def _kept_code(compile_code: Callable[[str, str], bytes]) -> Callable[[str, str], bytes]:
-    """The same for the device code of iterators, which is compiled before what it is built into."""
+def _cached_compiler(compile_code: Callable[[str, str], bytes]) -> Callable[[str, str], bytes]:
+    """Does the same for the device code of iterators, which is compiled before the code that uses it."""
 
     def compiler(source: str, arch: str) -> bytes:
         identity = _compiler_identity()
         if not identity:
             return compile_code(source, arch)
         key = b"\0".join((b"1 code", identity.encode(), arch.encode(), source.encode()))
-        data, making = _foreign.look(_SYSTEM, key, wait)
+        data, pending = _external.get_or_claim(_SYSTEM, key, wait_timeout)
         if data is not None:
             return data
-        with _letting_go(making or _foreign.Making(key)) as making:
+        with _released_on_exit(pending or _external.PendingCompile(key)) as pending:
             code = compile_code(source, arch)
-            making.keep(_SYSTEM, code, f"iterator {arch}")
+            pending.store(_SYSTEM, code, f"iterator {arch}")
         return code
 
     return compiler
 
 
 def _key(kind: Any, args: Iterable[Any], cc: tuple[int, int]) -> Optional[bytes]:
-    """Of everything that a build depends on: what is built, of which types and operators, their code included, for
-    which device, with which compiler and headers. None where one of them cannot be told."""
+    """Returns a key over everything that a build depends on: the kind, the types and operators including their code,
+    the device, the compiler and the headers. None if one of them cannot be determined."""
     from cuda.compute import _bindings as bindings
     from cuda.compute._serialization import codec
 
@@ -167,13 +167,13 @@ def _key(kind: Any, args: Iterable[Any], cc: tuple[int, int]) -> Optional[bytes]
 
 
 def _compiler_identity() -> str:
-    """A digest of the libraries that this process builds with, and of every header that they could read. Empty where
-    that cannot be told."""
+    """Returns a digest of the libraries that this process builds with, and of every header that they could read. Empty
+    if that cannot be determined."""
     if not _identity:
         try:
             files = list(_inputs())
             _identity.append(
-                remembered(_shelf, "toolchain", (path for _, path in files), lambda: content_digest(files))
+                memoized(_files, "toolchain", (path for _, path in files), lambda: content_digest(files))
                 if files
                 else ""
             )
@@ -193,7 +193,7 @@ def _inputs() -> Iterable[tuple[str, str]]:
         if name.startswith("libnvrtc.so"):
             for builtins in sorted(glob.glob(os.path.join(os.path.dirname(path), "libnvrtc-builtins.so.*"))):
                 yield os.path.basename(builtins), builtins
-    # In the order in which they are searched; most are one and the same folder.
+    # In search order; most are the same directory.
     paths: Any = get_include_paths()
     roots = dict.fromkeys(str(root) for root in paths.as_tuple() if root is not None)
     for place, root in enumerate(roots):

@@ -1,4 +1,4 @@
-"""kiln behind `cuda.core`'s `Program.compile(cache=…)`, by one argument:
+"""kiln as the cache of `cuda.core`'s `Program.compile(cache=…)`, with one argument:
 
     from cuda.core import Program, ProgramOptions
     from kiln.cuda_core import ProgramCache
@@ -6,15 +6,15 @@
     cache = ProgramCache()
     code = Program(source, "c++", ProgramOptions(arch="sm_90")).compile("cubin", cache=cache)
 
-What it adds: an entry is checked when it is read, and one that is damaged is compiled again; of the processes of a
-host that miss the same key one compiles while the others wait, and of a fleet's hosts where leases are configured;
-bundles and the remote store are asked; a cache that cannot be read or written never raises into a compile; two releases
-of NVRTC that differ in their patch alone do not share entries.
+What it adds: an entry is verified when it is read, and a corrupt one is compiled again; of the processes of a host that
+miss the same key, one compiles while the others wait, and so do the hosts of a fleet if leases are configured; bundles
+and the remote store are queried; a cache that cannot be read or written never raises into a compile; two releases of
+NVRTC that differ only in their patch version do not share entries.
 
-What it cannot add: a key is `cuda.core`'s own and covers what that knows. A header that the source includes by its name
-alone from the working directory is not in it, so an edit of that header is not seen; `include_path` and the like need
-an `extra_digest`, as with every cache of `cuda.core`'s. kiln's own units know what they read. docs/adapters.md has the
-whole list.
+What it cannot add: the key is that of `cuda.core` and covers what `cuda.core` knows. A header that the source includes
+by name from the working directory is not covered, so a change of that header is not detected; `include_path` and the
+like need an `extra_digest`, as with every cache of `cuda.core`. kiln's own units record the files that they read.
+docs/adapters.md has the complete list.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from cuda.core.utils import ProgramCacheResource
 
 from . import Error
 from . import shared as _shared
-from ._foreign import Turns
+from ._external import ClaimTable
 
 if TYPE_CHECKING:
     from cuda.core import ObjectCode
 
-    from . import ForeignCache, Session, Turn
+    from . import CompileClaim, ExternalCache, Session
 
 __all__ = ["ProgramCache"]
 
@@ -44,29 +44,29 @@ Keyish = Union[bytes, bytearray, str]
 SYSTEM = "cuda.core"
 
 
-class _Making:
-    """Something that this process compiles because nobody had it."""
+class _PendingCompile:
+    """A compile of a missing entry in this process."""
 
-    __slots__ = ("caller_key", "key", "since", "turn")
+    __slots__ = ("caller_key", "key", "since", "claim")
 
-    def __init__(self, caller_key: object, key: bytes, turn: Turn) -> None:
+    def __init__(self, caller_key: object, key: bytes, claim: CompileClaim) -> None:
         self.caller_key = caller_key
         self.key = key
         self.since = time.monotonic()
-        self.turn = turn
+        self.claim = claim
 
 
-def _references(making: _Making) -> int:
-    return sys.getrefcount(making.caller_key)
+def _references(pending: _PendingCompile) -> int:
+    return sys.getrefcount(pending.caller_key)
 
 
-# What the above says of a key that nobody else has any more.
-_FORGOTTEN = _references(_Making(bytes(bytearray(b"a key that nobody has")), b"", None))  # type: ignore[arg-type]
+# The reference count of a key that only this module holds.
+_UNREFERENCED_COUNT = _references(_PendingCompile(bytes(bytearray(b"a key without other references")), b"", None))  # type: ignore[arg-type]
 
 
 @functools.lru_cache(maxsize=8)
 def _build_id(path: str) -> bytes:
-    """The number that a linker gave a library, by which two builds of one version differ; empty where it has none."""
+    """Returns the build id of a library, which distinguishes two builds of one version; empty if it has none."""
     with open(path, "rb") as file:
         head = file.read(64)
         if head[:6] != b"\x7fELF\x02\x01":
@@ -93,8 +93,8 @@ def _build_id(path: str) -> bytes:
 
 
 def _nvrtc() -> Optional[bytes]:
-    """Which NVRTC this process has open: the key of `cuda.core` has its major and minor version alone. None where there
-    is none open yet."""
+    """Returns the build id of the NVRTC that this process has open: the key of `cuda.core` contains only its major and
+    minor version. None if no NVRTC is open yet."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
             for line in maps:
@@ -106,33 +106,36 @@ def _nvrtc() -> Optional[bytes]:
 
 
 class ProgramCache(ProgramCacheResource):  # type: ignore[misc, unused-ignore]
-    """A cache for `Program.compile(cache=…)` that is kiln's. Any thread; forked children use it as their parents do.
+    """A cache for `Program.compile(cache=…)` that is backed by kiln. Forked children can use it like their parents.
+    Thread-safe.
 
-    `session` is whose tiers are used (by default `kiln.shared`). `wait` is how many seconds a miss waits for another
-    process that compiles the same; then one compiles for oneself. `longest` is how many seconds one keeps others
-    waiting at most.
+    `session` provides the tiers (default: `kiln.shared`). `wait_timeout` is the time in seconds that a miss waits for
+    another process that compiles the same code; after it, the caller compiles too. `max_hold` is the maximum time in
+    seconds for which a claim is held.
     """
 
-    def __init__(self, session: Optional[Session] = None, *, wait: float = 30.0, longest: float = 60.0) -> None:
-        self._cache: ForeignCache = (_shared if session is None else session).foreign(SYSTEM)
-        self._wait = wait
-        # `Program.compile` has the key for as long as it may still store, and whoever looks keys up himself has, too: a
-        # turn whose key nobody else has any more is let go, and one that has been held for too long.
-        self._turns = Turns[_Making](
-            lambda making: _references(making) <= _FORGOTTEN or time.monotonic() - making.since > longest
+    def __init__(
+        self, session: Optional[Session] = None, *, wait_timeout: float = 30.0, max_hold: float = 60.0
+    ) -> None:
+        self._cache: ExternalCache = (_shared if session is None else session).external_cache(SYSTEM)
+        self._wait_timeout = wait_timeout
+        # `Program.compile` holds the key as long as it may store a result, and so does a caller that looks keys up
+        # directly. A claim is released when no other reference to its key exists, or when it was held too long.
+        self._claims = ClaimTable[_PendingCompile](
+            lambda pending: _references(pending) <= _UNREFERENCED_COUNT or time.monotonic() - pending.since > max_hold
         )
         self._compiler: Optional[bytes] = None
 
     def get(self, key: Keyish, default: Optional[bytes] = None) -> Optional[bytes]:
-        """The code under a key. On a miss it is this thread's turn to compile and store it, until it does, or looks up
-        something else, or forgets the key."""
-        self._turns.take_back(threading.get_ident())
+        """Returns the code of a key. After a miss, this thread holds the claim to compile and store it, until it stores
+        it, looks up another key or drops the key."""
+        self._claims.pop(threading.get_ident())
         own = self._own_key(key)
-        data, turn = self._cache.get_or_claim(own, self._wait)
+        data, claim = self._cache.get_or_claim(own, self._wait_timeout)
         if data is not None:
             return data
-        if turn is not None:
-            self._turns.hold(threading.get_ident(), _Making(key, own, turn))
+        if claim is not None:
+            self._claims.hold(threading.get_ident(), _PendingCompile(key, own, claim))
         return default
 
     def __getitem__(self, key: Keyish) -> bytes:
@@ -143,47 +146,47 @@ class ProgramCache(ProgramCacheResource):  # type: ignore[misc, unused-ignore]
 
     def __setitem__(self, key: Keyish, value: Union[bytes, bytearray, memoryview, ObjectCode]) -> None:
         own = self._own_key(key)
-        making = self._turns.take_back(threading.get_ident())
+        pending = self._claims.pop(threading.get_ident())
         ms = 0.0
-        if making is not None and making.key == own:
-            ms = (time.monotonic() - making.since) * 1e3
+        if pending is not None and pending.key == own:
+            ms = (time.monotonic() - pending.since) * 1e3
         name, data = _named(value)
         try:
             self._cache.put(own, data, name=name, ms=ms)
         except Error:
-            pass  # the compile has its result all the same; an event of the session says why it was not kept
+            pass  # the compile has its result anyway; an event of the session reports why it was not stored
 
     def __delitem__(self, key: Keyish) -> None:
-        """Out of this user's own cache; a bundle and other hosts keep what they have."""
+        """Removes the entry from this user's cache; bundles and other hosts keep theirs."""
         if not self._cache.remove(self._own_key(key)):
             raise KeyError(key)
 
     def __len__(self) -> int:
-        """How many programs this user's own cache has. It looks at every entry."""
+        """Returns the number of programs in this user's cache. Reads every entry."""
         return self._cache.count()
 
     def clear(self) -> None:
-        self._turns.let_go_of_all()
+        self._claims.release_all()
         self._cache.clear()
 
     def close(self) -> None:
-        self._turns.let_go_of_all()
+        self._claims.release_all()
 
     def _own_key(self, key: Keyish) -> bytes:
         if self._compiler is None:
             self._compiler = _nvrtc()
         if not isinstance(key, (bytes, bytearray, str)):
-            raise TypeError(f"a key is bytes or str, not {type(key).__name__}")
+            raise TypeError(f"a key must be bytes or str, not {type(key).__name__}")
         plain = key.encode() if isinstance(key, str) else bytes(key)
         return (self._compiler or b"") + b"/" + plain
 
 
 def _named(value: Any) -> tuple[str, Any]:
-    """What people call it, and its bytes: of an ObjectCode that is a file, the file's."""
+    """Returns the display name and the bytes; for an ObjectCode that is a file, those of the file."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return "", value
     if not hasattr(value, "code"):
-        raise TypeError(f"a program is bytes or an ObjectCode, not {type(value).__name__}")
+        raise TypeError(f"a program must be bytes or an ObjectCode, not {type(value).__name__}")
     code = value.code
     if isinstance(code, str):
         with open(code, "rb") as file:

@@ -1,10 +1,10 @@
-"""What kiln raises. Each exception has a `code` (docs/python.md lists them), and what a compiler printed as `log`."""
+"""Exceptions of kiln. Each has a `code` (docs/python.md lists them) and the compiler output as `log`."""
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """Why something could not be done: one sentence for a person, with what to do next where that is known."""
+    """The base class: a human-readable message that names the next step if there is one."""
 
     def __init__(self, message: str, *, code: str = "internal", log: str = "") -> None:
         super().__init__(message)
@@ -14,43 +14,43 @@ class Error(Exception):
 
 
 class InvalidArgument(Error, ValueError):
-    """Something was asked for that makes no sense."""
+    """The caller passed an invalid value."""
 
 
 class Unsupported(Error):
-    """It makes sense, but not on this machine or with this library."""
+    """Valid, but not supported on this machine or by this library."""
 
 
 class Unavailable(Error):
-    """A library, program, device or folder that is needed is not there."""
+    """A required library, program, device or directory is missing."""
 
 
-class Refused(Error):
-    """Policy says no: compiling is off, or a folder cannot be trusted."""
+class Denied(Error):
+    """Policy or permissions forbid it: compiling is off, or a directory is not trusted."""
 
 
 class Corrupt(Error):
-    """Bytes are not what they claim to be."""
+    """The bytes fail verification."""
 
 
 class TimedOut(Error, TimeoutError):
-    """It is not ready yet. Work on it goes on, and a later `get` finds it."""
+    """The unit is not ready yet. The compile continues, and a later `get` can use its result."""
 
 
 class Cancelled(Error):
-    """Somebody took the request back."""
+    """The request was canceled."""
 
 
-class LoadRefused(Error):
-    """The driver does not take the code."""
+class LoadRejected(Error):
+    """The driver rejects the code."""
 
 
 class Capturing(Error):
-    """The stream records a graph, and this would have to load, allocate or wait: do it before."""
+    """The stream is capturing a graph, and the call would have to load, allocate or wait: do it before the capture."""
 
 
 class CompileError(Error):
-    """The compiler ran and said no. Shown with the line of the source that its first message is about."""
+    """The compiler rejected the unit. Printed with the source line of the first error message."""
 
     def __init__(
         self, message: str, *, code: str = "compile_failed", log: str = "", name: str = "", source: str = ""
@@ -61,12 +61,12 @@ class CompileError(Error):
 
     @property
     def line(self) -> int | None:
-        """The line of the source that the first message is about; None where the log does not say."""
+        """The source line of the first error message; None if the log does not contain it."""
         found = _first_place(self.log, self.name)
         return found[0] if found else None
 
     def excerpt(self) -> str:
-        """That line of the source with its neighbours, and the column where the compiler names one."""
+        """Returns that source line with the lines around it, and marks the column if the compiler names one."""
         found = _first_place(self.log, self.name)
         lines = self.source.splitlines()
         if found is None or not 1 <= found[0] <= len(lines):
@@ -78,7 +78,7 @@ class CompileError(Error):
             mark = ">" if number == at else " "
             shown.append(f"{mark} {number:>{width}} | {lines[number - 1]}")
             if number == at and column is not None:
-                # Tabs stay, so that the mark stands where the compiler means it.
+                # Keeps tabs, so that the mark is below the column that the compiler means.
                 lead = "".join(c if c == "\t" else " " for c in lines[number - 1][: column - 1])
                 shown.append(f"  {'':>{width}} | {lead}^")
         return "\n".join(shown)
@@ -89,8 +89,9 @@ class CompileError(Error):
 
 
 def _first_place(log: str, name: str) -> tuple[int, int | None] | None:
-    """Line and column of the first error in the unit's own text. NVRTC says `name(3): error`, clang `name:3:5: error` and
-    PoCL `error: name:3:5`. A compiler may call the source by a name of its own: then any that is no header's is taken."""
+    """Returns line and column of the first error in the unit's own source. NVRTC prints `name(3): error`, clang
+    `name:3:5: error` and PoCL `error: name:3:5`. A compiler may use its own name for the source: then the first file
+    that is not a header is used."""
     import re
 
     where = r"(?P<file>[^\n:]*?)(?:\((?P<a>\d+)\)|:(?P<b>\d+):(?P<c>\d+)): *"
@@ -108,17 +109,17 @@ _CLASSES: dict[str, type[Error]] = {
     "invalid_argument": InvalidArgument,
     "unsupported": Unsupported,
     "unavailable": Unavailable,
-    "refused": Refused,
+    "denied": Denied,
     "corrupt": Corrupt,
     "timed_out": TimedOut,
     "cancelled": Cancelled,
-    "load_refused": LoadRefused,
+    "load_rejected": LoadRejected,
     "capturing": Capturing,
 }
 
 
 def make(code: str, message: str, log: str, name: str | None, source: str | None) -> Error:
-    """The exception that a code of kiln's has. Called by the extension."""
+    """Returns the exception for a code of kiln. Called by the extension."""
     if code == "compile_failed":
         return CompileError(message, code=code, log=log, name=name or "", source=source or "")
     return _CLASSES.get(code, Error)(message, code=code, log=log)

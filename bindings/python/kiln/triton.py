@@ -1,7 +1,7 @@
-"""kiln under Triton: entries that are checked when read, one compile per host or fleet, and bundles.
+"""kiln under Triton: entries that are verified when read, one compile per host or fleet, and bundles.
 
-``TRITON_CACHE_MANAGER=kiln.triton:CacheManager`` puts it there without a change to the program; :func:`install` does
-the same from within, and also remembers the digest that Triton makes of itself in every new process.
+``TRITON_CACHE_MANAGER=kiln.triton:CacheManager`` enables it without a change to the program; :func:`install` does the
+same from within, and also caches the digest that Triton computes of itself in every new process.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import struct
 import sys
 from typing import Any, Callable, Dict, Optional
 
-from kiln import _foreign
-from kiln._memory import files_below, remembered
-from kiln._shelf import Shelf, is_plain_name
+from kiln import _external
+from kiln._file_cache import FileCache, is_plain_name
+from kiln._memo import files_below, memoized
 
-__all__ = ["CacheManager", "import_folder", "install"]
+__all__ = ["CacheManager", "import_directory", "install"]
 
 _SYSTEM = "triton"
 _MAGIC = b"kiln triton group 1\n"
 _MOST_FILES = 4096
-_shelf = Shelf("triton")
+_files = FileCache("triton")
 
 
 def _pack(files: Dict[str, bytes]) -> bytes:
-    """All files of a group as one entry, so that a group is there whole or not at all."""
+    """Returns all files of a group as one entry, so that a group is stored completely or not at all."""
     parts = [_MAGIC, struct.pack("<I", len(files))]
     for name, data in files.items():
         encoded = name.encode()
@@ -34,7 +34,7 @@ def _pack(files: Dict[str, bytes]) -> bytes:
 
 
 def _unpack(data: bytes) -> Optional[Dict[str, bytes]]:
-    """None where it is no group, or names files outside of its folder."""
+    """Returns None if the data is not a group, or names files outside of its directory."""
     if not data.startswith(_MAGIC):
         return None
     files: Dict[str, bytes] = {}
@@ -64,7 +64,7 @@ def _entry(kind: str, key: str, filename: str) -> bytes:
 
 
 def _host() -> str:
-    # A launcher is a library for the host, and Triton's key does not say which C library it was built against.
+    # A launcher is a library for the host, and Triton's key does not contain the C library that it was built against.
     version = sys.version.split()[0]
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
@@ -79,15 +79,15 @@ def _file_entry(key: str, filename: str) -> bytes:
 
 
 class CacheManager:
-    """What Triton asks for its files, one object per compile. Triton's own dumps and overrides stay as they are."""
+    """The cache manager of Triton, one object per compile. Triton's own dumps and overrides are unchanged."""
 
-    #: How many seconds to wait for another process that compiles the same thing, before compiling it as well.
-    wait = 30.0
+    #: Seconds to wait for another process that compiles the same thing, before compiling it as well.
+    wait_timeout = 30.0
 
     def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
         self._key = key
         self._files: Optional[Dict[str, bytes]] = None
-        self._making: Optional[_foreign.Making] = None
+        self._pending: Optional[_external.PendingCompile] = None
         self._plain: Any = None
         if override or dump:
             from triton.runtime.cache import FileCacheManager
@@ -98,54 +98,55 @@ class CacheManager:
         return self.get_file(filename) is not None
 
     def get_file(self, filename: str) -> Optional[str]:
-        """The path of a file, or None, after which it is the caller's to make and `put`."""
+        """Returns the path of a file, or None. After None the caller compiles and calls `put`."""
         if self._plain is not None:
             plain: Optional[str] = self._plain.get_file(filename)
             return plain
         if self._files is not None and filename in self._files:
-            return _shelf.place(self._key, filename, self._files[filename])
-        data, making = _foreign.look(_SYSTEM, _file_entry(self._key, filename), self.wait, sys._getframe(1))
+            return _files.materialize(self._key, filename, self._files[filename])
+        entry = _file_entry(self._key, filename)
+        data, pending = _external.get_or_claim(_SYSTEM, entry, self.wait_timeout, sys._getframe(1))
         if data is not None:
-            return _shelf.place(self._key, filename, data)
-        self._making = making
+            return _files.materialize(self._key, filename, data)
+        self._pending = pending
         return None
 
     def put(self, data: Any, filename: str, binary: bool = True) -> str:
-        """Keeps a file and says where it is. Those of a group are kept with it."""
+        """Stores a file and returns its path. Files of a group are stored with the group."""
         if self._plain is not None:
             plain: str = self._plain.put(data, filename, binary=binary)
             return plain
         if not isinstance(data, bytes):
             data = str(data).encode()
-        path = _shelf.place(self._key, filename, data)
+        path = _files.materialize(self._key, filename, data)
         if self._files is not None:
             self._files[filename] = data
             return path
         key = _file_entry(self._key, filename)
-        making = self._making
-        if making is None or making.key != key:
-            making = _foreign.Making(key)
-        self._making = None
-        making.keep(_SYSTEM, data, filename)
+        pending = self._pending
+        if pending is None or pending.key != key:
+            pending = _external.PendingCompile(key)
+        self._pending = None
+        pending.store(_SYSTEM, data, filename)
         return path
 
     def get_group(self, filename: str) -> Optional[Dict[str, str]]:
-        """The paths of a group's files by their names, all of them checked; or None, after which it is the caller's
-        to make and `put_group`."""
+        """Returns the verified files of a group as paths by name, or None. After None the caller compiles and calls
+        `put_group`."""
         if self._plain is not None:
             plain: Optional[Dict[str, str]] = self._plain.get_group(filename)
             return plain
         self._files = {}
         entry = _entry("group", self._key, filename)
-        data, making = _foreign.look(_SYSTEM, entry, self.wait, sys._getframe(1))
+        data, pending = _external.get_or_claim(_SYSTEM, entry, self.wait_timeout, sys._getframe(1))
         files = _unpack(data) if data is not None else None
         if files is not None:
-            return _shelf.place_all(self._key, files)
-        self._making = making
+            return _files.materialize_all(self._key, files)
+        self._pending = pending
         return None
 
     def put_group(self, filename: str, group: Dict[str, str]) -> None:
-        """Keeps all files of a group as one entry."""
+        """Stores all files of a group as one entry."""
         if self._plain is not None:
             self._plain.put_group(filename, group)
             return
@@ -156,14 +157,14 @@ class CacheManager:
                 with open(path, "rb") as file:
                     data = file.read()
             files[name] = data
-        making = self._making or _foreign.Making(_entry("group", self._key, filename))
-        self._making = self._files = None
-        making.keep(_SYSTEM, _pack(files), filename)
+        pending = self._pending or _external.PendingCompile(_entry("group", self._key, filename))
+        self._pending = self._files = None
+        pending.store(_SYSTEM, _pack(files), filename)
 
 
 def install() -> None:
-    """Puts kiln under Triton in this process, and spares it the digest of its own library that it makes at the first
-    compile: the digest is remembered for as long as its files stay as they are."""
+    """Enables kiln under Triton in this process. Also caches the digest of its own library that Triton computes at the
+    first compile, as long as the files are unchanged."""
     from triton import knobs
     from triton.runtime import autotuner, cache
 
@@ -173,7 +174,7 @@ def install() -> None:
 
 
 class _TritonKey:
-    """Triton's digest of itself, which takes it half a second."""
+    """Triton's digest of itself, which takes Triton half a second to compute."""
 
     def __init__(self, compute: Callable[[], str]) -> None:
         self._compute = compute
@@ -191,16 +192,16 @@ class _TritonKey:
                     os.path.join(package, folder), lambda name: name.endswith(".py") or name.startswith("libtriton")
                 )
             ]
-            self._known = remembered(_shelf, "triton_key", files, self._compute)
+            self._known = memoized(_files, "triton_key", files, self._compute)
         return self._known
 
 
-def import_folder(folder: str) -> int:
-    """Takes what lies in a folder of Triton's own cache into kiln's, and says how many kernels that were. What was
-    damaged there already cannot be told from what was not: only whole groups with readable metadata are taken."""
+def import_directory(directory: str) -> int:
+    """Imports a directory of Triton's own cache into kiln's, and returns the number of kernels. Corruption that is
+    already there cannot be detected: only complete groups with readable metadata are imported."""
     taken = 0
-    cache = _foreign.cache(_SYSTEM)
-    with os.scandir(folder) as keys:
+    cache = _external.cache(_SYSTEM)
+    with os.scandir(directory) as keys:
         for key in keys:
             if not key.is_dir(follow_symlinks=False):
                 continue
@@ -215,7 +216,7 @@ def import_folder(folder: str) -> int:
 
 
 def _read_group(folder: str, name: str) -> Optional[Dict[str, bytes]]:
-    # The paths in it are those of the machine that wrote it; the files are beside it.
+    # Its paths are those of the machine that wrote it; the files are next to it.
     files = {}
     try:
         with open(os.path.join(folder, name), "rb") as file:
@@ -233,16 +234,16 @@ def _read_group(folder: str, name: str) -> Optional[Dict[str, bytes]]:
 
 def _main(arguments: list[str]) -> int:
     if len(arguments) != 2 or arguments[0] != "import":
-        print("usage: python -m kiln.triton import FOLDER", file=sys.stderr)
-        print("takes what Triton's own cache has in a folder into kiln's", file=sys.stderr)
+        print("usage: python -m kiln.triton import DIRECTORY", file=sys.stderr)
+        print("imports a directory of Triton's own cache into kiln's", file=sys.stderr)
         return 2
     try:
-        taken = import_folder(arguments[1])
+        taken = import_directory(arguments[1])
     except OSError as error:
-        print(f"kiln: {arguments[1]} cannot be read: {error.strerror}", file=sys.stderr)
-        print("Triton's cache is ~/.triton/cache, or what TRITON_CACHE_DIR says", file=sys.stderr)
+        print(f"kiln: cannot read {arguments[1]}: {error.strerror}", file=sys.stderr)
+        print("Triton's cache is ~/.triton/cache or TRITON_CACHE_DIR", file=sys.stderr)
         return 1
-    print(f"{taken} kernel{'' if taken == 1 else 's'} taken from {arguments[1]}")
+    print(f"{taken} kernel{'' if taken == 1 else 's'} imported from {arguments[1]}")
     return 0
 
 

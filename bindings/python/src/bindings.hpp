@@ -7,18 +7,18 @@
 
 #include <kiln/session.hpp>
 
-/// What the sources of the extension say to each other.
+/// Declarations that the sources of the extension share.
 namespace kiln::python {
 
 namespace nb = nanobind;
 
-/// What `unit` or `units` may be in Python: one, or several.
+/// Converts a Python `unit` or `units` argument: one unit or several.
 Units units_of(nb::handle units);
-/// What `target` may be: None, a Target, or its name.
+/// Converts a Python `target` argument: None, a Target, or its name.
 std::optional<Target> target_of(nb::handle target);
-/// Bytes as Python has them, and back.
+/// Converts bytes to a Python object.
 nb::bytes bytes_of(const Bytes& bytes);
-/// A path, or anything that has one.
+/// Converts a path, or an object that has one.
 std::string path_of(nb::handle path);
 
 void bind_unit(nb::module_& module);

@@ -5,7 +5,7 @@
 namespace kiln::python {
 namespace {
 
-// A compiler's log may have bytes of a source that is not UTF-8.
+// A compiler log can quote a source that is not UTF-8.
 nb::object text_of(const std::string& bytes) {
   PyObject* const text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
   if (text == nullptr) throw nb::python_error();
@@ -20,7 +20,7 @@ void raise(const Error& error, const Unit* unit) {
   nb::object source = nb::none();
   if (unit != nullptr && error.code == Code::CompileFailed) {
     name = text_of(unit->name());
-    source = text_of(unit->whole_source());
+    source = text_of(unit->full_source());
   }
   const nb::object made =
       errors.attr("make")(to_string(error.code), text_of(error.message), text_of(error.log), name, source);

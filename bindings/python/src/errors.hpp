@@ -11,17 +11,17 @@ namespace kiln::python {
 
 namespace nb = nanobind;
 
-/// Raises the exception of kiln/errors.py that the code has. `unit` is the one that was asked for, for the line of its
-/// source that a compiler complains about; may be null.
+/// Raises the exception of kiln/errors.py for the code. `unit` is the requested unit, for the source line of a compiler
+/// message; can be null.
 [[noreturn]] void raise(const Error& error, const Unit* unit = nullptr);
 
-/// The value, or the exception.
+/// Returns the value, or raises the exception.
 template <class T>
-T taken(Result<T> result, const Unit* unit = nullptr) {
+T unwrap(Result<T> result, const Unit* unit = nullptr) {
   if (!result) raise(result.error(), unit);
   return *std::move(result);
 }
-inline void taken(const Status& status) {
+inline void unwrap(const Status& status) {
   if (!status) raise(status.error());
 }
 

@@ -1,7 +1,7 @@
 
 #include "bindings.hpp"
 #include "errors.hpp"
-#include "gate.hpp"
+#include "gil.hpp"
 #include "memory.hpp"
 #include "session/access.hpp"
 #include "session_object.hpp"
@@ -10,7 +10,7 @@
 namespace kiln::python {
 namespace {
 
-// A number, or up to three of them.
+// Converts one number or up to three.
 Dim3 dimensions(nb::handle value) {
   if (PyLong_Check(value.ptr())) return {nb::cast<unsigned>(value)};
   Dim3 out;
@@ -24,7 +24,7 @@ Dim3 dimensions(nb::handle value) {
   return out;
 }
 
-struct How {
+struct LaunchArguments {
   std::size_t shared_bytes = 0;
   nb::handle cluster;
   bool cooperative = false;
@@ -33,36 +33,36 @@ struct How {
 };
 
 void launch(const KernelObject& self, nb::handle stream, const nb::args& args, nb::handle grid, nb::handle block,
-            const How& more) {
-  Launch how;
-  how.stream = native_stream(stream);
-  how.grid = dimensions(grid);
-  how.block = dimensions(block);
-  how.shared_bytes = more.shared_bytes;
-  if (!more.cluster.is_none()) how.cluster = dimensions(more.cluster);
-  how.cooperative = more.cooperative;
-  how.programmatic = more.programmatic;
-  how.priority = more.priority;
+            const LaunchArguments& more) {
+  LaunchConfig config;
+  config.stream = native_stream(stream);
+  config.grid = dimensions(grid);
+  config.block = dimensions(block);
+  config.shared_bytes = more.shared_bytes;
+  if (!more.cluster.is_none()) config.cluster = dimensions(more.cluster);
+  config.cooperative = more.cooperative;
+  config.programmatic = more.programmatic;
+  config.priority = more.priority;
   std::vector<std::size_t> sizes;
   if (Arguments::ask_for_sizes(args)) {
-    sizes = taken(without_interpreter([&] { return self.kernel.parameters(); }));
+    sizes = unwrap(call_without_gil([&] { return self.kernel.parameter_sizes(); }));
   }
   const Arguments arguments(args, sizes);
-  taken(without_interpreter([&] { return self.kernel.launch_with(how, arguments.data(), arguments.size()); }));
+  unwrap(call_without_gil([&] { return self.kernel.launch_raw(config, arguments.data(), arguments.size()); }));
 }
 
-// It is in memory: the kernel was made of it.
+// Reads the artifact from the store if its bytes were dropped after the kernel was loaded.
 Artifact artifact_of(const KernelObject& self) {
-  auto found = without_interpreter([&] { return self.session->artifact(self.unit, self.kernel.target()); });
-  return taken(std::move(found), &self.unit);
+  auto found = call_without_gil([&] { return self.session->artifact(self.unit, self.kernel.target()); });
+  return unwrap(std::move(found), &self.unit);
 }
 
 nb::bytes cubin_of(const KernelObject& self) {
   const Artifact artifact = artifact_of(self);
   if (artifact.target.form == Form::Cubin) return bytes_of(artifact.bytes);
   raise({Code::Unsupported,
-         "kernel '" + self.kernel.name() + "' was made of " + to_string(artifact.target.form) +
-             ", not of a cubin: .binary has it",
+         "kernel '" + self.kernel.name() + "' was built from " + to_string(artifact.target.form) +
+             ", not from a cubin: use .binary",
          {}});
 }
 
@@ -72,29 +72,27 @@ KernelObject get_kernel(const SharedSession& session, const Unit& unit, const st
                         std::optional<double> timeout, nb::handle stream) {
   const bool anywhere = stream.is_none();
   const auto& state = detail::SessionAccess::state(*session);
-  const Core* const made = state->current.load(std::memory_order_acquire);
-  // A handle that is there is found without a lock.
-  if (anywhere && made != nullptr && made->find_handle(unit, entry) != nullptr) {
-    Handle handle = session->handle(unit, entry);
-    if (handle.ready()) {
-      Kernel kernel = taken(handle.get());
-      return {session, unit, std::move(handle), kernel};
-    }
+  const SessionImpl* const made = state->current.load(std::memory_order_acquire);
+  // Checks for a ready kernel without a lock.
+  if (anywhere && made != nullptr && made->find_ready(unit, entry) != nullptr) {
+    KernelHandle handle = session->handle(unit, entry);
+    if (const std::optional<Kernel> kernel = handle.try_get()) return {session, unit, std::move(handle), *kernel};
   }
   const PythonCaller caller;
   void* const native = native_stream(stream);
   const auto limit = limit_of(timeout);
-  return taken(waiting([&]() -> Result<KernelObject> {
-                 Handle handle = session->handle(unit, entry);
-                 Result<Kernel> kernel = anywhere ? handle.get(limit, caller) : handle.get_on(native, limit, caller);
-                 if (!kernel) return std::move(kernel).error();
-                 return KernelObject{session, unit, std::move(handle), *kernel};
-               }),
-               &unit);
+  return unwrap(call_interruptible([&]() -> Result<KernelObject> {
+                  KernelHandle handle = session->handle(unit, entry);
+                  Result<Kernel> kernel =
+                      anywhere ? handle.get(limit, caller) : handle.get_for_stream(native, limit, caller);
+                  if (!kernel) return std::move(kernel).error();
+                  return KernelObject{session, unit, std::move(handle), *kernel};
+                }),
+                &unit);
 }
 
 void bind_kernel(nb::module_& module) {
-  nb::class_<KernelObject>(module, "Kernel", "A kernel that can be launched. It keeps its session.")
+  nb::class_<KernelObject>(module, "Kernel", "A kernel that can be launched. It keeps its session alive.")
       .def(
           "launch",
           [](const KernelObject& self, nb::handle stream, const nb::args& args, nb::handle grid, nb::handle block,
@@ -103,7 +101,7 @@ void bind_kernel(nb::module_& module) {
           },
           nb::arg("stream").none(), nb::arg("args"), nb::arg("grid"), nb::arg("block"), nb::arg("shared_bytes") = 0,
           nb::arg("cluster") = nb::none(), nb::arg("cooperative") = false, nb::arg("programmatic") = false,
-          nb::arg("priority") = 0, "Puts it on the stream, and returns at once.")
+          nb::arg("priority") = 0, "Launches the kernel on the stream without waiting for it.")
       .def_prop_ro("name", [](const KernelObject& self) { return self.kernel.name(); })
       .def_prop_ro("unit", [](const KernelObject& self) { return self.unit; })
       .def_prop_ro("target", [](const KernelObject& self) { return self.kernel.target(); })
@@ -113,17 +111,19 @@ void bind_kernel(nb::module_& module) {
       .def_prop_ro(
           "function",
           [](const KernelObject& self) {
-            return number_of(taken(without_interpreter([&] { return self.kernel.function(); })));
+            return number_of(unwrap(call_without_gil([&] { return self.kernel.function(); })));
           },
           "CUfunction in the current context, or cl_kernel, as a number.")
       .def_prop_ro(
-          "parameters",
-          [](const KernelObject& self) { return taken(without_interpreter([&] { return self.kernel.parameters(); })); },
-          "The bytes of each parameter; empty where the driver does not say.")
+          "parameter_sizes",
+          [](const KernelObject& self) {
+            return unwrap(call_without_gil([&] { return self.kernel.parameter_sizes(); }));
+          },
+          "Size in bytes of each parameter; empty if the driver does not report it.")
       .def(
           "occupancy",
           [](const KernelObject& self, std::size_t shared_bytes) {
-            return taken(without_interpreter([&] { return self.kernel.occupancy(shared_bytes); }));
+            return unwrap(call_without_gil([&] { return self.kernel.occupancy(shared_bytes); }));
           },
           nb::arg("shared_bytes") = 0)
       .def_prop_ro("artifact", &artifact_of)

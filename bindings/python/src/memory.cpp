@@ -28,7 +28,7 @@ bool lies_in_one_piece(const AnyArray& array) {
 
 std::string called(nb::handle object) { return nb::cast<std::string>(nb::str(nb::getattr(object.type(), "__name__"))); }
 
-// What a number is taken for where the kernel does not say how large its parameter is.
+// Size of a number if the kernel does not report its parameter sizes.
 constexpr std::size_t kUsualSize = 4;
 
 }  // namespace
@@ -47,17 +47,17 @@ HostSpan::HostSpan(nb::handle object, bool writable) {
 void HostSpan::take_dlpack(nb::handle object, bool writable) {
   const std::string who = called(object);
   if (!nb::hasattr(object, "__dlpack__")) {
-    throw nb::type_error(("host memory is wanted: an object with the buffer protocol or DLPack, not " + who).c_str());
+    throw nb::type_error(("expected host memory: an object with the buffer protocol or DLPack, not " + who).c_str());
   }
-  // Without `ro` an array that may only be read is refused.
+  // Without `ro`, nanobind rejects a read-only array.
   AnyArray array;
   if (writable) {
     array = AnyArray(nb::cast<nb::ndarray<>>(object));
   } else {
     array = nb::cast<AnyArray>(object);
   }
-  if (!is_on_host(array)) throw nb::type_error(("host memory is wanted; this " + who + " is on a device").c_str());
-  if (!lies_in_one_piece(array)) throw nb::type_error(("this " + who + " does not lie in one piece").c_str());
+  if (!is_on_host(array)) throw nb::type_error(("expected host memory; this " + who + " is on a device").c_str());
+  if (!lies_in_one_piece(array)) throw nb::type_error(("this " + who + " is not contiguous").c_str());
   data_ = const_cast<void*>(array.data());
   size_ = array.nbytes();
   owner_ = nb::cast(array);
@@ -87,7 +87,7 @@ void Arguments::keep(const void* bytes, std::size_t size) {
 
 void Arguments::add(nb::handle value, std::size_t size) {
   if (PyLong_Check(value.ptr())) return add_integer(value, size);
-  // numpy.float64 is a float to Python, and says its size itself.
+  // numpy.float64 is a float to Python, but its size is known.
   if (PyFloat_CheckExact(value.ptr())) return add_float(value, size);
   if (value.is_none()) {
     const void* const null = nullptr;
@@ -99,12 +99,12 @@ void Arguments::add(nb::handle value, std::size_t size) {
   }
   if (add_device_memory(value) || add_plain_bytes(value)) return;
   throw nb::type_error(("argument " + std::to_string(list_.size()) + " is of type " + called(value) +
-                        ", which is no number, no device memory and no bytes of a known size")
+                        ", which is not a number, device memory or bytes of a known size")
                            .c_str());
 }
 
 void Arguments::add_integer(nb::handle value, std::size_t size) {
-  const auto refuse = [&] {
+  const auto reject = [&] {
     throw nb::value_error(("argument " + std::to_string(list_.size()) + " does not fit into the " +
                            std::to_string(size) + " bytes of its parameter")
                               .c_str());
@@ -120,12 +120,12 @@ void Arguments::add_integer(nb::handle value, std::size_t size) {
   const bool is_small = overflow == 0 && number >= std::numeric_limits<std::int32_t>::min() &&
                         number <= std::numeric_limits<std::uint32_t>::max();
   if (size == 0) size = is_small ? kUsualSize : sizeof bits;
-  if (overflow < 0 || size > sizeof bits) refuse();
+  if (overflow < 0 || size > sizeof bits) reject();
   if (size < sizeof bits) {
     const long long top = 1LL << (8 * size);
-    if (overflow != 0 || number >= top || number < -(top / 2)) refuse();
+    if (overflow != 0 || number >= top || number < -(top / 2)) reject();
   }
-  keep(&bits, size);  // little-endian, as all that CUDA runs on
+  keep(&bits, size);  // little-endian, as on all hosts of CUDA
 }
 
 void Arguments::add_float(nb::handle value, std::size_t size) {
@@ -133,7 +133,7 @@ void Arguments::add_float(nb::handle value, std::size_t size) {
   if (size == sizeof number) return keep(&number, sizeof number);
   if (size != 0 && size != sizeof(float)) {
     throw nb::value_error(("argument " + std::to_string(list_.size()) + " is a float and its parameter has " +
-                           std::to_string(size) + " bytes; give a numpy scalar or a ctypes value")
+                           std::to_string(size) + " bytes; pass a numpy scalar or a ctypes value")
                               .c_str());
   }
   const float narrow = static_cast<float>(number);
@@ -151,7 +151,7 @@ bool Arguments::add_device_memory(nb::handle value) {
     keep(&pointer, sizeof pointer);
     return true;
   }
-  // Host arrays have DLPack too, and are refused by what comes after.
+  // Host arrays support DLPack too; the following code rejects them.
   AnyArray array;
   if (!nb::hasattr(value, "__dlpack__") || !nb::try_cast(value, array) || is_on_host(array)) return false;
   const void* const pointer = array.data();
@@ -168,8 +168,8 @@ bool Arguments::add_plain_bytes(nb::handle value) {
   if (is_value) keep(view.buf, static_cast<std::size_t>(view.len));
   PyBuffer_Release(&view);
   if (is_value) return true;
-  throw nb::type_error(("argument " + std::to_string(list_.size()) + " is memory of the host (" + called(value) +
-                        "); a kernel takes memory of the device: stream.copy_of(…) makes some")
+  throw nb::type_error(("argument " + std::to_string(list_.size()) + " is host memory (" + called(value) +
+                        "); a kernel takes device memory: use stream.copy_of(…)")
                            .c_str());
 }
 

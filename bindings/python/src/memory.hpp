@@ -12,11 +12,12 @@ namespace kiln::python {
 
 namespace nb = nanobind;
 
-/// Memory of the host that a Python object has, in one piece and not copied: by the buffer protocol, else by DLPack. It
-/// is good for as long as this lives. Made and ended by whoever holds the interpreter.
+/// Contiguous host memory of a Python object, not copied: by the buffer protocol, otherwise by DLPack. Valid for the
+/// lifetime of this object. The GIL must be held to create and destroy it.
 class HostSpan {
  public:
-  /// Raises TypeError where the object has none, or not in one piece, or, for `writable`, only to be read.
+  /// Raises TypeError if the object has no host memory, if it is not contiguous, or, for `writable`, if it is
+  /// read-only.
   HostSpan(nb::handle object, bool writable);
   ~HostSpan();
   HostSpan(const HostSpan&) = delete;
@@ -29,20 +30,20 @@ class HostSpan {
   void take_dlpack(nb::handle object, bool writable);
 
   Py_buffer view_{};
-  nb::object owner_;  // of a DLPack tensor
+  nb::object owner_;  // owner of a DLPack tensor
   void* data_ = nullptr;
   std::size_t size_ = 0;
 };
 
-/// The arguments of a launch: their values, and what must live until it has begun.
+/// The arguments of a launch: their values, and the objects that must live until the launch has started.
 class Arguments {
  public:
-  /// `sizes` are the bytes of the kernel's parameters; empty where nobody knows.
+  /// `sizes` are the parameter sizes of the kernel in bytes; empty if unknown.
   Arguments(const nb::args& args, const std::vector<std::size_t>& sizes);
 
   const Argument* data() const { return list_.data(); }
   std::size_t size() const { return list_.size(); }
-  /// Whether one of them is a number whose size the kernel must tell.
+  /// Returns true if an argument is a number whose size only the kernel's parameters determine.
   static bool ask_for_sizes(const nb::args& args);
 
  private:

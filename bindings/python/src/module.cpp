@@ -1,16 +1,17 @@
 #include "bindings.hpp"
-#include "gate.hpp"
+#include "gil.hpp"
 
 #include <kiln/version.hpp>
 
 namespace kiln::python {
 namespace {
 
-// What is alive when the interpreter ends is given back by the process; a list of it would worry people for nothing.
+// Disables the leak warnings: the process frees everything that is alive when the interpreter ends.
 void bind_life(nb::module_& module) {
   nb::set_leak_warnings(false);
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&close_gate));
-  nb::module_::import_("os").attr("register_at_fork")(nb::arg("after_in_child") = nb::cpp_function(&reopen_gate));
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&block_gil_reacquire));
+  nb::module_::import_("os").attr("register_at_fork")(nb::arg("after_in_child") =
+                                                          nb::cpp_function(&allow_gil_reacquire));
   module.attr("__version__") = version();
 }
 
@@ -19,7 +20,7 @@ void bind_life(nb::module_& module) {
 
 NB_MODULE(_kiln, module) {
   using namespace kiln::python;
-  module.doc() = "kiln, as Python sees it; import kiln instead.";
+  module.doc() = "The extension module of kiln. Import kiln instead.";
   bind_unit(module);
   bind_values(module);
   bind_stream(module);

@@ -4,29 +4,29 @@
 
 #include "bindings.hpp"
 #include "errors.hpp"
-#include "gate.hpp"
+#include "gil.hpp"
 #include "session_object.hpp"
 #include "stream_object.hpp"
 
 namespace kiln::python {
 namespace {
 
-// Sessions outlive the interpreter's hold on whoever ends them; what they tell events to ends with it.
+// A session can outlive the interpreter. The callback is destroyed only while the GIL can be acquired.
 EventCallback listener(nb::object callback) {
   const auto end = [](nb::object* kept) {
-    const Held held;
+    const GilAcquire held;
     if (held) delete kept;
   };
   const std::shared_ptr<nb::object> kept(new nb::object(std::move(callback)), end);
   return [kept](const Event& event) {
-    const Held held;
+    const GilAcquire held;
     if (!held) return;
     try {
       (*kept)(event);
     } catch (nb::python_error& error) {
       error.discard_as_unraisable(*kept);
     } catch (const std::exception&) {
-      // An event that cannot be shown to Python is not told; nothing of kiln's depends on it.
+      // An event that cannot be converted to Python is dropped; kiln does not depend on its delivery.
     }
   };
 }
@@ -37,7 +37,7 @@ std::string setting_text(nb::handle value) {
 }
 
 SessionOptions options_of(nb::handle settings, nb::handle locked, nb::object on_event, bool record_undeclared,
-                          bool metrics, nb::handle opencl) {
+                          bool collect_metrics, nb::handle opencl) {
   SessionOptions options;
   if (!settings.is_none()) {
     for (auto [name, value] : nb::cast<nb::dict>(settings)) {
@@ -47,10 +47,10 @@ SessionOptions options_of(nb::handle settings, nb::handle locked, nb::object on_
   for (nb::handle name : nb::iter(locked)) options.locked.insert(nb::cast<std::string>(name));
   if (!on_event.is_none()) options.on_event = listener(std::move(on_event));
   options.record_undeclared = record_undeclared;
-  options.metrics = metrics;
+  options.collect_metrics = collect_metrics;
   if (!opencl.is_none()) {
     const auto both = nb::cast<nb::tuple>(opencl);
-    if (both.size() != 2) throw nb::value_error("opencl is a pair of numbers: cl_context and cl_device_id");
+    if (both.size() != 2) throw nb::value_error("opencl must be a pair of numbers: cl_context and cl_device_id");
     options.opencl = {reinterpret_cast<void*>(nb::cast<std::uintptr_t>(both[0])),
                       reinterpret_cast<void*>(nb::cast<std::uintptr_t>(both[1]))};
   }
@@ -58,46 +58,59 @@ SessionOptions options_of(nb::handle settings, nb::handle locked, nb::object on_
 }
 
 void end_session(Session* session) {
-  const Released released;
+  const GilRelease released;
   delete session;
 }
 
 SharedSession open_session(SessionOptions options) {
-  return SharedSession(new Session(taken(Session::open(std::move(options)))), &end_session);
+  return SharedSession(new Session(unwrap(Session::open(std::move(options)))), &end_session);
 }
 
-enum class Wish { Request, Cancel, Retry };
+enum class UnitAction { Request, Cancel, Retry };
 
-void tell(const SharedSession& session, Wish wish, nb::handle units, nb::handle target) {
+void apply_action(const SharedSession& session, UnitAction action, nb::handle units, nb::handle target) {
   const Units list = units_of(units);
   const std::optional<Target> place = target_of(target);
-  const Released released;
-  switch (wish) {
-    case Wish::Request:
+  const GilRelease released;
+  switch (action) {
+    case UnitAction::Request:
       core_of(session).declare(list);
       return place ? session->request(list, *place) : session->request(list);
-    case Wish::Cancel: return place ? session->cancel(list, *place) : session->cancel(list);
-    case Wish::Retry: return place ? session->retry(list, *place) : session->retry(list);
+    case UnitAction::Cancel: return place ? session->cancel(list, *place) : session->cancel(list);
+    case UnitAction::Retry: return place ? session->retry(list, *place) : session->retry(list);
   }
 }
 
-// A kernel, or None where it is still being made. For whoever waits by other means than a thread.
+void refresh(const SessionObject& self, nb::handle units) {
+  const Units list = units_of(units);
+  const GilRelease released;
+  self.session->refresh(list);
+}
+
+void release(const SessionObject& self, nb::handle units) {
+  const Units list = units_of(units);
+  for (const Unit& unit : list) forget_definition(unit);
+  const GilRelease released;
+  self.session->release(list);
+}
+
+// Returns a kernel, or None if it is still being compiled. For callers that wait without a thread.
 nb::object poll(const SharedSession& session, const Unit& unit, const std::string& entry) {
   const PythonCaller caller;
-  auto kernel = without_interpreter([&]() -> Result<KernelObject> {
-    Handle handle = session->handle(unit, entry);
-    // More than nothing, so that it is made before what nobody waits for.
+  auto kernel = call_without_gil([&]() -> Result<KernelObject> {
+    KernelHandle handle = session->handle(unit, entry);
+    // More than 0, so that it is compiled before units that no caller waits for.
     Result<Kernel> got = handle.get(std::chrono::nanoseconds(1), caller);
     if (!got) return std::move(got).error();
     return KernelObject{session, unit, std::move(handle), *got};
   });
   if (!kernel && kernel.error().code == Code::TimedOut) return nb::none();
-  return nb::cast(taken(std::move(kernel), &unit));
+  return nb::cast(unwrap(std::move(kernel), &unit));
 }
 
 SessionStatus status_of(const SharedSession& session, bool all) {
-  SessionStatus status = without_interpreter([&] { return session->status(); });
-  return all ? status : newest_of(status);
+  SessionStatus status = call_without_gil([&] { return session->status(); });
+  return all ? status : without_replaced_units(status);
 }
 
 void bind_levels(nb::class_<SessionObject>& session) {
@@ -106,20 +119,21 @@ void bind_levels(nb::class_<SessionObject>& session) {
           "artifact",
           [](const SessionObject& self, const Unit& unit, nb::handle target, std::optional<double> timeout) {
             const std::optional<Target> place = target_of(target);
-            if (!place) throw nb::type_error("bytes are for a target: give one");
+            if (!place) throw nb::type_error("artifact() needs a target");
             const PythonCaller caller;
-            return taken(waiting([&] { return self.session->artifact(unit, *place, limit_of(timeout), caller); }),
-                         &unit);
+            return unwrap(
+                call_interruptible([&] { return self.session->artifact(unit, *place, limit_of(timeout), caller); }),
+                &unit);
           },
           nb::arg("unit"), nb::arg("target"), nb::arg("timeout") = nb::none(),
-          "The bytes of a unit for a target: no device, no context and no driver needed.")
+          "Returns the compiled code of a unit for a target. Needs no device, context or driver.")
       .def(
           "get",
           [](const SessionObject& self, const Unit& unit, const std::string& entry, std::optional<double> timeout,
              nb::handle stream) { return get_kernel(self.session, unit, entry, timeout, stream); },
           nb::arg("unit"), nb::arg("entry") = "", nb::arg("timeout") = kUsualTimeout, nb::kw_only(),
           nb::arg("stream") = nb::none(),
-          "The kernel: at once where it is ready, else after at most `timeout` seconds (None: no limit).")
+          "Returns the kernel: at once if it is ready, otherwise after at most `timeout` seconds (None: no limit).")
       .def(
           "_poll",
           [](const SessionObject& self, const Unit& unit, const std::string& entry) {
@@ -133,75 +147,81 @@ void bind_devices(nb::class_<SessionObject>& session) {
       .def(
           "devices",
           [](const SessionObject& self, const std::string& kind) {
-            return taken(without_interpreter([&] { return self.session->devices(kind); }));
+            return unwrap(call_without_gil([&] { return self.session->devices(kind); }));
           },
-          nb::arg("kind"), "The devices of a kind, 'cuda' or 'opencl'. Opens the driver.")
+          nb::arg("kind"), "Returns the devices of a kind, 'cuda' or 'opencl'. Opens the driver.")
       .def(
           "make_current",
           [](const SessionObject& self, const std::string& kind, std::size_t device) {
-            taken(without_interpreter([&] { return self.session->make_current(kind, device); }));
+            unwrap(call_without_gil([&] { return self.session->make_current(kind, device); }));
           },
           nb::arg("kind"), nb::arg("device") = 0, "Makes a device's primary context current in this thread.")
       .def(
           "stream",
           [](const SessionObject& self, const std::string& kind) {
-            return StreamObject(taken(without_interpreter([&] { return self.session->stream(kind); })), kind);
+            return StreamObject(unwrap(call_without_gil([&] { return self.session->stream(kind); })), kind);
           },
-          nb::arg("kind"), "A stream in the current context, for programs that have none.");
+          nb::arg("kind"), "Creates a stream in the current context, for programs that have none.");
 }
 
-void bind_telling(nb::class_<SessionObject>& session) {
+void bind_diagnostics(nb::class_<SessionObject>& session) {
   session
       .def(
           "status", [](const SessionObject& self, bool all) { return status_of(self.session, all); }, nb::kw_only(),
           nb::arg("all") = false,
-          "All units at one moment; in a notebook without those that were made anew since, unless `all`.")
+          "Returns a snapshot of all units; in a notebook without replaced units, unless `all` is true.")
       .def("metrics",
-           [](const SessionObject& self) { return without_interpreter([&] { return self.session->metrics(); }); })
+           [](const SessionObject& self) { return call_without_gil([&] { return self.session->metrics(); }); })
       .def("undeclared",
-           [](const SessionObject& self) { return without_interpreter([&] { return self.session->undeclared(); }); })
+           [](const SessionObject& self) { return call_without_gil([&] { return self.session->undeclared(); }); })
       .def("write_trace",
-           [](const SessionObject& self) { taken(without_interpreter([&] { return self.session->write_trace(); })); });
+           [](const SessionObject& self) { unwrap(call_without_gil([&] { return self.session->write_trace(); })); });
 }
 
 }  // namespace
 
 SharedSession shared_session() {
-  // Never destroyed, as the session itself.
+  // Never destroyed, like the session itself.
   return SharedSession(SharedSession(), &Session::shared());
 }
 
 void bind_session(nb::module_& module) {
-  nb::class_<SessionObject> session(module, "Session",
-                                    "kiln in a program: asks the cache, compiles what is not there in the background, "
-                                    "loads it, remembers it. Opening one opens no file and starts no thread.");
+  nb::class_<SessionObject> session(
+      module, "Session",
+      "The main interface of kiln: looks units up in the cache, compiles missing ones in the background, "
+      "loads them and keeps them in memory. Opening one opens no file and starts no thread.");
   session.def(
       "__init__",
       [](SessionObject* self, nb::handle settings, nb::object on_event, nb::handle locked, bool record_undeclared,
-         bool metrics, nb::handle opencl) {
-        new (self) SessionObject{
-            open_session(options_of(settings, locked, std::move(on_event), record_undeclared, metrics, opencl))};
+         bool collect_metrics, nb::handle opencl) {
+        new (self) SessionObject{open_session(
+            options_of(settings, locked, std::move(on_event), record_undeclared, collect_metrics, opencl))};
       },
       nb::arg("settings") = nb::none(), nb::arg("on_event") = nb::none(), nb::kw_only(),
-      nb::arg("locked") = nb::make_tuple(), nb::arg("record_undeclared") = false, nb::arg("metrics") = false,
+      nb::arg("locked") = nb::make_tuple(), nb::arg("record_undeclared") = false, nb::arg("collect_metrics") = false,
       nb::arg("opencl") = nb::none());
   session.def_static("_shared", [] { return SessionObject{shared_session()}; });
-  const auto def_wish = [&](const char* name, Wish wish, const char* doc) {
+  const auto def_request = [&](const char* name, UnitAction action, const char* doc) {
     session.def(
         name,
-        [wish](const SessionObject& self, nb::handle units, nb::handle target) {
-          tell(self.session, wish, units, target);
+        [action](const SessionObject& self, nb::handle units, nb::handle target) {
+          apply_action(self.session, action, units, target);
         },
         nb::arg("units"), nb::arg("target") = nb::none(), doc);
   };
-  def_wish("request", Wish::Request, "Says what will be needed. Returns in microseconds; works in the background.");
-  def_wish("cancel", Wish::Cancel, "Takes a request back.");
-  def_wish("retry", Wish::Retry, "Tries again what failed.");
+  def_request("request", UnitAction::Request,
+              "Requests units that will be needed. Returns in microseconds; works in the background.");
+  def_request("cancel", UnitAction::Cancel, "Cancels a request.");
+  def_request("retry", UnitAction::Retry, "Retries failed units.");
+  session.def("refresh", &refresh, nb::arg("units"),
+              "Marks the included files of these units as possibly changed: the next get or request checks them.");
+  session.def("release", &release, nb::arg("units"),
+              "Removes all data of these units. Existing kernels and handles stay usable.");
   bind_levels(session);
   bind_devices(session);
-  bind_telling(session);
+  bind_diagnostics(session);
   bind_handle(module, session);
-  bind_foreign(module, session);
+  bind_external(module, session);
 }
 
 }  // namespace kiln::python

@@ -5,44 +5,46 @@
 
 #include <kiln/session.hpp>
 
-#include "gate.hpp"
+#include "gil.hpp"
 #include "session/access.hpp"
 
 namespace kiln::python {
 
-/// A session as Python's objects share it. The last of them ends it without the interpreter: that ends threads of
-/// kiln's, of which one may be telling Python of an event.
+/// A session shared by Python objects. The last one destroys it without holding the GIL, because that ends threads of
+/// kiln, and one of them may be calling a Python event callback.
 using SharedSession = std::shared_ptr<Session>;
 
 SharedSession shared_session();
-inline Core& core_of(const SharedSession& session) { return detail::SessionAccess::state(*session)->core(); }
+inline SessionImpl& core_of(const SharedSession& session) { return detail::SessionAccess::state(*session)->impl(); }
 
-/// What Python has of a session.
+/// The Python object of a session.
 struct SessionObject {
   SharedSession session;
 };
 void bind_handle(nb::module_& module, nb::class_<SessionObject>& session);
-void bind_foreign(nb::module_& module, nb::class_<SessionObject>& session);
+void bind_external(nb::module_& module, nb::class_<SessionObject>& session);
 
-/// Seconds that a `get` waits unless it is told.
+/// Default timeout of `get` in seconds.
 inline constexpr double kUsualTimeout = 2;
 
-/// A kernel, and what it lives by. Members end in the reverse order: the session last.
+/// A kernel and the objects that keep it alive. Members are destroyed in reverse order, the session last.
 struct KernelObject {
   SharedSession session;
   Unit unit;
-  Handle handle;
+  KernelHandle handle;
   Kernel kernel;
 };
 
-/// At once, and still holding the interpreter, where it is ready. Else it is asked for and waited for as `waiting`
-/// does. `stream` is None, or where it will be launched.
+/// Returns the kernel. If it is ready, returns at once without releasing the GIL. Otherwise requests it and waits as
+/// `call_interruptible` does. `stream` is None, or the stream of the launch.
 KernelObject get_kernel(const SharedSession& session, const Unit& unit, const std::string& entry,
                         std::optional<double> timeout, nb::handle stream);
 
-/// Every unit that was made, by what people call it: in a notebook a unit that is made again replaces the one before.
-void note_definition(const Unit& unit);
-/// Without the units that were replaced, and with the sums of the others.
-SessionStatus newest_of(const SessionStatus& status);
+/// Records a unit by its kind and label. In a notebook, a unit that is created again replaces the previous one.
+void register_unit(const Unit& unit);
+/// Removes the record of this unit, or of an equal one.
+void forget_definition(const Unit& unit);
+/// Returns the status without the replaced units, and with the counts of the others.
+SessionStatus without_replaced_units(const SessionStatus& status);
 
 }  // namespace kiln::python

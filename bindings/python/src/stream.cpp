@@ -2,7 +2,7 @@
 
 #include "bindings.hpp"
 #include "errors.hpp"
-#include "gate.hpp"
+#include "gil.hpp"
 #include "memory.hpp"
 #include "stream_object.hpp"
 
@@ -11,14 +11,14 @@ namespace {
 
 BufferObject copy_of(const StreamObject& self, nb::handle data) {
   const HostSpan host(data, false);
-  auto copied = without_interpreter([&] { return self.get().copy_of(host.data(), host.size()); });
-  return BufferObject(taken(std::move(copied)));
+  auto copied = call_without_gil([&] { return self.get().copy_of(host.data(), host.size()); });
+  return BufferObject(unwrap(std::move(copied)));
 }
 
 void check_size(std::size_t host, std::size_t device) {
   if (host <= device) return;
   throw nb::value_error(
-      ("the host's memory has " + std::to_string(host) + " bytes and the buffer " + std::to_string(device)).c_str());
+      ("the host memory has " + std::to_string(host) + " bytes and the buffer " + std::to_string(device)).c_str());
 }
 
 nb::object download(const StreamObject& self, const BufferObject& buffer, nb::object to) {
@@ -28,7 +28,7 @@ nb::object download(const StreamObject& self, const BufferObject& buffer, nb::ob
   }
   const HostSpan host(to, true);
   check_size(host.size(), buffer.get().size());
-  taken(without_interpreter([&] { return self.get().download(host.data(), buffer.get(), host.size()); }));
+  unwrap(call_without_gil([&] { return self.get().download(host.data(), buffer.get(), host.size()); }));
   return to;
 }
 
@@ -42,13 +42,13 @@ nb::dict array_interface(const BufferObject& self) {
 }
 
 void bind_buffer(nb::module_& module) {
-  nb::class_<BufferObject>(module, "Buffer", "Memory of a device, freed in the order of its stream.")
+  nb::class_<BufferObject>(module, "Buffer", "Device memory that is freed in stream order.")
       .def_prop_ro("handle", [](const BufferObject& self) { return number_of(self.get().native()); })
       .def_prop_ro("size", [](const BufferObject& self) { return self.get().size(); })
       .def_prop_ro("__cuda_array_interface__", &array_interface)
-      .def("close", &BufferObject::end, "Gives it back now.")
+      .def("close", &BufferObject::destroy, "Frees the memory now.")
       .def("__len__", [](const BufferObject& self) { return self.get().size(); });
-  nb::class_<LocalMemory>(module, "LocalMemory", "OpenCL local memory of a size, as an argument of a launch.")
+  nb::class_<LocalMemory>(module, "LocalMemory", "A kernel argument that reserves OpenCL local memory.")
       .def(
           "__init__", [](LocalMemory* self, std::size_t bytes) { new (self) LocalMemory{bytes}; }, nb::arg("bytes"))
       .def_ro("bytes", &LocalMemory::bytes);
@@ -62,46 +62,46 @@ void* native_stream(nb::handle stream) {
   nb::object number = nb::borrow(stream);
   if (nb::hasattr(stream, "__cuda_stream__")) {
     const nb::object protocol = nb::getattr(stream, "__cuda_stream__");
-    // A method by the protocol; an attribute in its first drafts.
+    // A method by the protocol; an attribute in its early drafts.
     const nb::object answer = PyCallable_Check(protocol.ptr()) != 0 ? protocol() : protocol;
     number = answer[1];
   }
   if (PyLong_Check(number.ptr()) == 0) {
-    throw nb::type_error("a stream is None, a number, a kiln.Stream, or an object with __cuda_stream__");
+    throw nb::type_error("a stream must be None, a number, a kiln.Stream, or an object with __cuda_stream__");
   }
   return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(number));
 }
 
 void bind_stream(nb::module_& module) {
   bind_buffer(module);
-  nb::class_<StreamObject>(module, "Stream", "A stream with memory beside it, for programs that bring none.")
+  nb::class_<StreamObject>(module, "Stream", "A stream that also allocates memory, for programs that have neither.")
       .def_prop_ro("handle", [](const StreamObject& self) { return number_of(self.get().native()); })
       .def_ro("kind", &StreamObject::kind)
       .def("__cuda_stream__",
            [](const StreamObject& self) {
-             if (self.kind != "cuda") throw nb::type_error("this stream is OpenCL's");
+             if (self.kind != "cuda") throw nb::type_error("this is an OpenCL stream");
              return nb::make_tuple(0, number_of(self.get().native()));
            })
       .def(
           "allocate",
           [](const StreamObject& self, std::size_t bytes) {
-            return BufferObject(taken(without_interpreter([&] { return self.get().allocate(bytes); })));
+            return BufferObject(unwrap(call_without_gil([&] { return self.get().allocate(bytes); })));
           },
           nb::arg("bytes"))
       .def("copy_of", &copy_of, nb::arg("data"),
-           "Memory of the device with what the host has in `data` (buffer protocol or DLPack).")
+           "Allocates device memory and copies `data` (buffer protocol or DLPack) into it.")
       .def(
           "upload",
           [](const StreamObject& self, const BufferObject& to, nb::handle data) {
             const HostSpan host(data, false);
             check_size(host.size(), to.get().size());
-            taken(without_interpreter([&] { return self.get().upload(to.get(), host.data(), host.size()); }));
+            unwrap(call_without_gil([&] { return self.get().upload(to.get(), host.data(), host.size()); }));
           },
           nb::arg("to"), nb::arg("data"))
       .def("download", &download, nb::arg("buffer"), nb::arg("to") = nb::none(),
            "Fills `to`, or a new bytearray, and returns it.")
-      .def("synchronise",
-           [](const StreamObject& self) { taken(without_interpreter([&] { return self.get().synchronise(); })); });
+      .def("synchronize",
+           [](const StreamObject& self) { unwrap(call_without_gil([&] { return self.get().synchronize(); })); });
 }
 
 }  // namespace kiln::python

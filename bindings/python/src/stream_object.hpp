@@ -10,48 +10,48 @@
 #include <kiln/kernel.hpp>
 
 #include "errors.hpp"
-#include "gate.hpp"
+#include "gil.hpp"
 
 namespace kiln::python {
 
-/// A value that keeps its session: where it is the last to do so, its end ends threads of kiln's, of which one may be
-/// telling Python of an event. So it ends without the interpreter.
+/// A value that keeps its session alive and is destroyed without holding the GIL. If it is the last owner, its
+/// destruction ends threads of kiln, and one of them may be calling a Python event callback.
 template <class T>
-class EndsOutside {
+class DestroyWithoutGil {
  public:
-  explicit EndsOutside(T value) : value_(std::move(value)) {}
-  EndsOutside(EndsOutside&& other) noexcept : value_(std::move(other.value_)) { other.value_.reset(); }
-  EndsOutside& operator=(EndsOutside&&) = delete;
-  ~EndsOutside() { end(); }
+  explicit DestroyWithoutGil(T value) : value_(std::move(value)) {}
+  DestroyWithoutGil(DestroyWithoutGil&& other) noexcept : value_(std::move(other.value_)) { other.value_.reset(); }
+  DestroyWithoutGil& operator=(DestroyWithoutGil&&) = delete;
+  ~DestroyWithoutGil() { destroy(); }
 
-  /// Ends it before its time; harmless twice.
-  void end() {
+  /// Destroys the value early. A second call has no effect.
+  void destroy() {
     if (!value_) return;
-    const Released released;
+    const GilRelease released;
     value_.reset();
   }
   T& get() {
-    if (!value_) raise({Code::InvalidArgument, "it was closed", {}});
+    if (!value_) raise({Code::InvalidArgument, "the object was closed", {}});
     return *value_;
   }
-  const T& get() const { return const_cast<EndsOutside*>(this)->get(); }
+  const T& get() const { return const_cast<DestroyWithoutGil*>(this)->get(); }
 
  private:
   std::optional<T> value_;
 };
 
-using BufferObject = EndsOutside<Buffer>;
+using BufferObject = DestroyWithoutGil<Buffer>;
 
-/// A stream and of which kind it is.
-struct StreamObject : EndsOutside<Stream> {
-  StreamObject(Stream stream, std::string its_kind) : EndsOutside(std::move(stream)), kind(std::move(its_kind)) {}
+/// A stream and its kind.
+struct StreamObject : DestroyWithoutGil<Stream> {
+  StreamObject(Stream stream, std::string its_kind) : DestroyWithoutGil(std::move(stream)), kind(std::move(its_kind)) {}
   std::string kind;
 };
 
-/// A native handle as Python has it.
+/// Converts a native handle to a Python number.
 inline std::uintptr_t number_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
-/// The native stream of what Python calls one: None, a number, a kiln.Stream, or whatever has __cuda_stream__.
+/// Returns the native stream of a Python argument: None, a number, a kiln.Stream, or an object with __cuda_stream__.
 void* native_stream(nb::handle stream);
 
 }  // namespace kiln::python

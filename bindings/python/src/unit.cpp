@@ -11,16 +11,17 @@
 namespace kiln::python {
 namespace {
 
-// What all kinds of units take besides their source.
-struct Extras {
+// Arguments that all kinds of units take in addition to their source.
+struct UnitArguments {
   nb::handle entries;
   nb::handle options;
   nb::handle include_roots;
   nb::handle headers;
   std::string preamble;
+  nb::handle served_by;
 };
 
-// A text alone is one, not a sequence of letters.
+// A single string is one text, not a sequence of letters.
 std::vector<std::string> texts_of(nb::handle texts) {
   if (nb::isinstance<nb::str>(texts)) return {nb::cast<std::string>(texts)};
   std::vector<std::string> out;
@@ -31,11 +32,11 @@ std::vector<std::string> texts_of(nb::handle texts) {
 Unit with_root(const Unit& unit, nb::handle root) {
   if (!nb::isinstance<nb::tuple>(root)) return unit.include_root(path_of(root));
   const auto pair = nb::cast<nb::tuple>(root);
-  if (pair.size() != 2) throw nb::value_error("an include root is a path, or a path and the file that seals it");
+  if (pair.size() != 2) throw nb::value_error("an include root must be a path, or a path and its sentinel file");
   return unit.include_root(path_of(pair[0]), path_of(pair[1]));
 }
 
-Unit with(Unit unit, const Extras& extras) {
+Unit with(Unit unit, const UnitArguments& extras) {
   for (const std::string& entry : texts_of(extras.entries)) unit = unit.entry(entry);
   if (const auto options = texts_of(extras.options); !options.empty()) unit = unit.options(options);
   if (extras.include_roots.is_valid()) {
@@ -47,20 +48,21 @@ Unit with(Unit unit, const Extras& extras) {
     }
   }
   if (!extras.preamble.empty()) unit = unit.preamble(extras.preamble);
-  note_definition(unit);
+  if (extras.served_by.is_valid()) unit = unit.served_by(texts_of(extras.served_by));
+  register_unit(unit);
   return unit;
 }
 
 LinkPart part_of(nb::handle part) {
   if (nb::isinstance<LinkPart>(part)) return nb::cast<LinkPart>(part);
   if (nb::isinstance<Unit>(part)) return LinkPart::unit(nb::cast<Unit>(part));
-  throw nb::type_error("a part of a linked unit is a Unit or a LinkPart");
+  throw nb::type_error("a part of a linked unit must be a Unit or a LinkPart");
 }
 
 Unit cccl_unit(const std::string& spec) {
-  // A name has no braces; a spec's text is JSON.
+  // A name has no braces; a spec is JSON.
   const bool is_text = spec.find('{') != std::string::npos;
-  return taken(is_text ? cccl::Spec::parse(spec) : cccl::named(spec)).unit();
+  return unwrap(is_text ? cccl::Spec::parse(spec) : cccl::find_predefined(spec)).unit();
 }
 
 std::string described(const Unit& unit) {
@@ -71,23 +73,23 @@ std::string described(const Unit& unit) {
 
 Bytes copy_of(const nb::bytes& bytes) { return Bytes::copy_of({bytes.c_str(), bytes.size()}); }
 
-// The keywords that CUDA, OpenCL and commands have in common.
+// Keyword arguments that CUDA, OpenCL and command units share.
 template <class Class, class Make>
 void def_source_kind(Class& cls, const char* name, const char* doc, Make make) {
   cls.def_static(
       name,
       [make](std::string unit, std::string source, nb::handle entries, nb::handle options, nb::handle include_roots,
-             nb::handle headers, std::string preamble) {
+             nb::handle headers, std::string preamble, nb::handle served_by) {
         return with(make(std::move(unit), std::move(source)),
-                    {entries, options, include_roots, headers, std::move(preamble)});
+                    {entries, options, include_roots, headers, std::move(preamble), served_by});
       },
       nb::arg("name"), nb::arg("source"), nb::kw_only(), nb::arg("entries") = nb::make_tuple(),
       nb::arg("options") = nb::make_tuple(), nb::arg("include_roots") = nb::make_tuple(),
-      nb::arg("headers") = nb::none(), nb::arg("preamble") = "", doc);
+      nb::arg("headers") = nb::none(), nb::arg("preamble") = "", nb::arg("served_by") = nb::make_tuple(), doc);
 }
 
 void bind_link_part(nb::module_& module) {
-  nb::class_<LinkPart>(module, "LinkPart", "One part of a linked unit: compiled code by its bytes, or a unit.")
+  nb::class_<LinkPart>(module, "LinkPart", "One part of a linked unit: compiled bytes, or a unit.")
       .def_static(
           "ltoir", [](std::string name, const nb::bytes& bytes) { return LinkPart::ltoir(name, copy_of(bytes)); },
           nb::arg("name"), nb::arg("bytes"))
@@ -107,7 +109,7 @@ Units units_of(nb::handle units) {
   if (nb::isinstance<Unit>(units)) return {nb::cast<Unit>(units)};
   Units out;
   for (nb::handle unit : nb::iter(units)) {
-    if (!nb::isinstance<Unit>(unit)) throw nb::type_error("a kiln.Unit, or several of them, are wanted here");
+    if (!nb::isinstance<Unit>(unit)) throw nb::type_error("expected a kiln.Unit or several of them");
     out.push_back(nb::cast<Unit>(unit));
   }
   return out;
@@ -122,43 +124,47 @@ std::string path_of(nb::handle path) {
 void bind_unit(nb::module_& module) {
   bind_link_part(module);
   nb::class_<Unit> unit(module, "Unit",
-                        "What an author wrote: one program for one compiler, with its options and the kernels wanted "
-                        "from it. Immutable.");
-  def_source_kind(unit, "cuda", "CUDA C++ for NVRTC. An entry is a name, or a name expression such as scale<float>.",
+                        "One program for one compiler, with its options and the kernels to export. "
+                        "Immutable.");
+  def_source_kind(unit, "cuda",
+                  "Creates a CUDA C++ unit for NVRTC. An entry is a name, or a name expression such as scale<float>.",
                   [](std::string name, std::string source) { return Unit::cuda(std::move(name), std::move(source)); });
-  def_source_kind(unit, "opencl", "OpenCL C for the device's own compiler.", [](std::string name, std::string source) {
-    return Unit::opencl(std::move(name), std::move(source));
-  });
+  def_source_kind(
+      unit, "opencl", "Creates an OpenCL C unit for the device's own compiler.",
+      [](std::string name, std::string source) { return Unit::opencl(std::move(name), std::move(source)); });
   unit.def_static(
       "command",
       [](std::string name, std::string source, nb::handle arguments, nb::handle entries, nb::handle options,
-         nb::handle include_roots) {
+         nb::handle include_roots, nb::handle served_by) {
         const auto line = arguments.is_none() ? nvcc_template() : texts_of(arguments);
         return with(Unit::command(std::move(name), std::move(source), line),
-                    {entries, options, include_roots, nb::handle(), {}});
+                    {entries, options, include_roots, nb::handle(), {}, served_by});
       },
       nb::arg("name"), nb::arg("source"), nb::arg("arguments") = nb::none(), nb::kw_only(),
       nb::arg("entries") = nb::make_tuple(), nb::arg("options") = nb::make_tuple(),
-      nb::arg("include_roots") = nb::make_tuple(),
-      "A source for a compiler that is a program. `arguments` is its command line; nvcc's where none is given.");
+      nb::arg("include_roots") = nb::make_tuple(), nb::arg("served_by") = nb::make_tuple(),
+      "Creates a unit for a compiler that is a program. `arguments` is its command line; default: nvcc.");
   unit.def_static(
       "link",
-      [](std::string name, nb::handle parts, nb::handle entries, nb::handle options) {
+      [](std::string name, nb::handle parts, nb::handle entries, nb::handle options, nb::handle served_by) {
         std::vector<LinkPart> list;
         for (nb::handle part : nb::iter(parts)) list.push_back(part_of(part));
-        return with(Unit::link(std::move(name), list), {entries, options, nb::handle(), nb::handle(), {}});
+        return with(Unit::link(std::move(name), list), {entries, options, nb::handle(), nb::handle(), {}, served_by});
       },
       nb::arg("name"), nb::arg("parts"), nb::kw_only(), nb::arg("entries") = nb::make_tuple(),
-      nb::arg("options") = nb::make_tuple(), "Compiled code of several parts, linked into one by nvJitLink.");
+      nb::arg("options") = nb::make_tuple(), nb::arg("served_by") = nb::make_tuple(),
+      "Creates a unit that nvJitLink links from several compiled parts.");
   unit.def_static("cccl", &cccl_unit, nb::arg("spec"),
-                  "An algorithm of NVIDIA's CCCL library: the name of a founding one, or the text of a spec.");
+                  "Creates a unit for a CCCL algorithm: the name of a predefined spec, or the text of a spec.");
   unit.def_prop_ro("kind", [](const Unit& self) { return self.kind(); })
       .def_prop_ro("name", [](const Unit& self) { return self.name(); })
       .def_prop_ro("label", &Unit::label)
-      .def_prop_ro("source", &Unit::whole_source)
+      .def_prop_ro("source", &Unit::full_source)
       .def_prop_ro("entries", [](const Unit& self) { return self.entries(); })
       .def_prop_ro("options",
                    [](const Unit& self) { return static_cast<const std::vector<std::string>&>(self.options()); })
+      .def_prop_ro("served_by",
+                   [](const Unit& self) { return static_cast<const std::vector<std::string>&>(self.served_by()); })
       .def_prop_ro("key", [](const Unit& self) { return self.key().hex(); })
       .def("__repr__", &described)
       .def("__hash__",

@@ -1,4 +1,4 @@
-// What kiln answers with: targets, artifacts, devices, status, events.
+// The value types: targets, artifacts, devices, status, events.
 #include <cstdio>
 #include <string>
 
@@ -9,8 +9,8 @@ namespace kiln::python {
 namespace {
 
 void bind_target(nb::module_& module) {
-  nb::class_<Target>(module, "Target", "For what a unit is compiled: sm_90, compute_90, lto_90, or an OpenCL device.")
-      .def("__init__", [](Target* self, const std::string& text) { new (self) Target(taken(Target::parse(text))); })
+  nb::class_<Target>(module, "Target", "The target of a compile: sm_90, compute_90, lto_90, or an OpenCL device.")
+      .def("__init__", [](Target* self, const std::string& text) { new (self) Target(unwrap(Target::parse(text))); })
       .def_static("opencl", &Target::opencl, nb::arg("device"))
       .def_prop_ro("name", &Target::name)
       .def_prop_ro("form", [](const Target& self) { return to_string(self.form); })
@@ -28,23 +28,23 @@ void bind_target(nb::module_& module) {
 
 nb::dict symbols_of(const Artifact& artifact) {
   nb::dict symbols;
-  for (const Entry& entry : artifact.entries) symbols[entry.name.c_str()] = entry.symbol;
+  for (const EntryPoint& entry : artifact.entries) symbols[entry.name.c_str()] = entry.symbol;
   return symbols;
 }
 
 void bind_artifact(nb::module_& module) {
-  nb::class_<Artifact>(module, "Artifact", "What a compile left behind: bytes for a target, and the names in them.")
+  nb::class_<Artifact>(module, "Artifact", "The result of a compile: the code for a target, and the names in it.")
       .def_prop_ro("bytes", [](const Artifact& self) { return bytes_of(self.bytes); })
       .def_prop_ro("target", [](const Artifact& self) { return self.target; })
       .def_prop_ro("form", [](const Artifact& self) { return to_string(self.target.form); })
-      .def_prop_ro("symbols", &symbols_of, "The symbol of each entry, by the name that the author wrote.")
-      .def_prop_ro("unit", [](const Artifact& self) { return self.about.unit; })
-      .def_prop_ro("compiler", [](const Artifact& self) { return self.about.compiler; })
-      .def_prop_ro("cost_ms", [](const Artifact& self) { return self.about.cost_ms; })
-      .def_prop_ro("log", [](const Artifact& self) { return self.about.log; })
+      .def_prop_ro("symbols", &symbols_of, "The symbol of each entry, by its name in the source.")
+      .def_prop_ro("unit", [](const Artifact& self) { return self.metadata.unit; })
+      .def_prop_ro("compiler", [](const Artifact& self) { return self.metadata.compiler; })
+      .def_prop_ro("cost_ms", [](const Artifact& self) { return self.metadata.cost_ms; })
+      .def_prop_ro("log", [](const Artifact& self) { return self.metadata.log; })
       .def("__len__", [](const Artifact& self) { return self.bytes.size(); })
       .def("__repr__", [](const Artifact& self) {
-        return "<kiln.Artifact of '" + self.about.unit + "' for " + self.target.name() + ", " +
+        return "<kiln.Artifact of '" + self.metadata.unit + "' for " + self.target.name() + ", " +
                std::to_string(self.bytes.size()) + " bytes>";
       });
 }
@@ -60,14 +60,14 @@ std::string line_of(const UnitStatus& unit) {
 
 std::string whole_text(const SessionStatus& status) {
   std::string text = std::to_string(status.submitted) + " units: " + std::to_string(status.compiled) + " compiled, " +
-                     std::to_string(status.found) + " found, " + std::to_string(status.pending) + " pending, " +
+                     std::to_string(status.cached) + " cached, " + std::to_string(status.pending) + " pending, " +
                      std::to_string(status.failed) + " failed, " + std::to_string(status.cancelled) + " cancelled";
   for (const UnitStatus& unit : status.units) text += "\n  " + line_of(unit);
   return text;
 }
 
 void bind_status(nb::module_& module) {
-  nb::class_<UnitStatus>(module, "UnitStatus", "What has become of one unit for one target.")
+  nb::class_<UnitStatus>(module, "UnitStatus", "The status of one unit for one target.")
       .def_ro("unit", &UnitStatus::unit)
       .def_ro("kind", &UnitStatus::kind)
       .def_ro("target", &UnitStatus::target)
@@ -80,15 +80,16 @@ void bind_status(nb::module_& module) {
       .def_ro("ms", &UnitStatus::ms)
       .def_ro("error", &UnitStatus::error)
       .def("__repr__", [](const UnitStatus& self) { return "<kiln.UnitStatus " + line_of(self) + ">"; });
-  nb::class_<SessionStatus>(module, "Status", "The units of a session at one moment, and their sums.")
+  nb::class_<SessionStatus>(module, "Status", "A snapshot of the units of a session, and their counts.")
       .def_ro("submitted", &SessionStatus::submitted)
       .def_ro("compiled", &SessionStatus::compiled)
-      .def_ro("found", &SessionStatus::found)
+      .def_ro("cached", &SessionStatus::cached)
       .def_ro("pending", &SessionStatus::pending)
       .def_ro("failed", &SessionStatus::failed)
       .def_ro("cancelled", &SessionStatus::cancelled)
       .def_ro("wall_ms", &SessionStatus::wall_ms)
       .def_ro("units", &SessionStatus::units)
+      .def_ro("released", &SessionStatus::released)
       .def("__str__", &whole_text)
       .def("__repr__", [](const SessionStatus& self) { return "<kiln.Status " + whole_text(self) + ">"; });
 }
@@ -101,22 +102,22 @@ void bind_small_values(nb::module_& module) {
       .def_ro("memory", &DeviceInfo::memory)
       .def_ro("fp64_ratio", &DeviceInfo::fp64_ratio)
       .def("__repr__", [](const DeviceInfo& self) { return "<kiln.DeviceInfo " + self.name + ">"; });
-  nb::class_<Cold>(module, "Cold", "A unit that is not ready, and why.")
-      .def_ro("unit", &Cold::unit)
-      .def_ro("target", &Cold::target)
-      .def_ro("why", &Cold::why)
-      .def("__repr__", [](const Cold& self) { return "<kiln.Cold " + self.unit + ": " + self.why + ">"; });
-  nb::class_<UndeclaredUse>(module, "UndeclaredUse", "A use that nobody had requested before.")
+  nb::class_<NotReady>(module, "NotReady", "A unit that is not ready, and the reason.")
+      .def_ro("unit", &NotReady::unit)
+      .def_ro("target", &NotReady::target)
+      .def_ro("reason", &NotReady::reason)
+      .def("__repr__", [](const NotReady& self) { return "<kiln.NotReady " + self.unit + ": " + self.reason + ">"; });
+  nb::class_<UndeclaredUse>(module, "UndeclaredUse", "A use of a unit that was not requested before.")
       .def_ro("unit", &UndeclaredUse::unit)
       .def_ro("entry", &UndeclaredUse::entry)
       .def_ro("caller", &UndeclaredUse::caller);
-  nb::class_<Occupancy>(module, "Occupancy", "A launch size that keeps the device busy.")
-      .def_ro("block", &Occupancy::block)
-      .def_ro("least_grid", &Occupancy::least_grid);
+  nb::class_<Occupancy>(module, "Occupancy", "A launch size that keeps the device fully occupied.")
+      .def_ro("block_size", &Occupancy::block_size)
+      .def_ro("min_grid_size", &Occupancy::min_grid_size);
 }
 
 void bind_event(nb::module_& module) {
-  nb::class_<Event>(module, "Event", "Something that kiln decided or that happened to it.")
+  nb::class_<Event>(module, "Event", "A decision of kiln or something that happened to it.")
       .def_prop_ro("kind", [](const Event& self) { return to_string(self.kind); })
       .def_ro("unit", &Event::unit)
       .def_ro("target", &Event::target)
@@ -126,7 +127,7 @@ void bind_event(nb::module_& module) {
       .def_ro("ms", &Event::ms)
       .def_ro("bytes", &Event::bytes)
       .def_ro("stream", &Event::stream)
-      .def_ro("flow", &Event::flow)
+      .def_ro("task_id", &Event::task_id)
       .def_ro("requested", &Event::requested)
       .def_ro("selected", &Event::selected)
       .def("__repr__", [](const Event& self) {
@@ -140,8 +141,9 @@ void bind_event(nb::module_& module) {
 std::optional<Target> target_of(nb::handle target) {
   if (target.is_none()) return std::nullopt;
   if (nb::isinstance<Target>(target)) return nb::cast<Target>(target);
-  if (!nb::isinstance<nb::str>(target)) throw nb::type_error("a target is a kiln.Target, or a name such as 'sm_90'");
-  return taken(Target::parse(nb::cast<std::string>(target)));
+  if (!nb::isinstance<nb::str>(target))
+    throw nb::type_error("a target must be a kiln.Target, or a name such as 'sm_90'");
+  return unwrap(Target::parse(nb::cast<std::string>(target)));
 }
 
 nb::bytes bytes_of(const Bytes& bytes) { return nb::bytes(bytes.data(), bytes.size()); }

@@ -1,6 +1,6 @@
 #pragma once
 
-// A square grid, row by row. At its edges it has no neighbours: the nearest point stands for them.
+// A square grid in row-major order. Indices outside the grid are clamped to the nearest point.
 struct Grid {
   int width;
 

@@ -1,6 +1,6 @@
 #include "grid.cuh"
 
-// One explicit step of the heat equation, one thread per point; the launch may be rounded up.
+// Computes one explicit step of the heat equation, one thread per point. The launch can be rounded up to whole blocks.
 extern "C" __global__ void heat_step(int width, float rate, const float* from, float* to) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x;
   const int y = blockIdx.y * blockDim.y + threadIdx.y;

@@ -1,4 +1,4 @@
-// *sum += x[0]² + … + x[n - 1]²; ask for it by a name expression such as sum_of_squares<float>.
+// *sum += x[0]² + … + x[n - 1]². Request it with a name expression such as sum_of_squares<float>.
 template <class T>
 __global__ void sum_of_squares(int n, const T* x, T* sum) {
   T part = 0;

@@ -20,7 +20,7 @@ void each_edge(const PolygonColumn& polygons, std::size_t row, const Visit& visi
 
 }  // namespace
 
-Bands::Bands(const PolygonColumn& polygons, std::size_t row) : box_(box_of(polygons, row)) {
+EdgeBands::EdgeBands(const PolygonColumn& polygons, std::size_t row) : box_(box_of(polygons, row)) {
   std::size_t edges = 0;
   each_edge(polygons, row, [&](Point, Point) { ++edges; });
   const double scale = static_cast<double>(edges) / (box_.max_y - box_.min_y);
@@ -40,15 +40,15 @@ Bands::Bands(const PolygonColumn& polygons, std::size_t row) : box_(box_of(polyg
   each_entry([&](std::size_t band, Point a, Point b) { edges_[next[band]++] = {a, b}; });
 }
 
-// It never falls where y grows, whatever the roundings are: an edge that a point is level with is in the point's band.
-std::size_t Bands::band_of(double y) const {
+// The result is monotonic in y regardless of rounding, so an edge at the same height as a point is in the point's band.
+std::size_t EdgeBands::band_of(double y) const {
   const double band = (y - box_.min_y) * bands_per_unit_;
   const std::size_t bands = starts_.size() - 1;
   if (!(band > 0)) return 0;
   return band < static_cast<double>(bands) ? static_cast<std::size_t>(band) : bands - 1;
 }
 
-bool Bands::inside(Point point) const {
+bool EdgeBands::inside(Point point) const {
   if (!box_.surrounds(point)) return false;
   Crossings crossings(point);
   const std::size_t band = band_of(point.y);

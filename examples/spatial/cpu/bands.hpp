@@ -6,10 +6,11 @@
 
 namespace spatial::cpu {
 
-/// A polygon made ready for many points: its edges by level bands, so that a point looks at those of its own band only.
-class Bands {
+/// A polygon prepared for many point queries. Its edges are sorted into horizontal bands, so that a query tests only
+/// the edges of the point's band.
+class EdgeBands {
  public:
-  Bands(const PolygonColumn& polygons, std::size_t row);
+  EdgeBands(const PolygonColumn& polygons, std::size_t row);
 
   bool inside(Point point) const;
 
@@ -22,8 +23,8 @@ class Bands {
 
   Box box_;
   double bands_per_unit_ = 0;
-  std::vector<std::size_t> starts_;  // of the bands in `edges_`, and the end of the last
-  std::vector<Edge> edges_;          // once in each band that they touch
+  std::vector<std::size_t> starts_;  // start of each band in `edges_`, and the end of the last band
+  std::vector<Edge> edges_;          // each edge is stored once in each band that it touches
 };
 
 }  // namespace spatial::cpu

@@ -15,8 +15,9 @@ namespace {
 using Rows = tbb::blocked_range<std::size_t>;
 constexpr std::size_t kGrain = 2048;
 
-/// Which of `count` cells a coordinate is in. It never falls where the coordinate grows, whatever the roundings are:
-/// a point in a box is in one of the box's cells. An extent without end makes NaN, and one cell of all.
+/// Returns which of `count` cells a coordinate is in. The result is monotonic in the coordinate regardless of rounding,
+/// so a point in a box is in one of the box's cells. An infinite extent yields NaN, which maps all coordinates to one
+/// cell.
 std::size_t cell_of(double distance, double per_unit, std::size_t count) {
   const double cell = distance * per_unit;
   if (!(cell > 0)) return 0;
@@ -45,18 +46,18 @@ std::vector<Box> boxes_of(const PolygonColumn& polygons) {
   return boxes;
 }
 
-Grid::Grid(const std::vector<Box>& boxes, std::size_t most_cells) : boxes_(boxes) {
+Grid::Grid(const std::vector<Box>& boxes, std::size_t max_cells) : boxes_(boxes) {
   for (const Box& box : boxes_) {
     if (box.empty()) continue;
     extent_.add({box.min_x, box.min_y});
     extent_.add({box.max_x, box.max_y});
   }
-  // Boxes that are large for their number would be entered everywhere: then cells are made larger, until an average box
-  // is in eight at most.
-  std::size_t cells = std::clamp<std::size_t>(most_cells, 1, std::size_t{1} << 22);
+  // Boxes that are large for their number would be entered into most cells. The cells are then enlarged until an
+  // average box is in at most eight.
+  std::size_t cells = std::clamp<std::size_t>(max_cells, 1, std::size_t{1} << 22);
   choose_size(cells);
-  const std::size_t most_entries = std::min(8 * boxes_.size(), kMostRows);
-  while (cells > 1 && entries() > most_entries) {
+  const std::size_t max_entries = std::min(8 * boxes_.size(), kMaxRows);
+  while (cells > 1 && entries() > max_entries) {
     cells /= 4;
     choose_size(cells);
   }
@@ -66,9 +67,9 @@ Grid::Grid(const std::vector<Box>& boxes, std::size_t most_cells) : boxes_(boxes
 void Grid::choose_size(std::size_t cells) {
   const double width = extent_.max_x - extent_.min_x;
   const double height = extent_.max_y - extent_.min_y;
-  const double most = static_cast<double>(std::max<std::size_t>(cells, 1));
-  const double wanted = std::sqrt(most * (width / height));
-  const double columns = std::isnan(wanted) ? 1 : std::clamp(wanted, 1.0, most);
+  const double maximum = static_cast<double>(std::max<std::size_t>(cells, 1));
+  const double wanted = std::sqrt(maximum * (width / height));
+  const double columns = std::isnan(wanted) ? 1 : std::clamp(wanted, 1.0, maximum);
   columns_ = static_cast<std::size_t>(columns);
   rows_ = height > 0 ? std::max<std::size_t>(1, cells / columns_) : 1;
   columns_per_unit_ = per_unit(columns_, width);
@@ -122,7 +123,7 @@ void Grid::fill() {
   each_entry([&](std::size_t cell, std::int32_t box) {
     members_[static_cast<std::size_t>(counts[cell].fetch_add(1, std::memory_order_relaxed))] = box;
   });
-  // Threads enter their boxes as they come; the order is what makes the pairs of a point sorted.
+  // Threads enter their boxes in any order. Sorting each cell makes the pairs of a point sorted.
   tbb::parallel_for(Rows(0, cells, kGrain), [&](const Rows& range) {
     for (std::size_t cell = range.begin(); cell < range.end(); ++cell) {
       std::sort(members_.begin() + starts_[cell], members_.begin() + starts_[cell + 1]);

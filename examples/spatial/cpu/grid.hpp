@@ -7,17 +7,17 @@
 
 namespace spatial::cpu {
 
-/// The box of a row; of a null one too it is the box of nothing.
+/// Returns the box of a row; the empty box for a null row.
 Box box_of(const PolygonColumn& polygons, std::size_t row);
-/// Of all rows.
+/// Returns the boxes of all rows.
 std::vector<Box> boxes_of(const PolygonColumn& polygons);
 
-/// Which boxes may have a point in them: cells of equal size over all of them, each with the boxes that touch it, by
-/// growing number. The boxes are to outlive it.
+/// A uniform grid over boxes, which finds the boxes that can contain a point. Each cell lists the boxes that touch it,
+/// by increasing number. The boxes must outlive the grid.
 class Grid {
  public:
-  /// With at most so many cells, as far as that is worth it.
-  Grid(const std::vector<Box>& boxes, std::size_t most_cells);
+  /// Builds a grid with at most `max_cells` cells; fewer if the boxes are large.
+  Grid(const std::vector<Box>& boxes, std::size_t max_cells);
 
   struct Range {
     const std::int32_t* first;
@@ -26,7 +26,7 @@ class Grid {
     const std::int32_t* end() const { return last; }
   };
   std::size_t cells() const { return columns_ * rows_; }
-  /// Which cell a point is in; `cells()` where it is in no box.
+  /// Returns the cell that a point is in, or `cells()` if it is outside all cells.
   std::size_t cell(Point point) const;
   Range candidates(std::size_t cell) const {
     return {members_.data() + starts_[cell], members_.data() + starts_[cell + 1]};
@@ -51,7 +51,7 @@ class Grid {
   std::size_t rows_ = 1;
   double columns_per_unit_ = 0;
   double rows_per_unit_ = 0;
-  std::vector<std::int32_t> starts_;  // of the cells in `members_`, and the end of the last
+  std::vector<std::int32_t> starts_;  // start of each cell in `members_`, and the end of the last cell
   std::vector<std::int32_t> members_;
 };
 

@@ -4,12 +4,12 @@
 
 namespace spatial::cpu {
 
-/// The processor's variants take rows of the host. A decision never gives them others; whoever calls one by himself
-/// might.
+/// Returns an error if an operand is on a device. The CPU variants need host rows. A dispatch guarantees this, but a
+/// direct caller might not.
 template <class... Operands>
 kiln::Status on_host(const Operands&... operands) {
   if ((... && (operands.host() != nullptr))) return {};
-  return kiln::Error{kiln::Code::InvalidArgument, "the rows are on a device; materialise them first", {}};
+  return kiln::Error{kiln::Code::InvalidArgument, "the rows are on a device; materialize them first", {}};
 }
 
 }  // namespace spatial::cpu

@@ -15,17 +15,18 @@
 namespace spatial::cpu {
 namespace {
 
-/// A piece is one thread's. Large ones have more points in a cell, small ones share the work out better.
-constexpr std::size_t kMostPointsPerPiece = 65'536;
-constexpr std::size_t kLeastPointsPerPiece = 1'024;
+/// Limits on the points per chunk; one thread processes a chunk. Large chunks have more points per cell, small chunks
+/// balance the load better.
+constexpr std::size_t kMaxPointsPerPiece = 65'536;
+constexpr std::size_t kMinPointsPerPiece = 1'024;
 
-/// Rows in the order of their cells. Neighbours look at the same polygons, which are in the processor's cache by then.
+/// Rows in the order of their cells. Nearby points test the same polygons, which are then in the CPU cache.
 class ByCell {
  public:
   ByCell(const PointColumn& points, std::size_t first, std::size_t last, const Grid& grid) : cells_(last - first) {
-    // Cells that follow each other may share a bucket: order within it is of no use.
+    // Adjacent cells can share a bucket: the order within a bucket does not matter.
     unsigned shift = 0;
-    while ((grid.cells() >> shift) > kMostBuckets) ++shift;
+    while ((grid.cells() >> shift) > kMaxBuckets) ++shift;
     std::vector<std::uint32_t> starts((grid.cells() >> shift) + 2, 0);
     std::size_t found = 0;
     for (std::size_t i = 0; i < cells_.size(); ++i) {
@@ -41,17 +42,17 @@ class ByCell {
     }
   }
 
-  /// Those that are in a cell, counted from the first of the piece.
+  /// The rows that are in a cell, counted from the first row of the chunk.
   const std::vector<std::uint32_t>& order() const { return order_; }
   std::size_t cell(std::size_t i) const { return cells_[i]; }
 
  private:
-  static constexpr std::size_t kMostBuckets = 16'384;
+  static constexpr std::size_t kMaxBuckets = 16'384;
   std::vector<std::uint32_t> cells_;
   std::vector<std::uint32_t> order_;
 };
 
-/// The pairs of the points from `first` to `last`, sorted.
+/// Returns the sorted pairs of the points from `first` to `last`.
 template <class Matches>
 Pairs match_piece(const PointColumn& points, std::size_t first, std::size_t last, const Grid& grid,
                   const Matches& matches) {
@@ -80,11 +81,11 @@ Pairs match_piece(const PointColumn& points, std::size_t first, std::size_t last
   return pairs;
 }
 
-/// The pairs of each piece of the points, in their order.
+/// Returns the pairs of each chunk of points, in the order of the chunks.
 template <class Matches>
 std::vector<Pairs> match_pieces(const PointColumn& points, const Grid& grid, const Matches& matches) {
   const std::size_t threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
-  const std::size_t size = std::clamp(points.rows() / (4 * threads), kLeastPointsPerPiece, kMostPointsPerPiece);
+  const std::size_t size = std::clamp(points.rows() / (4 * threads), kMinPointsPerPiece, kMaxPointsPerPiece);
   std::vector<Pairs> pieces((points.rows() + size - 1) / size);
   tbb::parallel_for(std::size_t{0}, pieces.size(), [&](std::size_t piece) {
     const std::size_t first = piece * size;
@@ -103,12 +104,14 @@ Pairs joined(const std::vector<Pairs>& pieces) {
   return pairs;
 }
 
-/// With few points a coarse grid is enough: it costs as much to fill as it has cells.
+/// Returns the number of cells to use. A coarse grid is enough for few points, because filling a grid takes time
+/// proportional to its cells.
 std::size_t cells_for(const PointColumn& points, const PolygonColumn& polygons) {
   return std::min(points.rows(), 4 * polygons.rows());
 }
 
-/// Points go through in their order, and a cell has its polygons in theirs: the pairs come out sorted.
+/// Joins points and polygons. Points are processed in order and each cell lists its polygons in order, so the pairs are
+/// sorted.
 template <class Matches>
 kiln::Result<PlacedPairs> join(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons,
                                const char* last_stage, const Matches& matches) {
@@ -134,9 +137,9 @@ kiln::Result<PlacedPairs> join(runtime::Dispatch& dispatch, const Points& points
   return PlacedPairs(joined(pieces));
 }
 
-/// Polygons of many edges, made ready for many points; null for the others, and none at all where there are too few
-/// points to make up for it.
-using Prepared = std::vector<std::unique_ptr<const Bands>>;
+/// Polygons with many edges, prepared for many points. An entry is null for a polygon with few edges; the vector is
+/// empty if there are too few points to pay for the preparation.
+using Prepared = std::vector<std::unique_ptr<const EdgeBands>>;
 constexpr std::int32_t kEdgesForBands = 64;
 constexpr std::size_t kPointsPerPolygonForBands = 8;
 
@@ -146,7 +149,7 @@ Prepared prepare(runtime::Dispatch& dispatch, const PointColumn& points, const P
   Prepared prepared(polygons.rows());
   tbb::parallel_for(std::size_t{0}, prepared.size(), [&](std::size_t row) {
     const std::int32_t vertices = polygons.offsets[polygons.rings[row + 1]] - polygons.offsets[polygons.rings[row]];
-    if (vertices >= kEdgesForBands) prepared[row] = std::make_unique<const Bands>(polygons, row);
+    if (vertices >= kEdgesForBands) prepared[row] = std::make_unique<const EdgeBands>(polygons, row);
   });
   return prepared;
 }
@@ -159,7 +162,7 @@ kiln::Result<PlacedPairs> sjoin(runtime::Dispatch& dispatch, const Points& point
   const Prepared prepared = prepare(dispatch, *points.host(), column);
   return join(dispatch, points, polygons, "refine", [&](std::int32_t polygon, Point point) {
     const auto row = static_cast<std::size_t>(polygon);
-    const Bands* bands = prepared.empty() ? nullptr : prepared[row].get();
+    const EdgeBands* bands = prepared.empty() ? nullptr : prepared[row].get();
     return bands != nullptr ? bands->inside(point) : inside(column, row, point);
   });
 }

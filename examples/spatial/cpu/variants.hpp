@@ -2,14 +2,14 @@
 
 #include "spatial/operands.hpp"
 
-/// The operations on the processor, with oneTBB.
+/// The operations on the CPU, implemented with oneTBB.
 namespace spatial::cpu {
 
 kiln::Result<PlacedBoxes> bounds_of_points(runtime::Dispatch& dispatch, const Points& points);
 kiln::Result<PlacedBoxes> bounds_of_polygons(runtime::Dispatch& dispatch, const Polygons& polygons);
 kiln::Result<PlacedMask> within(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons);
 kiln::Result<PlacedPairs> sjoin(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons);
-/// Where every polygon is a rectangle along the axes.
+/// `sjoin` for the case that every polygon is an axis-parallel rectangle.
 kiln::Result<PlacedPairs> box_join(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons);
 
 }  // namespace spatial::cpu

@@ -13,7 +13,7 @@ namespace {
 
 using Words = tbb::blocked_range<std::size_t>;
 
-/// Asks for each row that is not null. A word of the bitmap is one thread's.
+/// Calls `is_inside` for each row that is not null. One thread writes each word of the bitmap.
 template <class Inside>
 void ask(const PointColumn& points, std::size_t grain, const Inside& is_inside, Mask& mask) {
   std::vector<std::uint32_t>& words = mask.inside.words();
@@ -29,13 +29,13 @@ void ask(const PointColumn& points, std::size_t grain, const Inside& is_inside, 
   });
 }
 
-/// Below this many points getting the polygon ready costs more than it saves.
+/// Minimum number of points for which preparing the polygon pays off.
 constexpr std::size_t kPointsForBands = 16;
 
 }  // namespace
 
-// The box, the choice of rows and the edges are one pass here: a processor gains nothing by writing down between them
-// which rows are left.
+// The box test, the row selection and the edge test are one pass here: a CPU gains nothing from storing the selected
+// rows in between.
 kiln::Result<PlacedMask> within(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons) {
   if (kiln::Status status = on_host(points, polygons); !status) return status.error();
   const PointColumn& column = *points.host();
@@ -53,7 +53,7 @@ kiln::Result<PlacedMask> within(runtime::Dispatch& dispatch, const Points& point
     mask.valid = Bitmap(column.rows(), false);
     return PlacedMask(std::move(mask));
   }
-  std::optional<Bands> bands;
+  std::optional<EdgeBands> bands;
   if (column.rows() >= kPointsForBands) {
     runtime::Stage stage(dispatch, "index");
     bands.emplace(shapes, 0);

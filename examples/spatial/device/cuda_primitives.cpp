@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "spatial/device/cuda_units.hpp"
-#include "spatial/device/kit.hpp"
+#include "spatial/device/device_context.hpp"
 
 namespace spatial {
 namespace {
 
-constexpr std::uint32_t kNothing = 0;  // what a scan begins with
+constexpr std::uint32_t kNothing = 0;  // the initial value of a scan
 
 kiln::Error invalid(const char* message) { return {kiln::Code::InvalidArgument, message, {}}; }
 
@@ -41,9 +41,9 @@ kiln::Status CudaPrimitives::call(std::optional<Algorithm>& algorithm, const kil
 
 kiln::Status CudaPrimitives::exclusive_scan(const kiln::Buffer& values, std::uint32_t count,
                                             const kiln::Buffer& offsets, const kiln::Buffer& total) {
-  // With one element more, which counts in no sum, the last sum is that of all.
+  // One extra element, which contributes to no sum, makes the last sum the total.
   const std::uint64_t items = std::uint64_t{count} + 1;
-  if (values.size() < items * sizeof(std::uint32_t)) return invalid("a scan needs room for one value more");
+  if (values.size() < items * sizeof(std::uint32_t)) return invalid("a scan needs a buffer for one extra value");
   kiln::cccl::Call scan;
   scan.iterators = {values.native(), offsets.native()};
   scan.items = items;
@@ -77,7 +77,7 @@ kiln::Status CudaPrimitives::sort(kiln::Buffer& keys, kiln::Buffer& spare, std::
   kiln::cccl::Call sort;
   sort.iterators = {keys.native(), spare.native(), values_->native(), moved_->native()};
   sort.items = count;
-  sort.last_bit = static_cast<int>(bits);
+  sort.end_bit = static_cast<int>(bits);
   done = call(sort_, cuda::sort(), std::move(sort));
   if (done) std::swap(keys, spare);
   return done;

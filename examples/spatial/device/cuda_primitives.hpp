@@ -11,25 +11,24 @@
 
 namespace spatial {
 
-class DeviceKit;
+class DeviceContext;
 
-/// By NVIDIA's algorithms, whose callables are got at the first use and kept. What they and the kernels around them
-/// need besides is kept and grown, never shrunk: temporary storage by the callable, the rest here.
+/// Primitives based on CCCL algorithms. Callables are loaded on first use and retained. Scratch memory is retained and
+/// grows but never shrinks: each callable owns its temporary storage, this class owns the rest. Not thread-safe.
 class CudaPrimitives final : public Primitives {
  public:
-  /// Puts one algorithm on a stream, as a kiln::cccl::Callable does.
+  /// Enqueues one algorithm on a stream, as a kiln::cccl::Callable does.
   using Algorithm = std::function<kiln::Status(const kiln::cccl::Call&)>;
   using Algorithms = std::function<kiln::Result<Algorithm>(const kiln::cccl::Spec&)>;
 
-  /// `algorithms` is where they come from: of_session(), or what stands in for NVIDIA's library where that does not
-  /// run.
-  CudaPrimitives(DeviceKit& kit, Algorithms algorithms) : kit_(kit), algorithms_(std::move(algorithms)) {}
+  /// `algorithms` provides the algorithms: `of_session()`, or a replacement if NVIDIA's library does not run.
+  CudaPrimitives(DeviceContext& kit, Algorithms algorithms) : kit_(kit), algorithms_(std::move(algorithms)) {}
   static Algorithms of_session(const kiln::Session& session);
 
-  /// `values` has room for one number more than `count`, whatever that is.
+  /// `values` must have space for `count` + 1 numbers; the value of the last one does not matter.
   kiln::Status exclusive_scan(const kiln::Buffer& values, std::uint32_t count, const kiln::Buffer& offsets,
                               const kiln::Buffer& total) override;
-  /// At most 2^31 - 1 flags.
+  /// Accepts at most 2^31 - 1 flags.
   kiln::Status compact(const kiln::Buffer& flags, std::uint32_t count, const kiln::Buffer& indices,
                        const kiln::Buffer& chosen) override;
   kiln::Status sort(kiln::Buffer& keys, kiln::Buffer& spare, std::uint32_t count, unsigned bits) override;
@@ -38,15 +37,15 @@ class CudaPrimitives final : public Primitives {
   kiln::Status reserve(std::optional<kiln::Buffer>& scratch, std::size_t bytes) const;
   kiln::Status call(std::optional<Algorithm>& algorithm, const kiln::cccl::Spec& spec, kiln::cccl::Call call);
 
-  DeviceKit& kit_;
+  DeviceContext& kit_;
   const Algorithms algorithms_;
   std::optional<Algorithm> scan_;
   std::optional<Algorithm> select_;
   std::optional<Algorithm> sort_;
-  std::optional<kiln::Buffer> numbers_;   // what is selected from
-  std::optional<kiln::Buffer> rest_;      // what is not selected
-  std::optional<kiln::Buffer> selected_;  // how many are
-  std::optional<kiln::Buffer> values_;    // beside the keys of a sort, in and out
+  std::optional<kiln::Buffer> numbers_;   // the sequence to select from
+  std::optional<kiln::Buffer> rest_;      // values that are not selected
+  std::optional<kiln::Buffer> selected_;  // number of selected values
+  std::optional<kiln::Buffer> values_;    // values sorted along with the keys, in and out
   std::optional<kiln::Buffer> moved_;
 };
 

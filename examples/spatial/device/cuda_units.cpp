@@ -17,7 +17,8 @@ struct NamedHeader {
   const char* text;
 };
 
-// The headers come from memory under the names by which kernels/ includes them: a program has no folder of them.
+// The headers are passed in memory under the names by which the kernels include them, because an installed program has
+// no directory with them.
 kiln::Unit cuda_unit(const char* name, const char* text, std::initializer_list<const char*> entries,
                      std::initializer_list<NamedHeader> headers = {}) {
   kiln::Unit unit = kiln::Unit::cuda(name, text).option("-std=c++17");
@@ -36,7 +37,7 @@ constexpr NamedHeader kColumns{"columns.cuh", source::kColumns};
 constexpr NamedHeader kInside{"inside.cuh", source::kInside};
 constexpr NamedHeader kGrid{"grid.cuh", source::kGridHeader};
 
-// One for each stage, so that whoever needs one stage compiles that one. Made when they are first asked for.
+// One unit per stage, so that using one stage compiles only that one. Created on first use.
 struct CudaUnits {
   const kiln::Unit scan = cuda_unit("scan.cu", source::kScan, {"scan_total"});
   const kiln::Unit compact = cuda_unit("compact.cu", source::kCompact, {"compact_numbers", "compact_indices"});
@@ -111,26 +112,27 @@ const kiln::cccl::Spec& sort() {
   return spec;
 }
 
-constinit const kiln::Needs point_column_needs{"spatial, points on CUDA",
-                                               [] { return kiln::Units{cuda_units().point_bounds}; }};
-constinit const kiln::Needs polygon_column_needs{"spatial, polygons on CUDA",
-                                                 [] { return kiln::Units{cuda_units().polygon_bounds}; }};
-constinit const kiln::Needs bounds_of_points_needs{"spatial.bounds_of_points on CUDA",
-                                                   [] { return kiln::Units{cuda_units().point_bounds}; }};
-constinit const kiln::Needs bounds_of_polygons_needs{"spatial.bounds_of_polygons on CUDA",
-                                                     [] { return kiln::Units{cuda_units().polygon_bounds}; }};
-constinit const kiln::Needs within_needs{"spatial.within on CUDA", [] {
-                                           const CudaUnits& all = cuda_units();
-                                           return kiln::Units{selection(), all.polygon_bounds, all.within, all.compact};
-                                         }};
-// What takes longest to compile comes first.
-constinit const kiln::Needs sjoin_needs{"spatial.sjoin on CUDA", [] {
-                                          const CudaUnits& all = cuda_units();
-                                          return kiln::Units{
-                                              sort(),   saturating_scan(), selection(), all.polygon_bounds, all.grid,
-                                              all.scan, all.candidates,    all.refine,  all.compact,        all.pairs};
-                                        }};
-constinit const kiln::Needs box_join_needs{
+constinit const kiln::Requirements point_column_requirements{"spatial, points on CUDA",
+                                                             [] { return kiln::Units{cuda_units().point_bounds}; }};
+constinit const kiln::Requirements polygon_column_requirements{"spatial, polygons on CUDA",
+                                                               [] { return kiln::Units{cuda_units().polygon_bounds}; }};
+constinit const kiln::Requirements bounds_of_points_requirements{"spatial.bounds_of_points on CUDA",
+                                                                 [] { return kiln::Units{cuda_units().point_bounds}; }};
+constinit const kiln::Requirements bounds_of_polygons_requirements{
+    "spatial.bounds_of_polygons on CUDA", [] { return kiln::Units{cuda_units().polygon_bounds}; }};
+constinit const kiln::Requirements within_requirements{
+    "spatial.within on CUDA", [] {
+      const CudaUnits& all = cuda_units();
+      return kiln::Units{selection(), all.polygon_bounds, all.within, all.compact};
+    }};
+// The units that take longest to compile come first.
+constinit const kiln::Requirements sjoin_requirements{
+    "spatial.sjoin on CUDA", [] {
+      const CudaUnits& all = cuda_units();
+      return kiln::Units{sort(),   saturating_scan(), selection(), all.polygon_bounds, all.grid,
+                         all.scan, all.candidates,    all.refine,  all.compact,        all.pairs};
+    }};
+constinit const kiln::Requirements box_join_requirements{
     "spatial.box_join on CUDA", [] {
       const CudaUnits& all = cuda_units();
       return kiln::Units{sort(), saturating_scan(), all.polygon_bounds, all.grid, all.scan, all.candidates, all.pairs};

@@ -6,20 +6,20 @@
 #include <kiln/cccl.hpp>
 #include <kiln/unit.hpp>
 
-/// What the variants on CUDA compile: units of kernels/, and three algorithms of CCCL's.
+/// The units that the CUDA variants compile: units of spatial/kernels/ and three CCCL algorithms.
 namespace spatial::cuda {
 
-/// The unit that has the kernel of this name; null where none has.
+/// Returns the unit that contains the kernel, or null if there is none.
 const kiln::Unit* find_unit(const std::string& kernel);
-/// All of them, without the algorithms.
+/// Returns all units, without the CCCL algorithms.
 std::vector<kiln::Unit> units();
 
-/// Sums of numbers of 32 bits that stay at the largest one where they would pass it, so that no caller takes a sum that
-/// wrapped around for a size. That is associative, as a scan wants it.
+/// A scan of 32-bit sums that saturate at the maximum, so that no caller mistakes a wrapped sum for a size. Saturating
+/// addition is associative, as a scan requires.
 const kiln::cccl::Spec& saturating_scan();
-/// Those of numbers of 32 bits that are not zero.
+/// A selection of the 32-bit numbers that are not zero.
 const kiln::cccl::Spec& selection();
-/// By keys of 64 bits. The library has no sort of keys alone, so there are values beside them.
+/// A sort by 64-bit keys. The library has no sort of keys alone, so this one also sorts values.
 const kiln::cccl::Spec& sort();
 
 }  // namespace spatial::cuda

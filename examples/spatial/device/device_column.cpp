@@ -6,12 +6,12 @@
 namespace spatial {
 namespace {
 
-static_assert(sizeof(Pair) == 8, "pairs lie on the host as on the device");
+static_assert(sizeof(Pair) == 8, "pairs must have the same layout on host and device");
 
-// Copies vectors to the device until one fails.
+// Copies vectors to the device, up to the first failure.
 class Uploads {
  public:
-  explicit Uploads(const DeviceKit& kit) : kit_(kit) {}
+  explicit Uploads(const DeviceContext& kit) : kit_(kit) {}
 
   template <class T>
   std::optional<kiln::Buffer> copy(const std::vector<T>& from) {
@@ -25,7 +25,7 @@ class Uploads {
   kiln::Status status;
 
  private:
-  const DeviceKit& kit_;
+  const DeviceContext& kit_;
 };
 
 template <class T>
@@ -33,7 +33,7 @@ kiln::Status copy_out(runtime::Transfer& transfer, const OnDevice& from, const k
                       std::vector<T>& to) {
   const std::size_t bytes = to.size() * sizeof(T);
   if (bytes == 0) return {};
-  transfer.copied(bytes);
+  transfer.add_bytes(bytes);
   return from.kit()->stream().download(to.data(), memory, bytes);
 }
 
@@ -42,14 +42,14 @@ SharedBuffer shared(std::optional<kiln::Buffer> buffer) {
 }
 
 kiln::Error too_many(const char* what) {
-  return {kiln::Code::InvalidArgument, std::string("more than 2147483647 ") + what + " in one column: split it", {}};
+  return {kiln::Code::InvalidArgument, std::string("more than 2147483647 ") + what + " in one column; split it", {}};
 }
 
 }  // namespace
 
-kiln::Result<DevicePoints> upload(runtime::Runtime& runtime, const std::shared_ptr<DeviceKit>& kit,
+kiln::Result<DevicePoints> upload(runtime::Runtime& runtime, const std::shared_ptr<DeviceContext>& kit,
                                   const PointColumn& points) {
-  if (points.rows() > kMostRows) return too_many("rows");
+  if (points.rows() > kMaxRows) return too_many("rows");
   const runtime::Transfer transfer(runtime, kiln::Purpose::Input);
   Uploads uploads(*kit);
   auto valid = uploads.copy(points.valid.words());
@@ -59,10 +59,10 @@ kiln::Result<DevicePoints> upload(runtime::Runtime& runtime, const std::shared_p
   return DevicePoints(kit, points.rows(), shared(std::move(valid)), *std::move(x), *std::move(y));
 }
 
-kiln::Result<DevicePolygons> upload(runtime::Runtime& runtime, const std::shared_ptr<DeviceKit>& kit,
+kiln::Result<DevicePolygons> upload(runtime::Runtime& runtime, const std::shared_ptr<DeviceContext>& kit,
                                     const PolygonColumn& polygons) {
-  if (polygons.rows() > kMostRows) return too_many("rows");
-  if (polygons.x.size() > kMostRows) return too_many("vertices");
+  if (polygons.rows() > kMaxRows) return too_many("rows");
+  if (polygons.x.size() > kMaxRows) return too_many("vertices");
   const runtime::Transfer transfer(runtime, kiln::Purpose::Input);
   Uploads uploads(*kit);
   auto valid = uploads.copy(polygons.valid.words());
@@ -77,8 +77,8 @@ kiln::Result<DevicePolygons> upload(runtime::Runtime& runtime, const std::shared
       all_rectangles(polygons));
 }
 
-kiln::Result<Boxes> materialise(runtime::Runtime& runtime, const DeviceBoxes& boxes) {
-  runtime::Transfer transfer(runtime, kiln::Purpose::Materialise);
+kiln::Result<Boxes> materialize(runtime::Runtime& runtime, const DeviceBoxes& boxes) {
+  runtime::Transfer transfer(runtime, kiln::Purpose::Materialize);
   Boxes host;
   host.sides.resize(4 * boxes.rows());
   host.valid = Bitmap(boxes.rows(), false);
@@ -88,8 +88,8 @@ kiln::Result<Boxes> materialise(runtime::Runtime& runtime, const DeviceBoxes& bo
   return host;
 }
 
-kiln::Result<Mask> materialise(runtime::Runtime& runtime, const DeviceMask& mask) {
-  runtime::Transfer transfer(runtime, kiln::Purpose::Materialise);
+kiln::Result<Mask> materialize(runtime::Runtime& runtime, const DeviceMask& mask) {
+  runtime::Transfer transfer(runtime, kiln::Purpose::Materialize);
   Mask host{Bitmap(mask.rows(), false), Bitmap(mask.rows(), false)};
   kiln::Status copied = copy_out(transfer, mask, mask.inside, host.inside.words());
   if (copied) copied = copy_out(transfer, mask, mask.valid, host.valid.words());
@@ -97,8 +97,8 @@ kiln::Result<Mask> materialise(runtime::Runtime& runtime, const DeviceMask& mask
   return host;
 }
 
-kiln::Result<Pairs> materialise(runtime::Runtime& runtime, const DevicePairs& pairs) {
-  runtime::Transfer transfer(runtime, kiln::Purpose::Materialise);
+kiln::Result<Pairs> materialize(runtime::Runtime& runtime, const DevicePairs& pairs) {
+  runtime::Transfer transfer(runtime, kiln::Purpose::Materialize);
   Pairs host(pairs.rows());
   if (kiln::Status copied = copy_out(transfer, pairs, pairs.pairs, host); !copied) return std::move(copied).error();
   return host;

@@ -9,33 +9,33 @@
 #include <kiln/runtime.hpp>
 
 #include "spatial/column.hpp"
-#include "spatial/device/kit.hpp"
+#include "spatial/device/device_context.hpp"
 #include "spatial/operands.hpp"
 
 namespace spatial {
 
-/// Memory that several columns refer to: the boxes of a column are valid where its rows are.
+/// Memory that several columns share: the boxes of a column share its validity bitmap.
 using SharedBuffer = std::shared_ptr<const kiln::Buffer>;
 
-/// What all columns on a device have in common.
+/// The common part of all columns on a device.
 class OnDevice {
  public:
   std::size_t rows() const { return rows_; }
   runtime::Backend backend() const { return kit_->backend(); }
-  const std::shared_ptr<DeviceKit>& kit() const { return kit_; }
+  const std::shared_ptr<DeviceContext>& kit() const { return kit_; }
 
  protected:
-  OnDevice(std::shared_ptr<DeviceKit> kit, std::size_t rows) : kit_(std::move(kit)), rows_(rows) {}
+  OnDevice(std::shared_ptr<DeviceContext> kit, std::size_t rows) : kit_(std::move(kit)), rows_(rows) {}
 
  private:
-  std::shared_ptr<DeviceKit> kit_;
+  std::shared_ptr<DeviceContext> kit_;
   std::size_t rows_;
 };
 
-/// A PointColumn on a device, in the same layout.
+/// A `PointColumn` on a device, in the same layout.
 class DevicePoints : public OnDevice {
  public:
-  DevicePoints(std::shared_ptr<DeviceKit> kit, std::size_t rows, SharedBuffer valid_rows, kiln::Buffer xs,
+  DevicePoints(std::shared_ptr<DeviceContext> kit, std::size_t rows, SharedBuffer valid_rows, kiln::Buffer xs,
                kiln::Buffer ys)
       : OnDevice(std::move(kit), rows), valid(std::move(valid_rows)), x(std::move(xs)), y(std::move(ys)) {}
   SharedBuffer valid;
@@ -43,7 +43,7 @@ class DevicePoints : public OnDevice {
   kiln::Buffer y;
 };
 
-/// A PolygonColumn, likewise.
+/// A `PolygonColumn` on a device, in the same layout.
 class DevicePolygons : public OnDevice {
  public:
   struct Memory {
@@ -53,48 +53,48 @@ class DevicePolygons : public OnDevice {
     kiln::Buffer x;
     kiln::Buffer y;
   };
-  /// `only_rectangles`: what `all_rectangles` said of the column on the host.
-  DevicePolygons(std::shared_ptr<DeviceKit> kit, std::size_t rows, Memory memory, bool only_rectangles)
+  /// `only_rectangles` is the result of `all_rectangles` for the column on the host.
+  DevicePolygons(std::shared_ptr<DeviceContext> kit, std::size_t rows, Memory memory, bool only_rectangles)
       : OnDevice(std::move(kit), rows), at(std::move(memory)), rectangles(only_rectangles) {}
   Memory at;
   bool rectangles;
 };
 
-/// Boxes: four columns of sides.
+/// `Boxes` on a device: four columns of sides.
 class DeviceBoxes : public OnDevice {
  public:
-  DeviceBoxes(std::shared_ptr<DeviceKit> kit, std::size_t rows, SharedBuffer valid_rows, kiln::Buffer all_sides)
+  DeviceBoxes(std::shared_ptr<DeviceContext> kit, std::size_t rows, SharedBuffer valid_rows, kiln::Buffer all_sides)
       : OnDevice(std::move(kit), rows), valid(std::move(valid_rows)), sides(std::move(all_sides)) {}
   SharedBuffer valid;
   kiln::Buffer sides;
 };
 
-/// Mask: two bitmaps.
+/// `Mask` on a device: two bitmaps.
 class DeviceMask : public OnDevice {
  public:
-  DeviceMask(std::shared_ptr<DeviceKit> kit, std::size_t rows, kiln::Buffer valid_rows, kiln::Buffer inside_rows)
+  DeviceMask(std::shared_ptr<DeviceContext> kit, std::size_t rows, kiln::Buffer valid_rows, kiln::Buffer inside_rows)
       : OnDevice(std::move(kit), rows), valid(std::move(valid_rows)), inside(std::move(inside_rows)) {}
   kiln::Buffer valid;
   kiln::Buffer inside;
 };
 
-/// Pairs, as they lie on the host; `rows` is how many.
+/// `Pairs` on a device, in the same layout as on the host. `rows` is the number of pairs.
 class DevicePairs : public OnDevice {
  public:
-  DevicePairs(std::shared_ptr<DeviceKit> kit, std::size_t rows, kiln::Buffer all_pairs)
+  DevicePairs(std::shared_ptr<DeviceContext> kit, std::size_t rows, kiln::Buffer all_pairs)
       : OnDevice(std::move(kit), rows), pairs(std::move(all_pairs)) {}
   kiln::Buffer pairs;
 };
 
-/// Copies a column to the device of the kit. Columns that an operation is to have together are of one kit.
-kiln::Result<DevicePoints> upload(runtime::Runtime& runtime, const std::shared_ptr<DeviceKit>& kit,
+/// Copies a column to the device of the kit. Columns used together in one operation must share one kit.
+kiln::Result<DevicePoints> upload(runtime::Runtime& runtime, const std::shared_ptr<DeviceContext>& kit,
                                   const PointColumn& points);
-kiln::Result<DevicePolygons> upload(runtime::Runtime& runtime, const std::shared_ptr<DeviceKit>& kit,
+kiln::Result<DevicePolygons> upload(runtime::Runtime& runtime, const std::shared_ptr<DeviceContext>& kit,
                                     const PolygonColumn& polygons);
 
-/// Copies a result to the host, which nothing else does. Waits for what computes it.
-kiln::Result<Boxes> materialise(runtime::Runtime& runtime, const DeviceBoxes& boxes);
-kiln::Result<Mask> materialise(runtime::Runtime& runtime, const DeviceMask& mask);
-kiln::Result<Pairs> materialise(runtime::Runtime& runtime, const DevicePairs& pairs);
+/// Copies a result to the host, after waiting for its computation. No other function copies results.
+kiln::Result<Boxes> materialize(runtime::Runtime& runtime, const DeviceBoxes& boxes);
+kiln::Result<Mask> materialize(runtime::Runtime& runtime, const DeviceMask& mask);
+kiln::Result<Pairs> materialize(runtime::Runtime& runtime, const DevicePairs& pairs);
 
 }  // namespace spatial

@@ -10,26 +10,26 @@
 namespace spatial::device {
 namespace {
 
-constexpr int kFinestOfAll = 10;  // 2^10 by 2^10 cells
-constexpr std::uint32_t kMostPairs = std::numeric_limits<std::int32_t>::max();
+constexpr int kFinestOfAll = 10;  // the finest grid has at most 2^10 by 2^10 cells
+constexpr std::uint32_t kMaxPairs = std::numeric_limits<std::int32_t>::max();
 
-// Some four cells of the finest grid for each polygon; in each direction a power of two.
+// Returns the level of the finest grid: about four cells per polygon, and a power of two in each direction.
 int finest_grid(std::size_t polygons) {
   const int bits = static_cast<int>(std::bit_width(polygons));
   return std::min((bits + 1) / 2 + 1, kFinestOfAll);
 }
 
-// Of all grids, from the finest to that of one cell.
+// Returns the number of cells of all grids, from the finest to the one with a single cell.
 std::int32_t cells_of(int finest) {
   std::int32_t cells = 0;
   for (int level = 0; level <= finest; ++level) cells += 1 << (2 * level);
   return cells;
 }
 
-// The bits of the row numbers of a column of this size.
+// Returns the number of bits in the row numbers of a column of this size.
 int bits_of(std::size_t rows) { return rows < 2 ? 1 : static_cast<int>(std::bit_width(rows - 1)); }
 
-// One join: what its stages hand to one another.
+// One join: the buffers that its stages pass to each other.
 class Join {
  public:
   Join(runtime::Dispatch& dispatch, const DevicePoints& points, const DevicePolygons& polygons)
@@ -51,7 +51,7 @@ class Join {
   }
 
  private:
-  // All whose size is known before anything was computed.
+  // Allocates all buffers whose size is known before any computation.
   kiln::Status prepare() {
     kiln::Status done = kit_.allocate(4 * sizeof(double) * polygons_.rows(), sides_);
     if (done) done = kit_.allocate(4 * sizeof(double), grid_);
@@ -61,17 +61,17 @@ class Join {
     return done;
   }
 
-  // The one number that says how much to allocate.
+  // Reads the one number that determines how much to allocate.
   kiln::Status read_size(const char* of_what, std::uint32_t& size) {
-    const runtime::Transfer transfer(dispatch_.runtime(), kiln::Purpose::Size);
+    const runtime::Transfer transfer(dispatch_.runtime(), kiln::Purpose::AllocationSize);
     if (kiln::Status read = kit_.stream().download(&size, *size_, sizeof size); !read) return read;
-    if (size <= kMostPairs) return {};
+    if (size <= kMaxPairs) return {};
     return kiln::Error{kiln::Code::Unsupported,
-                       std::string("the join has more than 2147483647 ") + of_what + ": join the points in parts",
+                       std::string("the join has more than 2147483647 ") + of_what + "; join the points in parts",
                        {}};
   }
 
-  // Which polygons are in which cells.
+  // Computes which polygons are in which cells.
   kiln::Status index() {
     kiln::Status done;
     {
@@ -91,7 +91,7 @@ class Join {
     return done;
   }
 
-  // The pairs of which the box surrounds the point, as keys.
+  // Finds the pairs whose box surrounds the point, as keys.
   kiln::Status find_candidates() {
     const runtime::Stage stage(dispatch_, "candidates", &kit_.stream());
     const auto rows = points_.rows();
@@ -109,7 +109,7 @@ class Join {
     return done;
   }
 
-  // Leaves those of the keys whose polygon has the point.
+  // Keeps the keys whose polygon contains the point.
   kiln::Status refine() {
     std::optional<kiln::Buffer> flags;
     std::optional<kiln::Buffer> chosen;
@@ -148,23 +148,23 @@ class Join {
   }
 
   runtime::Dispatch& dispatch_;
-  DeviceKit& kit_;
+  DeviceContext& kit_;
   const DevicePoints& points_;
   const DevicePolygons& polygons_;
   const std::int32_t point_rows_;
   const std::int32_t polygon_rows_;
   const std::int32_t finest_;
   const std::int32_t cells_;
-  const std::int32_t bits_;  // of a polygon's row in a key; the point's is above
+  const std::int32_t bits_;  // bits of a polygon's row in a key; the point's row is in the bits above
 
   std::optional<kiln::Buffer> sides_;    // boxes of the polygons
-  std::optional<kiln::Buffer> grid_;     // where the grids lie
-  std::optional<kiln::Buffer> ends_;     // counts of the cells, then where their members end
-  std::optional<kiln::Buffer> members_;  // polygons of the cells
-  std::optional<kiln::Buffer> offsets_;  // counts of the candidates of each point, then where they begin
-  std::optional<kiln::Buffer> size_;     // what is read
-  std::optional<kiln::Buffer> keys_;     // pairs, one way or another
-  std::uint32_t count_ = 0;              // as many
+  std::optional<kiln::Buffer> grid_;     // position and size of the grids
+  std::optional<kiln::Buffer> ends_;     // number of members of each cell, then the end of each cell in members_
+  std::optional<kiln::Buffer> members_;  // polygons of each cell
+  std::optional<kiln::Buffer> offsets_;  // number of candidates of each point, then their start
+  std::optional<kiln::Buffer> size_;     // the number that read_size reads
+  std::optional<kiln::Buffer> keys_;     // pairs as keys
+  std::uint32_t count_ = 0;              // number of keys
 };
 
 }  // namespace

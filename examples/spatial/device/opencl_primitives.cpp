@@ -3,32 +3,33 @@
 #include <algorithm>
 #include <utility>
 
-#include "spatial/device/kit.hpp"
+#include "spatial/device/device_context.hpp"
 
 namespace spatial {
 namespace {
 
-// As the kernels have them: tiles.clh, radix_sort.cl.
+// The same values as in the kernels: tiles.clh, radix_sort.cl.
 constexpr std::uint32_t kGroup = 64;
 constexpr std::uint32_t kDigits = 256;
 constexpr unsigned kDigitBits = 8;
 
-// How an array is divided: a run for each work item, a tile for each work group.
+// The partition of an array: a run for each work item, a tile for each work group.
 struct Division {
   std::uint32_t run;
   std::uint32_t tiles;
 };
 
-// PoCL compiles a kernel again for launches of more work items than 65,535: runs are longer instead, up to `longest`.
+// Returns the partition of `count` elements. PoCL recompiles a kernel for launches of more than 65,535 work items, so
+// runs grow instead, up to `longest`.
 Division divided(std::uint32_t count, std::uint32_t shortest, std::uint32_t longest) {
-  constexpr std::uint32_t kMostItems = 1023 * kGroup;
-  const std::uint32_t run = std::clamp(count / kMostItems + 1, shortest, longest);
+  constexpr std::uint32_t kMaxItems = 1023 * kGroup;
+  const std::uint32_t run = std::clamp(count / kMaxItems + 1, shortest, longest);
   return {run, std::max<std::uint32_t>(count / (run * kGroup) + (count % (run * kGroup) != 0 ? 1 : 0), 1)};
 }
 
-// As long as it takes: what is left out are 2^32 elements.
+// The longest run only excludes arrays of 2^32 elements.
 Division for_sums(std::uint32_t count) { return divided(count, 16, 1 << 17); }
-// A shorter run would spend more on its counters than on its keys, and of a longer one 16 bits count no tile.
+// A shorter run would spend more on its counters than on its keys. With a longer run, 16 bits could not count a tile.
 Division for_sort(std::uint32_t count) { return divided(count, 64, 1023); }
 
 }  // namespace
@@ -62,7 +63,7 @@ kiln::Status OpenClPrimitives::sort(kiln::Buffer& keys, kiln::Buffer& spare, std
   if (count < 2) return {};
   const auto [run, tiles] = for_sort(count);
   const std::uint32_t counters = tiles * kDigits;
-  // All that a pass needs, before the first one.
+  // Allocates the buffers of all passes before the first pass.
   kiln::Status done = reserve(counts_, (std::size_t{counters} + 1) * sizeof(std::uint32_t));
   if (done) done = reserve(total_, sizeof(std::uint32_t));
   if (done) done = reserve(tiles_, for_sums(counters).tiles * sizeof(std::uint64_t));

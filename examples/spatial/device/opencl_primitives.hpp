@@ -6,12 +6,13 @@
 
 namespace spatial {
 
-class DeviceKit;
+class DeviceContext;
 
-/// By the kernels of kernels/primitives/. What they need besides is kept and grown, never shrunk.
+/// Primitives based on the kernels of examples/spatial/kernels/primitives/. Scratch memory is retained and grows but
+/// never shrinks. Not thread-safe.
 class OpenClPrimitives final : public Primitives {
  public:
-  explicit OpenClPrimitives(DeviceKit& kit) : kit_(kit) {}
+  explicit OpenClPrimitives(DeviceContext& kit) : kit_(kit) {}
 
   kiln::Status exclusive_scan(const kiln::Buffer& values, std::uint32_t count, const kiln::Buffer& offsets,
                               const kiln::Buffer& total) override;
@@ -22,10 +23,10 @@ class OpenClPrimitives final : public Primitives {
  private:
   kiln::Status reserve(std::optional<kiln::Buffer>& scratch, std::size_t bytes) const;
 
-  DeviceKit& kit_;
-  std::optional<kiln::Buffer> tiles_;   // sums of tiles
-  std::optional<kiln::Buffer> counts_;  // of digits
-  std::optional<kiln::Buffer> total_;   // of digits, which nobody reads
+  DeviceContext& kit_;
+  std::optional<kiln::Buffer> tiles_;   // sums of the tiles
+  std::optional<kiln::Buffer> counts_;  // counts of the digits
+  std::optional<kiln::Buffer> total_;   // sum of the digit counts, which is not read
 };
 
 }  // namespace spatial

@@ -6,9 +6,9 @@
 
 #include "spatial/device/device_column.hpp"
 
-/// The operations as launches: the same for every kind of device, since kernels and primitives come from the kit. Each
-/// allocates what it needs before it launches, reads one scalar where only that says how much to allocate, and waits
-/// for nothing else.
+/// The operations as sequences of launches. They are the same for every kind of device, because the kit provides
+/// kernels and primitives. Each operation allocates its memory before it launches. It waits only to read one scalar
+/// when that determines the size of an allocation.
 namespace spatial::device {
 
 kiln::Result<DeviceBoxes> bounds(runtime::Dispatch& dispatch, const DevicePoints& points);
@@ -16,15 +16,15 @@ kiln::Result<DeviceBoxes> bounds(runtime::Dispatch& dispatch, const DevicePolygo
 kiln::Result<DeviceMask> within(runtime::Dispatch& dispatch, const DevicePoints& points,
                                 const DevicePolygons& polygons);
 
-/// What is left to do where a box surrounds a point.
+/// The test that follows if a box surrounds a point.
 enum class Refinement : unsigned char {
-  Exact,  ///< look at the polygon
-  None,   ///< nothing: the box is the polygon
+  Exact,  ///< test the polygon
+  None,   ///< no test: the box is the polygon
 };
 kiln::Result<DevicePairs> join(runtime::Dispatch& dispatch, const DevicePoints& points, const DevicePolygons& polygons,
                                Refinement refinement);
 
-/// The launch alone, for pipelines that begin with it. `sides` has room for four doubles a row.
+/// Launches only the bounds kernel, for pipelines that begin with it. `sides` must have space for four doubles per row.
 kiln::Status launch_bounds(const DevicePolygons& polygons, const kiln::Buffer& sides);
 
 }  // namespace spatial::device

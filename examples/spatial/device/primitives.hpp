@@ -7,8 +7,8 @@
 
 namespace spatial {
 
-/// What every pipeline on a device is made of. Each puts its kernels on its kit's stream and returns; nothing is read
-/// back, and no count of launches depends on how many elements there are. Used by one thread at a time.
+/// The building blocks of the device pipelines. Each function enqueues its kernels on the kit's stream and returns
+/// without reading anything back. The number of launches does not depend on the number of elements. Not thread-safe.
 class Primitives {
  public:
   Primitives() = default;
@@ -16,15 +16,16 @@ class Primitives {
   Primitives& operator=(const Primitives&) = delete;
   virtual ~Primitives() = default;
 
-  /// `offsets` gets count + 1 numbers of 32 bits: of each value the sum of those before it, and at the end, as in
-  /// `total`, that of all. UINT32_MAX stands for sums that have no 32 bits. The offsets may be the values' own memory.
+  /// Writes count + 1 32-bit numbers to `offsets`: for each value the sum of the values before it, and at the end the
+  /// total, which is also written to `total`. Sums that exceed 32 bits become UINT32_MAX. `offsets` can be the same
+  /// memory as `values`.
   virtual kiln::Status exclusive_scan(const kiln::Buffer& values, std::uint32_t count, const kiln::Buffer& offsets,
                                       const kiln::Buffer& total) = 0;
-  /// `indices`, with room for `count` of them, gets the numbers of the bytes of `flags` that are not zero, in order;
-  /// `chosen` how many they are.
+  /// Writes the indices of the nonzero bytes of `flags` to `indices`, in order, and their number to `chosen`. `indices`
+  /// must have space for `count` of them.
   virtual kiln::Status compact(const kiln::Buffer& flags, std::uint32_t count, const kiln::Buffer& indices,
                                const kiln::Buffer& chosen) = 0;
-  /// Keys of 64 bits, of which the lowest `bits` differ. `spare` is as large; which memory is whose may change.
+  /// Sorts 64-bit keys by the lowest `bits` bits. `spare` must be as large as `keys`. The two buffers can be swapped.
   virtual kiln::Status sort(kiln::Buffer& keys, kiln::Buffer& spare, std::uint32_t count, unsigned bits) = 0;
 };
 

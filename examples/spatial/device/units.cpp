@@ -22,7 +22,7 @@ std::string text(std::initializer_list<const char*> parts) {
   return all;
 }
 
-// One for each stage, so that whoever needs one stage compiles that one. Made when they are first asked for.
+// One unit per stage, so that using one stage compiles only that one. Created on first use.
 struct OpenClUnits {
   const kiln::Unit scan =
       unit_of("scan.cl", text({source::kTiles, source::kScan}), {"scan_sums", "scan_tiles", "scan_offsets"});
@@ -67,34 +67,36 @@ const kiln::Unit* find_unit(kiln::runtime::Backend backend, const std::string& k
 }
 
 void let_pocl_keep_work_groups() {
-  // By itself PoCL calls a launch of fewer than 2^16 work items small, and takes one word for each size of work group.
+  // PoCL calls a launch of fewer than 2^16 work items small. The variable takes one word per work group size.
   setenv("POCL_BINARY_SPECIALIZE_WG", "64-1-1-goffs0-smallgrid", 0);
 }
 
 namespace opencl {
 
-constinit const kiln::Needs point_column_needs{"spatial, points",
-                                               [] { return kiln::Units{opencl_units().point_bounds}; }};
-constinit const kiln::Needs polygon_column_needs{"spatial, polygons",
-                                                 [] { return kiln::Units{opencl_units().polygon_bounds}; }};
-constinit const kiln::Needs bounds_of_points_needs{"spatial.bounds_of_points",
-                                                   [] { return kiln::Units{opencl_units().point_bounds}; }};
-constinit const kiln::Needs bounds_of_polygons_needs{"spatial.bounds_of_polygons",
-                                                     [] { return kiln::Units{opencl_units().polygon_bounds}; }};
-constinit const kiln::Needs within_needs{"spatial.within", [] {
-                                           const OpenClUnits& all = opencl_units();
-                                           return kiln::Units{all.polygon_bounds, all.within, all.compact};
-                                         }};
-constinit const kiln::Needs sjoin_needs{"spatial.sjoin", [] {
-                                          const OpenClUnits& all = opencl_units();
-                                          return kiln::Units{all.polygon_bounds, all.grid,    all.scan, all.candidates,
-                                                             all.refine,         all.compact, all.sort, all.pairs};
-                                        }};
-constinit const kiln::Needs box_join_needs{"spatial.box_join", [] {
-                                             const OpenClUnits& all = opencl_units();
-                                             return kiln::Units{all.polygon_bounds, all.grid, all.scan,
-                                                                all.candidates,     all.sort, all.pairs};
-                                           }};
+constinit const kiln::Requirements point_column_requirements{"spatial, points",
+                                                             [] { return kiln::Units{opencl_units().point_bounds}; }};
+constinit const kiln::Requirements polygon_column_requirements{
+    "spatial, polygons", [] { return kiln::Units{opencl_units().polygon_bounds}; }};
+constinit const kiln::Requirements bounds_of_points_requirements{
+    "spatial.bounds_of_points", [] { return kiln::Units{opencl_units().point_bounds}; }};
+constinit const kiln::Requirements bounds_of_polygons_requirements{
+    "spatial.bounds_of_polygons", [] { return kiln::Units{opencl_units().polygon_bounds}; }};
+constinit const kiln::Requirements within_requirements{
+    "spatial.within", [] {
+      const OpenClUnits& all = opencl_units();
+      return kiln::Units{all.polygon_bounds, all.within, all.compact};
+    }};
+constinit const kiln::Requirements sjoin_requirements{"spatial.sjoin", [] {
+                                                        const OpenClUnits& all = opencl_units();
+                                                        return kiln::Units{all.polygon_bounds, all.grid,   all.scan,
+                                                                           all.candidates,     all.refine, all.compact,
+                                                                           all.sort,           all.pairs};
+                                                      }};
+constinit const kiln::Requirements box_join_requirements{"spatial.box_join", [] {
+                                                           const OpenClUnits& all = opencl_units();
+                                                           return kiln::Units{all.polygon_bounds, all.grid, all.scan,
+                                                                              all.candidates,     all.sort, all.pairs};
+                                                         }};
 
 }  // namespace opencl
 }  // namespace spatial

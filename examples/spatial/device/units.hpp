@@ -7,32 +7,33 @@
 
 namespace spatial {
 
-/// The unit that has the kernel of this name; null where none has.
+/// Returns the unit that contains the kernel, or null if there is none.
 const kiln::Unit* find_unit(kiln::runtime::Backend backend, const std::string& kernel);
 
-/// What opening a column asks for, by the family of its rows, and what each operation compiles.
+/// The units that `open` requests for a column, by geometry type, and the units of each operation.
 namespace opencl {
-extern const kiln::Needs point_column_needs;
-extern const kiln::Needs polygon_column_needs;
-extern const kiln::Needs bounds_of_points_needs;
-extern const kiln::Needs bounds_of_polygons_needs;
-extern const kiln::Needs within_needs;
-extern const kiln::Needs sjoin_needs;
-extern const kiln::Needs box_join_needs;
+extern const kiln::Requirements point_column_requirements;
+extern const kiln::Requirements polygon_column_requirements;
+extern const kiln::Requirements bounds_of_points_requirements;
+extern const kiln::Requirements bounds_of_polygons_requirements;
+extern const kiln::Requirements within_requirements;
+extern const kiln::Requirements sjoin_requirements;
+extern const kiln::Requirements box_join_requirements;
 }  // namespace opencl
 namespace cuda {
-extern const kiln::Needs point_column_needs;
-extern const kiln::Needs polygon_column_needs;
-extern const kiln::Needs bounds_of_points_needs;
-extern const kiln::Needs bounds_of_polygons_needs;
-extern const kiln::Needs within_needs;
-extern const kiln::Needs sjoin_needs;
-extern const kiln::Needs box_join_needs;
+extern const kiln::Requirements point_column_requirements;
+extern const kiln::Requirements polygon_column_requirements;
+extern const kiln::Requirements bounds_of_points_requirements;
+extern const kiln::Requirements bounds_of_polygons_requirements;
+extern const kiln::Requirements within_requirements;
+extern const kiln::Requirements sjoin_requirements;
+extern const kiln::Requirements box_join_requirements;
 }  // namespace cuda
 
-/// For the beginning of a program, while it has one thread. PoCL's binaries have code for any size of work group, and
-/// at the first launch in each process it compiles again, for the size at hand: a tenth of a second a kernel. Unless
-/// the environment says which sizes to put into the binary; all kernels here have one. What was set before stays.
+/// Lets PoCL put the code for one work group size into its binaries. Call it at the start of the program, before it
+/// starts threads. By default PoCL's binaries contain code for any size, and PoCL recompiles a kernel for the actual
+/// size at the first launch in each process, which takes a tenth of a second per kernel. All kernels here use one size.
+/// A value already set in the environment is not changed.
 void let_pocl_keep_work_groups();
 
 }  // namespace spatial

@@ -8,16 +8,16 @@ namespace {
 std::int32_t number(std::size_t rows) { return static_cast<std::int32_t>(rows); }
 std::size_t words(std::size_t rows) { return (rows + 31) / 32; }
 
-// What `within` writes on its way.
+// Temporary buffers of `within`.
 struct Scratch {
   std::optional<kiln::Buffer> sides;
   std::optional<kiln::Buffer> flags;
-  std::optional<kiln::Buffer> chosen;  // rows that the filter leaves …
-  std::optional<kiln::Buffer> count;   // … and how many
+  std::optional<kiln::Buffer> chosen;  // rows that pass the filter
+  std::optional<kiln::Buffer> count;   // number of rows in chosen
   std::optional<kiln::Buffer> valid;
   std::optional<kiln::Buffer> inside;
 
-  kiln::Status allocate(const DeviceKit& kit, std::size_t rows, std::size_t polygon_rows) {
+  kiln::Status allocate(const DeviceContext& kit, std::size_t rows, std::size_t polygon_rows) {
     kiln::Status done = kit.allocate(4 * sizeof(double) * polygon_rows, sides);
     if (done) done = kit.allocate(rows, flags);
     if (done) done = kit.allocate(rows * sizeof(std::uint32_t), chosen);
@@ -31,7 +31,7 @@ struct Scratch {
 }  // namespace
 
 kiln::Result<DeviceBoxes> bounds(runtime::Dispatch& dispatch, const DevicePoints& points) {
-  DeviceKit& kit = *points.kit();
+  DeviceContext& kit = *points.kit();
   const runtime::Stage stage(dispatch, "bounds", &kit.stream());
   auto sides = kit.allocate(4 * sizeof(double) * points.rows());
   if (!sides) return std::move(sides).error();
@@ -48,7 +48,7 @@ kiln::Status launch_bounds(const DevicePolygons& polygons, const kiln::Buffer& s
 }
 
 kiln::Result<DeviceBoxes> bounds(runtime::Dispatch& dispatch, const DevicePolygons& polygons) {
-  DeviceKit& kit = *polygons.kit();
+  DeviceContext& kit = *polygons.kit();
   const runtime::Stage stage(dispatch, "bounds", &kit.stream());
   auto sides = kit.allocate(4 * sizeof(double) * polygons.rows());
   if (!sides) return std::move(sides).error();
@@ -58,7 +58,7 @@ kiln::Result<DeviceBoxes> bounds(runtime::Dispatch& dispatch, const DevicePolygo
 
 kiln::Result<DeviceMask> within(runtime::Dispatch& dispatch, const DevicePoints& points,
                                 const DevicePolygons& polygons) {
-  DeviceKit& kit = *points.kit();
+  DeviceContext& kit = *points.kit();
   const std::size_t rows = points.rows();
   const std::int32_t stride = polygons.rows() == rows ? 1 : 0;
   const auto& at = polygons.at;

@@ -1,4 +1,4 @@
-// What the C programs of this folder have in common: a check says where it failed, and the program goes on.
+// Helpers that the C programs of this directory share: a failed check reports its location, and the program continues.
 #ifndef KILN_TESTS_C_CHECK_H
 #define KILN_TESTS_C_CHECK_H
 
@@ -16,7 +16,7 @@ static inline int check_at(int holds, const char* what, const char* file, int li
 }
 #define CHECK(condition) check_at((condition) != 0, #condition, __FILE__, __LINE__)
 
-// A call must have succeeded; what it says otherwise is shown.
+// Checks that a call succeeded, and prints its error otherwise.
 static inline int good_at(kiln_code code, kiln_error* error, const char* file, int line) {
   if (code == KILN_OK) return check_at(error == NULL, "an error without a code", file, line);
   fprintf(stderr, "%s:%d: %s: %s\n%s", file, line, kiln_code_name(code), kiln_error_message(error),
@@ -27,7 +27,7 @@ static inline int good_at(kiln_code code, kiln_error* error, const char* file, i
 }
 #define GOOD(code) good_at((code), error, __FILE__, __LINE__)
 
-// A call must have failed, by this code and with a sentence.
+// Checks that a call failed with this code and a message.
 static inline int failed_at(kiln_code code, kiln_error** error, kiln_code wanted, const char* file, int line) {
   int right = check_at(code == wanted, "another code", file, line);
   if (!right) fprintf(stderr, "  %s instead of %s\n", kiln_code_name(code), kiln_code_name(wanted));

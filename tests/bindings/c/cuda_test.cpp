@@ -1,4 +1,5 @@
-// The C interface with CUDA units: really compiled by NVRTC, loaded into the driver double, which runs no device code.
+// The C interface with CUDA units, really compiled by NVRTC and loaded into the driver double, which runs no device
+// code.
 #include <kiln/kiln.h>
 
 #include <gtest/gtest.h>
@@ -9,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "support/driver_double/control.hpp"
-#include "support/recipes.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/toolkit.hpp"
+#include "support/fakes/cuda_driver/control.hpp"
+#include "support/fixtures/recipes.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/fixtures/toolkit.hpp"
 
 namespace kiln::test {
 namespace {
@@ -22,9 +23,9 @@ using cuda::LaunchAttributeId;
 
 constexpr std::int64_t kMinute = 60'000'000'000;
 
-// How often the functions of an allocator were called, and what they gave.
+// Counts the calls of an allocator's functions and records what they returned.
 struct Account {
-  DriverDouble* driver = nullptr;
+  FakeCudaDriver* driver = nullptr;
   std::size_t allocated = 0;
   std::size_t released = 0;
   int freed = 0;
@@ -36,9 +37,9 @@ class CApiCuda : public testing::Test {
     if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
     ASSERT_EQ(kiln_options_new(&options_, nullptr), KILN_OK);
     set("cache.dir", cache_.path("cache"));
-    set("driver", DriverDouble::path());
+    set("driver", FakeCudaDriver::path());
     set("nvrtc", toolkit_nvrtc());
-    const std::string source = repository_text("kernels/saxpy.cu");
+    const std::string source = repository_text("examples/kernels/saxpy.cu");
     ASSERT_EQ(kiln_unit_cuda("saxpy.cu", source.c_str(), &unit_, nullptr), KILN_OK);
     ASSERT_EQ(kiln_unit_add_entry(unit_, "saxpy", nullptr), KILN_OK);
     ASSERT_EQ(kiln_unit_add_entry(unit_, "scale<float>", nullptr), KILN_OK);
@@ -63,7 +64,7 @@ class CApiCuda : public testing::Test {
   kiln_code get() { return kiln_session_get(session_, unit_, "saxpy", kMinute, &kernel_, &error_); }
 
   TemporaryDirectory cache_;
-  DriverDouble driver_{"sm_90"};
+  FakeCudaDriver driver_{"sm_90"};
   kiln_options* options_ = nullptr;
   kiln_session* session_ = nullptr;
   kiln_unit* unit_ = nullptr;
@@ -72,7 +73,7 @@ class CApiCuda : public testing::Test {
   kiln_error* error_ = nullptr;
 };
 
-TEST_F(CApiCuda, ALaunchFromCHasEveryFieldThatTheDriverHas) {
+TEST_F(CApiCuda, LaunchPassesEveryFieldToDriver) {
   open();
   ASSERT_EQ(get(), KILN_OK) << kiln_error_message(error_);
   kiln_launch_attribute raw{};
@@ -96,7 +97,7 @@ TEST_F(CApiCuda, ALaunchFromCHasEveryFieldThatTheDriverHas) {
   const kiln_argument arguments[] = {{&n, sizeof n}, {&a, sizeof a}, {&x, sizeof x}, {&x, sizeof x}};
   ASSERT_EQ(kiln_kernel_launch(kernel_, &how, arguments, 4, &error_), KILN_OK) << kiln_error_message(error_);
 
-  const DriverDouble::Launch launch = driver_.launches().at(0);
+  const FakeCudaDriver::Launch launch = driver_.launches().at(0);
   EXPECT_EQ(launch.kernel, "saxpy");
   EXPECT_EQ(launch.stream, how.stream);
   EXPECT_EQ(std::vector<unsigned>(launch.grid, launch.grid + 3), (std::vector<unsigned>{4, 2, 1}));
@@ -105,7 +106,7 @@ TEST_F(CApiCuda, ALaunchFromCHasEveryFieldThatTheDriverHas) {
   EXPECT_EQ(launch.argument<unsigned>(0), n);
   EXPECT_EQ(launch.argument<float>(1), a);
   std::map<LaunchAttributeId, int> values;
-  for (const cuda::LaunchAttribute& attribute : launch.attributes) {
+  for (const cuda::DriverLaunchAttribute& attribute : launch.attributes) {
     std::memcpy(&values[attribute.id], attribute.value, sizeof(int));
   }
   const std::map<LaunchAttributeId, int> expected = {{LaunchAttributeId::ClusterDimension, 2},
@@ -119,16 +120,16 @@ TEST_F(CApiCuda, ALaunchFromCHasEveryFieldThatTheDriverHas) {
   EXPECT_NE(function, nullptr);
 }
 
-TEST_F(CApiCuda, AKernelThatIsNotReadyWhileAStreamRecordsAGraphSaysSo) {
+TEST_F(CApiCuda, KernelNotReadyDuringCaptureIsError) {
   open();
   const auto stream = static_cast<cuda::Stream>(kiln_stream_native(stream_));
   ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), DriverResult::Success);
-  kiln_wait wait{};
+  kiln_get_options wait{};
   wait.size = sizeof wait;
   wait.timeout_ns = kMinute;
   wait.on_stream = 1;
   wait.stream = stream;
-  EXPECT_EQ(kiln_session_get_with(session_, unit_, "saxpy", &wait, &kernel_, &error_), KILN_CAPTURING);
+  EXPECT_EQ(kiln_session_get_ex(session_, unit_, "saxpy", &wait, &kernel_, &error_), KILN_CAPTURING);
   EXPECT_EQ(kernel_, nullptr);
   EXPECT_EQ(kiln_error_code(error_), KILN_CAPTURING);
   GraphPointer graph = nullptr;
@@ -136,7 +137,7 @@ TEST_F(CApiCuda, AKernelThatIsNotReadyWhileAStreamRecordsAGraphSaysSo) {
   EXPECT_EQ(driver_.application().GraphDestroy(graph), DriverResult::Success);
 }
 
-TEST_F(CApiCuda, BytesForATargetCanBeHadOfWhatTheDriverRefuses) {
+TEST_F(CApiCuda, BytesAreAvailableForCodeRejectedByDriver) {
   driver_.fail("cuLibraryLoadData", 1, DriverResult::NoBinaryForGpu, 1000);
   open();
   kiln_artifact* artifact = nullptr;
@@ -146,15 +147,15 @@ TEST_F(CApiCuda, BytesForATargetCanBeHadOfWhatTheDriverRefuses) {
   EXPECT_EQ(std::memcmp(kiln_artifact_data(artifact), "\177ELF", 4), 0);
   EXPECT_EQ(std::string(kiln_artifact_symbol(artifact, "scale<float>")).rfind("_Z", 0), 0U);
   kiln_artifact_free(artifact);
-  EXPECT_EQ(get(), KILN_LOAD_REFUSED) << kiln_error_message(error_);
+  EXPECT_EQ(get(), KILN_LOAD_REJECTED) << kiln_error_message(error_);
 }
 
-TEST_F(CApiCuda, MemoryComesFromTheAllocatorOfACProgramAndItsUserDataIsGivenBackOnce) {
+TEST_F(CApiCuda, UsesAllocatorOfProgramAndReleasesUserDataOnce) {
   Account account{&driver_};
   kiln_allocator allocator{};
   allocator.size = sizeof allocator;
   allocator.kind = "cuda";
-  allocator.user = &account;
+  allocator.user_data = &account;
   allocator.allocate = [](std::size_t bytes, void* stream, void* user) -> void* {
     auto& said = *static_cast<Account*>(user);
     if (bytes > 1000) return nullptr;
@@ -169,8 +170,8 @@ TEST_F(CApiCuda, MemoryComesFromTheAllocatorOfACProgramAndItsUserDataIsGivenBack
     said.driver->driver().MemFreeAsync(reinterpret_cast<cuda::DevicePointer>(memory),
                                        static_cast<cuda::Stream>(stream));
   };
-  allocator.why = [](void*) -> const char* { return "a thousand bytes are enough for anybody"; };
-  allocator.free_user = [](void* user) { ++static_cast<Account*>(user)->freed; };
+  allocator.last_error = [](void*) -> const char* { return "a thousand bytes are enough"; };
+  allocator.free_user_data = [](void* user) { ++static_cast<Account*>(user)->freed; };
   ASSERT_EQ(kiln_options_allocator(options_, &allocator, nullptr), KILN_OK);
   open();
   kiln_buffer* buffer = nullptr;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kiln.h compiles alone: as C11 with everything that C compilers complain about, as C++17 and as C++20.
+# kiln.h compiles on its own: as C11 with strict warnings, as C++17 and as C++20.
 #   header_test.sh INCLUDE_DIR
 set -euo pipefail
 include=$1
@@ -10,5 +10,5 @@ done
 for standard in c++17 c++20; do
   g++ -std="$standard" "${strict[@]}" -x c++ - <<<$'#include <kiln/kiln.h>\n#include <kiln/kiln.h>'
 done
-# Beside the C++ headers too: what both are called must not collide.
+# With the C++ headers too: their names must not collide.
 g++ -std=c++17 "${strict[@]}" -x c++ - <<<$'#include <kiln/kiln.hpp>\n#include <kiln/kiln.h>'

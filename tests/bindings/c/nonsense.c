@@ -1,11 +1,11 @@
-// Every function of kiln.h is given nothing, objects of another type and numbers that make no sense: it answers with an
-// error, or with nothing, and the program goes on. No driver is opened and nothing is compiled.
+// Passes NULL, objects of another type and invalid numbers to every function of kiln.h: each returns an error or
+// nothing, and the program continues. No driver is opened and nothing is compiled.
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
 
-// What may come in the place of an object: nothing, a number, memory that is no object, an odd address.
+// Invalid values for an object: NULL, a number, memory that is not an object, an odd address.
 enum { KINDS = 4 };
 static uint64_t no_object[64];
 static void* nonsense[KINDS];
@@ -62,6 +62,7 @@ static void make_units(kiln_unit* good) {
   INVALID(kiln_unit_add_header(good, "name", NULL, &error));
   INVALID(kiln_unit_add_header(good, NULL, "", &error));
   INVALID(kiln_unit_set_preamble(good, NULL, &error));
+  INVALID(kiln_unit_add_served_by(good, NULL, &error));
   INVALID(kiln_unit_key(good, NULL, &error));
 }
 
@@ -76,6 +77,7 @@ static void use_units(void* none) {
   INVALID(kiln_unit_add_include_root(none, "path", NULL, &error));
   INVALID(kiln_unit_add_header(none, "name", "", &error));
   INVALID(kiln_unit_set_preamble(none, "", &error));
+  INVALID(kiln_unit_add_served_by(none, "acme", &error));
   INVALID(kiln_unit_key(none, hex, &error));
   CHECK(kiln_unit_kind(none) == NULL && kiln_unit_name(none) == NULL);
   kiln_unit_free(none);
@@ -88,7 +90,7 @@ static void use_options(void* none, kiln_options* good) {
   INVALID(kiln_options_on_event(none, on_event, NULL, NULL, &error));
   INVALID(kiln_options_allocator(none, &allocator, &error));
   INVALID(kiln_options_opencl(none, no_object, no_object, &error));
-  INVALID(kiln_options_count_events(none, 1, &error));
+  INVALID(kiln_options_collect_metrics(none, 1, &error));
   INVALID(kiln_options_trust(none, "key", "*", &error));
   INVALID(kiln_options_minimum_epoch(none, "a", 1, &error));
   INVALID(kiln_options_trust_live(none, "a", 1, &error));
@@ -119,17 +121,19 @@ static void use_session(void* none, const kiln_unit* unit) {
   kiln_stream* stream = NULL;
   kiln_devices* devices = NULL;
   kiln_status* status = NULL;
-  kiln_text* text = NULL;
-  kiln_wait wait = {.size = sizeof wait};
+  kiln_string* text = NULL;
+  kiln_get_options wait = {.size = sizeof wait};
   if (none != NULL) INVALID(kiln_session_open(none, &session, &error));
   INVALID(kiln_session_request(none, &unit, 1, NULL, &error));
   INVALID(kiln_session_cancel(none, &unit, 1, NULL, &error));
   INVALID(kiln_session_retry(none, &unit, 1, NULL, &error));
+  INVALID(kiln_session_refresh(none, &unit, 1, &error));
+  INVALID(kiln_session_release(none, &unit, 1, &error));
   INVALID(kiln_session_write_trace(none, &error));
   INVALID(kiln_session_make_current(none, "opencl", 0, &error));
   INVALID(kiln_session_artifact(none, unit, "sm_90", 0, &artifact, &error));
   INVALID(kiln_session_get(none, unit, NULL, 0, &kernel, &error));
-  INVALID(kiln_session_get_with(none, unit, NULL, &wait, &kernel, &error));
+  INVALID(kiln_session_get_ex(none, unit, NULL, &wait, &kernel, &error));
   INVALID(kiln_session_metrics(none, &text, &error));
   INVALID(kiln_stream_new(none, "opencl", &stream, &error));
   INVALID(kiln_devices_new(none, "opencl", &devices, &error));
@@ -146,6 +150,8 @@ static void ask_session(kiln_session* session, void* none, const kiln_unit* unit
   INVALID(kiln_session_request(session, list, 2, NULL, &error));
   INVALID(kiln_session_cancel(session, list, 2, NULL, &error));
   INVALID(kiln_session_retry(session, list, 2, NULL, &error));
+  INVALID(kiln_session_refresh(session, list, 2, &error));
+  INVALID(kiln_session_release(session, list, 2, &error));
   INVALID(kiln_session_request(session, NULL, 2, NULL, &error));
   INVALID(kiln_session_request(session, list, SIZE_MAX, NULL, &error));
   INVALID(kiln_session_request(session, list, 1, "sm_", &error));
@@ -157,7 +163,7 @@ static void ask_session(kiln_session* session, void* none, const kiln_unit* unit
   INVALID(kiln_session_get(session, none, NULL, 0, &kernel, &error));
   INVALID(kiln_session_get(session, unit, NULL, 0, NULL, &error));
   INVALID(kiln_session_get(session, unit, NULL, INT64_MIN, &kernel, &error));
-  INVALID(kiln_session_get_with(session, unit, NULL, NULL, &kernel, &error));
+  INVALID(kiln_session_get_ex(session, unit, NULL, NULL, &kernel, &error));
   INVALID(kiln_session_make_current(session, NULL, 0, &error));
   INVALID(kiln_stream_new(session, NULL, NULL, &error));
   INVALID(kiln_devices_new(session, NULL, NULL, &error));
@@ -185,7 +191,7 @@ static void use_the_rest(void* none) {
   INVALID(kiln_kernel_function(none, &function, &error));
   INVALID(kiln_kernel_occupancy(none, 0, &occupancy, &error));
   CHECK(kiln_kernel_native(none) == NULL && kiln_kernel_name(none) == NULL);
-  INVALID(kiln_stream_synchronise(none, &error));
+  INVALID(kiln_stream_synchronize(none, &error));
   CHECK(kiln_stream_native(none) == NULL);
   INVALID(kiln_buffer_new(none, NULL, 1, &buffer, &error));
   INVALID(kiln_buffer_upload(none, &byte, 1, &error));
@@ -195,7 +201,7 @@ static void use_the_rest(void* none) {
   INVALID(kiln_devices_at(none, 0, &device, &error));
   INVALID(kiln_status_totals(none, &totals, &error));
   INVALID(kiln_status_at(none, 0, &unit, &error));
-  CHECK(kiln_text_data(none) == NULL && kiln_text_bytes(none) == 0);
+  CHECK(kiln_string_data(none) == NULL && kiln_string_size(none) == 0);
   CHECK(kiln_error_code(none) == KILN_OK && kiln_error_message(none)[0] == '\0' && kiln_error_log(none)[0] == '\0');
   kiln_artifact_free(none);
   kiln_kernel_free(none);
@@ -203,17 +209,17 @@ static void use_the_rest(void* none) {
   kiln_buffer_free(none);
   kiln_devices_free(none);
   kiln_status_free(none);
-  kiln_text_free(none);
+  kiln_string_free(none);
   kiln_error_free(none);
 }
 
-// A struct says how large it is: too small, too large, and larger than this library knows of.
+// Struct sizes: too small, too large, and larger than this library knows.
 static void give_sizes(kiln_session* session, const kiln_unit* unit) {
   kiln_error* error = NULL;
   kiln_kernel* kernel = NULL;
   kiln_status* status = NULL;
   struct {
-    kiln_wait wait;
+    kiln_get_options wait;
     uint64_t later;
   } newer = {.wait = {.size = sizeof newer, .timeout_ns = -1}, .later = 1};
   kiln_totals totals = {.size = 0};
@@ -224,9 +230,9 @@ static void give_sizes(kiln_session* session, const kiln_unit* unit) {
   INVALID(kiln_status_totals(status, &totals, &error));
   INVALID(kiln_status_at(status, 0, NULL, &error));
   kiln_status_free(status);
-  FAILED(kiln_session_get_with(session, unit, NULL, &newer.wait, &kernel, &error), KILN_UNSUPPORTED);
-  newer.later = 0;  // nothing is asked for that this library does not know: it is read, and its time is negative
-  INVALID(kiln_session_get_with(session, unit, NULL, &newer.wait, &kernel, &error));
+  FAILED(kiln_session_get_ex(session, unit, NULL, &newer.wait, &kernel, &error), KILN_UNSUPPORTED);
+  newer.later = 0;  // the unknown field is not used: the struct is read, and its timeout is negative
+  INVALID(kiln_session_get_ex(session, unit, NULL, &newer.wait, &kernel, &error));
 }
 
 int main(void) {
@@ -246,7 +252,7 @@ int main(void) {
   GOOD(kiln_session_open(options, &session, &error));
   GOOD(kiln_session_shared(&shared, &error));
   kiln_session_free(shared);
-  kiln_text* another = NULL;
+  kiln_string* another = NULL;
   GOOD(kiln_session_metrics(session, &another, &error));
 
   nonsense[1] = (void*)(uintptr_t)1;
@@ -260,20 +266,20 @@ int main(void) {
     ask_session(session, nonsense[i], unit);
     use_the_rest(nonsense[i]);
   }
-  // An object of another type is none, and is not ended by a function that is not its own.
+  // An object of another type is rejected, and another type's free function does not destroy it.
   use_units(another);
   use_options(another, options);
   use_session(another, unit);
   ask_session(session, another, unit);
   kiln_unit_free((void*)another);
-  CHECK(kiln_text_data(another) != NULL);
+  CHECK(kiln_string_data(another) != NULL);
   give_sizes(session, unit);
   CHECK(strcmp(kiln_code_name((kiln_code)77), "unknown") == 0 && strcmp(kiln_code_name(KILN_OK), "ok") == 0);
   CHECK(strcmp(kiln_code_name(KILN_CAPTURING), "capturing") == 0);
   CHECK(strcmp(kiln_state_name((kiln_state)9), "unknown") == 0);
   CHECK(strcmp(kiln_origin_name((kiln_origin)9), "unknown") == 0);
   CHECK(kiln_c_api_version() == KILN_C_API_VERSION && kiln_version()[0] != '\0');
-  kiln_text_free(another);
+  kiln_string_free(another);
   kiln_session_free(session);
   kiln_unit_free(unit);
   kiln_options_free(options);

@@ -1,5 +1,5 @@
-// A program in C that does all that kiln.h has, on PoCL: two units warmed, got, launched and checked, what is told of
-// it, and each kind of error that can be had without a GPU.
+// A C program that uses everything in kiln.h on PoCL: it requests, gets, launches and checks two units, reads events
+// and status, and causes each kind of error that is possible without a GPU.
 //   program CACHE_DIR TRACE_THAT_CANNOT_BE_WRITTEN NUMBER_THAT_NO_CACHE_HAS_SEEN
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,37 +12,37 @@
 enum { ITEMS = 1024 };
 static const int64_t kLong = INT64_C(120000000000);
 
-typedef struct Told {
+typedef struct Reported {
   atomic_int events, launched, named, freed;
-} Told;
+} Reported;
 
 static void on_event(const kiln_event* event, void* user) {
-  Told* told = user;
-  ++told->events;
+  Reported* reported = user;
+  ++reported->events;
   if (event->size != sizeof *event || event->message == NULL || event->purpose == NULL) abort();
-  if (strcmp(event->kind, "launched") == 0 && event->blocks == ITEMS / 64 && event->block == 64 &&
+  if (strcmp(event->kind, "launched") == 0 && event->grid_blocks == ITEMS / 64 && event->block_threads == 64 &&
       strchr(event->message, ':') == NULL) {
-    ++told->launched;  // one that failed says why behind a colon
+    ++reported->launched;  // a failed launch has the reason after a colon
   }
-  if (strcmp(event->kind, "hot_compile") == 0 && strstr(event->message, "program.c:7 ") != NULL) ++told->named;
+  if (strcmp(event->kind, "blocking_compile") == 0 && strstr(event->message, "program.c:7 ") != NULL) ++reported->named;
 }
-static void on_free(void* user) { ++((Told*)user)->freed; }
+static void on_free(void* user) { ++((Reported*)user)->freed; }
 
-static kiln_session* open_session(const char* cache, const char* name, const char* value, Told* told) {
+static kiln_session* open_session(const char* cache, const char* name, const char* value, Reported* reported) {
   kiln_error* error = NULL;
   kiln_options* options = NULL;
   kiln_session* session = NULL;
   GOOD(kiln_options_new(&options, &error));
   GOOD(kiln_options_set(options, "cache.dir", cache, 1, &error));
   if (name != NULL) GOOD(kiln_options_set(options, name, value, 1, &error));
-  if (told != NULL) GOOD(kiln_options_on_event(options, on_event, told, on_free, &error));
-  GOOD(kiln_options_count_events(options, 1, &error));
+  if (reported != NULL) GOOD(kiln_options_on_event(options, on_event, reported, on_free, &error));
+  GOOD(kiln_options_collect_metrics(options, 1, &error));
   if (!GOOD(kiln_session_open(options, &session, &error))) exit(1);
   kiln_options_free(options);
   return session;
 }
 
-// The kernel `name` of a unit, with or without the source's word for it.
+// Returns the unit with kernel `name`.
 static kiln_unit* unit_of(const char* name, const char* source) {
   kiln_error* error = NULL;
   kiln_unit* unit = NULL;
@@ -78,15 +78,15 @@ static int all_are(const kiln_buffer* buffer, float wanted) {
 static kiln_kernel* got(kiln_session* session, const kiln_unit* unit, const char* entry) {
   kiln_error* error = NULL;
   kiln_kernel* kernel = NULL;
-  kiln_wait wait = {.size = sizeof wait, .timeout_ns = kLong, .file = __FILE__, .line = __LINE__};
-  if (!GOOD(kiln_session_get_with(session, unit, entry, &wait, &kernel, &error))) exit(1);
+  kiln_get_options wait = {.size = sizeof wait, .timeout_ns = kLong, .file = __FILE__, .line = __LINE__};
+  if (!GOOD(kiln_session_get_ex(session, unit, entry, &wait, &kernel, &error))) exit(1);
   CHECK(kiln_session_ready(session, unit, entry) == 1);
   CHECK(kiln_kernel_native(kernel) != NULL && strcmp(kiln_kernel_name(kernel), kiln_unit_name(unit)) == 0);
   void* function = NULL;
   GOOD(kiln_kernel_function(kernel, &function, &error));
   kiln_occupancy busy = {.size = sizeof busy};
   GOOD(kiln_kernel_occupancy(kernel, 0, &busy, &error));
-  CHECK(function != NULL && busy.block >= 1 && busy.least_grid >= 1 && busy.size == sizeof busy);
+  CHECK(function != NULL && busy.block_size >= 1 && busy.min_grid_size >= 1 && busy.size == sizeof busy);
   return kernel;
 }
 
@@ -96,7 +96,7 @@ static void look_at_status(kiln_session* session) {
   kiln_totals totals = {.size = sizeof totals};
   GOOD(kiln_status_new(session, &status, &error));
   GOOD(kiln_status_totals(status, &totals, &error));
-  CHECK(totals.submitted == 2 && totals.compiled + totals.found == 2 && totals.failed == 0);
+  CHECK(totals.submitted == 2 && totals.compiled + totals.cached == 2 && totals.failed == 0);
   CHECK(kiln_status_count(status) == 2);
   for (size_t i = 0; i < kiln_status_count(status); ++i) {
     kiln_unit_status unit = {.size = sizeof unit};
@@ -105,18 +105,18 @@ static void look_at_status(kiln_session* session) {
     printf("%s for %s: %s, %s, %.1f ms\n", unit.unit, unit.target, kiln_state_name(unit.state),
            kiln_origin_name(unit.origin), unit.ms);
   }
-  // A caller from before a struct had grown gets the part that he knows, and nothing behind it is written.
+  // A caller compiled before a struct grew gets the fields that it knows, and nothing is written after them.
   kiln_totals old = {.size = 2 * sizeof(size_t), .failed = 77};
   GOOD(kiln_status_totals(status, &old, &error));
   CHECK(old.submitted == 2 && old.failed == 77 && old.size == 2 * sizeof(size_t));
   kiln_status_free(status);
-  kiln_text* text = NULL;
+  kiln_string* text = NULL;
   GOOD(kiln_session_metrics(session, &text, &error));
-  CHECK(strstr(kiln_text_data(text), "kiln_") != NULL && strlen(kiln_text_data(text)) == kiln_text_bytes(text));
-  kiln_text_free(text);
+  CHECK(strstr(kiln_string_data(text), "kiln_") != NULL && strlen(kiln_string_data(text)) == kiln_string_size(text));
+  kiln_string_free(text);
 }
 
-// Level 1, for the device that there is.
+// Level 1, for the available device.
 static void look_at_bytes(kiln_session* session, const kiln_unit* unit) {
   kiln_error* error = NULL;
   kiln_devices* devices = NULL;
@@ -139,9 +139,9 @@ static void look_at_bytes(kiln_session* session, const kiln_unit* unit) {
 }
 
 static void use(const char* cache) {
-  static Told told;
+  static Reported reported;
   kiln_error* error = NULL;
-  kiln_session* session = open_session(cache, NULL, NULL, &told);
+  kiln_session* session = open_session(cache, NULL, NULL, &reported);
   kiln_unit* units[] = {
       unit_of("scale", "kernel void scale(global float* x, float by) { x[get_global_id(0)] *= by; }"),
       unit_of("shift", "kernel void shift(global float* x, float by) { x[get_global_id(0)] += by; }")};
@@ -159,26 +159,35 @@ static void use(const char* cache) {
   kiln_kernel* shift = got(session, units[1], "shift");
   launch(scale, stream, buffer, 3);
   launch(shift, stream, buffer, 1);
-  GOOD(kiln_stream_synchronise(stream, &error));
+  GOOD(kiln_stream_synchronize(stream, &error));
   CHECK(all_are(buffer, 7));
   look_at_status(session);
   look_at_bytes(session, units[0]);
+  // A released unit is removed from the session, but existing objects stay usable. An unchanged kernel stays.
+  GOOD(kiln_session_release(session, (const kiln_unit* const*)units, 1, &error));
+  GOOD(kiln_session_refresh(session, (const kiln_unit* const*)units + 1, 1, &error));
+  CHECK(kiln_session_ready(session, units[0], NULL) == 0 && kiln_session_ready(session, units[1], "shift") == 0);
+  kiln_kernel* same = got(session, units[1], "shift");
+  CHECK(kiln_kernel_native(same) == kiln_kernel_native(shift));
+  kiln_kernel_free(same);
+  FAILED(kiln_session_release(session, NULL, 1, &error), KILN_INVALID_ARGUMENT);
+  FAILED(kiln_session_refresh(NULL, NULL, 0, &error), KILN_INVALID_ARGUMENT);
   kiln_kernel* none = shift;
   FAILED(kiln_session_get(session, units[0], "another", kLong, &none, &error), KILN_INVALID_ARGUMENT);
   CHECK(none == NULL);
   kiln_kernel_free(shift);
 
-  // The session goes on for what is left of it.
+  // The session exists as long as an object of it.
   kiln_session_free(session);
   kiln_unit_free(units[0]);
   kiln_unit_free(units[1]);
   launch(scale, stream, buffer, 2);
   CHECK(all_are(buffer, 14));
-  CHECK(told.launched == 3 && told.freed == 0);
+  CHECK(reported.launched == 3 && reported.freed == 0);
   kiln_kernel_free(scale);
   kiln_buffer_free(buffer);
   kiln_stream_free(stream);
-  CHECK(told.freed == 1);
+  CHECK(reported.freed == 1);
 }
 
 typedef struct Waiter {
@@ -206,7 +215,7 @@ static void run_out_of_time(kiln_session* session, const char* nonce) {
   CHECK(kiln_session_ready(session, unit, NULL) == 0);
   FAILED(kiln_session_get(session, unit, NULL, 0, &kernel, &error), KILN_TIMED_OUT);
   FAILED(kiln_session_get(session, unit, NULL, -1, &kernel, &error), KILN_INVALID_ARGUMENT);
-  // Whoever waits is let go by whoever takes the request back.
+  // Canceling a request releases the thread that waits for it.
   Waiter waiter = {.session = session, .unit = unit};
   thrd_t thread;
   if (!CHECK(thrd_create(&thread, wait_for, &waiter) == thrd_success)) exit(1);
@@ -224,12 +233,12 @@ static void fail(const char* cache, const char* trace, const char* nonce) {
   kiln_error* error = NULL;
   kiln_kernel* kernel = NULL;
   kiln_devices* devices = NULL;
-  Told told = {0};
-  kiln_session* session = open_session(cache, "trace", trace, &told);
+  Reported reported = {0};
+  kiln_session* session = open_session(cache, "trace", trace, &reported);
   run_out_of_time(session, nonce);
   kiln_unit* bad = unit_of("bad", "kernel void bad(global float* x) { x[0] = y_is_not_declared; }");
-  kiln_wait wait = {.size = sizeof wait, .timeout_ns = kLong, .file = "program.c", .line = 7};
-  kiln_code code = kiln_session_get_with(session, bad, NULL, &wait, &kernel, &error);
+  kiln_get_options wait = {.size = sizeof wait, .timeout_ns = kLong, .file = "program.c", .line = 7};
+  kiln_code code = kiln_session_get_ex(session, bad, NULL, &wait, &kernel, &error);
   CHECK(strstr(kiln_error_log(error), "y_is_not_declared") != NULL);
   FAILED(code, KILN_COMPILE_FAILED);
   GOOD(kiln_session_retry(session, (const kiln_unit* const*)&bad, 1, NULL, &error));
@@ -240,11 +249,11 @@ static void fail(const char* cache, const char* trace, const char* nonce) {
   kiln_devices_free(devices);
   kiln_unit_free(bad);
   kiln_session_free(session);
-  CHECK(told.events > 0 && told.named == 1 && told.freed == 1);
+  CHECK(reported.events > 0 && reported.named == 1 && reported.freed == 1);
 
   kiln_session* strict = open_session(cache, "compile", "never", NULL);
   kiln_unit* unknown = unit_of("unknown", "kernel void unknown(global float* x) { x[0] = 1; }");
-  FAILED(kiln_session_get(strict, unknown, NULL, kLong, &kernel, &error), KILN_REFUSED);
+  FAILED(kiln_session_get(strict, unknown, NULL, kLong, &kernel, &error), KILN_DENIED);
   kiln_unit_free(unknown);
   kiln_session_free(strict);
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The program of docs/c.md, compiled as C11 without a warning, compiles its kernels the first time and never again; then
-# tests/bindings/c/program.c does everything else with the same cache.
+# The program of docs/c.md, compiled as C11 without a warning, compiles its kernels the first time and never again. Then
+# tests/bindings/c/program.c uses everything else with the same cache.
 #   programs_test.sh SOURCE_DIR LIBKILN.SO PROGRAM
 set -euo pipefail
 source_dir=$1
 library=$2
-. "$(dirname "$0")/../../support/scratch.sh"
+. "$(dirname "$0")/../../support/processes/scratch.sh"
 ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1 || {
   echo "skipped: there is no OpenCL driver here (no file in /etc/OpenCL/vendors)"
   exit 77

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Doxygen makes the reference of the headers without a warning, C and C++, and warns of a reference to what is not there.
+# Doxygen builds the reference of the C and C++ headers without a warning, and warns about an invalid reference.
 #   reference_test.sh SOURCE_DIR
 set -euo pipefail
 command -v doxygen >/dev/null || {
   echo "skipped: there is no doxygen here (tools/setup.sh installs it)"
   exit 77
 }
-. "$(dirname "$0")/../../support/scratch.sh"
-mkdir "$scratch/tree"
+. "$(dirname "$0")/../../support/processes/scratch.sh"
+mkdir -p "$scratch/tree/runtime"
 cp -r "$1/include" "$scratch/tree/"
+cp -r "$1/runtime/include" "$scratch/tree/runtime/"
 mkdir "$scratch/tree/docs" "$scratch/tree/build"
 cp "$1"/docs/Doxyfile "$1"/docs/reference.dox "$scratch/tree/docs/"
 cd "$scratch/tree"
@@ -19,4 +20,4 @@ done
 grep -q kiln_session_artifact build/reference/html/kiln_8h.html
 echo '/// @ref no_such_thing' >>include/kiln/kiln.h
 echo 'void planted(void);' >>include/kiln/kiln.h
-! doxygen docs/Doxyfile 2>/dev/null || fail "a reference to nothing was not noticed"
+! doxygen docs/Doxyfile 2>/dev/null || fail "doxygen accepted an invalid reference"

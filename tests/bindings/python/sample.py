@@ -1,4 +1,4 @@
-"""What a user writes, for mypy --strict: every line must be typed by the package's stubs."""
+"""Sample user code for mypy --strict: the package's stubs must type every line."""
 
 import kiln
 
@@ -26,11 +26,12 @@ def listen(event: kiln.Event) -> None:
 
 def report() -> str:
     session = kiln.Session({"cache.dir": "cache", "jobs": 0, "disable": False}, on_event=listen)
-    cold: list[kiln.Cold] = kiln.Plan("all").stage(saxpy, [saxpy]).ensure_warm(session, timeout=10)
+    not_ready: list[kiln.NotReady] = kiln.WarmupPlan("all").stage(saxpy, [saxpy]).ensure_warm(session, timeout=10)
     try:
         session.artifact(saxpy, kiln.Target("sm_90"), timeout=5)
     except kiln.CompileError as error:
         return f"{error.line}: {error.excerpt()}"
     except TimeoutError:
         return "later"
-    return "\n".join(f"{unit.unit} {unit.state}" for unit in kiln.status().units) + "".join(one.why for one in cold)
+    states = "\n".join(f"{unit.unit} {unit.state}" for unit in kiln.status().units)
+    return states + "".join(one.reason for one in not_ready)

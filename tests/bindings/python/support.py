@@ -1,4 +1,4 @@
-"""What the tests of the Python package share."""
+"""Helpers that the tests of the Python package share."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import sys
 import tempfile
 import textwrap
 
-# PoCL takes a second for a kernel, and more where others build beside it.
+# PoCL takes a second for a kernel, and more if other builds run at the same time.
 PATIENT = 60.0
 
 
 def private_cache() -> None:
-    """A cache of this test's own, before anybody asks for one: the shared session reads it at its first need."""
+    """Sets a private cache for this test. Call it first: the shared session reads the setting when it is first used."""
     folder = tempfile.mkdtemp(prefix="kiln-python-")
     os.environ["KILN_CACHE_DIR"] = folder
 
 
 def run(script: str, *arguments: str, timeout: float = 60, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A Python of its own, with the script on its command line."""
+    """Runs a script in a new Python process."""
     environment = {**os.environ, **variables}
     command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
 
 
 def figure(text: str) -> None:
-    """A line that CI shows among its figures."""
-    # On a line of its own: the dots of unittest have none.
+    """Prints a line that CI shows among its measurements."""
+    # Starts a new line, because unittest prints dots without a newline.
     print(f"\nfigure: python: {text}", flush=True)

@@ -1,9 +1,12 @@
-"""CUDA without a device: NVRTC really compiles, cuda.core really takes the code, and a double of the driver stands for
-the device, so that handles, streams and arguments are looked at; nothing is executed."""
+"""CUDA without a device: NVRTC really compiles, cuda.core really loads the code, and the driver double replaces the
+device, so that handles, streams and arguments are checked; nothing is executed."""
 
 from __future__ import annotations
 
 import os
+import pathlib
+import tempfile
+import time
 import unittest
 
 import support
@@ -31,7 +34,7 @@ class Bytes(unittest.TestCase):
         self.assertEqual((artifact.form, str(artifact.target), len(artifact)), ("cubin", "sm_80", len(artifact.bytes)))
         self.assertEqual(set(artifact.symbols), {"scale<double>", "plain"})
 
-    def test_are_code_to_cuda_core(self) -> None:
+    def test_convert_to_cuda_core_object_code(self) -> None:
         try:
             from cuda.core import ObjectCode
         except ImportError as missing:
@@ -43,20 +46,20 @@ class Bytes(unittest.TestCase):
             self.assertEqual((code.code_type, bytes(code.code)), (kind, artifact.bytes))
             self.assertEqual(code.symbol_mapping, artifact.symbols)
 
-    def test_an_error_of_nvrtc_shows_the_line(self) -> None:
+    def test_nvrtc_error_shows_source_line(self) -> None:
         unit = kiln.Unit.cuda("bad.cu", "// fine\n__global__ void k(int* x) {\n\t*x = y;\n}\n", entries=["k"])
         with self.assertRaises(kiln.CompileError) as caught:
             kiln.artifact(unit, "sm_80", timeout=support.PATIENT)
         self.assertEqual(caught.exception.line, 3)
         self.assertIn("> 3 | \t*x = y;", str(caught.exception))
 
-    def test_a_target_that_is_none_is_refused(self) -> None:
+    def test_invalid_target_is_rejected(self) -> None:
         with self.assertRaises(ValueError):
             kiln.artifact(SCALE, "sm_eighty")
         with self.assertRaises(TypeError):
             kiln.artifact(SCALE, 80)  # type: ignore[arg-type]
 
-    def test_linked_units_and_algorithms_are_units(self) -> None:
+    def test_linked_and_cccl_units(self) -> None:
         caller = kiln.Unit.cuda("caller.cu", "extern __device__ int f(); __global__ void k(int* x) { *x = f(); }", entries="k")
         callee = kiln.Unit.cuda("callee.cu", "__device__ int f() { return 1; }")
         linked = kiln.Unit.link("both", [caller, kiln.LinkPart.unit(callee)], entries="k")
@@ -65,7 +68,7 @@ class Bytes(unittest.TestCase):
         with self.assertRaisesRegex(kiln.InvalidArgument, "radix_sort_u64_i32"):
             kiln.Unit.cccl("bubble_sort")
 
-    def test_units_are_values(self) -> None:
+    def test_equal_units_compare_equal(self) -> None:
         def made(source: str = "int x;") -> kiln.Unit:
             return kiln.Unit.cuda("v.cu", source, entries="k", headers={"a.h": "int a;"}, include_roots=[os.curdir])
 
@@ -75,8 +78,32 @@ class Bytes(unittest.TestCase):
         self.assertNotEqual(made(), "v.cu")
 
 
+class Refresh(unittest.TestCase):
+    def test_changed_header_is_detected_after_refresh(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            header = pathlib.Path(folder, "factor.h")
+            header.write_text("#define FACTOR 3\n")
+            unit = kiln.Unit.cuda(
+                "factor.cu",
+                '#include "factor.h"\nextern "C" __global__ void k(int* x) { *x = FACTOR; }',
+                entries="k",
+                include_roots=[folder],
+            )
+            session = kiln.Session()
+            before = session.artifact(unit, "compute_80", timeout=support.PATIENT).bytes
+            header.write_text("#define FACTOR 5\n")
+            time.sleep(0.05)
+            self.assertEqual(session.artifact(unit, "compute_80", timeout=support.PATIENT).bytes, before)
+            session.refresh(unit)
+            self.assertNotEqual(session.artifact(unit, "compute_80", timeout=support.PATIENT).bytes, before)
+            session.release([unit])
+            status = session.status(all=True)
+            self.assertEqual((status.submitted, status.released), (0, 1))
+            self.assertNotEqual(session.artifact(unit, "compute_80", timeout=support.PATIENT).bytes, before)
+
+
 class Cuda:
-    """Somebody's stream, as cuda.core, CuPy and PyTorch have them."""
+    """A stream of another library, such as cuda.core, CuPy and PyTorch."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -90,26 +117,26 @@ class Array:
         self.__cuda_array_interface__ = memory.__cuda_array_interface__
 
 
-@unittest.skipUnless(os.environ.get("KILN_DRIVER_DOUBLE"), "KILN_DRIVER_DOUBLE does not name the driver's double")
+@unittest.skipUnless(os.environ.get("KILN_FAKE_DRIVER"), "KILN_FAKE_DRIVER does not name the driver's double")
 class Device(unittest.TestCase):
     session: kiln.Session
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.session = kiln.Session({"driver": os.environ["KILN_DRIVER_DOUBLE"]})
+        cls.session = kiln.Session({"driver": os.environ["KILN_FAKE_DRIVER"]})
         cls.session.make_current("cuda")
         cls.stream = cls.session.stream("cuda")
 
-    def test_a_kernel_has_what_others_launch_it_by(self) -> None:
+    def test_kernel_exposes_native_handles(self) -> None:
         kernel = self.session.get(SCALE, "scale<double>", timeout=support.PATIENT)
         self.assertNotEqual(kernel.handle, 0)
         self.assertNotEqual(kernel.function, 0)
-        self.assertEqual(kernel.parameters, [8, 8, 8])
+        self.assertEqual(kernel.parameter_sizes, [8, 8, 8])
         self.assertEqual(kernel.cubin[:4], b"\x7fELF")
         self.assertEqual(kernel.cubin, kernel.artifact.bytes)
         self.assertEqual(kernel.to_object_code().symbol_mapping, kernel.artifact.symbols)
 
-    def test_numbers_take_the_size_of_their_parameters(self) -> None:
+    def test_numbers_use_parameter_sizes(self) -> None:
         memory = self.stream.allocate(64)
         double = self.session.get(SCALE, "scale<double>", timeout=support.PATIENT)
         plain = self.session.get(SCALE, "plain", timeout=support.PATIENT)
@@ -121,11 +148,11 @@ class Device(unittest.TestCase):
             plain.launch(self.stream, None, 256, 0, grid=1, block=1)
         with self.assertRaisesRegex(ValueError, "argument 1 is a float and its parameter has 1 bytes"):
             plain.launch(self.stream, None, 1.5, 0, grid=1, block=1)
-        with self.assertRaisesRegex(kiln.InvalidArgument, "argument 1 of .*scale.* is 8 bytes; it was given 4"):
+        with self.assertRaisesRegex(kiln.InvalidArgument, "argument 1 of .*scale.* is 8 bytes, but got 4"):
             double.launch(self.stream, memory, numpy.float32(2), 5, grid=1, block=8)
-        self.stream.synchronise()
+        self.stream.synchronize()
 
-    def test_memory_goes_there_and_back(self) -> None:
+    def test_memory_round_trips(self) -> None:
         memory = self.stream.copy_of(b"abcdefgh")
         self.stream.upload(memory, memoryview(b"AB"))
         self.assertEqual(self.stream.download(memory), b"ABcdefgh")

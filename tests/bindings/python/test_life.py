@@ -1,4 +1,4 @@
-"""How the package behaves among other things of a process: imports, threads, signals, forks, notebooks, the end."""
+"""The package in a process: imports, threads, signals, forks, notebooks, interpreter exit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ support.private_cache()
 import kiln  # noqa: E402
 
 KERNEL = "kernel void one(global int* x) { x[0] = 1; }"
-# Takes as long as it is told and leaves nothing: a compile that is in flight for sure.
+# A compile of a given duration without a result, to have a compile in progress.
 SLOW = """
 import kiln, sys
 def slow(seconds, name="slow.cu"):
@@ -28,7 +28,7 @@ exec(SLOW)
 
 
 class Import(unittest.TestCase):
-    def test_opens_no_library_but_its_own_and_starts_no_thread(self) -> None:
+    def test_import_opens_only_its_extension_and_starts_no_thread(self) -> None:
         done = support.run("""
             import os, sys
             def libraries():
@@ -47,7 +47,7 @@ class Import(unittest.TestCase):
         self.assertEqual([name for name in opened if not name.startswith(allowed)], [])
         self.assertTrue(any(name.startswith("_kiln") for name in opened), done.stderr)
 
-    def test_takes_less_than_20_ms_more_than_an_empty_module(self) -> None:
+    def test_import_takes_less_than_20_ms(self) -> None:
         folder = os.environ["KILN_CACHE_DIR"]
         os.makedirs(folder, exist_ok=True)
         open(os.path.join(folder, "empty_module.py"), "w").close()
@@ -68,7 +68,7 @@ class Import(unittest.TestCase):
 
 
 class Waiting(unittest.TestCase):
-    def test_another_thread_counts_meanwhile(self) -> None:
+    def test_other_threads_run_during_wait(self) -> None:
         session = kiln.Session()
         counted = 0
         ended = threading.Event()
@@ -91,7 +91,7 @@ class Waiting(unittest.TestCase):
         support.figure(f"a second thread counted to {during} while one waited half a second")
         self.assertGreater(during, 10_000)
 
-    def test_ctrl_c_ends_it_within_100_ms(self) -> None:
+    def test_ctrl_c_ends_wait_within_100_ms(self) -> None:
         session = kiln.Session()
         unit = slow(60)  # noqa: F821
 
@@ -111,8 +111,8 @@ class Waiting(unittest.TestCase):
             thread.join()
             return took
 
-        # A wait looks every 40 ms: presses at one distance from that would all be lucky, or all be not. On a machine that
-        # others use one of them may be late by no fault of ours, so a whole round must be in time, not each round.
+        # A wait checks every 40 ms: presses at a fixed distance from that would all be early or all be late. On a
+        # shared machine one press can be late for external reasons, so one whole round must be in time, not each round.
         for _ in range(4):
             round_ = [milliseconds(0.2 + 0.007 * phase) for phase in range(6)]
             support.figure(f"Ctrl-C ended a wait after {', '.join(f'{ms:.0f}' for ms in round_)} ms (limit 100)")
@@ -120,7 +120,7 @@ class Waiting(unittest.TestCase):
                 return
         self.fail("in no round did all of them end in time")
 
-    def test_a_handler_that_returns_does_not_end_it(self) -> None:
+    def test_returning_signal_handler_does_not_end_wait(self) -> None:
         seen = []
         before = signal.signal(signal.SIGALRM, lambda *_: seen.append(kiln.status().submitted))
         try:
@@ -131,7 +131,7 @@ class Waiting(unittest.TestCase):
             signal.signal(signal.SIGALRM, before)
         self.assertEqual(len(seen), 1)
 
-    def test_what_is_cancelled_raises(self) -> None:
+    def test_cancelled_unit_raises(self) -> None:
         session = kiln.Session()
         unit = slow(20, "cancelled.cu")  # noqa: F821
         threading.Timer(0.3, lambda: session.cancel(unit, "sm_80")).start()
@@ -140,7 +140,7 @@ class Waiting(unittest.TestCase):
 
 
 class Fork(unittest.TestCase):
-    def test_a_data_loader_forked_with_work_in_flight_works(self) -> None:
+    def test_forked_data_loader_works_during_compile(self) -> None:
         done = support.run(SLOW + f"""
 import os, threading, time
 kiln.request_warmup([slow(30)], "sm_80")
@@ -161,7 +161,7 @@ print("parent", kiln.status().pending)
         self.assertEqual(done.stderr, "")
         self.assertEqual(done.stdout.split("\n")[:2], ["1 1", "parent 1"])
 
-    def test_a_child_is_told_why_its_parents_driver_is_of_no_use(self) -> None:
+    def test_forked_child_gets_error_for_inherited_driver(self) -> None:
         done = support.run(f"""
 import kiln, os
 unit = kiln.Unit.opencl("open.cl", {KERNEL!r}, entries="one")
@@ -177,7 +177,7 @@ os.waitpid(child, 0)
 """)
         self.assertEqual((done.stdout, done.stderr), ("True\n", ""))
 
-    def test_a_pool_of_processes_gets_bytes(self) -> None:
+    def test_process_pool_gets_bytes(self) -> None:
         done = support.run("""
             import kiln, multiprocessing
             unit = kiln.Unit.cuda("pool.cu", 'extern "C" __global__ void k(int* x) { *x = 1; }', entries=["k"])
@@ -197,31 +197,31 @@ class End(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, output, ""))
         self.assertLess(time.perf_counter() - start, 15)
 
-    def test_with_work_in_flight(self) -> None:
+    def test_exit_during_compile(self) -> None:
         self.assert_ends('kiln.request_warmup([slow(30)], "sm_80")\nprint("end")', "end\n")
 
-    def test_with_a_thread_that_waits_and_listeners_that_are_told(self) -> None:
+    def test_exit_with_waiting_thread_and_event_callbacks(self) -> None:
         self.assert_ends(
             """
 import threading, time
-told = []
-session = kiln.Session(on_event=told.append)
+events = []
+session = kiln.Session(on_event=events.append)
 def wait(): session.artifact(slow(30), "sm_80")
 for _ in range(4): threading.Thread(target=wait, daemon=True).start()
 time.sleep(0.3)
 kiln.request_warmup([slow(30, f"u{i}.cu") for i in range(200)], "sm_80")
 session.request([slow(30, f"u{i}.cu") for i in range(200)], "sm_80")
-print(bool(told))
+print(bool(events))
 """,
             "True\n",
         )
 
-    def test_while_an_opencl_kernel_is_compiled(self) -> None:
+    def test_exit_during_opencl_compile(self) -> None:
         self.assert_ends(f'kiln.request_warmup(kiln.Unit.opencl("end.cl", {KERNEL!r}, entries="one"))\nprint("end")', "end\n")
 
 
 class Notebook(unittest.TestCase):
-    def test_a_unit_that_is_made_again_replaces_the_old_one(self) -> None:
+    def test_redefined_unit_replaces_old_one(self) -> None:
         script = f"""
 import kiln
 def cell(source): return kiln.Unit.opencl("cell.cl", source, entries="one")
@@ -245,7 +245,7 @@ sorted(u.state for u in kiln.status(all=True).units)
         said = [line for line in done.stdout.splitlines() if line]
         self.assertEqual(said, ["'one'", "line 1", "(['failed'], 1)", "'one'", "['ready']", "['failed', 'ready']"], done.stderr)
 
-    def test_in_a_program_units_of_one_name_are_shown_both(self) -> None:
+    def test_program_shows_all_units_of_one_name(self) -> None:
         session = kiln.Session()
         session.request([slow(20, "same.cu"), slow(21, "same.cu")], "sm_80")  # noqa: F821
         self.assertEqual(session.status().submitted, 2)

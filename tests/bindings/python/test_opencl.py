@@ -1,4 +1,4 @@
-"""Kernels that really run, on PoCL: requests, gets, launches, memory, coroutines, errors."""
+"""Kernels that really run on PoCL: requests, gets, launches, memory, coroutines, errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OpenCl(unittest.TestCase):
     def setUpClass(cls) -> None:
         cls.stream = kiln.shared.stream("opencl")
 
-    def test_a_kernel_computes_with_memory_of_numpy_that_is_not_copied(self) -> None:
+    def test_kernel_uses_numpy_memory_without_copy(self) -> None:
         kernel = kiln.get(SAXPY, timeout=support.PATIENT)
         x, y = numpy.full(1024, 2, numpy.float32), numpy.ones(1024, numpy.float32)
         on_x, on_y = self.stream.copy_of(x), self.stream.copy_of(y)
@@ -52,11 +52,11 @@ class OpenCl(unittest.TestCase):
         self.assertNotEqual(kernel.handle, 0)
         self.assertEqual(kernel.handle, kernel.function)
         self.assertGreater(len(kernel.binary), 100)
-        self.assertGreater(kernel.occupancy().block, 0)
+        self.assertGreater(kernel.occupancy().block_size, 0)
         with self.assertRaises(kiln.Unsupported):
             kernel.cubin
 
-    def test_arguments_may_be_explicit_values_and_local_memory(self) -> None:
+    def test_arguments_can_be_typed_values_and_local_memory(self) -> None:
         kernel = kiln.get(WHOLE, "fill", timeout=support.PATIENT)
         memory = self.stream.allocate(8 * 8)
         for value in (numpy.int64(41), ctypes.c_int64(41), (41).to_bytes(8, "little"), 2**40):
@@ -66,10 +66,10 @@ class OpenCl(unittest.TestCase):
         kiln.get(WHOLE, "other").launch(self.stream.handle, memory, grid=1, block=1)
         self.assertEqual(numpy.frombuffer(self.stream.download(memory), numpy.int32)[0], 7)
 
-    def test_what_is_no_argument_is_refused_with_the_reason(self) -> None:
+    def test_invalid_argument_is_rejected_with_reason(self) -> None:
         kernel = kiln.get(SAXPY, timeout=support.PATIENT)
         memory = self.stream.allocate(64)
-        with self.assertRaisesRegex(TypeError, "argument 1 is memory of the host"):
+        with self.assertRaisesRegex(TypeError, "argument 1 is host memory"):
             kernel.launch(self.stream, 3.0, numpy.ones(4), memory, grid=1, block=4)
         with self.assertRaisesRegex(TypeError, "argument 0 is of type object"):
             kernel.launch(self.stream, object(), memory, memory, grid=1, block=4)
@@ -77,7 +77,7 @@ class OpenCl(unittest.TestCase):
             kernel.launch(self.stream, 3.0, memory, grid=1, block=4)
         with self.assertRaisesRegex(kiln.InvalidArgument, "queue"):
             kernel.launch(None, 3.0, memory, memory, grid=1, block=4)
-        with self.assertRaisesRegex(TypeError, "a stream is"):
+        with self.assertRaisesRegex(TypeError, "a stream must be"):
             kernel.launch("stream", 3.0, memory, memory, grid=1, block=4)
         with self.assertRaises((TypeError, BufferError, ValueError)):
             self.stream.copy_of(numpy.ones((4, 4))[:, ::2])
@@ -86,8 +86,8 @@ class OpenCl(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "the buffer 64"):
             self.stream.upload(memory, bytes(65))
 
-    def test_memory_of_a_tensor_library_comes_by_dlpack(self) -> None:
-        class Tensor:  # as torch's on the host: DLPack and no buffer protocol
+    def test_tensor_memory_by_dlpack(self) -> None:
+        class Tensor:  # like a host tensor of torch: DLPack and no buffer protocol
             def __init__(self, of: numpy.ndarray) -> None:
                 self.of = of
 
@@ -100,23 +100,23 @@ class OpenCl(unittest.TestCase):
         data = numpy.arange(12, dtype=numpy.int32).reshape(3, 4)
         memory = self.stream.copy_of(Tensor(data))
         self.assertEqual(self.stream.download(memory), data.tobytes())
-        with self.assertRaisesRegex(TypeError, "one piece"):
+        with self.assertRaisesRegex(TypeError, "not contiguous"):
             self.stream.copy_of(Tensor(data[:, ::2]))
 
-    def test_a_get_of_what_is_ready_takes_less_than_a_microsecond(self) -> None:
+    def test_get_of_ready_kernel_takes_less_than_a_microsecond(self) -> None:
         kiln.get(SAXPY, timeout=support.PATIENT)
         get = kiln.get
 
         def measured() -> float:
             return min(timeit.repeat(lambda: get(SAXPY, timeout=2.0), number=2000, repeat=50)) / 2000 * 1e9
 
-        # The best of many short runs: on a machine that others use, longer ones tell of them.
+        # The best of many short runs: longer ones also measure other load on a shared machine.
         nanoseconds = min(measured() for _ in range(3))
         nothing = min(timeit.repeat(lambda: None, number=2000, repeat=50)) / 2000 * 1e9
         support.figure(f"get of a ready unit {nanoseconds:.0f} ns (limit 1000), an empty function {nothing:.0f} ns")
         self.assertLess(nanoseconds, 1000)
 
-    def test_a_compile_error_shows_the_line(self) -> None:
+    def test_compile_error_shows_source_line(self) -> None:
         with self.assertRaises(kiln.CompileError) as caught:
             kiln.get(BROKEN, timeout=support.PATIENT)
         error = caught.exception
@@ -124,7 +124,7 @@ class OpenCl(unittest.TestCase):
         self.assertIn("undefined_name", error.log)
         self.assertIn("> 2 |   x[0] = undefined_name;\n    |          ^", str(error))
 
-    def test_coroutines_wait_beside_each_other(self) -> None:
+    def test_coroutines_wait_concurrently(self) -> None:
         sleeps = 0
 
         async def count() -> None:
@@ -147,7 +147,7 @@ class OpenCl(unittest.TestCase):
         self.assertEqual([kernel.name for kernel in kernels], ["later", "saxpy"])
         self.assertGreater(sleeps, 5)
 
-    def test_a_coroutine_gives_up_at_its_time(self) -> None:
+    def test_coroutine_times_out(self) -> None:
         async def impatient() -> None:
             unit = kiln.Unit.opencl("never.cl", "kernel void never(global int* x) { x[0] = 4; }", entries="never")
             await kiln.get_async(unit, timeout=0.0)
@@ -155,35 +155,35 @@ class OpenCl(unittest.TestCase):
         with self.assertRaises(TimeoutError):
             asyncio.run(impatient())
 
-    def test_a_plan_says_what_is_cold(self) -> None:
-        plan = kiln.Plan("pipeline").stage(SAXPY, WHOLE).stage([BROKEN])
-        cold = plan.ensure_warm(timeout=support.PATIENT)
-        self.assertEqual([one.unit for one in cold], ["broken.cl"])
+    def test_plan_returns_units_not_ready(self) -> None:
+        plan = kiln.WarmupPlan("pipeline").stage(SAXPY, WHOLE).stage([BROKEN])
+        not_ready = plan.ensure_warm(timeout=support.PATIENT)
+        self.assertEqual([one.unit for one in not_ready], ["broken.cl"])
 
-    def test_status_counts_what_the_list_has(self) -> None:
-        kiln.Plan("all").stage(SAXPY, WHOLE, BROKEN).ensure_warm(timeout=support.PATIENT)
+    def test_status_counts_match_list(self) -> None:
+        kiln.WarmupPlan("all").stage(SAXPY, WHOLE, BROKEN).ensure_warm(timeout=support.PATIENT)
         status = kiln.status()
         states = {unit.unit: unit.state for unit in status.units}
         self.assertEqual((states["saxpy.cl"], states["broken.cl"]), ("ready", "failed"))
         self.assertEqual(status.submitted, len(status.units))
         self.assertIn("saxpy.cl", str(status))
 
-    def test_a_session_of_ones_own_tells_events_and_finds_what_another_compiled(self) -> None:
+    def test_new_session_emits_events_and_finds_cached_code(self) -> None:
         kiln.get(SAXPY, timeout=support.PATIENT)
         events: list[kiln.Event] = []
-        session = kiln.Session({"jobs": 0}, on_event=events.append, metrics=True, record_undeclared=True)
+        session = kiln.Session({"jobs": 0}, on_event=events.append, collect_metrics=True, record_undeclared=True)
         kernel = session.handle(SAXPY).get(timeout=support.PATIENT)
         self.assertEqual(kernel.name, "saxpy")
-        self.assertEqual((session.status().compiled, session.status().found), (0, 1))
+        self.assertEqual((session.status().compiled, session.status().cached), (0, 1))
         kinds = {event.kind for event in events}
         self.assertTrue({"hit", "loaded"} <= kinds, kinds)
         self.assertIn("kiln_", session.metrics())
         self.assertIn("test_opencl.py", session.undeclared()[0].caller)
         stream = session.stream("opencl")
-        del session  # the kernel keeps it
+        del session  # the kernel keeps the session alive
         kernel.launch(stream, 1.0, stream.allocate(4), stream.allocate(4), grid=1, block=1)
 
-    def test_a_listener_that_raises_hurts_nobody(self) -> None:
+    def test_raising_event_callback_is_ignored(self) -> None:
         def raises(event: kiln.Event) -> None:
             raise RuntimeError("not today")
 

@@ -1,4 +1,4 @@
-"""The stubs: mypy --strict takes the package and a user's file, and they name what the extension has."""
+"""The stubs: mypy --strict accepts the package and a user's file, and the stubs match the extension."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PACKAGE = HERE.parents[2] / "bindings" / "python"
 
 def mypy(*files: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--config-file="]
-    # What the adapters import may have no types, or not be there.
+    # The packages that the adapters import may have no types or be missing.
     command += ["--ignore-missing-imports", "--cache-dir", os.environ.get("MYPY_CACHE", os.devnull)]
     return subprocess.run([*command, *files], capture_output=True, text=True, env={**os.environ, "MYPYPATH": str(PACKAGE)})
 
 
 class Types(unittest.TestCase):
-    def test_mypy_is_content_with_a_users_file_and_the_package(self) -> None:
+    def test_mypy_accepts_user_file_and_package(self) -> None:
         try:
             import mypy as _  # noqa: F401
         except ImportError:
@@ -37,9 +37,18 @@ class Types(unittest.TestCase):
             done = mypy(str(HERE / "sample.py"), *own, str(wrong))
         complaints = done.stdout.splitlines()
         self.assertEqual([line for line in complaints if "wrong.py" not in line], [], done.stderr)
-        self.assertEqual(len(complaints), 1, "the file with a mistake must be refused, so that we know that types are checked")
+        self.assertEqual(len(complaints), 1, "mypy must reject the file with an error, which proves that types are checked")
 
-    def test_the_stubs_name_what_the_extension_has(self) -> None:
+    def test_unit_served_by(self) -> None:
+        wide = kiln.Unit.cuda("k.cu", "source", entries="k")
+        narrow = kiln.Unit.cuda("k.cu", "source", entries="k", served_by=["acme/vision", "acme/toys"])
+        self.assertEqual(wide.served_by, [])
+        self.assertEqual(narrow.served_by, ["acme/vision", "acme/toys"])
+        self.assertEqual(kiln.Unit.opencl("k.cl", "source", served_by="acme/*").served_by, ["acme/*"])
+        self.assertEqual(wide.key, narrow.key)
+        self.assertNotEqual(wide, narrow)
+
+    def test_stubs_match_extension(self) -> None:
         tree = ast.parse((PACKAGE / "kiln" / "_kiln.pyi").read_text())
         stubs = {
             node.name: {part.name for part in node.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))}

@@ -1,4 +1,4 @@
-"""The wheel, as a user has it: packed from the build folder, installed into a fresh environment, and used there."""
+"""The wheel as a user gets it: packed from the build directory, installed into a new environment, and used there."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Wheel(unittest.TestCase):
         cache = str(place / "cache")
         first = call(python, HERE / "warm_two.py", KILN_CACHE_DIR=cache)
         print(first, end="")
-        self.assertIn("True 2 units: 2 compiled, 0 found", first)
-        self.assertIn("True 2 units: 0 compiled, 2 found", call(python, HERE / "warm_two.py", KILN_CACHE_DIR=cache))
+        self.assertIn("True 2 units: 2 compiled, 0 cached", first)
+        self.assertIn("True 2 units: 0 compiled, 2 cached", call(python, HERE / "warm_two.py", KILN_CACHE_DIR=cache))
 
     def has_the_program(self, python: pathlib.Path, place: pathlib.Path) -> None:
         cache = str(place / "cache")
         doctor = call(python, "-m", "kiln", "doctor", KILN_CACHE_DIR=cache)
         self.assertIn("kiln", doctor)
-        # The worker that lies in the package is the one that is found, by the program and by the extension.
+        # The program and the extension must find the worker in the package.
         self.assertIn(str(place / "fresh"), doctor)
         self.assertIn("0.1.0", call(place / "fresh" / "bin" / "kiln", "version"))
         lines = call("nm", "-D", "--defined-only", next((place / "fresh").glob("lib/*/site-packages/kiln/_kiln*.so")))

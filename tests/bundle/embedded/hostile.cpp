@@ -1,5 +1,5 @@
-// A library with notes that lie: about the size, about the place, of a version that is yet to come, of somebody else.
-// The last one is honest.
+// A library with forged notes: wrong sizes, wrong locations, a future version, a different owner. The last one is
+// valid.
 #define NOTE(name, type, offset, size) \
   ".long 5, 16, " type                 \
   "\n"                                 \

@@ -1,2 +1,2 @@
-// A library that has a bundle in it, and that the test program is linked to.
+// A library with a bundle, linked to the test program.
 extern "C" __attribute__((visibility("default"))) int embedded_library() { return 1; }

@@ -1,4 +1,4 @@
-// A function that calls an algorithm and makes the call by itself.
+// A function that creates and runs a call of an algorithm.
 #include <chrono>
 #include <kiln/cccl.hpp>
 #include <kiln/kiln.hpp>

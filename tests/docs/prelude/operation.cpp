@@ -1,4 +1,4 @@
-// The functions of an operation, before it is made.
+// The functions of an operation, declared before the operation.
 #include <vector>
 #include <kiln/runtime.hpp>
 using namespace kiln::runtime;
@@ -8,7 +8,7 @@ using Points = std::vector<double>;
 using Polygons = std::vector<double>;
 kiln::Result<Mask> within_on_cpu(kiln::runtime::Dispatch&, const Points&, const Polygons&);
 kiln::Result<Mask> within_on_opencl(kiln::runtime::Dispatch&, const Points&, const Polygons&);
-extern const kiln::Needs within_needs;
+extern const kiln::Requirements within_requirements;
 extern kiln::Session session;
 extern const Points points;
 extern const Polygons polygons;

@@ -1,4 +1,4 @@
-// A function of a program that has a source, a stream of its own and the arguments of a kernel.
+// A function of a program that has a source, its own stream and the arguments of a kernel.
 #include <chrono>
 #include <string>
 #include <kiln/kiln.hpp>

@@ -1,4 +1,4 @@
-// A function of a program that has a session, and what such programs have besides.
+// A function of a program that has a session and other common objects.
 #include <chrono>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-# Each prompt is a host: they see one folder here, and have a file in it where /etc/kiln/config.toml would be.
+# Each prompt is a host. The hosts share one directory, with a file in it instead of /etc/kiln/config.toml.
 case $PROMPT in
   host) export KILN_CONFIG=$PWD/host.toml ;;
   *) export KILN_CONFIG=$PWD/config.toml ;;

@@ -1,4 +1,4 @@
-# A project that has its kernels with it, around the page's own CMake lines; and an installed kiln.
+# A project that contains its kernels, around the page's CMake lines; and an installed kiln.
 if [ "$FIRST" = 1 ]; then
   cp -r "$ROOT"/examples/embedded/kernels "$ROOT"/examples/embedded/kiln.toml .
   echo 'int heat() { return 0; }' >heat.cpp

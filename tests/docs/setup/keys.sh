@@ -1,4 +1,4 @@
-# Keys, and policies that believe them: CI's for releases, the authority's for hosts.
+# Keys, and policies that trust them: CI's key for releases, the authority's key for hosts.
 if [ "$FIRST" = 1 ]; then
   kiln key generate -o made-ci.key >made-ci.pub
   kiln key generate -o made-authority.key >made-authority.pub

@@ -1,4 +1,4 @@
-# A remote store on a free port of this machine: $CACHE_URL, with docs/nginx-kiln.conf as it is.
+# A remote store on a free port of this machine: $CACHE_URL, with docs/nginx-kiln.conf unchanged.
 if [ "$FIRST" = 1 ]; then
   mkdir -p nginx/root/ac nginx/root/cas nginx/root/incoming
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')

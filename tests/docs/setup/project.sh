@@ -1,4 +1,4 @@
-# A small project: two units, a header, and a program that asks for them.
+# A small project: two units, a header, and a program that requests them.
 if [ "$FIRST" = 1 ]; then
   mkdir -p kernels include
   cat >include/geometry.cuh <<'EOF'

@@ -1,4 +1,5 @@
-# A registry on a free port of this machine. Pages call it registry.example; skopeo is told where that is, and that it has no TLS.
+# A registry on a free port of this machine. Pages call it registry.example; the skopeo configuration maps that name and
+# disables TLS.
 if [ "$FIRST" = 1 ]; then
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   printf 'version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: 127.0.0.1:%s}\n' \

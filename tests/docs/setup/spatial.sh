@@ -1,4 +1,4 @@
-# Pages that run the spatial example share a cache, as programs of a host do: PoCL takes seconds for its kernels.
+# Pages that run the spatial example share a cache, like programs of a host: PoCL takes seconds to compile its kernels.
 export KILN_CACHE_DIR=$SHARED/cache POCL_CACHE_DIR=$SHARED/pocl
 printf '#!/bin/sh\nexec spatial demo --points 2000 --polygons 50 --backend opencl\n' >spatial-app
 chmod +x spatial-app

@@ -1,2 +1,2 @@
-# The Python environment that tools/setup.sh makes.
+# The Python environment that tools/setup.sh creates.
 if [ -e "$ROOT/.venv/bin/activate" ]; then . "$ROOT/.venv/bin/activate"; fi

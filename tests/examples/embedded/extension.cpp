@@ -1,11 +1,11 @@
-// What a Python package has that is written in C++: it is loaded late, by somebody who knows nothing of kiln.
+// The C++ part of a Python package. It is loaded late, by a program that does not know kiln.
 #include <cstdio>
 
 #include <kiln/kiln.hpp>
 
 #include "extension_units.hpp"
 
-/// How many of its units had to be compiled; −1 where one is not to be had.
+/// Returns the number of its units that had to be compiled; −1 if one is not available.
 extern "C" __attribute__((visibility("default"))) int extension_compiled() {
   auto session = kiln::Session::open();
   if (!session) return -1;

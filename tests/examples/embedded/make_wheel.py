@@ -1,4 +1,4 @@
-"""Makes a wheel of a package `heat` with a bundle and a library in it: make_wheel.py FOLDER BUNDLE LIBRARY."""
+"""Creates a wheel of a package `heat` that contains a bundle and a library: make_wheel.py DIRECTORY BUNDLE LIBRARY."""
 import base64
 import hashlib
 import pathlib
@@ -6,7 +6,7 @@ import sys
 import zipfile
 
 folder, bundle, library = (pathlib.Path(argument) for argument in sys.argv[1:])
-init = '''"""A package that has its GPU code with it, twice: as a file, and in a library."""
+init = '''"""A package that contains its GPU code twice: as a file, and in a library."""
 import ctypes
 import importlib.resources
 
@@ -14,7 +14,7 @@ BUNDLE = importlib.resources.files(__name__) / "heat.kiln"
 
 
 def compiled():
-    """How many units the library had to compile."""
+    """Returns the number of units that the library had to compile."""
     return ctypes.CDLL(str(importlib.resources.files(__name__) / "extension.so")).extension_compiled()
 '''
 files = {

@@ -4,14 +4,14 @@
 
 namespace kiln::test {
 
-/// The number of a system call; -1 for a name that is none. And the other way round.
+/// Convert between the name and the number of a system call. The number is -1 for an unknown name.
 long call_number(const std::string& name);
 std::string call_name(long number);
 
-/// Which argument of it is a path, 0 or 1; -1 where none is.
+/// Returns which argument is a path, 0 or 1; -1 if none is.
 int path_argument(const std::string& name);
 
-/// The number of an error, `ENOSPC`; 0 for a name that is none.
+/// Returns the number of an error such as `ENOSPC`; 0 for an unknown name.
 int error_number(const std::string& name);
 
 }  // namespace kiln::test

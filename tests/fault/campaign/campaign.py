@@ -1,4 +1,4 @@
-"""A fault at every system call: runs each operation once per fault, checks what must hold, and counts. See tools/fault_campaign."""
+"""A fault at every system call: runs each operation once per fault, checks the invariants, and counts. See tools/fault_campaign."""
 import argparse
 import collections
 import concurrent.futures
@@ -13,28 +13,28 @@ import tempfile
 import time
 
 import faults
-import surroundings
+import environment_faults
 from invariant import Trial
 from operations import OPERATIONS, Folder, Programs
 
 SEED = 20261115
-INSIDE = "KILN_FAULTS_INSIDE"  # set in the mount namespace of our own
+INSIDE = "KILN_FAULTS_INSIDE"  # set inside the private mount namespace
 
 
 def arguments():
     parser = argparse.ArgumentParser(prog="tools/fault_campaign", description=__doc__)
-    parser.add_argument("--programs", default="build/release/bin", help="where kiln, kiln-worker, fault_inject and fault_steps are")
-    parser.add_argument("--only", action="append", default=[], metavar="OPERATION", help="not all of them")
-    parser.add_argument("--fault", action="append", default=[], help="only this one, as a failure's line has it")
-    parser.add_argument("--sample", type=int, default=0, metavar="N", help="a spread of N faults, the same each time")
+    parser.add_argument("--programs", default="build/release/bin", help="directory of kiln, fault_inject and the others")
+    parser.add_argument("--only", action="append", default=[], metavar="OPERATION", help="run only this operation")
+    parser.add_argument("--fault", action="append", default=[], help="run only this fault, as printed for a failure")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="run a deterministic sample of N faults")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--keep", action="store_true", help="leave the folders there")
-    parser.add_argument("--list", action="store_true", help="name the operations")
+    parser.add_argument("--keep", action="store_true", help="keep the directories")
+    parser.add_argument("--list", action="store_true", help="list the operations")
     return parser.parse_args()
 
 
 def inside_a_namespace():
-    """Runs this again where it may mount; full disks need it. Without, they are left out, and that is said."""
+    """Runs this script again in a mount namespace, which full disks need. Otherwise they are skipped with a message."""
     if os.environ.get(INSIDE):
         return os.environ[INSIDE] == "yes"
     unshare = ["unshare", "-m"] if os.getuid() == 0 else ["unshare", "-rm"]
@@ -62,10 +62,10 @@ class Campaign:
 
     def faults_of(self, operation, reference):
         if self.options.fault:
-            return [surroundings.parsed(text) or faults.parsed(text) for text in self.options.fault]
+            return [environment_faults.parsed(text) or faults.parsed(text) for text in self.options.fault]
         planned = faults.planned(reference.calls, operation.every, operation.errors_at_most, operation.processes)
-        if operation.processes != (1,):  # the same program as another's, with faults in the worker
-            around = surroundings.planned()
+        if operation.processes != (1,):  # the same program as another operation's, with faults in the worker
+            around = environment_faults.planned()
             if operation.real_compile:
                 around = around[::3]
             planned += faults.storms(reference.calls)
@@ -113,8 +113,8 @@ class Campaign:
             print(f"       again: tools/fault_campaign --only {operation.name} --fault '{outcome.fault}' --keep", flush=True)
 
 
-def told(campaign, operations, seconds):
-    """The table, and whether all was well."""
+def print_summary(campaign, operations, seconds):
+    """Prints the table and returns whether all faults were survived."""
     kinds = ["error", "half of the bytes", "kill -9", "EINTR storm", "descriptors", "disk full", "clock"]
     rows = []
     for operation in operations:
@@ -128,7 +128,7 @@ def told(campaign, operations, seconds):
         rows.append([operation.name, *(count[kind] for kind in kinds), len(its), right, len(its) - failed, f"{slowest:.2f} s"])
     total = ["all", *(sum(row[i] for row in rows) for i in range(1, len(kinds) + 4)),
              f"{max((outcome.seconds for _, outcome in campaign.outcomes), default=0):.2f} s"]
-    heads = ["operation", *kinds, "faults", "answered right", "survived", "slowest"]
+    heads = ["operation", *kinds, "faults", "right", "survived", "slowest"]
     table = [heads, *rows, total]
     widths = [max(len(str(row[i])) for row in table) for i in range(len(heads))]
     for row in table:
@@ -137,7 +137,7 @@ def told(campaign, operations, seconds):
     failed = sum(bool(outcome.problems) for _, outcome in campaign.outcomes)
     slow = max(campaign.outcomes, key=lambda pair: pair[1].seconds, default=None)
     print(f"distinct faults={len(distinct)} survived={len(campaign.outcomes) - failed} failed={failed} not met={campaign.not_met} "
-          f"slowest answer={slow[1].seconds if slow else 0:.2f} s seconds={seconds:.0f}")
+          f"slowest={slow[1].seconds if slow else 0:.2f} s seconds={seconds:.0f}")
     if slow:
         print(f"the slowest: {slow[0].name} {slow[1].fault} at {slow[1].where}")
     return failed == 0
@@ -159,13 +159,13 @@ def main():
     try:
         campaign = Campaign(options, scratch, may_mount)
         if not may_mount:
-            print("no mount namespace here: the full disks are left out")
+            print("no mount namespace here: full disks are skipped")
         campaign.run(operations)
     except KeyboardInterrupt:
-        print("interrupted: what follows is not all of it")
+        print("interrupted: the following results are incomplete")
     finally:
         if options.keep:
-            print(f"the folders are in {scratch}")
+            print(f"the directories are in {scratch}")
         else:
             shutil.rmtree(scratch, ignore_errors=True)
-    return 0 if told(campaign, operations, time.monotonic() - began) else 1
+    return 0 if print_summary(campaign, operations, time.monotonic() - began) else 1

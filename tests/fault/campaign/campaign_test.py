@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""That the fault campaign sees what it is there to see: each test plants one violation, in a shell script in place of kiln.
+"""Checks that the fault campaign detects violations: each test plants one in a shell script that replaces kiln.
 
-    campaign_test.py PROGRAMS       the folder with fault_inject, fault_steps and kiln
+    campaign_test.py PROGRAMS       the directory of fault_inject, fault_steps and kiln
 """
 import pathlib
 import sys
@@ -18,7 +18,7 @@ OPEN = faults.Fault(0, "openat", 1, "EIO")
 
 class Planted(unittest.TestCase):
     def problems(self, script, fault=OPEN, **more):
-        """What is found of a script that prints the header, by way of `read`, unless something is wrong with it."""
+        """Returns the problems that the campaign finds in a script. A correct script reads and prints the header."""
         operation = Operation("planted", "", ["sh", "-c", script], empty, **more)
         programs = Programs(PROGRAMS / "kiln", PROGRAMS / "fault_steps", PROGRAMS / "fault_inject")
         with tempfile.TemporaryDirectory() as scratch:
@@ -29,28 +29,28 @@ class Planted(unittest.TestCase):
         self.assertEqual(outcome.met, 1)
         return " ".join(outcome.problems)
 
-    def test_a_clear_error_is_no_problem(self):
+    def test_accepts_clear_error(self):
         self.assertEqual(self.problems("read -r line <include/k.h || exit 1; echo $line", output="-"), "")
 
-    def test_wrong_code_is_seen(self):
+    def test_detects_wrong_code(self):
         self.assertIn("wrong", self.problems("read -r line 2>/dev/null <include/k.h; echo $line", output="-"))
 
-    def test_wrong_code_in_the_next_process_is_seen(self):
+    def test_detects_wrong_code_in_next_process(self):
         script = "read -r line <include/k.h || echo poison >../cache/k; test -e ../cache/k && exec cat ../cache/k; echo $line"
         self.assertIn("the next process got wrong code", self.problems(script, output="-"))
 
-    def test_an_error_without_a_word_is_seen(self):
+    def test_detects_error_without_message(self):
         second = faults.Fault(0, "openat", 2, "EIO")
-        self.assertIn("without a word", self.problems("exec 2>/dev/null; read -r line <include/k.h || exit 1", second))
+        self.assertIn("without a message", self.problems("exec 2>/dev/null; read -r line <include/k.h || exit 1", second))
 
-    def test_a_crash_is_seen(self):
+    def test_detects_crash(self):
         self.assertIn("returned 139", self.problems("read -r line <include/k.h || kill -SEGV $$"))
 
-    def test_a_file_left_behind_is_seen(self):
+    def test_detects_leftover_file(self):
         script = "echo $$ >../cache/tmp.$$; mv ../cache/tmp.$$ ../cache/k"
         self.assertIn("left behind: cache/tmp.", self.problems(script, faults.Fault(0, "openat", 1, "kill")))
 
-    def test_a_process_left_behind_is_seen(self):
+    def test_detects_leftover_process(self):
         self.assertIn("outlived", self.problems("read -r line <include/k.h || (sleep 9 >/dev/null 2>&1 &)"))
 
 

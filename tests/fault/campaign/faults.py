@@ -1,12 +1,13 @@
-"""Which faults there are: for every system call that an operation makes, the errors that fit it, half of its bytes where it moves
-bytes, and a kill -9 right after it."""
+"""The faults: for every system call of an operation, the errors that it can return, half of the bytes if it transfers bytes, and
+a kill -9 right after it."""
 import dataclasses
 import random
 
-# What the kernel, a full disk, a network file system or a busy host answers. The first two are the ones taken where a fault costs
-# a real compile.
+# Errors of the kernel, a full disk, a network file system or a busy host. If a fault costs a real compile, only the
+# first two are used.
 ERRORS = {
     "openat": ["EMFILE", "EACCES", "EIO", "ENOMEM", "EINTR", "ESTALE", "ENOSPC"],
+    "openat2": ["EMFILE", "EACCES", "EIO", "ENOMEM", "EINTR", "ESTALE", "ENOSYS", "EPERM"],
     "open": ["EMFILE", "EACCES", "EIO", "EINTR"],
     "read": ["EIO", "EINTR", "ESTALE"],
     "pread64": ["EIO", "EINTR", "ESTALE"],
@@ -95,12 +96,12 @@ ERRORS = {
     "copy_file_range": ["EXDEV", "EIO", "ENOSPC"],
     "sendfile": ["EIO", "EINVAL"],
 }
-# Calls that move bytes, and may say that they moved fewer.
+# Calls that transfer bytes and can report a partial transfer.
 MOVES = {"read", "pread64", "write", "pwrite64", "sendto", "recvfrom"}
-# After these there is nothing of the process to kill, or it is what the C library does to end a thread.
+# Calls after which no process is left to kill, or that the C library makes to end a thread.
 ENDS = {"exit_group", "exit", "rt_sigreturn"}
-# What a signal may interrupt; a storm fails every third of them with EINTR.
-RESTARTABLE = ["openat", "read", "pread64", "write", "pwrite64", "fcntl", "flock", "poll", "ppoll", "wait4", "waitid", "sendto", "sendmsg",
+# Calls that a signal can interrupt. An EINTR storm fails every third of them.
+RESTARTABLE = ["openat", "openat2", "read", "pread64", "write", "pwrite64", "fcntl", "flock", "poll", "ppoll", "wait4", "waitid", "sendto", "sendmsg",
                "recvfrom", "recvmsg", "clock_nanosleep", "futex", "ftruncate", "fstatfs", "getrandom", "connect"]
 
 
@@ -117,11 +118,11 @@ class Fault:
         return f"{self.process}:{self.call}:{times}:{self.what}"
 
     def options(self):
-        """For fault_inject."""
+        """Returns the arguments of fault_inject."""
         return ["--fault", str(self)]
 
     def before(self):
-        """What runs the program."""
+        """Returns the command that runs the program."""
         return []
 
     @property
@@ -132,14 +133,14 @@ class Fault:
 
 
 def parsed(text):
-    """A fault as str() wrote it."""
+    """Parses a fault as written by str()."""
     process, call, times, what = text.split(":")
     occurrence, _, every = times.partition("/")
     return Fault(int(process), call, int(occurrence), what, int(every or 0))
 
 
 def of_call(process, call, occurrence, errors_at_most):
-    """Every fault of one call."""
+    """Yields every fault of one call."""
     if call in ENDS:
         return []
     whats = ERRORS.get(call, [])[:errors_at_most]
@@ -149,8 +150,8 @@ def of_call(process, call, occurrence, errors_at_most):
 
 
 def planned(calls, every, errors_at_most, processes):
-    """The faults for the calls that were seen, (process, call, occurrence) each. Of a process every `every[process]`th call is
-    taken, counted over all of them, so that no call is left out but by the beat."""
+    """Returns the faults for the recorded calls, (process, call, occurrence) each. For a process it takes every `every[process]`th
+    call, counted over all of them, so that the sampling does not favor any call."""
     faults = []
     seen = dict.fromkeys(processes, 0)
     first = set()
@@ -158,7 +159,7 @@ def planned(calls, every, errors_at_most, processes):
         if process not in seen:
             continue
         seen[process] += 1
-        # The first of each name always, so that every call that is made at all fails at least once.
+        # The first call of each name is always included, so that every kind of call fails at least once.
         if seen[process] % every.get(process, 1) and (process, call) in first:
             continue
         first.add((process, call))
@@ -174,5 +175,5 @@ def storms(calls):
 
 
 def sample(faults, count, seed):
-    """A spread of them that is the same on every machine with the same calls."""
+    """Returns a sample that is the same on every machine with the same calls."""
     return sorted(random.Random(seed).sample(faults, min(count, len(faults))), key=str)

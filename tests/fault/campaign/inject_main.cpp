@@ -1,10 +1,10 @@
-// Runs a program and fails one of its system calls, or kills it right after one; or writes down which it makes.
+// Runs a program and fails one of its system calls, or kills it right after one; or records its calls.
 //   fault_inject [--limit SECONDS] [--outlive SECONDS] [--report FILE] [--files N] [--fault PROCESS:CALL:N:WHAT]
 //                -- PROGRAM ARGUMENT…
-// WHAT is an error (EIO), late-EIO (the call is made all the same), short (half of the bytes) or kill. CALL may be
-// several (read+write), N may be N/M: the Nth and each Mth after it, in every process. --files bounds the descriptors.
-// Returns what the program returned, and 125 where it could not be run so. The report has a line for each thing that
-// happened, and without a fault one for each call.
+// WHAT is an error (EIO), late-EIO (the call is made but reports the error), short (half of the bytes) or kill. CALL
+// can be several names (read+write). N can be N/M: the Nth and each Mth after it, in every process. --files limits the
+// descriptors. Returns the exit code of the program, or 125 if it could not be run this way. The report has a line for
+// each event and, without a fault, one for each call.
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -54,7 +54,7 @@ int main(int count, char** arguments) {
     const std::string option = arguments[i];
     const std::string value = arguments[i + 1];
     if (option == "--limit") {
-      options.limit = std::chrono::seconds(std::atoi(value.c_str()));
+      options.timeout = std::chrono::seconds(std::atoi(value.c_str()));
     } else if (option == "--outlive") {
       options.outlive = std::chrono::seconds(std::atoi(value.c_str()));
     } else if (option == "--files") {

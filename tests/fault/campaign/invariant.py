@@ -1,5 +1,5 @@
-"""One fault, and what must hold after it: the caller has the right code or a clear error in bounded time, a process without faults
-gets right code from what was left, and nothing is left behind that it, or `kiln cache gc`, does not clean up."""
+"""Runs one fault and checks the invariants: the caller gets the right code or a clear error in bounded time, a later process
+without faults gets the right code, and no file is left behind that this process or `kiln cache gc` does not remove."""
 import dataclasses
 import hashlib
 import os
@@ -8,19 +8,20 @@ import subprocess
 import time
 
 import faults
-import surroundings
+import environment_faults
 from operations import Folder, digest_of
 
-LIMIT = 30  # seconds, for any answer
-# What a cache and a runtime folder have for good: entries and what tells of them under their digests, and one file each of these.
+LIMIT = 30  # seconds until any result
+# Permanent files of a cache and a runtime directory: entries and their metadata by digest, and one file of each of
+# these.
 KEPT = re.compile(r"(cache/(v1|fetched-\w+/v1)/((entries|hints|history)/\w\w/\w{62,64}|digests|usage|gc|locks|CACHEDIR\.TAG)"
                   r"|shared/(ac|cas)/\w\w/\w{64}|run/kiln/(locks|digesting|digests|slots))$")
 
 
 @dataclasses.dataclass
 class Reference:
-    """How it is without faults."""
-    output: str = None       # digest of what was written, or printed
+    """The results without faults."""
+    output: str = None       # digest of the written or printed output
     then_output: str = None
     files: frozenset = frozenset()
     calls: list = None       # (process, call, occurrence)
@@ -54,14 +55,14 @@ def printed(ran):
 
 
 def written(operation, output, folder, ran):
-    """The digest of what it wrote, or nothing."""
+    """Returns the digest of the output, or None."""
     if output == "-":
         return hashlib.sha256(ran.stdout).hexdigest() if ran.stdout else None
     return digest_of(folder.path("work", output)) if output else None
 
 
 class Trial:
-    """An operation in a folder, again and again."""
+    """Repeated runs of an operation in a directory."""
 
     def __init__(self, operation, programs, template, slot):
         self.operation = operation
@@ -69,7 +70,7 @@ class Trial:
         self.folder = Folder(slot, programs)
         self.programs = programs
         self.report = f"{slot}.report"
-        self.outlive = 5  # seconds: a worker has two to see that nobody listens any more
+        self.outlive = 5  # seconds: a worker needs up to two to detect that its host is gone
 
     def inject(self, options):
         return [str(self.programs.inject), "--limit", str(LIMIT), "--outlive", str(self.outlive), "--report", self.report, *options, "--"]
@@ -80,7 +81,7 @@ class Trial:
         return self.folder.run(operation.then or operation.command, settings, LIMIT)
 
     def learn(self):
-        """Runs it without faults, twice: how it is, and which calls it makes."""
+        """Runs the operation without faults, twice. Returns the reference results and its calls."""
         reference = Reference()
         self.folder.copy_of(self.template)
         ran = self.folder.run(self.operation.command, self.operation.settings, before=self.inject([]))
@@ -97,9 +98,9 @@ class Trial:
         return reference
 
     def run(self, reference, fault):
-        """One fault."""
+        """Runs one fault."""
         outcome = Outcome(fault)
-        full = surroundings.Full(self.folder.root) if isinstance(fault, surroundings.Disk) else None
+        full = environment_faults.Full(self.folder.root) if isinstance(fault, environment_faults.Disk) else None
         if full:
             full.begin(self.template)
             full.bound(fault)
@@ -124,7 +125,7 @@ class Trial:
         outcome.where = report["where"]
         outcome.seconds = float(report["seconds"])
         if int(report["late"]):
-            outcome.problems.append(f"no answer after {LIMIT} s")
+            outcome.problems.append(f"no result after {LIMIT} s")
         if int(report["strays"]):
             outcome.problems.append(f"{report['strays']} processes outlived it by {self.outlive} s")
         self.judge(reference, code, ran, outcome, fault.what == "kill" and fault.process == 0 and code == 137)
@@ -136,24 +137,25 @@ class Trial:
         if not killed and code not in operation.codes:
             outcome.problems.append(f"returned {code}: {errors.strip()[-300:]!r}")
         if code != 0 and not killed and not errors.strip() and not re.match(r"writev?\(2\)", outcome.where):
-            outcome.problems.append(f"returned {code} without a word")
+            outcome.problems.append(f"returned {code} without a message")
         if code == 0 and operation.answers and printed(ran) not in operation.answers:
-            outcome.problems.append(f"said {printed(ran)!r}")
+            outcome.problems.append(f"printed {printed(ran)!r}")
         if operation.answers and "wrong" in printed(ran):
             outcome.problems.append("wrong bytes")
         if operation.output:
             made = written(operation, operation.output, self.folder, ran)
-            # To a pipe bytes cannot be taken back; the exit code says that they are not all.
+            # Output to a pipe cannot be withdrawn; the exit code reports that it is incomplete.
             wanted = (reference.output,) if code == 0 else (reference.output, None)
             if made not in wanted and not (operation.output == "-" and code != 0):
-                outcome.problems.append(f"returned {code} and what it wrote is {'not there' if made is None else 'wrong'}")
+                outcome.problems.append(f"returned {code} and its output is {'missing' if made is None else 'wrong'}")
 
     def left_behind(self, reference):
         return {name for name in self.folder.files() - reference.files if not KEPT.match(name)}
 
     def left_after_a_day(self, reference, left):
-        """What a next run, `kiln cache gc` and, of a folder that hosts share, `kiln remote gc` leave. Whoever replaces a file that a
-        user named cannot know whether a writer is still at it, and takes what is older than an hour; in a shared folder a day."""
+        """Returns the files that remain after another run, `kiln cache gc` and, for a shared directory, `kiln remote gc`. A
+        process that replaces a file named by the user cannot know whether another writer is active, so it removes temporary
+        files only after an hour, and in a shared directory after a day."""
         for name in left:
             os.utime(self.folder.path(name), (time.time() - 90000,) * 2, follow_symlinks=False)
         settings = self.operation.settings
@@ -169,13 +171,13 @@ class Trial:
         try:
             then = self.then()
         except subprocess.TimeoutExpired:
-            outcome.problems.append(f"the next process gave no answer after {LIMIT} s")
+            outcome.problems.append(f"the next process gave no result after {LIMIT} s")
             return
         errors = then.stderr.decode(errors="replace").strip()[-300:]
         if then.returncode not in operation.then_codes:
             outcome.problems.append(f"the next process returned {then.returncode}: {errors!r}")
         if operation.then_answers and printed(then) not in operation.then_answers:
-            outcome.problems.append(f"the next process said {printed(then)!r}: {errors!r}")
+            outcome.problems.append(f"the next process printed {printed(then)!r}: {errors!r}")
         if operation.output and written(operation, operation.output, self.folder, then) != reference.then_output:
             outcome.problems.append("the next process got wrong code")
         if time.monotonic() - began > LIMIT:

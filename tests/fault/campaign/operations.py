@@ -1,4 +1,4 @@
-"""What is done while faults happen: each operation is one real process (or one with a worker, or two), on a folder of its own."""
+"""The operations under test. Each is one real process (or one with a worker, or two) in a separate directory."""
 import dataclasses
 import hashlib
 import os
@@ -6,7 +6,7 @@ import pathlib
 import shutil
 import subprocess
 
-# Small, with a header, so that a closure has something in it.
+# Small, with a header, so that the dependency set is not empty.
 SOURCE = '#include <k.h>\nextern "C" __global__ void k(int* p) { *p = K; }\n'
 MANIFEST = """namespace = "acme"
 epoch = 1
@@ -36,26 +36,26 @@ class Operation:
     name: str
     about: str
     command: list
-    prepare: object                      # makes the folder in which it begins
+    prepare: object                      # creates the initial state of the directory
     settings: dict = dataclasses.field(default_factory=dict)
-    answers: tuple = ()                  # what it may print where it returns 0; nothing: anything
-    output: str = ""                     # the file that it writes, or "-": right or not there
+    answers: tuple = ()                  # allowed output if it returns 0; empty: anything
+    output: str = ""                     # file that it writes, or "-" for standard output; must be right or missing
     codes: tuple = (0, 1, 2, 3, 4)       # docs/exit-codes.md
-    then: list = None                    # what is run after it, without faults; None: the same again
+    then: list = None                    # command that runs after it, without faults; None: the same command again
     then_settings: dict = None
     then_answers: tuple = ()
     then_output: str = None
     then_codes: tuple = (0,)
-    check: object = None                 # looks at the folder at the end; returns what is wrong, or nothing
-    processes: tuple = (0,)              # whose calls fail: 1 is the worker
+    check: object = None                 # checks the directory at the end; returns a problem, or nothing
+    processes: tuple = (0,)              # processes whose calls fail; 1 is the worker
     every: dict = dataclasses.field(default_factory=dict)
     errors_at_most: int = 7
-    real_compile: bool = False           # each fault costs one by NVRTC
+    real_compile: bool = False           # each fault costs a compile by NVRTC
     in_sample: bool = True
 
 
 class Folder:
-    """Where one operation happens: a cache, a runtime folder, a home, a project; nothing of it is the user's."""
+    """The directory of one operation: a cache, a runtime directory, a home and a project, all separate from the user's."""
 
     def __init__(self, root, programs):
         self.root = pathlib.Path(root)
@@ -78,7 +78,7 @@ class Folder:
         shutil.copytree(template.root, self.root, symlinks=True)
 
     def after(self, step):
-        """Begins as another step left it, which is done once: those with a real compile take a quarter of a second."""
+        """Starts with the result of another step, which runs only once: a step with a real compile takes a quarter of a second."""
         base = Folder(self.root.parent / f"after_{step.__name__}", self.programs)
         if not base.root.exists():
             step(base)
@@ -107,7 +107,7 @@ class Folder:
         return ran
 
     def files(self):
-        """Every file that kiln may have made."""
+        """Returns every file that kiln may have created."""
         return {str(path.relative_to(self.root)) for path in self.root.rglob("*") if not path.is_dir()}
 
     def entries(self):
@@ -119,13 +119,13 @@ def digest_of(path):
 
 
 def damage(path):
-    """One byte in the middle, as a disk does."""
+    """Corrupts one byte in the middle of a file."""
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0x10
     path.write_bytes(content)
 
 
-# How an operation begins.
+# Initial states of operations.
 
 def empty(folder):
     folder.make()
@@ -152,7 +152,7 @@ def many_and_damaged(folder):
 
 
 def known_compiler(folder):
-    """An empty cache on a host that knows its NVRTC's digest: reading that library takes longer than the rest."""
+    """An empty cache on a host that has cached the digest of NVRTC: reading that library takes longer than everything else."""
     folder.make()
     folder.must(["{kiln}", "compile", "l.cu", "--arch", "sm_80"])
     folder.must(["{kiln}", "cache", "clear", "--yes"])
@@ -170,7 +170,7 @@ def all_compiled(folder):
 
 def without_cache(folder):
     folder.after(known_compiler)
-    folder.path("work/file").write_text("no folder")
+    folder.path("work/file").write_text("not a directory")
 
 
 def bundled(folder):
@@ -195,12 +195,12 @@ def shared(folder):
 
 
 def published(folder):
-    """What the host `ci` compiled is in the folder that hosts share; this host has nothing."""
+    """The shared directory contains the artifacts of the host `ci`; this host has nothing."""
     folder.after(known_compiler)
     public = folder.must(["{kiln}", "key", "generate", "-o", "{root}/key"]).stdout.decode()
     public = next(word for word in public.split() if word.startswith("kiln-public-1:"))
     folder.path("trust.toml").write_text(f'[[key]]\npublic = "{public}"\nnamespaces = ["acme"]\n')
-    signer = {"KILN_REMOTE_SIGN": "{root}/key", "KILN_REMOTE_NAMESPACE": "acme", "KILN_CACHE_DIR": "{root}/ci"}
+    signer = {"KILN_REMOTE_SIGNING_KEY": "{root}/key", "KILN_REMOTE_NAMESPACE": "acme", "KILN_CACHE_DIR": "{root}/ci"}
     folder.must(["{kiln}", "warm", "--from", "kiln.toml"], REMOTE | signer)
     shutil.rmtree(folder.path("ci"))
 
@@ -209,7 +209,7 @@ REMOTE = {"KILN_REMOTE": "{shared}", "KILN_TRUST": "{root}/trust.toml"}
 BUNDLE = {"KILN_BUNDLES": "{root}/app.kiln", "KILN_TRUST_UNSIGNED": "1", "KILN_COMPILE": "never"}
 
 
-# What must hold at the end.
+# Final states to check.
 
 def within_bound(folder):
     size = sum(path.stat().st_size for path in folder.path("cache/v1").rglob("*") if path.is_file())
@@ -219,44 +219,44 @@ def within_bound(folder):
 OPERATIONS = [
     Operation("store_put", "an entry and a hint into an empty cache", ["{steps}", "put", "{cache}"], empty, answers=("done",),
               then=["sh", "-c", "{steps} put {cache} && {steps} get {cache}"], then_answers=("done right",)),
-    Operation("store_put_again", "likewise where both are there", ["{steps}", "put", "{cache}"], stored, answers=("done",),
+    Operation("store_put_again", "the same if both exist", ["{steps}", "put", "{cache}"], stored, answers=("done",),
               then=["{steps}", "get", "{cache}"], then_answers=("right",), in_sample=False),
     Operation("store_get", "a hint and an entry", ["{steps}", "get", "{cache}"], stored, answers=("right", "absent"),
               then_answers=("right",)),
-    Operation("store_get_damaged", "an entry of which a byte was changed", ["{steps}", "get", "{cache}"], stored_and_damaged,
+    Operation("store_get_damaged", "an entry with one changed byte", ["{steps}", "get", "{cache}"], stored_and_damaged,
               answers=("absent",), then=["sh", "-c", "{steps} put {cache} && {steps} get {cache}"], then_answers=("done right",)),
-    Operation("store_evict", "four entries into a cache that holds three", ["{steps}", "grow", "{cache}"], stored, answers=("done",),
+    Operation("store_evict", "four entries into a cache for three", ["{steps}", "grow", "{cache}"], stored, answers=("done",),
               then_answers=("done",), check=within_bound, errors_at_most=3),
     Operation("store_remove", "an entry", ["{steps}", "remove", "{cache}"], stored, answers=("done", "absent"),
               then=["sh", "-c", "{steps} put {cache} && {steps} get {cache}"], then_answers=("done right",)),
     Operation("cache_gc", "kiln cache gc to half of the size", ["{kiln}", "cache", "gc", "--max-size", "40K"], many_stored),
-    Operation("cache_verify", "kiln cache verify of sound entries", ["{kiln}", "cache", "verify"], many_stored, then_codes=(0, 1),
+    Operation("cache_verify", "kiln cache verify of intact entries", ["{kiln}", "cache", "verify"], many_stored, then_codes=(0, 1),
               in_sample=False),
-    Operation("cache_verify_damaged", "likewise with one that is damaged: it must say so", ["{kiln}", "cache", "verify"],
+    Operation("cache_verify_damaged", "the same with a corrupt entry, which it must report", ["{kiln}", "cache", "verify"],
               many_and_damaged, codes=(1, 2, 3, 4), then=["sh", "-c", "{kiln} cache verify; {kiln} cache verify"]),
-    Operation("session_warm", "kiln compile of what the cache has", INTO_FILE, compiled, output="k.cubin"),
-    Operation("session_pipe", "likewise, to standard output", INTO_PIPE, compiled, output="-", in_sample=False),
+    Operation("session_warm", "kiln compile of a cached unit", INTO_FILE, compiled, output="k.cubin"),
+    Operation("session_pipe", "the same, to standard output", INTO_PIPE, compiled, output="-", in_sample=False),
     Operation("session_cold", "kiln compile of a small unit by a worker with NVRTC, the program's calls", INTO_FILE, known_compiler,
               output="k.cubin", every={0: 2}, errors_at_most=2, real_compile=True),
     Operation("worker", "the same, the worker's calls", INTO_FILE, known_compiler, output="k.cubin", processes=(1,), every={1: 3},
               errors_at_most=2, real_compile=True),
-    Operation("session_unwritable", "likewise where no cache can be made", INTO_FILE, without_cache, output="k.cubin",
+    Operation("session_unwritable", "the same if no cache can be created", INTO_FILE, without_cache, output="k.cubin",
               settings={"KILN_CACHE_DIR": "{work}/file/cache"}, every={0: 3}, errors_at_most=2, real_compile=True),
-    Operation("bundle_create", "kiln bundle create of what the cache has",
+    Operation("bundle_create", "kiln bundle create of cached units",
               ["{kiln}", "bundle", "create", "kiln.toml", "-o", "{work}/new.kiln"], all_compiled, output="new.kiln"),
     Operation("bundle_get", "kiln compile from a bundle under KILN_COMPILE=never", INTO_PIPE, bundled, settings=BUNDLE, output="-"),
     Operation("bundle_verify", "kiln bundle verify", ["{kiln}", "bundle", "verify", "{root}/app.kiln"], bundled,
               settings={"KILN_TRUST_UNSIGNED": "1"}, in_sample=False),
-    Operation("bundle_verify_damaged", "likewise of one with a changed byte: it must say so",
+    Operation("bundle_verify_damaged", "the same with a changed byte, which it must report",
               ["{kiln}", "bundle", "verify", "{root}/app.kiln"], bundle_damaged, settings={"KILN_TRUST_UNSIGNED": "1"},
               codes=(1, 2, 3, 4), then_codes=(1,)),
-    Operation("directory_put", "an entry and a hint into a folder that hosts share", ["{steps}", "share", "{shared}", "{root}/key"], keyed,
+    Operation("directory_put", "an entry and a hint into a shared directory", ["{steps}", "share", "{shared}", "{root}/key"], keyed,
               answers=("done",), then=["sh", "-c", "{steps} share {shared} {root}/key && {steps} fetch {shared} {root}/key"],
               then_answers=("done right",)),
-    Operation("directory_get", "both out of it", ["{steps}", "fetch", "{shared}", "{root}/key"], shared, answers=("right", "absent"),
-              then_answers=("right",), in_sample=False),
-    Operation("session_remote", "kiln compile from such a folder under KILN_COMPILE=never", INTO_PIPE, published,
+    Operation("directory_get", "both from a shared directory", ["{steps}", "fetch", "{shared}", "{root}/key"], shared,
+              answers=("right", "absent"), then_answers=("right",), in_sample=False),
+    Operation("session_remote", "kiln compile from a shared directory under KILN_COMPILE=never", INTO_PIPE, published,
               settings=REMOTE | {"KILN_COMPILE": "never"}, output="-", errors_at_most=4, in_sample=False),
-    Operation("claims", "two processes want to compile the same", ["{steps}", "claims", "{cache}"], empty, processes=(0, 1),
+    Operation("claims", "two processes compile the same unit", ["{steps}", "claims", "{cache}"], empty, processes=(0, 1),
               answers=("done", "done done"), then=["{steps}", "claim", "{cache}"], then_answers=("done",)),
 ]

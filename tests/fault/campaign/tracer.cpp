@@ -28,8 +28,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Stops the child at the calls of these numbers, or at all where there are none. The other calls run at full speed,
-// which is why a fault costs milliseconds here and tens of them under strace.
+// Stops the child at the calls with these numbers, or at all calls if the set is empty. Other calls run at full speed,
+// so a fault costs milliseconds instead of the tens of milliseconds under strace.
 bool filter_calls(const std::set<long>& numbers) {
   std::vector<sock_filter> filter;
   const auto after = static_cast<unsigned char>(numbers.size());
@@ -45,7 +45,7 @@ bool filter_calls(const std::set<long>& numbers) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// Until this one stops; false where it ended instead.
+// Waits until this thread stops. Returns false if it ended instead.
 bool wait_for_stop(pid_t thread) {
   int status = 0;
   pid_t which = -1;
@@ -69,12 +69,12 @@ unsigned long entry_of(pid_t process) {
 std::string text_at(pid_t thread, unsigned long address) {
   char text[200] = {};
   const iovec here{text, sizeof text - 1};
-  // To the end of its page, behind which there may be nothing.
+  // Reads up to the end of the page, because the next page may not be mapped.
   const iovec there{reinterpret_cast<void*>(address), std::min(sizeof text - 1, 4096 - address % 4096)};
   return process_vm_readv(thread, &here, 1, &there, 1, 0) > 0 ? text : "?";
 }
 
-// Only a wait on a futex can be interrupted; where anything else fails the C library ends the program, and is right.
+// Only a wait on a futex can be interrupted. If another operation fails, the C library rightly aborts.
 bool waits(const user_regs_struct& registers) {
   const auto operation = static_cast<int>(registers.rsi) & FUTEX_CMD_MASK;
   return operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET;
@@ -109,7 +109,7 @@ bool Tracer::start() {
     for (const std::string& word : options_.command) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-    raise(SIGSTOP);  // until the tracer has said what it wants: a call that nobody traces is refused
+    raise(SIGSTOP);  // until the tracer has set its options: an untraced SECCOMP_RET_TRACE call fails
     if (filter_calls(numbers_)) execvp(words[0], words.data());
     _exit(127);
   }
@@ -124,7 +124,7 @@ bool Tracer::start() {
 }
 
 Traced Tracer::run() {
-  // Wakes the wait below: there is none with a limit for whatever is traced.
+  // Wakes the wait below, because there is no wait with a timeout for traced processes.
   struct sigaction wake {};
   wake.sa_handler = [](int) {};
   sigaction(SIGALRM, &wake, nullptr);
@@ -154,7 +154,7 @@ void Tracer::look_at_the_time() {
     result_.strays = static_cast<int>(processes_.size());
     end_all();
   }
-  if (now - began_ > options_.limit && !result_.late) {
+  if (now - began_ > options_.timeout && !result_.late) {
     result_.late = true;
     end_all();
   }
@@ -214,7 +214,7 @@ void Tracer::born(pid_t thread, pid_t child, bool is_process) {
     made.began = process_of(thread).began;
     processes_[child] = made;
   }
-  if (early_.erase(child) == 0 && !wait_for_stop(child)) {  // killed before it began
+  if (early_.erase(child) == 0 && !wait_for_stop(child)) {  // killed before it started
     process_of_.erase(child);
     processes_.erase(child);
     return;
@@ -245,7 +245,7 @@ bool Tracer::at_its_entry(pid_t thread, Process& process) {
   return true;
 }
 
-// Whether the thread is to be stopped again when the call has been made.
+// Returns whether the thread must be stopped again after the call.
 bool Tracer::called(pid_t thread) {
   Process& process = process_of(thread);
   user_regs_struct registers;
@@ -263,7 +263,7 @@ bool Tracer::called(pid_t thread) {
   if (!hit) return false;
   ++result_.met;
   result_.where = described(thread, registers);
-  // A descriptor is gone after close whatever it says.
+  // close releases the descriptor regardless of its result.
   const bool late = injected.kind == Injected::Kind::Late || number == SYS_close;
   if (injected.kind == Injected::Kind::Kill || (late && injected.kind != Injected::Kind::Short)) {
     on_way_[thread] = {registers.rdi, registers.rdx, injected.kind != Injected::Kind::Kill};
@@ -274,7 +274,7 @@ bool Tracer::called(pid_t thread) {
   if (injected.kind == Injected::Kind::Short) {
     registers.rdx = (registers.rdx + 1) / 2;
   } else if (number == SYS_brk) {
-    registers.rdi = 0;  // has no errors: it says where the heap ends, and that is where it was
+    registers.rdi = 0;  // brk has no errors: it returns the end of the heap, which is then unchanged
   } else {
     registers.orig_rax = static_cast<unsigned long>(-1);
     registers.rax = static_cast<unsigned long>(-injected.error);
@@ -294,7 +294,7 @@ void Tracer::made(pid_t thread) {
   }
   user_regs_struct registers;
   if (ptrace(PTRACE_GETREGS, thread, nullptr, &registers) != 0) return;
-  // Whoever made the call relies on its arguments being what they were.
+  // The caller relies on unchanged argument registers.
   registers.rdi = on_way.mapped().first;
   registers.rdx = on_way.mapped().third;
   if (on_way.mapped().says_error) registers.rax = static_cast<unsigned long>(-injected.error);

@@ -1,4 +1,4 @@
-/* A program of somebody's who has the packages and nothing else: compiles a kernel to bytes, and says what came out. */
+/* A program of a user who has only the packages: compiles a kernel to bytes and prints the result. */
 #include <kiln/kiln.h>
 
 #include <stdio.h>

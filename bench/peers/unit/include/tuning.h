@@ -1,4 +1,4 @@
-// What the unit takes from a header of its own. The frame edits kScale to see who notices.
+// The unit's own header. The harness edits kScale to test which cache detects the change.
 #pragma once
 
 constexpr float kScale = 1.5f;

@@ -1,4 +1,4 @@
-"""Processes that begin where this one is: what took long to import is there already."""
+"""Forked child processes, which share the modules that this process has already imported."""
 
 import multiprocessing
 import traceback
@@ -17,7 +17,7 @@ class Child:
         self._pipe.send(word)
 
     def answer(self, seconds=60):
-        """What it says next, or returned; raises what it raised."""
+        """Returns the next message or the result of the child; raises its exception."""
         if not self._pipe.poll(seconds):
             self._process.kill()
             raise TimeoutError(f"nothing from a child process after {seconds} s")

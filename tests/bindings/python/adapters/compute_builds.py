@@ -1,4 +1,4 @@
-"""What the tests of kiln.compute build: in a process of its own, since the driver must be there before it starts."""
+"""Builds for the tests of kiln.compute, in a separate process because the driver must be present at its start."""
 
 import ctypes
 import hashlib
@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 
-# The toolkit's compiler, which its linker understands; a newer one in the environment makes code that it refuses.
+# The toolkit's compiler, which its linker supports; a newer one in the environment produces code that it rejects.
 ctypes.CDLL("libnvrtc.so.13", ctypes.RTLD_GLOBAL)
 warnings.filterwarnings("ignore")
 
@@ -29,7 +29,7 @@ def counted(build):
 
 
 def negate(**target):
-    """A transform from one array of integers to another."""
+    """Builds a transform from one array of integers to another."""
     cuda.compute.clear_all_caches()
     array = cuda.compute.ProxyArray(numpy.int32)
     return cuda.compute.make_unary_transform(d_in=array, d_out=array, op=cuda.compute.OpKind.NEGATE, **target)

@@ -1,5 +1,5 @@
-"""kiln.compute under the real cuda.compute, which builds for sm_90 here. It loads what it built into the driver's
-double, which checks cubins and runs no device code."""
+"""kiln.compute under the real cuda.compute, which builds for sm_90 here. It loads its builds into the driver double,
+which checks cubins and runs no device code."""
 
 import json
 import os
@@ -12,21 +12,21 @@ import pytest
 pytest.importorskip("cuda.core", reason="cuda-core is not installed")
 pytest.importorskip("cuda.cccl", reason="cuda-cccl is not installed")
 
-DOUBLE = os.environ.get("KILN_DRIVER_DOUBLE", "")
+DOUBLE = os.environ.get("KILN_FAKE_DRIVER", "")
 TOOLKIT = os.environ.get("KILN_TOOLKIT_LIBRARIES", "/usr/local/cuda/lib64")
 
 if not os.path.exists(os.path.join(DOUBLE, "libcuda.so.1")):
-    pytest.skip("KILN_DRIVER_DOUBLE names no folder with the driver's double", allow_module_level=True)
+    pytest.skip("KILN_FAKE_DRIVER names no folder with the driver's double", allow_module_level=True)
 if not os.path.exists(os.path.join(TOOLKIT, "libnvrtc.so.13")):
     pytest.skip(f"{TOOLKIT} has no libnvrtc.so.13, which cuda.compute builds with", allow_module_level=True)
 
 
 def builds(cache, *arguments):
-    """Those of a new process."""
+    """Returns the builds of a new process."""
     environment = dict(
         os.environ,
         KILN_CACHE_DIR=str(cache),
-        KILN_DOUBLE_DEVICES="sm_90",
+        KILN_FAKE_DRIVER_DEVICES="sm_90",
         LD_LIBRARY_PATH=f"{DOUBLE}:{TOOLKIT}",
     )
     program = [sys.executable, str(pathlib.Path(__file__).with_name("compute_builds.py")), *arguments]
@@ -37,7 +37,7 @@ def builds(cache, *arguments):
     return answer["builds"]
 
 
-def test_what_was_built_ahead_of_time_serves_the_device_and_the_next_process(tmp_path):
+def test_ahead_of_time_build_serves_device_and_next_process(tmp_path):
     ahead, device = builds(tmp_path, "target,device")
     assert (ahead["compiles"], device["compiles"]) == (1, 0)
     again, loaded = builds(tmp_path, "target,device")
@@ -45,15 +45,15 @@ def test_what_was_built_ahead_of_time_serves_the_device_and_the_next_process(tmp
     assert len({build["digest"] for build in (ahead, device, again, loaded)}) == 1
 
 
-def test_without_a_driver_or_with_another_release_it_leaves_it_as_it_is_and_says_so(tmp_path):
+def test_missing_driver_or_unknown_release_changes_nothing_and_warns(tmp_path):
     program = """
 import warnings
 warnings.simplefilter("ignore")
 import kiln.compute, cuda.cccl, cuda.compute
-with warnings.catch_warnings(record=True) as told:
+with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     assert kiln.compute.install() is False
-print(told[-1].message)
+print(caught[-1].message)
 """
     environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=200)

@@ -22,7 +22,7 @@ WRONG = "this is no program"
 
 
 class Counting(ProgramCache):
-    """Whoever compiles stores; nobody else does."""
+    """Counts stores: only a process that compiles stores."""
 
     stored = 0
 
@@ -41,7 +41,7 @@ class CountingPlain(FileStreamProgramCache):
 
 @pytest.fixture(scope="module", autouse=True)
 def nvrtc_is_open():
-    """So that children, who are forked, need not open it."""
+    """Opens NVRTC once, so that forked children need not."""
     key_of(SOURCE)
 
 
@@ -68,11 +68,11 @@ def entries(folder):
     return [path for path in pathlib.Path(folder, "v1", "entries").rglob("*") if path.is_file()]
 
 
-def test_it_is_what_cuda_core_calls_a_cache():
+def test_implements_cuda_core_cache_protocol():
     assert issubclass(ProgramCache, ProgramCacheResource)
 
 
-def test_a_second_process_compiles_nothing_and_gets_the_same_code(folder):
+def test_second_process_gets_same_code_without_compile(folder):
     def one():
         cache = Counting(session(folder))
         return bytes(compile_with(cache).code), cache.stored
@@ -83,7 +83,7 @@ def test_a_second_process_compiles_nothing_and_gets_the_same_code(folder):
     assert again == code and code[:4] == b"\x7fELF"
 
 
-def test_eight_processes_on_a_cold_key_compile_once_and_with_the_plain_cache_more_often(folder, tmp_path):
+def test_eight_processes_compile_missing_key_once_unlike_plain_cache(folder, tmp_path):
     def of(make):
         def one(start):
             time.sleep(max(0.0, start - time.time()))
@@ -104,7 +104,7 @@ def test_eight_processes_on_a_cold_key_compile_once_and_with_the_plain_cache_mor
     assert ours == 1
 
 
-def test_a_compile_that_raises_keeps_nobody_waiting(folder):
+def test_raising_compile_releases_claim(folder):
     cache = ProgramCache(session(folder))
     with pytest.raises(Exception, match="no storage class|error"):
         compile_with(cache, WRONG)
@@ -112,24 +112,24 @@ def test_a_compile_that_raises_keeps_nobody_waiting(folder):
     def another():
         start = time.monotonic()
         with pytest.raises(Exception, match="no storage class|error"):
-            compile_with(ProgramCache(session(folder), wait=30), WRONG)
+            compile_with(ProgramCache(session(folder), wait_timeout=30), WRONG)
         return time.monotonic() - start
 
     assert in_child(another) < 10
     del cache
 
 
-def test_a_turn_is_let_go_at_the_next_lookup_of_its_thread_and_not_before(folder):
+def test_claim_is_released_at_next_lookup_of_its_thread(folder):
     cache = ProgramCache(session(folder))
     mine = os.urandom(16)
     assert cache.get(mine) is None
-    time.sleep(0.5)  # several looks of the thread that watches
+    time.sleep(0.5)  # several checks of the watching thread
     assert in_child(free, folder, mine) is False
     assert cache.get(os.urandom(16)) is None
     assert in_child(free, folder, mine) is True
 
 
-def test_a_turn_whose_key_nobody_has_any_more_is_let_go(folder):
+def test_claim_is_released_when_key_is_unreferenced(folder):
     cache = ProgramCache(session(folder))
     key = os.urandom(16)
     copy = bytes(bytearray(key))
@@ -142,8 +142,8 @@ def test_a_turn_whose_key_nobody_has_any_more_is_let_go(folder):
     del cache
 
 
-def test_a_turn_that_is_held_too_long_is_let_go(folder):
-    cache = ProgramCache(session(folder), longest=0.2)
+def test_claim_held_too_long_is_released(folder):
+    cache = ProgramCache(session(folder), max_hold=0.2)
     key = os.urandom(16)
     assert cache.get(key) is None
     deadline = time.monotonic() + 20
@@ -152,14 +152,14 @@ def test_a_turn_that_is_held_too_long_is_let_go(folder):
 
 
 def free(folder, key):
-    """Whether nobody has the turn of a key."""
-    cache = session(folder).foreign(cuda_core.SYSTEM)
-    data, turn = cache.get_or_claim((cuda_core._nvrtc() or b"") + b"/" + key, 0)
+    """Returns True if no process holds the claim of a key."""
+    cache = session(folder).external_cache(cuda_core.SYSTEM)
+    data, claim = cache.get_or_claim((cuda_core._nvrtc() or b"") + b"/" + key, 0)
     assert data is None
-    return turn is not None
+    return claim is not None
 
 
-def test_threads_have_turns_of_their_own(folder):
+def test_threads_have_separate_claims(folder):
     cache = ProgramCache(session(folder))
     keys = [os.urandom(16) for _ in range(2)]
     assert cache.get(keys[0]) is None
@@ -171,7 +171,7 @@ def test_threads_have_turns_of_their_own(folder):
     assert ProgramCache(session(folder)).get(keys[0]) == b"code"
 
 
-def test_a_damaged_entry_is_compiled_again_where_the_plain_cache_serves_it(folder, tmp_path):
+def test_corrupt_entry_is_recompiled_unlike_plain_cache(folder, tmp_path):
     for cache, where, compiles in [
         (Counting(session(folder)), folder, 2),
         (CountingPlain(str(tmp_path / "plain")), str(tmp_path / "plain"), 1),
@@ -188,14 +188,14 @@ def test_a_damaged_entry_is_compiled_again_where_the_plain_cache_serves_it(folde
         assert (again == code) == (compiles == 2)
 
 
-def test_a_cache_that_cannot_be_written_costs_nothing_but_the_compile():
+def test_unwritable_cache_costs_only_the_compile():
     events = []
     own = kiln.Session({"cache.dir": "/proc/nowhere"}, on_event=events.append)
-    assert bytes(compile_with(ProgramCache(own, wait=0)).code)[:4] == b"\x7fELF"
+    assert bytes(compile_with(ProgramCache(own, wait_timeout=0)).code)[:4] == b"\x7fELF"
     assert any(event.kind == "not_published" for event in events)
 
 
-def test_it_is_a_mapping_as_the_protocol_has_it(folder):
+def test_implements_mapping_protocol(folder):
     with ProgramCache(session(folder)) as cache:
         cache.update({"a": b"1", b"b": bytearray(b"2")})
         assert cache[b"a"] == b"1" and cache["b"] == b"2"
@@ -213,7 +213,7 @@ def test_it_is_a_mapping_as_the_protocol_has_it(folder):
         assert len(cache) == 0
 
 
-def test_programs_of_two_releases_of_the_compiler_are_two(folder, monkeypatch):
+def test_compiler_releases_do_not_share_programs(folder, monkeypatch):
     cache = Counting(session(folder))
     compile_with(cache)
     monkeypatch.setattr(cuda_core, "_nvrtc", lambda: b"another build")
@@ -222,11 +222,11 @@ def test_programs_of_two_releases_of_the_compiler_are_two(folder, monkeypatch):
     assert (cache.stored, other.stored) == (1, 1)
 
 
-def test_the_compiler_that_is_open_is_told_by_its_build():
+def test_open_compiler_is_identified_by_build_id():
     assert len(cuda_core._nvrtc()) == 20
 
 
-def test_events_call_it_by_the_name_of_the_program(folder):
+def test_events_have_program_name(folder):
     events = []
     own = kiln.Session({"cache.dir": folder}, on_event=events.append)
     compile_with(ProgramCache(own))

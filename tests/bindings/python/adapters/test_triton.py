@@ -15,13 +15,13 @@ pytest.importorskip("triton", reason="Triton is not installed")
 import kiln.triton  # noqa: E402
 import triton  # noqa: E402
 from children import Child, in_child  # noqa: E402
-from kiln import _memory, _shelf  # noqa: E402
+from kiln import _file_cache, _memo  # noqa: E402
 from triton_kernels import build, does_not_compile  # noqa: E402
 
 
 @pytest.fixture(scope="module", autouse=True)
 def triton_knows_itself():
-    """Half a second that every process would take: their parent takes it once."""
+    """Computes Triton's digest of itself once in the parent, because it takes half a second in every process."""
     triton.runtime.cache.triton_key()
 
 
@@ -35,7 +35,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    """A cache with one kernel in it, and what its compile gave; for tests that change a copy."""
+    """Returns a cache with one kernel and the result of its compile; for tests that modify a copy."""
     folder = tmp_path_factory.mktemp("filled")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_CACHE_MANAGER", "kiln.triton:CacheManager")
@@ -51,18 +51,18 @@ def warm(filled, cache):
 
 
 def entries(cache):
-    """The files of kiln's own cache that hold what was compiled."""
+    """Returns the files of kiln's cache that contain compiled code."""
     files = [path for path in cache.rglob("*") if path.is_file() and "files" not in path.parts]
     return [path for path in files if path.stat().st_size > 10000]
 
 
-def test_a_second_process_compiles_nothing_and_gets_the_same_code(warm, cache):
+def test_second_process_gets_same_code_without_compile(warm, cache):
     again = in_child(build)
     assert (warm["compiles"], again["compiles"]) == (1, 0)
     assert (again["cubin"], again["ptx"]) == (warm["cubin"], warm["ptx"])
 
 
-def test_eight_processes_on_a_cold_key_compile_once(cache):
+def test_eight_processes_compile_missing_key_once(cache):
     children = [Child(build) for _ in range(8)]
     answers = [child.answer() for child in children]
     for child in children:
@@ -72,7 +72,7 @@ def test_eight_processes_on_a_cold_key_compile_once(cache):
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped"])
-def test_a_damaged_entry_is_not_served(warm, cache, damage):
+def test_corrupt_entry_is_not_served(warm, cache, damage):
     (entry,) = entries(cache)
     data = bytearray(entry.read_bytes())
     if damage == "truncated":
@@ -81,11 +81,11 @@ def test_a_damaged_entry_is_not_served(warm, cache, damage):
         data[data.index(b"\x7fELF") + 1000] ^= 1
     entry.write_bytes(data)
     first, second = in_child(build), in_child(build)
-    assert (first["compiles"], second["compiles"]) == (1, 0)  # it was made again, and is whole from then on
+    assert (first["compiles"], second["compiles"]) == (1, 0)  # it was compiled again, and is valid from then on
     assert first["cubin"] == second["cubin"] == warm["cubin"]
 
 
-def test_a_damaged_file_is_replaced_without_a_compile(warm, cache):
+def test_corrupt_file_is_replaced_without_compile(warm, cache):
     cubin = pathlib.Path(in_child(build)["paths"]["add_one.cubin"])
     data = bytearray(cubin.read_bytes())
     data[1000] ^= 1
@@ -95,14 +95,14 @@ def test_a_damaged_file_is_replaced_without_a_compile(warm, cache):
     assert cubin.read_bytes().hex() == warm["cubin"]
 
 
-def test_a_file_with_the_right_bytes_is_left_as_it_is(warm, cache):
+def test_intact_file_is_not_rewritten(warm, cache):
     cubin = in_child(build)["paths"]["add_one.cubin"]
     before = os.stat(cubin)
     assert in_child(build)["paths"]["add_one.cubin"] == cubin
     assert os.stat(cubin).st_ino == before.st_ino
 
 
-def test_a_folder_that_cannot_be_written_costs_compiles_and_nothing_else(cache, monkeypatch, tmp_path):
+def test_unwritable_directory_costs_only_compiles(cache, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("KILN_CACHE_DIR", str(tmp_path / "file" / "kiln"))
     monkeypatch.setenv("HOME", str(tmp_path / "file"))
@@ -110,7 +110,7 @@ def test_a_folder_that_cannot_be_written_costs_compiles_and_nothing_else(cache, 
     assert in_child(build)["compiles"] == 1
 
 
-def test_a_folder_that_others_can_write_to_is_not_used(warm, cache):
+def test_directory_writable_by_others_is_not_used(warm, cache):
     folder = cache / "files" / "triton"
     folder.mkdir(parents=True)
     folder.chmod(0o777)
@@ -120,7 +120,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(warm, cache):
     assert list(folder.iterdir()) == []
 
 
-def test_a_link_in_place_of_a_file_is_replaced_and_not_followed(warm, cache, tmp_path):
+def test_symlink_is_replaced_and_not_followed(warm, cache, tmp_path):
     cubin = pathlib.Path(in_child(build)["paths"]["add_one.cubin"])
     other = tmp_path / "other"
     other.write_bytes(cubin.read_bytes())
@@ -144,7 +144,7 @@ def seconds_to_fail():
     return time.monotonic() - begin
 
 
-def test_a_compile_that_raises_does_not_block_the_next_one(cache):
+def test_raising_compile_does_not_block_next_one(cache):
     in_child(seconds_to_fail)
 
     def fails_and_keeps_the_exception():
@@ -152,11 +152,11 @@ def test_a_compile_that_raises_does_not_block_the_next_one(cache):
         return in_child(seconds_to_fail), seconds_to_fail(), len(kept)
 
     other_process, same_thread, _ = in_child(fails_and_keeps_the_exception)
-    assert other_process < 15 and same_thread < 15  # and not CacheManager.wait, which is 30
+    assert other_process < 15 and same_thread < 15  # less than CacheManager.wait_timeout, which is 30
 
 
-def test_waiting_for_somebody_else_has_an_end(cache, monkeypatch):
-    monkeypatch.setattr(kiln.triton.CacheManager, "wait", 0.3)
+def test_wait_for_other_process_times_out(cache, monkeypatch):
+    monkeypatch.setattr(kiln.triton.CacheManager, "wait_timeout", 0.3)
 
     def both_at_once():
         first, second = kiln.triton.CacheManager("KEY"), kiln.triton.CacheManager("KEY")
@@ -171,7 +171,7 @@ def test_waiting_for_somebody_else_has_an_end(cache, monkeypatch):
         thread = threading.Thread(target=ask)
         thread.start()
         thread.join(30)
-        second.put_group("a.json", {"a.json": second.put("{}", "a.json")})  # without a turn, and it counts
+        second.put_group("a.json", {"a.json": second.put("{}", "a.json")})  # stored without a claim
         third = kiln.triton.CacheManager("KEY").get_group("a.json")
         return waited, pathlib.Path(third["a.json"]).read_text()
 
@@ -179,7 +179,7 @@ def test_waiting_for_somebody_else_has_an_end(cache, monkeypatch):
     assert 0.2 < waited[0] < 20 and text == "{}"
 
 
-def test_single_files_are_kept_and_libraries_are_the_hosts_own(cache, monkeypatch):
+def test_single_files_are_stored_and_libraries_are_per_host(cache, monkeypatch):
     def put_and_get():
         kiln.triton.CacheManager("KEY").put(b"\x7fELF", "launcher.so")
         kiln.triton.CacheManager("KEY").put('{"configs": []}', "a.autotune.json")
@@ -191,20 +191,20 @@ def test_single_files_are_kept_and_libraries_are_the_hosts_own(cache, monkeypatc
     assert in_child(put_and_get) == ([True, True], [False, True])
 
 
-def test_a_group_that_names_files_elsewhere_is_none():
+def test_group_with_outside_paths_is_rejected():
     for name in ("../a", "a/b", "..", "", "a\0b"):
         assert kiln.triton._unpack(kiln.triton._pack({name: b"x"})) is None
     assert kiln.triton._unpack(kiln.triton._pack({"a": b"x", "b": b""})) == {"a": b"x", "b": b""}
 
 
-def test_a_group_that_was_cut_anywhere_is_none():
+def test_truncated_group_is_rejected():
     whole = kiln.triton._pack({"a.json": b"{}", "a.cubin": b"\x7fELF" * 10})
     for size in range(len(whole)):
         assert kiln.triton._unpack(whole[:size]) is None
     assert kiln.triton._unpack(whole + b"x") is None
 
 
-def test_what_triton_cached_by_itself_can_be_taken_over(cache, monkeypatch, capsys):
+def test_import_of_triton_cache(cache, monkeypatch, capsys):
     monkeypatch.delenv("TRITON_CACHE_MANAGER")
     own = in_child(build)
     monkeypatch.setenv("TRITON_CACHE_MANAGER", "kiln.triton:CacheManager")
@@ -215,9 +215,9 @@ def test_what_triton_cached_by_itself_can_be_taken_over(cache, monkeypatch, caps
     assert in_child(kiln.triton._main, ["import", folder + "/nothing"]) == 1
 
 
-def test_what_is_known_of_files_is_remembered_until_they_change(tmp_path, monkeypatch):
+def test_result_is_cached_until_files_change(tmp_path, monkeypatch):
     monkeypatch.setenv("KILN_CACHE_DIR", str(tmp_path / "kiln"))
-    monkeypatch.setattr(_memory, "_SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(_memo, "_SETTLED_SECONDS", 0.0)
     library = tmp_path / "libtriton.so"
     library.write_bytes(b"one")
     computed = []
@@ -227,17 +227,28 @@ def test_what_is_known_of_files_is_remembered_until_they_change(tmp_path, monkey
             computed.append(1)
             return library.read_text()
 
-        time.sleep(0.02)  # the file system's clock ticks, and what is there is settled
-        return _memory.remembered(_shelf.Shelf("triton"), "key", [str(library)], compute)
+        time.sleep(0.02)  # longer than a tick of the file system's clock, so that the stamps are stable
+        return _memo.memoized(_file_cache.FileCache("triton"), "key", [str(library)], compute)
 
     assert [ask(), ask(), len(computed)] == ["one", "one", 1]
     library.write_bytes(b"two")
     assert [ask(), ask(), len(computed)] == ["two", "two", 2]
 
 
-def test_a_bundle_of_what_triton_compiled_serves_where_nothing_is_cached(warm, cache, tmp_path, monkeypatch):
+def test_directories_above_cache_are_private(tmp_path, monkeypatch):
+    monkeypatch.setenv("KILN_CACHE_DIR", str(tmp_path / "home" / ".cache" / "kiln"))
+    before = os.umask(0o022)
+    try:
+        _file_cache.FileCache("triton").materialize("folder", "name", b"bytes")
+    finally:
+        os.umask(before)
+    modes = {path: (tmp_path / path).stat().st_mode & 0o777 for path in ("home", "home/.cache", "home/.cache/kiln")}
+    assert modes == {"home": 0o700, "home/.cache": 0o700, "home/.cache/kiln": 0o755}
+
+
+def test_bundle_of_triton_code_serves_without_cache(warm, cache, tmp_path, monkeypatch):
     bundle = str(tmp_path / "kernels.kiln")
-    create = [sys.executable, "-m", "kiln", "bundle", "create", "--foreign", "triton", "-o", bundle]
+    create = [sys.executable, "-m", "kiln", "bundle", "create", "--external", "triton", "-o", bundle]
     done = subprocess.run(create, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "add_one.json" in done.stdout
@@ -246,6 +257,6 @@ def test_a_bundle_of_what_triton_compiled_serves_where_nothing_is_cached(warm, c
     monkeypatch.setenv("KILN_TRUST_UNSIGNED", "true")
     served = in_child(build)
     assert (served["compiles"], served["cubin"]) == (0, warm["cubin"])
-    assert entries(cache) == []  # and so it was the bundle's
+    assert entries(cache) == []  # so the bundle served it
     monkeypatch.delenv("KILN_BUNDLES")
     assert in_child(build)["compiles"] == 1

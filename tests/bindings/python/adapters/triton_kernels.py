@@ -1,4 +1,4 @@
-"""What the tests and benchmarks of kiln.triton compile: for a given target, without a device."""
+"""Kernels that the tests and benchmarks of kiln.triton compile, for a given target and without a device."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ def does_not_compile(x, y, n, block: tl.constexpr):
 
 
 def build(kernel=add_one, block=64):
-    """Compiles, and says what came of it."""
+    """Compiles and returns the results."""
     compiled = []
 
     def listener(*, cache_hit, **_):
@@ -42,7 +42,7 @@ def build(kernel=add_one, block=64):
     asked = triton.compiler.compiler.get_cache_manager
 
     def manager(key):
-        looked.append(time.perf_counter())  # Triton knows by now what it looks for
+        looked.append(time.perf_counter())  # at this point Triton has computed its key
         return asked(key)
 
     triton.compiler.compiler.get_cache_manager = manager

@@ -1,0 +1,45 @@
+#include "analysis/audit/audit.hpp"
+
+#include <algorithm>
+
+#include "analysis/audit/audit_view.hpp"
+#include "base/enum_names.hpp"
+
+namespace kiln::audit {
+
+const char* to_string(Severity severity) {
+  return enum_name<Severity::Blocking>(severity, {"LOW", "MEDIUM", "HIGH", "BLOCKING"});
+}
+
+const char* to_string(Check step) {
+  switch (step) {
+    case Check::RanOnDevice: return "did it run on the device";
+    case Check::StayedOnDevice: return "did its data stay on the device";
+    case Check::NoSynchronization: return "did it avoid waits on its stream";
+    case Check::NoHostBatching: return "did it avoid batches driven by the host";
+    case Check::LaunchShape: return "do launches fit the hardware";
+    case Check::TraceComplete: return "is the trace complete";
+  }
+  return "unknown";
+}
+
+Severity Report::worst() const {
+  Severity worst = Severity::Low;
+  for (const Finding& finding : findings) worst = std::max(worst, finding.rule->severity);
+  return worst;
+}
+
+Report run_audit(const Trace& trace) {
+  const View view(trace);
+  Findings findings(view);
+  check_residency(view, findings);
+  check_synchronization(view, findings);
+  check_launches(view, findings);
+  Report report;
+  report.findings = findings.take();
+  fill_report(view, report);
+  summarize_cause(report);
+  return report;
+}
+
+}  // namespace kiln::audit

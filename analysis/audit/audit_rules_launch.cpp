@@ -1,0 +1,119 @@
+// Audit rules: launches and memory that do not fit the hardware, and incomplete traces.
+#include <algorithm>
+#include <map>
+
+#include "analysis/audit/audit_view.hpp"
+
+namespace kiln::audit {
+namespace {
+
+constexpr Rule kOtherMemory{
+    "memory_not_pooled",
+    Check::LaunchShape,
+    Severity::Medium,
+    false,
+    "device memory does not come from the requested pool",
+    "fix the given reason (driver or limit); use managed memory only for data larger than the device"};
+constexpr Rule kSmallBlock{"small_fixed_block",
+                           Check::LaunchShape,
+                           Severity::Low,
+                           true,
+                           "blocks are much smaller than the driver suggests",
+                           "use the block size from Kernel::occupancy, or declare a fixed size in the kernel "
+                           "(reqd_work_group_size, __launch_bounds__)"};
+constexpr Rule kBlockingCompile{
+    "blocking_compile",
+    Check::TraceComplete,
+    Severity::Medium,
+    false,
+    "an operation waits for a compiler, so that its times include the compile",
+    "declare and request the units of the operation before it runs (Requirements), or ship a bundle"};
+constexpr Rule kIncompleteTrace{"incomplete_trace",
+                                Check::TraceComplete,
+                                Severity::Low,
+                                false,
+                                "the trace is full, and later events are missing",
+                                "trace a shorter run; the audit sees only recorded events"};
+constexpr Rule kNameless{"launches_without_operation",
+                         Check::TraceComplete,
+                         Severity::Low,
+                         false,
+                         "kernels are launched outside of an operation",
+                         "run them inside a Dispatch or a WorkScope, so that the trace names their operation"};
+
+constexpr std::uint32_t kFarSmaller = 4;  // factor
+
+void check_blocks(const Run& run, Findings& to) {
+  std::map<std::string, Events> launches;
+  for (const RecordedEvent* event : run.events) {
+    if (is_launch(*event) && event->event.suggested_block_threads != 0) launches[kernel_of(*event)].push_back(event);
+  }
+  for (const auto& [kernel, all] : launches) {
+    const Event& first = all.front()->event;
+    const bool fixed = std::all_of(all.begin(), all.end(), [&](const RecordedEvent* launch) {
+      return launch->event.block_threads == first.block_threads &&
+             launch->event.block_threads <= launch->event.suggested_block_threads / kFarSmaller;
+    });
+    // A launch with fewer threads than one suggested block cannot use a larger block.
+    const bool enough = std::any_of(all.begin(), all.end(), [](const RecordedEvent* launch) {
+      return launch->event.grid_blocks >
+             launch->event.suggested_block_threads / std::max(1U, launch->event.block_threads);
+    });
+    if (!fixed || !enough) continue;
+    to.add(kSmallBlock, all,
+           kernel + " is always launched with " + format_count(first.block_threads, "thread", "threads") +
+               " per block; the driver suggests " + std::to_string(first.suggested_block_threads),
+           kernel);
+  }
+}
+
+void check_memory(const View& view, Findings& to) {
+  for (const RecordedEvent& event : view.trace.events) {
+    if (!is(event, Event::Kind::MemoryTierSelected)) continue;
+    const auto& [requested, selected] = std::pair(event.event.requested, event.event.selected);
+    const bool pooled = requested.find("pool") != std::string::npos;
+    if (!pooled || selected.empty() || selected == requested) continue;
+    to.add(kOtherMemory, {&event},
+           requested + " memory was requested, " + selected + " is used" +
+               (event.event.message.empty() ? "" : ": " + event.event.message),
+           selected);
+  }
+}
+
+void check_compiles(const View& view, Findings& to) {
+  for (const RecordedEvent& event : view.trace.events) {
+    const bool compiled = is(event, Event::Kind::BlockingCompile) || is(event, Event::Kind::Compiled);
+    if (!compiled || event.event.context.dispatch == 0) continue;
+    to.add(kBlockingCompile, {&event}, "an operation waited for the compile of " + event.event.unit);
+  }
+}
+
+void check_evidence(const View& view, Findings& to) {
+  if (view.trace.dropped != 0) {
+    to.add(kIncompleteTrace, {},
+           format_count(view.trace.dropped, "event is", "events are") + " missing at the end of the trace");
+  }
+  if (view.trace.not_understood != 0) {
+    to.add(kIncompleteTrace, {},
+           format_count(view.trace.not_understood, "event is", "events are") +
+               " of a kind that this version does not know",
+           "kinds");
+  }
+  Events nameless;
+  for (const RecordedEvent& event : view.trace.events) {
+    if (is_launch(event) && event.event.context.operation.empty()) nameless.push_back(&event);
+  }
+  if (nameless.empty()) return;
+  to.add(kNameless, nameless, format_count(nameless.size(), "launch is", "launches are") + " outside of an operation");
+}
+
+}  // namespace
+
+void check_launches(const View& view, Findings& to) {
+  check_memory(view, to);
+  for (const Run& run : view.runs) check_blocks(run, to);
+  check_compiles(view, to);
+  check_evidence(view, to);
+}
+
+}  // namespace kiln::audit

@@ -1,0 +1,174 @@
+#include "analysis/audit/audit_view.hpp"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+namespace kiln::audit {
+namespace {
+
+constexpr std::size_t kMaxEvidence = 8;  // maximum number of ids in a finding
+
+// Counts the launches of each run, including those of operations that it calls: all launches on its thread between its
+// first and last event.
+void count_launches(const Trace& trace, std::vector<Run>& runs) {
+  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> launches;  // ids, by thread
+  for (const RecordedEvent& event : trace.events) {
+    if (is_launch(event)) launches[event.thread].push_back(event.id);
+  }
+  for (Run& run : runs) {
+    const std::vector<std::uint64_t>& ids = launches[run.events.front()->thread];
+    const auto first = std::lower_bound(ids.begin(), ids.end(), run.events.front()->id);
+    run.launches = static_cast<std::uint64_t>(std::upper_bound(first, ids.end(), run.events.back()->id) - first);
+  }
+}
+
+void note(Run& run, const RecordedEvent& event) {
+  const OperationContext& work = event.event.context;
+  // A decision inside a run belongs to another operation, unless it is the first event of the run.
+  const bool own = !is(event, Event::Kind::Decided) || run.events.empty();
+  run.events.push_back(&event);
+  if (!own) return;
+  run.number = work.dispatch;
+  run.rows = std::max(run.rows, work.rows);
+  if (run.workflow == 0) run.workflow = work.workflow;
+  if (run.operation.empty()) run.operation = work.operation;
+  if (run.residency == Residency::Unknown) run.residency = work.residency;
+  if (is(event, Event::Kind::Dispatched)) run.dispatched = &event;
+}
+
+using Decisions = std::unordered_map<std::uint64_t, const RecordedEvent*>;  // by id
+
+// A fallback is reported by the run itself or by its decision, for one operation or for a whole workflow.
+void note_fallbacks(const Events& fallbacks, const Decisions& decisions, std::vector<Run>& runs) {
+  std::set<std::uint64_t> by_run;
+  std::set<std::pair<std::uint64_t, std::string>> by_decision;  // the operation; empty for all operations
+  std::unordered_map<std::uint64_t, const Run*> numbered;
+  for (const Run& run : runs) numbered[run.number] = &run;
+  for (const RecordedEvent* event : fallbacks) {
+    const OperationContext& work = event->event.context;
+    const auto run = numbered.find(work.dispatch);
+    const auto decided = decisions.find(work.workflow);
+    if (run != numbered.end() && run->second->operation == work.operation) {
+      by_run.insert(work.dispatch);
+    } else if (work.workflow != 0) {
+      const bool of_all = decided != decisions.end() && decided->second->event.context.operation == work.operation;
+      by_decision.insert({work.workflow, of_all ? std::string() : work.operation});
+    }
+  }
+  for (Run& run : runs) {
+    run.fell_back = by_run.count(run.number) != 0 || by_decision.count({run.workflow, run.operation}) != 0 ||
+                    by_decision.count({run.workflow, {}}) != 0;
+  }
+}
+
+std::vector<Events> paths_of(const Trace& trace) {
+  std::vector<Events> paths;
+  // A run without a workflow is its own group. The key has a flag because ids of runs and of decisions can be equal.
+  std::map<std::pair<std::uint64_t, std::pair<bool, std::uint64_t>>, std::size_t> place;
+  for (const RecordedEvent& event : trace.events) {
+    const OperationContext& work = event.event.context;
+    if (work.dispatch == 0) continue;
+    const bool flows = work.workflow != 0;
+    const auto [at, fresh] =
+        place.try_emplace({event.thread, {flows, flows ? work.workflow : work.dispatch}}, paths.size());
+    if (fresh) paths.emplace_back();
+    paths[at->second].push_back(&event);
+  }
+  return paths;
+}
+
+}  // namespace
+
+bool is_device(std::string_view selected) { return !selected.empty() && selected != "cpu" && selected != "host"; }
+
+bool is(const RecordedEvent& event, Event::Kind kind) { return event.event.kind == kind; }
+
+// A launch that the driver rejected has the error after the kernel name.
+bool is_launch(const RecordedEvent& event) {
+  return is(event, Event::Kind::Launched) && event.event.message.find(": ") == std::string::npos;
+}
+bool is_allocation(const RecordedEvent& event) {
+  return is(event, Event::Kind::Allocated) && event.event.message != "released";
+}
+bool is_copy_in(const RecordedEvent& event) {
+  return is(event, Event::Kind::Copied) && event.event.message == "to the device";
+}
+bool is_copy_out(const RecordedEvent& event) {
+  return is(event, Event::Kind::Copied) && event.event.message == "from the device";
+}
+
+std::string Run::selected() const {
+  if (dispatched != nullptr && !dispatched->event.selected.empty()) return dispatched->event.selected;
+  return decided != nullptr ? decided->event.selected : std::string();
+}
+
+std::string Run::chosen() const {
+  if (dispatched != nullptr && !dispatched->event.origin.empty()) return dispatched->event.origin;
+  return decided != nullptr ? decided->event.selected : selected();
+}
+
+View::View(const Trace& of) : trace(of) {
+  std::unordered_map<std::uint64_t, std::size_t> place;  // index of each run, by id
+  Decisions decisions;
+  Events fallbacks;
+  for (const RecordedEvent& event : trace.events) {
+    const OperationContext& work = event.event.context;
+    if (work.workflow != 0 && is(event, Event::Kind::Decided)) decisions.try_emplace(work.workflow, &event);
+    if (is(event, Event::Kind::FellBack)) fallbacks.push_back(&event);
+    if (work.dispatch == 0) continue;
+    const auto [at, fresh] = place.try_emplace(work.dispatch, runs.size());
+    if (fresh) runs.emplace_back();
+    note(runs[at->second], event);
+  }
+  for (Run& run : runs) {
+    ++runs_of[run.operation];
+    if (const auto at = decisions.find(run.workflow); at != decisions.end()) run.decided = at->second;
+  }
+  note_fallbacks(fallbacks, decisions, runs);
+  count_launches(trace, runs);
+  paths = paths_of(trace);
+}
+
+void Findings::add(const Rule& rule, const Events& evidence, std::string text, std::string subject) {
+  const OperationContext work = evidence.empty() ? OperationContext{} : evidence.front()->event.context;
+  const auto [at, fresh] = place_.try_emplace({&rule, work.operation, subject}, findings_.size());
+  if (fresh) findings_.emplace_back();
+  Finding& finding = findings_[at->second];
+  if (fresh) {
+    finding.rule = &rule;
+    finding.operation = work.operation;
+    finding.stage = work.stage;
+    finding.subject = std::move(subject);
+    finding.text = std::move(text);
+    finding.first_ms = evidence.empty() ? 0 : evidence.front()->start_ms;
+  }
+  std::vector<std::uint64_t>& runs = finding.dispatches;
+  if (work.dispatch != 0 && (runs.empty() || runs.back() != work.dispatch)) runs.push_back(work.dispatch);
+  for (const RecordedEvent* event : evidence) {
+    if (finding.events.size() < kMaxEvidence) finding.events.push_back(event->id);
+    finding.bytes += event->event.bytes;
+    finding.ms += event->event.ms;
+  }
+  finding.count += evidence.size();
+}
+
+std::vector<Finding> Findings::take() {
+  for (Finding& finding : findings_) {
+    std::vector<std::uint64_t>& runs = finding.dispatches;
+    std::sort(runs.begin(), runs.end());
+    runs.erase(std::unique(runs.begin(), runs.end()), runs.end());
+    const auto all = view_.runs_of.find(finding.operation);
+    const bool everywhere = runs.empty() || all == view_.runs_of.end() || runs.size() >= all->second;
+    finding.structural = finding.rule->structural && everywhere;
+  }
+  std::stable_sort(findings_.begin(), findings_.end(), [](const Finding& a, const Finding& b) {
+    if (a.rule->step != b.rule->step) return a.rule->step < b.rule->step;
+    if (a.rule->severity != b.rule->severity) return a.rule->severity > b.rule->severity;
+    return a.ms > b.ms;
+  });
+  return std::move(findings_);
+}
+
+}  // namespace kiln::audit

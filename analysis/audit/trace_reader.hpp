@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kiln/event.hpp>
+#include <kiln/result.hpp>
+
+namespace kiln::audit {
+
+/// An event of a trace.
+struct RecordedEvent {
+  std::uint64_t id = 0;  ///< in the order of emission
+  double start_ms = 0;   ///< since the first event of the trace
+  double end_ms = 0;
+  std::uint64_t thread = 0;
+  Event event;
+};
+
+/// A parsed kiln trace (docs/trace.md).
+struct Trace {
+  std::string command;  ///< command line of the program; empty if not recorded
+  std::string date;
+  std::string process;    ///< name of the program
+  std::uint64_t pid = 0;  ///< process id, which is also the id of its first thread
+  /// The recorded thread names. A thread that only enqueued work on streams has none.
+  std::map<std::uint64_t, std::string> threads;
+  std::uint64_t dropped = 0;          ///< number of events that the program dropped
+  std::uint64_t not_understood = 0;   ///< number of events of an unknown kind
+  std::vector<RecordedEvent> events;  ///< by id
+};
+
+/// Parses a trace. Traces can come from other machines, so every value is validated. Returns Code::Corrupt for a file
+/// that is not a kiln trace, and Code::Unsupported, with the format name, for another version.
+Result<Trace> parse_trace(std::string_view text);
+Result<Trace> read_trace(const std::string& path);
+
+}  // namespace kiln::audit

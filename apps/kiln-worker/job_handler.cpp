@@ -1,0 +1,287 @@
+#include "job_handler.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+
+#include "backends/command/command_compiler.hpp"
+#include "backends/cuda/nvjitlink_compiler.hpp"
+#include "backends/opencl/opencl_compiler.hpp"
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "base/process/system_info.hpp"
+#include "file_broker.hpp"
+#include "interpose.hpp"
+#include "worker/worker.hpp"
+
+namespace kiln {
+namespace {
+
+Frame failed(const Error& error, std::vector<FileAccess> observations = {}) {
+  return frame_of(WorkerFailure{error, std::move(observations)});
+}
+
+// A header that exists only in this process, under two names, and the name of a header that does not exist.
+struct TracingProbe {
+  static constexpr std::string_view kText = "#pragma once\n";
+  Fd header{static_cast<int>(memfd_create("kiln-canary", MFD_CLOEXEC))};
+  Fd same{fcntl(header.get(), F_DUPFD_CLOEXEC, 0)};
+  std::string present = "/proc/self/fd/" + std::to_string(header.get());
+  std::string again = "/proc/self/fd/" + std::to_string(same.get());
+  std::string missing = "kiln-canary-that-is-not-there.h";
+};
+
+// Returns the reason why the file accesses of this library are not intercepted; empty if they are. A probe makes the
+// library access files with known results: one that it reads, the same file under another name, whose identity it
+// checks, and a missing one. The probe detects a compiler that uses other means (a static libc, direct system calls).
+std::string unobservable_reason(NvrtcCompiler& compiler, const Recipe& recipe) {
+  const TracingProbe canary;
+  const bool is_written = canary.header && write_all(canary.header.get(), TracingProbe::kText, "the canary");
+  if (!is_written || !canary.same)
+    return "kiln-worker cannot create memory files, which it needs to check that it sees all reads";
+  if (!exists(canary.present)) {
+    return "kiln-worker cannot find " + parent_path(canary.present) +
+           ", which it needs to check that it sees all reads; mount /proc in this container or chroot";
+  }
+  Recipe probe = recipe;
+  // Uses an include root: a file that is included by its absolute path is opened at once, without a check before.
+  const auto include = [](const std::string& path) {
+    return "#include <" + path.substr(std::string_view("/proc/self/").size()) + ">\n";
+  };
+  probe.unit = Unit::cuda("kiln-canary", include(canary.present) + include(canary.again) + "#if __has_include(\"" +
+                                             canary.missing + "\")\n#endif\n#error done\n")
+                   .include_root("/proc/self");
+  FileAccessRecorder recorder;
+  {
+    const ScopedFileTracing watch(recorder, {});
+    (void)compiler.compile(probe);
+  }
+  bool saw_present = false;
+  bool saw_again = false;
+  bool saw_missing = false;
+  const Digest digest = sha256(TracingProbe::kText);
+  for (const FileAccess& o : recorder.take()) {
+    const bool is_read = o.state == FileAccess::State::Read && o.content.digest == digest && !o.inconsistent;
+    saw_present = saw_present || (o.path == canary.present && is_read);
+    saw_again = saw_again || (o.path == canary.again && (is_read || o.state == FileAccess::State::Exists));
+    saw_missing = saw_missing || (o.path.ends_with(canary.missing) && o.state == FileAccess::State::Missing);
+  }
+  if (saw_present && saw_again && saw_missing) return {};
+  return "this compiler (" + recipe.compiler.path + ") opens files in a way that kiln cannot intercept";
+}
+
+// Records the sentinels of roots, which the compiler does not read. They are read before and after the compile.
+void record_sentinels(const Recipe& recipe, FileAccessRecorder& recorder) {
+  for (const IncludeRoot& root : recipe.path_roots().roots) {
+    if (root.sentinel.empty()) continue;
+    const std::string path = join_path(root.path, root.sentinel);
+    const auto stamp = stamp_of(path.c_str());
+    const auto text = read_file(path);
+    if (stamp && text && *text) {
+      recorder.read(path, *stamp, {sha256((*text)->view()), {}, {}});
+    } else {
+      recorder.missing(path);
+    }
+  }
+}
+
+// Maps the file instead of reading it: it is in the page cache, and the compiler is about to read all of it.
+std::optional<std::uint64_t> checksum_of(const std::string& path, std::uint64_t& size) {
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status;
+  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) return std::nullopt;
+  size = static_cast<std::uint64_t>(status.st_size);
+  void* const start = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file.get(), 0);
+  if (start == MAP_FAILED) return std::nullopt;
+  const std::uint64_t checksum = xxh3({static_cast<const std::uint8_t*>(start), size});
+  munmap(start, size);
+  return checksum;
+}
+
+// Returns the part of the order that is possible. The report gives the reason for the rest.
+PchRequest allowed_pch_request(const PchRequest& order, PchResult& report) {
+  if (order.mode == PchRequest::Mode::None) return {};
+  std::uint64_t size = 0;
+  if (order.mode == PchRequest::Mode::Use && (checksum_of(order.path, size) != order.checksum || size != order.size)) {
+    report.outcome = PchResult::Outcome::Rejected;
+    report.reason = "the file is corrupt";
+    return {};
+  }
+  return order;
+}
+
+// Returns true if the log differs from that of a compile without a precompiled header. When NVRTC warns that it does
+// not use a precompiled header, it adds a remark on how to suppress warnings. It prints the remark only once, so that
+// other warnings lack it.
+bool has_gap_in_log(const PchResult& report, const CompileResult& compiled) {
+  const bool took_it = report.outcome == PchResult::Outcome::Created || report.outcome == PchResult::Outcome::Used;
+  return !took_it && !compiled.artifact.metadata.log.empty();
+}
+
+// Completes the report with the written precompiled header on disk.
+void complete(PchResult& report, const PchRequest& order, FileAccessRecorder& recorder) {
+  auto before = recorder.take_until_output();
+  const auto checksum = checksum_of(order.path, report.size);
+  if (!before || !checksum) {
+    report = {PchResult::Outcome::Rejected, "the compiler's output cannot be read", 0, 0, {}};
+    return;
+  }
+  report.checksum = *checksum;
+  report.observations = std::move(*before);
+}
+
+}  // namespace
+
+JobHandler::Nvrtc& JobHandler::nvrtc(const std::string& path, const Recipe& recipe) {
+  Nvrtc& known = nvrtcs_[path];
+  if (known.compiler != nullptr) return known;
+  known.compiler = std::make_unique<NvrtcCompiler>(path, digests_, InputTracking::On);
+  reserve_pch_heap(known.compiler->pch_heap_size());
+  known.unobservable_because = unobservable_reason(*known.compiler, recipe);
+  return known;
+}
+
+// Detects out of memory. NVRTC's front end survives a failed allocation and reports it in its log as if the unit were
+// wrong. It doubles its memory when that is full, so that it may have used only a quarter of the limit. Its back end
+// reports various errors; by then it has used more.
+WorkerFailure JobHandler::failure_of(const Error& error, std::vector<FileAccess> observations) const {
+  const std::uint64_t peak = peak_memory();
+  const bool says_so = error.log.find("out of memory") != std::string::npos;
+  if (error.code != Code::CompileFailed || peak < memory_limit_ / (says_so ? 4 : 2)) {
+    return {error, std::move(observations)};
+  }
+  const std::string what = "ran out of memory " + format_memory_usage(peak, memory_limit_);
+  return {make_error(Code::CompileFailed, what, error.log), {}, WorkerFailure::Cause::Exhausted};
+}
+
+Frame JobHandler::compile_watched(const WorkerJob& job, const Nvrtc& by, const Compile& make) {
+  if (must_see_opens_ && !by.unobservable_because.empty()) {
+    const Error error = make_error(Code::Unsupported, by.unobservable_because);
+    return frame_of(WorkerFailure{error, {}, WorkerFailure::Cause::Unseen});
+  }
+  WorkerReply reply;
+  const PchRequest order = allowed_pch_request(job.pch, reply.pch);
+  FileAccessRecorder recorder(order.path);
+  const auto compile = [&](const PchRequest& with, PchResult& report) {
+    record_sentinels(job.recipe, recorder);
+    Result<CompileResult> made = [&] {
+      const ScopedFileTracing watch(recorder, TextScanner(job.recipe));
+      return make(with, report);
+    }();
+    record_sentinels(job.recipe, recorder);
+    return made;
+  };
+  PchResult report;
+  Result<CompileResult> compiled = compile(order, report);
+  if (order.mode != PchRequest::Mode::None) {
+    reply.pch = std::move(report);
+    if (!is_pch_heap_reserved()) {
+      const char* const reason = "the memory of this NVRTC cannot be placed at the address that all workers use";
+      reply.pch = {PchResult::Outcome::Unavailable, reason, 0, 0, {}};
+    }
+    // The precompiled header may be the cause of the failure, or it may have been removed by now.
+    if (!compiled) reply.pch = {PchResult::Outcome::Rejected, "the compile failed with it", 0, 0, {}};
+    if (!compiled || has_gap_in_log(reply.pch, *compiled)) {
+      (void)recorder.take();
+      compiled = compile({}, report);
+    }
+  }
+  if (!compiled) return frame_of(failure_of(compiled.error(), recorder.take()));
+  if (reply.pch.outcome == PchResult::Outcome::Created) complete(reply.pch, order, recorder);
+  reply.compiled = std::move(*compiled);
+  reply.accesses_complete = by.unobservable_because.empty();
+  reply.unobserved_because = by.unobservable_because;
+  reply.observations = recorder.take();
+  return frame_of(reply);
+}
+
+Frame JobHandler::compile_cuda(const WorkerJob& job) {
+  Nvrtc& known = nvrtc(job.recipe.compiler.path, job.recipe);
+  return compile_watched(job, known, [&](const PchRequest& order, PchResult& report) {
+    return known.compiler->compile(job.recipe, order, report);
+  });
+}
+
+// NVRTC, whose accesses are recorded, reads the files of the CCCL library's compiles.
+Frame JobHandler::compile_cccl(const WorkerJob& job) {
+  const CompilerIdentity& compiler = job.recipe.compiler;
+  const auto path = CcclCompiler::nvrtc_of(compiler);
+  if (!path) return failed(path.error());
+  const Nvrtc& by = nvrtc(*path, job.recipe);
+  std::unique_ptr<CcclCompiler>& known = cccls_[compiler.path];
+  if (known == nullptr) known = std::make_unique<CcclCompiler>(compiler, digests_);
+  if (Status opened = known->open(job.recipe); !opened) return failed(opened.error());
+  return compile_watched(
+      job, by, [&](const PchRequest& order, PchResult& report) { return known->compile(job.recipe, order, report); });
+}
+
+// Only with the host's compiler: if this process finds another driver or no device, the host decides what to do.
+Frame JobHandler::compile_opencl(const Recipe& recipe) {
+  const std::string& device = recipe.target.architecture;
+  std::unique_ptr<Compiler>& compiler = compilers_["opencl " + device];
+  if (compiler == nullptr) compiler = std::make_unique<OpenClCompiler>(device);
+  const auto identity = compiler->identity();
+  if (identity && identity->digest == recipe.compiler.digest) return compile_with(*compiler, recipe);
+  std::string reason = "kiln-worker does not have the OpenCL compiler of " + device + ": ";
+  reason += identity ? "it has " + identity->version + ", not " + recipe.compiler.version : identity.error().message;
+  return frame_of(
+      WorkerFailure{make_error(Code::Unavailable, std::move(reason)), {}, WorkerFailure::Cause::NoCompiler});
+}
+
+Compiler* JobHandler::other_compiler(const Recipe& recipe) {
+  std::unique_ptr<Compiler>& compiler = compilers_[recipe.unit.kind() + ' ' + recipe.compiler.path];
+  if (compiler == nullptr && recipe.unit.kind() == "link") {
+    compiler = std::make_unique<NvJitLinkCompiler>(recipe.compiler.path, std::string(), digests_, InputTracking::On);
+  }
+  if (compiler == nullptr && recipe.unit.kind() == "command" && !recipe.unit.options().empty()) {
+    compiler = std::make_unique<CommandCompiler>(recipe.unit.options().front(), digests_);
+  }
+  return compiler.get();
+}
+
+Frame JobHandler::compile_with(Compiler& compiler, const Recipe& recipe) const {
+  auto compiled = compiler.compile(recipe);
+  if (!compiled) return frame_of(failure_of(compiled.error(), {}));
+  WorkerReply reply;
+  reply.compiled = std::move(*compiled);
+  reply.accesses_complete = true;
+  reply.has_dependency_set = true;
+  return frame_of(reply);
+}
+
+// Called before a compiler is opened. A sandbox can only become stricter, and all jobs of a worker have the same plan.
+void JobHandler::confine(SandboxPlan plan) {
+  is_confined_ = true;
+  const char* const own = getenv("TMPDIR");  // private to this worker if it can run programs
+  if (plan.mode == SandboxPlan::Mode::MayRunPrograms && own != nullptr) {
+    plan.writable.emplace_back(own);
+    setenv("POCL_CACHE_DIR", own, 1);  // PoCL stores its intermediate files there
+  }
+  if (enter_sandbox(plan).landlock_abi == 0) return;
+  use_file_broker(kWorkerChannel);
+  must_see_opens_ = !plan.reads_roots;
+}
+
+Frame JobHandler::handle(const Frame& request) {
+  if (request.type != Frame::Type::Compile) return failed(make_error(Code::Corrupt, "a worker accepts only jobs"));
+  const auto job = decode_job(request.payload);
+  if (!job) return failed(job.error());
+  const std::string& directory = job->recipe.working_directory;
+  if (chdir(directory.c_str()) != 0) return failed(io_error("cannot change to directory", directory, errno));
+  // NVRTC writes PWD as the working directory into debug information if both are the same directory.
+  setenv("PWD", directory.c_str(), 1);
+  if (!is_confined_) confine(job->sandbox);
+  if (job->recipe.unit.kind() == "cuda") return compile_cuda(*job);
+  if (job->recipe.unit.kind() == "cccl") return compile_cccl(*job);
+  if (job->recipe.unit.kind() == "opencl") return compile_opencl(job->recipe);
+  if (Compiler* compiler = other_compiler(job->recipe)) return compile_with(*compiler, job->recipe);
+  return failed(
+      make_error(Code::InvalidArgument, "a worker does not compile units of kind '" + job->recipe.unit.kind() + "'"));
+}
+
+}  // namespace kiln

@@ -1,0 +1,109 @@
+#include "apps/kiln/analysis/render_audit_json.hpp"
+
+#include <algorithm>
+
+#include "apps/kiln/output/json_common.hpp"
+
+namespace kiln::cli {
+namespace {
+
+Json counts_object(const audit::DispatchCounts& counts) {
+  return {{"total", counts.total},
+          {"gpu", counts.on_device},
+          {"cpu", counts.on_processor},
+          {"fallback", counts.fallbacks},
+          {"acceleration_rate", rounded(counts.acceleration())}};
+}
+
+Json finding_object(const audit::Finding& finding) {
+  return {{"severity", to_string(finding.rule->severity)},
+          {"rule", finding.rule->name},
+          {"step", static_cast<int>(finding.rule->step)},
+          {"question", to_string(finding.rule->step)},
+          {"operation", finding.operation},
+          {"stage", finding.stage},
+          {"subject", finding.subject},
+          {"structural", finding.structural},
+          {"text", finding.text},
+          {"advice", finding.rule->advice},
+          {"dispatches", finding.dispatches.size()},
+          {"events", finding.events},
+          {"count", finding.count},
+          {"bytes", finding.bytes},
+          {"ms", rounded(finding.ms)},
+          {"at_ms", rounded(finding.first_ms)}};
+}
+
+Json stayed_value(audit::Report::StayedOnDevice stayed) {
+  if (stayed == audit::Report::StayedOnDevice::NotApplicable) return nullptr;
+  return stayed == audit::Report::StayedOnDevice::Yes;
+}
+
+}  // namespace
+
+std::string audit_json(const audit::Report& report, const std::string& path) {
+  Json decisions = Json::array();
+  for (const audit::Selection& each : report.selections) {
+    decisions.push_back({{"operation", each.operation},
+                         {"requested", each.requested},
+                         {"selected", each.selected},
+                         {"reason", each.reason},
+                         {"count", each.count}});
+  }
+  Json stages = Json::array();
+  for (const audit::StageSum& each : report.longest) {
+    stages.push_back({{"operation", each.operation},
+                      {"stage", each.stage},
+                      {"where", each.where},
+                      {"runs", each.runs},
+                      {"ms", rounded(each.ms)}});
+  }
+  Json findings = Json::array();
+  for (const audit::Finding& each : report.findings) findings.push_back(finding_object(each));
+  Json targets = Json::array();
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, report.findings.size()); ++i) {
+    targets.push_back(report.findings[i].rule->name);
+  }
+  const auto structural = std::count_if(report.findings.begin(), report.findings.end(),
+                                        [](const audit::Finding& finding) { return finding.structural; });
+  return text_of({{"trace", path},
+                  {"clean", report.clean()},
+                  {"worst", report.clean() ? Json(nullptr) : Json(to_string(report.worst()))},
+                  {"findings", findings},
+                  {"structural", structural},
+                  {"incidental", static_cast<std::ptrdiff_t>(report.findings.size()) - structural},
+                  {"targets", targets},
+                  {"command", report.command},
+                  {"date", report.date},
+                  {"devices", report.devices},
+                  {"rows", report.rows},
+                  {"decisions", decisions},
+                  {"stayed_on_device", stayed_value(report.stayed)},
+                  {"bytes_in", report.bytes_in},
+                  {"bytes_out", report.bytes_out},
+                  {"longest_stages", stages},
+                  {"stages_synchronized", report.stages_synchronized},
+                  {"dispatches", counts_object(report.counts)},
+                  {"cause", report.cause},
+                  {"change", report.change}});
+}
+
+std::string device_usage_json(const audit::DeviceUsage& usage) {
+  Json operations = Json::array();
+  for (const auto& [name, counts] : usage.operations) {
+    Json each = counts_object(counts);
+    each["operation"] = name;
+    operations.push_back(std::move(each));
+  }
+  Json fallbacks = Json::array();
+  for (const audit::DeviceUsage::Fallback& each : usage.fallbacks) {
+    fallbacks.push_back({{"operation", each.operation}, {"reason", each.reason}, {"count", each.count}});
+  }
+  return text_of({{"traces", usage.traces},
+                  {"dispatches", counts_object(usage.counts)},
+                  {"operations", operations},
+                  {"fallbacks", fallbacks},
+                  {"dropped_events", usage.dropped}});
+}
+
+}  // namespace kiln::cli

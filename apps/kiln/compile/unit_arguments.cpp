@@ -1,0 +1,183 @@
+#include "apps/kiln/compile/unit_arguments.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+
+#include "backends/opencl/opencl_library.hpp"
+#include "base/error.hpp"
+#include "session/config/source_unit.hpp"
+
+namespace kiln::cli {
+namespace {
+
+Error usage(std::string message) { return make_error(Code::InvalidArgument, std::move(message)); }
+
+Result<std::string> read_standard_input() {
+  std::string text;
+  char block[65536];
+  for (;;) {
+    const ssize_t got = read(STDIN_FILENO, block, sizeof block);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return io_error("cannot read", "standard input", errno);
+    if (got == 0) return text;
+    text.append(block, static_cast<std::size_t>(got));
+  }
+}
+
+bool is_opencl(const Arguments& arguments, const std::string& file) {
+  return arguments.backend.empty() ? is_opencl_file(file) : arguments.backend == "opencl";
+}
+
+// Parses the DIR=FILE options. Each DIR must be given with -I.
+Result<std::map<std::string, std::string>> sentinels_of(const Arguments& arguments) {
+  std::map<std::string, std::string> sentinels;
+  for (const std::string& text : arguments.sentinels) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+      return usage("--sentinel takes DIR=FILE, not '" + text + "'");
+    }
+    const std::string directory = text.substr(0, equals);
+    const auto& directories = arguments.include_directories;
+    if (std::find(directories.begin(), directories.end(), directory) == directories.end()) {
+      return usage("--sentinel " + text + ": missing -I " + directory);
+    }
+    sentinels[directory] = text.substr(equals + 1);
+  }
+  return sentinels;
+}
+
+Result<Unit> unit_of(const Arguments& arguments, const std::string& file,
+                     const std::map<std::string, std::string>& sentinels) {
+  SourceUnit unit;
+  unit.file = file == "-" ? "stdin" : file;
+  unit.name = arguments.name;
+  unit.opencl = is_opencl(arguments, file);
+  unit.entries = arguments.entries;
+  for (const std::string& directory : arguments.include_directories) {
+    const auto sentinel = sentinels.find(directory);
+    unit.include_roots.push_back({directory, sentinel == sentinels.end() ? std::string() : sentinel->second});
+  }
+  for (const std::string& definition : arguments.definitions) unit.options.push_back("-D" + definition);
+  unit.options.insert(unit.options.end(), arguments.options.begin(), arguments.options.end());
+  if (file != "-") return read_unit(unit);
+  Result<std::string> text = read_standard_input();
+  if (!text) return text.error();
+  return make_unit(unit, std::move(*text), false);
+}
+
+// Returns the targets of the command line, otherwise those of the manifest.
+Result<std::vector<Target>> cuda_targets(const Arguments& arguments, const Manifest& manifest) {
+  if (!arguments.architectures.empty()) return given_targets(arguments);
+  if (!manifest.architectures.empty()) return manifest.architectures;
+  return usage("no architecture is given: add one, for example --arch sm_80,sm_90");
+}
+
+// Returns the target of the default OpenCL device.
+Result<std::vector<Target>> opencl_target() {
+  const auto devices = opencl_devices();
+  if (!devices) return devices.error();
+  return std::vector<Target>{devices->front().target};
+}
+
+// Returns the specs of --cccl: a predefined spec by its name, all of them, or a spec as JSON.
+Result<std::vector<cccl::Spec>> specs_of(const Arguments& arguments) {
+  std::vector<cccl::Spec> specs;
+  for (const std::string& text : arguments.cccl) {
+    if (text == "all") {
+      specs.insert(specs.end(), cccl::predefined_specs().begin(), cccl::predefined_specs().end());
+      continue;
+    }
+    Result<cccl::Spec> spec =
+        text.find('{') != std::string::npos ? cccl::Spec::parse(text) : cccl::find_predefined(text);
+    if (!spec) return usage("--cccl: " + spec.error().message);
+    specs.push_back(std::move(*spec));
+  }
+  return specs;
+}
+
+// The list of jobs that the arguments request.
+class JobList {
+ public:
+  JobList(const Arguments& arguments, const Manifest& manifest) : arguments_(arguments), manifest_(manifest) {}
+
+  Status add_file(const std::string& file, const std::map<std::string, std::string>& sentinels) {
+    const bool opencl = is_opencl(arguments_, file);
+    if (opencl && !arguments_.architectures.empty() && arguments_.files.size() == 1 && arguments_.cccl.empty() &&
+        arguments_.manifest.empty()) {
+      return usage("--arch is for CUDA; OpenCL is compiled for the default device");
+    }
+    return add(file, unit_of(arguments_, file, sentinels), opencl);
+  }
+  Status add_spec(const cccl::Spec& spec) {
+    const Result<std::vector<Target>> targets = cuda_targets(arguments_, manifest_);
+    if (!targets) return targets.error();
+    const Unit unit = spec.for_targets(*targets).unit();
+    return add(unit.name(), unit, false);
+  }
+  Status add_member(const Manifest::UnitEntry& member) {
+    if (member.spec) return add_spec(*member.spec);
+    return add(member.source.file, read_unit(member.source), member.source.opencl);
+  }
+  std::vector<Job> take() { return std::move(jobs_); }
+
+ private:
+  Status add(const std::string& file, const Result<Unit>& unit, bool opencl) {
+    if (!unit) return unit.error();
+    Result<std::vector<Target>> targets = opencl ? opencl_target() : cuda_targets(arguments_, manifest_);
+    if (!targets) return targets.error();
+    for (Target& target : *targets) jobs_.push_back({file, *unit, std::move(target)});
+    return {};
+  }
+
+  const Arguments& arguments_;
+  const Manifest& manifest_;
+  std::vector<Job> jobs_;
+};
+
+}  // namespace
+
+Result<std::vector<Target>> given_targets(const Arguments& arguments) {
+  std::vector<Target> targets;
+  for (const std::string& text : arguments.architectures) {
+    Result<Target> target = Target::parse(text);
+    if (!target) return target.error();
+    if (std::find(targets.begin(), targets.end(), *target) == targets.end()) targets.push_back(std::move(*target));
+  }
+  return targets;
+}
+
+Result<std::vector<Job>> jobs_of(const Arguments& arguments) {
+  if (arguments.files.empty() && arguments.cccl.empty() && arguments.manifest.empty())
+    return usage("nothing to compile: give files, --cccl NAME or --manifest kiln.toml");
+  Result<Manifest> manifest = arguments.manifest.empty() ? Manifest() : read_manifest(arguments.manifest);
+  if (!manifest) return manifest.error();
+  return jobs_of(arguments, *manifest);
+}
+
+Result<std::vector<Job>> jobs_of(const Arguments& arguments, const Manifest& manifest) {
+  const auto sentinels = sentinels_of(arguments);
+  if (!sentinels) return sentinels.error();
+  if (!arguments.name.empty() && arguments.files.size() != 1) return usage("--name requires exactly one file");
+  const auto specs = specs_of(arguments);
+  if (!specs) return specs.error();
+
+  JobList jobs(arguments, manifest);
+  Status status;
+  // Algorithms first, because they take longest.
+  for (const cccl::Spec& spec : *specs) {
+    if (status) status = jobs.add_spec(spec);
+  }
+  for (const Manifest::UnitEntry& member : manifest.members) {
+    if (status) status = jobs.add_member(member);
+  }
+  for (const std::string& file : arguments.files) {
+    if (status) status = jobs.add_file(file, *sentinels);
+  }
+  if (!status) return status.error();
+  return jobs.take();
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <kiln/result.hpp>
+#include <kiln/target.hpp>
+#include <kiln/unit.hpp>
+
+#include "apps/kiln/arguments.hpp"
+#include "session/config/manifest.hpp"
+
+namespace kiln::cli {
+
+/// A compile job: one file or one CCCL algorithm for one target.
+struct Job {
+  std::string file;  ///< path of the file, or name of the algorithm
+  Unit unit;
+  Target target;
+};
+
+/// Returns the jobs that the unit options of compile and explain request, for every target: algorithms, units of the
+/// manifest, files; each in the given order.
+Result<std::vector<Job>> jobs_of(const Arguments& arguments);
+/// As above, with a manifest that was already read. The manifest in the arguments is not read.
+Result<std::vector<Job>> jobs_of(const Arguments& arguments, const Manifest& manifest);
+
+/// Returns the targets of `--arch` without duplicates; empty if the option is not given.
+Result<std::vector<Target>> given_targets(const Arguments& arguments);
+
+}  // namespace kiln::cli

@@ -1,0 +1,144 @@
+// kiln warm: fills the caches of this node with the units that a file lists.
+#include <atomic>
+#include <utility>
+
+#include "apps/kiln/bundle/bundle_files.hpp"
+#include "apps/kiln/commands.hpp"
+#include "apps/kiln/compile/batch.hpp"
+#include "apps/kiln/compile/warm_report.hpp"
+#include "apps/kiln/exit_code.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/files/files.hpp"
+
+namespace kiln::cli {
+namespace {
+
+// The budget of remote servers per unit. No program waits for this command, so the budget is long.
+constexpr std::chrono::milliseconds kBudget = std::chrono::seconds(10);
+constexpr std::chrono::seconds kPublishing = std::chrono::minutes(5);
+
+Config warming_config(const EventEmitter& emitter) {
+  Config config = Config::load({}, emitter);
+  config.remote_budget = std::max(config.remote_budget, kBudget);
+  return config;
+}
+
+// Counts the uploads to the remote store and forwards all events to the console.
+class UploadCounter {
+ public:
+  explicit UploadCounter(EventCallback next) : next_(std::move(next)) {}
+  void on_event(const Event& event) {
+    if (event.kind == Event::Kind::Uploaded) ++sent_;
+    if (event.kind == Event::Kind::UploadDropped) ++dropped_;
+    next_(event);
+  }
+  std::uint64_t sent() const { return sent_; }
+  std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  const EventCallback next_;
+  std::atomic<std::uint64_t> sent_{0};
+  std::atomic<std::uint64_t> dropped_{0};
+};
+
+// Removes from the profile the requests that the configured bundles serve. They need neither a source nor a compiler.
+Status serve_from_bundles(Profile& profile, const Config& config, Console& console, WarmReport& report) {
+  const Result<TrustPolicy> policy = configured_policy(config);
+  if (!policy) return policy.error();
+  for (const std::string& path : config.bundles) {
+    const Result<OpenBundle> open = open_for_inspection(path, *policy);
+    if (!open || !open->trust_status) {
+      console.warn(open ? path + " is not used: " + open->trust_status.error().message : open.error().message);
+      continue;
+    }
+    std::erase_if(profile.entries, [&](const ProfileEntry& asked) {
+      Result<std::optional<Bundle::Match>> found = open->bundle->find(asked.key, asked.target);
+      if (!found || !*found) return false;
+      Bundle::Match& match = **found;
+      report.outcomes.push_back({asked.unit,
+                                 asked.target.name(),
+                                 ResolveResult{std::move(match.artifact), match.request, match.key, Origin::Bundle},
+                                 {}});
+      return true;
+    });
+  }
+  return {};
+}
+
+// Returns the jobs for a profile. A profile has keys but no sources, so that an untrusted profile cannot make this host
+// compile arbitrary code.
+Result<std::vector<Job>> profile_jobs(const Arguments& arguments, Components& components, Console& console,
+                                      WarmReport& report) {
+  Result<Profile> profile = load_profile(arguments.from, console);
+  if (!profile) return profile.error();
+  const Result<std::vector<Target>> instead = given_targets(arguments);
+  if (!instead) return instead.error();
+  const Config& config = components.config();
+  if (instead->empty() && !config.bundles_exact && !config.disable) {
+    if (Status served = serve_from_bundles(*profile, config, console, report); !served) return served.error();
+  }
+  Manifest manifest;
+  const std::string path = arguments.manifest.empty() ? "kiln.toml" : arguments.manifest;
+  const bool there = !arguments.manifest.empty() || exists(path);
+  if (there && !profile->entries.empty()) {
+    Result<Manifest> read = read_manifest(path);
+    if (!read) return read.error();
+    manifest = std::move(*read);
+  }
+  Result<ProfileMatch> match = match_profile(*profile, manifest, *instead, components);
+  if (!match) return match.error();
+  if (!there && !match->unmatched.empty()) {
+    console.warn("a profile has no sources, and this directory has no kiln.toml: give one with --manifest");
+  }
+  report.unmatched = std::move(match->unmatched);
+  return std::move(match->jobs);
+}
+
+Result<std::vector<Job>> manifest_jobs(const Arguments& arguments) {
+  if (!arguments.manifest.empty()) {
+    return make_error(Code::InvalidArgument, "--manifest requires a profile; " + arguments.from + " is a manifest");
+  }
+  const Result<Manifest> manifest = read_manifest(arguments.from);
+  if (!manifest) return manifest.error();
+  if (manifest->members.empty()) {
+    return make_error(Code::InvalidArgument, arguments.from + " lists no units; add one with [[unit]] or [[cccl]]");
+  }
+  return jobs_of(arguments, *manifest);
+}
+
+int warm_units(const Arguments& arguments, bool profile, Console& console) {
+  const auto start = system_clock().steady();
+  UploadCounter uploads(console.listener());
+  WarmReport result{arguments.from, profile ? "profile" : "manifest", {}, {}};
+  {
+    const EventEmitter emitter([&](const Event& event) { uploads.on_event(event); });
+    Components components(warming_config(emitter), emitter);
+    const Result<std::vector<Job>> jobs =
+        profile ? profile_jobs(arguments, components, console, result) : manifest_jobs(arguments);
+    if (!jobs) return report(jobs.error(), console);
+    print_unmatched(result.unmatched, "not in the manifest", console);
+    for (CompileOutcome& each : CompileBatch(*jobs, components, console).run(arguments.jobs)) {
+      result.outcomes.push_back(std::move(each));
+    }
+    const Progress publishing(console, {"publishing", {}});
+    (void)components.drain(kPublishing);  // uploads that are still pending are dropped and counted
+  }
+  result.published = uploads.sent();
+  result.dropped = uploads.dropped();
+  result.seconds = milliseconds_since(system_clock(), start) / 1e3;
+  const int failed = print_errors(result.outcomes, console);
+  console.print(arguments.json ? warm_json(result) : result.text());
+  if (failed != kSuccess) return failed;
+  return result.outcomes.empty() && !result.unmatched.empty() ? kFailed : kSuccess;
+}
+
+}  // namespace
+
+int warm_command(const Arguments& arguments, Console& console) {
+  if (arguments.from.ends_with(".jsonl")) return warm_units(arguments, true, console);
+  if (arguments.from.ends_with(".toml")) return warm_units(arguments, false, console);
+  return warm_bundle(arguments, console);
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,19 @@
+// A program that compiles the large unit with NVRTC alone, for cold_compile:
+//   kiln-bench-nvrtc LIBNVRTC INCLUDE_ROOT…
+// It prints its result in the format of hit.cpp.
+#include <cstdio>
+
+#include "bench/support/bare_nvrtc.hpp"
+#include "bench/support/harness.hpp"
+#include "bench/support/units.hpp"
+
+int main(int argc, char** argv) {
+  const std::int64_t start = kiln::bench::now_ns();
+  if (argc < 2) return 2;
+  const auto nvrtc = kiln::NvrtcLibrary::open(argv[1]);
+  if (!nvrtc) return 1;
+  const auto cubin = kiln::bench::compile_with_bare_nvrtc(**nvrtc, kiln::bench::large_unit({argv + 2, argv + argc}));
+  if (!cubin) return 1;
+  std::printf("%lld %zu\n", static_cast<long long>(kiln::bench::now_ns() - start), cubin->size());
+  return 0;
+}

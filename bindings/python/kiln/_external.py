@@ -1,0 +1,149 @@
+"""Code that the adapters share: the external caches of the shared session, and the compile claims."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import weakref
+from types import FrameType
+from typing import Any, Callable, Generic, NamedTuple, Optional, TypeVar
+
+# Interval in seconds for detecting compiles that ended without a result.
+_STEP = 0.1
+
+Held = TypeVar("Held")
+
+_caches: dict[str, Any] = {}
+
+
+def cache(system: str) -> Any:
+    """Returns the cache of a system in the shared session."""
+    found = _caches.get(system)
+    if found is None:
+        import kiln
+
+        found = _caches.setdefault(system, kiln.shared.external_cache(system))
+    return found
+
+
+class PendingCompile:
+    """A compile of a missing entry, with its claim if there is one. The claim is released when the result is stored,
+    and with this object."""
+
+    def __init__(self, key: bytes, claim: Any = None) -> None:
+        self.key = key
+        self._claim = claim
+        self._since = time.monotonic()
+
+    def store(self, system: str, data: bytes, name: str) -> None:
+        """Stores the result. A cache that cannot store it costs only the next compile."""
+        import kiln
+
+        try:
+            cache(system).put(self.key, data, name=name, ms=(time.monotonic() - self._since) * 1e3)
+        except (kiln.Error, OSError):
+            pass  # an event of the session reports the reason
+        self.release()
+
+    def release(self) -> None:
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            claim.release()
+
+    def __del__(self) -> None:
+        self.release()
+
+
+class ClaimTable(Generic[Held]):
+    """A table of objects that hold claims, by an id, until they are removed or end. A cache is not notified when a
+    compile raises. A thread therefore checks every tenth of a second, while there are claims, and drops each object for
+    which `is_over` returns True: the claim is released with the last reference. A forked child inherits no claims.
+    Thread-safe."""
+
+    def __init__(self, is_over: Callable[[Held], bool]) -> None:
+        self._is_over = is_over
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._held: dict[int, Held] = {}
+        self._watcher: Optional[threading.Thread] = None
+
+    def hold(self, number: int, held: Held) -> None:
+        if self._process != os.getpid():  # a forked child: the lock may be held, and the claims belong to its parent
+            self._begin()
+        with self._lock:
+            if self._watcher is None or not self._watcher.is_alive():
+                self._watcher = threading.Thread(target=self._watch, name="kiln-claims", daemon=True)
+                try:
+                    self._watcher.start()
+                # the interpreter is ending or has too many threads: the claim would not be watched
+                except RuntimeError:
+                    self._watcher = None
+                    return
+            self._held[number] = held
+
+    def pop(self, number: int) -> Optional[Held]:
+        if not self._held or self._process != os.getpid():
+            return None
+        with self._lock:
+            return self._held.pop(number, None)
+
+    def release_all(self) -> None:
+        if self._process != os.getpid():
+            return
+        with self._lock:
+            self._held.clear()
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(_STEP)
+            with self._lock:
+                over = [number for number, held in self._held.items() if self._is_over(held)]
+                for number in over:
+                    del self._held[number]
+                if not self._held:
+                    self._watcher = None
+                    return
+
+
+class _Watched(NamedTuple):
+    """A weak reference and ids, so that watching does not keep the compile alive."""
+
+    pending: weakref.ref[PendingCompile]
+    thread: int
+    call: int
+
+
+def _is_over(watched: _Watched) -> bool:
+    """Returns True if a compile has ended. A stored exception, for example in a future, keeps its frames and with them
+    the compile alive. This therefore checks whether the call that queried the cache is still on its thread's stack."""
+    pending = watched.pending()
+    if pending is None or pending._claim is None:
+        return True
+    frame = sys._current_frames().get(watched.thread)
+    while frame is not None and id(frame) != watched.call:
+        frame = frame.f_back
+    if frame is None:
+        pending.release()
+    return frame is None
+
+
+_claims = ClaimTable(_is_over)
+
+
+def get_or_claim(
+    system: str, key: bytes, wait_timeout: float, call: Optional[FrameType] = None
+) -> tuple[Optional[bytes], Optional[PendingCompile]]:
+    """Returns the bytes of a key or, on a miss after at most `wait_timeout` seconds, the object to store them with. A
+    caller that does not release it passes `call`: the compile counts as ended when that frame has ended."""
+    data, claim = cache(system).get_or_claim(key, wait_timeout)
+    if data is not None:
+        return data, None
+    pending = PendingCompile(key, claim)
+    if claim is not None and call is not None:
+        _claims.hold(id(pending), _Watched(weakref.ref(pending), threading.get_ident(), id(call)))
+    return None, pending

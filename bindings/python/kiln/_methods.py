@@ -1,0 +1,71 @@
+"""Methods of the extension's classes that are written in Python. Imports nothing before it is needed."""
+
+from __future__ import annotations
+
+from . import _kiln
+
+# As in `typing`, whose import would take as long as that of this whole package.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cuda.core import ObjectCode
+
+# Interval in seconds at which a coroutine checks for its kernel: short at first, then longer.
+_FIRST_STEP = 0.001
+_LONGEST_STEP = 0.01
+
+
+async def _get_async(
+    self: _kiln.Session, unit: _kiln.Unit, entry: str = "", timeout: float | None = 2.0
+) -> _kiln.Kernel:
+    """Same as `get`, for a coroutine: the event loop continues, and no thread waits.
+
+    A timer of the loop checks every 1 to 10 ms, which costs microseconds. It runs on the loop's thread, whose context
+    is the one that the kernel is loaded for. Canceling the coroutine ends the wait; the compile continues.
+    """
+    import asyncio
+
+    from .errors import TimedOut
+
+    loop = asyncio.get_running_loop()
+    end = None if timeout is None else loop.time() + timeout
+    step = _FIRST_STEP
+    while (kernel := self._poll(unit, entry)) is None:
+        if end is not None and loop.time() >= end:
+            message = f"unit '{unit.label}' is not ready yet; its compile continues in the background"
+            raise TimedOut(message, code="timed_out")
+        left = step if end is None else min(step, end - loop.time())
+        await asyncio.sleep(max(left, 0))
+        step = min(step * 1.5, _LONGEST_STEP)
+    return kernel
+
+
+def _object_code(self: _kiln.Artifact) -> ObjectCode:
+    """Returns the code as a `cuda.core.ObjectCode`, not loaded yet, with the names of its kernels."""
+    from cuda.core import ObjectCode
+
+    from .errors import Unsupported
+
+    makers: dict[str, Any] = {
+        "cubin": ObjectCode.from_cubin,
+        "ptx": ObjectCode.from_ptx,
+        "ltoir": ObjectCode.from_ltoir,
+    }
+    make = makers.get(self.form.replace("-", "").replace("_", "").lower())
+    if make is None:
+        raise Unsupported(f"cuda.core does not support the form {self.form}", code="unsupported")
+    code: ObjectCode = make(self.bytes, name=self.unit, symbol_mapping=self.symbols)
+    return code
+
+
+def _kernel_object_code(self: _kiln.Kernel) -> ObjectCode:
+    """Returns the kernel's code as a `cuda.core.ObjectCode`; its `get_kernel(kernel.name)` returns the kernel."""
+    return _object_code(self.artifact)
+
+
+def attach_methods() -> None:
+    """Attaches the methods to the classes. Called once, by the package."""
+    _kiln.Session.get_async = _get_async  # type: ignore[method-assign]
+    _kiln.Artifact.to_object_code = _object_code  # type: ignore[method-assign]
+    _kiln.Kernel.to_object_code = _kernel_object_code  # type: ignore[method-assign]

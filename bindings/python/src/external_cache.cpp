@@ -1,0 +1,129 @@
+#include <kiln/external_cache.hpp>
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "bindings.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "memory.hpp"
+#include "session_object.hpp"
+
+namespace kiln::python {
+namespace {
+
+using Moment = std::chrono::steady_clock;
+
+// Interval between runs of signal handlers during a wait; short enough that Ctrl-C takes effect at once.
+constexpr std::chrono::milliseconds kBetweenSignals{40};
+
+/// The Python object of another system's cache. The session is destroyed last.
+struct ExternalObject {
+  SharedSession session;
+  ExternalCache cache;
+};
+
+/// The Python object of a claim. Releasing it can take locks that other threads hold while they wait for the GIL.
+struct CompileClaimObject {
+  explicit CompileClaimObject(ExternalCache::CompileClaim its_claim) : claim(std::move(its_claim)) {}
+  CompileClaimObject(CompileClaimObject&&) noexcept = default;
+  CompileClaimObject& operator=(CompileClaimObject&&) = delete;
+  ~CompileClaimObject() { release(); }
+  void release() {
+    if (!claim) return;
+    const GilRelease released;
+    claim.reset();
+  }
+
+  std::optional<ExternalCache::CompileClaim> claim;
+};
+
+std::string_view key_view(const nb::bytes& key) { return {key.c_str(), key.size()}; }
+
+nb::object found_object(const std::optional<ExternalCache::Hit>& found) {
+  return found ? nb::object(bytes_of(found->bytes)) : nb::none();
+}
+
+nb::object get_external(const ExternalObject& self, const nb::bytes& key) {
+  return found_object(call_without_gil([&] { return self.cache.get(key_view(key)); }));
+}
+
+// A signal handler that raises, such as that of Ctrl-C, ends the wait. A claim that was acquired nevertheless is
+// released.
+nb::tuple claim_external(const ExternalObject& self, const nb::bytes& key, std::optional<double> timeout) {
+  bool raised = false;
+  ExternalCache::LookupResult answer = [&] {
+    GilRelease released;
+    std::function<bool()> over;
+    if (is_main_thread()) {
+      over = [&, next = Moment::now() + kBetweenSignals]() mutable {
+        if (raised || Moment::now() < next) return raised;
+        raised = !released.run_signal_handlers();
+        next = Moment::now() + kBetweenSignals;
+        return raised;
+      };
+    }
+    ExternalCache::LookupResult its = self.cache.get_or_claim(key_view(key), limit_of(timeout), over);
+    if (raised) its.claim.reset();
+    return its;
+  }();
+  if (raised) throw nb::python_error();
+  nb::object claim = answer.claim ? nb::cast(CompileClaimObject(std::move(*answer.claim))) : nb::none();
+  return nb::make_tuple(found_object(answer.hit), std::move(claim));
+}
+
+void put_external(const ExternalObject& self, const nb::bytes& key, nb::handle data, const std::string& name,
+                  double ms) {
+  const HostSpan span(data, false);
+  // Copies, because an upload to other hosts outlives this call.
+  const std::string_view text(static_cast<const char*>(span.data()), span.size());
+  unwrap(call_without_gil([&] { return self.cache.put(key_view(key), Bytes::copy_of(text), name, ms); }));
+}
+
+void bind_claim(nb::module_& module) {
+  nb::class_<CompileClaimObject>(
+      module, "CompileClaim",
+      "The exclusive claim to compile a missing entry, among the processes of this host and, if leases are "
+      "configured, of the fleet. It ends with `release`, with this object, and with the process.")
+      .def("release", &CompileClaimObject::release)
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def(
+          "__exit__", [](CompileClaimObject& self, nb::handle, nb::handle, nb::handle) { self.release(); },
+          nb::arg("exc_type").none(), nb::arg("exc_value").none(), nb::arg("traceback").none());
+}
+
+}  // namespace
+
+void bind_external(nb::module_& module, nb::class_<SessionObject>& session) {
+  bind_claim(module);
+  nb::class_<ExternalObject>(
+      module, "ExternalCache",
+      "A cache for code that another system compiled, in kiln's tiers: verified when read, shared between "
+      "processes and hosts, shipped in bundles.")
+      .def_prop_ro("system", [](const ExternalObject& self) { return self.cache.system(); })
+      .def("get", &get_external, nb::arg("key"), "Returns the bytes of a key, or None if no tier has them.")
+      .def("get_or_claim", &claim_external, nb::arg("key"), nb::arg("timeout") = 30.0,
+           "Returns (bytes, None) on a hit; (None, claim) if the caller must compile, `put` and release the claim; "
+           "(None, None) if another holder is still compiling after the timeout or claims are not available.")
+      .def("put", &put_external, nb::arg("key"), nb::arg("data"), nb::arg("name") = "", nb::arg("ms") = 0.0,
+           "Stores an entry. `name` appears in events and listings; `ms` is the compile time.")
+      .def(
+          "remove",
+          [](const ExternalObject& self, const nb::bytes& key) {
+            return call_without_gil([&] { return self.cache.remove(key_view(key)); });
+          },
+          nb::arg("key"), "Removes an entry from this user's cache. Returns False if it does not exist.")
+      .def("count",
+           [](const ExternalObject& self) { return unwrap(call_without_gil([&] { return self.cache.count(); })); })
+      .def("clear",
+           [](const ExternalObject& self) { return unwrap(call_without_gil([&] { return self.cache.clear(); })); });
+  session.def(
+      "external_cache",
+      [](const SessionObject& self, const std::string& system) {
+        return ExternalObject{self.session, self.session->external_cache(system)};
+      },
+      nb::arg("system"), "Returns the external cache of another compiling system; the name keeps its keys apart.");
+}
+
+}  // namespace kiln::python

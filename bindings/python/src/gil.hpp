@@ -1,0 +1,98 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+
+#include <kiln/kernel.hpp>
+
+#include "base/clock.hpp"
+
+/// Releasing and acquiring the GIL. The interpreter ends a thread that acquires the GIL during finalization in the
+/// middle of its work, which C++ turns into std::terminate. Therefore, from the interpreter's `atexit` on, no thread
+/// acquires it again: Python threads stay blocked until the process ends, and event callbacks are no longer called.
+namespace kiln::python {
+
+namespace nb = nanobind;
+
+/// Releases the GIL for the lifetime of the object. Every call of kiln that can take a lock or wait is made under one,
+/// because an event callback acquires the GIL while its thread holds such locks. Not thread-safe.
+class GilRelease {
+ public:
+  GilRelease();
+  ~GilRelease();
+  GilRelease(const GilRelease&) = delete;
+  GilRelease& operator=(const GilRelease&) = delete;
+
+  /// Acquires the GIL for a moment and runs signal handlers. Returns false if one of them raised; the exception is then
+  /// set.
+  bool run_signal_handlers();
+
+ private:
+  PyThreadState* state_;
+};
+
+/// Acquires the GIL for the lifetime of the object, on a thread that Python did not create. Acquires nothing while the
+/// interpreter is finalizing. Not thread-safe.
+class GilAcquire {
+ public:
+  GilAcquire();
+  ~GilAcquire();
+  GilAcquire(const GilAcquire&) = delete;
+  GilAcquire& operator=(const GilAcquire&) = delete;
+  explicit operator bool() const { return state_.has_value(); }
+
+ private:
+  std::optional<PyGILState_STATE> state_;
+};
+
+/// Returns true if the calling thread is the one in which Python runs signal handlers.
+bool is_main_thread();
+
+/// Called by the interpreter's `atexit`, and in the child of a fork.
+void block_gil_reacquire();
+void allow_gil_reacquire();
+
+/// The calling line of Python code, valid for the lifetime of the object.
+class PythonCaller {
+ public:
+  PythonCaller();
+  operator Caller() const { return caller_; }  // NOLINT(google-explicit-constructor): it is one where one is meant
+
+ private:
+  nb::object file_;
+  Caller caller_;
+};
+
+/// Calls a function without holding the GIL. During waits, signal handlers run; a handler that raises, such as that of
+/// Ctrl-C, ends the wait.
+template <class Function>
+auto call_interruptible(const Function& function) {
+  bool raised = false;
+  auto result = [&] {
+    GilRelease released;
+    std::optional<InterruptCheck> attention;
+    if (is_main_thread()) {
+      attention.emplace([&] {
+        raised = !released.run_signal_handlers();
+        return !raised;
+      });
+    }
+    return function();
+  }();
+  if (raised) throw nb::python_error();
+  return result;
+}
+
+/// Same as `call_interruptible`, for functions that do not wait for other threads.
+template <class Function>
+auto call_without_gil(const Function& function) {
+  const GilRelease released;
+  return function();
+}
+
+/// Converts a Python timeout: seconds, or None for no limit. Never returns kForever, because without a limit kiln opens
+/// drivers on the calling thread, where a signal cannot interrupt it.
+std::chrono::nanoseconds limit_of(std::optional<double> seconds);
+
+}  // namespace kiln::python

@@ -1,1 +1,0 @@
-// Nothing but a place for the precompiled header of the rooms to belong to.

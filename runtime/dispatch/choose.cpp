@@ -1,0 +1,263 @@
+#include "runtime/dispatch/choose.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace kiln::runtime {
+namespace {
+
+bool usable(const Variant& variant, Backend backend, bool deterministic) {
+  return variant.backend == backend && (!deterministic || variant.determinism == Determinism::Deterministic);
+}
+
+std::string too_small_text(const Crossover& minimum) {
+  if (minimum.rows != kNoCrossover) {
+    return "below the crossover of " + std::to_string(minimum.rows) + " rows" + (minimum.measured ? " (measured)" : "");
+  }
+  return minimum.measured ? "a device is never faster (measured)"
+                          : "the crossover was not measured on this machine; run 'kiln calibrate'";
+}
+
+/// Selects the backend for one query. Not thread-safe.
+class BackendSelector {
+ public:
+  BackendSelector(const DispatchQuery& question, const RuntimeOptions& options, Session& session,
+                  MachineInfoCache& knowledge)
+      : question_(question), options_(options), session_(session), knowledge_(knowledge) {}
+
+  Result<CachedDecision> select_backend();
+
+ private:
+  Result<CachedDecision> select_resident();
+  Result<CachedDecision> select_cpu();
+  Result<CachedDecision> any_device(Reason reason, const std::string& text);
+  Result<CachedDecision> select_by_size();
+
+  bool has_variant(Backend backend, bool deterministic) const;
+  bool has_variant(Backend backend) const { return has_variant(backend, options_.deterministic); }
+  /// Returns true if the query has at least `rows` rows. Limits the validity of the choice to row counts on the same
+  /// side of `rows`.
+  bool at_least(std::uint64_t rows);
+  Crossover min_crossover(Backend backend);
+  Crossover crossover(Backend backend, const DeviceInfo& device);
+
+  CachedDecision on_device(Backend backend, const DeviceInfo& device, Reason reason, std::string text);
+  CachedDecision made(Backend backend, unsigned fp64_ratio, Reason reason, std::string text);
+  Error no_variant(const std::string& what) const;
+  void add_missing(Backend backend, const std::string& reason);
+
+  const DispatchQuery& question_;
+  const RuntimeOptions& options_;
+  Session& session_;
+  MachineInfoCache& knowledge_;
+  std::string missing_;  // "cuda: why; opencl: why"
+  std::uint64_t low_ = 0;
+  std::uint64_t high_ = kNoCrossover;
+};
+
+Result<CachedDecision> BackendSelector::select_backend() {
+  if (question_.request.residency == Residency::Device) return select_resident();
+  switch (question_.requests.mode) {
+    case Mode::Cpu: return select_cpu();
+    case Mode::Gpu:
+      return any_device(Reason::Requested,
+                        std::string("gpu was requested by ") + mode_source_text(question_.requests.source));
+    case Mode::Auto: break;
+  }
+  return select_by_size();
+}
+
+Result<CachedDecision> BackendSelector::select_resident() {
+  const std::string name = question_.name;
+  const Backend where = question_.request.device;
+  if (!runtime::on_device(where)) {
+    return make_error(
+        Code::InvalidArgument,
+        "the rows of " + name + " are on a device, but the device is not given: set DispatchRequest::device");
+  }
+  const std::string place = to_string(where);
+  if (question_.requests.mode == Mode::Cpu) {
+    return make_error(Code::Unsupported, std::string("cpu was requested by ") +
+                                             mode_source_text(question_.requests.source) + ", but the rows of " + name +
+                                             " are on a device (" + place +
+                                             ") and are not copied implicitly; materialize them first, or set "
+                                             "the mode to auto or gpu");
+  }
+  if (!has_variant(where)) return no_variant("for " + place + ", where its rows are; materialize them first");
+  const auto device = knowledge_.device(session_, where);
+  if (!device) {
+    return make_error(Code::Unavailable, "the rows of " + name + " are on " + place + ": " + device.error().message);
+  }
+  return on_device(where, *device, Reason::Resident, "the rows are on " + place + " and stay there");
+}
+
+Result<CachedDecision> BackendSelector::select_cpu() {
+  const std::string asked = std::string("cpu was requested by ") + mode_source_text(question_.requests.source);
+  if (!has_variant(Backend::Cpu)) return no_variant("for the CPU, and " + asked + "; set the mode to auto or gpu");
+  return made(Backend::Cpu, 0, Reason::Requested, asked);
+}
+
+// Selects the first available device with a variant, regardless of the number of rows.
+Result<CachedDecision> BackendSelector::any_device(Reason reason, const std::string& text) {
+  bool any = false;
+  for (const Backend backend : options_.devices) {
+    if (!has_variant(backend)) {
+      add_missing(backend, "no variant" + determinism_text(options_));
+      continue;
+    }
+    any = true;
+    const auto device = knowledge_.device(session_, backend);
+    if (device) return on_device(backend, *device, reason, text);
+    add_missing(backend, device.error().message);
+  }
+  if (options_.devices.empty()) missing_ = "RuntimeOptions::devices allows none";
+  const std::string what_next =
+      has_variant(Backend::Cpu) ? "set the mode to auto or cpu, or install what is missing" : "install what is missing";
+  return make_error(any ? Code::Unavailable : Code::Unsupported,
+                    text + ", but " + question_.name + " cannot run on a device: " + missing_ + "; " + what_next);
+}
+
+Result<CachedDecision> BackendSelector::select_by_size() {
+  if (!has_variant(Backend::Cpu)) return any_device(Reason::OnlyVariant, "there is no variant for the CPU");
+  bool any = false;
+  Crossover minimum;
+  for (const Backend backend : options_.devices) {
+    if (!has_variant(backend)) continue;
+    any = true;
+    Crossover from = min_crossover(backend);
+    if (at_least(from.rows)) {
+      const auto device = knowledge_.device(session_, backend);
+      if (!device) {
+        add_missing(backend, device.error().message);
+        continue;
+      }
+      from = crossover(backend, *device);
+      if (at_least(from.rows)) {
+        CachedDecision choice = on_device(backend, *device, Reason::AboveCrossover,
+                                          "at or above " + std::to_string(from.rows) + " rows, where " +
+                                              to_string(backend) + " is faster" + (from.measured ? " (measured)" : ""));
+        choice.decision.crossover = from.rows;
+        choice.decision.measured = from.measured;
+        return choice;
+      }
+    }
+    if (from.rows <= minimum.rows) minimum = from;
+  }
+  if (!missing_.empty()) {
+    CachedDecision choice =
+        made(Backend::Cpu, 0, Reason::NoDevice, "enough for a device, but none is available: " + missing_);
+    choice.decision.fallback = true;
+    return choice;
+  }
+  if (any) {
+    CachedDecision choice = made(Backend::Cpu, 0, Reason::BelowCrossover, too_small_text(minimum));
+    choice.decision.crossover = minimum.rows;
+    choice.decision.measured = minimum.measured;
+    return choice;
+  }
+  const bool left_out = has_variant(Backend::OpenCl, false) || has_variant(Backend::Cuda, false);
+  if (!left_out) return made(Backend::Cpu, 0, Reason::OnlyVariant, "there is only a variant for the CPU");
+  return made(Backend::Cpu, 0, Reason::NoVariant,
+              "there is no variant for an allowed device" + determinism_text(options_));
+}
+
+bool BackendSelector::has_variant(Backend backend, bool deterministic) const {
+  return std::all_of(question_.operations.begin(), question_.operations.end(), [&](const Operation* operation) {
+    return std::any_of(operation->begin(), operation->end(),
+                       [&](const Variant& variant) { return usable(variant, backend, deterministic); });
+  });
+}
+
+bool BackendSelector::at_least(std::uint64_t rows) {
+  if (question_.request.rows >= rows) {
+    low_ = std::max(low_, rows);
+    return true;
+  }
+  high_ = std::min(high_, rows);
+  return false;
+}
+
+// Returns the largest crossover of several operations. At or above it, none of them is slower on the device.
+Crossover BackendSelector::min_crossover(Backend backend) {
+  Crossover largest{0, true};
+  for (const Operation* operation : question_.operations) {
+    Crossover minimum;
+    for (const Variant& variant : *operation) {
+      if (!usable(variant, backend, options_.deterministic)) continue;
+      const Crossover its = knowledge_.estimated_crossover(session_, *operation, variant);
+      if (its.rows <= minimum.rows) minimum = its;
+    }
+    largest = {std::max(largest.rows, minimum.rows), largest.measured && minimum.measured};
+  }
+  return largest;
+}
+
+Crossover BackendSelector::crossover(Backend backend, const DeviceInfo& device) {
+  Crossover largest{0, true};
+  for (const Operation* operation : question_.operations) {
+    const Precision planned = planned_precision(operation->precision(), device.fp64_ratio);
+    const Variant* variant = variant_of(*operation, backend, planned, options_.deterministic);
+    const Crossover its = knowledge_.crossover(session_, *operation, *variant);
+    largest = {std::max(largest.rows, its.rows), largest.measured && its.measured};
+  }
+  return largest;
+}
+
+CachedDecision BackendSelector::on_device(Backend backend, const DeviceInfo& device, Reason reason, std::string text) {
+  CachedDecision choice = made(backend, device.fp64_ratio, reason, std::move(text));
+  choice.decision.device = device.name;
+  return choice;
+}
+
+CachedDecision BackendSelector::made(Backend backend, unsigned fp64_ratio, Reason reason, std::string text) {
+  const Operation& first = *question_.operations.front();
+  CachedDecision choice;
+  Decision& decision = choice.decision;
+  decision.operation = &first;
+  decision.variant =
+      variant_of(first, backend, planned_precision(first.precision(), fp64_ratio), options_.deterministic);
+  decision.requested = question_.requests.mode;
+  decision.source = question_.requests.source;
+  decision.selected = backend;
+  decision.precision = decision.variant->precision;
+  decision.reason = reason;
+  decision.explanation = std::move(text);
+  decision.residency = question_.request.residency;
+  choice.low = low_;
+  choice.high = high_;
+  return choice;
+}
+
+Error BackendSelector::no_variant(const std::string& what) const {
+  return make_error(Code::Unsupported,
+                    std::string(question_.name) + " has no variant" + determinism_text(options_) + " " + what);
+}
+
+void BackendSelector::add_missing(Backend backend, const std::string& reason) {
+  missing_ += (missing_.empty() ? "" : "; ") + std::string(to_string(backend)) + ": " + reason;
+}
+
+}  // namespace
+
+const Variant* variant_of(const Operation& operation, Backend backend, Precision planned, bool deterministic) {
+  const Variant* best = nullptr;
+  for (const Variant& variant : operation) {
+    if (!usable(variant, backend, deterministic)) continue;
+    if (variant.precision == planned) return &variant;
+    const bool better = best == nullptr || (variant.precision == Precision::Fp64 && best->precision != Precision::Fp64);
+    if (better) best = &variant;
+  }
+  return best;
+}
+
+std::string determinism_text(const RuntimeOptions& options) {
+  return options.deterministic ? " that is deterministic (as requested)" : "";
+}
+
+Result<CachedDecision> select_backend(const DispatchQuery& question, const RuntimeOptions& options, Session& session,
+                                      MachineInfoCache& knowledge) {
+  return BackendSelector(question, options, session, knowledge).select_backend();
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include <kiln/export.hpp>
+#include <kiln/requirements.hpp>
+#include <kiln/runtime/mode.hpp>
+
+namespace kiln::runtime {
+
+/// How exact a result is.
+enum class Robustness : unsigned char {
+  Exact,    ///< always the exact result for the given coordinates
+  Bounded,  ///< may deviate as documented for the operation and fixed by a test
+};
+/// The precision of the computation. Storage is always fp64.
+enum class Precision : unsigned char { Fp64, Fp32, Mixed /**< fp32, and fp64 where that does not decide */ };
+enum class Determinism : unsigned char {
+  Deterministic,  ///< equal inputs give equal bytes
+  Unordered,      ///< the same rows, in an order that can differ between runs
+};
+KILN_API const char* to_string(Robustness robustness);
+KILN_API const char* to_string(Precision precision);
+KILN_API const char* to_string(Determinism determinism);
+
+/// The precision requirement of an operation. Together with the device's fp64 ratio it determines the precision of the
+/// computation.
+enum class PrecisionClass : unsigned char {
+  Predicate,  ///< a wrong sign is a wrong result
+  Metric,     ///< a length or an area; any relative error is a wrong result
+  Coarse,     ///< a filter that can pass too much, but never too little
+};
+KILN_API const char* to_string(PrecisionClass precision);
+/// Returns Fp64 if the device computes it efficiently (a ratio of at most 4), if the ratio is unknown (0) or if the
+/// class needs it. Otherwise returns Mixed for predicates and Fp32 for filters.
+KILN_API Precision planned_precision(PrecisionClass wanted, unsigned fp64_ratio);
+
+/// A row count that means that a variant is never selected by size.
+inline constexpr std::uint64_t kNoCrossover = std::numeric_limits<std::uint64_t>::max();
+
+/// One implementation of an operation, as described for selection.
+struct Variant {
+  Backend backend = Backend::Cpu;
+  Robustness robustness = Robustness::Exact;
+  Precision precision = Precision::Fp64;
+  Determinism determinism = Determinism::Deterministic;
+  /// Number of rows at or above which auto mode selects the variant, if the rows are on the host and this machine is
+  /// not calibrated.
+  std::uint64_t crossover = 0;
+  /// The units that it compiles; null if it compiles nothing.
+  const Requirements* requirements = nullptr;
+};
+
+/// An operation with several implementations. Create it once at namespace scope with `operation` below; the constructor
+/// does no work. Variants are listed in the author's order of preference.
+class Operation {
+ public:
+  constexpr const char* name() const { return name_; }
+  constexpr PrecisionClass precision() const { return precision_; }
+  constexpr const Variant* begin() const { return variants_; }
+  constexpr const Variant* end() const { return variants_ + count_; }
+
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+ protected:
+  constexpr Operation(const char* name, PrecisionClass precision, const Variant* variants, std::size_t count)
+      : name_(name), precision_(precision), variants_(variants), count_(count) {}
+  ~Operation() = default;
+
+ private:
+  const char* name_;
+  PrecisionClass precision_;
+  const Variant* variants_;
+  std::size_t count_;
+};
+
+/// A variant and its function.
+template <class Function>
+struct Implementation {
+  Variant variant;
+  Function* run;
+};
+
+/// An operation with variants that are functions of one type. The first parameter of the functions is a `Dispatch&`.
+template <class Function, std::size_t Count>
+class OperationOf final : public Operation {
+  static_assert(Count > 0, "an operation needs at least one implementation");
+
+ public:
+  template <class... Implementations>
+  constexpr OperationOf(const char* name, PrecisionClass precision, const Implementations&... implementations)
+      : Operation(name, precision, variants_, Count), variants_{implementations.variant...},
+        functions_{implementations.run...} {
+    static_assert(sizeof...(Implementations) == Count);
+  }
+
+  /// Returns the function of a variant, which must belong to this operation.
+  constexpr Function* function(const Variant& variant) const { return functions_[&variant - variants_]; }
+
+ private:
+  Variant variants_[Count];
+  Function* functions_[Count];
+};
+
+/// Creates an operation: `inline constexpr auto kWithin = operation<Result<Mask>(Dispatch&, const
+/// Points&)>("spatial.within", …, {{…}, f})`. Without an implementation it does not compile.
+template <class Function, class... Implementations>
+constexpr OperationOf<Function, sizeof...(Implementations)> operation(const char* name, PrecisionClass precision,
+                                                                      const Implementations&... implementations) {
+  return OperationOf<Function, sizeof...(Implementations)>(name, precision, implementations...);
+}
+
+}  // namespace kiln::runtime

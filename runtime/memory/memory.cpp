@@ -1,0 +1,44 @@
+#include <kiln/runtime/memory.hpp>
+
+#include <utility>
+
+#include "base/error.hpp"
+#include "runtime/memory/memory_state.hpp"
+
+namespace kiln::runtime {
+
+Memory::Memory(MemoryOptions options) : state_(std::make_shared<State>(std::move(options))) {}
+
+Allocator Memory::allocator() const {
+  Allocator made;
+  made.allocate = [state = state_](std::size_t bytes, void* stream) { return state->allocate(bytes, stream); };
+  made.release = [state = state_](void* memory, std::size_t /*bytes*/, void* stream) {
+    state->release(memory, stream);
+  };
+  made.last_error = [] { return State::reason(); };
+  made.kind = "cuda";
+  return made;
+}
+
+void Memory::set_event_callback(EventCallback listeners) const { state_->emit(std::move(listeners)); }
+
+MemoryTier Memory::tier() const { return state_->backend(); }
+
+Memory::Usage Memory::usage() const { return state_->use(); }
+
+Status Memory::trim() const { return state_->trim(); }
+
+Result<Session> open_session(SessionOptions options, const Memory& memory) {
+  if (options.allocator.allocate || options.allocator.release) {
+    return make_error(Code::InvalidArgument,
+                      "the options already have an allocator: use either an allocator or a memory tier");
+  }
+  options.allocator = memory.allocator();
+  auto session = Session::open(std::move(options));
+  if (session) memory.set_event_callback(session->event_callback());
+  return session;
+}
+
+std::string memory_tier_name(const Memory& memory) { return to_string(memory.tier()); }
+
+}  // namespace kiln::runtime

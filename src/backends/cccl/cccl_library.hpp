@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kiln/bytes.hpp>
+#include <kiln/cccl.hpp>
+#include <kiln/result.hpp>
+
+#include "backends/cccl/cccl_abi.hpp"
+#include "base/process/dynamic_library.hpp"
+
+namespace kiln {
+
+/// A release of cuda-cccl whose library kiln supports. The interface has no version and has changed between releases,
+/// so that a library is identified only by the build id that its linker wrote.
+struct CcclRelease {
+  const char* build_id;
+  const char* release;     ///< version of the package
+  int headers;             ///< CCCL_VERSION of the matching headers, such as 3006000
+  int cuda;                ///< CUDA major version
+  bool reduce_takes_init;  ///< reduce is compiled for an initial value instead of a type and a kind of init
+};
+/// Returns the table of supported releases. To add a release, add a line (docs/cccl.md lists how to get the values).
+const std::vector<CcclRelease>& cccl_releases();
+
+/// A libcccl.c.parallel on this machine, found without opening it.
+struct CcclCandidate {
+  std::string path;
+  std::string headers;   ///< matching include directory; empty if it does not exist
+  std::string build_id;  ///< empty if the file has none
+  int headers_version = 0;
+  std::string found_via;                 ///< explicit, mapped, package, VIRTUAL_ENV
+  const CcclRelease* release = nullptr;  ///< null if kiln does not support it
+  /// Returns the reason why it cannot be used, with the next step; empty if it can be used.
+  std::string unusable_reason() const;
+};
+
+/// Returns all candidates. `explicit_path` is the library, or a directory into which cuda-cccl was installed
+/// (site-packages).
+std::vector<CcclCandidate> cccl_candidates(const std::string& explicit_path);
+/// Returns the library to use: the explicit one, otherwise the first supported one in the search order, otherwise the
+/// first one. Returns Code::Unavailable with the package to install if there is none.
+Result<CcclCandidate> choose_cccl(const std::string& explicit_path);
+
+/// The options of a compile by the library.
+struct CcclBuildOptions {
+  int capability = 0;              ///< 90 for sm_90
+  std::string headers;             ///< CCCL's include directory
+  std::string toolkit;             ///< include directory of the CUDA toolkit
+  std::vector<std::string> flags;  ///< additional flags for NVRTC
+  std::vector<std::string>
+      operators;  ///< LTO-IR in place of the source of an operator, in the spec's order; an empty element means source
+};
+
+class CcclBuild;
+
+/// Returns true if calls of an algorithm need temporary storage. Calls of the others are only launches.
+bool takes_temporary(cccl::Algorithm algorithm);
+
+/// The loaded library. It is never unloaded. Thread-safe.
+class CcclLibrary {
+ public:
+  /// Opens the library after the libraries that it needs, in this order: libcuda.so.1 (a stub is enough for compiling),
+  /// libnvrtc, libnvJitLink. A needed library that the process has already loaded under its name is used instead.
+  /// Rejects a library that does not match `release`.
+  static Result<std::shared_ptr<const CcclLibrary>> open(const CcclCandidate& candidate,
+                                                         const std::vector<std::string>& requirements);
+
+  const CcclRelease& release() const { return *release_; }
+  const std::string& build_id() const { return build_id_; }
+
+  /// Compiles a spec. The library prints to stdout and stderr; the caller must capture them.
+  static Result<CcclBuild> compile(const std::shared_ptr<const CcclLibrary>& self, const cccl::Spec& spec,
+                                   const CcclBuildOptions& options);
+  /// Deserializes a blob that its envelope has verified.
+  static Result<CcclBuild> deserialize(const std::shared_ptr<const CcclLibrary>& self, cccl::Algorithm algorithm,
+                                       std::string_view blob);
+
+ private:
+  friend class CcclBuild;
+  CcclLibrary(DynamicLibrary library, const CcclCandidate& candidate);
+  void* find(cccl::Algorithm algorithm, const char* what) const;  ///< looks up `cccl_device_<algorithm>_<what>`
+
+  const DynamicLibrary library_;
+  const CcclRelease* const release_;
+  const std::string build_id_;
+};
+
+/// A build result of the library, compiled or deserialized, and possibly loaded. Owns its contents and cannot be
+/// copied.
+class CcclBuild {
+ public:
+  CcclBuild(CcclBuild&& other) noexcept;
+  CcclBuild& operator=(CcclBuild&&) = delete;
+  ~CcclBuild();
+
+  int capability() const { return build_->head().capability; }
+  /// Returns the cubin.
+  std::string_view payload() const;
+  Result<std::string> serialize() const;
+  /// Loads it into the CUDA driver. Returns Code::LoadRejected if the driver rejects it and Code::Unavailable without a
+  /// device.
+  Status load();
+
+  /// Enqueues it on a stream. If it needs storage and `storage` is null, it only sets `bytes` to the required size. The
+  /// spec is the one for which it was compiled, and is already checked; the call is not.
+  Status run(const cccl::Spec& spec, const cccl::Call& call, void* storage, std::size_t& bytes) const;
+
+ private:
+  friend class CcclLibrary;
+  CcclBuild(std::shared_ptr<const CcclLibrary> library, cccl::Algorithm algorithm);
+
+  std::shared_ptr<const CcclLibrary> library_;
+  cccl::Algorithm algorithm_;
+  std::unique_ptr<cccl_abi::AnyBuild> build_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,134 @@
+#include "backends/command/command_work_dir.hpp"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include "base/error.hpp"
+#include "base/files/beneath.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::string_view kPrefix = "kiln-command-";
+// Age in seconds below which `remove_stale` ignores a directory: it may be created but not locked yet.
+constexpr time_t kMinStableAge = 60;
+
+constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+constexpr std::string_view kPattern = "XXXXXX";  // mkdtemp replaces it with letters
+
+bool is_directory_name(std::string_view name) {
+  return name.size() == kPrefix.size() + kPattern.size() && name.starts_with(kPrefix) &&
+         name.find_first_not_of(kLetters, kPrefix.size()) == std::string_view::npos;
+}
+
+// Uses the open directory, because its path can point elsewhere by now.
+void remove_tree(int directory, const std::string& path) {
+  remove_contents(directory);
+  (void)rmdir(path.c_str());
+}
+
+bool leads_out(const std::string& name) {
+  return name.empty() || name.front() == '/' || name.back() == '/' || name.starts_with("../") ||
+         name.find("/../") != std::string::npos || name.find('\0') != std::string::npos;
+}
+
+Status write_new(const std::string& path, std::string_view content) {
+  const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return io_error("cannot write", path, errno);
+  return write_all(file.get(), content, path);
+}
+
+}  // namespace
+
+Status check_file_names(const Unit& unit) {
+  const std::string source = file_name(unit.name());
+  const bool plain = !source.empty() && source.front() != '-' && source.front() != '.' && source.front() != '@' &&
+                     source.find('.') != std::string::npos && source.find('\0') == std::string::npos;
+  if (!plain) {
+    return make_error(Code::InvalidArgument,
+                      "'" + unit.name() +
+                          "' is not a valid source file name: it needs an extension that tells the "
+                          "compiler its language, as in scale.cu");
+  }
+  for (const Header& header : unit.headers()) {
+    if (leads_out(header.name) || header.name == source) {
+      return make_error(Code::InvalidArgument, "'" + header.name + "' is not a valid name for an in-memory header");
+    }
+  }
+  return {};
+}
+
+CommandWorkDir::CommandWorkDir(std::string path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+
+CommandWorkDir::~CommandWorkDir() {
+  if (lock_) remove_tree(lock_.get(), path_);
+}
+
+Result<CommandWorkDir> CommandWorkDir::make(const std::string& parent, const Unit& unit, bool by_descriptor) {
+  std::string path = join_path(parent, std::string(kPrefix).append(kPattern));
+  if (mkdtemp(path.data()) == nullptr) return io_error("cannot create a directory in", parent, errno);
+  Fd lock(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!lock) return io_error("cannot open", path, errno);
+  CommandWorkDir directory(std::move(path), std::move(lock));
+  (void)flock(directory.lock_.get(), LOCK_EX | LOCK_NB);
+  for (const char* name : {"/work", "/out", "/tmp"}) {
+    const std::string made = directory.path_ + name;
+    if (mkdir(made.c_str(), 0700) != 0) return io_error("cannot create", made, errno);
+  }
+  for (const Header& header : unit.headers()) {
+    const std::string file = join_path(directory.working_directory(), header.name);
+    if (Status made = make_directories(parent_path(file)); !made) return std::move(made).error();
+    if (Status written = write_new(file, header.content); !written) return std::move(written).error();
+  }
+  if (Status written = directory.write_source(unit, by_descriptor); !written) return std::move(written).error();
+  return directory;
+}
+
+Status CommandWorkDir::write_source(const Unit& unit, bool by_descriptor) {
+  source_ = file_name(unit.name());
+  const std::string path = join_path(working_directory(), source_);
+  if (!by_descriptor || access("/proc/self/fd", X_OK) != 0) return write_new(path, unit.full_source());
+  const Fd made(memfd_create("kiln-source", MFD_CLOEXEC));
+  if (!made) return io_error("cannot create", "an in-memory file", errno);
+  if (Status written = write_all(made.get(), unit.full_source(), path); !written) return written;
+  // A high number, so that no standard descriptor of the program replaces it before it is copied.
+  in_memory_ = Fd(fcntl(made.get(), F_DUPFD_CLOEXEC, 10));
+  if (!in_memory_) return io_error("cannot duplicate", "a descriptor", errno);
+  const std::string target = "/proc/self/fd/" + std::to_string(kSourceDescriptor);
+  if (symlink(target.c_str(), path.c_str()) != 0) return io_error("cannot create", path, errno);
+  return {};
+}
+
+Result<std::string> CommandWorkDir::safe_parent(const std::string& wanted) {
+  struct stat status;
+  if (stat(wanted.c_str(), &status) != 0) return wanted;  // creating a directory there reports the error
+  const bool ours = status.st_uid == geteuid() || status.st_uid == 0;
+  const bool sticky = (status.st_mode & S_ISVTX) != 0;
+  if (ours && (sticky || (status.st_mode & (S_IWGRP | S_IWOTH)) == 0)) return wanted;
+  Result<std::string> own = host_local_directory();
+  if (own) return own;
+  return make_error(Code::Denied, "another user can rename files in " + wanted +
+                                      ", and there is no private directory: " + own.error().message +
+                                      "; set TMPDIR to a private directory");
+}
+
+void CommandWorkDir::remove_stale(const std::string& parent) {
+  for (const std::string& name : list_directory(AT_FDCWD, parent.c_str())) {
+    if (!is_directory_name(name)) continue;
+    const std::string path = join_path(parent, name);
+    const Fd directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat status;
+    if (!directory || fstat(directory.get(), &status) != 0 || status.st_uid != geteuid()) continue;
+    if (status.st_mtime > time(nullptr) - kMinStableAge || flock(directory.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    remove_tree(directory.get(), path);
+  }
+}
+
+}  // namespace kiln

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+
+#include <kiln/result.hpp>
+
+#include "core/recipe.hpp"
+
+namespace kiln {
+
+/// The result of a compile.
+struct CompileResult {
+  Artifact artifact;
+  /// Reason why the artifact must not be stored under its key: not all of its inputs are known, or they changed while
+  /// the compiler ran. Empty if it can be stored. The caller gets the artifact in both cases.
+  std::string uncacheable_reason;
+};
+
+/// A compiler of units. Every implementation and decorator passes tests/conformance/compiler_conformance.hpp.
+/// Thread-safe.
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
+
+  /// Returns the kind of unit that this compiler accepts: "cuda", "opencl", ….
+  virtual std::string kind() const = 0;
+
+  /// Returns the identity of this compiler. It does not open the compiler's library if the toolchain allows that,
+  /// because every cache hit calls it too.
+  virtual Result<CompilerIdentity> identity() = 0;
+
+  /// Checks whether the compiler supports this target. The error lists what it supports. Can open the library.
+  virtual Status supports(const Target& target) = 0;
+
+  /// Returns true if the bytes of the recipe alone determine the result: the compile reads no file, and the output
+  /// contains neither paths nor times of files. The dependency set is then known to be empty before the compile.
+  virtual bool is_self_contained(const Recipe& /*recipe*/) const { return false; }
+
+  /// Compiles the recipe, without a device if the toolchain allows that. The artifact has its dependency set if the
+  /// compile could read files. If the compiler rejects the unit, the error is Code::CompileFailed with the compiler's
+  /// log.
+  virtual Result<CompileResult> compile(const Recipe& recipe) = 0;
+
+  /// Returns true if a recipe that failed to compile could compile now: a file that the compile read has changed, or
+  /// its inputs are unknown.
+  virtual bool should_retry(const Recipe& recipe) { return !is_self_contained(recipe); }
+
+  /// Terminates the processes that this compiler runs and starts no more, because the program is ending. A compile
+  /// inside this process cannot be terminated.
+  virtual void interrupt() {}
+};
+
+}  // namespace kiln

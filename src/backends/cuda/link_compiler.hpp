@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/compiler.hpp"
+#include "backends/failure_cache.hpp"
+#include "base/files/file_digest_cache.hpp"
+#include "core/link_parts.hpp"
+
+namespace kiln {
+
+/// A linker that accepts units as parts in addition to the parts that `inner` links. Each unit is compiled to LTO-IR
+/// for the link's architecture. The dependency set of the result is the concatenation of those of its parts.
+/// Thread-safe.
+class LinkCompiler final : public Compiler {
+ public:
+  /// Returns the artifact of a part, from a cache or a compile, and reports like a compiler whether it can be cached.
+  /// It is called on the thread that compiles the whole link. The recipe has the task id and the working directory of
+  /// the link.
+  using Get = std::function<Result<CompileResult>(const Recipe& part)>;
+
+  /// `inner` links bytes; `parts` compiles the units. `parts` and `digests` must outlive this object. If `get` does not
+  /// use `parts`, it must use a compiler of the same identity.
+  LinkCompiler(std::unique_ptr<Compiler> inner, Compiler& parts, Get get, FileDigestCache& digests);
+
+  std::string kind() const override { return inner_->kind(); }
+  /// Returns the combined identity of both compilers. Without a compiler of units it is the linker's: bytes can still
+  /// be linked.
+  Result<CompilerIdentity> identity() override;
+  Status supports(const Target& target) override { return inner_->supports(target); }
+  bool is_self_contained(const Recipe& recipe) const override;
+  Result<CompileResult> compile(const Recipe& recipe) override;
+  bool should_retry(const Recipe& recipe) override;
+  /// Terminates the linker's processes. The owner of the parts' compiler terminates that compiler's processes.
+  void interrupt() override { inner_->interrupt(); }
+
+ private:
+  struct LinkInputs;
+
+  Status collect_inputs(const Recipe& recipe, const std::vector<LinkPartView>& parts, LinkInputs& all);
+  Result<CompileResult> link(const Recipe& recipe, LinkInputs& all);
+
+  const std::unique_ptr<Compiler> inner_;
+  Compiler& parts_;
+  const Get get_;
+  FailureCache failures_;
+};
+
+/// Adds the dependencies of a part to those of the whole. The part's include roots start at `first_root` in the whole.
+void add_dependency_set(DependencySet& whole, const DependencySet& part, std::size_t first_root);
+
+}  // namespace kiln

@@ -1,0 +1,121 @@
+#include "backends/cuda/nvrtc_program.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace kiln {
+
+NvrtcCompilation::~NvrtcCompilation() {
+  if (program_ != nullptr) nvrtc_.destroy(&program_);
+}
+
+Status NvrtcCompilation::create(const Unit& unit) {
+  std::vector<const char*> names;
+  std::vector<const char*> contents;
+  for (const Header& header : unit.headers()) {
+    names.push_back(header.name.c_str());
+    contents.push_back(header.content.c_str());
+  }
+  const std::string source = unit.full_source();
+  if (source.find('\0') != std::string::npos) {
+    return make_error(Code::InvalidArgument, "unit '" + unit.name() + "' contains a NUL byte in its source");
+  }
+  const int result = nvrtc_.create(&program_, source.c_str(), unit.name().c_str(), static_cast<int>(names.size()),
+                                   contents.data(), names.data());
+  if (result != 0) return rejected("create a program", result);
+  for (const std::string& entry : unit.entries()) {
+    if (const int added = nvrtc_.add_name(program_, entry.c_str()); added != 0) {
+      return rejected("add the entry '" + entry + "'", added);
+    }
+  }
+  return {};
+}
+
+Status NvrtcCompilation::compile(const Unit& unit, const std::vector<std::string>& options) {
+  std::vector<const char*> texts;
+  for (const std::string& option : options) texts.push_back(option.c_str());
+  const int result = nvrtc_.compile(program_, static_cast<int>(texts.size()), texts.data());
+  if (result == 0) return {};
+  std::string said = log();
+  const bool options_at_fault = said.starts_with("nvrtc: error:");
+  std::string message = "NVRTC failed to compile unit '" + unit.name() + "'";
+  message +=
+      options_at_fault ? ": " + said.substr(0, said.find('\n')) : std::string(": ") + nvrtc_.error_string(result);
+  return make_error(Code::CompileFailed, std::move(message), std::move(said));
+}
+
+Result<std::vector<EntryPoint>> NvrtcCompilation::entries(const Unit& unit) {
+  std::vector<EntryPoint> entries;
+  for (const std::string& name : unit.entries()) {
+    const char* symbol = nullptr;
+    if (nvrtc_.lowered_name(program_, name.c_str(), &symbol) != 0 || symbol == nullptr) {
+      return make_error(Code::CompileFailed, "unit '" + unit.name() + "' has no kernel '" + name + "'", log());
+    }
+    entries.push_back({name, symbol});
+  }
+  return entries;
+}
+
+Result<Bytes> NvrtcCompilation::output(Form form) {
+  switch (form) {
+    case Form::Cubin: return fetch(nvrtc_.cubin_size, nvrtc_.cubin);
+    case Form::Ptx: return fetch(nvrtc_.ptx_size, nvrtc_.ptx);
+    case Form::LtoIr: return fetch(nvrtc_.ltoir_size, nvrtc_.ltoir);
+    case Form::OpenClBinary:
+    case Form::Cccl:
+    case Form::External: break;
+  }
+  return make_error(Code::Unsupported, std::string("NVRTC does not produce ") + to_string(form));
+}
+
+std::string NvrtcCompilation::log() {
+  std::size_t size = 0;
+  if (program_ == nullptr || nvrtc_.log_size(program_, &size) != 0 || size <= 1) return {};
+  std::string text(size, '\0');
+  if (nvrtc_.log(program_, text.data()) != 0) return {};
+  text.resize(text.find('\0') == std::string::npos ? size : text.find('\0'));
+  return text;
+}
+
+Error NvrtcCompilation::rejected(const std::string& what, int result) {
+  return make_error(Code::CompileFailed, "NVRTC failed to " + what + ": " + nvrtc_.error_string(result), log());
+}
+
+Result<Bytes> NvrtcCompilation::fetch(int (*size_of)(NvrtcProgram*, std::size_t*), int (*get)(NvrtcProgram*, char*)) {
+  std::size_t size = 0;
+  int result = size_of(program_, &size);
+  if (result != 0) return rejected("return the size of its output", result);
+  std::string bytes(size, '\0');
+  result = get(program_, bytes.data());
+  if (result != 0) return rejected("return its output", result);
+  return Bytes::of(std::move(bytes));
+}
+
+PchResult take_pch_report(std::string& log, const PchRequest& order) {
+  PchResult report;
+  if (order.mode == PchRequest::Mode::None) return report;
+  report.outcome = PchResult::Outcome::Rejected;
+  std::string kept;
+  bool after_ours = false;
+  for (std::size_t start = 0; start < log.size();) {
+    const std::size_t end = std::min(log.find('\n', start), log.size() - 1) + 1;
+    const std::string_view line(log.data() + start, end - start);
+    start = end;
+    const bool ours = line.find(order.path) != std::string_view::npos;
+    const bool belongs = after_ours && (line == "\n" || line.starts_with("Remark: The warnings can be suppressed"));
+    if (!ours && !belongs) kept += line;
+    after_ours = ours || belongs;
+    if (!ours) continue;
+    if (line.find("using precompiled header file") != std::string_view::npos) report.outcome = PchResult::Outcome::Used;
+    if (line.find("creating precompiled header") != std::string_view::npos)
+      report.outcome = PchResult::Outcome::Created;
+    if (report.outcome == PchResult::Outcome::Rejected && report.reason.empty()) {
+      report.reason = line.substr(0, line.find('\n'));
+    }
+  }
+  log = std::move(kept);
+  return report;
+}
+
+}  // namespace kiln

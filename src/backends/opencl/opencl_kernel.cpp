@@ -1,0 +1,96 @@
+#include "backends/opencl/opencl_kernel.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/argument_checks.hpp"
+#include "base/error.hpp"
+
+namespace kiln {
+
+OpenClKernel::OpenClKernel(std::shared_ptr<const OpenClContextState> place, cl_kernel kernel, std::string name)
+    : place_(std::move(place)), kernel_(kernel), name_(std::move(name)) {}
+
+Result<std::shared_ptr<DeviceKernel>> OpenClKernel::take(std::shared_ptr<const OpenClContextState> place,
+                                                         cl_kernel kernel, std::string name) {
+  std::shared_ptr<OpenClKernel> taken(new OpenClKernel(std::move(place), kernel, std::move(name)));
+  cl_uint count = 0;
+  const cl_int error = taken->place_->cl().GetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr);
+  if (error != CL_SUCCESS) return opencl_failure("clGetKernelInfo", error);
+  taken->arguments_ = count;
+  return std::shared_ptr<DeviceKernel>(std::move(taken));
+}
+
+OpenClKernel::~OpenClKernel() { place_->cl().ReleaseKernel(kernel_); }
+
+Status OpenClKernel::check(const LaunchConfig& config) const {
+  const auto lacks = [](const char* what) {
+    return make_error(Code::Unsupported, std::string("OpenCL does not support ") + what);
+  };
+  if (config.shared_bytes != 0) return lacks("dynamic shared memory of a launch; pass LocalMemory as an argument");
+  if (config.cluster.x != 0 || config.cluster.y != 0 || config.cluster.z != 0) return lacks("clusters of blocks");
+  if (config.cooperative) return lacks("cooperative launch");
+  if (config.programmatic) return lacks("programmatic launch");
+  if (config.priority != 0) return lacks("priority of a launch");
+  if (!config.attributes.empty()) return lacks("launch attributes");
+  if (config.stream == nullptr) return make_error(Code::InvalidArgument, kNoDefaultStream);
+  return check_sizes(config);
+}
+
+Status OpenClKernel::set_arguments(const Argument* arguments, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    // PoCL 3.1 terminates the process with an assertion for an argument of 0 bytes.
+    const cl_int error = arguments[i].size == 0 ? CL_INVALID_ARG_SIZE
+                                                : place_->cl().SetKernelArg(kernel_, static_cast<cl_uint>(i),
+                                                                            arguments[i].size, arguments[i].data);
+    if (error == CL_SUCCESS) continue;
+    Error said = opencl_failure("clSetKernelArg", error);
+    said.message = "argument " + std::to_string(i) + " of " + name_ + " with " + std::to_string(arguments[i].size) +
+                   " bytes: " + said.message;
+    return said;
+  }
+  return {};
+}
+
+Status OpenClKernel::launch(const LaunchConfig& config, const Argument* arguments, std::size_t count) {
+  if (Status possible = check(config); !possible) return possible;
+  if (Status right = check_argument_count(name_, arguments_, count); !right) return right;
+  const std::size_t local[] = {config.block.x, config.block.y, config.block.z};
+  const std::size_t global[] = {local[0] * config.grid.x, local[1] * config.grid.y, local[2] * config.grid.z};
+  const MutexLock lock(mutex_);
+  if (Status set = set_arguments(arguments, count); !set) return set;
+  const cl_int error = place_->cl().EnqueueNDRangeKernel(static_cast<cl_command_queue>(config.stream), kernel_, 3,
+                                                         nullptr, global, local, 0, nullptr, nullptr);
+  if (error != CL_SUCCESS) return opencl_failure("clEnqueueNDRangeKernel", error);
+  return {};
+}
+
+Result<Occupancy> OpenClKernel::occupancy(std::size_t shared_bytes) {
+  const OpenClFunctions& cl = place_->cl();
+  cl_device_id device = place_->devices().front();
+  std::size_t maximum = 0;
+  std::size_t multiple = 0;
+  std::size_t required[3] = {0, 0, 0};
+  cl_uint units = 0;
+  cl_ulong local = 0;
+  const auto of_kernel = [&](cl_kernel_work_group_info what, std::size_t size, void* value) {
+    return cl.GetKernelWorkGroupInfo(kernel_, device, what, size, value, nullptr);
+  };
+  cl_int error = of_kernel(CL_KERNEL_WORK_GROUP_SIZE, sizeof maximum, &maximum);
+  if (error == CL_SUCCESS) error = of_kernel(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof multiple, &multiple);
+  if (error == CL_SUCCESS) error = of_kernel(CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required, required);
+  if (error == CL_SUCCESS) {
+    error = cl.GetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, nullptr);
+  }
+  if (error == CL_SUCCESS) error = cl.GetDeviceInfo(device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local, nullptr);
+  if (error != CL_SUCCESS) return opencl_failure("querying the work group size of a kernel", error);
+  if (shared_bytes > local) {
+    return make_error(Code::InvalidArgument, "a work group of this device has " + std::to_string(local) +
+                                                 " bytes of local memory, not " + std::to_string(shared_bytes));
+  }
+  std::size_t block = multiple != 0 && maximum >= multiple ? maximum - maximum % multiple : maximum;
+  if (required[0] != 0) block = required[0] * required[1] * required[2];
+  return Occupancy{static_cast<unsigned>(std::max<std::size_t>(block, 1)), std::max(units, 1U)};
+}
+
+}  // namespace kiln

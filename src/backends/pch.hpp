@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backends/file_access.hpp"
+
+namespace kiln {
+
+/// The use of a precompiled header that a compile is asked to make.
+struct PchRequest {
+  enum class Mode : std::uint8_t { None = 0, Create = 1, Use = 2 };
+  Mode mode = Mode::None;
+  std::string path;            ///< absolute path of the file to read or write
+  std::uint64_t size = 0;      ///< for Use: required size of the file, in bytes
+  std::uint64_t checksum = 0;  ///< for Use: required XXH3 checksum of the file
+};
+
+/// The result for a precompiled header.
+struct PchResult {
+  enum class Outcome : std::uint8_t {
+    None = 0,         ///< nothing was requested, or the unit failed to compile
+    Created = 1,      ///< the file was written
+    Used = 2,         ///< the headers were not read again
+    Rejected = 3,     ///< it could not be used or created; the unit was compiled in full
+    Unavailable = 4,  ///< this worker can neither create nor use any
+  };
+  Outcome outcome = Outcome::None;
+  std::string reason;                    ///< for Refused and Unavailable
+  std::uint64_t size = 0;                ///< for Created
+  std::uint64_t checksum = 0;            ///< for Created
+  std::vector<FileAccess> observations;  ///< for Created: accesses recorded until the file was written
+};
+
+}  // namespace kiln

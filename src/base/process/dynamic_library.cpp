@@ -1,0 +1,43 @@
+#include "base/process/dynamic_library.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include "base/error.hpp"
+#include "base/process/process_lifecycle.hpp"
+
+namespace kiln {
+
+Result<DynamicLibrary> DynamicLibrary::open(const std::string& path) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* reason = dlerror();
+    return make_error(Code::Unavailable,
+                      "cannot open " + path + ": " + (reason != nullptr ? reason : "unknown reason"));
+  }
+  reregister_exit_handler();
+  return DynamicLibrary(handle);
+}
+
+void* DynamicLibrary::find(const char* symbol) const { return dlsym(handle_, symbol); }
+
+std::vector<std::string> mapped_libraries() {
+  std::vector<std::string> paths;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* out) {
+        if (info->dlpi_name != nullptr && info->dlpi_name[0] == '/') {
+          static_cast<std::vector<std::string>*>(out)->emplace_back(info->dlpi_name);
+        }
+        return 0;
+      },
+      &paths);
+  return paths;
+}
+
+std::string path_of_address(const void* address) {
+  Dl_info info{};
+  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return {};
+  return info.dli_fname;
+}
+
+}  // namespace kiln

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace kiln {
+
+/// Escapes untrusted text so that a terminal cannot interpret it. Control characters (C0, DEL, C1), line and paragraph
+/// separators, and the marks, overrides and isolates that change the text direction become `\u001b`. Bytes that are not
+/// UTF-8 become `\x9b`. Characters in `kept` stay. Escaping is idempotent, and JSON stays JSON with the same meaning.
+std::string visible_text(std::string_view text, std::string_view kept = {});
+
+}  // namespace kiln

@@ -1,0 +1,406 @@
+#include "engine/engine_state.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "base/catch_to_error.hpp"
+#include "base/error.hpp"
+#include "base/request_time.hpp"
+
+namespace kiln {
+namespace {
+
+using Stage = CompileTask::Stage;
+
+// Below the priority of the caller's threads, so that warming does not slow them down.
+constexpr int kBackgroundNiceness = 10;
+
+// Returns true for a failure that equal inputs would cause again. Other failures (no compiler, no disk) are retried.
+bool is_remembered(const Error& error) { return error.code == Code::CompileFailed || error.code == Code::LoadRejected; }
+
+// A callback may run out of memory, or may be a user function that throws. On a pool thread that would end the process.
+template <class T, class Function>
+Result<T> run_for_request(const CompileRequest& request, const Function& function) noexcept {
+  return catch_to_error([&]() -> Result<T> {
+    try {
+      return function();
+    } catch (const std::bad_alloc&) {
+      Error error = out_of_memory();
+      ignore_failures([&] { error.message = describe(request) + " could not be built: " + error.message; });
+      return error;
+    } catch (const std::exception& thrown) {
+      return make_error(Code::Internal, describe(request) + " could not be built: " + thrown.what());
+    } catch (...) {
+      return make_error(Code::Internal, describe(request) + " could not be built: unknown exception");
+    }
+  });
+}
+
+template <class Named>
+Error cancelled_by_name(const Named& which) noexcept {
+  Error error{Code::Cancelled, "canceled", {}};
+  ignore_failures([&] { error.message = describe(which) + " was canceled"; });
+  return error;
+}
+
+// Returns a copy for the waiting threads.
+Error copy_error(const Error& error) noexcept {
+  Error copy = out_of_memory();
+  ignore_failures([&] { copy = error; });
+  return copy;
+}
+
+}  // namespace
+
+Event make_event(Event::Kind kind, const CompileTask& task) {
+  return make_event(kind, *task.unit, task.target, task.number);
+}
+
+std::string describe(const CompileRequest& request) {
+  return "unit '" + request.unit.label() + "' for " + request.target.name();
+}
+std::string describe(const CompileTask& task) { return "unit '" + task.called() + "' for " + task.target.name(); }
+
+Error cancelled(const CompileRequest& request) noexcept { return cancelled_by_name(request); }
+Error cancelled(const CompileTask& task) noexcept { return cancelled_by_name(task); }
+
+Engine::State::State(Callbacks its_parts, const Options& options)
+    : params(std::move(its_parts)), book(index, options.max_queued),
+      background({"kiln-compile", kBackgroundNiceness, options.max_threads},
+                 [this] { (void)work(Priority::Background, background); }),
+      waited({"kiln-get", 0, options.max_threads}, [this] { (void)work(Priority::Foreground, waited); }) {}
+
+bool Engine::State::schedule(CompileTask& task, const CompileRequest& request, Priority priority) {
+  switch (task.stage) {
+    case Stage::Ready:
+      if (serves(task, request)) return false;
+      break;
+    case Stage::Running:
+      if (priority == Priority::Foreground) raise(task);
+      if (task.is_cancelling) {
+        task.requeue_priority = std::max(task.requeue_priority.value_or(priority), priority);
+        task.requested_at = params.clock->steady();
+      }
+      return false;
+    case Stage::Queued:
+      if (priority == task.priority || priority == Priority::Background) return false;
+      book.promote(task);
+      return true;
+    case Stage::Failed:
+      if (is_remembered(*task.error)) return false;
+      break;
+    case Stage::Cancelled: break;
+  }
+  if (!task.unit) {
+    task.unit = request.unit;
+    task.load = request.load_on_device;
+  }
+  task.requested_at = params.clock->steady();
+  book.enqueue(task, priority);
+  return true;
+}
+
+void Engine::State::raise(CompileTask& task) {
+  task.urgent.raise();
+  for (const auto& [request, leader] : in_flight) {
+    if (std::count(leader->coalesced_tasks.begin(), leader->coalesced_tasks.end(), &task) != 0) leader->urgent.raise();
+  }
+}
+
+bool Engine::State::serves(const CompileTask& task, const CompileRequest& request) {
+  return is_done(task) && (request.load_on_device || !task.result->is_slim);
+}
+
+ResolveResultPtr Engine::State::answer_of(const CompileRequest& request) {
+  const MutexLock lock(mutex);
+  const CompileTask* task = book.find(request);
+  return task != nullptr && serves(*task, request) ? task->result : nullptr;
+}
+
+void Engine::State::wake(CompileTask& task, const Result<ResolveResultPtr>& outcome) noexcept {
+  for (Waiter* waiter : task.waiters) {
+    ignore_failures([&] { waiter->outcome.emplace(outcome); });
+    if (!waiter->outcome) waiter->outcome.emplace(out_of_memory());
+    waiter->woken.notify_all();
+  }
+  task.waiters.clear();
+}
+
+Engine::State::AttachResult Engine::State::attach_waiter(const CompileRequest& request, Priority priority,
+                                                         Waiter& waiter) {
+  std::uint64_t verified = 0;  // completion count of the failure that was found worth a retry
+  for (;;) {
+    std::unique_ptr<const Recipe> recipe;
+    std::uint64_t completion = 0;
+    {
+      const MutexLock lock(mutex);
+      CompileTask* task = book.find(request);
+      if (task == nullptr) task = &book.add(request, params.clock->steady());
+      const bool failed = task->stage == Stage::Failed && is_remembered(*task->error);
+      if (stopping) {
+        waiter.outcome.emplace(cancelled(request));
+      } else if (serves(*task, request)) {
+        waiter.outcome.emplace(task->result);
+      }
+      if (waiter.outcome) return {};
+      if (!failed || task->completion_count == verified) {
+        if (failed) book.set_cancelled(*task);
+        task->waiters.push_back(&waiter);
+        return {task, schedule(*task, request, priority)};
+      }
+      waiter.outcome.emplace(*task->error);
+      completion = task->completion_count;
+      if (task->recipe != nullptr) recipe = std::make_unique<const Recipe>(*task->recipe);
+    }
+    if (would_fail_again(recipe.get())) return {};
+    waiter.outcome.reset();
+    verified = completion;
+  }
+}
+
+bool Engine::State::would_fail_again(const Recipe* recipe) const {
+  if (recipe == nullptr || !params.inputs_changed) return true;
+  try {
+    return !params.inputs_changed(*recipe);
+  } catch (...) {
+    return true;  // no change is known
+  }
+}
+
+void Engine::State::wait(CompileTask& task, const Deadline& deadline, Waiter& waiter) {
+  const MutexLock lock(mutex);
+  while (!waiter.outcome) {
+    const auto left = deadline.remaining();
+    if (left == std::chrono::nanoseconds(0)) {
+      std::erase(task.waiters, &waiter);
+      std::string what = describe(task) + " is not ready yet; its compile continues in the background";
+      if (task.error) what += ", last error: " + task.error->message;
+      waiter.outcome.emplace(make_error(Code::TimedOut, std::move(what)));
+      return;
+    }
+    params.clock->wait(waiter.woken, mutex, left);
+  }
+}
+
+ResolveResultPtr Engine::State::lookup(const CompileRequest& request) {
+  std::uint64_t number = 0;
+  std::uint64_t refreshes = 0;
+  ResolveResultPtr stale;
+  const auto start = params.clock->steady();
+  auto asked = start;
+  {
+    const MutexLock lock(mutex);
+    CompileTask* task = book.find(request);
+    if (stopping || (task != nullptr && (task->stage == Stage::Running || task->stage == Stage::Failed))) {
+      return nullptr;
+    }
+    if (task == nullptr) task = &book.add(request, start);
+    if (task->stage == Stage::Queued) asked = task->requested_at;
+    if (task->is_stale) stale = task->result;
+    number = task->number;
+    refreshes = task->refreshes;
+  }
+  const RequestTime scope(asked);
+  Completion completion;
+  completion.answer = still_current(request, std::move(stale));
+  if (completion.answer == nullptr) {
+    auto found = run_for_request<std::optional<ResolveResult>>(request, [&] { return params.lookup(request, number); });
+    if (!found || !*found) return nullptr;
+    (*found)->flow = number;
+    completion = make_completion(std::make_shared<const ResolveResult>(std::move(**found)), nullptr);
+  }
+  const MutexLock lock(mutex);
+  CompileTask* task = book.find(number);
+  // The task was released, refreshed or started during the lookup. This result is used for this caller only.
+  if (task == nullptr || task->is_detached || task->refreshes != refreshes) return completion.answer;
+  if (task->stage == Stage::Running) return completion.answer;
+  if (serves(*task, request)) return task->result;
+  task->began = start;
+  ResolveResultPtr answer = completion.answer;
+  (void)apply_completion(*task, std::move(completion));
+  return answer;
+}
+
+ResolveResultPtr Engine::State::still_current(const CompileRequest& request, ResolveResultPtr stale) const {
+  if (stale == nullptr || !params.is_current || (!request.load_on_device && stale->is_slim)) return nullptr;
+  const Result<bool> same =
+      run_for_request<bool>(request, [&]() -> Result<bool> { return params.is_current(request, *stale); });
+  return same && *same ? std::move(stale) : nullptr;
+}
+
+bool Engine::State::work(Priority priority, WaitObserver& waits) noexcept {
+  CompileTask* task = nullptr;
+  {
+    const MutexLock lock(mutex);
+    if (stopping) return false;
+    task = book.take(priority, params.clock->steady());
+  }
+  if (task == nullptr) return false;
+  task = hash_and_identify(*task, priority);
+  if (task != nullptr) run_task(*task, waits);
+  return true;
+}
+
+CompileTask* Engine::State::hash_and_identify(CompileTask& task, Priority priority) noexcept {
+  CompileTask* left = &task;
+  bool queued = false;
+  const Status hashed = catch_to_error([&]() -> Status {
+    const CompileRequest request = task.request();
+    (void)request.unit.identity();
+    const MutexLock lock(mutex);
+    CompileTask& known = book.identify(task);
+    if (&known != left) {
+      queued = !stopping && !is_done(known) && schedule(known, request, priority);
+      left = nullptr;
+    }
+    return {};
+  });
+  if (queued) (void)pool(priority).submit(1);
+  if (hashed) return left;
+  complete(task, make_completion(out_of_memory(), nullptr));
+  return nullptr;
+}
+
+void Engine::State::run_task(CompileTask& task, WaitObserver& waits) noexcept {
+  std::optional<Recipe> recipe;
+  std::optional<Result<ResolveResultPtr>> result;
+  const Status made = catch_to_error([&]() -> Status {
+    result = execute(task, waits, recipe);
+    return {};
+  });
+  if (!made) result.emplace(made.error());
+  if (!result) return;
+  complete(task, make_completion(*std::move(result), recipe ? &*recipe : nullptr));
+}
+
+std::optional<Result<ResolveResultPtr>> Engine::State::execute(CompileTask& task, WaitObserver& waits,
+                                                               std::optional<Recipe>& recipe) {
+  const CompileRequest request = task.request();
+  std::chrono::nanoseconds asked{0};
+  ResolveResultPtr stale;
+  {
+    const MutexLock lock(mutex);
+    asked = task.requested_at;
+    if (task.is_stale) stale = task.result;
+  }
+  const RequestTime scope(asked);
+  if (ResolveResultPtr same = still_current(request, std::move(stale))) return same;
+  if (params.find_prebuilt) {
+    auto served = run_for_request<std::optional<ResolveResult>>(
+        request, [&] { return params.find_prebuilt(request, task.number); });
+    if (served && *served) return std::make_shared<const ResolveResult>(std::move(**served));
+  }
+  auto described = run_for_request<Recipe>(request, [&] { return params.recipe(request); });
+  if (!described) return std::move(described).error();
+  recipe = std::move(*described);
+  recipe->task_id = task.number;
+  recipe->waits = &waits;
+  {
+    const MutexLock lock(mutex);
+    recipe->stop = task.stop.get_token();
+    recipe->urgent = task.urgent;
+    recipe->queued_similar = book.queued_similar(task);
+  }
+  const RequestKey key = recipe->request_key();
+  if (coalesce_with_running(task, key)) return std::nullopt;
+  // A resolve must not start after `interrupt`, which would not end it.
+  Result<ResolveResult> answer =
+      is_stopping() ? cancelled(request)
+                    : run_for_request<ResolveResult>(request, [&] { return params.resolve(request, *recipe); });
+  {
+    const MutexLock lock(mutex);
+    in_flight.erase(key);
+  }
+  if (!answer) return std::move(answer).error();
+  return std::make_shared<const ResolveResult>(std::move(*answer));
+}
+
+bool Engine::State::coalesce_with_running(CompileTask& task, const RequestKey& request) {
+  const MutexLock lock(mutex);
+  const auto [known, first] = in_flight.emplace(request, &task);
+  if (!first) {
+    known->second->coalesced_tasks.push_back(&task);
+    if (task.urgent.is_raised()) known->second->urgent.raise();
+  }
+  return !first;
+}
+
+Engine::State::Completion Engine::State::make_completion(Result<ResolveResultPtr> result,
+                                                         const Recipe* recipe) noexcept {
+  Completion completion;
+  try {
+    if (result) {
+      completion.answer = std::move(*result);
+      return completion;
+    }
+    if (recipe != nullptr) {
+      auto kept = std::make_unique<Recipe>(*recipe);
+      kept->waits = nullptr;  // belongs to a thread that has finished with it
+      completion.recipe = std::move(kept);
+    }
+    completion.error = std::move(result).error();
+  } catch (const std::bad_alloc&) {
+    completion.error = out_of_memory();
+  }
+  return completion;
+}
+
+void Engine::State::complete(CompileTask& task, Completion completion) noexcept {
+  std::size_t queued = 0;
+  bool is_queued_again = false;
+  Priority priority = Priority::Background;
+  {
+    const MutexLock lock(mutex);
+    is_queued_again = apply_completion(task, std::move(completion));
+    priority = task.priority;
+    // The coalesced tasks find the result of this task in the store.
+    for (CompileTask* follower : task.coalesced_tasks) {
+      if (follower->is_detached && follower->waiters.empty()) {
+        book.remove(*follower);
+      } else if (stopping) {
+        book.set_cancelled(*follower);
+        wake(*follower, cancelled(*follower));
+      } else {
+        book.enqueue(*follower, Priority::Foreground);  // it has already waited in the queue
+        ++queued;
+      }
+    }
+    task.coalesced_tasks.clear();
+    if (task.is_detached && !is_queued_again) book.remove(task);
+  }
+  (void)waited.submit(queued);
+  if (is_queued_again) (void)pool(priority).submit(1);
+}
+
+bool Engine::State::apply_completion(CompileTask& task, Completion completion) noexcept {
+  ++task.completion_count;
+  book.end_run(task, params.clock->steady());
+  const std::optional<Priority> again = std::exchange(task.requeue_priority, std::nullopt);
+  if (completion.answer == nullptr && completion.error.code == Code::Cancelled && task.is_cancelling) {
+    book.set_cancelled(task);
+    if (again && !stopping) {  // the waiting callers arrived after the cancellation
+      book.enqueue(task, *again);
+      return true;
+    }
+    wake(task, cancelled(task));
+    return false;
+  }
+  if (completion.answer != nullptr) {
+    task.error.reset();
+    task.recipe.reset();
+    book.set_answer(task, std::move(completion.answer));
+    wake(task, task.result);
+  } else {
+    book.hide_answer(task);
+    task.result.reset();
+    task.is_stale = false;
+    book.set_failed(task);
+    task.error = std::move(completion.error);
+    task.recipe = std::move(completion.recipe);
+    wake(task, copy_error(*task.error));
+  }
+  return false;
+}
+
+}  // namespace kiln

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kiln/event.hpp>
+#include <kiln/target.hpp>
+#include <kiln/unit.hpp>
+
+#include "events/event_sink.hpp"
+
+namespace kiln {
+
+/// Returns an event of a unit and target; `flow` identifies the compile task.
+Event make_event(Event::Kind kind, const Unit& unit, const Target& target, std::uint64_t flow = 0);
+
+/// An emitter that passes events to any number of sinks and a callback. A value type of the size of a shared pointer;
+/// copies share the listeners. Without listeners it costs a branch, so callers build an event only inside `if
+/// (observer)`. Thread-safe if the listeners are.
+class EventEmitter {
+ public:
+  EventEmitter() = default;
+  /// A null callback counts as no listener.
+  explicit EventEmitter(EventCallback callback) {
+    if (callback) listeners_ = std::make_shared<const Listeners>(Listeners{{}, std::move(callback)});
+  }
+
+  /// Returns an emitter with an additional sink, called after the existing sinks and before the callback: a trace takes
+  /// its time from the call, and a callback can be slow. A null sink counts as no listener.
+  [[nodiscard]] EventEmitter with_sink(std::shared_ptr<EventSink> sink) const {
+    if (sink == nullptr) return *this;
+    Listeners more = listeners_ != nullptr ? *listeners_ : Listeners{};
+    more.sinks.push_back(std::move(sink));
+    EventEmitter emitter;
+    emitter.listeners_ = std::make_shared<const Listeners>(std::move(more));
+    return emitter;
+  }
+
+  explicit operator bool() const { return listeners_ != nullptr; }
+  /// Emits an event with the operation context of the calling thread, unless the event has its own.
+  void emit(const Event& event) const {
+    if (listeners_ == nullptr) return;
+    const OperationContext* work = OperationScope::current();
+    if (work == nullptr || !event.context.operation.empty()) {
+      listeners_->emit(event);
+      return;
+    }
+    Event placed = event;
+    placed.context = *work;
+    listeners_->emit(placed);
+  }
+  /// Emits an event that consists of an origin and a message.
+  void emit(Event::Kind kind, std::string origin, std::string message) const {
+    if (listeners_ == nullptr) return;
+    Event event;
+    event.kind = kind;
+    event.origin = std::move(origin);
+    event.message = std::move(message);
+    emit(event);
+  }
+  /// Returns a callback that emits to the same listeners; empty if there are none.
+  EventCallback callback() const {
+    if (listeners_ == nullptr) return {};
+    return [own = *this](const Event& event) { own.emit(event); };
+  }
+
+ private:
+  struct Listeners {
+    std::vector<std::shared_ptr<EventSink>> sinks;
+    EventCallback callback;
+    void emit(const Event& event) const {
+      for (const auto& sink : sinks) sink->on_event(event);
+      if (callback) callback(event);
+    }
+  };
+  std::shared_ptr<const Listeners> listeners_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,110 @@
+#include "remote/http/http_client.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/process/process_lifecycle.hpp"
+#include "remote/secret_file.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::uint64_t kMaxTokenLength = 16 << 10;
+// Longer than any caller waits, and small enough not to overflow libcurl's timeouts.
+constexpr std::chrono::hours kMaxTime{24};
+
+Result<std::string> read_token(const std::string& path) {
+  auto secret = read_secret(path);
+  if (!secret) return std::move(secret).error();
+  if (!*secret || (*secret)->size() > kMaxTokenLength) {
+    return make_error(Code::Unavailable, "no token in " + path + ": expected a file with one line");
+  }
+  std::string line = std::move(*secret).value_or(std::string());
+  const bool plain = std::all_of(line.begin(), line.end(), [](char c) { return c > ' ' && c <= '~'; });
+  if (line.empty() || !plain) {
+    return make_error(Code::Unavailable,
+                      "the first line of " + path + " is not a token: it is empty or contains spaces");
+  }
+  return line;
+}
+
+}  // namespace
+
+HttpClient::~HttpClient() {
+  // libcurl's TLS library may already be cleaned up, and the connections end with the process anyway.
+  if (process_is_ending()) return;
+  const MutexLock lock(mutex_);
+  for (CURL* handle : idle_) curl_->easy_cleanup(handle);
+}
+
+Result<CURL*> HttpClient::take(const Deadline& deadline) {
+  const MutexLock lock(mutex_);
+  if (!curl_) {
+    auto opened = CurlLibrary::open();
+    if (!opened) return opened.error();
+    curl_ = *opened;
+  }
+  while (idle_.empty() && made_ == kMaxHandles) {
+    const auto left = deadline.remaining();
+    if (left <= std::chrono::nanoseconds::zero()) {
+      // Not the server's fault: this must not open its circuit.
+      return make_error(Code::Cancelled,
+                        options_.url + ": timed out waiting for a connection, all of which are in use");
+    }
+    (void)returned_.wait_for(mutex_, left);
+  }
+  if (!idle_.empty()) {
+    CURL* handle = idle_.back();
+    idle_.pop_back();
+    return handle;
+  }
+  CURL* handle = curl_->easy_init();
+  if (handle == nullptr) return make_error(Code::Unavailable, "libcurl: out of memory");
+  configure_handle(*curl_, handle, options_);
+  ++made_;
+  return handle;
+}
+
+void HttpClient::give_back(CURL* handle) {
+  {
+    const MutexLock lock(mutex_);
+    idle_.push_back(handle);
+  }
+  returned_.notify_one();
+}
+
+Result<std::string> HttpClient::token(const std::string& stale) {
+  if (options_.token_file.empty()) return std::string();
+  {
+    const MutexLock lock(mutex_);
+    if (!token_.empty() && token_ != stale) return token_;
+  }
+  auto read = read_token(options_.token_file);
+  if (!read) return read;
+  const MutexLock lock(mutex_);
+  return token_ = *std::move(read);
+}
+
+Result<HttpResponse> HttpClient::send(const HttpRequest& request, std::chrono::nanoseconds timeout) {
+  const Deadline deadline(system_clock(), std::min<std::chrono::nanoseconds>(timeout, kMaxTime));
+  const Result<std::string> first = token({});
+  if (!first) return first.error();
+  const Result<CURL*> handle = take(deadline);
+  if (!handle) return handle.error();
+  std::shared_ptr<const CurlLibrary> curl;
+  {
+    const MutexLock lock(mutex_);
+    curl = curl_;
+  }
+  Result<HttpResponse> answer = perform_request(*curl, *handle, *first, request, deadline.remaining());
+  if (answer && answer->status == 401 && !first->empty()) {
+    const Result<std::string> second = token(*first);
+    if (second && *second != *first) {
+      answer = perform_request(*curl, *handle, *second, request, deadline.remaining());
+    }
+  }
+  give_back(*handle);
+  return answer;
+}
+
+}  // namespace kiln

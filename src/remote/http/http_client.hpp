@@ -1,0 +1,48 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <kiln/result.hpp>
+
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
+#include "remote/http/http_transfer.hpp"
+
+namespace kiln {
+
+/// A client of one server with a few handles, each with a persistent connection, and the token. If all handles are in
+/// use, callers wait for one within their timeouts. An instance belongs to the process that created it (PerProcess): a
+/// connection must not be used on both sides of a fork. Thread-safe.
+class HttpClient {
+ public:
+  /// Maximum number of handles, and thus of connections from a process to a server.
+  static constexpr std::size_t kMaxHandles = 16;
+
+  explicit HttpClient(const HttpOptions& options) : options_(options) {}
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  /// Sends a request. If the server rejects the token (401), reads the token file again and retries once.
+  Result<HttpResponse> send(const HttpRequest& request, std::chrono::nanoseconds timeout);
+
+ private:
+  Result<CURL*> take(const Deadline& deadline);
+  void give_back(CURL* handle);
+  /// Returns the token, or an empty string without a token file. Reads the file if no token is cached or the cached one
+  /// equals `stale`.
+  Result<std::string> token(const std::string& stale);
+
+  const HttpOptions options_;
+  Mutex mutex_;
+  Condition returned_;
+  std::shared_ptr<const CurlLibrary> curl_ KILN_GUARDED_BY(mutex_);
+  std::vector<CURL*> idle_ KILN_GUARDED_BY(mutex_);  // used as a stack: the last connection is most likely open
+  std::size_t made_ KILN_GUARDED_BY(mutex_) = 0;
+  std::string token_ KILN_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln

@@ -1,0 +1,117 @@
+#include "remote/http/http_object_store.hpp"
+
+#include <span>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/process/per_process.hpp"
+#include "remote/http/http_client.hpp"
+#include "remote/http/http_listing.hpp"
+#include "remote/http/http_url.hpp"
+
+namespace kiln {
+namespace {
+
+// Enough for about 400,000 files.
+constexpr std::uint64_t kMaxListing = 64 << 20;
+
+using Method = HttpRequest::Method;
+
+std::string with_status(const HttpRequest& request, long status) {
+  return request.name() + ": HTTP status " + std::to_string(status);
+}
+
+/// Returns the error for an unsuccessful status.
+Error status_error(const HttpRequest& request, long status) {
+  const std::string said = with_status(request, status);
+  if (status == 401) return make_error(Code::Denied, said + ": the token is missing or invalid");
+  if (status == 403) return make_error(Code::Denied, said + ": access denied");
+  if (status == 405) return make_error(Code::Unsupported, said + ": the server does not support this method");
+  if (status == 429 || status >= 500)
+    return make_error(Code::Unavailable, said + ": the server is overloaded or failing");
+  if (status == 400) {
+    return make_error(Code::Denied, said +
+                                        ": the client certificate is missing (nginx), or the server "
+                                        "rejected the object");
+  }
+  if (status > 400) return make_error(Code::Denied, said);
+  return make_error(Code::Corrupt, said + ": unexpected status; redirects are not followed");
+}
+
+class HttpObjectStore final : public ObjectStore {
+ public:
+  explicit HttpObjectStore(HttpOptions options) : options_(std::move(options)) {}
+
+  Result<std::optional<Bytes>> read(Bucket bucket, const Digest& name, std::uint64_t maximum, Time timeout) override {
+    const HttpRequest request{Method::Get, place(bucket, name), {}, maximum};
+    Result<HttpResponse> answer = send(request, timeout);
+    if (!answer) return answer.error();
+    if (answer->status == 200) return std::optional<Bytes>(Bytes::of(std::move(answer->body)));
+    if (is_absent(answer->status)) return std::optional<Bytes>();
+    return status_error(request, answer->status);
+  }
+
+  Status write(Bucket bucket, const Digest& name, std::initializer_list<std::string_view> parts,
+               Time timeout) override {
+    return done({Method::Put, place(bucket, name), std::span(parts.begin(), parts.size()), 0}, timeout);
+  }
+
+  Status remove(Bucket bucket, const Digest& name, Time timeout) override {
+    return done({Method::Delete, place(bucket, name), {}, 0}, timeout, true);
+  }
+
+  Result<std::vector<ObjectInfo>> list(Bucket bucket, Time timeout) override {
+    const HttpRequest request{Method::Get, options_.url + "/" + to_string(bucket) + "/", {}, kMaxListing};
+    const Result<HttpResponse> answer = send(request, timeout);
+    if (!answer) return answer.error();
+    const long status = answer->status;
+    // A server without listings returns 404 or denies access: nginx returns 403.
+    const bool has_problem = status == 401 || status == 429 || status >= 500;
+    if (has_problem && status != 501) return status_error(request, status);
+    auto listed = status == 200 ? parse_listing(answer->body) : std::nullopt;
+    if (listed) return *std::move(listed);
+    return make_error(Code::Unsupported, with_status(request, status) +
+                                             ": the response is not a file list; for nginx, set `autoindex on; "
+                                             "autoindex_format json;`");
+  }
+
+  Status probe(Time timeout) override {
+    // Requests an object that no server has: the response is a few bytes.
+    return done({Method::Head, place(Bucket::Cas, Digest()), {}, 0}, timeout, true);
+  }
+
+  std::string describe() const override { return options_.url; }
+
+ private:
+  static bool is_absent(long status) { return status == 404 || status == 410; }
+
+  std::string place(Bucket bucket, const Digest& name) const {
+    return options_.url + "/" + to_string(bucket) + "/" + name.hex();
+  }
+
+  /// Sends a request that returns no body. With `absent_too`, a missing object counts as success.
+  Status done(const HttpRequest& request, Time timeout, bool absent_too = false) {
+    const Result<HttpResponse> answer = send(request, timeout);
+    if (!answer) return answer.error();
+    const long status = answer->status;
+    if ((status >= 200 && status < 300) || (absent_too && is_absent(status))) return {};
+    return status_error(request, status);
+  }
+
+  Result<HttpResponse> send(const HttpRequest& request, Time timeout) {
+    return client_.get(options_).send(request, timeout);
+  }
+
+  const HttpOptions options_;
+  PerProcess<HttpClient> client_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ObjectStore>> open_http_object_store(HttpOptions options) {
+  Result<HttpOptions> tidy = validate_http_options(std::move(options));
+  if (!tidy) return tidy.error();
+  return std::unique_ptr<ObjectStore>(std::make_unique<HttpObjectStore>(*std::move(tidy)));
+}
+
+}  // namespace kiln

@@ -1,0 +1,313 @@
+#include "session/components.hpp"
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/cccl/cccl_compiler.hpp"
+#include "backends/command/command_compiler.hpp"
+#include "backends/cuda/link_compiler.hpp"
+#include "backends/cuda/nvjitlink_compiler.hpp"
+#include "backends/cuda/nvrtc_compiler.hpp"
+#include "backends/opencl/opencl_compiler.hpp"
+#include "base/error.hpp"
+#include "base/process/environment.hpp"
+#include "base/process/system_info.hpp"
+#include "session/config/trust_policy_file.hpp"
+#include "session/remote_factory.hpp"
+#include "worker/worker_compiler.hpp"
+
+namespace kiln {
+namespace {
+
+// Returns PWD if it names the working directory, because compilers use that spelling in debug information.
+std::string working_directory() {
+  struct stat spelled;
+  struct stat real;
+  const auto shell = environment_variable("PWD");
+  if (shell && shell->starts_with('/') && stat(shell->c_str(), &spelled) == 0 && stat(".", &real) == 0 &&
+      spelled.st_dev == real.st_dev && spelled.st_ino == real.st_ino) {
+    return *shell;
+  }
+  char buffer[PATH_MAX];
+  // The working directory was removed, so it contains no headers. Neither does the root directory.
+  if (getcwd(buffer, sizeof buffer) == nullptr) return "/";
+  return buffer;
+}
+
+}  // namespace
+
+// Precompiled headers are stored next to the cache if the cache is on this host: they are large and of no use to other
+// hosts. In a container they are off by default, because an image built there would contain NVIDIA's headers.
+std::optional<PchCache::Options> pch_cache_options(const Config& config, const std::string& cache_root,
+                                                   std::string* failure_reason) {
+  const std::string directory = join_path(cache_root, "v1");
+  std::string reason;
+  if (config.pch_mode == Config::PchMode::Off) reason = "precompiled headers are disabled (pch.mode = off)";
+  if (config.disable || cache_root.empty()) reason = "there is no cache directory to store precompiled headers next to";
+  if (reason.empty() && config.pch_mode == Config::PchMode::Auto && in_container()) {
+    reason = "precompiled headers are off in a container because its image would contain them (KILN_PCH=on)";
+  }
+  if (reason.empty() && claims_directory(cache_root) != directory) {
+    reason = cache_root + " is not writable or is shared with other hosts";
+  }
+  if (failure_reason != nullptr) *failure_reason = reason;
+  if (!reason.empty()) return std::nullopt;
+  return PchCache::Options{directory + "/pch", config.pch_max_bytes, {}};
+}
+
+DiskStore::Options disk_store_options(const Config& config, std::string root, bool read_only) {
+  DiskStore::Options options;
+  options.root = std::move(root);
+  options.max_bytes = config.cache_max_bytes;
+  options.read_only = read_only;
+  options.trusted_owners.assign(config.cache_trusted_users.begin(), config.cache_trusted_users.end());
+  return options;
+}
+
+Components::Components(Config config, EventEmitter emitter, const TrustOptions& trust)
+    : config_(std::move(config)), emitter_(std::move(emitter)),
+      scope_(NamespaceScope().narrowed(config_.trust_namespaces)) {
+  const bool remembers = !config_.disable && !config_.cache_path.empty();
+  digests_ = std::make_unique<FileDigestCache>(remembers ? config_.cache_path.front() + "/v1/digests" : std::string(),
+                                               FileDigestCache::Options{config_.digest_always});
+  params_.digests = digests_.get();
+  params_.emitter = emitter_;
+  params_.compile_allowed = config_.may_compile;
+  if (!config_.disable) {
+    policy_ = make_trust_policy(trust, config_, emitter_);
+    emit_bad_namespaces();
+    BundleSet::Options options{scope_, nullptr};
+    if (remembers && config_.trust_remember_epochs) {
+      options.epochs = std::make_shared<EpochMemory>(config_.cache_path.front() + "/v1/epochs", emitter_);
+    }
+    bundles_ = std::make_shared<BundleSet>(config_.bundles, policy_, emitter_, std::move(options));
+    if (!config_.remote_url.empty()) fleet_ = std::make_unique<FleetServices>(config_, policy_, scope_, emitter_);
+    open_stores();
+  }
+  if (!config_.record.empty()) recorder_ = std::make_unique<ProfileRecorder>(config_.record, emitter_);
+  params_.slots = &slots_;
+  resolver_ = std::make_unique<Resolver>(params_);
+  headers_ = std::make_unique<PchManager>(
+      [this] { return pch_cache_options(config_, disks_.empty() ? std::string() : disks_.front()->root()); }, *digests_,
+      emitter_);
+  if (config_.jobs == 0U) return;
+  WorkerPool::Options workers;
+  workers.program = config_.worker_path;
+  workers.max_workers = config_.jobs;
+  workers.memory_limit = config_.worker_memory;
+  workers_ = std::make_unique<WorkerPool>(std::move(workers));
+}
+
+Components::~Components() = default;
+
+std::shared_ptr<DiskStore> Components::open_disk(const std::string& root, bool read_only) {
+  auto store = DiskStore::open(disk_store_options(config_, root, read_only), emitter_);
+  if (store) return std::move(*store);
+  emitter_.emit(Event::Kind::CacheUnavailable, "disk", store.error().message);
+  return nullptr;
+}
+
+void Components::emit_bad_namespaces() const {
+  for (const std::string& each : config_.trust_namespaces) {
+    if (is_name_space_pattern(each)) continue;
+    emitter_.emit(Event::Kind::ConfigWarning, "trust.namespaces",
+                  "trust.namespaces: '" + each +
+                      "' is not a valid namespace and matches nothing; use one such as acme/vision, or acme/* for all "
+                      "below acme");
+  }
+}
+
+Components::Tiers Components::open_tiers(const NamespaceScope& scope, std::shared_ptr<Store> bundles,
+                                         std::shared_ptr<Store> remote) {
+  std::vector<TieredStore::Tier> tiers;
+  // Same distance as a disk, so that bundle entries are not copied into the cache.
+  if (bundles != nullptr) tiers.push_back({std::move(bundles), TieredStore::Distance::Disk});
+  // Fetched entries are kept out of this user's cache: docs/decisions/0011. Any unit can therefore use that cache.
+  for (const auto& disk : disks_) tiers.push_back({disk, TieredStore::Distance::Disk, true, false});
+  Tiers made;
+  if (remote != nullptr) {
+    if (!config_.cache_path.empty()) {
+      made.fetched = open_disk(fetched_root(config_.cache_path.front(), policy_, scope), false);
+    }
+    if (made.fetched != nullptr) tiers.push_back({made.fetched, TieredStore::Distance::Disk, false, true});
+    tiers.push_back({std::move(remote), TieredStore::Distance::Remote});
+  }
+  if (!tiers.empty()) made.store = std::make_unique<TieredStore>(std::move(tiers), emitter_);
+  return made;
+}
+
+std::unique_ptr<Components::View> Components::make_view(const NamespaceScope& scope) {
+  auto view = std::make_unique<View>();
+  std::shared_ptr<Store> bundles;
+  if (bundles_->has_any()) bundles = std::make_shared<ScopedBundles>(bundles_, scope);
+  view->tiers = open_tiers(scope, std::move(bundles), fleet_ != nullptr ? fleet_->store_within(scope) : nullptr);
+  Resolver::Params params = params_;
+  params.store = view->tiers.store.get();
+  view->resolver = std::make_unique<Resolver>(std::move(params));
+  return view;
+}
+
+Resolver& Components::resolver(const Unit& unit) {
+  if (unit.served_by().empty() || bundles_ == nullptr) return *resolver_;
+  const MutexLock lock(views_mutex_);
+  std::unique_ptr<View>& view = views_[unit.served_by()];
+  if (view == nullptr) view = make_view(scope_.narrowed(unit.served_by()));
+  return *view->resolver;
+}
+
+void Components::open_stores() {
+  for (std::size_t i = 0; i < config_.cache_path.size(); ++i) {
+    if (auto disk = open_disk(config_.cache_path[i], i > 0)) disks_.push_back(std::move(disk));
+  }
+  std::shared_ptr<Store> bundles;
+  if (bundles_->has_any()) bundles = bundles_;
+  tiers_ = open_tiers(scope_, std::move(bundles), fleet_ != nullptr ? fleet_->store() : nullptr);
+  if (tiers_.store == nullptr) return;
+  params_.has_remote_tier = fleet_ != nullptr && fleet_->store() != nullptr;
+  params_.store = tiers_.store.get();
+  if (fleet_ != nullptr) {
+    params_.fleet = fleet_->claims();
+    params_.server_time_budget = config_.remote_budget;
+    params_.lease_ttl = config_.lease_ttl;
+  }
+  if (disks_.empty()) return;
+  claims_ = std::unique_ptr<Claims>(new LocalClaims(LocalClaims::for_cache(disks_.front()->root())));
+  params_.claims = claims_.get();
+  params_.history = &disks_.front()->history();
+}
+
+std::unique_ptr<Compiler> Components::wrap_in_workers(std::unique_ptr<Compiler> inner, bool closed_in_process) {
+  WorkerCompiler::Options options;
+  options.pool = workers_.get();
+  options.headers = headers_.get();
+  options.timeout = config_.worker_time_limit;
+  options.sandbox = {config_.worker_sandbox, config_.worker_readable};
+  options.closed_in_process = closed_in_process;
+  return std::make_unique<WorkerCompiler>(std::move(inner), *digests_, options, emitter_);
+}
+
+std::unique_ptr<Compiler> Components::make_opencl(const std::string& device) {
+  auto compiler = std::make_unique<OpenClCompiler>(device);
+  for (const std::string& name : config_.opencl_in_process) {
+    const bool is_start = name.ends_with('*') && device.starts_with(name.substr(0, name.size() - 1));
+    if (is_start || device == name) return compiler;
+  }
+  return wrap_in_workers(std::move(compiler), config_.closed_in_process);
+}
+
+// The parts of a link are units of their own, which are looked up and cached like others.
+std::unique_ptr<Compiler> Components::make_linker() {
+  Compiler* const cuda = compiler_of("cuda", {});
+  const auto get = [this, cuda](const Recipe& part) -> Result<CompileResult> {
+    auto answer = resolver(part.unit).get(part, *cuda);
+    if (!answer) return std::move(answer).error();
+    return CompileResult{std::move(answer->artifact), std::move(answer->uncacheable_reason)};
+  };
+  // Never in this process: corrupt code crashes the linker, and parts can come from any source.
+  auto linker = wrap_in_workers(std::make_unique<NvJitLinkCompiler>("", config_.nvrtc, *digests_), false);
+  return std::make_unique<LinkCompiler>(std::move(linker), *cuda, get, *digests_);
+}
+
+Compiler* Components::compiler_of(const std::string& kind, const std::string& which) {
+  std::unique_ptr<Compiler>& compiler = compilers_[{kind, which}];
+  if (compiler != nullptr) return compiler.get();
+  if (kind == "cuda") {
+    compiler = wrap_in_workers(std::make_unique<NvrtcCompiler>(config_.nvrtc, *digests_), config_.closed_in_process);
+  }
+  if (kind == "cccl") {
+    compiler = wrap_in_workers(std::make_unique<CcclCompiler>(config_.cccl, config_.nvrtc, *digests_), false);
+  }
+  if (kind == "opencl") compiler = make_opencl(which);
+  if (kind == "link") compiler = make_linker();
+  if (kind == "command" && !which.empty()) {
+    compiler =
+        std::make_unique<CommandCompiler>(which, *digests_, CommandCompiler::Options{config_.worker_time_limit, {}});
+  }
+  return compiler.get();
+}
+
+Result<Compiler*> Components::compiler(const Unit& unit, const Target& target) {
+  if (target.form == Form::External) {
+    return make_error(Code::Unsupported, "kiln stores the code of '" + target.name() + "' but cannot compile it");
+  }
+  const MutexLock lock(mutex_);
+  // NVRTC compiles for every architecture. An OpenCL compiler belongs to its device, a command compiler to its program.
+  // The latter needs no worker, because each of its compiles is a process of its own.
+  std::string which;
+  if (target.form == Form::OpenClBinary) which = target.architecture;
+  if (unit.kind() == "command" && !unit.options().empty()) which = unit.options().front();
+  Compiler* const compiler = compiler_of(unit.kind(), which);
+  if (compiler == nullptr) {
+    return make_error(Code::Unsupported, "no compiler takes units of kind '" + unit.kind() + "'");
+  }
+  return compiler;
+}
+
+void Components::emit_bundle_mismatches(const Recipe& recipe) {
+  if (bundles_ != nullptr && config_.bundles_exact) bundles_->emit_other_compilers(recipe);
+}
+
+bool Components::drain(std::chrono::nanoseconds timeout) { return fleet_ == nullptr || fleet_->drain(timeout); }
+
+void Components::finish() {
+  if (fleet_ != nullptr) fleet_->finish();
+}
+
+void Components::interrupt() {
+  if (workers_ != nullptr) workers_->interrupt();
+  const MutexLock lock(mutex_);
+  for (const auto& [kind, compiler] : compilers_) {
+    if (compiler != nullptr) compiler->interrupt();
+  }
+}
+
+Result<Recipe> Components::recipe(const Unit& unit, const Target& target) {
+  const auto compiler = this->compiler(unit, target);
+  if (!compiler) return compiler.error();
+  auto identity = (*compiler)->identity();
+  if (!identity) return std::move(identity).error();
+  // A CCCL algorithm includes no file of the program, so the working directory must not affect its key.
+  Recipe recipe{unit, effective_target(unit, target), std::move(*identity),
+                unit.kind() == "cccl" ? "/" : working_directory()};
+  recipe.self_contained = (*compiler)->is_self_contained(recipe);
+  return recipe;
+}
+
+std::optional<ResolveResult> Components::find_in_bundles(const Unit& unit, const Target& target, std::uint64_t flow,
+                                                         const Bytes* rejected) {
+  if (bundles_ == nullptr || config_.bundles_exact) return std::nullopt;
+  const auto start = params_.clock->steady();
+  auto found = bundles_->find(unit, target, flow, rejected);
+  if (!found) return std::nullopt;
+  Bundle::Match& match = found->match;
+  ResolveResult answer{std::move(match.artifact), match.request, match.key, Origin::Bundle};
+  answer.artifact.dependency_set = std::make_shared<const DependencySet>();
+  answer.is_stored = true;
+  answer.ms = milliseconds_since(*params_.clock, start);
+  answer.flow = flow;
+  if (emitter_) {
+    Event hit = make_event(Event::Kind::Hit, unit, target, flow);
+    hit.key = answer.key.hex();
+    hit.origin = to_string(answer.origin);
+    hit.ms = answer.ms;
+    hit.message = found->bundle + ", for " + answer.artifact.target.name() + " by " + answer.artifact.metadata.compiler;
+    emitter_.emit(hit);
+  }
+  return answer;
+}
+
+Result<ResolveResult> Components::get(const Unit& unit, const Target& target, std::size_t queued_similar) {
+  if (auto served = find_in_bundles(unit, effective_target(unit, target))) return std::move(*served);
+  auto recipe = this->recipe(unit, target);
+  if (!recipe) return recipe.error();
+  recipe->queued_similar = queued_similar;
+  // Only the last unit of a batch is urgent. The others leave the slot for waited-for work to other processes.
+  recipe->urgent = Urgency(queued_similar == 0);
+  const auto compiler = this->compiler(unit, target);
+  if (!compiler) return compiler.error();
+  emit_bundle_mismatches(*recipe);
+  return resolver(unit).get(*recipe, **compiler);
+}
+
+}  // namespace kiln

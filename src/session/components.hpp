@@ -1,0 +1,124 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kiln/result.hpp>
+
+#include "backends/compiler.hpp"
+#include "base/files/file_digest_cache.hpp"
+#include "bundle/profile.hpp"
+#include "cache/build_history.hpp"
+#include "cache/disk_store.hpp"
+#include "cache/local_claims.hpp"
+#include "cache/tiered_store.hpp"
+#include "engine/resolver.hpp"
+#include "events/event_emitter.hpp"
+#include "session/bundle_set.hpp"
+#include "session/config/config.hpp"
+#include "session/fleet_services.hpp"
+#include "trust/namespace_scope.hpp"
+#include "trust/policy.hpp"
+#include "worker/pch_manager.hpp"
+#include "worker/worker_pool.hpp"
+
+namespace kiln {
+
+/// Returns the precompiled-header cache of this host for a cache directory, or no value if there must be none.
+/// `failure_reason` then receives the reason.
+std::optional<PchCache::Options> pch_cache_options(const Config& config, const std::string& cache_root,
+                                                   std::string* failure_reason = nullptr);
+
+/// Returns the options for opening a cache directory with this configuration.
+DiskStore::Options disk_store_options(const Config& config, std::string root, bool read_only);
+
+/// The components of kiln, assembled from a configuration, for sessions and the command line. A component that is not
+/// available is omitted and reported by an event. Nothing is opened or created before it is needed. Thread-safe.
+class Components {
+ public:
+  Components(Config config, EventEmitter emitter, const TrustOptions& trust = {});
+  ~Components();
+  Components(const Components&) = delete;
+  Components& operator=(const Components&) = delete;
+
+  const Config& config() const { return config_; }
+  /// Returns the disk stores of the cache path, the writable one first. Empty if caching is off or no store is usable.
+  const std::vector<std::shared_ptr<DiskStore>>& disks() const { return disks_; }
+  /// Returns the store for entries fetched from the remote store, or null if there is none.
+  DiskStore* fetched_store() const { return tiers_.fetched.get(); }
+  const Resolver::Params& params() const { return params_; }
+  /// Returns the resolver of a unit, over the tiers whose namespaces can serve it.
+  Resolver& resolver(const Unit& unit);
+
+  /// Looks a unit and target up in the bundles, regardless of the compiler that built it. It needs no compiler on this
+  /// machine. Returns nothing under `bundle.match = exact`, where bundles are queried by key like any store. Treats
+  /// code equal to `rejected` as missing.
+  std::optional<ResolveResult> find_in_bundles(const Unit& unit, const Target& target, std::uint64_t flow = 0,
+                                               const Bytes* rejected = nullptr);
+  /// Returns null if requests are not recorded.
+  ProfileRecorder* recorder() { return recorder_.get(); }
+
+  /// Returns the compiler of a unit for a target. The object owns it.
+  Result<Compiler*> compiler(const Unit& unit, const Target& target);
+  /// Returns the recipe of a unit in this process at this time: its compiler, environment and working directory.
+  Result<Recipe> recipe(const Unit& unit, const Target& target);
+  /// Returns the artifact of a unit from the tiers or from its compiler. `queued_similar` is the number of similar
+  /// units that the caller will request in addition, for the same target.
+  Result<ResolveResult> get(const Unit& unit, const Target& target, std::size_t queued_similar = 0);
+  /// Emits an event for each bundle that has a recipe's unit by another compiler, under `bundle.match = exact`.
+  void emit_bundle_mismatches(const Recipe& recipe);
+  /// Terminates the compiles that run in other processes, because the program is ending.
+  void interrupt();
+  /// Waits until everything compiled so far is uploaded, at most `timeout`. Returns false if something is left.
+  bool drain(std::chrono::nanoseconds timeout);
+  /// Uploads what is still queued, within its time limit. Nothing is compiled any more.
+  void finish();
+
+ private:
+  /// The store of fetched entries, and all tiers that the namespaces of a scope can use, as one store.
+  struct Tiers {
+    std::shared_ptr<DiskStore> fetched;
+    std::unique_ptr<TieredStore> store;  ///< null if there is no tier
+  };
+  /// The tiers of all units with the same `served_by` list.
+  struct View {
+    Tiers tiers;
+    std::unique_ptr<Resolver> resolver;
+  };
+  void open_stores();
+  Tiers open_tiers(const NamespaceScope& scope, std::shared_ptr<Store> bundles, std::shared_ptr<Store> remote);
+  std::unique_ptr<View> make_view(const NamespaceScope& scope);
+  void emit_bad_namespaces() const;
+  std::shared_ptr<DiskStore> open_disk(const std::string& root, bool read_only);
+  std::unique_ptr<Compiler> wrap_in_workers(std::unique_ptr<Compiler> inner, bool closed_in_process);
+  std::unique_ptr<Compiler> make_opencl(const std::string& device);
+  std::unique_ptr<Compiler> make_linker() KILN_REQUIRES(mutex_);
+  /// Returns null for a kind without a compiler. `which` distinguishes the compilers of one kind.
+  Compiler* compiler_of(const std::string& kind, const std::string& which) KILN_REQUIRES(mutex_);
+
+  Config config_;
+  EventEmitter emitter_;
+  const NamespaceScope scope_;  // scope of the session
+  TrustPolicy policy_;
+  std::unique_ptr<FileDigestCache> digests_;
+  std::shared_ptr<BundleSet> bundles_;  // null if caching is off
+  std::unique_ptr<ProfileRecorder> recorder_;
+  std::unique_ptr<FleetServices> fleet_;  // null if no remote store is configured
+  std::vector<std::shared_ptr<DiskStore>> disks_;
+  Tiers tiers_;  // for units without `served_by`
+  std::unique_ptr<Claims> claims_;
+  const WorkerSlots slots_;
+  Resolver::Params params_;
+  std::unique_ptr<Resolver> resolver_;
+  std::unique_ptr<PchManager> headers_;
+  std::unique_ptr<WorkerPool> workers_;  // null if everything is compiled in this process
+  Mutex views_mutex_;
+  std::map<std::vector<std::string>, std::unique_ptr<View>> views_ KILN_GUARDED_BY(views_mutex_);
+  Mutex mutex_;
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<Compiler>> compilers_ KILN_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln

@@ -1,0 +1,201 @@
+#include "session/config/manifest.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/files/files.hpp"
+#include "base/json.hpp"
+#include "core/cccl_spec.hpp"
+#include "session/config/toml_reader.hpp"
+#include "trust/statement.hpp"
+
+namespace kiln {
+namespace {
+
+using Kind = TomlValue::Kind;
+
+constexpr std::size_t kMaxTextLength = 16 << 20;
+constexpr std::size_t kMaxMembers = 100'000;
+
+/// Converts a TOML value to JSON, the form from which a spec is parsed.
+SortedJson json_of(const TomlValue& value) {
+  SortedJson out;
+  switch (value.kind) {
+    case Kind::Text: return value.text;
+    case Kind::Integer:
+      // The numbers of a spec are counts and sizes.
+      return value.integer >= 0 ? SortedJson(static_cast<std::uint64_t>(value.integer)) : SortedJson(value.integer);
+    case Kind::Boolean: return value.boolean;
+    case Kind::Array:
+      out = SortedJson::array();
+      for (const TomlValue& item : value.items) out.push_back(json_of(item));
+      break;
+    case Kind::Table:
+      out = SortedJson::object();
+      for (const auto& [name, member] : value.fields) out[name] = json_of(member);
+      break;
+    case Kind::Fraction:
+    case Kind::Date: break;  // null, which no field accepts
+  }
+  return out;
+}
+
+/// Returns the value at a location such as `iterators[1].advance.name`, or its closest existing parent.
+const TomlValue& value_at(const TomlValue& table, std::string_view place) {
+  const TomlValue* at = &table;
+  while (!place.empty()) {
+    const std::size_t end = std::min(place.find_first_of(".["), place.size());
+    const TomlValue* next = nullptr;
+    if (end == 0 && place.front() == '[') {
+      std::size_t index = 0;
+      const auto [stop, error] = std::from_chars(place.data() + 1, place.data() + place.size(), index);
+      if (error == std::errc() && index < at->items.size()) next = &at->items[index];
+      place.remove_prefix(std::min(static_cast<std::size_t>(stop - place.data()) + 1, place.size()));
+    } else {
+      next = at->find(place.substr(0, end));
+      place.remove_prefix(end);
+    }
+    if (!place.empty() && place.front() == '.') place.remove_prefix(1);
+    if (next == nullptr) break;
+    at = next;
+  }
+  return *at;
+}
+
+/// Reads the tables of a kiln.toml.
+class ManifestReader : private TomlReader {
+ public:
+  explicit ManifestReader(const std::string& directory) : directory_(directory) {}
+  Result<Manifest> read(const TomlValue& file);
+
+ private:
+  std::string below(const std::string& path) const { return join_path(directory_, path); }
+
+  void bundle(const TomlValue& file);
+  void architectures(const TomlValue& file);
+  void algorithm(const TomlValue& table);
+  void predefined(const TomlValue& table);
+  void source(const TomlValue& table);
+  void add(const TomlValue& at, Manifest::UnitEntry member);
+
+  const std::string& directory_;
+  Manifest manifest_;
+  std::set<std::string> names_;
+};
+
+/// Reads the identity of a bundle of all units: its namespace and epoch.
+void ManifestReader::bundle(const TomlValue& file) {
+  if (const TomlValue* const at = file.find("namespace"); at != nullptr) {
+    if (at->kind != Kind::Text || !is_name_space(at->text)) {
+      return fail(*at,
+                  "'namespace' must be at most 64 lower-case letters, digits and -_. with / between its parts, such as "
+                  "\"acme/vision\"");
+    }
+    manifest_.name_space = at->text;
+  }
+  if (const TomlValue* const at = file.find("epoch"); at != nullptr) {
+    if (at->kind != Kind::Integer || at->integer < 0) return fail(*at, "'epoch' must be a whole number, 0 or more");
+    manifest_.epoch = static_cast<std::uint64_t>(at->integer);
+  }
+}
+
+void ManifestReader::architectures(const TomlValue& file) {
+  const std::vector<std::string> names = texts(file, "architectures");
+  for (std::size_t i = 0; i != names.size(); ++i) {
+    Result<Target> target = Target::parse(names[i]);
+    if (!target) {
+      fail(file.find("architectures")->items[i], target.error().message);
+      return;
+    }
+    std::vector<Target>& all = manifest_.architectures;
+    if (std::find(all.begin(), all.end(), *target) == all.end()) all.push_back(std::move(*target));
+  }
+}
+
+void ManifestReader::add(const TomlValue& at, Manifest::UnitEntry member) {
+  if (!names_.insert(member.name).second) fail(at, "two units are named '" + member.name + "'");
+  manifest_.members.push_back(std::move(member));
+  if (manifest_.members.size() > kMaxMembers) fail(at, "there are more than 100000 units");
+}
+
+/// Handles `spec = "radix_sort_u64_i32"`, or `spec = "all"` for all predefined specs.
+void ManifestReader::predefined(const TomlValue& table) {
+  check_keys(table, {"spec", "name"});
+  const std::string which = text(table, "spec");
+  const std::string name = text(table, "name");
+  if (which == "all") {
+    if (!name.empty()) fail(*table.find("name"), "'name' requires a single spec");
+    for (const cccl::Spec& spec : cccl::predefined_specs()) add(table, {spec.name, spec, {}});
+    return;
+  }
+  Result<cccl::Spec> spec = cccl::find_predefined(which);
+  if (!spec) return fail(*table.find("spec"), spec.error().message);
+  if (!name.empty()) spec->name = name;
+  const std::string called = spec->name;
+  add(table, {called, std::move(*spec), {}});
+}
+
+void ManifestReader::algorithm(const TomlValue& table) {
+  if (table.find("spec") != nullptr) return predefined(table);
+  Result<cccl::Spec> spec = cccl::Spec::parse(json_text(json_of(table)));
+  if (!spec) return fail(value_at(table, cccl::error_field(spec.error())), spec.error().message);
+  spec->name = spec->unit().name();
+  const std::string called = spec->name;
+  add(table, {called, std::move(*spec), {}});
+}
+
+void ManifestReader::source(const TomlValue& table) {
+  check_keys(table, {"name", "source", "backend", "include", "options", "entries"});
+  if (table.find("source") == nullptr) return fail(table, "a unit needs a 'source', the path of its file");
+  const std::string file = text(table, "source");
+  const std::string backend = text(table, "backend");
+  if (!backend.empty() && backend != "cuda" && backend != "opencl")
+    fail(*table.find("backend"), "'backend' must be 'cuda' or 'opencl'");
+  SourceUnit unit;
+  unit.file = below(file);
+  unit.name = text(table, "name");
+  unit.opencl = backend.empty() ? is_opencl_file(file) : backend == "opencl";
+  unit.entries = texts(table, "entries");
+  for (const std::string& include : texts(table, "include")) unit.include_roots.push_back({below(include), {}});
+  unit.options = texts(table, "options");
+  const std::string called = !unit.name.empty() ? unit.name : file.substr(file.rfind('/') + 1);
+  add(table, {called, std::nullopt, std::move(unit)});
+}
+
+Result<Manifest> ManifestReader::read(const TomlValue& file) {
+  check_keys(file, {"namespace", "epoch", "architectures", "cccl", "unit"});
+  bundle(file);
+  architectures(file);
+  tables(file, "cccl", [&](const TomlValue& table) { algorithm(table); });
+  tables(file, "unit", [&](const TomlValue& table) { source(table); });
+  if (error()) return *error();
+  return std::move(manifest_);
+}
+
+}  // namespace
+
+Result<Manifest> parse_manifest(std::string_view text, const std::string& directory) {
+  if (text.size() > kMaxTextLength) return make_error(Code::InvalidArgument, "the file is larger than 16 MiB");
+  const Result<TomlValue> file = parse_toml(text);
+  if (!file) return file.error();
+  return ManifestReader(directory).read(*file);
+}
+
+Result<Manifest> read_manifest(const std::string& path) {
+  if (const std::optional<FileStamp> stamp = stamp_of(path.c_str()); stamp && stamp->size > kMaxTextLength) {
+    return make_error(Code::InvalidArgument, path + ": the file is larger than 16 MiB");
+  }
+  const Result<std::optional<Bytes>> bytes = read_file(path);
+  if (!bytes) return bytes.error();
+  if (!*bytes) return make_error(Code::Io, "there is no file " + path);
+  // Paths in a file in the working directory are used as given, like paths on a command line there.
+  const std::string directory = path.find('/') == std::string::npos ? std::string() : parent_path(path);
+  Result<Manifest> manifest = parse_manifest((*bytes)->view(), directory);
+  if (!manifest) return make_error(manifest.error().code, path + ": " + manifest.error().message);
+  return manifest;
+}
+
+}  // namespace kiln

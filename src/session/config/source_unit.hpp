@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kiln/result.hpp>
+#include <kiln/unit.hpp>
+
+namespace kiln {
+
+/// A source file and its settings, from a command line or a kiln.toml. Both produce the same unit.
+struct SourceUnit {
+  std::string file;
+  std::string name;  ///< empty means the base name of the file
+  bool opencl = false;
+  std::vector<std::string> entries;
+  std::vector<IncludeRoot> include_roots;
+  std::vector<std::string> options;
+};
+
+/// Returns the unit of a file with this text. A CUDA source with a quoted include gets its own directory as the first
+/// include root, as with other compilers. If `from_file` is false, the source has no directory.
+Unit make_unit(const SourceUnit& unit, std::string text, bool from_file = true);
+/// Reads the file. Returns Code::Io if that fails.
+Result<Unit> read_unit(const SourceUnit& unit);
+
+/// Returns true if a file of this name contains OpenCL C by default.
+bool is_opencl_file(std::string_view file);
+
+}  // namespace kiln

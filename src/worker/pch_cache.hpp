@@ -1,0 +1,115 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kiln/key.hpp>
+#include <kiln/result.hpp>
+
+#include "backends/file_access.hpp"
+#include "base/files/lock_file.hpp"
+#include "core/dependency_set.hpp"
+#include "worker/pch_check.hpp"
+
+namespace kiln {
+
+/// A precompiled header: its path and the files that were read to create it.
+struct Pch {
+  std::string path;
+  std::uint64_t size = 0;
+  std::uint64_t checksum = 0;            ///< XXH3 of the file
+  DependencySet dependency_set;          ///< by content; checked before each use of the file
+  std::vector<FileAccess> observations;  ///< the compiler's file accesses, in order
+};
+
+/// The cache of this host's precompiled headers, in one directory. Each header is a large file that the compiler writes
+/// and reads, and a small metadata file (docs/pch-format.md) next to it. The files are private to the host: files that
+/// another host created are rejected, and a directory on a network file system is not used. Several processes of the
+/// same user can share the directory. Usable in a child after fork, which does not affect the files that its parent is
+/// creating. The first call opens or creates the directory.
+///
+/// A failure is not an error: a file that cannot be read or written counts as missing.
+/// Thread-safe.
+class PchCache {
+ public:
+  struct Options {
+    std::string directory;                             ///< absolute path, because compilers run in other directories
+    std::uint64_t max_bytes = std::uint64_t{2} << 30;  ///< limit for all files, in bytes; the least recently used are
+                                                       ///< removed first
+    std::string host;                                  ///< name of this host; empty means this machine
+  };
+  explicit PchCache(Options options) : options_(std::move(options)) {}
+  PchCache(const PchCache&) = delete;
+  PchCache& operator=(const PchCache&) = delete;
+
+  /// Looks up a key. The size of the file is checked; the caller must check its content. Counts as a use. An entry that
+  /// is corrupt or has another version or host is removed, and `corruption` is set to the reason.
+  std::optional<Pch> find(const Digest& key, std::string* corruption = nullptr);
+  /// Returns true if a process on this host made this call for the same key before, within about a month.
+  bool requested_before(const Digest& key);
+
+  /// The exclusive right to create the precompiled header of a key on this host, held for the lifetime of the object.
+  /// The cache must outlive it.
+  class Writer {
+   public:
+    Writer(Writer&&) = delete;
+    ~Writer();  ///< removes an unpublished file
+    /// Returns the path for the compiler's output. The name is unique, so that a compiler whose host process has died
+    /// cannot write into the file of its successor.
+    const std::string& path() const { return path_; }
+    /// Publishes the files under the key by rename, the large file before the small one, and then evicts entries if the
+    /// size limit is exceeded. Rejects a file that alone exceeds the limit. `pch.path` is ignored.
+    Status publish(const Pch& pch);
+    /// Publishes a check result under the key instead.
+    Status publish(const PchVerdict& verdict);
+
+   private:
+    friend class PchCache;
+    Writer(PchCache& pch_cache, const Digest& key, LockFile& locks, LockFile::ScopedLock hold, std::string path);
+    PchCache& pch_cache_;
+    const Digest key_;
+    LockFile& locks_;
+    const LockFile::ScopedLock hold_;  // lock on the key
+    const std::string path_;
+    const pid_t process_;
+  };
+  /// Returns null if another thread or process creates or removes the entry, or if the directory is unusable. The first
+  /// call in a process removes the files that dead processes left.
+  std::unique_ptr<Writer> try_begin_write(const Digest& key);
+
+  /// Returns the check result under this key; nothing if there is no readable one, or if it is a rejection older than
+  /// one day.
+  std::optional<PchVerdict> verdict(const Digest& key);
+
+  /// Removes an entry that turned out to be unusable. Does nothing if a process is creating it: the new file will
+  /// replace the old one.
+  void remove(const Digest& key);
+
+  /// Disk usage, including files that are being created. Request markers, check results and the lock file do not count.
+  struct Usage {
+    std::size_t files = 0;
+    std::uint64_t bytes = 0;
+  };
+  Usage usage() const;
+  /// Removes every entry that no process is creating.
+  void clear();
+
+ private:
+  const Options options_;
+  std::atomic<pid_t> swept_by_{0};  // process that removed stale files; a forked child does it again
+};
+
+/// Encodes the small metadata file: docs/pch-format.md. It does not contain `path`, and only a digest of the host's
+/// name.
+std::string encode_pch(const Digest& key, const std::string& host, const Pch& pch);
+/// Returns Code::Corrupt for bytes that are corrupt or have another version, key or host.
+Result<Pch> decode_pch(std::string_view bytes, const Digest& key, const std::string& host);
+
+}  // namespace kiln

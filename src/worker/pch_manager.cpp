@@ -1,0 +1,399 @@
+#include "worker/pch_manager.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "backends/cccl/cccl_compiler.hpp"
+#include "backends/cccl/cccl_headers.hpp"
+#include "backends/cuda/nvrtc_compiler.hpp"
+#include "backends/dependency_builder.hpp"
+#include "backends/source_scan.hpp"
+#include "base/catch_to_error.hpp"
+#include "base/clock.hpp"
+#include "base/codec.hpp"
+#include "base/hash.hpp"
+#include "base/text.hpp"
+
+namespace kiln {
+namespace {
+
+// Maximum number of failed attempts. A failed attempt costs a fifth of a compile and 100 MB of writes. The first
+// failure can be due to a file that was edited during the compile.
+constexpr unsigned kMaxFailedAttempts = 2;
+
+constexpr std::size_t kMinQueuedSimilar = 2;
+
+// Minimum age of a running creation to wait for. The remaining time is then shorter than parsing the headers again; for
+// a creation that has just started it is not. (CUB: creation 1.65 s, full compile 1.35 s, compile with precompiled
+// headers 0.3 s.)
+constexpr std::chrono::milliseconds kWorthWaiting{500};
+constexpr std::chrono::seconds kMaxWait{10};
+constexpr std::chrono::milliseconds kPollInterval{20};
+
+// Returns the name of the program for which the headers are precompiled.
+std::string program_of(const Recipe& recipe) {
+  return recipe.unit.kind() == "cccl" ? kCcclHeadersProgram : recipe.unit.name();
+}
+
+// Returns true if the diagnostic in this line, `name(line): …`, refers to the headers: to any file other than the
+// program, or to the program's leading directives.
+bool mentions_headers(std::string_view line, std::string_view program, std::size_t leading_lines) {
+  const std::size_t end = line.find("): ");
+  const std::size_t open = end == std::string_view::npos ? end : line.rfind('(', end);
+  if (open == std::string_view::npos || open + 1 == end || end - open > 9) return false;
+  std::size_t number = 0;
+  for (const char c : line.substr(open + 1, end - open - 1)) {
+    if (std::isdigit(static_cast<unsigned char>(c)) == 0) return false;
+    number = number * 10 + static_cast<std::size_t>(c - '0');
+  }
+  return line.substr(0, open) != program || number <= leading_lines;
+}
+
+// Returns true if the log has diagnostics of headers. The compiler reports them only when it parses the headers, so
+// that compiles with the precompiled header would lose them.
+bool log_mentions_headers(std::string_view log, const Recipe& recipe, std::string_view leading) {
+  const auto lines = static_cast<std::size_t>(std::count(leading.begin(), leading.end(), '\n'));
+  const std::vector<std::string_view> said = split(log, '\n');
+  return std::any_of(said.begin(), said.end(),
+                     [&](std::string_view line) { return mentions_headers(line, program_of(recipe), lines); });
+}
+
+bool names_program(const Recipe& recipe, std::string_view leading, const std::vector<FileAccess>& observations) {
+  std::vector<std::string_view> texts = options_of(recipe);
+  for (const Header& header : recipe.unit.headers()) texts.push_back(header.content);
+  texts.push_back(leading);
+  MacroPieces pieces;
+  for (const std::string_view text : texts) pieces.add(text);
+  for (const FileAccess& observation : observations) {
+    pieces.add(observation.content.facts);
+  }
+  return pieces.names_file() || std::any_of(texts.begin(), texts.end(), may_expand_base_file) ||
+         std::any_of(observations.begin(), observations.end(), [&](const FileAccess& observation) {
+           return observation.state == FileAccess::State::Read && observation.content.facts.names_program;
+         });
+}
+
+// Returns the reason why another unit must not use the precompiled header of this unit; empty if it can.
+std::string not_shareable_reason(const Recipe& recipe, const WorkerReply& reply) {
+  // A CCCL algorithm is not a program; its headers come before all other text.
+  const std::string source = recipe.unit.kind() == "cccl" ? std::string() : recipe.unit.full_source();
+  const std::string_view leading = leading_directives(source);
+  if (log_mentions_headers(reply.compiled.artifact.metadata.log, recipe, leading))
+    return "the compiler reports warnings for them";
+  if (names_program(recipe, leading, reply.pch.observations)) return "they use __BASE_FILE__";
+  return {};
+}
+
+}  // namespace
+
+PchManager::PchManager(FindPchCache pch_cache, FileDigestCache& digests, EventEmitter emitter)
+    : find_pch_cache_(std::move(pch_cache)), digests_(digests), emitter_(std::move(emitter)) {}
+
+// Returns the key of a precompiled header. Unlike a `Key` it contains paths: the file contains the paths of its headers
+// and does not leave the host.
+Digest PchManager::digest_of(const Recipe& recipe, const std::vector<std::string>& start) {
+  const Unit& unit = recipe.unit;
+  BinaryWriter out;
+  out.text("kiln pch 2").text(recipe.working_directory).text(unit.kind());
+  const auto list = [&](const std::vector<std::string>& texts) {
+    out.u32(static_cast<std::uint32_t>(texts.size()));
+    for (const std::string& text : texts) out.text(text);
+  };
+  list(start);
+  out.text(recipe.target.architecture).u8(static_cast<std::uint8_t>(recipe.target.form));
+  out.digest(recipe.compiler.digest).u32(static_cast<std::uint32_t>(recipe.compiler.environment.size()));
+  for (const auto& [name, value] : recipe.compiler.environment) out.text(name).text(value);
+  list(unit.options());
+  const std::vector<IncludeRoot> roots = recipe.path_roots().roots;
+  out.u32(static_cast<std::uint32_t>(roots.size()));
+  for (const IncludeRoot& root : roots) out.text(root.path).text(root.sentinel);
+  for (const Header& header : unit.headers()) out.text(header.name).text(header.content);
+  return sha256(out.bytes());
+}
+
+std::optional<Digest> PchManager::headers_of(const Recipe& recipe) {
+  std::call_once(found_, [this] {
+    // Out of memory disables precompiled headers, which only costs time. An exception must not leave call_once: see
+    // base/once.hpp.
+    ignore_failures([this] {
+      if (auto options = find_pch_cache_()) pch_cache_ = std::make_unique<PchCache>(std::move(*options));
+    });
+  });
+  if (pch_cache_ == nullptr) return std::nullopt;
+  const Unit& unit = recipe.unit;
+  if (has_debug_options(recipe)) return std::nullopt;
+  if (unit.kind() == "cccl") {
+    const auto spec = cccl::Spec::parse(unit.source());
+    if (!spec) return std::nullopt;
+    CcclHeaders headers = cccl_headers(spec->algorithm, recipe.target);
+    if (headers.includes.empty()) return std::nullopt;
+    std::vector<std::string> start = std::move(headers.options);
+    start.insert(start.end(), headers.includes.begin(), headers.includes.end());
+    return digest_of(recipe, start);
+  }
+  if (unit.kind() != "cuda") return std::nullopt;
+  const std::string source = unit.full_source();
+  const std::string_view start = leading_directives(source);
+  if (start.empty()) return std::nullopt;
+  // A quoted header is searched next to the program first.
+  return digest_of(recipe, {std::string(start), parent_path(unit.name())});
+}
+
+PchManager::PendingUse::PendingUse(PchManager& owner, const Digest& headers) : owner_(owner), headers_(headers) {
+  const MutexLock lock(owner_.mutex_);
+  ++owner_.stats_[headers_].interested;
+}
+
+PchManager::PendingUse::~PendingUse() {
+  const MutexLock lock(owner_.mutex_);
+  HeaderStats& sight = owner_.stats_[headers_];
+  --sight.interested;
+  sight.seen = true;
+}
+
+PchManager::InProgress::InProgress(PchManager& owner, const Digest& headers) : owner_(owner), headers_(headers) {
+  const MutexLock lock(owner_.mutex_);
+  owner_.stats_[headers_].making = system_clock().steady();
+}
+
+PchManager::InProgress::~InProgress() {
+  const MutexLock lock(owner_.mutex_);
+  owner_.stats_[headers_].making.reset();
+  owner_.made_.notify_all();
+}
+
+// Waits for another thread that creates the header. Returns true if there was one and it finished.
+bool PchManager::wait_for_writer(const Recipe& recipe, const Digest& headers) {
+  const Deadline deadline(system_clock(), kMaxWait);
+  const MutexLock lock(mutex_);
+  const HeaderStats& sight = stats_[headers];
+  if (!sight.making || system_clock().steady() - *sight.making < kWorthWaiting) return false;
+  while (sight.making && deadline.remaining().count() > 0 && !recipe.stop.stop_requested())
+    made_.wait_for(mutex_, kPollInterval);
+  return !sight.making;
+}
+
+void PchManager::emit(Event::Kind kind, const Recipe& recipe, std::string message) const {
+  if (!emitter_) return;
+  Event event = make_event(kind, recipe.unit, recipe.target, recipe.task_id);
+  event.origin = "headers";
+  event.message = std::move(message);
+  emitter_.emit(event);
+}
+
+// Creating one costs a fifth of a compile and saves four fifths of the next one: it pays off at the second unit.
+// Headers of CCCL algorithms are created separately and serve half of all algorithms: they pay off at three units.
+bool PchManager::should_create(const Recipe& recipe, const Digest& headers) {
+  {
+    const MutexLock lock(mutex_);
+    if (unavailable_) return false;
+    const HeaderStats& sight = stats_[headers];
+    if (sight.failed_attempts >= kMaxFailedAttempts) return false;
+    if (sight.interested > 1 || sight.seen) return true;
+    if (recipe.unit.kind() == "cccl" && recipe.queued_similar >= kMinQueuedSimilar) return true;
+  }
+  return pch_cache_->requested_before(headers);
+}
+
+std::optional<PchManager::PchPlan> PchManager::use(const Recipe& recipe, const Digest& headers) {
+  std::string corruption;
+  auto pch = pch_cache_->find(headers, &corruption);
+  if (!corruption.empty()) emit(Event::Kind::PchDropped, recipe, corruption);
+  if (!pch) return std::nullopt;
+  // Keeps the digests of the files that the header was created from: the compile depends on these, regardless of the
+  // disk content when it ends. The stamps are current ones, to match the compiler's own accesses to the same files.
+  for (FileAccess& observation : pch->observations) {
+    if (observation.state == FileAccess::State::Missing) continue;
+    const auto stamp = stamp_of(locate(recipe.working_directory, observation.path).c_str());
+    observation.stamp = stamp.value_or(FileStamp{});
+  }
+  if (const auto changed = check(pch->dependency_set, recipe.path_roots(), digests_)) {
+    drop(recipe, headers, changed->description);
+    return std::nullopt;
+  }
+  PchPlan plan;
+  plan.headers = headers;
+  plan.order = {PchRequest::Mode::Use, std::move(pch->path), pch->size, pch->checksum};
+  plan.observations = std::move(pch->observations);
+  return plan;
+}
+
+PchManager::Check::Check(PchManager& owner, const Digest& compiler, CompilerIdentity nvrtc,
+                         std::unique_ptr<PchCache::Writer> making)
+    : owner_(owner), compiler_(compiler), nvrtc_(std::move(nvrtc)), making_(std::move(making)) {}
+
+PchManager::Check::~Check() {
+  const MutexLock lock(owner_.mutex_);
+  Standing& standing = owner_.libraries_[compiler_];
+  if (standing == Standing::Checking) standing = Standing::Unchecked;  // the check had no result
+}
+
+// Returns the NVRTC that parses the headers of a recipe.
+std::optional<CompilerIdentity> PchManager::nvrtc_of(const Recipe& recipe) {
+  if (recipe.unit.kind() != "cccl") return recipe.compiler;
+  const auto path = CcclCompiler::nvrtc_of(recipe.compiler);
+  if (!path) return std::nullopt;
+  auto identity = NvrtcCompiler(*path, digests_).identity();
+  if (!identity) return std::nullopt;
+  return std::move(*identity);
+}
+
+PchManager::Standing PchManager::standing_of(const Recipe& recipe) {
+  {
+    const MutexLock lock(mutex_);
+    if (const Standing known = libraries_[recipe.compiler.digest]; known != Standing::Unknown) return known;
+  }
+  const auto nvrtc = nvrtc_of(recipe);
+  const auto verdict = nvrtc ? pch_cache_->verdict(pch_verdict_key(*nvrtc)) : std::nullopt;
+  if (verdict) return evaluate(recipe, *nvrtc, *verdict);
+  const MutexLock lock(mutex_);
+  Standing& standing = libraries_[recipe.compiler.digest];
+  if (standing == Standing::Unknown) standing = Standing::Unchecked;
+  return standing;
+}
+
+PchManager::Standing PchManager::evaluate(const Recipe& recipe, const CompilerIdentity& nvrtc,
+                                          const PchVerdict& verdict) {
+  const Standing standing = verdict.kind == PchVerdict::Kind::Good ? Standing::Good : Standing::Off;
+  {
+    const MutexLock lock(mutex_);
+    if (std::exchange(libraries_[recipe.compiler.digest], standing) == standing) return standing;
+  }
+  if (standing == Standing::Off) {
+    const char* const what =
+        verdict.kind == PchVerdict::Kind::Differs ? "they change its output" : "they cannot be checked with it";
+    emit(Event::Kind::PchUnavailable, recipe,
+         "precompiled headers are off for NVRTC " + nvrtc.version + " (" + nvrtc.path + "): " + what + " (" +
+             verdict.reason + "), so every unit is compiled in full; use another NVRTC (KILN_NVRTC) to enable them");
+  }
+  return standing;
+}
+
+std::unique_ptr<PchManager::Check> PchManager::begin_check(const Recipe& recipe) {
+  auto nvrtc = nvrtc_of(recipe);
+  if (!nvrtc) return nullptr;
+  const Digest key = pch_verdict_key(*nvrtc);
+  // Another process may be checking, or may have finished since the lookup.
+  auto making = pch_cache_->try_begin_write(key);
+  if (making == nullptr) return nullptr;
+  if (const auto verdict = pch_cache_->verdict(key)) {
+    (void)evaluate(recipe, *nvrtc, *verdict);
+    return nullptr;
+  }
+  {
+    const MutexLock lock(mutex_);
+    Standing& standing = libraries_[recipe.compiler.digest];
+    if (standing != Standing::Unchecked) return nullptr;
+    standing = Standing::Checking;
+  }
+  return std::make_unique<Check>(*this, recipe.compiler.digest, std::move(*nvrtc), std::move(making));
+}
+
+bool PchManager::passes_check(const PchPlan& plan, const Recipe& recipe, const AskWorker& ask) {
+  const Check& check = *plan.check;
+  const auto verdict = check_pch(recipe, check.nvrtc_, check.making_->path(), ask);
+  if (!verdict) return false;
+  // If the result cannot be stored, the next process repeats the check.
+  if (verdict->kind != PchVerdict::Kind::Unusable) (void)check.making_->publish(*verdict);
+  return evaluate(recipe, check.nvrtc_, *verdict) == Standing::Good;
+}
+
+PchManager::PchPlan PchManager::plan(const Recipe& recipe, const Digest& headers) {
+  PchPlan none;
+  none.headers = headers;
+  const Standing standing = standing_of(recipe);
+  if (standing != Standing::Good && standing != Standing::Unchecked) return none;
+  PchPlan plan = choose(recipe, headers);
+  if (plan.order.mode == PchRequest::Mode::None || standing == Standing::Good) return plan;
+  plan.check = begin_check(recipe);
+  if (plan.check == nullptr && standing_of(recipe) != Standing::Good) return none;
+  return plan;
+}
+
+PchManager::PchPlan PchManager::choose(const Recipe& recipe, const Digest& headers) {
+  PchPlan plan;
+  plan.headers = headers;
+  {
+    const MutexLock lock(mutex_);
+    if (unavailable_) return plan;
+  }
+  if (auto ready = use(recipe, headers)) return std::move(*ready);
+  if (!should_create(recipe, headers)) return plan;
+  plan.making = pch_cache_->try_begin_write(headers);
+  if (plan.making == nullptr) {
+    auto ready = wait_for_writer(recipe, headers) ? use(recipe, headers) : std::nullopt;
+    return ready ? std::move(*ready) : std::move(plan);
+  }
+  // Another thread or process may have created it since the lookup.
+  if (auto ready = use(recipe, headers)) return std::move(*ready);
+  plan.underway = std::make_unique<InProgress>(*this, headers);
+  plan.order = {PchRequest::Mode::Create, plan.making->path(), 0, 0};
+  return plan;
+}
+
+void PchManager::drop(const Recipe& recipe, const Digest& headers, const std::string& reason) {
+  pch_cache_->remove(headers);
+  emit(Event::Kind::PchDropped, recipe, reason);
+}
+
+void PchManager::mark_failed(const Recipe& recipe, const Digest& headers, const std::string& reason) {
+  {
+    const MutexLock lock(mutex_);
+    ++stats_[headers].failed_attempts;
+  }
+  emit(Event::Kind::PchUnavailable, recipe, "not stored: " + reason);
+}
+
+void PchManager::keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply) {
+  const PchResult& report = reply.pch;
+  DependencyResult built = build_dependency_set(recipe, report.observations, false, {}, digests_);
+  std::string reason = std::move(built.uncacheable_reason);
+  if (reason.empty()) reason = not_shareable_reason(recipe, reply);
+  if (!reason.empty()) return mark_failed(recipe, plan.headers, reason);
+  Pch pch{{}, report.size, report.checksum, std::move(built.dependency_set), report.observations};
+  // The compiler also looks up a file of the program's own name, which is specific to this program.
+  const std::string program = normalize_path(program_of(recipe));
+  std::erase_if(pch.observations, [&](const FileAccess& observation) {
+    return observation.state != FileAccess::State::Read && normalize_path(observation.path) == program;
+  });
+  const Status published = plan.making->publish(pch);
+  if (published) {
+    emit(Event::Kind::PchCreated, recipe, std::to_string(report.size >> 20) + " MB of precompiled headers");
+  } else {
+    mark_failed(recipe, plan.headers, published.error().message);
+  }
+}
+
+std::vector<FileAccess> PchManager::finish(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply) {
+  switch (reply.pch.outcome) {
+    case PchResult::Outcome::Used:
+      emit(Event::Kind::PchUsed, recipe, std::to_string(plan.order.size >> 20) + " MB of precompiled headers");
+      return merge_accesses(std::move(plan.observations), reply.observations);
+    case PchResult::Outcome::Created:
+      if (plan.making == nullptr) break;  // the plan did not request it
+      keep(plan, recipe, reply);
+      plan.making.reset();
+      plan.underway.reset();  // waiting threads can use the header now
+      break;
+    case PchResult::Outcome::Rejected:
+      if (plan.order.mode == PchRequest::Mode::Use) drop(recipe, plan.headers, "rejected: " + reply.pch.reason);
+      if (plan.order.mode == PchRequest::Mode::Create) mark_failed(recipe, plan.headers, reply.pch.reason);
+      break;
+    case PchResult::Outcome::Unavailable: {
+      {
+        const MutexLock lock(mutex_);
+        if (std::exchange(unavailable_, true)) break;
+      }
+      emit(Event::Kind::PchUnavailable, recipe, reply.pch.reason);
+      break;
+    }
+    case PchResult::Outcome::None: break;
+  }
+  return reply.observations;
+}
+
+void PchManager::invalidate(const PchPlan& plan, const Recipe& recipe) {
+  if (plan.order.mode == PchRequest::Mode::Use) drop(recipe, plan.headers, "a worker that used it crashed");
+}
+
+}  // namespace kiln

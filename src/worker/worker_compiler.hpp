@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/compiler.hpp"
+#include "backends/failure_cache.hpp"
+#include "base/files/file_digest_cache.hpp"
+#include "events/event_emitter.hpp"
+#include "worker/pch_manager.hpp"
+#include "worker/worker_pool.hpp"
+#include "worker/worker_protocol.hpp"
+
+namespace kiln {
+
+/// A compiler that runs another compiler in kiln-worker processes. The processes can be killed, and they record every
+/// file access of the compiler. The dependency set is therefore exact, and a compiler that crashes, hangs or uses all
+/// memory does not affect the host process. If the worker program is missing, or a worker does not have the compiler,
+/// units are compiled in this process and an event reports it. Thread-safe.
+class WorkerCompiler final : public Compiler {
+ public:
+  struct Options {
+    WorkerPool* pool = nullptr;                         ///< null means that everything is compiled in this process
+    PchManager* headers = nullptr;                      ///< null means that headers are parsed each time
+    std::chrono::milliseconds timeout{10 * 60 * 1000};  ///< timeout of one compile
+    /// Compiles self-contained units in this process, unless it is a forked child. A compiler crash then ends this
+    /// process.
+    bool closed_in_process = false;
+    SandboxSettings sandbox = {};  ///< settings of the workers' sandboxes
+  };
+  WorkerCompiler(std::unique_ptr<Compiler> inner, FileDigestCache& digests, Options options, EventEmitter emitter);
+
+  std::string kind() const override { return inner_->kind(); }
+  Result<CompilerIdentity> identity() override { return inner_->identity(); }
+  Status supports(const Target& target) override { return inner_->supports(target); }
+  bool is_self_contained(const Recipe& recipe) const override { return inner_->is_self_contained(recipe); }
+  /// Compiles in a worker. If a worker crashes, hangs or sends an invalid reply, the unit is tried once more in a new
+  /// worker. After two such failures the unit is quarantined: the result is Code::CompileFailed with the cause, and the
+  /// unit is not retried without an explicit request. A worker that another process killed does not count against the
+  /// unit.
+  Result<CompileResult> compile(const Recipe& recipe) override;
+  bool should_retry(const Recipe& recipe) override;
+  void interrupt() override;
+
+ private:
+  enum class FaultSource : std::uint8_t { Unit, External, Headers, Unseen };
+
+  Result<CompileResult> compile_in_worker(const Recipe& recipe);
+  Result<CompileResult> compile_in_process(const Recipe& recipe, const std::string& reason, const char* next_step);
+  /// Tries to compile once. Returns nothing if the worker was lost; `fault` and `cause` give the reason.
+  std::optional<Result<CompileResult>> try_compile(const Recipe& recipe, const std::optional<Digest>& headers,
+                                                   FaultSource& fault, std::string& cause);
+  /// Runs a job that is unrelated to the unit. Returns Code::Cancelled if the worker was killed externally and
+  /// Code::Internal if it crashed.
+  Result<WorkerReply> send_job(Worker& worker, const WorkerJob& job, const std::stop_token& stop) const;
+  /// Returns nothing if the reply is unusable; `cause` gives the reason.
+  std::optional<Result<CompileResult>> handle_reply(const Recipe& recipe, const Frame& answer,
+                                                    PchManager::PchPlan& plan, std::string& cause);
+  CompileResult build_result(const Recipe& recipe, WorkerReply reply, PchManager::PchPlan& plan);
+  void remember_rejection(const Recipe& recipe, const std::vector<FileAccess>& observations);
+  Error quarantine(const Recipe& recipe, const std::string& cause);
+  void emit(Event::Kind kind, const Recipe& recipe, std::string message) const;
+
+  const std::unique_ptr<Compiler> inner_;
+  FileDigestCache& digests_;
+  const Options options_;
+  const EventEmitter emitter_;
+  FailureCache failures_;
+  std::atomic<bool> is_unseen_{false};  // the compiler opens files in a way that a worker cannot intercept
+};
+
+}  // namespace kiln

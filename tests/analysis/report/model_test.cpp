@@ -1,0 +1,101 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "analysis/report/made_trace.hpp"
+
+namespace kiln::test {
+namespace {
+
+MadeTrace cold_run(const char* process) {
+  MadeTrace made(process);
+  made.emit(Event::Kind::Requested, 1, 0, 1)
+      .emit(Event::Kind::Miss, 2, 0, 1, MadeTrace::kWarm)
+      .message("no earlier build of this unit is known")
+      .emit(Event::Kind::Compiled, 102, 100, 1, MadeTrace::kWarm)
+      .emit(Event::Kind::BlockingCompile, 103, 90, 1)
+      .emit(Event::Kind::Loaded, 110, 5, 1)
+      .emit(Event::Kind::Launched, 112, 1, 1);
+  return made;
+}
+
+MadeTrace warm_run(const char* process) {
+  MadeTrace made(process);
+  made.emit(Event::Kind::Requested, 1, 0, 1)
+      .emit(Event::Kind::Hit, 2, 0.5, 1, MadeTrace::kWarm)
+      .origin("disk")
+      .emit(Event::Kind::Loaded, 8, 5, 1)
+      .emit(Event::Kind::Launched, 10, 1, 1);
+  return made;
+}
+
+TEST(ReportModel, RanksWaitsAndExcludesBackgroundThreads) {
+  MadeTrace made;
+  made.emit(Event::Kind::Loaded, 10, 5)
+      .emit(Event::Kind::Loaded, 30, 20, 1, MadeTrace::kWarm)
+      .emit(Event::Kind::Synchronized, 40, 8)
+      .emit(Event::Kind::ClaimWaited, 60, 30, 1, MadeTrace::kWarm)
+      .emit(Event::Kind::Compiled, 200, 100, 1)
+      .emit(Event::Kind::BlockingCompile, 210, 12, 1);
+  const report::Model model = report::make_model({{"t.json", made.trace()}});
+  std::vector<std::uint64_t> events;
+  for (const report::Wait& wait : model.waits) events.push_back(wait.event);
+  EXPECT_EQ(events, (std::vector<std::uint64_t>{4, 6, 3, 1}));
+  EXPECT_TRUE(model.waits[0].background);
+  EXPECT_EQ(model.waits[0].who, "kiln-compile-0");
+  EXPECT_EQ(model.waits[1].who, "app") << "the first thread has the program's name";
+  EXPECT_EQ(model.runs[0].waited_ms, 25) << "waits of the program's threads only";
+}
+
+TEST(ReportModel, CountsOverlappingWaitsOfOneThreadOnce) {
+  MadeTrace made;
+  made.emit(Event::Kind::LeaseWaited, 50, 40)
+      .emit(Event::Kind::ClaimWaited, 55, 50)
+      .emit(Event::Kind::Synchronized, 100, 10);
+  EXPECT_EQ(report::make_model({{"t.json", made.trace()}}).runs[0].waited_ms, 60);
+}
+
+TEST(ReportModel, GroupsRunsByProgramAndLabelsColdAndWarm) {
+  const report::Model model = report::make_model({{"a.json", cold_run("app").trace()},
+                                                  {"b.json", warm_run("other").trace()},
+                                                  {"c.json", warm_run("app").trace()},
+                                                  {"d.json", warm_run("app").trace()}});
+  ASSERT_EQ(model.programs.size(), 2U);
+  EXPECT_EQ(model.programs[0].name, "app");
+  EXPECT_EQ(model.programs[0].runs, (std::vector<std::size_t>{0, 2, 3}));
+  EXPECT_EQ(model.programs[0].cold, 0U);
+  EXPECT_EQ(model.programs[0].warm, 2U);
+  EXPECT_FALSE(model.programs[1].cold);
+  EXPECT_EQ(model.runs[0].label, "cold");
+  EXPECT_EQ(model.runs[2].label, "warm");
+  EXPECT_EQ(model.runs[3].label, "warm 2");
+  EXPECT_EQ(model.runs[0].first_launch_ms, 112);
+  EXPECT_EQ(model.runs[2].first_launch_ms, 10);
+  ASSERT_EQ(model.runs[0].tiers.size(), 1U);
+  EXPECT_EQ(model.runs[0].tiers[0].name, "compiled");
+  EXPECT_EQ(model.runs[2].tiers[0].name, "disk");
+}
+
+TEST(ReportModel, MissHasCauseAndResult) {
+  const report::Model model = report::make_model({{"a.json", cold_run("app").trace()}});
+  ASSERT_EQ(model.runs[0].misses.size(), 1U);
+  const report::Miss& miss = model.runs[0].misses[0];
+  EXPECT_EQ(miss.reason, "no earlier build of this unit is known");
+  EXPECT_EQ(miss.end, "compiled");
+  EXPECT_EQ(miss.cost_ms, 100);
+}
+
+TEST(ReportModel, JsonHasWaitsAndFirstCall) {
+  const report::Model model = report::make_model({{"a.json", cold_run("app").trace()}});
+  const nlohmann::json json = nlohmann::json::parse(report::model_json(model, -1));
+  EXPECT_EQ(json["waits"][0]["kind"], "blocking_compile");
+  EXPECT_EQ(json["waits"][0]["ms"], 90.0);
+  const nlohmann::json& run = json["runs"][0];
+  EXPECT_EQ(run["units"][run["first"].get<std::size_t>()]["unit"], "unit 1");
+  EXPECT_EQ(run["compiles"], 1);
+  EXPECT_EQ(json["programs"][0]["cold"], 0);
+  EXPECT_EQ(json["programs"][0]["warm"], nullptr);
+}
+
+}  // namespace
+}  // namespace kiln::test

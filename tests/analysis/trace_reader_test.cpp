@@ -1,0 +1,183 @@
+#include "analysis/audit/trace_reader.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/temporary_directory.hpp"
+#include "support/fixtures/traces.hpp"
+
+namespace kiln::test {
+namespace {
+
+Event full_event() {
+  Event event;
+  event.kind = Event::Kind::Launched;
+  event.unit = "within.cl";
+  event.target = "sm_90";
+  event.key = "0123";
+  event.origin = "disk";
+  event.message = "refine \"quoted\"\n";
+  event.ms = 0.25;
+  event.bytes = 4096;
+  event.stream = 0x7f00deadbeef;
+  event.task_id = 0x12;
+  event.requested = "auto";
+  event.selected = "cuda";
+  event.grid_blocks = 77;
+  event.block_threads = 128;
+  event.suggested_block_threads = 256;
+  event.context = {"spatial.sjoin", "refine", 4, 3, 100'000, Residency::Device, Purpose::AllocationSize};
+  return event;
+}
+
+std::string failure_reason(const std::string& text) {
+  const auto trace = audit::parse_trace(text);
+  return trace.ok() ? "read" : trace.error().message;
+}
+
+TEST(TraceReader, EveryFieldRoundTrips) {
+  TraceWriter writer;
+  writer.on_event(full_event());
+  const audit::Trace trace = audit::parse_trace(writer.json()).value();
+  ASSERT_EQ(trace.events.size(), 1U);
+  EXPECT_FALSE(trace.command.empty());
+  EXPECT_FALSE(trace.date.empty());
+  const audit::RecordedEvent& read = trace.events.front();
+  const Event wanted = full_event();
+  EXPECT_EQ(read.id, 1U);
+  EXPECT_GT(read.thread, 0U);
+  EXPECT_NEAR(read.end_ms - read.start_ms, 0.25, 0.03);
+  EXPECT_EQ(read.event.kind, wanted.kind);
+  EXPECT_EQ(read.event.unit, wanted.unit);
+  EXPECT_EQ(read.event.target, wanted.target);
+  EXPECT_EQ(read.event.key, wanted.key);
+  EXPECT_EQ(read.event.origin, wanted.origin);
+  EXPECT_EQ(read.event.message, wanted.message);
+  EXPECT_EQ(read.event.ms, wanted.ms);
+  EXPECT_EQ(read.event.bytes, wanted.bytes);
+  EXPECT_EQ(read.event.stream, wanted.stream);
+  EXPECT_EQ(read.event.task_id, wanted.task_id);
+  EXPECT_EQ(read.event.requested, wanted.requested);
+  EXPECT_EQ(read.event.selected, wanted.selected);
+  EXPECT_EQ(read.event.grid_blocks, wanted.grid_blocks);
+  EXPECT_EQ(read.event.block_threads, wanted.block_threads);
+  EXPECT_EQ(read.event.suggested_block_threads, wanted.suggested_block_threads);
+  EXPECT_EQ(read.event.context.operation, wanted.context.operation);
+  EXPECT_EQ(read.event.context.stage, wanted.context.stage);
+  EXPECT_EQ(read.event.context.dispatch, wanted.context.dispatch);
+  EXPECT_EQ(read.event.context.workflow, wanted.context.workflow);
+  EXPECT_EQ(read.event.context.rows, wanted.context.rows);
+  EXPECT_EQ(read.event.context.residency, wanted.context.residency);
+  EXPECT_EQ(read.event.context.purpose, wanted.context.purpose);
+}
+
+TEST(TraceReader, ReadsProcessAndThreadNamesButNotStreams) {
+  TraceWriter writer;
+  writer.on_event(full_event());  // on a stream
+  Event event;
+  event.kind = Event::Kind::Miss;
+  writer.on_event(event);
+  const audit::Trace trace = audit::parse_trace(writer.json()).value();
+  EXPECT_EQ(trace.process, "test_audit");
+  EXPECT_EQ(trace.pid, static_cast<std::uint64_t>(getpid()));
+  ASSERT_EQ(trace.threads.size(), 1U);
+  EXPECT_EQ(trace.threads.begin()->first, trace.pid);
+  EXPECT_FALSE(trace.threads.begin()->second.empty());
+}
+
+TEST(TraceReader, EveryEventKindRoundTripsInOrder) {
+  TraceWriter writer;
+  const unsigned last = static_cast<unsigned>(Event::Kind::MemoryTrimmed);
+  for (unsigned kind = 0; kind <= last; ++kind) {
+    Event event = full_event();
+    event.kind = static_cast<Event::Kind>(kind);
+    event.ms = kind % 3;  // events that end later but start earlier come first in the file
+    writer.on_event(event);
+  }
+  const audit::Trace trace = audit::parse_trace(writer.json()).value();
+  ASSERT_EQ(trace.events.size(), last + 1U);
+  for (unsigned kind = 0; kind <= last; ++kind) {
+    EXPECT_EQ(trace.events[kind].event.kind, static_cast<Event::Kind>(kind));
+    EXPECT_EQ(trace.events[kind].id, kind + 1U);
+  }
+}
+
+TEST(TraceReader, DroppedEventsAreCounted) {
+  TraceWriter writer(TraceWriter::Options{.max_events = 2});
+  for (int i = 0; i < 7; ++i) writer.on_event(full_event());
+  const audit::Trace trace = audit::parse_trace(writer.json()).value();
+  EXPECT_EQ(trace.events.size(), 2U);
+  EXPECT_EQ(trace.dropped, 5U);
+}
+
+TEST(TraceReader, OtherVersionsAreRejectedByName) {
+  TraceWriter writer;
+  writer.on_event(full_event());
+  for (const char* version : {"kiln trace 1", "kiln trace 3"}) {
+    std::string text = writer.json();
+    text.replace(text.find("kiln trace 2"), 12, version);
+    const auto trace = audit::parse_trace(text);
+    ASSERT_FALSE(trace.ok());
+    EXPECT_EQ(trace.error().code, Code::Unsupported);
+    EXPECT_NE(trace.error().message.find(version), std::string::npos) << trace.error().message;
+    EXPECT_NE(trace.error().message.find("kiln trace 2"), std::string::npos);
+  }
+}
+
+TEST(TraceReader, TracesOfOtherProgramsAreRejected) {
+  const char* const others =
+      R"({"traceEvents":[{"ph":"X","ts":1,"dur":2,"pid":1,"tid":1,"cat":"gpu","name":"k","args":{"id":1}}]})";
+  EXPECT_EQ(failure_reason(others), "it is not a kiln trace");
+  EXPECT_EQ(failure_reason(R"({"traceEvents":[]})"), "it is not a kiln trace");
+  EXPECT_EQ(failure_reason("{}"), "it is not a kiln trace");
+  EXPECT_EQ(failure_reason("[1, 2]"), "it is not a kiln trace");
+}
+
+TEST(TraceReader, HostileInputIsRejected) {
+  EXPECT_NE(failure_reason(""), "read");
+  EXPECT_NE(failure_reason("not json").find("invalid JSON"), std::string::npos);
+  EXPECT_NE(failure_reason(std::string(5'000'000, '[')).find("deeply"), std::string::npos);
+  EXPECT_NE(failure_reason(R"({"traceEvents":[)" + std::string(1'000'000, '[')).find("deeply"), std::string::npos);
+  EXPECT_NE(failure_reason("{\"" + std::string(100'000, 'x') + "\":1}").find("too long"), std::string::npos);
+  TraceWriter writer;
+  writer.on_event(full_event());
+  writer.on_event(full_event());
+  std::string twice = writer.json();
+  twice.replace(twice.find("\"id\":2"), 6, "\"id\":1");
+  EXPECT_NE(failure_reason(twice).find("event id 1"), std::string::npos) << failure_reason(twice);
+  const std::string whole = writer.json();
+  for (std::size_t length = 0; length + 3 < whole.size(); length += 7) {
+    EXPECT_NE(failure_reason(whole.substr(0, length)), "read") << "cut after " << length;
+  }
+}
+
+TEST(TraceReader, InvalidNumbersAreIgnored) {
+  TraceWriter writer;
+  writer.on_event(full_event());
+  const std::string whole = writer.json();
+  for (const char* number :
+       {"-1", "1e300", "18446744073709551615", "99999999999999999999", "null", "true", "[1]", "{}"}) {
+    std::string text = whole;
+    text.replace(text.find("\"bytes\":4096"), 12, std::string("\"bytes\":") + number);
+    const auto trace = audit::parse_trace(text);
+    ASSERT_TRUE(trace.ok()) << number << ": " << trace.error().message;
+    EXPECT_EQ(trace->events.size(), 1U) << number;
+    (void)audit::run_audit(*trace);
+  }
+}
+
+TEST(TraceReader, MissingFileNamesNextStep) {
+  TemporaryDirectory directory;
+  const auto absent = audit::read_trace(directory.path("t.json"));
+  ASSERT_FALSE(absent.ok());
+  EXPECT_NE(absent.error().message.find("KILN_TRACE"), std::string::npos) << absent.error().message;
+  EXPECT_FALSE(audit::read_trace(directory.path()).ok()) << "a directory is not a trace";
+  TraceWriter writer;
+  writer.on_event(full_event());
+  ASSERT_TRUE(writer.write(directory.path("t.json")));
+  EXPECT_EQ(audit::read_trace(directory.path("t.json")).value().events.size(), 1U);
+}
+
+}  // namespace
+}  // namespace kiln::test

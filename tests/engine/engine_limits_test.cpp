@@ -1,0 +1,251 @@
+#include "support/fixtures/engine_fixture.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "support/processes/no_threads.hpp"
+
+namespace kiln::test {
+namespace {
+
+TEST_F(EngineTest, UnusedEngineHasNoThread) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const auto before = threads();
+  Engine engine(params());
+  EXPECT_EQ(engine.ready(request("a")), nullptr);
+  engine.cancel(ScriptedWork::requests({"a"}));
+  engine.retry(ScriptedWork::requests({"a"}));
+  engine.request({});
+  EXPECT_EQ(engine.status().submitted, 0U);
+  EXPECT_EQ(threads(), before);
+  request(engine, {"a"});
+  EXPECT_TRUE(work_.begun("a"));
+  EXPECT_GT(threads(), before);
+}
+
+TEST_F(EngineTest, ThreadsAreNamedAndBackgroundWorkHasLowerPriority) {
+  const int own = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
+  if (own > 9) GTEST_SKIP() << "the nice value of this process is already high";
+  Engine engine(params());
+  request(engine, {"a"});
+  EXPECT_TRUE(settles(engine));
+  ASSERT_FALSE(work_.threads().empty());
+  for (const SeenThread& thread : work_.threads()) {
+    EXPECT_EQ(thread.name.substr(0, 4), "kiln");
+    EXPECT_GT(thread.nice, own);
+  }
+  const std::size_t background = work_.threads().size();
+  ASSERT_TRUE(get(engine, "b").ok());
+  const std::vector<SeenThread> all = work_.threads();
+  for (std::size_t i = background; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].name.substr(0, 4), "kiln");
+    EXPECT_EQ(all[i].nice, own) << "a caller waits for it";
+  }
+}
+
+TEST_F(EngineTest, RunningTasksDoNotExceedThreadLimit) {
+  work_.otherwise({.takes = 1ms});
+  Engine engine(params(), {.max_threads = 3});
+  Strings names;
+  for (int i = 0; i < 40; ++i) names.push_back(std::to_string(i));
+  request(engine, names);
+  EXPECT_TRUE(settles(engine));
+  EXPECT_LE(work_.max_at_once(), 3U);
+  EXPECT_GE(work_.max_at_once(), 2U);
+}
+
+TEST_F(EngineTest, FullQueueDropsWithEventAndGetStillCompiles) {
+  work_.when("a", {.held = true});
+  Engine engine(params(), {.max_threads = 1, .max_queued = 2});
+  request(engine, {"a"});
+  EXPECT_TRUE(work_.begun("a"));
+  request(engine, {"b", "c", "d", "e"});
+  EXPECT_EQ(log_.count(Event::Kind::Requested), 3U);
+  EXPECT_GE(log_.count(Event::Kind::Cancelled), 1U);
+  EXPECT_EQ(engine.status().pending, 3U);
+  EXPECT_EQ(text(get(engine, "d")), "compiled source of d");
+  work_.open("a");
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(work_.compiles("c"), 1);
+  EXPECT_EQ(work_.compiles("e"), 0);
+  request(engine, {"e"});
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(work_.compiles("e"), 1) << "the queue has capacity again";
+}
+
+TEST_F(EngineTest, FullQueueReportsNothingForExistingTasks) {
+  work_.when("a", {.held = true});
+  Engine engine(params(), {.max_threads = 1, .max_queued = 1});
+  const std::vector<CompileRequest> requests = ScriptedWork::requests({"a", "queued", "ready"});
+  ASSERT_TRUE(engine.get(requests[2], kForever).ok());
+  engine.request(std::span(requests).first(1));
+  EXPECT_TRUE(work_.begun("a"));
+  for (int i = 0; i < 3; ++i) engine.request(requests);
+  EXPECT_EQ(log_.count(Event::Kind::Cancelled), 0U);
+  request(engine, {"dropped"});
+  EXPECT_EQ(log_.count(Event::Kind::Cancelled), 1U);
+  EXPECT_EQ(engine.status().submitted, 3U) << "dropped requests use no memory";
+  work_.open("a");
+}
+
+TEST_F(EngineTest, GetSucceedsWithoutThreads) {
+  Engine engine(params());
+  {
+    const NoThreads no_threads;
+    request(engine, {"a", "b"});
+    engine.request(ScriptedWork::requests({"c", "d"}), Priority::Foreground);
+    EXPECT_EQ(code(get(engine, "e", 0ns)), Code::TimedOut);
+    EXPECT_TRUE(work_.begun_in_order().empty()) << "no caller has waited yet";
+    EXPECT_EQ(text(get(engine, "b")), "compiled source of b");
+    EXPECT_EQ(work_.times_begun("a"), 0);
+  }
+  request(engine, {"f"});
+  EXPECT_TRUE(settles(engine)) << "the rest runs when threads are available again";
+}
+
+TEST_F(EngineTest, BlockingCompileEventNamesCaller) {
+  work_.when("a", {.held = true});
+  Engine engine(params());
+  const CompileRequest wanted = request("a");
+  const int line = __LINE__ + 1;
+  auto waiter = std::async(std::launch::async, [&] { return engine.get(wanted, kForever); });
+  EXPECT_TRUE(clock_.waiting(1));
+  work_.open("a");
+  ASSERT_TRUE(waiter.get().ok());
+  const std::vector<Event> reported = log_.of(Event::Kind::BlockingCompile);
+  ASSERT_EQ(reported.size(), 1U);
+  EXPECT_EQ(reported[0].unit, "a");
+  EXPECT_EQ(reported[0].target, "sm_80");
+  EXPECT_NE(reported[0].message.find("engine_limits_test.cpp:" + std::to_string(line)), std::string::npos)
+      << reported[0].message;
+}
+
+TEST_F(EngineTest, BlockingCompileEventIsEmittedForFailureButNotForTimeout) {
+  work_.when("bad", {.error = make_error(Code::CompileFailed, "no")});
+  work_.when("slow", {.held = true});
+  Engine engine(params());
+  EXPECT_EQ(code(get(engine, "slow", 0ns)), Code::TimedOut);
+  EXPECT_EQ(log_.count(Event::Kind::BlockingCompile), 0U);
+  EXPECT_EQ(code(get(engine, "bad")), Code::CompileFailed);
+  ASSERT_EQ(log_.count(Event::Kind::BlockingCompile), 1U);
+  EXPECT_NE(log_.of(Event::Kind::BlockingCompile)[0].message.find("a compile that failed"), std::string::npos);
+  work_.open("slow");
+}
+
+TEST_F(EngineTest, NoBlockingCompileEventForTierHitOrReadyUnit) {
+  work_.when("hit", {.origin = Origin::Disk});
+  Engine engine(params());
+  ASSERT_TRUE(get(engine, "hit").ok());
+  request(engine, {"warm"});
+  EXPECT_TRUE(settles(engine));
+  ASSERT_TRUE(get(engine, "warm").ok());
+  EXPECT_EQ(log_.count(Event::Kind::BlockingCompile), 0U);
+}
+
+TEST_F(EngineTest, ExceptionOfCallbackIsError) {
+  work_.when("bad", {.throws = true});
+  Engine engine(params(), {.max_threads = 1});
+  request(engine, {"bad", "a"});
+  EXPECT_FALSE(get(engine, "bad").ok());
+  EXPECT_EQ(text(get(engine, "a")), "compiled source of a") << "its thread continues";
+
+  Engine::Callbacks throwing = params();
+  throwing.recipe = [](const CompileRequest&) -> Result<Recipe> { throw std::bad_alloc(); };
+  Engine without_recipe(throwing);
+  EXPECT_FALSE(get(without_recipe, "a").ok());
+  throwing.recipe = [](const CompileRequest&) -> Result<Recipe> { throw 5; };  // not a std::exception
+  Engine without_limits(throwing);
+  const auto thrown = get(without_limits, "a");
+  ASSERT_FALSE(thrown.ok());
+  EXPECT_EQ(thrown.error().code, Code::Internal);
+
+  throwing = params();
+  throwing.inputs_changed = [](const Recipe&) -> bool { throw std::bad_alloc(); };
+  throwing.interrupt = [] { throw std::bad_alloc(); };
+  work_.when("refused", {.error = ScriptedWork::rejection()});
+  Engine engine_of_throwers(throwing);
+  EXPECT_FALSE(get(engine_of_throwers, "refused").ok());
+  EXPECT_FALSE(get(engine_of_throwers, "refused").ok());
+}
+
+TEST_F(EngineTest, StatusReportsStateOfEachRequest) {
+  work_.when("bad", {.error = ScriptedWork::rejection()});
+  work_.when("hit", {.origin = Origin::Disk});
+  work_.when("running", {.held = true});
+  Engine engine(params(), {.max_threads = 1});
+  request(engine, {"good", "bad", "hit", "running", "queued", "dropped"});
+  EXPECT_TRUE(work_.begun("running"));
+  engine.cancel(ScriptedWork::requests({"dropped"}));
+  clock_.advance(7ms);
+  const SessionStatus status = engine.status();
+  EXPECT_EQ(status.submitted, 6U);
+  EXPECT_EQ(status.compiled, 1U);
+  EXPECT_EQ(status.cached, 1U);
+  EXPECT_EQ(status.pending, 2U);
+  EXPECT_EQ(status.failed, 1U);
+  EXPECT_EQ(status.cancelled, 1U);
+  EXPECT_EQ(status.wall_ms, 7);
+  ASSERT_EQ(status.units.size(), 6U);
+  const State expected[] = {State::Ready, State::Failed, State::Ready, State::Running, State::Queued, State::Cancelled};
+  for (std::size_t i = 0; i < status.units.size(); ++i) EXPECT_EQ(status.units[i].state, expected[i]) << i;
+  EXPECT_EQ(status.units[0].unit, "good");
+  EXPECT_EQ(status.units[0].kind, "fake");
+  EXPECT_EQ(status.units[0].target, "sm_80");
+  EXPECT_EQ(status.units[0].origin, Origin::Compiled);
+  EXPECT_EQ(status.units[2].origin, Origin::Disk);
+  EXPECT_EQ(status.units[1].error, "it does not compile");
+  work_.open("running");
+  EXPECT_TRUE(settles(engine));
+  clock_.advance(1s);
+  EXPECT_EQ(engine.status().wall_ms, 7) << "nothing changed since";
+  EXPECT_EQ(engine.status().units[3].ms, 7);
+}
+
+// Returns true if the totals of a snapshot match its list.
+bool adds_up(const SessionStatus& status) {
+  std::map<State, std::size_t> count;
+  std::size_t compiled = 0;
+  for (const UnitStatus& unit : status.units) {
+    ++count[unit.state];
+    if (unit.state == State::Ready && unit.origin == Origin::Compiled) ++compiled;
+  }
+  return status.submitted == status.units.size() && status.compiled == compiled &&
+         status.cached == count[State::Ready] - compiled && status.failed == count[State::Failed] &&
+         status.pending == count[State::Queued] + count[State::Running] && status.cancelled == count[State::Cancelled];
+}
+
+TEST_F(EngineTest, SnapshotsAreConsistentWhileThreadsWork) {
+  work_.when("bad", {.error = ScriptedWork::rejection()});
+  work_.when("hit", {.origin = Origin::Memory});
+  Engine engine(work_.params());
+  std::atomic<int> at_work{8};
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 8; ++number) {
+    threads.emplace_back([&engine, &at_work, number] {
+      for (int i = 0; i < 40; ++i) {
+        const std::string name = std::to_string((number * 7 + i) % 60);
+        request(engine, {name, "bad", "hit", name + "x"});
+        (void)get(engine, i % 2 == 0 ? name : "bad", 10ms);
+        engine.cancel(ScriptedWork::requests({name + "x"}));
+        if (i % 8 == 0) engine.retry(ScriptedWork::requests({"bad"}));
+        if (i % 8 == 4) engine.forget(request("hit"));
+      }
+      --at_work;
+    });
+  }
+  int snapshots = 0;
+  bool right = true;
+  while (at_work > 0 && right) {
+    right = adds_up(engine.status());
+    ++snapshots;
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(right) << "snapshot " << snapshots;
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,143 @@
+#include "support/fixtures/engine_fixture.hpp"
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "base/request_time.hpp"
+
+namespace kiln::test {
+namespace {
+
+// Simulates the contents of a tier with `Callbacks::snapshot`.
+class EngineLookTest : public EngineTest {
+ protected:
+  EngineLookTest() {
+    params_ = params();
+    params_.lookup = [this](const CompileRequest& request,
+                            std::uint64_t /*flow*/) -> Result<std::optional<ResolveResult>> {
+      ++looks_;
+      if (while_looking_) while_looking_();
+      if (request.unit.name() != "at hand") return std::optional<ResolveResult>();
+      ResolveResult answer;
+      answer.artifact.bytes = Bytes::of("found " + request.unit.name());
+      answer.origin = Origin::Disk;
+      return std::optional(answer);
+    };
+  }
+
+  Engine::Callbacks params_;
+  std::atomic<int> looks_{0};
+  std::function<void()> while_looking_;
+};
+
+TEST_F(EngineLookTest, GetFindsTierHitWithoutThread) {
+  Engine engine(params_);
+  const Got got = get(engine, "at hand");
+  EXPECT_EQ(text(got), "found at hand");
+  EXPECT_EQ(engine.ready(request("at hand")), got->get());
+  EXPECT_EQ(engine.status().cached, 1U);
+  EXPECT_EQ(text(get(engine, "a")), "compiled source of a");
+  for (const SeenThread& thread : work_.threads()) EXPECT_NE(thread.id, std::this_thread::get_id());
+  EXPECT_EQ(work_.times_begun("at hand"), 0);
+  EXPECT_EQ(log_.count(Event::Kind::BlockingCompile), 1U) << "for the other unit";
+}
+
+TEST_F(EngineLookTest, GetWithoutTimeDoesNotLookUp) {
+  work_.otherwise({.held = true});
+  Engine engine(params_);
+  EXPECT_EQ(code(get(engine, "at hand", 0ns)), Code::TimedOut);
+  EXPECT_EQ(looks_, 0);
+}
+
+TEST_F(EngineLookTest, TierHitDoesNotWaitInQueue) {
+  work_.when("long", {.held = true});
+  Engine engine(params_, {.max_threads = 1});
+  request(engine, {"long"});
+  EXPECT_TRUE(work_.begun("long"));
+  const CompileRequest wanted = request("at hand");
+  engine.request({&wanted, 1});
+  EXPECT_EQ(text(engine.get(wanted, kForever)), "found at hand");
+  work_.open("long");
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(work_.times_begun("at hand"), 0);
+}
+
+TEST_F(EngineLookTest, LookupKnowsRequestTime) {
+  std::optional<std::chrono::nanoseconds> wanted_at;
+  while_looking_ = [&] { wanted_at = RequestTime::current(); };
+  work_.when("long", {.held = true});
+  Engine engine(params_, {.max_threads = 1});
+  request(engine, {"long"});
+  EXPECT_TRUE(work_.begun("long"));
+  const CompileRequest wanted = request("at hand");
+  const auto requested = clock_.steady();
+  engine.request({&wanted, 1});
+  clock_.advance(5s);
+  EXPECT_EQ(text(engine.get(wanted, kForever)), "found at hand");
+  EXPECT_EQ(wanted_at, requested) << "it was queued at that time";
+  engine.forget(wanted);
+  clock_.advance(5s);
+  EXPECT_EQ(text(engine.get(wanted, kForever)), "found at hand");
+  EXPECT_EQ(wanted_at, clock_.steady()) << "it is requested again";
+  EXPECT_FALSE(RequestTime::current().has_value());
+  work_.open("long");
+  EXPECT_TRUE(settles(engine));
+}
+
+TEST_F(EngineLookTest, TaskThreadKnowsRequestTime) {
+  std::atomic<std::int64_t> wanted_at = 0;
+  params_.resolve = [&, resolve = params_.resolve](const CompileRequest& request, const Recipe& recipe) {
+    wanted_at = RequestTime::current().value_or(0ns).count();
+    return resolve(request, recipe);
+  };
+  Engine engine(params_);
+  for (int again = 0; again < 2; ++again) {
+    clock_.advance(5s);
+    const CompileRequest wanted = request("a");
+    engine.request({&wanted, 1});
+    EXPECT_TRUE(settles(engine));
+    EXPECT_EQ(wanted_at, clock_.steady().count());
+    engine.forget(wanted);
+  }
+}
+
+TEST_F(EngineLookTest, TierHitCompletesAllWaiters) {
+  work_.when("first", {.held = true});
+  Engine engine(params_, {.max_threads = 1});
+  auto first = getting(engine, "first");
+  EXPECT_TRUE(work_.begun("first"));
+  auto hurried = getting(engine, "at hand", 5ms);
+  EXPECT_TRUE(clock_.waiting(2));
+  EXPECT_EQ(text(get(engine, "at hand")), "found at hand");
+  EXPECT_EQ(text(hurried.get()), "found at hand");
+  work_.open("first");
+  EXPECT_TRUE(first.get().ok());
+}
+
+TEST_F(EngineLookTest, TaskThatStartsDuringLookupIsNotAffected) {
+  work_.when("at hand", {.held = true});
+  Engine engine(params_);
+  while_looking_ = [&] {
+    request(engine, {"at hand"});
+    EXPECT_TRUE(work_.begun("at hand"));
+  };
+  EXPECT_EQ(text(get(engine, "at hand")), "found at hand");
+  work_.open("at hand");
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(text(get(engine, "at hand", 0ns)), "compiled source of at hand");
+}
+
+TEST_F(EngineLookTest, LookupErrorOrExceptionCostsOneCompile) {
+  params_.lookup = [](const CompileRequest& request, std::uint64_t /*flow*/) -> Result<std::optional<ResolveResult>> {
+    if (request.unit.name() == "a") throw std::bad_alloc();
+    return make_error(Code::Io, "the disk is gone");
+  };
+  Engine engine(params_);
+  EXPECT_EQ(text(get(engine, "a")), "compiled source of a");
+  EXPECT_EQ(text(get(engine, "b")), "compiled source of b");
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,28 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include <kiln/event.hpp>
+
+#include "events/metrics.hpp"
+#include "support/fixtures/files.hpp"
+
+namespace kiln {
+namespace {
+
+TEST(EventDocs, ListEveryKind) {
+  const std::string text = test::read_text(KILN_SOURCE_DIR "/docs/events.md");
+  for (std::size_t kind = 0; kind < Metrics::kKinds; ++kind) {
+    const std::string name = to_string(static_cast<Event::Kind>(kind));
+    EXPECT_NE(name, "unknown") << kind;
+    EXPECT_NE(text.find("| `" + name + "` "), std::string::npos) << "docs/events.md has no row for " << name;
+  }
+}
+
+TEST(EventDocs, MetricsCountEveryKind) {
+  EXPECT_STREQ(to_string(static_cast<Event::Kind>(Metrics::kKinds)), "unknown")
+      << "a kind was added: Metrics::kKinds must count it";
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,62 @@
+#include "events/event_emitter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace kiln {
+namespace {
+
+// A sink that records its name with each message.
+class NamedSink final : public EventSink {
+ public:
+  NamedSink(std::string name, std::vector<std::string>& reported) : name_(std::move(name)), reported_(reported) {}
+  void on_event(const Event& event) override { reported_.push_back(name_ + ' ' + event.message); }
+
+ private:
+  std::string name_;
+  std::vector<std::string>& reported_;
+};
+
+TEST(Observer, IsFalseWithoutListeners) {
+  EXPECT_FALSE(EventEmitter());
+  EXPECT_FALSE(EventEmitter(EventCallback()));
+  EXPECT_FALSE(EventEmitter().with_sink(nullptr));
+  EventEmitter().emit(Event{});
+  EventEmitter().emit(Event::Kind::ConfigWarning, "", "not received");
+}
+
+TEST(Observer, CallsSinksInOrderThenCallback) {
+  std::vector<std::string> reported;
+  const EventEmitter emitter =
+      EventEmitter([&](const Event& event) { reported.push_back("callback " + event.message); })
+          .with_sink(std::make_shared<NamedSink>("trace", reported))
+          .with_sink(std::make_shared<NamedSink>("metrics", reported));
+  ASSERT_TRUE(emitter);
+  emitter.emit(Event::Kind::ConfigWarning, "", "x");
+  EXPECT_EQ(reported, (std::vector<std::string>{"trace x", "metrics x", "callback x"}));
+}
+
+TEST(Observer, CopiesShareListeners) {
+  static_assert(sizeof(EventEmitter) == sizeof(std::shared_ptr<void>));
+  std::vector<std::string> reported;
+  EventEmitter copy;
+  {
+    const EventEmitter first = EventEmitter().with_sink(std::make_shared<NamedSink>("sink", reported));
+    copy = first;
+  }
+  copy.emit(Event::Kind::ConfigWarning, "", "still there");
+  EXPECT_EQ(reported, std::vector<std::string>{"sink still there"});
+}
+
+TEST(Observer, AddingSinkLeavesOriginalUnchanged) {
+  std::vector<std::string> reported;
+  const EventEmitter first([&](const Event&) { reported.push_back("callback"); });
+  const EventEmitter second = first.with_sink(std::make_shared<NamedSink>("sink", reported));
+  first.emit(Event{});
+  EXPECT_EQ(reported, std::vector<std::string>{"callback"});
+}
+
+}  // namespace
+}  // namespace kiln

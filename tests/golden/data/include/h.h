@@ -1,0 +1,1 @@
+text of a header

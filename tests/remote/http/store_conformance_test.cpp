@@ -1,0 +1,46 @@
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "conformance/store_conformance.hpp"
+#include "remote/remote_store.hpp"
+#include "support/fixtures/remote_fixture.hpp"
+#include "support/servers/nginx_object_stores.hpp"
+
+namespace kiln::test {
+namespace {
+
+/// A remote store behind a real nginx, with TLS and HTTP/2.
+class NginxStoreSetup final : public StoreSetup {
+ public:
+  explicit NginxStoreSetup(bool live) : live_(live) {}
+  std::unique_ptr<Store> open() override {
+    RemoteStore::Params params;
+    params.object_store = open_http_object_store(options_for(nginx_, {.tls = true})).value();
+    params.policy = std::make_shared<const TrustPolicy>(trust_.policy());
+    params.signer = live_ ? trust_.live_signer() : trust_.ci_signer();
+    params.publish_logs = true;
+    return std::make_unique<RemoteStore>(std::move(params));
+  }
+  bool persistent() const override { return true; }
+
+ private:
+  const Nginx& nginx_ = shared_nginx("tls_http2", {.tls = true, .http2 = true});
+  const bool live_;
+  const TrustFixture trust_;
+};
+
+StoreHarness store_on_nginx(const std::string& name, bool live) {
+  StoreHarness harness;
+  harness.name = name;
+  harness.make = [live] { return std::make_unique<NginxStoreSetup>(live); };
+  harness.keeps_located_dependency_sets = false;
+  return harness;
+}
+
+INSTANTIATE_TEST_SUITE_P(Http, StoreConformance,
+                         testing::Values(store_on_nginx("ci_signer", false), store_on_nginx("live_signer", true)),
+                         [](const testing::TestParamInfo<StoreHarness>& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace kiln::test

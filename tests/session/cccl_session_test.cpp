@@ -1,0 +1,186 @@
+// CCCL algorithms through a session: really compiled and loaded by NVIDIA's library, into the driver double. They are
+// not run on a stream, because the library rejects a driver that is not NVIDIA's.
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "backends/cccl/cccl_library.hpp"
+#include "backends/cccl/output_capture.hpp"
+#include "session/cccl_fixture.hpp"
+#include "session/components.hpp"
+#include "session/config/config.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/processes/eventually.hpp"
+#include "support/processes/hang_timeout.hpp"
+
+namespace kiln::test {
+namespace {
+
+using cccl::Call;
+using std::chrono::seconds;
+
+const cccl::Spec& reduction() {
+  static const cccl::Spec spec = cccl::find_predefined("reduce_sum_i32").value();
+  return spec;
+}
+
+class CcclSession : public CcclTest {
+ protected:
+  /// Returns a copy of the library of an unknown release: one byte of its build id is changed.
+  std::string unknown_library() {
+    const CcclCandidate known = choose_cccl(cccl_package()).value();
+    std::string bytes = read_text(known.path);
+    std::string id;
+    for (std::size_t i = 0; i + 1 < known.build_id.size(); i += 2) {
+      id += static_cast<char>(std::stoi(known.build_id.substr(i, 2), nullptr, 16));
+    }
+    const std::size_t at = bytes.find(id);
+    EXPECT_NE(at, std::string::npos);
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    std::string path = directory_.path("libcccl.c.parallel.so");
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(CcclSession, RequestCompilesAndLoadsInBackground) {
+  {
+    Session session = Session::open(options()).value();
+    ASSERT_TRUE(session.make_current("cuda").ok());
+    std::string printed;
+    {
+      const OutputCapture capture;
+      session.request({reduction()});
+      EXPECT_TRUE(eventually([&] { return log_.count(Event::Kind::Loaded) == 1; }, kHangTimeout));
+      printed = capture.text();
+    }
+    EXPECT_EQ(printed, "");
+    EXPECT_EQ(driver_.counts().libraries, 1U);
+    const auto callable = cccl::get(session, reduction(), seconds(120));
+    ASSERT_TRUE(callable.ok()) << callable.error().message;
+    EXPECT_EQ(callable->kernels(), envelope_of(artifact()).kernels);
+    EXPECT_EQ(driver_.counts().libraries, 1U);
+    EXPECT_EQ(log_.count(Event::Kind::LoadRejected), 0U);
+  }
+  EXPECT_EQ(driver_.leaks(), 0U);
+}
+
+TEST_F(CcclSession, PlanIsReadyOnceAlgorithmsAreLoaded) {
+  static const Requirements requirements{"reducing", [] { return Units{reduction()}; }};
+  Session session = Session::open(options()).value();
+  ASSERT_TRUE(session.make_current("cuda").ok());
+  for (const NotReady& cold : WarmupPlan("test").stage(requirements).ensure_warm(session, seconds(120)))
+    ADD_FAILURE() << cold.reason;
+  EXPECT_EQ(driver_.counts().libraries, 1U);
+  EXPECT_TRUE(cccl::get(session, reduction(), seconds(120)).ok());
+  EXPECT_TRUE(eventually([&] { return log_.count(Event::Kind::Loaded) == 1; }));
+}
+
+TEST_F(CcclSession, CallableKeepsSessionAlive) {
+  std::optional<cccl::Callable> callable;
+  {
+    Session session = Session::open(options()).value();
+    ASSERT_TRUE(session.make_current("cuda").ok());
+    callable = cccl::get(session, reduction(), seconds(120)).value();
+  }
+  EXPECT_EQ(driver_.counts().libraries, 1U);
+  callable.reset();
+  EXPECT_EQ(driver_.leaks(), 0U);
+}
+
+TEST_F(CcclSession, AlgorithmHasNoKernels) {
+  Session session = Session::open(options()).value();
+  ASSERT_TRUE(session.make_current("cuda").ok());
+  const auto kernel = session.get(reduction(), "", seconds(120));
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.error().code, Code::InvalidArgument);
+  EXPECT_NE(kernel.error().message.find("kiln::cccl::get"), std::string::npos) << kernel.error().message;
+}
+
+TEST_F(CcclSession, InvalidSpecIsImmediateError) {
+  Session session = Session::open(options()).value();
+  cccl::Spec spec = reduction();
+  spec.iterators.clear();
+  EXPECT_EQ(cccl::get(session, spec).error().code, Code::InvalidArgument);
+}
+
+TEST_F(CcclSession, UnusableArtifactIsRebuiltAndReplaced) {
+  {
+    // Bytes with valid checksums that the library would accept, with names that their code does not contain.
+    SessionOptions same = options();
+    Components components(Config::load(same, {}), {});
+    ResolveResult answer = components.get(reduction(), Target::sm(80)).value();
+    CcclEnvelope envelope = envelope_of(answer.artifact);
+    std::string blob(envelope.blob);
+    blob[blob.rfind(envelope.kernels.front()) + 10] = '?';
+    envelope.blob = blob;
+    answer.artifact.bytes = Bytes::of(encode(envelope));
+    ASSERT_TRUE(components.disks().front()->put(answer.key, answer.artifact).ok());
+  }
+  Session session = Session::open(options()).value();
+  ASSERT_TRUE(session.make_current("cuda").ok());
+  const auto callable = cccl::get(session, reduction(), seconds(120));
+  ASSERT_TRUE(callable.ok()) << callable.error().message;
+  EXPECT_GE(log_.count(Event::Kind::LoadRejected), 1U);
+  EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U);
+}
+
+TEST_F(CcclSession, UnknownLibraryReleaseIsRejectedWithNextStep) {
+  Session session = Session::open(options(unknown_library())).value();
+  ASSERT_TRUE(session.make_current("cuda").ok());
+  const auto callable = cccl::get(session, reduction(), seconds(120));
+  ASSERT_FALSE(callable.ok());
+  EXPECT_EQ(callable.error().code, Code::Unavailable);
+  EXPECT_NE(callable.error().message.find("an unsupported release"), std::string::npos);
+  EXPECT_NE(callable.error().message.find("install"), std::string::npos) << callable.error().message;
+}
+
+TEST_F(CcclSession, NonBlockingCallableUsesFallbackIfLibraryIsUnknown) {
+  Session session = Session::open(options(unknown_library())).value();
+  ASSERT_TRUE(session.make_current("cuda").ok());
+  int shots = 0;
+  cccl::NonBlockingCallable patient(session, reduction(), [&](const Call&) {
+    ++shots;
+    return Status();
+  });
+  const auto says_reason = [&] {
+    const auto reported = log_.of(Event::Kind::CalledFallback);
+    return !reported.empty() && reported.back().message.find("unsupported release") != std::string::npos;
+  };
+  EXPECT_TRUE(eventually([&] { return patient.run(Call{}).ok() && says_reason(); }));
+  EXPECT_FALSE(patient.used_compiled());
+  EXPECT_EQ(static_cast<std::size_t>(shots), log_.count(Event::Kind::CalledFallback));
+  EXPECT_EQ(log_.count(Event::Kind::CalledCompiled), 0U);
+}
+
+TEST_F(CcclSession, NonBlockingCallableUsesCompiledCodeOnceReady) {
+  Session session = Session::open(options()).value();
+  ASSERT_TRUE(session.make_current("cuda").ok());
+  int shots = 0;
+  cccl::NonBlockingCallable patient(session, reduction(), [&](const Call&) {
+    ++shots;
+    return Status();
+  });
+  // A call on the null stream, which a callable rejects: the compiled algorithm is tried, and the fallback is not
+  // called.
+  EXPECT_TRUE(eventually([&] { return !patient.run(Call{}).ok(); }, kHangTimeout));
+  EXPECT_TRUE(patient.used_compiled());
+  EXPECT_EQ(log_.count(Event::Kind::CalledCompiled), 1U);
+  EXPECT_EQ(static_cast<std::size_t>(shots), log_.count(Event::Kind::CalledFallback));
+  EXPECT_EQ(log_.count(Event::Kind::BlockingCompile), 0U) << "no caller waited";
+}
+
+TEST_F(CcclSession, BuildsForAbsentTargets) {
+  Session session = Session::open(options()).value();
+  const auto built = cccl::compile_for_targets(session, reduction(), {Target::sm(80), Target::sm(90)}, seconds(120));
+  ASSERT_EQ(built.size(), 2U);
+  for (const auto& one : built) ASSERT_TRUE(one.ok()) << one.error().message;
+  EXPECT_EQ(envelope_of(*built[0]).capability, 80);
+  EXPECT_EQ(envelope_of(*built[1]).capability, 90);
+  EXPECT_EQ(driver_.calls("cuInit"), 0U) << "bytes need no driver";
+}
+
+}  // namespace
+}  // namespace kiln::test

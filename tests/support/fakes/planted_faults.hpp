@@ -1,0 +1,222 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kiln/runtime.hpp>
+
+namespace kiln::test {
+
+/// Faults that make the pipeline below behave like CPU code, each named after what a program would do.
+enum class Fault : unsigned char {
+  WaitBetweenStages,
+  HiddenCopy,
+  HostStep,
+  SmallReads,
+  LaunchPerGroup,
+  AllocationInLoop,
+  TinyBlock,
+  BlockingCompile,
+  SilentFallback,
+  DecideAgain,
+  LaunchOutside,
+};
+using Faults = std::set<Fault>;
+
+using Rows = std::vector<float>;
+
+inline Unit pipeline_unit() {
+  return Unit::opencl("pipeline.cl", R"(
+    kernel void mark(global const float* x, global int* flags, int n) {
+      const int i = get_global_id(0);
+      if (i < n) flags[i] = x[i] > 0.5f;
+    }
+    kernel void count(global const int* flags, global int* counters, int n) {
+      const int i = get_global_id(0);
+      if (i < n && flags[i]) atomic_inc(counters);
+    }
+    kernel void fill(global const float* x, global const int* flags, global int* counters, global float* out, int n) {
+      const int i = get_global_id(0);
+      if (i < n && flags[i]) out[atomic_inc(counters + 1)] = x[i];
+    }
+    kernel void scale(global float* x, int n) {
+      const int i = get_global_id(0);
+      if (i < n) x[i] *= 2;
+    }
+    kernel void touch(global float* x, int n) {
+      const int i = get_global_id(0);
+      if (i < n) x[i] += 0;
+    }
+    kernel void nudge(global float* x, int n) {
+      const int i = get_global_id(0);
+      if (i < n) x[i] += 0;
+    })")
+      .entry("mark")
+      .entry("count")
+      .entry("fill")
+      .entry("scale")
+      .entry("touch")
+      .entry("nudge");
+}
+inline Requirements kPipelineNeeds{"pipeline", [] { return Units{pipeline_unit()}; }};
+
+/// A small real pipeline that keeps the rows above 0.5 and doubles them: four kernels, one scalar read that sizes an
+/// allocation, and results that are materialized at the end; with the requested faults.
+class Pipeline {
+ public:
+  Pipeline(runtime::Dispatch& dispatch, const Faults& faults, Stream stream)
+      : dispatch_(dispatch), runtime_(dispatch.runtime()), faults_(faults), stream_(std::move(stream)) {}
+
+  Rows run(const Rows& rows);
+
+  /// Launches with the number of threads per block that the driver suggests, unless given. Errors throw.
+  template <class... Args>
+  static void launch(Session& session, const Stream& stream, const char* kernel, std::size_t rows, unsigned block,
+                     const Args&... args) {
+    const Kernel ready = session.get(pipeline_unit(), kernel, std::chrono::seconds(60)).value();
+    LaunchConfig config;
+    config.stream = stream.native();
+    config.block.x = block != 0 ? block : ready.occupancy().value().block_size;
+    config.grid.x = static_cast<unsigned>((rows + config.block.x - 1) / config.block.x);
+    ready.launch(config, args..., static_cast<int>(rows)).value();
+  }
+
+ private:
+  bool planted(Fault fault) const { return faults_.count(fault) != 0; }
+  template <class... Args>
+  void launch(const char* kernel, std::size_t rows, const Args&... args) {
+    launch(runtime_.session(), stream_, kernel, rows, 0, args...);
+  }
+  void read(void* to, const Buffer& from, std::size_t bytes) { stream_.download(to, from, bytes).value(); }
+  void wait_between_stages();
+  std::size_t kept_of(const Buffer& in, const Buffer& flags, const Buffer& counters, std::size_t rows);
+  void sort_on_host(const Buffer& out, std::size_t kept);
+  void loops(const Buffer& out, std::size_t kept);
+  void compile_now();
+  void decide_again(std::size_t rows);
+
+  runtime::Dispatch& dispatch_;
+  runtime::Runtime& runtime_;
+  const Faults& faults_;
+  const Stream stream_;
+};
+
+inline void Pipeline::wait_between_stages() {
+  if (planted(Fault::WaitBetweenStages)) stream_.synchronize().value();
+}
+
+inline void Pipeline::loops(const Buffer& out, std::size_t kept) {
+  const runtime::Stage stage(dispatch_, "loops", &stream_);
+  if (planted(Fault::AllocationInLoop)) {
+    for (int turn = 0; turn < 10; ++turn) {
+      const Buffer scratch = stream_.allocate(4096).value();
+      launch("touch", kept, out);
+    }
+  }
+  if (planted(Fault::LaunchPerGroup)) {
+    for (int group = 0; group < 24; ++group) launch("touch", 64, out);
+  }
+  if (planted(Fault::TinyBlock)) launch(runtime_.session(), stream_, "nudge", kept, 16, out);
+}
+
+// Compiles a unit that no caller, nor any earlier test, has requested before.
+inline void Pipeline::compile_now() {
+  static int times = 0;
+  const std::string name = "unplanned" + std::to_string(++times);
+  const Unit unit = Unit::opencl(name, "kernel void " + name + "(global int* x) { *x = 1; }").entry(name);
+  (void)runtime_.session().get(unit, name, std::chrono::seconds(60)).value();
+}
+
+// Computes the rows to keep and their number, the one scalar that sizes an allocation.
+inline std::size_t Pipeline::kept_of(const Buffer& in, const Buffer& flags, const Buffer& counters, std::size_t rows) {
+  {
+    const runtime::Stage stage(dispatch_, "mark", &stream_);
+    launch("mark", rows, in, flags);
+    if (planted(Fault::HiddenCopy)) {
+      std::vector<int> looked_at(rows);
+      read(looked_at.data(), flags, rows * sizeof(int));
+    }
+    wait_between_stages();
+  }
+  const runtime::Stage stage(dispatch_, "count", &stream_);
+  launch("count", rows, flags, counters);
+  const runtime::Transfer size(runtime_, Purpose::AllocationSize);
+  int kept = 0;
+  read(&kept, counters, sizeof kept);
+  return static_cast<std::size_t>(kept);
+}
+
+inline void Pipeline::sort_on_host(const Buffer& out, std::size_t kept) {
+  const runtime::Stage stage(dispatch_, "sort", &stream_);
+  Rows rows(kept);
+  read(rows.data(), out, kept * sizeof(float));
+  std::sort(rows.begin(), rows.end());
+  stream_.upload(out, rows.data(), kept * sizeof(float)).value();
+}
+
+inline Rows Pipeline::run(const Rows& rows) {
+  std::optional<runtime::Transfer> input(std::in_place, runtime_, Purpose::Input);
+  const Buffer in = stream_.copy_of(rows).value();
+  const Buffer counters = stream_.copy_of(std::vector<int>(2)).value();
+  input.reset();
+  const Buffer flags = stream_.allocate(rows.size() * sizeof(int)).value();
+  const std::size_t kept = kept_of(in, flags, counters, rows.size());
+  const Buffer out = stream_.allocate(kept * sizeof(float)).value();
+  {
+    const runtime::Stage stage(dispatch_, "fill", &stream_);
+    launch("fill", rows.size(), in, flags, counters, out);
+  }
+  if (planted(Fault::HostStep)) sort_on_host(out, kept);
+  wait_between_stages();
+  {
+    const runtime::Stage stage(dispatch_, "scale", &stream_);
+    launch("scale", kept, out);
+  }
+  loops(out, kept);
+  if (planted(Fault::BlockingCompile)) compile_now();
+  if (planted(Fault::DecideAgain)) decide_again(rows.size());
+  int again = 0;
+  for (int i = 0; planted(Fault::SmallReads) && i < 4; ++i) read(&again, counters, sizeof again);
+  Rows result(kept);
+  runtime::Transfer results(runtime_, Purpose::Materialize);
+  read(result.data(), out, kept * sizeof(float));
+  results.add_bytes(kept * sizeof(float));
+  return result;
+}
+
+inline Result<Rows> pipeline_on_cpu(runtime::Dispatch& /*dispatch*/, const Rows& rows, const Faults& /*faults*/) {
+  Rows kept;
+  for (const float row : rows) {
+    if (row > 0.5F) kept.push_back(2 * row);
+  }
+  return kept;
+}
+
+inline Result<Rows> pipeline_on_opencl(runtime::Dispatch& dispatch, const Rows& rows, const Faults& faults) {
+  // The worst case: it reports nothing, and the result is right.
+  if (faults.count(Fault::SilentFallback) != 0) return pipeline_on_cpu(dispatch, rows, faults);
+  return Pipeline(dispatch, faults, dispatch.runtime().session().stream("opencl").value()).run(rows);
+}
+
+using PipelineRun = Result<Rows>(runtime::Dispatch&, const Rows&, const Faults&);
+inline constexpr auto kPipeline =
+    runtime::operation<PipelineRun>("test.pipeline", runtime::PrecisionClass::Coarse,
+                                    runtime::Implementation<PipelineRun>{{runtime::Backend::Cpu}, &pipeline_on_cpu},
+                                    runtime::Implementation<PipelineRun>{
+                                        {runtime::Backend::OpenCl, runtime::Robustness::Exact, runtime::Precision::Fp32,
+                                         runtime::Determinism::Unordered, 0, &kPipelineNeeds},
+                                        &pipeline_on_opencl});
+
+// A second runtime does not know the decisions of the first.
+inline void Pipeline::decide_again(std::size_t rows) {
+  runtime::Runtime another(runtime_.session(), runtime_.options());
+  (void)another.decide(kPipeline, {rows, Residency::Host, runtime::Backend::Cpu}).value();
+}
+
+}  // namespace kiln::test

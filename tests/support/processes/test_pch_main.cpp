@@ -1,0 +1,2 @@
+// The target that builds the precompiled header of the tests.
+int main() { return 0; }
