@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <kiln/session.hpp>
+
 #include "base/error.hpp"
 #include "base/files/files.hpp"
 #include "base/hash.hpp"
@@ -17,7 +19,6 @@
 #include "bench/support/units.hpp"
 #include "bundle/blob.hpp"
 #include "bundle/bundle.hpp"
-#include "session/components.hpp"
 
 namespace kiln::bench {
 namespace {
@@ -62,12 +63,9 @@ Status write_bundle(const std::string& path, std::size_t artifacts, const Secret
 
 // Compiles a unit with NVRTC.
 Result<Artifact> compiled(const Unit& unit, const std::string& cache) {
-  const EventEmitter no_events;
-  Components components(Config::load({.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}}, no_events),
-                        no_events);
-  auto answer = components.get(unit, Target{kArchitecture, Form::Cubin});
-  if (!answer) return std::move(answer).error();
-  return std::move(answer->artifact);
+  auto session = Session::open({.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}});
+  if (!session) return std::move(session).error();
+  return session->artifact(unit, Target{kArchitecture, Form::Cubin});
 }
 
 // The minimum work to get the original bytes from the stored bytes: unpacking without checks.
@@ -118,7 +116,7 @@ Status measure_get(const std::string& name, const Artifact& artifact, const Scra
   const std::size_t size = artifact.bytes.size();
   const Plan::Side by_key = [&] {
     return answer(microseconds_each(kCalls, [&] {
-      const auto hit = (*bundle)->get(member.key);
+      const auto hit = (*bundle)->get(member.key, {});
       good = good && hit && *hit && (*hit)->artifact.bytes.size() == size;
     }));
   };

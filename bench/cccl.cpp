@@ -41,7 +41,7 @@ class Predefined {
     const EventEmitter no_events;
     Components components(Config::load({.settings = {{"cache.dir", cache_}}, .locked = {"cache.dir"}}, no_events),
                           no_events);
-    const auto recipe = components.recipe(cccl::predefined_specs().front(), Target::sm(80));
+    const auto recipe = components.recipe(cccl::predefined_specs().front(), Target::sm(80), {});
     if (!recipe) return recipe.error();
     const CompilerIdentity& found = recipe->compiler;
     bare_ = {"bare", found.path, found.roots[0].path, found.roots[1].path};
@@ -168,7 +168,7 @@ Result<Outcomes> cccl_four_targets() {
   std::vector<double> compiles;
   const auto four = [&]() -> Result<double> {
     const auto cold = predefined.kiln(Before::Nothing, four_targets());
-    for (std::size_t i = 0; cold.ok() && i < kHits; ++i) {
+    for (std::size_t i = 0; cold.has_value() && i < kHits; ++i) {
       const auto hit = predefined.kiln(Before::Everything, four_targets());
       if (!hit) return hit.error();
       hits.push_back(*hit);

@@ -64,7 +64,7 @@ Result<Outcomes> cold_compile() {
   use_own_directories(scratch);
   const EventEmitter no_events;
   Components components(Config::load(options_for(scratch / "cache"), no_events), no_events);
-  const auto recipe = components.recipe(unit, Target{kArchitecture, Form::Cubin});
+  const auto recipe = components.recipe(unit, Target{kArchitecture, Form::Cubin}, {});
   if (!recipe) return recipe.error();
   const auto nvrtc = NvrtcLibrary::open(recipe->compiler.path);
   if (!nvrtc) return nvrtc.error();

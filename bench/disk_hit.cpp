@@ -44,7 +44,7 @@ Result<Outcome> measure(const std::string& name, std::size_t size) {
   auto store = DiskStore::open({.root = scratch / "cache"});
   if (!store) return std::move(store).error();
   const ArtifactKey key{sha256(name)};
-  if (Status put = (*store)->put(key, artifact_of(size)); !put) return std::move(put).error();
+  if (Status put = (*store)->put(key, artifact_of(size), {}); !put) return std::move(put).error();
 
   const std::string path = scratch / ("cache/v1/" + ShardedName("entries", key.digest).str());
   const auto file = read_file(path);
@@ -65,7 +65,7 @@ Result<Outcome> measure(const std::string& name, std::size_t size) {
   plan.max_rounds = 5000;
   plan.ours = [&] {
     return answer(microseconds_each(calls, [&] {
-      const auto hit = (*store)->get(key);
+      const auto hit = (*store)->get(key, {});
       good = good && hit && *hit && (*hit)->artifact.bytes.size() == size;
     }));
   };

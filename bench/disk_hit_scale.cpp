@@ -36,7 +36,7 @@ class Filled {
     artifact.bytes = Bytes::of(std::string(kPayload, 'k'));
     artifact.target = Target::sm(80);
     artifact.entries = {{"kernel", "kernel"}};
-    if (Status put = store_->put(key_of_number(0), artifact); !put) return put;
+    if (Status put = store_->put(key_of_number(0), artifact, {}); !put) return put;
     const Fd directory(open((root_ + "/v1").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (mkdirat(directory.get(), "entries", 0755) != 0 && errno != EEXIST)
       return io_error("cannot create", root_, errno);
@@ -58,7 +58,7 @@ class Filled {
     bool good = true;
     std::size_t number = 0;
     const double time = microseconds_each(kFew, [&] {
-      const auto hit = store_->get(keys_[number]);
+      const auto hit = store_->get(keys_[number], {});
       good = good && hit && *hit && (*hit)->artifact.bytes.size() == kPayload;
       number = (number + 37) % kFew;
     });

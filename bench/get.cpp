@@ -1,5 +1,7 @@
 // The cost of getting a unit or a kernel that is ready.
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "bench/benchmarks.hpp"
 #include "bench/support/no_op_engine.hpp"
 #include "bench/support/scratch.hpp"
+#include "core/unit_access.hpp"
 
 namespace kiln::bench {
 namespace {
@@ -19,6 +22,7 @@ constexpr std::size_t kUnits = 1024;
 constexpr std::size_t kKernels = 64;
 // Enough for the clock.
 constexpr std::size_t kCallsPerRound = 10'000;
+constexpr std::size_t kShortCallsPerRound = 100'000;  // of calls that take a nanosecond
 
 // The table that a program without kiln would use: keyed by the digest of the unit and the target, or the entry point.
 struct UnitAndTarget {
@@ -63,7 +67,7 @@ Unit many_kernels() {
     source += "__kernel void " + name + "(__global float* x) { x[get_global_id(0)] += " + std::to_string(i) + "; }\n";
   }
   Unit unit = Unit::opencl("bench.cl", std::move(source));
-  for (std::size_t i = 0; i < kKernels; ++i) unit = unit.entry("kernel_" + std::to_string(i));
+  for (std::size_t i = 0; i < kKernels; ++i) unit = unit.with_entry("kernel_" + std::to_string(i));
   return unit;
 }
 
@@ -77,13 +81,13 @@ Result<Session> session_in(const Scratch& scratch) {
 // Units for one target, from an engine without devices.
 Result<Outcome> ready_units() {
   const std::vector<CompileRequest> orders = unseen_orders(kUnits, 2000);
-  Engine engine(instant_parts());
+  Engine engine(instant_resolver(), {});
   engine.request(orders);
   if (!wait_until_idle(engine)) return make_error(Code::Internal, "the engine did not become idle");
   std::vector<UnitAndTarget> keys;
   std::unordered_map<UnitAndTarget, const ResolveResult*, Hash> table;
   for (const CompileRequest& order : orders) {
-    keys.push_back({ArtifactKey{order.unit.identity()}, order.target});
+    keys.push_back({ArtifactKey{UnitAccess::identity(order.unit)}, order.target});
     table.emplace(keys.back(), engine.ready(order));
   }
   return compare(
@@ -102,11 +106,12 @@ Result<Outcome> ready_kernels() {
   if (!session) return std::move(session).error();
   const Unit unit = many_kernels();
   std::vector<UnitAndEntry> keys;
+  std::mutex mutex;
   std::unordered_map<UnitAndEntry, Kernel, Hash> table;
   for (const std::string& entry : unit.entries()) {
     auto kernel = session->get(unit, entry);
     if (!kernel) return std::move(kernel).error();
-    keys.push_back({ArtifactKey{unit.identity()}, entry});
+    keys.push_back({ArtifactKey{UnitAccess::identity(unit)}, entry});
     table.emplace(keys.back(), *kernel);
   }
   return compare({.name = "get_recipe_session",
@@ -117,15 +122,18 @@ Result<Outcome> ready_kernels() {
                         return all_in_turn(kKernels, [&](std::size_t i) {
                           const auto kernel = session->get(unit, keys[i].entry);
                           keep(kernel ? &*kernel : nullptr);
-                          return kernel.ok();
+                          return kernel.has_value();
                         });
                       },
                   .theirs =
                       [&] {
                         return all_in_turn(kKernels, [&](std::size_t i) {
-                          const auto kernel = table.find(keys[i]);
-                          keep(&kernel->second);
-                          return kernel != table.end();
+                          const std::lock_guard lock(mutex);  // another thread may release a unit
+                          const auto found = table.find(keys[i]);
+                          if (found == table.end()) return false;
+                          const Kernel kernel = found->second;
+                          keep(&kernel);
+                          return true;
                         });
                       }});
 }
@@ -150,23 +158,42 @@ Result<Outcomes> get_handle() {
   if (!handle.ready()) return make_error(Code::Internal, "the handle was not ready after a get");
   int something = 0;
   const std::atomic<const int*> pointer{&something};
-  // So short that a round needs many calls; each result must be valid.
-  constexpr std::size_t kCalls = 100'000;
-  auto outcome =
-      compare({.name = "get_handle",
-               .unit = "ns",
-               .limit = 3,
-               .ours = [&]() -> Result<double> {
-                 return 1000 * microseconds_each(kCalls, [&] {
-                          const auto kernel = handle.get();
-                          keep(kernel ? &*kernel : nullptr);
-                        });
-               },
-               .theirs = [&]() -> Result<double> {
-                 return 1000 * microseconds_each(kCalls, [&] { keep(pointer.load(std::memory_order_acquire)); });
-               }});
-  if (!outcome) return std::move(outcome).error();
-  return Outcomes{std::move(*outcome)};
+  const auto shared = std::make_shared<int>(0);
+  const auto each = [](const auto& call) -> Result<double> {
+    return 1000 * microseconds_each(kShortCallsPerRound, call);
+  };
+  Outcomes outcomes;
+  for (auto&& outcome : {compare({.name = "get_handle",
+                        .unit = "ns",
+                        .limit = 3,
+                        .ours =
+                                      [&] {
+                                        return each([&] {
+                                          const auto kernel = handle.try_get_ref();
+                                          keep(kernel ? &*kernel : nullptr);
+                                        });
+                                      },
+                        .theirs = [&] { return each([&] { keep(pointer.load(std::memory_order_acquire)); }); }}),
+                         compare({.name = "get_handle_owned",
+                         .unit = "ns",
+                         .limit = 1.5,
+                         .ours =
+                                      [&] {
+                                        return each([&] {
+                                          const auto kernel = handle.get();
+                                          keep(kernel ? &*kernel : nullptr);
+                                        });
+                                      },
+                         .theirs =
+                                      [&] {
+                                        return each([&] {
+                                          const auto copy = shared;
+                                          keep(copy.get());
+                                        });
+                                      }})}) {
+    if (Status added = add(outcomes, outcome); !added) return std::move(added).error();
+  }
+  return outcomes;
 }
 
 }  // namespace kiln::bench

@@ -13,20 +13,19 @@
 #include "bench/support/scratch.hpp"
 #include "bench/support/units.hpp"
 #include "cache/cache_directory.hpp"
-#include "session/components.hpp"
+#include "session/access.hpp"
 
 namespace kiln::bench {
 namespace {
 
 // Fills the cache, and returns the inputs of kiln-bench-floor: the entry and the list of headers.
 Result<std::vector<std::string>> prepare(const Unit& unit, const std::string& cache, const std::string& list) {
-  const EventEmitter no_events;
-  Components components(Config::load({.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}}, no_events),
-                        no_events);
+  auto session = Session::open({.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}});
+  if (!session) return std::move(session).error();
   const Target target{kArchitecture, Form::Cubin};
-  const auto recipe = components.recipe(unit, target);
+  const auto recipe = detail::SessionAccess::components(*session).recipe(unit, target, {});
   if (!recipe) return recipe.error();
-  const auto answer = components.get(unit, target);
+  const auto answer = session->resolve(unit, target);
   if (!answer) return answer.error();
   std::vector<std::string> looked_at{cache + "/v1/" + ShardedName("entries", answer->key.digest).str()};
   std::string paths;

@@ -36,7 +36,7 @@ Unit ten_kernels() {
       "#define matmul matmul_d\n#define blur blur_d\n#define float double\n";
   Unit unit = Unit::cuda("bench_remote.cu", std::string(kSmallSource) + kAgain + kSmallSource);
   for (const std::string name : {"saxpy", "transpose", "gravity", "matmul", "blur"}) {
-    unit = unit.entry(name).entry(name + "_d");
+    unit = unit.with_entry(name).with_entry(name + "_d");
   }
   return unit;
 }
@@ -94,7 +94,7 @@ class PchCache {
     params.policy = policy;
     params.signer = std::make_shared<const Signer>(std::move(*signer));
     store_ = std::make_unique<RemoteStore>(params);
-    if (Status put = store_->put(key_, artifact_); !put) return put;
+    if (Status put = store_->put(key_, artifact_, {}); !put) return put;
     const auto action =
         params.object_store->read(ObjectStore::Bucket::ActionCache, action_place("bench", key_), 1 << 16, kLimit);
     if (!action) return action.error();
@@ -107,7 +107,7 @@ class PchCache {
   }
 
   bool hit() const {
-    const auto hit = store_->get(key_);
+    const auto hit = store_->get(key_, {});
     return hit && *hit && (*hit)->artifact.bytes.size() == artifact_.bytes.size();
   }
   /// The work of a minimal client, in the only safe order: it fetches nothing that is not signed.
@@ -184,7 +184,7 @@ Result<Outcome> measure_compile(const std::string& name, const PchCache& pch_cac
   plan.limit = kShareOfCompile;
   plan.warm_up = 1;
   plan.ours = side_of("a remote hit", [&] { return pch_cache.hit(); });
-  plan.theirs = side_of("a compile", [&] { return compiler.compile(recipe).ok(); });
+  plan.theirs = side_of("a compile", [&] { return compiler.compile(recipe, {}).has_value(); });
   return compare(plan);
 }
 
@@ -197,10 +197,10 @@ Result<Outcomes> remote_hit() {
   const Scratch scratch;
   use_own_directories(scratch);
   OneWorker worker(scratch.path());
-  const auto identity = worker.compiler.identity();
+  const auto identity = worker.compiler.identity({});
   if (!identity) return identity.error();
   const Recipe recipe{ten_kernels(), Target{kArchitecture, Form::Cubin}, *identity, scratch.path()};
-  const auto first = worker.compiler.compile(recipe);
+  const auto first = worker.compiler.compile(recipe, {});
   if (!first) return first.error();
   std::fprintf(stderr, "kiln-bench: ten kernels without headers: a cubin of %zu bytes\n", first->artifact.bytes.size());
 

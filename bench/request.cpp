@@ -27,7 +27,7 @@ Result<Outcome> first(const char* name, std::size_t count, std::size_t size, dou
                   .limit = 1,
                   .ours = [=]() -> Result<double> {
                     const std::vector<CompileRequest> requests = unseen_orders(count, size);
-                    Engine engine(instant_parts());
+                    Engine engine(instant_resolver(), {});
                     return microseconds_of_request(engine, requests) * units_per_us;
                   },
                   .theirs = allowed(max_us * units_per_us),
@@ -49,7 +49,7 @@ Result<Outcome> first_of_a_process() {
 Result<Outcome> repeated() {
   const auto ours = []() -> Result<double> {
     const std::vector<CompileRequest> requests = unseen_orders(18, kSourceSize);
-    Engine engine(instant_parts());
+    Engine engine(instant_resolver(), {});
     engine.request(requests);
     if (!wait_until_idle(engine)) return not_idle();
     return microseconds_of_request(engine, requests);
@@ -61,7 +61,7 @@ Result<Outcome> repeated() {
 Result<Outcome> repeated_at_once() {
   const auto ours = []() -> Result<double> {
     const std::vector<CompileRequest> requests = unseen_orders(18, kSourceSize);
-    Engine engine(instant_parts());
+    Engine engine(instant_resolver(), {});
     engine.request(requests);
     return microseconds_of_request(engine, requests);
   };

@@ -8,7 +8,7 @@
 int main() {
   using namespace kiln::bench;
   const std::vector<kiln::CompileRequest> requests = unseen_orders(18, 20'000);
-  kiln::Engine engine(instant_parts());
+  kiln::Engine engine(instant_resolver(), {});
   const std::int64_t start = now_ns();
   engine.request(requests);
   std::printf("%lld\n", static_cast<long long>(now_ns() - start));

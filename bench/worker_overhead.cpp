@@ -69,7 +69,7 @@ Result<Outcomes> worker_overhead() {
   const Scratch scratch;
   use_own_directories(scratch);
   OneWorker worker(scratch.path());
-  auto identity = worker.compiler.identity();
+  auto identity = worker.compiler.identity({});
   if (!identity) return std::move(identity).error();
   const Recipe recipe{cub_units(*roots).front(), Target{kArchitecture, Form::Cubin}, *identity, scratch.path()};
   auto bare = BareProcess::start(identity->path, *roots);
@@ -77,7 +77,7 @@ Result<Outcomes> worker_overhead() {
 
   const std::vector<Plan::Side> sides{[&]() -> Result<double> {
                                         const std::int64_t start = now_ns();
-                                        const auto compiled = worker.compiler.compile(recipe);
+                                        const auto compiled = worker.compiler.compile(recipe, {});
                                         const double time = static_cast<double>(now_ns() - start) / 1e6;
                                         if (!compiled) return compiled.error();
                                         if (worker.pool.workers().size() != 1) {

@@ -33,7 +33,7 @@ class Eight {
     use_own_directories(scratch_);
     const EventEmitter no_events;
     Components components(Config::load({}, no_events), no_events);
-    const auto compiler = components.recipe(large_unit(roots_), Target{kArchitecture, Form::Cubin});
+    const auto compiler = components.recipe(large_unit(roots_), Target{kArchitecture, Form::Cubin}, {});
     if (!compiler) return compiler.error();
     nvrtc_ = compiler->compiler.path;
     // The starting state of the rounds. This creates the precompiled headers of all `kept` results, with randomization.

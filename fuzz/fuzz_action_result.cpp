@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // Skipped fields are not written again, so the output is no longer than the input.
   const std::string written = read->encode();
   const auto again = kiln::ActionResult::decode(kiln::as_bytes(written));
-  kiln::fuzz::require(again.ok(), "an encoded action result can be decoded");
+  kiln::fuzz::require(again.has_value(), "an encoded action result can be decoded");
   kiln::fuzz::require(again->encode() == written, "encoding is stable");
   kiln::fuzz::require(again->stdout_raw == read->stdout_raw && again->files.size() == read->files.size(),
                       "decoding keeps the content");

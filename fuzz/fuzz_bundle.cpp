@@ -100,20 +100,21 @@ std::string expanded(std::string_view input) {
 void ask(Bundle& bundle, const BundleRow& row, bool verified) {
   switch (row.role) {
     case BundleRow::Role::ByKey: {
-      const auto hit = bundle.get({row.digest});
+      const auto hit = bundle.get({row.digest}, {});
       require(!hit || hit->has_value(), "an indexed entry is found");
-      require(!verified || hit.ok(), "a verified entry is served");
+      require(!verified || hit.has_value(), "a verified entry is served");
       break;
     }
     case BundleRow::Role::ByUnit: {
       const auto found = bundle.find({row.digest}, target_of(row));
-      require(!found || !*found || bundle.get((*found)->key).ok() || !verified,
+      require(!found || !*found || bundle.get((*found)->key, {}).has_value() || !verified,
               "an entry of a unit is found by its key");
-      require(!verified || bundle.targets({row.digest}).ok(), "a verified bundle lists its targets");
+      require(!verified || bundle.targets({row.digest}).has_value(), "a verified bundle lists its targets");
       break;
     }
     case BundleRow::Role::ByRequest:
-      require(bundle.dependency_sets({row.digest}).ok() || !verified, "a verified bundle returns its dependency sets");
+      require(bundle.dependency_sets({row.digest}, kiln::Store::kMaxDependencySets, {}).has_value() || !verified,
+              "a verified bundle returns its dependency sets");
       break;
   }
 }
@@ -122,7 +123,7 @@ void check(const std::string& bytes) {
   const kiln::Bytes view(nullptr, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   const auto bundle = Bundle::open(kiln::bundle_in_memory(view, "fuzzed"), nullptr);
   if (!bundle) return;
-  const bool verified = (*bundle)->verify().ok();
+  const bool verified = (*bundle)->verify().has_value();
   const kiln::BundleHeader& header = (*bundle)->header();
   for (std::uint32_t number = 0; number < header.pages.size(); ++number) {
     const std::string page = bytes.substr(header.pages_offset() + std::size_t{number} * 4096, 4096);
@@ -135,16 +136,16 @@ void check(const std::string& bytes) {
       ask(**bundle, *decoded, verified);
     }
   }
-  require((*bundle)->members().ok() || !verified, "a verified bundle can be written again");
+  require((*bundle)->members().has_value() || !verified, "a verified bundle can be written again");
   const auto image = (*bundle)->image();
-  require(image.ok() && image->to_file() == bytes, "a bundle returns the bytes it was opened with");
+  require(image.has_value() && image->to_file() == bytes, "a bundle returns the bytes it was opened with");
 }
 
 void check_description(std::string_view text) {
   const auto description = kiln::BundleDescription::parse(text);
   if (!description) return;
   const auto again = kiln::BundleDescription::parse(description->encode());
-  require(again.ok() && again->artifacts == description->artifacts, "a description round-trips");
+  require(again.has_value() && again->artifacts == description->artifacts, "a description round-trips");
   require(again->provenance == description->provenance, "a provenance round-trips");
 }
 

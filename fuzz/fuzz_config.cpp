@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "session/config/config_file.hpp"
 #include "session/config/settings.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

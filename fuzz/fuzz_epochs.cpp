@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "bundle/epoch_memory.hpp"
 #include "fuzz_check.hpp"
-#include "session/epoch_memory.hpp"
 #include "trust/statement.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

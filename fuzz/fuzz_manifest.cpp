@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::set<std::string> names;
   for (const kiln::Manifest::UnitEntry& member : manifest->members) {
     kiln::fuzz::require(names.insert(member.name).second, "no two members have the same name");
-    kiln::fuzz::require(member.spec ? member.spec->validate().ok() : member.source.file.starts_with('/'),
+    kiln::fuzz::require(member.spec ? member.spec->validate().has_value() : member.source.file.starts_with('/'),
                         "a member is a valid spec, or a file with its directory");
   }
   return 0;

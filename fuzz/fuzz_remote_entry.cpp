@@ -26,15 +26,20 @@ class Liar final : public ObjectStore {
  public:
   std::map<Bucket, std::string> bodies;
 
-  kiln::Result<std::optional<Bytes>> read(Bucket pch_cache, const Digest&, std::uint64_t maximum, Time) override {
+  kiln::Result<std::optional<Bytes>> read(Bucket pch_cache, const Digest&, std::uint64_t maximum,
+                                          const kiln::Deadline&) override {
     const std::string& body = bodies[pch_cache];
     if (body.size() > maximum) return kiln::make_error(kiln::Code::Corrupt, "too long");
     return std::optional<Bytes>(Bytes::copy_of(body));
   }
-  kiln::Status write(Bucket, const Digest&, std::initializer_list<std::string_view>, Time) override { return {}; }
-  kiln::Status remove(Bucket, const Digest&, Time) override { return {}; }
-  kiln::Result<std::vector<ObjectInfo>> list(Bucket, Time) override { return std::vector<ObjectInfo>(); }
-  kiln::Status probe(Time) override { return {}; }
+  kiln::Status write(Bucket, const Digest&, std::initializer_list<std::string_view>, const kiln::Deadline&) override {
+    return {};
+  }
+  kiln::Status remove(Bucket, const Digest&, const kiln::Deadline&) override { return {}; }
+  kiln::Result<std::vector<ObjectInfo>> list(Bucket, const kiln::Deadline&) override {
+    return std::vector<ObjectInfo>();
+  }
+  kiln::Status probe(const kiln::Deadline&) override { return {}; }
   std::string describe() const override { return "a fake object store"; }
 };
 
@@ -70,7 +75,7 @@ struct Fixture {
   }
   bool served(const std::string& action_body, const std::string& content) {
     object_store->bodies = {{ObjectStore::Bucket::ActionCache, action_body}, {ObjectStore::Bucket::Cas, content}};
-    const auto hit = store->get(key);
+    const auto hit = store->get(key, {});
     return hit && hit->has_value();
   }
 };
@@ -98,7 +103,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(fixture.served(fixture.action_for(input), input) == is_entry, "signed content is served if it is an entry");
 
   fixture.object_store->bodies = {{ObjectStore::Bucket::ActionCache, input}};
-  if (const auto dependency_sets = fixture.store->dependency_sets(fixture.request)) {
+  if (const auto dependency_sets =
+          fixture.store->dependency_sets(fixture.request, kiln::Store::kMaxDependencySets, {})) {
     require(dependency_sets->size() <= kiln::Store::kMaxDependencySets, "at most kMostClosures dependency sets");
     for (const kiln::DependencySet& dependency_set : *dependency_sets)
       require(is_portable(dependency_set), "only portable dependency sets");

@@ -1,8 +1,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/status_format.hpp"
 #include "fuzz_check.hpp"
-#include "session/status_format.hpp"
 #include "summed_file.hpp"
 
 namespace {

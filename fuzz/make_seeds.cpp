@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/hash.hpp"
+#include "bundle/epoch_memory.hpp"
 #include "cache/entry_format.hpp"
 #include "cache/usage_format.hpp"
 #include "core/recipe.hpp"
@@ -20,7 +21,6 @@
 #include "remote/entry_verifier.hpp"
 #include "remote/lease_record.hpp"
 #include "session/config/settings.hpp"
-#include "session/epoch_memory.hpp"
 #include "worker/pch_cache.hpp"
 #include "worker/pch_check.hpp"
 #include "worker/worker_protocol.hpp"
@@ -69,12 +69,12 @@ Artifact artifact() {
 
 Recipe recipe() {
   const Unit unit = Unit::cuda("scale.cu", "__global__ void add(float* x) { *x += N; }")
-                        .option("-DN=4")
-                        .include_root("/include")
-                        .include_root("/sealed", "/sealed.squashfs")
-                        .header("n.h", "#define M 1\n")
-                        .preamble("template<class T> struct Row {};\n")
-                        .entry("add");
+                        .with_option("-DN=4")
+                        .with_include_root("/include")
+                        .with_include_root("/sealed", "/sealed.squashfs")
+                        .with_header("n.h", "#define M 1\n")
+                        .with_preamble("template<class T> struct Row {};\n")
+                        .with_entry("add");
   CompilerIdentity compiler{"nvrtc", "13.0.88", "/lib/libnvrtc.so.13", sha256("nvrtc")};
   compiler.environment = {{"NVRTC_APPEND_FLAGS", "-G"}};
   compiler.libraries = {"/lib/libnvrtc-builtins.so.13.0"};
@@ -158,7 +158,7 @@ void settings(Corpus& corpus) {
   for (const SettingSpec& kind : all_settings()) {
     const std::string name = '"' + std::string(kind.name) + "\" = ";
     if (*kind.default_value != '\0') defaults += name + '"' + kind.default_value + "\"\n";
-    if (kind.is_path) paths += name + "\"/a/b\"\n";
+    if (kind.is_path()) paths += name + "\"/a/b\"\n";
   }
   corpus.add("config", "defaults.toml", defaults);
   corpus.add("config", "paths.toml", paths);

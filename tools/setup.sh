@@ -60,6 +60,9 @@ if [ -n "$missing" ]; then
   .venv/bin/python -m pip install -q $missing
 fi
 
+# The headers of RMM, which tests/session/adaptors_test.cpp compiles kiln/rmm.hpp against.
+[ -d .venv/rmm/librmm ] || .venv/bin/python -m pip install -q --no-deps --target .venv/rmm librmm-cu13==26.10.0
+
 # The releases of NVIDIA's CCCL library that kiln supports: the newest where Python finds it, each older one in a separate
 # directory, because their interfaces differ. Only the wheel is installed; its dependencies (numba, cuda-core) are not used
 # here.

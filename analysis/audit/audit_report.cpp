@@ -19,7 +19,7 @@ std::vector<std::string> devices_of(const Trace& trace) {
   std::vector<std::string> decided;
   std::vector<std::string> launched;
   for (const RecordedEvent& event : trace.events) {
-    if (is(event, Event::Kind::Decided) && is_device(event.event.selected)) add_name(decided, event.event.target);
+    if (is(event, runtime::events::kDecided) && is_device(event.event.selected)) add_name(decided, event.event.target);
     if (is_launch(event)) add_name(launched, event.event.target);
   }
   return decided.empty() ? launched : decided;
@@ -28,7 +28,7 @@ std::vector<std::string> devices_of(const Trace& trace) {
 std::vector<Selection> selections_of(const Trace& trace) {
   std::map<std::tuple<std::string, std::string, std::string>, Selection> selections;
   for (const RecordedEvent& event : trace.events) {
-    if (!is(event, Event::Kind::Decided)) continue;
+    if (!is(event, runtime::events::kDecided)) continue;
     const Event& reported = event.event;
     const std::string& name = reported.context.operation.empty() ? reported.unit : reported.context.operation;
     Selection& selection = selections[{name, reported.requested, reported.selected}];
@@ -42,7 +42,7 @@ std::vector<Selection> selections_of(const Trace& trace) {
 std::vector<StageSum> longest_of(const Trace& trace) {
   std::map<std::tuple<std::string, std::string, std::string>, StageSum> stages;
   for (const RecordedEvent& event : trace.events) {
-    if (!is(event, Event::Kind::StageFinished)) continue;
+    if (!is(event, runtime::events::kStageFinished)) continue;
     const OperationContext& work = event.event.context;
     StageSum& stage = stages[{work.operation, work.stage, event.event.selected}];
     stage = {work.operation, work.stage, event.event.selected, stage.runs + 1, stage.ms + event.event.ms};

@@ -69,7 +69,7 @@ void check_blocks(const Run& run, Findings& to) {
 
 void check_memory(const View& view, Findings& to) {
   for (const RecordedEvent& event : view.trace.events) {
-    if (!is(event, Event::Kind::MemoryTierSelected)) continue;
+    if (!is(event, runtime::events::kMemoryTierSelected)) continue;
     const auto& [requested, selected] = std::pair(event.event.requested, event.event.selected);
     const bool pooled = requested.find("pool") != std::string::npos;
     if (!pooled || selected.empty() || selected == requested) continue;

@@ -191,7 +191,7 @@ void check_decisions(const View& view, Findings& to) {
   for (const RecordedEvent& event : view.trace.events) {
     const OperationContext& work = event.event.context;
     std::uint64_t& here = open[event.thread];
-    if (is(event, Event::Kind::Decided)) {
+    if (is(event, runtime::events::kDecided)) {
       const RecordedEvent*& before = of_workflow[work.workflow];
       const bool again = work.workflow != 0 && before != nullptr;
       if (here > 0 && own.count(event.id) == 0) {
@@ -210,7 +210,7 @@ void check_decisions(const View& view, Findings& to) {
 
 void check_residency(const View& view, Findings& to) {
   for (const RecordedEvent& event : view.trace.events) {
-    if (!is(event, Event::Kind::Decided) || event.event.requested != "gpu") continue;
+    if (!is(event, runtime::events::kDecided) || event.event.requested != "gpu") continue;
     if (event.event.selected.empty() || is_device(event.event.selected)) continue;
     to.add(kNotSelected, {&event},
            "gpu was requested but " + event.event.selected +

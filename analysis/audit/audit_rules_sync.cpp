@@ -98,7 +98,7 @@ void check_trims(const Events& path, Findings& to) {
   Events trims;
   bool launched = false;  // after a trim
   for (const RecordedEvent* event : path) {
-    if (is(*event, Event::Kind::MemoryTrimmed) && (trims.empty() || launched)) {
+    if (is(*event, runtime::events::kMemoryTrimmed) && (trims.empty() || launched)) {
       trims.push_back(event);
       launched = false;
     }

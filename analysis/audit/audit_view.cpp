@@ -27,7 +27,7 @@ void count_launches(const Trace& trace, std::vector<Run>& runs) {
 void note(Run& run, const RecordedEvent& event) {
   const OperationContext& work = event.event.context;
   // A decision inside a run belongs to another operation, unless it is the first event of the run.
-  const bool own = !is(event, Event::Kind::Decided) || run.events.empty();
+  const bool own = !is(event, runtime::events::kDecided) || run.events.empty();
   run.events.push_back(&event);
   if (!own) return;
   run.number = work.dispatch;
@@ -35,7 +35,7 @@ void note(Run& run, const RecordedEvent& event) {
   if (run.workflow == 0) run.workflow = work.workflow;
   if (run.operation.empty()) run.operation = work.operation;
   if (run.residency == Residency::Unknown) run.residency = work.residency;
-  if (is(event, Event::Kind::Dispatched)) run.dispatched = &event;
+  if (is(event, runtime::events::kDispatched)) run.dispatched = &event;
 }
 
 using Decisions = std::unordered_map<std::uint64_t, const RecordedEvent*>;  // by id
@@ -83,8 +83,6 @@ std::vector<Events> paths_of(const Trace& trace) {
 
 bool is_device(std::string_view selected) { return !selected.empty() && selected != "cpu" && selected != "host"; }
 
-bool is(const RecordedEvent& event, Event::Kind kind) { return event.event.kind == kind; }
-
 // A launch that the driver rejected has the error after the kernel name.
 bool is_launch(const RecordedEvent& event) {
   return is(event, Event::Kind::Launched) && event.event.message.find(": ") == std::string::npos;
@@ -115,8 +113,8 @@ View::View(const Trace& of) : trace(of) {
   Events fallbacks;
   for (const RecordedEvent& event : trace.events) {
     const OperationContext& work = event.event.context;
-    if (work.workflow != 0 && is(event, Event::Kind::Decided)) decisions.try_emplace(work.workflow, &event);
-    if (is(event, Event::Kind::FellBack)) fallbacks.push_back(&event);
+    if (work.workflow != 0 && is(event, runtime::events::kDecided)) decisions.try_emplace(work.workflow, &event);
+    if (is(event, runtime::events::kFellBack)) fallbacks.push_back(&event);
     if (work.dispatch == 0) continue;
     const auto [at, fresh] = place.try_emplace(work.dispatch, runs.size());
     if (fresh) runs.emplace_back();

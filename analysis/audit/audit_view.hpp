@@ -7,6 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include <kiln/runtime/events.hpp>
+
 #include "analysis/audit/audit.hpp"
 #include "base/format.hpp"
 
@@ -47,7 +49,8 @@ struct View {
 /// Returns true for any backend that is not the CPU or the host.
 bool is_device(std::string_view selected);
 
-bool is(const RecordedEvent& event, Event::Kind kind);
+inline bool is(const RecordedEvent& event, Event::Kind kind) { return event.event.kind == kind; }
+inline bool is(const RecordedEvent& event, const EventType& type) { return event.event.is(type); }
 /// Returns true for a launch that the driver accepted.
 bool is_launch(const RecordedEvent& event);
 bool is_allocation(const RecordedEvent& event);

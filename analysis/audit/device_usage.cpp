@@ -18,7 +18,7 @@ void DeviceUsage::add(const Trace& trace) {
   std::map<std::pair<std::string, std::string>, std::uint64_t> fallback_counts;
   for (const Fallback& each : fallbacks) fallback_counts[{each.operation, each.reason}] = each.count;
   for (const RecordedEvent& event : trace.events) {
-    if (is(event, Event::Kind::FellBack)) ++fallback_counts[{event.event.context.operation, event.event.message}];
+    if (is(event, runtime::events::kFellBack)) ++fallback_counts[{event.event.context.operation, event.event.message}];
   }
   fallbacks.clear();
   for (const auto& [what, count] : fallback_counts) fallbacks.push_back({what.first, what.second, count});

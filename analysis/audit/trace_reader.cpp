@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include <kiln/runtime/events.hpp>
+
 #include "base/error.hpp"
 #include "base/files/files.hpp"
 #include "base/json.hpp"
@@ -19,7 +21,6 @@ constexpr std::size_t kMaxDepth = 16;  // kiln's traces have depth 4
 constexpr std::size_t kMaxEvents = 1'000'000;
 constexpr std::size_t kMaxTextLength = 64 << 10;
 constexpr std::size_t kMaxThreads = 10'000;
-constexpr std::uint64_t kFirstOtherTrack = 1U << 28;  // docs/trace.md, rule 9: ids at or above this are not threads
 
 // Returns the enumerator with this name. Only the first enumerator can be called "unknown".
 template <class Kind>
@@ -30,9 +31,26 @@ std::optional<Kind> named(std::string_view name, unsigned count) {
   return std::nullopt;
 }
 
-constexpr unsigned kKinds = static_cast<unsigned>(Event::Kind::MemoryTrimmed) + 1;
+constexpr unsigned kOwnKinds = static_cast<unsigned>(Event::Kind::Extension);
 constexpr unsigned kResidencies = static_cast<unsigned>(Residency::Device) + 1;
 constexpr unsigned kPurposes = static_cast<unsigned>(Purpose::Trace) + 1;
+
+// Sets the kind of an event, and its type if it is an extension. Returns false if no kind has this name.
+bool identify(Event& event, const std::string& name) {
+  if (event.category.empty()) {
+    if (const std::optional<Event::Kind> own = named<Event::Kind>(name, kOwnKinds)) {
+      event.kind = *own;
+      return true;
+    }
+    // Early traces have the runtime's events without a category.
+    const auto is_name = [&name](const EventType& type) { return type.name == name; };
+    if (std::none_of(runtime::events::kAll.begin(), runtime::events::kAll.end(), is_name)) return false;
+    event.category = runtime::events::kDecided.category;
+  }
+  event.kind = Event::Kind::Extension;
+  event.name = name;
+  return true;
+}
 
 /// Parses a handle in the form 0x7f3a…
 std::uint64_t handle_of(const std::string& text) {
@@ -163,6 +181,7 @@ bool Handler::number(double value, std::uint64_t count) {
 void Handler::argument(const std::string& value) {
   Event& event = now_.event;
   const std::pair<const char*, std::string*> texts[] = {
+      {"category", &event.category},
       {"unit", &event.unit},
       {"target", &event.target},
       {"origin", &event.origin},
@@ -245,12 +264,10 @@ bool Handler::end_event() {
   if (!known_) return reject(Code::Corrupt, "it is not a kiln trace");
   if ((phase_ != "X" && phase_ != "i") || now_.id == 0) return true;
   if (trace_.events.size() >= kMaxEvents) return reject(Code::Corrupt, "it has more events than a kiln trace can have");
-  const std::optional<Event::Kind> kind = named<Event::Kind>(category_, kKinds);
-  if (!kind) {
+  if (!identify(now_.event, category_)) {
     ++trace_.not_understood;
     return true;
   }
-  now_.event.kind = *kind;
   now_.start_ms = start_us_ / 1000;
   now_.end_ms = (start_us_ + length_us_) / 1000;
   trace_.events.push_back(std::move(now_));

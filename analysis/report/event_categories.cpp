@@ -1,8 +1,8 @@
 #include "analysis/report/event_categories.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
+#include <utility>
+
+#include <kiln/runtime/events.hpp>
 
 namespace kiln::report {
 namespace {
@@ -10,22 +10,35 @@ namespace {
 // The name prefix of all threads that kiln creates; docs/trace.md.
 constexpr const char* kOwnThreads = "kiln-";
 
+constexpr std::pair<EventType, EventCategory> kExtensions[] = {
+    {runtime::events::kDecided, EventCategory::Work},
+    {runtime::events::kFellBack, EventCategory::Problem},
+    {runtime::events::kDispatched, EventCategory::Work},
+    {runtime::events::kStageFinished, EventCategory::Work},
+    {runtime::events::kMaterialized, EventCategory::Copy},
+    {runtime::events::kRewritten, EventCategory::Work},
+    {runtime::events::kMemoryTierSelected, EventCategory::Memory},
+    {runtime::events::kAllocationRetried, EventCategory::Problem},
+    {runtime::events::kMemoryTrimmed, EventCategory::Memory},
+};
+
+EventCategory category_of_extension(const Event& event) {
+  for (const auto& [type, category] : kExtensions) {
+    if (event.is(type)) return category;
+  }
+  return EventCategory::Other;
+}
+
 }  // namespace
 
 const char* to_string(EventCategory mark) {
-  constexpr const char* kNames[kMarks] = {"request", "wait",   "find", "compile", "load", "launch",
-                                          "copy",    "memory", "work", "trouble", "other"};
+  constexpr const char* kNames[] = {"request", "wait",   "find", "compile", "load", "launch",
+                                    "copy",    "memory", "work", "trouble", "other"};
   return kNames[static_cast<unsigned>(mark)];
 }
 
-const char* display_name(EventCategory mark) {
-  constexpr const char* kWords[kMarks] = {"request", "wait",   "hit or miss", "compile", "load", "launch",
-                                          "copy",    "memory", "operation",   "problem", "other"};
-  return kWords[static_cast<unsigned>(mark)];
-}
-
-EventCategory category_of(Event::Kind kind) {
-  switch (kind) {
+EventCategory category_of(const Event& event) {
+  switch (event.kind) {
     case Event::Kind::Requested: return EventCategory::Request;
     case Event::Kind::BlockingCompile:
     case Event::Kind::ClaimWaited:
@@ -37,15 +50,8 @@ EventCategory category_of(Event::Kind kind) {
     case Event::Kind::Loaded: return EventCategory::Load;
     case Event::Kind::Launched:
     case Event::Kind::CalledCompiled: return EventCategory::Launch;
-    case Event::Kind::Copied:
-    case Event::Kind::Materialized: return EventCategory::Copy;
-    case Event::Kind::Allocated:
-    case Event::Kind::MemoryTierSelected:
-    case Event::Kind::MemoryTrimmed: return EventCategory::Memory;
-    case Event::Kind::Decided:
-    case Event::Kind::Dispatched:
-    case Event::Kind::StageFinished:
-    case Event::Kind::Rewritten: return EventCategory::Work;
+    case Event::Kind::Copied: return EventCategory::Copy;
+    case Event::Kind::Allocated: return EventCategory::Memory;
     case Event::Kind::CompileFailed:
     case Event::Kind::NotPublished:
     case Event::Kind::EntryDropped:
@@ -68,17 +74,10 @@ EventCategory category_of(Event::Kind kind) {
     case Event::Kind::RemoteUnavailable:
     case Event::Kind::UploadDropped:
     case Event::Kind::Hedged:
-    case Event::Kind::LeaseLost:
-    case Event::Kind::FellBack:
-    case Event::Kind::AllocationRetried: return EventCategory::Problem;
+    case Event::Kind::LeaseLost: return EventCategory::Problem;
+    case Event::Kind::Extension: return category_of_extension(event);
     default: return EventCategory::Other;
   }
-}
-
-std::string display_name(Event::Kind kind) {
-  std::string text = to_string(kind);
-  std::replace(text.begin(), text.end(), '_', ' ');
-  return text;
 }
 
 std::string thread_name(const audit::Trace& trace, std::uint64_t thread) {
@@ -101,21 +100,6 @@ std::string subject_of(const Event& event) {
 
 double length_of(const audit::RecordedEvent& event) {
   return event.event.ms > 0 ? event.event.ms : event.end_ms - event.start_ms;
-}
-
-std::string format_duration(double ms) {
-  char text[48];
-  if (ms >= 120'000) {
-    const auto seconds = static_cast<long long>(std::llround(ms / 1000));
-    std::snprintf(text, sizeof text, "%lld min %02lld s", seconds / 60, seconds % 60);
-  } else if (ms >= 1000) {
-    std::snprintf(text, sizeof text, ms >= 10'000 ? "%.1f s" : "%.2f s", ms / 1000);
-  } else if (ms >= 0.1) {
-    std::snprintf(text, sizeof text, ms >= 100 ? "%.0f ms" : ms >= 10 ? "%.1f ms" : "%.2f ms", ms);
-  } else {
-    std::snprintf(text, sizeof text, ms >= 0.01 ? "%.0f µs" : ms > 0 ? "%.1f µs" : "0 µs", ms * 1000);
-  }
-  return text;
 }
 
 }  // namespace kiln::report

@@ -21,14 +21,9 @@ enum class EventCategory : unsigned char {
   Problem,
   Other
 };
-constexpr unsigned kMarks = static_cast<unsigned>(EventCategory::Other) + 1;
 /// Returns the name for style sheets and scripts.
 const char* to_string(EventCategory mark);
-/// Returns the name in the legend.
-const char* display_name(EventCategory mark);
-EventCategory category_of(Event::Kind kind);
-/// Returns the display name of an event kind: `bundle rejected`.
-std::string display_name(Event::Kind kind);
+EventCategory category_of(const Event& event);
 
 /// Returns the name of a thread, or its id if the trace has no name.
 std::string thread_name(const audit::Trace& trace, std::uint64_t thread);
@@ -38,8 +33,5 @@ bool is_background(const audit::Trace& trace, std::uint64_t thread);
 std::string subject_of(const Event& event);
 /// Returns the measured duration in milliseconds.
 double length_of(const audit::RecordedEvent& event);
-
-/// `0.12 ms`, `182 ms`, `2.31 s`, `4 min 10 s`
-std::string format_duration(double ms);
 
 }  // namespace kiln::report

@@ -47,8 +47,8 @@ void count(const audit::RecordedEvent& event, Run& run) {
       break;
     default: break;
   }
-  if (category_of(reported.kind) == EventCategory::Problem) {
-    run.problems.push_back({event.id, reported.kind, subject_of(reported), event.start_ms, reported.message});
+  if (category_of(reported) == EventCategory::Problem) {
+    run.problems.push_back({event.id, event_name(reported), subject_of(reported), event.start_ms, reported.message});
   }
 }
 

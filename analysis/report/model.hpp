@@ -33,10 +33,8 @@ struct Phase {
   double start_ms = 0;
   double ms = 0;
 };
-/// Returns the name for scripts and style sheets: `queue`, `claim` …
+/// Returns the name for scripts: `queue`, `claim` …
 const char* to_string(Phase::Kind kind);
-/// Returns the human-readable name of the phase.
-const char* display_name(Phase::Kind kind);
 
 /// The timeline of one unit and target from its request to its first launch.
 struct UnitTimeline {
@@ -51,7 +49,8 @@ struct UnitTimeline {
   std::vector<Phase> steps;  ///< without gaps; each phase starts at the end of the previous one
 
   double total_ms() const { return steps.empty() ? 0 : steps.back().start_ms + steps.back().ms - start_ms; }
-  double ms_of(Phase::Kind kind) const;
+  /// Returns the time until the unit could be launched, without idle times.
+  double work_ms() const;
 };
 
 struct Tier {
@@ -73,20 +72,26 @@ struct Miss {
 /// A problem that the trace reports, such as a rejection or a lost worker.
 struct Problem {
   std::uint64_t event = 0;
-  Event::Kind kind = Event::Kind::Hit;
+  std::string kind;  ///< name of the event
   std::string unit;
   double at_ms = 0;
   std::string message;
 };
 
-/// A bar of the timeline: one event, or several adjacent events that cannot be distinguished.
+/// A bar of the timeline: one event, or several adjacent events that cannot be distinguished. The texts are those of
+/// the first event, truncated.
 struct Bar {
   EventCategory mark = EventCategory::Other;
   std::uint64_t event = 0;  ///< id of the first event
   std::uint64_t count = 1;
   double start_ms = 0;
   double end_ms = 0;
-  std::string text;
+  std::string kind;    ///< name of the event
+  double ms = 0;       ///< measured duration of the first event
+  std::string unit;    ///< unit, or operation and stage if there is no unit
+  std::string thread;  ///< empty if the lane is the thread
+  std::string origin;
+  std::string message;
 };
 
 /// A lane of the timeline for a thread or a stream. Overlapping events use several rows.
@@ -125,12 +130,21 @@ struct Run {
   audit::Report audit;
 };
 
+/// The work on one unit and target in several runs.
+struct UnitComparison {
+  std::string unit;
+  std::string target;
+  std::vector<std::optional<std::size_t>> timelines;  ///< index in Run::timelines for each of the compared runs
+  double longest_ms = 0;
+};
+
 /// Runs of one program, side by side.
 struct Program {
   std::string name;
   std::vector<std::size_t> runs;  ///< indexes in Model::runs, in the given order
   std::optional<std::size_t> cold;
   std::optional<std::size_t> warm;
+  std::vector<UnitComparison> units;  ///< comparison of the first four runs, longest work first
 };
 
 struct Model {

@@ -22,15 +22,18 @@ Json wait_object(const Wait& wait) {
           {"unit", wait.unit}, {"at_ms", wait.start_ms}, {"why", wait.reason}};
 }
 
-Json timeline_object(const UnitTimeline& timeline) {
-  Json steps = cut(timeline.steps, [](const Phase& step) -> Json {
+Json steps_array(const UnitTimeline& timeline) {
+  return cut(timeline.steps, [](const Phase& step) -> Json {
     return {{"step", to_string(step.kind)}, {"at_ms", step.start_ms}, {"ms", step.ms}};
   });
+}
+
+Json timeline_object(const UnitTimeline& timeline) {
   return {{"unit", timeline.unit},           {"target", timeline.target},
           {"kernel", timeline.kernel},       {"origin", timeline.origin},
           {"at_ms", timeline.start_ms},      {"total_ms", timeline.total_ms()},
           {"waited_ms", timeline.waited_ms}, {"launched_ms", or_null(timeline.launched_ms)},
-          {"steps", std::move(steps)}};
+          {"steps", steps_array(timeline)}};
 }
 
 Json miss_object(const Miss& miss) {
@@ -52,13 +55,40 @@ Json finding_object(const audit::Finding& finding) {
 
 Json problem_object(const Problem& problem) {
   return {{"event", problem.event},
-          {"kind", to_string(problem.kind)},
+          {"kind", problem.kind},
           {"unit", problem.unit},
           {"at_ms", problem.at_ms},
           {"message", problem.message}};
 }
 
+Json bar_object(const Bar& bar) {
+  Json object = {{"category", to_string(bar.mark)},
+                 {"event", bar.event},
+                 {"count", bar.count},
+                 {"at_ms", bar.start_ms},
+                 {"end_ms", bar.end_ms},
+                 {"kind", bar.kind},
+                 {"ms", bar.ms}};
+  const std::pair<const char*, const std::string*> texts[] = {
+      {"unit", &bar.unit}, {"thread", &bar.thread}, {"origin", &bar.origin}, {"message", &bar.message}};
+  for (const auto& [name, text] : texts) {
+    if (!text->empty()) object[name] = *text;  // most bars have few of them, and there are thousands of bars
+  }
+  return object;
+}
+
+Json lane_object(const Lane& lane) {
+  Json rows = Json::array();
+  for (const std::vector<Bar>& row : lane.rows) {
+    Json& bars = rows.emplace_back(Json::array());
+    for (const Bar& bar : row) bars.push_back(bar_object(bar));
+  }
+  return {{"name", lane.name}, {"stream", lane.stream}, {"rows", std::move(rows)}};
+}
+
 Json run_object(const Run& run) {
+  Json lanes = Json::array();
+  for (const Lane& lane : run.lanes) lanes.push_back(lane_object(lane));
   Json tiers = Json::array();
   for (const Tier& tier : run.tiers) tiers.push_back({{"tier", tier.name}, {"count", tier.count}, {"ms", tier.ms}});
   return {{"file", run.file},
@@ -80,7 +110,7 @@ Json run_object(const Run& run) {
           {"load_ms", run.load_ms},
           {"launches", run.launches},
           {"tiers", std::move(tiers)},
-          {"first", or_null(run.first)},
+          {"first_call", run.first ? timeline_object(run.timelines[*run.first]) : Json(nullptr)},
           {"units", cut(run.timelines, timeline_object)},
           {"units_in_all", run.timelines.size()},
           {"misses", cut(run.misses, miss_object)},
@@ -88,22 +118,46 @@ Json run_object(const Run& run) {
           {"troubles", cut(run.problems, problem_object)},
           {"troubles_in_all", run.problems.size()},
           {"findings", cut(run.audit.findings, finding_object)},
+          {"findings_in_all", run.audit.findings.size()},
           {"cause", run.audit.cause},
-          {"change", run.audit.change}};
+          {"change", run.audit.change},
+          {"lanes", std::move(lanes)}};
+}
+
+Json comparison_object(const UnitComparison& unit, const Program& program, const Model& model) {
+  Json cells = Json::array();
+  for (std::size_t i = 0; i < unit.timelines.size(); ++i) {
+    if (!unit.timelines[i]) {
+      cells.push_back(nullptr);
+      continue;
+    }
+    const UnitTimeline& timeline = model.runs[program.runs[i]].timelines[*unit.timelines[i]];
+    cells.push_back({{"origin", timeline.origin}, {"work_ms", timeline.work_ms()}, {"steps", steps_array(timeline)}});
+  }
+  return {{"unit", unit.unit}, {"target", unit.target}, {"runs", std::move(cells)}};
+}
+
+Json program_object(const Program& program, const Model& model) {
+  const auto compared = [&](const UnitComparison& unit) { return comparison_object(unit, program, model); };
+  return {{"name", program.name},
+          {"runs", program.runs},
+          {"cold", or_null(program.cold)},
+          {"warm", or_null(program.warm)},
+          {"units", cut(program.units, compared)},
+          {"units_in_all", program.units.size()}};
 }
 
 }  // namespace
 
 std::string model_json(const Model& model, int indent) {
   Json programs = Json::array();
-  for (const Program& each : model.programs) {
-    programs.push_back(
-        {{"name", each.name}, {"runs", each.runs}, {"cold", or_null(each.cold)}, {"warm", or_null(each.warm)}});
-  }
+  for (const Program& program : model.programs) programs.push_back(program_object(program, model));
+  Json runs = Json::array();
+  for (const Run& run : model.runs) runs.push_back(run_object(run));
   const Json all = {{"programs", std::move(programs)},
                     {"waits", cut(model.waits, wait_object)},
                     {"waits_in_all", model.waits.size()},
-                    {"runs", cut(model.runs, run_object)}};
+                    {"runs", std::move(runs)}};
   return json_text(all, indent);
 }
 

@@ -35,77 +35,31 @@ std::string filled(std::string_view text, std::initializer_list<std::pair<std::s
   return out;
 }
 
-std::string title_of(const Model& model) {
-  std::string title = "kiln report";
-  for (std::size_t i = 0; i < model.programs.size() && i < 3; ++i)
-    title += (i == 0 ? ": " : ", ") + model.programs[i].name;
-  return title;
-}
-
-std::string lead_of(const Model& model) {
-  const auto runs = format_count(model.runs.size(), "run", "runs");
-  std::string text = runs + " of " + format_count(model.programs.size(), "program", "programs") + ". ";
-  if (model.waits.empty()) return text + "The traces contain no waits.";
-  const Wait& longest = model.waits.front();
-  text += "The longest wait was " + format_duration(longest.ms) + ", by thread " + longest.who + " in the " +
-          model.runs[longest.run].label + " run of " + model.runs[longest.run].process;
-  return text + (longest.unit.empty() ? "." : ", for " + longest.unit + '.');
-}
-
-std::string body_of(const Model& model) {
-  Html to;
-  put_programs(to, model);
-  put_waits(to, model);
-  put_timelines(to, model);
-  put_tiers(to, model);
-  put_units(to, model);
-  put_misses(to, model);
-  put_audit(to, model);
-  put_problems(to, model);
-  put_traces(to, model);
-  return to.take();
+// Escapes JSON for a <script> element: in JSON these characters occur only in strings.
+std::string json_in_html(const std::string& json) {
+  std::string out;
+  out.reserve(json.size());
+  for (const char c : json) {
+    switch (c) {
+      case '<': out += "\\u003c"; break;
+      case '>': out += "\\u003e"; break;
+      case '&': out += "\\u0026"; break;
+      default: out += c;
+    }
+  }
+  return out;
 }
 
 }  // namespace
 
-std::string name_of(const Run& run) { return run.process + ", " + run.label; }
-
-void put_label(Html& to, const Run& run) {
-  const std::string kind = run.label.substr(0, run.label.find(' '));
-  to.put("span", {{"class", "chip " + kind}}, run.label);
-}
-
-void put_more(Html& to, std::size_t shown, std::size_t all, const char* what) {
-  if (shown >= all) return;
-  to.put("p", {{"class", "note"}},
-         "The first " + std::to_string(shown) + " of " + std::to_string(all) + ' ' + what + " are shown.");
-}
-
-const char* color_of(Phase::Kind kind) {
-  switch (kind) {
-    case Phase::Kind::Queue: return "idle";
-    case Phase::Kind::Claim: return "wait";
-    case Phase::Kind::Find: return "find";
-    case Phase::Kind::Compile: return "compile";
-    case Phase::Kind::Publish: return "copy";
-    case Phase::Kind::WaitForLoad: return "idle";
-    case Phase::Kind::Load: return "load";
-    case Phase::Kind::Ready: return "idle";
-    case Phase::Kind::Launch: return "launch";
-  }
-  return "other";
-}
-
 std::string page(const Model& model) {
-  const std::string script = kPageScript;
-  // The content security policy allows only this script and no network access, even if a trace contains hostile names.
-  return filled(kPageTemplate, {{"title", escaped(title_of(model))},
-                                {"script_digest", base64(sha256(script))},
+  // The content security policy allows only this style and script and no network access, even if a trace contains
+  // hostile names.
+  return filled(kPageTemplate, {{"style_digest", base64(sha256(kPageStyle))},
+                                {"script_digest", base64(sha256(kPageScript))},
                                 {"style", kPageStyle},
-                                {"lead", escaped(lead_of(model))},
-                                {"body", body_of(model)},
                                 {"model", json_in_html(model_json(model, -1))},
-                                {"script", script}});
+                                {"script", kPageScript}});
 }
 
 }  // namespace kiln::report

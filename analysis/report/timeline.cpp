@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxLanes = 24;
 constexpr std::size_t kMaxConcurrent = 4;
-constexpr std::size_t kMaxTextLength = 240;
+constexpr std::size_t kMaxTextLength = 120;
 // Number of columns of the timeline. Events within one column cannot be distinguished.
 constexpr double kColumns = 1500;
 
@@ -26,14 +26,7 @@ struct LaneEvents {
   std::vector<LaneItem> pieces;
 };
 
-std::string text_of(const audit::Trace& trace, const audit::RecordedEvent& event) {
-  const Event& reported = event.event;
-  std::string text = display_name(reported.kind);
-  if (const std::string subject = subject_of(reported); !subject.empty()) text += " · " + subject;
-  if (reported.ms > 0) text += " · " + format_duration(reported.ms);
-  text += " · at " + format_duration(event.start_ms) + " · " + thread_name(trace, event.thread);
-  if (!reported.origin.empty()) text += " · " + reported.origin;
-  if (!reported.message.empty()) text += " · " + reported.message;
+std::string truncated(const std::string& text) {
   return text.size() <= kMaxTextLength ? text : std::string(truncate_utf8(text, kMaxTextLength)) + "…";
 }
 
@@ -67,7 +60,7 @@ class LanePacker {
   explicit LanePacker(double column) : column_(column) {}
 
   void put(const LaneItem& piece) {
-    const Bar bar{category_of(piece.event->event.kind), piece.event->id, 1, piece.start_ms, piece.event->end_ms, ""};
+    const Bar bar{category_of(piece.event->event), piece.event->id, 1, piece.start_ms, piece.event->end_ms};
     for (std::vector<Bar>& row : rows_) {
       if (join(row, bar)) return;
       // An event is emitted shortly after its work ended, so a small overlap is ignored.
@@ -116,7 +109,13 @@ void put_texts(const audit::Trace& trace, std::vector<Lane>& lanes) {
       for (Bar& bar : row) {
         const auto event = std::lower_bound(events.begin(), events.end(), bar.event,
                                             [](const audit::RecordedEvent& a, std::uint64_t id) { return a.id < id; });
-        bar.text = text_of(trace, *event);
+        const Event& reported = event->event;
+        bar.kind = event_name(reported);
+        bar.ms = reported.ms;
+        bar.unit = truncated(subject_of(reported));
+        if (lane.stream) bar.thread = truncated(thread_name(trace, event->thread));
+        bar.origin = truncated(reported.origin);
+        bar.message = truncated(reported.message);
       }
     }
   }

@@ -12,16 +12,18 @@ const char* to_string(Phase::Kind kind) {
   return kNames[static_cast<unsigned>(kind)];
 }
 
-const char* display_name(Phase::Kind kind) {
-  constexpr const char* kWords[] = {"queue and lookup", "compile elsewhere", "hit",  "compile",
-                                    "publish",          "wait for load",     "load", "wait for launch",
-                                    "first launch"};
-  return kWords[static_cast<unsigned>(kind)];
-}
-
-double UnitTimeline::ms_of(Phase::Kind kind) const {
+double UnitTimeline::work_ms() const {
   double ms = 0;
-  for (const Phase& step : steps) ms += step.kind == kind ? step.ms : 0;
+  for (const Phase& step : steps) {
+    switch (step.kind) {
+      case Phase::Kind::Claim:
+      case Phase::Kind::Find:
+      case Phase::Kind::Compile:
+      case Phase::Kind::Publish:
+      case Phase::Kind::Load: ms += step.ms; break;
+      default: break;
+    }
+  }
   return ms;
 }
 

@@ -55,11 +55,11 @@ std::string unobservable_reason(NvrtcCompiler& compiler, const Recipe& recipe) {
   };
   probe.unit = Unit::cuda("kiln-canary", include(canary.present) + include(canary.again) + "#if __has_include(\"" +
                                              canary.missing + "\")\n#endif\n#error done\n")
-                   .include_root("/proc/self");
+                   .with_include_root("/proc/self");
   FileAccessRecorder recorder;
   {
     const ScopedFileTracing watch(recorder, {});
-    (void)compiler.compile(probe);
+    (void)compiler.compile(probe, {});
   }
   bool saw_present = false;
   bool saw_again = false;
@@ -225,7 +225,7 @@ Frame JobHandler::compile_opencl(const Recipe& recipe) {
   const std::string& device = recipe.target.architecture;
   std::unique_ptr<Compiler>& compiler = compilers_["opencl " + device];
   if (compiler == nullptr) compiler = std::make_unique<OpenClCompiler>(device);
-  const auto identity = compiler->identity();
+  const auto identity = compiler->identity({});
   if (identity && identity->digest == recipe.compiler.digest) return compile_with(*compiler, recipe);
   std::string reason = "kiln-worker does not have the OpenCL compiler of " + device + ": ";
   reason += identity ? "it has " + identity->version + ", not " + recipe.compiler.version : identity.error().message;
@@ -245,7 +245,7 @@ Compiler* JobHandler::other_compiler(const Recipe& recipe) {
 }
 
 Frame JobHandler::compile_with(Compiler& compiler, const Recipe& recipe) const {
-  auto compiled = compiler.compile(recipe);
+  auto compiled = compiler.compile(recipe, {});
   if (!compiled) return frame_of(failure_of(compiled.error(), {}));
   WorkerReply reply;
   reply.compiled = std::move(*compiled);

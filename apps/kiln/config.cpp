@@ -16,7 +16,7 @@ int config_show_command(const Arguments& arguments, Console& console) {
   std::vector<std::vector<std::string>> rows = {{"SETTING", "VALUE", "FROM"}};
   for (const Setting& setting : config.settings) {
     const SettingSpec* kind = find_setting(setting.name);
-    const char* const nothing = kind != nullptr && kind->is_path ? "(auto-detected)" : "(none)";
+    const char* const nothing = kind != nullptr && kind->is_path() ? "(auto-detected)" : "(none)";
     rows.push_back({setting.name, setting.value.empty() ? nothing : setting.value,
                     setting.origin + (setting.locked ? ", locked" : "")});
   }

@@ -13,7 +13,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/files/files.hpp"
-#include "session/status_directory.hpp"
+#include "engine/status_directory.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -61,14 +61,14 @@ class AlternateScreen {
   }
 
  private:
-  static bool say(const std::string& text) { return write_all(STDOUT_FILENO, text, "standard output").ok(); }
+  static bool say(const std::string& text) { return write_all(STDOUT_FILENO, text, "standard output").has_value(); }
 };
 
 class StatusCommand {
  public:
   StatusCommand(const Arguments& arguments, Console& console)
       : arguments_(arguments), console_(console), config_(Config::load({}, EventEmitter(console.listener()))),
-        directories_(status_directories(config_)) {}
+        directories_(status_directories(config_.status_dir)) {}
 
   int once() {
     const auto processes = look();
@@ -137,7 +137,7 @@ class StatusCommand {
     const Text text = arguments_.json     ? Text(status_json(processes, true))
                       : processes.empty() ? Text("no program is using kiln\n")
                                           : status_text(processes, system_clock().wall(), {}, console_);
-    return write_all(STDOUT_FILENO, text.bytes() + '\n', "standard output").ok();
+    return write_all(STDOUT_FILENO, text.bytes() + '\n', "standard output").has_value();
   }
 
   // Detects a closed pipe without writing to it.

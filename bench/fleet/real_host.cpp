@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "base/hash.hpp"
-#include "cache/server_time_budget.hpp"
 #include "core/recipe.hpp"
 #include "remote/http/http_object_store.hpp"
 #include "remote/redis/redis_leases.hpp"
@@ -57,11 +56,11 @@ RealHost::RealHost(const Scenario& scenario, const ServerEndpoints& place)
   claims_ = std::make_unique<FleetClaims>(std::move(claims));
 }
 
-bool RealHost::look(std::uint32_t key) {
+bool RealHost::look(std::uint32_t key, const RequestContext& context) {
   const RequestKey request = request_of(key);
-  const auto dependency_sets = store_->dependency_sets(request, 1);
+  const auto dependency_sets = store_->dependency_sets(request, 1, context);
   if (!dependency_sets || dependency_sets->empty()) return false;
-  const auto hit = store_->get(artifact_key(request, dependency_sets->front()));
+  const auto hit = store_->get(artifact_key(request, dependency_sets->front()), context);
   if (!hit || !*hit) return false;
   ++hits_;
   return true;
@@ -69,17 +68,19 @@ bool RealHost::look(std::uint32_t key) {
 
 void RealHost::resolver(std::uint32_t key) {
   ServerTimeBudget budget(scenario_.policy.budget);
-  if (look(key)) return;
+  const RequestContext context{.server_budget = &budget};
+  if (look(key, context)) return;
   const Time wait = std::chrono::seconds(30) + scenario_.policy.lease_ttl;
   const auto give_up = Clock::now() + wait;
   std::unique_ptr<Claim> claim;
   while (claim == nullptr) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(give_up - Clock::now());
-    Claims::AcquireResult answer = claims_->acquire(request_of(key), std::max(left, std::chrono::milliseconds(0)));
+    Claims::AcquireResult answer =
+        claims_->acquire(request_of(key), std::max(left, std::chrono::milliseconds(0)), context);
     claim = std::move(answer.claim);
     if (answer.outcome == Claims::Outcome::Unavailable || answer.outcome == Claims::Outcome::TimedOut) break;
     budget.bypass_negative_cache();
-    if (look(key)) return;
+    if (look(key, context)) return;
   }
   compile(key);
 }
@@ -92,8 +93,8 @@ void RealHost::compile(std::uint32_t key) {
   artifact.bytes = Bytes::of(std::string(scenario_.entry_bytes, static_cast<char>('a' + key % 26)));
   artifact.target = Target::sm(90);
   artifact.metadata = {"unit " + std::to_string(key), "a sleep", 1e3 * seconds(cost_of(scenario_, key)), ""};
-  (void)store_->put(artifact_key(request, {}), artifact);
-  (void)store_->add_dependency_set(request, {});
+  (void)store_->put(artifact_key(request, {}), artifact, {});
+  (void)store_->add_dependency_set(request, {}, {});
 }
 
 }  // namespace kiln::fleet

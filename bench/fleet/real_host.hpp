@@ -41,7 +41,7 @@ class RealHost {
   std::uint64_t rejected() const { return store_->counts().skipped; }
 
  private:
-  bool look(std::uint32_t key);
+  bool look(std::uint32_t key, const RequestContext& context);
   void compile(std::uint32_t key);
 
   const Scenario& scenario_;

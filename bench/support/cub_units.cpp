@@ -152,9 +152,9 @@ std::vector<Unit> cub_units(const std::vector<std::string>& include_roots) {
   std::vector<Unit> units;
   for (const auto& [name, body] : kBodies) {
     Unit unit = Unit::cuda(std::string(name) + ".cu", std::string(kIncludes) + body)
-                    .options({"-std=c++17", "-default-device", "-DCUB_DISABLE_CDP"})
-                    .entry(name);
-    for (const std::string& root : include_roots) unit = unit.include_root(root);
+                    .with_options({"-std=c++17", "-default-device", "-DCUB_DISABLE_CDP"})
+                    .with_entry(name);
+    for (const std::string& root : include_roots) unit = unit.with_include_root(root);
     units.push_back(std::move(unit));
   }
   return units;

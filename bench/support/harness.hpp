@@ -17,7 +17,7 @@ struct Outcome {
   std::string name;
   double ours = 0;    ///< median, in `unit`
   double theirs = 0;  ///< median, in `unit`
-  double ratio = 0;   ///< median of ours/theirs of each round; for ServerTimeBudget::Difference, of ours − theirs
+  double ratio = 0;   ///< median of ours/theirs of each round; for Budget::Difference, of ours − theirs
   double spread = 0;  ///< error of `ratio`, as a fraction of the limit: see `compare`
   std::size_t n = 0;  ///< rounds
   double limit = 0;   ///< maximum of `ratio`
@@ -47,7 +47,7 @@ struct Plan {
   double small_spread = 0.02;
 };
 
-/// Returns the other side of a promise that is an absolute time (ServerTimeBudget::Time): a constant. With a limit of
+/// Returns the other side of a promise that is an absolute time (Budget::Time): a constant. With a limit of
 /// 1, `ratio` is the used fraction.
 inline Plan::Side allowed(double time) {
   return [time]() -> Result<double> { return time; };

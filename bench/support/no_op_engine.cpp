@@ -7,21 +7,40 @@
 
 namespace kiln::bench {
 
-Engine::Callbacks instant_parts() {
-  Engine::Callbacks params;
-  params.recipe = [](const CompileRequest& request) -> Result<Recipe> {
+namespace {
+
+/// A resolver whose functions return at once, and the source of itself. Thread-safe.
+class InstantResolver final : public Resolver, public ResolverSource {
+ public:
+  InstantResolver() : Resolver(Params{}) {}
+
+  Result<Recipe> recipe(const CompileRequest& request, const RequestContext&) override {
     Recipe recipe{.unit = request.unit, .target = request.target};
     recipe.compiler.name = "instant";
     return recipe;
-  };
-  params.resolve = [](const CompileRequest& /*order*/, const Recipe& recipe) -> Result<ResolveResult> {
-    ResolveResult answer;
-    answer.artifact.target = recipe.target;
-    answer.origin = Origin::Memory;
-    answer.flow = recipe.task_id;
-    return answer;
-  };
-  return params;
+  }
+  Result<ResolveResult> resolve(const CompileRequest& /*request*/, const Recipe& recipe,
+                                const RequestContext& context) override {
+    ResolveResult result;
+    result.artifact.target = recipe.target;
+    result.origin = Origin::Memory;
+    result.flow = context.task_id;
+    return result;
+  }
+  Result<std::optional<ResolveResult>> lookup(const CompileRequest& /*request*/, const RequestContext&) override {
+    return std::optional<ResolveResult>();
+  }
+
+  Resolver& resolver() override { return *this; }
+  Resolver& resolver_for_task() override { return *this; }
+  Resolver* opened_resolver() noexcept override { return this; }
+};
+
+}  // namespace
+
+ResolverSource& instant_resolver() {
+  static InstantResolver resolver;
+  return resolver;
 }
 
 std::vector<CompileRequest> unseen_orders(std::size_t count, std::size_t source_size) {
@@ -31,7 +50,7 @@ std::vector<CompileRequest> unseen_orders(std::size_t count, std::size_t source_
   for (std::size_t i = 0; i < count; ++i) {
     std::string source = "// kernel " + std::to_string(++number) + '\n';
     source.resize(std::max(source.size(), source_size), ' ');
-    requests.push_back({Unit::cuda("bench.cu", std::move(source)).entry("kernel"), Target::sm(80)});
+    requests.push_back({Unit::cuda("bench.cu", std::move(source)).with_entry("kernel"), Target::sm(80)});
   }
   return requests;
 }

@@ -8,8 +8,8 @@
 
 namespace kiln::bench {
 
-/// Returns engine callbacks that return at once, so that only the engine is measured.
-Engine::Callbacks instant_parts();
+/// Returns a resolver whose functions return at once, so that only the engine is measured.
+ResolverSource& instant_resolver();
 
 /// Returns compile requests of units without a computed hash, each with its own source of about this size.
 std::vector<CompileRequest> unseen_orders(std::size_t count, std::size_t source_size);

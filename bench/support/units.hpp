@@ -12,18 +12,18 @@ namespace kiln::bench {
 
 inline Unit small_unit() {
   return Unit::cuda("bench_small.cu", kSmallSource)
-      .entry("saxpy")
-      .entry("transpose")
-      .entry("gravity")
-      .entry("matmul")
-      .entry("blur");
+      .with_entry("saxpy")
+      .with_entry("transpose")
+      .with_entry("gravity")
+      .with_entry("matmul")
+      .with_entry("blur");
 }
 
 inline Unit large_unit(const std::vector<std::string>& include_roots) {
   Unit unit = Unit::cuda("bench_large.cu", kLargeSource)
-                  .options({"-std=c++17", "-default-device", "-DCUB_DISABLE_CDP"})
-                  .entry("scan_int");
-  for (const std::string& root : include_roots) unit = unit.include_root(root);
+                  .with_options({"-std=c++17", "-default-device", "-DCUB_DISABLE_CDP"})
+                  .with_entry("scan_int");
+  for (const std::string& root : include_roots) unit = unit.with_include_root(root);
   return unit;
 }
 

@@ -13,7 +13,7 @@
 #include "cache/cache_directory.hpp"
 #include "remote/http/http_object_store.hpp"
 #include "remote/remote_store.hpp"
-#include "session/components.hpp"
+#include "session/access.hpp"
 #include "support/servers/nginx_object_stores.hpp"
 #include "trust/signer.hpp"
 
@@ -22,11 +22,11 @@ namespace {
 
 constexpr char kNameSpace[] = "bench";
 
-Components components_on(const std::string& cache) {
+Result<Session> session_on(const std::string& cache) {
   SessionOptions options;
   options.settings = {{"cache.dir", cache}, {"compile", "never"}};
   options.locked = {"cache.dir", "compile"};
-  return Components(Config::load(options, EventEmitter()), EventEmitter());
+  return Session::open(std::move(options));
 }
 
 /// Opens a remote store with write access.
@@ -49,9 +49,9 @@ Result<std::unique_ptr<RemoteStore>> open_pch_cache(const test::Nginx& nginx, Se
 Result<std::vector<std::string>> bare_compilers() {
   const EventEmitter no_events;
   Components components(Config::load({.settings = {{"disable", "true"}}, .locked = {"disable"}}, no_events), no_events);
-  const auto recipe = components.recipe(cccl::predefined_specs().front(), Target::sm(80));
+  const auto recipe = components.recipe(cccl::predefined_specs().front(), Target::sm(80), {});
   if (!recipe) return recipe.error();
-  const auto cuda = components.recipe(Unit::cuda("none.cu", ""), Target::sm(80));
+  const auto cuda = components.recipe(Unit::cuda("none.cu", ""), Target::sm(80), {});
   if (!cuda) return cuda.error();
   const CompilerIdentity& found = recipe->compiler;
   std::vector<std::string> said{cuda->compiler.path, found.path, found.roots[0].path, found.roots[1].path};
@@ -68,18 +68,19 @@ Result<std::unique_ptr<ArtifactSources>> ArtifactSources::make(const Units& unit
 }
 
 Status ArtifactSources::fill(const Units& units, const std::string& cache) {
-  Components components = components_on(cache);
+  Result<Session> session = session_on(cache);
+  if (!session) return std::move(session).error();
   SecretKey key = SecretKey::generate();
   const std::string trusted =
       "[[key]]\npublic = \"" + key.public_key().text() + "\"\nnamespaces = [\"" + std::string(kNameSpace) + "\"]\n";
   BundleWriter writer({.name_space = kNameSpace, .epoch = 1});
-  std::vector<ResolveResult> answers;
+  std::vector<ResolvedArtifact> answers;
   std::string entries;
   std::set<std::string> looked_at;
   for (const Unit& unit : units) {
-    const auto recipe = components.recipe(unit, Target::sm(80));
+    const auto recipe = detail::SessionAccess::components(*session).recipe(unit, Target::sm(80), {});
     if (!recipe) return recipe.error();
-    auto answer = components.get(unit, Target::sm(80));
+    auto answer = session->resolve(unit, Target::sm(80));
     if (!answer) return std::move(answer).error();
     const CompilerIdentity& compiler = recipe->compiler;
     BundleMember member{unit.kind(), unit.key(),    answer->artifact, answer->request,
@@ -103,10 +104,10 @@ Status ArtifactSources::fill(const Units& units, const std::string& cache) {
   }
   const auto pch_cache = open_pch_cache(nginx_, std::move(key));
   if (!pch_cache) return pch_cache.error();
-  for (const ResolveResult& answer : answers) {
-    if (Status put = (*pch_cache)->put(answer.key, answer.artifact); !put) return put;
+  for (const ResolvedArtifact& answer : answers) {
+    if (Status put = (*pch_cache)->put(answer.key, answer.artifact, {}); !put) return put;
     if (answer.artifact.dependency_set->empty()) continue;
-    if (Status put = (*pch_cache)->add_dependency_set(answer.request, *answer.artifact.dependency_set); !put)
+    if (Status put = (*pch_cache)->add_dependency_set(answer.request, *answer.artifact.dependency_set, {}); !put)
       return put;
   }
   return {};

@@ -93,6 +93,14 @@ Result<std::chrono::nanoseconds> limit_of(std::int64_t timeout_ns) {
   return timeout > kMaxDuration ? kForever : timeout;
 }
 
+Result<Backend> backend_of(kiln_backend backend) {
+  switch (static_cast<int>(backend)) {
+    case KILN_BACKEND_CUDA: return Backend::Cuda;
+    case KILN_BACKEND_OPENCL: return Backend::OpenCl;
+    default: return invalid_argument("backend is no device backend: use KILN_BACKEND_CUDA or KILN_BACKEND_OPENCL");
+  }
+}
+
 Result<Target> target_of(const Unit& unit, const char* text) {
   if (Status there = check_text(text, "target"); !there) return std::move(there).error();
   if (unit.kind() != "opencl") return Target::parse(text);

@@ -39,6 +39,8 @@ inline constexpr Caller kUnnamedCaller{"a C program", 0};
 
 /// Converts a caller's nanoseconds to the library's time limit.
 Result<std::chrono::nanoseconds> limit_of(std::int64_t timeout_ns);
+/// Returns the backend for a caller's value.
+Result<Backend> backend_of(kiln_backend backend);
 /// Returns the target that a caller names for a unit.
 Result<Target> target_of(const Unit& unit, const char* text);
 

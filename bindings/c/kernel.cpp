@@ -6,21 +6,19 @@
 namespace kiln::c {
 namespace {
 
-Dim3 size_of(const kiln_dim3& given) { return {std::max(given.x, 1U), std::max(given.y, 1U), std::max(given.z, 1U)}; }
-
 Result<LaunchConfig> launch_of(const kiln_launch& given) {
   constexpr std::size_t kMaxAttributes = 64;
   if (given.attribute_count > kMaxAttributes) return invalid_argument("how->attribute_count is out of range");
   if (Status right = check_items(given.attributes, given.attribute_count, "how->attributes"); !right) {
     return std::move(right).error();
   }
-  LaunchConfig config;
-  config.stream = given.stream;
-  config.grid = size_of(given.grid);
-  config.block = size_of(given.block);
-  config.shared_bytes = given.shared_bytes;
-  const bool clusters = given.cluster.x != 0 || given.cluster.y != 0 || given.cluster.z != 0;
-  if (clusters) config.cluster = size_of(given.cluster);
+  if (given.stream == nullptr) {
+    return invalid_argument("how->stream is NULL; pass a stream, or KILN_CUDA_DEFAULT_STREAM");
+  }
+  LaunchConfig config(Grid(given.grid.x, given.grid.y, given.grid.z),
+                      Block(given.block.x, given.block.y, given.block.z), StreamRef::from_native(given.stream),
+                      given.shared_bytes);
+  config.cluster = {given.cluster.x, given.cluster.y, given.cluster.z};
   config.cooperative = given.cooperative != 0;
   config.programmatic = given.programmatic != 0;
   config.priority = given.priority;
@@ -39,12 +37,16 @@ Status get(kiln_session* session, const kiln_unit* unit, const char* entry, cons
   if (Status right = check(unit, "unit"); !right) return right;
   const auto limit = limit_of(wait.timeout_ns);
   if (!limit) return limit.error();
+  if (wait.on_stream != 0 && wait.stream == nullptr) {
+    return invalid_argument("wait->stream is NULL; pass a stream, or KILN_CUDA_DEFAULT_STREAM");
+  }
   const std::string name = is_plausible_pointer(entry) ? entry : "";
   const Caller caller = is_plausible_pointer(wait.file) ? Caller{wait.file, wait.line} : kUnnamedCaller;
-  kiln::KernelHandle handle = session->session.handle(unit->unit, name);
-  auto got = wait.on_stream != 0 ? handle.get_for_stream(wait.stream, *limit, caller) : handle.get(*limit, caller);
+  auto got = wait.on_stream != 0 ? session->session.handle(unit->unit, name)
+                                       .get_for_stream(StreamRef::from_native(wait.stream), *limit, caller)
+                                 : session->session.get(unit->unit, name, *limit, caller);
   if (!got) return std::move(got).error();
-  *kernel = new kiln_kernel(std::move(handle), *got);
+  *kernel = new kiln_kernel(*std::move(got));
   return {};
 }
 

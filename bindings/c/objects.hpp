@@ -6,6 +6,7 @@
 
 #include <kiln/kiln.h>
 #include <kiln/kiln.hpp>
+#include <kiln/stream.hpp>
 
 /// The objects behind kiln.h. Each begins with a tag of its type, which its destructor clears, so that an object of
 /// another type, and in most cases a freed one, gives an error instead of a crash.
@@ -74,8 +75,7 @@ struct kiln_artifact : kiln::c::TaggedObject {
 
 struct kiln_kernel : kiln::c::TaggedObject {
   static constexpr kiln::c::TypeTag kTypeTag = kiln::c::TypeTag::Kernel;
-  kiln_kernel(kiln::KernelHandle of, kiln::Kernel got) : TaggedObject(kTypeTag), handle(std::move(of)), kernel(got) {}
-  const kiln::KernelHandle handle;  // keeps the kernel loaded
+  explicit kiln_kernel(kiln::Kernel got) : TaggedObject(kTypeTag), kernel(std::move(got)) {}
   const kiln::Kernel kernel;
 };
 

@@ -29,7 +29,7 @@ class User {
 void emit(kiln_event_callback callback, const Event& event, void* user) noexcept {
   kiln_event reported{};
   reported.size = sizeof reported;
-  reported.kind = to_string(event.kind);
+  reported.kind = event_name(event);
   reported.unit = event.unit.c_str();
   reported.target = event.target.c_str();
   reported.key = event.key.c_str();
@@ -51,6 +51,7 @@ void emit(kiln_event_callback callback, const Event& event, void* user) noexcept
   reported.rows = event.context.rows;
   reported.residency = to_string(event.context.residency);
   reported.purpose = to_string(event.context.purpose);
+  reported.category = event.category.c_str();
   try {
     callback(&reported, user);
   } catch (...) {  // NOLINT(bugprone-empty-catch): an exception from a C++ callback is ignored
@@ -64,25 +65,25 @@ Status take_allocator(const kiln_allocator& given, Allocator& taken) {
   if (Status there = check_address(reinterpret_cast<const void*>(given.release), "allocator->release"); !there) {
     return there;
   }
-  const std::string kind = given.kind != nullptr ? given.kind : "";
-  if (!kind.empty() && kind != "cuda" && kind != "opencl") {
-    return invalid_argument("allocator->kind is \"" + kind + "\": it must be NULL, \"cuda\" or \"opencl\"");
+  std::optional<Backend> backend;
+  if (static_cast<int>(given.backend) != KILN_BACKEND_ANY) {
+    const auto meant = backend_of(given.backend);
+    if (!meant) return meant.error();
+    backend = *meant;
   }
   const auto user = std::make_shared<User>(given.user_data);
   Allocator made;
-  made.kind = kind;
-  made.allocate = [call = given.allocate, user](std::size_t bytes, void* stream) {
-    return call(bytes, stream, user->data());
+  made.backend = backend;
+  made.allocate = [call = given.allocate, reason = given.last_error, user](std::size_t bytes,
+                                                                           StreamRef stream) -> Result<void*> {
+    void* const memory = call(bytes, stream.native(), user->data());
+    if (memory != nullptr || reason == nullptr) return memory;
+    const char* const text = reason(user->data());
+    return Error{Code::Unavailable, text != nullptr ? text : "", {}};
   };
-  made.release = [call = given.release, user](void* memory, std::size_t bytes, void* stream) {
-    call(memory, bytes, stream, user->data());
+  made.release = [call = given.release, user](void* memory, std::size_t bytes, StreamRef stream) {
+    call(memory, bytes, stream.native(), user->data());
   };
-  if (given.last_error != nullptr) {
-    made.last_error = [call = given.last_error, user]() -> std::string {
-      const char* reason = call(user->data());
-      return reason != nullptr ? reason : "";
-    };
-  }
   taken = std::move(made);
   user->belongs_to_us(given.free_user_data);
   return {};

@@ -107,11 +107,12 @@ kiln_code kiln_session_write_trace(kiln_session* session, kiln_error** error) {
   });
 }
 
-kiln_code kiln_session_make_current(kiln_session* session, const char* kind, size_t device, kiln_error** error) {
+kiln_code kiln_session_make_current(kiln_session* session, kiln_backend backend, size_t device, kiln_error** error) {
   return run_call(error, [&]() -> Status {
     if (Status right = check(session, "session"); !right) return right;
-    if (Status there = check_text(kind, "kind"); !there) return there;
-    return session->session.make_current(kind, device);
+    const auto meant = backend_of(backend);
+    if (!meant) return meant.error();
+    return session->session.make_current(*meant, device);
   });
 }
 

@@ -18,12 +18,13 @@ Status check_index(std::size_t index, std::size_t count) {
 using kiln::Status;
 using namespace kiln::c;
 
-kiln_code kiln_devices_new(kiln_session* session, const char* kind, kiln_devices** devices, kiln_error** error) {
+kiln_code kiln_devices_new(kiln_session* session, kiln_backend backend, kiln_devices** devices, kiln_error** error) {
   return run_call(error, [&]() -> Status {
     if (Status there = check_place(devices, "devices"); !there) return there;
     if (Status right = check(session, "session"); !right) return right;
-    if (Status there = check_text(kind, "kind"); !there) return there;
-    auto found = session->session.devices(kind);
+    const auto meant = backend_of(backend);
+    if (!meant) return meant.error();
+    auto found = session->session.devices(*meant);
     if (!found) return std::move(found).error();
     *devices = new kiln_devices(*std::move(found));
     return {};

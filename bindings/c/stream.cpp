@@ -22,12 +22,13 @@ Status check_copy(const kiln_buffer* buffer, const char* name, const void* memor
 using kiln::Status;
 using namespace kiln::c;
 
-kiln_code kiln_stream_new(kiln_session* session, const char* kind, kiln_stream** stream, kiln_error** error) {
+kiln_code kiln_stream_new(kiln_session* session, kiln_backend backend, kiln_stream** stream, kiln_error** error) {
   return run_call(error, [&]() -> Status {
     if (Status there = check_place(stream, "stream"); !there) return there;
     if (Status right = check(session, "session"); !right) return right;
-    if (Status there = check_text(kind, "kind"); !there) return there;
-    auto made = session->session.stream(kind);
+    const auto meant = backend_of(backend);
+    if (!meant) return meant.error();
+    auto made = session->session.stream(*meant);
     if (!made) return std::move(made).error();
     *stream = new kiln_stream(*std::move(made));
     return {};

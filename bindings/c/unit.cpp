@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include <kiln/cccl.hpp>
+
 #include "c/api_call.hpp"
 
 namespace kiln::c {
@@ -129,33 +131,33 @@ kiln_code kiln_unit_instance(const kiln_unit* from, const char* entry, const cha
 }
 
 kiln_code kiln_unit_add_entry(kiln_unit* unit, const char* name, kiln_error** error) {
-  return add_to(unit, name, "name", error, [&](const kiln::Unit& before) { return before.entry(name); });
+  return add_to(unit, name, "name", error, [&](const kiln::Unit& before) { return before.with_entry(name); });
 }
 
 kiln_code kiln_unit_add_option(kiln_unit* unit, const char* option, kiln_error** error) {
-  return add_to(unit, option, "option", error, [&](const kiln::Unit& before) { return before.option(option); });
+  return add_to(unit, option, "option", error, [&](const kiln::Unit& before) { return before.with_option(option); });
 }
 
 kiln_code kiln_unit_add_include_root(kiln_unit* unit, const char* path, const char* sentinel, kiln_error** error) {
   return add_to(unit, path, "path", error, [&](const kiln::Unit& before) {
-    return before.include_root(path, is_plausible_pointer(sentinel) ? sentinel : "");
+    return before.with_include_root(path, is_plausible_pointer(sentinel) ? sentinel : "");
   });
 }
 
 kiln_code kiln_unit_add_header(kiln_unit* unit, const char* name, const char* content, kiln_error** error) {
   if (!is_plausible_pointer(content)) return run_call(error, [&] { return check_text(content, "content"); });
-  return add_to(unit, name, "name", error, [&](const kiln::Unit& before) { return before.header(name, content); });
+  return add_to(unit, name, "name", error, [&](const kiln::Unit& before) { return before.with_header(name, content); });
 }
 
 kiln_code kiln_unit_set_preamble(kiln_unit* unit, const char* text, kiln_error** error) {
-  return add_to(unit, text, "text", error, [&](const kiln::Unit& before) { return before.preamble(text); });
+  return add_to(unit, text, "text", error, [&](const kiln::Unit& before) { return before.with_preamble(text); });
 }
 
 kiln_code kiln_unit_add_served_by(kiln_unit* unit, const char* name_space, kiln_error** error) {
   return add_to(unit, name_space, "name_space", error, [&](const kiln::Unit& before) {
     std::vector<std::string> namespaces = before.served_by();
     namespaces.emplace_back(name_space);
-    return before.served_by(std::move(namespaces));
+    return before.with_served_by(std::move(namespaces));
   });
 }
 

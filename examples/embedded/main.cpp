@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <kiln/kiln.hpp>
+#include <kiln/stream.hpp>
 
 #include "embedded_units.hpp"  // generated from kiln.toml: the units of the bundle
 
@@ -24,16 +25,13 @@ bool has_all(kiln::Session& session) {
 // Runs one step on a field of constant temperature and returns whether the field is unchanged.
 kiln::Result<bool> keeps_its_temperature(kiln::Session& session) {
   constexpr int kWidth = 64;
-  const kiln::Stream stream = session.stream("cuda").value();
+  const kiln::Stream stream = session.stream(kiln::Backend::Cuda).value();
   const std::vector<float> before(kWidth * kWidth, 20);
   const kiln::Buffer from = stream.copy_of(before).value();
   const kiln::Buffer to = stream.copy_of(std::vector<float>(before.size())).value();
   const auto heat_step = session.get(embedded_units::heat_cu(), "heat_step");
   if (!heat_step) return heat_step.error();
-  kiln::LaunchConfig launch;
-  launch.stream = stream.native();
-  launch.grid = {kWidth / 16, kWidth / 16};
-  launch.block = {16, 16};
+  const kiln::LaunchConfig launch(kiln::Grid(kWidth / 16, kWidth / 16), kiln::Block(16, 16), stream);
   if (auto launched = heat_step->launch(launch, kWidth, 0.25f, from, to); !launched) return launched.error();
   std::vector<float> after(before.size());
   if (auto copied = stream.download(after.data(), to, to.size()); !copied) return copied.error();
@@ -51,7 +49,7 @@ int main() {
   if (!has_all(*session)) return 1;
 
   int exit_code = 0;
-  if (const auto current = session->make_current("cuda"); !current) {
+  if (const auto current = session->make_current(kiln::Backend::Cuda); !current) {
     std::printf("nothing was launched: %s\n", current.error().message.c_str());
   } else if (const auto right = keeps_its_temperature(*session); right) {
     std::printf("heat_step was launched, and its result is %s\n", *right ? "right" : "wrong");

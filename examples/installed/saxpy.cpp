@@ -10,12 +10,12 @@ int main() {
       const int i = blockIdx.x * blockDim.x + threadIdx.x;
       if (i < n) y[i] = a * x[i] + y[i];
     })")
-                              .entry("saxpy");
+                              .with_entry("saxpy");
 
   kiln::SessionOptions options;
   options.on_event = [](const kiln::Event& event) {
-    std::printf("%s %s %s %.2f ms %s\n", kiln::to_string(event.kind), event.unit.c_str(), event.origin.c_str(),
-                event.ms, event.message.c_str());
+    std::printf("%s %s %s %.2f ms %s\n", kiln::event_name(event), event.unit.c_str(), event.origin.c_str(), event.ms,
+                event.message.c_str());
   };
   auto session = kiln::Session::open(options);
   if (!session) {

@@ -38,10 +38,10 @@ kiln::Units make_units(const kiln::Unit& preamble) {
 // Returns all units in the order of `members`. Creates them on the first call.
 const kiln::Units& all_units(Backend backend) {
   if (backend == Backend::OpenCl) {
-    static const kiln::Units opencl = make_units(kiln::Unit::opencl("semiring.cl", "").preamble(kOpenClSource));
+    static const kiln::Units opencl = make_units(kiln::Unit::opencl("semiring.cl", "").with_preamble(kOpenClSource));
     return opencl;
   }
-  static const kiln::Units cuda = make_units(kiln::Unit::cuda("semiring.cu", "").preamble(kCudaSource));
+  static const kiln::Units cuda = make_units(kiln::Unit::cuda("semiring.cu", "").with_preamble(kCudaSource));
   return cuda;
 }
 

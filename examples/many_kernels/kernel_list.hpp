@@ -7,7 +7,7 @@
 
 namespace semiring {
 
-enum class Backend { OpenCl, Cuda };
+using kiln::Backend;
 
 /// One kernel of the family: its name and the line that instantiates it from the preamble in
 /// examples/many_kernels/kernels/.

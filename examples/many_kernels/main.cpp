@@ -86,15 +86,15 @@ double ms_since(Clock::time_point start) {
 
 Report run(const Arguments& arguments) {
   Report report;
-  report.backend = arguments.backend == Backend::OpenCl ? "opencl" : "cuda";
+  report.backend = kiln::to_string(arguments.backend);
 
   const auto start = Clock::now();
   kiln::Session session = kiln::Session::open(options_for(arguments)).value();
   session.request(arguments.all ? semiring::everything(arguments.backend) : semiring::typical(arguments.backend));
   report.startup_ms = ms_since(start);
 
-  session.make_current(report.backend).value();
-  const kiln::Stream stream = session.stream(report.backend).value();
+  session.make_current(arguments.backend).value();
+  const kiln::Stream stream = session.stream(arguments.backend).value();
   Semiring library(session, arguments.backend);
   for (const std::string& kernel : kernels_for(arguments)) {
     report.kernels.emplace_back(kernel, check(library, stream, kernel));

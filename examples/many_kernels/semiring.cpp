@@ -9,11 +9,7 @@ constexpr unsigned kBlock = 16;
 // Returns a launch whose grid of `kBlock` × `kBlock` blocks covers this many elements in each direction.
 kiln::LaunchConfig cover(const kiln::Stream& stream, unsigned width, unsigned height, unsigned depth = 1) {
   const auto blocks = [](unsigned elements) { return elements / kBlock + (elements % kBlock != 0 ? 1 : 0); };
-  kiln::LaunchConfig launch;
-  launch.stream = stream.native();
-  launch.grid = {blocks(width), blocks(height), depth};
-  launch.block = {kBlock, kBlock, 1};
-  return launch;
+  return {kiln::Grid(blocks(width), blocks(height), depth), kiln::Block(kBlock, kBlock), stream};
 }
 
 bool empty(Shape shape) { return shape.rows == 0 || shape.columns == 0; }

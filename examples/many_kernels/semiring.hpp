@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <kiln/kiln.hpp>
+#include <kiln/stream.hpp>
 
 #include "kernel_list.hpp"
 

@@ -37,7 +37,7 @@ struct OnOneDevice {
 
 kiln::Result<OnOneDevice> bring(runtime::Runtime& runtime, const SyntheticData& scene) {
   const runtime::Backend backend = runtime.options().devices.front();
-  if (kiln::Status status = runtime.session().make_current(runtime::to_string(backend)); !status) {
+  if (kiln::Status status = runtime.session().make_current(runtime::device_backend(backend)); !status) {
     return status.error();
   }
   kiln::Result<std::shared_ptr<DeviceContext>> kit = DeviceContext::open(runtime.session(), backend);

@@ -24,6 +24,7 @@ struct EntryPoint {
   std::string symbol;
 
   friend bool operator==(const EntryPoint& a, const EntryPoint& b) { return a.name == b.name && a.symbol == b.symbol; }
+  friend bool operator!=(const EntryPoint& a, const EntryPoint& b) { return !(a == b); }
 };
 
 /// The result of a compile: the code for a target and the data that a later process needs to use it.
@@ -43,7 +44,17 @@ struct KILN_API Artifact {
   } metadata;
 
   /// Returns the symbol of an entry, or null if the artifact does not have the entry.
-  const std::string* symbol(std::string_view entry) const;
+  [[nodiscard]] const std::string* symbol(std::string_view entry) const;
+};
+
+/// An artifact, its keys and how the session got it.
+struct ResolvedArtifact {
+  Artifact artifact;
+  RequestKey request;  ///< covers the unit, the target and the compiler
+  ArtifactKey key;     ///< for an artifact that cannot be cached: the key that it would have had
+  Origin origin = Origin::Compiled;
+  double ms = 0;                   ///< milliseconds from the start of the work to its end
+  std::string uncacheable_reason;  ///< the reason why the artifact is not cached; empty if it is
 };
 
 }  // namespace kiln

@@ -17,8 +17,8 @@ class Bytes {
   Bytes(std::shared_ptr<const void> owner, const std::uint8_t* data, std::size_t size)
       : owner_(std::move(owner)), data_(data), size_(size) {}
 
-  static Bytes copy_of(std::string_view text) { return of(std::string(text)); }
-  static Bytes of(std::string text) {
+  [[nodiscard]] static Bytes copy_of(std::string_view text) { return of(std::string(text)); }
+  [[nodiscard]] static Bytes of(std::string text) {
     auto owner = std::make_shared<const std::string>(std::move(text));
     const auto* data = reinterpret_cast<const std::uint8_t*>(owner->data());
     const std::size_t size = owner->size();
@@ -26,7 +26,7 @@ class Bytes {
   }
 
   /// Returns a view of [offset, offset + size), which must be within this one. It keeps the whole memory alive.
-  Bytes slice(std::size_t offset, std::size_t size) const { return Bytes(owner_, data_ + offset, size); }
+  [[nodiscard]] Bytes slice(std::size_t offset, std::size_t size) const { return Bytes(owner_, data_ + offset, size); }
 
   const std::uint8_t* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }

@@ -7,13 +7,18 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <kiln/artifact.hpp>
 #include <kiln/export.hpp>
+#include <kiln/kernel.hpp>
 #include <kiln/requirements.hpp>
 #include <kiln/result.hpp>
 #include <kiln/session.hpp>
+#include <kiln/target.hpp>
 #include <kiln/unit.hpp>
+#include <kiln/wait.hpp>
 
 /// NVIDIA's parallel algorithms (scan, sort, reduce, …) as units. NVIDIA's CCCL C library compiles and runs them; kiln
 /// caches them like any other unit. See docs/cccl.md.
@@ -45,10 +50,13 @@ struct Type {
   std::size_t size = 4;  ///< size of the scalar; for Storage, opaque bytes that the library only moves, any size
   std::size_t alignment = 4;
 
-  KILN_API static Type of(Scalar scalar);
-  static Type storage(std::size_t size, std::size_t alignment) { return {Scalar::Storage, size, alignment}; }
+  [[nodiscard]] KILN_API static Type of(Scalar scalar);
+  [[nodiscard]] static Type storage(std::size_t size, std::size_t alignment) {
+    return {Scalar::Storage, size, alignment};
+  }
 };
 bool operator==(const Type& a, const Type& b);
+bool operator!=(const Type& a, const Type& b);
 
 /// Returns the scalar that corresponds to a C++ type.
 template <typename T>
@@ -94,8 +102,8 @@ struct Operator {
   /// each target. If false, it is compiled for each target.
   bool shared = false;
 
-  static Operator of(OperatorKind kind) { return Operator{kind, {}, {}, 0, 1, false}; }
-  static Operator from_source(std::string name, std::string source) {
+  [[nodiscard]] static Operator of(OperatorKind kind) { return Operator{kind, {}, {}, 0, 1, false}; }
+  [[nodiscard]] static Operator from_source(std::string name, std::string source) {
     return Operator{OperatorKind::Stateless, std::move(name), std::move(source), 0, 1, false};
   }
 };
@@ -110,7 +118,7 @@ struct Iterator {
   Operator advance;
   Operator dereference;
 
-  static Iterator pointer(Type value) { return Iterator{value, false, 8, 8, {}, {}}; }
+  [[nodiscard]] static Iterator pointer(Type value) { return Iterator{value, false, 8, 8, {}, {}}; }
 };
 
 /// The kind of initial value: a host value, a value in device memory, or none.
@@ -141,7 +149,7 @@ struct KILN_API Spec {
   int shared_capability = 0;
 
   /// Returns this spec for a list of targets. Shared operators are compiled for the lowest one.
-  Spec for_targets(const std::vector<Target>& targets) const;
+  [[nodiscard]] Spec for_targets(const std::vector<Target>& targets) const;
 
   /// Returns the canonical form (docs/cccl-spec.md). It is equal for specs that compile alike, regardless of their
   /// names.
@@ -152,7 +160,7 @@ struct KILN_API Spec {
   Status validate() const;
 
   /// Returns the unit of kind "cccl" for this spec.
-  Unit unit() const;
+  [[nodiscard]] Unit unit() const;
   operator Unit() const { return unit(); }  // NOLINT(google-explicit-constructor): a spec is a unit where one is meant
 };
 
@@ -163,6 +171,7 @@ KILN_API Result<Spec> find_predefined(std::string_view name);
 
 // The typed interface.
 namespace detail {
+struct CallableAccess;
 KILN_API Spec scan(Scalar type, bool inclusive);
 KILN_API Spec select(Scalar type, const std::string& predicate_source);
 KILN_API Spec reduce(Scalar type, Operator op);
@@ -175,45 +184,45 @@ KILN_API Spec unique_by_key(Scalar key, Scalar value);
 
 /// Prefix sums.
 template <typename T>
-Spec exclusive_scan() {
+[[nodiscard]] Spec exclusive_scan() {
   return detail::scan(scalar_of<T>(), false);
 }
 template <typename T>
-Spec inclusive_scan() {
+[[nodiscard]] Spec inclusive_scan() {
   return detail::scan(scalar_of<T>(), true);
 }
 /// The elements that satisfy a predicate, in order. `predicate_source` is an expression in `x`, such as `x != 0`, or
 /// the complete source of a function `extern "C" __device__ void kiln_select(void* x, void* result)`.
 template <typename T>
-Spec select(const std::string& predicate_source) {
+[[nodiscard]] Spec select(const std::string& predicate_source) {
   return detail::select(scalar_of<T>(), predicate_source);
 }
 template <typename T>
-Spec reduce(OperatorKind op = OperatorKind::Plus) {
+[[nodiscard]] Spec reduce(OperatorKind op = OperatorKind::Plus) {
   return detail::reduce(scalar_of<T>(), Operator::of(op));
 }
 template <typename T>
-Spec segmented_reduce(OperatorKind op = OperatorKind::Plus) {
+[[nodiscard]] Spec segmented_reduce(OperatorKind op = OperatorKind::Plus) {
   return detail::segmented_reduce(scalar_of<T>(), Operator::of(op));
 }
 template <typename T>
-Spec lower_bound() {
+[[nodiscard]] Spec lower_bound() {
   return detail::bound(scalar_of<T>(), Bound::Lower);
 }
 template <typename T>
-Spec upper_bound() {
+[[nodiscard]] Spec upper_bound() {
   return detail::bound(scalar_of<T>(), Bound::Upper);
 }
 template <typename K, typename V>
-Spec radix_sort_pairs(SortOrder order = SortOrder::Ascending) {
+[[nodiscard]] Spec radix_sort_pairs(SortOrder order = SortOrder::Ascending) {
   return detail::radix_sort_pairs(scalar_of<K>(), scalar_of<V>(), order);
 }
 template <typename K, typename V>
-Spec merge_sort_pairs(OperatorKind less = OperatorKind::Less) {
+[[nodiscard]] Spec merge_sort_pairs(OperatorKind less = OperatorKind::Less) {
   return detail::merge_sort_pairs(scalar_of<K>(), scalar_of<V>(), Operator::of(less));
 }
 template <typename K, typename V>
-Spec unique_by_key() {
+[[nodiscard]] Spec unique_by_key() {
   return detail::unique_by_key(scalar_of<K>(), scalar_of<V>());
 }
 
@@ -265,17 +274,17 @@ class KILN_API Callable {
   Result<bool> matches_current_device() const;
 
   struct State;
-  explicit Callable(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
  private:
+  friend struct detail::CallableAccess;
+  explicit Callable(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };
 
-/// Returns the algorithm for the current device, without waiting if it is ready, otherwise after at most `timeout`.
+/// Returns the algorithm for the current device, without waiting if it is ready, otherwise after at most `wait`.
 /// Errors: Code::TimedOut, or Code::Unavailable, which names what is missing (no library, a library of an unknown
 /// release, no device) and the next step.
-KILN_API Result<Callable> get(Session& session, const Spec& spec, std::chrono::nanoseconds timeout = kForever,
-                              Caller caller = Caller::here());
+KILN_API Result<Callable> get(Session& session, const Spec& spec, Wait wait = kForever, Caller caller = Caller::here());
 
 /// A callable for callers that do not wait. `run` uses the compiled algorithm if it is ready; otherwise it calls the
 /// caller's fallback while the algorithm is compiled in the background. Each run emits an event with the choice and the
@@ -294,13 +303,14 @@ class KILN_API NonBlockingCallable {
 
 /// Compiles a spec for each target in parallel. The devices need not be present. Returns the results in the order of
 /// the targets.
-KILN_API std::vector<Result<Artifact>> compile_for_targets(Session& session, const Spec& spec,
-                                                           const std::vector<Target>& targets,
-                                                           std::chrono::nanoseconds timeout = kForever);
+[[nodiscard]] KILN_API std::vector<Result<Artifact>> compile_for_targets(Session& session, const Spec& spec,
+                                                                         const std::vector<Target>& targets,
+                                                                         Wait wait = kForever);
 
 inline bool operator==(const Type& a, const Type& b) {
   return a.scalar == b.scalar && a.size == b.size && a.alignment == b.alignment;
 }
+inline bool operator!=(const Type& a, const Type& b) { return !(a == b); }
 
 template <>
 constexpr Scalar scalar_of<std::int8_t>() {

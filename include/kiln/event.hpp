@@ -3,11 +3,20 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include <kiln/export.hpp>
 #include <kiln/operation_context.hpp>
 
 namespace kiln {
+
+/// The identity of an event that a library on top of kiln defines (an extension), for example {"runtime", "decided"}.
+/// Its sinks show and count such events by category and name without knowing them. Both parts consist of a-z, 0-9 and
+/// _.
+struct EventType {
+  std::string_view category;  ///< the library
+  std::string_view name;
+};
 
 /// A decision of kiln or something that happened to it. `docs/events.md` lists the kinds and the recommended action for
 /// each.
@@ -15,7 +24,7 @@ struct Event {
   enum class Kind : unsigned char {
     Hit,                 ///< a tier had the artifact
     Miss,                ///< no tier had the artifact
-    ClaimWaited,         ///< another thread or process was compiling it
+    ClaimWaited,         ///< another process or session compiled it; this one used the result
     Compiled,            ///< a compiler ran and succeeded
     CompileFailed,       ///< a compiler ran and rejected the unit
     Published,           ///< the artifact was stored
@@ -56,19 +65,11 @@ struct Event {
     LeaseWaited,         ///< another host was compiling the unit; `selected` is the outcome of the wait
     Hedged,              ///< a host that waited too long compiles the unit in parallel to the holder of the lease
     LeaseLost,           ///< this host's lease on a compile expired before the compile finished
-    // Kinds that kiln-runtime emits. Programs can emit them too.
-    Decided,             ///< the backend of a workflow was selected; the message has the reason
-    FellBack,            ///< an operation runs on another backend than decided or preferred; the message has the reason
-    Dispatched,          ///< an operation ran; `selected` is its backend
-    StageFinished,       ///< a stage of an operation ran; `selected` is its location
-    Materialized,        ///< results were copied to the host because the caller requested them
-    Rewritten,           ///< an operation was replaced by a cheaper one with the same result
-    MemoryTierSelected,  ///< the memory tier in use was selected; the message has the reason if it is not the requested
-                         ///< one
-    AllocationRetried,   ///< an allocation was retried after the program was asked to free memory
-    MemoryTrimmed,       ///< a pool returned memory to the driver
+    Extension,           ///< an event of a library on top of kiln; `category` and `name` identify it
   };
   Kind kind = Kind::Hit;
+  std::string category;             ///< for an extension: the library that defines the event; otherwise empty
+  std::string name;                 ///< for an extension: name of the event in its category; otherwise empty
   std::string unit;                 ///< name of the unit, if the event concerns one
   std::string target;               ///< name of the target, if the event concerns one
   std::string key;                  ///< hexadecimal key, if known
@@ -84,9 +85,25 @@ struct Event {
   std::uint32_t block_threads = 0;  ///< for a launch: threads per block
   std::uint32_t suggested_block_threads = 0;  ///< for a launch: block size that the driver suggests; 0 if unknown
   OperationContext context;  ///< the operation that the thread was running, if the program declared one
+
+  /// Returns an event of an extension.
+  [[nodiscard]] static Event of(const EventType& type) {
+    Event event;
+    event.kind = Kind::Extension;
+    event.category = type.category;
+    event.name = type.name;
+    return event;
+  }
+  /// Returns whether this is an event of that extension type.
+  bool is(const EventType& type) const {
+    return kind == Kind::Extension && category == type.category && name == type.name;
+  }
 };
 
 KILN_API const char* to_string(Event::Kind kind);
+/// Returns the name of the event, for example "hit": the name of its kind, or for an extension its own name. Valid as
+/// long as the event.
+KILN_API const char* event_name(const Event& event);
 
 /// A callback for events. kiln calls it on the thread that emits the event. It must be fast, must not throw and must
 /// not call kiln.

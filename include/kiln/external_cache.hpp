@@ -1,23 +1,23 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <kiln/artifact.hpp>
 #include <kiln/bytes.hpp>
 #include <kiln/export.hpp>
 #include <kiln/result.hpp>
+#include <kiln/wait.hpp>
 
 namespace kiln {
 
-/// A cache for code that another system compiled. kiln stores it in its tiers under `Key::foreign`, verifies it when it
-/// is read, shares it between processes and hosts, and ships it in bundles. Created by `Session::external_cache`.
-/// Copies share the session's state. Thread-safe.
+/// A cache for code that another system compiled. kiln stores it in its tiers under `ArtifactKey::external`, verifies
+/// it when it is read, shares it between processes and hosts, and ships it in bundles. Created by
+/// `Session::external_cache`. Copies share the session's state. Thread-safe.
 class KILN_API ExternalCache {
  public:
   /// A cache hit: the bytes and the tier that had them.
@@ -51,11 +51,10 @@ class KILN_API ExternalCache {
 
   /// Returns the entry if a tier has it. A miss and a failing store both return no value; an event reports which one it
   /// was.
-  std::optional<Hit> get(std::string_view key) const;
-  /// Same as `get`, but on a miss waits at most `wait` for the holder of the claim to compile the entry. `over` is
-  /// called on this thread; the wait ends within a quarter of a second after it returns true, to cancel a request.
-  LookupResult get_or_claim(std::string_view key, std::chrono::nanoseconds wait,
-                            const std::function<bool()>& over = {}) const;
+  [[nodiscard]] std::optional<Hit> get(std::string_view key) const;
+  /// Same as `get`, but on a miss waits at most `wait` for the holder of the claim to compile the entry. The wait ends
+  /// within a quarter of a second after its function returns false.
+  [[nodiscard]] LookupResult get_or_claim(std::string_view key, Wait wait) const;
   /// Stores an entry in this host's cache and, if one is configured, in the fleet's. `name` appears in events and
   /// listings. `ms` is the compile time, which eviction uses as the cost of the entry. Equal keys must mean equivalent
   /// bytes: an existing entry can stay or be replaced.

@@ -32,7 +32,7 @@ struct TypedDigest {
 
   /// Returns the kiln key of an entry that another system compiled, from that system's own key. `system` ("triton",
   /// "cuda.core") keeps the keys of different systems apart, and the result never equals a key of kiln's own units. The
-  /// caller is responsible for what its keys cover. Defined for RequestKey and Key only.
+  /// caller is responsible for what its keys cover. Defined for RequestKey and ArtifactKey only.
   static TypedDigest external(std::string_view system, std::string_view key);
 
   std::string hex() const { return digest.hex(); }
@@ -47,10 +47,12 @@ using RequestKey = TypedDigest<struct RequestKeyTag>;
 /// covers the request and every file that the compile read; identifies the artifact
 using ArtifactKey = TypedDigest<struct KeyTag>;
 
+/// @cond SPECIALIZATIONS
 template <>
 KILN_API RequestKey RequestKey::external(std::string_view system, std::string_view key);
 template <>
 KILN_API ArtifactKey ArtifactKey::external(std::string_view system, std::string_view key);
+/// @endcond
 
 }  // namespace kiln
 

@@ -23,7 +23,7 @@
 /// **Versions.** The interface only grows. A struct that is passed by pointer has its size as its first field, unless
 /// it is documented as "Never grows". The caller sets the field with `sizeof`. A library with more fields treats the
 /// missing ones as zero; a library with fewer fields rejects additional fields that are not zero. Enumerations can
-/// grow, so callers must handle unknown values. The last enumerator, `…_ROOM`, only reserves the range.
+/// grow, so callers must handle unknown values. The last enumerator, `…_MAX_ENUM`, only reserves the range.
 #ifndef KILN_KILN_H
 #define KILN_KILN_H
 
@@ -56,14 +56,14 @@ typedef enum kiln_code {
   KILN_UNSUPPORTED = 2,       ///< valid, but not supported on this machine or by this library
   KILN_UNAVAILABLE = 3,       ///< a required library, program, device or directory is missing, or memory ran out
   KILN_COMPILE_FAILED = 4,    ///< the compiler rejected the unit; the log has its output
-  KILN_DENIED = 5,           ///< policy or permissions forbid it
+  KILN_DENIED = 5,            ///< policy or permissions forbid it
   KILN_IO = 6,                ///< an operating system call failed
   KILN_CORRUPT = 7,           ///< the bytes fail verification
   KILN_TIMED_OUT = 8,
   KILN_CANCELLED = 9,
   KILN_LOAD_REJECTED = 10,  ///< the driver rejects the code
-  KILN_CAPTURING = 11,     ///< the stream is capturing a graph, and the call would have to load, allocate or wait
-  KILN_INTERNAL = 12,      ///< a bug in kiln
+  KILN_CAPTURING = 11,      ///< the stream is capturing a graph, and the call would have to load, allocate or wait
+  KILN_INTERNAL = 12,       ///< a bug in kiln
   KILN_CODE_MAX_ENUM = 0x7fffffff
 } kiln_code;
 
@@ -80,6 +80,14 @@ KILN_C_API const char* kiln_error_message(const kiln_error* error);
 /// Returns the output of the compiler if one ran, otherwise an empty string.
 KILN_C_API const char* kiln_error_log(const kiln_error* error);
 KILN_C_API void kiln_error_free(kiln_error* error);
+
+/// An interface to devices.
+typedef enum kiln_backend {
+  KILN_BACKEND_ANY = 0,  ///< in a kiln_allocator: every device of the session. Functions reject it
+  KILN_BACKEND_CUDA = 1,
+  KILN_BACKEND_OPENCL = 2,
+  KILN_BACKEND_MAX_ENUM = 0x7fffffff
+} kiln_backend;
 
 /// @name Units
 /// A unit is one program for one compiler, with its options and the kernels to export. The calls after kiln_unit_copy
@@ -158,7 +166,9 @@ typedef struct kiln_options kiln_options;
 /// are empty if they do not apply.
 typedef struct kiln_event {
   size_t size;
-  const char* kind;  ///< for example "hit", "blocking_compile"; docs/events.md lists all kinds
+  /// For example "hit", "blocking_compile"; docs/events.md lists all kinds. With a `category`, the name of the
+  /// library's event.
+  const char* kind;
   const char* unit;
   const char* target;
   const char* key;
@@ -180,6 +190,7 @@ typedef struct kiln_event {
   uint64_t rows;
   const char* residency;
   const char* purpose;
+  const char* category;  ///< for an event of a library on top of kiln: that library, for example "runtime"
 } kiln_event;
 
 /// A callback for events. The library calls it on the thread that emits the event. It must be fast and must not call
@@ -197,7 +208,8 @@ typedef struct kiln_allocator {
   /// Optional, may be NULL. Returns why the thread's last `allocate` returned NULL. The library reads it before the
   /// thread calls again.
   const char* (*last_error)(void* user);
-  const char* kind;  ///< "cuda" or "opencl" for devices of that kind only; NULL for every device of the session
+  kiln_backend backend;  ///< the backend to use it for, or KILN_BACKEND_ANY
+  uint32_t reserved;     ///< set to 0
   void* user_data;
   kiln_release_callback free_user_data;  ///< may be NULL
 } kiln_allocator;
@@ -208,8 +220,8 @@ KILN_C_API kiln_code kiln_options_new(kiln_options** options, kiln_error** error
 /// program.
 KILN_C_API kiln_code kiln_options_set(kiln_options* options, const char* name, const char* value, int locked,
                                       kiln_error** error);
-/// Sets the event callback. `free_user_data` can be NULL. Otherwise the library calls it once, when no more calls of the
-/// callback are possible: after the options, their sessions and all objects of these were freed.
+/// Sets the event callback. `free_user_data` can be NULL. Otherwise the library calls it once, when no more calls of
+/// the callback are possible: after the options, their sessions and all objects of these were freed.
 KILN_C_API kiln_code kiln_options_on_event(kiln_options* options, kiln_event_callback callback, void* user_data,
                                            kiln_release_callback free_user_data, kiln_error** error);
 KILN_C_API kiln_code kiln_options_allocator(kiln_options* options, const kiln_allocator* allocator, kiln_error** error);
@@ -267,8 +279,9 @@ KILN_C_API kiln_code kiln_session_release(kiln_session* session, const kiln_unit
                                           kiln_error** error);
 /// Writes the trace file, if the setting `trace` names one. The end of the session writes it too.
 KILN_C_API kiln_code kiln_session_write_trace(kiln_session* session, kiln_error** error);
-/// Makes the primary context of a device current in this thread, for programs that have no context.
-KILN_C_API kiln_code kiln_session_make_current(kiln_session* session, const char* kind, size_t device,
+/// Makes the primary context of a device current in this thread, for programs that have no context. OpenCL has no
+/// current context: there, it selects the device for all threads.
+KILN_C_API kiln_code kiln_session_make_current(kiln_session* session, kiln_backend backend, size_t device,
                                                kiln_error** error);
 /// @}
 
@@ -301,17 +314,17 @@ KILN_C_API void kiln_artifact_free(kiln_artifact* artifact);
 /// @{
 typedef struct kiln_kernel kiln_kernel;
 
-/// Options of kiln_session_get_with.
+/// Options of kiln_session_get_ex.
 typedef struct kiln_get_options {
   size_t size;
   int64_t timeout_ns;
   const char* file;  ///< caller for events: __FILE__, or NULL; must live as long as the session
   int line;          ///< __LINE__
   int on_stream;     ///< not 0: for a launch on `stream`, which may be capturing a graph (KILN_CAPTURING)
-  void* stream;
+  void* stream;      ///< not NULL if `on_stream` is not 0
 } kiln_get_options;
 
-/// A size in up to three dimensions. 0 counts as 1. Never grows.
+/// A size in up to three dimensions. Never grows.
 typedef struct kiln_dim3 {
   uint32_t x;
   uint32_t y;
@@ -324,13 +337,18 @@ typedef struct kiln_launch_attribute {
   unsigned char value[64];
 } kiln_launch_attribute;
 
-/// The configuration of a kernel launch. Anything that the device does not support gives KILN_UNSUPPORTED; it is never
+/// CUDA's legacy default stream, and its default stream of the calling thread, for kiln_launch and kiln_get_options.
+#define KILN_CUDA_DEFAULT_STREAM ((void*)1)
+#define KILN_CUDA_PER_THREAD_STREAM ((void*)2)
+
+/// The configuration of a kernel launch. Stream, grid and block have no defaults: NULL, or a size with a component of
+/// 0, gives KILN_INVALID_ARGUMENT. Anything that the device does not support gives KILN_UNSUPPORTED; it is never
 /// silently changed.
 typedef struct kiln_launch {
   size_t size;
-  void* stream;  ///< CUstream or cl_command_queue
-  kiln_dim3 grid;
-  kiln_dim3 block;
+  void* stream;         ///< CUstream or cl_command_queue
+  kiln_dim3 grid;       ///< in blocks
+  kiln_dim3 block;      ///< in threads
   size_t shared_bytes;  ///< dynamic shared memory
   kiln_dim3 cluster;    ///< all zero means no cluster
   int cooperative;
@@ -350,7 +368,7 @@ typedef struct kiln_argument {
 /// A launch size that keeps the device fully occupied.
 typedef struct kiln_occupancy {
   size_t size;
-  uint32_t block_size;       ///< threads per block
+  uint32_t block_size;     ///< threads per block
   uint32_t min_grid_size;  ///< minimum number of blocks that uses the whole device
 } kiln_occupancy;
 
@@ -363,8 +381,10 @@ KILN_C_API kiln_code kiln_session_get(kiln_session* session, const kiln_unit* un
 /// Same as kiln_session_get, for a launch on a stream that may be capturing a graph, or with the location of the
 /// caller.
 KILN_C_API kiln_code kiln_session_get_ex(kiln_session* session, const kiln_unit* unit, const char* entry,
-                                           const kiln_get_options* wait, kiln_kernel** kernel, kiln_error** error);
-/// Returns a value other than 0 if kiln_session_get would return a kernel without waiting.
+                                         const kiln_get_options* wait, kiln_kernel** kernel, kiln_error** error);
+/// Returns a value other than 0 if an earlier kiln_session_get made the kernel ready for every device of the process.
+/// Starts no work. A unit that was only requested is not ready here before its first kiln_session_get, and with devices
+/// of different targets none is. To poll, call kiln_session_get with a timeout of 0.
 KILN_C_API int kiln_session_ready(kiln_session* session, const kiln_unit* unit, const char* entry);
 
 /// Launches the kernel on the stream, in the thread's current context. Does not wait for it.
@@ -388,8 +408,9 @@ KILN_C_API void kiln_kernel_free(kiln_kernel* kernel);
 typedef struct kiln_stream kiln_stream;
 typedef struct kiln_buffer kiln_buffer;
 
-/// Creates a stream. `kind` is "cuda" or "opencl".
-KILN_C_API kiln_code kiln_stream_new(kiln_session* session, const char* kind, kiln_stream** stream, kiln_error** error);
+/// Creates a stream in the current context.
+KILN_C_API kiln_code kiln_stream_new(kiln_session* session, kiln_backend backend, kiln_stream** stream,
+                                     kiln_error** error);
 /// Returns the CUstream or cl_command_queue, which belongs to the stream.
 KILN_C_API void* kiln_stream_native(const kiln_stream* stream);
 KILN_C_API kiln_code kiln_stream_synchronize(const kiln_stream* stream, kiln_error** error);
@@ -411,7 +432,7 @@ KILN_C_API void kiln_buffer_free(kiln_buffer* buffer);
 
 /// @name Devices and status
 /// @{
-/// A snapshot of the devices of a kind.
+/// A snapshot of the devices of a backend.
 typedef struct kiln_devices kiln_devices;
 /// One device. Strings belong to the list.
 typedef struct kiln_device {
@@ -424,8 +445,8 @@ typedef struct kiln_device {
   uint32_t fp64_ratio;
 } kiln_device;
 
-/// Returns the devices of a kind, "cuda" or "opencl". Opens the driver. An error names what is missing.
-KILN_C_API kiln_code kiln_devices_new(kiln_session* session, const char* kind, kiln_devices** devices,
+/// Returns the devices of a backend. Opens the driver. An error names what is missing.
+KILN_C_API kiln_code kiln_devices_new(kiln_session* session, kiln_backend backend, kiln_devices** devices,
                                       kiln_error** error);
 KILN_C_API size_t kiln_devices_count(const kiln_devices* devices);
 /// Fills in `device`. Set its `size` before the call.
@@ -459,7 +480,7 @@ typedef struct kiln_totals {
   size_t size;
   size_t submitted;
   size_t compiled;  ///< ready; compiled by this process
-  size_t cached;     ///< ready; found in a tier
+  size_t cached;    ///< ready; found in a tier
   size_t pending;   ///< queued or running
   size_t failed;
   size_t cancelled;

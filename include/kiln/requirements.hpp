@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kiln/export.hpp>
 #include <kiln/kernel.hpp>
 #include <kiln/unit.hpp>
+#include <kiln/wait.hpp>
 
 namespace kiln {
 
@@ -49,10 +51,9 @@ class KILN_API WarmupPlan {
     stages_.push_back(&requirements);
     return *this;
   }
-  /// Requests all units and waits until each one is ready or has failed, at most `timeout` in total. Returns the units
+  /// Requests all units and waits until each one is ready or has failed, at most `wait` in total. Returns the units
   /// that are not ready by then.
-  std::vector<NotReady> ensure_warm(Session& session, std::chrono::nanoseconds timeout,
-                                    Caller caller = Caller::here()) const;
+  [[nodiscard]] std::vector<NotReady> ensure_warm(Session& session, Wait wait, Caller caller = Caller::here()) const;
 
   const std::string& name() const { return name_; }
 

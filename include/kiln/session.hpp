@@ -5,23 +5,31 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kiln/artifact.hpp>
+#include <kiln/backend.hpp>
 #include <kiln/device_info.hpp>
 #include <kiln/event.hpp>
+#include <kiln/explanation.hpp>
 #include <kiln/export.hpp>
 #include <kiln/external_cache.hpp>
 #include <kiln/kernel.hpp>
+#include <kiln/launch.hpp>
 #include <kiln/requirements.hpp>
 #include <kiln/result.hpp>
 #include <kiln/status.hpp>
 #include <kiln/target.hpp>
 #include <kiln/unit.hpp>
+#include <kiln/wait.hpp>
 
 namespace kiln {
+
+class Stream;
 
 namespace detail {
 struct SessionAccess;
@@ -63,11 +71,13 @@ struct SessionOptions {
   std::map<std::string, std::string> settings;
   /// Names in `settings` that configuration files and KILN_* variables must not override.
   std::set<std::string> locked;
-  /// Receives every event of the session. Optional.
+  /// Receives every event of the session. Optional. What it refers to must live as long as the state of the session,
+  /// not only as long as the `Session`.
   EventCallback on_event;
   /// Trusted keys, in addition to those of the setting `trust.policy`.
   TrustOptions trust;
-  /// Source of device memory. Default: the driver's stream-ordered pool.
+  /// Source of device memory. Default: the driver's stream-ordered pool. What it refers to must live as long as the
+  /// state of the session, not only as long as the `Session`.
   Allocator allocator;
   /// OpenCL context to load into; OpenCL has no current context. If it is not set, the session creates its own context
   /// on the default device when it first needs one.
@@ -76,6 +86,9 @@ struct SessionOptions {
   bool record_undeclared = false;
   /// If true, events are counted, for `Session::metrics`.
   bool collect_metrics = false;
+  /// Maximum number of requested units that the session works on at once. 0 means one per core, while there is memory.
+  /// A unit that a caller starts to wait for before the session works on it does not count.
+  unsigned max_background_compiles = 0;
 };
 
 /// A `get` of a unit that no `Requirements` declared.
@@ -86,7 +99,8 @@ struct UndeclaredUse {
 };
 
 /// The main interface of kiln. A session looks units up in the cache, compiles missing ones in the background, loads
-/// them and keeps them in memory. Copies share one state, which is destroyed with the last copy and the last handle.
+/// them and keeps them in memory. Copies share one state. It ends with the last Session, KernelHandle,
+/// Kernel, Stream, Buffer, ExternalCache or cccl::Callable of it.
 /// `open` opens no file and no library and starts no thread; the first request does what it needs.
 ///
 /// When memory runs out, functions that return a `Result` return Code::Unavailable and can be called again, a request
@@ -102,9 +116,20 @@ class KILN_API Session {
   static Session& shared();
 
   /// Level 1, bytes. Returns the compiled code of a unit and needs no device, context or driver. Compiles the unit if
-  /// no tier has it. Waits at most `timeout`.
-  Result<Artifact> artifact(const Unit& unit, const Target& target, std::chrono::nanoseconds timeout = kForever,
+  /// no tier has it. Waits at most `wait`.
+  Result<Artifact> artifact(const Unit& unit, const Target& target, Wait wait = kForever,
                             Caller caller = Caller::here());
+  /// Same as `artifact`; also returns the keys of the artifact and how the session got it.
+  Result<ResolvedArtifact> resolve(const Unit& unit, const Target& target, Wait wait = kForever,
+                                   Caller caller = Caller::here());
+  /// Looks a unit up in all tiers without compiling it. On a miss, compares its inputs with those of earlier builds.
+  Result<Explanation> explain(const Unit& unit, const Target& target);
+  /// Returns the compile time in milliseconds of the last recorded build of a unit for a target, for progress displays.
+  /// Returns no value if no build is recorded.
+  std::optional<double> recorded_cost_ms(const Unit& unit, const Target& target);
+  /// Waits until everything compiled so far is uploaded to the remote store, at most `wait`. Returns false if
+  /// something is left.
+  [[nodiscard]] bool wait_for_uploads(Wait wait);
 
   /// Requests units that will be needed, for every device of the process or for the given target. Returns within
   /// microseconds; the work runs in the background. Repeating a request is free. Without a GPU runtime and without a
@@ -124,40 +149,41 @@ class KILN_API Session {
   /// `request`, `get` or `artifact` of such a unit, and the next `get` of its `KernelHandle`, checks the files that the
   /// unit was compiled from. If nothing changed, the kernel stays; otherwise the unit is looked up or compiled again.
   ///
-  /// A `Kernel` obtained earlier keeps the old code, which stays loaded until `release` or the end of the session. Work
+  /// A `Kernel` obtained earlier keeps the old code, which stays loaded as long as it is used. Work
   /// in progress continues for callers that already wait for it, but later calls do not use its result. A queued unit
   /// reads its inputs when its compile starts. A cached failure is discarded. If a capturing stream needs different
   /// code, `get_for_stream` returns Code::Capturing until the kernel was obtained outside the capture.
   void refresh(const Units& units);
   /// Removes everything that the session holds for these units, for all targets. For programs that generate an
   /// unbounded number of units. It cancels them as `cancel` does and frees their sources, their artifacts and, unless a
-  /// `KernelHandle` holds them, their loaded kernels. Stored cache entries stay.
+  /// `KernelHandle` or a `Kernel` holds them, their loaded kernels. Stored cache entries stay.
   ///
-  /// A `KernelHandle` of such a unit, and the `Kernel`s obtained from it, stay usable. A `Kernel` obtained without a
-  /// `KernelHandle` must not be used any more, so a thread that gets or launches the unit concurrently needs a
-  /// `KernelHandle`. A later call starts from the beginning. Released units are removed from `status().units` and
-  /// counted in `status().released`.
+  /// A `KernelHandle` and a `Kernel` of such a unit stay usable. A later call starts from the beginning. Released units
+  /// are removed from `status().units` and counted in `status().released`.
   void release(const Units& units);
 
   /// Levels 2 and 3, native handles and launches. Returns a handle to one kernel of the unit. `entry` is one of the
   /// unit's entries, or empty if it has only one.
-  KernelHandle handle(const Unit& unit, const std::string& entry = {});
-  /// Same as `handle(unit, entry).get(timeout)`, for callers that keep no handle.
-  Result<Kernel> get(const Unit& unit, const std::string& entry = {}, std::chrono::nanoseconds timeout = kForever,
+  [[nodiscard]] KernelHandle handle(const Unit& unit, const std::string& entry = {});
+  /// Same as `handle(unit, entry).get(wait)`, for callers that keep no handle.
+  Result<Kernel> get(const Unit& unit, const std::string& entry = {}, Wait wait = kForever,
                      Caller caller = Caller::here());
+  /// Returns the kernel if an earlier `get` made it ready for every device of the process, otherwise no value. Starts
+  /// no work. A unit that was only requested is not ready here before its first `get`, and with devices of different
+  /// targets none is. To poll, call `get` with a timeout of 0.
+  [[nodiscard]] std::optional<Kernel> try_get(const Unit& unit, const std::string& entry = {});
 
   /// Returns the external cache of another compiling system, such as Triton. `system` keeps its keys apart from those
   /// of other systems.
   ExternalCache external_cache(const std::string& system);
 
-  /// Returns the devices of a kind, "cuda" or "opencl". Opens the driver if one seems to be installed. An error names
-  /// what is missing.
-  Result<std::vector<DeviceInfo>> devices(const std::string& kind);
-  /// Makes the primary context of a device current in this thread, for programs that have no context. `kind` is "cuda"
-  /// or "opencl", `device` the index of the device.
-  Status make_current(const std::string& kind, std::size_t device = 0);
-  /// Creates a stream in the current context, for programs that have none. `kind` is "cuda" or "opencl".
-  Result<Stream> stream(const std::string& kind);
+  /// Returns the devices of a backend. Opens the driver if one seems to be installed. An error names what is missing.
+  Result<std::vector<DeviceInfo>> devices(Backend backend);
+  /// Makes the primary context of a device current in this thread, for programs that have no context. `device` is the
+  /// index of the device. OpenCL has no current context: there, it selects the device for all threads.
+  Status make_current(Backend backend, std::size_t device = 0);
+  /// Creates a stream in the current context, for programs that have none. Include <kiln/stream.hpp> to call it.
+  Result<Stream> stream(Backend backend);
 
   /// Returns a callback that passes an event to this session's trace, metrics and `on_event`, for components outside
   /// kiln that report events. It is empty if the session has no listener. It does not keep the session alive.

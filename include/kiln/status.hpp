@@ -21,7 +21,7 @@ struct UnitStatus {
   Origin origin = Origin::Compiled;  ///< tier that had the unit, if it is ready
   double ms = 0;                     ///< milliseconds from the start of the work to its end
   std::string error;                 ///< message, if it failed
-  std::optional<Digest> identity;    ///< `Unit::identity` if it has been computed; several units can share a name
+  std::optional<Digest> identity;    ///< equal for equal units only; empty if it is not computed yet
 };
 KILN_API const char* to_string(UnitStatus::State state);
 

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <kiln/export.hpp>
 #include <kiln/result.hpp>
@@ -27,11 +28,11 @@ struct KILN_API Target {
 
   /// Parses the name of a target: `sm_90`, `sm_90a`, `sm_100f` for machine code, `compute_90` for PTX, `lto_90` for
   /// LTO-IR, `cccl_90` for a CCCL algorithm. A unit of kind "cccl" compiles to that form for `sm_90` too.
-  static Result<Target> parse(std::string_view text);
-  static Target sm(int number) { return {"sm_" + std::to_string(number), Form::Cubin}; }
-  static Target opencl(std::string device) { return {std::move(device), Form::OpenClBinary}; }
+  [[nodiscard]] static Result<Target> parse(std::string_view text);
+  [[nodiscard]] static Target sm(int number) { return {"sm_" + std::to_string(number), Form::Cubin}; }
+  [[nodiscard]] static Target opencl(std::string device) { return {std::move(device), Form::OpenClBinary}; }
   /// Returns the target of code that kiln stores for another system and neither compiles nor loads.
-  static Target external(std::string system) { return {std::move(system), Form::External}; }
+  [[nodiscard]] static Target external(std::string system) { return {std::move(system), Form::External}; }
 
   /// Returns the display name: the text that `parse` accepts, the OpenCL device, or the other system.
   std::string name() const;
@@ -39,6 +40,7 @@ struct KILN_API Target {
   friend bool operator==(const Target& a, const Target& b) {
     return a.form == b.form && a.architecture == b.architecture;
   }
+  friend bool operator!=(const Target& a, const Target& b) { return !(a == b); }
 };
 
 }  // namespace kiln

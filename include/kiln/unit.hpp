@@ -27,49 +27,52 @@ struct IncludeRoot {
   std::string sentinel;
 };
 
+namespace detail {
+struct UnitAccess;
+}
 class LinkPart;
 
 /// One program for one compiler, with its options and the kernels to export. A unit is immutable and cheap to copy;
-/// each setter returns a new unit. Thread-safe.
+/// each `with_` function returns a new unit. Thread-safe.
 class KILN_API Unit {
  public:
   /// Creates a CUDA C++ unit for NVRTC. `name` is the program name in compiler messages, `__FILE__` and internal
   /// symbols.
-  static Unit cuda(std::string name, std::string source);
+  [[nodiscard]] static Unit cuda(std::string name, std::string source);
   /// Creates an OpenCL C unit for the device's own compiler.
-  static Unit opencl(std::string name, std::string source);
+  [[nodiscard]] static Unit opencl(std::string name, std::string source);
   /// Creates a unit that nvJitLink links from several compiled parts. Options are linker options (`-O3`,
   /// `-maxrregcount=32`). An entry is the symbol of a kernel, or an entry of a part that is a unit, by its name in that
   /// unit. The include roots are those of its parts, in part order. A linked unit accepts no other include roots, no
   /// headers and no preamble.
-  static Unit link(std::string name, const std::vector<LinkPart>& parts);
+  [[nodiscard]] static Unit link(std::string name, const std::vector<LinkPart>& parts);
   /// Creates a unit for a compiler that is a program, such as nvcc. `arguments` is its command line, starting with the
   /// program, with the placeholders {source}, {output}, {depfile}, {includes}, {form} and {arch}. No shell interprets
   /// it. The arguments become the first options of the unit; later options follow them. See docs/command-compiler.md
   /// for the rules.
-  static Unit command(std::string name, std::string source, const std::vector<std::string>& arguments);
+  [[nodiscard]] static Unit command(std::string name, std::string source, const std::vector<std::string>& arguments);
   /// Creates a unit of any other kind. `canonical` contains everything that determines the result, in a form that the
   /// compiler of that kind reads.
-  static Unit of_kind(std::string kind, std::string name, std::string canonical);
+  [[nodiscard]] static Unit of_kind(std::string kind, std::string name, std::string canonical);
 
   /// Adds a kernel to export: a name, or for CUDA any name expression such as `scale<float, 4>`.
-  Unit entry(std::string name) const;
+  [[nodiscard]] Unit with_entry(std::string name) const;
   /// Adds a compiler option.
-  Unit option(std::string text) const;
-  Unit options(const std::vector<std::string>& texts) const;
+  [[nodiscard]] Unit with_option(std::string text) const;
+  [[nodiscard]] Unit with_options(const std::vector<std::string>& texts) const;
   /// Adds a directory to search for headers; see IncludeRoot.
-  Unit include_root(std::string path, std::string sentinel = {}) const;
+  [[nodiscard]] Unit with_include_root(std::string path, std::string sentinel = {}) const;
   /// Adds a header from memory; see Header.
-  Unit header(std::string name, std::string content) const;
+  [[nodiscard]] Unit with_header(std::string name, std::string content) const;
   /// Sets the text that precedes the source. All units derived from this one share it, and it is hashed once.
-  Unit preamble(std::string text) const;
+  [[nodiscard]] Unit with_preamble(std::string text) const;
   /// Returns this unit with another source after the same preamble: one instantiation of a family of kernels.
-  Unit instance(std::string entry, std::string source) const;
+  [[nodiscard]] Unit instance(std::string entry, std::string source) const;
 
   /// Restricts the namespaces ("acme/vision", "acme/*") that can serve this unit from bundles and remote stores, in
   /// addition to the setting `trust.namespaces`. An empty list restricts nothing; an invalid namespace or pattern
   /// matches nothing. It is not part of any key, because the compiled code does not depend on it. See docs/trust.md.
-  Unit served_by(std::vector<std::string> namespaces) const;
+  [[nodiscard]] Unit with_served_by(std::vector<std::string> namespaces) const;
 
   const std::string& kind() const noexcept;
   const std::string& name() const noexcept;
@@ -89,15 +92,13 @@ class KILN_API Unit {
   /// Returns a key over all of the above. Of the include roots it covers only their number and order, not their paths.
   /// Computed once.
   UnitKey key() const;
-  /// Returns a digest over the key, the paths of the include roots and `served_by`. It is equal for units that this
-  /// process looks up and compiles alike. Computed once; for in-memory tables, never stored.
-  const Digest& identity() const;
-  /// Returns the identity if it was already computed, otherwise null. For callers that cannot afford to hash a source.
-  const Digest* identity_if_computed() const noexcept;
-  /// Returns an address that copies of one unit share. No other unit has it while one of the copies exists.
-  const void* instance_address() const noexcept { return state_.get(); }
+  /// Returns true if the units have equal keys, include roots and `served_by`: a session compiles and loads one of them
+  /// only. Hashes both units once.
+  friend KILN_API bool operator==(const Unit& a, const Unit& b);
+  friend bool operator!=(const Unit& a, const Unit& b) { return !(a == b); }
 
  private:
+  friend struct detail::UnitAccess;
   struct State;
   explicit Unit(std::shared_ptr<const State> state);
   std::shared_ptr<const State> state_;
@@ -108,13 +109,13 @@ class KILN_API LinkPart {
  public:
   /// `name` is the part's name in linker messages. LTO-IR must come from the linker's CUDA version or an older one, and
   /// must be built for the target's architecture or an older one.
-  static LinkPart ltoir(std::string name, Bytes bytes);
+  [[nodiscard]] static LinkPart ltoir(std::string name, Bytes bytes);
   /// PTX and cubins that call into other parts must have been compiled with `-rdc=true`.
-  static LinkPart ptx(std::string name, Bytes bytes);
-  static LinkPart cubin(std::string name, Bytes bytes);
+  [[nodiscard]] static LinkPart ptx(std::string name, Bytes bytes);
+  [[nodiscard]] static LinkPart cubin(std::string name, Bytes bytes);
   /// Creates a part from a CUDA unit. kiln compiles it to LTO-IR for the link's architecture and caches it separately,
   /// so that several links that share the unit compile it once.
-  static LinkPart unit(Unit unit);
+  [[nodiscard]] static LinkPart unit(Unit unit);
 
   /// Returns the format of the bytes or, for a unit, the format that it is compiled to.
   Form form() const noexcept { return form_; }

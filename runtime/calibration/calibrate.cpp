@@ -96,7 +96,7 @@ void OperationTimer::choose_sides() {
   }
   if (cpu) sides_.push_back({Backend::Cpu, Runtime(runtime_.session(), options_of(runtime_, Backend::Cpu))});
   for (const Backend backend : devices) {
-    const auto here = runtime_.session().devices(to_string(backend));
+    const auto here = runtime_.session().devices(device_backend(backend));
     if (!here || here->empty()) continue;
     sides_.push_back({backend, Runtime(runtime_.session(), options_of(runtime_, backend))});
   }

@@ -67,7 +67,7 @@ Machine this_processor() {
 Machine this_machine(Session& session) {
   Machine machine = this_processor();
   for (const Backend backend : {Backend::OpenCl, Backend::Cuda}) {
-    const auto devices = session.devices(to_string(backend));
+    const auto devices = session.devices(device_backend(backend));
     if (devices && !devices->empty()) machine.devices[backend] = device_text(devices->front().name);
   }
   return machine;

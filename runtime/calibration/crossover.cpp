@@ -57,7 +57,6 @@ CrossoverFit find_crossing(const std::vector<Timing>& cpu, const std::vector<Tim
     }
   }
   CrossoverFit out;
-  out.worst_ratio = sizes.empty() ? 1 : minimum.first;
   if (best == sizes.size()) {
     out.rows = kNoCrossover;
   } else if (best == 0) {

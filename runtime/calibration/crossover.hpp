@@ -9,11 +9,10 @@ namespace kiln::runtime {
 
 /// The crossover of two backends that were timed at several sizes.
 struct CrossoverFit {
-  std::uint64_t rows = 0;  ///< the crossover, or kNever
+  std::uint64_t rows = 0;  ///< the crossover, or kNoCrossover
   /// The measured sizes next to the crossover; both 0 if it is at an end of the range.
   std::uint64_t lower_size = 0;
   std::uint64_t upper_size = 0;
-  double worst_ratio = 1;  ///< worst ratio over the measured sizes of the selected backend's time to the best time
 };
 
 /// Returns the crossover that minimizes the loss at the worst measured size, and then the total loss. If only one

@@ -44,7 +44,7 @@ Result<Decision> Runtime::State::decide(const char* name, std::span<const Operat
   decision.id = next_number();
   decision.warm = is_warm(decision, operations);
   ++decisions;
-  if (const EventCallback emit = session.event_callback()) emit(event_of(Event::Kind::Decided, name, decision));
+  if (const EventCallback emit = session.event_callback()) emit(event_of(events::kDecided, name, decision));
   if (decision.fallback) emit_fallback(name, decision, decision.explanation);
   return decision;
 }
@@ -110,9 +110,8 @@ bool Runtime::State::is_warm(const Decision& decision, std::span<const Operation
   return warm;
 }
 
-Event Runtime::State::event_of(Event::Kind kind, const char* name, const Decision& decision) {
-  Event event;
-  event.kind = kind;
+Event Runtime::State::event_of(const EventType& type, const char* name, const Decision& decision) {
+  Event event = Event::of(type);
   event.target = decision.device;
   event.origin = to_string(decision.source);
   event.message = decision.explanation;
@@ -130,7 +129,7 @@ void Runtime::State::emit_fallback(const char* name, const Decision& decision, c
   ++fallbacks;
   const EventCallback emit = session.event_callback();
   if (!emit) return;
-  Event event = event_of(Event::Kind::FellBack, name, decision);
+  Event event = event_of(events::kFellBack, name, decision);
   event.message = message;
   emit(event);
 }

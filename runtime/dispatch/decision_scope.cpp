@@ -7,6 +7,8 @@
 namespace kiln::runtime {
 namespace {
 
+// Thread-local for the same reason as `OperationScope`: the application's own code runs between the workflow and its
+// operations.
 thread_local DecisionScope* innermost = nullptr;
 
 }  // namespace

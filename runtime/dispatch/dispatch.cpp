@@ -40,7 +40,7 @@ Dispatch::State::~State() {
   if (on_device) ++state.on_device;
   const EventCallback emit = state.session.event_callback();
   if (!emit) return;
-  Event event = Runtime::State::event_of(Event::Kind::Dispatched, operation.name(), decision);
+  Event event = Runtime::State::event_of(events::kDispatched, operation.name(), decision);
   event.context = work();
   event.origin = to_string(decided);
   event.selected = to_string(on_device ? decision.selected : Backend::Cpu);
@@ -70,7 +70,7 @@ bool Dispatch::fall_back(const Error& error) {
   const Variant* cpu = variant_of(state_->operation, Backend::Cpu, Precision::Fp64, runtime.options.deterministic);
   if (cpu == nullptr) return false;
   const std::string text = std::string("the variant for ") + to_string(decision.selected) + " failed: " + error.message;
-  Event event = Runtime::State::event_of(Event::Kind::FellBack, state_->operation.name(), decision);
+  Event event = Runtime::State::event_of(events::kFellBack, state_->operation.name(), decision);
   decision.variant = cpu;
   decision.selected = Backend::Cpu;
   decision.device.clear();

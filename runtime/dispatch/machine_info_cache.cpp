@@ -10,7 +10,7 @@ namespace {
 
 // The session uses the first device unless the program selects another one.
 Result<DeviceInfo> first_device(Session& session, Backend backend) {
-  auto devices = session.devices(to_string(backend));
+  auto devices = session.devices(device_backend(backend));
   if (!devices) return std::move(devices).error();
   if (devices->empty()) return make_error(Code::Unavailable, "the driver lists no device");
   return devices->front();

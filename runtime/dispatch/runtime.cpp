@@ -92,8 +92,7 @@ bool Runtime::should_rewrite(const Rewrite& rewrite, std::uint64_t rows) {
   if (!rewrites()) return false;
   const EventCallback emit = state_->session.event_callback();
   if (!emit) return true;
-  Event event;
-  event.kind = Event::Kind::Rewritten;
+  Event event = Event::of(events::kRewritten);
   event.requested = rewrite.from->name();
   event.selected = rewrite.to->name();
   event.message = rewrite.name;

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include <kiln/runtime/events.hpp>
 #include <kiln/runtime/runtime.hpp>
 
 #include "base/mutex.hpp"
@@ -40,7 +41,7 @@ struct Runtime::State {
                            const DispatchRequest& request);
 
   /// Returns an event with the common fields of a decision.
-  static Event event_of(Event::Kind kind, const char* name, const Decision& decision);
+  static Event event_of(const EventType& type, const char* name, const Decision& decision);
   void emit_fallback(const char* name, const Decision& decision, const std::string& message);
 
   Session session;

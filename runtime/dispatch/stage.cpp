@@ -1,6 +1,9 @@
 #include <optional>
 
+#include <kiln/stream.hpp>
+
 #include "base/clock.hpp"
+#include "events/event_emitter.hpp"
 #include "runtime/dispatch/dispatch.hpp"
 
 namespace kiln::runtime {
@@ -55,14 +58,13 @@ Stage::~Stage() {
   dispatch.frame.add({state_->work.operation, state_->work.stage, where, ms});
   const EventCallback emit = runtime.session.event_callback();
   if (!emit) return;
-  Event event =
-      Runtime::State::event_of(Event::Kind::StageFinished, dispatch.operation.name(), dispatch.frame.decision);
+  Event event = Runtime::State::event_of(events::kStageFinished, dispatch.operation.name(), dispatch.frame.decision);
   event.context = state_->work;
   event.message.clear();
   event.origin.clear();
   event.selected = where;
   event.ms = ms;
-  if (state_->stream) event.stream = reinterpret_cast<std::uintptr_t>(state_->stream->native());
+  if (state_->stream) event.stream = event_stream(state_->stream->native());
   emit(event);
 }
 
@@ -82,8 +84,7 @@ Transfer::~Transfer() {
   if (state_->purpose != Purpose::Materialize) return;
   const EventCallback emit = state_->runtime.session().event_callback();
   if (!emit) return;
-  Event event;
-  event.kind = Event::Kind::Materialized;
+  Event event = Event::of(events::kMaterialized);
   event.bytes = bytes_;
   event.ms = milliseconds_since(system_clock(), state_->start);
   event.context = *OperationScope::current();

@@ -11,12 +11,13 @@ Memory::Memory(MemoryOptions options) : state_(std::make_shared<State>(std::move
 
 Allocator Memory::allocator() const {
   Allocator made;
-  made.allocate = [state = state_](std::size_t bytes, void* stream) { return state->allocate(bytes, stream); };
-  made.release = [state = state_](void* memory, std::size_t /*bytes*/, void* stream) {
-    state->release(memory, stream);
+  made.allocate = [state = state_](std::size_t bytes, StreamRef stream) {
+    return state->allocate(bytes, stream.native());
   };
-  made.last_error = [] { return State::reason(); };
-  made.kind = "cuda";
+  made.release = [state = state_](void* memory, std::size_t /*bytes*/, StreamRef stream) {
+    state->release(memory, stream.native());
+  };
+  made.backend = kiln::Backend::Cuda;
   return made;
 }
 

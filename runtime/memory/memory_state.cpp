@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <kiln/runtime/events.hpp>
+
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "events/event_emitter.hpp"
 
 namespace kiln::runtime {
 namespace {
@@ -15,10 +18,6 @@ using cuda::to_pointer;
 using cuda::to_stream;
 
 constexpr unsigned kRetries = 3;
-
-// The reason of the last failed allocation. An allocator can only return null, and the caller creates the error on the
-// same thread.
-thread_local std::string last_rejection;
 
 bool has_limit(MemoryTier tier) { return tier == MemoryTier::Pool || tier == MemoryTier::RetryingPool; }
 
@@ -57,6 +56,7 @@ Result<cuda::DeviceNumber> Memory::State::current_device() {
 }
 
 void Memory::State::set_up(cuda::DeviceNumber device, Event& event) {
+  event = Event::of(events::kMemoryTierSelected);
   DevicePool place;
   place.tier = options_.tier;
   auto source = open_source(options_.tier, driver_, device, options_.limit);
@@ -67,7 +67,6 @@ void Memory::State::set_up(cuda::DeviceNumber device, Event& event) {
     place.tier = MemoryTier::Plain;
     source = open_source(place.tier, driver_, device, 0);
   }
-  event.kind = Event::Kind::MemoryTierSelected;
   event.requested = to_string(options_.tier);
   event.selected = to_string(place.tier);
   if (source) place.source = *std::move(source);
@@ -150,10 +149,9 @@ bool Memory::State::request_free_memory(cuda::DeviceNumber device, std::size_t b
   if (!freed) return false;
   // Released memory becomes free in stream order, so wait for this stream.
   wait_for(*open_driver().value(), stream, "memory allocation is retried");
-  Event event;
-  event.kind = Event::Kind::AllocationRetried;
+  Event event = Event::of(events::kAllocationRetried);
   event.bytes = bytes;
-  event.stream = reinterpret_cast<std::uintptr_t>(stream);
+  event.stream = event_stream(stream);
   event.message = "retry " + std::to_string(retry) + " of " + std::to_string(kRetries) + ": " + reason;
   emit_event(event);
   return true;
@@ -167,17 +165,14 @@ void Memory::State::wait_for(const CudaApi& api, void* stream, const char* reaso
   if (api->StreamSynchronize(to_stream(stream)) != DriverResult::Success) return;
   Event event;
   event.kind = Event::Kind::Synchronized;
-  event.stream = reinterpret_cast<std::uintptr_t>(stream);
+  event.stream = event_stream(stream);
   event.message = reason;
   event.ms = milliseconds_since(system_clock(), start);
   emit_event(event);
 }
 
-void* Memory::State::allocate(std::size_t bytes, void* stream) {
-  if (Status own = check_process(); !own) {
-    last_rejection = std::move(own).error().message;
-    return nullptr;
-  }
+Result<void*> Memory::State::allocate(std::size_t bytes, void* stream) {
+  if (Status own = check_process(); !own) return std::move(own).error();
   const auto device = current_device();
   if (!device) return reject(device.error().message);
   for (unsigned retry = 1;; ++retry) {
@@ -189,14 +184,11 @@ void* Memory::State::allocate(std::size_t bytes, void* stream) {
   }
 }
 
-void* Memory::State::reject(std::string reason) {
-  last_rejection = std::move(reason);
+Error Memory::State::reject(std::string reason) {
   const MutexLock lock(mutex_);
   ++use_.failures;
-  return nullptr;
+  return make_error(Code::Unavailable, std::move(reason));
 }
-
-std::string Memory::State::reason() { return last_rejection; }
 
 void Memory::State::release(void* memory, void* stream) {
   if (!check_process()) return;  // the memory belongs to the parent process
@@ -259,8 +251,7 @@ Status Memory::State::trim() {
   for (const auto& [device, source] : sources) {
     const auto bytes = source->trim();
     if (!bytes) return bytes.error();
-    Event event;
-    event.kind = Event::Kind::MemoryTrimmed;
+    Event event = Event::of(events::kMemoryTrimmed);
     event.bytes = *bytes;
     event.message = "the pool of device " + std::to_string(device) + " released unused memory";
     emit_event(event);

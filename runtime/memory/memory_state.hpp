@@ -23,10 +23,8 @@ struct Memory::State {
  public:
   explicit State(MemoryOptions options) : options_(std::move(options)) {}
 
-  /// Returns null on failure; `reason` then returns the reason on this thread.
-  void* allocate(std::size_t bytes, void* stream);
+  Result<void*> allocate(std::size_t bytes, void* stream);
   void release(void* memory, void* stream);
-  static std::string reason();
 
   void emit(EventCallback listeners);
   MemoryTier backend() const;
@@ -66,7 +64,7 @@ struct Memory::State {
                            const std::string& reason);
   /// Waits for the stream and emits an event with the reason `reason`. The capture mode of the thread must be relaxed.
   void wait_for(const CudaApi& api, void* stream, const char* reason) const;
-  void* reject(std::string reason);
+  Error reject(std::string reason);
   void emit_event(const Event& event) const;
 
   const MemoryOptions options_;

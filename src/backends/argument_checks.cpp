@@ -31,9 +31,10 @@ Result<bool> has_allocator(const Allocator& allocator) {
 }
 
 Result<void*> allocate_with(const Allocator& allocator, std::size_t bytes, void* stream) {
-  void* memory = allocator.allocate(bytes, stream);
-  if (memory != nullptr) return memory;
-  return out_of_memory(bytes, allocator.last_error ? allocator.last_error() : "the given allocator returned no memory");
+  const Result<void*> memory = allocator.allocate(bytes, StreamRef::from_native(stream));
+  if (!memory) return out_of_memory(bytes, memory.error().message);
+  if (*memory == nullptr) return out_of_memory(bytes, "the given allocator returned no memory");
+  return memory;
 }
 
 Status check_allocation(std::size_t bytes) {

@@ -5,6 +5,7 @@
 #include <kiln/result.hpp>
 
 #include "core/recipe.hpp"
+#include "core/request_context.hpp"
 
 namespace kiln {
 
@@ -26,8 +27,8 @@ class Compiler {
   virtual std::string kind() const = 0;
 
   /// Returns the identity of this compiler. It does not open the compiler's library if the toolchain allows that,
-  /// because every cache hit calls it too.
-  virtual Result<CompilerIdentity> identity() = 0;
+  /// because every cache hit calls it too. A digest of its files that is not older than the request is reused.
+  virtual Result<CompilerIdentity> identity(const RequestContext& context) = 0;
 
   /// Checks whether the compiler supports this target. The error lists what it supports. Can open the library.
   virtual Status supports(const Target& target) = 0;
@@ -39,7 +40,7 @@ class Compiler {
   /// Compiles the recipe, without a device if the toolchain allows that. The artifact has its dependency set if the
   /// compile could read files. If the compiler rejects the unit, the error is Code::CompileFailed with the compiler's
   /// log.
-  virtual Result<CompileResult> compile(const Recipe& recipe) = 0;
+  virtual Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) = 0;
 
   /// Returns true if a recipe that failed to compile could compile now: a file that the compile read has changed, or
   /// its inputs are unknown.

@@ -12,13 +12,13 @@ class ScopedEvent {
               const char* message)
       : emitter_(emitter), clock_(clock), start_(clock.steady()) {
     event_.kind = kind;
-    event_.stream = reinterpret_cast<std::uintptr_t>(stream);
+    event_.stream = event_stream(stream);
     event_.bytes = bytes;
     event_.message = message;
   }
   template <class Outcome>
   Outcome emit_event(Outcome outcome) {
-    if (!outcome.ok()) return outcome;
+    if (!outcome.has_value()) return outcome;
     event_.ms = milliseconds_since(clock_, start_);
     emitter_.emit(event_);
     return outcome;

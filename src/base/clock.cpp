@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <ctime>
 #include <thread>
-#include <utility>
 
 namespace kiln {
 namespace {
@@ -31,26 +30,24 @@ constexpr std::chrono::nanoseconds kMaxWait = std::chrono::hours(1);
 
 // Interval between two interrupt checks, short enough that a user who presses Ctrl-C does not notice it.
 constexpr std::chrono::nanoseconds kInterruptPollInterval = std::chrono::milliseconds(40);
-thread_local InterruptCheck* attention = nullptr;
 
 }  // namespace
 
 void Clock::wait(Condition& condition, Mutex& mutex, std::chrono::nanoseconds time) const {
-  if (attention == nullptr) {
-    (void)condition.wait_for(mutex, std::min(time, kMaxWait));
-    return;
-  }
-  if (condition.wait_for(mutex, std::min(time, kInterruptPollInterval)) || time <= kInterruptPollInterval) return;
-  mutex.unlock();
-  attention->over_ = attention->over_ || !attention->goes_on_();
-  mutex.lock();
+  (void)condition.wait_for(mutex, std::min(time, kMaxWait));
 }
 
-InterruptCheck::InterruptCheck(std::function<bool()> keep_waiting)
-    : goes_on_(std::move(keep_waiting)), outer_(std::exchange(attention, this)) {}
-InterruptCheck::~InterruptCheck() { attention = outer_; }
-
-bool InterruptCheck::is_interrupted() { return attention != nullptr && attention->over_; }
+void Clock::wait_until(Condition& condition, Mutex& mutex, const Deadline& deadline) const {
+  InterruptCheck* const interrupt = deadline.interrupt();
+  const auto time = deadline.remaining();
+  if (interrupt == nullptr || time <= kInterruptPollInterval) return wait(condition, mutex, time);
+  const auto start = steady();
+  wait(condition, mutex, kInterruptPollInterval);
+  if (steady() - start < kInterruptPollInterval) return;  // notified
+  mutex.unlock();
+  (void)interrupt->poll();
+  mutex.lock();
+}
 
 const Clock& system_clock() {
   static const SystemClock clock;

@@ -8,6 +8,8 @@
 
 namespace kiln {
 
+class Deadline;
+
 /// The clock that all of kiln uses. Tests replace it to control time. Thread-safe.
 class Clock {
  public:
@@ -20,48 +22,73 @@ class Clock {
   /// Waits under the mutex until the condition is notified, at most `time` by this clock. Spurious wakeups are
   /// possible.
   virtual void wait(Condition& condition, Mutex& mutex, std::chrono::nanoseconds time) const KILN_REQUIRES(mutex);
+  /// Same, until the deadline. If it can be interrupted, polls its interrupt check every few milliseconds without
+  /// holding the mutex.
+  void wait_until(Condition& condition, Mutex& mutex, const Deadline& deadline) const KILN_REQUIRES(mutex);
 };
 
 /// Returns the clock of the operating system. It has no state, so the reference is always valid.
 const Clock& system_clock();
 
-/// An interrupt check for the waits of this thread, for example to handle Ctrl-C in an interpreter. While the object
-/// exists, each `Clock::wait` of the thread that created it periodically calls `keep_waiting` without holding the
-/// wait's mutex. If `keep_waiting` returns false, every `Deadline` of the thread expires.
+/// A check whether the waits of a call must end, for example because of Ctrl-C in an interpreter. Once it is
+/// interrupted, it stays interrupted and does not call `keep_waiting` again. Not thread-safe: only the thread that made
+/// the call uses it.
 class InterruptCheck {
  public:
-  explicit InterruptCheck(std::function<bool()> keep_waiting);
-  ~InterruptCheck();
+  /// `keep_waiting` returns false if the call must end. It must outlive this object; null means that nothing
+  /// interrupts.
+  explicit InterruptCheck(const std::function<bool()>* keep_waiting)
+      : keep_waiting_(keep_waiting != nullptr && *keep_waiting ? keep_waiting : nullptr) {}
   InterruptCheck(const InterruptCheck&) = delete;
   InterruptCheck& operator=(const InterruptCheck&) = delete;
 
-  /// Returns whether the calling thread must stop waiting.
-  static bool is_interrupted();
+  bool can_interrupt() const { return keep_waiting_ != nullptr; }
+  bool is_interrupted() const { return interrupted_; }
+  /// Calls `keep_waiting`. Returns whether the call must end. An exception of the function ends it too.
+  bool poll() noexcept {
+    if (keep_waiting_ == nullptr || interrupted_) return interrupted_;
+    try {
+      interrupted_ = !(*keep_waiting_)();
+    } catch (...) {
+      interrupted_ = true;  // an exception of the caller's function must not leave a wait halfway
+    }
+    return interrupted_;
+  }
 
  private:
-  friend class Clock;
-  const std::function<bool()> goes_on_;
-  InterruptCheck* const outer_;
-  bool over_ = false;
+  const std::function<bool()>* keep_waiting_;
+  bool interrupted_ = false;
 };
 
 /// A deadline, counted from construction. A value type.
 class Deadline {
  public:
-  Deadline(const Clock& clock, std::chrono::nanoseconds timeout)
-      : clock_(clock), start_(clock.steady()), timeout_(timeout) {}
-  /// Returns the remaining time; the maximum duration means unlimited and does not decrease.
+  /// `interrupt` ends the wait early. It must outlive this object and its copies; null means that nothing interrupts.
+  Deadline(const Clock& clock, std::chrono::nanoseconds timeout, InterruptCheck* interrupt = nullptr)
+      : clock_(&clock), start_(clock.steady()), timeout_(timeout),
+        interrupt_(interrupt != nullptr && interrupt->can_interrupt() ? interrupt : nullptr) {}
+
+  /// Counts by the system's clock, for callers that have only a timeout.
+  template <class Rep, class Period>
+  Deadline(std::chrono::duration<Rep, Period> timeout)  // NOLINT(google-explicit-constructor): it is a deadline
+      : Deadline(system_clock(), timeout) {}
+
+  /// Returns the remaining time, 0 after an interruption; the maximum duration means unlimited and does not decrease.
   std::chrono::nanoseconds remaining() const {
-    if (InterruptCheck::is_interrupted()) return std::chrono::nanoseconds(0);
+    if (interrupt_ != nullptr && interrupt_->is_interrupted()) return std::chrono::nanoseconds(0);
     if (timeout_ == std::chrono::nanoseconds::max()) return timeout_;
-    const auto passed = clock_.steady() - start_;
+    const auto passed = clock_->steady() - start_;
     return passed < timeout_ ? timeout_ - passed : std::chrono::nanoseconds(0);
   }
+  /// Returns the interrupt check, or null. Code that cannot use `Clock::wait_until` sleeps in short intervals and polls
+  /// it.
+  InterruptCheck* interrupt() const { return interrupt_; }
 
  private:
-  const Clock& clock_;
+  const Clock* clock_;
   std::chrono::nanoseconds start_;
   std::chrono::nanoseconds timeout_;
+  InterruptCheck* interrupt_;
 };
 
 /// Formats a wall time as `2026-11-15T18:20:00Z`.

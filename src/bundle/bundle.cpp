@@ -166,7 +166,7 @@ Result<DependencySet> Bundle::dependency_set(const BlobLocation& place) {
   return DependencySet::decode(bytes->view());
 }
 
-Result<std::optional<Hit>> Bundle::get(const ArtifactKey& key) {
+Result<std::optional<Hit>> Bundle::get(const ArtifactKey& key, const RequestContext& /*context*/) {
   const auto found = rows(key.digest, BundleRow::Role::ByKey);
   if (!found) return found.error();
   if (found->empty()) return std::optional<Hit>();
@@ -176,7 +176,8 @@ Result<std::optional<Hit>> Bundle::get(const ArtifactKey& key) {
   return std::optional<Hit>(Hit{std::move(blob->artifact), Origin::Bundle});
 }
 
-Result<std::vector<DependencySet>> Bundle::dependency_sets(const RequestKey& request, std::size_t limit) {
+Result<std::vector<DependencySet>> Bundle::dependency_sets(const RequestKey& request, std::size_t limit,
+                                                           const RequestContext& /*context*/) {
   const auto found = rows(request.digest, BundleRow::Role::ByRequest);
   if (!found) return found.error();
   std::vector<DependencySet> all;
@@ -189,8 +190,10 @@ Result<std::vector<DependencySet>> Bundle::dependency_sets(const RequestKey& req
   return all;
 }
 
-Status Bundle::put(const ArtifactKey&, const Artifact&) { return read_only(); }
-Status Bundle::add_dependency_set(const RequestKey&, const DependencySet&) { return read_only(); }
+Status Bundle::put(const ArtifactKey&, const Artifact&, const RequestContext&) { return read_only(); }
+Status Bundle::add_dependency_set(const RequestKey&, const DependencySet&, const RequestContext&) {
+  return read_only();
+}
 
 Result<std::optional<Bundle::Match>> Bundle::find(const UnitKey& unit, const Target& wanted, const Bytes* rejected) {
   auto found = rows(unit.digest, BundleRow::Role::ByUnit);

@@ -38,11 +38,12 @@ class Bundle final : public Store {
   static Result<std::unique_ptr<Bundle>> look(std::unique_ptr<BundleSource> source, const TrustPolicy& policy);
   ~Bundle() override;
 
-  Result<std::optional<Hit>> get(const ArtifactKey& key) override;
-  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request,
-                                                     std::size_t limit = kMaxDependencySets) override;
-  Status put(const ArtifactKey& key, const Artifact& artifact) override;
-  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) override;
+  Result<std::optional<Hit>> get(const ArtifactKey& key, const RequestContext& context) override;
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request, std::size_t limit,
+                                                     const RequestContext& context) override;
+  Status put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& context) override;
+  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
+                            const RequestContext& context) override;
   bool is_writable() override { return false; }
   std::string describe() const override;  ///< "bundle app.kiln"
 

@@ -68,7 +68,7 @@ struct BlobLocation {
 /// A row of the index.
 struct BundleRow {
   enum class Role : std::uint8_t {
-    ByKey = 1,      ///< `digest` is a `Key`, the blob is its artifact
+    ByKey = 1,      ///< `digest` is an `ArtifactKey`, the blob is its artifact
     ByUnit = 2,     ///< `digest` is a `UnitKey`, the blob is the artifact for a target
     ByRequest = 3,  ///< `digest` is a `RequestKey`, the blob is one of its dependency sets
   };

@@ -45,7 +45,7 @@ bool has_name(const Target& target) {
   if (target.form == Form::OpenClBinary || target.form == Form::External) return true;
   BundleRow row;
   set_target(row, target);
-  return Target::parse(target.name()).ok() && target_of(row) == target;
+  return Target::parse(target.name()).has_value() && target_of(row) == target;
 }
 
 /// Assigns a group to the blobs of each unit name.

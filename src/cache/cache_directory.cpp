@@ -107,7 +107,7 @@ Status CacheDirectory::make() {
   if (!version) return version.error();
   if (!made(version->get(), "tmp")) return io_error("cannot create", path + "/tmp", errno);
   const Fd tag(openat(version->get(), kTag, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (tag) (void)write_all(tag.get(), kTagText, kTag).ok();  // the tag is optional
+  if (tag) (void)write_all(tag.get(), kTagText, kTag).has_value();  // the tag is optional
   return {};
 }
 
@@ -257,7 +257,7 @@ Status CacheDirectory::publish(const std::string& name, std::initializer_list<st
     if (counted) grows(-size);
     if (attempt == 1) return status;
     forget(*found);
-    (void)make().ok();
+    (void)make().has_value();
   }
 }
 

@@ -3,10 +3,11 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 
 #include <kiln/key.hpp>
+
+#include "core/request_context.hpp"
 
 namespace kiln {
 
@@ -35,11 +36,11 @@ class Claims {
   };
 
   virtual ~Claims() = default;
-  /// Waits at most `wait` for another holder; 0 means do not wait. A wait that is canceled by `stop` ends within half a
+  /// Waits at most `wait` for another holder; 0 means do not wait. A wait that `context` cancels ends within half a
   /// second as if it had timed out. A wait for a stopped holder (SIGSTOP, a debugger) ends a few seconds after the stop
   /// was first detected: as `TimedOut`, or as `ReleasedByOther` if the claim expires by itself.
   virtual AcquireResult acquire(const RequestKey& request, std::chrono::milliseconds wait,
-                                const std::stop_token& stop = {}) = 0;
+                                const RequestContext& context) = 0;
 };
 
 /// Number of holders of one request that can hang in sequence before every process compiles for itself.

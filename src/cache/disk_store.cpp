@@ -59,7 +59,7 @@ void DiskStore::drop(const char* name, std::uint64_t inode, const std::string& k
   emitter_.emit(event);
 }
 
-Result<std::optional<Hit>> DiskStore::get(const ArtifactKey& key) {
+Result<std::optional<Hit>> DiskStore::get(const ArtifactKey& key, const RequestContext& /*context*/) {
   const ShardedName name("entries", key.digest);
   auto file = directory_.read(name.c_str(), kMaxEntryBytes + EntryHeader::kSize);
   if (!file) return std::move(file).error();
@@ -85,7 +85,7 @@ bool DiskStore::remove(const ArtifactKey& key) {
   return directory_.remove_corrupt(ShardedName("entries", key.digest).c_str(), 0);
 }
 
-Status DiskStore::put(const ArtifactKey& key, const Artifact& artifact) {
+Status DiskStore::put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& /*context*/) {
   const std::string head = encode_entry_header(key, artifact);
   const std::uint64_t size = head.size() + artifact.bytes.size();
   if (size > kMaxEntryBytes || (options_.max_bytes != 0 && size > options_.max_bytes)) {
@@ -99,7 +99,8 @@ Status DiskStore::publish(const ShardedName& name, std::initializer_list<std::st
   bool due = false;
   Status published =
       directory_.publish(name.str(), parts, [&](std::int64_t bytes) { due = scan_is_due(journal_.add(bytes)); });
-  if (published && due) (void)gc().ok();  // the entry is stored, so a failed collection is not an error of this call
+  if (published && due)
+    (void)gc().has_value();  // the entry is stored, so a failed collection is not an error of this call
   return published;
 }
 
@@ -135,7 +136,8 @@ Result<GcResult> DiskStore::gc() {
   return collected;
 }
 
-Result<std::vector<DependencySet>> DiskStore::dependency_sets(const RequestKey& request, std::size_t limit) {
+Result<std::vector<DependencySet>> DiskStore::dependency_sets(const RequestKey& request, std::size_t limit,
+                                                              const RequestContext& /*context*/) {
   std::vector<DependencySet> dependency_sets;
   if (limit == 0) return dependency_sets;
   const ShardedName name("hints", request.digest);
@@ -165,7 +167,8 @@ Result<std::vector<DependencySet>> DiskStore::dependency_sets(const RequestKey& 
   }
 }
 
-Status DiskStore::add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) {
+Status DiskStore::add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
+                                     const RequestContext& /*context*/) {
   const ShardedName name("hints", request.digest);
   const std::string encoded = dependency_set.encode();
   auto file = directory_.read(name.c_str(), kMaxHintsBytes);

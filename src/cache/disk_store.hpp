@@ -39,11 +39,12 @@ class DiskStore final : public Store {
   static Result<std::unique_ptr<DiskStore>> open(Options options, EventEmitter emitter = {},
                                                  const Clock& clock = system_clock());
 
-  Result<std::optional<Hit>> get(const ArtifactKey& key) override;
-  Status put(const ArtifactKey& key, const Artifact& artifact) override;
-  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request,
-                                                     std::size_t limit = kMaxDependencySets) override;
-  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) override;
+  Result<std::optional<Hit>> get(const ArtifactKey& key, const RequestContext& context) override;
+  Status put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& context) override;
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request, std::size_t limit,
+                                                     const RequestContext& context) override;
+  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
+                            const RequestContext& context) override;
   bool is_writable() override;
   std::string describe() const override;
 

@@ -95,7 +95,7 @@ Result<DiskStore::VerifyResult> DiskStore::verify(const ProgressCallback& advanc
       drop(name.c_str(), 0, {}, "the file name is not a valid entry name");
       continue;
     }
-    const auto hit = get(*key);
+    const auto hit = get(*key, {});
     if (!hit) return hit.error();
     *hit ? ++verified.valid : ++verified.corrupt;
   }

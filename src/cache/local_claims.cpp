@@ -25,6 +25,7 @@ using Attempt = LockFile::LockAttempt;
 // 14,000 wakeups a second next to the compile they wait for.
 constexpr nanoseconds kInitialPollInterval = std::chrono::milliseconds(1);
 constexpr nanoseconds kMaxPollInterval = std::chrono::milliseconds(18);
+constexpr nanoseconds kMaxInterruptDelay = std::chrono::milliseconds(100);
 constexpr nanoseconds kMaxTotalSleep = std::chrono::milliseconds(500);
 constexpr int kPartOfWait = 8;
 constexpr nanoseconds kBetweenChecks = std::chrono::milliseconds(250);  // interval of the check for a stopped holder
@@ -98,7 +99,7 @@ LocalClaims LocalClaims::for_cache(std::string cache_root, const Clock& clock) {
 }
 
 Claims::AcquireResult LocalClaims::acquire(const RequestKey& request, std::chrono::milliseconds wait,
-                                           const std::stop_token& stop) {
+                                           const RequestContext& context) {
   const nanoseconds start = clock_.steady();
   const nanoseconds deadline = start + std::clamp(wait, std::chrono::milliseconds(0), kForever);
   const std::string directory = cache_root_.empty() ? directory_ : claims_directory(cache_root_);
@@ -122,7 +123,7 @@ Claims::AcquireResult LocalClaims::acquire(const RequestKey& request, std::chron
   for (nanoseconds interval = kInitialPollInterval;; interval = next_poll_interval(interval, clock_.steady() - start)) {
     const nanoseconds now = clock_.steady();
     const nanoseconds remaining = deadline - now;
-    if (remaining <= nanoseconds(0) || stop.stop_requested()) return timed_out(first, is_stopped(first));
+    if (remaining <= nanoseconds(0) || context.is_cancelled()) return timed_out(first, is_stopped(first));
     if (now >= next_check) {
       next_check = now + kBetweenChecks;
       if (stopped.is_given_up(is_stopped(first), now)) return timed_out(first, true);
@@ -133,7 +134,10 @@ Claims::AcquireResult LocalClaims::acquire(const RequestKey& request, std::chron
         return answer(Outcome::ReleasedByOther);
       continue;
     }
-    clock_.sleep(std::min(remaining, interval * (75 + static_cast<int>(jitter() % 50)) / 100));
+    nanoseconds pause = interval * (75 + static_cast<int>(jitter() % 50)) / 100;
+    // A caller's function that ends the wait is polled several times a second.
+    if (context.deadline && context.deadline->interrupt() != nullptr) pause = std::min(pause, kMaxInterruptDelay);
+    clock_.sleep(std::min(remaining, pause));
     const Attempt holder = file.query_holder(byte);
     if (holder.result == Attempt::Result::Failed) return failed(directory, holder.error);
     // The holder changed: the previous holder released the claim between two polls.

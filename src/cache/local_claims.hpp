@@ -21,7 +21,7 @@ class LocalClaims final : public Claims {
   static LocalClaims for_cache(std::string cache_root, const Clock& clock = system_clock());
 
   AcquireResult acquire(const RequestKey& request, std::chrono::milliseconds wait,
-                        const std::stop_token& stop = {}) override;
+                        const RequestContext& context) override;
 
  private:
   LocalClaims(std::string directory, std::string cache_root, const Clock& clock);

@@ -24,29 +24,31 @@ bool TieredStore::promotes_to(std::size_t tier, std::size_t found_in) const {
          tiers_[tier].store->is_writable();
 }
 
-void TieredStore::promote(std::size_t found_in, const ArtifactKey& key, const Artifact& artifact) {
+void TieredStore::promote(std::size_t found_in, const ArtifactKey& key, const Artifact& artifact,
+                          const RequestContext& context) {
   for (std::size_t i = 0; i < found_in; ++i) {
     if (!promotes_to(i, found_in)) continue;
-    if (const Status kept = tiers_[i].store->put(key, artifact); !kept) emit(i, kept.error());
+    if (const Status kept = tiers_[i].store->put(key, artifact, context); !kept) emit(i, kept.error());
   }
 }
 
-Result<std::optional<Hit>> TieredStore::get(const ArtifactKey& key) {
-  return first_hit([&](Store& store) { return store.get(key); }, key);
+Result<std::optional<Hit>> TieredStore::get(const ArtifactKey& key, const RequestContext& context) {
+  return first_hit([&](Store& store) { return store.get(key, context); }, key, context);
 }
 
-Result<std::optional<Hit>> TieredStore::get_excluding(const ArtifactKey& key, const Bytes& rejected) {
-  return first_hit([&](Store& store) { return store.get_excluding(key, rejected); }, key);
+Result<std::optional<Hit>> TieredStore::get_excluding(const ArtifactKey& key, const Bytes& rejected,
+                                                      const RequestContext& context) {
+  return first_hit([&](Store& store) { return store.get_excluding(key, rejected, context); }, key, context);
 }
 
 template <class Ask>
-Result<std::optional<Hit>> TieredStore::first_hit(Ask ask, const ArtifactKey& key) {
+Result<std::optional<Hit>> TieredStore::first_hit(Ask ask, const ArtifactKey& key, const RequestContext& context) {
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
     Result<std::optional<Hit>> hit = ask(*tiers_[i].store);
     if (!hit) {
       emit(i, hit.error());
     } else if (*hit) {
-      promote(i, key, (*hit)->artifact);
+      promote(i, key, (*hit)->artifact, context);
       return hit;
     }
   }
@@ -62,24 +64,26 @@ Status TieredStore::write_all_tiers(Write write) {
     Status written = write(*tiers_[i].store);
     if (!written) emit(i, written.error());
     if (!took) result = std::move(written);
-    took |= result.ok();
+    took |= result.has_value();
   }
   return result;
 }
 
-Status TieredStore::put(const ArtifactKey& key, const Artifact& artifact) {
-  return write_all_tiers([&](Store& store) { return store.put(key, artifact); });
+Status TieredStore::put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& context) {
+  return write_all_tiers([&](Store& store) { return store.put(key, artifact, context); });
 }
 
-Status TieredStore::add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) {
-  return write_all_tiers([&](Store& store) { return store.add_dependency_set(request, dependency_set); });
+Status TieredStore::add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
+                                       const RequestContext& context) {
+  return write_all_tiers([&](Store& store) { return store.add_dependency_set(request, dependency_set, context); });
 }
 
-Result<std::vector<DependencySet>> TieredStore::dependency_sets(const RequestKey& request, std::size_t limit) {
+Result<std::vector<DependencySet>> TieredStore::dependency_sets(const RequestKey& request, std::size_t limit,
+                                                                const RequestContext& context) {
   std::vector<DependencySet> merged;
   std::vector<std::size_t> empty;  // stores queried so far that had none
   for (std::size_t i = 0; i < tiers_.size() && merged.size() < limit; ++i) {
-    auto found = tiers_[i].store->dependency_sets(request, limit);
+    auto found = tiers_[i].store->dependency_sets(request, limit, context);
     if (!found) {
       emit(i, found.error());
       continue;
@@ -88,7 +92,7 @@ Result<std::vector<DependencySet>> TieredStore::dependency_sets(const RequestKey
       empty.push_back(i);
       continue;
     }
-    for (const std::size_t earlier : empty) promote(earlier, i, request, *found);
+    for (const std::size_t earlier : empty) promote(earlier, i, request, *found, context);
     for (DependencySet& dependency_set : *found) {
       if (merged.size() == limit) break;
       if (std::find(merged.begin(), merged.end(), dependency_set) == merged.end())
@@ -99,11 +103,11 @@ Result<std::vector<DependencySet>> TieredStore::dependency_sets(const RequestKey
 }
 
 void TieredStore::promote(std::size_t tier, std::size_t found_in, const RequestKey& request,
-                          const std::vector<DependencySet>& dependency_sets) {
+                          const std::vector<DependencySet>& dependency_sets, const RequestContext& context) {
   if (!promotes_to(tier, found_in)) return;
   // The newest is added last, so that it comes first in that store too.
   for (auto dependency_set = dependency_sets.rbegin(); dependency_set != dependency_sets.rend(); ++dependency_set) {
-    if (const Status kept = tiers_[tier].store->add_dependency_set(request, *dependency_set); !kept)
+    if (const Status kept = tiers_[tier].store->add_dependency_set(request, *dependency_set, context); !kept)
       emit(tier, kept.error());
   }
 }

@@ -25,27 +25,29 @@ class TieredStore final : public Store {
   };
   explicit TieredStore(std::vector<Tier> tiers, EventEmitter emitter = {});
 
-  Result<std::optional<Hit>> get(const ArtifactKey& key) override;
-  Result<std::optional<Hit>> get_excluding(const ArtifactKey& key, const Bytes& rejected) override;
+  Result<std::optional<Hit>> get(const ArtifactKey& key, const RequestContext& context) override;
+  Result<std::optional<Hit>> get_excluding(const ArtifactKey& key, const Bytes& rejected,
+                                           const RequestContext& context) override;
   /// Writes to every writable store that accepts puts. Fails only if all of them fail.
-  Status put(const ArtifactKey& key, const Artifact& artifact) override;
+  Status put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& context) override;
   /// Merges the dependency sets of all stores, in the order of the stores, without duplicates. Stops when it has
   /// `limit`.
-  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request,
-                                                     std::size_t limit = kMaxDependencySets) override;
-  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) override;
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request, std::size_t limit,
+                                                     const RequestContext& context) override;
+  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
+                            const RequestContext& context) override;
   bool is_writable() override;
   std::string describe() const override;
 
  private:
   bool promotes_to(std::size_t tier, std::size_t found_in) const;
-  void promote(std::size_t found_in, const ArtifactKey& key, const Artifact& artifact);
+  void promote(std::size_t found_in, const ArtifactKey& key, const Artifact& artifact, const RequestContext& context);
   void promote(std::size_t tier, std::size_t found_in, const RequestKey& request,
-               const std::vector<DependencySet>& dependency_sets);
+               const std::vector<DependencySet>& dependency_sets, const RequestContext& context);
   void emit(std::size_t tier, const Error& error);
   /// Returns the first hit.
   template <class Ask>
-  Result<std::optional<Hit>> first_hit(Ask ask, const ArtifactKey& key);
+  Result<std::optional<Hit>> first_hit(Ask ask, const ArtifactKey& key, const RequestContext& context);
   template <class Write>
   Status write_all_tiers(Write write);
 

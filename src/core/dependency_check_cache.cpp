@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "base/hash.hpp"
-#include "base/request_time.hpp"
 
 namespace kiln {
 namespace {
@@ -39,19 +38,21 @@ DependencyCheckCache::CheckedDependency& DependencyCheckCache::known(const Depen
   return items_.emplace(hash, CheckedDependency{*question.item, question.places, {}, false})->second;
 }
 
-bool DependencyCheckCache::is_fresh(const CheckedDependency& known, std::chrono::nanoseconds now) const {
-  return known.at.count() != 0 && known.at >= *RequestTime::current() && now - known.at <= kMaxAge;
+bool DependencyCheckCache::is_fresh(const CheckedDependency& known, std::chrono::nanoseconds requested_at,
+                                    std::chrono::nanoseconds now) {
+  return known.at.count() != 0 && known.at >= requested_at && now - known.at <= kMaxAge;
 }
 
 DependencyCheckCache::Numbers DependencyCheckCache::claim_unchecked(const DependencySet& dependency_set,
                                                                     std::uint32_t places, std::size_t& next,
+                                                                    std::chrono::nanoseconds requested_at,
                                                                     Numbers& taken_by_others) {
   const auto now = clock_.steady();
   Numbers mine;
   const MutexLock lock(mutex_);
   for (; next < dependency_set.items.size() && mine.size() < kBatch; ++next) {
     CheckedDependency& item = known({places, &dependency_set.items[next]});
-    if (is_fresh(item, now)) continue;
+    if (is_fresh(item, requested_at, now)) continue;
     (item.taken ? taken_by_others : mine).push_back(static_cast<std::uint32_t>(next));
     item.taken = true;
   }
@@ -70,8 +71,9 @@ void DependencyCheckCache::release(const DependencySet& dependency_set, std::uin
 }
 
 std::optional<Mismatch> DependencyCheckCache::check(const DependencySet& dependency_set, const PathRoots& places,
-                                                    FileDigestCache& digests) {
-  if (!RequestTime::current()) return kiln::check(dependency_set, places, digests);
+                                                    FileDigestCache& digests,
+                                                    std::optional<std::chrono::nanoseconds> requested_at) {
+  if (!requested_at) return kiln::check(dependency_set, places, digests);
   std::uint32_t number = 0;
   {
     const MutexLock lock(mutex_);
@@ -84,13 +86,13 @@ std::optional<Mismatch> DependencyCheckCache::check(const DependencySet& depende
   }
   const auto look_at = [&](const Numbers& items) {
     const auto before = clock_.steady();
-    auto mismatch = check_dependencies(dependency_set, items, places, digests);
+    auto mismatch = check_dependencies(dependency_set, items, places, digests, requested_at);
     release(dependency_set, number, items, mismatch ? std::nullopt : std::optional(before));
     return mismatch;
   };
   Numbers taken_by_others;
   for (std::size_t next = 0; next < dependency_set.items.size();) {
-    const Numbers mine = claim_unchecked(dependency_set, number, next, taken_by_others);
+    const Numbers mine = claim_unchecked(dependency_set, number, next, *requested_at, taken_by_others);
     if (auto mismatch = look_at(mine)) return mismatch;
   }
   // The other threads have nearly always finished by now. This thread checks the rest itself and does not wait.
@@ -99,7 +101,7 @@ std::optional<Mismatch> DependencyCheckCache::check(const DependencySet& depende
     const auto now = clock_.steady();
     const MutexLock lock(mutex_);
     for (const std::uint32_t item : taken_by_others) {
-      if (!is_fresh(known({number, &dependency_set.items[item]}), now)) still.push_back(item);
+      if (!is_fresh(known({number, &dependency_set.items[item]}), *requested_at, now)) still.push_back(item);
     }
   }
   if (auto mismatch = look_at(still)) return mismatch;

@@ -23,9 +23,10 @@ class DependencyCheckCache {
 
   explicit DependencyCheckCache(const Clock& clock = system_clock()) : clock_(clock) {}
 
-  /// Checks a dependency set like `check` in closure.hpp, but skips items that were verified since
-  /// `RequestTime::current()`.
-  std::optional<Mismatch> check(const DependencySet& dependency_set, const PathRoots& places, FileDigestCache& digests);
+  /// Checks a dependency set like `check` in dependency_set.hpp, but skips items that were verified since
+  /// `requested_at`.
+  std::optional<Mismatch> check(const DependencySet& dependency_set, const PathRoots& places, FileDigestCache& digests,
+                                std::optional<std::chrono::nanoseconds> requested_at);
 
  private:
   /// The key of a check: an item, the paths of its roots, and whether its modification time matters.
@@ -46,10 +47,11 @@ class DependencyCheckCache {
   /// Claims a batch of unchecked items from item `next` on for this thread, and appends the items that other threads
   /// are checking to `taken_by_others`.
   Numbers claim_unchecked(const DependencySet& dependency_set, std::uint32_t places, std::size_t& next,
-                          Numbers& taken_by_others);
+                          std::chrono::nanoseconds requested_at, Numbers& taken_by_others);
   void release(const DependencySet& dependency_set, std::uint32_t places, const Numbers& items,
                std::optional<std::chrono::nanoseconds> found_right);
-  bool is_fresh(const CheckedDependency& known, std::chrono::nanoseconds now) const;
+  static bool is_fresh(const CheckedDependency& known, std::chrono::nanoseconds requested_at,
+                       std::chrono::nanoseconds now);
 
   const Clock& clock_;
   Mutex mutex_;

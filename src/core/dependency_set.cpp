@@ -62,14 +62,14 @@ class Paths {
 };
 
 std::optional<Mismatch> check_item(const DependencySet::Dependency& item, bool timed, Paths& paths,
-                                   FileDigestCache& digests) {
+                                   FileDigestCache& digests, std::optional<std::chrono::nanoseconds> requested_at) {
   const std::string& path = paths.of(item);
   std::optional<Digest> found;
   bool same = false;
   switch (item.state) {
     case DependencySet::State::Read:
     case DependencySet::State::Sentinel: {
-      if (const auto seen = digests.lookup(path)) {
+      if (const auto seen = digests.lookup(path, requested_at)) {
         found = seen->digest;
         same = *found == item.digest && (!timed || seen->stamp.modified_ns / 1'000'000'000 == item.modified_s);
       }
@@ -243,11 +243,12 @@ std::optional<Mismatch> check_places(const DependencySet& dependency_set, const 
 
 }  // namespace
 
-std::optional<Mismatch> check(const DependencySet& dependency_set, const PathRoots& places, FileDigestCache& digests) {
+std::optional<Mismatch> check(const DependencySet& dependency_set, const PathRoots& places, FileDigestCache& digests,
+                              std::optional<std::chrono::nanoseconds> requested_at) {
   if (auto mismatch = check_places(dependency_set, places)) return mismatch;
   Paths paths(places);
   for (const DependencySet::Dependency& item : dependency_set.items) {
-    if (auto mismatch = check_item(item, dependency_set.embeds_mtimes, paths, digests)) return mismatch;
+    if (auto mismatch = check_item(item, dependency_set.embeds_mtimes, paths, digests, requested_at)) return mismatch;
   }
   for (const DependencySet::DuplicateFiles& pair : dependency_set.duplicate_files) {
     if (auto mismatch = check_duplicates(pair, dependency_set, places)) return mismatch;
@@ -256,11 +257,12 @@ std::optional<Mismatch> check(const DependencySet& dependency_set, const PathRoo
 }
 
 std::optional<Mismatch> check_dependencies(const DependencySet& dependency_set, std::span<const std::uint32_t> which,
-                                           const PathRoots& places, FileDigestCache& digests) {
+                                           const PathRoots& places, FileDigestCache& digests,
+                                           std::optional<std::chrono::nanoseconds> requested_at) {
   if (which.empty()) return std::nullopt;
   Paths paths(places);
   for (const std::uint32_t i : which) {
-    if (auto mismatch = check_item(dependency_set.items[i], dependency_set.embeds_mtimes, paths, digests))
+    if (auto mismatch = check_item(dependency_set.items[i], dependency_set.embeds_mtimes, paths, digests, requested_at))
       return mismatch;
   }
   return std::nullopt;
@@ -280,7 +282,7 @@ std::vector<Mismatch> mismatches(const DependencySet& dependency_set, const Path
   if (auto mismatch = check_places(dependency_set, places)) all.push_back(std::move(*mismatch));
   Paths paths(places);
   for (const DependencySet::Dependency& item : dependency_set.items) {
-    if (auto mismatch = check_item(item, dependency_set.embeds_mtimes, paths, digests))
+    if (auto mismatch = check_item(item, dependency_set.embeds_mtimes, paths, digests, std::nullopt))
       all.push_back(std::move(*mismatch));
   }
   for (const DependencySet::DuplicateFiles& pair : dependency_set.duplicate_files) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -83,7 +84,7 @@ struct DependencySet {
   bool is_host_specific() const;
   friend bool operator==(const DependencySet&, const DependencySet&) = default;
 
-  /// Returns the canonical bytes, which are hashed into a Key and written to stores (docs/closure-format.md).
+  /// Returns the canonical bytes, which are hashed into an ArtifactKey and written to stores (docs/closure-format.md).
   std::string encode() const;
   static Result<DependencySet> decode(std::string_view bytes);
 };
@@ -99,13 +100,16 @@ struct Mismatch {
 /// Returns which include roots are nested in one another, judging by their paths only.
 std::vector<DependencySet::NestedRoot> find_nested_roots(const PathRoots& places);
 
-/// Returns the first file that does not match the dependency set, or nothing if all match.
-std::optional<Mismatch> check(const DependencySet& dependency_set, const PathRoots& places, FileDigestCache& digests);
+/// Returns the first file that does not match the dependency set, or nothing if all match. `requested_at` as in
+/// `FileDigestCache::lookup`.
+std::optional<Mismatch> check(const DependencySet& dependency_set, const PathRoots& places, FileDigestCache& digests,
+                              std::optional<std::chrono::nanoseconds> requested_at = std::nullopt);
 
 /// The two parts of `check`, for callers that know part of the result: `check_dependencies` checks the items with these
 /// indices, `check_relations` checks the relations between items and paths.
 std::optional<Mismatch> check_dependencies(const DependencySet& dependency_set, std::span<const std::uint32_t> which,
-                                           const PathRoots& places, FileDigestCache& digests);
+                                           const PathRoots& places, FileDigestCache& digests,
+                                           std::optional<std::chrono::nanoseconds> requested_at);
 std::optional<Mismatch> check_relations(const DependencySet& dependency_set, const PathRoots& places);
 
 /// Returns every file that does not match, for reports; `check` stops at the first.

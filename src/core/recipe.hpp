@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,12 +11,9 @@
 #include <kiln/target.hpp>
 #include <kiln/unit.hpp>
 
-#include "base/urgency.hpp"
 #include "core/dependency_set.hpp"
 
 namespace kiln {
-
-class WaitObserver;
 
 /// The identity of a compiler, by the content of its files: two builds of one version are two compilers.
 struct CompilerIdentity {
@@ -43,13 +39,6 @@ struct Recipe {
   CompilerIdentity compiler;
   std::string working_directory;  ///< absolute; compilers open `./x.h` before any include directory
   bool self_contained = false;    ///< result of `Compiler::is_self_contained`; not part of any key
-
-  // Scheduling state: not part of any key, and not sent to workers.
-  std::uint64_t task_id = 0;       ///< id of the compile task in this process, for events
-  std::stop_token stop;            ///< requests cancellation of the compile
-  Urgency urgent;                  ///< whether a caller waits for the result; can change during the compile
-  WaitObserver* waits = nullptr;   ///< notified about waits for other processes; null means none
-  std::size_t queued_similar = 0;  ///< number of queued units of the same kind and target; an estimate
 
   RequestKey request_key() const;
   PathRoots path_roots() const;

@@ -1,5 +1,7 @@
 #include <kiln/target.hpp>
 
+#include <kiln/backend.hpp>
+
 #include <cctype>
 
 #include "base/error.hpp"
@@ -16,6 +18,21 @@ const char* to_string(Form form) {
     case Form::External: return "foreign";
   }
   return "unknown";
+}
+
+const char* to_string(Backend backend) {
+  switch (backend) {
+    case Backend::Cuda: return "cuda";
+    case Backend::OpenCl: return "opencl";
+  }
+  return "unknown";
+}
+
+Result<Backend> parse_backend(std::string_view text) {
+  for (const Backend backend : {Backend::Cuda, Backend::OpenCl}) {
+    if (text == to_string(backend)) return backend;
+  }
+  return make_error(Code::InvalidArgument, "'" + std::string(text) + "' is not a backend; use cuda or opencl");
 }
 
 Result<Target> Target::parse(std::string_view text) {

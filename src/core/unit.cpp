@@ -3,11 +3,13 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/codec.hpp"
 #include "base/hash.hpp"
 #include "core/link_parts.hpp"
+#include "core/unit_access.hpp"
 
 namespace kiln {
 
@@ -41,6 +43,7 @@ struct Unit::State {
   mutable std::once_flag identity_once;
   mutable Digest identity;
   mutable std::atomic<bool> identity_known{false};
+  mutable std::atomic<std::uint64_t> fingerprint{0};  // 0: not computed yet
 
   State() = default;
   State(const State& other)
@@ -51,11 +54,18 @@ struct Unit::State {
 
   UnitKey compute_key() const;
   Digest compute_identity(const UnitKey& unit_key) const;
+  std::uint64_t compute_fingerprint() const;
 };
 
 namespace {
+
 const std::string kNothing;
-}
+constexpr std::size_t kSample = 256;
+
+std::uint64_t mixed(std::uint64_t sum, std::uint64_t value) { return (sum ^ value) * 0x9e3779b97f4a7c15ULL + 1; }
+std::uint64_t mixed(std::uint64_t sum, std::string_view text) { return mixed(sum, xxh3(as_bytes(text))); }
+
+}  // namespace
 
 UnitKey Unit::State::compute_key() const {
   BinaryWriter out;
@@ -86,6 +96,21 @@ Digest Unit::State::compute_identity(const UnitKey& unit_key) const {
   return sha256(out.bytes());
 }
 
+std::uint64_t Unit::State::compute_fingerprint() const {
+  std::uint64_t sum = mixed(0, kind);
+  // Equal CCCL units can have different names.
+  if (kind != "cccl") sum = mixed(sum, name);
+  const std::string_view text = source->text;
+  sum = mixed(sum, text.size());
+  sum = mixed(sum, text.substr(0, kSample));
+  if (text.size() > kSample) sum = mixed(sum, text.substr(text.size() - kSample));
+  if (text.size() > 4 * kSample) sum = mixed(sum, text.substr(text.size() / 2, kSample));
+  sum = mixed(sum, preamble != nullptr ? preamble->text.size() : 0);
+  sum = mixed(sum, options.size());
+  for (const std::string& entry : entries) sum = mixed(sum, entry);
+  return sum;
+}
+
 Unit::Unit(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
 Unit Unit::cuda(std::string name, std::string source) { return of_kind("cuda", std::move(name), std::move(source)); }
@@ -96,12 +121,13 @@ Unit Unit::link(std::string name, const std::vector<LinkPart>& parts) {
   Unit link = of_kind("link", std::move(name), encode_link_parts(parts));
   for (const LinkPart& part : parts) {
     if (part.as_unit() == nullptr) continue;
-    for (const IncludeRoot& root : part.as_unit()->include_roots()) link = link.include_root(root.path, root.sentinel);
+    for (const IncludeRoot& root : part.as_unit()->include_roots())
+      link = link.with_include_root(root.path, root.sentinel);
   }
   return link;
 }
 Unit Unit::command(std::string name, std::string source, const std::vector<std::string>& arguments) {
-  return of_kind("command", std::move(name), std::move(source)).options(arguments);
+  return of_kind("command", std::move(name), std::move(source)).with_options(arguments);
 }
 Unit Unit::of_kind(std::string kind, std::string name, std::string canonical) {
   auto state = std::make_shared<State>();
@@ -111,32 +137,32 @@ Unit Unit::of_kind(std::string kind, std::string name, std::string canonical) {
   return Unit(std::move(state));
 }
 
-Unit Unit::entry(std::string name) const {
+Unit Unit::with_entry(std::string name) const {
   auto state = std::make_shared<State>(*state_);
   state->entries.push_back(std::move(name));
   return Unit(std::move(state));
 }
-Unit Unit::option(std::string text) const {
+Unit Unit::with_option(std::string text) const {
   auto state = std::make_shared<State>(*state_);
   state->options.push_back(std::move(text));
   return Unit(std::move(state));
 }
-Unit Unit::options(const std::vector<std::string>& texts) const {
+Unit Unit::with_options(const std::vector<std::string>& texts) const {
   auto state = std::make_shared<State>(*state_);
   state->options.insert(state->options.end(), texts.begin(), texts.end());
   return Unit(std::move(state));
 }
-Unit Unit::include_root(std::string path, std::string sentinel) const {
+Unit Unit::with_include_root(std::string path, std::string sentinel) const {
   auto state = std::make_shared<State>(*state_);
   state->include_roots.push_back({std::move(path), std::move(sentinel)});
   return Unit(std::move(state));
 }
-Unit Unit::header(std::string name, std::string content) const {
+Unit Unit::with_header(std::string name, std::string content) const {
   auto state = std::make_shared<State>(*state_);
   state->headers.push_back({std::move(name), std::move(content)});
   return Unit(std::move(state));
 }
-Unit Unit::preamble(std::string text) const {
+Unit Unit::with_preamble(std::string text) const {
   auto state = std::make_shared<State>(*state_);
   state->preamble = std::make_shared<const SharedPreamble>(std::move(text));
   return Unit(std::move(state));
@@ -148,7 +174,7 @@ Unit Unit::instance(std::string entry, std::string source) const {
   state->entries.push_back(std::move(entry));
   return Unit(std::move(state));
 }
-Unit Unit::served_by(std::vector<std::string> namespaces) const {
+Unit Unit::with_served_by(std::vector<std::string> namespaces) const {
   auto state = std::make_shared<State>(*state_);
   state->served_by = std::move(namespaces);
   return Unit(std::move(state));
@@ -188,18 +214,32 @@ UnitKey Unit::key() const {
   return state_->key;
 }
 
-const Digest& Unit::identity() const {
-  if (const Digest* known = identity_if_computed()) return *known;
-  const Digest computed = state_->compute_identity(key());
-  std::call_once(state_->identity_once, [&] {
-    state_->identity = computed;
-    state_->identity_known.store(true, std::memory_order_release);
-  });
-  return state_->identity;
+bool operator==(const Unit& a, const Unit& b) {
+  return a.state_ == b.state_ || UnitAccess::identity(a) == UnitAccess::identity(b);
 }
 
-const Digest* Unit::identity_if_computed() const noexcept {
-  return state_->identity_known.load(std::memory_order_acquire) ? &state_->identity : nullptr;
+const Digest& UnitAccess::identity(const Unit& unit) {
+  if (const Digest* known = identity_if_computed(unit)) return *known;
+  const Unit::State& state = *unit.state_;
+  const Digest computed = state.compute_identity(unit.key());
+  std::call_once(state.identity_once, [&] {
+    state.identity = computed;
+    state.identity_known.store(true, std::memory_order_release);
+  });
+  return state.identity;
+}
+
+const Digest* UnitAccess::identity_if_computed(const Unit& unit) noexcept {
+  return unit.state_->identity_known.load(std::memory_order_acquire) ? &unit.state_->identity : nullptr;
+}
+
+const void* UnitAccess::address(const Unit& unit) noexcept { return unit.state_.get(); }
+
+std::uint64_t UnitAccess::fingerprint(const Unit& unit) {
+  // Computing it in two threads only costs time.
+  std::uint64_t sum = unit.state_->fingerprint.load(std::memory_order_relaxed);
+  if (sum == 0) unit.state_->fingerprint.store(sum = unit.state_->compute_fingerprint(), std::memory_order_relaxed);
+  return sum;
 }
 
 }  // namespace kiln

@@ -26,18 +26,18 @@ Unit read_front(BinaryReader& in) {
   const std::string name(in.text());
   const std::string preamble(in.text());
   Unit unit = Unit::of_kind(kind, name, std::string(in.text()));
-  if (!preamble.empty()) unit = unit.preamble(preamble);
+  if (!preamble.empty()) unit = unit.with_preamble(preamble);
   std::vector<std::string> options(in.count(4));
   for (std::string& option : options) option = in.text();
-  return unit.options(options);
+  return unit.with_options(options);
 }
 
 Unit read_back(BinaryReader& in, Unit unit) {
   for (std::uint32_t i = 0, n = in.count(8); i < n; ++i) {
     std::string header(in.text());
-    unit = unit.header(std::move(header), std::string(in.text()));
+    unit = unit.with_header(std::move(header), std::string(in.text()));
   }
-  for (std::uint32_t i = 0, n = in.count(4); i < n; ++i) unit = unit.entry(std::string(in.text()));
+  for (std::uint32_t i = 0, n = in.count(4); i < n; ++i) unit = unit.with_entry(std::string(in.text()));
   return unit;
 }
 
@@ -53,7 +53,7 @@ Unit read_unit(BinaryReader& in) {
   Unit unit = read_front(in);
   for (std::uint32_t i = 0, n = in.count(8); i < n; ++i) {
     std::string path(in.text());
-    unit = unit.include_root(std::move(path), std::string(in.text()));
+    unit = unit.with_include_root(std::move(path), std::string(in.text()));
   }
   return read_back(in, std::move(unit));
 }
@@ -71,7 +71,7 @@ Unit read_portable_unit(BinaryReader& in, std::span<const IncludeRoot>& roots) {
   for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
     const std::uint8_t sealed = in.u8();
     if (sealed > 1 || (sealed == 1) == roots.front().sentinel.empty()) in.fail();
-    unit = unit.include_root(roots.front().path, roots.front().sentinel);
+    unit = unit.with_include_root(roots.front().path, roots.front().sentinel);
     roots = roots.subspan(1);
   }
   return read_back(in, std::move(unit));

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <chrono>
-
 namespace kiln {
 
 /// An observer of a thread that waits for another process doing the same work. The waiting thread compiles nothing, so
@@ -19,9 +17,6 @@ class WaitObserver {
    private:
     WaitObserver& emitter_;
   };
-
-  /// Returns how much longer the thread can wait for other processes.
-  virtual std::chrono::nanoseconds max_wait() const noexcept { return std::chrono::nanoseconds::max(); }
 
  protected:
   ~WaitObserver() = default;

@@ -25,6 +25,40 @@ struct Waiter {
 
 /// The state of one compile request. The engine's mutex guards all non-constant members. A task exists until it is
 /// released, and is never destroyed while it is Running.
+///
+/// The stages, and the functions of TaskTable, Engine and Engine::State that change them:
+///
+///   add ─► Cancelled ── schedule ──► Queued ── take ──► Running ── complete ─┬─ result ──────────────────► Ready
+///                 ▲                   │ ▲ ▲                │                 ├─ error ───────────────────► Failed
+///                 └──── end, stop ────┘ │ └─ promote       │                 ├─ canceled ────────────────► Cancelled
+///                                       │                  │                 └─ canceled, requested again ► Queued
+///                                       │                  └─ coalesce_with_running ─► Running, parked
+///                                       │                                                │
+///                                       └── complete, of the task that it waits for ─────┤
+///                      Cancelled ◄───── complete, if the engine stops ───────────────────┘
+///
+///   Ready  ─┬─ schedule, if it is stale or a caller needs bytes that were dropped ───► Queued
+///           ├─ identify, if it is stale and an equal unit was queued ────────────────► Queued
+///           ├─ refresh ──────────────────────────────────────────────────────────────► Ready, stale
+///           └─ forget ───────────────────────────────────────────────────────────────► Cancelled
+///   Failed ─┬─ schedule, if equal inputs need not fail again (no compiler, no disk) ─► Queued
+///           └─ retry, refresh, or attach_waiter if the inputs changed ───────────────► Cancelled
+///
+/// `lookup` completes a task of any stage but Running on the thread of a caller; the task becomes Ready. `identify`
+/// also queues a Cancelled task in place of one for an equal unit.
+///
+/// Properties in addition to the stage:
+///   stale      set by `refresh` of a Ready task, whose result is then hidden from readers. The task keeps the result
+///              while it is Queued and Running and becomes Ready with it if `still_current`; otherwise the run replaces
+///              or, if it fails, drops it.
+///   detached   set by `refresh` and `release` of a Running task. Later requests get a new task. `complete` gives the
+///              waiters the outcome and removes the task.
+///   canceling  set by `end` of a Running task, which asks the run to stop, unless other tasks are parked behind it.
+///              If it is requested again before the run ends, `schedule` sets `requeue_priority`. `stop` does not set
+///              it: a run that the engine's end stops is Failed.
+///   parked     Running, but in `coalesced_tasks` of a task that runs the same request. When that task completes, this
+///              one is queued and finds the result in the store; if it is detached and has no waiters, it is removed.
+/// `release` removes a task that is not Running, and `identify` one for which a task of an equal unit exists.
 struct CompileTask {
   using Stage = UnitStatus::State;
 

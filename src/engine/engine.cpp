@@ -6,7 +6,7 @@
 
 #include "base/catch_to_error.hpp"
 #include "base/process/system_info.hpp"
-#include "core/wait_observer.hpp"
+#include "core/unit_access.hpp"
 #include "engine/engine_state.hpp"
 
 namespace kiln {
@@ -16,20 +16,6 @@ using Stage = CompileTask::Stage;
 
 // A caller with less time than this does not look up the result itself, because a lookup reads files.
 constexpr std::chrono::milliseconds kMinTimeoutForLookup{10};
-
-/// The wait of a caller that compiles on its own thread. It starts no substitute thread and can wait for other
-/// processes until its own deadline.
-class CallerWait final : public WaitObserver {
- public:
-  explicit CallerWait(const Deadline& deadline) : deadline_(deadline) {}
-  std::chrono::nanoseconds max_wait() const noexcept override { return deadline_.remaining(); }
-
- private:
-  void begin_wait() noexcept override {}
-  void end_wait() noexcept override {}
-
-  const Deadline& deadline_;
-};
 
 Event dropped(const CompileRequest& request) {
   Event event = make_event(Event::Kind::Cancelled, request.unit, request.target);
@@ -46,13 +32,13 @@ const Target* target_of(const Unit& /*unit*/) { return nullptr; }
 
 template <class What>
 void Engine::State::hash_same_named(std::span<const What> wanted) {
-  for (const What& one : wanted) (void)unit_of(one).identity();
+  for (const What& one : wanted) (void)UnitAccess::identity(unit_of(one));
   std::vector<Unit> units;
   {
     const MutexLock lock(mutex);
     for (const What& one : wanted) book.unhashed_units(unit_of(one), units);
   }
-  for (const Unit& unit : units) (void)unit.identity();
+  for (const Unit& unit : units) (void)UnitAccess::identity(unit);
 }
 
 template <class What>
@@ -69,7 +55,7 @@ void Engine::State::end(CompileTask& task, Ended& ended) noexcept {
   if (task.stage != Stage::Queued && task.stage != Stage::Running) return;
   if (task.stage == Stage::Queued) {
     book.set_cancelled(task);
-    if (params.emitter) ignore_failures([&] { ended.events.push_back(make_event(Event::Kind::Cancelled, task)); });
+    if (options.emitter) ignore_failures([&] { ended.events.push_back(make_event(Event::Kind::Cancelled, task)); });
   }
   // A task that other tasks wait for continues.
   if (task.stage == Stage::Running && task.coalesced_tasks.empty()) {
@@ -82,7 +68,7 @@ void Engine::State::end(CompileTask& task, Ended& ended) noexcept {
 
 void Engine::State::emit_event(Ended& ended) const {
   for (std::stop_source& run : ended.runs) run.request_stop();
-  for (const Event& event : ended.events) params.emitter.emit(event);
+  for (const Event& event : ended.events) options.emitter.emit(event);
 }
 
 std::optional<std::stop_source> Engine::State::next_to_stop() noexcept {
@@ -95,18 +81,18 @@ std::optional<std::stop_source> Engine::State::next_to_stop() noexcept {
 
 void Engine::State::emit_wait(const CompileRequest& request, const Result<ResolveResultPtr>& outcome,
                               std::chrono::nanoseconds start, Caller caller) const noexcept try {
-  if (!params.emitter || (outcome && (*outcome)->origin != Origin::Compiled)) return;
+  if (!options.emitter || (outcome && (*outcome)->origin != Origin::Compiled)) return;
   if (!outcome && outcome.error().code != Code::CompileFailed) return;
   Event event = make_event(Event::Kind::BlockingCompile, request.unit, request.target, outcome ? (*outcome)->flow : 0);
-  event.ms = milliseconds_since(*params.clock, start);
+  event.ms = milliseconds_since(*options.clock, start);
   event.message = caller.text() + " on thread " + thread_name() +
                   (outcome ? " waited for its compile" : " waited for a compile that failed") + "; request it earlier";
-  params.emitter.emit(event);
+  options.emitter.emit(event);
 } catch (...) {
   // The caller has its result; a lost event is acceptable.
 }
 
-Engine::Engine(Callbacks params, Options options) : state_(std::make_unique<State>(std::move(params), options)) {}
+Engine::Engine(ResolverSource& source, Options options) : state_(std::make_unique<State>(source, std::move(options))) {}
 
 Engine::~Engine() { stop(); }
 
@@ -117,18 +103,18 @@ void Engine::request(std::span<const CompileRequest> requests, Priority priority
   {
     const MutexLock lock(state.mutex);
     if (state.stopping) return;
-    const auto now = state.params.clock->steady();
+    const auto now = state.options.clock->steady();
     try {
       for (const CompileRequest& request : requests) {
         CompileTask* task = state.book.find(request);
         if (state.book.full() && (task == nullptr || task->stage == Stage::Cancelled)) {
-          if (state.params.emitter) events.push_back(dropped(request));
+          if (state.options.emitter) events.push_back(dropped(request));
           continue;
         }
         if (task == nullptr) task = &state.book.add(request, now);
         if (State::is_done(*task) || !state.schedule(*task, request, priority)) continue;
         ++queued;
-        if (state.params.emitter) events.push_back(make_event(Event::Kind::Requested, *task));
+        if (state.options.emitter) events.push_back(make_event(Event::Kind::Requested, *task));
       }
     } catch (const std::bad_alloc&) {
       // Requests that were not recorded are compiled when a caller gets them.
@@ -136,22 +122,22 @@ void Engine::request(std::span<const CompileRequest> requests, Priority priority
   }
   // Emitted before a thread can start, so that no event of a task precedes its request.
   ignore_failures([&] {
-    for (const Event& event : events) state.params.emitter.emit(event);
+    for (const Event& event : events) state.options.emitter.emit(event);
   });
   if (queued > 0) (void)state.pool(priority).submit(queued);
 }
 
 const ResolveResult* Engine::ready(const CompileRequest& request) const {
-  return state_->index.find(index_key(request.unit.identity(), request.target));
+  return state_->index.find(index_key(UnitAccess::identity(request.unit), request.target));
 }
 
-Result<ResolveResultPtr> Engine::get(const CompileRequest& request, std::chrono::nanoseconds timeout, Caller caller) {
+Result<ResolveResultPtr> Engine::get(const CompileRequest& request, const Deadline& deadline, Caller caller) {
   State& state = *state_;
-  (void)request.unit.identity();  // hashed outside the lock
+  (void)UnitAccess::identity(request.unit);  // hashed outside the lock
   if (ResolveResultPtr answer = state.answer_of(request)) return answer;
-  const auto start = state.params.clock->steady();
-  const Deadline deadline(*state.params.clock, timeout);
-  if (state.params.lookup && timeout >= kMinTimeoutForLookup) {
+  const auto start = state.options.clock->steady();
+  const auto timeout = deadline.remaining();
+  if (timeout >= kMinTimeoutForLookup) {
     if (ResolveResultPtr answer = state.lookup(request)) return answer;
   }
   const bool waits = timeout > std::chrono::nanoseconds(0);
@@ -163,8 +149,7 @@ Result<ResolveResultPtr> Engine::get(const CompileRequest& request, std::chrono:
     // for longer. The limit cannot be met then; this is the cost without kiln. A caller that does not wait does not
     // compile.
     if (joined.queued && !state.pool(priority).submit(1) && waits) {
-      CallerWait here(deadline);
-      while (state.work(priority, here)) {
+      while (state.work(priority, {nullptr, deadline})) {
       }
     }
     state.wait(*joined.task, deadline, waiter);  // not accessed once the waiter has its outcome
@@ -207,7 +192,7 @@ std::vector<ArtifactKey> Engine::release(std::span<const Unit> units) {
 void Engine::refresh(std::span<const Unit> units) {
   state_->hash_same_named(units);
   const MutexLock lock(state_->mutex);
-  const auto now = state_->params.clock->steady();
+  const auto now = state_->options.clock->steady();
   for (CompileTask* task : state_->find_equal(units)) {
     ++task->refreshes;
     switch (task->stage) {
@@ -225,7 +210,7 @@ void Engine::refresh(std::span<const Unit> units) {
 
 void Engine::retry(std::span<const CompileRequest> requests) {
   for (const CompileRequest& request : requests)
-    (void)request.unit.identity();  // hashed outside the lock; indexes failed tasks
+    (void)UnitAccess::identity(request.unit);  // hashed outside the lock; indexes failed tasks
   const MutexLock lock(state_->mutex);
   for (const CompileRequest& request : requests) {
     CompileTask* task = state_->book.find(request);
@@ -234,7 +219,7 @@ void Engine::retry(std::span<const CompileRequest> requests) {
 }
 
 void Engine::forget(const CompileRequest& request) {
-  (void)request.unit.identity();
+  (void)UnitAccess::identity(request.unit);
   const MutexLock lock(state_->mutex);
   CompileTask* task = state_->book.find(request);
   if (task == nullptr || task->stage != Stage::Ready) return;
@@ -245,7 +230,7 @@ void Engine::forget(const CompileRequest& request) {
 }
 
 void Engine::drop_bytes(const CompileRequest& request) {
-  (void)request.unit.identity();
+  (void)UnitAccess::identity(request.unit);
   const MutexLock lock(state_->mutex);
   CompileTask* task = state_->book.find(request);
   if (task == nullptr || task->stage != Stage::Ready || task->is_stale) return;
@@ -255,12 +240,12 @@ void Engine::drop_bytes(const CompileRequest& request) {
 
 SessionStatus Engine::status() const {
   const MutexLock lock(state_->mutex);
-  return status_of(state_->book, state_->params.clock->steady());
+  return status_of(state_->book, state_->options.clock->steady());
 }
 
 StatusSnapshot Engine::status_snapshot(std::size_t maximum) const {
   const MutexLock lock(state_->mutex);
-  return take_snapshot(state_->book, state_->params.clock->steady(), maximum);
+  return take_snapshot(state_->book, state_->options.clock->steady(), maximum);
 }
 
 void Engine::stop() {
@@ -275,7 +260,7 @@ void Engine::stop() {
   }
   while (std::optional<std::stop_source> run = state.next_to_stop()) run->request_stop();
   try {
-    if (state.params.interrupt) state.params.interrupt();
+    if (Resolver* resolver = state.source.opened_resolver()) resolver->interrupt();
   } catch (...) {
     // The running tasks are waited for instead.
   }

@@ -6,7 +6,7 @@
 
 #include "base/catch_to_error.hpp"
 #include "base/error.hpp"
-#include "base/request_time.hpp"
+#include "core/unit_access.hpp"
 
 namespace kiln {
 namespace {
@@ -19,7 +19,7 @@ constexpr int kBackgroundNiceness = 10;
 // Returns true for a failure that equal inputs would cause again. Other failures (no compiler, no disk) are retried.
 bool is_remembered(const Error& error) { return error.code == Code::CompileFailed || error.code == Code::LoadRejected; }
 
-// A callback may run out of memory, or may be a user function that throws. On a pool thread that would end the process.
+// The resolver may run out of memory or call a user function that throws, which would end a process on a pool thread.
 template <class T, class Function>
 Result<T> run_for_request(const CompileRequest& request, const Function& function) noexcept {
   return catch_to_error([&]() -> Result<T> {
@@ -65,11 +65,11 @@ std::string describe(const CompileTask& task) { return "unit '" + task.called() 
 Error cancelled(const CompileRequest& request) noexcept { return cancelled_by_name(request); }
 Error cancelled(const CompileTask& task) noexcept { return cancelled_by_name(task); }
 
-Engine::State::State(Callbacks its_parts, const Options& options)
-    : params(std::move(its_parts)), book(index, options.max_queued),
+Engine::State::State(ResolverSource& its_source, Options its_options)
+    : source(its_source), options(std::move(its_options)), book(index, options.max_queued),
       background({"kiln-compile", kBackgroundNiceness, options.max_threads},
-                 [this] { (void)work(Priority::Background, background); }),
-      waited({"kiln-get", 0, options.max_threads}, [this] { (void)work(Priority::Foreground, waited); }) {}
+                 [this] { (void)work(Priority::Background, {&background}); }),
+      waited({"kiln-get", 0, options.max_threads}, [this] { (void)work(Priority::Foreground, {&waited}); }) {}
 
 bool Engine::State::schedule(CompileTask& task, const CompileRequest& request, Priority priority) {
   switch (task.stage) {
@@ -80,7 +80,7 @@ bool Engine::State::schedule(CompileTask& task, const CompileRequest& request, P
       if (priority == Priority::Foreground) raise(task);
       if (task.is_cancelling) {
         task.requeue_priority = std::max(task.requeue_priority.value_or(priority), priority);
-        task.requested_at = params.clock->steady();
+        task.requested_at = options.clock->steady();
       }
       return false;
     case Stage::Queued:
@@ -96,7 +96,7 @@ bool Engine::State::schedule(CompileTask& task, const CompileRequest& request, P
     task.unit = request.unit;
     task.load = request.load_on_device;
   }
-  task.requested_at = params.clock->steady();
+  task.requested_at = options.clock->steady();
   book.enqueue(task, priority);
   return true;
 }
@@ -136,7 +136,7 @@ Engine::State::AttachResult Engine::State::attach_waiter(const CompileRequest& r
     {
       const MutexLock lock(mutex);
       CompileTask* task = book.find(request);
-      if (task == nullptr) task = &book.add(request, params.clock->steady());
+      if (task == nullptr) task = &book.add(request, options.clock->steady());
       const bool failed = task->stage == Stage::Failed && is_remembered(*task->error);
       if (stopping) {
         waiter.outcome.emplace(cancelled(request));
@@ -160,9 +160,9 @@ Engine::State::AttachResult Engine::State::attach_waiter(const CompileRequest& r
 }
 
 bool Engine::State::would_fail_again(const Recipe* recipe) const {
-  if (recipe == nullptr || !params.inputs_changed) return true;
+  if (recipe == nullptr) return true;
   try {
-    return !params.inputs_changed(*recipe);
+    return !source.resolver().inputs_changed(*recipe);
   } catch (...) {
     return true;  // no change is known
   }
@@ -171,15 +171,14 @@ bool Engine::State::would_fail_again(const Recipe* recipe) const {
 void Engine::State::wait(CompileTask& task, const Deadline& deadline, Waiter& waiter) {
   const MutexLock lock(mutex);
   while (!waiter.outcome) {
-    const auto left = deadline.remaining();
-    if (left == std::chrono::nanoseconds(0)) {
+    if (deadline.remaining() == std::chrono::nanoseconds(0)) {
       std::erase(task.waiters, &waiter);
       std::string what = describe(task) + " is not ready yet; its compile continues in the background";
       if (task.error) what += ", last error: " + task.error->message;
       waiter.outcome.emplace(make_error(Code::TimedOut, std::move(what)));
       return;
     }
-    params.clock->wait(waiter.woken, mutex, left);
+    options.clock->wait_until(waiter.woken, mutex, deadline);
   }
 }
 
@@ -187,7 +186,7 @@ ResolveResultPtr Engine::State::lookup(const CompileRequest& request) {
   std::uint64_t number = 0;
   std::uint64_t refreshes = 0;
   ResolveResultPtr stale;
-  const auto start = params.clock->steady();
+  const auto start = options.clock->steady();
   auto asked = start;
   {
     const MutexLock lock(mutex);
@@ -201,11 +200,14 @@ ResolveResultPtr Engine::State::lookup(const CompileRequest& request) {
     number = task->number;
     refreshes = task->refreshes;
   }
-  const RequestTime scope(asked);
+  RequestContext context;
+  context.task_id = number;
+  context.requested_at = asked;
   Completion completion;
-  completion.answer = still_current(request, std::move(stale));
+  completion.answer = still_current(request, std::move(stale), context);
   if (completion.answer == nullptr) {
-    auto found = run_for_request<std::optional<ResolveResult>>(request, [&] { return params.lookup(request, number); });
+    auto found = run_for_request<std::optional<ResolveResult>>(
+        request, [&] { return source.resolver().lookup(request, context); });
     if (!found || !*found) return nullptr;
     (*found)->flow = number;
     completion = make_completion(std::make_shared<const ResolveResult>(std::move(**found)), nullptr);
@@ -222,23 +224,24 @@ ResolveResultPtr Engine::State::lookup(const CompileRequest& request) {
   return answer;
 }
 
-ResolveResultPtr Engine::State::still_current(const CompileRequest& request, ResolveResultPtr stale) const {
-  if (stale == nullptr || !params.is_current || (!request.load_on_device && stale->is_slim)) return nullptr;
-  const Result<bool> same =
-      run_for_request<bool>(request, [&]() -> Result<bool> { return params.is_current(request, *stale); });
+ResolveResultPtr Engine::State::still_current(const CompileRequest& request, ResolveResultPtr stale,
+                                              const RequestContext& context) const {
+  if (stale == nullptr || (!request.load_on_device && stale->is_slim)) return nullptr;
+  const Result<bool> same = run_for_request<bool>(
+      request, [&]() -> Result<bool> { return source.resolver().is_current(request, *stale, context); });
   return same && *same ? std::move(stale) : nullptr;
 }
 
-bool Engine::State::work(Priority priority, WaitObserver& waits) noexcept {
+bool Engine::State::work(Priority priority, const Runner& runner) noexcept {
   CompileTask* task = nullptr;
   {
     const MutexLock lock(mutex);
     if (stopping) return false;
-    task = book.take(priority, params.clock->steady());
+    task = book.take(priority, options.clock->steady());
   }
   if (task == nullptr) return false;
   task = hash_and_identify(*task, priority);
-  if (task != nullptr) run_task(*task, waits);
+  if (task != nullptr) run_task(*task, runner);
   return true;
 }
 
@@ -247,7 +250,7 @@ CompileTask* Engine::State::hash_and_identify(CompileTask& task, Priority priori
   bool queued = false;
   const Status hashed = catch_to_error([&]() -> Status {
     const CompileRequest request = task.request();
-    (void)request.unit.identity();
+    (void)UnitAccess::identity(request.unit);
     const MutexLock lock(mutex);
     CompileTask& known = book.identify(task);
     if (&known != left) {
@@ -262,11 +265,11 @@ CompileTask* Engine::State::hash_and_identify(CompileTask& task, Priority priori
   return nullptr;
 }
 
-void Engine::State::run_task(CompileTask& task, WaitObserver& waits) noexcept {
+void Engine::State::run_task(CompileTask& task, const Runner& runner) noexcept {
   std::optional<Recipe> recipe;
   std::optional<Result<ResolveResultPtr>> result;
   const Status made = catch_to_error([&]() -> Status {
-    result = execute(task, waits, recipe);
+    result = execute(task, runner, recipe);
     return {};
   });
   if (!made) result.emplace(made.error());
@@ -274,40 +277,34 @@ void Engine::State::run_task(CompileTask& task, WaitObserver& waits) noexcept {
   complete(task, make_completion(*std::move(result), recipe ? &*recipe : nullptr));
 }
 
-std::optional<Result<ResolveResultPtr>> Engine::State::execute(CompileTask& task, WaitObserver& waits,
+std::optional<Result<ResolveResultPtr>> Engine::State::execute(CompileTask& task, const Runner& runner,
                                                                std::optional<Recipe>& recipe) {
   const CompileRequest request = task.request();
-  std::chrono::nanoseconds asked{0};
+  RequestContext context;
+  context.task_id = task.number;
+  context.deadline = runner.deadline;
+  context.waits = runner.waits;
   ResolveResultPtr stale;
   {
     const MutexLock lock(mutex);
-    asked = task.requested_at;
+    context.requested_at = task.requested_at;
+    context.stop = task.stop.get_token();
+    context.urgent = task.urgent;
     if (task.is_stale) stale = task.result;
   }
-  const RequestTime scope(asked);
-  if (ResolveResultPtr same = still_current(request, std::move(stale))) return same;
-  if (params.find_prebuilt) {
-    auto served = run_for_request<std::optional<ResolveResult>>(
-        request, [&] { return params.find_prebuilt(request, task.number); });
-    if (served && *served) return std::make_shared<const ResolveResult>(std::move(**served));
-  }
-  auto described = run_for_request<Recipe>(request, [&] { return params.recipe(request); });
+  if (ResolveResultPtr same = still_current(request, std::move(stale), context)) return same;
+  auto prebuilt = run_for_request<std::optional<ResolveResult>>(
+      request, [&] { return source.resolver_for_task().find_prebuilt(request, context); });
+  if (prebuilt && *prebuilt) return std::make_shared<const ResolveResult>(std::move(**prebuilt));
+  auto described = run_for_request<Recipe>(request, [&] { return source.resolver().recipe(request, context); });
   if (!described) return std::move(described).error();
   recipe = std::move(*described);
-  recipe->task_id = task.number;
-  recipe->waits = &waits;
-  {
-    const MutexLock lock(mutex);
-    recipe->stop = task.stop.get_token();
-    recipe->urgent = task.urgent;
-    recipe->queued_similar = book.queued_similar(task);
-  }
   const RequestKey key = recipe->request_key();
-  if (coalesce_with_running(task, key)) return std::nullopt;
+  if (coalesce_with_running(task, key, context)) return std::nullopt;
   // A resolve must not start after `interrupt`, which would not end it.
-  Result<ResolveResult> answer =
-      is_stopping() ? cancelled(request)
-                    : run_for_request<ResolveResult>(request, [&] { return params.resolve(request, *recipe); });
+  Result<ResolveResult> answer = is_stopping() ? cancelled(request) : run_for_request<ResolveResult>(request, [&] {
+    return source.resolver().resolve(request, *recipe, context);
+  });
   {
     const MutexLock lock(mutex);
     in_flight.erase(key);
@@ -316,8 +313,9 @@ std::optional<Result<ResolveResultPtr>> Engine::State::execute(CompileTask& task
   return std::make_shared<const ResolveResult>(std::move(*answer));
 }
 
-bool Engine::State::coalesce_with_running(CompileTask& task, const RequestKey& request) {
+bool Engine::State::coalesce_with_running(CompileTask& task, const RequestKey& request, RequestContext& context) {
   const MutexLock lock(mutex);
+  context.queued_similar = book.queued_similar(task);
   const auto [known, first] = in_flight.emplace(request, &task);
   if (!first) {
     known->second->coalesced_tasks.push_back(&task);
@@ -334,11 +332,7 @@ Engine::State::Completion Engine::State::make_completion(Result<ResolveResultPtr
       completion.answer = std::move(*result);
       return completion;
     }
-    if (recipe != nullptr) {
-      auto kept = std::make_unique<Recipe>(*recipe);
-      kept->waits = nullptr;  // belongs to a thread that has finished with it
-      completion.recipe = std::move(kept);
-    }
+    if (recipe != nullptr) completion.recipe = std::make_unique<const Recipe>(*recipe);
     completion.error = std::move(result).error();
   } catch (const std::bad_alloc&) {
     completion.error = out_of_memory();
@@ -375,7 +369,7 @@ void Engine::State::complete(CompileTask& task, Completion completion) noexcept 
 
 bool Engine::State::apply_completion(CompileTask& task, Completion completion) noexcept {
   ++task.completion_count;
-  book.end_run(task, params.clock->steady());
+  book.end_run(task, options.clock->steady());
   const std::optional<Priority> again = std::exchange(task.requeue_priority, std::nullopt);
   if (completion.answer == nullptr && completion.error.code == Code::Cancelled && task.is_cancelling) {
     book.set_cancelled(task);

@@ -21,7 +21,7 @@ Error cancelled(const CompileTask& task) noexcept;
 
 /// The tasks of an engine and the threads that run them. `mutex` guards the mutable state.
 struct Engine::State {
-  State(Callbacks its_parts, const Options& options);
+  State(ResolverSource& its_source, Options its_options);
 
   ThreadPool& pool(Priority priority) { return priority == Priority::Foreground ? waited : background; }
 
@@ -63,19 +63,26 @@ struct Engine::State {
   // Gives all waiting threads the same outcome, or an out-of-memory error if it cannot be copied.
   static void wake(CompileTask& task, const Result<ResolveResultPtr>& outcome) noexcept;
 
-  // Runs one task on a pool thread. Returns false if there was none. Every task completes, even when memory runs out,
-  // so that no thread waits forever. `waits` is notified while the calling thread waits for a process.
-  bool work(Priority priority, WaitObserver& waits) noexcept;
+  // The thread that runs a task: a thread of a pool, which is notified of waits for other processes, or the thread of
+  // a caller, which waits for them until its own deadline.
+  struct Runner {
+    WaitObserver* waits = nullptr;
+    std::optional<Deadline> deadline = {};
+  };
+  // Runs one task on the calling thread. Returns false if there was none. Every task completes, even when memory runs
+  // out, so that no thread waits forever.
+  bool work(Priority priority, const Runner& runner) noexcept;
   // Hashes the unit of a task that was dequeued, so that no thread hashes it under the lock. Returns null if another
   // task for an equal unit continues instead.
   CompileTask* hash_and_identify(CompileTask& task, Priority priority) noexcept;
-  void run_task(CompileTask& task, WaitObserver& waits) noexcept;
+  void run_task(CompileTask& task, const Runner& runner) noexcept;
   // Executes a task and returns its result; `recipe` receives the inputs used so far. Returns nothing if another task
   // is already running the same request.
-  std::optional<Result<ResolveResultPtr>> execute(CompileTask& task, WaitObserver& waits,
+  std::optional<Result<ResolveResultPtr>> execute(CompileTask& task, const Runner& runner,
                                                   std::optional<Recipe>& recipe);
   // Returns a result that a refresh marked for checking if it is still current, otherwise null.
-  ResolveResultPtr still_current(const CompileRequest& request, ResolveResultPtr stale) const;
+  ResolveResultPtr still_current(const CompileRequest& request, ResolveResultPtr stale,
+                                 const RequestContext& context) const;
   // Returns a running task that was not asked to stop. One at a time, because a list needs memory.
   std::optional<std::stop_source> next_to_stop() noexcept;
   bool is_stopping() const {
@@ -83,7 +90,8 @@ struct Engine::State {
     return stopping;
   }
   // Returns true if another task is running the same request. This task is then parked until that one completes.
-  bool coalesce_with_running(CompileTask& task, const RequestKey& request);
+  // Otherwise sets the number of similar tasks in the context of the run.
+  bool coalesce_with_running(CompileTask& task, const RequestKey& request, RequestContext& context);
   // The result of a task. It is built outside the lock and before anything changes, because it needs memory.
   struct Completion {
     ResolveResultPtr answer;
@@ -99,7 +107,8 @@ struct Engine::State {
   void emit_wait(const CompileRequest& request, const Result<ResolveResultPtr>& outcome, std::chrono::nanoseconds start,
                  Caller caller) const noexcept;
 
-  const Callbacks params;
+  ResolverSource& source;
+  const Options options;
   mutable Mutex mutex;
   ReadyIndex index;  // readable by any thread; written by the task table
   TaskTable book KILN_GUARDED_BY(mutex);

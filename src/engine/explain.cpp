@@ -10,7 +10,7 @@ namespace {
 
 // Reports the items that are in only one of two lists, or a change of order if the items are equal.
 void compare_lists(const char* input, const std::vector<std::string>& then, const std::vector<std::string>& now,
-                   std::vector<Difference>& out) {
+                   std::vector<InputDifference>& out) {
   if (then == now) return;
   const std::size_t before = out.size();
   for (const std::string& text : then) {
@@ -23,11 +23,11 @@ void compare_lists(const char* input, const std::vector<std::string>& then, cons
 }
 
 void compare_digests(const char* input, const std::string& what, const Digest& then, const Digest& now,
-                     std::vector<Difference>& out) {
+                     std::vector<InputDifference>& out) {
   if (then != now) out.push_back({input, what, then.hex(), now.hex()});
 }
 
-void compare_headers(const Build& then, const Build& now, std::vector<Difference>& out) {
+void compare_headers(const Build& then, const Build& now, std::vector<InputDifference>& out) {
   const auto find = [](const Build& build, const std::string& name) -> const Digest* {
     for (const auto& [header, digest] : build.headers) {
       if (header == name) return &digest;
@@ -45,7 +45,7 @@ void compare_headers(const Build& then, const Build& now, std::vector<Difference
   }
 }
 
-void compare_compilers(const CompilerIdentity& then, const CompilerIdentity& now, std::vector<Difference>& out) {
+void compare_compilers(const CompilerIdentity& then, const CompilerIdentity& now, std::vector<InputDifference>& out) {
   if (then.name != now.name || then.digest != now.digest) {
     const auto text = [](const CompilerIdentity& c) {
       return c.name + " " + c.version + " (" + c.digest.hex().substr(0, 12) + ", " + c.path + ")";
@@ -60,8 +60,8 @@ void compare_compilers(const CompilerIdentity& then, const CompilerIdentity& now
 }
 
 // Compares everything that a request key covers.
-std::vector<Difference> compare(const Build& then, const Build& now) {
-  std::vector<Difference> out;
+std::vector<InputDifference> compare(const Build& then, const Build& now) {
+  std::vector<InputDifference> out;
   compare_digests("source", "the unit's source", then.source, now.source, out);
   compare_digests("source", "the unit's preamble", then.preamble, now.preamble, out);
   compare_headers(then, now, out);
@@ -75,8 +75,8 @@ std::vector<Difference> compare(const Build& then, const Build& now) {
   return out;
 }
 
-Difference difference_of(const Mismatch& mismatch) {
-  Difference difference{"header", mismatch.path, "", ""};
+InputDifference difference_of(const Mismatch& mismatch) {
+  InputDifference difference{"header", mismatch.path, "", ""};
   switch (mismatch.expected.state) {
     case DependencySet::State::Read:
     case DependencySet::State::Sentinel:
@@ -100,10 +100,11 @@ Difference difference_of(const Mismatch& mismatch) {
 }
 
 // The request is equal, so a file differs. Compares with the newest dependency set, which is the nearest.
-std::vector<Difference> compare_files(const Recipe& recipe, const Resolver::Params& params) {
-  const auto dependency_sets = params.store->dependency_sets(recipe.request_key(), Store::kMaxDependencySets);
+std::vector<InputDifference> compare_files(const Recipe& recipe, const Resolver::Params& params, Store& store,
+                                           const RequestContext& context) {
+  const auto dependency_sets = store.dependency_sets(recipe.request_key(), Store::kMaxDependencySets, context);
   if (!dependency_sets || dependency_sets->empty()) return {};
-  std::vector<Difference> out;
+  std::vector<InputDifference> out;
   for (const Mismatch& mismatch : mismatches(dependency_sets->front(), recipe.path_roots(), *params.digests)) {
     out.push_back(difference_of(mismatch));
   }
@@ -111,12 +112,12 @@ std::vector<Difference> compare_files(const Recipe& recipe, const Resolver::Para
 }
 
 std::string summarize(const Explanation& explanation) {
-  if (explanation.hit) return std::string("hit: found in the ") + to_string(explanation.answer->origin) + " tier";
+  if (explanation.hit) return std::string("hit: found in the ") + to_string(explanation.artifact->origin) + " tier";
   if (!explanation.nearest) return "miss: no earlier build of this unit is recorded";
   if (explanation.differences.empty()) {
     return "miss: no recorded input changed since the last build; the entry was evicted, cleared or corrupt";
   }
-  const Difference& first = explanation.differences.front();
+  const InputDifference& first = explanation.differences.front();
   // "the unit's source" already names the input.
   const std::string input = first.input == "source" ? first.name : first.input + " " + first.name;
   std::string text = "miss: " + input + " changed since the nearest earlier build";
@@ -126,12 +127,18 @@ std::string summarize(const Explanation& explanation) {
   return text;
 }
 
+Explanation::EarlierBuild earlier_build(const Build& build) {
+  return {build.key, build.target, build.compiler.name + " " + build.compiler.version,
+          std::chrono::system_clock::time_point(build.built_at), build.cost_ms};
+}
+
 }  // namespace
 
-Explanation explain_miss(const Recipe& recipe, const Resolver::Params& params) {
+Explanation explain_miss(const Recipe& recipe, const Resolver::Params& params, Store* store,
+                         const RequestContext& context) {
   Explanation explanation;
   explanation.request = recipe.request_key();
-  if (params.store == nullptr) {
+  if (store == nullptr) {
     explanation.summary = "miss: caching is off";
     return explanation;
   }
@@ -141,11 +148,11 @@ Explanation explain_miss(const Recipe& recipe, const Resolver::Params& params) {
     for (std::size_t i = 0; builds && i < builds->size(); ++i) {
       const Build& then = (*builds)[i];
       auto differences = compare(then, now);
-      if (then.request == explanation.request) differences = compare_files(recipe, params);
+      if (then.request == explanation.request) differences = compare_files(recipe, params, *store, context);
       const bool nearer = !explanation.nearest || differences.size() < explanation.differences.size();
       // An equal request is always the nearest build: only files differ.
       if (nearer || then.request == explanation.request) {
-        explanation.nearest = then;
+        explanation.nearest = earlier_build(then);
         explanation.differences = std::move(differences);
       }
       if (then.request == explanation.request) break;
@@ -155,14 +162,15 @@ Explanation explain_miss(const Recipe& recipe, const Resolver::Params& params) {
   return explanation;
 }
 
-Explanation explain(const Recipe& recipe, const Resolver::Params& params) {
-  if (params.store == nullptr) return explain_miss(recipe, params);
-  auto found = Resolver(params).lookup(recipe);
-  if (!found || !*found) return explain_miss(recipe, params);
+Explanation explain(const Recipe& recipe, const Resolver::Params& params, const RequestContext& context) {
+  const bool is_scoped = params.units != nullptr && !recipe.unit.served_by().empty();
+  Store* const store = is_scoped ? params.units->store_for(recipe.unit) : params.store;
+  auto found = Resolver(params).find(recipe, context);
+  if (!found || !*found) return explain_miss(recipe, params, store, context);
   Explanation explanation;
   explanation.request = recipe.request_key();
   explanation.hit = true;
-  explanation.answer = std::move(*found);
+  explanation.artifact = resolved_artifact(**std::move(found));
   explanation.summary = summarize(explanation);
   return explanation;
 }

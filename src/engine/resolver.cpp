@@ -3,150 +3,214 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "cache/server_time_budget.hpp"
-#include "core/wait_observer.hpp"
+#include "base/process/process_lifecycle.hpp"
+#include "engine/claim_wait.hpp"
 #include "engine/explain.hpp"
 
 namespace kiln {
 namespace {
 
+// Number of artifacts to try if the driver rejects one: another tier's, then the compiler's.
+constexpr int kMaxRejections = 3;
 // Minimum wait for another holder. Twice the previous cost of the unit may be too short on a busy host.
 constexpr std::chrono::milliseconds kMinWait = std::chrono::seconds(2);
 // Interval at which a process that waits for a takeover checks whether the first holder has published after all. It is
 // longer than the wait for a stopped holder, so that such a wait ends early.
 constexpr std::chrono::milliseconds kTakeoverPollInterval = StoppedHolder::kHangTimeout + std::chrono::seconds(1);
+// Maximum wait for the holder of a key of another system, whose cost is not known. The caller's deadline is shorter.
+constexpr std::chrono::milliseconds kMaxExternalWait = std::chrono::hours(24 * 365);
 
 }  // namespace
 
-Event Resolver::event(Event::Kind kind, const Recipe& recipe) {
-  return make_event(kind, recipe.unit, recipe.target, recipe.task_id);
+Result<ResolveResult> Resolver::get(const CompileRequest& request, const RequestContext& context) {
+  auto prebuilt = find_prebuilt(request, context);
+  if (prebuilt && *prebuilt) return std::move(**prebuilt);
+  const auto recipe = this->recipe(request, context);
+  if (!recipe) return recipe.error();
+  return resolve(request, *recipe, context);
 }
 
-std::optional<ResolveResult> Resolver::find_in_store(const Recipe& recipe, const RequestKey& request,
-                                                     const Bytes* rejected) {
-  const auto ask = [&](DependencySet dependency_set) -> std::optional<ResolveResult> {
-    const ArtifactKey key = artifact_key(request, dependency_set);
-    auto hit = rejected == nullptr ? params_.store->get(key) : params_.store->get_excluding(key, *rejected);
-    if (!hit) {
-      params_.emitter.emit(Event::Kind::CacheUnavailable, "store", hit.error().message);
-      return std::nullopt;
-    }
-    if (!*hit) return std::nullopt;
-    ResolveResult answer{std::move((*hit)->artifact), request, key, (*hit)->origin};
-    answer.artifact.dependency_set = std::make_shared<const DependencySet>(std::move(dependency_set));
-    answer.is_stored = true;
-    return answer;
-  };
-  if (recipe.self_contained) return ask({});
-  const PathRoots places = recipe.path_roots();
-  // The newest dependency set is almost always correct, and decoding all sixteen would cost more than the hit.
-  for (const std::size_t limit : {std::size_t{1}, Store::kMaxDependencySets}) {
-    auto dependency_sets = params_.store->dependency_sets(request, limit);
-    if (!dependency_sets) {
-      params_.emitter.emit(Event::Kind::CacheUnavailable, "store", dependency_sets.error().message);
-      return std::nullopt;
-    }
-    for (DependencySet& dependency_set : *dependency_sets) {
-      if (dependency_checks_->check(dependency_set, places, *params_.digests)) continue;
-      if (auto answer = ask(std::move(dependency_set))) return answer;
-    }
-    if (dependency_sets->size() < limit) break;
+Result<std::optional<ResolveResult>> Resolver::find_prebuilt(const CompileRequest& request,
+                                                             const RequestContext& context) {
+  std::optional<ResolveResult> result = find_in_bundles(request, context, nullptr);
+  for (int rejections = 0; result && rejections < kMaxRejections; ++rejections) {
+    if (load(request, *result)) return std::optional(without_spare_bytes(request, *std::move(result)));
+    const Bytes rejected = result->artifact.bytes;
+    result = find_in_bundles(request, context, &rejected);
+    if (result && result->artifact.bytes == rejected) break;
   }
-  return std::nullopt;
+  return std::optional<ResolveResult>();
 }
 
-Result<std::optional<ResolveResult>> Resolver::lookup(const Recipe& recipe, const Bytes* rejected) {
-  if (params_.store == nullptr) return std::optional<ResolveResult>();
-  const auto start = params_.clock->steady();
-  std::optional<ResolveResult> answer = find_in_store(recipe, recipe.request_key(), rejected);
-  if (answer) {
-    answer->ms = milliseconds_since(*params_.clock, start);
-    answer->flow = recipe.task_id;
-    if (params_.emitter) {
-      Event hit = event(Event::Kind::Hit, recipe);
-      hit.key = answer->key.hex();
-      hit.origin = to_string(answer->origin);
-      hit.ms = answer->ms;
-      params_.emitter.emit(hit);
-    }
+Result<Recipe> Resolver::recipe(const CompileRequest& request, const RequestContext& context) {
+  return params_.units->recipe(request.unit, request.target, context);
+}
+
+Result<ResolveResult> Resolver::resolve(const CompileRequest& request, const Recipe& recipe,
+                                        const RequestContext& context) {
+  const auto compiler = params_.units->compiler(request.unit, request.target);
+  if (!compiler) return compiler.error();
+  if (params_.bundles != nullptr && params_.bundles_exact) {
+    params_.bundles->emit_other_compilers(recipe, context);
   }
-  // Saved digests speed up the lookup of the next process; a failure to save them is ignored.
-  (void)params_.digests->save();
-  return answer;
+  Result<ResolveResult> result = get(recipe, **compiler, context);
+  // The compiler may have registered exit handlers in the middle of its first compile.
+  if (!result || result->origin == Origin::Compiled) reregister_exit_handler();
+  for (int rejections = 1; result; ++rejections) {
+    const Status loaded = load(request, *result);
+    if (loaded) return without_spare_bytes(request, *std::move(result));
+    const Bytes rejected = result->artifact.bytes;
+    result = get(recipe, **compiler, context, &rejected);
+    // The compiler produces the same code again: this driver and this compiler are incompatible.
+    if (result && (result->artifact.bytes == rejected || rejections == kMaxRejections)) return loaded.error();
+  }
+  return result;
 }
 
-Result<std::optional<ResolveResult>> Resolver::lookup_local(const Recipe& recipe, const Bytes* rejected) {
-  const ServerTimeBudget none(std::chrono::nanoseconds(0));
-  return lookup(recipe, rejected);
+Result<std::optional<ResolveResult>> Resolver::lookup(const CompileRequest& request, const RequestContext& context) {
+  if (auto prebuilt = find_prebuilt(request, context); prebuilt && *prebuilt) return prebuilt;
+  const auto recipe = this->recipe(request, context);
+  if (!recipe) return recipe.error();
+  std::optional<ResolveResult> result = find_local(subject_of(*recipe, nullptr), context);
+  // If the driver rejects it here, it rejects it again on a thread that has the time to get another artifact.
+  if (!result || !load(request, *result)) return std::optional<ResolveResult>();
+  return std::optional(without_spare_bytes(request, *std::move(result)));
 }
 
-Result<ResolveResult> Resolver::get(const Recipe& recipe, Compiler& compiler, const Bytes* rejected) {
+bool Resolver::inputs_changed(const Recipe& recipe) {
+  const auto now = params_.units->recipe(recipe.unit, recipe.target, {});
+  if (!now || now->request_key() != recipe.request_key()) return true;
+  const auto compiler = params_.units->compiler(recipe.unit, recipe.target);
+  return compiler && (*compiler)->should_retry(recipe);
+}
+
+bool Resolver::is_current(const CompileRequest& request, const ResolveResult& result, const RequestContext& context) {
+  // A bundle is queried by unit, and an uncacheable result cannot be checked.
+  const bool can_check = !result.is_slim && result.uncacheable_reason.empty() && result.origin != Origin::Bundle;
+  if (!can_check || result.artifact.dependency_set == nullptr) return false;
+  const auto recipe = this->recipe(request, context);
+  if (!recipe || recipe->request_key() != result.request) return false;
+  return !check(*result.artifact.dependency_set, recipe->path_roots(), *params_.digests, context.requested_at);
+}
+
+void Resolver::interrupt() {
+  if (params_.units != nullptr) params_.units->interrupt();
+}
+
+Status Resolver::load(const CompileRequest& request, const ResolveResult& result) const {
+  return params_.loader != nullptr ? params_.loader->load(request, result) : Status();
+}
+
+ResolveResult Resolver::without_spare_bytes(const CompileRequest& request, ResolveResult result) const {
+  const bool can_drop = params_.loader != nullptr && params_.loader->can_drop_bytes(request, result);
+  return can_drop ? result.slim() : std::move(result);
+}
+
+Result<std::optional<ResolveResult>> Resolver::find(const Recipe& recipe, const RequestContext& context,
+                                                    const Bytes* rejected) {
+  return find(subject_of(recipe, rejected), context);
+}
+
+Result<ResolveResult> Resolver::get(const Recipe& recipe, Compiler& compiler, const RequestContext& context,
+                                    const Bytes* rejected) {
   const auto start = params_.clock->steady();
-  const auto finish = [&](ResolveResult answer) {
-    answer.ms = milliseconds_since(*params_.clock, start);
-    answer.flow = recipe.task_id;
-    return answer;
-  };
-  ServerTimeBudget budget(params_.server_time_budget);
-  // Only the process of a host that holds the claim queries the servers. The others find the entry that it stored.
-  const bool claims_first = params_.has_remote_tier && params_.claims != nullptr && params_.compile_allowed;
-  auto found = claims_first ? lookup_local(recipe, rejected) : lookup(recipe, rejected);
-  if (found && *found) return finish(std::move(**found));
-  if (!claims_first) emit_miss(recipe);
-  if (!params_.compile_allowed) {
+  const Subject subject = subject_of(recipe, rejected);
+  Turn turn = find_or_claim(subject, context);
+  if (!turn.found && !params_.compile_allowed) {
     return make_error(Code::Denied, "unit '" + recipe.unit.label() + "' for " + recipe.target.name() +
                                         " is in no cache tier (searched: " +
-                                        (params_.store != nullptr ? params_.store->describe() : "none") +
+                                        (subject.store != nullptr ? subject.store->describe() : "none") +
                                         ") and compiling is disabled (KILN_COMPILE=never)");
   }
-  const auto wait = peer_wait_timeout(recipe);
+  if (!turn.found && context.stop.stop_requested()) {
+    return make_error(Code::Cancelled, "unit '" + recipe.unit.label() + "' was canceled");
+  }
+  Result<ResolveResult> result =
+      turn.found ? Result<ResolveResult>(*std::move(turn.found)) : compile(recipe, compiler, subject, context);
+  if (!result) return result;
+  result->ms = milliseconds_since(*params_.clock, start);
+  result->flow = context.task_id;
+  return result;
+}
+
+std::optional<ResolveResult> Resolver::find(const ExternalKey& key, const RequestContext& context) {
+  const Subject subject = subject_of(key);
+  ServerTimeBudget budget(params_.server_time_budget);
+  auto found = find(subject, context.with_budget(budget));
+  if (!found) emit_miss(subject, context);
+  return found;
+}
+
+Resolver::Turn Resolver::find_or_claim(const ExternalKey& key, const RequestContext& context) {
+  Subject subject = subject_of(key);
+  subject.request = RequestKey::external(key.system, key.text);
+  return find_or_claim(subject, context);
+}
+
+Status Resolver::publish(const ExternalKey& key, const Artifact& artifact, const RequestContext& context) {
+  return publish(subject_of(key), key.artifact, artifact, {}, context);
+}
+
+Resolver::Subject Resolver::subject_of(const Recipe& recipe, const Bytes* rejected) {
+  const bool is_scoped = params_.units != nullptr && !recipe.unit.served_by().empty();
+  Store* const store = is_scoped ? params_.units->store_for(recipe.unit) : params_.store;
+  return {&recipe, nullptr, recipe.request_key(), store, rejected};
+}
+
+Resolver::Subject Resolver::subject_of(const ExternalKey& key) const {
+  return {nullptr, &key, {}, params_.store, nullptr};
+}
+
+Resolver::Turn Resolver::find_or_claim(const Subject& subject, const RequestContext& outer) {
+  ServerTimeBudget budget(params_.server_time_budget);
+  const RequestContext context = outer.with_budget(budget);
+  Turn turn;
+  const bool can_compile = params_.compile_allowed || subject.external != nullptr;
+  const bool has_claims = params_.claims != nullptr && subject.store != nullptr && can_compile;
+  // Only the process of a host that holds the claim queries the servers. The others find the entry that it stored.
+  const bool claims_first = params_.has_remote_tier && has_claims;
+  turn.found = claims_first ? find_local(subject, context) : find(subject, context);
+  if (turn.found) return turn;
+  // A caller of another system that waits for an entry and gets it had no miss.
+  const bool emits_late = claims_first || (has_claims && subject.external != nullptr);
+  if (!emits_late) emit_miss(subject, context);
+  if (!can_compile) return turn;
+  const auto wait = peer_wait_timeout(subject);
   // Detecting that the holder died takes one lease, and its successor then needs its own time, which may start with
   // detecting another dead holder.
   const auto fleet_wait = params_.fleet != nullptr ? wait + 2 * params_.lease_ttl : std::chrono::milliseconds(0);
-  std::unique_ptr<Claim> of_host;
-  std::unique_ptr<Claim> of_fleet;
-  if (params_.claims != nullptr && params_.store != nullptr) {
+  if (has_claims) {
     // The holder of the host claim may have to wait for the fleet first.
-    auto published = claim_or_find({*params_.claims, wait + fleet_wait, kMaxTakeovers}, recipe, rejected, of_host);
-    if (published) return finish(std::move(*published));
+    const Participant host{*params_.claims, wait + fleet_wait, kMaxTakeovers, subject.external == nullptr};
+    turn.found = claim_or_find(host, subject, context, turn.of_host);
+    if (turn.found) return turn;
   }
-  if (claims_first) emit_miss(recipe);
-  if (params_.fleet != nullptr && params_.store != nullptr) {
+  if (emits_late) emit_miss(subject, context);
+  // The caller of another system waits for one claim at most: without the claim of its host its time is over.
+  const bool asks_fleet = params_.fleet != nullptr && subject.store != nullptr;
+  if (asks_fleet && (subject.external == nullptr || turn.of_host != nullptr)) {
     // Another host may have published since the last query that returned a miss.
     budget.bypass_negative_cache();
     // No takeover: a lease expires by itself, and a hedged compile starts if the holder renews it without progress.
-    auto published = claim_or_find({*params_.fleet, fleet_wait, 0}, recipe, rejected, of_fleet);
-    if (published) return finish(std::move(*published));
+    turn.found = claim_or_find({*params_.fleet, fleet_wait, 0}, subject, context, turn.of_fleet);
   }
-  if (recipe.stop.stop_requested())
-    return make_error(Code::Cancelled, "unit '" + recipe.unit.label() + "' was canceled");
-  auto compiled = this->compile(recipe, recipe.request_key(), compiler);
-  if (!compiled) return std::move(compiled).error();
-  return finish(std::move(*compiled));
+  return turn;
 }
 
-// Emitted before the compile, because afterwards the history contains this build too.
-void Resolver::emit_miss(const Recipe& recipe) const {
-  if (!params_.emitter) return;
-  const ServerTimeBudget none(std::chrono::nanoseconds(0));  // local knowledge only: no server is queried
-  Event miss = event(Event::Kind::Miss, recipe);
-  miss.message = explain_miss(recipe, params_).summary;
-  if (miss.message.rfind("miss: ", 0) == 0) miss.message.erase(0, 6);  // the event kind already says this
-  params_.emitter.emit(miss);
-}
-
-std::optional<ResolveResult> Resolver::claim_or_find(const Participant& participant, const Recipe& recipe,
-                                                     const Bytes* rejected, std::unique_ptr<Claim>& claim) {
+std::optional<ResolveResult> Resolver::claim_or_find(const Participant& participant, const Subject& subject,
+                                                     const RequestContext& context, std::unique_ptr<Claim>& claim) {
   const auto start = params_.clock->steady();
-  WorkerSlots::SlotRequest awaited;
+  const bool is_shown = subject.recipe != nullptr && &participant.claims == params_.claims;
+  ClaimWait waiting(subject.request, is_shown ? params_.slots : nullptr, *params_.clock, context);
   auto level_start = start;
   for (int level = 0;;) {
     const auto asked = params_.clock->steady();
-    const auto left = time_left(participant, recipe, level_start);
-    // The holder of a lower level may still publish during the wait for a higher level.
-    const auto wait = level == 0 ? left : std::min(left, kTakeoverPollInterval);
-    Claims::AcquireResult answer =
-        acquire(participant.claims, takeover_of(recipe.request_key(), level), wait, recipe, awaited);
+    const auto left = time_left(participant, context, level_start);
+    // The holder of a lower level may still publish during the wait for a higher level. Code of another system can be
+    // published while its claim is held: by its holder, or by a process that did not wait.
+    const bool polls = level > 0 || subject.external != nullptr;
+    const auto wait = polls ? std::min(left, kTakeoverPollInterval) : left;
+    Claims::AcquireResult answer = waiting.acquire(participant.claims, takeover_of(subject.request, level), wait);
     claim = std::move(answer.claim);
     const bool timed_out = answer.outcome == Claims::Outcome::TimedOut;
     const bool is_finished = answer.outcome == Claims::Outcome::ReleasedByOther;
@@ -154,130 +218,104 @@ std::optional<ResolveResult> Resolver::claim_or_find(const Participant& particip
       params_.emitter.emit(Event::Kind::ClaimUnavailable, "claims", answer.reason);
     }
     // The process that compiled has digested the headers; this one reuses its digests.
-    if (is_finished) params_.digests->reload();
+    if (is_finished && subject.recipe != nullptr) params_.digests->reload();
     // Another process may have published since the last lookup, regardless of the outcome. While another process holds
     // a claim, that process queries the servers.
-    const bool asks_servers = !timed_out || level == participant.max_takeovers;
-    auto found = asks_servers ? lookup(recipe, rejected) : lookup_local(recipe, rejected);
-    if (found && *found) {
-      if (timed_out || is_finished) emit_wait(recipe, start);
-      return std::move(**found);
+    const auto now = params_.clock->steady();
+    const bool ended_early = now - asked < wait;  // the holder is stopped
+    const bool is_last = !ended_early && wait == left && !participant.replaces_slow;
+    const bool asks_servers = !timed_out || level == participant.max_takeovers || is_last;
+    auto found = asks_servers ? find(subject, context) : find_local(subject, context);
+    if (found) {
+      if (timed_out || is_finished) {
+        Event waited = event(Event::Kind::ClaimWaited, subject, context);
+        waited.ms = milliseconds_since(*params_.clock, start);
+        params_.emitter.emit(waited);
+      }
+      claim.reset();
+      return found;
     }
     if (is_finished) continue;
-    if (!timed_out || recipe.stop.stop_requested()) return std::nullopt;
-    const auto now = params_.clock->steady();
-    // A wait that ended early was for a stopped holder.
-    if (wait < left && now - asked >= wait) continue;
-    if (level == participant.max_takeovers) return std::nullopt;
+    if (!timed_out || context.is_cancelled()) return std::nullopt;
+    if (wait < left && !ended_early) continue;
+    if (level == participant.max_takeovers || is_last) return std::nullopt;
     ++level;
     level_start = now;
   }
 }
 
-// Returns the remaining time for one holder, limited by the maximum wait of the thread.
-std::chrono::milliseconds Resolver::time_left(const Participant& participant, const Recipe& recipe,
+// Returns the remaining time for one holder, limited by the deadline of the request.
+std::chrono::milliseconds Resolver::time_left(const Participant& participant, const RequestContext& context,
                                               std::chrono::nanoseconds start) const {
   using std::chrono::milliseconds;
   const auto passed = std::chrono::duration_cast<milliseconds>(params_.clock->steady() - start);
   milliseconds remaining = participant.wait - passed;
-  if (recipe.waits != nullptr)
-    remaining = std::min(remaining, std::chrono::ceil<milliseconds>(recipe.waits->max_wait()));
+  if (context.deadline) remaining = std::min(remaining, std::chrono::ceil<milliseconds>(context.deadline->remaining()));
   return std::max(remaining, milliseconds(0));
 }
 
-// The wait is reported only if another holder has the claim. If the claim is free, the thread compiles at once.
-Claims::AcquireResult Resolver::acquire(Claims& claims, const RequestKey& request, std::chrono::milliseconds wait,
-                                        const Recipe& recipe, WorkerSlots::SlotRequest& awaited) {
-  const bool is_visible = params_.slots != nullptr && &claims == params_.claims && !awaited;
-  if (recipe.waits == nullptr && !is_visible) return claims.acquire(request, wait, recipe.stop);
-  Claims::AcquireResult answer = claims.acquire(request, std::chrono::milliseconds(0), recipe.stop);
-  if (answer.outcome != Claims::Outcome::TimedOut || wait.count() == 0) return answer;
-  std::optional<WaitObserver::Scope> scope;
-  if (recipe.waits != nullptr) scope.emplace(*recipe.waits);
-  return is_visible ? wait_visibly(claims, request, wait, recipe, awaited) : claims.acquire(request, wait, recipe.stop);
-}
-
-// Waits with background priority until a caller waits for the unit.
-Claims::AcquireResult Resolver::wait_visibly(Claims& claims, const RequestKey& request, std::chrono::milliseconds wait,
-                                             const Recipe& recipe, WorkerSlots::SlotRequest& awaited) {
-  if (!recipe.urgent.is_raised()) {
-    const auto start = params_.clock->steady();
-    std::stop_source until;
-    const auto end = [&] { until.request_stop(); };
-    const std::stop_callback on_stop(recipe.stop, end);
-    const std::stop_callback on_urgent(recipe.urgent.token(), end);
-    Claims::AcquireResult answer = claims.acquire(request, wait, until.get_token());
-    wait -= std::chrono::duration_cast<std::chrono::milliseconds>(params_.clock->steady() - start);
-    const bool goes_on = answer.outcome == Claims::Outcome::TimedOut && recipe.urgent.is_raised();
-    if (!goes_on || recipe.stop.stop_requested() || wait.count() <= 0) return answer;
-  }
-  // Uses the request itself, because the holder of a takeover compiles the same one.
-  awaited = params_.slots->await(recipe.request_key().digest);
-  return claims.acquire(request, wait, recipe.stop);
-}
-
-void Resolver::emit_wait(const Recipe& recipe, std::chrono::nanoseconds start) const {
-  if (!params_.emitter) return;
-  Event waited = event(Event::Kind::ClaimWaited, recipe);
-  waited.ms = milliseconds_since(*params_.clock, start);
-  params_.emitter.emit(waited);
-}
-
-std::chrono::milliseconds Resolver::peer_wait_timeout(const Recipe& recipe) const {
+std::chrono::milliseconds Resolver::peer_wait_timeout(const Subject& subject) const {
+  if (subject.external != nullptr) return kMaxExternalWait;
   if (params_.history == nullptr) return params_.unknown_cost_wait;
   double cost = 0;
-  const auto builds = params_.history->builds(recipe.unit.kind(), recipe.unit.name());
+  const auto builds = params_.history->builds(subject.recipe->unit.kind(), subject.recipe->unit.name());
   for (std::size_t i = 0; builds && i < builds->size(); ++i) cost = std::max(cost, (*builds)[i].cost_ms);
   if (cost <= 0) return params_.unknown_cost_wait;
   return std::max(kMinWait, std::chrono::milliseconds(static_cast<std::int64_t>(2 * cost)));
 }
 
-Result<ResolveResult> Resolver::compile(const Recipe& recipe, const RequestKey& request, Compiler& compiler) {
-  auto compiled = compiler.compile(recipe);
+Result<ResolveResult> Resolver::compile(const Recipe& recipe, Compiler& compiler, const Subject& subject,
+                                        const RequestContext& context) {
+  auto compiled = compiler.compile(recipe, context);
   if (!compiled) {
     if (params_.emitter) {
       const bool cancelled = compiled.error().code == Code::Cancelled;
-      Event failed = event(cancelled ? Event::Kind::Cancelled : Event::Kind::CompileFailed, recipe);
+      Event failed = event(cancelled ? Event::Kind::Cancelled : Event::Kind::CompileFailed, subject, context);
       failed.message = compiled.error().message;
       params_.emitter.emit(failed);
     }
     return std::move(compiled).error();
   }
-  ResolveResult answer{std::move(compiled->artifact), request, {}, Origin::Compiled, compiled->uncacheable_reason};
-  if (answer.artifact.dependency_set == nullptr)
-    answer.artifact.dependency_set = std::make_shared<const DependencySet>();
-  answer.key = artifact_key(request, *answer.artifact.dependency_set);
+  ResolveResult result{
+      std::move(compiled->artifact), subject.request, {}, Origin::Compiled, std::move(compiled->uncacheable_reason)};
+  if (result.artifact.dependency_set == nullptr)
+    result.artifact.dependency_set = std::make_shared<const DependencySet>();
+  result.key = artifact_key(subject.request, *result.artifact.dependency_set);
   if (params_.emitter) {
-    Event done = event(Event::Kind::Compiled, recipe);
-    done.key = answer.key.hex();
-    done.origin = "compiled";
-    done.ms = answer.artifact.metadata.cost_ms;
+    Event done = event(Event::Kind::Compiled, subject, context);
+    done.key = result.key.hex();
+    done.origin = to_string(Origin::Compiled);
+    done.ms = result.artifact.metadata.cost_ms;
     params_.emitter.emit(done);
   }
-  answer.is_stored = publish(recipe, answer, compiled->uncacheable_reason);
-  return answer;
+  result.is_stored =
+      static_cast<bool>(publish(subject, result.key, result.artifact, result.uncacheable_reason, context));
+  return result;
 }
 
-bool Resolver::publish(const Recipe& recipe, const ResolveResult& answer, const std::string& not_cacheable) {
-  if (params_.store == nullptr) return false;
-  std::string problem = not_cacheable;
-  if (problem.empty()) {
-    // The artifact first: a hint without its entry would be a miss; an entry without its hint is only unused.
-    Status put = params_.store->put(answer.key, answer.artifact);
-    if (put && !recipe.self_contained)
-      put = params_.store->add_dependency_set(answer.request, *answer.artifact.dependency_set);
-    if (!put) problem = put.error().message;
+Status Resolver::publish(const Subject& subject, const ArtifactKey& key, const Artifact& artifact,
+                         const std::string& not_cacheable, const RequestContext& context) {
+  const Recipe* const recipe = subject.recipe;
+  if (subject.store == nullptr && recipe != nullptr) return make_error(Code::Unavailable, "caching is disabled");
+  Status put = not_cacheable.empty() ? Status() : Status(make_error(Code::Unsupported, not_cacheable));
+  if (subject.store == nullptr) put = make_error(Code::Unavailable, "there is no cache: caching is disabled");
+  // The artifact first: a hint without its entry would be a miss; an entry without its hint is only unused.
+  if (put) put = subject.store->put(key, artifact, context);
+  if (put && recipe != nullptr && !recipe->self_contained) {
+    put = subject.store->add_dependency_set(subject.request, *artifact.dependency_set, context);
   }
-  if (problem.empty() && params_.history != nullptr) {
-    (void)params_.history->record(recipe, answer.key, answer.artifact.metadata.cost_ms);
+  if (put && recipe != nullptr && params_.history != nullptr) {
+    (void)params_.history->record(*recipe, key, artifact.metadata.cost_ms);
   }
-  (void)params_.digests->save();
-  if (!params_.emitter) return problem.empty();
-  Event event = this->event(problem.empty() ? Event::Kind::Published : Event::Kind::NotPublished, recipe);
-  event.key = answer.key.hex();
-  event.message = problem;
-  params_.emitter.emit(event);
-  return problem.empty();
+  if (recipe != nullptr) (void)params_.digests->save();
+  if (params_.emitter) {
+    Event event = this->event(put ? Event::Kind::Published : Event::Kind::NotPublished, subject, context);
+    if (recipe == nullptr) event.unit = artifact.metadata.unit;
+    event.key = key.hex();
+    if (!put) event.message = put.error().message;
+    params_.emitter.emit(event);
+  }
+  return put;
 }
 
 }  // namespace kiln

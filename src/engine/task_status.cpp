@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/enum_names.hpp"
+#include "core/unit_access.hpp"
 #include "engine/task_table.hpp"
 
 namespace kiln {
@@ -21,7 +22,7 @@ UnitStatus status_of(const CompileTask& task) {
   if (task.stage == State::Ready || task.stage == State::Failed) {
     unit.ms = milliseconds(task.ended - task.began);
   }
-  const Digest* known = task.unit ? task.unit->identity_if_computed() : nullptr;
+  const Digest* known = task.unit ? UnitAccess::identity_if_computed(*task.unit) : nullptr;
   if (known != nullptr) {
     unit.identity = *known;
   } else {

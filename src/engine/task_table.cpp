@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/catch_to_error.hpp"
-#include "core/unit_fingerprint.hpp"
+#include "core/unit_access.hpp"
 
 namespace kiln {
 namespace {
@@ -45,14 +45,14 @@ CompileTask* TaskTable::find_hashed(const Digest& identity, const Target& target
 }
 
 CompileTask* TaskTable::find(const CompileRequest& request) {
-  const Digest* identity = request.unit.identity_if_computed();
+  const Digest* identity = UnitAccess::identity_if_computed(request.unit);
   if (identity != nullptr) {
     if (CompileTask* task = find_hashed(*identity, request.target)) return task;
   }
   if (by_address_.empty()) return nullptr;
-  const auto [first, last] = by_address_.equal_range(fingerprint_of(request.unit));
+  const auto [first, last] = by_address_.equal_range(UnitAccess::fingerprint(request.unit));
   const auto found = std::find_if(first, last, [&](const auto& entry) {
-    return entry.second->unit->instance_address() == request.unit.instance_address() &&
+    return UnitAccess::address(*entry.second->unit) == UnitAccess::address(request.unit) &&
            entry.second->target == request.target;
   });
   if (found == last) return nullptr;
@@ -66,19 +66,19 @@ CompileTask* TaskTable::find(std::uint64_t number) const {
 
 void TaskTable::unhashed_units(const Unit& unit, std::vector<Unit>& units) const {
   if (by_address_.empty()) return;
-  const auto [first, last] = by_address_.equal_range(fingerprint_of(unit));
+  const auto [first, last] = by_address_.equal_range(UnitAccess::fingerprint(unit));
   for (auto at = first; at != last; ++at) {
-    if (at->second->unit->identity_if_computed() == nullptr) units.push_back(*at->second->unit);
+    if (UnitAccess::identity_if_computed(*at->second->unit) == nullptr) units.push_back(*at->second->unit);
   }
 }
 
 void TaskTable::find_equal(const Unit& unit, const Target* target, std::vector<CompileTask*>& found) {
-  const Digest& identity = unit.identity();
+  const Digest& identity = UnitAccess::identity(unit);
   if (!by_address_.empty()) {
     std::vector<CompileTask*> alike;
-    const auto [first, last] = by_address_.equal_range(fingerprint_of(unit));
+    const auto [first, last] = by_address_.equal_range(UnitAccess::fingerprint(unit));
     for (auto at = first; at != last; ++at) {
-      const Digest* known = at->second->unit->identity_if_computed();
+      const Digest* known = UnitAccess::identity_if_computed(*at->second->unit);
       const bool is_meant = target == nullptr || at->second->target == *target;
       if (is_meant && known != nullptr && *known == identity) alike.push_back(at->second);
     }
@@ -100,17 +100,18 @@ CompileTask& TaskTable::add(const CompileRequest& request, std::chrono::nanoseco
   const std::uint64_t number = ++numbers_;
   index_.reserve(tasks_.size() + 1);  // so that publishing a result never needs memory
   std::list<CompileTask*> place(1);   // permanent node: moving it between queues needs no memory
-  CompileTask& task = *tasks_
-                           .emplace_hint(tasks_.end(), number,
-                                         std::make_unique<CompileTask>(request, number, fingerprint_of(request.unit)))
-                           ->second;
+  CompileTask& task =
+      *tasks_
+           .emplace_hint(tasks_.end(), number,
+                         std::make_unique<CompileTask>(request, number, UnitAccess::fingerprint(request.unit)))
+           ->second;
   task.submitted = now;
   place.front() = &task;
   task.queue_position = place.begin();
   task.list = &cancelled_;
   cancelled_.splice(cancelled_.end(), place);
   try {
-    if (const Digest* identity = request.unit.identity_if_computed()) {
+    if (const Digest* identity = UnitAccess::identity_if_computed(request.unit)) {
       task.identity = *identity;
       hashed_.emplace(*identity, &task);
     } else {
@@ -156,7 +157,7 @@ void TaskTable::release(CompileTask& task) {
 
 CompileTask& TaskTable::identify(CompileTask& task) {
   if (task.identity || task.is_detached) return task;
-  const Digest& identity = task.unit->identity();
+  const Digest& identity = UnitAccess::identity(*task.unit);
   if (CompileTask* duplicate = find_hashed(identity, task.target)) {
     if (task.stage == CompileTask::Stage::Queued) {
       set_cancelled(task);

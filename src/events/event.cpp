@@ -49,17 +49,14 @@ const char* to_string(Event::Kind kind) {
     case Event::Kind::LeaseWaited: return "lease_waited";
     case Event::Kind::Hedged: return "hedged";
     case Event::Kind::LeaseLost: return "lease_lost";
-    case Event::Kind::Decided: return "decided";
-    case Event::Kind::FellBack: return "fell_back";
-    case Event::Kind::Dispatched: return "dispatched";
-    case Event::Kind::StageFinished: return "stage_finished";
-    case Event::Kind::Materialized: return "materialized";
-    case Event::Kind::Rewritten: return "rewritten";
-    case Event::Kind::MemoryTierSelected: return "memory_tier_selected";
-    case Event::Kind::AllocationRetried: return "allocation_retried";
-    case Event::Kind::MemoryTrimmed: return "memory_trimmed";
+    case Event::Kind::Extension: return "extension";
   }
   return "unknown";
+}
+
+const char* event_name(const Event& event) {
+  const bool named = event.kind == Event::Kind::Extension && !event.name.empty();
+  return named ? event.name.c_str() : to_string(event.kind);
 }
 
 Event make_event(Event::Kind kind, const Unit& unit, const Target& target, std::uint64_t flow) {

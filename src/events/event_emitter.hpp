@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +16,12 @@ namespace kiln {
 
 /// Returns an event of a unit and target; `flow` identifies the compile task.
 Event make_event(Event::Kind kind, const Unit& unit, const Target& target, std::uint64_t flow = 0);
+
+/// Returns the stream of an event. CUDA's legacy stream has two handles, 0 and 1 (CU_STREAM_LEGACY).
+inline std::uint64_t event_stream(const void* stream) {
+  const auto handle = reinterpret_cast<std::uintptr_t>(stream);
+  return handle == 1 ? 0 : handle;
+}
 
 /// An emitter that passes events to any number of sinks and a callback. A value type of the size of a shared pointer;
 /// copies share the listeners. Without listeners it costs a branch, so callers build an event only inside `if

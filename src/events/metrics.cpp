@@ -16,6 +16,12 @@ std::size_t index_of(std::span<const std::string_view> names, std::string_view w
   return static_cast<std::size_t>(std::find(names.begin(), names.end() - 1, word) - names.begin());
 }
 
+// Returns whether a name of an extension can be a label: an arbitrary text would have to be escaped.
+bool is_label(std::string_view name) {
+  const auto is_allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), is_allowed);
+}
+
 // Durations above a year are clamped; NaN counts as zero.
 constexpr double kMaxMs = 3e10;
 double clamp_ms(double ms) { return ms > 0 ? std::min(ms, kMaxMs) : 0; }
@@ -74,12 +80,27 @@ void Metrics::Histogram::add(double duration) {
   kiln::add(nanoseconds, static_cast<std::uint64_t>(duration * 1e9));
 }
 
+void Metrics::KindCounts::add(const Event& event) {
+  kiln::add(events[index_of(kOriginNames, event.origin)], 1);
+  const double ms = clamp_ms(event.ms);
+  if (ms > 0) kiln::add(nanoseconds, static_cast<std::uint64_t>(ms * 1e6));
+}
+
+Metrics::KindCounts& Metrics::extension_counts(const Event& event) {
+  const std::string other(kOriginNames.back());
+  std::pair type = {event.category, event.name};
+  const MutexLock lock(mutex_);
+  const bool full = extensions_.size() >= kMaxExtensions && extensions_.count(type) == 0;
+  if (full || !is_label(type.first) || !is_label(type.second)) type = {other, other};
+  return extensions_[std::move(type)];
+}
+
 void Metrics::on_event(const Event& event) {
   const auto kind = static_cast<std::size_t>(event.kind);
+  if (event.kind == Event::Kind::Extension) extension_counts(event).add(event);
   if (kind >= kKinds) return;
-  add(events_[kind][index_of(kOriginNames, event.origin)], 1);
+  kinds_[kind].add(event);
   const double ms = clamp_ms(event.ms);
-  if (ms > 0) add(nanoseconds_[kind], static_cast<std::uint64_t>(ms * 1e6));
   switch (event.kind) {
     case Event::Kind::Compiled: compiles_.add(ms / 1e3); break;
     case Event::Kind::ClaimWaited: waits_.add(ms / 1e3); break;
@@ -143,31 +164,41 @@ void Metrics::append_buckets(std::string& text, const char* name, const std::str
   sample(text, std::string(name) + "_count", alone, sum);
 }
 
-void Metrics::append_events(std::string& text) const {
-  heading(text, "kiln_events_total", "counter", "Events by kind and, for tiers, by origin.");
+std::vector<std::pair<std::string, const Metrics::KindCounts*>> Metrics::labeled_counts() const {
+  std::vector<std::pair<std::string, const KindCounts*>> all;
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
-    const std::string label = std::string("{kind=\"") + to_string(static_cast<Event::Kind>(kind)) + '"';
+    all.emplace_back(label("kind", to_string(static_cast<Event::Kind>(kind))), &kinds_[kind]);
+  }
+  const MutexLock lock(mutex_);
+  for (const auto& [type, counts] : extensions_) {
+    all.emplace_back(label("kind", type.second) + ',' + label("category", type.first), &counts);
+  }
+  return all;
+}
+
+void Metrics::append_events(std::string& text) const {
+  const auto all = labeled_counts();
+  heading(text, "kiln_events_total", "counter", "Events by kind and, for tiers, by origin.");
+  for (const auto& [labels, counts] : all) {
     for (std::size_t origin = 0; origin < kOrigins; ++origin) {
-      const std::uint64_t count = read(events_[kind][origin]);
+      const std::uint64_t count = read(counts->events[origin]);
       // The first sample is always written, so that a rate has a starting value.
       if (count == 0 && origin != 0) continue;
-      const std::string of = origin == 0 ? "}" : ",origin=\"" + std::string(kOriginNames[origin]) + "\"}";
-      sample(text, "kiln_events_total", label + of, count);
+      const std::string of = origin == 0 ? "" : ',' + label("origin", kOriginNames[origin]);
+      sample(text, "kiln_events_total", '{' + labels + of + '}', count);
     }
   }
   heading(text, "kiln_event_seconds_total", "counter", "Total duration of the events of a kind.");
-  for (std::size_t kind = 0; kind < kKinds; ++kind) {
-    const std::uint64_t spent = read(nanoseconds_[kind]);
-    if (spent == 0) continue;
-    const std::string label = std::string("{kind=\"") + to_string(static_cast<Event::Kind>(kind)) + "\"}";
-    sample(text, "kiln_event_seconds_total", label, seconds(spent));
+  for (const auto& [labels, counts] : all) {
+    const std::uint64_t spent = read(counts->nanoseconds);
+    if (spent != 0) sample(text, "kiln_event_seconds_total", '{' + labels + '}', seconds(spent));
   }
 }
 
 void Metrics::append_fleet(std::string& text) const {
   const auto total = [&](Event::Kind kind) {
     std::uint64_t sum = 0;
-    for (const Count& count : events_[static_cast<std::size_t>(kind)]) sum += read(count);
+    for (const Count& count : kinds_[static_cast<std::size_t>(kind)].events) sum += read(count);
     return sum;
   };
   const auto counter = [&](const char* name, const char* help, std::uint64_t value) {

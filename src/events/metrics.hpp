@@ -4,18 +4,22 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <kiln/status.hpp>
 
+#include "base/mutex.hpp"
 #include "events/event_sink.hpp"
 
 namespace kiln {
 
 /// A sink that counts events and formats them for Prometheus (`docs/metrics.md`). An event costs a few relaxed
-/// additions and no lock, so a text that is built at the same time can include an event in one count and not in
-/// another. Thread-safe.
+/// additions and, unless it is an extension's, no lock, so a text that is built at the same time can include an event
+/// in one count and not in another. Thread-safe.
 class Metrics final : public EventSink {
  public:
   void on_event(const Event& event) override;
@@ -23,7 +27,10 @@ class Metrics final : public EventSink {
   /// Returns the counts so far and the status of a session, in text format 0.0.4.
   std::string text(const SessionStatus& status) const;
 
-  static constexpr std::size_t kKinds = static_cast<std::size_t>(Event::Kind::MemoryTrimmed) + 1;
+  /// The number of kinds without `Extension`.
+  static constexpr std::size_t kKinds = static_cast<std::size_t>(Event::Kind::Extension);
+  /// The maximum number of event types of extensions. Further types count as `other`.
+  static constexpr std::size_t kMaxExtensions = 64;
   /// none, the five tiers, any other
   static constexpr std::size_t kOrigins = 7;
   /// The outcomes of a wait for another host and the reasons of rejected remote entries, as events carry them. The last
@@ -65,19 +72,30 @@ class Metrics final : public EventSink {
     std::array<Count, kBounds.size() + 1> buckets{};
     Count nanoseconds{0};
   };
+  /// The counts of one kind.
+  struct KindCounts {
+    void add(const Event& event);
+    std::array<Count, kOrigins> events{};
+    Count nanoseconds{0};
+  };
   static void append(std::string& text, const char* name, const char* help, const Histogram& histogram);
   /// `label` is empty or `x="y"`.
   static void append_buckets(std::string& text, const char* name, const std::string& label, const Histogram& histogram);
+  /// Returns the counts of all kinds by their labels: `kind="hit"`.
+  std::vector<std::pair<std::string, const KindCounts*>> labeled_counts() const;
   void append_events(std::string& text) const;
   void append_fleet(std::string& text) const;
   void count_fleet_event(const Event& event);
+  KindCounts& extension_counts(const Event& event);
 
   /// Unknown until an event mentions the server: a server that is not configured is neither up nor down.
   enum class Server : unsigned char { Unknown, Up, Down };
   void mark_server_up(std::string_view server);
 
-  std::array<std::array<Count, kOrigins>, kKinds> events_{};
-  std::array<Count, kKinds> nanoseconds_{};
+  std::array<KindCounts, kKinds> kinds_;
+  mutable Mutex mutex_;
+  /// By category and name. Entries are never removed, so their addresses are valid without the lock.
+  std::map<std::pair<std::string, std::string>, KindCounts> extensions_ KILN_GUARDED_BY(mutex_);
   Count copied_bytes_{0};
   Histogram compiles_;
   Histogram waits_;

@@ -5,6 +5,8 @@
 namespace kiln {
 namespace {
 
+// Thread-local, because the application's own code runs between the scope and the calls of kiln that read it. It is
+// state of the caller, like the current span of a tracing library.
 thread_local OperationScope* innermost = nullptr;
 
 }  // namespace

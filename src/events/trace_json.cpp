@@ -156,6 +156,7 @@ void arguments(Events& events, const TraceRecord& record, std::uint32_t track) {
   const Event& event = record.event;
   events.open_arguments();
   events.number("id", std::to_string(record.id));
+  if (!event.category.empty()) events.text("category", event.category);
   if (!event.unit.empty()) events.text("unit", event.unit);
   if (!event.target.empty()) events.text("target", event.target);
   if (!event.origin.empty()) events.text("origin", event.origin);
@@ -200,7 +201,7 @@ void draw(Events& events, const TraceItem& mark) {
   } else {
     events.text("s", "t");
   }
-  const std::string kind = to_string(event.kind);
+  const std::string kind = event_name(event);
   events.text("cat", kind);
   events.text("name", event.unit.empty() ? kind : kind + ' ' + event.unit);
   arguments(events, *mark.record, mark.track);

@@ -11,8 +11,6 @@ namespace kiln {
 namespace {
 
 constexpr std::chrono::nanoseconds kTick{1000 / kTicksPerMicrosecond};
-// No Linux thread id is this high (the limit is 2^22).
-constexpr std::uint32_t kFirstOtherTrack = 1U << 28;
 // An event is emitted shortly after the end of its operation, so the next one can seem to begin before that end. An
 // overlap of this size is corrected by moving the later event; a larger overlap is real and gets its own row.
 constexpr std::int64_t kSlack = 20 * kTicksPerMicrosecond;

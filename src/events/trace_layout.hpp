@@ -27,6 +27,9 @@ struct TraceTrack {
   std::string name;
 };
 
+/// The first id of a track that is not a thread. No Linux thread id is this high (the limit is 2^22).
+inline constexpr std::uint32_t kFirstOtherTrack = 1U << 28;
+
 /// The position of an event in the trace. Times are in ticks from the first event.
 struct TraceItem {
   enum class Flow : unsigned char { None, Start, Step, End };

@@ -36,11 +36,6 @@ void TraceWriter::on_event(const Event& event) {
   records_.push_back(std::move(record));
 }
 
-std::size_t TraceWriter::dropped() const {
-  const MutexLock lock(mutex_);
-  return dropped_;
-}
-
 std::string TraceWriter::json() const {
   std::vector<TraceRecord> records;
   ThreadNames threads;

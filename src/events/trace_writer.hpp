@@ -27,8 +27,6 @@ class TraceWriter final : public EventSink {
 
   void on_event(const Event& event) override;
 
-  /// Returns the number of events that were not stored.
-  std::size_t dropped() const;
   /// Returns the trace so far. Can be called more than once.
   std::string json() const;
   /// Writes the trace to a file atomically.

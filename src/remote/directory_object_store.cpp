@@ -136,8 +136,7 @@ void DirectoryObjectStore::forget(const Directory& directory) {
 }
 
 Result<std::optional<Bytes>> DirectoryObjectStore::read(Bucket bucket, const Digest& name, std::uint64_t maximum,
-                                                        Time timeout) {
-  const Deadline deadline(system_clock(), timeout);
+                                                        const Deadline& deadline) {
   const ShardedName path(to_string(bucket), name);
   const auto no_body = [&](const char* reason) {
     return make_error(Code::Corrupt, root_ + "/" + path.c_str() + " " + reason);
@@ -207,8 +206,7 @@ bool DirectoryObjectStore::is_there(const Directory& root, const ShardedName& pa
 }
 
 Status DirectoryObjectStore::write(Bucket bucket, const Digest& name, std::initializer_list<std::string_view> parts,
-                                   Time timeout) {
-  const Deadline deadline(system_clock(), timeout);
+                                   const Deadline& deadline) {
   const ShardedName path(to_string(bucket), name);
   std::optional<bool> before;  // whether the object existed before the first attempt
   for (int attempt = 0;; ++attempt) {
@@ -232,8 +230,8 @@ Status DirectoryObjectStore::write(Bucket bucket, const Digest& name, std::initi
   }
 }
 
-Status DirectoryObjectStore::remove(Bucket bucket, const Digest& name, Time timeout) {
-  if (timeout <= 0ns) return too_late(root_);
+Status DirectoryObjectStore::remove(Bucket bucket, const Digest& name, const Deadline& deadline) {
+  if (deadline.remaining() <= 0ns) return too_late(root_);
   const auto root = directory();
   if (!root) return root.error();
   const std::string path = ShardedName(to_string(bucket), name).str();
@@ -246,11 +244,10 @@ Status DirectoryObjectStore::remove(Bucket bucket, const Digest& name, Time time
   return object_store_failure("cannot remove", root_ + "/" + path, error);
 }
 
-Result<std::vector<ObjectStore::ObjectInfo>> DirectoryObjectStore::list(Bucket bucket, Time timeout) {
+Result<std::vector<ObjectStore::ObjectInfo>> DirectoryObjectStore::list(Bucket bucket, const Deadline& deadline) {
   const auto root = directory();
   if (!root) return root.error();
   std::vector<ObjectInfo> all;
-  const Deadline deadline(system_clock(), timeout);
   const bool whole = for_each_file((*root)->get(), bucket, resolution_, deadline, [&](const NoteMatch& file) {
     const std::optional<Digest> digest = Digest::from_hex(file.name);
     if (!digest || !file.name.starts_with(file.shard)) return;
@@ -260,10 +257,9 @@ Result<std::vector<ObjectStore::ObjectInfo>> DirectoryObjectStore::list(Bucket b
   return all;
 }
 
-Status DirectoryObjectStore::remove_stale_uploads(Time timeout) {
+Status DirectoryObjectStore::remove_stale_uploads(const Deadline& deadline) {
   const auto root = directory();
   if (!root) return root.error();
-  const Deadline deadline(system_clock(), timeout);
   const Time now = system_clock().wall();
   for (const Bucket bucket : {Bucket::ActionCache, Bucket::Cas}) {
     const bool whole = for_each_file((*root)->get(), bucket, resolution_, deadline, [&](const NoteMatch& file) {
@@ -275,8 +271,8 @@ Status DirectoryObjectStore::remove_stale_uploads(Time timeout) {
   return {};
 }
 
-Status DirectoryObjectStore::probe(Time timeout) {
-  if (timeout <= 0ns) return too_late(root_);
+Status DirectoryObjectStore::probe(const Deadline& deadline) {
+  if (deadline.remaining() <= 0ns) return too_late(root_);
   // Reopen by name: the probe must check the directory that is there now.
   const auto root = directory();
   if (root) forget(*root);

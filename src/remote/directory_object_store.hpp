@@ -29,12 +29,14 @@ class DirectoryObjectStore final : public ObjectStore {
   explicit DirectoryObjectStore(std::string root, Resolution resolution = Resolution::Kernel)
       : root_(std::move(root)), resolution_(resolution) {}
 
-  Result<std::optional<Bytes>> read(Bucket bucket, const Digest& name, std::uint64_t maximum, Time timeout) override;
-  Status write(Bucket bucket, const Digest& name, std::initializer_list<std::string_view> parts, Time timeout) override;
-  Status remove(Bucket bucket, const Digest& name, Time timeout) override;
-  Result<std::vector<ObjectInfo>> list(Bucket bucket, Time timeout) override;
-  Status remove_stale_uploads(Time timeout) override;
-  Status probe(Time timeout) override;
+  Result<std::optional<Bytes>> read(Bucket bucket, const Digest& name, std::uint64_t maximum,
+                                    const Deadline& deadline) override;
+  Status write(Bucket bucket, const Digest& name, std::initializer_list<std::string_view> parts,
+               const Deadline& deadline) override;
+  Status remove(Bucket bucket, const Digest& name, const Deadline& deadline) override;
+  Result<std::vector<ObjectInfo>> list(Bucket bucket, const Deadline& deadline) override;
+  Status remove_stale_uploads(const Deadline& deadline) override;
+  Status probe(const Deadline& deadline) override;
   std::string describe() const override { return root_; }
 
  private:

@@ -86,8 +86,8 @@ std::string entry_subject(const ArtifactKey& key, bool external = false);
 Digest action_place(const std::string& name_space, const ArtifactKey& key);
 Digest hints_digest(const RequestKey& request);
 
-/// The path of the one file in an entry's ActionResult: `entry/` or `foreign/`, followed by the Key. The path is not
-/// signed. It tells a reader which subject was signed, and it tells listings the Key.
+/// The path of the one file in an entry's ActionResult: `entry/` or `foreign/`, followed by the ArtifactKey. The path
+/// is not signed. It tells a reader which subject was signed, and it tells listings the ArtifactKey.
 struct EntryPath {
   ArtifactKey key;
   bool external = false;

@@ -12,7 +12,6 @@
 #include "base/error.hpp"
 #include "base/process/per_process.hpp"
 #include "base/process/process_lifecycle.hpp"
-#include "cache/server_time_budget.hpp"
 #include "remote/jitter.hpp"
 #include "remote/lease_renewer.hpp"
 #include "remote/lease_waiter.hpp"
@@ -52,17 +51,17 @@ struct FleetClaims::State {
 
   LeaseRenewer& manager() { return keepers.get(*params.clock); }
 
-  /// Sends one request to the lease table, if its guard allows one now. `question` takes the timeout and returns
-  /// Result<…>.
+  /// Sends one request to the lease table, if its guard allows one now. `budget` can be null. `question` takes the
+  /// timeout and returns Result<…>.
   template <class Question>
-  auto ask(const Question& question) -> decltype(question(Time())) {
-    const Time timeout = params.guard->time_budget();
+  auto ask(ServerTimeBudget* budget, const Question& question) -> decltype(question(Time())) {
+    const Time timeout = params.guard->time_budget(budget);
     if (timeout <= Time(0)) {
       const char* reason = params.guard->is_available() ? ": no time left for a request"
                                                         : " failed recently and is not used until it recovers";
       return make_error(Code::Unavailable, params.table->describe() + reason);
     }
-    ServerGuard::Call asked(*params.guard);
+    ServerGuard::Call asked(*params.guard, budget);
     auto answered = question(timeout);
     if (!answered) asked.failed(answered.error());
     return answered;
@@ -101,8 +100,8 @@ class HeldLease {
     // Not a shared pointer: the state owns the renewer, whose thread cannot join itself.
     kept.renew = [state = state_.get(), request, own = owner_] {
       const FleetClaims::Params& with = state->params;
-      const Result<bool> renewed =
-          state->ask([&](Time timeout) { return with.table->renew(request, own, with.policy.lease_ttl, timeout); });
+      const Result<bool> renewed = state->ask(
+          nullptr, [&](Time timeout) { return with.table->renew(request, own, with.policy.lease_ttl, timeout); });
       if (!renewed) return LeaseRenewer::RenewResult::Unknown;
       return *renewed ? LeaseRenewer::RenewResult::Renewed : LeaseRenewer::RenewResult::Lost;
     };
@@ -118,10 +117,9 @@ class HeldLease {
   void release() {
     if (process_ != fork_generation() || gone_.exchange(true)) return;
     state_->manager().forget(number_);
-    // A budget of its own, regardless of the caller's remaining budget: other hosts wait for this release.
-    const ServerTimeBudget own(state_->params.policy.budget);
-    // A lease that cannot be released expires.
-    (void)state_->ask([&](Time timeout) { return state_->params.table->release(request_, owner_, timeout); });
+    // Regardless of the caller's remaining budget: other hosts wait for this release. A lease that cannot be released
+    // expires.
+    (void)state_->ask(nullptr, [&](Time timeout) { return state_->params.table->release(request_, owner_, timeout); });
   }
 
  private:
@@ -152,7 +150,7 @@ class FleetClaim final : public Claim {
 
 // Sends the request of a wait step to the lease table and passes the result to `steps`.
 Status query_lease_table(FleetClaims::State& state, LeaseWaiter::Step step, LeaseWaiter& steps,
-                         const RequestKey& request, const std::string& owner, Time window) {
+                         const RequestKey& request, const std::string& owner, Time window, ServerTimeBudget* budget) {
   const FleetClaims::Params& with = state.params;
   const auto reported = [&](const auto& answered, const auto& emit) -> Status {
     if (!answered) return answered.error();
@@ -161,17 +159,19 @@ Status query_lease_table(FleetClaims::State& state, LeaseWaiter::Step step, Leas
   };
   switch (step) {
     case LeaseWaiter::Step::Acquire:
-      return reported(state.ask([&](Time timeout) {
-        return with.table->try_acquire(request, owner, with.policy.lease_ttl, timeout);
-      }),
+      return reported(state.ask(budget,
+                                [&](Time timeout) {
+                                  return with.table->try_acquire(request, owner, with.policy.lease_ttl, timeout);
+                                }),
                       [&](bool mine, Time now) { steps.on_acquire(mine, now); });
     case LeaseWaiter::Step::Check:
-      return reported(state.ask([&](Time timeout) { return with.table->remaining_ttl(request, timeout); }),
+      return reported(state.ask(budget, [&](Time timeout) { return with.table->remaining_ttl(request, timeout); }),
                       [&](Time remaining, Time now) { steps.on_check(remaining > Time(0), now, remaining); });
     case LeaseWaiter::Step::TryHedge:
-      return reported(state.ask([&](Time timeout) {
-        return with.table->try_hedge(request, with.policy.max_hedges, window, timeout);
-      }),
+      return reported(state.ask(budget,
+                                [&](Time timeout) {
+                                  return with.table->try_hedge(request, with.policy.max_hedges, window, timeout);
+                                }),
                       [&](bool mine, Time now) { steps.on_hedge(mine, now); });
     default: return make_error(Code::Internal, "this lease wait step sends no request");
   }
@@ -182,7 +182,7 @@ Status query_lease_table(FleetClaims::State& state, LeaseWaiter::Step step, Leas
 FleetClaims::FleetClaims(Params params) : state_(std::make_shared<State>(std::move(params))) {}
 
 Claims::AcquireResult FleetClaims::acquire(const RequestKey& request, std::chrono::milliseconds wait,
-                                           const std::stop_token& stop) {
+                                           const RequestContext& context) {
   const Params& params = state_->params;
   const Time maximum = std::clamp<std::chrono::milliseconds>(wait, std::chrono::milliseconds(0), kForever);
   const Time start = params.clock->steady();
@@ -207,20 +207,16 @@ Claims::AcquireResult FleetClaims::acquire(const RequestKey& request, std::chron
           return answer(Outcome::Unavailable, "no claim in the fleet: the remote store is unavailable");
         }
         // Polling the holder is part of the wait for it, which has its own limit.
-        std::optional<ServerTimeBudget> own;
-        if (slept) own.emplace(params.policy.budget);
-        const Status put = query_lease_table(*state_, next.step, steps, request, owner, maximum);
+        ServerTimeBudget* const budget = slept ? nullptr : context.server_budget;
+        const Status put = query_lease_table(*state_, next.step, steps, request, owner, maximum, budget);
         if (!put) return answer(Outcome::Unavailable, put.error().message);
         break;
       }
       case LeaseWaiter::Step::Sleep:
         slept = true;
-        if (stop.stop_requested() || ServerTimeBudget::is_cancelled()) {
-          return answer(Outcome::TimedOut, "another host is compiling it");
-        }
-        params.clock->sleep(stop.stop_possible() || ServerTimeBudget::is_cancellable()
-                                ? std::min(next.until - now, kCancelPollInterval)
-                                : next.until - now);
+        if (context.is_cancelled()) return answer(Outcome::TimedOut, "another host is compiling it");
+        params.clock->sleep(context.can_be_cancelled() ? std::min(next.until - now, kCancelPollInterval)
+                                                       : next.until - now);
         break;
       case LeaseWaiter::Step::Compile: {
         if (!params.can_publish) return {Outcome::Acquired, std::make_unique<NullClaim>(), {}};

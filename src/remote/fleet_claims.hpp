@@ -17,6 +17,21 @@ namespace kiln {
 /// background queue after the uploads that were queued before them, so that waiters find the published entry. If the
 /// table cannot be reached, the result is Outcome::Unavailable, immediately while its circuit is open. A hedge is
 /// Outcome::Acquired with a claim without a lease, and emits an event (Hedged). Thread-safe.
+///
+/// The states of a lease in the table, and the functions that change them:
+///
+///          acquire: LeaseTable::try_acquire
+///   free ────────────────────────────────────► held ◄──┐ LeaseRenewer::renew: LeaseTable::renew,
+///    ▲                                         │ │ └───┘ every third of `lease_ttl`
+///    ├─ HeldLease::release: LeaseTable::release┘ │
+///    │                                           ▼ not renewed for `lease_ttl`
+///    └─ Redis deletes the record ◄─────────── expired ── try_acquire of another host ──► held by that host
+///
+/// A lease is lost for its holder after `max_hold`, if the table is out of reach for `lease_ttl`, or if the table
+/// reports another owner or none: LeaseRenewer::renew ends its renewals and has LeaseLost emitted. The compile
+/// continues, and `release` changes no lease of another owner. The lease of a process that ended expires. A hedge
+/// (LeaseTable::try_hedge) and a compile after a timeout leave the lease as it is. LeaseWaiter has the states of a host
+/// that waits for a lease.
 class FleetClaims final : public Claims {
  public:
   struct Params {
@@ -37,7 +52,7 @@ class FleetClaims final : public Claims {
   explicit FleetClaims(Params params);
 
   AcquireResult acquire(const RequestKey& request, std::chrono::milliseconds wait,
-                        const std::stop_token& stop = {}) override;
+                        const RequestContext& context) override;
 
   struct State;
 

@@ -8,7 +8,6 @@
 #include "base/catch_to_error.hpp"
 #include "base/error.hpp"
 #include "base/mutex.hpp"
-#include "cache/server_time_budget.hpp"
 #include "remote/entry_verifier.hpp"
 #include "remote/negative_cache.hpp"
 
@@ -37,13 +36,13 @@ class GuardedStore::State {
  public:
   explicit State(Params params) : params_(std::move(params)), absent_(params_.policy, Jitter::from_random_seed()) {}
 
-  using Ask = std::function<Status(Store&, Lookup&)>;
+  using Ask = std::function<Status(Store&, Lookup&, const RequestContext&)>;
 
   // Looks up a name. Returns null if nothing is known about it.
-  std::shared_ptr<const Lookup> look_up(const Digest& name, const Ask& ask) {
-    const ServerTimeBudget* budget = ServerTimeBudget::current();
+  std::shared_ptr<const Lookup> look_up(const Digest& name, const Ask& ask, const RequestContext& context) {
+    const ServerTimeBudget* budget = context.server_budget;
     const bool fresh = budget != nullptr && budget->bypasses_negative_cache();
-    const Time allowed = params_.guard->time_budget();
+    const Time allowed = params_.guard->time_budget(budget);
     const auto lookup = std::make_shared<Lookup>();
     {
       const MutexLock lock(mutex_);
@@ -58,13 +57,13 @@ class GuardedStore::State {
       }
       if (const auto same = in_flight_.find(name); !fresh && same != in_flight_.end()) {
         ++counts_.deduplicated;
-        return wait_for(same->second, allowed);
+        return wait_for(same->second, allowed, context);
       }
       ++counts_.requests;
       in_flight_.insert_or_assign(name, lookup);
     }
     const LookupGuard ended{*this, name, lookup};
-    const bool answered = ask_server(*lookup, ask, allowed);
+    const bool answered = ask_server(*lookup, ask, allowed, context);
     if (answered && !lookup->hit && lookup->dependency_sets.empty()) {
       const MutexLock lock(mutex_);
       absent_.remember(name, params_.clock->steady());
@@ -104,20 +103,20 @@ class GuardedStore::State {
   };
 
   // Returns whether the server responded. A response that must be rejected counts.
-  bool ask_server(Lookup& lookup, const Ask& ask, Time allowed) {
-    ServerGuard::Call question(*params_.guard);
-    const ServerTimeBudget budget(allowed);  // for threads without a budget
-    const Status asked = ask(*params_.inner, lookup);
-    if (!asked) question.failed(asked.error());
-    return asked.ok() || asked.error().code == Code::Corrupt;
+  bool ask_server(Lookup& lookup, const Ask& ask, Time allowed, const RequestContext& context) {
+    ServerGuard::Call question(*params_.guard, context.server_budget);
+    ServerTimeBudget budget(allowed);  // the rest of the caller's, without the part that is reserved
+    const Status asked = ask(*params_.inner, lookup, context.with_budget(budget));
+    if (!asked) context.is_cancelled() ? question.cancelled() : question.failed(asked.error());
+    return asked.has_value() || asked.error().code == Code::Corrupt;
   }
 
-  std::shared_ptr<const Lookup> wait_for(std::shared_ptr<const Lookup> lookup, Time allowed) KILN_REQUIRES(mutex_) {
+  std::shared_ptr<const Lookup> wait_for(std::shared_ptr<const Lookup> lookup, Time allowed,
+                                         const RequestContext& context) KILN_REQUIRES(mutex_) {
     const Time start = params_.clock->steady();
-    const Deadline deadline(*params_.clock, allowed);
-    while (!lookup->done && deadline.remaining() > Time(0))
-      params_.clock->wait(answered_, mutex_, deadline.remaining());
-    ServerTimeBudget::charge(params_.clock->steady() - start);
+    const Deadline deadline = context.server_deadline(*params_.clock, allowed);
+    while (!lookup->done && deadline.remaining() > Time(0)) params_.clock->wait_until(answered_, mutex_, deadline);
+    if (context.server_budget != nullptr) context.server_budget->charge(params_.clock->steady() - start);
     if (!lookup->done) return nullptr;
     return lookup;
   }
@@ -133,7 +132,7 @@ class GuardedStore::State {
 // A pending upload. One that is destroyed before it was sent counts as dropped.
 class GuardedStore::Upload {
  public:
-  using Send = std::function<Status(Store&)>;
+  using Send = std::function<Status(Store&, const RequestContext&)>;
 
   // `what` contains everything that events report about the upload.
   Upload(std::shared_ptr<State> state, Digest name, Event what, Send send)
@@ -150,13 +149,20 @@ class GuardedStore::Upload {
     if (!params.guard->is_available()) return drop_unavailable();
     const Time start = params.clock->steady();
     const Status sent = [&] {
-      const ServerTimeBudget budget(params.policy.upload_timeout, [&] {
-        return params.background_queue->is_stopping() || !params.guard->is_available();
-      });
-      ServerGuard::Call question(*params.guard);
-      Status answer = send_(*params.inner);
-      // A server that denies writes is still usable for reads.
-      if (!answer && answer.error().code != Code::Denied) question.failed(answer.error());
+      const std::function<bool()> keep_waiting = [&] {
+        return !params.background_queue->is_stopping() && params.guard->is_available();
+      };
+      InterruptCheck interrupt(&keep_waiting);
+      ServerTimeBudget budget(params.policy.upload_timeout);
+      const Deadline deadline(*params.clock, params.policy.upload_timeout, &interrupt);
+      const RequestContext context{.deadline = deadline, .server_budget = &budget};
+      ServerGuard::Call question(*params.guard, &budget);
+      Status answer = send_(*params.inner, context);
+      if (!answer && context.is_cancelled()) {
+        question.cancelled();
+      } else if (!answer && answer.error().code != Code::Denied) {
+        question.failed(answer.error());  // a server that denies writes is still usable for reads
+      }
       return answer;
     }();
     if (!sent) return drop(sent.error().message);
@@ -193,30 +199,33 @@ class GuardedStore::Upload {
 
 GuardedStore::GuardedStore(Params params) : state_(std::make_shared<State>(std::move(params))) {}
 
-Result<std::optional<Hit>> GuardedStore::get(const ArtifactKey& key) {
-  const auto found = state_->look_up(key.digest, [&](Store& inner, Lookup& lookup) -> Status {
-    auto hit = inner.get(key);
+Result<std::optional<Hit>> GuardedStore::get(const ArtifactKey& key, const RequestContext& context) {
+  const auto ask = [&](Store& inner, Lookup& lookup, const RequestContext& within) -> Status {
+    auto hit = inner.get(key, within);
     if (!hit) return std::move(hit).error();
     lookup.hit = std::move(*hit);
     return {};
-  });
+  };
+  const auto found = state_->look_up(key.digest, ask, context);
   return found == nullptr ? std::optional<Hit>() : found->hit;
 }
 
-Result<std::vector<DependencySet>> GuardedStore::dependency_sets(const RequestKey& request, std::size_t limit) {
+Result<std::vector<DependencySet>> GuardedStore::dependency_sets(const RequestKey& request, std::size_t limit,
+                                                                 const RequestContext& context) {
   // Always reads all of them, which are one object: a thread that joins this lookup may need more than this caller.
-  const auto found = state_->look_up(hints_digest(request), [&](Store& inner, Lookup& lookup) -> Status {
-    auto dependency_sets = inner.dependency_sets(request, kMaxDependencySets);
+  const auto ask = [&](Store& inner, Lookup& lookup, const RequestContext& within) -> Status {
+    auto dependency_sets = inner.dependency_sets(request, kMaxDependencySets, within);
     if (!dependency_sets) return std::move(dependency_sets).error();
     lookup.dependency_sets = std::move(*dependency_sets);
     return {};
-  });
+  };
+  const auto found = state_->look_up(hints_digest(request), ask, context);
   if (found == nullptr) return std::vector<DependencySet>();
   const auto count = static_cast<std::ptrdiff_t>(std::min(limit, found->dependency_sets.size()));
   return std::vector<DependencySet>(found->dependency_sets.begin(), found->dependency_sets.begin() + count);
 }
 
-Status GuardedStore::put(const ArtifactKey& key, const Artifact& artifact) {
+Status GuardedStore::put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& /*context*/) {
   if (!is_writable()) return make_error(Code::Denied, describe() + " is read-only for this host");
   state_->invalidate_negative_entry(key.digest);
   Event what;
@@ -224,18 +233,21 @@ Status GuardedStore::put(const ArtifactKey& key, const Artifact& artifact) {
   what.target = artifact.target.name();
   what.key = key.hex();
   what.bytes = artifact.bytes.size();
-  send(std::make_shared<Upload>(state_, key.digest, std::move(what),
-                                [key, artifact](Store& inner) { return inner.put(key, artifact); }),
+  send(std::make_shared<Upload>(
+           state_, key.digest, std::move(what),
+           [key, artifact](Store& inner, const RequestContext& context) { return inner.put(key, artifact, context); }),
        artifact.bytes.size());
   return {};
 }
 
-Status GuardedStore::add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) {
+Status GuardedStore::add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
+                                        const RequestContext& /*context*/) {
   if (!is_writable()) return make_error(Code::Denied, describe() + " is read-only for this host");
   state_->invalidate_negative_entry(hints_digest(request));
-  send(std::make_shared<Upload>(
-           state_, hints_digest(request), Event(),
-           [request, dependency_set](Store& inner) { return inner.add_dependency_set(request, dependency_set); }),
+  send(std::make_shared<Upload>(state_, hints_digest(request), Event(),
+                                [request, dependency_set](Store& inner, const RequestContext& context) {
+                                  return inner.add_dependency_set(request, dependency_set, context);
+                                }),
        bytes_of(dependency_set));
   return {};
 }

@@ -13,7 +13,7 @@
 
 namespace kiln {
 
-/// A wrapper around a remote store that bounds its cost. Lookups take at most the thread's `ServerTimeBudget`,
+/// A wrapper around a remote store that bounds its cost. Lookups take at most the request's `ServerTimeBudget`,
 /// concurrent lookups of a key share one request, recent misses are not requested again, and puts are uploaded later by
 /// the background queue. If the server is down, this store returns misses immediately. Thread-safe.
 ///
@@ -35,11 +35,12 @@ class GuardedStore final : public Store {
   };
   explicit GuardedStore(Params params);
 
-  Result<std::optional<Hit>> get(const ArtifactKey& key) override;
-  Status put(const ArtifactKey& key, const Artifact& artifact) override;
-  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request,
-                                                     std::size_t limit = kMaxDependencySets) override;
-  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) override;
+  Result<std::optional<Hit>> get(const ArtifactKey& key, const RequestContext& context) override;
+  Status put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& context) override;
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request, std::size_t limit,
+                                                     const RequestContext& context) override;
+  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
+                            const RequestContext& context) override;
   bool is_writable() override;
   std::string describe() const override;
 

@@ -12,6 +12,8 @@
 #include <kiln/key.hpp>
 #include <kiln/result.hpp>
 
+#include "base/clock.hpp"
+
 namespace kiln {
 
 /// An object store with two buckets, on a server or in a shared directory. Any client can write objects; this interface
@@ -20,8 +22,8 @@ namespace kiln {
 ///
 /// Errors: Code::TimedOut; Code::Unavailable if the store cannot be reached or reports a failure; Code::Denied if the
 /// store denies access; Code::Corrupt for a response that is too long, truncated or malformed; Code::Unsupported for an
-/// operation that the store does not have; Code::Cancelled if no request was sent, which says nothing about the store.
-/// No message contains a credential.
+/// operation that the store does not have; Code::Cancelled if no request was sent or the deadline was interrupted,
+/// which says nothing about the store. No message contains a credential.
 class ObjectStore {
  public:
   enum class Bucket : unsigned char {
@@ -32,14 +34,15 @@ class ObjectStore {
 
   virtual ~ObjectStore() = default;
 
-  /// Reads an object. Returns nothing if it is missing. Accepts at most `maximum` bytes and takes at most `timeout`,
+  /// Reads an object. Returns nothing if it is missing. Accepts at most `maximum` bytes and ends at the deadline,
   /// regardless of the server's behavior.
-  virtual Result<std::optional<Bytes>> read(Bucket bucket, const Digest& name, std::uint64_t maximum, Time timeout) = 0;
+  virtual Result<std::optional<Bytes>> read(Bucket bucket, const Digest& name, std::uint64_t maximum,
+                                            const Deadline& deadline) = 0;
   /// Writes an object, the concatenation of `parts`, and atomically replaces an existing one.
   virtual Status write(Bucket bucket, const Digest& name, std::initializer_list<std::string_view> parts,
-                       Time timeout) = 0;
+                       const Deadline& deadline) = 0;
   /// Removes an object. A missing object is not an error.
-  virtual Status remove(Bucket bucket, const Digest& name, Time timeout) = 0;
+  virtual Status remove(Bucket bucket, const Digest& name, const Deadline& deadline) = 0;
 
   struct ObjectInfo {
     Digest name;
@@ -47,12 +50,12 @@ class ObjectStore {
     std::chrono::nanoseconds modified{};  ///< wall time, by the clock of the object store
   };
   /// Lists all objects of a bucket, for diagnostics and maintenance. Many servers return Code::Unsupported.
-  virtual Result<std::vector<ObjectInfo>> list(Bucket bucket, Time timeout) = 0;
+  virtual Result<std::vector<ObjectInfo>> list(Bucket bucket, const Deadline& deadline) = 0;
 
   /// Removes files that dead writers left behind, for maintenance. Does nothing if writers cannot leave any.
-  virtual Status remove_stale_uploads(Time /*limit*/) { return {}; }
+  virtual Status remove_stale_uploads(const Deadline& /*deadline*/) { return {}; }
   /// Checks whether the object store responds.
-  virtual Status probe(Time timeout) = 0;
+  virtual Status probe(const Deadline& deadline) = 0;
   /// Returns a human-readable name without credentials, for example "https://cache.example/kiln".
   virtual std::string describe() const = 0;
 };

@@ -8,7 +8,6 @@
 #include "base/hash.hpp"
 #include "cache/entry_format.hpp"
 #include "cache/hint_format.hpp"
-#include "cache/server_time_budget.hpp"
 #include "remote/action_result.hpp"
 
 namespace kiln {
@@ -103,14 +102,14 @@ Result<RemoteStore::VerifiedEntry> RemoteStore::find_in(const std::string& name_
     return VerifiedEntry{std::nullopt, Rejection::of(fault, error.message)};
   };
   const Digest place = action_place(name_space, key);
-  const auto body = params_.object_store->read(Bucket::ActionCache, place, kMaxActionBytes, deadline.remaining());
+  const auto body = params_.object_store->read(Bucket::ActionCache, place, kMaxActionBytes, deadline);
   if (!body) return rejected(RejectReason::NotAnActionResult, body.error());
   if (!*body) return VerifiedEntry{};
   VerifiedAction action = verify_action(key, name_space, **body, *params_.policy, params_.clock->wall());
   if (action.rejection) return VerifiedEntry{std::nullopt, std::move(action.rejection)};
 
   const Digest& digest = action.stated->statement.digest;
-  const auto content = params_.object_store->read(Bucket::Cas, digest, action.size, deadline.remaining());
+  const auto content = params_.object_store->read(Bucket::Cas, digest, action.size, deadline);
   if (!content) return rejected(RejectReason::ContentMismatch, content.error());
   if (!*content) {
     Rejection gone = Rejection::of(RejectReason::ContentMissing, "the signed content is missing");
@@ -121,8 +120,8 @@ Result<RemoteStore::VerifiedEntry> RemoteStore::find_in(const std::string& name_
   return VerifiedEntry{std::move(verified.artifact), std::move(verified.rejection)};
 }
 
-Result<std::optional<Hit>> RemoteStore::get(const ArtifactKey& key) {
-  auto found = find(key, true, Deadline(*params_.clock, ServerTimeBudget::capped(params_.read_limit)));
+Result<std::optional<Hit>> RemoteStore::get(const ArtifactKey& key, const RequestContext& context) {
+  auto found = find(key, true, context.server_deadline(*params_.clock, params_.read_limit));
   if (!found) return std::move(found).error();
   if (found->rejection) {
     Error error = reject(key.hex(), *found->rejection);
@@ -133,9 +132,9 @@ Result<std::optional<Hit>> RemoteStore::get(const ArtifactKey& key) {
   return std::optional<Hit>(Hit{std::move(*found->artifact), Origin::Remote});
 }
 
-Status RemoteStore::put(const ArtifactKey& key, const Artifact& artifact) {
+Status RemoteStore::put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& context) {
   if (params_.signer == nullptr) return read_only();
-  const Deadline deadline(*params_.clock, ServerTimeBudget::capped(params_.write_limit));
+  const Deadline deadline = context.server_deadline(*params_.clock, params_.write_limit);
   if (params_.signer->is_live()) {
     const auto released = find(key, false, deadline);
     if (!released) return released.error();
@@ -151,20 +150,20 @@ Status RemoteStore::put(const ArtifactKey& key, const Artifact& artifact) {
   }
   const std::string_view payload = artifact.bytes.view();
   const Digest digest = Sha256().add(as_bytes(head)).add(as_bytes(payload)).finish();
-  if (Status sent = params_.object_store->write(Bucket::Cas, digest, {head, payload}, deadline.remaining()); !sent)
-    return sent;
+  if (Status sent = params_.object_store->write(Bucket::Cas, digest, {head, payload}, deadline); !sent) return sent;
   const EntryPath path{key, artifact.target.form == Form::External};
   const SignedStatement stated = params_.signer->sign(entry_subject(key, path.external), digest, params_.clock->wall());
   const ActionResult action{{{path.text(), digest, size}}, stated.encode()};
   const Digest place = action_place(params_.signer->name_space(), key);
-  return params_.object_store->write(Bucket::ActionCache, place, {action.encode()}, deadline.remaining());
+  return params_.object_store->write(Bucket::ActionCache, place, {action.encode()}, deadline);
 }
 
-Result<std::vector<DependencySet>> RemoteStore::dependency_sets(const RequestKey& request, std::size_t limit) {
+Result<std::vector<DependencySet>> RemoteStore::dependency_sets(const RequestKey& request, std::size_t limit,
+                                                                const RequestContext& context) {
   if (limit == 0) return std::vector<DependencySet>();
-  const Deadline deadline(*params_.clock, ServerTimeBudget::capped(params_.read_limit));
-  const auto body = params_.object_store->read(Bucket::ActionCache, hints_digest(request), kMaxHintBytes + kAroundHints,
-                                               deadline.remaining());
+  const Deadline deadline = context.server_deadline(*params_.clock, params_.read_limit);
+  const auto body =
+      params_.object_store->read(Bucket::ActionCache, hints_digest(request), kMaxHintBytes + kAroundHints, deadline);
   if (!body && body.error().code == Code::Corrupt) {
     return reject(request.hex(), Rejection::of(RejectReason::HintMalformed, body.error().message));
   }
@@ -175,14 +174,14 @@ Result<std::vector<DependencySet>> RemoteStore::dependency_sets(const RequestKey
   return std::move(verified.dependency_sets);
 }
 
-Status RemoteStore::add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) {
+Status RemoteStore::add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
+                                       const RequestContext& context) {
   if (params_.signer == nullptr) return read_only();
   const std::string encoded = dependency_set.encode();
   if (!is_portable(dependency_set) || encoded.size() > kMaxHintBytes - kAroundHints) return {};
-  const Deadline deadline(*params_.clock, ServerTimeBudget::capped(params_.write_limit));
+  const Deadline deadline = context.server_deadline(*params_.clock, params_.write_limit);
   const Digest place = hints_digest(request);
-  const auto body =
-      params_.object_store->read(Bucket::ActionCache, place, kMaxHintBytes + kAroundHints, deadline.remaining());
+  const auto body = params_.object_store->read(Bucket::ActionCache, place, kMaxHintBytes + kAroundHints, deadline);
   // An object that is not readable as dependency sets is overwritten.
   if (!body && body.error().code != Code::Corrupt) return body.error();
   std::vector<std::string> all;
@@ -195,14 +194,13 @@ Status RemoteStore::add_dependency_set(const RequestKey& request, const Dependen
   all.insert(all.begin(), encoded);
   const ActionResult action{{}, encode_newest(request, std::move(all))};
   // If two hosts write at once, one dependency set is lost, which costs a compile later.
-  return params_.object_store->write(Bucket::ActionCache, place, {action.encode()}, deadline.remaining());
+  return params_.object_store->write(Bucket::ActionCache, place, {action.encode()}, deadline);
 }
 
 Status RemoteStore::remove(const ArtifactKey& key) {
-  const Deadline deadline(*params_.clock, ServerTimeBudget::capped(params_.write_limit));
+  const Deadline deadline(*params_.clock, params_.write_limit);
   for (const std::string& name_space : namespaces_) {
-    Status removed =
-        params_.object_store->remove(Bucket::ActionCache, action_place(name_space, key), deadline.remaining());
+    Status removed = params_.object_store->remove(Bucket::ActionCache, action_place(name_space, key), deadline);
     if (!removed) return removed;
   }
   return {};

@@ -44,19 +44,20 @@ class RemoteStore final : public Store {
     std::vector<std::string> namespaces = {};
     NamespaceScope scope = {};  ///< the namespaces that can serve readers of this store
     bool publish_logs = false;  ///< publish entries with the compiler log, which quotes sources
-    /// Time limit of one lookup or one put with all its objects, unless an `ServerTimeBudget` is shorter.
+    /// Time limit of one lookup or one put with all its objects, unless a `ServerTimeBudget` is shorter.
     std::chrono::nanoseconds read_limit = std::chrono::seconds(10);
     std::chrono::nanoseconds write_limit = std::chrono::seconds(30);
   };
   explicit RemoteStore(Params params);
 
-  Result<std::optional<Hit>> get(const ArtifactKey& key) override;
+  Result<std::optional<Hit>> get(const ArtifactKey& key, const RequestContext& context) override;
   /// Uploads the content, then the statement. A live signer keeps an entry that a CI signer has signed, because fewer
   /// hosts would trust its own.
-  Status put(const ArtifactKey& key, const Artifact& artifact) override;
-  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request,
-                                                     std::size_t limit = kMaxDependencySets) override;
-  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) override;
+  Status put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& context) override;
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request, std::size_t limit,
+                                                     const RequestContext& context) override;
+  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
+                            const RequestContext& context) override;
   bool is_writable() override { return params_.signer != nullptr; }
   std::string describe() const override;
 

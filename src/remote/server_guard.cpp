@@ -3,7 +3,6 @@
 #include <new>
 
 #include "base/catch_to_error.hpp"
-#include "cache/server_time_budget.hpp"
 
 namespace kiln {
 
@@ -19,12 +18,11 @@ bool ServerGuard::is_available() const {
   return breaker_.is_closed();
 }
 
-ServerGuard::Time ServerGuard::time_budget() {
+ServerGuard::Time ServerGuard::time_budget(const ServerTimeBudget* budget) {
   if (!is_available()) {
     if (probe_not_scheduled_.exchange(false)) schedule_probe();
     return Time(0);
   }
-  const ServerTimeBudget* budget = ServerTimeBudget::current();
   return params_.policy.usable_budget(budget == nullptr ? params_.policy.budget : budget->remaining());
 }
 
@@ -75,7 +73,7 @@ void ServerGuard::probe() {
   bool back = false;
   {
     const MutexLock lock(mutex_);
-    back = breaker_.probed(answer.ok(), params_.clock->steady());
+    back = breaker_.probed(answer.has_value(), params_.clock->steady());
   }
   if (back) {
     ignore_failures(
@@ -85,14 +83,15 @@ void ServerGuard::probe() {
   }
 }
 
-ServerGuard::Call::Call(ServerGuard& guard) : guard_(guard), start_(guard.params_.clock->steady()) {}
+ServerGuard::Call::Call(ServerGuard& guard, ServerTimeBudget* budget)
+    : guard_(guard), budget_(budget), start_(guard.params_.clock->steady()) {}
 
 ServerGuard::Call::~Call() {
   if (!reported_) {
     const MutexLock lock(guard_.mutex_);
     guard_.breaker_.succeeded();
   }
-  ServerTimeBudget::charge(guard_.params_.clock->steady() - start_);
+  if (budget_ != nullptr) budget_->charge(guard_.params_.clock->steady() - start_);
 }
 
 void ServerGuard::Call::failed(const Error& error) {

@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
+#include "core/server_time_budget.hpp"
 #include "events/event_emitter.hpp"
 #include "remote/background_queue.hpp"
 #include "remote/circuit_breaker.hpp"
@@ -34,17 +35,18 @@ class ServerGuard : public std::enable_shared_from_this<ServerGuard> {
   };
   static std::shared_ptr<ServerGuard> make(Params params);
 
-  /// Returns the time limit of a request now: the rest of the thread's `ServerTimeBudget`, or the policy's budget
-  /// without one, less the policy's `reserved_fraction`, so that a caller that waits for the whole limit stays within
-  /// the budget. 0 means that no request must be sent.
-  Time time_budget();
+  /// Returns the time limit of a request now: the rest of `budget`, or the policy's budget if it is null, less the
+  /// policy's `reserved_fraction`, so that a caller that waits for the whole limit stays within the budget. 0 means
+  /// that no request must be sent.
+  Time time_budget(const ServerTimeBudget* budget);
   bool is_available() const;
 
-  /// One request to the server. Its destructor counts it as successful unless `failed` or `rejected` was called, and
-  /// charges its time to the `ServerTimeBudget`.
+  /// One request to the server. Its destructor counts it as successful unless another result was recorded, and charges
+  /// its time to the budget.
   class Call {
    public:
-    explicit Call(ServerGuard& guard);
+    /// `budget` can be null.
+    Call(ServerGuard& guard, ServerTimeBudget* budget);
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -53,9 +55,12 @@ class ServerGuard : public std::enable_shared_from_this<ServerGuard> {
     void failed(const Error& error);
     /// Records a response that was rejected.
     void rejected();
+    /// Records that the caller canceled the request, which says nothing about the server.
+    void cancelled() { reported_ = true; }
 
    private:
     ServerGuard& guard_;
+    ServerTimeBudget* budget_;
     Time start_;
     bool reported_ = false;
   };

@@ -120,7 +120,7 @@ void Callable::State::emit(const Call& call, double ms, const Status& outcome) c
   event.unit = params.unit;
   event.target = params.target.name();
   event.origin = to_string(params.origin);
-  event.stream = reinterpret_cast<std::uintptr_t>(call.stream);
+  event.stream = event_stream(call.stream);
   event.task_id = params.flow;
   event.ms = ms;
   event.message = to_string(params.spec.algorithm);

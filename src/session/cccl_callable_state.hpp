@@ -49,4 +49,9 @@ struct Callable::State {
   TempStorage storage_;
 };
 
+/// Makes a callable of its state.
+struct detail::CallableAccess {
+  static Callable make(std::shared_ptr<Callable::State> state) { return Callable(std::move(state)); }
+};
+
 }  // namespace kiln::cccl

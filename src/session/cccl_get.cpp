@@ -7,32 +7,37 @@
 
 namespace kiln::cccl {
 
-Result<Callable> get(Session& session, const Spec& spec, std::chrono::nanoseconds timeout, Caller caller) {
+Result<Callable> get(Session& session, const Spec& spec, Wait wait, Caller caller) {
   if (Status good = spec.validate(); !good) return std::move(good).error();
   const std::shared_ptr<Session::State>& owner = kiln::detail::SessionAccess::state(session);
   const Unit unit = spec.unit();
-  SessionImpl& core = owner->impl();
-  auto used = core.load_module(unit, timeout, caller);
+  InterruptCheck interrupt(wait.keep_waiting());
+  const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
+  SessionImpl& impl = owner->impl();
+  auto used = impl.kernels().load_module(unit, deadline, caller);
   if (!used) return std::move(used).error();
   auto module = std::dynamic_pointer_cast<const CcclModule>(std::move(used->module));
   if (module == nullptr) return make_error(Code::Internal, "the loaded code is not a CCCL algorithm");
   auto state = std::make_shared<Callable::State>(Callable::State::Params{owner, used->device, std::move(module), spec,
                                                                          used->target, unit.label(), used->flow,
-                                                                         used->origin, core.emitter()});
+                                                                         used->origin, impl.emitter()});
   state->warm_up();
-  return Callable(std::move(state));
+  return detail::CallableAccess::make(std::move(state));
 }
 
 std::vector<Result<Artifact>> compile_for_targets(Session& session, const Spec& spec,
-                                                  const std::vector<Target>& targets,
-                                                  std::chrono::nanoseconds timeout) {
-  const Deadline deadline(system_clock(), timeout);
+                                                  const std::vector<Target>& targets, Wait wait) {
+  InterruptCheck interrupt(wait.keep_waiting());
+  const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
+  const std::function<bool()> keep_waiting = [&] { return !interrupt.poll(); };
   const Unit unit = spec.for_targets(targets).unit();
   // Requests all of them first, so that they are compiled in parallel while this waits for the first one.
   for (const Target& target : targets) session.request({unit}, target);
   std::vector<Result<Artifact>> artifacts;
   artifacts.reserve(targets.size());
-  for (const Target& target : targets) artifacts.push_back(session.artifact(unit, target, deadline.remaining()));
+  for (const Target& target : targets) {
+    artifacts.push_back(session.artifact(unit, target, {deadline.remaining(), keep_waiting}));
+  }
   return artifacts;
 }
 
@@ -65,7 +70,7 @@ void NonBlockingCallable::State::emit(bool warm, const Call& call, const std::st
   Event event;
   event.kind = warm ? Event::Kind::CalledCompiled : Event::Kind::CalledFallback;
   event.unit = spec.unit().label();
-  event.stream = reinterpret_cast<std::uintptr_t>(call.stream);
+  event.stream = event_stream(call.stream);
   event.message = reason;
   emitter.emit(event);
 }
@@ -75,8 +80,8 @@ NonBlockingCallable::NonBlockingCallable(Session& session, Spec spec, FallbackFu
 
 Status NonBlockingCallable::run(const Call& call, Caller caller) {
   const Result<Callable> callable = state_->find(caller);
-  state_->was_warm = callable.ok();
-  state_->emit(callable.ok(), call, callable ? std::string() : callable.error().message);
+  state_->was_warm = callable.has_value();
+  state_->emit(callable.has_value(), call, callable ? std::string() : callable.error().message);
   if (callable) return (*callable)(call);
   if (state_->fallback) return state_->fallback(call);
   return callable.error();

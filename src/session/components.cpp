@@ -43,9 +43,9 @@ std::optional<PchCache::Options> pch_cache_options(const Config& config, const s
                                                    std::string* failure_reason) {
   const std::string directory = join_path(cache_root, "v1");
   std::string reason;
-  if (config.pch_mode == Config::PchMode::Off) reason = "precompiled headers are disabled (pch.mode = off)";
+  if (config.pch_mode == false) reason = "precompiled headers are disabled (pch.mode = off)";
   if (config.disable || cache_root.empty()) reason = "there is no cache directory to store precompiled headers next to";
-  if (reason.empty() && config.pch_mode == Config::PchMode::Auto && in_container()) {
+  if (reason.empty() && !config.pch_mode.has_value() && in_container()) {
     reason = "precompiled headers are off in a container because its image would contain them (KILN_PCH=on)";
   }
   if (reason.empty() && claims_directory(cache_root) != directory) {
@@ -65,12 +65,14 @@ DiskStore::Options disk_store_options(const Config& config, std::string root, bo
   return options;
 }
 
-Components::Components(Config config, EventEmitter emitter, const TrustOptions& trust)
+Components::Components(Config config, EventEmitter emitter, const TrustOptions& trust, ResultLoader* loader)
     : config_(std::move(config)), emitter_(std::move(emitter)),
       scope_(NamespaceScope().narrowed(config_.trust_namespaces)) {
   const bool remembers = !config_.disable && !config_.cache_path.empty();
   digests_ = std::make_unique<FileDigestCache>(remembers ? config_.cache_path.front() + "/v1/digests" : std::string(),
                                                FileDigestCache::Options{config_.digest_always});
+  params_.units = this;
+  params_.loader = loader;
   params_.digests = digests_.get();
   params_.emitter = emitter_;
   params_.compile_allowed = config_.may_compile;
@@ -82,6 +84,8 @@ Components::Components(Config config, EventEmitter emitter, const TrustOptions& 
       options.epochs = std::make_shared<EpochMemory>(config_.cache_path.front() + "/v1/epochs", emitter_);
     }
     bundles_ = std::make_shared<BundleSet>(config_.bundles, policy_, emitter_, std::move(options));
+    params_.bundles = bundles_.get();
+    params_.bundles_exact = config_.bundles_exact;
     if (!config_.remote_url.empty()) fleet_ = std::make_unique<FleetServices>(config_, policy_, scope_, emitter_);
     open_stores();
   }
@@ -137,23 +141,18 @@ Components::Tiers Components::open_tiers(const NamespaceScope& scope, std::share
   return made;
 }
 
-std::unique_ptr<Components::View> Components::make_view(const NamespaceScope& scope) {
-  auto view = std::make_unique<View>();
-  std::shared_ptr<Store> bundles;
-  if (bundles_->has_any()) bundles = std::make_shared<ScopedBundles>(bundles_, scope);
-  view->tiers = open_tiers(scope, std::move(bundles), fleet_ != nullptr ? fleet_->store_within(scope) : nullptr);
-  Resolver::Params params = params_;
-  params.store = view->tiers.store.get();
-  view->resolver = std::make_unique<Resolver>(std::move(params));
-  return view;
-}
-
-Resolver& Components::resolver(const Unit& unit) {
-  if (unit.served_by().empty() || bundles_ == nullptr) return *resolver_;
+Store* Components::store_for(const Unit& unit) {
+  if (unit.served_by().empty() || bundles_ == nullptr) return params_.store;
   const MutexLock lock(views_mutex_);
-  std::unique_ptr<View>& view = views_[unit.served_by()];
-  if (view == nullptr) view = make_view(scope_.narrowed(unit.served_by()));
-  return *view->resolver;
+  auto view = views_.find(unit.served_by());
+  if (view == views_.end()) {
+    const NamespaceScope scope = scope_.narrowed(unit.served_by());
+    std::shared_ptr<Store> bundles;
+    if (bundles_->has_any()) bundles = std::make_shared<ScopedBundles>(bundles_, scope);
+    Tiers tiers = open_tiers(scope, std::move(bundles), fleet_ != nullptr ? fleet_->store_within(scope) : nullptr);
+    view = views_.emplace(unit.served_by(), std::move(tiers)).first;
+  }
+  return view->second.store.get();
 }
 
 void Components::open_stores() {
@@ -199,8 +198,8 @@ std::unique_ptr<Compiler> Components::make_opencl(const std::string& device) {
 // The parts of a link are units of their own, which are looked up and cached like others.
 std::unique_ptr<Compiler> Components::make_linker() {
   Compiler* const cuda = compiler_of("cuda", {});
-  const auto get = [this, cuda](const Recipe& part) -> Result<CompileResult> {
-    auto answer = resolver(part.unit).get(part, *cuda);
+  const auto get = [this, cuda](const Recipe& part, const RequestContext& context) -> Result<CompileResult> {
+    auto answer = resolver_->get(part, *cuda, context);
     if (!answer) return std::move(answer).error();
     return CompileResult{std::move(answer->artifact), std::move(answer->uncacheable_reason)};
   };
@@ -244,10 +243,6 @@ Result<Compiler*> Components::compiler(const Unit& unit, const Target& target) {
   return compiler;
 }
 
-void Components::emit_bundle_mismatches(const Recipe& recipe) {
-  if (bundles_ != nullptr && config_.bundles_exact) bundles_->emit_other_compilers(recipe);
-}
-
 bool Components::drain(std::chrono::nanoseconds timeout) { return fleet_ == nullptr || fleet_->drain(timeout); }
 
 void Components::finish() {
@@ -262,52 +257,16 @@ void Components::interrupt() {
   }
 }
 
-Result<Recipe> Components::recipe(const Unit& unit, const Target& target) {
+Result<Recipe> Components::recipe(const Unit& unit, const Target& target, const RequestContext& context) {
   const auto compiler = this->compiler(unit, target);
   if (!compiler) return compiler.error();
-  auto identity = (*compiler)->identity();
+  auto identity = (*compiler)->identity(context);
   if (!identity) return std::move(identity).error();
   // A CCCL algorithm includes no file of the program, so the working directory must not affect its key.
   Recipe recipe{unit, effective_target(unit, target), std::move(*identity),
                 unit.kind() == "cccl" ? "/" : working_directory()};
   recipe.self_contained = (*compiler)->is_self_contained(recipe);
   return recipe;
-}
-
-std::optional<ResolveResult> Components::find_in_bundles(const Unit& unit, const Target& target, std::uint64_t flow,
-                                                         const Bytes* rejected) {
-  if (bundles_ == nullptr || config_.bundles_exact) return std::nullopt;
-  const auto start = params_.clock->steady();
-  auto found = bundles_->find(unit, target, flow, rejected);
-  if (!found) return std::nullopt;
-  Bundle::Match& match = found->match;
-  ResolveResult answer{std::move(match.artifact), match.request, match.key, Origin::Bundle};
-  answer.artifact.dependency_set = std::make_shared<const DependencySet>();
-  answer.is_stored = true;
-  answer.ms = milliseconds_since(*params_.clock, start);
-  answer.flow = flow;
-  if (emitter_) {
-    Event hit = make_event(Event::Kind::Hit, unit, target, flow);
-    hit.key = answer.key.hex();
-    hit.origin = to_string(answer.origin);
-    hit.ms = answer.ms;
-    hit.message = found->bundle + ", for " + answer.artifact.target.name() + " by " + answer.artifact.metadata.compiler;
-    emitter_.emit(hit);
-  }
-  return answer;
-}
-
-Result<ResolveResult> Components::get(const Unit& unit, const Target& target, std::size_t queued_similar) {
-  if (auto served = find_in_bundles(unit, effective_target(unit, target))) return std::move(*served);
-  auto recipe = this->recipe(unit, target);
-  if (!recipe) return recipe.error();
-  recipe->queued_similar = queued_similar;
-  // Only the last unit of a batch is urgent. The others leave the slot for waited-for work to other processes.
-  recipe->urgent = Urgency(queued_similar == 0);
-  const auto compiler = this->compiler(unit, target);
-  if (!compiler) return compiler.error();
-  emit_bundle_mismatches(*recipe);
-  return resolver(unit).get(*recipe, **compiler);
 }
 
 }  // namespace kiln

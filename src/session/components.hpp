@@ -10,6 +10,7 @@
 
 #include "backends/compiler.hpp"
 #include "base/files/file_digest_cache.hpp"
+#include "bundle/bundle_set.hpp"
 #include "bundle/profile.hpp"
 #include "cache/build_history.hpp"
 #include "cache/disk_store.hpp"
@@ -17,7 +18,6 @@
 #include "cache/tiered_store.hpp"
 #include "engine/resolver.hpp"
 #include "events/event_emitter.hpp"
-#include "session/bundle_set.hpp"
 #include "session/config/config.hpp"
 #include "session/fleet_services.hpp"
 #include "trust/namespace_scope.hpp"
@@ -37,9 +37,10 @@ DiskStore::Options disk_store_options(const Config& config, std::string root, bo
 
 /// The components of kiln, assembled from a configuration, for sessions and the command line. A component that is not
 /// available is omitted and reported by an event. Nothing is opened or created before it is needed. Thread-safe.
-class Components {
+class Components final : public UnitServices {
  public:
-  Components(Config config, EventEmitter emitter, const TrustOptions& trust = {});
+  /// `loader` loads results on devices; null means that they are not loaded.
+  Components(Config config, EventEmitter emitter, const TrustOptions& trust = {}, ResultLoader* loader = nullptr);
   ~Components();
   Components(const Components&) = delete;
   Components& operator=(const Components&) = delete;
@@ -50,28 +51,15 @@ class Components {
   /// Returns the store for entries fetched from the remote store, or null if there is none.
   DiskStore* fetched_store() const { return tiers_.fetched.get(); }
   const Resolver::Params& params() const { return params_; }
-  /// Returns the resolver of a unit, over the tiers whose namespaces can serve it.
-  Resolver& resolver(const Unit& unit);
-
-  /// Looks a unit and target up in the bundles, regardless of the compiler that built it. It needs no compiler on this
-  /// machine. Returns nothing under `bundle.match = exact`, where bundles are queried by key like any store. Treats
-  /// code equal to `rejected` as missing.
-  std::optional<ResolveResult> find_in_bundles(const Unit& unit, const Target& target, std::uint64_t flow = 0,
-                                               const Bytes* rejected = nullptr);
+  /// Returns the resolver over these components.
+  Resolver& resolver() { return *resolver_; }
   /// Returns null if requests are not recorded.
   ProfileRecorder* recorder() { return recorder_.get(); }
 
-  /// Returns the compiler of a unit for a target. The object owns it.
-  Result<Compiler*> compiler(const Unit& unit, const Target& target);
-  /// Returns the recipe of a unit in this process at this time: its compiler, environment and working directory.
-  Result<Recipe> recipe(const Unit& unit, const Target& target);
-  /// Returns the artifact of a unit from the tiers or from its compiler. `queued_similar` is the number of similar
-  /// units that the caller will request in addition, for the same target.
-  Result<ResolveResult> get(const Unit& unit, const Target& target, std::size_t queued_similar = 0);
-  /// Emits an event for each bundle that has a recipe's unit by another compiler, under `bundle.match = exact`.
-  void emit_bundle_mismatches(const Recipe& recipe);
-  /// Terminates the compiles that run in other processes, because the program is ending.
-  void interrupt();
+  Result<Compiler*> compiler(const Unit& unit, const Target& target) override;
+  Result<Recipe> recipe(const Unit& unit, const Target& target, const RequestContext& context) override;
+  Store* store_for(const Unit& unit) override;
+  void interrupt() override;
   /// Waits until everything compiled so far is uploaded, at most `timeout`. Returns false if something is left.
   bool drain(std::chrono::nanoseconds timeout);
   /// Uploads what is still queued, within its time limit. Nothing is compiled any more.
@@ -83,14 +71,8 @@ class Components {
     std::shared_ptr<DiskStore> fetched;
     std::unique_ptr<TieredStore> store;  ///< null if there is no tier
   };
-  /// The tiers of all units with the same `served_by` list.
-  struct View {
-    Tiers tiers;
-    std::unique_ptr<Resolver> resolver;
-  };
   void open_stores();
   Tiers open_tiers(const NamespaceScope& scope, std::shared_ptr<Store> bundles, std::shared_ptr<Store> remote);
-  std::unique_ptr<View> make_view(const NamespaceScope& scope);
   void emit_bad_namespaces() const;
   std::shared_ptr<DiskStore> open_disk(const std::string& root, bool read_only);
   std::unique_ptr<Compiler> wrap_in_workers(std::unique_ptr<Compiler> inner, bool closed_in_process);
@@ -116,7 +98,7 @@ class Components {
   std::unique_ptr<PchManager> headers_;
   std::unique_ptr<WorkerPool> workers_;  // null if everything is compiled in this process
   Mutex views_mutex_;
-  std::map<std::vector<std::string>, std::unique_ptr<View>> views_ KILN_GUARDED_BY(views_mutex_);
+  std::map<std::vector<std::string>, Tiers> views_ KILN_GUARDED_BY(views_mutex_);  // by the units' `served_by`
   Mutex mutex_;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Compiler>> compilers_ KILN_GUARDED_BY(mutex_);
 };

@@ -21,7 +21,7 @@ bool cuda_present() {
 
 bool is_device_present(const std::string& kind) {
   if (kind == "cuda") return cuda_present();
-  if (kind == "opencl") return opencl_installed().ok();
+  if (kind == "opencl") return opencl_installed().has_value();
   return false;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/codec.hpp"
 #include "base/error.hpp"
+#include "core/unit_access.hpp"
 
 namespace kiln {
 
@@ -17,7 +18,7 @@ const std::string& driver_kind(const Unit& unit) {
 
 ArtifactKey module_key(const Unit& unit, const ArtifactKey& key) {
   if (unit.served_by().empty()) return key;
-  return {sha256(BinaryWriter().text("kiln module 1").digest(key.digest).digest(unit.identity()).bytes())};
+  return {sha256(BinaryWriter().text("kiln module 1").digest(key.digest).digest(UnitAccess::identity(unit)).bytes())};
 }
 
 Result<std::vector<Target>> DriverBackend::list_targets() {
@@ -68,7 +69,7 @@ Result<std::shared_ptr<Module>> DriverBackend::module(const ArtifactKey& key, co
     known->module = *module;
     known->bytes = bytes;
   }
-  if (newly_loaded != nullptr) *newly_loaded = module.ok();
+  if (newly_loaded != nullptr) *newly_loaded = module.has_value();
   return module;
 }
 

@@ -34,7 +34,7 @@ void KernelHandleState::publish(const detail::KernelState& kernel, std::uint64_t
   current_.push_back(&kernel);
   if (!anywhere) return;
   ready.store(&kernel, std::memory_order_release);
-  table.show(*this, kernel);
+  table.show(*this);
 }
 
 void KernelHandleState::refresh() {
@@ -122,9 +122,32 @@ std::vector<std::shared_ptr<KernelHandleState>> HandleTable::take_unit(const Dig
   return taken;
 }
 
-void HandleTable::show(const KernelHandleState& handle, const detail::KernelState& kernel) {
+HandleTable::ReadyKernel HandleTable::find_ready(const Digest& identity, const std::string& entry) {
+  const IndexKey key(identity, entry);
   const MutexLock lock(mutex_);
-  if (handle.is_listed.load(std::memory_order_relaxed)) index_.put({handle.identity, handle.entry}, kernel);
+  KernelHandleState* const handle = index_.find(key);
+  if (handle == nullptr) return {};
+  ReadyKernel found;
+  found.kernel = handle->ready.load(std::memory_order_acquire);
+  if (found.kernel == nullptr) return {};
+  found.owner = handle->owner_.lock();
+  if (found.owner == nullptr) found.handle = handle->shared_from_this();
+  return found;
+}
+
+std::shared_ptr<const detail::HandleOwner> HandleTable::owner_of(const KernelHandleState& handle) {
+  const MutexLock lock(mutex_);
+  return handle.owner_.lock();
+}
+
+void HandleTable::set_owner(KernelHandleState& handle, const std::shared_ptr<const detail::HandleOwner>& owner) {
+  const MutexLock lock(mutex_);
+  handle.owner_ = owner;
+}
+
+void HandleTable::show(KernelHandleState& handle) {
+  const MutexLock lock(mutex_);
+  if (handle.is_listed.load(std::memory_order_relaxed)) index_.put({handle.identity, handle.entry}, handle);
 }
 
 void HandleTable::hide(const KernelHandleState& handle) {

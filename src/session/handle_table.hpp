@@ -39,8 +39,8 @@ struct detail::KernelState {
 class HandleTable;
 
 /// The state that all handles of one kernel share: the kernel for each target, and the kernels from before a refresh,
-/// because callers may still use them. Lives as long as its table lists it or a `KernelHandle` refers to it.
-/// Thread-safe.
+/// because callers may still use them. Lives as long as its table lists it or a `KernelHandle` or `Kernel` refers to
+/// it. Thread-safe.
 struct KernelHandleState : detail::ReadySlot, std::enable_shared_from_this<KernelHandleState> {
   KernelHandleState(HandleTable& owner, const Digest& unit, std::string which);
   ~KernelHandleState();
@@ -75,6 +75,7 @@ struct KernelHandleState : detail::ReadySlot, std::enable_shared_from_this<Kerne
   // Links of the list of all live handles; guarded by the table's lock.
   KernelHandleState* next_ = nullptr;
   KernelHandleState* previous_ = nullptr;
+  std::weak_ptr<const detail::HandleOwner> owner_;  // shared by its users; guarded by the table's lock
   std::shared_ptr<KernelHandleState> kept_;  // set in the child of a fork and never released: it belongs to the parent
 };
 
@@ -82,11 +83,16 @@ struct KernelHandleState : detail::ReadySlot, std::enable_shared_from_this<Kerne
 class HandleTable {
  public:
   std::shared_ptr<KernelHandleState> get(const Digest& identity, const std::string& entry);
-  /// Returns the kernel that is ready on every device, or null if `get` must be used. Takes no lock. The kernel is
-  /// valid until its unit is released, or as long as one of its handles exists.
-  const detail::KernelState* find_ready(const Digest& identity, const std::string& entry) const {
-    return index_.find({identity, entry});
-  }
+  /// A kernel that is ready on every device. `handle` owns it.
+  struct ReadyKernel {
+    const detail::KernelState* kernel = nullptr;  // null if `get` must be used
+    std::shared_ptr<KernelHandleState> handle;
+    std::shared_ptr<const detail::HandleOwner> owner;  // null if the caller must create one
+  };
+  ReadyKernel find_ready(const Digest& identity, const std::string& entry);
+  /// Returns the owner that is in use for a handle, or null if there is none.
+  std::shared_ptr<const detail::HandleOwner> owner_of(const KernelHandleState& handle);
+  void set_owner(KernelHandleState& handle, const std::shared_ptr<const detail::HandleOwner>& owner);
   /// Returns the current epoch. Read it before a unit is resolved and pass it to `KernelHandleState::publish`, so that
   /// a result from before a refresh is not published after it.
   std::uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
@@ -95,7 +101,7 @@ class HandleTable {
   /// Returns all handles of a unit.
   std::vector<std::shared_ptr<KernelHandleState>> of_unit(const Digest& identity);
   /// Returns all handles of a unit and removes them. The next `get` creates new ones. Each is destroyed with its last
-  /// `KernelHandle`.
+  /// `KernelHandle` and `Kernel`.
   std::vector<std::shared_ptr<KernelHandleState>> take_unit(const Digest& identity);
 
   /// See ProcessLifecycleListener. In the child no kernel of the parent is ready, and none is ever unloaded.
@@ -107,17 +113,18 @@ class HandleTable {
   friend struct KernelHandleState;
   void link(KernelHandleState& handle);
   void unlink(KernelHandleState& handle);
-  void show(const KernelHandleState& handle, const detail::KernelState& kernel);
+  void show(KernelHandleState& handle);
   void hide(const KernelHandleState& handle);
 
   std::atomic<std::uint64_t> epoch_{0};
   Mutex mutex_;
   KernelHandleState* first_ KILN_GUARDED_BY(mutex_) = nullptr;
   std::unordered_multimap<Digest, std::shared_ptr<KernelHandleState>> handles_ KILN_GUARDED_BY(mutex_);
-  ConcurrentIndex<const detail::KernelState> index_;  // written under mutex_
+  ConcurrentIndex<KernelHandleState> index_ KILN_GUARDED_BY(mutex_);  // handles of ready kernels
 };
 
-/// The objects that a `KernelHandle` keeps alive. They are destroyed in reverse order, the session last.
+/// The objects that a `KernelHandle` and its `Kernel`s keep alive. They are destroyed in reverse order, the session
+/// last.
 struct detail::HandleOwner {
   std::shared_ptr<Session::State> session;
   std::shared_ptr<KernelHandleState> handle;

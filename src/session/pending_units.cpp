@@ -2,16 +2,16 @@
 
 #include <new>
 
-#include "core/unit_fingerprint.hpp"
+#include "core/unit_access.hpp"
 #include "session/driver_backend.hpp"
 
 namespace kiln {
 
 bool WaitingUnits::add(const Unit& unit) {
-  const std::uint64_t fingerprint = fingerprint_of(unit);
+  const std::uint64_t fingerprint = UnitAccess::fingerprint(unit);
   const auto [first, last] = numbers_.equal_range(fingerprint);
   for (auto at = first; at != last; ++at) {
-    if (units_.at(at->second).instance_address() == unit.instance_address()) return false;
+    if (UnitAccess::address(units_.at(at->second)) == UnitAccess::address(unit)) return false;
   }
   units_.emplace_hint(units_.end(), ++last_, unit);
   try {
@@ -37,9 +37,9 @@ void WaitingUnits::remove_kinds(const std::set<std::string>& kinds) {
 }
 
 void WaitingUnits::remove_equal(const Unit& unit) {
-  const auto [first, last] = numbers_.equal_range(fingerprint_of(unit));
+  const auto [first, last] = numbers_.equal_range(UnitAccess::fingerprint(unit));
   for (auto at = first; at != last;) {
-    if (units_.at(at->second).identity() == unit.identity()) {
+    if (units_.at(at->second) == unit) {
       units_.erase(at->second);
       at = numbers_.erase(at);
     } else {

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "base/catch_to_error.hpp"
-#include "base/clock.hpp"
+#include "core/unit_access.hpp"
 #include "session/session_impl.hpp"
-#include "session/stream.hpp"
+#include "session/stream_state.hpp"
 
 namespace kiln {
 
@@ -18,115 +18,139 @@ Session& Session::shared() {
   return session;
 }
 
-Result<Artifact> Session::artifact(const Unit& unit, const Target& target, std::chrono::nanoseconds timeout,
-                                   Caller caller) {
-  return catch_to_error([&]() -> Result<Artifact> {
-    const auto answer = state_->impl().get({unit, effective_target(unit, target)}, timeout, caller);
+Result<Artifact> Session::artifact(const Unit& unit, const Target& target, Wait wait, Caller caller) {
+  Result<ResolvedArtifact> resolved = resolve(unit, target, wait, caller);
+  if (!resolved) return std::move(resolved).error();
+  return std::move(resolved->artifact);
+}
+
+Result<ResolvedArtifact> Session::resolve(const Unit& unit, const Target& target, Wait wait, Caller caller) {
+  return catch_to_error([&]() -> Result<ResolvedArtifact> {
+    InterruptCheck interrupt(wait.keep_waiting());
+    const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
+    const auto answer = state_->impl().requests().get({unit, effective_target(unit, target)}, deadline, caller);
     if (!answer) return answer.error();
-    return (*answer)->artifact;
+    return resolved_artifact(**answer);
   });
 }
 
 void Session::request(const Requirements& requirements) {
   ignore_failures([&] {
-    SessionImpl& core = state_->impl();
-    if (requirements.requested_by_.load(std::memory_order_relaxed) == core.number()) return;
+    SessionImpl& impl = state_->impl();
+    SessionRequests& requests = impl.requests();
+    if (requirements.requested_by_.load(std::memory_order_relaxed) == requests.number()) return;
     const Units units = requirements.units();
-    core.declare(units);
-    core.request(units);
-    requirements.requested_by_.store(core.number(), std::memory_order_relaxed);
+    impl.kernels().declare(units);
+    requests.request(units);
+    requirements.requested_by_.store(requests.number(), std::memory_order_relaxed);
   });
 }
 
 void Session::request(const Units& units) {
-  ignore_failures([&] { state_->impl().request(units); });
+  ignore_failures([&] { state_->impl().requests().request(units); });
 }
 
 void Session::request(const Units& units, const Target& target) {
-  ignore_failures([&] { state_->impl().request(units, target); });
+  ignore_failures([&] { state_->impl().requests().request(units, target); });
 }
 
-void Session::cancel(const Units& units) { state_->impl().cancel(units); }
-void Session::cancel(const Units& units, const Target& target) { state_->impl().cancel(units, target); }
+void Session::cancel(const Units& units) { state_->impl().requests().cancel(units); }
+void Session::cancel(const Units& units, const Target& target) { state_->impl().requests().cancel(units, target); }
 
-void Session::retry(const Units& units) { state_->impl().retry(units); }
-void Session::retry(const Units& units, const Target& target) { state_->impl().retry(units, target); }
+void Session::retry(const Units& units) { state_->impl().requests().retry(units); }
+void Session::retry(const Units& units, const Target& target) { state_->impl().requests().retry(units, target); }
 
-void Session::refresh(const Units& units) { state_->impl().refresh(units); }
-void Session::release(const Units& units) { state_->impl().release(units); }
+void Session::refresh(const Units& units) { state_->impl().requests().refresh(units); }
+void Session::release(const Units& units) { state_->impl().requests().release(units); }
 
 KernelHandle Session::handle(const Unit& unit, const std::string& entry) {
-  auto owner = std::make_shared<const detail::HandleOwner>(
-      detail::HandleOwner{state_, state_->impl().handle(unit, entry), unit});
-  detail::ReadySlot* const slot = owner->handle.get();
+  auto owner = state_->owner(unit, state_->impl().handles().get(UnitAccess::identity(unit), entry));
+  const detail::ReadySlot* const slot = owner->handle.get();
   return KernelHandle(std::move(owner), slot);
 }
 
-Result<Kernel> Session::get(const Unit& unit, const std::string& entry, std::chrono::nanoseconds timeout,
-                            Caller caller) {
-  // Needs no check for a forked child: no inherited kernel is ready there.
-  if (const SessionImpl* made = state_->current.load(std::memory_order_acquire)) {
-    if (const detail::KernelState* ready = made->find_ready(unit, entry)) return Kernel(ready);
-  }
+Result<Kernel> Session::get(const Unit& unit, const std::string& entry, Wait wait, Caller caller) {
   return catch_to_error([&]() -> Result<Kernel> {
-    const Deadline deadline(system_clock(), timeout);
-    SessionImpl& core = state_->impl();
-    for (;;) {
-      const auto handle = core.handle(unit, entry);
-      const auto kernel = core.get(*handle, unit, deadline.remaining(), nullptr, caller);
-      if (!kernel) return kernel.error();
-      // From here on the session keeps the kernel, unless the unit was released in the meantime.
-      if (handle->is_listed.load(std::memory_order_acquire)) return Kernel(*kernel);
-    }
+    if (std::optional<Kernel> ready = try_get(unit, entry)) return *std::move(ready);
+    return handle(unit, entry).get_or_wait(wait, nullptr, caller);
   });
 }
 
-Result<std::vector<DeviceInfo>> Session::devices(const std::string& kind) {
+Result<Kernel> KernelHandle::get_or_wait(Wait wait, const StreamRef* stream, Caller caller) const {
+  return catch_to_error([&]() -> Result<Kernel> {
+    InterruptCheck interrupt(wait.keep_waiting());
+    const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
+    SessionImpl& impl = owner_->session->impl();
+    auto owner = owner_;
+    // After a fork the handle belongs to the parent. The child has its own slot for the same kernel.
+    if (&owner->handle->table != &impl.handles()) {
+      const Digest& identity = UnitAccess::identity(owner_->unit);
+      owner = owner_->session->owner(owner_->unit, impl.handles().get(identity, owner_->handle->entry));
+    }
+    const auto kernel = impl.kernels().get(*owner->handle, owner->unit, deadline, stream, caller);
+    if (!kernel) return kernel.error();
+    return Kernel(*kernel, std::move(owner));
+  });
+}
+
+std::optional<Kernel> Session::try_get(const Unit& unit, const std::string& entry) {
+  // Needs no check for a forked child: no inherited kernel is ready there.
+  SessionImpl* const impl = state_->current.load(std::memory_order_acquire);
+  if (impl == nullptr) return std::nullopt;
+  HandleTable::ReadyKernel ready = impl->handles().find_ready(UnitAccess::identity(unit), entry);
+  if (ready.kernel == nullptr) return std::nullopt;
+  if (ready.owner == nullptr) ready.owner = state_->owner(unit, std::move(ready.handle));
+  return Kernel(ready.kernel, std::move(ready.owner));
+}
+
+Result<std::vector<DeviceInfo>> Session::devices(Backend backend) {
   return catch_to_error([&]() -> Result<std::vector<DeviceInfo>> {
-    const auto backend = state_->impl().open(kind, kForever);
-    if (!backend) return backend.error();
-    return (*backend)->device().devices();
+    const auto driver = state_->impl().requests().open(to_string(backend), Deadline(system_clock(), kForever));
+    if (!driver) return driver.error();
+    return (*driver)->device().devices();
   });
 }
 
 EventCallback Session::event_callback() const { return state_->impl().emitter().callback(); }
 
-Status Session::make_current(const std::string& kind, std::size_t device) {
+Status Session::make_current(Backend backend, std::size_t device) {
   return catch_to_error([&]() -> Status {
-    const auto backend = state_->impl().open(kind, kForever);
-    if (!backend) return backend.error();
-    return (*backend)->device().make_current(device);
+    const auto driver = state_->impl().requests().open(to_string(backend), Deadline(system_clock(), kForever));
+    if (!driver) return driver.error();
+    return (*driver)->device().make_current(device);
   });
 }
 
-Result<Stream> Session::stream(const std::string& kind) {
+Result<Stream> Session::stream(Backend backend) {
   return catch_to_error([&]() -> Result<Stream> {
-    const auto backend = state_->impl().open(kind, kForever);
-    if (!backend) return backend.error();
-    const auto native = (*backend)->device().create_stream();
+    const auto driver = state_->impl().requests().open(to_string(backend), Deadline(system_clock(), kForever));
+    if (!driver) return driver.error();
+    const auto native = (*driver)->device().create_stream();
     if (!native) return native.error();
-    return Stream(std::make_shared<detail::StreamState>(state_, (*backend)->device(), *native));
+    return Stream(std::make_shared<detail::StreamState>(state_, (*driver)->device(), *native));
   });
 }
 
-SessionStatus Session::status() const { return state_->impl().status(); }
+SessionStatus Session::status() const { return state_->impl().requests().status(); }
 
 std::string Session::metrics() const { return state_->impl().metrics(); }
 
-std::vector<UndeclaredUse> Session::undeclared() const { return state_->impl().undeclared(); }
+std::vector<UndeclaredUse> Session::undeclared() const { return state_->impl().kernels().undeclared(); }
 
 Status Session::write_trace() const {
   return catch_to_error([&] { return state_->impl().write_trace(); });
 }
 
-std::vector<NotReady> WarmupPlan::ensure_warm(Session& session, std::chrono::nanoseconds timeout, Caller caller) const {
-  SessionImpl& core = session.state_->impl();
+std::vector<NotReady> WarmupPlan::ensure_warm(Session& session, Wait wait, Caller caller) const {
+  InterruptCheck interrupt(wait.keep_waiting());
+  const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
+  KernelLoader& kernels = session.state_->impl().kernels();
   Units units;
   for (const Requirements* requirements : stages_) {
     for (Unit& unit : requirements->units()) units.push_back(std::move(unit));
   }
-  core.declare(units);
-  return core.wait_for(units, timeout, caller);
+  kernels.declare(units);
+  return kernels.wait_for(units, deadline, caller);
 }
 
 }  // namespace kiln

@@ -169,7 +169,7 @@ Status SecretKey::write(const std::string& path) const {
   sodium_bin2hex(buffer.text() + kSecretMagic.size(), kHexDigits + 1, seed_.data(), seed_.size());
   buffer.bytes[kFileSize - 1] = '\n';
   Status status = write_all(file.get(), {buffer.text(), kFileSize}, path);
-  if (status.ok() && ::fsync(file.get()) != 0) status = io_error("cannot write", path, errno);
+  if (status.has_value() && ::fsync(file.get()) != 0) status = io_error("cannot write", path, errno);
   if (!status) ::unlink(path.c_str());  // never leaves a partial key
   return status;
 }

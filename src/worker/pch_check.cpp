@@ -80,7 +80,7 @@ struct Sample {
 };
 
 Sample sample(const char* name, const char* source, const char* entry) {
-  return {Unit::cuda(name, source).option("-std=c++17").header(kHeaderName, kHeader).entry(entry)};
+  return {Unit::cuda(name, source).with_option("-std=c++17").with_header(kHeaderName, kHeader).with_entry(entry)};
 }
 
 // Returns everything that a caller sees of a compile, except its duration.
@@ -100,7 +100,7 @@ class Checking {
   bool learn(Sample& sample) {
     const Result<WorkerReply> reply = ask_(job(sample, {}));
     if (reply) sample.plain = seen(reply->compiled);
-    return reply.ok();
+    return reply.has_value();
   }
 
   /// Returns Good if the output equals the one without precompiled headers.

@@ -89,8 +89,8 @@ std::string not_shareable_reason(const Recipe& recipe, const WorkerReply& reply)
 PchManager::PchManager(FindPchCache pch_cache, FileDigestCache& digests, EventEmitter emitter)
     : find_pch_cache_(std::move(pch_cache)), digests_(digests), emitter_(std::move(emitter)) {}
 
-// Returns the key of a precompiled header. Unlike a `Key` it contains paths: the file contains the paths of its headers
-// and does not leave the host.
+// Returns the key of a precompiled header. Unlike an `ArtifactKey` it contains paths: the file contains the paths of
+// its headers and does not leave the host.
 Digest PchManager::digest_of(const Recipe& recipe, const std::vector<std::string>& start) {
   const Unit& unit = recipe.unit;
   BinaryWriter out;
@@ -163,19 +163,20 @@ PchManager::InProgress::~InProgress() {
 }
 
 // Waits for another thread that creates the header. Returns true if there was one and it finished.
-bool PchManager::wait_for_writer(const Recipe& recipe, const Digest& headers) {
+bool PchManager::wait_for_writer(const Digest& headers, const RequestContext& context) {
   const Deadline deadline(system_clock(), kMaxWait);
   const MutexLock lock(mutex_);
   const HeaderStats& sight = stats_[headers];
   if (!sight.making || system_clock().steady() - *sight.making < kWorthWaiting) return false;
-  while (sight.making && deadline.remaining().count() > 0 && !recipe.stop.stop_requested())
+  while (sight.making && deadline.remaining().count() > 0 && !context.stop.stop_requested())
     made_.wait_for(mutex_, kPollInterval);
   return !sight.making;
 }
 
-void PchManager::emit(Event::Kind kind, const Recipe& recipe, std::string message) const {
+void PchManager::emit(Event::Kind kind, const Recipe& recipe, std::string message,
+                      const RequestContext& context) const {
   if (!emitter_) return;
-  Event event = make_event(kind, recipe.unit, recipe.target, recipe.task_id);
+  Event event = make_event(kind, recipe.unit, recipe.target, context.task_id);
   event.origin = "headers";
   event.message = std::move(message);
   emitter_.emit(event);
@@ -183,22 +184,23 @@ void PchManager::emit(Event::Kind kind, const Recipe& recipe, std::string messag
 
 // Creating one costs a fifth of a compile and saves four fifths of the next one: it pays off at the second unit.
 // Headers of CCCL algorithms are created separately and serve half of all algorithms: they pay off at three units.
-bool PchManager::should_create(const Recipe& recipe, const Digest& headers) {
+bool PchManager::should_create(const Recipe& recipe, const Digest& headers, const RequestContext& context) {
   {
     const MutexLock lock(mutex_);
     if (unavailable_) return false;
     const HeaderStats& sight = stats_[headers];
     if (sight.failed_attempts >= kMaxFailedAttempts) return false;
     if (sight.interested > 1 || sight.seen) return true;
-    if (recipe.unit.kind() == "cccl" && recipe.queued_similar >= kMinQueuedSimilar) return true;
+    if (recipe.unit.kind() == "cccl" && context.queued_similar >= kMinQueuedSimilar) return true;
   }
   return pch_cache_->requested_before(headers);
 }
 
-std::optional<PchManager::PchPlan> PchManager::use(const Recipe& recipe, const Digest& headers) {
+std::optional<PchManager::PchPlan> PchManager::use(const Recipe& recipe, const Digest& headers,
+                                                   const RequestContext& context) {
   std::string corruption;
   auto pch = pch_cache_->find(headers, &corruption);
-  if (!corruption.empty()) emit(Event::Kind::PchDropped, recipe, corruption);
+  if (!corruption.empty()) emit(Event::Kind::PchDropped, recipe, corruption, context);
   if (!pch) return std::nullopt;
   // Keeps the digests of the files that the header was created from: the compile depends on these, regardless of the
   // disk content when it ends. The stamps are current ones, to match the compiler's own accesses to the same files.
@@ -207,8 +209,8 @@ std::optional<PchManager::PchPlan> PchManager::use(const Recipe& recipe, const D
     const auto stamp = stamp_of(locate(recipe.working_directory, observation.path).c_str());
     observation.stamp = stamp.value_or(FileStamp{});
   }
-  if (const auto changed = check(pch->dependency_set, recipe.path_roots(), digests_)) {
-    drop(recipe, headers, changed->description);
+  if (const auto changed = check(pch->dependency_set, recipe.path_roots(), digests_, context.requested_at)) {
+    drop(recipe, headers, changed->description, context);
     return std::nullopt;
   }
   PchPlan plan;
@@ -233,19 +235,19 @@ std::optional<CompilerIdentity> PchManager::nvrtc_of(const Recipe& recipe) {
   if (recipe.unit.kind() != "cccl") return recipe.compiler;
   const auto path = CcclCompiler::nvrtc_of(recipe.compiler);
   if (!path) return std::nullopt;
-  auto identity = NvrtcCompiler(*path, digests_).identity();
+  auto identity = NvrtcCompiler(*path, digests_).identity({});
   if (!identity) return std::nullopt;
   return std::move(*identity);
 }
 
-PchManager::Standing PchManager::standing_of(const Recipe& recipe) {
+PchManager::Standing PchManager::standing_of(const Recipe& recipe, const RequestContext& context) {
   {
     const MutexLock lock(mutex_);
     if (const Standing known = libraries_[recipe.compiler.digest]; known != Standing::Unknown) return known;
   }
   const auto nvrtc = nvrtc_of(recipe);
   const auto verdict = nvrtc ? pch_cache_->verdict(pch_verdict_key(*nvrtc)) : std::nullopt;
-  if (verdict) return evaluate(recipe, *nvrtc, *verdict);
+  if (verdict) return evaluate(recipe, *nvrtc, *verdict, context);
   const MutexLock lock(mutex_);
   Standing& standing = libraries_[recipe.compiler.digest];
   if (standing == Standing::Unknown) standing = Standing::Unchecked;
@@ -253,7 +255,7 @@ PchManager::Standing PchManager::standing_of(const Recipe& recipe) {
 }
 
 PchManager::Standing PchManager::evaluate(const Recipe& recipe, const CompilerIdentity& nvrtc,
-                                          const PchVerdict& verdict) {
+                                          const PchVerdict& verdict, const RequestContext& context) {
   const Standing standing = verdict.kind == PchVerdict::Kind::Good ? Standing::Good : Standing::Off;
   {
     const MutexLock lock(mutex_);
@@ -264,12 +266,13 @@ PchManager::Standing PchManager::evaluate(const Recipe& recipe, const CompilerId
         verdict.kind == PchVerdict::Kind::Differs ? "they change its output" : "they cannot be checked with it";
     emit(Event::Kind::PchUnavailable, recipe,
          "precompiled headers are off for NVRTC " + nvrtc.version + " (" + nvrtc.path + "): " + what + " (" +
-             verdict.reason + "), so every unit is compiled in full; use another NVRTC (KILN_NVRTC) to enable them");
+             verdict.reason + "), so every unit is compiled in full; use another NVRTC (KILN_NVRTC) to enable them",
+         context);
   }
   return standing;
 }
 
-std::unique_ptr<PchManager::Check> PchManager::begin_check(const Recipe& recipe) {
+std::unique_ptr<PchManager::Check> PchManager::begin_check(const Recipe& recipe, const RequestContext& context) {
   auto nvrtc = nvrtc_of(recipe);
   if (!nvrtc) return nullptr;
   const Digest key = pch_verdict_key(*nvrtc);
@@ -277,7 +280,7 @@ std::unique_ptr<PchManager::Check> PchManager::begin_check(const Recipe& recipe)
   auto making = pch_cache_->try_begin_write(key);
   if (making == nullptr) return nullptr;
   if (const auto verdict = pch_cache_->verdict(key)) {
-    (void)evaluate(recipe, *nvrtc, *verdict);
+    (void)evaluate(recipe, *nvrtc, *verdict, context);
     return nullptr;
   }
   {
@@ -289,67 +292,70 @@ std::unique_ptr<PchManager::Check> PchManager::begin_check(const Recipe& recipe)
   return std::make_unique<Check>(*this, recipe.compiler.digest, std::move(*nvrtc), std::move(making));
 }
 
-bool PchManager::passes_check(const PchPlan& plan, const Recipe& recipe, const AskWorker& ask) {
+bool PchManager::passes_check(const PchPlan& plan, const Recipe& recipe, const AskWorker& ask,
+                              const RequestContext& context) {
   const Check& check = *plan.check;
   const auto verdict = check_pch(recipe, check.nvrtc_, check.making_->path(), ask);
   if (!verdict) return false;
   // If the result cannot be stored, the next process repeats the check.
   if (verdict->kind != PchVerdict::Kind::Unusable) (void)check.making_->publish(*verdict);
-  return evaluate(recipe, check.nvrtc_, *verdict) == Standing::Good;
+  return evaluate(recipe, check.nvrtc_, *verdict, context) == Standing::Good;
 }
 
-PchManager::PchPlan PchManager::plan(const Recipe& recipe, const Digest& headers) {
+PchManager::PchPlan PchManager::plan(const Recipe& recipe, const Digest& headers, const RequestContext& context) {
   PchPlan none;
   none.headers = headers;
-  const Standing standing = standing_of(recipe);
+  const Standing standing = standing_of(recipe, context);
   if (standing != Standing::Good && standing != Standing::Unchecked) return none;
-  PchPlan plan = choose(recipe, headers);
+  PchPlan plan = choose(recipe, headers, context);
   if (plan.order.mode == PchRequest::Mode::None || standing == Standing::Good) return plan;
-  plan.check = begin_check(recipe);
-  if (plan.check == nullptr && standing_of(recipe) != Standing::Good) return none;
+  plan.check = begin_check(recipe, context);
+  if (plan.check == nullptr && standing_of(recipe, context) != Standing::Good) return none;
   return plan;
 }
 
-PchManager::PchPlan PchManager::choose(const Recipe& recipe, const Digest& headers) {
+PchManager::PchPlan PchManager::choose(const Recipe& recipe, const Digest& headers, const RequestContext& context) {
   PchPlan plan;
   plan.headers = headers;
   {
     const MutexLock lock(mutex_);
     if (unavailable_) return plan;
   }
-  if (auto ready = use(recipe, headers)) return std::move(*ready);
-  if (!should_create(recipe, headers)) return plan;
+  if (auto ready = use(recipe, headers, context)) return std::move(*ready);
+  if (!should_create(recipe, headers, context)) return plan;
   plan.making = pch_cache_->try_begin_write(headers);
   if (plan.making == nullptr) {
-    auto ready = wait_for_writer(recipe, headers) ? use(recipe, headers) : std::nullopt;
+    auto ready = wait_for_writer(headers, context) ? use(recipe, headers, context) : std::nullopt;
     return ready ? std::move(*ready) : std::move(plan);
   }
   // Another thread or process may have created it since the lookup.
-  if (auto ready = use(recipe, headers)) return std::move(*ready);
+  if (auto ready = use(recipe, headers, context)) return std::move(*ready);
   plan.underway = std::make_unique<InProgress>(*this, headers);
   plan.order = {PchRequest::Mode::Create, plan.making->path(), 0, 0};
   return plan;
 }
 
-void PchManager::drop(const Recipe& recipe, const Digest& headers, const std::string& reason) {
+void PchManager::drop(const Recipe& recipe, const Digest& headers, const std::string& reason,
+                      const RequestContext& context) {
   pch_cache_->remove(headers);
-  emit(Event::Kind::PchDropped, recipe, reason);
+  emit(Event::Kind::PchDropped, recipe, reason, context);
 }
 
-void PchManager::mark_failed(const Recipe& recipe, const Digest& headers, const std::string& reason) {
+void PchManager::mark_failed(const Recipe& recipe, const Digest& headers, const std::string& reason,
+                             const RequestContext& context) {
   {
     const MutexLock lock(mutex_);
     ++stats_[headers].failed_attempts;
   }
-  emit(Event::Kind::PchUnavailable, recipe, "not stored: " + reason);
+  emit(Event::Kind::PchUnavailable, recipe, "not stored: " + reason, context);
 }
 
-void PchManager::keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply) {
+void PchManager::keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply, const RequestContext& context) {
   const PchResult& report = reply.pch;
   DependencyResult built = build_dependency_set(recipe, report.observations, false, {}, digests_);
   std::string reason = std::move(built.uncacheable_reason);
   if (reason.empty()) reason = not_shareable_reason(recipe, reply);
-  if (!reason.empty()) return mark_failed(recipe, plan.headers, reason);
+  if (!reason.empty()) return mark_failed(recipe, plan.headers, reason, context);
   Pch pch{{}, report.size, report.checksum, std::move(built.dependency_set), report.observations};
   // The compiler also looks up a file of the program's own name, which is specific to this program.
   const std::string program = normalize_path(program_of(recipe));
@@ -358,33 +364,35 @@ void PchManager::keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& re
   });
   const Status published = plan.making->publish(pch);
   if (published) {
-    emit(Event::Kind::PchCreated, recipe, std::to_string(report.size >> 20) + " MB of precompiled headers");
+    emit(Event::Kind::PchCreated, recipe, std::to_string(report.size >> 20) + " MB of precompiled headers", context);
   } else {
-    mark_failed(recipe, plan.headers, published.error().message);
+    mark_failed(recipe, plan.headers, published.error().message, context);
   }
 }
 
-std::vector<FileAccess> PchManager::finish(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply) {
+std::vector<FileAccess> PchManager::finish(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply,
+                                           const RequestContext& context) {
   switch (reply.pch.outcome) {
     case PchResult::Outcome::Used:
-      emit(Event::Kind::PchUsed, recipe, std::to_string(plan.order.size >> 20) + " MB of precompiled headers");
+      emit(Event::Kind::PchUsed, recipe, std::to_string(plan.order.size >> 20) + " MB of precompiled headers", context);
       return merge_accesses(std::move(plan.observations), reply.observations);
     case PchResult::Outcome::Created:
       if (plan.making == nullptr) break;  // the plan did not request it
-      keep(plan, recipe, reply);
+      keep(plan, recipe, reply, context);
       plan.making.reset();
       plan.underway.reset();  // waiting threads can use the header now
       break;
     case PchResult::Outcome::Rejected:
-      if (plan.order.mode == PchRequest::Mode::Use) drop(recipe, plan.headers, "rejected: " + reply.pch.reason);
-      if (plan.order.mode == PchRequest::Mode::Create) mark_failed(recipe, plan.headers, reply.pch.reason);
+      if (plan.order.mode == PchRequest::Mode::Use)
+        drop(recipe, plan.headers, "rejected: " + reply.pch.reason, context);
+      if (plan.order.mode == PchRequest::Mode::Create) mark_failed(recipe, plan.headers, reply.pch.reason, context);
       break;
     case PchResult::Outcome::Unavailable: {
       {
         const MutexLock lock(mutex_);
         if (std::exchange(unavailable_, true)) break;
       }
-      emit(Event::Kind::PchUnavailable, recipe, reply.pch.reason);
+      emit(Event::Kind::PchUnavailable, recipe, reply.pch.reason, context);
       break;
     }
     case PchResult::Outcome::None: break;
@@ -392,8 +400,8 @@ std::vector<FileAccess> PchManager::finish(PchPlan& plan, const Recipe& recipe, 
   return reply.observations;
 }
 
-void PchManager::invalidate(const PchPlan& plan, const Recipe& recipe) {
-  if (plan.order.mode == PchRequest::Mode::Use) drop(recipe, plan.headers, "a worker that used it crashed");
+void PchManager::invalidate(const PchPlan& plan, const Recipe& recipe, const RequestContext& context) {
+  if (plan.order.mode == PchRequest::Mode::Use) drop(recipe, plan.headers, "a worker that used it crashed", context);
 }
 
 }  // namespace kiln

@@ -89,36 +89,39 @@ class PchManager {
     std::vector<FileAccess> observations;      ///< for Use: the accesses recorded at creation, with current stamps
     bool headers_only = false;                 ///< for Create: only the headers were compiled
   };
-  PchPlan plan(const Recipe& recipe, const Digest& headers);
+  PchPlan plan(const Recipe& recipe, const Digest& headers, const RequestContext& context);
   /// Runs a plan's check in the worker that will execute its order (`check_pch`) and stores the result. Returns false
   /// if the order must not be executed: precompiled headers are disabled for this library (an event reported it once),
   /// or the check was interrupted. The worker must not be used afterwards in that case.
-  bool passes_check(const PchPlan& plan, const Recipe& recipe, const AskWorker& ask);
+  bool passes_check(const PchPlan& plan, const Recipe& recipe, const AskWorker& ask, const RequestContext& context);
 
   /// Finishes a plan. Returns all file accesses of the compile: its own ones and, if it used a precompiled header,
   /// those recorded when the header was created.
-  std::vector<FileAccess> finish(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply);
+  std::vector<FileAccess> finish(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply,
+                                 const RequestContext& context);
   /// Handles the crash of a worker with this plan: the precompiled header that it used is removed.
-  void invalidate(const PchPlan& plan, const Recipe& recipe);
+  void invalidate(const PchPlan& plan, const Recipe& recipe, const RequestContext& context);
 
  private:
   /// `start` are the leading texts of the units that can share the headers.
   static Digest digest_of(const Recipe& recipe, const std::vector<std::string>& start);
   /// The state of a library with regard to precompiled headers.
   enum class Standing : std::uint8_t { Unknown, Unchecked, Checking, Good, Off };
-  Standing standing_of(const Recipe& recipe);
+  Standing standing_of(const Recipe& recipe, const RequestContext& context);
   std::optional<CompilerIdentity> nvrtc_of(const Recipe& recipe);
-  std::unique_ptr<Check> begin_check(const Recipe& recipe);
-  Standing evaluate(const Recipe& recipe, const CompilerIdentity& nvrtc, const PchVerdict& verdict);
-  PchPlan choose(const Recipe& recipe, const Digest& headers);
-  std::optional<PchPlan> use(const Recipe& recipe, const Digest& headers);
-  bool should_create(const Recipe& recipe, const Digest& headers);
-  bool wait_for_writer(const Recipe& recipe, const Digest& headers);
-  void keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply);
+  std::unique_ptr<Check> begin_check(const Recipe& recipe, const RequestContext& context);
+  Standing evaluate(const Recipe& recipe, const CompilerIdentity& nvrtc, const PchVerdict& verdict,
+                    const RequestContext& context);
+  PchPlan choose(const Recipe& recipe, const Digest& headers, const RequestContext& context);
+  std::optional<PchPlan> use(const Recipe& recipe, const Digest& headers, const RequestContext& context);
+  bool should_create(const Recipe& recipe, const Digest& headers, const RequestContext& context);
+  bool wait_for_writer(const Digest& headers, const RequestContext& context);
+  void keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply, const RequestContext& context);
   /// Records that a precompiled header could not be created or stored.
-  void mark_failed(const Recipe& recipe, const Digest& headers, const std::string& reason);
-  void drop(const Recipe& recipe, const Digest& headers, const std::string& reason);
-  void emit(Event::Kind kind, const Recipe& recipe, std::string message) const;
+  void mark_failed(const Recipe& recipe, const Digest& headers, const std::string& reason,
+                   const RequestContext& context);
+  void drop(const Recipe& recipe, const Digest& headers, const std::string& reason, const RequestContext& context);
+  void emit(Event::Kind kind, const Recipe& recipe, std::string message, const RequestContext& context) const;
 
   const FindPchCache find_pch_cache_;
   std::once_flag found_;

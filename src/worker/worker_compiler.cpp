@@ -68,33 +68,35 @@ WorkerCompiler::WorkerCompiler(std::unique_ptr<Compiler> inner, FileDigestCache&
     : inner_(std::move(inner)), digests_(digests), options_(std::move(options)), emitter_(std::move(emitter)),
       failures_(digests) {}
 
-void WorkerCompiler::emit(Event::Kind kind, const Recipe& recipe, std::string message) const {
+void WorkerCompiler::emit(Event::Kind kind, const Recipe& recipe, std::string message,
+                          const RequestContext& context) const {
   if (!emitter_) return;
-  Event event = make_event(kind, recipe.unit, recipe.target, recipe.task_id);
+  Event event = make_event(kind, recipe.unit, recipe.target, context.task_id);
   event.message = std::move(message);
   emitter_.emit(event);
 }
 
-Result<CompileResult> WorkerCompiler::compile(const Recipe& recipe) {
+Result<CompileResult> WorkerCompiler::compile(const Recipe& recipe, const RequestContext& context) {
   // A forked child does not compile in its own process, because a lock of a vendor library can remain locked in it
   // forever.
   const bool may_stay = options_.closed_in_process && fork_generation() == 0 && inner_->is_self_contained(recipe);
-  if (options_.pool == nullptr || may_stay || recipe.unit.kind() != kind()) return inner_->compile(recipe);
-  if (options_.pool->program().empty()) return compile_in_process(recipe, "kiln-worker was not found", kSetWorker);
-  return compile_in_worker(recipe);
+  if (options_.pool == nullptr || may_stay || recipe.unit.kind() != kind()) return inner_->compile(recipe, context);
+  if (options_.pool->program().empty())
+    return compile_in_process(recipe, "kiln-worker was not found", kSetWorker, context);
+  return compile_in_worker(recipe, context);
 }
 
 Result<CompileResult> WorkerCompiler::compile_in_process(const Recipe& recipe, const std::string& reason,
-                                                         const char* next_step) {
+                                                         const char* next_step, const RequestContext& context) {
   if (emitter_) {
     const char* const kept = inner_->is_self_contained(recipe) ? "" : ", and units that include headers are not cached";
     emitter_.emit(Event::Kind::WorkerUnavailable, "compiled",
                   reason + ", compiling in this process" + kept + "; " + next_step);
   }
-  return inner_->compile(recipe);
+  return inner_->compile(recipe, context);
 }
 
-Result<CompileResult> WorkerCompiler::compile_in_worker(const Recipe& recipe) {
+Result<CompileResult> WorkerCompiler::compile_in_worker(const Recipe& recipe, const RequestContext& context) {
   std::optional<Digest> headers;
   std::optional<PchManager::PendingUse> interest;
   if (options_.headers != nullptr) headers = options_.headers->headers_of(recipe);
@@ -104,16 +106,16 @@ Result<CompileResult> WorkerCompiler::compile_in_worker(const Recipe& recipe) {
   for (;;) {
     FaultSource fault = FaultSource::Unit;
     std::string cause;
-    if (auto result = try_compile(recipe, headers, fault, cause)) return std::move(*result);
+    if (auto result = try_compile(recipe, headers, fault, cause, context)) return std::move(*result);
     if (fault == FaultSource::Unseen) continue;
     if (fault == FaultSource::Headers) {
       headers.reset();
       continue;
     }
-    emit(Event::Kind::WorkerLost, recipe, "the worker " + cause);
+    emit(Event::Kind::WorkerLost, recipe, "the worker " + cause, context);
     const unsigned& count = fault == FaultSource::Unit ? ++own : ++external;
     if (own >= kMaxUnitFaults || external >= kMaxExternalFaults) {
-      return quarantine(recipe, cause + " (" + std::to_string(count) + " times)");
+      return quarantine(recipe, cause + " (" + std::to_string(count) + " times)", context);
     }
     headers.reset();  // the cause of a second failure cannot be the precompiled headers
   }
@@ -121,22 +123,23 @@ Result<CompileResult> WorkerCompiler::compile_in_worker(const Recipe& recipe) {
 
 std::optional<Result<CompileResult>> WorkerCompiler::try_compile(const Recipe& recipe,
                                                                  const std::optional<Digest>& headers,
-                                                                 FaultSource& fault, std::string& cause) {
+                                                                 FaultSource& fault, std::string& cause,
+                                                                 const RequestContext& context) {
   const SandboxPlan sandbox = sandbox_plan(recipe, options_.sandbox, is_unseen_);
-  WorkerPool::WorkerRequest request{worker_of(recipe, sandbox), worker_environment(recipe), {}, recipe.urgent};
+  WorkerPool::WorkerRequest request{worker_of(recipe, sandbox), worker_environment(recipe), {}, context.urgent};
   request.runs_programs = sandbox.mode == SandboxPlan::Mode::MayRunPrograms;
   if (headers) request.headers = *headers;
   request.request = recipe.request_key().digest;
-  auto lease = options_.pool->take(request, recipe.stop);
+  auto lease = options_.pool->take(request, context.stop);
   if (!lease && lease.error().code == Code::Cancelled) return cancelled_error(recipe, options_.pool->is_ending());
-  if (!lease) return compile_in_process(recipe, lease.error().message, kSetWorker);
+  if (!lease) return compile_in_process(recipe, lease.error().message, kSetWorker, context);
   PchManager::PchPlan plan;
-  if (headers) plan = options_.headers->plan(recipe, *headers);
+  if (headers) plan = options_.headers->plan(recipe, *headers, context);
   if (plan.check != nullptr) {
     const AskWorker asked = [&](const WorkerJob& job) {
-      return send_job(lease->worker(), {job.recipe, job.pch, sandbox}, recipe.stop);
+      return send_job(lease->worker(), {job.recipe, job.pch, sandbox}, context.stop);
     };
-    if (!options_.headers->passes_check(plan, recipe, asked)) {
+    if (!options_.headers->passes_check(plan, recipe, asked, context)) {
       lease->discard();  // it may not compile correctly even without them
       fault = FaultSource::Headers;
       return std::nullopt;
@@ -147,9 +150,9 @@ std::optional<Result<CompileResult>> WorkerCompiler::try_compile(const Recipe& r
   Worker::Exchange talk;
   const auto ask_for_unit = [&] {
     const WorkerJob job{recipe, plan.order, sandbox};
-    talk = lease->worker().request(job, options_.timeout, recipe.stop);
+    talk = lease->worker().request(job, options_.timeout, context.stop);
     if (!talk.rejected.empty()) return std::optional<Result<CompileResult>>(not_allowed(recipe, talk.rejected.front()));
-    return talk.end == End::Answered ? handle_reply(recipe, talk.answer, plan, cause) : std::nullopt;
+    return talk.end == End::Answered ? handle_reply(recipe, talk.answer, plan, cause, context) : std::nullopt;
   };
   if (auto result = ask_for_unit()) return result;
   if (talk.end == End::Answered && is_unseen_ && !sandbox.reads_roots) {
@@ -158,7 +161,7 @@ std::optional<Result<CompileResult>> WorkerCompiler::try_compile(const Recipe& r
     return std::nullopt;
   }
   if (plan.headers_only) {
-    plan = options_.headers->plan(recipe, *headers);
+    plan = options_.headers->plan(recipe, *headers, context);
     // Create only once, regardless of changes in the meantime.
     if (plan.order.mode == PchRequest::Mode::Create || plan.check != nullptr) plan = {};
     if (auto result = ask_for_unit()) return result;
@@ -166,7 +169,7 @@ std::optional<Result<CompileResult>> WorkerCompiler::try_compile(const Recipe& r
   lease->discard();
   const bool ending = options_.pool->is_ending();
   if (talk.end == End::Stopped || ending) return cancelled_error(recipe, ending);
-  if (headers && !talk.killed_externally) options_.headers->invalidate(plan, recipe);
+  if (headers && !talk.killed_externally) options_.headers->invalidate(plan, recipe, context);
   fault = talk.killed_externally ? FaultSource::External : FaultSource::Unit;
   if (talk.end == End::Died) cause = talk.description;
   if (talk.end == End::TimedOut) {
@@ -191,7 +194,8 @@ Result<WorkerReply> WorkerCompiler::send_job(Worker& worker, const WorkerJob& jo
 }
 
 std::optional<Result<CompileResult>> WorkerCompiler::handle_reply(const Recipe& recipe, const Frame& answer,
-                                                                  PchManager::PchPlan& plan, std::string& cause) {
+                                                                  PchManager::PchPlan& plan, std::string& cause,
+                                                                  const RequestContext& context) {
   if (answer.type == Frame::Type::Failed) {
     WorkerFailure failed = decode_failure(answer.payload);
     if (failed.cause == WorkerFailure::Cause::Unseen) {
@@ -199,7 +203,7 @@ std::optional<Result<CompileResult>> WorkerCompiler::handle_reply(const Recipe& 
       return std::nullopt;
     }
     if (failed.cause == WorkerFailure::Cause::NoCompiler)
-      return compile_in_process(recipe, failed.error.message, kSetDevice);
+      return compile_in_process(recipe, failed.error.message, kSetDevice, context);
     if (failed.cause == WorkerFailure::Cause::Exhausted) cause = failed.error.message;
     if (failed.error.code == Code::Corrupt) cause = invalid_reply(failed.error.message);
     if (!cause.empty()) return std::nullopt;
@@ -211,15 +215,16 @@ std::optional<Result<CompileResult>> WorkerCompiler::handle_reply(const Recipe& 
   if (reply && plan.order.mode == PchRequest::Mode::Create && reply->pch.outcome == PchResult::Outcome::Created &&
       reply->compiled.artifact.bytes.size() == 0) {
     plan.headers_only = true;
-    (void)options_.headers->finish(plan, recipe, *reply);
+    (void)options_.headers->finish(plan, recipe, *reply, context);
     return std::nullopt;
   }
-  if (reply && answer.type == Frame::Type::Compiled) return build_result(recipe, std::move(*reply), plan);
+  if (reply && answer.type == Frame::Type::Compiled) return build_result(recipe, std::move(*reply), plan, context);
   cause = invalid_reply(reply ? "wrong frame type" : reply.error().message);
   return std::nullopt;
 }
 
-CompileResult WorkerCompiler::build_result(const Recipe& recipe, WorkerReply reply, PchManager::PchPlan& plan) {
+CompileResult WorkerCompiler::build_result(const Recipe& recipe, WorkerReply reply, PchManager::PchPlan& plan,
+                                           const RequestContext& context) {
   CompileResult& compiled = reply.compiled;
   if (inner_->is_self_contained(recipe)) {
     // Later lookups find it by the empty dependency set, regardless of the compiler's accesses.
@@ -228,7 +233,7 @@ CompileResult WorkerCompiler::build_result(const Recipe& recipe, WorkerReply rep
       compiled.uncacheable_reason = "the compiler read a file that is not an input of the unit";
   } else if (!reply.has_dependency_set) {
     const std::vector<FileAccess> observations =
-        options_.headers != nullptr ? options_.headers->finish(plan, recipe, reply) : reply.observations;
+        options_.headers != nullptr ? options_.headers->finish(plan, recipe, reply, context) : reply.observations;
     DependencyResult built =
         build_dependency_set(recipe, observations, has_debug_options(recipe), compiled.artifact.bytes.view(), digests_);
     compiled.artifact.dependency_set = std::make_shared<const DependencySet>(std::move(built.dependency_set));
@@ -240,7 +245,7 @@ CompileResult WorkerCompiler::build_result(const Recipe& recipe, WorkerReply rep
               : "this compiler (" + recipe.compiler.path + ") opens files in a way that kiln cannot intercept";
     }
   }
-  const auto now = inner_->identity();
+  const auto now = inner_->identity({});
   if (!now || now->digest != recipe.compiler.digest) compiled.uncacheable_reason = "the compiler changed while it ran";
   return std::move(compiled);
 }
@@ -251,10 +256,10 @@ void WorkerCompiler::remember_rejection(const Recipe& recipe, const std::vector<
   if (built.uncacheable_reason.empty()) failures_.add(recipe, std::move(built.dependency_set));
 }
 
-Error WorkerCompiler::quarantine(const Recipe& recipe, const std::string& cause) {
+Error WorkerCompiler::quarantine(const Recipe& recipe, const std::string& cause, const RequestContext& context) {
   failures_.add(recipe, [](const Recipe&) { return false; });
   const std::string what = "unit '" + recipe.unit.name() + "' is quarantined: its worker " + cause;
-  emit(Event::Kind::Quarantined, recipe, what);
+  emit(Event::Kind::Quarantined, recipe, what, context);
   return make_error(Code::CompileFailed, what);
 }
 

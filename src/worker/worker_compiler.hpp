@@ -34,35 +34,39 @@ class WorkerCompiler final : public Compiler {
   WorkerCompiler(std::unique_ptr<Compiler> inner, FileDigestCache& digests, Options options, EventEmitter emitter);
 
   std::string kind() const override { return inner_->kind(); }
-  Result<CompilerIdentity> identity() override { return inner_->identity(); }
+  Result<CompilerIdentity> identity(const RequestContext& context) override { return inner_->identity(context); }
   Status supports(const Target& target) override { return inner_->supports(target); }
   bool is_self_contained(const Recipe& recipe) const override { return inner_->is_self_contained(recipe); }
   /// Compiles in a worker. If a worker crashes, hangs or sends an invalid reply, the unit is tried once more in a new
   /// worker. After two such failures the unit is quarantined: the result is Code::CompileFailed with the cause, and the
   /// unit is not retried without an explicit request. A worker that another process killed does not count against the
   /// unit.
-  Result<CompileResult> compile(const Recipe& recipe) override;
+  Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
   bool should_retry(const Recipe& recipe) override;
   void interrupt() override;
 
  private:
   enum class FaultSource : std::uint8_t { Unit, External, Headers, Unseen };
 
-  Result<CompileResult> compile_in_worker(const Recipe& recipe);
-  Result<CompileResult> compile_in_process(const Recipe& recipe, const std::string& reason, const char* next_step);
+  Result<CompileResult> compile_in_worker(const Recipe& recipe, const RequestContext& context);
+  Result<CompileResult> compile_in_process(const Recipe& recipe, const std::string& reason, const char* next_step,
+                                           const RequestContext& context);
   /// Tries to compile once. Returns nothing if the worker was lost; `fault` and `cause` give the reason.
   std::optional<Result<CompileResult>> try_compile(const Recipe& recipe, const std::optional<Digest>& headers,
-                                                   FaultSource& fault, std::string& cause);
+                                                   FaultSource& fault, std::string& cause,
+                                                   const RequestContext& context);
   /// Runs a job that is unrelated to the unit. Returns Code::Cancelled if the worker was killed externally and
   /// Code::Internal if it crashed.
   Result<WorkerReply> send_job(Worker& worker, const WorkerJob& job, const std::stop_token& stop) const;
   /// Returns nothing if the reply is unusable; `cause` gives the reason.
   std::optional<Result<CompileResult>> handle_reply(const Recipe& recipe, const Frame& answer,
-                                                    PchManager::PchPlan& plan, std::string& cause);
-  CompileResult build_result(const Recipe& recipe, WorkerReply reply, PchManager::PchPlan& plan);
+                                                    PchManager::PchPlan& plan, std::string& cause,
+                                                    const RequestContext& context);
+  CompileResult build_result(const Recipe& recipe, WorkerReply reply, PchManager::PchPlan& plan,
+                             const RequestContext& context);
   void remember_rejection(const Recipe& recipe, const std::vector<FileAccess>& observations);
-  Error quarantine(const Recipe& recipe, const std::string& cause);
-  void emit(Event::Kind kind, const Recipe& recipe, std::string message) const;
+  Error quarantine(const Recipe& recipe, const std::string& cause, const RequestContext& context);
+  void emit(Event::Kind kind, const Recipe& recipe, std::string message, const RequestContext& context) const;
 
   const std::unique_ptr<Compiler> inner_;
   FileDigestCache& digests_;

@@ -81,11 +81,11 @@ class AuditPipeline : public testing::Test {
     const Rows rows = some_rows();
     Result<Rows> kept =
         runtime::run(runtime, kPipeline, {rows.size(), Residency::Host, runtime::Backend::Cpu}, rows, faults);
-    ASSERT_TRUE(kept.ok()) << kept.error().message;
+    ASSERT_TRUE(kept.has_value()) << kept.error().message;
     EXPECT_EQ(kept->size(), 9'980U) << "the result is correct in every variant of the pipeline";
     EXPECT_FLOAT_EQ(*std::min_element(kept->begin(), kept->end()), 2 * 0.501F);
     if (faults.count(Fault::LaunchOutside) == 0) return;
-    const Stream stream = runtime.session().stream("opencl").value();
+    const Stream stream = runtime.session().stream(kiln::Backend::OpenCl).value();
     const Buffer one = stream.copy_of(Rows(1)).value();
     Pipeline::launch(runtime.session(), stream, "touch", 1, 0, one);
   }
@@ -147,7 +147,7 @@ TEST_F(AuditPipeline, SmallFixedLoopIsNotAFinding) {
   {
     const runtime::Dispatch dispatch =
         runtime::Dispatch::begin(runtime, kPipeline, {20'000, Residency::Host, runtime::Backend::Cpu}).value();
-    const Stream stream = session_->stream("opencl").value();
+    const Stream stream = session_->stream(kiln::Backend::OpenCl).value();
     const Buffer rows = stream.copy_of(some_rows()).value();
     for (int pass = 0; pass < 8; ++pass) Pipeline::launch(*session_, stream, "touch", 64, 0, rows);
   }
@@ -191,7 +191,7 @@ Report not_selected() {
 Report on_managed_memory() {
   HandMadeTrace trace;
   trace.begin("auto", "cuda");
-  Event set = trace.made(Event::Kind::MemoryTierSelected, "the driver has no pools");
+  Event set = trace.made(runtime::events::kMemoryTierSelected, "the driver has no pools");
   set.requested = "pool";
   set.selected = "managed";
   trace.emit(set);

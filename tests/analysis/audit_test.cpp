@@ -170,7 +170,7 @@ TEST(Audit, WaitBetweenRunsOfOneWorkflowIsFound) {
 TEST(Audit, ReportedFallbackIsCountedButNotAFinding) {
   HandMadeTrace trace;
   trace.begin("auto", "cuda");
-  trace.emit(trace.made(Event::Kind::FellBack, "the device is lost"));
+  trace.emit(trace.made(runtime::events::kFellBack, "the device is lost"));
   trace.dispatched("cpu");
   clean_run(trace);
   const audit::Report report = trace.report();
@@ -230,7 +230,7 @@ TEST(Audit, DecisionInsideRunIsFound) {
   HandMadeTrace trace;
   trace.begin("auto", "cuda");
   trace.launched("first");
-  Event again = trace.made(Event::Kind::Decided, "once more");
+  Event again = trace.made(runtime::events::kDecided, "once more");
   again.requested = "auto";
   again.selected = "cuda";
   again.context.workflow = 90;
@@ -334,7 +334,7 @@ TEST(Audit, VaryingOrSufficientBlockIsNotAFinding) {
 
 TEST(Audit, RequestedManagedMemoryIsNotAFinding) {
   HandMadeTrace trace;
-  Event set = trace.made(Event::Kind::MemoryTierSelected);
+  Event set = trace.made(runtime::events::kMemoryTierSelected);
   set.requested = set.selected = "managed";
   trace.emit(set);
   clean_run(trace);

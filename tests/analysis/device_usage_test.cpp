@@ -16,7 +16,7 @@ audit::Trace trace_of(int on_device, int fallen_back, const char* reason) {
   }
   for (int run = 0; run < fallen_back; ++run) {
     trace.begin("auto", "opencl");
-    trace.emit(trace.made(Event::Kind::FellBack, reason));
+    trace.emit(trace.made(runtime::events::kFellBack, reason));
     trace.dispatched("cpu");
   }
   return audit::parse_trace(trace.json()).value();
@@ -53,7 +53,7 @@ TEST(DeviceUsage, WorkflowFallbackCountsForEachRun) {
   trace.begin("auto", "cpu");
   const OperationContext run = trace.work();
   trace.work().dispatch = 0;
-  trace.emit(trace.made(Event::Kind::FellBack, "no device"));
+  trace.emit(trace.made(runtime::events::kFellBack, "no device"));
   trace.work() = run;
   trace.dispatched("cpu");
   trace.work() = run;

@@ -106,7 +106,7 @@ TEST_F(KilnProgram, AuditRejectsInvalidTraceWithReason) {
 TEST_F(KilnProgram, DeviceUsageCountsRunsOverAllTraces) {
   HandMadeTrace fallen;
   fallen.begin("auto", "opencl");
-  fallen.emit(fallen.made(Event::Kind::FellBack, "the device is lost"));
+  fallen.emit(fallen.made(runtime::events::kFellBack, "the device is lost"));
   fallen.dispatched("cpu");
   write("a.json", clean_trace());
   write("b.json", fallen.json());

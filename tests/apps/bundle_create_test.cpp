@@ -59,7 +59,7 @@ TEST_F(BundleProgram, ExternalEntriesArePackedFromCache) {
     artifact.target = Target::external(system);
     artifact.bytes = Bytes::copy_of("code of " + std::string(system));
     artifact.metadata = {"matmul", system, 12, {}};
-    ASSERT_TRUE((*cache)->put(ArtifactKey::external(system, "k"), artifact).ok());
+    ASSERT_TRUE((*cache)->put(ArtifactKey::external(system, "k"), artifact, {}).has_value());
   }
   const Variables own = {{"KILN_CACHE_DIR", path("cache")}, {"KILN_TRUST_UNSIGNED", "1"}};
   const Ran ran = run({"bundle", "create", "--external", "triton", "-o", "triton.kiln"}, own);

@@ -27,8 +27,8 @@ TEST_F(BundleUnits, AreFunctionsInNamespaceNamedAfterFile) {
   const std::string header = read_text(path("app_units.hpp"));
   for (const char* part :
        {"namespace app_units {", "inline kiln::Unit k_cu() {", "source += \"#include \\\"one.h\\\"\\n\";",
-        ".entry(\"k\")", ".include_root(\".\")", ".include_root(\"more headers\")",
-        ".option(\"-DTEXT=\\\"a\\\\nb\\\"\")", "all() { return {k_cu()}; }"}) {
+        ".with_entry(\"k\")", ".with_include_root(\".\")", ".with_include_root(\"more headers\")",
+        ".with_option(\"-DTEXT=\\\"a\\\\nb\\\"\")", "all() { return {k_cu()}; }"}) {
     EXPECT_NE(header.find(part), std::string::npos) << part << " is not in\n" << header;
   }
   EXPECT_EQ(header.find(root_), std::string::npos) << "the header contains a local path:\n" << header;

@@ -35,7 +35,7 @@ class OnTerminal {
     for (const auto& [name, value] : variables) start.environment.push_back(name + "=" + value);
     start.descriptors = {{slave, 0}, {slave, 1}, {slave, 2}};
     auto spawned = Process::spawn(start);
-    EXPECT_TRUE(spawned.ok());
+    EXPECT_TRUE(spawned.has_value());
     if (spawned) process_.emplace(std::move(*spawned));
   }
 

@@ -35,13 +35,13 @@ class Terminal : public KilnProgram {
     return OnTerminal(arguments, with, columns);
   }
   // A slow program that measures nothing, to test the progress line.
-  const Strings kSlow = {"calibrate", "--file", "c.json", "--", "sleep", "0.9"};
+  const Strings kSlow = {"calibrate", "--file", "c.json", "--", "sleep", "3"};
 };
 
 TEST_F(Terminal, ShowsAndRemovesProgressLine) {
   OnTerminal terminal = on_terminal(kSlow, variables());
-  EXPECT_TRUE(terminal.says("kiln: measuring; do not run anything else on this machine; 1 s so far"))
-      << terminal.seen();
+  EXPECT_TRUE(terminal.says("kiln: measuring; do not run anything else on this machine; ")) << terminal.seen();
+  EXPECT_TRUE(terminal.says(" s so far")) << terminal.seen();
   EXPECT_EQ(terminal.exit_code(), 1);
   const std::size_t gone = terminal.seen().rfind("\r\033[K");
   ASSERT_NE(gone, std::string::npos);
@@ -110,7 +110,7 @@ class LiveProcess : public Terminal {
 TEST_F(LiveProcess, StatusListsCompiledAndFailedUnits) {
   {
     Session here = session();
-    here.request({Unit::cuda("good.cu", kSmallKernel).entry("k"), Unit::cuda("bad.cu", "this is no CUDA")},
+    here.request({Unit::cuda("good.cu", kSmallKernel).with_entry("k"), Unit::cuda("bad.cu", "this is no CUDA")},
                  Target::sm(80));
     ASSERT_TRUE(eventually([&] { return here.status().pending == 0; }, kHangTimeout));
     ASSERT_TRUE(eventually([&] { return first().value("failed", 0) == 1 && first().value("compiled", 0) == 1; }));
@@ -141,7 +141,7 @@ TEST_F(LiveProcess, StatusListsCompiledAndFailedUnits) {
 }
 
 TEST_F(LiveProcess, CacheHitsWriteNoStatusFile) {
-  const Unit unit = Unit::cuda("good.cu", kSmallKernel).entry("k");
+  const Unit unit = Unit::cuda("good.cu", kSmallKernel).with_entry("k");
   ASSERT_TRUE(session().artifact(unit, Target::sm(80)));
   std::filesystem::remove_all(path("status"));
   Session here = session();

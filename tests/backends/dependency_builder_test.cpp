@@ -25,7 +25,7 @@ class DependencyBuilding : public testing::Test {
   }
   Recipe recipe() const {
     const Unit unit =
-        Unit::cuda("k.cu", "").include_root(directory_.path("first")).include_root(directory_.path("second"));
+        Unit::cuda("k.cu", "").with_include_root(directory_.path("first")).with_include_root(directory_.path("second"));
     return {unit, Target::sm(80), {}, directory_.path()};
   }
   FileAccess read(const std::string& path) const { return read(path, recipe()); }
@@ -102,7 +102,7 @@ TEST_F(DependencyBuilding, TracksFilesInAnyDirectory) {
 
 TEST_F(DependencyBuilding, ResolvesProcSelfCwdInWorkingDirectory) {
   Recipe other = recipe();
-  other.unit = Unit::cuda("k.cu", "").include_root("/proc/self/cwd/second");
+  other.unit = Unit::cuda("k.cu", "").with_include_root("/proc/self/cwd/second");
   FileAccess seen = read(directory_.path("second/sub/h.h"));
   seen.path = "/proc/self/cwd/second/sub/h.h";
   FileAccess beside = read(directory_.path("second/sub/h.h"));
@@ -177,7 +177,7 @@ TEST_F(DependencyBuilding, DetectsTimeMacrosNextToVendorHeaders) {
     write_text(root.path(mark), "// NVIDIA\n");
     write_text(root.path("mine.h"), "const char* t = __TIME__;");
     Recipe beside = recipe();
-    beside.unit = Unit::cuda("k.cu", "").include_root(root.path());
+    beside.unit = Unit::cuda("k.cu", "").with_include_root(root.path());
     const DependencyResult built =
         build_dependency_set(beside, {read(root.path("mine.h"), beside)}, false, {}, digests_);
     EXPECT_EQ(built.uncacheable_reason, root.path("mine.h") + " uses __TIME__");
@@ -187,7 +187,7 @@ TEST_F(DependencyBuilding, DetectsTimeMacrosNextToVendorHeaders) {
 TEST_F(DependencyBuilding, DetectsTimeMacrosPastedAcrossHeadersAndUnit) {
   write_text(directory_.path("second/sub/h.h"), "#define JOIN(a, b) a##b\n#define PART __TI\n");
   Recipe joining = recipe();
-  joining.unit = Unit::cuda("k.cu", "JOIN(PART, ME__)").include_root(directory_.path("second"));
+  joining.unit = Unit::cuda("k.cu", "JOIN(PART, ME__)").with_include_root(directory_.path("second"));
   const DependencyResult built =
       build_dependency_set(joining, {read(directory_.path("second/sub/h.h"))}, false, {}, digests_);
   EXPECT_NE(built.uncacheable_reason.find("__TIME__"), std::string::npos) << built.uncacheable_reason;
@@ -202,8 +202,9 @@ TEST(BlindWorker, UnrecordedInputsAreNotCacheable) {
   WorkerCompiler::Options options;
   options.pool = &pool;
   WorkerCompiler compiler(std::make_unique<NvrtcCompiler>("", digests), digests, options, {});
-  const auto compiled = compiler.compile(recipe_for(compiler, Unit::cuda("k.cu", "#include <x.h>"), Target::sm(80)));
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+  const auto compiled =
+      compiler.compile(recipe_for(compiler, Unit::cuda("k.cu", "#include <x.h>"), Target::sm(80)), {});
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
   EXPECT_EQ(compiled->artifact.bytes.view(), "bytes");
   EXPECT_NE(compiled->uncacheable_reason, "");
 }

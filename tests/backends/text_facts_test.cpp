@@ -61,7 +61,7 @@ TEST(TextFacts, DetectFileMacrosThatCanBePasted) {
 }
 
 TEST(TextFacts, ReportDependenciesOfText) {
-  const Recipe recipe{Unit::cuda("k.cu", "").include_root("/opt/a"), Target::sm(80), {}, "/"};
+  const Recipe recipe{Unit::cuda("k.cu", "").with_include_root("/opt/a"), Target::sm(80), {}, "/"};
   const TextScanner scanner(recipe);
   const TextFacts facts = scanner.facts_of("h.h", "#pragma once\n// NVIDIA\n#include \"/opt/a/b.h\"\n");
   EXPECT_TRUE(facts.has_once && facts.names_root);

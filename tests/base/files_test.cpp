@@ -21,7 +21,7 @@ TEST(ReadFile, ReturnsContentOrNothingIfMissing) {
   const TemporaryDirectory directory;
   write_text(directory.path("a"), std::string("x\0y", 3));
   const auto read = read_file(directory.path("a"));
-  ASSERT_TRUE(read.ok() && read->has_value());
+  ASSERT_TRUE(read.has_value() && read->has_value());
   EXPECT_EQ((*read)->view(), std::string_view("x\0y", 3));
   EXPECT_FALSE(read_file(directory.path("none")).value().has_value());
   EXPECT_FALSE(read_file(directory.path("a/below")).value().has_value());
@@ -30,8 +30,8 @@ TEST(ReadFile, ReturnsContentOrNothingIfMissing) {
 TEST(ReadFile, RejectsNonFilesAndDoesNotBlockOnFifo) {
   const TemporaryDirectory directory;
   ASSERT_EQ(mkfifo(directory.path("fifo").c_str(), 0600), 0);
-  EXPECT_FALSE(read_file(directory.path("fifo")).ok());
-  EXPECT_FALSE(read_file(directory.path()).ok());
+  EXPECT_FALSE(read_file(directory.path("fifo")).has_value());
+  EXPECT_FALSE(read_file(directory.path()).has_value());
   EXPECT_FALSE(stamp_of(directory.path("fifo").c_str()).has_value());
 }
 
@@ -46,7 +46,7 @@ TEST(PublishFile, ReplacesFileAtomically) {
   std::thread reader([&] {
     while (!stop) {
       const auto read = read_file(name);
-      if (!read.ok() || !read->has_value() || ((*read)->view() != one && (*read)->view() != two)) ++torn;
+      if (!read.has_value() || !read->has_value() || ((*read)->view() != one && (*read)->view() != two)) ++torn;
     }
   });
   for (int i = 0; i < 200; ++i) {
@@ -55,7 +55,7 @@ TEST(PublishFile, ReplacesFileAtomically) {
     EXPECT_TRUE(publish_file(AT_FDCWD, name + ".tmp", name,
                              {std::string_view(text).substr(0, half), std::string_view(text).substr(half)},
                              i % 20 == 0 ? Durability::Synced : Durability::Unsynced)
-                    .ok());
+                    .has_value());
   }
   stop = true;
   reader.join();
@@ -67,10 +67,11 @@ TEST(PublishFile, KeepsOldFileOnFailure) {
   const TemporaryDirectory directory;
   write_text(directory.path("entry"), "old");
   EXPECT_FALSE(
-      publish_file(AT_FDCWD, directory.path("none/tmp"), directory.path("entry"), {"new"}, Durability::Unsynced).ok());
+      publish_file(AT_FDCWD, directory.path("none/tmp"), directory.path("entry"), {"new"}, Durability::Unsynced)
+          .has_value());
   std::filesystem::create_directories(directory.path("folder/inside"));
-  EXPECT_FALSE(
-      publish_file(AT_FDCWD, directory.path("tmp"), directory.path("folder"), {"new"}, Durability::Unsynced).ok());
+  EXPECT_FALSE(publish_file(AT_FDCWD, directory.path("tmp"), directory.path("folder"), {"new"}, Durability::Unsynced)
+                   .has_value());
   EXPECT_FALSE(std::filesystem::exists(directory.path("tmp")));
   EXPECT_EQ(read_text(directory.path("entry")), "old");
 }
@@ -87,7 +88,7 @@ TEST(ReplaceFile, RemovesOnlyStaleTemporaryFiles) {
   const timespec old[2] = {{0, UTIME_OMIT}, {1'000'000, 0}};
   ASSERT_EQ(utimensat(AT_FDCWD, directory.path(left).c_str(), old, 0), 0);
   for (const std::string& name : others) ASSERT_EQ(utimensat(AT_FDCWD, directory.path(name).c_str(), old, 0), 0);
-  ASSERT_TRUE(replace_file(path, "whole", Durability::Unsynced).ok());
+  ASSERT_TRUE(replace_file(path, "whole", Durability::Unsynced).has_value());
   EXPECT_EQ(read_text(path), "whole");
   EXPECT_FALSE(exists(directory.path(left)));
   EXPECT_TRUE(exists(directory.path(young)));
@@ -97,15 +98,15 @@ TEST(ReplaceFile, RemovesOnlyStaleTemporaryFiles) {
 
 TEST(TrustedDirectory, RejectsDirectoryWritableByOthers) {
   const TemporaryDirectory directory;
-  EXPECT_TRUE(open_trusted_directory(directory.path()).ok());
+  EXPECT_TRUE(open_trusted_directory(directory.path()).has_value());
   for (const mode_t mode : {0770, 0707, 0777}) {
     chmod(directory.path().c_str(), mode);
     const auto opened = open_trusted_directory(directory.path());
-    ASSERT_FALSE(opened.ok()) << std::oct << mode;
+    ASSERT_FALSE(opened.has_value()) << std::oct << mode;
     EXPECT_EQ(opened.error().code, Code::Denied);
   }
   chmod(directory.path().c_str(), 0755);
-  EXPECT_TRUE(open_trusted_directory(directory.path()).ok());
+  EXPECT_TRUE(open_trusted_directory(directory.path()).has_value());
 }
 
 TEST(TrustedDirectory, RejectsFilesFifosAndMissingPaths) {
@@ -122,24 +123,24 @@ TEST(TrustedDirectory, RejectsOtherOwnersUnlessTrusted) {
   const TemporaryDirectory directory;
   ASSERT_EQ(chown(directory.path().c_str(), 12345, 12345), 0);
   EXPECT_EQ(open_trusted_directory(directory.path()).error().code, Code::Denied);
-  EXPECT_TRUE(open_trusted_directory(directory.path(), {12345}).ok());
+  EXPECT_TRUE(open_trusted_directory(directory.path(), {12345}).has_value());
   const TemporaryDirectory other;
   std::filesystem::create_directory(other.path("mine"));
   std::filesystem::create_symlink(other.path("mine"), other.path("link"));
-  EXPECT_TRUE(open_trusted_directory(other.path("link")).ok());
+  EXPECT_TRUE(open_trusted_directory(other.path("link")).has_value());
   ASSERT_EQ(lchown(other.path("link").c_str(), 12345, 12345), 0);
   EXPECT_EQ(open_trusted_directory(other.path("link")).error().code, Code::Denied);
 }
 
 TEST(MakeDirectories, CreatesPrivateAndKeepsExisting) {
   const TemporaryDirectory directory;
-  EXPECT_TRUE(make_directories(directory.path("a/b/c")).ok());
-  EXPECT_TRUE(make_directories(directory.path("a/b/c")).ok());
+  EXPECT_TRUE(make_directories(directory.path("a/b/c")).has_value());
+  EXPECT_TRUE(make_directories(directory.path("a/b/c")).has_value());
   struct stat status;
   ASSERT_EQ(stat(directory.path("a").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700u);
   write_text(directory.path("file"), "");
-  EXPECT_FALSE(make_directories(directory.path("file/below")).ok());
+  EXPECT_FALSE(make_directories(directory.path("file/below")).has_value());
 }
 
 TEST(HostLocalDirectory, IsPrivateAndRejectedIfOthersCanWrite) {
@@ -149,7 +150,7 @@ TEST(HostLocalDirectory, IsPrivateAndRejectedIfOthersCanWrite) {
   setenv("XDG_RUNTIME_DIR", directory.path().c_str(), 1);
   EXPECT_EQ(host_local_directory().value(), directory.path("kiln"));
   chmod(directory.path("kiln").c_str(), 0777);
-  EXPECT_FALSE(host_local_directory().ok());
+  EXPECT_FALSE(host_local_directory().has_value());
   before != nullptr ? setenv("XDG_RUNTIME_DIR", saved.c_str(), 1) : unsetenv("XDG_RUNTIME_DIR");
 }
 

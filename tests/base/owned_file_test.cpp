@@ -38,14 +38,14 @@ TEST_F(OwnedFileTest, OpensFileByEquivalentPaths) {
   for (const std::string& path : {file_, directory_.path("a//./b/../b/file"), directory_.path("absolute/link"),
                                   directory_.path("a/relative/file")}) {
     const Result<OwnedFile> file = open_owned_file(path, FileUse::Obeyed);
-    ASSERT_TRUE(file.ok()) << file.error().message;
+    ASSERT_TRUE(file.has_value()) << file.error().message;
     EXPECT_EQ(file->size, 4U);
     EXPECT_EQ(read_all(file->fd.get(), file->size, path)->view(), "text");
   }
   const std::string here = fs::current_path();
   fs::current_path(directory_.path("a"));
-  EXPECT_TRUE(open_owned_file("b/file", FileUse::Obeyed).ok());
-  EXPECT_TRUE(open_owned_file("../absolute/b/file", FileUse::Obeyed).ok());
+  EXPECT_TRUE(open_owned_file("b/file", FileUse::Obeyed).has_value());
+  EXPECT_TRUE(open_owned_file("../absolute/b/file", FileUse::Obeyed).has_value());
   fs::current_path(here);
 }
 
@@ -65,29 +65,29 @@ TEST_F(OwnedFileTest, RejectsNonFilesAndReportsMissing) {
 TEST_F(OwnedFileTest, RejectsFilesWritableByOthersWithFixCommand) {
   ASSERT_EQ(chmod(file_.c_str(), 0664), 0);
   const Result<OwnedFile> file = open_owned_file(file_, FileUse::Obeyed);
-  ASSERT_FALSE(file.ok());
+  ASSERT_FALSE(file.has_value());
   EXPECT_EQ(file.error().code, Code::Denied);
   EXPECT_NE(file.error().message.find("chmod go-w '" + file_ + "'"), std::string::npos) << file.error().message;
   ASSERT_EQ(chmod(file_.c_str(), 0644), 0);
   ASSERT_EQ(chmod(directory_.path("a").c_str(), 0775), 0);
   const Result<OwnedFile> below = open_owned_file(file_, FileUse::Obeyed);
-  ASSERT_FALSE(below.ok());
+  ASSERT_FALSE(below.has_value());
   EXPECT_NE(below.error().message.find("chmod go-w '" + directory_.path("a") + "'"), std::string::npos)
       << below.error().message;
   ASSERT_EQ(chmod(directory_.path("a").c_str(), 0755), 0);
-  EXPECT_TRUE(open_owned_file(file_, FileUse::Obeyed).ok());
+  EXPECT_TRUE(open_owned_file(file_, FileUse::Obeyed).has_value());
 }
 
 TEST_F(OwnedFileTest, SecretMustBePrivate) {
   for (const mode_t mode : {0644U, 0640U, 0604U, 0610U, 0622U}) {
     ASSERT_EQ(chmod(file_.c_str(), mode), 0);
     const Result<OwnedFile> file = open_owned_file(file_, FileUse::Secret);
-    ASSERT_FALSE(file.ok()) << mode;
+    ASSERT_FALSE(file.has_value()) << mode;
     EXPECT_NE(file.error().message.find("chmod 600 '" + file_ + "'"), std::string::npos) << file.error().message;
   }
   for (const mode_t mode : {0600U, 0400U}) {
     ASSERT_EQ(chmod(file_.c_str(), mode), 0);
-    EXPECT_TRUE(open_owned_file(file_, FileUse::Secret).ok()) << mode;
+    EXPECT_TRUE(open_owned_file(file_, FileUse::Secret).has_value()) << mode;
   }
 }
 

@@ -125,10 +125,10 @@ TEST(ProcessLife, RemoveWaitsForRunningNotification) {
 
 TEST(ProcessLife, LibraryOpenedBeforeForkIsRejectedInChild) {
   ForkGuard opened;
-  EXPECT_TRUE(opened.check("libx.so").ok());
-  EXPECT_TRUE(opened.check("libx.so").ok());
-  EXPECT_EQ(test::run_in_child([&] { return opened.check("libx.so").ok() ? 1 : 0; }), 0);
-  EXPECT_EQ(test::run_in_child([] { return ForkGuard().check("libx.so").ok() ? 0 : 1; }), 0);
+  EXPECT_TRUE(opened.check("libx.so").has_value());
+  EXPECT_TRUE(opened.check("libx.so").has_value());
+  EXPECT_EQ(test::run_in_child([&] { return opened.check("libx.so").has_value() ? 1 : 0; }), 0);
+  EXPECT_EQ(test::run_in_child([] { return ForkGuard().check("libx.so").has_value() ? 0 : 1; }), 0);
 }
 
 }  // namespace

@@ -34,22 +34,22 @@ TEST(Process, WaitTimesOutWithoutPidfd) {
   for (int fd = 0; (fd = fcntl(1, F_DUPFD_CLOEXEC, 3)) >= 0;) taken.push_back(fd);
   auto child = shell("exec sleep 30");
   for (const int fd : taken) close(fd);
-  ASSERT_TRUE(child.ok());
+  ASSERT_TRUE(child.has_value());
   ASSERT_EQ(child->pidfd(), -1);
   const auto start = std::chrono::steady_clock::now();
   EXPECT_FALSE(child->wait(milliseconds(0)).has_value());
   EXPECT_FALSE(child->wait(milliseconds(50)).has_value());
-  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(20));
   child->kill();
   EXPECT_EQ(child->wait(seconds(20))->signal, SIGKILL);
 }
 
 TEST(Process, WaitTimesOutAndKillWorks) {
   auto child = shell("exec sleep 30");
-  ASSERT_TRUE(child.ok());
+  ASSERT_TRUE(child.has_value());
   const auto start = std::chrono::steady_clock::now();
   EXPECT_FALSE(child->wait(milliseconds(50)).has_value());
-  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(20));
   child->kill();
   EXPECT_EQ(child->wait(seconds(20))->signal, SIGKILL);
   EXPECT_EQ(child->wait(seconds(20))->signal, SIGKILL);  // and returns the same again
@@ -58,7 +58,7 @@ TEST(Process, WaitTimesOutAndKillWorks) {
 TEST(Process, MoveKeepsExitStatus) {
   auto first = shell("exit 3");
   auto second = shell("exec sleep 30");
-  ASSERT_TRUE(first.ok() && second.ok());
+  ASSERT_TRUE(first.has_value() && second.has_value());
   ASSERT_EQ(first->wait(seconds(20))->code, 3);
   const pid_t ended = first->id();
   const pid_t running = second->id();
@@ -85,7 +85,7 @@ TEST(Process, GetsEnvironmentDescriptorsAndOwnSession) {
   auto child =
       shell("echo \"$A,$HOME\"; ps -o sid= -p $$ 2>/dev/null || cut -d' ' -f6 /proc/$$/stat", {"A=b"}, ends[1]);
   close(ends[1]);
-  ASSERT_TRUE(child.ok());
+  ASSERT_TRUE(child.has_value());
   EXPECT_TRUE(child->wait(seconds(20))->succeeded());
   char text[100] = {};
   ASSERT_GT(read(ends[0], text, sizeof text - 1), 0);
@@ -97,7 +97,7 @@ TEST(Process, GetsEnvironmentDescriptorsAndOwnSession) {
 
 TEST(Process, StartFailureNamesProgram) {
   const auto child = Process::spawn({{"/no/such/program"}, {}, {}});
-  ASSERT_FALSE(child.ok());
+  ASSERT_FALSE(child.has_value());
   EXPECT_NE(child.error().message.find("/no/such/program"), std::string::npos);
 }
 

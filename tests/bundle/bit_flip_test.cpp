@@ -28,18 +28,18 @@ class Flips : public testing::Test {
     }
     bool all = true;
     for (const BundleMember& member : members_) all = right(**bundle, member) && all;
-    verified_ = (*bundle)->verify().ok();
+    verified_ = (*bundle)->verify().has_value();
     return all;
   }
   bool right(Bundle& bundle, const BundleMember& member) {
     const Artifact expected = kept(member.artifact);
-    const auto hit = bundle.get(member.key);
+    const auto hit = bundle.get(member.key, {});
     if (!hit) rejected_ = true;
     if (hit && (!*hit || !same((*hit)->artifact, expected))) return false;
     const auto found = bundle.find(member.unit, member.artifact.target);
     if (!found) rejected_ = true;
     if (found && (!*found || (*found)->key != member.key || !same((*found)->artifact, expected))) return false;
-    const auto reported = bundle.dependency_sets(member.request);
+    const auto reported = bundle.dependency_sets(member.request, Store::kMaxDependencySets, {});
     if (!reported) rejected_ = true;
     const std::size_t due = member.artifact.dependency_set ? 1 : 0;
     return !reported || (reported->size() == due && (due == 0 || reported->front() == *member.artifact.dependency_set));
@@ -93,9 +93,10 @@ TEST_F(Flips, FlipsInSignedBundleAreNeverServedAndHeaderFlipsAreRejectedAtOpen) 
 TEST_F(Flips, WrongLengthsAreRejected) {
   const std::string bytes = image_of(members_).to_file();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    ASSERT_FALSE(open_bytes(bytes.substr(0, size)).ok()) << size;
+    ASSERT_FALSE(open_bytes(bytes.substr(0, size)).has_value()) << size;
   }
-  for (const std::size_t more : {1, 16, 4096}) ASSERT_FALSE(open_bytes(bytes + std::string(more, '\0')).ok()) << more;
+  for (const std::size_t more : {1, 16, 4096})
+    ASSERT_FALSE(open_bytes(bytes + std::string(more, '\0')).has_value()) << more;
 }
 
 }  // namespace

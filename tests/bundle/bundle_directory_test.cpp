@@ -25,9 +25,9 @@ class BundleDirectory : public testing::Test {
   }
   void expect_rejected(const std::string& words) const {
     const auto source = open_bundle_source(path_);
-    ASSERT_TRUE(source.ok());
+    ASSERT_TRUE(source.has_value());
     const Result<BundleImage> result = read_pieces(**source, image_);
-    ASSERT_FALSE(result.ok()) << "expected: " << words;
+    ASSERT_FALSE(result.has_value()) << "expected: " << words;
     EXPECT_EQ(result.error().code, Code::Corrupt);
     EXPECT_NE(result.error().message.find(words), std::string::npos) << result.error().message;
   }
@@ -40,9 +40,9 @@ class BundleDirectory : public testing::Test {
 TEST_F(BundleDirectory, OpensByOwnPathAndByParentPath) {
   for (const std::string& path : {path_, directory_.path()}) {
     const auto source = open_bundle_source(path);
-    ASSERT_TRUE(source.ok()) << source.error().message;
+    ASSERT_TRUE(source.has_value()) << source.error().message;
     const Result<BundleImage> back = read_pieces(**source, image_);
-    ASSERT_TRUE(back.ok()) << back.error().message;
+    ASSERT_TRUE(back.has_value()) << back.error().message;
     EXPECT_TRUE(back->to_file() == image_.to_file());
     EXPECT_EQ((*source)->describe(), path_);
   }
@@ -52,8 +52,8 @@ TEST_F(BundleDirectory, FollowsLinks) {
   fs::rename(path_ + "/group-0001", directory_.path("elsewhere"));
   fs::create_symlink(directory_.path("elsewhere"), path_ + "/group-0001");
   const auto source = open_bundle_source(path_);
-  ASSERT_TRUE(source.ok());
-  EXPECT_TRUE(read_pieces(**source, image_).ok());
+  ASSERT_TRUE(source.has_value());
+  EXPECT_TRUE(read_pieces(**source, image_).has_value());
 }
 
 TEST_F(BundleDirectory, RejectsMissingWrongAndExtraFiles) {
@@ -71,10 +71,10 @@ TEST_F(BundleDirectory, RejectsMissingWrongAndExtraFiles) {
 TEST(BundleSource, ReportsExpectedFilesIfThereIsNoBundle) {
   const test::TemporaryDirectory directory;
   const auto nothing = open_bundle_source(directory.path("nothing"));
-  ASSERT_FALSE(nothing.ok());
+  ASSERT_FALSE(nothing.has_value());
   EXPECT_EQ(nothing.error().code, Code::Unavailable);
   const auto empty = open_bundle_source(directory.path());
-  ASSERT_FALSE(empty.ok());
+  ASSERT_FALSE(empty.has_value());
   EXPECT_NE(empty.error().message.find("kiln/head"), std::string::npos) << empty.error().message;
 }
 

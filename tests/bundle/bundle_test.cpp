@@ -25,16 +25,16 @@ TEST(Bundle, GetReturnsEveryArtifactByKey) {
   const auto members = some_members();
   const auto bundle = open_bytes(image_of(members).to_file()).value();
   for (const BundleMember& member : members) {
-    const auto hit = bundle->get(member.key);
-    ASSERT_TRUE(hit.ok()) << hit.error().message;
+    const auto hit = bundle->get(member.key, {});
+    ASSERT_TRUE(hit.has_value()) << hit.error().message;
     ASSERT_TRUE(hit->has_value());
     EXPECT_TRUE(same((*hit)->artifact, kept(member.artifact)));
     EXPECT_EQ((*hit)->origin, Origin::Bundle);
     EXPECT_EQ((*hit)->artifact.dependency_set, nullptr);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>((*hit)->artifact.bytes.data()) % 16, 0u);
   }
-  EXPECT_FALSE(bundle->get(key_number(1)).value().has_value());
-  EXPECT_TRUE(bundle->verify().ok());
+  EXPECT_FALSE(bundle->get(key_number(1), {}).value().has_value());
+  EXPECT_TRUE(bundle->verify().has_value());
 }
 
 TEST(Bundle, FindReturnsBestArtifactForDevice) {
@@ -85,16 +85,17 @@ TEST(Bundle, TargetsListsTargetsOfUnit) {
 TEST(Bundle, ClosuresReturnsDependencySetsOfRequest) {
   const auto members = some_members();
   const auto bundle = open_bytes(image_of(members).to_file()).value();
-  EXPECT_EQ(bundle->dependency_sets(members[0].request).value(), std::vector<DependencySet>{dependency_set_number(1)});
-  EXPECT_TRUE(bundle->dependency_sets(members[0].request, 0).value().empty());
-  EXPECT_TRUE(bundle->dependency_sets(members[3].request).value().empty());
+  EXPECT_EQ(bundle->dependency_sets(members[0].request, Store::kMaxDependencySets, {}).value(),
+            std::vector<DependencySet>{dependency_set_number(1)});
+  EXPECT_TRUE(bundle->dependency_sets(members[0].request, 0, {}).value().empty());
+  EXPECT_TRUE(bundle->dependency_sets(members[3].request, Store::kMaxDependencySets, {}).value().empty());
 }
 
 TEST(Bundle, RejectsWrites) {
   const auto bundle = open_bytes(image_of(some_members()).to_file()).value();
   EXPECT_FALSE(bundle->is_writable());
-  EXPECT_EQ(bundle->put(key_number(1), artifact_of(key_number(1), 10)).error().code, Code::Denied);
-  EXPECT_EQ(bundle->add_dependency_set(request_number(1), dependency_set_number(1)).error().code, Code::Denied);
+  EXPECT_EQ(bundle->put(key_number(1), artifact_of(key_number(1), 10), {}).error().code, Code::Denied);
+  EXPECT_EQ(bundle->add_dependency_set(request_number(1), dependency_set_number(1), {}).error().code, Code::Denied);
 }
 
 TEST(Bundle, FirstLookupsFromManyThreadsSucceed) {
@@ -107,7 +108,7 @@ TEST(Bundle, FirstLookupsFromManyThreadsSucceed) {
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
         for (const BundleMember& member : members) {
-          const auto hit = bundle->get(member.key);
+          const auto hit = bundle->get(member.key, {});
           if (hit && *hit && same((*hit)->artifact, kept(member.artifact))) ++right;
         }
       });
@@ -123,14 +124,14 @@ TEST(Bundle, OpensFromFile) {
   const std::string path = directory.path("app.kiln");
   write_text(path, image_of(members).to_file());
   auto source = open_bundle_file(path);
-  ASSERT_TRUE(source.ok()) << source.error().message;
+  ASSERT_TRUE(source.has_value()) << source.error().message;
   const auto bundle = Bundle::open(std::move(*source), nullptr).value();
   EXPECT_EQ(bundle->describe(), "bundle " + path);
-  const auto hit = bundle->get(members[0].key).value();
+  const auto hit = bundle->get(members[0].key, {}).value();
   ASSERT_TRUE(hit.has_value());
   EXPECT_TRUE(same(hit->artifact, kept(members[0].artifact)));
-  EXPECT_FALSE(open_bundle_file(directory.path("none.kiln")).ok());
-  EXPECT_FALSE(open_bundle_file(directory.path()).ok());
+  EXPECT_FALSE(open_bundle_file(directory.path("none.kiln")).has_value());
+  EXPECT_FALSE(open_bundle_file(directory.path()).has_value());
 }
 
 }  // namespace

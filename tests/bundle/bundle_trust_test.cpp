@@ -25,8 +25,8 @@ class BundleTrust : public testing::Test {
 
 TEST_F(BundleTrust, TrustsKeyThatIsAllowedForNamespace) {
   const auto bundle = open_bytes(image_of(members_, &key_, options_).to_file(), &policy_);
-  ASSERT_TRUE(bundle.ok()) << bundle.error().message;
-  EXPECT_TRUE((*bundle)->get(members_[0].key).value().has_value());
+  ASSERT_TRUE(bundle.has_value()) << bundle.error().message;
+  EXPECT_TRUE((*bundle)->get(members_[0].key, {}).value().has_value());
   EXPECT_EQ((*bundle)->header().name_space, "acme/vision");
   EXPECT_EQ((*bundle)->header().epoch, 5u);
 }

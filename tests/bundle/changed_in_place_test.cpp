@@ -68,12 +68,12 @@ class BundleOnDisk {
  private:
   static void rewrite(const std::string& file, const std::string& bytes) {
     const Fd fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
-    EXPECT_TRUE(write_all(fd.get(), bytes, file).ok());
+    EXPECT_TRUE(write_all(fd.get(), bytes, file).has_value());
   }
   void write(Layout layout, const BundleImage& image) const {
     if (layout == Layout::File) return write_text(path_, image.to_file());
     if (layout == Layout::Oci) {
-      EXPECT_TRUE(write_oci_layout(image, path_).ok());
+      EXPECT_TRUE(write_oci_layout(image, path_).has_value());
       return;
     }
     fs::create_directory(path_);
@@ -93,7 +93,7 @@ class BundleOnDisk {
 std::size_t served(Bundle& bundle, const std::vector<BundleMember>& members) {
   std::size_t count = 0;
   for (const BundleMember& member : members) {
-    const auto hit = bundle.get(member.key);
+    const auto hit = bundle.get(member.key, {});
     if (!hit) {
       EXPECT_EQ(hit.error().code, Code::Corrupt) << hit.error().message;
     } else {
@@ -102,7 +102,7 @@ std::size_t served(Bundle& bundle, const std::vector<BundleMember>& members) {
     }
     const auto found = bundle.find(member.unit, Target::sm(86));
     EXPECT_TRUE(!found || (*found && (*found)->artifact.bytes == member.artifact.bytes));
-    if (const auto dependency_sets = bundle.dependency_sets(member.request)) {
+    if (const auto dependency_sets = bundle.dependency_sets(member.request, Store::kMaxDependencySets, {})) {
       EXPECT_EQ(dependency_sets->size(), member.artifact.dependency_set != nullptr ? 1U : 0U);
     }
   }
@@ -119,11 +119,11 @@ void expect_rejected_when_truncated(Layout layout) {
     EXPECT_EQ(served(*unread, disk.members()), 0U) << size;
     // The index page may already be in memory, and some blobs may be before the end.
     EXPECT_LT(served(*half_read, disk.members()), disk.members().size()) << size;
-    EXPECT_FALSE(unread->description().ok());
-    EXPECT_FALSE(unread->members().ok());
-    EXPECT_FALSE(unread->image().ok());
-    EXPECT_FALSE(unread->verify().ok());
-    EXPECT_FALSE(half_read->verify().ok());
+    EXPECT_FALSE(unread->description().has_value());
+    EXPECT_FALSE(unread->members().has_value());
+    EXPECT_FALSE(unread->image().has_value());
+    EXPECT_FALSE(unread->verify().has_value());
+    EXPECT_FALSE(half_read->verify().has_value());
   }
 }
 
@@ -135,7 +135,7 @@ void expect_rejected_when_overwritten(Layout layout) {
   disk.overwrite_all();
   EXPECT_EQ(served(*unread, disk.members()), 0U);
   EXPECT_EQ(served(*read_before, disk.members()), 0U);
-  EXPECT_FALSE(unread->verify().ok());
+  EXPECT_FALSE(unread->verify().has_value());
   disk.restore_all();
   EXPECT_EQ(served(*unread, disk.members()), disk.members().size()) << "a rejection is not cached";
 }

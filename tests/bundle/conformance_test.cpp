@@ -18,11 +18,14 @@ class RewrittenBundle final : public Store {
     rewrite();
   }
 
-  Result<std::optional<Hit>> get(const ArtifactKey& key) override { return bundle()->get(key); }
-  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request, std::size_t limit) override {
-    return bundle()->dependency_sets(request, limit);
+  Result<std::optional<Hit>> get(const ArtifactKey& key, const RequestContext& context) override {
+    return bundle()->get(key, context);
   }
-  Status put(const ArtifactKey& key, const Artifact& artifact) override {
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request, std::size_t limit,
+                                                     const RequestContext& context) override {
+    return bundle()->dependency_sets(request, limit, context);
+  }
+  Status put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& /*context*/) override {
     BundleMember member;
     member.kind = "cuda";
     member.unit = {key.digest};
@@ -35,7 +38,7 @@ class RewrittenBundle final : public Store {
     rewrite();
     return {};
   }
-  Status add_dependency_set(const RequestKey&, const DependencySet&) override { return {}; }
+  Status add_dependency_set(const RequestKey&, const DependencySet&, const RequestContext&) override { return {}; }
   std::string describe() const override { return "bundle"; }
 
  private:

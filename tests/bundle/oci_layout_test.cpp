@@ -34,7 +34,7 @@ class OciLayout : public testing::Test {
  protected:
   void SetUp() override {
     const Status written = write_oci_layout(image_, path_);
-    ASSERT_TRUE(written.ok()) << written.error().message;
+    ASSERT_TRUE(written.has_value()) << written.error().message;
   }
 
   std::string blob(const Digest& digest) const { return path_ + "/blobs/sha256/" + digest.hex(); }
@@ -68,7 +68,7 @@ class OciLayout : public testing::Test {
   /// Expects that the layout is rejected as corrupt with a message that contains `words`.
   void expect_rejected(const std::string& words) const {
     const Result<BundleImage> result = read();
-    ASSERT_FALSE(result.ok()) << "expected: " << words;
+    ASSERT_FALSE(result.has_value()) << "expected: " << words;
     EXPECT_EQ(result.error().code, Code::Corrupt);
     EXPECT_NE(result.error().message.find(words), std::string::npos) << result.error().message;
   }
@@ -81,7 +81,7 @@ class OciLayout : public testing::Test {
 
 TEST_F(OciLayout, RoundTripsBundle) {
   const Result<BundleImage> back = read();
-  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_TRUE(back.has_value()) << back.error().message;
   EXPECT_TRUE(back->head == image_.head);
   EXPECT_TRUE(back->groups == image_.groups);
   EXPECT_TRUE(is_oci_layout(path_));
@@ -89,7 +89,7 @@ TEST_F(OciLayout, RoundTripsBundle) {
 }
 
 TEST_F(OciLayout, EqualImagesGiveEqualFiles) {
-  ASSERT_TRUE(write_oci_layout(image_, directory_.path("again")).ok());
+  ASSERT_TRUE(write_oci_layout(image_, directory_.path("again")).has_value());
   EXPECT_TRUE(contents(path_) == contents(directory_.path("again")));
 }
 
@@ -98,7 +98,7 @@ TEST_F(OciLayout, UnchangedGroupsKeepTheirLayers) {
   changed.groups[2][5] = static_cast<char>(changed.groups[2][5] ^ 1);
   const std::vector<OciDescriptor> before = manifest().layers;
   fs::remove_all(path_);
-  ASSERT_TRUE(write_oci_layout(changed, path_).ok());
+  ASSERT_TRUE(write_oci_layout(changed, path_).has_value());
   const std::vector<OciDescriptor> after = manifest().layers;
   ASSERT_EQ(before.size(), after.size());
   for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(before[i] == after[i], i != 2) << i;
@@ -129,9 +129,9 @@ TEST_F(OciLayout, LayersUnpackToDirectoryOfMountedImage) {
   EXPECT_EQ(status.st_mode & 0777u, 0444u);
   EXPECT_EQ(status.st_mtime, 0);
   const auto source = open_bundle_source(root);
-  ASSERT_TRUE(source.ok()) << source.error().message;
+  ASSERT_TRUE(source.has_value()) << source.error().message;
   const Result<BundleImage> back = read_pieces(**source, image_);
-  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_TRUE(back.has_value()) << back.error().message;
   EXPECT_TRUE(back->to_file() == image_.to_file());
 }
 
@@ -140,23 +140,23 @@ TEST_F(OciLayout, SupportsEmptyAndEqualGroups) {
   odd.groups[1].clear();
   odd.groups[3] = odd.groups[2];
   const std::string path = directory_.path("odd");
-  ASSERT_TRUE(write_oci_layout(odd, path).ok());
+  ASSERT_TRUE(write_oci_layout(odd, path).has_value());
   const auto source = open_oci_layout(path);
-  ASSERT_TRUE(source.ok()) << source.error().message;
+  ASSERT_TRUE(source.has_value()) << source.error().message;
   const Result<BundleImage> back = read_pieces(**source, odd);
-  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_TRUE(back.has_value()) << back.error().message;
   EXPECT_TRUE(back->groups == odd.groups);
 }
 
 TEST_F(OciLayout, DoesNotOverwriteExistingFiles) {
   const Status again = write_oci_layout(image_, path_);
-  ASSERT_FALSE(again.ok());
+  ASSERT_FALSE(again.has_value());
   EXPECT_EQ(again.error().code, Code::InvalidArgument);
   for (const char* name : {"", "a/b", "-x", ".x", "ü", "a b"}) {
-    EXPECT_FALSE(write_oci_layout(image_, directory_.path("other"), name).ok()) << name;
+    EXPECT_FALSE(write_oci_layout(image_, directory_.path("other"), name).has_value()) << name;
   }
   EXPECT_FALSE(fs::exists(directory_.path("other")));
-  EXPECT_FALSE(write_oci_layout({image_.head, {}}, directory_.path("other")).ok());
+  EXPECT_FALSE(write_oci_layout({image_.head, {}}, directory_.path("other")).has_value());
 }
 
 TEST_F(OciLayout, WrongLayerIsRejectedOnFirstUse) {
@@ -165,10 +165,10 @@ TEST_F(OciLayout, WrongLayerIsRejectedOnFirstUse) {
   bytes[1500] = static_cast<char>(bytes[1500] ^ 1);
   write_text(file, bytes);
   const auto source = open_oci_layout(path_);
-  ASSERT_TRUE(source.ok()) << source.error().message;
-  EXPECT_TRUE((*source)->head_size().ok());
+  ASSERT_TRUE(source.has_value()) << source.error().message;
+  EXPECT_TRUE((*source)->head_size().has_value());
   std::vector<std::uint8_t> group(image_.groups[1].size());
-  EXPECT_TRUE((*source)->read_group({1, 0, group.size()}, 0, group).ok());
+  EXPECT_TRUE((*source)->read_group({1, 0, group.size()}, 0, group).has_value());
   expect_rejected(layer(2).digest.hex() + " does not match its name");
 }
 
@@ -188,7 +188,7 @@ TEST_F(OciLayout, ExtraBlobIsRejected) {
   const std::string name = put(kOciLayer, "unreferenced data").digest.hex();
   expect_rejected(name + " is not part of the image");
   fs::remove(path_ + "/blobs/sha256/" + name);
-  ASSERT_TRUE(read().ok());
+  ASSERT_TRUE(read().has_value());
   write_text(path_ + "/blobs/sha256/notes.txt", "");
   expect_rejected("notes.txt is not part of the image");
 }
@@ -202,7 +202,7 @@ TEST_F(OciLayout, WrongManifestOrConfigIsRejected) {
     expect_rejected(digest.hex() + " does not match its name");
     write_text(blob(digest), bytes);
   }
-  EXPECT_TRUE(read().ok());
+  EXPECT_TRUE(read().has_value());
 }
 
 TEST_F(OciLayout, ConfigWithOtherLayersIsRejected) {
@@ -243,13 +243,13 @@ TEST_F(OciLayout, LayersThatAreNotGroupsAreRejected) {
 
 TEST_F(OciLayout, LayersOfWrongSizeAreRejectedBeforeRead) {
   const auto source = open_oci_layout(path_);
-  ASSERT_TRUE(source.ok()) << source.error().message;
+  ASSERT_TRUE(source.has_value()) << source.error().message;
   std::vector<std::uint64_t> sizes;
   for (const std::string& group : image_.groups) sizes.push_back(group.size());
-  EXPECT_TRUE((*source)->check(image_.head.size(), sizes).ok());
+  EXPECT_TRUE((*source)->check(image_.head.size(), sizes).has_value());
   sizes[1] += 512;
   const Status rejected = (*source)->check(image_.head.size(), sizes);
-  ASSERT_FALSE(rejected.ok());
+  ASSERT_FALSE(rejected.has_value());
   EXPECT_EQ(rejected.error().code, Code::Corrupt);
   EXPECT_NE(rejected.error().message.find("does not have the size that group 1 requires"), std::string::npos)
       << rejected.error().message;
@@ -315,7 +315,7 @@ TEST_F(OciLayout, AnyChangedOrTruncatedByteIsRejectedOrServedCorrectly) {
   std::size_t served = 0;
   const auto try_it = [&](const std::string& what) {
     const Result<BundleImage> back = read();
-    if (back.ok()) {
+    if (back.has_value()) {
       ++served;
       EXPECT_TRUE(back->to_file() == image_.to_file()) << what;
     } else {
@@ -339,7 +339,7 @@ TEST_F(OciLayout, AnyChangedOrTruncatedByteIsRejectedOrServedCorrectly) {
     }
     write_text(file, bytes);
   }
-  EXPECT_TRUE(read().ok());
+  EXPECT_TRUE(read().has_value());
   // Only the name of the image may change, because no lookup uses it.
   std::printf("figure: a layout corrupted in %zu ways: %zu rejected, %zu served correctly\n", rejected + served,
               rejected, served);

@@ -45,13 +45,13 @@ std::set<std::string> blobs_of(const std::string& layout) {
 /// Expects that this bundle is at the path: equal bytes, trusted, and verified completely.
 void expect_same_bundle(const BundleImage& image, const PublicKey& key, const std::string& path) {
   auto source = open_bundle_source(path);
-  ASSERT_TRUE(source.ok()) << source.error().message;
+  ASSERT_TRUE(source.has_value()) << source.error().message;
   TrustPolicy policy;
   policy.add_key(key, "*");
   const auto bundle = Bundle::open(std::move(*source), &policy);
-  ASSERT_TRUE(bundle.ok()) << bundle.error().message;
+  ASSERT_TRUE(bundle.has_value()) << bundle.error().message;
   const Status verified = (*bundle)->verify();
-  EXPECT_TRUE(verified.ok()) << verified.error().message;
+  EXPECT_TRUE(verified.has_value()) << verified.error().message;
   EXPECT_TRUE((*bundle)->image().value().to_file() == image.to_file());
 }
 
@@ -65,7 +65,7 @@ class OciRegistry : public testing::Test {
   }
   void write(const BundleImage& image, const std::string& name) {
     const Status written = write_oci_layout(image, directory_.path(name));
-    ASSERT_TRUE(written.ok()) << written.error().message;
+    ASSERT_TRUE(written.has_value()) << written.error().message;
   }
   std::string layout(const std::string& name) const { return "oci:" + directory_.path(name) + ":latest"; }
 
@@ -154,7 +154,7 @@ TEST_F(OciRegistry, ReportsFixIfCopyCompressedLayers) {
   ASSERT_EQ(skopeo({"copy", "--all", "--dest-tls-verify=false", layout("out"), registry_->image("kernels:1")}), "");
   ASSERT_EQ(skopeo_copy(registry_->image("kernels:1"), layout("back")), "");
   const auto source = open_bundle_source(directory_.path("back"));
-  ASSERT_FALSE(source.ok());
+  ASSERT_FALSE(source.has_value());
   EXPECT_EQ(source.error().code, Code::Corrupt);
   EXPECT_NE(source.error().message.find("--preserve-digests"), std::string::npos) << source.error().message;
 }

@@ -16,7 +16,7 @@
 namespace kiln::test {
 namespace {
 
-Unit unit_called(const std::string& name) { return Unit::cuda(name, "__global__ void k() {}\n").entry("k"); }
+Unit unit_called(const std::string& name) { return Unit::cuda(name, "__global__ void k() {}\n").with_entry("k"); }
 
 ProfileEntry asked_for(const std::string& name) { return {name, "cuda", unit_called(name).key(), Target::sm(80)}; }
 
@@ -24,8 +24,8 @@ class ProfileFile : public testing::Test {
  protected:
   Profile read() const {
     Result<Profile> profile = read_profile(path_);
-    EXPECT_TRUE(profile.ok()) << profile.error().message;
-    return profile.ok() ? std::move(*profile) : Profile();
+    EXPECT_TRUE(profile.has_value()) << profile.error().message;
+    return profile.has_value() ? std::move(*profile) : Profile();
   }
 
   TemporaryDirectory directory_;
@@ -111,7 +111,7 @@ TEST(Profile, RemovesDuplicatesAndKeepsOrder) {
 
 TEST_F(ProfileFile, MissingFileIsErrorWithPath) {
   const Result<Profile> profile = read_profile(path_);
-  ASSERT_FALSE(profile.ok());
+  ASSERT_FALSE(profile.has_value());
   EXPECT_NE(profile.error().message.find("profile.jsonl"), std::string::npos);
 }
 
@@ -119,7 +119,7 @@ TEST_F(ProfileFile, FileLargerThan256MiBIsRejectedUnread) {
   write_text(path_, "");
   ASSERT_EQ(truncate(path_.c_str(), (off_t{256} << 20) + 1), 0);
   const Result<Profile> profile = read_profile(path_);
-  ASSERT_FALSE(profile.ok());
+  ASSERT_FALSE(profile.has_value());
   EXPECT_NE(profile.error().message.find("256 MiB"), std::string::npos);
 }
 

@@ -12,11 +12,11 @@ namespace {
 
 Recipe recipe_with(const std::string& source) {
   Recipe recipe{Unit::cuda("scale", source)
-                    .preamble("#define N 4\n")
-                    .option("-lineinfo")
-                    .entry("scale<float>")
-                    .include_root("/opt/include")
-                    .header("a.cuh", "int a;"),
+                    .with_preamble("#define N 4\n")
+                    .with_option("-lineinfo")
+                    .with_entry("scale<float>")
+                    .with_include_root("/opt/include")
+                    .with_header("a.cuh", "int a;"),
                 Target::sm(90),
                 {"nvrtc", "13.0.88", "/usr/lib/libnvrtc.so.13", sha256("a library"), {{"NVRTC_APPEND_FLAGS", "-G"}}},
                 "/somewhere"};
@@ -34,7 +34,7 @@ class History : public testing::Test {
 
 TEST_F(History, RecordsInputsOfBuild) {
   const Recipe recipe = recipe_with("source");
-  ASSERT_TRUE(store_->history().record(recipe, key_number(1), 250).ok());
+  ASSERT_TRUE(store_->history().record(recipe, key_number(1), 250).has_value());
   ASSERT_EQ(builds().size(), 1u);
   const Build build = builds()[0];
   EXPECT_EQ(build.request, recipe.request_key());
@@ -57,9 +57,9 @@ TEST_F(History, RecordsInputsOfBuild) {
 
 TEST_F(History, ReturnsNewestFirstWithoutDuplicatesUpToLimit) {
   for (int number = 0; number < 40; ++number) {
-    ASSERT_TRUE(store_->history().record(recipe_with(std::to_string(number)), key_number(number), 1).ok());
+    ASSERT_TRUE(store_->history().record(recipe_with(std::to_string(number)), key_number(number), 1).has_value());
   }
-  ASSERT_TRUE(store_->history().record(recipe_with("30"), key_number(30), 1).ok());
+  ASSERT_TRUE(store_->history().record(recipe_with("30"), key_number(30), 1).has_value());
   const auto found = builds();
   ASSERT_EQ(found.size(), UnitHistory::kMaxBuilds);
   EXPECT_EQ(found[0].key, key_number(30));
@@ -68,25 +68,25 @@ TEST_F(History, ReturnsNewestFirstWithoutDuplicatesUpToLimit) {
 }
 
 TEST_F(History, SeparatesUnitsByNameAndKind) {
-  ASSERT_TRUE(store_->history().record(recipe_with("source"), key_number(1), 1).ok());
+  ASSERT_TRUE(store_->history().record(recipe_with("source"), key_number(1), 1).has_value());
   EXPECT_TRUE(builds("other").empty());
   EXPECT_TRUE(store_->history().builds("opencl", "scale")->empty());
 }
 
 TEST_F(History, CorruptHistoryIsEmptyWithoutError) {
-  ASSERT_TRUE(store_->history().record(recipe_with("source"), key_number(1), 1).ok());
+  ASSERT_TRUE(store_->history().record(recipe_with("source"), key_number(1), 1).has_value());
   const auto files = files_below(directory_.path("cache/v1/history"));
   ASSERT_EQ(files.size(), 1u);
   const std::string bytes = read_text(files[0]);
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     std::string corrupt = bytes;
     corrupt[at] ^= 1;
-    ASSERT_FALSE(decode_history(corrupt).ok()) << at;
-    ASSERT_FALSE(decode_history(bytes.substr(0, at)).ok()) << at;
+    ASSERT_FALSE(decode_history(corrupt).has_value()) << at;
+    ASSERT_FALSE(decode_history(bytes.substr(0, at)).has_value()) << at;
   }
   write_text(files[0], bytes.substr(0, bytes.size() / 2));
   EXPECT_TRUE(builds().empty());
-  ASSERT_TRUE(store_->history().record(recipe_with("source"), key_number(2), 1).ok());
+  ASSERT_TRUE(store_->history().record(recipe_with("source"), key_number(2), 1).has_value());
   EXPECT_EQ(builds().size(), 1u);
 }
 

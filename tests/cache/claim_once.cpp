@@ -5,7 +5,7 @@
 
 int main(int, char** arguments) {
   const kiln::Claims::AcquireResult answer =
-      kiln::LocalClaims(arguments[1]).acquire({kiln::sha256("once")}, std::chrono::milliseconds(0));
+      kiln::LocalClaims(arguments[1]).acquire({kiln::sha256("once")}, std::chrono::milliseconds(0), {});
   std::cout << static_cast<int>(answer.outcome) << ' ' << answer.reason << '\n';
   return 0;
 }

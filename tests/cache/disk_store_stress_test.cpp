@@ -41,21 +41,21 @@ struct Counts {
 void work(DiskStore& store, Counts& counts, std::mt19937& random) {
   const int number = static_cast<int>(random() % kKeys);
   const ArtifactKey key = key_number(static_cast<std::uint64_t>(number));
-  const auto hit = store.get(key);
+  const auto hit = store.get(key, {});
   if (!hit) {
     ++counts.errors;
   } else if (!*hit) {
     ++counts.misses;
-    const bool stored = store.put(key, artifact_of(key, size_of(number), number % 7 * 100.0)).ok();
+    const bool stored = store.put(key, artifact_of(key, size_of(number), number % 7 * 100.0), {}).has_value();
     ++(stored ? counts.puts : counts.errors);
   } else {
     ++counts.hits;
     if ((*hit)->artifact.bytes.view() != payload_of(key, size_of(number))) ++counts.wrong;
   }
   const std::uint64_t request = random() % 20;
-  if (random() % 8 == 0 && !store.add_dependency_set(request_number(request), dependency_set_number(random() % 30)))
+  if (random() % 8 == 0 && !store.add_dependency_set(request_number(request), dependency_set_number(random() % 30), {}))
     ++counts.errors;
-  const auto dependency_sets = store.dependency_sets(request_number(request), 1 + random() % 16);
+  const auto dependency_sets = store.dependency_sets(request_number(request), 1 + random() % 16, {});
   if (!dependency_sets) ++counts.errors;
   if (random() % 500 == 0) {
     if (!store.gc()) ++counts.errors;
@@ -79,17 +79,17 @@ pid_t start_worker(const std::string& root, Counts& counts, unsigned seed, std::
 
 void expect_sound(const std::string& root) {
   const auto store = open_bounded(root);
-  ASSERT_TRUE(store->gc().ok());
+  ASSERT_TRUE(store->gc().has_value());
   EXPECT_TRUE(files_below(root + "/v1/tmp").empty());
   const auto verified = store->verify();
-  ASSERT_TRUE(verified.ok());
+  ASSERT_TRUE(verified.has_value());
   EXPECT_EQ(verified->corrupt, 0u);
   EXPECT_GT(verified->valid, 0u);
   EXPECT_LE(store->stats()->bytes, 3'500'000u + 10'000);
   for (int number = 0; number < kKeys; ++number) {
     const ArtifactKey key = key_number(static_cast<std::uint64_t>(number));
-    const auto hit = store->get(key);
-    ASSERT_TRUE(hit.ok());
+    const auto hit = store->get(key, {});
+    ASSERT_TRUE(hit.has_value());
     if (*hit) {
       EXPECT_EQ((*hit)->artifact.bytes.view(), payload_of(key, size_of(number)));
     }
@@ -153,20 +153,20 @@ TEST(DiskStoreStress, EveryCorruptionIsDetectedRemovedAndRepaired) {
   const auto store = DiskStore::open({.root = root}).value();
   const ArtifactKey key = key_number(1);
   const Artifact artifact = artifact_of(key, 300);
-  ASSERT_TRUE(store->put(key, artifact).ok());
+  ASSERT_TRUE(store->put(key, artifact, {}).has_value());
   const std::string path = root + "/v1/" + ShardedName("entries", key.digest).str();
   const std::string sound = read_text(path);
   std::uint64_t damages = 0;
   const auto expect_healed = [&](const std::string& corrupt) {
     ++damages;
     write_text(path, corrupt);
-    const auto absent = store->get(key);
-    ASSERT_TRUE(absent.ok());
+    const auto absent = store->get(key, {});
+    ASSERT_TRUE(absent.has_value());
     ASSERT_FALSE(absent->has_value());
     ASSERT_FALSE(std::filesystem::exists(path));
-    ASSERT_TRUE(store->put(key, artifact).ok());
-    const auto healed = store->get(key);
-    ASSERT_TRUE(healed.ok() && healed->has_value());
+    ASSERT_TRUE(store->put(key, artifact, {}).has_value());
+    const auto healed = store->get(key, {});
+    ASSERT_TRUE(healed.has_value() && healed->has_value());
     ASSERT_TRUE(same((*healed)->artifact, artifact));
   };
   for (std::size_t bit = 0; bit < sound.size() * 8 && !HasFatalFailure(); ++bit) {

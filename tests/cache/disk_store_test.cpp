@@ -27,12 +27,12 @@ class DiskStoreTest : public testing::Test {
     return root_ + "/v1/" + ShardedName("entries", key.digest).str();
   }
   static bool has(Store& store, const ArtifactKey& key) {
-    const auto hit = store.get(key);
-    EXPECT_TRUE(hit.ok());
-    return hit.ok() && hit->has_value();
+    const auto hit = store.get(key, {});
+    EXPECT_TRUE(hit.has_value());
+    return hit.has_value() && hit->has_value();
   }
   static bool put(Store& store, int number, std::size_t size = 1'000, double cost_ms = 100) {
-    return store.put(key_number(number), artifact_of(key_number(number), size, cost_ms)).ok();
+    return store.put(key_number(number), artifact_of(key_number(number), size, cost_ms), {}).has_value();
   }
   void set_age(const std::string& path, std::chrono::nanoseconds age) const {
     const auto time = clock_.wall() - age;
@@ -52,9 +52,9 @@ class DiskStoreTest : public testing::Test {
 TEST_F(DiskStoreTest, CreatesNothingBeforeFirstPut) {
   const auto store = open();
   EXPECT_FALSE(has(*store, key_number(1)));
-  EXPECT_TRUE(store->dependency_sets(request_number(1))->empty());
+  EXPECT_TRUE(store->dependency_sets(request_number(1), Store::kMaxDependencySets, {})->empty());
   EXPECT_TRUE(store->is_writable());
-  EXPECT_TRUE(store->check().ok());
+  EXPECT_TRUE(store->check().has_value());
   EXPECT_EQ(store->stats()->entries, 0u);
   EXPECT_TRUE(store->list_entries()->empty());
   EXPECT_EQ(store->clear()->removed_files, 0u);
@@ -62,8 +62,8 @@ TEST_F(DiskStoreTest, CreatesNothingBeforeFirstPut) {
 }
 
 TEST_F(DiskStoreTest, RejectsRelativePathAtOpen) {
-  EXPECT_FALSE(DiskStore::open({.root = "relative"}).ok());
-  EXPECT_FALSE(DiskStore::open({.root = ""}).ok());
+  EXPECT_FALSE(DiskStore::open({.root = "relative"}).has_value());
+  EXPECT_FALSE(DiskStore::open({.root = ""}).has_value());
 }
 
 TEST_F(DiskStoreTest, EntryIsOneFileInVersionAndShardWithoutTemporaries) {
@@ -157,7 +157,7 @@ TEST_F(DiskStoreTest, ReadOnlyStoreServesHitsAndIsNeverWritten) {
   EXPECT_TRUE(has(*store, key_number(1)));
   EXPECT_GT(age(path_of(key_number(1))), 1h);
   EXPECT_FALSE(put(*store, 2));
-  EXPECT_FALSE(store->add_dependency_set(request_number(1), dependency_set_number(1)).ok());
+  EXPECT_FALSE(store->add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value());
   write_text(path_of(key_number(1)), "damaged");
   EXPECT_FALSE(has(*store, key_number(1)));
   EXPECT_EQ(files_below(root_), before);
@@ -182,32 +182,34 @@ TEST_F(DiskStoreTest, RecreatesCacheThatIsRemovedWhileInUse) {
 TEST_F(DiskStoreTest, CorruptHintsAreRemovedWithoutError) {
   const auto store = open();
   for (const int number : {1, 2})
-    ASSERT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(number)).ok());
+    ASSERT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(number), {}).has_value());
   const std::string path = root_ + "/v1/" + ShardedName("hints", request_number(1).digest).str();
   std::string bytes = read_text(path);
   bytes.back() ^= 1;  // in the older dependency set
   write_text(path, bytes);
-  EXPECT_EQ(*store->dependency_sets(request_number(1), 1), std::vector<DependencySet>{dependency_set_number(2)});
-  EXPECT_EQ(*store->dependency_sets(request_number(1)), std::vector<DependencySet>{dependency_set_number(2)});
+  EXPECT_EQ(*store->dependency_sets(request_number(1), 1, {}), std::vector<DependencySet>{dependency_set_number(2)});
+  EXPECT_EQ(*store->dependency_sets(request_number(1), Store::kMaxDependencySets, {}),
+            std::vector<DependencySet>{dependency_set_number(2)});
   EXPECT_FALSE(fs::exists(path));
   write_text(path, "nonsense");
-  EXPECT_TRUE(store->dependency_sets(request_number(1))->empty());
-  EXPECT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(3)).ok());
-  EXPECT_EQ(*store->dependency_sets(request_number(1)), std::vector<DependencySet>{dependency_set_number(3)});
+  EXPECT_TRUE(store->dependency_sets(request_number(1), Store::kMaxDependencySets, {})->empty());
+  EXPECT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(3), {}).has_value());
+  EXPECT_EQ(*store->dependency_sets(request_number(1), Store::kMaxDependencySets, {}),
+            std::vector<DependencySet>{dependency_set_number(3)});
 }
 
 TEST_F(DiskStoreTest, StatsAndListReportContents) {
   const auto store = open();
   for (const int number : {1, 2, 3}) ASSERT_TRUE(put(*store, number, 1'000, 10.0 * number));
-  ASSERT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(1)).ok());
+  ASSERT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value());
   const auto stats = store->stats();
-  ASSERT_TRUE(stats.ok());
+  ASSERT_TRUE(stats.has_value());
   EXPECT_EQ(stats->entries, 3u);
   EXPECT_GT(stats->by_kind.at(CachedFile::Kind::Hint), 0u);
   EXPECT_GT(stats->by_kind.at(CachedFile::Kind::Entry), 3'000u);
   EXPECT_GE(stats->newest, stats->oldest);
   const auto listed = store->list_entries();
-  ASSERT_TRUE(listed.ok());
+  ASSERT_TRUE(listed.has_value());
   ASSERT_EQ(listed->size(), 3u);
   EXPECT_TRUE(std::is_sorted(listed->begin(), listed->end(), [](auto& a, auto& b) { return a.key < b.key; }));
   for (const DiskStore::EntryInfo& entry : *listed) {
@@ -225,7 +227,7 @@ TEST_F(DiskStoreTest, ListReadsMetadataOfAnyLength) {
   const auto store = open();
   Artifact artifact = artifact_of(key_number(1), 10);
   artifact.metadata.log.assign(50'000, 'w');
-  ASSERT_TRUE(store->put(key_number(1), artifact).ok());
+  ASSERT_TRUE(store->put(key_number(1), artifact, {}).has_value());
   ASSERT_EQ(store->list_entries()->size(), 1u);
   EXPECT_EQ(store->list_entries()->front().unit, "unit of a test");
 }
@@ -236,7 +238,7 @@ TEST_F(DiskStoreTest, VerifyCountsAndRemovesCorruptEntries) {
   write_text(path_of(key_number(2)), "nonsense");
   write_text(root_ + "/v1/entries/stray", "nonsense");
   const auto verified = store->verify();
-  ASSERT_TRUE(verified.ok());
+  ASSERT_TRUE(verified.has_value());
   EXPECT_EQ(verified->valid, 2u);
   EXPECT_EQ(verified->corrupt, 2u);
   EXPECT_EQ(store->verify()->corrupt, 0u);
@@ -245,10 +247,10 @@ TEST_F(DiskStoreTest, VerifyCountsAndRemovesCorruptEntries) {
 TEST_F(DiskStoreTest, StoreIsUsableAfterClear) {
   const auto store = open();
   for (const int number : {1, 2}) ASSERT_TRUE(put(*store, number));
-  ASSERT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(1)).ok());
+  ASSERT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value());
   EXPECT_EQ(store->clear()->removed_files, 3u);
   EXPECT_FALSE(has(*store, key_number(1)));
-  EXPECT_TRUE(store->dependency_sets(request_number(1))->empty());
+  EXPECT_TRUE(store->dependency_sets(request_number(1), Store::kMaxDependencySets, {})->empty());
   EXPECT_EQ(store->stats()->entries, 0u);
   ASSERT_TRUE(put(*store, 1));
   EXPECT_TRUE(has(*store, key_number(1)));

@@ -22,7 +22,7 @@ TEST(EntryFormat, DecodesWithoutCopyingPayload) {
   const Artifact artifact = artifact_of(key_number(1), 1'000);
   const Bytes file = Bytes::of(file_of(key_number(1), artifact));
   const auto decoded = decode_entry(key_number(1), file);
-  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  ASSERT_TRUE(decoded.has_value()) << decoded.error().message;
   EXPECT_TRUE(same(*decoded, artifact));
   EXPECT_GE(decoded->bytes.data(), file.data());
   EXPECT_EQ(decoded->bytes.end(), file.end());
@@ -40,7 +40,7 @@ TEST(EntryFormat, HeaderAloneHasKeyCostAndSizes) {
   const Artifact artifact = artifact_of(key_number(1), 1'000, 1234.5);
   const std::string head = encode_entry_header(key_number(1), artifact).substr(0, EntryHeader::kSize);
   const auto header = decode_entry_header(as_bytes(head));
-  ASSERT_TRUE(header.ok());
+  ASSERT_TRUE(header.has_value());
   EXPECT_EQ(header->key, key_number(1));
   EXPECT_EQ(header->cost_ms, 1234.5);
   EXPECT_EQ(header->payload_size, 1'000u);
@@ -50,10 +50,10 @@ TEST(EntryFormat, HeaderAloneHasKeyCostAndSizes) {
 TEST(EntryFormat, RejectsCostMismatchBetweenHeaderAndMetadata) {
   const std::string file = file_of(key_number(1), artifact_of(key_number(1), 100, 5.0));
   auto header = decode_entry_header(as_bytes(file));
-  ASSERT_TRUE(header.ok());
+  ASSERT_TRUE(header.has_value());
   header->cost_ms = 6.0;
   const auto decoded = decode_entry_metadata(*header, as_bytes(file));
-  ASSERT_FALSE(decoded.ok());
+  ASSERT_FALSE(decoded.has_value());
   EXPECT_NE(decoded.error().message.find("cost in the metadata"), std::string::npos) << decoded.error().message;
 }
 
@@ -65,7 +65,7 @@ TEST(EntryFormat, RejectsAnotherVersionWithItsNumber) {
   std::string file = file_of(key_number(1), artifact_of(key_number(1), 100));
   file[8] = 2;
   const auto decoded = decode_entry(key_number(1), Bytes::of(file));
-  ASSERT_FALSE(decoded.ok());
+  ASSERT_FALSE(decoded.has_value());
   EXPECT_NE(decoded.error().message.find("version 2"), std::string::npos) << decoded.error().message;
 }
 
@@ -90,7 +90,7 @@ TEST(HintFormat, DetectsHeaderCorruptionAndIsolatesSlotCorruption) {
   const std::vector<std::string_view> dependency_sets = {"the newest closure", "an older one"};
   const std::string file = encode_hints(request_number(1), dependency_sets);
   const auto head = decode_hint_head(request_number(1), as_bytes(file));
-  ASSERT_TRUE(head.ok());
+  ASSERT_TRUE(head.has_value());
   ASSERT_EQ(head->slots.size(), 2u);
   EXPECT_EQ(head->file_size(), file.size());
   EXPECT_EQ(hint_at(head->slots[0], as_bytes(file)), dependency_sets[0]);
@@ -99,13 +99,13 @@ TEST(HintFormat, DetectsHeaderCorruptionAndIsolatesSlotCorruption) {
     std::string corrupt = file;
     corrupt[bit / 8] = static_cast<char>(corrupt[bit / 8] ^ (1 << bit % 8));
     const auto found = decode_hint_head(request_number(1), as_bytes(corrupt));
-    ASSERT_EQ(found.ok(), bit / 8 >= head->slots[0].offset) << "bit " << bit;
+    ASSERT_EQ(found.has_value(), bit / 8 >= head->slots[0].offset) << "bit " << bit;
     if (!found) continue;
     const bool in_first = bit / 8 < head->slots[1].offset;
     EXPECT_EQ(hint_at(found->slots[0], as_bytes(corrupt)), in_first ? "" : dependency_sets[0]);
     EXPECT_EQ(hint_at(found->slots[1], as_bytes(corrupt)), in_first ? dependency_sets[1] : "");
   }
-  EXPECT_FALSE(decode_hint_head(request_number(2), as_bytes(file)).ok());
+  EXPECT_FALSE(decode_hint_head(request_number(2), as_bytes(file)).has_value());
 }
 
 TEST(HintFormat, FirstSlotNeedsOnlyBeginningOfFile) {
@@ -113,7 +113,7 @@ TEST(HintFormat, FirstSlotNeedsOnlyBeginningOfFile) {
   const std::string file = encode_hints(request_number(1), dependency_sets);
   const std::string beginning = file.substr(0, file.size() - dependency_sets[1].size());
   const auto head = decode_hint_head(request_number(1), as_bytes(beginning));
-  ASSERT_TRUE(head.ok());
+  ASSERT_TRUE(head.has_value());
   EXPECT_EQ(hint_at(head->slots[0], as_bytes(beginning)), dependency_sets[0]);
   EXPECT_EQ(hint_at(head->slots[1], as_bytes(beginning)), "");
 }

@@ -28,7 +28,7 @@ class Eviction : public testing::Test {
     return DiskStore::open({.root = root_, .max_bytes = bound}, events_.emitter(), clock_).value();
   }
   static void put(Store& store, int number, std::size_t size, double cost_ms) {
-    ASSERT_TRUE(store.put(key_number(number), artifact_of(key_number(number), size, cost_ms)).ok());
+    ASSERT_TRUE(store.put(key_number(number), artifact_of(key_number(number), size, cost_ms), {}).has_value());
   }
   std::string path_of(int number) const {
     return root_ + "/v1/" + ShardedName("entries", key_number(number).digest).str();
@@ -41,7 +41,7 @@ class Eviction : public testing::Test {
       const rlimit small{5'000, 5'000};
       setrlimit(RLIMIT_CORE, &none);
       setrlimit(RLIMIT_FSIZE, &small);
-      return store.put(key_number(2), artifact_of(key_number(2), 10'000)).ok() ? 0 : 1;
+      return store.put(key_number(2), artifact_of(key_number(2), 10'000), {}).has_value() ? 0 : 1;
     });
   }
   std::vector<std::string> temporary_files() const { return files_below(root_ + "/v1/tmp"); }
@@ -102,7 +102,7 @@ TEST_F(Eviction, RecentlyUsedEntriesStay) {
   const auto store = open(100'000);
   for (int number = 0; number < 8; ++number) put(*store, number, 10'000, 100);
   for (int number = 0; number < 8; ++number) set_age(path_of(number), 14 * 24h);
-  for (int number = 0; number < 4; ++number) ASSERT_TRUE((*store->get(key_number(number))).has_value());
+  for (int number = 0; number < 4; ++number) ASSERT_TRUE((*store->get(key_number(number), {})).has_value());
   put(*store, 8, 25'000, 100);
   for (int number = 0; number < 4; ++number) EXPECT_TRUE(there(number)) << number;
   EXPECT_LT(there(4) + there(5) + there(6) + there(7), 4);
@@ -112,17 +112,17 @@ TEST_F(Eviction, RecentlyUsedEntriesStay) {
 TEST_F(Eviction, RejectsArtifactLargerThanLimitWithoutEvicting) {
   const auto store = open(100'000);
   put(*store, 1, 10'000, 1);
-  EXPECT_FALSE(store->put(key_number(2), artifact_of(key_number(2), 200'000)).ok());
+  EXPECT_FALSE(store->put(key_number(2), artifact_of(key_number(2), 200'000), {}).has_value());
   EXPECT_TRUE(there(1));
 }
 
 TEST_F(Eviction, UsedHintsStay) {
   const auto store = open(200'000);
-  ASSERT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(1)).ok());
+  ASSERT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value());
   for (int number = 0; number < 100; ++number) {
     put(*store, number, 10'000, 100);
     clock_.advance(24h);
-    ASSERT_EQ(store->dependency_sets(request_number(1), 1)->size(), 1u) << number;
+    ASSERT_EQ(store->dependency_sets(request_number(1), 1, {})->size(), 1u) << number;
   }
 }
 
@@ -139,7 +139,7 @@ TEST_F(Eviction, OtherVersionsCountAndAgeOutButUnknownDirectoriesStay) {
   set_age(root_ + "/v7/deep/er/old", 60 * 24h);
   EXPECT_GT(store->stats()->by_kind.at(CachedFile::Kind::OtherVersion), 50'000u);
   for (int number = 1; number <= 7; ++number) put(*store, number, 10'000, 100);
-  ASSERT_TRUE(store->gc().ok());
+  ASSERT_TRUE(store->gc().has_value());
   EXPECT_FALSE(fs::exists(root_ + "/v7/deep/er/old"));
   EXPECT_TRUE(fs::exists(root_ + "/v7/CACHEDIR.TAG"));
   EXPECT_TRUE(fs::exists(root_ + "/v8/not_kilns"));
@@ -161,11 +161,11 @@ TEST_F(Eviction, CountsFilesAddedDuringScan) {
   CacheDirectory directory({.root = root_}, clock_);
   UsageJournal journal(directory);
   // With a journal that has only its header, and with one that has records.
-  ASSERT_TRUE(directory.publish("usage", {encode_usage_head(clock_.wall())}, [](std::int64_t) {}).ok());
+  ASSERT_TRUE(directory.publish("usage", {encode_usage_head(clock_.wall())}, [](std::int64_t) {}).has_value());
   for (int round = 0; round < 2; ++round) {
     const std::uint64_t mark = journal.length();
     ASSERT_TRUE(journal.add(100).has_value());
-    ASSERT_TRUE(journal.replace(1'000, mark).ok());
+    ASSERT_TRUE(journal.replace(1'000, mark).has_value());
     EXPECT_EQ(journal.add(0)->bytes, 1'100u) << round;
   }
 }
@@ -181,7 +181,7 @@ TEST_F(Eviction, CountsFileBeforeRenameAndReplacedFileAfterwards) {
                                const std::string path = root_ + "/v1/file";
                                reported.emplace_back(grown, fs::exists(path) ? fs::file_size(path) : 0);
                              })
-                    .ok());
+                    .has_value());
     return reported;
   };
   using Reported = std::vector<std::pair<std::int64_t, std::uintmax_t>>;
@@ -197,13 +197,13 @@ TEST_F(Eviction, FailedRenameIsUncountedAndLeavesNothing) {
     sum += grown;
     ++times;
   };
-  ASSERT_TRUE(directory.publish("first", {""}, count).ok());
+  ASSERT_TRUE(directory.publish("first", {""}, count).has_value());
   times = 0;
   fs::create_directories(root_ + "/v1/file/in_the_way");
-  EXPECT_FALSE(directory.publish("file", {"bytes"}, count).ok());
+  EXPECT_FALSE(directory.publish("file", {"bytes"}, count).has_value());
   EXPECT_EQ(sum, 0);
   EXPECT_EQ(times, 4) << "two attempts";
-  EXPECT_THROW((void)directory.publish("other", {"bytes"}, [](std::int64_t) { throw std::bad_alloc(); }).ok(),
+  EXPECT_THROW((void)directory.publish("other", {"bytes"}, [](std::int64_t) { throw std::bad_alloc(); }).has_value(),
                std::bad_alloc);
   EXPECT_TRUE(temporary_files().empty());
 }
@@ -218,7 +218,7 @@ TEST_F(Eviction, RemovesTemporaryFilesOfDeadWritersOnly) {
   set_age(old, 2h);
   ASSERT_EQ(die_writing(*store), 128 + SIGXFSZ);
   ASSERT_EQ(temporary_files().size(), 3u);
-  ASSERT_TRUE(store->gc().ok());
+  ASSERT_TRUE(store->gc().has_value());
   EXPECT_TRUE(fs::exists(alive));
   EXPECT_FALSE(fs::exists(old));
   EXPECT_EQ(temporary_files().size(), 1u);
@@ -231,7 +231,7 @@ TEST_F(Eviction, FirstWriteOfProcessRemovesFilesOfDeadWritersOnly) {
   ASSERT_EQ(die_writing(*open(0)), 128 + SIGXFSZ);
   ASSERT_EQ(temporary_files().size(), 2u);
   const auto store = open(0);
-  ASSERT_TRUE((*store->get(key_number(1))).has_value());
+  ASSERT_TRUE((*store->get(key_number(1), {})).has_value());
   EXPECT_EQ(temporary_files().size(), 2u) << "a read must not write";
   put(*store, 3, 10, 1);
   EXPECT_EQ(temporary_files(), std::vector<std::string>{alive});
@@ -240,7 +240,9 @@ TEST_F(Eviction, FirstWriteOfProcessRemovesFilesOfDeadWritersOnly) {
   put(*store, 4, 10, 1);
   EXPECT_EQ(temporary_files().size(), 2u);
   // A forked child counts as a new process.
-  EXPECT_EQ(run_in_child([&] { return store->put(key_number(5), artifact_of(key_number(5), 10)).ok() ? 0 : 1; }), 0);
+  EXPECT_EQ(
+      run_in_child([&] { return store->put(key_number(5), artifact_of(key_number(5), 10), {}).has_value() ? 0 : 1; }),
+      0);
   EXPECT_EQ(temporary_files(), std::vector<std::string>{alive});
 }
 
@@ -265,9 +267,9 @@ TEST_F(Eviction, OneProcessCollectsAtATime) {
   char byte = 0;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
   const auto collected = store->gc();
-  ASSERT_TRUE(collected.ok());
+  ASSERT_TRUE(collected.has_value());
   EXPECT_TRUE(collected->busy);
-  EXPECT_TRUE(store->put(key_number(2), artifact_of(key_number(2), 10)).ok());
+  EXPECT_TRUE(store->put(key_number(2), artifact_of(key_number(2), 10), {}).has_value());
   ASSERT_EQ(write(done[1], &byte, 1), 1);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -291,13 +293,13 @@ TEST_F(Eviction, NextPutRecreatesCorruptOrMissingJournal) {
 
 TEST_F(Eviction, NewJournalHasRecordsAddedDuringScan) {
   CacheDirectory directory({.root = root_}, clock_);
-  ASSERT_TRUE(directory.open_for_write().ok());
+  ASSERT_TRUE(directory.open_for_write().has_value());
   UsageJournal journal(directory);
   UsageJournal others(directory);
-  ASSERT_TRUE(journal.replace(1'000, 0).ok());
+  ASSERT_TRUE(journal.replace(1'000, 0).has_value());
   const std::uint64_t mark = journal.length();
   EXPECT_EQ(others.add(250)->bytes, 1'250U);
-  ASSERT_TRUE(journal.replace(600, mark).ok());
+  ASSERT_TRUE(journal.replace(600, mark).has_value());
   EXPECT_EQ(journal.add(0)->bytes, 850U);
   EXPECT_EQ(others.add(0)->bytes, 850U) << "they detect that it is a new journal";
 }

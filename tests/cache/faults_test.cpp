@@ -23,12 +23,12 @@ class Faults : public testing::Test {
  protected:
   std::unique_ptr<DiskStore> open() { return DiskStore::open({.root = root_}).value(); }
   static Status put(Store& store, int number) {
-    return store.put(key_number(number), artifact_of(key_number(number), kSize));
+    return store.put(key_number(number), artifact_of(key_number(number), kSize), {});
   }
   // A miss or an error costs a compile. Bytes other than those that were put are a failure.
   enum class Answer { Right, Wrong, None };
   static Answer get(Store& store, int number) {
-    const auto hit = store.get(key_number(number));
+    const auto hit = store.get(key_number(number), {});
     if (!hit || !*hit) return Answer::None;
     return same((*hit)->artifact, artifact_of(key_number(number), kSize)) ? Answer::Right : Answer::Wrong;
   }
@@ -39,11 +39,11 @@ class Faults : public testing::Test {
 
 TEST_F(Faults, TransientRenameErrorIsRetried) {
   const auto store = open();
-  ASSERT_TRUE(put(*store, 0).ok());
+  ASSERT_TRUE(put(*store, 0).has_value());
   for (const int error : {ESTALE, EBUSY, ENOENT}) {
     {
       const FaultInjection fault({.call = "renameat", .error = error});
-      EXPECT_TRUE(put(*store, error).ok()) << error;
+      EXPECT_TRUE(put(*store, error).has_value()) << error;
       EXPECT_EQ(fault.met(), 1);
     }
     EXPECT_EQ(get(*store, error), Answer::Right) << error;
@@ -53,7 +53,7 @@ TEST_F(Faults, TransientRenameErrorIsRetried) {
 
 TEST_F(Faults, TransientOpenOrReadErrorIsRetried) {
   const auto store = open();
-  ASSERT_TRUE(put(*store, 1).ok());
+  ASSERT_TRUE(put(*store, 1).has_value());
   ASSERT_EQ(get(*store, 1), Answer::Right);
   for (const char* call : {"openat", "read"}) {
     for (const int error : {ESTALE, EBUSY}) {
@@ -66,10 +66,10 @@ TEST_F(Faults, TransientOpenOrReadErrorIsRetried) {
 
 TEST_F(Faults, RenameThatSucceededDespiteErrorIsSuccess) {
   const auto store = open();
-  ASSERT_TRUE(put(*store, 0).ok());
+  ASSERT_TRUE(put(*store, 0).has_value());
   {
     const FaultInjection fault({.call = "renameat", .error = ENOENT, .times = -1, .done = true});
-    EXPECT_TRUE(put(*store, 1).ok());
+    EXPECT_TRUE(put(*store, 1).has_value());
     EXPECT_GE(fault.met(), 2);
   }
   EXPECT_EQ(get(*store, 1), Answer::Right);
@@ -77,26 +77,26 @@ TEST_F(Faults, RenameThatSucceededDespiteErrorIsSuccess) {
 
 TEST_F(Faults, EntryThatStaysStaleIsMiss) {
   const auto store = open();
-  ASSERT_TRUE(put(*store, 1).ok());
+  ASSERT_TRUE(put(*store, 1).has_value());
   const FaultInjection fault({.call = "openat", .error = ESTALE, .times = -1});
-  const auto hit = store->get(key_number(1));
-  ASSERT_TRUE(hit.ok());
+  const auto hit = store->get(key_number(1), {});
+  ASSERT_TRUE(hit.has_value());
   EXPECT_FALSE(hit->has_value());
 }
 
 TEST_F(Faults, PersistentFailureIsErrorWithReason) {
   const auto store = open();
-  ASSERT_TRUE(put(*store, 1).ok());
+  ASSERT_TRUE(put(*store, 1).has_value());
   {
     const FaultInjection fault({.call = "write", .error = ENOSPC, .times = -1});
     const Status status = put(*store, 2);
-    ASSERT_FALSE(status.ok());
+    ASSERT_FALSE(status.has_value());
     EXPECT_NE(status.error().message.find("No space left"), std::string::npos);
   }
   {
     const FaultInjection fault({.call = "read", .error = EIO, .times = -1});
-    const auto hit = store->get(key_number(1));
-    ASSERT_FALSE(hit.ok());
+    const auto hit = store->get(key_number(1), {});
+    ASSERT_FALSE(hit.has_value());
     EXPECT_NE(hit.error().message.find("Input/output error"), std::string::npos);
   }
   EXPECT_EQ(get(*store, 1), Answer::Right);
@@ -105,7 +105,7 @@ TEST_F(Faults, PersistentFailureIsErrorWithReason) {
 
 TEST_F(Faults, VerifyDoesNotReportUnscannedFilesAsValid) {
   const auto store = open();
-  ASSERT_TRUE(put(*store, 1).ok());
+  ASSERT_TRUE(put(*store, 1).has_value());
   ASSERT_EQ(store->verify()->valid, 1u);
   int failed = 0;
   for (int skip = 0; skip < 8; ++skip) {
@@ -120,13 +120,13 @@ TEST_F(Faults, VerifyDoesNotReportUnscannedFilesAsValid) {
 TEST_F(Faults, IncompleteScanDoesNotExceedLimit) {
   const auto bounded = [&] { return DiskStore::open({.root = root_, .max_bytes = 5 * kSize}).value(); };
   for (int skip = 0; skip < 9; ++skip) {
-    for (int number = 0; number < 4; ++number) ASSERT_TRUE(put(*bounded(), 100 * skip + number).ok());
+    for (int number = 0; number < 4; ++number) ASSERT_TRUE(put(*bounded(), 100 * skip + number).has_value());
     {
       const FaultInjection fault({.call = "openat", .error = EIO, .skip = skip, .times = 1});
-      (void)bounded()->gc().ok();
+      (void)bounded()->gc().has_value();
     }
     // Few enough that an incomplete sum stays below the limit.
-    for (int number = 4; number < 8; ++number) ASSERT_TRUE(put(*bounded(), 100 * skip + number).ok());
+    for (int number = 4; number < 8; ++number) ASSERT_TRUE(put(*bounded(), 100 * skip + number).has_value());
     std::uintmax_t bytes = 0;
     for (const std::string& path : files_below(root_)) bytes += std::filesystem::file_size(path);
     EXPECT_LE(bytes, 5 * kSize) << skip;
@@ -146,17 +146,19 @@ TEST_F(Faults, BytesAreCorrectAndStoreRecoversFromAnyFault) {
           bool stored = false;
           {
             const FaultInjection fault({.call = call, .error = error, .skip = skip, .times = times});
-            stored = put(*store, number).ok();
+            stored = put(*store, number).has_value();
             (void)store
-                ->add_dependency_set(request_number(static_cast<std::uint64_t>(number)), dependency_set_number(1))
-                .ok();
+                ->add_dependency_set(request_number(static_cast<std::uint64_t>(number)), dependency_set_number(1), {})
+                .has_value();
             EXPECT_NE(get(*store, number), Answer::Wrong);
-            (void)store->dependency_sets(request_number(static_cast<std::uint64_t>(number))).ok();
-            if (skip % 2 == 0) (void)store->gc().ok();
+            (void)store
+                ->dependency_sets(request_number(static_cast<std::uint64_t>(number)), Store::kMaxDependencySets, {})
+                .has_value();
+            if (skip % 2 == 0) (void)store->gc().has_value();
             met += fault.met();
           }
           ASSERT_TRUE(!stored || get(*store, number) == Answer::Right) << call << " " << error << " " << skip;
-          ASSERT_TRUE(put(*store, number).ok()) << call << " " << error << " " << skip;
+          ASSERT_TRUE(put(*store, number).has_value()) << call << " " << error << " " << skip;
           ASSERT_EQ(get(*store, number), Answer::Right) << call << " " << error << " " << skip;
         }
       }
@@ -170,8 +172,8 @@ TEST_F(Faults, BytesAreCorrectAndStoreRecoversFromAnyFault) {
 TEST_F(Faults, HitWritesNothingOnNetworkFileSystem) {
   {
     const auto store = open();
-    ASSERT_TRUE(put(*store, 1).ok());
-    ASSERT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(1)).ok());
+    ASSERT_TRUE(put(*store, 1).has_value());
+    ASSERT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value());
   }
   const timespec old[2] = {{0, UTIME_OMIT}, {1'000'000, 0}};
   for (const std::string& path : files_below(root_)) ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), old, 0), 0);
@@ -179,7 +181,7 @@ TEST_F(Faults, HitWritesNothingOnNetworkFileSystem) {
     const OnNetwork network;
     const auto store = open();
     EXPECT_EQ(get(*store, 1), Answer::Right);
-    EXPECT_EQ(store->dependency_sets(request_number(1))->size(), 1u);
+    EXPECT_EQ(store->dependency_sets(request_number(1), Store::kMaxDependencySets, {})->size(), 1u);
     EXPECT_EQ(network.writes(), 0);
   }
 }

@@ -23,10 +23,11 @@ TEST(StoreFormats, HintsMatchGolden) {
 }
 
 TEST(StoreFormats, HistoryMatchesGolden) {
-  Recipe recipe{Unit::cuda("scale", "source").option("-lineinfo").entry("scale<float>").header("a.cuh", "int a;"),
-                Target::sm(90),
-                {"nvrtc", "13.0.88", "/usr/lib/libnvrtc.so.13", sha256("a library"), {{"NVRTC_APPEND_FLAGS", "-G"}}},
-                "/somewhere"};
+  Recipe recipe{
+      Unit::cuda("scale", "source").with_option("-lineinfo").with_entry("scale<float>").with_header("a.cuh", "int a;"),
+      Target::sm(90),
+      {"nvrtc", "13.0.88", "/usr/lib/libnvrtc.so.13", sha256("a library"), {{"NVRTC_APPEND_FLAGS", "-G"}}},
+      "/somewhere"};
   const Build build = Build::of(recipe, key_number(1), 250, std::chrono::nanoseconds(1'234'567));
   EXPECT_EQ(sha256(encode(UnitHistory{"cuda", "scale", {build}})).hex(),
             "a1eba5f6a2ccf571e395127a7359c1f698255353d5abe1fbe1593854f0c23839");

@@ -21,10 +21,10 @@ namespace fs = std::filesystem;
 constexpr uid_t kOtherUser = 12345;
 
 bool put(Store& store, int number, std::size_t size = 1'000) {
-  return store.put(key_number(number), artifact_of(key_number(number), size)).ok();
+  return store.put(key_number(number), artifact_of(key_number(number), size), {}).has_value();
 }
 bool serves(Store& store, int number, std::size_t size = 1'000) {
-  const auto hit = store.get(key_number(number));
+  const auto hit = store.get(key_number(number), {});
   return hit && *hit && same((*hit)->artifact, artifact_of(key_number(number), size));
 }
 
@@ -36,14 +36,14 @@ class HostileDirectory : public testing::Test {
   void expect_rejected(const std::string& reason) {
     const auto store = open();
     for (int i = 0; i < 2; ++i) {
-      const auto hit = store->get(key_number(1));
-      ASSERT_FALSE(hit.ok());
+      const auto hit = store->get(key_number(1), {});
+      ASSERT_FALSE(hit.has_value());
       EXPECT_NE(hit.error().message.find(reason), std::string::npos) << hit.error().message;
-      const Status status = store->put(key_number(1), artifact_of(key_number(1), 10));
-      ASSERT_FALSE(status.ok());
+      const Status status = store->put(key_number(1), artifact_of(key_number(1), 10), {});
+      ASSERT_FALSE(status.has_value());
       EXPECT_NE(status.error().message.find(reason), std::string::npos) << status.error().message;
     }
-    EXPECT_FALSE(store->check().ok());
+    EXPECT_FALSE(store->check().has_value());
     EXPECT_FALSE(store->is_writable());
     EXPECT_FALSE(fs::exists(root_ + "/v1"));
   }
@@ -94,8 +94,8 @@ TEST_F(HostileDirectory, DirectoryOfAnotherUserIsRejectedUnlessTrusted) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   ASSERT_TRUE(put(*open(), 1));
   for (const char* path : {"", "/v1"}) ASSERT_EQ(chown((root_ + path).c_str(), kOtherUser, kOtherUser), 0);
-  const auto rejected = open()->get(key_number(1));
-  ASSERT_FALSE(rejected.ok());
+  const auto rejected = open()->get(key_number(1), {});
+  ASSERT_FALSE(rejected.has_value());
   EXPECT_NE(rejected.error().message.find("user 12345"), std::string::npos);
   const auto trusting = open({kOtherUser});
   EXPECT_TRUE(serves(*trusting, 1));
@@ -109,19 +109,20 @@ TEST_F(HostileDirectory, CacheFilledByRootServesOtherUsers) {
   {
     const auto store = open();
     ASSERT_TRUE(put(*store, 1));
-    ASSERT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(1)).ok());
+    ASSERT_TRUE(store->add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value());
   }
   const auto before = files_below(root_);
-  EXPECT_EQ(run_in_child([&] {
-              if (!become(kOtherUser) || unsetenv("HOME") != 0) return 2;
-              const auto store = open();
-              if (!serves(*store, 1)) return 3;
-              if (*store->dependency_sets(request_number(1), 1) != std::vector<DependencySet>{dependency_set_number(1)})
-                return 4;
-              if (store->is_writable() || put(*store, 2)) return 5;
-              return 0;
-            }),
-            0);
+  EXPECT_EQ(
+      run_in_child([&] {
+        if (!become(kOtherUser) || unsetenv("HOME") != 0) return 2;
+        const auto store = open();
+        if (!serves(*store, 1)) return 3;
+        if (*store->dependency_sets(request_number(1), 1, {}) != std::vector<DependencySet>{dependency_set_number(1)})
+          return 4;
+        if (store->is_writable() || put(*store, 2)) return 5;
+        return 0;
+      }),
+      0);
   EXPECT_EQ(files_below(root_), before);
 }
 
@@ -131,9 +132,9 @@ TEST_F(HostileDirectory, UnwritableDirectoryFailsOnlyPut) {
   EXPECT_EQ(run_in_child([&] {
               if (!become(kOtherUser)) return 2;
               const auto store = open();
-              const auto hit = store->get(key_number(1));
+              const auto hit = store->get(key_number(1), {});
               if (!hit || *hit) return 3;
-              const Status status = store->put(key_number(1), artifact_of(key_number(1), 10));
+              const Status status = store->put(key_number(1), artifact_of(key_number(1), 10), {});
               return !status && status.error().message.find("Permission denied") != std::string::npos ? 0 : 4;
             }),
             0);
@@ -154,7 +155,7 @@ TEST_F(HostileDirectory, FullDiskFailsPutAndLeavesNoPartialFile) {
     int stored = 0;
     while (stored < 100 && put(*store, stored, 40'000)) ++stored;
     if (stored == 0 || stored == 100) return 2;
-    const Status full = store->put(key_number(stored), artifact_of(key_number(stored), 40'000));
+    const Status full = store->put(key_number(stored), artifact_of(key_number(stored), 40'000), {});
     if (full || full.error().message.find("No space left") == std::string::npos) return 3;
     for (int i = 0; i < stored; ++i) {
       if (!serves(*store, i, 40'000)) return 4;
@@ -173,7 +174,7 @@ TEST_F(HostileDirectory, ReadOnlyFileSystemServesHitsAndRejectsPuts) {
     if (mount(nullptr, directory_.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) return 3;
     const auto store = open();
     if (!serves(*store, 1)) return 4;
-    const Status status = store->put(key_number(2), artifact_of(key_number(2), 10));
+    const Status status = store->put(key_number(2), artifact_of(key_number(2), 10), {});
     if (status || status.error().message.find("Read-only file system") == std::string::npos) return 5;
     return 0;
   });

@@ -9,7 +9,7 @@ namespace {
 struct LocalParties {
   TemporaryDirectory directory;
   std::unique_ptr<Claims> participant() { return std::make_unique<LocalClaims>(directory.path()); }
-  static std::chrono::milliseconds takeover() { return std::chrono::seconds(1); }
+  static std::chrono::milliseconds takeover() { return std::chrono::seconds(10); }
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Local, ClaimsConformance, LocalParties);

@@ -56,7 +56,7 @@ const char* name_of(Outcome outcome) {
 // Returns the result of a non-blocking acquire in a new process.
 std::string outcome_elsewhere(const std::string& directory, int number) {
   const Forked child([&](const Forked::Side& side) {
-    side.say(name_of(LocalClaims(directory).acquire(key(number), milliseconds(0)).outcome));
+    side.say(name_of(LocalClaims(directory).acquire(key(number), milliseconds(0), {}).outcome));
   });
   return child.line();
 }
@@ -65,14 +65,14 @@ TEST(LocalClaims, FirstAcquireCreatesDirectory) {
   const TemporaryDirectory directory;
   LocalClaims claims(directory.path("a/b"));
   EXPECT_FALSE(std::filesystem::exists(directory.path("a")));
-  EXPECT_EQ(claims.acquire(key(1), milliseconds(0)).outcome, Outcome::Acquired);
+  EXPECT_EQ(claims.acquire(key(1), milliseconds(0), {}).outcome, Outcome::Acquired);
   EXPECT_EQ(std::filesystem::file_size(directory.path("a/b/locks")), 0u);
 }
 
 TEST(LocalClaims, AllRequestsShareOneEmptyFile) {
   const TemporaryDirectory directory;
   LocalClaims claims(directory.path());
-  for (int i = 0; i < 1000; ++i) ASSERT_EQ(claims.acquire(key(i), milliseconds(0)).outcome, Outcome::Acquired);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(claims.acquire(key(i), milliseconds(0), {}).outcome, Outcome::Acquired);
   EXPECT_EQ(list_directory(AT_FDCWD, directory.path().c_str()), std::vector<std::string>{"locks"});
   EXPECT_EQ(std::filesystem::file_size(directory.path("locks")), 0u);
 }
@@ -83,24 +83,24 @@ TEST(LocalClaims, OffsetUses62BitsOfKeyAndIsNeverNegative) {
   EXPECT_EQ(LockFile::lock_offset(highest.digest), (off_t{1} << 62) - 1);
   EXPECT_NE(LockFile::lock_offset(key(1).digest), LockFile::lock_offset(key(2).digest));
   const TemporaryDirectory directory;
-  EXPECT_EQ(LocalClaims(directory.path()).acquire(highest, milliseconds(0)).outcome, Outcome::Acquired);
+  EXPECT_EQ(LocalClaims(directory.path()).acquire(highest, milliseconds(0), {}).outcome, Outcome::Acquired);
 }
 
 TEST(LocalClaims, ZeroWaitNeverSleepsAndOtherwiseSleepsUntilDeadline) {
   const TemporaryDirectory directory;
   const Forked holder([&](const Forked::Side& side) {
-    const auto mine = LocalClaims(directory.path()).acquire(key(1), milliseconds(0));
+    const auto mine = LocalClaims(directory.path()).acquire(key(1), milliseconds(0), {});
     side.say(name_of(mine.outcome));
     (void)side.receive();
   });
   ASSERT_EQ(holder.line(), "mine");
   const StoppedClock clock;
   LocalClaims claims(directory.path(), clock);
-  EXPECT_EQ(claims.acquire(key(1), milliseconds(0)).outcome, Outcome::TimedOut);
-  EXPECT_EQ(claims.acquire(key(1), milliseconds(-5)).outcome, Outcome::TimedOut);
+  EXPECT_EQ(claims.acquire(key(1), milliseconds(0), {}).outcome, Outcome::TimedOut);
+  EXPECT_EQ(claims.acquire(key(1), milliseconds(-5), {}).outcome, Outcome::TimedOut);
   EXPECT_EQ(clock.sleeps(), 0);
   const auto start = clock.steady();
-  const auto answer = claims.acquire(key(1), milliseconds(600'000));
+  const auto answer = claims.acquire(key(1), milliseconds(600'000), {});
   EXPECT_EQ(answer.outcome, Outcome::TimedOut);
   EXPECT_EQ(answer.reason, "process " + std::to_string(holder.id()) + " is compiling it");
   EXPECT_EQ(clock.steady() - start, milliseconds(600'000));
@@ -111,13 +111,13 @@ TEST(LocalClaims, ZeroWaitNeverSleepsAndOtherwiseSleepsUntilDeadline) {
 TEST(LocalClaims, SupportsMaximumWait) {
   const TemporaryDirectory directory;
   LocalClaims claims(directory.path());
-  auto mine = claims.acquire(key(1), milliseconds::max());
+  auto mine = claims.acquire(key(1), milliseconds::max(), {});
   ASSERT_EQ(mine.outcome, Outcome::Acquired);
   std::thread later([&mine] {
     std::this_thread::sleep_for(milliseconds(20));
     mine.claim.reset();
   });
-  EXPECT_EQ(claims.acquire(key(1), milliseconds::max()).outcome, Outcome::ReleasedByOther);
+  EXPECT_EQ(claims.acquire(key(1), milliseconds::max(), {}).outcome, Outcome::ReleasedByOther);
   later.join();
 }
 
@@ -132,7 +132,7 @@ TEST(LocalClaims, ExcludeEachOtherAmong32ThreadsOnFiveRequests) {
       LocalClaims claims(directory.path());
       for (int turn = 0; turn < 20;) {
         const int which = (t + turn) % 5;
-        const auto answer = claims.acquire(key(which), std::chrono::seconds(30));
+        const auto answer = claims.acquire(key(which), std::chrono::seconds(30), {});
         if (answer.outcome == Outcome::ReleasedByOther) continue;
         if (answer.outcome != Outcome::Acquired || ++inside[which] != 1) ++wrong;
         ++unguarded[which];
@@ -152,13 +152,13 @@ TEST(LocalClaims, ExcludeEachOtherAmong32ThreadsOnFiveRequests) {
 TEST(LocalClaims, ChildDoesNotInheritClaimsAndDestroyingCopyReleasesNothing) {
   const TemporaryDirectory directory;
   LocalClaims claims(directory.path());
-  auto mine = claims.acquire(key(1), milliseconds(0));
+  auto mine = claims.acquire(key(1), milliseconds(0), {});
   ASSERT_EQ(mine.outcome, Outcome::Acquired);
   const Forked child([&](const Forked::Side& side) {
-    side.say(name_of(claims.acquire(key(1), milliseconds(0)).outcome));
+    side.say(name_of(claims.acquire(key(1), milliseconds(0), {}).outcome));
     mine.claim.reset();
-    side.say(name_of(claims.acquire(key(1), milliseconds(0)).outcome));
-    side.say(name_of(claims.acquire(key(2), milliseconds(0)).outcome));
+    side.say(name_of(claims.acquire(key(1), milliseconds(0), {}).outcome));
+    side.say(name_of(claims.acquire(key(2), milliseconds(0), {}).outcome));
     (void)side.receive();
   });
   EXPECT_EQ(child.line(), "timed out");
@@ -172,11 +172,11 @@ TEST(LocalClaims, ChildDoesNotInheritClaimsAndDestroyingCopyReleasesNothing) {
 TEST(LocalClaims, ChildClaimSurvivesCopyOfParentClaim) {
   const TemporaryDirectory directory;
   LocalClaims claims(directory.path());
-  auto mine = claims.acquire(key(1), milliseconds(0));
+  auto mine = claims.acquire(key(1), milliseconds(0), {});
   const Forked child([&](const Forked::Side& side) {
     side.say("started");
     (void)side.receive();
-    const auto own = claims.acquire(key(1), milliseconds(0));
+    const auto own = claims.acquire(key(1), milliseconds(0), {});
     mine.claim.reset();
     side.say(name_of(own.outcome));
     (void)side.receive();
@@ -193,10 +193,11 @@ TEST(LocalClaims, WorkInChildForkedDuringAcquires) {
   LocalClaims claims(directory.path());
   std::atomic<bool> stop{false};
   std::thread busy([&] {
-    while (!stop) (void)claims.acquire(key(7), milliseconds(0));
+    while (!stop) (void)claims.acquire(key(7), milliseconds(0), {});
   });
   for (int i = 0; i < 50; ++i) {
-    Forked child([&](const Forked::Side& side) { side.say(name_of(claims.acquire(key(1), milliseconds(0)).outcome)); });
+    Forked child(
+        [&](const Forked::Side& side) { side.say(name_of(claims.acquire(key(1), milliseconds(0), {}).outcome)); });
     ASSERT_EQ(child.line(), "mine") << i;
     ASSERT_EQ(child.exit_code(), 0);
   }
@@ -208,13 +209,13 @@ TEST(LocalClaims, SurviveHostThatClosesUnknownDescriptors) {
   const TemporaryDirectory directory;
   Forked child([&](const Forked::Side& side) {
     LocalClaims claims(directory.path());
-    (void)claims.acquire(key(1), milliseconds(0));
+    (void)claims.acquire(key(1), milliseconds(0), {});
     for (int fd = 3; fd < 256; ++fd) {
       if (fd != side.in && fd != side.out) close(fd);
     }
     // Likely gets the descriptor number of the lock file.
     const Fd unrelated(open(directory.path().c_str(), O_RDONLY | O_CLOEXEC));
-    const auto again = claims.acquire(key(1), milliseconds(0));
+    const auto again = claims.acquire(key(1), milliseconds(0), {});
     side.say(std::string(name_of(again.outcome)) + again.reason);
     (void)side.receive();
   });
@@ -225,9 +226,9 @@ TEST(LocalClaims, SurviveHostThatClosesUnknownDescriptors) {
 TEST(LocalClaims, ContinueInNewFileIfDirectoryIsRemoved) {
   const TemporaryDirectory directory;
   LocalClaims claims(directory.path("v1"));
-  const auto old = claims.acquire(key(1), milliseconds(0));
+  const auto old = claims.acquire(key(1), milliseconds(0), {});
   std::filesystem::remove_all(directory.path("v1"));
-  EXPECT_EQ(claims.acquire(key(1), milliseconds(0)).outcome, Outcome::Acquired);
+  EXPECT_EQ(claims.acquire(key(1), milliseconds(0), {}).outcome, Outcome::Acquired);
 }
 
 TEST(LocalClaims, TwoPathsOfOneDirectoryShareClaims) {
@@ -236,8 +237,8 @@ TEST(LocalClaims, TwoPathsOfOneDirectoryShareClaims) {
   std::filesystem::create_symlink(directory.path("real"), directory.path("alias"));
   LocalClaims one(directory.path("real"));
   LocalClaims two(directory.path("alias"));
-  const auto mine = one.acquire(key(1), milliseconds(0));
-  EXPECT_EQ(two.acquire(key(1), milliseconds(0)).outcome, Outcome::TimedOut);
+  const auto mine = one.acquire(key(1), milliseconds(0), {});
+  EXPECT_EQ(two.acquire(key(1), milliseconds(0), {}).outcome, Outcome::TimedOut);
   EXPECT_EQ(outcome_elsewhere(directory.path("real"), 1), "timed out");
 }
 
@@ -249,7 +250,7 @@ TEST(LocalClaims, ReportReasonIfUnavailable) {
   std::filesystem::create_symlink(directory.path("file"), directory.path("linked/locks"));
   for (const std::string& path :
        {std::string(), directory.path("file/below"), directory.path(), directory.path("linked")}) {
-    const auto answer = LocalClaims(path).acquire(key(1), std::chrono::seconds(10));
+    const auto answer = LocalClaims(path).acquire(key(1), std::chrono::seconds(10), {});
     EXPECT_EQ(answer.outcome, Outcome::Unavailable) << path;
     EXPECT_FALSE(answer.reason.empty()) << path;
   }
@@ -262,7 +263,7 @@ TEST(LocalClaims, AreUnavailableInUnwritableDirectory) {
   const auto as_another_user = [&](const std::string& path) {
     const Forked child([&](const Forked::Side& side) {
       if (setgid(12345) != 0 || setuid(12345) != 0) _exit(1);
-      const auto answer = LocalClaims(path).acquire(key(1), std::chrono::seconds(10));
+      const auto answer = LocalClaims(path).acquire(key(1), std::chrono::seconds(10), {});
       side.say(std::string(name_of(answer.outcome)) + ": " + answer.reason);
     });
     return child.line();
@@ -271,7 +272,7 @@ TEST(LocalClaims, AreUnavailableInUnwritableDirectory) {
             "unavailable: cannot open " + directory.path() + "/locks: Permission denied");
   EXPECT_EQ(as_another_user(directory.path("v1")),
             "unavailable: cannot create " + directory.path() + "/v1: Permission denied");
-  const auto mine = LocalClaims(directory.path()).acquire(key(1), milliseconds(0));  // the file of root exists now
+  const auto mine = LocalClaims(directory.path()).acquire(key(1), milliseconds(0), {});  // the file of root exists now
   EXPECT_EQ(as_another_user(directory.path()),
             "unavailable: cannot open " + directory.path() + "/locks: Permission denied");
 }
@@ -308,7 +309,7 @@ TEST(ClaimsFolder, IsPrivateToHostIfCacheIsNotWritable) {
     setenv("XDG_RUNTIME_DIR", (directory.path("run")).c_str(), 1);
     if (setgid(12345) != 0 || setuid(12345) != 0) _exit(1);
     side.say(claims_directory(directory.path()));
-    side.say(name_of(LocalClaims(claims_directory(directory.path())).acquire(key(1), milliseconds(0)).outcome));
+    side.say(name_of(LocalClaims(claims_directory(directory.path())).acquire(key(1), milliseconds(0), {}).outcome));
   });
   EXPECT_EQ(child.line(), directory.path("run/kiln"));
   EXPECT_EQ(child.line(), "mine");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <thread>
@@ -29,7 +30,7 @@ class CompilerConformance : public ::testing::Test {
   Recipe recipe(Compiler& compiler, const Unit& unit) { return recipe_for(compiler, unit, fixture_.target()); }
 
   void expect_good(const Result<CompileResult>& compiled, const Unit& unit) {
-    ASSERT_TRUE(compiled.ok()) << compiled.error().message << "\n" << compiled.error().log;
+    ASSERT_TRUE(compiled.has_value()) << compiled.error().message << "\n" << compiled.error().log;
     const Artifact& artifact = compiled->artifact;
     EXPECT_FALSE(artifact.bytes.empty());
     EXPECT_EQ(artifact.target, fixture_.target());
@@ -48,18 +49,18 @@ TYPED_TEST_SUITE_P(CompilerConformance);
 TYPED_TEST_P(CompilerConformance, IdentityIsStableAcrossInstancesAndCheap) {
   const auto one = this->fixture_.compiler();
   const auto two = this->fixture_.compiler();
-  const auto first = one->identity();
-  const auto other = two->identity();
-  ASSERT_TRUE(first.ok()) << first.error().message;
-  ASSERT_TRUE(other.ok()) << other.error().message;
+  const auto first = one->identity({});
+  const auto other = two->identity({});
+  ASSERT_TRUE(first.has_value()) << first.error().message;
+  ASSERT_TRUE(other.has_value()) << other.error().message;
   EXPECT_FALSE(first->name.empty());
   EXPECT_FALSE(first->version.empty());
   EXPECT_NE(first->digest, Digest{});
   EXPECT_EQ(first->digest, other->digest);
   EXPECT_EQ(first->environment, other->environment);
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < 100; ++i) ASSERT_EQ(one->identity()->digest, first->digest);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));
+  const std::clock_t start = std::clock();  // CPU time: other load does not change it
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(one->identity({})->digest, first->digest);
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC / 2);
 }
 
 TYPED_TEST_P(CompilerConformance, ReturnsBytesForTargetWithSymbolForEveryEntry) {
@@ -67,8 +68,8 @@ TYPED_TEST_P(CompilerConformance, ReturnsBytesForTargetWithSymbolForEveryEntry) 
   const Unit unit = this->fixture_.unit();
   ASSERT_GE(unit.entries().size(), 2u);
   EXPECT_EQ(unit.kind(), compiler->kind());
-  EXPECT_TRUE(compiler->supports(this->fixture_.target()).ok());
-  const auto compiled = compiler->compile(this->recipe(*compiler, unit));
+  EXPECT_TRUE(compiler->supports(this->fixture_.target()).has_value());
+  const auto compiled = compiler->compile(this->recipe(*compiler, unit), {});
   ASSERT_NO_FATAL_FAILURE(this->expect_good(compiled, unit));
   EXPECT_EQ(compiled->uncacheable_reason, "");
   EXPECT_NE(compiled->artifact.dependency_set, nullptr);
@@ -81,8 +82,8 @@ TYPED_TEST_P(CompilerConformance, EqualRecipesGiveEqualResults) {
   const auto one = this->fixture_.compiler();
   const auto two = this->fixture_.compiler();
   const Unit unit = this->fixture_.unit();
-  const auto first = one->compile(this->recipe(*one, unit));
-  const auto again = two->compile(this->recipe(*two, unit));
+  const auto first = one->compile(this->recipe(*one, unit), {});
+  const auto again = two->compile(this->recipe(*two, unit), {});
   ASSERT_NO_FATAL_FAILURE(this->expect_good(first, unit));
   ASSERT_NO_FATAL_FAILURE(this->expect_good(again, unit));
   EXPECT_EQ(first->artifact.entries, again->artifact.entries);
@@ -97,31 +98,32 @@ TYPED_TEST_P(CompilerConformance, EqualRecipesGiveEqualResults) {
 
 TYPED_TEST_P(CompilerConformance, RejectsBrokenUnitWithLogAndStaysUsable) {
   const auto compiler = this->fixture_.compiler();
-  const auto rejected = compiler->compile(this->recipe(*compiler, this->fixture_.broken()));
-  ASSERT_FALSE(rejected.ok());
+  const auto rejected = compiler->compile(this->recipe(*compiler, this->fixture_.broken()), {});
+  ASSERT_FALSE(rejected.has_value());
   EXPECT_EQ(rejected.error().code, Code::CompileFailed) << rejected.error().message;
   EXPECT_FALSE(rejected.error().log.empty());
   const Unit unit = this->fixture_.unit();
-  this->expect_good(compiler->compile(this->recipe(*compiler, unit)), unit);
+  this->expect_good(compiler->compile(this->recipe(*compiler, unit), {}), unit);
 }
 
 TYPED_TEST_P(CompilerConformance, RejectsUnsupportedTargetAndNamesSupportedOnes) {
   const auto compiler = this->fixture_.compiler();
   const Status supported = compiler->supports(this->fixture_.unsupported());
-  ASSERT_FALSE(supported.ok());
+  ASSERT_FALSE(supported.has_value());
   EXPECT_EQ(supported.error().code, Code::Unsupported);
   EXPECT_NE(supported.error().message.find(this->fixture_.possible()), std::string::npos) << supported.error().message;
-  const auto compiled = compiler->compile(recipe_for(*compiler, this->fixture_.unit(), this->fixture_.unsupported()));
-  ASSERT_FALSE(compiled.ok());
+  const auto compiled =
+      compiler->compile(recipe_for(*compiler, this->fixture_.unit(), this->fixture_.unsupported()), {});
+  ASSERT_FALSE(compiled.has_value());
   EXPECT_EQ(compiled.error().code, Code::Unsupported);
   EXPECT_NE(compiled.error().message.find(this->fixture_.possible()), std::string::npos) << compiled.error().message;
 }
 
 TYPED_TEST_P(CompilerConformance, RejectsMissingEntryAndNamesIt) {
   const auto compiler = this->fixture_.compiler();
-  const Unit unit = this->fixture_.unit().entry("no_such_kernel");
-  const auto compiled = compiler->compile(this->recipe(*compiler, unit));
-  ASSERT_FALSE(compiled.ok());
+  const Unit unit = this->fixture_.unit().with_entry("no_such_kernel");
+  const auto compiled = compiler->compile(this->recipe(*compiler, unit), {});
+  ASSERT_FALSE(compiled.has_value());
   EXPECT_EQ(compiled.error().code, Code::CompileFailed);
   const std::string said = compiled.error().message + compiled.error().log;
   EXPECT_NE(said.find("no_such_kernel"), std::string::npos) << said;
@@ -130,8 +132,8 @@ TYPED_TEST_P(CompilerConformance, RejectsMissingEntryAndNamesIt) {
 TYPED_TEST_P(CompilerConformance, RejectsUnitOfAnotherKind) {
   const auto compiler = this->fixture_.compiler();
   const Unit unit = Unit::of_kind("tea", "leaves", this->fixture_.unit().source());
-  const auto compiled = compiler->compile(this->recipe(*compiler, unit));
-  ASSERT_FALSE(compiled.ok());
+  const auto compiled = compiler->compile(this->recipe(*compiler, unit), {});
+  ASSERT_FALSE(compiled.has_value());
   EXPECT_EQ(compiled.error().code, Code::InvalidArgument);
 }
 
@@ -144,10 +146,10 @@ TYPED_TEST_P(CompilerConformance, CompilesOnEightThreadsConcurrently) {
   for (std::size_t i = 0; i < wrong.size(); ++i) {
     threads.emplace_back([&, i] {
       const bool expected = i % 4 != 3;
-      const auto compiled = compiler->compile(this->recipe(*compiler, expected ? unit : broken));
-      if (compiled.ok() != expected) wrong[i] = expected ? compiled.error().message : "compiled a broken unit";
+      const auto compiled = compiler->compile(this->recipe(*compiler, expected ? unit : broken), {});
+      if (compiled.has_value() != expected) wrong[i] = expected ? compiled.error().message : "compiled a broken unit";
       for (const std::string& entry : unit.entries()) {
-        if (compiled.ok() && compiled->artifact.symbol(entry) == nullptr) wrong[i] = "no symbol for " + entry;
+        if (compiled.has_value() && compiled->artifact.symbol(entry) == nullptr) wrong[i] = "no symbol for " + entry;
       }
     });
   }

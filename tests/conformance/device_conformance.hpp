@@ -44,12 +44,12 @@ class DeviceConformance : public testing::TestWithParam<DeviceHarness> {
     setup_ = GetParam().make();
     device_ = setup_->open({});
     artifact_ = setup_->artifact();
-    ASSERT_TRUE(device_->make_current(0).ok());
+    ASSERT_TRUE(device_->make_current(0).has_value());
     stream_ = device_->create_stream().value();
   }
   void TearDown() override {
     if (stream_ != nullptr) {
-      EXPECT_TRUE(device_->release_stream(stream_).ok());
+      EXPECT_TRUE(device_->release_stream(stream_).has_value());
     }
   }
 
@@ -57,29 +57,25 @@ class DeviceConformance : public testing::TestWithParam<DeviceHarness> {
     return device_->load(artifact_).value()->kernel(*artifact_.symbol(entry)).value();
   }
   LaunchConfig sizes(unsigned grid, unsigned block) const {
-    LaunchConfig config;
-    config.stream = stream_;
-    config.grid.x = grid;
-    config.block.x = block;
-    return config;
+    return {Grid(grid), Block(block), StreamRef::from_native(stream_)};
   }
   /// Launches y = a x + y and returns y. Throws to end the test.
   static std::vector<float> saxpy(Device& device, DeviceKernel& kernel, const LaunchConfig& config, float a,
                                   const std::vector<float>& x, const std::vector<float>& y) {
-    const DeviceFloats xs(device, config.stream, x);
-    const DeviceFloats ys(device, config.stream, y);
+    const DeviceFloats xs(device, config.stream.native(), x);
+    const DeviceFloats ys(device, config.stream.native(), y);
     const auto n = static_cast<unsigned>(x.size());
     const Argument arguments[] = {argument_of(n), argument_of(a), xs.argument(), ys.argument()};
     kernel.launch(config, arguments, 4).value();
-    device.synchronize(config.stream).value();
+    device.synchronize(config.stream.native()).value();
     return ys.values();
   }
   Code rejection(const std::string& bytes) {
     Artifact other = artifact_;
     other.bytes = Bytes::of(bytes);
     const auto loaded = device_->load(other);
-    EXPECT_FALSE(loaded.ok()) << bytes.size() << " bytes were loaded";
-    return loaded.ok() ? Code::Internal : loaded.error().code;
+    EXPECT_FALSE(loaded.has_value()) << bytes.size() << " bytes were loaded";
+    return loaded.has_value() ? Code::Internal : loaded.error().code;
   }
 
   std::unique_ptr<DeviceSetup> setup_;
@@ -90,7 +86,7 @@ class DeviceConformance : public testing::TestWithParam<DeviceHarness> {
 
 TEST_P(DeviceConformance, ListsDevicesWithTargets) {
   const auto devices = device_->devices();
-  ASSERT_TRUE(devices.ok()) << devices.error().message;
+  ASSERT_TRUE(devices.has_value()) << devices.error().message;
   ASSERT_FALSE(devices->empty());
   for (const DeviceInfo& info : *devices) {
     EXPECT_FALSE(info.name.empty());
@@ -103,7 +99,7 @@ TEST_P(DeviceConformance, ListsDevicesWithTargets) {
 
 TEST_P(DeviceConformance, CurrentReportsDeviceOfThread) {
   const auto place = device_->current_context();
-  ASSERT_TRUE(place.ok()) << place.error().message;
+  ASSERT_TRUE(place.has_value()) << place.error().message;
   EXPECT_EQ(place->device, 0U);
   EXPECT_EQ(place->target, device_->devices()->front().target);
   EXPECT_EQ(device_->current_context()->context, place->context);
@@ -112,20 +108,20 @@ TEST_P(DeviceConformance, CurrentReportsDeviceOfThread) {
 TEST_P(DeviceConformance, ThreadHasContextOnlyAfterMakingOneCurrentAndNeedsNoneToLoad) {
   std::thread([this] {
     const auto place = device_->current_context();
-    EXPECT_EQ(place.ok(), !GetParam().contexts_are_per_thread);
-    if (!place.ok()) {
+    EXPECT_EQ(place.has_value(), !GetParam().contexts_are_per_thread);
+    if (!place.has_value()) {
       EXPECT_EQ(place.error().code, Code::Unavailable);
     }
-    EXPECT_TRUE(device_->load(artifact_).ok());
-    EXPECT_EQ(device_->current_context().ok(), place.ok()) << "loading made a context current";
-    ASSERT_TRUE(device_->make_current(0).ok());
-    EXPECT_TRUE(device_->current_context().ok());
+    EXPECT_TRUE(device_->load(artifact_).has_value());
+    EXPECT_EQ(device_->current_context().has_value(), place.has_value()) << "loading made a context current";
+    ASSERT_TRUE(device_->make_current(0).has_value());
+    EXPECT_TRUE(device_->current_context().has_value());
   }).join();
 }
 
 TEST_P(DeviceConformance, MissingDeviceCannotBeMadeCurrent) {
   const Status made = device_->make_current(device_->devices()->size());
-  ASSERT_FALSE(made.ok());
+  ASSERT_FALSE(made.has_value());
   EXPECT_EQ(made.error().code, Code::InvalidArgument);
   EXPECT_EQ(device_->current_context()->device, 0U);
 }
@@ -135,7 +131,7 @@ TEST_P(DeviceConformance, BytesThatAreNotAProgramAreRejected) {
   EXPECT_EQ(rejection("x"), Code::LoadRejected);
   EXPECT_EQ(rejection("these bytes were never a program of any kind"), Code::LoadRejected);
   EXPECT_EQ(rejection(std::string(10'000, '\0')), Code::LoadRejected);
-  EXPECT_TRUE(device_->load(artifact_).ok()) << "the device is unusable after a rejection";
+  EXPECT_TRUE(device_->load(artifact_).has_value()) << "the device is unusable after a rejection";
 }
 
 TEST_P(DeviceConformance, TruncatedBytesAreRejected) {
@@ -151,7 +147,7 @@ TEST_P(DeviceConformance, ArtifactForAnotherDeviceIsRejected) {
   other.target.architecture = "nowhere:a device of no machine";
   other.target.form = artifact_.target.form == Form::Cubin ? Form::OpenClBinary : Form::Cubin;
   const auto loaded = device_->load(other);
-  ASSERT_FALSE(loaded.ok());
+  ASSERT_FALSE(loaded.has_value());
   EXPECT_EQ(loaded.error().code, Code::LoadRejected) << loaded.error().message;
 }
 
@@ -159,7 +155,7 @@ TEST_P(DeviceConformance, MissingSymbolIsNamed) {
   const auto module = device_->load(artifact_).value();
   for (const char* symbol : {"no_such_kernel", ""}) {
     const auto kernel = module->kernel(symbol);
-    ASSERT_FALSE(kernel.ok());
+    ASSERT_FALSE(kernel.has_value());
     EXPECT_EQ(kernel.error().code, Code::InvalidArgument);
     EXPECT_NE(kernel.error().message.find(symbol), std::string::npos) << kernel.error().message;
   }
@@ -171,13 +167,13 @@ TEST_P(DeviceConformance, ReturnsNativeHandles) {
   EXPECT_NE(one->native(), nullptr);
   EXPECT_NE(one->native(), other->native());
   const auto function = one->function();
-  ASSERT_TRUE(function.ok()) << function.error().message;
+  ASSERT_TRUE(function.has_value()) << function.error().message;
   EXPECT_NE(*function, nullptr);
 }
 
 TEST_P(DeviceConformance, PreparingAgainDoesNothing) {
   const auto prepared = kernel();
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(prepared->prepare(stream_).ok());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(prepared->prepare(stream_).has_value());
   EXPECT_EQ(saxpy(*device_, *prepared, sizes(1, 4), 2, {1, 2, 3}, {10, 20, 30}), (std::vector<float>{12, 24, 36}));
 }
 
@@ -239,10 +235,10 @@ TEST_P(DeviceConformance, WrongArgumentsAreRejectedWithoutLaunch) {
   };
   for (const std::vector<Argument>& arguments : wrong) {
     const Status launched = refusing->launch(sizes(1, 4), arguments.data(), arguments.size());
-    ASSERT_FALSE(launched.ok()) << arguments.size();
+    ASSERT_FALSE(launched.has_value()) << arguments.size();
     EXPECT_EQ(launched.error().code, Code::InvalidArgument) << launched.error().message;
   }
-  ASSERT_TRUE(device_->synchronize(stream_).ok());
+  ASSERT_TRUE(device_->synchronize(stream_).has_value());
   EXPECT_EQ(ys.values(), (std::vector<float>{7, 8, 9}));
   EXPECT_EQ(saxpy(*device_, *refusing, sizes(1, 4), 2, {1, 2, 3}, {10, 20, 30}), (std::vector<float>{12, 24, 36}));
 }
@@ -255,7 +251,7 @@ TEST_P(DeviceConformance, EmptyAndInvalidSizesAreRejected) {
   const Argument arguments[] = {argument_of(n), argument_of(a), xs.argument()};
   for (const LaunchConfig& config : {sizes(0, 4), sizes(1, 0), sizes(1, 1U << 20)}) {
     const Status launched = refusing->launch(config, arguments, 3);
-    ASSERT_FALSE(launched.ok());
+    ASSERT_FALSE(launched.has_value());
     EXPECT_EQ(launched.error().code, Code::InvalidArgument) << launched.error().message;
   }
   EXPECT_EQ(xs.values(), (std::vector<float>{1, 2, 3}));
@@ -264,7 +260,7 @@ TEST_P(DeviceConformance, EmptyAndInvalidSizesAreRejected) {
 TEST_P(DeviceConformance, OccupancyReturnsLaunchableSize) {
   const auto asked = kernel();
   const auto occupancy = asked->occupancy(0);
-  ASSERT_TRUE(occupancy.ok()) << occupancy.error().message;
+  ASSERT_TRUE(occupancy.has_value()) << occupancy.error().message;
   EXPECT_GE(occupancy->block_size, 1U);
   EXPECT_LE(occupancy->block_size, 1U << 16);
   EXPECT_GE(occupancy->min_grid_size, 1U);
@@ -286,16 +282,16 @@ TEST_P(DeviceConformance, EmptyCopySucceeds) {
   void* memory = nullptr;
   std::memcpy(&memory, values.argument().data, sizeof memory);
   char none = 0;
-  EXPECT_TRUE(device_->copy_to_device(memory, &none, 0, stream_).ok());
-  EXPECT_TRUE(device_->copy_to_host(&none, memory, 0, stream_).ok());
+  EXPECT_TRUE(device_->copy_to_device(memory, &none, 0, stream_).has_value());
+  EXPECT_TRUE(device_->copy_to_host(&none, memory, 0, stream_).has_value());
 }
 
 TEST_P(DeviceConformance, OutOfMemoryIsErrorAndDeviceStaysUsable) {
   const auto memory = device_->allocate(setup_->too_much(), stream_);
-  ASSERT_FALSE(memory.ok());
+  ASSERT_FALSE(memory.has_value());
   EXPECT_EQ(memory.error().code, Code::Unavailable) << memory.error().message;
   const auto none = device_->allocate(0, stream_);
-  ASSERT_FALSE(none.ok());
+  ASSERT_FALSE(none.has_value());
   EXPECT_EQ(none.error().code, Code::InvalidArgument);
   const DeviceFloats some(*device_, stream_, {1, 2});
   EXPECT_EQ(some.values(), (std::vector<float>{1, 2}));
@@ -311,29 +307,30 @@ TEST_P(DeviceConformance, CustomAllocatorServesAllAllocations) {
   std::vector<Call> allocated;
   std::vector<Call> released;
   char memory[2];  // never accessed: a device only passes on the pointer of the allocator
-  const auto device = setup_->open({[&](std::size_t bytes, void* stream) -> void* {
-                                      if (allocated.size() == 2) return nullptr;
-                                      allocated.push_back({&memory[allocated.size()], bytes, stream});
+  const auto device = setup_->open({[&](std::size_t bytes, StreamRef stream) -> Result<void*> {
+                                      if (allocated.size() == 2) return Error{Code::Unavailable, "two are enough", {}};
+                                      allocated.push_back({&memory[allocated.size()], bytes, stream.native()});
                                       return allocated.back().memory;
                                     },
-                                    [&](void* given, std::size_t bytes, void* stream) {
-                                      released.push_back({given, bytes, stream});
+                                    [&](void* given, std::size_t bytes, StreamRef stream) {
+                                      released.push_back({given, bytes, stream.native()});
                                     }});
-  ASSERT_TRUE(device->make_current(0).ok());
-  for (const std::size_t bytes : {100U, 200U}) ASSERT_TRUE(device->allocate(bytes, stream_).ok());
+  ASSERT_TRUE(device->make_current(0).has_value());
+  for (const std::size_t bytes : {100U, 200U}) ASSERT_TRUE(device->allocate(bytes, stream_).has_value());
   const auto third = device->allocate(300, stream_);
-  ASSERT_FALSE(third.ok());
+  ASSERT_FALSE(third.has_value());
   EXPECT_EQ(third.error().code, Code::Unavailable);
-  for (const Call& call : allocated) EXPECT_TRUE(device->release(call.memory, call.bytes, call.stream).ok());
+  EXPECT_NE(third.error().message.find("two are enough"), std::string::npos) << third.error().message;
+  for (const Call& call : allocated) EXPECT_TRUE(device->release(call.memory, call.bytes, call.stream).has_value());
   EXPECT_EQ(allocated, (std::vector<Call>{{&memory[0], 100, stream_}, {&memory[1], 200, stream_}}));
   EXPECT_EQ(released, allocated);
 }
 
 TEST_P(DeviceConformance, IncompleteAllocatorIsError) {
-  const auto device = setup_->open({[](std::size_t, void*) -> void* { return nullptr; }, nullptr});
-  ASSERT_TRUE(device->make_current(0).ok());
+  const auto device = setup_->open({[](std::size_t, StreamRef) -> Result<void*> { return nullptr; }, nullptr});
+  ASSERT_TRUE(device->make_current(0).has_value());
   const auto memory = device->allocate(100, stream_);
-  ASSERT_FALSE(memory.ok());
+  ASSERT_FALSE(memory.has_value());
   EXPECT_EQ(memory.error().code, Code::InvalidArgument);
 }
 
@@ -341,13 +338,13 @@ TEST_P(DeviceConformance, StreamsAreIndependentAndRecordNothing) {
   void* other = device_->create_stream().value();
   EXPECT_NE(other, stream_);
   const auto recording = device_->capturing(other);
-  ASSERT_TRUE(recording.ok());
+  ASSERT_TRUE(recording.has_value());
   EXPECT_FALSE(*recording);
   const auto launched = kernel();
   LaunchConfig there = sizes(1, 4);
-  there.stream = other;
+  there.stream = StreamRef::from_native(other);
   EXPECT_EQ(saxpy(*device_, *launched, there, 2, {1}, {1}), (std::vector<float>{3}));
-  EXPECT_TRUE(device_->release_stream(other).ok());
+  EXPECT_TRUE(device_->release_stream(other).has_value());
   EXPECT_EQ(saxpy(*device_, *launched, sizes(1, 4), 2, {1}, {1}), (std::vector<float>{3}));
 }
 
@@ -356,15 +353,15 @@ TEST_P(DeviceConformance, EightThreadsLaunchOneKernelWithOwnResults) {
   std::vector<std::thread> threads;
   for (int number = 1; number <= 8; ++number) {
     threads.emplace_back([this, &shared, number] {
-      ASSERT_TRUE(device_->make_current(0).ok());
+      ASSERT_TRUE(device_->make_current(0).has_value());
       LaunchConfig config = sizes(2, 32);
-      config.stream = device_->create_stream().value();
+      config.stream = StreamRef::from_native(device_->create_stream().value());
       const auto a = static_cast<float>(number);
       for (int round = 0; round < 25; ++round) {
         ASSERT_EQ(saxpy(*device_, *shared, config, a, std::vector<float>(50, 2), std::vector<float>(50, 1)),
                   std::vector<float>(50, 2 * a + 1));
       }
-      EXPECT_TRUE(device_->release_stream(config.stream).ok());
+      EXPECT_TRUE(device_->release_stream(config.stream.native()).has_value());
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -374,11 +371,11 @@ TEST_P(DeviceConformance, ThreadsCanLoadConcurrently) {
   std::vector<std::thread> threads;
   for (int number = 0; number < 8; ++number) {
     threads.emplace_back([this] {
-      ASSERT_TRUE(device_->make_current(0).ok());
+      ASSERT_TRUE(device_->make_current(0).has_value());
       LaunchConfig config = sizes(1, 4);
-      config.stream = device_->create_stream().value();
+      config.stream = StreamRef::from_native(device_->create_stream().value());
       EXPECT_EQ(saxpy(*device_, *kernel(), config, 2, {1, 2}, {1, 1}), (std::vector<float>{3, 5}));
-      EXPECT_TRUE(device_->release_stream(config.stream).ok());
+      EXPECT_TRUE(device_->release_stream(config.stream.native()).has_value());
     });
   }
   for (std::thread& thread : threads) thread.join();

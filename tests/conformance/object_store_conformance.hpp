@@ -53,18 +53,18 @@ class ObjectStoreConformance : public testing::TestWithParam<ObjectStoreHarness>
   static std::string body(std::uint64_t number, std::size_t size) { return payload_of(key_number(number), size); }
   void put(Bucket bucket, const Digest& digest, const std::string& text) {
     const Status written = object_store_->write(bucket, digest, {text}, kLimit);
-    ASSERT_TRUE(written.ok()) << written.error().message;
+    ASSERT_TRUE(written.has_value()) << written.error().message;
   }
   void expect(Bucket bucket, const Digest& digest, const std::string& text) {
     const auto found = object_store_->read(bucket, digest, kMaximum, kLimit);
-    ASSERT_TRUE(found.ok()) << found.error().message;
+    ASSERT_TRUE(found.has_value()) << found.error().message;
     ASSERT_TRUE(found->has_value());
     // Not EXPECT_EQ, which would print a megabyte of bytes.
     EXPECT_TRUE((*found)->view() == text);
   }
   void expect_absent(Bucket bucket, const Digest& digest) {
     const auto found = object_store_->read(bucket, digest, kMaximum, kLimit);
-    ASSERT_TRUE(found.ok()) << found.error().message;
+    ASSERT_TRUE(found.has_value()) << found.error().message;
     EXPECT_FALSE(found->has_value());
   }
 
@@ -88,7 +88,7 @@ TEST_P(ObjectStoreConformance, ObjectIsReadUnderItsNameAndBucketOnly) {
 
 TEST_P(ObjectStoreConformance, PartsAreConcatenated) {
   const std::string large = body(1, 100'000);
-  ASSERT_TRUE(object_store_->write(Bucket::ActionCache, name(1), {"head", "", large, "tail"}, kLimit).ok());
+  ASSERT_TRUE(object_store_->write(Bucket::ActionCache, name(1), {"head", "", large, "tail"}, kLimit).has_value());
   expect(Bucket::ActionCache, name(1), "head" + large + "tail");
 }
 
@@ -108,11 +108,11 @@ TEST_P(ObjectStoreConformance, WriteReplacesObject) {
 TEST_P(ObjectStoreConformance, ReadEnforcesSizeLimit) {
   put(Bucket::Cas, name(1), body(1, 70'000));
   const auto whole = object_store_->read(Bucket::Cas, name(1), 70'000, kLimit);
-  ASSERT_TRUE(whole.ok()) << whole.error().message;
+  ASSERT_TRUE(whole.has_value()) << whole.error().message;
   EXPECT_EQ((*whole)->size(), 70'000u);
   for (const std::uint64_t maximum : {0, 1, 69'999}) {
     const auto longer = object_store_->read(Bucket::Cas, name(1), maximum, kLimit);
-    ASSERT_FALSE(longer.ok());
+    ASSERT_FALSE(longer.has_value());
     EXPECT_EQ(longer.error().code, Code::Corrupt);
   }
   // The object store stays usable.
@@ -121,36 +121,36 @@ TEST_P(ObjectStoreConformance, ReadEnforcesSizeLimit) {
 
 TEST_P(ObjectStoreConformance, MissingObjectCanBeReadWithZeroLimit) {
   const auto found = object_store_->read(Bucket::Cas, name(1), 0, kLimit);
-  ASSERT_TRUE(found.ok()) << found.error().message;
+  ASSERT_TRUE(found.has_value()) << found.error().message;
   EXPECT_FALSE(found->has_value());
 }
 
 TEST_P(ObjectStoreConformance, RemovedObjectIsMissingAndRemovingAgainIsNoError) {
   put(Bucket::ActionCache, name(1), "an action");
   put(Bucket::ActionCache, name(2), "another");
-  ASSERT_TRUE(object_store_->remove(Bucket::ActionCache, name(1), kLimit).ok());
+  ASSERT_TRUE(object_store_->remove(Bucket::ActionCache, name(1), kLimit).has_value());
   expect_absent(Bucket::ActionCache, name(1));
   expect(Bucket::ActionCache, name(2), "another");
   const Status again = object_store_->remove(Bucket::ActionCache, name(1), kLimit);
-  EXPECT_TRUE(again.ok()) << again.error().message;
-  EXPECT_TRUE(object_store_->remove(Bucket::Cas, name(3), kLimit).ok());
+  EXPECT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_TRUE(object_store_->remove(Bucket::Cas, name(3), kLimit).has_value());
 }
 
 TEST_P(ObjectStoreConformance, ListReturnsAllObjectsOfBucketWithSizes) {
   if (!GetParam().lists) {
     const auto rejected = object_store_->list(Bucket::ActionCache, kLimit);
-    ASSERT_FALSE(rejected.ok());
+    ASSERT_FALSE(rejected.has_value());
     EXPECT_EQ(rejected.error().code, Code::Unsupported);
     return;
   }
   const auto before = object_store_->list(Bucket::Cas, kLimit);
-  ASSERT_TRUE(before.ok()) << before.error().message;
+  ASSERT_TRUE(before.has_value()) << before.error().message;
   EXPECT_TRUE(before->empty());
   put(Bucket::Cas, name(1), body(1, 100));
   put(Bucket::Cas, name(2), body(2, 20'000));
   put(Bucket::ActionCache, name(3), "not in this bucket");
   auto listed = object_store_->list(Bucket::Cas, kLimit);
-  ASSERT_TRUE(listed.ok()) << listed.error().message;
+  ASSERT_TRUE(listed.has_value()) << listed.error().message;
   ASSERT_EQ(listed->size(), 2u);
   std::sort(listed->begin(), listed->end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   EXPECT_EQ((*listed)[0].name, name(1));
@@ -170,7 +170,7 @@ TEST_P(ObjectStoreConformance, InstancesAtOneLocationShareObjects) {
 
 TEST_P(ObjectStoreConformance, ProbeSucceeds) {
   const Status probed = object_store_->probe(kLimit);
-  EXPECT_TRUE(probed.ok()) << probed.error().message;
+  EXPECT_TRUE(probed.has_value()) << probed.error().message;
 }
 
 TEST_P(ObjectStoreConformance, ReadersSeeCompleteObjectsDuringConcurrentReplacement) {

@@ -34,7 +34,7 @@ TEST(CcclEnvelope, RoundTripsWithoutCopyingBlob) {
     const CcclEnvelope envelope = envelope_around(blob);
     const std::string bytes = encode(envelope);
     const auto decoded = decode_cccl_envelope(bytes);
-    ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+    ASSERT_TRUE(decoded.has_value()) << decoded.error().message;
     EXPECT_EQ(decoded->spec, envelope.spec);
     EXPECT_EQ(decoded->release, envelope.release);
     EXPECT_EQ(decoded->build_id, envelope.build_id);
@@ -89,7 +89,7 @@ TEST(CcclEnvelope, RejectsOtherVersionsWithNumber) {
     std::string bytes = encode(envelope_around("blob"));
     bytes[8] = version;
     const auto decoded = decode_cccl_envelope(sealed(bytes));
-    ASSERT_FALSE(decoded.ok());
+    ASSERT_FALSE(decoded.has_value());
     EXPECT_EQ(decoded.error().code, Code::Corrupt);
     EXPECT_NE(decoded.error().message.find("version " + std::to_string(version)), std::string::npos)
         << decoded.error().message;

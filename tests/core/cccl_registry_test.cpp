@@ -40,9 +40,9 @@ TEST(CcclRegistry, SpecsAreValidAndRoundTrip) {
   std::set<std::string> texts;
   for (const cccl::Spec& spec : cccl::predefined_specs()) {
     const Status status = spec.validate();
-    EXPECT_TRUE(status.ok()) << spec.name << ": " << status.error().message;
+    EXPECT_TRUE(status.has_value()) << spec.name << ": " << status.error().message;
     const Result<cccl::Spec> back = cccl::Spec::parse(spec.text());
-    ASSERT_TRUE(back.ok()) << spec.name << ": " << back.error().message;
+    ASSERT_TRUE(back.has_value()) << spec.name << ": " << back.error().message;
     EXPECT_EQ(back->text(), spec.text());
     texts.insert(spec.text());
   }
@@ -65,7 +65,7 @@ TEST(CcclRegistry, StartsWithLongestAndDisjointHeaders) {
 TEST(CcclRegistry, FindsByNameOrListsNames) {
   EXPECT_EQ(cccl::find_predefined("merge_sort_u64_i32").value().algorithm, cccl::Algorithm::MergeSort);
   const Result<cccl::Spec> none = cccl::find_predefined("radix_sort_u64");
-  ASSERT_FALSE(none.ok());
+  ASSERT_FALSE(none.has_value());
   EXPECT_EQ(none.error().code, Code::InvalidArgument);
   EXPECT_NE(none.error().message.find("radix_sort_u64_i32"), std::string::npos);
   EXPECT_NE(none.error().message.find("exclusive_scan_i64"), std::string::npos);
@@ -99,7 +99,7 @@ TEST(CcclRegistry, CoversPredefinedWorkload) {
     EXPECT_EQ(need.module, std::string(module));
     std::set<std::string> names;
     for (const std::string& name : need.specs) {
-      EXPECT_TRUE(cccl::find_predefined(name).ok()) << name;
+      EXPECT_TRUE(cccl::find_predefined(name).has_value()) << name;
       names.insert(name);
     }
     EXPECT_EQ(names.size(), count) << module;

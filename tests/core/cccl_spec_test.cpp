@@ -94,11 +94,11 @@ TEST(CcclSpec, TextAndKeyCoverFieldsThatAffectCode) {
     Spec changed = change.base;
     change.make(changed);
     const Status status = changed.validate();
-    ASSERT_TRUE(status.ok()) << change.field << ": " << status.error().message;
+    ASSERT_TRUE(status.has_value()) << change.field << ": " << status.error().message;
     EXPECT_NE(changed.text(), change.base.text()) << change.field;
     EXPECT_FALSE(changed.unit().key() == change.base.unit().key()) << change.field;
     const Result<Spec> back = Spec::parse(changed.text());
-    ASSERT_TRUE(back.ok()) << change.field << ": " << back.error().message;
+    ASSERT_TRUE(back.has_value()) << change.field << ": " << back.error().message;
     EXPECT_EQ(back->text(), changed.text()) << change.field;
   }
 }
@@ -133,18 +133,18 @@ TEST(CcclSpec, TextIsStable) {
 TEST(CcclSpec, ParsesShortForms) {
   const Result<Spec> scan =
       Spec::parse(R"({ "iterators": ["i32", "i32"], "algorithm": "scan", "operators": ["plus"], "name": "mine" })");
-  ASSERT_TRUE(scan.ok()) << scan.error().message;
+  ASSERT_TRUE(scan.has_value()) << scan.error().message;
   EXPECT_EQ(scan->text(), cccl::exclusive_scan<std::int32_t>().text());
   EXPECT_EQ(scan->name, "mine");
 
   const Result<Spec> wide =
       Spec::parse(R"({"algorithm": "reduce", "iterators": ["f64", "f64"], "operators": ["plus"]})");
-  ASSERT_TRUE(wide.ok()) << wide.error().message;
+  ASSERT_TRUE(wide.has_value()) << wide.error().message;
   EXPECT_EQ(wide->text(), cccl::reduce<double>().text()) << "the accumulator has the type of the input";
 
   const Result<Spec> bytes = Spec::parse(
       R"({"algorithm": "radix_sort", "iterators": ["bf16", {"storage": 12, "alignment": 4}], "order": "descending"})");
-  ASSERT_TRUE(bytes.ok()) << bytes.error().message;
+  ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
   EXPECT_TRUE(bytes->iterators[1].value == Type::storage(12, 4));
   EXPECT_EQ(bytes->order, cccl::SortOrder::Descending);
   EXPECT_EQ(bytes->unit().name(), "radix_sort_bf16_storage12");
@@ -223,21 +223,21 @@ TEST(CcclSpec, RejectsInvalidTextAndNamesField) {
   };
   for (const auto& [text, part] : rejected) {
     const Result<Spec> spec = Spec::parse(text);
-    ASSERT_FALSE(spec.ok()) << text;
+    ASSERT_FALSE(spec.has_value()) << text;
     EXPECT_EQ(spec.error().code, Code::InvalidArgument) << text;
     EXPECT_NE(spec.error().message.find(part), std::string::npos) << text << "\n" << spec.error().message;
   }
 }
 
 TEST(CcclSpec, RejectsOversizedText) {
-  EXPECT_FALSE(Spec::parse(std::string((1 << 20) + 1, ' ')).ok());
+  EXPECT_FALSE(Spec::parse(std::string((1 << 20) + 1, ' ')).has_value());
   std::string many = R"({"algorithm": "for", "operators": ["plus"], "iterators": ["i32")";
   for (int i = 0; i != 16; ++i) many += R"(, "i32")";
-  EXPECT_FALSE(Spec::parse(many + "]}").ok());
+  EXPECT_FALSE(Spec::parse(many + "]}").has_value());
   Spec spec = stateful_transform();
   spec.operators[0].source.assign(1 << 20, 'x');
-  EXPECT_FALSE(spec.validate().ok());
-  EXPECT_FALSE(Spec::parse(std::string(50'000, '[')).ok());
+  EXPECT_FALSE(spec.validate().has_value());
+  EXPECT_FALSE(Spec::parse(std::string(50'000, '[')).has_value());
 }
 
 TEST(CcclSpec, RejectsInvalidStateSize) {
@@ -251,10 +251,10 @@ TEST(CcclSpec, RejectsInvalidStateSize) {
   };
   for (const auto& [make, part] : rejected) {
     Spec spec = stateful_transform();
-    ASSERT_TRUE(spec.validate().ok());
+    ASSERT_TRUE(spec.validate().has_value());
     make(spec);
     const Status status = spec.validate();
-    ASSERT_FALSE(status.ok()) << part;
+    ASSERT_FALSE(status.has_value()) << part;
     EXPECT_NE(status.error().message.find(part), std::string::npos) << status.error().message;
   }
 }
@@ -265,24 +265,24 @@ TEST(CcclSpec, AcceptsFunctionDefinedByAnotherOperator) {
   spec.iterators[1].advance.source.clear();
   spec.iterators[1].dereference.source.clear();
   const Status status = spec.validate();
-  EXPECT_TRUE(status.ok()) << status.error().message;
+  EXPECT_TRUE(status.has_value()) << status.error().message;
   spec.iterators[0].advance.name = "another";
-  EXPECT_FALSE(spec.validate().ok());
+  EXPECT_FALSE(spec.validate().has_value());
 }
 
 TEST(CcclSpec, RejectsTypeSizeMismatch) {
   Spec spec = cccl::reduce<double>();
   spec.type.size = 4;
-  EXPECT_FALSE(spec.validate().ok());
+  EXPECT_FALSE(spec.validate().has_value());
   spec = cccl::reduce<double>();
   spec.iterators[0].value.alignment = 16;
-  EXPECT_FALSE(spec.validate().ok());
+  EXPECT_FALSE(spec.validate().has_value());
 }
 
 TEST(CcclSpec, RejectsSourceThatIsNotUtf8) {
   Spec spec = stateful_transform();
   spec.operators[0].source = "\xff\xfe";
-  EXPECT_FALSE(spec.validate().ok());
+  EXPECT_FALSE(spec.validate().has_value());
   EXPECT_FALSE(spec.text().empty());
 }
 

@@ -85,7 +85,7 @@ TEST(Fit, CoversArchitecturesOfNvrtc) {
   const std::string path = toolkit_nvrtc();
   if (path.empty()) GTEST_SKIP() << "no CUDA toolkit";
   const auto library = NvrtcLibrary::open(path);
-  ASSERT_TRUE(library.ok()) << library.error().message;
+  ASSERT_TRUE(library.has_value()) << library.error().message;
   int count = 0;
   ASSERT_EQ((*library)->supported_arch_count(&count), 0);
   std::vector<int> listed(static_cast<std::size_t>(count));

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/hash.hpp"
-#include "base/request_time.hpp"
 #include "support/fakes/manual_clock.hpp"
 #include "support/fixtures/files.hpp"
 #include "support/fixtures/temporary_directory.hpp"
@@ -27,12 +26,10 @@ class CheckedItemsTest : public ::testing::Test {
     dependency_set_.items = {{0, State::Read, "h.h", sha256("header"), 0}, {0, State::Absent, "none.h", {}, 0}};
   }
   PathRoots places(const char* root = "root") const { return {directory_.path("work"), {{directory_.path(root), ""}}}; }
-  bool is_right(const PathRoots& where) { return !checked_.check(dependency_set_, where, digests_); }
-  bool is_right() { return is_right(places()); }
   /// Returns whether the check passes for a request of that time.
-  bool is_right_for(std::chrono::nanoseconds asked) {
-    const RequestTime scope(asked);
-    return is_right();
+  bool is_right_for(std::optional<std::chrono::nanoseconds> asked) { return is_right_for(asked, places()); }
+  bool is_right_for(std::optional<std::chrono::nanoseconds> asked, const PathRoots& where) {
+    return !checked_.check(dependency_set_, where, digests_, asked);
   }
 
   TemporaryDirectory directory_;
@@ -61,9 +58,9 @@ TEST_F(CheckedItemsTest, RequestAfterEditSeesIt) {
 }
 
 TEST_F(CheckedItemsTest, ChecksEveryTimeWithoutRequestTime) {
-  EXPECT_TRUE(is_right());
+  EXPECT_TRUE(is_right_for(std::nullopt));
   write_text(directory_.path("root/h.h"), "HEADER");
-  EXPECT_FALSE(is_right());
+  EXPECT_FALSE(is_right_for(std::nullopt));
 }
 
 TEST_F(CheckedItemsTest, CheckIsValidForOneSecond) {
@@ -83,13 +80,13 @@ TEST_F(CheckedItemsTest, MismatchIsCheckedAgain) {
 }
 
 TEST_F(CheckedItemsTest, SameNameInOtherRootOrWithOtherContentIsDistinct) {
-  const RequestTime scope(clock_.steady());
-  EXPECT_TRUE(is_right());
-  EXPECT_FALSE(is_right(places("other")));
+  const auto asked = clock_.steady();
+  EXPECT_TRUE(is_right_for(asked));
+  EXPECT_FALSE(is_right_for(asked, places("other")));
   dependency_set_.items[0].digest = sha256("another");
-  EXPECT_FALSE(is_right());
+  EXPECT_FALSE(is_right_for(asked));
   dependency_set_.items[0] = {0, State::Absent, "h.h", {}, 0};
-  EXPECT_FALSE(is_right());
+  EXPECT_FALSE(is_right_for(asked));
 }
 
 TEST_F(CheckedItemsTest, ConcurrentChecksAllSeeMismatch) {
@@ -116,8 +113,7 @@ TEST_F(CheckedItemsTest, DigestAlwaysReadsEachFileOncePerRequest) {
   clock_.advance(std::chrono::seconds(10));  // makes the header old
   FileDigestCache always("", FileDigestCache::Options{true}, clock_);
   const auto right_for = [&](std::chrono::nanoseconds asked) {
-    const RequestTime scope(asked);
-    return !checked_.check(dependency_set_, places(), always);
+    return !checked_.check(dependency_set_, places(), always, asked);
   };
   const auto first = clock_.steady();
   EXPECT_TRUE(right_for(first));

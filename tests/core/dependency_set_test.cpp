@@ -125,13 +125,13 @@ TEST_F(DependencySetTest, RoundTripsAndRejectsTruncation) {
   for (const DependencySet& dependency_set : {DependencySet{}, dependency_set_, located}) {
     const std::string bytes = dependency_set.encode();
     const Result<DependencySet> back = DependencySet::decode(bytes);
-    ASSERT_TRUE(back.ok()) << back.error().message;
+    ASSERT_TRUE(back.has_value()) << back.error().message;
     EXPECT_EQ(*back, dependency_set);
     for (std::size_t length = 0; length < bytes.size(); ++length) {
       const std::vector<char> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
-      ASSERT_FALSE(DependencySet::decode({cut.data(), cut.size()}).ok()) << length;
+      ASSERT_FALSE(DependencySet::decode({cut.data(), cut.size()}).has_value()) << length;
     }
-    EXPECT_FALSE(DependencySet::decode(bytes + "x").ok());
+    EXPECT_FALSE(DependencySet::decode(bytes + "x").has_value());
   }
 }
 

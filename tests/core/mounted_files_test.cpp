@@ -109,7 +109,7 @@ TEST_P(ImageMountTest, RemountedImageIsReadAgainByNextProcess) {
   {
     FileDigestCache digests(memory_, clock_);
     EXPECT_EQ(digests.lookup(file_)->digest, sha256("one"));
-    ASSERT_TRUE(digests.save().ok());
+    ASSERT_TRUE(digests.save().has_value());
   }
   exchange_image();
   FileDigestCache digests(memory_, clock_);
@@ -122,7 +122,7 @@ TEST_P(ImageMountTest, ImageIsReadOnceForAllProcesses) {
     FileDigestCache digests(memory_, clock_);
     EXPECT_EQ(digests.lookup(file_)->digest, sha256("one"));
     EXPECT_EQ(digests.computed_count(), reads);
-    ASSERT_TRUE(digests.save().ok());
+    ASSERT_TRUE(digests.save().has_value());
   }
 }
 
@@ -131,7 +131,7 @@ TEST_P(ImageMountTest, NothingIsSavedWithoutUniqueMountIds) {
     FileDigestCache digests(memory_, FileDigestCache::Options{false, Mounts::Ids::None}, clock_);
     EXPECT_EQ(digests.lookup(file_)->digest, sha256("one"));
     EXPECT_EQ(digests.computed_count(), 1u);
-    ASSERT_TRUE(digests.save().ok());
+    ASSERT_TRUE(digests.save().has_value());
   }
 }
 
@@ -230,7 +230,7 @@ TEST_F(NetworkFilesTest, FirstCheckTimeIsSharedBetweenProcesses) {
     FileDigestCache digests(memory_, clock_);
     EXPECT_EQ(digests.lookup(file_)->digest, sha256("one"));
     reads.push_back(digests.computed_count());
-    ASSERT_TRUE(digests.save().ok());
+    ASSERT_TRUE(digests.save().has_value());
     if (i == 1) pass(seconds(3));
   }
   EXPECT_EQ(reads, (std::vector<std::size_t>{1, 1, 1, 0}));

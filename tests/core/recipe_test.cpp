@@ -10,11 +10,12 @@ namespace kiln::test {
 namespace {
 
 Recipe sample() {
-  Recipe recipe{Unit::cuda("k.cu", "source").preamble("before").option("-a").include_root("/r", "/r/sentinel"),
-                Target::sm(80),
-                {},
-                "/work"};
-  recipe.unit = recipe.unit.include_root("r2").header("h.h", "content").entry("k<int>").entry("l");
+  Recipe recipe{
+      Unit::cuda("k.cu", "source").with_preamble("before").with_option("-a").with_include_root("/r", "/r/sentinel"),
+      Target::sm(80),
+      {},
+      "/work"};
+  recipe.unit = recipe.unit.with_include_root("r2").with_header("h.h", "content").with_entry("k<int>").with_entry("l");
   recipe.compiler = {"nvrtc", "13.0", "/lib/libnvrtc.so", sha256("compiler"), {{"A", "1"}, {"B", ""}}};
   return recipe;
 }
@@ -22,7 +23,7 @@ Recipe sample() {
 TEST(Recipe, RoundTrips) {
   const std::string bytes = encode(sample());
   const Result<Recipe> back = decode_recipe(bytes);
-  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_TRUE(back.has_value()) << back.error().message;
   EXPECT_EQ(back->request_key(), sample().request_key());
   EXPECT_EQ(back->unit.key(), sample().unit.key());
   EXPECT_EQ(back->unit.include_roots().at(0).path, "/r");
@@ -39,11 +40,11 @@ TEST(Recipe, RejectsTruncatedOrTrailingBytes) {
     // A copy of exactly that length, so that the address sanitizer detects a read past the end.
     const std::vector<char> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
     const Result<Recipe> back = decode_recipe({cut.data(), cut.size()});
-    ASSERT_FALSE(back.ok()) << length;
+    ASSERT_FALSE(back.has_value()) << length;
     ASSERT_EQ(back.error().code, Code::Corrupt);
   }
-  EXPECT_FALSE(decode_recipe(bytes + "x").ok());
-  EXPECT_FALSE(decode_recipe("\x7f" + bytes.substr(1)).ok());
+  EXPECT_FALSE(decode_recipe(bytes + "x").has_value());
+  EXPECT_FALSE(decode_recipe("\x7f" + bytes.substr(1)).has_value());
 }
 
 TEST(RequestKey, CoversUnitTargetAndCompilerButNotDisplayText) {
@@ -54,7 +55,7 @@ TEST(RequestKey, CoversUnitTargetAndCompilerButNotDisplayText) {
     return keys.insert(recipe.request_key()).second;
   };
   EXPECT_TRUE(add([](Recipe&) {}));
-  EXPECT_TRUE(add([](Recipe& r) { r.unit = r.unit.option("-b"); }));
+  EXPECT_TRUE(add([](Recipe& r) { r.unit = r.unit.with_option("-b"); }));
   EXPECT_TRUE(add([](Recipe& r) { r.target = Target::sm(90); }));
   EXPECT_TRUE(add([](Recipe& r) { r.target.form = Form::Ptx; }));
   EXPECT_TRUE(add([](Recipe& r) { r.compiler.name = "other"; }));
@@ -87,7 +88,7 @@ TEST(Metadata, RoundTripsAndRejectsTruncation) {
   artifact.metadata = {"k.cu", "nvrtc 13.0", 12.5, "a warning"};
   const std::string bytes = encode_metadata(artifact);
   const Result<Artifact> back = decode_metadata(bytes);
-  ASSERT_TRUE(back.ok());
+  ASSERT_TRUE(back.has_value());
   EXPECT_EQ(back->target, artifact.target);
   EXPECT_EQ(back->entries, artifact.entries);
   EXPECT_EQ(back->metadata.cost_ms, 12.5);
@@ -96,7 +97,7 @@ TEST(Metadata, RoundTripsAndRejectsTruncation) {
   EXPECT_EQ(back->symbol("none"), nullptr);
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     const std::vector<char> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
-    ASSERT_FALSE(decode_metadata({cut.data(), cut.size()}).ok()) << length;
+    ASSERT_FALSE(decode_metadata({cut.data(), cut.size()}).has_value()) << length;
   }
 }
 

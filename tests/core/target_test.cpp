@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <kiln/backend.hpp>
+
 namespace kiln::test {
 namespace {
 
@@ -16,7 +18,7 @@ TEST(Target, ParsesAndPrintsNames) {
                {"lto_80", "sm_80", Form::LtoIr}};
   for (const auto& row : table) {
     const Result<Target> target = Target::parse(row.text);
-    ASSERT_TRUE(target.ok()) << row.text;
+    ASSERT_TRUE(target.has_value()) << row.text;
     EXPECT_EQ(target->architecture, row.architecture);
     EXPECT_EQ(target->form, row.form);
     EXPECT_EQ(target->name(), row.text);
@@ -28,9 +30,19 @@ TEST(Target, RejectsInvalidTextWithHint) {
   for (const char* text : {"", "sm", "sm_", "sm_9", "sm_90b", "sm_a", "sm_90aa", "80", "SM_80", "sm_80 ", " sm_80",
                            "compute_", "lto", "sm_80000", "sm_-80", "sm_8 0"}) {
     const Result<Target> target = Target::parse(text);
-    ASSERT_FALSE(target.ok()) << text;
+    ASSERT_FALSE(target.has_value()) << text;
     EXPECT_EQ(target.error().code, Code::InvalidArgument);
     EXPECT_NE(target.error().message.find("sm_90"), std::string::npos);
+  }
+}
+
+TEST(Backend, ParsesNamesOnly) {
+  for (const Backend backend : {Backend::Cuda, Backend::OpenCl}) EXPECT_EQ(parse_backend(to_string(backend)), backend);
+  for (const char* text : {"", "CUDA", "cud", "cuda ", "abacus"}) {
+    const Result<Backend> backend = parse_backend(text);
+    ASSERT_FALSE(backend.has_value()) << text;
+    EXPECT_EQ(backend.error().code, Code::InvalidArgument);
+    EXPECT_NE(backend.error().message.find("cuda or opencl"), std::string::npos);
   }
 }
 

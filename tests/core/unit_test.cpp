@@ -6,33 +6,35 @@
 #include <thread>
 #include <vector>
 
+#include "core/unit_access.hpp"
+
 namespace kiln::test {
 namespace {
 
-Unit base() { return Unit::cuda("k.cu", "source").entry("k"); }
+Unit base() { return Unit::cuda("k.cu", "source").with_entry("k"); }
 
 TEST(Unit, KeyCoversEveryInput) {
   const std::vector<Unit> units = {
       base(),
-      Unit::opencl("k.cu", "source").entry("k"),
-      Unit::cuda("other.cu", "source").entry("k"),
-      Unit::cuda("k.cu", "Source").entry("k"),
+      Unit::opencl("k.cu", "source").with_entry("k"),
+      Unit::cuda("other.cu", "source").with_entry("k"),
+      Unit::cuda("k.cu", "Source").with_entry("k"),
       Unit::cuda("k.cu", "source"),
-      base().entry("l"),
-      base().option("-a"),
-      base().option("-a").option("-b"),
-      base().option("-b").option("-a"),
-      base().option("-a -b"),
-      base().option("-a").entry("l"),
-      base().include_root("/x"),
-      base().include_root("/x").include_root("/y"),
-      base().include_root("/x", "/x/sentinel"),
-      base().header("h", "1"),
-      base().header("h", "2"),
-      base().header("i", "1"),
-      base().preamble("p"),
-      base().preamble(""),
-      Unit::cuda("k.cu", "psource").entry("k"),
+      base().with_entry("l"),
+      base().with_option("-a"),
+      base().with_option("-a").with_option("-b"),
+      base().with_option("-b").with_option("-a"),
+      base().with_option("-a -b"),
+      base().with_option("-a").with_entry("l"),
+      base().with_include_root("/x"),
+      base().with_include_root("/x").with_include_root("/y"),
+      base().with_include_root("/x", "/x/sentinel"),
+      base().with_header("h", "1"),
+      base().with_header("h", "2"),
+      base().with_header("i", "1"),
+      base().with_preamble("p"),
+      base().with_preamble(""),
+      Unit::cuda("k.cu", "psource").with_entry("k"),
   };
   std::set<UnitKey> keys;
   for (const Unit& unit : units) keys.insert(unit.key());
@@ -40,35 +42,35 @@ TEST(Unit, KeyCoversEveryInput) {
 }
 
 TEST(Unit, KeyIgnoresIncludeRootPaths) {
-  EXPECT_EQ(base().include_root("/a").key(), base().include_root("/b").key());
-  EXPECT_EQ(base().include_root("/a", "/a/sentinel").key(), base().include_root("/b", "/b/sentinel").key());
+  EXPECT_EQ(base().with_include_root("/a").key(), base().with_include_root("/b").key());
+  EXPECT_EQ(base().with_include_root("/a", "/a/sentinel").key(), base().with_include_root("/b", "/b/sentinel").key());
 }
 
 TEST(Unit, IdentityCoversIncludeRootPaths) {
   const Unit unit = Unit::cuda("a", "source");
-  EXPECT_EQ(unit.identity_if_computed(), nullptr);
-  EXPECT_EQ(unit.identity(), unit.key().digest);
-  EXPECT_NE(unit.identity_if_computed(), nullptr);
-  EXPECT_EQ(unit.identity(), Unit::cuda("a", "source").identity());
-  EXPECT_NE(unit.include_root("/here").identity(), unit.include_root("/there").identity());
-  EXPECT_NE(unit.include_root("/here").identity(), unit.include_root("/here", "/here/sentinel").identity());
+  EXPECT_EQ(UnitAccess::identity_if_computed(unit), nullptr);
+  EXPECT_EQ(UnitAccess::identity(unit), unit.key().digest);
+  EXPECT_NE(UnitAccess::identity_if_computed(unit), nullptr);
+  EXPECT_EQ(unit, Unit::cuda("a", "source"));
+  EXPECT_NE(unit.with_include_root("/here"), unit.with_include_root("/there"));
+  EXPECT_NE(unit.with_include_root("/here"), unit.with_include_root("/here", "/here/sentinel"));
 }
 
 TEST(Unit, DisplayNameIncludesEntryOfInstance) {
-  EXPECT_EQ(Unit::cuda("a", "source").entry("f").label(), "a");
-  EXPECT_EQ(Unit::cuda("a", "").preamble("common").instance("f", "source").label(), "a:f");
+  EXPECT_EQ(Unit::cuda("a", "source").with_entry("f").label(), "a");
+  EXPECT_EQ(Unit::cuda("a", "").with_preamble("common").instance("f", "source").label(), "a:f");
 }
 
 TEST(Unit, KeyIgnoresConstructionOrder) {
-  EXPECT_EQ(base().option("-a").option("-b").key(), base().options({"-a", "-b"}).key());
-  EXPECT_EQ(base().option("-a").entry("l").key(), base().entry("l").option("-a").key());
-  EXPECT_EQ(Unit::cuda("k.cu", "").preamble("p").instance("k", "source").key(), base().preamble("p").key());
+  EXPECT_EQ(base().with_option("-a").with_option("-b").key(), base().with_options({"-a", "-b"}).key());
+  EXPECT_EQ(base().with_option("-a").with_entry("l").key(), base().with_entry("l").with_option("-a").key());
+  EXPECT_EQ(Unit::cuda("k.cu", "").with_preamble("p").instance("k", "source").key(), base().with_preamble("p").key());
 }
 
 TEST(Unit, DerivedUnitLeavesOriginalUnchanged) {
   const Unit unit = base();
   const UnitKey key = unit.key();
-  const Unit other = unit.option("-a").entry("l");
+  const Unit other = unit.with_option("-a").with_entry("l");
   EXPECT_EQ(unit.key(), key);
   EXPECT_TRUE(unit.options().empty());
   EXPECT_EQ(unit.entries(), std::vector<std::string>{"k"});
@@ -76,7 +78,7 @@ TEST(Unit, DerivedUnitLeavesOriginalUnchanged) {
 }
 
 TEST(Unit, InstancesSharePreamble) {
-  const Unit family = Unit::cuda("family.cu", "").preamble("#define A 1\n");
+  const Unit family = Unit::cuda("family.cu", "").with_preamble("#define A 1\n");
   const Unit one = family.instance("one", "void one();");
   const Unit two = family.instance("two", "void two();");
   EXPECT_EQ(&one.preamble(), &two.preamble());
@@ -86,7 +88,7 @@ TEST(Unit, InstancesSharePreamble) {
 }
 
 TEST(Unit, KeyIsThreadSafe) {
-  const Unit unit = base().preamble(std::string(100'000, 'p'));
+  const Unit unit = base().with_preamble(std::string(100'000, 'p'));
   std::vector<UnitKey> keys(8);
   std::vector<std::thread> threads;
   for (UnitKey& key : keys) threads.emplace_back([&unit, &key] { key = unit.key(); });

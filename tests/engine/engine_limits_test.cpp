@@ -15,7 +15,7 @@ TEST_F(EngineTest, UnusedEngineHasNoThread) {
     return std::distance(begin(tasks), end(tasks));
   };
   const auto before = threads();
-  Engine engine(params());
+  ScriptedEngine engine(params());
   EXPECT_EQ(engine.ready(request("a")), nullptr);
   engine.cancel(ScriptedWork::requests({"a"}));
   engine.retry(ScriptedWork::requests({"a"}));
@@ -30,7 +30,7 @@ TEST_F(EngineTest, UnusedEngineHasNoThread) {
 TEST_F(EngineTest, ThreadsAreNamedAndBackgroundWorkHasLowerPriority) {
   const int own = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
   if (own > 9) GTEST_SKIP() << "the nice value of this process is already high";
-  Engine engine(params());
+  ScriptedEngine engine(params());
   request(engine, {"a"});
   EXPECT_TRUE(settles(engine));
   ASSERT_FALSE(work_.threads().empty());
@@ -39,7 +39,7 @@ TEST_F(EngineTest, ThreadsAreNamedAndBackgroundWorkHasLowerPriority) {
     EXPECT_GT(thread.nice, own);
   }
   const std::size_t background = work_.threads().size();
-  ASSERT_TRUE(get(engine, "b").ok());
+  ASSERT_TRUE(get(engine, "b").has_value());
   const std::vector<SeenThread> all = work_.threads();
   for (std::size_t i = background; i < all.size(); ++i) {
     EXPECT_EQ(all[i].name.substr(0, 4), "kiln");
@@ -49,7 +49,7 @@ TEST_F(EngineTest, ThreadsAreNamedAndBackgroundWorkHasLowerPriority) {
 
 TEST_F(EngineTest, RunningTasksDoNotExceedThreadLimit) {
   work_.otherwise({.takes = 1ms});
-  Engine engine(params(), {.max_threads = 3});
+  ScriptedEngine engine(params(), {.max_threads = 3});
   Strings names;
   for (int i = 0; i < 40; ++i) names.push_back(std::to_string(i));
   request(engine, names);
@@ -60,7 +60,7 @@ TEST_F(EngineTest, RunningTasksDoNotExceedThreadLimit) {
 
 TEST_F(EngineTest, FullQueueDropsWithEventAndGetStillCompiles) {
   work_.when("a", {.held = true});
-  Engine engine(params(), {.max_threads = 1, .max_queued = 2});
+  ScriptedEngine engine(params(), {.max_threads = 1, .max_queued = 2});
   request(engine, {"a"});
   EXPECT_TRUE(work_.begun("a"));
   request(engine, {"b", "c", "d", "e"});
@@ -79,9 +79,9 @@ TEST_F(EngineTest, FullQueueDropsWithEventAndGetStillCompiles) {
 
 TEST_F(EngineTest, FullQueueReportsNothingForExistingTasks) {
   work_.when("a", {.held = true});
-  Engine engine(params(), {.max_threads = 1, .max_queued = 1});
+  ScriptedEngine engine(params(), {.max_threads = 1, .max_queued = 1});
   const std::vector<CompileRequest> requests = ScriptedWork::requests({"a", "queued", "ready"});
-  ASSERT_TRUE(engine.get(requests[2], kForever).ok());
+  ASSERT_TRUE(engine.get(requests[2], kForever).has_value());
   engine.request(std::span(requests).first(1));
   EXPECT_TRUE(work_.begun("a"));
   for (int i = 0; i < 3; ++i) engine.request(requests);
@@ -93,7 +93,7 @@ TEST_F(EngineTest, FullQueueReportsNothingForExistingTasks) {
 }
 
 TEST_F(EngineTest, GetSucceedsWithoutThreads) {
-  Engine engine(params());
+  ScriptedEngine engine(params());
   {
     const NoThreads no_threads;
     request(engine, {"a", "b"});
@@ -109,13 +109,13 @@ TEST_F(EngineTest, GetSucceedsWithoutThreads) {
 
 TEST_F(EngineTest, BlockingCompileEventNamesCaller) {
   work_.when("a", {.held = true});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   const CompileRequest wanted = request("a");
   const int line = __LINE__ + 1;
   auto waiter = std::async(std::launch::async, [&] { return engine.get(wanted, kForever); });
   EXPECT_TRUE(clock_.waiting(1));
   work_.open("a");
-  ASSERT_TRUE(waiter.get().ok());
+  ASSERT_TRUE(waiter.get().has_value());
   const std::vector<Event> reported = log_.of(Event::Kind::BlockingCompile);
   ASSERT_EQ(reported.size(), 1U);
   EXPECT_EQ(reported[0].unit, "a");
@@ -127,7 +127,7 @@ TEST_F(EngineTest, BlockingCompileEventNamesCaller) {
 TEST_F(EngineTest, BlockingCompileEventIsEmittedForFailureButNotForTimeout) {
   work_.when("bad", {.error = make_error(Code::CompileFailed, "no")});
   work_.when("slow", {.held = true});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   EXPECT_EQ(code(get(engine, "slow", 0ns)), Code::TimedOut);
   EXPECT_EQ(log_.count(Event::Kind::BlockingCompile), 0U);
   EXPECT_EQ(code(get(engine, "bad")), Code::CompileFailed);
@@ -138,45 +138,45 @@ TEST_F(EngineTest, BlockingCompileEventIsEmittedForFailureButNotForTimeout) {
 
 TEST_F(EngineTest, NoBlockingCompileEventForTierHitOrReadyUnit) {
   work_.when("hit", {.origin = Origin::Disk});
-  Engine engine(params());
-  ASSERT_TRUE(get(engine, "hit").ok());
+  ScriptedEngine engine(params());
+  ASSERT_TRUE(get(engine, "hit").has_value());
   request(engine, {"warm"});
   EXPECT_TRUE(settles(engine));
-  ASSERT_TRUE(get(engine, "warm").ok());
+  ASSERT_TRUE(get(engine, "warm").has_value());
   EXPECT_EQ(log_.count(Event::Kind::BlockingCompile), 0U);
 }
 
 TEST_F(EngineTest, ExceptionOfCallbackIsError) {
   work_.when("bad", {.throws = true});
-  Engine engine(params(), {.max_threads = 1});
+  ScriptedEngine engine(params(), {.max_threads = 1});
   request(engine, {"bad", "a"});
-  EXPECT_FALSE(get(engine, "bad").ok());
+  EXPECT_FALSE(get(engine, "bad").has_value());
   EXPECT_EQ(text(get(engine, "a")), "compiled source of a") << "its thread continues";
 
-  Engine::Callbacks throwing = params();
+  ResolverScript throwing = params();
   throwing.recipe = [](const CompileRequest&) -> Result<Recipe> { throw std::bad_alloc(); };
-  Engine without_recipe(throwing);
-  EXPECT_FALSE(get(without_recipe, "a").ok());
+  ScriptedEngine without_recipe(throwing);
+  EXPECT_FALSE(get(without_recipe, "a").has_value());
   throwing.recipe = [](const CompileRequest&) -> Result<Recipe> { throw 5; };  // not a std::exception
-  Engine without_limits(throwing);
+  ScriptedEngine without_limits(throwing);
   const auto thrown = get(without_limits, "a");
-  ASSERT_FALSE(thrown.ok());
+  ASSERT_FALSE(thrown.has_value());
   EXPECT_EQ(thrown.error().code, Code::Internal);
 
   throwing = params();
   throwing.inputs_changed = [](const Recipe&) -> bool { throw std::bad_alloc(); };
   throwing.interrupt = [] { throw std::bad_alloc(); };
   work_.when("refused", {.error = ScriptedWork::rejection()});
-  Engine engine_of_throwers(throwing);
-  EXPECT_FALSE(get(engine_of_throwers, "refused").ok());
-  EXPECT_FALSE(get(engine_of_throwers, "refused").ok());
+  ScriptedEngine engine_of_throwers(throwing);
+  EXPECT_FALSE(get(engine_of_throwers, "refused").has_value());
+  EXPECT_FALSE(get(engine_of_throwers, "refused").has_value());
 }
 
 TEST_F(EngineTest, StatusReportsStateOfEachRequest) {
   work_.when("bad", {.error = ScriptedWork::rejection()});
   work_.when("hit", {.origin = Origin::Disk});
   work_.when("running", {.held = true});
-  Engine engine(params(), {.max_threads = 1});
+  ScriptedEngine engine(params(), {.max_threads = 1});
   request(engine, {"good", "bad", "hit", "running", "queued", "dropped"});
   EXPECT_TRUE(work_.begun("running"));
   engine.cancel(ScriptedWork::requests({"dropped"}));
@@ -221,7 +221,7 @@ bool adds_up(const SessionStatus& status) {
 TEST_F(EngineTest, SnapshotsAreConsistentWhileThreadsWork) {
   work_.when("bad", {.error = ScriptedWork::rejection()});
   work_.when("hit", {.origin = Origin::Memory});
-  Engine engine(work_.params());
+  ScriptedEngine engine(work_.params());
   std::atomic<int> at_work{8};
   std::vector<std::thread> threads;
   for (int number = 0; number < 8; ++number) {

@@ -5,20 +5,18 @@
 #include <optional>
 #include <thread>
 
-#include "base/request_time.hpp"
-
 namespace kiln::test {
 namespace {
 
-// Simulates the contents of a tier with `Callbacks::snapshot`.
+// Simulates the contents of a tier with `ResolverScript::snapshot`.
 class EngineLookTest : public EngineTest {
  protected:
   EngineLookTest() {
     params_ = params();
     params_.lookup = [this](const CompileRequest& request,
-                            std::uint64_t /*flow*/) -> Result<std::optional<ResolveResult>> {
+                            const RequestContext& context) -> Result<std::optional<ResolveResult>> {
       ++looks_;
-      if (while_looking_) while_looking_();
+      if (while_looking_) while_looking_(context);
       if (request.unit.name() != "at hand") return std::optional<ResolveResult>();
       ResolveResult answer;
       answer.artifact.bytes = Bytes::of("found " + request.unit.name());
@@ -27,13 +25,13 @@ class EngineLookTest : public EngineTest {
     };
   }
 
-  Engine::Callbacks params_;
+  ResolverScript params_;
   std::atomic<int> looks_{0};
-  std::function<void()> while_looking_;
+  std::function<void(const RequestContext&)> while_looking_;
 };
 
 TEST_F(EngineLookTest, GetFindsTierHitWithoutThread) {
-  Engine engine(params_);
+  ScriptedEngine engine(params_);
   const Got got = get(engine, "at hand");
   EXPECT_EQ(text(got), "found at hand");
   EXPECT_EQ(engine.ready(request("at hand")), got->get());
@@ -46,14 +44,14 @@ TEST_F(EngineLookTest, GetFindsTierHitWithoutThread) {
 
 TEST_F(EngineLookTest, GetWithoutTimeDoesNotLookUp) {
   work_.otherwise({.held = true});
-  Engine engine(params_);
+  ScriptedEngine engine(params_);
   EXPECT_EQ(code(get(engine, "at hand", 0ns)), Code::TimedOut);
   EXPECT_EQ(looks_, 0);
 }
 
 TEST_F(EngineLookTest, TierHitDoesNotWaitInQueue) {
   work_.when("long", {.held = true});
-  Engine engine(params_, {.max_threads = 1});
+  ScriptedEngine engine(params_, {.max_threads = 1});
   request(engine, {"long"});
   EXPECT_TRUE(work_.begun("long"));
   const CompileRequest wanted = request("at hand");
@@ -66,9 +64,9 @@ TEST_F(EngineLookTest, TierHitDoesNotWaitInQueue) {
 
 TEST_F(EngineLookTest, LookupKnowsRequestTime) {
   std::optional<std::chrono::nanoseconds> wanted_at;
-  while_looking_ = [&] { wanted_at = RequestTime::current(); };
+  while_looking_ = [&](const RequestContext& context) { wanted_at = context.requested_at; };
   work_.when("long", {.held = true});
-  Engine engine(params_, {.max_threads = 1});
+  ScriptedEngine engine(params_, {.max_threads = 1});
   request(engine, {"long"});
   EXPECT_TRUE(work_.begun("long"));
   const CompileRequest wanted = request("at hand");
@@ -81,18 +79,18 @@ TEST_F(EngineLookTest, LookupKnowsRequestTime) {
   clock_.advance(5s);
   EXPECT_EQ(text(engine.get(wanted, kForever)), "found at hand");
   EXPECT_EQ(wanted_at, clock_.steady()) << "it is requested again";
-  EXPECT_FALSE(RequestTime::current().has_value());
   work_.open("long");
   EXPECT_TRUE(settles(engine));
 }
 
 TEST_F(EngineLookTest, TaskThreadKnowsRequestTime) {
   std::atomic<std::int64_t> wanted_at = 0;
-  params_.resolve = [&, resolve = params_.resolve](const CompileRequest& request, const Recipe& recipe) {
-    wanted_at = RequestTime::current().value_or(0ns).count();
-    return resolve(request, recipe);
+  params_.resolve = [&, resolve = params_.resolve](const CompileRequest& request, const Recipe& recipe,
+                                                   const RequestContext& context) {
+    wanted_at = context.requested_at.value_or(0ns).count();
+    return resolve(request, recipe, context);
   };
-  Engine engine(params_);
+  ScriptedEngine engine(params_);
   for (int again = 0; again < 2; ++again) {
     clock_.advance(5s);
     const CompileRequest wanted = request("a");
@@ -105,7 +103,7 @@ TEST_F(EngineLookTest, TaskThreadKnowsRequestTime) {
 
 TEST_F(EngineLookTest, TierHitCompletesAllWaiters) {
   work_.when("first", {.held = true});
-  Engine engine(params_, {.max_threads = 1});
+  ScriptedEngine engine(params_, {.max_threads = 1});
   auto first = getting(engine, "first");
   EXPECT_TRUE(work_.begun("first"));
   auto hurried = getting(engine, "at hand", 5ms);
@@ -113,13 +111,13 @@ TEST_F(EngineLookTest, TierHitCompletesAllWaiters) {
   EXPECT_EQ(text(get(engine, "at hand")), "found at hand");
   EXPECT_EQ(text(hurried.get()), "found at hand");
   work_.open("first");
-  EXPECT_TRUE(first.get().ok());
+  EXPECT_TRUE(first.get().has_value());
 }
 
 TEST_F(EngineLookTest, TaskThatStartsDuringLookupIsNotAffected) {
   work_.when("at hand", {.held = true});
-  Engine engine(params_);
-  while_looking_ = [&] {
+  ScriptedEngine engine(params_);
+  while_looking_ = [&](const RequestContext&) {
     request(engine, {"at hand"});
     EXPECT_TRUE(work_.begun("at hand"));
   };
@@ -130,11 +128,11 @@ TEST_F(EngineLookTest, TaskThatStartsDuringLookupIsNotAffected) {
 }
 
 TEST_F(EngineLookTest, LookupErrorOrExceptionCostsOneCompile) {
-  params_.lookup = [](const CompileRequest& request, std::uint64_t /*flow*/) -> Result<std::optional<ResolveResult>> {
+  params_.lookup = [](const CompileRequest& request, const RequestContext&) -> Result<std::optional<ResolveResult>> {
     if (request.unit.name() == "a") throw std::bad_alloc();
     return make_error(Code::Io, "the disk is gone");
   };
-  Engine engine(params_);
+  ScriptedEngine engine(params_);
   EXPECT_EQ(text(get(engine, "a")), "compiled source of a");
   EXPECT_EQ(text(get(engine, "b")), "compiled source of b");
 }

@@ -17,9 +17,9 @@ std::vector<Unit> units(const Strings& names) {
 // A fixture in which results are stored and the test decides what `is_current` returns.
 class EngineRefresh : public EngineTest {
  protected:
-  Engine::Callbacks checking_parts() {
-    Engine::Callbacks made = params();
-    made.is_current = [this](const CompileRequest&, const ResolveResult&) {
+  ResolverScript checking_parts() {
+    ResolverScript made = params();
+    made.is_current = [this](const CompileRequest&, const ResolveResult&, const RequestContext&) {
       ++checks_;
       return current_.load();
     };
@@ -30,7 +30,7 @@ class EngineRefresh : public EngineTest {
 };
 
 TEST_F(EngineRefresh, CurrentResultStays) {
-  Engine engine(checking_parts());
+  ScriptedEngine engine(checking_parts());
   const ResolveResultPtr before = get(engine, "a").value();
   engine.refresh(units({"a", "never heard of"}));
   EXPECT_EQ(engine.ready(request("a")), nullptr);
@@ -43,7 +43,7 @@ TEST_F(EngineRefresh, CurrentResultStays) {
 }
 
 TEST_F(EngineRefresh, OutdatedResultIsCompiledAgain) {
-  Engine engine(checking_parts());
+  ScriptedEngine engine(checking_parts());
   const ResolveResultPtr before = get(engine, "a").value();
   current_ = false;
   engine.refresh(units({"a"}));
@@ -57,7 +57,7 @@ TEST_F(EngineRefresh, OutdatedResultIsCompiledAgain) {
 
 TEST_F(EngineRefresh, RunningTaskServesOnlyExistingWaiters) {
   work_.when("a", {.held = true});
-  Engine engine(checking_parts());
+  ScriptedEngine engine(checking_parts());
   auto early = getting(engine, "a");
   EXPECT_TRUE(work_.begun("a"));
   EXPECT_TRUE(clock_.waiting(1));
@@ -67,7 +67,7 @@ TEST_F(EngineRefresh, RunningTaskServesOnlyExistingWaiters) {
   work_.open("a");
   const Got first = early.get();
   const Got second = late.get();
-  ASSERT_TRUE(first.ok() && second.ok());
+  ASSERT_TRUE(first.has_value() && second.has_value());
   EXPECT_NE(*first, *second);
   EXPECT_EQ(work_.compiles("a"), 2) << "the first may have read the old inputs";
   EXPECT_TRUE(settles(engine));
@@ -76,8 +76,8 @@ TEST_F(EngineRefresh, RunningTaskServesOnlyExistingWaiters) {
 
 TEST_F(EngineRefresh, FailureIsCleared) {
   work_.when("bad", {.error = ScriptedWork::rejection()});
-  Engine engine(checking_parts());
-  EXPECT_FALSE(get(engine, "bad").ok());
+  ScriptedEngine engine(checking_parts());
+  EXPECT_FALSE(get(engine, "bad").has_value());
   work_.when("bad", {});
   engine.refresh(units({"bad"}));
   request(engine, {"bad"});
@@ -86,10 +86,10 @@ TEST_F(EngineRefresh, FailureIsCleared) {
 }
 
 TEST_F(EngineTest, ReleasedRequestIsRemoved) {
-  Engine engine(params());
+  ScriptedEngine engine(params());
   const ResolveResultPtr answer = get(engine, "a").value();
   const std::weak_ptr<const ResolveResult> watched = get(engine, "b").value();
-  ASSERT_TRUE(get(engine, "kept").ok());
+  ASSERT_TRUE(get(engine, "kept").has_value());
   engine.release(units({"a", "b", "a", "never heard of"}));
   EXPECT_EQ(engine.ready(request("a")), nullptr);
   EXPECT_NE(engine.ready(request("kept")), nullptr);
@@ -103,7 +103,7 @@ TEST_F(EngineTest, ReleasedRequestIsRemoved) {
 
 TEST_F(EngineTest, ReleaseCancelsQueuedAndRunningTasks) {
   work_.when("runs", {.held = true, .stoppable = true});
-  Engine engine(params(), {.max_threads = 1});
+  ScriptedEngine engine(params(), {.max_threads = 1});
   request(engine, {"runs", "queued"});
   EXPECT_TRUE(work_.begun("runs"));
   auto waiter = getting(engine, "runs");
@@ -114,15 +114,15 @@ TEST_F(EngineTest, ReleaseCancelsQueuedAndRunningTasks) {
   EXPECT_TRUE(eventually([&] { return engine.status().submitted == 0; }));
   EXPECT_EQ(work_.times_begun("queued"), 0);
   work_.open("runs");
-  EXPECT_TRUE(get(engine, "runs").ok());
+  EXPECT_TRUE(get(engine, "runs").has_value());
 }
 
 TEST_F(EngineTest, ReleasedParkedTaskIsNotCompiled) {
   const auto rooted = [](const char* root) {
-    return CompileRequest{Unit::of_kind("fake", "rooted", "source").include_root(root), Target::sm(80)};
+    return CompileRequest{Unit::of_kind("fake", "rooted", "source").with_include_root(root), Target::sm(80)};
   };
   work_.when("rooted", {.held = true});
-  Engine engine(params(), {.max_threads = 2});
+  ScriptedEngine engine(params(), {.max_threads = 2});
   const CompileRequest first = rooted("/a");
   const CompileRequest second = rooted("/b");
   engine.request({&first, 1});
@@ -138,16 +138,17 @@ TEST_F(EngineTest, ReleasedParkedTaskIsNotCompiled) {
 }
 
 TEST_F(EngineTest, LoadedAndStoredResultDropsBytes) {
-  Engine::Callbacks storing = params();
-  storing.resolve = [resolve = storing.resolve](const CompileRequest& request, const Recipe& recipe) {
-    Result<ResolveResult> answer = resolve(request, recipe);
+  ResolverScript storing = params();
+  storing.resolve = [resolve = storing.resolve](const CompileRequest& request, const Recipe& recipe,
+                                                const RequestContext& context) {
+    Result<ResolveResult> answer = resolve(request, recipe, context);
     if (answer) answer->is_stored = true;
     return answer;
   };
-  Engine engine(storing);
+  ScriptedEngine engine(storing);
   CompileRequest loaded = request("a");
   loaded.load_on_device = true;
-  ASSERT_TRUE(engine.get(loaded, kForever).ok());
+  ASSERT_TRUE(engine.get(loaded, kForever).has_value());
   engine.drop_bytes(loaded);
   EXPECT_TRUE(engine.get(loaded, kForever).value()->artifact.bytes.empty());
   EXPECT_EQ(states(engine)["a"], State::Ready);
@@ -160,19 +161,19 @@ TEST_F(EngineTest, LoadedAndStoredResultDropsBytes) {
 }
 
 TEST_F(EngineTest, UnstoredResultKeepsBytes) {
-  Engine engine(params());
+  ScriptedEngine engine(params());
   CompileRequest loaded = request("a");
   loaded.load_on_device = true;
-  ASSERT_TRUE(engine.get(loaded, kForever).ok());
+  ASSERT_TRUE(engine.get(loaded, kForever).has_value());
   engine.drop_bytes(loaded);
   EXPECT_FALSE(engine.get(loaded, kForever).value()->artifact.bytes.empty());
 }
 
 // All calls against each other. The sanitizers detect errors.
 TEST_F(EngineTest, GetsSurviveConcurrentReleaseAndRefresh) {
-  Engine::Callbacks real = work_.params();
-  real.is_current = [](const CompileRequest&, const ResolveResult&) { return true; };
-  Engine engine(real, {.max_threads = 2});
+  ResolverScript real = work_.params();
+  real.is_current = [](const CompileRequest&, const ResolveResult&, const RequestContext&) { return true; };
+  ScriptedEngine engine(real, {.max_threads = 2});
   const Strings names = {"a", "b", "c", "d"};
   std::atomic<bool> done{false};
   std::atomic<int> good{0};

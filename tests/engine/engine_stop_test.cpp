@@ -5,7 +5,7 @@ namespace {
 
 TEST_F(EngineTest, CanceledQueuedTaskNeverRuns) {
   work_.when("long", {.held = true});
-  Engine engine(params(), {.max_threads = 1});
+  ScriptedEngine engine(params(), {.max_threads = 1});
   request(engine, {"long"});
   EXPECT_TRUE(work_.begun("long"));
   request(engine, {"a", "b"});
@@ -23,7 +23,7 @@ TEST_F(EngineTest, CanceledQueuedTaskNeverRuns) {
 
 TEST_F(EngineTest, WaiterOfCanceledQueuedTaskIsNotified) {
   work_.otherwise({.held = true});
-  Engine engine(params(), {.max_threads = 1});
+  ScriptedEngine engine(params(), {.max_threads = 1});
   auto first = getting(engine, "first");
   EXPECT_TRUE(work_.begun("first"));
   auto queued = getting(engine, "queued");
@@ -31,15 +31,15 @@ TEST_F(EngineTest, WaiterOfCanceledQueuedTaskIsNotified) {
   engine.cancel(ScriptedWork::requests({"queued"}));
   EXPECT_EQ(code(queued.get()), Code::Cancelled);
   work_.open("first");
-  EXPECT_TRUE(first.get().ok());
+  EXPECT_TRUE(first.get().has_value());
   EXPECT_EQ(work_.times_begun("queued"), 0);
   work_.open("queued");
-  EXPECT_TRUE(get(engine, "queued").ok());
+  EXPECT_TRUE(get(engine, "queued").has_value());
 }
 
 TEST_F(EngineTest, CancelDoesNotAffectOtherUnitsOfSameName) {
   work_.when("long", {.held = true});
-  Engine engine(params(), {.max_threads = 1});
+  ScriptedEngine engine(params(), {.max_threads = 1});
   request(engine, {"long"});
   EXPECT_TRUE(work_.begun("long"));
   const auto named = [](const char* source) {
@@ -60,7 +60,7 @@ TEST_F(EngineTest, CancelDoesNotAffectOtherUnitsOfSameName) {
 
 TEST_F(EngineTest, RunningTaskKeepsResultAfterCancel) {
   work_.when("a", {.held = true});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   auto waiter = getting(engine, "a");
   EXPECT_TRUE(work_.begun("a"));
   EXPECT_TRUE(clock_.waiting(1));
@@ -74,7 +74,7 @@ TEST_F(EngineTest, RunningTaskKeepsResultAfterCancel) {
 
 TEST_F(EngineTest, GetAfterCancelJoinsRunningTask) {
   work_.when("a", {.held = true});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   request(engine, {"a"});
   EXPECT_TRUE(work_.begun("a"));
   engine.cancel(ScriptedWork::requests({"a"}));
@@ -87,7 +87,7 @@ TEST_F(EngineTest, GetAfterCancelJoinsRunningTask) {
 
 TEST_F(EngineTest, CancelEndsInterruptibleCompileAndFreesThread) {
   work_.when("a", {.held = true, .stoppable = true});
-  Engine engine(params(), {.max_threads = 1});
+  ScriptedEngine engine(params(), {.max_threads = 1});
   request(engine, {"a", "b"});
   EXPECT_TRUE(work_.begun("a"));
   engine.cancel(ScriptedWork::requests({"a"}));
@@ -100,7 +100,7 @@ TEST_F(EngineTest, CancelEndsInterruptibleCompileAndFreesThread) {
 
 TEST_F(EngineTest, RequestDuringCanceledCompileStartsAnother) {
   work_.when("a", {.held = true, .stoppable = true});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   for (int round = 0; round < 50; ++round) {
     const int begun = work_.times_begun("a");
     request(engine, {"a"});
@@ -125,10 +125,10 @@ TEST_F(EngineTest, RequestDuringCanceledCompileStartsAnother) {
 TEST_F(EngineTest, CompileWithWaitingEqualRequestIsNotEnded) {
   // Two units that differ only in the location of their roots make one request.
   const auto rooted = [](const char* root) {
-    return CompileRequest{Unit::of_kind("fake", "rooted", "source").include_root(root), Target::sm(80)};
+    return CompileRequest{Unit::of_kind("fake", "rooted", "source").with_include_root(root), Target::sm(80)};
   };
   work_.when("rooted", {.held = true, .stoppable = true});
-  Engine engine(params(), {.max_threads = 2});
+  ScriptedEngine engine(params(), {.max_threads = 2});
   const CompileRequest first = rooted("/a");
   const CompileRequest second = rooted("/b");
   engine.request({&first, 1});
@@ -146,9 +146,9 @@ TEST_F(EngineTest, CompileWithWaitingEqualRequestIsNotEnded) {
 
 TEST_F(EngineTest, CancelOfReadyOrFailedTaskChangesNothing) {
   work_.when("bad", {.error = ScriptedWork::rejection()});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   const ResolveResultPtr answer = get(engine, "a").value();
-  EXPECT_FALSE(get(engine, "bad").ok());
+  EXPECT_FALSE(get(engine, "bad").has_value());
   engine.cancel(ScriptedWork::requests({"a", "bad"}));
   EXPECT_EQ(engine.ready(request("a")), answer.get());
   EXPECT_EQ(code(get(engine, "bad", 0ns)), Code::CompileFailed);
@@ -156,7 +156,7 @@ TEST_F(EngineTest, CancelOfReadyOrFailedTaskChangesNothing) {
 
 TEST_F(EngineTest, StopWakesWaitersAndCancelsLaterCalls) {
   work_.otherwise({.held = true});
-  Engine engine(params(), {.max_threads = 1});
+  ScriptedEngine engine(params(), {.max_threads = 1});
   request(engine, {"background", "never begun"});
   EXPECT_TRUE(work_.begun("background"));
   auto running = getting(engine, "running");
@@ -182,7 +182,7 @@ TEST_F(EngineTest, StopWakesWaitersAndCancelsLaterCalls) {
 }
 
 TEST_F(EngineTest, ReadyResultsStayReadableAfterStop) {
-  Engine engine(params());
+  ScriptedEngine engine(params());
   const ResolveResultPtr answer = get(engine, "a").value();
   engine.stop();
   EXPECT_EQ(engine.ready(request("a")), answer.get());
@@ -191,9 +191,9 @@ TEST_F(EngineTest, ReadyResultsStayReadableAfterStop) {
 
 TEST_F(EngineTest, StopWaitsForUninterruptibleCompile) {
   work_.when("a", {.held = true});
-  Engine::Callbacks stubborn = params();
+  ResolverScript stubborn = params();
   stubborn.interrupt = nullptr;
-  Engine engine(stubborn);
+  ScriptedEngine engine(stubborn);
   auto waiter = getting(engine, "a");
   EXPECT_TRUE(work_.begun("a"));
   auto stopped = std::async(std::launch::async, [&] { engine.stop(); });
@@ -207,13 +207,13 @@ TEST_F(EngineTest, StopWaitsForUninterruptibleCompile) {
 TEST_F(EngineTest, CompileDoesNotStartDuringStop) {
   std::promise<void> entered;
   std::promise<void> leave;
-  Engine::Callbacks slow = params();
+  ResolverScript slow = params();
   slow.recipe = [&, recipe = slow.recipe](const CompileRequest& request) {
     entered.set_value();
     leave.get_future().wait();
     return recipe(request);
   };
-  Engine engine(slow);
+  ScriptedEngine engine(slow);
   auto waiter = getting(engine, "a");
   entered.get_future().wait();
   auto stopped = std::async(std::launch::async, [&] { engine.stop(); });
@@ -226,7 +226,7 @@ TEST_F(EngineTest, CompileDoesNotStartDuringStop) {
 TEST_F(EngineTest, TwoThreadsCanStopConcurrently) {
   work_.otherwise({.takes = 1ms});
   for (int round = 0; round < 20; ++round) {
-    Engine engine(params(), {.max_threads = 2});
+    ScriptedEngine engine(params(), {.max_threads = 2});
     request(engine, {"a", "b", "c", "d", "e"});
     auto other = std::async(std::launch::async, [&] { engine.stop(); });
     engine.stop();

@@ -130,7 +130,7 @@ class Crowd {
   std::atomic<int> wrong_{0};
   std::vector<nanoseconds> late_;
   nanoseconds delay_monitor_late_{0};
-  Engine engine_;
+  ScriptedEngine engine_;
 };
 
 double milliseconds(nanoseconds time) { return std::chrono::duration<double, std::milli>(time).count(); }
@@ -152,7 +152,7 @@ TEST_P(EngineCrowd, EachKeyIsCompiledOnceAndWaitersFinishInTime) {
       milliseconds(crowd.delay_monitor_lateness()));
   // The promised delay is 5 ms. The machine is shared, so some may be as late as a sleeping thread, and a few later.
   EXPECT_LE(crowd.lateness(0.99), (kThreadSanitizer ? 500ms : 5ms) + crowd.delay_monitor_lateness());
-  EXPECT_LE(crowd.lateness(1), 2s);
+  EXPECT_LE(crowd.lateness(1), 2s + crowd.delay_monitor_lateness());
 }
 
 INSTANTIATE_TEST_SUITE_P(, EngineCrowd, testing::Values(false, true),
@@ -164,7 +164,7 @@ TEST(EngineStress, EngineCanBeDestroyedAtAnyTime) {
   for (int round = 0; round < (kThreadSanitizer ? 1'000 : 10'000); ++round) {
     ScriptedWork work;
     work.otherwise({.takes = std::chrono::microseconds(random() % 100)});
-    Engine engine(work.params(), {.max_threads = 2});
+    ScriptedEngine engine(work.params(), {.max_threads = 2});
     engine.request(ScriptedWork::requests({"a", "b", "c"}));
     if (random() % 8 == 0) (void)engine.get(ScriptedWork::request("c"), std::chrono::microseconds(random() % 100));
     const nanoseconds end = system_clock().steady() + std::chrono::microseconds(random() % 100);
@@ -177,7 +177,7 @@ TEST(EngineStress, EngineCanBeStoppedWhileManyThreadsWait) {
   for (int round = 0; round < 200; ++round) {
     ScriptedWork work;
     work.otherwise({.takes = 1ms});
-    Engine engine(work.params(), {.max_threads = 1});
+    ScriptedEngine engine(work.params(), {.max_threads = 1});
     std::vector<std::thread> threads;
     std::atomic<int> answers{0};
     for (int number = 0; number < 6; ++number) {

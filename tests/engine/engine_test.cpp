@@ -8,7 +8,7 @@ namespace {
 
 TEST_F(EngineTest, RequestRunsNothingOnCallerThread) {
   work_.otherwise({.held = true});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   request(engine, {"a", "b"});
   EXPECT_TRUE(work_.begun("a"));
   work_.open("a");
@@ -18,7 +18,7 @@ TEST_F(EngineTest, RequestRunsNothingOnCallerThread) {
 }
 
 TEST_F(EngineTest, GetRunsNothingOnCallerThread) {
-  Engine engine(params());
+  ScriptedEngine engine(params());
   EXPECT_EQ(text(get(engine, "a")), "compiled source of a");
   ASSERT_FALSE(work_.threads().empty());
   for (const SeenThread& thread : work_.threads()) EXPECT_NE(thread.id, std::this_thread::get_id());
@@ -26,7 +26,7 @@ TEST_F(EngineTest, GetRunsNothingOnCallerThread) {
 
 TEST_F(EngineTest, RepeatedRequestCompilesOnce) {
   work_.when("a", {.held = true});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   const std::vector<CompileRequest> requests = ScriptedWork::requests({"a", "b"});
   engine.request(requests);
   engine.request(requests);
@@ -35,7 +35,7 @@ TEST_F(EngineTest, RepeatedRequestCompilesOnce) {
   work_.open("a");
   EXPECT_TRUE(settles(engine));
   engine.request(requests);
-  EXPECT_TRUE(get(engine, "a").ok());
+  EXPECT_TRUE(get(engine, "a").has_value());
   EXPECT_TRUE(settles(engine));
   EXPECT_EQ(work_.compiles("a"), 1);
   EXPECT_EQ(work_.compiles("b"), 1);
@@ -44,7 +44,7 @@ TEST_F(EngineTest, RepeatedRequestCompilesOnce) {
 
 TEST_F(EngineTest, StatusSnapshotShowsRunningAndWaitedForFirst) {
   work_.when("slow", {.held = true});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   request(engine, {"a", "b", "c"});
   EXPECT_TRUE(settles(engine));
   auto waiter = getting(engine, "slow");
@@ -53,7 +53,7 @@ TEST_F(EngineTest, StatusSnapshotShowsRunningAndWaitedForFirst) {
   clock_.advance(2s);
   const StatusSnapshot snapshot = engine.status_snapshot(2);
   work_.open("slow");
-  EXPECT_TRUE(waiter.get().ok());
+  EXPECT_TRUE(waiter.get().has_value());
   EXPECT_EQ(snapshot.totals.submitted, 4U);
   EXPECT_EQ(snapshot.totals.compiled, 3U);
   EXPECT_EQ(snapshot.totals.pending, 1U);
@@ -68,7 +68,7 @@ TEST_F(EngineTest, StatusSnapshotShowsRunningAndWaitedForFirst) {
 
 TEST_F(EngineTest, EqualUnitsShareOneTask) {
   work_.otherwise({.held = true});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   request(engine, {"a"});
   request(engine, {"a"});
   request(engine, {"a", "a"});
@@ -84,7 +84,7 @@ TEST_F(EngineTest, EqualUnitsShareOneTask) {
 
 TEST_F(EngineTest, EqualUnitsShareFailure) {
   work_.when("a", {.held = true, .error = ScriptedWork::rejection()});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   request(engine, {"a", "a", "a"});
   EXPECT_TRUE(work_.begun("a"));
   work_.open("a");
@@ -94,7 +94,7 @@ TEST_F(EngineTest, EqualUnitsShareFailure) {
 }
 
 TEST_F(EngineTest, TargetsOfOneUnitAreSeparateTasks) {
-  Engine engine(params());
+  ScriptedEngine engine(params());
   const Unit unit = request("a").unit;
   const std::vector<CompileRequest> requests = {{unit, Target::sm(80)}, {unit, Target::sm(90)}};
   engine.request(requests);
@@ -109,12 +109,12 @@ TEST_F(EngineTest, TargetsOfOneUnitAreSeparateTasks) {
 
 TEST_F(EngineTest, EqualCompileRequestsRunOneAfterTheOther) {
   work_.when("a", {.held = true});
-  Engine engine(params(), {.max_threads = 2});
+  ScriptedEngine engine(params(), {.max_threads = 2});
   // The location of include directories is not part of a request, so the second may find in the store what the first
   // left.
   const Unit unit = request("a").unit;
-  const std::vector<CompileRequest> requests = {{unit.include_root("/here"), Target::sm(80)},
-                                                {unit.include_root("/there"), Target::sm(80)}};
+  const std::vector<CompileRequest> requests = {{unit.with_include_root("/here"), Target::sm(80)},
+                                                {unit.with_include_root("/there"), Target::sm(80)}};
   engine.request(requests);
   EXPECT_TRUE(work_.begun("a"));
   auto second = std::async(std::launch::async, [&] { return engine.get(requests[1], kForever); });
@@ -123,14 +123,14 @@ TEST_F(EngineTest, EqualCompileRequestsRunOneAfterTheOther) {
   EXPECT_TRUE(work_.begun("b")) << "a parked task uses no thread";
   EXPECT_EQ(work_.times_begun("a"), 1);
   work_.open("a");
-  EXPECT_TRUE(second.get().ok());
-  EXPECT_TRUE(engine.get(requests[0], kForever).ok());
+  EXPECT_TRUE(second.get().has_value());
+  EXPECT_TRUE(engine.get(requests[0], kForever).has_value());
   EXPECT_EQ(work_.times_begun("a"), 2);
 }
 
 TEST_F(EngineTest, GetJoinsRunningTask) {
   work_.when("a", {.held = true});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   request(engine, {"a"});
   EXPECT_TRUE(work_.begun("a"));
   std::vector<std::future<Got>> waiters;
@@ -140,7 +140,7 @@ TEST_F(EngineTest, GetJoinsRunningTask) {
   std::set<ResolveResultPtr> answers;
   for (auto& waiter : waiters) {
     const Got got = waiter.get();
-    ASSERT_TRUE(got.ok());
+    ASSERT_TRUE(got.has_value());
     answers.insert(*got);
   }
   EXPECT_EQ(answers.size(), 1U);
@@ -149,26 +149,27 @@ TEST_F(EngineTest, GetJoinsRunningTask) {
 
 TEST_F(EngineTest, GetMakesRunningBackgroundTaskUrgent) {
   work_.when("one", {.held = true});
-  Engine::Callbacks watched = params();
+  ResolverScript watched = params();
   std::promise<Urgency> seen;
-  watched.resolve = [&, resolve = watched.resolve](const CompileRequest& of, const Recipe& recipe) {
-    seen.set_value(recipe.urgent);
-    return resolve(of, recipe);
+  watched.resolve = [&, resolve = watched.resolve](const CompileRequest& of, const Recipe& recipe,
+                                                   const RequestContext& context) {
+    seen.set_value(context.urgent);
+    return resolve(of, recipe, context);
   };
-  Engine engine(std::move(watched), {2});
+  ScriptedEngine engine(std::move(watched), {2});
   request(engine, {"one"});
   const Urgency urgent = seen.get_future().get();
   EXPECT_FALSE(urgent.is_raised());
   auto got = getting(engine, "one");
   EXPECT_TRUE(eventually([&] { return urgent.is_raised(); }));
   work_.open("one");
-  EXPECT_TRUE(got.get().ok());
+  EXPECT_TRUE(got.get().has_value());
 }
 
 TEST_F(EngineTest, GetOfParkedTaskMakesRunningTaskUrgent) {
   // Two units with the same compile request: the second is parked until the first completes.
   work_.when("one", {.held = true});
-  Engine::Callbacks watched = params();
+  ResolverScript watched = params();
   std::promise<Urgency> seen;
   std::atomic<int> recipes{0};
   watched.recipe = [&, recipe = watched.recipe](const CompileRequest&) {
@@ -176,11 +177,11 @@ TEST_F(EngineTest, GetOfParkedTaskMakesRunningTaskUrgent) {
     return recipe(request("one"));
   };
   watched.resolve = [&, resolve = watched.resolve, first = std::make_shared<std::atomic<bool>>(true)](
-                        const CompileRequest& of, const Recipe& recipe) {
-    if (first->exchange(false)) seen.set_value(recipe.urgent);
-    return resolve(of, recipe);
+                        const CompileRequest& of, const Recipe& recipe, const RequestContext& context) {
+    if (first->exchange(false)) seen.set_value(context.urgent);
+    return resolve(of, recipe, context);
   };
-  Engine engine(std::move(watched), {2});
+  ScriptedEngine engine(std::move(watched), {2});
   request(engine, {"one"});
   const Urgency urgent = seen.get_future().get();
   request(engine, {"two"});
@@ -189,12 +190,12 @@ TEST_F(EngineTest, GetOfParkedTaskMakesRunningTaskUrgent) {
   auto got = getting(engine, "two");
   EXPECT_TRUE(eventually([&] { return urgent.is_raised(); }));
   work_.open("one");
-  EXPECT_TRUE(got.get().ok());
+  EXPECT_TRUE(got.get().has_value());
 }
 
 TEST_F(EngineTest, GetRunsBeforeBackgroundTasks) {
   work_.when("long", {.held = true});
-  Engine engine(params(), {.max_threads = 1});
+  ScriptedEngine engine(params(), {.max_threads = 1});
   request(engine, {"long"});
   EXPECT_TRUE(work_.begun("long"));
   const std::vector<CompileRequest> queued = ScriptedWork::requests({"b", "c", "d"});
@@ -209,7 +210,7 @@ TEST_F(EngineTest, GetRunsBeforeBackgroundTasks) {
 
 TEST_F(EngineTest, GetOfEqualUnitIsServedFirstToo) {
   work_.when("long", {.held = true});
-  Engine engine(params(), {.max_threads = 1});
+  ScriptedEngine engine(params(), {.max_threads = 1});
   request(engine, {"long", "b", "c"});
   EXPECT_TRUE(work_.begun("long"));
   EXPECT_EQ(text(get(engine, "c")), "compiled source of c");
@@ -220,7 +221,7 @@ TEST_F(EngineTest, GetOfEqualUnitIsServedFirstToo) {
 
 TEST_F(EngineTest, WaiterWithRealClockWakesOnCompletion) {
   work_.when("a", {.held = true});
-  Engine engine(work_.params());
+  ScriptedEngine engine(work_.params());
   auto waiter = getting(engine, "a");
   EXPECT_TRUE(work_.begun("a"));
   EXPECT_EQ(waiter.wait_for(5ms), std::future_status::timeout);
@@ -230,7 +231,7 @@ TEST_F(EngineTest, WaiterWithRealClockWakesOnCompletion) {
 
 TEST_F(EngineTest, ForegroundRequestRunsBeforeBackground) {
   work_.when("long", {.held = true});
-  Engine engine(params(), {.max_threads = 1});
+  ScriptedEngine engine(params(), {.max_threads = 1});
   request(engine, {"long", "b"});
   EXPECT_TRUE(work_.begun("long"));
   engine.request(ScriptedWork::requests({"b", "c"}), Priority::Foreground);
@@ -240,7 +241,7 @@ TEST_F(EngineTest, ForegroundRequestRunsBeforeBackground) {
 
 TEST_F(EngineTest, BackgroundTasksRunInOrderOfRequest) {
   work_.when("a", {.held = true});
-  Engine engine(params(), {.max_threads = 1});
+  ScriptedEngine engine(params(), {.max_threads = 1});
   request(engine, {"a", "b", "c"});
   request(engine, {"d", "b", "e"});
   work_.open("a");
@@ -250,7 +251,7 @@ TEST_F(EngineTest, BackgroundTasksRunInOrderOfRequest) {
 
 TEST_F(EngineTest, TasksRunConcurrentlyIfThereAreThreads) {
   work_.otherwise({.held = true});
-  Engine engine(params(), {.max_threads = 2});
+  ScriptedEngine engine(params(), {.max_threads = 2});
   request(engine, {"a"});
   EXPECT_TRUE(work_.begun("a"));
   request(engine, {"b"});
@@ -260,12 +261,12 @@ TEST_F(EngineTest, TasksRunConcurrentlyIfThereAreThreads) {
   auto d = getting(engine, "d");
   EXPECT_TRUE(work_.begun("d")) << "a caller waits for the compile of another";
   for (const char* name : {"a", "b", "c", "d"}) work_.open(name);
-  EXPECT_TRUE(c.get().ok() && d.get().ok());
+  EXPECT_TRUE(c.get().has_value() && d.get().has_value());
 }
 
 TEST_F(EngineTest, TimedOutGetLeavesTaskRunning) {
   work_.when("a", {.held = true});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   auto waiter = getting(engine, "a", 5ms);
   EXPECT_TRUE(work_.begun("a"));
   EXPECT_TRUE(clock_.waiting(1));
@@ -281,7 +282,7 @@ TEST_F(EngineTest, TimedOutGetLeavesTaskRunning) {
 
 TEST_F(EngineTest, GetWithZeroTimeoutNeverWaitsAndStillSchedules) {
   work_.otherwise({.held = true});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   EXPECT_EQ(code(get(engine, "a", 0ns)), Code::TimedOut);
   EXPECT_EQ(code(get(engine, "a", -1s)), Code::TimedOut);
   EXPECT_EQ(engine.ready(request("a")), nullptr);
@@ -292,28 +293,28 @@ TEST_F(EngineTest, GetWithZeroTimeoutNeverWaitsAndStillSchedules) {
 }
 
 TEST_F(EngineTest, ReadyReturnsStableResultOfGet) {
-  Engine engine(params());
+  ScriptedEngine engine(params());
   EXPECT_EQ(engine.ready(request("a")), nullptr);
   const ResolveResultPtr answer = get(engine, "a").value();
   EXPECT_EQ(engine.ready(request("a")), answer.get());
   Strings names;
   for (int i = 0; i < 2000; ++i) names.push_back("other " + std::to_string(i));
   request(engine, names);
-  for (const std::string& name : names) ASSERT_TRUE(get(engine, name).ok());
+  for (const std::string& name : names) ASSERT_TRUE(get(engine, name).has_value());
   EXPECT_EQ(engine.ready(request("a")), answer.get());
   EXPECT_EQ(answer->artifact.bytes.view(), "compiled source of a");
 }
 
 TEST_F(EngineTest, FailureIsGivenToEachWaiterWithItsLog) {
   work_.when("a", {.held = true, .error = ScriptedWork::rejection()});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   std::vector<std::future<Got>> waiters;
   for (int i = 0; i < 8; ++i) waiters.push_back(getting(engine, "a"));
   EXPECT_TRUE(clock_.waiting(8));
   work_.open("a");
   for (auto& waiter : waiters) {
     const Got got = waiter.get();
-    ASSERT_FALSE(got.ok());
+    ASSERT_FALSE(got.has_value());
     EXPECT_EQ(got.error().code, Code::CompileFailed);
     EXPECT_EQ(got.error().log, "line 1: no");
   }
@@ -322,12 +323,12 @@ TEST_F(EngineTest, FailureIsGivenToEachWaiterWithItsLog) {
 
 TEST_F(EngineTest, FailureIsCachedUntilRetry) {
   work_.when("a", {.error = ScriptedWork::rejection()});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   EXPECT_EQ(code(get(engine, "a")), Code::CompileFailed);
   work_.when("a", {});
   const Got again = get(engine, "a", 0ns);
   EXPECT_EQ(code(again), Code::CompileFailed);
-  EXPECT_EQ(again.ok() ? "" : again.error().log, "line 1: no");
+  EXPECT_EQ(again.has_value() ? "" : again.error().log, "line 1: no");
   request(engine, {"a"});
   EXPECT_TRUE(settles(engine));
   EXPECT_EQ(work_.compiles("a"), 1);
@@ -340,7 +341,7 @@ TEST_F(EngineTest, FailureIsCachedUntilRetry) {
 
 TEST_F(EngineTest, RetryLetsRequestTryAgain) {
   work_.when("a", {.error = ScriptedWork::rejection()});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   EXPECT_EQ(code(get(engine, "a")), Code::CompileFailed);
   work_.when("a", {});
   engine.retry(ScriptedWork::requests({"a", "never heard of"}));
@@ -351,7 +352,7 @@ TEST_F(EngineTest, RetryLetsRequestTryAgain) {
 
 TEST_F(EngineTest, FailureIsRetriedWhenInputsChange) {
   work_.when("a", {.error = ScriptedWork::rejection()});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   EXPECT_EQ(code(get(engine, "a")), Code::CompileFailed);
   work_.when("a", {});
   EXPECT_EQ(code(get(engine, "a")), Code::CompileFailed);
@@ -362,10 +363,10 @@ TEST_F(EngineTest, FailureIsRetriedWhenInputsChange) {
 
 TEST_F(EngineTest, InputsNeverChangeWithoutOptionalCallbacks) {
   work_.when("a", {.error = ScriptedWork::rejection()});
-  Engine::Callbacks bare = params();
+  ResolverScript bare = params();
   bare.inputs_changed = nullptr;
   bare.interrupt = nullptr;
-  Engine engine(bare);
+  ScriptedEngine engine(bare);
   EXPECT_EQ(code(get(engine, "a")), Code::CompileFailed);
   EXPECT_EQ(code(get(engine, "a")), Code::CompileFailed);
   EXPECT_EQ(text(get(engine, "b")), "compiled source of b");
@@ -374,16 +375,16 @@ TEST_F(EngineTest, InputsNeverChangeWithoutOptionalCallbacks) {
 
 TEST_F(EngineTest, MissingRecipeIsErrorOfTask) {
   work_.when("a", {.no_recipe = make_error(Code::Unavailable, "no compiler here")});
-  Engine engine(params());
+  ScriptedEngine engine(params());
   const Got got = get(engine, "a");
-  ASSERT_FALSE(got.ok());
+  ASSERT_FALSE(got.has_value());
   EXPECT_EQ(got.error().message, "no compiler here");
   EXPECT_EQ(work_.times_begun("a"), 0);
   EXPECT_EQ(states(engine)["a"], State::Failed);
 }
 
 TEST_F(EngineTest, ForgottenResultIsScheduledAgain) {
-  Engine engine(params());
+  ScriptedEngine engine(params());
   const ResolveResultPtr first = get(engine, "a").value();
   engine.forget(request("a"));
   engine.forget(request("never heard of"));

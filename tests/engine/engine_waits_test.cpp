@@ -25,21 +25,23 @@ class EngineThatWaits : public testing::Test {
 
   static CompileRequest request(const std::string& name) { return ScriptedWork::request(name); }
   Recipe recipe(const CompileRequest& request) {
-    return {request.unit, request.target, compiler_.identity().value(), "/", true};
+    return {request.unit, request.target, compiler_.identity({}).value(), "/", true};
   }
 
-  std::unique_ptr<Engine> engine() {
+  std::unique_ptr<ScriptedEngine> engine() {
     resolver_ = std::make_unique<Resolver>(params_);
-    Engine::Callbacks params;
+    ResolverScript params;
     params.recipe = [this](const CompileRequest& request) -> Result<Recipe> { return recipe(request); };
-    params.resolve = [this](const CompileRequest&, const Recipe& recipe) { return resolver_->get(recipe, compiler_); };
+    params.resolve = [this](const CompileRequest&, const Recipe& recipe, const RequestContext& context) {
+      return resolver_->get(recipe, compiler_, context);
+    };
     params.emitter = log_.emitter();
-    return std::make_unique<Engine>(std::move(params), Engine::Options{.max_threads = 1});
+    return std::make_unique<ScriptedEngine>(std::move(params), Engine::Options{.max_threads = 1});
   }
   /// Acquires the claim of this unit as another party.
   std::unique_ptr<Claim> held_elsewhere(const std::string& name) {
     LocalClaims other(directory_.path());
-    Claims::AcquireResult answer = other.acquire(recipe(request(name)).request_key(), 0ms);
+    Claims::AcquireResult answer = other.acquire(recipe(request(name)).request_key(), 0ms, {});
     EXPECT_EQ(answer.outcome, Claims::Outcome::Acquired) << answer.reason;
     return std::move(answer.claim);
   }
@@ -71,7 +73,7 @@ TEST_F(EngineThatWaits, BackgroundUnitIsNotBlockedByAnotherProcess) {
   engine->request(ScriptedWork::requests({"held"}));
   ASSERT_TRUE(begun("held"));
   engine->request(ScriptedWork::requests({"other"}));
-  EXPECT_TRUE(eventually([&] { return engine->ready(request("other")) != nullptr; }, 5s));
+  EXPECT_TRUE(eventually([&] { return engine->ready(request("other")) != nullptr; }, 15s));
   EXPECT_EQ(engine->ready(request("held")), nullptr);
   claim.reset();
   EXPECT_EQ(text(engine->get(request("held"), 20s)), "compiled source of held");
@@ -82,7 +84,7 @@ TEST_F(EngineThatWaits, WaitedForUnitIsNotBlockedByAnotherProcess) {
   const auto engine = this->engine();
   engine->request(ScriptedWork::requests({"held"}), Priority::Foreground);
   ASSERT_TRUE(begun("held"));
-  EXPECT_EQ(text(engine->get(request("other"), 5s)), "compiled source of other");
+  EXPECT_EQ(text(engine->get(request("other"), 15s)), "compiled source of other");
   claim.reset();
   EXPECT_EQ(text(engine->get(request("held"), 20s)), "compiled source of held");
 }
@@ -91,13 +93,13 @@ TEST_F(EngineThatWaits, FleetLeaseDoesNotOccupyThread) {
   LocalClaims leases(directory_.path("leases"));
   LocalClaims other(directory_.path("leases"));
   params_.fleet = &leases;
-  auto lease = other.acquire(recipe(request("held")).request_key(), 0ms);
+  auto lease = other.acquire(recipe(request("held")).request_key(), 0ms, {});
   ASSERT_EQ(lease.outcome, Claims::Outcome::Acquired) << lease.reason;
   const auto engine = this->engine();
   engine->request(ScriptedWork::requests({"held"}));
   ASSERT_TRUE(begun("held"));
   engine->request(ScriptedWork::requests({"other"}));
-  EXPECT_TRUE(eventually([&] { return engine->ready(request("other")) != nullptr; }, 5s));
+  EXPECT_TRUE(eventually([&] { return engine->ready(request("other")) != nullptr; }, 15s));
   lease.claim.reset();
   EXPECT_EQ(text(engine->get(request("held"), 20s)), "compiled source of held");
 }

@@ -25,16 +25,19 @@ class ExplainTest : public testing::Test {
     recipe.self_contained = compiler_.is_self_contained(recipe);
     return recipe;
   }
-  void build(const Unit& unit) { ASSERT_TRUE(Resolver(params_).get(recipe(unit), compiler_).ok()); }
+  void build(const Unit& unit) { ASSERT_TRUE(Resolver(params_).get(recipe(unit), compiler_, {}).has_value()); }
   // Returns the only difference from the nearest earlier build.
-  Difference only_difference(const Recipe& recipe) {
-    const Explanation explanation = explain(recipe, params_);
+  InputDifference only_difference(const Recipe& recipe) {
+    const Explanation explanation = explain(recipe, params_, {});
     EXPECT_FALSE(explanation.hit);
     EXPECT_EQ(explanation.differences.size(), 1u) << explanation.summary;
-    return explanation.differences.empty() ? Difference{} : explanation.differences.front();
+    return explanation.differences.empty() ? InputDifference{} : explanation.differences.front();
   }
   Unit unit(const std::string& source = "include h.h") const {
-    return Unit::of_kind("fake", "unit", source).include_root(directory_.path()).option("-O2").entry("k");
+    return Unit::of_kind("fake", "unit", source)
+        .with_include_root(directory_.path())
+        .with_option("-O2")
+        .with_entry("k");
   }
 
   TemporaryDirectory directory_;
@@ -46,7 +49,7 @@ class ExplainTest : public testing::Test {
 
 TEST_F(ExplainTest, ReportsHitAndTier) {
   build(unit());
-  const Explanation explanation = explain(recipe(unit()), params_);
+  const Explanation explanation = explain(recipe(unit()), params_, {});
   EXPECT_TRUE(explanation.hit);
   EXPECT_NE(explanation.summary.find("disk"), std::string::npos);
 }
@@ -62,11 +65,11 @@ TEST_F(ExplainTest, MissEventHasTheSameText) {
 
 TEST_F(ExplainTest, ReportsDisabledCacheWithoutStore) {
   params_.store = nullptr;
-  EXPECT_EQ(explain(recipe(unit("a")), params_).summary, "miss: caching is off");
+  EXPECT_EQ(explain(recipe(unit("a")), params_, {}).summary, "miss: caching is off");
 }
 
 TEST_F(ExplainTest, ReportsMissingHistory) {
-  const Explanation explanation = explain(recipe(unit()), params_);
+  const Explanation explanation = explain(recipe(unit()), params_, {});
   EXPECT_FALSE(explanation.hit);
   EXPECT_FALSE(explanation.nearest.has_value());
 }
@@ -74,7 +77,7 @@ TEST_F(ExplainTest, ReportsMissingHistory) {
 TEST_F(ExplainTest, NamesChangedHeaderWithBothDigests) {
   build(unit());
   write_text(directory_.path("h.h"), "two");
-  const Difference difference = only_difference(recipe(unit()));
+  const InputDifference difference = only_difference(recipe(unit()));
   EXPECT_EQ(difference.input, "header");
   EXPECT_EQ(difference.name, directory_.path("h.h"));
   EXPECT_EQ(difference.before, sha256(std::string_view("one")).hex());
@@ -85,7 +88,7 @@ TEST_F(ExplainTest, NamesNewHeaderThatShadowsAnother) {
   compiler_.looks_for_first = "before.h";
   build(unit());
   write_text(directory_.path("before.h"), "");
-  const Difference difference = only_difference(recipe(unit()));
+  const InputDifference difference = only_difference(recipe(unit()));
   EXPECT_EQ(difference.name, directory_.path("before.h"));
   EXPECT_EQ(difference.before, "missing");
   EXPECT_EQ(difference.after, "present, and found before the file that was read");
@@ -93,14 +96,14 @@ TEST_F(ExplainTest, NamesNewHeaderThatShadowsAnother) {
 
 TEST_F(ExplainTest, NamesNewOption) {
   build(unit());
-  const Difference difference = only_difference(recipe(unit().option("-DX=1")));
+  const InputDifference difference = only_difference(recipe(unit().with_option("-DX=1")));
   EXPECT_EQ(difference.input, "option");
   EXPECT_EQ(difference.after, "-DX=1");
 }
 
 TEST_F(ExplainTest, ReportsReorderedOptions) {
-  build(unit("a").option("-x").option("-y"));
-  const Difference difference = only_difference(recipe(unit("a").option("-y").option("-x")));
+  build(unit("a").with_option("-x").with_option("-y"));
+  const InputDifference difference = only_difference(recipe(unit("a").with_option("-y").with_option("-x")));
   EXPECT_EQ(difference.name, "order");
   EXPECT_EQ(difference.before, "-O2 -x -y");
   EXPECT_EQ(difference.after, "-O2 -y -x");
@@ -108,48 +111,48 @@ TEST_F(ExplainTest, ReportsReorderedOptions) {
 
 TEST_F(ExplainTest, NamesEntryTargetSourceAndCompiler) {
   build(unit("a"));
-  EXPECT_EQ(only_difference(recipe(unit("a").entry("more"))).input, "entry");
+  EXPECT_EQ(only_difference(recipe(unit("a").with_entry("more"))).input, "entry");
   EXPECT_EQ(only_difference(recipe(unit("a"), Target::sm(90))).after, "sm_90");
   EXPECT_EQ(only_difference(recipe(unit("b"))).input, "source");
   compiler_.version = "2";
-  const Difference difference = only_difference(recipe(unit("a")));
+  const InputDifference difference = only_difference(recipe(unit("a")));
   EXPECT_EQ(difference.input, "compiler");
   EXPECT_NE(difference.before.find("fake 1"), std::string::npos);
   EXPECT_NE(difference.after.find("fake 2"), std::string::npos);
 }
 
 TEST_F(ExplainTest, NamesChangedAddedOrRemovedMemoryHeader) {
-  build(unit("a").header("m.h", "one"));
-  const Difference changed = only_difference(recipe(unit("a").header("m.h", "two")));
+  build(unit("a").with_header("m.h", "one"));
+  const InputDifference changed = only_difference(recipe(unit("a").with_header("m.h", "two")));
   EXPECT_EQ(changed.input, "memory header");
   EXPECT_EQ(changed.name, "m.h");
   EXPECT_EQ(changed.before, sha256(std::string_view("one")).hex());
   EXPECT_EQ(changed.after, sha256(std::string_view("two")).hex());
-  const Difference came = only_difference(recipe(unit("a").header("m.h", "one").header("n.h", "")));
+  const InputDifference came = only_difference(recipe(unit("a").with_header("m.h", "one").with_header("n.h", "")));
   EXPECT_EQ(came.name, "n.h");
   EXPECT_EQ(came.before, "");
-  const Difference went = only_difference(recipe(unit("a")));
+  const InputDifference went = only_difference(recipe(unit("a")));
   EXPECT_EQ(went.name, "m.h");
   EXPECT_EQ(went.after, "");
 }
 
 TEST_F(ExplainTest, NamesAddedIncludeDirectoryAndCountsOtherChanges) {
   build(unit("a"));
-  EXPECT_EQ(only_difference(recipe(unit("a").include_root("/elsewhere"))).input, "include directory");
-  const Explanation explanation = explain(recipe(unit("b").option("-g")), params_);
+  EXPECT_EQ(only_difference(recipe(unit("a").with_include_root("/elsewhere"))).input, "include directory");
+  const Explanation explanation = explain(recipe(unit("b").with_option("-g")), params_, {});
   EXPECT_NE(explanation.summary.find("(and 1 more)"), std::string::npos) << explanation.summary;
 }
 
 TEST_F(ExplainTest, ComparesWithBuildWithFewestDifferences) {
   build(unit("a"));
-  build(unit("b").option("-g").option("-h"));
-  EXPECT_EQ(only_difference(recipe(unit("b").option("-g"))).before, "-h");
+  build(unit("b").with_option("-g").with_option("-h"));
+  EXPECT_EQ(only_difference(recipe(unit("b").with_option("-g"))).before, "-h");
 }
 
 TEST_F(ExplainTest, ReportsMissingEntryIfNoInputChanged) {
   build(unit("a"));
   for (const std::string& file : files_below(directory_.path("cache/v1/entries"))) std::filesystem::remove(file);
-  const Explanation explanation = explain(recipe(unit("a")), params_);
+  const Explanation explanation = explain(recipe(unit("a")), params_, {});
   EXPECT_TRUE(explanation.differences.empty());
   EXPECT_NE(explanation.summary.find("evicted"), std::string::npos);
 }

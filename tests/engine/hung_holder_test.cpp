@@ -31,12 +31,12 @@ class StoppingCompiler final : public Compiler {
  public:
   explicit StoppingCompiler(const Forked::Side& side) : side_(side) {}
   std::string kind() const override { return inner_.kind(); }
-  Result<CompilerIdentity> identity() override { return inner_.identity(); }
+  Result<CompilerIdentity> identity(const RequestContext& /*context*/) override { return inner_.identity({}); }
   Status supports(const Target& target) override { return inner_.supports(target); }
-  Result<CompileResult> compile(const Recipe& recipe) override {
+  Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override {
     side_.say("compiles");
     raise(SIGSTOP);
-    return inner_.compile(recipe);
+    return inner_.compile(recipe, context);
   }
 
  private:
@@ -79,7 +79,7 @@ class HungHolder : public testing::Test {
   Forked holder(Problem problem, int level = 0) {
     return process(milliseconds(0), milliseconds(0),
                    [=](Resolver&, const Recipe& recipe, Compiler&, Claims& claims, const Forked::Side& side) {
-                     const auto mine = claims.acquire(takeover_of(recipe.request_key(), level), milliseconds(0));
+                     const auto mine = claims.acquire(takeover_of(recipe.request_key(), level), milliseconds(0), {});
                      side.say(mine.outcome == Claims::Outcome::Acquired ? "holds" : "holds nothing: " + mine.reason);
                      if (problem == Problem::Stops) raise(SIGSTOP);
                      (void)side.receive();
@@ -92,7 +92,7 @@ class HungHolder : public testing::Test {
                          const Forked::Side& side) {
       side.say("ready");
       (void)side.receive();
-      const auto answer = resolver.get(recipe, compiler);
+      const auto answer = resolver.get(recipe, compiler, {});
       const bool good = answer && answer->artifact.bytes.view() == "compiled a";
       side.say(std::to_string(compiler.compiles) + " " + (good ? std::to_string(answer->ms) : std::string("failed")));
     };
@@ -138,7 +138,7 @@ TEST_F(HungHolder, StoppedTakeoverIsTakenOver) {
 TEST_F(HungHolder, ResumedHolderPublishesAfterTakeover) {
   const auto stops = [](Resolver& resolver, const Recipe& recipe, FakeCompiler&, Claims&, const Forked::Side& side) {
     StoppingCompiler compiler(side);
-    const auto answer = resolver.get(recipe, compiler);
+    const auto answer = resolver.get(recipe, compiler, {});
     side.say(answer ? std::string(answer->artifact.bytes.view()) : answer.error().message);
   };
   const Forked stopped = process(std::chrono::seconds(30), milliseconds(0), stops);

@@ -9,7 +9,6 @@
 
 #include "cache/disk_store.hpp"
 #include "cache/local_claims.hpp"
-#include "cache/server_time_budget.hpp"
 #include "core/wait_observer.hpp"
 #include "support/fakes/fake_compiler.hpp"
 #include "support/fakes/memory_store.hpp"
@@ -23,10 +22,14 @@ namespace {
 
 class BrokenStore final : public Store {
  public:
-  Result<std::optional<Hit>> get(const ArtifactKey&) override { return broken(); }
-  Status put(const ArtifactKey&, const Artifact&) override { return broken(); }
-  Result<std::vector<DependencySet>> dependency_sets(const RequestKey&, std::size_t) override { return broken(); }
-  Status add_dependency_set(const RequestKey&, const DependencySet&) override { return broken(); }
+  Result<std::optional<Hit>> get(const ArtifactKey&, const RequestContext&) override { return broken(); }
+  Status put(const ArtifactKey&, const Artifact&, const RequestContext&) override { return broken(); }
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey&, std::size_t, const RequestContext&) override {
+    return broken();
+  }
+  Status add_dependency_set(const RequestKey&, const DependencySet&, const RequestContext&) override {
+    return broken();
+  }
   std::string describe() const override { return "broken"; }
 
  private:
@@ -35,7 +38,7 @@ class BrokenStore final : public Store {
 
 class NoClaims final : public Claims {
  public:
-  AcquireResult acquire(const RequestKey&, std::chrono::milliseconds, const std::stop_token&) override {
+  AcquireResult acquire(const RequestKey&, std::chrono::milliseconds, const RequestContext&) override {
     return {Outcome::Unavailable, nullptr, "no locks here"};
   }
 };
@@ -52,7 +55,7 @@ class ResolverTest : public testing::Test {
     return Resolver(params);
   }
   Recipe recipe(const std::string& source) {
-    const Unit unit = Unit::of_kind("fake", "unit", source).include_root(directory_.path());
+    const Unit unit = Unit::of_kind("fake", "unit", source).with_include_root(directory_.path());
     Recipe recipe = recipe_for(compiler_, unit, Target::sm(80));
     recipe.self_contained = compiler_.is_self_contained(recipe);
     return recipe;
@@ -67,9 +70,9 @@ class ResolverTest : public testing::Test {
 
 TEST_F(ResolverTest, CompilesOnceAndThenHits) {
   Resolver resolver = make_resolver(&memory_);
-  EXPECT_EQ(resolver.get(recipe("a"), compiler_)->origin, Origin::Compiled);
-  const auto again = resolver.get(recipe("a"), compiler_);
-  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(resolver.get(recipe("a"), compiler_, {})->origin, Origin::Compiled);
+  const auto again = resolver.get(recipe("a"), compiler_, {});
+  ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->origin, Origin::Memory);
   EXPECT_EQ(again->artifact.bytes.view(), "compiled a");
   EXPECT_EQ(compiler_.compiles, 1);
@@ -79,11 +82,11 @@ TEST_F(ResolverTest, CompilesOnceAndThenHits) {
 TEST_F(ResolverTest, CompilesAgainWhenDependencyChangesAndHitsWhenRestored) {
   Resolver resolver = make_resolver(&memory_);
   write_text(directory_.path("h.h"), "one");
-  EXPECT_EQ(resolver.get(recipe("include h.h"), compiler_)->artifact.bytes.view(), "compiled one");
+  EXPECT_EQ(resolver.get(recipe("include h.h"), compiler_, {})->artifact.bytes.view(), "compiled one");
   write_text(directory_.path("h.h"), "two");
-  EXPECT_EQ(resolver.get(recipe("include h.h"), compiler_)->artifact.bytes.view(), "compiled two");
+  EXPECT_EQ(resolver.get(recipe("include h.h"), compiler_, {})->artifact.bytes.view(), "compiled two");
   write_text(directory_.path("h.h"), "one");
-  const auto back = resolver.get(recipe("include h.h"), compiler_);
+  const auto back = resolver.get(recipe("include h.h"), compiler_, {});
   EXPECT_EQ(back->artifact.bytes.view(), "compiled one");
   EXPECT_EQ(back->origin, Origin::Memory);
   EXPECT_EQ(compiler_.compiles, 2);
@@ -92,8 +95,8 @@ TEST_F(ResolverTest, CompilesAgainWhenDependencyChangesAndHitsWhenRestored) {
 TEST_F(ResolverTest, DoesNotStoreUncacheableArtifactAndReportsReason) {
   Resolver resolver = make_resolver(&memory_);
   compiler_.uncacheable_reason = "the source uses __TIME__";
-  EXPECT_TRUE(resolver.get(recipe("a"), compiler_).ok());
-  EXPECT_TRUE(resolver.get(recipe("a"), compiler_).ok());
+  EXPECT_TRUE(resolver.get(recipe("a"), compiler_, {}).has_value());
+  EXPECT_TRUE(resolver.get(recipe("a"), compiler_, {}).has_value());
   EXPECT_EQ(compiler_.compiles, 2);
   ASSERT_EQ(log_.count(Event::Kind::NotPublished), 2u);
   EXPECT_EQ(log_.of(Event::Kind::NotPublished)[0].message, "the source uses __TIME__");
@@ -102,8 +105,8 @@ TEST_F(ResolverTest, DoesNotStoreUncacheableArtifactAndReportsReason) {
 TEST_F(ResolverTest, SucceedsWithBrokenStoreAndWithoutClaims) {
   BrokenStore store;
   NoClaims claims;
-  const auto answer = make_resolver(&store, &claims).get(recipe("a"), compiler_);
-  ASSERT_TRUE(answer.ok());
+  const auto answer = make_resolver(&store, &claims).get(recipe("a"), compiler_, {});
+  ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->artifact.bytes.view(), "compiled a");
   EXPECT_GE(log_.count(Event::Kind::CacheUnavailable), 1u);
   EXPECT_EQ(log_.count(Event::Kind::ClaimUnavailable), 1u);
@@ -114,21 +117,21 @@ TEST_F(ResolverTest, SucceedsIfStoreCannotReturnDependencySets) {
   BrokenStore store;
   Recipe open = recipe("a");
   open.self_contained = false;
-  const auto answer = make_resolver(&store).get(open, compiler_);
-  ASSERT_TRUE(answer.ok()) << answer.error().message;
+  const auto answer = make_resolver(&store).get(open, compiler_, {});
+  ASSERT_TRUE(answer.has_value()) << answer.error().message;
   EXPECT_EQ(answer->artifact.bytes.view(), "compiled a");
   EXPECT_GE(log_.count(Event::Kind::CacheUnavailable), 1u);
 }
 
 TEST_F(ResolverTest, CompilesEachTimeWithoutStore) {
   Resolver resolver = make_resolver(nullptr);
-  EXPECT_EQ(resolver.get(recipe("a"), compiler_)->origin, Origin::Compiled);
-  EXPECT_EQ(resolver.get(recipe("a"), compiler_)->origin, Origin::Compiled);
+  EXPECT_EQ(resolver.get(recipe("a"), compiler_, {})->origin, Origin::Compiled);
+  EXPECT_EQ(resolver.get(recipe("a"), compiler_, {})->origin, Origin::Compiled);
 }
 
 TEST_F(ResolverTest, MissIsErrorWithUnitTargetAndTiersIfCompilingIsDisabled) {
-  const auto answer = make_resolver(&memory_, nullptr, false).get(recipe("a"), compiler_);
-  ASSERT_FALSE(answer.ok());
+  const auto answer = make_resolver(&memory_, nullptr, false).get(recipe("a"), compiler_, {});
+  ASSERT_FALSE(answer.has_value());
   EXPECT_EQ(answer.error().code, Code::Denied);
   for (const char* part : {"'unit'", "sm_80", "memory"}) {
     EXPECT_NE(answer.error().message.find(part), std::string::npos) << answer.error().message;
@@ -138,11 +141,11 @@ TEST_F(ResolverTest, MissIsErrorWithUnitTargetAndTiersIfCompilingIsDisabled) {
 
 TEST_F(ResolverTest, ReturnsCompilerErrorAndStoresNothing) {
   compiler_.fails = true;
-  const auto answer = make_resolver(&memory_).get(recipe("a"), compiler_);
-  ASSERT_FALSE(answer.ok());
+  const auto answer = make_resolver(&memory_).get(recipe("a"), compiler_, {});
+  ASSERT_FALSE(answer.has_value());
   EXPECT_EQ(answer.error().log, "line 1: no");
   compiler_.fails = false;
-  EXPECT_EQ(make_resolver(&memory_).get(recipe("a"), compiler_)->origin, Origin::Compiled);
+  EXPECT_EQ(make_resolver(&memory_).get(recipe("a"), compiler_, {})->origin, Origin::Compiled);
 }
 
 TEST_F(ResolverTest, CompilesOnceWhenManyThreadsMissSameKey) {
@@ -155,7 +158,7 @@ TEST_F(ResolverTest, CompilesOnceWhenManyThreadsMissSameKey) {
   std::atomic<int> right{0};
   for (int i = 0; i < 16; ++i) {
     threads.emplace_back([&] {
-      const auto answer = resolver.get(wanted, compiler_);
+      const auto answer = resolver.get(wanted, compiler_, {});
       if (answer && answer->artifact.bytes.view() == "compiled a") ++right;
     });
   }
@@ -168,7 +171,7 @@ TEST_F(ResolverTest, CompilesOnceWhenManyThreadsMissSameKey) {
 class ScriptedClaims final : public Claims {
  public:
   explicit ScriptedClaims(std::vector<Outcome> script) : script_(std::move(script)) {}
-  AcquireResult acquire(const RequestKey& request, std::chrono::milliseconds wait, const std::stop_token&) override {
+  AcquireResult acquire(const RequestKey& request, std::chrono::milliseconds wait, const RequestContext&) override {
     waits.push_back(wait);
     requests.push_back(request);
     if (on_acquire) on_acquire();
@@ -189,21 +192,21 @@ TEST_F(ResolverTest, ClaimHolderSeesThatCallerWaits) {
   const WorkerSlots slots(directory_.path("slots"));
   // Urgent from the start, and urgent while it waits in the background.
   for (const bool from_start : {true, false}) {
-    Recipe wanted = recipe(from_start ? "a" : "b");
-    wanted.urgent = Urgency(from_start);
+    const Recipe wanted = recipe(from_start ? "a" : "b");
+    RequestContext context{.urgent = Urgency(from_start)};
     const Digest request = wanted.request_key().digest;
     ScriptedClaims host({Outcome::TimedOut, Outcome::TimedOut});
     std::vector<bool> awaited;
     host.on_acquire = [&] {
       awaited.push_back(slots.is_awaited(request));
-      wanted.urgent.raise();
+      context.urgent.raise();
     };
     Resolver::Params params;
     params.store = &memory_;
     params.claims = &host;
     params.slots = &slots;
     params.digests = &digests_;
-    EXPECT_TRUE(Resolver(params).get(wanted, compiler_).ok());
+    EXPECT_TRUE(Resolver(params).get(wanted, compiler_, context).has_value());
     ASSERT_GE(awaited.size(), 2U);
     EXPECT_FALSE(awaited.front()) << "before another process is known to hold the claim";
     EXPECT_EQ(std::count(awaited.begin(), awaited.end(), false), 1) << "from then on, also for takeovers";
@@ -230,7 +233,7 @@ TEST_F(ResolverInAFleet, ClaimsHostThenFleetAndEachWaitLeavesTimeForTheNext) {
   ScriptedClaims host({Outcome::Acquired});
   ScriptedClaims fleet({Outcome::Acquired});
   fleet.on_acquire = [&] { EXPECT_EQ(host.waits.size(), 1U); };
-  EXPECT_EQ(resolver(host, fleet).get(recipe("a"), compiler_)->origin, Origin::Compiled);
+  EXPECT_EQ(resolver(host, fleet).get(recipe("a"), compiler_, {})->origin, Origin::Compiled);
   ASSERT_EQ(fleet.waits.size(), 1U);
   EXPECT_EQ(fleet.waits[0], std::chrono::seconds(40)) << "a takeover starts after one lease, and so may the next";
   EXPECT_EQ(host.waits[0], std::chrono::seconds(70)) << "the holder of the host claim may wait for the fleet first";
@@ -242,8 +245,8 @@ TEST_F(ResolverInAFleet, EntryPublishedByAnotherHostIsUsed) {
     ScriptedClaims host({Outcome::Acquired});
     ScriptedClaims fleet({outcome});
     FakeCompiler other;
-    fleet.on_acquire = [&] { ASSERT_TRUE(ResolverTest::make_resolver(&memory_).get(wanted, other).ok()); };
-    EXPECT_EQ(resolver(host, fleet).get(wanted, compiler_)->origin, Origin::Memory);
+    fleet.on_acquire = [&] { ASSERT_TRUE(ResolverTest::make_resolver(&memory_).get(wanted, other, {}).has_value()); };
+    EXPECT_EQ(resolver(host, fleet).get(wanted, compiler_, {})->origin, Origin::Memory);
   }
   EXPECT_EQ(compiler_.compiles, 0);
 }
@@ -254,8 +257,8 @@ TEST_F(ResolverInAFleet, LooksUpAgainAfterUnavailableOrTimedOutFleet) {
     ScriptedClaims host({Outcome::Acquired});
     ScriptedClaims fleet({outcome});
     FakeCompiler other;
-    fleet.on_acquire = [&] { ASSERT_TRUE(ResolverTest::make_resolver(&memory_).get(wanted, other).ok()); };
-    EXPECT_EQ(resolver(host, fleet).get(wanted, compiler_)->origin, Origin::Memory);
+    fleet.on_acquire = [&] { ASSERT_TRUE(ResolverTest::make_resolver(&memory_).get(wanted, other, {}).has_value()); };
+    EXPECT_EQ(resolver(host, fleet).get(wanted, compiler_, {})->origin, Origin::Memory);
     EXPECT_EQ(fleet.waits.size(), 1U) << "a lease expires by itself and is not taken over";
   }
   EXPECT_EQ(compiler_.compiles, 0);
@@ -266,7 +269,7 @@ TEST_F(ResolverInAFleet, UnavailableOrTimedOutFleetIsNotWaitedFor) {
     ScriptedClaims host({Outcome::Acquired});
     ScriptedClaims fleet({outcome});
     const std::string source = outcome == Outcome::Unavailable ? "a" : "b";
-    EXPECT_EQ(resolver(host, fleet).get(recipe(source), compiler_)->origin, Origin::Compiled);
+    EXPECT_EQ(resolver(host, fleet).get(recipe(source), compiler_, {})->origin, Origin::Compiled);
   }
   EXPECT_EQ(compiler_.compiles, 2);
 }
@@ -275,7 +278,7 @@ class ResolverWithAHungHolder : public ResolverTest {
  protected:
   using Outcome = Claims::Outcome;
 
-  Result<ResolveResult> get(Claims& host, const Recipe& recipe,
+  Result<ResolveResult> get(Claims& host, const Recipe& recipe, const RequestContext& context = {},
                             std::chrono::milliseconds wait = std::chrono::seconds(30)) {
     Resolver::Params params;
     params.store = &memory_;
@@ -283,14 +286,14 @@ class ResolverWithAHungHolder : public ResolverTest {
     params.digests = &digests_;
     params.emitter = log_.emitter();
     params.unknown_cost_wait = wait;
-    return Resolver(params).get(recipe, compiler_);
+    return Resolver(params).get(recipe, compiler_, context);
   }
   /// Publishes the unit as another process at the n-th acquire.
   void publish_at(ScriptedClaims& claims, std::size_t time, const Recipe& recipe) {
     claims.on_acquire = [this, &claims, time, recipe] {
       if (claims.waits.size() != time) return;
       FakeCompiler other;
-      ASSERT_TRUE(make_resolver(&memory_).get(recipe, other).ok());
+      ASSERT_TRUE(make_resolver(&memory_).get(recipe, other, {}).has_value());
     };
   }
 };
@@ -301,7 +304,7 @@ TEST_F(ResolverWithAHungHolder, LooksUpAgainAfterAnyClaimOutcome) {
     ScriptedClaims host({outcome});
     publish_at(host, 1, wanted);
     const auto answer = get(host, wanted);
-    ASSERT_TRUE(answer.ok());
+    ASSERT_TRUE(answer.has_value());
     EXPECT_EQ(answer->origin, Origin::Memory) << static_cast<int>(outcome);
     EXPECT_EQ(host.waits.size(), 1U);
   }
@@ -329,43 +332,39 @@ TEST_F(ResolverWithAHungHolder, FindsEntryPublishedByTakeoverAtEachLevel) {
   EXPECT_EQ(compiler_.compiles, 0);
 }
 
-TEST_F(ResolverWithAHungHolder, ThreadWaitsNoLongerThanOwnerAllows) {
+TEST_F(ResolverWithAHungHolder, WaitEndsAtDeadlineAndIsReportedToObserver) {
   struct Owner final : WaitObserver {
-    std::chrono::nanoseconds max_wait() const noexcept override { return std::chrono::milliseconds(70); }
     void begin_wait() noexcept override { ++begun; }
     void end_wait() noexcept override { ++ended; }
     int begun = 0;
     int ended = 0;
   } owner;
-  Recipe wanted = recipe("a");
-  wanted.waits = &owner;
+  RequestContext context{.deadline = Deadline(system_clock(), std::chrono::milliseconds(70)), .waits = &owner};
   ScriptedClaims host({Outcome::TimedOut});
-  EXPECT_EQ(get(host, wanted)->origin, Origin::Compiled);
-  EXPECT_EQ(*std::max_element(host.waits.begin(), host.waits.end()), std::chrono::milliseconds(70));
+  EXPECT_EQ(get(host, recipe("a"), context)->origin, Origin::Compiled);
+  EXPECT_LE(*std::max_element(host.waits.begin(), host.waits.end()), std::chrono::milliseconds(70));
   EXPECT_EQ(owner.begun, 1 + kMaxTakeovers);
   EXPECT_EQ(owner.ended, owner.begun);
   ScriptedClaims free({Outcome::Acquired});
-  wanted = recipe("b");
-  wanted.waits = &owner;
-  EXPECT_EQ(get(free, wanted)->origin, Origin::Compiled);
+  context.deadline.reset();
+  EXPECT_EQ(get(free, recipe("b"), context)->origin, Origin::Compiled);
   EXPECT_EQ(owner.begun, 1 + kMaxTakeovers) << "a free claim is not a wait";
 }
 
 /// Records the server time budget of the lookups of a `get`, and whether they bypass the negative cache.
 class BudgetStore final : public Store {
  public:
-  Result<std::optional<Hit>> get(const ArtifactKey&) override {
-    const ServerTimeBudget* budget = ServerTimeBudget::current();
-    fresh.push_back(budget != nullptr && budget->bypasses_negative_cache());
-    ServerTimeBudget::charge(std::chrono::milliseconds(30));
-    remaining = ServerTimeBudget::capped(std::chrono::hours(1));
+  Result<std::optional<Hit>> get(const ArtifactKey&, const RequestContext& context) override {
+    fresh.push_back(context.server_budget->bypasses_negative_cache());
+    context.server_budget->charge(std::chrono::milliseconds(30));
+    remaining = context.server_budget->remaining();
     return std::optional<Hit>();
   }
-  Status put(const ArtifactKey&, const Artifact&) override { return {}; }
-  Result<std::vector<DependencySet>> dependency_sets(const RequestKey&, std::size_t) override {
+  Status put(const ArtifactKey&, const Artifact&, const RequestContext&) override { return {}; }
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey&, std::size_t, const RequestContext&) override {
     return std::vector<DependencySet>();
   }
-  Status add_dependency_set(const RequestKey&, const DependencySet&) override { return {}; }
+  Status add_dependency_set(const RequestKey&, const DependencySet&, const RequestContext&) override { return {}; }
   std::string describe() const override { return "allowances"; }
 
   std::vector<bool> fresh;
@@ -383,7 +382,7 @@ TEST_F(ResolverInAFleet, LookupsShareOneBudgetAndOnlyTheLastBypassesNegativeCach
   params.digests = &digests_;
   Recipe closed = recipe("a");
   closed.self_contained = true;
-  ASSERT_TRUE(Resolver(params).get(closed, compiler_).ok());
+  ASSERT_TRUE(Resolver(params).get(closed, compiler_, {}).has_value());
   EXPECT_EQ(store.fresh, (std::vector<bool>{false, false, true}));
   EXPECT_EQ(store.remaining, std::chrono::milliseconds(10)) << "100 ms minus three lookups of 30 ms";
 }
@@ -399,7 +398,7 @@ TEST_F(ResolverInAFleet, HostWithoutLocksStillQueriesServers) {
     params.digests = &digests_;
     Recipe closed = recipe("a");
     closed.self_contained = true;
-    ASSERT_TRUE(Resolver(params).get(closed, compiler_).ok());
+    ASSERT_TRUE(Resolver(params).get(closed, compiler_, {}).has_value());
     EXPECT_EQ(store.fresh.size(), outcome == Outcome::TimedOut ? 5U : 2U)
         << "locally at first and before each takeover, and once with a server budget";
     EXPECT_EQ(store.remaining, std::chrono::milliseconds(70));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,14 @@ TEST(Observer, CopiesShareListeners) {
   }
   copy.emit(Event::Kind::ConfigWarning, "", "still there");
   EXPECT_EQ(reported, std::vector<std::string>{"sink still there"});
+}
+
+TEST(EventStream, LegacyStreamOfCudaIsZero) {
+  const auto handle = [](std::uintptr_t value) { return reinterpret_cast<void*>(value); };
+  EXPECT_EQ(event_stream(nullptr), 0U);
+  EXPECT_EQ(event_stream(handle(1)), 0U);
+  EXPECT_EQ(event_stream(handle(2)), 2U) << "the per-thread stream is another one";
+  EXPECT_EQ(event_stream(handle(0xabc)), 0xabcU);
 }
 
 TEST(Observer, AddingSinkLeavesOriginalUnchanged) {

@@ -54,6 +54,7 @@ Event said(Event::Kind kind, std::string selected, double ms = 0) {
 // Adds some events of each kind.
 void fill(Metrics& metrics) {
   for (std::size_t kind = 0; kind < Metrics::kKinds; ++kind) metrics.on_event(counted(static_cast<Event::Kind>(kind)));
+  metrics.on_event(Event::of({"runtime", "decided"}));
   for (const char* origin : {"memory", "bundle", "disk", "remote", "compiled", "a path \"with\" \\ and\nmore"}) {
     metrics.on_event(counted(Event::Kind::Hit, origin, 0.25));
   }
@@ -79,6 +80,35 @@ TEST(Metrics, CountEventsByKindAndOrigin) {
   EXPECT_EQ(value(text, R"(kiln_events_total{kind="evicted"})"), "0") << "a rate needs a first value";
   EXPECT_EQ(value(text, R"(kiln_events_total{kind="cache_unavailable",origin="other"})"), "1");
   EXPECT_EQ(text.find("/some/path"), std::string::npos) << "each path would create a time series";
+}
+
+TEST(Metrics, CountExtensionsByCategoryAndName) {
+  Metrics metrics;
+  Event drawn = Event::of({"painter", "picture_drawn"});
+  drawn.ms = 2;
+  metrics.on_event(drawn);
+  metrics.on_event(drawn);
+  drawn.origin = "disk";
+  metrics.on_event(drawn);
+  metrics.on_event(Event::of({"painter", "hit"}));
+  const std::string text = metrics.text({});
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="picture_drawn",category="painter"})"), "2");
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="picture_drawn",category="painter",origin="disk"})"), "1");
+  EXPECT_EQ(value(text, R"(kiln_event_seconds_total{kind="picture_drawn",category="painter"})"), "0.006");
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="hit",category="painter"})"), "1");
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="hit"})"), "0") << "a kind of kiln has no category";
+}
+
+TEST(Metrics, OtherExtensionsShareOneTimeSeries) {
+  Metrics metrics;
+  for (const char* name : {"", "a path \"with\" \\ and\nmore", "Upper"}) metrics.on_event(Event::of({"painter", name}));
+  for (std::size_t i = 0; i < Metrics::kMaxExtensions + 10; ++i) {
+    metrics.on_event(Event::of({"painter", "picture_" + std::to_string(i)}));
+  }
+  const std::string text = metrics.text({});
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="picture_0",category="painter"})"), "1");
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="other",category="other"})"), "14");
+  EXPECT_EQ(value(text, R"(kiln_events_total{kind="picture_70",category="painter"})"), "absent");
 }
 
 TEST(Metrics, SumTimeAndBytes) {

@@ -68,7 +68,7 @@ TEST_F(WorkOfEvents, IsThreadLocal) {
 
 TEST_F(WorkOfEvents, EventContextTakesPrecedence) {
   const OperationScope scope(joining(1));
-  emit(Event::Kind::Dispatched, joining(9));
+  emit(Event::Kind::Copied, joining(9));
   EXPECT_EQ(reported_.at(0).context.dispatch, 9u);
 }
 
@@ -88,8 +88,7 @@ TEST(TraceRecord, ContainsOperationContext) {
   launched.suggested_block_threads = 256;
   launched.context = joining(3);
   writer.on_event(launched);
-  Event decided;
-  decided.kind = Event::Kind::Decided;
+  Event decided = Event::of({"runtime", "decided"});
   decided.requested = "auto";
   decided.selected = "opencl";
   writer.on_event(decided);

@@ -162,7 +162,7 @@ int main(int count, char** arguments) {
   if (const auto asked = requested_calibration()) {
     Runtime runtime(session);
     const auto measured = calibrate(runtime, {kiln::test::series_trial()}, asked->options);
-    return measured && measured->write(asked->path).ok() ? 0 : 2;
+    return measured && measured->write(asked->path).has_value() ? 0 : 2;
   }
   std::printf("auto compared with the better of cpu and gpu, after `kiln calibrate -- spatial calibrate`\n%s\n",
               this_machine(session).text().c_str());

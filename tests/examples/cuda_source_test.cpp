@@ -26,9 +26,9 @@ TEST(SemiringCudaSource, All31KernelsAreRightOnHost) {
   options.settings = {{"cache.dir", directory.path("cache")}, {"driver", FakeCudaDriver::path()}};
   options.locked = {"cache.dir", "driver"};
   Session session = Session::open(options).value();
-  session.request(semiring::everything(Backend::Cuda));
-  session.make_current("cuda").value();
-  const Stream stream = session.stream("cuda").value();
+  session.request(semiring::everything(kiln::Backend::Cuda));
+  session.make_current(kiln::Backend::Cuda).value();
+  const Stream stream = session.stream(kiln::Backend::Cuda).value();
   Semiring library(session, Backend::Cuda);
   for (const semiring::Member& member : semiring::members()) {
     EXPECT_EQ(check(library, stream, member.name), Outcome::Right) << member.name;

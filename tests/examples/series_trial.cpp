@@ -1,3 +1,5 @@
+#include <kiln/stream.hpp>
+
 #include "examples/series_trial.hpp"
 
 #include <memory>
@@ -7,6 +9,7 @@ namespace kiln::test {
 namespace {
 
 using namespace kiln::runtime;
+using runtime::Backend;
 using Values = std::vector<float>;
 using Series = Result<Values>(Dispatch&, const Values&);
 
@@ -23,7 +26,7 @@ Unit unit() {
       for (int term = 64; term > 0; --term) sum = value * (sum + 1.0f) * (1.0f / 65);
       y[at] = sum;
     })")
-      .entry("series");
+      .with_entry("series");
 }
 const Requirements requirements{"series", [] { return Units{unit()}; }};
 
@@ -41,7 +44,7 @@ Result<Values> on_cpu(Dispatch& dispatch, const Values& x) {
 Result<Values> on_opencl(Dispatch& dispatch, const Values& x) {
   Session& session = dispatch.runtime().session();
   static const KernelHandle handle = session.handle(unit(), "series");
-  static const Result<Stream> stream = session.stream("opencl");
+  static const Result<Stream> stream = session.stream(kiln::Backend::OpenCl);
   if (!stream) return stream.error();
   const Result<Kernel> kernel = handle.get();
   if (!kernel) return kernel.error();
@@ -51,11 +54,9 @@ Result<Values> on_opencl(Dispatch& dispatch, const Values& x) {
   if (!out) return out.error();
   {
     const Stage stage(dispatch, "series", &*stream);
-    LaunchConfig config;
-    config.stream = stream->native();
     const std::size_t vectors = x.size() / kVector;
-    config.grid.x = static_cast<unsigned>((vectors + kBlock - 1) / kBlock);
-    config.block.x = kBlock;
+    const auto blocks = static_cast<unsigned>((vectors + kBlock - 1) / kBlock);
+    const LaunchConfig config(Grid(blocks), Block(kBlock), *stream);
     if (Status launched = kernel->launch(config, static_cast<int>(vectors), *in, *out); !launched) {
       return launched.error();
     }

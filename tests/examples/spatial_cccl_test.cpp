@@ -31,7 +31,7 @@ TEST_F(SpatialCccl, CompilesAndLoadsAllUnitsOfJoin) {
     ADD_FAILURE() << cold.unit << ": " << cold.reason;
   }
   for (const cccl::Spec& spec : {spatial::cuda::saturating_scan(), spatial::cuda::selection(), spatial::cuda::sort()}) {
-    EXPECT_TRUE(cccl::get(*session_, spec).ok()) << spec.name;
+    EXPECT_TRUE(cccl::get(*session_, spec).has_value()) << spec.name;
   }
 }
 
@@ -42,7 +42,7 @@ TEST_F(SpatialCccl, JoinFailsOnOtherDriverAndNamesAlgorithm) {
   polygons.add_ring({{0, 0}, {1, 0}, {0, 1}, {0, 0}});
   polygons.end_row();
   const auto pairs = spatial::sjoin(*runtime_, points, polygons);
-  ASSERT_FALSE(pairs.ok());
+  ASSERT_FALSE(pairs.has_value());
   EXPECT_NE(pairs.error().message.find("scan"), std::string::npos) << pairs.error().message;
   for (const UndeclaredUse& use : session_->undeclared()) ADD_FAILURE() << use.unit << " by " << use.caller;
 }

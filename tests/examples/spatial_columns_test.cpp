@@ -67,7 +67,7 @@ TEST(SpatialReading, DistinguishesNullAndEmptyPolygonsAndKeepsAllRings) {
 }
 
 TEST(SpatialReading, NamesRowWithInvalidWkbOrOtherType) {
-  const auto message = [](const auto& result) { return result.ok() ? "" : result.error().message; };
+  const auto message = [](const auto& result) { return result.has_value() ? "" : result.error().message; };
   EXPECT_NE(message(read_points({kOneTwo, kLine})).find("row 1 is a LineString; this column takes points"),
             std::string::npos);
   EXPECT_NE(message(read_points({kNoPolygon})).find("row 0 is a Polygon"), std::string::npos);
@@ -82,14 +82,14 @@ TEST(SpatialReading, NamesRowWithInvalidWkbOrOtherType) {
 
 TEST(SpatialReading, RejectsLengthsBeyondInput) {
   // A polygon with 2^31 - 1 rings, and one ring with as many vertices.
-  EXPECT_FALSE(read_polygons({wkb_of_hex("0103000000ffffff7f")}).ok());
-  EXPECT_FALSE(read_polygons({wkb_of_hex("010300000001000000ffffff7f")}).ok());
-  EXPECT_FALSE(read_polygons({wkb_of_hex("0106000000ffffff7f")}).ok());
+  EXPECT_FALSE(read_polygons({wkb_of_hex("0103000000ffffff7f")}).has_value());
+  EXPECT_FALSE(read_polygons({wkb_of_hex("010300000001000000ffffff7f")}).has_value());
+  EXPECT_FALSE(read_polygons({wkb_of_hex("0106000000ffffff7f")}).has_value());
 }
 
 TEST(SpatialReading, RejectsNonFiniteCoordinates) {
   const kiln::Result<PointColumn> points = read_points({wkb_of_hex("0101000000000000000000f07f0000000000000040")});
-  ASSERT_FALSE(points.ok());
+  ASSERT_FALSE(points.has_value());
   EXPECT_EQ(points.error().message, "row 0 has a coordinate that is not finite");
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <kiln/cccl.hpp>
 #include <kiln/kiln.hpp>
 #include <kiln/runtime.hpp>
 
@@ -30,8 +31,10 @@ inline std::string spatial_cuda_cache() {
 }
 
 inline const Unit& spatial_stand_ins() {
-  static const Unit unit =
-      Unit::cuda("stand_ins.cu", kStandIns).entry("stand_in_scan").entry("stand_in_select").entry("stand_in_sort");
+  static const Unit unit = Unit::cuda("stand_ins.cu", kStandIns)
+                               .with_entry("stand_in_scan")
+                               .with_entry("stand_in_select")
+                               .with_entry("stand_in_sort");
   return unit;
 }
 inline constinit const Requirements kSpatialStandIns{"stand-ins", [] { return Units{spatial_stand_ins()}; }};
@@ -45,7 +48,7 @@ class SpatialCuda : public testing::Test {
     if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
     for (const SpatialHostKernel& kernel : spatial_host_kernels()) driver_.on_launch(kernel.name, kernel.run);
     session_ = Session::open(options()).value();
-    ASSERT_TRUE(session_->make_current("cuda").ok());
+    ASSERT_TRUE(session_->make_current(kiln::Backend::Cuda).has_value());
     session_->request(kSpatialStandIns);
     runtime::RuntimeOptions wanted;
     wanted.mode = runtime::Mode::Gpu;
@@ -111,10 +114,9 @@ inline Result<spatial::CudaPrimitives::Algorithm> SpatialCuda::stand_in(const cc
   if (!kernel) return std::move(kernel).error();
   return spatial::CudaPrimitives::Algorithm(
       [kernel = *kernel, algorithm = spec.algorithm](const cccl::Call& call) -> Status {
-        LaunchConfig config;
-        config.stream = call.stream;
-        config.block.x = kernel.occupancy().value().block_size;
-        config.grid.x = static_cast<unsigned>((call.items - 1) / config.block.x + 1);
+        const unsigned block = kernel.occupancy().value().block_size;
+        const auto grid = static_cast<unsigned>((call.items - 1) / block + 1);
+        const LaunchConfig config(Grid(grid), Block(block), StreamRef::from_native(call.stream));
         const auto& at = call.iterators;
         if (algorithm == Algorithm::Scan) return kernel.launch(config, at.at(0), at.at(1), call.items);
         if (algorithm == Algorithm::ThreeWayPartition) {

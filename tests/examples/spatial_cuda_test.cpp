@@ -23,6 +23,10 @@ std::size_t number_of(const std::vector<Event>& events, Kind kind) {
   return static_cast<std::size_t>(
       std::count_if(events.begin(), events.end(), [kind](const Event& event) { return event.kind == kind; }));
 }
+std::size_t number_of(const std::vector<Event>& events, const EventType& type) {
+  return static_cast<std::size_t>(
+      std::count_if(events.begin(), events.end(), [&type](const Event& event) { return event.is(type); }));
+}
 
 class SpatialOnCuda : public SpatialCuda {
  protected:
@@ -77,8 +81,8 @@ TEST_F(SpatialOnCuda, JoinDecidesOnceAndReadsOneScalarPerAllocation) {
   const auto pairs = spatial::sjoin(*runtime_, there.points, there.polygons).value();
   const std::vector<Event> events = take_events();
   ASSERT_NE(pairs.device, nullptr);
-  EXPECT_EQ(number_of(events, Kind::Decided), 1U);
-  EXPECT_EQ(number_of(events, Kind::Dispatched), 1U);
+  EXPECT_EQ(number_of(events, runtime::events::kDecided), 1U);
+  EXPECT_EQ(number_of(events, runtime::events::kDispatched), 1U);
   EXPECT_EQ(number_of(events, Kind::Synchronized), 0U);
   EXPECT_EQ(std::count_if(events.begin(), events.end(), copies_out), 3);
   EXPECT_EQ(driver_.calls("cuStreamSynchronize") - waits, 3U) << "only the scalars are waited for";
@@ -143,11 +147,11 @@ TEST_F(SpatialOnCuda, WithinAndBoundsReadNothingBackAndUseFewLaunches) {
   const Resident there = uploaded(columns);
   (void)take_events();
   const std::size_t before = driver_.launches().size();
-  ASSERT_TRUE(spatial::within(*runtime_, there.points, there.polygons).ok());
-  ASSERT_TRUE(spatial::bounds(*runtime_, there.points).ok());
-  ASSERT_TRUE(spatial::bounds(*runtime_, there.polygons).ok());
+  ASSERT_TRUE(spatial::within(*runtime_, there.points, there.polygons).has_value());
+  ASSERT_TRUE(spatial::bounds(*runtime_, there.points).has_value());
+  ASSERT_TRUE(spatial::bounds(*runtime_, there.polygons).has_value());
   const std::vector<Event> events = take_events();
-  EXPECT_EQ(number_of(events, Kind::Decided), 3U);
+  EXPECT_EQ(number_of(events, runtime::events::kDecided), 3U);
   EXPECT_EQ(number_of(events, Kind::Copied), 0U);
   EXPECT_EQ(number_of(events, Kind::Synchronized), 0U);
   std::vector<std::string> names;
@@ -166,14 +170,14 @@ TEST_F(SpatialOnCuda, EachOperationUsesExactlyItsDeclaredUnits) {
     const Requirements* requirements;
     std::function<bool(const Resident&)> run;
   };
-  const auto join = [&](const Resident& on) { return spatial::sjoin(*runtime_, on.points, on.polygons).ok(); };
+  const auto join = [&](const Resident& on) { return spatial::sjoin(*runtime_, on.points, on.polygons).has_value(); };
   const Case cases[] = {
       {&spatial::cuda::bounds_of_points_requirements,
-       [&](const Resident& on) { return spatial::bounds(*runtime_, on.points).ok(); }},
+       [&](const Resident& on) { return spatial::bounds(*runtime_, on.points).has_value(); }},
       {&spatial::cuda::bounds_of_polygons_requirements,
-       [&](const Resident& on) { return spatial::bounds(*runtime_, on.polygons).ok(); }},
+       [&](const Resident& on) { return spatial::bounds(*runtime_, on.polygons).has_value(); }},
       {&spatial::cuda::within_requirements,
-       [&](const Resident& on) { return spatial::within(*runtime_, on.points, on.polygons).ok(); }},
+       [&](const Resident& on) { return spatial::within(*runtime_, on.points, on.polygons).has_value(); }},
       {&spatial::cuda::sjoin_requirements, join},
       {&spatial::cuda::box_join_requirements, join},
   };
@@ -224,7 +228,7 @@ TEST_F(SpatialOnCuda, JoinWithoutMemoryFailsAndLeaksNothing) {
     driver_.fail("cuMemAllocAsync", rejected + 1, cuda::DriverResult::OutOfMemory);
     const auto joined = spatial::sjoin(*runtime_, there.points, there.polygons);
     reached = driver_.calls("cuMemAllocAsync") - before > rejected;
-    EXPECT_EQ(joined.ok(), !reached) << rejected;
+    EXPECT_EQ(joined.has_value(), !reached) << rejected;
   }
   driver_.fail("cuMemAllocAsync", 1, cuda::DriverResult::Success);
   EXPECT_GT(rejected, 10U);
@@ -233,8 +237,8 @@ TEST_F(SpatialOnCuda, JoinWithoutMemoryFailsAndLeaksNothing) {
 TEST_F(SpatialOnCuda, ThreadWithoutContextUsesPrimaryContext) {
   std::thread([&] {
     const auto kit = spatial::DeviceContext::open(*session_, runtime::Backend::Cuda);
-    ASSERT_TRUE(kit.ok()) << kit.error().message;
-    EXPECT_TRUE((*kit)->allocate(8).ok());
+    ASSERT_TRUE(kit.has_value()) << kit.error().message;
+    EXPECT_TRUE((*kit)->allocate(8).has_value());
   }).join();
 }
 
@@ -242,7 +246,7 @@ TEST_F(SpatialOnCuda, RejectsScanWithoutSpaceForLastSum) {
   const Buffer values = kit_->allocate(4 * sizeof(std::uint32_t)).value();
   const Buffer total = kit_->allocate(sizeof(std::uint32_t)).value();
   EXPECT_EQ(kit_->primitives().exclusive_scan(values, 4, values, total).error().code, Code::InvalidArgument);
-  EXPECT_TRUE(kit_->primitives().exclusive_scan(values, 3, values, total).ok());
+  EXPECT_TRUE(kit_->primitives().exclusive_scan(values, 3, values, total).has_value());
 }
 
 TEST_F(SpatialOnCuda, AuditOfDeviceJoinHasNoFindings) {
@@ -250,7 +254,7 @@ TEST_F(SpatialOnCuda, AuditOfDeviceJoinHasNoFindings) {
   {
     // Warms up, so that the audit does not see the costs of the first run.
     const Resident there = uploaded(columns);
-    ASSERT_TRUE(spatial::sjoin(*runtime_, there.points, there.polygons).ok());
+    ASSERT_TRUE(spatial::sjoin(*runtime_, there.points, there.polygons).has_value());
   }
   TearDown();
   SetUp();
@@ -259,7 +263,7 @@ TEST_F(SpatialOnCuda, AuditOfDeviceJoinHasNoFindings) {
     const auto pairs = spatial::sjoin(*runtime_, there.points, there.polygons).value();
     EXPECT_EQ(materialize(*runtime_, *pairs.device).value().size(), pairs.device->rows());
   }
-  ASSERT_TRUE(session_->write_trace().ok());
+  ASSERT_TRUE(session_->write_trace().has_value());
   const std::string report = directory_.path("report.json");
   const std::string command =
       std::string(KILN_PROGRAM) + " audit --json " + directory_.path("trace.json") + " > " + report;
@@ -296,7 +300,7 @@ TEST(SpatialCudaUnits, CompileForBothArchitecturesWithoutDevice) {
   for (const Target& target : {Target::sm(80), Target::sm(90)}) {
     for (const Unit& unit : units) {
       const auto artifact = session.artifact(unit, target);
-      ASSERT_TRUE(artifact.ok()) << unit.name() << ": " << artifact.error().message << artifact.error().log;
+      ASSERT_TRUE(artifact.has_value()) << unit.name() << ": " << artifact.error().message << artifact.error().log;
       kernels += unit.entries().size();
     }
   }

@@ -15,13 +15,13 @@ class SpatialOperations : public testing::Test {
   std::vector<std::string> operations_run() const {
     std::vector<std::string> names;
     for (const kiln::Event& event : events_) {
-      if (event.kind == kiln::Event::Kind::Dispatched) names.push_back(event.context.operation);
+      if (event.is(kiln::runtime::events::kDispatched)) names.push_back(event.context.operation);
     }
     return names;
   }
   std::size_t rewrites() const {
     return static_cast<std::size_t>(std::count_if(events_.begin(), events_.end(), [](const kiln::Event& event) {
-      return event.kind == kiln::Event::Kind::Rewritten;
+      return event.is(kiln::runtime::events::kRewritten);
     }));
   }
 
@@ -96,7 +96,7 @@ TEST_F(SpatialOperations, WithinTakesOnePolygonOrOnePerPoint) {
   PointColumn points;
   for (int i = 0; i < 3; ++i) points.add({1, 1});
   const kiln::Result<PlacedMask> rejected = within(runtime_, points, squares(2));
-  ASSERT_FALSE(rejected.ok());
+  ASSERT_FALSE(rejected.has_value());
   EXPECT_EQ(rejected.error().code, kiln::Code::InvalidArgument);
   EXPECT_NE(rejected.error().message.find("3 points and 2 polygons"), std::string::npos);
 }

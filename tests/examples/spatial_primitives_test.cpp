@@ -49,7 +49,7 @@ TEST_F(SpatialPrimitives, ScanComputesExclusiveSumsAndTotal) {
     const Buffer in = on_device(values);
     const Buffer offsets = room_for<std::uint32_t>(size + 1);
     const Buffer total = room_for<std::uint32_t>(1);
-    ASSERT_TRUE(primitives().exclusive_scan(in, size, offsets, total).ok());
+    ASSERT_TRUE(primitives().exclusive_scan(in, size, offsets, total).has_value());
     EXPECT_EQ(on_host<std::uint32_t>(offsets, size + 1), expected) << size;
     EXPECT_EQ(on_host<std::uint32_t>(total, 1).front(), expected.back()) << size;
   }
@@ -60,7 +60,7 @@ TEST_F(SpatialPrimitives, ScanCanRunInPlace) {
   std::vector<std::uint32_t> values(size + 1, 3);
   const Buffer both = on_device(values);
   const Buffer total = room_for<std::uint32_t>(1);
-  ASSERT_TRUE(primitives().exclusive_scan(both, size, both, total).ok());
+  ASSERT_TRUE(primitives().exclusive_scan(both, size, both, total).has_value());
   std::vector<std::uint32_t> expected(size + 1);
   for (std::uint32_t i = 0; i <= size; ++i) expected[i] = 3 * i;
   EXPECT_EQ(on_host<std::uint32_t>(both, size + 1), expected);
@@ -72,7 +72,7 @@ TEST_F(SpatialPrimitives, ScanSaturatesInsteadOfWrapping) {
   const Buffer in = on_device(values);
   const Buffer offsets = room_for<std::uint32_t>(size + 1);
   const Buffer total = room_for<std::uint32_t>(1);
-  ASSERT_TRUE(primitives().exclusive_scan(in, size, offsets, total).ok());
+  ASSERT_TRUE(primitives().exclusive_scan(in, size, offsets, total).has_value());
   EXPECT_EQ(on_host<std::uint32_t>(total, 1).front(), UINT32_MAX);
   const auto sums = on_host<std::uint32_t>(offsets, size + 1);
   EXPECT_EQ(sums[255], 0xff000000);
@@ -92,7 +92,7 @@ TEST_F(SpatialPrimitives, CompactReturnsFlaggedIndicesInOrder) {
       const Buffer in = on_device(flags);
       const Buffer indices = room_for<std::uint32_t>(size);
       const Buffer chosen = room_for<std::uint32_t>(1);
-      ASSERT_TRUE(primitives().compact(in, size, indices, chosen).ok());
+      ASSERT_TRUE(primitives().compact(in, size, indices, chosen).has_value());
       ASSERT_EQ(on_host<std::uint32_t>(chosen, 1).front(), expected.size()) << size << " by " << share;
       EXPECT_EQ(on_host<std::uint32_t>(indices, expected.size()), expected) << size << " by " << share;
     }
@@ -106,7 +106,7 @@ TEST_F(SpatialPrimitives, SortUsesGivenBits) {
       for (std::uint64_t& key : keys) key = random_() >> (64 - bits);
       Buffer sorted = on_device(keys);
       Buffer spare = room_for<std::uint64_t>(size);
-      ASSERT_TRUE(primitives().sort(sorted, spare, size, bits).ok());
+      ASSERT_TRUE(primitives().sort(sorted, spare, size, bits).has_value());
       std::sort(keys.begin(), keys.end());
       EXPECT_EQ(on_host<std::uint64_t>(sorted, size), keys) << size << " of " << bits << " bits";
     }
@@ -118,7 +118,7 @@ TEST_F(SpatialPrimitives, SortIsStableForEqualBits) {
   for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = (std::uint64_t{i} << 8) | (random_() % 4);
   Buffer sorted = on_device(keys);
   Buffer spare = room_for<std::uint64_t>(keys.size());
-  ASSERT_TRUE(primitives().sort(sorted, spare, static_cast<std::uint32_t>(keys.size()), 8).ok());
+  ASSERT_TRUE(primitives().sort(sorted, spare, static_cast<std::uint32_t>(keys.size()), 8).has_value());
   std::stable_sort(keys.begin(), keys.end(), [](auto a, auto b) { return (a & 0xff) < (b & 0xff); });
   EXPECT_EQ(on_host<std::uint64_t>(sorted, keys.size()), keys);
 }
@@ -129,13 +129,13 @@ TEST_F(SpatialPrimitives, LongArraysUseLongerRuns) {
   const Buffer flags = on_device(std::vector<std::uint8_t>(size, 1));
   const Buffer numbers = room_for<std::uint32_t>(size + 1);
   const Buffer count = room_for<std::uint32_t>(1);
-  ASSERT_TRUE(primitives().compact(flags, size, numbers, count).ok());
-  ASSERT_TRUE(primitives().exclusive_scan(numbers, 60'000, numbers, count).ok());
+  ASSERT_TRUE(primitives().compact(flags, size, numbers, count).has_value());
+  ASSERT_TRUE(primitives().exclusive_scan(numbers, 60'000, numbers, count).has_value());
   EXPECT_EQ(on_host<std::uint32_t>(count, 1).front(), 60'000U * 59'999 / 2);
   EXPECT_EQ(on_host<std::uint32_t>(numbers, size)[size - 1], size - 1);
 
   const Buffer ones = on_device(std::vector<std::uint32_t>(size, 1));
-  ASSERT_TRUE(primitives().exclusive_scan(ones, size, numbers, count).ok());
+  ASSERT_TRUE(primitives().exclusive_scan(ones, size, numbers, count).has_value());
   std::vector<std::uint32_t> expected(size + 1);
   std::iota(expected.begin(), expected.end(), 0U);
   EXPECT_TRUE(on_host<std::uint32_t>(numbers, size + 1) == expected);
@@ -144,7 +144,7 @@ TEST_F(SpatialPrimitives, LongArraysUseLongerRuns) {
   for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = (i * 7919) % 256;
   Buffer sorted = on_device(keys);
   Buffer spare = room_for<std::uint64_t>(keys.size());
-  ASSERT_TRUE(primitives().sort(sorted, spare, static_cast<std::uint32_t>(keys.size()), 8).ok());
+  ASSERT_TRUE(primitives().sort(sorted, spare, static_cast<std::uint32_t>(keys.size()), 8).has_value());
   const auto result = on_host<std::uint64_t>(sorted, keys.size());
   EXPECT_TRUE(std::is_sorted(result.begin(), result.end()));
   EXPECT_EQ(std::accumulate(result.begin(), result.end(), std::uint64_t{0}),
@@ -157,7 +157,7 @@ TEST_F(SpatialPrimitives, LaunchCountDoesNotDependOnElements) {
     Buffer keys = on_device(std::vector<std::uint64_t>(size, 7));
     Buffer spare = room_for<std::uint64_t>(size);
     (void)SpatialSession::shared().take_events();
-    ASSERT_TRUE(primitives().sort(keys, spare, size, 64).ok());
+    ASSERT_TRUE(primitives().sort(keys, spare, size, 64).has_value());
     const auto events = SpatialSession::shared().take_events();
     launches.push_back(static_cast<std::size_t>(std::count_if(
         events.begin(), events.end(), [](const Event& event) { return event.kind == Event::Kind::Launched; })));

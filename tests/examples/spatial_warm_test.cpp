@@ -80,29 +80,29 @@ void expect_exactly(const std::string& what, const Names& units,
 
 TEST(SpatialRequests, EachOperationRequestsAndUsesOnlyItsUnits) {
   expect_exactly("bounds of points", {"point_bounds.cl"}, [](runtime::Runtime& runtime, const WarmColumns& columns) {
-    return spatial::bounds(runtime, columns.points).ok();
+    return spatial::bounds(runtime, columns.points).has_value();
   });
   expect_exactly("bounds of polygons", {"polygon_bounds.cl"},
                  [](runtime::Runtime& runtime, const WarmColumns& columns) {
-                   return spatial::bounds(runtime, columns.triangles).ok();
+                   return spatial::bounds(runtime, columns.triangles).has_value();
                  });
   expect_exactly("within", {"compact.cl", "polygon_bounds.cl", "within.cl"},
                  [](runtime::Runtime& runtime, const WarmColumns& columns) {
                    spatial::PolygonColumn one;
                    one.add_ring({{0, 0}, {20, 0}, {0, 20}, {0, 0}});
                    one.end_row();
-                   return spatial::within(runtime, columns.points, columns.triangles).ok() &&
-                          spatial::within(runtime, columns.points, one).ok();
+                   return spatial::within(runtime, columns.points, columns.triangles).has_value() &&
+                          spatial::within(runtime, columns.points, one).has_value();
                  });
   expect_exactly("sjoin",
                  {"candidates.cl", "compact.cl", "grid.cl", "pairs.cl", "polygon_bounds.cl", "radix_sort.cl",
                   "refine.cl", "scan.cl"},
                  [](runtime::Runtime& runtime, const WarmColumns& columns) {
-                   return spatial::sjoin(runtime, columns.points, columns.triangles).ok();
+                   return spatial::sjoin(runtime, columns.points, columns.triangles).has_value();
                  });
   expect_exactly("box_join", {"candidates.cl", "grid.cl", "pairs.cl", "polygon_bounds.cl", "radix_sort.cl", "scan.cl"},
                  [](runtime::Runtime& runtime, const WarmColumns& columns) {
-                   return spatial::sjoin(runtime, columns.points, columns.squares).ok();
+                   return spatial::sjoin(runtime, columns.points, columns.squares).has_value();
                  });
 }
 
@@ -111,10 +111,10 @@ TEST(SpatialRequests, OpeningColumnRequestsOnlyUnitsOfItsType) {
   runtime::Runtime runtime = on_opencl(session);
   const WarmColumns columns = small_columns();
   spatial::open(runtime, columns.points);
-  ASSERT_TRUE(spatial::bounds(runtime, columns.points).ok());  // all earlier requests are in the list now
+  ASSERT_TRUE(spatial::bounds(runtime, columns.points).has_value());  // all earlier requests are in the list now
   EXPECT_EQ(units_of(session), Names{"point_bounds.cl"});
   spatial::open(runtime, columns.triangles);
-  ASSERT_TRUE(spatial::bounds(runtime, columns.triangles).ok());
+  ASSERT_TRUE(spatial::bounds(runtime, columns.triangles).has_value());
   EXPECT_EQ(units_of(session), (Names{"point_bounds.cl", "polygon_bounds.cl"}));
   EXPECT_TRUE(session.undeclared().empty());
 }
@@ -134,7 +134,7 @@ TEST(SpatialRequests, CpuModeCompilesNothing) {
   const WarmColumns columns = small_columns();
   spatial::open(runtime, columns.points);
   spatial::open(runtime, columns.triangles);
-  ASSERT_TRUE(spatial::sjoin(runtime, columns.points, columns.triangles).ok());
+  ASSERT_TRUE(spatial::sjoin(runtime, columns.points, columns.triangles).has_value());
   EXPECT_EQ(units_of(session), Names{});
 }
 

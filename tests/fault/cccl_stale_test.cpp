@@ -71,7 +71,7 @@ TEST_F(CcclStale, EditedHeaderChangesKeyAndInvalidatesPch) {
   const std::string text = read_text(header);
   ASSERT_FALSE(text.empty());
   const Got first = get();
-  ASSERT_TRUE(first.artifacts[0].ok()) << first.artifacts[0].error().message << first.artifacts[0].error().log;
+  ASSERT_TRUE(first.artifacts[0].has_value()) << first.artifacts[0].error().message << first.artifacts[0].error().log;
   EXPECT_EQ(first.status.compiled, 3U);
   EXPECT_EQ(first.log.count(Event::Kind::PchCreated), 1U);
 
@@ -79,7 +79,7 @@ TEST_F(CcclStale, EditedHeaderChangesKeyAndInvalidatesPch) {
   write(header, "#error this header was edited\n" + text);
   const Got rejected = get();
   for (const auto& artifact : rejected.artifacts) {
-    ASSERT_FALSE(artifact.ok());
+    ASSERT_FALSE(artifact.has_value());
     EXPECT_EQ(artifact.error().code, Code::CompileFailed) << artifact.error().message;
     EXPECT_NE(artifact.error().log.find("this header was edited"), std::string::npos) << artifact.error().log;
   }
@@ -88,7 +88,7 @@ TEST_F(CcclStale, EditedHeaderChangesKeyAndInvalidatesPch) {
 
   write(header, text + "// edited\n");
   const Got edited = get();
-  ASSERT_TRUE(edited.artifacts[0].ok()) << edited.artifacts[0].error().message;
+  ASSERT_TRUE(edited.artifacts[0].has_value()) << edited.artifacts[0].error().message;
   EXPECT_EQ(edited.status.compiled, 3U);
   EXPECT_NE(edited.keys(Event::Kind::Published), first.keys(Event::Kind::Published));
 
@@ -96,7 +96,7 @@ TEST_F(CcclStale, EditedHeaderChangesKeyAndInvalidatesPch) {
   const Got restored = get();
   EXPECT_EQ(restored.status.compiled, 0U);
   EXPECT_EQ(restored.status.cached, 3U);
-  EXPECT_TRUE(restored.artifacts[0].ok() && restored.artifacts[0]->bytes == first.artifacts[0]->bytes);
+  EXPECT_TRUE(restored.artifacts[0].has_value() && restored.artifacts[0]->bytes == first.artifacts[0]->bytes);
 }
 
 }  // namespace

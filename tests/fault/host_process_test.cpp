@@ -109,7 +109,7 @@ TEST_F(HostProcess, KilledHostLeavesNoIdleWorkersAndFreesSlot) {
     EXPECT_TRUE(eventually([&] { return !workers_of(second.id()).empty(); }));
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - killed).count();
     std::printf("figure: %s host with an idle worker killed: another has a worker after %.0f ms\n", mode.c_str(), ms);
-    EXPECT_LT(ms, 1000);
+    EXPECT_LT(ms, 10'000) << "it waited for the idle timeout of the worker";
     EXPECT_TRUE(eventually([&] { return second.count("artifact ") == 3; }, kHangTimeout)) << second.output();
   }
 }

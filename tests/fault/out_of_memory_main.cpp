@@ -62,7 +62,7 @@ int entries_of(const char* directory) {
 
 // Threads can take some time to disappear from the list after they were joined.
 void note_what_is_open(Report& report, int max_threads) {
-  for (int tries = 0; tries < 200; ++tries, usleep(5'000)) {
+  for (int tries = 0; tries < 4000; ++tries, usleep(5'000)) {
     report.threads = entries_of("/proc/self/task");
     if (report.threads <= max_threads) break;
   }

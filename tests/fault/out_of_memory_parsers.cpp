@@ -4,8 +4,8 @@
 #include "core/dependency_set.hpp"
 #include "fault/out_of_memory.hpp"
 #include "remote/action_result.hpp"
-#include "session/config/config_file.hpp"
 #include "session/config/manifest.hpp"
+#include "session/config/settings.hpp"
 #include "session/config/trust_policy_file.hpp"
 #include "support/fixtures/artifacts.hpp"
 #include "worker/worker_protocol.hpp"
@@ -54,8 +54,8 @@ Result<bool> reported(const Result<T>& parsed, bool same) {
 
 Operation frames() {
   return parser("worker frames", []() -> Result<bool> {
-    const Unit unit = Unit::cuda("a long name of a unit.cu", "extern \"C\" __global__ void k() {}").entry("k");
-    const WorkerJob job{Recipe{unit.option("-DLONG=1"), Target::sm(90), {}, "/a/working/directory"}, {}};
+    const Unit unit = Unit::cuda("a long name of a unit.cu", "extern \"C\" __global__ void k() {}").with_entry("k");
+    const WorkerJob job{Recipe{unit.with_option("-DLONG=1"), Target::sm(90), {}, "/a/working/directory"}, {}};
     const auto frame = decode_frame(encode_frame(frame_of(job)));
     if (!frame) return frame.error();
     const auto back = decode_job(frame->payload);
@@ -74,7 +74,7 @@ Operation entry() {
     const Artifact artifact = artifact_of(key_number(1), 5'000);
     const Bytes file = Bytes::of(encode_entry_header(key_number(1), artifact) + std::string(artifact.bytes.view()));
     const auto back = decode_entry(key_number(1), file);
-    return reported(back, back.ok() && same(*back, artifact));
+    return reported(back, back.has_value() && same(*back, artifact));
   });
 }
 
@@ -86,15 +86,16 @@ void add_parsers(std::vector<Operation>& operations) {
   operations.push_back(parser("a closure", [] {
     const DependencySet dependency_set = dependency_set_number(1, 20);
     const auto back = DependencySet::decode(dependency_set.encode());
-    return reported(back, back.ok() && *back == dependency_set);
+    return reported(back, back.has_value() && *back == dependency_set);
   }));
   operations.push_back(parser("kiln.toml", [] {
     const auto manifest = parse_manifest(kManifest, "/project");
-    return reported(manifest, manifest.ok() && manifest->members.size() == 1 && manifest->architectures.size() == 3);
+    return reported(manifest,
+                    manifest.has_value() && manifest->members.size() == 1 && manifest->architectures.size() == 3);
   }));
   operations.push_back(parser("config.toml", [] {
     const auto settings = parse_config(kSettings);
-    return reported(settings, settings.ok() && settings->size() == 5);
+    return reported(settings, settings.has_value() && settings->size() == 5);
   }));
   operations.push_back(parser("an action result", [] {
     ActionResult result;
@@ -102,7 +103,7 @@ void add_parsers(std::vector<Operation>& operations) {
     result.stdout_raw = std::string(300, 's');
     const std::string body = result.encode();
     const auto back = ActionResult::decode({reinterpret_cast<const std::uint8_t*>(body.data()), body.size()});
-    return reported(back, back.ok() && back->stdout_raw == result.stdout_raw && back->files.size() == 1);
+    return reported(back, back.has_value() && back->stdout_raw == result.stdout_raw && back->files.size() == 1);
   }));
 }
 

@@ -35,8 +35,8 @@ Outcome right_or_absent(const Result<std::optional<Hit>>& hit, std::uint64_t num
 
 void put_some(DiskStore& store, std::uint64_t count) {
   for (std::uint64_t number = 0; number < count; ++number) {
-    store.put(key_number(number), artifact_of(key_number(number), kSize)).value();
-    store.add_dependency_set(request_number(number), dependency_set_number(number)).value();
+    store.put(key_number(number), artifact_of(key_number(number), kSize), {}).value();
+    store.add_dependency_set(request_number(number), dependency_set_number(number), {}).value();
   }
 }
 
@@ -45,7 +45,7 @@ std::string check_disk(const std::string& directory) {
   if (!std::filesystem::exists(directory + "/cache")) return {};
   const auto store = disk(directory);
   for (std::uint64_t number = 0; number < 16; ++number) {
-    const auto hit = store->get(key_number(number));
+    const auto hit = store->get(key_number(number), {});
     if (!hit) return hit.error().message;
     if (*hit && !same((*hit)->artifact, artifact_of(key_number(number), kSize))) return "wrong bytes";
   }
@@ -69,15 +69,15 @@ Operation store_operation(const std::string& name, std::function<Outcome(const s
 
 Outcome put(const std::string& directory) {
   const auto store = disk(directory);
-  const Status stored = store->put(key_number(9), artifact_of(key_number(9), kSize));
+  const Status stored = store->put(key_number(9), artifact_of(key_number(9), kSize), {});
   return stored ? Outcome::right() : Outcome::failed(stored.error());
 }
 
 Outcome hints(const std::string& directory) {
   const auto store = disk(directory);
-  const Status added = store->add_dependency_set(request_number(1), dependency_set_number(77));
+  const Status added = store->add_dependency_set(request_number(1), dependency_set_number(77), {});
   if (!added) return Outcome::failed(added.error());
-  const auto dependency_sets = store->dependency_sets(request_number(1));
+  const auto dependency_sets = store->dependency_sets(request_number(1), Store::kMaxDependencySets, {});
   if (!dependency_sets) return Outcome::failed(dependency_sets.error());
   return dependency_sets->empty()
              ? Outcome::failed("absent")
@@ -86,7 +86,7 @@ Outcome hints(const std::string& directory) {
 
 Outcome fill(DiskStore& store) {
   for (std::uint64_t number = 4; number < 16; ++number) {
-    const Status stored = store.put(key_number(number), artifact_of(key_number(number), kSize));
+    const Status stored = store.put(key_number(number), artifact_of(key_number(number), kSize), {});
     if (!stored) return Outcome::failed(stored.error());
   }
   const auto collected = store.gc();
@@ -100,7 +100,7 @@ Outcome evict(const std::string& directory) {
   const auto still_collects = [&] {
     (void)Heap::give_back();
     const auto collected = store->gc();
-    return collected.ok() && !collected->busy;
+    return collected.has_value() && !collected->busy;
   };
   try {
     Outcome outcome = fill(*store);
@@ -206,10 +206,10 @@ Operation upload() {
   };
   operation.run = [](const std::string& directory) {
     Fleet fleet(directory);
-    const Status put = fleet.store->put(key_number(1), artifact_of(key_number(1), kSize));
+    const Status put = fleet.store->put(key_number(1), artifact_of(key_number(1), kSize), {});
     if (!put) return Outcome::failed(put.error());
     if (!fleet.background_queue->drain(std::chrono::seconds(20))) return Outcome::failed("not drained");
-    const auto hit = fleet.store->get(key_number(1));
+    const auto hit = fleet.store->get(key_number(1), {});
     return right_or_absent(hit, 1);
   };
   return operation;
@@ -232,12 +232,12 @@ Operation resolve() {
     params.history = &store->history();
     Resolver resolver(params);
     write_text(directory + "/a.h", "content of a header");
-    const Unit unit = Unit::of_kind("fake", "unit", "include a.h").include_root(directory);
+    const Unit unit = Unit::of_kind("fake", "unit", "include a.h").with_include_root(directory);
     const Recipe recipe = [&] {
       const Heap::Spared spared;
       return recipe_for(compiler, unit, Target::sm(90));
     }();
-    const auto answer = resolver.get(recipe, compiler);
+    const auto answer = resolver.get(recipe, compiler, {});
     if (!answer) return Outcome::failed(answer.error());
     return Outcome::of(answer->artifact.bytes.view() == "compiled content of a header", "wrong bytes");
   };
@@ -250,7 +250,7 @@ Operation resolve() {
 void add_stores(std::vector<Operation>& operations) {
   operations.push_back(store_operation("disk: put", put));
   operations.push_back(store_operation("disk: get", [](const std::string& directory) {
-    return right_or_absent(disk(directory)->get(key_number(2)), 2);
+    return right_or_absent(disk(directory)->get(key_number(2), {}), 2);
   }));
   operations.push_back(store_operation("disk: closures", hints));
   operations.push_back(store_operation("disk: evict and collect", evict));

@@ -91,32 +91,32 @@ TEST_F(PchCheck, CancelledCompileLeavesNoVerdict) {
   one->expect_queued_similar(unit(1));
   Recipe recipe = one->recipe(unit(1));
   const auto key = one->key_of(unit(1));
-  PchManager::PchPlan plan = one->headers().plan(recipe, *key);
+  PchManager::PchPlan plan = one->headers().plan(recipe, *key, {});
   ASSERT_NE(plan.check, nullptr);
   const AskWorker cancelled = [](const WorkerJob&) {
     return Result<WorkerReply>(make_error(Code::Cancelled, "ended"));
   };
-  EXPECT_EQ(one->headers().plan(recipe, *key).order.mode, PchRequest::Mode::None) << "only one thread checks";
-  EXPECT_FALSE(one->headers().passes_check(plan, recipe, cancelled));
+  EXPECT_EQ(one->headers().plan(recipe, *key, {}).order.mode, PchRequest::Mode::None) << "only one thread checks";
+  EXPECT_FALSE(one->headers().passes_check(plan, recipe, cancelled, {}));
   plan = {};
   EXPECT_TRUE(verdict_files().empty());
   EXPECT_EQ(one->events.count(Event::Kind::PchUnavailable), 0U);
-  EXPECT_TRUE(one->compile(unit(1)).ok());
+  EXPECT_TRUE(one->compile(unit(1)).has_value());
   EXPECT_EQ(one->kept(), 1U) << "the next compile checks";
 }
 
 TEST_F(PchCheck, RealNvrtcPassesAndNextProcessReusesVerdict) {
   auto one = altered("nothing");
   one->expect_queued_similar(unit(1));
-  ASSERT_TRUE(one->compile(unit(1)).ok());
+  ASSERT_TRUE(one->compile(unit(1)).has_value());
   EXPECT_EQ(one->kept(), 1U);
   EXPECT_EQ(jobs(), 1U + 6U);
-  ASSERT_TRUE(one->compile(unit(2)).ok());
+  ASSERT_TRUE(one->compile(unit(2)).has_value());
   EXPECT_EQ(one->used(), 1U);
   EXPECT_EQ(jobs(), 1U);
   ASSERT_EQ(verdict_files().size(), 1U);
   auto next = altered("nothing");
-  ASSERT_TRUE(next->compile(unit(3)).ok());
+  ASSERT_TRUE(next->compile(unit(3)).has_value());
   EXPECT_EQ(next->used(), 1U);
   EXPECT_EQ(jobs(), 1U);
   EXPECT_EQ(next->events.count(Event::Kind::PchUnavailable), 0U);
@@ -129,7 +129,7 @@ TEST_F(PchCheck, SecondNvrtcIsCheckedSeparately) {
   for (const std::string& nvrtc : {toolkit_nvrtc(), other}) {
     auto one = altered("nothing", nvrtc);
     one->expect_queued_similar(unit(1));
-    ASSERT_TRUE(one->compile(unit(1)).ok());
+    ASSERT_TRUE(one->compile(unit(1)).has_value());
     EXPECT_EQ(jobs(), 1U + 6U) << nvrtc;
     EXPECT_EQ(one->events.count(Event::Kind::PchUnavailable), 0U) << nvrtc;
     EXPECT_EQ(one->kept(), 1U) << nvrtc;
@@ -140,16 +140,16 @@ TEST_F(PchCheck, SecondNvrtcIsCheckedSeparately) {
 TEST_F(PchCheck, CorruptVerdictIsRechecked) {
   auto first = altered("nothing");
   first->expect_queued_similar(unit(1));
-  ASSERT_TRUE(first->compile(unit(1)).ok());
+  ASSERT_TRUE(first->compile(unit(1)).has_value());
   const std::string file = verdict_files().at(0);
   const std::string good = read_text(file);
   (void)jobs();
   write_text(file, good.substr(0, good.size() - 1));
   auto next = altered("nothing");
-  ASSERT_TRUE(next->compile(unit(2)).ok());
+  ASSERT_TRUE(next->compile(unit(2)).has_value());
   EXPECT_EQ(jobs(), 1U + 6U) << "also before an existing header is used";
   EXPECT_EQ(next->used(), 1U);
-  EXPECT_TRUE(altered("nothing")->compile(unit(3)).ok());
+  EXPECT_TRUE(altered("nothing")->compile(unit(3)).has_value());
   EXPECT_EQ(jobs(), 1U);
 }
 
@@ -158,7 +158,7 @@ TEST_F(PchCheck, CheckIsCheapAndRunsOnce) {
   using std::chrono::steady_clock;
   const auto compile_ms = [&](PchProcess& one, int number) {
     const auto start = steady_clock::now();
-    EXPECT_TRUE(one.compile(unit(number)).ok());
+    EXPECT_TRUE(one.compile(unit(number)).has_value());
     return std::chrono::duration<double, std::milli>(steady_clock::now() - start).count();
   };
   auto one = process();

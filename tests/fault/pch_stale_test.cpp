@@ -21,7 +21,8 @@ class PchStale : public PchTest {
   BareResult bare(const Unit& unit, const std::string& option = {}) {
     const auto before = fs::current_path();
     fs::current_path(directory_.path("here"));
-    BareResult result = bare_.compile(toolkit_nvrtc(), option.empty() ? unit : unit.option(option), Target::sm(80));
+    BareResult result =
+        bare_.compile(toolkit_nvrtc(), option.empty() ? unit : unit.with_option(option), Target::sm(80));
     fs::current_path(before);
     return result;
   }
@@ -112,7 +113,7 @@ TEST_F(PchStale, DetectsHeaderAddedToWorkingDirectoryWithSameTimes) {
 TEST_F(PchStale, HeaderReplacedDuringUseIsRecordedWithOldContent) {
   auto one = process_with_headers();
   const Recipe recipe = one->recipe(unit(3));
-  PchManager::PchPlan plan = one->headers().plan(recipe, *one->key_of(unit(3)));
+  PchManager::PchPlan plan = one->headers().plan(recipe, *one->key_of(unit(3)), {});
   ASSERT_EQ(plan.order.mode, PchRequest::Mode::Use);
   const auto observations = plan.observations;
   const DependencyResult before = build_dependency_set(recipe, observations, false, {}, shared_digests());
@@ -140,7 +141,7 @@ TEST_F(PchStale, IgnoresUnrelatedChanges) {
   fs::last_write_time(directory_.path("r2/deep.h"), fs::file_time_type::clock::now() - std::chrono::hours(3));
   write("r1/unrelated.h", "#error this is not included\n");
   settle();
-  EXPECT_TRUE(one->compile(unit(3)).ok());
+  EXPECT_TRUE(one->compile(unit(3)).has_value());
   EXPECT_EQ(one->used(), 2U);
   EXPECT_EQ(one->dropped(), 0U);
 }

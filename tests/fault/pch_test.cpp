@@ -32,7 +32,7 @@ class PchFiles : public PchTest {
     write_text(making->path(), bytes);
     pch->size = bytes.size();
     pch->checksum = xxh3(as_bytes(bytes));
-    ASSERT_TRUE(making->publish(*pch).ok());
+    ASSERT_TRUE(making->publish(*pch).has_value());
   }
 
   // Compiles with workers that have loaded `preload`, which prevents the heap from being at its address.
@@ -93,7 +93,7 @@ TEST_F(PchFiles, RejectsAndRebuildsFileWithOtherHeapAddress) {
   auto one = process_with_headers();
   const std::string file = directory_.path("elsewhere.pch");
   fs::current_path(directory_.path("here"));
-  ASSERT_TRUE(BareNvrtc().compile(toolkit_nvrtc(), unit(1).option("--create-pch=" + file), Target::sm(80)).ok);
+  ASSERT_TRUE(BareNvrtc().compile(toolkit_nvrtc(), unit(1).with_option("--create-pch=" + file), Target::sm(80)).ok);
   fs::current_path("/");
   forge(*one, *one->key_of(unit(1)), read_text(file));
   expect_dropped_and_rebuilt(*one, "rejected", "created with another heap address");
@@ -101,9 +101,9 @@ TEST_F(PchFiles, RejectsAndRebuildsFileWithOtherHeapAddress) {
 
 TEST_F(PchFiles, RejectsAndRebuildsFileOfOtherOptions) {
   auto one = process_with_headers();
-  const Unit other = unit(1).option("-DOTHER");
+  const Unit other = unit(1).with_option("-DOTHER");
   one->expect_queued_similar(other);
-  ASSERT_TRUE(one->compile(other).ok());
+  ASSERT_TRUE(one->compile(other).has_value());
   forge(*one, *one->key_of(unit(1)), read_text(one->file_of(*one->key_of(other))));
   expect_dropped_and_rebuilt(*one, "rejected", "of other options");
 }
@@ -154,17 +154,17 @@ TEST_F(PchFiles, RebuildsFileWithCorruptDescription) {
 TEST_F(PchFiles, RejectsFileRemovedBeforeWorkerOpensIt) {
   auto one = process_with_headers();
   const Recipe recipe = one->recipe(warned());
-  PchManager::PchPlan plan = one->headers().plan(recipe, *one->key_of(warned()));
+  PchManager::PchPlan plan = one->headers().plan(recipe, *one->key_of(warned()), {});
   ASSERT_EQ(plan.order.mode, PchRequest::Mode::Use);
   fs::remove(plan.order.path);
   auto lease = one->pool().take({"", {}, {}, Urgency(true)}, {});
-  ASSERT_TRUE(lease.ok());
+  ASSERT_TRUE(lease.has_value());
   const Worker::Exchange talk = lease->worker().request(WorkerJob{recipe, plan.order}, std::chrono::minutes(1), {});
   ASSERT_EQ(talk.end, Worker::Exchange::Outcome::Answered);
   auto reply = decode_reply(talk.answer);
-  ASSERT_TRUE(reply.ok());
+  ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->pch.outcome, PchResult::Outcome::Rejected);
-  (void)one->headers().finish(plan, recipe, *reply);
+  (void)one->headers().finish(plan, recipe, *reply, {});
   EXPECT_EQ(one->dropped(), 1U);
   EXPECT_EQ(std::string(reply->compiled.artifact.bytes.view()), truth(*one, warned()).bytes);
 }
@@ -187,7 +187,7 @@ TEST_F(PchFiles, DropsFileRemovedBeforeCompilerOpensIt) {
   expect_same(seen, Seen(plain->compile(warned())), "removed at the last moment");
   auto next = process();
   next->expect_queued_similar(warned());
-  ASSERT_TRUE(next->compile(warned()).ok());
+  ASSERT_TRUE(next->compile(warned()).has_value());
   EXPECT_EQ(next->kept(), 1U) << "it was not created again";
   std::printf("figure: precompiled header removed before NVRTC opened it: dropped ('%s'), artifact right\n",
               one->dropped_reason().c_str());
@@ -206,10 +206,10 @@ TEST_F(PchFiles, EvictsLeastRecentlyUsedAboveLimit) {
   auto measure = process_with_headers({.directory = directory_.path("measure")});
   const std::uint64_t size = fs::file_size(measure->file_of(*measure->key_of(unit(1))));
   auto one = process({.max_bytes = size * 5 / 2});
-  const auto family = [&](int number) { return unit(1).option("-DFAMILY=" + std::to_string(number)); };
+  const auto family = [&](int number) { return unit(1).with_option("-DFAMILY=" + std::to_string(number)); };
   for (int i = 0; i < 4; ++i) {
     one->expect_queued_similar(family(i));
-    ASSERT_TRUE(one->compile(family(i)).ok());
+    ASSERT_TRUE(one->compile(family(i)).has_value());
     EXPECT_LE(one->pch_cache().usage().bytes, size * 5 / 2) << i;
   }
   EXPECT_EQ(one->kept(), 4U);
@@ -220,7 +220,7 @@ TEST_F(PchFiles, EvictsLeastRecentlyUsedAboveLimit) {
 
 TEST_F(PchFiles, DoesNotStoreFileLargerThanLimit) {
   auto one = process({.max_bytes = 4096});
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(one->compile(unit(i)).ok());
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(one->compile(unit(i)).has_value());
   EXPECT_EQ(one->kept() + one->used(), 0U);
   EXPECT_EQ(one->pch_cache().usage().files, 0U);
   const auto said = one->events.of(Event::Kind::PchUnavailable);

@@ -26,7 +26,7 @@ class PchUnits : public PchTest {
     EXPECT_EQ(own->used(), count);
     auto others = process({.directory = directory_.path("others-" + std::to_string(directories_))});
     others->expect_queued_similar(sibling);
-    ASSERT_TRUE(others->compile(sibling).ok());
+    ASSERT_TRUE(others->compile(sibling).has_value());
     EXPECT_EQ(others->kept(), count);
     const Seen after_sibling(others->compile(unit));
     EXPECT_EQ(others->used(), count);
@@ -70,16 +70,16 @@ TEST_F(PchUnits, SharedForUnitsWithOnlyDirectives) {
   settle();
   const auto all = [&](const char* name) {
     return Unit::cuda(name, "#include <kernel.h>\n")
-        .include_root(directory_.path("r1"))
-        .include_root(directory_.path("r2"))
-        .entry("k");
+        .with_include_root(directory_.path("r1"))
+        .with_include_root(directory_.path("r2"))
+        .with_entry("k");
   };
   expect_same_always(all("one.cu"), all("two.cu"), Shared::Yes, "all directives");
 }
 
 TEST_F(PchUnits, SharedForEqualInMemoryHeaders) {
   const auto given = [&](int number, const std::string& content) {
-    return unit(number, "#include \"given.h\"\n#include <wide.h>\n").header("given.h", content);
+    return unit(number, "#include \"given.h\"\n#include <wide.h>\n").with_header("given.h", content);
   };
   const std::string content = "#pragma once\n#define GIVEN 3\n#include <later.h>\n";
   expect_same_always(given(1, content), given(2, content), Shared::Yes, "from memory");
@@ -91,7 +91,7 @@ TEST_F(PchUnits, SharedForEqualInMemoryHeaders) {
 TEST_F(PchUnits, SharedForIncludeOption) {
   write("r1/first.h", "#pragma once\n#define FIRST 9\ntemplate <class T> struct First { T t; };\n");
   settle();
-  const auto with = [&](int number) { return unit(number).option("-include=first.h"); };
+  const auto with = [&](int number) { return unit(number).with_option("-include=first.h"); };
   expect_same_always(with(1), with(2), Shared::Yes, "-include");
 }
 
@@ -105,8 +105,8 @@ TEST_F(PchUnits, SharedForNameExpressionsAndInternalNames) {
         "  const auto twice = [](T x) { return x + x; };\n  *p = wide(static_cast<int>(twice(*p)));\n}\n");
   settle();
   const std::string start = "#include <inner.h>\n";
-  expect_same_always(unit(1, start).entry("over<float>").entry("over<unsigned long>"),
-                     unit(2, start).entry("over<int>"), Shared::Yes, "internal names");
+  expect_same_always(unit(1, start).with_entry("over<float>").with_entry("over<unsigned long>"),
+                     unit(2, start).with_entry("over<int>"), Shared::Yes, "internal names");
 }
 
 TEST_F(PchUnits, QuotedIncludeResolvesInDirectoryOfUnit) {
@@ -117,14 +117,14 @@ TEST_F(PchUnits, QuotedIncludeResolvesInDirectoryOfUnit) {
   const auto beside = [&](const std::string& name) {
     return Unit::cuda(name,
                       "#include \"beside.h\"\nextern \"C\" __global__ void k(int* p) { *p = wide(*p) + BESIDE; }\n")
-        .include_root(directory_.path("r2"))
-        .include_root(directory_.path("here/a"))
-        .entry("k");
+        .with_include_root(directory_.path("r2"))
+        .with_include_root(directory_.path("here/a"))
+        .with_entry("k");
   };
   for (const std::string& prefix : {std::string(), directory_.path("here/")}) {
     auto one = process({.directory = directory_.path("cache-" + std::to_string(++directories_))});
     one->expect_queued_similar(beside(prefix + "a/unit.cu"));
-    ASSERT_TRUE(one->compile(beside(prefix + "a/unit.cu")).ok());
+    ASSERT_TRUE(one->compile(beside(prefix + "a/unit.cu")).has_value());
     const Unit other = beside(prefix + "b/unit.cu");
     const Seen seen(one->compile(other));
     expect_same(seen, truth(*one, other), "of the other directory", DependencySets::NotSeen);
@@ -159,7 +159,7 @@ TEST_F(PchUnits, NotCreatedForBaseFileMacro) {
   const std::string by_unit = "#define PROGRAM __BASE_FILE__\n#include <plain.h>\n";
   expect_same_always(names(1, by_unit), names(2, by_unit), Shared::No, "the unit names it");
   const auto by_option = [&](int number) {
-    return names(number, "#include <plain.h>\n").option("-DPROGRAM=__BASE_FILE__");
+    return names(number, "#include <plain.h>\n").with_option("-DPROGRAM=__BASE_FILE__");
   };
   expect_same_always(by_option(1), by_option(2), Shared::No, "an option names it");
 }
@@ -205,7 +205,7 @@ TEST_F(PchUnits, WarningPragmasStayEffective) {
 
 TEST_F(PchUnits, NotCreatedWithDebugInformation) {
   for (const char* option : {"-lineinfo", "--generate-line-info", "-G"}) {
-    expect_same_always(unit(1).option(option), unit(2).option(option), Shared::No, option);
+    expect_same_always(unit(1).with_option(option), unit(2).with_option(option), Shared::No, option);
   }
 }
 
@@ -214,7 +214,7 @@ TEST_F(PchUnits, NotCreatedForTimeMacro) {
   settle();
   expect_same_always("#include <time.h>\n", Shared::No);
   auto one = process();
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(one->compile(unit(i, "#include <time.h>\n")).ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(one->compile(unit(i, "#include <time.h>\n")).has_value());
   EXPECT_EQ(one->kept() + one->used(), 0U);
   EXPECT_EQ(one->events.count(Event::Kind::PchUnavailable), 2U) << "it is attempted only twice";
 }
@@ -226,7 +226,7 @@ TEST_F(PchUnits, CompileErrorsAreEqualAndCreateNone) {
   EXPECT_FALSE(first.ok);
   for (int i = 0; i < 2; ++i) expect_same(first, Seen(one->compile(wrong)), "again");
   EXPECT_EQ(one->kept(), 0U);
-  ASSERT_TRUE(one->compile(unit(2)).ok());
+  ASSERT_TRUE(one->compile(unit(2)).has_value());
   expect_same(first, Seen(one->compile(wrong)), "with the file of another unit");
   expect_same(first, truth(*one, wrong), "in this process", DependencySets::NotSeen);
 }

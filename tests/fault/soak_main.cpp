@@ -19,8 +19,8 @@
 
 #include "base/clock.hpp"
 #include "cache/disk_store.hpp"
+#include "engine/status_directory.hpp"
 #include "fault/soak.hpp"
-#include "session/status_directory.hpp"
 #include "support/fixtures/corrupt_file.hpp"
 #include "support/fixtures/files.hpp"
 #include "support/fixtures/temporary_directory.hpp"
@@ -274,9 +274,10 @@ class Soak {
     expect(run_in_child([&] { return soak_once(place_, *counts_) && counts_->errors == 0 ? 0 : 1; }) == 0,
            "the next program gets its artifacts");
     const auto store = DiskStore::open({.root = place_.cache(), .max_bytes = kSoakBound}).value();
-    expect(store->verify().ok() && store->gc().ok(), "verification and collection succeed");
+    expect(store->verify().has_value() && store->gc().has_value(), "verification and collection succeed");
     const auto verified = store->verify();
-    expect(verified.ok() && verified->corrupt == 0 && verified->valid > 0, "no corrupt entry is left afterwards");
+    expect(verified.has_value() && verified->corrupt == 0 && verified->valid > 0,
+           "no corrupt entry is left afterwards");
     expect(bytes_below(place_.cache() + "/v1") <= kSoakBound, "the cache is within its limit");
     expect_nothing_in(place_.cache() + "/v1/tmp");
     expect_nothing_in(place_.temporary());

@@ -28,7 +28,7 @@ Unit unit_number(const SoakPlace& place, int number, const std::string& kind = "
 Unit cuda_unit(int number) {
   return Unit::cuda("c" + std::to_string(number) + ".cu",
                     "extern \"C\" __global__ void k(int* p) { *p = " + std::to_string(number) + "; }\n")
-      .entry("k");
+      .with_entry("k");
 }
 
 void warn(SoakCounts& counts, const std::string& what) {

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "support/fixtures/worker_fixture.hpp"
+#include "support/processes/eventually.hpp"
 #include "support/processes/sanitizer.hpp"
 
 namespace kiln::test {
@@ -24,7 +25,7 @@ class WorkerIsolation : public WorkerFixture {
     open({nullptr, nullptr, timeout, false});
   }
   static Unit unit_called(const std::string& name) {
-    return Unit::cuda(name, "// include\nextern \"C\" __global__ void k() {}\n").entry("k");
+    return Unit::cuda(name, "// include\nextern \"C\" __global__ void k() {}\n").with_entry("k");
   }
   std::vector<std::string> reported(Event::Kind kind) const {
     std::vector<std::string> texts;
@@ -45,7 +46,7 @@ class WorkerIsolation : public WorkerFixture {
   }
   void expect_quarantined(const Unit& unit, const Result<CompileResult>& compiled,
                           const std::vector<std::string>& words) {
-    ASSERT_FALSE(compiled.ok());
+    ASSERT_FALSE(compiled.has_value());
     EXPECT_EQ(compiled.error().code, Code::CompileFailed);
     for (const std::string& word : words) {
       EXPECT_NE(compiled.error().message.find(word), std::string::npos) << word << " in " << compiled.error().message;
@@ -78,7 +79,7 @@ TEST_F(WorkerIsolation, TimeLimitStopsCompileWhileOthersFinish) {
   std::printf("figure: time eater with a limit of 4 s stopped after %.1f s, two attempts; 20 others took %.1f s\n",
               ms_since(start) / 1000, others / 1000);
   expect_quarantined(time_eater(), eaten, {"4 s", "KILN_WORKER_TIME_LIMIT", "2 times"});
-  EXPECT_LT(ms_since(start), 30'000);
+  EXPECT_LT(ms_since(start), 120'000) << "it does not end by itself";
 }
 
 TEST_F(WorkerIsolation, MisbehavingWorkerIsRetriedOnceThenUnitIsQuarantined) {
@@ -93,7 +94,7 @@ TEST_F(WorkerIsolation, MisbehavingWorkerIsRetriedOnceThenUnitIsQuarantined) {
     const std::size_t aside = log_.count(Event::Kind::Quarantined);
     if (compiler_ == nullptr) open_misbehaving();
     const auto compiled = compile(unit_called(name));
-    ASSERT_FALSE(compiled.ok());
+    ASSERT_FALSE(compiled.has_value());
     EXPECT_EQ(compiled.error().code, Code::CompileFailed);
     EXPECT_NE(compiled.error().message.find(cause), std::string::npos) << compiled.error().message;
     EXPECT_EQ(log_.count(Event::Kind::WorkerLost), lost + 2);
@@ -120,7 +121,7 @@ TEST_F(WorkerIsolation, UnresponsiveWorkerIsKilledAtTimeLimit) {
   open_misbehaving(300ms);
   const auto start = Clock::now();
   expect_quarantined(unit_called("mute"), compile(unit_called("mute")), {"KILN_WORKER_TIME_LIMIT"});
-  EXPECT_LT(ms_since(start), 10'000);
+  EXPECT_LT(ms_since(start), 30'000) << "two attempts of 300 ms";
 }
 
 TEST_F(WorkerIsolation, WorkerThatNeverReadsIsKilledAtTimeLimit) {
@@ -130,14 +131,14 @@ TEST_F(WorkerIsolation, WorkerThatNeverReadsIsKilledAtTimeLimit) {
   const Unit large = Unit::cuda("large", "// include " + std::string(4 << 20, 'x') + "\n");
   const auto start = Clock::now();
   expect_quarantined(large, compile(large), {"KILN_WORKER_TIME_LIMIT"});
-  EXPECT_LT(ms_since(start), 10'000);
+  EXPECT_LT(ms_since(start), 30'000) << "two attempts of 300 ms";
 }
 
 TEST_F(WorkerIsolation, ExternallyKilledWorkerDoesNotQuarantineUnit) {
   open_misbehaving();
   for (int i = 0; i < 5; ++i) {
     auto compiling = std::async(std::launch::async, [&] { return compile(unit_called("mute-once")); });
-    while (!std::filesystem::exists(directory_.path("misbehaved"))) std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(eventually([&] { return std::filesystem::exists(directory_.path("misbehaved")); }));
     for (const pid_t id : pool_->workers()) kill(id, SIGKILL);
     EXPECT_EQ(bytes(compiling.get()), "bytes");
     std::filesystem::remove(directory_.path("misbehaved"));
@@ -149,7 +150,7 @@ TEST_F(WorkerIsolation, ExternallyKilledWorkerDoesNotQuarantineUnit) {
 TEST_F(WorkerIsolation, UnitFailsOnlyAfterTwentyKilledWorkers) {
   open_misbehaving();
   const auto compiled = compile(unit_called("head"));  // dies by SIGKILL each time
-  EXPECT_FALSE(compiled.ok());
+  EXPECT_FALSE(compiled.has_value());
   EXPECT_EQ(log_.count(Event::Kind::WorkerLost), 20u) << "a unit fails only after twenty lost workers";
 }
 

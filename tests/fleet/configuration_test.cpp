@@ -58,7 +58,7 @@ class UnmodifiedProgram : public testing::Test {
       member.request = {sha256("request of " + name)};
       member.key = artifact_key(member.request, *member.artifact.dependency_set);
       member.compiler = "nvrtc";
-      EXPECT_TRUE(writer.add(std::move(member)).ok());
+      EXPECT_TRUE(writer.add(std::move(member)).has_value());
     }
     write_text(fixture_->path("many.kiln"), writer.finish(&fixture_->trust().authority()).value().to_file());
     return fixture_->path("many.kiln");

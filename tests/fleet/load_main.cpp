@@ -90,8 +90,9 @@ std::unique_ptr<FleetClaims> claims_of(Load& load, const std::shared_ptr<LeaseTa
 void be_a_host(Load& load) {
   const std::shared_ptr<LeaseTable> table = open_redis_leases({load.redis, {}, {}}).value();
   const std::shared_ptr<ObjectStore> object_store = open_http_object_store({load.address, {}, {}, {}, {}}).value();
-  for (int attempt = 0; attempt < 100 && !table->probe(std::chrono::seconds(5)).ok(); ++attempt) usleep(10'000);
-  for (int attempt = 0; attempt < 100 && !object_store->probe(std::chrono::seconds(5)).ok(); ++attempt) usleep(10'000);
+  for (int attempt = 0; attempt < 6000 && !table->probe(std::chrono::seconds(5)).has_value(); ++attempt) usleep(10'000);
+  for (int attempt = 0; attempt < 6000 && !object_store->probe(std::chrono::seconds(5)).has_value(); ++attempt)
+    usleep(10'000);
   ++load.connected;
   load.go.wait(false);
   const std::shared_ptr<Store> store = store_of(load, object_store);
@@ -109,7 +110,7 @@ void be_a_host(Load& load) {
     const Unit unit = Unit::of_kind("fake", "unit" + std::to_string(key), "source " + std::to_string(key));
     Recipe recipe = test::recipe_for(load.compiler, unit, Target::sm(90));
     recipe.self_contained = true;
-    const auto answer = resolver.get(recipe, load.compiler);
+    const auto answer = resolver.get(recipe, load.compiler, {});
     if (!answer || answer->artifact.bytes.view() != "compiled source " + std::to_string(key)) ++load.failed;
   }
 }

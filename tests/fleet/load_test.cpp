@@ -18,7 +18,7 @@ TEST(Load, CompilesEachKeyOnceForAllConnections) {
   const unsigned keys = campaign_number("KILN_FLEET_KEYS", 3);
   const unsigned compile_ms = campaign_number("KILN_FLEET_COMPILE_MS", 100);
   const TemporaryDirectory directory;
-  ASSERT_TRUE(SecretKey::generate().write(directory.path("load.key")).ok());
+  ASSERT_TRUE(SecretKey::generate().write(directory.path("load.key")).has_value());
   RedisServer::Options redis_options;
   redis_options.lines = {"maxclients " + std::to_string(connections + 500), "tcp-backlog 4096"};
   const RedisServer redis(redis_options);

@@ -16,6 +16,7 @@
 #include "cache/disk_store.hpp"
 #include "cache/local_claims.hpp"
 #include "core/recipe.hpp"
+#include "core/unit_access.hpp"
 #include "engine/resolver.hpp"
 #include "remote/directory_object_store.hpp"
 #include "remote/remote_store.hpp"
@@ -61,9 +62,9 @@ CompilerIdentity compiler() {
 std::vector<Unit> units() {
   const LinkPart part = LinkPart::ltoir("lto", Bytes::copy_of("bytes of a part"));
   return {
-      Unit::cuda("k.cu", "__global__ void k() {}").option("-DN=3").entry("k"),
-      Unit::cuda("t.cu", "#include \"t.h\"").include_root("/include", "version.txt").entry("t<float>"),
-      Unit::opencl("k.cl", "kernel void k() {}").option("-cl-fast-relaxed-math"),
+      Unit::cuda("k.cu", "__global__ void k() {}").with_option("-DN=3").with_entry("k"),
+      Unit::cuda("t.cu", "#include \"t.h\"").with_include_root("/include", "version.txt").with_entry("t<float>"),
+      Unit::opencl("k.cl", "kernel void k() {}").with_option("-cl-fast-relaxed-math"),
       Unit::link("linked", {part}),
       Unit::command("n.cu", "int n;", {"nvcc", "-cubin", "{source}", "-o", "{output}"}),
       Unit::of_kind("cccl", "radix_sort_u64_i32", "{\"algorithm\":\"radix_sort\"}"),
@@ -73,7 +74,7 @@ std::vector<Unit> units() {
 TEST_F(Golden, UnitKeysAndRequestKeysAreUnchanged) {
   std::string keys;
   for (const Unit& unit : units()) {
-    keys += "unit " + unit.kind() + " " + unit.identity().hex() + "\n";
+    keys += "unit " + unit.kind() + " " + UnitAccess::identity(unit).hex() + "\n";
     for (const Target& target : {Target::sm(90), Target{"compute_80", Form::Ptx}}) {
       const Recipe recipe{unit, target, compiler(), "/work"};
       keys += "request " + target.name() + " " + recipe.request_key().hex() + "\n";
@@ -101,10 +102,10 @@ TEST_F(Golden, CacheDirectoryHits) {
   FakeCompiler fake;
   for (const std::string source : {"a", "include h.h"}) {
     Recipe recipe =
-        recipe_for(fake, Unit::of_kind("fake", "unit", source).include_root(path("include")), Target::sm(80));
+        recipe_for(fake, Unit::of_kind("fake", "unit", source).with_include_root(path("include")), Target::sm(80));
     recipe.self_contained = fake.is_self_contained(recipe);
-    const auto result = resolver.get(recipe, fake);
-    ASSERT_TRUE(result.ok()) << source << ": " << result.error().message;
+    const auto result = resolver.get(recipe, fake, {});
+    ASSERT_TRUE(result.has_value()) << source << ": " << result.error().message;
     EXPECT_EQ(result->artifact.bytes.view(), source == "a" ? "compiled a" : "compiled text of a header");
   }
 }
@@ -114,7 +115,7 @@ TEST_F(Golden, ExternalCacheHits) {
   options.settings = {{"cache.dir", path("cache")}};
   const auto cache = Session::open(std::move(options))->external_cache("triton");
   if (write_to() != nullptr) {
-    ASSERT_TRUE(cache.put("k", Bytes::copy_of("code of another system")).ok());
+    ASSERT_TRUE(cache.put("k", Bytes::copy_of("code of another system")).has_value());
   }
   const auto found = cache.get("k");
   ASSERT_TRUE(found.has_value());
@@ -137,11 +138,11 @@ TEST_F(Golden, SignedBundleHits) {
   policy.add_key(PublicKey::parse(read_text(path("bundle.key"))).value(), "acme");
   policy.require_epoch("acme", kEpoch);
   auto bundle = open_bytes(read_text(path("units.kiln")), &policy);
-  ASSERT_TRUE(bundle.ok()) << bundle.error().message;
-  EXPECT_TRUE((*bundle)->verify().ok());
+  ASSERT_TRUE(bundle.has_value()) << bundle.error().message;
+  EXPECT_TRUE((*bundle)->verify().has_value());
   for (const BundleMember& member : members) {
     const auto found = (*bundle)->find(member.unit, member.artifact.target);
-    ASSERT_TRUE(found.ok() && found->has_value());
+    ASSERT_TRUE(found.has_value() && found->has_value());
     EXPECT_EQ((*found)->artifact.bytes, member.artifact.bytes);
     EXPECT_EQ((*found)->key, member.key);
   }
@@ -165,14 +166,14 @@ TEST_F(Golden, RemoteEntryHits) {
   const ArtifactKey key = artifact_key(request_number(1), dependency_set);
   const Artifact artifact = artifact_of(key, 700);
   if (write_to() != nullptr) {
-    ASSERT_TRUE(store.put(key, artifact).ok());
-    ASSERT_TRUE(store.add_dependency_set(request_number(1), dependency_set).ok());
+    ASSERT_TRUE(store.put(key, artifact, {}).has_value());
+    ASSERT_TRUE(store.add_dependency_set(request_number(1), dependency_set, {}).has_value());
   }
-  const auto hit = store.get(key);
-  ASSERT_TRUE(hit.ok() && hit->has_value());
+  const auto hit = store.get(key, {});
+  ASSERT_TRUE(hit.has_value() && hit->has_value());
   EXPECT_EQ((*hit)->artifact.bytes, artifact.bytes);
-  const auto sets = store.dependency_sets(request_number(1));
-  ASSERT_TRUE(sets.ok());
+  const auto sets = store.dependency_sets(request_number(1), Store::kMaxDependencySets, {});
+  ASSERT_TRUE(sets.has_value());
   ASSERT_EQ(sets->size(), 1u);
   EXPECT_EQ(artifact_key(request_number(1), sets->front()), key);
 }

@@ -83,7 +83,7 @@ TEST_F(HostileDirectories, PlantedShardLinksReachNoCacheOfTheVictim) {
   const TrustFixture trust;
   const std::string cache = home(kVictim) + "/cache";
   const auto key = key_number(1);
-  ASSERT_EQ(as(kVictim, [&] { return disk(cache)->put(key, artifact_of(key, 1'000)).ok() ? 0 : 1; }), 0);
+  ASSERT_EQ(as(kVictim, [&] { return disk(cache)->put(key, artifact_of(key, 1'000), {}).has_value() ? 0 : 1; }), 0);
   const auto before = state_below(cache);
   ASSERT_EQ(as(kAttacker,
                [&] {
@@ -103,12 +103,12 @@ TEST_F(HostileDirectories, PlantedShardLinksReachNoCacheOfTheVictim) {
                        .policy = std::make_shared<const TrustPolicy>(trust.policy()),
                        .signer = trust.ci_signer(),
                        .emitter = {}});
-    return store.put(key, artifact_of(key, 1'000)).ok() ? 0 : 1;
+    return store.put(key, artifact_of(key, 1'000), {}).has_value() ? 0 : 1;
   });
   EXPECT_EQ(published, 1) << "the store accepted an object that it could not store below its directory";
   EXPECT_TRUE(state_below(cache) == before) << "the victim's cache was changed";
   const int served = as(kVictim, [&] {
-    const auto hit = disk(cache)->get(key);
+    const auto hit = disk(cache)->get(key, {});
     return hit && *hit ? 0 : 1;
   });
   EXPECT_EQ(served, 0);
@@ -118,13 +118,15 @@ TEST_F(HostileDirectories, ObjectsAreWritableByTheirOwnerOnly) {
   ASSERT_EQ(as(kVictim,
                [&] {
                  umask(0);
-                 return DirectoryObjectStore(shared()).write(Bucket::Cas, sha256("b"), {"b"}, 10s).ok() ? 0 : 1;
+                 return DirectoryObjectStore(shared()).write(Bucket::Cas, sha256("b"), {"b"}, 10s).has_value() ? 0 : 1;
                }),
             0);
   for (const std::string& file : files_below(shared())) EXPECT_EQ(mode_of(file), 0644u) << file;
   // Another user of the directory can still replace an object by rename.
   EXPECT_EQ(as(kAttacker,
-               [&] { return DirectoryObjectStore(shared()).write(Bucket::Cas, sha256("b"), {"c"}, 10s).ok() ? 0 : 1; }),
+               [&] {
+                 return DirectoryObjectStore(shared()).write(Bucket::Cas, sha256("b"), {"c"}, 10s).has_value() ? 0 : 1;
+               }),
             0);
 }
 
@@ -136,8 +138,9 @@ TEST_F(HostileDirectories, LinkedBucketIsNotWrittenThrough) {
   const int written = as(kVictim, [&] {
     int done = 0;
     for (const Resolution resolution : {Resolution::Kernel, Resolution::Walk}) {
-      done +=
-          DirectoryObjectStore(shared(), resolution).write(Bucket::ActionCache, sha256("a"), {"a"}, 10s).ok() ? 1 : 0;
+      done += DirectoryObjectStore(shared(), resolution).write(Bucket::ActionCache, sha256("a"), {"a"}, 10s).has_value()
+                  ? 1
+                  : 0;
     }
     return done;
   });
@@ -267,8 +270,8 @@ TEST_F(HostileDirectories, LinkedLeaseDirectoryIsRejected) {
       const auto lease = leases.try_acquire(request_number(1), "owner", 5s, 1s);
       if (lease) return 1;
       if (lease.error().code != Code::Denied) return 2;
-      if (leases.remaining_ttl(request_number(1), 1s).ok()) return 3;
-      if (leases.try_hedge(request_number(1), 1, 1s, 1s).ok()) return 4;
+      if (leases.remaining_ttl(request_number(1), 1s).has_value()) return 3;
+      if (leases.try_hedge(request_number(1), 1, 1s, 1s).has_value()) return 4;
     }
     return 0;
   });
@@ -284,10 +287,11 @@ TEST_F(HostileDirectories, ParentDirectoriesAreCreatedPrivate) {
                [&] {
                  umask(022);
                  LocalClaims claims = LocalClaims::for_cache(claimed + "/kiln");
-                 if (claims.acquire(request_number(1), 0ms).outcome != Claims::Outcome::Acquired) return 1;
+                 if (claims.acquire(request_number(1), 0ms, {}).outcome != Claims::Outcome::Acquired) return 1;
                  LocalClaims others = LocalClaims::for_cache(with_slash + "/kiln/");
-                 if (others.acquire(request_number(1), 0ms).outcome != Claims::Outcome::Acquired) return 2;
-                 return disk(stored + "/kiln")->put(key_number(1), artifact_of(key_number(1), 10)).ok() ? 0 : 3;
+                 if (others.acquire(request_number(1), 0ms, {}).outcome != Claims::Outcome::Acquired) return 2;
+                 return disk(stored + "/kiln")->put(key_number(1), artifact_of(key_number(1), 10), {}).has_value() ? 0
+                                                                                                                   : 3;
                }),
             0);
   for (const std::string& parent : {claimed, stored, with_slash}) {

@@ -38,7 +38,7 @@ TEST(HostileWorkersOpenCl, PoclCompilesInItsSandbox) {
     const auto device = compiler.device();
     if (!device) return 77;
     const Unit unit = Unit::opencl("k.cl", "__kernel void k(__global int* p) { p[get_global_id(0)] = 3; }");
-    const auto compiled = compiler.compile(recipe_for(compiler, unit, device->target));
+    const auto compiled = compiler.compile(recipe_for(compiler, unit, device->target), {});
     write_text(said, compiled ? parts.text() : compiled.error().message + "\n" + compiled.error().log);
     return compiled && compiled->artifact.bytes.size() > 0 ? 0 : 1;
   });

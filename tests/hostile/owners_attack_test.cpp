@@ -9,7 +9,7 @@
 #include "hostile/two_users.hpp"
 #include "remote/redis/redis_leases.hpp"
 #include "remote/secret_file.hpp"
-#include "session/config/protected_file.hpp"
+#include "session/config/member_reader.hpp"
 #include "session/config/trust_policy_file.hpp"
 #include "support/fixtures/artifacts.hpp"
 #include "support/fixtures/event_log.hpp"
@@ -59,8 +59,8 @@ class HostileOwners : public TwoUsers {
     const int made = run_in_child([&] {
       if (owner != 0 && !become(owner)) return 1;
       const auto store = DiskStore::open({.root = root}).value();
-      return store->put(key_number(1), artifact_of(key_number(1), 1'000)).ok() &&
-                     store->add_dependency_set(request_number(1), dependency_set_number(1)).ok()
+      return store->put(key_number(1), artifact_of(key_number(1), 1'000), {}).has_value() &&
+                     store->add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value()
                  ? 0
                  : 2;
     });
@@ -76,14 +76,14 @@ class HostileOwners : public TwoUsers {
   int served(const std::string& root, std::vector<uid_t> trusted = {}) const {
     return as(kVictim, [&] {
       const auto store = DiskStore::open({.root = root, .read_only = true, .trusted_owners = trusted}).value();
-      const auto hit = store->get(key_number(1));
+      const auto hit = store->get(key_number(1), {});
       return hit && *hit ? kRead : kAbsent;
     });
   }
   bool gives_hints(const std::string& root) const {
     return as(kVictim, [&] {
              const auto store = DiskStore::open({.root = root, .read_only = true}).value();
-             const auto dependency_sets = store->dependency_sets(request_number(1), 1);
+             const auto dependency_sets = store->dependency_sets(request_number(1), 1, {});
              return dependency_sets && !dependency_sets->empty() ? 1 : 0;
            }) == 1;
   }
@@ -202,12 +202,12 @@ TEST_F(HostileOwners, EntryOfAnotherUserIsNotServed) {
                [&] {
                  EventLog events;
                  const auto store = DiskStore::open({.root = root}, events.emitter()).value();
-                 const auto hit = store->get(key_number(1));
+                 const auto hit = store->get(key_number(1), {});
                  if (!hit || *hit) return 1;
                  const auto dropped = events.of(Event::Kind::EntryDropped);
                  if (dropped.size() != 1 || dropped[0].message.find("another user") == std::string::npos) return 2;
                  if (!files_below(root + "/v1/entries").empty()) return 3;
-                 return store->put(key_number(1), artifact_of(key_number(1), 1'000)).ok() ? 0 : 4;
+                 return store->put(key_number(1), artifact_of(key_number(1), 1'000), {}).has_value() ? 0 : 4;
                }),
             0);
   EXPECT_EQ(served(root), kRead);
@@ -249,7 +249,7 @@ TEST_F(HostileOwners, PrecompiledHeaderOfAnotherUserIsNotUsed) {
       write_text(making->path(), "precompiled");
       Pch pch;
       pch.size = 11;
-      return making->publish(pch).ok() ? 0 : 2;
+      return making->publish(pch).has_value() ? 0 : 2;
     });
   };
   const auto found = [&] {
@@ -286,7 +286,7 @@ TEST_F(HostileOwners, SignedBundleContainsNoCodeFromCache) {
   const std::string entry = file_of(home + "/cache", "entries");
   const Bytes whole = Bytes::of(read_text(entry));
   const auto header = decode_entry_header({whole.data(), whole.size()});
-  ASSERT_TRUE(header.ok());
+  ASSERT_TRUE(header.has_value());
   Artifact forged = decode_entry(header->key, whole).value();
   const std::string evil = "EVIL CODE OF ANOTHER USER, THAT NO COMPILER MADE";
   forged.bytes = Bytes::of(evil);
@@ -343,14 +343,14 @@ TEST_F(HostileOwners, RedisPasswordIsNotSentUnencrypted) {
   for (const char* url : {"redis://192.0.2.1", "redis://leases.example:6379", "redis://user@[2001:db8::1]:7/2",
                           "redis://127.0.0.1.example", "redis://localhost.example"}) {
     const auto table = open_redis_leases({url, file, ""});
-    ASSERT_FALSE(table.ok()) << url;
+    ASSERT_FALSE(table.has_value()) << url;
     EXPECT_EQ(table.error().code, Code::InvalidArgument) << url;
     EXPECT_NE(table.error().message.find("docs/leases.md"), std::string::npos) << table.error().message;
   }
   for (const char* url : {"redis://127.0.0.1", "redis://localhost:7", "redis://[::1]", "redis://user@127.1.2.3"}) {
-    EXPECT_TRUE(open_redis_leases({url, file, ""}).ok()) << url;
+    EXPECT_TRUE(open_redis_leases({url, file, ""}).has_value()) << url;
   }
-  EXPECT_TRUE(open_redis_leases({"redis://192.0.2.1", "", ""}).ok()) << "no secret without a password";
+  EXPECT_TRUE(open_redis_leases({"redis://192.0.2.1", "", ""}).has_value()) << "no secret without a password";
 }
 
 }  // namespace

@@ -52,12 +52,12 @@ class HostileWorkers : public testing::Test {
   std::string secret() const { return directory_.path("home/id_ed25519"); }
   /// Returns a unit with a header, so that it is compiled in a worker.
   Unit unit(const std::string& text) const {
-    return Unit::cuda("k.cu", "#include <absent.h>\n" + text).include_root(directory_.path("inc"));
+    return Unit::cuda("k.cu", "#include <absent.h>\n" + text).with_include_root(directory_.path("inc"));
   }
   Result<CompileResult> compile(const Unit& unit) {
     Recipe recipe = recipe_for(*compiler_, unit, Target::sm(80));
     recipe.working_directory = directory_.path("work");
-    return compiler_->compile(recipe);
+    return compiler_->compile(recipe, {});
   }
   static std::string text_of(const Result<CompileResult>& compiled) {
     return compiled ? std::string(compiled->artifact.bytes.view()) : "nothing: " + compiled.error().message;
@@ -165,9 +165,9 @@ TEST_F(HostileWorkers, IncludeRootOfLinksStillCompiles) {
   fs::create_symlink(directory_.path("elsewhere/two.h"), directory_.path("forest/two.h"));
   const auto compiled =
       compile(Unit::cuda("k.cu", "#include <deep/one.h>\n#include <two.h>\n#include <deep/../two.h>\n")
-                  .include_root(directory_.path("forest")));
+                  .with_include_root(directory_.path("forest")));
   EXPECT_EQ(text_of(compiled), "one\ntwo\ntwo\n");
-  ASSERT_TRUE(compiled.ok());
+  ASSERT_TRUE(compiled.has_value());
   EXPECT_EQ(compiled->uncacheable_reason, "");
   EXPECT_GE(compiled->artifact.dependency_set->items.size(), 2U);
 }
@@ -180,17 +180,17 @@ TEST_F(HostileWorkers, DeniedHeaderIsAnErrorAndNeverCached) {
   open();
   for (const Unit& each : {with_path, with_question}) {
     const auto compiled = compile(each);
-    ASSERT_FALSE(compiled.ok()) << text_of(compiled);
+    ASSERT_FALSE(compiled.has_value()) << text_of(compiled);
     EXPECT_EQ(compiled.error().message,
               "unit 'k.cu': the compiler was denied read access to " + directory_.path("home/v.h") +
                   ", which is outside the unit's include roots; add its directory as an include root, list it in "
                   "worker.readable, or set worker.sandbox = off");
   }
-  EXPECT_EQ(text_of(compile(with_path.option("-I" + directory_.path("home")))), "missing\nvalue\n")
+  EXPECT_EQ(text_of(compile(with_path.with_option("-I" + directory_.path("home")))), "missing\nvalue\n")
       << "allowed by an option";
   open({true, {directory_.path("home")}});
   EXPECT_EQ(text_of(compile(with_path)), "missing\nvalue\n") << "worker.readable";
-  EXPECT_EQ(text_of(compile(with_path.include_root(directory_.path("home")))), "missing\nvalue\n");
+  EXPECT_EQ(text_of(compile(with_path.with_include_root(directory_.path("home")))), "missing\nvalue\n");
 }
 
 TEST_F(HostileWorkers, FileUnreadableByUserIsStillMissing) {
@@ -213,9 +213,10 @@ TEST_F(HostileWorkers, JobWithOtherRootsReadsOnlyThose) {
   fs::create_directories(directory_.path("other"));
   write_text(directory_.path("inc/v.h"), "first\n");
   write_text(directory_.path("other/v.h"), "second\n");
-  EXPECT_EQ(text_of(compile(Unit::cuda("k.cu", "#include <v.h>\n").include_root(directory_.path("inc")))), "first\n");
+  EXPECT_EQ(text_of(compile(Unit::cuda("k.cu", "#include <v.h>\n").with_include_root(directory_.path("inc")))),
+            "first\n");
   const std::string other = "#include <v.h>\n//! read " + directory_.path("inc/v.h") + "\n";
-  EXPECT_EQ(text_of(compile(Unit::cuda("k.cu", other).include_root(directory_.path("other")))),
+  EXPECT_EQ(text_of(compile(Unit::cuda("k.cu", other).with_include_root(directory_.path("other")))),
             "second\nread: errno " + std::to_string(EACCES) + "\n");
   EXPECT_EQ(pool_->workers().size(), 1U) << "one worker serves both";
 }

@@ -44,7 +44,7 @@ std::unique_ptr<Components> Requester::make_components(int compiler) {
   Config config;
   config.cache_path = {cache_};
   config.nvrtc = nvrtc_.at(static_cast<std::size_t>(compiler));
-  config.pch_mode = pch_ ? Config::PchMode::On : Config::PchMode::Off;
+  config.pch_mode = pch_;
   // Each of the two `Components` objects keeps a worker, and other processes of the host have workers too.
   config.jobs = 16;
   return std::make_unique<Components>(config, events_.emitter());
@@ -60,14 +60,14 @@ Got Requester::get(const Project& project, Lookups lookups, bool is_edited) {
   Components& compiles_it = chance == 1 ? *fresh : *kept;
 
   Got got;
-  const auto recipe = looks.recipe(project.unit(), project.target());
+  const auto recipe = looks.recipe(project.unit(), project.target(), {});
   if (!recipe) {
     got.reason = recipe.error().message;
     return got;
   }
   events_.clear();
   const auto start = std::chrono::steady_clock::now();
-  const auto answer = looks.resolver(recipe->unit).get(*recipe, **compiles_it.compiler(recipe->unit, project.target()));
+  const auto answer = looks.resolver().get(*recipe, **compiles_it.compiler(recipe->unit, project.target()), {});
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   got.compiles = events_.of(Event::Kind::Compiled) + events_.of(Event::Kind::CompileFailed);
   compiles += got.compiles;

@@ -43,8 +43,8 @@ class CcclIdentity : public testing::Test {
     std::thread other([&] { plain = plain_->compile(unit, target); });
     const Result<CompileResult> with = makers_->compile(unit, target);
     other.join();
-    ASSERT_TRUE(plain.ok()) << plain.error().message << "\n" << plain.error().log;
-    ASSERT_TRUE(with.ok()) << with.error().message << "\n" << with.error().log;
+    ASSERT_TRUE(plain.has_value()) << plain.error().message << "\n" << plain.error().log;
+    ASSERT_TRUE(with.has_value()) << with.error().message << "\n" << with.error().log;
     const CcclEnvelope one = decode_cccl_envelope(plain->artifact.bytes.view()).value();
     const CcclEnvelope two = decode_cccl_envelope(with->artifact.bytes.view()).value();
     EXPECT_EQ(one.kernels, two.kernels);

@@ -138,7 +138,7 @@ class Comparison {
   EngineModel model_;
   std::vector<CompileRequest> orders_;
   std::vector<std::string> outcomes_;  // of the gets that have ended
-  Engine engine_;
+  ScriptedEngine engine_;
   std::vector<std::future<std::string>> gets_;
 };
 

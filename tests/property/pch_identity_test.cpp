@@ -35,9 +35,9 @@ class PchIdentity : public testing::Test {
     const std::string source = unit.full_source();
     Unit sibling = Unit::cuda("sibling.cu", std::string(leading_directives(source)) +
                                                 "extern \"C\" __global__ void other(float* p) { *p += 1; }\n")
-                       .options(unit.options());
-    for (const IncludeRoot& root : unit.include_roots()) sibling = sibling.include_root(root.path, root.sentinel);
-    return sibling.entry("other");
+                       .with_options(unit.options());
+    for (const IncludeRoot& root : unit.include_roots()) sibling = sibling.with_include_root(root.path, root.sentinel);
+    return sibling.with_entry("other");
   }
 
   // Expects equal code or, if `may_reorder` is set, equal code in a different order.
@@ -68,7 +68,7 @@ class PchIdentity : public testing::Test {
     expect_same_code(one, plain, Seen(makers_->compile(unit, target)), "creating its headers");
     expect_same_code(one, plain, Seen(makers_->compile(unit, target)), "using its own headers");
     users_->expect_queued_similar(sibling_of(unit), target);
-    EXPECT_TRUE(users_->compile(sibling_of(unit), target).ok());
+    EXPECT_TRUE(users_->compile(sibling_of(unit), target).has_value());
     expect_same_code(one, plain, Seen(users_->compile(unit, target)), "using headers of another unit");
   }
 

@@ -116,10 +116,11 @@ std::string Project::source() const {
 
 Unit Project::unit() const {
   Unit unit = Unit::cuda(name, source());
-  unit = unit.option("-DSCALE=" + std::to_string(scale)).option("-DCHOSEN=" + pick).options(more_options);
-  for (const std::string& entry : entries) unit = unit.entry(entry);
-  for (const std::string& root : roots) unit = unit.include_root(root);
-  for (const Header& header : memory) unit = unit.header(header.name, header.content);
+  unit =
+      unit.with_option("-DSCALE=" + std::to_string(scale)).with_option("-DCHOSEN=" + pick).with_options(more_options);
+  for (const std::string& entry : entries) unit = unit.with_entry(entry);
+  for (const std::string& root : roots) unit = unit.with_include_root(root);
+  for (const Header& header : memory) unit = unit.with_header(header.name, header.content);
   return unit;
 }
 

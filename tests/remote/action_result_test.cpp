@@ -37,7 +37,7 @@ TEST(ActionResultTest, RoundTrips) {
                             std::string("said\0so", 7)};
   const std::string body = result.encode();
   const auto read = ActionResult::decode(as_bytes(body));
-  ASSERT_TRUE(read.ok()) << read.error().message;
+  ASSERT_TRUE(read.has_value()) << read.error().message;
   ASSERT_EQ(read->files.size(), 2u);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(read->files[i].path, result.files[i].path);
@@ -64,7 +64,7 @@ TEST(ActionResultTest, DecodesProtocMessageAndSkipsUnknownFields) {
       "\" size_bytes: 300 } is_executable: true contents: \"inline\" } exit_code: -1 stdout_raw: \"said\" "
       "stdout_digest { hash: \"short\" size_bytes: 4 } stderr_raw: \"more\" execution_metadata { worker: \"w\" }");
   const auto read = ActionResult::decode(as_bytes(body));
-  ASSERT_TRUE(read.ok()) << read.error().message;
+  ASSERT_TRUE(read.has_value()) << read.error().message;
   ASSERT_EQ(read->files.size(), 1u);
   EXPECT_EQ(read->files[0].path, "entry");
   EXPECT_EQ(read->files[0].digest.hex(), kHex);
@@ -85,7 +85,7 @@ TEST(ActionResultTest, DecodesEveryPrefixWithoutOverrun) {
     // A separate copy, so that a sanitizer detects a read past its end.
     const std::vector<std::uint8_t> cut(body.begin(), body.begin() + static_cast<std::ptrdiff_t>(size));
     const auto read = ActionResult::decode(cut);
-    EXPECT_EQ(read.ok(), size == 0 || size == first) << size;
+    EXPECT_EQ(read.has_value(), size == 0 || size == first) << size;
     if (!read) {
       EXPECT_EQ(read.error().code, Code::Corrupt);
     }
@@ -98,13 +98,13 @@ TEST(ActionResultTest, SkipsUnknownFieldsAndRejectsGroups) {
   const auto decoded = [&](const std::string& before) { return ActionResult::decode(as_bytes(before + said)); };
   for (const std::string& unknown : {"\x50\x96\x01"s, "\x51"s + std::string(8, 'x'), "\x52\x03xyz"s, "\x55wxyz"s}) {
     const auto read = decoded(unknown);
-    ASSERT_TRUE(read.ok()) << read.error().message;
+    ASSERT_TRUE(read.has_value()) << read.error().message;
     EXPECT_EQ(read->stdout_raw, "s");
   }
   for (const std::string& wrong :
        {"\x53"s, "\x54"s, "\x56"s, "\x57"s, "\x00\x01"s, "\x28\x01"s, "\x10\x01"s, "\x50"s + std::string(10, '\xff'),
         "\x50"s + std::string(9, '\xff') + "\x02"s, "\x52\xff\xff\xff\xff\x0f"s}) {
-    EXPECT_FALSE(decoded(wrong).ok()) << testing::PrintToString(wrong);
+    EXPECT_FALSE(decoded(wrong).has_value()) << testing::PrintToString(wrong);
   }
 }
 

@@ -29,7 +29,7 @@ class DirectoryFaults : public testing::Test {
 };
 
 TEST_F(DirectoryFaults, ReadIsOneOpenAndNoOtherMetadataCall) {
-  ASSERT_TRUE(write("a body").ok());
+  ASSERT_TRUE(write("a body").has_value());
   ASSERT_EQ(read(), "a body");  // the root is now open
   const auto met = [&](Fault fault) {
     const FaultInjection injected(std::move(fault));
@@ -43,17 +43,17 @@ TEST_F(DirectoryFaults, ReadIsOneOpenAndNoOtherMetadataCall) {
 TEST_F(DirectoryFaults, WorksWithoutOpenat2) {
   for (const int error : {ENOSYS, EPERM}) {
     const FaultInjection fault({.call = "openat2", .error = error, .times = -1});
-    EXPECT_TRUE(write(std::to_string(error)).ok()) << error;
+    EXPECT_TRUE(write(std::to_string(error)).has_value()) << error;
     EXPECT_EQ(read(), std::to_string(error));
     EXPECT_GE(fault.met(), 2);
   }
 }
 
 TEST_F(DirectoryFaults, TransientRenameErrorIsRetried) {
-  ASSERT_TRUE(write("before").ok());
+  ASSERT_TRUE(write("before").has_value());
   for (const int error : {ESTALE, EBUSY, ENOENT}) {
     const FaultInjection fault({.call = "renameat", .error = error});
-    EXPECT_TRUE(write(std::to_string(error)).ok()) << error;
+    EXPECT_TRUE(write(std::to_string(error)).has_value()) << error;
     EXPECT_EQ(fault.met(), 1);
     EXPECT_EQ(read(), std::to_string(error));
   }
@@ -63,14 +63,14 @@ TEST_F(DirectoryFaults, TransientRenameErrorIsRetried) {
 TEST_F(DirectoryFaults, LostRenameRaceSucceeds) {
   {
     const FaultInjection fault({.call = "renameat", .error = ENOENT, .times = -1, .done = true});
-    EXPECT_TRUE(write("a body").ok());
+    EXPECT_TRUE(write("a body").has_value());
     EXPECT_GE(fault.met(), 1);
   }
   EXPECT_EQ(read(), "a body");
 }
 
 TEST_F(DirectoryFaults, TransientOpenOrReadErrorIsRetried) {
-  ASSERT_TRUE(write("a body").ok());
+  ASSERT_TRUE(write("a body").has_value());
   for (const char* call : {"openat", "read"}) {
     for (const int error : {ESTALE, EBUSY, EINTR}) {
       const FaultInjection fault({.call = call, .error = error});
@@ -81,23 +81,23 @@ TEST_F(DirectoryFaults, TransientOpenOrReadErrorIsRetried) {
 }
 
 TEST_F(DirectoryFaults, PersistentErrorIsErrorNotMiss) {
-  ASSERT_TRUE(write("a body").ok());
+  ASSERT_TRUE(write("a body").has_value());
   const std::pair<int, Code> expected[] = {
       {EIO, Code::Io}, {ESTALE, Code::Unavailable}, {EACCES, Code::Denied}, {EMFILE, Code::Io}};
   for (const auto& [error, code] : expected) {
     const FaultInjection fault({.call = "openat", .error = error, .times = -1});
     const auto body = object_store_.read(Bucket::ActionCache, name_, 1'000, 10s);
-    ASSERT_FALSE(body.ok()) << error;
+    ASSERT_FALSE(body.has_value()) << error;
     EXPECT_EQ(body.error().code, code) << body.error().message;
   }
 }
 
 TEST_F(DirectoryFaults, FullDirectoryRejectsWritesAndServesReads) {
-  ASSERT_TRUE(write("a body").ok());
+  ASSERT_TRUE(write("a body").has_value());
   for (const char* call : {"write", "close"}) {
     const FaultInjection fault({.call = call, .error = ENOSPC, .times = -1});
     const Status full = write("another");
-    ASSERT_FALSE(full.ok());
+    ASSERT_FALSE(full.has_value());
     EXPECT_EQ(full.error().code, Code::Denied) << full.error().message;
   }
   EXPECT_EQ(read(), "a body");

@@ -35,25 +35,26 @@ RequestKey asked_for(int number) { return {sha256("asked for " + std::to_string(
 TEST(FleetClaims, ForkedChildDoesNotOwnOrReleaseClaims) {
   const TemporaryDirectory directory;
   FleetClaims claims(fleet_parts(std::make_shared<DirectoryLeases>(directory.path())));
-  auto mine = claims.acquire(asked_for(1), 0ms);
+  auto mine = claims.acquire(asked_for(1), 0ms, {});
   ASSERT_EQ(mine.outcome, Outcome::Acquired);
   Forked child([&](const Forked::Side& side) {
-    const bool kept_out = claims.acquire(asked_for(1), 0ms).outcome == Outcome::TimedOut;
+    const bool kept_out = claims.acquire(asked_for(1), 0ms, {}).outcome == Outcome::TimedOut;
     mine.claim.reset();
-    const bool still = claims.acquire(asked_for(1), 0ms).outcome == Outcome::TimedOut;
-    auto own = claims.acquire(asked_for(2), 0ms);
+    const bool still = claims.acquire(asked_for(1), 0ms, {}).outcome == Outcome::TimedOut;
+    auto own = claims.acquire(asked_for(2), 0ms, {});
     side.say(kept_out && still && own.outcome == Outcome::Acquired ? "passed" : "failed");
     (void)side.receive();
     own.claim.reset();
     side.say(threads_named("kiln-leases") <= 1 ? "released" : "two renewal threads");
   });
   EXPECT_EQ(child.line(), "passed");
-  std::this_thread::sleep_for(600ms);  // longer than a lease: child and parent each renew their own
-  EXPECT_EQ(claims.acquire(asked_for(1), 0ms).outcome, Outcome::TimedOut);
-  EXPECT_EQ(claims.acquire(asked_for(2), 0ms).outcome, Outcome::TimedOut);
+  std::this_thread::sleep_for(quick_fleet().lease_ttl +
+                              500ms);  // longer than a lease: child and parent each renew their own
+  EXPECT_EQ(claims.acquire(asked_for(1), 0ms, {}).outcome, Outcome::TimedOut);
+  EXPECT_EQ(claims.acquire(asked_for(2), 0ms, {}).outcome, Outcome::TimedOut);
   child.say("let go");
   EXPECT_EQ(child.line(), "released");
-  EXPECT_EQ(claims.acquire(asked_for(2), 0ms).outcome, Outcome::Acquired);
+  EXPECT_EQ(claims.acquire(asked_for(2), 0ms, {}).outcome, Outcome::Acquired);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ TEST(DirectoryLeases, LeaveNoFilesBehind) {
   DirectoryLeases leases(directory.path(), clock);
   for (int i = 0; i < 50; ++i) {
     ASSERT_TRUE(leases.try_acquire(request(i), "a", 5s, 1s).value());
-    ASSERT_TRUE(leases.release(request(i), "a", 1s).ok());
+    ASSERT_TRUE(leases.release(request(i), "a", 1s).has_value());
   }
   EXPECT_TRUE(files_below(directory.path()).empty());
   ASSERT_TRUE(leases.try_acquire(request(1), "dead", 5s, 1s).value());
@@ -108,9 +108,9 @@ TEST(DirectoryLeases, DoNotBlockOnFifoNorFollowLinks) {
   write_text(directory.path("elsewhere"), "kept");
   std::filesystem::create_symlink(directory.path("elsewhere"), file_of(directory, 2));
   (void)leases.try_acquire(request(1), "a", 1s, 1s);
-  EXPECT_FALSE(leases.try_acquire(request(2), "a", 1s, 1s).ok());
-  EXPECT_FALSE(leases.remaining_ttl(request(2), 1s).ok());
-  EXPECT_FALSE(leases.renew(request(2), "a", 1s, 1s).ok());
+  EXPECT_FALSE(leases.try_acquire(request(2), "a", 1s, 1s).has_value());
+  EXPECT_FALSE(leases.remaining_ttl(request(2), 1s).has_value());
+  EXPECT_FALSE(leases.renew(request(2), "a", 1s, 1s).has_value());
   EXPECT_EQ(read_text(directory.path("elsewhere")), "kept");
 }
 
@@ -118,9 +118,9 @@ TEST(DirectoryLeases, MissingRootIsUnavailableAndNotCreated) {
   const TemporaryDirectory directory;
   DirectoryLeases leases(directory.path("not/there"));
   const auto taken = leases.try_acquire(request(1), "a", 1s, 1s);
-  ASSERT_FALSE(taken.ok());
+  ASSERT_FALSE(taken.has_value());
   EXPECT_EQ(taken.error().code, Code::Unavailable) << taken.error().message;
-  EXPECT_FALSE(leases.probe(1s).ok());
+  EXPECT_FALSE(leases.probe(1s).has_value());
   EXPECT_FALSE(std::filesystem::exists(directory.path("not")));
   EXPECT_EQ(leases.remaining_ttl(request(1), 1s).value(), 0s) << "a directory that does not exist yet has no leases";
 }
@@ -133,7 +133,7 @@ TEST(DirectoryLeases, AreRejectedIfDirectoryIsReadOnly) {
               if (!become(12345)) return 1;
               DirectoryLeases leases(directory.path());
               const auto taken = leases.try_acquire(request(1), "a", 1s, 1s);
-              return !taken.ok() && taken.error().code == Code::Denied && !leases.probe(1s).ok() ? 0 : 2;
+              return !taken.has_value() && taken.error().code == Code::Denied && !leases.probe(1s).has_value() ? 0 : 2;
             }),
             0);
 }

@@ -35,7 +35,7 @@ class DirectoryObjectStoreTest : public testing::Test {
   }
   void expect_no_body() {
     const auto body = read();
-    ASSERT_FALSE(body.ok());
+    ASSERT_FALSE(body.has_value());
     EXPECT_EQ(body.error().code, Code::Corrupt) << body.error().message;
   }
 
@@ -45,7 +45,7 @@ class DirectoryObjectStoreTest : public testing::Test {
 };
 
 TEST_F(DirectoryObjectStoreTest, ObjectsAreStoredBelowFirstDigits) {
-  ASSERT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"one ", "two"}, 10s).ok());
+  ASSERT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"one ", "two"}, 10s).has_value());
   EXPECT_EQ(read_text(place()), "one two");
   EXPECT_EQ(files_below(directory_.path()).size(), 1u);  // and no temporary file
 }
@@ -60,8 +60,8 @@ TEST_F(DirectoryObjectStoreTest, MissingDirectoryIsUnavailableUntilCreated) {
   }
   EXPECT_FALSE(exists(directory_.path("later")));
   std::filesystem::create_directory(directory_.path("later"));
-  EXPECT_TRUE(object_store.probe(1s).ok());
-  EXPECT_TRUE(object_store.write(Bucket::ActionCache, name_, {"x"}, 1s).ok());
+  EXPECT_TRUE(object_store.probe(1s).has_value());
+  EXPECT_TRUE(object_store.write(Bucket::ActionCache, name_, {"x"}, 1s).has_value());
 }
 
 TEST_F(DirectoryObjectStoreTest, SpecialFileIsCorruptAndDoesNotBlock) {
@@ -69,7 +69,7 @@ TEST_F(DirectoryObjectStoreTest, SpecialFileIsCorruptAndDoesNotBlock) {
   ASSERT_EQ(mkfifo(place().c_str(), 0666), 0);
   // Without a writer, a FIFO is at its end, which is an empty object. A FIFO with a silent writer is not an object.
   const auto empty = read();
-  EXPECT_TRUE(empty.ok() && *empty && (*empty)->empty());
+  EXPECT_TRUE(empty.has_value() && *empty && (*empty)->empty());
   const Fd writer(open(place().c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   ASSERT_TRUE(static_cast<bool>(writer));
   expect_no_body();
@@ -91,8 +91,8 @@ TEST_F(DirectoryObjectStoreTest, FileInsteadOfShardIsErrorNotMiss) {
   write_text(parent_path(place()), "in the way");
   expect_no_body();
   const Status written = object_store_.write(Bucket::ActionCache, name_, {"x"}, 10s);
-  EXPECT_FALSE(written.ok());
-  EXPECT_TRUE(object_store_.remove(Bucket::ActionCache, name_, 10s).ok());
+  EXPECT_FALSE(written.has_value());
+  EXPECT_TRUE(object_store_.remove(Bucket::ActionCache, name_, 10s).has_value());
 }
 
 TEST_F(DirectoryObjectStoreTest, HugeFileIsReadUpToLimit) {
@@ -100,14 +100,14 @@ TEST_F(DirectoryObjectStoreTest, HugeFileIsReadUpToLimit) {
   write_text(place(), "x");
   std::filesystem::resize_file(place(), std::uintmax_t{1} << 40);
   const auto body = read(1 << 20);
-  ASSERT_FALSE(body.ok());
+  ASSERT_FALSE(body.has_value());
   EXPECT_EQ(body.error().code, Code::Corrupt);
 }
 
 TEST_F(DirectoryObjectStoreTest, CreatedDirectoriesInheritModeOfRoot) {
   ASSERT_EQ(chmod(directory_.path().c_str(), 02775), 0);
   const mode_t before = umask(077);
-  EXPECT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"x"}, 10s).ok());
+  EXPECT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"x"}, 10s).has_value());
   umask(before);
   EXPECT_EQ(mode_of(directory_.path("ac")), 02775u);
   EXPECT_EQ(mode_of(parent_path(place())), 02775u);
@@ -115,7 +115,7 @@ TEST_F(DirectoryObjectStoreTest, CreatedDirectoriesInheritModeOfRoot) {
 }
 
 TEST_F(DirectoryObjectStoreTest, ReadOnlyDirectoryRejectsWritesAndServesReads) {
-  ASSERT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"x"}, 10s).ok());
+  ASSERT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"x"}, 10s).has_value());
   ASSERT_EQ(chmod(directory_.path().c_str(), 0755), 0);
   ASSERT_EQ(chmod(directory_.path("ac").c_str(), 0755), 0);
   ASSERT_EQ(chmod(parent_path(place()).c_str(), 0755), 0);
@@ -134,16 +134,16 @@ TEST_F(DirectoryObjectStoreTest, ReadOnlyDirectoryRejectsWritesAndServesReads) {
 }
 
 TEST_F(DirectoryObjectStoreTest, RecreatedDirectoryIsWritable) {
-  ASSERT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"old"}, 10s).ok());
+  ASSERT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"old"}, 10s).has_value());
   std::filesystem::remove_all(directory_.path());
   std::filesystem::create_directory(directory_.path());
-  ASSERT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"new"}, 10s).ok());
+  ASSERT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"new"}, 10s).has_value());
   EXPECT_EQ(read_text(place()), "new");
   EXPECT_EQ((**read()).view(), "new");
 }
 
 TEST_F(DirectoryObjectStoreTest, TidyRemovesOnlyStaleTemporaryFiles) {
-  ASSERT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"x"}, 10s).ok());
+  ASSERT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"x"}, 10s).has_value());
   const std::string old = parent_path(place()) + "/.tmp-" + std::string(32, '1') + "-2-3";
   const std::string young = parent_path(place()) + "/.tmp-" + std::string(32, '5') + "-6-7";
   write_text(old, "half");
@@ -151,14 +151,14 @@ TEST_F(DirectoryObjectStoreTest, TidyRemovesOnlyStaleTemporaryFiles) {
   for (const std::string& aged : {old, place()}) {
     std::filesystem::last_write_time(aged, std::filesystem::file_time_type::clock::now() - 48h);
   }
-  ASSERT_TRUE(object_store_.remove_stale_uploads(10s).ok());
+  ASSERT_TRUE(object_store_.remove_stale_uploads(10s).has_value());
   EXPECT_FALSE(exists(old));
   EXPECT_TRUE(exists(young));
   EXPECT_TRUE(exists(place()));
 }
 
 TEST_F(DirectoryObjectStoreTest, NoOperationWithoutTimeLeft) {
-  ASSERT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"x"}, 10s).ok());
+  ASSERT_TRUE(object_store_.write(Bucket::ActionCache, name_, {"x"}, 10s).has_value());
   for (const auto& error : {object_store_.read(Bucket::ActionCache, name_, 10, 0s).error(),
                             object_store_.write(Bucket::ActionCache, name_, {"y"}, 0s).error(),
                             object_store_.remove(Bucket::ActionCache, name_, 0s).error(),

@@ -24,13 +24,19 @@ class DrainedStore final : public Store {
     store_ = std::make_unique<GuardedStore>(
         GuardedStore::Params{std::move(inner), ServerGuard::make(std::move(guard)), background_queue_, {}, {}});
   }
-  Result<std::optional<Hit>> get(const ArtifactKey& key) override { return store_->get(key); }
-  Status put(const ArtifactKey& key, const Artifact& artifact) override { return behind(store_->put(key, artifact)); }
-  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request, std::size_t limit) override {
-    return store_->dependency_sets(request, limit);
+  Result<std::optional<Hit>> get(const ArtifactKey& key, const RequestContext& context) override {
+    return store_->get(key, context);
   }
-  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set) override {
-    return behind(store_->add_dependency_set(request, dependency_set));
+  Status put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& context) override {
+    return behind(store_->put(key, artifact, context));
+  }
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request, std::size_t limit,
+                                                     const RequestContext& context) override {
+    return store_->dependency_sets(request, limit, context);
+  }
+  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
+                            const RequestContext& context) override {
+    return behind(store_->add_dependency_set(request, dependency_set, context));
   }
   std::string describe() const override { return store_->describe(); }
 

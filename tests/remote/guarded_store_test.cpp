@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "cache/server_time_budget.hpp"
 #include "support/fakes/scripted_store.hpp"
 #include "support/fakes/stepped_clock.hpp"
 #include "support/fixtures/artifacts.hpp"
@@ -46,21 +45,20 @@ class GuardedStoreTest : public testing::Test {
         GuardedStore::Params{inner_, guard_, background_queue_, policy_, log_.emitter(), &clock_});
   }
 
-  bool has(std::uint64_t number) {
-    const auto hit = store_->get(key_number(number));
-    EXPECT_TRUE(hit.ok());  // it returns no errors of its own
+  bool has(std::uint64_t number, ServerTimeBudget* budget = nullptr) {
+    const auto hit = store_->get(key_number(number), {.server_budget = budget});
+    EXPECT_TRUE(hit.has_value());  // it returns no errors of its own
     return hit && hit->has_value();
   }
   bool put(std::uint64_t number, std::size_t size = 100) {
-    return store_->put(key_number(number), artifact_of(key_number(number), size)).ok();
+    return store_->put(key_number(number), artifact_of(key_number(number), size), {}).has_value();
   }
   bool drained() { return background_queue_->drain(seconds(20)); }
-  void give_up() { ServerGuard::Call(*guard_).failed(make_error(Code::Unavailable, "gone")); }
+  void give_up() { ServerGuard::Call(*guard_, nullptr).failed(make_error(Code::Unavailable, "gone")); }
   // Calls of the inner store that wait until the gate is open or the server's time budget is used up.
-  std::function<Status()> at_the_gate() {
-    return [this]() -> Status {
-      EXPECT_TRUE(eventually([this] { return gate_.load() || ServerTimeBudget::is_cancelled(); }))
-          << "the call was not canceled";
+  ScriptedStore::Step at_the_gate() {
+    return [this](const RequestContext& context) -> Status {
+      EXPECT_TRUE(eventually([&] { return gate_.load() || context.is_cancelled(); })) << "the call was not canceled";
       if (gate_) return {};
       return make_error(Code::Cancelled, "the caller has canceled");
     };
@@ -78,7 +76,7 @@ class GuardedStoreTest : public testing::Test {
 };
 
 TEST_F(GuardedStoreTest, ServesServerEntries) {
-  ASSERT_TRUE(inner_->put(key_number(1), artifact_of(key_number(1), 100)).ok());
+  ASSERT_TRUE(inner_->put(key_number(1), artifact_of(key_number(1), 100), {}).has_value());
   EXPECT_TRUE(has(1));
   EXPECT_TRUE(has(1));
   EXPECT_EQ(store_->counts().requests, 2u);
@@ -87,8 +85,8 @@ TEST_F(GuardedStoreTest, ServesServerEntries) {
 TEST_F(GuardedStoreTest, RecentMissIsNotRequestedAgain) {
   EXPECT_FALSE(has(1));
   EXPECT_FALSE(has(1));
-  EXPECT_TRUE(store_->dependency_sets(request_number(1)).value().empty());
-  EXPECT_TRUE(store_->dependency_sets(request_number(1)).value().empty());
+  EXPECT_TRUE(store_->dependency_sets(request_number(1), Store::kMaxDependencySets, {}).value().empty());
+  EXPECT_TRUE(store_->dependency_sets(request_number(1), Store::kMaxDependencySets, {}).value().empty());
   EXPECT_EQ(inner_->lookups, 2);
   EXPECT_EQ(store_->counts().deduplicated, 2u);
   clock_.advance(policy_.negative_ttl * 2);
@@ -97,7 +95,7 @@ TEST_F(GuardedStoreTest, RecentMissIsNotRequestedAgain) {
 }
 
 TEST_F(GuardedStoreTest, FailureIsNotCachedAsMiss) {
-  inner_->lookup = [] { return make_error(Code::Unsupported, "cannot do that"); };
+  inner_->lookup = [](const RequestContext&) { return make_error(Code::Unsupported, "cannot do that"); };
   EXPECT_FALSE(has(1));
   EXPECT_FALSE(has(1));
   EXPECT_EQ(inner_->lookups, 2);
@@ -105,36 +103,36 @@ TEST_F(GuardedStoreTest, FailureIsNotCachedAsMiss) {
 
 TEST_F(GuardedStoreTest, BypassIgnoresNegativeCache) {
   EXPECT_FALSE(has(1));
-  ASSERT_TRUE(inner_->put(key_number(1), artifact_of(key_number(1), 100)).ok());
+  ASSERT_TRUE(inner_->put(key_number(1), artifact_of(key_number(1), 100), {}).has_value());
   EXPECT_FALSE(has(1));
   ServerTimeBudget budget(policy_.budget);
   budget.bypass_negative_cache();
-  EXPECT_TRUE(has(1));
+  EXPECT_TRUE(has(1, &budget));
 }
 
 TEST_F(GuardedStoreTest, PutInvalidatesNegativeEntry) {
   EXPECT_FALSE(has(1));
-  ASSERT_TRUE(store_->dependency_sets(request_number(1)).value().empty());
+  ASSERT_TRUE(store_->dependency_sets(request_number(1), Store::kMaxDependencySets, {}).value().empty());
   ASSERT_TRUE(put(1));
-  ASSERT_TRUE(store_->add_dependency_set(request_number(1), dependency_set_number(1)).ok());
+  ASSERT_TRUE(store_->add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value());
   ASSERT_TRUE(drained());
   EXPECT_TRUE(has(1));
-  EXPECT_EQ(store_->dependency_sets(request_number(1)).value().size(), 1u);
+  EXPECT_EQ(store_->dependency_sets(request_number(1), Store::kMaxDependencySets, {}).value().size(), 1u);
 }
 
 TEST_F(GuardedStoreTest, OnlyFirstFailureCostsTime) {
-  inner_->lookup = [&]() -> Status {
-    clock_.advance(ServerTimeBudget::capped(seconds(10)));
+  inner_->lookup = [&](const RequestContext& context) -> Status {
+    clock_.advance(context.server_budget->capped(seconds(10)));
     return make_error(Code::TimedOut, "no answer");
   };
   ServerTimeBudget budget(policy_.budget);
   const nanoseconds start = clock_.steady();
-  EXPECT_FALSE(has(1));
+  EXPECT_FALSE(has(1, &budget));
   const nanoseconds paid = clock_.steady() - start;
   EXPECT_LE(paid, policy_.budget);
   EXPECT_EQ(budget.remaining(), policy_.budget - paid);
-  const ServerTimeBudget next(policy_.budget);
-  for (std::uint64_t number = 1; number < 100; ++number) EXPECT_FALSE(has(number));
+  ServerTimeBudget next(policy_.budget);
+  for (std::uint64_t number = 1; number < 100; ++number) EXPECT_FALSE(has(number, &next));
   EXPECT_EQ(clock_.steady() - start, paid);
   EXPECT_EQ(inner_->lookups, 1);
   EXPECT_EQ(store_->counts().skipped, 99u);
@@ -142,8 +140,8 @@ TEST_F(GuardedStoreTest, OnlyFirstFailureCostsTime) {
 
 TEST_F(GuardedStoreTest, BudgetAppliesWithoutAllowance) {
   nanoseconds reported{0};
-  inner_->lookup = [&]() -> Status {
-    reported = ServerTimeBudget::capped(seconds(10));
+  inner_->lookup = [&](const RequestContext& context) -> Status {
+    reported = context.server_budget->capped(seconds(10));
     return {};
   };
   EXPECT_FALSE(has(1));
@@ -152,15 +150,16 @@ TEST_F(GuardedStoreTest, BudgetAppliesWithoutAllowance) {
 }
 
 TEST_F(GuardedStoreTest, NoRequestWithoutTimeLeft) {
-  const ServerTimeBudget none(nanoseconds(0));
-  EXPECT_FALSE(has(1));
-  EXPECT_TRUE(store_->dependency_sets(request_number(1)).value().empty());
+  ServerTimeBudget none(nanoseconds(0));
+  EXPECT_FALSE(has(1, &none));
+  EXPECT_TRUE(
+      store_->dependency_sets(request_number(1), Store::kMaxDependencySets, {.server_budget = &none}).value().empty());
   EXPECT_EQ(inner_->lookups, 0);
   EXPECT_TRUE(guard_->is_available());
 }
 
 TEST_F(GuardedStoreTest, RecoveredServerIsUsedAgain) {
-  ASSERT_TRUE(inner_->put(key_number(1), artifact_of(key_number(1), 100)).ok());
+  ASSERT_TRUE(inner_->put(key_number(1), artifact_of(key_number(1), 100), {}).has_value());
   give_up();
   EXPECT_FALSE(has(1));
   answers_ = true;
@@ -171,7 +170,7 @@ TEST_F(GuardedStoreTest, RecoveredServerIsUsedAgain) {
 }
 
 TEST_F(GuardedStoreTest, RejectionsAreMissesAndManyOpenCircuit) {
-  inner_->lookup = [] { return make_error(Code::Corrupt, "not signed"); };
+  inner_->lookup = [](const RequestContext&) { return make_error(Code::Corrupt, "not signed"); };
   for (std::uint64_t number = 1; number < policy_.max_consecutive_rejections; ++number) {
     EXPECT_FALSE(has(number));
     EXPECT_FALSE(has(number));  // from the negative cache
@@ -183,7 +182,7 @@ TEST_F(GuardedStoreTest, RejectionsAreMissesAndManyOpenCircuit) {
 }
 
 TEST_F(GuardedStoreTest, ConcurrentLookupsOfKeyShareOneRequest) {
-  ASSERT_TRUE(inner_->put(key_number(1), artifact_of(key_number(1), 100)).ok());
+  ASSERT_TRUE(inner_->put(key_number(1), artifact_of(key_number(1), 100), {}).has_value());
   inner_->lookup = at_the_gate();
   std::atomic<int> hits{0};
   std::vector<std::thread> threads;
@@ -198,12 +197,12 @@ TEST_F(GuardedStoreTest, ConcurrentLookupsOfKeyShareOneRequest) {
 
 TEST_F(GuardedStoreTest, ConcurrentDependencySetLookupsShareOneRequest) {
   for (const int number : {1, 2, 3})
-    ASSERT_TRUE(inner_->add_dependency_set(request_number(1), dependency_set_number(number)).ok());
+    ASSERT_TRUE(inner_->add_dependency_set(request_number(1), dependency_set_number(number), {}).has_value());
   inner_->lookup = at_the_gate();
   std::vector<std::size_t> found(4);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    threads.emplace_back([&, i] { found[i] = store_->dependency_sets(request_number(1), i).value().size(); });
+    threads.emplace_back([&, i] { found[i] = store_->dependency_sets(request_number(1), i, {}).value().size(); });
   }
   EXPECT_TRUE(eventually([&] { return store_->counts().deduplicated == 3; }));
   gate_ = true;
@@ -218,8 +217,8 @@ TEST_F(GuardedStoreTest, WaitForSharedLookupRespectsOwnBudget) {
   ASSERT_TRUE(eventually([&] { return inner_->lookups == 1; }));
   std::atomic<bool> second_done{false};
   std::thread second([&] {
-    const ServerTimeBudget budget(milliseconds(30));
-    EXPECT_FALSE(has(1));
+    ServerTimeBudget budget(milliseconds(30));
+    EXPECT_FALSE(has(1, &budget));
     EXPECT_LT(budget.remaining(), milliseconds(30));
     second_done = true;
   });
@@ -239,7 +238,7 @@ TEST_F(GuardedStoreTest, BypassDoesNotJoinOlderLookup) {
   std::thread second([&] {
     ServerTimeBudget budget(policy_.budget);
     budget.bypass_negative_cache();
-    (void)has(1);
+    (void)has(1, &budget);
   });
   EXPECT_TRUE(eventually([&] { return inner_->lookups == 2; }));
   gate_ = true;
@@ -250,7 +249,7 @@ TEST_F(GuardedStoreTest, BypassDoesNotJoinOlderLookup) {
 TEST_F(GuardedStoreTest, PutReturnsBeforeUploadWhichIsReported) {
   inner_->write = at_the_gate();
   ASSERT_TRUE(put(1, 5'000));
-  ASSERT_TRUE(store_->add_dependency_set(request_number(1), dependency_set_number(1)).ok());
+  ASSERT_TRUE(store_->add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value());
   gate_ = true;
   ASSERT_TRUE(drained());
   const auto reported = log_.of(Event::Kind::Uploaded);
@@ -264,8 +263,8 @@ TEST_F(GuardedStoreTest, PutReturnsBeforeUploadWhichIsReported) {
 
 TEST_F(GuardedStoreTest, UploadCanTakeLongerThanLookup) {
   nanoseconds reported{0};
-  inner_->write = [&]() -> Status {
-    reported = ServerTimeBudget::capped(std::chrono::hours(1));
+  inner_->write = [&](const RequestContext& context) -> Status {
+    reported = context.server_budget->capped(std::chrono::hours(1));
     return {};
   };
   ASSERT_TRUE(put(1));
@@ -309,13 +308,13 @@ TEST_F(GuardedStoreTest, OpenCircuitDropsQueuedAndCancelsRunningUploads) {
 }
 
 TEST_F(GuardedStoreTest, FailedUploadOpensCircuitButDeniedDoesNot) {
-  inner_->write = [] { return make_error(Code::Denied, "read only"); };
+  inner_->write = [](const RequestContext&) { return make_error(Code::Denied, "read only"); };
   ASSERT_TRUE(put(1));
   ASSERT_TRUE(drained());
   EXPECT_TRUE(guard_->is_available());
   ASSERT_EQ(log_.count(Event::Kind::UploadDropped), 1u);
   EXPECT_EQ(log_.of(Event::Kind::UploadDropped)[0].message, "read only");
-  inner_->write = [] { return make_error(Code::Unavailable, "the disk is full"); };
+  inner_->write = [](const RequestContext&) { return make_error(Code::Unavailable, "the disk is full"); };
   ASSERT_TRUE(put(2));
   ASSERT_TRUE(drained());
   EXPECT_FALSE(guard_->is_available());
@@ -339,7 +338,7 @@ TEST_F(GuardedStoreTest, ReadOnlyHostUploadsNothing) {
   inner_->may_write = false;
   EXPECT_FALSE(store_->is_writable());
   EXPECT_FALSE(put(1));
-  EXPECT_FALSE(store_->add_dependency_set(request_number(1), dependency_set_number(1)).ok());
+  EXPECT_FALSE(store_->add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value());
   EXPECT_EQ(log_.count(Event::Kind::UploadDropped), 0u);
 }
 
@@ -362,7 +361,7 @@ TEST_F(GuardedStoreTest, ThreadsAndMemoryAreBounded) {
   inner_->write = at_the_gate();
   const Artifact artifact = artifact_of(key_number(1), 1'000);
   for (std::uint64_t number = 0; number < 1'000; ++number) {
-    ASSERT_TRUE(store_->put(key_number(number), artifact).ok());
+    ASSERT_TRUE(store_->put(key_number(number), artifact, {}).has_value());
   }
   EXPECT_TRUE(eventually([] { return threads_of_kiln() == 1; }));
   EXPECT_GE(store_->counts().dropped, 990u);

@@ -28,11 +28,11 @@ Outcome ask(const Stage& stage, Reach reach) {
                      .emitter = log.emitter()});
   Outcome outcome;
   if (reach == Reach::Hints) {
-    const auto dependency_sets = store.dependency_sets(stage.request);
+    const auto dependency_sets = store.dependency_sets(stage.request, Store::kMaxDependencySets, {});
     outcome.served = dependency_sets && !dependency_sets->empty();
     if (!dependency_sets) outcome.code = dependency_sets.error().code;
   } else {
-    const auto hit = store.get(stage.key);
+    const auto hit = store.get(stage.key, {});
     outcome.served = hit && hit->has_value();
     if (!hit) outcome.code = hit.error().code;
   }
@@ -110,8 +110,8 @@ TEST(HostileRemote, GuardTurnsScenariosIntoMissesAndOpensCircuit) {
                                                           .emitter = log.emitter()});
     GuardedStore store(
         {.inner = remote, .guard = guard, .background_queue = background_queue, .policy = policy, .emitter = {}});
-    const auto hit = store.get(stage.key);
-    EXPECT_TRUE(hit.ok() && !hit->has_value());
+    const auto hit = store.get(stage.key, {});
+    EXPECT_TRUE(hit.has_value() && !hit->has_value());
     EXPECT_EQ(log.count(Event::Kind::RemoteRejected), ++rejected);
     EXPECT_EQ(log.of(Event::Kind::RemoteRejected).back().selected, scenario.word);
   }

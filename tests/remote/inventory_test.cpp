@@ -22,7 +22,7 @@ class InventoryTest : public testing::Test {
                        .policy = policy_,
                        .signer = live ? trust_.live_signer() : trust_.ci_signer(),
                        .emitter = {}});
-    EXPECT_TRUE(store.put(key, artifact_of(key, size)).ok());
+    EXPECT_TRUE(store.put(key, artifact_of(key, size), {}).has_value());
     const auto written = object_store_->written();
     const Digest content = written[written.size() - 2].second;
     object_store_->set_modified(Bucket::ActionCache, action_place(live ? "acme/live" : "acme", key), kNow - age);
@@ -53,7 +53,7 @@ TEST_F(InventoryTest, ListsPublishersAndUnusedContent) {
   publish(key_number(2), 100, 1h, true);
   object_store_->set(Bucket::Cas, sha256("left over"), "left over");
   RemoteStore store({.object_store = object_store_, .policy = policy_, .signer = trust_.ci_signer(), .emitter = {}});
-  ASSERT_TRUE(store.add_dependency_set(request_number(1), dependency_set_number(1)).ok());
+  ASSERT_TRUE(store.add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value());
   const RemoteInventory inventory = take();
   ASSERT_EQ(inventory.entries.size(), 2u);
   const auto& ci = of(inventory, key_number(1));
@@ -78,7 +78,7 @@ TEST_F(InventoryTest, VerifiesObjectsAsReaderDoes) {
     Stage stage;
     scenario.plant(stage);
     const auto inventory = read_inventory(*stage.object_store, stage.policy, system_clock().wall(), true);
-    ASSERT_TRUE(inventory.ok()) << scenario.name;
+    ASSERT_TRUE(inventory.has_value()) << scenario.name;
     // Objects that are not recognizable as dependency sets are verified as entries. Both ways reject them.
     const bool hints = scenario.reach == Reach::Hints;
     const Digest place = hints ? hints_digest(stage.request) : action_place("acme", stage.key);
@@ -101,7 +101,7 @@ TEST_F(InventoryTest, ReadsContentOnlyOnRequest) {
   const int before = object_store_->reads(Bucket::Cas);
   EXPECT_EQ(take(false).entries[0].rejection, "");
   EXPECT_EQ(object_store_->reads(Bucket::Cas), before);
-  ASSERT_TRUE(object_store_->remove(Bucket::Cas, content, 1s).ok());
+  ASSERT_TRUE(object_store_->remove(Bucket::Cas, content, 1s).has_value());
   EXPECT_EQ(take(false).entries[0].rejection, "content_missing");
 }
 

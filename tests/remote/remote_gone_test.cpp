@@ -30,7 +30,7 @@ constexpr std::uint16_t kLeasePort = 6379;
 Unit unit_number(int number) {
   return Unit::cuda("unit_" + std::to_string(number),
                     "extern \"C\" __global__ void f(int* x) { *x = " + std::to_string(number) + "; }")
-      .entry("f");
+      .with_entry("f");
 }
 
 /// The results that a program sees: bytes, and events by kind, unit and tier.
@@ -80,7 +80,7 @@ TEST(RemoteGone, UnreachableServersDoNotChangeResults) {
   if (!network) GTEST_SKIP() << network.error().message;
   ASSERT_TRUE(network->drop(kStorePort) && network->drop(kLeasePort));
   const TemporaryDirectory directory;
-  ASSERT_TRUE(SecretKey::generate().write(directory.path("key")).ok());
+  ASSERT_TRUE(SecretKey::generate().write(directory.path("key")).has_value());
   const Seen without = use(directory.path("without"), {});
   const Seen with = use(directory.path("with"), {{"remote.url", "http://127.0.0.1:" + std::to_string(kStorePort)},
                                                  {"remote.signing_key", directory.path("key")},
@@ -111,7 +111,7 @@ TEST(RemoteGone, SessionThatNeedsNoServerOpensNoConnection) {
   EventLog log;
   options.on_event = log.callback();
   Session session = Session::open(std::move(options)).value();
-  ASSERT_TRUE(session.artifact(unit_number(1), Target::sm(80), seconds(60)).ok());
+  ASSERT_TRUE(session.artifact(unit_number(1), Target::sm(80), seconds(60)).has_value());
   EXPECT_EQ(log.count(Event::Kind::RemoteUnavailable), 0u);
   EXPECT_EQ(sockets_of_this_process(), sockets);
 }

@@ -9,7 +9,6 @@
 
 #include "base/hash.hpp"
 #include "cache/entry_format.hpp"
-#include "cache/server_time_budget.hpp"
 #include "conformance/object_store_conformance.hpp"
 #include "conformance/store_conformance.hpp"
 #include "remote/action_result.hpp"
@@ -87,7 +86,7 @@ class RemoteStoreTest : public testing::Test {
   RemoteStore live() { return store(trust_.live_signer(), trust_.policy()); }
   RemoteStore reader() { return store(nullptr, trust_.policy()); }
   bool has(RemoteStore store, const ArtifactKey& key) {
-    const auto hit = store.get(key);
+    const auto hit = store.get(key, {});
     return hit && hit->has_value();
   }
   static DependencySet naming(std::string name, DependencySet::State state = DependencySet::State::Read) {
@@ -107,13 +106,13 @@ TEST_F(RemoteStoreTest, HostWithoutKeyOnlyReads) {
   RemoteStore store = reader();
   EXPECT_FALSE(store.is_writable());
   for (const Status& rejected :
-       {store.put(key_, artifact_), store.add_dependency_set(request_number(1), dependency_set_number(1))}) {
-    ASSERT_FALSE(rejected.ok());
+       {store.put(key_, artifact_, {}), store.add_dependency_set(request_number(1), dependency_set_number(1), {})}) {
+    ASSERT_FALSE(rejected.has_value());
     EXPECT_EQ(rejected.error().code, Code::Denied);
   }
-  ASSERT_TRUE(ci().put(key_, artifact_).ok());
-  const auto hit = store.get(key_);
-  ASSERT_TRUE(hit.ok() && hit->has_value());
+  ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
+  const auto hit = store.get(key_, {});
+  ASSERT_TRUE(hit.has_value() && hit->has_value());
   Artifact published = artifact_;
   published.metadata.log.clear();
   EXPECT_TRUE(same((*hit)->artifact, published));
@@ -121,7 +120,7 @@ TEST_F(RemoteStoreTest, HostWithoutKeyOnlyReads) {
 }
 
 TEST_F(RemoteStoreTest, ContentIsWrittenBeforeStatement) {
-  ASSERT_TRUE(ci().put(key_, artifact_).ok());
+  ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
   const auto written = object_store_->written();
   ASSERT_EQ(written.size(), 2u);
   EXPECT_EQ(written[0].first, Bucket::Cas);
@@ -135,7 +134,7 @@ TEST_F(RemoteStoreTest, MissTakesOneRequestAndHitTakesTwo) {
   EXPECT_FALSE(has(store(nullptr, ci_only), key_));
   EXPECT_EQ(object_store_->reads(Bucket::ActionCache), 1);
   EXPECT_EQ(object_store_->reads(Bucket::Cas), 0);
-  ASSERT_TRUE(ci().put(key_, artifact_).ok());
+  ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
   EXPECT_TRUE(has(store(nullptr, ci_only), key_));
   EXPECT_EQ(object_store_->reads(Bucket::ActionCache), 2);
   EXPECT_EQ(object_store_->reads(Bucket::Cas), 1);
@@ -144,13 +143,13 @@ TEST_F(RemoteStoreTest, MissTakesOneRequestAndHitTakesTwo) {
 TEST_F(RemoteStoreTest, EachNamespaceCostsOneRequest) {
   EXPECT_FALSE(has(reader(), key_));
   EXPECT_EQ(object_store_->reads(Bucket::ActionCache), 2);  // one for the release and one for the live namespace
-  ASSERT_TRUE(ci().put(key_, artifact_).ok());
+  ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
   EXPECT_TRUE(has(reader(), key_));
   EXPECT_EQ(object_store_->reads(Bucket::ActionCache), 3);  // the release is looked up first and found
 }
 
 TEST_F(RemoteStoreTest, CorruptReleaseEntryIsNotReplacedByLiveEntry) {
-  ASSERT_TRUE(live().put(key_, artifact_).ok());
+  ASSERT_TRUE(live().put(key_, artifact_, {}).has_value());
   EXPECT_TRUE(has(reader(), key_));
   object_store_->set(Bucket::ActionCache, action_place("acme", key_), "damage");
   EXPECT_FALSE(has(reader(), key_));
@@ -179,7 +178,7 @@ TEST_F(RemoteStoreTest, QueriesReleasesFirstAndAtMostFourNamespaces) {
 TEST_F(RemoteStoreTest, ExternalEntryIsMarkedAndPolicyCanRejectIt) {
   Artifact launcher = artifact_;
   launcher.target = Target::external("triton");
-  ASSERT_TRUE(ci().put(key_, launcher).ok());
+  ASSERT_TRUE(ci().put(key_, launcher, {}).has_value());
   EXPECT_TRUE(has(reader(), key_));
   TrustPolicy own_code_only = trust_.policy();
   own_code_only.reject_external();
@@ -204,8 +203,8 @@ TEST_F(RemoteStoreTest, ExternalEntryIsNotAcceptedAsKilnEntry) {
 }
 
 TEST_F(RemoteStoreTest, RemovedEntryIsMiss) {
-  ASSERT_TRUE(ci().put(key_, artifact_).ok());
-  ASSERT_TRUE(ci().remove(key_).ok());
+  ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
+  ASSERT_TRUE(ci().remove(key_).has_value());
   EXPECT_FALSE(has(reader(), key_));
   EXPECT_EQ(log_.count(Event::Kind::RemoteRejected), 0u);
 }
@@ -213,43 +212,45 @@ TEST_F(RemoteStoreTest, RemovedEntryIsMiss) {
 TEST_F(RemoteStoreTest, LiveSignerKeepsCiEntry) {
   TrustPolicy ci_only;
   ci_only.add_key(trust_.ci_key.public_key(), "acme");
-  ASSERT_TRUE(ci().put(key_, artifact_).ok());
-  ASSERT_TRUE(live().put(key_, artifact_of(key_, 1'000, 200)).ok());
+  ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
+  ASSERT_TRUE(live().put(key_, artifact_of(key_, 1'000, 200), {}).has_value());
   EXPECT_TRUE(has(store(nullptr, ci_only), key_));
   // An entry whose content is missing or that no reader trusts is useless and is overwritten.
   object_store_->remove(Bucket::Cas, object_store_->written()[0].second, 1s).value();
-  ASSERT_TRUE(live().put(key_, artifact_).ok());
+  ASSERT_TRUE(live().put(key_, artifact_, {}).has_value());
   EXPECT_TRUE(has(reader(), key_));
   // CI overwrites a live entry.
-  ASSERT_TRUE(ci().put(key_, artifact_).ok());
+  ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
   EXPECT_TRUE(has(store(nullptr, ci_only), key_));
 }
 
 TEST_F(RemoteStoreTest, PutReplacesRejectedEntry) {
   object_store_->set(Bucket::ActionCache, action_place("acme", key_), "damage");
   EXPECT_FALSE(has(reader(), key_));
-  ASSERT_TRUE(ci().put(key_, artifact_).ok());
+  ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
   EXPECT_TRUE(has(reader(), key_));
   object_store_->set(Bucket::ActionCache, hints_digest(request_number(1)), "damage");
-  EXPECT_FALSE(reader().dependency_sets(request_number(1)).ok());
-  ASSERT_TRUE(ci().add_dependency_set(request_number(1), dependency_set_number(1)).ok());
-  EXPECT_EQ(reader().dependency_sets(request_number(1)).value().size(), 1u);
+  EXPECT_FALSE(reader().dependency_sets(request_number(1), Store::kMaxDependencySets, {}).has_value());
+  ASSERT_TRUE(ci().add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value());
+  EXPECT_EQ(reader().dependency_sets(request_number(1), Store::kMaxDependencySets, {}).value().size(), 1u);
 }
 
 TEST_F(RemoteStoreTest, ObjectStoreErrorsArePassedOn) {
-  ASSERT_TRUE(ci().put(key_, artifact_).ok());
+  ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
   for (const Bucket broken : {Bucket::ActionCache, Bucket::Cas}) {
     for (const Code code : {Code::TimedOut, Code::Unavailable, Code::Denied}) {
       object_store_->forge([=](Bucket bucket, const Digest&) -> std::optional<Result<std::optional<Bytes>>> {
         if (bucket != broken) return std::nullopt;
         return Result<std::optional<Bytes>>(make_error(code, "trouble"));
       });
-      const auto hit = reader().get(key_);
-      ASSERT_FALSE(hit.ok());
+      const auto hit = reader().get(key_, {});
+      ASSERT_FALSE(hit.has_value());
       EXPECT_EQ(hit.error().code, code);
     }
   }
-  const auto dependency_sets = [&] { return reader().dependency_sets(request_number(1)).ok(); };
+  const auto dependency_sets = [&] {
+    return reader().dependency_sets(request_number(1), Store::kMaxDependencySets, {}).has_value();
+  };
   EXPECT_TRUE(dependency_sets());  // the last failure was in the other bucket
   EXPECT_EQ(log_.count(Event::Kind::RemoteRejected), 0u);
 }
@@ -259,20 +260,23 @@ class SlowObjectStore final : public ObjectStore {
  public:
   SlowObjectStore(std::shared_ptr<ObjectStore> inner, const ManualClock& clock, Time takes)
       : inner_(std::move(inner)), clock_(clock), takes_(takes) {}
-  Result<std::optional<Bytes>> read(Bucket bucket, const Digest& name, std::uint64_t maximum, Time timeout) override {
-    limits.push_back(timeout);
+  Result<std::optional<Bytes>> read(Bucket bucket, const Digest& name, std::uint64_t maximum,
+                                    const Deadline& deadline) override {
+    limits.push_back(deadline.remaining());
     clock_.sleep(takes_);
-    return inner_->read(bucket, name, maximum, timeout);
+    return inner_->read(bucket, name, maximum, deadline);
   }
   Status write(Bucket bucket, const Digest& name, std::initializer_list<std::string_view> parts,
-               Time timeout) override {
-    return inner_->write(bucket, name, parts, timeout);
+               const Deadline& deadline) override {
+    return inner_->write(bucket, name, parts, deadline);
   }
-  Status remove(Bucket bucket, const Digest& name, Time timeout) override {
-    return inner_->remove(bucket, name, timeout);
+  Status remove(Bucket bucket, const Digest& name, const Deadline& deadline) override {
+    return inner_->remove(bucket, name, deadline);
   }
-  Result<std::vector<ObjectInfo>> list(Bucket bucket, Time timeout) override { return inner_->list(bucket, timeout); }
-  Status probe(Time timeout) override { return inner_->probe(timeout); }
+  Result<std::vector<ObjectInfo>> list(Bucket bucket, const Deadline& deadline) override {
+    return inner_->list(bucket, deadline);
+  }
+  Status probe(const Deadline& deadline) override { return inner_->probe(deadline); }
   std::string describe() const override { return "slow"; }
 
   std::vector<Time> limits;
@@ -284,7 +288,7 @@ class SlowObjectStore final : public ObjectStore {
 };
 
 TEST_F(RemoteStoreTest, BothReadsOfHitShareOneBudget) {
-  ASSERT_TRUE(ci().put(key_, artifact_).ok());
+  ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
   const ManualClock clock;
   const auto slow = std::make_shared<SlowObjectStore>(object_store_, clock, 60s);
   RemoteStore store({.object_store = slow,
@@ -293,8 +297,8 @@ TEST_F(RemoteStoreTest, BothReadsOfHitShareOneBudget) {
                      .emitter = {},
                      .clock = &clock,
                      .read_limit = 1h});
-  const ServerTimeBudget budget(100s);
-  EXPECT_TRUE(store.get(key_).ok());
+  ServerTimeBudget budget(100s);
+  EXPECT_TRUE(store.get(key_, {.server_budget = &budget}).has_value());
   ASSERT_EQ(slow->limits.size(), 2u);
   EXPECT_LE(slow->limits[0], 100s);
   EXPECT_LE(slow->limits[1], 40s);
@@ -329,9 +333,9 @@ TEST_F(RemoteStoreTest, OnlyPathsBelowRootsAndWorkingDirectoryArePortable) {
 }
 
 TEST_F(RemoteStoreTest, NonPortableDependencySetsAreNotSent) {
-  ASSERT_TRUE(ci().add_dependency_set(request_number(1), naming("../outside.h")).ok());
+  ASSERT_TRUE(ci().add_dependency_set(request_number(1), naming("../outside.h"), {}).has_value());
   EXPECT_TRUE(object_store_->written().empty());
-  EXPECT_TRUE(reader().dependency_sets(request_number(1)).value().empty());
+  EXPECT_TRUE(reader().dependency_sets(request_number(1), Store::kMaxDependencySets, {}).value().empty());
 }
 
 TEST_F(RemoteStoreTest, SpecialFileInDependencySetIsMismatch) {
@@ -344,9 +348,9 @@ TEST_F(RemoteStoreTest, SpecialFileInDependencySetIsMismatch) {
   places.roots.push_back({root.path()});
   FileDigestCache digests("");
   for (const char* name : {"pipe", "device", "sparse"}) {
-    ASSERT_TRUE(ci().add_dependency_set(request_number(1), naming(name)).ok());
-    const auto hints = reader().dependency_sets(request_number(1), 1);
-    ASSERT_TRUE(hints.ok());
+    ASSERT_TRUE(ci().add_dependency_set(request_number(1), naming(name), {}).has_value());
+    const auto hints = reader().dependency_sets(request_number(1), 1, {});
+    ASSERT_TRUE(hints.has_value());
     EXPECT_TRUE(check(hints->front(), places, digests).has_value()) << name;
   }
   EXPECT_EQ(digests.computed_count(), 0u);
@@ -355,21 +359,21 @@ TEST_F(RemoteStoreTest, SpecialFileInDependencySetIsMismatch) {
 TEST_F(RemoteStoreTest, OldestDependencySetsAreDroppedAtLimit) {
   const auto large = [](char number, std::size_t megabytes) { return naming(std::string(megabytes << 20, number)); };
   for (const char number : {'1', '2', '3', '4', '5', '6'}) {
-    ASSERT_TRUE(ci().add_dependency_set(request_number(1), large(number, 1)).ok());
+    ASSERT_TRUE(ci().add_dependency_set(request_number(1), large(number, 1), {}).has_value());
   }
-  const auto kept = reader().dependency_sets(request_number(1));
-  ASSERT_TRUE(kept.ok());
+  const auto kept = reader().dependency_sets(request_number(1), Store::kMaxDependencySets, {});
+  ASSERT_TRUE(kept.has_value());
   ASSERT_EQ(kept->size(), 3u);  // four with their headers would exceed 4 MiB
   EXPECT_EQ(kept->front(), large('6', 1));
   EXPECT_EQ(kept->back(), large('4', 1));
   // A dependency set that is too large by itself is not sent and evicts no other.
-  ASSERT_TRUE(ci().add_dependency_set(request_number(1), large('7', 4)).ok());
-  EXPECT_EQ(reader().dependency_sets(request_number(1), 1).value().front(), large('6', 1));
+  ASSERT_TRUE(ci().add_dependency_set(request_number(1), large('7', 4), {}).has_value());
+  EXPECT_EQ(reader().dependency_sets(request_number(1), 1, {}).value().front(), large('6', 1));
 }
 
 TEST_F(RemoteStoreTest, NewestDependencySetIsNotWrittenAgain) {
-  ASSERT_TRUE(ci().add_dependency_set(request_number(1), dependency_set_number(1)).ok());
-  ASSERT_TRUE(ci().add_dependency_set(request_number(1), dependency_set_number(1)).ok());
+  ASSERT_TRUE(ci().add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value());
+  ASSERT_TRUE(ci().add_dependency_set(request_number(1), dependency_set_number(1), {}).has_value());
   EXPECT_EQ(object_store_->written().size(), 1u);
 }
 

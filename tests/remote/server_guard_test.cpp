@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "cache/server_time_budget.hpp"
 #include "support/fakes/stepped_clock.hpp"
 #include "support/fixtures/event_log.hpp"
 #include "support/processes/eventually.hpp"
@@ -43,7 +42,7 @@ class ServerGuardTest : public testing::Test {
   }
   ~ServerGuardTest() override { background_queue_->stop(); }
 
-  void fail(Code code) { ServerGuard::Call(*guard_).failed(make_error(code, "no answer")); }
+  void fail(Code code) { ServerGuard::Call(*guard_, nullptr).failed(make_error(code, "no answer")); }
   // Advances the clock to the next probe and waits until it has run.
   bool probe_once() {
     const int before = probes_;
@@ -63,31 +62,33 @@ class ServerGuardTest : public testing::Test {
   std::shared_ptr<ServerGuard> guard_;
 };
 
-TEST_F(ServerGuardTest, BudgetAppliesWithoutAllowance) { EXPECT_EQ(guard_->time_budget(), policy_.budget - kKeptBack); }
+TEST_F(ServerGuardTest, BudgetAppliesWithoutAllowance) {
+  EXPECT_EQ(guard_->time_budget(nullptr), policy_.budget - kKeptBack);
+}
 
 TEST_F(ServerGuardTest, RemainingAllowanceApplies) {
   ServerTimeBudget budget(milliseconds(70));
-  EXPECT_EQ(guard_->time_budget(), milliseconds(70) - kKeptBack);
+  EXPECT_EQ(guard_->time_budget(&budget), milliseconds(70) - kKeptBack);
   {
-    const ServerGuard::Call question(*guard_);
+    const ServerGuard::Call question(*guard_, &budget);
     clock_.advance(milliseconds(30));
   }
-  EXPECT_EQ(guard_->time_budget(), milliseconds(40) - kKeptBack);
+  EXPECT_EQ(guard_->time_budget(&budget), milliseconds(40) - kKeptBack);
   {
-    const ServerGuard::Call question(*guard_);
+    const ServerGuard::Call question(*guard_, &budget);
     clock_.advance(milliseconds(500));
   }
-  EXPECT_EQ(guard_->time_budget(), nanoseconds(0));
+  EXPECT_EQ(guard_->time_budget(&budget), nanoseconds(0));
 }
 
 TEST_F(ServerGuardTest, LongAllowanceIsNotLimitedByBudget) {
   const ServerTimeBudget budget(seconds(30));
-  EXPECT_EQ(guard_->time_budget(), seconds(30) - kKeptBack);
+  EXPECT_EQ(guard_->time_budget(&budget), seconds(30) - kKeptBack);
 }
 
 TEST_F(ServerGuardTest, NoRequestIfAlmostNoTimeIsLeft) {
   const ServerTimeBudget budget(kKeptBack);
-  EXPECT_EQ(guard_->time_budget(), nanoseconds(0));
+  EXPECT_EQ(guard_->time_budget(&budget), nanoseconds(0));
   EXPECT_TRUE(guard_->is_available());
 }
 
@@ -95,7 +96,7 @@ TEST_F(ServerGuardTest, FailedServerIsNotUsedAndReportedOnce) {
   fail(Code::TimedOut);
   fail(Code::TimedOut);
   EXPECT_FALSE(guard_->is_available());
-  EXPECT_EQ(guard_->time_budget(), nanoseconds(0));
+  EXPECT_EQ(guard_->time_budget(nullptr), nanoseconds(0));
   const auto reported = log_.of(Event::Kind::RemoteUnavailable);
   ASSERT_EQ(reported.size(), 1u);
   EXPECT_EQ(reported[0].origin, "remote");
@@ -119,7 +120,7 @@ TEST_F(ServerGuardTest, ServerErrorsOpenCircuitButCallerErrorsDoNot) {
 TEST_F(ServerGuardTest, ConsecutiveRejectionsOpenCircuit) {
   for (unsigned i = 1; i < policy_.max_consecutive_rejections; ++i) fail(Code::Corrupt);
   EXPECT_TRUE(guard_->is_available());
-  ServerGuard::Call(*guard_).rejected();
+  ServerGuard::Call(*guard_, nullptr).rejected();
   EXPECT_FALSE(guard_->is_available());
   ASSERT_EQ(log_.count(Event::Kind::RemoteUnavailable), 1u);
   EXPECT_EQ(log_.of(Event::Kind::RemoteUnavailable)[0].message, "a server: 16 consecutive responses were rejected");
@@ -127,7 +128,7 @@ TEST_F(ServerGuardTest, ConsecutiveRejectionsOpenCircuit) {
 
 TEST_F(ServerGuardTest, CallWithoutErrorCountsAsSuccess) {
   for (unsigned i = 1; i < policy_.max_consecutive_rejections; ++i) fail(Code::Corrupt);
-  { const ServerGuard::Call question(*guard_); }
+  { const ServerGuard::Call question(*guard_, nullptr); }
   fail(Code::Corrupt);
   EXPECT_TRUE(guard_->is_available());
 }

@@ -44,7 +44,7 @@ class Calibrate : public testing::Test {
   Result<Calibration> calibrated() { return calibrate_by(clock_, runtime_, {calibration_case_}, options_); }
   OperationCalibration measured() {
     const Result<Calibration> calibration = calibrated();
-    EXPECT_TRUE(calibration.ok()) << (calibration ? "" : calibration.error().message);
+    EXPECT_TRUE(calibration.has_value()) << (calibration ? "" : calibration.error().message);
     return calibration ? calibration->operations.at(0) : OperationCalibration();
   }
 
@@ -86,7 +86,7 @@ TEST_F(Calibrate, FindsCrossover) {
 
 TEST_F(Calibrate, RecordsMachine) {
   const Result<Calibration> calibration = calibrated();
-  ASSERT_TRUE(calibration.ok());
+  ASSERT_TRUE(calibration.has_value());
   EXPECT_TRUE(calibration->machine.matches(this_processor()));
   EXPECT_EQ(calibration->machine.devices.count(Backend::OpenCl), 1u);
   EXPECT_FALSE(calibration->machine.devices.at(Backend::OpenCl).empty());
@@ -154,7 +154,7 @@ TEST_F(Calibrate, ContinuesWithoutFailingDevice) {
 TEST_F(Calibrate, FailsIfCpuFails) {
   cpu_fails_ = 1'000;
   const Result<Calibration> calibration = calibrated();
-  ASSERT_FALSE(calibration.ok());
+  ASSERT_FALSE(calibration.has_value());
   EXPECT_EQ(calibration.error().message, "test.timed cannot be measured: no memory");
 }
 
@@ -176,7 +176,7 @@ class Calibrated : public Calibrate {
     OperationCalibration crossovers;
     crossovers.operation = kTimed.name();
     crossovers.thresholds[Backend::OpenCl] = 50;
-    EXPECT_TRUE((Calibration{machine, {crossovers}}).write(directory_.path("calibration.json")).ok());
+    EXPECT_TRUE((Calibration{machine, {crossovers}}).write(directory_.path("calibration.json")).has_value());
     RuntimeOptions options;
     options.mode = Mode::Auto;
     options.calibration = directory_.path("calibration.json");
@@ -184,12 +184,12 @@ class Calibrated : public Calibrate {
     DispatchRequest request;
     request.rows = rows;
     Result<Decision> decision = runtime.decide(kTimed, request);
-    EXPECT_TRUE(decision.ok());
+    EXPECT_TRUE(decision.has_value());
     // Decide again with another number of rows and without cached decisions; the event is still emitted once.
     request.rows += 1;
-    EXPECT_TRUE(runtime.decide(kTimed, request).ok());
+    EXPECT_TRUE(runtime.decide(kTimed, request).has_value());
     runtime.set_mode(Mode::Auto);
-    EXPECT_TRUE(runtime.decide(kTimed, request).ok());
+    EXPECT_TRUE(runtime.decide(kTimed, request).has_value());
     return decision ? *decision : Decision();
   }
 };

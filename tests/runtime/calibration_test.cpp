@@ -45,14 +45,14 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 Error rejection_of(const std::string& text) {
   const Result<Calibration> parsed = Calibration::parse(text);
-  EXPECT_FALSE(parsed.ok()) << text.substr(0, 200);
-  return parsed.ok() ? Error{} : parsed.error();
+  EXPECT_FALSE(parsed.has_value()) << text.substr(0, 200);
+  return parsed.has_value() ? Error{} : parsed.error();
 }
 
 TEST(CalibrationFile, RoundTrips) {
   const Calibration written = some_calibration();
   const Result<Calibration> read = Calibration::parse(written.text());
-  ASSERT_TRUE(read.ok()) << read.error().message;
+  ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(read->text(), written.text());
   EXPECT_EQ(read->machine.processor, "A processor, 2 cores");
   EXPECT_EQ(read->machine.devices.at(Backend::OpenCl), "a device");
@@ -81,7 +81,7 @@ TEST(CalibrationFile, RejectsOtherVersionsByName) {
 TEST(CalibrationFile, IgnoresUnknownMembers) {
   const std::string text =
       replaced(some_calibration().text(), "\"machine\": {", "\"later\": [1], \"machine\": {\"x\": 1,");
-  EXPECT_TRUE(Calibration::parse(text).ok());
+  EXPECT_TRUE(Calibration::parse(text).has_value());
 }
 
 TEST(CalibrationFile, RejectsInvalidFilesWithReason) {
@@ -118,17 +118,17 @@ class CalibrationOnDisk : public testing::Test {
 
 TEST_F(CalibrationOnDisk, MissingFileIsEmpty) {
   const auto read = Calibration::read(path());
-  ASSERT_TRUE(read.ok());
+  ASSERT_TRUE(read.has_value());
   EXPECT_FALSE(read->has_value());
 }
 
 TEST_F(CalibrationOnDisk, MergesOperationsOfSameMachine) {
-  ASSERT_TRUE(some_calibration().write(path()).ok());
+  ASSERT_TRUE(some_calibration().write(path()).has_value());
   Calibration newer{{"A processor, 2 cores", {{Backend::Cuda, "another"}}}, {some_crossovers("a.b")}};
   newer.operations[0].thresholds[Backend::OpenCl] = 5;
-  ASSERT_TRUE(newer.write(path()).ok());
+  ASSERT_TRUE(newer.write(path()).has_value());
   const auto read = Calibration::read(path());
-  ASSERT_TRUE(read.ok() && read->has_value());
+  ASSERT_TRUE(read.has_value() && read->has_value());
   EXPECT_EQ((*read)->operations.size(), 2u);
   EXPECT_EQ((*read)->crossover("a.join", Backend::OpenCl), 4'321u);
   EXPECT_EQ((*read)->crossover("a.b", Backend::OpenCl), 5u);
@@ -136,14 +136,14 @@ TEST_F(CalibrationOnDisk, MergesOperationsOfSameMachine) {
 }
 
 TEST_F(CalibrationOnDisk, ReplacesCalibrationOfAnotherMachine) {
-  ASSERT_TRUE(some_calibration().write(path()).ok());
+  ASSERT_TRUE(some_calibration().write(path()).has_value());
   for (const Machine& other :
        {Machine{"A processor, 4 cores", {}}, Machine{"A processor, 4 cores", {{Backend::OpenCl, "a newer device"}}},
         Machine{"A processor, 4 cores", {{Backend::OpenCl, "the newest"}}}}) {
-    ASSERT_TRUE((Calibration{other, {some_crossovers("c")}}).write(path()).ok());
+    ASSERT_TRUE((Calibration{other, {some_crossovers("c")}}).write(path()).has_value());
   }
   const auto read = Calibration::read(path());
-  ASSERT_TRUE(read.ok() && read->has_value());
+  ASSERT_TRUE(read.has_value() && read->has_value());
   EXPECT_EQ((*read)->operations.size(), 1u);
   EXPECT_EQ((*read)->machine.devices.at(Backend::OpenCl), "the newest");
 }
@@ -152,18 +152,18 @@ TEST_F(CalibrationOnDisk, DoesNotOverwriteUnrelatedFile) {
   const std::string file = directory_.path() + "/letters.json";
   test::write_text(file, "{\"dear\": \"you\"}");
   const Status status = some_calibration().write(file);
-  ASSERT_FALSE(status.ok());
+  ASSERT_FALSE(status.has_value());
   EXPECT_NE(status.error().message.find("was not changed"), std::string::npos) << status.error().message;
   EXPECT_EQ(test::read_text(file), "{\"dear\": \"you\"}");
-  EXPECT_FALSE(some_calibration().write(directory_.path()).ok());
-  EXPECT_FALSE(some_calibration().write("").ok());
+  EXPECT_FALSE(some_calibration().write(directory_.path()).has_value());
+  EXPECT_FALSE(some_calibration().write("").has_value());
 }
 
 TEST_F(CalibrationOnDisk, AppliesOnlyToItsMachine) {
   test::EventLog log;
   Calibration here{this_processor(), {some_crossovers("a.join")}};
   here.machine.devices[Backend::OpenCl] = "a device";
-  ASSERT_TRUE(here.write(path()).ok());
+  ASSERT_TRUE(here.write(path()).has_value());
   const LoadedCalibration mine = LoadedCalibration::load(path(), log.callback());
   EXPECT_EQ(mine.crossover(kJoin, Backend::OpenCl), 4'321u);
   EXPECT_TRUE(mine.matches_device(Backend::OpenCl, "a device"));
@@ -171,7 +171,7 @@ TEST_F(CalibrationOnDisk, AppliesOnlyToItsMachine) {
   EXPECT_FALSE(mine.matches_device(Backend::Cuda, "a device"));
   EXPECT_EQ(log.count(Event::Kind::ConfigWarning), 0u);
 
-  ASSERT_TRUE(some_calibration().write(path()).ok());
+  ASSERT_TRUE(some_calibration().write(path()).has_value());
   const LoadedCalibration others = LoadedCalibration::load(path(), log.callback());
   EXPECT_EQ(others.crossover(kJoin, Backend::OpenCl), std::nullopt);
   EXPECT_EQ(log.count(Event::Kind::ConfigWarning), 1u);
@@ -232,7 +232,6 @@ TEST(Crossing, IsInterpolated) {
   EXPECT_EQ(crossing.lower_size, 100u);
   EXPECT_EQ(crossing.upper_size, 10'000u);
   EXPECT_NEAR(static_cast<double>(crossing.rows), 1000, 2);
-  EXPECT_EQ(crossing.worst_ratio, 1);
 }
 
 TEST(Crossing, IsNeverIfCpuAlwaysWins) {
@@ -251,7 +250,6 @@ TEST(Crossing, IgnoresNoiseAtLargestSize) {
   const CrossoverFit crossing = find_crossing(cpu, device);
   EXPECT_GT(crossing.rows, 100u);
   EXPECT_LE(crossing.rows, 1'000u);
-  EXPECT_NEAR(crossing.worst_ratio, 1.01, 1e-9);
 }
 
 TEST(Crossing, SizeTimedOnOneBackendCountsForIt) {

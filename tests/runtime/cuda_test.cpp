@@ -1,6 +1,8 @@
 // Decisions and runs on the driver double, which executes no device code.
 #include <gtest/gtest.h>
 
+#include <kiln/stream.hpp>
+
 #include "support/fakes/cuda_driver/control.hpp"
 #include "support/fixtures/runtime_fixture.hpp"
 #include "support/fixtures/toolkit.hpp"
@@ -22,7 +24,7 @@ using runtime::Runtime;
 using runtime::RuntimeOptions;
 
 Unit clear_unit() {
-  return Unit::cuda("clear.cu", "extern \"C\" __global__ void clear(int* x) { *x = 0; }").entry("clear");
+  return Unit::cuda("clear.cu", "extern \"C\" __global__ void clear(int* x) { *x = 0; }").with_entry("clear");
 }
 Requirements clear_requirements{"clear", [] { return Units{clear_unit()}; }};
 
@@ -33,15 +35,14 @@ Result<int> clear_on_cpu(Dispatch&) { return 0; }
 
 Result<int> clear_on_cuda(Dispatch& dispatch) {
   Session& session = dispatch.runtime().session();
-  if (const Status current = session.make_current("cuda"); !current) return current.error();
+  if (const Status current = session.make_current(kiln::Backend::Cuda); !current) return current.error();
   const auto kernel = session.get(clear_unit(), "clear", std::chrono::seconds(60));
   if (!kernel) return kernel.error();
-  const auto stream = session.stream("cuda");
+  const auto stream = session.stream(kiln::Backend::Cuda);
   if (!stream) return stream.error();
   const auto buffer = stream->allocate(sizeof(int));
   if (!buffer) return buffer.error();
-  LaunchConfig config;
-  config.stream = stream->native();
+  const LaunchConfig config(Grid(1), Block(1), *stream);
   if (const Status launched = kernel->launch(config, *buffer); !launched) return launched.error();
   if (const Status waited = stream->synchronize(); !waited) return waited.error();
   return 1;
@@ -86,7 +87,7 @@ TEST_F(RuntimeCuda, DriverWithoutDevicesCountsAsNoDevice) {
   const runtime::Decision decision = make().decide(kClear, many()).value();
   EXPECT_EQ(decision.selected, Backend::Cpu);
   EXPECT_EQ(decision.reason, Reason::NoDevice);
-  EXPECT_TRUE(has(fixture_.only(Event::Kind::FellBack).message, "cuda: "));
+  EXPECT_TRUE(has(fixture_.only(runtime::events::kFellBack).message, "cuda: "));
   RuntimeOptions gpu;
   gpu.mode = Mode::Gpu;
   EXPECT_EQ(make(gpu).decide(kClear, many()).error().code, Code::Unavailable);
@@ -117,11 +118,11 @@ TEST_F(RuntimeCuda, RunClaimsDeviceOnLaunch) {
   {
     Runtime runtime = make();
     const Result<int> ran = runtime::run(runtime, kClear, many());
-    ASSERT_TRUE(ran.ok()) << ran.error().message;
+    ASSERT_TRUE(ran.has_value()) << ran.error().message;
     EXPECT_EQ(*ran, 1);
-    const Event reported = fixture_.only(Event::Kind::Dispatched);
+    const Event reported = fixture_.only(runtime::events::kDispatched);
     EXPECT_EQ(reported.selected, "cuda");
-    EXPECT_EQ(reported.target, fixture_.only(Event::Kind::Decided).target);
+    EXPECT_EQ(reported.target, fixture_.only(runtime::events::kDecided).target);
     EXPECT_EQ(fixture_.only(Event::Kind::Launched).context.dispatch, reported.context.dispatch);
     EXPECT_EQ(driver_.launches().size(), 1U);
     EXPECT_TRUE(eventually([&] { return runtime.decide(kClear, many()).value().warm; }));
@@ -135,8 +136,8 @@ TEST_F(RuntimeCuda, FailedLaunchDoesNotClaimDevice) {
   options.mode = Mode::Gpu;
   Runtime runtime = make(options);
   driver_.fail("cuLaunchKernelEx", 1, cuda::DriverResult::LaunchFailed);
-  EXPECT_FALSE(runtime::run(runtime, kClear, many()).ok());
-  const Event reported = fixture_.only(Event::Kind::Dispatched);
+  EXPECT_FALSE(runtime::run(runtime, kClear, many()).has_value());
+  const Event reported = fixture_.only(runtime::events::kDispatched);
   EXPECT_EQ(reported.origin, "cuda");
   EXPECT_EQ(reported.selected, "cpu");
   EXPECT_EQ(runtime.counts().on_device, 0U);
@@ -147,10 +148,10 @@ TEST_F(RuntimeCuda, AutoFallsBackToCpuAfterFailedLaunch) {
   Runtime runtime = make();
   driver_.fail("cuLaunchKernelEx", 1, cuda::DriverResult::LaunchFailed);
   const Result<int> ran = runtime::run(runtime, kClear, many());
-  ASSERT_TRUE(ran.ok()) << ran.error().message;
+  ASSERT_TRUE(ran.has_value()) << ran.error().message;
   EXPECT_EQ(*ran, 0);
-  EXPECT_EQ(fixture_.only(Event::Kind::Dispatched).selected, "cpu");
-  EXPECT_TRUE(has(fixture_.only(Event::Kind::FellBack).message, "the variant for cuda failed"));
+  EXPECT_EQ(fixture_.only(runtime::events::kDispatched).selected, "cpu");
+  EXPECT_TRUE(has(fixture_.only(runtime::events::kFellBack).message, "the variant for cuda failed"));
 }
 
 }  // namespace

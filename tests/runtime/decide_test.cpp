@@ -76,7 +76,7 @@ TEST_F(DecideTest, ExplicitCpuIgnoresRowCount) {
   EXPECT_EQ(decision.reason, Reason::Requested);
   EXPECT_EQ(decision.source, ModeSource::Environment);
   EXPECT_FALSE(decision.fallback);
-  const Event reported = fixture_.only(Event::Kind::Decided);
+  const Event reported = fixture_.only(runtime::events::kDecided);
   EXPECT_EQ(reported.requested, "cpu");
   EXPECT_EQ(reported.selected, "cpu");
   EXPECT_EQ(reported.origin, "environment");
@@ -93,28 +93,28 @@ TEST_F(DecideTest, ExplicitGpuIgnoresRowCount) {
   EXPECT_EQ(decision.reason, Reason::Requested);
   EXPECT_EQ(decision.source, ModeSource::Override);
   EXPECT_FALSE(decision.device.empty());
-  const Event reported = fixture_.only(Event::Kind::Decided);
+  const Event reported = fixture_.only(runtime::events::kDecided);
   EXPECT_EQ(reported.requested, "gpu");
   EXPECT_EQ(reported.selected, "opencl");
   EXPECT_EQ(reported.target, decision.device);
-  EXPECT_EQ(fixture_.log.count(Event::Kind::FellBack), 0U);
+  EXPECT_EQ(fixture_.log.count(runtime::events::kFellBack), 0U);
 }
 
 TEST_F(DecideTest, ExplicitGpuFailsWithoutDevice) {
   fixture_.mode.set("gpu");
   const auto decision = make({Backend::Cuda}).decide(kCudaToo, rows(1));
-  ASSERT_FALSE(decision.ok());
+  ASSERT_FALSE(decision.has_value());
   EXPECT_EQ(decision.error().code, Code::Unavailable);
   const std::string& message = decision.error().message;
   EXPECT_TRUE(has(message, "gpu was requested by KILN_EXECUTION_MODE, but cuda too cannot run on a device: cuda: "));
   EXPECT_TRUE(has(message, "no-driver.so"));
   EXPECT_TRUE(has(message, "set the mode to auto or cpu"));
-  EXPECT_EQ(fixture_.log.count(Event::Kind::Decided), 0U);
+  EXPECT_EQ(fixture_.log.count(runtime::events::kDecided), 0U);
 }
 
 TEST_F(DecideTest, ExplicitGpuFailsWithoutDeviceVariant) {
   const auto decision = make(Mode::Gpu).decide(kCpuAlone, rows(1));
-  ASSERT_FALSE(decision.ok());
+  ASSERT_FALSE(decision.has_value());
   EXPECT_EQ(decision.error().code, Code::Unsupported);
   EXPECT_TRUE(has(decision.error().message, "opencl: no variant"));
 }
@@ -132,8 +132,8 @@ TEST_F(DecideTest, AutoUsesDeviceAtCrossover) {
   EXPECT_EQ(from.reason, Reason::AboveCrossover);
   EXPECT_EQ(runtime.decide(kSort, rows(100)).value().selected, Backend::Cpu) << "each operation has its own crossover";
   EXPECT_EQ(runtime.decide(kSort, rows(3000)).value().selected, Backend::OpenCl);
-  EXPECT_EQ(fixture_.log.count(Event::Kind::Decided), 4U);
-  EXPECT_EQ(fixture_.log.count(Event::Kind::FellBack), 0U);
+  EXPECT_EQ(fixture_.log.count(runtime::events::kDecided), 4U);
+  EXPECT_EQ(fixture_.log.count(runtime::events::kFellBack), 0U);
   EXPECT_EQ(runtime.counts().decisions, 4U);
 }
 
@@ -143,7 +143,7 @@ TEST_F(DecideTest, AutoFallsBackWithEventWithoutDevice) {
   EXPECT_EQ(decision.selected, Backend::Cpu);
   EXPECT_EQ(decision.reason, Reason::NoDevice);
   EXPECT_TRUE(decision.fallback);
-  const Event reported = fixture_.only(Event::Kind::FellBack);
+  const Event reported = fixture_.only(runtime::events::kFellBack);
   EXPECT_EQ(reported.requested, "auto");
   EXPECT_EQ(reported.selected, "cpu");
   EXPECT_TRUE(has(reported.message, "cuda: "));
@@ -155,12 +155,12 @@ TEST_F(DecideTest, AutoFallsBackWithEventWithoutDevice) {
 TEST_F(DecideTest, EveryFallbackEmitsEventForCachedDecision) {
   Runtime runtime = make({Backend::Cuda});
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(runtime.decide(kCudaToo, rows(100)).value().fallback);
-  EXPECT_EQ(fixture_.log.count(Event::Kind::FellBack), 3U);
+  EXPECT_EQ(fixture_.log.count(runtime::events::kFellBack), 3U);
 }
 
 TEST_F(DecideTest, AutoBelowCrossoverIsNotAFallback) {
   EXPECT_FALSE(make({Backend::Cuda}).decide(kCudaToo, rows(99)).value().fallback);
-  EXPECT_EQ(fixture_.log.count(Event::Kind::FellBack), 0U);
+  EXPECT_EQ(fixture_.log.count(runtime::events::kFellBack), 0U);
 }
 
 TEST_F(DecideTest, AutoUsesNextDeviceIfPreferredIsMissing) {
@@ -176,26 +176,26 @@ TEST_F(DecideTest, ResidentRowsIgnoreRowCount) {
     EXPECT_EQ(decision.reason, Reason::Resident);
     EXPECT_EQ(decision.residency, Residency::Device);
   }
-  EXPECT_EQ(fixture_.events(Event::Kind::Decided).front().context.residency, Residency::Device);
+  EXPECT_EQ(fixture_.events(runtime::events::kDecided).front().context.residency, Residency::Device);
 }
 
 TEST_F(DecideTest, ExplicitCpuFailsForResidentRows) {
   const auto decision = make(Mode::Cpu).decide(kScan, kOnOpenCl);
-  ASSERT_FALSE(decision.ok());
+  ASSERT_FALSE(decision.has_value());
   EXPECT_EQ(decision.error().code, Code::Unsupported);
   EXPECT_TRUE(has(decision.error().message, "materialize them first"));
 }
 
 TEST_F(DecideTest, ResidentRowsFailWithoutVariant) {
   const auto decision = make().decide(kCpuAlone, kOnOpenCl);
-  ASSERT_FALSE(decision.ok());
+  ASSERT_FALSE(decision.has_value());
   EXPECT_EQ(decision.error().code, Code::Unsupported);
   EXPECT_TRUE(has(decision.error().message, "cpu alone has no variant for opencl, where its rows are"));
 }
 
 TEST_F(DecideTest, ResidentRowsWithoutDeviceAreInvalid) {
   const auto decision = make().decide(kScan, {1, Residency::Device, Backend::Cpu});
-  ASSERT_FALSE(decision.ok());
+  ASSERT_FALSE(decision.has_value());
   EXPECT_EQ(decision.error().code, Code::InvalidArgument);
 }
 
@@ -206,10 +206,10 @@ TEST_F(DecideTest, OnlyVariantIgnoresRowCount) {
   EXPECT_EQ(device.selected, Backend::OpenCl);
   EXPECT_EQ(device.reason, Reason::OnlyVariant);
   const auto neither = make(Mode::Cpu).decide(kDeviceAlone, rows(1));
-  ASSERT_FALSE(neither.ok());
+  ASSERT_FALSE(neither.has_value());
   EXPECT_TRUE(has(neither.error().message, "device alone has no variant for the CPU"));
   const auto missing = make({Backend::Cuda}).decide(kDeviceAlone, rows(1));
-  ASSERT_FALSE(missing.ok());
+  ASSERT_FALSE(missing.has_value());
 }
 
 TEST_F(DecideTest, DeterministicModeExcludesOtherVariants) {
@@ -220,7 +220,7 @@ TEST_F(DecideTest, DeterministicModeExcludesOtherVariants) {
   EXPECT_TRUE(has(decision.explanation, "that is deterministic (as requested)"));
   for (const std::optional<Mode> mode : {std::optional<Mode>(), std::optional(Mode::Gpu), std::optional(Mode::Cpu)}) {
     const auto none = make({Backend::OpenCl}, mode, true).decide(kUnorderedAlone, rows(1));
-    ASSERT_FALSE(none.ok());
+    ASSERT_FALSE(none.has_value());
     EXPECT_EQ(none.error().code, Code::Unsupported);
     EXPECT_TRUE(has(none.error().message, "deterministic"));
   }

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include <kiln/runtime/events.hpp>
 #include <kiln/runtime/memory.hpp>
+#include <kiln/stream.hpp>
 
 #include "support/fakes/cuda_driver/control.hpp"
 #include "support/fixtures/event_log.hpp"
@@ -45,9 +47,9 @@ class MemoryTest : public testing::Test {
   Program open(runtime::MemoryOptions options, std::size_t device = 0) {
     const runtime::Memory memory(std::move(options));
     Session session = runtime::open_session(session_options(), memory).value();
-    EXPECT_TRUE(session.make_current("cuda", device).ok());
-    auto stream = session.stream("cuda");
-    EXPECT_TRUE(stream.ok());
+    EXPECT_TRUE(session.make_current(kiln::Backend::Cuda, device).has_value());
+    auto stream = session.stream(kiln::Backend::Cuda);
+    EXPECT_TRUE(stream.has_value());
     return {memory, session, *std::move(stream)};
   }
   /// Returns the free memory of device 0. One of its contexts must be current.
@@ -57,7 +59,10 @@ class MemoryTest : public testing::Test {
     EXPECT_EQ(driver_.application().MemGetInfo(&free, &total), cuda::DriverResult::Success);
     return free;
   }
-  std::vector<Event> events(Event::Kind kind) const { return log_.of(kind); }
+  template <class Kind>
+  std::vector<Event> events(const Kind& kind) const {
+    return log_.of(kind);
+  }
   void expect_nothing_left() const {
     EXPECT_EQ(driver_.leaks(), 0U);
     EXPECT_EQ(driver_.stale_uses(), 0U);

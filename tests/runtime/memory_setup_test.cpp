@@ -1,6 +1,8 @@
 // Setup of memory tiers on the driver double: when, for which device, and after failures.
 #include <thread>
 
+#include <kiln/cuda.hpp>
+
 #include "runtime/memory_fixture.hpp"
 #include "support/processes/forked.hpp"
 
@@ -11,8 +13,6 @@ using cuda::DriverResult;
 using runtime::Memory;
 using runtime::MemoryOptions;
 using runtime::MemoryTier;
-using Kind = Event::Kind;
-
 constexpr MemoryTier kTiers[] = {MemoryTier::Pool, MemoryTier::RetryingPool, MemoryTier::Managed, MemoryTier::Plain};
 
 class MemorySetup : public MemoryTest {
@@ -21,8 +21,8 @@ class MemorySetup : public MemoryTest {
   Event set_up(const Program& program) {
     std::vector<Buffer> kept;
     const Status reserved = program.reserve(kept, kPiece);
-    EXPECT_TRUE(reserved.ok()) << reserved.error().message;
-    const std::vector<Event> set = events(Kind::MemoryTierSelected);
+    EXPECT_TRUE(reserved.has_value()) << reserved.error().message;
+    const std::vector<Event> set = events(runtime::events::kMemoryTierSelected);
     EXPECT_FALSE(set.empty());
     return set.empty() ? Event{} : set.back();
   }
@@ -31,11 +31,11 @@ class MemorySetup : public MemoryTest {
 TEST_F(MemorySetup, HappensOnceAtFirstAllocation) {
   const Program program = open({});
   EXPECT_EQ(driver_.calls("cuMemPoolCreate"), 0U);
-  EXPECT_EQ(events(Kind::MemoryTierSelected).size(), 0U);
+  EXPECT_EQ(events(runtime::events::kMemoryTierSelected).size(), 0U);
   set_up(program);
   set_up(program);
   EXPECT_EQ(driver_.calls("cuMemPoolCreate"), 1U);
-  EXPECT_EQ(events(Kind::MemoryTierSelected).size(), 1U);
+  EXPECT_EQ(events(runtime::events::kMemoryTierSelected).size(), 1U);
 }
 
 TEST_F(MemorySetup, BackendNameIsTheEffectiveTier) {
@@ -70,7 +70,7 @@ TEST_F(MemorySetup, FailureFallsBackToPlainMemoryWithWarning) {
       EXPECT_TRUE(says(set.message, "plain memory")) << set.message;
       EXPECT_EQ(memory_tier_name(program.memory), "plain");
       std::vector<Buffer> kept;
-      EXPECT_TRUE(program.reserve(kept, 2 * kPiece).ok()) << "plain memory has no limit";
+      EXPECT_TRUE(program.reserve(kept, 2 * kPiece).has_value()) << "plain memory has no limit";
       EXPECT_EQ(driver_.calls("cuMemAllocFromPoolAsync") + driver_.calls("cuMemAllocManaged"), 0U);
     }
     expect_nothing_left();
@@ -93,16 +93,16 @@ TEST_F(MemorySetup, MissingDriverOrContextErrorIsNotCached) {
   driver_.fail("cuInit", 1, DriverResult::Unknown);
   std::vector<Buffer> kept;
   const Status closed = program.reserve(kept, kPiece);
-  ASSERT_FALSE(closed.ok());
+  ASSERT_FALSE(closed.has_value());
   EXPECT_TRUE(says(closed.error().message, "cuInit")) << closed.error().message;
 
   cuda::Context context = nullptr;
   driver_.driver().CtxGetCurrent(&context);
   driver_.driver().CtxSetCurrent(nullptr);
   const Status none = program.reserve(kept, kPiece);
-  ASSERT_FALSE(none.ok());
+  ASSERT_FALSE(none.has_value());
   EXPECT_TRUE(says(none.error().message, "make a context current")) << none.error().message;
-  EXPECT_EQ(events(Kind::MemoryTierSelected).size(), 0U);
+  EXPECT_EQ(events(runtime::events::kMemoryTierSelected).size(), 0U);
 
   driver_.driver().CtxSetCurrent(context);
   EXPECT_EQ(set_up(program).selected, "pool");
@@ -128,16 +128,16 @@ TEST_F(MemorySetup, IsPerDeviceWithOwnLimit) {
   {
     const Program first = open({MemoryTier::Pool, kPiece, {}, {}});
     std::vector<Buffer> kept;
-    ASSERT_TRUE(first.reserve(kept, kPiece).ok());
+    ASSERT_TRUE(first.reserve(kept, kPiece).has_value());
     Session session = first.session;
-    ASSERT_TRUE(session.make_current("cuda", 1).ok());
-    const Program second{first.memory, session, session.stream("cuda").value()};
-    EXPECT_TRUE(second.reserve(kept, kPiece).ok()) << "the memory of the other device was counted";
-    EXPECT_FALSE(second.reserve(kept, 1).ok());
+    ASSERT_TRUE(session.make_current(kiln::Backend::Cuda, 1).has_value());
+    const Program second{first.memory, session, session.stream(kiln::Backend::Cuda).value()};
+    EXPECT_TRUE(second.reserve(kept, kPiece).has_value()) << "the memory of the other device was counted";
+    EXPECT_FALSE(second.reserve(kept, 1).has_value());
     EXPECT_EQ(driver_.calls("cuMemPoolCreate"), 2U);
     EXPECT_EQ(first.memory.usage().bytes, 2 * kPiece);
-    EXPECT_TRUE(first.memory.trim().ok());
-    EXPECT_EQ(events(Kind::MemoryTrimmed).size(), 2U);
+    EXPECT_TRUE(first.memory.trim().has_value());
+    EXPECT_EQ(events(runtime::events::kMemoryTrimmed).size(), 2U);
   }
   expect_nothing_left();
 }
@@ -146,14 +146,14 @@ TEST_F(MemorySetup, ReportsPlainIfOneDeviceFailsAndReleasesToOriginalSource) {
   {
     const Program first = open({});
     std::vector<Buffer> of_first;
-    ASSERT_TRUE(first.reserve(of_first, kPiece).ok());
+    ASSERT_TRUE(first.reserve(of_first, kPiece).has_value());
     Session session = first.session;
-    ASSERT_TRUE(session.make_current("cuda", 1).ok());
-    const Program second{first.memory, session, session.stream("cuda").value()};
+    ASSERT_TRUE(session.make_current(kiln::Backend::Cuda, 1).has_value());
+    const Program second{first.memory, session, session.stream(kiln::Backend::Cuda).value()};
     driver_.fail("cuMemPoolCreate", 1, DriverResult::OutOfMemory);
     EXPECT_EQ(set_up(second).selected, "plain");
     EXPECT_EQ(memory_tier_name(first.memory), "plain");
-    ASSERT_TRUE(session.make_current("cuda", 0).ok());
+    ASSERT_TRUE(session.make_current(kiln::Backend::Cuda, 0).has_value());
     const std::size_t freed = driver_.calls("cuMemFree");
     of_first.clear();
     EXPECT_EQ(driver_.calls("cuMemFree"), freed) << "memory of a pool was freed as plain memory";
@@ -165,12 +165,13 @@ TEST_F(MemorySetup, ReportsPlainIfOneDeviceFailsAndReleasesToOriginalSource) {
 TEST_F(MemorySetup, DoesNotAffectOpenCl) {
   const Program program = open({});
   Session session = program.session;
-  if (const auto devices = session.devices("opencl"); !devices || devices->empty()) GTEST_SKIP() << "no OpenCL device";
-  ASSERT_TRUE(session.make_current("opencl", 0).ok());
-  const auto stream = session.stream("opencl");
-  ASSERT_TRUE(stream.ok()) << stream.error().message;
+  if (const auto devices = session.devices(kiln::Backend::OpenCl); !devices || devices->empty())
+    GTEST_SKIP() << "no OpenCL device";
+  ASSERT_TRUE(session.make_current(kiln::Backend::OpenCl, 0).has_value());
+  const auto stream = session.stream(kiln::Backend::OpenCl);
+  ASSERT_TRUE(stream.has_value()) << stream.error().message;
   const auto buffer = stream->allocate(kPiece);
-  EXPECT_TRUE(buffer.ok()) << buffer.error().message;
+  EXPECT_TRUE(buffer.has_value()) << buffer.error().message;
   EXPECT_EQ(program.memory.usage().peak, 0U);
 }
 
@@ -178,23 +179,24 @@ TEST_F(MemorySetup, TwoAllocatorsForOneSessionAreRejected) {
   SessionOptions options = session_options();
   options.allocator = Memory().allocator();
   const auto rejected = runtime::open_session(options, Memory());
-  ASSERT_FALSE(rejected.ok());
+  ASSERT_FALSE(rejected.has_value());
   EXPECT_EQ(rejected.error().code, Code::InvalidArgument);
 }
 
 TEST_F(MemorySetup, IsUnavailableInForkedChild) {
   const Program program = open({});
   std::vector<Buffer> kept;
-  ASSERT_TRUE(program.reserve(kept, kPiece).ok());
+  ASSERT_TRUE(program.reserve(kept, kPiece).has_value());
   const Allocator allocator = program.memory.allocator();
   Forked child([&](const Forked::Side& parent) {
-    const bool none = allocator.allocate(kPiece, nullptr) == nullptr && !program.memory.trim();
-    allocator.release(kept[0].native(), kPiece, nullptr);
-    parent.say(none ? allocator.last_error() : "it was served");
+    const auto memory = allocator.allocate(kPiece, cuda::default_stream);
+    const bool none = !memory && !program.memory.trim();
+    allocator.release(kept[0].native(), kPiece, cuda::default_stream);
+    parent.say(none ? memory.error().message : "it was served");
   });
   EXPECT_TRUE(says(child.line(), "opened before this process was forked")) << "the driver was called";
   EXPECT_EQ(child.exit_code(), 0);
-  EXPECT_TRUE(program.reserve(kept, kPiece).ok());
+  EXPECT_TRUE(program.reserve(kept, kPiece).has_value());
 }
 
 TEST_F(MemorySetup, ConcurrentThreadsRespectLimitWithoutLeaks) {
@@ -207,12 +209,12 @@ TEST_F(MemorySetup, ConcurrentThreadsRespectLimitWithoutLeaks) {
     for (unsigned number = 0; number < kThreads; ++number) {
       threads.emplace_back([&, number] {
         Session session = program.session;
-        ASSERT_TRUE(session.make_current("cuda", 0).ok());
-        const Program own{program.memory, session, session.stream("cuda").value()};
+        ASSERT_TRUE(session.make_current(kiln::Backend::Cuda, 0).has_value());
+        const Program own{program.memory, session, session.stream(kiln::Backend::Cuda).value()};
         for (unsigned round = 0; round < kRounds; ++round) {
           std::vector<Buffer> kept;
           for (unsigned i = 0; i <= (round + number) % 3; ++i) {
-            if (own.reserve(kept, kPiece / 2).ok()) ++served;
+            if (own.reserve(kept, kPiece / 2).has_value()) ++served;
           }
         }
       });

@@ -47,7 +47,7 @@ using MemoryTiers = MemoryTest;
 TEST_F(MemoryTiers, WorkloadHasExpectedPeak) {
   const Program program = open({});
   Workload work;
-  ASSERT_TRUE(work.run(program).ok());
+  ASSERT_TRUE(work.run(program).has_value());
   EXPECT_EQ(program.memory.usage().peak, kPeak);
   EXPECT_EQ(program.memory.usage().bytes, kSteps * kPiece);
 }
@@ -57,7 +57,7 @@ TEST_F(MemoryTiers, PoolFailsCleanlyAtHalfThePeak) {
     const Program program = open({MemoryTier::Pool, kPeak / 2, {}, {}});
     Workload work;
     const Status rejected = work.run(program);
-    ASSERT_FALSE(rejected.ok());
+    ASSERT_FALSE(rejected.has_value());
     EXPECT_EQ(rejected.error().code, Code::Unavailable);
     for (const char* part : {"16384 bytes", "limit of 106496 bytes", "98304 bytes are in use", "memory tier pool"}) {
       EXPECT_TRUE(says(rejected.error().message, part)) << part << " is not in: " << rejected.error().message;
@@ -65,9 +65,9 @@ TEST_F(MemoryTiers, PoolFailsCleanlyAtHalfThePeak) {
     EXPECT_EQ(program.memory.usage().retries, 0U);
     EXPECT_EQ(program.memory.usage().failures, 1U);
     EXPECT_LE(program.memory.usage().peak, kPeak / 2);
-    EXPECT_TRUE(program.reserve(work.kept, kPiece / 2).ok()) << "a smaller allocation fits";
+    EXPECT_TRUE(program.reserve(work.kept, kPiece / 2).has_value()) << "a smaller allocation fits";
     work.kept.clear();
-    EXPECT_TRUE(program.reserve(work.kept, kPeak / 2).ok()) << "released memory could not be allocated again";
+    EXPECT_TRUE(program.reserve(work.kept, kPeak / 2).has_value()) << "released memory could not be allocated again";
   }
   expect_nothing_left();
 }
@@ -77,12 +77,12 @@ TEST_F(MemoryTiers, RetryingPoolSurvivesHalfThePeakWithCallback) {
     Workload work;
     const Program program = open({MemoryTier::RetryingPool, kPeak / 2, work.dropping(), {}});
     const Status ran = work.run(program);
-    EXPECT_TRUE(ran.ok()) << ran.error().message;
+    EXPECT_TRUE(ran.has_value()) << ran.error().message;
     EXPECT_GE(work.dropped, 1U);
     EXPECT_EQ(program.memory.usage().retries, work.dropped);
     EXPECT_EQ(program.memory.usage().failures, 0U);
     EXPECT_LE(program.memory.usage().peak, kPeak / 2);
-    const std::vector<Event> retried = events(Kind::AllocationRetried);
+    const std::vector<Event> retried = events(runtime::events::kAllocationRetried);
     ASSERT_EQ(retried.size(), work.dropped);
     EXPECT_EQ(retried[0].bytes, kPiece);
     EXPECT_NE(retried[0].stream, 0U);
@@ -98,7 +98,7 @@ TEST_F(MemoryTiers, ManagedMemoryExceedsLimitAndDeviceSize) {
     const Program program = open({MemoryTier::Managed, kPeak / 2, {}, {}});
     Workload work;
     const Status ran = work.run(program);
-    EXPECT_TRUE(ran.ok()) << ran.error().message;
+    EXPECT_TRUE(ran.has_value()) << ran.error().message;
     EXPECT_EQ(program.memory.usage().peak, kPeak);
     EXPECT_EQ(driver_.calls("cuMemAllocManaged"), kAllocations);
   }
@@ -112,7 +112,7 @@ TEST_F(MemoryTiers, SmallDeviceBehavesLikeLimit) {
       Workload work;
       const Program program = open({tier, 0, work.dropping(), {}});
       const Status ran = work.run(program);
-      EXPECT_EQ(ran.ok(), tier == MemoryTier::RetryingPool) << to_string(tier);
+      EXPECT_EQ(ran.has_value(), tier == MemoryTier::RetryingPool) << to_string(tier);
       if (!ran) {
         EXPECT_TRUE(says(ran.error().message, "CUDA_ERROR_OUT_OF_MEMORY")) << ran.error().message;
       }
@@ -138,9 +138,9 @@ class MemoryFaults : public MemoryTest {
       const Program program = open({tier, kPeak, work.dropping(), {}});
       driver_.fail("cuMemAllocFromPoolAsync", nth, DriverResult::OutOfMemory, times);
       const Status ran = work.run(program);
-      outcome = {ran.ok(), ran ? "" : ran.error().message, program.memory.usage()};
+      outcome = {ran.has_value(), ran ? "" : ran.error().message, program.memory.usage()};
       // The driver double may have remaining faults, but fewer than the number of retries.
-      EXPECT_TRUE(program.reserve(work.kept, kPiece).ok() || tier == MemoryTier::Pool);
+      EXPECT_TRUE(program.reserve(work.kept, kPiece).has_value() || tier == MemoryTier::Pool);
       work.kept.clear();
       EXPECT_EQ(program.memory.usage().bytes, 0U);
     }
@@ -176,7 +176,7 @@ TEST_F(MemoryFaults, AreRetriedOnlyForOutOfMemory) {
   const Program program = open({MemoryTier::RetryingPool, 0, count, {}});
   driver_.fail("cuMemAllocFromPoolAsync", 1, DriverResult::InvalidHandle);
   std::vector<Buffer> kept;
-  EXPECT_FALSE(program.reserve(kept, kPiece).ok());
+  EXPECT_FALSE(program.reserve(kept, kPiece).has_value());
   EXPECT_EQ(asked, 0U);
 }
 
@@ -193,16 +193,16 @@ TEST_F(MemoryCallback, ReturningFalseStopsRetries) {
                                 },
                                 {}});
   std::vector<Buffer> kept;
-  EXPECT_FALSE(program.reserve(kept, 2 * kPiece).ok());
+  EXPECT_FALSE(program.reserve(kept, 2 * kPiece).has_value());
   EXPECT_EQ(asked, 2U);
   EXPECT_EQ(wanted, 2 * kPiece);
-  EXPECT_EQ(events(Kind::AllocationRetried).size(), 1U);
+  EXPECT_EQ(events(runtime::events::kAllocationRetried).size(), 1U);
 }
 
 TEST_F(MemoryCallback, MissingCallbackDisablesRetries) {
   const Program program = open({MemoryTier::RetryingPool, kPiece, {}, {}});
   std::vector<Buffer> kept;
-  EXPECT_FALSE(program.reserve(kept, 2 * kPiece).ok());
+  EXPECT_FALSE(program.reserve(kept, 2 * kPiece).has_value());
   EXPECT_EQ(memory_tier_name(program.memory), "retrying pool");
 }
 
@@ -216,14 +216,14 @@ TEST_F(MemoryCallback, CanAllocateWithoutRecursion) {
                         [&](std::size_t) {
                           ++asked;
                           std::vector<Buffer> own;
-                          rejected = !program->reserve(own, 2 * kPiece).ok();
+                          rejected = !program->reserve(own, 2 * kPiece).has_value();
                           kept.clear();
-                          return program->reserve(own, kPiece).ok();
+                          return program->reserve(own, kPiece).has_value();
                         },
                         {}}));
-  ASSERT_TRUE(program->reserve(kept, kPiece).ok());
+  ASSERT_TRUE(program->reserve(kept, kPiece).has_value());
   std::vector<Buffer> wanted;
-  EXPECT_TRUE(program->reserve(wanted, 2 * kPiece).ok());
+  EXPECT_TRUE(program->reserve(wanted, 2 * kPiece).has_value());
   EXPECT_EQ(asked, 1U);
   EXPECT_TRUE(rejected);
 }
@@ -231,9 +231,9 @@ TEST_F(MemoryCallback, CanAllocateWithoutRecursion) {
 TEST_F(MemoryCallback, IsFollowedByStreamSynchronization) {
   Workload work;
   const Program program = open({MemoryTier::RetryingPool, kPiece, work.dropping(), {}});
-  ASSERT_TRUE(program.reserve(work.kept, kPiece).ok());
+  ASSERT_TRUE(program.reserve(work.kept, kPiece).has_value());
   EXPECT_EQ(driver_.calls("cuStreamSynchronize"), 0U);
-  ASSERT_TRUE(program.reserve(work.kept, kPiece).ok());
+  ASSERT_TRUE(program.reserve(work.kept, kPiece).has_value());
   EXPECT_EQ(driver_.calls("cuStreamSynchronize"), 1U);
   EXPECT_EQ(events(Kind::Synchronized).size(), 1U) << "a wait without an event";
 }
@@ -245,7 +245,7 @@ TEST_F(MemoryPools, ReuseMemoryInStreamOrderWithoutWait) {
   const Program program = open({});
   for (int i = 0; i < 20; ++i) {
     std::vector<Buffer> scratch;
-    ASSERT_TRUE(program.reserve(scratch, 2 * kPiece).ok()) << i;
+    ASSERT_TRUE(program.reserve(scratch, 2 * kPiece).has_value()) << i;
   }
   EXPECT_EQ(driver_.calls("cuStreamSynchronize"), 0U);
   EXPECT_EQ(program.memory.usage().peak, 2 * kPiece);
@@ -256,28 +256,28 @@ TEST_F(MemoryPools, RetainReleasedMemoryUntilTrim) {
   const std::size_t before = available();
   {
     std::vector<Buffer> scratch;
-    ASSERT_TRUE(program.reserve(scratch, 4 * kPiece).ok());
+    ASSERT_TRUE(program.reserve(scratch, 4 * kPiece).has_value());
   }
-  ASSERT_TRUE(program.stream->synchronize().ok());
+  ASSERT_TRUE(program.stream->synchronize().has_value());
   EXPECT_EQ(program.memory.usage().bytes, 0U);
   EXPECT_EQ(available(), before - 4 * kPiece) << "the pool released its memory at a synchronization";
-  ASSERT_TRUE(program.memory.trim().ok());
+  ASSERT_TRUE(program.memory.trim().has_value());
   EXPECT_EQ(available(), before);
-  const std::vector<Event> trimmed = events(Kind::MemoryTrimmed);
+  const std::vector<Event> trimmed = events(runtime::events::kMemoryTrimmed);
   ASSERT_EQ(trimmed.size(), 1U);
   EXPECT_EQ(trimmed[0].bytes, 4 * kPiece);
 }
 
 TEST_F(MemoryPools, FailedTrimIsAnError) {
   const Program program = open({});
-  EXPECT_TRUE(program.memory.trim().ok()) << "there is no pool yet and nothing to release";
+  EXPECT_TRUE(program.memory.trim().has_value()) << "there is no pool yet and nothing to release";
   std::vector<Buffer> kept;
-  ASSERT_TRUE(program.reserve(kept, kPiece).ok());
+  ASSERT_TRUE(program.reserve(kept, kPiece).has_value());
   driver_.fail("cuMemPoolTrimTo", 1, DriverResult::Unknown);
   const Status rejected = program.memory.trim();
-  ASSERT_FALSE(rejected.ok());
+  ASSERT_FALSE(rejected.has_value());
   EXPECT_TRUE(says(rejected.error().message, "cuMemPoolTrimTo")) << rejected.error().message;
-  EXPECT_EQ(events(Kind::MemoryTrimmed).size(), 0U);
+  EXPECT_EQ(events(runtime::events::kMemoryTrimmed).size(), 0U);
 }
 
 TEST_F(MemoryPools, UnorderedMemoryIsFreedAfterStreamSynchronization) {
@@ -285,7 +285,7 @@ TEST_F(MemoryPools, UnorderedMemoryIsFreedAfterStreamSynchronization) {
   for (const MemoryTier tier : {MemoryTier::Plain, MemoryTier::Managed}) {
     const Program program = open({tier, 0, {}, {}});
     std::vector<Buffer> kept;
-    ASSERT_TRUE(program.reserve(kept, kPiece).ok());
+    ASSERT_TRUE(program.reserve(kept, kPiece).has_value());
     const auto to = static_cast<cuda::DevicePointer>(reinterpret_cast<std::uintptr_t>(kept[0].native()));
     const std::vector<char> bytes(kPiece, 1);
     auto* const stream = static_cast<cuda::Stream>(program.stream->native());
@@ -295,20 +295,20 @@ TEST_F(MemoryPools, UnorderedMemoryIsFreedAfterStreamSynchronization) {
     EXPECT_EQ(driver_.calls("cuStreamSynchronize"), waits + 1) << to_string(tier);
     EXPECT_EQ(events(Kind::Synchronized).size(), ++reported) << "a wait without an event";
     EXPECT_EQ(driver_.counts().allocations, 0U) << to_string(tier);
-    EXPECT_TRUE(program.stream->synchronize().ok()) << "memory was freed during the copy";
+    EXPECT_TRUE(program.stream->synchronize().has_value()) << "memory was freed during the copy";
     ++reported;
-    EXPECT_TRUE(program.memory.trim().ok());
+    EXPECT_TRUE(program.memory.trim().has_value());
   }
 }
 
 TEST_F(MemoryPools, UnknownPointerIsIgnored) {
   const Program program = open({});
   const Allocator allocator = program.memory.allocator();
-  void* const memory = allocator.allocate(kPiece, program.stream->native());
-  ASSERT_NE(memory, nullptr);
-  allocator.release(memory, kPiece, program.stream->native());
-  allocator.release(memory, kPiece, program.stream->native());
-  allocator.release(this, kPiece, program.stream->native());
+  const auto memory = allocator.allocate(kPiece, *program.stream);
+  ASSERT_TRUE(memory.has_value());
+  allocator.release(*memory, kPiece, *program.stream);
+  allocator.release(*memory, kPiece, *program.stream);
+  allocator.release(this, kPiece, *program.stream);
   EXPECT_EQ(driver_.calls("cuMemFreeAsync"), 1U);
   EXPECT_EQ(program.memory.usage().bytes, 0U);
 }

@@ -77,7 +77,7 @@ TEST_F(ModeTest, SessionAcceptsRuntimeVariables) {
   fixture_.rewrites.set("on");
   fixture_.time_stages.set("0");
   Session session = fixture_.session();
-  (void)session.devices("cuda");  // loads the configuration
+  (void)session.devices(kiln::Backend::Cuda);  // loads the configuration
   EXPECT_EQ(fixture_.log.count(Event::Kind::ConfigWarning), 0U);
 }
 

@@ -28,7 +28,7 @@ TEST_F(RewriteTest, IsEnabledByDefaultAndEmitsEvent) {
   Runtime runtime(fixture_.session());
   EXPECT_TRUE(runtime.rewrites());
   EXPECT_TRUE(runtime.should_rewrite(kJoinOfBoxes, 30));
-  const Event reported = fixture_.only(Event::Kind::Rewritten);
+  const Event reported = fixture_.only(runtime::events::kRewritten);
   EXPECT_EQ(reported.requested, "join");
   EXPECT_EQ(reported.selected, "box join");
   EXPECT_EQ(reported.message, "join of boxes");
@@ -40,7 +40,7 @@ TEST_F(RewriteTest, OverridePrecedesEnvironment) {
   Runtime runtime(fixture_.session());
   EXPECT_FALSE(runtime.rewrites());
   EXPECT_FALSE(runtime.should_rewrite(kJoinOfBoxes, 30));
-  EXPECT_EQ(fixture_.log.count(Event::Kind::Rewritten), 0U);
+  EXPECT_EQ(fixture_.log.count(runtime::events::kRewritten), 0U);
   runtime.set_rewrites(true);
   EXPECT_TRUE(runtime.should_rewrite(kJoinOfBoxes, 30));
   runtime.set_rewrites(std::nullopt);
@@ -61,11 +61,11 @@ TEST_F(RewriteTest, EventBelongsToEnclosingRun) {
   Runtime runtime(fixture_.session());
   {
     const auto dispatch = Dispatch::begin(runtime, kJoin, {.rows = 5});
-    ASSERT_TRUE(dispatch.ok());
+    ASSERT_TRUE(dispatch.has_value());
     EXPECT_TRUE(runtime.should_rewrite(kJoinOfBoxes, 5));
   }
-  EXPECT_EQ(fixture_.only(Event::Kind::Rewritten).context.dispatch,
-            fixture_.only(Event::Kind::Dispatched).context.dispatch);
+  EXPECT_EQ(fixture_.only(runtime::events::kRewritten).context.dispatch,
+            fixture_.only(runtime::events::kDispatched).context.dispatch);
 }
 
 }  // namespace

@@ -47,16 +47,16 @@ TEST_F(WorkflowTest, DecidesOnceForAllRuns) {
   std::uint64_t number = 0;
   {
     const auto workflow = Workflow::begin(runtime, "twice", {&kDoubling}, of(1000));
-    ASSERT_TRUE(workflow.ok()) << workflow.error().message;
+    ASSERT_TRUE(workflow.has_value()) << workflow.error().message;
     number = workflow->decision().id;
     runtime.set_mode(Mode::Cpu);
-    EXPECT_TRUE(doubled(runtime, 1000).ok());
-    EXPECT_TRUE(doubled(runtime, 3).ok()) << "alone it would be below the crossover";
+    EXPECT_TRUE(doubled(runtime, 1000).has_value());
+    EXPECT_TRUE(doubled(runtime, 3).has_value()) << "alone it would be below the crossover";
   }
-  const Event decided = fixture_.only(Event::Kind::Decided);
+  const Event decided = fixture_.only(runtime::events::kDecided);
   EXPECT_EQ(decided.context.operation, "twice");
   EXPECT_EQ(decided.context.workflow, number);
-  const std::vector<Event> ran = fixture_.events(Event::Kind::Dispatched);
+  const std::vector<Event> ran = fixture_.events(runtime::events::kDispatched);
   ASSERT_EQ(ran.size(), 2U);
   for (const Event& one : ran) {
     EXPECT_EQ(one.selected, "opencl");
@@ -70,33 +70,33 @@ TEST_F(WorkflowTest, DecidesOnceForAllRuns) {
 TEST_F(WorkflowTest, DecidesAgainOnlyAtChunkBoundaries) {
   Runtime runtime(fixture_.session());
   auto workflow = Workflow::begin(runtime, "chunks", {&kDoubling}, of(1000));
-  ASSERT_TRUE(workflow.ok());
+  ASSERT_TRUE(workflow.has_value());
   const std::uint64_t first = workflow->decision().id;
   {
     const auto dispatch = Dispatch::begin(runtime, kDoubling, of(3));
-    ASSERT_TRUE(dispatch.ok());
+    ASSERT_TRUE(dispatch.has_value());
     const Status inside = workflow->next_chunk(of(3));
-    ASSERT_FALSE(inside.ok());
+    ASSERT_FALSE(inside.has_value());
     EXPECT_EQ(inside.error().code, Code::InvalidArgument);
   }
-  ASSERT_TRUE(workflow->next_chunk(of(3)).ok());
+  ASSERT_TRUE(workflow->next_chunk(of(3)).has_value());
   EXPECT_EQ(workflow->decision().selected, Backend::Cpu);
   EXPECT_NE(workflow->decision().id, first);
   EXPECT_EQ(OperationScope::current()->workflow, workflow->decision().id);
-  EXPECT_TRUE(doubled(runtime, 1000).ok());
-  EXPECT_EQ(fixture_.events(Event::Kind::Dispatched).back().selected, "cpu");
-  EXPECT_EQ(fixture_.log.count(Event::Kind::Decided), 2U);
+  EXPECT_TRUE(doubled(runtime, 1000).has_value());
+  EXPECT_EQ(fixture_.events(runtime::events::kDispatched).back().selected, "cpu");
+  EXPECT_EQ(fixture_.log.count(runtime::events::kDecided), 2U);
 }
 
 TEST_F(WorkflowTest, SelectsBackendSupportedByEveryOperation) {
   Runtime runtime(fixture_.session());
   const auto workflow = Workflow::begin(runtime, "mixed", {&kDoubling, &kHostStep}, of(1000));
-  ASSERT_TRUE(workflow.ok());
+  ASSERT_TRUE(workflow.has_value());
   EXPECT_EQ(workflow->decision().selected, Backend::Cpu);
   runtime.set_mode(Mode::Gpu);
   std::thread([&] {
     const auto none = Workflow::begin(runtime, "mixed", {&kDoubling, &kHostStep}, of(1000));
-    ASSERT_FALSE(none.ok());
+    ASSERT_FALSE(none.has_value());
     EXPECT_EQ(none.error().code, Code::Unsupported);
   }).join();
 }
@@ -115,27 +115,27 @@ TEST_F(WorkflowTest, UsesLargestCrossover) {
 TEST_F(WorkflowTest, OutermostWorkflowDecides) {
   Runtime runtime(fixture_.session());
   const auto outer = Workflow::begin(runtime, "outer", {&kDoubling}, of(1000));
-  ASSERT_TRUE(outer.ok());
+  ASSERT_TRUE(outer.has_value());
   {
     auto inner = Workflow::begin(runtime, "inner", {&kDoubling}, of(1));
-    ASSERT_TRUE(inner.ok());
+    ASSERT_TRUE(inner.has_value());
     EXPECT_EQ(inner->decision().selected, Backend::OpenCl);
     EXPECT_EQ(inner->decision().id, outer->decision().id);
-    EXPECT_TRUE(inner->next_chunk(of(1)).ok());
+    EXPECT_TRUE(inner->next_chunk(of(1)).has_value());
     EXPECT_EQ(inner->decision().id, outer->decision().id);
   }
-  EXPECT_EQ(fixture_.log.count(Event::Kind::Decided), 1U);
+  EXPECT_EQ(fixture_.log.count(runtime::events::kDecided), 1U);
 }
 
 TEST_F(WorkflowTest, NestedWorkflowUsesOneBackend) {
   Runtime runtime(fixture_.session());
   const auto outer = Workflow::begin(runtime, "outer", {&kDoubling}, of(1000));
-  ASSERT_TRUE(outer.ok());
+  ASSERT_TRUE(outer.has_value());
   const auto inner = Workflow::begin(runtime, "inner", {&kDoubling, &kHostStep}, of(1000));
-  ASSERT_TRUE(inner.ok());
+  ASSERT_TRUE(inner.has_value());
   EXPECT_EQ(inner->decision().selected, Backend::Cpu);
   EXPECT_EQ(inner->decision().id, outer->decision().id);
-  EXPECT_TRUE(has(fixture_.only(Event::Kind::FellBack).message, "host step has no variant for opencl"));
+  EXPECT_TRUE(has(fixture_.only(runtime::events::kFellBack).message, "host step has no variant for opencl"));
   EXPECT_EQ(runtime.decide(kDoubling, of(1000)).value().selected, Backend::Cpu);
 }
 
@@ -143,21 +143,21 @@ TEST_F(WorkflowTest, OperationWithoutVariantFallsBackOrFails) {
   Runtime runtime(fixture_.session());
   {
     const auto workflow = Workflow::begin(runtime, "forgetful", {&kDoubling}, of(1000));
-    ASSERT_TRUE(workflow.ok());
+    ASSERT_TRUE(workflow.has_value());
     const auto decision = runtime.decide(kHostStep, of(1000));
-    ASSERT_TRUE(decision.ok());
+    ASSERT_TRUE(decision.has_value());
     EXPECT_TRUE(decision->fallback);
     EXPECT_EQ(decision->selected, Backend::Cpu);
-    const Event reported = fixture_.only(Event::Kind::FellBack);
+    const Event reported = fixture_.only(runtime::events::kFellBack);
     EXPECT_TRUE(has(reported.message, "host step has no variant for opencl, which forgetful uses"));
     EXPECT_EQ(reported.context.workflow, workflow->decision().id);
-    EXPECT_FALSE(runtime.decide(kHostStep, {1000, Residency::Device, Backend::OpenCl}).ok());
+    EXPECT_FALSE(runtime.decide(kHostStep, {1000, Residency::Device, Backend::OpenCl}).has_value());
   }
   runtime.set_mode(Mode::Cpu);
   const auto workflow = Workflow::begin(runtime, "forgetful", {&kDoubling}, of(1000));
-  ASSERT_TRUE(workflow.ok());
+  ASSERT_TRUE(workflow.has_value());
   const auto decision = runtime.decide(kDeviceStep, of(1000));
-  ASSERT_FALSE(decision.ok());
+  ASSERT_FALSE(decision.has_value());
   EXPECT_EQ(decision.error().code, Code::Unsupported);
 }
 
@@ -166,7 +166,7 @@ TEST_F(WorkflowTest, ResidentRowsFailInCpuWorkflow) {
   const auto workflow = Workflow::begin(runtime, "small", {&kDoubling}, of(1));
   ASSERT_EQ(workflow->decision().selected, Backend::Cpu);
   const auto decision = runtime.decide(kDoubling, {1000, Residency::Device, Backend::OpenCl});
-  ASSERT_FALSE(decision.ok());
+  ASSERT_FALSE(decision.has_value());
   EXPECT_TRUE(has(decision.error().message, "materialize them first"));
 }
 
@@ -175,7 +175,7 @@ TEST_F(WorkflowTest, AppliesToItsThreadAndRuntimeOnly) {
   Runtime runtime(session);
   Runtime other(session);
   const auto workflow = Workflow::begin(runtime, "mine", {&kDoubling}, of(1000));
-  ASSERT_TRUE(workflow.ok());
+  ASSERT_TRUE(workflow.has_value());
   EXPECT_EQ(other.decide(kDoubling, of(1)).value().selected, Backend::Cpu);
   std::thread([&] { EXPECT_EQ(runtime.decide(kDoubling, of(1)).value().selected, Backend::Cpu); }).join();
 }
@@ -187,9 +187,9 @@ TEST_F(WorkflowTest, ConcurrentDecisionsWhileModeChanges) {
     threads.emplace_back([&] {
       for (std::uint64_t i = 0; i < 200; ++i) {
         const auto workflow = Workflow::begin(runtime, "busy", {&kLateStep}, of(4900 + i));
-        ASSERT_TRUE(workflow.ok()) << workflow.error().message;
+        ASSERT_TRUE(workflow.has_value()) << workflow.error().message;
         const auto dispatch = Dispatch::begin(runtime, kLateStep, of(i));
-        ASSERT_TRUE(dispatch.ok());
+        ASSERT_TRUE(dispatch.has_value());
         EXPECT_EQ(dispatch->decision().selected, workflow->decision().selected);
         EXPECT_EQ(dispatch->decision().id, workflow->decision().id);
       }
@@ -204,7 +204,7 @@ TEST_F(WorkflowTest, ConcurrentDecisionsWhileModeChanges) {
 TEST_F(WorkflowTest, RequiresAtLeastOneOperation) {
   Runtime runtime(fixture_.session());
   const auto workflow = Workflow::begin(runtime, "empty", {}, of(1));
-  ASSERT_FALSE(workflow.ok());
+  ASSERT_FALSE(workflow.has_value());
   EXPECT_EQ(workflow.error().code, Code::InvalidArgument);
 }
 

@@ -11,9 +11,9 @@
 
 #include "base/files/files.hpp"
 #include "base/hash.hpp"
+#include "bundle/bundle_set.hpp"
 #include "bundle/bundle_writer.hpp"
 #include "bundle/profile.hpp"
-#include "session/bundle_set.hpp"
 #include "session/components.hpp"
 #include "session/config/config.hpp"
 #include "session/config/trust_policy_file.hpp"
@@ -29,8 +29,10 @@ namespace {
 
 using std::chrono::seconds;
 
-Unit pip() { return Unit::cuda("pip.cu", "extern \"C\" __global__ void pip(int* x) { *x = 1; }").entry("pip"); }
-Unit area() { return Unit::cuda("area.cu", "extern \"C\" __global__ void area(int* x) { *x = 2; }").entry("area"); }
+Unit pip() { return Unit::cuda("pip.cu", "extern \"C\" __global__ void pip(int* x) { *x = 1; }").with_entry("pip"); }
+Unit area() {
+  return Unit::cuda("area.cu", "extern \"C\" __global__ void area(int* x) { *x = 2; }").with_entry("area");
+}
 
 std::string made_up_code(const Unit& unit, const std::string& target) {
   return "code of " + unit.name() + ' ' + target;
@@ -57,7 +59,7 @@ class SessionBundles : public testing::Test {
   std::string bundle(const std::vector<BundleMember>& members, const SecretKey* key = nullptr,
                      std::uint64_t epoch = 1) {
     BundleWriter writer({"acme/vision", epoch});
-    for (const BundleMember& member : members) EXPECT_TRUE(writer.add(member).ok());
+    for (const BundleMember& member : members) EXPECT_TRUE(writer.add(member).has_value());
     const std::string path = directory_.path("app.kiln");
     write_text(path, writer.finish(key).value().to_file());
     return path;
@@ -75,7 +77,7 @@ class SessionBundles : public testing::Test {
   }
   std::string rejection(const SessionOptions& options) {
     Session session = Session::open(options).value();
-    EXPECT_FALSE(session.artifact(pip(), Target::sm(80)).ok());
+    EXPECT_FALSE(session.artifact(pip(), Target::sm(80)).has_value());
     const auto reported = log_.of(Event::Kind::BundleRejected);
     EXPECT_EQ(reported.size(), 1U);
     return reported.empty() ? "" : reported.back().message;
@@ -88,7 +90,7 @@ class SessionBundles : public testing::Test {
 TEST_F(SessionBundles, ServesUnitWithoutCompilerAndHitNamesBuilder) {
   Session session = Session::open(options(bundle({member(pip(), "sm_80")}))).value();
   const auto artifact = session.artifact(pip(), Target::sm(80));
-  ASSERT_TRUE(artifact.ok()) << artifact.error().message;
+  ASSERT_TRUE(artifact.has_value()) << artifact.error().message;
   EXPECT_EQ(artifact->bytes.view(), made_up_code(pip(), "sm_80"));
   EXPECT_EQ(*artifact->symbol("pip"), "pip");
   const auto hits = log_.of(Event::Kind::Hit);
@@ -108,7 +110,7 @@ TEST_F(SessionBundles, DeviceGetsMostCompatibleCode) {
 
 TEST_F(SessionBundles, IncompatibleUnitIsMissAndEventListsArchitectures) {
   Session session = Session::open(options(bundle({member(pip(), "sm_80"), member(pip(), "sm_90")}))).value();
-  EXPECT_FALSE(session.artifact(pip(), Target::sm(75)).ok());
+  EXPECT_FALSE(session.artifact(pip(), Target::sm(75)).has_value());
   const auto reported = log_.of(Event::Kind::BundleIncompatible);
   ASSERT_EQ(reported.size(), 1U);
   EXPECT_NE(reported[0].message.find("sm_80, sm_90"), std::string::npos) << reported[0].message;
@@ -117,7 +119,7 @@ TEST_F(SessionBundles, IncompatibleUnitIsMissAndEventListsArchitectures) {
 
 TEST_F(SessionBundles, UnitMissingFromBundleEmitsNoEvent) {
   Session session = Session::open(options(bundle({member(pip(), "sm_80")}))).value();
-  EXPECT_FALSE(session.artifact(area(), Target::sm(80)).ok());
+  EXPECT_FALSE(session.artifact(area(), Target::sm(80)).has_value());
   EXPECT_EQ(log_.count(Event::Kind::BundleIncompatible), 0U);
   EXPECT_EQ(log_.count(Event::Kind::BundleRejected), 0U);
 }
@@ -131,7 +133,7 @@ TEST_F(SessionBundles, ServesBackgroundRequests) {
     for (int i = 0; i < 1000 && !artifact; ++i) {
       artifact = session.artifact(unit, Target::sm(80), std::chrono::milliseconds(5));
     }
-    ASSERT_TRUE(artifact.ok()) << artifact.error().message;
+    ASSERT_TRUE(artifact.has_value()) << artifact.error().message;
     EXPECT_EQ(artifact->bytes.view(), made_up_code(unit, "sm_80"));
   }
   EXPECT_EQ(session.status().failed, 0U);
@@ -139,7 +141,7 @@ TEST_F(SessionBundles, ServesBackgroundRequests) {
 
 TEST_F(SessionBundles, BundleEntriesAreNotCopiedIntoCache) {
   Session session = Session::open(options(bundle({member(pip(), "sm_80")}))).value();
-  ASSERT_TRUE(session.artifact(pip(), Target::sm(80)).ok());
+  ASSERT_TRUE(session.artifact(pip(), Target::sm(80)).has_value());
   EXPECT_FALSE(exists(directory_.path("cache") + "/v1/entries"));
 }
 
@@ -148,7 +150,7 @@ TEST_F(SessionBundles, FirstBundleWithCodeServes) {
   BundleMember hotfix = member(pip(), "sm_80");
   hotfix.artifact.bytes = Bytes::of("hotfix");
   BundleWriter writer({});
-  ASSERT_TRUE(writer.add(hotfix).ok());
+  ASSERT_TRUE(writer.add(hotfix).has_value());
   write_text(first, writer.finish(nullptr).value().to_file());
   Session session =
       Session::open(options(first + ":" + bundle({member(pip(), "sm_80"), member(area(), "sm_80")}))).value();
@@ -167,7 +169,7 @@ TEST_F(SessionBundles, OnlyBundleSignedByProgramKeyIsServed) {
   SessionOptions strict = options(bundle({member(pip(), "sm_80")}, &key));
   strict.settings.erase("trust.unsigned");
   strict.trust.keys = {{key.public_key().text(), {"acme/*"}}};
-  EXPECT_TRUE(Session::open(strict).value().artifact(pip(), Target::sm(80)).ok());
+  EXPECT_TRUE(Session::open(strict).value().artifact(pip(), Target::sm(80)).has_value());
   strict.trust.keys = {{SecretKey::generate().public_key().text(), {"*"}}};
   EXPECT_FALSE(rejection(strict).empty());
 }
@@ -177,7 +179,7 @@ TEST_F(SessionBundles, BundleOfRevokedKeyIsRejected) {
   SessionOptions strict = options(bundle({member(pip(), "sm_80")}, &key));
   strict.trust.keys = {{key.public_key().text(), {"acme/*"}}};
   strict.trust.live_namespaces = {{"acme/live", 7}};
-  EXPECT_TRUE(Session::open(strict).value().artifact(pip(), Target::sm(80)).ok());
+  EXPECT_TRUE(Session::open(strict).value().artifact(pip(), Target::sm(80)).has_value());
   strict.trust.revoked = {key.public_key().id().hex()};
   EXPECT_NE(rejection(strict).find("revoked"), std::string::npos);
 }
@@ -211,7 +213,7 @@ TEST_F(SessionBundles, PolicyFileAddsToProgramPolicyAndUnreadableFileTrustsNoKey
   const std::string policy = directory_.path("policy.toml");
   strict.settings["trust.policy"] = policy;
   write_text(policy, "[[key]]\npublic = \"" + key.public_key().text() + "\"\nnamespaces = [\"acme/vision\"]\n");
-  EXPECT_TRUE(Session::open(strict).value().artifact(pip(), Target::sm(80)).ok());
+  EXPECT_TRUE(Session::open(strict).value().artifact(pip(), Target::sm(80)).has_value());
   // The program trusts the key; the file requires a later epoch than the bundle's.
   strict.trust.keys = {{key.public_key().text(), {"*"}}};
   write_text(policy, "[minimum_epoch]\n\"acme/vision\" = 4\n");
@@ -225,7 +227,7 @@ TEST_F(SessionBundles, CorruptBundleEmitsEventAndNextTierIsUsed) {
   bytes[bytes.size() - 20] ^= 1;
   write_text(path, bytes);
   Session session = Session::open(options(path)).value();
-  for (int i = 0; i < 2; ++i) EXPECT_FALSE(session.artifact(pip(), Target::sm(80)).ok());
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(session.artifact(pip(), Target::sm(80)).has_value());
   EXPECT_EQ(log_.count(Event::Kind::BundleRejected), 1U);
   EXPECT_EQ(log_.count(Event::Kind::Hit), 0U);
 }
@@ -244,18 +246,18 @@ TEST_F(SessionBundles, LibraryLoadedDuringLookupDoesNotInvalidateBundleList) {
                         ASSERT_NE(::dlopen("libanl.so.1", RTLD_NOW), nullptr) << ::dlerror();
                       }
                       EXPECT_TRUE(asked->has_any());
-                      EXPECT_TRUE(asked->get(member(pip(), "sm_80").key).ok());
+                      EXPECT_TRUE(asked->get(member(pip(), "sm_80").key, {}).has_value());
                     }));
   asked = &bundles;
   const Recipe recipe{pip(), Target::sm(80), {}, {}};
-  bundles.emit_other_compilers(recipe);
+  bundles.emit_other_compilers(recipe, {});
   EXPECT_EQ(reported, 2);
 }
 
 TEST_F(SessionBundles, NoBundlesWhenCachingIsDisabled) {
   SessionOptions off = options(bundle({member(pip(), "sm_80")}));
   off.settings["disable"] = "1";
-  EXPECT_FALSE(Session::open(off).value().artifact(pip(), Target::sm(80)).ok());
+  EXPECT_FALSE(Session::open(off).value().artifact(pip(), Target::sm(80)).has_value());
 }
 
 TEST_F(SessionBundles, GetsAreRecordedOnceAndBackgroundRequestsAreNot) {
@@ -265,11 +267,11 @@ TEST_F(SessionBundles, GetsAreRecordedOnceAndBackgroundRequestsAreNot) {
   {
     Session session = Session::open(recording).value();
     session.request({area()}, Target::sm(80));
-    for (int i = 0; i < 3; ++i) ASSERT_TRUE(session.artifact(pip(), Target::sm(86)).ok());
-    EXPECT_FALSE(session.artifact(pip(), Target::sm(75)).ok());
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(session.artifact(pip(), Target::sm(86)).has_value());
+    EXPECT_FALSE(session.artifact(pip(), Target::sm(75)).has_value());
   }
   const auto profile = read_profile(path);
-  ASSERT_TRUE(profile.ok()) << profile.error().message;
+  ASSERT_TRUE(profile.has_value()) << profile.error().message;
   const std::vector<ProfileEntry> expected = {{"pip.cu", "cuda", pip().key(), Target::sm(86)},
                                               {"pip.cu", "cuda", pip().key(), Target::sm(75)}};
   EXPECT_EQ(profile->entries, expected);
@@ -290,8 +292,9 @@ class SessionBundlesCuda : public SessionBundles {
     return made;
   }
   BundleMember compiled(const Unit& unit, const std::string& target) {
-    Components components(Config::load(with_compiler(""), {}), {});
-    const ResolveResult answer = components.get(unit, Target::parse(target).value()).value();
+    SessionOptions quiet = with_compiler("");
+    quiet.on_event = nullptr;
+    const ResolvedArtifact answer = Session::open(quiet)->resolve(unit, Target::parse(target).value()).value();
     BundleMember made = member(unit, target);
     made.artifact = answer.artifact;
     made.request = answer.request;
@@ -305,10 +308,10 @@ TEST_F(SessionBundlesCuda, LowerMinorCubinIsLoadedAndKernelIsReadyDuringCapture)
   SessionOptions none = with_compiler(bundle({compiled(pip(), "sm_80")}));
   none.settings["compile"] = "never";
   Session session = Session::open(none).value();
-  ASSERT_TRUE(session.make_current("cuda").ok());
+  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
   const KernelHandle handle = session.handle(pip(), "pip");
   const auto kernel = handle.get(seconds(60));
-  ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+  ASSERT_TRUE(kernel.has_value()) << kernel.error().message;
   EXPECT_EQ(log_.count(Event::Kind::Compiled), 0U);
   ASSERT_EQ(log_.count(Event::Kind::Loaded), 1U);
   EXPECT_EQ(log_.of(Event::Kind::Loaded)[0].origin, "bundle");
@@ -316,7 +319,7 @@ TEST_F(SessionBundlesCuda, LowerMinorCubinIsLoadedAndKernelIsReadyDuringCapture)
   cuda::Stream stream = nullptr;
   ASSERT_EQ(driver_.driver().StreamCreate(&stream, cuda::kStreamNonBlocking), cuda::DriverResult::Success);
   ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), cuda::DriverResult::Success);
-  EXPECT_TRUE(handle.get_for_stream(stream, seconds(60)).ok());
+  EXPECT_TRUE(handle.get_for_stream(StreamRef::from_native(stream), seconds(60)).has_value());
   GraphPointer graph = nullptr;
   ASSERT_EQ(driver_.application().StreamEndCapture(stream, &graph), cuda::DriverResult::Success);
   driver_.application().GraphDestroy(graph);
@@ -329,9 +332,9 @@ TEST_F(SessionBundlesCuda, UnitRejectedByDriverIsCompiled) {
   SessionOptions made = with_compiler(bundle({junk}));
   made.settings["cache.dir"] = directory_.path("another cache");
   Session session = Session::open(made).value();
-  ASSERT_TRUE(session.make_current("cuda").ok());
+  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
   const auto kernel = session.get(pip(), "pip", seconds(60));
-  ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+  ASSERT_TRUE(kernel.has_value()) << kernel.error().message;
   EXPECT_GE(log_.count(Event::Kind::LoadRejected), 1U);
   EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U);
 }
@@ -341,11 +344,11 @@ TEST_F(SessionBundlesCuda, BundleTruncatedInPlaceEmitsOneEventAndUnitIsCompiled)
   SessionOptions made = with_compiler(path);
   made.settings["cache.dir"] = directory_.path("another cache");
   Session session = Session::open(made).value();
-  ASSERT_TRUE(session.artifact(area(), Target::sm(86)).ok());  // the bundle is open now
+  ASSERT_TRUE(session.artifact(area(), Target::sm(86)).has_value());  // the bundle is open now
   ASSERT_EQ(log_.count(Event::Kind::Compiled), 0U);
   std::filesystem::resize_file(path, 0);
   const auto artifact = session.artifact(pip(), Target::sm(86));
-  ASSERT_TRUE(artifact.ok()) << artifact.error().message;
+  ASSERT_TRUE(artifact.has_value()) << artifact.error().message;
   EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U);
   const auto reported = log_.of(Event::Kind::BundleRejected);
   ASSERT_EQ(reported.size(), 1U);
@@ -360,11 +363,11 @@ TEST_F(SessionBundlesCuda, ExactMatchServesSameCompilerAndReportsOthers) {
   exact.settings["cache.dir"] = directory_.path("another cache");
   Session session = Session::open(exact).value();
   const auto same = session.artifact(pip(), Target::sm(86));
-  ASSERT_TRUE(same.ok()) << same.error().message;
+  ASSERT_TRUE(same.has_value()) << same.error().message;
   EXPECT_EQ(log_.of(Event::Kind::Hit).back().origin, "bundle");
   EXPECT_EQ(log_.count(Event::Kind::BundleIncompatible), 0U);
   const auto other = session.artifact(area(), Target::sm(86));
-  ASSERT_FALSE(other.ok());
+  ASSERT_FALSE(other.has_value());
   EXPECT_NE(other.error().message.find("app.kiln"), std::string::npos) << other.error().message;
   const auto reported = log_.of(Event::Kind::BundleIncompatible);
   ASSERT_FALSE(reported.empty());

@@ -22,7 +22,7 @@ using cuda::DriverResult;
 class CcclCallable : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(device_->make_current(0).ok());
+    ASSERT_TRUE(device_->make_current(0).has_value());
     call_.stream = device_->create_stream().value();
     call_.iterators = {this, this};
     call_.items = 100;
@@ -39,7 +39,7 @@ class CcclCallable : public testing::Test {
     auto state = std::make_shared<Callable::State>(Callable::State::Params{
         nullptr, device_.get(), std::move(module), spec, Target::sm(80), spec.name, 7, Origin::Disk, log_.emitter()});
     state->warm_up();
-    return Callable(std::move(state));
+    return cccl::detail::CallableAccess::make(std::move(state));
   }
   void begin_recording() {
     ASSERT_EQ(
@@ -66,17 +66,17 @@ TEST_F(CcclCallable, QueriesFirstSizeAtCreationAndAllocatesAtCall) {
   const Callable reduce = callable(cccl::reduce<std::int32_t>());
   EXPECT_EQ(recorder_.questions(), 1);
   EXPECT_EQ(driver_.calls("cuMemAllocAsync"), 0U);
-  ASSERT_TRUE(reduce(call_).ok());
+  ASSERT_TRUE(reduce(call_).has_value());
   EXPECT_EQ(recorder_.questions(), 1) << "a hundred items are fewer than the queried size";
   EXPECT_EQ(driver_.calls("cuMemAllocAsync"), 1U);
   call_.items = 1000000;
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(reduce(call_).ok());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(reduce(call_).has_value());
   EXPECT_TRUE(recorder_.record().enough);
   EXPECT_EQ(recorder_.questions(), 2);
   EXPECT_EQ(driver_.calls("cuMemAllocAsync"), 2U);
   EXPECT_EQ(recorder_.runs(), 4);
   EXPECT_EQ(driver_.calls("cuStreamSynchronize"), 0U);
-  ASSERT_TRUE(device_->synchronize(call_.stream).ok());
+  ASSERT_TRUE(device_->synchronize(call_.stream).has_value());
   EXPECT_EQ(driver_.counts().allocations, 1U) << "the block that was too small was freed";
   EXPECT_EQ(reduce.kernels(), (std::vector<std::string>{"_Z6kernelv"}));
 }
@@ -84,8 +84,8 @@ TEST_F(CcclCallable, QueriesFirstSizeAtCreationAndAllocatesAtCall) {
 TEST_F(CcclCallable, AlgorithmsWithoutStorageOnlyLaunch) {
   const Callable search = callable(cccl::lower_bound<std::int32_t>());
   call_.iterators = {this, this, this};
-  ASSERT_TRUE(search(call_).ok());
-  EXPECT_TRUE(search.reserve(call_).ok());
+  ASSERT_TRUE(search(call_).has_value());
+  EXPECT_TRUE(search.reserve(call_).has_value());
   EXPECT_EQ(search.temp_storage_bytes(call_).value(), 0U);
   EXPECT_EQ(recorder_.questions(), 0);
   EXPECT_EQ(driver_.calls("cuMemAllocAsync"), 0U);
@@ -96,13 +96,13 @@ TEST_F(CcclCallable, CallerStorageIsUsedUnchanged) {
   call_.items = 5000;
   call_.temp_storage_bytes = reduce.temp_storage_bytes(call_).value();
   call_.temp_storage = this;
-  ASSERT_TRUE(reduce(call_).ok());
+  ASSERT_TRUE(reduce(call_).has_value());
   EXPECT_EQ(recorder_.record().storage, this);
   EXPECT_EQ(driver_.calls("cuMemAllocAsync"), 0U);
   recorder_.set_outcome(1);  // the library's result for too little storage
   call_.temp_storage_bytes = 8;
   const Status small = reduce(call_);
-  ASSERT_FALSE(small.ok());
+  ASSERT_FALSE(small.has_value());
   EXPECT_EQ(small.error().code, Code::InvalidArgument);
   EXPECT_NE(small.error().message.find("the caller passed 8"), std::string::npos) << small.error().message;
 }
@@ -112,18 +112,18 @@ TEST_F(CcclCallable, GraphUsesReservedStorageAndKeepsIt) {
   call_.items = 50000;
   begin_recording();
   const Status cold = reduce(call_);
-  ASSERT_FALSE(cold.ok());
+  ASSERT_FALSE(cold.has_value());
   EXPECT_EQ(cold.error().code, Code::Capturing);
   EXPECT_EQ(recorder_.runs(), 0);
   end_recording();
 
-  ASSERT_TRUE(reduce.reserve(call_).ok());
+  ASSERT_TRUE(reduce.reserve(call_).has_value());
   begin_recording();
-  ASSERT_TRUE(reduce(call_).ok());
+  ASSERT_TRUE(reduce(call_).has_value());
   void* const recorded = recorder_.record().storage;
   end_recording();
   call_.items = 500000;
-  ASSERT_TRUE(reduce(call_).ok());
+  ASSERT_TRUE(reduce(call_).has_value());
   EXPECT_NE(recorder_.record().storage, recorded);
   EXPECT_EQ(driver_.counts().allocations, 2U) << "the block of the graph is kept";
   EXPECT_EQ(driver_.calls("cuMemFreeAsync"), 0U);
@@ -132,10 +132,10 @@ TEST_F(CcclCallable, GraphUsesReservedStorageAndKeepsIt) {
 
 TEST_F(CcclCallable, ReleaseFreesStorageOfStream) {
   const Callable reduce = callable(cccl::reduce<std::int32_t>());
-  ASSERT_TRUE(reduce(call_).ok());
+  ASSERT_TRUE(reduce(call_).has_value());
   EXPECT_EQ(driver_.counts().allocations, 1U);
-  ASSERT_TRUE(reduce.release(call_.stream).ok());
-  ASSERT_TRUE(device_->synchronize(call_.stream).ok());
+  ASSERT_TRUE(reduce.release(call_.stream).has_value());
+  ASSERT_TRUE(device_->synchronize(call_.stream).has_value());
   EXPECT_EQ(driver_.counts().allocations, 0U);
 }
 
@@ -154,23 +154,23 @@ TEST_F(CcclCallable, RejectsDefaultStreams) {
 TEST_F(CcclCallable, RejectsDeviceOfOtherArchitecture) {
   const Callable reduce = callable(cccl::reduce<std::int32_t>());
   EXPECT_TRUE(reduce.matches_current_device().value());
-  ASSERT_TRUE(device_->make_current(1).ok());
+  ASSERT_TRUE(device_->make_current(1).has_value());
   EXPECT_FALSE(reduce.matches_current_device().value());
   EXPECT_EQ(reduce(call_).error().code, Code::InvalidArgument);
   EXPECT_EQ(recorder_.runs(), 0);
-  ASSERT_TRUE(device_->make_current(0).ok());
+  ASSERT_TRUE(device_->make_current(0).has_value());
 }
 
 TEST_F(CcclCallable, FailedAllocationIsErrorOfCallAndNextCallRetries) {
   const Callable reduce = callable(cccl::reduce<std::int32_t>());
   driver_.fail("cuMemAllocAsync", 1, DriverResult::OutOfMemory);
-  EXPECT_FALSE(reduce(call_).ok());
-  EXPECT_TRUE(reduce(call_).ok());
+  EXPECT_FALSE(reduce(call_).has_value());
+  EXPECT_TRUE(reduce(call_).has_value());
 }
 
 TEST_F(CcclCallable, EmitsEventForEachCall) {
   const Callable reduce = callable(cccl::reduce<std::int32_t>());
-  ASSERT_TRUE(reduce(call_).ok());
+  ASSERT_TRUE(reduce(call_).has_value());
   const auto reported = log_.of(Event::Kind::Launched);
   ASSERT_EQ(reported.size(), 1U);
   EXPECT_EQ(reported[0].message, "reduce");

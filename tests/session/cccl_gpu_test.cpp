@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <kiln/cccl.hpp>
+#include <kiln/stream.hpp>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -36,8 +37,8 @@ class Gpu {
     if (!toolkit_nvrtc().empty()) options.settings["nvrtc"] = toolkit_nvrtc();
     auto session = Session::open(std::move(options));
     if (!session) return session.error();
-    if (Status current = session->make_current("cuda"); !current) return current.error();
-    auto stream = session->stream("cuda");
+    if (Status current = session->make_current(Backend::Cuda); !current) return current.error();
+    auto stream = session->stream(Backend::Cuda);
     if (!stream) return stream.error();
     return Gpu(std::move(*session), std::move(*stream));
   }
@@ -86,7 +87,7 @@ class PredefinedSpec : public testing::TestWithParam<std::string> {
     if (!opened) GTEST_SKIP() << opened.error().message;
     gpu_.emplace(std::move(*opened));
     auto got = cccl::get(gpu_->session(), spec_);
-    ASSERT_TRUE(got.ok()) << got.error().message;
+    ASSERT_TRUE(got.has_value()) << got.error().message;
     callable_ = std::move(*got);
   }
   void TearDown() override {
@@ -96,8 +97,8 @@ class PredefinedSpec : public testing::TestWithParam<std::string> {
   void run(Call call) {
     call.stream = gpu_->stream();
     const Status put = (*callable_)(call);
-    ASSERT_TRUE(put.ok()) << put.error().message;
-    ASSERT_TRUE(gpu_->synchronize().ok());
+    ASSERT_TRUE(put.has_value()) << put.error().message;
+    ASSERT_TRUE(gpu_->synchronize().has_value());
   }
 
   template <class T>

@@ -39,7 +39,7 @@ class CcclNeeds : public testing::Test {
     session.request(units, Target::sm(80));
     for (const Unit& unit : units) {
       const auto artifact = session.artifact(unit, Target::sm(80));
-      EXPECT_TRUE(artifact.ok()) << artifact.error().message << "\n" << artifact.error().log;
+      EXPECT_TRUE(artifact.has_value()) << artifact.error().message << "\n" << artifact.error().log;
     }
     // An artifact can be available before the status counts it.
     EXPECT_TRUE(eventually([&] { return session.status().pending == 0; }));

@@ -6,9 +6,8 @@
 
 #include "backends/cccl/cccl_library.hpp"
 #include "backends/cccl/output_capture.hpp"
+#include "session/access.hpp"
 #include "session/cccl_fixture.hpp"
-#include "session/components.hpp"
-#include "session/config/config.hpp"
 #include "support/fixtures/files.hpp"
 #include "support/processes/eventually.hpp"
 #include "support/processes/hang_timeout.hpp"
@@ -48,7 +47,7 @@ class CcclSession : public CcclTest {
 TEST_F(CcclSession, RequestCompilesAndLoadsInBackground) {
   {
     Session session = Session::open(options()).value();
-    ASSERT_TRUE(session.make_current("cuda").ok());
+    ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
     std::string printed;
     {
       const OutputCapture capture;
@@ -59,7 +58,7 @@ TEST_F(CcclSession, RequestCompilesAndLoadsInBackground) {
     EXPECT_EQ(printed, "");
     EXPECT_EQ(driver_.counts().libraries, 1U);
     const auto callable = cccl::get(session, reduction(), seconds(120));
-    ASSERT_TRUE(callable.ok()) << callable.error().message;
+    ASSERT_TRUE(callable.has_value()) << callable.error().message;
     EXPECT_EQ(callable->kernels(), envelope_of(artifact()).kernels);
     EXPECT_EQ(driver_.counts().libraries, 1U);
     EXPECT_EQ(log_.count(Event::Kind::LoadRejected), 0U);
@@ -70,11 +69,11 @@ TEST_F(CcclSession, RequestCompilesAndLoadsInBackground) {
 TEST_F(CcclSession, PlanIsReadyOnceAlgorithmsAreLoaded) {
   static const Requirements requirements{"reducing", [] { return Units{reduction()}; }};
   Session session = Session::open(options()).value();
-  ASSERT_TRUE(session.make_current("cuda").ok());
+  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
   for (const NotReady& cold : WarmupPlan("test").stage(requirements).ensure_warm(session, seconds(120)))
     ADD_FAILURE() << cold.reason;
   EXPECT_EQ(driver_.counts().libraries, 1U);
-  EXPECT_TRUE(cccl::get(session, reduction(), seconds(120)).ok());
+  EXPECT_TRUE(cccl::get(session, reduction(), seconds(120)).has_value());
   EXPECT_TRUE(eventually([&] { return log_.count(Event::Kind::Loaded) == 1; }));
 }
 
@@ -82,7 +81,7 @@ TEST_F(CcclSession, CallableKeepsSessionAlive) {
   std::optional<cccl::Callable> callable;
   {
     Session session = Session::open(options()).value();
-    ASSERT_TRUE(session.make_current("cuda").ok());
+    ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
     callable = cccl::get(session, reduction(), seconds(120)).value();
   }
   EXPECT_EQ(driver_.counts().libraries, 1U);
@@ -92,9 +91,9 @@ TEST_F(CcclSession, CallableKeepsSessionAlive) {
 
 TEST_F(CcclSession, AlgorithmHasNoKernels) {
   Session session = Session::open(options()).value();
-  ASSERT_TRUE(session.make_current("cuda").ok());
+  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
   const auto kernel = session.get(reduction(), "", seconds(120));
-  ASSERT_FALSE(kernel.ok());
+  ASSERT_FALSE(kernel.has_value());
   EXPECT_EQ(kernel.error().code, Code::InvalidArgument);
   EXPECT_NE(kernel.error().message.find("kiln::cccl::get"), std::string::npos) << kernel.error().message;
 }
@@ -110,28 +109,30 @@ TEST_F(CcclSession, UnusableArtifactIsRebuiltAndReplaced) {
   {
     // Bytes with valid checksums that the library would accept, with names that their code does not contain.
     SessionOptions same = options();
-    Components components(Config::load(same, {}), {});
-    ResolveResult answer = components.get(reduction(), Target::sm(80)).value();
+    same.on_event = nullptr;
+    Session session = Session::open(same).value();
+    ResolvedArtifact answer = session.resolve(reduction(), Target::sm(80)).value();
     CcclEnvelope envelope = envelope_of(answer.artifact);
     std::string blob(envelope.blob);
     blob[blob.rfind(envelope.kernels.front()) + 10] = '?';
     envelope.blob = blob;
     answer.artifact.bytes = Bytes::of(encode(envelope));
-    ASSERT_TRUE(components.disks().front()->put(answer.key, answer.artifact).ok());
+    ASSERT_TRUE(
+        detail::SessionAccess::components(session).disks().front()->put(answer.key, answer.artifact, {}).has_value());
   }
   Session session = Session::open(options()).value();
-  ASSERT_TRUE(session.make_current("cuda").ok());
+  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
   const auto callable = cccl::get(session, reduction(), seconds(120));
-  ASSERT_TRUE(callable.ok()) << callable.error().message;
+  ASSERT_TRUE(callable.has_value()) << callable.error().message;
   EXPECT_GE(log_.count(Event::Kind::LoadRejected), 1U);
   EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U);
 }
 
 TEST_F(CcclSession, UnknownLibraryReleaseIsRejectedWithNextStep) {
   Session session = Session::open(options(unknown_library())).value();
-  ASSERT_TRUE(session.make_current("cuda").ok());
+  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
   const auto callable = cccl::get(session, reduction(), seconds(120));
-  ASSERT_FALSE(callable.ok());
+  ASSERT_FALSE(callable.has_value());
   EXPECT_EQ(callable.error().code, Code::Unavailable);
   EXPECT_NE(callable.error().message.find("an unsupported release"), std::string::npos);
   EXPECT_NE(callable.error().message.find("install"), std::string::npos) << callable.error().message;
@@ -139,7 +140,7 @@ TEST_F(CcclSession, UnknownLibraryReleaseIsRejectedWithNextStep) {
 
 TEST_F(CcclSession, NonBlockingCallableUsesFallbackIfLibraryIsUnknown) {
   Session session = Session::open(options(unknown_library())).value();
-  ASSERT_TRUE(session.make_current("cuda").ok());
+  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
   int shots = 0;
   cccl::NonBlockingCallable patient(session, reduction(), [&](const Call&) {
     ++shots;
@@ -149,7 +150,7 @@ TEST_F(CcclSession, NonBlockingCallableUsesFallbackIfLibraryIsUnknown) {
     const auto reported = log_.of(Event::Kind::CalledFallback);
     return !reported.empty() && reported.back().message.find("unsupported release") != std::string::npos;
   };
-  EXPECT_TRUE(eventually([&] { return patient.run(Call{}).ok() && says_reason(); }));
+  EXPECT_TRUE(eventually([&] { return patient.run(Call{}).has_value() && says_reason(); }));
   EXPECT_FALSE(patient.used_compiled());
   EXPECT_EQ(static_cast<std::size_t>(shots), log_.count(Event::Kind::CalledFallback));
   EXPECT_EQ(log_.count(Event::Kind::CalledCompiled), 0U);
@@ -157,7 +158,7 @@ TEST_F(CcclSession, NonBlockingCallableUsesFallbackIfLibraryIsUnknown) {
 
 TEST_F(CcclSession, NonBlockingCallableUsesCompiledCodeOnceReady) {
   Session session = Session::open(options()).value();
-  ASSERT_TRUE(session.make_current("cuda").ok());
+  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
   int shots = 0;
   cccl::NonBlockingCallable patient(session, reduction(), [&](const Call&) {
     ++shots;
@@ -165,7 +166,7 @@ TEST_F(CcclSession, NonBlockingCallableUsesCompiledCodeOnceReady) {
   });
   // A call on the null stream, which a callable rejects: the compiled algorithm is tried, and the fallback is not
   // called.
-  EXPECT_TRUE(eventually([&] { return !patient.run(Call{}).ok(); }, kHangTimeout));
+  EXPECT_TRUE(eventually([&] { return !patient.run(Call{}).has_value(); }, kHangTimeout));
   EXPECT_TRUE(patient.used_compiled());
   EXPECT_EQ(log_.count(Event::Kind::CalledCompiled), 1U);
   EXPECT_EQ(static_cast<std::size_t>(shots), log_.count(Event::Kind::CalledFallback));
@@ -176,7 +177,7 @@ TEST_F(CcclSession, BuildsForAbsentTargets) {
   Session session = Session::open(options()).value();
   const auto built = cccl::compile_for_targets(session, reduction(), {Target::sm(80), Target::sm(90)}, seconds(120));
   ASSERT_EQ(built.size(), 2U);
-  for (const auto& one : built) ASSERT_TRUE(one.ok()) << one.error().message;
+  for (const auto& one : built) ASSERT_TRUE(one.has_value()) << one.error().message;
   EXPECT_EQ(envelope_of(*built[0]).capability, 80);
   EXPECT_EQ(envelope_of(*built[1]).capability, 90);
   EXPECT_EQ(driver_.calls("cuInit"), 0U) << "bytes need no driver";

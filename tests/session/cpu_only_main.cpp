@@ -14,7 +14,7 @@ namespace {
 
 constinit const kiln::Requirements requirements{
     "cpu_only", [] {
-      return kiln::Units{kiln::Unit::cuda("k.cu", "").entry("k"), kiln::Unit::opencl("k.cl", "").entry("k")};
+      return kiln::Units{kiln::Unit::cuda("k.cu", "").with_entry("k"), kiln::Unit::opencl("k.cl", "").with_entry("k")};
     }};
 
 bool mark(const char* text, std::size_t size) { return write(2, text, size) == static_cast<ssize_t>(size); }

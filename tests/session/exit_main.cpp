@@ -12,7 +12,7 @@ namespace {
 kiln::Units opencl_units() {
   kiln::Units units;
   for (const char* name : {"a", "b", "c", "d", "e"}) {
-    units.push_back(kiln::Unit::opencl(name, "kernel void f(global int* x) { *x = 1; }").entry("f"));
+    units.push_back(kiln::Unit::opencl(name, "kernel void f(global int* x) { *x = 1; }").with_entry("f"));
   }
   return units;
 }
@@ -22,8 +22,8 @@ kiln::Units cuda_units(const char* directory) {
   kiln::Units units;
   for (const char* name : {"a", "b", "c", "d", "e"}) {
     units.push_back(kiln::Unit::cuda(name, "#include \"slow.h\"\nextern \"C\" __global__ void f(int* x) { *x = 1; }")
-                        .include_root(directory)
-                        .entry("f"));
+                        .with_include_root(directory)
+                        .with_entry("f"));
   }
   return units;
 }

@@ -7,6 +7,7 @@
 #include "support/fixtures/files.hpp"
 #include "support/fixtures/temporary_directory.hpp"
 #include "support/fixtures/workers.hpp"
+#include "support/processes/eventually.hpp"
 
 namespace kiln {
 namespace {
@@ -49,7 +50,7 @@ TEST(Exit, TerminatesWorkersInsteadOfWaiting) {
   const auto exit = program.wait(seconds(20));
   ASSERT_TRUE(exit.has_value()) << "the process waits for its workers";
   EXPECT_TRUE(exit->succeeded());
-  EXPECT_TRUE(test::workers_of(program.id()).empty());
+  EXPECT_TRUE(test::eventually([&] { return test::workers_of(program.id()).empty(); }, seconds(10)));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ TEST(ExitWithUploads, UploadsCompiledCodeBeforeProcessExits) {
   for (const char* how : {"return", "exit", "thread"}) {
     const TemporaryDirectory directory;
     write_text(directory.path("slow.h"), "// quick\n");
-    ASSERT_TRUE(SecretKey::generate().write(directory.path("ci.key")).ok());
+    ASSERT_TRUE(SecretKey::generate().write(directory.path("ci.key")).has_value());
     std::vector<std::string> environment = current_environment();
     for (const std::string& setting :
          {"CACHE_DIR=" + directory.path("cache"), std::string("REMOTE_BUDGET=10000"), "REMOTE=" + nginx.url(),

@@ -5,10 +5,11 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
 
-#include "session/components.hpp"
+#include "session/access.hpp"
 #include "session/config/config.hpp"
 #include "session/remote_factory.hpp"
 #include "support/fixtures/event_log.hpp"
@@ -21,7 +22,7 @@ namespace kiln::test {
 namespace {
 
 Unit kernel(const std::string& number) {
-  return Unit::cuda("k.cu", "extern \"C\" __global__ void k(int* x) { *x = " + number + "; }").entry("k");
+  return Unit::cuda("k.cu", "extern \"C\" __global__ void k(int* x) { *x = " + number + "; }").with_entry("k");
 }
 
 class HostsOnADirectory : public testing::Test {
@@ -48,7 +49,7 @@ class HostsOnADirectory : public testing::Test {
                         {"jobs", "0"}};
     if (publishes) {
       const SecretKey key = SecretKey::generate();
-      EXPECT_TRUE(key.write(directory_.path(name + ".key")).ok());
+      EXPECT_TRUE(key.write(directory_.path(name + ".key")).has_value());
       const auto today = day_of(system_clock().wall());
       write_text(directory_.path(name + ".cert"),
                  Certificate::make(authority_, key.public_key(), "acme/live", today + 30).text() + "\n");
@@ -58,9 +59,13 @@ class HostsOnADirectory : public testing::Test {
     options.on_event = events_.callback();
     return options;
   }
-  Result<ResolveResult> get(const Config& config, const Unit& unit) {
-    Components components(config, events_.emitter());
-    return components.get(unit, Target::sm(90));
+  Session session(const Config& config) {
+    SessionOptions options;
+    options.on_event = events_.callback();
+    return detail::SessionAccess::open(std::move(options), config);
+  }
+  Result<ResolvedArtifact> get(const Config& config, const Unit& unit) {
+    return session(config).resolve(unit, Target::sm(90));
   }
 
   TemporaryDirectory directory_;
@@ -70,11 +75,11 @@ class HostsOnADirectory : public testing::Test {
 
 TEST_F(HostsOnADirectory, CodeCompiledByOneHostIsUsedByAnother) {
   const auto first = get(host("a", true), kernel("1"));
-  ASSERT_TRUE(first.ok()) << first.error().message;
+  ASSERT_TRUE(first.has_value()) << first.error().message;
   EXPECT_EQ(first->origin, Origin::Compiled);
   const Config reader = host("b", false);
   const auto second = get(reader, kernel("1"));
-  ASSERT_TRUE(second.ok()) << second.error().message;
+  ASSERT_TRUE(second.has_value()) << second.error().message;
   EXPECT_EQ(second->origin, Origin::Remote);
   EXPECT_EQ(second->artifact.bytes, first->artifact.bytes);
   EXPECT_EQ(get(reader, kernel("1"))->origin, Origin::Disk) << "it is cached from then on";
@@ -83,16 +88,17 @@ TEST_F(HostsOnADirectory, CodeCompiledByOneHostIsUsedByAnother) {
 }
 
 TEST_F(HostsOnADirectory, FetchedEntryIsNotInHostCache) {
-  ASSERT_TRUE(get(host("a", true), kernel("1")).ok());
-  Components components(host("b", true), events_.emitter());
-  ASSERT_EQ(components.get(kernel("1"), Target::sm(90))->origin, Origin::Remote);
+  ASSERT_TRUE(get(host("a", true), kernel("1")).has_value());
+  Session reader = session(host("b", true));
+  ASSERT_EQ(reader.resolve(kernel("1"), Target::sm(90))->origin, Origin::Remote);
+  const Components& components = detail::SessionAccess::components(reader);
   EXPECT_TRUE(components.disks().front()->list_entries()->empty());
   ASSERT_NE(components.fetched_store(), nullptr);
   EXPECT_EQ(components.fetched_store()->list_entries()->size(), 1U);
 }
 
 TEST_F(HostsOnADirectory, EntryTrustedByEarlierPolicyIsFetchedAgain) {
-  ASSERT_TRUE(get(host("a", true), kernel("1")).ok());
+  ASSERT_TRUE(get(host("a", true), kernel("1")).has_value());
   const Config reader = host("b", false);
   ASSERT_EQ(get(reader, kernel("1"))->origin, Origin::Remote);
   write_text(policy(), "revoked = [\"" + authority_.public_key().text() + "\"]\n" + read_text(policy()));
@@ -107,7 +113,7 @@ TEST_F(HostsOnADirectory, ReaderCompilesAndBlocksNoOtherHost) {
 }
 
 TEST_F(HostsOnADirectory, UnusableKeyEmitsEventAndHostReads) {
-  ASSERT_TRUE(get(host("a", true), kernel("1")).ok());
+  ASSERT_TRUE(get(host("a", true), kernel("1")).has_value());
   Config broken = host("b", false);
   broken.remote_signing_key = directory_.path("absent.key");
   EXPECT_EQ(get(broken, kernel("1"))->origin, Origin::Remote);
@@ -128,7 +134,7 @@ TEST_F(HostsOnADirectory, OneHostCompilesExternalEntryAndOthersWait) {
   ASSERT_TRUE(first.claim);
   std::thread maker([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    EXPECT_TRUE(a.external_cache("triton").put("k", Bytes::copy_of("code")).ok());
+    EXPECT_TRUE(a.external_cache("triton").put("k", Bytes::copy_of("code")).has_value());
     first.claim.reset();
   });
   const auto second = b.external_cache("triton").get_or_claim("k", std::chrono::seconds(60));
@@ -147,8 +153,8 @@ TEST_F(HostsOnADirectory, WaitForOtherHostEndsWhenCancelled) {
   ASSERT_TRUE(first.claim);
   const auto start = std::chrono::steady_clock::now();
   const auto passed = [start] { return std::chrono::steady_clock::now() - start; };
-  const auto second = b.external_cache("triton").get_or_claim(
-      "k", std::chrono::seconds(60), [&] { return passed() > std::chrono::milliseconds(100); });
+  const std::function<bool()> keep_waiting = [&] { return passed() < std::chrono::milliseconds(100); };
+  const auto second = b.external_cache("triton").get_or_claim("k", {std::chrono::seconds(60), keep_waiting});
   EXPECT_FALSE(second.hit);
   EXPECT_LT(passed(), std::chrono::seconds(4)) << "the lease lasts for longer";
 }

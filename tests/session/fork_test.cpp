@@ -26,7 +26,7 @@ namespace {
 
 using std::chrono::seconds;
 
-const Unit unit = Unit::cuda("twice", "extern \"C\" __global__ void twice(int* x) { *x *= 2; }").entry("twice");
+const Unit unit = Unit::cuda("twice", "extern \"C\" __global__ void twice(int* x) { *x *= 2; }").with_entry("twice");
 const Target target = Target::sm(80);
 
 SessionOptions options_for(const std::string& cache, EventCallback on_event = {}) {
@@ -76,7 +76,7 @@ TEST(Fork, FromWorkingThreadAtEveryStepOfGetSucceedsInBothProcesses) {
                       })).value();
     inherited = &session;
     const auto artifact = session.artifact(unit, target, seconds(60));
-    EXPECT_TRUE(artifact.ok()) << to_string(step);
+    EXPECT_TRUE(artifact.has_value()) << to_string(step);
     ASSERT_GT(child, 0) << to_string(step);
     EXPECT_EQ(exit_of(child), 0) << to_string(step);
   }
@@ -92,7 +92,7 @@ TEST(Fork, FromOtherThreadAtEveryStepOfGetSucceedsInBothProcesses) {
                           if (event.kind != step || reached.exchange(true)) return;
                           while (!go_on) std::this_thread::yield();
                         })).value();
-      std::thread getter([&] { EXPECT_TRUE(session.artifact(unit, target, seconds(60)).ok()); });
+      std::thread getter([&] { EXPECT_TRUE(session.artifact(unit, target, seconds(60)).has_value()); });
       while (!reached) std::this_thread::yield();
       const pid_t child = fork();
       if (child == 0) live_as_child(session, cache.path(), leave_in_order);
@@ -108,11 +108,11 @@ TEST(Fork, FromOtherThreadAtEveryStepOfGetSucceedsInBothProcesses) {
 TEST(Fork, AfterGetGivesChildWorkingSession) {
   test::TemporaryDirectory cache;
   Session session = Session::open(options_for(cache.path())).value();
-  ASSERT_TRUE(session.artifact(unit, target, seconds(60)).ok());
+  ASSERT_TRUE(session.artifact(unit, target, seconds(60)).has_value());
   const pid_t child = fork();
   if (child == 0) live_as_child(session, cache.path(), true);
   EXPECT_EQ(exit_of(child), 0);
-  EXPECT_TRUE(session.artifact(unit, target, seconds(60)).ok());
+  EXPECT_TRUE(session.artifact(unit, target, seconds(60)).has_value());
 }
 
 TEST(Fork, KilledParentLeavesNoKeyLockedByChild) {
@@ -133,7 +133,7 @@ TEST(Fork, KilledParentLeavesNoKeyLockedByChild) {
   // The next process would wait for up to thirty seconds if the grandchild held the claim.
   const auto start = std::chrono::steady_clock::now();
   Session session = Session::open(options_for(cache.path())).value();
-  EXPECT_TRUE(session.artifact(unit, target, seconds(60)).ok());
+  EXPECT_TRUE(session.artifact(unit, target, seconds(60)).has_value());
   EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(20));
   kill(static_cast<pid_t>(std::stol(grandchild)), SIGKILL);
 }

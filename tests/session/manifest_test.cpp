@@ -12,8 +12,8 @@ namespace {
 
 Manifest read(const std::string& text) {
   Result<Manifest> manifest = parse_manifest(text, "/project");
-  EXPECT_TRUE(manifest.ok()) << text << "\n" << (manifest.ok() ? "" : manifest.error().message);
-  return manifest.ok() ? std::move(*manifest) : Manifest();
+  EXPECT_TRUE(manifest.has_value()) << text << "\n" << (manifest.has_value() ? "" : manifest.error().message);
+  return manifest.has_value() ? std::move(*manifest) : Manifest();
 }
 
 TEST(Manifest, ListsArchitecturesAlgorithmsAndSources) {
@@ -131,7 +131,7 @@ TEST(Manifest, RejectsUnknownInputWithLineAndColumn) {
   };
   for (const auto& [text, place, what] : rejected) {
     const Result<Manifest> manifest = parse_manifest(text, "");
-    ASSERT_FALSE(manifest.ok()) << text;
+    ASSERT_FALSE(manifest.has_value()) << text;
     EXPECT_EQ(manifest.error().code, Code::InvalidArgument) << text;
     EXPECT_EQ(manifest.error().message.substr(0, std::string(place).size()), place) << text << "\n"
                                                                                     << manifest.error().message;
@@ -144,7 +144,7 @@ TEST(Manifest, RejectsDeeplyNestedNamesBeforeStackOverflow) {
   for (int i = 0; i != 500'000; ++i) deep += ".a";
   for (const std::string& text : {"[" + deep + "]", deep + " = 1", "x = 1\ny = {" + deep + " = 1}"}) {
     const Result<Manifest> manifest = parse_manifest(text, "");
-    ASSERT_FALSE(manifest.ok());
+    ASSERT_FALSE(manifest.has_value());
     EXPECT_NE(manifest.error().message.find("too many parts"), std::string::npos) << manifest.error().message;
   }
   EXPECT_EQ(parse_manifest("x = 1\ny = {" + deep + " = 1}", "").error().message.find("line 2"), 0U);
@@ -156,7 +156,7 @@ TEST(Manifest, RejectsDeeplyNestedNamesBeforeStackOverflow) {
   EXPECT_TRUE(parse_manifest("# " + dots + "\n[[unit]]\nsource = \"" + dots + "\"\nname = '''\n" + dots +
                                  "'''\noptions = [\"\\\"" + dots + "\", \"\"\"" + dots + "\"\"\"]\n",
                              "")
-                  .ok());
+                  .has_value());
 }
 
 TEST(Manifest, ReadsFileWithPathsRelativeToIt) {
@@ -164,10 +164,10 @@ TEST(Manifest, ReadsFileWithPathsRelativeToIt) {
   write_text(directory.path("k.cu"), "#include \"k.h\"\n");
   write_text(directory.path("kiln.toml"), "architectures = [\"sm_90\"]\n[[unit]]\nsource = \"k.cu\"\n");
   const Result<Manifest> manifest = read_manifest(directory.path("kiln.toml"));
-  ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+  ASSERT_TRUE(manifest.has_value()) << manifest.error().message;
   ASSERT_EQ(manifest->members.size(), 1U);
   const Result<Unit> unit = read_unit(manifest->members[0].source);
-  ASSERT_TRUE(unit.ok()) << unit.error().message;
+  ASSERT_TRUE(unit.has_value()) << unit.error().message;
   EXPECT_EQ(unit->name(), "k.cu");
   ASSERT_EQ(unit->include_roots().size(), 1U) << "a quoted header is looked up next to the source";
   EXPECT_EQ(unit->include_roots()[0].path, directory.path());

@@ -1,4 +1,5 @@
 #include "session/pending_units.hpp"
+#include "core/unit_access.hpp"
 
 #include <gtest/gtest.h>
 
@@ -40,7 +41,7 @@ TEST(WaitingUnits, RemoveHashesOnlySimilarUnits) {
   for (std::size_t i = 0; i < 100; ++i) waiting.remove_equal(generated(i));
   EXPECT_EQ(waiting.size(), kWaiting - 100);
   std::size_t hashed = 0;
-  for (const Unit& unit : units) hashed += unit.identity_if_computed() != nullptr ? 1 : 0;
+  for (const Unit& unit : units) hashed += UnitAccess::identity_if_computed(unit) != nullptr ? 1 : 0;
   std::printf("figure: to take 100 units out of %zu, %zu were hashed\n", kWaiting, hashed);
   EXPECT_EQ(hashed, 100U);
 }

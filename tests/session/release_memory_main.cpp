@@ -1,5 +1,6 @@
 // Measures the memory that a session keeps for a program that generates an unbounded number of kernels. Usage:
 // release_memory_main UNITS [--keep]
+#include <kiln/cuda.hpp>
 #include <kiln/session.hpp>
 
 #include <unistd.h>
@@ -43,7 +44,7 @@ int run(std::size_t count, bool release) {
   SessionOptions options;
   options.settings = {{"cache.dir", directory.path("cache")}, {"driver", FakeCudaDriver::path()}};
   Session session = Session::open(options).value();
-  if (!session.make_current("cuda", 0)) return 1;
+  if (!session.make_current(Backend::Cuda, 0)) return 1;
   const auto start = std::chrono::steady_clock::now();
   double before = 0;
   for (std::size_t done = 0; done < count; done += kBatch) {
@@ -51,7 +52,7 @@ int run(std::size_t count, bool release) {
     session.request(units);
     for (const Unit& unit : units) {
       const auto kernel = session.get(unit, "one", std::chrono::seconds(600));
-      if (!kernel || !kernel->launch({})) {
+      if (!kernel || !kernel->launch({Grid(1), Block(1), cuda::default_stream})) {
         std::fprintf(stderr, "%s\n", kernel ? "a launch failed" : kernel.error().message.c_str());
         return 1;
       }

@@ -9,7 +9,8 @@ extern "C" __attribute__((visibility("default"))) int second_copy_get(const char
   kiln::SessionOptions options;
   options.settings["cache.dir"] = cache;
   kiln::Session session = kiln::Session::open(options).value();
-  const kiln::Unit unit = kiln::Unit::cuda("shared", "extern \"C\" __global__ void f(int* x) { *x = 1; }").entry("f");
+  const kiln::Unit unit =
+      kiln::Unit::cuda("shared", "extern \"C\" __global__ void f(int* x) { *x = 1; }").with_entry("f");
   if (!session.artifact(unit, kiln::Target::sm(80), std::chrono::seconds(60))) return -1;
   return static_cast<int>(session.status().compiled);
 }

@@ -1,5 +1,7 @@
 // Sessions with CUDA units, really compiled by NVRTC and loaded into the driver double, which runs no device code.
+#include <kiln/cuda.hpp>
 #include <kiln/session.hpp>
+#include <kiln/stream.hpp>
 
 #include <gtest/gtest.h>
 
@@ -9,8 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "session/components.hpp"
-#include "session/config/config.hpp"
+#include "session/access.hpp"
 #include "support/fakes/cuda_driver/control.hpp"
 #include "support/fixtures/event_log.hpp"
 #include "support/fixtures/recipes.hpp"
@@ -24,7 +25,9 @@ using cuda::DriverResult;
 using std::chrono::seconds;
 
 Unit saxpy() {
-  return Unit::cuda("saxpy.cu", repository_text("examples/kernels/saxpy.cu")).entry("saxpy").entry("scale<float>");
+  return Unit::cuda("saxpy.cu", repository_text("examples/kernels/saxpy.cu"))
+      .with_entry("saxpy")
+      .with_entry("scale<float>");
 }
 
 class SessionCuda : public testing::Test {
@@ -39,9 +42,8 @@ class SessionCuda : public testing::Test {
     made.on_event = log_.callback();
     return made;
   }
-  static Status launch(const Kernel& kernel, void* stream = nullptr) {
-    LaunchConfig config;
-    config.stream = stream;
+  static Status launch(const KernelRef& kernel, StreamRef stream = cuda::default_stream) {
+    const LaunchConfig config(Grid(1), Block(1), stream);
     return kernel.launch(config, 0U, 1.0F, static_cast<void*>(nullptr), static_cast<void*>(nullptr));
   }
   cuda::Context make_context(int device) {
@@ -53,10 +55,12 @@ class SessionCuda : public testing::Test {
   /// Replaces the unit's artifact in the cache by invalid code with correct checksums, which every driver rejects.
   void discard(const Target& target) {
     SessionOptions same = options();
-    Components components(Config::load(same, {}), {});
-    ResolveResult answer = components.get(saxpy(), target).value();
+    same.on_event = nullptr;
+    Session session = Session::open(same).value();
+    ResolvedArtifact answer = session.resolve(saxpy(), target).value();
     answer.artifact.bytes = Bytes::of("no cubin at all");
-    ASSERT_TRUE(components.disks().front()->put(answer.key, answer.artifact).ok());
+    ASSERT_TRUE(
+        detail::SessionAccess::components(session).disks().front()->put(answer.key, answer.artifact, {}).has_value());
   }
 
   TemporaryDirectory cache_;
@@ -75,7 +79,7 @@ TEST_F(SessionCuda, CompilesOncePerArchitectureAndLoadsOncePerContext) {
     std::atomic<int> rounds{0};
     std::atomic<bool> destroyed{false};
     Mutex goodbye;
-    ASSERT_TRUE(session.make_current("cuda", 0).ok());
+    ASSERT_TRUE(session.make_current(Backend::Cuda, 0).has_value());
     extra[0] = make_context(0);
     extra[1] = make_context(3);
     for (unsigned number = 0; number < 8; ++number) {
@@ -83,7 +87,7 @@ TEST_F(SessionCuda, CompilesOncePerArchitectureAndLoadsOncePerContext) {
         for (unsigned round = 0; round < 40; ++round, ++rounds) {
           const unsigned where = (number + round) % 6;
           if (where < 4) {
-            ASSERT_TRUE(session.make_current("cuda", where).ok());
+            ASSERT_TRUE(session.make_current(Backend::Cuda, where).has_value());
           } else if (const MutexLock lock(goodbye); where == 4 || !destroyed) {
             driver_.driver().CtxSetCurrent(extra[where - 4]);
           } else {
@@ -91,11 +95,11 @@ TEST_F(SessionCuda, CompilesOncePerArchitectureAndLoadsOncePerContext) {
           }
           const auto kernel = handle.get(seconds(60));
           if (where < 5) {
-            ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+            ASSERT_TRUE(kernel.has_value()) << kernel.error().message;
           }
           if (!kernel) continue;  // the context was destroyed in the meantime
           const Status launched = launch(*kernel);
-          ASSERT_TRUE(launched.ok() || where == 5) << launched.error().message;
+          ASSERT_TRUE(launched.has_value() || where == 5) << launched.error().message;
         }
       });
     }
@@ -125,7 +129,7 @@ TEST_F(SessionCuda, CompilesOncePerArchitectureAndLoadsOncePerContext) {
 
 TEST_F(SessionCuda, CaptureSurvivesCompilesAndLoadsInOtherThreads) {
   Session session = Session::open(options()).value();
-  ASSERT_TRUE(session.make_current("cuda", 0).ok());
+  ASSERT_TRUE(session.make_current(Backend::Cuda, 0).has_value());
   const KernelHandle before = session.handle(saxpy(), "saxpy");
   const Kernel kernel = before.get(seconds(60)).value();
   cuda::Stream stream = nullptr;
@@ -136,13 +140,13 @@ TEST_F(SessionCuda, CaptureSurvivesCompilesAndLoadsInOtherThreads) {
   Units units;
   for (int i = 0; i < 20; ++i) {
     units.push_back(
-        Unit::cuda("k" + std::to_string(i), "extern \"C\" __global__ void f(int* x) { *x = 1; }").entry("f"));
+        Unit::cuda("k" + std::to_string(i), "extern \"C\" __global__ void f(int* x) { *x = 1; }").with_entry("f"));
   }
   session.request(units);
-  while (session.status().pending > 0) ASSERT_TRUE(launch(kernel, stream).ok());
+  while (session.status().pending > 0) ASSERT_TRUE(launch(kernel, stream).has_value());
 
   EXPECT_EQ(log_.count(Event::Kind::Loaded), 21U);
-  ASSERT_TRUE(launch(kernel, stream).ok());
+  ASSERT_TRUE(launch(kernel, stream).has_value());
   GraphPointer graph = nullptr;
   EXPECT_EQ(driver_.application().StreamEndCapture(stream, &graph), DriverResult::Success);
   EXPECT_EQ(driver_.application().GraphDestroy(graph), DriverResult::Success);
@@ -151,24 +155,24 @@ TEST_F(SessionCuda, CaptureSurvivesCompilesAndLoadsInOtherThreads) {
 
 TEST_F(SessionCuda, GetOnCapturingStreamIsReadyOrFailsWithoutWork) {
   Session session = Session::open(options()).value();
-  ASSERT_TRUE(session.make_current("cuda", 0).ok());
+  ASSERT_TRUE(session.make_current(Backend::Cuda, 0).has_value());
   const KernelHandle handle = session.handle(saxpy(), "saxpy");
   cuda::Stream stream = nullptr;
   ASSERT_EQ(driver_.driver().StreamCreate(&stream, cuda::kStreamNonBlocking), DriverResult::Success);
   ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), DriverResult::Success);
-  const auto cold = handle.get_for_stream(stream, seconds(60));
-  ASSERT_FALSE(cold.ok());
+  const auto cold = handle.get_for_stream(StreamRef::from_native(stream), seconds(60));
+  ASSERT_FALSE(cold.has_value());
   EXPECT_EQ(cold.error().code, Code::Capturing);
   EXPECT_EQ(session.status().submitted, 0U);
   GraphPointer graph = nullptr;
   ASSERT_EQ(driver_.application().StreamEndCapture(stream, &graph), DriverResult::Success);
   driver_.application().GraphDestroy(graph);
 
-  ASSERT_TRUE(handle.get_for_stream(stream, seconds(60)).ok());
+  ASSERT_TRUE(handle.get_for_stream(StreamRef::from_native(stream), seconds(60)).has_value());
   ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), DriverResult::Success);
-  const auto warm = handle.get_for_stream(stream, seconds(60));
-  ASSERT_TRUE(warm.ok());
-  EXPECT_TRUE(launch(*warm, stream).ok());
+  const auto warm = handle.get_for_stream(StreamRef::from_native(stream), seconds(60));
+  ASSERT_TRUE(warm.has_value());
+  EXPECT_TRUE(launch(*warm, StreamRef::from_native(stream)).has_value());
   ASSERT_EQ(driver_.application().StreamEndCapture(stream, &graph), DriverResult::Success);
   driver_.application().GraphDestroy(graph);
   driver_.driver().StreamDestroy(stream);
@@ -178,29 +182,29 @@ TEST_F(SessionCuda, ArtifactRejectedByDriverIsRebuiltAndReplaced) {
   discard(Target::sm(80));
   {
     Session session = Session::open(options()).value();
-    ASSERT_TRUE(session.make_current("cuda", 0).ok());
+    ASSERT_TRUE(session.make_current(Backend::Cuda, 0).has_value());
     const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
-    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
-    EXPECT_TRUE(launch(*kernel).ok());
+    ASSERT_TRUE(kernel.has_value()) << kernel.error().message;
+    EXPECT_TRUE(launch(*kernel).has_value());
     EXPECT_GE(log_.count(Event::Kind::LoadRejected), 1U);
     EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U);
   }
   Session later = Session::open(options()).value();
-  ASSERT_TRUE(later.make_current("cuda", 0).ok());
-  EXPECT_TRUE(later.get(saxpy(), "saxpy", seconds(60)).ok());
+  ASSERT_TRUE(later.make_current(Backend::Cuda, 0).has_value());
+  EXPECT_TRUE(later.get(saxpy(), "saxpy", seconds(60)).has_value());
   EXPECT_EQ(log_.count(Event::Kind::Compiled), 1U) << "the compiled artifact is in the cache";
 }
 
 TEST_F(SessionCuda, ArtifactRejectedLateIsRebuiltToo) {
   Session session = Session::open(options()).value();
-  ASSERT_TRUE(session.make_current("cuda", 0).ok());
+  ASSERT_TRUE(session.make_current(Backend::Cuda, 0).has_value());
   driver_.fail("cuKernelGetFunction", 1, DriverResult::NoBinaryForGpu);
   const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
   // NVRTC produces the same bytes again, which this driver has rejected: that is an error, and it is cached.
-  ASSERT_FALSE(kernel.ok());
+  ASSERT_FALSE(kernel.has_value());
   EXPECT_EQ(kernel.error().code, Code::LoadRejected);
   const std::size_t compiles = log_.count(Event::Kind::Compiled);
-  EXPECT_FALSE(session.get(saxpy(), "saxpy", seconds(60)).ok());
+  EXPECT_FALSE(session.get(saxpy(), "saxpy", seconds(60)).has_value());
   EXPECT_EQ(log_.count(Event::Kind::Compiled), compiles);
   EXPECT_GE(log_.count(Event::Kind::LoadRejected), 1U);
 }
@@ -208,10 +212,10 @@ TEST_F(SessionCuda, ArtifactRejectedLateIsRebuiltToo) {
 TEST_F(SessionCuda, PermanentRejectionIsCachedError) {
   driver_.fail("cuLibraryLoadData", 1, DriverResult::NoBinaryForGpu, 1000);
   Session session = Session::open(options()).value();
-  ASSERT_TRUE(session.make_current("cuda", 0).ok());
+  ASSERT_TRUE(session.make_current(Backend::Cuda, 0).has_value());
   for (int i = 0; i < 3; ++i) {
     const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
-    ASSERT_FALSE(kernel.ok());
+    ASSERT_FALSE(kernel.has_value());
     EXPECT_EQ(kernel.error().code, Code::LoadRejected) << kernel.error().message;
   }
   EXPECT_LE(log_.count(Event::Kind::Compiled), 2U);
@@ -220,17 +224,17 @@ TEST_F(SessionCuda, PermanentRejectionIsCachedError) {
 TEST_F(SessionCuda, ThreadWithoutContextGetsErrorWithNextStep) {
   Session session = Session::open(options()).value();
   const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
-  ASSERT_FALSE(kernel.ok());
+  ASSERT_FALSE(kernel.has_value());
   EXPECT_EQ(kernel.error().code, Code::Unavailable) << kernel.error().message;
 }
 
 TEST_F(SessionCuda, EachLevelWorksOnItsOwn) {
   Session session = Session::open(options()).value();
-  EXPECT_TRUE(session.artifact(saxpy(), Target::sm(90), seconds(60)).ok());
+  EXPECT_TRUE(session.artifact(saxpy(), Target::sm(90), seconds(60)).has_value());
   EXPECT_EQ(driver_.calls("cuInit"), 0U) << "bytes need no driver";
-  ASSERT_TRUE(session.make_current("cuda", 0).ok());
+  ASSERT_TRUE(session.make_current(Backend::Cuda, 0).has_value());
   const auto kernel = session.get(saxpy(), "scale<float>", seconds(60));
-  ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+  ASSERT_TRUE(kernel.has_value()) << kernel.error().message;
   EXPECT_NE(kernel->native(), nullptr);
   EXPECT_NE(kernel->function().value(), nullptr);
 }

@@ -9,8 +9,9 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/process/system_info.hpp"
-#include "session/status_directory.hpp"
-#include "session/status_writer.hpp"
+#include "engine/status_directory.hpp"
+#include "engine/status_writer.hpp"
+#include "session/config/config.hpp"
 #include "support/fixtures/temporary_directory.hpp"
 #include "support/processes/eventually.hpp"
 
@@ -219,7 +220,7 @@ TEST_F(Board, WritesNothingBeforeWorkStarts) {
 
 TEST_F(Board, ReportsPendingUnitsUntilNoneIsLeft) {
   StatusWriter board(params());
-  board.on_work_started(config_);
+  board.on_work_started(config_.status_dir);
   ASSERT_TRUE(eventually([&] { return shown().size() == 1 && shown()[0].snapshot.totals.pending == 1; }));
   EXPECT_EQ(shown()[0].pid, static_cast<std::uint32_t>(getpid()));
   EXPECT_FALSE(shown()[0].command.empty());
@@ -230,7 +231,7 @@ TEST_F(Board, ReportsPendingUnitsUntilNoneIsLeft) {
 TEST_F(Board, FileIsPrivateAndRemovedAtEnd) {
   {
     StatusWriter board(params());
-    board.on_work_started(config_);
+    board.on_work_started(config_.status_dir);
     ASSERT_TRUE(eventually([&] { return shown().size() == 1; }));
     for (const auto& file : fs::directory_iterator(config_.status_dir)) {
       EXPECT_EQ(file.status().permissions(), fs::perms::owner_read | fs::perms::owner_write);
@@ -241,9 +242,9 @@ TEST_F(Board, FileIsPrivateAndRemovedAtEnd) {
 
 TEST_F(Board, WritesNothingWhenOff) {
   config_.status_dir = "off";
-  EXPECT_EQ(status_directory(config_), "");
+  EXPECT_EQ(status_directory(config_.status_dir), "");
   StatusWriter board(params());
-  board.on_work_started(config_);
+  board.on_work_started(config_.status_dir);
   board.stop();
   EXPECT_TRUE(fs::is_empty(directory_.path()));
 }
@@ -252,9 +253,9 @@ TEST_F(Board, ReportsUnusableDirectoryOnce) {
   fs::create_directory(config_.status_dir);
   fs::permissions(config_.status_dir, fs::perms::all);
   StatusWriter board(params());
-  board.on_work_started(config_);
+  board.on_work_started(config_.status_dir);
   EXPECT_TRUE(eventually([&] { return warnings_ == 1; }));
-  board.on_work_started(config_);
+  board.on_work_started(config_.status_dir);
   board.stop();
   EXPECT_EQ(warnings_, 1);
   EXPECT_TRUE(fs::is_empty(config_.status_dir));

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -18,7 +19,7 @@ const std::string kKey = "public = \"kiln-public-1:" + std::string(64, 'a') + "\
 bool trusts(const TrustPolicy& policy, const SecretKey& key, const std::string& name_space, std::uint64_t epoch) {
   const Statement statement = {"kiln bundle 1", name_space, epoch, sha256("content")};
   const Signature signature = key.sign(statement);
-  return policy.verify_bundle(statement, &signature).ok();
+  return policy.verify_bundle(statement, &signature).has_value();
 }
 
 TEST(TrustFile, ReadsKeysNamespacesAndEpochs) {
@@ -39,7 +40,7 @@ namespaces = ["*"]
 "tools.v2/*" = 3
 tools = 2
 )");
-  ASSERT_TRUE(policy.ok()) << policy.error().message;
+  ASSERT_TRUE(policy.has_value()) << policy.error().message;
   EXPECT_TRUE(trusts(*policy, acme, "acme", 0));
   EXPECT_TRUE(trusts(*policy, acme, "acme/vision", 7));
   EXPECT_FALSE(trusts(*policy, acme, "acme/vision", 6));
@@ -68,10 +69,10 @@ TEST(TrustFile, ReadsLiveNamespacesAndAge) {
   const SecretKey host = SecretKey::generate();
   const std::string key = "[[key]]\npublic = \"" + authority.public_key().text() + "\"\nnamespaces = [\"acme/*\"]\n";
   const auto without = parse_trust_policy(key);
-  ASSERT_TRUE(without.ok());
+  ASSERT_TRUE(without.has_value());
   EXPECT_EQ(host_error(*without, authority, host, 20000), "live_namespace_not_trusted");
   const auto policy = parse_trust_policy(key + "[[live]]\nnamespace = \"acme/live\"\ndays = 7\n");
-  ASSERT_TRUE(policy.ok()) << policy.error().message;
+  ASSERT_TRUE(policy.has_value()) << policy.error().message;
   EXPECT_EQ(host_error(*policy, authority, host, 20000), "trusted");
   EXPECT_EQ(host_error(*policy, authority, host, 19993), "trusted");
   EXPECT_EQ(host_error(*policy, authority, host, 19992), "epoch_too_old");
@@ -85,7 +86,7 @@ TEST(TrustFile, RevokesKeysAndKeyIds) {
   for (const SecretKey* key : {&authority, &host}) {
     for (const std::string& name : {key->public_key().text(), key->public_key().id().hex()}) {
       const auto policy = parse_trust_policy("revoked = [\"" + name + "\"]\n" + rest);
-      ASSERT_TRUE(policy.ok()) << policy.error().message;
+      ASSERT_TRUE(policy.has_value()) << policy.error().message;
       EXPECT_EQ(host_error(*policy, authority, host, 20000), "revoked_key");
     }
   }
@@ -93,11 +94,11 @@ TEST(TrustFile, RevokesKeysAndKeyIds) {
 
 TEST(TrustFile, CanRejectExternalCode) {
   const auto strict = parse_trust_policy("foreign = false\n");
-  ASSERT_TRUE(strict.ok()) << strict.error().message;
+  ASSERT_TRUE(strict.has_value()) << strict.error().message;
   EXPECT_NE(strict->fingerprint(), TrustPolicy().fingerprint());
   EXPECT_EQ(parse_trust_policy("foreign = true\n")->fingerprint(), TrustPolicy().fingerprint());
   const auto wrong = parse_trust_policy("foreign = \"no\"\n");
-  ASSERT_FALSE(wrong.ok());
+  ASSERT_FALSE(wrong.has_value());
   EXPECT_NE(wrong.error().message.find("'foreign' must be true or false"), std::string::npos) << wrong.error().message;
 }
 
@@ -105,14 +106,14 @@ TEST(TrustFile, AllowsDuplicateKeys) {
   const SecretKey key = SecretKey::generate();
   const std::string named = "[[key]]\npublic = \"" + key.public_key().text() + "\"\nnamespaces = ";
   const auto policy = parse_trust_policy(named + "[\"a\"]\n" + named + "[\"b\"]\n");
-  ASSERT_TRUE(policy.ok()) << policy.error().message;
+  ASSERT_TRUE(policy.has_value()) << policy.error().message;
   EXPECT_TRUE(trusts(*policy, key, "a", 0));
   EXPECT_TRUE(trusts(*policy, key, "b", 0));
 }
 
 TEST(TrustFile, EmptyFileTrustsNoKey) {
   const auto policy = parse_trust_policy("# no key yet\n");
-  ASSERT_TRUE(policy.ok()) << policy.error().message;
+  ASSERT_TRUE(policy.has_value()) << policy.error().message;
   EXPECT_TRUE(policy->empty());
 }
 
@@ -163,7 +164,7 @@ TEST(TrustFile, RejectsInvalidFileWithLineAndColumn) {
   };
   for (const auto& [text, place, what] : rejected) {
     const auto policy = parse_trust_policy(text);
-    ASSERT_FALSE(policy.ok()) << text;
+    ASSERT_FALSE(policy.has_value()) << text;
     EXPECT_EQ(policy.error().code, Code::InvalidArgument) << text;
     EXPECT_EQ(policy.error().message.find(place), 0U) << text << "\n" << policy.error().message;
     EXPECT_NE(policy.error().message.find(what), std::string::npos) << text << "\n" << policy.error().message;
@@ -176,9 +177,22 @@ TEST(TrustFile, ErrorMessageContainsNoSecret) {
   for (const std::string& text : {secret + "\n", "[[key]]\npublic = \"" + secret + "\"\nnamespaces = [\"*\"]\n",
                                   "[[key]]\npublic = " + secret + "\n", "revoked = [\"" + secret + "\"]\n"}) {
     const auto policy = parse_trust_policy(text);
-    ASSERT_FALSE(policy.ok()) << text;
+    ASSERT_FALSE(policy.has_value()) << text;
     EXPECT_EQ(policy.error().message.find("234567"), std::string::npos) << policy.error().message;
   }
+}
+
+TEST(TrustFile, InvalidFileTrustsNoKeyAndIsReportedWithOneNextStep) {
+  const TemporaryDirectory directory;
+  Config config;
+  config.trust_policy = directory.path("trust.toml");
+  write_text(config.trust_policy, "[[key]]\n" + kKey + "\nnamespaces = [\"acme*\"]\n");
+  std::vector<std::string> messages;
+  const EventEmitter emitter([&](const Event& event) { messages.push_back(event.message); });
+  EXPECT_TRUE(make_trust_policy({}, config, emitter).empty());
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_EQ(messages[0].find("no bundle file is trusted: " + config.trust_policy + ": line 3"), 0U) << messages[0];
+  EXPECT_EQ(messages[0].find("; "), messages[0].rfind("; ")) << messages[0];
 }
 
 TEST(TrustFile, RejectsFileWritableByOthers) {
@@ -187,14 +201,14 @@ TEST(TrustFile, RejectsFileWritableByOthers) {
   write_text(path, "[[key]]\n" + kKey + "\nnamespaces = [\"*\"]\n");
   ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
   const auto policy = read_trust_policy(path);
-  ASSERT_TRUE(policy.ok()) << policy.error().message;
+  ASSERT_TRUE(policy.has_value()) << policy.error().message;
   EXPECT_FALSE(policy->empty());
 
   ASSERT_EQ(::chmod(path.c_str(), 0646), 0);
   EXPECT_EQ(read_trust_policy(path).error().code, Code::Denied);
   EXPECT_EQ(read_trust_policy(path).error().message.find(path + ": other users can write to " + path), 0U);
   EXPECT_EQ(read_trust_policy(directory.path("none")).error().code, Code::Io);
-  EXPECT_FALSE(read_trust_policy(directory.path()).ok());
+  EXPECT_FALSE(read_trust_policy(directory.path()).has_value());
   write_text(directory.path("bad.toml"), "key = 3\n");
   EXPECT_NE(read_trust_policy(directory.path("bad.toml")).error().message.find("bad.toml: line 1"), std::string::npos);
 }

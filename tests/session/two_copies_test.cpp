@@ -22,8 +22,8 @@ std::size_t compiles_here(const std::string& cache) {
   SessionOptions options;
   options.settings["cache.dir"] = cache;
   Session session = Session::open(options).value();
-  const Unit unit = Unit::cuda("shared", "extern \"C\" __global__ void f(int* x) { *x = 1; }").entry("f");
-  EXPECT_TRUE(session.artifact(unit, Target::sm(80), std::chrono::seconds(60)).ok());
+  const Unit unit = Unit::cuda("shared", "extern \"C\" __global__ void f(int* x) { *x = 1; }").with_entry("f");
+  EXPECT_TRUE(session.artifact(unit, Target::sm(80), std::chrono::seconds(60)).has_value());
   return session.status().compiled;
 }
 

@@ -33,15 +33,17 @@ class Kinds : public testing::Test {
     return Unit::cuda("caller.cu",
                       "extern __device__ int twice(int);\n"
                       "extern \"C\" __global__ void k(int* p) { *p = twice(*p); }\n")
-        .option("-rdc=true")
-        .entry("k");
+        .with_option("-rdc=true")
+        .with_entry("k");
   }
   Unit callee() const {
     return Unit::cuda("callee.cu", "#include \"factor.h\"\n__device__ int twice(int x) { return FACTOR * x; }\n")
-        .option("-rdc=true")
-        .include_root(directory_.path());
+        .with_option("-rdc=true")
+        .with_include_root(directory_.path());
   }
-  Unit linked() const { return Unit::link("whole", {LinkPart::unit(caller()), LinkPart::unit(callee())}).entry("k"); }
+  Unit linked() const {
+    return Unit::link("whole", {LinkPart::unit(caller()), LinkPart::unit(callee())}).with_entry("k");
+  }
 
   TemporaryDirectory directory_;
 };
@@ -52,7 +54,7 @@ TEST_F(Kinds, LinkedUnitAndPartsAreCompiledOnceAndCached) {
     EventLog log;
     Session session = open(log);
     const auto whole = session.artifact(linked(), Target::sm(80), 60s);
-    ASSERT_TRUE(whole.ok()) << whole.error().message << whole.error().log;
+    ASSERT_TRUE(whole.has_value()) << whole.error().message << whole.error().log;
     EXPECT_EQ(log.count(Event::Kind::Compiled), 3U) << "two parts and the linked unit";
     EXPECT_EQ(log.count(Event::Kind::Published), 3U);
     bytes = whole->bytes.view();
@@ -61,7 +63,7 @@ TEST_F(Kinds, LinkedUnitAndPartsAreCompiledOnceAndCached) {
     EventLog log;
     Session session = open(log);
     const auto again = session.artifact(linked(), Target::sm(80), 60s);
-    ASSERT_TRUE(again.ok()) << again.error().message;
+    ASSERT_TRUE(again.has_value()) << again.error().message;
     EXPECT_EQ(again->bytes.view(), bytes);
     EXPECT_EQ(log.count(Event::Kind::Compiled), 0U);
     EXPECT_EQ(log.count(Event::Kind::Hit), 1U) << "the linked unit is found without its parts";
@@ -71,7 +73,7 @@ TEST_F(Kinds, LinkedUnitAndPartsAreCompiledOnceAndCached) {
   EventLog log;
   Session session = open(log);
   const auto changed = session.artifact(linked(), Target::sm(80), 60s);
-  ASSERT_TRUE(changed.ok()) << changed.error().message;
+  ASSERT_TRUE(changed.has_value()) << changed.error().message;
   EXPECT_NE(changed->bytes.view(), bytes);
   EXPECT_EQ(log.count(Event::Kind::Compiled), 2U) << "the part that reads the header, and the linked unit";
 }
@@ -80,14 +82,14 @@ TEST_F(Kinds, NvccUnitIsFoundByNextSession) {
   const Unit unit =
       Unit::command("k.cu", "#include \"factor.h\"\nextern \"C\" __global__ void k(int* p) { *p = FACTOR; }\n",
                     nvcc_template())
-          .include_root(directory_.path())
-          .entry("k");
+          .with_include_root(directory_.path())
+          .with_entry("k");
   std::string bytes;
   for (const std::size_t compiles : {1U, 0U}) {
     EventLog log;
     Session session = open(log);
     const auto artifact = session.artifact(unit, Target::sm(80), 60s);
-    ASSERT_TRUE(artifact.ok()) << artifact.error().message << artifact.error().log;
+    ASSERT_TRUE(artifact.has_value()) << artifact.error().message << artifact.error().log;
     EXPECT_EQ(log.count(Event::Kind::Compiled), compiles);
     if (bytes.empty()) bytes = artifact->bytes.view();
     EXPECT_EQ(artifact->bytes.view(), bytes);
@@ -98,7 +100,7 @@ TEST_F(Kinds, UnknownKindIsRejectedWithItsName) {
   EventLog log;
   Session session = open(log);
   const auto none = session.artifact(Unit::of_kind("tea", "leaves", "x"), Target::sm(80), 10s);
-  ASSERT_FALSE(none.ok());
+  ASSERT_FALSE(none.has_value());
   EXPECT_NE(none.error().message.find("tea"), std::string::npos);
 }
 

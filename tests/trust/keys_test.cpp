@@ -44,7 +44,7 @@ TEST(SecretKey, SignatureVerifiesWithPublicKey) {
 TEST(SecretKey, MatchesRfc8032TestVector) {
   const TemporaryDirectory directory;
   const auto key = SecretKey::read(secret_file(directory, std::string("kiln-secret-1:") + kSeed + "\n"));
-  ASSERT_TRUE(key.ok()) << key.error().message;
+  ASSERT_TRUE(key.has_value()) << key.error().message;
   EXPECT_EQ(key->public_key().text(), std::string("kiln-public-1:") + kPublic);
 }
 
@@ -58,7 +58,7 @@ TEST(SecretKey, RoundTripsThroughPrivateFile) {
   const SecretKey key = SecretKey::generate();
   const Status written = key.write(directory.path("kiln.key"));
   ::umask(before);
-  ASSERT_TRUE(written.ok()) << written.error().message;
+  ASSERT_TRUE(written.has_value()) << written.error().message;
   struct stat status;
   ASSERT_EQ(::stat(directory.path("kiln.key").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0600U);
@@ -66,7 +66,7 @@ TEST(SecretKey, RoundTripsThroughPrivateFile) {
   ASSERT_EQ(::symlink(directory.path("kiln.key").c_str(), directory.path("link").c_str()), 0);
   for (const char* name : {"kiln.key", "link"}) {
     const auto read = SecretKey::read(directory.path(name));
-    ASSERT_TRUE(read.ok()) << read.error().message;
+    ASSERT_TRUE(read.has_value()) << read.error().message;
     EXPECT_EQ(read->public_key(), key.public_key());
   }
 }
@@ -75,12 +75,12 @@ TEST(SecretKey, DoesNotOverwriteFile) {
   const TemporaryDirectory directory;
   write_text(directory.path("kiln.key"), "mine");
   const Status written = SecretKey::generate().write(directory.path("kiln.key"));
-  ASSERT_FALSE(written.ok());
+  ASSERT_FALSE(written.has_value());
   EXPECT_NE(written.error().message.find("never overwritten"), std::string::npos);
   EXPECT_EQ(read_text(directory.path("kiln.key")), "mine");
   ASSERT_EQ(::symlink(directory.path("elsewhere").c_str(), directory.path("link").c_str()), 0);
-  EXPECT_FALSE(SecretKey::generate().write(directory.path("link")).ok()) << "must not write through a link";
-  EXPECT_FALSE(SecretKey::generate().write(directory.path("none/kiln.key")).ok());
+  EXPECT_FALSE(SecretKey::generate().write(directory.path("link")).has_value()) << "must not write through a link";
+  EXPECT_FALSE(SecretKey::generate().write(directory.path("none/kiln.key")).has_value());
 }
 
 TEST(SecretKey, RejectsFileAccessibleToOthers) {
@@ -89,12 +89,12 @@ TEST(SecretKey, RejectsFileAccessibleToOthers) {
   for (const mode_t mode : {0640U, 0604U, 0620U, 0602U, 0610U, 0644U}) {
     ASSERT_EQ(::chmod(path.c_str(), mode), 0);
     const auto key = SecretKey::read(path);
-    ASSERT_FALSE(key.ok()) << mode;
+    ASSERT_FALSE(key.has_value()) << mode;
     EXPECT_EQ(key.error().code, Code::Denied);
     EXPECT_NE(key.error().message.find("chmod 600 '" + path), std::string::npos) << key.error().message;
   }
   ASSERT_EQ(::chmod(path.c_str(), 0400), 0);
-  EXPECT_TRUE(SecretKey::read(path).ok());
+  EXPECT_TRUE(SecretKey::read(path).has_value());
 }
 
 TEST(SecretKey, RejectsInvalidContentWithoutRepeatingIt) {
@@ -105,7 +105,7 @@ TEST(SecretKey, RejectsInvalidContentWithoutRepeatingIt) {
         "kiln-secret-1:" + seed + "\n\n", "kiln-secret-1:" + seed + "\nmore", "kiln-secret-1:x" + seed.substr(1),
         " kiln-secret-1:" + seed, "kiln-secret-2:" + seed, "kiln-public-1:" + seed, std::string(1 << 16, 'a')}) {
     const auto key = SecretKey::read(secret_file(directory, text));
-    ASSERT_FALSE(key.ok()) << text;
+    ASSERT_FALSE(key.has_value()) << text;
     EXPECT_EQ(key.error().code, Code::InvalidArgument);
     for (const std::string& part : {seed.substr(1, 8), seed.substr(56), std::string("aaaa"), std::string("more")}) {
       EXPECT_EQ(key.error().message.find(part), std::string::npos) << key.error().message;
@@ -120,9 +120,9 @@ TEST(SecretKey, RejectsInvalidContentWithoutRepeatingIt) {
 TEST(SecretKey, RejectsNonRegularFiles) {
   const TemporaryDirectory directory;
   EXPECT_EQ(SecretKey::read(directory.path("none")).error().code, Code::Io);
-  EXPECT_FALSE(SecretKey::read(directory.path()).ok());
+  EXPECT_FALSE(SecretKey::read(directory.path()).has_value());
   ASSERT_EQ(::mkfifo(directory.path("pipe").c_str(), 0600), 0);
-  EXPECT_FALSE(SecretKey::read(directory.path("pipe")).ok()) << "must not wait for a pipe";
+  EXPECT_FALSE(SecretKey::read(directory.path("pipe")).has_value()) << "must not wait for a pipe";
 }
 
 TEST(SecretKey, MovedFromKeyIsWiped) {
@@ -147,7 +147,7 @@ TEST(SecretKey, MovedFromKeyIsWiped) {
 TEST(PublicKey, TextRoundTrips) {
   const PublicKey key = SecretKey::generate().public_key();
   const auto read = PublicKey::parse(key.text());
-  ASSERT_TRUE(read.ok()) << read.error().message;
+  ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(*read, key);
   EXPECT_EQ(key.text().size(), 78U);
   EXPECT_EQ(key.id().digest, sha256(key.bytes));
@@ -159,7 +159,7 @@ TEST(PublicKey, RejectsInvalidText) {
        {std::string(), digits, "kiln-public-1:" + digits.substr(1), "kiln-public-1:" + digits + "0",
         "kiln-public-1:" + digits + "\n", "kiln-public-1:g" + digits.substr(1), "kiln-public-2:" + digits,
         " kiln-public-1:" + digits}) {
-    EXPECT_FALSE(PublicKey::parse(text).ok()) << text;
+    EXPECT_FALSE(PublicKey::parse(text).has_value()) << text;
   }
   EXPECT_NE(PublicKey::parse("kiln-public-2:" + digits).error().message.find("version"), std::string::npos);
   const std::string secret = PublicKey::parse("kiln-secret-1:" + digits).error().message;

@@ -53,7 +53,7 @@ class LivePolicy : public testing::Test {
     const Statement statement = {"kiln bundle 1", name_space, 5, sha256("content")};
     const Signature signature = key.sign(statement);
     const Status status = policy_.verify_bundle(statement, &signature);
-    return status.ok() ? std::string() : status.error().message;
+    return status.has_value() ? std::string() : status.error().message;
   }
 
   const SecretKey authority_ = SecretKey::generate();
@@ -210,8 +210,8 @@ TEST_F(LivePolicy, RejectsBundleInLiveNamespace) {
   EXPECT_NE(rejected(authority_, "acme/live").find("build the bundle in another namespace"), std::string::npos);
   EXPECT_EQ(rejected(authority_, "acme/vision"), "");
   policy_.allow_unsigned();
-  EXPECT_FALSE(policy_.verify_bundle({"kiln bundle 1", "acme/live", 5, {}}, nullptr).ok());
-  EXPECT_TRUE(policy_.verify_bundle({"kiln bundle 1", "acme/vision", 5, {}}, nullptr).ok());
+  EXPECT_FALSE(policy_.verify_bundle({"kiln bundle 1", "acme/live", 5, {}}, nullptr).has_value());
+  EXPECT_TRUE(policy_.verify_bundle({"kiln bundle 1", "acme/vision", 5, {}}, nullptr).has_value());
 }
 
 TEST_F(LivePolicy, ReasonCodesAreDistinct) {

@@ -46,16 +46,17 @@ TEST(ExternalCode, IsRejectedOnlyByPolicyThatDisallowsIt) {
   const Statement external = {std::string(kExternalSubject) + "bundle 1", "acme", 1, {}};
   const Signature by_own = key.sign(own);
   const Signature by_external = key.sign(external);
-  EXPECT_TRUE(policy.verify_bundle(external, &by_external).ok());
-  EXPECT_FALSE(policy.verify_bundle(own, &by_external).ok());  // a signature for one subject is invalid for another
+  EXPECT_TRUE(policy.verify_bundle(external, &by_external).has_value());
+  EXPECT_FALSE(
+      policy.verify_bundle(own, &by_external).has_value());  // a signature for one subject is invalid for another
   TrustPolicy strict;
   strict.reject_external();
   EXPECT_NE(strict.fingerprint(), TrustPolicy().fingerprint());
   strict.add(policy);
-  EXPECT_FALSE(strict.verify_bundle(external, &by_external).ok());
-  EXPECT_TRUE(strict.verify_bundle(own, &by_own).ok());
+  EXPECT_FALSE(strict.verify_bundle(external, &by_external).has_value());
+  EXPECT_TRUE(strict.verify_bundle(own, &by_own).has_value());
   strict.allow_unsigned();
-  EXPECT_FALSE(strict.verify_bundle(external, nullptr).ok());
+  EXPECT_FALSE(strict.verify_bundle(external, nullptr).has_value());
 }
 
 }  // namespace

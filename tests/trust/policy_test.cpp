@@ -17,7 +17,7 @@ Statement of(const std::string& name_space, std::uint64_t epoch = 5) {
 /// Returns why a statement is rejected; empty if it is trusted.
 std::string error_of(const TrustPolicy& policy, const Statement& statement, const Signature* signature) {
   const Status status = policy.verify_bundle(statement, signature);
-  if (status.ok()) return {};
+  if (status.has_value()) return {};
   EXPECT_EQ(status.error().code, Code::Denied);
   return status.error().message;
 }

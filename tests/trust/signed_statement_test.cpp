@@ -69,14 +69,14 @@ TEST_F(Stated, RoundTripsForRequestedSubject) {
   none.certificate.reset();
   for (const SignedStatement& stated : {live(), stated_by(authority_), none}) {
     const auto read = SignedStatement::decode(stated.encode(), "kiln entry 1");
-    ASSERT_TRUE(read.ok()) << read.error().message;
+    ASSERT_TRUE(read.has_value()) << read.error().message;
     EXPECT_EQ(read->statement.encode({}), stated.statement.encode({}));
     EXPECT_EQ(read->signature.has_value(), stated.signature.has_value());
     EXPECT_EQ(read->certificate.has_value(), stated.certificate.has_value());
     EXPECT_EQ(read->encode(), stated.encode());
   }
   const auto other = SignedStatement::decode(live().encode(), "kiln entry 2");
-  ASSERT_TRUE(other.ok());
+  ASSERT_TRUE(other.has_value());
   EXPECT_FALSE(verify_signature(host_.public_key(), *other->signature, other->statement))
       << "signed for another subject";
 }
@@ -114,7 +114,7 @@ TEST_F(Stated, OtherVersionIsUnsupported) {
   std::string newer = live().encode();
   newer[8] = 2;
   const auto read = SignedStatement::decode(newer, "s");
-  ASSERT_FALSE(read.ok());
+  ASSERT_FALSE(read.has_value());
   EXPECT_EQ(read.error().code, Code::Unsupported);
   EXPECT_NE(read.error().message.find("version 2"), std::string::npos);
 }
@@ -138,21 +138,21 @@ TEST_F(Stated, CertificateTextRoundTrips) {
   EXPECT_EQ(text.find("kiln-certificate-1:"), 0U);
   EXPECT_EQ(text.find_first_not_of("0123456789abcdef", 19), std::string::npos) << text;
   const auto read = Certificate::parse(text);
-  ASSERT_TRUE(read.ok()) << read.error().message;
+  ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(read->text(), text);
   EXPECT_EQ(read->host, host_.public_key());
   EXPECT_EQ(read->name_space, "acme/live");
   EXPECT_EQ(read->last_day, 20030U);
 
   for (std::size_t size = 0; size != text.size(); ++size) {
-    EXPECT_FALSE(Certificate::parse(text.substr(0, size)).ok()) << size;
+    EXPECT_FALSE(Certificate::parse(text.substr(0, size)).has_value()) << size;
   }
   for (const std::string& wrong :
        {text + "00", text + "0", text + "\n", " " + text, text.substr(0, 30) + "x" + text,
         "kiln-certificate-1:" + std::string(2000, '0'), "kiln-certificate-1:" + std::string(64, 'g'),
         Certificate::make(authority_, host_.public_key(), "Acme", 1).text(), host_.public_key().text()}) {
     const auto rejected = Certificate::parse(wrong);
-    ASSERT_FALSE(rejected.ok()) << wrong;
+    ASSERT_FALSE(rejected.has_value()) << wrong;
     EXPECT_EQ(rejected.error().code, Code::InvalidArgument);
     EXPECT_NE(rejected.error().message.find("kiln key certify"), std::string::npos) << "next step";
   }
@@ -164,12 +164,12 @@ TEST_F(Stated, CertificateIsReadFromOneLineFile) {
   const std::string path = directory.path("host.cert");
   write_text(path, certificate_.text() + "\n");
   const auto read = Certificate::read(path);
-  ASSERT_TRUE(read.ok()) << read.error().message;
+  ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(read->text(), certificate_.text());
   write_text(path, certificate_.text() + "\n\n");
   EXPECT_EQ(Certificate::read(path).error().message.find(path + ": it is not a kiln certificate"), 0U);
   EXPECT_EQ(Certificate::read(directory.path("none")).error().code, Code::Io);
-  EXPECT_FALSE(Certificate::read(directory.path()).ok());
+  EXPECT_FALSE(Certificate::read(directory.path()).has_value());
 }
 
 }  // namespace

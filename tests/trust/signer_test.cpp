@@ -15,7 +15,7 @@ TEST(Signer, CiSignerUsesGivenNamespaceAndEpoch) {
   SecretKey key = SecretKey::generate();
   const PublicKey open = key.public_key();
   const auto signer = Signer::ci(std::move(key), "acme/vision", 7);
-  ASSERT_TRUE(signer.ok()) << signer.error().message;
+  ASSERT_TRUE(signer.has_value()) << signer.error().message;
   EXPECT_FALSE(signer->is_live());
   EXPECT_EQ(signer->name_space(), "acme/vision");
   const SignedStatement stated = signer->sign("kiln entry 1", sha256("content"), kSomeDay);
@@ -33,7 +33,7 @@ TEST(Signer, LiveSignerUsesDayAndCertificate) {
   const PublicKey open = key.public_key();
   const Certificate certificate = Certificate::make(authority, open, "acme/live", 20030);
   const auto signer = Signer::live(std::move(key), certificate);
-  ASSERT_TRUE(signer.ok()) << signer.error().message;
+  ASSERT_TRUE(signer.has_value()) << signer.error().message;
   EXPECT_TRUE(signer->is_live());
   EXPECT_EQ(signer->name_space(), "acme/live");
   const SignedStatement stated = signer->sign("kiln entry 1", sha256("content"), kSomeDay);
@@ -48,7 +48,7 @@ TEST(Signer, RejectsOtherHostsCertificateAndInvalidNamespace) {
   const SecretKey host = SecretKey::generate();
   const auto other =
       Signer::live(SecretKey::generate(), Certificate::make(authority, host.public_key(), "acme/live", 20030));
-  ASSERT_FALSE(other.ok());
+  ASSERT_FALSE(other.has_value());
   EXPECT_EQ(other.error().code, Code::InvalidArgument);
   EXPECT_NE(other.error().message.find(short_id(host.public_key().id())), std::string::npos);
   EXPECT_NE(other.error().message.find("kiln key certify"), std::string::npos);

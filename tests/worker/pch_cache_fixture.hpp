@@ -37,7 +37,7 @@ inline bool make(PchCache& pch_cache, int number, const std::string& content) {
   const auto making = pch_cache.try_begin_write(key(number));
   if (making == nullptr) return false;
   write_text(making->path(), content);
-  return making->publish(described(content)).ok();
+  return making->publish(described(content)).has_value();
 }
 
 class PchCacheTest : public testing::Test {

@@ -140,7 +140,7 @@ TEST_F(PchCacheTest, ClearRemovesEverythingButLockFile) {
 TEST(PchFormat, RoundTrips) {
   const std::string bytes = encode_pch(key(1), "here", described("content"));
   const auto read = decode_pch(bytes, key(1), "here");
-  ASSERT_TRUE(read.ok()) << read.error().message;
+  ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(encode_pch(key(1), "here", *read), bytes);
 }
 
@@ -149,7 +149,7 @@ TEST(PchFormat, RejectsOtherVersionKeyOrHost) {
   std::string newer = bytes;
   newer[8] = 3;
   const auto rejection = [](const Result<Pch>& result) {
-    if (result.ok()) return std::string("taken");
+    if (result.has_value()) return std::string("taken");
     EXPECT_EQ(result.error().code, Code::Corrupt);
     return result.error().message;
   };
@@ -161,12 +161,12 @@ TEST(PchFormat, RejectsOtherVersionKeyOrHost) {
 TEST(PchFormat, RejectsTruncationsAndFlippedBits) {
   const std::string bytes = encode_pch(key(1), "here", described("content"));
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    ASSERT_FALSE(decode_pch(bytes.substr(0, size), key(1), "here").ok()) << size;
+    ASSERT_FALSE(decode_pch(bytes.substr(0, size), key(1), "here").has_value()) << size;
   }
   for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     std::string corrupt = bytes;
     corrupt[bit / 8] = static_cast<char>(corrupt[bit / 8] ^ (1 << bit % 8));
-    ASSERT_FALSE(decode_pch(corrupt, key(1), "here").ok()) << bit;
+    ASSERT_FALSE(decode_pch(corrupt, key(1), "here").has_value()) << bit;
   }
 }
 

@@ -72,13 +72,13 @@ TEST_F(PchCacheTest, RejectsFileOfWrongSize) {
   ASSERT_TRUE(make(pch_cache, 1, "old"));
   const auto making = pch_cache.try_begin_write(key(1));
   ASSERT_NE(making, nullptr);
-  EXPECT_FALSE(making->publish(described("content")).ok());
+  EXPECT_FALSE(making->publish(described("content")).has_value());
   write_text(making->path(), "conten");
   EXPECT_EQ(making->publish(described("content")).error().code, Code::Corrupt);
   EXPECT_TRUE(pch_cache.find(key(1)).has_value()) << "the old entry is still valid";
   write_text(making->path(), "content");
-  EXPECT_TRUE(making->publish(described("content")).ok());
-  EXPECT_FALSE(making->publish(described("content")).ok()) << "it is already published";
+  EXPECT_TRUE(making->publish(described("content")).has_value());
+  EXPECT_FALSE(making->publish(described("content")).has_value()) << "it is already published";
   EXPECT_TRUE(pch_cache.find(key(1)).has_value());
 }
 
@@ -102,7 +102,7 @@ TEST_F(PchCacheTest, OneWriterPerKeyAcrossProcesses) {
     write_text(making->path(), "content");
     side.say("makes");
     (void)side.receive();
-    side.say(making->publish(described("content")).ok() ? "published" : "failed");
+    side.say(making->publish(described("content")).has_value() ? "published" : "failed");
     making.reset();
     side.say("done");
     (void)side.receive();
@@ -155,7 +155,7 @@ TEST_F(PchCacheTest, ForkedChildCannotPublishForParent) {
   write_text(making->path(), "content");
   Forked child([&](const Forked::Side& side) {
     side.say(pch_cache.try_begin_write(key(1)) == nullptr ? "not mine" : "mine");
-    side.say(making->publish(described("content")).ok() ? "published" : "refused");
+    side.say(making->publish(described("content")).has_value() ? "published" : "refused");
     making.reset();
     side.say(pch_cache.try_begin_write(key(1)) == nullptr ? "not mine" : "mine");
     side.say(make(pch_cache, 2, "its own") ? "made" : "failed");
@@ -165,7 +165,7 @@ TEST_F(PchCacheTest, ForkedChildCannotPublishForParent) {
   EXPECT_EQ(child.line(), "not mine");
   EXPECT_EQ(child.line(), "made");
   ASSERT_EQ(child.exit_code(), 0);
-  EXPECT_TRUE(making->publish(described("content")).ok());
+  EXPECT_TRUE(making->publish(described("content")).has_value());
   EXPECT_TRUE(pch_cache.find(key(1)).has_value());
   EXPECT_TRUE(pch_cache.find(key(2)).has_value());
 }
@@ -223,7 +223,7 @@ TEST_F(PchCacheTest, KeepsCorruptEntryWhileItIsReplaced) {
   pch_cache.remove(key(1));
   EXPECT_TRUE(fs::exists(path(1, ".pch")));
   write_text(making->path(), "content");
-  EXPECT_TRUE(making->publish(described("content")).ok());
+  EXPECT_TRUE(making->publish(described("content")).has_value());
   EXPECT_TRUE(pch_cache.find(key(1)).has_value());
 }
 
@@ -256,7 +256,7 @@ TEST_F(PchCacheTest, SurvivesRemovalOfItsDirectory) {
   const auto making = pch_cache.try_begin_write(key(1));
   write_text(making->path(), "content");
   fs::remove_all(directory_);
-  EXPECT_FALSE(making->publish(described("content")).ok());
+  EXPECT_FALSE(making->publish(described("content")).has_value());
   EXPECT_TRUE(make(pch_cache, 2, "content"));
   EXPECT_TRUE(pch_cache.find(key(2)).has_value());
 }

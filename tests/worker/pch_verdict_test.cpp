@@ -28,14 +28,14 @@ class PchVerdictTest : public PchCacheTest {
     const auto making = pch_cache.try_begin_write(key(number));
     if (making == nullptr) return false;
     write_text(making->path(), "the precompiled header of the check");
-    return making->publish(verdict).ok();
+    return making->publish(verdict).has_value();
   }
 };
 
 TEST_F(PchVerdictTest, RoundTrips) {
   for (const Kind kind : {Kind::Good, Kind::Differs, Kind::Rejected}) {
     const auto read = decode_verdict(encode_verdict(key(1), "here", verdict_of(kind)), key(1), "here");
-    ASSERT_TRUE(read.ok()) << read.error().message;
+    ASSERT_TRUE(read.has_value()) << read.error().message;
     EXPECT_EQ(read->kind, kind);
     EXPECT_EQ(read->reason, "using one: why");
     EXPECT_EQ(read->made.count(), 1234);
@@ -47,14 +47,14 @@ TEST_F(PchVerdictTest, RejectsCorruptOrForeignResult) {
   for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
     std::string bad = good;
     bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
-    EXPECT_FALSE(decode_verdict(bad, key(1), "here").ok()) << bit;
+    EXPECT_FALSE(decode_verdict(bad, key(1), "here").has_value()) << bit;
   }
   for (std::size_t size = 0; size < good.size(); ++size) {
-    EXPECT_FALSE(decode_verdict(std::string_view(good).substr(0, size), key(1), "here").ok()) << size;
+    EXPECT_FALSE(decode_verdict(std::string_view(good).substr(0, size), key(1), "here").has_value()) << size;
   }
-  EXPECT_FALSE(decode_verdict(good + "x", key(1), "here").ok());
-  EXPECT_FALSE(decode_verdict(good, key(2), "here").ok());
-  EXPECT_FALSE(decode_verdict(good, key(1), "elsewhere").ok());
+  EXPECT_FALSE(decode_verdict(good + "x", key(1), "here").has_value());
+  EXPECT_FALSE(decode_verdict(good, key(2), "here").has_value());
+  EXPECT_FALSE(decode_verdict(good, key(1), "elsewhere").has_value());
 }
 
 TEST_F(PchVerdictTest, RejectsUnknownVersionOrKind) {
@@ -62,12 +62,12 @@ TEST_F(PchVerdictTest, RejectsUnknownVersionOrKind) {
   constexpr std::size_t kVersionAt = 8;
   constexpr std::size_t kKindAt = 8 + 4 + 32 + 32;
   ASSERT_EQ(good[kKindAt], 1);
-  ASSERT_TRUE(decode_verdict(with_checksum(good), key(1), "here").ok());
+  ASSERT_TRUE(decode_verdict(with_checksum(good), key(1), "here").has_value());
   for (const std::size_t at : {kVersionAt, kKindAt}) {
     for (const int value : {0, 4, 255}) {
       std::string other = good;
       other[at] = static_cast<char>(value);
-      EXPECT_FALSE(decode_verdict(with_checksum(other), key(1), "here").ok()) << at << ' ' << value;
+      EXPECT_FALSE(decode_verdict(with_checksum(other), key(1), "here").has_value()) << at << ' ' << value;
     }
   }
 }

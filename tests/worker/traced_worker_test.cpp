@@ -29,7 +29,7 @@ class ObservedWorker : public WorkerFixture {
   static std::string header(int value) { return "#pragma once\n#define VALUE " + std::to_string(value) + "\n"; }
   static std::string kernel() { return "extern \"C\" __global__ void k(int* p) { *p = VALUE; }\n"; }
   static Unit unit(const std::string& root, const std::string& includes = "#include \"v.h\"\n") {
-    return Unit::cuda("k.cu", includes + kernel()).include_root(root).entry("k");
+    return Unit::cuda("k.cu", includes + kernel()).with_include_root(root).with_entry("k");
   }
   bool holds(const Result<CompileResult>& compiled, const Unit& unit) {
     return !check(*compiled->artifact.dependency_set, recipe(unit).path_roots(), digests_).has_value();
@@ -60,7 +60,7 @@ class ObservedWorker : public WorkerFixture {
   // The compiler may have read either content. The dependency set must match the one that it read.
   void expect_described(const Result<CompileResult>& compiled, const Unit& unit, const std::string& path, int first,
                         int second) {
-    ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+    ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
     if (compiled->uncacheable_reason == path + " changed while the compiler ran") return;  // detected by its times
     EXPECT_EQ(compiled->uncacheable_reason, "");
     const Digest seen = digest_in(compiled, "v.h");
@@ -78,7 +78,7 @@ TEST_F(ObservedWorker, TracksAHeaderInSharedMemory) {
   open();
   const Unit unit = this->unit(shared.path());
   const auto one = compile(unit);
-  ASSERT_TRUE(one.ok()) << one.error().message;
+  ASSERT_TRUE(one.has_value()) << one.error().message;
   EXPECT_EQ(one->uncacheable_reason, "");
   EXPECT_TRUE(holds(one, unit));
   write_text(shared.path("v.h"), header(2));
@@ -94,7 +94,7 @@ TEST_F(ObservedWorker, TracksAHeaderBelowProcSelfCwd) {
   ASSERT_NE(fs::current_path().string(), directory_.path()) << "this process must be elsewhere";
   const Unit unit = this->unit("/proc/self/cwd/inc");
   const auto one = compile(unit);
-  ASSERT_TRUE(one.ok()) << one.error().message;
+  ASSERT_TRUE(one.has_value()) << one.error().message;
   EXPECT_EQ(one->uncacheable_reason, "");
   EXPECT_TRUE(holds(one, unit));
   write_text(directory_.path("inc/v.h"), header(2));
@@ -118,7 +118,7 @@ TEST_F(ObservedWorker, RecordsCompiledContentOfOverwrittenFile) {
   open();
   const Unit unit = this->unit(directory_.path("inc"));
   write_text(path, header(1));
-  ASSERT_TRUE(compile(unit).ok()) << "starts the worker";
+  ASSERT_TRUE(compile(unit).has_value()) << "starts the worker";
   expect_described(compile_over(unit, path, header(2)), unit, path, 1, 2);
 }
 
@@ -132,7 +132,7 @@ TEST_F(ObservedWorker, RecordsCompiledContentWithCoarseTimes) {
   const Unit unit = this->unit(directory_.path("coarse"));
   open();
   write_text(path, header(9));
-  ASSERT_TRUE(compile(unit).ok());
+  ASSERT_TRUE(compile(unit).has_value());
   // Both contents, written within the same second, have one stamp. A slow machine needs several tries.
   bool is_same = false;
   for (int i = 0; i < 20 && !is_same; ++i) {
@@ -161,7 +161,7 @@ TEST_F(ObservedWorker, FileIdentityIsPreservedDespiteCopies) {
       "#include \"v.h\"\n#include \"hard.h\"\n#include \"soft.h\"\n#include \"duplicate.h\"\n#include \"other.h\"\n";
   const Unit unit = this->unit(directory_.path("inc"), all);
   const auto compiled = compile(unit);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().log;
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().log;
   EXPECT_EQ(bytes(compiled), reference(unit));
   EXPECT_EQ(compiled->uncacheable_reason, "");
   EXPECT_TRUE(holds(compiled, unit));
@@ -172,9 +172,9 @@ TEST_F(ObservedWorker, SentinelIsReadBeforeAndAfterCompile) {
   write_text(directory_.path("inc/sentinel"), "one");
   open();
   const Unit unit =
-      Unit::cuda("k.cu", "#include \"v.h\"\n" + kernel()).include_root(directory_.path("inc"), "sentinel");
+      Unit::cuda("k.cu", "#include \"v.h\"\n" + kernel()).with_include_root(directory_.path("inc"), "sentinel");
   const auto compiled = compile(unit);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
   EXPECT_EQ(compiled->uncacheable_reason, "");
   ASSERT_TRUE(holds(compiled, unit));
   write_text(directory_.path("inc/sentinel"), "two");
@@ -188,18 +188,18 @@ TEST_F(ObservedWorker, TimeMacroNextToNvidiaHeadersIsNotCacheable) {
   for (const std::string time : {"__TIME__", "__TI\\\nME__", "JOIN(__TI, ME__)"}) {
     write_text(directory_.path("inc/v.h"), "#define JOIN(a, b) a##b\n#define VALUE (" + time + "[7] == '0')\n");
     const auto compiled = compile(unit(directory_.path("inc")));
-    ASSERT_TRUE(compiled.ok()) << compiled.error().log;
+    ASSERT_TRUE(compiled.has_value()) << compiled.error().log;
     EXPECT_NE(compiled->uncacheable_reason.find("__TIME__"), std::string::npos) << time;
   }
 }
 
 TEST_F(ObservedWorker, CubResultIsIndependentOfPaths) {
   open();
-  Unit unit = Unit::cuda("sum.cu", cub_source()).entry("sum");
-  for (const std::string& option : cub_options()) unit = unit.option(option);
-  for (const std::string& root : cub_roots()) unit = unit.include_root(root);
+  Unit unit = Unit::cuda("sum.cu", cub_source()).with_entry("sum");
+  for (const std::string& option : cub_options()) unit = unit.with_option(option);
+  for (const std::string& root : cub_roots()) unit = unit.with_include_root(root);
   const auto compiled = compile(unit);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
   EXPECT_EQ(compiled->uncacheable_reason, "");
   EXPECT_FALSE(compiled->artifact.dependency_set->embeds_paths);
   EXPECT_TRUE(holds(compiled, unit));
@@ -217,7 +217,7 @@ TEST_F(ObservedWorker, ReportsMissingProc) {
   pool_options_.program = program;
   open();
   const auto compiled = compile(unit(directory_.path("inc")));
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
   EXPECT_NE(compiled->uncacheable_reason.find("mount /proc"), std::string::npos) << compiled->uncacheable_reason;
 }
 
@@ -235,7 +235,7 @@ TEST_P(WorkerWithout, DetectsEveryEditOrIsNotCacheable) {
                                "#include \"v.h\"\n#include \"link.h\"\n#if __has_include(\"late.h\")\n"
                                "#undef VALUE\n#define VALUE 7\n#endif\n#if __has_include(\"v.h\")\n#endif\n");
   const auto compiled = compile(unit);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
   EXPECT_EQ(bytes(compiled), reference(unit));
   RecordProperty("noticed", compiled->uncacheable_reason);
   std::printf("%s: %s\n", GetParam(), compiled->uncacheable_reason.empty() ? "not needed" : "noticed");

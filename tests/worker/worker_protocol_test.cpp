@@ -40,7 +40,7 @@ WorkerReply some_reply() {
 
 TEST(WorkerProtocol, ReplyRoundTrips) {
   const auto back = decode_reply(frame_of(some_reply()));
-  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_TRUE(back.has_value()) << back.error().message;
   EXPECT_TRUE(back->accesses_complete);
   EXPECT_EQ(back->unobserved_because, "another reason");
   EXPECT_EQ(back->compiled.uncacheable_reason, "a reason");
@@ -65,7 +65,7 @@ TEST(WorkerProtocol, DependencySetOfCompilerIsSentWithArtifact) {
   reply.has_dependency_set = true;
   reply.compiled.artifact.dependency_set = std::make_shared<const DependencySet>(dependency_set);
   const auto back = decode_reply(frame_of(reply));
-  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_TRUE(back.has_value()) << back.error().message;
   EXPECT_EQ(*back->compiled.artifact.dependency_set, dependency_set);
 }
 
@@ -75,7 +75,7 @@ TEST(WorkerProtocol, JobRoundTripsAndTruncationsAreRejected) {
                 {SandboxPlan::Mode::MayRunPrograms, true, {"/a", "/b"}, {"/c"}}};
   const std::string whole = frame_of(job).payload;
   const auto back = decode_job(whole);
-  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_TRUE(back.has_value()) << back.error().message;
   EXPECT_EQ(back->recipe.unit.key(), job.recipe.unit.key());
   EXPECT_EQ(back->pch.mode, PchRequest::Mode::Use);
   EXPECT_EQ(back->pch.path, "/p");
@@ -86,7 +86,7 @@ TEST(WorkerProtocol, JobRoundTripsAndTruncationsAreRejected) {
   EXPECT_EQ(back->sandbox.readable, (std::vector<std::string>{"/a", "/b"}));
   EXPECT_EQ(back->sandbox.writable, std::vector<std::string>{"/c"});
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_FALSE(decode_job(std::string_view(whole).substr(0, size)).ok()) << size;
+    EXPECT_FALSE(decode_job(std::string_view(whole).substr(0, size)).has_value()) << size;
   }
 }
 
@@ -94,29 +94,29 @@ TEST(WorkerProtocol, RejectsFileRequestWithoutPath) {
   const FileRequest request{FileRequest::Purpose::Write, "/a/file"};
   const std::string whole = frame_of(request).payload;
   const auto back = decode_file_request(whole);
-  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_TRUE(back.has_value()) << back.error().message;
   EXPECT_EQ(back->purpose, FileRequest::Purpose::Write);
   EXPECT_EQ(back->path, "/a/file");
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_FALSE(decode_file_request(std::string_view(whole).substr(0, size)).ok()) << size;
+    EXPECT_FALSE(decode_file_request(std::string_view(whole).substr(0, size)).has_value()) << size;
   }
   for (const std::string& path : {std::string(), std::string(4096, 'x'), std::string("a\0b", 3)}) {
     EXPECT_EQ(decode_file_request(frame_of(FileRequest{{}, path}).payload).error().code, Code::Corrupt) << path;
   }
-  EXPECT_FALSE(decode_file_request("\x03" + whole.substr(1)).ok()) << "an unknown purpose";
+  EXPECT_FALSE(decode_file_request("\x03" + whole.substr(1)).has_value()) << "an unknown purpose";
 }
 
 TEST(WorkerProtocol, FileReplyHasFileOrError) {
   const auto rejected = decode_file_reply(frame_of(FileReply{EACCES, {}}));
-  ASSERT_TRUE(rejected.ok()) << rejected.error().message;
+  ASSERT_TRUE(rejected.has_value()) << rejected.error().message;
   EXPECT_EQ(rejected->error, EACCES);
   const auto opened = decode_file_reply(frame_of(FileReply{0, Fd(open("/dev/null", O_RDONLY | O_CLOEXEC))}));
-  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
   EXPECT_TRUE(static_cast<bool>(opened->file));
-  EXPECT_FALSE(decode_file_reply(frame_of(FileReply{0, {}})).ok());
-  EXPECT_FALSE(decode_file_reply(frame_of(FileReply{5000, {}})).ok());
-  EXPECT_FALSE(decode_file_reply(frame_of(FileRequest{{}, "/a"})).ok());
-  EXPECT_FALSE(decode_file_reply({Frame::Type::Opened, "xyz", {}}).ok());
+  EXPECT_FALSE(decode_file_reply(frame_of(FileReply{0, {}})).has_value());
+  EXPECT_FALSE(decode_file_reply(frame_of(FileReply{5000, {}})).has_value());
+  EXPECT_FALSE(decode_file_reply(frame_of(FileRequest{{}, "/a"})).has_value());
+  EXPECT_FALSE(decode_file_reply({Frame::Type::Opened, "xyz", {}}).has_value());
 }
 
 TEST(WorkerProtocol, LargeArtifactNeedsSealedFile) {
@@ -130,15 +130,15 @@ TEST(WorkerProtocol, LargeArtifactNeedsSealedFile) {
   Frame frame = frame_of(reply);
   ASSERT_TRUE(frame.attached);
   EXPECT_LT(frame.payload.size(), large.size());
-  ASSERT_TRUE(send_frame(theirs.get(), frame).ok());
+  ASSERT_TRUE(send_frame(theirs.get(), frame).has_value());
   const auto received = receive_frame(ours.get(), 20s);
-  ASSERT_TRUE(received.ok() && *received);
+  ASSERT_TRUE(received.has_value() && *received);
   const auto back = decode_reply(**received);
-  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_TRUE(back.has_value()) << back.error().message;
   EXPECT_EQ(back->compiled.artifact.bytes.view(), large);
 
   frame.attached = Fd(memfd_create("not sealed", MFD_CLOEXEC));
-  ASSERT_TRUE(write_all(frame.attached.get(), large, "a memory file").ok());
+  ASSERT_TRUE(write_all(frame.attached.get(), large, "a memory file").has_value());
   EXPECT_EQ(decode_reply(frame).error().code, Code::Corrupt);
   frame.attached = Fd();
   EXPECT_EQ(decode_reply(frame).error().code, Code::Corrupt) << "nothing is attached";
@@ -152,29 +152,29 @@ TEST(WorkerProtocol, RejectsArtifactInFileThatCanShrink) {
   ASSERT_TRUE(frame.attached);
   const TemporaryDirectory directory;
   frame.attached = Fd(open(directory.path("file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  ASSERT_TRUE(write_all(frame.attached.get(), large, "an ordinary file").ok());
-  EXPECT_FALSE(decode_reply(frame).ok()) << "a file system without seals";
+  ASSERT_TRUE(write_all(frame.attached.get(), large, "an ordinary file").has_value());
+  EXPECT_FALSE(decode_reply(frame).has_value()) << "a file system without seals";
   for (const int seals : {F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE, F_SEAL_SEAL | F_SEAL_GROW | F_SEAL_WRITE}) {
     frame.attached = Fd(memfd_create("half sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    ASSERT_TRUE(write_all(frame.attached.get(), large, "a memory file").ok());
+    ASSERT_TRUE(write_all(frame.attached.get(), large, "a memory file").has_value());
     ASSERT_EQ(fcntl(frame.attached.get(), F_ADD_SEALS, seals), 0);
-    EXPECT_FALSE(decode_reply(frame).ok()) << seals;
+    EXPECT_FALSE(decode_reply(frame).has_value()) << seals;
   }
 }
 
 TEST(WorkerProtocol, RejectsTruncatedReplies) {
   const std::string whole = frame_of(some_reply()).payload;
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_FALSE(decode_reply({Frame::Type::Compiled, whole.substr(0, size)}).ok()) << size;
+    EXPECT_FALSE(decode_reply({Frame::Type::Compiled, whole.substr(0, size)}).has_value()) << size;
   }
-  EXPECT_FALSE(decode_reply({Frame::Type::Compiled, whole + "x"}).ok());
+  EXPECT_FALSE(decode_reply({Frame::Type::Compiled, whole + "x"}).has_value());
 }
 
 TEST(WorkerProtocol, RejectsTruncatedFrames) {
   const std::string whole = encode_frame({Frame::Type::Compiled, "payload"});
-  ASSERT_TRUE(decode_frame(whole).ok());
+  ASSERT_TRUE(decode_frame(whole).has_value());
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_FALSE(decode_frame(std::string_view(whole).substr(0, size)).ok()) << size;
+    EXPECT_FALSE(decode_frame(std::string_view(whole).substr(0, size)).has_value()) << size;
   }
 }
 
@@ -192,7 +192,7 @@ TEST(WorkerProtocol, RejectsWrongMagicVersionTypeOrSize) {
   EXPECT_NE(decode_frame(type).error().message.find("77"), std::string::npos);
   std::string size = whole;
   size[23] = 0x7f;
-  EXPECT_FALSE(decode_frame(size).ok());
+  EXPECT_FALSE(decode_frame(size).has_value());
 }
 
 TEST(WorkerProtocol, ErrorRoundTrips) {
@@ -209,15 +209,15 @@ TEST(WorkerProtocol, SendsFramesAndEndOfChannelIsNoError) {
   const Fd ours(ends[0]);
   Fd theirs(ends[1]);
   const std::string large(3 << 20, 'x');  // more than the socket buffer
-  std::thread sender([&] { EXPECT_TRUE(send_frame(theirs.get(), {Frame::Type::Compile, large}).ok()); });
+  std::thread sender([&] { EXPECT_TRUE(send_frame(theirs.get(), {Frame::Type::Compile, large}).has_value()); });
   const auto frame = receive_frame(ours.get(), 20s);
   sender.join();
-  ASSERT_TRUE(frame.ok() && *frame);
+  ASSERT_TRUE(frame.has_value() && *frame);
   EXPECT_EQ((*frame)->payload, large);
   EXPECT_EQ(receive_frame(ours.get(), 1ms).error().code, Code::TimedOut);
   theirs = Fd();
   const auto end = receive_frame(ours.get(), 20s);
-  ASSERT_TRUE(end.ok());
+  ASSERT_TRUE(end.has_value());
   EXPECT_FALSE(end->has_value());
 }
 

@@ -5,9 +5,8 @@
 #include "apps/kiln/output/json_common.hpp"
 
 namespace kiln::cli {
-namespace {
 
-Json counts_object(const audit::DispatchCounts& counts) {
+static Json to_json(const audit::DispatchCounts& counts) {
   return {{"total", counts.total},
           {"gpu", counts.on_device},
           {"cpu", counts.on_processor},
@@ -15,7 +14,7 @@ Json counts_object(const audit::DispatchCounts& counts) {
           {"acceleration_rate", rounded(counts.acceleration())}};
 }
 
-Json finding_object(const audit::Finding& finding) {
+static Json to_json(const audit::Finding& finding) {
   return {{"severity", to_string(finding.rule->severity)},
           {"rule", finding.rule->name},
           {"step", static_cast<int>(finding.rule->step)},
@@ -34,32 +33,38 @@ Json finding_object(const audit::Finding& finding) {
           {"at_ms", rounded(finding.first_ms)}};
 }
 
-Json stayed_value(audit::Report::StayedOnDevice stayed) {
+static Json to_json(audit::Report::StayedOnDevice stayed) {
   if (stayed == audit::Report::StayedOnDevice::NotApplicable) return nullptr;
   return stayed == audit::Report::StayedOnDevice::Yes;
 }
 
-}  // namespace
+static Json to_json(const audit::Selection& selection) {
+  return {{"operation", selection.operation},
+          {"requested", selection.requested},
+          {"selected", selection.selected},
+          {"reason", selection.reason},
+          {"count", selection.count}};
+}
+
+static Json to_json(const audit::StageSum& stage) {
+  return {{"operation", stage.operation},
+          {"stage", stage.stage},
+          {"where", stage.where},
+          {"runs", stage.runs},
+          {"ms", rounded(stage.ms)}};
+}
+
+static Json to_json(const audit::DeviceUsage::Fallback& fallback) {
+  return {{"operation", fallback.operation}, {"reason", fallback.reason}, {"count", fallback.count}};
+}
 
 std::string audit_json(const audit::Report& report, const std::string& path) {
   Json decisions = Json::array();
-  for (const audit::Selection& each : report.selections) {
-    decisions.push_back({{"operation", each.operation},
-                         {"requested", each.requested},
-                         {"selected", each.selected},
-                         {"reason", each.reason},
-                         {"count", each.count}});
-  }
+  for (const audit::Selection& each : report.selections) decisions.push_back(to_json(each));
   Json stages = Json::array();
-  for (const audit::StageSum& each : report.longest) {
-    stages.push_back({{"operation", each.operation},
-                      {"stage", each.stage},
-                      {"where", each.where},
-                      {"runs", each.runs},
-                      {"ms", rounded(each.ms)}});
-  }
+  for (const audit::StageSum& each : report.longest) stages.push_back(to_json(each));
   Json findings = Json::array();
-  for (const audit::Finding& each : report.findings) findings.push_back(finding_object(each));
+  for (const audit::Finding& each : report.findings) findings.push_back(to_json(each));
   Json targets = Json::array();
   for (std::size_t i = 0; i < std::min<std::size_t>(3, report.findings.size()); ++i) {
     targets.push_back(report.findings[i].rule->name);
@@ -78,12 +83,12 @@ std::string audit_json(const audit::Report& report, const std::string& path) {
                   {"devices", report.devices},
                   {"rows", report.rows},
                   {"decisions", decisions},
-                  {"stayed_on_device", stayed_value(report.stayed)},
+                  {"stayed_on_device", to_json(report.stayed)},
                   {"bytes_in", report.bytes_in},
                   {"bytes_out", report.bytes_out},
                   {"longest_stages", stages},
                   {"stages_synchronized", report.stages_synchronized},
-                  {"dispatches", counts_object(report.counts)},
+                  {"dispatches", to_json(report.counts)},
                   {"cause", report.cause},
                   {"change", report.change}});
 }
@@ -91,16 +96,14 @@ std::string audit_json(const audit::Report& report, const std::string& path) {
 std::string device_usage_json(const audit::DeviceUsage& usage) {
   Json operations = Json::array();
   for (const auto& [name, counts] : usage.operations) {
-    Json each = counts_object(counts);
+    Json each = to_json(counts);
     each["operation"] = name;
     operations.push_back(std::move(each));
   }
   Json fallbacks = Json::array();
-  for (const audit::DeviceUsage::Fallback& each : usage.fallbacks) {
-    fallbacks.push_back({{"operation", each.operation}, {"reason", each.reason}, {"count", each.count}});
-  }
+  for (const audit::DeviceUsage::Fallback& each : usage.fallbacks) fallbacks.push_back(to_json(each));
   return text_of({{"traces", usage.traces},
-                  {"dispatches", counts_object(usage.counts)},
+                  {"dispatches", to_json(usage.counts)},
                   {"operations", operations},
                   {"fallbacks", fallbacks},
                   {"dropped_events", usage.dropped}});

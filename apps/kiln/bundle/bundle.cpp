@@ -166,7 +166,7 @@ int bundle_extract_command(const Arguments& arguments, Console& console) {
   if (!description) return report(description.error(), console, open.path);
   const Result<BundleDescription::Artifact> chosen = choose(*description, arguments);
   if (!chosen) return report(chosen.error(), console, open.path);
-  const Result<std::optional<Hit>> hit = open.bundle->get(chosen->key);
+  const Result<std::optional<Hit>> hit = open.bundle->get(chosen->key, {});
   if (!hit) return report(hit.error(), console, open.path);
   if (!*hit)
     return report(make_error(Code::Corrupt, "its description lists an artifact that it does not contain"), console,

@@ -15,6 +15,7 @@
 #include "apps/kiln/output/output.hpp"
 #include "base/error.hpp"
 #include "core/dependency_set.hpp"
+#include "session/access.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -52,12 +53,12 @@ Status add_members(BundleWriter& writer, const std::vector<Job>& jobs, const std
                    Components& components) {
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Job& job = jobs[i];
-    const ResolveResult& answer = *outcomes[i].answer;
+    const ResolvedArtifact& answer = *outcomes[i].answer;
     const std::string what = job.file + " for " + job.target.name();
     if (!answer.uncacheable_reason.empty()) {
       return make_error(Code::CompileFailed, what + " cannot be added to a bundle: " + answer.uncacheable_reason);
     }
-    const Result<Recipe> recipe = components.recipe(job.unit, job.target);
+    const Result<Recipe> recipe = components.recipe(job.unit, job.target, {});
     if (!recipe) return recipe.error();
     const CompilerIdentity& compiler = recipe->compiler;
     BundleMember member{job.unit.kind(), job.unit.key(), answer.artifact,  answer.request,
@@ -73,7 +74,7 @@ Status add_members(BundleWriter& writer, const std::vector<Job>& jobs, const std
 void print_table(const std::vector<Job>& jobs, const std::vector<CompileOutcome>& outcomes, Console& console) {
   std::vector<std::vector<std::string>> rows = {{"UNIT", "ARCHITECTURE", "SIZE", "MS", "ORIGIN"}};
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const ResolveResult& answer = *outcomes[i].answer;
+    const ResolvedArtifact& answer = *outcomes[i].answer;
     char ms[32];
     std::snprintf(ms, sizeof ms, "%.1f", answer.ms);
     rows.push_back({jobs[i].unit.name(), answer.artifact.target.name(), format_bytes(answer.artifact.bytes.size()), ms,
@@ -115,7 +116,7 @@ std::string depfile_text(const std::string& output, const std::string& manifest,
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Unit& unit = jobs[i].unit;
     if (unit.kind() == "cuda" || unit.kind() == "opencl") files.insert(absolute(jobs[i].file));
-    const Result<ResolveResult>& answer = outcomes[i].answer;
+    const Result<ResolvedArtifact>& answer = outcomes[i].answer;
     if (answer && answer->artifact.dependency_set != nullptr) {
       add_dependency_set(files, *answer->artifact.dependency_set, {here, unit.include_roots()});
     }
@@ -154,8 +155,10 @@ int bundle_create_command(const Arguments& arguments, Console& console) {
   if (!arguments.external.empty()) return bundle_external_command(arguments, console);
   const Result<Plan> plan = plan_of(arguments);
   if (!plan) return report(plan.error(), console);
-  const EventEmitter emitter(console.listener());
-  Components components(building_config(emitter, plan->speaker.key.has_value()), emitter);
+  SessionOptions options = session_options(arguments, console);
+  Config config = building_config(EventEmitter(options.on_event), plan->speaker.key.has_value());
+  Session session = detail::SessionAccess::open(std::move(options), std::move(config));
+  Components& components = detail::SessionAccess::components(session);
   const Result<ProfileMatch> wanted = jobs_for(arguments, plan->manifest, components, console);
   if (!wanted) return report(wanted.error(), console);
   print_unmatched(wanted->unmatched, "not built", console);
@@ -164,7 +167,7 @@ int bundle_create_command(const Arguments& arguments, Console& console) {
                                               arguments.manifest + "; nothing was written"});
     return kFailed;
   }
-  const std::vector<CompileOutcome> outcomes = CompileBatch(wanted->jobs, components, console).run(arguments.jobs);
+  const std::vector<CompileOutcome> outcomes = CompileBatch(wanted->jobs, session, console).run();
   if (const int failed = print_errors(outcomes, console); failed != kSuccess) {
     if (arguments.json) console.print(compile_json(outcomes));
     return failed;

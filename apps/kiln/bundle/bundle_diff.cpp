@@ -61,7 +61,7 @@ std::vector<std::string> reasons(const Described& then, const Described& now) {
 }
 
 Result<Bytes> bytes_of(Bundle& bundle, const ArtifactKey& key) {
-  Result<std::optional<Hit>> hit = bundle.get(key);
+  Result<std::optional<Hit>> hit = bundle.get(key, {});
   if (!hit) return hit.error();
   if (!*hit)
     return make_error(Code::Corrupt,

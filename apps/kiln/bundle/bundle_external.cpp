@@ -39,7 +39,7 @@ Result<std::size_t> add_entries(BundleWriter& writer, DiskStore& cache, const st
   std::size_t count = 0;
   for (const DiskStore::EntryInfo& entry : *listed) {
     if (entry.target != Target::external(system)) continue;
-    auto hit = cache.get(entry.key);
+    auto hit = cache.get(entry.key, {});
     if (!hit) return hit.error();
     if (!*hit) continue;  // the entry was corrupt; the cache has emitted an event
     rows.push_back({printable(entry.unit), system, format_bytes(entry.payload), time_text(entry.cost_ms)});

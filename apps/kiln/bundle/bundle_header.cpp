@@ -69,11 +69,11 @@ std::string function_text(const Unit& unit, const std::string& directory) {
   std::string out = "inline kiln::Unit " + identifier(unit.name()) + "() {\n  std::string source;\n" +
                     source_text(unit.source()) + "  return kiln::Unit::" + unit.kind() + '(' + literal(unit.name()) +
                     ", std::move(source))";
-  for (const std::string& entry : unit.entries()) out += "\n      .entry(" + literal(entry) + ')';
+  for (const std::string& entry : unit.entries()) out += "\n      .with_entry(" + literal(entry) + ')';
   for (const IncludeRoot& root : unit.include_roots()) {
-    out += "\n      .include_root(" + literal(without_directory(root.path, directory)) + ')';
+    out += "\n      .with_include_root(" + literal(without_directory(root.path, directory)) + ')';
   }
-  for (const std::string& option : unit.options()) out += "\n      .option(" + literal(option) + ')';
+  for (const std::string& option : unit.options()) out += "\n      .with_option(" + literal(option) + ')';
   return out + ";\n}\n\n";
 }
 

@@ -49,7 +49,7 @@ Result<LoadedCacheEntry> find(const CacheSet& caches, const std::string& prefix,
   for (const CacheEntry& each : matches) {
     for (const auto& store : caches.all()) {
       if (store->root() != each.cache) continue;
-      Result<std::optional<Hit>> hit = store->get(each.listed.key);
+      Result<std::optional<Hit>> hit = store->get(each.listed.key, {});
       if (!hit) return hit.error();
       if (*hit) return LoadedCacheEntry{each, std::move((*hit)->artifact)};
     }

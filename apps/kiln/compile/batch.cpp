@@ -1,78 +1,123 @@
 #include "apps/kiln/compile/batch.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "apps/kiln/exit_code.hpp"
+#include "core/unit_access.hpp"
 
 namespace kiln::cli {
+namespace {
 
-std::vector<CompileOutcome> CompileBatch::run(unsigned threads) {
-  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-  const std::size_t maximum = std::min<std::size_t>(threads, jobs_.size());
-  if (console_.live()) estimate_costs();
-  Progress progress(console_, {"compiling", "units", jobs_.size(), std::accumulate(costs_.begin(), costs_.end(), 0.0)});
-  std::vector<std::thread> helpers;
-  for (std::size_t i = 1; i < maximum; ++i) helpers.emplace_back([&] { work(progress); });
-  work(progress);
-  for (std::thread& helper : helpers) helper.join();
-  return std::move(outcomes_);
+constexpr std::chrono::milliseconds kMaxPause{50};
+// Time after which a session that has started no unit is considered unable to start a thread.
+constexpr std::chrono::seconds kStartTimeout{2};
+
+bool is_finished(UnitStatus::State state) {
+  return state != UnitStatus::State::Queued && state != UnitStatus::State::Running;
 }
 
-void CompileBatch::work(Progress& progress) {
-  for (std::size_t i = next_++; i < jobs_.size(); i = next_++) {
-    const Job& job = jobs_[i];
-    {
-      const MutexLock lock(mutex_);
-      running_.insert(i);
-      show(progress);
+}  // namespace
+
+SessionOptions session_options(const Arguments& arguments, Console& console) {
+  SessionOptions options;
+  options.on_event = console.listener();
+  options.max_background_compiles = arguments.jobs;
+  return options;
+}
+
+std::vector<CompileOutcome> CompileBatch::run() {
+  if (console_.live()) costs_ = estimated_costs();
+  Progress progress(console_, {"compiling", "units", jobs_.size(), std::accumulate(costs_.begin(), costs_.end(), 0.0)});
+  if (jobs_.size() == 1) progress.at(jobs_.front().file + " for " + jobs_.front().target.name());
+  // A single job needs no thread of the session if it is a hit.
+  if (jobs_.size() > 1) {
+    request_all();
+    wait_for_queue(progress);
+  }
+  std::vector<CompileOutcome> outcomes;
+  for (const Job& job : jobs_) {
+    outcomes.push_back({job.file, job.target.name(), session_.resolve(job.unit, job.target), {}});
+    if (console_.live()) show(session_.status(), progress);
+  }
+  return outcomes;
+}
+
+// Requests all units of a target at once, so that the session knows how many similar units follow the first one.
+void CompileBatch::request_all() {
+  std::vector<bool> is_requested(jobs_.size());
+  std::set<std::pair<Digest, std::string>> known;
+  for (std::size_t first = 0; first < jobs_.size(); ++first) {
+    Units units;
+    for (std::size_t i = first; i < jobs_.size(); ++i) {
+      const Job& job = jobs_[i];
+      if (is_requested[i] || !(job.target == jobs_[first].target)) continue;
+      is_requested[i] = true;
+      if (!known.emplace(UnitAccess::identity(job.unit), job.target.name()).second) continue;
+      units.push_back(job.unit);
+      requested_.push_back(i);
     }
-    outcomes_[i] = {job.file, job.target.name(), components_.get(job.unit, job.target, queued_similar(i)), {}};
-    progress.step(costs_.empty() ? 0 : costs_[i]);
-    const MutexLock lock(mutex_);
-    running_.erase(i);
-    show(progress);
+    if (!units.empty()) session_.request(units, jobs_[first].target);
+  }
+  finished_.resize(requested_.size());
+}
+
+// Waits until every unit is finished or being compiled. `resolve` gives a unit that is still queued a thread in
+// addition to those of --jobs. If the session cannot start a thread, `resolve` compiles on this one.
+void CompileBatch::wait_for_queue(Progress& progress) {
+  const auto start = std::chrono::steady_clock::now();
+  for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, kMaxPause)) {
+    const SessionStatus status = session_.status();
+    if (console_.live()) show(status, progress);
+    const auto queued =
+        static_cast<std::size_t>(std::count_if(status.units.begin(), status.units.end(), [](const UnitStatus& unit) {
+          return unit.state == UnitStatus::State::Queued;
+        }));
+    const bool is_idle = queued == status.units.size() && std::chrono::steady_clock::now() - start > kStartTimeout;
+    if (queued == 0 || is_idle) return;
+    std::this_thread::sleep_for(pause);
   }
 }
 
-// Shows the running job with the lowest index, which is usually the one that has run longest.
-void CompileBatch::show(Progress& progress) {
-  if (running_.empty()) return;
-  const Job& job = jobs_[*running_.begin()];
-  const std::string others = running_.size() > 1 ? " and " + std::to_string(running_.size() - 1) + " more" : "";
-  progress.at(job.file + " for " + job.target.name() + others);
+// Counts the finished units and shows the first running one, which is usually the one that has run longest.
+void CompileBatch::show(const SessionStatus& status, Progress& progress) {
+  if (status.units.size() != requested_.size()) return;
+  const Job* shown = nullptr;
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < requested_.size(); ++i) {
+    const UnitStatus::State state = status.units[i].state;
+    if (is_finished(state) && !finished_[i]) {
+      finished_[i] = true;
+      progress.step(costs_.empty() ? 0 : costs_[requested_[i]]);
+    }
+    if (state != UnitStatus::State::Running) continue;
+    others += shown != nullptr ? 1 : 0;
+    if (shown == nullptr) shown = &jobs_[requested_[i]];
+  }
+  if (shown == nullptr) return;
+  const std::string more = others > 0 ? " and " + std::to_string(others) + " more" : "";
+  progress.at(shown->file + " for " + shown->target.name() + more);
 }
 
 // Estimates the cost of each job from its last build. Jobs without a recorded build get the average of the others.
-void CompileBatch::estimate_costs() {
-  if (components_.disks().empty() || jobs_.size() < 2) return;
-  BuildHistory& history = components_.disks().front()->history();
-  std::vector<double> costs(jobs_.size());
+std::vector<double> CompileBatch::estimated_costs() const {
+  if (jobs_.size() < 2) return {};
+  std::vector<double> costs;
   double known = 0;
   std::size_t count = 0;
-  for (std::size_t i = 0; i < jobs_.size(); ++i) {
-    const auto builds = history.builds(jobs_[i].unit.kind(), jobs_[i].unit.name());
-    if (!builds) continue;
-    const auto last = std::find_if(builds->begin(), builds->end(),
-                                   [&](const Build& build) { return build.target == jobs_[i].target; });
-    if (last == builds->end() || last->cost_ms <= 0) continue;
-    costs[i] = last->cost_ms;
-    known += last->cost_ms;
-    ++count;
+  for (const Job& job : jobs_) {
+    const std::optional<double> cost = session_.recorded_cost_ms(job.unit, job.target);
+    costs.push_back(cost.value_or(0));
+    known += costs.back();
+    count += cost ? 1 : 0;
   }
-  if (count == 0) return;
+  if (count == 0) return {};
   std::replace(costs.begin(), costs.end(), 0.0, known / static_cast<double>(count));
-  costs_ = std::move(costs);
-}
-
-// Returns the number of later jobs with the same kind and target.
-std::size_t CompileBatch::queued_similar(std::size_t index) const {
-  const auto is_like = [&](const Job& other) {
-    return other.unit.kind() == jobs_[index].unit.kind() && other.target == jobs_[index].target;
-  };
-  return static_cast<std::size_t>(
-      std::count_if(jobs_.begin() + static_cast<std::ptrdiff_t>(index) + 1, jobs_.end(), is_like));
+  return costs;
 }
 
 int print_errors(const std::vector<CompileOutcome>& outcomes, Console& console) {

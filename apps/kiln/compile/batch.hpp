@@ -1,42 +1,40 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <set>
 #include <vector>
+
+#include <kiln/session.hpp>
 
 #include "apps/kiln/compile/unit_arguments.hpp"
 #include "apps/kiln/output/console.hpp"
 #include "apps/kiln/output/progress.hpp"
 #include "apps/kiln/output/render_json.hpp"
-#include "base/mutex.hpp"
-#include "session/components.hpp"
 
 namespace kiln::cli {
 
-/// A batch of compile jobs that runs on several threads and shows its progress on a terminal.
+/// Returns the options of a command's session: its events go to the console, and --jobs limits its parallel compiles.
+SessionOptions session_options(const Arguments& arguments, Console& console);
+
+/// A batch of compile jobs that a session runs in the background. Shows its progress on a terminal. Not thread-safe.
 class CompileBatch {
  public:
-  CompileBatch(const std::vector<Job>& jobs, Components& components, Console& console)
-      : jobs_(jobs), components_(components), console_(console), outcomes_(jobs.size()) {}
+  CompileBatch(const std::vector<Job>& jobs, Session& session, Console& console)
+      : jobs_(jobs), session_(session), console_(console) {}
 
-  /// Runs all jobs and returns their outcomes in the order of the jobs. `threads` of 0 means one per core.
-  std::vector<CompileOutcome> run(unsigned threads);
+  /// Runs all jobs and returns their outcomes in the order of the jobs.
+  std::vector<CompileOutcome> run();
 
  private:
-  void work(Progress& progress);
-  void show(Progress& progress) KILN_REQUIRES(mutex_);
-  void estimate_costs();
-  std::size_t queued_similar(std::size_t index) const;
+  void request_all();
+  void wait_for_queue(Progress& progress);
+  void show(const SessionStatus& status, Progress& progress);
+  std::vector<double> estimated_costs() const;
 
   const std::vector<Job>& jobs_;
-  Components& components_;
+  Session& session_;
   Console& console_;
-  std::vector<CompileOutcome> outcomes_;  // each element is written by one thread
-  std::vector<double> costs_;             // estimated cost of each job in ms; empty if no build is recorded
-  std::atomic<std::size_t> next_{0};
-  Mutex mutex_;
-  std::set<std::size_t> running_ KILN_GUARDED_BY(mutex_);
+  std::vector<std::size_t> requested_;  // index of each requested job, in the order of the session's status
+  std::vector<double> costs_;           // estimated cost of each job in ms; empty if no build is recorded
+  std::vector<bool> finished_;          // for each requested job: counted as finished in the progress
 };
 
 /// Prints the failures, with one message for all targets of a file that failed with the same error, as most source

@@ -50,7 +50,7 @@ void print_results(const std::vector<CompileOutcome>& outcomes, Console& console
   std::vector<std::vector<std::string>> rows;
   for (const CompileOutcome& outcome : outcomes) {
     if (!outcome.answer) continue;
-    const ResolveResult& answer = *outcome.answer;
+    const ResolvedArtifact& answer = *outcome.answer;
     std::string what = answer.origin == Origin::Compiled ? "compiled" : std::string("from ") + to_string(answer.origin);
     if (answer.origin == Origin::Bundle) what += ", for " + answer.artifact.target.name();
     rows.push_back({outcome.file, outcome.target, what, format_bytes(answer.artifact.bytes.size()),
@@ -63,8 +63,6 @@ void print_results(const std::vector<CompileOutcome>& outcomes, Console& console
 }  // namespace
 
 int compile_command(const Arguments& arguments, Console& console) {
-  const EventEmitter emitter(console.listener());
-  Components components(Config::load({}, emitter), emitter);
   const Result<std::vector<Job>> jobs = jobs_of(arguments);
   if (!jobs) return report(jobs.error(), console);
   if (jobs->size() > 1 && !arguments.output.empty() && !names_directory(arguments.output)) {
@@ -73,7 +71,9 @@ int compile_command(const Arguments& arguments, Console& console) {
                                               arguments.output + "/"});
     return kUsage;
   }
-  std::vector<CompileOutcome> outcomes = CompileBatch(*jobs, components, console).run(arguments.jobs);
+  Result<Session> session = Session::open(session_options(arguments, console));
+  if (!session) return report(session.error(), console);
+  std::vector<CompileOutcome> outcomes = CompileBatch(*jobs, *session, console).run();
   Status written;
   if (!arguments.output.empty()) written = write_outputs(arguments.output, *jobs, outcomes);
   if (arguments.json && arguments.output != "-") {

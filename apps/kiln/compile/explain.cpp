@@ -1,11 +1,12 @@
-#include "engine/explain.hpp"
+#include <chrono>
+
+#include <kiln/session.hpp>
 
 #include "apps/kiln/commands.hpp"
+#include "apps/kiln/compile/batch.hpp"
 #include "apps/kiln/compile/unit_arguments.hpp"
 #include "apps/kiln/exit_code.hpp"
 #include "apps/kiln/output/render_json.hpp"
-#include "base/clock.hpp"
-#include "session/components.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 // Shortens a digest to its prefix; returns other values unchanged.
 std::string shortened(const std::string& value) { return Digest::from_hex(value) ? value.substr(0, 12) : value; }
 
-std::string difference_text(const Difference& difference) {
+std::string difference_text(const InputDifference& difference) {
   const auto& [input, what, then, now] = difference;
   if (then.empty() && now.empty()) return "differs";
   if (then.empty()) return now == what ? "is new" : "is new: " + shortened(now);
@@ -24,8 +25,8 @@ std::string difference_text(const Difference& difference) {
 void print_explanation(const ExplainOutcome& outcome, Console& console) {
   const Explanation& explanation = outcome.explanation;
   const std::string subject = outcome.file + " for " + outcome.target + ": ";
-  if (explanation.hit && explanation.answer) {
-    const ResolveResult& answer = *explanation.answer;
+  if (explanation.hit && explanation.artifact) {
+    const ResolvedArtifact& answer = *explanation.artifact;
     // An artifact from a bundle may be for a compatible target and from another compiler.
     const std::string made = answer.origin == Origin::Bundle
                                  ? ", for " + answer.artifact.target.name() + " by " + answer.artifact.metadata.compiler
@@ -39,48 +40,32 @@ void print_explanation(const ExplainOutcome& outcome, Console& console) {
   if (summary.starts_with(kMiss)) summary.remove_prefix(kMiss.size());
   Text text = subject + console.yellow("miss") + (summary.empty() ? "" : ": ") + std::string(summary) + '\n';
   std::vector<std::vector<std::string>> rows;
-  for (const Difference& difference : explanation.differences) {
+  for (const InputDifference& difference : explanation.differences) {
     rows.push_back({difference.input, difference.name, difference_text(difference)});
   }
   text += table_text(rows, "  ");
   if (explanation.nearest) {
-    const Build& build = *explanation.nearest;
-    const auto age = std::chrono::duration_cast<std::chrono::seconds>(system_clock().wall() - build.built_at);
+    const Explanation::EarlierBuild& build = *explanation.nearest;
+    const auto age =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now() - build.built_at);
     text += "  compared with the build of " + age_text(age) + " for " + build.target.name() + ", which took " +
             time_text(build.cost_ms) + " (key " + build.key.hex().substr(0, 12) + ")\n";
   }
   console.print(text);
 }
 
-// Looks up the job in the same order as `kiln compile`: bundles first, which need no compiler.
-Result<Explanation> explained(Components& components, const Job& job) {
-  if (std::optional<ResolveResult> served =
-          components.find_in_bundles(job.unit, effective_target(job.unit, job.target))) {
-    Explanation explanation;
-    explanation.hit = true;
-    explanation.request = served->request;
-    explanation.summary = std::string("hit in ") + to_string(served->origin) + ": built for " +
-                          served->artifact.target.name() + " by " + served->artifact.metadata.compiler;
-    explanation.answer = std::move(served);
-    return explanation;
-  }
-  const Result<Recipe> recipe = components.recipe(job.unit, job.target);
-  if (!recipe) return recipe.error();
-  return explain(*recipe, components.params());
-}
-
 }  // namespace
 
 int explain_command(const Arguments& arguments, Console& console) {
   if (!arguments.profile.empty()) return explain_profile_command(arguments, console);
-  const EventEmitter emitter(console.listener());
-  Components components(Config::load({}, emitter), emitter);
   const Result<std::vector<Job>> jobs = jobs_of(arguments);
   if (!jobs) return report(jobs.error(), console);
+  Result<Session> session = Session::open(session_options(arguments, console));
+  if (!session) return report(session.error(), console);
   std::vector<ExplainOutcome> outcomes;
   bool all_hit = true;
   for (const Job& job : *jobs) {
-    Result<Explanation> explanation = explained(components, job);
+    Result<Explanation> explanation = session->explain(job.unit, job.target);
     if (!explanation) return report(explanation.error(), console, job.file + " for " + job.target.name());
     outcomes.push_back({job.file, job.target.name(), std::move(*explanation)});
     all_hit = all_hit && outcomes.back().explanation.hit;

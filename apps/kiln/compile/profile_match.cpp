@@ -69,7 +69,7 @@ std::string ProfileMatcher::unmatched_reason(const ProfileEntry& asked) const {
 Result<std::string> ProfileMatcher::unsupported_reason(const Unit& unit, const Target& target) {
   const Result<Compiler*> compiler = components_.compiler(unit, target);
   if (!compiler) return compiler.error();
-  const Result<CompilerIdentity> identity = (*compiler)->identity();
+  const Result<CompilerIdentity> identity = (*compiler)->identity({});
   if (!identity) {
     // An OpenCL compiler belongs to its device, which this machine may not have.
     if (target.form == Form::OpenClBinary) return identity.error().message;

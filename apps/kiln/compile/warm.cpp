@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/files/files.hpp"
+#include "session/access.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -56,10 +57,11 @@ Status serve_from_bundles(Profile& profile, const Config& config, Console& conso
       Result<std::optional<Bundle::Match>> found = open->bundle->find(asked.key, asked.target);
       if (!found || !*found) return false;
       Bundle::Match& match = **found;
-      report.outcomes.push_back({asked.unit,
-                                 asked.target.name(),
-                                 ResolveResult{std::move(match.artifact), match.request, match.key, Origin::Bundle},
-                                 {}});
+      report.outcomes.push_back(
+          {asked.unit,
+           asked.target.name(),
+           ResolvedArtifact{std::move(match.artifact), match.request, match.key, Origin::Bundle, 0, {}},
+           {}});
       return true;
     });
   }
@@ -112,17 +114,20 @@ int warm_units(const Arguments& arguments, bool profile, Console& console) {
   UploadCounter uploads(console.listener());
   WarmReport result{arguments.from, profile ? "profile" : "manifest", {}, {}};
   {
-    const EventEmitter emitter([&](const Event& event) { uploads.on_event(event); });
-    Components components(warming_config(emitter), emitter);
+    SessionOptions options = session_options(arguments, console);
+    options.on_event = [&](const Event& event) { uploads.on_event(event); };
+    Config config = warming_config(EventEmitter(options.on_event));
+    Session session = detail::SessionAccess::open(std::move(options), std::move(config));
+    Components& components = detail::SessionAccess::components(session);
     const Result<std::vector<Job>> jobs =
         profile ? profile_jobs(arguments, components, console, result) : manifest_jobs(arguments);
     if (!jobs) return report(jobs.error(), console);
     print_unmatched(result.unmatched, "not in the manifest", console);
-    for (CompileOutcome& each : CompileBatch(*jobs, components, console).run(arguments.jobs)) {
+    for (CompileOutcome& each : CompileBatch(*jobs, session, console).run()) {
       result.outcomes.push_back(std::move(each));
     }
     const Progress publishing(console, {"publishing", {}});
-    (void)components.drain(kPublishing);  // uploads that are still pending are dropped and counted
+    (void)session.wait_for_uploads(kPublishing);  // uploads that are still pending are dropped and counted
   }
   result.published = uploads.sent();
   result.dropped = uploads.dropped();

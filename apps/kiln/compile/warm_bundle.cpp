@@ -8,8 +8,8 @@
 #include "apps/kiln/exit_code.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "bundle/epoch_memory.hpp"
 #include "core/compatibility.hpp"
-#include "session/epoch_memory.hpp"
 #include "session/remote_factory.hpp"
 
 namespace kiln::cli {
@@ -30,15 +30,16 @@ bool wanted(const Target& made, const std::vector<Target>& targets) {
 }
 
 Status keep(DiskStore& store, Bundle& bundle, const BundleMember& member, WarmReport& result) {
-  const Result<std::optional<Hit>> before = store.get(member.key);
+  const Result<std::optional<Hit>> before = store.get(member.key, {});
   if (!before) return before.error();
-  if (Status put = *before ? Status() : store.put(member.key, member.artifact); !put) return put;
+  if (Status put = *before ? Status() : store.put(member.key, member.artifact, {}); !put) return put;
   ++(*before ? result.already_cached : result.stored);
   // Readers look up the key through the dependency set.
-  const Result<std::vector<DependencySet>> dependency_sets = bundle.dependency_sets(member.request);
+  const Result<std::vector<DependencySet>> dependency_sets =
+      bundle.dependency_sets(member.request, Store::kMaxDependencySets, {});
   if (!dependency_sets) return dependency_sets.error();
   for (const DependencySet& dependency_set : *dependency_sets) {
-    if (Status added = store.add_dependency_set(member.request, dependency_set); !added) return added;
+    if (Status added = store.add_dependency_set(member.request, dependency_set, {}); !added) return added;
   }
   return {};
 }

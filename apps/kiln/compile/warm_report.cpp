@@ -52,8 +52,8 @@ std::string warm_json(const WarmReport& report) {
              {"published", report.published},
              {"not_published", report.dropped},
              {"seconds", rounded(report.seconds)}}}};
-  out.update(outcomes_object(report.outcomes));
-  out["unmatched"] = unmatched_array(report.unmatched);
+  out.update(to_json(report.outcomes));
+  out["unmatched"] = json_array(report.unmatched);
   return text_of(out);
 }
 

@@ -59,7 +59,7 @@ DoctorCheck check_cccl(const Config& config) {
     return finding;
   }
   FileDigestCache digests{std::string()};
-  const Result<CompilerIdentity> identity = CcclCompiler(config.cccl, config.nvrtc, digests).identity();
+  const Result<CompilerIdentity> identity = CcclCompiler(config.cccl, config.nvrtc, digests).identity({});
   if (!identity) {
     finding.state = State::Problem;
     finding.text = "the library is installed, but a dependency is missing: " + identity.error().message;

@@ -54,7 +54,7 @@ DoctorCheck check_driver() {
   struct stat status;
   const bool node = stat("/dev/nvidiactl", &status) == 0;
   const bool device = stat("/dev/nvidia0", &status) == 0;
-  const bool library = DynamicLibrary::open("libcuda.so.1").ok();
+  const bool library = DynamicLibrary::open("libcuda.so.1").has_value();
   DoctorCheck finding{State::Ok, "NVIDIA driver", {}, {}, {}};
   if (node && device && library) {
     finding.text = "present: CUDA kernels can be launched";

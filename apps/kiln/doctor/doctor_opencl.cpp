@@ -6,7 +6,7 @@ namespace kiln::cli {
 DoctorCheck check_opencl(bool& found) {
   DoctorCheck finding{DoctorCheck::State::Ok, "OpenCL", {}, {}, {}};
   const auto devices = opencl_devices();
-  found = devices.ok() && !devices->empty();
+  found = devices.has_value() && !devices->empty();
   if (!found) {
     finding.state = DoctorCheck::State::Info;
     finding.text = "OpenCL C cannot be compiled: " + (devices ? "no device found" : devices.error().message);

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <kiln/runtime/events.hpp>
+
 #include "apps/kiln/output/error_hints.hpp"
 #include "apps/kiln/output/progress_meter.hpp"
 #include "base/files/files.hpp"
@@ -33,26 +35,25 @@ std::string log_text(std::string log) {
   return log;
 }
 
-bool is_warning(Event::Kind kind) {
-  switch (kind) {
+bool is_warning(const Event& event) {
+  switch (event.kind) {
     case Event::Kind::NotPublished:
     case Event::Kind::EntryDropped:
     case Event::Kind::CacheUnavailable:
     case Event::Kind::WorkerUnavailable:
     case Event::Kind::Quarantined:
     case Event::Kind::BundleRejected:
-    case Event::Kind::FellBack:
     case Event::Kind::RecordUnavailable:
     case Event::Kind::RemoteRejected:
     case Event::Kind::RemoteUnavailable:
     case Event::Kind::ConfigWarning: return true;
-    default: return false;
+    default: return event.is(runtime::events::kFellBack);
   }
 }
 
 // Formats an event as one line: kind, unit and message.
 std::string line_of(const Event& event) {
-  std::string line = to_string(event.kind);
+  std::string line = event_name(event);
   if (!event.unit.empty()) line += ' ' + event.unit;
   if (!event.target.empty()) line += " for " + event.target;
   if (!event.origin.empty()) line += " [" + event.origin + ']';
@@ -132,7 +133,8 @@ EventCallback Console::listener() {
 }
 
 void Console::on_event(const Event& event) {
-  if (is_warning(event.kind)) {
+  if (event.kind == Event::Kind::BlockingCompile) return;  // a command always waits for its compiles
+  if (is_warning(event)) {
     {
       // If a cache is unavailable, warn once and do not repeat it for each entry that is not stored.
       const MutexLock lock(mutex_);
@@ -140,7 +142,7 @@ void Console::on_event(const Event& event) {
       if (cache_unavailable_ && event.kind == Event::Kind::NotPublished && !verbose_) return;
     }
     const std::string about = event.unit.empty() ? "" : event.unit + ": ";
-    warn(about + event.message + " [" + to_string(event.kind) + ']');
+    warn(about + event.message + " [" + event_name(event) + ']');
   } else if (verbose_) {
     const MutexLock lock(mutex_);
     note("2", "", printable(line_of(event)));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cmath>
 #include <set>
 #include <string>
@@ -10,14 +11,16 @@
 #include "apps/kiln/output/render_json.hpp"
 #include "base/json.hpp"
 
-// JSON objects that several commands share.
+// Each type has one function `to_json`: here if several commands use the type, otherwise in the source of its command.
 namespace kiln::cli {
 
 inline std::string text_of(const Json& json) { return json_text(json, 2); }
 
 inline double rounded(double ms) { return std::round(ms * 1000) / 1000; }
 
-inline Json entries_object(const std::vector<EntryPoint>& entries) {
+inline double seconds(std::chrono::nanoseconds moment) { return std::chrono::duration<double>(moment).count(); }
+
+inline Json to_json(const std::vector<EntryPoint>& entries) {
   // Do not use operator[], which compares each name with all previous ones: an untrusted description can have 100,000.
   std::set<std::string_view> names;
   Json::object_t object;
@@ -27,21 +30,25 @@ inline Json entries_object(const std::vector<EntryPoint>& entries) {
   return object;
 }
 
-inline Json error_object(const Error& error) {
+inline Json to_json(const Error& error) {
   Json object{{"code", to_string(error.code)}, {"message", error.message}};
   if (!error.log.empty()) object["log"] = error.log;
   return object;
 }
 
-/// Returns the object of a successful outcome.
-inline Json outcome_object(const CompileOutcome& outcome) {
-  const ResolveResult& answer = *outcome.answer;
+inline Json to_json(const CompileOutcome& outcome) {
+  if (!outcome.answer) {
+    Json error{{"file", outcome.file}, {"target", outcome.target}};
+    error.update(to_json(outcome.answer.error()));
+    return error;
+  }
+  const ResolvedArtifact& answer = *outcome.answer;
   Json result{{"target", outcome.target},
               {"key", answer.key.hex()},
               {"origin", to_string(answer.origin)},
               {"bytes", answer.artifact.bytes.size()},
               {"ms", rounded(answer.ms)},
-              {"entries", entries_object(answer.artifact.entries)},
+              {"entries", to_json(answer.artifact.entries)},
               {"file", outcome.file},
               {"form", to_string(answer.artifact.target.form)}};
   // An artifact from a bundle may have been built for another, compatible target.
@@ -50,33 +57,29 @@ inline Json outcome_object(const CompileOutcome& outcome) {
   return result;
 }
 
-inline Json asked_object(const ProfileEntry& asked) {
+/// Returns {"results": […]}, and "errors" if there are any.
+inline Json to_json(const std::vector<CompileOutcome>& outcomes) {
+  Json out{{"results", Json::array()}};
+  for (const CompileOutcome& outcome : outcomes) out[outcome.answer ? "results" : "errors"].push_back(to_json(outcome));
+  return out;
+}
+
+inline Json to_json(const ProfileEntry& asked) {
   return {{"unit", asked.unit}, {"kind", asked.kind}, {"target", asked.target.name()}, {"key", asked.key.hex()}};
 }
 
-inline Json unmatched_array(const std::vector<ProfileMatch::Unmatched>& unmatched) {
-  Json all = Json::array();
-  for (const auto& [asked, reason] : unmatched) {
-    Json object = asked_object(asked);
-    object["reason"] = reason;
-    all.push_back(std::move(object));
-  }
-  return all;
+inline Json to_json(const ProfileMatch::Unmatched& unmatched) {
+  Json object = to_json(unmatched.asked);
+  object["reason"] = unmatched.reason;
+  return object;
 }
 
-/// Returns {"results": […]}, and "errors" if there are any.
-inline Json outcomes_object(const std::vector<CompileOutcome>& outcomes) {
-  Json out{{"results", Json::array()}};
-  for (const CompileOutcome& outcome : outcomes) {
-    if (outcome.answer) {
-      out["results"].push_back(outcome_object(outcome));
-      continue;
-    }
-    Json error{{"file", outcome.file}, {"target", outcome.target}};
-    error.update(error_object(outcome.answer.error()));
-    out["errors"].push_back(std::move(error));
-  }
-  return out;
+/// Returns an array of the items. Their `to_json` must be declared above, or they must be types of this namespace.
+template <class T>
+Json json_array(const std::vector<T>& items) {
+  Json array = Json::array();
+  for (const T& item : items) array.push_back(to_json(item));
+  return array;
 }
 
 }  // namespace kiln::cli

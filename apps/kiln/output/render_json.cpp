@@ -6,11 +6,8 @@
 #include "apps/kiln/output/json_common.hpp"
 
 namespace kiln::cli {
-namespace {
 
-double seconds(std::chrono::nanoseconds moment) { return std::chrono::duration<double>(moment).count(); }
-
-Json listed_object(const CacheEntry& entry) {
+static Json to_json(const CacheEntry& entry) {
   const DiskStore::EntryInfo& listed = entry.listed;
   return {{"key", listed.key.hex()},
           {"cache", entry.cache},
@@ -24,15 +21,42 @@ Json listed_object(const CacheEntry& entry) {
           {"last_used", seconds(listed.last_used)}};
 }
 
-Json nearest_object(const Build& build) {
+static Json to_json(const Explanation::EarlierBuild& build) {
   return {{"key", build.key.hex()},
           {"target", build.target.name()},
-          {"compiler", build.compiler.name + " " + build.compiler.version},
-          {"built_at", seconds(build.built_at)},
+          {"compiler", build.compiler},
+          {"built_at", seconds(build.built_at.time_since_epoch())},
           {"cost_ms", rounded(build.cost_ms)}};
 }
 
-const char* name_of(CachedFile::Kind kind) {
+static Json to_json(const InputDifference& difference) {
+  return {{"input", difference.input},
+          {"name", difference.name},
+          {"before", difference.before},
+          {"after", difference.after}};
+}
+
+static Json to_json(const ExplainOutcome& outcome) {
+  const Explanation& explanation = outcome.explanation;
+  Json result{{"file", outcome.file},
+              {"target", outcome.target},
+              {"hit", explanation.hit},
+              {"request", explanation.request.hex()}};
+  if (explanation.artifact) {
+    result["key"] = explanation.artifact->key.hex();
+    result["origin"] = to_string(explanation.artifact->origin);
+    result["bytes"] = explanation.artifact->artifact.bytes.size();
+  }
+  result["summary"] = explanation.summary;
+  result["differences"] = Json::array();
+  for (const InputDifference& difference : explanation.differences) {
+    result["differences"].push_back(to_json(difference));
+  }
+  result["nearest"] = explanation.nearest ? to_json(*explanation.nearest) : Json();
+  return result;
+}
+
+static const char* name_of(CachedFile::Kind kind) {
   switch (kind) {
     case CachedFile::Kind::Entry: return "entries";
     case CachedFile::Kind::Hint: return "hints";
@@ -44,91 +68,88 @@ const char* name_of(CachedFile::Kind kind) {
   return "unknown";
 }
 
-// {"caches": [{"root", "writable", …} or {"root", "writable", "error"}]}
-template <class T, class Fill>
-std::string caches_json(const std::vector<CacheResult<T>>& outcomes, Fill fill) {
-  Json caches = Json::array();
-  for (const auto& outcome : outcomes) {
-    Json cache{{"root", outcome.root}, {"writable", outcome.writable}};
-    if (outcome.result) {
-      fill(cache, *outcome.result);
-    } else {
-      cache["error"] = error_object(outcome.result.error());
-    }
-    caches.push_back(std::move(cache));
-  }
-  return text_of({{"caches", std::move(caches)}});
+static Json to_json(const DiskStore::Stats& stats) {
+  Json object{{"entries", stats.entries},
+              {"bytes", stats.bytes},
+              {"max_bytes", stats.max_bytes},
+              {"oldest_use", stats.entries > 0 ? Json(seconds(stats.oldest)) : Json()},
+              {"newest_use", stats.entries > 0 ? Json(seconds(stats.newest)) : Json()},
+              {"bytes_by_kind", Json::object()}};
+  for (const auto& [kind, bytes] : stats.by_kind) object["bytes_by_kind"][name_of(kind)] = bytes;
+  return object;
 }
 
-}  // namespace
+static Json to_json(const GcResult& collected) {
+  return {{"busy", collected.busy},
+          {"files", collected.files},
+          {"bytes", collected.bytes},
+          {"removed_files", collected.removed_files},
+          {"removed_bytes", collected.removed_bytes}};
+}
 
-std::string compile_json(const std::vector<CompileOutcome>& outcomes) { return text_of(outcomes_object(outcomes)); }
+static Json to_json(const DiskStore::VerifyResult& verified) {
+  return {{"valid", verified.valid}, {"corrupt", verified.corrupt}};
+}
+
+template <class T>
+static Json to_json(const CacheResult<T>& outcome) {
+  Json cache{{"root", outcome.root}, {"writable", outcome.writable}};
+  if (outcome.result) {
+    cache.update(to_json(*outcome.result));
+  } else {
+    cache["error"] = to_json(outcome.result.error());
+  }
+  return cache;
+}
+
+static Json to_json(const Setting& setting) {
+  return {{"name", setting.name}, {"value", setting.value}, {"origin", setting.origin}, {"locked", setting.locked}};
+}
+
+static Json to_json(const DoctorCheck& finding) {
+  static constexpr const char* kStates[] = {"ok", "info", "problem"};
+  Json out{{"check", finding.check},
+           {"state", kStates[static_cast<int>(finding.state)]},
+           {"text", finding.text},
+           {"advice", finding.advice}};
+  // The first row of a table contains the field names of the other rows.
+  Json details = Json::array();
+  for (std::size_t row = 1; row < finding.details.size(); ++row) {
+    Json detail = Json::object();
+    for (std::size_t column = 0; column < finding.details[row].size(); ++column) {
+      detail[finding.details[0].at(column)] = finding.details[row][column];
+    }
+    details.push_back(std::move(detail));
+  }
+  if (!details.empty()) out["details"] = std::move(details);
+  return out;
+}
+
+static Json to_json(const PublicKey& key) { return {{"public", key.text()}, {"id", key.id().hex()}}; }
+
+std::string compile_json(const std::vector<CompileOutcome>& outcomes) { return text_of(to_json(outcomes)); }
 
 std::string explain_json(const std::vector<ExplainOutcome>& outcomes) {
-  Json results = Json::array();
-  for (const ExplainOutcome& outcome : outcomes) {
-    const Explanation& explanation = outcome.explanation;
-    Json result{{"file", outcome.file},
-                {"target", outcome.target},
-                {"hit", explanation.hit},
-                {"request", explanation.request.hex()}};
-    if (explanation.answer) {
-      result["key"] = explanation.answer->key.hex();
-      result["origin"] = to_string(explanation.answer->origin);
-      result["bytes"] = explanation.answer->artifact.bytes.size();
-    }
-    result["summary"] = explanation.summary;
-    result["differences"] = Json::array();
-    for (const Difference& difference : explanation.differences) {
-      result["differences"].push_back({{"input", difference.input},
-                                       {"name", difference.name},
-                                       {"before", difference.before},
-                                       {"after", difference.after}});
-    }
-    result["nearest"] = explanation.nearest ? nearest_object(*explanation.nearest) : Json();
-    results.push_back(std::move(result));
-  }
-  return text_of({{"results", std::move(results)}});
+  return text_of({{"results", json_array(outcomes)}});
 }
 
 std::string stats_json(const std::vector<CacheResult<DiskStore::Stats>>& outcomes) {
-  return caches_json(outcomes, [](Json& cache, const DiskStore::Stats& stats) {
-    cache["entries"] = stats.entries;
-    cache["bytes"] = stats.bytes;
-    cache["max_bytes"] = stats.max_bytes;
-    cache["oldest_use"] = stats.entries > 0 ? Json(seconds(stats.oldest)) : Json();
-    cache["newest_use"] = stats.entries > 0 ? Json(seconds(stats.newest)) : Json();
-    cache["bytes_by_kind"] = Json::object();
-    for (const auto& [kind, bytes] : stats.by_kind) cache["bytes_by_kind"][name_of(kind)] = bytes;
-  });
+  return text_of({{"caches", json_array(outcomes)}});
 }
 
 std::string collected_json(const std::vector<CacheResult<GcResult>>& outcomes) {
-  return caches_json(outcomes, [](Json& cache, const GcResult& collected) {
-    cache["busy"] = collected.busy;
-    cache["files"] = collected.files;
-    cache["bytes"] = collected.bytes;
-    cache["removed_files"] = collected.removed_files;
-    cache["removed_bytes"] = collected.removed_bytes;
-  });
+  return text_of({{"caches", json_array(outcomes)}});
 }
 
 std::string verified_json(const std::vector<CacheResult<DiskStore::VerifyResult>>& outcomes) {
-  return caches_json(outcomes, [](Json& cache, const DiskStore::VerifyResult& verified) {
-    cache["valid"] = verified.valid;
-    cache["corrupt"] = verified.corrupt;
-  });
+  return text_of({{"caches", json_array(outcomes)}});
 }
 
-std::string entries_json(const std::vector<CacheEntry>& entries) {
-  Json list = Json::array();
-  for (const CacheEntry& entry : entries) list.push_back(listed_object(entry));
-  return text_of({{"entries", std::move(list)}});
-}
+std::string entries_json(const std::vector<CacheEntry>& entries) { return text_of({{"entries", json_array(entries)}}); }
 
 std::string entry_json(const CacheEntry& entry, const Artifact& artifact) {
-  Json out = listed_object(entry);
-  out["entries"] = entries_object(artifact.entries);
+  Json out = to_json(entry);
+  out["entries"] = to_json(artifact.entries);
   out["log"] = artifact.metadata.log;
   return text_of(out);
 }
@@ -139,48 +160,25 @@ std::string calibration_json(const std::string& path, const std::string& text) {
 
 std::string config_json(const Config& config) {
   Json settings = Json::array();
-  for (const Setting& setting : config.settings) {
-    settings.push_back(
-        {{"name", setting.name}, {"value", setting.value}, {"origin", setting.origin}, {"locked", setting.locked}});
-  }
+  for (const Setting& setting : config.settings) settings.push_back(to_json(setting));
   return text_of({{"settings", std::move(settings)}});
 }
 
 std::string doctor_json(const DoctorReport& report) {
-  static constexpr const char* kStates[] = {"ok", "info", "problem"};
-  Json findings = Json::array();
-  for (const DoctorCheck& finding : report.findings) {
-    Json out{{"check", finding.check},
-             {"state", kStates[static_cast<int>(finding.state)]},
-             {"text", finding.text},
-             {"advice", finding.advice}};
-    // The first row of a table contains the field names of the other rows.
-    Json details = Json::array();
-    for (std::size_t row = 1; row < finding.details.size(); ++row) {
-      Json detail = Json::object();
-      for (std::size_t column = 0; column < finding.details[row].size(); ++column) {
-        detail[finding.details[0].at(column)] = finding.details[row][column];
-      }
-      details.push_back(std::move(detail));
-    }
-    if (!details.empty()) out["details"] = std::move(details);
-    findings.push_back(std::move(out));
-  }
-  return text_of({{"usable", report.usable}, {"findings", std::move(findings)}});
+  return text_of({{"usable", report.usable}, {"findings", json_array(report.findings)}});
 }
 
 std::string key_json(const PublicKey& key, const std::string& secret_file) {
-  Json object{{"public", key.text()}, {"id", key.id().hex()}};
+  Json object = to_json(key);
   if (!secret_file.empty()) object["secret_file"] = secret_file;
   return text_of(object);
 }
 
 std::string certificate_json(const Certificate& certificate, const std::string& last_day, const std::string& file) {
-  Json object{{"public", certificate.host.text()},
-              {"id", certificate.host.id().hex()},
-              {"namespace", certificate.name_space},
-              {"last_day", last_day},
-              {"authority", certificate.signature.key.hex()}};
+  Json object = to_json(certificate.host);
+  object["namespace"] = certificate.name_space;
+  object["last_day"] = last_day;
+  object["authority"] = certificate.signature.key.hex();
   if (!file.empty()) object["certificate_file"] = file;
   return text_of(object);
 }

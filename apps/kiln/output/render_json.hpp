@@ -3,11 +3,12 @@
 #include <string>
 #include <vector>
 
+#include <kiln/explanation.hpp>
+#include <kiln/result.hpp>
+
 #include "apps/kiln/cache/cache_set.hpp"
 #include "apps/kiln/doctor/doctor_report.hpp"
 #include "cache/disk_store.hpp"
-#include "engine/explain.hpp"
-#include "engine/resolver.hpp"
 #include "session/config/config.hpp"
 #include "trust/keys.hpp"
 #include "trust/signed_statement.hpp"
@@ -18,7 +19,7 @@ namespace kiln::cli {
 struct CompileOutcome {
   std::string file;
   std::string target;
-  Result<ResolveResult> answer = Error{};
+  Result<ResolvedArtifact> answer = Error{};
   std::string output;  ///< the file that was written, if any
 };
 

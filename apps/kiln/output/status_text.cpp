@@ -91,7 +91,7 @@ Text block_of(const ProcessStatus& process, std::chrono::nanoseconds now, const 
   return text;
 }
 
-Json seen_object(const StatusSnapshot::UnitSnapshot& seen) {
+Json to_json(const StatusSnapshot::UnitSnapshot& seen) {
   const UnitStatus& unit = seen.status;
   Json object{{"unit", unit.unit}, {"kind", unit.kind}, {"target", unit.target}, {"state", to_string(unit.state)}};
   if (unit.state == State::Ready) object["origin"] = to_string(unit.origin);
@@ -99,6 +99,25 @@ Json seen_object(const StatusSnapshot::UnitSnapshot& seen) {
   object["waiters"] = seen.waiters;
   if (!unit.error.empty()) object["error"] = unit.error;
   return object;
+}
+
+Json to_json(const ProcessStatus& process) {
+  const SessionStatus& sums = process.snapshot.totals;
+  Json units = Json::array();
+  for (const StatusSnapshot::UnitSnapshot& seen : process.snapshot.units) units.push_back(to_json(seen));
+  return {{"pid", process.pid},
+          {"command", process.command},
+          {"since", format_utc(process.since)},
+          {"written", format_utc(process.written)},
+          {"submitted", sums.submitted},
+          {"compiled", sums.compiled},
+          {"cached", sums.cached},
+          {"pending", sums.pending},
+          {"failed", sums.failed},
+          {"cancelled", sums.cancelled},
+          {"waiters", process.snapshot.waiters},
+          {"wall_ms", rounded(sums.wall_ms)},
+          {"units", std::move(units)}};
 }
 
 }  // namespace
@@ -127,24 +146,7 @@ std::string status_mark(const std::vector<ProcessStatus>& processes) {
 
 std::string status_json(const std::vector<ProcessStatus>& processes, bool one_line) {
   Json all = Json::array();
-  for (const ProcessStatus& process : processes) {
-    const SessionStatus& sums = process.snapshot.totals;
-    Json units = Json::array();
-    for (const StatusSnapshot::UnitSnapshot& seen : process.snapshot.units) units.push_back(seen_object(seen));
-    all.push_back({{"pid", process.pid},
-                   {"command", process.command},
-                   {"since", format_utc(process.since)},
-                   {"written", format_utc(process.written)},
-                   {"submitted", sums.submitted},
-                   {"compiled", sums.compiled},
-                   {"cached", sums.cached},
-                   {"pending", sums.pending},
-                   {"failed", sums.failed},
-                   {"cancelled", sums.cancelled},
-                   {"waiters", process.snapshot.waiters},
-                   {"wall_ms", rounded(sums.wall_ms)},
-                   {"units", std::move(units)}});
-  }
+  for (const ProcessStatus& process : processes) all.push_back(to_json(process));
   const Json document{{"processes", std::move(all)}};
   return one_line ? json_text(document) : text_of(document);
 }

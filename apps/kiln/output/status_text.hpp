@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apps/kiln/output/console.hpp"
-#include "session/status_format.hpp"
+#include "engine/status_format.hpp"
 
 namespace kiln::cli {
 

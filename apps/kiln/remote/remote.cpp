@@ -1,4 +1,4 @@
-// kiln remote stats | verify: commands that inspect the remote store. remote_upkeep.cpp has the commands that remove.
+// kiln remote stats | verify: commands that inspect the remote store. remote_gc.cpp has the commands that remove.
 #include "apps/kiln/remote/remote.hpp"
 #include "apps/kiln/output/progress.hpp"
 

@@ -2,26 +2,17 @@
 #include "apps/kiln/remote/remote.hpp"
 
 namespace kiln::cli {
-namespace {
 
-Json group_object(const RemoteGroup& group) {
+static Json to_json(const RemoteGroup& group) {
   return {{"namespace", group.name_space}, {"epoch", group.epoch}, {"live", group.live},
           {"entries", group.entries},      {"bytes", group.bytes}, {"rejected", group.rejected}};
 }
 
-Json remote_entry_object(const RemoteInventory::Entry& entry) {
-  return {{"key", entry.key.hex()},
-          {"name", entry.name.hex()},
-          {"content", entry.content.hex()},
-          {"bytes", entry.bytes},
-          {"namespace", entry.name_space},
-          {"epoch", entry.epoch},
-          {"live", entry.live},
-          {"rejection", entry.rejection},
-          {"modified", std::chrono::duration<double>(entry.modified).count()}};
+static Json to_json(const RemoteInventory::Entry& entry) {
+  return {{"key", entry.key.hex()}, {"name", entry.name.hex()},      {"content", entry.content.hex()},
+          {"bytes", entry.bytes},   {"namespace", entry.name_space}, {"epoch", entry.epoch},
+          {"live", entry.live},     {"rejection", entry.rejection},  {"modified", seconds(entry.modified)}};
 }
-
-}  // namespace
 
 std::string remote_stats_json(const RemoteStats& stats) {
   Json out{{"remote", stats.remote}, {"ms", rounded(stats.ms)}, {"listed", stats.inventory.has_value()}};
@@ -30,8 +21,7 @@ std::string remote_stats_json(const RemoteStats& stats) {
     return text_of(out);
   }
   const RemoteInventory& inventory = *stats.inventory;
-  out["groups"] = Json::array();
-  for (const RemoteGroup& group : groups_of(inventory)) out["groups"].push_back(group_object(group));
+  out["groups"] = json_array(groups_of(inventory));
   out["entries"] = inventory.entries.size();
   out["hints"] = inventory.hints;
   out["hint_bytes"] = inventory.hint_bytes;
@@ -42,7 +32,7 @@ std::string remote_stats_json(const RemoteStats& stats) {
 
 std::string remote_verify_json(const std::string& remote, const RemoteInventory& inventory) {
   Json out{{"remote", remote}, {"entries", Json::array()}};
-  for (const RemoteInventory::Entry& entry : inventory.entries) out["entries"].push_back(remote_entry_object(entry));
+  for (const RemoteInventory::Entry& entry : inventory.entries) out["entries"].push_back(to_json(entry));
   return text_of(out);
 }
 

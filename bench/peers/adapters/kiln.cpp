@@ -9,7 +9,7 @@ class Program : public KilnSession {
  public:
   std::string get(const Question& asked) {
     if (const kiln::Status opened = open(asked); !opened) return opened.error().message;
-    const kiln::Unit unit = kiln::Unit::cuda(asked.name, asked.source).include_root(asked.include);
+    const kiln::Unit unit = kiln::Unit::cuda(asked.name, asked.source).with_include_root(asked.include);
     const auto artifact = session_->artifact(unit, kiln::Target{asked.arch, kiln::Form::Cubin});
     if (!artifact) return artifact.error().message;
     code_ = artifact->bytes;

@@ -13,7 +13,7 @@ class Program : public KilnSession {
     if (const kiln::Status opened = open(asked); !opened) return opened.error().message;
     if (!unit_) {
       entry_ = first_kernel(asked.source);
-      unit_ = kiln::Unit::cuda(asked.name, asked.source).include_root(asked.include).entry(entry_);
+      unit_ = kiln::Unit::cuda(asked.name, asked.source).with_include_root(asked.include).with_entry(entry_);
       target_ = {asked.arch, kiln::Form::Cubin};
     }
     const auto kernel = session_->get(*unit_, entry_);

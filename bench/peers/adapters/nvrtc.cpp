@@ -23,7 +23,7 @@ class Nvrtc {
       if (!library) return library.error().message;
       library_ = *library;
     }
-    const kiln::Unit unit = kiln::Unit::cuda(asked.name, asked.source).include_root(asked.include);
+    const kiln::Unit unit = kiln::Unit::cuda(asked.name, asked.source).with_include_root(asked.include);
     ++compiles_;
     auto code = kiln::bench::compile_with_bare_nvrtc(*library_, unit, asked.arch);
     if (!code) return code.error().message;

@@ -28,6 +28,8 @@ from ._kiln import (
     UnitStatus,
     WarmupPlan,
     __version__,
+    default_stream,
+    per_thread_stream,
 )
 from ._methods import attach_methods
 from .errors import (
@@ -88,8 +90,10 @@ __all__ = [
     "WarmupPlan",
     "__version__",
     "artifact",
+    "default_stream",
     "get",
     "get_async",
+    "per_thread_stream",
     "request_warmup",
     "shared",
     "status",

@@ -13,11 +13,6 @@
 namespace kiln::python {
 namespace {
 
-using Moment = std::chrono::steady_clock;
-
-// Interval between runs of signal handlers during a wait; short enough that Ctrl-C takes effect at once.
-constexpr std::chrono::milliseconds kBetweenSignals{40};
-
 /// The Python object of another system's cache. The session is destroyed last.
 struct ExternalObject {
   SharedSession session;
@@ -55,16 +50,8 @@ nb::tuple claim_external(const ExternalObject& self, const nb::bytes& key, std::
   bool raised = false;
   ExternalCache::LookupResult answer = [&] {
     GilRelease released;
-    std::function<bool()> over;
-    if (is_main_thread()) {
-      over = [&, next = Moment::now() + kBetweenSignals]() mutable {
-        if (raised || Moment::now() < next) return raised;
-        raised = !released.run_signal_handlers();
-        next = Moment::now() + kBetweenSignals;
-        return raised;
-      };
-    }
-    ExternalCache::LookupResult its = self.cache.get_or_claim(key_view(key), limit_of(timeout), over);
+    const std::function<bool()> keep_waiting = signal_check(released, raised);
+    ExternalCache::LookupResult its = self.cache.get_or_claim(key_view(key), {limit_of(timeout), keep_waiting});
     if (raised) its.claim.reset();
     return its;
   }();

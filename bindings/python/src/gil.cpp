@@ -17,6 +17,8 @@ std::atomic<int> coming_back{0};  // threads between the check of `closed` and t
 // Maximum time that the end of the interpreter waits for them.
 constexpr std::chrono::seconds kMaxWait{2};
 constexpr double kMaxSeconds = 1e8;
+// Minimum time between two runs of signal handlers during a wait: each run acquires the GIL.
+constexpr std::chrono::milliseconds kBetweenSignals{30};
 
 // Announces that a thread acquires the GIL. Returns false if that is blocked.
 bool begin_to_come_back() {
@@ -64,6 +66,17 @@ GilAcquire::~GilAcquire() {
 }
 
 bool is_main_thread() { return syscall(SYS_gettid) == getpid(); }
+
+std::function<bool()> signal_check(GilRelease& released, bool& raised) {
+  if (!is_main_thread()) return {};
+  using Clock = std::chrono::steady_clock;
+  return [&released, &raised, next = Clock::now() + kBetweenSignals]() mutable {
+    if (Clock::now() < next) return true;
+    raised = !released.run_signal_handlers();
+    next = Clock::now() + kBetweenSignals;
+    return !raised;
+  };
+}
 
 void block_gil_reacquire() {
   closed_it = true;

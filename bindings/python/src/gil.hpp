@@ -2,11 +2,11 @@
 
 #include <nanobind/nanobind.h>
 
+#include <chrono>
+#include <functional>
 #include <optional>
 
 #include <kiln/kernel.hpp>
-
-#include "base/clock.hpp"
 
 /// Releasing and acquiring the GIL. The interpreter ends a thread that acquires the GIL during finalization in the
 /// middle of its work, which C++ turns into std::terminate. Therefore, from the interpreter's `atexit` on, no thread
@@ -49,6 +49,10 @@ class GilAcquire {
 /// Returns true if the calling thread is the one in which Python runs signal handlers.
 bool is_main_thread();
 
+/// Returns the function of a `Wait`: it runs signal handlers, and sets `raised` and returns false if one of them
+/// raised. Empty on threads in which Python runs no signal handlers.
+std::function<bool()> signal_check(GilRelease& released, bool& raised);
+
 /// Called by the interpreter's `atexit`, and in the child of a fork.
 void block_gil_reacquire();
 void allow_gil_reacquire();
@@ -64,21 +68,15 @@ class PythonCaller {
   Caller caller_;
 };
 
-/// Calls a function without holding the GIL. During waits, signal handlers run; a handler that raises, such as that of
-/// Ctrl-C, ends the wait.
+/// Calls a function that waits, without holding the GIL. It gets a `Wait` during which signal handlers run; a handler
+/// that raises, such as that of Ctrl-C, ends the wait.
 template <class Function>
-auto call_interruptible(const Function& function) {
+auto call_interruptible(std::chrono::nanoseconds timeout, const Function& function) {
   bool raised = false;
   auto result = [&] {
     GilRelease released;
-    std::optional<InterruptCheck> attention;
-    if (is_main_thread()) {
-      attention.emplace([&] {
-        raised = !released.run_signal_handlers();
-        return !raised;
-      });
-    }
-    return function();
+    const std::function<bool()> keep_waiting = signal_check(released, raised);
+    return function(Wait(timeout, keep_waiting));
   }();
   if (raised) throw nb::python_error();
   return result;

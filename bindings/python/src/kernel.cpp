@@ -3,7 +3,6 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "memory.hpp"
-#include "session/access.hpp"
 #include "session_object.hpp"
 #include "stream_object.hpp"
 
@@ -12,8 +11,8 @@ namespace {
 
 // Converts one number or up to three.
 Dim3 dimensions(nb::handle value) {
-  if (PyLong_Check(value.ptr())) return {nb::cast<unsigned>(value)};
-  Dim3 out;
+  if (PyLong_Check(value.ptr())) return nb::cast<unsigned>(value);
+  Dim3 out = 1;
   unsigned* const places[] = {&out.x, &out.y, &out.z};
   std::size_t count = 0;
   for (nb::handle one : nb::iter(value)) {
@@ -32,13 +31,15 @@ struct LaunchArguments {
   int priority = 0;
 };
 
-void launch(const KernelObject& self, nb::handle stream, const nb::args& args, nb::handle grid, nb::handle block,
-            const LaunchArguments& more) {
-  LaunchConfig config;
-  config.stream = native_stream(stream);
-  config.grid = dimensions(grid);
-  config.block = dimensions(block);
-  config.shared_bytes = more.shared_bytes;
+void launch(const KernelObject& self, const nb::args& args, nb::handle grid_size, nb::handle block_size,
+            nb::handle stream, const LaunchArguments& more) {
+  if (stream.is_none()) {
+    throw nb::type_error("a launch needs a stream, not None; kiln.default_stream is CUDA's default stream");
+  }
+  const Dim3 grid = dimensions(grid_size);
+  const Dim3 block = dimensions(block_size);
+  LaunchConfig config(Grid(grid.x, grid.y, grid.z), Block(block.x, block.y, block.z),
+                      StreamRef::from_native(native_stream(stream)), more.shared_bytes);
   if (!more.cluster.is_none()) config.cluster = dimensions(more.cluster);
   config.cooperative = more.cooperative;
   config.programmatic = more.programmatic;
@@ -71,23 +72,19 @@ nb::bytes cubin_of(const KernelObject& self) {
 KernelObject get_kernel(const SharedSession& session, const Unit& unit, const std::string& entry,
                         std::optional<double> timeout, nb::handle stream) {
   const bool anywhere = stream.is_none();
-  const auto& state = detail::SessionAccess::state(*session);
-  const SessionImpl* const made = state->current.load(std::memory_order_acquire);
-  // Checks for a ready kernel without a lock.
-  if (anywhere && made != nullptr && made->find_ready(unit, entry) != nullptr) {
-    KernelHandle handle = session->handle(unit, entry);
-    if (const std::optional<Kernel> kernel = handle.try_get()) return {session, unit, std::move(handle), *kernel};
+  if (anywhere) {
+    if (std::optional<Kernel> ready = session->try_get(unit, entry)) return {session, unit, *std::move(ready)};
   }
   const PythonCaller caller;
-  void* const native = native_stream(stream);
-  const auto limit = limit_of(timeout);
-  return unwrap(call_interruptible([&]() -> Result<KernelObject> {
-                  KernelHandle handle = session->handle(unit, entry);
-                  Result<Kernel> kernel =
-                      anywhere ? handle.get(limit, caller) : handle.get_for_stream(native, limit, caller);
-                  if (!kernel) return std::move(kernel).error();
-                  return KernelObject{session, unit, std::move(handle), *kernel};
-                }),
+  const StreamRef native = StreamRef::from_native(native_stream(stream));
+  return unwrap(call_interruptible(limit_of(timeout),
+                                   [&](Wait wait) -> Result<KernelObject> {
+                                     const KernelHandle handle = session->handle(unit, entry);
+                                     Result<Kernel> kernel = anywhere ? handle.get(wait, caller)
+                                                                      : handle.get_for_stream(native, wait, caller);
+                                     if (!kernel) return std::move(kernel).error();
+                                     return KernelObject{session, unit, *std::move(kernel)};
+                                   }),
                 &unit);
 }
 
@@ -95,11 +92,11 @@ void bind_kernel(nb::module_& module) {
   nb::class_<KernelObject>(module, "Kernel", "A kernel that can be launched. It keeps its session alive.")
       .def(
           "launch",
-          [](const KernelObject& self, nb::handle stream, const nb::args& args, nb::handle grid, nb::handle block,
+          [](const KernelObject& self, const nb::args& args, nb::handle grid, nb::handle block, nb::handle stream,
              std::size_t shared_bytes, nb::handle cluster, bool cooperative, bool programmatic, int priority) {
-            launch(self, stream, args, grid, block, {shared_bytes, cluster, cooperative, programmatic, priority});
+            launch(self, args, grid, block, stream, {shared_bytes, cluster, cooperative, programmatic, priority});
           },
-          nb::arg("stream").none(), nb::arg("args"), nb::arg("grid"), nb::arg("block"), nb::arg("shared_bytes") = 0,
+          nb::arg("args"), nb::arg("grid"), nb::arg("block"), nb::arg("stream").none(), nb::arg("shared_bytes") = 0,
           nb::arg("cluster") = nb::none(), nb::arg("cooperative") = false, nb::arg("programmatic") = false,
           nb::arg("priority") = 0, "Launches the kernel on the stream without waiting for it.")
       .def_prop_ro("name", [](const KernelObject& self) { return self.kernel.name(); })

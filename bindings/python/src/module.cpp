@@ -1,6 +1,8 @@
 #include "bindings.hpp"
 #include "gil.hpp"
+#include "stream_object.hpp"
 
+#include <kiln/cuda.hpp>
 #include <kiln/version.hpp>
 
 namespace kiln::python {
@@ -13,6 +15,8 @@ void bind_life(nb::module_& module) {
   nb::module_::import_("os").attr("register_at_fork")(nb::arg("after_in_child") =
                                                           nb::cpp_function(&allow_gil_reacquire));
   module.attr("__version__") = version();
+  module.attr("default_stream") = number_of(cuda::default_stream.native());
+  module.attr("per_thread_stream") = number_of(cuda::per_thread_stream.native());
 }
 
 }  // namespace

@@ -25,16 +25,17 @@ struct KernelHandleObject {
 std::vector<NotReady> ensure_warm(const WarmupPlanObject& plan, nb::handle session, std::optional<double> timeout) {
   const SharedSession where = session.is_none() ? shared_session() : nb::cast<const SessionObject&>(session).session;
   const PythonCaller caller;
-  const auto limit = limit_of(timeout);
-  return call_interruptible([&] {
-    core_of(where).declare(plan.units);
-    return core_of(where).wait_for(plan.units, limit, caller);
+  return call_interruptible(limit_of(timeout), [&](Wait wait) {
+    InterruptCheck interrupt(wait.keep_waiting());
+    const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
+    impl_of(where).kernels().declare(plan.units);
+    return impl_of(where).kernels().wait_for(plan.units, deadline, caller);
   });
 }
 
 KernelObject get(const KernelHandleObject& self, std::optional<double> timeout, nb::handle stream) {
-  const std::optional<Kernel> ready = stream.is_none() ? self.handle.try_get() : std::nullopt;
-  if (ready) return {self.session, self.unit, self.handle, *ready};
+  std::optional<Kernel> ready = stream.is_none() ? self.handle.try_get() : std::nullopt;
+  if (ready) return {self.session, self.unit, *std::move(ready)};
   return get_kernel(self.session, self.unit, self.entry, timeout, stream);
 }
 

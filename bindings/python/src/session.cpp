@@ -74,7 +74,7 @@ void apply_action(const SharedSession& session, UnitAction action, nb::handle un
   const GilRelease released;
   switch (action) {
     case UnitAction::Request:
-      core_of(session).declare(list);
+      impl_of(session).kernels().declare(list);
       return place ? session->request(list, *place) : session->request(list);
     case UnitAction::Cancel: return place ? session->cancel(list, *place) : session->cancel(list);
     case UnitAction::Retry: return place ? session->retry(list, *place) : session->retry(list);
@@ -98,11 +98,10 @@ void release(const SessionObject& self, nb::handle units) {
 nb::object poll(const SharedSession& session, const Unit& unit, const std::string& entry) {
   const PythonCaller caller;
   auto kernel = call_without_gil([&]() -> Result<KernelObject> {
-    KernelHandle handle = session->handle(unit, entry);
     // More than 0, so that it is compiled before units that no caller waits for.
-    Result<Kernel> got = handle.get(std::chrono::nanoseconds(1), caller);
+    Result<Kernel> got = session->get(unit, entry, std::chrono::nanoseconds(1), caller);
     if (!got) return std::move(got).error();
-    return KernelObject{session, unit, std::move(handle), *got};
+    return KernelObject{session, unit, *std::move(got)};
   });
   if (!kernel && kernel.error().code == Code::TimedOut) return nb::none();
   return nb::cast(unwrap(std::move(kernel), &unit));
@@ -122,7 +121,8 @@ void bind_levels(nb::class_<SessionObject>& session) {
             if (!place) throw nb::type_error("artifact() needs a target");
             const PythonCaller caller;
             return unwrap(
-                call_interruptible([&] { return self.session->artifact(unit, *place, limit_of(timeout), caller); }),
+                call_interruptible(limit_of(timeout),
+                                   [&](Wait wait) { return self.session->artifact(unit, *place, wait, caller); }),
                 &unit);
           },
           nb::arg("unit"), nb::arg("target"), nb::arg("timeout") = nb::none(),
@@ -146,22 +146,26 @@ void bind_devices(nb::class_<SessionObject>& session) {
   session
       .def(
           "devices",
-          [](const SessionObject& self, const std::string& kind) {
-            return unwrap(call_without_gil([&] { return self.session->devices(kind); }));
+          [](const SessionObject& self, const std::string& backend) {
+            const Backend meant = unwrap(parse_backend(backend));
+            return unwrap(call_without_gil([&] { return self.session->devices(meant); }));
           },
-          nb::arg("kind"), "Returns the devices of a kind, 'cuda' or 'opencl'. Opens the driver.")
+          nb::arg("backend"), "Returns the devices of a backend, 'cuda' or 'opencl'. Opens the driver.")
       .def(
           "make_current",
-          [](const SessionObject& self, const std::string& kind, std::size_t device) {
-            unwrap(call_without_gil([&] { return self.session->make_current(kind, device); }));
+          [](const SessionObject& self, const std::string& backend, std::size_t device) {
+            const Backend meant = unwrap(parse_backend(backend));
+            unwrap(call_without_gil([&] { return self.session->make_current(meant, device); }));
           },
-          nb::arg("kind"), nb::arg("device") = 0, "Makes a device's primary context current in this thread.")
+          nb::arg("backend"), nb::arg("device") = 0,
+          "Makes a device's primary context current in this thread. For OpenCL, selects the device for all threads.")
       .def(
           "stream",
-          [](const SessionObject& self, const std::string& kind) {
-            return StreamObject(unwrap(call_without_gil([&] { return self.session->stream(kind); })), kind);
+          [](const SessionObject& self, const std::string& backend) {
+            const Backend meant = unwrap(parse_backend(backend));
+            return StreamObject(unwrap(call_without_gil([&] { return self.session->stream(meant); })), meant);
           },
-          nb::arg("kind"), "Creates a stream in the current context, for programs that have none.");
+          nb::arg("backend"), "Creates a stream in the current context, for programs that have none.");
 }
 
 void bind_diagnostics(nb::class_<SessionObject>& session) {

@@ -15,7 +15,7 @@ namespace kiln::python {
 using SharedSession = std::shared_ptr<Session>;
 
 SharedSession shared_session();
-inline SessionImpl& core_of(const SharedSession& session) { return detail::SessionAccess::state(*session)->impl(); }
+inline SessionImpl& impl_of(const SharedSession& session) { return detail::SessionAccess::state(*session)->impl(); }
 
 /// The Python object of a session.
 struct SessionObject {
@@ -31,7 +31,6 @@ inline constexpr double kUsualTimeout = 2;
 struct KernelObject {
   SharedSession session;
   Unit unit;
-  KernelHandle handle;
   Kernel kernel;
 };
 

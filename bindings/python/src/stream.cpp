@@ -67,7 +67,7 @@ void* native_stream(nb::handle stream) {
     number = answer[1];
   }
   if (PyLong_Check(number.ptr()) == 0) {
-    throw nb::type_error("a stream must be None, a number, a kiln.Stream, or an object with __cuda_stream__");
+    throw nb::type_error("a stream must be a number, a kiln.Stream or an object with __cuda_stream__");
   }
   return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(number));
 }
@@ -76,10 +76,10 @@ void bind_stream(nb::module_& module) {
   bind_buffer(module);
   nb::class_<StreamObject>(module, "Stream", "A stream that also allocates memory, for programs that have neither.")
       .def_prop_ro("handle", [](const StreamObject& self) { return number_of(self.get().native()); })
-      .def_ro("kind", &StreamObject::kind)
+      .def_prop_ro("backend", [](const StreamObject& self) { return to_string(self.backend); })
       .def("__cuda_stream__",
            [](const StreamObject& self) {
-             if (self.kind != "cuda") throw nb::type_error("this is an OpenCL stream");
+             if (self.backend != Backend::Cuda) throw nb::type_error("this is an OpenCL stream");
              return nb::make_tuple(0, number_of(self.get().native()));
            })
       .def(

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include <kiln/kernel.hpp>
+#include <kiln/stream.hpp>
 
 #include "errors.hpp"
 #include "gil.hpp"
@@ -42,10 +42,10 @@ class DestroyWithoutGil {
 
 using BufferObject = DestroyWithoutGil<Buffer>;
 
-/// A stream and its kind.
+/// A stream and its backend.
 struct StreamObject : DestroyWithoutGil<Stream> {
-  StreamObject(Stream stream, std::string its_kind) : DestroyWithoutGil(std::move(stream)), kind(std::move(its_kind)) {}
-  std::string kind;
+  StreamObject(Stream stream, Backend its_backend) : DestroyWithoutGil(std::move(stream)), backend(its_backend) {}
+  Backend backend;
 };
 
 /// Converts a native handle to a Python number.

@@ -5,6 +5,7 @@
 #include <kiln/cccl.hpp>
 
 #include "bindings.hpp"
+#include "core/unit_access.hpp"
 #include "errors.hpp"
 #include "session_object.hpp"
 
@@ -30,25 +31,25 @@ std::vector<std::string> texts_of(nb::handle texts) {
 }
 
 Unit with_root(const Unit& unit, nb::handle root) {
-  if (!nb::isinstance<nb::tuple>(root)) return unit.include_root(path_of(root));
+  if (!nb::isinstance<nb::tuple>(root)) return unit.with_include_root(path_of(root));
   const auto pair = nb::cast<nb::tuple>(root);
   if (pair.size() != 2) throw nb::value_error("an include root must be a path, or a path and its sentinel file");
-  return unit.include_root(path_of(pair[0]), path_of(pair[1]));
+  return unit.with_include_root(path_of(pair[0]), path_of(pair[1]));
 }
 
 Unit with(Unit unit, const UnitArguments& extras) {
-  for (const std::string& entry : texts_of(extras.entries)) unit = unit.entry(entry);
-  if (const auto options = texts_of(extras.options); !options.empty()) unit = unit.options(options);
+  for (const std::string& entry : texts_of(extras.entries)) unit = unit.with_entry(entry);
+  if (const auto options = texts_of(extras.options); !options.empty()) unit = unit.with_options(options);
   if (extras.include_roots.is_valid()) {
     for (nb::handle root : nb::iter(extras.include_roots)) unit = with_root(unit, root);
   }
   if (extras.headers.is_valid() && !extras.headers.is_none()) {
     for (auto [name, content] : nb::cast<nb::dict>(extras.headers)) {
-      unit = unit.header(nb::cast<std::string>(name), nb::cast<std::string>(content));
+      unit = unit.with_header(nb::cast<std::string>(name), nb::cast<std::string>(content));
     }
   }
-  if (!extras.preamble.empty()) unit = unit.preamble(extras.preamble);
-  if (extras.served_by.is_valid()) unit = unit.served_by(texts_of(extras.served_by));
+  if (!extras.preamble.empty()) unit = unit.with_preamble(extras.preamble);
+  if (extras.served_by.is_valid()) unit = unit.with_served_by(texts_of(extras.served_by));
   register_unit(unit);
   return unit;
 }
@@ -161,18 +162,17 @@ void bind_unit(nb::module_& module) {
       .def_prop_ro("label", &Unit::label)
       .def_prop_ro("source", &Unit::full_source)
       .def_prop_ro("entries", [](const Unit& self) { return self.entries(); })
-      .def_prop_ro("options",
-                   [](const Unit& self) { return static_cast<const std::vector<std::string>&>(self.options()); })
-      .def_prop_ro("served_by",
-                   [](const Unit& self) { return static_cast<const std::vector<std::string>&>(self.served_by()); })
+      .def_prop_ro("options", [](const Unit& self) { return self.options(); })
+      .def_prop_ro("served_by", [](const Unit& self) { return self.served_by(); })
       .def_prop_ro("key", [](const Unit& self) { return self.key().hex(); })
       .def("__repr__", &described)
-      .def("__hash__",
-           [](const Unit& self) { return static_cast<Py_hash_t>(std::hash<Digest>()(self.identity()) >> 1); })
+      .def(
+          "__hash__",
+          [](const Unit& self) { return static_cast<Py_hash_t>(std::hash<Digest>()(UnitAccess::identity(self)) >> 1); })
       .def(
           "__eq__",
           [](const Unit& self, nb::handle other) {
-            return nb::isinstance<Unit>(other) && nb::cast<const Unit&>(other).identity() == self.identity();
+            return nb::isinstance<Unit>(other) && nb::cast<const Unit&>(other) == self;
           },
           nb::arg("other").none());
 }

@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "core/unit_access.hpp"
 #include "session_object.hpp"
 
 namespace kiln::python {
@@ -18,7 +19,7 @@ std::map<Called, Unit>& definitions() {
 bool is_replaced(const UnitStatus& unit) {
   if (!unit.identity) return false;  // just created, not hashed yet
   const auto known = definitions().find({unit.kind, unit.unit});
-  return known != definitions().end() && known->second.identity() != *unit.identity;
+  return known != definitions().end() && UnitAccess::identity(known->second) != *unit.identity;
 }
 
 // Counts as SessionStatus defines it.
@@ -46,7 +47,7 @@ void register_unit(const Unit& unit) {
 
 void forget_definition(const Unit& unit) {
   const auto known = definitions().find({unit.kind(), unit.label()});
-  if (known != definitions().end() && known->second.identity() == unit.identity()) definitions().erase(known);
+  if (known != definitions().end() && known->second == unit) definitions().erase(known);
 }
 
 SessionStatus without_replaced_units(const SessionStatus& status) {

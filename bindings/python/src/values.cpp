@@ -118,7 +118,8 @@ void bind_small_values(nb::module_& module) {
 
 void bind_event(nb::module_& module) {
   nb::class_<Event>(module, "Event", "A decision of kiln or something that happened to it.")
-      .def_prop_ro("kind", [](const Event& self) { return to_string(self.kind); })
+      .def_prop_ro("kind", &event_name)
+      .def_ro("category", &Event::category)
       .def_ro("unit", &Event::unit)
       .def_ro("target", &Event::target)
       .def_ro("key", &Event::key)
@@ -131,7 +132,7 @@ void bind_event(nb::module_& module) {
       .def_ro("requested", &Event::requested)
       .def_ro("selected", &Event::selected)
       .def("__repr__", [](const Event& self) {
-        return std::string("<kiln.Event ") + to_string(self.kind) + " " + self.unit +
+        return std::string("<kiln.Event ") + event_name(self) + " " + self.unit +
                (self.message.empty() ? "" : ": " + self.message) + ">";
       });
 }

@@ -21,9 +21,9 @@ struct NamedHeader {
 // no directory with them.
 kiln::Unit cuda_unit(const char* name, const char* text, std::initializer_list<const char*> entries,
                      std::initializer_list<NamedHeader> headers = {}) {
-  kiln::Unit unit = kiln::Unit::cuda(name, text).option("-std=c++17");
-  for (const char* entry : entries) unit = unit.entry(entry);
-  for (const NamedHeader& header : headers) unit = unit.header(header.name, header.text);
+  kiln::Unit unit = kiln::Unit::cuda(name, text).with_option("-std=c++17");
+  for (const char* entry : entries) unit = unit.with_entry(entry);
+  for (const NamedHeader& header : headers) unit = unit.with_header(header.name, header.text);
   return unit;
 }
 

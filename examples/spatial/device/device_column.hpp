@@ -7,6 +7,7 @@
 
 #include <kiln/kernel.hpp>
 #include <kiln/runtime.hpp>
+#include <kiln/stream.hpp>
 
 #include "spatial/column.hpp"
 #include "spatial/device/device_context.hpp"

@@ -23,13 +23,13 @@ std::size_t max_groups(Backend backend, unsigned block) {
 }
 
 kiln::Result<kiln::Stream> stream_of(kiln::Session& session, Backend backend) {
-  const std::string kind = kiln::runtime::to_string(backend);
-  auto stream = session.stream(kind);
+  const kiln::Backend device = kiln::runtime::device_backend(backend);
+  auto stream = session.stream(device);
   const bool no_context = !stream && stream.error().code == kiln::Code::Unavailable;
   if (!no_context || backend != Backend::Cuda) return stream;
   // kiln does not create a context by itself.
-  if (kiln::Status made = session.make_current(kind); !made) return std::move(made).error();
-  return session.stream(kind);
+  if (kiln::Status made = session.make_current(device); !made) return std::move(made).error();
+  return session.stream(device);
 }
 
 }  // namespace
@@ -107,10 +107,7 @@ kiln::Status DeviceContext::launch_with(const char* kernel, std::size_t groups, 
   if (groups > std::numeric_limits<std::int32_t>::max()) {
     return kiln::Error{kiln::Code::InvalidArgument, std::string("too much for one launch of ") + kernel, {}};
   }
-  kiln::LaunchConfig config;
-  config.stream = stream_.native();
-  config.grid.x = static_cast<unsigned>(groups);
-  config.block.x = (*found)->block;
+  const kiln::LaunchConfig config(kiln::Grid(static_cast<unsigned>(groups)), kiln::Block((*found)->block), stream_);
   return got->launch_raw(config, arguments, count);
 }
 

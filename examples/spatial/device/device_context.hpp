@@ -10,6 +10,7 @@
 
 #include <kiln/kiln.hpp>
 #include <kiln/runtime/mode.hpp>
+#include <kiln/stream.hpp>
 
 #include "spatial/device/primitives.hpp"
 

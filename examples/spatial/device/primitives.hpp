@@ -4,6 +4,7 @@
 
 #include <kiln/kernel.hpp>
 #include <kiln/result.hpp>
+#include <kiln/stream.hpp>
 
 namespace spatial {
 

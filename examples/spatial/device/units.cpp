@@ -12,7 +12,7 @@ namespace {
 
 kiln::Unit unit_of(const char* name, std::string source, std::initializer_list<const char*> entries) {
   kiln::Unit unit = kiln::Unit::opencl(name, std::move(source));
-  for (const char* entry : entries) unit = unit.entry(entry);
+  for (const char* entry : entries) unit = unit.with_entry(entry);
   return unit;
 }
 

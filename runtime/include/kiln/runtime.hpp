@@ -2,6 +2,7 @@
 
 #include <kiln/runtime/calibration.hpp>
 #include <kiln/runtime/decision.hpp>
+#include <kiln/runtime/events.hpp>
 #include <kiln/runtime/memory.hpp>
 #include <kiln/runtime/mode.hpp>
 #include <kiln/runtime/operation.hpp>

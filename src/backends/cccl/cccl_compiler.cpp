@@ -93,14 +93,14 @@ Result<CcclCompiler::Toolchain> CcclCompiler::find(const CompilerIdentity& nvrtc
   return *found_;
 }
 
-Result<CompilerIdentity> CcclCompiler::identity() {
-  auto nvrtc = nvrtc_.identity();
+Result<CompilerIdentity> CcclCompiler::identity(const RequestContext& context) {
+  auto nvrtc = nvrtc_.identity(context);
   if (!nvrtc) return std::move(nvrtc).error();
-  auto linker = linker_.identity();
+  auto linker = linker_.identity(context);
   if (!linker) return std::move(linker).error();
   const auto found = find(*nvrtc);
   if (!found) return found.error();
-  const auto library = digests_.lookup(found->library.path);
+  const auto library = digests_.lookup(found->library.path, context.requested_at);
   if (!library) return make_error(Code::Unavailable, found->library.path + " cannot be read");
   CompilerIdentity identity;
   identity.name = "cccl";
@@ -183,7 +183,7 @@ Result<std::vector<std::string>> CcclCompiler::shared_operators(const Recipe& re
   return code;
 }
 
-Result<CompileResult> CcclCompiler::compile(const Recipe& recipe) {
+Result<CompileResult> CcclCompiler::compile(const Recipe& recipe, const RequestContext& /*context*/) {
   PchResult none;
   return compile(recipe, {}, none);
 }

@@ -34,9 +34,9 @@ class CcclCompiler final : public Compiler {
   static Result<std::string> nvrtc_of(const CompilerIdentity& found);
 
   std::string kind() const override { return "cccl"; }
-  Result<CompilerIdentity> identity() override;
+  Result<CompilerIdentity> identity(const RequestContext& context) override;
   Status supports(const Target& target) override;
-  Result<CompileResult> compile(const Recipe& recipe) override;
+  Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
   /// Opens the library and reads the files that identify it. Called before the files that a compile reads are recorded.
   Status open(const Recipe& recipe);
   /// Compiles with precompiled headers. If `order` requests their creation, it creates only the headers: the compile of

@@ -97,7 +97,8 @@ void CommandCompiler::sweep_once() {
   if (const Result<std::string> parent = temporary_directory(options_.temporary)) CommandWorkDir::remove_stale(*parent);
 }
 
-Result<CommandCompiler::Run> CommandCompiler::run(const Recipe& recipe, const CommandWorkDir& directory) {
+Result<CommandCompiler::Run> CommandCompiler::run(const Recipe& recipe, const CommandWorkDir& directory,
+                                                  const std::stop_token& stop) {
   const auto program = tools_.path();
   if (!program) return program.error();
   Process::SpawnOptions start;
@@ -112,7 +113,7 @@ Result<CommandCompiler::Run> CommandCompiler::run(const Recipe& recipe, const Co
   if (has_depfile(recipe.unit) && run.directories) run.before = look_before_run(recipe, *run.directories);
   run.before.started = system_clock().wall();
   const auto steady = system_clock().steady();
-  auto ended = runner_.run(std::move(start), options_.timeout, recipe.stop);
+  auto ended = runner_.run(std::move(start), options_.timeout, stop);
   if (!ended) {
     Error error = std::move(ended).error();
     error.message = "unit '" + recipe.unit.name() + "' was not compiled: " + error.message;
@@ -123,14 +124,14 @@ Result<CommandCompiler::Run> CommandCompiler::run(const Recipe& recipe, const Co
   return run;
 }
 
-Result<CompileResult> CommandCompiler::compile(const Recipe& recipe) {
+Result<CompileResult> CommandCompiler::compile(const Recipe& recipe, const RequestContext& context) {
   if (Status good = check(recipe); !good) return std::move(good).error();
   sweep_once();
   const auto parent = temporary_directory(options_.temporary);
   if (!parent) return parent.error();
   const auto directory = CommandWorkDir::make(*parent, recipe.unit, /*by_descriptor=*/tools_.is_nvcc());
   if (!directory) return directory.error();
-  auto ran = run(recipe, *directory);
+  auto ran = run(recipe, *directory, context.stop);
   if (!ran) return std::move(ran).error();
   const std::string& log = ran->ended.output;
   const auto rejected = [&](const std::string& reason) {
@@ -173,7 +174,7 @@ std::string CommandCompiler::untracked_inputs(const Recipe& recipe) {
     }
   }
   if (const std::string macro = time_macro_of(recipe); !macro.empty()) return "the source uses " + macro;
-  const auto now = identity();
+  const auto now = identity({});
   if (!now || now->digest != recipe.compiler.digest) return "the compiler changed while it ran";
   return {};
 }

@@ -34,16 +34,16 @@ class CommandCompiler final : public Compiler {
   CommandCompiler(std::string program, FileDigestCache& digests, Options options);
 
   std::string kind() const override { return "command"; }
-  Result<CompilerIdentity> identity() override { return tools_.identity(); }
+  Result<CompilerIdentity> identity(const RequestContext& context) override { return tools_.identity(context); }
   Status supports(const Target& target) override;
-  Result<CompileResult> compile(const Recipe& recipe) override;
+  Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
   bool should_retry(const Recipe& recipe) override { return failures_.worth_another_try(recipe); }
   void interrupt() override { runner_.interrupt(); }
 
  private:
   struct Run;
   Status check(const Recipe& recipe);
-  Result<Run> run(const Recipe& recipe, const CommandWorkDir& directory);
+  Result<Run> run(const Recipe& recipe, const CommandWorkDir& directory, const std::stop_token& stop);
   Result<DependencyResult> dependency_set_of(const Recipe& recipe, const Run& run, const CommandWorkDir& directory,
                                              std::string_view bytes);
   void add_dependency_set(const Recipe& recipe, const Run& run, const CommandWorkDir& directory,

@@ -192,12 +192,12 @@ Result<std::vector<std::string>> CommandToolchain::component_files() {
   return files;
 }
 
-Result<CompilerIdentity> CommandToolchain::identity() {
+Result<CompilerIdentity> CommandToolchain::identity(const RequestContext& context) {
   const auto files = component_files();
   if (!files) return files.error();
   Sha256 hash;
   for (const std::string& file : *files) {
-    const auto seen = digests_.lookup(file);
+    const auto seen = digests_.lookup(file, context.requested_at);
     if (!seen) return make_error(Code::Unavailable, file + " cannot be read");
     hash.add(as_bytes(file_name(file))).add(seen->digest.bytes);
   }

@@ -13,6 +13,7 @@
 #include "base/files/file_digest_cache.hpp"
 #include "base/mutex.hpp"
 #include "core/recipe.hpp"
+#include "core/request_context.hpp"
 
 namespace kiln {
 
@@ -25,7 +26,7 @@ class CommandToolchain {
 
   /// Returns the identity: the content of the program and, for nvcc, of the programs that it calls. Starts one small
   /// process in the life of this process (gcc reports the path of its compiler in 4 ms), so that a cache hit is cheap.
-  Result<CompilerIdentity> identity();
+  Result<CompilerIdentity> identity(const RequestContext& context);
 
   /// Returns the directories that the program searches after those of the command line. The list includes missing
   /// directories. A directory behind a link is listed under both names. Empty for a program that kiln does not know.

@@ -204,7 +204,7 @@ Status CudaDevice::release(void* memory, std::size_t bytes, void* stream) {
   const CudaApi& api = **opened;
   if (Status idle = api.check_not_capturing("release memory", stream); !idle) return idle;
   if (*given) {
-    options_.allocator.release(memory, bytes, stream);
+    options_.allocator.release(memory, bytes, StreamRef::from_native(stream));
     return {};
   }
   const ScopedRelaxedCapture relaxed(api);

@@ -166,7 +166,7 @@ Status CudaKernel::launch(const LaunchConfig& config, const Argument* arguments,
   if (Status possible = check_sizes(config); !possible) return possible;
   Result<std::vector<cuda::DriverLaunchAttribute>> attributes = attributes_of(config);
   if (!attributes) return std::move(attributes).error();
-  if (Status ready = prepare(config.stream); !ready) return ready;
+  if (Status ready = prepare(config.stream.native()); !ready) return ready;
   if (Status right = check_arguments(arguments, count); !right) return right;
   if (Status allowed = allow_shared_bytes(config.shared_bytes); !allowed) return allowed;
   cuda::DriverLaunchConfig driver_config;
@@ -177,7 +177,7 @@ Status CudaKernel::launch(const LaunchConfig& config, const Argument* arguments,
   driver_config.block_y = config.block.y;
   driver_config.block_z = config.block.z;
   driver_config.shared_bytes = static_cast<unsigned>(config.shared_bytes);
-  driver_config.stream = cuda::to_stream(config.stream);
+  driver_config.stream = cuda::to_stream(config.stream.native());
   driver_config.attributes = attributes->data();
   driver_config.attribute_count = static_cast<unsigned>(attributes->size());
   Addresses addresses(arguments, count);

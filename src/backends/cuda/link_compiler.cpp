@@ -44,10 +44,10 @@ void add_dependency_set(DependencySet& whole, const DependencySet& part, std::si
 LinkCompiler::LinkCompiler(std::unique_ptr<Compiler> inner, Compiler& parts, Get get, FileDigestCache& digests)
     : inner_(std::move(inner)), parts_(parts), get_(std::move(get)), failures_(digests) {}
 
-Result<CompilerIdentity> LinkCompiler::identity() {
-  Result<CompilerIdentity> linker = inner_->identity();
+Result<CompilerIdentity> LinkCompiler::identity(const RequestContext& context) {
+  Result<CompilerIdentity> linker = inner_->identity(context);
   if (!linker) return linker;
-  const Result<CompilerIdentity> compiler = parts_.identity();
+  const Result<CompilerIdentity> compiler = parts_.identity(context);
   if (!compiler) return linker;
   CompilerIdentity both = *linker;
   both.name += "+" + compiler->name;
@@ -73,11 +73,12 @@ bool LinkCompiler::is_self_contained(const Recipe& recipe) const {
   // The linker's result for a link of bytes also applies here once the units are bytes.
   if (!has_units) return inner_->is_self_contained(recipe);
   Recipe bare = recipe;
-  bare.unit = Unit::link(recipe.unit.name(), {LinkPart::ltoir({}, {})}).options(recipe.unit.options());
+  bare.unit = Unit::link(recipe.unit.name(), {LinkPart::ltoir({}, {})}).with_options(recipe.unit.options());
   return inner_->is_self_contained(bare);
 }
 
-Status LinkCompiler::collect_inputs(const Recipe& recipe, const std::vector<LinkPartView>& parts, LinkInputs& all) {
+Status LinkCompiler::collect_inputs(const Recipe& recipe, const std::vector<LinkPartView>& parts, LinkInputs& all,
+                                    const RequestContext& context) {
   std::size_t first_root = 0;
   for (const LinkPartView& part : parts) {
     if (!part.unit) {
@@ -93,17 +94,13 @@ Status LinkCompiler::collect_inputs(const Recipe& recipe, const std::vector<Link
     if (unit.kind() != parts_.kind()) {
       return make_error(Code::InvalidArgument, whose + "a unit of kind " + unit.kind() + " cannot be a part");
     }
-    auto identity = parts_.identity();
+    auto identity = parts_.identity(context);
     if (!identity) return std::move(identity).error();
     // The sources that can serve the link can serve its parts, and no others.
-    Recipe own{unit.served_by(recipe.unit.served_by()), lto_target(recipe.target), std::move(*identity),
+    Recipe own{unit.with_served_by(recipe.unit.served_by()), lto_target(recipe.target), std::move(*identity),
                recipe.working_directory};
-    own.task_id = recipe.task_id;
-    own.stop = recipe.stop;
-    own.urgent = recipe.urgent;
-    own.waits = recipe.waits;
     own.self_contained = parts_.is_self_contained(own);
-    auto got = get_(own);
+    auto got = get_(own, context);
     if (!got) {
       if (got.error().code == Code::CompileFailed) {
         failures_.add(recipe, [this, own = std::move(own)](const Recipe&) { return parts_.should_retry(own); });
@@ -123,10 +120,10 @@ Status LinkCompiler::collect_inputs(const Recipe& recipe, const std::vector<Link
   return {};
 }
 
-Result<CompileResult> LinkCompiler::link(const Recipe& recipe, LinkInputs& all) {
-  auto identity = inner_->identity();
+Result<CompileResult> LinkCompiler::link(const Recipe& recipe, LinkInputs& all, const RequestContext& context) {
+  auto identity = inner_->identity(context);
   if (!identity) return std::move(identity).error();
-  Unit bytes = Unit::link(recipe.unit.name(), all.parts).options(recipe.unit.options());
+  Unit bytes = Unit::link(recipe.unit.name(), all.parts).with_options(recipe.unit.options());
   for (const std::string& name : recipe.unit.entries()) {
     std::set<std::string> symbols;
     for (const EntryPoint& entry : all.entries) {
@@ -138,12 +135,11 @@ Result<CompileResult> LinkCompiler::link(const Recipe& recipe, LinkInputs& all) 
                             "': " + *symbols.begin() + " and " + *symbols.rbegin(),
                         "the parts of the unit have different symbols for one entry");
     }
-    bytes = bytes.entry(symbols.empty() ? name : *symbols.begin());
+    bytes = bytes.with_entry(symbols.empty() ? name : *symbols.begin());
   }
   Recipe linkable{std::move(bytes), recipe.target, std::move(*identity), recipe.working_directory};
-  linkable.task_id = recipe.task_id;
   linkable.self_contained = inner_->is_self_contained(linkable);
-  auto compiled = inner_->compile(linkable);
+  auto compiled = inner_->compile(linkable, context);
   if (!compiled) return compiled;
   std::vector<EntryPoint>& entries = compiled->artifact.entries;
   for (std::size_t i = 0; i < entries.size() && i < recipe.unit.entries().size(); ++i) {
@@ -152,7 +148,7 @@ Result<CompileResult> LinkCompiler::link(const Recipe& recipe, LinkInputs& all) 
   return compiled;
 }
 
-Result<CompileResult> LinkCompiler::compile(const Recipe& recipe) {
+Result<CompileResult> LinkCompiler::compile(const Recipe& recipe, const RequestContext& context) {
   const auto parts = decode_link_parts(recipe.unit);
   if (!parts) return parts.error();
   if (recipe.unit.include_roots().size() >= DependencySet::kWorkingDirectory) {
@@ -160,7 +156,7 @@ Result<CompileResult> LinkCompiler::compile(const Recipe& recipe) {
   }
   if (Status supported = supports(recipe.target); !supported) return std::move(supported).error();
   LinkInputs all;
-  if (Status got = collect_inputs(recipe, *parts, all); !got) return std::move(got).error();
+  if (Status got = collect_inputs(recipe, *parts, all, context); !got) return std::move(got).error();
   if (all.dependency_set.embeds_paths) {
     all.dependency_set.working_directory = recipe.working_directory;
     for (const IncludeRoot& root : recipe.unit.include_roots()) all.dependency_set.root_paths.push_back(root.path);
@@ -170,7 +166,7 @@ Result<CompileResult> LinkCompiler::compile(const Recipe& recipe) {
   if (all.dependency_set.embeds_mtimes && all.not_cacheable.empty())
     all.not_cacheable = "one of its parts contains times of files";
 
-  auto compiled = link(recipe, all);
+  auto compiled = link(recipe, all, context);
   if (!compiled) {
     const bool lasting = compiled.error().code == Code::CompileFailed && all.not_cacheable.empty();
     if (lasting) failures_.add(recipe, std::move(all.dependency_set));
@@ -178,7 +174,7 @@ Result<CompileResult> LinkCompiler::compile(const Recipe& recipe) {
   }
   compiled->artifact.dependency_set = std::make_shared<const DependencySet>(std::move(all.dependency_set));
   if (compiled->uncacheable_reason.empty()) compiled->uncacheable_reason = std::move(all.not_cacheable);
-  const auto now = identity();
+  const auto now = identity({});
   if (!now || now->digest != recipe.compiler.digest || now->environment != recipe.compiler.environment) {
     compiled->uncacheable_reason = "the linker or the compiler of its parts changed while it ran";
   }

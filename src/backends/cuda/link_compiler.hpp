@@ -18,9 +18,9 @@ namespace kiln {
 class LinkCompiler final : public Compiler {
  public:
   /// Returns the artifact of a part, from a cache or a compile, and reports like a compiler whether it can be cached.
-  /// It is called on the thread that compiles the whole link. The recipe has the task id and the working directory of
-  /// the link.
-  using Get = std::function<Result<CompileResult>(const Recipe& part)>;
+  /// It is called on the thread that compiles the whole link, with the context of the link. The recipe has the working
+  /// directory of the link.
+  using Get = std::function<Result<CompileResult>(const Recipe& part, const RequestContext& context)>;
 
   /// `inner` links bytes; `parts` compiles the units. `parts` and `digests` must outlive this object. If `get` does not
   /// use `parts`, it must use a compiler of the same identity.
@@ -29,10 +29,10 @@ class LinkCompiler final : public Compiler {
   std::string kind() const override { return inner_->kind(); }
   /// Returns the combined identity of both compilers. Without a compiler of units it is the linker's: bytes can still
   /// be linked.
-  Result<CompilerIdentity> identity() override;
+  Result<CompilerIdentity> identity(const RequestContext& context) override;
   Status supports(const Target& target) override { return inner_->supports(target); }
   bool is_self_contained(const Recipe& recipe) const override;
-  Result<CompileResult> compile(const Recipe& recipe) override;
+  Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
   bool should_retry(const Recipe& recipe) override;
   /// Terminates the linker's processes. The owner of the parts' compiler terminates that compiler's processes.
   void interrupt() override { inner_->interrupt(); }
@@ -40,8 +40,9 @@ class LinkCompiler final : public Compiler {
  private:
   struct LinkInputs;
 
-  Status collect_inputs(const Recipe& recipe, const std::vector<LinkPartView>& parts, LinkInputs& all);
-  Result<CompileResult> link(const Recipe& recipe, LinkInputs& all);
+  Status collect_inputs(const Recipe& recipe, const std::vector<LinkPartView>& parts, LinkInputs& all,
+                        const RequestContext& context);
+  Result<CompileResult> link(const Recipe& recipe, LinkInputs& all, const RequestContext& context);
 
   const std::unique_ptr<Compiler> inner_;
   Compiler& parts_;

@@ -147,10 +147,10 @@ Result<NvJitLinkCandidate> NvJitLinkCompiler::candidate() {
       "package nvidia-nvjitlink of the same CUDA version as NVRTC");
 }
 
-Result<CompilerIdentity> NvJitLinkCompiler::identity() {
+Result<CompilerIdentity> NvJitLinkCompiler::identity(const RequestContext& context) {
   const Result<NvJitLinkCandidate> found = candidate();
   if (!found) return found.error();
-  const auto seen = digests_.lookup(found->path);
+  const auto seen = digests_.lookup(found->path, context.requested_at);
   if (!seen) return make_error(Code::Unavailable, found->path + " cannot be read");
   CompilerIdentity identity;
   identity.name = "nvjitlink";
@@ -178,7 +178,7 @@ Status NvJitLinkCompiler::supports(const Target& target) {
   };
   // The library crashes on invalid architecture names, so it is not called with them.
   const bool sensible = (target.form == Form::Cubin || target.form == Form::Ptx) &&
-                        target.architecture.starts_with("sm_") && Target::parse(target.architecture).ok();
+                        target.architecture.starts_with("sm_") && Target::parse(target.architecture).has_value();
   if (sensible && takes(target)) return {};
   std::string known;
   for (const int number : kArchitectures) {
@@ -204,7 +204,7 @@ std::string NvJitLinkCompiler::uncacheable_reason(const Recipe& recipe) const {
   return {};
 }
 
-Result<CompileResult> NvJitLinkCompiler::compile(const Recipe& recipe) {
+Result<CompileResult> NvJitLinkCompiler::compile(const Recipe& recipe, const RequestContext& /*context*/) {
   const Unit& unit = recipe.unit;
   const auto parts = decode_link_parts(unit);
   if (!parts) return parts.error();

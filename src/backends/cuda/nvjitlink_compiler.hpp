@@ -28,10 +28,10 @@ class NvJitLinkCompiler final : public Compiler {
                     InputTracking watched = InputTracking::Off);
 
   std::string kind() const override { return "link"; }
-  Result<CompilerIdentity> identity() override;
+  Result<CompilerIdentity> identity(const RequestContext& context) override;
   Status supports(const Target& target) override;
   bool is_self_contained(const Recipe& recipe) const override;
-  Result<CompileResult> compile(const Recipe& recipe) override;
+  Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
 
  private:
   Result<NvJitLinkCandidate> candidate();

@@ -76,25 +76,25 @@ Result<NvrtcCandidate> NvrtcCompiler::candidate() {
   return *candidate_;
 }
 
-std::optional<Digest> NvrtcCompiler::digest_of(const NvrtcCandidate& candidate) {
+std::optional<Digest> NvrtcCompiler::digest_of(const NvrtcCandidate& candidate, const RequestContext& context) {
   Sha256 hash;
   for (const std::string& path : {candidate.path, candidate.builtins}) {
     if (path.empty()) continue;
-    const auto seen = digests_.lookup(path);
+    const auto seen = digests_.lookup(path, context.requested_at);
     if (!seen) return std::nullopt;
     hash.add(seen->digest.bytes);
   }
   return hash.finish();
 }
 
-Result<CompilerIdentity> NvrtcCompiler::identity() {
+Result<CompilerIdentity> NvrtcCompiler::identity(const RequestContext& context) {
   const Result<NvrtcCandidate> found = candidate();
   if (!found) return found.error();
   CompilerIdentity identity;
   identity.name = "nvrtc";
   identity.version = found->version.text();
   identity.path = found->path;
-  const std::optional<Digest> digest = digest_of(*found);
+  const std::optional<Digest> digest = digest_of(*found, context);
   if (!digest) return make_error(Code::Unavailable, found->path + " or its builtins file cannot be read");
   identity.digest = *digest;
   identity.environment = environment_variables(kVariables);
@@ -104,7 +104,7 @@ Result<CompilerIdentity> NvrtcCompiler::identity() {
 Result<std::shared_ptr<const NvrtcLibrary>> NvrtcCompiler::library() {
   const Result<NvrtcCandidate> found = candidate();
   if (!found) return found.error();
-  return opened_.open(found->path, [&] { return digest_of(*found); });
+  return opened_.open(found->path, [&] { return digest_of(*found, {}); });
 }
 
 Status NvrtcCompiler::supports(const Target& target) {
@@ -137,7 +137,7 @@ std::size_t NvrtcCompiler::pch_heap_size() {
   return size;
 }
 
-Result<CompileResult> NvrtcCompiler::compile(const Recipe& recipe) {
+Result<CompileResult> NvrtcCompiler::compile(const Recipe& recipe, const RequestContext& /*context*/) {
   PchResult none;
   return compile(recipe, {}, none);
 }

@@ -24,10 +24,10 @@ class NvrtcCompiler final : public Compiler {
   NvrtcCompiler(std::string path, FileDigestCache& digests, InputTracking watched = InputTracking::Off);
 
   std::string kind() const override { return "cuda"; }
-  Result<CompilerIdentity> identity() override;
+  Result<CompilerIdentity> identity(const RequestContext& context) override;
   Status supports(const Target& target) override;
   bool is_self_contained(const Recipe& recipe) const override;
-  Result<CompileResult> compile(const Recipe& recipe) override;
+  Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
   /// Compiles, and creates or uses a precompiled header. Call it only in a process that is allowed to crash: NVRTC does
   /// not validate the file. NVRTC also does not check that the headers are unchanged; the caller must do that.
   Result<CompileResult> compile(const Recipe& recipe, const PchRequest& order, PchResult& report);
@@ -37,7 +37,7 @@ class NvrtcCompiler final : public Compiler {
  private:
   Result<std::shared_ptr<const NvrtcLibrary>> library();
   Result<NvrtcCandidate> candidate();
-  std::optional<Digest> digest_of(const NvrtcCandidate& candidate);
+  std::optional<Digest> digest_of(const NvrtcCandidate& candidate, const RequestContext& context);
 
   const std::string path_;
   FileDigestCache& digests_;

@@ -108,7 +108,7 @@ Result<cl_context> OpenClCompiler::context(const DriverState& opened) {
   return make_error(Code::Unavailable, "clCreateContext failed with OpenCL error " + std::to_string(error));
 }
 
-Result<CompilerIdentity> OpenClCompiler::identity() {
+Result<CompilerIdentity> OpenClCompiler::identity(const RequestContext& /*context*/) {
   const Result<std::shared_ptr<const DriverState>> opened = open();
   if (!opened) return opened.error();
   CompilerIdentity identity = (*opened)->identity;
@@ -132,7 +132,7 @@ bool OpenClCompiler::is_self_contained(const Recipe& recipe) const {
   return opencl_untracked_inputs(recipe.unit).empty();
 }
 
-Result<CompileResult> OpenClCompiler::compile(const Recipe& recipe) {
+Result<CompileResult> OpenClCompiler::compile(const Recipe& recipe, const RequestContext& /*context*/) {
   const Unit& unit = recipe.unit;
   if (unit.kind() != kind()) {
     return make_error(Code::InvalidArgument, unit.name() + " is a unit of kind " + unit.kind() + ", not opencl");

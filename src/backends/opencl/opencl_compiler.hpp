@@ -22,10 +22,10 @@ class OpenClCompiler final : public Compiler {
   OpenClCompiler& operator=(const OpenClCompiler&) = delete;
 
   std::string kind() const override { return "opencl"; }
-  Result<CompilerIdentity> identity() override;
+  Result<CompilerIdentity> identity(const RequestContext& context) override;
   Status supports(const Target& target) override;
   bool is_self_contained(const Recipe& recipe) const override;
-  Result<CompileResult> compile(const Recipe& recipe) override;
+  Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
 
   /// Returns the device for which this instance compiles.
   Result<OpenClDeviceInfo> device();

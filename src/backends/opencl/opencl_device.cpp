@@ -172,7 +172,7 @@ Status OpenClDevice::release(void* memory, std::size_t bytes, void* stream) {
   const Result<bool> given = has_allocator(options_.allocator);
   if (!given) return given.error();
   if (*given) {
-    options_.allocator.release(memory, bytes, stream);
+    options_.allocator.release(memory, bytes, StreamRef::from_native(stream));
     return {};
   }
   const auto place = current();

@@ -129,14 +129,14 @@ std::string outside(const Unit& unit, const std::string& includer, std::string_v
 Status check_opencl_inputs(const Unit& unit) {
   if (!unit.include_roots().empty()) {
     return make_error(Code::Unsupported, "OpenCL units support only in-memory headers, but " + unit.name() +
-                                             " has an include directory; pass its headers with Unit::header");
+                                             " has an include directory; pass its headers with Unit::with_header");
   }
   for (const std::string& option : unit.options()) {
     for (const std::string_view word : words_of(option)) {
       if (!names_a_file(word)) continue;
       return make_error(Code::Unsupported, "OpenCL units support only in-memory headers, but " + unit.name() +
                                                " has the option " + std::string(word) +
-                                               "; pass its headers with Unit::header");
+                                               "; pass its headers with Unit::with_header");
     }
   }
   for (const Header& header : unit.headers()) {

@@ -33,7 +33,7 @@ Status OpenClKernel::check(const LaunchConfig& config) const {
   if (config.programmatic) return lacks("programmatic launch");
   if (config.priority != 0) return lacks("priority of a launch");
   if (!config.attributes.empty()) return lacks("launch attributes");
-  if (config.stream == nullptr) return make_error(Code::InvalidArgument, kNoDefaultStream);
+  if (config.stream.native() == nullptr) return make_error(Code::InvalidArgument, kNoDefaultStream);
   return check_sizes(config);
 }
 
@@ -59,8 +59,8 @@ Status OpenClKernel::launch(const LaunchConfig& config, const Argument* argument
   const std::size_t global[] = {local[0] * config.grid.x, local[1] * config.grid.y, local[2] * config.grid.z};
   const MutexLock lock(mutex_);
   if (Status set = set_arguments(arguments, count); !set) return set;
-  const cl_int error = place_->cl().EnqueueNDRangeKernel(static_cast<cl_command_queue>(config.stream), kernel_, 3,
-                                                         nullptr, global, local, 0, nullptr, nullptr);
+  const cl_int error = place_->cl().EnqueueNDRangeKernel(static_cast<cl_command_queue>(config.stream.native()), kernel_,
+                                                         3, nullptr, global, local, 0, nullptr, nullptr);
   if (error != CL_SUCCESS) return opencl_failure("clEnqueueNDRangeKernel", error);
   return {};
 }

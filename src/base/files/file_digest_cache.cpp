@@ -11,7 +11,6 @@
 #include "base/files/lock_file.hpp"
 #include "base/hash.hpp"
 #include "base/process/system_info.hpp"
-#include "base/request_time.hpp"
 
 namespace kiln {
 namespace {
@@ -139,8 +138,9 @@ class FileDigestCache::InFlightDigest {
   const std::string& path_;
 };
 
-std::optional<FileDigestCache::FileDigest> FileDigestCache::lookup(const std::string& path) {
-  if (options_.always) return look_always(path);
+std::optional<FileDigestCache::FileDigest> FileDigestCache::lookup(const std::string& path,
+                                                                   std::optional<nanoseconds> requested_at) {
+  if (options_.always) return look_always(path, requested_at);
   std::optional<FileState> state;
   while (true) {
     state = mounts_.look(path.c_str());
@@ -177,12 +177,14 @@ std::optional<FileDigestCache::FileDigest> FileDigestCache::lookup(const std::st
   return FileDigest{reading->state.stamp, reading->digest};
 }
 
-std::optional<FileDigestCache::FileDigest> FileDigestCache::look_always(const std::string& path) {
-  if (const std::optional<nanoseconds> asked = RequestTime::current()) {
+std::optional<FileDigestCache::FileDigest> FileDigestCache::look_always(const std::string& path,
+                                                                        std::optional<nanoseconds> requested_at) {
+  if (requested_at) {
     const nanoseconds now = clock_.steady();
     const MutexLock lock(mutex_);
     const auto found = new_digests_.find(path);
-    if (found != new_digests_.end() && found->second.read_at >= *asked && now - found->second.read_at <= kHolds) {
+    if (found != new_digests_.end() && found->second.read_at >= *requested_at &&
+        now - found->second.read_at <= kHolds) {
       return FileDigest{found->second.state.stamp, found->second.digest};
     }
   }

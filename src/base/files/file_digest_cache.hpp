@@ -32,8 +32,8 @@ namespace kiln {
 class FileDigestCache {
  public:
   struct Options {
-    /// Reads the file on each lookup and caches nothing across processes. A digest that was read since
-    /// `RequestTime::current()` of the calling thread, and within the last second, is reused.
+    /// Reads the file on each lookup and caches nothing across processes. A digest that was read since the time of the
+    /// request, and within the last second, is reused.
     bool always = false;
     Mounts::Ids mount_ids = Mounts::Ids::Unique;  ///< other values are for tests
   };
@@ -53,7 +53,9 @@ class FileDigestCache {
   /// than a gigabyte, or grows during the read. Other file types are not opened. One thread at a time reads a file;
   /// other threads that request it wait for the result. For a large file this holds across all processes of this host.
   /// One object waits at most half a second in total for other processes, and never for a stopped process.
-  std::optional<FileDigest> lookup(const std::string& path);
+  /// `requested_at` is the time of the request that needs the digest (steady clock); nothing means now.
+  std::optional<FileDigest> lookup(const std::string& path,
+                                   std::optional<std::chrono::nanoseconds> requested_at = std::nullopt);
 
   /// Writes new digests to the cache file, if there are any. If they are lost, files are digested again later.
   Status save();
@@ -80,7 +82,7 @@ class FileDigestCache {
     bool young = false;              // file times were recent at the start of the read
   };
 
-  std::optional<FileDigest> look_always(const std::string& path);
+  std::optional<FileDigest> look_always(const std::string& path, std::optional<std::chrono::nanoseconds> requested_at);
   /// `remembered` returns the cached digest of a file in this state. `first_seen` returns the time since which the file
   /// has been known to be in this state; 0 if unknown.
   std::optional<Digest> remembered(const std::string& path, const FileState& state) KILN_REQUIRES(mutex_);

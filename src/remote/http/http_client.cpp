@@ -10,8 +10,6 @@ namespace kiln {
 namespace {
 
 constexpr std::uint64_t kMaxTokenLength = 16 << 10;
-// Longer than any caller waits, and small enough not to overflow libcurl's timeouts.
-constexpr std::chrono::hours kMaxTime{24};
 
 Result<std::string> read_token(const std::string& path) {
   auto secret = read_secret(path);
@@ -45,13 +43,12 @@ Result<CURL*> HttpClient::take(const Deadline& deadline) {
     curl_ = *opened;
   }
   while (idle_.empty() && made_ == kMaxHandles) {
-    const auto left = deadline.remaining();
-    if (left <= std::chrono::nanoseconds::zero()) {
+    if (deadline.remaining() <= std::chrono::nanoseconds::zero()) {
       // Not the server's fault: this must not open its circuit.
       return make_error(Code::Cancelled,
                         options_.url + ": timed out waiting for a connection, all of which are in use");
     }
-    (void)returned_.wait_for(mutex_, left);
+    system_clock().wait_until(returned_, mutex_, deadline);
   }
   if (!idle_.empty()) {
     CURL* handle = idle_.back();
@@ -85,8 +82,7 @@ Result<std::string> HttpClient::token(const std::string& stale) {
   return token_ = *std::move(read);
 }
 
-Result<HttpResponse> HttpClient::send(const HttpRequest& request, std::chrono::nanoseconds timeout) {
-  const Deadline deadline(system_clock(), std::min<std::chrono::nanoseconds>(timeout, kMaxTime));
+Result<HttpResponse> HttpClient::send(const HttpRequest& request, const Deadline& deadline) {
   const Result<std::string> first = token({});
   if (!first) return first.error();
   const Result<CURL*> handle = take(deadline);
@@ -96,11 +92,11 @@ Result<HttpResponse> HttpClient::send(const HttpRequest& request, std::chrono::n
     const MutexLock lock(mutex_);
     curl = curl_;
   }
-  Result<HttpResponse> answer = perform_request(*curl, *handle, *first, request, deadline.remaining());
+  Result<HttpResponse> answer = perform_request(*curl, *handle, *first, request, deadline);
   if (answer && answer->status == 401 && !first->empty()) {
     const Result<std::string> second = token(*first);
     if (second && *second != *first) {
-      answer = perform_request(*curl, *handle, *second, request, deadline.remaining());
+      answer = perform_request(*curl, *handle, *second, request, deadline);
     }
   }
   give_back(*handle);

@@ -14,7 +14,7 @@
 namespace kiln {
 
 /// A client of one server with a few handles, each with a persistent connection, and the token. If all handles are in
-/// use, callers wait for one within their timeouts. An instance belongs to the process that created it (PerProcess): a
+/// use, callers wait for one until their deadlines. An instance belongs to the process that created it (PerProcess): a
 /// connection must not be used on both sides of a fork. Thread-safe.
 class HttpClient {
  public:
@@ -27,7 +27,7 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   /// Sends a request. If the server rejects the token (401), reads the token file again and retries once.
-  Result<HttpResponse> send(const HttpRequest& request, std::chrono::nanoseconds timeout);
+  Result<HttpResponse> send(const HttpRequest& request, const Deadline& deadline);
 
  private:
   Result<CURL*> take(const Deadline& deadline);

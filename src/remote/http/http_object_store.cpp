@@ -42,9 +42,10 @@ class HttpObjectStore final : public ObjectStore {
  public:
   explicit HttpObjectStore(HttpOptions options) : options_(std::move(options)) {}
 
-  Result<std::optional<Bytes>> read(Bucket bucket, const Digest& name, std::uint64_t maximum, Time timeout) override {
+  Result<std::optional<Bytes>> read(Bucket bucket, const Digest& name, std::uint64_t maximum,
+                                    const Deadline& deadline) override {
     const HttpRequest request{Method::Get, place(bucket, name), {}, maximum};
-    Result<HttpResponse> answer = send(request, timeout);
+    Result<HttpResponse> answer = send(request, deadline);
     if (!answer) return answer.error();
     if (answer->status == 200) return std::optional<Bytes>(Bytes::of(std::move(answer->body)));
     if (is_absent(answer->status)) return std::optional<Bytes>();
@@ -52,17 +53,17 @@ class HttpObjectStore final : public ObjectStore {
   }
 
   Status write(Bucket bucket, const Digest& name, std::initializer_list<std::string_view> parts,
-               Time timeout) override {
-    return done({Method::Put, place(bucket, name), std::span(parts.begin(), parts.size()), 0}, timeout);
+               const Deadline& deadline) override {
+    return done({Method::Put, place(bucket, name), std::span(parts.begin(), parts.size()), 0}, deadline);
   }
 
-  Status remove(Bucket bucket, const Digest& name, Time timeout) override {
-    return done({Method::Delete, place(bucket, name), {}, 0}, timeout, true);
+  Status remove(Bucket bucket, const Digest& name, const Deadline& deadline) override {
+    return done({Method::Delete, place(bucket, name), {}, 0}, deadline, true);
   }
 
-  Result<std::vector<ObjectInfo>> list(Bucket bucket, Time timeout) override {
+  Result<std::vector<ObjectInfo>> list(Bucket bucket, const Deadline& deadline) override {
     const HttpRequest request{Method::Get, options_.url + "/" + to_string(bucket) + "/", {}, kMaxListing};
-    const Result<HttpResponse> answer = send(request, timeout);
+    const Result<HttpResponse> answer = send(request, deadline);
     if (!answer) return answer.error();
     const long status = answer->status;
     // A server without listings returns 404 or denies access: nginx returns 403.
@@ -75,9 +76,9 @@ class HttpObjectStore final : public ObjectStore {
                                              "autoindex_format json;`");
   }
 
-  Status probe(Time timeout) override {
+  Status probe(const Deadline& deadline) override {
     // Requests an object that no server has: the response is a few bytes.
-    return done({Method::Head, place(Bucket::Cas, Digest()), {}, 0}, timeout, true);
+    return done({Method::Head, place(Bucket::Cas, Digest()), {}, 0}, deadline, true);
   }
 
   std::string describe() const override { return options_.url; }
@@ -90,16 +91,16 @@ class HttpObjectStore final : public ObjectStore {
   }
 
   /// Sends a request that returns no body. With `absent_too`, a missing object counts as success.
-  Status done(const HttpRequest& request, Time timeout, bool absent_too = false) {
-    const Result<HttpResponse> answer = send(request, timeout);
+  Status done(const HttpRequest& request, const Deadline& deadline, bool absent_too = false) {
+    const Result<HttpResponse> answer = send(request, deadline);
     if (!answer) return answer.error();
     const long status = answer->status;
     if ((status >= 200 && status < 300) || (absent_too && is_absent(status))) return {};
     return status_error(request, status);
   }
 
-  Result<HttpResponse> send(const HttpRequest& request, Time timeout) {
-    return client_.get(options_).send(request, timeout);
+  Result<HttpResponse> send(const HttpRequest& request, const Deadline& deadline) {
+    return client_.get(options_).send(request, deadline);
   }
 
   const HttpOptions options_;

@@ -13,7 +13,6 @@
 #include <kiln/version.hpp>
 
 #include "base/error.hpp"
-#include "cache/server_time_budget.hpp"
 
 namespace kiln {
 namespace {
@@ -22,12 +21,15 @@ constexpr std::size_t kMaxHeaders = 64 << 10;
 // Error pages are read up to this size, so that the connection can be reused.
 constexpr std::uint64_t kMaxIgnored = 64 << 10;
 constexpr std::uint64_t kMaxReserved = 16 << 20;
+// Longer than any caller waits, and small enough not to overflow libcurl's timeouts.
+constexpr std::chrono::hours kMaxTime{24};
 
 /// The state of one transfer, which libcurl passes to the callbacks.
 struct TransferState {
   const CurlLibrary& curl;
   CURL* handle;
   const HttpRequest& request;
+  const Deadline& deadline;
   long status = 0;
   std::uint64_t stated = 0;  // Content-Length
   std::uint64_t ignored = 0;
@@ -139,8 +141,8 @@ class ScopedSigpipeBlock {
 };
 
 /// Aborts the transfer if the caller has canceled. libcurl calls this several times a second and whenever data moves.
-int on_progress(void*, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return ServerTimeBudget::is_cancelled() ? 1 : 0;
+int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<InterruptCheck*>(user)->poll() ? 1 : 0;
 }
 
 Code code_of(CURLcode code) {
@@ -175,8 +177,10 @@ void set_request(const CurlLibrary& curl, CURL* handle, TransferState& course) {
   set(CURLOPT_HEADERDATA, static_cast<void*>(&course));
   set(CURLOPT_WRITEFUNCTION, &on_body);
   set(CURLOPT_WRITEDATA, static_cast<void*>(&course));
+  InterruptCheck* const interrupt = course.deadline.interrupt();
   set(CURLOPT_XFERINFOFUNCTION, &on_progress);
-  set(CURLOPT_NOPROGRESS, 0L);
+  set(CURLOPT_XFERINFODATA, static_cast<void*>(interrupt));
+  set(CURLOPT_NOPROGRESS, interrupt == nullptr ? 1L : 0L);
   switch (course.request.method) {
     case HttpRequest::Method::Get: return;
     case HttpRequest::Method::Head: set(CURLOPT_NOBODY, 1L); return;
@@ -235,13 +239,14 @@ void configure_handle(const CurlLibrary& curl, CURL* handle, const HttpOptions& 
 }
 
 Result<HttpResponse> perform_request(const CurlLibrary& curl, CURL* handle, const std::string& token,
-                                     const HttpRequest& request, std::chrono::nanoseconds timeout) {
+                                     const HttpRequest& request, const Deadline& deadline) {
   // libcurl counts in milliseconds and takes 0 as no timeout.
+  const auto timeout = std::min<std::chrono::nanoseconds>(deadline.remaining(), kMaxTime);
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
   if (milliseconds <= 0) {
     return make_error(Code::TimedOut, request.name() + ": no time left for the request");
   }
-  TransferState course{.curl = curl, .handle = handle, .request = request};
+  TransferState course{.curl = curl, .handle = handle, .request = request, .deadline = deadline};
   char details[CURL_ERROR_SIZE] = "";
   set_request(curl, handle, course);
   (void)curl.easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(milliseconds));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -8,6 +7,7 @@
 
 #include <kiln/result.hpp>
 
+#include "base/clock.hpp"
 #include "remote/http/curl_library.hpp"
 #include "remote/http/http_object_store.hpp"
 
@@ -33,10 +33,10 @@ struct HttpResponse {
 /// Sets the options that all requests of a libcurl handle share. Called once for a new handle.
 void configure_handle(const CurlLibrary& curl, CURL* handle, const HttpOptions& options);
 
-/// Performs one request on such a handle, which keeps its connection for the next one. Ends within `timeout`. Returns
+/// Performs one request on such a handle, which keeps its connection for the next one. Ends at the deadline. Returns
 /// an error with the codes of `ObjectStore` if there was no complete response; any HTTP status is a response. No
 /// message contains `token`.
 Result<HttpResponse> perform_request(const CurlLibrary& curl, CURL* handle, const std::string& token,
-                                     const HttpRequest& request, std::chrono::nanoseconds timeout);
+                                     const HttpRequest& request, const Deadline& deadline);
 
 }  // namespace kiln

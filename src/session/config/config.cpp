@@ -7,8 +7,6 @@
 #include "base/files/files.hpp"
 #include "base/format.hpp"
 #include "base/process/environment.hpp"
-#include "session/config/config_file.hpp"
-#include "session/config/protected_file.hpp"
 #include "session/config/settings.hpp"
 
 extern char** environ;
@@ -42,12 +40,12 @@ class ConfigLoader {
   void take_defaults();
   void take_program();
   void take_file(const std::string& path, bool must_exist);
-  void take_values(const std::string& path, std::vector<FileSetting> values);
+  void take_file_setting(const SettingSpec& kind, const FileSetting& value, std::string origin);
   void take_variables();
   void show_cache_place();
 
-  // Sets a setting from a source that overrides all previous ones. `index` is its index in the table.
-  void set(std::size_t index, const std::string& text, std::string origin);
+  // Sets a setting from a source that overrides all previous ones.
+  void set(const SettingSpec& kind, const std::string& text, std::string origin);
   const char* locked_by(const SettingSpec& kind) const;
   void warn(std::string message) const { emitter_.emit(Event::Kind::ConfigWarning, "", std::move(message)); }
   void warn_unknown(const std::string& where, std::string_view name, bool variable) const;
@@ -71,19 +69,17 @@ Config ConfigLoader::load(const std::string& system_file) {
 }
 
 void ConfigLoader::take_defaults() {
-  const auto kinds = all_settings();
-  config_.settings.reserve(kinds.size());
-  for (const SettingSpec& kind : kinds) {
+  config_.settings.reserve(all_settings().size());
+  for (const SettingSpec& kind : all_settings()) {
     config_.settings.push_back({kind.name, kind.default_value, "default", locked_by(kind) != nullptr});
     (void)kind.apply(config_, kind.default_value);  // the table's own values are valid; a test checks this
   }
 }
 
 void ConfigLoader::take_program() {
-  const auto kinds = all_settings();
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const auto found = options_.settings.find(kinds[i].name);
-    if (found != options_.settings.end()) set(i, found->second, "program");
+  for (const SettingSpec& kind : all_settings()) {
+    const auto found = options_.settings.find(kind.name);
+    if (found != options_.settings.end()) set(kind, found->second, "program");
   }
   for (const auto& [name, value] : options_.settings) {
     if (find_setting(name) == nullptr) warn_unknown("the program", name, false);
@@ -100,40 +96,31 @@ void ConfigLoader::take_file(const std::string& path, bool must_exist) {
     if (must_exist) warn("configuration file not found: " + path);
     return;
   }
-  Result<std::vector<FileSetting>> values = parse_config((*text)->view());
+  const Result<std::vector<FileSetting>> values = parse_config((*text)->view());
   if (!values) return warn(path + " is ignored: " + values.error().message);
-  take_values(path, std::move(*values));
+  const auto origin = [&](const FileSetting& value) { return path + ':' + std::to_string(value.line); };
+  // In table order, so that of two settings in one file the overriding one wins regardless of the order in the file.
+  for (const SettingSpec& kind : all_settings()) {
+    const auto found = std::find_if(values->begin(), values->end(), [&](const auto& v) { return v.name == kind.name; });
+    if (found != values->end()) take_file_setting(kind, *found, origin(*found));
+  }
+  for (const FileSetting& value : *values) {
+    if (find_setting(value.name) == nullptr) warn_unknown(origin(value), value.name, false);
+  }
 }
 
-// Processes settings in table order, so that of two settings in one file the overriding one wins regardless of the
-// order in the file.
-void ConfigLoader::take_values(const std::string& path, std::vector<FileSetting> values) {
-  const auto kinds = all_settings();
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const SettingSpec& kind = kinds[i];
-    const auto found = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.name == kind.name; });
-    if (found == values.end()) continue;
-    const std::string origin = path + ':' + std::to_string(found->line);
-    if (found->values.size() != 1 && kind.separator == 0) {
-      warn(origin + ": " + kind.name + " takes one value, not a list");
-      continue;
-    }
-    std::string text;
-    bool relative = false;
-    for (const std::string& member : found->values) {
-      if (!text.empty()) text += kind.separator;
-      text += member;
-      relative = relative || (kind.is_path && !member.empty() && member.front() != '/' && member.front() != '$');
-    }
-    if (relative) {
-      warn(origin + ": " + kind.name + ": '" + text + "' is not an absolute path; use an absolute path");
-    } else {
-      set(i, text, origin);
-    }
+void ConfigLoader::take_file_setting(const SettingSpec& kind, const FileSetting& value, std::string origin) {
+  const char separator = kind.format.separator;
+  if (value.values.size() != 1 && separator == 0) {
+    return warn(origin + ": " + kind.name + " takes one value, not a list");
   }
-  for (const FileSetting& value : values) {
-    if (find_setting(value.name) == nullptr) warn_unknown(path + ':' + std::to_string(value.line), value.name, false);
-  }
+  const std::string text = join_strings(value.values, {}, std::string_view(&separator, 1));
+  const bool relative = kind.is_path() && std::any_of(value.values.begin(), value.values.end(), [](const auto& path) {
+                          return !path.empty() && path.front() != '/' && path.front() != '$';
+                        });
+  if (relative)
+    return warn(origin + ": " + kind.name + ": '" + text + "' is not an absolute path; use an absolute path");
+  set(kind, text, std::move(origin));
 }
 
 void ConfigLoader::take_variables() {
@@ -150,10 +137,9 @@ void ConfigLoader::take_variables() {
     if (!known) warn_unknown("the environment", name, true);
   }
   if (!any) return;
-  const auto kinds = all_settings();
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const auto value = environment_variable(kinds[i].variable);
-    if (value && !value->empty()) set(i, *value, kinds[i].variable);
+  for (const SettingSpec& kind : all_settings()) {
+    const auto value = environment_variable(kind.variable);
+    if (value && !value->empty()) set(kind, *value, kind.variable);
   }
 }
 
@@ -165,19 +151,17 @@ const char* ConfigLoader::locked_by(const SettingSpec& kind) const {
   return nullptr;
 }
 
-void ConfigLoader::set(std::size_t index, const std::string& text, std::string origin) {
-  const SettingSpec& kind = all_settings()[index];
+void ConfigLoader::set(const SettingSpec& kind, const std::string& text, std::string origin) {
   if (const char* lock = locked_by(kind); lock != nullptr && origin != "program") {
     return warn(origin + ": " + kind.name + " is ignored: the program locked " + lock);
   }
+  const bool cache_place = is_cache_place(kind.name);
+  if (cache_place && text.find_first_not_of(':') == std::string::npos) return;  // an empty value selects no directory
   if (const Status applied = kind.apply(config_, text); !applied) {
     return warn(origin + ": " + kind.name + ": " + applied.error().message);
   }
-  if (is_cache_place(kind.name)) {
-    if (text.empty()) return;  // an empty value does not select a directory
-    cache_place_ = kind.name;
-  }
-  Setting& setting = config_.settings[index];
+  if (cache_place) cache_place_ = kind.name;
+  Setting& setting = config_.settings[static_cast<std::size_t>(&kind - all_settings().data())];
   setting.value = text;
   setting.origin = std::move(origin);
 }
@@ -206,10 +190,7 @@ void ConfigLoader::warn_unknown(const std::string& where, std::string_view name,
   std::vector<std::string_view> candidates;
   for (const SettingSpec& kind : all_settings()) candidates.emplace_back(variable ? kind.variable : kind.name);
   if (variable) candidates.insert(candidates.end(), std::begin(kOtherVariables), std::end(kOtherVariables));
-  std::string message = where + ": unknown " + (variable ? "variable " : "setting ") + std::string(name);
-  if (const std::string meant = suggest_name(name, candidates); !meant.empty())
-    message += "; did you mean " + meant + "?";
-  warn(std::move(message));
+  warn(where + ": " + unknown_name(variable ? "variable" : "setting", name, candidates, ""));
 }
 
 }  // namespace

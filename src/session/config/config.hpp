@@ -46,13 +46,12 @@ struct Config {
   bool closed_in_process = false;
   /// OpenCL devices whose units are compiled in process; a name, or a prefix and `*`
   std::vector<std::string> opencl_in_process;
-  enum class PchMode : unsigned char { Auto, On, Off };
-  PchMode pch_mode = PchMode::Auto;  ///< precompiled headers; Auto means on except in a container
+  std::optional<bool> pch_mode;  ///< precompiled headers; no value means on except in a container
   std::uint64_t pch_max_bytes = std::uint64_t{2} << 30;
   std::string driver;                         ///< path of libcuda; empty means the system's
   std::string trace;                          ///< path of the trace file to write; empty means none
   std::vector<std::string> bundles;           ///< files, directories and image layouts, in lookup order
-  bool bundles_exact = false;                 ///< query bundles by Key, not by compatibility with the device
+  bool bundles_exact = false;                 ///< query bundles by ArtifactKey, not by compatibility with the device
   std::string trust_policy;                   ///< path of the policy file; empty means none
   bool trust_unsigned = false;                ///< trust unsigned bundles
   std::vector<std::string> trust_namespaces;  ///< patterns of namespaces that can serve; empty means all trusted ones

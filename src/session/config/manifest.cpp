@@ -9,16 +9,23 @@
 #include "base/files/files.hpp"
 #include "base/json.hpp"
 #include "core/cccl_spec.hpp"
-#include "session/config/toml_reader.hpp"
-#include "trust/statement.hpp"
+#include "session/config/member_reader.hpp"
 
 namespace kiln {
 namespace {
 
 using Kind = TomlValue::Kind;
 
-constexpr std::size_t kMaxTextLength = 16 << 20;
+constexpr std::size_t kMaxFileSize = 16 << 20;
 constexpr std::size_t kMaxMembers = 100'000;
+
+constexpr Format kBundleNamespace = {
+    .form = Format::Form::Namespace,
+    .valid = "at most 64 lower-case letters, digits and -_. with / between its parts, such as \"acme/vision\""};
+constexpr Format kEpoch = {.valid = "a whole number, 0 or more"};
+constexpr Format kAlgorithms = {.valid = "a list of tables: [[cccl]]"};
+constexpr Format kSources = {.valid = "a list of tables: [[unit]]"};
+constexpr Format kBackend = {.form = Format::Form::Choice, .valid = "'cuda' or 'opencl'", .words = {"cuda", "opencl"}};
 
 /// Converts a TOML value to JSON, the form from which a spec is parsed.
 SortedJson json_of(const TomlValue& value) {
@@ -66,16 +73,14 @@ const TomlValue& value_at(const TomlValue& table, std::string_view place) {
 }
 
 /// Reads the tables of a kiln.toml.
-class ManifestReader : private TomlReader {
+class ManifestReader : private TableReader {
  public:
   explicit ManifestReader(const std::string& directory) : directory_(directory) {}
-  Result<Manifest> read(const TomlValue& file);
+  Result<Manifest> read_manifest(const TomlValue& file);
 
  private:
   std::string below(const std::string& path) const { return join_path(directory_, path); }
 
-  void bundle(const TomlValue& file);
-  void architectures(const TomlValue& file);
   void algorithm(const TomlValue& table);
   void predefined(const TomlValue& table);
   void source(const TomlValue& table);
@@ -86,35 +91,6 @@ class ManifestReader : private TomlReader {
   std::set<std::string> names_;
 };
 
-/// Reads the identity of a bundle of all units: its namespace and epoch.
-void ManifestReader::bundle(const TomlValue& file) {
-  if (const TomlValue* const at = file.find("namespace"); at != nullptr) {
-    if (at->kind != Kind::Text || !is_name_space(at->text)) {
-      return fail(*at,
-                  "'namespace' must be at most 64 lower-case letters, digits and -_. with / between its parts, such as "
-                  "\"acme/vision\"");
-    }
-    manifest_.name_space = at->text;
-  }
-  if (const TomlValue* const at = file.find("epoch"); at != nullptr) {
-    if (at->kind != Kind::Integer || at->integer < 0) return fail(*at, "'epoch' must be a whole number, 0 or more");
-    manifest_.epoch = static_cast<std::uint64_t>(at->integer);
-  }
-}
-
-void ManifestReader::architectures(const TomlValue& file) {
-  const std::vector<std::string> names = texts(file, "architectures");
-  for (std::size_t i = 0; i != names.size(); ++i) {
-    Result<Target> target = Target::parse(names[i]);
-    if (!target) {
-      fail(file.find("architectures")->items[i], target.error().message);
-      return;
-    }
-    std::vector<Target>& all = manifest_.architectures;
-    if (std::find(all.begin(), all.end(), *target) == all.end()) all.push_back(std::move(*target));
-  }
-}
-
 void ManifestReader::add(const TomlValue& at, Manifest::UnitEntry member) {
   if (!names_.insert(member.name).second) fail(at, "two units are named '" + member.name + "'");
   manifest_.members.push_back(std::move(member));
@@ -123,9 +99,9 @@ void ManifestReader::add(const TomlValue& at, Manifest::UnitEntry member) {
 
 /// Handles `spec = "radix_sort_u64_i32"`, or `spec = "all"` for all predefined specs.
 void ManifestReader::predefined(const TomlValue& table) {
-  check_keys(table, {"spec", "name"});
-  const std::string which = text(table, "spec");
-  const std::string name = text(table, "name");
+  std::string which;
+  std::string name;
+  read(table, {{"spec", &which, kTextFormat}, {"name", &name, kTextFormat}});
   if (which == "all") {
     if (!name.empty()) fail(*table.find("name"), "'name' requires a single spec");
     for (const cccl::Spec& spec : cccl::predefined_specs()) add(table, {spec.name, spec, {}});
@@ -148,29 +124,43 @@ void ManifestReader::algorithm(const TomlValue& table) {
 }
 
 void ManifestReader::source(const TomlValue& table) {
-  check_keys(table, {"name", "source", "backend", "include", "options", "entries"});
-  if (table.find("source") == nullptr) return fail(table, "a unit needs a 'source', the path of its file");
-  const std::string file = text(table, "source");
-  const std::string backend = text(table, "backend");
-  if (!backend.empty() && backend != "cuda" && backend != "opencl")
-    fail(*table.find("backend"), "'backend' must be 'cuda' or 'opencl'");
   SourceUnit unit;
+  std::string file;
+  std::string backend;
+  std::vector<std::string> includes;
+  read(table, {{"name", &unit.name, kTextFormat},
+               {"source", &file, kTextFormat, "add the path of the unit's file"},
+               {"backend", &backend, kBackend},
+               {"include", &includes, kTextListFormat},
+               {"options", &unit.options, kTextListFormat},
+               {"entries", &unit.entries, kTextListFormat}});
   unit.file = below(file);
-  unit.name = text(table, "name");
   unit.opencl = backend.empty() ? is_opencl_file(file) : backend == "opencl";
-  unit.entries = texts(table, "entries");
-  for (const std::string& include : texts(table, "include")) unit.include_roots.push_back({below(include), {}});
-  unit.options = texts(table, "options");
+  for (const std::string& include : includes) unit.include_roots.push_back({below(include), {}});
   const std::string called = !unit.name.empty() ? unit.name : file.substr(file.rfind('/') + 1);
   add(table, {called, std::nullopt, std::move(unit)});
 }
 
-Result<Manifest> ManifestReader::read(const TomlValue& file) {
-  check_keys(file, {"namespace", "epoch", "architectures", "cccl", "unit"});
-  bundle(file);
-  architectures(file);
-  tables(file, "cccl", [&](const TomlValue& table) { algorithm(table); });
-  tables(file, "unit", [&](const TomlValue& table) { source(table); });
+Result<Manifest> ManifestReader::read_manifest(const TomlValue& file) {
+  std::vector<std::string> architectures;
+  std::vector<const TomlValue*> algorithms;
+  std::vector<const TomlValue*> sources;
+  read(file, {{"namespace", &manifest_.name_space, kBundleNamespace},
+              {"epoch", &manifest_.epoch, kEpoch},
+              {"architectures", &architectures, kTextListFormat},
+              {"cccl", &algorithms, kAlgorithms},
+              {"unit", &sources, kSources}});
+  std::vector<Target>& targets = manifest_.architectures;
+  for (std::size_t i = 0; i != architectures.size(); ++i) {
+    Result<Target> target = Target::parse(architectures[i]);
+    if (!target) {
+      fail(file.find("architectures")->items[i], target.error().message);
+    } else if (std::find(targets.begin(), targets.end(), *target) == targets.end()) {
+      targets.push_back(std::move(*target));
+    }
+  }
+  for (const TomlValue* const table : algorithms) algorithm(*table);
+  for (const TomlValue* const table : sources) source(*table);
   if (error()) return *error();
   return std::move(manifest_);
 }
@@ -178,14 +168,13 @@ Result<Manifest> ManifestReader::read(const TomlValue& file) {
 }  // namespace
 
 Result<Manifest> parse_manifest(std::string_view text, const std::string& directory) {
-  if (text.size() > kMaxTextLength) return make_error(Code::InvalidArgument, "the file is larger than 16 MiB");
   const Result<TomlValue> file = parse_toml(text);
   if (!file) return file.error();
-  return ManifestReader(directory).read(*file);
+  return ManifestReader(directory).read_manifest(*file);
 }
 
 Result<Manifest> read_manifest(const std::string& path) {
-  if (const std::optional<FileStamp> stamp = stamp_of(path.c_str()); stamp && stamp->size > kMaxTextLength) {
+  if (const std::optional<FileStamp> stamp = stamp_of(path.c_str()); stamp && stamp->size > kMaxFileSize) {
     return make_error(Code::InvalidArgument, path + ": the file is larger than 16 MiB");
   }
   const Result<std::optional<Bytes>> bytes = read_file(path);

@@ -1,38 +1,56 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <kiln/result.hpp>
 
 #include "session/config/config.hpp"
+#include "session/config/member_reader.hpp"
 
 namespace kiln {
 
 /// The description of one setting. Loading, `kiln config show`, the warnings about unknown names and the test of
 /// docs/configuration.md all read this table, so that a setting is added in one place.
 struct SettingSpec {
+  using Field = std::variant<bool Config::*, std::optional<bool> Config::*, std::uint64_t Config::*,
+                             std::optional<unsigned> Config::*, std::chrono::seconds Config::*,
+                             std::chrono::milliseconds Config::*, std::string Config::*,
+                             std::vector<std::string> Config::*, std::vector<unsigned> Config::*>;
+
   const char* name;           ///< for example cache.dir
   const char* variable;       ///< for example KILN_CACHE_DIR
   const char* default_value;  ///< as written in a configuration file
   const char* meaning;        ///< one-line help text
-  char separator;             ///< separates the members of a list; 0 if the value is not a list
-  /// configuration files reject relative paths, because they have no defined base directory
-  bool is_path;
+  Field field;
+  Format format;
+
+  /// Returns whether the setting is a path. Configuration files reject relative paths, because they have no defined
+  /// base directory.
+  bool is_path() const { return format.form == Format::Form::Path || format.form == Format::Form::BundlePath; }
   /// Sets the value. An error names the valid values and leaves the configuration unchanged.
-  Status (*apply)(Config& config, const std::string& text);
+  Status apply(Config& config, const std::string& text) const;
 };
 
 /// Returns all settings in the order of the documentation. A setting that overrides another one comes after it.
 std::span<const SettingSpec> all_settings();
 const SettingSpec* find_setting(std::string_view name);
 
-/// Parses a size in bytes: `20G`, `512M`, `1048576`. Suffixes are powers of 1024.
-Result<std::uint64_t> parse_size(std::string_view text);
+/// One `name = value` of a configuration file. The name is dotted: `[cache]` and `dir = "/a"` give `cache.dir`.
+struct FileSetting {
+  std::string name;
+  std::vector<std::string> values;  ///< as text; one value, unless the file has an array
+  unsigned line = 0;
+};
 
-/// Returns the candidate that the author of `name` probably meant, or an empty string if none is similar.
-std::string suggest_name(std::string_view name, const std::vector<std::string_view>& candidates);
+/// Returns the settings in a configuration file, with unchecked names and in no particular order. An error names the
+/// line. Accepts arbitrary bytes.
+Result<std::vector<FileSetting>> parse_config(std::string_view text);
 
 }  // namespace kiln

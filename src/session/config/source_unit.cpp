@@ -33,10 +33,10 @@ Unit make_unit(const SourceUnit& unit, std::string text, bool from_file) {
   const bool beside = !unit.opencl && from_file && has_quoted_include(text);
   const std::string name = !unit.name.empty() ? unit.name : unit.file.substr(unit.file.rfind('/') + 1);
   Unit made = unit.opencl ? Unit::opencl(name, std::move(text)) : Unit::cuda(name, std::move(text));
-  for (const std::string& entry : unit.entries) made = made.entry(entry);
-  if (beside) made = made.include_root(parent_path(unit.file));
-  for (const IncludeRoot& root : unit.include_roots) made = made.include_root(root.path, root.sentinel);
-  return made.options(unit.options);
+  for (const std::string& entry : unit.entries) made = made.with_entry(entry);
+  if (beside) made = made.with_include_root(parent_path(unit.file));
+  for (const IncludeRoot& root : unit.include_roots) made = made.with_include_root(root.path, root.sentinel);
+  return made.with_options(unit.options);
 }
 
 Result<Unit> read_unit(const SourceUnit& unit) {

@@ -4,40 +4,39 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "session/config/protected_file.hpp"
-#include "session/config/toml_reader.hpp"
+#include "session/config/member_reader.hpp"
 
 namespace kiln {
 namespace {
 
 using Kind = TomlValue::Kind;
 
-constexpr std::size_t kMaxTextLength = 1 << 20;
 constexpr const char* kPatterns = "; use one such as \"acme/vision\", \"acme/*\" for all below it, or \"*\" for all";
+constexpr Format kKeys = {.valid = "a list of tables: [[key]]"};
+constexpr Format kLiveTables = {.valid = "a list of tables: [[live]]"};
+constexpr Format kEpochs = {.valid = "a table: [minimum_epoch]"};
+constexpr Format kEpoch = {.valid = "a number, 0 or more"};
+constexpr Format kDays = {.valid = "a number from 1 to 365", .least = 1, .most = kMaxLiveDays};
+constexpr Format kForeign = {.valid = "true or false: whether code that other systems compiled is trusted"};
 
 /// Reads the tables of a policy file.
-class TrustReader : private TomlReader {
+class TrustReader : private TableReader {
  public:
-  Result<TrustPolicy> read(const TomlValue& file);
+  Result<TrustPolicy> read_policy(const TomlValue& file);
 
  private:
   void key(const TomlValue& table);
   void live(const TomlValue& table);
-  void epochs(const TomlValue& file);
-  void revoked(const TomlValue& file);
-  void external(const TomlValue& file);
+  void epochs(const TomlValue& table);
 
   TrustPolicy policy_;
 };
 
 void TrustReader::key(const TomlValue& table) {
-  check_keys(table, {"public", "namespaces"});
-  if (table.find("public") == nullptr) return fail(table, "a key needs a 'public', as 'kiln key show' prints it");
-  if (table.find("namespaces") == nullptr) {
-    return fail(table, "a key needs 'namespaces' that it may sign for: [\"*\"] for all");
-  }
-  const std::string written = text(table, "public");
-  const std::vector<std::string> patterns = texts(table, "namespaces");
+  std::string written;
+  std::vector<std::string> patterns;
+  read(table, {{"public", &written, kTextFormat, "add the key as 'kiln key show' prints it"},
+               {"namespaces", &patterns, kTextListFormat, "list those that the key may sign for: [\"*\"] for all"}});
   if (error()) return;
   const Result<PublicKey> read = PublicKey::parse(written);
   if (!read) return fail(*table.find("public"), read.error().message);
@@ -51,63 +50,49 @@ void TrustReader::key(const TomlValue& table) {
 }
 
 void TrustReader::live(const TomlValue& table) {
-  check_keys(table, {"namespace", "days"});
-  const TomlValue* const days = table.find("days");
-  if (table.find("namespace") == nullptr) {
-    return fail(table, "a live namespace needs its 'namespace', such as \"acme/live\"");
-  }
-  if (days == nullptr) return fail(table, "a live namespace needs 'days': how long the content of a host is trusted");
-  const std::string pattern = text(table, "namespace");
+  std::string pattern;
+  std::uint64_t days = 0;
+  read(table, {{"namespace", &pattern, kTextFormat, "name the live namespace, such as \"acme/live\""},
+               {"days", &days, kDays, "state for how many days the content of a host is trusted"}});
   if (error()) return;
   if (!is_live_pattern(pattern)) {
     return fail(*table.find("namespace"), "'" + pattern +
                                               "' is not a valid live namespace; use one such as \"acme/live\", or "
                                               "\"acme/live/*\" for all below it, but not \"*\"");
   }
-  if (days->kind != Kind::Integer || days->integer < 1 || days->integer > static_cast<std::int64_t>(kMaxLiveDays)) {
-    return fail(*days, "'days' must be a number from 1 to " + std::to_string(kMaxLiveDays));
-  }
-  policy_.trust_live_namespace(pattern, static_cast<std::uint64_t>(days->integer));
+  policy_.trust_live_namespace(pattern, days);
 }
 
-void TrustReader::revoked(const TomlValue& file) {
-  const std::vector<std::string> keys = texts(file, "revoked");
-  if (error()) return;
-  for (std::size_t i = 0; i != keys.size(); ++i) {
-    const Result<KeyId> key = parse_key_id(keys[i]);
-    if (!key) return fail(file.find("revoked")->items[i], key.error().message);
-    policy_.revoke(*key);
+void TrustReader::epochs(const TomlValue& table) {
+  for (const auto& [pattern, value] : table.fields) {
+    if (!is_name_space_pattern(pattern)) return fail(value, "'" + pattern + "' is not a valid namespace" + kPatterns);
+    if (value.kind == Kind::Table) return fail(value, "a namespace with dots must be in quotes");
+    std::uint64_t epoch = 0;
+    read_member(value, {pattern, &epoch, kEpoch});
+    policy_.require_epoch(pattern, epoch);
   }
 }
 
-void TrustReader::epochs(const TomlValue& file) {
-  const TomlValue* const table = file.find("minimum_epoch");
-  if (table == nullptr) return;
-  if (table->kind != Kind::Table) return fail(*table, "'minimum_epoch' must be a table: [minimum_epoch]");
-  for (const auto& [pattern, epoch] : table->fields) {
-    if (!is_name_space_pattern(pattern)) return fail(epoch, "'" + pattern + "' is not a valid namespace" + kPatterns);
-    if (epoch.kind == Kind::Table) return fail(epoch, "a namespace with dots must be in quotes");
-    if (epoch.kind != Kind::Integer || epoch.integer < 0) return fail(epoch, "an epoch must be a number, 0 or more");
-    policy_.require_epoch(pattern, static_cast<std::uint64_t>(epoch.integer));
+Result<TrustPolicy> TrustReader::read_policy(const TomlValue& file) {
+  std::vector<const TomlValue*> keys;
+  std::vector<const TomlValue*> live_tables;
+  const TomlValue* minimum_epochs = nullptr;
+  std::vector<std::string> revoked;
+  bool external = true;
+  read(file, {{"key", &keys, kKeys},
+              {"live", &live_tables, kLiveTables},
+              {"minimum_epoch", &minimum_epochs, kEpochs},
+              {"revoked", &revoked, kTextListFormat},
+              {"foreign", &external, kForeign}});
+  for (const TomlValue* const table : keys) key(*table);
+  for (const TomlValue* const table : live_tables) live(*table);
+  if (minimum_epochs != nullptr) epochs(*minimum_epochs);
+  for (std::size_t i = 0; i != revoked.size(); ++i) {
+    const Result<KeyId> id = parse_key_id(revoked[i]);
+    if (id) policy_.revoke(*id);
+    if (!id) fail(file.find("revoked")->items[i], id.error().message);
   }
-}
-
-void TrustReader::external(const TomlValue& file) {
-  const TomlValue* const value = file.find("foreign");
-  if (value == nullptr) return;
-  if (value->kind != Kind::Boolean) {
-    return fail(*value, "'foreign' must be true or false: whether code that other systems compiled is trusted");
-  }
-  if (!value->boolean) policy_.reject_external();
-}
-
-Result<TrustPolicy> TrustReader::read(const TomlValue& file) {
-  check_keys(file, {"key", "live", "minimum_epoch", "revoked", "foreign"});
-  tables(file, "key", [&](const TomlValue& table) { key(table); });
-  tables(file, "live", [&](const TomlValue& table) { live(table); });
-  epochs(file);
-  revoked(file);
-  external(file);
+  if (!external) policy_.reject_external();
   if (error()) return *error();
   return std::move(policy_);
 }
@@ -144,10 +129,9 @@ Status add_program_policy(TrustPolicy& policy, const TrustOptions& program) {
 }  // namespace
 
 Result<TrustPolicy> parse_trust_policy(std::string_view text) {
-  if (text.size() > kMaxTextLength) return make_error(Code::InvalidArgument, "the file is larger than 1 MiB");
   const Result<TomlValue> file = parse_toml(text);
   if (!file) return file.error();
-  return TrustReader().read(*file);
+  return TrustReader().read_policy(*file);
 }
 
 Result<TrustPolicy> read_trust_policy(const std::string& path) {
@@ -179,7 +163,7 @@ TrustPolicy make_trust_policy(const TrustOptions& program, const Config& config,
   const Result<TrustPolicy> configured = configured_policy(config);
   if (!configured) {
     // Returns no keys at all, not the program's keys alone: the file may exist to require a later epoch of them.
-    emitter.emit(Event::Kind::BundleRejected, "bundle", configured.error().message + "; no bundle file is trusted");
+    emitter.emit(Event::Kind::BundleRejected, "bundle", "no bundle file is trusted: " + configured.error().message);
     return {};
   }
   policy.add(*configured);

@@ -91,10 +91,63 @@ TEST(ReportModel, JsonHasWaitsAndFirstCall) {
   EXPECT_EQ(json["waits"][0]["kind"], "blocking_compile");
   EXPECT_EQ(json["waits"][0]["ms"], 90.0);
   const nlohmann::json& run = json["runs"][0];
-  EXPECT_EQ(run["units"][run["first"].get<std::size_t>()]["unit"], "unit 1");
+  EXPECT_EQ(run["first_call"]["unit"], "unit 1");
   EXPECT_EQ(run["compiles"], 1);
   EXPECT_EQ(json["programs"][0]["cold"], 0);
   EXPECT_EQ(json["programs"][0]["warm"], nullptr);
+}
+
+TEST(ReportModel, JsonHasFirstCallThatIsNotAmongTheListedUnits) {
+  MadeTrace made;
+  for (std::uint64_t flow = 1; flow <= 300; ++flow)
+    made.emit(Event::Kind::Requested, static_cast<double>(flow), 0, flow);
+  made.emit(Event::Kind::Launched, 400, 1, 300);
+  const nlohmann::json json =
+      nlohmann::json::parse(report::model_json(report::make_model({{"a.json", made.trace()}}), -1));
+  EXPECT_EQ(json["runs"][0]["units"].size(), 200U);
+  EXPECT_EQ(json["runs"][0]["units_in_all"], 300);
+  EXPECT_EQ(json["runs"][0]["first_call"]["unit"], "unit 300");
+}
+
+TEST(ReportModel, JsonComparesUnitsOfTheRunsOfAProgram) {
+  MadeTrace cold = cold_run("app");
+  cold.emit(Event::Kind::Compiled, 400, 250, 2).emit(Event::Kind::Compiled, 500, 10, 2);
+  const report::Model model = report::make_model({{"a.json", cold.trace()}, {"b.json", warm_run("app").trace()}});
+  const nlohmann::json json = nlohmann::json::parse(report::model_json(model, -1));
+  const nlohmann::json& units = json["programs"][0]["units"];
+  ASSERT_EQ(units.size(), 2U);
+  EXPECT_EQ(units[0]["unit"], "unit 2") << "the unit with the longest work is first";
+  EXPECT_EQ(units[0]["runs"][1], nullptr) << "the second run did not use it";
+  EXPECT_EQ(units[1]["target"], "sm_90");
+  EXPECT_EQ(units[1]["runs"][0]["origin"], "compiled");
+  EXPECT_EQ(units[1]["runs"][0]["work_ms"], 105) << "compile and load, without queue, idle times and launch";
+  EXPECT_EQ(units[1]["runs"][1]["origin"], "disk");
+  EXPECT_EQ(units[1]["runs"][1]["work_ms"], 5.5);
+}
+
+TEST(ReportModel, JsonHasBarsOfTheTimeline) {
+  MadeTrace made;
+  made.emit(Event::Kind::Compiled, 100, 90, 1, MadeTrace::kWarm).message(std::string(500, 'm').c_str());
+  made.emit(Event::Kind::Launched, 110, 2, 1).trace().events.back().event.stream = 7;
+  const nlohmann::json json =
+      nlohmann::json::parse(report::model_json(report::make_model({{"a.json", made.trace()}}), -1));
+  const nlohmann::json& lanes = json["runs"][0]["lanes"];
+  ASSERT_EQ(lanes.size(), 2U);
+  EXPECT_EQ(lanes[0]["stream"], true) << "threads of kiln come last";
+  const nlohmann::json& launch = lanes[0]["rows"][0][0];
+  EXPECT_EQ(launch["category"], "launch");
+  EXPECT_EQ(launch["kind"], "launched");
+  EXPECT_EQ(launch["event"], 2);
+  EXPECT_EQ(launch["count"], 1);
+  EXPECT_EQ(launch["at_ms"], 108);
+  EXPECT_EQ(launch["end_ms"], 110);
+  EXPECT_EQ(launch["ms"], 2);
+  EXPECT_EQ(launch["unit"], "unit 1");
+  EXPECT_EQ(launch["thread"], "app");
+  EXPECT_EQ(lanes[1]["name"], "kiln-compile-0");
+  const nlohmann::json& compile = lanes[1]["rows"][0][0];
+  EXPECT_FALSE(compile.contains("thread")) << "it is the lane";
+  EXPECT_EQ(compile["message"], std::string(120, 'm') + "…");
 }
 
 }  // namespace

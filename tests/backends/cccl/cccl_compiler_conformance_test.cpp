@@ -32,14 +32,14 @@ struct CcclInWorker : InWorker<CcclFixture> {
   Unit unit() {
     static const std::vector<std::string> kernels = kernels_of_plain();
     Unit unit = plain();
-    for (const std::string& kernel : kernels) unit = unit.entry(kernel);
+    for (const std::string& kernel : kernels) unit = unit.with_entry(kernel);
     return unit;
   }
 
  private:
   std::vector<std::string> kernels_of_plain() {
     const auto workers = InWorker<CcclFixture>::compiler();
-    const CompileResult compiled = workers->compile(recipe_for(*workers, plain(), target())).value();
+    const CompileResult compiled = workers->compile(recipe_for(*workers, plain(), target()), {}).value();
     return decode_cccl_envelope(compiled.artifact.bytes.view()).value().kernels;
   }
 };

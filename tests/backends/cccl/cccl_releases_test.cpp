@@ -41,7 +41,7 @@ TEST_F(CcclReleases, OlderReleasesCompileAndUsePrecompiledHeaders) {
     const Unit unit = cccl::find_predefined("reduce_sum_i32").value();
     one.expect_queued_similar(unit);
     const auto compiled = one.compile(unit);
-    ASSERT_TRUE(compiled.ok()) << compiled.error().message << "\n" << compiled.error().log;
+    ASSERT_TRUE(compiled.has_value()) << compiled.error().message << "\n" << compiled.error().log;
     EXPECT_EQ(compiled->uncacheable_reason, "");
     EXPECT_EQ(envelope(compiled).release, release);
     EXPECT_EQ(one.kept(), 1U);
@@ -59,7 +59,7 @@ TEST_F(CcclReleases, SharedOperatorIsCompiledForLowestTargetAndLinkedIntoEach) {
   one.expect_queued_similar(spec, Target::sm(80));
   for (const int capability : {80, 90}) {
     const auto compiled = one.compile(spec, Target::sm(capability));
-    ASSERT_TRUE(compiled.ok()) << compiled.error().message << "\n" << compiled.error().log;
+    ASSERT_TRUE(compiled.has_value()) << compiled.error().message << "\n" << compiled.error().log;
     EXPECT_EQ(envelope(compiled).capability, capability);
     EXPECT_FALSE(envelope(compiled).kernels.empty());
   }
@@ -70,8 +70,8 @@ TEST_F(CcclReleases, RejectsLibraryOfUnknownRelease) {
   const CcclTree tree(cccl_package(), site, CcclTree::Headers::Linked);
   tree.change_build_id();
   CcclCompiler compiler(site, toolkit_nvrtc(), shared_digests());
-  const auto identity = compiler.identity();
-  ASSERT_FALSE(identity.ok());
+  const auto identity = compiler.identity({});
+  ASSERT_FALSE(identity.has_value());
   EXPECT_EQ(identity.error().code, Code::Unavailable);
   for (const char* said : {"unsupported release", "build id", "install", "1.2.1"}) {
     EXPECT_NE(identity.error().message.find(said), std::string::npos) << identity.error().message;

@@ -44,7 +44,7 @@ TEST_F(CcclLoaderTest, ValidBlobIsLoadedAndUnloadedWithoutLeaks) {
     const OutputCapture capture;
     const auto module = loader_.load(artifact());
     printed = capture.text();
-    ASSERT_TRUE(module.ok()) << module.error().message;
+    ASSERT_TRUE(module.has_value()) << module.error().message;
     EXPECT_EQ(driver_.counts().libraries, 1U);
     const auto& loaded = dynamic_cast<const CcclModule&>(**module);
     EXPECT_EQ(loaded.kernels(), envelope_of(artifact()).kernels);
@@ -107,17 +107,17 @@ TEST_F(CcclLoaderTest, DriverRejectionIsReportedWithoutLeaks) {
   {
     const OutputCapture capture;
     const auto module = loader_.load(artifact());
-    ASSERT_FALSE(module.ok());
+    ASSERT_FALSE(module.has_value());
     EXPECT_EQ(module.error().code, Code::LoadRejected);
     EXPECT_NE(module.error().message.find("the driver failed to load"), std::string::npos) << module.error().message;
     EXPECT_EQ(capture.text(), "");
   }
-  EXPECT_TRUE(loader_.load(artifact()).ok());
+  EXPECT_TRUE(loader_.load(artifact()).has_value());
   EXPECT_EQ(driver_.leaks(), 0U);
 }
 
 TEST_F(CcclLoaderTest, ConcurrentCaptureIsNotAffected) {
-  ASSERT_TRUE(loader_.load(artifact()).ok());
+  ASSERT_TRUE(loader_.load(artifact()).has_value());
   const cuda::DriverFunctions& cu = driver_.driver();
   cuda::Context context = nullptr;
   cuda::Stream stream = nullptr;
@@ -126,7 +126,7 @@ TEST_F(CcclLoaderTest, ConcurrentCaptureIsNotAffected) {
   ASSERT_EQ(cu.StreamCreate(&stream, cuda::kStreamNonBlocking), cuda::DriverResult::Success);
   ASSERT_EQ(driver_.application().StreamBeginCapture(stream, cuda::CaptureMode::Global), cuda::DriverResult::Success);
   auto module = loader_.load(artifact());
-  EXPECT_TRUE(module.ok()) << module.error().message;
+  EXPECT_TRUE(module.has_value()) << module.error().message;
   if (module) module->reset();
   GraphPointer graph = nullptr;
   EXPECT_EQ(driver_.application().StreamEndCapture(stream, &graph), cuda::DriverResult::Success);
@@ -139,7 +139,7 @@ TEST_F(CcclLoaderTest, ConcurrentCaptureIsNotAffected) {
 TEST_F(CcclLoaderTest, UnalignedBlobIsLoaded) {
   Artifact odd = artifact();
   odd.bytes = Bytes::of("x" + std::string(odd.bytes.view())).slice(1, odd.bytes.size());
-  EXPECT_TRUE(loader_.load(odd).ok());
+  EXPECT_TRUE(loader_.load(odd).has_value());
 }
 
 std::string with_length(const std::string& name) {
@@ -154,12 +154,12 @@ TEST(CcclNames, LengthByteIsNotPartOfPrecedingName) {
   // 117 characters, and 117 is the code of u: the radix sorts have such names
   const std::string second = "_Z" + std::string(115, 'e');
   const std::string blob = with_length("_Z5firstv") + code + with_length(first) + with_length(second);
-  EXPECT_TRUE(check_cccl_names(blob, code, {first, second}).ok());
-  EXPECT_FALSE(check_cccl_names(blob, code, {first}).ok());
-  EXPECT_FALSE(check_cccl_names(blob, code, {second}).ok());
-  EXPECT_FALSE(check_cccl_names(blob, "other code", {first, second}).ok());
-  EXPECT_FALSE(check_cccl_names(blob, "", {first, second}).ok());
-  EXPECT_FALSE(check_cccl_names(blob + "_Z", code, {first, second}).ok());
+  EXPECT_TRUE(check_cccl_names(blob, code, {first, second}).has_value());
+  EXPECT_FALSE(check_cccl_names(blob, code, {first}).has_value());
+  EXPECT_FALSE(check_cccl_names(blob, code, {second}).has_value());
+  EXPECT_FALSE(check_cccl_names(blob, "other code", {first, second}).has_value());
+  EXPECT_FALSE(check_cccl_names(blob, "", {first, second}).has_value());
+  EXPECT_FALSE(check_cccl_names(blob + "_Z", code, {first, second}).has_value());
 }
 
 }  // namespace

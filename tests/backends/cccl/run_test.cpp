@@ -39,12 +39,12 @@ class CcclRun : public testing::Test {
   const CcclRecord& run(const Spec& spec, std::size_t iterators) {
     call_.iterators.clear();
     for (std::size_t i = 0; i < iterators; ++i) call_.iterators.push_back(address(101 + i));
-    EXPECT_TRUE(spec.validate().ok()) << spec.validate().error().message;
+    EXPECT_TRUE(spec.validate().has_value()) << spec.validate().error().message;
     const CcclBuild build = recorder_.build(spec.algorithm);
     std::size_t bytes = 4096;
     void* const storage = const_cast<void*>(address(4096));
     const Status status = build.run(spec, call_, storage, bytes);
-    EXPECT_TRUE(status.ok()) << status.error().message;
+    EXPECT_TRUE(status.has_value()) << status.error().message;
     const CcclRecord& record = recorder_.record();
     EXPECT_TRUE(record.whole) << "the build result has another size";
     EXPECT_EQ(record.stream, call_.stream);
@@ -224,7 +224,7 @@ TEST_F(CcclRun, QueryNeedsNoCallArguments) {
   Call nothing;
   nothing.items = 5000;
   nothing.end_bit = 1;
-  ASSERT_TRUE(recorder_.build(spec.algorithm).run(spec, nothing, nullptr, bytes).ok());
+  ASSERT_TRUE(recorder_.build(spec.algorithm).run(spec, nothing, nullptr, bytes).has_value());
   EXPECT_EQ(bytes, 256U * 6);
   EXPECT_EQ(recorder_.record().numbers[2], 8U) << "the query is for all bits, which need the most storage";
 }

@@ -118,44 +118,44 @@ class TempStorageTest : public testing::Test {
 };
 
 TEST_F(TempStorageTest, ExpectedSizeIsNotQueriedAgain) {
-  ASSERT_TRUE(storage_->prefetch_size({128, 128}, query_).ok());
+  ASSERT_TRUE(storage_->prefetch_size({128, 128}, query_).has_value());
   EXPECT_EQ(queries_, 1);
   EXPECT_EQ(memory_->allocations(), 0);
-  ASSERT_TRUE(take(stream_, {100, 1}).ok());
+  ASSERT_TRUE(take(stream_, {100, 1}).has_value());
   EXPECT_EQ(queries_, 1);
-  ASSERT_TRUE(take(stream_, {100000, 1}).ok());
+  ASSERT_TRUE(take(stream_, {100000, 1}).has_value());
   EXPECT_EQ(queries_, 2);
-  ASSERT_TRUE(take(stream_, {100000, 128}).ok());
+  ASSERT_TRUE(take(stream_, {100000, 128}).has_value());
   EXPECT_EQ(queries_, 2) << "the maximum of both was queried";
 }
 
 TEST_F(TempStorageTest, ZeroBytesStillAllocate) {
   const auto piece = take(stream_, {0, 0}, [](const Size&) -> Result<std::size_t> { return std::size_t{0}; });
-  ASSERT_TRUE(piece.ok());
+  ASSERT_TRUE(piece.has_value());
   EXPECT_NE(piece->memory, nullptr) << "the library treats null as a query";
 }
 
 TEST_F(TempStorageTest, CapturingStreamUsesExistingBlockOrGetsError) {
   memory_->record(stream_, true);
   const auto none = take(stream_, {1000, 0});
-  ASSERT_FALSE(none.ok());
+  ASSERT_FALSE(none.has_value());
   EXPECT_EQ(none.error().code, Code::Capturing);
   EXPECT_NE(none.error().message.find("reserve"), std::string::npos);
   memory_->record(stream_, false);
   const auto before = take(stream_, {1000, 0});
-  ASSERT_TRUE(before.ok());
+  ASSERT_TRUE(before.has_value());
   memory_->record(stream_, true);
   const auto recorded = take(stream_, {900, 0});
-  ASSERT_TRUE(recorded.ok());
+  ASSERT_TRUE(recorded.has_value());
   EXPECT_EQ(recorded->memory, before->memory);
-  EXPECT_FALSE(take(stream_, {100000, 0}).ok());
+  EXPECT_FALSE(take(stream_, {100000, 0}).has_value());
   memory_->record(stream_, false);
   const auto larger = take(stream_, {100000, 0});
-  ASSERT_TRUE(larger.ok());
+  ASSERT_TRUE(larger.has_value());
   EXPECT_NE(larger->memory, recorded->memory);
   EXPECT_TRUE(memory_->has(recorded->memory)) << "the graph uses the block";
   const Status released = storage_->release(stream_);
-  ASSERT_FALSE(released.ok());
+  ASSERT_FALSE(released.has_value());
   EXPECT_EQ(released.error().code, Code::InvalidArgument);
   storage_.reset();
   EXPECT_EQ(memory_->live(), 0U);
@@ -163,30 +163,30 @@ TEST_F(TempStorageTest, CapturingStreamUsesExistingBlockOrGetsError) {
 
 TEST_F(TempStorageTest, FailedGrowthKeepsExistingBlock) {
   const auto small = take(stream_, {1000, 0});
-  ASSERT_TRUE(small.ok());
+  ASSERT_TRUE(small.has_value());
   memory_->fail_allocation(true);
-  EXPECT_FALSE(take(stream_, {1000000, 0}).ok());
+  EXPECT_FALSE(take(stream_, {1000000, 0}).has_value());
   const auto again = take(stream_, {1000, 0});
-  ASSERT_TRUE(again.ok());
+  ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->memory, small->memory);
 }
 
 TEST_F(TempStorageTest, FailedQueryIsErrorOfCallAndChangesNothing) {
   const auto small = take(stream_, {1000, 0});
-  ASSERT_TRUE(small.ok());
+  ASSERT_TRUE(small.has_value());
   const auto failed = take(stream_, {5000, 0},
                            [](const Size&) -> Result<std::size_t> { return make_error(Code::Internal, "no answer"); });
-  ASSERT_FALSE(failed.ok());
+  ASSERT_FALSE(failed.has_value());
   EXPECT_EQ(failed.error().message, "no answer");
   EXPECT_EQ(take(stream_, {1000, 0})->memory, small->memory);
 }
 
 TEST_F(TempStorageTest, ReleaseFreesBlockOfStream) {
-  ASSERT_TRUE(take(stream_, {1000, 0}).ok());
-  ASSERT_TRUE(take(address(128), {1000, 0}).ok());
+  ASSERT_TRUE(take(stream_, {1000, 0}).has_value());
+  ASSERT_TRUE(take(address(128), {1000, 0}).has_value());
   EXPECT_EQ(memory_->live(), 2U);
-  EXPECT_TRUE(storage_->release(stream_).ok());
-  EXPECT_TRUE(storage_->release(stream_).ok()) << "a second release has no effect";
+  EXPECT_TRUE(storage_->release(stream_).has_value());
+  EXPECT_TRUE(storage_->release(stream_).has_value()) << "a second release has no effect";
   EXPECT_EQ(memory_->live(), 1U);
 }
 
@@ -204,7 +204,7 @@ TEST_F(TempStorageTest, IsLargeEnoughNeverShrinksAndQueriesOnlyToGrow) {
     const auto one_in = [&](unsigned n) { return random() % n == 0; };
     storage_ = std::make_unique<TempStorage>(memory_);
     std::map<void*, Model> models;
-    ASSERT_TRUE(storage_->prefetch_size({128, 128}, query_).ok());
+    ASSERT_TRUE(storage_->prefetch_size({128, 128}, query_).has_value());
     for (int step = 0; step < 200; ++step) {
       void* const stream = address(64 * (1 + random() % 4));
       Model& model = models.try_emplace(stream, Model{{128, 128}, true, 0, {}}).first->second;
@@ -216,7 +216,7 @@ TEST_F(TempStorageTest, IsLargeEnoughNeverShrinksAndQueriesOnlyToGrow) {
       if (one_in(40) && !recording) {
         const Status released = storage_->release(stream);
         if (released) model = Model{{128, 128}, true, 0, {}};
-        ASSERT_TRUE(released.ok() ||
+        ASSERT_TRUE(released.has_value() ||
                     released.error().code == (model.recorded.empty() ? Code::Internal : Code::InvalidArgument));
         if (!released && model.recorded.empty()) model = Model{{0, 0}, false, 0, {}};
         continue;
@@ -257,9 +257,9 @@ TEST_F(TempStorageTest, ThreadsOnSeparateStreamsAreIndependent) {
       for (int step = 0; step < 500; ++step) {
         const Size size{random() % 1000000, 0};
         const auto piece = take(address(64 * number), size, query);
-        ASSERT_TRUE(piece.ok());
+        ASSERT_TRUE(piece.has_value());
         ASSERT_GE(piece->bytes, need(size));
-        ASSERT_TRUE(step % 100 != 99 || storage_->release(address(64 * number)).ok());
+        ASSERT_TRUE(step % 100 != 99 || storage_->release(address(64 * number)).has_value());
       }
     });
   }

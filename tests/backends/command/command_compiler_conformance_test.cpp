@@ -21,8 +21,8 @@ struct NvccFixture {
                          repository_text("examples/kernels/saxpy.cu") +
                              "template __global__ void scale<float>(unsigned, float, float*);\n",
                          nvcc_template())
-        .entry("saxpy")
-        .entry("_Z5scaleIfEvjT_PS0_");
+        .with_entry("saxpy")
+        .with_entry("_Z5scaleIfEvjT_PS0_");
   }
   Unit broken() {
     return Unit::command("broken.cu", "extern \"C\" __global__ void broken(float* x) { x[0] = nothing; }",

@@ -28,9 +28,9 @@ class NvccTest : public ::testing::Test {
   }
   Unit with_roots(const std::string& source) const {
     return Unit::command("k.cu", source, nvcc_template())
-        .include_root(directory_.path("first"))
-        .include_root(directory_.path("second root#"))
-        .include_root(directory_.path("third"));
+        .with_include_root(directory_.path("first"))
+        .with_include_root(directory_.path("second root#"))
+        .with_include_root(directory_.path("third"));
   }
   Recipe recipe(const Unit& unit, const Target& target = Target::sm(80)) { return recipe_for(compiler_, unit, target); }
   std::string temporary(const char* name) const {
@@ -46,9 +46,9 @@ TEST_F(NvccTest, DependencySetDetectsEditedShadowingAndQueriedHeaders) {
   make_roots();
   const Recipe made = recipe(with_roots("#include <h.h>\n#if __has_include(<maybe.h>)\n#error no\n#endif\n"
                                         "extern \"C\" __global__ void scale(float* x) { x[0] *= FACTOR; }\n")
-                                 .entry("scale"));
-  const auto compiled = compiler_.compile(made);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message << compiled.error().log;
+                                 .with_entry("scale"));
+  const auto compiled = compiler_.compile(made, {});
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message << compiled.error().log;
   ASSERT_EQ(compiled->uncacheable_reason, "");
   const DependencySet& dependency_set = *compiled->artifact.dependency_set;
   const auto mismatch = [&] {
@@ -77,8 +77,9 @@ TEST_F(NvccTest, DependencySetDetectsEditedShadowingAndQueriedHeaders) {
 
 TEST_F(NvccTest, OutputEqualsDirectNvccRunAndLeavesNoFiles) {
   const std::string source = "extern \"C\" __global__ void one(float* x) { x[0] = 1; }\n";
-  const auto compiled = compiler_.compile(recipe(Unit::command("one.cu", source, nvcc_template()).entry("one")));
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message << compiled.error().log;
+  const auto compiled =
+      compiler_.compile(recipe(Unit::command("one.cu", source, nvcc_template()).with_entry("one")), {});
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message << compiled.error().log;
   write_text(directory_.path("one.cu"), source);
   ASSERT_EQ(std::system(("cd " + directory_.path() + " && nvcc -cubin -arch=sm_80 -o by_hand one.cu").c_str()), 0);
   EXPECT_EQ(compiled->artifact.bytes.view(), read_text(directory_.path("by_hand")));
@@ -91,10 +92,10 @@ TEST_F(NvccTest, OutputIsIndependentOfDirectory) {
                                   "void use(float* x) { hidden<<<1, 1>>>(x); }\n",
                                   nvcc_template());
   CommandCompiler elsewhere("nvcc", shared_digests(), {std::chrono::minutes(2), temporary("elsewhere")});
-  const auto here = compiler_.compile(recipe(unit));
-  const auto there = elsewhere.compile(recipe(unit));
-  ASSERT_TRUE(here.ok()) << here.error().message << here.error().log;
-  ASSERT_TRUE(there.ok());
+  const auto here = compiler_.compile(recipe(unit), {});
+  const auto there = elsewhere.compile(recipe(unit), {});
+  ASSERT_TRUE(here.has_value()) << here.error().message << here.error().log;
+  ASSERT_TRUE(there.has_value());
   EXPECT_EQ(here->artifact.bytes, there->artifact.bytes);
   EXPECT_NE(here->artifact.bytes.view().find("hidden"), std::string::npos);
   EXPECT_EQ(here->artifact.dependency_set->encode(), there->artifact.dependency_set->encode());
@@ -106,12 +107,12 @@ TEST_F(NvccTest, CompilesPtxWithInMemoryHeadersAndOptions) {
                                   "template <int N> __global__ void many(float* x) { x[0] = N; }\n"
                                   "template __global__ void many<4>(float*);\n",
                                   nvcc_template())
-                        .header("deep/h.h", "#define H EIGHT\n")
-                        .option("-DEIGHT=8")
-                        .entry("one")
-                        .entry("_Z4manyILi4EEvPf");
-  const auto compiled = compiler_.compile(recipe(unit, {"sm_90", Form::Ptx}));
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message << compiled.error().log;
+                        .with_header("deep/h.h", "#define H EIGHT\n")
+                        .with_option("-DEIGHT=8")
+                        .with_entry("one")
+                        .with_entry("_Z4manyILi4EEvPf");
+  const auto compiled = compiler_.compile(recipe(unit, {"sm_90", Form::Ptx}), {});
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message << compiled.error().log;
   EXPECT_EQ(compiled->uncacheable_reason, "");
   EXPECT_NE(compiled->artifact.bytes.view().find(".target sm_90"), std::string::npos);
   for (const DependencySet::Dependency& item : compiled->artifact.dependency_set->items) {
@@ -126,8 +127,8 @@ TEST_F(NvccTest, FailedUnitIsRetriedAfterHeaderChange) {
   const Recipe made =
       recipe(with_roots("#include <h.h>\nextern \"C\" __global__ void scale(float* x) { x[0] = nothing; }\n"));
   EXPECT_TRUE(compiler_.should_retry(made));
-  const auto rejected = compiler_.compile(made);
-  ASSERT_FALSE(rejected.ok());
+  const auto rejected = compiler_.compile(made, {});
+  ASSERT_FALSE(rejected.has_value());
   EXPECT_EQ(rejected.error().code, Code::CompileFailed);
   EXPECT_NE(rejected.error().log.find("nothing"), std::string::npos) << rejected.error().log;
   EXPECT_FALSE(compiler_.should_retry(made));
@@ -137,9 +138,9 @@ TEST_F(NvccTest, FailedUnitIsRetriedAfterHeaderChange) {
 }
 
 TEST_F(NvccTest, TimeMacroIsNotCacheable) {
-  const auto compiled =
-      compiler_.compile(recipe(Unit::command("k.cu", "__device__ const char* when = __TIME__;\n", nvcc_template())));
-  ASSERT_TRUE(compiled.ok()) << compiled.error().log;
+  const auto compiled = compiler_.compile(
+      recipe(Unit::command("k.cu", "__device__ const char* when = __TIME__;\n", nvcc_template())), {});
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().log;
   EXPECT_NE(compiled->uncacheable_reason.find("__TIME__"), std::string::npos);
 }
 

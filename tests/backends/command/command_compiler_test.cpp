@@ -32,7 +32,7 @@ pid_t number_in(const std::string& file) { return std::atoi(read_text(file).c_st
 class CommandTest : public ::testing::Test {
  protected:
   Result<CompileResult> compile(CommandCompiler& compiler, const Unit& unit) {
-    return compiler.compile(recipe_for(compiler, unit, {"sm_80", Form::Ptx}));
+    return compiler.compile(recipe_for(compiler, unit, {"sm_80", Form::Ptx}), {});
   }
   static Unit unit(const ScriptCompiler& script) { return Unit::command("k.cu", "text", script.command()); }
   bool nothing_is_left() const { return std::filesystem::is_empty(directory_.path()); }
@@ -45,7 +45,7 @@ TEST_F(CommandTest, OutputOfFailedCommandIsTheLog) {
   const ScriptCompiler script("echo to the one; echo to the other >&2; exit 3");
   CommandCompiler made(script.path(), digests_, {seconds(60), directory_.path()});
   const auto compiled = compile(made, unit(script));
-  ASSERT_FALSE(compiled.ok());
+  ASSERT_FALSE(compiled.has_value());
   EXPECT_EQ(compiled.error().code, Code::CompileFailed);
   EXPECT_EQ(compiled.error().log, "to the one\nto the other\n");
   EXPECT_NE(compiled.error().message.find("code 3"), std::string::npos) << compiled.error().message;
@@ -56,17 +56,18 @@ TEST_F(CommandTest, CapturedOutputIsLimited) {
   const ScriptCompiler script("head -c 50000000 /dev/zero; exit 1");
   CommandCompiler made(script.path(), digests_, {seconds(60), directory_.path()});
   const auto compiled = compile(made, unit(script));
-  ASSERT_FALSE(compiled.ok());
+  ASSERT_FALSE(compiled.has_value());
   EXPECT_GT(compiled.error().log.size(), 1u << 20);
   EXPECT_LE(compiled.error().log.size(), 4u << 20);
 }
 
 TEST_F(CommandTest, HangingCommandIsKilledWithItsChildrenAtTimeout) {
   const ScriptCompiler script("sleep 1000 & echo $! > $(dirname $0)/child; sleep 1000");
-  CommandCompiler made(script.path(), digests_, {milliseconds(500), directory_.path()});
+  CommandCompiler made(script.path(), digests_,
+                       {seconds(4), directory_.path()});  // the script must have started by then
   const auto start = std::chrono::steady_clock::now();
   const auto compiled = compile(made, unit(script));
-  ASSERT_FALSE(compiled.ok());
+  ASSERT_FALSE(compiled.has_value());
   EXPECT_EQ(compiled.error().code, Code::TimedOut) << compiled.error().message;
   EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(20));
   const pid_t child = number_in(script.file("child"));
@@ -78,7 +79,7 @@ TEST_F(CommandTest, HangingCommandIsKilledWithItsChildrenAtTimeout) {
 TEST_F(CommandTest, ChildrenThatOutliveTheirCommandAreKilled) {
   const ScriptCompiler script("sleep 1000 & echo $! > $(dirname $0)/child; " + ScriptCompiler::writes_ptx());
   CommandCompiler made(script.path(), digests_, {seconds(60), directory_.path()});
-  EXPECT_TRUE(compile(made, unit(script)).ok());
+  EXPECT_TRUE(compile(made, unit(script)).has_value());
   const pid_t child = number_in(script.file("child"));
   ASSERT_GT(child, 0);
   EXPECT_TRUE(eventually([&] { return !runs(child); }));
@@ -93,8 +94,8 @@ TEST_F(CommandTest, InterruptKillsRunningCommandsAndPreventsNewOnes) {
   const auto start = std::chrono::steady_clock::now();
   made.interrupt();
   waiting.join();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(5));
-  ASSERT_FALSE(compiled.ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(30));
+  ASSERT_FALSE(compiled.has_value());
   EXPECT_EQ(compiled.error().code, Code::Cancelled);
   EXPECT_TRUE(eventually([&] { return !runs(number_in(script.file("child"))); }));
   EXPECT_EQ(compile(made, unit(script)).error().code, Code::Cancelled);
@@ -111,7 +112,7 @@ TEST_F(CommandTest, CommandGetsOnlyListedEnvironmentAndDescriptors) {
   close(leaked);
   unsetenv("KILN_TEST_SECRET");
   unsetenv("NVCC_APPEND_FLAGS");
-  ASSERT_FALSE(compiled.ok());
+  ASSERT_FALSE(compiled.has_value());
   const std::string log = compiled.error().log;
   for (const char* unseen : {"KILN_TEST_SECRET", "HOME", "USER"}) EXPECT_EQ(log.find(unseen), std::string::npos) << log;
   for (const char* seen : {"LC_ALL", "NVCC_APPEND_FLAGS", "PATH", "TMPDIR"}) {
@@ -126,13 +127,13 @@ TEST_F(CommandTest, RejectsArgumentsWithUntrackedInputs) {
   for (const char* argument :
        {"@options", "-optf", "--options-file=o", "--options-file", "-I/usr/include", "-isystem=/x", "/usr/lib/a.o",
         "-Xcompiler=-O2,-I/x", "-Xcompiler=@o", "-I..", "-ccbin", "--compiler-bindir=g++", "-include=/a.h", "-run"}) {
-    const auto compiled = compile(made, unit(script).option(argument));
-    ASSERT_FALSE(compiled.ok()) << argument;
+    const auto compiled = compile(made, unit(script).with_option(argument));
+    ASSERT_FALSE(compiled.has_value()) << argument;
     EXPECT_EQ(compiled.error().code, Code::InvalidArgument) << argument;
     EXPECT_NE(compiled.error().message.find(argument), std::string::npos) << compiled.error().message;
   }
   for (const char* argument : {"-DPATH=/usr", "-O3", "-std=c++17", "-Xptxas=-v,-O3", "--maxrregcount=32"}) {
-    EXPECT_TRUE(check_template(unit(script).option(argument)).ok()) << argument;
+    EXPECT_TRUE(check_template(unit(script).with_option(argument)).has_value()) << argument;
   }
 }
 
@@ -144,13 +145,13 @@ TEST_F(CommandTest, RejectsIncompleteCommandLinesAndInvalidFileNames) {
   for (const Unit& wrong :
        {Unit::command("k.cu", "", {}), Unit::command("k.cu", "", {program, "{source}"}),
         Unit::command("k.cu", "", {program, "{output}"}), Unit::command("k.cu", "", {"nvcc", "{source}", "{output}"}),
-        Unit::command("k.cu", "", {program, "{source}", "{output}"}).include_root("/usr/include"),
+        Unit::command("k.cu", "", {program, "{source}", "{output}"}).with_include_root("/usr/include"),
         Unit::command("k.cu", "", {program, "{source}", "{output}", "x{includes}"}), Unit::command("k", "", command),
         Unit::command("-k.cu", "", command), Unit::command("dir/", "", command),
-        Unit::command("k.cu", "", command).header("../h.h", ""),
-        Unit::command("k.cu", "", command).header("k.cu", "")}) {
+        Unit::command("k.cu", "", command).with_header("../h.h", ""),
+        Unit::command("k.cu", "", command).with_header("k.cu", "")}) {
     const auto compiled = compile(made, wrong);
-    ASSERT_FALSE(compiled.ok()) << wrong.name();
+    ASSERT_FALSE(compiled.has_value()) << wrong.name();
     EXPECT_EQ(compiled.error().code, Code::InvalidArgument) << compiled.error().message;
   }
 }
@@ -158,9 +159,12 @@ TEST_F(CommandTest, RejectsIncompleteCommandLinesAndInvalidFileNames) {
 TEST_F(CommandTest, PassesUnitTextAndResolvesRelativeRoots) {
   const ScriptCompiler script("cat $1 h.h; shift 3; echo \"$@\"; exit 1");
   CommandCompiler made(script.path(), digests_, {seconds(60), directory_.path()});
-  const auto compiled = compile(
-      made, unit(script).preamble("before ").header("h.h", " header ").include_root("relative").include_root("/r"));
-  ASSERT_FALSE(compiled.ok());
+  const auto compiled = compile(made, unit(script)
+                                          .with_preamble("before ")
+                                          .with_header("h.h", " header ")
+                                          .with_include_root("relative")
+                                          .with_include_root("/r"));
+  ASSERT_FALSE(compiled.has_value());
   EXPECT_EQ(compiled.error().log,
             "before text header -I. -I" + std::filesystem::current_path().string() + "/relative -I/r\n");
 }
@@ -171,8 +175,8 @@ TEST_F(CommandTest, IsCacheableWithDependencyFile) {
   std::this_thread::sleep_for(milliseconds(60));
   const ScriptCompiler script("echo \"o: $1 " + root.path("h.h") + "\" > $3; " + ScriptCompiler::writes_ptx());
   CommandCompiler made(script.path(), digests_, {seconds(60), directory_.path()});
-  const auto compiled = compile(made, unit(script).include_root(root.path()).entry("one"));
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+  const auto compiled = compile(made, unit(script).with_include_root(root.path()).with_entry("one"));
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
   EXPECT_EQ(compiled->uncacheable_reason, "");
   ASSERT_EQ(compiled->artifact.dependency_set->items.size(), 1u);
   EXPECT_EQ(compiled->artifact.dependency_set->items[0].name, "h.h");
@@ -186,10 +190,10 @@ TEST_F(CommandTest, NamesFilesBelowRelativeRootByThatRoot) {
   std::this_thread::sleep_for(milliseconds(60));
   const ScriptCompiler script("echo \"o: $1 " + project.path("inc/h.h") + "\" > $3; " + ScriptCompiler::writes_ptx());
   CommandCompiler made(script.path(), digests_, {seconds(60), directory_.path()});
-  Recipe recipe = recipe_for(made, unit(script).include_root("inc"), {"sm_80", Form::Ptx});
+  Recipe recipe = recipe_for(made, unit(script).with_include_root("inc"), {"sm_80", Form::Ptx});
   recipe.working_directory = project.path();
-  const auto compiled = made.compile(recipe);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+  const auto compiled = made.compile(recipe, {});
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
   EXPECT_EQ(compiled->uncacheable_reason, "");
   const auto& items = compiled->artifact.dependency_set->items;
   ASSERT_EQ(items.size(), 2u);
@@ -212,14 +216,14 @@ TEST_F(CommandTest, UnknownOrChangedInputsAreNotCacheable) {
   for (const auto& [lines, reason] : cases) {
     const ScriptCompiler script(lines + ScriptCompiler::writes_ptx());
     CommandCompiler made(script.path(), digests_, {seconds(60), directory_.path()});
-    const auto compiled = compile(made, unit(script).include_root(root.path()));
-    ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+    const auto compiled = compile(made, unit(script).with_include_root(root.path()));
+    ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
     EXPECT_NE(compiled->uncacheable_reason.find(reason), std::string::npos) << compiled->uncacheable_reason;
   }
   const ScriptCompiler script(ScriptCompiler::writes_ptx());
   CommandCompiler made(script.path(), digests_, {seconds(60), directory_.path()});
   const auto compiled = compile(made, Unit::command("k.cu", "", {script.path(), "{source}", "{output}"}));
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
   EXPECT_NE(compiled->uncacheable_reason.find("{depfile}"), std::string::npos);
 }
 
@@ -232,9 +236,9 @@ TEST_F(CommandTest, ChangedLinkDuringCompileIsNotCacheable) {
   const ScriptCompiler script("sleep 0.1; ln -sf two.h " + root.path("h.h") + "; echo \"o: $1 " + root.path("h.h") +
                               "\" > $3; " + ScriptCompiler::writes_ptx());
   CommandCompiler made(script.path(), digests_, {seconds(60), directory_.path()});
-  const Unit linked = Unit::command("k.cu", "#include \"h.h\"\n", script.command()).include_root(root.path());
+  const Unit linked = Unit::command("k.cu", "#include \"h.h\"\n", script.command()).with_include_root(root.path());
   const auto compiled = compile(made, linked);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
   EXPECT_EQ(compiled->uncacheable_reason, root.path("h.h") + " changed while the compiler ran");
   EXPECT_EQ(compile(made, linked)->uncacheable_reason, "") << "the link stays as it is now";
 }
@@ -260,7 +264,7 @@ TEST(CommandClosure, NetworkFilesMustBeReadBeforeTheRun) {
   write_text(root.path("h.h"), "#include \"deep.h\"\n");
   write_text(root.path("deep.h"), "int d;");
   std::this_thread::sleep_for(milliseconds(60));
-  const Unit unit = Unit::command("k.cu", "#include <h.h>\n", {"cc"}).include_root(root.path());
+  const Unit unit = Unit::command("k.cu", "#include <h.h>\n", {"cc"}).with_include_root(root.path());
   const Recipe recipe{unit, {"sm_80", Form::Ptx}, {}, "/"};
   const IsOnNetwork always = [](const std::string&) { return true; };
   const auto problem = [&](const BeforeRun& before) {
@@ -284,8 +288,8 @@ TEST_F(CommandTest, RejectsOutputOfAnotherForm) {
   const ScriptCompiler script("echo words > $2");
   CommandCompiler made(script.path(), digests_, {seconds(60), directory_.path()});
   for (const Form form : {Form::Cubin, Form::Ptx}) {
-    const auto compiled = made.compile(recipe_for(made, unit(script), {"sm_80", form}));
-    ASSERT_FALSE(compiled.ok());
+    const auto compiled = made.compile(recipe_for(made, unit(script), {"sm_80", form}), {});
+    ASSERT_FALSE(compiled.has_value());
     EXPECT_EQ(compiled.error().code, Code::CompileFailed);
   }
 }
@@ -304,7 +308,7 @@ TEST_F(CommandTest, RemovesOnlyDirectoriesOfKilledProcesses) {
   ASSERT_EQ(flock(alive, LOCK_EX), 0);
   const ScriptCompiler script(ScriptCompiler::writes_ptx());
   CommandCompiler made(script.path(), digests_, {seconds(60), directory_.path()});
-  EXPECT_TRUE(compile(made, unit(script)).ok());
+  EXPECT_TRUE(compile(made, unit(script)).has_value());
   EXPECT_FALSE(std::filesystem::exists(directory_.path("kiln-command-dead00")));
   for (const char* kept : {"kiln-command-young0", "kiln-command-alive0", "another"}) {
     EXPECT_TRUE(std::filesystem::exists(directory_.path(kept))) << kept;
@@ -314,8 +318,8 @@ TEST_F(CommandTest, RemovesOnlyDirectoriesOfKilledProcesses) {
 
 TEST_F(CommandTest, MissingProgramIsUnavailable) {
   CommandCompiler made("no-such-compiler", digests_);
-  const auto identity = made.identity();
-  ASSERT_FALSE(identity.ok());
+  const auto identity = made.identity({});
+  ASSERT_FALSE(identity.has_value());
   EXPECT_EQ(identity.error().code, Code::Unavailable);
   EXPECT_NE(identity.error().message.find("no-such-compiler"), std::string::npos);
 }

@@ -63,7 +63,7 @@ class ToolkitTest : public ::testing::Test {
     chmod(directory_.path("bin/nvcc").c_str(), 0700);
   }
   Result<CompilerIdentity> identity() {
-    return CommandToolchain(directory_.path("bin/nvcc"), digests_, runner_).identity();
+    return CommandToolchain(directory_.path("bin/nvcc"), digests_, runner_).identity({});
   }
 
   TemporaryDirectory directory_;
@@ -73,7 +73,7 @@ class ToolkitTest : public ::testing::Test {
 
 TEST_F(ToolkitTest, IdentityDependsOnEachComponent) {
   const auto first = identity();
-  ASSERT_TRUE(first.ok()) << first.error().message;
+  ASSERT_TRUE(first.has_value()) << first.error().message;
   EXPECT_EQ(first->name, "nvcc");
   EXPECT_EQ(first->version, "13.2");
   Digest last = first->digest;
@@ -92,7 +92,7 @@ TEST_F(ToolkitTest, IdentityIncludesHostCompiler) {
   setenv("NVCC_CCBIN", directory_.path("my-gcc").c_str(), 1);
   const auto with_mine = identity();
   unsetenv("NVCC_CCBIN");
-  ASSERT_TRUE(with_mine.ok()) << with_mine.error().message;
+  ASSERT_TRUE(with_mine.has_value()) << with_mine.error().message;
   EXPECT_NE(with_mine->digest, with_gcc);
   ASSERT_EQ(with_mine->environment.size(), 1u);
   EXPECT_EQ(with_mine->environment[0].first, "NVCC_CCBIN");
@@ -101,7 +101,7 @@ TEST_F(ToolkitTest, IdentityIncludesHostCompiler) {
 TEST_F(ToolkitTest, RejectsWrapperWithoutToolkit) {
   std::filesystem::remove(directory_.path("bin/ptxas"));
   const auto rejected = identity();
-  ASSERT_FALSE(rejected.ok());
+  ASSERT_FALSE(rejected.has_value());
   EXPECT_EQ(rejected.error().code, Code::Unavailable);
   EXPECT_NE(rejected.error().message.find("absolute path"), std::string::npos);
 }

@@ -44,7 +44,7 @@ TEST(Depfile, RejectsInvalidRules) {
   for (const std::string& text : {std::string("some words\n"), std::string(": a.h\n"), std::string("o: a\0b\n", 7),
                                   "o: " + std::string(100'000, 'x')}) {
     const auto names = parse_depfile(text);
-    ASSERT_FALSE(names.ok()) << text.substr(0, 20);
+    ASSERT_FALSE(names.has_value()) << text.substr(0, 20);
     EXPECT_EQ(names.error().code, Code::Corrupt);
   }
 }

@@ -17,7 +17,7 @@ class CudaCapture : public CudaTest {
   void SetUp() override {
     CudaTest::SetUp();
     if (IsSkipped()) return;
-    ASSERT_TRUE(device_.make_current(0).ok());
+    ASSERT_TRUE(device_.make_current(0).has_value());
     stream_ = device_.create_stream().value();
   }
   void begin(CaptureMode mode = CaptureMode::Global) {
@@ -42,7 +42,7 @@ TEST_F(CudaCapture, UnpreparedKernelReturnsCapturingWithoutEffect) {
   begin();
   EXPECT_TRUE(device_.capturing(stream_).value());
   for (const Status& status : {kernel->prepare(stream_), launch_nothing(*kernel, stream_)}) {
-    ASSERT_FALSE(status.ok());
+    ASSERT_FALSE(status.has_value());
     EXPECT_EQ(status.error().code, Code::Capturing) << status.error().message;
   }
   EXPECT_EQ(driver_.loads().size(), 0U);
@@ -51,15 +51,15 @@ TEST_F(CudaCapture, UnpreparedKernelReturnsCapturingWithoutEffect) {
   EXPECT_TRUE(end(&nodes));
   EXPECT_EQ(nodes, 0U);
   EXPECT_FALSE(device_.capturing(stream_).value());
-  EXPECT_TRUE(launch_nothing(*kernel, stream_).ok());
+  EXPECT_TRUE(launch_nothing(*kernel, stream_).has_value());
 }
 
 TEST_F(CudaCapture, PreparedKernelIsCaptured) {
   const auto kernel = saxpy_of(device_, artifact());
-  ASSERT_TRUE(kernel->prepare(stream_).ok());
+  ASSERT_TRUE(kernel->prepare(stream_).has_value());
   begin();
-  EXPECT_TRUE(kernel->prepare(stream_).ok());
-  ASSERT_TRUE(launch_nothing(*kernel, stream_).ok());
+  EXPECT_TRUE(kernel->prepare(stream_).has_value());
+  ASSERT_TRUE(launch_nothing(*kernel, stream_).has_value());
   std::size_t nodes = 0;
   EXPECT_TRUE(end(&nodes));
   EXPECT_EQ(nodes, 1U);
@@ -76,7 +76,7 @@ TEST_F(CudaCapture, RejectedOperationsDoNotInvalidateCapture) {
     for (const Status& status :
          {device_.release(memory, 16, stream_), device_.copy_to_device(memory, bytes, 16, stream_),
           device_.copy_to_host(bytes, memory, 16, stream_), device_.synchronize(stream_)}) {
-      ASSERT_FALSE(status.ok());
+      ASSERT_FALSE(status.has_value());
       EXPECT_EQ(status.error().code, Code::Capturing) << status.error().message;
     }
     std::size_t nodes = 99;
@@ -84,17 +84,17 @@ TEST_F(CudaCapture, RejectedOperationsDoNotInvalidateCapture) {
     EXPECT_EQ(nodes, 0U);
   }
   EXPECT_EQ(driver_.counts().lost_captures, 0U);
-  EXPECT_TRUE(device_.release(memory, 16, stream_).ok());
+  EXPECT_TRUE(device_.release(memory, 16, stream_).has_value());
 }
 
 TEST_F(CudaCapture, GivenAllocatorIsNotCalled) {
   int asked = 0;
   CudaDevice device({FakeCudaDriver::path(),
-                     {[&](std::size_t, void*) -> void* {
+                     {[&](std::size_t, StreamRef) -> Result<void*> {
                         ++asked;
                         return &asked;
                       },
-                      [&](void*, std::size_t, void*) { ++asked; }}});
+                      [&](void*, std::size_t, StreamRef) { ++asked; }}});
   begin();
   EXPECT_EQ(device.allocate(16, stream_).error().code, Code::Capturing);
   EXPECT_EQ(device.release(&asked, 16, stream_).error().code, Code::Capturing);
@@ -117,7 +117,7 @@ TEST_F(CudaCapture, LegacyStreamIsRejectedDuringBlockingCapture) {
 
 TEST_F(CudaCapture, SurvivesLoadsInOtherThreads) {
   const auto before = saxpy_of(device_, artifact());
-  ASSERT_TRUE(before->prepare(stream_).ok());
+  ASSERT_TRUE(before->prepare(stream_).has_value());
   begin(CaptureMode::Global);
   std::atomic<int> good{0};
   std::vector<std::thread> threads;
@@ -143,7 +143,7 @@ TEST_F(CudaCapture, SurvivesLoadsInOtherThreads) {
     });
   }
   int recorded = 0;
-  while (good < 200 && recorded < 100'000 && launch_nothing(*before, stream_).ok()) ++recorded;
+  while (good < 200 && recorded < 100'000 && launch_nothing(*before, stream_).has_value()) ++recorded;
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(good, 200);
   EXPECT_EQ(driver_.loads().size(), 201U);
@@ -157,8 +157,8 @@ TEST_F(CudaCapture, RestoresCaptureModeOfThread) {
   CaptureMode mode = CaptureMode::ThreadLocal;
   ASSERT_EQ(driver_.driver().ThreadExchangeStreamCaptureMode(&mode), DriverResult::Success);
   const auto kernel = saxpy_of(device_, artifact());
-  EXPECT_TRUE(launch_nothing(*kernel, stream_).ok());
-  EXPECT_TRUE(device_.synchronize(stream_).ok());
+  EXPECT_TRUE(launch_nothing(*kernel, stream_).has_value());
+  EXPECT_TRUE(device_.synchronize(stream_).has_value());
   mode = CaptureMode::Global;
   ASSERT_EQ(driver_.driver().ThreadExchangeStreamCaptureMode(&mode), DriverResult::Success);
   EXPECT_EQ(mode, CaptureMode::ThreadLocal);

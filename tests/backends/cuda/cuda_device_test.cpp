@@ -50,31 +50,31 @@ TEST_F(CudaDriver, IsOpenedOnFirstUse) {
   CudaDevice device(options());
   EXPECT_EQ(device.kind(), "cuda");
   EXPECT_EQ(driver_.calls("cuInit"), 0U);
-  EXPECT_TRUE(device.devices().ok());
-  EXPECT_TRUE(device.devices().ok());
+  EXPECT_TRUE(device.devices().has_value());
+  EXPECT_TRUE(device.devices().has_value());
   EXPECT_EQ(driver_.calls("cuInit"), 1U);
 }
 
 TEST_F(CudaDriver, ErrorsNameTheNextStep) {
   CudaDevice missing({"/nowhere/libcuda.so.1", {}});
   const auto none = missing.devices();
-  ASSERT_FALSE(none.ok());
+  ASSERT_FALSE(none.has_value());
   EXPECT_EQ(none.error().code, Code::Unavailable);
   EXPECT_NE(none.error().message.find("install NVIDIA's driver"), std::string::npos) << none.error().message;
 
   driver_.fail("cuInit", 1, DriverResult::NoDevice);
   CudaDevice without(options());
   const auto no_device = without.devices();
-  ASSERT_FALSE(no_device.ok());
+  ASSERT_FALSE(no_device.has_value());
   EXPECT_EQ(no_device.error().code, Code::Unavailable);
   EXPECT_NE(no_device.error().message.find("CUDA_ERROR_NO_DEVICE (100)"), std::string::npos)
       << no_device.error().message;
-  EXPECT_TRUE(without.devices().ok()) << "a failure was cached permanently";
+  EXPECT_TRUE(without.devices().has_value()) << "a failure was cached permanently";
 
   driver_.set_driver_version(12000);
   CudaDevice old(options());
   const auto too_old = old.devices();
-  ASSERT_FALSE(too_old.ok());
+  ASSERT_FALSE(too_old.has_value());
   EXPECT_EQ(too_old.error().code, Code::Unsupported);
   EXPECT_NE(too_old.error().message.find("cuKernelGetParamInfo"), std::string::npos) << too_old.error().message;
 }
@@ -93,17 +93,17 @@ class CudaContexts : public CudaTest {};
 
 TEST_F(CudaContexts, AreNotCreatedRetainedOrSwitchedImplicitly) {
   CudaDevice device(options());
-  ASSERT_TRUE(device.devices().ok());
+  ASSERT_TRUE(device.devices().has_value());
   const auto kernel = saxpy_of(device, artifact());
   EXPECT_EQ(device.current_context().error().code, Code::Unavailable);
   for (const Status& status : {kernel->prepare(nullptr), launch_nothing(*kernel, nullptr)}) {
-    ASSERT_FALSE(status.ok());
+    ASSERT_FALSE(status.has_value());
     EXPECT_EQ(status.error().code, Code::Unavailable) << status.error().message;
   }
   EXPECT_EQ(kernel->function().error().code, Code::Unavailable);
   EXPECT_EQ(kernel->occupancy(0).error().code, Code::Unavailable);
-  EXPECT_FALSE(device.create_stream().ok());
-  EXPECT_FALSE(device.allocate(16, nullptr).ok());
+  EXPECT_FALSE(device.create_stream().has_value());
+  EXPECT_FALSE(device.allocate(16, nullptr).has_value());
   for (const char* call : {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent"}) {
     EXPECT_EQ(driver_.calls(call), 0U) << call;
   }
@@ -116,11 +116,11 @@ TEST_F(CudaContexts, ContextOfCallerIsUsed) {
   unsigned long long id = 0;
   driver_.driver().CtxGetId(made, &id);
   const auto place = device.current_context();
-  ASSERT_TRUE(place.ok()) << place.error().message;
+  ASSERT_TRUE(place.has_value()) << place.error().message;
   EXPECT_EQ(place->context, id);
   EXPECT_EQ(place->device, 1U);
   EXPECT_EQ(place->target, Target::sm(90));
-  ASSERT_TRUE(launch_nothing(*saxpy_of(device, artifact(90)), nullptr).ok());
+  ASSERT_TRUE(launch_nothing(*saxpy_of(device, artifact(90)), nullptr).has_value());
   EXPECT_EQ(driver_.launches().at(0).context, id);
   EXPECT_EQ(driver_.calls("cuDevicePrimaryCtxRetain"), 0U);
   EXPECT_EQ(driver_.application().CtxDestroy(made), DriverResult::Success);
@@ -129,8 +129,8 @@ TEST_F(CudaContexts, ContextOfCallerIsUsed) {
 TEST_F(CudaContexts, MakeCurrentRetainsPrimaryUntilDeviceIsDestroyed) {
   {
     CudaDevice device(options());
-    ASSERT_TRUE(device.make_current(0).ok());
-    ASSERT_TRUE(device.make_current(0).ok());
+    ASSERT_TRUE(device.make_current(0).has_value());
+    ASSERT_TRUE(device.make_current(0).has_value());
     EXPECT_EQ(driver_.calls("cuDevicePrimaryCtxRetain"), 1U);
     EXPECT_EQ(driver_.leaks(), 1U);
   }
@@ -145,7 +145,7 @@ TEST_F(CudaContexts, EachContextHasOneFunctionAndOneLoad) {
   std::vector<cuda::Context> contexts;
   for (int i = 0; i < 3; ++i) {
     contexts.push_back(make_context(0));
-    for (int again = 0; again < 5; ++again) ASSERT_TRUE(launch_nothing(*kernel, nullptr).ok());
+    for (int again = 0; again < 5; ++again) ASSERT_TRUE(launch_nothing(*kernel, nullptr).has_value());
     functions.insert(kernel->function().value());
   }
   EXPECT_EQ(functions.size(), 3U);
@@ -159,12 +159,12 @@ TEST_F(CudaContexts, DestroyedContextIsNotConfusedWithNewOne) {
   const auto kernel = saxpy_of(device, artifact());
   cuda::Context first = make_context(0);
   const std::uint64_t before = device.current_context()->context;
-  ASSERT_TRUE(launch_nothing(*kernel, nullptr).ok());
+  ASSERT_TRUE(launch_nothing(*kernel, nullptr).has_value());
   driver_.application().CtxDestroy(first);
   EXPECT_EQ(launch_nothing(*kernel, nullptr).error().code, Code::Unavailable);
   cuda::Context second = make_context(0);
   EXPECT_NE(device.current_context()->context, before);
-  ASSERT_TRUE(launch_nothing(*kernel, nullptr).ok());
+  ASSERT_TRUE(launch_nothing(*kernel, nullptr).has_value());
   EXPECT_EQ(driver_.loads().size(), 2U);
   EXPECT_EQ(driver_.stale_uses(), 0U);
   driver_.application().CtxDestroy(second);
@@ -175,7 +175,7 @@ class CudaLoad : public CudaTest {};
 TEST_F(CudaLoad, RejectsCubinOfAnotherArchitecture) {
   CudaDevice device(options());
   const auto loaded = device.load(artifact(90));
-  ASSERT_FALSE(loaded.ok());
+  ASSERT_FALSE(loaded.has_value());
   EXPECT_EQ(loaded.error().code, Code::LoadRejected);
   EXPECT_NE(loaded.error().message.find("CUDA_ERROR_NO_BINARY_FOR_GPU"), std::string::npos) << loaded.error().message;
   EXPECT_EQ(driver_.leaks(), 0U);
@@ -185,36 +185,36 @@ TEST_F(CudaLoad, RejectsCubinAtLaunchIfOnlyAnotherDeviceSupportsIt) {
   reset("sm_80,sm_90");
   CudaDevice device(options());
   const auto kernel = saxpy_of(device, artifact(90));
-  ASSERT_TRUE(device.make_current(0).ok());
+  ASSERT_TRUE(device.make_current(0).has_value());
   const Status rejected = launch_nothing(*kernel, nullptr);
-  ASSERT_FALSE(rejected.ok());
+  ASSERT_FALSE(rejected.has_value());
   EXPECT_EQ(rejected.error().code, Code::LoadRejected) << rejected.error().message;
-  ASSERT_TRUE(device.make_current(1).ok());
-  EXPECT_TRUE(launch_nothing(*kernel, nullptr).ok());
+  ASSERT_TRUE(device.make_current(1).has_value());
+  EXPECT_TRUE(launch_nothing(*kernel, nullptr).has_value());
 }
 
 TEST_F(CudaLoad, CubinRunsOnLaterMinorArchitecture) {
   reset("sm_86");
   CudaDevice device(options());
-  ASSERT_TRUE(device.make_current(0).ok());
-  EXPECT_TRUE(launch_nothing(*saxpy_of(device, artifact(80)), nullptr).ok());
+  ASSERT_TRUE(device.make_current(0).has_value());
+  EXPECT_TRUE(launch_nothing(*saxpy_of(device, artifact(80)), nullptr).has_value());
 }
 
 TEST_F(CudaLoad, RejectsPtxNewerThanDriver) {
   const Artifact& ptx = cuda_artifact(Target::parse("compute_80").value());
   CudaDevice device(options());
-  ASSERT_TRUE(device.make_current(0).ok());
-  EXPECT_TRUE(launch_nothing(*saxpy_of(device, ptx), nullptr).ok());
+  ASSERT_TRUE(device.make_current(0).has_value());
+  EXPECT_TRUE(launch_nothing(*saxpy_of(device, ptx), nullptr).has_value());
   driver_.set_newest_ptx(70);
   const auto newer = device.load(ptx);
-  ASSERT_FALSE(newer.ok());
+  ASSERT_FALSE(newer.has_value());
   EXPECT_EQ(newer.error().code, Code::LoadRejected);
   EXPECT_NE(newer.error().message.find("(222)"), std::string::npos) << newer.error().message;
 }
 
 TEST_F(CudaLoad, DriverRejectionsAreLoadErrors) {
   CudaDevice device(options());
-  ASSERT_TRUE(device.devices().ok());
+  ASSERT_TRUE(device.devices().has_value());
   for (const int code : {200, 209, 218, 221, 222, 300}) {
     driver_.fail("cuLibraryLoadData", 1, static_cast<DriverResult>(code));
     EXPECT_EQ(device.load(artifact()).error().code, Code::LoadRejected) << code;
@@ -225,15 +225,15 @@ TEST_F(CudaLoad, DriverRejectionsAreLoadErrors) {
 
 TEST_F(CudaLoad, RejectsTruncatedCubinsAndAcceptsAnyAlignment) {
   const std::string whole(artifact().bytes.view());
-  ASSERT_TRUE(check_cubin(whole).ok());
+  ASSERT_TRUE(check_cubin(whole).has_value());
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    ASSERT_FALSE(check_cubin(std::string_view(whole).substr(0, size)).ok()) << size;
+    ASSERT_FALSE(check_cubin(std::string_view(whole).substr(0, size)).has_value()) << size;
   }
   CudaDevice device(options());
   for (std::size_t shift = 0; shift < 4; ++shift) {
     Artifact shifted = artifact();
     shifted.bytes = Bytes::of(std::string(shift, 'x') + whole).slice(shift, whole.size());
-    EXPECT_TRUE(device.load(shifted).ok());
+    EXPECT_TRUE(device.load(shifted).has_value());
   }
 }
 
@@ -243,7 +243,7 @@ class CudaLaunch : public CudaTest {
     CudaTest::SetUp();
     if (IsSkipped()) return;
     reset("sm_90");
-    ASSERT_TRUE(device_.make_current(0).ok());
+    ASSERT_TRUE(device_.make_current(0).has_value());
     stream_ = device_.create_stream().value();
   }
 
@@ -258,13 +258,9 @@ TEST_F(CudaLaunch, PassesSizesStreamAndArgumentsToDriver) {
   const cuda::DevicePointer x = 0x1234;
   const cuda::DevicePointer y = 0x5678;
   const Argument arguments[] = {argument_of(n), argument_of(a), argument_of(x), argument_of(y)};
-  LaunchConfig config;
-  config.stream = stream_;
-  config.grid = {2, 3, 4};
-  config.block = {32, 2, 1};
-  config.shared_bytes = 1000;
+  const LaunchConfig config(Grid(2, 3, 4), Block(32, 2), StreamRef::from_native(stream_), 1000);
   driver_.on_launch("saxpy", nullptr);
-  ASSERT_TRUE(kernel->launch(config, arguments, 4).ok());
+  ASSERT_TRUE(kernel->launch(config, arguments, 4).has_value());
   const auto launches = driver_.launches();
   ASSERT_EQ(launches.size(), 1U);
   const FakeCudaDriver::Launch& launch = launches[0];
@@ -282,8 +278,7 @@ TEST_F(CudaLaunch, PassesSizesStreamAndArgumentsToDriver) {
 
 TEST_F(CudaLaunch, PassesAllAttributesToDriver) {
   const auto kernel = saxpy_of(device_, artifact(90));
-  LaunchConfig config;
-  config.grid = {4, 1, 1};
+  LaunchConfig config(Grid(4), Block(1), StreamRef::from_native(stream_));
   config.cluster = {2, 1, 1};
   config.cooperative = true;
   config.programmatic = true;
@@ -292,7 +287,7 @@ TEST_F(CudaLaunch, PassesAllAttributesToDriver) {
   raw.id = static_cast<unsigned>(LaunchAttributeId::MemorySyncDomain);
   raw.value[0] = 1;
   config.attributes = {raw};
-  ASSERT_TRUE(launch_nothing(*kernel, stream_, config).ok());
+  ASSERT_TRUE(launch_nothing(*kernel, config).has_value());
   std::map<LaunchAttributeId, std::vector<int>> values;
   const FakeCudaDriver::Launch launch = driver_.launches().at(0);
   for (const cuda::DriverLaunchAttribute& attribute : launch.attributes) {
@@ -308,43 +303,42 @@ TEST_F(CudaLaunch, PassesAllAttributesToDriver) {
       {LaunchAttributeId::MemorySyncDomain, {1, 0, 0}}};
   EXPECT_EQ(values, expected);
   config.cluster = {2, 0, 1};
-  EXPECT_EQ(launch_nothing(*kernel, stream_, config).error().code, Code::InvalidArgument);
+  EXPECT_EQ(launch_nothing(*kernel, config).error().code, Code::InvalidArgument);
 }
 
 TEST_F(CudaLaunch, RaisesSharedMemoryLimitOnce) {
   const auto kernel = saxpy_of(device_, artifact(90));
-  LaunchConfig config;
+  LaunchConfig config = one_thread(stream_);
   for (const std::size_t kilobytes : {48U, 100U, 64U, 100U}) {
     config.shared_bytes = kilobytes << 10;
-    ASSERT_TRUE(launch_nothing(*kernel, stream_, config).ok()) << kilobytes;
+    ASSERT_TRUE(launch_nothing(*kernel, config).has_value()) << kilobytes;
   }
   EXPECT_EQ(driver_.calls("cuKernelSetAttribute"), 1U);
-  EXPECT_TRUE(kernel->occupancy(64 << 10).ok());
+  EXPECT_TRUE(kernel->occupancy(64 << 10).has_value());
   for (const std::size_t bytes : {std::size_t{10} << 20, std::size_t{1} << 33}) {
     config.shared_bytes = bytes;
-    EXPECT_EQ(launch_nothing(*kernel, stream_, config).error().code, Code::InvalidArgument) << bytes;
+    EXPECT_EQ(launch_nothing(*kernel, config).error().code, Code::InvalidArgument) << bytes;
   }
 }
 
 TEST_F(CudaLaunch, RejectsWrongArgumentsBeforeDriver) {
   const auto kernel = saxpy_of(device_, artifact(90));
-  LaunchConfig config;
-  config.stream = stream_;
+  const LaunchConfig config = one_thread(stream_);
   const double wide = 0;
   const Argument arguments[] = {argument_of(wide), argument_of(wide), argument_of(wide), argument_of(wide)};
-  EXPECT_FALSE(kernel->launch(config, arguments, 4).ok());
-  EXPECT_FALSE(kernel->launch(config, arguments, 0).ok());
+  EXPECT_FALSE(kernel->launch(config, arguments, 4).has_value());
+  EXPECT_FALSE(kernel->launch(config, arguments, 0).has_value());
   EXPECT_EQ(driver_.calls("cuLaunchKernelEx"), 0U);
 }
 
 TEST_F(CudaLaunch, GivenAllocatorReplacesDriverPool) {
   CudaDevice device({FakeCudaDriver::path(),
-                     {[&](std::size_t bytes, void*) -> void* {
+                     {[&](std::size_t bytes, StreamRef) -> Result<void*> {
                         cuda::DevicePointer memory = 0;
                         driver_.application().MemAlloc(&memory, bytes);
                         return reinterpret_cast<void*>(memory);
                       },
-                      [&](void* memory, std::size_t, void*) {
+                      [&](void* memory, std::size_t, StreamRef) {
                         driver_.application().MemFree(reinterpret_cast<cuda::DevicePointer>(memory));
                       }}});
   {

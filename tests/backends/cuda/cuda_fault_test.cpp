@@ -37,10 +37,7 @@ class Scenario {
     const unsigned n = 16;
     const float a = 2;
     const Argument arguments[] = {argument_of(n), argument_of(a), argument_of(memory_), argument_of(memory_)};
-    LaunchConfig config;
-    config.stream = stream_;
-    config.block.x = 16;
-    config.shared_bytes = 64 << 10;
+    const LaunchConfig config(Grid(1), Block(16), StreamRef::from_native(stream_), 64 << 10);
     kernel->launch(config, arguments, 4).value();
     device_.synchronize(stream_).value();
     device_.copy_to_host(values.data(), memory_, 64, stream_).value();
@@ -109,7 +106,7 @@ TEST_F(CudaFaults, EachFaultIsAnErrorWithoutLeaks) {
 
 TEST_F(CudaFaults, LaunchErrorContainsDriverText) {
   CudaDevice device(options());
-  ASSERT_TRUE(device.make_current(0).ok());
+  ASSERT_TRUE(device.make_current(0).has_value());
   const auto kernel = saxpy_of(device, artifact());
   const std::map<DriverResult, Code> expected = {{DriverResult::LaunchOutOfResources, Code::InvalidArgument},
                                                  {DriverResult::NotSupported, Code::Unsupported},
@@ -119,13 +116,13 @@ TEST_F(CudaFaults, LaunchErrorContainsDriverText) {
   for (const auto& [result, code] : expected) {
     driver_.fail("cuLaunchKernelEx", 1, result);
     const Status launched = launch_nothing(*kernel, nullptr);
-    ASSERT_FALSE(launched.ok());
+    ASSERT_FALSE(launched.has_value());
     EXPECT_EQ(launched.error().code, code) << launched.error().message;
     const std::string number = "(" + std::to_string(static_cast<int>(result)) + ")";
     EXPECT_NE(launched.error().message.find("cuLaunchKernelEx failed with CUDA_ERROR_"), std::string::npos);
     EXPECT_NE(launched.error().message.find(number), std::string::npos) << launched.error().message;
   }
-  EXPECT_TRUE(launch_nothing(*kernel, nullptr).ok());
+  EXPECT_TRUE(launch_nothing(*kernel, nullptr).has_value());
 }
 
 }  // namespace

@@ -24,9 +24,10 @@ inline const Artifact& cuda_artifact(const Target& target) {
   if (artifact.bytes.empty()) {
     static FileDigestCache digests{std::string()};
     NvrtcCompiler compiler(toolkit_nvrtc(), digests);
-    const Unit unit =
-        Unit::cuda("saxpy.cu", repository_text("examples/kernels/saxpy.cu")).entry("saxpy").entry("scale<float>");
-    artifact = compiler.compile(recipe_for(compiler, unit, target)).value().artifact;
+    const Unit unit = Unit::cuda("saxpy.cu", repository_text("examples/kernels/saxpy.cu"))
+                          .with_entry("saxpy")
+                          .with_entry("scale<float>");
+    artifact = compiler.compile(recipe_for(compiler, unit, target), {}).value().artifact;
     for (EntryPoint& entry : artifact.entries) entry.name = entry.name.substr(0, entry.name.find('<'));
   }
   return artifact;
@@ -75,13 +76,16 @@ class CudaTest : public testing::Test {
     EXPECT_EQ(driver_.application().CtxCreate(&context, 0, device), cuda::DriverResult::Success);
     return context;
   }
+  static LaunchConfig one_thread(void* stream) { return {Grid(1), Block(1), StreamRef::from_native(stream)}; }
   /// Launches with n = 0.
-  static Status launch_nothing(DeviceKernel& kernel, void* stream, LaunchConfig config = {}) {
+  static Status launch_nothing(DeviceKernel& kernel, void* stream) {
+    return launch_nothing(kernel, one_thread(stream));
+  }
+  static Status launch_nothing(DeviceKernel& kernel, const LaunchConfig& config) {
     const unsigned n = 0;
     const float a = 0;
     void* const none = nullptr;
     const Argument arguments[] = {argument_of(n), argument_of(a), argument_of(none), argument_of(none)};
-    config.stream = stream;
     return kernel.launch(config, arguments, 4);
   }
 

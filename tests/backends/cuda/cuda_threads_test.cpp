@@ -23,20 +23,19 @@ class CudaThreads : public CudaTest {
     const auto stream = device.create_stream();
     if (!stream) return false;
     const auto memory = device.allocate(64, *stream);
-    bool good = memory.ok();
+    bool good = memory.has_value();
     if (good) {
       std::vector<float> values(16, 3);
       const unsigned n = 16;
-      LaunchConfig config;
-      config.stream = *stream;
-      config.block.x = 16;
+      const LaunchConfig config(Grid(1), Block(16), StreamRef::from_native(*stream));
       const Argument arguments[] = {argument_of(n), argument_of(a), argument_of(*memory), argument_of(*memory)};
-      good = device.copy_to_device(*memory, values.data(), 64, *stream).ok() &&
-             kernel.launch(config, arguments, 4).ok() && device.copy_to_host(values.data(), *memory, 64, *stream).ok();
+      good = device.copy_to_device(*memory, values.data(), 64, *stream).has_value() &&
+             kernel.launch(config, arguments, 4).has_value() &&
+             device.copy_to_host(values.data(), *memory, 64, *stream).has_value();
       EXPECT_TRUE(!good || values == std::vector<float>(16, 3 * a + 3));
-      good = device.release(*memory, 64, *stream).ok() && good;
+      good = device.release(*memory, 64, *stream).has_value() && good;
     }
-    return device.release_stream(*stream).ok() && good;
+    return device.release_stream(*stream).has_value() && good;
   }
 };
 
@@ -54,7 +53,7 @@ TEST_F(CudaThreads, EachContextLoadsOnce) {
       for (unsigned round = 0; round < 60; ++round, ++rounds) {
         const unsigned where = (number + round) % 6;
         if (where < 4) {
-          ASSERT_TRUE(device.make_current(where).ok());
+          ASSERT_TRUE(device.make_current(where).has_value());
         } else if (const MutexLock lock(goodbye); where == 4 || !destroyed) {
           driver_.driver().CtxSetCurrent(extra[where - 4]);
         } else {
@@ -111,7 +110,7 @@ TEST_F(CudaThreads, OpenDriverAndContextsConcurrently) {
   std::vector<std::thread> threads;
   for (unsigned number = 0; number < 8; ++number) {
     threads.emplace_back([&, number] {
-      EXPECT_TRUE(device.make_current(number % 4).ok());
+      EXPECT_TRUE(device.make_current(number % 4).has_value());
       EXPECT_EQ(device.current_context()->device, number % 4);
     });
   }

@@ -29,7 +29,7 @@ inline std::unique_ptr<NvJitLinkCompiler> toolkit_linker() {
 /// Returns NVRTC's output for a unit. A failed compile throws.
 inline Bytes compiled_bytes(const Unit& unit, const Target& target) {
   NvrtcCompiler nvrtc(toolkit_nvrtc(), library_digests());
-  return nvrtc.compile(recipe_for(nvrtc, unit, target)).value().artifact.bytes;
+  return nvrtc.compile(recipe_for(nvrtc, unit, target), {}).value().artifact.bytes;
 }
 inline Bytes ltoir_of(const std::string& name, const std::string& source) {
   return compiled_bytes(Unit::cuda(name, source), Target::parse("lto_80").value());

@@ -28,7 +28,8 @@ class LinkOfUnits : public testing::Test {
     parts_ = std::make_unique<WorkerCompiler>(std::make_unique<NvrtcCompiler>(toolkit_nvrtc(), library_digests()),
                                               library_digests(), options, EventEmitter());
     linker_ = std::make_unique<LinkCompiler>(
-        toolkit_linker(), *parts_, [this](const Recipe& part) { return get(part); }, library_digests());
+        toolkit_linker(), *parts_, [this](const Recipe& part, const RequestContext&) { return get(part); },
+        library_digests());
   }
   // Acts like a store, as long as the files do not change.
   Result<CompileResult> get(const Recipe& part) {
@@ -37,7 +38,7 @@ class LinkOfUnits : public testing::Test {
       return known->second;
     }
     ++compiles_;
-    auto compiled = parts_->compile(part);
+    auto compiled = parts_->compile(part, {});
     if (compiled && compiled->uncacheable_reason.empty()) kept_[part.request_key()] = *compiled;
     return compiled;
   }
@@ -52,7 +53,7 @@ class LinkOfUnits : public testing::Test {
     recipe.self_contained = linker_->is_self_contained(recipe);
     return recipe;
   }
-  Result<CompileResult> link(const Unit& unit) { return linker_->compile(recipe(unit)); }
+  Result<CompileResult> link(const Unit& unit) { return linker_->compile(recipe(unit), {}); }
   bool holds(const Result<CompileResult>& linked, const Unit& unit) {
     return !check(*linked->artifact.dependency_set, recipe(unit).path_roots(), library_digests());
   }
@@ -60,13 +61,13 @@ class LinkOfUnits : public testing::Test {
   Unit caller() {
     write("a/caller.h", "#define THREE 3\nextern __device__ float f(float);\n");
     return Unit::cuda("a.cu", "#include <caller.h>\nextern \"C\" __global__ void k(float* p) { *p = f(THREE); }\n")
-        .include_root(directory_.path("a"));
+        .with_include_root(directory_.path("a"));
   }
   Unit callee() {
     write("b/callee.h", "#define SQUARE(x) ((x) * (x))\n");
     return Unit::cuda("b.cu", "#include <callee.h>\n__device__ float f(float x) { return SQUARE(x); }\n")
-        .include_root(directory_.path("empty"))
-        .include_root(directory_.path("b"));
+        .with_include_root(directory_.path("empty"))
+        .with_include_root(directory_.path("b"));
   }
 
   TemporaryDirectory directory_;
@@ -80,19 +81,19 @@ class LinkOfUnits : public testing::Test {
 TEST_F(LinkOfUnits, OutputEqualsLinkOfCompiledParts) {
   const auto of_units = link(
       Unit::link("whole", {LinkPart::unit(Unit::cuda("a.cu", kCaller)), LinkPart::unit(Unit::cuda("b.cu", kCallee))}));
-  ASSERT_TRUE(of_units.ok()) << of_units.error().message << of_units.error().log;
+  ASSERT_TRUE(of_units.has_value()) << of_units.error().message << of_units.error().log;
   const auto linker = toolkit_linker();
   const Unit of_bytes = Unit::link(
       "whole", {LinkPart::ltoir("a", ltoir_of("a.cu", kCaller)), LinkPart::ltoir("b", ltoir_of("b.cu", kCallee))});
   EXPECT_EQ(of_units->artifact.bytes,
-            linker->compile(recipe_for(*linker, of_bytes, Target::sm(80))).value().artifact.bytes);
+            linker->compile(recipe_for(*linker, of_bytes, Target::sm(80)), {}).value().artifact.bytes);
   EXPECT_EQ(of_units->uncacheable_reason, "");
 }
 
 TEST_F(LinkOfUnits, EditedHeaderOfAnyPartIsDetected) {
-  const Unit unit = Unit::link("whole", {LinkPart::unit(caller()), LinkPart::unit(callee())}).entry("k");
+  const Unit unit = Unit::link("whole", {LinkPart::unit(caller()), LinkPart::unit(callee())}).with_entry("k");
   const auto linked = link(unit);
-  ASSERT_TRUE(linked.ok()) << linked.error().message << linked.error().log;
+  ASSERT_TRUE(linked.has_value()) << linked.error().message << linked.error().log;
   EXPECT_EQ(linked->uncacheable_reason, "");
   const auto has = [&](std::uint16_t root, DependencySet::State state, const std::string& name) {
     const auto& items = linked->artifact.dependency_set->items;
@@ -107,7 +108,7 @@ TEST_F(LinkOfUnits, EditedHeaderOfAnyPartIsDetected) {
   write("b/callee.h", "#define SQUARE(x) ((x) * (x) * (x))\n");
   EXPECT_FALSE(holds(linked, unit));
   const auto again = link(unit);
-  ASSERT_TRUE(again.ok());
+  ASSERT_TRUE(again.has_value());
   EXPECT_NE(again->artifact.bytes, linked->artifact.bytes);
   EXPECT_TRUE(holds(again, unit));
   write("empty/callee.h", "#define SQUARE(x) 1\n");
@@ -116,20 +117,20 @@ TEST_F(LinkOfUnits, EditedHeaderOfAnyPartIsDetected) {
 
 TEST_F(LinkOfUnits, PartIsCompiledOnceForTwoLinks) {
   const Unit shared = callee();
-  ASSERT_TRUE(link(Unit::link("one", {LinkPart::unit(caller()), LinkPart::unit(shared)})).ok());
+  ASSERT_TRUE(link(Unit::link("one", {LinkPart::unit(caller()), LinkPart::unit(shared)})).has_value());
   EXPECT_EQ(compiles_, 2);
   const Unit other =
       Unit::cuda("c.cu", "extern __device__ float f(float);\n__global__ void c(float* p) { *p = f(1); }");
-  ASSERT_TRUE(link(Unit::link("two", {LinkPart::unit(other), LinkPart::unit(shared)})).ok());
+  ASSERT_TRUE(link(Unit::link("two", {LinkPart::unit(other), LinkPart::unit(shared)})).has_value());
   EXPECT_EQ(compiles_, 3);
 }
 
 TEST_F(LinkOfUnits, EntryOfPartHasSymbolOfPart) {
-  const Unit part = Unit::cuda("t.cu", "template <int N> __global__ void t(int* p) { *p = N; }").entry("t<1 + 2>");
+  const Unit part = Unit::cuda("t.cu", "template <int N> __global__ void t(int* p) { *p = N; }").with_entry("t<1 + 2>");
   const Unit whole = Unit::link("whole", {LinkPart::unit(part), LinkPart::unit(Unit::cuda("a.cu", kCaller)),
                                           LinkPart::ltoir("b", ltoir_of("b.cu", kCallee))});
-  const auto linked = link(whole.entry("k").entry("t<1 + 2>"));
-  ASSERT_TRUE(linked.ok()) << linked.error().message << linked.error().log;
+  const auto linked = link(whole.with_entry("k").with_entry("t<1 + 2>"));
+  ASSERT_TRUE(linked.has_value()) << linked.error().message << linked.error().log;
   EXPECT_EQ(*linked->artifact.symbol("t<1 + 2>"), "_Z1tILi3EEvPi");
   EXPECT_EQ(*linked->artifact.symbol("k"), "k");
 }
@@ -137,15 +138,15 @@ TEST_F(LinkOfUnits, EntryOfPartHasSymbolOfPart) {
 TEST_F(LinkOfUnits, UncacheablePartMakesLinkUncacheable) {
   const Unit timely = Unit::cuda("t.cu", "__global__ void t(char* p) { *p = __TIME__[0]; }");
   const auto linked = link(Unit::link("whole", {LinkPart::unit(timely)}));
-  ASSERT_TRUE(linked.ok()) << linked.error().message;
+  ASSERT_TRUE(linked.has_value()) << linked.error().message;
   EXPECT_NE(linked->uncacheable_reason.find("t.cu"), std::string::npos) << linked->uncacheable_reason;
   EXPECT_NE(linked->uncacheable_reason.find("__TIME__"), std::string::npos) << linked->uncacheable_reason;
 }
 
 TEST_F(LinkOfUnits, LineInformationInPartMakesLinkUncacheable) {
   const auto linked =
-      link(Unit::link("whole", {LinkPart::unit(caller().option("-lineinfo")), LinkPart::unit(callee())}));
-  ASSERT_TRUE(linked.ok()) << linked.error().message;
+      link(Unit::link("whole", {LinkPart::unit(caller().with_option("-lineinfo")), LinkPart::unit(callee())}));
+  ASSERT_TRUE(linked.has_value()) << linked.error().message;
   EXPECT_NE(linked->uncacheable_reason, "");
 }
 
@@ -154,7 +155,7 @@ TEST_F(LinkOfUnits, FailedPartIsNamedAndRetriedOnlyAfterHeaderChange) {
   write("b/callee.h", "this is no C++\n");
   const Unit unit = Unit::link("whole", {LinkPart::unit(caller()), LinkPart::unit(part)});
   const auto linked = link(unit);
-  ASSERT_FALSE(linked.ok());
+  ASSERT_FALSE(linked.has_value());
   EXPECT_EQ(linked.error().code, Code::CompileFailed);
   EXPECT_NE(linked.error().message.find("'b.cu'"), std::string::npos) << linked.error().message;
   EXPECT_FALSE(linked.error().log.empty());
@@ -165,7 +166,7 @@ TEST_F(LinkOfUnits, FailedPartIsNamedAndRetriedOnlyAfterHeaderChange) {
 
 TEST_F(LinkOfUnits, FailedLinkIsRetriedOnlyAfterHeaderChange) {
   const Unit unit = Unit::link("whole", {LinkPart::unit(caller())});
-  ASSERT_FALSE(link(unit).ok());
+  ASSERT_FALSE(link(unit).has_value());
   EXPECT_FALSE(linker_->should_retry(recipe(unit)));
   write("a/caller.h", "#define THREE 3\n__device__ float f(float) { return 1; }\n");
   EXPECT_TRUE(linker_->should_retry(recipe(unit)));
@@ -176,14 +177,15 @@ TEST_F(LinkOfUnits, IsSelfContainedIfAllPartsAre) {
   const Unit closed = Unit::link("whole", {LinkPart::unit(Unit::cuda("a.cu", kCaller))});
   EXPECT_TRUE(recipe(bytes).self_contained);
   EXPECT_TRUE(recipe(closed).self_contained);
-  EXPECT_FALSE(recipe(closed.option("-Xptxas=-optf")).self_contained);
+  EXPECT_FALSE(recipe(closed.with_option("-Xptxas=-optf")).self_contained);
   EXPECT_FALSE(recipe(Unit::link("whole", {LinkPart::unit(caller())})).self_contained);
-  EXPECT_FALSE(recipe(Unit::link("whole", {LinkPart::unit(Unit::cuda("a.cu", kCaller).option("-G"))})).self_contained);
+  EXPECT_FALSE(
+      recipe(Unit::link("whole", {LinkPart::unit(Unit::cuda("a.cu", kCaller).with_option("-G"))})).self_contained);
 }
 
 TEST_F(LinkOfUnits, RejectsPartsOfOtherKinds) {
   const auto linked = link(Unit::link("whole", {LinkPart::unit(Unit::opencl("a.cl", "kernel void k() {}"))}));
-  ASSERT_FALSE(linked.ok());
+  ASSERT_FALSE(linked.has_value());
   EXPECT_EQ(linked.error().code, Code::InvalidArgument);
   EXPECT_NE(linked.error().message.find("a.cl"), std::string::npos);
 }
@@ -191,13 +193,15 @@ TEST_F(LinkOfUnits, RejectsPartsOfOtherKinds) {
 TEST_F(LinkOfUnits, LinksBytesWithoutCompilerOfUnits) {
   NvrtcCompiler none("/nowhere/libnvrtc.so.13", library_digests());
   LinkCompiler linker(
-      toolkit_linker(), none, [&](const Recipe& part) { return none.compile(part); }, library_digests());
+      toolkit_linker(), none,
+      [&](const Recipe& part, const RequestContext& context) { return none.compile(part, context); },
+      library_digests());
   const Unit unit = Unit::link("whole", {LinkPart::ltoir("b", ltoir_of("b.cu", kCallee))});
-  const auto linked = linker.compile(recipe_for(linker, unit, Target::sm(80)));
-  ASSERT_TRUE(linked.ok()) << linked.error().message;
+  const auto linked = linker.compile(recipe_for(linker, unit, Target::sm(80)), {});
+  ASSERT_TRUE(linked.has_value()) << linked.error().message;
   EXPECT_EQ(linked->uncacheable_reason, "");
   const Unit of_unit = Unit::link("whole", {LinkPart::unit(Unit::cuda("b.cu", kCallee))});
-  EXPECT_EQ(linker.compile(recipe_for(linker, of_unit, Target::sm(80))).error().code, Code::Unavailable);
+  EXPECT_EQ(linker.compile(recipe_for(linker, of_unit, Target::sm(80)), {}).error().code, Code::Unavailable);
 }
 
 TEST(LinkClosure, MergesRootsAndRelationsOfParts) {
@@ -230,13 +234,15 @@ struct LinkOfUnitsFixture {
   NvrtcCompiler nvrtc{toolkit_nvrtc(), library_digests()};
   std::unique_ptr<Compiler> compiler() {
     return std::make_unique<LinkCompiler>(
-        toolkit_linker(), nvrtc, [this](const Recipe& part) { return nvrtc.compile(part); }, library_digests());
+        toolkit_linker(), nvrtc,
+        [this](const Recipe& part, const RequestContext& context) { return nvrtc.compile(part, context); },
+        library_digests());
   }
   Unit unit() {
     return Unit::link("whole",
                       {LinkPart::unit(Unit::cuda("a.cu", kCaller)), LinkPart::unit(Unit::cuda("b.cu", kCallee))})
-        .entry("k")
-        .entry("l");
+        .with_entry("k")
+        .with_entry("l");
   }
   Unit broken() {
     return Unit::link("broken", {LinkPart::unit(Unit::cuda("a.cu", "__global__ void k() { this is no C++ }"))});

@@ -49,11 +49,11 @@ class Nvrtc : public testing::Test {
   }
   Result<CompileResult> compile(const Unit& unit, const Target& target = Target::sm(80)) {
     std::this_thread::sleep_for(30ms);
-    return compiler_->compile(recipe(unit, target));
+    return compiler_->compile(recipe(unit, target), {});
   }
   std::string uncacheable_reason(const Unit& unit) {
     const auto compiled = compile(unit);
-    EXPECT_TRUE(compiled.ok()) << compiled.error().message << compiled.error().log;
+    EXPECT_TRUE(compiled.has_value()) << compiled.error().message << compiled.error().log;
     return compiled ? compiled->uncacheable_reason : "";
   }
 
@@ -67,8 +67,8 @@ TEST_F(Nvrtc, RejectsOptionsThatNameFilesOrRepeatTheTarget) {
   for (const char* option :
        {"-arch=sm_90", "--gpu-architecture=sm_90", "-pch", "--pch-dir=x", "--create-pch=x", "--use-pch=x", "-time=x",
         "--fdevice-time-trace=x", "--ptxas-options=--options-file=x", "-Xptxas=-optf"}) {
-    const auto compiled = compile(Unit::cuda("k.cu", kClosed).option(option));
-    ASSERT_FALSE(compiled.ok()) << option;
+    const auto compiled = compile(Unit::cuda("k.cu", kClosed).with_option(option));
+    ASSERT_FALSE(compiled.has_value()) << option;
     EXPECT_EQ(compiled.error().code, Code::InvalidArgument) << option;
     EXPECT_NE(compiled.error().message.find(option), std::string::npos);
   }
@@ -82,9 +82,9 @@ TEST_F(Nvrtc, TimeMacrosAreNotCacheable) {
     EXPECT_NE(uncacheable_reason(Unit::cuda("k.cu", use + kClosed)), "") << macro;
     write("r/when.h", use);
     const Unit unit =
-        Unit::cuda("k.cu", std::string("#include <when.h>\n") + kClosed).include_root(directory_.path("r"));
+        Unit::cuda("k.cu", std::string("#include <when.h>\n") + kClosed).with_include_root(directory_.path("r"));
     EXPECT_NE(uncacheable_reason(unit).find(macro), std::string::npos);
-    EXPECT_NE(uncacheable_reason(Unit::cuda("k.cu", kClosed).option(std::string("-DWHEN=") + macro)), "") << macro;
+    EXPECT_NE(uncacheable_reason(Unit::cuda("k.cu", kClosed).with_option(std::string("-DWHEN=") + macro)), "") << macro;
   }
   EXPECT_EQ(uncacheable_reason(Unit::cuda("k.cu", kClosed)), "");
 }
@@ -94,11 +94,11 @@ TEST_F(Nvrtc, DependencySetHasReadAndMissingFiles) {
   write("b/inner/i.h", "#pragma once\n");
   fs::create_directories(directory_.path("a"));
   const Unit unit = Unit::cuda("k.cu", std::string("#include \"h.h\"\n") + kClosed)
-                        .include_root(directory_.path("a"))
-                        .include_root(directory_.path("missing"))
-                        .include_root(directory_.path("b"));
+                        .with_include_root(directory_.path("a"))
+                        .with_include_root(directory_.path("missing"))
+                        .with_include_root(directory_.path("b"));
   const auto compiled = compile(unit);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message << compiled.error().log;
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message << compiled.error().log;
   EXPECT_EQ(compiled->uncacheable_reason, "");
   const DependencySet& dependency_set = *compiled->artifact.dependency_set;
   const auto has = [&](std::uint16_t root, DependencySet::State state, const std::string& name) {
@@ -120,16 +120,16 @@ TEST_F(Nvrtc, LinkInPlaceOfSecondHeaderIsDetected) {
   const std::string text = "#pragma once\n#ifdef A\n#define B\n#else\n#define A\n#endif\n";
   write("r/x.h", text);
   write("r/y.h", text);
-  const Unit unit =
-      Unit::cuda("k.cu", std::string("#include <x.h>\n#include <y.h>\n") + kClosed).include_root(directory_.path("r"));
+  const Unit unit = Unit::cuda("k.cu", std::string("#include <x.h>\n#include <y.h>\n") + kClosed)
+                        .with_include_root(directory_.path("r"));
   const auto apart = compile(unit);
-  ASSERT_TRUE(apart.ok());
+  ASSERT_TRUE(apart.has_value());
   ASSERT_EQ(apart->artifact.dependency_set->duplicate_files.size(), 1U);
   fs::remove(directory_.path("r/y.h"));
   fs::create_symlink("x.h", directory_.path("r/y.h"));
   EXPECT_TRUE(check(*apart->artifact.dependency_set, recipe(unit).path_roots(), digests()));
   const auto one = compile(unit);
-  ASSERT_TRUE(one.ok());
+  ASSERT_TRUE(one.has_value());
   EXPECT_FALSE(check(*one->artifact.dependency_set, recipe(unit).path_roots(), digests()));
   // The compiler checked the link and read nothing. The target of the link is an input nevertheless.
   fs::remove(directory_.path("r/y.h"));
@@ -141,23 +141,23 @@ TEST_F(Nvrtc, DifferentNestingOfRootsIsDetected) {
   write("out/in/h.h", "#define H 1\n");
   write("else/h.h", "#define H 1\n");
   const Unit base = Unit::cuda("k.cu", std::string("#include <in/h.h>\n") + kClosed);
-  const Unit nested = base.include_root(directory_.path("out")).include_root(directory_.path("out/in"));
+  const Unit nested = base.with_include_root(directory_.path("out")).with_include_root(directory_.path("out/in"));
   const auto compiled = compile(nested);
-  ASSERT_TRUE(compiled.ok());
+  ASSERT_TRUE(compiled.has_value());
   EXPECT_FALSE(check(*compiled->artifact.dependency_set, recipe(nested).path_roots(), digests()));
   // Here `in/h.h` is missing, although the second root has the same `h.h`.
   fs::create_directories(directory_.path("empty"));
-  const Unit apart = base.include_root(directory_.path("empty")).include_root(directory_.path("else"));
+  const Unit apart = base.with_include_root(directory_.path("empty")).with_include_root(directory_.path("else"));
   EXPECT_TRUE(check(*compiled->artifact.dependency_set, recipe(apart).path_roots(), digests()));
 }
 
 TEST_F(Nvrtc, OnlySentinelOfRootIsChecked) {
   write("image/h.h", "#define H 1\n");
   write("image/VERSION", "1");
-  const Unit unit =
-      Unit::cuda("k.cu", std::string("#include <h.h>\n") + kClosed).include_root(directory_.path("image"), "VERSION");
+  const Unit unit = Unit::cuda("k.cu", std::string("#include <h.h>\n") + kClosed)
+                        .with_include_root(directory_.path("image"), "VERSION");
   const auto compiled = compile(unit);
-  ASSERT_TRUE(compiled.ok());
+  ASSERT_TRUE(compiled.has_value());
   EXPECT_EQ(compiled->uncacheable_reason, "");
   write("image/h.h", "#define H 2\n");
   EXPECT_FALSE(check(*compiled->artifact.dependency_set, recipe(unit).path_roots(), digests()));
@@ -172,11 +172,11 @@ TEST_F(Nvrtc, EveryArchitectureAndFormCompiles) {
   std::vector<int> numbers(static_cast<std::size_t>(count));
   library->supported_archs(numbers.data());
   ASSERT_GT(count, 5);
-  const Unit unit = Unit::cuda("k.cu", "template <int N> __global__ void t(int* p) { *p = N; }").entry("t<1 + 2>");
+  const Unit unit = Unit::cuda("k.cu", "template <int N> __global__ void t(int* p) { *p = N; }").with_entry("t<1 + 2>");
   for (const int number : numbers) {
     for (const char* form : {"sm_", "compute_", "lto_"}) {
-      const auto compiled = compiler_->compile(recipe(unit, Target::parse(form + std::to_string(number)).value()));
-      ASSERT_TRUE(compiled.ok()) << form << number << compiled.error().message << compiled.error().log;
+      const auto compiled = compiler_->compile(recipe(unit, Target::parse(form + std::to_string(number)).value()), {});
+      ASSERT_TRUE(compiled.has_value()) << form << number << compiled.error().message << compiled.error().log;
       EXPECT_EQ(*compiled->artifact.symbol("t<1 + 2>"), "_Z1tILi3EEvPi");
     }
   }
@@ -190,12 +190,12 @@ TEST_F(Nvrtc, WithoutWorkerOnlySelfContainedUnitsAreCacheable) {
   none.pool = &pool;
   WorkerCompiler compiler(std::make_unique<NvrtcCompiler>(toolkit_nvrtc(), digests()), digests(), none,
                           events_.emitter());
-  const auto closed = compiler.compile(recipe(Unit::cuda("k.cu", kClosed)));
-  ASSERT_TRUE(closed.ok());
+  const auto closed = compiler.compile(recipe(Unit::cuda("k.cu", kClosed)), {});
+  ASSERT_TRUE(closed.has_value());
   EXPECT_EQ(closed->uncacheable_reason, "");
   EXPECT_EQ(events_.count(Event::Kind::WorkerUnavailable), 1U);
-  const auto open = compiler.compile(recipe(Unit::cuda("k.cu", std::string("// include\n") + kClosed)));
-  ASSERT_TRUE(open.ok());
+  const auto open = compiler.compile(recipe(Unit::cuda("k.cu", std::string("// include\n") + kClosed)), {});
+  ASSERT_TRUE(open.has_value());
   EXPECT_NE(open->uncacheable_reason, "");
   EXPECT_EQ(events_.count(Event::Kind::WorkerUnavailable), 2U);
 }
@@ -203,8 +203,8 @@ TEST_F(Nvrtc, WithoutWorkerOnlySelfContainedUnitsAreCacheable) {
 TEST_F(Nvrtc, ReplacedLibraryIsNotCacheable) {
   Recipe other = recipe(Unit::cuda("k.cu", kClosed));
   other.compiler.digest.bytes[0] ^= 1;  // as if the files had been different when the recipe was created
-  const auto compiled = compiler_->compile(other);
-  ASSERT_TRUE(compiled.ok());
+  const auto compiled = compiler_->compile(other, {});
+  ASSERT_TRUE(compiled.has_value());
   EXPECT_NE(compiled->uncacheable_reason, "");
 }
 
@@ -216,7 +216,9 @@ struct NvrtcFixture {
   }
   std::unique_ptr<Compiler> compiler() { return std::make_unique<NvrtcCompiler>(toolkit_nvrtc(), library_digests()); }
   Unit unit() {
-    return Unit::cuda("k.cu", std::string(kClosed) + "extern \"C\" __global__ void l() {}\n").entry("k").entry("l");
+    return Unit::cuda("k.cu", std::string(kClosed) + "extern \"C\" __global__ void l() {}\n")
+        .with_entry("k")
+        .with_entry("l");
   }
   Unit broken() { return Unit::cuda("broken.cu", "// include\n__global__ void k() { this is no C++ }\n"); }
   Target target() { return Target::sm(80); }

@@ -45,13 +45,13 @@ TEST(OpenClArtifact, RunsInAnotherProcess) {
   const TemporaryDirectory directory;
   setenv("POCL_CACHE_DIR", directory.path().c_str(), 1);
   setenv("POCL_KERNEL_CACHE", "0", 1);
-  const Unit plain = Unit::opencl("saxpy.cl", repository_text("examples/kernels/saxpy.cl")).entry("saxpy");
-  const Unit with_header = Unit::opencl("saxpy.cl", "#include \"saxpy.h\"\n").header("saxpy.h", plain.source());
-  for (const Unit& unit : {plain, with_header.entry("saxpy")}) {
+  const Unit plain = Unit::opencl("saxpy.cl", repository_text("examples/kernels/saxpy.cl")).with_entry("saxpy");
+  const Unit with_header = Unit::opencl("saxpy.cl", "#include \"saxpy.h\"\n").with_header("saxpy.h", plain.source());
+  for (const Unit& unit : {plain, with_header.with_entry("saxpy")}) {
     const std::string path = directory.path("binary");
     Forked compiling([&](const Forked::Side& side) {
       OpenClCompiler compiler;
-      const auto compiled = compiler.compile(recipe_for(compiler, unit, compiler.device().value().target));
+      const auto compiled = compiler.compile(recipe_for(compiler, unit, compiler.device().value().target), {});
       if (!compiled) return side.say(compiled.error().message + compiled.error().log);
       std::ofstream(path, std::ios::binary) << compiled->artifact.bytes.view();
       side.say("compiled");

@@ -12,7 +12,9 @@ struct OpenClFixture {
 
   std::unique_ptr<Compiler> compiler() { return std::make_unique<OpenClCompiler>(); }
   Unit unit() {
-    return Unit::opencl("saxpy.cl", repository_text("examples/kernels/saxpy.cl")).entry("saxpy").entry("scale");
+    return Unit::opencl("saxpy.cl", repository_text("examples/kernels/saxpy.cl"))
+        .with_entry("saxpy")
+        .with_entry("scale");
   }
   Unit broken() { return Unit::opencl("broken.cl", "__kernel void broken(__global float* x) { x[0] = nothing; }"); }
   Target target() { return OpenClCompiler().device().value().target; }

@@ -12,13 +12,13 @@ namespace {
 
 Artifact compiled(const Unit& unit) {
   OpenClCompiler compiler;
-  return compiler.compile(recipe_for(compiler, unit, compiler.device().value().target)).value().artifact;
+  return compiler.compile(recipe_for(compiler, unit, compiler.device().value().target), {}).value().artifact;
 }
 
 // One for all tests, because PoCL takes a second to compile it.
 const Artifact& saxpy_artifact() {
-  static const Artifact artifact =
-      compiled(Unit::opencl("saxpy.cl", repository_text("examples/kernels/saxpy.cl")).entry("saxpy").entry("scale"));
+  static const Artifact artifact = compiled(
+      Unit::opencl("saxpy.cl", repository_text("examples/kernels/saxpy.cl")).with_entry("saxpy").with_entry("scale"));
   return artifact;
 }
 
@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(OpenCl, DeviceConformance,
 class OpenClLaunch : public testing::Test {
  protected:
   void SetUp() override { stream_ = device_.create_stream().value(); }
-  void TearDown() override { EXPECT_TRUE(device_.release_stream(stream_).ok()); }
+  void TearDown() override { EXPECT_TRUE(device_.release_stream(stream_).has_value()); }
 
   OpenClDevice device_{{}};
   void* stream_ = nullptr;
@@ -89,18 +89,16 @@ TEST_F(OpenClLaunch, UnsupportedLaunchOptionsAreRejected) {
   const unsigned n = 3;
   const float a = 2;
   const Argument arguments[] = {argument_of(n), argument_of(a), xs.argument()};
-  std::vector<LaunchConfig> launches(6);
+  std::vector<LaunchConfig> launches(6, LaunchConfig(Grid(1), Block(4), StreamRef::from_native(stream_)));
   launches[0].shared_bytes = 16;
   launches[1].cluster = {2, 1, 1};
   launches[2].cooperative = true;
   launches[3].programmatic = true;
   launches[4].priority = 1;
   launches[5].attributes.resize(1);
-  for (LaunchConfig& config : launches) {
-    config.stream = stream_;
-    config.block.x = 4;
+  for (const LaunchConfig& config : launches) {
     const Status launched = kernel->launch(config, arguments, 3);
-    ASSERT_FALSE(launched.ok());
+    ASSERT_FALSE(launched.has_value());
     EXPECT_EQ(launched.error().code, Code::Unsupported) << launched.error().message;
   }
   EXPECT_EQ(xs.values(), (std::vector<float>{1, 2, 3}));
@@ -112,16 +110,13 @@ TEST_F(OpenClLaunch, ReleasingQueueCompletesLaunches) {
   const auto kernel = device_.load(saxpy_artifact()).value()->kernel("scale").value();
   for (unsigned block = 1; block <= 8; ++block) {  // each size is compiled again at its first launch
     const DeviceFloats xs(device_, stream_, {1, 2, 3});
-    ASSERT_TRUE(device_.synchronize(stream_).ok());
+    ASSERT_TRUE(device_.synchronize(stream_).has_value());
     const unsigned n = 3;
     const float a = 2;
     const Argument arguments[] = {argument_of(n), argument_of(a), xs.argument()};
-    LaunchConfig config;
-    config.stream = device_.create_stream().value();
-    config.grid.x = 3;
-    config.block.x = block;
-    ASSERT_TRUE(kernel->launch(config, arguments, 3).ok());
-    ASSERT_TRUE(device_.release_stream(config.stream).ok());
+    void* const other = device_.create_stream().value();
+    ASSERT_TRUE(kernel->launch({Grid(3), Block(block), StreamRef::from_native(other)}, arguments, 3).has_value());
+    ASSERT_TRUE(device_.release_stream(other).has_value());
     EXPECT_EQ(xs.values(), (std::vector<float>{2, 4, 6})) << block;  // by the other queue, which does not wait
   }
 }
@@ -129,10 +124,11 @@ TEST_F(OpenClLaunch, ReleasingQueueCompletesLaunches) {
 TEST_F(OpenClLaunch, RejectsCallsWithoutQueue) {
   const auto kernel = device_.load(saxpy_artifact()).value()->kernel("scale").value();
   char byte = 0;
-  for (const Status& status : {kernel->launch({}, nullptr, 0), device_.copy_to_device(&byte, &byte, 1, nullptr),
-                               device_.copy_to_host(&byte, &byte, 1, nullptr), device_.synchronize(nullptr),
-                               device_.release_stream(nullptr), device_.release(nullptr, 1, stream_)}) {
-    ASSERT_FALSE(status.ok());
+  for (const Status& status :
+       {kernel->launch({Grid(1), Block(1), StreamRef::from_native(nullptr)}, nullptr, 0),
+        device_.copy_to_device(&byte, &byte, 1, nullptr), device_.copy_to_host(&byte, &byte, 1, nullptr),
+        device_.synchronize(nullptr), device_.release_stream(nullptr), device_.release(nullptr, 1, stream_)}) {
+    ASSERT_FALSE(status.has_value());
     EXPECT_EQ(status.error().code, Code::InvalidArgument) << status.error().message;
   }
 }
@@ -146,16 +142,13 @@ TEST_F(OpenClLaunch, GlobalSizeIsGridTimesBlockAndLocalMemoryIsArgument) {
                                                   "  barrier(CLK_LOCAL_MEM_FENCE);\n"
                                                   "  out[(z * 3 + y) * 4 + x] = own[me];\n"
                                                   "}\n")
-                                         .entry("ids"));
+                                         .with_entry("ids"));
   const auto kernel = device_.load(artifact).value()->kernel("ids").value();
   const DeviceFloats out(device_, stream_, std::vector<float>(24, -1));
-  LaunchConfig config;
-  config.stream = stream_;
-  config.grid = {2, 3, 2};
-  config.block = {2, 1, 1};
+  const LaunchConfig config(Grid(2, 3, 2), Block(2), StreamRef::from_native(stream_));
   const LocalMemory local{2 * sizeof(float)};
   const Argument arguments[] = {out.argument(), argument_of(local)};
-  ASSERT_TRUE(kernel->launch(config, arguments, 2).ok());
+  ASSERT_TRUE(kernel->launch(config, arguments, 2).has_value());
   std::vector<float> expected;
   for (int z = 0; z < 2; ++z) {
     for (int y = 0; y < 3; ++y) {
@@ -169,11 +162,11 @@ TEST_F(OpenClLaunch, OccupancyRespectsRequiredWorkGroupSize) {
   const Artifact artifact = compiled(Unit::opencl("fixed.cl",
                                                   "__kernel __attribute__((reqd_work_group_size(8, 2, 1)))\n"
                                                   "void fixed(__global float* out) { out[0] = 1; }\n")
-                                         .entry("fixed"));
+                                         .with_entry("fixed"));
   const auto kernel = device_.load(artifact).value()->kernel("fixed").value();
   EXPECT_EQ(kernel->occupancy(0)->block_size, 16U);
   const auto impossible = kernel->occupancy(std::size_t{1} << 40);
-  ASSERT_FALSE(impossible.ok());
+  ASSERT_FALSE(impossible.has_value());
   EXPECT_EQ(impossible.error().code, Code::InvalidArgument);
 }
 
@@ -184,11 +177,11 @@ TEST(OpenClDevice, WorksWithContextMemoryAndQueueOfCaller) {
   int live = 0;
   OpenClDevice device({external.context(),
                        external.device(),
-                       {[&](std::size_t bytes, void*) -> void* {
+                       {[&](std::size_t bytes, StreamRef) -> Result<void*> {
                           ++live;
                           return cl.CreateBuffer(external.context(), CL_MEM_READ_WRITE, bytes, nullptr, nullptr);
                         },
-                        [&](void* memory, std::size_t, void*) {
+                        [&](void* memory, std::size_t, StreamRef) {
                           --live;
                           cl.ReleaseMemObject(static_cast<cl_mem>(memory));
                         }}});
@@ -199,10 +192,7 @@ TEST(OpenClDevice, WorksWithContextMemoryAndQueueOfCaller) {
     const unsigned n = 3;
     const float a = 2;
     const Argument arguments[] = {argument_of(n), argument_of(a), xs.argument()};
-    LaunchConfig config;
-    config.stream = queue;
-    config.block.x = 4;
-    ASSERT_TRUE(kernel->launch(config, arguments, 3).ok());
+    ASSERT_TRUE(kernel->launch({Grid(1), Block(4), queue}, arguments, 3).has_value());
     EXPECT_EQ(xs.values(), (std::vector<float>{2, 4, 6}));
   }
   EXPECT_EQ(live, 0);
@@ -221,7 +211,7 @@ TEST(OpenClDevice, RejectsContextWithoutDevice) {
   const ExternalContext external;
   OpenClDevice device({external.context(), nullptr, {}});
   const auto place = device.current_context();
-  ASSERT_FALSE(place.ok());
+  ASSERT_FALSE(place.has_value());
   EXPECT_EQ(place.error().code, Code::InvalidArgument);
 }
 
@@ -235,11 +225,8 @@ TEST(TracedDevice, EmitsEventsWithStreamAndBytes) {
     const unsigned n = 3;
     const float a = 2;
     const Argument arguments[] = {argument_of(n), argument_of(a), xs.argument()};
-    LaunchConfig config;
-    config.stream = stream;
-    config.block.x = 4;
-    ASSERT_TRUE(kernel->launch(config, arguments, 3).ok());
-    ASSERT_TRUE(device.synchronize(stream).ok());
+    ASSERT_TRUE(kernel->launch({Grid(1), Block(4), StreamRef::from_native(stream)}, arguments, 3).has_value());
+    ASSERT_TRUE(device.synchronize(stream).has_value());
     EXPECT_EQ(xs.values(), (std::vector<float>{2, 4, 6}));
   }
   using Kind = Event::Kind;
@@ -249,16 +236,16 @@ TEST(TracedDevice, EmitsEventsWithStreamAndBytes) {
   EXPECT_EQ(events.of(Kind::Copied)[1].stream, number);
   EXPECT_EQ(events.count(Kind::Allocated), 2U);
   EXPECT_EQ(events.count(Kind::Synchronized), 1U);
-  EXPECT_TRUE(device.release_stream(stream).ok());
+  EXPECT_TRUE(device.release_stream(stream).has_value());
 }
 
 TEST(PoclBinary, IsRejectedAtEveryOtherLength) {
   const std::string_view whole = saxpy_artifact().bytes.view();
-  ASSERT_TRUE(check_pocl_binary(whole).ok());
+  ASSERT_TRUE(check_pocl_binary(whole).has_value());
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    ASSERT_FALSE(check_pocl_binary(whole.substr(0, size)).ok()) << size;
+    ASSERT_FALSE(check_pocl_binary(whole.substr(0, size)).has_value()) << size;
   }
-  EXPECT_FALSE(check_pocl_binary(std::string(whole) + "x").ok());
+  EXPECT_FALSE(check_pocl_binary(std::string(whole) + "x").has_value());
 }
 
 TEST(PoclBinary, RejectsPathEscapesAndUnknownVersions) {
@@ -266,10 +253,10 @@ TEST(PoclBinary, RejectsPathEscapesAndUnknownVersions) {
   const std::size_t name = outside.find("/program.bc");
   ASSERT_NE(name, std::string::npos);
   outside.replace(name, 4, "/../");
-  EXPECT_FALSE(check_pocl_binary(outside).ok());
+  EXPECT_FALSE(check_pocl_binary(outside).has_value());
   std::string unknown(saxpy_artifact().bytes.view());
   unknown[16] = 99;
-  EXPECT_FALSE(check_pocl_binary(unknown).ok());
+  EXPECT_FALSE(check_pocl_binary(unknown).has_value());
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 Result<CompileResult> compile_something() {
   OpenClCompiler compiler;
   const Unit unit = Unit::opencl("something.cl", "__kernel void k(__global int* x) { x[get_global_id(0)] = 1; }");
-  return compiler.compile(recipe_for(compiler, unit, compiler.device().value().target));
+  return compiler.compile(recipe_for(compiler, unit, compiler.device().value().target), {});
 }
 
 std::size_t files_named(const std::string& directory, const std::string& part) {
@@ -36,11 +36,11 @@ std::string in_fresh_process(Body body) {
 TEST(FreshOpenClProcess, CheckForInstalledDriverOpensNothing) {
   EXPECT_EQ(in_fresh_process([] {
               const TemporaryDirectory empty;
-              const bool installed = opencl_installed().ok();
+              const bool installed = opencl_installed().has_value();
               setenv("OCL_ICD_VENDORS", empty.path().c_str(), 1);
               OpenClCompiler compiler;
-              const auto identity = compiler.identity();
-              if (identity.ok() || identity.error().code != Code::Unavailable) return std::string("no error");
+              const auto identity = compiler.identity({});
+              if (identity.has_value() || identity.error().code != Code::Unavailable) return std::string("no error");
               for (const std::string& path : mapped_libraries()) {
                 if (path.find("OpenCL") != std::string::npos || path.find("pocl") != std::string::npos) return path;
               }

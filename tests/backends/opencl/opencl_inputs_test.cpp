@@ -11,7 +11,8 @@ namespace {
 Unit unit_of(std::string source) { return Unit::opencl("u.cl", std::move(source)); }
 
 TEST(OpenClInputs, AreTrackedWithOnlyInMemoryHeaders) {
-  const Unit plain = unit_of("__kernel void k() {}").header("a.h", "#include \"sub/b.h\"\n").header("sub/b.h", "");
+  const Unit plain =
+      unit_of("__kernel void k() {}").with_header("a.h", "#include \"sub/b.h\"\n").with_header("sub/b.h", "");
   for (const char* text : {
            "",
            "// #include \"x.h\"\nint a;",
@@ -29,11 +30,11 @@ TEST(OpenClInputs, AreTrackedWithOnlyInMemoryHeaders) {
        }) {
     EXPECT_EQ(opencl_untracked_inputs(plain.instance("k", text)), "") << text;
   }
-  EXPECT_EQ(opencl_untracked_inputs(plain.header("sub/c.h", "#include \"b.h\"")), "");
+  EXPECT_EQ(opencl_untracked_inputs(plain.with_header("sub/c.h", "#include \"b.h\"")), "");
 }
 
 TEST(OpenClInputs, AreUntrackedIfTextCanIncludeFile) {
-  const Unit plain = unit_of("").header("a.h", "");
+  const Unit plain = unit_of("").with_header("a.h", "");
   for (const char* text : {
            "#include \"x.h\"",
            "#include <x.h>",
@@ -60,29 +61,29 @@ TEST(OpenClInputs, AreUntrackedIfTextCanIncludeFile) {
        }) {
     EXPECT_NE(opencl_untracked_inputs(plain.instance("k", text)), "") << text;
   }
-  EXPECT_NE(opencl_untracked_inputs(plain.header("sub/c.h", "#include \"b.h\"")), "");
-  EXPECT_NE(opencl_untracked_inputs(unit_of("").preamble("#include \"x.h\"\n")), "");
+  EXPECT_NE(opencl_untracked_inputs(plain.with_header("sub/c.h", "#include \"b.h\"")), "");
+  EXPECT_NE(opencl_untracked_inputs(unit_of("").with_preamble("#include \"x.h\"\n")), "");
 }
 
 TEST(OpenClInputs, AreUntrackedWithTimeMacros) {
   for (const char* macro : {"__TIME__", "__DATE__", "__TIMESTAMP__"}) {
     EXPECT_NE(opencl_untracked_inputs(unit_of(std::string("constant char* t = ") + macro + ";")).find(macro),
               std::string::npos);
-    EXPECT_NE(opencl_untracked_inputs(unit_of("").header("h", macro)), "");
-    EXPECT_NE(opencl_untracked_inputs(unit_of("").option(std::string("-DT=") + macro)), "");
+    EXPECT_NE(opencl_untracked_inputs(unit_of("").with_header("h", macro)), "");
+    EXPECT_NE(opencl_untracked_inputs(unit_of("").with_option(std::string("-DT=") + macro)), "");
   }
 }
 
 TEST(OpenClInputs, RejectOptionsThatNameFiles) {
-  EXPECT_TRUE(check_opencl_inputs(unit_of("").options({"-DI=1", "-cl-std=CL3.0", "-w"})).ok());
+  EXPECT_TRUE(check_opencl_inputs(unit_of("").with_options({"-DI=1", "-cl-std=CL3.0", "-w"})).has_value());
   for (const char* option : {"-I.", "-I", "-DA=1 -I/x", "-DA=1 \"-I/x\"", "-include x.h", "-isystem /x", "@file"}) {
-    const Status status = check_opencl_inputs(unit_of("").option(option));
-    ASSERT_FALSE(status.ok()) << option;
+    const Status status = check_opencl_inputs(unit_of("").with_option(option));
+    ASSERT_FALSE(status.has_value()) << option;
     EXPECT_EQ(status.error().code, Code::Unsupported);
   }
-  EXPECT_EQ(check_opencl_inputs(unit_of("").include_root("/x")).error().code, Code::Unsupported);
+  EXPECT_EQ(check_opencl_inputs(unit_of("").with_include_root("/x")).error().code, Code::Unsupported);
   for (const char* name : {"", "/a.h", "../a.h", "a/../../b.h"}) {
-    EXPECT_EQ(check_opencl_inputs(unit_of("").header(name, "")).error().code, Code::InvalidArgument) << name;
+    EXPECT_EQ(check_opencl_inputs(unit_of("").with_header(name, "")).error().code, Code::InvalidArgument) << name;
   }
 }
 

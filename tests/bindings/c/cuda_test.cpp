@@ -58,8 +58,9 @@ class CApiCuda : public testing::Test {
   }
   void open() {
     ASSERT_EQ(kiln_session_open(options_, &session_, nullptr), KILN_OK);
-    ASSERT_EQ(kiln_session_make_current(session_, "cuda", 0, &error_), KILN_OK) << kiln_error_message(error_);
-    ASSERT_EQ(kiln_stream_new(session_, "cuda", &stream_, &error_), KILN_OK) << kiln_error_message(error_);
+    ASSERT_EQ(kiln_session_make_current(session_, KILN_BACKEND_CUDA, 0, &error_), KILN_OK)
+        << kiln_error_message(error_);
+    ASSERT_EQ(kiln_stream_new(session_, KILN_BACKEND_CUDA, &stream_, &error_), KILN_OK) << kiln_error_message(error_);
   }
   kiln_code get() { return kiln_session_get(session_, unit_, "saxpy", kMinute, &kernel_, &error_); }
 
@@ -82,10 +83,10 @@ TEST_F(CApiCuda, LaunchPassesEveryFieldToDriver) {
   kiln_launch how{};
   how.size = sizeof how;
   how.stream = kiln_stream_native(stream_);
-  how.grid = {4, 2, 0};
-  how.block = {64, 0, 0};
+  how.grid = {4, 2, 1};
+  how.block = {64, 1, 1};
   how.shared_bytes = 1000;
-  how.cluster = {2, 0, 0};
+  how.cluster = {2, 1, 1};
   how.cooperative = 1;
   how.programmatic = 1;
   how.priority = -3;
@@ -137,6 +138,16 @@ TEST_F(CApiCuda, KernelNotReadyDuringCaptureIsError) {
   EXPECT_EQ(driver_.application().GraphDestroy(graph), DriverResult::Success);
 }
 
+TEST_F(CApiCuda, NullStreamOfGetOptionsIsError) {
+  open();
+  kiln_get_options wait{};
+  wait.size = sizeof wait;
+  wait.timeout_ns = kMinute;
+  wait.on_stream = 1;
+  EXPECT_EQ(kiln_session_get_ex(session_, unit_, "saxpy", &wait, &kernel_, &error_), KILN_INVALID_ARGUMENT);
+  EXPECT_EQ(kernel_, nullptr);
+}
+
 TEST_F(CApiCuda, BytesAreAvailableForCodeRejectedByDriver) {
   driver_.fail("cuLibraryLoadData", 1, DriverResult::NoBinaryForGpu, 1000);
   open();
@@ -154,7 +165,7 @@ TEST_F(CApiCuda, UsesAllocatorOfProgramAndReleasesUserDataOnce) {
   Account account{&driver_};
   kiln_allocator allocator{};
   allocator.size = sizeof allocator;
-  allocator.kind = "cuda";
+  allocator.backend = KILN_BACKEND_CUDA;
   allocator.user_data = &account;
   allocator.allocate = [](std::size_t bytes, void* stream, void* user) -> void* {
     auto& said = *static_cast<Account*>(user);

@@ -107,7 +107,7 @@ static void use_options(void* none, kiln_options* good) {
   INVALID(kiln_options_minimum_epoch(good, NULL, 1, &error));
   INVALID(kiln_options_trust_live(good, "a", 366, &error));
   INVALID(kiln_options_revoke(good, NULL, &error));
-  allocator.kind = "abacus";
+  allocator.backend = (kiln_backend)7;
   INVALID(kiln_options_allocator(good, &allocator, &error));
   allocator.allocate = NULL;
   INVALID(kiln_options_allocator(good, &allocator, &error));
@@ -130,13 +130,13 @@ static void use_session(void* none, const kiln_unit* unit) {
   INVALID(kiln_session_refresh(none, &unit, 1, &error));
   INVALID(kiln_session_release(none, &unit, 1, &error));
   INVALID(kiln_session_write_trace(none, &error));
-  INVALID(kiln_session_make_current(none, "opencl", 0, &error));
+  INVALID(kiln_session_make_current(none, KILN_BACKEND_OPENCL, 0, &error));
   INVALID(kiln_session_artifact(none, unit, "sm_90", 0, &artifact, &error));
   INVALID(kiln_session_get(none, unit, NULL, 0, &kernel, &error));
   INVALID(kiln_session_get_ex(none, unit, NULL, &wait, &kernel, &error));
   INVALID(kiln_session_metrics(none, &text, &error));
-  INVALID(kiln_stream_new(none, "opencl", &stream, &error));
-  INVALID(kiln_devices_new(none, "opencl", &devices, &error));
+  INVALID(kiln_stream_new(none, KILN_BACKEND_OPENCL, &stream, &error));
+  INVALID(kiln_devices_new(none, KILN_BACKEND_OPENCL, &devices, &error));
   INVALID(kiln_status_new(none, &status, &error));
   CHECK(kiln_session_ready(none, unit, NULL) == 0);
   kiln_session_free(none);
@@ -164,9 +164,9 @@ static void ask_session(kiln_session* session, void* none, const kiln_unit* unit
   INVALID(kiln_session_get(session, unit, NULL, 0, NULL, &error));
   INVALID(kiln_session_get(session, unit, NULL, INT64_MIN, &kernel, &error));
   INVALID(kiln_session_get_ex(session, unit, NULL, NULL, &kernel, &error));
-  INVALID(kiln_session_make_current(session, NULL, 0, &error));
-  INVALID(kiln_stream_new(session, NULL, NULL, &error));
-  INVALID(kiln_devices_new(session, NULL, NULL, &error));
+  INVALID(kiln_session_make_current(session, (kiln_backend)-1, 0, &error));
+  INVALID(kiln_stream_new(session, KILN_BACKEND_OPENCL, NULL, &error));
+  INVALID(kiln_devices_new(session, KILN_BACKEND_OPENCL, NULL, &error));
   INVALID(kiln_status_new(session, NULL, &error));
   INVALID(kiln_session_metrics(session, NULL, &error));
   INVALID(kiln_session_open(NULL, NULL, &error));

@@ -19,7 +19,8 @@ typedef struct Reported {
 static void on_event(const kiln_event* event, void* user) {
   Reported* reported = user;
   ++reported->events;
-  if (event->size != sizeof *event || event->message == NULL || event->purpose == NULL) abort();
+  if (event->size != sizeof *event || event->message == NULL || event->purpose == NULL || event->category == NULL)
+    abort();
   if (strcmp(event->kind, "launched") == 0 && event->grid_blocks == ITEMS / 64 && event->block_threads == 64 &&
       strchr(event->message, ':') == NULL) {
     ++reported->launched;  // a failed launch has the reason after a colon
@@ -56,12 +57,21 @@ static void launch(const kiln_kernel* kernel, const kiln_stream* stream, const k
   kiln_error* error = NULL;
   const kiln_argument arguments[] = {kiln_buffer_argument(x), {&by, sizeof by}};
   const kiln_launch how = {
-      .size = sizeof how, .stream = kiln_stream_native(stream), .grid.x = ITEMS / 64, .block.x = 64};
+      .size = sizeof how, .stream = kiln_stream_native(stream), .grid = {ITEMS / 64, 1, 1}, .block = {64, 1, 1}};
   GOOD(kiln_kernel_launch(kernel, &how, arguments, 2, &error));
   kiln_launch clusters = how;
   clusters.cluster.x = 2;
   FAILED(kiln_kernel_launch(kernel, &clusters, arguments, 2, &error), KILN_UNSUPPORTED);
   FAILED(kiln_kernel_launch(kernel, &how, arguments, 1, &error), KILN_INVALID_ARGUMENT);
+  kiln_launch incomplete = how;
+  incomplete.stream = NULL;
+  FAILED(kiln_kernel_launch(kernel, &incomplete, arguments, 2, &error), KILN_INVALID_ARGUMENT);
+  incomplete = how;
+  incomplete.grid.y = 0;
+  FAILED(kiln_kernel_launch(kernel, &incomplete, arguments, 2, &error), KILN_INVALID_ARGUMENT);
+  incomplete = how;
+  incomplete.block.z = 0;
+  FAILED(kiln_kernel_launch(kernel, &incomplete, arguments, 2, &error), KILN_INVALID_ARGUMENT);
 }
 
 static int all_are(const kiln_buffer* buffer, float wanted) {
@@ -122,7 +132,7 @@ static void look_at_bytes(kiln_session* session, const kiln_unit* unit) {
   kiln_devices* devices = NULL;
   kiln_device device = {.size = sizeof device};
   kiln_artifact* artifact = NULL;
-  GOOD(kiln_devices_new(session, "opencl", &devices, &error));
+  GOOD(kiln_devices_new(session, KILN_BACKEND_OPENCL, &devices, &error));
   CHECK(kiln_devices_count(devices) >= 1);
   GOOD(kiln_devices_at(devices, 0, &device, &error));
   CHECK(device.name[0] != '\0' && device.memory != 0);
@@ -145,13 +155,13 @@ static void use(const char* cache) {
   kiln_unit* units[] = {
       unit_of("scale", "kernel void scale(global float* x, float by) { x[get_global_id(0)] *= by; }"),
       unit_of("shift", "kernel void shift(global float* x, float by) { x[get_global_id(0)] += by; }")};
-  GOOD(kiln_session_make_current(session, "opencl", 0, &error));
+  GOOD(kiln_session_make_current(session, KILN_BACKEND_OPENCL, 0, &error));
   GOOD(kiln_session_request(session, (const kiln_unit* const*)units, 2, NULL, &error));
   kiln_stream* stream = NULL;
   kiln_buffer* buffer = NULL;
   float x[ITEMS];
   for (int i = 0; i < ITEMS; ++i) x[i] = 2;
-  GOOD(kiln_stream_new(session, "opencl", &stream, &error));
+  GOOD(kiln_stream_new(session, KILN_BACKEND_OPENCL, &stream, &error));
   GOOD(kiln_buffer_new(stream, NULL, sizeof x, &buffer, &error));
   GOOD(kiln_buffer_upload(buffer, x, sizeof x, &error));
   CHECK(kiln_buffer_bytes(buffer) == sizeof x && kiln_buffer_native(buffer) != NULL);
@@ -243,8 +253,8 @@ static void fail(const char* cache, const char* trace, const char* nonce) {
   FAILED(code, KILN_COMPILE_FAILED);
   GOOD(kiln_session_retry(session, (const kiln_unit* const*)&bad, 1, NULL, &error));
   FAILED(kiln_session_write_trace(session, &error), KILN_IO);
-  FAILED(kiln_session_make_current(session, "abacus", 0, &error), KILN_UNSUPPORTED);
-  code = kiln_devices_new(session, "cuda", &devices, &error);
+  FAILED(kiln_session_make_current(session, KILN_BACKEND_ANY, 0, &error), KILN_INVALID_ARGUMENT);
+  code = kiln_devices_new(session, KILN_BACKEND_CUDA, &devices, &error);
   if (code != KILN_OK) FAILED(code, KILN_UNAVAILABLE);
   kiln_devices_free(devices);
   kiln_unit_free(bad);

@@ -11,7 +11,7 @@ def launch(data: bytes) -> bytearray:
     stream: kiln.Stream = kiln.shared.stream("opencl")
     memory: kiln.Buffer = stream.copy_of(data)
     kernel: kiln.Kernel = kiln.get(saxpy, timeout=2.0)
-    kernel.launch(stream, 3.0, memory, grid=(16, 1), block=64)
+    kernel.launch(3.0, memory, grid=(16, 1), block=64, stream=stream)
     return stream.download(memory)
 
 

@@ -9,7 +9,7 @@ import tempfile
 import textwrap
 
 # PoCL takes a second for a kernel, and more if other builds run at the same time.
-PATIENT = 60.0
+PATIENT = 240.0
 
 
 def private_cache() -> None:
@@ -18,7 +18,7 @@ def private_cache() -> None:
     os.environ["KILN_CACHE_DIR"] = folder
 
 
-def run(script: str, *arguments: str, timeout: float = 60, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(script: str, *arguments: str, timeout: float = 240, **variables: str) -> subprocess.CompletedProcess[str]:
     """Runs a script in a new Python process."""
     environment = {**os.environ, **variables}
     command = [sys.executable, "-c", textwrap.dedent(script), *arguments]

@@ -3,6 +3,7 @@ device, so that handles, streams and arguments are checked; nothing is executed.
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 import tempfile
@@ -140,17 +141,29 @@ class Device(unittest.TestCase):
         memory = self.stream.allocate(64)
         double = self.session.get(SCALE, "scale<double>", timeout=support.PATIENT)
         plain = self.session.get(SCALE, "plain", timeout=support.PATIENT)
-        for stream in (self.stream, Cuda(self.stream.handle), self.stream.handle):
-            double.launch(stream, memory, 2.0, 5, grid=1, block=(8, 1, 1))
-            double.launch(stream, Array(memory), numpy.float64(2), -(2**63), grid=(1, 1), block=8, shared_bytes=64)
-            plain.launch(stream, None, 255, -32768, grid=1, block=1)
+        for stream in (self.stream, Cuda(self.stream.handle), self.stream.handle, kiln.default_stream):
+            double.launch(memory, 2.0, 5, grid=1, block=(8, 1, 1), stream=stream)
+            double.launch(Array(memory), numpy.float64(2), -(2**63), grid=(1, 1), block=8, shared_bytes=64, stream=stream)
+            plain.launch(None, 255, -32768, grid=1, block=1, stream=stream)
         with self.assertRaisesRegex(ValueError, "argument 1 does not fit into the 1 bytes"):
-            plain.launch(self.stream, None, 256, 0, grid=1, block=1)
+            plain.launch(None, 256, 0, grid=1, block=1, stream=self.stream)
         with self.assertRaisesRegex(ValueError, "argument 1 is a float and its parameter has 1 bytes"):
-            plain.launch(self.stream, None, 1.5, 0, grid=1, block=1)
+            plain.launch(None, 1.5, 0, grid=1, block=1, stream=self.stream)
         with self.assertRaisesRegex(kiln.InvalidArgument, "argument 1 of .*scale.* is 8 bytes, but got 4"):
-            double.launch(self.stream, memory, numpy.float32(2), 5, grid=1, block=8)
+            double.launch(memory, numpy.float32(2), 5, grid=1, block=8, stream=self.stream)
         self.stream.synchronize()
+
+    def test_kernel_outlives_refresh_release_and_session(self) -> None:
+        session = kiln.Session({"driver": os.environ["KILN_FAKE_DRIVER"]})
+        session.make_current("cuda")
+        kernel = session.get(SCALE, "plain", timeout=support.PATIENT)
+        session.refresh(SCALE)
+        session.release(SCALE)
+        kernel.launch(None, 1, 1, grid=1, block=1, stream=kiln.default_stream)
+        del session
+        gc.collect()
+        kernel.launch(None, 1, 1, grid=1, block=1, stream=kiln.per_thread_stream)
+        self.assertEqual(kernel.name, "plain")
 
     def test_memory_round_trips(self) -> None:
         memory = self.stream.copy_of(b"abcdefgh")

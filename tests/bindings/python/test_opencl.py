@@ -45,7 +45,7 @@ class OpenCl(unittest.TestCase):
         kernel = kiln.get(SAXPY, timeout=support.PATIENT)
         x, y = numpy.full(1024, 2, numpy.float32), numpy.ones(1024, numpy.float32)
         on_x, on_y = self.stream.copy_of(x), self.stream.copy_of(y)
-        kernel.launch(self.stream, 3.0, on_x, on_y, grid=16, block=(64,))
+        kernel.launch(3.0, on_x, on_y, grid=16, block=(64,), stream=self.stream)
         self.assertIs(self.stream.download(on_y, y), y)
         self.assertTrue((y == 7).all())
         self.assertEqual((kernel.name, kernel.unit), ("saxpy", SAXPY))
@@ -60,25 +60,38 @@ class OpenCl(unittest.TestCase):
         kernel = kiln.get(WHOLE, "fill", timeout=support.PATIENT)
         memory = self.stream.allocate(8 * 8)
         for value in (numpy.int64(41), ctypes.c_int64(41), (41).to_bytes(8, "little"), 2**40):
-            kernel.launch(self.stream, memory, value, kiln.LocalMemory(32), grid=1, block=8)
+            kernel.launch(memory, value, kiln.LocalMemory(32), grid=1, block=8, stream=self.stream)
             result = array.array("q", self.stream.download(memory))
             self.assertEqual(set(result), {(value if value == 2**40 else 41) + 1})
-        kiln.get(WHOLE, "other").launch(self.stream.handle, memory, grid=1, block=1)
+        kiln.get(WHOLE, "other").launch(memory, grid=1, block=1, stream=self.stream.handle)
         self.assertEqual(numpy.frombuffer(self.stream.download(memory), numpy.int32)[0], 7)
+
+    def test_unknown_backend_is_rejected_with_the_names(self) -> None:
+        with self.assertRaisesRegex(ValueError, "cuda or opencl"):
+            kiln.shared.stream("abacus")  # type: ignore[arg-type]
 
     def test_invalid_argument_is_rejected_with_reason(self) -> None:
         kernel = kiln.get(SAXPY, timeout=support.PATIENT)
         memory = self.stream.allocate(64)
         with self.assertRaisesRegex(TypeError, "argument 1 is host memory"):
-            kernel.launch(self.stream, 3.0, numpy.ones(4), memory, grid=1, block=4)
+            kernel.launch(3.0, numpy.ones(4), memory, grid=1, block=4, stream=self.stream)
         with self.assertRaisesRegex(TypeError, "argument 0 is of type object"):
-            kernel.launch(self.stream, object(), memory, memory, grid=1, block=4)
+            kernel.launch(object(), memory, memory, grid=1, block=4, stream=self.stream)
         with self.assertRaises(kiln.InvalidArgument):
-            kernel.launch(self.stream, 3.0, memory, grid=1, block=4)
+            kernel.launch(3.0, memory, grid=1, block=4, stream=self.stream)
+        with self.assertRaisesRegex(TypeError, "a launch needs a stream"):
+            kernel.launch(3.0, memory, memory, grid=1, block=4, stream=None)
+        for missing in ("grid", "block", "stream"):
+            given = {"grid": 1, "block": 4, "stream": self.stream}
+            del given[missing]
+            with self.assertRaises(TypeError):
+                kernel.launch(3.0, memory, memory, **given)
+        with self.assertRaisesRegex(kiln.InvalidArgument, "grid"):
+            kernel.launch(3.0, memory, memory, grid=0, block=4, stream=self.stream)
         with self.assertRaisesRegex(kiln.InvalidArgument, "queue"):
-            kernel.launch(None, 3.0, memory, memory, grid=1, block=4)
+            kernel.launch(3.0, memory, memory, grid=1, block=4, stream=0)
         with self.assertRaisesRegex(TypeError, "a stream must be"):
-            kernel.launch("stream", 3.0, memory, memory, grid=1, block=4)
+            kernel.launch(3.0, memory, memory, grid=1, block=4, stream="stream")
         with self.assertRaises((TypeError, BufferError, ValueError)):
             self.stream.copy_of(numpy.ones((4, 4))[:, ::2])
         with self.assertRaises((TypeError, BufferError)):
@@ -181,7 +194,7 @@ class OpenCl(unittest.TestCase):
         self.assertIn("test_opencl.py", session.undeclared()[0].caller)
         stream = session.stream("opencl")
         del session  # the kernel keeps the session alive
-        kernel.launch(stream, 1.0, stream.allocate(4), stream.allocate(4), grid=1, block=1)
+        kernel.launch(1.0, stream.allocate(4), stream.allocate(4), grid=1, block=1, stream=stream)
 
     def test_raising_event_callback_is_ignored(self) -> None:
         def raises(event: kiln.Event) -> None:

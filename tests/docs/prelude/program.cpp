@@ -4,7 +4,7 @@
 #include <kiln/kiln.hpp>
 using namespace std::chrono_literals;
 int fallback(const kiln::Error& error);
-int block(kiln::Session& session, const std::string& source, const std::string& header, void* stream, float* x, int n) {
+int block(kiln::Session& session, const std::string& source, const std::string& header, CUstream_st* stream, float* x, int n) {
 @block@
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 #include <kiln/cccl.hpp>
 #include <kiln/kiln.hpp>
+#include <kiln/stream.hpp>
 using namespace std::chrono_literals;
 kiln::Unit pip();
 kiln::Unit scan();

@@ -11,6 +11,6 @@ if [ "$FIRST" = 1 ]; then
   } >nginx/conf
   nginx -c "$PWD/nginx/conf" >nginx/log 2>&1 &
   echo "http://127.0.0.1:$port" >nginx/url
-  for _ in $(seq 100); do (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break; sleep 0.05; done
+  for _ in $(seq 1200); do (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break; sleep 0.05; done
 fi
 export CACHE_URL=$(cat nginx/url)

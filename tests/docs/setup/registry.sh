@@ -6,7 +6,7 @@ if [ "$FIRST" = 1 ]; then
     "$PWD/registry" "$port" >registry.yml
   docker-registry serve registry.yml >registry.log 2>&1 &
   echo "127.0.0.1:$port" >registry.address
-  for _ in $(seq 100); do (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break; sleep 0.05; done
+  for _ in $(seq 1200); do (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break; sleep 0.05; done
   echo '{"default": [{"type": "insecureAcceptAnything"}]}' >skopeo-policy.json
 fi
 skopeo() {

@@ -39,17 +39,17 @@ int say(const Error& error) {
 int say(const Status& status) { return status ? say("done") : say(status.error()); }
 
 int put_in(Store& store, std::uint64_t number) {
-  if (Status put = store.put(key_number(number), artifact_of(key_number(number), kSize)); !put) return say(put);
-  return say(store.add_dependency_set(request_number(number), dependency_set_number(number)));
+  if (Status put = store.put(key_number(number), artifact_of(key_number(number), kSize), {}); !put) return say(put);
+  return say(store.add_dependency_set(request_number(number), dependency_set_number(number), {}));
 }
 
 int get_from(Store& store) {
-  const auto hints = store.dependency_sets(request_number(1));
+  const auto hints = store.dependency_sets(request_number(1), Store::kMaxDependencySets, {});
   if (!hints) return say(hints.error());
   for (const DependencySet& hint : *hints) {
     if (!(hint == dependency_set_number(1))) return say("wrong");
   }
-  const auto hit = store.get(key_number(1));
+  const auto hit = store.get(key_number(1), {});
   if (!hit) return say(hit.error());
   if (!*hit) return say("absent");
   return say(same((*hit)->artifact, artifact_of(key_number(1), kSize)) ? "right" : "wrong");
@@ -62,7 +62,8 @@ int in_cache(const std::string& step, const std::string& root) {
   if (step == "get") return get_from(**store);
   if (step == "remove") return say((*store)->remove(key_number(1)) ? "done" : "absent");
   for (std::uint64_t number = 2; number < 6; ++number) {
-    if (Status put = (*store)->put(key_number(number), artifact_of(key_number(number), kSize)); !put) return say(put);
+    if (Status put = (*store)->put(key_number(number), artifact_of(key_number(number), kSize), {}); !put)
+      return say(put);
   }
   return say("done");
 }
@@ -85,7 +86,7 @@ int in_directory(const std::string& step, const std::string& directory, const st
 int claim_once(const std::string& directory) {
   LocalClaims claims(directory);
   for (;;) {
-    const Claims::AcquireResult answer = claims.acquire({sha256("a request")}, 5s);
+    const Claims::AcquireResult answer = claims.acquire({sha256("a request")}, 5s, {});
     if (answer.outcome == Claims::Outcome::ReleasedByOther) continue;
     if (answer.outcome == Claims::Outcome::Acquired) return say("done");
     std::fprintf(stderr, "%s\n", answer.reason.c_str());
@@ -95,7 +96,7 @@ int claim_once(const std::string& directory) {
 
 int claim_twice(const std::string& program, const std::string& directory) {
   LocalClaims claims(directory);
-  Claims::AcquireResult first = claims.acquire({sha256("a request")}, 5s);
+  Claims::AcquireResult first = claims.acquire({sha256("a request")}, 5s, {});
   Process::SpawnOptions how;
   how.arguments = {program, "claim", directory};
   how.environment = current_environment();

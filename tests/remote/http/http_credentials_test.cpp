@@ -61,12 +61,12 @@ TEST(HttpCredentials, ReplacedTokenIsReadAgainOnce) {
   options.token_file = directory.path("token");
   write_secret(options.token_file, "first\nanother line\n");
   const auto object_store = open_http_object_store(options).value();
-  ASSERT_TRUE(object_store->probe(kTime).ok());
+  ASSERT_TRUE(object_store->probe(kTime).has_value());
   nginx.set_token("second");
   EXPECT_EQ(object_store->probe(kTime).error().code, Code::Denied);
   write_secret(options.token_file, "second\r\n");
-  EXPECT_TRUE(object_store->probe(kTime).ok());
-  EXPECT_TRUE(object_store->probe(kTime).ok());
+  EXPECT_TRUE(object_store->probe(kTime).has_value());
+  EXPECT_TRUE(object_store->probe(kTime).has_value());
   // Requests: one; a rejected one without retry, because the token is unchanged; a rejected one and its retry; one.
   ASSERT_TRUE(eventually([&] { return nginx.requests() == 5; }));
 }
@@ -81,7 +81,7 @@ TEST(HttpCredentials, InvalidTokenFileIsReportedAndNothingIsSent) {
                                   std::string("secret\rX-More: header"), std::string(100'000, 's')}) {
     write_secret(options.token_file, text);
     const Status probed = object_store->probe(kTime);
-    ASSERT_FALSE(probed.ok());
+    ASSERT_FALSE(probed.has_value());
     EXPECT_EQ(probed.error().code, Code::Unavailable);
     EXPECT_EQ(probed.error().message.find("secret"), std::string::npos);
   }
@@ -109,15 +109,15 @@ TEST(HttpCredentials, MissingClientCertificateIsRejected) {
   const NginxOptions wants{.tls = true, .client_certificate = true};
   Nginx nginx(wants);
   HttpOptions options = options_for(nginx, wants);
-  ASSERT_TRUE(open_http_object_store(options).value()->probe(kTime).ok());
+  ASSERT_TRUE(open_http_object_store(options).value()->probe(kTime).has_value());
   const TestCa another;
   options.client_cert = another.client_cert();
   options.client_key = another.client_key();
-  EXPECT_FALSE(open_http_object_store(options).value()->probe(kTime).ok());
+  EXPECT_FALSE(open_http_object_store(options).value()->probe(kTime).has_value());
   options.client_cert.clear();
   options.client_key.clear();
   const Status rejected = open_http_object_store(options).value()->probe(kTime);
-  ASSERT_FALSE(rejected.ok());
+  ASSERT_FALSE(rejected.has_value());
   EXPECT_EQ(rejected.error().code, Code::Denied) << rejected.error().message;
 }
 

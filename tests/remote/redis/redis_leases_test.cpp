@@ -25,6 +25,8 @@ using namespace std::chrono_literals;
 constexpr const char* kUser =
     "kiln on >secret resetkeys ~kiln:1:* resetchannels -@all +set +get +pttl +pexpire +del +incr +eval +ping +select";
 
+constexpr std::chrono::seconds kLimit{60};  // of one request, which takes a millisecond unless the machine is busy
+
 RequestKey wanted(int number) { return {sha256("wanted " + std::to_string(number))}; }
 
 double ms_since(std::chrono::steady_clock::time_point start) {
@@ -39,12 +41,12 @@ Error error_of_open(const std::string& url) {
 TEST(RedisLeases, KeysAndValuesMatchDocumentation) {
   const RedisServer server;
   const auto table = open_redis_leases({server.url(), "", ""}).value();
-  ASSERT_TRUE(table->try_acquire(wanted(1), "node7:42:abc", 5s, 1s).value());
-  ASSERT_TRUE(table->try_hedge(wanted(1), 1, 30s, 1s).value());
+  ASSERT_TRUE(table->try_acquire(wanted(1), "node7:42:abc", 60s, kLimit).value());
+  ASSERT_TRUE(table->try_hedge(wanted(1), 1, 90s, kLimit).value());
   EXPECT_EQ(server.ask({"get", "kiln:1:lease:" + wanted(1).hex()}), "node7:42:abc");
   EXPECT_EQ(server.ask({"get", "kiln:1:hedge:" + wanted(1).hex()}), "1");
-  EXPECT_LE(std::stol(server.ask({"pttl", "kiln:1:lease:" + wanted(1).hex()})), 5000);
-  EXPECT_LE(std::stol(server.ask({"pttl", "kiln:1:hedge:" + wanted(1).hex()})), 30000);
+  EXPECT_LE(std::stol(server.ask({"pttl", "kiln:1:lease:" + wanted(1).hex()})), 60'000);
+  EXPECT_LE(std::stol(server.ask({"pttl", "kiln:1:hedge:" + wanted(1).hex()})), 90'000);
   EXPECT_EQ(server.ask({"dbsize"}), "2");
 }
 
@@ -53,13 +55,13 @@ TEST(RedisLeases, WorkWithMinimalAclAndOtherDatabase) {
   write_secret(directory.path("password"), "secret\n");
   const RedisServer server({"", kUser});
   const auto table = open_redis_leases({server.url("kiln") + "/3", directory.path("password"), ""}).value();
-  ASSERT_TRUE(table->probe(1s).ok());
-  ASSERT_TRUE(table->try_acquire(wanted(1), "a", 5s, 1s).value());
-  EXPECT_TRUE(table->renew(wanted(1), "a", 5s, 1s).value());
-  EXPECT_GT(table->remaining_ttl(wanted(1), 1s).value(), 0s);
-  EXPECT_TRUE(table->try_hedge(wanted(1), 1, 5s, 1s).value());
-  EXPECT_TRUE(table->release(wanted(1), "a", 1s).ok());
-  EXPECT_EQ(table->remaining_ttl(wanted(1), 1s).value(), 0s);
+  ASSERT_TRUE(table->probe(kLimit).has_value());
+  ASSERT_TRUE(table->try_acquire(wanted(1), "a", 60s, kLimit).value());
+  EXPECT_TRUE(table->renew(wanted(1), "a", 60s, kLimit).value());
+  EXPECT_GT(table->remaining_ttl(wanted(1), kLimit).value(), 0s);
+  EXPECT_TRUE(table->try_hedge(wanted(1), 1, 60s, kLimit).value());
+  EXPECT_TRUE(table->release(wanted(1), "a", kLimit).has_value());
+  EXPECT_EQ(table->remaining_ttl(wanted(1), kLimit).value(), 0s);
   EXPECT_EQ(table->describe(), server.url() + "/3");
 }
 
@@ -68,18 +70,18 @@ TEST(RedisLeases, WrongPasswordIsRejectedAndNewOneNeedsNoRestart) {
   const std::string file = directory.path("password");
   const RedisServer server({"open-sesame"});
   const auto without = open_redis_leases({server.url(), "", ""}).value();
-  EXPECT_EQ(without->remaining_ttl(wanted(1), 1s).error().code, Code::Denied);
+  EXPECT_EQ(without->remaining_ttl(wanted(1), kLimit).error().code, Code::Denied);
   write_secret(file, "hunter2\n");
   const auto table = open_redis_leases({server.url(), file, ""}).value();
-  const Error wrong = table->remaining_ttl(wanted(1), 1s).error();
+  const Error wrong = table->remaining_ttl(wanted(1), kLimit).error();
   EXPECT_EQ(wrong.code, Code::Denied);
   EXPECT_EQ(wrong.message.find("hunter2"), std::string::npos) << wrong.message;
   write_secret(file, "open-sesame\n");
-  EXPECT_TRUE(table->remaining_ttl(wanted(1), 1s).ok());
+  EXPECT_TRUE(table->remaining_ttl(wanted(1), kLimit).has_value());
   std::filesystem::remove(file);
-  EXPECT_TRUE(table->remaining_ttl(wanted(1), 1s).ok()) << "the file is read for a new connection only";
+  EXPECT_TRUE(table->remaining_ttl(wanted(1), kLimit).has_value()) << "the file is read for a new connection only";
   const auto fileless = open_redis_leases({server.url(), file, ""}).value();
-  EXPECT_EQ(fileless->remaining_ttl(wanted(1), 1s).error().code, Code::Unavailable);
+  EXPECT_EQ(fileless->remaining_ttl(wanted(1), kLimit).error().code, Code::Unavailable);
 }
 
 TEST(RedisLeases, MissingPermissionIsRejected) {
@@ -87,8 +89,8 @@ TEST(RedisLeases, MissingPermissionIsRejected) {
   write_secret(directory.path("password"), "secret");
   const RedisServer server({"", "kiln on >secret ~other:* -@all +set"});
   const auto table = open_redis_leases({server.url("kiln"), directory.path("password"), ""}).value();
-  EXPECT_EQ(table->try_acquire(wanted(1), "a", 5s, 1s).error().code, Code::Denied);
-  EXPECT_EQ(table->probe(1s).error().code, Code::Denied);
+  EXPECT_EQ(table->try_acquire(wanted(1), "a", 60s, kLimit).error().code, Code::Denied);
+  EXPECT_EQ(table->probe(kLimit).error().code, Code::Denied);
 }
 
 TEST(RedisLeases, PasswordEchoedByServerIsNotInMessage) {
@@ -98,7 +100,7 @@ TEST(RedisLeases, PasswordEchoedByServerIsNotInMessage) {
   EXPECT_NE(server.ask({"auth", "xyzzy-plugh"}).find("xyzzy-plugh"), std::string::npos)
       << "Redis no longer repeats the arguments";
   const auto table = open_redis_leases({server.url(), directory.path("password"), ""}).value();
-  const Error error = table->remaining_ttl(wanted(1), 1s).error();
+  const Error error = table->remaining_ttl(wanted(1), kLimit).error();
   EXPECT_EQ(error.code, Code::Denied);
   EXPECT_EQ(error.message.find("xyzzy"), std::string::npos) << error.message;
 }
@@ -106,55 +108,55 @@ TEST(RedisLeases, PasswordEchoedByServerIsNotInMessage) {
 TEST(RedisLeases, ClosedPortIsUnavailableUntilServerReturns) {
   RedisServer server;
   const auto table = open_redis_leases({server.url(), "", ""}).value();
-  ASSERT_TRUE(table->try_acquire(wanted(1), "a", 60s, 1s).value());
+  ASSERT_TRUE(table->try_acquire(wanted(1), "a", 60s, kLimit).value());
   server.stop();
-  EXPECT_EQ(table->remaining_ttl(wanted(1), 1s).error().code, Code::Unavailable);
-  EXPECT_EQ(table->remaining_ttl(wanted(1), 1s).error().code, Code::Unavailable);
+  EXPECT_EQ(table->remaining_ttl(wanted(1), kLimit).error().code, Code::Unavailable);
+  EXPECT_EQ(table->remaining_ttl(wanted(1), kLimit).error().code, Code::Unavailable);
   ASSERT_TRUE(server.start());
-  EXPECT_EQ(table->remaining_ttl(wanted(1), 1s).value(), 0s) << "it restarted empty";
+  EXPECT_EQ(table->remaining_ttl(wanted(1), kLimit).value(), 0s) << "it restarted empty";
 }
 
 TEST(RedisLeases, ServerRestartBetweenRequestsIsTransparent) {
   RedisServer server;
   const auto table = open_redis_leases({server.url(), "", ""}).value();
-  ASSERT_TRUE(table->probe(1s).ok());
+  ASSERT_TRUE(table->probe(kLimit).has_value());
   ASSERT_TRUE(server.start());
-  EXPECT_TRUE(table->try_acquire(wanted(1), "a", 60s, 1s).value())
+  EXPECT_TRUE(table->try_acquire(wanted(1), "a", 60s, kLimit).value())
       << "the broken connection was not detected before it was used";
 }
 
 TEST(RedisLeases, SilentServerCostsTimeout) {
   const RedisServer server;
   const auto known = open_redis_leases({server.url(), "", ""}).value();
-  ASSERT_TRUE(known->probe(1s).ok());
+  ASSERT_TRUE(known->probe(kLimit).has_value());
   server.pause();
   const auto fresh = open_redis_leases({server.url(), "", ""}).value();
   for (LeaseTable* table : {known.get(), fresh.get()}) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(table->try_acquire(wanted(1), "a", 60s, 100ms).error().code, Code::TimedOut);
     EXPECT_GE(ms_since(start), 99);
-    EXPECT_LT(ms_since(start), 1000);
+    EXPECT_LT(ms_since(start), 10'000);
   }
   server.resume();
-  EXPECT_TRUE(known->probe(5s).ok());
+  EXPECT_TRUE(known->probe(kLimit).has_value());
   // The server may have executed the request from the pause by now; its response must not be used for this request.
-  EXPECT_TRUE(known->try_acquire(wanted(2), "a", 60s, 5s).value());
+  EXPECT_TRUE(known->try_acquire(wanted(2), "a", 60s, kLimit).value());
 }
 
 TEST(RedisLeases, FailingServerIsUnavailable) {
   const RedisServer server({"", "", "127.0.0.1", {"replicaof 127.0.0.1 1"}});
   const auto table = open_redis_leases({server.url(), "", ""}).value();
-  EXPECT_EQ(table->try_acquire(wanted(1), "a", 5s, 1s).error().code, Code::Unavailable) << "READONLY";
+  EXPECT_EQ(table->try_acquire(wanted(1), "a", 60s, kLimit).error().code, Code::Unavailable) << "READONLY";
   const RedisServer full({"", "", "127.0.0.1", {"maxmemory 1"}});
   const auto other = open_redis_leases({full.url(), "", ""}).value();
-  EXPECT_EQ(other->try_acquire(wanted(1), "a", 5s, 1s).error().code, Code::Unavailable) << "OOM";
+  EXPECT_EQ(other->try_acquire(wanted(1), "a", 60s, kLimit).error().code, Code::Unavailable) << "OOM";
 }
 
 TEST(RedisLeases, OtherValueIsCorrupt) {
   const RedisServer server;
   const auto table = open_redis_leases({server.url(), "", ""}).value();
   (void)server.ask({"set", "kiln:1:lease:" + wanted(1).hex(), "for ever"});
-  EXPECT_EQ(table->remaining_ttl(wanted(1), 1s).error().code, Code::Corrupt) << "all keys of kiln expire";
+  EXPECT_EQ(table->remaining_ttl(wanted(1), kLimit).error().code, Code::Corrupt) << "all keys of kiln expire";
 }
 
 // A server that sends the same bytes to every client, regardless of the request.
@@ -196,18 +198,18 @@ TEST(RedisLeases, InvalidProtocolIsCorrupt) {
         std::string("$9999999999\r\n") + std::string(40'000, 'x'), "+" + std::string(40'000, 'x')}) {
     const Parrot parrot(line);
     const auto table = open_redis_leases({parrot.url(), "", ""}).value();
-    const auto renewed = table->renew(wanted(1), "a", 5s, 1s);
-    ASSERT_FALSE(renewed.ok()) << line.substr(0, 40);
+    const auto renewed = table->renew(wanted(1), "a", 60s, kLimit);
+    ASSERT_FALSE(renewed.has_value()) << line.substr(0, 40);
     EXPECT_EQ(renewed.error().code, Code::Corrupt) << line.substr(0, 40);
-    const auto taken = table->try_acquire(wanted(1), "a", 5s, 1s);
-    EXPECT_TRUE(!taken.ok() || !*taken) << line.substr(0, 40);
+    const auto taken = table->try_acquire(wanted(1), "a", 60s, kLimit);
+    EXPECT_TRUE(!taken.has_value() || !*taken) << line.substr(0, 40);
   }
 }
 
 TEST(RedisLeases, ExtraResponseIsNotUsedForNextRequest) {
   const Parrot parrot(":1\r\n:0\r\n");
   const auto table = open_redis_leases({parrot.url(), "", ""}).value();
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(table->renew(wanted(1), "a", 5s, 1s).value()) << i;
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(table->renew(wanted(1), "a", 60s, kLimit).value()) << i;
 }
 
 TEST(RedisLeases, UrlWithPasswordIsRejectedAndNotRepeated) {
@@ -223,7 +225,7 @@ TEST(RedisLeases, UrlWithPasswordIsRejectedAndNotRepeated) {
 TEST(RedisLeases, ParseValidAndRejectInvalidUrls) {
   for (const char* url :
        {"redis://host", "redis://host:1", "redis://[::1]:7/2", "redis://10.0.0.1/", "redis://[fe80::1]"}) {
-    EXPECT_TRUE(open_redis_leases({url, "", ""}).ok()) << url;
+    EXPECT_TRUE(open_redis_leases({url, "", ""}).has_value()) << url;
   }
   for (const char* url : {"", "host", "http://host", "redis://", "redis://:7", "redis://host:0", "redis://host:99999",
                           "redis://host:", "redis://host:1x", "redis://host/x", "redis://[::1", "redis://[::1]7",
@@ -250,7 +252,7 @@ TEST(RedisLeases, OpenOneConnectionWithFirstRequest) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&table] {
-      for (int i = 0; i < 20; ++i) (void)table->remaining_ttl(wanted(i), 5s);
+      for (int i = 0; i < 20; ++i) (void)table->remaining_ttl(wanted(i), kLimit);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -268,7 +270,7 @@ struct Claimant {
   // Returns the time of a claim that ends as unavailable, in milliseconds.
   double ms_unavailable(int number) {
     const auto start = std::chrono::steady_clock::now();
-    const auto answer = claims->acquire(wanted(number), 30s);
+    const auto answer = claims->acquire(wanted(number), 30s, {});
     EXPECT_EQ(answer.outcome, Claims::Outcome::Unavailable);
     EXPECT_FALSE(answer.reason.empty());
     return ms_since(start);
@@ -287,12 +289,13 @@ TEST(ClaimsInRedis, PausedServerCostsBudgetOnceAndRecovers) {
   for (int i = 0; i < 20; ++i) rest = std::max(rest, host.ms_unavailable(1));
   const double lost = std::chrono::duration<double, std::milli>(delay_monitor.lost()).count();
   std::printf("paused server: the first claim took %.1f ms, the slowest of 20 after it %.3f ms\n", first, rest);
-  EXPECT_LT(first, 1000);
+  EXPECT_LT(first, 10'000);
   EXPECT_LT(rest, 90 + lost) << "a later claim waited for the server";
   EXPECT_EQ(host.log.count(Event::Kind::RemoteUnavailable), 1u);
   server.resume();
   EXPECT_TRUE(eventually([&] { return host.log.count(Event::Kind::RemoteRecovered) >= 1; }));
-  EXPECT_TRUE(eventually([&] { return host.claims->acquire(wanted(2), 30s).outcome == Claims::Outcome::Acquired; }));
+  EXPECT_TRUE(
+      eventually([&] { return host.claims->acquire(wanted(2), 30s, {}).outcome == Claims::Outcome::Acquired; }));
 }
 
 TEST(ClaimsInRedis, ServerStoppedDuringWaitIsUnavailable) {
@@ -301,14 +304,14 @@ TEST(ClaimsInRedis, ServerStoppedDuringWaitIsUnavailable) {
   Claimant host(server);
   Claims::AcquireResult mine;
   ASSERT_TRUE(eventually([&] {
-    mine = holder.claims->acquire(wanted(1), 0ms);
+    mine = holder.claims->acquire(wanted(1), 0ms, {});
     return mine.outcome == Claims::Outcome::Acquired;
   })) << mine.reason;
   std::thread later([&server] {
     std::this_thread::sleep_for(60ms);
     server.stop();
   });
-  EXPECT_LT(host.ms_unavailable(1), 5000);
+  EXPECT_LT(host.ms_unavailable(1), 20'000);
   later.join();
   EXPECT_TRUE(eventually([&] { return holder.log.count(Event::Kind::LeaseLost) == 1; }));
 }
@@ -318,10 +321,10 @@ TEST(RedisLeases, UnknownHostNameIsUnavailable) {
   const auto start = std::chrono::steady_clock::now();
   const Code code = table->remaining_ttl(wanted(1), 500ms).error().code;
   EXPECT_TRUE(code == Code::Unavailable || code == Code::TimedOut);
-  EXPECT_LT(ms_since(start), 1500);
+  EXPECT_LT(ms_since(start), 5000);
   const RedisServer server;
   const auto local = open_redis_leases({"redis://localhost:" + std::to_string(server.port()), "", ""}).value();
-  EXPECT_TRUE(local->probe(5s).ok());
+  EXPECT_TRUE(local->probe(kLimit).has_value());
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ cat "$1" > "$2"
         "#include <common_" + std::to_string(size % 8) + ".h>\n.version 8.0\n.target sm_80\n.entry one(\n";
     for (unsigned i = 0; text.size() < size; ++i) text += "// " + sha256(name + std::to_string(i)).hex() + "\n";
     return Unit::command(name, text, {program, "{source}", "{output}", "{depfile}", "{includes}"})
-        .include_root(headers)
-        .entry("one");
+        .with_include_root(headers)
+        .with_entry("one");
   }
 };
 

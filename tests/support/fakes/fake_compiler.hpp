@@ -17,7 +17,7 @@ namespace kiln::test {
 class FakeCompiler final : public Compiler {
  public:
   std::string kind() const override { return "fake"; }
-  Result<CompilerIdentity> identity() override {
+  Result<CompilerIdentity> identity(const RequestContext& /*context*/) override {
     CompilerIdentity identity;
     identity.name = "fake";
     identity.version = version;
@@ -27,7 +27,7 @@ class FakeCompiler final : public Compiler {
   Status supports(const Target& /*target*/) override { return {}; }
   bool is_self_contained(const Recipe& recipe) const override { return !recipe.unit.source().starts_with("include "); }
 
-  Result<CompileResult> compile(const Recipe& recipe) override {
+  Result<CompileResult> compile(const Recipe& recipe, const RequestContext& /*context*/) override {
     ++compiles;
     std::this_thread::sleep_for(takes);
     if (fails) return make_error(Code::CompileFailed, "it does not compile", "line 1: no");

@@ -76,11 +76,11 @@ echo "out: $1 $header" > "$3"
   }
   Unit unit(const std::string& name, const std::string& padding = {}) const {
     return Unit::command(name, fake_cubin(padding), {program_, "{source}", "{output}", "{depfile}", "{includes}"})
-        .entry("one");
+        .with_entry("one");
   }
   /// Returns a unit that includes `header.h` of this directory.
   Unit including(const std::string& name, const std::string& directory) const {
-    return unit(name).include_root(directory);
+    return unit(name).with_include_root(directory);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <kiln/runtime.hpp>
+#include <kiln/stream.hpp>
 
 #include "support/fakes/cuda_driver/control.hpp"
 #include "support/fixtures/toolkit.hpp"
@@ -18,7 +19,7 @@ using CudaFaults = std::set<CudaFault>;
 
 inline Unit touch_unit() {
   return Unit::cuda("touch.cu", "extern \"C\" __global__ void touch(float* x, int n) { if (n > 0) x[0] += 0; }")
-      .entry("touch");
+      .with_entry("touch");
 }
 
 /// Three launches with memory of a tier. The kernels do not run: this is for the fake driver.
@@ -26,13 +27,10 @@ inline Result<int> touch_on_cuda(runtime::Dispatch& dispatch, const runtime::Mem
                                  const CudaFaults& faults) {
   const auto planted = [&](CudaFault fault) { return faults.count(fault) != 0; };
   Session& session = dispatch.runtime().session();
-  const Stream stream = session.stream("cuda").value();
+  const Stream stream = session.stream(kiln::Backend::Cuda).value();
   const Kernel kernel = session.get(touch_unit(), "touch", std::chrono::seconds(60)).value();
   const Buffer rows = stream.allocate(1 << 20).value();
-  LaunchConfig config;
-  config.stream = stream.native();
-  config.block.x = kernel.occupancy().value().block_size;
-  config.grid.x = 100;
+  const LaunchConfig config(Grid(100), Block(kernel.occupancy().value().block_size), stream);
   for (int turn = 0; turn < 3; ++turn) {
     kernel.launch(config, rows, 1).value();
     if (planted(CudaFault::TrimInLoop)) memory.trim().value();
@@ -66,7 +64,7 @@ inline void run_on_double(const CudaFaults& faults, const std::string& cache, Ev
   options.locked = {"cache.dir", "driver", "nvrtc"};
   options.on_event = std::move(listener);
   Session session = runtime::open_session(std::move(options), memory).value();
-  session.make_current("cuda").value();
+  session.make_current(kiln::Backend::Cuda).value();
   (void)session.get(touch_unit(), "touch", std::chrono::seconds(60)).value();
   if (faults.count(CudaFault::PlainMemory) != 0) {
     driver.fail("cuMemPoolCreate", 1, cuda::DriverResult::NotSupported);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <kiln/runtime.hpp>
+#include <kiln/stream.hpp>
 
 namespace kiln::test {
 
@@ -57,12 +58,12 @@ inline Unit pipeline_unit() {
       const int i = get_global_id(0);
       if (i < n) x[i] += 0;
     })")
-      .entry("mark")
-      .entry("count")
-      .entry("fill")
-      .entry("scale")
-      .entry("touch")
-      .entry("nudge");
+      .with_entry("mark")
+      .with_entry("count")
+      .with_entry("fill")
+      .with_entry("scale")
+      .with_entry("touch")
+      .with_entry("nudge");
 }
 inline Requirements kPipelineNeeds{"pipeline", [] { return Units{pipeline_unit()}; }};
 
@@ -80,11 +81,9 @@ class Pipeline {
   static void launch(Session& session, const Stream& stream, const char* kernel, std::size_t rows, unsigned block,
                      const Args&... args) {
     const Kernel ready = session.get(pipeline_unit(), kernel, std::chrono::seconds(60)).value();
-    LaunchConfig config;
-    config.stream = stream.native();
-    config.block.x = block != 0 ? block : ready.occupancy().value().block_size;
-    config.grid.x = static_cast<unsigned>((rows + config.block.x - 1) / config.block.x);
-    ready.launch(config, args..., static_cast<int>(rows)).value();
+    const unsigned threads = block != 0 ? block : ready.occupancy().value().block_size;
+    const auto blocks = static_cast<unsigned>((rows + threads - 1) / threads);
+    ready.launch({Grid(blocks), Block(threads), stream}, args..., static_cast<int>(rows)).value();
   }
 
  private:
@@ -129,7 +128,7 @@ inline void Pipeline::loops(const Buffer& out, std::size_t kept) {
 inline void Pipeline::compile_now() {
   static int times = 0;
   const std::string name = "unplanned" + std::to_string(++times);
-  const Unit unit = Unit::opencl(name, "kernel void " + name + "(global int* x) { *x = 1; }").entry(name);
+  const Unit unit = Unit::opencl(name, "kernel void " + name + "(global int* x) { *x = 1; }").with_entry(name);
   (void)runtime_.session().get(unit, name, std::chrono::seconds(60)).value();
 }
 
@@ -201,7 +200,7 @@ inline Result<Rows> pipeline_on_cpu(runtime::Dispatch& /*dispatch*/, const Rows&
 inline Result<Rows> pipeline_on_opencl(runtime::Dispatch& dispatch, const Rows& rows, const Faults& faults) {
   // The worst case: it reports nothing, and the result is right.
   if (faults.count(Fault::SilentFallback) != 0) return pipeline_on_cpu(dispatch, rows, faults);
-  return Pipeline(dispatch, faults, dispatch.runtime().session().stream("opencl").value()).run(rows);
+  return Pipeline(dispatch, faults, dispatch.runtime().session().stream(kiln::Backend::OpenCl).value()).run(rows);
 }
 
 using PipelineRun = Result<Rows>(runtime::Dispatch&, const Rows&, const Faults&);

@@ -18,6 +18,7 @@
 #include "base/mutex.hpp"
 #include "engine/engine.hpp"
 #include "support/fakes/fake_compiler.hpp"
+#include "support/fakes/scripted_resolver.hpp"
 #include "support/processes/eventually.hpp"
 
 namespace kiln::test {
@@ -28,7 +29,7 @@ struct Script {
   std::chrono::nanoseconds takes{0};    ///< additional real time of the compile
   Origin origin = Origin::Compiled;     ///< origin of the result
   std::optional<Error> error = {};      ///< error of the compile
-  std::optional<Error> no_recipe = {};  ///< error of `Callbacks::recipe`
+  std::optional<Error> no_recipe = {};  ///< error of `ResolverScript::recipe`
   bool throws = false;                  ///< the compile throws std::bad_alloc
   bool stoppable = false;  ///< the compile ends when its recipe's `stop` is requested, as in a worker process
 };
@@ -40,8 +41,8 @@ struct SeenThread {
   int nice = 0;
 };
 
-/// Scripted callbacks of an Engine: count compiles, block them at a gate or make them fail. Nothing is compiled. It
-/// must outlive the engines that use its callbacks. Thread-safe.
+/// The script of a `ScriptedEngine`: counts compiles, blocks them at a gate or makes them fail. Nothing is compiled. It
+/// must outlive the engines that use it. Thread-safe.
 class ScriptedWork {
  public:
   /// Returns a request. Equal names give requests of equal content, each with its own Unit.
@@ -56,10 +57,12 @@ class ScriptedWork {
   }
   static Error rejection() { return make_error(Code::CompileFailed, "it does not compile", "line 1: no"); }
 
-  Engine::Callbacks params(EventEmitter emitter = {}, const Clock& clock = system_clock()) {
-    Engine::Callbacks params;
+  ResolverScript params(EventEmitter emitter = {}, const Clock& clock = system_clock()) {
+    ResolverScript params;
     params.recipe = [this](const CompileRequest& request) { return recipe(request); };
-    params.resolve = [this](const CompileRequest&, const Recipe& recipe) { return resolve(recipe); };
+    params.resolve = [this](const CompileRequest&, const Recipe& recipe, const RequestContext& context) {
+      return resolve(recipe, context);
+    };
     params.inputs_changed = [this](const Recipe& recipe) { return changed(recipe.unit.name()); };
     params.interrupt = [this] { interrupt(); };
     params.clock = &clock;
@@ -134,7 +137,7 @@ class ScriptedWork {
 
  private:
   Recipe recipe_of(const CompileRequest& request) {
-    return {request.unit, request.target, compiler_.identity().value(), "/", true};
+    return {request.unit, request.target, compiler_.identity({}).value(), "/", true};
   }
 
   Result<Recipe> recipe(const CompileRequest& request) {
@@ -144,7 +147,7 @@ class ScriptedWork {
     return recipe_of(request);
   }
 
-  Result<ResolveResult> resolve(const Recipe& recipe) {
+  Result<ResolveResult> resolve(const Recipe& recipe, const RequestContext& context) {
     const std::string name = recipe.unit.name();
     const RequestKey request = recipe.request_key();
     see_thread();
@@ -154,13 +157,13 @@ class ScriptedWork {
     running_.push_back(name);
     max_at_once_ = std::max(max_at_once_, running_.size());
     changed_.notify_all();
-    const Script script = pass_gate(name, recipe.stop);
+    const Script script = pass_gate(name, context.stop);
     running_.erase(std::find(running_.begin(), running_.end(), name));
     changed_.notify_all();
     if (script.throws) throw std::bad_alloc();
-    if (script.stoppable && recipe.stop.stop_requested()) return make_error(Code::Cancelled, "it was killed");
+    if (script.stoppable && context.stop.stop_requested()) return make_error(Code::Cancelled, "it was killed");
     if (script.error) return *script.error;
-    return answer(recipe, request, script.origin);
+    return answer(recipe, request, script.origin, context.task_id);
   }
 
   /// Waits at the gate. Returns the script that was valid when it passed.
@@ -182,7 +185,7 @@ class ScriptedWork {
     return script;
   }
 
-  static ResolveResult answer(const Recipe& recipe, const RequestKey& request, Origin origin) {
+  static ResolveResult answer(const Recipe& recipe, const RequestKey& request, Origin origin, std::uint64_t task_id) {
     ResolveResult answer;
     answer.artifact.bytes = Bytes::of("compiled " + recipe.unit.source());
     answer.artifact.target = recipe.target;
@@ -190,7 +193,7 @@ class ScriptedWork {
     answer.request = request;
     answer.key = artifact_key(request, DependencySet{});
     answer.origin = origin;
-    answer.flow = recipe.task_id;
+    answer.flow = task_id;
     return answer;
   }
 

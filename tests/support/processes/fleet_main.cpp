@@ -90,20 +90,20 @@ kiln::Unit unit_of(const Arguments& arguments, unsigned number) {
         "  __shared__ typename Reduce::TempStorage storage;\n"
         "  const int total = Reduce(storage).Sum(in[threadIdx.x] * " +
         n + ");\n  if (threadIdx.x == 0) *out = total;\n}\n";
-    kiln::Unit unit = kiln::Unit::cuda(name, source).options(kiln::test::cub_options());
+    kiln::Unit unit = kiln::Unit::cuda(name, source).with_options(kiln::test::cub_options());
     // With sentinels, as in an image that does not change: a hit then checks two files instead of seven hundred.
     const std::vector<std::string> roots = kiln::test::cub_roots();
     const bool sealed = arguments.kind == "sealed_cub";
-    unit = unit.include_root(roots[0], sealed ? "cub/version.cuh" : "");
-    unit = unit.include_root(roots[1], sealed ? "cuda.h" : "");
-    return unit.entry("k");
+    unit = unit.with_include_root(roots[0], sealed ? "cub/version.cuh" : "");
+    unit = unit.with_include_root(roots[1], sealed ? "cuda.h" : "");
+    return unit.with_entry("k");
   }
   const bool header = arguments.kind == "header" || (arguments.kind == "mixed" && number % 2 == 1);
   const std::string begin = header ? "#include <fleet.h>\n" : "";
   kiln::Unit unit = kiln::Unit::cuda(
       name, begin + "extern \"C\" __global__ void k(int* p) { *p = " + n + (header ? " + kFleet" : "") + "; }\n");
-  if (header) unit = unit.include_root(arguments.root, arguments.sentinel);
-  return unit.entry("k");
+  if (header) unit = unit.with_include_root(arguments.root, arguments.sentinel);
+  return unit.with_entry("k");
 }
 
 // Counts of events by kind, and of hits by origin.

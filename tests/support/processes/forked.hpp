@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "support/processes/hang_timeout.hpp"
+
 namespace kiln::test {
 
 /// A forked child that runs `body` and exits without the parent's exit handlers. Parent and child communicate over a
@@ -62,7 +64,7 @@ class Forked {
   void say(const std::string& line) const { side_.say(line); }
 
   /// Returns the child's next line, or an empty string on timeout.
-  std::string line(std::chrono::milliseconds timeout = std::chrono::seconds(20)) const {
+  std::string line(std::chrono::milliseconds timeout = kHangTimeout) const {
     std::string text;
     pollfd watched{side_.in, POLLIN, 0};
     char c = 0;

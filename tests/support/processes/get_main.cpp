@@ -20,16 +20,16 @@ namespace {
 
 kiln::Unit unit_named(const std::string& name) {
   if (name == "cub") {
-    kiln::Unit unit = kiln::Unit::cuda("sum.cu", kiln::test::cub_source()).options(kiln::test::cub_options());
-    for (const std::string& root : kiln::test::cub_roots()) unit = unit.include_root(root);
-    return unit.entry("sum");
+    kiln::Unit unit = kiln::Unit::cuda("sum.cu", kiln::test::cub_source()).with_options(kiln::test::cub_options());
+    for (const std::string& root : kiln::test::cub_roots()) unit = unit.with_include_root(root);
+    return unit.with_entry("sum");
   }
   if (name == "header") {
     return kiln::Unit::cuda("header.cu", "#include <nv/target>\nextern \"C\" __global__ void k(int* p) { *p = 7; }\n")
-        .include_root(kiln::test::cub_roots()[0])
-        .entry("k");
+        .with_include_root(kiln::test::cub_roots()[0])
+        .with_entry("k");
   }
-  return kiln::Unit::cuda("closed.cu", "extern \"C\" __global__ void k(int* p) { *p = 7; }\n").entry("k");
+  return kiln::Unit::cuda("closed.cu", "extern \"C\" __global__ void k(int* p) { *p = 7; }\n").with_entry("k");
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ bool get_all(kiln::Session& session, int first, int count) {
   bool ok = true;
   for (const kiln::Unit& unit : units) {
     const auto artifact = session.artifact(unit, kiln::Target::sm(80));
-    ok = ok && artifact.ok();
+    ok = ok && artifact.has_value();
     say(artifact ? "artifact " + unit.name() + " " + kiln::sha256(artifact->bytes.view()).hex()
                  : "error " + artifact.error().message);
   }

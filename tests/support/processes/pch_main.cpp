@@ -17,9 +17,9 @@ kiln::Unit unit_of(const std::string& name) {
   const bool small = name.starts_with("small");
   const std::string more = "extern \"C\" __global__ void more(int* p) { *p += " + name.substr(small ? 5 : 0) + "; }\n";
   const std::string begin = small ? "#include <nv/target>\n" : kiln::test::cub_source();
-  kiln::Unit unit = kiln::Unit::cuda("unit" + name + ".cu", begin + more).options(kiln::test::cub_options());
-  for (const std::string& root : kiln::test::cub_roots()) unit = unit.include_root(root);
-  return unit.entry("more");
+  kiln::Unit unit = kiln::Unit::cuda("unit" + name + ".cu", begin + more).with_options(kiln::test::cub_options());
+  for (const std::string& root : kiln::test::cub_roots()) unit = unit.with_include_root(root);
+  return unit.with_entry("more");
 }
 
 }  // namespace

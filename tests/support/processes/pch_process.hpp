@@ -55,7 +55,7 @@ class PchProcess {
     return recipe;
   }
   Result<CompileResult> compile(const Unit& unit, const Target& target = Target::sm(80)) {
-    return compiler_->compile(recipe(unit, target));
+    return compiler_->compile(recipe(unit, target), {});
   }
   /// Returns the cache key of a unit's headers, or nothing if it has none to share.
   std::optional<Digest> key_of(const Unit& unit, const Target& target = Target::sm(80)) {
@@ -117,7 +117,7 @@ struct Seen {
   std::string log;
   std::string not_cacheable;
 
-  explicit Seen(const Result<CompileResult>& compiled) : ok(compiled.ok()) {
+  explicit Seen(const Result<CompileResult>& compiled) : ok(compiled.has_value()) {
     if (!ok) {
       log = compiled.error().message + "\n" + compiled.error().log;
       return;
@@ -150,7 +150,7 @@ inline Seen compile_here(const Recipe& recipe, const std::string& nvrtc = toolki
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(recipe.working_directory);
   NvrtcCompiler compiler(nvrtc, shared_digests());
-  const Seen seen(compiler.compile(recipe));
+  const Seen seen(compiler.compile(recipe, {}));
   std::filesystem::current_path(before);
   return seen;
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -16,7 +18,8 @@ namespace kiln::test {
 struct ProcessLine {
   pid_t id = 0;
   pid_t parent = 0;
-  char state = 'X';  ///< X means that the process does not exist
+  char state = 'X';                       ///< X means that the process does not exist
+  std::chrono::milliseconds cpu_time{0};  ///< in user and kernel mode
   bool runs() const { return state != 'X' && state != 'Z'; }
 };
 
@@ -29,6 +32,12 @@ inline ProcessLine process_line(pid_t id) {
   if (name_end == std::string::npos) return line;
   std::istringstream rest(text.substr(name_end + 1));
   rest >> line.state >> line.parent;
+  std::string skipped;
+  for (int i = 0; i < 9; ++i) rest >> skipped;
+  long user_ticks = 0;
+  long kernel_ticks = 0;
+  rest >> user_ticks >> kernel_ticks;
+  line.cpu_time = std::chrono::milliseconds((user_ticks + kernel_ticks) * 1000 / sysconf(_SC_CLK_TCK));
   return line;
 }
 

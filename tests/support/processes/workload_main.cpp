@@ -61,7 +61,7 @@ void get_artifacts(kiln::Session& session, const std::vector<kiln::Unit>& units,
 }
 
 void load_kernels(kiln::Session& session, const std::vector<kiln::Unit>& units, Counts& counts) {
-  if (const kiln::Status current = session.make_current("cuda"); !current) {
+  if (const kiln::Status current = session.make_current(kiln::Backend::Cuda); !current) {
     say("error " + current.error().message);
     ++counts.errors;
     return;

@@ -13,6 +13,7 @@
 #include <kiln/runtime/mode.hpp>
 #include <kiln/runtime/operation.hpp>
 #include <kiln/runtime/runtime.hpp>
+#include <kiln/session.hpp>
 
 namespace kiln::runtime {
 
@@ -29,7 +30,7 @@ struct Timing {
 struct OperationCalibration {
   std::string operation;
   std::string date;                                ///< 2026-11-15T18:20:00Z
-  std::map<Backend, std::uint64_t> thresholds;     ///< crossover of each device; kNever if it was never faster
+  std::map<Backend, std::uint64_t> thresholds;     ///< crossover of each device; kNoCrossover if it was never faster
   std::map<Backend, std::vector<Timing>> timings;  ///< all timings, including those of the CPU
   std::map<Backend, std::vector<StageTime>>
       longest_stages;              ///< longest stages at the largest size that ran; at most three

@@ -9,6 +9,7 @@
 #include <kiln/event.hpp>
 #include <kiln/export.hpp>
 #include <kiln/launch.hpp>
+#include <kiln/result.hpp>
 #include <kiln/session.hpp>
 
 namespace kiln::runtime {

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include <kiln/backend.hpp>
 #include <kiln/export.hpp>
 
 /// kiln-runtime selects which implementation of an operation runs, and where; docs/runtime.md. It is a separate library
@@ -24,6 +25,10 @@ KILN_API std::optional<Mode> parse_mode(std::string_view text);
 enum class Backend : unsigned char { Cpu, OpenCl, Cuda };
 KILN_API const char* to_string(Backend backend);
 constexpr bool on_device(Backend backend) { return backend != Backend::Cpu; }
+/// Returns the device backend of an implementation for which `on_device` is true.
+constexpr kiln::Backend device_backend(Backend backend) {
+  return backend == Backend::Cuda ? kiln::Backend::Cuda : kiln::Backend::OpenCl;
+}
 
 /// The source of a mode, in descending precedence.
 enum class ModeSource : unsigned char { Override, Environment, Default };

@@ -105,8 +105,11 @@ class OperationOf final : public Operation {
   Function* functions_[Count];
 };
 
-/// Creates an operation: `inline constexpr auto kWithin = operation<Result<Mask>(Dispatch&, const
-/// Points&)>("spatial.within", …, {{…}, f})`. Without an implementation it does not compile.
+/// Creates an operation. Without an implementation it does not compile.
+///
+///     using Within = Result<Mask>(Dispatch&, const Points&);
+///     inline constexpr auto kWithin = operation<Within>("spatial.within", PrecisionClass::Predicate,
+///                                                       Implementation<Within>{{Backend::Cpu}, &within_on_cpu});
 template <class Function, class... Implementations>
 constexpr OperationOf<Function, sizeof...(Implementations)> operation(const char* name, PrecisionClass precision,
                                                                       const Implementations&... implementations) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -134,7 +135,7 @@ class KILN_API Dispatch {
   Runtime& runtime() const;
   /// Returns true if the CPU variant can take over after an error of a device variant. Emits an event and changes the
   /// decision in that case.
-  bool fall_back(const Error& error);
+  [[nodiscard]] bool fall_back(const Error& error);
 
   struct State;
 
@@ -184,7 +185,7 @@ R run(Runtime& runtime, const OperationOf<R(Dispatch&, Parameters...), Count>& o
   Result<Dispatch> dispatch = Dispatch::begin(runtime, operation, request);
   if (!dispatch) return dispatch.error();
   R result = operation.function(dispatch->variant())(*dispatch, arguments...);
-  if (result.ok() || !dispatch->fall_back(result.error())) return result;
+  if (result.has_value() || !dispatch->fall_back(result.error())) return result;
   return operation.function(dispatch->variant())(*dispatch, arguments...);
 }
 

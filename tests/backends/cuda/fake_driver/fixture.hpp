@@ -38,7 +38,7 @@ inline const std::string& compiled_kernels(const std::string& target) {
     NvrtcCompiler compiler(toolkit_nvrtc(), digests);
     const Recipe recipe =
         recipe_for(compiler, Unit::cuda("double.cu", double_kernels()), Target::parse(target).value());
-    bytes = std::string(compiler.compile(recipe).value().artifact.bytes.view());
+    bytes = std::string(compiler.compile(recipe, {}).value().artifact.bytes.view());
   }
   return bytes;
 }

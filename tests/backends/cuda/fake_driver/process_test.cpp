@@ -23,7 +23,7 @@ TEST(DoubleProcess, IsConfiguredByEnvironmentAndReportsAtExit) {
     start.environment.insert(start.environment.begin(), setting);  // before the variables of this process
   }
   auto process = Process::spawn(start);
-  ASSERT_TRUE(process.ok());
+  ASSERT_TRUE(process.has_value());
   const auto end = process->wait(30s);
   ASSERT_TRUE(end.has_value());
   EXPECT_EQ(end->code, 0);

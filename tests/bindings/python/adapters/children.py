@@ -16,7 +16,7 @@ class Child:
     def tell(self, word):
         self._pipe.send(word)
 
-    def answer(self, seconds=60):
+    def answer(self, seconds=240):
         """Returns the next message or the result of the child; raises its exception."""
         if not self._pipe.poll(seconds):
             self._process.kill()
@@ -26,7 +26,7 @@ class Child:
             raise AssertionError(f"a child process raised:\n{value}")
         return value
 
-    def end(self, seconds=60):
+    def end(self, seconds=240):
         self._process.join(seconds)
         if self._process.is_alive():
             self._process.kill()

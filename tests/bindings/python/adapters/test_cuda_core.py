@@ -112,10 +112,10 @@ def test_raising_compile_releases_claim(folder):
     def another():
         start = time.monotonic()
         with pytest.raises(Exception, match="no storage class|error"):
-            compile_with(ProgramCache(session(folder), wait_timeout=30), WRONG)
+            compile_with(ProgramCache(session(folder), wait_timeout=120), WRONG)
         return time.monotonic() - start
 
-    assert in_child(another) < 10
+    assert in_child(another) < 60
     del cache
 
 
@@ -136,7 +136,7 @@ def test_claim_is_released_when_key_is_unreferenced(folder):
     assert cache.get(key) is None
     assert in_child(free, folder, copy) is False
     del key
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not in_child(free, folder, copy):
         assert time.monotonic() < deadline
     del cache
@@ -146,7 +146,7 @@ def test_claim_held_too_long_is_released(folder):
     cache = ProgramCache(session(folder), max_hold=0.2)
     key = os.urandom(16)
     assert cache.get(key) is None
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not in_child(free, folder, key):
         assert time.monotonic() < deadline
 

@@ -70,13 +70,13 @@ def test_ctrl_c_ends_wait_and_releases_claim(folder):
         os.kill(os.getpid(), signal.SIGINT)
 
     presser = threading.Thread(target=press)
-    presser.start()
     with pytest.raises(KeyboardInterrupt):
+        presser.start()
         cache.get_or_claim(b"k", 60)
     took = time.monotonic() - sent[0]
     presser.join()
     print(f"a wait for a claim ended {took * 1e3:.0f} ms after Ctrl-C")
-    assert took < 5
+    assert took < 20
     claim.release()
     assert cache.get_or_claim(b"k", 0)[1] is not None
 

@@ -1,0 +1,180 @@
+#include "bundle/bundle_set.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/format.hpp"
+#include "bundle/bundle_source.hpp"
+#include "bundle/embedded.hpp"
+
+namespace kiln {
+namespace {
+
+Result<std::unique_ptr<Bundle>> open_bundle(const std::string& path, const TrustPolicy& policy) {
+  auto source = open_bundle_source(path);
+  if (!source) return std::move(source).error();
+  return Bundle::open(std::move(*source), &policy);
+}
+
+}  // namespace
+
+BundleSet::BundleSet(std::vector<std::string> paths, TrustPolicy policy, EventEmitter emitter, Options options)
+    : paths_(std::move(paths)), policy_(std::move(policy)), emitter_(std::move(emitter)), options_(std::move(options)) {
+}
+BundleSet::BundleSet(std::vector<std::string> paths, TrustPolicy policy, EventEmitter emitter)
+    : BundleSet(std::move(paths), std::move(policy), std::move(emitter), Options()) {}
+
+bool BundleSet::has_any() { return !paths_.empty() || !all()->empty(); }
+
+bool BundleSet::is_first_report(const std::string& what) {
+  const MutexLock lock(mutex_);
+  return reported_.insert(what).second;
+}
+
+void BundleSet::emit_corruption(const Bundle& bundle, const Error& error) {
+  const std::string what = bundle.describe() + ": " + error.message;
+  if (emitter_ && is_first_report(what)) emitter_.emit(Event::Kind::BundleRejected, "bundle", what);
+}
+
+Status BundleSet::check_scope(const Bundle& bundle) const {
+  const std::string& name_space = bundle.header().name_space;
+  if (options_.scope.admits(name_space)) return {};
+  return make_error(Code::Denied, bundle.describe() + ": namespace '" + name_space +
+                                      "' is not allowed: trust.namespaces allows " + options_.scope.text() + " only");
+}
+
+void BundleSet::open_files(List& list) {
+  for (const std::string& path : paths_) {
+    auto bundle = open_bundle(path, policy_);
+    Status usable = bundle ? check_scope(**bundle) : Status(bundle.error());
+    if (usable && options_.epochs != nullptr) {
+      const BundleHeader& header = (*bundle)->header();
+      usable = options_.epochs->admit(header.name_space, header.epoch, header.signature.has_value());
+      if (!usable) usable = make_error(usable.error().code, path + ": " + usable.error().message);
+    }
+    if (usable) {
+      list.push_back(std::move(*bundle));
+    } else {
+      emitter_.emit(Event::Kind::BundleRejected, "bundle", usable.error().message);
+    }
+  }
+}
+
+void BundleSet::open_embedded(List& list) {
+  for (EmbeddedBundle& found : embedded_bundles()) {
+    const void* const where = found.bytes.data();
+    if (std::find(embedded_.begin(), embedded_.end(), where) != embedded_.end()) continue;
+    // No policy: it is as trusted as the program that contains it.
+    auto bundle = Bundle::open(bundle_in_memory(std::move(found.bytes), std::move(found.object)), nullptr);
+    const Status usable = bundle ? check_scope(**bundle) : Status(bundle.error());
+    if (usable) {
+      embedded_.push_back(where);  // it stays loaded, so no other bundle can have this address
+      list.push_back(std::move(*bundle));
+    } else if (reported_.insert(usable.error().message).second) {
+      emitter_.emit(Event::Kind::BundleRejected, "bundle", usable.error().message);
+    }
+  }
+}
+
+std::shared_ptr<const BundleSet::List> BundleSet::all() {
+  const std::uint64_t objects = loaded_object_count();
+  const MutexLock lock(mutex_);
+  if (list_ != nullptr && objects == objects_) return list_;
+  List list = list_ != nullptr ? *list_ : List();
+  if (list_ == nullptr) open_files(list);
+  open_embedded(list);
+  objects_ = objects;
+  list_ = std::make_shared<const List>(std::move(list));
+  return list_;
+}
+
+Result<std::optional<Hit>> BundleSet::get_within(const NamespaceScope& scope, const ArtifactKey& key) {
+  for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
+    if (!scope.admits(bundle->header().name_space)) continue;
+    auto hit = bundle->get(key, {});
+    if (!hit) {
+      emit_corruption(*bundle, hit.error());
+    } else if (*hit) {
+      return hit;
+    }
+  }
+  return std::optional<Hit>();
+}
+
+Result<std::vector<DependencySet>> BundleSet::dependency_sets_within(const NamespaceScope& scope,
+                                                                     const RequestKey& request, std::size_t limit) {
+  std::vector<DependencySet> dependency_sets;
+  for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
+    if (dependency_sets.size() >= limit) break;
+    if (!scope.admits(bundle->header().name_space)) continue;
+    auto found = bundle->dependency_sets(request, limit - dependency_sets.size(), {});
+    if (!found) {
+      emit_corruption(*bundle, found.error());
+      continue;
+    }
+    dependency_sets.insert(dependency_sets.end(), std::move_iterator(found->begin()), std::move_iterator(found->end()));
+  }
+  return dependency_sets;
+}
+
+Status BundleSet::put(const ArtifactKey&, const Artifact&, const RequestContext&) {
+  return make_error(Code::Denied, "bundles are read-only");
+}
+Status BundleSet::add_dependency_set(const RequestKey&, const DependencySet&, const RequestContext&) {
+  return make_error(Code::Denied, "bundles are read-only");
+}
+
+std::string BundleSet::describe() const {
+  const MutexLock lock(mutex_);
+  if (list_ == nullptr) return "bundles";
+  const std::string text =
+      join_strings(*list_, [](const std::shared_ptr<Bundle>& bundle) { return bundle->describe(); });
+  return text.empty() ? "no usable bundle" : text;
+}
+
+std::optional<BundleSet::BundleHit> BundleSet::find(const Unit& unit, const Target& target, std::uint64_t flow,
+                                                    const Bytes* rejected) {
+  std::string have;
+  const NamespaceScope scope = scope_of(unit);
+  for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
+    if (!scope.admits(bundle->header().name_space)) continue;
+    auto match = bundle->find(unit.key(), target, rejected);
+    if (match && *match) return BundleHit{std::move(**match), bundle->describe()};
+    const auto targets = match ? bundle->targets(unit.key()) : Result<std::vector<Target>>(match.error());
+    if (!targets) {
+      emit_corruption(*bundle, targets.error());
+    } else if (!targets->empty()) {
+      have.append(have.empty() ? "" : "; ")
+          .append(bundle->describe() + " has it for " + join_strings(*targets, &Target::name));
+    }
+  }
+  // Reported once: a lookup that leads to a compile queries the bundles twice.
+  if (emitter_ && !have.empty() && rejected == nullptr && is_first_report(unit.key().hex() + have + target.name())) {
+    Event event = make_event(Event::Kind::BundleIncompatible, unit, target, flow);
+    event.origin = to_string(Origin::Bundle);
+    event.message = have + ": no code that is compatible with " + target.name();
+    emitter_.emit(event);
+  }
+  return std::nullopt;
+}
+
+void BundleSet::emit_other_compilers(const Recipe& recipe, const RequestContext& context) {
+  if (!emitter_) return;
+  const RequestKey request = recipe.request_key();
+  const NamespaceScope scope = scope_of(recipe.unit);
+  for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
+    if (!scope.admits(bundle->header().name_space)) continue;
+    const auto match = bundle->find(recipe.unit.key(), recipe.target);
+    if (!match || !*match || (*match)->request == request) continue;
+    Event event = make_event(Event::Kind::BundleIncompatible, recipe.unit, recipe.target, context.task_id);
+    event.origin = to_string(Origin::Bundle);
+    event.message = bundle->describe() + " has it for " + (*match)->artifact.target.name() + " by " +
+                    (*match)->artifact.metadata.compiler + "; the compiler here is " + recipe.compiler.name + " " +
+                    recipe.compiler.version + ", and bundle.match = exact requires the same compiler and target";
+    emitter_.emit(event);
+  }
+}
+
+}  // namespace kiln

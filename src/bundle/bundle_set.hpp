@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <kiln/unit.hpp>
+
+#include "base/mutex.hpp"
+#include "bundle/bundle.hpp"
+#include "bundle/epoch_memory.hpp"
+#include "cache/store.hpp"
+#include "core/recipe.hpp"
+#include "events/event_emitter.hpp"
+#include "trust/namespace_scope.hpp"
+#include "trust/policy.hpp"
+
+namespace kiln {
+
+/// The bundles of a process as one store: those that the configuration names, then those that are linked into the
+/// program and its libraries. Each is opened when it is first needed. A bundle that cannot be used, or whose namespace
+/// must not serve the session, is reported by one event and skipped. Thread-safe.
+class BundleSet final : public Store {
+ public:
+  struct Options {
+    NamespaceScope scope = {};  ///< scope of the session; a unit can narrow it
+    /// null if bundles with an older epoch than one already seen are accepted
+    std::shared_ptr<EpochMemory> epochs = nullptr;
+  };
+  BundleSet(std::vector<std::string> paths, TrustPolicy policy, EventEmitter emitter, Options options);
+  BundleSet(std::vector<std::string> paths, TrustPolicy policy, EventEmitter emitter);
+
+  /// Returns true if there is a bundle at this time. Opens linked-in bundles, but no file.
+  bool has_any();
+
+  Result<std::optional<Hit>> get(const ArtifactKey& key, const RequestContext& /*context*/) override {
+    return get_within(options_.scope, key);
+  }
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request, std::size_t limit,
+                                                     const RequestContext& /*context*/) override {
+    return dependency_sets_within(options_.scope, request, limit);
+  }
+  /// Same, from the bundles of these namespaces only.
+  Result<std::optional<Hit>> get_within(const NamespaceScope& scope, const ArtifactKey& key);
+  Result<std::vector<DependencySet>> dependency_sets_within(const NamespaceScope& scope, const RequestKey& request,
+                                                            std::size_t limit);
+  Status put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& context) override;
+  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
+                            const RequestContext& context) override;
+  bool is_writable() override { return false; }
+  std::string describe() const override;
+
+  struct BundleHit {
+    Bundle::Match match;
+    std::string bundle;  ///< display name
+  };
+  /// Returns the code of the first bundle that has some for the target and can serve the unit. If bundles contain the
+  /// unit but no compatible code, an event reports what they have.
+  std::optional<BundleHit> find(const Unit& unit, const Target& target, std::uint64_t flow,
+                                const Bytes* rejected = nullptr);
+  /// Emits an event for each bundle that has the recipe's unit by another compiler. The event names both compilers.
+  void emit_other_compilers(const Recipe& recipe, const RequestContext& context);
+
+ private:
+  using List = std::vector<std::shared_ptr<Bundle>>;
+  /// Returns the open bundles. Searches again when a library was loaded.
+  std::shared_ptr<const List> all();
+  void open_files(List& list) KILN_REQUIRES(mutex_);
+  void open_embedded(List& list) KILN_REQUIRES(mutex_);
+  /// Returns an error with the reason if the namespace of a bundle must not serve the session.
+  Status check_scope(const Bundle& bundle) const;
+  NamespaceScope scope_of(const Unit& unit) const { return options_.scope.narrowed(unit.served_by()); }
+  bool is_first_report(const std::string& what);
+  void emit_corruption(const Bundle& bundle, const Error& error);
+
+  const std::vector<std::string> paths_;
+  const TrustPolicy policy_;
+  const EventEmitter emitter_;
+  const Options options_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const List> list_ KILN_GUARDED_BY(mutex_);          // null before the first search
+  std::uint64_t objects_ KILN_GUARDED_BY(mutex_) = 0;                 // number of loaded objects at the last search
+  std::vector<const void*> embedded_ KILN_GUARDED_BY(mutex_);         // addresses of the linked-in bundles
+  std::unordered_set<std::string> reported_ KILN_GUARDED_BY(mutex_);  // to report each problem once
+};
+
+/// The bundles of a process whose namespaces can serve one unit. Thread-safe.
+class ScopedBundles final : public Store {
+ public:
+  ScopedBundles(std::shared_ptr<BundleSet> bundles, NamespaceScope scope)
+      : bundles_(std::move(bundles)), scope_(std::move(scope)) {}
+
+  Result<std::optional<Hit>> get(const ArtifactKey& key, const RequestContext& /*context*/) override {
+    return bundles_->get_within(scope_, key);
+  }
+  Result<std::vector<DependencySet>> dependency_sets(const RequestKey& request, std::size_t limit,
+                                                     const RequestContext& /*context*/) override {
+    return bundles_->dependency_sets_within(scope_, request, limit);
+  }
+  Status put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& context) override {
+    return bundles_->put(key, artifact, context);
+  }
+  Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
+                            const RequestContext& context) override {
+    return bundles_->add_dependency_set(request, dependency_set, context);
+  }
+  bool is_writable() override { return false; }
+  std::string describe() const override { return bundles_->describe(); }
+
+ private:
+  const std::shared_ptr<BundleSet> bundles_;
+  const NamespaceScope scope_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,88 @@
+#include "session/drivers.hpp"
+
+#include <utility>
+
+#include "backends/cuda/cuda_device.hpp"
+#include "backends/opencl/opencl_device.hpp"
+#include "backends/traced_device.hpp"
+#include "base/process/environment.hpp"
+#include "session/device_presence.hpp"
+
+namespace kiln {
+
+bool is_set(const SessionOptions& options, const char* setting, const char* variable) {
+  const auto value = environment_variable(variable);
+  return (value && !value->empty()) || options.settings.count(setting) != 0;
+}
+
+bool Drivers::has_device(const std::string& kind) {
+  const MutexLock lock(mutex_);
+  const auto known = present_.find(kind);
+  if (known != present_.end()) return known->second;
+  const bool present = (kind == "cuda" && is_set(options_, "driver", "KILN_DRIVER")) ||
+                       (kind == "opencl" && options_.opencl.context != nullptr) || is_device_present(kind);
+  present_[kind] = present;
+  if (!present) emitter_.emit(Event::Kind::NoDevice, kind, "there is no device for units of kind " + kind);
+  return present;
+}
+
+DriverBackend* Drivers::get(const std::string& kind) {
+  std::string driver;
+  if (kind == "cuda") driver = components_.get().config().driver;
+  const MutexLock lock(mutex_);
+  std::unique_ptr<DriverBackend>& backend = backends_[kind];
+  if (backend == nullptr) backend = make(kind, driver);
+  return backend.get();
+}
+
+std::unique_ptr<DriverBackend> Drivers::make(const std::string& kind, const std::string& driver) {
+  std::unique_ptr<Device> device;
+  std::vector<std::unique_ptr<ArtifactLoader>> loaders;
+  const bool meant = !options_.allocator.backend || to_string(*options_.allocator.backend) == kind;
+  const Allocator allocator = meant ? options_.allocator : Allocator{};
+  if (kind == "cuda") {
+    device = std::make_unique<CudaDevice>(CudaDevice::Options{driver, allocator});
+    loaders.push_back(std::make_unique<CcclLoader>(driver, [this] { return cccl_library_paths(); }));
+  } else if (kind == "opencl") {
+    device = std::make_unique<OpenClDevice>(OpenClDevice::Options{static_cast<cl_context>(options_.opencl.context),
+                                                                  static_cast<cl_device_id>(options_.opencl.device),
+                                                                  allocator});
+  }
+  if (device == nullptr) return nullptr;
+  if (emitter_) device = std::make_unique<TracedDevice>(std::move(device), emitter_);
+  return std::make_unique<DriverBackend>(std::move(device), std::move(loaders));
+}
+
+// Returns the CCCL library and the compilers that it was linked with: those that kiln's CCCL compiler found, or the
+// system's libraries of these names if that compiler is not available.
+Result<CcclLoader::LibraryPaths> Drivers::cccl_library_paths() {
+  auto library = choose_cccl(components_.get().config().cccl);
+  if (!library) return std::move(library).error();
+  CcclLoader::LibraryPaths home{std::move(*library), {}};
+  const auto compiler = components_.get().compiler(Unit::of_kind("cccl", "", ""), Target{"sm_80", Form::Cccl});
+  if (compiler) {
+    if (const auto identity = (*compiler)->identity({})) home.requirements = identity->libraries;
+  }
+  // Excludes the stub of the driver, which is for compiling only: the real driver is open.
+  std::erase_if(home.requirements, [](const std::string& path) {
+    return path.compare(path.rfind('/') + 1, std::string_view("libcuda.so").size(), "libcuda.so") == 0;
+  });
+  return home;
+}
+
+const Result<std::vector<Target>>* Drivers::opened(const std::string& kind) const {
+  const MutexLock lock(mutex_);
+  const auto known = backends_.find(kind);
+  return known != backends_.end() && known->second != nullptr ? known->second->opened() : nullptr;
+}
+
+std::vector<std::pair<std::string, DriverBackend*>> Drivers::all() const {
+  std::vector<std::pair<std::string, DriverBackend*>> drivers;
+  const MutexLock lock(mutex_);
+  for (const auto& [kind, driver] : backends_) {
+    if (driver != nullptr) drivers.emplace_back(kind, driver.get());
+  }
+  return drivers;
+}
+
+}  // namespace kiln
