@@ -270,7 +270,7 @@ class [[nodiscard]] Result<void> : public detail::ResultMembers<Result<void>> {
   Error& error() & noexcept { return error_; }
   const Error& error() const& noexcept { return error_; }
   Error&& error() && noexcept { return std::move(error_); }
-  const Error&& error() const&& noexcept { return std::move(error_); }
+  const Error&& error() const&& noexcept { return static_cast<const Error&&>(error_); }
 
   /// Throws ResultError if there is an error.
   void value() const& {

@@ -31,7 +31,7 @@ Result<bool> has_allocator(const Allocator& allocator) {
 }
 
 Result<void*> allocate_with(const Allocator& allocator, std::size_t bytes, void* stream) {
-  const Result<void*> memory = allocator.allocate(bytes, StreamRef::from_native(stream));
+  Result<void*> memory = allocator.allocate(bytes, StreamRef::from_native(stream));
   if (!memory) return out_of_memory(bytes, memory.error().message);
   if (*memory == nullptr) return out_of_memory(bytes, "the given allocator returned no memory");
   return memory;

@@ -60,7 +60,8 @@ using Context = struct CUctx_st*;
 using Library = struct CUlib_st*;
 using Kernel = struct CUkern_st*;    ///< kernel of a library; valid in every context
 using Function = struct CUfunc_st*;  ///< function of one context; a Kernel, cast, is accepted in its place
-using Stream = struct CUstream_st*;  ///< null is the legacy stream
+/// null is the legacy stream. The public headers declare CUDA's own type of this name.
+using Stream = struct CUstream_st*;  // NOLINT(bugprone-forward-declaration-namespace)
 
 /// Converts a kernel to the type that launch functions take. The driver then loads it into the current context if
 /// necessary.
