@@ -134,8 +134,8 @@ Explanation::EarlierBuild earlier_build(const Build& build) {
 
 }  // namespace
 
-Explanation explain_miss(const Recipe& recipe, const Resolver::Params& params, Store* store,
-                         const RequestContext& context) {
+Explanation explain_miss(const Recipe& recipe, const Resolver::Params& params, const RequestContext& context) {
+  Store* const store = params.store_for(recipe.unit);
   Explanation explanation;
   explanation.request = recipe.request_key();
   if (store == nullptr) {
@@ -163,10 +163,8 @@ Explanation explain_miss(const Recipe& recipe, const Resolver::Params& params, S
 }
 
 Explanation explain(const Recipe& recipe, const Resolver::Params& params, const RequestContext& context) {
-  const bool is_scoped = params.units != nullptr && !recipe.unit.served_by().empty();
-  Store* const store = is_scoped ? params.units->store_for(recipe.unit) : params.store;
   auto found = Resolver(params).find(recipe, context);
-  if (!found || !*found) return explain_miss(recipe, params, store, context);
+  if (!found || !*found) return explain_miss(recipe, params, context);
   Explanation explanation;
   explanation.request = recipe.request_key();
   explanation.hit = true;

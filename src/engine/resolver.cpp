@@ -152,9 +152,7 @@ Status Resolver::publish(const ExternalKey& key, const Artifact& artifact, const
 }
 
 Resolver::Subject Resolver::subject_of(const Recipe& recipe, const Bytes* rejected) {
-  const bool is_scoped = params_.units != nullptr && !recipe.unit.served_by().empty();
-  Store* const store = is_scoped ? params_.units->store_for(recipe.unit) : params_.store;
-  return {&recipe, nullptr, recipe.request_key(), store, rejected};
+  return {&recipe, nullptr, recipe.request_key(), params_.store_for(recipe.unit), rejected};
 }
 
 Resolver::Subject Resolver::subject_of(const ExternalKey& key) const {

@@ -135,6 +135,9 @@ class Resolver {
         std::chrono::milliseconds(100);                                      ///< time budget for servers per `get`
     std::chrono::milliseconds lease_ttl{0};                                  ///< time after which a fleet claim expires
     std::chrono::milliseconds unknown_cost_wait = std::chrono::seconds(30);  ///< wait for a unit without recorded cost
+
+    /// Returns the tiers that can serve a unit, as one store; null if there is none.
+    Store* store_for(const Unit& unit) const { return units != nullptr ? units->store_for(unit) : store; }
   };
   explicit Resolver(Params params)
       : params_(std::move(params)), dependency_checks_(std::make_unique<DependencyCheckCache>(*params_.clock)) {}

@@ -117,7 +117,7 @@ void Resolver::emit_miss(const Subject& subject, const RequestContext& context) 
   Event miss = event(Event::Kind::Miss, subject, context);
   if (subject.recipe != nullptr) {
     ServerTimeBudget none(std::chrono::nanoseconds(0));  // local knowledge only: no server is queried
-    miss.message = explain_miss(*subject.recipe, params_, subject.store, context.with_budget(none)).summary;
+    miss.message = explain_miss(*subject.recipe, params_, context.with_budget(none)).summary;
     if (miss.message.rfind("miss: ", 0) == 0) miss.message.erase(0, 6);  // the event kind already says this
   }
   params_.emitter.emit(miss);

@@ -156,7 +156,7 @@ class Nginx {
   std::string configuration() const {
     std::string text = "daemon off;\npid nginx.pid;\nerror_log error.log warn;\n";
     text += "worker_processes " + std::to_string(options_.workers) + ";\n";
-    // As root, nginx would run its workers as user nobody, which cannot enter the test directory.
+    // As root, nginx would run its workers as another user, which cannot enter the test directory.
     if (geteuid() == 0) text += "user root;\n";
     text += "worker_rlimit_nofile " + std::to_string(2 * options_.connections + 64) + ";\n";
     text += "events { worker_connections " + std::to_string(options_.connections) + "; }\nhttp {\n";
