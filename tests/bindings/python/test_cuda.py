@@ -54,6 +54,23 @@ class Bytes(unittest.TestCase):
         self.assertEqual(caught.exception.line, 3)
         self.assertIn("> 3 | \t*x = y;", str(caught.exception))
 
+    def test_explain_says_why_a_unit_is_a_miss(self) -> None:
+        def unit(factor: int) -> kiln.Unit:
+            return kiln.Unit.cuda("why.cu", f"__global__ void k(int* x) {{ *x *= {factor}; }}", entries=["k"])
+
+        resolved = kiln.shared.resolve(unit(2), "sm_80", timeout=support.PATIENT)
+        self.assertEqual((resolved.origin, resolved.uncacheable_reason), ("compiled", ""))
+        self.assertGreater(kiln.shared.recorded_cost_ms(unit(2), "sm_80") or 0, 0)
+        hit = kiln.shared.explain(unit(2), "sm_80")
+        assert hit.artifact is not None
+        self.assertEqual((hit.hit, hit.artifact.key, hit.request_key), (True, resolved.key, resolved.request_key))
+        miss = kiln.shared.explain(unit(3), "sm_80")
+        assert miss.nearest is not None
+        self.assertEqual((miss.hit, miss.artifact, miss.nearest.key), (False, None, resolved.key))
+        self.assertEqual([difference.input for difference in miss.differences], ["source"])
+        self.assertIsNone(kiln.shared.recorded_cost_ms(unit(4), "sm_80"))
+        self.assertTrue(kiln.shared.wait_for_uploads(0))
+
     def test_invalid_target_is_rejected(self) -> None:
         with self.assertRaises(ValueError):
             kiln.artifact(SCALE, "sm_eighty")
