@@ -1,5 +1,6 @@
 """Runs one fault and checks the invariants: the caller gets the right code or a clear error in bounded time, a later process
-without faults gets the right code, and no file is left behind that this process or `kiln cache gc` does not remove."""
+without faults gets the right code, and no file is left behind that this process, `kiln cache gc` or `kiln status` does not
+remove."""
 import dataclasses
 import hashlib
 import os
@@ -153,14 +154,15 @@ class Trial:
         return {name for name in self.folder.files() - reference.files if not KEPT.match(name)}
 
     def left_after_a_day(self, reference, left):
-        """Returns the files that remain after another run, `kiln cache gc` and, for a shared directory, `kiln remote gc`. A
-        process that replaces a file named by the user cannot know whether another writer is active, so it removes temporary
-        files only after an hour, and in a shared directory after a day."""
+        """Returns the files that remain after another run, `kiln cache gc`, `kiln status` (status files of ended processes)
+        and, for a shared directory, `kiln remote gc`. A process that replaces a file named by the user cannot know whether
+        another writer is active, so it removes temporary files only after an hour, and in a shared directory after a day."""
         for name in left:
             os.utime(self.folder.path(name), (time.time() - 90000,) * 2, follow_symlinks=False)
         settings = self.operation.settings
         self.folder.run(self.operation.then or self.operation.command, settings, LIMIT)
         self.folder.run(["{kiln}", "cache", "gc"], settings, LIMIT)
+        self.folder.run(["{kiln}", "status"], settings, LIMIT)
         if any(name.startswith("shared/") for name in left):
             self.folder.run(["{kiln}", "remote", "gc", "--yes", "--remote", "{shared}"], settings, LIMIT)
         return self.left_behind(reference)
