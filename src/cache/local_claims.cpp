@@ -29,7 +29,7 @@ constexpr nanoseconds kMaxInterruptDelay = std::chrono::milliseconds(100);
 constexpr nanoseconds kMaxTotalSleep = std::chrono::milliseconds(500);
 constexpr int kPartOfWait = 8;
 constexpr nanoseconds kBetweenChecks = std::chrono::milliseconds(250);  // interval of the check for a stopped holder
-constexpr std::chrono::milliseconds kForever =
+constexpr std::chrono::milliseconds kMaxWait =
     std::chrono::hours(24 * 365);  // longer waits would overflow the nanoseconds of the clock
 
 struct LocalClaim final : Claim {
@@ -101,7 +101,7 @@ LocalClaims LocalClaims::for_cache(std::string cache_root, const Clock& clock) {
 Claims::AcquireResult LocalClaims::acquire(const RequestKey& request, std::chrono::milliseconds wait,
                                            const RequestContext& context) {
   const nanoseconds start = clock_.steady();
-  const nanoseconds deadline = start + std::clamp(wait, std::chrono::milliseconds(0), kForever);
+  const nanoseconds deadline = start + std::clamp(wait, std::chrono::milliseconds(0), kMaxWait);
   const std::string directory = cache_root_.empty() ? directory_ : claims_directory(cache_root_);
   const Result<LockFile*> opened = open_locks(directory, cache_root_);
   if (!opened) return answer(Outcome::Unavailable, opened.error().message);
