@@ -12,6 +12,7 @@
 #include <kiln/launch.hpp>
 #include <kiln/result.hpp>
 #include <kiln/target.hpp>
+#include <kiln/unit.hpp>
 #include <kiln/wait.hpp>
 
 namespace kiln {
@@ -124,11 +125,12 @@ class KILN_API KernelHandle {
 
  private:
   friend class Session;
-  KernelHandle(std::shared_ptr<const detail::HandleOwner> owner, const detail::ReadySlot* slot)
-      : slot_(slot), owner_(std::move(owner)) {}
+  KernelHandle(Unit unit, std::shared_ptr<const detail::HandleOwner> owner, const detail::ReadySlot* slot)
+      : slot_(slot), owner_(std::move(owner)), unit_(std::move(unit)) {}
   Result<Kernel> get_or_wait(Wait wait, const StreamRef* stream, Caller caller) const;
   const detail::ReadySlot* slot_;  // owned by owner_
   std::shared_ptr<const detail::HandleOwner> owner_;
+  Unit unit_;
 };
 
 }  // namespace kiln

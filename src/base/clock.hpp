@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include <kiln/wait.hpp>
+
 #include "base/mutex.hpp"
 
 namespace kiln {
@@ -89,6 +91,14 @@ class Deadline {
   std::chrono::nanoseconds start_;
   std::chrono::nanoseconds timeout_;
   InterruptCheck* interrupt_;
+};
+
+/// The deadline of a call that a user limits with a `Wait`, together with its interrupt check. Not thread-safe.
+class CallDeadline : private InterruptCheck, public Deadline {
+ public:
+  /// The function of `wait` must outlive this object.
+  explicit CallDeadline(const Wait& wait)
+      : InterruptCheck(wait.keep_waiting()), Deadline(system_clock(), wait.timeout(), this) {}
 };
 
 /// Formats a wall time as `2026-11-15T18:20:00Z`.

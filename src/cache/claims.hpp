@@ -43,6 +43,9 @@ class Claims {
                                 const RequestContext& context) = 0;
 };
 
+/// The longest wait for a holder. Longer ones would overflow the nanoseconds of the clock.
+inline constexpr std::chrono::milliseconds kMaxClaimWait = std::chrono::hours(24 * 365);
+
 /// Number of holders of one request that can hang in sequence before every process compiles for itself.
 inline constexpr int kMaxTakeovers = 3;
 

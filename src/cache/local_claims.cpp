@@ -25,12 +25,9 @@ using Attempt = LockFile::LockAttempt;
 // 14,000 wakeups a second next to the compile they wait for.
 constexpr nanoseconds kInitialPollInterval = std::chrono::milliseconds(1);
 constexpr nanoseconds kMaxPollInterval = std::chrono::milliseconds(18);
-constexpr nanoseconds kMaxInterruptDelay = std::chrono::milliseconds(100);
 constexpr nanoseconds kMaxTotalSleep = std::chrono::milliseconds(500);
 constexpr int kPartOfWait = 8;
 constexpr nanoseconds kBetweenChecks = std::chrono::milliseconds(250);  // interval of the check for a stopped holder
-constexpr std::chrono::milliseconds kForever =
-    std::chrono::hours(24 * 365);  // longer waits would overflow the nanoseconds of the clock
 
 struct LocalClaim final : Claim {
   LockFile::ScopedLock lock;
@@ -101,7 +98,7 @@ LocalClaims LocalClaims::for_cache(std::string cache_root, const Clock& clock) {
 Claims::AcquireResult LocalClaims::acquire(const RequestKey& request, std::chrono::milliseconds wait,
                                            const RequestContext& context) {
   const nanoseconds start = clock_.steady();
-  const nanoseconds deadline = start + std::clamp(wait, std::chrono::milliseconds(0), kForever);
+  const nanoseconds deadline = start + std::clamp(wait, std::chrono::milliseconds(0), kMaxClaimWait);
   const std::string directory = cache_root_.empty() ? directory_ : claims_directory(cache_root_);
   const Result<LockFile*> opened = open_locks(directory, cache_root_);
   if (!opened) return answer(Outcome::Unavailable, opened.error().message);
@@ -134,10 +131,8 @@ Claims::AcquireResult LocalClaims::acquire(const RequestKey& request, std::chron
         return answer(Outcome::ReleasedByOther);
       continue;
     }
-    nanoseconds pause = interval * (75 + static_cast<int>(jitter() % 50)) / 100;
-    // A caller's function that ends the wait is polled several times a second.
-    if (context.deadline && context.deadline->interrupt() != nullptr) pause = std::min(pause, kMaxInterruptDelay);
-    clock_.sleep(std::min(remaining, pause));
+    const nanoseconds pause = interval * (75 + static_cast<int>(jitter() % 50)) / 100;
+    clock_.sleep(context.sleep_time(std::min(remaining, pause)));
     const Attempt holder = file.query_holder(byte);
     if (holder.result == Attempt::Result::Failed) return failed(directory, holder.error);
     // The holder changed: the previous holder released the claim between two polls.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -28,10 +29,14 @@ struct RequestContext {
   WaitObserver* waits = nullptr;   ///< notified about waits for other processes; null means none
   std::size_t queued_similar = 0;  ///< number of queued units of the same kind and target; an estimate
 
-  /// Returns whether the result is no longer needed. Code that waits calls this several times a second.
+  /// Returns whether the result is no longer needed. Code that waits calls it after each `sleep_time`.
   bool is_cancelled() const { return stop.stop_requested() || (interrupt() != nullptr && interrupt()->poll()); }
-  /// Returns whether `is_cancelled` can become true. Waiting code then sleeps in short intervals.
-  bool can_be_cancelled() const { return stop.stop_possible() || interrupt() != nullptr; }
+  /// Returns how long waiting code sleeps before it calls `is_cancelled` again: at most `longest`, and less if the
+  /// request can be canceled: Ctrl-C ends a wait within 0.1 s.
+  std::chrono::nanoseconds sleep_time(std::chrono::nanoseconds longest) const {
+    if (interrupt() != nullptr) return std::min<std::chrono::nanoseconds>(longest, std::chrono::milliseconds(80));
+    return stop.stop_possible() ? std::min<std::chrono::nanoseconds>(longest, std::chrono::milliseconds(400)) : longest;
+  }
   /// Returns the deadline of one query of a server: `maximum` from now, or less if the budget has less.
   Deadline server_deadline(const Clock& clock, std::chrono::nanoseconds maximum) const {
     return {clock, server_budget != nullptr ? server_budget->capped(maximum) : maximum, interrupt()};

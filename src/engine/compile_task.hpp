@@ -54,8 +54,7 @@ struct Waiter {
 ///   detached   set by `refresh` and `release` of a Running task. Later requests get a new task. `complete` gives the
 ///              waiters the outcome and removes the task.
 ///   canceling  set by `end` of a Running task, which asks the run to stop, unless other tasks are parked behind it.
-///              If it is requested again before the run ends, `schedule` sets `requeue_priority`. `stop` does not set
-///              it: a run that the engine's end stops is Failed.
+///              If it is requested again before the run ends, `schedule` sets `requeue_priority`.
 ///   parked     Running, but in `coalesced_tasks` of a task that runs the same request. When that task completes, this
 ///              one is queued and finds the result in the store; if it is detached and has no waiters, it is removed.
 /// `release` removes a task that is not Running, and `identify` one for which a task of an equal unit exists.

@@ -219,9 +219,8 @@ ResolveResultPtr Engine::State::lookup(const CompileRequest& request) {
   if (task->stage == Stage::Running) return completion.answer;
   if (serves(*task, request)) return task->result;
   task->began = start;
-  ResolveResultPtr answer = completion.answer;
   (void)apply_completion(*task, std::move(completion));
-  return answer;
+  return task->result;
 }
 
 ResolveResultPtr Engine::State::still_current(const CompileRequest& request, ResolveResultPtr stale,
@@ -371,7 +370,8 @@ bool Engine::State::apply_completion(CompileTask& task, Completion completion) n
   ++task.completion_count;
   book.end_run(task, options.clock->steady());
   const std::optional<Priority> again = std::exchange(task.requeue_priority, std::nullopt);
-  if (completion.answer == nullptr && completion.error.code == Code::Cancelled && task.is_cancelling) {
+  const bool is_cancelled = completion.answer == nullptr && completion.error.code == Code::Cancelled;
+  if (is_cancelled && (task.is_cancelling || stopping)) {
     book.set_cancelled(task);
     if (again && !stopping) {  // the waiting callers arrived after the cancellation
       book.enqueue(task, *again);

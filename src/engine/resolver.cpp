@@ -17,8 +17,6 @@ constexpr std::chrono::milliseconds kMinWait = std::chrono::seconds(2);
 // Interval at which a process that waits for a takeover checks whether the first holder has published after all. It is
 // longer than the wait for a stopped holder, so that such a wait ends early.
 constexpr std::chrono::milliseconds kTakeoverPollInterval = StoppedHolder::kHangTimeout + std::chrono::seconds(1);
-// Maximum wait for the holder of a key of another system, whose cost is not known. The caller's deadline is shorter.
-constexpr std::chrono::milliseconds kMaxExternalWait = std::chrono::hours(24 * 365);
 
 }  // namespace
 
@@ -253,7 +251,7 @@ std::chrono::milliseconds Resolver::time_left(const Participant& participant, co
 }
 
 std::chrono::milliseconds Resolver::peer_wait_timeout(const Subject& subject) const {
-  if (subject.external != nullptr) return kMaxExternalWait;
+  if (subject.external != nullptr) return kMaxClaimWait;  // the cost is not known; the deadline of the caller counts
   if (params_.history == nullptr) return params_.unknown_cost_wait;
   double cost = 0;
   const auto builds = params_.history->builds(subject.recipe->unit.kind(), subject.recipe->unit.name());

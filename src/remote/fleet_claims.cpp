@@ -22,12 +22,6 @@ namespace {
 using Time = std::chrono::nanoseconds;
 using Outcome = Claims::Outcome;
 
-constexpr std::chrono::milliseconds kForever =
-    std::chrono::hours(24 * 365);  // longer waits would overflow the clock's nanoseconds
-
-// Interval at which a waiting thread checks for cancellation: Ctrl-C ends a wait within 0.1 s.
-constexpr Time kCancelPollInterval = std::chrono::milliseconds(80);
-
 // Returns `node7:4242:` and a unique number. The first part helps users who inspect the lease table; the number
 // distinguishes owners.
 std::string new_owner() {
@@ -184,7 +178,7 @@ FleetClaims::FleetClaims(Params params) : state_(std::make_shared<State>(std::mo
 Claims::AcquireResult FleetClaims::acquire(const RequestKey& request, std::chrono::milliseconds wait,
                                            const RequestContext& context) {
   const Params& params = state_->params;
-  const Time maximum = std::clamp<std::chrono::milliseconds>(wait, std::chrono::milliseconds(0), kForever);
+  const Time maximum = std::clamp<std::chrono::milliseconds>(wait, std::chrono::milliseconds(0), kMaxClaimWait);
   const Time start = params.clock->steady();
   Jitter jitter = Jitter::from_random_seed();
   LeaseWaiter steps(params.policy, maximum, start, jitter, params.can_publish);
@@ -215,8 +209,7 @@ Claims::AcquireResult FleetClaims::acquire(const RequestKey& request, std::chron
       case LeaseWaiter::Step::Sleep:
         slept = true;
         if (context.is_cancelled()) return answer(Outcome::TimedOut, "another host is compiling it");
-        params.clock->sleep(context.can_be_cancelled() ? std::min(next.until - now, kCancelPollInterval)
-                                                       : next.until - now);
+        params.clock->sleep(context.sleep_time(next.until - now));
         break;
       case LeaseWaiter::Step::Compile: {
         if (!params.can_publish) return {Outcome::Acquired, std::make_unique<NullClaim>(), {}};

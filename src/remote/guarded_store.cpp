@@ -28,6 +28,7 @@ std::uint64_t bytes_of(const DependencySet& dependency_set) {
 // threads read it after `done` is true, which the mutex of the store guards.
 struct GuardedStore::Lookup {
   bool done = false;
+  bool is_cancelled = false;  // the caller of that thread canceled it, so it says nothing about the name
   std::optional<Hit> hit = {};
   std::vector<DependencySet> dependency_sets = {};
 };
@@ -44,6 +45,7 @@ class GuardedStore::State {
     const bool fresh = budget != nullptr && budget->bypasses_negative_cache();
     const Time allowed = params_.guard->time_budget(budget);
     const auto lookup = std::make_shared<Lookup>();
+    std::shared_ptr<const Lookup> joined;
     {
       const MutexLock lock(mutex_);
       if (allowed <= Time(0)) {
@@ -57,11 +59,14 @@ class GuardedStore::State {
       }
       if (const auto same = in_flight_.find(name); !fresh && same != in_flight_.end()) {
         ++counts_.deduplicated;
-        return wait_for(same->second, allowed, context);
+        joined = wait_for(same->second, allowed, context);
+        if (joined == nullptr || !joined->is_cancelled) return joined;
+      } else {
+        ++counts_.requests;
+        in_flight_.insert_or_assign(name, lookup);
       }
-      ++counts_.requests;
-      in_flight_.insert_or_assign(name, lookup);
     }
+    if (joined != nullptr) return look_up(name, ask, context);
     const LookupGuard ended{*this, name, lookup};
     const bool answered = ask_server(*lookup, ask, allowed, context);
     if (answered && !lookup->hit && lookup->dependency_sets.empty()) {
@@ -107,7 +112,8 @@ class GuardedStore::State {
     ServerGuard::Call question(*params_.guard, context.server_budget);
     ServerTimeBudget budget(allowed);  // the rest of the caller's, without the part that is reserved
     const Status asked = ask(*params_.inner, lookup, context.with_budget(budget));
-    if (!asked) context.is_cancelled() ? question.cancelled() : question.failed(asked.error());
+    lookup.is_cancelled = !asked && context.is_cancelled();
+    if (!asked) lookup.is_cancelled ? question.cancelled() : question.failed(asked.error());
     return asked.has_value() || asked.error().code == Code::Corrupt;
   }
 

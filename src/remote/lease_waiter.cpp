@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "cache/claims.hpp"
+
 namespace kiln {
 namespace {
-
-constexpr LeaseWaiter::Time kForever = std::chrono::hours(24 * 365);  // longer waits would overflow the nanoseconds
 
 LeaseWaiter::Time part_of(LeaseWaiter::Time time, double part) {
   return LeaseWaiter::Time(static_cast<std::int64_t>(static_cast<double>(time.count()) * part));
@@ -16,7 +16,7 @@ LeaseWaiter::Time part_of(LeaseWaiter::Time time, double part) {
 LeaseWaiter::LeaseWaiter(const FleetPolicy& policy, Time wait, Time now, Jitter& jitter, bool may_hold)
     : policy_(policy), jitter_(jitter), start_(now), may_hold_(may_hold),
       step_(may_hold ? Step::Acquire : Step::Check) {
-  const Time bounded = std::clamp(wait, Time(0), kForever);
+  const Time bounded = std::clamp(wait, Time(0), Time(kMaxClaimWait));
   give_up_ = now + bounded;
   hedge_at_ = now + jitter.around(part_of(bounded, policy.hedge_after_fraction), policy.jitter);
 }

@@ -10,7 +10,7 @@ namespace kiln {
 struct detail::SessionAccess {
   static const std::shared_ptr<Session::State>& state(const Session& session) { return session.state_; }
   static Session open(SessionOptions options, Config config) {
-    return Session(std::make_shared<Session::State>(std::move(options), std::move(config)));
+    return Session(Session::State::open(std::move(options), std::move(config)));
   }
   static Components& components(const Session& session) { return session.state_->impl().components(); }
 };

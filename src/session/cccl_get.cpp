@@ -11,8 +11,7 @@ Result<Callable> get(Session& session, const Spec& spec, Wait wait, Caller calle
   if (Status good = spec.validate(); !good) return std::move(good).error();
   const std::shared_ptr<Session::State>& owner = kiln::detail::SessionAccess::state(session);
   const Unit unit = spec.unit();
-  InterruptCheck interrupt(wait.keep_waiting());
-  const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
+  CallDeadline deadline(wait);
   SessionImpl& impl = owner->impl();
   auto used = impl.kernels().load_module(unit, deadline, caller);
   if (!used) return std::move(used).error();
@@ -27,9 +26,10 @@ Result<Callable> get(Session& session, const Spec& spec, Wait wait, Caller calle
 
 std::vector<Result<Artifact>> compile_for_targets(Session& session, const Spec& spec,
                                                   const std::vector<Target>& targets, Wait wait) {
-  InterruptCheck interrupt(wait.keep_waiting());
-  const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
-  const std::function<bool()> keep_waiting = [&] { return !interrupt.poll(); };
+  CallDeadline deadline(wait);
+  const std::function<bool()> keep_waiting = [&] {
+    return deadline.interrupt() == nullptr || !deadline.interrupt()->poll();
+  };
   const Unit unit = spec.for_targets(targets).unit();
   // Requests all of them first, so that they are compiled in parallel while this waits for the first one.
   for (const Target& target : targets) session.request({unit}, target);

@@ -27,8 +27,6 @@ ExternalCache::CompileClaim::~CompileClaim() = default;
 
 namespace {
 
-constexpr std::chrono::nanoseconds kMaxWait = std::chrono::hours(24 * 365);  // longer waits would overflow the clock
-
 std::optional<ExternalCache::Hit> hit_of(std::optional<ResolveResult>& found) {
   if (!found) return std::nullopt;
   return ExternalCache::Hit{std::move(found->artifact.bytes), found->origin};
@@ -53,8 +51,8 @@ ExternalCache::LookupResult ExternalCache::get_or_claim(std::string_view key, Wa
   };
   InterruptCheck interrupt(&keep_waiting);
   RequestContext context;
-  const auto zero = std::chrono::nanoseconds(0);
-  context.deadline.emplace(system_clock(), std::clamp(wait.timeout(), zero, kMaxWait), &interrupt);
+  context.deadline.emplace(system_clock(), std::min<std::chrono::nanoseconds>(wait.timeout(), kMaxClaimWait),
+                           &interrupt);
   Resolver& resolver = state_->session->impl().components().resolver();
   LookupResult result;
   Resolver::Turn turn = resolver.find_or_claim(ExternalKey(state_->system, key), context);

@@ -116,6 +116,7 @@ std::vector<std::shared_ptr<KernelHandleState>> HandleTable::take_unit(const Dig
       continue;
     }
     at->second->is_listed.store(false, std::memory_order_release);
+    at->second->owner_.reset();
     index_.erase({identity, at->second->entry});
     at = handles_.erase(at);  // `taken` keeps it alive: it must not be destroyed under the lock
   }
@@ -125,24 +126,27 @@ std::vector<std::shared_ptr<KernelHandleState>> HandleTable::take_unit(const Dig
 HandleTable::ReadyKernel HandleTable::find_ready(const Digest& identity, const std::string& entry) {
   const IndexKey key(identity, entry);
   const MutexLock lock(mutex_);
-  KernelHandleState* const handle = index_.find(key);
-  if (handle == nullptr) return {};
-  ReadyKernel found;
-  found.kernel = handle->ready.load(std::memory_order_acquire);
-  if (found.kernel == nullptr) return {};
-  found.owner = handle->owner_.lock();
-  if (found.owner == nullptr) found.handle = handle->shared_from_this();
-  return found;
+  const KernelHandleState* const handle = index_.find(key);
+  const detail::KernelState* const kernel = handle != nullptr ? handle->ready.load(std::memory_order_acquire) : nullptr;
+  return kernel != nullptr ? ReadyKernel{kernel, handle->owner_} : ReadyKernel{};
 }
 
 std::shared_ptr<const detail::HandleOwner> HandleTable::owner_of(const KernelHandleState& handle) {
   const MutexLock lock(mutex_);
-  return handle.owner_.lock();
+  return handle.owner_;
 }
 
-void HandleTable::set_owner(KernelHandleState& handle, const std::shared_ptr<const detail::HandleOwner>& owner) {
+void HandleTable::keep_owner(const std::shared_ptr<const detail::HandleOwner>& owner,
+                             const std::atomic<bool>& is_closed) {
   const MutexLock lock(mutex_);
-  handle.owner_ = owner;
+  KernelHandleState& handle = *owner->handle;
+  if (handle.is_listed.load(std::memory_order_relaxed) && !is_closed && handle.owner_ == nullptr) handle.owner_ = owner;
+}
+
+void HandleTable::drop_owners() {
+  const MutexLock lock(mutex_);
+  // Destroys no handle and no session under the lock: `handles_` and the caller keep them alive.
+  for (KernelHandleState* handle = first_; handle != nullptr; handle = handle->next_) handle->owner_.reset();
 }
 
 void HandleTable::show(KernelHandleState& handle) {

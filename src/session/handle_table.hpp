@@ -75,7 +75,9 @@ struct KernelHandleState : detail::ReadySlot, std::enable_shared_from_this<Kerne
   // Links of the list of all live handles; guarded by the table's lock.
   KernelHandleState* next_ = nullptr;
   KernelHandleState* previous_ = nullptr;
-  std::weak_ptr<const detail::HandleOwner> owner_;  // shared by its users; guarded by the table's lock
+  // Shared by its users, so that a `get` allocates nothing. Set while the table lists the handle and a `Session`
+  // exists; guarded by the table's lock.
+  std::shared_ptr<const detail::HandleOwner> owner_;
   std::shared_ptr<KernelHandleState> kept_;  // set in the child of a fork and never released: it belongs to the parent
 };
 
@@ -83,16 +85,18 @@ struct KernelHandleState : detail::ReadySlot, std::enable_shared_from_this<Kerne
 class HandleTable {
  public:
   std::shared_ptr<KernelHandleState> get(const Digest& identity, const std::string& entry);
-  /// A kernel that is ready on every device. `handle` owns it.
+  /// A kernel that is ready on every device.
   struct ReadyKernel {
-    const detail::KernelState* kernel = nullptr;  // null if `get` must be used
-    std::shared_ptr<KernelHandleState> handle;
-    std::shared_ptr<const detail::HandleOwner> owner;  // null if the caller must create one
+    const detail::KernelState* kernel = nullptr;
+    std::shared_ptr<const detail::HandleOwner> owner;  // null if `get` must be used
   };
   ReadyKernel find_ready(const Digest& identity, const std::string& entry);
-  /// Returns the owner that is in use for a handle, or null if there is none.
+  /// Returns the owner that the table keeps for a handle, or null if there is none.
   std::shared_ptr<const detail::HandleOwner> owner_of(const KernelHandleState& handle);
-  void set_owner(KernelHandleState& handle, const std::shared_ptr<const detail::HandleOwner>& owner);
+  /// Keeps `owner` for its handle, unless the handle was removed or `is_closed` is true.
+  void keep_owner(const std::shared_ptr<const detail::HandleOwner>& owner, const std::atomic<bool>& is_closed);
+  /// Stops keeping owners, which refer to the session. The caller keeps the session alive.
+  void drop_owners();
   /// Returns the current epoch. Read it before a unit is resolved and pass it to `KernelHandleState::publish`, so that
   /// a result from before a refresh is not published after it.
   std::uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
@@ -128,7 +132,6 @@ class HandleTable {
 struct detail::HandleOwner {
   std::shared_ptr<Session::State> session;
   std::shared_ptr<KernelHandleState> handle;
-  const Unit unit;
 };
 
 }  // namespace kiln

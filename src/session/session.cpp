@@ -10,11 +10,11 @@
 namespace kiln {
 
 Result<Session> Session::open(SessionOptions options) {
-  return catch_to_error([&]() -> Result<Session> { return Session(std::make_shared<State>(std::move(options))); });
+  return catch_to_error([&]() -> Result<Session> { return Session(State::open(std::move(options))); });
 }
 
 Session& Session::shared() {
-  static Session& session = *new Session(std::make_shared<State>(SessionOptions{}));
+  static Session& session = *new Session(State::open(SessionOptions{}));
   return session;
 }
 
@@ -26,8 +26,7 @@ Result<Artifact> Session::artifact(const Unit& unit, const Target& target, Wait 
 
 Result<ResolvedArtifact> Session::resolve(const Unit& unit, const Target& target, Wait wait, Caller caller) {
   return catch_to_error([&]() -> Result<ResolvedArtifact> {
-    InterruptCheck interrupt(wait.keep_waiting());
-    const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
+    CallDeadline deadline(wait);
     const auto answer = state_->impl().requests().get({unit, effective_target(unit, target)}, deadline, caller);
     if (!answer) return answer.error();
     return resolved_artifact(**answer);
@@ -64,9 +63,9 @@ void Session::refresh(const Units& units) { state_->impl().requests().refresh(un
 void Session::release(const Units& units) { state_->impl().requests().release(units); }
 
 KernelHandle Session::handle(const Unit& unit, const std::string& entry) {
-  auto owner = state_->owner(unit, state_->impl().handles().get(UnitAccess::identity(unit), entry));
+  auto owner = state_->owner(state_->impl().handles().get(UnitAccess::identity(unit), entry));
   const detail::ReadySlot* const slot = owner->handle.get();
-  return KernelHandle(std::move(owner), slot);
+  return KernelHandle(unit, std::move(owner), slot);
 }
 
 Result<Kernel> Session::get(const Unit& unit, const std::string& entry, Wait wait, Caller caller) {
@@ -78,16 +77,14 @@ Result<Kernel> Session::get(const Unit& unit, const std::string& entry, Wait wai
 
 Result<Kernel> KernelHandle::get_or_wait(Wait wait, const StreamRef* stream, Caller caller) const {
   return catch_to_error([&]() -> Result<Kernel> {
-    InterruptCheck interrupt(wait.keep_waiting());
-    const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
+    CallDeadline deadline(wait);
     SessionImpl& impl = owner_->session->impl();
     auto owner = owner_;
     // After a fork the handle belongs to the parent. The child has its own slot for the same kernel.
     if (&owner->handle->table != &impl.handles()) {
-      const Digest& identity = UnitAccess::identity(owner_->unit);
-      owner = owner_->session->owner(owner_->unit, impl.handles().get(identity, owner_->handle->entry));
+      owner = owner_->session->owner(impl.handles().get(UnitAccess::identity(unit_), owner_->handle->entry));
     }
-    const auto kernel = impl.kernels().get(*owner->handle, owner->unit, deadline, stream, caller);
+    const auto kernel = impl.kernels().get(*owner->handle, unit_, deadline, stream, caller);
     if (!kernel) return kernel.error();
     return Kernel(*kernel, std::move(owner));
   });
@@ -98,8 +95,7 @@ std::optional<Kernel> Session::try_get(const Unit& unit, const std::string& entr
   SessionImpl* const impl = state_->current.load(std::memory_order_acquire);
   if (impl == nullptr) return std::nullopt;
   HandleTable::ReadyKernel ready = impl->handles().find_ready(UnitAccess::identity(unit), entry);
-  if (ready.kernel == nullptr) return std::nullopt;
-  if (ready.owner == nullptr) ready.owner = state_->owner(unit, std::move(ready.handle));
+  if (ready.owner == nullptr) return std::nullopt;
   return Kernel(ready.kernel, std::move(ready.owner));
 }
 
@@ -142,8 +138,7 @@ Status Session::write_trace() const {
 }
 
 std::vector<NotReady> WarmupPlan::ensure_warm(Session& session, Wait wait, Caller caller) const {
-  InterruptCheck interrupt(wait.keep_waiting());
-  const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
+  CallDeadline deadline(wait);
   KernelLoader& kernels = session.state_->impl().kernels();
   Units units;
   for (const Requirements* requirements : stages_) {

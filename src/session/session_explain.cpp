@@ -51,11 +51,10 @@ std::optional<double> Session::recorded_cost_ms(const Unit& unit, const Target& 
 bool Session::wait_for_uploads(Wait wait) {
   constexpr std::chrono::nanoseconds kPollInterval = std::chrono::milliseconds(50);
   Components& components = state_->impl().components();
-  InterruptCheck interrupt(wait.keep_waiting());
-  if (!interrupt.can_interrupt()) return components.drain(wait.timeout());
-  const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
+  CallDeadline deadline(wait);
+  if (deadline.interrupt() == nullptr) return components.drain(wait.timeout());
   while (!components.drain(std::min(deadline.remaining(), kPollInterval))) {
-    if (interrupt.poll() || deadline.remaining().count() == 0) return false;
+    if (deadline.interrupt()->poll() || deadline.remaining().count() == 0) return false;
   }
   return true;
 }

@@ -39,21 +39,31 @@ SessionImpl& Session::State::impl() {
   while (seen == nullptr || seen->generation() != fork_generation()) {
     auto fresh = std::make_unique<SessionImpl>(options, config);
     if (!current.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel)) continue;
-    if (seen != nullptr) seen->abandon();
+    if (seen != nullptr) {
+      seen->handles().drop_owners();
+      seen->abandon();
+    }
     return *fresh.release();
   }
   return *seen;
 }
 
-std::shared_ptr<const detail::HandleOwner> Session::State::owner(const Unit& unit,
-                                                                 std::shared_ptr<KernelHandleState> handle) {
+std::shared_ptr<Session::State> Session::State::open(SessionOptions options, std::optional<Config> config) {
+  auto state = std::make_shared<State>(std::move(options), std::move(config));
+  State* const opened = state.get();
+  return {opened, [state = std::move(state)](State* closing) mutable {
+            closing->is_closed = true;
+            if (SessionImpl* impl = closing->current) impl->handles().drop_owners();
+            state.reset();
+          }};
+}
+
+std::shared_ptr<const detail::HandleOwner> Session::State::owner(std::shared_ptr<KernelHandleState> handle) {
   HandleTable& table = handle->table;
-  if (auto known = table.owner_of(*handle)) return known;
-  KernelHandleState& state = *handle;
-  auto made =
-      std::make_shared<const detail::HandleOwner>(detail::HandleOwner{shared_from_this(), std::move(handle), unit});
-  table.set_owner(state, made);
-  return made;
+  if (auto kept = table.owner_of(*handle)) return kept;
+  auto owner = std::make_shared<const detail::HandleOwner>(detail::HandleOwner{shared_from_this(), std::move(handle)});
+  table.keep_owner(owner, is_closed);
+  return owner;
 }
 
 SessionImpl::SessionImpl(const SessionOptions& options, const std::optional<Config>& config)

@@ -70,16 +70,21 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   explicit State(SessionOptions its_options, std::optional<Config> its_config = std::nullopt)
       : options(std::move(its_options)), config(std::move(its_config)) {}
   ~State();
+  /// Opens a session. The state that `Session` objects and the objects created from them share; when the last of them
+  /// is destroyed, the session keeps no owners any more, and ends when the last `Kernel` and `KernelHandle` is
+  /// destroyed.
+  static std::shared_ptr<State> open(SessionOptions options, std::optional<Config> config = std::nullopt);
 
   /// Returns the parts of this process. Creates them when they are first needed, and again in a forked child, which
   /// abandons those of its parent.
   SessionImpl& impl();
-  /// Returns what keeps a handle and its kernels alive. Users of one handle share it.
-  std::shared_ptr<const detail::HandleOwner> owner(const Unit& unit, std::shared_ptr<KernelHandleState> handle);
+  /// Returns what keeps a handle and its kernels alive.
+  std::shared_ptr<const detail::HandleOwner> owner(std::shared_ptr<KernelHandleState> handle);
 
   const SessionOptions options;
   const std::optional<Config> config;  // used instead of loading one, for the command line
   std::atomic<SessionImpl*> current{nullptr};
+  std::atomic<bool> is_closed{false};  // no `Session` exists any more
 };
 
 }  // namespace kiln

@@ -167,6 +167,8 @@ TEST_F(EngineTest, StopWakesWaitersAndCancelsLaterCalls) {
   engine.stop();
   for (auto* waiter : {&running, &queued, &joined}) EXPECT_EQ(code(waiter->get()), Code::Cancelled);
   EXPECT_EQ(work_.interrupts(), 1);
+  EXPECT_EQ(states(engine)["running"], State::Cancelled);
+  EXPECT_EQ(engine.status().failed, 0U);
   EXPECT_EQ(work_.times_begun("queued") + work_.times_begun("never begun"), 0);
   EXPECT_EQ(engine.status().pending, 0U);
 

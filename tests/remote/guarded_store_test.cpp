@@ -231,6 +231,25 @@ TEST_F(GuardedStoreTest, WaitForSharedLookupRespectsOwnBudget) {
   EXPECT_EQ(inner_->lookups, 1);
 }
 
+TEST_F(GuardedStoreTest, LookupWhoseLeaderIsCanceledIsSentAgain) {
+  ASSERT_TRUE(inner_->put(key_number(1), artifact_of(key_number(1), 100), {}).has_value());
+  inner_->lookup = at_the_gate();
+  std::stop_source stop;
+  std::thread leader([&] {
+    const auto hit = store_->get(key_number(1), {.stop = stop.get_token()});
+    EXPECT_TRUE(hit.has_value() && !hit->has_value());
+  });
+  ASSERT_TRUE(eventually([&] { return inner_->lookups == 1; }));
+  std::thread joined([&] { EXPECT_TRUE(has(1)); });
+  EXPECT_TRUE(eventually([&] { return store_->counts().deduplicated == 1; }));
+  stop.request_stop();
+  leader.join();
+  EXPECT_TRUE(eventually([&] { return inner_->lookups == 2; }));
+  gate_ = true;
+  joined.join();
+  EXPECT_TRUE(guard_->is_available());
+}
+
 TEST_F(GuardedStoreTest, BypassDoesNotJoinOlderLookup) {
   inner_->lookup = at_the_gate();
   std::thread first([&] { (void)has(1); });

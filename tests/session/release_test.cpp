@@ -197,6 +197,19 @@ TEST_F(SessionRelease, KernelSurvivesHandleSessionAndRefresh) {
   EXPECT_EQ(unloads(), 2U) << "the session ended with its last kernel";
 }
 
+TEST_F(SessionRelease, SessionEndsWithItsLastCopyIfNoKernelIsUsed) {
+  std::optional<Session> session = open();
+  const Unit unit = compiler_.unit("unit.cu");
+  EXPECT_TRUE(launch(session->get(unit, "one", seconds(60)).value()).has_value());
+  EXPECT_TRUE(session->try_get(unit, "one").has_value()) << "the table keeps the kernel for the next call";
+  std::optional<Session> copy = session;
+  session.reset();
+  EXPECT_TRUE(copy->try_get(unit, "one").has_value());
+  EXPECT_EQ(unloads(), 0U);
+  copy.reset();
+  EXPECT_EQ(unloads(), 1U);
+}
+
 TEST_F(SessionRelease, TryGetIsEmptyUntilKernelIsReady) {
   Session session = open();
   const KernelHandle handle = session.handle(compiler_.unit("unit.cu"), "one");

@@ -26,8 +26,7 @@ std::vector<NotReady> ensure_warm(const WarmupPlanObject& plan, nb::handle sessi
   const SharedSession where = session.is_none() ? shared_session() : nb::cast<const SessionObject&>(session).session;
   const PythonCaller caller;
   return call_interruptible(limit_of(timeout), [&](Wait wait) {
-    InterruptCheck interrupt(wait.keep_waiting());
-    const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
+    CallDeadline deadline(wait);
     impl_of(where).kernels().declare(plan.units);
     return impl_of(where).kernels().wait_for(plan.units, deadline, caller);
   });
