@@ -110,7 +110,9 @@ def test_metadata_is_the_same_in_every_form(artifact, tmp_path):
     print("kiln cache show:\n" + text)
 
     bundle = str(tmp_path / "one.kiln")
-    kiln_tool("bundle", "create", "--cccl", SPEC, "--arch", "sm_80", "-o", bundle)
+    manifest = tmp_path / "kiln.toml"
+    manifest.write_text(f'architectures = ["sm_80"]\n[[cccl]]\nspec = "{SPEC}"\n')
+    kiln_tool("bundle", "create", str(manifest), "-o", bundle)
     assert reduced(json.loads(kiln_tool("bundle", "ls", bundle, "--json"))["artifacts"][0]) == expected
     text = kiln_tool("bundle", "ls", bundle)
     assert all(word in text for word in ("capability 80", f"{info.policy_bytes} bytes", *info.kernels)), text
