@@ -44,9 +44,9 @@ def save(
     targets = list(dict.fromkeys([archs] if isinstance(archs, str) else archs))
     names = [unit.name for unit in units]
     if not units or not targets:
-        raise errors.InvalidArgument("nothing to save: give at least one spec and one architecture")
+        raise _invalid("nothing to save: give at least one spec and one architecture")
     if len(set(names)) != len(names):
-        raise errors.InvalidArgument("two specs have the same name; give each a name of its own")
+        raise _invalid("two specs have the same name; give each a name of its own")
     for target in targets:
         session.request(units, target)
     members = {
@@ -112,6 +112,10 @@ def _write(path: str, members: dict[str, bytes]) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _invalid(message: str) -> errors.InvalidArgument:
+    return errors.InvalidArgument(message, code="invalid_argument")
 
 
 def _corrupt(path: _Path, cause: str) -> errors.Corrupt:

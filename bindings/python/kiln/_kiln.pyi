@@ -1,5 +1,6 @@
 """Type stubs of the extension. docs/python.md documents each member."""
 
+import builtins
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol, TypeVar, overload
@@ -141,7 +142,7 @@ class Artifact:
     @property
     def cccl(self) -> CcclInfo | None: ...
     @property
-    def library_bytes(self) -> bytes: ...
+    def library_bytes(self) -> builtins.bytes: ...
     @property
     def unit(self) -> str: ...
     @property
