@@ -142,13 +142,20 @@ def test_cuda_compute_without_kiln_reads_what_kiln_wrote(artifact, tmp_path):
     assert files.read(saved) == {SPEC: compute.read_bytes()}
     program = """
 import pathlib, sys, zipfile
-import cuda.compute
+import cuda.compute, numpy
 from cuda.compute import _bindings
+from cuda.compute import _cccl_interop as interop
 library, whole = (pathlib.Path(path).read_bytes() for path in sys.argv[1:3])
 build = _bindings.DeviceReduceBuildResult.deserialize(library, load=True, check_cc=False)
 assert build.serialize() == library
 algorithm = cuda.compute.deserialize(whole)
 assert cuda.compute.serialize(algorithm) == whole
+# Given this build, cuda.compute's own factory writes the same bytes.
+interop.call_compile = lambda *args, **kwargs: build
+made = cuda.compute.make_reduce_into(
+    d_in=cuda.compute.ProxyArray(numpy.float64), d_out=cuda.compute.ProxyArray(numpy.float64),
+    op=cuda.compute.OpKind.PLUS, h_init=numpy.zeros(1), compute_capability=80)
+assert cuda.compute.serialize(made) == whole
 member, = zipfile.ZipFile(sys.argv[3]).namelist()
 assert zipfile.ZipFile(sys.argv[3]).read(member) == whole
 print("without kiln:", type(build).__name__, type(algorithm).__name__, list(algorithm.build_results))
