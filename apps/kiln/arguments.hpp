@@ -45,7 +45,8 @@ struct Arguments {
   std::string name;
 
   // compile
-  unsigned jobs = 0;  ///< number of threads; 0 means one per core
+  unsigned jobs = 0;   ///< number of threads; 0 means one per core
+  std::string format;  ///< form of the output: cccl or cuda.compute; empty means kiln's own
   // compile, cache extract, key generate, key certify, report
   std::string output;
   // explain

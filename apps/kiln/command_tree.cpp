@@ -17,6 +17,7 @@ std::vector<std::string> choices_of(const std::string& name) {
     for (const cccl::Spec& spec : cccl::predefined_specs()) names.push_back(spec.name);
     return names;
   }
+  if (name == "--format") return {"cccl", "cuda.compute"};
   if (name == "SHELL") return {"bash", "zsh", "fish"};
   if (name == "--fail-on") return {"low", "medium", "high", "blocking"};
   return {};
@@ -107,6 +108,9 @@ void CommandTree::add_compile_and_explain() {
   add_unit_options(*compile);
   compile->add_option("-o,--output", to.output, "Output file, - or directory (created if it ends in /)")
       ->type_name("PATH");
+  compile->add_option("--format", to.format, "Write CCCL algorithms as cccl or cuda.compute reads them")
+      ->type_name("FORM")
+      ->check(one_of("--format"));
   compile->add_option("-j,--jobs", to.jobs, "Number of parallel compiles (default: one per core)")->type_name("N");
   compile->footer(kCompileFooter);
 

@@ -1,6 +1,8 @@
 // Sessions, and level 1: bytes.
 #include <utility>
 
+#include <kiln/cccl.hpp>
+
 #include "c/api_call.hpp"
 
 namespace kiln::c {
@@ -155,6 +157,11 @@ const char* kiln_artifact_symbol(const kiln_artifact* artifact, const char* entr
   return symbol != nullptr ? symbol->c_str() : nullptr;
 }
 
+const char* kiln_artifact_entry(const kiln_artifact* artifact, size_t index) {
+  if (!is(artifact) || index >= artifact->artifact.entries.size()) return nullptr;
+  return artifact->artifact.entries[index].name.c_str();
+}
+
 const char* kiln_artifact_compiler(const kiln_artifact* artifact) {
   return is(artifact) ? artifact->artifact.metadata.compiler.c_str() : nullptr;
 }
@@ -168,3 +175,20 @@ double kiln_artifact_cost_ms(const kiln_artifact* artifact) {
 }
 
 void kiln_artifact_free(kiln_artifact* artifact) { destroy(artifact); }
+
+kiln_code kiln_artifact_cccl(const kiln_artifact* artifact, kiln_cccl_info* info, kiln_error** error) {
+  return run_call(error, [&]() -> Status {
+    if (Status right = check(artifact, "artifact"); !right) return right;
+    const auto described = kiln::cccl::artifact_info(artifact->artifact);
+    if (!described) return described.error();
+    const auto library = kiln::cccl::library_bytes(artifact->artifact);
+    if (!library) return library.error();
+    kiln_cccl_info filled{};
+    filled.data = library->data();
+    filled.bytes = library->size();
+    filled.policy_bytes = described->policy_bytes;
+    filled.capability = static_cast<std::uint32_t>(described->capability);
+    filled.kernel_count = static_cast<std::uint32_t>(artifact->artifact.entries.size());
+    return write_struct(filled, info, "info");
+  });
+}

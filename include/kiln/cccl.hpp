@@ -307,6 +307,23 @@ class KILN_API NonBlockingCallable {
                                                                          const std::vector<Target>& targets,
                                                                          Wait wait = kForever);
 
+/// The description of a CCCL artifact, read from its bytes without the library.
+struct ArtifactInfo {
+  std::string spec;                  ///< canonical text
+  std::string release;               ///< cuda-cccl release whose library built it, such as "1.2.1"
+  int capability = 0;                ///< compute capability: 90 for sm_90
+  std::size_t policy_bytes = 0;      ///< size of the runtime policy, which is opaque
+  std::vector<std::string> kernels;  ///< lowered names; `Artifact::entries` has them too
+};
+/// Returns the description. Errors: Code::InvalidArgument if the artifact is of another form, Code::Corrupt.
+[[nodiscard]] KILN_API Result<ArtifactInfo> artifact_info(const Artifact& artifact);
+/// Returns the serialized form of the library itself, without kiln's envelope. The library's deserialize functions and
+/// the build results of cuda.compute read it without kiln. They do not detect corruption. Errors as in `artifact_info`.
+[[nodiscard]] KILN_API Result<Bytes> library_bytes(const Artifact& artifact);
+/// Returns the artifacts of one spec for several targets in the form that `cuda.compute.deserialize` reads. Returns
+/// Code::Unsupported if cuda.compute does not have the algorithm or if kiln does not know the form of its release.
+[[nodiscard]] KILN_API Result<Bytes> cuda_compute_bytes(const std::vector<Artifact>& artifacts);
+
 inline bool operator==(const Type& a, const Type& b) {
   return a.scalar == b.scalar && a.size == b.size && a.alignment == b.alignment;
 }

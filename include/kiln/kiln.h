@@ -301,6 +301,9 @@ KILN_C_API kiln_form kiln_artifact_form(const kiln_artifact* artifact);
 KILN_C_API const char* kiln_artifact_target(const kiln_artifact* artifact);
 /// Returns the symbol that the compiler gave an entry, or NULL if the artifact does not have the entry.
 KILN_C_API const char* kiln_artifact_symbol(const kiln_artifact* artifact, const char* entry);
+/// Returns the name of an entry, or NULL if the artifact has no entry with this index. The entries of a CCCL algorithm
+/// are the lowered names of its kernels.
+KILN_C_API const char* kiln_artifact_entry(const kiln_artifact* artifact, size_t index);
 /// Returns the name of the compiler.
 KILN_C_API const char* kiln_artifact_compiler(const kiln_artifact* artifact);
 /// Returns the output of the compiler, for example warnings.
@@ -308,6 +311,18 @@ KILN_C_API const char* kiln_artifact_log(const kiln_artifact* artifact);
 /// Returns the compile time in milliseconds, measured when the code was compiled.
 KILN_C_API double kiln_artifact_cost_ms(const kiln_artifact* artifact);
 KILN_C_API void kiln_artifact_free(kiln_artifact* artifact);
+
+/// The description of an artifact of form KILN_FORM_CCCL. The bytes belong to the artifact.
+typedef struct kiln_cccl_info {
+  size_t size;
+  const void* data;       ///< the serialized form of the CCCL library itself, which its deserialize functions read
+  size_t bytes;           ///< size of that form
+  size_t policy_bytes;    ///< size of the runtime policy
+  uint32_t capability;    ///< compute capability: 90 for sm_90
+  uint32_t kernel_count;  ///< number of kernels; kiln_artifact_entry returns their lowered names
+} kiln_cccl_info;
+/// Fills in `info`. Set its `size` before the call. KILN_INVALID_ARGUMENT if the artifact is of another form.
+KILN_C_API kiln_code kiln_artifact_cccl(const kiln_artifact* artifact, kiln_cccl_info* info, kiln_error** error);
 /// @}
 
 /// @name Levels 2 and 3: native handles and launches

@@ -216,6 +216,7 @@ std::vector<UndeclaredUse> KernelLoader::undeclared() const {
 // the launch prepares them.
 void KernelLoader::prepare_in_current_context(const CompileRequest& request, DriverBackend& driver,
                                               const Target& target, const ResolveResult& answer, std::uint64_t epoch) {
+  if (request.unit.kind() == "cccl") return;  // its entries are not kernels to get
   const auto place = driver.device().current_context();
   if (!place || !(place->target == target)) return;
   for (const EntryPoint& entry : answer.artifact.entries) {

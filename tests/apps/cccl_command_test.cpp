@@ -61,6 +61,47 @@ TEST_F(CcclProgram, CompilesAlgorithmByNameAndHitsDiskByJson) {
   EXPECT_EQ(origins(run_cccl({"compile", "--manifest", "kiln.toml", "--json"})), Strings{"disk"});
 }
 
+TEST_F(CcclProgram, FormatWritesWhatTheLibraryReadsAndMetadataIsShown) {
+  const Strings reduce = {"compile", "--cccl", "reduce_sum_i32", "--arch", "sm_90"};
+  const auto with = [&](const Strings& more) {
+    Strings all = reduce;
+    all.insert(all.end(), more.begin(), more.end());
+    return run_cccl(all);
+  };
+  const Ran library = with({"--format", "cccl", "-o", "out/", "--json"});
+  ASSERT_EQ(library.exit_code, 0) << library.err;
+  const std::string blob = read_text(path("out/reduce_sum_i32.sm_90.blob"));
+  EXPECT_TRUE(blob.starts_with("CCCLSER1"));
+  const Ran compute = with({"--format", "cuda.compute", "-o", "reduce.compute"});
+  EXPECT_EQ(compute.exit_code, 0) << compute.err;
+  const std::string whole = read_text(path("reduce.compute"));
+  EXPECT_TRUE(whole.starts_with("CCCLPYS1"));
+  EXPECT_TRUE(whole.ends_with(blob));
+
+  const auto entries = library.json()["results"][0]["entries"];
+  ASSERT_FALSE(entries.empty());
+  const auto shown = run({"cache", "show", library.json()["results"][0]["key"], "--json"}).json();
+  EXPECT_EQ(shown["cccl"]["capability"], 90);
+  EXPECT_GT(shown["cccl"]["policy_bytes"], 0);
+  ASSERT_EQ(shown["cccl"]["kernels"].size(), entries.size());
+  for (const auto& kernel : shown["cccl"]["kernels"]) {
+    const std::string name = kernel;
+    EXPECT_TRUE(name.starts_with("_ZN3cub")) << name;
+    EXPECT_NE(blob.find(name), std::string::npos) << name;
+    EXPECT_EQ(entries[name], name);
+  }
+}
+
+TEST_F(CcclProgram, FormatIsForCcclAlgorithmsAndFiles) {
+  write("k.cu", "extern \"C\" __global__ void k() {}\n");
+  for (const Strings& wrong : {Strings{"compile", "k.cu", "--arch", "sm_90", "--format", "cccl", "-o", "k"},
+                               Strings{"compile", "--cccl", "select_i32", "--arch", "sm_90", "--format", "cccl"},
+                               Strings{"compile", "--cccl", "all", "--arch", "sm_90", "--format", "cccl", "-o", "k"},
+                               Strings{"compile", "--cccl", "all", "--arch", "sm_90", "--format", "elf", "-o", "k/"}}) {
+    EXPECT_EQ(run_cccl(wrong).exit_code, 2);
+  }
+}
+
 TEST_F(CcclProgram, ExplainCoversAllPredefinedSpecsPerArchitecture) {
   const Ran ran = run_cccl({"explain", "--cccl", "all", "--arch", "sm_80,sm_90", "--json"});
   EXPECT_EQ(ran.json()["results"].size(), 36U) << ran.err;

@@ -18,6 +18,17 @@ std::string header_text(const BundleHeader& header) {
   return identity_text(header.name_space, header.epoch, signer_of(header));
 }
 
+// Returns the lines below the table: the capability, the runtime policy and the kernels of a CCCL artifact.
+std::string cccl_text(const OpenBundle& open, const BundleDescription::Artifact& artifact) {
+  const auto info = cccl_info(open, artifact);
+  if (!info) return {};
+  std::string text = printable(artifact.unit + " for " + artifact.target.name()) + ": capability " +
+                     std::to_string(info->capability) + ", runtime policy " + std::to_string(info->policy_bytes) +
+                     " bytes, " + std::to_string(info->kernels.size()) + " kernels";
+  for (const std::string& kernel : info->kernels) text += "\n  " + printable(kernel);
+  return text;
+}
+
 bool is_key_prefix(const std::string& text) {
   return !text.empty() && text.size() <= 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
@@ -134,6 +145,9 @@ int bundle_ls_command(const Arguments& arguments, Console& console) {
   console.print(open.path + ": " + header_text(open.bundle->header()) + ", " +
                 std::to_string(description->artifacts.size()) + " artifacts");
   console.print(table_text(rows));
+  for (const BundleDescription::Artifact& artifact : description->artifacts) {
+    if (const std::string text = cccl_text(open, artifact); !text.empty()) console.print(text);
+  }
   return kSuccess;
 }
 

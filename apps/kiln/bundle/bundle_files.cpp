@@ -44,6 +44,14 @@ std::optional<KeyId> signer_of(const BundleHeader& header) {
   return header.signature ? std::optional(header.signature->key) : std::nullopt;
 }
 
+std::optional<cccl::ArtifactInfo> cccl_info(const OpenBundle& open, const BundleDescription::Artifact& artifact) {
+  if (artifact.target.form != Form::Cccl) return std::nullopt;
+  const Result<std::optional<Hit>> hit = open.bundle->get(artifact.key, {});
+  if (!hit || !*hit) return std::nullopt;
+  Result<cccl::ArtifactInfo> info = cccl::artifact_info((*hit)->artifact);
+  return info ? std::optional(std::move(*info)) : std::nullopt;
+}
+
 std::string identity_text(const std::string& name_space, std::uint64_t epoch, const std::optional<KeyId>& signer) {
   return name_space + ", epoch " + std::to_string(epoch) + ", " +
          (signer ? "signed by " + short_id(*signer) : std::string("unsigned"));

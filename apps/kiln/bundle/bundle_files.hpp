@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <kiln/cccl.hpp>
 #include <kiln/result.hpp>
 
 #include "apps/kiln/arguments.hpp"
@@ -27,6 +28,9 @@ struct OpenBundle {
 Result<OpenBundle> open_for_inspection(const std::string& path, const TrustPolicy& policy);
 /// Opens the bundles of the command line for inspection. Warns for each bundle that this machine does not trust.
 Result<std::vector<OpenBundle>> open_bundle_arguments(const Arguments& arguments, Console& console);
+
+/// Returns the description of a CCCL artifact of a bundle; nothing for other artifacts and for one that cannot be read.
+std::optional<cccl::ArtifactInfo> cccl_info(const OpenBundle& open, const BundleDescription::Artifact& artifact);
 
 /// `acme/vision, epoch 3, signed by 3fa9c2d1e0b74a55`
 std::string identity_text(const std::string& name_space, std::uint64_t epoch, const std::optional<KeyId>& signer);

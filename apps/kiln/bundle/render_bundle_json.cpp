@@ -107,7 +107,11 @@ std::string bundle_ls_json(const OpenBundle& open, const BundleDescription& desc
   add_trust(out, open.trust_status);
   out["generator"] = description.generator;
   out["artifacts"] = Json::array();
-  for (const auto& artifact : description.artifacts) out["artifacts"].push_back(to_json(artifact));
+  for (const auto& artifact : description.artifacts) {
+    Json object = to_json(artifact);
+    if (const auto info = cccl_info(open, artifact)) object["cccl"] = to_json(*info);
+    out["artifacts"].push_back(std::move(object));
+  }
   return text_of(out);
 }
 

@@ -1,6 +1,8 @@
 // kiln cache ls | show | extract: commands for single entries.
 #include <algorithm>
 
+#include <kiln/cccl.hpp>
+
 #include "apps/kiln/cache/cache_set.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
@@ -69,7 +71,13 @@ std::string show_text(const LoadedCacheEntry& found) {
       {"built in", time_text(listed.cost_ms)},
       {"last used", ago(listed.last_used)},
   };
-  for (const EntryPoint& entry : found.artifact.entries) rows.push_back({"entry", entry.name + " = " + entry.symbol});
+  if (const auto info = cccl::artifact_info(found.artifact)) {
+    rows.push_back({"capability", std::to_string(info->capability)});
+    rows.push_back({"runtime policy", std::to_string(info->policy_bytes) + " bytes"});
+    for (const std::string& kernel : info->kernels) rows.push_back({"kernel", kernel});
+  } else {
+    for (const EntryPoint& entry : found.artifact.entries) rows.push_back({"entry", entry.name + " = " + entry.symbol});
+  }
   std::string text = table_text(rows);
   if (!found.artifact.metadata.log.empty()) text += "compiler log:\n" + found.artifact.metadata.log + '\n';
   return text;

@@ -1,9 +1,14 @@
+#include <algorithm>
+
+#include <kiln/cccl.hpp>
+
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/compile/batch.hpp"
 #include "apps/kiln/compile/unit_arguments.hpp"
 #include "apps/kiln/exit_code.hpp"
 #include "apps/kiln/output/output.hpp"
 #include "apps/kiln/output/render_json.hpp"
+#include "base/error.hpp"
 #include "base/files/files.hpp"
 
 namespace kiln::cli {
@@ -21,29 +26,82 @@ const char* extension_of(Form form) {
   return ".bin";
 }
 
+// The values of --format that are not kiln's own form.
+constexpr const char* kLibraryFormat = "cccl";
+constexpr const char* kComputeFormat = "cuda.compute";
+
 bool names_directory(const std::string& path) { return path.ends_with('/') || is_directory(path); }
 
-// Returns a path such as `out/k.sm_80.cubin`. The description of an OpenCL device is not part of the file name.
-std::string output_path(const std::string& output, const Job& job, Form form) {
+// Returns a path such as `out/k.sm_80.cubin`, where `suffix` is `.sm_80.cubin`.
+std::string output_path(const std::string& output, const Job& job, const std::string& suffix) {
   if (!names_directory(output)) return output;
   const std::string base = job.file == "-" ? "stdin" : job.file.substr(job.file.rfind('/') + 1);
-  const std::string stem = base.substr(0, base.rfind('.'));
-  const std::string target = form == Form::OpenClBinary ? "" : '.' + job.target.name();
-  return join_path(output, stem + target + extension_of(form));
+  return join_path(output, base.substr(0, base.rfind('.')) + suffix);
 }
 
-Status write_outputs(const std::string& output, const std::vector<Job>& jobs, std::vector<CompileOutcome>& outcomes) {
-  if (output.ends_with('/')) {
-    if (Status made = make_directories(output.substr(0, output.size() - 1)); !made) return made;
-  }
+Status write_outputs(const Arguments& arguments, const std::vector<Job>& jobs, std::vector<CompileOutcome>& outcomes) {
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (!outcomes[i].answer) continue;
     const Artifact& artifact = outcomes[i].answer->artifact;
-    const std::string path = output_path(output, jobs[i], artifact.target.form);
-    if (Status written = write_output(path, artifact.bytes.view()); !written) return written;
+    const bool as_library = arguments.format == kLibraryFormat;
+    const Result<Bytes> bytes = as_library ? cccl::library_bytes(artifact) : artifact.bytes;
+    if (!bytes) return bytes.error();
+    const Form form = artifact.target.form;
+    // The description of an OpenCL device is not part of the file name.
+    const std::string target = form == Form::OpenClBinary ? "" : '.' + jobs[i].target.name();
+    const std::string suffix = target + (as_library ? ".blob" : extension_of(form));
+    const std::string path = output_path(arguments.output, jobs[i], suffix);
+    if (Status written = write_output(path, bytes->view()); !written) return written;
     outcomes[i].output = path;
   }
   return {};
+}
+
+// Writes one file for each unit, with the code for all of its targets. Skips a unit that failed for one of them.
+Status write_compute_outputs(const std::string& output, const std::vector<Job>& jobs,
+                             std::vector<CompileOutcome>& outcomes) {
+  for (std::size_t first = 0; first < jobs.size(); ++first) {
+    std::vector<std::size_t> alike;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (jobs[i].unit.key() == jobs[first].unit.key()) alike.push_back(i);
+    }
+    const bool failed = std::any_of(alike.begin(), alike.end(), [&](std::size_t i) { return !outcomes[i].answer; });
+    if (alike.front() != first || failed) continue;
+    std::vector<Artifact> artifacts;
+    for (const std::size_t i : alike) artifacts.push_back(outcomes[i].answer->artifact);
+    const Result<Bytes> bytes = cccl::cuda_compute_bytes(artifacts);
+    if (!bytes) return bytes.error();
+    const std::string path = output_path(output, jobs[first], ".compute");
+    if (Status written = write_output(path, bytes->view()); !written) return written;
+    for (const std::size_t i : alike) outcomes[i].output = path;
+  }
+  return {};
+}
+
+Status write_results(const Arguments& arguments, const std::vector<Job>& jobs, std::vector<CompileOutcome>& outcomes) {
+  const std::string& output = arguments.output;
+  if (output.ends_with('/')) {
+    if (Status made = make_directories(output.substr(0, output.size() - 1)); !made) return made;
+  }
+  return arguments.format == kComputeFormat ? write_compute_outputs(output, jobs, outcomes)
+                                            : write_outputs(arguments, jobs, outcomes);
+}
+
+// Returns an error if -o and --format do not fit the jobs.
+Status check_output(const Arguments& arguments, const std::vector<Job>& jobs) {
+  const bool cccl_only =
+      std::all_of(jobs.begin(), jobs.end(), [](const Job& job) { return job.unit.kind() == std::string("cccl"); });
+  if (!arguments.format.empty() && (!cccl_only || arguments.output.empty())) {
+    return make_error(Code::InvalidArgument,
+                      "--format " + arguments.format + " writes CCCL algorithms only; use it with --cccl and -o");
+  }
+  const bool one_unit =
+      std::all_of(jobs.begin(), jobs.end(), [&](const Job& job) { return job.unit.key() == jobs.front().unit.key(); });
+  const bool one_file = jobs.size() == 1 || (arguments.format == kComputeFormat && one_unit);
+  if (one_file || arguments.output.empty() || names_directory(arguments.output)) return {};
+  return make_error(Code::InvalidArgument, "-o " + arguments.output + " is one file for " +
+                                               std::to_string(jobs.size()) + " results; give a directory: -o " +
+                                               arguments.output + "/");
 }
 
 void print_results(const std::vector<CompileOutcome>& outcomes, Console& console) {
@@ -65,17 +123,15 @@ void print_results(const std::vector<CompileOutcome>& outcomes, Console& console
 int compile_command(const Arguments& arguments, Console& console) {
   const Result<std::vector<Job>> jobs = jobs_of(arguments);
   if (!jobs) return report(jobs.error(), console);
-  if (jobs->size() > 1 && !arguments.output.empty() && !names_directory(arguments.output)) {
-    console.error({Code::InvalidArgument, "-o " + arguments.output + " is one file for " +
-                                              std::to_string(jobs->size()) + " results; give a directory: -o " +
-                                              arguments.output + "/"});
+  if (Status fits = check_output(arguments, *jobs); !fits) {
+    console.error(fits.error());
     return kUsage;
   }
   Result<Session> session = Session::open(session_options(arguments, console));
   if (!session) return report(session.error(), console);
   std::vector<CompileOutcome> outcomes = CompileBatch(*jobs, *session, console).run();
   Status written;
-  if (!arguments.output.empty()) written = write_outputs(arguments.output, *jobs, outcomes);
+  if (!arguments.output.empty()) written = write_results(arguments, *jobs, outcomes);
   if (arguments.json && arguments.output != "-") {
     console.print(compile_json(outcomes));
   } else if (arguments.output != "-") {

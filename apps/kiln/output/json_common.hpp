@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <kiln/cccl.hpp>
+
 #include "apps/kiln/compile/profile_match.hpp"
 #include "apps/kiln/output/render_json.hpp"
 #include "base/json.hpp"
@@ -28,6 +30,13 @@ inline Json to_json(const std::vector<EntryPoint>& entries) {
     if (names.insert(entry.name).second) object.push_back({entry.name, entry.symbol});
   }
   return object;
+}
+
+inline Json to_json(const cccl::ArtifactInfo& info) {
+  return {{"release", info.release},
+          {"capability", info.capability},
+          {"policy_bytes", info.policy_bytes},
+          {"kernels", info.kernels}};
 }
 
 inline Json to_json(const Error& error) {

@@ -150,6 +150,7 @@ std::string entries_json(const std::vector<CacheEntry>& entries) { return text_o
 std::string entry_json(const CacheEntry& entry, const Artifact& artifact) {
   Json out = to_json(entry);
   out["entries"] = to_json(artifact.entries);
+  if (const auto info = cccl::artifact_info(artifact)) out["cccl"] = to_json(*info);
   out["log"] = artifact.metadata.log;
   return text_of(out);
 }

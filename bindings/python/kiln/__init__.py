@@ -9,6 +9,7 @@ from __future__ import annotations
 from ._kiln import (
     Artifact,
     Buffer,
+    CcclInfo,
     CompileClaim,
     DeviceInfo,
     EarlierBuild,
@@ -65,6 +66,7 @@ __all__ = [
     "Buffer",
     "Cancelled",
     "Capturing",
+    "CcclInfo",
     "CompileClaim",
     "CompileError",
     "Corrupt",

@@ -15,10 +15,11 @@ import warnings
 from typing import Any, Callable, Iterable, Iterator, Optional
 
 from kiln import _external
+from kiln._compute_files import load, save
 from kiln._file_cache import FileCache
 from kiln._memo import content_digest, files_below, memoized
 
-__all__ = ["install", "uninstall", "wait_timeout"]
+__all__ = ["install", "load", "save", "uninstall", "wait_timeout"]
 
 _SYSTEM = "cuda.compute"
 # Releases that this module was tested with. It uses private interfaces, so other releases are not changed.

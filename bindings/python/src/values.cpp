@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <string>
 
+#include <kiln/cccl.hpp>
+
 #include "bindings.hpp"
 #include "errors.hpp"
 
@@ -32,12 +34,39 @@ nb::dict symbols_of(const Artifact& artifact) {
   return symbols;
 }
 
+void bind_cccl(nb::module_& module) {
+  nb::class_<cccl::ArtifactInfo>(module, "CcclInfo", "The description of a CCCL artifact.")
+      .def_ro("spec", &cccl::ArtifactInfo::spec)
+      .def_ro("release", &cccl::ArtifactInfo::release)
+      .def_ro("capability", &cccl::ArtifactInfo::capability)
+      .def_ro("policy_bytes", &cccl::ArtifactInfo::policy_bytes)
+      .def_ro("kernels", &cccl::ArtifactInfo::kernels)
+      .def("__repr__", [](const cccl::ArtifactInfo& self) {
+        return "<kiln.CcclInfo capability " + std::to_string(self.capability) + ", runtime policy " +
+               std::to_string(self.policy_bytes) + " bytes, " + std::to_string(self.kernels.size()) + " kernels>";
+      });
+  module.def(
+      "cuda_compute_bytes",
+      [](const std::vector<Artifact>& artifacts) { return bytes_of(unwrap(cccl::cuda_compute_bytes(artifacts))); },
+      nb::arg("artifacts"), "The artifacts of one CCCL spec in the form that cuda.compute.deserialize reads.");
+}
+
 void bind_artifact(nb::module_& module) {
   nb::class_<Artifact>(module, "Artifact", "The result of a compile: the code for a target, and the names in it.")
       .def_prop_ro("bytes", [](const Artifact& self) { return bytes_of(self.bytes); })
       .def_prop_ro("target", [](const Artifact& self) { return self.target; })
       .def_prop_ro("form", [](const Artifact& self) { return to_string(self.target.form); })
       .def_prop_ro("symbols", &symbols_of, "The symbol of each entry, by its name in the source.")
+      .def_prop_ro(
+          "cccl",
+          [](const Artifact& self) -> std::optional<cccl::ArtifactInfo> {
+            if (self.target.form != Form::Cccl) return std::nullopt;
+            return unwrap(cccl::artifact_info(self));
+          },
+          "The description of a CCCL algorithm; None for other artifacts.")
+      .def_prop_ro(
+          "library_bytes", [](const Artifact& self) { return bytes_of(unwrap(cccl::library_bytes(self))); },
+          "The serialized form of the CCCL library itself.")
       .def_prop_ro("unit", [](const Artifact& self) { return self.metadata.unit; })
       .def_prop_ro("compiler", [](const Artifact& self) { return self.metadata.compiler; })
       .def_prop_ro("cost_ms", [](const Artifact& self) { return self.metadata.cost_ms; })
@@ -151,6 +180,7 @@ nb::bytes bytes_of(const Bytes& bytes) { return nb::bytes(bytes.data(), bytes.si
 
 void bind_values(nb::module_& module) {
   bind_target(module);
+  bind_cccl(module);
   bind_artifact(module);
   bind_status(module);
   bind_small_values(module);

@@ -1,5 +1,7 @@
 #include "backends/cccl/cccl_compiler.hpp"
 
+#include <algorithm>
+
 #include "backends/cccl/cccl_headers.hpp"
 #include "backends/cccl/output_capture.hpp"
 #include "backends/cuda/cubin.hpp"
@@ -226,6 +228,10 @@ Result<CompileResult> CcclCompiler::wrap_in_envelope(const Recipe& recipe, const
   if (!contents) return make_error(Code::CompileFailed, "the CCCL library produced no machine code", std::move(log));
   auto entries = entries_by_symbol(recipe.unit, contents->kernels, log);
   if (!entries) return std::move(entries).error();
+  for (const std::string& kernel : contents->kernels) {
+    const EntryPoint entry{kernel, kernel};
+    if (std::find(entries->begin(), entries->end(), entry) == entries->end()) entries->push_back(entry);
+  }
   const CcclEnvelope envelope{recipe.unit.source(), library_->release().release,  library_->build_id(),
                               build.capability(),   std::move(contents->kernels), *blob};
   CompileResult compiled;

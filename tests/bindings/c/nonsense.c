@@ -184,8 +184,11 @@ static void use_the_rest(void* none) {
   kiln_device device = {.size = sizeof device};
   kiln_totals totals = {.size = sizeof totals};
   kiln_unit_status unit = {.size = sizeof unit};
+  kiln_cccl_info info = {.size = sizeof info};
   CHECK(kiln_artifact_data(none) == NULL && kiln_artifact_bytes(none) == 0 && kiln_artifact_form(none) == 0);
   CHECK(kiln_artifact_target(none) == NULL && kiln_artifact_symbol(none, "entry") == NULL);
+  CHECK(kiln_artifact_entry(none, 0) == NULL);
+  INVALID(kiln_artifact_cccl(none, &info, &error));
   CHECK(kiln_artifact_compiler(none) == NULL && kiln_artifact_log(none) == NULL && kiln_artifact_cost_ms(none) == 0);
   INVALID(kiln_kernel_launch(none, &how, NULL, 0, &error));
   INVALID(kiln_kernel_function(none, &function, &error));

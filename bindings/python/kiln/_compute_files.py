@@ -1,0 +1,122 @@
+"""Files of compiled CCCL algorithms that need no kiln to load: :func:`kiln.compute.save` and :func:`kiln.compute.load`.
+
+A file is a ZIP archive with one member for each algorithm, in the form of ``cuda.compute.serialize``
+(docs/cccl-format.md).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+import zlib
+from typing import Any, Iterable, Optional, Union
+
+from kiln import errors
+from kiln._kiln import Session, Unit, cuda_compute_bytes
+
+_COMMENT = b"kiln.compute 1"  # identifies the archive and its version
+_MAGIC = b"CCCLPYS1"  # of cuda.compute
+_MAX_MEMBERS = 4096
+_MAX_BYTES = 1 << 30  # of all members
+_DATE = (1980, 1, 1, 0, 0, 0)  # equal inputs give equal archives
+
+_Path = Union[str, "os.PathLike[str]"]
+_Spec = Union[str, Unit]
+
+
+def save(
+    path: _Path,
+    specs: Union[_Spec, Iterable[_Spec]],
+    archs: Union[str, Iterable[str]],
+    *,
+    session: Optional[Session] = None,
+    timeout: Optional[float] = None,
+) -> list[str]:
+    """Writes algorithms for several architectures into one file, and returns their names. Compiles what no cache has;
+    no GPU and no driver is needed. A spec is a predefined name, a spec in JSON, or a unit of `Unit.cccl`. `timeout`
+    limits the wait for each artifact in seconds; None means no limit."""
+    import kiln
+
+    session = session or kiln.shared
+    several = [specs] if isinstance(specs, (str, Unit)) else list(specs)
+    units = [spec if isinstance(spec, Unit) else Unit.cccl(spec) for spec in several]
+    targets = list(dict.fromkeys([archs] if isinstance(archs, str) else archs))
+    names = [unit.name for unit in units]
+    if not units or not targets:
+        raise _invalid("nothing to save: give at least one spec and one architecture")
+    if len(set(names)) != len(names):
+        raise _invalid("two specs have the same name; give each a name of its own")
+    for target in targets:
+        session.request(units, target)
+    members = {
+        unit.name: cuda_compute_bytes([session.artifact(unit, target, timeout) for target in targets])
+        for unit in units
+    }
+    _write(os.fspath(path), members)
+    return names
+
+
+def load(path: _Path) -> dict[str, Any]:
+    """Returns the algorithms of a file by name, as ``cuda.compute.deserialize`` returns them. They compile nothing; the
+    first call of one loads the code for its device. An algorithm is for one thread at a time."""
+    members = read(path)
+    from cuda.compute import deserialize
+
+    loaded = {}
+    for name, data in members.items():
+        try:
+            loaded[name] = deserialize(data)
+        except ValueError as error:
+            raise errors.Unsupported(f"cannot load '{name}' of {path}: {error}", code="unsupported") from error
+        except RuntimeError as error:
+            raise errors.LoadRejected(f"cannot load '{name}' of {path}: {error}", code="load_rejected") from error
+    return loaded
+
+
+def read(path: _Path) -> dict[str, bytes]:
+    """Returns the serialized algorithms of a file by name. Raises `kiln.Corrupt` if the file is damaged: cuda.compute
+    does not detect changed bytes, so that only the archive's checksums do."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if archive.comment != _COMMENT:
+                raise _corrupt(path, "it was not written by this version of kiln.compute.save")
+            members = archive.infolist()
+            if len(members) > _MAX_MEMBERS or sum(member.file_size for member in members) > _MAX_BYTES:
+                raise _corrupt(path, "it is too large")
+            found = {member.filename: archive.read(member) for member in members}
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeError) as error:
+        raise _corrupt(path, str(error)) from error
+    for name, data in found.items():
+        if not data.startswith(_MAGIC):
+            raise _corrupt(path, f"'{name}' is not an algorithm of cuda.compute")
+    if len(found) != len(members):
+        raise _corrupt(path, "two algorithms have the same name")
+    return found
+
+
+def _write(path: str, members: dict[str, bytes]) -> None:
+    """Replaces the file atomically."""
+    handle, temporary = tempfile.mkstemp(prefix=".kiln-", dir=os.path.dirname(path) or ".")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.comment = _COMMENT
+                for name, data in members.items():
+                    member = zipfile.ZipInfo(name, _DATE)
+                    member.compress_type = zipfile.ZIP_DEFLATED
+                    member.external_attr = 0o644 << 16
+                    archive.writestr(member, data)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _invalid(message: str) -> errors.InvalidArgument:
+    return errors.InvalidArgument(message, code="invalid_argument")
+
+
+def _corrupt(path: _Path, cause: str) -> errors.Corrupt:
+    return errors.Corrupt(f"cannot read {path}: {cause}; save it again", code="corrupt")
