@@ -8,6 +8,7 @@
 #include "base/format.hpp"
 #include "bundle/bundle_source.hpp"
 #include "bundle/embedded.hpp"
+#include "bundle/program_bundles.hpp"
 
 namespace kiln {
 namespace {
@@ -68,25 +69,44 @@ void BundleSet::open_embedded(List& list) {
     if (std::find(embedded_.begin(), embedded_.end(), where) != embedded_.end()) continue;
     // No policy: it is as trusted as the program that contains it.
     auto bundle = Bundle::open(bundle_in_memory(std::move(found.bytes), std::move(found.object)), nullptr);
-    const Status usable = bundle ? check_scope(**bundle) : Status(bundle.error());
-    if (usable) {
-      embedded_.push_back(where);  // it stays loaded, so no other bundle can have this address
-      list.push_back(std::move(*bundle));
-    } else if (reported_.insert(usable.error().message).second) {
-      emitter_.emit(Event::Kind::BundleRejected, "bundle", usable.error().message);
+    // A used one stays loaded, so no other bundle can have its address.
+    if (add_trusted(std::move(bundle), list)) embedded_.push_back(where);
+  }
+}
+
+void BundleSet::open_program_bundles(const std::vector<std::string>& paths, List& list) {
+  for (std::size_t i = program_bundles_; i < paths.size(); ++i) {
+    auto source = open_bundle_source(paths[i]);
+    if (source) {
+      add_trusted(Bundle::open(std::move(*source), nullptr), list);
+    } else {
+      add_trusted(std::move(source).error(), list);
     }
   }
+}
+
+bool BundleSet::add_trusted(Result<std::unique_ptr<Bundle>> bundle, List& list) {
+  const Status usable = bundle ? check_scope(**bundle) : Status(bundle.error());
+  if (usable) {
+    list.push_back(std::move(*bundle));
+  } else if (reported_.insert(usable.error().message).second) {
+    emitter_.emit(Event::Kind::BundleRejected, "bundle", usable.error().message);
+  }
+  return usable.has_value();
 }
 
 std::shared_ptr<const BundleSet::List> BundleSet::all() {
   const std::uint64_t objects = loaded_object_count();
   const MutexLock lock(mutex_);
-  if (list_ != nullptr && objects == objects_) return list_;
+  if (list_ != nullptr && objects == objects_ && program_bundle_count() == program_bundles_) return list_;
   List list = list_ != nullptr ? *list_ : List();
   if (list_ == nullptr) open_files(list);
   open_embedded(list);
-  objects_ = objects;
+  const std::vector<std::string> paths = program_bundles();
+  open_program_bundles(paths, list);
   list_ = std::make_shared<const List>(std::move(list));
+  objects_ = objects;
+  program_bundles_ = paths.size();
   return list_;
 }
 
@@ -136,28 +156,39 @@ std::string BundleSet::describe() const {
 
 std::optional<BundleSet::BundleHit> BundleSet::find(const Unit& unit, const Target& target, std::uint64_t flow,
                                                     const Bytes* rejected) {
-  std::string have;
   const NamespaceScope scope = scope_of(unit);
   for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
     if (!scope.admits(bundle->header().name_space)) continue;
     auto match = bundle->find(unit.key(), target, rejected);
     if (match && *match) return BundleHit{std::move(**match), bundle->describe()};
-    const auto targets = match ? bundle->targets(unit.key()) : Result<std::vector<Target>>(match.error());
-    if (!targets) {
-      emit_corruption(*bundle, targets.error());
-    } else if (!targets->empty()) {
-      have.append(have.empty() ? "" : "; ")
-          .append(bundle->describe() + " has it for " + join_strings(*targets, &Target::name));
-    }
+    if (!match) emit_corruption(*bundle, match.error());
   }
+  if (!emitter_ || rejected != nullptr) return std::nullopt;
+  const std::string have = describe_targets(unit);
   // Reported once: a lookup that leads to a compile queries the bundles twice.
-  if (emitter_ && !have.empty() && rejected == nullptr && is_first_report(unit.key().hex() + have + target.name())) {
+  if (!have.empty() && is_first_report(unit.key().hex() + have + target.name())) {
     Event event = make_event(Event::Kind::BundleIncompatible, unit, target, flow);
     event.origin = to_string(Origin::Bundle);
     event.message = have + ": no code that is compatible with " + target.name();
     emitter_.emit(event);
   }
   return std::nullopt;
+}
+
+std::string BundleSet::describe_targets(const Unit& unit) {
+  std::string have;
+  const NamespaceScope scope = scope_of(unit);
+  for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
+    if (!scope.admits(bundle->header().name_space)) continue;
+    const auto targets = bundle->targets(unit.key());
+    if (!targets) {
+      emit_corruption(*bundle, targets.error());
+    } else if (!targets->empty()) {
+      have.append(have.empty() ? "" : ", ")
+          .append(bundle->describe() + " has it for " + join_strings(*targets, &Target::name));
+    }
+  }
+  return have;
 }
 
 void BundleSet::emit_other_compilers(const Recipe& recipe, const RequestContext& context) {

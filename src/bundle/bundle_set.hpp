@@ -22,8 +22,9 @@
 namespace kiln {
 
 /// The bundles of a process as one store: those that the configuration names, then those that are linked into the
-/// program and its libraries. Each is opened when it is first needed. A bundle that cannot be used, or whose namespace
-/// must not serve the session, is reported by one event and skipped. Thread-safe.
+/// program and its libraries or installed with them (`use_bundle`). Each is opened when it is first needed. A bundle
+/// that cannot be used, or whose namespace must not serve the session, is reported by one event and skipped.
+/// Thread-safe.
 class BundleSet final : public Store {
  public:
   struct Options {
@@ -62,15 +63,21 @@ class BundleSet final : public Store {
   /// unit but no compatible code, an event reports what they have.
   std::optional<BundleHit> find(const Unit& unit, const Target& target, std::uint64_t flow,
                                 const Bytes* rejected = nullptr);
+  /// Returns which bundles have the unit and for which targets, as text; empty if none has it.
+  std::string describe_targets(const Unit& unit);
   /// Emits an event for each bundle that has the recipe's unit by another compiler. The event names both compilers.
   void emit_other_compilers(const Recipe& recipe, const RequestContext& context);
 
  private:
   using List = std::vector<std::shared_ptr<Bundle>>;
-  /// Returns the open bundles. Searches again when a library was loaded.
+  /// Returns the open bundles. Searches again when a library was loaded or a bundle was added.
   std::shared_ptr<const List> all();
   void open_files(List& list) KILN_REQUIRES(mutex_);
   void open_embedded(List& list) KILN_REQUIRES(mutex_);
+  /// Opens those of these program bundles that were added since the last search.
+  void open_program_bundles(const std::vector<std::string>& paths, List& list) KILN_REQUIRES(mutex_);
+  /// Adds a bundle that is as trusted as the program. Returns false if it cannot be used, which is reported once.
+  bool add_trusted(Result<std::unique_ptr<Bundle>> bundle, List& list) KILN_REQUIRES(mutex_);
   /// Returns an error with the reason if the namespace of a bundle must not serve the session.
   Status check_scope(const Bundle& bundle) const;
   NamespaceScope scope_of(const Unit& unit) const { return options_.scope.narrowed(unit.served_by()); }
@@ -84,6 +91,7 @@ class BundleSet final : public Store {
   mutable Mutex mutex_;
   std::shared_ptr<const List> list_ KILN_GUARDED_BY(mutex_);          // null before the first search
   std::uint64_t objects_ KILN_GUARDED_BY(mutex_) = 0;                 // number of loaded objects at the last search
+  std::size_t program_bundles_ KILN_GUARDED_BY(mutex_) = 0;           // number of program bundles at the last search
   std::vector<const void*> embedded_ KILN_GUARDED_BY(mutex_);         // addresses of the linked-in bundles
   std::unordered_set<std::string> reported_ KILN_GUARDED_BY(mutex_);  // to report each problem once
 };

@@ -41,7 +41,15 @@ Result<std::optional<ResolveResult>> Resolver::find_prebuilt(const CompileReques
 }
 
 Result<Recipe> Resolver::recipe(const CompileRequest& request, const RequestContext& context) {
-  return params_.units->recipe(request.unit, request.target, context);
+  auto recipe = params_.units->recipe(request.unit, request.target, context);
+  if (recipe || params_.bundles == nullptr || params_.bundles_exact) return recipe;
+  // No compiler, and a bundle that has the unit for other devices: the user must know both.
+  const std::string have = params_.bundles->describe_targets(request.unit);
+  if (have.empty()) return recipe;
+  Error error = std::move(recipe).error();
+  error.message = "no bundle has code that fits " + effective_target(request.unit, request.target).name() + " (" +
+                  have + "), and it cannot be compiled here: " + error.message;
+  return error;
 }
 
 Result<ResolveResult> Resolver::resolve(const CompileRequest& request, const Recipe& recipe,

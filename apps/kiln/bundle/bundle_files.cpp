@@ -85,8 +85,8 @@ std::string WrittenBundle::text() const {
                      (artifacts == 1 ? " artifact, " : " artifacts, ") + identity_text(name_space, epoch, signer);
   if (!signer) {
     text +=
-        ": only machines with trust.unsigned (KILN_TRUST_UNSIGNED=1) and programs that link it can use it; "
-        "--key signs it";
+        ": only machines with trust.unsigned (KILN_TRUST_UNSIGNED=1), programs that link it and packages that add it "
+        "(kiln.use_bundle) can use it; --key signs it";
   }
   return text;
 }

@@ -35,6 +35,8 @@ from ._kiln import (
     __version__,
     default_stream,
     per_thread_stream,
+    read_manifest,
+    use_bundle,
 )
 from ._methods import attach_methods
 from .errors import (
@@ -104,7 +106,9 @@ __all__ = [
     "get",
     "get_async",
     "per_thread_stream",
+    "read_manifest",
     "request_warmup",
     "shared",
     "status",
+    "use_bundle",
 ]

@@ -22,6 +22,7 @@ nb::bytes bytes_of(const Bytes& bytes);
 std::string path_of(nb::handle path);
 
 void bind_unit(nb::module_& module);
+void bind_bundle(nb::module_& module);
 void bind_values(nb::module_& module);
 void bind_stream(nb::module_& module);
 void bind_kernel(nb::module_& module);

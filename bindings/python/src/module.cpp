@@ -26,6 +26,7 @@ NB_MODULE(_kiln, module) {
   using namespace kiln::python;
   module.doc() = "The extension module of kiln. Import kiln instead.";
   bind_unit(module);
+  bind_bundle(module);
   bind_values(module);
   bind_stream(module);
   bind_kernel(module);

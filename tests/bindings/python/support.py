@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
 import textwrap
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 # PoCL takes a second for a kernel, and more if other builds run at the same time.
 PATIENT = 240.0
@@ -23,6 +26,32 @@ def run(script: str, *arguments: str, timeout: float = 240, **variables: str) ->
     environment = {**os.environ, **variables}
     command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
+
+
+def call(*command: str | os.PathLike[str], timeout: float = 120, **variables: str) -> str:
+    """Runs a command in the root of the tree, without the settings of the caller. Returns its output."""
+    environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C.UTF-8", **variables}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=timeout)
+    if done.returncode != 0:
+        raise AssertionError(f"{command} ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def build_kiln_wheel(place: pathlib.Path) -> pathlib.Path:
+    """Packs kiln's wheel from the build directory into `place`."""
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(place), "."]
+    call(*build, KILN_PREBUILT=os.environ["KILN_BUILD_FOLDER"])
+    (wheel,) = place.glob("kiln_gpu-*.whl")
+    return wheel
+
+
+def environment_with(place: pathlib.Path, *wheels: pathlib.Path) -> pathlib.Path:
+    """Installs wheels into a new environment in `place`. Returns its interpreter."""
+    call(sys.executable, "-m", "venv", "--without-pip", place)
+    python = place / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q"]
+    call(*pip, "--no-index", "--no-deps", "--disable-pip-version-check", *wheels)
+    return python
 
 
 def figure(text: str) -> None:

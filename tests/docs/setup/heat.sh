@@ -3,8 +3,6 @@ if [ "$FIRST" = 1 ]; then
   cp -r "$ROOT"/examples/embedded/kernels "$ROOT"/examples/embedded/kiln.toml .
   echo 'int heat() { return 0; }' >heat.cpp
   printf 'cmake_minimum_required(VERSION 3.16)\nproject(heat LANGUAGES CXX ASM)\ninclude(heat.cmake)\n' >CMakeLists.txt
-  mkdir -p heat && : >heat/__init__.py
   cmake --install "$BUILD" --prefix "$PWD/prefix"
 fi
-export PYTHONPATH=$PWD:$PYTHONPATH
 export CMAKE_PREFIX_PATH=$PWD/prefix
