@@ -156,6 +156,9 @@ made = cuda.compute.make_reduce_into(
     d_in=cuda.compute.ProxyArray(numpy.float64), d_out=cuda.compute.ProxyArray(numpy.float64),
     op=cuda.compute.OpKind.PLUS, h_init=numpy.zeros(1), compute_capability=80)
 assert cuda.compute.serialize(made) == whole
+from cuda.core import Device
+Device(0).set_current()
+assert interop.resolve_build_result(algorithm.build_results, None) is not None  # loaded for the device, not compiled
 member, = zipfile.ZipFile(sys.argv[3]).namelist()
 assert zipfile.ZipFile(sys.argv[3]).read(member) == whole
 print("without kiln:", type(build).__name__, type(algorithm).__name__, list(algorithm.build_results))
