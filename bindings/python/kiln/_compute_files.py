@@ -6,7 +6,10 @@ A file is a ZIP archive with one member for each algorithm, in the form of ``cud
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -15,7 +18,7 @@ from typing import Any, Iterable, Optional, Union
 from kiln import errors
 from kiln._kiln import Session, Unit, cuda_compute_bytes
 
-_COMMENT = b"kiln.compute 1"  # identifies the archive and its version
+_VERSION = "kiln.compute 1"  # in the archive's comment, before the digest
 _MAGIC = b"CCCLPYS1"  # of cuda.compute
 _MAX_MEMBERS = 4096
 _MAX_BYTES = 1 << 30  # of all members
@@ -76,23 +79,39 @@ def load(path: _Path) -> dict[str, Any]:
 
 def read(path: _Path) -> dict[str, bytes]:
     """Returns the serialized algorithms of a file by name. Raises `kiln.Corrupt` if the file is damaged: cuda.compute
-    does not detect changed bytes, so that only the archive's checksums do."""
+    does not detect changed bytes, so the archive has a digest."""
+    with open(path, "rb") as file:
+        content = file.read(_MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
+        raise _corrupt(path, "it is too large")
     try:
-        with zipfile.ZipFile(path) as archive:
-            if archive.comment != _COMMENT:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            version, _, digest = archive.comment.decode("ascii").rpartition(" ")
+            if version != _VERSION:
                 raise _corrupt(path, "it was not written by this version of kiln.compute.save")
             members = archive.infolist()
             if len(members) > _MAX_MEMBERS or sum(member.file_size for member in members) > _MAX_BYTES:
                 raise _corrupt(path, "it is too large")
+            if any(member.compress_type != zipfile.ZIP_DEFLATED for member in members):
+                raise _corrupt(path, "it uses another compression")
             found = {member.filename: archive.read(member) for member in members}
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeError) as error:
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError) as error:
         raise _corrupt(path, str(error)) from error
     for name, data in found.items():
         if not data.startswith(_MAGIC):
             raise _corrupt(path, f"'{name}' is not an algorithm of cuda.compute")
-    if len(found) != len(members):
-        raise _corrupt(path, "two algorithms have the same name")
+    if _digest(found) != digest:
+        raise _corrupt(path, "its content does not match its digest")
     return found
+
+
+def _digest(members: dict[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name, data in members.items():
+        for part in (name.encode(), data):
+            digest.update(struct.pack("<Q", len(part)))
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def _write(path: str, members: dict[str, bytes]) -> None:
@@ -101,7 +120,7 @@ def _write(path: str, members: dict[str, bytes]) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.comment = _COMMENT
+                archive.comment = f"{_VERSION} {_digest(members)}".encode()
                 for name, data in members.items():
                     member = zipfile.ZipInfo(name, _DATE)
                     member.compress_type = zipfile.ZIP_DEFLATED
