@@ -191,6 +191,8 @@ typedef struct kiln_event {
   const char* residency;
   const char* purpose;
   const char* category;  ///< for an event of a library on top of kiln: that library, for example "runtime"
+  /// For a decision, a dispatch or a call of a CCCL algorithm: 1 if its code was ready, 0 if not. Otherwise -1.
+  int64_t warm;
 } kiln_event;
 
 /// A callback for events. The library calls it on the thread that emits the event. It must be fast and must not call

@@ -35,10 +35,13 @@ class KILN_API Requirements {
   mutable std::atomic<std::uint64_t> requested_by_{0};  // id of the session that requested it last
 };
 
+/// The time that `WarmupPlan::ensure_warm` waits by default.
+inline constexpr std::chrono::seconds kPlanTimeout{3};
+
 /// A unit that is not ready, and the reason.
 struct NotReady {
   std::string unit;
-  std::string target;
+  std::string target;  ///< empty if there is no device
   std::string reason;
 };
 
@@ -52,8 +55,9 @@ class KILN_API WarmupPlan {
     return *this;
   }
   /// Requests all units and waits until each one is ready or has failed, at most `wait` in total. Returns the units
-  /// that are not ready by then.
-  [[nodiscard]] std::vector<NotReady> ensure_warm(Session& session, Wait wait, Caller caller = Caller::here()) const;
+  /// that are not ready by then: without a device, all of them.
+  [[nodiscard]] std::vector<NotReady> ensure_warm(Session& session, Wait wait = kPlanTimeout,
+                                                  Caller caller = Caller::here()) const;
 
   const std::string& name() const { return name_; }
 

@@ -28,7 +28,9 @@ Result<ResolvedArtifact> Session::resolve(const Unit& unit, const Target& target
   return catch_to_error([&]() -> Result<ResolvedArtifact> {
     InterruptCheck interrupt(wait.keep_waiting());
     const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
-    const auto answer = state_->impl().requests().get({unit, effective_target(unit, target)}, deadline, caller);
+    SessionImpl& impl = state_->impl();
+    impl.kernels().record_undeclared_use(unit, {}, caller);
+    const auto answer = impl.requests().get({unit, effective_target(unit, target)}, deadline, caller);
     if (!answer) return answer.error();
     return resolved_artifact(**answer);
   });
