@@ -46,12 +46,17 @@ struct NotReady {
 };
 
 /// The requirements of the stages of a pipeline, to be compiled before it runs. The `Requirements` objects must outlive
-/// it.
+/// it. Not thread-safe.
 class KILN_API WarmupPlan {
  public:
   explicit WarmupPlan(std::string name) : name_(std::move(name)) {}
   WarmupPlan& stage(const Requirements& requirements) {
     stages_.push_back(&requirements);
+    return *this;
+  }
+  /// Same, for units that are known only when the program runs.
+  WarmupPlan& stage(const Units& units) {
+    units_.insert(units_.end(), units.begin(), units.end());
     return *this;
   }
   /// Requests all units and waits until each one is ready or has failed, at most `wait` in total. Returns the units
@@ -64,6 +69,7 @@ class KILN_API WarmupPlan {
  private:
   std::string name_;
   std::vector<const Requirements*> stages_;
+  Units units_;
 };
 
 }  // namespace kiln

@@ -147,7 +147,7 @@ std::vector<NotReady> WarmupPlan::ensure_warm(Session& session, Wait wait, Calle
   InterruptCheck interrupt(wait.keep_waiting());
   const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
   KernelLoader& kernels = session.state_->impl().kernels();
-  Units units;
+  Units units = units_;
   for (const Requirements* requirements : stages_) {
     for (Unit& unit : requirements->units()) units.push_back(std::move(unit));
   }
