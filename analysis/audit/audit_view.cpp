@@ -83,9 +83,10 @@ std::vector<Events> paths_of(const Trace& trace) {
 
 bool is_device(std::string_view selected) { return !selected.empty() && selected != "cpu" && selected != "host"; }
 
-// A launch that the driver rejected has the error after the kernel name.
+// A launch or call that was rejected has the error after the name of the kernel or algorithm.
 bool is_launch(const RecordedEvent& event) {
-  return is(event, Event::Kind::Launched) && event.event.message.find(": ") == std::string::npos;
+  const bool launched = is(event, Event::Kind::Launched) || is(event, Event::Kind::CalledCompiled);
+  return launched && event.event.message.find(": ") == std::string::npos;
 }
 bool is_allocation(const RecordedEvent& event) {
   return is(event, Event::Kind::Allocated) && event.event.message != "released";

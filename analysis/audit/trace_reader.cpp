@@ -62,7 +62,10 @@ std::uint64_t handle_of(const std::string& text) {
 class Handler final : public JsonReader {
  public:
   bool null() override { return true; }
-  bool boolean(bool /*value*/) override { return true; }
+  bool boolean(bool value) override {
+    if (in_events() && in_arguments() && name_ == "warm") now_.event.warm = value;
+    return true;
+  }
   bool binary(binary_t& /*value*/) override { return true; }
   bool number_integer(number_integer_t /*value*/) override { return true; }  // kiln's values are never negative
   bool number_unsigned(number_unsigned_t value) override { return number(static_cast<double>(value), value); }

@@ -42,6 +42,7 @@ void count(const audit::RecordedEvent& event, Run& run) {
       run.load_ms += reported.ms;
       break;
     case Event::Kind::Launched:
+    case Event::Kind::CalledCompiled:
       ++run.launches;
       run.first_launch_ms = std::min(run.first_launch_ms.value_or(event.end_ms), event.end_ms);
       break;

@@ -116,6 +116,7 @@ void TimelineBuilder::take(const audit::RecordedEvent& event) {
       begin(start);
       return step(Phase::Kind::Load, start, event.end_ms, Phase::Kind::WaitForLoad);
     case Event::Kind::Launched:
+    case Event::Kind::CalledCompiled:
       begin(start);
       step(Phase::Kind::Launch, start, event.end_ms, Phase::Kind::Ready);
       timeline_.launched_ms = event.end_ms;

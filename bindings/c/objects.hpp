@@ -25,6 +25,7 @@ enum class TypeTag : std::uint64_t {
   Devices,
   Status,
   Text,
+  NotReady,
 };
 
 struct TaggedObject {
@@ -106,6 +107,12 @@ struct kiln_status : kiln::c::TaggedObject {
   static constexpr kiln::c::TypeTag kTypeTag = kiln::c::TypeTag::Status;
   explicit kiln_status(kiln::SessionStatus taken) : TaggedObject(kTypeTag), status(std::move(taken)) {}
   const kiln::SessionStatus status;
+};
+
+struct kiln_not_ready : kiln::c::TaggedObject {
+  static constexpr kiln::c::TypeTag kTypeTag = kiln::c::TypeTag::NotReady;
+  explicit kiln_not_ready(std::vector<kiln::NotReady> found) : TaggedObject(kTypeTag), units(std::move(found)) {}
+  const std::vector<kiln::NotReady> units;
 };
 
 struct kiln_string : kiln::c::TaggedObject {

@@ -52,6 +52,7 @@ void emit(kiln_event_callback callback, const Event& event, void* user) noexcept
   reported.residency = to_string(event.context.residency);
   reported.purpose = to_string(event.context.purpose);
   reported.category = event.category.c_str();
+  reported.warm = event.warm ? std::int64_t{*event.warm} : -1;
   try {
     callback(&reported, user);
   } catch (...) {  // NOLINT(bugprone-empty-catch): an exception from a C++ callback is ignored

@@ -102,6 +102,20 @@ kiln_code kiln_session_release(kiln_session* session, const kiln_unit* const* un
   return run_call(error, [&] { return ask(session, units, unit_count, &Session::release); });
 }
 
+kiln_code kiln_session_ensure_warm(kiln_session* session, const kiln_unit* const* units, size_t unit_count,
+                                   int64_t timeout_ns, kiln_not_ready** not_ready, kiln_error** error) {
+  return run_call(error, [&]() -> Status {
+    if (Status there = check_place(not_ready, "not_ready"); !there) return there;
+    const auto asked = units_of(session, units, unit_count);
+    if (!asked) return asked.error();
+    const auto limit = limit_of(timeout_ns);
+    if (!limit) return limit.error();
+    *not_ready = new kiln_not_ready(
+        kiln::WarmupPlan("plan").stage(*asked).ensure_warm(session->session, *limit, kUnnamedCaller));
+    return {};
+  });
+}
+
 kiln_code kiln_session_write_trace(kiln_session* session, kiln_error** error) {
   return run_call(error, [&]() -> Status {
     if (Status right = check(session, "session"); !right) return right;

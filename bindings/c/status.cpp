@@ -96,6 +96,24 @@ kiln_code kiln_status_at(const kiln_status* status, size_t index, kiln_unit_stat
 
 void kiln_status_free(kiln_status* status) { destroy(status); }
 
+size_t kiln_not_ready_count(const kiln_not_ready* not_ready) { return is(not_ready) ? not_ready->units.size() : 0; }
+
+kiln_code kiln_not_ready_at(const kiln_not_ready* not_ready, size_t index, kiln_not_ready_unit* unit,
+                            kiln_error** error) {
+  return run_call(error, [&]() -> Status {
+    if (Status right = check(not_ready, "not_ready"); !right) return right;
+    if (Status right = check_index(index, not_ready->units.size()); !right) return right;
+    const kiln::NotReady& from = not_ready->units[index];
+    kiln_not_ready_unit given{};
+    given.unit = from.unit.c_str();
+    given.target = from.target.c_str();
+    given.reason = from.reason.c_str();
+    return write_struct(given, unit, "unit");
+  });
+}
+
+void kiln_not_ready_free(kiln_not_ready* not_ready) { destroy(not_ready); }
+
 static_assert(static_cast<int>(kiln::UnitStatus::State::Queued) == KILN_STATE_QUEUED);
 static_assert(static_cast<int>(kiln::UnitStatus::State::Cancelled) == KILN_STATE_CANCELLED);
 static_assert(static_cast<int>(kiln::Origin::Compiled) == KILN_ORIGIN_COMPILED);

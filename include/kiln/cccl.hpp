@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -229,7 +230,8 @@ template <typename K, typename V>
 /// The arguments of one run of an algorithm. docs/cccl.md lists which members each algorithm uses; it ignores the
 /// others.
 struct Call {
-  void* stream = nullptr;  ///< the caller's CUstream; never the null stream
+  /// The stream of the call; required. CUDA's default streams are accepted (`kiln/cuda.hpp`).
+  std::optional<StreamRef> stream;
   /// Device pointers, or host pointers to the states of custom iterators, in the order of docs/cccl.md. Reduce and scan
   /// take input, output; sorts take keys in, keys out, values in, values out.
   std::vector<const void*> iterators;
@@ -252,20 +254,23 @@ struct Call {
 /// A function of the caller that runs if the algorithm is not ready: the caller's own code or another library.
 using FallbackFunction = std::function<Status(const Call&)>;
 
-/// A loaded algorithm. Copies share it and its storage, so keep one instead of getting it again. No call synchronizes,
-/// uses the null stream or reads device memory on the host. Thread-safe.
+/// A loaded algorithm. Copies share it and its storage, so keep one instead of getting it again. No call synchronizes
+/// or reads device memory on the host. Thread-safe.
 class KILN_API Callable {
  public:
   /// Runs the algorithm on the stream. Temporary storage comes from the session's allocator, per callable and stream.
   /// The callable keeps it, grows it when a call needs more and never shrinks it. On a stream that captures a graph the
   /// storage must already be large enough (`reserve`); otherwise the call returns Code::Capturing. Storage that a graph
   /// has used stays allocated until the callable is destroyed.
+  ///
+  /// Storage of the legacy default stream belongs to the current context, and is freed only while that is current. A
+  /// call on the per-thread default stream allocates its storage and frees it in stream order.
   Status operator()(const Call& call) const;
   /// Allocates temporary storage for calls like this one on its stream.
   Status reserve(const Call& call) const;
   /// Frees the storage of a stream. Call it before the stream is destroyed, if that is before the callable is
   /// destroyed. Returns Code::InvalidArgument if a graph was captured with the storage.
-  Status release(void* stream) const;
+  Status release(StreamRef stream) const;
   /// Returns the size in bytes of the temporary storage that such a call needs.
   Result<std::size_t> temp_storage_bytes(const Call& call) const;
   /// Returns the symbols of its kernels.
@@ -281,14 +286,19 @@ class KILN_API Callable {
   std::shared_ptr<State> state_;
 };
 
+/// The time that `get` waits by default. A caller has another way to run an algorithm: its own code or a library.
+inline constexpr std::chrono::seconds kCallableTimeout{5};
+
 /// Returns the algorithm for the current device, without waiting if it is ready, otherwise after at most `wait`.
-/// Errors: Code::TimedOut, or Code::Unavailable, which names what is missing (no library, a library of an unknown
-/// release, no device) and the next step.
-KILN_API Result<Callable> get(Session& session, const Spec& spec, Wait wait = kForever, Caller caller = Caller::here());
+/// Errors: Code::TimedOut if it is still being compiled, which continues; or Code::Unavailable, which names what is
+/// missing (no library, a library of an unknown release, no device) and the next step. The caller then runs its own
+/// code, and the event `called_fallback` has the reason.
+KILN_API Result<Callable> get(Session& session, const Spec& spec, Wait wait = kCallableTimeout,
+                              Caller caller = Caller::here());
 
 /// A callable for callers that do not wait. `run` uses the compiled algorithm if it is ready; otherwise it calls the
-/// caller's fallback while the algorithm is compiled in the background. Each run emits an event with the choice and the
-/// reason. Copies share the loaded algorithm. Not thread-safe.
+/// caller's fallback while the algorithm is compiled in the background. Each run emits `called_compiled`, or
+/// `called_fallback` with the reason. Copies share the loaded algorithm. Not thread-safe.
 class KILN_API NonBlockingCallable {
  public:
   NonBlockingCallable(Session& session, Spec spec, FallbackFunction fallback);
@@ -305,7 +315,8 @@ class KILN_API NonBlockingCallable {
 /// the targets.
 [[nodiscard]] KILN_API std::vector<Result<Artifact>> compile_for_targets(Session& session, const Spec& spec,
                                                                          const std::vector<Target>& targets,
-                                                                         Wait wait = kForever);
+                                                                         Wait wait = kForever,
+                                                                         Caller caller = Caller::here());
 
 /// The description of a CCCL artifact, read from its bytes without the library.
 struct ArtifactInfo {

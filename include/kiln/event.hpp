@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -52,8 +53,8 @@ struct Event {
     PchUsed,             ///< a precompiled header was used; the unit's headers were not parsed
     PchDropped,          ///< a precompiled header was stale, corrupt or rejected; it is created again when needed
     PchUnavailable,      ///< headers cannot be precompiled here; units are compiled in full. The message has the reason
-    CalledCompiled,      ///< a non-blocking callable used the compiled algorithm
-    CalledFallback,      ///< a non-blocking callable used the caller's fallback; the message has the reason
+    CalledCompiled,      ///< a CCCL algorithm was put on a stream by its compiled callable
+    CalledFallback,      ///< no compiled callable was ready; the caller runs its own code
     BundleRejected,      ///< a bundle, or a part of it, is rejected; kiln tries the next tier
     BundleIncompatible,  ///< a bundle has the unit, but no variant that works here; the message lists its variants
     RecordUnavailable,   ///< a request cannot be recorded; the message has the reason
@@ -84,6 +85,8 @@ struct Event {
   std::uint64_t grid_blocks = 0;    ///< for a launch: number of blocks in the grid
   std::uint32_t block_threads = 0;  ///< for a launch: threads per block
   std::uint32_t suggested_block_threads = 0;  ///< for a launch: block size that the driver suggests; 0 if unknown
+  /// For a decision, a dispatch or a call of a CCCL algorithm: whether its code was ready. Otherwise no value.
+  std::optional<bool> warm;
   OperationContext context;  ///< the operation that the thread was running, if the program declared one
 
   /// Returns an event of an extension.

@@ -191,6 +191,8 @@ typedef struct kiln_event {
   const char* residency;
   const char* purpose;
   const char* category;  ///< for an event of a library on top of kiln: that library, for example "runtime"
+  /// For a decision, a dispatch or a call of a CCCL algorithm: 1 if its code was ready, 0 if not. Otherwise -1.
+  int64_t warm;
 } kiln_event;
 
 /// A callback for events. The library calls it on the thread that emits the event. It must be fast and must not call
@@ -277,6 +279,28 @@ KILN_C_API kiln_code kiln_session_refresh(kiln_session* session, const kiln_unit
 /// is freed.
 KILN_C_API kiln_code kiln_session_release(kiln_session* session, const kiln_unit* const* units, size_t unit_count,
                                           kiln_error** error);
+
+/// The units of a plan that are not ready.
+typedef struct kiln_not_ready kiln_not_ready;
+/// A unit that is not ready. Strings belong to the kiln_not_ready.
+typedef struct kiln_not_ready_unit {
+  size_t size;
+  const char* unit;
+  const char* target;  ///< empty if there is no device
+  const char* reason;
+} kiln_not_ready_unit;
+
+/// Requests units for every device of the process and waits until each one is ready or has failed, at most `timeout_ns`
+/// in total. Returns the units that are not ready by then: without a device, all of them. See kiln::WarmupPlan, which
+/// waits 3 s by default.
+KILN_C_API kiln_code kiln_session_ensure_warm(kiln_session* session, const kiln_unit* const* units, size_t unit_count,
+                                              int64_t timeout_ns, kiln_not_ready** not_ready, kiln_error** error);
+KILN_C_API size_t kiln_not_ready_count(const kiln_not_ready* not_ready);
+/// Fills in `unit`. Set its `size` before the call.
+KILN_C_API kiln_code kiln_not_ready_at(const kiln_not_ready* not_ready, size_t index, kiln_not_ready_unit* unit,
+                                       kiln_error** error);
+KILN_C_API void kiln_not_ready_free(kiln_not_ready* not_ready);
+
 /// Writes the trace file, if the setting `trace` names one. The end of the session writes it too.
 KILN_C_API kiln_code kiln_session_write_trace(kiln_session* session, kiln_error** error);
 /// Makes the primary context of a device current in this thread, for programs that have no context. OpenCL has no

@@ -35,15 +35,18 @@ class KILN_API Requirements {
   mutable std::atomic<std::uint64_t> requested_by_{0};  // id of the session that requested it last
 };
 
+/// The time that `WarmupPlan::ensure_warm` waits by default.
+inline constexpr std::chrono::seconds kPlanTimeout{3};
+
 /// A unit that is not ready, and the reason.
 struct NotReady {
   std::string unit;
-  std::string target;
+  std::string target;  ///< empty if there is no device
   std::string reason;
 };
 
 /// The requirements of the stages of a pipeline, to be compiled before it runs. The `Requirements` objects must outlive
-/// it.
+/// it. Not thread-safe.
 class KILN_API WarmupPlan {
  public:
   explicit WarmupPlan(std::string name) : name_(std::move(name)) {}
@@ -51,15 +54,22 @@ class KILN_API WarmupPlan {
     stages_.push_back(&requirements);
     return *this;
   }
+  /// Same, for units that are known only when the program runs.
+  WarmupPlan& stage(const Units& units) {
+    units_.insert(units_.end(), units.begin(), units.end());
+    return *this;
+  }
   /// Requests all units and waits until each one is ready or has failed, at most `wait` in total. Returns the units
-  /// that are not ready by then.
-  [[nodiscard]] std::vector<NotReady> ensure_warm(Session& session, Wait wait, Caller caller = Caller::here()) const;
+  /// that are not ready by then: without a device, all of them.
+  [[nodiscard]] std::vector<NotReady> ensure_warm(Session& session, Wait wait = kPlanTimeout,
+                                                  Caller caller = Caller::here()) const;
 
   const std::string& name() const { return name_; }
 
  private:
   std::string name_;
   std::vector<const Requirements*> stages_;
+  Units units_;
 };
 
 }  // namespace kiln

@@ -82,7 +82,8 @@ struct SessionOptions {
   /// OpenCL context to load into; OpenCL has no current context. If it is not set, the session creates its own context
   /// on the default device when it first needs one.
   OpenClContext opencl;
-  /// If true, every `get` of a unit that no `Requirements` declared is recorded, for `Session::undeclared`.
+  /// If true, every `get` or `artifact` of a unit that no `Requirements` declared is recorded, for
+  /// `Session::undeclared`.
   bool record_undeclared = false;
   /// If true, events are counted, for `Session::metrics`.
   bool collect_metrics = false;
@@ -91,10 +92,10 @@ struct SessionOptions {
   unsigned max_background_compiles = 0;
 };
 
-/// A `get` of a unit that no `Requirements` declared.
+/// A `get` or `artifact` of a unit that no `Requirements` declared.
 struct UndeclaredUse {
   std::string unit;
-  std::string entry;
+  std::string entry;   ///< empty if the unit was used as a whole
   std::string caller;  ///< location of the call, as file:line
 };
 

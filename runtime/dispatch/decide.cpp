@@ -117,6 +117,7 @@ Event Runtime::State::event_of(const EventType& type, const char* name, const De
   event.message = decision.explanation;
   event.requested = to_string(decision.requested);
   event.selected = to_string(decision.selected);
+  event.warm = decision.warm;
   if (const OperationContext* current = OperationScope::current()) event.context = *current;
   event.context.operation = name;
   event.context.workflow = decision.id;

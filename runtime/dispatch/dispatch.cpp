@@ -78,9 +78,11 @@ bool Dispatch::fall_back(const Error& error) {
   decision.reason = Reason::Failed;
   decision.fallback = true;
   decision.explanation = text;
+  decision.warm = runtime.knowledge.is_warm(runtime.session, cpu->requirements);
   ++runtime.fallbacks;
   event.selected = to_string(Backend::Cpu);
   event.message = text;
+  event.warm = decision.warm;
   event.context = state_->work();
   if (const EventCallback emit = runtime.session.event_callback()) emit(event);
   return true;

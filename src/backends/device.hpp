@@ -86,7 +86,7 @@ class Device {
   /// Both copies have completed when the call returns.
   virtual Status copy_to_device(void* to, const void* from, std::size_t bytes, void* stream) = 0;
   virtual Status copy_to_host(void* to, void* from, std::size_t bytes, void* stream) = 0;
-  /// Waits for all work on the stream.
+  /// Waits for all work on the stream. Returns Code::InvalidArgument for a default stream of CUDA, as the copies do.
   virtual Status synchronize(void* stream) = 0;
 };
 

@@ -172,6 +172,7 @@ void arguments(Events& events, const TraceRecord& record, std::uint32_t track) {
   if (event.task_id != 0) events.text("task_id", hex(event.task_id));
   if (!event.requested.empty()) events.text("requested", event.requested);
   if (!event.selected.empty()) events.text("selected", event.selected);
+  if (event.warm) events.number("warm", *event.warm ? "true" : "false");
   if (event.block_threads != 0) {
     events.count("grid_blocks", event.grid_blocks);
     events.count("block_threads", event.block_threads);

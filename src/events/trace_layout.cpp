@@ -26,7 +26,8 @@ bool is_task_event(Event::Kind kind) {
     case Event::Kind::BlockingCompile:
     case Event::Kind::Loaded:
     case Event::Kind::LoadRejected:
-    case Event::Kind::Launched: return true;
+    case Event::Kind::Launched:
+    case Event::Kind::CalledCompiled: return true;
     default: return false;
   }
 }
@@ -166,7 +167,7 @@ void join(std::vector<TraceItem>& marks) {
     TaskArrow& way = ways[event.task_id];
     // A request can be emitted after a thread has started the task: no arrow goes back to it.
     if (way.used || (way.last != nullptr && event.kind == Event::Kind::Requested)) continue;
-    way.used = event.kind == Event::Kind::Launched;
+    way.used = event.kind == Event::Kind::Launched || event.kind == Event::Kind::CalledCompiled;
     if (way.last != nullptr) {
       const bool first = way.last->flow == TraceItem::Flow::None;
       if (first) way.last->flow_id = ++joined;
@@ -181,8 +182,8 @@ void join(std::vector<TraceItem>& marks) {
 }  // namespace
 
 bool is_stream_event(const Event& event) {
-  return event.stream != 0 || event.kind == Event::Kind::Launched || event.kind == Event::Kind::Copied ||
-         event.kind == Event::Kind::Synchronized;
+  return event.stream != 0 || event.kind == Event::Kind::Launched || event.kind == Event::Kind::CalledCompiled ||
+         event.kind == Event::Kind::Copied || event.kind == Event::Kind::Synchronized;
 }
 
 std::string stream_name(std::uint64_t stream) {

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <kiln/cuda.hpp>
+
+#include "backends/cuda/cuda_driver_abi.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "session/cccl_callable_state.hpp"
@@ -12,18 +15,30 @@ namespace {
 class DeviceMemory final : public StreamAllocator {
  public:
   explicit DeviceMemory(Device& device) : device_(device) {}
-  Result<void*> allocate(std::size_t bytes, void* stream) override { return device_.allocate(bytes, stream); }
-  Status release(void* memory, std::size_t bytes, void* stream) override {
-    return device_.release(memory, bytes, stream);
+  Result<void*> allocate(std::size_t bytes, const StorageStream& stream) override {
+    return device_.allocate(bytes, stream.native);
   }
-  Result<bool> capturing(void* stream) override { return device_.capturing(stream); }
+  Status release(void* memory, std::size_t bytes, const StorageStream& stream) override {
+    if (stream.context != 0) {
+      const auto place = device_.current_context();
+      if (!place) return place.error();
+      if (place->context != stream.context) {
+        return make_error(Code::InvalidArgument, "the storage belongs to the default stream of another context");
+      }
+    }
+    return device_.release(memory, bytes, stream.native);
+  }
+  Result<bool> capturing(const StorageStream& stream) override { return device_.capturing(stream.native); }
 
  private:
   Device& device_;
 };
 
-// Returns true for CUDA's default streams: the null stream, the legacy stream and the per-thread stream.
-bool is_default_stream(const void* stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
+// The legacy stream has two handles, which are the same in every context. Each context has its own storage for it.
+StorageStream storage_stream(StreamRef stream, std::uint64_t context) {
+  if (cuda::is_legacy_stream(stream.native())) return {cuda::default_stream.native(), context};
+  return stream.native();
+}
 
 }  // namespace
 
@@ -37,19 +52,25 @@ Result<bool> Callable::State::is_for_here() const {
   return place->target == params.target;
 }
 
-Status Callable::State::check(const Call& call) const {
-  if (is_default_stream(call.stream)) {
-    return make_error(
-        Code::InvalidArgument,
-        "a call needs a stream created by the caller: the null stream waits for all others, and the per-thread "
-        "stream has the same handle in every thread");
+Result<CurrentContext> Callable::State::check(const Call& call) const {
+  if (!call.stream) {
+    return make_error(Code::InvalidArgument,
+                      "a call names its stream; kiln::cuda::default_stream is CUDA's default stream");
   }
-  const Result<bool> here = is_for_here();
-  if (!here) return here.error();
-  if (*here) return {};
-  return make_error(Code::InvalidArgument,
-                    "this callable is for " + params.target.name() +
-                        ", but the calling thread uses another device; get a callable for that device");
+  auto place = params.device->current_context();
+  if (!place) return place;
+  if (!(place->target == params.target)) {
+    return make_error(Code::InvalidArgument,
+                      "this callable is for " + params.target.name() +
+                          ", but the calling thread uses another device; get a callable for that device");
+  }
+  if (!cuda::is_legacy_stream(call.stream->native())) return place;
+  const Result<bool> capturing = params.device->capturing(call.stream->native());
+  if (!capturing) return capturing.error();
+  if (!*capturing) return place;
+  return make_error(Code::Capturing,
+                    "cannot use the default stream: a stream that synchronizes with it is capturing a graph; "
+                    "call on the stream that is capturing");
 }
 
 Result<std::size_t> Callable::State::ask(const Call& call) const {
@@ -94,16 +115,23 @@ Status Callable::State::with_callers_storage(const Call& call) const {
                                                std::to_string(call.temp_storage_bytes));
 }
 
+Status Callable::State::with_own_storage(const Call& call, const CurrentContext& place, const TempStorage::Run& run) {
+  const TempStorage::Size size{call.items, call.secondary_items};
+  const StorageStream stream = storage_stream(*call.stream, place.context);
+  if (cuda::is_per_thread_stream(stream.native)) return storage_.use_once(stream, size, query_for(call), run);
+  return storage_.use(stream, size, query_for(call), run);
+}
+
 Status Callable::State::put_on_stream(const Call& call) {
-  if (Status good = check(call); !good) return good;
+  const auto place = check(call);
+  if (!place) return place.error();
   std::size_t none = 0;
   if (!takes_storage_) return params.module->build().run(params.spec, call, nullptr, none);
   if (call.temp_storage != nullptr) return with_callers_storage(call);
-  return storage_.use(call.stream, {call.items, call.secondary_items}, query_for(call),
-                      [&](const TempStorage::Block& piece) {
-                        std::size_t bytes = piece.bytes;
-                        return params.module->build().run(params.spec, call, piece.memory, bytes);
-                      });
+  return with_own_storage(call, *place, [&](const TempStorage::Block& piece) {
+    std::size_t bytes = piece.bytes;
+    return params.module->build().run(params.spec, call, piece.memory, bytes);
+  });
 }
 
 Status Callable::State::run(const Call& call) {
@@ -116,30 +144,37 @@ Status Callable::State::run(const Call& call) {
 
 void Callable::State::emit(const Call& call, double ms, const Status& outcome) const {
   Event event;
-  event.kind = Event::Kind::Launched;
+  event.kind = Event::Kind::CalledCompiled;
   event.unit = params.unit;
   event.target = params.target.name();
   event.origin = to_string(params.origin);
-  event.stream = event_stream(call.stream);
+  event.stream = event_stream(call.stream ? call.stream->native() : nullptr);
   event.task_id = params.flow;
   event.ms = ms;
+  event.warm = true;
   event.message = to_string(params.spec.algorithm);
   if (!outcome) event.message += ": " + outcome.error().message;
   params.emitter.emit(event);
 }
 
 Status Callable::State::reserve(const Call& call) {
-  if (Status good = check(call); !good) return good;
-  if (!takes_storage_) return {};
-  return storage_.use(call.stream, {call.items, call.secondary_items}, query_for(call),
-                      [](const TempStorage::Block&) { return Status(); });
+  const auto place = check(call);
+  if (!place) return place.error();
+  // The per-thread stream has no storage to keep.
+  if (!takes_storage_ || cuda::is_per_thread_stream(call.stream->native())) return {};
+  return with_own_storage(call, *place, [](const TempStorage::Block&) { return Status(); });
 }
 
-Status Callable::State::release(void* stream) { return storage_.release(stream); }
+Status Callable::State::release(StreamRef stream) {
+  if (!cuda::is_legacy_stream(stream.native())) return storage_.release(stream.native());
+  const auto place = params.device->current_context();
+  if (!place) return place.error();
+  return storage_.release(storage_stream(stream, place->context));
+}
 
 Status Callable::operator()(const Call& call) const { return state_->run(call); }
 Status Callable::reserve(const Call& call) const { return state_->reserve(call); }
-Status Callable::release(void* stream) const { return state_->release(stream); }
+Status Callable::release(StreamRef stream) const { return state_->release(stream); }
 Result<std::size_t> Callable::temp_storage_bytes(const Call& call) const { return state_->ask(call); }
 Result<bool> Callable::matches_current_device() const { return state_->is_for_here(); }
 const std::vector<std::string>& Callable::kernels() const { return state_->params.module->kernels(); }

@@ -8,6 +8,7 @@
 
 #include "backends/cccl/cccl_module.hpp"
 #include "backends/cccl/temp_storage.hpp"
+#include "backends/device.hpp"
 #include "events/event_emitter.hpp"
 
 namespace kiln::cccl {
@@ -29,7 +30,7 @@ struct Callable::State {
 
   Status run(const Call& call);
   Status reserve(const Call& call);
-  Status release(void* stream);
+  Status release(StreamRef stream);
   Result<std::size_t> ask(const Call& call) const;
   /// Queries the storage size for 128 items in advance, if that is possible without a call's arguments.
   void warm_up();
@@ -39,8 +40,11 @@ struct Callable::State {
   const Params params;
 
  private:
-  Status check(const Call& call) const;
+  /// Checks the stream and the device of a call. Returns the calling thread's context.
+  Result<CurrentContext> check(const Call& call) const;
   Status put_on_stream(const Call& call);
+  /// Calls `run` with storage for a call on its stream.
+  Status with_own_storage(const Call& call, const CurrentContext& place, const TempStorage::Run& run);
   Status with_callers_storage(const Call& call) const;
   TempStorage::Query query_for(const Call& call) const;
   void emit(const Call& call, double ms, const Status& outcome) const;

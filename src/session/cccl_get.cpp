@@ -6,11 +6,22 @@
 #include "session/cccl_callable_state.hpp"
 
 namespace kiln::cccl {
+namespace {
 
-Result<Callable> get(Session& session, const Spec& spec, Wait wait, Caller caller) {
+void emit_fallback(const SessionImpl& impl, const Unit& unit, std::chrono::nanoseconds start, const Error& reason) {
+  if (!impl.emitter()) return;
+  Event event;
+  event.kind = Event::Kind::CalledFallback;
+  event.unit = unit.label();
+  event.ms = milliseconds_since(system_clock(), start);
+  event.warm = false;
+  event.message = reason.message;
+  impl.emitter().emit(event);
+}
+
+Result<Callable> load_callable(const std::shared_ptr<Session::State>& owner, const Spec& spec, const Unit& unit,
+                               Wait wait, Caller caller) {
   if (Status good = spec.validate(); !good) return std::move(good).error();
-  const std::shared_ptr<Session::State>& owner = kiln::detail::SessionAccess::state(session);
-  const Unit unit = spec.unit();
   CallDeadline deadline(wait);
   SessionImpl& impl = owner->impl();
   auto used = impl.kernels().load_module(unit, deadline, caller);
@@ -24,8 +35,22 @@ Result<Callable> get(Session& session, const Spec& spec, Wait wait, Caller calle
   return detail::CallableAccess::make(std::move(state));
 }
 
+}  // namespace
+
+Result<Callable> get(Session& session, const Spec& spec, Wait wait, Caller caller) {
+  const std::shared_ptr<Session::State>& owner = kiln::detail::SessionAccess::state(session);
+  const Unit unit = spec.unit();
+  const auto start = system_clock().steady();
+  auto callable = load_callable(owner, spec, unit, wait, caller);
+  if (callable) return callable;
+  Error error = std::move(callable).error();
+  if (error.code == Code::TimedOut) error.message += ", run your own code until then";
+  emit_fallback(owner->impl(), unit, start, error);
+  return error;
+}
+
 std::vector<Result<Artifact>> compile_for_targets(Session& session, const Spec& spec,
-                                                  const std::vector<Target>& targets, Wait wait) {
+                                                  const std::vector<Target>& targets, Wait wait, Caller caller) {
   CallDeadline deadline(wait);
   const std::function<bool()> keep_waiting = [&] {
     return deadline.interrupt() == nullptr || !deadline.interrupt()->poll();
@@ -36,7 +61,7 @@ std::vector<Result<Artifact>> compile_for_targets(Session& session, const Spec& 
   std::vector<Result<Artifact>> artifacts;
   artifacts.reserve(targets.size());
   for (const Target& target : targets) {
-    artifacts.push_back(session.artifact(unit, target, {deadline.remaining(), keep_waiting}));
+    artifacts.push_back(session.artifact(unit, target, {deadline.remaining(), keep_waiting}, caller));
   }
   return artifacts;
 }
@@ -50,29 +75,16 @@ struct NonBlockingCallable::State {
   bool was_warm = false;
 
   Result<Callable> find(Caller caller);
-  void emit(bool warm, const Call& call, const std::string& reason) const;
 };
 
 Result<Callable> NonBlockingCallable::State::find(Caller caller) {
   for (const Callable& callable : ready) {
     const auto here = callable.matches_current_device();
-    if (!here) return here.error();
-    if (*here) return callable;
+    if (here && *here) return callable;
   }
   auto fresh = get(session, spec, std::chrono::nanoseconds(0), caller);
   if (fresh) ready.push_back(*fresh);
   return fresh;
-}
-
-void NonBlockingCallable::State::emit(bool warm, const Call& call, const std::string& reason) const {
-  const EventEmitter& emitter = kiln::detail::SessionAccess::state(session)->impl().emitter();
-  if (!emitter) return;
-  Event event;
-  event.kind = warm ? Event::Kind::CalledCompiled : Event::Kind::CalledFallback;
-  event.unit = spec.unit().label();
-  event.stream = event_stream(call.stream);
-  event.message = reason;
-  emitter.emit(event);
 }
 
 NonBlockingCallable::NonBlockingCallable(Session& session, Spec spec, FallbackFunction fallback)
@@ -81,7 +93,6 @@ NonBlockingCallable::NonBlockingCallable(Session& session, Spec spec, FallbackFu
 Status NonBlockingCallable::run(const Call& call, Caller caller) {
   const Result<Callable> callable = state_->find(caller);
   state_->was_warm = callable.has_value();
-  state_->emit(callable.has_value(), call, callable ? std::string() : callable.error().message);
   if (callable) return (*callable)(call);
   if (state_->fallback) return state_->fallback(call);
   return callable.error();

@@ -186,7 +186,7 @@ void KernelLoader::record_undeclared_use(const Unit& unit, const std::string& en
   if (!record_undeclared_) return;
   // If the caller omitted the entry because there is only one, its name is reported.
   const std::vector<std::string>& entries = unit.entries();
-  const std::string& entry = entry_name.empty() && !entries.empty() ? entries.front() : entry_name;
+  const std::string& entry = entry_name.empty() && entries.size() == 1 ? entries.front() : entry_name;
   UndeclaredUse use{unit.label(), entry, caller.text()};
   {
     const MutexLock lock(mutex_);
@@ -197,7 +197,8 @@ void KernelLoader::record_undeclared_use(const Unit& unit, const std::string& en
   Event event;
   event.kind = Event::Kind::Undeclared;
   event.unit = use.unit;
-  event.message = use.caller + " used kernel '" + use.entry + "', which no Requirements declared";
+  event.message = use.caller + (use.entry.empty() ? " used it" : " used kernel '" + use.entry + "'") +
+                  ", which no Requirements declared";
   emitter_.emit(event);
 }
 
@@ -230,8 +231,12 @@ std::vector<NotReady> KernelLoader::wait_for(const Units& units, const Deadline&
   requests_.request(units);
   std::vector<NotReady> cold;
   for (const Unit& unit : units) {
-    if (!drivers_.has_device(driver_kind(unit))) continue;
-    const auto driver = requests_.open(driver_kind(unit), deadline);
+    const std::string& kind = driver_kind(unit);
+    if (!drivers_.has_device(kind)) {
+      cold.push_back({unit.label(), "", "there is no device for units of kind " + kind});
+      continue;
+    }
+    const auto driver = requests_.open(kind, deadline);
     if (!driver) {
       cold.push_back({unit.label(), "", driver.error().message});
       continue;

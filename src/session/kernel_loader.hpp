@@ -46,6 +46,8 @@ class KernelLoader final : public ResultLoader {
 
   /// Records units as declared.
   void declare(const Units& units);
+  /// Records a use of a unit if it was not declared. `entry` is empty if the unit is used as a whole.
+  void record_undeclared_use(const Unit& unit, const std::string& entry, Caller caller);
   /// Returns the uses of units that were not declared.
   std::vector<UndeclaredUse> undeclared() const;
 
@@ -63,7 +65,6 @@ class KernelLoader final : public ResultLoader {
   void prepare_in_current_context(const CompileRequest& request, DriverBackend& driver, const Target& target,
                                   const ResolveResult& result, std::uint64_t epoch);
   void emit_load(const CompileRequest& request, const ResolveResult& result, double ms, const Status& outcome) const;
-  void record_undeclared_use(const Unit& unit, const std::string& entry, Caller caller);
 
   Engine& engine_;
   SessionRequests& requests_;

@@ -27,7 +27,9 @@ Result<Artifact> Session::artifact(const Unit& unit, const Target& target, Wait 
 Result<ResolvedArtifact> Session::resolve(const Unit& unit, const Target& target, Wait wait, Caller caller) {
   return catch_to_error([&]() -> Result<ResolvedArtifact> {
     CallDeadline deadline(wait);
-    const auto answer = state_->impl().requests().get({unit, effective_target(unit, target)}, deadline, caller);
+    SessionImpl& impl = state_->impl();
+    impl.kernels().record_undeclared_use(unit, {}, caller);
+    const auto answer = impl.requests().get({unit, effective_target(unit, target)}, deadline, caller);
     if (!answer) return answer.error();
     return resolved_artifact(**answer);
   });
@@ -140,7 +142,7 @@ Status Session::write_trace() const {
 std::vector<NotReady> WarmupPlan::ensure_warm(Session& session, Wait wait, Caller caller) const {
   CallDeadline deadline(wait);
   KernelLoader& kernels = session.state_->impl().kernels();
-  Units units;
+  Units units = units_;
   for (const Requirements* requirements : stages_) {
     for (Unit& unit : requirements->units()) units.push_back(std::move(unit));
   }

@@ -27,6 +27,7 @@ Event full_event() {
   event.grid_blocks = 77;
   event.block_threads = 128;
   event.suggested_block_threads = 256;
+  event.warm = false;
   event.context = {"spatial.sjoin", "refine", 4, 3, 100'000, Residency::Device, Purpose::AllocationSize};
   return event;
 }
@@ -63,6 +64,7 @@ TEST(TraceReader, EveryFieldRoundTrips) {
   EXPECT_EQ(read.event.grid_blocks, wanted.grid_blocks);
   EXPECT_EQ(read.event.block_threads, wanted.block_threads);
   EXPECT_EQ(read.event.suggested_block_threads, wanted.suggested_block_threads);
+  EXPECT_EQ(read.event.warm, wanted.warm);
   EXPECT_EQ(read.event.context.operation, wanted.context.operation);
   EXPECT_EQ(read.event.context.stage, wanted.context.stage);
   EXPECT_EQ(read.event.context.dispatch, wanted.context.dispatch);

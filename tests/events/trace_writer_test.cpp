@@ -122,6 +122,22 @@ TEST_F(Trace, ShowsStreamEventsOnStreamTrack) {
   EXPECT_GT(launched["tid"].get<std::int64_t>(), 1 << 22) << "thread ids end there";
 }
 
+TEST_F(Trace, StatesWhetherCallUsedCompiledAlgorithm) {
+  Event called = event(Event::Kind::CalledCompiled, 0.01, 0, 0);
+  called.warm = true;
+  emit(milliseconds(1), called);
+  Event fallback = event(Event::Kind::CalledFallback, 0, 0, 0);
+  fallback.warm = false;
+  emit(milliseconds(1), fallback);
+  emit(milliseconds(1), event(Event::Kind::Launched, 0.01, 0, 0));
+  const std::string text = json();
+  const Json compiled = events_of(text, "X", "called_compiled").at(0);
+  EXPECT_EQ(compiled["args"]["warm"], true);
+  EXPECT_EQ(track_name(text, compiled), "default stream") << "it is work on a stream, as a launch is";
+  EXPECT_EQ(events_of(text, "i", "called_fallback").at(0)["args"]["warm"], false);
+  EXPECT_FALSE(events_of(text, "X", "launched").at(0)["args"].contains("warm")) << "it does not apply to a kernel";
+}
+
 TEST_F(Trace, ConnectsRequestToFirstLaunch) {
   emit(milliseconds(1), event(Event::Kind::Requested, 0, 77));
   std::thread([&] { emit(milliseconds(9), event(Event::Kind::Compiled, 5, 77)); }).join();

@@ -116,7 +116,7 @@ inline Result<spatial::CudaPrimitives::Algorithm> SpatialCuda::stand_in(const cc
       [kernel = *kernel, algorithm = spec.algorithm](const cccl::Call& call) -> Status {
         const unsigned block = kernel.occupancy().value().block_size;
         const auto grid = static_cast<unsigned>((call.items - 1) / block + 1);
-        const LaunchConfig config(Grid(grid), Block(block), StreamRef::from_native(call.stream));
+        const LaunchConfig config(Grid(grid), Block(block), *call.stream);
         const auto& at = call.iterators;
         if (algorithm == Algorithm::Scan) return kernel.launch(config, at.at(0), at.at(1), call.items);
         if (algorithm == Algorithm::ThreeWayPartition) {

@@ -92,7 +92,9 @@ TEST_F(DispatchTest, ColdRunRequestsUnitsAndLaterRunIsWarm) {
   Runtime runtime(fixture_.session());
   const Decision cold = runtime.decide(kDoubling, {.rows = 1000}).value();
   EXPECT_FALSE(cold.warm) << "a decision does not wait";
+  EXPECT_EQ(fixture_.events(runtime::events::kDecided).back().warm, false);
   EXPECT_TRUE(eventually([&] { return runtime.decide(kDoubling, {.rows = 1000}).value().warm; }, kHangTimeout));
+  EXPECT_EQ(fixture_.events(runtime::events::kDecided).back().warm, true);
   EXPECT_TRUE(runtime.decide(kDoubling, {.rows = 5}).value().warm) << "the CPU variant compiles nothing";
 }
 

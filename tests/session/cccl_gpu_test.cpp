@@ -44,7 +44,7 @@ class Gpu {
   }
 
   Session& session() { return session_; }
-  void* stream() const { return stream_.native(); }
+  StreamRef stream() const { return stream_; }
   Status synchronize() const { return stream_.synchronize(); }
   /// Allocates memory for this many elements, at least one: a null iterator is rejected.
   template <class T>
@@ -86,7 +86,7 @@ class PredefinedSpec : public testing::TestWithParam<std::string> {
     auto opened = Gpu::open(directory_.path("cache"));
     if (!opened) GTEST_SKIP() << opened.error().message;
     gpu_.emplace(std::move(*opened));
-    auto got = cccl::get(gpu_->session(), spec_);
+    auto got = cccl::get(gpu_->session(), spec_, kForever);
     ASSERT_TRUE(got.has_value()) << got.error().message;
     callable_ = std::move(*got);
   }

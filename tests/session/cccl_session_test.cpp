@@ -164,13 +164,53 @@ TEST_F(CcclSession, NonBlockingCallableUsesCompiledCodeOnceReady) {
     ++shots;
     return Status();
   });
-  // A call on the null stream, which a callable rejects: the compiled algorithm is tried, and the fallback is not
-  // called.
+  // A call without a stream, which a callable rejects: the compiled algorithm is tried, and the fallback is not called.
   EXPECT_TRUE(eventually([&] { return !patient.run(Call{}).has_value(); }, kHangTimeout));
   EXPECT_TRUE(patient.used_compiled());
   EXPECT_EQ(log_.count(Event::Kind::CalledCompiled), 1U);
   EXPECT_EQ(static_cast<std::size_t>(shots), log_.count(Event::Kind::CalledFallback));
   EXPECT_EQ(log_.count(Event::Kind::BlockingCompile), 0U) << "no caller waited";
+}
+
+TEST_F(CcclSession, ColdGetIsReportedLikeThatOfOtherUnits) {
+  SessionOptions own = options();
+  own.settings["cache.dir"] = directory_.path("cache");
+  own.record_undeclared = true;
+  Session session = Session::open(own).value();
+  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
+  const auto impatient = cccl::get(session, reduction(), std::chrono::milliseconds(1));
+  ASSERT_FALSE(impatient.has_value());
+  EXPECT_EQ(impatient.error().code, Code::TimedOut);
+  EXPECT_NE(impatient.error().message.find("run your own code until then"), std::string::npos)
+      << impatient.error().message;
+  const std::vector<Event> fallbacks = log_.of(Event::Kind::CalledFallback);
+  ASSERT_EQ(fallbacks.size(), 1U) << "the caller runs its own code";
+  EXPECT_EQ(fallbacks[0].unit, "reduce_sum_i32");
+  EXPECT_EQ(fallbacks[0].warm, false);
+  EXPECT_EQ(fallbacks[0].message, impatient.error().message);
+
+  ASSERT_TRUE(cccl::get(session, reduction(), seconds(120)).has_value());
+  const std::vector<Event> waits = log_.of(Event::Kind::BlockingCompile);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_EQ(waits[0].unit, "reduce_sum_i32");
+  EXPECT_NE(waits[0].message.find("cccl_session_test.cpp:"), std::string::npos) << waits[0].message;
+
+  ASSERT_EQ(session.undeclared().size(), 2U);
+  EXPECT_EQ(session.undeclared()[0].unit, "reduce_sum_i32");
+  EXPECT_NE(session.undeclared()[0].caller.find("cccl_session_test.cpp:"), std::string::npos);
+  EXPECT_NE(log_.of(Event::Kind::Undeclared)[0].message.find("used it, which"), std::string::npos);
+
+  const SessionStatus status = session.status();
+  EXPECT_EQ(status.submitted, 1U);
+  EXPECT_EQ(status.compiled, 1U);
+  EXPECT_EQ(status.pending + status.failed, 0U);
+  EXPECT_GT(status.wall_ms, 0);
+  ASSERT_EQ(status.units.size(), 1U);
+  EXPECT_EQ(status.units[0].unit, "reduce_sum_i32");
+  EXPECT_EQ(status.units[0].kind, "cccl");
+  EXPECT_EQ(status.units[0].target, "sm_80");
+  EXPECT_EQ(status.units[0].state, UnitStatus::State::Ready);
+  EXPECT_GT(status.units[0].ms, 0);
 }
 
 TEST_F(CcclSession, BuildsForAbsentTargets) {

@@ -7,15 +7,18 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
+#include <kiln/cccl.hpp>
 #include <kiln/kiln.hpp>
 
 namespace {
 
-constinit const kiln::Requirements requirements{
-    "cpu_only", [] {
-      return kiln::Units{kiln::Unit::cuda("k.cu", "").with_entry("k"), kiln::Unit::opencl("k.cl", "").with_entry("k")};
-    }};
+constinit const kiln::Requirements requirements{"cpu_only", [] {
+                                                  return kiln::Units{kiln::Unit::cuda("k.cu", "").with_entry("k"),
+                                                                     kiln::Unit::opencl("k.cl", "").with_entry("k"),
+                                                                     kiln::cccl::reduce<float>()};
+                                                }};
 
 bool mark(const char* text, std::size_t size) { return write(2, text, size) == static_cast<ssize_t>(size); }
 
@@ -37,7 +40,10 @@ int main() {
     if (!session) return 2;
     session->request(requirements);
     session->request(requirements);
+    const std::vector<kiln::NotReady> not_ready = kiln::WarmupPlan("all").stage(requirements).ensure_warm(*session);
     if (!mark("END\n", 4)) return 2;
+    for (const kiln::NotReady& unit : not_ready)
+      std::printf("not ready %s: %s\n", unit.unit.c_str(), unit.reason.c_str());
     std::printf("submitted %zu\n", session->status().submitted);
     std::printf("threads %td\n", std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
     print_libraries();

@@ -51,6 +51,10 @@ TEST_F(CpuOnlyProgram, StaysSingleThreadedWithoutGpuLibraryAndSubmitsNothing) {
   ASSERT_EQ(process.exit_code(), 0) << process.output();
   EXPECT_EQ(process.count("submitted 0"), 1) << process.output();
   EXPECT_EQ(process.count("mapped"), 0) << process.output();
+  EXPECT_EQ(process.count("not ready k.cu: there is no device for units of kind cuda"), 1) << process.output();
+  EXPECT_EQ(process.count("not ready k.cl: there is no device for units of kind opencl"), 1) << process.output();
+  EXPECT_EQ(process.count("not ready reduce_sum_f32: there is no device for units of kind cuda"), 1)
+      << process.output();
 #ifndef __SANITIZE_THREAD__  // the sanitizer adds a thread
   EXPECT_EQ(process.count("threads 1"), 1) << process.output();
 #endif

@@ -237,6 +237,7 @@ TEST_F(SessionTest, PlanReturnsUnitsNotReadyAtTimeout) {
   ASSERT_EQ(cold.size(), 1U);
   EXPECT_EQ(cold[0].unit, "scale_3");
   EXPECT_TRUE(plan.ensure_warm(session, seconds(60)).empty());
+  EXPECT_TRUE(WarmupPlan("given").stage(Units{scale("3")}).ensure_warm(session).empty());
   EXPECT_EQ(session.status().compiled, 1U) << "the second call joined the compile of the first";
 }
 

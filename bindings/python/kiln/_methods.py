@@ -17,7 +17,7 @@ _LONGEST_STEP = 0.01
 
 
 async def _get_async(
-    self: _kiln.Session, unit: _kiln.Unit, entry: str = "", timeout: float | None = 2.0
+    self: _kiln.Session, unit: _kiln.Unit, entry: str = "", timeout: float | None = None
 ) -> _kiln.Kernel:
     """Same as `get`, for a coroutine: the event loop continues, and no thread waits.
 

@@ -58,14 +58,16 @@ void bind_plan(nb::module_& module) {
             return self;
           },
           nb::arg("units"), nb::rv_policy::reference, "Adds a stage: the units that it uses.")
-      .def("ensure_warm", &ensure_warm, nb::arg("session") = nb::none(), nb::arg("timeout") = nb::none(),
-           "Requests all units and waits until each is ready or has failed; returns those that are not ready.");
+      .def("ensure_warm", &ensure_warm, nb::arg("session") = nb::none(),
+           nb::arg("timeout") = std::chrono::duration<double>(kPlanTimeout).count(),
+           "Requests all units and waits until each is ready or has failed, at most `timeout` seconds; None means no "
+           "limit. Returns those that are not ready: without a device, all of them.");
 }
 
 void bind_handle(nb::module_& module, nb::class_<SessionObject>& session) {
   nb::class_<KernelHandleObject>(module, "KernelHandle", "A handle to one kernel of one unit, created once.")
       .def_prop_ro("ready", [](const KernelHandleObject& self) { return self.handle.ready(); })
-      .def("get", &get, nb::arg("timeout") = kUsualTimeout, nb::kw_only(), nb::arg("stream") = nb::none());
+      .def("get", &get, nb::arg("timeout") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none());
   session.def(
       "handle",
       [](const SessionObject& self, const Unit& unit, std::string entry) {

@@ -131,9 +131,9 @@ void bind_levels(nb::class_<SessionObject>& session) {
           "get",
           [](const SessionObject& self, const Unit& unit, const std::string& entry, std::optional<double> timeout,
              nb::handle stream) { return get_kernel(self.session, unit, entry, timeout, stream); },
-          nb::arg("unit"), nb::arg("entry") = "", nb::arg("timeout") = kUsualTimeout, nb::kw_only(),
+          nb::arg("unit"), nb::arg("entry") = "", nb::arg("timeout") = nb::none(), nb::kw_only(),
           nb::arg("stream") = nb::none(),
-          "Returns the kernel: at once if it is ready, otherwise after at most `timeout` seconds (None: no limit).")
+          "Returns the kernel: at once if it is ready, otherwise after at most `timeout` seconds. None means no limit.")
       .def(
           "_poll",
           [](const SessionObject& self, const Unit& unit, const std::string& entry) {

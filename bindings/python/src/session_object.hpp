@@ -25,9 +25,6 @@ void bind_handle(nb::module_& module, nb::class_<SessionObject>& session);
 void bind_external(nb::module_& module, nb::class_<SessionObject>& session);
 void bind_resolve(nb::module_& module, nb::class_<SessionObject>& session);
 
-/// Default timeout of `get` in seconds.
-inline constexpr double kUsualTimeout = 2;
-
 /// A kernel and the objects that keep it alive. Members are destroyed in reverse order, the session last.
 struct KernelObject {
   SharedSession session;

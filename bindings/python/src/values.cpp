@@ -160,6 +160,7 @@ void bind_event(nb::module_& module) {
       .def_ro("task_id", &Event::task_id)
       .def_ro("requested", &Event::requested)
       .def_ro("selected", &Event::selected)
+      .def_ro("warm", &Event::warm)
       .def("__repr__", [](const Event& self) {
         return std::string("<kiln.Event ") + event_name(self) + " " + self.unit +
                (self.message.empty() ? "" : ": " + self.message) + ">";

@@ -17,7 +17,8 @@ kiln::Error invalid(const char* message) { return {kiln::Code::InvalidArgument, 
 CudaPrimitives::Algorithms CudaPrimitives::of_session(const kiln::Session& session) {
   return [session](const kiln::cccl::Spec& spec) -> kiln::Result<Algorithm> {
     kiln::Session own = session;
-    auto callable = kiln::cccl::get(own, spec);
+    // There is no other implementation on the device, so the call waits without limit.
+    auto callable = kiln::cccl::get(own, spec, kiln::kForever);
     if (!callable) return std::move(callable).error();
     return Algorithm(*std::move(callable));
   };
@@ -35,7 +36,7 @@ kiln::Status CudaPrimitives::call(std::optional<Algorithm>& algorithm, const kil
     if (!got) return std::move(got).error();
     algorithm = *std::move(got);
   }
-  call.stream = kit_.stream().native();
+  call.stream = kit_.stream();
   return (*algorithm)(call);
 }
 

@@ -63,6 +63,8 @@ class Arguments {
   Value value(const void* state);
   // Returns an initial value that is on the device.
   Iterator future();
+  // A size query needs no stream.
+  void* stream() const { return call_.stream ? call_.stream->native() : nullptr; }
 
  private:
   static inline const std::vector<std::string> kSource;
@@ -183,11 +185,11 @@ Outcome run_scan(void* f, const AnyBuild& build, const cccl::Spec& spec, const c
   constexpr std::size_t kSize = 184;
   switch (spec.init) {
     case Init::Value:
-      return run_by<kSize>(f, build, s.memory, s.bytes, a.it(0), a.it(1), call.items, a.op(0), a.init(), call.stream);
+      return run_by<kSize>(f, build, s.memory, s.bytes, a.it(0), a.it(1), call.items, a.op(0), a.init(), a.stream());
     case Init::Future:
-      return run_by<kSize>(f, build, s.memory, s.bytes, a.it(0), a.it(1), call.items, a.op(0), a.future(), call.stream);
+      return run_by<kSize>(f, build, s.memory, s.bytes, a.it(0), a.it(1), call.items, a.op(0), a.future(), a.stream());
     case Init::None:
-      return run_by<kSize>(f, build, s.memory, s.bytes, a.it(0), a.it(1), call.items, a.op(0), call.stream);
+      return run_by<kSize>(f, build, s.memory, s.bytes, a.it(0), a.it(1), call.items, a.op(0), a.stream());
   }
   return -1;
 }
@@ -201,7 +203,7 @@ Outcome run_radix_sort(void* f, const AnyBuild& build, const cccl::Spec& spec, c
   const int last = asks || call.end_bit == 0 ? all : call.end_bit;
   int selector = 0;
   return run_by<288>(f, build, s.memory, s.bytes, a.it(0), a.it(1), a.it(2), a.it(3), a.no_op(), call.items, first,
-                     last, false, &selector, call.stream);
+                     last, false, &selector, a.stream());
 }
 
 Outcome run_histogram(void* f, const AnyBuild& build, const cccl::Spec& spec, const cccl::Call& call, Arguments& a,
@@ -212,7 +214,7 @@ Outcome run_histogram(void* f, const AnyBuild& build, const cccl::Spec& spec, co
   const std::uint64_t stride = call.row_stride != 0 ? call.row_stride : row;
   return run_by<168>(f, build, s.memory, s.bytes, a.it(0), a.it(1), level_count, a.value(call.lower_level),
                      a.value(call.upper_level), static_cast<std::int64_t>(call.items),
-                     static_cast<std::int64_t>(call.secondary_items), static_cast<std::int64_t>(stride), call.stream);
+                     static_cast<std::int64_t>(call.secondary_items), static_cast<std::int64_t>(stride), a.stream());
 }
 
 // Each line is the parameter list of the library function after the build result, and the size of the build result.
@@ -221,7 +223,7 @@ Outcome run_any(void* f, const AnyBuild& b, const cccl::Spec& spec, const cccl::
   const std::uint64_t n = call.items;
   const auto items = static_cast<std::int64_t>(call.items);
   const auto others = static_cast<std::int64_t>(call.secondary_items);
-  void* const stream = call.stream;
+  void* const stream = a.stream();
   int selector = 0;
   switch (spec.algorithm) {
     case Algorithm::Scan: return run_scan(f, b, spec, call, a, s);

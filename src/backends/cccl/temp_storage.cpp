@@ -48,7 +48,7 @@ Status TempStorage::prefetch_size(const Size& size, const Query& query) {
   return {};
 }
 
-std::shared_ptr<TempStorage::StreamStorage> TempStorage::on(void* stream) {
+std::shared_ptr<TempStorage::StreamStorage> TempStorage::on(const StorageStream& stream) {
   const MutexLock lock(mutex_);
   std::shared_ptr<StreamStorage>& known = streams_[stream];
   if (known == nullptr) {
@@ -59,8 +59,7 @@ std::shared_ptr<TempStorage::StreamStorage> TempStorage::on(void* stream) {
   return known;
 }
 
-Status TempStorage::use(void* stream, const Size& size, const Query& query,
-                        const std::function<Status(const Block&)>& run) {
+Status TempStorage::use(const StorageStream& stream, const Size& size, const Query& query, const Run& run) {
   const std::shared_ptr<StreamStorage> here = on(stream);
   // Locks this stream only: calls on other streams continue while the driver allocates and launches.
   const MutexLock lock(here->mutex);
@@ -68,7 +67,30 @@ Status TempStorage::use(void* stream, const Size& size, const Query& query,
   return run(here->piece);
 }
 
-Status TempStorage::ensure_capacity(StreamStorage& here, void* stream, const Size& size, const Query& query) {
+Status TempStorage::use_once(const StorageStream& stream, const Size& size, const Query& query, const Run& run) {
+  const Result<bool> capturing = memory_->capturing(stream);
+  if (!capturing) return capturing.error();
+  if (*capturing) {
+    return make_error(Code::Capturing,
+                      "a call on the per-thread stream allocates temporary storage, and the stream is capturing a "
+                      "graph; pass your own storage");
+  }
+  if (Status queried = prefetch_size(size, query); !queried) return queried;
+  std::size_t bytes = 0;
+  {
+    const MutexLock lock(mutex_);
+    bytes = expected_.bytes;
+  }
+  const Result<void*> memory = memory_->allocate(bytes, stream);
+  if (!memory) return memory.error();
+  Status outcome = run({*memory, bytes});
+  // An error here is not one of the call, which is on the stream.
+  (void)memory_->release(*memory, bytes, stream);
+  return outcome;
+}
+
+Status TempStorage::ensure_capacity(StreamStorage& here, const StorageStream& stream, const Size& size,
+                                    const Query& query) {
   const Result<bool> capturing = memory_->capturing(stream);
   if (!capturing) return capturing.error();
   const Result<SizeBound> needed = raise(here.mark, size, query);
@@ -89,7 +111,7 @@ Status TempStorage::ensure_capacity(StreamStorage& here, void* stream, const Siz
 }
 
 // Frees the old block after the new one is allocated: a failed allocation changes nothing.
-Status TempStorage::grow(StreamStorage& here, void* stream, const SizeBound& needed) {
+Status TempStorage::grow(StreamStorage& here, const StorageStream& stream, const SizeBound& needed) {
   const Result<void*> memory = memory_->allocate(needed.bytes, stream);
   if (!memory) return memory.error();
   const Block old = std::exchange(here.piece, Block{*memory, needed.bytes});
@@ -100,7 +122,7 @@ Status TempStorage::grow(StreamStorage& here, void* stream, const SizeBound& nee
   return {};
 }
 
-Status TempStorage::release(void* stream) {
+Status TempStorage::release(const StorageStream& stream) {
   std::shared_ptr<StreamStorage> here;
   {
     const MutexLock lock(mutex_);
@@ -123,7 +145,7 @@ Status TempStorage::release(void* stream) {
   return {};
 }
 
-Status TempStorage::release_all(StreamStorage& here, void* stream) {
+Status TempStorage::release_all(StreamStorage& here, const StorageStream& stream) {
   if (here.piece.memory != nullptr) here.kept.push_back(std::exchange(here.piece, Block{}));
   here.mark = SizeBound{};
   Status outcome;

@@ -13,14 +13,25 @@
 
 namespace kiln {
 
+/// The identity of a stream: its handle and, for a stream whose handle is the same in every context, its context.
+struct StorageStream {
+  StorageStream(void* handle, std::uint64_t its_context = 0)  // NOLINT(google-explicit-constructor)
+      : native(handle), context(its_context) {}
+  bool operator==(const StorageStream&) const = default;
+
+  void* native;
+  std::uint64_t context;  ///< 0 if the handle identifies the stream
+};
+
 /// A stream-ordered source of temporary storage. Thread-safe.
 class StreamAllocator {
  public:
   virtual ~StreamAllocator() = default;
-  virtual Result<void*> allocate(std::size_t bytes, void* stream) = 0;
-  virtual Status release(void* memory, std::size_t bytes, void* stream) = 0;
+  virtual Result<void*> allocate(std::size_t bytes, const StorageStream& stream) = 0;
+  /// Returns an error if the stream has a context that is not current in the calling thread.
+  virtual Status release(void* memory, std::size_t bytes, const StorageStream& stream) = 0;
   /// Returns true if the stream is capturing a graph.
-  virtual Result<bool> capturing(void* stream) = 0;
+  virtual Result<bool> capturing(const StorageStream& stream) = 0;
 };
 
 /// The temporary storage of one callable: one block per stream that it is used on. A block grows as calls need and
@@ -41,6 +52,8 @@ class TempStorage {
     void* memory = nullptr;
     std::size_t bytes = 0;
   };
+  /// Puts a call on its stream with this block.
+  using Run = std::function<Status(const Block&)>;
 
   explicit TempStorage(std::shared_ptr<StreamAllocator> memory) : memory_(std::move(memory)) {}
   ~TempStorage();
@@ -55,11 +68,14 @@ class TempStorage {
   /// another thread can release the block in stream order. Allocates nothing while the stream is capturing a graph, and
   /// returns Code::Capturing if the block is too small. A block used by a graph stays unchanged until this object is
   /// destroyed.
-  Status use(void* stream, const Size& size, const Query& query, const std::function<Status(const Block&)>& run);
+  Status use(const StorageStream& stream, const Size& size, const Query& query, const Run& run);
+  /// Same, with a block that is allocated and released in stream order for this call only: for the per-thread stream,
+  /// which no other thread can release a block on. Returns Code::Capturing on a stream that is capturing a graph.
+  Status use_once(const StorageStream& stream, const Size& size, const Query& query, const Run& run);
 
   /// Frees the storage of a stream that is about to be destroyed. Returns Code::InvalidArgument if a graph was captured
   /// with it.
-  Status release(void* stream);
+  Status release(const StorageStream& stream);
 
  private:
   /// The result of a query: calls up to `size` need at most `bytes`.
@@ -77,17 +93,22 @@ class TempStorage {
     std::vector<Block> kept KILN_GUARDED_BY(mutex);     // blocks that graphs use, or that could not be freed
     bool kept_recorded KILN_GUARDED_BY(mutex) = false;  // a graph uses one of them
   };
+  struct StreamHash {
+    std::size_t operator()(const StorageStream& stream) const {
+      return std::hash<void*>()(stream.native) ^ std::hash<std::uint64_t>()(stream.context);
+    }
+  };
   static Result<SizeBound> raise(const SizeBound& mark, const Size& size, const Query& query);
-  std::shared_ptr<StreamStorage> on(void* stream);
-  Status ensure_capacity(StreamStorage& here, void* stream, const Size& size, const Query& query)
+  std::shared_ptr<StreamStorage> on(const StorageStream& stream);
+  Status ensure_capacity(StreamStorage& here, const StorageStream& stream, const Size& size, const Query& query)
       KILN_REQUIRES(here.mutex);
-  Status grow(StreamStorage& here, void* stream, const SizeBound& needed) KILN_REQUIRES(here.mutex);
-  Status release_all(StreamStorage& here, void* stream) KILN_REQUIRES(here.mutex);
+  Status grow(StreamStorage& here, const StorageStream& stream, const SizeBound& needed) KILN_REQUIRES(here.mutex);
+  Status release_all(StreamStorage& here, const StorageStream& stream) KILN_REQUIRES(here.mutex);
 
   const std::shared_ptr<StreamAllocator> memory_;
   Mutex mutex_;
   SizeBound expected_ KILN_GUARDED_BY(mutex_);
-  std::unordered_map<void*, std::shared_ptr<StreamStorage>> streams_ KILN_GUARDED_BY(mutex_);
+  std::unordered_map<StorageStream, std::shared_ptr<StreamStorage>, StreamHash> streams_ KILN_GUARDED_BY(mutex_);
 };
 
 }  // namespace kiln

@@ -36,6 +36,13 @@ Result<DeviceInfo> describe(const CudaApi& api, cuda::DeviceNumber device) {
                     static_cast<unsigned>(ratio)};
 }
 
+Status check_can_wait(const void* stream) {
+  if (!cuda::is_legacy_stream(stream) && !cuda::is_per_thread_stream(stream)) return {};
+  return make_error(Code::InvalidArgument,
+                    "cannot wait for a default stream of CUDA: it can wait for the streams of other libraries; "
+                    "use a stream of your own");
+}
+
 // Waits twice if the first wait fails: after an error the caller reuses its memory, so the copy must not be in
 // progress.
 Status wait_for_copy(const CudaApi& api, void* stream) {
@@ -218,6 +225,7 @@ Status CudaDevice::copy(const char* what, std::size_t bytes, void* stream,
   if (!opened) return opened.error();
   const CudaApi& api = **opened;
   if (Status idle = api.check_not_capturing("wait for a copy", stream); !idle) return idle;
+  if (Status own = check_can_wait(stream); !own) return own;
   if (bytes == 0) return {};
   const ScopedRelaxedCapture relaxed(api);
   if (!relaxed.entered()) return relaxed.entered();
@@ -243,6 +251,7 @@ Status CudaDevice::synchronize(void* stream) {
   if (!opened) return opened.error();
   const CudaApi& api = **opened;
   if (Status idle = api.check_not_capturing("synchronize the stream", stream); !idle) return idle;
+  if (Status own = check_can_wait(stream); !own) return own;
   const ScopedRelaxedCapture relaxed(api);
   if (!relaxed.entered()) return relaxed.entered();
   return api.check("cuStreamSynchronize", api->StreamSynchronize(to_stream(stream)));

@@ -68,6 +68,10 @@ using Stream = struct CUstream_st*;  // NOLINT(bugprone-forward-declaration-name
 inline Function as_function(Kernel kernel) { return reinterpret_cast<Function>(kernel); }
 
 inline Stream to_stream(void* stream) { return static_cast<Stream>(stream); }
+/// Returns true for the legacy default stream, which has one handle, or null, in every context.
+inline bool is_legacy_stream(const void* stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 1; }
+/// Returns true for the default stream of the calling thread, which has one handle in every thread and context.
+inline bool is_per_thread_stream(const void* stream) { return reinterpret_cast<std::uintptr_t>(stream) == 2; }
 // A device address is a number to the driver and a pointer to callers. It is not dereferenced here.
 inline void* to_pointer(DevicePointer address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));  // NOLINT(performance-no-int-to-ptr)

@@ -47,7 +47,7 @@ class CcclRun : public testing::Test {
     EXPECT_TRUE(status.has_value()) << status.error().message;
     const CcclRecord& record = recorder_.record();
     EXPECT_TRUE(record.whole) << "the build result has another size";
-    EXPECT_EQ(record.stream, call_.stream);
+    EXPECT_EQ(record.stream, call_.stream->native());
     if (takes_temporary(spec.algorithm)) {
       EXPECT_EQ(record.storage, storage);
       EXPECT_EQ(record.storage_bytes, 4096U);
@@ -73,7 +73,7 @@ class CcclRun : public testing::Test {
   using Numbers = std::vector<unsigned long>;
   CcclRecorder recorder_;
   const int init_ = 42;
-  Call call_{const_cast<void*>(address(77)), {}, 1000, 30, &init_};
+  Call call_{StreamRef::from_native(const_cast<void*>(address(77))), {}, 1000, 30, &init_};
 };
 
 TEST_F(CcclRun, ScansTakeInitialValue) {

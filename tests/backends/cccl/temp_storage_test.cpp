@@ -21,26 +21,26 @@ void* address(std::uintptr_t number) {
 /// Memory that is only counted. It also controls which streams are capturing and which call fails next.
 class CountedMemory final : public StreamAllocator {
  public:
-  Result<void*> allocate(std::size_t bytes, void* stream) override {
+  Result<void*> allocate(std::size_t bytes, const StorageStream& stream) override {
     const MutexLock lock(mutex_);
     ++allocations_;
-    if (recording_.count(stream) != 0) ++mistakes_;
+    if (recording_.count(stream.native) != 0) ++mistakes_;
     if (fail_allocation_) return make_error(Code::Unavailable, "no memory");
     void* const made = address(next_ += 16);
-    live_[made] = {bytes, stream};
+    live_[made] = {bytes, stream.native};
     return made;
   }
-  Status release(void* memory, std::size_t bytes, void* stream) override {
+  Status release(void* memory, std::size_t bytes, const StorageStream& stream) override {
     const MutexLock lock(mutex_);
     const auto found = live_.find(memory);
-    if (found == live_.end() || found->second != std::pair{bytes, stream}) ++mistakes_;
+    if (found == live_.end() || found->second != std::pair{bytes, stream.native}) ++mistakes_;
     if (fail_release_) return make_error(Code::Internal, "cannot release");
     if (found != live_.end()) live_.erase(found);
     return {};
   }
-  Result<bool> capturing(void* stream) override {
+  Result<bool> capturing(const StorageStream& stream) override {
     const MutexLock lock(mutex_);
-    return recording_.count(stream) != 0;
+    return recording_.count(stream.native) != 0;
   }
 
   void record(void* stream, bool on) {
@@ -188,6 +188,43 @@ TEST_F(TempStorageTest, ReleaseFreesBlockOfStream) {
   EXPECT_TRUE(storage_->release(stream_).has_value());
   EXPECT_TRUE(storage_->release(stream_).has_value()) << "a second release has no effect";
   EXPECT_EQ(memory_->live(), 1U);
+}
+
+TEST_F(TempStorageTest, StreamsOfOneHandleAreSeparatedByContext) {
+  const auto in_context = [&](std::uint64_t context) {
+    TempStorage::Block got;
+    EXPECT_TRUE(storage_
+                    ->use({stream_, context}, {1000, 0}, query_,
+                          [&](const TempStorage::Block& piece) {
+                            got = piece;
+                            return Status();
+                          })
+                    .has_value());
+    return got.memory;
+  };
+  void* const first = in_context(1);
+  EXPECT_NE(in_context(2), first);
+  EXPECT_EQ(in_context(1), first);
+  EXPECT_TRUE(storage_->release({stream_, 1}).has_value());
+  EXPECT_EQ(memory_->live(), 1U);
+}
+
+TEST_F(TempStorageTest, SingleUseBlockIsReleasedAfterCallAlsoIfItFails) {
+  for (const bool fails : {false, true}) {
+    const Status used = storage_->use_once(stream_, {1000, 0}, query_, [&](const TempStorage::Block& piece) {
+      EXPECT_GE(piece.bytes, need({1000, 0}));
+      EXPECT_EQ(memory_->live(), 1U);
+      return fails ? Status(make_error(Code::Internal, "failed")) : Status();
+    });
+    EXPECT_EQ(used.has_value(), !fails);
+    EXPECT_EQ(memory_->live(), 0U);
+  }
+  EXPECT_EQ(queries_, 1);
+  memory_->record(stream_, true);
+  const Status captured =
+      storage_->use_once(stream_, {1000, 0}, query_, [](const TempStorage::Block&) { return Status(); });
+  EXPECT_EQ(captured.error().code, Code::Capturing);
+  EXPECT_EQ(memory_->mistakes(), 0);
 }
 
 /// The expected state of the storage of one stream.

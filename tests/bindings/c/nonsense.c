@@ -122,6 +122,7 @@ static void use_session(void* none, const kiln_unit* unit) {
   kiln_devices* devices = NULL;
   kiln_status* status = NULL;
   kiln_string* text = NULL;
+  kiln_not_ready* not_ready = NULL;
   kiln_get_options wait = {.size = sizeof wait};
   if (none != NULL) INVALID(kiln_session_open(none, &session, &error));
   INVALID(kiln_session_request(none, &unit, 1, NULL, &error));
@@ -129,6 +130,7 @@ static void use_session(void* none, const kiln_unit* unit) {
   INVALID(kiln_session_retry(none, &unit, 1, NULL, &error));
   INVALID(kiln_session_refresh(none, &unit, 1, &error));
   INVALID(kiln_session_release(none, &unit, 1, &error));
+  INVALID(kiln_session_ensure_warm(none, &unit, 1, 0, &not_ready, &error));
   INVALID(kiln_session_write_trace(none, &error));
   INVALID(kiln_session_make_current(none, KILN_BACKEND_OPENCL, 0, &error));
   INVALID(kiln_session_artifact(none, unit, "sm_90", 0, &artifact, &error));
@@ -146,12 +148,16 @@ static void ask_session(kiln_session* session, void* none, const kiln_unit* unit
   kiln_error* error = NULL;
   kiln_artifact* artifact = NULL;
   kiln_kernel* kernel = NULL;
+  kiln_not_ready* not_ready = NULL;
   const kiln_unit* list[] = {unit, none};
   INVALID(kiln_session_request(session, list, 2, NULL, &error));
   INVALID(kiln_session_cancel(session, list, 2, NULL, &error));
   INVALID(kiln_session_retry(session, list, 2, NULL, &error));
   INVALID(kiln_session_refresh(session, list, 2, &error));
   INVALID(kiln_session_release(session, list, 2, &error));
+  INVALID(kiln_session_ensure_warm(session, list, 2, 0, &not_ready, &error));
+  INVALID(kiln_session_ensure_warm(session, list, 1, -1, &not_ready, &error));
+  INVALID(kiln_session_ensure_warm(session, list, 1, 0, NULL, &error));
   INVALID(kiln_session_request(session, NULL, 2, NULL, &error));
   INVALID(kiln_session_request(session, list, SIZE_MAX, NULL, &error));
   INVALID(kiln_session_request(session, list, 1, "sm_", &error));
@@ -185,6 +191,7 @@ static void use_the_rest(void* none) {
   kiln_totals totals = {.size = sizeof totals};
   kiln_unit_status unit = {.size = sizeof unit};
   kiln_cccl_info info = {.size = sizeof info};
+  kiln_not_ready_unit cold = {.size = sizeof cold};
   CHECK(kiln_artifact_data(none) == NULL && kiln_artifact_bytes(none) == 0 && kiln_artifact_form(none) == 0);
   CHECK(kiln_artifact_target(none) == NULL && kiln_artifact_symbol(none, "entry") == NULL);
   CHECK(kiln_artifact_entry(none, 0) == NULL);
@@ -204,6 +211,8 @@ static void use_the_rest(void* none) {
   INVALID(kiln_devices_at(none, 0, &device, &error));
   INVALID(kiln_status_totals(none, &totals, &error));
   INVALID(kiln_status_at(none, 0, &unit, &error));
+  CHECK(kiln_not_ready_count(none) == 0);
+  INVALID(kiln_not_ready_at(none, 0, &cold, &error));
   CHECK(kiln_string_data(none) == NULL && kiln_string_size(none) == 0);
   CHECK(kiln_error_code(none) == KILN_OK && kiln_error_message(none)[0] == '\0' && kiln_error_log(none)[0] == '\0');
   kiln_artifact_free(none);
@@ -212,6 +221,7 @@ static void use_the_rest(void* none) {
   kiln_buffer_free(none);
   kiln_devices_free(none);
   kiln_status_free(none);
+  kiln_not_ready_free(none);
   kiln_string_free(none);
   kiln_error_free(none);
 }

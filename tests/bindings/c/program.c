@@ -239,6 +239,20 @@ static void run_out_of_time(kiln_session* session, const char* nonce) {
   kiln_unit_free(unit);
 }
 
+// A plan that is not ready lists its unit with the reason.
+static void look_at_plan(kiln_session* session, const kiln_unit* unit, const char* name, int has_target) {
+  kiln_error* error = NULL;
+  kiln_not_ready* not_ready = NULL;
+  kiln_not_ready_unit cold = {.size = sizeof cold};
+  GOOD(kiln_session_ensure_warm(session, &unit, 1, kLong, &not_ready, &error));
+  CHECK(kiln_not_ready_count(not_ready) == 1);
+  if (GOOD(kiln_not_ready_at(not_ready, 0, &cold, &error))) {
+    CHECK(strcmp(cold.unit, name) == 0 && cold.reason[0] != '\0' && (cold.target[0] != '\0') == has_target);
+  }
+  FAILED(kiln_not_ready_at(not_ready, 1, &cold, &error), KILN_INVALID_ARGUMENT);
+  kiln_not_ready_free(not_ready);
+}
+
 static void fail(const char* cache, const char* trace, const char* nonce) {
   kiln_error* error = NULL;
   kiln_kernel* kernel = NULL;
@@ -251,11 +265,18 @@ static void fail(const char* cache, const char* trace, const char* nonce) {
   kiln_code code = kiln_session_get_ex(session, bad, NULL, &wait, &kernel, &error);
   CHECK(strstr(kiln_error_log(error), "y_is_not_declared") != NULL);
   FAILED(code, KILN_COMPILE_FAILED);
+  look_at_plan(session, bad, "bad", 1);
   GOOD(kiln_session_retry(session, (const kiln_unit* const*)&bad, 1, NULL, &error));
   FAILED(kiln_session_write_trace(session, &error), KILN_IO);
   FAILED(kiln_session_make_current(session, KILN_BACKEND_ANY, 0, &error), KILN_INVALID_ARGUMENT);
   code = kiln_devices_new(session, KILN_BACKEND_CUDA, &devices, &error);
-  if (code != KILN_OK) FAILED(code, KILN_UNAVAILABLE);
+  if (code != KILN_OK) {
+    kiln_unit* algorithm = NULL;
+    FAILED(code, KILN_UNAVAILABLE);
+    GOOD(kiln_unit_cccl("reduce_sum_i32", &algorithm, &error));
+    look_at_plan(session, algorithm, "reduce_sum_i32", 0);
+    kiln_unit_free(algorithm);
+  }
   kiln_devices_free(devices);
   kiln_unit_free(bad);
   kiln_session_free(session);

@@ -158,7 +158,8 @@ class Device(unittest.TestCase):
         memory = self.stream.allocate(64)
         double = self.session.get(SCALE, "scale<double>", timeout=support.PATIENT)
         plain = self.session.get(SCALE, "plain", timeout=support.PATIENT)
-        for stream in (self.stream, Cuda(self.stream.handle), self.stream.handle, kiln.default_stream):
+        # 0 is the default stream too: the stream of CuPy unless the program selects another.
+        for stream in (self.stream, Cuda(self.stream.handle), self.stream.handle, kiln.default_stream, 0, Cuda(0)):
             double.launch(memory, 2.0, 5, grid=1, block=(8, 1, 1), stream=stream)
             double.launch(Array(memory), numpy.float64(2), -(2**63), grid=(1, 1), block=8, shared_bytes=64, stream=stream)
             plain.launch(None, 255, -32768, grid=1, block=1, stream=stream)

@@ -4,7 +4,7 @@
 #include <kiln/kiln.hpp>
 using namespace std::chrono_literals;
 int fallback(const kiln::Error& error);
-int block(kiln::Session& session, void* stream, const void* keys, const void* sorted_keys, const void* values,
+int block(kiln::Session& session, kiln::StreamRef stream, const void* keys, const void* sorted_keys, const void* values,
           const void* sorted_values, std::uint64_t n) {
 @block@
   return 0;
