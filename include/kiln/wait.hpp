@@ -42,7 +42,7 @@ class Wait {
 
  private:
   std::chrono::nanoseconds timeout_;
-  const std::function<bool()>* keep_waiting_ = nullptr;
+  const std::function<bool()>* keep_waiting_ = nullptr;  // a function of the user
 };
 
 }  // namespace kiln

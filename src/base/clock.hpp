@@ -58,7 +58,7 @@ class InterruptCheck {
   }
 
  private:
-  const std::function<bool()>* keep_waiting_;
+  const std::function<bool()>* keep_waiting_;  // a function of the user
   bool interrupted_ = false;
 };
 

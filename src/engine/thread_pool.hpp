@@ -61,7 +61,7 @@ class ThreadPool final : public WaitObserver {
   void wake_or_start() KILN_REQUIRES(mutex_);
 
   const Options options_;
-  const std::function<void()> work_;
+  const std::function<void()> work_;  // the pool does not know what its owner does
   mutable Mutex mutex_;
   Condition changed_;
   std::size_t pieces_ KILN_GUARDED_BY(mutex_) = 0;

@@ -76,7 +76,7 @@ class EventEmitter {
  private:
   struct Listeners {
     std::vector<std::shared_ptr<EventSink>> sinks;
-    EventCallback callback;
+    EventCallback callback;  // a function of the user; may be empty
     void emit(const Event& event) const {
       for (const auto& sink : sinks) sink->on_event(event);
       if (callback) callback(event);

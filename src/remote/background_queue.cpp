@@ -33,9 +33,9 @@ class BackgroundQueue::State : public std::enable_shared_from_this<State> {
 
   struct Task {
     std::uint64_t bytes = 0;
-    bool counted = false;  // counts against the limits of the queue
-    bool timed = false;    // scheduled for a later time; `drain` does not wait for it
-    std::function<void()> run = {};
+    bool counted = false;            // counts against the limits of the queue
+    bool timed = false;              // scheduled for a later time; `drain` does not wait for it
+    std::function<void()> run = {};  // the queue does not know what it sends
   };
 
   bool send(Task task) {
@@ -169,7 +169,7 @@ class BackgroundQueue::State : public std::enable_shared_from_this<State> {
   Mutex mutex_;
   Condition changed_;
   std::list<Task> queue_ KILN_GUARDED_BY(mutex_);
-  std::multimap<Time, std::function<void()>> later_ KILN_GUARDED_BY(mutex_);
+  std::multimap<Time, std::function<void()>> later_ KILN_GUARDED_BY(mutex_);  // tasks by the time when they are due
   std::size_t waiting_ KILN_GUARDED_BY(mutex_) = 0;  // counted tasks, including the running one
   std::uint64_t bytes_ KILN_GUARDED_BY(mutex_) = 0;  // bytes of the counted tasks
   std::uint64_t sent_ KILN_GUARDED_BY(mutex_) = 0;

@@ -199,7 +199,7 @@ class GuardedStore::Upload {
   const std::shared_ptr<State> state_;
   const Digest name_;
   Event what_;
-  const Send send_;
+  const Send send_;  // keeps an artifact or a dependency set until it is sent
   bool over_ = false;
 };
 

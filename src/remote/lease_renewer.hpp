@@ -25,9 +25,9 @@ class LeaseRenewer {
   };
   struct Renewal {
     Time lease{};
-    Time maximum{};  ///< maximum time for which it is renewed
-    Time since{};    ///< time of the request that acquired it
-    std::function<RenewResult()> renew;
+    Time maximum{};                                       ///< maximum time for which it is renewed
+    Time since{};                                         ///< time of the request that acquired it
+    std::function<RenewResult()> renew;                   ///< called on the renewal thread
     std::function<void(const std::string& reason)> lost;  ///< called once, on the renewal thread
   };
 

@@ -70,7 +70,7 @@ std::vector<Result<Artifact>> compile_for_targets(Session& session, const Spec& 
 struct NonBlockingCallable::State {
   Session session;
   const Spec spec;
-  const FallbackFunction fallback;
+  const FallbackFunction fallback;  // a function of the user; may be empty
   std::vector<Callable> ready;
   bool was_warm = false;
 

@@ -123,7 +123,7 @@ class PchManager {
   void drop(const Recipe& recipe, const Digest& headers, const std::string& reason, const RequestContext& context);
   void emit(Event::Kind kind, const Recipe& recipe, std::string message, const RequestContext& context) const;
 
-  const FindPchCache find_pch_cache_;
+  const FindPchCache find_pch_cache_;  // looks for the directory only when it is first needed
   std::once_flag found_;
   std::unique_ptr<PchCache> pch_cache_;  // null means disabled; constant after initialization
   FileDigestCache& digests_;

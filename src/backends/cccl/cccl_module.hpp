@@ -63,7 +63,7 @@ class CcclLoader final : public ArtifactLoader {
   Result<OpenLibraries> open_for(const CcclEnvelope& envelope);
 
   const std::string driver_;
-  const std::function<Result<LibraryPaths>()> find_;
+  const std::function<Result<LibraryPaths>()> find_;  // searches only when an algorithm is first loaded
   Mutex mutex_;
   std::optional<LibraryPaths> library_paths_ KILN_GUARDED_BY(mutex_);
   OpenLibraries opened_ KILN_GUARDED_BY(mutex_);

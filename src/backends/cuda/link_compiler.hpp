@@ -46,7 +46,7 @@ class LinkCompiler final : public Compiler {
 
   const std::unique_ptr<Compiler> inner_;
   Compiler& parts_;
-  const Get get_;
+  const Get get_;  // the resolver, which is in a higher layer
   FailureCache failures_;
 };
 

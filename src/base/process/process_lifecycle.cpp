@@ -109,7 +109,7 @@ struct MainThreadEnd {
     if (watched && gettid() == getpid()) emit_exit();
   }
 };
-thread_local MainThreadEnd main_thread_end;
+thread_local MainThreadEnd main_thread_end;  // only the end of its thread destroys it
 
 }  // namespace
 
