@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/compile/batch.hpp"
 #include "apps/kiln/compile/unit_arguments.hpp"
@@ -23,11 +25,17 @@ const char* extension_of(Form form) {
 
 bool names_directory(const std::string& path) { return path.ends_with('/') || is_directory(path); }
 
-// Returns a path such as `out/k.sm_80.cubin`. The description of an OpenCL device is not part of the file name.
+// Returns a path such as `out/k.sm_80.cubin`, for a kernel of a family `out/k.entry.sm_80.cubin`. The description of an
+// OpenCL device is not part of the file name.
 std::string output_path(const std::string& output, const Job& job, Form form) {
   if (!names_directory(output)) return output;
-  const std::string base = job.file == "-" ? "stdin" : job.file.substr(job.file.rfind('/') + 1);
-  const std::string stem = base.substr(0, base.rfind('.'));
+  const bool of_family = !job.unit.preamble().empty();
+  const std::string base = of_family         ? job.unit.name()
+                           : job.file == "-" ? "stdin"
+                                             : job.file.substr(job.file.rfind('/') + 1);
+  std::string stem = base.substr(0, base.rfind('.'));
+  if (of_family) stem += '.' + job.unit.entries().front();
+  std::replace(stem.begin(), stem.end(), '/', '_');
   const std::string target = form == Form::OpenClBinary ? "" : '.' + job.target.name();
   return join_path(output, stem + target + extension_of(form));
 }
