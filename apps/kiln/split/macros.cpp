@@ -19,7 +19,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kBlanks) + 1);
 }
 
-std::string quoted(std::string_view text) {
+std::string stringized(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -114,7 +114,7 @@ std::optional<std::string> expand_call(const MacroCall& call) {
     const std::string* text =
         body[i].text == "#" && i + 1 < body.size() ? find_argument(*call.macro, *arguments, body[i + 1].text) : nullptr;
     if (text != nullptr) {
-      out += quoted(*text);
+      out += stringized(*text);
       ++i;
     } else {
       out += argument != nullptr ? std::string_view(*argument) : body[i].text;

@@ -8,7 +8,7 @@
 namespace kiln::cli {
 namespace {
 
-using Kind = SourceToken::Kind;
+using TokenKind = SourceToken::Kind;
 
 class Tokenizer {
  public:
@@ -75,16 +75,16 @@ class Tokenizer {
   }
 
   SourceToken token() {
-    SourceToken made{Kind::Other, {}, at_, spaced_, open_conditionals_ > 0};
+    SourceToken made{TokenKind::Other, {}, at_, spaced_, open_conditionals_ > 0};
     const char c = text_[at_];
     if (c == '"' || c == '\'') {
-      made.kind = Kind::Literal;
+      made.kind = TokenKind::Literal;
       skip_quoted();
     } else if (is_word(c)) {
-      made.kind = c >= '0' && c <= '9' ? Kind::Literal : Kind::Word;
+      made.kind = c >= '0' && c <= '9' ? TokenKind::Literal : TokenKind::Word;
       while (at_ < text_.size() && is_part_of_word(made.kind)) ++at_;
       if (text_[at_ - 1] == 'R' && rest().starts_with('"')) {
-        made.kind = Kind::Literal;
+        made.kind = TokenKind::Literal;
         skip_raw();
       }
     } else {
@@ -95,10 +95,10 @@ class Tokenizer {
   }
 
   // A number can contain points and apostrophes.
-  bool is_part_of_word(Kind kind) const {
+  bool is_part_of_word(TokenKind kind) const {
     const char c = text_[at_];
     if (is_word(c)) return true;
-    return kind == Kind::Literal && (c == '.' || (c == '\'' && at_ + 1 < text_.size() && is_word(text_[at_ + 1])));
+    return kind == TokenKind::Literal && (c == '.' || (c == '\'' && at_ + 1 < text_.size() && is_word(text_[at_ + 1])));
   }
 
   // Skips a literal up to its closing quote, or to the end of the line if it has none.
