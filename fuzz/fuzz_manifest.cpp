@@ -19,6 +19,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     kiln::fuzz::require(names.insert(member.name).second, "no two members have the same name");
     kiln::fuzz::require(member.spec ? member.spec->validate().has_value() : member.source.file.starts_with('/'),
                         "a member is a valid spec, or a file with its directory");
+    for (const auto& [entry, source] : member.source.instances) {
+      kiln::fuzz::require(!entry.empty() && source.find('\0') == std::string::npos,
+                          "an instance has an entry and text");
+    }
   }
   return 0;
 }

@@ -43,6 +43,8 @@ struct Arguments {
   std::vector<std::string> definitions;
   std::vector<std::string> options;
   std::string name;
+  // split; the source is in `files`
+  bool force = false;  ///< replace existing files
 
   // compile
   unsigned jobs = 0;   ///< number of threads; 0 means one per core

@@ -32,6 +32,15 @@ CLI::Validator one_of(const std::string& name) {
   return validator;
 }
 
+// Adds an option that takes one value per use, so that a file name after the value stays a positional argument.
+void add_list(CLI::App& command, const char* name, std::vector<std::string>& values, const char* type,
+              const char* about) {
+  command.add_option(name, values, about)
+      ->expected(1)
+      ->type_name(type)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 }  // namespace
 
 CommandTree::CommandTree() : app_(kAbout, "kiln") {
@@ -45,6 +54,7 @@ CommandTree::CommandTree() : app_(kAbout, "kiln") {
   format->label("REQUIRED", "");
   app_.add_flag("--version", wants_version_, "Print the version and exit");
   add_compile_and_explain();
+  add_split();
   add_warm();
   add_bundle();
   add_cache();
@@ -81,25 +91,36 @@ void CommandTree::add_architectures(CLI::App& command) {
 void CommandTree::add_unit_options(CLI::App& command) {
   Arguments& to = parsed_.arguments;
   command.add_option("FILE", to.files, "Sources: .cu (CUDA C++) or .cl (OpenCL C); - is standard input")->type_name("");
+  add_list(command, "--cccl", to.cccl, "SPEC", "CCCL algorithm: predefined spec, 'all' (18 specs), or JSON");
+  command.add_option("--manifest", to.manifest, "kiln.toml that lists units and architectures")->type_name("FILE");
+  add_source_options(command, "Kernel to look up in the result; for CUDA any name expression");
+  add_list(command, "--sentinel", to.sentinels, "DIR=FILE", "Check FILE instead of every header below DIR");
+}
+
+void CommandTree::add_source_options(CLI::App& command, const char* about_entry) {
+  Arguments& to = parsed_.arguments;
   command.add_option("--backend", to.backend, "cuda or opencl (default: by the file extension)")
       ->type_name("NAME")
       ->check(one_of("--backend"));
   add_architectures(command);
-  // Each option takes one value per use, so that a file name after the value stays a positional argument.
-  const auto list = [&](const char* name, std::vector<std::string>& values, const char* type, const char* about) {
-    command.add_option(name, values, about)
-        ->expected(1)
-        ->type_name(type)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  };
-  list("--cccl", to.cccl, "SPEC", "CCCL algorithm: predefined spec, 'all' (18 specs), or JSON");
-  command.add_option("--manifest", to.manifest, "kiln.toml that lists units and architectures")->type_name("FILE");
-  list("-e,--entry", to.entries, "NAME", "Kernel to look up in the result; for CUDA any name expression");
-  list("-I,--include", to.include_directories, "DIR", "Directory to search for headers");
-  list("-D,--define", to.definitions, "X[=Y]", "Macro definition");
-  list("--option", to.options, "TEXT", "Option to pass to the compiler unchanged");
-  list("--sentinel", to.sentinels, "DIR=FILE", "Check FILE instead of every header below DIR");
+  add_list(command, "-e,--entry", to.entries, "NAME", about_entry);
+  add_list(command, "-I,--include", to.include_directories, "DIR", "Directory to search for headers");
+  add_list(command, "-D,--define", to.definitions, "X[=Y]", "Macro definition");
+  add_list(command, "--option", to.options, "TEXT", "Option to pass to the compiler unchanged");
   command.add_option("--name", to.name, "Program name for the compiler (default: the file name)")->type_name("NAME");
+}
+
+void CommandTree::add_split() {
+  Arguments& to = parsed_.arguments;
+  CLI::App* split = add(app_, "split", "Write a kiln.toml for a file with many kernel instances", split_command);
+  split->add_option("FILE", to.files, "Source: .cu (CUDA C++) or .cl (OpenCL C)")
+      ->required()
+      ->expected(1)
+      ->type_name("");
+  add_source_options(*split, "Further instance of a template, for example 'scale<float>'");
+  split->add_option("-o,--output", to.output, "Output file (default: kiln.toml)")->type_name("FILE");
+  split->add_flag("--force", to.force, "Replace existing files");
+  split->footer(kSplitFooter);
 }
 
 void CommandTree::add_compile_and_explain() {

@@ -27,8 +27,10 @@ class CommandTree {
 
   CLI::App* add(CLI::App& parent, const char* name, const char* about, Run run);
   void add_unit_options(CLI::App& command);
+  void add_source_options(CLI::App& command, const char* about_entry);
   void add_architectures(CLI::App& command);
   void add_compile_and_explain();
+  void add_split();
   void add_warm();
   void add_bundle();
   void add_bundle_header(CLI::App& bundle);

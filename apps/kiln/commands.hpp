@@ -6,6 +6,7 @@
 namespace kiln::cli {
 
 // One function per command. Each returns an exit code of exit_code.hpp.
+int split_command(const Arguments& arguments, Console& console);
 int compile_command(const Arguments& arguments, Console& console);
 int explain_command(const Arguments& arguments, Console& console);
 int explain_profile_command(const Arguments& arguments, Console& console);

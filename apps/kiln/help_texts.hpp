@@ -43,6 +43,16 @@ inline constexpr const char* kExplainFooter =
     "  kiln explain k.cu --arch sm_80 --check || echo 'would compile'\n"
     "  kiln explain --profile profile.jsonl --bundle app.kiln --check";
 
+inline constexpr const char* kSplitFooter =
+    "Finds the calls of macros that define a kernel and the explicit instantiations of template kernels, and writes a\n"
+    "kiln.toml with one instance for each. If the file contains more than these and one #include, the rest is written\n"
+    "to FILE.preamble.cu. No compiler runs, and code that the family does not contain is listed with the reason.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln split gemm.cu --arch sm_80,sm_90\n"
+    "  kiln split scale.cu --entry 'scale<float>' --entry 'scale<double>' -o scale.toml\n"
+    "  kiln split gemm.cu --force && kiln compile --manifest kiln.toml --arch sm_90";
+
 inline constexpr const char* kWarmFooter =
     "From a kiln.toml: every unit for every architecture. From a profile (KILN_RECORD): the units that programs\n"
     "requested; a profile has no sources, so they come from a kiln.toml or from bundles. Units in a cache or in the\n"

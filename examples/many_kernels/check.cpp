@@ -1,5 +1,9 @@
 #include "check.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -15,31 +19,24 @@ constexpr unsigned kBatches = 3;
 template <class T>
 struct Algebra {
   T zero;
-  T worst;
-  T (*sum)(T, T);
   T (*product)(T, T);
   bool (*wins)(T, T);
 };
 
 template <class T>
 Algebra<T> algebra(const std::string& name) {
-  constexpr T infinity = std::numeric_limits<T>::infinity();
-  const auto plus = [](T a, T b) { return a + b; };
-  const auto times = [](T a, T b) { return a * b; };
-  const auto largest = [](T a, T b) { return a > b ? a : b; };
-  const auto smallest = [](T a, T b) { return a < b ? a : b; };
+  using Limits = std::numeric_limits<T>;
+  constexpr T highest = Limits::has_infinity ? Limits::infinity() : Limits::max();
   const auto more = [](T a, T b) { return a > b; };
   const auto less = [](T a, T b) { return a < b; };
-  if (name == "plus_times") return {0, -infinity, plus, times, more};
-  if (name == "max_plus") return {-infinity, -infinity, largest, plus, more};
-  if (name == "min_plus") return {infinity, infinity, smallest, plus, less};
-  if (name == "max_times") return {-infinity, -infinity, largest, times, more};
-  if (name == "min_times") return {infinity, infinity, smallest, times, less};
-  return {-infinity, -infinity, largest, smallest, more};
+  if (name == "max_plus")
+    return {-highest, [](T a, T b) { return std::min(a, b) == -highest ? -highest : a + b; }, more};
+  if (name == "min_plus") return {highest, [](T a, T b) { return std::max(a, b) == highest ? highest : a + b; }, less};
+  return {0, [](T a, T b) { return a * b; }, more};
 }
 
-// Returns multiples of 1/8 between -8 and 8. All results computed from them are exact in a float, so results are
-// compared for equality.
+// Returns multiples of 1/8 between -8 and 8, of which integers are the whole part. All results computed from them are
+// exact in a float, so results are compared for equality.
 template <class T>
 std::vector<T> numbers(std::size_t count, std::uint32_t seed) {
   std::vector<T> values(count);
@@ -47,6 +44,15 @@ std::vector<T> numbers(std::size_t count, std::uint32_t seed) {
     seed = seed * 1664525 + 1013904223;
     value = static_cast<T>(static_cast<int>(seed >> 25) - 64) / 8;
   }
+  return values;
+}
+
+// Returns the elements of a matrix for the semiring. Those of (max, *) are not negative.
+template <class T>
+std::vector<T> operand(const std::string& semiring, std::size_t count, std::uint32_t seed) {
+  std::vector<T> values = numbers<T>(count, seed);
+  if (semiring != "max_times") return values;
+  for (T& value : values) value = std::abs(value);
   return values;
 }
 
@@ -62,15 +68,12 @@ Product<T> multiply(const Algebra<T>& semiring, const T* a, const T* b) {
   for (std::size_t row = 0; row < kShape.rows; ++row) {
     for (std::size_t column = 0; column < kShape.columns; ++column) {
       T sum = semiring.zero;
-      T best = semiring.worst;
       int won = -1;
       for (std::size_t k = 0; k < kShape.inner; ++k) {
         const T product = semiring.product(a[row * kShape.inner + k], b[k * kShape.columns + column]);
-        sum = semiring.sum(sum, product);
-        if (semiring.wins(product, best)) {
-          best = product;
-          won = static_cast<int>(k);
-        }
+        if (!semiring.wins(product, sum)) continue;
+        sum = product;
+        won = static_cast<int>(k);
       }
       result.c.push_back(sum);
       result.winner.push_back(won);
@@ -115,11 +118,12 @@ class Output {
 template <class T>
 Outcome check_product(Semiring& library, const kiln::Stream& stream, const std::string& family,
                       const std::string& over) {
-  const Algebra<T> semiring = algebra<T>(over.substr(0, over.rfind('_')));
-  std::vector<T> a = numbers<T>(kShape.rows * kShape.inner, 1);
-  const std::vector<T> b = numbers<T>(kShape.inner * kShape.columns, 2);
+  const std::string name = over.substr(0, over.rfind('_'));
+  const Algebra<T> semiring = algebra<T>(name);
+  std::vector<T> a = operand<T>(name, kShape.rows * kShape.inner, 1);
+  const std::vector<T> b = operand<T>(name, kShape.inner * kShape.columns, 2);
   // The first row has no path to any column: its sums are the semiring's zero, and no k wins them.
-  if (over.find("_plus_") != std::string::npos) std::fill_n(a.begin(), kShape.inner, semiring.zero);
+  std::fill_n(a.begin(), kShape.inner, semiring.zero);
   const Product<T> expected = multiply(semiring, a.data(), b.data());
 
   const kiln::Buffer device_a = upload(stream, a);
@@ -138,13 +142,13 @@ Outcome check_product(Semiring& library, const kiln::Stream& stream, const std::
 
 // Checks several A matrices with one shared B.
 Outcome check_batched(Semiring& library, const kiln::Stream& stream, const std::string& over) {
-  const Algebra<float> semiring = algebra<float>(over.substr(0, over.rfind('_')));
+  const std::string name = over.substr(0, over.rfind('_'));
   const Batches batches{kBatches, kShape.rows * kShape.inner, 0, kShape.rows * kShape.columns};
-  const std::vector<float> a = numbers<float>(kBatches * batches.stride_a, 3);
-  const std::vector<float> b = numbers<float>(kShape.inner * kShape.columns, 4);
+  const std::vector<float> a = operand<float>(name, kBatches * batches.stride_a, 3);
+  const std::vector<float> b = operand<float>(name, kShape.inner * kShape.columns, 4);
   std::vector<float> expected;
   for (unsigned batch = 0; batch < kBatches; ++batch) {
-    const std::vector<float> c = multiply(semiring, a.data() + batch * batches.stride_a, b.data()).c;
+    const std::vector<float> c = multiply(algebra<float>(name), a.data() + batch * batches.stride_a, b.data()).c;
     expected.insert(expected.end(), c.begin(), c.end());
   }
   const kiln::Buffer device_a = upload(stream, a);
@@ -154,29 +158,25 @@ Outcome check_batched(Semiring& library, const kiln::Stream& stream, const std::
   return c.compare(expected);
 }
 
-Outcome check_backward(Semiring& library, const kiln::Stream& stream, bool to_a, const std::string& product) {
-  const bool times = product == "times_f32";
-  const std::vector<float> a = numbers<float>(kShape.rows * kShape.inner, 5);
-  const std::vector<float> b = numbers<float>(kShape.inner * kShape.columns, 6);
-  const std::vector<float> gradient = numbers<float>(kShape.rows * kShape.columns, 7);
-  const std::vector<int> winner = multiply(algebra<float>(times ? "max_times" : "max_plus"), a.data(), b.data()).winner;
-  std::vector<float> expected(to_a ? a.size() : b.size(), 0.0F);
+template <class T>
+Outcome check_backward(Semiring& library, const kiln::Stream& stream, bool to_a, const std::string& type) {
+  const std::vector<T> a = numbers<T>(kShape.rows * kShape.inner, 5);
+  const std::vector<T> b = numbers<T>(kShape.inner * kShape.columns, 6);
+  const std::vector<T> gradient = numbers<T>(kShape.rows * kShape.columns, 7);
+  const std::vector<int> winner = multiply(algebra<T>("max_plus"), a.data(), b.data()).winner;
+  std::vector<T> expected(to_a ? a.size() : b.size());
   for (std::size_t row = 0; row < kShape.rows; ++row) {
     for (std::size_t column = 0; column < kShape.columns; ++column) {
       const std::size_t at = row * kShape.columns + column;
-      const std::size_t at_a = row * kShape.inner + static_cast<std::size_t>(winner[at]);
-      const std::size_t at_b = static_cast<std::size_t>(winner[at]) * kShape.columns + column;
-      const float factor = !times ? 1.0F : to_a ? b[at_b] : a[at_a];
-      expected[to_a ? at_a : at_b] += gradient[at] * factor;
+      const auto k = static_cast<std::size_t>(winner[at]);
+      expected[to_a ? row * kShape.inner + k : k * kShape.columns + column] += gradient[at];
     }
   }
   const kiln::Buffer device_gradient = upload(stream, gradient);
   const kiln::Buffer device_winner = upload(stream, winner);
-  const kiln::Buffer other = upload(stream, to_a ? b : a);
-  Output<float> output(stream, expected.size());
+  Output<T> output(stream, expected.size());
   const auto backward = to_a ? &Semiring::backward_a : &Semiring::backward_b;
-  (library.*backward)(stream, product, kShape, device_gradient, device_winner, other, output.buffer(),
-                      kiln::Caller::here())
+  (library.*backward)(stream, type, kShape, device_gradient, device_winner, output.buffer(), kiln::Caller::here())
       .value();
   return output.compare(expected);
 }
@@ -186,10 +186,17 @@ Outcome check_backward(Semiring& library, const kiln::Stream& stream, bool to_a,
 Outcome check(Semiring& library, const kiln::Stream& stream, const std::string& kernel) {
   const std::string family = kernel.substr(0, kernel.find('_'));
   const std::string over = kernel.substr(kernel.find('_') + 1);
+  const std::string type = kernel.substr(kernel.rfind('_') + 1);
   if (family == "batched") return check_batched(library, stream, over);
-  if (family == "backward") return check_backward(library, stream, over[0] == 'a', over.substr(2));
-  return over.substr(over.rfind('_')) == "_f64" ? check_product<double>(library, stream, family, over)
-                                                : check_product<float>(library, stream, family, over);
+  if (family == "backward") {
+    const auto check_type = type == "f64" ? check_backward<double> : check_backward<float>;
+    return check_type(library, stream, over[0] == 'a', type);
+  }
+  const auto check_type = type == "f64"   ? check_product<double>
+                          : type == "i32" ? check_product<std::int32_t>
+                          : type == "i64" ? check_product<std::int64_t>
+                                          : check_product<float>;
+  return check_type(library, stream, family, over);
 }
 
 }  // namespace semiring

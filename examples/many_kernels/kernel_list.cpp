@@ -7,24 +7,22 @@ namespace semiring {
 namespace {
 
 std::vector<Member> make_members() {
+  const std::vector<std::string> semirings = {"max_plus", "min_plus", "max_times"};
   std::vector<Member> all;
   const auto add = [&all](const std::string& macro, const std::string& name, const std::string& parameters) {
     all.push_back({name, macro + "(" + name + ", " + parameters + ")\n"});
   };
-  for (const char* macro : {"GEMM", "ARGMAX"}) {
-    const std::string prefix = std::string(macro) == "GEMM" ? "gemm_" : "argmax_";
-    for (const std::string semiring : {"plus_times", "max_plus", "min_plus", "max_times", "min_times", "max_min"}) {
-      add(macro, prefix + semiring + "_f32", semiring + ", float");
-      add(macro, prefix + semiring + "_f64", semiring + ", double");
+  for (const std::string& semiring : semirings) {
+    for (const std::string type : {"f32", "f64", "i32", "i64"}) {
+      add("GEMM", "gemm_" + semiring + "_" + type, semiring + ", " + type);
+      add("ARGMAX", "argmax_" + semiring + "_" + type, semiring + ", " + type);
     }
   }
-  for (const std::string product : {"plus", "times"}) {
-    add("BACKWARD_A", "backward_a_" + product + "_f32", product + ", float");
-    add("BACKWARD_B", "backward_b_" + product + "_f32", product + ", float");
+  for (const std::string type : {"f32", "f64"}) {
+    add("BACKWARD_A", "backward_a_" + type, type);
+    add("BACKWARD_B", "backward_b_" + type, type);
   }
-  for (const std::string semiring : {"plus_times", "max_plus", "min_plus"}) {
-    add("BATCHED", "batched_" + semiring + "_f32", semiring + ", float");
-  }
+  for (const std::string& semiring : semirings) add("BATCHED", "batched_" + semiring + "_f32", semiring + ", f32");
   return all;
 }
 
@@ -65,8 +63,8 @@ const std::vector<Member>& members() {
 }
 
 const std::vector<std::string>& typical_names() {
-  static const std::vector<std::string> names = {"gemm_max_plus_f32", "argmax_max_plus_f32", "backward_a_plus_f32",
-                                                 "backward_b_plus_f32", "batched_max_plus_f32"};
+  static const std::vector<std::string> names = {"gemm_max_plus_f32", "argmax_max_plus_f32", "backward_a_f32",
+                                                 "backward_b_f32", "batched_max_plus_f32"};
   return names;
 }
 

@@ -16,9 +16,8 @@ struct Member {
   std::string instance;
 };
 
-/// Returns all kernels: gemm_S_T and argmax_S_T for the semirings plus_times, max_plus, min_plus, max_times, min_times
-/// and max_min and the types f32 and f64; backward_a_P_f32 and backward_b_P_f32 for the products plus and times;
-/// batched_S_f32 for the first three semirings.
+/// Returns all 31 kernels: gemm_S_T and argmax_S_T for the semirings max_plus, min_plus and max_times and the types
+/// f32, f64, i32 and i64; backward_a_T and backward_b_T for f32 and f64; batched_S_f32 for each semiring.
 const std::vector<Member>& members();
 
 /// Returns the kernels that most users need: (max, +) forward, with the winners, backward to both factors, and batched.

@@ -87,6 +87,7 @@ double ms_since(Clock::time_point start) {
 Report run(const Arguments& arguments) {
   Report report;
   report.backend = kiln::to_string(arguments.backend);
+  report.available = semiring::members().size();
 
   const auto start = Clock::now();
   kiln::Session session = kiln::Session::open(options_for(arguments)).value();

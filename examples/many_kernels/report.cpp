@@ -40,6 +40,7 @@ bool Report::good() const {
 void print_json(const Report& report) {
   std::printf("{\n  \"backend\": %s,\n  \"device\": %s,\n  \"executed\": %s,\n", quoted(report.backend).c_str(),
               quoted(report.device).c_str(), report.executed() ? "true" : "false");
+  std::printf("  \"available\": %zu,\n  \"not_requested\": %zu,\n", report.available, report.not_requested());
   std::printf(
       "  \"requested\": %zu,\n  \"compiled\": %zu,\n  \"cached\": %zu,\n  \"pending\": %zu,\n  \"failed\": %zu,\n",
       report.status.submitted, report.status.compiled, report.status.cached, report.status.pending,
@@ -67,9 +68,11 @@ void print_table(const Report& report) {
   std::printf("%s, %s\n", report.backend.c_str(), report.device.c_str());
   std::printf("start-up %.2f ms, first result after %.1f ms, all after %.1f ms\n", report.startup_ms,
               report.first_result_ms, report.total_ms);
-  std::printf("%zu compiled, %zu cached, %zu failed; %zu threads\n", report.status.compiled, report.status.cached,
-              report.status.failed, report.threads);
+  std::printf("%zu compiled, %zu cached, %zu failed; %zu of the library's %zu kernels not requested; %zu threads\n",
+              report.status.compiled, report.status.cached, report.status.failed, report.not_requested(),
+              report.available, report.threads);
   for (const auto& [name, outcome] : report.kernels) std::printf("  %-24s %s\n", name.c_str(), to_string(outcome));
+  std::printf("%zu of %zu right\n", report.count(Outcome::Right), report.kernels.size());
 }
 
 }  // namespace semiring

@@ -16,12 +16,15 @@ struct Report {
   double startup_ms = 0;       ///< time to open a session and request the units
   double first_result_ms = 0;  ///< time from the same start until the first kernel's result was on the host
   double total_ms = 0;
-  std::size_t threads = 0;  ///< number of threads of the process at the end of the run
+  std::size_t available = 0;  ///< number of kernels in the library
+  std::size_t threads = 0;    ///< number of threads of the process at the end of the run
   kiln::SessionStatus status;
   std::vector<kiln::UndeclaredUse> undeclared;
   std::vector<std::pair<std::string, Outcome>> kernels;
 
   std::size_t count(Outcome outcome) const;
+  /// Returns the number of kernels of the library that the program did not request, and that were not compiled.
+  std::size_t not_requested() const { return available - status.submitted; }
   /// Returns whether the device ran any kernel. A driver can accept every launch and compute nothing, like the fake
   /// driver of the tests.
   bool executed() const { return count(Outcome::Untouched) < kernels.size(); }

@@ -56,24 +56,24 @@ kiln::Status Semiring::gemm_batched(const kiln::Stream& stream, const std::strin
                        batches.count, batches.stride_a, batches.stride_b, batches.stride_c, a, b, c);
 }
 
-kiln::Status Semiring::backward_a(const kiln::Stream& stream, const std::string& product, Shape shape,
-                                  const kiln::Buffer& gradient_c, const kiln::Buffer& winner, const kiln::Buffer& b,
+kiln::Status Semiring::backward_a(const kiln::Stream& stream, const std::string& type, Shape shape,
+                                  const kiln::Buffer& gradient_c, const kiln::Buffer& winner,
                                   const kiln::Buffer& gradient_a, kiln::Caller caller) {
-  const auto found = kernel("backward_a_" + product, caller);
+  const auto found = kernel("backward_a_" + type, caller);
   if (!found) return found.error();
   if (shape.rows == 0 || shape.inner == 0) return {};
   return found->launch(cover(stream, shape.inner, shape.rows), shape.rows, shape.columns, shape.inner, gradient_c,
-                       winner, b, gradient_a);
+                       winner, gradient_a);
 }
 
-kiln::Status Semiring::backward_b(const kiln::Stream& stream, const std::string& product, Shape shape,
-                                  const kiln::Buffer& gradient_c, const kiln::Buffer& winner, const kiln::Buffer& a,
+kiln::Status Semiring::backward_b(const kiln::Stream& stream, const std::string& type, Shape shape,
+                                  const kiln::Buffer& gradient_c, const kiln::Buffer& winner,
                                   const kiln::Buffer& gradient_b, kiln::Caller caller) {
-  const auto found = kernel("backward_b_" + product, caller);
+  const auto found = kernel("backward_b_" + type, caller);
   if (!found) return found.error();
   if (shape.inner == 0 || shape.columns == 0) return {};
   return found->launch(cover(stream, shape.columns, shape.inner), shape.rows, shape.columns, shape.inner, gradient_c,
-                       winner, a, gradient_b);
+                       winner, gradient_b);
 }
 
 }  // namespace semiring

@@ -41,23 +41,23 @@ class Semiring {
   /// C = A * B
   kiln::Status gemm(const kiln::Stream& stream, const std::string& over, Shape shape, const kiln::Buffer& a,
                     const kiln::Buffer& b, const kiln::Buffer& c, kiln::Caller caller = kiln::Caller::here());
-  /// Like `gemm`, and writes for each element the first k that won it (an int; -1 if none did). For (+, *), which
-  /// selects nothing, this is the k of the largest product.
+  /// Like `gemm`, and writes for each element the first k that won it (an int; -1 if all products are the semiring's
+  /// zero).
   kiln::Status gemm_argmax(const kiln::Stream& stream, const std::string& over, Shape shape, const kiln::Buffer& a,
                            const kiln::Buffer& b, const kiln::Buffer& c, const kiln::Buffer& winner,
                            kiln::Caller caller = kiln::Caller::here());
   kiln::Status gemm_batched(const kiln::Stream& stream, const std::string& over, Shape shape, const Batches& batches,
                             const kiln::Buffer& a, const kiln::Buffer& b, const kiln::Buffer& c,
                             kiln::Caller caller = kiln::Caller::here());
-  /// Computes the gradient of A from that of C through the winners of `gemm_argmax`. `product` is the semiring's
-  /// product and the type: "plus_f32" or "times_f32".
-  kiln::Status backward_a(const kiln::Stream& stream, const std::string& product, Shape shape,
-                          const kiln::Buffer& gradient_c, const kiln::Buffer& winner, const kiln::Buffer& b,
-                          const kiln::Buffer& gradient_a, kiln::Caller caller = kiln::Caller::here());
+  /// Computes the gradient of A from that of C through the winners of `gemm_argmax` over (max, +) or (min, +). `type`
+  /// is "f32" or "f64".
+  kiln::Status backward_a(const kiln::Stream& stream, const std::string& type, Shape shape,
+                          const kiln::Buffer& gradient_c, const kiln::Buffer& winner, const kiln::Buffer& gradient_a,
+                          kiln::Caller caller = kiln::Caller::here());
   /// Computes the gradient of B in the same way.
-  kiln::Status backward_b(const kiln::Stream& stream, const std::string& product, Shape shape,
-                          const kiln::Buffer& gradient_c, const kiln::Buffer& winner, const kiln::Buffer& a,
-                          const kiln::Buffer& gradient_b, kiln::Caller caller = kiln::Caller::here());
+  kiln::Status backward_b(const kiln::Stream& stream, const std::string& type, Shape shape,
+                          const kiln::Buffer& gradient_c, const kiln::Buffer& winner, const kiln::Buffer& gradient_b,
+                          kiln::Caller caller = kiln::Caller::here());
 
  private:
   kiln::Result<kiln::Kernel> kernel(const std::string& name, kiln::Caller caller);

@@ -142,7 +142,7 @@ void ProfileRecorder::note(const Unit& unit, const Target& target) {
   {
     const MutexLock lock(mutex_);
     if (failed_ || !noted_.insert(identity_of(key, made)).second) return;
-    const std::string line = profile_line({unit.name(), unit.kind(), key, made});
+    const std::string line = profile_line({unit.label(), unit.kind(), key, made});
     // Readers would skip a longer line.
     if (line.size() > kMaxLineLength) return;
     if (!file_) {

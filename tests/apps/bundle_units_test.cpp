@@ -36,6 +36,21 @@ TEST_F(BundleUnits, AreFunctionsInNamespaceNamedAfterFile) {
   EXPECT_NE(shown.out.find("namespace units {"), std::string::npos) << shown.out << shown.err;
 }
 
+TEST_F(BundleUnits, InstancesOfFamilyShareFunctionWithPreamble) {
+  write("app/kiln.toml",
+        "[[family]]\nname = \"f.cu\"\npreamble = \"k.cu\"\noptions = [\"-DN=4\"]\n"
+        "instances = {one = \"K(one)\\n\", \"two<float>\" = \"\"}\n");
+  const Ran ran = run({"bundle", "header", "app/kiln.toml", "-o", "-"});
+  for (const char* part :
+       {"inline const kiln::Unit& f_cu() {", "source += \"#include \\\"one.h\\\"\\n\";",
+        "return kiln::Unit::cuda(\"f.cu\", \"\")\n      .with_preamble(std::move(source))", ".with_include_root(\".\")",
+        ".with_option(\"-DN=4\")", "inline kiln::Unit f_cu_one() { return f_cu().instance(\"one\", \"K(one)\\n\"); }",
+        "inline kiln::Unit f_cu_two_float_() { return f_cu().instance(\"two<float>\", \"\"); }",
+        "all() { return {f_cu_one(), f_cu_two_float_()}; }"}) {
+    EXPECT_NE(ran.out.find(part), std::string::npos) << part << " is not in\n" << ran.out << ran.err;
+  }
+}
+
 TEST_F(BundleUnits, DoNotRewriteUpToDateHeader) {
   ASSERT_EQ(run({"bundle", "header", "app/kiln.toml", "-o", "app_units.hpp"}).exit_code, 0);
   const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);

@@ -27,8 +27,8 @@ TEST_F(KilnProgram, WrongUsageReturnsTwoAndSuggestsCommand) {
 TEST_F(KilnProgram, HelpCoversEveryCommand) {
   const Ran all = run({"help"});
   EXPECT_EQ(all.exit_code, 0);
-  for (const char* command : {"compile", "explain", "cache", "config", "doctor", "audit", "device-usage", "report",
-                              "version", "completions"}) {
+  for (const char* command : {"compile", "explain", "split", "cache", "config", "doctor", "audit", "device-usage",
+                              "report", "version", "completions"}) {
     EXPECT_NE(all.out.find(command), std::string::npos) << command;
     const Ran one = run({"help", command});
     EXPECT_EQ(one.exit_code, 0) << command;
@@ -95,7 +95,7 @@ TEST_F(KilnProgram, EveryCommandIsDocumented) {
         "kiln cache extract", "kiln cache gc",  "kiln cache verify", "kiln cache clear", "kiln config show",
         "kiln doctor",        "kiln audit",     "kiln device-usage", "kiln warm",        "kiln remote stats",
         "kiln remote verify", "kiln remote gc", "kiln remote rm",    "kiln version",     "kiln help",
-        "kiln completions",   "kiln report"}) {
+        "kiln completions",   "kiln report",    "kiln split"}) {
     EXPECT_NE(manual.find(command), std::string::npos) << command;
   }
 }

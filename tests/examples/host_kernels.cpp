@@ -26,25 +26,6 @@ double __longlong_as_double(long long bits) {
 
 #include "examples/many_kernels/kernels/semiring.cu"
 
-#define OVER(semiring)                             \
-  GEMM(gemm_##semiring##_f32, semiring, float)     \
-  GEMM(gemm_##semiring##_f64, semiring, double)    \
-  ARGMAX(argmax_##semiring##_f32, semiring, float) \
-  ARGMAX(argmax_##semiring##_f64, semiring, double)
-OVER(plus_times)
-OVER(max_plus)
-OVER(min_plus)
-OVER(max_times)
-OVER(min_times)
-OVER(max_min)
-BACKWARD_A(backward_a_plus_f32, plus, float)
-BACKWARD_B(backward_b_plus_f32, plus, float)
-BACKWARD_A(backward_a_times_f32, times, float)
-BACKWARD_B(backward_b_times_f32, times, float)
-BATCHED(batched_plus_times_f32, plus_times, float)
-BATCHED(batched_max_plus_f32, max_plus, float)
-BATCHED(batched_min_plus_f32, min_plus, float)
-
 using kiln::test::FakeLaunch;
 
 template <class T>
@@ -89,24 +70,16 @@ namespace kiln::test {
 static HostKernel named(const char* name, FakeKernel run) { return {name, run}; }
 
 #define ENTRY(name) named(#name, [](const FakeLaunch* launch, void*) { run_all(name, *launch); })
-#define ENTRIES(semiring)                                                                     \
-  ENTRY(gemm_##semiring##_f32), ENTRY(gemm_##semiring##_f64), ENTRY(argmax_##semiring##_f32), \
-      ENTRY(argmax_##semiring##_f64)
+#define ENTRIES(kernel, semiring)                                                                       \
+  ENTRY(kernel##_##semiring##_f32), ENTRY(kernel##_##semiring##_f64), ENTRY(kernel##_##semiring##_i32), \
+      ENTRY(kernel##_##semiring##_i64)
 
 std::vector<HostKernel> host_kernels() {
-  return {ENTRIES(plus_times),
-          ENTRIES(max_plus),
-          ENTRIES(min_plus),
-          ENTRIES(max_times),
-          ENTRIES(min_times),
-          ENTRIES(max_min),
-          ENTRY(backward_a_plus_f32),
-          ENTRY(backward_b_plus_f32),
-          ENTRY(backward_a_times_f32),
-          ENTRY(backward_b_times_f32),
-          ENTRY(batched_plus_times_f32),
-          ENTRY(batched_max_plus_f32),
-          ENTRY(batched_min_plus_f32)};
+  return {ENTRIES(gemm, max_plus),     ENTRIES(gemm, min_plus),     ENTRIES(gemm, max_times),
+          ENTRIES(argmax, max_plus),   ENTRIES(argmax, min_plus),   ENTRIES(argmax, max_times),
+          ENTRY(backward_a_f32),       ENTRY(backward_a_f64),       ENTRY(backward_b_f32),
+          ENTRY(backward_b_f64),       ENTRY(batched_max_plus_f32), ENTRY(batched_min_plus_f32),
+          ENTRY(batched_max_times_f32)};
 }
 
 }  // namespace kiln::test

@@ -31,6 +31,7 @@ Session session_in(const TemporaryDirectory& directory) {
 
 TEST(Semiring, Has31KernelsAndFiveTypicalOnes) {
   EXPECT_EQ(named("gemm_"), 12U);
+  EXPECT_EQ(named("gemm_max_times_i64"), 1U);
   EXPECT_EQ(named("argmax_"), 12U);
   EXPECT_EQ(named("backward_"), 4U);
   EXPECT_EQ(named("batched_"), 3U);

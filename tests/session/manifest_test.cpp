@@ -70,6 +70,57 @@ TEST(Manifest, ReadsNamespaceAndEpoch) {
 
 TEST(Manifest, ListsAllPredefinedSpecs) { EXPECT_EQ(read("[[cccl]]\nspec = \"all\"\n").members.size(), 18U); }
 
+TEST(Manifest, ListsFamilies) {
+  const Manifest manifest = read(R"toml(
+[[family]]
+name = "semiring.cu"
+preamble = "kernels/semiring.cuh"
+include = ["include"]
+options = ["-DN=4"]
+
+[family.instances]
+gemm_f32 = "GEMM(gemm_f32, float)\n"
+"scale<float, 4>" = ""
+
+[[family]]
+preamble = "blur.cl"
+instances = {k = "K(k)"}
+)toml");
+  ASSERT_EQ(manifest.members.size(), 2U);
+  const Manifest::UnitEntry& semiring = manifest.members[0];
+  EXPECT_EQ(semiring.name, "semiring.cu");
+  EXPECT_EQ(semiring.source.file, "/project/kernels/semiring.cuh");
+  EXPECT_EQ(semiring.source.include_roots.at(0).path, "/project/include");
+  EXPECT_EQ(semiring.source.options, std::vector<std::string>{"-DN=4"});
+  ASSERT_EQ(semiring.source.instances.size(), 2U);
+  EXPECT_EQ(semiring.source.instances[0].entry, "gemm_f32");
+  EXPECT_EQ(semiring.source.instances[0].source, "GEMM(gemm_f32, float)\n");
+  EXPECT_EQ(semiring.source.instances[1].entry, "scale<float, 4>");
+  EXPECT_EQ(semiring.source.instances[1].source, "");
+  EXPECT_EQ(manifest.members[1].name, "blur.cl");
+  EXPECT_TRUE(manifest.members[1].source.opencl);
+}
+
+TEST(Manifest, FamilyHasKeysOfProgramsUnits) {
+  const TemporaryDirectory directory;
+  write_text(directory.path("scale.cuh"), "#include \"n.h\"\n#define K(name) kernel\n");
+  write_text(directory.path("kiln.toml"),
+             "[[family]]\nname = \"scale.cu\"\npreamble = \"scale.cuh\"\noptions = [\"-DN=4\"]\n"
+             "instances = {\"scale<4>\" = \"\", k = \"K(k)\\n\"}\n");
+  const Result<Manifest> manifest = read_manifest(directory.path("kiln.toml"));
+  ASSERT_TRUE(manifest.has_value()) << manifest.error().message;
+  const Result<std::vector<Unit>> units = read_units(manifest->members.at(0).source);
+  ASSERT_TRUE(units.has_value()) << units.error().message;
+  const Unit family = Unit::cuda("scale.cu", "")
+                          .with_preamble("#include \"n.h\"\n#define K(name) kernel\n")
+                          .with_include_root(directory.path())
+                          .with_option("-DN=4");
+  ASSERT_EQ(units->size(), 2U);
+  EXPECT_EQ(units->at(0), family.instance("k", "K(k)\n"));
+  EXPECT_EQ(units->at(1), family.instance("scale<4>", ""));
+  EXPECT_EQ(&units->at(0).preamble(), &units->at(1).preamble()) << "instances share the preamble";
+}
+
 TEST(Manifest, AcceptsSpecInEveryJsonForm) {
   const Manifest manifest = read(R"(
 [[cccl]]
@@ -127,6 +178,19 @@ TEST(Manifest, RejectsUnknownInputWithLineAndColumn) {
       {"[[unit]]\nsource = \"a.cu\"\nentrys = [\"k\"]", "line 3, column 1: ", "'entries'"},
       {"[[unit]]\nsource = \"a.cu\"\nbackend = \"hip\"", "line 3, column 1: ", "opencl"},
       {"[[unit]]\nsource = \"a.cu\"\n[[unit]]\nsource = \"b/a.cu\"", "line 3, column ", "two units"},
+      {"[[unit]]\nsource = \"a.cu\"\npreamble = \"b.cu\"", "line 3, column 1: ", "preamble"},
+      {"[family]\npreamble = \"a.cuh\"", "line 1, column 2: ", "[[family]]"},
+      {"[[family]]\ninstances = {k = \"K(k)\"}", "line 1, column ", "'preamble' is missing"},
+      {"[[family]]\npreamble = \"a.cuh\"", "line 1, column ", "'instances' is missing"},
+      {"[[family]]\npreamble = \"a.cuh\"\ninstances = [\"k\"]", "line 3, column 1: ", "[family.instances]"},
+      {"[[family]]\npreamble = \"a.cuh\"\ninstances = {}", "line 3, column 1: ", "at least one instance"},
+      {"[[family]]\npreamble = \"a.cuh\"\n[family.instances]\nk = 4", "line 4, column 1: ", "must be a string"},
+      {"[[family]]\npreamble = \"a.cuh\"\n[family.instances]\nk = \"\\u0000\"", "line 4, column 1: ", "string"},
+      {"[[family]]\npreamble = \"a.cuh\"\n[family.instances]\n\"\" = \"K\"", "line 4, column 1: ", "entry"},
+      {"[[family]]\npreamble = \"a.cuh\"\nentries = [\"k\"]\n[family.instances]\nk = \"K\"",
+       "line 3, column 1: ", "entries"},
+      {"[[unit]]\nsource = \"a.cu\"\n[[family]]\nname = \"a.cu\"\npreamble = \"a.cuh\"\ninstances = {k = \"K\"}",
+       "line 3, column ", "two units"},
       {"[[cccl]]\nspec = \"all\"\n[[cccl]]\nspec = \"select_i32\"", "line 3, column ", "two units"},
   };
   for (const auto& [text, place, what] : rejected) {

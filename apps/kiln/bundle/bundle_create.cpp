@@ -63,7 +63,7 @@ Status add_members(BundleWriter& writer, const std::vector<Job>& jobs, const std
     const CompilerIdentity& compiler = recipe->compiler;
     BundleMember member{job.unit.kind(), job.unit.key(), answer.artifact,  answer.request,
                         answer.key,      compiler.name,  compiler.version, compiler.digest};
-    member.artifact.metadata.unit = job.unit.name();
+    member.artifact.metadata.unit = job.unit.label();
     if (const Result<bool> added = writer.add(std::move(member)); !added) {
       return make_error(added.error().code, what + ": " + added.error().message);
     }
@@ -77,7 +77,7 @@ void print_table(const std::vector<Job>& jobs, const std::vector<CompileOutcome>
     const ResolvedArtifact& answer = *outcomes[i].answer;
     char ms[32];
     std::snprintf(ms, sizeof ms, "%.1f", answer.ms);
-    rows.push_back({jobs[i].unit.name(), answer.artifact.target.name(), format_bytes(answer.artifact.bytes.size()), ms,
+    rows.push_back({jobs[i].unit.label(), answer.artifact.target.name(), format_bytes(answer.artifact.bytes.size()), ms,
                     to_string(answer.origin)});
   }
   console.print(table_text(rows));
@@ -109,19 +109,21 @@ void add_dependency_set(std::set<std::string>& files, const DependencySet& depen
 
 // Returns the text of a dependency file for Make and Ninja: the kiln.toml, the sources and every file that the compiles
 // read. Paths are absolute.
-std::string depfile_text(const std::string& output, const std::string& manifest, const std::vector<Job>& jobs,
+std::string depfile_text(const Arguments& arguments, const Manifest& manifest, const std::vector<Job>& jobs,
                          const std::vector<CompileOutcome>& outcomes) {
-  std::set<std::string> files = {absolute(manifest)};
+  std::set<std::string> files = {absolute(arguments.manifest)};
+  for (const Manifest::UnitEntry& member : manifest.members) {
+    if (!member.spec) files.insert(absolute(member.source.file));
+  }
   const std::string here = absolute(".");
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Unit& unit = jobs[i].unit;
-    if (unit.kind() == "cuda" || unit.kind() == "opencl") files.insert(absolute(jobs[i].file));
     const Result<ResolvedArtifact>& answer = outcomes[i].answer;
     if (answer && answer->artifact.dependency_set != nullptr) {
       add_dependency_set(files, *answer->artifact.dependency_set, {here, unit.include_roots()});
     }
   }
-  std::string text = escaped(absolute(output)) + ':';
+  std::string text = escaped(absolute(arguments.output)) + ':';
   for (const std::string& file : files) text += " \\\n  " + escaped(file);
   return text + '\n';
 }
@@ -135,7 +137,8 @@ Result<Plan> plan_of(const Arguments& arguments) {
   Result<Manifest> manifest = read_manifest(arguments.manifest);
   if (!manifest) return manifest.error();
   if (manifest->members.empty()) {
-    return make_error(Code::InvalidArgument, arguments.manifest + " lists no units; add one with [[unit]] or [[cccl]]");
+    return make_error(Code::InvalidArgument,
+                      arguments.manifest + " lists no units; add one with [[unit]], [[family]] or [[cccl]]");
   }
   if (Status good = check_output(arguments.output); !good) return good.error();
   Result<BundleIdentity> speaker = BundleIdentity::of(arguments, manifest->name_space, manifest->epoch);
@@ -180,7 +183,7 @@ int bundle_create_command(const Arguments& arguments, Console& console) {
   writing.reset();
   if (!written) return report(written.error(), console);
   if (!arguments.depfile.empty()) {
-    const std::string read = depfile_text(arguments.output, arguments.manifest, wanted->jobs, outcomes);
+    const std::string read = depfile_text(arguments, plan->manifest, wanted->jobs, outcomes);
     if (Status reported = replace_file(arguments.depfile, read); !reported) return report(reported.error(), console);
   }
   if (arguments.json) {

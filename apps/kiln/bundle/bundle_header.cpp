@@ -65,21 +65,45 @@ std::string without_directory(const std::string& path, const std::string& direct
   return path == directory ? "." : path.starts_with(prefix) ? path.substr(prefix.size()) : path;
 }
 
-std::string function_text(const Unit& unit, const std::string& directory) {
-  std::string out = "inline kiln::Unit " + identifier(unit.name()) + "() {\n  std::string source;\n" +
-                    source_text(unit.source()) + "  return kiln::Unit::" + unit.kind() + '(' + literal(unit.name()) +
-                    ", std::move(source))";
-  for (const std::string& entry : unit.entries()) out += "\n      .with_entry(" + literal(entry) + ')';
+std::string settings_text(const Unit& unit, const std::string& directory) {
+  std::string out;
   for (const IncludeRoot& root : unit.include_roots()) {
     out += "\n      .with_include_root(" + literal(without_directory(root.path, directory)) + ')';
   }
   for (const std::string& option : unit.options()) out += "\n      .with_option(" + literal(option) + ')';
-  return out + ";\n}\n\n";
+  return out;
 }
 
-// Returns a C++ header with one function per source of a kiln.toml. Each function returns the unit that a bundle of
-// this file contains, so that a program requests exactly these units and the source exists once. CCCL algorithms are
-// not included, because programs name them by their specs.
+std::string function_text(const Unit& unit, const std::string& directory) {
+  std::string out = "inline kiln::Unit " + identifier(unit.label()) + "() {\n  std::string source;\n" +
+                    source_text(unit.source()) + "  return kiln::Unit::" + unit.kind() + '(' + literal(unit.name()) +
+                    ", std::move(source))";
+  for (const std::string& entry : unit.entries()) out += "\n      .with_entry(" + literal(entry) + ')';
+  return out + settings_text(unit, directory) + ";\n}\n\n";
+}
+
+// Returns the function of the unit without source from which the instances of a family are made.
+std::string family_text(const Unit& instance, const std::string& directory) {
+  return "inline const kiln::Unit& " + identifier(instance.name()) +
+         "() {\n  static const kiln::Unit family = [] {\n  std::string source;\n" + source_text(instance.preamble()) +
+         "  return kiln::Unit::" + instance.kind() + '(' + literal(instance.name()) +
+         ", \"\")\n      .with_preamble(std::move(source))" + settings_text(instance, directory) +
+         ";\n  }();\n  return family;\n}\n\n";
+}
+
+std::string instance_text(const Unit& unit) {
+  return "inline kiln::Unit " + identifier(unit.label()) + "() { return " + identifier(unit.name()) + "().instance(" +
+         literal(unit.entries().front()) + ", " + literal(unit.source()) + "); }\n\n";
+}
+
+Error duplicate_name(const std::string& manifest, const std::string& name) {
+  return make_error(Code::InvalidArgument, manifest + ": the unit " + name + " maps to the function " +
+                                               identifier(name) + ", which the header already has; rename the unit");
+}
+
+// Returns a C++ header with one function per source and instance of a kiln.toml. Each function returns the unit that a
+// bundle of this file contains, so that a program requests exactly these units and the source exists once. CCCL
+// algorithms are not included, because programs name them by their specs.
 Result<std::string> unit_header(const std::string& manifest, const std::string& name_space) {
   const Result<Manifest> listed = read_manifest(manifest);
   if (!listed) return listed.error();
@@ -91,18 +115,22 @@ Result<std::string> unit_header(const std::string& manifest, const std::string& 
   std::set<std::string> names = {"all"};
   for (const Manifest::UnitEntry& member : listed->members) {
     if (member.spec) continue;
-    const Result<Unit> unit = read_unit(member.source);
-    if (!unit) return unit.error();
-    const std::string name = identifier(unit->name());
-    if (!names.insert(name).second) {
-      return make_error(Code::InvalidArgument, manifest + ": the unit " + unit->name() + " maps to the function " +
-                                                   name + ", which the header already has; rename the unit");
-    }
-    if (unit->source().find('\0') != std::string::npos) {
+    const Result<std::vector<Unit>> units = read_units(member.source);
+    if (!units) return units.error();
+    const bool family = !member.source.instances.empty();
+    if (units->front().full_source().find('\0') != std::string::npos) {
       return make_error(Code::InvalidArgument, member.source.file + " contains a zero byte");
     }
-    text += function_text(*unit, parent_path(manifest));
-    all += (all.empty() ? "" : ", ") + name + "()";
+    if (family) text += family_text(units->front(), parent_path(manifest));
+    if (family && !names.insert(identifier(units->front().name())).second) {
+      return duplicate_name(manifest, units->front().name());
+    }
+    for (const Unit& unit : *units) {
+      const std::string name = identifier(unit.label());
+      if (!names.insert(name).second) return duplicate_name(manifest, unit.label());
+      text += family ? instance_text(unit) : function_text(unit, parent_path(manifest));
+      all += (all.empty() ? "" : ", ") + name + "()";
+    }
   }
   return text + "inline std::vector<kiln::Unit> all() { return {" + all + "}; }\n\n}  // namespace " +
          identifier(name_space) + "\n";

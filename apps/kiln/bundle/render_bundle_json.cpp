@@ -94,7 +94,7 @@ std::string bundle_create_json(const WrittenBundle& written, const std::vector<J
   Json out = to_json(written);
   out["results"] = Json::array();
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    Json result{{"unit", jobs[i].unit.name()}};
+    Json result{{"unit", jobs[i].unit.label()}};
     result.update(to_json(outcomes[i]));
     out["results"].push_back(std::move(result));
   }

@@ -32,11 +32,18 @@ constexpr const char* kComputeFormat = "cuda.compute";
 
 bool names_directory(const std::string& path) { return path.ends_with('/') || is_directory(path); }
 
-// Returns a path such as `out/k.sm_80.cubin`, where `suffix` is `.sm_80.cubin`.
+// Returns a path such as `out/k.sm_80.cubin`, where `suffix` is `.sm_80.cubin`; for a kernel of a family
+// `out/k.entry.sm_80.cubin`.
 std::string output_path(const std::string& output, const Job& job, const std::string& suffix) {
   if (!names_directory(output)) return output;
-  const std::string base = job.file == "-" ? "stdin" : job.file.substr(job.file.rfind('/') + 1);
-  return join_path(output, base.substr(0, base.rfind('.')) + suffix);
+  const bool of_family = !job.unit.preamble().empty();
+  const std::string base = of_family         ? job.unit.name()
+                           : job.file == "-" ? "stdin"
+                                             : job.file.substr(job.file.rfind('/') + 1);
+  std::string stem = base.substr(0, base.rfind('.'));
+  if (of_family) stem += '.' + job.unit.entries().front();
+  std::replace(stem.begin(), stem.end(), '/', '_');
+  return join_path(output, stem + suffix);
 }
 
 Status write_outputs(const Arguments& arguments, const std::vector<Job>& jobs, std::vector<CompileOutcome>& outcomes) {

@@ -43,13 +43,16 @@ class ProfileMatcher {
 
 Status ProfileMatcher::add_units(const Manifest& manifest, const std::vector<Target>& targets) {
   for (const Manifest::UnitEntry& member : manifest.members) {
-    names_.insert(member.name);
     if (!member.spec) {
-      const Result<Unit> unit = read_unit(member.source);
-      if (!unit) return unit.error();
-      add_unit(member.source.file, *unit);
+      const Result<std::vector<Unit>> units = read_units(member.source);
+      if (!units) return units.error();
+      for (const Unit& unit : *units) {
+        names_.insert(unit.label());
+        add_unit(job_file(member.source, unit), unit);
+      }
       continue;
     }
+    names_.insert(member.name);
     // Operators that targets share are built for the lowest target, which is part of the key. The program may have
     // requested the plain spec, or the spec for any list of targets that starts with one of these.
     add_unit(member.name, member.spec->unit());

@@ -119,7 +119,13 @@ class JobList {
   }
   Status add_member(const Manifest::UnitEntry& member) {
     if (member.spec) return add_spec(*member.spec);
-    return add(member.source.file, read_unit(member.source), member.source.opencl);
+    const Result<std::vector<Unit>> units = read_units(member.source);
+    if (!units) return units.error();
+    Status added;
+    for (const Unit& unit : *units) {
+      if (added) added = add(job_file(member.source, unit), unit, member.source.opencl);
+    }
+    return added;
   }
   std::vector<Job> take() { return std::move(jobs_); }
 
@@ -138,6 +144,10 @@ class JobList {
 };
 
 }  // namespace
+
+std::string job_file(const SourceUnit& source, const Unit& unit) {
+  return source.instances.empty() ? source.file : source.file + ':' + unit.entries().front();
+}
 
 Result<std::vector<Target>> given_targets(const Arguments& arguments) {
   std::vector<Target> targets;

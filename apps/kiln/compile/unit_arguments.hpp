@@ -12,9 +12,9 @@
 
 namespace kiln::cli {
 
-/// A compile job: one file or one CCCL algorithm for one target.
+/// A compile job: one file, one kernel of a family or one CCCL algorithm for one target.
 struct Job {
-  std::string file;  ///< path of the file, or name of the algorithm
+  std::string file;  ///< path of the file, for a kernel of a family followed by its entry; or name of the algorithm
   Unit unit;
   Target target;
 };
@@ -24,6 +24,9 @@ struct Job {
 Result<std::vector<Job>> jobs_of(const Arguments& arguments);
 /// As above, with a manifest that was already read. The manifest in the arguments is not read.
 Result<std::vector<Job>> jobs_of(const Arguments& arguments, const Manifest& manifest);
+
+/// Returns the `Job::file` of a unit of this source.
+std::string job_file(const SourceUnit& source, const Unit& unit);
 
 /// Returns the targets of `--arch` without duplicates; empty if the option is not given.
 Result<std::vector<Target>> given_targets(const Arguments& arguments);

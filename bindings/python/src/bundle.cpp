@@ -11,10 +11,10 @@
 namespace kiln::python {
 namespace {
 
-// Returns the unit as `kiln bundle create` builds it.
-Result<Unit> unit_of(const Manifest& manifest, const Manifest::UnitEntry& member) {
-  if (member.spec) return member.spec->for_targets(manifest.architectures).unit();
-  return read_unit(member.source);
+// Returns the units of a member as `kiln bundle create` builds them.
+Result<std::vector<Unit>> units_of_member(const Manifest& manifest, const Manifest::UnitEntry& member) {
+  if (member.spec) return std::vector<Unit>{member.spec->for_targets(manifest.architectures).unit()};
+  return read_units(member.source);
 }
 
 nb::dict units_of_manifest(nb::handle path) {
@@ -24,9 +24,12 @@ nb::dict units_of_manifest(nb::handle path) {
     if (!manifest) return manifest.error();
     std::vector<std::pair<std::string, Unit>> units;
     for (const Manifest::UnitEntry& member : manifest->members) {
-      Result<Unit> unit = unit_of(*manifest, member);
-      if (!unit) return std::move(unit).error();
-      units.emplace_back(member.name, *std::move(unit));
+      Result<std::vector<Unit>> made = units_of_member(*manifest, member);
+      if (!made) return std::move(made).error();
+      for (Unit& unit : *made) {
+        std::string name = member.source.instances.empty() ? member.name : member.name + ':' + unit.entries().front();
+        units.emplace_back(std::move(name), std::move(unit));
+      }
     }
     return units;
   };
@@ -50,7 +53,8 @@ void bind_bundle(nb::module_& module) {
       nb::arg("path"),
       "Names a bundle that is installed with this program. Every session of the process asks it before any cache.");
   module.def("read_manifest", &units_of_manifest, nb::arg("path"),
-             "Returns the units of a kiln.toml by name, equal to those in a bundle of it.");
+             "Returns the units of a kiln.toml by name (a kernel of a family: `family:entry`), equal to those in a "
+             "bundle of it.");
 }
 
 }  // namespace kiln::python

@@ -25,6 +25,8 @@ constexpr Format kBundleNamespace = {
 constexpr Format kEpoch = {.valid = "a whole number, 0 or more"};
 constexpr Format kAlgorithms = {.valid = "a list of tables: [[cccl]]"};
 constexpr Format kSources = {.valid = "a list of tables: [[unit]]"};
+constexpr Format kFamilies = {.valid = "a list of tables: [[family]]"};
+constexpr Format kInstances = {.valid = "a table of entries and their text: [family.instances]"};
 constexpr Format kBackend = {.form = Format::Form::Choice, .valid = "'cuda' or 'opencl'", .words = {"cuda", "opencl"}};
 
 /// Converts a TOML value to JSON, the form from which a spec is parsed.
@@ -84,17 +86,23 @@ class ManifestReader : private TableReader {
   void algorithm(const TomlValue& table);
   void predefined(const TomlValue& table);
   void source(const TomlValue& table);
+  void family(const TomlValue& table);
+  void add_source(const TomlValue& table, SourceUnit unit, const std::string& backend,
+                  const std::vector<std::string>& includes);
+  void instances(const TomlValue& table, SourceUnit& unit);
   void add(const TomlValue& at, Manifest::UnitEntry member);
 
   const std::string& directory_;
   Manifest manifest_;
   std::set<std::string> names_;
+  std::size_t count_ = 0;  // units of all members
 };
 
 void ManifestReader::add(const TomlValue& at, Manifest::UnitEntry member) {
   if (!names_.insert(member.name).second) fail(at, "two units are named '" + member.name + "'");
+  count_ += std::max<std::size_t>(member.source.instances.size(), 1);
   manifest_.members.push_back(std::move(member));
-  if (manifest_.members.size() > kMaxMembers) fail(at, "there are more than 100000 units");
+  if (count_ > kMaxMembers) fail(at, "there are more than 100000 units");
 }
 
 /// Handles `spec = "radix_sort_u64_i32"`, or `spec = "all"` for all predefined specs.
@@ -123,33 +131,65 @@ void ManifestReader::algorithm(const TomlValue& table) {
   add(table, {called, std::move(*spec), {}});
 }
 
+void ManifestReader::add_source(const TomlValue& table, SourceUnit unit, const std::string& backend,
+                                const std::vector<std::string>& includes) {
+  unit.opencl = backend.empty() ? is_opencl_file(unit.file) : backend == "opencl";
+  for (const std::string& include : includes) unit.include_roots.push_back({below(include), {}});
+  const std::string called = !unit.name.empty() ? unit.name : unit.file.substr(unit.file.rfind('/') + 1);
+  unit.file = below(unit.file);
+  add(table, {called, std::nullopt, std::move(unit)});
+}
+
 void ManifestReader::source(const TomlValue& table) {
   SourceUnit unit;
-  std::string file;
   std::string backend;
   std::vector<std::string> includes;
   read(table, {{"name", &unit.name, kTextFormat},
-               {"source", &file, kTextFormat, "add the path of the unit's file"},
+               {"source", &unit.file, kTextFormat, "add the path of the unit's file"},
                {"backend", &backend, kBackend},
                {"include", &includes, kTextListFormat},
                {"options", &unit.options, kTextListFormat},
                {"entries", &unit.entries, kTextListFormat}});
-  unit.file = below(file);
-  unit.opencl = backend.empty() ? is_opencl_file(file) : backend == "opencl";
-  for (const std::string& include : includes) unit.include_roots.push_back({below(include), {}});
-  const std::string called = !unit.name.empty() ? unit.name : file.substr(file.rfind('/') + 1);
-  add(table, {called, std::nullopt, std::move(unit)});
+  add_source(table, std::move(unit), backend, includes);
+}
+
+/// Reads `entry = "text"` lines. The text of an instance can be empty: a name expression instantiates a template.
+void ManifestReader::instances(const TomlValue& table, SourceUnit& unit) {
+  for (const auto& [entry, text] : table.fields) {
+    const bool valid = text.kind == Kind::Text && text.text.find('\0') == std::string::npos;
+    if (!valid) fail(text, "the text of instance '" + entry + "' must be a string");
+    if (entry.empty() || entry.find('\0') != std::string::npos) fail(text, "the entry of an instance is its kernel");
+    unit.instances.push_back({entry, text.text});
+  }
+  if (unit.instances.empty()) fail(table, "a family has at least one instance");
+}
+
+void ManifestReader::family(const TomlValue& table) {
+  SourceUnit unit;
+  std::string backend;
+  std::vector<std::string> includes;
+  const TomlValue* listed = nullptr;
+  read(table, {{"name", &unit.name, kTextFormat},
+               {"preamble", &unit.file, kTextFormat, "add the path of the text that precedes each instance"},
+               {"backend", &backend, kBackend},
+               {"include", &includes, kTextListFormat},
+               {"options", &unit.options, kTextListFormat},
+               {"instances", &listed, kInstances, "list the kernels in [family.instances]"}});
+  if (listed != nullptr) instances(*listed, unit);
+  add_source(table, std::move(unit), backend, includes);
 }
 
 Result<Manifest> ManifestReader::read_manifest(const TomlValue& file) {
   std::vector<std::string> architectures;
   std::vector<const TomlValue*> algorithms;
   std::vector<const TomlValue*> sources;
+  std::vector<const TomlValue*> families;
   read(file, {{"namespace", &manifest_.name_space, kBundleNamespace},
               {"epoch", &manifest_.epoch, kEpoch},
               {"architectures", &architectures, kTextListFormat},
               {"cccl", &algorithms, kAlgorithms},
-              {"unit", &sources, kSources}});
+              {"unit", &sources, kSources},
+              {"family", &families, kFamilies}});
   std::vector<Target>& targets = manifest_.architectures;
   for (std::size_t i = 0; i != architectures.size(); ++i) {
     Result<Target> target = Target::parse(architectures[i]);
@@ -161,6 +201,7 @@ Result<Manifest> ManifestReader::read_manifest(const TomlValue& file) {
   }
   for (const TomlValue* const table : algorithms) algorithm(*table);
   for (const TomlValue* const table : sources) source(*table);
+  for (const TomlValue* const table : families) family(*table);
   if (error()) return *error();
   return std::move(manifest_);
 }

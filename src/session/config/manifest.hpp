@@ -17,17 +17,18 @@ namespace kiln {
 /// The contents of a kiln.toml: units, their architectures and the identity of their bundle. docs/manifest.md has its
 /// grammar.
 struct Manifest {
-  /// A CCCL algorithm or a source file.
+  /// A CCCL algorithm, a source file or a family of kernels.
   struct UnitEntry {
     std::string name;  ///< unique in the file
     std::optional<cccl::Spec> spec;
-    SourceUnit source;  ///< if there is no spec; paths are absolute or relative to the directory of the kiln.toml
+    SourceUnit source;  ///< if there is no spec; a family has instances; paths are absolute or relative to the
+                        ///< directory of the kiln.toml
   };
 
   std::string name_space = "local";  ///< namespace of a bundle of the units
   std::uint64_t epoch = 0;           ///< epoch of that bundle
   std::vector<Target> architectures;
-  std::vector<UnitEntry> members;  ///< algorithms first, otherwise in file order
+  std::vector<UnitEntry> members;  ///< algorithms first, then sources, then families; each in file order
 };
 
 /// Parses the text of a kiln.toml in `directory`. Reads no file. Code::InvalidArgument names line and column.

@@ -46,4 +46,14 @@ Result<Unit> read_unit(const SourceUnit& unit) {
   return make_unit(unit, std::string((*bytes)->view()));
 }
 
+Result<std::vector<Unit>> read_units(const SourceUnit& unit) {
+  Result<Unit> file = read_unit(unit);
+  if (!file) return file.error();
+  if (unit.instances.empty()) return std::vector<Unit>{std::move(*file)};
+  const Unit family = file->with_preamble(file->source());  // shared by all instances and hashed once
+  std::vector<Unit> units;
+  for (const auto& [entry, source] : unit.instances) units.push_back(family.instance(entry, source));
+  return units;
+}
+
 }  // namespace kiln
