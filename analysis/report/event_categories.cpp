@@ -67,6 +67,7 @@ EventCategory category_of(const Event& event) {
     case Event::Kind::PchDropped:
     case Event::Kind::PchUnavailable:
     case Event::Kind::CalledFallback:
+    case Event::Kind::CallRejected:
     case Event::Kind::BundleRejected:
     case Event::Kind::BundleIncompatible:
     case Event::Kind::RecordUnavailable:

@@ -54,6 +54,8 @@ struct Event {
     PchUnavailable,      ///< headers cannot be precompiled here; units are compiled in full. The message has the reason
     CalledCompiled,      ///< a non-blocking callable used the compiled algorithm
     CalledFallback,      ///< a non-blocking callable used the caller's fallback; the message has the reason
+    CallRejected,        ///< an algorithm is not called because the release of its library is unknown
+    LibraryChecked,      ///< a library of an unknown release was checked; `selected` is the result
     BundleRejected,      ///< a bundle, or a part of it, is rejected; kiln tries the next tier
     BundleIncompatible,  ///< a bundle has the unit, but no variant that works here; the message lists its variants
     RecordUnavailable,   ///< a request cannot be recorded; the message has the reason

@@ -14,6 +14,15 @@ Result<Callable> get(Session& session, const Spec& spec, Wait wait, Caller calle
   InterruptCheck interrupt(wait.keep_waiting());
   const Deadline deadline(system_clock(), wait.timeout(), &interrupt);
   SessionImpl& impl = owner->impl();
+  // Before a compile, whose result could not be called.
+  if (std::string reason = impl.drivers().uncallable_cccl_reason(); !reason.empty()) {
+    Event event;
+    event.kind = Event::Kind::CallRejected;
+    event.unit = unit.label();
+    event.message = reason;
+    impl.emitter().emit(event);
+    return make_error(Code::Unavailable, std::move(reason));
+  }
   auto used = impl.kernels().load_module(unit, deadline, caller);
   if (!used) return std::move(used).error();
   auto module = std::dynamic_pointer_cast<const CcclModule>(std::move(used->module));
