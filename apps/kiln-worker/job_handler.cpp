@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "backends/cccl/cccl_check.hpp"
 #include "backends/command/command_compiler.hpp"
 #include "backends/cuda/nvjitlink_compiler.hpp"
 #include "backends/opencl/opencl_compiler.hpp"
@@ -216,8 +217,10 @@ Frame JobHandler::compile_cccl(const WorkerJob& job) {
   std::unique_ptr<CcclCompiler>& known = cccls_[compiler.path];
   if (known == nullptr) known = std::make_unique<CcclCompiler>(compiler, digests_);
   if (Status opened = known->open(job.recipe); !opened) return failed(opened.error());
-  return compile_watched(
-      job, by, [&](const PchRequest& order, PchResult& report) { return known->compile(job.recipe, order, report); });
+  const bool is_check = job.recipe.unit.kind() == kCcclCheckKind;
+  return compile_watched(job, by, [&](const PchRequest& order, PchResult& report) {
+    return is_check ? known->check(job.recipe) : known->compile(job.recipe, order, report);
+  });
 }
 
 // Only with the host's compiler: if this process finds another driver or no device, the host decides what to do.
@@ -277,7 +280,7 @@ Frame JobHandler::handle(const Frame& request) {
   setenv("PWD", directory.c_str(), 1);
   if (!is_confined_) confine(job->sandbox);
   if (job->recipe.unit.kind() == "cuda") return compile_cuda(*job);
-  if (job->recipe.unit.kind() == "cccl") return compile_cccl(*job);
+  if (job->recipe.unit.kind() == "cccl" || job->recipe.unit.kind() == kCcclCheckKind) return compile_cccl(*job);
   if (job->recipe.unit.kind() == "opencl") return compile_opencl(job->recipe);
   if (Compiler* compiler = other_compiler(job->recipe)) return compile_with(*compiler, job->recipe);
   return failed(

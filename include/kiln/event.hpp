@@ -55,6 +55,7 @@ struct Event {
     PchUnavailable,      ///< headers cannot be precompiled here; units are compiled in full. The message has the reason
     CalledCompiled,      ///< a CCCL algorithm was put on a stream by its compiled callable
     CalledFallback,      ///< no compiled callable was ready; the caller runs its own code
+    LibraryChecked,      ///< a library of an unknown release was checked; `selected` is the result
     BundleRejected,      ///< a bundle, or a part of it, is rejected; kiln tries the next tier
     BundleIncompatible,  ///< a bundle has the unit, but no variant that works here; the message lists its variants
     RecordUnavailable,   ///< a request cannot be recorded; the message has the reason

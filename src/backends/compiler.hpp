@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <kiln/result.hpp>
@@ -41,6 +42,10 @@ class Compiler {
   /// compile could read files. If the compiler rejects the unit, the error is Code::CompileFailed with the compiler's
   /// log.
   virtual Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) = 0;
+
+  /// Returns the unit that must compile before this recipe does, because kiln does not know the compiler's library;
+  /// nothing for a known library. The result is remembered (worker/library_check.hpp).
+  virtual std::optional<Unit> check_before(const Recipe& /*recipe*/) { return std::nullopt; }
 
   /// Returns true if a recipe that failed to compile could compile now: a file that the compile read has changed, or
   /// its inputs are unknown.

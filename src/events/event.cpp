@@ -38,6 +38,7 @@ const char* to_string(Event::Kind kind) {
     case Event::Kind::PchUnavailable: return "pch_unavailable";
     case Event::Kind::CalledCompiled: return "called_compiled";
     case Event::Kind::CalledFallback: return "called_fallback";
+    case Event::Kind::LibraryChecked: return "library_checked";
     case Event::Kind::BundleRejected: return "bundle_rejected";
     case Event::Kind::BundleIncompatible: return "bundle_incompatible";
     case Event::Kind::RecordUnavailable: return "record_unavailable";

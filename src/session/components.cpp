@@ -56,6 +56,12 @@ std::optional<PchCache::Options> pch_cache_options(const Config& config, const s
   return PchCache::Options{directory + "/pch", config.pch_max_bytes, {}};
 }
 
+// The results are valid on this host only: the directory is next to the cache, or a local one if hosts share the cache.
+std::string library_check_directory(const Config& config, const std::string& cache_root) {
+  if (config.disable || cache_root.empty()) return {};
+  return claims_directory(cache_root) + "/checks";
+}
+
 DiskStore::Options disk_store_options(const Config& config, std::string root, bool read_only) {
   DiskStore::Options options;
   options.root = std::move(root);
@@ -94,6 +100,9 @@ Components::Components(Config config, EventEmitter emitter, const TrustOptions& 
   resolver_ = std::make_unique<Resolver>(params_);
   headers_ = std::make_unique<PchManager>(
       [this] { return pch_cache_options(config_, disks_.empty() ? std::string() : disks_.front()->root()); }, *digests_,
+      emitter_);
+  checks_ = std::make_unique<LibraryCheck>(
+      [this] { return library_check_directory(config_, disks_.empty() ? std::string() : disks_.front()->root()); },
       emitter_);
   if (config_.jobs == 0U) return;
   WorkerPool::Options workers;
@@ -180,6 +189,7 @@ std::unique_ptr<Compiler> Components::wrap_in_workers(std::unique_ptr<Compiler> 
   WorkerCompiler::Options options;
   options.pool = workers_.get();
   options.headers = headers_.get();
+  options.checks = checks_.get();
   options.timeout = config_.worker_time_limit;
   options.sandbox = {config_.worker_sandbox, config_.worker_readable};
   options.closed_in_process = closed_in_process;

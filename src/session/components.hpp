@@ -22,11 +22,14 @@
 #include "session/fleet_services.hpp"
 #include "trust/namespace_scope.hpp"
 #include "trust/policy.hpp"
+#include "worker/library_check.hpp"
 #include "worker/pch_manager.hpp"
 #include "worker/worker_pool.hpp"
 
 namespace kiln {
 
+/// Returns the directory of the results of checks of compiler libraries; empty if they are not stored.
+std::string library_check_directory(const Config& config, const std::string& cache_root);
 /// Returns the precompiled-header cache of this host for a cache directory, or no value if there must be none.
 /// `failure_reason` then receives the reason.
 std::optional<PchCache::Options> pch_cache_options(const Config& config, const std::string& cache_root,
@@ -96,6 +99,7 @@ class Components final : public UnitServices {
   Resolver::Params params_;
   std::unique_ptr<Resolver> resolver_;
   std::unique_ptr<PchManager> headers_;
+  std::unique_ptr<LibraryCheck> checks_;
   std::unique_ptr<WorkerPool> workers_;  // null if everything is compiled in this process
   Mutex views_mutex_;
   std::map<std::vector<std::string>, Tiers> views_ KILN_GUARDED_BY(views_mutex_);  // by the units' `served_by`

@@ -70,6 +70,17 @@ Result<CcclLoader::LibraryPaths> Drivers::cccl_library_paths() {
   return home;
 }
 
+std::string Drivers::uncallable_cccl_reason() {
+  const std::string& path = components_.get().config().cccl;
+  const MutexLock lock(mutex_);
+  if (uncallable_cccl_) return *uncallable_cccl_;
+  const auto library = choose_cccl(path);
+  if (!library) return {};
+  // Other reasons prevent the compile and are reported by it.
+  uncallable_cccl_ = library->release == nullptr ? library->uncallable_reason() : std::string();
+  return *uncallable_cccl_;
+}
+
 const Result<std::vector<Target>>* Drivers::opened(const std::string& kind) const {
   const MutexLock lock(mutex_);
   const auto known = backends_.find(kind);

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ class Drivers {
   DriverBackend* get(const std::string& kind);
   /// Returns the targets of the devices of a kind, or null if its driver is not open.
   const Result<std::vector<Target>>* opened(const std::string& kind) const;
+  /// Returns the reason why CCCL algorithms are not called in this process; empty if they can be, or if no library is
+  /// found yet.
+  std::string uncallable_cccl_reason();
   /// Returns the drivers that exist, with their kinds.
   std::vector<std::pair<std::string, DriverBackend*>> all() const;
 
@@ -46,6 +50,7 @@ class Drivers {
   mutable Mutex mutex_;
   std::map<std::string, std::unique_ptr<DriverBackend>> backends_ KILN_GUARDED_BY(mutex_);
   std::map<std::string, bool> present_ KILN_GUARDED_BY(mutex_);
+  std::optional<std::string> uncallable_cccl_ KILN_GUARDED_BY(mutex_);
 };
 
 }  // namespace kiln

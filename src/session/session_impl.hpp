@@ -32,6 +32,7 @@ class SessionImpl final : public ProcessLifecycleListener {
   unsigned generation() const { return generation_; }
   const EventEmitter& emitter() const { return emitter_; }
   Components& components() { return components_.get(); }
+  Drivers& drivers() { return drivers_; }
   SessionRequests& requests() { return requests_; }
   KernelLoader& kernels() { return kernels_; }
   HandleTable& handles() { return handles_; }

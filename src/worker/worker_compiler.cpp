@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cccl/cccl_check.hpp"
 #include "backends/dependency_builder.hpp"
 #include "backends/opencl/opencl_inputs.hpp"
 #include "backends/source_scan.hpp"
@@ -80,10 +81,24 @@ Result<CompileResult> WorkerCompiler::compile(const Recipe& recipe, const Reques
   // A forked child does not compile in its own process, because a lock of a vendor library can remain locked in it
   // forever.
   const bool may_stay = options_.closed_in_process && fork_generation() == 0 && inner_->is_self_contained(recipe);
-  if (options_.pool == nullptr || may_stay || recipe.unit.kind() != kind()) return inner_->compile(recipe, context);
+  const bool is_check = kind() == "cccl" && recipe.unit.kind() == kCcclCheckKind;
+  if (options_.pool == nullptr || may_stay || (recipe.unit.kind() != kind() && !is_check))
+    return inner_->compile(recipe, context);
   if (options_.pool->program().empty())
     return compile_in_process(recipe, "kiln-worker was not found", kSetWorker, context);
+  if (Status checked = check_library(recipe, context); !checked) return std::move(checked).error();
   return compile_in_worker(recipe, context);
+}
+
+Status WorkerCompiler::check_library(const Recipe& recipe, const RequestContext& context) {
+  const auto check = inner_->check_before(recipe);
+  if (!check) return {};
+  if (options_.checks == nullptr) {
+    return make_error(Code::Unavailable, recipe.compiler.path + " is of an unknown release and cannot be checked here");
+  }
+  const Recipe checking{*check, Target::sm(kCcclCheckCapability), recipe.compiler, recipe.working_directory};
+  return options_.checks->pass(
+      recipe, *check, [&] { return compile_in_worker(checking, context); }, context);
 }
 
 Result<CompileResult> WorkerCompiler::compile_in_process(const Recipe& recipe, const std::string& reason,

@@ -10,6 +10,7 @@
 #include "backends/failure_cache.hpp"
 #include "base/files/file_digest_cache.hpp"
 #include "events/event_emitter.hpp"
+#include "worker/library_check.hpp"
 #include "worker/pch_manager.hpp"
 #include "worker/worker_pool.hpp"
 #include "worker/worker_protocol.hpp"
@@ -25,6 +26,7 @@ class WorkerCompiler final : public Compiler {
   struct Options {
     WorkerPool* pool = nullptr;                         ///< null means that everything is compiled in this process
     PchManager* headers = nullptr;                      ///< null means that headers are parsed each time
+    LibraryCheck* checks = nullptr;                     ///< null means that unknown libraries do not compile
     std::chrono::milliseconds timeout{10 * 60 * 1000};  ///< timeout of one compile
     /// Compiles self-contained units in this process, unless it is a forked child. A compiler crash then ends this
     /// process.
@@ -48,6 +50,8 @@ class WorkerCompiler final : public Compiler {
  private:
   enum class FaultSource : std::uint8_t { Unit, External, Headers, Unseen };
 
+  /// Checks a library that kiln does not know before its first compile.
+  Status check_library(const Recipe& recipe, const RequestContext& context);
   Result<CompileResult> compile_in_worker(const Recipe& recipe, const RequestContext& context);
   Result<CompileResult> compile_in_process(const Recipe& recipe, const std::string& reason, const char* next_step,
                                            const RequestContext& context);

@@ -119,15 +119,19 @@ TEST_F(CcclProgram, InvalidSpecIsUsageError) {
   EXPECT_TRUE(nowhere.says("--arch")) << nowhere.err;
 }
 
-TEST_F(CcclProgram, UnknownLibraryReleaseIsRejectedWithAdvice) {
+TEST_F(CcclProgram, UnknownLibraryReleaseIsCheckedThenCompilesAndDoctorReportsIt) {
   const std::string package = unknown_package();
+  const auto before = run_cccl({"doctor", "--json"}, package).finding("CCCL");
+  EXPECT_EQ(before["state"], "info") << before;
+  EXPECT_EQ(detail(before, "passed the check"), "none");
   const Ran compile = run_cccl({"compile", "--cccl", "reduce_sum_i32", "--arch", "sm_90"}, package);
-  EXPECT_EQ(compile.exit_code, 3) << compile.err;
-  EXPECT_TRUE(compile.says("unsupported release")) << compile.err;
+  EXPECT_EQ(compile.exit_code, 0) << compile.err;
 
   const auto cccl = run_cccl({"doctor", "--json"}, package).finding("CCCL");
-  EXPECT_EQ(cccl["state"], "problem") << cccl;
-  EXPECT_EQ(detail(cccl, "supported"), "no");
+  EXPECT_EQ(cccl["state"], "info") << cccl;
+  EXPECT_EQ(detail(cccl, "supported"), "compiling only, after a check");
+  EXPECT_EQ(detail(cccl, "passed the check"), "reduce");
+  EXPECT_NE(detail(cccl, "not checked yet").find("scan"), std::string::npos) << cccl;
   EXPECT_NE(cccl["advice"].get<std::string>().find("pip install cuda-cccl=="), std::string::npos) << cccl;
 }
 

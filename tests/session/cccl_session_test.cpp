@@ -134,8 +134,12 @@ TEST_F(CcclSession, UnknownLibraryReleaseIsRejectedWithNextStep) {
   const auto callable = cccl::get(session, reduction(), seconds(120));
   ASSERT_FALSE(callable.has_value());
   EXPECT_EQ(callable.error().code, Code::Unavailable);
-  EXPECT_NE(callable.error().message.find("an unsupported release"), std::string::npos);
+  EXPECT_NE(callable.error().message.find("does not know"), std::string::npos);
   EXPECT_NE(callable.error().message.find("install"), std::string::npos) << callable.error().message;
+  const auto rejected = log_.of(Event::Kind::CalledFallback);
+  ASSERT_EQ(rejected.size(), 1U);
+  EXPECT_EQ(rejected.front().message, callable.error().message);
+  EXPECT_NE(rejected.front().unit, "");
 }
 
 TEST_F(CcclSession, NonBlockingCallableUsesFallbackIfLibraryIsUnknown) {
@@ -148,7 +152,7 @@ TEST_F(CcclSession, NonBlockingCallableUsesFallbackIfLibraryIsUnknown) {
   });
   const auto says_reason = [&] {
     const auto reported = log_.of(Event::Kind::CalledFallback);
-    return !reported.empty() && reported.back().message.find("unsupported release") != std::string::npos;
+    return !reported.empty() && reported.back().message.find("does not know") != std::string::npos;
   };
   EXPECT_TRUE(eventually([&] { return patient.run(Call{}).has_value() && says_reason(); }));
   EXPECT_FALSE(patient.used_compiled());

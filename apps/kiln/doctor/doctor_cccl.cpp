@@ -1,9 +1,11 @@
 #include <utility>
 
 #include "apps/kiln/doctor/doctor_checks.hpp"
+#include "backends/cccl/cccl_check.hpp"
 #include "backends/cccl/cccl_compiler.hpp"
 #include "backends/cccl/cccl_library.hpp"
 #include "base/files/file_digest_cache.hpp"
+#include "session/components.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -18,8 +20,7 @@ std::string version_text(int version) {
 }
 
 std::string release_text(const CcclCandidate& candidate) {
-  return candidate.release != nullptr ? "cuda-cccl " + std::string(candidate.release->release)
-                                      : "of an unsupported release";
+  return "cuda-cccl " + candidate.version + (candidate.release != nullptr ? "" : " (unknown to this version of kiln)");
 }
 
 void describe(const CcclCandidate& candidate, DoctorCheck& finding) {
@@ -29,9 +30,47 @@ void describe(const CcclCandidate& candidate, DoctorCheck& finding) {
   row("found by", candidate.found_via);
   row("release", release_text(candidate));
   row("build id", candidate.build_id.empty() ? "none" : candidate.build_id);
-  row("supported", candidate.release != nullptr ? "yes" : "no");
+  const bool usable = candidate.unusable_reason().empty();
+  row("supported", !usable ? "no" : candidate.release != nullptr ? "yes" : "compiling only, after a check");
   row("headers", candidate.headers.empty() ? "missing" : candidate.headers);
   row("header version", version_text(candidate.headers_version));
+}
+
+// Describes the results of the checks of a library of an unknown release that this host remembers.
+void describe_checks(const Config& config, CcclCompiler& compiler, const CompilerIdentity& identity,
+                     DoctorCheck& finding) {
+  const std::string root = config.cache_path.empty() ? std::string() : config.cache_path.front();
+  PchCache results({library_check_directory(config, root), 0, {}});
+  std::string passed;
+  std::string unchecked;
+  for (int i = 0; i <= static_cast<int>(cccl::Algorithm::SegmentedSort); ++i) {
+    const auto algorithm = static_cast<cccl::Algorithm>(i);
+    const Unit unit = cccl_check_spec(algorithm).unit();
+    const auto check = compiler.check_before({unit, Target::sm(kCcclCheckCapability), identity, "/"});
+    if (!check) continue;
+    const auto verdict = results.verdict(library_check_key(identity, *check));
+    if (verdict && verdict->kind != PchVerdict::Kind::Good) {
+      finding.state = State::Problem;
+      finding.details.push_back({std::string("rejected: ") + to_string(algorithm), verdict->reason});
+      continue;
+    }
+    std::string& list = verdict ? passed : unchecked;
+    list += std::string(list.empty() ? "" : ", ") + to_string(algorithm);
+  }
+  finding.details.push_back({"passed the check", passed.empty() ? "none" : passed});
+  finding.details.push_back({"not checked yet", unchecked.empty() ? "none" : unchecked});
+}
+
+DoctorCheck with_unknown_release(DoctorCheck finding, const CcclCandidate& library) {
+  const bool rejected = finding.state == State::Problem;
+  finding.text =
+      "the library is of " + release_text(library) +
+      (rejected ? ", and algorithms failed the check of its parameters, so that they cannot be compiled"
+                : ": each algorithm is checked before its first compile, and calls use the program's own path");
+  finding.advice = "pip install cuda-cccl==" + std::string(cccl_releases().front().release) +
+                   ", or a kiln that knows this release, for calls";
+  if (!rejected) finding.state = State::Info;
+  return finding;
 }
 
 }  // namespace
@@ -59,17 +98,22 @@ DoctorCheck check_cccl(const Config& config) {
     return finding;
   }
   FileDigestCache digests{std::string()};
-  const Result<CompilerIdentity> identity = CcclCompiler(config.cccl, config.nvrtc, digests).identity({});
+  CcclCompiler compiler(config.cccl, config.nvrtc, digests);
+  const Result<CompilerIdentity> identity = compiler.identity({});
   if (!identity) {
     finding.state = State::Problem;
     finding.text = "the library is installed, but a dependency is missing: " + identity.error().message;
-    finding.advice = "install a CUDA toolkit of version " + std::to_string(chosen->release->cuda);
+    finding.advice = "install a CUDA toolkit of version " + std::to_string(chosen->cuda);
     return finding;
   }
   const char* const requirements[] = {"driver or stub", "NVRTC", "nvJitLink"};
   for (std::size_t i = 0; i < identity->libraries.size() && i < std::size(requirements); ++i)
     finding.details.push_back({requirements[i], identity->libraries[i].empty() ? "missing" : identity->libraries[i]});
   if (identity->roots.size() > 1) finding.details.push_back({"toolkit headers", identity->roots[1].path});
+  if (chosen->release == nullptr) {
+    describe_checks(config, compiler, *identity, finding);
+    return with_unknown_release(std::move(finding), *chosen);
+  }
   finding.text = "CCCL algorithms are compiled with the library of " + release_text(*chosen);
   finding.advice = "nothing to do";
   return finding;

@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", found.error().message.c_str());
     return kiln::peers::kNotHere;
   } else if (kiln::peers::wants_version(argc, argv)) {
-    std::printf("%s\n", found->library.release != nullptr ? found->library.release->release : "unknown");
+    std::printf("%s\n", found->library.version.c_str());
     return 0;
   }
   return kiln::peers::ask(argc, argv, Program());

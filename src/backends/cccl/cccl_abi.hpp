@@ -55,8 +55,9 @@ struct BuildConfig {
   std::size_t flag_count = 0;
   const char** directories = nullptr;
   std::size_t directory_count = 0;
+  std::uint64_t unknown[12] = {};  ///< not part of any known release; zero, or invalid pointers in a check
 };
-static_assert(sizeof(BuildConfig) == 32);
+static_assert(sizeof(BuildConfig) == 128);
 
 constexpr int kPointer = 0;
 constexpr int kCustomIterator = 1;
@@ -75,7 +76,8 @@ static_assert(sizeof(BuildHead) == 40);
 
 /// Storage for the build result of any algorithm, passed by address. The largest known one has 400 bytes.
 struct alignas(16) AnyBuild {
-  unsigned char bytes[1024] = {};
+  static constexpr std::size_t kLargest = 512;
+  unsigned char bytes[4096] = {};
   BuildHead& head() { return *reinterpret_cast<BuildHead*>(bytes); }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cccl/cccl_check.hpp"
 #include "backends/cccl/cccl_headers.hpp"
 #include "backends/cccl/output_capture.hpp"
 #include "backends/cuda/cubin.hpp"
@@ -79,7 +80,7 @@ Result<CcclCompiler::Toolchain> CcclCompiler::find(const CompilerIdentity& nvrtc
   if (std::string problem = library->unusable_reason(); !problem.empty()) {
     return make_error(Code::Unavailable, std::move(problem));
   }
-  if (const int cuda = library->release->cuda; !nvrtc.version.starts_with(std::to_string(cuda) + ".")) {
+  if (const int cuda = library->cuda; !nvrtc.version.starts_with(std::to_string(cuda) + ".")) {
     return make_error(Code::Unavailable, library->path + " needs NVRTC of CUDA " + std::to_string(cuda) +
                                              ", but the selected one is " + nvrtc.version + " (" + nvrtc.path +
                                              "); set KILN_NVRTC to a matching one");
@@ -106,7 +107,7 @@ Result<CompilerIdentity> CcclCompiler::identity(const RequestContext& context) {
   if (!library) return make_error(Code::Unavailable, found->library.path + " cannot be read");
   CompilerIdentity identity;
   identity.name = "cccl";
-  identity.version = found->library.release->release;
+  identity.version = found->library.version;
   identity.path = found->library.path;
   identity.digest = Sha256().add(library->digest.bytes).add(nvrtc->digest.bytes).add(linker->digest.bytes).finish();
   identity.environment = std::move(nvrtc->environment);
@@ -131,8 +132,9 @@ Status CcclCompiler::open(const Recipe& recipe) {
   if (library_ != nullptr) return {};
   const auto path = nvrtc_of(recipe.compiler);
   if (!path) return path.error();
-  const auto candidate = choose_cccl(recipe.compiler.path);
+  auto candidate = choose_cccl(recipe.compiler.path);
   if (!candidate) return candidate.error();
+  candidate->version = recipe.compiler.version;  // a sandbox can hide the directory that states it
   auto nvrtc = NvrtcLibrary::open(*path);
   if (!nvrtc) return nvrtc.error();
   opened_nvrtc_ = std::move(*nvrtc);
@@ -220,6 +222,35 @@ Result<CompileResult> CcclCompiler::compile(const Recipe& recipe, const PchReque
   return wrap_in_envelope(recipe, *build, milliseconds_since(system_clock(), start), std::move(log));
 }
 
+std::optional<Unit> CcclCompiler::check_before(const Recipe& recipe) {
+  if (recipe.unit.kind() != kind()) return std::nullopt;
+  const auto library = choose_cccl(recipe.compiler.path);
+  const auto spec = cccl::Spec::parse(recipe.unit.source());
+  if (!library || library->release != nullptr || !spec) return std::nullopt;
+  const cccl::Spec check = cccl_check_spec(spec->algorithm);
+  // The name is part of the key of the result. It contains what the digests of the libraries do not cover.
+  return Unit::of_kind(kCcclCheckKind,
+                       std::string(to_string(check.algorithm)) + " of cuda-cccl " + library->version + " with CCCL " +
+                           std::to_string(library->headers_version),
+                       check.text());
+}
+
+Result<CompileResult> CcclCompiler::check(const Recipe& recipe) {
+  const auto spec = cccl::Spec::parse(recipe.unit.source());
+  if (!spec) return spec.error();
+  if (Status opened = open(recipe); !opened) return std::move(opened).error();
+  const auto start = system_clock().steady();
+  const OutputCapture capture;
+  CcclBuildOptions options{
+      kCcclCheckCapability, recipe.compiler.roots[kCccl].path, recipe.compiler.roots[kToolkit].path, {}, {}, true};
+  const auto build = CcclLibrary::compile(library_, *spec, options);
+  if (!build) return make_error(Code::CompileFailed, build.error().message, capture.text());
+  if (Status good = check_cccl_build(library_, spec->algorithm, *build); !good) {
+    return make_error(Code::CompileFailed, good.error().message, capture.text());
+  }
+  return wrap_in_envelope(recipe, *build, milliseconds_since(system_clock(), start), capture.text());
+}
+
 Result<CompileResult> CcclCompiler::wrap_in_envelope(const Recipe& recipe, const CcclBuild& build, double ms,
                                                      std::string log) {
   const auto blob = build.serialize();
@@ -232,16 +263,15 @@ Result<CompileResult> CcclCompiler::wrap_in_envelope(const Recipe& recipe, const
     const EntryPoint entry{kernel, kernel};
     if (std::find(entries->begin(), entries->end(), entry) == entries->end()) entries->push_back(entry);
   }
-  const CcclEnvelope envelope{recipe.unit.source(), library_->release().release,  library_->build_id(),
+  const CcclEnvelope envelope{recipe.unit.source(), library_->version(),          library_->build_id(),
                               build.capability(),   std::move(contents->kernels), *blob};
   CompileResult compiled;
   compiled.artifact.bytes = Bytes::of(encode(envelope));
   compiled.artifact.target = recipe.target;
   compiled.artifact.entries = std::move(*entries);
-  compiled.artifact.metadata = {
-      recipe.unit.name(),
-      std::string("cccl ") + library_->release().release + ", nvrtc " + opened_nvrtc_->version.text(), ms,
-      std::move(log)};
+  compiled.artifact.metadata = {recipe.unit.name(),
+                                "cccl " + library_->version() + ", nvrtc " + opened_nvrtc_->version.text(), ms,
+                                std::move(log)};
   if (const std::string macro = time_macro_of(recipe); !macro.empty()) {
     compiled.uncacheable_reason = "an operator uses " + macro;
   }

@@ -36,12 +36,17 @@ class CcclCompiler final : public Compiler {
   std::string kind() const override { return "cccl"; }
   Result<CompilerIdentity> identity(const RequestContext& context) override;
   Status supports(const Target& target) override;
+  /// Returns the unit that checks the library if its release is unknown.
+  std::optional<Unit> check_before(const Recipe& recipe) override;
   Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
   /// Opens the library and reads the files that identify it. Called before the files that a compile reads are recorded.
   Status open(const Recipe& recipe);
   /// Compiles with precompiled headers. If `order` requests their creation, it creates only the headers: the compile of
   /// the algorithm can take three times as long, and other compiles wait for the headers.
   Result<CompileResult> compile(const Recipe& recipe, const PchRequest& order, PchResult& report);
+  /// Compiles a unit of kind `kCcclCheckKind` and checks the result (cccl_check.hpp). The error is Code::CompileFailed
+  /// with the reason if the library must not be used for the algorithm.
+  Result<CompileResult> check(const Recipe& recipe);
 
  private:
   struct Toolchain {

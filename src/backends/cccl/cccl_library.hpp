@@ -16,8 +16,8 @@
 
 namespace kiln {
 
-/// A release of cuda-cccl whose library kiln supports. The interface has no version and has changed between releases,
-/// so that a library is identified only by the build id that its linker wrote.
+/// A release of cuda-cccl whose library kiln knows. The interface has no version and has changed between releases, so
+/// that a library is identified only by the build id that its linker wrote.
 struct CcclRelease {
   const char* build_id;
   const char* release;     ///< version of the package
@@ -25,8 +25,12 @@ struct CcclRelease {
   int cuda;                ///< CUDA major version
   bool reduce_takes_init;  ///< reduce is compiled for an initial value instead of a type and a kind of init
 };
-/// Returns the table of supported releases. To add a release, add a line (docs/cccl.md lists how to get the values).
+/// Returns the table of known releases, newest first. To add a release, add a line (docs/cccl.md lists how to get the
+/// values).
 const std::vector<CcclRelease>& cccl_releases();
+/// Returns the newest known release whose headers are not newer than these. A library of an unknown release is compiled
+/// with its parameters, after a check (cccl_check.hpp). Returns null for headers that are older than all known ones.
+const CcclRelease* cccl_parameters_for(int headers);
 
 /// A libcccl.c.parallel on this machine, found without opening it.
 struct CcclCandidate {
@@ -35,16 +39,24 @@ struct CcclCandidate {
   std::string build_id;  ///< empty if the file has none
   int headers_version = 0;
   std::string found_via;                 ///< explicit, mapped, package, VIRTUAL_ENV
-  const CcclRelease* release = nullptr;  ///< null if kiln does not support it
-  /// Returns the reason why it cannot be used, with the next step; empty if it can be used.
+  const CcclRelease* release = nullptr;  ///< null if kiln does not know it
+  /// The release whose parameters are used: `release`, or an older one for an unknown release; null if none fits.
+  const CcclRelease* parameters = nullptr;
+  std::string version = "unknown";  ///< version of the package: of the known release, else as the package states it
+  int cuda = 0;                     ///< CUDA major version; 0 if unknown
+  /// Returns the reason why it cannot be used for compiling, with the next step; empty if it can be used. A library of
+  /// an unknown release must also pass the check.
   std::string unusable_reason() const;
+  /// Returns the reason why its algorithms cannot be called in this process, with the next step; empty if they can.
+  /// Calls pass structs by value, which no check without a GPU can verify: the release must be known.
+  std::string uncallable_reason() const;
 };
 
 /// Returns all candidates. `explicit_path` is the library, or a directory into which cuda-cccl was installed
 /// (site-packages).
 std::vector<CcclCandidate> cccl_candidates(const std::string& explicit_path);
-/// Returns the library to use: the explicit one, otherwise the first supported one in the search order, otherwise the
-/// first one. Returns Code::Unavailable with the package to install if there is none.
+/// Returns the library to use: the explicit one, otherwise the first known one in the search order, otherwise the first
+/// usable one, otherwise the first one. Returns Code::Unavailable with the package to install if there is none.
 Result<CcclCandidate> choose_cccl(const std::string& explicit_path);
 
 /// The options of a compile by the library.
@@ -55,6 +67,9 @@ struct CcclBuildOptions {
   std::vector<std::string> flags;  ///< additional flags for NVRTC
   std::vector<std::string>
       operators;  ///< LTO-IR in place of the source of an operator, in the spec's order; an empty element means source
+  /// Passes invalid pointers where a newer library could expect further parameters or fields, so that it crashes or
+  /// fails instead of reading undefined values. For checks; otherwise these places contain zeros.
+  bool poison_unknown = false;
 };
 
 class CcclBuild;
@@ -67,11 +82,12 @@ class CcclLibrary {
  public:
   /// Opens the library after the libraries that it needs, in this order: libcuda.so.1 (a stub is enough for compiling),
   /// libnvrtc, libnvJitLink. A needed library that the process has already loaded under its name is used instead.
-  /// Rejects a library that does not match `release`.
+  /// Rejects a library whose parameters are unknown.
   static Result<std::shared_ptr<const CcclLibrary>> open(const CcclCandidate& candidate,
                                                          const std::vector<std::string>& requirements);
 
-  const CcclRelease& release() const { return *release_; }
+  /// Returns the version of the package.
+  const std::string& version() const { return version_; }
   const std::string& build_id() const { return build_id_; }
 
   /// Compiles a spec. The library prints to stdout and stderr; the caller must capture them.
@@ -87,7 +103,8 @@ class CcclLibrary {
   void* find(cccl::Algorithm algorithm, const char* what) const;  ///< looks up `cccl_device_<algorithm>_<what>`
 
   const DynamicLibrary library_;
-  const CcclRelease* const release_;
+  const CcclRelease* const parameters_;
+  const std::string version_;
   const std::string build_id_;
 };
 
@@ -103,6 +120,8 @@ class CcclBuild {
   /// Returns the cubin.
   std::string_view payload() const;
   Result<std::string> serialize() const;
+  /// Returns true if the library has written behind the largest build result that kiln knows.
+  bool has_overflowed() const;
   /// Loads it into the CUDA driver. Returns Code::LoadRejected if the driver rejects it and Code::Unavailable without a
   /// device.
   Status load();

@@ -67,12 +67,14 @@ Result<CcclLoader::OpenLibraries> CcclLoader::open_for(const CcclEnvelope& envel
   if (!library_paths_) {
     auto home = find_();
     if (!home) return std::move(home).error();
-    if (home->library.release == nullptr) return make_error(Code::Unavailable, home->library.unusable_reason());
+    if (std::string reason = home->library.uncallable_reason(); !reason.empty()) {
+      return make_error(Code::Unavailable, std::move(reason));
+    }
     library_paths_ = std::move(*home);
   }
   if (envelope.build_id != library_paths_->library.build_id) {
     return rejected("another library built it, of cuda-cccl " + envelope.release + " (build id " + envelope.build_id +
-                    "), not the present one of " + library_paths_->library.release->release + " (" +
+                    "), not the present one of " + library_paths_->library.version + " (" +
                     library_paths_->library.build_id + ")");
   }
   if (opened_.library != nullptr) return opened_;

@@ -285,8 +285,7 @@ Status CcclBuild::run(const cccl::Spec& spec, const cccl::Call& call, void* stor
   const std::string name = function_of(spec);
   void* const function = library_->library_.find(name.c_str());
   if (function == nullptr) {
-    return make_error(Code::Unsupported,
-                      std::string("cuda-cccl ") + library_->release().release + " has no function " + name);
+    return make_error(Code::Unsupported, "cuda-cccl " + library_->version() + " has no function " + name);
   }
   return verified(spec, run_any(function, *build_, spec, call, arguments, {storage, &bytes}));
 }

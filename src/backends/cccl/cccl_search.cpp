@@ -20,6 +20,14 @@ constexpr const char* kLibrary = "libcccl.c.parallel.so";
 constexpr const char* kAdvice =
     "pip install cuda-cccl, or set KILN_CCCL to the library or to the directory into which cuda-cccl was installed";
 
+std::string install_known() {
+  std::string known;
+  for (const CcclRelease& one : cccl_releases()) {
+    if (known.find(one.release) == std::string::npos) known += std::string(known.empty() ? "" : ", ") + one.release;
+  }
+  return "install cuda-cccl " + known + " or a kiln that knows this release";
+}
+
 bool read_at(const Fd& file, void* into, std::size_t size, std::uint64_t offset) {
   return pread(file.get(), into, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
 }
@@ -74,6 +82,22 @@ int version_of(const std::string& headers) {
   return version;
 }
 
+// Reads the version and the CUDA major version of a library of an unknown release from the names of the package's
+// directories: <site-packages>/cuda_cccl-<version>.dist-info and <site-packages>/cuda/compute/cu<major>.
+void describe_unknown(CcclCandidate& candidate) {
+  constexpr std::string_view kName = "cuda_cccl-";
+  constexpr std::string_view kSuffix = ".dist-info";
+  const std::string build = parent_path(parent_path(candidate.path));
+  const std::string directory = file_name(build);
+  if (directory == "cu12") candidate.cuda = 12;
+  if (directory == "cu13") candidate.cuda = 13;
+  const std::string site = parent_path(parent_path(parent_path(build)));
+  for (const std::string& name : list_directory(AT_FDCWD, site.c_str())) {
+    if (!name.starts_with(kName) || !name.ends_with(kSuffix) || name.size() > 64) continue;
+    candidate.version = name.substr(kName.size(), name.size() - kName.size() - kSuffix.size());
+  }
+}
+
 CcclCandidate candidate_at(const std::string& path, const char* found_by) {
   CcclCandidate candidate;
   candidate.path = path;
@@ -85,6 +109,14 @@ CcclCandidate candidate_at(const std::string& path, const char* found_by) {
   candidate.headers_version = version_of(headers);
   for (const CcclRelease& release : cccl_releases()) {
     if (candidate.build_id == release.build_id) candidate.release = &release;
+  }
+  if (candidate.release != nullptr) {
+    candidate.parameters = candidate.release;
+    candidate.version = candidate.release->release;
+    candidate.cuda = candidate.release->cuda;
+  } else {
+    candidate.parameters = cccl_parameters_for(candidate.headers_version);
+    describe_unknown(candidate);
   }
   return candidate;
 }
@@ -108,19 +140,30 @@ void add_environment(std::vector<CcclCandidate>& all, const std::string& root) {
 }  // namespace
 
 std::string CcclCandidate::unusable_reason() const {
-  if (release == nullptr) {
-    std::string known;
-    for (const CcclRelease& one : cccl_releases()) known += std::string(known.empty() ? "" : ", ") + one.release;
-    return path + " is of an unsupported release (build id " + (build_id.empty() ? "none" : build_id) +
-           "); install cuda-cccl " + known + " for CUDA 13 or a kiln that supports this release";
-  }
   if (headers.empty())
     return path + " has no headers next to it; install the complete cuda-cccl package (" + kAdvice + ")";
-  if (headers_version != release->headers) {
+  if (parameters == nullptr) {
+    return path + " is of an unsupported release: " + version + " (CCCL " + std::to_string(headers_version) +
+           ", build id " + (build_id.empty() ? "none" : build_id) +
+           ") is older than the releases that can serialize; " + install_known();
+  }
+  if (cuda == 0) {
+    return path +
+           " is of an unknown release and is not in a directory cu12 or cu13, which would state its CUDA version; " +
+           install_known();
+  }
+  if (release != nullptr && headers_version != release->headers) {
     return "the headers in " + headers + " are of CCCL " + std::to_string(headers_version) + ", the library needs " +
            std::to_string(release->headers) + "; install cuda-cccl again";
   }
   return {};
+}
+
+std::string CcclCandidate::uncallable_reason() const {
+  if (release != nullptr) return unusable_reason();
+  return "the algorithms of " + path + " are not called: it is of a release that this version of kiln does not know (" +
+         version + ", build id " + (build_id.empty() ? "none" : build_id) + "); use the program's own path, or " +
+         install_known();
 }
 
 std::vector<CcclCandidate> cccl_candidates(const std::string& explicit_path) {
@@ -150,9 +193,14 @@ Result<CcclCandidate> choose_cccl(const std::string& explicit_path) {
                                              "; correct or remove the setting cccl (KILN_CCCL)");
   }
   if (all.empty()) return make_error(Code::Unavailable, std::string("the CCCL library was not found; ") + kAdvice);
-  const auto good =
-      std::find_if(all.begin(), all.end(), [](const CcclCandidate& one) { return one.unusable_reason().empty(); });
-  return good != all.end() ? std::move(*good) : std::move(all.front());
+  const auto usable = [&](bool known) {
+    return std::find_if(all.begin(), all.end(), [&](const CcclCandidate& one) {
+      return one.unusable_reason().empty() && (one.release != nullptr || !known);
+    });
+  };
+  if (const auto known = usable(true); known != all.end()) return std::move(*known);
+  if (const auto unknown = usable(false); unknown != all.end()) return std::move(*unknown);
+  return std::move(all.front());
 }
 
 }  // namespace kiln

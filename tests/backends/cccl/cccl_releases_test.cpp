@@ -65,15 +65,56 @@ TEST_F(CcclReleases, SharedOperatorIsCompiledForLowestTargetAndLinkedIntoEach) {
   }
 }
 
-TEST_F(CcclReleases, RejectsLibraryOfUnknownRelease) {
+TEST_F(CcclReleases, UnknownReleaseIsCheckedOncePerHostAndThenCompiles) {
   const std::string site = directory_.path("site");
   const CcclTree tree(cccl_package(), site, CcclTree::Headers::Linked);
   tree.change_build_id();
+  const Unit unit = cccl::find_predefined("reduce_sum_i32").value();
+  for (const std::size_t checks : {std::size_t{2}, std::size_t{0}}) {  // the second process finds the result
+    PchProcess one = process(site, false);
+    const auto compiled = one.compile(unit);
+    ASSERT_TRUE(compiled.has_value()) << compiled.error().message << "\n" << compiled.error().log;
+    EXPECT_EQ(compiled->uncacheable_reason, "");
+    EXPECT_NE(envelope(compiled).build_id, choose_cccl(cccl_package()).value().build_id);
+    const auto said = one.events.of(Event::Kind::LibraryChecked);
+    ASSERT_EQ(said.size(), checks) << "the start and the result";
+    if (checks != 0) EXPECT_EQ(said.back().selected, "passed") << said.back().message;
+  }
+}
+
+// The library of 1.1 compiles reduce with other parameters than that of 1.2, as its headers make kiln expect.
+TEST_F(CcclReleases, UnknownReleaseWithOtherParametersFailsCheck) {
+  const std::string older = cccl_package("1.1.1");
+  ASSERT_FALSE(older.empty()) << "tools/setup.sh installs it";
+  const std::string site = directory_.path("site");
+  const CcclTree tree(older, site, CcclTree::Headers::Linked, cccl_package());
+  tree.change_build_id();
+  PchProcess one = process(site, false);
+  for (int i = 0; i < 2; ++i) {
+    const auto compiled = one.compile(cccl::find_predefined("reduce_sum_i32").value());
+    ASSERT_FALSE(compiled.has_value());
+    EXPECT_EQ(compiled.error().code, Code::Unavailable);
+    for (const char* said : {"does not know", "check of reduce", "failed", "install"}) {
+      EXPECT_NE(compiled.error().message.find(said), std::string::npos) << compiled.error().message;
+    }
+  }
+  const auto said = one.events.of(Event::Kind::LibraryChecked);
+  ASSERT_EQ(said.size(), 2U) << "one check, its start and its result";
+  EXPECT_EQ(said.back().selected, "failed");
+}
+
+TEST_F(CcclReleases, RejectsReleasesThatCannotSerialize) {
+  const std::string site = directory_.path("site");
+  const CcclTree tree(cccl_package(), site, CcclTree::Headers::Linked);
+  tree.change_build_id();
+  std::filesystem::remove(site + "/cuda/cccl/headers");
+  std::filesystem::create_directories(site + "/cuda/cccl/headers/include/cuda/std/__cccl");
+  write_text(site + "/cuda/cccl/headers/include/cuda/std/__cccl/version.h", "#define CCCL_VERSION 3004000\n");
   CcclCompiler compiler(site, toolkit_nvrtc(), shared_digests());
   const auto identity = compiler.identity({});
   ASSERT_FALSE(identity.has_value());
   EXPECT_EQ(identity.error().code, Code::Unavailable);
-  for (const char* said : {"unsupported release", "build id", "install", "1.2.1"}) {
+  for (const char* said : {"unsupported release", "build id", "serialize", "install", "1.2.1"}) {
     EXPECT_NE(identity.error().message.find(said), std::string::npos) << identity.error().message;
   }
 }

@@ -14,6 +14,7 @@ class CcclRecorder {
     CcclCandidate candidate;
     candidate.path = KILN_CCCL_RECORDER;
     candidate.release = &cccl_releases().front();
+    candidate.parameters = candidate.release;
     library_ = CcclLibrary::open(candidate, {}).value();
     const DynamicLibrary opened = DynamicLibrary::open(KILN_CCCL_RECORDER).value();
     opened.bind(record_, "kiln_cccl_record");

@@ -42,10 +42,12 @@ class PchProcess {
   explicit PchProcess(Options options)
       : options_(std::move(options)), pool_({options_.worker, 1U, std::uint64_t{4} << 30, std::chrono::seconds(60),
                                              std::chrono::seconds(60), own_slots()}),
-        headers_([this] { return pch_cache_options(); }, shared_digests(), events.emitter()) {
+        headers_([this] { return pch_cache_options(); }, shared_digests(), events.emitter()),
+        checks_([this] { return options_.directory + "/checks"; }, events.emitter()) {
     WorkerCompiler::Options workers;
     workers.pool = &pool_;
     workers.headers = &headers_;
+    workers.checks = &checks_;
     compiler_ = std::make_unique<WorkerCompiler>(plain_compiler(), shared_digests(), workers, events.emitter());
   }
 
@@ -105,6 +107,7 @@ class PchProcess {
   const Options options_;
   WorkerPool pool_;
   PchManager headers_;
+  LibraryCheck checks_;
   std::unique_ptr<WorkerCompiler> compiler_;
 };
 
