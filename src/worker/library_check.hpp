@@ -50,7 +50,7 @@ class LibraryCheck {
   std::optional<PchVerdict> known(const Digest& key, const RequestContext& context) KILN_REQUIRES(mutex_);
   PchCache* cache();
 
-  const std::function<std::string()> find_directory_;
+  const std::function<std::string()> find_directory_;  // looks for the directory only when it is first needed
   const EventEmitter emitter_;
   std::once_flag found_;
   std::unique_ptr<PchCache> cache_;  // null if results are not stored; constant after `found_`
