@@ -212,7 +212,7 @@ TEST_F(CcclSession, ColdGetIsReportedLikeThatOfOtherUnits) {
   ASSERT_EQ(status.units.size(), 1U);
   EXPECT_EQ(status.units[0].unit, "reduce_sum_i32");
   EXPECT_EQ(status.units[0].kind, "cccl");
-  EXPECT_EQ(status.units[0].target, "sm_80");
+  EXPECT_EQ(status.units[0].target, "cccl_80");
   EXPECT_EQ(status.units[0].state, UnitStatus::State::Ready);
   EXPECT_GT(status.units[0].ms, 0);
 }

@@ -54,8 +54,11 @@ void launch(const KernelObject& self, const nb::args& args, nb::handle grid_size
 
 // Reads the artifact from the store if its bytes were dropped after the kernel was loaded.
 Artifact artifact_of(const KernelObject& self) {
-  auto found = call_without_gil([&] { return self.session->artifact(self.unit, self.kernel.target()); });
-  return unwrap(std::move(found), &self.unit);
+  const PythonCaller caller;
+  return unwrap(call_interruptible(
+                    limit_of(std::nullopt),
+                    [&](Wait wait) { return self.session->artifact(self.unit, self.kernel.target(), wait, caller); }),
+                &self.unit);
 }
 
 nb::bytes cubin_of(const KernelObject& self) {

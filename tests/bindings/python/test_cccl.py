@@ -16,7 +16,7 @@ import kiln  # noqa: E402
 
 REDUCE = kiln.Unit.cccl("reduce_sum_i32")
 SEARCH = kiln.Unit.cccl("lower_bound_i32")
-OTHER = kiln.Unit.cccl("upper_bound_i32")
+SOURCE = kiln.Unit.cuda("k.cu", "__global__ void k() {}", entries="k")
 
 
 def cccl_package() -> str | None:
@@ -39,8 +39,7 @@ class Defaults(unittest.TestCase):
 class WithoutDevice(unittest.TestCase):
     def test_plan_lists_all_units(self) -> None:
         session = kiln.Session()
-        source = kiln.Unit.cuda("k.cu", "__global__ void k() {}", entries="k")
-        not_ready = kiln.WarmupPlan("all").stage(REDUCE, source).ensure_warm(session)
+        not_ready = kiln.WarmupPlan("all").stage(REDUCE, SOURCE).ensure_warm(session)
         self.assertEqual([one.unit for one in not_ready], ["reduce_sum_i32", "k.cu"])
         self.assertEqual({one.reason for one in not_ready}, {"there is no device for units of kind cuda"})
         self.assertEqual(session.status().submitted, 0)
@@ -53,9 +52,9 @@ class Device(unittest.TestCase):
         events: list[kiln.Event] = []
         settings = {"driver": os.environ["KILN_FAKE_DRIVER"], "cccl": str(cccl_package())}
         session = kiln.Session(settings, on_event=events.append, record_undeclared=True)
-        plan = kiln.WarmupPlan("join").stage(REDUCE).stage([SEARCH])
+        plan = kiln.WarmupPlan("join").stage(REDUCE).stage([SOURCE])
         early = plan.ensure_warm(session, timeout=0)
-        self.assertEqual([one.unit for one in early], ["reduce_sum_i32", "lower_bound_i32"])
+        self.assertEqual([one.unit for one in early], ["reduce_sum_i32", "k.cu"])
         self.assertEqual(plan.ensure_warm(session, timeout=support.PATIENT), [])
 
         status = session.status()
@@ -63,18 +62,18 @@ class Device(unittest.TestCase):
         self.assertGreater(status.wall_ms, 0)
         self.assertEqual(
             [(one.unit, one.kind, one.target, one.state) for one in status.units],
-            [("reduce_sum_i32", "cccl", "sm_80", "ready"), ("lower_bound_i32", "cccl", "sm_80", "ready")],
+            [("reduce_sum_i32", "cccl", "cccl_80", "ready"), ("k.cu", "cuda", "sm_80", "ready")],
         )
         self.assertTrue(all(one.ms > 0 for one in status.units))
-        self.assertIn("reduce_sum_i32 for sm_80: ready, compiled", str(status))
+        self.assertIn("reduce_sum_i32 for cccl_80: ready, compiled", str(status))
         self.assertEqual(session.undeclared(), [], "a plan declares its units")
 
         session.artifact(REDUCE, "sm_80", timeout=support.PATIENT)
         self.assertEqual(session.undeclared(), [])
-        session.artifact(OTHER, "sm_80", timeout=support.PATIENT)
-        self.assertEqual([use.unit for use in session.undeclared()], ["upper_bound_i32"])
+        session.artifact(SEARCH, "sm_80", timeout=support.PATIENT)
+        self.assertEqual([use.unit for use in session.undeclared()], ["lower_bound_i32"])
         self.assertIn("test_cccl.py", session.undeclared()[0].caller)
-        alarms = [event for event in events if event.kind == "blocking_compile" and event.unit == "upper_bound_i32"]
+        alarms = [event for event in events if event.kind == "blocking_compile" and event.unit == "lower_bound_i32"]
         self.assertEqual(len(alarms), 1)
         self.assertIn("test_cccl.py", alarms[0].message)
         self.assertIsNone(alarms[0].warm)
