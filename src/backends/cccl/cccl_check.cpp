@@ -95,7 +95,9 @@ std::string demangled(const std::string& symbol) {
   return status == 0 && text != nullptr ? std::string(text.get()) : symbol;
 }
 
+// Searches the template arguments only: the parameters of the kernel repeat their types in another order.
 bool contains_in_order(std::string_view name, const std::vector<std::string_view>& parts) {
+  name = name.substr(0, name.find(">("));
   std::size_t at = 0;
   for (const std::string_view part : parts) {
     at = name.find(part, at);

@@ -53,6 +53,18 @@ TEST(CcclCheck, RejectsKernelsOfOtherParameters) {
   EXPECT_FALSE(check_cccl_kernels(Algorithm::Scan, {kReduce}).has_value());
 }
 
+TEST(CcclCheck, RejectsSwappedOperatorsOfOneType) {
+  const std::string kernel =
+      "void cub::_V_300600_SM_800::detail::three_way_partition::DeviceThreeWayPartitionKernel<short*, double*, float*, "
+      "unsigned short*, long long*, first<&kiln_first>{false, 4, 4}, second<&kiln_second>{false, 12, 4}>(int)";
+  EXPECT_TRUE(check_cccl_kernels(Algorithm::ThreeWayPartition, {kernel}).has_value());
+  std::string swapped = changed(kernel, "kiln_first>{false, 4", "kiln_second>{false, 12");
+  swapped = changed(swapped, "second<&kiln_second>{false, 12", "second<&kiln_first>{false, 4");
+  // The parameters of a kernel repeat the types.
+  swapped += "(first<&kiln_first>{false, 4, 4}, second<&kiln_second>{false, 12, 4})";
+  EXPECT_FALSE(check_cccl_kernels(Algorithm::ThreeWayPartition, {swapped}).has_value());
+}
+
 TEST(CcclCheck, ParametersAreThoseOfTheNewestReleaseThatIsNotNewer) {
   EXPECT_EQ(cccl_parameters_for(3004000), nullptr);
   EXPECT_TRUE(cccl_parameters_for(3005002)->reduce_takes_init);
