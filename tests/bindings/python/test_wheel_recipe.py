@@ -98,7 +98,6 @@ class WheelRecipe(unittest.TestCase):
             "KILN_DRIVER": os.environ["KILN_FAKE_DRIVER"],
             "KILN_FAKE_DRIVER_DEVICES": device,
         }
-        # -B: the first import, which finds no compiled Python files either.
         script = [str(self.python), "-B", str(HERE / "first_import.py"), what]
         done = subprocess.run([*command, *script], capture_output=True, text=True, env=environment, timeout=240)
         if done.returncode and "unshare failed" in done.stderr:
@@ -127,11 +126,15 @@ class WheelRecipe(unittest.TestCase):
                 self.assertEqual(report["compiled"], 0)
                 self.assertEqual(report["mapped_compilers"], [])
                 self.assertFalse((self.place / "worker-started").exists(), "a worker was started")
-                support.figure(
-                    f"import to first ready kernel {report['first_kernel_ms']:.1f} ms, of it the import "
-                    f"{report['import_ms']:.1f} ms; all {len(report['artifacts'])} units after {report['all_ms']:.1f} ms "
-                    f"(no compiler, no cache, fake driver as {device})"
-                )
+
+    def test_figure_of_import_to_first_ready_kernel(self) -> None:
+        reports = sorted((self.without_compiler("sm_90", "ready") for _ in range(9)), key=lambda each: each["first_kernel_ms"])
+        best, middle = reports[0], reports[4]
+        support.figure(
+            f"import to first ready kernel {best['first_kernel_ms']:.1f} ms, median {middle['first_kernel_ms']:.1f} ms of 9 "
+            f"processes; of the best the import {best['import_ms']:.1f} ms, all {len(best['artifacts'])} units after "
+            f"{best['all_ms']:.1f} ms; no compiler, no cache, the fake driver as sm_90"
+        )
 
     def test_unknown_architecture_is_an_error_with_the_next_step(self) -> None:
         report = self.without_compiler(UNKNOWN_DEVICE, "missing")
