@@ -30,12 +30,17 @@ def mapped_compilers() -> list[str]:
         return sorted({line.split("/")[-1].strip() for line in maps if "libnvrtc" in line or "libnvJitLink" in line})
 
 
-def opens(library: str) -> bool:
+def works(compiler: str) -> bool:
+    """Returns whether a library can be opened or a program can be run."""
     import ctypes
+    import subprocess
 
     try:
-        ctypes.CDLL(library)
-    except OSError:
+        if compiler.startswith("lib"):
+            ctypes.CDLL(compiler)
+        else:
+            subprocess.run([compiler, "--version"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
         return False
     return True
 
@@ -65,7 +70,6 @@ def missing(report: dict[str, object]) -> None:
 
 def main() -> None:
     import json
-    import shutil
     import sys
 
     report: dict[str, object] = {"import_ms": (imported - start) * 1000}
@@ -75,8 +79,7 @@ def main() -> None:
     report["compiled"] = kiln.status().compiled
     report["mapped_compilers"] = mapped_compilers()
     # Last: a successful attempt would map the library.
-    report["compilers"] = [name for name in ("libnvrtc.so.13", "libnvrtc.so.12", "libcccl.c.parallel.so") if opens(name)]
-    report["nvcc"] = shutil.which("nvcc")
+    report["compilers"] = [name for name in ("libnvrtc.so.13", "libnvrtc.so", "libcccl.c.parallel.so", "nvcc") if works(name)]
     print(json.dumps(report))
 
 

@@ -15,6 +15,11 @@ def launch(data: bytes) -> bytearray:
     return stream.download(memory)
 
 
+def ship() -> dict[str, kiln.Unit]:
+    kiln.use_bundle("app.kiln")
+    return kiln.read_manifest("kiln.toml")
+
+
 async def wait() -> int:
     kernel = await kiln.get_async(saxpy, "saxpy", timeout=None)
     return kernel.handle + len(kernel.cubin)

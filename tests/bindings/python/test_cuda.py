@@ -120,6 +120,30 @@ class Refresh(unittest.TestCase):
             self.assertNotEqual(session.artifact(unit, "compute_80", timeout=support.PATIENT).bytes, before)
 
 
+class Manifest(unittest.TestCase):
+    def test_units_equal_those_written_in_python(self) -> None:
+        source = 'extern "C" __global__ void k() {}'
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "k.cu").write_text(source)
+            file = pathlib.Path(folder, "kiln.toml")
+            file.write_text('[[unit]]\nsource = "k.cu"\nentries = ["k"]\noptions = ["-DX=1"]\n[[cccl]]\nspec = "radix_sort_u64_i32"\n')
+            units = kiln.read_manifest(file)
+        self.assertEqual(units["k.cu"], kiln.Unit.cuda("k.cu", source, entries="k", options="-DX=1"))
+        self.assertEqual(units["radix_sort_u64_i32"], kiln.Unit.cccl("radix_sort_u64_i32"))
+        self.assertEqual(len(units), 2)
+
+    def test_errors_name_the_file(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "kiln.toml")
+            file.write_text("[[unit]]\nsorce = 1\n")
+            with self.assertRaisesRegex(kiln.InvalidArgument, "kiln.toml: line 2.*did you mean 'source'"):
+                kiln.read_manifest(file)
+            with self.assertRaisesRegex(kiln.Corrupt, "kiln.toml"):
+                kiln.use_bundle(file)
+            with self.assertRaisesRegex(kiln.Unavailable, "app.kiln"):
+                kiln.use_bundle(pathlib.Path(folder, "app.kiln"))
+
+
 class Cuda:
     """A stream of another library, such as cuda.core, CuPy and PyTorch."""
 

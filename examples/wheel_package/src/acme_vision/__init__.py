@@ -1,9 +1,6 @@
 """An example of a package whose kernels and CCCL algorithms are compiled in its wheel: docs/shipping-kernels-in-a-wheel.md."""
 
-from __future__ import annotations
-
 import os.path
-from typing import Any
 
 import kiln
 
@@ -17,7 +14,7 @@ UNITS = kiln.read_manifest(os.path.join(_HERE, "kiln.toml"))
 kiln.request_warmup(UNITS.values())
 
 
-def blur(image: Any, out: Any, stream: Any) -> None:
+def blur(image, out, stream):
     """Blurs a two-dimensional float32 array of the device into another one."""
     height, width = image.shape
     kernel = kiln.get(UNITS["blur.cu"], "blur<float>")
