@@ -42,8 +42,8 @@ constexpr const char* kFor = R"({"algorithm":"for","iterators":["i16"],
 const std::vector<Expectation>& expectations() {
   static const std::vector<Expectation> kAll = {
       {Algorithm::Scan,
-       R"({"algorithm":"scan","iterators":["i16","f64"],"operators":["maximum"],"type":"f32","inclusive":true,"init":"future"})",
-       {"DeviceScanKernel<", "short*, double*", "maximum<float>", "FutureValue<float", ", float, true"}},
+       R"({"algorithm":"scan","iterators":["i16","f64"],"operators":["maximum"],"type":"f32","inclusive":true,"init":"none"})",
+       {"DeviceScanKernel<", "short*, double*", "maximum<float>", "NullType", ", float, true"}},
       {Algorithm::Reduce,
        R"({"algorithm":"reduce","iterators":["i16","f64"],"operators":["maximum"],"type":"f32","determinism":"run_to_run"})",
        {"DeviceReduceKernel<", "maximum<float>", "determinism", ")1", "short*, float*"}},
