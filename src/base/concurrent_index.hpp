@@ -52,13 +52,13 @@ class ConcurrentIndex {
     const Table& table = *table_.load(std::memory_order_acquire);
     std::size_t at = key.hash() & table.mask;
     for (std::size_t looks = 0; looks <= table.mask; ++looks, at = (at + 1) & table.mask) {
-      const Slot& place = table.places[at];
-      const std::uint64_t version = place.version.load(std::memory_order_acquire);
+      const Slot& slot = table.slots[at];
+      const std::uint64_t version = slot.version.load(std::memory_order_acquire);
       // Each load acquires, so that none of them moves behind the second load of the version.
-      Item* const item = place.item.load(std::memory_order_acquire);
+      Item* const item = slot.item.load(std::memory_order_acquire);
       if (item == nullptr || version % 2 != 0) return nullptr;
-      if (!place.is(key)) continue;
-      return place.version.load(std::memory_order_relaxed) == version ? item : nullptr;
+      if (!slot.is(key)) continue;
+      return slot.version.load(std::memory_order_relaxed) == version ? item : nullptr;
     }
     return nullptr;
   }
@@ -71,9 +71,9 @@ class ConcurrentIndex {
     if (2 * count <= table->mask + 1) return;
     auto larger = std::make_unique<Table>(std::max(2 * (table->mask + 1), std::size_t{kMinBytes}));
     while (2 * count > larger->mask + 1) larger = std::make_unique<Table>(2 * (larger->mask + 1));
-    for (const Slot& place : table->places) {
-      Item* const item = place.item.load(std::memory_order_relaxed);
-      if (item != nullptr) larger->places[larger->place_of(place.key())].write(place.key(), item);
+    for (const Slot& slot : table->slots) {
+      Item* const item = slot.item.load(std::memory_order_relaxed);
+      if (item != nullptr) larger->slots[larger->slot_of(slot.key())].write(slot.key(), item);
     }
     tables_.push_back(std::move(larger));
     table_.store(tables_.back().get(), std::memory_order_release);
@@ -81,23 +81,23 @@ class ConcurrentIndex {
   /// Adds or replaces an entry. The capacity must be reserved.
   void put(const IndexKey& key, Item& item) noexcept {
     Table& table = *tables_.back();
-    table.places[table.place_of(key)].write(key, &item);
+    table.slots[table.slot_of(key)].write(key, &item);
   }
   void erase(const IndexKey& key) noexcept {
     Table& table = *tables_.back();
-    std::size_t hole = table.place_of(key);
-    if (table.places[hole].item.load(std::memory_order_relaxed) == nullptr) return;
+    std::size_t hole = table.slot_of(key);
+    if (table.slots[hole].item.load(std::memory_order_relaxed) == nullptr) return;
     // Moves each following entry that can fill the hole, so that no probe ends too soon.
     for (std::size_t at = (hole + 1) & table.mask;; at = (at + 1) & table.mask) {
-      Item* const item = table.places[at].item.load(std::memory_order_relaxed);
+      Item* const item = table.slots[at].item.load(std::memory_order_relaxed);
       if (item == nullptr) break;
-      const IndexKey moved = table.places[at].key();
+      const IndexKey moved = table.slots[at].key();
       const std::size_t distance = (at - moved.hash()) & table.mask;
       if (distance < ((at - hole) & table.mask)) continue;
-      table.places[hole].write(moved, item);
+      table.slots[hole].write(moved, item);
       hole = at;
     }
-    table.places[hole].write(key, nullptr);
+    table.slots[hole].write(key, nullptr);
   }
 
   /// Makes every later lookup return null. Takes no lock and allocates nothing, for use in the child of a fork.
@@ -134,15 +134,15 @@ class ConcurrentIndex {
   };
   // Open addressing with a power-of-two number of slots, at most half of them used, so that probes are short.
   struct Table {
-    explicit Table(std::size_t count) : mask(count - 1), places(count) {}
+    explicit Table(std::size_t count) : mask(count - 1), slots(count) {}
     // Returns the slot of the key, or the free slot for it.
-    std::size_t place_of(const IndexKey& key) const {
+    std::size_t slot_of(const IndexKey& key) const {
       std::size_t at = key.hash() & mask;
-      while (places[at].item.load(std::memory_order_relaxed) != nullptr && !places[at].is(key)) at = (at + 1) & mask;
+      while (slots[at].item.load(std::memory_order_relaxed) != nullptr && !slots[at].is(key)) at = (at + 1) & mask;
       return at;
     }
     const std::size_t mask;
-    std::vector<Slot> places;
+    std::vector<Slot> slots;
   };
 
   const Table nothing_{1};

@@ -32,7 +32,6 @@ class Claims {
     Outcome outcome = Outcome::Unavailable;
     std::unique_ptr<Claim> claim;
     std::string reason;
-    bool is_holder_stopped = false;  ///< set with `TimedOut` if the holder appears to be stopped
   };
 
   virtual ~Claims() = default;

@@ -56,7 +56,7 @@ Claims::AcquireResult timed_out(const Attempt& attempt, bool stopped) {
     const std::string holder = attempt.holder == 0 ? "another process" : "process " + std::to_string(attempt.holder);
     reason = holder + (stopped ? " was compiling it and is stopped" : " is compiling it");
   }
-  return {Claims::Outcome::TimedOut, nullptr, std::move(reason), stopped};
+  return {Claims::Outcome::TimedOut, nullptr, std::move(reason)};
 }
 
 // Creates the directory only if opening the file fails, so that the common path creates nothing. A missing cache

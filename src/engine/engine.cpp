@@ -36,7 +36,7 @@ void Engine::State::hash_same_named(std::span<const What> wanted) {
   std::vector<Unit> units;
   {
     const MutexLock lock(mutex);
-    for (const What& one : wanted) book.unhashed_units(unit_of(one), units);
+    for (const What& one : wanted) table.unhashed_units(unit_of(one), units);
   }
   for (const Unit& unit : units) (void)UnitAccess::identity(unit);
 }
@@ -44,7 +44,7 @@ void Engine::State::hash_same_named(std::span<const What> wanted) {
 template <class What>
 std::vector<CompileTask*> Engine::State::find_equal(std::span<const What> wanted) {
   std::vector<CompileTask*> found;
-  for (const What& one : wanted) book.find_equal(unit_of(one), target_of(one), found);
+  for (const What& one : wanted) table.find_equal(unit_of(one), target_of(one), found);
   std::sort(found.begin(), found.end(),
             [](const CompileTask* a, const CompileTask* b) { return a->number < b->number; });
   found.erase(std::unique(found.begin(), found.end()), found.end());
@@ -54,7 +54,7 @@ std::vector<CompileTask*> Engine::State::find_equal(std::span<const What> wanted
 void Engine::State::end(CompileTask& task, Ended& ended) noexcept {
   if (task.stage != Stage::Queued && task.stage != Stage::Running) return;
   if (task.stage == Stage::Queued) {
-    book.set_cancelled(task);
+    table.set_cancelled(task);
     if (options.emitter) ignore_failures([&] { ended.events.push_back(make_event(Event::Kind::Cancelled, task)); });
   }
   // A task that other tasks wait for continues.
@@ -73,7 +73,7 @@ void Engine::State::emit_event(Ended& ended) const {
 
 std::optional<std::stop_source> Engine::State::next_to_stop() noexcept {
   const MutexLock lock(mutex);
-  for (const CompileTask* task : book.running()) {
+  for (const CompileTask* task : table.running()) {
     if (task->stop.stop_possible() && !task->stop.stop_requested()) return task->stop;
   }
   return std::nullopt;
@@ -106,12 +106,12 @@ void Engine::request(std::span<const CompileRequest> requests, Priority priority
     const auto now = state.options.clock->steady();
     try {
       for (const CompileRequest& request : requests) {
-        CompileTask* task = state.book.find(request);
-        if (state.book.full() && (task == nullptr || task->stage == Stage::Cancelled)) {
+        CompileTask* task = state.table.find(request);
+        if (state.table.full() && (task == nullptr || task->stage == Stage::Cancelled)) {
           if (state.options.emitter) events.push_back(dropped(request));
           continue;
         }
-        if (task == nullptr) task = &state.book.add(request, now);
+        if (task == nullptr) task = &state.table.add(request, now);
         if (State::is_done(*task) || !state.schedule(*task, request, priority)) continue;
         ++queued;
         if (state.options.emitter) events.push_back(make_event(Event::Kind::Requested, *task));
@@ -134,11 +134,11 @@ const ResolveResult* Engine::ready(const CompileRequest& request) const {
 Result<ResolveResultPtr> Engine::get(const CompileRequest& request, const Deadline& deadline, Caller caller) {
   State& state = *state_;
   (void)UnitAccess::identity(request.unit);  // hashed outside the lock
-  if (ResolveResultPtr answer = state.answer_of(request)) return answer;
+  if (ResolveResultPtr result = state.result_of(request)) return result;
   const auto start = state.options.clock->steady();
   const auto timeout = deadline.remaining();
   if (timeout >= kMinTimeoutForLookup) {
-    if (ResolveResultPtr answer = state.lookup(request)) return answer;
+    if (ResolveResultPtr result = state.lookup(request)) return result;
   }
   const bool waits = timeout > std::chrono::nanoseconds(0);
   const Priority priority = waits ? Priority::Foreground : Priority::Background;
@@ -182,7 +182,7 @@ std::vector<ArtifactKey> Engine::release(std::span<const Unit> units) {
     for (CompileTask* task : tasks) {
       if (task->result != nullptr) keys.push_back(task->result->key);
       state_->end(*task, ended);
-      state_->book.release(*task);
+      state_->table.release(*task);
     }
   }
   state_->emit_event(ended);
@@ -198,11 +198,11 @@ void Engine::refresh(std::span<const Unit> units) {
     switch (task->stage) {
       case Stage::Ready:
         task->is_stale = true;
-        state_->book.hide_answer(*task);
+        state_->table.hide_result(*task);
         break;
-      case Stage::Running: state_->book.detach(*task); break;
+      case Stage::Running: state_->table.detach(*task); break;
       case Stage::Queued: task->requested_at = now; break;  // file checks made before this time are not reused
-      case Stage::Failed: state_->book.set_cancelled(*task); break;
+      case Stage::Failed: state_->table.set_cancelled(*task); break;
       case Stage::Cancelled: break;
     }
   }
@@ -213,39 +213,39 @@ void Engine::retry(std::span<const CompileRequest> requests) {
     (void)UnitAccess::identity(request.unit);  // hashed outside the lock; indexes failed tasks
   const MutexLock lock(state_->mutex);
   for (const CompileRequest& request : requests) {
-    CompileTask* task = state_->book.find(request);
-    if (task != nullptr && task->stage == Stage::Failed) state_->book.set_cancelled(*task);
+    CompileTask* task = state_->table.find(request);
+    if (task != nullptr && task->stage == Stage::Failed) state_->table.set_cancelled(*task);
   }
 }
 
 void Engine::forget(const CompileRequest& request) {
   (void)UnitAccess::identity(request.unit);
   const MutexLock lock(state_->mutex);
-  CompileTask* task = state_->book.find(request);
+  CompileTask* task = state_->table.find(request);
   if (task == nullptr || task->stage != Stage::Ready) return;
-  state_->book.hide_answer(*task);
+  state_->table.hide_result(*task);
   task->result.reset();
   task->is_stale = false;
-  state_->book.set_cancelled(*task);
+  state_->table.set_cancelled(*task);
 }
 
 void Engine::drop_bytes(const CompileRequest& request) {
   (void)UnitAccess::identity(request.unit);
   const MutexLock lock(state_->mutex);
-  CompileTask* task = state_->book.find(request);
+  CompileTask* task = state_->table.find(request);
   if (task == nullptr || task->stage != Stage::Ready || task->is_stale) return;
   if (!task->result->is_stored || task->result->is_slim) return;
-  state_->book.set_answer(*task, std::make_shared<const ResolveResult>(task->result->slim()));
+  state_->table.set_result(*task, std::make_shared<const ResolveResult>(task->result->slim()));
 }
 
 SessionStatus Engine::status() const {
   const MutexLock lock(state_->mutex);
-  return status_of(state_->book, state_->options.clock->steady());
+  return status_of(state_->table, state_->options.clock->steady());
 }
 
 StatusSnapshot Engine::status_snapshot(std::size_t maximum) const {
   const MutexLock lock(state_->mutex);
-  return take_snapshot(state_->book, state_->options.clock->steady(), maximum);
+  return take_snapshot(state_->table, state_->options.clock->steady(), maximum);
 }
 
 void Engine::stop() {
@@ -253,8 +253,8 @@ void Engine::stop() {
   {
     const MutexLock lock(state.mutex);
     state.stopping = true;
-    for (const auto& [number, task] : state.book.tasks()) {
-      if (task->stage == Stage::Queued) state.book.set_cancelled(*task);
+    for (const auto& [number, task] : state.table.tasks()) {
+      if (task->stage == Stage::Queued) state.table.set_cancelled(*task);
       if (!task->waiters.empty()) State::wake(*task, cancelled(*task));
     }
   }

@@ -66,7 +66,7 @@ Error cancelled(const CompileRequest& request) noexcept { return cancelled_by_na
 Error cancelled(const CompileTask& task) noexcept { return cancelled_by_name(task); }
 
 Engine::State::State(ResolverSource& its_source, Options its_options)
-    : source(its_source), options(std::move(its_options)), book(index, options.max_queued),
+    : source(its_source), options(std::move(its_options)), table(index, options.max_queued),
       background({"kiln-compile", kBackgroundNiceness, options.max_threads},
                  [this] { (void)work(Priority::Background, {&background}); }),
       waited({"kiln-get", 0, options.max_threads}, [this] { (void)work(Priority::Foreground, {&waited}); }) {}
@@ -85,7 +85,7 @@ bool Engine::State::schedule(CompileTask& task, const CompileRequest& request, P
       return false;
     case Stage::Queued:
       if (priority == task.priority || priority == Priority::Background) return false;
-      book.promote(task);
+      table.promote(task);
       return true;
     case Stage::Failed:
       if (is_remembered(*task.error)) return false;
@@ -97,7 +97,7 @@ bool Engine::State::schedule(CompileTask& task, const CompileRequest& request, P
     task.load = request.load_on_device;
   }
   task.requested_at = options.clock->steady();
-  book.enqueue(task, priority);
+  table.enqueue(task, priority);
   return true;
 }
 
@@ -112,9 +112,9 @@ bool Engine::State::serves(const CompileTask& task, const CompileRequest& reques
   return is_done(task) && (request.load_on_device || !task.result->is_slim);
 }
 
-ResolveResultPtr Engine::State::answer_of(const CompileRequest& request) {
+ResolveResultPtr Engine::State::result_of(const CompileRequest& request) {
   const MutexLock lock(mutex);
-  const CompileTask* task = book.find(request);
+  const CompileTask* task = table.find(request);
   return task != nullptr && serves(*task, request) ? task->result : nullptr;
 }
 
@@ -135,8 +135,8 @@ Engine::State::AttachResult Engine::State::attach_waiter(const CompileRequest& r
     std::uint64_t completion = 0;
     {
       const MutexLock lock(mutex);
-      CompileTask* task = book.find(request);
-      if (task == nullptr) task = &book.add(request, options.clock->steady());
+      CompileTask* task = table.find(request);
+      if (task == nullptr) task = &table.add(request, options.clock->steady());
       const bool failed = task->stage == Stage::Failed && is_remembered(*task->error);
       if (stopping) {
         waiter.outcome.emplace(cancelled(request));
@@ -145,7 +145,7 @@ Engine::State::AttachResult Engine::State::attach_waiter(const CompileRequest& r
       }
       if (waiter.outcome) return {};
       if (!failed || task->completion_count == verified) {
-        if (failed) book.set_cancelled(*task);
+        if (failed) table.set_cancelled(*task);
         task->waiters.push_back(&waiter);
         return {task, schedule(*task, request, priority)};
       }
@@ -190,11 +190,11 @@ ResolveResultPtr Engine::State::lookup(const CompileRequest& request) {
   auto asked = start;
   {
     const MutexLock lock(mutex);
-    CompileTask* task = book.find(request);
+    CompileTask* task = table.find(request);
     if (stopping || (task != nullptr && (task->stage == Stage::Running || task->stage == Stage::Failed))) {
       return nullptr;
     }
-    if (task == nullptr) task = &book.add(request, start);
+    if (task == nullptr) task = &table.add(request, start);
     if (task->stage == Stage::Queued) asked = task->requested_at;
     if (task->is_stale) stale = task->result;
     number = task->number;
@@ -204,8 +204,8 @@ ResolveResultPtr Engine::State::lookup(const CompileRequest& request) {
   context.task_id = number;
   context.requested_at = asked;
   Completion completion;
-  completion.answer = still_current(request, std::move(stale), context);
-  if (completion.answer == nullptr) {
+  completion.result = still_current(request, std::move(stale), context);
+  if (completion.result == nullptr) {
     auto found = run_for_request<std::optional<ResolveResult>>(
         request, [&] { return source.resolver().lookup(request, context); });
     if (!found || !*found) return nullptr;
@@ -213,10 +213,10 @@ ResolveResultPtr Engine::State::lookup(const CompileRequest& request) {
     completion = make_completion(std::make_shared<const ResolveResult>(std::move(**found)), nullptr);
   }
   const MutexLock lock(mutex);
-  CompileTask* task = book.find(number);
+  CompileTask* task = table.find(number);
   // The task was released, refreshed or started during the lookup. This result is used for this caller only.
-  if (task == nullptr || task->is_detached || task->refreshes != refreshes) return completion.answer;
-  if (task->stage == Stage::Running) return completion.answer;
+  if (task == nullptr || task->is_detached || task->refreshes != refreshes) return completion.result;
+  if (task->stage == Stage::Running) return completion.result;
   if (serves(*task, request)) return task->result;
   task->began = start;
   (void)apply_completion(*task, std::move(completion));
@@ -236,7 +236,7 @@ bool Engine::State::work(Priority priority, const Runner& runner) noexcept {
   {
     const MutexLock lock(mutex);
     if (stopping) return false;
-    task = book.take(priority, options.clock->steady());
+    task = table.take(priority, options.clock->steady());
   }
   if (task == nullptr) return false;
   task = hash_and_identify(*task, priority);
@@ -251,7 +251,7 @@ CompileTask* Engine::State::hash_and_identify(CompileTask& task, Priority priori
     const CompileRequest request = task.request();
     (void)UnitAccess::identity(request.unit);
     const MutexLock lock(mutex);
-    CompileTask& known = book.identify(task);
+    CompileTask& known = table.identify(task);
     if (&known != left) {
       queued = !stopping && !is_done(known) && schedule(known, request, priority);
       left = nullptr;
@@ -301,20 +301,20 @@ std::optional<Result<ResolveResultPtr>> Engine::State::execute(CompileTask& task
   const RequestKey key = recipe->request_key();
   if (coalesce_with_running(task, key, context)) return std::nullopt;
   // A resolve must not start after `interrupt`, which would not end it.
-  Result<ResolveResult> answer = is_stopping() ? cancelled(request) : run_for_request<ResolveResult>(request, [&] {
+  Result<ResolveResult> resolved = is_stopping() ? cancelled(request) : run_for_request<ResolveResult>(request, [&] {
     return source.resolver().resolve(request, *recipe, context);
   });
   {
     const MutexLock lock(mutex);
     in_flight.erase(key);
   }
-  if (!answer) return std::move(answer).error();
-  return std::make_shared<const ResolveResult>(std::move(*answer));
+  if (!resolved) return std::move(resolved).error();
+  return std::make_shared<const ResolveResult>(std::move(*resolved));
 }
 
 bool Engine::State::coalesce_with_running(CompileTask& task, const RequestKey& request, RequestContext& context) {
   const MutexLock lock(mutex);
-  context.queued_similar = book.queued_similar(task);
+  context.queued_similar = table.queued_similar(task);
   const auto [known, first] = in_flight.emplace(request, &task);
   if (!first) {
     known->second->coalesced_tasks.push_back(&task);
@@ -328,7 +328,7 @@ Engine::State::Completion Engine::State::make_completion(Result<ResolveResultPtr
   Completion completion;
   try {
     if (result) {
-      completion.answer = std::move(*result);
+      completion.result = std::move(*result);
       return completion;
     }
     if (recipe != nullptr) completion.recipe = std::make_unique<const Recipe>(*recipe);
@@ -350,17 +350,17 @@ void Engine::State::complete(CompileTask& task, Completion completion) noexcept 
     // The coalesced tasks find the result of this task in the store.
     for (CompileTask* follower : task.coalesced_tasks) {
       if (follower->is_detached && follower->waiters.empty()) {
-        book.remove(*follower);
+        table.remove(*follower);
       } else if (stopping) {
-        book.set_cancelled(*follower);
+        table.set_cancelled(*follower);
         wake(*follower, cancelled(*follower));
       } else {
-        book.enqueue(*follower, Priority::Foreground);  // it has already waited in the queue
+        table.enqueue(*follower, Priority::Foreground);  // it has already waited in the queue
         ++queued;
       }
     }
     task.coalesced_tasks.clear();
-    if (task.is_detached && !is_queued_again) book.remove(task);
+    if (task.is_detached && !is_queued_again) table.remove(task);
   }
   (void)waited.submit(queued);
   if (is_queued_again) (void)pool(priority).submit(1);
@@ -368,28 +368,28 @@ void Engine::State::complete(CompileTask& task, Completion completion) noexcept 
 
 bool Engine::State::apply_completion(CompileTask& task, Completion completion) noexcept {
   ++task.completion_count;
-  book.end_run(task, options.clock->steady());
+  table.end_run(task, options.clock->steady());
   const std::optional<Priority> again = std::exchange(task.requeue_priority, std::nullopt);
-  const bool is_cancelled = completion.answer == nullptr && completion.error.code == Code::Cancelled;
+  const bool is_cancelled = completion.result == nullptr && completion.error.code == Code::Cancelled;
   if (is_cancelled && (task.is_cancelling || stopping)) {
-    book.set_cancelled(task);
+    table.set_cancelled(task);
     if (again && !stopping) {  // the waiting callers arrived after the cancellation
-      book.enqueue(task, *again);
+      table.enqueue(task, *again);
       return true;
     }
     wake(task, cancelled(task));
     return false;
   }
-  if (completion.answer != nullptr) {
+  if (completion.result != nullptr) {
     task.error.reset();
     task.recipe.reset();
-    book.set_answer(task, std::move(completion.answer));
+    table.set_result(task, std::move(completion.result));
     wake(task, task.result);
   } else {
-    book.hide_answer(task);
+    table.hide_result(task);
     task.result.reset();
     task.is_stale = false;
-    book.set_failed(task);
+    table.set_failed(task);
     task.error = std::move(completion.error);
     task.recipe = std::move(completion.recipe);
     wake(task, copy_error(*task.error));

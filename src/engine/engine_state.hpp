@@ -34,7 +34,7 @@ struct Engine::State {
   // Returns true if a task has everything that a get of this request needs.
   static bool serves(const CompileTask& task, const CompileRequest& request);
   // Returns the result if it is ready, otherwise null.
-  ResolveResultPtr answer_of(const CompileRequest& request);
+  ResolveResultPtr result_of(const CompileRequest& request);
   // Attaches a waiter to the task of a get and queues the task if it was not scheduled. The task is null if the get is
   // already decided; `waiter` has the outcome then.
   struct AttachResult {
@@ -94,7 +94,7 @@ struct Engine::State {
   bool coalesce_with_running(CompileTask& task, const RequestKey& request, RequestContext& context);
   // The result of a task. It is built outside the lock and before anything changes, because it needs memory.
   struct Completion {
-    ResolveResultPtr answer;
+    ResolveResultPtr result;
     Error error;  // set if there is no result
     std::unique_ptr<const Recipe> recipe;
   };
@@ -111,7 +111,7 @@ struct Engine::State {
   const Options options;
   mutable Mutex mutex;
   ReadyIndex index;  // readable by any thread; written by the task table
-  TaskTable book KILN_GUARDED_BY(mutex);
+  TaskTable table KILN_GUARDED_BY(mutex);
   std::unordered_map<RequestKey, CompileTask*> in_flight KILN_GUARDED_BY(mutex);
   bool stopping KILN_GUARDED_BY(mutex) = false;
   // Declared last, so that their threads end before the members that they use are destroyed.

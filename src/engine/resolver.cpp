@@ -214,12 +214,12 @@ std::optional<ResolveResult> Resolver::claim_or_find(const Participant& particip
     // published while its claim is held: by its holder, or by a process that did not wait.
     const bool polls = level > 0 || subject.external != nullptr;
     const auto wait = polls ? std::min(left, kTakeoverPollInterval) : left;
-    Claims::AcquireResult answer = waiting.acquire(participant.claims, takeover_of(subject.request, level), wait);
-    claim = std::move(answer.claim);
-    const bool timed_out = answer.outcome == Claims::Outcome::TimedOut;
-    const bool is_finished = answer.outcome == Claims::Outcome::ReleasedByOther;
-    if (answer.outcome == Claims::Outcome::Unavailable) {
-      params_.emitter.emit(Event::Kind::ClaimUnavailable, "claims", answer.reason);
+    Claims::AcquireResult acquired = waiting.acquire(participant.claims, takeover_of(subject.request, level), wait);
+    claim = std::move(acquired.claim);
+    const bool timed_out = acquired.outcome == Claims::Outcome::TimedOut;
+    const bool is_finished = acquired.outcome == Claims::Outcome::ReleasedByOther;
+    if (acquired.outcome == Claims::Outcome::Unavailable) {
+      params_.emitter.emit(Event::Kind::ClaimUnavailable, "claims", acquired.reason);
     }
     // The process that compiled has digested the headers; this one reuses its digests.
     if (is_finished && subject.recipe != nullptr) params_.digests->reload();

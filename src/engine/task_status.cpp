@@ -31,19 +31,19 @@ UnitStatus status_of(const CompileTask& task) {
   return unit;
 }
 
-SessionStatus sums_of(const TaskTable& book, std::chrono::nanoseconds now) {
+SessionStatus sums_of(const TaskTable& table, std::chrono::nanoseconds now) {
   SessionStatus sums;
-  sums.submitted = book.tasks().size();
-  sums.released = book.released();
-  sums.compiled = book.ready(true).size();
-  sums.cached = book.ready(false).size();
-  sums.failed = book.failed().size();
-  sums.cancelled = book.cancelled().size();
+  sums.submitted = table.tasks().size();
+  sums.released = table.released();
+  sums.compiled = table.ready(true).size();
+  sums.cached = table.ready(false).size();
+  sums.failed = table.failed().size();
+  sums.cancelled = table.cancelled().size();
   sums.pending =
-      book.running().size() + book.queued(Priority::Background).size() + book.queued(Priority::Foreground).size();
-  if (book.tasks().empty()) return sums;
-  const std::chrono::nanoseconds first = book.tasks().begin()->second->submitted;
-  const std::chrono::nanoseconds last = sums.pending > 0 ? now : book.last_end();
+      table.running().size() + table.queued(Priority::Background).size() + table.queued(Priority::Foreground).size();
+  if (table.tasks().empty()) return sums;
+  const std::chrono::nanoseconds first = table.tasks().begin()->second->submitted;
+  const std::chrono::nanoseconds last = sums.pending > 0 ? now : table.last_end();
   if (last > first) sums.wall_ms = milliseconds(last - first);
   return sums;
 }
@@ -70,27 +70,27 @@ const char* to_string(UnitStatus::State state) {
   return enum_name<State::Cancelled>(state, {"queued", "running", "ready", "failed", "cancelled"});
 }
 
-SessionStatus status_of(const TaskTable& book, std::chrono::nanoseconds now) {
-  SessionStatus status = sums_of(book, now);
-  for (const auto& [number, task] : book.tasks()) status.units.push_back(status_of(*task));
+SessionStatus status_of(const TaskTable& table, std::chrono::nanoseconds now) {
+  SessionStatus status = sums_of(table, now);
+  for (const auto& [number, task] : table.tasks()) status.units.push_back(status_of(*task));
   return status;
 }
 
 // The cost depends on the tasks that run, are waited for or are shown. There may be 100,000 tasks, and the engine's
 // lock is held.
-StatusSnapshot take_snapshot(const TaskTable& book, std::chrono::nanoseconds now, std::size_t maximum) {
-  StatusSnapshot snapshot{sums_of(book, now)};
-  std::vector<const CompileTask*> tasks(book.running().begin(), book.running().end());
-  const TaskTable::List& waited = book.queued(Priority::Foreground);
+StatusSnapshot take_snapshot(const TaskTable& table, std::chrono::nanoseconds now, std::size_t maximum) {
+  StatusSnapshot snapshot{sums_of(table, now)};
+  std::vector<const CompileTask*> tasks(table.running().begin(), table.running().end());
+  const TaskTable::List& waited = table.queued(Priority::Foreground);
   tasks.insert(tasks.end(), waited.begin(), waited.end());
   for (const CompileTask* task : tasks) snapshot.waiters += task->waiters.size();
   const auto add = [&](auto first, auto last) {
     for (std::size_t count = 0; count < maximum && first != last; ++count, ++first) tasks.push_back(*first);
   };
-  add(book.failed().begin(), book.failed().end());
-  add(book.queued(Priority::Background).begin(), book.queued(Priority::Background).end());
-  for (const bool compiled : {false, true}) add(book.ready(compiled).rbegin(), book.ready(compiled).rend());
-  add(book.cancelled().begin(), book.cancelled().end());
+  add(table.failed().begin(), table.failed().end());
+  add(table.queued(Priority::Background).begin(), table.queued(Priority::Background).end());
+  for (const bool compiled : {false, true}) add(table.ready(compiled).rbegin(), table.ready(compiled).rend());
+  add(table.cancelled().begin(), table.cancelled().end());
   const auto end = tasks.begin() + static_cast<std::ptrdiff_t>(std::min(maximum, tasks.size()));
   std::partial_sort(tasks.begin(), end, tasks.end(), comes_before);
   for (auto task = tasks.begin(); task != end; ++task) {

@@ -99,17 +99,17 @@ void TaskTable::find_equal(const Unit& unit, const Target* target, std::vector<C
 CompileTask& TaskTable::add(const CompileRequest& request, std::chrono::nanoseconds now) {
   const std::uint64_t number = ++numbers_;
   index_.reserve(tasks_.size() + 1);  // so that publishing a result never needs memory
-  std::list<CompileTask*> place(1);   // permanent node: moving it between queues needs no memory
+  std::list<CompileTask*> node(1);    // permanent node: moving it between queues needs no memory
   CompileTask& task =
       *tasks_
            .emplace_hint(tasks_.end(), number,
                          std::make_unique<CompileTask>(request, number, UnitAccess::fingerprint(request.unit)))
            ->second;
   task.submitted = now;
-  place.front() = &task;
-  task.queue_position = place.begin();
+  node.front() = &task;
+  task.queue_position = node.begin();
   task.list = &cancelled_;
-  cancelled_.splice(cancelled_.end(), place);
+  cancelled_.splice(cancelled_.end(), node);
   try {
     if (const Digest* identity = UnitAccess::identity_if_computed(request.unit)) {
       task.identity = *identity;
@@ -227,9 +227,9 @@ void TaskTable::end_run(CompileTask& task, std::chrono::nanoseconds now) {
   task.stop = std::stop_source(std::nostopstate);
 }
 
-void TaskTable::set_answer(CompileTask& task, ResolveResultPtr answer) noexcept {
+void TaskTable::set_result(CompileTask& task, ResolveResultPtr result) noexcept {
   task.stage = CompileTask::Stage::Ready;
-  task.result = std::move(answer);
+  task.result = std::move(result);
   move(task, ready_[task.result->origin == Origin::Compiled ? 1 : 0]);
   task.is_stale = false;
   if (!task.identity || task.is_detached) return;
@@ -242,7 +242,7 @@ void TaskTable::set_answer(CompileTask& task, ResolveResultPtr answer) noexcept 
   });
 }
 
-void TaskTable::hide_answer(const CompileTask& task) noexcept {
+void TaskTable::hide_result(const CompileTask& task) noexcept {
   if (task.identity && !task.is_detached) index_.erase(index_key(*task.identity, task.target));
 }
 

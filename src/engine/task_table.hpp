@@ -72,9 +72,9 @@ class TaskTable {
   /// Records the end of a run.
   void end_run(CompileTask& task, std::chrono::nanoseconds now);
   /// Sets the result of a task: it becomes Ready, and readers of the index find it.
-  void set_answer(CompileTask& task, ResolveResultPtr answer) noexcept;
+  void set_result(CompileTask& task, ResolveResultPtr result) noexcept;
   /// Removes a result from the index because it is unusable or must be checked first.
-  void hide_answer(const CompileTask& task) noexcept;
+  void hide_result(const CompileTask& task) noexcept;
   /// Returns the number of queued units of the same kind and target. It is an estimate that examines only the next few
   /// hundred tasks and stops counting at a small number.
   std::size_t queued_similar(const CompileTask& task) const;
@@ -106,8 +106,8 @@ class TaskTable {
 };
 
 /// Returns the state of all tasks at this point in time.
-SessionStatus status_of(const TaskTable& book, std::chrono::nanoseconds now);
+SessionStatus status_of(const TaskTable& table, std::chrono::nanoseconds now);
 /// Returns the totals of all tasks, and the `maximum` tasks that are most relevant to a viewer.
-StatusSnapshot take_snapshot(const TaskTable& book, std::chrono::nanoseconds now, std::size_t maximum);
+StatusSnapshot take_snapshot(const TaskTable& table, std::chrono::nanoseconds now, std::size_t maximum);
 
 }  // namespace kiln

@@ -27,48 +27,48 @@ std::string named_for_load(const CompileRequest& request) { return "unit '" + re
 
 Result<const detail::KernelState*> kernel_while_capturing(KernelHandleState& handle, const Unit& unit,
                                                           const Target& target, void* stream) {
-  const detail::KernelState* const found = handle.current_for(target);
-  if (found == nullptr) {
+  const detail::KernelState* const kernel = handle.current_for(target);
+  if (kernel == nullptr) {
     return make_error(Code::Capturing,
                       "kernel '" + handle.entry + "' of unit '" + unit.label() +
                           "' is not ready and its stream is capturing a graph; get it before the capture");
   }
-  if (Status prepared = found->kernel->prepare(stream); !prepared) return std::move(prepared).error();
-  return found;
+  if (Status prepared = kernel->kernel->prepare(stream); !prepared) return std::move(prepared).error();
+  return kernel;
 }
 
 }  // namespace
 
-bool KernelLoader::can_drop_bytes(const CompileRequest& request, const ResolveResult& answer) {
-  if (!request.load_on_device || !answer.is_stored || answer.is_slim) return false;
+bool KernelLoader::can_drop_bytes(const CompileRequest& request, const ResolveResult& result) {
+  if (!request.load_on_device || !result.is_stored || result.is_slim) return false;
   DriverBackend* const driver = drivers_.get(driver_kind(request.unit));
-  return driver != nullptr && driver->find(module_key(request.unit, answer.key)) != nullptr;
+  return driver != nullptr && driver->find(module_key(request.unit, result.key)) != nullptr;
 }
 
-Status KernelLoader::load(const CompileRequest& request, const ResolveResult& answer) {
+Status KernelLoader::load(const CompileRequest& request, const ResolveResult& result) {
   if (!request.load_on_device) return {};
   DriverBackend* const driver = drivers_.get(driver_kind(request.unit));
   if (driver == nullptr || driver->opened() == nullptr) return {};
   const auto start = system_clock().steady();
   bool newly_loaded = false;
-  if (answer.is_slim) {
-    if (driver->find(module_key(request.unit, answer.key)) != nullptr) return {};
+  if (result.is_slim) {
+    if (driver->find(module_key(request.unit, result.key)) != nullptr) return {};
     return make_error(Code::LoadRejected, named_for_load(request) + " is no longer loaded");
   }
-  const auto module = driver->module(module_key(request.unit, answer.key), answer.artifact, &newly_loaded);
+  const auto module = driver->module(module_key(request.unit, result.key), result.artifact, &newly_loaded);
   const bool rejected = !module && module.error().code == Code::LoadRejected;
   Status outcome = rejected ? Status(module.error()) : Status();
-  if (newly_loaded || rejected) emit_load(request, answer, milliseconds_since(system_clock(), start), outcome);
+  if (newly_loaded || rejected) emit_load(request, result, milliseconds_since(system_clock(), start), outcome);
   return outcome;
 }
 
-void KernelLoader::emit_load(const CompileRequest& request, const ResolveResult& answer, double ms,
+void KernelLoader::emit_load(const CompileRequest& request, const ResolveResult& result, double ms,
                              const Status& outcome) const {
   if (!emitter_) return;
   const auto kind = outcome ? Event::Kind::Loaded : Event::Kind::LoadRejected;
-  Event event = make_event(kind, request.unit, request.target, answer.flow);
-  event.key = answer.key.hex();
-  event.origin = to_string(answer.origin);
+  Event event = make_event(kind, request.unit, request.target, result.flow);
+  event.key = result.key.hex();
+  event.origin = to_string(result.origin);
   event.ms = ms;
   if (!outcome) event.message = outcome.error().message;
   emitter_.emit(event);
@@ -84,16 +84,16 @@ Result<const detail::KernelState*> KernelLoader::get(KernelHandleState& handle, 
   record_undeclared_use(unit, handle.entry, caller);
   const auto driver = requests_.open(driver_kind(unit), deadline);
   if (!driver) return driver.error();
-  const auto place = (*driver)->device().current_context();
-  if (!place) return place.error();
+  const auto context = (*driver)->device().current_context();
+  if (!context) return context.error();
   if (stream != nullptr) {
     const auto capturing = (*driver)->device().capturing(stream->native());
     if (!capturing) return capturing.error();
     if (*capturing)
-      return kernel_while_capturing(handle, unit, effective_target(unit, place->target), stream->native());
+      return kernel_while_capturing(handle, unit, effective_target(unit, context->target), stream->native());
   }
   const std::uint64_t epoch = handle.table.epoch();
-  const CompileRequest request{unit, effective_target(unit, place->target), true};
+  const CompileRequest request{unit, effective_target(unit, context->target), true};
   auto kernel = prepare_kernel(handle, **driver, request, deadline, caller);
   // A driver that loads lazily rejects late. The rejected code is not returned a second time.
   if (!kernel && kernel.error().code == Code::LoadRejected) {
@@ -110,47 +110,47 @@ Result<KernelLoader::LoadedModule> KernelLoader::load_module(const Unit& unit, c
   record_undeclared_use(unit, {}, caller);
   const auto driver = requests_.open(driver_kind(unit), deadline);
   if (!driver) return driver.error();
-  const auto place = (*driver)->device().current_context();
-  if (!place) return place.error();
-  const CompileRequest request{unit, effective_target(unit, place->target), true};
-  const auto answer = get_loaded(request, deadline, caller);
-  if (!answer) return answer.error();
-  auto module = (*driver)->module(module_key(unit, (*answer)->key), (*answer)->artifact);
+  const auto context = (*driver)->device().current_context();
+  if (!context) return context.error();
+  const CompileRequest request{unit, effective_target(unit, context->target), true};
+  const auto result = get_loaded(request, deadline, caller);
+  if (!result) return result.error();
+  auto module = (*driver)->module(module_key(unit, (*result)->key), (*result)->artifact);
   if (!module) return std::move(module).error();
-  return LoadedModule{std::move(*module), &(*driver)->device(), place->target, (*answer)->flow, (*answer)->origin};
+  return LoadedModule{std::move(*module), &(*driver)->device(), context->target, (*result)->flow, (*result)->origin};
 }
 
 Result<ResolveResultPtr> KernelLoader::get_loaded(const CompileRequest& request, const Deadline& deadline,
                                                   Caller caller) {
-  auto answer = requests_.get(request, deadline, caller);
-  if (answer && (*answer)->is_slim && !load(request, **answer)) {
+  auto result = requests_.get(request, deadline, caller);
+  if (result && (*result)->is_slim && !load(request, **result)) {
     // Another unit had the same code, and its release unloaded the module.
     engine_.forget(request);
-    answer = requests_.get(request, deadline, caller);
+    result = requests_.get(request, deadline, caller);
   }
-  if (!answer) return answer;
+  if (!result) return result;
   // The code was loaded in the background, unless another caller requested only its bytes.
-  if (Status usable = load(request, **answer); !usable) {
+  if (Status usable = load(request, **result); !usable) {
     engine_.forget(request);
     return std::move(usable).error();
   }
-  if (can_drop_bytes(request, **answer)) engine_.drop_bytes(request);
-  return answer;
+  if (can_drop_bytes(request, **result)) engine_.drop_bytes(request);
+  return result;
 }
 
 // Returns the kernel of a request, prepared in the calling thread's context.
 Result<const detail::KernelState*> KernelLoader::prepare_kernel(KernelHandleState& handle, DriverBackend& driver,
                                                                 const CompileRequest& request, const Deadline& deadline,
                                                                 Caller caller) {
-  const auto answer = get_loaded(request, deadline, caller);
-  if (!answer) return answer.error();
-  auto kernel = kernel_of(handle, driver, request, **answer);
+  const auto result = get_loaded(request, deadline, caller);
+  if (!result) return result.error();
+  auto kernel = kernel_of(handle, driver, request, **result);
   if (!kernel) return kernel;
   const Status usable = (*kernel)->kernel->prepare(nullptr);
   if (usable) return kernel;
   if (usable.error().code == Code::LoadRejected) {
-    emit_load(request, **answer, 0, usable);
-    driver.mark_rejected(module_key(request.unit, (*answer)->key));
+    emit_load(request, **result, 0, usable);
+    driver.mark_rejected(module_key(request.unit, (*result)->key));
     handle.mark_rejected(**kernel);
     engine_.forget(request);
   }
@@ -159,13 +159,13 @@ Result<const detail::KernelState*> KernelLoader::prepare_kernel(KernelHandleStat
 
 // The target is that of the device, which can differ from the target of the artifact.
 Result<const detail::KernelState*> KernelLoader::kernel_of(KernelHandleState& handle, DriverBackend& driver,
-                                                           const CompileRequest& request, const ResolveResult& answer) {
+                                                           const CompileRequest& request, const ResolveResult& result) {
   const MutexLock lock(handle.mutex);
-  const ArtifactKey key = module_key(request.unit, answer.key);
-  if (const detail::KernelState* known = handle.find(request.target, key)) return known;
-  const EntryPoint* entry = find_entry(answer.artifact, handle.entry);
-  if (entry == nullptr) return no_entry(handle, request.unit, answer.artifact);
-  const auto module = driver.module(key, answer.artifact);
+  const ArtifactKey key = module_key(request.unit, result.key);
+  if (const detail::KernelState* existing = handle.find(request.target, key)) return existing;
+  const EntryPoint* entry = find_entry(result.artifact, handle.entry);
+  if (entry == nullptr) return no_entry(handle, request.unit, result.artifact);
+  const auto module = driver.module(key, result.artifact);
   if (!module) return module.error();
   auto kernel = (*module)->kernel(entry->symbol);
   if (!kernel) return kernel.error();
@@ -175,8 +175,8 @@ Result<const detail::KernelState*> KernelLoader::kernel_of(KernelHandleState& ha
   state->name = entry->name;
   state->unit = request.unit.label();
   state->target = request.target;
-  state->flow = answer.flow;
-  state->origin = answer.origin;
+  state->flow = result.flow;
+  state->origin = result.origin;
   state->emitter = emitter_;
   handle.kernels.push_back(std::move(state));
   return handle.kernels.back().get();
@@ -216,13 +216,13 @@ std::vector<UndeclaredUse> KernelLoader::undeclared() const {
 // A plan is ready when its kernels can be captured in a graph. Without a current context they cannot be prepared here;
 // the launch prepares them.
 void KernelLoader::prepare_in_current_context(const CompileRequest& request, DriverBackend& driver,
-                                              const Target& target, const ResolveResult& answer, std::uint64_t epoch) {
+                                              const Target& target, const ResolveResult& result, std::uint64_t epoch) {
   if (request.unit.kind() == "cccl") return;  // its entries are not kernels to get
-  const auto place = driver.device().current_context();
-  if (!place || !(place->target == target)) return;
-  for (const EntryPoint& entry : answer.artifact.entries) {
+  const auto context = driver.device().current_context();
+  if (!context || !(context->target == target)) return;
+  for (const EntryPoint& entry : result.artifact.entries) {
     const auto slot = handles_.get(UnitAccess::identity(request.unit), entry.name);
-    const auto kernel = kernel_of(*slot, driver, request, answer);
+    const auto kernel = kernel_of(*slot, driver, request, result);
     if (kernel && (*kernel)->kernel->prepare(nullptr)) slot->publish(**kernel, epoch, false);
   }
 }
@@ -244,11 +244,11 @@ std::vector<NotReady> KernelLoader::wait_for(const Units& units, const Deadline&
     for (const Target& target : *(*driver)->open()) {
       const std::uint64_t epoch = handles_.epoch();
       const CompileRequest request{unit, effective_target(unit, target), true};
-      const auto answer = engine_.get(request, deadline, caller);
-      if (!answer) {
-        cold.push_back({unit.label(), target.name(), answer.error().message});
+      const auto result = engine_.get(request, deadline, caller);
+      if (!result) {
+        cold.push_back({unit.label(), target.name(), result.error().message});
       } else {
-        prepare_in_current_context(request, **driver, target, **answer, epoch);
+        prepare_in_current_context(request, **driver, target, **result, epoch);
       }
     }
   }

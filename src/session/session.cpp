@@ -94,7 +94,7 @@ Result<Kernel> KernelHandle::get_or_wait(Wait wait, const StreamRef* stream, Cal
 
 std::optional<Kernel> Session::try_get(const Unit& unit, const std::string& entry) {
   // Needs no check for a forked child: no inherited kernel is ready there.
-  SessionImpl* const impl = state_->current.load(std::memory_order_acquire);
+  SessionImpl* const impl = state_->impls.last();
   if (impl == nullptr) return std::nullopt;
   HandleTable::ReadyKernel ready = impl->handles().find_ready(UnitAccess::identity(unit), entry);
   if (ready.owner == nullptr) return std::nullopt;

@@ -12,40 +12,13 @@ EventEmitter emitter_for(const SessionOptions& options, std::shared_ptr<EventSin
   return EventEmitter(options.on_event).with_sink(std::move(trace)).with_sink(std::move(metrics));
 }
 
-// Objects that a forked child inherited. They are not destroyed: their threads do not exist in the child, their locks
-// may be held, and their work belongs to the parent. Kept reachable for leak checkers.
-std::atomic<SessionImpl*> abandoned{nullptr};
-
 }  // namespace
 
-void SessionImpl::abandon() {
-  next_abandoned_ = abandoned.load(std::memory_order_acquire);
-  while (!abandoned.compare_exchange_weak(next_abandoned_, this, std::memory_order_acq_rel)) {
-  }
-}
-
-Session::State::~State() {
-  SessionImpl* impl = current.load(std::memory_order_acquire);
-  if (impl == nullptr) return;
-  if (impl->generation() == fork_generation()) {
-    delete impl;
-  } else {
-    impl->abandon();
-  }
-}
-
 SessionImpl& Session::State::impl() {
-  SessionImpl* seen = current.load(std::memory_order_acquire);
-  while (seen == nullptr || seen->generation() != fork_generation()) {
-    auto fresh = std::make_unique<SessionImpl>(options, config);
-    if (!current.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel)) continue;
-    if (seen != nullptr) {
-      seen->handles().drop_owners();
-      seen->abandon();
-    }
-    return *fresh.release();
-  }
-  return *seen;
+  SessionImpl* const last = impls.last();
+  SessionImpl& impl = impls.get(options, config);
+  if (last != nullptr && last != &impl) last->handles().drop_owners();  // in a child: they refer to this session
+  return impl;
 }
 
 std::shared_ptr<Session::State> Session::State::open(SessionOptions options, std::optional<Config> config) {
@@ -53,7 +26,7 @@ std::shared_ptr<Session::State> Session::State::open(SessionOptions options, std
   State* const opened = state.get();
   return {opened, [state = std::move(state)](State* closing) mutable {
             closing->is_closed = true;
-            if (SessionImpl* impl = closing->current) impl->handles().drop_owners();
+            if (SessionImpl* impl = closing->impls.last()) impl->handles().drop_owners();
             state.reset();
           }};
 }
@@ -67,8 +40,7 @@ std::shared_ptr<const detail::HandleOwner> Session::State::owner(std::shared_ptr
 }
 
 SessionImpl::SessionImpl(const SessionOptions& options, const std::optional<Config>& config)
-    : generation_(fork_generation()),
-      trace_(is_set(options, "trace", "KILN_TRACE") ? std::make_shared<TraceWriter>() : nullptr),
+    : trace_(is_set(options, "trace", "KILN_TRACE") ? std::make_shared<TraceWriter>() : nullptr),
       metrics_(options.collect_metrics ? std::make_shared<Metrics>() : nullptr),
       emitter_(emitter_for(options, trace_, metrics_)),
       components_(options, config, emitter_, kernels_, status_writer_), drivers_(options, components_, emitter_),

@@ -7,6 +7,7 @@
 
 #include <kiln/session.hpp>
 
+#include "base/process/per_process.hpp"
 #include "base/process/process_lifecycle.hpp"
 #include "engine/engine.hpp"
 #include "engine/status_writer.hpp"
@@ -29,7 +30,6 @@ class SessionImpl final : public ProcessLifecycleListener {
   SessionImpl(const SessionOptions& options, const std::optional<Config>& config);
   ~SessionImpl() override;
 
-  unsigned generation() const { return generation_; }
   const EventEmitter& emitter() const { return emitter_; }
   Components& components() { return components_.get(); }
   Drivers& drivers() { return drivers_; }
@@ -44,17 +44,13 @@ class SessionImpl final : public ProcessLifecycleListener {
   void before_fork() override { handles_.before_fork(); }
   void in_parent() override { handles_.in_parent(); }
   void in_child() override { handles_.in_child(); }
-  /// Abandons an object that was inherited through a fork: it is never used or destroyed again.
-  void abandon();
 
  private:
   void warn_of_status_directory(const Error& error);
 
-  const unsigned generation_;
   const std::shared_ptr<TraceWriter> trace_;  // null if no trace is requested
   const std::shared_ptr<Metrics> metrics_;    // null if no metrics are requested
   const EventEmitter emitter_;
-  SessionImpl* next_abandoned_ = nullptr;
 
   LazyComponents components_;
   Drivers drivers_;
@@ -70,21 +66,19 @@ class SessionImpl final : public ProcessLifecycleListener {
 struct Session::State : std::enable_shared_from_this<Session::State> {
   explicit State(SessionOptions its_options, std::optional<Config> its_config = std::nullopt)
       : options(std::move(its_options)), config(std::move(its_config)) {}
-  ~State();
   /// Opens a session. The state that `Session` objects and the objects created from them share; when the last of them
   /// is destroyed, the session keeps no owners any more, and ends when the last `Kernel` and `KernelHandle` is
   /// destroyed.
   static std::shared_ptr<State> open(SessionOptions options, std::optional<Config> config = std::nullopt);
 
-  /// Returns the parts of this process. Creates them when they are first needed, and again in a forked child, which
-  /// abandons those of its parent.
+  /// Returns the parts of this process. Creates them when they are first needed, and again in a forked child.
   SessionImpl& impl();
   /// Returns what keeps a handle and its kernels alive.
   std::shared_ptr<const detail::HandleOwner> owner(std::shared_ptr<KernelHandleState> handle);
 
   const SessionOptions options;
   const std::optional<Config> config;  // used instead of loading one, for the command line
-  std::atomic<SessionImpl*> current{nullptr};
+  PerProcess<SessionImpl> impls;
   std::atomic<bool> is_closed{false};  // no `Session` exists any more
 };
 

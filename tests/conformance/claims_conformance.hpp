@@ -239,7 +239,9 @@ TYPED_TEST_P(ClaimsConformance, WaitForStoppedHolderEndsEarly) {
   std::printf("figure: a stopped holder is waited for %.1f s of 60\n", std::chrono::duration<double>(passed).count());
   EXPECT_TRUE(answer.outcome == Claims::Outcome::TimedOut || answer.outcome == Claims::Outcome::ReleasedByOther)
       << answer.reason;
-  EXPECT_EQ(answer.is_holder_stopped, answer.outcome == Claims::Outcome::TimedOut) << answer.reason;
+  if (answer.outcome == Claims::Outcome::TimedOut) {
+    EXPECT_NE(answer.reason.find("is stopped"), std::string::npos) << answer.reason;
+  }
   EXPECT_LT(passed, std::chrono::seconds(20));
 }
 

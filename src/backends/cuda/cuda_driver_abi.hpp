@@ -25,8 +25,6 @@ enum class DriverResult : int {
   UnsupportedPtxVersion = 222,
   InvalidSource = 300,
   FileNotFound = 301,
-  SharedObjectSymbolNotFound = 302,
-  SharedObjectInitFailed = 303,
   OperatingSystem = 304,
   InvalidHandle = 400,
   IllegalState = 401,
@@ -101,14 +99,11 @@ enum class DeviceAttribute : int {
 enum class FunctionAttribute : int {
   MaxThreadsPerBlock = 0,
   SharedBytes = 1,  ///< static
-  ConstantBytes = 2,
-  LocalBytes = 3,
   Registers = 4,
   PtxVersion = 5,
   BinaryVersion = 6,
   MaxDynamicSharedBytes = 8,  ///< must be raised before a launch with more than 48 KiB
   PreferredSharedCarveout = 9,
-  NonPortableClusterSizeAllowed = 14,
 };
 
 enum class CaptureStatus : int { None = 0, Active = 1, Invalidated = 2 };
@@ -116,18 +111,11 @@ enum class CaptureMode : int { Global = 0, ThreadLocal = 1, Relaxed = 2 };
 
 enum class LaunchAttributeId : unsigned {
   Ignore = 0,
-  AccessPolicyWindow = 1,
-  Cooperative = 2,       ///< int
-  ClusterDimension = 4,  ///< three unsigned
-  ClusterScheduling = 5,
+  Cooperative = 2,                ///< int
+  ClusterDimension = 4,           ///< three unsigned
   ProgrammaticSerialization = 6,  ///< int
-  ProgrammaticEvent = 7,
-  Priority = 8,  ///< int
-  MemorySyncDomainMap = 9,
+  Priority = 8,                   ///< int
   MemorySyncDomain = 10,
-  PreferredClusterDimension = 11,
-  CompletionEvent = 12,
-  DeviceUpdatableNode = 13,
   PreferredSharedCarveout = 14,
 };
 
