@@ -33,6 +33,7 @@ class SessionImpl final : public ProcessLifecycleListener {
   const EventEmitter& emitter() const { return emitter_; }
   Components& components() { return components_.get(); }
   SessionRequests& requests() { return requests_; }
+  Drivers& drivers() { return drivers_; }
   KernelLoader& kernels() { return kernels_; }
   HandleTable& handles() { return handles_; }
 
