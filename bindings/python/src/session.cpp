@@ -226,7 +226,7 @@ void bind_session(nb::module_& module) {
   bind_diagnostics(session);
   bind_handle(module, session);
   bind_external(module, session);
-  bind_cccl(module, session);
+  bind_compute(module, session);
 }
 
 }  // namespace kiln::python

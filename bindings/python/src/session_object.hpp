@@ -23,7 +23,7 @@ struct SessionObject {
 };
 void bind_handle(nb::module_& module, nb::class_<SessionObject>& session);
 void bind_external(nb::module_& module, nb::class_<SessionObject>& session);
-void bind_cccl(nb::module_& module, nb::class_<SessionObject>& session);
+void bind_compute(nb::module_& module, nb::class_<SessionObject>& session);
 
 /// Default timeout of `get` in seconds.
 inline constexpr double kUsualTimeout = 2;

@@ -61,7 +61,7 @@ void emit(const SessionObject& self, const std::string& kind, const std::string&
 
 }  // namespace
 
-void bind_cccl(nb::module_& module, nb::class_<SessionObject>& session) {
+void bind_compute(nb::module_& module, nb::class_<SessionObject>& session) {
   module.def("_serialized_build", &serialized_build, nb::arg("artifact"), nb::arg("unit"), nb::arg("library"));
   session.def("_emit", &emit, nb::arg("kind"), nb::arg("unit"), nb::arg("target"), nb::arg("message"), nb::arg("ms"));
   session.def(
