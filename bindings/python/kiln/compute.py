@@ -181,7 +181,7 @@ def _cccl_libraries() -> list[str]:
 
         own = os.path.dirname(os.path.realpath(cuda.compute.__file__)) + os.sep
         found = {path for name, path in _loaded_libraries() if name.startswith("libcccl.") and path.startswith(own)}
-        _opened.extend(sorted(found))
+        _opened[:] = sorted(found)  # in one step: another thread may do the same
     return _opened
 
 
