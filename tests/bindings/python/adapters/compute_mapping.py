@@ -11,6 +11,7 @@ from cuda.compute import _bindings as bindings
 from cuda.compute import _cccl_interop as interop
 
 import kiln
+import kiln.compute
 from kiln._compute_specs import spec_of
 
 compute = compute_algorithms.cuda.compute
@@ -21,16 +22,27 @@ class Recorded(Exception):
 
 
 def recorded(kind, *args, cc):
-    raise Recorded(spec_of(kind, args))
+    raise Recorded(spec_of(kind, args), lambda: kiln.compute._key(kind, args, cc))
 
 
-def spec(make, **arguments):
+def build(make, **arguments):
+    """Returns the text of the spec of a build, or None, and a function that returns its key by content."""
     try:
         make(**arguments, compute_capability=80)
     except Recorded as record:
-        text = record.args[0]
-        return text and kiln.Unit.cccl(text).source
+        return record.args
     raise AssertionError("nothing was built")
+
+
+def spec(make, **arguments):
+    text, _ = build(make, **arguments)
+    return text and kiln.Unit.cccl(text).source
+
+
+def keys_are_equal(make, first, second):
+    one, two = (build(make, **arguments)[1]() for arguments in (first, second))
+    assert one is not None and two is not None
+    return one == two
 
 
 def moved(array):
@@ -91,4 +103,10 @@ answers = {
     "an unknown argument": spec_of(bindings.DeviceUnaryTransform, [interop.to_cccl_input_iter(i32), plus, 1]),
     "another count": spec_of(bindings.DeviceUnaryTransform, [interop.to_cccl_input_iter(i32), plus]),
 }
+proxy = ProxyArray("i4")
+arrays = {"d_in_keys": i32, "d_out_keys": i32, "d_in_values": i32, "d_out_values": i32, "op": OpKind.LESS}
+proxies = {**arrays, **dict.fromkeys(list(arrays)[:4], proxy)}
+answers["keys of a sort of proxies and of arrays"] = keys_are_equal(compute.make_merge_sort, arrays, proxies)
+first, second = ({"d_in": array, "d_out": array, "op": OpKind.NEGATE} for array in (i32, proxy))
+answers["keys of a transform of proxies and of arrays"] = keys_are_equal(compute.make_unary_transform, first, second)
 print(json.dumps(answers))

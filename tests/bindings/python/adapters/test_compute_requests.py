@@ -140,6 +140,9 @@ print(json.dumps([[unit.unit, unit.target] for unit in kiln.status().units]))
 
 def test_only_builds_that_a_spec_describes_are_units(tmp_path):
     answers = with_double(tmp_path, "compute_mapping.py")
+    # A sort of proxies is built for keys alone, and must not serve one that has values.
+    assert answers.pop("keys of a sort of proxies and of arrays") is False
+    assert answers.pop("keys of a transform of proxies and of arrays") is True
     fields = {name: json.loads(spec) if spec else None for name, spec in answers.items()}
     assert fields["reduce"] == {
         "version": 1,
@@ -184,3 +187,25 @@ print(json.dumps(own))
     variables = {"KILN_CCCL": "/nonexistent", "KILN_TRACE": str(trace)}
     assert with_double(tmp_path, program, **variables) == ["DeviceReduceBuildResult"]
     assert "/nonexistent" in events(trace)["called_fallback"] and "called_compiled" not in events(trace)
+
+
+def test_operators_have_names_by_content_unless_another_has_the_name(tmp_path):
+    program = """
+import json
+from kiln._compute_names import _stable_name
+
+def above(limit):
+    return lambda x: x > limit
+
+def positive(x):
+    return x > 0
+
+one, two = above(1), above(2)
+names = [_stable_name(op, types, value) for op, types, value in
+         ((positive, "i32", 0), (positive, "i32", 0), (positive, "i64", 0), (one, "i32", 1), (two, "i32", 2), (one, "i32", 1))]
+print(json.dumps(names))
+"""
+    first, same, other_types, one, two, again = run(tmp_path, program)
+    assert first == same != other_types and first.startswith("positive_kiln")
+    assert one == again and two == ""
+    assert run(tmp_path, program)[0] == first
