@@ -72,3 +72,6 @@ for version in 1.2.0 1.1.1; do
   [ -d ".venv/cccl-$version/cuda" ] ||
     .venv/bin/python -m pip install -q --no-deps --target ".venv/cccl-$version" "cuda-cccl==$version"
 done
+# What compiles Python operators of cuda.compute, for tests/bindings/python/adapters/test_compute_warmup.py.
+[ -d .venv/numba/numba_cuda_mlir ] ||
+  .venv/bin/python -m pip install -q --no-deps --target .venv/numba numba-cuda-mlir==0.6.0

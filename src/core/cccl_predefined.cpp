@@ -159,7 +159,8 @@ Spec bound(Scalar type, Bound which) {
   Spec spec;
   spec.name = named_after(which == Bound::Lower ? "lower_bound" : "upper_bound", type);
   spec.algorithm = Algorithm::BinarySearch;
-  spec.iterators = {pointer(type), pointer(type), pointer(Scalar::I64)};
+  // Positions are unsigned, as cuda.compute requires them, so that both share the artifact.
+  spec.iterators = {pointer(type), pointer(type), pointer(Scalar::U64)};
   spec.operators = {Operator::of(OperatorKind::Less)};
   spec.bound = which;
   return spec;

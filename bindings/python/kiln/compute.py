@@ -1,7 +1,11 @@
 """kiln under cuda.compute: what its factories build is cached, verified when read, and built once per host or fleet.
 
 :func:`install` enables it. Every ``cuda.compute.make_*`` and every algorithm then queries kiln before it compiles,
-for the current device or for a given ``compute_capability``.
+for the current device or for a given ``compute_capability``. :func:`request_warmup` has kiln compile algorithms in the
+background, before they are called.
+
+A build on arrays with the library's own operators is a kiln unit (docs/cccl.md), the same that C++ programs and the
+command line use; every other build has a key over its content.
 """
 
 from __future__ import annotations
@@ -11,15 +15,21 @@ import enum
 import glob
 import hashlib
 import os
+import threading
+import time
 import warnings
 from typing import Any, Callable, Iterable, Iterator, Optional
 
-from kiln import _external
+import kiln
+from kiln import _compute_names, _external
 from kiln._compute_files import load, save
+from kiln._compute_specs import NULL_MATTERS, call, spec_of
+from kiln._compute_warmup import request_warmup
 from kiln._file_cache import FileCache
+from kiln._kiln import _serialized_build
 from kiln._memo import content_digest, files_below, memoized
 
-__all__ = ["install", "load", "save", "uninstall", "wait_timeout"]
+__all__ = ["call", "install", "load", "ready_timeout", "request_warmup", "save", "uninstall", "wait_timeout"]
 
 _SYSTEM = "cuda.compute"
 # Releases that this module was tested with. It uses private interfaces, so other releases are not changed.
@@ -29,9 +39,14 @@ _LIBRARIES = ("libnvrtc.so", "libnvJitLink.so", "libcccl.c.parallel.so")
 #: Seconds to wait for another process that builds the same thing, before building it as well.
 wait_timeout = 60.0
 
+#: Seconds to wait for a unit that kiln compiles, before cuda.compute builds it in this process.
+ready_timeout = 5.0
+
 _files = FileCache("compute")
 _originals: list[tuple[Any, str, Callable[..., Any]]] = []  # owner, attribute name and original function
+_replacing = threading.Lock()
 _identity: list[str] = []
+_opened: list[str] = []
 
 
 def install() -> bool:
@@ -52,21 +67,31 @@ def install() -> bool:
         )
         warnings.warn(f"cuda.compute is not changed: {reason}", RuntimeWarning, stacklevel=2)
         return False
-    for module, name, replacement in replacements:
-        original = getattr(module, name)
-        _originals.append((module, name, original))
-        setattr(module, name, replacement(original))
+    _replace([*replacements, *_compute_names.replacements()])
     return True
+
+
+def _replace(functions: list[tuple[Any, str, Callable[..., Any]]]) -> None:
+    """Replaces functions that are not replaced yet."""
+    with _replacing:
+        done = {(module, name) for module, name, _ in _originals}
+        for module, name, replacement in functions:
+            if (module, name) in done:
+                continue
+            original = getattr(module, name)
+            _originals.append((module, name, original))
+            setattr(module, name, replacement(original))
 
 
 def _replacements() -> list[tuple[Any, str, Callable[..., Any]]]:
     """Returns the functions to replace and their replacements. Empty if this release lacks them or cannot serialize."""
-    from cuda.compute import _caching, _cccl_interop, _cpp_compile
+    from cuda.compute import _caching, _cccl_interop, _cpp_compile, op
 
     wanted: list[tuple[Any, str, Callable[..., Any]]] = [
         (_cccl_interop, "call_build", lambda build: _cached_builder(build, load=True)),
         (_cccl_interop, "call_compile", lambda build: _cached_builder(build, load=False)),
         (_cpp_compile, "_compile_cpp_to_ltoir_cached", _cached_compiler),
+        (op, "_jit_op_adapter_factory", _stable_names),
     ]
     serializes = getattr(_caching, "_BACKEND_SERIALIZES_BUILD_RESULTS", False)
     return wanted if serializes and all(hasattr(module, name) for module, name, _ in wanted) else []
@@ -77,6 +102,18 @@ def uninstall() -> None:
     while _originals:
         module, name, original = _originals.pop()
         setattr(module, name, original)
+
+
+def _stable_names(import_compiler: Callable[[], Any]) -> Callable[[], Any]:
+    """Gives Python operators stable names once cuda.compute imports their compiler, with the first of them."""
+
+    def imported() -> Any:
+        adapter = import_compiler()
+        if _originals:
+            _replace(_compute_names.replacements())
+        return adapter
+
+    return imported
 
 
 @contextlib.contextmanager
@@ -92,7 +129,12 @@ def _cached_builder(build: Callable[..., Any], load: bool) -> Callable[..., Any]
     """Returns a builder that queries the cache first. A failing build raises to the caller, as without kiln."""
 
     def builder(kind: Any, *args: Any, cc: Any = None, **kwargs: Any) -> Any:
-        key = _key(kind, args, cc) if cc is not None and not kwargs else None
+        if cc is None or kwargs:
+            return build(kind, *args, cc=cc, **kwargs)
+        ready = _from_unit(kind, args, cc, load)
+        if ready is not None:
+            return ready
+        key = _key(kind, args, cc)
         if key is None:
             return build(kind, *args, cc=cc, **kwargs)
         data, pending = _external.get_or_claim(_SYSTEM, key, wait_timeout)
@@ -108,6 +150,40 @@ def _cached_builder(build: Callable[..., Any], load: bool) -> Callable[..., Any]
         return result
 
     return builder
+
+
+def _from_unit(kind: Any, args: tuple[Any, ...], cc: tuple[int, int], load: bool) -> Any:
+    """Returns a build from the artifact of a kiln unit. None if no spec says what it is, or if kiln does not have it in
+    time; an event then has the reason."""
+    spec = spec_of(kind, args)
+    libraries = _cccl_libraries() if spec is not None else []
+    if spec is None or len(libraries) != 1:
+        return None
+    target = f"sm_{cc[0]}{cc[1]}"
+    begin = time.monotonic()
+    result, reason, label = None, "", kind.__name__
+    try:
+        unit = kiln.Unit.cccl(spec)
+        label = unit.label
+        artifact = kiln.shared.artifact(unit, target, timeout=ready_timeout)
+        blob = _serialized_build(artifact, unit, libraries[0])
+        result = kind.deserialize(blob, load=load, check_cc=load)
+    except (kiln.Error, RuntimeError, ValueError) as error:
+        reason = str(error)
+    used = "called_fallback" if result is None else "called_compiled"
+    kiln.shared._emit(used, label, target, reason, (time.monotonic() - begin) * 1e3)
+    return result
+
+
+def _cccl_libraries() -> list[str]:
+    """Returns the CCCL libraries of cuda.compute that this process has open: one, unless something is odd."""
+    if not _opened:
+        import cuda.compute
+
+        own = os.path.dirname(os.path.realpath(cuda.compute.__file__)) + os.sep
+        found = {path for name, path in _loaded_libraries() if name.startswith("libcccl.") and path.startswith(own)}
+        _opened[:] = sorted(found)  # in one step: another thread may do the same
+    return _opened
 
 
 def _cached_compiler(compile_code: Callable[[str, str], bytes]) -> Callable[[str, str], bytes]:
@@ -140,7 +216,8 @@ def _key(kind: Any, args: Iterable[Any], cc: tuple[int, int]) -> Optional[bytes]
     writer.u32(int(cc[0]) * 10 + int(cc[1]))
     for arg in args:
         if isinstance(arg, bindings.Iterator):
-            writer.u8(1)
+            # Without the address of its values, a sort is built for keys alone.
+            writer.u8(8 if kind.__name__ in NULL_MATTERS and arg.is_ptr_kind and not arg.state else 1)
             codec.write_iterator(writer, arg)
         elif isinstance(arg, bindings.Op):
             writer.u8(2)
@@ -151,6 +228,9 @@ def _key(kind: Any, args: Iterable[Any], cc: tuple[int, int]) -> Optional[bytes]
         elif isinstance(arg, bindings.TypeInfo):
             writer.u8(4)
             codec.write_type_info(writer, arg)
+        elif isinstance(arg, bytes):
+            writer.u8(9)
+            writer.blob(arg)
         elif isinstance(arg, (bool, int, enum.IntEnum)):
             writer.u8(5)
             writer.text(str(int(arg)))
@@ -164,7 +244,7 @@ def _key(kind: Any, args: Iterable[Any], cc: tuple[int, int]) -> Optional[bytes]
     identity = _compiler_identity()
     if not identity:
         return None
-    return b"1\0" + identity.encode() + b"\0" + hashlib.sha256(writer.getvalue()).digest()
+    return b"2\0" + identity.encode() + b"\0" + hashlib.sha256(writer.getvalue()).digest()
 
 
 def _compiler_identity() -> str:

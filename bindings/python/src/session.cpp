@@ -227,6 +227,7 @@ void bind_session(nb::module_& module) {
   bind_handle(module, session);
   bind_external(module, session);
   bind_resolve(module, session);
+  bind_compute(module, session);
 }
 
 }  // namespace kiln::python

@@ -24,6 +24,7 @@ struct SessionObject {
 void bind_handle(nb::module_& module, nb::class_<SessionObject>& session);
 void bind_external(nb::module_& module, nb::class_<SessionObject>& session);
 void bind_resolve(nb::module_& module, nb::class_<SessionObject>& session);
+void bind_compute(nb::module_& module, nb::class_<SessionObject>& session);
 
 /// A kernel and the objects that keep it alive. Members are destroyed in reverse order, the session last.
 struct KernelObject {

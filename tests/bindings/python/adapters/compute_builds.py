@@ -29,10 +29,11 @@ def counted(build):
 
 
 def negate(**target):
-    """Builds a transform from one array of integers to another."""
+    """Builds a transform from an iterator with code of its own, which no spec describes, to an array."""
     cuda.compute.clear_all_caches()
+    ones = cuda.compute.ConstantIterator(numpy.int32(1))
     array = cuda.compute.ProxyArray(numpy.int32)
-    return cuda.compute.make_unary_transform(d_in=array, d_out=array, op=cuda.compute.OpKind.NEGATE, **target)
+    return cuda.compute.make_unary_transform(d_in=ones, d_out=array, op=cuda.compute.OpKind.NEGATE, **target)
 
 
 def build(kind):

@@ -1,0 +1,211 @@
+"""kiln.compute.request_warmup and kiln.compute.call without compiles: what is requested, and what is not."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+DOUBLE = os.environ.get("KILN_FAKE_DRIVER", "")
+TOOLKIT = os.environ.get("KILN_TOOLKIT_LIBRARIES", "/usr/local/cuda/lib64")
+WITHOUT_DEVICE = not os.path.exists("/dev/nvidiactl")
+
+pytest.importorskip("cuda.cccl", reason="cuda-cccl is not installed")
+if not os.path.exists(os.path.join(DOUBLE, "libcuda.so.1")):
+    pytest.skip("KILN_FAKE_DRIVER names no folder with the driver's double", allow_module_level=True)
+
+
+def run(folder, program, **variables):
+    """Returns what a new process prints as JSON."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
+    environment["PYTHONPATH"] += os.pathsep + str(HERE)
+    environment.update(KILN_CACHE_DIR=str(folder), **variables)
+    arguments = ["-c", program] if "\n" in program else [str(HERE / program)]
+    done = subprocess.run(
+        [sys.executable, "-B", *arguments], env=environment, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def with_double(folder, program, **variables):
+    libraries = f"{DOUBLE}:{TOOLKIT}"
+    return run(folder, program, LD_LIBRARY_PATH=libraries, KILN_FAKE_DRIVER_DEVICES="sm_80", **variables)
+
+
+def events(trace):
+    """Returns the kinds and messages of the events in a trace."""
+    all_of_it = json.loads(trace.read_text())["traceEvents"]
+    return {event["cat"]: event["args"].get("message", "") for event in all_of_it if "cat" in event}
+
+
+def test_call_written_as_data_is_the_unit_of_its_name(tmp_path):
+    program = """
+import json, kiln, kiln.compute
+from kiln.compute import call
+calls = {
+    "exclusive_scan_i32": call("exclusive_scan", dtype="i32", op="sum"),
+    "reduce_sum_f64": call("reduce_into", dtype="float64", op="plus"),
+    "segmented_reduce_min_f64": call("segmented_reduce", dtype="f64", op="min"),
+    "upper_bound_u64": call("upper_bound", dtype="uint64"),
+    "radix_sort_u64_i32": call("radix_sort", dtype="u64", value_dtype="int32"),
+    "merge_sort_u64_i32": call("merge_sort", dtype="u64", value_dtype="i32"),
+    "unique_by_key_i32_i32": call("unique_by_key", dtype="i32", value_dtype="i32"),
+}
+errors = []
+for wrong in (dict(algorithm="sort", dtype="i32"), dict(algorithm="radix_sort", dtype="i32"),
+              dict(algorithm="reduce_into", dtype="i31", op="sum"), dict(algorithm="reduce_into", dtype="i32", op="mean"),
+              dict(algorithm="reduce_into", dtype="i32", op="sum", order="ascending")):
+    try:
+        call(**wrong)
+        errors.append("")
+    except ValueError as error:
+        errors.append(str(error))
+print(json.dumps([[kiln.Unit.cccl(name).key == unit.key for name, unit in calls.items()], errors]))
+"""
+    equal, errors = run(tmp_path, program)
+    assert all(equal), equal
+    for error, word in zip(errors, ("use one of", "value_dtype", "i31", "operators", "order")):
+        assert word in error
+
+
+@pytest.mark.skipif(not WITHOUT_DEVICE, reason="this machine has a CUDA device")
+def test_request_without_device_does_nothing(tmp_path):
+    program = """
+import json, os, sys, kiln, kiln.compute
+def state():
+    maps = open("/proc/self/maps").read()
+    return [len(os.listdir("/proc/self/task")), [lib for lib in ("libcuda", "libnvrtc", "libcccl") if lib in maps]]
+before = state()
+kiln.compute.request_warmup(["select_i32", kiln.compute.call("reduce_into", dtype="f64", op="sum"), lambda capability: 1 / 0])
+errors = []
+for wrong in ("sort_i32", 3, [3]):
+    try:
+        kiln.compute.request_warmup(wrong)
+    except (ValueError, TypeError) as error:
+        errors.append(type(error).__name__)
+print(json.dumps([before == state(), state(), "cuda.compute" in sys.modules, kiln.status().submitted, errors]))
+"""
+    same, state, imported, submitted, errors = run(tmp_path, program)
+    assert same and state == [1, []] and not imported and submitted == 0
+    assert errors == ["InvalidArgument", "TypeError", "TypeError"]
+
+
+def test_requests_of_several_modules_are_one_request_each(tmp_path):
+    program = """
+import json, threading, time, kiln, kiln.compute
+kiln.compute.request_warmup(["reduce_sum_i32", "reduce_sum_f64"], arch="sm_80")
+kiln.compute.request_warmup([kiln.compute.call("reduce_into", dtype="i32", op="sum")], arch=[80, (9, 0)])
+seen = []
+def build(capability):
+    thread = threading.current_thread()
+    seen.append([capability, thread.name, thread.daemon])
+def fails(capability):
+    raise RuntimeError("no such operator")
+for _ in range(2):
+    kiln.compute.request_warmup([fails, build], arch=80)
+deadline = time.monotonic() + 120
+while not seen or any(thread.name == "kiln-compute" for thread in threading.enumerate()):
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+kiln.shared.write_trace()
+units = sorted((unit.unit, unit.target) for unit in kiln.status().units)
+print(json.dumps([units, seen]))
+"""
+    trace = tmp_path / "trace.json"
+    units, seen = with_double(tmp_path, program, KILN_COMPILE="never", KILN_TRACE=str(trace))
+    assert [name for name, _ in units].count("reduce_sum_f64") == 1 and len(units) == 3, units
+    assert seen == [[80, "kiln-compute", True]]
+    assert events(trace)["compile_failed"] == "RuntimeError: no such operator"
+
+
+def test_device_is_found_in_the_background(tmp_path):
+    program = """
+import json, time, kiln, kiln.compute
+for _ in range(3):
+    kiln.compute.request_warmup("reduce_sum_i32")
+deadline = time.monotonic() + 120
+while not kiln.status().units or kiln.status().pending:
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+print(json.dumps([[unit.unit, unit.target] for unit in kiln.status().units]))
+"""
+    variables = {"KILN_DRIVER": os.path.join(DOUBLE, "libcuda.so.1"), "KILN_COMPILE": "never"}
+    ((unit, target),) = with_double(tmp_path, program, **variables)
+    assert unit == "reduce_sum_i32" and target.endswith("80")
+
+
+def test_only_builds_that_a_spec_describes_are_units(tmp_path):
+    answers = with_double(tmp_path, "compute_mapping.py")
+    # A sort of proxies is built for keys alone, and must not serve one that has values.
+    assert answers.pop("keys of a sort of proxies and of arrays") is False
+    assert answers.pop("keys of a transform of proxies and of arrays") is True
+    fields = {name: json.loads(spec) if spec else None for name, spec in answers.items()}
+    assert fields["reduce"] == {
+        "version": 1,
+        "algorithm": "reduce",
+        "iterators": ["i32", "i32"],
+        "operators": ["plus"],
+        "type": "i32",
+        "init": "value",
+        "determinism": "run_to_run",
+    }
+    assert fields["reduce of proxies"] == fields["reduce"]
+    assert fields["reduce to another type"]["type"] == "f64"
+    assert fields["reduce to another type"]["iterators"] == ["i32", "f64"]
+    assert fields["reduce without init"]["init"] == "none"
+    assert fields["inclusive scan"]["inclusive"] and fields["inclusive scan"]["init"] == "none"
+    assert fields["scan from the device"]["init"] == "future" and not fields["scan from the device"]["inclusive"]
+    assert fields["descending"]["order"] == "descending"
+    assert fields["sort of structs"]["iterators"] == ["i32", {"alignment": 4, "storage": 8}]
+    assert fields["transform"]["iterators"] == ["i32", "f64"] and fields["transform"]["operators"] == ["negate"]
+    without = ("operator with code", "keys alone", "merge sort of keys", "sort of proxies", "histogram")
+    for name in (*without, "another iterator", "an unknown argument", "another count"):
+        assert answers[name] is None, name
+
+
+def test_build_is_the_callers_own_if_kiln_cannot(tmp_path):
+    program = """
+import json, compute_algorithms, kiln, kiln.compute
+from cuda.compute import _cccl_interop as interop
+
+class Build:
+    def serialize(self):
+        return b"bytes"
+
+own = []
+interop.call_compile = lambda kind, *args, cc: own.append(kind.__name__) or Build()
+assert kiln.compute.install()
+compute_algorithms.make("reduce_sum_i32", compute_capability=80)
+kiln.shared.write_trace()
+print(json.dumps(own))
+"""
+    trace = tmp_path / "trace.json"
+    variables = {"KILN_CCCL": "/nonexistent", "KILN_TRACE": str(trace)}
+    assert with_double(tmp_path, program, **variables) == ["DeviceReduceBuildResult"]
+    assert "/nonexistent" in events(trace)["called_fallback"] and "called_compiled" not in events(trace)
+
+
+def test_operators_have_names_by_content_unless_another_has_the_name(tmp_path):
+    program = """
+import json
+from kiln._compute_names import _stable_name
+
+def above(limit):
+    return lambda x: x > limit
+
+def positive(x):
+    return x > 0
+
+one, two = above(1), above(2)
+names = [_stable_name(op, types, value) for op, types, value in
+         ((positive, "i32", 0), (positive, "i32", 0), (positive, "i64", 0), (one, "i32", 1), (two, "i32", 2), (one, "i32", 1))]
+print(json.dumps(names))
+"""
+    first, same, other_types, one, two, again = run(tmp_path, program)
+    assert first == same != other_types and first.startswith("positive_kiln")
+    assert one == again and two == ""
+    assert run(tmp_path, program)[0] == first
