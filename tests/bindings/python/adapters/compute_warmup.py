@@ -65,8 +65,12 @@ def timed_operator(*arguments):
 
 
 if spatial_join.SELECTS:
-    from cuda.compute import _jit
+    from cuda.compute import _jit  # first, as on the background thread: Python's locks of imports then order the two
 
+    import numba_cuda_mlir.tools
+
+    # Otherwise numba opens the device, and fails without an id of it, which the driver's double does not have.
+    numba_cuda_mlir.tools._cached_cc = Device(0).compute_capability
     compile_operator, _jit.compile_op = _jit.compile_op, timed_operator
 names = [*spatial_join.NEEDS, *(build.__name__ for build in spatial_join.SELECTS)]
 calls = {name: timed(compute_algorithms.make, name)[0] for name in names}
