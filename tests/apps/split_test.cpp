@@ -20,7 +20,9 @@ constexpr const char* kHeader = R"(#define KERNEL extern "C" __global__ void
 constexpr const char* kSource = R"(#include "scale.h"
 #define BOTH(name) SCALE(float, f_##name) SCALE(double, d_##name);
 #define LIST(X) X(one) X(two)
-#define ZERO(name) KERNEL zero_##name(int* p) { *p = 0; }
+#define PASTE(a, b) a##b
+#define CONCAT(a, b) PASTE(a, b)
+#define ZERO(name) KERNEL CONCAT(zero_, name)(int* p) { *p = 0; }
 #define PAIR(a, b) KERNEL a() {} KERNEL b() {}
 template <class T, int N>
 __global__ void fill(T* x) { x[threadIdx.x] = N; }
@@ -65,10 +67,10 @@ TEST_F(SplitCommand, FindsMacroCallsListsAndTemplateInstances) {
                         one["entry"].get<std::string>() + " = " + one["source"].get<std::string>());
   }
   EXPECT_EQ(instances,
-            (Strings{"9 fill fill<float, 8> = ", "10 fill fill<double, 4> = ", "12 SCALE scale_i = SCALE(int, i)\n",
-                     "14 SCALE scale_ll = SCALE(long long,\n      ll)\n", "16 SCALE scale_f_x = SCALE(float, f_x)\n",
-                     "16 SCALE scale_d_x = SCALE(double, d_x)\n", "17 ZERO zero_one = ZERO(one)\n",
-                     "17 ZERO zero_two = ZERO(two)\n"}));
+            (Strings{"11 fill fill<float, 8> = ", "12 fill fill<double, 4> = ", "14 SCALE scale_i = SCALE(int, i)\n",
+                     "16 SCALE scale_ll = SCALE(long long,\n      ll)\n", "18 SCALE scale_f_x = SCALE(float, f_x)\n",
+                     "18 SCALE scale_d_x = SCALE(double, d_x)\n", "19 ZERO zero_one = ZERO(one)\n",
+                     "19 ZERO zero_two = ZERO(two)\n"}));
 }
 
 TEST_F(SplitCommand, ListsOmittedCodeWithReason) {
@@ -78,11 +80,11 @@ TEST_F(SplitCommand, ListsOmittedCodeWithReason) {
     const std::string reason = one["reason"];
     reasons.push_back(one["line"].dump() + ' ' + reason.substr(0, reason.find_first_of(";,")));
   }
-  EXPECT_EQ(reasons, (Strings{"8 template 'lonely' has no explicit instantiation", "18 macro PAIR defines 2 kernels",
-                              "20 SCALE is used inside an #if",
-                              "22 kernel 'plain' stays in the preamble and is compiled with each instance"}));
+  EXPECT_EQ(reasons, (Strings{"10 template 'lonely' has no explicit instantiation", "20 macro PAIR defines 2 kernels",
+                              "22 SCALE is used inside an #if",
+                              "24 kernel 'plain' stays in the preamble and is compiled with each instance"}));
   const Ran printed = run({"split", "k/scale.cu", "--force"});
-  EXPECT_NE(printed.out.find("left out: k/scale.cu:18: macro PAIR defines 2 kernels; an instance has one\n"),
+  EXPECT_NE(printed.out.find("left out: k/scale.cu:20: macro PAIR defines 2 kernels; an instance has one\n"),
             std::string::npos)
       << printed.out;
   EXPECT_NE(printed.out.find("8 instances in kiln.toml; the preamble is k/scale.preamble.cu, a new file"),

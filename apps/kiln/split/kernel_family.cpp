@@ -36,27 +36,6 @@ std::string single_spaced(std::string_view text) {
   return out;
 }
 
-// Returns the name in the declarator after the kernel word at index `at`, with template arguments if it has any; empty
-// if it is not found.
-std::string kernel_name(std::string_view text, const TokenList& tokens, std::size_t at) {
-  for (std::size_t i = at + 1; i < tokens.size(); ++i) {
-    if (tokens[i].text == "{" || tokens[i].text == ";") return {};
-    if (is_attribute(tokens[i].text) && i + 1 < tokens.size() && tokens[i + 1].text == "(") {
-      i = closing_bracket(tokens, i + 1);
-      if (i == kNoToken) return {};
-      continue;
-    }
-    if (tokens[i].is_word() && i + 1 < tokens.size() && tokens[i + 1].text == "<") {
-      const std::size_t close = closing_angle(tokens, i + 1);
-      if (close == kNoToken || close + 1 >= tokens.size()) return {};
-      if (tokens[close + 1].text != "(") continue;
-      return single_spaced(text.substr(tokens[i].begin, tokens[close].end() - tokens[i].begin));
-    }
-    if (tokens[i].text == "(") return tokens[i - 1].is_word() ? std::string(tokens[i - 1].text) : std::string();
-  }
-  return {};
-}
-
 // Finds the family of one source. Not thread-safe.
 class FamilyFinder {
  public:
@@ -84,6 +63,8 @@ class FamilyFinder {
   }
   void omit(std::size_t line, std::string reason) { family_.omissions.push_back({line, std::move(reason)}); }
 
+  std::string kernel_name(std::string_view text, const TokenList& tokens, std::size_t at) const;
+  std::string expanded_word(const MacroCall& call) const;
   void scan();
   std::size_t scan_call(const MacroCall& call, std::size_t at);
   std::size_t scan_template(std::size_t at);
@@ -108,6 +89,45 @@ class FamilyFinder {
   KernelFamily family_;
 };
 
+// Returns the word that a macro such as CONCAT(a, b) expands to; empty if it is not one word.
+std::string FamilyFinder::expanded_word(const MacroCall& call) const {
+  std::optional<std::string> text = expand_call(call);
+  for (unsigned depth = 0; text && depth < kMaxNesting; ++depth) {
+    const SourceTokens tokens = tokenize(*text);
+    if (tokens.code.size() == 1) return tokens.code.front().is_word() ? *text : std::string();
+    const std::optional<MacroCall> next = tokens.code.empty() ? std::nullopt : macros_.call_at(*text, tokens.code, 0);
+    if (!next || next->last + 1 != tokens.code.size()) return {};
+    text = expand_call(*next);
+  }
+  return {};
+}
+
+// Returns the name in the declarator after the kernel word at index `at`, with template arguments if it has any; empty
+// if it is not found.
+std::string FamilyFinder::kernel_name(std::string_view text, const TokenList& tokens, std::size_t at) const {
+  for (std::size_t i = at + 1; i < tokens.size(); ++i) {
+    if (tokens[i].text == "{" || tokens[i].text == ";") return {};
+    if (is_attribute(tokens[i].text) && i + 1 < tokens.size() && tokens[i + 1].text == "(") {
+      i = closing_bracket(tokens, i + 1);
+      if (i == kNoToken) return {};
+      continue;
+    }
+    if (const std::optional<MacroCall> call = macros_.call_at(text, tokens, i)) {
+      i = call->last;
+      if (i + 1 < tokens.size() && tokens[i + 1].text == "(") return expanded_word(*call);
+      continue;
+    }
+    if (tokens[i].is_word() && i + 1 < tokens.size() && tokens[i + 1].text == "<") {
+      const std::size_t close = closing_angle(tokens, i + 1);
+      if (close == kNoToken || close + 1 >= tokens.size()) return {};
+      if (tokens[close + 1].text != "(") continue;
+      return single_spaced(text.substr(tokens[i].begin, tokens[close].end() - tokens[i].begin));
+    }
+    if (tokens[i].text == "(") return tokens[i - 1].is_word() ? std::string(tokens[i - 1].text) : std::string();
+  }
+  return {};
+}
+
 FamilyFinder::Expansion FamilyFinder::expand(const MacroCall& call, unsigned depth) {
   const std::string name(call.name);
   const std::optional<std::string> body = expand_call(call);
@@ -130,7 +150,7 @@ FamilyFinder::Expansion FamilyFinder::expand(const MacroCall& call, unsigned dep
     if (tokens[i].text == "template" && tokens[i + 1].text == "<") return {{}, "macro " + name + " defines a template"};
   }
   const std::string entry = kernel_name(text, tokens, at);
-  if (entry.empty() || macros_.is_macro(entry)) {
+  if (entry.empty()) {
     return {{}, "the kernel's name in macro " + name + " was not found"};
   }
   return {{{entry, std::string(call.text) + '\n', name, 0}}, {}};

@@ -38,7 +38,6 @@ class MacroTable {
   void add(const SourceTokens& source);
   /// Returns the call of a known macro at this token of `text`, or nothing.
   std::optional<MacroCall> call_at(std::string_view text, const TokenList& tokens, std::size_t at) const;
-  bool is_macro(std::string_view name) const { return macros_.find(name) != macros_.end(); }
   /// Returns true for a word that marks a kernel: one of the given words or a macro that contains one.
   bool is_kernel_word(std::string_view word) const { return kernel_words_.count(word) != 0; }
 
