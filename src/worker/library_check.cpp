@@ -11,7 +11,7 @@
 namespace kiln {
 namespace {
 
-constexpr std::chrono::milliseconds kPollInterval{100};
+constexpr std::chrono::milliseconds kCheckPollInterval{100};
 
 std::string described(const CompilerIdentity& compiler, const Unit& check) {
   return compiler.path + ", whose release this version of kiln does not know: the check of " + check.name();
@@ -57,7 +57,7 @@ std::optional<PchVerdict> LibraryCheck::known(const Digest& key, const RequestCo
     if (is_new) return std::nullopt;
     if (found->second) return found->second;
     if (context.stop.stop_requested()) return PchVerdict{PchVerdict::Kind::Unusable, {}, {}};
-    (void)finished_.wait_for(mutex_, kPollInterval);
+    (void)finished_.wait_for(mutex_, kCheckPollInterval);
   }
 }
 
