@@ -96,7 +96,8 @@ Status WorkerCompiler::check_library(const Recipe& recipe, const RequestContext&
   if (options_.checks == nullptr) {
     return make_error(Code::Unavailable, recipe.compiler.path + " is of an unknown release and cannot be checked here");
   }
-  const Recipe checking{*check, Target::sm(kCcclCheckCapability), recipe.compiler, recipe.working_directory};
+  const Target target{"sm_" + std::to_string(kCcclCheckCapability), Form::Cccl};
+  const Recipe checking{*check, target, recipe.compiler, recipe.working_directory};
   return options_.checks->pass(
       recipe, *check, [&] { return compile_in_worker(checking, context); }, context);
 }

@@ -78,7 +78,8 @@ TEST_F(CcclReleases, UnknownReleaseIsCheckedOncePerHostAndThenCompiles) {
     EXPECT_NE(envelope(compiled).build_id, choose_cccl(cccl_package()).value().build_id);
     const auto said = one.events.of(Event::Kind::LibraryChecked);
     ASSERT_EQ(said.size(), checks) << "the start and the result";
-    if (checks != 0) EXPECT_EQ(said.back().selected, "passed") << said.back().message;
+    if (checks == 0) continue;
+    EXPECT_EQ(said.back().selected, "passed") << said.back().message;
   }
 }
 
