@@ -121,34 +121,35 @@ void BlobUnpacker::give_back(std::unique_ptr<Context> context) {
   if (idle_.size() < kIdleContexts) idle_.push_back(std::move(context));
 }
 
-Result<Bytes> BlobUnpacker::unpack(const BlobLocation& place, BundleSource& source, const BundleGroup& group) {
-  auto raw = uninitialized(place.raw);
+Result<Bytes> BlobUnpacker::unpack(const BlobLocation& location, BundleSource& source, const BundleGroup& group) {
+  auto raw = uninitialized(location.raw);
   if (raw == nullptr) return make_error(Code::Io, "cannot read a blob of a bundle: out of memory");
-  if (place.method == BlobLocation::Method::Raw) {
-    if (place.raw != place.stored) return corrupt_blob("sizes differ although it is not compressed");
-    const std::span<std::uint8_t> bytes(raw.get(), place.raw);
-    if (Status read = source.read_group(group, place.offset, bytes); !read) return std::move(read).error();
-    if (sha256(bytes) != place.digest) return corrupt_blob("digest mismatch");
-    return bytes_of(std::move(raw), place.raw);
+  if (location.method == BlobLocation::Method::Raw) {
+    if (location.raw != location.stored) return corrupt_blob("sizes differ although it is not compressed");
+    const std::span<std::uint8_t> bytes(raw.get(), location.raw);
+    if (Status read = source.read_group(group, location.offset, bytes); !read) return std::move(read).error();
+    if (sha256(bytes) != location.digest) return corrupt_blob("digest mismatch");
+    return bytes_of(std::move(raw), location.raw);
   }
   auto context = take();
-  std::uint8_t* const memory = context->reserve(place.stored);
+  std::uint8_t* const memory = context->reserve(location.stored);
   if (context->zstd == nullptr || memory == nullptr)
     return make_error(Code::Io, "cannot decompress a bundle: out of memory");
-  const std::span<std::uint8_t> stored(memory, place.stored);
+  const std::span<std::uint8_t> stored(memory, location.stored);
   std::optional<Error> error;
-  if (Status read = source.read_group(group, place.offset, stored); !read) {
+  if (Status read = source.read_group(group, location.offset, stored); !read) {
     error = std::move(read).error();
-  } else if (sha256(stored) != place.digest) {
+  } else if (sha256(stored) != location.digest) {
     error = corrupt_blob("digest mismatch");
-  } else if (!is_one_frame(stored, place.raw)) {
+  } else if (!is_one_frame(stored, location.raw)) {
     error = corrupt_blob("is not a single zstd frame of the stated size");
-  } else if (ZSTD_decompressDCtx(context->zstd, raw.get(), place.raw, stored.data(), stored.size()) != place.raw) {
+  } else if (ZSTD_decompressDCtx(context->zstd, raw.get(), location.raw, stored.data(), stored.size()) !=
+             location.raw) {
     error = corrupt_blob("cannot be decompressed");
   }
   give_back(std::move(context));
   if (error) return *std::move(error);
-  return bytes_of(std::move(raw), place.raw);
+  return bytes_of(std::move(raw), location.raw);
 }
 
 std::string encode_artifact_blob(const ArtifactKey& key, const RequestKey& request, const Artifact& artifact) {

@@ -43,7 +43,7 @@ class BlobUnpacker {
   ~BlobUnpacker();
   /// Reads the blob once into private memory, then verifies and decompresses that copy. The result is aligned to 16
   /// bytes.
-  Result<Bytes> unpack(const BlobLocation& place, BundleSource& source, const BundleGroup& group);
+  Result<Bytes> unpack(const BlobLocation& location, BundleSource& source, const BundleGroup& group);
 
  private:
   struct Context;

@@ -136,22 +136,22 @@ Result<std::vector<BundleRow>> Bundle::rows(const Digest& digest, BundleRow::Rol
   return found;
 }
 
-Result<Bytes> Bundle::blob(const BlobLocation& place) {
+Result<Bytes> Bundle::blob(const BlobLocation& location) {
   // `check_page` has checked this; it is repeated because memory safety depends on it.
-  if (place.group >= groups_.size()) return corrupt_bundle("blob in a nonexistent group");
-  const BundleGroup& group = groups_[place.group];
-  if (place.offset > group.size || place.stored > group.size - place.offset) {
+  if (location.group >= groups_.size()) return corrupt_bundle("blob in a nonexistent group");
+  const BundleGroup& group = groups_[location.group];
+  if (location.offset > group.size || location.stored > group.size - location.offset) {
     return corrupt_bundle("blob extends beyond its group");
   }
-  if (place.raw > limits_.blob) return exceeds("blob has " + std::to_string(place.raw) + " bytes");
-  if (limits_.total != UINT64_MAX && unpacked_.fetch_add(place.raw) + place.raw > limits_.total) {
+  if (location.raw > limits_.blob) return exceeds("blob has " + std::to_string(location.raw) + " bytes");
+  if (limits_.total != UINT64_MAX && unpacked_.fetch_add(location.raw) + location.raw > limits_.total) {
     return exceeds("decompressed size is more than " + std::to_string(limits_.total) + " bytes");
   }
-  return unpacker_.unpack(place, *source_, group);
+  return unpacker_.unpack(location, *source_, group);
 }
 
-Result<ArtifactBlob> Bundle::artifact(const BlobLocation& place) {
-  const auto bytes = blob(place);
+Result<ArtifactBlob> Bundle::artifact(const BlobLocation& location) {
+  const auto bytes = blob(location);
   if (!bytes) return bytes.error();
   auto blob = decode_artifact_blob(*bytes);
   if (blob && blob->artifact.target.form == Form::External && header_.version < kExternalBundleVersion) {
@@ -160,8 +160,8 @@ Result<ArtifactBlob> Bundle::artifact(const BlobLocation& place) {
   return blob;
 }
 
-Result<DependencySet> Bundle::dependency_set(const BlobLocation& place) {
-  const auto bytes = blob(place);
+Result<DependencySet> Bundle::dependency_set(const BlobLocation& location) {
+  const auto bytes = blob(location);
   if (!bytes) return bytes.error();
   return DependencySet::decode(bytes->view());
 }

@@ -82,9 +82,9 @@ class Bundle final : public Store {
   Result<const std::uint8_t*> page(std::uint32_t number);
   Result<std::vector<BundleRow>> rows(const Digest& digest, BundleRow::Role role);
   Result<std::vector<BundleRow>> all_rows();
-  Result<Bytes> blob(const BlobLocation& place);
-  Result<ArtifactBlob> artifact(const BlobLocation& place);
-  Result<DependencySet> dependency_set(const BlobLocation& place);
+  Result<Bytes> blob(const BlobLocation& location);
+  Result<ArtifactBlob> artifact(const BlobLocation& location);
+  Result<DependencySet> dependency_set(const BlobLocation& location);
   /// A member and the locations of its blobs.
   struct LocatedMember {
     BundleMember member;

@@ -69,50 +69,51 @@ Result<Counts> decode_fixed_part(BinaryReader& in, BundleHeader& header) {
   return counts;
 }
 
-BlobLocation decode_place(BinaryReader& in) {
-  BlobLocation place;
-  place.group = in.u32();
-  place.method = static_cast<BlobLocation::Method>(in.u32());
-  place.offset = in.u64();
-  place.stored = in.u32();
-  place.raw = in.u32();
-  place.digest = in.digest();
-  return place;
+BlobLocation decode_location(BinaryReader& in) {
+  BlobLocation location;
+  location.group = in.u32();
+  location.method = static_cast<BlobLocation::Method>(in.u32());
+  location.offset = in.u64();
+  location.stored = in.u32();
+  location.raw = in.u32();
+  location.digest = in.digest();
+  return location;
 }
 
-void encode_place(BinaryWriter& out, const BlobLocation& place) {
-  out.u32(place.group).u32(static_cast<std::uint32_t>(place.method)).u64(place.offset);
-  out.u32(place.stored).u32(place.raw).digest(place.digest);
+void encode_location(BinaryWriter& out, const BlobLocation& location) {
+  out.u32(location.group).u32(static_cast<std::uint32_t>(location.method)).u64(location.offset);
+  out.u32(location.stored).u32(location.raw).digest(location.digest);
 }
 
-Status check_place(const BlobLocation& place) {
-  if (place.offset % 16 != 0) return corrupt_bundle("unaligned blob");
-  if (place.stored == 0) return corrupt_bundle("empty blob");
-  switch (place.method) {
+Status check_location(const BlobLocation& location) {
+  if (location.offset % 16 != 0) return corrupt_bundle("unaligned blob");
+  if (location.stored == 0) return corrupt_bundle("empty blob");
+  switch (location.method) {
     case BlobLocation::Method::Raw:
-      if (place.raw != place.stored) return corrupt_bundle("blob sizes differ although it is not compressed");
+      if (location.raw != location.stored) return corrupt_bundle("blob sizes differ although it is not compressed");
       break;
     case BlobLocation::Method::Zstd:
-      if (place.raw > max_unpacked_bytes(place.stored))
+      if (location.raw > max_unpacked_bytes(location.stored))
         return corrupt_bundle("blob exceeds the maximum compression ratio");
       break;
     default:
       return corrupt_bundle("unknown blob compression method " +
-                            std::to_string(static_cast<std::uint32_t>(place.method)));
+                            std::to_string(static_cast<std::uint32_t>(location.method)));
   }
-  if (place.raw > kMaxBundleBlobBytes) return corrupt_bundle("blob is too large");
+  if (location.raw > kMaxBundleBlobBytes) return corrupt_bundle("blob is too large");
   return {};
 }
 
-Status check_within(const BlobLocation& place, const std::vector<std::uint64_t>& group_sizes) {
-  if (place.group >= group_sizes.size()) return corrupt_bundle("blob in a nonexistent group");
-  const std::uint64_t size = group_sizes[place.group];
-  if (place.offset > size || place.stored > size - place.offset) return corrupt_bundle("blob extends beyond its group");
+Status check_within(const BlobLocation& location, const std::vector<std::uint64_t>& group_sizes) {
+  if (location.group >= group_sizes.size()) return corrupt_bundle("blob in a nonexistent group");
+  const std::uint64_t size = group_sizes[location.group];
+  if (location.offset > size || location.stored > size - location.offset)
+    return corrupt_bundle("blob extends beyond its group");
   return {};
 }
 
 void decode_lists(BinaryReader& in, const Counts& counts, BundleHeader& header) {
-  header.description = decode_place(in);
+  header.description = decode_location(in);
   header.pages.resize(counts.pages);
   for (BundleHeader::Page& page : header.pages) {
     page.digest = in.digest();
@@ -127,7 +128,7 @@ Status check_lists(const BundleHeader& header) {
   for (const std::uint64_t size : header.group_sizes) {
     if (size % 16 != 0 || size > kMaxGroupBytes) return corrupt_bundle("invalid group size");
   }
-  if (auto checked = check_place(header.description); !checked) return checked;
+  if (auto checked = check_location(header.description); !checked) return checked;
   if (header.description.group != 0) return corrupt_bundle("description is not in group 0");
   if (auto checked = check_within(header.description, header.group_sizes); !checked) return checked;
   for (std::size_t i = 1; i < header.pages.size(); ++i) {
@@ -198,7 +199,7 @@ std::string encode_bundle_header(BundleHeader& header, const SecretKey* key) {
   out.raw(kMagic.data(), kMagic.size()).u32(header.version).u32(0).u64(header.head_size).u64(header.epoch);
   out.raw(name_space.data(), name_space.size());
   out.u32(counts.pages).u32(counts.rows).u32(counts.groups).u32(0);
-  encode_place(out, header.description);
+  encode_location(out, header.description);
   for (const BundleHeader::Page& page : header.pages) out.digest(page.digest).raw(page.first.data(), kRowPrefix);
   for (const std::uint64_t size : header.group_sizes) out.u64(size);
   header.digest = sha256(out.bytes());
@@ -218,7 +219,7 @@ std::string encode_row(const BundleRow& row) {
   out.digest(row.digest).u8(static_cast<std::uint8_t>(row.role));
   out.u8(unit ? static_cast<std::uint8_t>(row.form) : 0).u8(static_cast<std::uint8_t>(row.variant)).u8(0);
   out.u32(row.number);
-  encode_place(out, row.location);
+  encode_location(out, row.location);
   return std::move(out).bytes();
 }
 
@@ -259,10 +260,10 @@ Result<BundleRow> decode_row(std::span<const std::uint8_t, kBundleRow> bytes) {
   row.variant = static_cast<char>(in.u8());
   const std::uint8_t reserved = in.u8();
   row.number = in.u32();
-  row.location = decode_place(in);
+  row.location = decode_location(in);
   if (auto checked = check_role(row, form); !checked) return checked.error();
   if (reserved != 0) return corrupt_bundle("index row with a nonzero reserved byte");
-  if (auto checked = check_place(row.location); !checked) return checked.error();
+  if (auto checked = check_location(row.location); !checked) return checked.error();
   if (row.role == BundleRow::Role::ByUnit) row.form = static_cast<Form>(form);
   return row;
 }

@@ -15,20 +15,20 @@ namespace kiln {
 namespace {
 
 // Checks that the blobs of a group follow one another with only padding between them.
-Status check_layout(std::vector<BlobLocation> places, BundleSource& source, const std::vector<BundleGroup>& groups) {
-  std::sort(places.begin(), places.end(), [](const BlobLocation& a, const BlobLocation& b) {
+Status check_layout(std::vector<BlobLocation> locations, BundleSource& source, const std::vector<BundleGroup>& groups) {
+  std::sort(locations.begin(), locations.end(), [](const BlobLocation& a, const BlobLocation& b) {
     return std::tie(a.group, a.offset, a.stored) < std::tie(b.group, b.offset, b.stored);
   });
-  places.erase(std::unique(places.begin(), places.end()), places.end());
+  locations.erase(std::unique(locations.begin(), locations.end()), locations.end());
   std::vector<std::uint64_t> ends(groups.size());
-  for (const BlobLocation& place : places) {
-    std::uint64_t& end = ends[place.group];
-    if (place.offset < end) return corrupt_bundle("overlapping blobs");
-    if (place.offset > end) return corrupt_bundle("unreferenced bytes between blobs");
-    const std::uint64_t used = place.offset + place.stored;
+  for (const BlobLocation& location : locations) {
+    std::uint64_t& end = ends[location.group];
+    if (location.offset < end) return corrupt_bundle("overlapping blobs");
+    if (location.offset > end) return corrupt_bundle("unreferenced bytes between blobs");
+    const std::uint64_t used = location.offset + location.stored;
     end = (used + 15) / 16 * 16;
-    const BundleGroup& group = groups[place.group];
-    if (end > group.size) return corrupt_bundle("group " + std::to_string(place.group) + " ends within a blob");
+    const BundleGroup& group = groups[location.group];
+    if (end > group.size) return corrupt_bundle("group " + std::to_string(location.group) + " ends within a blob");
     std::array<std::uint8_t, 16> padding{};
     if (Status read = source.read_group(group, used, std::span(padding).first(end - used)); !read) return read;
     if (padding != std::array<std::uint8_t, 16>{}) return corrupt_bundle("nonzero padding after a blob");
@@ -152,9 +152,9 @@ Result<BundleImage> Bundle::image() {
 }
 
 Status Bundle::check_blobs(const std::vector<BundleRow>& rows) {
-  std::vector<BlobLocation> places{header_.description};
-  for (const BundleRow& row : rows) places.push_back(row.location);
-  return check_layout(std::move(places), *source_, groups_);
+  std::vector<BlobLocation> locations{header_.description};
+  for (const BundleRow& row : rows) locations.push_back(row.location);
+  return check_layout(std::move(locations), *source_, groups_);
 }
 
 Status Bundle::verify(const ProgressCallback& advance) {

@@ -74,19 +74,19 @@ class BlobLayout {
   explicit BlobLayout(std::uint32_t groups) : groups_(groups), known_(groups) {}
 
   BlobLocation put(std::uint32_t group, const PackedBlob& packed) {
-    BlobLocation place;
-    place.digest = sha256(packed.stored);
-    const auto [known, is_new] = known_[group].try_emplace(place.digest);
+    BlobLocation location;
+    location.digest = sha256(packed.stored);
+    const auto [known, is_new] = known_[group].try_emplace(location.digest);
     if (!is_new) return known->second;
-    place.group = group;
-    place.method = packed.method;
-    place.offset = groups_[group].size();
-    place.stored = static_cast<std::uint32_t>(packed.stored.size());
-    place.raw = packed.raw;
+    location.group = group;
+    location.method = packed.method;
+    location.offset = groups_[group].size();
+    location.stored = static_cast<std::uint32_t>(packed.stored.size());
+    location.raw = packed.raw;
     groups_[group] += packed.stored;
     groups_[group].resize((groups_[group].size() + 15) / 16 * 16, '\0');
-    known->second = place;
-    return place;
+    known->second = location;
+    return location;
   }
   std::vector<std::string> groups() && { return std::move(groups_); }
 

@@ -60,7 +60,7 @@ std::optional<ResolveResult> Resolver::find_in_store(const Subject& subject, con
     return result;
   };
   if (subject.recipe->self_contained) return ask({});
-  const PathRoots places = subject.recipe->path_roots();
+  const PathRoots roots = subject.recipe->path_roots();
   // The newest dependency set is almost always correct, and decoding all sixteen would cost more than the hit.
   for (const std::size_t limit : {std::size_t{1}, Store::kMaxDependencySets}) {
     auto dependency_sets = subject.store->dependency_sets(subject.request, limit, context);
@@ -69,7 +69,7 @@ std::optional<ResolveResult> Resolver::find_in_store(const Subject& subject, con
       return std::nullopt;
     }
     for (DependencySet& dependency_set : *dependency_sets) {
-      if (dependency_checks_->check(dependency_set, places, *params_.digests, context.requested_at)) continue;
+      if (dependency_checks_->check(dependency_set, roots, *params_.digests, context.requested_at)) continue;
       if (auto result = ask(std::move(dependency_set))) return result;
     }
     if (dependency_sets->size() < limit) break;

@@ -52,7 +52,7 @@ std::string entry_subject(const ArtifactKey& key, bool external) {
   return (external ? std::string(kExternalSubject) + "entry 1 " : "kiln entry 1 ") + key.hex();
 }
 
-Digest action_place(const std::string& name_space, const ArtifactKey& key) {
+Digest action_name(const std::string& name_space, const ArtifactKey& key) {
   return sha256("kiln action 2 " + name_space + " " + key.hex());
 }
 

@@ -83,7 +83,7 @@ bool is_portable(const DependencySet& dependency_set);
 std::string entry_subject(const ArtifactKey& key, bool external = false);
 /// Returns the object name of an entry's action. Each namespace has its own name, so that no signer can replace an
 /// entry of another namespace's signer.
-Digest action_place(const std::string& name_space, const ArtifactKey& key);
+Digest action_name(const std::string& name_space, const ArtifactKey& key);
 Digest hints_digest(const RequestKey& request);
 
 /// The path of the one file in an entry's ActionResult: `entry/` or `foreign/`, followed by the ArtifactKey. The path

@@ -102,7 +102,7 @@ class InventoryReader {
     if (!path && verified.rejection && verified.rejection->code == to_string(TrustError::Reason::BadSignature)) {
       verified.rejection = Rejection::of(RejectReason::ContentMismatch, "the action names no entry");
     }
-    if (!verified.rejection && action_place(name_space, entry.key) != entry.name) {
+    if (!verified.rejection && action_name(name_space, entry.key) != entry.name) {
       verified.rejection = Rejection::of(RejectReason::WrongNamespace,
                                          "the action is stored under the name of another namespace or key");
     }

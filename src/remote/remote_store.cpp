@@ -101,8 +101,8 @@ Result<RemoteStore::VerifiedEntry> RemoteStore::find_in(const std::string& name_
     if (error.code != Code::Corrupt) return error;
     return VerifiedEntry{std::nullopt, Rejection::of(fault, error.message)};
   };
-  const Digest place = action_place(name_space, key);
-  const auto body = params_.object_store->read(Bucket::ActionCache, place, kMaxActionBytes, deadline);
+  const Digest name = action_name(name_space, key);
+  const auto body = params_.object_store->read(Bucket::ActionCache, name, kMaxActionBytes, deadline);
   if (!body) return rejected(RejectReason::NotAnActionResult, body.error());
   if (!*body) return VerifiedEntry{};
   VerifiedAction action = verify_action(key, name_space, **body, *params_.policy, params_.clock->wall());
@@ -154,8 +154,8 @@ Status RemoteStore::put(const ArtifactKey& key, const Artifact& artifact, const 
   const EntryPath path{key, artifact.target.form == Form::External};
   const SignedStatement stated = params_.signer->sign(entry_subject(key, path.external), digest, params_.clock->wall());
   const ActionResult action{{{path.text(), digest, size}}, stated.encode()};
-  const Digest place = action_place(params_.signer->name_space(), key);
-  return params_.object_store->write(Bucket::ActionCache, place, {action.encode()}, deadline);
+  const Digest name = action_name(params_.signer->name_space(), key);
+  return params_.object_store->write(Bucket::ActionCache, name, {action.encode()}, deadline);
 }
 
 Result<std::vector<DependencySet>> RemoteStore::dependency_sets(const RequestKey& request, std::size_t limit,
@@ -180,8 +180,8 @@ Status RemoteStore::add_dependency_set(const RequestKey& request, const Dependen
   const std::string encoded = dependency_set.encode();
   if (!is_portable(dependency_set) || encoded.size() > kMaxHintBytes - kAroundHints) return {};
   const Deadline deadline = context.server_deadline(*params_.clock, params_.write_limit);
-  const Digest place = hints_digest(request);
-  const auto body = params_.object_store->read(Bucket::ActionCache, place, kMaxHintBytes + kAroundHints, deadline);
+  const Digest name = hints_digest(request);
+  const auto body = params_.object_store->read(Bucket::ActionCache, name, kMaxHintBytes + kAroundHints, deadline);
   // An object that is not readable as dependency sets is overwritten.
   if (!body && body.error().code != Code::Corrupt) return body.error();
   std::vector<std::string> all;
@@ -194,13 +194,13 @@ Status RemoteStore::add_dependency_set(const RequestKey& request, const Dependen
   all.insert(all.begin(), encoded);
   const ActionResult action{{}, encode_newest(request, std::move(all))};
   // If two hosts write at once, one dependency set is lost, which costs a compile later.
-  return params_.object_store->write(Bucket::ActionCache, place, {action.encode()}, deadline);
+  return params_.object_store->write(Bucket::ActionCache, name, {action.encode()}, deadline);
 }
 
 Status RemoteStore::remove(const ArtifactKey& key) {
   const Deadline deadline(*params_.clock, params_.write_limit);
   for (const std::string& name_space : namespaces_) {
-    Status removed = params_.object_store->remove(Bucket::ActionCache, action_place(name_space, key), deadline);
+    Status removed = params_.object_store->remove(Bucket::ActionCache, action_name(name_space, key), deadline);
     if (!removed) return removed;
   }
   return {};

@@ -14,30 +14,30 @@ constexpr milliseconds kMaxPause{5'000};
 constexpr milliseconds kTimeWithoutCpu{2'000};
 constexpr milliseconds kTimeOfUnknown{10'000};
 constexpr int kLooksStopped = 2;  // a traced process is briefly stopped at each system call
-constexpr WorkerSlots::Place kMaxWatched = 256;
+constexpr WorkerSlots::Index kMaxWatched = 256;
 
 }  // namespace
 
 SlotWatch::Verdict SlotWatch::look(unsigned maximum, bool urgent, nanoseconds now) {
-  const Place general = std::min<Place>(maximum, kMaxWatched);
+  const Index general = std::min<Index>(maximum, kMaxWatched);
   if (!looked_ || now - *looked_ >= kPeriod) refresh(general, now);
-  Place stuck = 0;
-  for (Place place = 0; place < general; ++place) {
-    if (!is_held(place)) return {};
-    stuck += is_stuck(place) ? 1 : 0;
+  Index stuck = 0;
+  for (Index index = 0; index < general; ++index) {
+    if (!is_held(index)) return {};
+    stuck += is_stuck(index) ? 1 : 0;
   }
   Verdict verdict;
   verdict.all_stuck = stuck == general;
   if (urgent && !is_held(WorkerSlots::kReserved)) return verdict;
   if (urgent && is_stuck(WorkerSlots::kReserved)) ++stuck;
   if (stuck == 0) return verdict;
-  Place number = 0;
+  Index number = 0;
   while (number < WorkerSlots::kMaxExtras && is_stuck(WorkerSlots::kFirstExtra + number)) ++number;
   verdict.extra = number;
   return verdict;
 }
 
-void SlotWatch::refresh(Place general, nanoseconds now) {
+void SlotWatch::refresh(Index general, nanoseconds now) {
   if (!looked_ || now - *looked_ > kMaxPause) {
     seen_.clear();
     changed_ = now;
@@ -47,8 +47,8 @@ void SlotWatch::refresh(Place general, nanoseconds now) {
   update(WorkerSlots::kReserved, slots_.holders(WorkerSlots::kReserved, 1 + WorkerSlots::kMaxExtras), now);
 }
 
-void SlotWatch::update(Place first, const std::vector<Holder>& holders, nanoseconds now) {
-  for (std::size_t i = 0; i < holders.size(); ++i) update(seen_[first + static_cast<Place>(i)], holders[i], now);
+void SlotWatch::update(Index first, const std::vector<Holder>& holders, nanoseconds now) {
+  for (std::size_t i = 0; i < holders.size(); ++i) update(seen_[first + static_cast<Index>(i)], holders[i], now);
 }
 
 void SlotWatch::update(Seen& seen, const Holder& holder, nanoseconds now) {
@@ -71,13 +71,13 @@ void SlotWatch::update(Seen& seen, const Holder& holder, nanoseconds now) {
   }
 }
 
-bool SlotWatch::is_held(Place place) const {
-  const auto found = seen_.find(place);
+bool SlotWatch::is_held(Index index) const {
+  const auto found = seen_.find(index);
   return found != seen_.end() && found->second.holder.is_held;
 }
 
-bool SlotWatch::is_stuck(Place place) const {
-  const auto found = seen_.find(place);
+bool SlotWatch::is_stuck(Index index) const {
+  const auto found = seen_.find(index);
   if (found == seen_.end() || !found->second.holder.is_held) return false;
   const Seen& seen = found->second;
   if (seen.looks_stopped >= kLooksStopped) return true;

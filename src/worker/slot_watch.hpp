@@ -24,7 +24,7 @@ class SlotWatch {
   struct Verdict {
     /// Number of the extra slot that can be taken if it is free; the holders of all lower ones are stuck. Empty if no
     /// extra slot can be taken.
-    std::optional<WorkerSlots::Place> extra;
+    std::optional<WorkerSlots::Index> extra;
     bool all_stuck = false;  ///< true if no holder of a general slot makes progress
   };
   /// Checks the holders. `maximum` is the number of general slots; for urgent work the reserved one counts too. A check
@@ -33,7 +33,7 @@ class SlotWatch {
   Verdict look(unsigned maximum, bool urgent, std::chrono::nanoseconds now);
 
  private:
-  using Place = WorkerSlots::Place;
+  using Index = WorkerSlots::Index;
   using Holder = WorkerSlots::Holder;
   // The observed state of a slot.
   struct Seen {
@@ -42,15 +42,15 @@ class SlotWatch {
     std::chrono::nanoseconds since{0};      // time when the slot last changed or its worker last made progress
     int looks_stopped = 0;                  // number of consecutive checks
   };
-  void refresh(Place general, std::chrono::nanoseconds now);
-  void update(Place first, const std::vector<Holder>& holders, std::chrono::nanoseconds now);
+  void refresh(Index general, std::chrono::nanoseconds now);
+  void update(Index first, const std::vector<Holder>& holders, std::chrono::nanoseconds now);
   void update(Seen& seen, const Holder& holder, std::chrono::nanoseconds now);
-  bool is_stuck(Place place) const;
-  bool is_held(Place place) const;
+  bool is_stuck(Index index) const;
+  bool is_held(Index index) const;
 
   const WorkerSlots& slots_;
   const SystemFileRoot files_;
-  std::map<Place, Seen> seen_;
+  std::map<Index, Seen> seen_;
   std::optional<std::chrono::nanoseconds> looked_;
   std::chrono::nanoseconds changed_{0};  // time when any slot last changed or any worker last made progress
 };

@@ -31,8 +31,8 @@ constexpr int kMaxRequesters = 64;  // maximum number of requests to check; othe
 constexpr off_t kWorkers = off_t{1} << 50;
 constexpr off_t kWorkersLength = off_t{1} << 32;
 
-off_t byte_of(WorkerSlots::Place place) {
-  return place < WorkerSlots::kReserved ? off_t{place} : kSpecialSlots + (place - WorkerSlots::kReserved);
+off_t byte_of(WorkerSlots::Index index) {
+  return index < WorkerSlots::kReserved ? off_t{index} : kSpecialSlots + (index - WorkerSlots::kReserved);
 }
 
 // Bytes from here on are requests whose result a caller waits for: one each, by 59 bits of its digest. A collision only
@@ -41,37 +41,37 @@ constexpr off_t kAwaited = off_t{1} << 60;
 
 off_t awaited_byte(const Digest& request) { return kAwaited + (LockFile::lock_offset(request) >> 3); }
 
-off_t workers_of(WorkerSlots::Place place) { return kWorkers + place * kWorkersLength; }
+off_t workers_of(WorkerSlots::Index index) { return kWorkers + index * kWorkersLength; }
 
 // Opened each time, which only checks the name if it is already open: the directory may have been cleaned, the host
 // program may have closed unknown descriptors, and this process may be a forked child.
 LockFile* slots_in(const std::string& directory) {
-  std::string place = directory;
-  if (place.empty()) {
+  std::string chosen = directory;
+  if (chosen.empty()) {
     Result<std::string> local = host_local_directory();
     if (!local) return nullptr;
-    place = std::move(*local);
+    chosen = std::move(*local);
   }
-  const std::string path = join_path(place, "slots");
+  const std::string path = join_path(chosen, "slots");
   Result<LockFile*> file = LockFile::open(path);
-  if (!file && !exists(place) && make_directories(place)) file = LockFile::open(path);
+  if (!file && !exists(chosen) && make_directories(chosen)) file = LockFile::open(path);
   return file ? *file : nullptr;
 }
 
 }  // namespace
 
-WorkerSlots::Slot::Slot(LockFile& file, Place place) : file_(&file), place_(place), slot_(file, byte_of(place)) {}
+WorkerSlots::Slot::Slot(LockFile& file, Index index) : file_(&file), index_(index), slot_(file, byte_of(index)) {}
 
 void WorkerSlots::Slot::show_worker(pid_t worker) {
   worker_ = {};
   if (file_ == nullptr || worker <= 0) return;
-  const off_t byte = workers_of(place_) + worker;
+  const off_t byte = workers_of(index_) + worker;
   if (file_->try_lock(byte).result == Attempt::Result::Acquired) worker_ = LockFile::ScopedLock(*file_, byte);
 }
 
 std::optional<WorkerSlots::Slot> WorkerSlots::take(unsigned maximum) const {
   LockFile* const file = slots_in(directory_);
-  for (Place slot = 0; slot < std::min(maximum, kReserved); ++slot) {
+  for (Index slot = 0; slot < std::min(maximum, kReserved); ++slot) {
     if (file == nullptr) return Slot();
     const Attempt attempt = file->try_lock(byte_of(slot));
     if (attempt.result == Attempt::Result::Acquired) return Slot(*file, slot);
@@ -88,18 +88,18 @@ std::optional<WorkerSlots::Slot> WorkerSlots::take_reserved() const {
   return attempt.result == Attempt::Result::Failed ? std::optional(Slot()) : std::nullopt;
 }
 
-std::optional<WorkerSlots::Slot> WorkerSlots::take_extra(Place number) const {
+std::optional<WorkerSlots::Slot> WorkerSlots::take_extra(Index number) const {
   LockFile* const file = slots_in(directory_);
   if (file == nullptr || number >= kMaxExtras) return std::nullopt;
-  const Place place = kFirstExtra + number;
-  return file->try_lock(byte_of(place)).result == Attempt::Result::Acquired ? std::optional(Slot(*file, place))
+  const Index index = kFirstExtra + number;
+  return file->try_lock(byte_of(index)).result == Attempt::Result::Acquired ? std::optional(Slot(*file, index))
                                                                             : std::nullopt;
 }
 
-std::vector<WorkerSlots::Holder> WorkerSlots::holders(Place first, Place count) const {
+std::vector<WorkerSlots::Holder> WorkerSlots::holders(Index first, Index count) const {
   std::vector<Holder> found(count);
   const LockFile* const file = slots_in(directory_);
-  for (Place i = 0; file != nullptr && i < count; ++i) {
+  for (Index i = 0; file != nullptr && i < count; ++i) {
     const off_t slot = byte_of(first + i);
     const off_t workers = workers_of(first + i);
     std::optional<off_t> worker;

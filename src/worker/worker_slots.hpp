@@ -30,24 +30,24 @@ class WorkerSlots {
   explicit WorkerSlots(std::string directory = {}) : directory_(std::move(directory)) {}
 
   /// The number of a slot: general ones start at 0, the others follow the highest number of a general slot.
-  using Place = std::uint32_t;
-  static constexpr Place kReserved = Place{1} << 20;
-  static constexpr Place kFirstExtra = kReserved + 1;
-  static constexpr Place kMaxExtras = 8;
+  using Index = std::uint32_t;
+  static constexpr Index kReserved = Index{1} << 20;
+  static constexpr Index kFirstExtra = kReserved + 1;
+  static constexpr Index kMaxExtras = 8;
 
   /// The right to run one worker, for the lifetime of the object. It can be released on another thread and can outlive
   /// its `WorkerSlots`.
   class Slot {
    public:
     Slot() = default;  ///< if there is no limit
-    Slot(LockFile& file, Place place);
+    Slot(LockFile& file, Index index);
     /// Publishes the worker that is compiling, so that other processes can see whether it makes progress; 0 for an idle
     /// worker. Not thread-safe.
     void show_worker(pid_t worker);
 
    private:
     LockFile* file_ = nullptr;
-    Place place_ = 0;
+    Index index_ = 0;
     LockFile::ScopedLock slot_;
     LockFile::ScopedLock worker_;
   };
@@ -56,7 +56,7 @@ class WorkerSlots {
   /// Takes the slot for urgent work; returns nothing if it is held. Does not wait.
   std::optional<Slot> take_reserved() const;
   /// Takes an extra slot by its number from 0; returns nothing if it is held or if there is no limit. Does not wait.
-  std::optional<Slot> take_extra(Place number) const;
+  std::optional<Slot> take_extra(Index number) const;
 
   /// The process that holds a slot, possibly this one, and its compiling worker.
   struct Holder {
@@ -65,7 +65,7 @@ class WorkerSlots {
     pid_t worker = 0;   ///< 0 if unknown or if the worker is idle
     bool operator==(const Holder&) const = default;
   };
-  std::vector<Holder> holders(Place first, Place count) const;
+  std::vector<Holder> holders(Index first, Index count) const;
 
   /// Announces to the other processes of this user that this one waits for a slot, for the lifetime of the object.
   /// Several in one process count as one.

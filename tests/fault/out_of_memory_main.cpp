@@ -176,9 +176,9 @@ class Campaign {
     for (std::uint64_t number = std::max<std::uint64_t>(1, at_); number <= (at_ != 0 ? at_ : all); number += step) {
       for (const Heap::Mode mode : {Heap::Mode::Once, Heap::Mode::FromThenOn}) fault(operation, number, mode);
     }
-    std::printf("%-28s %6llu allocations %6d faults: %6d right, %6d errors, %4d not met, slowest %7.1f ms%s\n",
+    std::printf("%-28s %6llu allocations %6d faults: %6d correct, %6d errors, %4d not reached, slowest %7.1f ms%s\n",
                 operation.name.c_str(), static_cast<unsigned long long>(all), counts_.faults, counts_.right,
-                counts_.errors, counts_.not_met, counts_.slowest, counts_.broken != 0 ? "  BROKEN" : "");
+                counts_.errors, counts_.not_met, counts_.slowest, counts_.broken != 0 ? "  FAILED" : "");
     faults_ += counts_.faults;
     survived_ += counts_.faults - counts_.broken;
     slowest_ = std::max(slowest_, counts_.slowest);
@@ -223,7 +223,7 @@ class Campaign {
     counts_.slowest = std::max(counts_.slowest, report_->slowest_ms);
     if (broken.empty()) return;
     if (++counts_.broken <= 40) {
-      std::printf("BROKEN  %s, allocation %llu%s: %s\n", operation.name.c_str(),
+      std::printf("FAILED  %s, allocation %llu%s: %s\n", operation.name.c_str(),
                   static_cast<unsigned long long>(number), mode == Heap::Mode::Once ? "" : " and all after it",
                   broken.c_str());
     }

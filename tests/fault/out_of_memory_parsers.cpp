@@ -83,7 +83,7 @@ Operation entry() {
 void add_parsers(std::vector<Operation>& operations) {
   operations.push_back(entry());
   operations.push_back(frames());
-  operations.push_back(parser("a closure", [] {
+  operations.push_back(parser("a dependency set", [] {
     const DependencySet dependency_set = dependency_set_number(1, 20);
     const auto back = DependencySet::decode(dependency_set.encode());
     return reported(back, back.has_value() && *back == dependency_set);

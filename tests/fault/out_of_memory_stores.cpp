@@ -81,7 +81,7 @@ Outcome hints(const std::string& directory) {
   if (!dependency_sets) return Outcome::failed(dependency_sets.error());
   return dependency_sets->empty()
              ? Outcome::failed("absent")
-             : Outcome::of(dependency_sets->front() == dependency_set_number(77), "another closure");
+             : Outcome::of(dependency_sets->front() == dependency_set_number(77), "another dependency set");
 }
 
 Outcome fill(DiskStore& store) {
@@ -252,10 +252,10 @@ void add_stores(std::vector<Operation>& operations) {
   operations.push_back(store_operation("disk: get", [](const std::string& directory) {
     return right_or_absent(disk(directory)->get(key_number(2), {}), 2);
   }));
-  operations.push_back(store_operation("disk: closures", hints));
+  operations.push_back(store_operation("disk: dependency sets", hints));
   operations.push_back(store_operation("disk: evict and collect", evict));
   operations.push_back(store_operation("disk: list and verify", inspect));
-  operations.push_back(store_operation("check a closure", check_dependency_set));
+  operations.push_back(store_operation("check a dependency set", check_dependency_set));
   operations.push_back(resolve());
   Operation reads;
   reads.name = "bundle: open and find";

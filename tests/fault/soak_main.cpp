@@ -73,7 +73,7 @@ class Soak {
 
   void expect(bool held, const std::string& what) {
     if (!held) ++failed_;
-    std::printf("%s  %s\n", held ? "held   " : "BROKEN ", what.c_str());
+    std::printf("%s  %s\n", held ? "passed " : "FAILED ", what.c_str());
   }
 
   void begin(int slot) {
@@ -99,7 +99,7 @@ class Soak {
       const bool wanted = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && ended == victim_;
       if (!wanted) {
         ++crashes_;
-        std::printf("BROKEN  process %d ended unexpectedly, status 0x%x\n", slot, static_cast<unsigned>(status));
+        std::printf("FAILED  process %d ended unexpectedly, status 0x%x\n", slot, static_cast<unsigned>(status));
       }
       if (!counts_->stop) begin(slot);
     }
@@ -169,7 +169,7 @@ class Soak {
     // verify returns 1 if it found corruption, which is expected.
     if (code != 0 && !(verify && code == 1)) {
       ++failed_commands_;
-      std::printf("BROKEN  kiln cache %s returned %d\n", verify ? "verify" : "gc", code);
+      std::printf("FAILED  kiln cache %s returned %d\n", verify ? "verify" : "gc", code);
     }
   }
 

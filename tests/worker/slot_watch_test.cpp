@@ -31,12 +31,12 @@ class SlotWatchTest : public testing::Test {
     for (unsigned i = 0; i < maximum; ++i) held_.push_back(slots_.take(maximum).value());
     say(getpid(), 'S', 1, 100);
   }
-  std::optional<WorkerSlots::Place> look(unsigned maximum, bool urgent = false) {
+  std::optional<WorkerSlots::Index> look(unsigned maximum, bool urgent = false) {
     return watch_.look(maximum, urgent, now_).extra;
   }
   // Repeats the check for this time and returns the last result.
-  std::optional<WorkerSlots::Place> look_for(std::chrono::milliseconds time, unsigned maximum, bool urgent = false) {
-    std::optional<WorkerSlots::Place> last;
+  std::optional<WorkerSlots::Index> look_for(std::chrono::milliseconds time, unsigned maximum, bool urgent = false) {
+    std::optional<WorkerSlots::Index> last;
     for (const auto end = now_ + time; now_ < end;) {
       now_ += 500ms;
       last = look(maximum, urgent);

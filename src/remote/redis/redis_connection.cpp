@@ -95,7 +95,7 @@ struct RedisConnection::Protocol {
   Protocol& operator=(const Protocol&) = delete;
 };
 
-RedisConnection::RedisConnection(const Endpoint& place) : place_(place) {}
+RedisConnection::RedisConnection(const Endpoint& endpoint) : endpoint_(endpoint) {}
 RedisConnection::~RedisConnection() = default;
 
 Result<RedisReply> RedisConnection::ask(const std::vector<std::string_view>& command, const Deadline& deadline) {
@@ -128,7 +128,8 @@ void RedisConnection::close() {
 }
 
 Status RedisConnection::open(const Deadline& deadline) {
-  Result<std::vector<DnsLookup::Address>> found = names_.find(place_.url.host, place_.url.port, deadline.remaining());
+  Result<std::vector<DnsLookup::Address>> found =
+      names_.find(endpoint_.url.host, endpoint_.url.port, deadline.remaining());
   if (!found) return std::move(found).error();
   Status connected = timed_out();
   for (std::size_t i = 0; i < found->size() && !connected; ++i) {
@@ -158,12 +159,12 @@ Status RedisConnection::connect(const DnsLookup::Address& address, const Deadlin
 }
 
 Status RedisConnection::authenticate(const Deadline& deadline) {
-  if (!place_.password_file.empty()) {
+  if (!endpoint_.password_file.empty()) {
     // Read for each connection, so that a password change needs no restart.
-    Result<std::string> password = password_in(place_.password_file);
+    Result<std::string> password = password_in(endpoint_.password_file);
     if (!password) return std::move(password).error();
     std::vector<std::string_view> command{"AUTH"};
-    if (!place_.url.user.empty()) command.emplace_back(place_.url.user);
+    if (!endpoint_.url.user.empty()) command.emplace_back(endpoint_.url.user);
     command.emplace_back(*password);
     Result<RedisReply> reply = exchange(command, deadline);
     std::fill(password->begin(), password->end(), '\0');
@@ -173,8 +174,8 @@ Status RedisConnection::authenticate(const Deadline& deadline) {
       return make_error(Code::Denied, "the server rejected the user and password");
     if (reply->text != "OK") return make_error(Code::Corrupt, "invalid response to AUTH");
   }
-  if (place_.url.database != 0) {
-    Result<RedisReply> reply = exchange({"SELECT", std::to_string(place_.url.database)}, deadline);
+  if (endpoint_.url.database != 0) {
+    Result<RedisReply> reply = exchange({"SELECT", std::to_string(endpoint_.url.database)}, deadline);
     if (!reply) return std::move(reply).error();
     if (reply->kind == RedisReply::Kind::Error) return warning(reply->text);
     if (reply->text != "OK") return make_error(Code::Corrupt, "invalid response to SELECT");

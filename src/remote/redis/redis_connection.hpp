@@ -32,7 +32,7 @@ class RedisConnection {
     RedisUrl url;
     std::string password_file;
   };
-  explicit RedisConnection(const Endpoint& place);
+  explicit RedisConnection(const Endpoint& endpoint);
   ~RedisConnection();
   RedisConnection(const RedisConnection&) = delete;
   RedisConnection& operator=(const RedisConnection&) = delete;
@@ -52,7 +52,7 @@ class RedisConnection {
   Status send_all(std::string_view bytes, const Deadline& deadline);
   Result<RedisReply> receive(const Deadline& deadline);
 
-  const Endpoint place_;
+  const Endpoint endpoint_;
   DnsLookup names_;
   Fd socket_;
   std::unique_ptr<Protocol> protocol_;

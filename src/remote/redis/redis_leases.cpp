@@ -42,7 +42,7 @@ std::string milliseconds(Time time) {
 
 class RedisLeases final : public LeaseTable {
  public:
-  explicit RedisLeases(RedisConnection::Endpoint place) : place_(std::move(place)) {}
+  explicit RedisLeases(RedisConnection::Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
 
   Result<bool> try_acquire(const RequestKey& request, const std::string& owner, Time lease, Time timeout) override {
     Result<RedisReply> reply = ask({"SET", lease_key(request), owner, "NX", "PX", milliseconds(lease)}, timeout);
@@ -76,12 +76,12 @@ class RedisLeases final : public LeaseTable {
     if (reply->text != "PONG") return no_answer("PING");
     return {};
   }
-  std::string describe() const override { return place_.url.describe(); }
+  std::string describe() const override { return endpoint_.url.describe(); }
 
  private:
   // A connection that threads use one at a time. Waiting for it counts against the timeout.
   struct ConnectionState {
-    explicit ConnectionState(const RedisConnection::Endpoint& place) : connection(place) {}
+    explicit ConnectionState(const RedisConnection::Endpoint& endpoint) : connection(endpoint) {}
     Mutex mutex;
     Condition freed;
     bool busy KILN_GUARDED_BY(mutex) = false;
@@ -111,7 +111,7 @@ class RedisLeases final : public LeaseTable {
 
   Result<RedisReply> ask(const std::vector<std::string>& command, Time timeout) {
     const Deadline deadline(system_clock(), timeout);
-    ConnectionState& line = line_.get(place_);
+    ConnectionState& line = line_.get(endpoint_);
     const ScopedConnection turn(line, deadline);
     if (!turn.mine())
       return make_error(
@@ -133,7 +133,7 @@ class RedisLeases final : public LeaseTable {
     return make_error(Code::Corrupt, describe() + ": the response to " + command + " is invalid");
   }
 
-  const RedisConnection::Endpoint place_;
+  const RedisConnection::Endpoint endpoint_;
   PerProcess<ConnectionState> line_;
 };
 

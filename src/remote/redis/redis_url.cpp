@@ -28,22 +28,22 @@ bool plain(std::string_view text) {
   });
 }
 
-Status split_host(std::string_view place, RedisUrl& url) {
+Status split_host(std::string_view authority, RedisUrl& url) {
   std::string_view port;
   bool has_port = false;
-  if (place.starts_with('[')) {
-    const std::size_t end = place.find(']');
+  if (authority.starts_with('[')) {
+    const std::size_t end = authority.find(']');
     if (end == std::string_view::npos) return no_url("unclosed bracket");
-    url.host = place.substr(1, end - 1);
-    port = place.substr(end + 1);
+    url.host = authority.substr(1, end - 1);
+    port = authority.substr(end + 1);
     if (!port.empty() && !port.starts_with(':')) return no_url("unexpected text after the host");
     has_port = !port.empty();
     if (has_port) port.remove_prefix(1);
   } else {
-    const std::size_t colon = place.find(':');
+    const std::size_t colon = authority.find(':');
     has_port = colon != std::string_view::npos;
-    url.host = place.substr(0, colon);
-    if (has_port) port = place.substr(colon + 1);
+    url.host = authority.substr(0, colon);
+    if (has_port) port = authority.substr(colon + 1);
   }
   if (url.host.empty() || !plain(url.host)) return no_url("the host is missing or invalid");
   if (has_port &&

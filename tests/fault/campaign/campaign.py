@@ -110,7 +110,7 @@ class Campaign:
         self.outcomes.append((operation, outcome))
         if outcome.problems:
             print(f"FAILED {operation.name} {outcome.fault} at {outcome.where}: {'; '.join(outcome.problems)}")
-            print(f"       again: tools/fault_campaign --only {operation.name} --fault '{outcome.fault}' --keep", flush=True)
+            print(f"       to repeat: tools/fault_campaign --only {operation.name} --fault '{outcome.fault}' --keep", flush=True)
 
 
 def print_summary(campaign, operations, seconds):
@@ -128,7 +128,7 @@ def print_summary(campaign, operations, seconds):
         rows.append([operation.name, *(count[kind] for kind in kinds), len(its), right, len(its) - failed, f"{slowest:.2f} s"])
     total = ["all", *(sum(row[i] for row in rows) for i in range(1, len(kinds) + 4)),
              f"{max((outcome.seconds for _, outcome in campaign.outcomes), default=0):.2f} s"]
-    heads = ["operation", *kinds, "faults", "right", "survived", "slowest"]
+    heads = ["operation", *kinds, "faults", "correct", "survived", "slowest"]
     table = [heads, *rows, total]
     widths = [max(len(str(row[i])) for row in table) for i in range(len(heads))]
     for row in table:
@@ -136,7 +136,7 @@ def print_summary(campaign, operations, seconds):
     distinct = {(operation.name, str(outcome.fault)) for operation, outcome in campaign.outcomes}
     failed = sum(bool(outcome.problems) for _, outcome in campaign.outcomes)
     slow = max(campaign.outcomes, key=lambda pair: pair[1].seconds, default=None)
-    print(f"distinct faults={len(distinct)} survived={len(campaign.outcomes) - failed} failed={failed} not met={campaign.not_met} "
+    print(f"distinct faults={len(distinct)} survived={len(campaign.outcomes) - failed} failed={failed} not reached={campaign.not_met} "
           f"slowest={slow[1].seconds if slow else 0:.2f} s seconds={seconds:.0f}")
     if slow:
         print(f"the slowest: {slow[0].name} {slow[1].fault} at {slow[1].where}")
