@@ -71,7 +71,6 @@ def missing(report: dict[str, object]) -> None:
 
 
 def main() -> None:
-    import json
     import sys
 
     report: dict[str, object] = {"import_ms": (imported - start) * 1000}
@@ -82,6 +81,8 @@ def main() -> None:
     report["mapped_compilers"] = mapped_compilers()
     # Last: a successful attempt would map the library.
     report["compilers"] = [name for name in ("libnvrtc.so.13", "libnvrtc.so", "libcccl.c.parallel.so", "nvcc") if works(name)]
+    import json  # here, because it takes longer than all that is measured
+
     print(json.dumps(report))
 
 
