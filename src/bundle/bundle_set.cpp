@@ -156,17 +156,20 @@ std::string BundleSet::describe() const {
 
 std::optional<BundleSet::BundleHit> BundleSet::find(const Unit& unit, const Target& target, std::uint64_t flow,
                                                     const Bytes* rejected) {
+  std::string have;
   const NamespaceScope scope = scope_of(unit);
   for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
     if (!scope.admits(bundle->header().name_space)) continue;
     auto match = bundle->find(unit.key(), target, rejected);
     if (match && *match) return BundleHit{std::move(**match), bundle->describe()};
-    if (!match) emit_corruption(*bundle, match.error());
+    if (match) {
+      append_targets(*bundle, unit, have);
+    } else {
+      emit_corruption(*bundle, match.error());
+    }
   }
-  if (!emitter_ || rejected != nullptr) return std::nullopt;
-  const std::string have = describe_targets(unit);
   // Reported once: a lookup that leads to a compile queries the bundles twice.
-  if (!have.empty() && is_first_report(unit.key().hex() + have + target.name())) {
+  if (emitter_ && !have.empty() && rejected == nullptr && is_first_report(unit.key().hex() + have + target.name())) {
     Event event = make_event(Event::Kind::BundleIncompatible, unit, target, flow);
     event.origin = to_string(Origin::Bundle);
     event.message = have + ": no code that is compatible with " + target.name();
@@ -179,16 +182,19 @@ std::string BundleSet::describe_targets(const Unit& unit) {
   std::string have;
   const NamespaceScope scope = scope_of(unit);
   for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
-    if (!scope.admits(bundle->header().name_space)) continue;
-    const auto targets = bundle->targets(unit.key());
-    if (!targets) {
-      emit_corruption(*bundle, targets.error());
-    } else if (!targets->empty()) {
-      have.append(have.empty() ? "" : ", ")
-          .append(bundle->describe() + " has it for " + join_strings(*targets, &Target::name));
-    }
+    if (scope.admits(bundle->header().name_space)) append_targets(*bundle, unit, have);
   }
   return have;
+}
+
+void BundleSet::append_targets(Bundle& bundle, const Unit& unit, std::string& have) {
+  const auto targets = bundle.targets(unit.key());
+  if (!targets) {
+    emit_corruption(bundle, targets.error());
+  } else if (!targets->empty()) {
+    have.append(have.empty() ? "" : "; ")
+        .append(bundle.describe() + " has it for " + join_strings(*targets, &Target::name));
+  }
 }
 
 void BundleSet::emit_other_compilers(const Recipe& recipe, const RequestContext& context) {

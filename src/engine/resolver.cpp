@@ -47,7 +47,7 @@ Result<Recipe> Resolver::recipe(const CompileRequest& request, const RequestCont
   const std::string have = params_.bundles->describe_targets(request.unit);
   if (have.empty()) return recipe;
   Error error = std::move(recipe).error();
-  error.message = "no bundle has code that fits " + effective_target(request.unit, request.target).name() + " (" +
+  error.message = "no bundle has usable code for " + effective_target(request.unit, request.target).name() + " (" +
                   have + "), and it cannot be compiled here: " + error.message;
   return error;
 }

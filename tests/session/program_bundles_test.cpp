@@ -128,7 +128,7 @@ TEST_F(ProgramBundles, ErrorWithoutCompilerNamesArchitecturesOfBundle) {
   ASSERT_FALSE(artifact);
   const std::string& message = artifact.error().message;
   EXPECT_NE(
-      message.find("no bundle has code that fits sm_75 (bundle " + directory_.path("a.kiln") + " has it for sm_80)"),
+      message.find("no bundle has usable code for sm_75 (bundle " + directory_.path("a.kiln") + " has it for sm_80)"),
       std::string::npos)
       << message;
   EXPECT_NE(message.find("/no/nvrtc"), std::string::npos) << message;
