@@ -116,6 +116,7 @@ class WheelRecipe(unittest.TestCase):
         self.assertTrue(wheel.name.endswith("-py3-none-any.whl"), wheel.name)
 
     def test_first_import_finds_everything_without_compiler_and_cache(self) -> None:
+        done = []
         for device, served in DEVICES.items():
             with self.subTest(device=device):
                 report = self.without_compiler(device, "ready")
@@ -126,6 +127,8 @@ class WheelRecipe(unittest.TestCase):
                 self.assertEqual(report["compiled"], 0)
                 self.assertEqual(report["mapped_compilers"], [])
                 self.assertFalse((self.place / "worker-started").exists(), "a worker was started")
+                done.append(f"{device} by {served}")
+        support.figure(f"first import without compiler and cache: 0 compiles, no worker, all units served for {', '.join(done)}")
 
     def test_figure_of_import_to_first_ready_kernel(self) -> None:
         reports = sorted((self.without_compiler("sm_90", "ready") for _ in range(9)), key=lambda each: each["first_kernel_ms"])
