@@ -1,6 +1,7 @@
 #include "backends/cccl/cccl_compiler.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "backends/cccl/cccl_check.hpp"
 #include "backends/cccl/cccl_headers.hpp"
@@ -81,12 +82,14 @@ Result<std::string> CcclCompiler::nvrtc_of(const CompilerIdentity& found) {
 Result<CcclCompiler::Toolchain> CcclCompiler::find(const CompilerIdentity& nvrtc) {
   const MutexLock lock(mutex_);
   if (found_) return *found_;
-  auto library = choose_cccl(path_);
+  int major = 0;
+  std::from_chars(nvrtc.version.data(), nvrtc.version.data() + nvrtc.version.size(), major);
+  auto library = choose_cccl(path_, major);
   if (!library) return library.error();
   if (std::string problem = library->unusable_reason(); !problem.empty()) {
     return make_error(Code::Unavailable, std::move(problem));
   }
-  if (const int cuda = library->cuda; !nvrtc.version.starts_with(std::to_string(cuda) + ".")) {
+  if (const int cuda = library->cuda; cuda != major) {
     return make_error(Code::Unavailable, library->path + " needs NVRTC of CUDA " + std::to_string(cuda) +
                                              ", but the selected one is " + nvrtc.version + " (" + nvrtc.path +
                                              "); set KILN_NVRTC to a matching one");
