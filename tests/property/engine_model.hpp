@@ -152,7 +152,7 @@ class EngineModel {
     for (std::size_t which = 0; which < kOrders; ++which) {
       if (state_[which] == State::Queued) withdraw(which);
       answer(which, "cancelled");
-      land(which, ending_[which] ? State::Nothing : State::Failed, "");  // interrupted
+      land(which, State::Nothing, "");  // canceled
     }
   }
 
