@@ -1,13 +1,12 @@
 #include "apps/kiln/split/kernel_family.hpp"
 
 #include <algorithm>
-#include <deque>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "apps/kiln/split/later_code.hpp"
+#include "apps/kiln/split/macro_kernels.hpp"
 #include "apps/kiln/split/macros.hpp"
 #include "apps/kiln/split/source_tokens.hpp"
 #include "backends/source_scan.hpp"
@@ -15,17 +14,7 @@
 namespace kiln::cli {
 namespace {
 
-constexpr unsigned kMaxNesting = 16;
 constexpr std::size_t kMaxInstances = 100'000;
-constexpr std::size_t kMaxExpansions = 1'000'000;
-constexpr std::size_t kMaxExpanded = 16 << 20;        // bytes for one macro call of the source
-constexpr std::size_t kMaxExpandedInAll = 128 << 20;  // bytes
-constexpr std::size_t kMaxNameSize = 4096;
-
-bool is_attribute(std::string_view word) {
-  return word == "__launch_bounds__" || word == "__cluster_dims__" || word == "__maxnreg__" ||
-         word == "__block_size__" || word == "__attribute__";
-}
 
 // Finds the family of one source. Not thread-safe.
 class FamilyFinder {
@@ -45,11 +34,6 @@ class FamilyFinder {
   KernelFamily find(const std::vector<std::string>& entries);
 
  private:
-  // The kernels of a macro call, or the reason why they cannot be instances. Neither if the macro has no kernel.
-  struct Expansion {
-    std::vector<KernelFamily::Instance> instances;
-    std::string problem;
-  };
   struct NamedKernel {
     std::string name;
     std::size_t line;
@@ -62,9 +46,6 @@ class FamilyFinder {
   std::size_t line_of(const SourceToken& token) const { return line_of(token.begin); }
   void omit(std::size_t line, std::string reason) { family_.omissions.push_back({line, std::move(reason)}); }
 
-  std::string kernel_name(std::string_view text, const TokenList& tokens, std::size_t at);
-  std::string expanded_word(const MacroCall& call);
-  std::string other_code(const TokenList& tokens, std::size_t at, const std::string& entry) const;
   std::string misplaced(std::size_t first, std::size_t last) const;
   void scan();
   std::size_t scan_call(const MacroCall& call, std::size_t at);
@@ -72,8 +53,6 @@ class FamilyFinder {
   void scan_instantiation(std::size_t at, std::size_t end);
   void scan_kernel(std::size_t at);
   void add_instances(std::vector<KernelFamily::Instance> found, std::size_t first, std::size_t last);
-  Expansion expand(const MacroCall& call, unsigned depth);
-  Expansion expand_list(std::string_view body, const TokenList& tokens, unsigned depth);
   void refuse(std::size_t at, std::string reason);
   void check_meaning();
   void remove_instances();
@@ -82,151 +61,18 @@ class FamilyFinder {
   std::string_view text_;
   SourceTokens source_;
   MacroTable macros_;
+  MacroKernels kernels_{macros_};
   FirstUses words_;
   std::vector<std::size_t> line_ends_;
-  std::vector<SourceRange> ranges_;   // of instances
-  std::vector<bool> is_removed_;      // for each byte of the text
-  std::deque<std::string> expanded_;  // the texts that tokens point to
+  std::vector<SourceRange> ranges_;  // of instances
+  std::vector<bool> is_removed_;     // for each byte of the text
   std::set<std::string> entries_;
   std::vector<NamedKernel> templates_;
   std::size_t depth_ = 0;            // open braces
   std::size_t call_end_ = kNoToken;  // index of the last token of a macro call that was a declaration
-  std::size_t expansions_ = 0;
-  std::size_t expanded_size_ = 0;  // of the current macro call
-  std::size_t expanded_size_in_all_ = 0;
   bool has_launch_ = false;
   KernelFamily family_;
 };
-
-// Returns the word that a macro such as CONCAT(a, b) expands to; empty if it is not one word.
-std::string FamilyFinder::expanded_word(const MacroCall& call) {
-  for (const std::string& argument : call.arguments) {
-    if (macros_.expands(argument)) return {};
-  }
-  std::optional<std::string> text = expand_call(call, kMaxNameSize);
-  for (unsigned depth = 0; text && depth < kMaxNesting; ++depth) {
-    expanded_size_in_all_ += text->size();
-    if (text->size() > kMaxNameSize || expanded_size_in_all_ > kMaxExpandedInAll) return {};
-    const SourceTokens tokens = tokenize(*text);
-    if (tokens.code.size() == 1) return tokens.code.front().is_word() ? *text : std::string();
-    const std::optional<MacroCall> next = tokens.code.empty() ? std::nullopt : macros_.call_at(*text, tokens.code, 0);
-    if (!next || next->last + 1 != tokens.code.size()) return {};
-    text = expand_call(*next, kMaxNameSize);
-  }
-  return {};
-}
-
-// Returns the name in the declarator after the kernel word at index `at`, with template arguments if it has any; empty
-// if it is not found.
-std::string FamilyFinder::kernel_name(std::string_view text, const TokenList& tokens, std::size_t at) {
-  for (std::size_t i = at + 1; i < tokens.size(); ++i) {
-    if (tokens[i].text == "{" || tokens[i].text == ";") return {};
-    if (is_attribute(tokens[i].text) && i + 1 < tokens.size() && tokens[i + 1].text == "(") {
-      i = tokens[i + 1].close;
-      if (i == kNoToken) return {};
-      continue;
-    }
-    if (const std::optional<MacroCall> call = macros_.call_at(text, tokens, i)) {
-      i = call->last;
-      if (i + 1 < tokens.size() && tokens[i + 1].text == "(") return expanded_word(*call);
-      continue;
-    }
-    if (tokens[i].is_word() && i + 1 < tokens.size() && tokens[i + 1].text == "<") {
-      const std::size_t close = closing_angle(tokens, i + 1);
-      if (close == kNoToken || close + 1 >= tokens.size()) return {};
-      if (tokens[close + 1].text == "(") return text_of(tokens, i, close + 1);
-      i = close;
-      continue;
-    }
-    if (tokens[i].text == "(") return tokens[i - 1].is_word() ? std::string(tokens[i - 1].text) : std::string();
-  }
-  return {};
-}
-
-FamilyFinder::Expansion FamilyFinder::expand(const MacroCall& call, unsigned depth) {
-  const std::string name(call.name);
-  std::optional<std::string> body = expand_call(call, kMaxExpanded - expanded_size_);
-  if (!body || depth > kMaxNesting) return {};
-  expanded_size_ += body->size();
-  expanded_size_in_all_ += body->size();
-  if (expanded_size_ > kMaxExpanded || expanded_size_in_all_ > kMaxExpandedInAll || ++expansions_ > kMaxExpansions) {
-    expanded_size_ = kMaxExpanded;
-    return {{}, "macro " + name + " is too large"};
-  }
-  expanded_.push_back(std::move(*body));
-  const std::string_view text = expanded_.back();
-  const SourceTokens inner = tokenize(text);
-  const TokenList& tokens = inner.code;
-  const auto is_kernel = [&](const SourceToken& token) { return macros_.is_kernel_word(token.text); };
-  const auto count = std::count_if(tokens.begin(), tokens.end(), is_kernel);
-  Expansion result = count == 0 ? expand_list(text, tokens, depth + 1) : Expansion();
-  const bool has_kernels = count != 0 || !result.instances.empty();
-  if (has_kernels && call.macro->is_redefined) return {{}, "macro " + name + " has several definitions"};
-  const auto expands = [&](const std::string& argument) { return macros_.expands(argument); };
-  if (count == 0 && has_kernels && std::any_of(call.arguments.begin(), call.arguments.end(), expands)) {
-    return {{}, "an argument of macro " + name + " is a macro"};
-  }
-  if (count == 0) return result;
-  if (count > 1) {
-    return {{}, "macro " + name + " defines " + std::to_string(count) + " kernels; an instance has one"};
-  }
-  const auto at = static_cast<std::size_t>(std::find_if(tokens.begin(), tokens.end(), is_kernel) - tokens.begin());
-  for (std::size_t i = 0; i + 1 < at; ++i) {
-    if (tokens[i].text == "template" && tokens[i + 1].text == "<") return {{}, "macro " + name + " defines a template"};
-  }
-  const std::string entry = kernel_name(text, tokens, at);
-  if (entry.empty()) {
-    return {{}, "the kernel's name in macro " + name + " was not found"};
-  }
-  if (const std::string problem = other_code(tokens, at, entry); !problem.empty()) {
-    return {{}, "macro " + name + ' ' + problem};
-  }
-  return {{{entry, std::string(call.text) + '\n', name, 0}}, {}};
-}
-
-// Returns how the text of a macro with a kernel word at index `at` differs from the definition or instantiation of one
-// kernel; empty if it does not. Other declarations would be missing in the other instances.
-std::string FamilyFinder::other_code(const TokenList& tokens, std::size_t at, const std::string& entry) const {
-  std::size_t body = at;
-  while (body < tokens.size() && tokens[body].text != "{" && tokens[body].text != ";") {
-    body = tokens[body].close == kNoToken ? body + 1 : tokens[body].close + 1;
-  }
-  const bool instantiates = tokens.front().text == "template" && entry.find('<') != std::string::npos;
-  if (body >= tokens.size() || tokens[body].text != (instantiates ? ";" : "{") ||
-      (!instantiates && tokens[body].close == kNoToken)) {
-    return "does not define the whole kernel";
-  }
-  const std::size_t last = instantiates ? body : tokens[body].close;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const std::string_view text = tokens[i].text;
-    const bool inside = i >= body && i <= last;
-    if (!inside && (text == "{" || text == "}" || (text == ";" && i < at) || macros_.has_statements(text) ||
-                    (i > last && text != ";"))) {
-      return "defines a kernel and other code";
-    }
-    if (macros_.brace_balance(text) != 0) return "contains a macro with half of a block";
-  }
-  return {};
-}
-
-// Returns the kernels of a text that consists of macro calls.
-FamilyFinder::Expansion FamilyFinder::expand_list(std::string_view body, const TokenList& tokens, unsigned depth) {
-  Expansion all;
-  bool has_other_code = false;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const std::optional<MacroCall> call = macros_.call_at(body, tokens, i);
-    has_other_code = has_other_code || (!call && tokens[i].text != ";");
-    if (!call) continue;
-    Expansion one = expand(*call, depth);
-    if (!one.problem.empty()) return one;
-    has_other_code = has_other_code || one.instances.empty();
-    if (all.instances.size() + one.instances.size() > kMaxInstances) return {{}, "a macro has too many kernels"};
-    std::move(one.instances.begin(), one.instances.end(), std::back_inserter(all.instances));
-    i = call->last;
-  }
-  if (has_other_code && !all.instances.empty()) return {{}, "a macro contains kernels and other code"};
-  return all;
-}
 
 // Returns why the declaration from token `first` to `last` cannot be moved; empty if it can.
 std::string FamilyFinder::misplaced(std::size_t first, std::size_t last) const {
@@ -265,9 +111,7 @@ void FamilyFinder::add_instances(std::vector<KernelFamily::Instance> found, std:
 
 // Handles a macro call at index `at`. Returns the index of its last token.
 std::size_t FamilyFinder::scan_call(const MacroCall& call, std::size_t at) {
-  Expansion found = expand(call, 0);
-  expanded_.clear();
-  expanded_size_ = 0;
+  MacroKernels::Found found = kernels_.find(call);
   const TokenList& code = source_.code;
   if (!found.problem.empty()) omit(line_of(code[at]), found.problem);
   if (found.instances.empty()) {
@@ -300,7 +144,7 @@ std::size_t FamilyFinder::scan_template(std::size_t at) {
     end = code[end].close;
   }
   if (kernel == kNoToken || end == code.size()) return end - 1;
-  const std::string name = kernel_name(text_, code, kernel);
+  const std::string name = kernels_.kernel_name(text_, code, kernel);
   if (!defines) {
     scan_instantiation(at, end);
   } else if (name.find('<') == std::string::npos && code[end].text == "{") {
@@ -316,7 +160,7 @@ void FamilyFinder::scan_instantiation(std::size_t at, std::size_t end) {
   const TokenList& code = source_.code;
   std::size_t kernel = at;
   while (!macros_.is_kernel_word(code[kernel].text)) ++kernel;
-  const std::string entry = kernel_name(text_, code, kernel);
+  const std::string entry = kernels_.kernel_name(text_, code, kernel);
   const std::size_t angle = entry.find('<');
   if (angle == std::string::npos) {
     return omit(line_of(code[at]), "the instantiation of '" + entry + "' has no template arguments; write them");
@@ -326,7 +170,7 @@ void FamilyFinder::scan_instantiation(std::size_t at, std::size_t end) {
 
 void FamilyFinder::scan_kernel(std::size_t at) {
   omit(line_of(source_.code[at]),
-       "kernel '" + kernel_name(text_, source_.code, at) +
+       "kernel '" + kernels_.kernel_name(text_, source_.code, at) +
            "' stays in the preamble and is compiled with each instance; move it to another file");
 }
 

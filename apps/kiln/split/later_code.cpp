@@ -8,8 +8,8 @@
 namespace kiln::cli {
 namespace {
 
-constexpr unsigned kMaxNesting = 8;
-constexpr std::size_t kMaxExpansion = 64 << 10;
+constexpr unsigned kMaxMacroDepth = 8;
+constexpr std::size_t kMaxLaterText = 64 << 10;
 
 template <std::size_t N>
 bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {
@@ -119,9 +119,9 @@ std::size_t LaterCodeFinder::check_word(std::string_view text, const TokenList& 
   const std::string_view next = i + 1 < tokens.size() ? tokens[i + 1].text : std::string_view();
   if (macros_.is_kernel_word(word)) in_kernel_ = true;
   if (const std::optional<MacroCall> call = macros_.call_at(text, tokens, i)) {
-    const std::optional<std::string> body = expand_call(*call, kMaxExpansion);
+    const std::optional<std::string> body = expand_call(*call, kMaxLaterText);
     expanded_ += body ? body->size() : 0;
-    if (!body || depth == kMaxNesting || expanded_ > (kMaxExpansion << 10)) {
+    if (!body || depth == kMaxMacroDepth || expanded_ > (kMaxLaterText << 10)) {
       report(at, "macro " + std::string(word));
     } else {
       check(*body, tokenize(*body).code, at, depth + 1);
