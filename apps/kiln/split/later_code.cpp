@@ -121,7 +121,7 @@ std::size_t LaterCodeFinder::check_word(std::string_view text, const TokenList& 
   if (const std::optional<MacroCall> call = macros_.call_at(text, tokens, i)) {
     const std::optional<std::string> body = expand_call(*call, kMaxLaterText);
     expanded_ += body ? body->size() : 0;
-    if (!body || depth == kMaxMacroDepth || expanded_ > (kMaxLaterText << 10)) {
+    if (!body || body->size() > kMaxLaterText || depth == kMaxMacroDepth || expanded_ > (kMaxLaterText << 10)) {
       report(at, "macro " + std::string(word));
     } else {
       check(*body, tokenize(*body).code, at, depth + 1);
