@@ -9,8 +9,8 @@ namespace kiln::cli {
 namespace {
 
 constexpr unsigned kMaxNesting = 16;
-constexpr std::size_t kMaxInstances = 100'000;
-constexpr std::size_t kMaxExpansions = 1'000'000;
+constexpr std::size_t kMaxMacroInstances = 100'000;
+constexpr std::size_t kMaxExpansions = 300'000;
 constexpr std::size_t kMaxExpanded = 16 << 20;        // bytes for one macro call of the source
 constexpr std::size_t kMaxExpandedInAll = 128 << 20;  // bytes
 constexpr std::size_t kMaxNameSize = 4096;
@@ -74,7 +74,8 @@ std::string MacroKernels::kernel_name(std::string_view text, const TokenList& to
 MacroKernels::Found MacroKernels::expand(const MacroCall& call, unsigned depth) {
   const std::string name(call.name);
   std::optional<std::string> body = expand_call(call, kMaxExpanded - expanded_size_);
-  if (!body || depth > kMaxNesting) return {};
+  const bool is_open = std::find(open_.begin(), open_.end(), call.macro) != open_.end();
+  if (!body || depth > kMaxNesting || is_open) return {};
   expanded_size_ += body->size();
   expanded_size_in_all_ += body->size();
   if (expanded_size_ > kMaxExpanded || expanded_size_in_all_ > kMaxExpandedInAll || ++expansions_ > kMaxExpansions) {
@@ -87,7 +88,9 @@ MacroKernels::Found MacroKernels::expand(const MacroCall& call, unsigned depth) 
   const TokenList& tokens = inner.code;
   const auto is_kernel = [&](const SourceToken& token) { return macros_.is_kernel_word(token.text); };
   const auto count = std::count_if(tokens.begin(), tokens.end(), is_kernel);
+  open_.push_back(call.macro);
   Found result = count == 0 ? expand_list(text, tokens, depth + 1) : Found();
+  open_.pop_back();
   const bool has_kernels = count != 0 || !result.instances.empty();
   if (has_kernels && call.macro->is_redefined) return {{}, "macro " + name + " has several definitions"};
   const auto expands = [&](const std::string& argument) { return macros_.expands(argument); };
@@ -148,7 +151,7 @@ MacroKernels::Found MacroKernels::expand_list(std::string_view body, const Token
     Found one = expand(*call, depth);
     if (!one.problem.empty()) return one;
     has_other_code = has_other_code || one.instances.empty();
-    if (all.instances.size() + one.instances.size() > kMaxInstances) return {{}, "a macro has too many kernels"};
+    if (all.instances.size() + one.instances.size() > kMaxMacroInstances) return {{}, "a macro has too many kernels"};
     std::move(one.instances.begin(), one.instances.end(), std::back_inserter(all.instances));
     i = call->last;
   }

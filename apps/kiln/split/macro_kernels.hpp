@@ -38,6 +38,7 @@ class MacroKernels {
 
   const MacroTable& macros_;
   std::deque<std::string> expanded_;  // the texts that tokens point to
+  std::vector<const Macro*> open_;    // those that are being expanded, which the preprocessor does not expand again
   std::size_t expansions_ = 0;
   std::size_t expanded_size_ = 0;  // of the current macro call
   std::size_t expanded_size_in_all_ = 0;
