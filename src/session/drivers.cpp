@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backends/cuda/cuda_device.hpp"
+#include "backends/cuda/nvrtc_library.hpp"
 #include "backends/opencl/opencl_device.hpp"
 #include "backends/traced_device.hpp"
 #include "base/process/environment.hpp"
@@ -53,16 +54,22 @@ std::unique_ptr<DriverBackend> Drivers::make(const std::string& kind, const std:
   return std::make_unique<DriverBackend>(std::move(device), std::move(loaders));
 }
 
+Result<CcclCandidate> Drivers::choose_cccl() {
+  const Config& config = components_.get().config();
+  return kiln::choose_cccl(config.cccl, nvrtc_major(config.nvrtc));
+}
+
 // Returns the CCCL library and the compilers that it was linked with: those that kiln's CCCL compiler found, or the
 // system's libraries of these names if that compiler is not available.
 Result<CcclLoader::LibraryPaths> Drivers::cccl_library_paths() {
-  auto library = choose_cccl(components_.get().config().cccl);
-  if (!library) return std::move(library).error();
-  CcclLoader::LibraryPaths home{std::move(*library), {}};
   const auto compiler = components_.get().compiler(Unit::of_kind("cccl", "", ""), Target{"sm_80", Form::Cccl});
+  std::optional<CompilerIdentity> found;
   if (compiler) {
-    if (const auto identity = (*compiler)->identity({})) home.requirements = identity->libraries;
+    if (auto identity = (*compiler)->identity({})) found = std::move(*identity);
   }
+  auto library = found ? kiln::choose_cccl(found->path) : choose_cccl();
+  if (!library) return std::move(library).error();
+  CcclLoader::LibraryPaths home{std::move(*library), found ? std::move(found->libraries) : std::vector<std::string>()};
   // Excludes the stub of the driver, which is for compiling only: the real driver is open.
   std::erase_if(home.requirements, [](const std::string& path) {
     return path.compare(path.rfind('/') + 1, std::string_view("libcuda.so").size(), "libcuda.so") == 0;
@@ -71,13 +78,16 @@ Result<CcclLoader::LibraryPaths> Drivers::cccl_library_paths() {
 }
 
 std::string Drivers::uncallable_cccl_reason() {
-  const std::string& path = components_.get().config().cccl;
+  {
+    const MutexLock lock(mutex_);
+    if (uncallable_cccl_) return *uncallable_cccl_;
+  }
+  // Without the lock, because the search reads files. A missing library is remembered like a callable one: it prevents
+  // the compile, and CcclLoader checks a library that appears later.
+  const auto library = choose_cccl();
+  std::string reason = library ? library->uncallable_reason() : std::string();
   const MutexLock lock(mutex_);
-  if (uncallable_cccl_) return *uncallable_cccl_;
-  const auto library = choose_cccl(path);
-  if (!library) return {};
-  // Other reasons prevent the compile and are reported by it.
-  uncallable_cccl_ = library->release == nullptr ? library->uncallable_reason() : std::string();
+  if (!uncallable_cccl_) uncallable_cccl_ = std::move(reason);
   return *uncallable_cccl_;
 }
 

@@ -34,14 +34,16 @@ class Drivers {
   DriverBackend* get(const std::string& kind);
   /// Returns the targets of the devices of a kind, or null if its driver is not open.
   const Result<std::vector<Target>>* opened(const std::string& kind) const;
-  /// Returns the reason why CCCL algorithms are not called in this process; empty if they can be, or if no library is
-  /// found yet.
+  /// Returns the reason why CCCL algorithms are not called in this process; empty if they can be, or if there is no
+  /// library. Searches the library once.
   std::string uncallable_cccl_reason();
   /// Returns the drivers that exist, with their kinds.
   std::vector<std::pair<std::string, DriverBackend*>> all() const;
 
  private:
   std::unique_ptr<DriverBackend> make(const std::string& kind, const std::string& driver);
+  /// Returns the CCCL library that the compiler chooses too.
+  Result<CcclCandidate> choose_cccl();
   Result<CcclLoader::LibraryPaths> cccl_library_paths();
 
   const SessionOptions& options_;

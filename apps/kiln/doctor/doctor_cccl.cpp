@@ -4,6 +4,7 @@
 #include "backends/cccl/cccl_check.hpp"
 #include "backends/cccl/cccl_compiler.hpp"
 #include "backends/cccl/cccl_library.hpp"
+#include "backends/cuda/nvrtc_library.hpp"
 #include "base/files/file_digest_cache.hpp"
 #include "session/components.hpp"
 
@@ -77,7 +78,7 @@ DoctorCheck with_unknown_release(DoctorCheck finding, const CcclCandidate& libra
 
 DoctorCheck check_cccl(const Config& config) {
   DoctorCheck finding{State::Ok, "CCCL", {}, {}, {}};
-  const Result<CcclCandidate> chosen = choose_cccl(config.cccl);
+  const Result<CcclCandidate> chosen = choose_cccl(config.cccl, nvrtc_major(config.nvrtc));
   if (!chosen) {
     // A missing library is a problem only if the user configured its path; other users may not need CCCL.
     finding.state = config.cccl.empty() ? State::Info : State::Problem;

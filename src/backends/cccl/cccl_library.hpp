@@ -55,9 +55,10 @@ struct CcclCandidate {
 /// Returns all candidates. `explicit_path` is the library, or a directory into which cuda-cccl was installed
 /// (site-packages).
 std::vector<CcclCandidate> cccl_candidates(const std::string& explicit_path);
-/// Returns the library to use: the explicit one, otherwise the first known one in the search order, otherwise the first
-/// usable one, otherwise the first one. Returns Code::Unavailable with the package to install if there is none.
-Result<CcclCandidate> choose_cccl(const std::string& explicit_path);
+/// Returns the library to use. `cuda` is the CUDA major version of the NVRTC that compiles (nvrtc_major); 0 means any,
+/// for a path that names a library. Prefers libraries for this version, among them usable ones, among them known ones,
+/// among them the first in the search order. Returns Code::Unavailable with the package to install if there is none.
+Result<CcclCandidate> choose_cccl(const std::string& explicit_path, int cuda = 0);
 
 /// The options of a compile by the library.
 struct CcclBuildOptions {

@@ -92,10 +92,13 @@ void describe_unknown(CcclCandidate& candidate) {
   if (directory == "cu12") candidate.cuda = 12;
   if (directory == "cu13") candidate.cuda = 13;
   const std::string site = parent_path(parent_path(parent_path(build)));
+  std::vector<std::string> versions;
   for (const std::string& name : list_directory(AT_FDCWD, site.c_str())) {
     if (!name.starts_with(kName) || !name.ends_with(kSuffix) || name.size() > 64) continue;
-    candidate.version = name.substr(kName.size(), name.size() - kName.size() - kSuffix.size());
+    versions.push_back(name.substr(kName.size(), name.size() - kName.size() - kSuffix.size()));
   }
+  // An incomplete update leaves several, and nothing states which one the library is of.
+  if (versions.size() == 1) candidate.version = std::move(versions.front());
 }
 
 CcclCandidate candidate_at(const std::string& path, const char* found_by) {
@@ -160,7 +163,7 @@ std::string CcclCandidate::unusable_reason() const {
 }
 
 std::string CcclCandidate::uncallable_reason() const {
-  if (release != nullptr) return unusable_reason();
+  if (release != nullptr) return {};
   return "the algorithms of " + path + " are not called: it is of a release that this version of kiln does not know (" +
          version + ", build id " + (build_id.empty() ? "none" : build_id) + "); use the program's own path, or " +
          install_known();
@@ -186,21 +189,20 @@ std::vector<CcclCandidate> cccl_candidates(const std::string& explicit_path) {
   return all;
 }
 
-Result<CcclCandidate> choose_cccl(const std::string& explicit_path) {
+Result<CcclCandidate> choose_cccl(const std::string& explicit_path, int cuda) {
   std::vector<CcclCandidate> all = cccl_candidates(explicit_path);
   if (all.empty() && !explicit_path.empty()) {
     return make_error(Code::Unavailable, "the CCCL library was not found at " + explicit_path +
                                              "; correct or remove the setting cccl (KILN_CCCL)");
   }
   if (all.empty()) return make_error(Code::Unavailable, std::string("the CCCL library was not found; ") + kAdvice);
-  const auto usable = [&](bool known) {
-    return std::find_if(all.begin(), all.end(), [&](const CcclCandidate& one) {
-      return one.unusable_reason().empty() && (one.release != nullptr || !known);
-    });
+  const auto rank = [&](const CcclCandidate& one) {
+    const bool fits = cuda == 0 || one.cuda == cuda;
+    return (fits ? 4 : 0) + (one.unusable_reason().empty() ? 2 : 0) + (one.release != nullptr ? 1 : 0);
   };
-  if (const auto known = usable(true); known != all.end()) return std::move(*known);
-  if (const auto unknown = usable(false); unknown != all.end()) return std::move(*unknown);
-  return std::move(all.front());
+  // Returns the first one of the highest rank.
+  return std::move(*std::max_element(
+      all.begin(), all.end(), [&](const CcclCandidate& a, const CcclCandidate& b) { return rank(a) < rank(b); }));
 }
 
 }  // namespace kiln

@@ -217,6 +217,11 @@ std::optional<NvrtcCandidate> choose_nvrtc(const NvrtcSearch& search) {
   return best;
 }
 
+int nvrtc_major(const std::string& explicit_path) {
+  const auto chosen = choose_nvrtc(NvrtcSearch::of_this_process(explicit_path));
+  return chosen ? chosen->version.major : 0;
+}
+
 Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::open(const std::string& path) {
   const Result<DynamicLibrary> opened = DynamicLibrary::open(path);
   if (!opened) return opened.error();

@@ -51,6 +51,9 @@ std::vector<NvrtcCandidate> nvrtc_candidates(const NvrtcSearch& search);
 /// Returns only the chosen NVRTC. Stops the search as soon as it is known, because the first hit of every process needs
 /// it.
 std::optional<NvrtcCandidate> choose_nvrtc(const NvrtcSearch& search);
+/// Returns the CUDA major version of the NVRTC that this process chooses; 0 if there is none. `explicit_path` is the
+/// setting nvrtc.
+int nvrtc_major(const std::string& explicit_path);
 
 /// Calls `visit` with each path at which a CUDA library may be located and with the reason for that path, in the order
 /// of docs/finding-nvrtc.md without the explicit path, until `visit` returns false. `library` is `libnvrtc.so` or the
