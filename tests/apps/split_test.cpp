@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/run_kiln.hpp"
 #include "support/fixtures/files.hpp"
@@ -148,10 +151,96 @@ TEST_F(SplitCommand, ReportsFileWithoutInstances) {
   const Ran none = run({"split", "k.cu"});
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_TRUE(none.says("k.cu:1: kernel 'k' stays in the preamble")) << none.err;
-  EXPECT_TRUE(none.says("instantiates no kernels from macros or templates; nothing was written")) << none.err;
+  EXPECT_TRUE(none.says("has no kernels of macros or templates that can be split; nothing was written")) << none.err;
   EXPECT_FALSE(std::filesystem::exists(path("kiln.toml")));
   EXPECT_EQ(run({"split", "missing.cu"}).exit_code, 1);
   EXPECT_EQ(run({"split"}).exit_code, 2);
+}
+
+// A kernel whose meaning depends on T and f.
+constexpr const char* kDependent =
+    "#define KERNEL(name) extern \"C\" __global__ void name(T* x) { *x = f(1); }\n__device__ float f(float);\n"
+    "typedef float T;\n";
+
+TEST_F(SplitCommand, WritesNothingIfLaterCodeCouldChangeInstances) {
+  write("k/later.h", "");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"#undef T\n#define T double\n", "#undef T"},
+      {"#define T double\n", "#define T"},
+      {"#undef KERNEL\n", "#undef KERNEL"},
+      {"#include \"later.h\"\n", "#include"},
+      {"#pragma push_macro(\"T\")\n", "#pragma"},
+      {"__device__ float f(int x) { return 2; }\n", "a declaration of 'f'"},
+      {"#define F(type) __device__ float f(type x) { return 2; }\nF(int)\n", "a declaration of 'f'"},
+      {"using namespace other;\n", "using namespace"},
+      {"float operator+(T*, T);\n", "operator"}};
+  for (const auto& [later, reason] : cases) {
+    write("k/t.cu", kDependent + ("KERNEL(a)\n" + later) + "KERNEL(b)\n");
+    const Ran ran = run({"split", "k/t.cu"});
+    EXPECT_EQ(ran.exit_code, 1) << later;
+    EXPECT_TRUE(ran.says(reason + " follows an instance")) << later << ran.err;
+    EXPECT_TRUE(ran.says("nothing was written")) << ran.err;
+    EXPECT_FALSE(std::filesystem::exists(path("kiln.toml"))) << later;
+  }
+}
+
+TEST_F(SplitCommand, AcceptsLaterCodeWithNewNames) {
+  write("k/t.cu",
+        kDependent + std::string("KERNEL(a)\n#ifndef SIZE\n#define SIZE 4\n#endif\n"
+                                 "__device__ int g(int y) { return y; }\n"
+                                 "#define OTHER(name) __global__ void name(T* x) { *x = SIZE; }\nOTHER(b)\n"));
+  EXPECT_EQ(split({"k/t.cu"})["instances"].size(), 2U);
+}
+
+TEST_F(SplitCommand, KeepsCallsThatAreNotOneWholeKernel) {
+  const std::string body = "(int* p) { *p = 1; }\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"#define K(n) __device__ int f(n x) { return x; } __global__ void k_##n" + body + "K(int)\n", "and other code"},
+      {"#define K(n) __global__ void n(int* p)\nK(a) { *p = 1; }\n", "does not define the whole kernel"},
+      {"#define K(n) __global__ void n" + body + "extern \"C\" K(a)\n", "after the start of a declaration"},
+      {"#define K(n) __global__ void n" + body + "K(\n#ifdef A\na\n#else\nb\n#endif\n)\n", "around a directive"},
+      {"#define BEGIN namespace z {\n#define K(n) __global__ void n" + body + "BEGIN\nK(a)\n}\n", "inside braces"},
+      {"#define N 1\n#define K(n) __global__ void k_##n" + body + "#define L(n) K(n)\nL(N)\n",
+       "an argument of macro L is a macro"},
+      {"#define K(n) __global__ void n(int* p) { *p = __COUNTER__; }\nK(a)\n", "__COUNTER__"}};
+  for (const auto& [text, reason] : cases) {
+    write("k/t.cu", text);
+    const Ran ran = run({"split", "k/t.cu"});
+    EXPECT_EQ(ran.exit_code, 1) << text << ran.out;
+    EXPECT_TRUE(ran.says(reason)) << text << ran.err;
+  }
+}
+
+TEST_F(SplitCommand, CommentInArgumentHidesNoInstance) {
+  write("k/t.cu", "#define K(n) __global__ void n() {}\n#define L(X, s) X(a) s X(b)\nL(K, // none\n)\n// end");
+  EXPECT_EQ(split({"k/t.cu"})["instances"].size(), 2U);
+  EXPECT_TRUE(read_text(path("k/t.preamble.cu")).ends_with("// end\n")) << "an instance would be part of the comment";
+}
+
+TEST_F(SplitCommand, BoundsExpandedText) {
+  std::string text;
+  for (int i = 0; i < 12; ++i) {
+    text += "#define M" + std::to_string(i) + "(x) M" + std::to_string(i + 1) + "(x x x x x x x x x x)\n";
+  }
+  write("k/t.cu", text + "M0(a)\n");
+  const Ran ran = run({"split", "k/t.cu"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_TRUE(ran.says("is too large")) << ran.err;
+}
+
+TEST_F(SplitCommand, ReadsUnclosedBracketsInLinearTime) {
+  std::string text = "#define M(x) x\n";
+  for (int i = 0; i < 200'000; ++i) text += "M( template< ";
+  write("k/t.cu", text);
+  EXPECT_EQ(run({"split", "k/t.cu"}).exit_code, 1);
+}
+
+TEST_F(SplitCommand, FamilyNeedsPreamble) {
+  write("k/empty.cu", "");
+  write("kiln.toml", "[[family]]\npreamble = \"k/empty.cu\"\n[family.instances]\na = \"\"\nb = \"\"\n");
+  const Ran ran = run({"compile", "--manifest", "kiln.toml", "--arch", "sm_80", "-o", "out/"});
+  EXPECT_NE(ran.exit_code, 0);
+  EXPECT_TRUE(ran.says("k/empty.cu: the preamble of a family is empty")) << ran.err;
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ class Tokenizer {
     bool line_start = true;
     for (;;) {
       line_start = skip_space(true) || line_start;
-      if (at_ == text_.size()) return std::move(tokens_);
+      if (at_ == text_.size()) break;
       if (line_start && text_[at_] == '#') {
         directive();
       } else {
@@ -26,6 +26,8 @@ class Tokenizer {
         line_start = false;
       }
     }
+    link_brackets(tokens_.code);
+    return std::move(tokens_);
   }
 
  private:
@@ -60,8 +62,20 @@ class Tokenizer {
   // Returns the length of a backslash and the line break after it, or 0.
   std::size_t joined_length() const { return rest().starts_with("\\\n") ? 2 : rest().starts_with("\\\r\n") ? 3 : 0; }
 
+  static void link_brackets(TokenList& tokens) {
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const std::string_view text = tokens[i].text;
+      if (text == "(" || text == "[" || text == "{") open.push_back(i);
+      if ((text != ")" && text != "]" && text != "}") || open.empty()) continue;
+      tokens[open.back()].close = i;
+      open.pop_back();
+    }
+  }
+
   void directive() {
     SourceTokens::Directive found;
+    found.begin = at_;
     skip(1);
     for (skip_space(false); at_ < text_.size() && text_[at_] != '\n'; skip_space(false)) {
       found.tokens.push_back(token());
@@ -69,6 +83,7 @@ class Tokenizer {
     if (found.tokens.empty()) return;
     found.name = found.tokens.front().text;
     found.tokens.erase(found.tokens.begin());
+    link_brackets(found.tokens);
     if (found.name.starts_with("if")) ++open_conditionals_;
     if (found.name == "endif" && open_conditionals_ > 0) --open_conditionals_;
     tokens_.directives.push_back(std::move(found));
@@ -83,7 +98,9 @@ class Tokenizer {
     } else if (is_word(c)) {
       made.kind = c >= '0' && c <= '9' ? TokenKind::Literal : TokenKind::Word;
       while (at_ < text_.size() && is_part_of_word(made.kind)) ++at_;
-      if (text_[at_ - 1] == 'R' && rest().starts_with('"')) {
+      const std::string_view word = text_.substr(made.begin, at_ - made.begin);
+      const bool raw = word == "R" || word == "LR" || word == "uR" || word == "UR" || word == "u8R";
+      if (raw && rest().starts_with('"')) {
         made.kind = TokenKind::Literal;
         skip_raw();
       }
@@ -129,14 +146,14 @@ class Tokenizer {
 
 SourceTokens tokenize(std::string_view text) { return Tokenizer(text).run(); }
 
-std::size_t closing_bracket(const TokenList& tokens, std::size_t open) {
-  std::size_t depth = 0;
-  for (std::size_t i = open; i < tokens.size(); ++i) {
-    const std::string_view text = tokens[i].text;
-    if (text == "(" || text == "[" || text == "{") ++depth;
-    if ((text == ")" || text == "]" || text == "}") && --depth == 0) return i;
+std::string text_of(const TokenList& tokens, std::size_t first, std::size_t end) {
+  std::string out;
+  for (std::size_t i = first; i < end; ++i) {
+    const bool spaced = tokens[i].spaced || (i > 0 && tokens[i].begin > tokens[i - 1].end());
+    if (spaced && i != first) out += ' ';
+    out += tokens[i].text;
   }
-  return kNoToken;
+  return out;
 }
 
 std::size_t closing_angle(const TokenList& tokens, std::size_t open) {
@@ -144,7 +161,7 @@ std::size_t closing_angle(const TokenList& tokens, std::size_t open) {
   for (std::size_t i = open; i < tokens.size(); ++i) {
     const std::string_view text = tokens[i].text;
     if (text == ";" || text == "{" || text == "}") return kNoToken;
-    if (text == "(") i = std::min(closing_bracket(tokens, i), tokens.size());
+    if (text == "(") i = std::min(tokens[i].close, tokens.size());
     if (text == "<") ++depth;
     if (text == ">" && --depth == 0) return i;
   }

@@ -7,15 +7,18 @@
 
 namespace kiln::cli {
 
+inline constexpr std::size_t kNoToken = static_cast<std::size_t>(-1);
+
 /// A token of a source of the C family. The text is a view into the source.
 struct SourceToken {
   enum class Kind : unsigned char { Word, Literal, Other };
 
   Kind kind = Kind::Other;
   std::string_view text;
-  std::size_t begin = 0;     ///< offset in the source
-  bool spaced = false;       ///< whether blanks or a comment precede it
-  bool conditional = false;  ///< whether an #if encloses it
+  std::size_t begin = 0;         ///< offset in the source
+  bool spaced = false;           ///< whether blanks or a comment precede it
+  bool conditional = false;      ///< whether an #if encloses it
+  std::size_t close = kNoToken;  ///< of a bracket: index of the bracket that closes it in the same list
 
   std::size_t end() const { return begin + text.size(); }
   bool is_word() const { return kind == Kind::Word; }
@@ -30,6 +33,7 @@ struct SourceTokens {
   struct Directive {
     std::string_view name;
     TokenList tokens;
+    std::size_t begin = 0;  ///< offset in the source
   };
 
   TokenList code;  ///< without directives
@@ -39,10 +43,8 @@ struct SourceTokens {
 /// Splits a source into tokens. Accepts arbitrary bytes.
 SourceTokens tokenize(std::string_view text);
 
-inline constexpr std::size_t kNoToken = static_cast<std::size_t>(-1);
-
-/// Returns the index of the bracket that closes the `(`, `[` or `{` at index `open`; kNoToken if there is none.
-std::size_t closing_bracket(const TokenList& tokens, std::size_t open);
+/// Returns the tokens from index `first` to before `end` as text without comments and with single blanks.
+std::string text_of(const TokenList& tokens, std::size_t first, std::size_t end);
 /// Returns the index of the `>` that closes the `<` at index `open`; kNoToken if the statement ends before.
 std::size_t closing_angle(const TokenList& tokens, std::size_t open);
 

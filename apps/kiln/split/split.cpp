@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kMaxSourceSize = 16 << 20;
 constexpr std::size_t kMaxHeaders = 1000;
+constexpr std::size_t kMaxHeaderSize = 64 << 20;  // of all headers
 
 Result<std::string> read_source(const std::string& path) {
   if (const std::optional<FileStamp> stamp = stamp_of(path.c_str()); stamp && stamp->size > kMaxSourceSize) {
@@ -47,6 +48,7 @@ Result<std::vector<std::string>> read_headers(const std::string& file, const std
                                               const Arguments& arguments) {
   std::vector<std::string> texts;
   std::set<std::string> seen;
+  std::size_t size = 0;
   std::vector<std::pair<std::string, std::string>> includers = {{file, text}};
   for (std::size_t i = 0; i < includers.size(); ++i) {
     for (const std::string& name : quoted_includes(includers[i].second)) {
@@ -54,12 +56,25 @@ Result<std::vector<std::string>> read_headers(const std::string& file, const std
       if (path.empty() || !seen.insert(path).second) continue;
       Result<std::string> header = read_source(path);
       if (!header) return header.error();
-      if (seen.size() > kMaxHeaders) return make_error(Code::InvalidArgument, file + " includes too many headers");
+      size += header->size();
+      if (seen.size() > kMaxHeaders || size > kMaxHeaderSize)
+        return make_error(Code::InvalidArgument, file + " includes too many headers");
       texts.push_back(*header);
       includers.emplace_back(path, std::move(*header));
     }
   }
   return texts;
+}
+
+// Returns the definitions of -D as a header.
+std::string definition_text(const std::vector<std::string>& definitions) {
+  std::string text;
+  for (std::string one : definitions) {
+    const std::size_t equal = one.find('=');
+    if (equal != std::string::npos) one[equal] = ' ';
+    text += "#define " + one + '\n';
+  }
+  return text;
 }
 
 // Returns a TOML string.
@@ -111,14 +126,17 @@ Result<Proposal> propose(const Arguments& arguments) {
   proposal.manifest = arguments.output.empty() ? "kiln.toml" : arguments.output;
   const Result<std::string> text = read_source(proposal.source);
   if (!text) return text.error();
-  const Result<std::vector<std::string>> headers = read_headers(proposal.source, *text, arguments);
+  Result<std::vector<std::string>> headers = read_headers(proposal.source, *text, arguments);
   if (!headers) return headers.error();
+  headers->push_back(definition_text(arguments.definitions));
   const bool opencl = arguments.backend.empty() ? is_opencl_file(proposal.source) : arguments.backend == "opencl";
   proposal.family = find_kernel_family(*text, opencl, *headers, arguments.entries);
   const std::string& included = proposal.family.included_preamble;
   const std::string header = included.empty() ? "" : find_header(included, proposal.source, arguments);
   const std::filesystem::path source = proposal.source;
-  if (!header.empty()) {
+  // An instance must not continue the last line of the preamble.
+  const Result<std::string> header_text = header.empty() ? Result<std::string>(std::string()) : read_source(header);
+  if (header_text && header_text->ends_with('\n') && !header_text->ends_with("\\\n")) {
     proposal.preamble = header;
   } else if (!proposal.family.is_preamble_changed) {
     proposal.preamble = proposal.source;
@@ -155,7 +173,9 @@ std::string manifest_text(const Proposal& proposal, const Arguments& arguments) 
 // Writes both files, or neither if one of them exists and must not be replaced.
 Status write_files(const Proposal& proposal, const std::string& text, bool replaces) {
   std::map<std::string, std::string_view> files = {{proposal.manifest, text}};
-  if (proposal.writes_preamble) files.emplace(proposal.preamble, proposal.family.preamble);
+  if (proposal.writes_preamble && !files.emplace(proposal.preamble, proposal.family.preamble).second) {
+    return make_error(Code::InvalidArgument, proposal.manifest + " is the preamble; select another file with -o");
+  }
   for (const auto& [path, content] : files) {
     if (exists(path) && !replaces) {
       return make_error(
@@ -212,7 +232,7 @@ int split_command(const Arguments& arguments, Console& console) {
       console.warn(proposal->source + ':' + std::to_string(omission.line) + ": " + omission.reason);
     }
     console.error({Code::InvalidArgument,
-                   proposal->source + " instantiates no kernels from macros or templates; nothing was written"});
+                   proposal->source + " has no kernels of macros or templates that can be split; nothing was written"});
     return kFailed;
   }
   const std::string text = manifest_text(*proposal, arguments);

@@ -50,6 +50,10 @@ Result<std::vector<Unit>> read_units(const SourceUnit& unit) {
   Result<Unit> file = read_unit(unit);
   if (!file) return file.error();
   if (unit.instances.empty()) return std::vector<Unit>{std::move(*file)};
+  if (file->source().empty()) {
+    return make_error(Code::InvalidArgument,
+                      unit.file + ": the preamble of a family is empty; list the kernels as units");
+  }
   const Unit family = file->with_preamble(file->source());  // shared by all instances and hashed once
   std::vector<Unit> units;
   for (const auto& [entry, source] : unit.instances) units.push_back(family.instance(entry, source));

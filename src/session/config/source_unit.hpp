@@ -31,7 +31,8 @@ struct SourceUnit {
 Unit make_unit(const SourceUnit& unit, std::string text, bool from_file = true);
 /// Reads the file. Returns Code::Io if that fails.
 Result<Unit> read_unit(const SourceUnit& unit);
-/// Reads the file. Returns its unit or, for a family, one unit per instance. Code::Io if reading fails.
+/// Reads the file. Returns its unit or, for a family, one unit per instance. Code::Io if reading fails,
+/// Code::InvalidArgument if the preamble of a family is empty.
 Result<std::vector<Unit>> read_units(const SourceUnit& unit);
 
 /// Returns true if a file of this name contains OpenCL C by default.
