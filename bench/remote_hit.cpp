@@ -96,7 +96,7 @@ class PchCache {
     store_ = std::make_unique<RemoteStore>(params);
     if (Status put = store_->put(key_, artifact_, {}); !put) return put;
     const auto action =
-        params.object_store->read(ObjectStore::Bucket::ActionCache, action_place("bench", key_), 1 << 16, kLimit);
+        params.object_store->read(ObjectStore::Bucket::ActionCache, action_name("bench", key_), 1 << 16, kLimit);
     if (!action) return action.error();
     const auto result = ActionResult::decode(as_bytes((*action)->view()));
     if (!result) return result.error();
@@ -119,7 +119,7 @@ class PchCache {
   Bare get_bare(BareGets& bare) const {
     std::int64_t times[5];
     times[0] = now_ns();
-    const bool action = !bare.get(options_.url + "/ac/" + action_place("bench", key_).hex()).empty();
+    const bool action = !bare.get(options_.url + "/ac/" + action_name("bench", key_).hex()).empty();
     times[1] = now_ns();
     const bool trusted = verify_signature(voice_, *stated_.signature, stated_.statement);
     times[2] = now_ns();

@@ -76,7 +76,7 @@ void BundleSet::open_embedded(List& list) {
 
 void BundleSet::open_program_bundles(const std::vector<std::string>& paths, List& list) {
   for (std::size_t i = program_bundles_; i < paths.size(); ++i) {
-    auto source = open_bundle_source(paths[i]);
+    auto source = open_program_bundle(paths[i]);
     if (source) {
       add_trusted(Bundle::open(std::move(*source), nullptr), list);
     } else {

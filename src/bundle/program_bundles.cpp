@@ -1,5 +1,7 @@
 #include "bundle/program_bundles.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -9,7 +11,6 @@
 
 #include "base/error.hpp"
 #include "bundle/bundle.hpp"
-#include "bundle/bundle_source.hpp"
 
 namespace kiln {
 namespace {
@@ -30,6 +31,16 @@ bool has_path(const Node* node, const std::string& path) {
 
 }  // namespace
 
+Result<std::unique_ptr<BundleSource>> open_program_bundle(const std::string& path) {
+  // Not the rule for caches: another user may have installed the program, and its group may be allowed to update it.
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && (status.st_mode & S_IWOTH) != 0) {
+    return make_error(Code::Denied,
+                      "cannot use the bundle " + path + ": every user can write to it; run chmod o-w on it");
+  }
+  return open_bundle_source(path);
+}
+
 Status use_bundle(const std::string& path) {
   std::error_code failed;
   auto node = std::make_unique<Node>();
@@ -37,7 +48,7 @@ Status use_bundle(const std::string& path) {
   if (failed) return make_error(Code::Io, "cannot use the bundle " + path + ": " + failed.message());
   const Node* last = last_node.load(std::memory_order_acquire);
   if (has_path(last, node->path)) return {};
-  auto source = open_bundle_source(node->path);
+  auto source = open_program_bundle(node->path);
   if (!source) return std::move(source).error();
   if (auto bundle = Bundle::open(std::move(*source), nullptr); !bundle) return std::move(bundle).error();
   do {

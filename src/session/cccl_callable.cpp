@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <kiln/cuda.hpp>
-
 #include "backends/cuda/cuda_driver_abi.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -36,7 +34,7 @@ class DeviceMemory final : public StreamAllocator {
 
 // The legacy stream has two handles, which are the same in every context. Each context has its own storage for it.
 StorageStream storage_stream(StreamRef stream, std::uint64_t context) {
-  if (cuda::is_legacy_stream(stream.native())) return {cuda::default_stream.native(), context};
+  if (cuda::is_legacy_stream(stream.native())) return {nullptr, context};
   return stream.native();
 }
 

@@ -24,7 +24,7 @@ class WorkerIsolation : public WorkerFixture {
   // Opens a worker whose behavior is selected by the name of the unit.
   void open_misbehaving(std::chrono::milliseconds timeout = 20s) {
     pool_options_.program = KILN_MISBEHAVING_WORKER;
-    open({nullptr, nullptr, timeout, false});
+    open({.timeout = timeout});
   }
   static Unit unit_called(const std::string& name) {
     return Unit::cuda(name, "// include\nextern \"C\" __global__ void k() {}\n").with_entry("k");
@@ -74,7 +74,7 @@ TEST_F(WorkerIsolation, MemoryLimitStopsCompileWhileOthersFinish) {
 }
 
 TEST_F(WorkerIsolation, TimeLimitStopsCompileWhileOthersFinish) {
-  open({nullptr, nullptr, 4s, false});
+  open({.timeout = 4s});
   Result<CompileResult> eaten = make_error(Code::Internal, "");
   const auto start = Clock::now();
   const double others = others_beside(time_eater(), eaten);
@@ -129,7 +129,7 @@ TEST_F(WorkerIsolation, UnresponsiveWorkerIsKilledAtTimeLimit) {
 TEST_F(WorkerIsolation, WorkerThatNeverReadsIsKilledAtTimeLimit) {
   std::filesystem::create_symlink(KILN_MISBEHAVING_WORKER, directory_.path("deaf"));
   pool_options_.program = directory_.path("deaf");
-  open({nullptr, nullptr, 300ms, false});
+  open({.timeout = 300ms});
   const Unit large = Unit::cuda("large", "// include " + std::string(4 << 20, 'x') + "\n");
   const auto start = Clock::now();
   expect_quarantined(large, compile(large), {"KILN_WORKER_TIME_LIMIT"});

@@ -76,11 +76,11 @@ struct Stage {
   ActionResult result(const std::string& said) const { return {{{path, digest, entry.size()}}, said}; }
   std::string honest() const { return result(ci().encode()).encode(); }
 
-  void action(const std::string& body) { object_store->set(Bucket::ActionCache, action_place("acme", key), body); }
+  void action(const std::string& body) { object_store->set(Bucket::ActionCache, action_name("acme", key), body); }
   /// Stores an action under the name of a live host, without a release entry.
   void live_action(const std::string& body) {
-    (void)object_store->remove(Bucket::ActionCache, action_place("acme", key), std::chrono::seconds(1));
-    object_store->set(Bucket::ActionCache, action_place("acme/live", key), body);
+    (void)object_store->remove(Bucket::ActionCache, action_name("acme", key), std::chrono::seconds(1));
+    object_store->set(Bucket::ActionCache, action_name("acme/live", key), body);
   }
   void say(const std::string& said) { action(result(said).encode()); }
   void state(const SignedStatement& stated) { say(stated.encode()); }

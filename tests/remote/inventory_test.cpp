@@ -25,7 +25,7 @@ class InventoryTest : public testing::Test {
     EXPECT_TRUE(store.put(key, artifact_of(key, size), {}).has_value());
     const auto written = object_store_->written();
     const Digest content = written[written.size() - 2].second;
-    object_store_->set_modified(Bucket::ActionCache, action_place(live ? "acme/live" : "acme", key), kNow - age);
+    object_store_->set_modified(Bucket::ActionCache, action_name(live ? "acme/live" : "acme", key), kNow - age);
     object_store_->set_modified(Bucket::Cas, content, kNow - age);
     return content;
   }
@@ -81,7 +81,7 @@ TEST_F(InventoryTest, VerifiesObjectsAsReaderDoes) {
     ASSERT_TRUE(inventory.has_value()) << scenario.name;
     // Objects that are not recognizable as dependency sets are verified as entries. Both ways reject them.
     const bool hints = scenario.reach == Reach::Hints;
-    const Digest place = hints ? hints_digest(stage.request) : action_place("acme", stage.key);
+    const Digest place = hints ? hints_digest(stage.request) : action_name("acme", stage.key);
     const auto found = std::find_if(inventory->entries.begin(), inventory->entries.end(),
                                     [&](const auto& each) { return each.name == place; });
     ASSERT_NE(found, inventory->entries.end()) << scenario.name;
@@ -152,9 +152,9 @@ TEST_F(InventoryTest, GcBySizeRemovesOldest) {
   EXPECT_EQ(done.entries, 1u);
   EXPECT_EQ(done.contents, 1u);
   EXPECT_FALSE(has(Bucket::Cas, oldest));
-  EXPECT_FALSE(has(Bucket::ActionCache, action_place("acme", key_number(1))));
-  EXPECT_TRUE(has(Bucket::ActionCache, action_place("acme", key_number(2))));
-  EXPECT_TRUE(has(Bucket::ActionCache, action_place("acme", key_number(3))));
+  EXPECT_FALSE(has(Bucket::ActionCache, action_name("acme", key_number(1))));
+  EXPECT_TRUE(has(Bucket::ActionCache, action_name("acme", key_number(2))));
+  EXPECT_TRUE(has(Bucket::ActionCache, action_name("acme", key_number(3))));
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ TEST_F(RemoteStoreTest, ContentIsWrittenBeforeStatement) {
   const auto written = object_store_->written();
   ASSERT_EQ(written.size(), 2u);
   EXPECT_EQ(written[0].first, Bucket::Cas);
-  EXPECT_EQ(written[1], std::make_pair(Bucket::ActionCache, action_place("acme", key_)));
+  EXPECT_EQ(written[1], std::make_pair(Bucket::ActionCache, action_name("acme", key_)));
   EXPECT_EQ(written[0].second, sha256(object_store_->body(Bucket::Cas, written[0].second)));
 }
 
@@ -151,11 +151,11 @@ TEST_F(RemoteStoreTest, EachNamespaceCostsOneRequest) {
 TEST_F(RemoteStoreTest, CorruptReleaseEntryIsNotReplacedByLiveEntry) {
   ASSERT_TRUE(live().put(key_, artifact_, {}).has_value());
   EXPECT_TRUE(has(reader(), key_));
-  object_store_->set(Bucket::ActionCache, action_place("acme", key_), "damage");
+  object_store_->set(Bucket::ActionCache, action_name("acme", key_), "damage");
   EXPECT_FALSE(has(reader(), key_));
   // The same holds for an action of the live namespace under the release's name.
-  object_store_->set(Bucket::ActionCache, action_place("acme", key_),
-                     object_store_->body(Bucket::ActionCache, action_place("acme/live", key_)));
+  object_store_->set(Bucket::ActionCache, action_name("acme", key_),
+                     object_store_->body(Bucket::ActionCache, action_name("acme/live", key_)));
   EXPECT_FALSE(has(reader(), key_));
   EXPECT_EQ(log_.of(Event::Kind::RemoteRejected).back().selected, "wrong_namespace");
 }
@@ -196,7 +196,7 @@ TEST_F(RemoteStoreTest, ExternalEntryIsNotAcceptedAsKilnEntry) {
   for (const bool external : {false, true}) {
     const auto stated = trust_.ci_signer()->sign(entry_subject(key_, external), sha256(entry), {});
     const ActionResult action{{{EntryPath{key_, false}.text(), sha256(entry), entry.size()}}, stated.encode()};
-    object_store_->set(Bucket::ActionCache, action_place("acme", key_), action.encode());
+    object_store_->set(Bucket::ActionCache, action_name("acme", key_), action.encode());
     EXPECT_FALSE(has(reader(), key_));
     EXPECT_EQ(log_.of(Event::Kind::RemoteRejected).back().selected, external ? "bad_signature" : "entry_malformed");
   }
@@ -225,7 +225,7 @@ TEST_F(RemoteStoreTest, LiveSignerKeepsCiEntry) {
 }
 
 TEST_F(RemoteStoreTest, PutReplacesRejectedEntry) {
-  object_store_->set(Bucket::ActionCache, action_place("acme", key_), "damage");
+  object_store_->set(Bucket::ActionCache, action_name("acme", key_), "damage");
   EXPECT_FALSE(has(reader(), key_));
   ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
   EXPECT_TRUE(has(reader(), key_));

@@ -3,6 +3,7 @@
 #include "bundle/program_bundles.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -113,6 +114,21 @@ TEST_F(ProgramBundles, BundleRemovedLaterIsReportedOnceAndSkipped) {
   EXPECT_FALSE(session.artifact(blur(), Target::sm(80)));
   EXPECT_FALSE(session.artifact(blur(), Target::sm(90)));
   EXPECT_EQ(rejections("a.kiln"), 1);
+}
+
+TEST_F(ProgramBundles, BundleThatEveryUserCanWriteToIsRejected) {
+  const std::string open = bundle("open.kiln", "sm_80");
+  ASSERT_EQ(chmod(open.c_str(), 0666), 0);
+  const Status rejected = use_bundle(open);
+  ASSERT_FALSE(rejected);
+  EXPECT_EQ(rejected.error().code, Code::Denied) << rejected.error().message;
+  EXPECT_EQ(program_bundle_count(), earlier_);
+  // As root installs it for others, and as a user with umask 002 does.
+  ASSERT_EQ(chmod(open.c_str(), 0664), 0);
+  ASSERT_TRUE(use_bundle(open));
+  ASSERT_EQ(chmod(open.c_str(), 0666), 0);
+  EXPECT_FALSE(session().artifact(blur(), Target::sm(80)));
+  EXPECT_EQ(rejections("open.kiln"), 1);
 }
 
 TEST_F(ProgramBundles, NamespacesOfTheUserRestrictThem) {

@@ -1,4 +1,4 @@
-// LibraryCheck: which results are remembered, where, and for whom.
+// LibraryCheck: which results are remembered, where, and for which library.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -79,7 +79,7 @@ Result<Actions> named_actions(const OpenRemote& remote, const ArtifactKey& key) 
   Actions actions{key, {}};
   const NamespaceScope scope = NamespaceScope().narrowed(remote.config.trust_namespaces);
   for (const std::string& each : remote_namespaces(remote.policy, remote_namespaces_of(remote.config), scope)) {
-    actions.names.push_back(action_place(each, key));
+    actions.names.push_back(action_name(each, key));
   }
   if (!actions.names.empty()) return actions;
   return make_error(Code::InvalidArgument,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import secrets
 import struct
-import tempfile
 import zipfile
 import zlib
 from typing import Any, Iterable, Optional, Union
@@ -116,7 +116,9 @@ def _digest(members: dict[str, bytes]) -> str:
 
 def _write(path: str, members: dict[str, bytes]) -> None:
     """Replaces the file atomically."""
-    handle, temporary = tempfile.mkstemp(prefix=".kiln-", dir=os.path.dirname(path) or ".")
+    temporary = os.path.join(os.path.dirname(path), f".kiln-{secrets.token_hex(8)}")
+    # The umask decides who can read it, as for any other file of the user.
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -126,7 +128,6 @@ def _write(path: str, members: dict[str, bytes]) -> None:
                     member.compress_type = zipfile.ZIP_DEFLATED
                     member.external_attr = 0o644 << 16
                     archive.writestr(member, data)
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

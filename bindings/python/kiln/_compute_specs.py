@@ -158,11 +158,12 @@ def spec_of(kind: Any, args: Iterable[Any]) -> Optional[str]:
     return json.dumps({"algorithm": algorithm, **reader.spec})
 
 
-# Of each function of cuda.compute: the algorithm, the arrays, the default operator and the fixed fields of its spec.
+# Of each function of cuda.compute: the algorithm, the arrays, the default operator and the fixed fields of its spec. An
+# `init` there is a default: `make_inclusive_scan` has no initial value unless it is given one.
 _CALLS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "reduce_into": ("reduce", "dtype out", "", {}),
     "exclusive_scan": ("scan", "dtype out", "", {"inclusive": False}),
-    "inclusive_scan": ("scan", "dtype out", "", {"inclusive": True}),
+    "inclusive_scan": ("scan", "dtype out", "", {"inclusive": True, "init": "none"}),
     "segmented_reduce": ("segmented_reduce", "dtype out offset offset", "", {}),
     "lower_bound": ("binary_search", "dtype dtype u64", "less", {"bound": "lower"}),
     "upper_bound": ("binary_search", "dtype dtype u64", "less", {"bound": "upper"}),
@@ -219,6 +220,7 @@ def call(
         name = str(getattr(op, "name", op)).lower() if op is not None else default_op
         spec["operators"] = [_SHORT_OPERATORS.get(name, name)]
     if kind in ("reduce", "scan", "segmented_reduce"):
+        init = fixed.get("init") if init is None else init.lower()
         accumulated = dtype if init == "none" else init_dtype if init_dtype is not None else out
         spec["type"] = _dtype(accumulated, "init_dtype")
     # The parser of specs rejects what the algorithm does not take.

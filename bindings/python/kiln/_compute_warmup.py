@@ -5,7 +5,8 @@ from __future__ import annotations
 import collections
 import os
 import threading
-from typing import Any, Callable, Iterable, Union
+import weakref
+from typing import Any, Callable, Iterable, Optional, Union
 
 import kiln
 
@@ -20,7 +21,8 @@ _MOST_WAITING = 1024
 
 class _Background:
     """A queue of work and one daemon thread, which starts with the first piece and ends when none is left. Each piece
-    is done once per process. A forked child has none of its parent's. Thread-safe."""
+    is done once per process; work of a function, once while the function exists. A forked child has none of its
+    parent's. Thread-safe."""
 
     def __init__(self) -> None:
         self._begin()
@@ -30,23 +32,31 @@ class _Background:
         self._lock = threading.Lock()
         self._waiting: collections.deque[Callable[[], None]] = collections.deque()
         self._seen: set[Any] = set()
+        self._seen_of: weakref.WeakKeyDictionary[Build, set[Any]] = weakref.WeakKeyDictionary()
         self._is_running = False
 
-    def add(self, key: Any, work: Callable[[], None]) -> None:
+    def add(self, key: Any, work: Callable[[], None], build: Optional[Build] = None) -> None:
         if self._process != os.getpid():
             self._begin()
         with self._lock:
-            if key in self._seen or len(self._waiting) >= _MOST_WAITING:
+            seen = self._seen if build is None else self._keys_of(build)
+            if key in seen or len(self._waiting) >= _MOST_WAITING:
                 return
-            self._seen.add(key)
+            if not self._is_running:
+                try:
+                    threading.Thread(target=self._run, name="kiln-compute", daemon=True).start()
+                    self._is_running = True
+                except RuntimeError:  # the interpreter is ending or has too many threads
+                    return
+            seen.add(key)
             self._waiting.append(work)
-            if self._is_running:
-                return
-            try:
-                threading.Thread(target=self._run, name="kiln-compute", daemon=True).start()
-                self._is_running = True
-            except RuntimeError:  # the interpreter is ending or has too many threads
-                self._waiting.clear()
+
+    def _keys_of(self, build: Build) -> set[Any]:
+        """Does not keep the function, which may be made for one request and hold arrays."""
+        try:
+            return self._seen_of.setdefault(build, set())
+        except TypeError:  # it has no hash, or no weak references: repeated work finds the result of the first
+            return set()
 
     def _run(self) -> None:
         while True:
@@ -55,7 +65,15 @@ class _Background:
                     self._is_running = False
                     return
                 work = self._waiting.popleft()
-            work()
+            try:
+                work()
+            except BaseException as error:  # the thread does the rest of the work nevertheless
+                _emit_failure("compile_failed", "kiln.compute.request_warmup", "", error)
+            del work
+
+
+def _emit_failure(kind: str, label: str, target: str, error: BaseException) -> None:
+    kiln.shared._emit_failure(kind, label, target, f"{type(error).__name__}: {error}")
 
 
 _background = _Background()
@@ -84,9 +102,12 @@ def request_warmup(needs: Union[Need, Iterable[Need]], arch: Union[Arch, Iterabl
     if arch is not None:
         _request(units, builds, _architectures(arch))
     elif kiln.shared._has_device("cuda"):
-        # Opening the driver takes a while. The key covers all needs, so that a repetition is free.
-        key = (frozenset(unit.key for unit in units), tuple(builds))
-        _background.add(key, lambda: _request_for_devices(units, builds))
+        # Opening the driver takes a while. The key covers all units, so that a repetition is free.
+        if units:
+            _background.add(frozenset(unit.key for unit in units), lambda: _request_for_devices(units, []))
+        for build in builds:
+            # The default argument binds the value of this iteration.
+            _background.add("", lambda build=build: _request_for_devices([], [build]), build)  # type: ignore[misc]
 
 
 def _architectures(arch: Any) -> list[str]:
@@ -103,7 +124,7 @@ def _request_for_devices(units: list[kiln.Unit], builds: list[Build]) -> None:
     try:
         names = list(dict.fromkeys(device.target.name for device in kiln.shared.devices("cuda")))
     except kiln.Error as error:
-        kiln.shared._emit("no_device", "cuda", "", error.message, 0)
+        kiln.shared._emit_failure("no_device", "cuda", "", error.message)
         return
     _request(units, builds, names)
 
@@ -114,7 +135,7 @@ def _request(units: list[kiln.Unit], builds: list[Build], architectures: list[st
             kiln.shared.request(units, name)
         for build in builds:
             # The default arguments bind the values of this iteration.
-            _background.add((build, name), lambda build=build, name=name: _build(build, name))  # type: ignore[misc]
+            _background.add(name, lambda build=build, name=name: _build(build, name), build)  # type: ignore[misc]
 
 
 def _build(build: Build, architecture: str) -> None:
@@ -125,5 +146,5 @@ def _build(build: Build, architecture: str) -> None:
     try:
         if install():
             build(int(architecture.removeprefix("sm_").rstrip("af")))
-    except Exception as error:  # whatever the caller's function and cuda.compute raise
-        kiln.shared._emit("compile_failed", label, architecture, f"{type(error).__name__}: {error}", 0)
+    except BaseException as error:  # whatever the caller's function and cuda.compute raise, SystemExit too
+        _emit_failure("compile_failed", label, architecture, error)

@@ -137,13 +137,14 @@ _claims = ClaimTable(_is_over)
 
 def get_or_claim(
     system: str, key: bytes, wait_timeout: float, call: Optional[FrameType] = None
-) -> tuple[Optional[bytes], Optional[PendingCompile]]:
-    """Returns the bytes of a key or, on a miss after at most `wait_timeout` seconds, the object to store them with. A
-    caller that does not release it passes `call`: the compile counts as ended when that frame has ended."""
-    data, claim = cache(system).get_or_claim(key, wait_timeout)
+) -> tuple[Optional[bytes], Optional[PendingCompile], str]:
+    """Returns the bytes of a key and the tier that had them or, on a miss after at most `wait_timeout` seconds, the
+    object to store them with. A caller that does not release it passes `call`: the compile counts as ended when that
+    frame has ended."""
+    data, claim, origin = cache(system)._find_or_claim(key, wait_timeout)
     if data is not None:
-        return data, None
+        return data, None, origin
     pending = PendingCompile(key, claim)
     if claim is not None and call is not None:
         _claims.hold(id(pending), _Watched(weakref.ref(pending), threading.get_ident(), id(call)))
-    return None, pending
+    return None, pending, ""

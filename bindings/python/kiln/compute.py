@@ -99,9 +99,10 @@ def _replacements() -> list[tuple[Any, str, Callable[..., Any]]]:
 
 def uninstall() -> None:
     """Restores the original functions of cuda.compute."""
-    while _originals:
-        module, name, original = _originals.pop()
-        setattr(module, name, original)
+    with _replacing:
+        while _originals:
+            module, name, original = _originals.pop()
+            setattr(module, name, original)
 
 
 def _stable_names(import_compiler: Callable[[], Any]) -> Callable[[], Any]:
@@ -129,49 +130,77 @@ def _cached_builder(build: Callable[..., Any], load: bool) -> Callable[..., Any]
     """Returns a builder that queries the cache first. A failing build raises to the caller, as without kiln."""
 
     def builder(kind: Any, *args: Any, cc: Any = None, **kwargs: Any) -> Any:
-        if cc is None or kwargs:
-            return build(kind, *args, cc=cc, **kwargs)
-        ready = _from_unit(kind, args, cc, load)
+        asked = _Query(kind, cc)
+        is_known = cc is not None and not kwargs
+        ready = _from_unit(asked, kind, args, load) if is_known else None
         if ready is not None:
             return ready
-        key = _key(kind, args, cc)
+        key = _key(kind, args, cc) if is_known else None
         if key is None:
+            asked.missed("kiln cannot tell what this build depends on")
             return build(kind, *args, cc=cc, **kwargs)
-        data, pending = _external.get_or_claim(_SYSTEM, key, wait_timeout)
+        data, pending, origin = _external.get_or_claim(_SYSTEM, key, wait_timeout)
         if data is not None:
             try:
-                return kind.deserialize(data, load=load, check_cc=load)
-            except (RuntimeError, ValueError):
-                pass  # the library rejects it: build it as on a miss
-        name = f"{kind.__name__.removeprefix('Device').removesuffix('BuildResult')} sm_{cc[0]}{cc[1]}"
+                result = kind.deserialize(data, load=load, check_cc=load)
+                asked.served(origin)
+                return result
+            except (RuntimeError, ValueError) as error:  # build it as on a miss
+                asked.missed(f"the library rejects the entry: {error}")
+        else:
+            asked.missed("no cache has an entry of its content")
         with _released_on_exit(pending or _external.PendingCompile(key)) as pending:
             result = build(kind, *args, cc=cc, **kwargs)
-            pending.store(_SYSTEM, result.serialize(), name)
+            pending.store(_SYSTEM, result.serialize(), f"{asked.algorithm} {asked.target}")
         return result
 
     return builder
 
 
-def _from_unit(kind: Any, args: tuple[Any, ...], cc: tuple[int, int], load: bool) -> Any:
+class _Query:
+    """What kiln was asked for one build of cuda.compute. Emits one event with the answer. Not thread-safe."""
+
+    def __init__(self, kind: Any, cc: Optional[tuple[int, int]]) -> None:
+        self._begin = time.monotonic()
+        self.algorithm = str(kind.__name__).removeprefix("Device").removesuffix("BuildResult")
+        self.label = self.algorithm
+        self.target = "" if cc is None else f"sm_{cc[0]}{cc[1]}"
+        self.reason = ""  # why the unit of this build, if there is one, does not serve it
+
+    def served(self, origin: str) -> None:
+        self._emit(origin, f"{self.algorithm}; not as a unit: {self.reason}" if self.reason else self.algorithm)
+
+    def missed(self, reason: str) -> None:
+        self._emit("", f"{self.reason}; {reason}" if self.reason else reason)
+
+    def _emit(self, origin: str, message: str) -> None:
+        kiln.shared._emit_build(self.label, self.target, origin, message, (time.monotonic() - self._begin) * 1e3)
+
+
+def _from_unit(asked: _Query, kind: Any, args: tuple[Any, ...], load: bool) -> Any:
     """Returns a build from the artifact of a kiln unit. None if no spec says what it is, or if kiln does not have it in
-    time; an event then has the reason."""
+    time."""
     spec = spec_of(kind, args)
     libraries = _cccl_libraries() if spec is not None else []
     if spec is None or len(libraries) != 1:
         return None
-    target = f"sm_{cc[0]}{cc[1]}"
-    begin = time.monotonic()
-    result, reason, label = None, "", kind.__name__
     try:
         unit = kiln.Unit.cccl(spec)
-        label = unit.label
-        artifact = kiln.shared.artifact(unit, target, timeout=ready_timeout)
-        blob = _serialized_build(artifact, unit, libraries[0])
+        asked.label = unit.label
+        found = kiln.shared.resolve(unit, asked.target, timeout=ready_timeout)
+        try:
+            blob = _serialized_build(found.artifact, unit, libraries[0])
+        except kiln.LoadRejected:
+            if found.origin != "bundle":
+                raise
+            # A bundle of another release of the library: the stores or a compile have an artifact of this one.
+            found = kiln.shared._resolve_without(found.artifact, unit, asked.target, ready_timeout)
+            blob = _serialized_build(found.artifact, unit, libraries[0])
         result = kind.deserialize(blob, load=load, check_cc=load)
     except (kiln.Error, RuntimeError, ValueError) as error:
-        reason = str(error)
-    used = "called_fallback" if result is None else "called_compiled"
-    kiln.shared._emit(used, label, target, reason, (time.monotonic() - begin) * 1e3)
+        asked.reason = str(error)
+        return None
+    asked.served(found.origin)
     return result
 
 
@@ -194,7 +223,7 @@ def _cached_compiler(compile_code: Callable[[str, str], bytes]) -> Callable[[str
         if not identity:
             return compile_code(source, arch)
         key = b"\0".join((b"1 code", identity.encode(), arch.encode(), source.encode()))
-        data, pending = _external.get_or_claim(_SYSTEM, key, wait_timeout)
+        data, pending, _ = _external.get_or_claim(_SYSTEM, key, wait_timeout)
         if data is not None:
             return data
         with _released_on_exit(pending or _external.PendingCompile(key)) as pending:

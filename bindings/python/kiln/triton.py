@@ -105,7 +105,7 @@ class CacheManager:
         if self._files is not None and filename in self._files:
             return _files.materialize(self._key, filename, self._files[filename])
         entry = _file_entry(self._key, filename)
-        data, pending = _external.get_or_claim(_SYSTEM, entry, self.wait_timeout, sys._getframe(1))
+        data, pending, _ = _external.get_or_claim(_SYSTEM, entry, self.wait_timeout, sys._getframe(1))
         if data is not None:
             return _files.materialize(self._key, filename, data)
         self._pending = pending
@@ -138,7 +138,7 @@ class CacheManager:
             return plain
         self._files = {}
         entry = _entry("group", self._key, filename)
-        data, pending = _external.get_or_claim(_SYSTEM, entry, self.wait_timeout, sys._getframe(1))
+        data, pending, _ = _external.get_or_claim(_SYSTEM, entry, self.wait_timeout, sys._getframe(1))
         files = _unpack(data) if data is not None else None
         if files is not None:
             return _files.materialize_all(self._key, files)

@@ -1,6 +1,8 @@
+#include <set>
 #include <string>
 #include <utility>
 
+#include "base/error.hpp"
 #include "bindings.hpp"
 #include "bundle/program_bundles.hpp"
 #include "errors.hpp"
@@ -23,11 +25,16 @@ nb::dict units_of_manifest(nb::handle path) {
     const Result<Manifest> manifest = read_manifest(file);
     if (!manifest) return manifest.error();
     std::vector<std::pair<std::string, Unit>> units;
+    std::set<std::string> names;
     for (const Manifest::UnitEntry& member : manifest->members) {
       Result<std::vector<Unit>> made = units_of_member(*manifest, member);
       if (!made) return std::move(made).error();
       for (Unit& unit : *made) {
         std::string name = member.source.instances.empty() ? member.name : member.name + ':' + unit.entries().front();
+        if (!names.insert(name).second) {
+          return make_error(Code::InvalidArgument, "cannot read the units of " + file + ": two are called '" + name +
+                                                       "'; give the [[unit]] or the family another name");
+        }
         units.emplace_back(std::move(name), std::move(unit));
       }
     }

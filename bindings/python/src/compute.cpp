@@ -1,17 +1,24 @@
 // What kiln.compute needs of CCCL's artifacts and of the session, besides the public functions.
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "backends/cccl/cccl_library.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "bindings.hpp"
 #include "core/cccl_envelope.hpp"
 #include "core/recipe.hpp"
+#include "engine/resolver.hpp"
 #include "errors.hpp"
 #include "session_object.hpp"
 
 namespace kiln::python {
 namespace {
+
+// The events of kiln.compute; docs/events.md. A build puts nothing on a stream, so it is no call of an algorithm.
+constexpr EventType kBuildServed{"compute", "build_served"};
+constexpr EventType kBuildMissed{"compute", "build_missed"};
 
 Error rejected(const std::string& reason) {
   return make_error(Code::LoadRejected, "cannot use this compiled CCCL algorithm: " + reason);
@@ -40,30 +47,76 @@ nb::bytes serialized_build(const Artifact& artifact, const Unit& unit, const std
   return nb::bytes(blob.data(), blob.size());
 }
 
-// Emits an event of what kiln.compute did; the kinds are those that it uses.
-void emit(const SessionObject& self, const std::string& kind, const std::string& unit, const std::string& target,
-          const std::string& message, double ms) {
+// Resolves a unit again without the bundles, one of which had an artifact that this process cannot use: in the stores,
+// or by a compile. It runs on this thread, like the build of the caller that it replaces.
+Result<ResolvedArtifact> resolve_without(SessionImpl& impl, const Artifact& rejected, const Unit& unit,
+                                         const Target& target, Wait wait) {
+  const CallDeadline deadline(wait);
+  RequestContext context;
+  context.deadline = deadline;
+  Resolver& resolver = impl.components().resolver();
+  const CompileRequest request{unit, effective_target(unit, target)};
+  const auto recipe = resolver.recipe(request, context);
+  if (!recipe) return recipe.error();
+  const auto compiler = impl.components().compiler(unit, request.target);
+  if (!compiler) return compiler.error();
+  auto result = resolver.get(*recipe, **compiler, context, &rejected.bytes);
+  if (!result) return std::move(result).error();
+  return resolved_artifact(*std::move(result));
+}
+
+void emit(const SessionObject& self, const Event& event) {
   const GilRelease released;
   const EventEmitter& emitter = impl_of(self.session).emitter();
-  if (!emitter) return;
-  using Kind = Event::Kind;
-  for (const Kind known : {Kind::CalledCompiled, Kind::CalledFallback, Kind::CompileFailed, Kind::NoDevice}) {
+  if (emitter) emitter.emit(event);
+}
+
+// Emits why a warm-up does nothing; the kinds are those that kiln.compute uses.
+void emit_failure(const SessionObject& self, const std::string& kind, const std::string& unit,
+                  const std::string& target, const std::string& message) {
+  for (const Event::Kind known : {Event::Kind::CompileFailed, Event::Kind::NoDevice}) {
     if (kind != to_string(known)) continue;
     Event event;
     event.kind = known;
     event.unit = unit;
     event.target = target;
     event.message = message;
-    event.ms = ms;
-    emitter.emit(event);
+    emit(self, event);
   }
+}
+
+// Emits the event of one build of cuda.compute: `origin` is the tier that served it, or empty.
+void emit_build(const SessionObject& self, const std::string& unit, const std::string& target,
+                const std::string& origin, const std::string& message, double ms) {
+  Event event = Event::of(origin.empty() ? kBuildMissed : kBuildServed);
+  event.unit = unit;
+  event.target = target;
+  event.origin = origin;
+  event.message = message;
+  event.ms = ms;
+  event.warm = !origin.empty();
+  emit(self, event);
 }
 
 }  // namespace
 
 void bind_compute(nb::module_& module, nb::class_<SessionObject>& session) {
   module.def("_serialized_build", &serialized_build, nb::arg("artifact"), nb::arg("unit"), nb::arg("library"));
-  session.def("_emit", &emit, nb::arg("kind"), nb::arg("unit"), nb::arg("target"), nb::arg("message"), nb::arg("ms"));
+  session.def("_emit_failure", &emit_failure, nb::arg("kind"), nb::arg("unit"), nb::arg("target"), nb::arg("message"));
+  session.def("_emit_build", &emit_build, nb::arg("unit"), nb::arg("target"), nb::arg("origin"), nb::arg("message"),
+              nb::arg("ms"));
+  session.def(
+      "_resolve_without",
+      [](const SessionObject& self, const Artifact& rejected, const Unit& unit, nb::handle target, double timeout) {
+        const std::optional<Target> place = target_of(target);
+        if (!place) throw nb::type_error("a target is needed");
+        return unwrap(call_interruptible(limit_of(timeout),
+                                         [&](Wait wait) {
+                                           return resolve_without(impl_of(self.session), rejected, unit, *place, wait);
+                                         }),
+                      &unit);
+      },
+      nb::arg("rejected"), nb::arg("unit"), nb::arg("target"), nb::arg("timeout"));
   session.def(
       "_has_device",
       [](const SessionObject& self, const std::string& backend) {

@@ -44,9 +44,9 @@ nb::object get_external(const ExternalObject& self, const nb::bytes& key) {
   return found_object(call_without_gil([&] { return self.cache.get(key_view(key)); }));
 }
 
-// A signal handler that raises, such as that of Ctrl-C, ends the wait. A claim that was acquired nevertheless is
-// released.
-nb::tuple claim_external(const ExternalObject& self, const nb::bytes& key, std::optional<double> timeout) {
+// Returns the bytes, the claim and the name of the tier that had the bytes. A signal handler that raises, such as that
+// of Ctrl-C, ends the wait. A claim that was acquired nevertheless is released.
+nb::tuple find_or_claim(const ExternalObject& self, const nb::bytes& key, std::optional<double> timeout) {
   bool raised = false;
   ExternalCache::LookupResult answer = [&] {
     GilRelease released;
@@ -57,7 +57,13 @@ nb::tuple claim_external(const ExternalObject& self, const nb::bytes& key, std::
   }();
   if (raised) throw nb::python_error();
   nb::object claim = answer.claim ? nb::cast(CompileClaimObject(std::move(*answer.claim))) : nb::none();
-  return nb::make_tuple(found_object(answer.hit), std::move(claim));
+  const char* const origin = answer.hit ? to_string(answer.hit->origin) : "";
+  return nb::make_tuple(found_object(answer.hit), std::move(claim), origin);
+}
+
+nb::tuple claim_external(const ExternalObject& self, const nb::bytes& key, std::optional<double> timeout) {
+  const nb::tuple answer = find_or_claim(self, key, timeout);
+  return nb::make_tuple(answer[0], answer[1]);
 }
 
 void put_external(const ExternalObject& self, const nb::bytes& key, nb::handle data, const std::string& name,
@@ -93,6 +99,7 @@ void bind_external(nb::module_& module, nb::class_<SessionObject>& session) {
       .def("get_or_claim", &claim_external, nb::arg("key"), nb::arg("timeout") = 30.0,
            "Returns (bytes, None) on a hit; (None, claim) if the caller must compile, `put` and release the claim; "
            "(None, None) if another holder is still compiling after the timeout or claims are not available.")
+      .def("_find_or_claim", &find_or_claim, nb::arg("key"), nb::arg("timeout"))
       .def("put", &put_external, nb::arg("key"), nb::arg("data"), nb::arg("name") = "", nb::arg("ms") = 0.0,
            "Stores an entry. `name` appears in events and listings; `ms` is the compile time.")
       .def(

@@ -53,6 +53,12 @@ std::vector<std::string> directory_options(const Recipe& recipe) {
   return {cccl, cccl, cccl, "-I" + recipe.compiler.roots[kToolkit].path};
 }
 
+// Returns the first line that is not empty, shortened.
+std::string first_line(std::string_view log) {
+  const std::size_t start = std::min(log.find_first_not_of('\n'), log.size());
+  return std::string(log.substr(start, std::min<std::size_t>(log.find('\n', start) - start, 300)));
+}
+
 bool is_complete(const CompilerIdentity& identity) {
   return identity.libraries.size() == kLibraries && identity.roots.size() == kRoots;
 }
@@ -247,7 +253,11 @@ Result<CompileResult> CcclCompiler::check(const Recipe& recipe) {
   CcclBuildOptions options{
       kCcclCheckCapability, recipe.compiler.roots[kCccl].path, recipe.compiler.roots[kToolkit].path, {}, {}, true};
   const auto build = CcclLibrary::compile(library_, *spec, options);
-  if (!build) return make_error(Code::CompileFailed, build.error().message, capture.text());
+  if (!build) {
+    std::string log = capture.text();
+    const std::string reason = build.error().message + ": " + first_line(log);
+    return make_error(Code::CompileFailed, reason, std::move(log));
+  }
   if (Status good = check_cccl_build(library_, spec->algorithm, *build); !good) {
     return make_error(Code::CompileFailed, good.error().message, capture.text());
   }

@@ -159,7 +159,8 @@ TEST(CcclNames, LengthByteIsNotPartOfPrecedingName) {
   EXPECT_FALSE(check_cccl_names(blob, code, {second}).has_value());
   EXPECT_FALSE(check_cccl_names(blob, "other code", {first, second}).has_value());
   EXPECT_FALSE(check_cccl_names(blob, "", {first, second}).has_value());
-  EXPECT_FALSE(check_cccl_names(blob + "_Z", code, {first, second}).has_value());
+  EXPECT_FALSE(check_cccl_names(blob + "_Z17another_kernel_xyzv", code, {first, second}).has_value());
+  EXPECT_TRUE(check_cccl_names(blob + "_Z\xc8\x9f", code, {first, second}).has_value()) << "compressed code";
 }
 
 }  // namespace

@@ -132,6 +132,15 @@ class Manifest(unittest.TestCase):
         self.assertEqual(units["radix_sort_u64_i32"], kiln.Unit.cccl("radix_sort_u64_i32"))
         self.assertEqual(len(units), 2)
 
+    def test_two_units_cannot_have_one_name(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "f.cu").write_text("#define T float\n")
+            file = pathlib.Path(folder, "kiln.toml")
+            family = '[[family]]\nname = "f"\npreamble = "f.cu"\n[family.instances]\nk = "extern \\"C\\" __global__ void k() {}"\n'
+            file.write_text(family + '[[unit]]\nname = "f:k"\nsource = "f.cu"\n')
+            with self.assertRaisesRegex(kiln.InvalidArgument, "kiln.toml.*two are called 'f:k'"):
+                kiln.read_manifest(file)
+
     def test_errors_name_the_file(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "kiln.toml")

@@ -29,6 +29,7 @@ DEVICES = {"sm_80": "sm_80", "sm_89": "sm_80", "sm_90": "sm_90"}
 if WHOLE:
     DEVICES = {name: name for name in ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")}
     DEVICES |= {"sm_103": "sm_100", "sm_121": "sm_120"}
+NOT_HIDDEN = 77  # exit code if a directory could not be hidden
 UNKNOWN_DEVICE = "sm_70" if WHOLE else "sm_75"
 
 
@@ -90,7 +91,7 @@ class WheelRecipe(unittest.TestCase):
         """Imports the package in a new process with an empty home, in which these directories are empty."""
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir()
-        hide = "".join(f"mount -t tmpfs -o size=64k none '{directory}' && " for directory in hidden)
+        hide = "".join(f"mount -t tmpfs -o size=64k none '{directory}' || exit {NOT_HIDDEN}; " for directory in hidden)
         command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", f'{hide}exec "$@"', "sh"]
         environment = {
             "PATH": os.environ["PATH"],
@@ -100,15 +101,16 @@ class WheelRecipe(unittest.TestCase):
         }
         script = [str(self.python), "-B", str(HERE / "first_import.py"), what]
         done = subprocess.run([*command, *script], capture_output=True, text=True, env=environment, timeout=240)
-        if done.returncode and "unshare failed" in done.stderr:
-            self.skipTest(f"mount namespaces are not permitted here: {done.stderr.strip()}")
+        if done.returncode == NOT_HIDDEN or (done.returncode and "unshare failed" in done.stderr):
+            self.skipTest(f"directories cannot be hidden here: {done.stderr.strip()}")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         report: dict[str, Any] = json.loads(done.stdout)
         return report
 
     def without_compiler(self, device: str, what: str) -> dict[str, Any]:
         report = self.first_import(device, what, *compiler_directories())
-        self.assertEqual(report["compilers"], [], "this machine has a compiler")
+        if report["compilers"]:
+            self.skipTest(f"a compiler is outside of the hidden directories: {report['compilers']}")
         return report
 
     def test_is_a_wheel_for_every_python_and_processor(self) -> None:
@@ -116,6 +118,7 @@ class WheelRecipe(unittest.TestCase):
         self.assertTrue(wheel.name.endswith("-py3-none-any.whl"), wheel.name)
 
     def test_first_import_finds_everything_without_compiler_and_cache(self) -> None:
+        done = []
         for device, served in DEVICES.items():
             with self.subTest(device=device):
                 report = self.without_compiler(device, "ready")
@@ -126,6 +129,8 @@ class WheelRecipe(unittest.TestCase):
                 self.assertEqual(report["compiled"], 0)
                 self.assertEqual(report["mapped_compilers"], [])
                 self.assertFalse((self.place / "worker-started").exists(), "a worker was started")
+                done.append(f"{device} by {served}")
+        support.figure(f"first import without compiler and cache: 0 compiles, no worker, all units served for {', '.join(done)}")
 
     def test_figure_of_import_to_first_ready_kernel(self) -> None:
         reports = sorted((self.without_compiler("sm_90", "ready") for _ in range(9)), key=lambda each: each["first_kernel_ms"])

@@ -14,7 +14,13 @@ import zipfile
 
 import pytest
 
-os.environ["KILN_CACHE_DIR"] = tempfile.mkdtemp(prefix="kiln-cccl-files-")
+DOUBLE = os.environ.get("KILN_FAKE_DRIVER", "")
+TOOLKIT = os.environ.get("KILN_TOOLKIT_LIBRARIES", "/usr/local/cuda/lib64")
+LIBKILN = os.environ.get("KILN_SHARED_LIBRARY", "")
+CACHE = tempfile.TemporaryDirectory(prefix="kiln-cccl-files-")  # removed when the process ends
+for name in [name for name in os.environ if name.startswith("KILN_")]:
+    del os.environ[name]  # settings of the caller
+os.environ["KILN_CACHE_DIR"] = CACHE.name
 
 import kiln  # noqa: E402
 import kiln.compute  # noqa: E402
@@ -25,9 +31,6 @@ cccl = pytest.importorskip("cuda.cccl", reason="cuda-cccl is not installed")
 os.environ["KILN_CCCL"] = str(pathlib.Path(cccl.__file__).parents[2])
 os.environ["KILN_FAKE_DRIVER_DEVICES"] = "sm_80"
 
-DOUBLE = os.environ.get("KILN_FAKE_DRIVER", "")
-TOOLKIT = os.environ.get("KILN_TOOLKIT_LIBRARIES", "/usr/local/cuda/lib64")
-LIBKILN = os.environ.get("KILN_SHARED_LIBRARY", "")
 SPEC = "reduce_sum_f64"
 
 if not os.path.exists(os.path.join(DOUBLE, "libcuda.so.1")):
@@ -214,6 +217,18 @@ def test_other_archives_are_refused(tmp_path, monkeypatch):
     with pytest.raises(kiln.Corrupt, match="too large"):
         files.read(path)
     assert list(pathlib.Path(tmp_path).iterdir()) == [path], "no temporary file is left"
+
+
+def test_umask_decides_who_can_read_a_file(tmp_path):
+    before = os.umask(0o077)
+    try:
+        files._write(str(tmp_path / "private"), {})
+        os.umask(0o002)
+        files._write(str(tmp_path / "shared"), {})
+    finally:
+        os.umask(before)
+    modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("private", "shared")]
+    assert modes == [0o600, 0o664]
 
 
 def test_save_checks_its_arguments(tmp_path):

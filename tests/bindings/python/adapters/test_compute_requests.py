@@ -36,10 +36,14 @@ def with_double(folder, program, **variables):
     return run(folder, program, LD_LIBRARY_PATH=libraries, KILN_FAKE_DRIVER_DEVICES="sm_80", **variables)
 
 
-def events(trace):
-    """Returns the kinds and messages of the events in a trace."""
+def details(trace, kind):
+    """Returns the arguments of the events of a kind."""
     all_of_it = json.loads(trace.read_text())["traceEvents"]
-    return {event["cat"]: event["args"].get("message", "") for event in all_of_it if "cat" in event}
+    return [event["args"] for event in all_of_it if event.get("cat") == kind]
+
+
+def messages(trace, kind):
+    return [event["message"] for event in details(trace, kind)]
 
 
 def test_call_written_as_data_is_the_unit_of_its_name(tmp_path):
@@ -48,6 +52,10 @@ import json, kiln, kiln.compute
 from kiln.compute import call
 calls = {
     "exclusive_scan_i32": call("exclusive_scan", dtype="i32", op="sum"),
+    json.dumps({"algorithm": "scan", "iterators": ["i32", "i64"], "operators": ["plus"], "type": "i32", "init": "none",
+                "inclusive": True}): call("inclusive_scan", dtype="i32", out_dtype="i64", op="sum"),
+    json.dumps({"algorithm": "scan", "iterators": ["i32", "i64"], "operators": ["plus"], "type": "i64", "init": "value",
+                "inclusive": True}): call("inclusive_scan", dtype="i32", out_dtype="i64", op="sum", init="value"),
     "reduce_sum_f64": call("reduce_into", dtype="float64", op="plus"),
     "segmented_reduce_min_f64": call("segmented_reduce", dtype="f64", op="min"),
     "upper_bound_u64": call("upper_bound", dtype="uint64"),
@@ -105,8 +113,10 @@ def build(capability):
     seen.append([capability, thread.name, thread.daemon])
 def fails(capability):
     raise RuntimeError("no such operator")
+def ends(capability):
+    raise SystemExit("not from here")
 for _ in range(2):
-    kiln.compute.request_warmup([fails, build], arch=80)
+    kiln.compute.request_warmup([ends, fails, build], arch=80)
 deadline = time.monotonic() + 120
 while not seen or any(thread.name == "kiln-compute" for thread in threading.enumerate()):
     assert time.monotonic() < deadline
@@ -119,7 +129,50 @@ print(json.dumps([units, seen]))
     units, seen = with_double(tmp_path, program, KILN_COMPILE="never", KILN_TRACE=str(trace))
     assert [name for name, _ in units].count("reduce_sum_f64") == 1 and len(units) == 3, units
     assert seen == [[80, "kiln-compute", True]]
-    assert events(trace)["compile_failed"] == "RuntimeError: no such operator"
+    failed = messages(trace, "compile_failed")
+    assert failed == ["SystemExit: not from here", "RuntimeError: no such operator"]
+
+
+def test_background_thread_survives_its_work_and_keeps_no_functions(tmp_path):
+    program = """
+import gc, json, threading, time, weakref, kiln
+from kiln._compute_warmup import _Background
+
+class Unhashable:
+    __hash__ = None
+    def __call__(self, capability):
+        pass
+
+def wait_for(done):
+    deadline = time.monotonic() + 120
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+background, done, start = _Background(), [], threading.Thread.start
+def no_thread(self):
+    raise RuntimeError("can't start new thread")
+threading.Thread.start = no_thread
+background.add("key", lambda: done.append("lost"))
+threading.Thread.start = start
+background.add("raises", lambda: 1 / 0)
+background.add("key", lambda: done.append("key"))
+background.add("key", lambda: done.append("again"))
+made = lambda capability: None
+background.add("sm_80", lambda: done.append("made"), made)
+background.add("sm_80", lambda: done.append("made again"), made)
+background.add("sm_80", lambda: done.append("unhashable"), Unhashable())
+wait_for(lambda: len(done) == 3)
+reference = weakref.ref(made)
+del made
+gc.collect()
+kiln.shared.write_trace()
+print(json.dumps([done, reference() is None]))
+"""
+    trace = tmp_path / "trace.json"
+    done, is_freed = run(tmp_path, program, KILN_TRACE=str(trace))
+    assert done == ["key", "made", "unhashable"] and is_freed
+    assert messages(trace, "compile_failed") == ["ZeroDivisionError: division by zero"]
 
 
 def test_device_is_found_in_the_background(tmp_path):
@@ -176,17 +229,31 @@ class Build:
     def serialize(self):
         return b"bytes"
 
+class DeviceHistogramBuildResult:
+    @staticmethod
+    def deserialize(data, load, check_cc):
+        return Build()
+
 own = []
 interop.call_compile = lambda kind, *args, cc: own.append(kind.__name__) or Build()
 assert kiln.compute.install()
 compute_algorithms.make("reduce_sum_i32", compute_capability=80)
+for _ in range(2):
+    interop.call_compile(DeviceHistogramBuildResult, 256, cc=(8, 0))
 kiln.shared.write_trace()
 print(json.dumps(own))
 """
     trace = tmp_path / "trace.json"
     variables = {"KILN_CCCL": "/nonexistent", "KILN_TRACE": str(trace)}
-    assert with_double(tmp_path, program, **variables) == ["DeviceReduceBuildResult"]
-    assert "/nonexistent" in events(trace)["called_fallback"] and "called_compiled" not in events(trace)
+    answer = with_double(tmp_path, program, **variables)
+    assert answer == ["DeviceReduceBuildResult", "DeviceHistogramBuildResult"]
+    unit, other = details(trace, "build_missed")
+    assert "/nonexistent" in unit["message"] and unit["unit"] == "reduce_sum_i32" and unit["target"] == "sm_80"
+    assert other["unit"] == "Histogram" and unit["warm"] is other["warm"] is False
+    (served,) = details(trace, "build_served")
+    assert (served["message"], served["origin"], served["warm"]) == ("Histogram", "disk", True)
+    # A build puts nothing on a stream: it is no call, and reports count no launch.
+    assert not details(trace, "called_compiled") and not details(trace, "called_fallback")
 
 
 def test_operators_have_names_by_content_unless_another_has_the_name(tmp_path):

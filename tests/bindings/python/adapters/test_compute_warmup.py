@@ -28,7 +28,7 @@ COUNTER = os.environ.get("KILN_COMPILE_COUNTER", "")
 TOOLKIT = os.environ.get("KILN_TOOLKIT_LIBRARIES", "/usr/local/cuda/lib64")
 NUMBA = os.environ.get("KILN_NUMBA", "")
 ALL = "KILN_TEST_ALL" in os.environ
-LIMIT = 900
+LIMIT = 900 if ALL else 600  # seconds of one process
 
 if not os.path.exists(os.path.join(DOUBLE, "libcuda.so.1")):
     pytest.skip("KILN_FAKE_DRIVER names no folder with the driver's double", allow_module_level=True)
@@ -80,16 +80,12 @@ class Host:
             path = self.environment.get("PYTHONPATH", "")
             self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, (path, NUMBA)))
 
-    def start(self, *program):
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen([sys.executable, "-B", *program], env=self.environment, text=True, **pipes)
-
     def run(self, *program):
         """Returns what a program printed."""
-        process = self.start(*program)
-        output, errors = process.communicate(timeout=LIMIT)
-        assert process.returncode == 0, errors
-        return output
+        command = [sys.executable, "-B", *program]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=LIMIT)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def kiln(self, *arguments):
         """Returns what the command-line tool printed."""
@@ -97,12 +93,21 @@ class Host:
 
     def calls(self, how, until=lambda: True):
         """Returns how a program that requests and calls algorithms went. It ends when `until` returns true."""
-        process = self.start(str(HERE / "compute_warmup.py"), how)
-        line = process.stdout.readline()
-        while process.poll() is None and not until():
-            threading.Event().wait(0.05)
-        _, errors = process.communicate(timeout=LIMIT)
-        assert process.returncode == 0 and line, errors
+        command = [sys.executable, "-B", str(HERE / "compute_warmup.py"), how]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        with (self.folder / "errors").open("w+") as errors:
+            with subprocess.Popen(command, env=self.environment, stderr=errors, **pipes) as process:
+                limit = threading.Timer(LIMIT, process.kill)  # ends the waits below
+                limit.daemon = True
+                limit.start()
+                line = process.stdout.readline()
+                while process.poll() is None and not until():
+                    threading.Event().wait(0.05)
+                process.stdin.close()
+                process.wait()
+                limit.cancel()
+            errors.seek(0)
+            assert process.returncode == 0 and line, f"exit code {process.returncode}: {errors.read()}"
         answer = json.loads(line)
         assert answer["failed"] == [], answer
         return answer
@@ -197,8 +202,10 @@ def cold(fleet):
 def test_request_returns_at_once_and_calls_find_everything_compiled(cold, fleet):
     assert cold["compiles"] == 0, cold
     assert cold["compiled"] == len(cold["calls"]) - len(cold["numba_ms"])
-    assert cold["request_ms"] < 1000
-    assert fleet[0].events()["called_fallback"] == 0
+    assert cold["request_ms"] < cold["ready_ms"]  # it did not wait for the compiles
+    events = fleet[0].events()
+    # The functions of the background thread found nothing; all calls did.
+    assert (events["build_served"], events["build_missed"]) == (len(cold["calls"]), len(cold["numba_ms"]))
     if not has_numba():
         figure("no select: numba-cuda-mlir is not installed (tools/setup.sh), and its predicates need it")
 
@@ -246,12 +253,38 @@ kiln.shared.write_trace()
 """
     host.environment["PYTHONPATH"] += os.pathsep + str(HERE)
     assert host.run("-c", program).split() == ["0", "1"]
-    assert host.events()["called_compiled"] == 1
+    assert host.events()["build_served"] == 1
     again = json.loads(host.kiln("compile", "--cccl", "reduce_sum_i32", "--arch", "sm_80", "--json"))
     keys = {result["key"] for answer in (compiled, again) for result in answer["results"]}
     entries = json.loads(host.kiln("cache", "ls", "--json"))["entries"]
     assert len(keys) == 1 and [entry["key"] for entry in entries] == list(keys)
     figure(f"reduce_sum_i32 from the command line and from cuda.compute: 1 compile, 1 key ({next(iter(keys))[:12]})")
+
+
+def test_bundle_of_another_release_is_compiled_again(tmp_path):
+    """The bundle has the artifact of this library; the test rejects it as if another one had built it."""
+    manifest, bundle = tmp_path / "kiln.toml", tmp_path / "other.kiln"
+    manifest.write_text('architectures = ["sm_80"]\n[[cccl]]\nspec = "reduce_sum_i32"\n')
+    Host(tmp_path / "other").kiln("bundle", "create", str(manifest), "-o", str(bundle))
+    host = Host(tmp_path / "host", KILN_BUNDLES=str(bundle), KILN_TRUST_UNSIGNED="true")
+    program = """
+import compute_algorithms, kiln.compute
+checked, check = [], kiln.compute._serialized_build
+def rejects_first(artifact, unit, library):
+    checked.append(unit.label)
+    if len(checked) == 1:
+        raise kiln.LoadRejected("another library built it", code="load_rejected")
+    return check(artifact, unit, library)
+kiln.compute._serialized_build = rejects_first
+kiln.compute.install()
+compute_algorithms.make("reduce_sum_i32", compute_capability=80)
+kiln.shared.write_trace()
+print(*checked)
+"""
+    host.environment["PYTHONPATH"] += os.pathsep + str(HERE)
+    assert host.run("-c", program).split() == ["reduce_sum_i32"] * 2
+    events = host.events()
+    assert (events["build_served"], events["build_missed"], events["compiled"]) == (1, 0, 1), events
 
 
 def test_mapped_builds_have_the_code_of_their_specs(cold, fleet):
@@ -261,7 +294,8 @@ def test_mapped_builds_have_the_code_of_their_specs(cold, fleet):
         names = predefined_names(host)
     answers = json.loads(host.run(str(HERE / "compute_identity.py"), "sm_80", *names).splitlines()[-1])
     assert answers == {name: "" for name in names}
-    figure(f"{len(names)} specs: cuda.compute and kiln build equal sections of code, and read each other's")
+    mapped = [name for name in names if not name.startswith("select")]
+    figure(f"{len(mapped)} specs: cuda.compute and kiln build equal sections of code, and read each other's")
 
 
 def predefined_names(host):
