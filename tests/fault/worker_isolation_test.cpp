@@ -9,6 +9,7 @@
 
 #include "backends/cccl/cccl_check.hpp"
 #include "base/error.hpp"
+#include "support/fixtures/files.hpp"
 #include "support/fixtures/worker_fixture.hpp"
 #include "support/processes/eventually.hpp"
 #include "support/processes/sanitizer.hpp"
@@ -229,7 +230,9 @@ TEST_F(LibraryCheckInWorker, LostWorkerIsNotRejection) {
 }
 
 TEST_F(LibraryCheckInWorker, WorkerThatCannotStartIsReason) {
-  pool_options_.program = directory_.path("missing");
+  pool_options_.program = directory_.path("worker");
+  write_text(pool_options_.program, "#!/no/such/interpreter\n");
+  std::filesystem::permissions(pool_options_.program, std::filesystem::perms::owner_all);
   const auto compiled = compile_after("fine");
   ASSERT_FALSE(compiled.has_value());
   EXPECT_EQ(compiled.error().code, Code::Unavailable);
