@@ -244,17 +244,18 @@ TEST_F(TempStorageTest, SingleUseBlockIsReleasedAfterCallAlsoIfItFails) {
   EXPECT_EQ(memory_->mistakes(), 0);
 }
 
-// Both threads query before one of them stores its result.
+// All threads query before one of them stores its result.
 TEST_F(TempStorageTest, SingleUseBlockIsLargeEnoughWhileOtherThreadsQuery) {
-  const Size sizes[] = {{1 << 20, 0}, {0, 16}};
+  constexpr int kThreads = 8;
   for (int round = 0; round < 300; ++round) {
     TempStorage storage(memory_);
-    std::barrier both(2);
+    std::barrier all(kThreads);
     std::vector<std::thread> threads;
-    for (const Size& size : sizes) {
-      threads.emplace_back([&, size] {
+    for (int number = 0; number < kThreads; ++number) {
+      threads.emplace_back([&, number] {
+        const Size size = number % 2 == 0 ? Size{1 << 20, 0} : Size{0, 16};
         const TempStorage::Query query = [&](const Size& queried) -> Result<std::size_t> {
-          both.arrive_and_wait();
+          all.arrive_and_wait();
           return need(queried);
         };
         (void)storage.use_once(stream_, size, query, [&](const TempStorage::Block& piece) {
