@@ -1,5 +1,7 @@
 #include "core/cccl_compute_form.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <string_view>
 
@@ -15,7 +17,7 @@ using cccl::Init;
 
 constexpr std::string_view kComputeMagic = "CCCLPYS1";
 // The releases of cuda-cccl whose form this file writes. Releases 1.1 write reduce without the kind of its init.
-constexpr std::string_view kComputeRelease = "1.2.";
+constexpr std::string_view kComputeReleases[] = {"1.2.0", "1.2.1"};
 
 Error not_in_compute(const std::string& what) {
   return make_error(Code::Unsupported, "cannot write the form of cuda.compute: " + what);
@@ -128,8 +130,8 @@ Result<std::string> cuda_compute_form(const std::vector<CcclEnvelope>& builds) {
   const auto spec = cccl::Spec::parse(builds.front().spec);
   if (!spec) return spec.error();
   if (Status valid = spec->validate(); !valid) return std::move(valid).error();
-  if (!release.starts_with(kComputeRelease)) {
-    return not_in_compute("that of cuda-cccl " + release + " is not known; compile with cuda-cccl 1.2");
+  if (std::find(std::begin(kComputeReleases), std::end(kComputeReleases), release) == std::end(kComputeReleases)) {
+    return not_in_compute("that of cuda-cccl " + release + " is not known; compile with cuda-cccl 1.2.0 or 1.2.1");
   }
   const char* const name = compute_class(*spec);
   if (name == nullptr) {

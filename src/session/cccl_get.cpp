@@ -24,10 +24,6 @@ Result<Callable> load_callable(const std::shared_ptr<Session::State>& owner, con
   if (Status good = spec.validate(); !good) return std::move(good).error();
   CallDeadline deadline(wait);
   SessionImpl& impl = owner->impl();
-  // Before a compile, whose result could not be called.
-  if (std::string reason = impl.drivers().uncallable_cccl_reason(); !reason.empty()) {
-    return make_error(Code::Unavailable, std::move(reason));
-  }
   auto used = impl.kernels().load_module(unit, deadline, caller);
   if (!used) return std::move(used).error();
   auto module = std::dynamic_pointer_cast<const CcclModule>(std::move(used->module));

@@ -9,6 +9,8 @@
 namespace kiln {
 namespace {
 
+constexpr std::size_t kMaxUndeclaredUses = 10'000;
+
 const EntryPoint* find_entry(const Artifact& artifact, const std::string& name) {
   if (name.empty() && artifact.entries.size() == 1) return &artifact.entries.front();
   for (const EntryPoint& entry : artifact.entries) {
@@ -108,6 +110,10 @@ Result<const detail::KernelState*> KernelLoader::get(KernelHandleState& handle, 
 Result<KernelLoader::LoadedModule> KernelLoader::load_module(const Unit& unit, const Deadline& deadline,
                                                              Caller caller) {
   record_undeclared_use(unit, {}, caller);
+  // Before a compile, whose result could not be called.
+  if (std::string reason = uncallable_reason(unit); !reason.empty()) {
+    return make_error(Code::Unavailable, std::move(reason));
+  }
   const auto driver = requests_.open(driver_kind(unit), deadline);
   if (!driver) return driver.error();
   const auto context = (*driver)->device().current_context();
@@ -118,6 +124,10 @@ Result<KernelLoader::LoadedModule> KernelLoader::load_module(const Unit& unit, c
   auto module = (*driver)->module(module_key(unit, (*result)->key), (*result)->artifact);
   if (!module) return std::move(module).error();
   return LoadedModule{std::move(*module), &(*driver)->device(), context->target, (*result)->flow, (*result)->origin};
+}
+
+std::string KernelLoader::uncallable_reason(const Unit& unit) {
+  return unit.kind() == "cccl" ? drivers_.uncallable_cccl_reason() : std::string();
 }
 
 Result<ResolveResultPtr> KernelLoader::get_loaded(const CompileRequest& request, const Deadline& deadline,
@@ -190,7 +200,8 @@ void KernelLoader::record_undeclared_use(const Unit& unit, const std::string& en
   UndeclaredUse use{unit.label(), entry, caller.text()};
   {
     const MutexLock lock(mutex_);
-    if (declared_.count(UnitAccess::identity(unit)) != 0) return;
+    if (declared_.count(UnitAccess::identity(unit)) != 0 || undeclared_.size() == kMaxUndeclaredUses) return;
+    if (!undeclared_keys_.insert(use.unit + '\n' + use.entry + '\n' + use.caller).second) return;
     undeclared_.push_back(use);
   }
   if (!emitter_) return;
@@ -234,6 +245,10 @@ std::vector<NotReady> KernelLoader::wait_for(const Units& units, const Deadline&
     const std::string& kind = driver_kind(unit);
     if (!drivers_.has_device(kind)) {
       cold.push_back({unit.label(), "", "there is no device for units of kind " + kind});
+      continue;
+    }
+    if (std::string reason = uncallable_reason(unit); !reason.empty()) {
+      cold.push_back({unit.label(), "", std::move(reason)});
       continue;
     }
     const auto driver = requests_.open(kind, deadline);

@@ -46,7 +46,8 @@ class KernelLoader final : public ResultLoader {
 
   /// Records units as declared.
   void declare(const Units& units);
-  /// Records a use of a unit if it was not declared. `entry` is empty if the unit is used as a whole.
+  /// Records a use of a unit if it was not declared, once for each unit, entry and caller, up to a limit. `entry` is
+  /// empty if the unit is used as a whole.
   void record_undeclared_use(const Unit& unit, const std::string& entry, Caller caller);
   /// Returns the uses of units that were not declared.
   std::vector<UndeclaredUse> undeclared() const;
@@ -55,6 +56,8 @@ class KernelLoader final : public ResultLoader {
   bool can_drop_bytes(const CompileRequest& request, const ResolveResult& result) override;
 
  private:
+  /// Returns the reason why this unit is compiled but cannot be called in this process; empty if it can be.
+  std::string uncallable_reason(const Unit& unit);
   /// Returns the result, loaded if the request is for a device.
   Result<ResolveResultPtr> get_loaded(const CompileRequest& request, const Deadline& deadline, Caller caller);
   Result<const detail::KernelState*> prepare_kernel(KernelHandleState& handle, DriverBackend& driver,
@@ -75,6 +78,7 @@ class KernelLoader final : public ResultLoader {
   mutable Mutex mutex_;
   std::unordered_set<Digest> declared_ KILN_GUARDED_BY(mutex_);
   std::vector<UndeclaredUse> undeclared_ KILN_GUARDED_BY(mutex_);
+  std::unordered_set<std::string> undeclared_keys_ KILN_GUARDED_BY(mutex_);
 };
 
 }  // namespace kiln

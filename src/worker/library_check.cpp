@@ -77,7 +77,7 @@ Status LibraryCheck::pass(const Recipe& recipe, const Unit& check, const Run& ru
   if (!verdict) {
     if (emitter_) {
       emitter_.emit(Event::Kind::LibraryChecked, "checking",
-                    described(recipe.compiler, check) + " runs once on this host");
+                    described(recipe.compiler, check) + " runs before its first compile");
     }
     const auto writer = cache() != nullptr ? cache()->try_begin_write(key) : nullptr;
     const auto compiled = run();

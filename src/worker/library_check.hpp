@@ -19,8 +19,12 @@ namespace kiln {
 Digest library_check_key(const CompilerIdentity& compiler, const Unit& check);
 
 /// The checks of compiler libraries that kiln does not know. A library that fails the check of a unit does not compile
-/// the units that need it. The result is remembered in this process and, as a file of PchCache (docs/pch-format.md), on
-/// this host; a rejection on disk expires after one day. Thread-safe.
+/// the units that need it. The result is remembered in this process and on this host; a rejection on disk expires after
+/// one day. Processes that need the same check at the same time each run it. Thread-safe.
+///
+/// A result is a PchVerdict in a PchCache, because it needs the same as that of the check of a precompiled header: a
+/// small file that is valid on one host only, is written by one process at a time, and expires if it is a rejection
+/// (docs/pch-format.md).
 class LibraryCheck {
  public:
   /// `directory` returns the directory of the results, empty if they are not stored. It is called once, at the first

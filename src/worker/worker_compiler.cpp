@@ -48,8 +48,15 @@ Error cancelled_error(const Recipe& recipe, bool ending) {
                                          (ending ? "the program is ending" : "it was canceled"));
 }
 
+bool is_check(const Recipe& recipe) { return recipe.unit.kind() == kCcclCheckKind; }
+
+// An error that is not a result of the check, so that the next compile checks again.
+Error unfinished_check(const Recipe& recipe, const std::string& reason) {
+  return make_error(Code::Unavailable, "the check of " + recipe.unit.name() + " did not finish: " + reason);
+}
+
 Error not_allowed(const Recipe& recipe, const std::string& path) {
-  return make_error(Code::CompileFailed,
+  return make_error(is_check(recipe) ? Code::Unavailable : Code::CompileFailed,
                     "unit '" + recipe.unit.name() + "': the compiler was denied read access to " + path +
                         ", which is outside the unit's include roots; add its directory as an include root, list it in "
                         "worker.readable, or set worker.sandbox = off");
@@ -81,8 +88,7 @@ Result<CompileResult> WorkerCompiler::compile(const Recipe& recipe, const Reques
   // A forked child does not compile in its own process, because a lock of a vendor library can remain locked in it
   // forever.
   const bool may_stay = options_.closed_in_process && fork_generation() == 0 && inner_->is_self_contained(recipe);
-  const bool is_check = kind() == "cccl" && recipe.unit.kind() == kCcclCheckKind;
-  if (options_.pool == nullptr || may_stay || (recipe.unit.kind() != kind() && !is_check))
+  if (options_.pool == nullptr || may_stay || (recipe.unit.kind() != kind() && !(kind() == "cccl" && is_check(recipe))))
     return inner_->compile(recipe, context);
   if (options_.pool->program().empty())
     return compile_in_process(recipe, "kiln-worker was not found", kSetWorker, context);
@@ -104,6 +110,7 @@ Status WorkerCompiler::check_library(const Recipe& recipe, const RequestContext&
 
 Result<CompileResult> WorkerCompiler::compile_in_process(const Recipe& recipe, const std::string& reason,
                                                          const char* next_step, const RequestContext& context) {
+  if (is_check(recipe)) return unfinished_check(recipe, reason + "; " + next_step);
   if (emitter_) {
     const char* const kept = inner_->is_self_contained(recipe) ? "" : ", and units that include headers are not cached";
     emitter_.emit(Event::Kind::WorkerUnavailable, "compiled",
@@ -129,9 +136,11 @@ Result<CompileResult> WorkerCompiler::compile_in_worker(const Recipe& recipe, co
       continue;
     }
     emit(Event::Kind::WorkerLost, recipe, "the worker " + cause, context);
-    const unsigned& count = fault == FaultSource::Unit ? ++own : ++external;
+    const unsigned& count = fault == FaultSource::External ? ++external : ++own;
     if (own >= kMaxUnitFaults || external >= kMaxExternalFaults) {
-      return quarantine(recipe, cause + " (" + std::to_string(count) + " times)", context);
+      const std::string what = cause + " (" + std::to_string(count) + " times)";
+      if (is_check(recipe) && fault != FaultSource::Unit) return unfinished_check(recipe, "the worker " + what);
+      return quarantine(recipe, what, context);
     }
     headers.reset();  // the cause of a second failure cannot be the precompiled headers
   }
@@ -168,7 +177,7 @@ std::optional<Result<CompileResult>> WorkerCompiler::try_compile(const Recipe& r
     const WorkerJob job{recipe, plan.order, sandbox};
     talk = lease->worker().request(job, options_.timeout, context.stop);
     if (!talk.rejected.empty()) return std::optional<Result<CompileResult>>(not_allowed(recipe, talk.rejected.front()));
-    return talk.end == End::Answered ? handle_reply(recipe, talk.answer, plan, cause, context) : std::nullopt;
+    return talk.end == End::Answered ? handle_reply(recipe, talk.answer, plan, fault, cause, context) : std::nullopt;
   };
   if (auto result = ask_for_unit()) return result;
   if (talk.end == End::Answered && is_unseen_ && !sandbox.reads_roots) {
@@ -186,13 +195,14 @@ std::optional<Result<CompileResult>> WorkerCompiler::try_compile(const Recipe& r
   const bool ending = options_.pool->is_ending();
   if (talk.end == End::Stopped || ending) return cancelled_error(recipe, ending);
   if (headers && !talk.killed_externally) options_.headers->invalidate(plan, recipe, context);
-  fault = talk.killed_externally ? FaultSource::External : FaultSource::Unit;
   if (talk.end == End::Died) cause = talk.description;
   if (talk.end == End::TimedOut) {
+    fault = FaultSource::Limit;
     cause = "timed out after " + std::to_string(options_.timeout.count() / 1000) +
             " s (KILN_WORKER_TIME_LIMIT) and was killed";
   }
   if (talk.end == End::ProtocolError) cause = invalid_reply(talk.description);
+  if (talk.killed_externally) fault = FaultSource::External;
   return std::nullopt;
 }
 
@@ -210,8 +220,8 @@ Result<WorkerReply> WorkerCompiler::send_job(Worker& worker, const WorkerJob& jo
 }
 
 std::optional<Result<CompileResult>> WorkerCompiler::handle_reply(const Recipe& recipe, const Frame& answer,
-                                                                  PchManager::PchPlan& plan, std::string& cause,
-                                                                  const RequestContext& context) {
+                                                                  PchManager::PchPlan& plan, FaultSource& fault,
+                                                                  std::string& cause, const RequestContext& context) {
   if (answer.type == Frame::Type::Failed) {
     WorkerFailure failed = decode_failure(answer.payload);
     if (failed.cause == WorkerFailure::Cause::Unseen) {
@@ -220,7 +230,10 @@ std::optional<Result<CompileResult>> WorkerCompiler::handle_reply(const Recipe& 
     }
     if (failed.cause == WorkerFailure::Cause::NoCompiler)
       return compile_in_process(recipe, failed.error.message, kSetDevice, context);
-    if (failed.cause == WorkerFailure::Cause::Exhausted) cause = failed.error.message;
+    if (failed.cause == WorkerFailure::Cause::Exhausted) {
+      fault = FaultSource::Limit;
+      cause = failed.error.message;
+    }
     if (failed.error.code == Code::Corrupt) cause = invalid_reply(failed.error.message);
     if (!cause.empty()) return std::nullopt;
     if (failed.error.code == Code::CompileFailed) remember_rejection(recipe, failed.observations);

@@ -48,9 +48,10 @@ class WorkerCompiler final : public Compiler {
   void interrupt() override;
 
  private:
-  enum class FaultSource : std::uint8_t { Unit, External, Headers, Unseen };
+  enum class FaultSource : std::uint8_t { Unit, Limit, External, Headers, Unseen };
 
-  /// Checks a library that kiln does not know before its first compile.
+  /// Checks a library that kiln does not know before its first compile. Code::CompileFailed of its run is a result of
+  /// the check; what depends on the load or the settings of this host has other codes.
   Status check_library(const Recipe& recipe, const RequestContext& context);
   Result<CompileResult> compile_in_worker(const Recipe& recipe, const RequestContext& context);
   Result<CompileResult> compile_in_process(const Recipe& recipe, const std::string& reason, const char* next_step,
@@ -62,9 +63,9 @@ class WorkerCompiler final : public Compiler {
   /// Runs a job that is unrelated to the unit. Returns Code::Cancelled if the worker was killed externally and
   /// Code::Internal if it crashed.
   Result<WorkerReply> send_job(Worker& worker, const WorkerJob& job, const std::stop_token& stop) const;
-  /// Returns nothing if the reply is unusable; `cause` gives the reason.
+  /// Returns nothing if the reply is unusable; `fault` and `cause` give the reason.
   std::optional<Result<CompileResult>> handle_reply(const Recipe& recipe, const Frame& answer,
-                                                    PchManager::PchPlan& plan, std::string& cause,
+                                                    PchManager::PchPlan& plan, FaultSource& fault, std::string& cause,
                                                     const RequestContext& context);
   CompileResult build_result(const Recipe& recipe, WorkerReply reply, PchManager::PchPlan& plan,
                              const RequestContext& context);

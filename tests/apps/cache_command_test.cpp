@@ -99,6 +99,14 @@ TEST_F(Cache, ClearRequiresConfirmationOrYes) {
   EXPECT_EQ(entries(), 0u);
 }
 
+TEST_F(Cache, ClearRemovesResultsOfLibraryChecks) {
+  fs::create_directories("cache/v1/checks");
+  const std::string result = "cache/v1/checks/" + std::string(64, 'a') + ".kpcv";
+  write(result, "a rejection");
+  EXPECT_EQ(run({"cache", "clear", "--yes"}).exit_code, 0);
+  EXPECT_FALSE(fs::exists(result));
+}
+
 TEST_F(Cache, CommandsWorkWhenCachingIsDisabled) {
   EXPECT_EQ(run({"cache", "stats", "--json"}, {{"KILN_DISABLE", "1"}}).json()["caches"][0]["entries"], 2);
 }

@@ -153,6 +153,7 @@ TEST(CcclComputeForm, WritesEveryPredefinedSpecAndRefusesWhatComputeLacks) {
   EXPECT_EQ(code({artifact_of(spec, "b", 80), artifact_of(spec, "c", 80)}), Code::InvalidArgument) << "twice";
   EXPECT_EQ(code({artifact_of(spec, "b", 80), artifact_of(cccl::reduce<float>(), "c", 90)}), Code::InvalidArgument);
   EXPECT_EQ(code({artifact_of(spec, "b", 80, "1.1.1")}), Code::Unsupported) << "another form of reduce";
+  EXPECT_EQ(code({artifact_of(spec, "b", 80, "1.2.9")}), Code::Unsupported) << "a release that kiln does not know";
   const auto each = cccl::Spec::parse(R"({"algorithm": "for", "iterators": ["i32"],
       "operators": [{"name": "f", "source": "extern \"C\" __device__ void f(void*) {}"}]})");
   ASSERT_TRUE(each.has_value()) << each.error().message;

@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <future>
 
+#include "backends/cccl/cccl_check.hpp"
 #include "base/error.hpp"
+#include "support/fixtures/files.hpp"
 #include "support/fixtures/worker_fixture.hpp"
 #include "support/processes/eventually.hpp"
 #include "support/processes/sanitizer.hpp"
@@ -165,6 +168,76 @@ TEST_F(WorkerIsolation, HostMemoryIsNotCountedForWorker) {
   ASSERT_GE(log_.count(Event::Kind::WorkerLost), 3u);
   EXPECT_EQ(reported(Event::Kind::WorkerLost)[0].find("after using"), std::string::npos)
       << reported(Event::Kind::WorkerLost)[0];
+}
+
+/// A compiler of CCCL units whose library must be checked by a unit of this name.
+class UncheckedCompiler final : public Compiler {
+ public:
+  explicit UncheckedCompiler(std::string check) : check_(std::move(check)) {}
+  std::string kind() const override { return "cccl"; }
+  Result<CompilerIdentity> identity(const RequestContext& /*context*/) override { return CompilerIdentity{}; }
+  Status supports(const Target& /*target*/) override { return {}; }
+  Result<CompileResult> compile(const Recipe& /*recipe*/, const RequestContext& /*context*/) override {
+    return make_error(Code::Internal, "compiled in this process");
+  }
+  std::optional<Unit> check_before(const Recipe& /*recipe*/) override {
+    return Unit::of_kind(kCcclCheckKind, check_, "");
+  }
+
+ private:
+  const std::string check_;
+};
+
+class LibraryCheckInWorker : public WorkerIsolation {
+ protected:
+  Result<CompileResult> compile_after(const std::string& check) {
+    pool_ = std::make_unique<WorkerPool>(pool_options_);
+    LibraryCheck checks([this] { return directory_.path("checks"); }, log_.emitter());
+    WorkerCompiler compiler(std::make_unique<UncheckedCompiler>(check), digests_,
+                            {pool_.get(), nullptr, &checks, 1s, false}, log_.emitter());
+    Recipe recipe{Unit::of_kind("cccl", "fine", ""), Target::sm(80), {}, directory_.path()};
+    return compiler.compile(recipe, {});
+  }
+  std::size_t stored() const {
+    std::size_t count = 0;
+    std::error_code ignored;
+    for (const auto& file : std::filesystem::directory_iterator(directory_.path("checks"), ignored))
+      count += file.path().extension() == ".kpcv" ? 1 : 0;
+    return count;
+  }
+};
+
+TEST_F(LibraryCheckInWorker, CrashIsRejectionAndIsStored) {
+  pool_options_.program = KILN_MISBEHAVING_WORKER;
+  const auto compiled = compile_after("crash");
+  ASSERT_FALSE(compiled.has_value());
+  EXPECT_EQ(compiled.error().code, Code::Unavailable);
+  EXPECT_NE(compiled.error().message.find("failed"), std::string::npos) << compiled.error().message;
+  EXPECT_EQ(stored(), 1U);
+}
+
+TEST_F(LibraryCheckInWorker, LostWorkerIsNotRejection) {
+  pool_options_.program = KILN_MISBEHAVING_WORKER;
+  for (const char* check : {"mute", "head"}) {  // it times out, and it is killed
+    const auto compiled = compile_after(check);
+    ASSERT_FALSE(compiled.has_value());
+    EXPECT_EQ(compiled.error().code, Code::Unavailable);
+    EXPECT_NE(compiled.error().message.find("did not finish: the worker"), std::string::npos)
+        << compiled.error().message;
+  }
+  EXPECT_EQ(stored(), 0U);
+  EXPECT_EQ(log_.count(Event::Kind::Quarantined), 0U);
+}
+
+TEST_F(LibraryCheckInWorker, WorkerThatCannotStartIsReason) {
+  pool_options_.program = directory_.path("worker");
+  write_text(pool_options_.program, "#!/no/such/interpreter\n");
+  std::filesystem::permissions(pool_options_.program, std::filesystem::perms::owner_all);
+  const auto compiled = compile_after("fine");
+  ASSERT_FALSE(compiled.has_value());
+  EXPECT_EQ(compiled.error().code, Code::Unavailable);
+  EXPECT_NE(compiled.error().message.find("KILN_WORKER"), std::string::npos) << compiled.error().message;
+  EXPECT_EQ(stored(), 0U);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // CCCL algorithms through a session: really compiled and loaded by NVIDIA's library, into the driver double. They are
 // not run on a stream, because the library rejects a driver that is not NVIDIA's.
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -8,7 +9,9 @@
 #include "backends/cccl/output_capture.hpp"
 #include "session/access.hpp"
 #include "session/cccl_fixture.hpp"
+#include "support/fixtures/cccl_tree.hpp"
 #include "support/fixtures/files.hpp"
+#include "support/fixtures/nvrtc12_tree.hpp"
 #include "support/processes/eventually.hpp"
 #include "support/processes/hang_timeout.hpp"
 
@@ -129,7 +132,10 @@ TEST_F(CcclSession, UnusableArtifactIsRebuiltAndReplaced) {
 }
 
 TEST_F(CcclSession, UnknownLibraryReleaseIsRejectedWithNextStep) {
-  Session session = Session::open(options(unknown_library())).value();
+  static const Requirements requirements{"reducing", [] { return Units{reduction()}; }};
+  SessionOptions own = options(unknown_library());
+  own.record_undeclared = true;
+  Session session = Session::open(own).value();
   ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
   const auto callable = cccl::get(session, reduction(), seconds(120));
   ASSERT_FALSE(callable.has_value());
@@ -140,6 +146,27 @@ TEST_F(CcclSession, UnknownLibraryReleaseIsRejectedWithNextStep) {
   ASSERT_EQ(rejected.size(), 1U);
   EXPECT_EQ(rejected.front().message, callable.error().message);
   EXPECT_NE(rejected.front().unit, "");
+  EXPECT_EQ(session.undeclared().size(), 1U);
+  const std::vector<NotReady> cold = WarmupPlan("test").stage(requirements).ensure_warm(session, seconds(120));
+  ASSERT_EQ(cold.size(), 1U) << "a plan is not ready with an algorithm that get refuses";
+  EXPECT_EQ(cold.front().reason, callable.error().message);
+}
+
+// The package has a library for CUDA 13 and one for CUDA 12, which is of an unknown release here.
+TEST_F(CcclSession, LibraryIsForCudaVersionOfNvrtc) {
+  const std::string site = directory_.path("site");
+  const CcclTree tree(cccl_package(), site, CcclTree::Headers::Linked);
+  std::filesystem::create_directories(site + "/cuda/compute/cu12/cccl");
+  std::filesystem::copy_file(unknown_library(), site + "/cuda/compute/cu12/cccl/libcccl.c.parallel.so");
+  for (const bool is_cuda12 : {true, false}) {
+    SessionOptions own = options(site);
+    if (is_cuda12) own.settings["nvrtc"] = make_nvrtc12_tree(directory_.path("cuda"));
+    Session session = Session::open(own).value();
+    ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
+    const auto callable = cccl::get(session, reduction(), std::chrono::nanoseconds(0));
+    const std::string said = callable ? "" : callable.error().message;
+    EXPECT_EQ(said.find("/cu12/") != std::string::npos, is_cuda12) << said;
+  }
 }
 
 TEST_F(CcclSession, NonBlockingCallableUsesFallbackIfLibraryIsUnknown) {

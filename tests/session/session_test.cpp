@@ -193,13 +193,19 @@ TEST_F(SessionTest, UndeclaredUseIsRecordedWithCaller) {
   session.request(requirements);
   ASSERT_TRUE(session.get(scale("3"), "scale", seconds(60)).has_value());
   EXPECT_TRUE(session.undeclared().empty());
+  for (int i = 0; i < 2; ++i) {
+    // An entry that does not exist is not kept, so that each call is a use.
+    EXPECT_FALSE(session.get(scale("5"), "missing", seconds(60)).has_value());
+  }
+  ASSERT_EQ(session.undeclared().size(), 1U) << "one for each caller";
+  EXPECT_EQ(session.undeclared()[0].entry, "missing");
   ASSERT_TRUE(session.get(scale("5"), "clear", seconds(60)).has_value());
-  ASSERT_EQ(session.undeclared().size(), 1U);
-  EXPECT_EQ(session.undeclared()[0].unit, "scale_5");
-  EXPECT_EQ(session.undeclared()[0].entry, "clear");
-  EXPECT_NE(session.undeclared()[0].caller.find("session_test.cpp:"), std::string::npos);
-  ASSERT_EQ(log.count(Event::Kind::Undeclared), 1U);
-  EXPECT_NE(log.of(Event::Kind::Undeclared)[0].message.find("used kernel 'clear'"), std::string::npos);
+  ASSERT_EQ(session.undeclared().size(), 2U);
+  EXPECT_EQ(session.undeclared()[1].unit, "scale_5");
+  EXPECT_EQ(session.undeclared()[1].entry, "clear");
+  EXPECT_NE(session.undeclared()[1].caller.find("session_test.cpp:"), std::string::npos);
+  ASSERT_EQ(log.count(Event::Kind::Undeclared), 2U);
+  EXPECT_NE(log.of(Event::Kind::Undeclared)[1].message.find("used kernel 'clear'"), std::string::npos);
 }
 
 TEST_F(SessionTest, CancelledUnitIsNotCompiledUnlessRequestedAgain) {

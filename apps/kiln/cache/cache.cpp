@@ -6,6 +6,7 @@
 #include "apps/kiln/output/progress.hpp"
 #include "apps/kiln/output/render_json.hpp"
 #include "base/error.hpp"
+#include "session/components.hpp"
 #include "session/config/settings.hpp"
 #include "worker/pch_cache.hpp"
 
@@ -100,8 +101,11 @@ int cache_clear_command(const Arguments& arguments, Console& console) {
     if (const auto stop = confirm_or_exit_code(arguments, "remove every entry of " + directories, console))
       return *stop;
   }
-  // Also removes precompiled headers. They are not entries and are not counted.
-  for (const DiskStore* store : caches.writable()) PchCache({store->root() + "/v1/pch"}).clear();
+  // Also removes precompiled headers and results of library checks. They are not entries and are not counted.
+  for (const DiskStore* store : caches.writable()) {
+    PchCache({store->root() + "/v1/pch"}).clear();
+    PchCache({library_check_directory({}, store->root())}).clear();
+  }
   return collect_command(caches, &DiskStore::clear, arguments, console);
 }
 

@@ -36,16 +36,21 @@ TempStorage::~TempStorage() {
 }
 
 Status TempStorage::prefetch_size(const Size& size, const Query& query) {
+  const Result<SizeBound> queried = query_size(size, query);
+  return queried ? Status() : Status(queried.error());
+}
+
+Result<TempStorage::SizeBound> TempStorage::query_size(const Size& size, const Query& query) {
   SizeBound before;
   {
     const MutexLock lock(mutex_);
     before = expected_;
   }
-  const Result<SizeBound> raised = raise(before, size, query);
-  if (!raised) return raised.error();
+  Result<SizeBound> raised = raise(before, size, query);
+  if (!raised) return raised;
   const MutexLock lock(mutex_);
   if (!expected_.covers(raised->size)) expected_ = *raised;
-  return {};
+  return raised;
 }
 
 std::shared_ptr<TempStorage::StreamStorage> TempStorage::on(const StorageStream& stream) {
@@ -60,11 +65,14 @@ std::shared_ptr<TempStorage::StreamStorage> TempStorage::on(const StorageStream&
 }
 
 Status TempStorage::use(const StorageStream& stream, const Size& size, const Query& query, const Run& run) {
-  const std::shared_ptr<StreamStorage> here = on(stream);
-  // Locks this stream only: calls on other streams continue while the driver allocates and launches.
-  const MutexLock lock(here->mutex);
-  if (Status fitting = ensure_capacity(*here, stream, size, query); !fitting) return fitting;
-  return run(here->piece);
+  for (;;) {
+    const std::shared_ptr<StreamStorage> here = on(stream);
+    // Locks this stream only: calls on other streams continue while the driver allocates and launches.
+    const MutexLock lock(here->mutex);
+    if (here->is_removed) continue;  // by a release after `on`
+    if (Status fitting = ensure_capacity(*here, stream, size, query); !fitting) return fitting;
+    return run(here->piece);
+  }
 }
 
 Status TempStorage::use_once(const StorageStream& stream, const Size& size, const Query& query, const Run& run) {
@@ -75,17 +83,13 @@ Status TempStorage::use_once(const StorageStream& stream, const Size& size, cons
                       "a call on the per-thread stream allocates temporary storage, and the stream is capturing a "
                       "graph; pass your own storage");
   }
-  if (Status queried = prefetch_size(size, query); !queried) return queried;
-  std::size_t bytes = 0;
-  {
-    const MutexLock lock(mutex_);
-    bytes = expected_.bytes;
-  }
-  const Result<void*> memory = memory_->allocate(bytes, stream);
+  const Result<SizeBound> needed = query_size(size, query);
+  if (!needed) return needed.error();
+  const Result<void*> memory = memory_->allocate(needed->bytes, stream);
   if (!memory) return memory.error();
-  Status outcome = run({*memory, bytes});
+  Status outcome = run({*memory, needed->bytes});
   // An error here is not one of the call, which is on the stream.
-  (void)memory_->release(*memory, bytes, stream);
+  (void)memory_->release(*memory, needed->bytes, stream);
   return outcome;
 }
 
@@ -141,6 +145,10 @@ Status TempStorage::release(const StorageStream& stream) {
     if (Status released = release_all(*here, stream); !released) return released;
   }
   const MutexLock lock(mutex_);
+  const MutexLock own(here->mutex);
+  // Another thread may have used it again, or removed it.
+  if (here->piece.memory != nullptr || !here->kept.empty() || here->is_removed) return {};
+  here->is_removed = true;
   streams_.erase(stream);
   return {};
 }

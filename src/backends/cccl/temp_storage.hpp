@@ -92,12 +92,15 @@ class TempStorage {
     bool recorded KILN_GUARDED_BY(mutex) = false;       // a graph uses the block
     std::vector<Block> kept KILN_GUARDED_BY(mutex);     // blocks that graphs use, or that could not be freed
     bool kept_recorded KILN_GUARDED_BY(mutex) = false;  // a graph uses one of them
+    bool is_removed KILN_GUARDED_BY(mutex) = false;     // no longer in `streams_`, so that nothing would free a block
   };
   struct StreamHash {
     std::size_t operator()(const StorageStream& stream) const {
       return std::hash<void*>()(stream.native) ^ std::hash<std::uint64_t>()(stream.context);
     }
   };
+  /// Returns a bound that covers the size, which can differ from the one that other threads have stored since.
+  Result<SizeBound> query_size(const Size& size, const Query& query);
   static Result<SizeBound> raise(const SizeBound& mark, const Size& size, const Query& query);
   std::shared_ptr<StreamStorage> on(const StorageStream& stream);
   Status ensure_capacity(StreamStorage& here, const StorageStream& stream, const Size& size, const Query& query)

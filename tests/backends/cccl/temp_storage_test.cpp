@@ -2,11 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -31,6 +36,12 @@ class CountedMemory final : public StreamAllocator {
     return made;
   }
   Status release(void* memory, std::size_t bytes, const StorageStream& stream) override {
+    std::function<void()> hook;
+    {
+      const MutexLock lock(mutex_);
+      hook = std::exchange(during_release_, nullptr);
+    }
+    if (hook) hook();
     const MutexLock lock(mutex_);
     const auto found = live_.find(memory);
     if (found == live_.end() || found->second != std::pair{bytes, stream.native}) ++mistakes_;
@@ -59,6 +70,11 @@ class CountedMemory final : public StreamAllocator {
     const MutexLock lock(mutex_);
     fail_release_ = on;
   }
+  /// Calls a function once, during the next release.
+  void call_during_release(std::function<void()> hook) {
+    const MutexLock lock(mutex_);
+    during_release_ = std::move(hook);
+  }
   bool has(void* memory) const {
     const MutexLock lock(mutex_);
     return live_.count(memory) != 0;
@@ -81,6 +97,7 @@ class CountedMemory final : public StreamAllocator {
   mutable Mutex mutex_;
   std::map<void*, std::pair<std::size_t, void*>> live_ KILN_GUARDED_BY(mutex_);
   std::set<void*> recording_ KILN_GUARDED_BY(mutex_);
+  std::function<void()> during_release_ KILN_GUARDED_BY(mutex_);
   std::uintptr_t next_ KILN_GUARDED_BY(mutex_) = 4096;
   bool fail_allocation_ KILN_GUARDED_BY(mutex_) = false;
   bool fail_release_ KILN_GUARDED_BY(mutex_) = false;
@@ -224,6 +241,50 @@ TEST_F(TempStorageTest, SingleUseBlockIsReleasedAfterCallAlsoIfItFails) {
   const Status captured =
       storage_->use_once(stream_, {1000, 0}, query_, [](const TempStorage::Block&) { return Status(); });
   EXPECT_EQ(captured.error().code, Code::Capturing);
+  EXPECT_EQ(memory_->mistakes(), 0);
+}
+
+// All threads query before one of them stores its result.
+TEST_F(TempStorageTest, SingleUseBlockIsLargeEnoughWhileOtherThreadsQuery) {
+  constexpr int kThreads = 8;
+  for (int round = 0; round < 300; ++round) {
+    TempStorage storage(memory_);
+    std::barrier all(kThreads);
+    std::vector<std::thread> threads;
+    for (int number = 0; number < kThreads; ++number) {
+      threads.emplace_back([&, number] {
+        const Size size = number % 2 == 0 ? Size{1 << 20, 0} : Size{0, 16};
+        const TempStorage::Query query = [&](const Size& queried) -> Result<std::size_t> {
+          all.arrive_and_wait();
+          return need(queried);
+        };
+        (void)storage.use_once(stream_, size, query, [&](const TempStorage::Block& piece) {
+          EXPECT_GE(piece.bytes, need(size));
+          return Status();
+        });
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST_F(TempStorageTest, CallDuringReleaseLeaksNothing) {
+  ASSERT_TRUE(take(stream_, {1000, 0}).has_value());
+  std::thread caller;
+  std::atomic<bool> started{false};
+  memory_->call_during_release([&] {
+    caller = std::thread([&] {
+      started = true;
+      EXPECT_TRUE(take(stream_, {1000, 0}).has_value());
+    });
+    while (!started) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until it waits for the stream's storage
+  });
+  EXPECT_TRUE(storage_->release(stream_).has_value());
+  caller.join();
+  EXPECT_EQ(memory_->live(), 1U) << "the block of the second call";
+  storage_.reset();
+  EXPECT_EQ(memory_->live(), 0U);
   EXPECT_EQ(memory_->mistakes(), 0);
 }
 
