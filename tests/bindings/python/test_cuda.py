@@ -68,7 +68,8 @@ class Bytes(unittest.TestCase):
         assert miss.nearest is not None
         self.assertEqual((miss.hit, miss.artifact, miss.nearest.key), (False, None, resolved.key))
         self.assertEqual([difference.input for difference in miss.differences], ["source"])
-        self.assertIsNone(kiln.shared.recorded_cost_ms(unit(4), "sm_80"))
+        self.assertIsNotNone(kiln.shared.recorded_cost_ms(unit(4), "sm_80"))  # that of the unit before an edit
+        self.assertIsNone(kiln.shared.recorded_cost_ms(unit(2), "sm_90"))
         self.assertTrue(kiln.shared.wait_for_uploads(0))
 
     def test_invalid_target_is_rejected(self) -> None:

@@ -248,7 +248,7 @@ print(json.dumps(own))
     answer = with_double(tmp_path, program, **variables)
     assert answer == ["DeviceReduceBuildResult", "DeviceHistogramBuildResult"]
     unit, other = details(trace, "build_missed")
-    assert "/nonexistent" in unit["message"] and unit["unit"] == "reduce_sum_i32" and unit["target"] == "sm_80"
+    assert "/nonexistent" in unit["message"] and unit["unit"] == "reduce_i32" and unit["target"] == "sm_80"
     assert other["unit"] == "Histogram" and unit["warm"] is other["warm"] is False
     (served,) = details(trace, "build_served")
     assert (served["message"], served["origin"], served["warm"]) == ("Histogram", "disk", True)

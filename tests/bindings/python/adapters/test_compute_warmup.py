@@ -282,7 +282,7 @@ kiln.shared.write_trace()
 print(*checked)
 """
     host.environment["PYTHONPATH"] += os.pathsep + str(HERE)
-    assert host.run("-c", program).split() == ["reduce_sum_i32"] * 2
+    assert host.run("-c", program).split() == ["reduce_i32"] * 2
     events = host.events()
     assert (events["build_served"], events["build_missed"], events["compiled"]) == (1, 0, 1), events
 
