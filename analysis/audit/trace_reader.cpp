@@ -8,6 +8,7 @@
 
 #include <kiln/runtime/events.hpp>
 
+#include "base/enum_names.hpp"
 #include "base/error.hpp"
 #include "base/files/files.hpp"
 #include "base/json.hpp"
@@ -63,7 +64,10 @@ class Handler final : public JsonReader {
  public:
   bool null() override { return true; }
   bool boolean(bool value) override {
-    if (in_events() && in_arguments() && name_ == "warm") now_.event.warm = value;
+    if (!in_events() || !in_arguments()) return true;
+    if (name_ == "warm") now_.event.warm = value;
+    if (name_ == "pinned") now_.event.pinned = value;
+    if (name_ == "cpu_device") now_.event.cpu_device = value;
     return true;
   }
   bool binary(binary_t& /*value*/) override { return true; }
@@ -198,9 +202,11 @@ void Handler::argument(const std::string& value) {
       {"command", &command_},
       {"date", &date_},
   };
+  bool known = name_ == "stream" || name_ == "task_id" || name_ == "residency" || name_ == "purpose";
   for (const auto& [name, to] : texts) {
-    if (name_ == name) *to = value;
+    if (name_ == name) *to = value, known = true;
   }
+  if (!known && event.details.size() < Event::kMaxDetails) event.details.emplace_back(name_, value);
   if (name_ == "stream") event.stream = handle_of(value);
   if (name_ == "task_id") event.task_id = handle_of(value);
   if (name_ == "residency") {
@@ -215,6 +221,7 @@ void Handler::argument(double value, std::uint64_t count) {
       {"id", &now_.id},
       {"bytes", &event.bytes},
       {"grid_blocks", &event.grid_blocks},
+      {"shared_bytes", &event.shared_bytes},
       {"rows", &event.context.rows},
       {"dispatch", &event.context.dispatch},
       {"workflow", &event.context.workflow},
@@ -291,6 +298,10 @@ Result<Trace> Handler::take() {
 }
 
 }  // namespace
+
+const char* to_string(TraceFormat format) {
+  return enum_name<TraceFormat::Nsight>(format, {"kiln", "kineto", "nsight"});
+}
 
 Result<Trace> parse_trace(std::string_view text) {
   if (text.size() > kMaxTraceBytes) return make_error(Code::Corrupt, "it is larger than 256 MiB");

@@ -17,11 +17,25 @@ struct RecordedEvent {
   double start_ms = 0;   ///< since the first event of the trace
   double end_ms = 0;
   std::uint64_t thread = 0;
+  /// The time on the device, for launches and copies of a format that has it; otherwise both are 0.
+  double device_start_ms = 0;
+  double device_end_ms = 0;
   Event event;
 };
 
-/// A parsed kiln trace (docs/trace.md).
+/// The program that wrote a trace.
+enum class TraceFormat : unsigned char {
+  Kiln,    ///< kiln itself; docs/trace.md
+  Kineto,  ///< the profiler of PyTorch, as JSON
+  Nsight,  ///< Nsight Systems, exported to SQLite
+};
+const char* to_string(TraceFormat format);
+
+/// A parsed trace. Readers of other formats express its events as kiln's kinds, so that the rules are the same.
 struct Trace {
+  TraceFormat format = TraceFormat::Kiln;
+  /// Kinds of evidence that a trace of this format can have and this one was recorded without: "memory allocations", …
+  std::vector<std::string> not_recorded;
   std::string command;  ///< command line of the program; empty if not recorded
   std::string date;
   std::string process;    ///< name of the program

@@ -16,6 +16,7 @@ struct DeviceInfo {
   /// Ratio of single-precision to double-precision throughput: 2, 32, 64. 0 if the device has no double precision or
   /// the driver does not report the ratio.
   unsigned fp64_ratio = 0;
+  bool is_cpu = false;  ///< true if the device is a CPU, as with PoCL
 };
 
 }  // namespace kiln

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <kiln/export.hpp>
 #include <kiln/operation_context.hpp>
@@ -86,8 +89,19 @@ struct Event {
   std::uint64_t grid_blocks = 0;    ///< for a launch: number of blocks in the grid
   std::uint32_t block_threads = 0;  ///< for a launch: threads per block
   std::uint32_t suggested_block_threads = 0;  ///< for a launch: block size that the driver suggests; 0 if unknown
+  /// For a launch: shared memory per block in bytes, static and dynamic; 0 if unknown.
+  std::uint64_t shared_bytes = 0;
+  /// For a copy between host and device: whether the host memory is page-locked. Otherwise, or if unknown, no value.
+  std::optional<bool> pinned;
+  /// For a decision, a dispatch, a launch or a call of a CCCL algorithm: true if its device is a CPU (for example
+  /// PoCL).
+  bool cpu_device = false;
   /// For a decision, a dispatch or a call of a CCCL algorithm: whether its code was ready. Otherwise no value.
   std::optional<bool> warm;
+  /// For an extension: further fields by name, at most `kMaxDetails`. A name consists of a-z, 0-9 and _ and is not the
+  /// name of another field.
+  std::vector<std::pair<std::string, std::string>> details;
+  static constexpr std::size_t kMaxDetails = 16;
   OperationContext context;  ///< the operation that the thread was running, if the program declared one
 
   /// Returns an event of an extension.
@@ -97,6 +111,13 @@ struct Event {
     event.category = type.category;
     event.name = type.name;
     return event;
+  }
+  /// Returns the value of a detail; empty if there is none.
+  std::string_view detail(std::string_view detail_name) const {
+    for (const auto& [its_name, value] : details) {
+      if (its_name == detail_name) return value;
+    }
+    return {};
   }
   /// Returns whether this is an event of that extension type.
   bool is(const EventType& type) const {

@@ -1,5 +1,6 @@
 #include "events/trace_json.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -142,14 +143,24 @@ std::string hex(std::uint64_t value) {
 }
 
 void work_arguments(Events& events, const OperationContext& work) {
-  if (work.operation.empty()) return;
-  events.text("operation", work.operation);
+  if (!work.operation.empty()) events.text("operation", work.operation);
   if (!work.stage.empty()) events.text("stage", work.stage);
   events.count("dispatch", work.dispatch);
   events.count("workflow", work.workflow);
   events.count("rows", work.rows);
   if (work.residency != Residency::Unknown) events.text("residency", to_string(work.residency));
   if (work.purpose != Purpose::Unspecified) events.text("purpose", to_string(work.purpose));
+}
+
+// Names come from extensions; a name that is not valid would break the file, so its detail is omitted.
+void detail_arguments(Events& events, const Event& event) {
+  for (std::size_t i = 0; i < std::min(event.details.size(), Event::kMaxDetails); ++i) {
+    const auto& [name, value] = event.details[i];
+    const bool valid = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    });
+    if (valid) events.text(name.c_str(), value);
+  }
 }
 
 void arguments(Events& events, const TraceRecord& record, std::uint32_t track) {
@@ -177,7 +188,11 @@ void arguments(Events& events, const TraceRecord& record, std::uint32_t track) {
     events.count("grid_blocks", event.grid_blocks);
     events.count("block_threads", event.block_threads);
     events.count("suggested_block_threads", event.suggested_block_threads);
+    events.count("shared_bytes", event.shared_bytes);
   }
+  if (event.pinned) events.number("pinned", *event.pinned ? "true" : "false");
+  if (event.cpu_device) events.number("cpu_device", "true");
+  detail_arguments(events, event);
   work_arguments(events, event.context);
   if (track != static_cast<std::uint32_t>(record.thread)) events.number("thread", std::to_string(record.thread));
   events.close_arguments();

@@ -27,7 +27,11 @@ Event full_event() {
   event.grid_blocks = 77;
   event.block_threads = 128;
   event.suggested_block_threads = 256;
+  event.shared_bytes = 2048;
+  event.pinned = true;
+  event.cpu_device = true;
   event.warm = false;
+  event.details = {{"precision", "fp32"}};
   event.context = {"spatial.sjoin", "refine", 4, 3, 100'000, Residency::Device, Purpose::AllocationSize};
   return event;
 }
@@ -64,7 +68,11 @@ TEST(TraceReader, EveryFieldRoundTrips) {
   EXPECT_EQ(read.event.grid_blocks, wanted.grid_blocks);
   EXPECT_EQ(read.event.block_threads, wanted.block_threads);
   EXPECT_EQ(read.event.suggested_block_threads, wanted.suggested_block_threads);
+  EXPECT_EQ(read.event.shared_bytes, wanted.shared_bytes);
+  EXPECT_EQ(read.event.pinned, wanted.pinned);
+  EXPECT_EQ(read.event.cpu_device, wanted.cpu_device);
   EXPECT_EQ(read.event.warm, wanted.warm);
+  EXPECT_EQ(read.event.details, wanted.details);
   EXPECT_EQ(read.event.context.operation, wanted.context.operation);
   EXPECT_EQ(read.event.context.stage, wanted.context.stage);
   EXPECT_EQ(read.event.context.dispatch, wanted.context.dispatch);
