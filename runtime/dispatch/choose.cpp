@@ -35,7 +35,7 @@ class BackendSelector {
   Result<CachedDecision> select_by_size();
 
   bool has_variant(Backend backend, bool deterministic) const;
-  bool has_variant(Backend backend) const { return has_variant(backend, options_.deterministic); }
+  bool has_variant(Backend backend) const { return has_variant(backend, question_.requests.deterministic.value); }
   /// Returns true if the query has at least `rows` rows. Limits the validity of the choice to row counts on the same
   /// side of `rows`.
   bool at_least(std::uint64_t rows);
@@ -58,11 +58,11 @@ class BackendSelector {
 
 Result<CachedDecision> BackendSelector::select_backend() {
   if (question_.request.residency == Residency::Device) return select_resident();
-  switch (question_.requests.mode) {
+  switch (question_.requests.mode.value) {
     case Mode::Cpu: return select_cpu();
     case Mode::Gpu:
       return any_device(Reason::Requested,
-                        std::string("gpu was requested by ") + mode_source_text(question_.requests.source));
+                        std::string("gpu was requested by ") + mode_source_text(question_.requests.mode.source));
     case Mode::Auto: break;
   }
   return select_by_size();
@@ -77,10 +77,10 @@ Result<CachedDecision> BackendSelector::select_resident() {
         "the rows of " + name + " are on a device, but the device is not given: set DispatchRequest::device");
   }
   const std::string place = to_string(where);
-  if (question_.requests.mode == Mode::Cpu) {
+  if (question_.requests.mode.value == Mode::Cpu) {
     return make_error(Code::Unsupported, std::string("cpu was requested by ") +
-                                             mode_source_text(question_.requests.source) + ", but the rows of " + name +
-                                             " are on a device (" + place +
+                                             mode_source_text(question_.requests.mode.source) + ", but the rows of " +
+                                             name + " are on a device (" + place +
                                              ") and are not copied implicitly; materialize them first, or set "
                                              "the mode to auto or gpu");
   }
@@ -93,7 +93,7 @@ Result<CachedDecision> BackendSelector::select_resident() {
 }
 
 Result<CachedDecision> BackendSelector::select_cpu() {
-  const std::string asked = std::string("cpu was requested by ") + mode_source_text(question_.requests.source);
+  const std::string asked = std::string("cpu was requested by ") + mode_source_text(question_.requests.mode.source);
   if (!has_variant(Backend::Cpu)) return no_variant("for the CPU, and " + asked + "; set the mode to auto or gpu");
   return made(Backend::Cpu, 0, Reason::Requested, asked);
 }
@@ -103,7 +103,7 @@ Result<CachedDecision> BackendSelector::any_device(Reason reason, const std::str
   bool any = false;
   for (const Backend backend : options_.devices) {
     if (!has_variant(backend)) {
-      add_missing(backend, "no variant" + determinism_text(options_));
+      add_missing(backend, "no variant" + determinism_text(question_.requests));
       continue;
     }
     any = true;
@@ -159,7 +159,7 @@ Result<CachedDecision> BackendSelector::select_by_size() {
   const bool left_out = has_variant(Backend::OpenCl, false) || has_variant(Backend::Cuda, false);
   if (!left_out) return made(Backend::Cpu, 0, Reason::OnlyVariant, "there is only a variant for the CPU");
   return made(Backend::Cpu, 0, Reason::NoVariant,
-              "there is no variant for an allowed device" + determinism_text(options_));
+              "there is no variant for an allowed device" + determinism_text(question_.requests));
 }
 
 bool BackendSelector::has_variant(Backend backend, bool deterministic) const {
@@ -184,7 +184,7 @@ Crossover BackendSelector::min_crossover(Backend backend) {
   for (const Operation* operation : question_.operations) {
     Crossover minimum;
     for (const Variant& variant : *operation) {
-      if (!usable(variant, backend, options_.deterministic)) continue;
+      if (!usable(variant, backend, question_.requests.deterministic.value)) continue;
       const Crossover its = knowledge_.estimated_crossover(session_, *operation, variant);
       if (its.rows <= minimum.rows) minimum = its;
     }
@@ -197,7 +197,7 @@ Crossover BackendSelector::crossover(Backend backend, const DeviceInfo& device) 
   Crossover largest{0, true};
   for (const Operation* operation : question_.operations) {
     const Precision planned = planned_precision(operation->precision(), device.fp64_ratio);
-    const Variant* variant = variant_of(*operation, backend, planned, options_.deterministic);
+    const Variant* variant = variant_of(*operation, backend, planned, question_.requests.deterministic.value);
     const Crossover its = knowledge_.crossover(session_, *operation, *variant);
     largest = {std::max(largest.rows, its.rows), largest.measured && its.measured};
   }
@@ -215,10 +215,10 @@ CachedDecision BackendSelector::made(Backend backend, unsigned fp64_ratio, Reaso
   CachedDecision choice;
   Decision& decision = choice.decision;
   decision.operation = &first;
-  decision.variant =
-      variant_of(first, backend, planned_precision(first.precision(), fp64_ratio), options_.deterministic);
-  decision.requested = question_.requests.mode;
-  decision.source = question_.requests.source;
+  decision.variant = variant_of(first, backend, planned_precision(first.precision(), fp64_ratio),
+                                question_.requests.deterministic.value);
+  decision.requested = question_.requests.mode.value;
+  decision.source = question_.requests.mode.source;
   decision.selected = backend;
   decision.precision = decision.variant->precision;
   decision.reason = reason;
@@ -230,8 +230,8 @@ CachedDecision BackendSelector::made(Backend backend, unsigned fp64_ratio, Reaso
 }
 
 Error BackendSelector::no_variant(const std::string& what) const {
-  return make_error(Code::Unsupported,
-                    std::string(question_.name) + " has no variant" + determinism_text(options_) + " " + what);
+  return make_error(Code::Unsupported, std::string(question_.name) + " has no variant" +
+                                           determinism_text(question_.requests) + " " + what);
 }
 
 void BackendSelector::add_missing(Backend backend, const std::string& reason) {
@@ -251,8 +251,8 @@ const Variant* variant_of(const Operation& operation, Backend backend, Precision
   return best;
 }
 
-std::string determinism_text(const RuntimeOptions& options) {
-  return options.deterministic ? " that is deterministic (as requested)" : "";
+std::string determinism_text(const EffectiveSettings& settings) {
+  return settings.deterministic.value ? " that is deterministic (as requested)" : "";
 }
 
 Result<CachedDecision> select_backend(const DispatchQuery& question, const RuntimeOptions& options, Session& session,
