@@ -6,11 +6,6 @@
 
 namespace kiln::runtime {
 
-std::uint64_t next_number() {
-  static std::atomic<std::uint64_t> last{0};
-  return ++last;
-}
-
 Runtime::State::State(Session its_session, RuntimeOptions its_options)
     : session(std::move(its_session)), options(std::move(its_options)),
       knowledge(options), overrides_{options.mode, options.rewrites, options.deterministic, options.time_stages} {}
