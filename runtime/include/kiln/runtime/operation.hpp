@@ -40,17 +40,24 @@ KILN_API Precision planned_precision(PrecisionClass wanted, unsigned fp64_ratio)
 /// A row count that means that a variant is never selected by size.
 inline constexpr std::uint64_t kNoCrossover = std::numeric_limits<std::uint64_t>::max();
 
-/// One implementation of an operation, as described for selection.
+/// One implementation of an operation, as described for selection. The author states its backend, robustness, precision
+/// and determinism; they have no defaults, and a variant that does not state them does not compile.
 struct Variant {
-  Backend backend = Backend::Cpu;
-  Robustness robustness = Robustness::Exact;
-  Precision precision = Precision::Fp64;
-  Determinism determinism = Determinism::Deterministic;
+  constexpr Variant(Backend its_backend, Robustness its_robustness, Precision its_precision,
+                    Determinism its_determinism, std::uint64_t its_crossover = 0,
+                    const Requirements* its_requirements = nullptr)
+      : backend(its_backend), robustness(its_robustness), precision(its_precision), determinism(its_determinism),
+        crossover(its_crossover), requirements(its_requirements) {}
+
+  Backend backend;
+  Robustness robustness;
+  Precision precision;
+  Determinism determinism;
   /// Number of rows at or above which auto mode selects the variant, if the rows are on the host and this machine is
   /// not calibrated.
-  std::uint64_t crossover = 0;
+  std::uint64_t crossover;
   /// The units that it compiles; null if it compiles nothing.
-  const Requirements* requirements = nullptr;
+  const Requirements* requirements;
 };
 
 /// An operation with several implementations. Create it once at namespace scope with `operation` below; the constructor
@@ -109,7 +116,8 @@ class OperationOf final : public Operation {
 ///
 ///     using Within = Result<Mask>(Dispatch&, const Points&);
 ///     inline constexpr auto kWithin = operation<Within>("spatial.within", PrecisionClass::Predicate,
-///                                                       Implementation<Within>{{Backend::Cpu}, &within_on_cpu});
+///         Implementation<Within>{{Backend::Cpu, Robustness::Exact, Precision::Fp64, Determinism::Deterministic},
+///                                &within_on_cpu});
 template <class Function, class... Implementations>
 constexpr OperationOf<Function, sizeof...(Implementations)> operation(const char* name, PrecisionClass precision,
                                                                       const Implementations&... implementations) {
