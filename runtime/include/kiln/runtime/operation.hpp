@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <string_view>
 
 #include <kiln/export.hpp>
 #include <kiln/requirements.hpp>
@@ -28,14 +30,26 @@ KILN_API const char* to_string(Determinism determinism);
 /// The precision requirement of an operation. Together with the device's fp64 ratio it determines the precision of the
 /// computation.
 enum class PrecisionClass : unsigned char {
-  Predicate,  ///< a wrong sign is a wrong result
-  Metric,     ///< a length or an area; any relative error is a wrong result
-  Coarse,     ///< a filter that can pass too much, but never too little
+  Predicate,     ///< a wrong sign is a wrong result
+  Metric,        ///< a length or an area; the fp32 variant documents its error bound
+  Coarse,        ///< a filter that can pass too much, but never too little
+  Constructive,  ///< new coordinates, which later operations use as input; always in fp64
 };
 KILN_API const char* to_string(PrecisionClass precision);
-/// Returns Fp64 if the device computes it efficiently (a ratio of at most 4), if the ratio is unknown (0) or if the
-/// class needs it. Otherwise returns Mixed for predicates and Fp32 for filters.
-KILN_API Precision planned_precision(PrecisionClass wanted, unsigned fp64_ratio);
+
+/// Whether the plan may use less than fp64.
+enum class PrecisionPolicy : unsigned char {
+  Auto,  ///< by the class of the operation and the device
+  Fp64,  ///< always fp64
+};
+KILN_API const char* to_string(PrecisionPolicy policy);
+/// Returns the policy, or no value if the text is not `auto` or `fp64`.
+KILN_API std::optional<PrecisionPolicy> parse_precision_policy(std::string_view text);
+
+/// Returns Fp64 if the policy or the class requires it, if the device computes it efficiently (a ratio of at most 4) or
+/// if the ratio is unknown (0). Otherwise returns Mixed for predicates and Fp32 for metrics and filters.
+KILN_API Precision planned_precision(PrecisionClass wanted, unsigned fp64_ratio,
+                                     PrecisionPolicy policy = PrecisionPolicy::Auto);
 
 /// A row count that means that a variant is never selected by size.
 inline constexpr std::uint64_t kNoCrossover = std::numeric_limits<std::uint64_t>::max();
