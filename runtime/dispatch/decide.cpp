@@ -67,7 +67,7 @@ Result<Decision> Runtime::State::inherit(const DecisionScope& frame, const char*
   decision.explanation = "as decided for " + frame.name();
   decision.fallback = false;
   if (const Operation* stray = first_without(decision.selected, operations)) {
-    decision.explanation = std::string(stray->name()) + " has no variant" + determinism_text(options) + " for " +
+    decision.explanation = std::string(stray->name()) + " has no variant" + determinism_text(requests()) + " for " +
                            where + ", which " + frame.name() + " uses";
     if (rows_on_device || decision.requested != Mode::Auto || first_without(Backend::Cpu, operations) != nullptr) {
       return make_error(Code::Unsupported, decision.explanation + "; add it to the operations of the workflow");
@@ -102,11 +102,11 @@ const Variant* Runtime::State::variant_on(Backend backend, const Operation& oper
   if (runtime::on_device(backend)) {
     if (const auto device = knowledge.device(session, backend)) ratio = device->fp64_ratio;
   }
-  return variant_of(operation, backend, planned(operation, ratio), options.deterministic);
+  return variant_of(operation, backend, planned(operation, ratio), requests().deterministic.value);
 }
 
 Precision Runtime::State::planned(const Operation& operation, unsigned fp64_ratio) {
-  return planned_precision(operation.precision(), fp64_ratio, requests().precision);
+  return planned_precision(operation.precision(), fp64_ratio, requests().precision.value);
 }
 
 bool Runtime::State::is_warm(const Decision& decision, std::span<const Operation* const> operations) {

@@ -18,8 +18,8 @@ std::optional<Mode> parse_mode(std::string_view text) {
 
 const char* to_string(Backend backend) { return enum_name<Backend::Cuda>(backend, {"cpu", "opencl", "cuda"}); }
 
-const char* to_string(ModeSource source) {
-  return enum_name<ModeSource::Default>(source, {"override", "environment", "default"});
+const char* to_string(SettingSource source) {
+  return enum_name<SettingSource::Default>(source, {"override", "environment", "default"});
 }
 
 const char* to_string(Robustness robustness) {

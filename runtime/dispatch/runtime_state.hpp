@@ -30,10 +30,13 @@ struct Runtime::State {
 
   /// Returns the effective settings. Reads the environment at first use.
   EffectiveSettings requests();
-  void set_mode(std::optional<Mode> to);
-  void set_rewrites(std::optional<bool> to);
-  void set_allow_cpu_device(std::optional<bool> to);
-  void set_precision(std::optional<PrecisionPolicy> to);
+  /// Sets or removes an override of the program. Discards cached decisions and reads the environment again.
+  template <class T>
+  void set(std::optional<T> RequestedSettings::*setting, std::optional<T> to) {
+    const MutexLock lock(mutex);
+    overrides_.*setting = to;
+    reset();
+  }
 
   /// Makes a new decision, emits its event and counts it.
   Result<Decision> decide(const char* name, std::span<const Operation* const> operations,
@@ -75,10 +78,7 @@ struct Runtime::State {
   Precision planned(const Operation& operation, unsigned fp64_ratio);
   const Variant* variant_on(Backend backend, const Operation& operation);
 
-  std::optional<Mode> mode_ KILN_GUARDED_BY(mutex);
-  std::optional<bool> rewrites_ KILN_GUARDED_BY(mutex);
-  std::optional<bool> allow_cpu_device_ KILN_GUARDED_BY(mutex);
-  std::optional<PrecisionPolicy> precision_ KILN_GUARDED_BY(mutex);
+  RequestedSettings overrides_ KILN_GUARDED_BY(mutex);
   std::optional<EnvironmentSettings> environment_ KILN_GUARDED_BY(mutex);
   std::uint64_t generation_ KILN_GUARDED_BY(mutex) = 0;
   std::map<DecisionCacheKey, std::vector<CachedDecision>> decision_cache_ KILN_GUARDED_BY(mutex);

@@ -37,7 +37,7 @@ struct Decision {
   const Operation* operation = nullptr;
   const Variant* variant = nullptr;
   Mode requested = Mode::Auto;
-  ModeSource source = ModeSource::Default;  ///< source of the mode
+  SettingSource source = SettingSource::Default;  ///< source of the mode
   Backend selected = Backend::Cpu;
   std::string device;  ///< name of the device; empty for the CPU
   /// True if the device is a CPU, as with PoCL; for a fallback, if the device that was not used is one.
