@@ -246,7 +246,7 @@ TEST_F(SessionCuda, LaunchReportsItsSharedMemoryAndTheBlockForIt) {
                                " fixed[threadIdx.x] = more[threadIdx.x] = *x; __syncthreads();"
                                " *x = fixed[0] + more[1]; }")
                         .with_entry("tile");
-  const Session session = Session::open(options()).value();
+  Session session = Session::open(options()).value();
   ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
   const Kernel kernel = session.get(tile, "tile", seconds(60)).value();
   for (const std::size_t dynamic : {0, 100 << 10}) {
