@@ -49,6 +49,7 @@ Status KernelRef::launch_raw(const LaunchConfig& config, const Argument* argumen
   event.block_threads = config.block.x * config.block.y * config.block.z;
   event.suggested_block_threads = state_->suggested_block(config.shared_bytes);
   event.shared_bytes = state_->static_shared_bytes() + config.shared_bytes + local_memory_of(arguments, count);
+  event.cpu_device = state_->cpu_device;
   event.message = launched ? state_->name : state_->name + ": " + launched.error().message;
   emitter.emit(event);
   return launched;
