@@ -1,6 +1,7 @@
 // Audit rules: whether the path ran on the device and its data stayed there.
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "analysis/audit/audit_view.hpp"
 
@@ -52,6 +53,20 @@ constexpr Rule kSmallReads{"repeated_small_reads",
                            true,
                            "the host reads small values one by one and waits for each",
                            "gather the values in one buffer with a kernel, and read it once"};
+
+constexpr Rule kRebuiltMirror{
+    "host_mirror_rebuilt",
+    Check::StayedOnDevice,
+    Severity::Medium,
+    true,
+    "several runs read the same bytes from the device again, although nothing on the device has changed",
+    "keep the copy on the host from the first read until the device data changes; read it only if it is needed"};
+constexpr Rule kUnmarked{"unmarked_host_copy",
+                         Check::StayedOnDevice,
+                         Severity::Low,
+                         true,
+                         "a run ends with a copy of rows to the host that nothing marks as requested by the caller",
+                         "return the rows on the device, or state the purpose materialize for the copy (Transfer)"};
 
 constexpr std::uint64_t kScalar = 16;   // maximum bytes of a read that determines an allocation size
 constexpr std::uint64_t kSmall = 4096;  // bytes; up to this size a read costs more for the wait than for the copy
@@ -118,7 +133,22 @@ Events round_trip(const Segment& segment, const Events& reads) {
   return both.size() > out.size() ? both : Events();
 }
 
-void check_segment(const Segment& segment, Findings& to) {
+using Ids = std::set<std::uint64_t>;
+
+// Finds rows that a declared operation copies to the host at its end without saying that the caller asked for them. A
+// program without declared operations has no way to say so.
+void check_end(const Events& reads, const Ids& mirrors, Findings& to) {
+  Events rows;
+  for (const RecordedEvent* read : reads) {
+    const bool declared = read->event.context.dispatch != 0;
+    if (declared && read->event.bytes > kScalar && mirrors.count(read->id) == 0) rows.push_back(read);
+  }
+  if (rows.empty()) return;
+  to.add(kUnmarked, rows,
+         format_bytes(bytes_of(rows)) + " were copied to the host after the last launch without a stated purpose");
+}
+
+void check_segment(const Segment& segment, const Ids& mirrors, Findings& to) {
   const Events reads = reads_of(segment);
   if (reads.empty()) return;
   if (const Events trip = round_trip(segment, reads); !trip.empty()) {
@@ -140,16 +170,18 @@ void check_segment(const Segment& segment, Findings& to) {
   if (!feeding.empty() && segment.followed) {
     std::sort(feeding.begin(), feeding.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
     to.add(kCopyFeeds, feeding, format_bytes(bytes_of(feeding)) + " were read by the host before another launch");
+  } else {
+    check_end(feeding, mirrors, to);
   }
 }
 
-void check_copies(const Run& run, Findings& to) {
+void check_copies(const Run& run, const Ids& mirrors, Findings& to) {
   std::set<std::uint64_t> streams;
   for (const RecordedEvent* event : run.events) {
     if (is_copy_out(*event) && streams.size() < kMaxStreams) streams.insert(event->event.stream);
   }
   for (const std::uint64_t stream : streams) {
-    for (const Segment& segment : segments_of(run, stream)) check_segment(segment, to);
+    for (const Segment& segment : segments_of(run, stream)) check_segment(segment, mirrors, to);
   }
 }
 
@@ -161,7 +193,7 @@ Events known(std::initializer_list<const RecordedEvent*> events) {
   return there;
 }
 
-void check_run(const Run& run, Findings& to) {
+void check_run(const Run& run, const Ids& mirrors, Findings& to) {
   const std::string chosen = run.chosen();
   // The evidence starts with the events of the run itself, which name it.
   const Events evidence = known({run.dispatched, run.decided});
@@ -173,7 +205,42 @@ void check_run(const Run& run, Findings& to) {
       run.rows != 0 && !run.fell_back) {
     to.add(kSilent, evidence, chosen + " was selected, but nothing was launched and no fell_back event gives a reason");
   }
-  check_copies(run, to);
+  check_copies(run, mirrors, to);
+}
+
+// Finds reads of the same size at the same place (operation and stage) in several runs, while nothing was launched and
+// nothing was copied to or on the device by any thread, so that the device data is the same. Whether launches between
+// two reads changed the data that is read, a trace cannot tell. Returns the ids of the reads.
+Ids check_mirrors(const View& view, Findings& to) {
+  struct Reads {
+    Events events;
+    std::uint64_t state = 0;
+  };
+  std::map<std::tuple<std::string, std::string, std::uint64_t>, Reads> places;
+  Ids mirrors;
+  const auto report = [&](Reads& reads) {
+    if (reads.events.size() >= kRepeated) {
+      to.add(kRebuiltMirror, reads.events,
+             format_bytes(reads.events.front()->event.bytes) + " were read in each of " +
+                 std::to_string(reads.events.size()) + " runs, with no launch and no copy to the device in between");
+      for (const RecordedEvent* read : reads.events) mirrors.insert(read->id);
+    }
+    reads.events.clear();
+  };
+  std::uint64_t state = 0;  // of the device data; changes with each launch and copy
+  for (const RecordedEvent& event : view.trace.events) {
+    const OperationContext& work = event.event.context;
+    if (is_launch(event) || (is(event, Event::Kind::Copied) && !is_copy_out(event))) ++state;
+    if (!is_copy_out(event) || work.dispatch == 0 || event.event.bytes <= kScalar) continue;
+    if (work.purpose == Purpose::Trace || work.purpose == Purpose::Materialize) continue;
+    Reads& reads = places[{work.operation, work.stage, event.event.bytes}];
+    if (reads.state != state) report(reads);
+    reads.state = state;
+    const bool same_run = !reads.events.empty() && reads.events.back()->event.context.dispatch == work.dispatch;
+    if (!same_run) reads.events.push_back(&event);
+  }
+  for (auto& [place, reads] : places) report(reads);
+  return mirrors;
 }
 
 // Finds decisions inside a run on the same thread. A decision that is the first event of a run belongs to that run.
@@ -216,8 +283,14 @@ void check_residency(const View& view, Findings& to) {
            "gpu was requested but " + event.event.selected +
                " was selected: " + (event.event.message.empty() ? "no reason given" : event.event.message));
   }
-  for (const Run& run : view.runs) check_run(run, to);
+  const Ids mirrors = check_mirrors(view, to);
+  for (const Run& run : view.runs) check_run(run, mirrors, to);
   check_decisions(view, to);
+}
+
+Rules residency_rules() {
+  return {&kNotSelected, &kSilent,     &kRepeatedDecision, &kDemoted, &kHostStep,
+          &kCopyFeeds,   &kSmallReads, &kRebuiltMirror,    &kUnmarked};
 }
 
 }  // namespace kiln::audit
