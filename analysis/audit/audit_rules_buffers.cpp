@@ -31,11 +31,16 @@ constexpr std::size_t kManyAllocations = 64;  // in one run
 /// The chains of buffers of a run in which each one replaced a smaller one. Not thread-safe.
 class Growth {
  public:
+  /// `only_copies` accepts only replacements whose old bytes were copied on the device.
+  explicit Growth(bool only_copies) : only_copies_(only_copies) {}
+
   void see(const RecordedEvent& event) {
     if (is_allocation(event)) {
       allocate(event);
     } else if (is(event, Event::Kind::Allocated)) {
       release(event);
+    } else if (is_launch(event)) {
+      for (; launched_ < held_.size(); ++launched_) held_[launched_].kernel = kernel_of(event);
     } else if (is(event, Event::Kind::Copied) && event.event.message == "on the device") {
       moved_ = event.event.bytes;
     } else if (is_copy_out(event) && event.event.bytes > kScalar) {
@@ -43,11 +48,21 @@ class Growth {
       released_.reset();
     }
   }
-  /// Returns the allocations of the longest chain, without its first one.
+  /// Returns the allocations of the longest chain, without its first one. A chain without copies has the same kernel
+  /// after each of them: other temporary buffers of growing sizes are no chain.
   Events longest() const {
+    std::vector<std::size_t> steps(held_.size());
+    std::size_t best = 0;
+    for (std::size_t i = 0; i < held_.size(); ++i) {
+      const Held& held = held_[i];
+      if (!held.replaced) continue;
+      const bool continues = held.copied || held.kernel == held_[*held.replaced].kernel;
+      steps[i] = 1 + (continues ? steps[*held.replaced] : 0);
+      if (steps[i] > steps[best]) best = i;
+    }
     Events chain;
-    for (std::optional<std::size_t> at = longest_; at && held_[*at].steps > 0; at = held_[*at].replaced) {
-      chain.push_back(held_[*at].allocation);
+    for (std::size_t left = steps.empty() ? 0 : steps[best]; left > 0; --left, best = *held_[best].replaced) {
+      chain.push_back(held_[best].allocation);
     }
     std::reverse(chain.begin(), chain.end());
     return chain;
@@ -57,11 +72,12 @@ class Growth {
   struct Held {
     const RecordedEvent* allocation;
     std::optional<std::size_t> replaced;
-    std::size_t steps = 0;
+    bool copied = false;      // the bytes of the replaced one were copied on the device
+    std::string_view kernel;  // of the first launch after the allocation
   };
 
   void allocate(const RecordedEvent& event) {
-    held_.push_back({&event, std::nullopt, 0});
+    held_.push_back({&event, std::nullopt, false, {}});
     live_[event.event.bytes].push_back(held_.size() - 1);
     if (released_) link(*std::exchange(released_, std::nullopt), held_.size() - 1);
   }
@@ -81,25 +97,25 @@ class Growth {
     const Event& before = held_[old].allocation->event;
     const Event& after = held_[fresh].allocation->event;
     const bool copied = moved_ == before.bytes;
-    const bool larger = after.bytes > before.bytes && (copied || after.bytes - before.bytes >= before.bytes / 2) &&
-                        after.bytes / kMaxGrowth <= before.bytes;
-    if (!larger || held_[fresh].replaced || before.context.stage != after.context.stage) return false;
+    const bool grown = copied || (!only_copies_ && after.bytes - before.bytes >= before.bytes / 2);
+    const bool larger = after.bytes > before.bytes && after.bytes / kMaxGrowth <= before.bytes;
+    if (!larger || !grown || held_[fresh].replaced || before.context.stage != after.context.stage) return false;
     held_[fresh].replaced = old;
-    held_[fresh].steps = held_[old].steps + 1;
-    if (!longest_ || held_[fresh].steps > held_[*longest_].steps) longest_ = fresh;
+    held_[fresh].copied = copied;
     moved_ = 0;
     return true;
   }
 
+  const bool only_copies_;
   std::vector<Held> held_;
+  std::size_t launched_ = 0;                                // number of buffers with a launch after them
   std::map<std::uint64_t, std::vector<std::size_t>> live_;  // by size
   std::optional<std::size_t> released_;                     // the last released buffer that nothing has replaced
   std::uint64_t moved_ = 0;                                 // bytes of the last copy on the device
-  std::optional<std::size_t> longest_;
 };
 
 void check_growth(const Run& run, Findings& to) {
-  Growth growth;
+  Growth growth(run.number == 0);
   for (const RecordedEvent* event : run.events) growth.see(*event);
   const Events chain = growth.longest();
   if (chain.size() < kSteps) return;
@@ -108,9 +124,9 @@ void check_growth(const Run& run, Findings& to) {
              format_bytes(chain.back()->event.bytes));
 }
 
-// An implicit operation is as long as its thread; many small buffers in it are no sign of a loop.
+// A run without a number can be as long as its thread; many small buffers in it are no sign of a loop.
 void check_small(const Run& run, Findings& to) {
-  if (run.events.front()->event.context.dispatch == 0) return;
+  if (run.number == 0) return;
   Events small;
   for (const RecordedEvent* event : run.events) {
     if (is_allocation(*event) && event->event.bytes <= kOneRow) small.push_back(event);

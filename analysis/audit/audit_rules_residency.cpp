@@ -1,5 +1,6 @@
 // Audit rules: whether the path ran on the device and its data stayed there.
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <tuple>
 
@@ -54,45 +55,52 @@ constexpr Rule kSmallReads{"repeated_small_reads",
                            "the host reads small values one by one and waits for each",
                            "gather the values in one buffer with a kernel, and read it once"};
 
-constexpr Rule kRebuiltMirror{
-    "host_mirror_rebuilt",
-    Check::StayedOnDevice,
-    Severity::Medium,
-    true,
-    "several runs read the same bytes from the device again, although nothing on the device has changed",
-    "keep the copy on the host from the first read until the device data changes; read it only if it is needed"};
-constexpr Rule kUnmarked{"unmarked_host_copy",
-                         Check::StayedOnDevice,
-                         Severity::Low,
-                         true,
-                         "a run ends with a copy of rows to the host that nothing marks as requested by the caller",
-                         "return the rows on the device, or state the purpose materialize for the copy (Transfer)"};
-
 constexpr std::uint64_t kScalar = 16;   // maximum bytes of a read that determines an allocation size
 constexpr std::uint64_t kSmall = 4096;  // bytes; up to this size a read costs more for the wait than for the copy
 constexpr std::size_t kRepeated = 3;    // number of reads without a launch in between
+constexpr std::size_t kManyReads = 16;  // the same in a run without a number, which can end at any read
 // Each stream is checked separately. The limit prevents hours of work on a forged file with a million streams in a run.
 constexpr std::size_t kMaxStreams = 64;
 
 // The events of a run on one stream between two launches.
 struct Segment {
   Events events;
-  bool followed = false;  // true if a launch follows
+  bool followed = false;    // true if a launch follows
+  bool unbounded = false;   // true if the run has no number: any read may be the end of the work
+  std::string_view before;  // kernel of the launch before, if any
+  std::string_view after;
 };
 
-std::vector<Segment> segments_of(const Run& run, std::uint64_t stream) {
-  std::vector<Segment> segments(1);
-  for (const RecordedEvent* event : run.events) {
+// Calls `visit` with each segment of the run on one stream.
+template <class Visit>
+void for_each_segment(const Run& run, std::uint64_t stream, const Visit& visit) {
+  Segment segment;
+  segment.unbounded = run.number == 0;
+  const auto finish = [&](std::string_view kernel) {
+    visit(segment);
+    segment.events.clear();
+    segment.followed = false;
+    segment.before = kernel;
+    segment.after = {};
+  };
+  auto at_break = run.breaks.begin();
+  for (std::size_t i = 0; i < run.events.size(); ++i) {
+    const RecordedEvent* event = run.events[i];
+    if (at_break != run.breaks.end() && *at_break == i) {
+      ++at_break;
+      finish({});
+    }
     // The default stream synchronizes with all others.
     const bool here = event->event.stream == stream || stream == 0;
     if (is_launch(*event) && here) {
-      segments.back().followed = true;
-      segments.emplace_back();
+      segment.followed = true;
+      segment.after = kernel_of(*event);
+      finish(kernel_of(*event));
     } else if (is_allocation(*event) || is_copy_in(*event) || (is_copy_out(*event) && event->event.stream == stream)) {
-      segments.back().events.push_back(event);
+      segment.events.push_back(event);
     }
   }
-  return segments;
+  visit(segment);
 }
 
 std::uint64_t bytes_of(const Events& events) {
@@ -119,6 +127,8 @@ Events reads_of(const Segment& segment) {
   return reads;
 }
 
+bool are_like_sizes(std::uint64_t a, std::uint64_t b) { return a <= b * 2 && b <= a * 2; }
+
 // Returns the copies of rows to the host and back before the next launch; empty if there are none.
 Events round_trip(const Segment& segment, const Events& reads) {
   Events out;
@@ -126,63 +136,92 @@ Events round_trip(const Segment& segment, const Events& reads) {
     if (read->event.bytes > kScalar) out.push_back(read);
   }
   if (out.empty()) return {};
-  Events both = out;
+  Events in;
   for (const RecordedEvent* event : segment.events) {
-    if (is_copy_in(*event) && event->id > out.front()->id && event->event.bytes > kScalar) both.push_back(event);
+    if (is_copy_in(*event) && event->id > out.front()->id && event->event.bytes > kScalar) in.push_back(event);
   }
-  return both.size() > out.size() ? both : Events();
+  // Without a known end of the work, rows of another size are the input of the next work and not the same rows.
+  if (in.empty() || (segment.unbounded && !are_like_sizes(bytes_of(out), bytes_of(in)))) return {};
+  out.insert(out.end(), in.begin(), in.end());
+  return out;
 }
 
-using Ids = std::set<std::uint64_t>;
-
-// Finds rows that a declared operation copies to the host at its end without saying that the caller asked for them. A
-// program without declared operations has no way to say so.
-void check_end(const Events& reads, const Ids& mirrors, Findings& to) {
-  Events rows;
-  for (const RecordedEvent* read : reads) {
-    const bool declared = read->event.context.dispatch != 0;
-    if (declared && read->event.bytes > kScalar && mirrors.count(read->id) == 0) rows.push_back(read);
-  }
-  if (rows.empty()) return;
-  to.add(kUnmarked, rows,
-         format_bytes(bytes_of(rows)) + " were copied to the host after the last launch without a stated purpose");
+// Returns true if the reads may end a piece of work: the program says so, or new rows follow them.
+bool may_end_work(const Segment& segment, const Events& reads) {
+  if (!segment.unbounded) return false;
+  return std::all_of(reads.begin(), reads.end(),
+                     [](const RecordedEvent* read) { return read->event.context.purpose == Purpose::Materialize; }) ||
+         std::any_of(segment.events.begin(), segment.events.end(), [&](const RecordedEvent* event) {
+           return is_copy_in(*event) && event->id > reads.back()->id && event->event.bytes > kScalar;
+         });
 }
 
-void check_segment(const Segment& segment, const Ids& mirrors, Findings& to) {
+struct Suspect {
+  const Rule* rule;
+  Events evidence;
+  std::string text;
+};
+
+std::vector<Suspect> suspects_in(const Segment& segment) {
   const Events reads = reads_of(segment);
-  if (reads.empty()) return;
+  if (reads.empty()) return {};
   if (const Events trip = round_trip(segment, reads); !trip.empty()) {
-    to.add(kHostStep, trip,
-           format_bytes(bytes_of(trip)) + " were copied to the host and back in " +
-               format_count(trip.size(), "copy", "copies") + " between two launches");
-    return;
+    return {{&kHostStep, trip,
+             format_bytes(bytes_of(trip)) + " were copied to the host and back in " +
+                 format_count(trip.size(), "copy", "copies") + " between two launches"}};
   }
+  std::vector<Suspect> suspects;
   Events small;
   Events feeding;
   for (const RecordedEvent* read : reads) (read->event.bytes <= kSmall ? small : feeding).push_back(read);
   if (small.size() >= kRepeated) {
-    to.add(kSmallReads, small,
-           format_count(small.size(), "read", "reads") + " of " + format_bytes(bytes_of(small)) +
-               " in total without a launch in between");
+    suspects.push_back({&kSmallReads, small,
+                        format_count(small.size(), "read", "reads") + " of " + format_bytes(bytes_of(small)) +
+                            " in total without a launch in between"});
   } else {
     feeding.insert(feeding.end(), small.begin(), small.end());
   }
-  if (!feeding.empty() && segment.followed) {
+  if (!feeding.empty() && segment.followed && !may_end_work(segment, reads)) {
     std::sort(feeding.begin(), feeding.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
-    to.add(kCopyFeeds, feeding, format_bytes(bytes_of(feeding)) + " were read by the host before another launch");
-  } else {
-    check_end(feeding, mirrors, to);
+    suspects.push_back(
+        {&kCopyFeeds, feeding, format_bytes(bytes_of(feeding)) + " were read by the host before another launch"});
+  }
+  return suspects;
+}
+
+// The suspects of runs without a number by pattern: the rule, the kernels before and after, and the size as a power of
+// two.
+using SuspectPatterns =
+    std::map<std::tuple<const Rule*, std::string_view, std::string_view, int>, std::vector<Suspect>>;
+
+void add_repeated(SuspectPatterns& patterns, Findings& to) {
+  for (auto& [pattern, all] : patterns) {
+    const bool at_once = all.front().rule == &kSmallReads && all.front().evidence.size() >= kManyReads;
+    if (all.size() < kLoop && !at_once) continue;
+    const std::string times = all.size() > 1 ? ", " + std::to_string(all.size()) + " times" : "";
+    for (Suspect& each : all) to.add(*each.rule, each.evidence, each.text + times);
   }
 }
 
-void check_copies(const Run& run, const Ids& mirrors, Findings& to) {
+void check_copies(const Run& run, Findings& to) {
   std::set<std::uint64_t> streams;
   for (const RecordedEvent* event : run.events) {
     if (is_copy_out(*event) && streams.size() < kMaxStreams) streams.insert(event->event.stream);
   }
+  SuspectPatterns patterns;
   for (const std::uint64_t stream : streams) {
-    for (const Segment& segment : segments_of(run, stream)) check_segment(segment, mirrors, to);
+    for_each_segment(run, stream, [&](const Segment& segment) {
+      for (Suspect& each : suspects_in(segment)) {
+        if (run.number != 0) {
+          to.add(*each.rule, each.evidence, each.text);
+        } else {
+          const int size = std::bit_width(bytes_of(each.evidence));
+          patterns[{each.rule, segment.before, segment.after, size}].push_back(std::move(each));
+        }
+      }
+    });
   }
+  add_repeated(patterns, to);
 }
 
 Events known(std::initializer_list<const RecordedEvent*> events) {
@@ -193,7 +232,7 @@ Events known(std::initializer_list<const RecordedEvent*> events) {
   return there;
 }
 
-void check_run(const Run& run, const Ids& mirrors, Findings& to) {
+void check_run(const Run& run, Findings& to) {
   const std::string chosen = run.chosen();
   // The evidence starts with the events of the run itself, which name it.
   const Events evidence = known({run.dispatched, run.decided});
@@ -205,42 +244,7 @@ void check_run(const Run& run, const Ids& mirrors, Findings& to) {
       run.rows != 0 && !run.fell_back) {
     to.add(kSilent, evidence, chosen + " was selected, but nothing was launched and no fell_back event gives a reason");
   }
-  check_copies(run, mirrors, to);
-}
-
-// Finds reads of the same size at the same place (operation and stage) in several runs, while nothing was launched and
-// nothing was copied to or on the device by any thread, so that the device data is the same. Whether launches between
-// two reads changed the data that is read, a trace cannot tell. Returns the ids of the reads.
-Ids check_mirrors(const View& view, Findings& to) {
-  struct Reads {
-    Events events;
-    std::uint64_t state = 0;
-  };
-  std::map<std::tuple<std::string, std::string, std::uint64_t>, Reads> places;
-  Ids mirrors;
-  const auto report = [&](Reads& reads) {
-    if (reads.events.size() >= kRepeated) {
-      to.add(kRebuiltMirror, reads.events,
-             format_bytes(reads.events.front()->event.bytes) + " were read in each of " +
-                 std::to_string(reads.events.size()) + " runs, with no launch and no copy to the device in between");
-      for (const RecordedEvent* read : reads.events) mirrors.insert(read->id);
-    }
-    reads.events.clear();
-  };
-  std::uint64_t state = 0;  // of the device data; changes with each launch and copy
-  for (const RecordedEvent& event : view.trace.events) {
-    const OperationContext& work = event.event.context;
-    if (is_launch(event) || (is(event, Event::Kind::Copied) && !is_copy_out(event))) ++state;
-    if (!is_copy_out(event) || work.dispatch == 0 || event.event.bytes <= kScalar) continue;
-    if (work.purpose == Purpose::Trace || work.purpose == Purpose::Materialize) continue;
-    Reads& reads = places[{work.operation, work.stage, event.event.bytes}];
-    if (reads.state != state) report(reads);
-    reads.state = state;
-    const bool same_run = !reads.events.empty() && reads.events.back()->event.context.dispatch == work.dispatch;
-    if (!same_run) reads.events.push_back(&event);
-  }
-  for (auto& [place, reads] : places) report(reads);
-  return mirrors;
+  check_copies(run, to);
 }
 
 // Finds decisions inside a run on the same thread. A decision that is the first event of a run belongs to that run.
@@ -249,6 +253,7 @@ void check_decisions(const View& view, Findings& to) {
   std::set<std::uint64_t> last;
   std::set<std::uint64_t> own;
   for (const Run& run : view.runs) {
+    if (run.number == 0) continue;
     first.insert(run.events.front()->id);
     last.insert(run.events.back()->id);
     if (run.decided != nullptr) own.insert(run.decided->id);
@@ -283,14 +288,12 @@ void check_residency(const View& view, Findings& to) {
            "gpu was requested but " + event.event.selected +
                " was selected: " + (event.event.message.empty() ? "no reason given" : event.event.message));
   }
-  const Ids mirrors = check_mirrors(view, to);
-  for (const Run& run : view.runs) check_run(run, mirrors, to);
+  for (const Run& run : view.runs) check_run(run, to);
   check_decisions(view, to);
 }
 
 Rules residency_rules() {
-  return {&kNotSelected, &kSilent,     &kRepeatedDecision, &kDemoted, &kHostStep,
-          &kCopyFeeds,   &kSmallReads, &kRebuiltMirror,    &kUnmarked};
+  return {&kNotSelected, &kSilent, &kRepeatedDecision, &kDemoted, &kHostStep, &kCopyFeeds, &kSmallReads};
 }
 
 }  // namespace kiln::audit

@@ -35,7 +35,7 @@ constexpr std::size_t kRepeatedCopy = 2;
 constexpr std::size_t kReturns = 2;  // to a stream that was used before: A, B, A, B
 constexpr std::size_t kHelpers = 3;  // launches on the default stream
 
-bool is_work(const RecordedEvent& event) { return is_launch(event) || is(event, Event::Kind::Copied); }
+bool uses_device(const RecordedEvent& event) { return is_launch(event) || is(event, Event::Kind::Copied); }
 bool is_measurement(const RecordedEvent& event) { return event.event.context.purpose == Purpose::Trace; }
 
 /// The streams with launches that the host has not waited for. Not thread-safe.
@@ -115,7 +115,7 @@ Events never_overlapping_calls(const Events& events, bool copies_wait) {
   InFlight streams(copies_wait);
   Alternation order;
   for (const RecordedEvent* event : events) {
-    if (is_work(*event) && event->event.stream != 0 && !is_measurement(*event)) {
+    if (uses_device(*event) && event->event.stream != 0 && !is_measurement(*event)) {
       if (streams.besides(event->event.stream)) return {};
       order.see(*event);
     }
@@ -143,7 +143,7 @@ Events never_overlapping_times(Events events) {
 Events never_overlapping(const Events& events, bool copies_wait) {
   Events timed;
   for (const RecordedEvent* event : events) {
-    if (is_work(*event) && event->device_end_ms > 0) timed.push_back(event);
+    if (uses_device(*event) && event->device_end_ms > 0) timed.push_back(event);
   }
   return timed.empty() ? never_overlapping_calls(events, copies_wait) : never_overlapping_times(std::move(timed));
 }
@@ -170,12 +170,12 @@ void check_group(const Events& events, bool copies_wait, Findings& to) {
 void check_streams(const View& view, Findings& to) {
   const bool copies_wait = view.trace.format == TraceFormat::Kiln;
   for (const Run& run : view.runs) {
-    if (run.events.front()->event.context.dispatch != 0) check_group(run.events, copies_wait, to);
+    if (run.number != 0) check_group(run.events, copies_wait, to);
   }
   std::map<std::uint64_t, Events> outside;  // by thread
   for (const RecordedEvent& event : view.trace.events) {
     if (event.event.context.dispatch != 0) continue;
-    if (is_work(event) || is(event, Event::Kind::Synchronized)) outside[event.thread].push_back(&event);
+    if (uses_device(event) || is(event, Event::Kind::Synchronized)) outside[event.thread].push_back(&event);
   }
   for (const auto& [thread, events] : outside) check_group(events, copies_wait, to);
 }

@@ -24,7 +24,6 @@ AuditedPrograms AuditPipeline::planted_on_pocl() {
       on_pocl("a caller waits for a compile", Fault::BlockingCompile, "MEDIUM blocking_compile"),
       on_pocl("a fallback that is not reported", Fault::SilentFallback, "BLOCKING silent_fallback"),
       on_pocl("a decision in the middle", Fault::DecideAgain, "MEDIUM repeated_decision"),
-      on_pocl("a launch of no operation", Fault::LaunchOutside, "LOW launches_without_operation"),
       on_pocl("results copied without a purpose", Fault::UnmarkedResult, "LOW unmarked_host_copy"),
       on_pocl("an output that doubles in steps", Fault::ResizedOutput, "MEDIUM output_resized"),
       on_pocl("a buffer for each row", Fault::BufferPerRow, "MEDIUM many_small_allocations"),

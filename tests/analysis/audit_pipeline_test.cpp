@@ -34,6 +34,12 @@ TEST_F(AuditPipeline, TracingWaitsAreNotFindings) {
   EXPECT_TRUE(report.stages_synchronized);
 }
 
+TEST_F(AuditPipeline, LaunchOutsideAnOperationIsNotAFinding) {
+  const Report report = report_of({Fault::LaunchOutside});
+  EXPECT_EQ(found_in(report), std::vector<std::string>());
+  EXPECT_EQ(report.counts.undeclared, 1U);
+}
+
 TEST_F(AuditPipeline, CleanRunOnDriverDoubleHasNoFindings) {
   if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
   const Report report = report_on_double({});
@@ -45,8 +51,8 @@ TEST_F(AuditPipeline, AllFaultsTogetherAreFound) {
   trace_->begin();
   run(runtime_of(*session_),
       {Fault::WaitBetweenStages, Fault::HiddenCopy, Fault::HostStep, Fault::SmallReads, Fault::LaunchPerGroup,
-       Fault::AllocationInLoop, Fault::TinyBlock, Fault::BlockingCompile, Fault::DecideAgain, Fault::LaunchOutside,
-       Fault::UnmarkedResult, Fault::ResizedOutput, Fault::BufferPerRow, Fault::BinsOfHost, Fault::StreamsInTurn});
+       Fault::AllocationInLoop, Fault::TinyBlock, Fault::BlockingCompile, Fault::DecideAgain, Fault::UnmarkedResult,
+       Fault::ResizedOutput, Fault::BufferPerRow, Fault::BinsOfHost, Fault::StreamsInTurn});
   run(runtime_of(*session_), {Fault::SilentFallback});
   const Report report = trace_->report();
   std::vector<std::string> wanted;

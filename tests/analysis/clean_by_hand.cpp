@@ -144,6 +144,17 @@ AuditedPrograms loops() {
               }
               trace.dispatched("cuda");
             }),
+      clean("temporary buffers of growing sizes for different kernels",
+            [](HandMadeTrace& trace) {
+              trace.begin("auto", "cuda");
+              std::uint64_t bytes = 1000;
+              for (const char* kernel : {"keys", "ranks", "pairs", "edges", "rings"}) {
+                trace.allocated(bytes *= 2);
+                trace.launched(kernel);
+                trace.allocated(bytes, "released");
+              }
+              trace.dispatched("cuda");
+            }),
       clean("one step of growth",
             [](HandMadeTrace& trace) {
               trace.begin("auto", "cuda");
@@ -195,6 +206,27 @@ AuditedPrograms streams() {
               for (int step = 0; step < 6; ++step) trace.launched("step", 1000, 256, 0);
               trace.synchronized(0);
               trace.dispatched("cuda");
+            }),
+      clean("a library without declared operations",
+            [](HandMadeTrace& trace) {
+              trace.allocated(kRows);
+              trace.copied_in(kRows);
+              trace.launched("count");
+              trace.copied_out(4);
+              trace.allocated(400);
+              trace.launched("fill");
+              trace.synchronized();
+              trace.copied_out(kRows);
+            }),
+      clean("a sweep over sizes without declared operations",
+            [](HandMadeTrace& trace) {
+              for (std::uint64_t bytes = 1 << 20; bytes <= 64 << 20; bytes *= 2) {
+                trace.allocated(bytes);
+                trace.copied_in(bytes);
+                trace.launched("sort");
+                trace.synchronized();
+                trace.allocated(bytes, "released");
+              }
             }),
       clean("each operation with a stream of its own",
             [](HandMadeTrace& trace) {

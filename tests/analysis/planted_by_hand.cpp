@@ -149,6 +149,30 @@ AuditedPrograms waits_and_streams() {
                 trace.launched("second");
                 trace.dispatched("cuda");
               }),
+      by_hand("a wait and a read for each item", "HIGH sync_per_item",
+              [](HandMadeTrace& trace) {
+                for (int item = 0; item < 16; ++item) {
+                  trace.launched(item % 2 == 0 ? "even" : "odd", 4);
+                  trace.synchronized();
+                  trace.copied_out(16, Purpose::Materialize);
+                }
+              }),
+      by_hand("waits in a loop without an operation", "HIGH sync_between_launches",
+              [](HandMadeTrace& trace) {
+                for (int turn = 0; turn < 4; ++turn) {
+                  trace.launched("step");
+                  trace.synchronized();
+                }
+              }),
+      by_hand("two streams in turn without an operation", "MEDIUM streams_never_overlap",
+              [](HandMadeTrace& trace) {
+                for (int chunk = 0; chunk < 4; ++chunk) {
+                  const std::uint64_t stream = chunk % 2 == 0 ? HandMadeTrace::kStream : kOther;
+                  trace.copied_in(kRows, stream);
+                  trace.launched("step", 1000, 256, stream);
+                  trace.copied_out(16, Purpose::Materialize, stream);
+                }
+              }),
       profiled("two streams with device times in turn", "MEDIUM streams_never_overlap",
                {{0, 1}, {1, 2}, {2, 3}, {3, 4}}),
       by_hand("results to pageable memory beside another stream", "MEDIUM pageable_copy",
@@ -196,6 +220,14 @@ AuditedPrograms pieces() {
                   trace.allocated(bytes, "released");
                 }
                 trace.dispatched("cuda");
+              }),
+      by_hand("rows that go to the host and back, without an operation", "BLOCKING host_step",
+              [](HandMadeTrace& trace) {
+                for (int turn = 0; turn < 5; ++turn) {
+                  trace.launched("step");
+                  trace.copied_out(kRows);
+                  trace.copied_in(kRows);
+                }
               }),
       by_hand("a launch for each of 20 polygons", "HIGH many_tiny_launches",
               [](HandMadeTrace& trace) {
