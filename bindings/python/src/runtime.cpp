@@ -1,7 +1,6 @@
 #include <kiln/runtime/runtime.hpp>
 
 #include <deque>
-#include <tuple>
 
 #include "errors.hpp"
 #include "runtime_object.hpp"
@@ -12,6 +11,7 @@ namespace {
 
 using runtime::Decision;
 using runtime::Mode;
+using runtime::PrecisionPolicy;
 using runtime::Runtime;
 using runtime::Variant;
 
@@ -41,15 +41,12 @@ const Requirements* add_requirements(OperationStorage& storage, nb::handle units
 Variant variant_of(OperationStorage& storage, const nb::tuple& given) {
   using runtime::Determinism, runtime::Precision, runtime::Robustness;
   const auto text = [&](std::size_t at) { return nb::cast<std::string>(given[at]); };
-  Variant variant;
-  variant.backend = backend_of(text(0));
-  variant.robustness = parse_enum<Robustness>(text(1), "robustness", {Robustness::Exact, Robustness::Bounded});
-  variant.determinism =
-      parse_enum<Determinism>(text(2), "determinism", {Determinism::Deterministic, Determinism::Unordered});
-  variant.precision = parse_enum<Precision>(text(3), "precision", {Precision::Fp64, Precision::Fp32, Precision::Mixed});
-  variant.crossover = given[4].is_none() ? runtime::kNoCrossover : nb::cast<std::uint64_t>(given[4]);
-  variant.requirements = add_requirements(storage, given[5], text(0));
-  return variant;
+  return Variant(backend_of(text(0)),
+                 parse_enum<Robustness>(text(1), "robustness", {Robustness::Exact, Robustness::Bounded}),
+                 parse_enum<Precision>(text(3), "precision", {Precision::Fp64, Precision::Fp32, Precision::Mixed}),
+                 parse_enum<Determinism>(text(2), "determinism", {Determinism::Deterministic, Determinism::Unordered}),
+                 given[4].is_none() ? runtime::kNoCrossover : nb::cast<std::uint64_t>(given[4]),
+                 add_requirements(storage, given[5], text(0)));
 }
 
 OperationObject make_operation(std::string name, const std::string& precision, const nb::list& variants) {
@@ -57,7 +54,8 @@ OperationObject make_operation(std::string name, const std::string& precision, c
   if (name.empty()) throw nb::value_error("the name of an operation must not be empty");
   if (variants.size() == 0) throw nb::value_error(("the operation " + name + " has no variants").c_str());
   const auto wanted = parse_enum<PrecisionClass>(
-      precision, "precision", {PrecisionClass::Predicate, PrecisionClass::Metric, PrecisionClass::Coarse});
+      precision, "precision",
+      {PrecisionClass::Predicate, PrecisionClass::Metric, PrecisionClass::Coarse, PrecisionClass::Constructive});
   OperationStorage storage;
   storage.name_text = std::move(name);
   for (nb::handle one : variants) storage.variants.push_back(variant_of(storage, nb::cast<nb::tuple>(one)));
@@ -70,19 +68,18 @@ std::optional<Mode> mode_of(const std::optional<std::string>& text) {
   return parse_enum<Mode>(*text, "mode", {Mode::Auto, Mode::Cpu, Mode::Gpu});
 }
 
-RuntimeObject make_runtime(nb::handle session, const std::optional<std::string>& mode, std::optional<bool> rewrites,
-                           bool deterministic, const std::optional<std::vector<std::string>>& devices,
-                           nb::handle calibration, bool time_stages) {
-  runtime::RuntimeOptions options;
-  options.mode = mode_of(mode);
-  options.rewrites = rewrites;
-  options.deterministic = deterministic;
+std::optional<PrecisionPolicy> policy_of(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  return parse_enum<PrecisionPolicy>(*text, "precision", {PrecisionPolicy::Auto, PrecisionPolicy::Fp64});
+}
+
+RuntimeObject make_runtime(nb::handle session, const std::optional<std::vector<std::string>>& devices,
+                           nb::handle calibration, runtime::RuntimeOptions options) {
   if (devices) {
     options.devices.clear();
     for (const std::string& device : *devices) options.devices.push_back(backend_of(device));
   }
   if (!calibration.is_none()) options.calibration = path_of(calibration);
-  options.time_stages = time_stages;
   const SharedSession used = session.is_none() ? shared_session() : nb::cast<const SessionObject&>(session).session;
   return RuntimeObject(Runtime(*used, std::move(options)));
 }
@@ -92,18 +89,8 @@ nb::dict counts_of(const Runtime::Counts& counts) {
   made["decisions"] = counts.decisions;
   made["dispatches"] = counts.dispatches;
   made["on_device"] = counts.on_device;
+  made["on_gpu"] = counts.on_gpu;
   made["fallbacks"] = counts.fallbacks;
-  return made;
-}
-
-nb::dict runtime_status(const RuntimeObject& self) {
-  const Runtime& runtime = self.get();
-  const auto [mode, source, rewrites] =
-      call_without_gil([&] { return std::tuple(runtime.mode(), runtime.mode_source(), runtime.rewrites()); });
-  nb::dict made = counts_of(runtime.counts());
-  made["mode"] = to_string(mode);
-  made["mode_source"] = to_string(source);
-  made["rewrites"] = rewrites;
   return made;
 }
 
@@ -119,7 +106,10 @@ void bind_decision(nb::module_& module) {
       .def_prop_ro("source", [](const Decision& self) { return to_string(self.source); })
       .def_prop_ro("selected", [](const Decision& self) { return to_string(self.selected); })
       .def_ro("device", &Decision::device)
+      .def_ro("cpu_device", &Decision::cpu_device)
       .def_prop_ro("precision", [](const Decision& self) { return to_string(self.precision); })
+      .def_prop_ro("planned_precision", [](const Decision& self) { return to_string(self.planned_precision); })
+      .def_ro("fp64_ratio", &Decision::fp64_ratio)
       .def_prop_ro("robustness", [](const Decision& self) { return to_string(self.variant->robustness); })
       .def_prop_ro("determinism", [](const Decision& self) { return to_string(self.variant->determinism); })
       .def_prop_ro("reason", [](const Decision& self) { return to_string(self.reason); })
@@ -141,31 +131,69 @@ void bind_decision(nb::module_& module) {
       .def_ro("ms", &runtime::StageTime::ms);
 }
 
+/// A setting that is on or off, and its functions.
+struct SwitchFunctions {
+  const char* name;
+  bool (Runtime::*value)() const;
+  runtime::SettingSource (Runtime::*source)() const;
+  void (Runtime::*set)(std::optional<bool>);
+};
+constexpr SwitchFunctions kSwitches[] = {
+    {"rewrites", &Runtime::rewrites, &Runtime::rewrites_source, &Runtime::set_rewrites},
+    {"deterministic", &Runtime::deterministic, &Runtime::deterministic_source, &Runtime::set_deterministic},
+    {"allow_cpu_device", &Runtime::allow_cpu_device, &Runtime::allow_cpu_device_source, &Runtime::set_allow_cpu_device},
+    {"time_stages", &Runtime::time_stages, &Runtime::time_stages_source, &Runtime::set_time_stages},
+};
+
+// Calls a member function without holding the GIL: the first one reads the environment and can emit a warning.
+template <class... Arguments, class Member>
+auto call_member(const RuntimeObject& self, Member member, const Arguments&... arguments) {
+  auto& runtime = const_cast<Runtime&>(self.get());
+  return call_without_gil([&] { return (runtime.*member)(arguments...); });
+}
+
+nb::dict runtime_status(const RuntimeObject& self) {
+  nb::dict made = counts_of(self.get().counts());
+  const auto add = [&](const std::string& name, const nb::object& value, runtime::SettingSource source) {
+    made[name.c_str()] = value;
+    made[(name + "_source").c_str()] = to_string(source);
+  };
+  add("mode", nb::str(to_string(call_member(self, &Runtime::mode))), call_member(self, &Runtime::mode_source));
+  add("precision", nb::str(to_string(call_member(self, &Runtime::precision))),
+      call_member(self, &Runtime::precision_source));
+  for (const SwitchFunctions& one : kSwitches) {
+    add(one.name, nb::bool_(call_member(self, one.value)), call_member(self, one.source));
+  }
+  return made;
+}
+
 void bind_settings(nb::class_<RuntimeObject>& runtime) {
-  runtime
-      .def("mode",
-           [](const RuntimeObject& self) { return to_string(call_without_gil([&] { return self.get().mode(); })); })
-      .def("mode_source",
-           [](const RuntimeObject& self) {
-             return to_string(call_without_gil([&] { return self.get().mode_source(); }));
-           })
+  for (const SwitchFunctions& one : kSwitches) {
+    const std::string name = one.name;
+    runtime.def(name.c_str(), [one](const RuntimeObject& self) { return call_member(self, one.value); })
+        .def((name + "_source").c_str(),
+             [one](const RuntimeObject& self) { return to_string(call_member(self, one.source)); })
+        .def(("set_" + name).c_str(),
+             [one](RuntimeObject& self, std::optional<bool> value) { call_member(self, one.set, value); },
+             nb::arg(one.name).none());
+  }
+  runtime.def("mode", [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::mode)); })
+      .def("mode_source", [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::mode_source)); })
       .def(
           "set_mode",
           [](RuntimeObject& self, const std::optional<std::string>& mode) {
-            const std::optional<Mode> to = mode_of(mode);
-            const GilRelease released;
-            self.get().set_mode(to);
+            call_member(self, &Runtime::set_mode, mode_of(mode));
           },
           nb::arg("mode").none())
-      .def("rewrites",
-           [](const RuntimeObject& self) { return call_without_gil([&] { return self.get().rewrites(); }); })
+      .def("precision", [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::precision)); })
+      .def("precision_source",
+           [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::precision_source)); })
       .def(
-          "set_rewrites",
-          [](RuntimeObject& self, std::optional<bool> rewrites) {
-            const GilRelease released;
-            self.get().set_rewrites(rewrites);
+          "set_precision",
+          [](RuntimeObject& self, const std::optional<std::string>& precision) {
+            call_member(self, &Runtime::set_precision, policy_of(precision));
           },
-          nb::arg("rewrites").none());
+          nb::arg("precision").none());
 }
 
 }  // namespace
@@ -201,14 +229,22 @@ void bind_runtime(nb::module_& module) {
   runtime.def(
       "__init__",
       [](RuntimeObject* self, nb::handle session, const std::optional<std::string>& mode, std::optional<bool> rewrites,
-         bool deterministic, const std::optional<std::vector<std::string>>& devices, nb::handle calibration,
-         bool time_stages) {
-        new (self)
-            RuntimeObject(make_runtime(session, mode, rewrites, deterministic, devices, calibration, time_stages));
+         std::optional<bool> deterministic, std::optional<bool> allow_cpu_device,
+         const std::optional<std::string>& precision, const std::optional<std::vector<std::string>>& devices,
+         nb::handle calibration, std::optional<bool> time_stages) {
+        runtime::RuntimeOptions options;
+        options.mode = mode_of(mode);
+        options.rewrites = rewrites;
+        options.deterministic = deterministic;
+        options.allow_cpu_device = allow_cpu_device;
+        options.precision = policy_of(precision);
+        options.time_stages = time_stages;
+        new (self) RuntimeObject(make_runtime(session, devices, calibration, std::move(options)));
       },
       nb::arg("session") = nb::none(), nb::kw_only(), nb::arg("mode") = nb::none(), nb::arg("rewrites") = nb::none(),
-      nb::arg("deterministic") = false, nb::arg("devices") = nb::none(), nb::arg("calibration") = nb::none(),
-      nb::arg("time_stages") = false);
+      nb::arg("deterministic") = nb::none(), nb::arg("allow_cpu_device") = nb::none(),
+      nb::arg("precision") = nb::none(), nb::arg("devices") = nb::none(), nb::arg("calibration") = nb::none(),
+      nb::arg("time_stages") = nb::none());
   bind_settings(runtime);
   runtime
       .def(
