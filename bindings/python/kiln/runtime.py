@@ -24,25 +24,51 @@ __all__ = [
     "StageTime",
     "Variant",
     "Workflow",
+    "allow_cpu_device",
+    "allow_cpu_device_source",
     "counts",
     "decide",
+    "deterministic",
+    "deterministic_source",
     "last_stages",
     "mode",
     "mode_source",
+    "precision",
+    "precision_source",
     "rewrites",
+    "rewrites_source",
+    "set_allow_cpu_device",
+    "set_deterministic",
     "set_mode",
+    "set_precision",
     "set_rewrites",
+    "set_time_stages",
     "shared",
     "status",
+    "time_stages",
+    "time_stages_source",
 ]
 
-# The runtime of the process-wide session. Its settings are those of the functions below.
+# The runtime of the process-wide session, and its functions.
 shared = Runtime()
 mode = shared.mode
 mode_source = shared.mode_source
 set_mode = shared.set_mode
 rewrites = shared.rewrites
+rewrites_source = shared.rewrites_source
 set_rewrites = shared.set_rewrites
+deterministic = shared.deterministic
+deterministic_source = shared.deterministic_source
+set_deterministic = shared.set_deterministic
+allow_cpu_device = shared.allow_cpu_device
+allow_cpu_device_source = shared.allow_cpu_device_source
+set_allow_cpu_device = shared.set_allow_cpu_device
+precision = shared.precision
+precision_source = shared.precision_source
+set_precision = shared.set_precision
+time_stages = shared.time_stages
+time_stages_source = shared.time_stages_source
+set_time_stages = shared.set_time_stages
 decide = shared.decide
 counts = shared.counts
 last_stages = shared.last_stages
@@ -78,7 +104,7 @@ class Operation(_kiln.DispatchOperation):
         self,
         name: str,
         *,
-        precision: Literal["predicate", "metric", "coarse"],
+        precision: Literal["predicate", "metric", "coarse", "constructive"],
         variants: Iterable[Variant],
     ) -> None:
         self._variants = tuple(variants)
