@@ -22,7 +22,7 @@ const kiln::Unit& unit() {
     kernel void step(global float* x, uint items) {
       for (uint i = get_global_id(0); i < items; i += get_global_size(0)) x[i] += 1;
     })")
-                                     .entry("step");
+                                     .with_entry("step");
   return made;
 }
 
