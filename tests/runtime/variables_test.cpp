@@ -100,8 +100,8 @@ class VariablesTest : public MemoryTest {
     return open(std::move(options));
   }
   /// Returns the tier after an allocation.
-  std::string tier_in_use() {
-    const Program program = open_tier();
+  std::string tier_in_use(const std::function<bool(std::size_t)>& callback = [](std::size_t) { return false; }) {
+    const Program program = open_tier({}, callback);
     std::vector<Buffer> kept;
     EXPECT_TRUE(program.reserve(kept, kPiece).has_value());
     return memory_tier_name(program.memory);
@@ -148,6 +148,7 @@ TEST_F(VariablesTest, EveryVariableHasEffectOrWarning) {
             [&] { return std::string(make_runtime().time_stages() ? "waits" : "does not wait"); });
   check_all("KILN_MEMORY_TIER",
             {{"pool", "pool"},
+             {"retrying_pool", "retrying_pool"},
              {"managed", "managed"},
              {"plain", "plain"},
              {"none"},
@@ -319,7 +320,7 @@ TEST_F(VariablesTest, ManagedAndFallbackMemoryIgnoreLimit) {
 
 TEST_F(VariablesTest, RetryingPoolWithoutCallbackOrWithTooManyRetriesWarns) {
   tier_variable_.set("retrying_pool");
-  EXPECT_EQ(tier_in_use(), "retrying_pool");
+  EXPECT_EQ(tier_in_use({}), "retrying_pool");
   ASSERT_EQ(events(Event::Kind::ConfigWarning).size(), 1U);
   EXPECT_TRUE(has(events(Event::Kind::ConfigWarning)[0].message, "MemoryOptions::on_out_of_memory"));
 
@@ -339,7 +340,8 @@ TEST_F(VariablesTest, WarningsArePrintedIfNothingListens) {
   runtime_.rewrites.set("perhaps");
   tier_variable_.set("best");
   const ScopedEnv disable("KILN_DISABLE", "perhaps");
-  const ScopedEnv other("KILN_NO_SUCH_VARIABLE", "1");
+  const ScopedEnv misspelled("KILN_REWRITE", "1");
+  const ScopedEnv of_another_program("KILN_SCHEDULE_OF_POTTERY", "1");
   for (const bool traced : {false, true}) {
     SessionOptions options = session_options();
     options.on_event = {};
@@ -353,13 +355,15 @@ TEST_F(VariablesTest, WarningsArePrintedIfNothingListens) {
     driver_.fail("cuMemPoolCreate", 1, cuda::DriverResult::NotSupported);
     EXPECT_TRUE(stream.allocate(kPiece).has_value());
     const std::string printed = testing::internal::GetCapturedStderr();
-    for (const char* line : {"kiln: warning: KILN_REWRITES is ignored: invalid value 'perhaps'; use 1, true",
-                             "kiln: warning: KILN_MEMORY_TIER is ignored: invalid value 'best'; use pool",
-                             "kiln: warning: KILN_DISABLE: disable: invalid value 'perhaps'; use 1, true",
-                             "kiln: warning: the environment: unknown variable KILN_NO_SUCH_VARIABLE"}) {
+    for (const char* line :
+         {"kiln: warning: KILN_REWRITES is ignored: invalid value 'perhaps'; use 1, true",
+          "kiln: warning: KILN_MEMORY_TIER is ignored: invalid value 'best'; use pool",
+          "kiln: warning: KILN_DISABLE: disable: invalid value 'perhaps'; use 1, true",
+          "kiln: warning: the environment: unknown variable KILN_REWRITE; did you mean KILN_REWRITES?"}) {
       EXPECT_TRUE(has(printed, line));
     }
     if (!traced) {
+      EXPECT_FALSE(has(printed, "POTTERY"));
       EXPECT_TRUE(has(printed, "kiln: warning: device 0 does not support memory tier pool"));
     }
   }
