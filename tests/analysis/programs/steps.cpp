@@ -19,10 +19,10 @@ constexpr unsigned kItems = 1 << 20;  // 4 MiB
 
 const kiln::Unit& unit() {
   static const kiln::Unit made = kiln::Unit::opencl("steps.cl", R"(
-    kernel void step(global float* x, uint items) {
+    kernel void add_one(global float* x, uint items) {
       for (uint i = get_global_id(0); i < items; i += get_global_size(0)) x[i] += 1;
     })")
-                                     .with_entry("step");
+                                     .with_entry("add_one");
   return made;
 }
 
@@ -62,7 +62,7 @@ int main(int count, char** arguments) {
     return 0;
   }
   const kiln::Stream stream = session.stream(kiln::Backend::OpenCl).value();
-  const kiln::Kernel kernel = session.get(unit(), "step").value();
+  const kiln::Kernel kernel = session.get(unit(), "add_one").value();
   std::vector<float> x(kItems, 2);
   if (std::strcmp(form, "faulty") == 0) faulty(stream, kernel, x);
   if (std::strcmp(form, "repaired") == 0) repaired(stream, kernel, x);

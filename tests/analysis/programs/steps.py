@@ -12,10 +12,10 @@ ITEMS = 1 << 20  # 4 MiB
 UNIT = kiln.Unit.opencl(
     "steps.cl",
     """
-    kernel void step(global float* x, uint items) {
+    kernel void add_one(global float* x, uint items) {
       for (uint i = get_global_id(0); i < items; i += get_global_size(0)) x[i] += 1;
     }""",
-    entries="step",
+    entries="add_one",
 )
 
 
