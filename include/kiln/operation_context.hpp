@@ -44,8 +44,8 @@ struct OperationContext {
 };
 
 /// Sets the calling thread's current work for the lifetime of the object and restores the previous one afterwards.
-/// Destroy it on the thread that created it. Scopes should nest; one that ends before an inner scope is taken out of the
-/// chain, and the inner one stays in effect. Not thread-safe.
+/// Destroy it on the thread that created it. Scopes should nest; one that ends before an inner scope is taken out of
+/// the chain, and the inner one stays in effect. Not thread-safe.
 class KILN_API OperationScope {
  public:
   explicit OperationScope(OperationContext work);

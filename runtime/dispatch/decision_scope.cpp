@@ -14,8 +14,7 @@ thread_local DecisionScope* innermost = nullptr;
 }  // namespace
 
 DecisionScope::DecisionScope(Runtime::State& runtime, std::string name, Decision decided)
-    : decision(std::move(decided)), runtime_(runtime), name_(std::move(name)),
-      outer_(std::exchange(innermost, this)) {}
+    : decision(std::move(decided)), runtime_(runtime), name_(std::move(name)), outer_(std::exchange(innermost, this)) {}
 
 DecisionScope::~DecisionScope() {
   flush_stages();
@@ -24,9 +23,7 @@ DecisionScope::~DecisionScope() {
   if (*link == this) *link = outer_;
 }
 
-DecisionScope* DecisionScope::current(const Runtime::State& runtime) {
-  return enclosing(innermost, runtime);
-}
+DecisionScope* DecisionScope::current(const Runtime::State& runtime) { return enclosing(innermost, runtime); }
 
 DecisionScope* DecisionScope::enclosing(DecisionScope* frame, const Runtime::State& runtime) {
   while (frame != nullptr && &frame->runtime_ != &runtime) frame = frame->outer_;

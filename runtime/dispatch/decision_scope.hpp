@@ -6,8 +6,8 @@
 
 namespace kiln::runtime {
 
-/// The scope of a decision on one thread: a workflow, or a run whose nested calls inherit its decision. Scopes nest; one
-/// that ends before an inner scope is taken out of the chain. Neither copied nor moved. Not thread-safe.
+/// The scope of a decision on one thread: a workflow, or a run whose nested calls inherit its decision. Scopes nest;
+/// one that ends before an inner scope is taken out of the chain. Neither copied nor moved. Not thread-safe.
 class DecisionScope {
  public:
   /// Maximum number of stages that are recorded per scope.

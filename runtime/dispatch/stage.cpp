@@ -62,7 +62,8 @@ Stage::~Stage() {
 
 struct Transfer::State {
   State(const Runtime& its_runtime, Purpose its_purpose)
-      : runtime(its_runtime), purpose(its_purpose), start(system_clock().steady()), scope(OperationContext::with_purpose(its_purpose)) {}
+      : runtime(its_runtime), purpose(its_purpose), start(system_clock().steady()),
+        scope(OperationContext::with_purpose(its_purpose)) {}
 
   const Runtime runtime;
   const Purpose purpose;

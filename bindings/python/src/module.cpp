@@ -32,5 +32,7 @@ NB_MODULE(_kiln, module) {
   bind_kernel(module);
   bind_plan(module);
   bind_session(module);
+  bind_operation(module);
+  bind_runtime(module);
   bind_life(module);
 }
