@@ -61,6 +61,8 @@ struct DispatchCounts {
   std::uint64_t on_device = 0;
   std::uint64_t on_processor = 0;
   std::uint64_t fallbacks = 0;
+  /// Implicit operations with launches: work that the program declared no operation for. Not in `total`.
+  std::uint64_t undeclared = 0;
   /// Returns the fraction of runs on a device; 0 if there are no runs.
   double acceleration() const { return total == 0 ? 0 : static_cast<double>(on_device) / static_cast<double>(total); }
 };

@@ -77,7 +77,8 @@ Report::StayedOnDevice stayed(const Report& report) {
     return finding.rule->step == Check::StayedOnDevice && finding.rule->severity >= Severity::High;
   });
   if (left) return Report::StayedOnDevice::No;
-  return report.counts.on_device == 0 ? Report::StayedOnDevice::NotApplicable : Report::StayedOnDevice::Yes;
+  return report.counts.on_device + report.counts.undeclared == 0 ? Report::StayedOnDevice::NotApplicable
+                                                                 : Report::StayedOnDevice::Yes;
 }
 
 // Returns the first structural finding, otherwise the first finding. Ignores findings of low severity, which do not
@@ -94,10 +95,10 @@ const Finding* principal(const Report& report) {
 
 void answer_without_findings(Report& report) {
   const DispatchCounts& counts = report.counts;
-  if (counts.total == 0) {
+  if (counts.total == 0 && counts.undeclared == 0) {
     report.cause = "The trace contains no operation.";
     report.change = "Run the work inside a Dispatch, so that the trace records operations.";
-  } else if (counts.on_device == 0) {
+  } else if (counts.on_device == 0 && counts.undeclared == 0) {
     const std::string reason = report.selections.empty() ? "" : report.selections.front().reason;
     report.cause = "It is CPU code: no run used a device" + (reason.empty() ? "." : ": " + reason + '.');
     report.change = "None if that is intended; KILN_EXECUTION_MODE=gpu runs it on a device or reports what is missing.";
@@ -110,6 +111,10 @@ void answer_without_findings(Report& report) {
 }  // namespace
 
 void count_run(const Run& run, DispatchCounts& counts) {
+  if (run.implicit) {
+    if (run.launches > 0) ++counts.undeclared;
+    return;
+  }
   ++counts.total;
   ++(on_device(run) ? counts.on_device : counts.on_processor);
   if (run.fell_back) ++counts.fallbacks;

@@ -21,26 +21,18 @@ constexpr Rule kSmallBlock{"small_fixed_block",
                            "blocks are much smaller than the driver suggests",
                            "use the block size from Kernel::occupancy, or declare a fixed size in the kernel "
                            "(reqd_work_group_size, __launch_bounds__)"};
-constexpr Rule kBlockingCompile{
-    "blocking_compile",
-    Check::TraceComplete,
-    Severity::Medium,
-    false,
-    "an operation waits for a compiler, so that its times include the compile",
-    "declare and request the units of the operation before it runs (Requirements), or ship a bundle"};
+constexpr Rule kBlockingCompile{"blocking_compile",
+                                Check::TraceComplete,
+                                Severity::Medium,
+                                false,
+                                "the program waits for a compiler, so that its times include the compile",
+                                "request the units before they are needed (Requirements), or ship a bundle"};
 constexpr Rule kIncompleteTrace{"incomplete_trace",
                                 Check::TraceComplete,
                                 Severity::Low,
                                 false,
                                 "the trace is full, and later events are missing",
                                 "trace a shorter run; the audit sees only recorded events"};
-constexpr Rule kNameless{"launches_without_operation",
-                         Check::TraceComplete,
-                         Severity::Low,
-                         false,
-                         "kernels are launched outside of an operation",
-                         "run them inside a Dispatch or a WorkScope, so that the trace names their operation"};
-
 constexpr std::uint32_t kFarSmaller = 4;  // factor
 
 void check_blocks(const Run& run, Findings& to) {
@@ -82,9 +74,13 @@ void check_memory(const View& view, Findings& to) {
 
 void check_compiles(const View& view, Findings& to) {
   for (const RecordedEvent& event : view.trace.events) {
-    const bool compiled = is(event, Event::Kind::BlockingCompile) || is(event, Event::Kind::Compiled);
-    if (!compiled || event.event.context.dispatch == 0) continue;
-    to.add(kBlockingCompile, {&event}, "an operation waited for the compile of " + event.event.unit);
+    // A compile without an operation ran on a background thread; nothing waited for it unless a wait says so.
+    const bool in_run = is(event, Event::Kind::Compiled) && event.event.context.dispatch != 0;
+    if (!in_run && !is(event, Event::Kind::BlockingCompile)) continue;
+    const bool declared = !event.event.context.operation.empty();
+    to.add(kBlockingCompile, {&event},
+           (declared ? "an operation waited for the compile of " : "the program waited for the compile of ") +
+               event.event.unit);
   }
 }
 
@@ -99,12 +95,6 @@ void check_evidence(const View& view, Findings& to) {
                " of a kind that this version does not know",
            "kinds");
   }
-  Events nameless;
-  for (const RecordedEvent& event : view.trace.events) {
-    if (is_launch(event) && event.event.context.operation.empty()) nameless.push_back(&event);
-  }
-  if (nameless.empty()) return;
-  to.add(kNameless, nameless, format_count(nameless.size(), "launch is", "launches are") + " outside of an operation");
 }
 
 }  // namespace

@@ -154,6 +154,12 @@ TEST_F(AuditPipeline, SmallFixedLoopIsNotAFinding) {
   EXPECT_EQ(found_in(trace_->report()), std::vector<std::string>());
 }
 
+TEST_F(AuditPipeline, LaunchOutsideAnOperationIsNotAFinding) {
+  const Report report = report_of({Fault::LaunchOutside});
+  EXPECT_EQ(found_in(report), std::vector<std::string>());
+  EXPECT_EQ(report.counts.undeclared, 1U);
+}
+
 TEST_F(AuditPipeline, CleanRunOnDriverDoubleHasNoFindings) {
   if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
   const Report report = report_on_double({});
@@ -220,7 +226,6 @@ std::vector<AuditPipeline::Planted> AuditPipeline::planted_on_pocl() {
       on_pocl("a caller waits for a compile", Fault::BlockingCompile, "MEDIUM blocking_compile"),
       on_pocl("a fallback that is not reported", Fault::SilentFallback, "BLOCKING silent_fallback"),
       on_pocl("a decision in the middle", Fault::DecideAgain, "MEDIUM repeated_decision"),
-      on_pocl("a launch of no operation", Fault::LaunchOutside, "LOW launches_without_operation"),
   };
 }
 
@@ -270,7 +275,7 @@ TEST_F(AuditPipeline, AllFaultsTogetherAreFound) {
   trace_->begin();
   run(runtime_of(*session_),
       {Fault::WaitBetweenStages, Fault::HiddenCopy, Fault::HostStep, Fault::SmallReads, Fault::LaunchPerGroup,
-       Fault::AllocationInLoop, Fault::TinyBlock, Fault::BlockingCompile, Fault::DecideAgain, Fault::LaunchOutside});
+       Fault::AllocationInLoop, Fault::TinyBlock, Fault::BlockingCompile, Fault::DecideAgain});
   run(runtime_of(*session_), {Fault::SilentFallback});
   const Report report = trace_->report();
   std::vector<std::string> wanted;
