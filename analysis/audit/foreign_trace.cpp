@@ -69,7 +69,7 @@ struct OpenRanges {
 };
 
 OpenRange nested(const NamedRange& range, const OpenRange& outer, std::uint64_t& dispatches) {
-  if (outer.dispatch == 0 && range.declared) return {range.end_ms, range.name, 0, ++dispatches};
+  if (outer.dispatch == 0 && range.declared && range.name != 0) return {range.end_ms, range.name, 0, ++dispatches};
   return {range.end_ms, outer.operation, outer.stage != 0 ? outer.stage : range.name, outer.dispatch};
 }
 
@@ -104,6 +104,7 @@ CallKind call_kind(std::string_view function) {
 }
 
 std::uint32_t ForeignTrace::intern(std::string_view name) {
+  if (name.empty()) return 0;
   std::string text(name.substr(0, kMaxNameLength));
   if (name.size() > kMaxNameLength) {
     constexpr std::size_t kTail = 64;
