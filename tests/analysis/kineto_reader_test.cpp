@@ -124,6 +124,7 @@ TEST(KinetoReader, WaitsAndAllocationsBelongToTheStreamOfTheThread) {
   EXPECT_EQ(trace.events[0].event.kind, Event::Kind::Allocated);
   EXPECT_EQ(trace.events[0].event.stream, 13U) << "the first stream that the thread used";
   EXPECT_EQ(trace.events[2].event.stream, 13U) << "the last stream that the thread used";
+  EXPECT_EQ(trace.events[2].event.message, "the device");
   EXPECT_EQ(trace.events[3].event.stream, 0U) << "CUPTI's number of the default stream is 7";
   EXPECT_EQ(trace.events[4].event.stream, 13U) << "the profile names it";
 }
