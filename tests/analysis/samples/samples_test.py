@@ -5,6 +5,7 @@
 """
 import ctypes.util
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -69,6 +70,23 @@ class Samples(unittest.TestCase):
                               str(self.directory / "planted_range.nsight.sqlite")], capture_output=True, text=True)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertRegex(ran.stdout, r"resample +2 +2 +0 ")
+
+    def test_without_sqlite_the_error_names_the_package(self):
+        (self.directory / "libsqlite3.so.0").write_text("this is no library")
+        ran = subprocess.run([KILN, "audit", str(self.directory / "planted.nsight.sqlite")], capture_output=True, text=True,
+                             env={**os.environ, "LD_LIBRARY_PATH": str(self.directory)})
+        self.assertNotIn(ran.returncode, (0, 10, 11, 12, 13))
+        self.assertIn("libsqlite3.so.0 cannot be opened", ran.stderr)
+        self.assertIn("; install it", ran.stderr)
+        ran = subprocess.run([KILN, "audit", str(self.directory / "planted.kineto.json")], capture_output=True, text=True,
+                             env={**os.environ, "LD_LIBRARY_PATH": str(self.directory)})
+        self.assertEqual(ran.returncode, 13, "the other formats do not need it")
+
+    def test_the_report_of_compiles_rejects_them(self):
+        ran = subprocess.run([KILN, "report", "-o", "-", str(self.directory / "planted.kineto.json")],
+                             capture_output=True, text=True)
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("use 'kiln audit'", ran.stderr)
 
 
 if __name__ == "__main__":
