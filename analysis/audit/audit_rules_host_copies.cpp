@@ -22,9 +22,6 @@ constexpr Rule kUnmarked{"unmarked_host_copy",
                          "a run ends with a copy of rows to the host that nothing marks as requested by the caller",
                          "return the rows on the device, or state the purpose materialize for the copy (Transfer)"};
 
-constexpr std::uint64_t kScalar = 16;  // bytes
-constexpr std::uint64_t kSmall = 4096;
-constexpr std::size_t kRepeated = 3;
 
 using Ids = std::set<std::uint64_t>;
 

@@ -55,7 +55,6 @@ constexpr Rule kHostBins{"work_binned_by_host",
                          "the host sorts work into bins and launches a kernel for each, after an upload of its list",
                          "sort or partition on the device, and launch once over all bins with their offsets"};
 
-constexpr std::uint64_t kScalar = 16;      // bytes; up to this size an upload is a parameter
 constexpr std::uint64_t kList = 64 << 10;  // bytes; a larger upload is a chunk of the rows
 constexpr std::size_t kMaxOfFixedSet = 8;  // launches of one kernel in a loop that are not a problem
 constexpr std::size_t kManyLaunches = 16;  // of one kernel in one run …
@@ -244,7 +243,8 @@ void check_allocations(const Run& run, Findings& to) {
   std::map<std::string, std::size_t> since;  // position in `fresh` at the last launch of each kernel
   Events fresh;
   for (const RecordedEvent* event : run.events) {
-    if (is_allocation(*event)) fresh.push_back(event);
+    // Memory of PyTorch's pool costs no call of the driver.
+    if (is_allocation(*event) && event->event.origin != "pool") fresh.push_back(event);
     if (!is_launch(*event)) continue;
     const auto [at, first] = since.try_emplace(kernel_of(*event), fresh.size());
     if (!first && at->second < fresh.size()) {

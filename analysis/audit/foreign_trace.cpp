@@ -69,7 +69,7 @@ struct OpenRanges {
 };
 
 OpenRange nested(const NamedRange& range, const OpenRange& outer, std::uint64_t& dispatches) {
-  if (outer.dispatch == 0 && range.declared) return {range.end_ms, range.name, 0, ++dispatches};
+  if (outer.dispatch == 0 && range.declared && range.name != 0) return {range.end_ms, range.name, 0, ++dispatches};
   return {range.end_ms, outer.operation, outer.stage != 0 ? outer.stage : range.name, outer.dispatch};
 }
 
@@ -81,7 +81,7 @@ struct ForeignTrace::ThreadState {
   std::uint64_t stream = 0;               // of the last launch or copy
   std::vector<std::size_t> before_first;  // events before the first launch or copy
   std::size_t last_read = 0;              // number of the event, counted from 1, of a read after the last launch
-  std::array<double, 6> ends_ms{};        // of the last call of each kind
+  std::array<double, 7> ends_ms{};        // of the last call of each kind
 };
 
 CallKind call_kind(std::string_view function) {
@@ -93,9 +93,11 @@ CallKind call_kind(std::string_view function) {
     return CallKind::Launch;
   }
   if (starts_with_any(function, {"cudaMemcpy", "cuMemcpy"})) return CallKind::Copy;
-  if (starts_with_any(
-          function, {"cudaDeviceSynchronize", "cudaThreadSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize",
-                     "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize"})) {
+  if (starts_with_any(function, {"cudaDeviceSynchronize", "cudaThreadSynchronize", "cuCtxSynchronize"})) {
+    return CallKind::WaitForDevice;
+  }
+  if (starts_with_any(function,
+                      {"cudaStreamSynchronize", "cudaEventSynchronize", "cuStreamSynchronize", "cuEventSynchronize"})) {
     return CallKind::Wait;
   }
   if (starts_with_any(function, {"cudaMalloc", "cuMemAlloc", "cuMemCreate"})) return CallKind::Allocate;
@@ -104,6 +106,7 @@ CallKind call_kind(std::string_view function) {
 }
 
 std::uint32_t ForeignTrace::intern(std::string_view name) {
+  if (name.empty()) return 0;
   std::string text(name.substr(0, kMaxNameLength));
   if (name.size() > kMaxNameLength) {
     constexpr std::size_t kTail = 64;
@@ -221,6 +224,7 @@ void ForeignTrace::add_wait(const JoinedCall& call, ThreadState& state) {
   event.thread = call.thread;
   event.event.kind = Event::Kind::Synchronized;
   event.event.stream = state.stream;
+  if (call.kind == CallKind::WaitForDevice) event.event.message = "the device";
   if (const auto at = wait_streams_.find(call.correlation); at != wait_streams_.end()) {
     event.event.stream = at->second == kDefaultStream ? 0 : at->second;
   }
@@ -272,7 +276,7 @@ void ForeignTrace::emit() {
   for (const JoinedCall& call : calls_) {
     ThreadState& state = threads[call.thread];
     if (is_inner(call, state)) continue;
-    if (call.kind == CallKind::Wait) {
+    if (call.kind == CallKind::Wait || call.kind == CallKind::WaitForDevice) {
       add_wait(call, state);
     } else if (call.kind != CallKind::Copy ||
                call.activity != kNoActivity) {  // a copy has a direction, or says nothing

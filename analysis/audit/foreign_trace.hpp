@@ -15,7 +15,7 @@
 namespace kiln::audit {
 
 /// What a call of the CUDA API does, as far as the audit uses it.
-enum class CallKind : unsigned char { Other, Launch, Copy, Wait, Allocate, Release };
+enum class CallKind : unsigned char { Other, Launch, Copy, Wait, WaitForDevice, Allocate, Release };
 /// Returns the kind of a function of the runtime or the driver: "cudaLaunchKernel", "cuMemAlloc_v2",
 /// "cudaMemcpyAsync_ptsz_v7000".
 CallKind call_kind(std::string_view function);

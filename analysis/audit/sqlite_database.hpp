@@ -42,7 +42,7 @@ class SqliteRows {
   int code_ = 0;
 };
 
-/// A SQLite database that is only read, from bytes that anybody can have written. Views, triggers and virtual tables
+/// A SQLite database that is only read, from bytes that any user can have written. Views, triggers and virtual tables
 /// are not used, and the work is limited by the number of bytes. Not thread-safe.
 class SqliteDatabase {
  public:
