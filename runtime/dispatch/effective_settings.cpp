@@ -15,6 +15,8 @@ EnvironmentSettings EnvironmentSettings::read() {
   made.mode = variables.read(kMode, &parse_mode);
   made.rewrites = variables.boolean("KILN_REWRITES");
   made.deterministic = variables.boolean("KILN_DETERMINISTIC");
+  made.allow_cpu_device = variables.boolean("KILN_ALLOW_CPU_DEVICE");
+  made.precision = variables.read("KILN_PRECISION", &parse_precision_policy);
   made.time_stages = variables.boolean("KILN_TIME_STAGES");
   made.warnings = variables.warnings();
   return made;
@@ -28,6 +30,8 @@ EffectiveSettings EffectiveSettings::of(const RequestedSettings& program, const 
   apply(&EffectiveSettings::mode, &RequestedSettings::mode);
   apply(&EffectiveSettings::rewrites, &RequestedSettings::rewrites);
   apply(&EffectiveSettings::deterministic, &RequestedSettings::deterministic);
+  apply(&EffectiveSettings::allow_cpu_device, &RequestedSettings::allow_cpu_device);
+  apply(&EffectiveSettings::precision, &RequestedSettings::precision);
   apply(&EffectiveSettings::time_stages, &RequestedSettings::time_stages);
   return made;
 }

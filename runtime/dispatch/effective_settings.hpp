@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <kiln/runtime/mode.hpp>
+#include <kiln/runtime/operation.hpp>
 
 namespace kiln::runtime {
 
@@ -14,6 +15,8 @@ struct RequestedSettings {
   std::optional<Mode> mode;
   std::optional<bool> rewrites;
   std::optional<bool> deterministic;
+  std::optional<bool> allow_cpu_device;
+  std::optional<PrecisionPolicy> precision;
   std::optional<bool> time_stages;
 };
 
@@ -46,6 +49,8 @@ struct EffectiveSettings {
   EffectiveSetting<Mode> mode{Mode::Auto};
   EffectiveSetting<bool> rewrites{true};
   EffectiveSetting<bool> deterministic{false};
+  EffectiveSetting<bool> allow_cpu_device{false};
+  EffectiveSetting<PrecisionPolicy> precision{PrecisionPolicy::Auto};
   EffectiveSetting<bool> time_stages{false};
   std::uint64_t generation = 0;  ///< incremented when a setting is set; choices of older generations are not cached
 

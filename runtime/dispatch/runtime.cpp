@@ -1,5 +1,6 @@
 #include <kiln/runtime/runtime.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/dispatch/runtime_state.hpp"
@@ -13,7 +14,9 @@ std::uint64_t next_number() {
 
 Runtime::State::State(Session its_session, RuntimeOptions its_options)
     : session(std::move(its_session)), options(std::move(its_options)),
-      knowledge(options), overrides_{options.mode, options.rewrites, options.deterministic, options.time_stages} {}
+      knowledge(options), overrides_{options.mode,          options.rewrites,
+                                     options.deterministic, options.allow_cpu_device,
+                                     options.precision,     options.time_stages} {}
 
 EnvironmentSettings Runtime::State::environment() {
   std::uint64_t generation = 0;
@@ -76,6 +79,25 @@ void Runtime::set_time_stages(std::optional<bool> time_stages) {
   state_->set(&RequestedSettings::time_stages, time_stages);
 }
 
+bool Runtime::allow_cpu_device() const { return state_->requests().allow_cpu_device.value; }
+SettingSource Runtime::allow_cpu_device_source() const { return state_->requests().allow_cpu_device.source; }
+void Runtime::set_allow_cpu_device(std::optional<bool> allow) {
+  state_->set(&RequestedSettings::allow_cpu_device, allow);
+}
+PrecisionPolicy Runtime::precision() const { return state_->requests().precision.value; }
+SettingSource Runtime::precision_source() const { return state_->requests().precision.source; }
+void Runtime::set_precision(std::optional<PrecisionPolicy> precision) {
+  state_->set(&RequestedSettings::precision, precision);
+}
+
+void Runtime::request(Backend backend, const Requirements& requirements) {
+  const EffectiveSettings settings = state_->requests();
+  const std::vector<Backend>& devices = state_->options.devices;
+  if (settings.mode.value == Mode::Cpu || std::find(devices.begin(), devices.end(), backend) == devices.end()) return;
+  if (!settings.allow_cpu_device.value && session().has_only_cpu_devices(device_backend(backend))) return;
+  session().request(requirements);
+}
+
 Result<Decision> Runtime::decide(const Operation& operation, const DispatchRequest& request) {
   const Operation* const one = &operation;
   const DecisionScope* around = DecisionScope::current(*state_);
@@ -99,7 +121,8 @@ bool Runtime::should_rewrite(const Rewrite& rewrite, std::uint64_t rows) {
 }
 
 Runtime::Counts Runtime::counts() const {
-  return {state_->decisions.load(), state_->dispatches.load(), state_->on_device.load(), state_->fallbacks.load()};
+  return {state_->decisions.load(), state_->dispatches.load(), state_->on_device.load(), state_->on_gpu.load(),
+          state_->fallbacks.load()};
 }
 
 std::vector<StageTime> Runtime::last_stages() const {

@@ -47,6 +47,8 @@ struct Runtime::State {
 
   /// Returns an event with the common fields of a decision.
   static Event event_of(const EventType& type, const char* name, const Decision& decision);
+  /// Adds the details about the precision: those of the decision's first operation.
+  static void add_precision(Event& event, const Decision& decision);
   void emit_fallback(const char* name, const Decision& decision, const std::string& message);
 
   Session session;
@@ -56,6 +58,7 @@ struct Runtime::State {
   std::atomic<std::uint64_t> decisions{0};
   std::atomic<std::uint64_t> dispatches{0};
   std::atomic<std::uint64_t> on_device{0};
+  std::atomic<std::uint64_t> on_gpu{0};
   std::atomic<std::uint64_t> fallbacks{0};
 
   Mutex mutex;
@@ -72,6 +75,7 @@ struct Runtime::State {
   bool is_warm(const Decision& decision, std::span<const Operation* const> operations);
   /// Returns the first operation without a variant for a backend; null if each has one.
   const Operation* first_without(Backend backend, std::span<const Operation* const> operations);
+  Precision planned(const Operation& operation, unsigned fp64_ratio);
   const Variant* variant_on(Backend backend, const Operation& operation);
 
   RequestedSettings overrides_ KILN_GUARDED_BY(mutex);
