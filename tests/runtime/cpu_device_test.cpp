@@ -19,6 +19,9 @@ constexpr DispatchRequest kMany{1000, Residency::Host, Backend::Cpu};
 constexpr DispatchRequest kResident{5, Residency::Device, Backend::OpenCl};
 constexpr const char* kNextStep = "is a CPU; set KILN_ALLOW_CPU_DEVICE=1 to use it";
 
+constexpr auto kAlone = runtime::operation<Failing>(
+    "alone", runtime::PrecisionClass::Metric, runtime::Implementation<Failing>{exact_variant(Backend::OpenCl), &fail});
+
 class CpuDeviceTest : public testing::Test {
  protected:
   CpuDeviceTest() { fixture_.allow_cpu_device.set(nullptr); }
@@ -84,9 +87,6 @@ TEST_F(CpuDeviceTest, AutoRunsOnTheCpuWithoutPermission) {
 }
 
 TEST_F(CpuDeviceTest, OperationWithDeviceVariantAloneFailsWithoutPermission) {
-  constexpr auto kAlone =
-      runtime::operation<Failing>("alone", runtime::PrecisionClass::Metric,
-                                  runtime::Implementation<Failing>{exact_variant(Backend::OpenCl), &fail});
   const auto refused = make().decide(kAlone, kMany);
   ASSERT_FALSE(refused.has_value());
   EXPECT_TRUE(has(refused.error().message, "KILN_ALLOW_CPU_DEVICE=1"));
