@@ -7,11 +7,8 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/text.hpp"
 #include "base/visible_text.hpp"
 #include "events/event_emitter.hpp"
-#include "runtime/dispatch/effective_settings.hpp"
-#include "runtime/settings/variable_reader.hpp"
 
 namespace kiln::runtime {
 namespace {
@@ -25,16 +22,6 @@ bool has_limit(MemoryTier tier) { return tier == MemoryTier::Pool || tier == Mem
 
 std::string in_words(MemoryTier tier) { return std::string("memory tier ") + to_string(tier); }
 
-std::optional<unsigned> parse_retries(std::string_view text) {
-  if (text.size() != 1 || text[0] < '0' || text[0] > '0' + static_cast<int>(kMaxMemoryRetries)) return std::nullopt;
-  return static_cast<unsigned>(text[0] - '0');
-}
-
-std::optional<std::uint64_t> parse_limit(std::string_view text) {
-  const Result<std::uint64_t> size = parse_size(text);
-  return size ? std::optional(*size) : std::nullopt;
-}
-
 }  // namespace
 
 Memory::State::State(MemoryOptions options)
@@ -45,20 +32,13 @@ Memory::State::State(MemoryOptions options)
 
 void Memory::State::read_settings() {
   VariableReader variables;
-  const RequestedMemory environment{variables.read("KILN_MEMORY_TIER", &parse_memory_tier),
-                                    variables.read("KILN_MEMORY_LIMIT", &parse_limit),
-                                    variables.read("KILN_OOM_RETRIES", &parse_retries)};
+  settings_ = effective_memory(overrides_, RequestedMemory::read(variables));
   warnings_ = variables.warnings();
-  const auto tier = effective_setting(overrides_.tier, environment.tier, MemoryTier::Pool);
-  const auto limit = effective_setting(overrides_.limit, environment.limit, std::uint64_t{0});
-  const auto retries = effective_setting(overrides_.retries, environment.retries, kMaxMemoryRetries);
-  settings_ = {tier.value,  limit.value,  std::min(retries.value, kMaxMemoryRetries),
-               tier.source, limit.source, retries.source};
-  if (retries.value > kMaxMemoryRetries) {
-    warnings_.push_back("the program requests " + std::to_string(retries.value) +
+  if (overrides_.retries.value_or(0) > kMaxMemoryRetries) {
+    warnings_.push_back("the program requests " + std::to_string(*overrides_.retries) +
                         " retries of an allocation; at most " + std::to_string(kMaxMemoryRetries) + " are made");
   }
-  if (tier.source == SettingSource::Environment && tier.value == MemoryTier::RetryingPool &&
+  if (settings_.tier_source == SettingSource::Environment && settings_.tier == MemoryTier::RetryingPool &&
       !options_.on_out_of_memory) {
     warnings_.push_back(
         "KILN_MEMORY_TIER=retrying_pool retries nothing: the program cannot free memory on request; it must set "
@@ -292,9 +272,10 @@ void Memory::State::emit_event(const Event& event) const {
 std::optional<MemoryTier> Memory::State::tier_in_use() const {
   const MutexLock lock(mutex_);
   if (places_.empty()) return std::nullopt;
-  const bool fell_back = std::any_of(places_.begin(), places_.end(),
-                                     [this](const auto& place) { return place.second.tier != settings_.tier; });
-  return fell_back ? MemoryTier::Plain : settings_.tier;
+  const MemoryTier requested = settings_.tier;
+  const bool fell_back =
+      std::any_of(places_.begin(), places_.end(), [&](const auto& place) { return place.second.tier != requested; });
+  return fell_back ? MemoryTier::Plain : requested;
 }
 
 Memory::Usage Memory::State::use() const {

@@ -15,16 +15,10 @@
 
 #include "base/mutex.hpp"
 #include "base/process/process_lifecycle.hpp"
+#include "runtime/memory/memory_settings.hpp"
 #include "runtime/memory/memory_source.hpp"
 
 namespace kiln::runtime {
-
-/// The settings that one source has a value for: the program or the environment.
-struct RequestedMemory {
-  std::optional<MemoryTier> tier;
-  std::optional<std::uint64_t> limit;
-  std::optional<unsigned> retries;
-};
 
 /// The state that copies of a Memory share: the source of each device, the allocations and their sizes. No lock is held
 /// during callbacks of the program or calls of the driver that allocate or free. Thread-safe.
