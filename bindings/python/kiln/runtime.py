@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import get_ident
 
 from . import _kiln
-from ._kiln import Decision, Runtime, StageTime
+from ._kiln import Decision, Memory, Runtime, StageTime
 from ._operation import check_runs_when_called, running, scope
 from .errors import Error
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Decision",
+    "Memory",
     "Operation",
     "Runtime",
     "StageTime",

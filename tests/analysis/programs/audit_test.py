@@ -56,7 +56,7 @@ def main(kiln: str, *program: str) -> None:
     worst = {form: show(form, *each) for form, each in found.items()}
     codes = {form: code for form, (code, _) in found.items()}
     assert codes == {"faulty": 13, "repaired": 0, "idle": 14}, codes
-    for finding in ("BLOCKING host_step", "HIGH copy_feeds_device_work", "HIGH many_tiny_launches"):
+    for finding in ("BLOCKING host_step", "HIGH sync_per_item", "HIGH many_tiny_launches"):
         assert finding in worst["faulty"], f"{finding} is missing"
     assert worst["repaired"] == [] and "clean" in found["repaired"][1]
     assert "inconclusive" in found["idle"][1]

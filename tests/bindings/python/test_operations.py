@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import unittest
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import support
 
@@ -86,7 +86,7 @@ class Operations(unittest.TestCase):
     def test_decorator_rejects_functions_whose_body_runs_later(self) -> None:
         async def coroutine() -> None: ...
 
-        def generator() -> Iterator[int]:
+        def generator() -> Generator[int, None, None]:
             yield 1
 
         for function in (coroutine, generator):
@@ -97,7 +97,7 @@ class Operations(unittest.TestCase):
                 pass
 
     def test_scope_of_generator_can_end_before_an_inner_one(self) -> None:
-        def steps() -> Iterator[int]:
+        def steps() -> Generator[int, None, None]:
             with kiln.operation("generator"):
                 yield 1
 

@@ -4,8 +4,9 @@ a CPU device and therefore must be allowed."""
 from __future__ import annotations
 
 import array
+import os
 import unittest
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import support
@@ -85,9 +86,48 @@ class Settings(Case):
             self.assertEqual(getattr(made, name)(), default)
         made.set_precision("fp64")
         self.assertEqual((made.status()["precision"], made.precision_source()), ("fp64", "override"))
-        for wrong in (lambda: made.set_mode("fast"), lambda: made.set_precision("fp8")):  # type: ignore[arg-type]
-            with self.assertRaisesRegex(ValueError, "must be one of auto"):
-                wrong()
+        with self.assertRaisesRegex(ValueError, "must be one of auto"):
+            made.set_mode("fast")  # type: ignore[arg-type]
+        with self.assertRaisesRegex(ValueError, "must be one of auto"):
+            made.set_precision("fp8")  # type: ignore[arg-type]
+
+
+class MemoryTiers(unittest.TestCase):
+    def test_settings_and_their_sources(self) -> None:
+        memory = runtime.Memory(tier="managed", limit=4096)
+        self.assertEqual(memory.tier(), "none")
+        self.assertEqual(memory.settings()["tier"], "managed")
+        self.assertEqual((memory.settings()["limit"], memory.settings()["limit_source"]), (4096, "override"))
+        self.assertEqual((memory.settings()["retries"], memory.settings()["retries_source"]), (3, "default"))
+        memory.set_tier("plain")
+        memory.set_limit(None)
+        memory.set_retries(1)
+        settings = memory.settings()
+        self.assertEqual((settings["tier"], settings["limit_source"], settings["retries"]), ("plain", "default", 1))
+        self.assertEqual(memory.usage(), {"bytes": 0, "peak": 0, "retries": 0, "failures": 0})
+        with self.assertRaisesRegex(ValueError, "tier must be one of pool, retrying_pool"):
+            memory.set_tier("swimming")  # type: ignore[arg-type]
+
+    @unittest.skipUnless(os.environ.get("KILN_FAKE_DRIVER"), "KILN_FAKE_DRIVER does not name the driver's double")
+    def test_session_takes_its_memory(self) -> None:
+        script = """
+            import os, kiln
+            from kiln import runtime
+            asked = []
+            memory = runtime.Memory(tier="retrying_pool", limit=8192, on_out_of_memory=lambda wanted: bool(asked.append(wanted)),
+                                    driver=os.environ["KILN_FAKE_DRIVER"])
+            session = kiln.Session({"driver": os.environ["KILN_FAKE_DRIVER"]}, memory=memory)
+            session.make_current("cuda")
+            stream = session.stream("cuda")
+            kept = stream.allocate(8000)
+            print(memory.tier(), memory.usage()["bytes"])
+            try:
+                stream.allocate(1000)
+            except kiln.Unavailable as error:
+                print(asked, "limit of 8192 bytes" in str(error))
+            """
+        done = support.run(script)
+        self.assertEqual(done.stdout.splitlines(), ["retrying_pool 8000", "[1000] True"], done.stderr)
 
 
 class Decisions(Case):
@@ -132,7 +172,7 @@ class Decisions(Case):
         with self.assertRaisesRegex(TypeError, "must be a kiln.runtime.Variant"):
             runtime.Operation("x", precision="metric", variants=[on_cpu])  # type: ignore[list-item]
 
-        def generator() -> Iterator[int]:
+        def generator() -> Generator[int, None, None]:
             yield 1
 
         with self.assertRaisesRegex(TypeError, "generator"):
@@ -193,10 +233,10 @@ class Runs(Case):
         self.assertEqual(len(self.of_kind("dispatched")), 2, "a run ends if its variant raises")
 
     def test_stage_left_open_by_a_generator_ends_with_the_run(self) -> None:
-        left: list[Iterator[int]] = []
+        left: list[Generator[int, None, None]] = []
 
         def leave(x: Any) -> Any:
-            def steps() -> Iterator[int]:
+            def steps() -> Generator[int, None, None]:
                 with kiln.stage("open"):
                     yield 1
 
