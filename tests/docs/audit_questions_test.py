@@ -29,7 +29,7 @@ class AuditQuestions(unittest.TestCase):
         self.assertEqual([row[0] for row in rows()], list(range(1, QUESTIONS + 1)))
         for number, _, kind, answer in rows():
             self.assertIn(kind, KINDS, f"question {number}")
-            self.assertGreater(len(answer), 10, f"question {number}")
+            self.assertGreater(len(answer), 5, f"question {number}")
 
     def test_each_answer_names_what_exists(self):
         rules = names_in(r'\bRule \w+\{\s*"(\w+)"', "analysis/audit", "*.cpp")
@@ -50,7 +50,7 @@ class AuditQuestions(unittest.TestCase):
         print(f"{QUESTIONS} questions: {text}")
         page = PAGE.read_text(encoding="utf-8")
         for kind in KINDS:
-            self.assertIn(f"| {kind} | {counts[kind]} |", page)
+            self.assertTrue(f"| {kind} | {counts[kind]} |" in page, f"the page does not state {counts[kind]} for {kind}")
 
 
 if __name__ == "__main__":
