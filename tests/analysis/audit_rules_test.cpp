@@ -186,7 +186,7 @@ TEST(AuditHostCopies, MirrorIsRebuiltIfNothingChanged) {
   EXPECT_EQ(mirrored(4, 800, Purpose::Unspecified, upload), unmarked);
 }
 
-TEST(AuditHostCopies, EndOfRunIsJudgedOnEachStream) {
+TEST(AuditHostCopies, UnmarkedCopyIsFoundOnlyAtTheEndOfADeclaredRun) {
   EXPECT_EQ(found_after([](HandMadeTrace& trace) {
               trace.launched("fill");
               trace.copied_out(17);
