@@ -77,11 +77,13 @@ OpenRange nested(const NamedRange& range, const OpenRange& outer, std::uint64_t&
 
 // What is known of a thread at a point of the walk through its calls.
 struct ForeignTrace::ThreadState {
+  ThreadState() { ends_ms.fill(std::numeric_limits<double>::lowest()); }
+
   bool has_stream = false;
   std::uint64_t stream = 0;               // of the last launch or copy
   std::vector<std::size_t> before_first;  // events before the first launch or copy
   std::size_t last_read = 0;              // number of the event, counted from 1, of a read after the last launch
-  std::array<double, 7> ends_ms{};        // of the last call of each kind
+  std::array<double, 7> ends_ms;          // of the last call of each kind
 };
 
 CallKind call_kind(std::string_view function) {

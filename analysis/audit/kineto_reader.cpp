@@ -32,6 +32,7 @@ Category category_of(std::string_view name) {
 }
 
 constexpr double kNoNumber = -1;
+constexpr double kMaxTime = 1e18;  // microseconds; a profile of today has 1e15 at most
 
 /// The members of an event, and of its arguments, that the reader uses.
 struct Fields {
@@ -172,9 +173,9 @@ bool KinetoHandler::number(double value) {
     if (size != nullptr) *size = *size == 0 ? value : std::min(*size * std::max(value, 1.0), 1e15);
   } else if (depth_ == kEvent) {
     if (member_ == "ts")
-      now_.ts_us = value;
+      now_.ts_us = std::clamp(value, -kMaxTime, kMaxTime);
     else if (member_ == "dur")
-      now_.duration_us = std::max(0.0, value);
+      now_.duration_us = std::clamp(value, 0.0, kMaxTime);
     else if (member_ == "pid")
       now_.process = value;
     else if (member_ == "tid")

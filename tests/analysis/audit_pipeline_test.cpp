@@ -14,7 +14,7 @@ TEST_F(AuditPipeline, CleanPipelineHasNoFindings) {
   EXPECT_EQ(found_in(report), std::vector<std::string>());
   EXPECT_EQ(report.stayed, Report::StayedOnDevice::Yes);
   EXPECT_EQ(report.counts.total, 1U);
-  EXPECT_EQ(report.counts.on_device, 1U);
+  EXPECT_EQ(report.counts.on_device + report.counts.on_cpu_device, 1U);
   EXPECT_EQ(report.rows, 20'000U);
   ASSERT_EQ(report.devices.size(), 1U);
   EXPECT_FALSE(report.devices.front().empty());
