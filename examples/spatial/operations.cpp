@@ -27,11 +27,8 @@ bool only_rectangles(const Polygons& polygons) {
 }
 
 void request(runtime::Runtime& runtime, const kiln::Requirements& on_opencl, const kiln::Requirements& on_cuda) {
-  if (runtime.mode() == runtime::Mode::Cpu) return;
-  for (const runtime::Backend backend : runtime.options().devices) {
-    if (backend == runtime::Backend::OpenCl) runtime.session().request(on_opencl);
-    if (backend == runtime::Backend::Cuda) runtime.session().request(on_cuda);
-  }
+  runtime.request(runtime::Backend::OpenCl, on_opencl);
+  runtime.request(runtime::Backend::Cuda, on_cuda);
 }
 
 template <class Host, class Device>

@@ -47,7 +47,7 @@ Stage::~Stage() {
   Dispatch::State& dispatch = state_->dispatch;
   Runtime::State& runtime = *dispatch.runtime.state();
   const bool launched = state_->scope.launches() > 0;
-  if (state_->stream && launched && runtime.requests().time_stages) {
+  if (state_->stream && launched && runtime.requests().time_stages.value) {
     const OperationScope traced(meant(Purpose::Trace));
     // Ignore an error here: the next use of the stream fails with the same error and can report it.
     (void)state_->stream->synchronize();

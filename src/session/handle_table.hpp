@@ -28,6 +28,7 @@ struct detail::KernelState {
   Target target;
   std::uint64_t flow = 0;
   Origin origin = Origin::Compiled;
+  bool cpu_device = false;  // its device is a CPU
   EventEmitter emitter;
 
   /// Returns the number of threads per block that the driver suggests, for events; 0 if the driver does not report it.

@@ -30,6 +30,7 @@ Status KernelRef::launch_raw(const LaunchConfig& config, const Argument* argumen
   event.grid_blocks = std::uint64_t{config.grid.x} * config.grid.y * config.grid.z;
   event.block_threads = config.block.x * config.block.y * config.block.z;
   event.suggested_block_threads = state_->suggested_block(config.shared_bytes);
+  event.cpu_device = state_->cpu_device;
   event.message = launched ? state_->name : state_->name + ": " + launched.error().message;
   emitter.emit(event);
   return launched;

@@ -31,6 +31,7 @@ runtime::Runtime on_opencl(const Session& session) {
   runtime::RuntimeOptions options;
   options.mode = runtime::Mode::Gpu;
   options.devices = {runtime::Backend::OpenCl};
+  options.allow_cpu_device = true;  // PoCL
   return runtime::Runtime(session, options);
 }
 

@@ -130,6 +130,7 @@ void bind_small_values(nb::module_& module) {
       .def_ro("units", &DeviceInfo::units)
       .def_ro("memory", &DeviceInfo::memory)
       .def_ro("fp64_ratio", &DeviceInfo::fp64_ratio)
+      .def_ro("is_cpu", &DeviceInfo::is_cpu)
       .def("__repr__", [](const DeviceInfo& self) { return "<kiln.DeviceInfo " + self.name + ">"; });
   nb::class_<NotReady>(module, "NotReady", "A unit that is not ready, and the reason.")
       .def_ro("unit", &NotReady::unit)

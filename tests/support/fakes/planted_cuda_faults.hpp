@@ -9,6 +9,7 @@
 #include <kiln/stream.hpp>
 
 #include "support/fakes/cuda_driver/control.hpp"
+#include "support/fixtures/exact_variant.hpp"
 #include "support/fixtures/toolkit.hpp"
 
 namespace kiln::test {
@@ -52,8 +53,8 @@ inline Result<int> touch_on_cpu(runtime::Dispatch& /*dispatch*/, const runtime::
 using Touch = Result<int>(runtime::Dispatch&, const runtime::Memory&, FakeCudaDriver&, const CudaFaults&);
 inline constexpr auto kTouch =
     runtime::operation<Touch>("test.touch", runtime::PrecisionClass::Coarse,
-                              runtime::Implementation<Touch>{{runtime::Backend::Cpu}, &touch_on_cpu},
-                              runtime::Implementation<Touch>{{runtime::Backend::Cuda}, &touch_on_cuda});
+                              runtime::Implementation<Touch>{exact_variant(runtime::Backend::Cpu), &touch_on_cpu},
+                              runtime::Implementation<Touch>{exact_variant(runtime::Backend::Cuda), &touch_on_cuda});
 
 /// Runs once on a new fake driver; `listener` receives the events.
 inline void run_on_double(const CudaFaults& faults, const std::string& cache, EventCallback listener) {

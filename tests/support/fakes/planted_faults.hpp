@@ -12,6 +12,8 @@
 #include <kiln/runtime.hpp>
 #include <kiln/stream.hpp>
 
+#include "support/fixtures/exact_variant.hpp"
+
 namespace kiln::test {
 
 /// Faults that make the pipeline below behave like CPU code, each named after what a program would do.
@@ -204,13 +206,13 @@ inline Result<Rows> pipeline_on_opencl(runtime::Dispatch& dispatch, const Rows& 
 }
 
 using PipelineRun = Result<Rows>(runtime::Dispatch&, const Rows&, const Faults&);
-inline constexpr auto kPipeline =
-    runtime::operation<PipelineRun>("test.pipeline", runtime::PrecisionClass::Coarse,
-                                    runtime::Implementation<PipelineRun>{{runtime::Backend::Cpu}, &pipeline_on_cpu},
-                                    runtime::Implementation<PipelineRun>{
-                                        {runtime::Backend::OpenCl, runtime::Robustness::Exact, runtime::Precision::Fp32,
-                                         runtime::Determinism::Unordered, 0, &kPipelineNeeds},
-                                        &pipeline_on_opencl});
+inline constexpr auto kPipeline = runtime::operation<PipelineRun>(
+    "test.pipeline", runtime::PrecisionClass::Coarse,
+    runtime::Implementation<PipelineRun>{exact_variant(runtime::Backend::Cpu), &pipeline_on_cpu},
+    runtime::Implementation<PipelineRun>{
+        {runtime::Backend::OpenCl, runtime::Robustness::Exact, runtime::Precision::Fp32,
+         runtime::Determinism::Unordered, 0, &kPipelineNeeds},
+        &pipeline_on_opencl});
 
 // A second runtime does not know the decisions of the first.
 inline void Pipeline::decide_again(std::size_t rows) {
