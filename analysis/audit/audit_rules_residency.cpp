@@ -294,4 +294,8 @@ void check_residency(const View& view, Findings& to) {
   check_decisions(view, to);
 }
 
+Rules residency_rules() {
+  return {&kNotSelected, &kSilent, &kRepeatedDecision, &kDemoted, &kHostStep, &kCopyFeeds, &kSmallReads};
+}
+
 }  // namespace kiln::audit

@@ -119,6 +119,19 @@ class Findings {
 void check_residency(const View& view, Findings& to);        ///< run and data on the device
 void check_synchronization(const View& view, Findings& to);  ///< host waits and host-driven batches
 void check_launches(const View& view, Findings& to);         ///< launch shapes and trace completeness
+void check_streams(const View& view, Findings& to);          ///< several streams in one run
+void check_buffers(const View& view, Findings& to);          ///< memory that is allocated piece by piece
+void check_host_copies(const View& view, Findings& to);      ///< copies to the host, repeated or unmarked
+void check_precision(const View& view, Findings& to);        ///< precision against device and operation
+
+// The rules of each check.
+Rules residency_rules();
+Rules synchronization_rules();
+Rules launch_rules();
+Rules stream_rules();
+Rules buffer_rules();
+Rules host_copy_rules();
+Rules precision_rules();
 
 // Build the report from the findings; in audit_report.cpp.
 void count_run(const Run& run, DispatchCounts& counts);
