@@ -25,11 +25,11 @@ std::uint64_t stream_of(const Activity& activity) {
   return activity.stream == kDefaultStream ? 0 : std::uint64_t{activity.device} << 32 | activity.stream;
 }
 
-const char* text_of(Direction direction) {
+const char* text_of(CopyDirection direction) {
   switch (direction) {
-    case Direction::ToDevice: return "to the device";
-    case Direction::FromDevice: return "from the device";
-    case Direction::OnDevice: break;
+    case CopyDirection::ToDevice: return "to the device";
+    case CopyDirection::FromDevice: return "from the device";
+    case CopyDirection::OnDevice: break;
   }
   return "on the device";
 }
@@ -208,7 +208,7 @@ void ForeignTrace::fill_copy(const JoinedCall& call, RecordedEvent& to) const {
   to.event.kind = Event::Kind::Copied;
   to.event.message = text_of(copy.direction);
   to.event.bytes = copy.bytes;
-  if (copy.pinned >= 0 && copy.direction != Direction::OnDevice) to.event.pinned = copy.pinned == 1;
+  if (copy.pinned >= 0 && copy.direction != CopyDirection::OnDevice) to.event.pinned = copy.pinned == 1;
 }
 
 void ForeignTrace::push(RecordedEvent event, ThreadState& state) {
@@ -258,7 +258,7 @@ void ForeignTrace::add_event(const JoinedCall& call, ThreadState& state) {
     state.has_stream = true;
     const bool kernel = activity.kind == Activity::Kind::Kernel;
     kernel ? fill_launch(call, event) : fill_copy(call, event);
-    state.last_read = !kernel && activity.direction == Direction::FromDevice ? trace_.events.size() + 1 : 0;
+    state.last_read = !kernel && activity.direction == CopyDirection::FromDevice ? trace_.events.size() + 1 : 0;
   } else if (call.kind == CallKind::Launch) {
     fill_launch(call, event);
     state.last_read = 0;

@@ -31,12 +31,12 @@ struct HostCall {
   std::uint64_t bytes = 0;        ///< for an allocation, if known
 };
 
-enum class Direction : unsigned char { ToDevice, FromDevice, OnDevice };
+enum class CopyDirection : unsigned char { ToDevice, FromDevice, OnDevice };
 
 /// A kernel or a copy on the device.
 struct Activity {
   enum class Kind : unsigned char { Kernel, Copy } kind = Kind::Kernel;
-  Direction direction = Direction::OnDevice;
+  CopyDirection direction = CopyDirection::OnDevice;
   signed char pinned = -1;  ///< for a copy between host and device: 1 page-locked, 0 pageable, -1 unknown
   std::uint32_t name = 0;   ///< of the kernel, see `ForeignTrace::intern`
   std::uint32_t device = 0;

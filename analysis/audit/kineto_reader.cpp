@@ -287,8 +287,8 @@ void KinetoHandler::end_copy() {
   const auto has = [this](const char* part) { return now_.name.find(part) != std::string::npos; };
   if (has("HtoH")) return;
   copy.kind = Activity::Kind::Copy;
-  if (has("HtoD") || has("HtoA")) copy.direction = Direction::ToDevice;
-  if (has("DtoH") || has("AtoH")) copy.direction = Direction::FromDevice;
+  if (has("HtoD") || has("HtoA")) copy.direction = CopyDirection::ToDevice;
+  if (has("DtoH") || has("AtoH")) copy.direction = CopyDirection::FromDevice;
   if (has("Pinned")) copy.pinned = 1;
   if (has("Pageable")) copy.pinned = 0;
   copy.device = small_count_of(now_.device);

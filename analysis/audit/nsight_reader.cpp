@@ -155,16 +155,16 @@ Status NsightReader::read_kernels() {
 }
 
 // Returns the direction of a copyKind; nothing for a copy within the host. Copies of arrays count as those of memory.
-std::optional<Direction> direction_of(std::int64_t kind) {
+std::optional<CopyDirection> direction_of(std::int64_t kind) {
   switch (kind) {
     case 1:
     case 3:
-    case 11: return Direction::ToDevice;
+    case 11: return CopyDirection::ToDevice;
     case 2:
     case 4:
-    case 12: return Direction::FromDevice;
+    case 12: return CopyDirection::FromDevice;
     case 9: return std::nullopt;
-    default: return Direction::OnDevice;
+    default: return CopyDirection::OnDevice;
   }
 }
 
@@ -173,7 +173,7 @@ Status NsightReader::read_copies() {
                                                      "globalPid", "bytes", "copyKind", "srcKind", "dstKind"});
   if (!rows) return rows.error();
   while (more(*rows)) {
-    const std::optional<Direction> direction = direction_of(rows->integer(7));
+    const std::optional<CopyDirection> direction = direction_of(rows->integer(7));
     if (!direction) continue;
     Activity copy;
     copy.kind = Activity::Kind::Copy;
@@ -184,7 +184,7 @@ Status NsightReader::read_copies() {
     copy.stream = count_of(rows->integer(3));
     copy.correlation = key_of(rows->integer(5), rows->integer(4));
     copy.bytes = count_of(rows->integer(6));
-    const int host = *direction == Direction::ToDevice ? 8 : 9;
+    const int host = *direction == CopyDirection::ToDevice ? 8 : 9;
     if (!rows->is_null(host) && rows->integer(host) == kPinned) copy.pinned = 1;
     if (!rows->is_null(host) && rows->integer(host) == kPageable) copy.pinned = 0;
     to_.add(copy);

@@ -99,8 +99,8 @@ def repaired_range(program):
 
 
 def no_copies(program):
-    """The planted program, recorded without the copies of the device."""
-    planted(program)
+    """The repaired program, recorded without the copies of the device."""
+    repaired(program)
     program.copies.clear()
 
 

@@ -65,6 +65,14 @@ class Samples(unittest.TestCase):
                 with self.subTest(sample=sample, form=form):
                     self.assertEqual(self.audit(f"{sample}.{form}")[:2], (0, set()))
 
+    def test_a_trace_without_evidence_is_inconclusive(self):
+        for sample, missing in (("no_copies", "copies"), ("no_device", "kernels")):
+            for form in FORMATS:
+                with self.subTest(sample=sample, form=form):
+                    code, findings, report = self.audit(f"{sample}.{form}")
+                    self.assertEqual((code, findings), (14, set()))
+                    self.assertIn(f"without {missing}", json.dumps(report))
+
     def test_device_usage_reads_them(self):
         ran = subprocess.run([KILN, "device-usage", str(self.directory / "planted_range.kineto.json"),
                               str(self.directory / "planted_range.nsight.sqlite")], capture_output=True, text=True)
