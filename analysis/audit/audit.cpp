@@ -23,6 +23,27 @@ const char* to_string(Check step) {
   return "unknown";
 }
 
+const char* to_string(Verdict verdict) {
+  return enum_name<Verdict::Inconclusive>(verdict, {"clean", "findings", "inconclusive"});
+}
+
+const char* to_string(ReadUse use) {
+  return enum_name<ReadUse::Tracing>(use, {"terminal", "allocation_fence", "defect", "tracing"});
+}
+
+const char* to_string(Answer answer) {
+  return enum_name<Answer::NotEnoughEvidence>(answer, {"supported", "disproved", "not enough evidence"});
+}
+
+bool Report::lacks_evidence() const {
+  return std::any_of(missing.begin(), missing.end(), [](const MissingEvidence& each) { return each.decisive; });
+}
+
+Verdict Report::verdict() const {
+  if (!findings.empty()) return Verdict::Findings;
+  return lacks_evidence() ? Verdict::Inconclusive : Verdict::Clean;
+}
+
 Severity Report::worst() const {
   Severity worst = Severity::Low;
   for (const Finding& finding : findings) worst = std::max(worst, finding.rule->severity);
@@ -49,8 +70,13 @@ Report run_audit(const Trace& trace) {
   check_host_copies(view, findings);
   check_precision(view, findings);
   Report report;
+  find_waits(view, report);
+  report.reads = findings.reads();
   report.findings = findings.take();
   fill_report(view, report);
+  sum_operations(view, report);
+  find_missing(view, report);
+  judge_shape(report);
   summarize_cause(report);
   return report;
 }

@@ -70,7 +70,7 @@ class Grouping {
 
   // Adds the event to its run and returns the index of the run.
   std::size_t add(const RecordedEvent& event, std::uint64_t stream) {
-    const auto [at, fresh] = place_.try_emplace({owner_of(event), stream}, Place{runs_.size(), 0});
+    const auto [at, fresh] = place_.try_emplace({owner_of(event), stream}, Slot{runs_.size(), 0});
     const std::uint64_t turn = turns_[event.thread].number;
     if (fresh) start(event, stream);
     Run& run = runs_[at->second.run];
@@ -86,7 +86,7 @@ class Grouping {
     Owner owner;
     std::uint64_t number = 0;  // number of changes of the owner
   };
-  struct Place {
+  struct Slot {
     std::size_t run = 0;
     std::uint64_t turn = 0;
   };
@@ -108,7 +108,7 @@ class Grouping {
 
   std::vector<Run>& runs_;
   std::unordered_map<std::uint64_t, Turn> turns_;  // by thread
-  std::map<std::pair<Owner, std::uint64_t>, Place> place_;
+  std::map<std::pair<Owner, std::uint64_t>, Slot> place_;
   std::unordered_map<std::uint64_t, std::size_t> threads_;
   std::unordered_map<std::uint64_t, std::size_t> streams_;
 };

@@ -1,4 +1,4 @@
-// Audit rules: launches and memory that do not fit the hardware, and incomplete traces.
+// Audit rules: launches and memory that do not fit the hardware, and waits for a compiler.
 #include <algorithm>
 #include <map>
 
@@ -34,12 +34,6 @@ constexpr Rule kBlockingCompile{"blocking_compile",
                                 false,
                                 "the program waits for a compiler, so that its times include the compile",
                                 "request the units before they are needed (Requirements), or ship a bundle"};
-constexpr Rule kIncompleteTrace{"incomplete_trace",
-                                Check::TraceComplete,
-                                Severity::Low,
-                                false,
-                                "the trace is full, and later events are missing",
-                                "trace a shorter run; the audit sees only recorded events"};
 constexpr std::uint32_t kFarSmaller = 4;  // factor
 constexpr std::uint32_t kSmaller = 2;     // factor, if shared memory limits the blocks
 // No device of CUDA has more shared memory per multiprocessor; with less, fewer blocks are resident.
@@ -112,28 +106,14 @@ void check_compiles(const View& view, Findings& to) {
   }
 }
 
-void check_evidence(const View& view, Findings& to) {
-  if (view.trace.dropped != 0) {
-    to.add(kIncompleteTrace, {},
-           format_count(view.trace.dropped, "event is", "events are") + " missing at the end of the trace");
-  }
-  if (view.trace.not_understood != 0) {
-    to.add(kIncompleteTrace, {},
-           format_count(view.trace.not_understood, "event is", "events are") +
-               " of a kind that this version does not know",
-           "kinds");
-  }
-}
-
 }  // namespace
 
 void check_launches(const View& view, Findings& to) {
   check_memory(view, to);
   for (const Run& run : view.runs) check_blocks(run, to);
   check_compiles(view, to);
-  check_evidence(view, to);
 }
 
-Rules launch_rules() { return {&kOtherMemory, &kSmallBlock, &kSharedLimits, &kBlockingCompile, &kIncompleteTrace}; }
+Rules launch_rules() { return {&kOtherMemory, &kSmallBlock, &kSharedLimits, &kBlockingCompile}; }
 
 }  // namespace kiln::audit

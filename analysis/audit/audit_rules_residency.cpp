@@ -111,7 +111,7 @@ std::uint64_t bytes_of(const Events& events) {
 
 // Returns the reads that are a problem. Excludes reads made for tracing, materialization at the end, and one scalar per
 // allocation, which is recognized by the allocation that follows and not by the purpose that the program states.
-Events reads_of(const Segment& segment) {
+Events reads_of(const Segment& segment, Findings& to) {
   Events reads;
   for (const RecordedEvent* event : segment.events) {
     const Purpose purpose = event->event.context.purpose;
@@ -121,7 +121,9 @@ Events reads_of(const Segment& segment) {
     } else if (is_allocation(*event)) {
       const auto scalar = std::find_if(reads.rbegin(), reads.rend(),
                                        [](const RecordedEvent* read) { return read->event.bytes <= kScalar; });
-      if (scalar != reads.rend()) reads.erase(std::next(scalar).base());
+      if (scalar == reads.rend()) continue;
+      to.add_fence(**scalar);
+      reads.erase(std::next(scalar).base());
     }
   }
   return reads;
@@ -162,8 +164,8 @@ struct Suspect {
   std::string text;
 };
 
-std::vector<Suspect> suspects_in(const Segment& segment) {
-  const Events reads = reads_of(segment);
+std::vector<Suspect> suspects_in(const Segment& segment, Findings& to) {
+  const Events reads = reads_of(segment, to);
   if (reads.empty()) return {};
   if (const Events trip = round_trip(segment, reads); !trip.empty()) {
     return {{&kHostStep, trip,
@@ -211,7 +213,7 @@ void check_copies(const Run& run, Findings& to) {
   SuspectPatterns patterns;
   for (const std::uint64_t stream : streams) {
     for_each_segment(run, stream, [&](const Segment& segment) {
-      for (Suspect& each : suspects_in(segment)) {
+      for (Suspect& each : suspects_in(segment, to)) {
         if (run.number != 0) {
           to.add(*each.rule, each.evidence, each.text);
         } else {

@@ -244,7 +244,8 @@ void check_allocations(const Run& run, Findings& to) {
   std::map<std::string, std::size_t> since;  // position in `fresh` at the last launch of each kernel
   Events fresh;
   for (const RecordedEvent* event : run.events) {
-    if (is_allocation(*event)) fresh.push_back(event);
+    // Memory of PyTorch's pool costs no call of the driver.
+    if (is_allocation(*event) && event->event.origin != "pool") fresh.push_back(event);
     if (!is_launch(*event)) continue;
     const auto [at, first] = since.try_emplace(kernel_of(*event), fresh.size());
     if (!first && at->second < fresh.size()) {

@@ -172,18 +172,43 @@ const Run* View::run_of(const RecordedEvent& event) const {
   return index == kNoRun ? nullptr : &runs[index];
 }
 
-void Findings::add(const Rule& rule, const Events& evidence, std::string text, std::string subject) {
-  OperationContext work = evidence.empty() ? OperationContext{} : evidence.front()->event.context;
-  if (const Run* run = evidence.empty() ? nullptr : view_.run_of(*evidence.front());
-      run != nullptr && run->number == 0) {
-    work.operation = run->operation;
+const std::string& View::operation_of(const RecordedEvent& event) const {
+  const Run* run = run_of(event);
+  return run != nullptr && run->number == 0 ? run->operation : event.event.context.operation;
+}
+
+void Findings::add_fence(const RecordedEvent& read) {
+  ReadUse& use = use_of(read);
+  if (use == ReadUse::Terminal) use = ReadUse::AllocationFence;
+}
+
+std::vector<HostReads> Findings::reads() const {
+  std::map<std::tuple<ReadUse, std::string_view, std::string_view>, HostReads> groups;
+  for (const RecordedEvent& event : view_.trace.events) {
+    if (!is_copy_out(event)) continue;
+    const OperationContext& work = event.event.context;
+    const ReadUse found = uses_[static_cast<std::size_t>(&event - view_.trace.events.data())];
+    const ReadUse use = work.purpose == Purpose::Trace ? ReadUse::Tracing : found;
+    const std::string& operation = view_.operation_of(event);
+    HostReads& group = groups[{use, operation, work.stage}];
+    if (group.count == 0) group = {use, operation, work.stage, 0, 0, event.id};
+    ++group.count;
+    group.bytes += event.event.bytes;
   }
-  const auto [at, fresh] = place_.try_emplace({&rule, work.operation, subject}, findings_.size());
+  std::vector<HostReads> all;
+  for (auto& [key, group] : groups) all.push_back(std::move(group));
+  return all;
+}
+
+void Findings::add(const Rule& rule, const Events& evidence, std::string text, std::string subject) {
+  const OperationContext work = evidence.empty() ? OperationContext{} : evidence.front()->event.context;
+  const std::string operation = evidence.empty() ? std::string() : view_.operation_of(*evidence.front());
+  const auto [at, fresh] = place_.try_emplace({&rule, operation, subject}, findings_.size());
   if (fresh) findings_.emplace_back();
   Finding& finding = findings_[at->second];
   if (fresh) {
     finding.rule = &rule;
-    finding.operation = work.operation;
+    finding.operation = operation;
     finding.stage = work.stage;
     finding.subject = std::move(subject);
     finding.text = std::move(text);
@@ -193,6 +218,9 @@ void Findings::add(const Rule& rule, const Events& evidence, std::string text, s
   if (work.dispatch != 0 && (runs.empty() || runs.back() != work.dispatch)) runs.push_back(work.dispatch);
   for (const RecordedEvent* event : evidence) {
     if (finding.events.size() < kMaxEvidence) finding.events.push_back(event->id);
+    if (is_copy_out(*event) && rule.step == Check::StayedOnDevice && rule.severity > Severity::Low) {
+      use_of(*event) = ReadUse::Defect;
+    }
     finding.bytes += event->event.bytes;
     finding.ms += event->event.ms;
   }

@@ -55,6 +55,8 @@ struct View {
 
   /// Returns the run that an event of the trace belongs to, or null.
   const Run* run_of(const RecordedEvent& event) const;
+  /// Returns the name of the operation of an event, also of an implicit one; empty if it belongs to none.
+  const std::string& operation_of(const RecordedEvent& event) const;
 
  private:
   std::vector<std::uint32_t> run_index_;  ///< by position of the event in the trace
@@ -91,15 +93,24 @@ inline constexpr std::uint32_t kNoRun = ~0U;
 /// A collection of findings that merges those of the same rule, operation and subject. Not thread-safe.
 class Findings {
  public:
-  explicit Findings(const View& view) : view_(view) {}
+  explicit Findings(const View& view) : view_(view), uses_(view.trace.events.size(), ReadUse::Terminal) {}
 
   /// Adds a finding. Keeps the `text` of the first one. The operation, the stage and the run are those of the first
   /// event of `evidence`, if any.
   void add(const Rule& rule, const Events& evidence, std::string text, std::string subject = {});
+  /// Notes that a read sizes an allocation.
+  void add_fence(const RecordedEvent& read);
   std::vector<Finding> take();
+  /// Returns all reads from the device by use. The reads in the evidence of a finding about residency are defects.
+  std::vector<HostReads> reads() const;
 
  private:
+  ReadUse& use_of(const RecordedEvent& event) {
+    return uses_[static_cast<std::size_t>(&event - view_.trace.events.data())];
+  }
+
   const View& view_;
+  std::vector<ReadUse> uses_;  // by position of the event in the trace
   std::vector<Finding> findings_;
   std::map<std::tuple<const Rule*, std::string, std::string>, std::size_t> place_;
 };
@@ -126,5 +137,14 @@ Rules precision_rules();
 void count_run(const Run& run, DispatchCounts& counts);
 void fill_report(const View& view, Report& report);
 void summarize_cause(Report& report);
+// In audit_evidence.cpp: the waits by owner, the missing evidence and the answer to "CPU-shaped GPU code".
+void find_waits(const View& view, Report& report);
+void find_missing(const View& view, Report& report);
+void judge_shape(Report& report);
+// In audit_operations.cpp.
+void sum_operations(const View& view, Report& report);
+/// The places where an operation can run.
+enum class Place : unsigned char { Processor, CpuDevice, Gpu };
+Place place_of(const Run& run);
 
 }  // namespace kiln::audit

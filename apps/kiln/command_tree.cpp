@@ -338,9 +338,9 @@ void CommandTree::add_key() {
 void CommandTree::add_audit() {
   Arguments& to = parsed_.arguments;
   CLI::App* audit = add(app_, "audit", "Analyze a trace for host fallbacks, copies and synchronization", audit_command);
-  audit->add_option("TRACE", to.files, "Trace that a program wrote with KILN_TRACE")
+  audit->add_option("TRACE", to.files, "Trace that a program wrote with KILN_TRACE; two traces are compared")
       ->required()
-      ->expected(1)
+      ->expected(1, 2)
       ->type_name("");
   audit->add_option("--fail-on", to.fail_on, "Lowest severity that fails: low, medium (default), high, blocking")
       ->type_name("SEVERITY")

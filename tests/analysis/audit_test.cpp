@@ -308,14 +308,6 @@ TEST(Audit, LongestStagesAreSummedOverRuns) {
   EXPECT_EQ(report.longest[2].where, "host");
 }
 
-TEST(Audit, IncompleteTraceIsReported) {
-  HandMadeTrace full(TraceWriter::Options{.max_events = 3});
-  clean_run(full);
-  EXPECT_EQ(found_in(full.report()), Found({"LOW incomplete_trace"}));
-
-  EXPECT_EQ(found_in(HandMadeTrace().report()), Found());
-}
-
 TEST(Audit, VaryingOrSufficientBlockIsNotAFinding) {
   HandMadeTrace trace;
   trace.begin("auto", "cuda");
