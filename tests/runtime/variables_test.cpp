@@ -23,6 +23,7 @@ using runtime::MemoryOptions;
 using runtime::MemoryTier;
 using runtime::Mode;
 using runtime::Precision;
+using runtime::PrecisionPolicy;
 using runtime::Robustness;
 using runtime::Runtime;
 using runtime::RuntimeOptions;
@@ -136,6 +137,7 @@ class VariablesTest : public MemoryTest {
 };
 
 TEST_F(VariablesTest, EveryVariableHasEffectOrWarning) {
+  runtime_.allow_cpu_device.set(nullptr);
   check_all("KILN_EXECUTION_MODE",
             {{"auto", "auto"}, {"cpu", "cpu"}, {"gpu", "gpu"}, {"GPU"}, {"cuda"}, {"1"}, {"cpu "}, {"auto,gpu"}},
             [&] { return std::string(to_string(make_runtime().mode())); });
@@ -144,6 +146,14 @@ TEST_F(VariablesTest, EveryVariableHasEffectOrWarning) {
   check_all("KILN_DETERMINISTIC", booleans("deterministic", "unordered"), [&] {
     return std::string(to_string(make_runtime().decide(kSum, {.rows = 1}).value().variant->determinism));
   });
+  check_all("KILN_ALLOW_CPU_DEVICE", booleans("allowed", "left out"),
+            [&] { return std::string(make_runtime().allow_cpu_device() ? "allowed" : "left out"); });
+  check_all("KILN_PRECISION", {{"auto", "fp32"}, {"fp64", "fp64"}, {"fp32"}, {"mixed"}, {"FP64"}, {"double"}, {"64"}},
+            [&] {
+              constexpr unsigned kSlowFp64 = 64;
+              return std::string(
+                  to_string(planned_precision(runtime::PrecisionClass::Metric, kSlowFp64, make_runtime().precision())));
+            });
   check_all("KILN_TIME_STAGES", booleans("waits", "does not wait"),
             [&] { return std::string(make_runtime().time_stages() ? "waits" : "does not wait"); });
   check_all("KILN_MEMORY_TIER",
@@ -220,7 +230,11 @@ TEST_F(VariablesTest, EveryBooleanSettingOfSessionTakesTheSameValues) {
 
 TEST_F(VariablesTest, OverridesPrecedeVariablesOfRuntime) {
   runtime_.mode.set("cpu");
-  for (ScopedEnv* variable : {&runtime_.rewrites, &runtime_.deterministic, &runtime_.time_stages}) variable->set("yes");
+  runtime_.precision.set("fp64");
+  for (ScopedEnv* variable :
+       {&runtime_.rewrites, &runtime_.deterministic, &runtime_.time_stages, &runtime_.allow_cpu_device}) {
+    variable->set("yes");
+  }
   Runtime runtime = make_runtime();
   struct Setting {
     std::function<bool()> get;
@@ -234,6 +248,9 @@ TEST_F(VariablesTest, OverridesPrecedeVariablesOfRuntime) {
       {"deterministic",
        {[&] { return runtime.deterministic(); }, [&] { return runtime.deterministic_source(); },
         [&](std::optional<bool> to) { runtime.set_deterministic(to); }}},
+      {"allow_cpu_device",
+       {[&] { return runtime.allow_cpu_device(); }, [&] { return runtime.allow_cpu_device_source(); },
+        [&](std::optional<bool> to) { runtime.set_allow_cpu_device(to); }}},
       {"time_stages",
        {[&] { return runtime.time_stages(); }, [&] { return runtime.time_stages_source(); },
         [&](std::optional<bool> to) { runtime.set_time_stages(to); }}},
@@ -247,12 +264,20 @@ TEST_F(VariablesTest, OverridesPrecedeVariablesOfRuntime) {
     setting.set(std::nullopt);
     EXPECT_TRUE(setting.get()) << name;
   }
+  EXPECT_EQ(runtime.precision(), PrecisionPolicy::Fp64);
+  EXPECT_EQ(runtime.precision_source(), SettingSource::Environment);
+  runtime.set_precision(PrecisionPolicy::Auto);
+  EXPECT_EQ(runtime.precision(), PrecisionPolicy::Auto);
+  EXPECT_EQ(runtime.precision_source(), SettingSource::Override);
   RuntimeOptions options;
   options.mode = Mode::Auto;
+  options.precision = PrecisionPolicy::Auto;
+  options.allow_cpu_device = false;
   options.rewrites = options.deterministic = options.time_stages = false;
   const Runtime other = make_runtime(options);
   EXPECT_EQ(other.mode(), Mode::Auto);
-  EXPECT_FALSE(other.rewrites() || other.deterministic() || other.time_stages());
+  EXPECT_EQ(other.precision(), PrecisionPolicy::Auto);
+  EXPECT_FALSE(other.allow_cpu_device() || other.rewrites() || other.deterministic() || other.time_stages());
 }
 
 TEST_F(VariablesTest, DeterminismDiscardsCachedDecisions) {
