@@ -38,7 +38,13 @@ void PolygonColumn::add_ring(const std::vector<Point>& vertices) {
     x.push_back(vertex.x);
     y.push_back(vertex.y);
   }
+  shells.push_back(offsets.size() - 1 == static_cast<std::size_t>(rings.back()));
   offsets.push_back(static_cast<std::int32_t>(x.size()));
+}
+
+void PolygonColumn::add_shell(const std::vector<Point>& vertices) {
+  add_ring(vertices);
+  shells.set(shells.size() - 1, true);
 }
 
 void PolygonColumn::end_row() {

@@ -19,7 +19,8 @@ void print_text(const DemoReport& report) {
   std::printf("%s of %zu points and %zu polygons: %zu pairs, digest %s\n", report.operation.c_str(), report.points,
               report.polygons, report.pairs, hex(report.digest).c_str());
   const kiln::runtime::Decision& decision = report.decision;
-  const std::string device = decision.device.empty() ? "" : " (" + decision.device + ")";
+  const std::string device =
+      decision.device.empty() ? "" : " (" + decision.device + (decision.cpu_device ? ", a CPU device)" : ")");
   std::printf("requested %s, selected %s%s: %s\n", to_string(decision.requested), to_string(decision.selected),
               device.c_str(), decision.explanation.c_str());
   std::printf("%.1f ms", report.ms);
@@ -42,6 +43,7 @@ void print_json(const DemoReport& report) {
   json["requested"] = to_string(report.decision.requested);
   json["selected"] = to_string(report.decision.selected);
   json["device"] = report.decision.device;
+  json["cpu_device"] = report.decision.cpu_device;
   json["reason"] = to_string(report.decision.reason);
   json["text"] = report.decision.explanation;
   json["upload_ms"] = report.upload_ms;
