@@ -50,12 +50,25 @@ Severity Report::worst() const {
   return worst;
 }
 
+Rules all_rules() {
+  Rules all;
+  for (const auto rules_of : {residency_rules, synchronization_rules, launch_rules, stream_rules, buffer_rules,
+                              host_copy_rules, precision_rules}) {
+    for (const Rule* rule : rules_of()) all.push_back(rule);
+  }
+  return all;
+}
+
 Report run_audit(const Trace& trace) {
   const View view(trace);
   Findings findings(view);
   check_residency(view, findings);
   check_synchronization(view, findings);
   check_launches(view, findings);
+  check_streams(view, findings);
+  check_buffers(view, findings);
+  check_host_copies(view, findings);
+  check_precision(view, findings);
   Report report;
   find_waits(view, report);
   report.reads = findings.reads();

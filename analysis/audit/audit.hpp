@@ -39,6 +39,10 @@ struct Rule {
   const char* advice;  ///< suggested fix
 };
 
+using Rules = std::vector<const Rule*>;
+/// Returns all rules of the audit.
+Rules all_rules();
+
 /// A finding for one operation, merged over all runs in which it occurred.
 struct Finding {
   const Rule* rule = nullptr;

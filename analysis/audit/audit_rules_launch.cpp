@@ -21,6 +21,13 @@ constexpr Rule kSmallBlock{"small_fixed_block",
                            "blocks are much smaller than the driver suggests",
                            "use the block size from Kernel::occupancy, or declare a fixed size in the kernel "
                            "(reqd_work_group_size, __launch_bounds__)"};
+constexpr Rule kSharedLimits{
+    "shared_memory_limits_blocks",
+    Check::LaunchShape,
+    Severity::Low,
+    true,
+    "each block takes so much shared memory that few threads are resident, and the block is smaller than it could be",
+    "use the block size from Kernel::occupancy with the shared memory of the launch, or use less shared memory"};
 constexpr Rule kBlockingCompile{"blocking_compile",
                                 Check::TraceComplete,
                                 Severity::Medium,
@@ -28,6 +35,19 @@ constexpr Rule kBlockingCompile{"blocking_compile",
                                 "the program waits for a compiler, so that its times include the compile",
                                 "request the units before they are needed (Requirements), or ship a bundle"};
 constexpr std::uint32_t kFarSmaller = 4;  // factor
+constexpr std::uint32_t kSmaller = 2;     // factor, if shared memory limits the blocks
+// No device of CUDA has more shared memory per multiprocessor; with less, fewer blocks are resident.
+constexpr std::uint64_t kSharedOfMultiprocessor = 228 << 10;
+constexpr std::uint64_t kFewThreads = 512;  // resident on a multiprocessor, of 1024 to 2048
+
+// Returns whether shared memory leaves few resident threads although the driver suggests a block of twice the size for
+// the same shared memory.
+bool shared_limits(const RecordedEvent& launch) {
+  const Event& event = launch.event;
+  if (event.shared_bytes == 0 || event.cpu_device) return false;
+  const std::uint64_t blocks = kSharedOfMultiprocessor / event.shared_bytes;
+  return blocks * event.block_threads <= kFewThreads && event.block_threads <= event.suggested_block_threads / kSmaller;
+}
 
 void check_blocks(const Run& run, Findings& to) {
   std::map<std::string, Events> launches;
@@ -45,6 +65,14 @@ void check_blocks(const Run& run, Findings& to) {
       return launch->event.grid_blocks >
              launch->event.suggested_block_threads / std::max(1U, launch->event.block_threads);
     });
+    if (enough && std::all_of(all.begin(), all.end(), [](const auto* launch) { return shared_limits(*launch); })) {
+      to.add(kSharedLimits, all,
+             kernel + " is launched with " + format_count(first.block_threads, "thread", "threads") + " and " +
+                 format_bytes(first.shared_bytes) + " of shared memory per block; the driver suggests " +
+                 std::to_string(first.suggested_block_threads) + " threads",
+             kernel);
+      continue;
+    }
     if (!fixed || !enough) continue;
     to.add(kSmallBlock, all,
            kernel + " is always launched with " + format_count(first.block_threads, "thread", "threads") +
@@ -85,5 +113,7 @@ void check_launches(const View& view, Findings& to) {
   for (const Run& run : view.runs) check_blocks(run, to);
   check_compiles(view, to);
 }
+
+Rules launch_rules() { return {&kOtherMemory, &kSmallBlock, &kSharedLimits, &kBlockingCompile, &kIncompleteTrace}; }
 
 }  // namespace kiln::audit

@@ -48,6 +48,14 @@ constexpr Rule kAllocationLoop{"allocation_in_loop",
                                "device memory is allocated in each iteration of a loop",
                                "allocate once before the loop, with the size of the largest iteration"};
 
+constexpr Rule kHostBins{"work_binned_by_host",
+                         Check::NoHostBatching,
+                         Severity::High,
+                         true,
+                         "the host sorts work into bins and launches a kernel for each, after an upload of its list",
+                         "sort or partition on the device, and launch once over all bins with their offsets"};
+
+constexpr std::uint64_t kList = 64 << 10;  // bytes; a larger upload is a chunk of the rows
 constexpr std::size_t kMaxOfFixedSet = 8;  // launches of one kernel in a loop that are not a problem
 constexpr std::size_t kManyLaunches = 16;  // of one kernel in one run …
 constexpr std::uint64_t kFewBlocks = 8;    // … with no more blocks than this each
@@ -204,6 +212,31 @@ void check_tiny(const Run& run, Findings& to) {
   }
 }
 
+// Finds launches of one kernel that each follow an upload of a small list. A read by the host ends the sequence: what
+// follows can be the next request of a program.
+void check_bins(const Run& run, Findings& to) {
+  std::map<std::string, Events> binned;
+  const auto report = [&] {
+    for (const auto& [kernel, launches] : binned) {
+      if (launches.size() <= kMaxOfFixedSet) continue;
+      to.add(kHostBins, launches,
+             std::to_string(launches.size()) + " launches of " + kernel + ", each after an upload of at most " +
+                 format_bytes(kList),
+             kernel);
+    }
+    binned.clear();
+  };
+  bool uploaded = false;
+  for (const RecordedEvent* event : run.events) {
+    if (is_copy_out(*event)) report();
+    if (is_copy_in(*event)) uploaded = event->event.bytes > kScalar && event->event.bytes <= kList;
+    if (!is_launch(*event)) continue;
+    if (uploaded) binned[kernel_of(*event)].push_back(event);
+    uploaded = false;
+  }
+  report();
+}
+
 // Finds allocations between two launches of the same kernel, grouped by kernel and by size as a power of two.
 void check_allocations(const Run& run, Findings& to) {
   std::map<std::string, std::map<int, Events>> between;
@@ -248,8 +281,13 @@ void check_synchronization(const View& view, Findings& to) {
   for (const Run& run : view.runs) {
     check_items(run, to);
     check_tiny(run, to);
+    check_bins(run, to);
     check_allocations(run, to);
   }
+}
+
+Rules synchronization_rules() {
+  return {&kSyncBetween, &kNullStream, &kSyncPerItem, &kTinyLaunches, &kTrimLoop, &kAllocationLoop, &kHostBins};
 }
 
 }  // namespace kiln::audit

@@ -17,6 +17,10 @@ namespace kiln::audit {
 
 using Events = std::vector<const RecordedEvent*>;  ///< by id
 
+inline constexpr std::uint64_t kScalar = 16;   ///< maximum bytes of a value that determines a size or is a parameter
+inline constexpr std::uint64_t kSmall = 4096;  ///< bytes; up to this size a read costs more for the wait than the copy
+inline constexpr std::size_t kRepeated = 3;    ///< occurrences that are a pattern
+
 /// One run of an operation, or all work of a thread that belongs to no numbered run: see `number`.
 struct Run {
   /// Number of the run. 0 for work without a number: an operation that the program declared without one, or an implicit
@@ -119,6 +123,19 @@ class Findings {
 void check_residency(const View& view, Findings& to);        ///< run and data on the device
 void check_synchronization(const View& view, Findings& to);  ///< host waits and host-driven batches
 void check_launches(const View& view, Findings& to);         ///< launch shapes and trace completeness
+void check_streams(const View& view, Findings& to);          ///< several streams in one run
+void check_buffers(const View& view, Findings& to);          ///< memory that is allocated piece by piece
+void check_host_copies(const View& view, Findings& to);      ///< copies to the host, repeated or unmarked
+void check_precision(const View& view, Findings& to);        ///< precision against device and operation
+
+// The rules of each check.
+Rules residency_rules();
+Rules synchronization_rules();
+Rules launch_rules();
+Rules stream_rules();
+Rules buffer_rules();
+Rules host_copy_rules();
+Rules precision_rules();
 
 // Build the report from the findings; in audit_report.cpp.
 void count_run(const Run& run, DispatchCounts& counts);

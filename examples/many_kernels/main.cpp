@@ -2,7 +2,6 @@
 // whether the results are right.
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <string_view>
@@ -20,20 +19,21 @@ using semiring::Semiring;
 using Clock = std::chrono::steady_clock;
 
 constexpr char kUsage[] =
-    "many_kernels --backend opencl|cuda [--all] [--undeclared] [--trace FILE] [--json]\n"
+    "many_kernels --backend opencl|cuda [--all] [--undeclared] [--record] [--trace FILE] [--json]\n"
     "\n"
     "  --all          use all 31 kernels, not the five that most users need\n"
     "  --undeclared   use one more kernel, without declaring it\n"
+    "  --record       make the use of a kernel that was not declared an error\n"
     "  --trace FILE   write a trace for ui.perfetto.dev\n"
     "  --json         print JSON\n"
     "\n"
-    "KILN_RECORD_UNDECLARED=1 in the environment makes the use of a kernel that was not declared an error.\n"
     "Exit code: 0 success, 1 a result is wrong or a kernel was not declared, 2 an operation failed.\n";
 
 struct Arguments {
   Backend backend = Backend::OpenCl;
   bool all = false;
   bool undeclared = false;
+  bool record = false;
   bool json = false;
   std::string trace;
 };
@@ -47,6 +47,8 @@ bool parse(int count, char** texts, Arguments& arguments) {
       arguments.all = true;
     } else if (text == "--undeclared") {
       arguments.undeclared = true;
+    } else if (text == "--record") {
+      arguments.record = true;
     } else if (text == "--json") {
       arguments.json = true;
     } else if (text == "--trace" && !next.empty()) {
@@ -65,8 +67,7 @@ bool parse(int count, char** texts, Arguments& arguments) {
 kiln::SessionOptions options_for(const Arguments& arguments) {
   kiln::SessionOptions options;
   if (!arguments.trace.empty()) options.settings["trace"] = arguments.trace;
-  const char* record = std::getenv("KILN_RECORD_UNDECLARED");
-  options.record_undeclared = record != nullptr && std::string_view(record) == "1";
+  options.record_undeclared = arguments.record;
   return options;
 }
 

@@ -27,11 +27,8 @@ bool only_rectangles(const Polygons& polygons) {
 }
 
 void request(runtime::Runtime& runtime, const kiln::Requirements& on_opencl, const kiln::Requirements& on_cuda) {
-  if (runtime.mode() == runtime::Mode::Cpu) return;
-  for (const runtime::Backend backend : runtime.options().devices) {
-    if (backend == runtime::Backend::OpenCl) runtime.session().request(on_opencl);
-    if (backend == runtime::Backend::Cuda) runtime.session().request(on_cuda);
-  }
+  runtime.request(runtime::Backend::OpenCl, on_opencl);
+  runtime.request(runtime::Backend::Cuda, on_cuda);
 }
 
 template <class Host, class Device>
@@ -61,6 +58,20 @@ kiln::Result<Pairs> materialize(runtime::Runtime& runtime, PlacedPairs pairs) {
   return on_the_host(runtime, std::move(pairs));
 }
 
+kiln::Result<WkbColumn> materialize(runtime::Runtime& runtime, PlacedWkb wkb) {
+  return on_the_host(runtime, std::move(wkb));
+}
+
+kiln::Result<Dissolved> materialize(runtime::Runtime& runtime, PlacedDissolved dissolved) {
+  return on_the_host(runtime, std::move(dissolved));
+}
+
+kiln::Error not_a_coverage() {
+  return invalid(
+      "dissolve failed: the polygons of a key are not a coverage: an edge occurs more than twice or twice in one "
+      "direction, or edges do not close to rings; correct the polygons, or merge them by a union");
+}
+
 kiln::Result<PlacedBoxes> bounds(runtime::Runtime& runtime, const Points& points) {
   return runtime::run(runtime, kBoundsOfPoints, request_for(points), points);
 }
@@ -84,6 +95,26 @@ kiln::Result<PlacedPairs> sjoin(runtime::Runtime& runtime, const Points& points,
     return runtime::run(runtime, kBoxJoin, request_for(points), points, polygons);
   }
   return runtime::run(runtime, kSjoin, request_for(points), points, polygons);
+}
+
+kiln::Result<PlacedWkb> to_wkb(runtime::Runtime& runtime, const Points& points) {
+  return runtime::run(runtime, kWkbOfPoints, request_for(points), points);
+}
+
+kiln::Result<PlacedWkb> to_wkb(runtime::Runtime& runtime, const Polygons& polygons) {
+  return runtime::run(runtime, kWkbOfPolygons, request_for(polygons), polygons);
+}
+
+kiln::Result<PlacedDissolved> dissolve(runtime::Runtime& runtime, const Polygons& polygons, const Keys& keys) {
+  if (polygons.backend() != keys.backend()) {
+    return invalid(std::string("the polygons are on ") + runtime::to_string(polygons.backend()) + " and the keys on " +
+                   runtime::to_string(keys.backend()) + "; move them to one backend first");
+  }
+  if (polygons.rows() != keys.rows()) {
+    return invalid("dissolve takes one key per polygon; there are " + std::to_string(polygons.rows()) +
+                   " polygons and " + std::to_string(keys.rows()) + " keys");
+  }
+  return runtime::run(runtime, kDissolve, request_for(polygons), polygons, keys);
 }
 
 }  // namespace spatial

@@ -10,10 +10,13 @@
 
 namespace spatial {
 
-/// The CPU variant and the device variants. All device variants are the same code with different kernels.
+/// The CPU variant and the device variants of an exact operation, which compute in fp64 and are deterministic. All
+/// device variants are the same code with different kernels.
 template <class Function>
 constexpr runtime::Implementation<Function> on_processor(Function* run) {
-  return {{runtime::Backend::Cpu}, run};
+  return {{runtime::Backend::Cpu, runtime::Robustness::Exact, runtime::Precision::Fp64,
+           runtime::Determinism::Deterministic},
+          run};
 }
 /// Uses the device from `rows` rows on, until a calibration of this machine replaces the number (docs/calibration.md).
 /// This is the size at which a GPU outweighs the transfer of the rows and the result.
@@ -61,6 +64,23 @@ inline constexpr auto kBoxJoin =
                               on_opencl(&device::box_join, opencl::box_join_requirements),
                               on_cuda(&device::box_join, 200'000, cuda::box_join_requirements));
 
+/// For rows on the host, writing the bytes is faster than transferring the rows and the bytes.
+inline constexpr auto kWkbOfPoints = runtime::operation<WkbOfPoints>(
+    "spatial.wkb_of_points", runtime::PrecisionClass::Constructive, on_processor(&cpu::wkb_of_points),
+    on_opencl(&device::wkb_of_points, opencl::wkb_of_points_requirements),
+    on_cuda(&device::wkb_of_points, runtime::kNoCrossover, cuda::wkb_of_points_requirements));
+
+inline constexpr auto kWkbOfPolygons = runtime::operation<WkbOfPolygons>(
+    "spatial.wkb_of_polygons", runtime::PrecisionClass::Constructive, on_processor(&cpu::wkb_of_polygons),
+    on_opencl(&device::wkb_of_polygons, opencl::wkb_of_polygons_requirements),
+    on_cuda(&device::wkb_of_polygons, runtime::kNoCrossover, cuda::wkb_of_polygons_requirements));
+
+/// Exact for coverages: the result has only coordinates of the input, and comparisons of them are exact.
+inline constexpr auto kDissolve = runtime::operation<Dissolve>(
+    "spatial.dissolve", runtime::PrecisionClass::Constructive, on_processor(&cpu::dissolve),
+    on_opencl(&device::dissolve, opencl::dissolve_requirements),
+    on_cuda(&device::dissolve, 50'000, cuda::dissolve_requirements));
+
 /// A join with rectangles only compares coordinates.
 inline constexpr runtime::Rewrite kJoinOfBoxes{"sjoin of boxes", &kSjoin, &kBoxJoin};
 
@@ -77,10 +97,21 @@ kiln::Result<PlacedBoxes> bounds(runtime::Runtime& runtime, const Polygons& poly
 kiln::Result<PlacedMask> within(runtime::Runtime& runtime, const Points& points, const Polygons& polygons);
 /// Computes which points are within which polygons.
 kiln::Result<PlacedPairs> sjoin(runtime::Runtime& runtime, const Points& points, const Polygons& polygons);
+/// Writes each row as WKB, in little-endian byte order. A row of one part is a POLYGON, one of several parts a
+/// MULTIPOLYGON. A null row has no bytes; an empty row has those of an empty POINT or POLYGON.
+kiln::Result<PlacedWkb> to_wkb(runtime::Runtime& runtime, const Points& points);
+kiln::Result<PlacedWkb> to_wkb(runtime::Runtime& runtime, const Polygons& polygons);
+/// Merges the polygons of each key. The polygons of one key must be valid and a coverage: they do not overlap, and
+/// where they touch in a line they have the same vertices. Null rows are left out; a key that has only null rows gives
+/// a null row. An edge that occurs more than twice, or twice in one direction, is an error; other inputs that are not a
+/// coverage give rings that overlap.
+kiln::Result<PlacedDissolved> dissolve(runtime::Runtime& runtime, const Polygons& polygons, const Keys& keys);
 
 /// Returns a result on the host, copying it from a device if necessary. No other function copies results.
 kiln::Result<Boxes> materialize(runtime::Runtime& runtime, PlacedBoxes boxes);
 kiln::Result<Mask> materialize(runtime::Runtime& runtime, PlacedMask mask);
 kiln::Result<Pairs> materialize(runtime::Runtime& runtime, PlacedPairs pairs);
+kiln::Result<WkbColumn> materialize(runtime::Runtime& runtime, PlacedWkb wkb);
+kiln::Result<Dissolved> materialize(runtime::Runtime& runtime, PlacedDissolved dissolved);
 
 }  // namespace spatial

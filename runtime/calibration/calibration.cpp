@@ -8,8 +8,10 @@
 #include "base/files/replace_file.hpp"
 #include "base/process/environment.hpp"
 #include "base/process/system_info.hpp"
+#include "base/visible_text.hpp"
 #include "runtime/calibration/calibration_limits.hpp"
 #include "runtime/calibration/loaded_calibration.hpp"
+#include "runtime/settings/variable_reader.hpp"
 
 namespace kiln::runtime {
 namespace {
@@ -129,7 +131,10 @@ std::optional<CalibrationRequest> requested_calibration() {
   const auto path = environment_variable("KILN_CALIBRATE");
   if (!path || path->empty()) return std::nullopt;
   CalibrationRequest asked{*path, {}};
-  if (environment_variable("KILN_CALIBRATE_QUICK").value_or("") == "1") {
+  VariableReader variables;
+  const bool quick = variables.boolean("KILN_CALIBRATE_QUICK").value_or(false);
+  for (const std::string& warning : variables.warnings()) print_warning(warning);  // there is no session yet
+  if (quick) {
     asked.options.sizes = {1, 100, 10'000, 1'000'000};
     asked.options.seconds_per_size = 0.1;
     asked.options.refinements = 1;

@@ -11,6 +11,12 @@ bool usable(const Variant& variant, Backend backend, bool deterministic) {
   return variant.backend == backend && (!deterministic || variant.determinism == Determinism::Deterministic);
 }
 
+constexpr const char* kAllowCpuDevice = "; set KILN_ALLOW_CPU_DEVICE=1 to use it";
+
+std::string cpu_device_text(const DeviceInfo& device) {
+  return "the OpenCL device \"" + device.name + "\" is a CPU" + kAllowCpuDevice;
+}
+
 std::string too_small_text(const Crossover& minimum) {
   if (minimum.rows != kNoCrossover) {
     return "below the crossover of " + std::to_string(minimum.rows) + " rows" + (minimum.measured ? " (measured)" : "");
@@ -35,7 +41,7 @@ class BackendSelector {
   Result<CachedDecision> select_by_size();
 
   bool has_variant(Backend backend, bool deterministic) const;
-  bool has_variant(Backend backend) const { return has_variant(backend, options_.deterministic); }
+  bool has_variant(Backend backend) const { return has_variant(backend, question_.requests.deterministic.value); }
   /// Returns true if the query has at least `rows` rows. Limits the validity of the choice to row counts on the same
   /// side of `rows`.
   bool at_least(std::uint64_t rows);
@@ -44,6 +50,12 @@ class BackendSelector {
 
   CachedDecision on_device(Backend backend, const DeviceInfo& device, Reason reason, std::string text);
   CachedDecision made(Backend backend, unsigned fp64_ratio, Reason reason, std::string text);
+  /// Returns the device of a backend, or an error if it is missing, or is a CPU and CPU devices are not allowed. If
+  /// that is known without the driver, opens none.
+  Result<DeviceInfo> usable_device(Backend backend);
+  Precision planned(const Operation& operation, unsigned fp64_ratio) const {
+    return planned_precision(operation.precision(), fp64_ratio, question_.requests.precision.value);
+  }
   Error no_variant(const std::string& what) const;
   void add_missing(Backend backend, const std::string& reason);
 
@@ -51,18 +63,19 @@ class BackendSelector {
   const RuntimeOptions& options_;
   Session& session_;
   MachineInfoCache& knowledge_;
-  std::string missing_;  // "cuda: why; opencl: why"
+  std::string missing_;               // "cuda: why; opencl: why"
+  bool cpu_device_left_out_ = false;  // a missing device is a CPU that is not allowed
   std::uint64_t low_ = 0;
   std::uint64_t high_ = kNoCrossover;
 };
 
 Result<CachedDecision> BackendSelector::select_backend() {
   if (question_.request.residency == Residency::Device) return select_resident();
-  switch (question_.requests.mode) {
+  switch (question_.requests.mode.value) {
     case Mode::Cpu: return select_cpu();
     case Mode::Gpu:
       return any_device(Reason::Requested,
-                        std::string("gpu was requested by ") + mode_source_text(question_.requests.source));
+                        std::string("gpu was requested by ") + mode_source_text(question_.requests.mode.source));
     case Mode::Auto: break;
   }
   return select_by_size();
@@ -77,10 +90,10 @@ Result<CachedDecision> BackendSelector::select_resident() {
         "the rows of " + name + " are on a device, but the device is not given: set DispatchRequest::device");
   }
   const std::string place = to_string(where);
-  if (question_.requests.mode == Mode::Cpu) {
+  if (question_.requests.mode.value == Mode::Cpu) {
     return make_error(Code::Unsupported, std::string("cpu was requested by ") +
-                                             mode_source_text(question_.requests.source) + ", but the rows of " + name +
-                                             " are on a device (" + place +
+                                             mode_source_text(question_.requests.mode.source) + ", but the rows of " +
+                                             name + " are on a device (" + place +
                                              ") and are not copied implicitly; materialize them first, or set "
                                              "the mode to auto or gpu");
   }
@@ -89,11 +102,18 @@ Result<CachedDecision> BackendSelector::select_resident() {
   if (!device) {
     return make_error(Code::Unavailable, "the rows of " + name + " are on " + place + ": " + device.error().message);
   }
-  return on_device(where, *device, Reason::Resident, "the rows are on " + place + " and stay there");
+  // In mode auto a CPU device needs no permission here: the program brought the rows there itself.
+  if (device->is_cpu && !question_.requests.allow_cpu_device.value && question_.requests.mode.value == Mode::Gpu) {
+    return make_error(Code::Unavailable, std::string("gpu was requested by ") +
+                                             mode_source_text(question_.requests.mode.source) + ", but the rows of " +
+                                             name + " are on " + place + ": " + cpu_device_text(*device));
+  }
+  return on_device(where, *device, Reason::Resident,
+                   "the rows are on " + place + (device->is_cpu ? ", a CPU device," : "") + " and stay there");
 }
 
 Result<CachedDecision> BackendSelector::select_cpu() {
-  const std::string asked = std::string("cpu was requested by ") + mode_source_text(question_.requests.source);
+  const std::string asked = std::string("cpu was requested by ") + mode_source_text(question_.requests.mode.source);
   if (!has_variant(Backend::Cpu)) return no_variant("for the CPU, and " + asked + "; set the mode to auto or gpu");
   return made(Backend::Cpu, 0, Reason::Requested, asked);
 }
@@ -103,11 +123,11 @@ Result<CachedDecision> BackendSelector::any_device(Reason reason, const std::str
   bool any = false;
   for (const Backend backend : options_.devices) {
     if (!has_variant(backend)) {
-      add_missing(backend, "no variant" + determinism_text(options_));
+      add_missing(backend, "no variant" + determinism_text(question_.requests));
       continue;
     }
     any = true;
-    const auto device = knowledge_.device(session_, backend);
+    const auto device = usable_device(backend);
     if (device) return on_device(backend, *device, reason, text);
     add_missing(backend, device.error().message);
   }
@@ -127,7 +147,7 @@ Result<CachedDecision> BackendSelector::select_by_size() {
     any = true;
     Crossover from = min_crossover(backend);
     if (at_least(from.rows)) {
-      const auto device = knowledge_.device(session_, backend);
+      const auto device = usable_device(backend);
       if (!device) {
         add_missing(backend, device.error().message);
         continue;
@@ -148,6 +168,7 @@ Result<CachedDecision> BackendSelector::select_by_size() {
     CachedDecision choice =
         made(Backend::Cpu, 0, Reason::NoDevice, "enough for a device, but none is available: " + missing_);
     choice.decision.fallback = true;
+    choice.decision.cpu_device = cpu_device_left_out_;
     return choice;
   }
   if (any) {
@@ -159,7 +180,7 @@ Result<CachedDecision> BackendSelector::select_by_size() {
   const bool left_out = has_variant(Backend::OpenCl, false) || has_variant(Backend::Cuda, false);
   if (!left_out) return made(Backend::Cpu, 0, Reason::OnlyVariant, "there is only a variant for the CPU");
   return made(Backend::Cpu, 0, Reason::NoVariant,
-              "there is no variant for an allowed device" + determinism_text(options_));
+              "there is no variant for an allowed device" + determinism_text(question_.requests));
 }
 
 bool BackendSelector::has_variant(Backend backend, bool deterministic) const {
@@ -184,7 +205,7 @@ Crossover BackendSelector::min_crossover(Backend backend) {
   for (const Operation* operation : question_.operations) {
     Crossover minimum;
     for (const Variant& variant : *operation) {
-      if (!usable(variant, backend, options_.deterministic)) continue;
+      if (!usable(variant, backend, question_.requests.deterministic.value)) continue;
       const Crossover its = knowledge_.estimated_crossover(session_, *operation, variant);
       if (its.rows <= minimum.rows) minimum = its;
     }
@@ -196,8 +217,8 @@ Crossover BackendSelector::min_crossover(Backend backend) {
 Crossover BackendSelector::crossover(Backend backend, const DeviceInfo& device) {
   Crossover largest{0, true};
   for (const Operation* operation : question_.operations) {
-    const Precision planned = planned_precision(operation->precision(), device.fp64_ratio);
-    const Variant* variant = variant_of(*operation, backend, planned, options_.deterministic);
+    const Variant* variant =
+        variant_of(*operation, backend, planned(*operation, device.fp64_ratio), question_.requests.deterministic.value);
     const Crossover its = knowledge_.crossover(session_, *operation, *variant);
     largest = {std::max(largest.rows, its.rows), largest.measured && its.measured};
   }
@@ -207,6 +228,7 @@ Crossover BackendSelector::crossover(Backend backend, const DeviceInfo& device) 
 CachedDecision BackendSelector::on_device(Backend backend, const DeviceInfo& device, Reason reason, std::string text) {
   CachedDecision choice = made(backend, device.fp64_ratio, reason, std::move(text));
   choice.decision.device = device.name;
+  choice.decision.cpu_device = device.is_cpu;
   return choice;
 }
 
@@ -215,10 +237,11 @@ CachedDecision BackendSelector::made(Backend backend, unsigned fp64_ratio, Reaso
   CachedDecision choice;
   Decision& decision = choice.decision;
   decision.operation = &first;
-  decision.variant =
-      variant_of(first, backend, planned_precision(first.precision(), fp64_ratio), options_.deterministic);
-  decision.requested = question_.requests.mode;
-  decision.source = question_.requests.source;
+  decision.fp64_ratio = fp64_ratio;
+  decision.planned_precision = planned(first, fp64_ratio);
+  decision.variant = variant_of(first, backend, decision.planned_precision, question_.requests.deterministic.value);
+  decision.requested = question_.requests.mode.value;
+  decision.source = question_.requests.mode.source;
   decision.selected = backend;
   decision.precision = decision.variant->precision;
   decision.reason = reason;
@@ -229,9 +252,22 @@ CachedDecision BackendSelector::made(Backend backend, unsigned fp64_ratio, Reaso
   return choice;
 }
 
+Result<DeviceInfo> BackendSelector::usable_device(Backend backend) {
+  const bool allowed = question_.requests.allow_cpu_device.value;
+  const bool by_size = question_.requests.mode.value == Mode::Auto;
+  if (!allowed && by_size && session_.has_only_cpu_devices(device_backend(backend))) {
+    cpu_device_left_out_ = true;
+    return make_error(Code::Unavailable, std::string("the only OpenCL devices are CPUs") + kAllowCpuDevice);
+  }
+  auto device = knowledge_.device(session_, backend);
+  if (!device || !device->is_cpu || allowed) return device;
+  cpu_device_left_out_ = true;
+  return make_error(Code::Unavailable, cpu_device_text(*device));
+}
+
 Error BackendSelector::no_variant(const std::string& what) const {
-  return make_error(Code::Unsupported,
-                    std::string(question_.name) + " has no variant" + determinism_text(options_) + " " + what);
+  return make_error(Code::Unsupported, std::string(question_.name) + " has no variant" +
+                                           determinism_text(question_.requests) + " " + what);
 }
 
 void BackendSelector::add_missing(Backend backend, const std::string& reason) {
@@ -251,8 +287,8 @@ const Variant* variant_of(const Operation& operation, Backend backend, Precision
   return best;
 }
 
-std::string determinism_text(const RuntimeOptions& options) {
-  return options.deterministic ? " that is deterministic (as requested)" : "";
+std::string determinism_text(const EffectiveSettings& settings) {
+  return settings.deterministic.value ? " that is deterministic (as requested)" : "";
 }
 
 Result<CachedDecision> select_backend(const DispatchQuery& question, const RuntimeOptions& options, Session& session,

@@ -31,7 +31,7 @@ struct CachedDecision {
 const Variant* variant_of(const Operation& operation, Backend backend, Precision planned, bool deterministic);
 
 /// Returns " that is deterministic (as requested)" for a message, or an empty string.
-std::string determinism_text(const RuntimeOptions& options);
+std::string determinism_text(const EffectiveSettings& settings);
 
 /// Selects a backend. Opens a driver only if the result depends on it.
 Result<CachedDecision> select_backend(const DispatchQuery& question, const RuntimeOptions& options, Session& session,

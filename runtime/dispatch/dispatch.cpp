@@ -18,7 +18,7 @@ bool is_callers(Code code) {
 Dispatch::State::State(const Runtime& its_runtime, const Operation& its_operation, const DispatchRequest& its_request,
                        Decision its_decision)
     : runtime(its_runtime), operation(its_operation), request(its_request), decided(its_decision.selected),
-      number(next_number()), start(system_clock().steady()),
+      number(OperationContext::next_id()), start(system_clock().steady()),
       frame(*runtime.state(), its_operation.name(), std::move(its_decision)), scope(work()) {}
 
 OperationContext Dispatch::State::work() const {
@@ -38,13 +38,16 @@ Dispatch::State::~State() {
   const bool on_device = runtime::on_device(decision.selected) && launched;
   ++state.dispatches;
   if (on_device) ++state.on_device;
+  if (on_device && !decision.cpu_device) ++state.on_gpu;
   const EventCallback emit = state.session.event_callback();
   if (!emit) return;
   Event event = Runtime::State::event_of(events::kDispatched, operation.name(), decision);
   event.context = work();
   event.origin = to_string(decided);
   event.selected = to_string(on_device ? decision.selected : Backend::Cpu);
+  event.cpu_device = on_device && decision.cpu_device;
   event.ms = milliseconds_since(system_clock(), start);
+  Runtime::State::add_precision(event, decision);
   if (runtime::on_device(decision.selected) && !launched) event.message += "; no kernel was launched";
   emit(event);
 }
@@ -67,14 +70,17 @@ bool Dispatch::fall_back(const Error& error) {
   if (!on_device(decision.selected) || decision.requested != Mode::Auto) return false;
   if (state_->request.residency == Residency::Device || is_callers(error.code)) return false;
   Runtime::State& runtime = *state_->runtime.state();
-  const Variant* cpu = variant_of(state_->operation, Backend::Cpu, Precision::Fp64, runtime.options.deterministic);
+  const Variant* cpu =
+      variant_of(state_->operation, Backend::Cpu, Precision::Fp64, runtime.requests().deterministic.value);
   if (cpu == nullptr) return false;
   const std::string text = std::string("the variant for ") + to_string(decision.selected) + " failed: " + error.message;
   Event event = Runtime::State::event_of(events::kFellBack, state_->operation.name(), decision);
   decision.variant = cpu;
   decision.selected = Backend::Cpu;
   decision.device.clear();
+  decision.fp64_ratio = 0;
   decision.precision = cpu->precision;
+  decision.planned_precision = Precision::Fp64;
   decision.reason = Reason::Failed;
   decision.fallback = true;
   decision.explanation = text;

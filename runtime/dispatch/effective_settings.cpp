@@ -1,57 +1,46 @@
 #include "runtime/dispatch/effective_settings.hpp"
 
-#include "base/process/environment.hpp"
+#include "runtime/settings/variable_reader.hpp"
 
 namespace kiln::runtime {
 namespace {
 
 constexpr const char* kMode = "KILN_EXECUTION_MODE";
-constexpr const char* kRewrites = "KILN_REWRITES";
-constexpr const char* kTimeStages = "KILN_TIME_STAGES";
-
-// Returns the value of a variable; empty variables count as not set.
-std::optional<std::string> value_of(const char* name) {
-  auto value = environment_variable(name);
-  if (value && value->empty()) value.reset();
-  return value;
-}
-
-std::optional<bool> parse_switch(const std::string& text) {
-  if (text == "on" || text == "1") return true;
-  if (text == "off" || text == "0") return false;
-  return std::nullopt;
-}
-
-// Returns a warning about an invalid variable. It does not include the value, which can be any text of any length.
-std::string warning(const char* name, const char* good) {
-  return std::string(name) + " must be one of " + good + "; the value is ignored";
-}
 
 }  // namespace
 
 EnvironmentSettings EnvironmentSettings::read() {
+  VariableReader variables;
   EnvironmentSettings made;
-  if (const auto text = value_of(kMode)) {
-    made.mode = parse_mode(*text);
-    if (!made.mode) made.warnings.push_back(warning(kMode, "auto, cpu, gpu"));
-  }
-  if (const auto text = value_of(kRewrites)) {
-    made.rewrites = parse_switch(*text);
-    if (!made.rewrites) made.warnings.push_back(warning(kRewrites, "on, off"));
-  }
-  if (const auto text = value_of(kTimeStages)) {
-    const auto on = parse_switch(*text);
-    made.time_stages = on.value_or(false);
-    if (!on) made.warnings.push_back(warning(kTimeStages, "1, 0"));
-  }
+  made.mode = variables.read(kMode, &parse_mode);
+  made.rewrites = variables.boolean("KILN_REWRITES");
+  made.deterministic = variables.boolean("KILN_DETERMINISTIC");
+  made.allow_cpu_device = variables.boolean("KILN_ALLOW_CPU_DEVICE");
+  made.precision = variables.read("KILN_PRECISION", &parse_precision_policy);
+  made.time_stages = variables.boolean("KILN_TIME_STAGES");
+  made.warnings = variables.warnings();
   return made;
 }
 
-const char* mode_source_text(ModeSource source) {
+EffectiveSettings EffectiveSettings::of(const RequestedSettings& program, const RequestedSettings& environment) {
+  EffectiveSettings made;
+  const auto apply = [&](auto EffectiveSettings::*to, auto RequestedSettings::*from) {
+    made.*to = effective_setting(program.*from, environment.*from, (made.*to).value);
+  };
+  apply(&EffectiveSettings::mode, &RequestedSettings::mode);
+  apply(&EffectiveSettings::rewrites, &RequestedSettings::rewrites);
+  apply(&EffectiveSettings::deterministic, &RequestedSettings::deterministic);
+  apply(&EffectiveSettings::allow_cpu_device, &RequestedSettings::allow_cpu_device);
+  apply(&EffectiveSettings::precision, &RequestedSettings::precision);
+  apply(&EffectiveSettings::time_stages, &RequestedSettings::time_stages);
+  return made;
+}
+
+const char* mode_source_text(SettingSource source) {
   switch (source) {
-    case ModeSource::Override: return "the program";
-    case ModeSource::Environment: return kMode;
-    case ModeSource::Default: break;
+    case SettingSource::Override: return "the program";
+    case SettingSource::Environment: return kMode;
+    case SettingSource::Default: break;
   }
   return "default";
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/visible_text.hpp"
 
 namespace kiln::runtime {
 namespace {
@@ -51,7 +52,11 @@ void MachineInfoCache::warn(Session& session, const Event& event) {
     const MutexLock lock(mutex_);
     if (!complained_.insert(event.message).second) return;
   }
-  if (const EventCallback emit = session.event_callback()) emit(event);
+  if (const EventCallback emit = session.event_callback()) {
+    emit(event);
+  } else {
+    print_warning(event.message);
+  }
 }
 
 std::shared_ptr<const LoadedCalibration> MachineInfoCache::measured(Session& session) {

@@ -37,7 +37,7 @@ class MachineInfoCache {
   /// was measured.
   Crossover estimated_crossover(Session& session, const Operation& operation, const Variant& variant);
 
-  /// Emits the event to the session; each message only once.
+  /// Emits the event to the session, or prints it if nothing listens; each message only once.
   void warn(Session& session, const Event& event);
   void invalidate();
 

@@ -18,8 +18,8 @@ std::optional<Mode> parse_mode(std::string_view text) {
 
 const char* to_string(Backend backend) { return enum_name<Backend::Cuda>(backend, {"cpu", "opencl", "cuda"}); }
 
-const char* to_string(ModeSource source) {
-  return enum_name<ModeSource::Default>(source, {"override", "environment", "default"});
+const char* to_string(SettingSource source) {
+  return enum_name<SettingSource::Default>(source, {"override", "environment", "default"});
 }
 
 const char* to_string(Robustness robustness) {
@@ -33,7 +33,16 @@ const char* to_string(Determinism determinism) {
 }
 
 const char* to_string(PrecisionClass precision) {
-  return enum_name<PrecisionClass::Coarse>(precision, {"predicate", "metric", "coarse"});
+  return enum_name<PrecisionClass::Constructive>(precision, {"predicate", "metric", "coarse", "constructive"});
+}
+
+const char* to_string(PrecisionPolicy policy) { return enum_name<PrecisionPolicy::Fp64>(policy, {"auto", "fp64"}); }
+
+std::optional<PrecisionPolicy> parse_precision_policy(std::string_view text) {
+  for (const PrecisionPolicy policy : {PrecisionPolicy::Auto, PrecisionPolicy::Fp64}) {
+    if (text == to_string(policy)) return policy;
+  }
+  return std::nullopt;
 }
 
 const char* to_string(Reason reason) {
@@ -42,7 +51,14 @@ const char* to_string(Reason reason) {
 }
 
 const char* to_string(MemoryTier tier) {
-  return enum_name<MemoryTier::Plain>(tier, {"pool", "retrying pool", "managed", "plain"});
+  return enum_name<MemoryTier::Plain>(tier, {"pool", "retrying_pool", "managed", "plain"});
+}
+
+std::optional<MemoryTier> parse_memory_tier(std::string_view text) {
+  for (const MemoryTier tier : {MemoryTier::Pool, MemoryTier::RetryingPool, MemoryTier::Managed, MemoryTier::Plain}) {
+    if (text == to_string(tier)) return tier;
+  }
+  return std::nullopt;
 }
 
 }  // namespace kiln::runtime

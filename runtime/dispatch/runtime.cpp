@@ -1,19 +1,17 @@
 #include <kiln/runtime/runtime.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/dispatch/runtime_state.hpp"
 
 namespace kiln::runtime {
 
-std::uint64_t next_number() {
-  static std::atomic<std::uint64_t> last{0};
-  return ++last;
-}
-
 Runtime::State::State(Session its_session, RuntimeOptions its_options)
-    : session(std::move(its_session)), options(std::move(its_options)), knowledge(options), mode_(options.mode),
-      rewrites_(options.rewrites) {}
+    : session(std::move(its_session)), options(std::move(its_options)),
+      knowledge(options), overrides_{options.mode,          options.rewrites,
+                                     options.deterministic, options.allow_cpu_device,
+                                     options.precision,     options.time_stages} {}
 
 EnvironmentSettings Runtime::State::environment() {
   std::uint64_t generation = 0;
@@ -39,28 +37,9 @@ EnvironmentSettings Runtime::State::environment() {
 EffectiveSettings Runtime::State::requests() {
   const EnvironmentSettings said = environment();
   const MutexLock lock(mutex);
-  EffectiveSettings made;
-  made.mode = mode_.value_or(said.mode.value_or(Mode::Auto));
-  made.source = mode_ ? ModeSource::Override : said.mode ? ModeSource::Environment : ModeSource::Default;
-  made.rewrites = rewrites_.value_or(said.rewrites.value_or(true));
-  made.time_stages = options.time_stages || said.time_stages;
+  EffectiveSettings made = EffectiveSettings::of(overrides_, said);
   made.generation = generation_;
   return made;
-}
-
-void Runtime::State::set_mode(std::optional<Mode> to) {
-  {
-    const MutexLock lock(mutex);
-    mode_ = to;
-    reset();
-  }
-  knowledge.invalidate();
-}
-
-void Runtime::State::set_rewrites(std::optional<bool> to) {
-  const MutexLock lock(mutex);
-  rewrites_ = to;
-  reset();
 }
 
 void Runtime::State::reset() {
@@ -75,11 +54,44 @@ Runtime::Runtime(Session session, RuntimeOptions options)
 Session& Runtime::session() const { return state_->session; }
 const RuntimeOptions& Runtime::options() const { return state_->options; }
 
-Mode Runtime::mode() const { return state_->requests().mode; }
-ModeSource Runtime::mode_source() const { return state_->requests().source; }
-void Runtime::set_mode(std::optional<Mode> mode) { state_->set_mode(mode); }
-bool Runtime::rewrites() const { return state_->requests().rewrites; }
-void Runtime::set_rewrites(std::optional<bool> rewrites) { state_->set_rewrites(rewrites); }
+Mode Runtime::mode() const { return state_->requests().mode.value; }
+SettingSource Runtime::mode_source() const { return state_->requests().mode.source; }
+void Runtime::set_mode(std::optional<Mode> mode) {
+  state_->set(&RequestedSettings::mode, mode);
+  state_->knowledge.invalidate();
+}
+bool Runtime::rewrites() const { return state_->requests().rewrites.value; }
+SettingSource Runtime::rewrites_source() const { return state_->requests().rewrites.source; }
+void Runtime::set_rewrites(std::optional<bool> rewrites) { state_->set(&RequestedSettings::rewrites, rewrites); }
+bool Runtime::deterministic() const { return state_->requests().deterministic.value; }
+SettingSource Runtime::deterministic_source() const { return state_->requests().deterministic.source; }
+void Runtime::set_deterministic(std::optional<bool> deterministic) {
+  state_->set(&RequestedSettings::deterministic, deterministic);
+}
+bool Runtime::time_stages() const { return state_->requests().time_stages.value; }
+SettingSource Runtime::time_stages_source() const { return state_->requests().time_stages.source; }
+void Runtime::set_time_stages(std::optional<bool> time_stages) {
+  state_->set(&RequestedSettings::time_stages, time_stages);
+}
+
+bool Runtime::allow_cpu_device() const { return state_->requests().allow_cpu_device.value; }
+SettingSource Runtime::allow_cpu_device_source() const { return state_->requests().allow_cpu_device.source; }
+void Runtime::set_allow_cpu_device(std::optional<bool> allow) {
+  state_->set(&RequestedSettings::allow_cpu_device, allow);
+}
+PrecisionPolicy Runtime::precision() const { return state_->requests().precision.value; }
+SettingSource Runtime::precision_source() const { return state_->requests().precision.source; }
+void Runtime::set_precision(std::optional<PrecisionPolicy> precision) {
+  state_->set(&RequestedSettings::precision, precision);
+}
+
+void Runtime::request(Backend backend, const Requirements& requirements) {
+  const EffectiveSettings settings = state_->requests();
+  const std::vector<Backend>& devices = state_->options.devices;
+  if (settings.mode.value == Mode::Cpu || std::find(devices.begin(), devices.end(), backend) == devices.end()) return;
+  if (!settings.allow_cpu_device.value && session().has_only_cpu_devices(device_backend(backend))) return;
+  session().request(requirements);
+}
 
 Result<Decision> Runtime::decide(const Operation& operation, const DispatchRequest& request) {
   const Operation* const one = &operation;
@@ -104,7 +116,8 @@ bool Runtime::should_rewrite(const Rewrite& rewrite, std::uint64_t rows) {
 }
 
 Runtime::Counts Runtime::counts() const {
-  return {state_->decisions.load(), state_->dispatches.load(), state_->on_device.load(), state_->fallbacks.load()};
+  return {state_->decisions.load(), state_->dispatches.load(), state_->on_device.load(), state_->on_gpu.load(),
+          state_->fallbacks.load()};
 }
 
 std::vector<StageTime> Runtime::last_stages() const {

@@ -61,4 +61,8 @@ std::string visible_text(std::string_view text, std::string_view kept) {
   return out;
 }
 
+void print_warning(std::string_view message) {
+  std::fprintf(stderr, "kiln: warning: %s\n", visible_text(message).c_str());
+}
+
 }  // namespace kiln

@@ -10,4 +10,7 @@ namespace kiln {
 /// UTF-8 become `\x9b`. Characters in `kept` stay. Escaping is idempotent, and JSON stays JSON with the same meaning.
 std::string visible_text(std::string_view text, std::string_view kept = {});
 
+/// Prints `kiln: warning: <message>` as one line on standard error, for programs without an event callback.
+void print_warning(std::string_view message);
+
 }  // namespace kiln

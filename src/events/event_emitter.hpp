@@ -10,6 +10,7 @@
 #include <kiln/target.hpp>
 #include <kiln/unit.hpp>
 
+#include "base/visible_text.hpp"
 #include "events/event_sink.hpp"
 
 namespace kiln {
@@ -25,7 +26,8 @@ inline std::uint64_t event_stream(const void* stream) {
 
 /// An emitter that passes events to any number of sinks and a callback. A value type of the size of a shared pointer;
 /// copies share the listeners. Without listeners it costs a branch, so callers build an event only inside `if
-/// (observer)`. Thread-safe if the listeners are.
+/// (observer)`; except for warnings about the configuration, which are printed on standard error if there is no
+/// callback, so that no wrong setting stays unnoticed. Thread-safe if the listeners are.
 class EventEmitter {
  public:
   EventEmitter() = default;
@@ -48,6 +50,7 @@ class EventEmitter {
   explicit operator bool() const { return listeners_ != nullptr; }
   /// Emits an event with the operation context of the calling thread, unless the event has its own.
   void emit(const Event& event) const {
+    if (event.kind == Event::Kind::ConfigWarning && !has_callback()) print_warning(event.message);
     if (listeners_ == nullptr) return;
     const OperationContext* work = OperationScope::current();
     if (work == nullptr || !event.context.operation.empty()) {
@@ -60,7 +63,7 @@ class EventEmitter {
   }
   /// Emits an event that consists of an origin and a message.
   void emit(Event::Kind kind, std::string origin, std::string message) const {
-    if (listeners_ == nullptr) return;
+    if (listeners_ == nullptr && kind != Event::Kind::ConfigWarning) return;
     Event event;
     event.kind = kind;
     event.origin = std::move(origin);
@@ -74,6 +77,8 @@ class EventEmitter {
   }
 
  private:
+  bool has_callback() const { return listeners_ != nullptr && listeners_->callback != nullptr; }
+
   struct Listeners {
     std::vector<std::shared_ptr<EventSink>> sinks;
     EventCallback callback;  // a function of the user; may be empty

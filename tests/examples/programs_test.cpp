@@ -59,11 +59,10 @@ TEST_F(Examples, ManyKernelsPrintsUsage) {
 }
 
 TEST_F(Examples, ManyKernelsDeclaresItsKernelsAndUndeclaredUseIsReported) {
-  const Variables record = {{"KILN_RECORD_UNDECLARED", "1"}};
-  const nlohmann::json five = report({"--backend", "opencl"}, record);
+  const nlohmann::json five = report({"--backend", "opencl", "--record"});
   EXPECT_EQ(five["undeclared"].size(), 0U) << five;
 
-  const Ran six = many_kernels({"--backend", "opencl", "--undeclared", "--json"}, record);
+  const Ran six = many_kernels({"--backend", "opencl", "--undeclared", "--record", "--json"});
   EXPECT_EQ(six.exit_code, 1) << six.out;
   const nlohmann::json json = six.json();
   ASSERT_TRUE(json.is_object() && json["undeclared"].size() == 1) << six.out << six.err;

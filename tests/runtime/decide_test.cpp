@@ -12,12 +12,12 @@ using runtime::Determinism;
 using runtime::Dispatch;
 using runtime::DispatchRequest;
 using runtime::Mode;
-using runtime::ModeSource;
 using runtime::PrecisionClass;
 using runtime::Reason;
 using runtime::Robustness;
 using runtime::Runtime;
 using runtime::RuntimeOptions;
+using runtime::SettingSource;
 
 using Decided = Result<int>(Dispatch&);
 using Way = runtime::Implementation<Decided>;
@@ -74,7 +74,7 @@ TEST_F(DecideTest, ExplicitCpuIgnoresRowCount) {
   const Decision decision = make().decide(kScan, rows(1'000'000)).value();
   EXPECT_EQ(decision.selected, Backend::Cpu);
   EXPECT_EQ(decision.reason, Reason::Requested);
-  EXPECT_EQ(decision.source, ModeSource::Environment);
+  EXPECT_EQ(decision.source, SettingSource::Environment);
   EXPECT_FALSE(decision.fallback);
   const Event reported = fixture_.only(runtime::events::kDecided);
   EXPECT_EQ(reported.requested, "cpu");
@@ -91,7 +91,7 @@ TEST_F(DecideTest, ExplicitGpuIgnoresRowCount) {
   const Decision decision = make(Mode::Gpu).decide(kScan, rows(1)).value();
   EXPECT_EQ(decision.selected, Backend::OpenCl) << "the first available device";
   EXPECT_EQ(decision.reason, Reason::Requested);
-  EXPECT_EQ(decision.source, ModeSource::Override);
+  EXPECT_EQ(decision.source, SettingSource::Override);
   EXPECT_FALSE(decision.device.empty());
   const Event reported = fixture_.only(runtime::events::kDecided);
   EXPECT_EQ(reported.requested, "gpu");

@@ -6,9 +6,9 @@ namespace kiln::test {
 namespace {
 
 using runtime::Mode;
-using runtime::ModeSource;
 using runtime::Runtime;
 using runtime::RuntimeOptions;
+using runtime::SettingSource;
 
 class ModeTest : public testing::Test {
  protected:
@@ -18,17 +18,17 @@ class ModeTest : public testing::Test {
 TEST_F(ModeTest, DefaultIsAuto) {
   const Runtime runtime(fixture_.session());
   EXPECT_EQ(runtime.mode(), Mode::Auto);
-  EXPECT_EQ(runtime.mode_source(), ModeSource::Default);
+  EXPECT_EQ(runtime.mode_source(), SettingSource::Default);
 }
 
 TEST_F(ModeTest, OverridePrecedesEnvironmentPrecedesDefault) {
   fixture_.mode.set("cpu");
   Runtime runtime(fixture_.session());
   EXPECT_EQ(runtime.mode(), Mode::Cpu);
-  EXPECT_EQ(runtime.mode_source(), ModeSource::Environment);
+  EXPECT_EQ(runtime.mode_source(), SettingSource::Environment);
   runtime.set_mode(Mode::Gpu);
   EXPECT_EQ(runtime.mode(), Mode::Gpu);
-  EXPECT_EQ(runtime.mode_source(), ModeSource::Override);
+  EXPECT_EQ(runtime.mode_source(), SettingSource::Override);
   runtime.set_mode(std::nullopt);
   EXPECT_EQ(runtime.mode(), Mode::Cpu);
   RuntimeOptions options;
@@ -50,18 +50,18 @@ TEST_F(ModeTest, InvalidValueIsReportedOnceAndIgnored) {
   fixture_.mode.set("GPU");
   Runtime runtime(fixture_.session());
   EXPECT_EQ(runtime.mode(), Mode::Auto);
-  EXPECT_EQ(runtime.mode_source(), ModeSource::Default);
+  EXPECT_EQ(runtime.mode_source(), SettingSource::Default);
   runtime.set_mode(std::nullopt);
   EXPECT_EQ(runtime.mode(), Mode::Auto);
   const Event reported = fixture_.only(Event::Kind::ConfigWarning);
   EXPECT_TRUE(has(reported.message, "KILN_EXECUTION_MODE"));
-  EXPECT_TRUE(has(reported.message, "auto, cpu, gpu"));
+  EXPECT_TRUE(has(reported.message, "auto, cpu or gpu"));
 }
 
 TEST_F(ModeTest, EmptyVariableCountsAsUnset) {
   fixture_.mode.set("");
   const Runtime runtime(fixture_.session());
-  EXPECT_EQ(runtime.mode_source(), ModeSource::Default);
+  EXPECT_EQ(runtime.mode_source(), SettingSource::Default);
   EXPECT_EQ(fixture_.log.count(Event::Kind::ConfigWarning), 0U);
 }
 

@@ -36,6 +36,8 @@ constexpr NamedHeader kRings{"rings.cuh", source::kRings};
 constexpr NamedHeader kColumns{"columns.cuh", source::kColumns};
 constexpr NamedHeader kInside{"inside.cuh", source::kInside};
 constexpr NamedHeader kGrid{"grid.cuh", source::kGridHeader};
+constexpr NamedHeader kWkb{"wkb.cuh", source::kWkb};
+constexpr NamedHeader kDissolve{"dissolve.cuh", source::kDissolve};
 
 // One unit per stage, so that using one stage compiles only that one. Created on first use.
 struct CudaUnits {
@@ -55,6 +57,24 @@ struct CudaUnits {
   const kiln::Unit refine = cuda_unit("refine.cu", source::kRefine, {"refine_candidates"},
                                       {kGeometry, kRows, kExact, kSegments, kRings, kColumns, kInside});
   const kiln::Unit pairs = cuda_unit("pairs.cu", source::kPairs, {"gather_keys", "pairs_of_keys"});
+  const kiln::Unit unique = cuda_unit("unique.cu", source::kUnique, {"unique_keys", "unique_end"});
+  const kiln::Unit wkb_points = cuda_unit("wkb_points.cu", source::kWkbPoints, {"wkb_point_sizes", "wkb_points"},
+                                          {kGeometry, kRows, kColumns, kWkb});
+  const kiln::Unit wkb_polygons = cuda_unit(
+      "wkb_polygons.cu", source::kWkbPolygons,
+      {"wkb_shells", "wkb_polygon_sizes", "wkb_rows", "wkb_rings", "wkb_vertices"}, {kGeometry, kRows, kColumns, kWkb});
+  const kiln::Unit groups = cuda_unit("groups.cu", source::kGroups, {"group_keys", "group_ranks", "group_rows"},
+                                      {kGeometry, kRows, kExact, kSegments, kColumns, kDissolve});
+  const kiln::Unit edges =
+      cuda_unit("edges.cu", source::kEdges, {"ring_sides", "edge_keys", "edge_cancel", "dissolve_check"},
+                {kGeometry, kRows, kExact, kSegments, kColumns, kDissolve});
+  const kiln::Unit links =
+      cuda_unit("links.cu", source::kLinks, {"boundary_keys", "link_edges", "jump_begin", "jump_double", "ring_labels"},
+                {kGeometry, kRows, kExact, kSegments, kColumns, kDissolve});
+  const kiln::Unit parts = cuda_unit("parts.cu", source::kParts,
+                                     {"ring_keys", "ring_lengths", "place_edges", "leftmost_heights", "ring_turns",
+                                      "ring_shells", "ring_sizes", "shell_bits", "group_rings", "write_rings"},
+                                     {kGeometry, kRows, kExact, kSegments, kColumns, kDissolve});
 };
 
 const CudaUnits& cuda_units() {
@@ -79,18 +99,29 @@ kiln::cccl::Spec make_saturating_scan() {
   return spec;
 }
 
+kiln::cccl::Spec make_segmented_reduction(kiln::cccl::OperatorKind op) {
+  kiln::cccl::Spec spec = kiln::cccl::segmented_reduce<double>(op);
+  const auto offset = kiln::cccl::Iterator::pointer(kiln::cccl::Type::of(kiln::cccl::Scalar::U32));
+  spec.name += "_by_u32";
+  spec.iterators[2] = offset;
+  spec.iterators[3] = offset;
+  return spec;
+}
+
 }  // namespace
 
 std::vector<kiln::Unit> units() {
   const CudaUnits& all = cuda_units();
-  return {all.scan, all.compact,    all.point_bounds, all.polygon_bounds, all.within,
-          all.grid, all.candidates, all.refine,       all.pairs};
+  return {all.scan,       all.compact, all.point_bounds, all.polygon_bounds, all.within,     all.grid,
+          all.candidates, all.refine,  all.pairs,        all.unique,         all.wkb_points, all.wkb_polygons,
+          all.groups,     all.edges,   all.links,        all.parts};
 }
 
 const kiln::Unit* find_unit(const std::string& kernel) {
   const CudaUnits& all = cuda_units();
   for (const kiln::Unit* unit : {&all.scan, &all.compact, &all.point_bounds, &all.polygon_bounds, &all.within,
-                                 &all.grid, &all.candidates, &all.refine, &all.pairs}) {
+                                 &all.grid, &all.candidates, &all.refine, &all.pairs, &all.unique, &all.wkb_points,
+                                 &all.wkb_polygons, &all.groups, &all.edges, &all.links, &all.parts}) {
     const auto& entries = unit->entries();
     if (std::find(entries.begin(), entries.end(), kernel) != entries.end()) return unit;
   }
@@ -110,6 +141,19 @@ const kiln::cccl::Spec& selection() {
 const kiln::cccl::Spec& sort() {
   static const kiln::cccl::Spec spec = kiln::cccl::radix_sort_pairs<std::uint64_t, std::int32_t>();
   return spec;
+}
+
+const kiln::cccl::Spec& unique() {
+  static const kiln::cccl::Spec spec = kiln::cccl::unique_by_key<std::int32_t, std::int32_t>();
+  return spec;
+}
+
+const kiln::cccl::Spec& segmented_reduction(Reduction reduction) {
+  static const kiln::cccl::Spec sum = make_segmented_reduction(kiln::cccl::OperatorKind::Plus);
+  static const kiln::cccl::Spec minimum = make_segmented_reduction(kiln::cccl::OperatorKind::Minimum);
+  static const kiln::cccl::Spec maximum = make_segmented_reduction(kiln::cccl::OperatorKind::Maximum);
+  if (reduction == Reduction::Sum) return sum;
+  return reduction == Reduction::Minimum ? minimum : maximum;
 }
 
 constinit const kiln::Requirements point_column_requirements{"spatial, points on CUDA",
@@ -137,5 +181,32 @@ constinit const kiln::Requirements box_join_requirements{
       const CudaUnits& all = cuda_units();
       return kiln::Units{sort(), saturating_scan(), all.polygon_bounds, all.grid, all.scan, all.candidates, all.pairs};
     }};
+
+constinit const kiln::Requirements wkb_of_points_requirements{
+    "spatial.wkb_of_points on CUDA", [] {
+      const CudaUnits& all = cuda_units();
+      return kiln::Units{saturating_scan(), all.wkb_points, all.scan};
+    }};
+constinit const kiln::Requirements wkb_of_polygons_requirements{
+    "spatial.wkb_of_polygons on CUDA", [] {
+      const CudaUnits& all = cuda_units();
+      return kiln::Units{saturating_scan(), all.wkb_polygons, all.scan};
+    }};
+constinit const kiln::Requirements dissolve_requirements{"spatial.dissolve on CUDA", [] {
+                                                           const CudaUnits& all = cuda_units();
+                                                           return kiln::Units{sort(),
+                                                                              saturating_scan(),
+                                                                              selection(),
+                                                                              unique(),
+                                                                              segmented_reduction(Reduction::Minimum),
+                                                                              segmented_reduction(Reduction::Maximum),
+                                                                              all.links,
+                                                                              all.parts,
+                                                                              all.edges,
+                                                                              all.groups,
+                                                                              all.unique,
+                                                                              all.compact,
+                                                                              all.scan};
+                                                         }};
 
 }  // namespace spatial::cuda

@@ -24,6 +24,11 @@ enum class Refinement : unsigned char {
 kiln::Result<DevicePairs> join(runtime::Dispatch& dispatch, const DevicePoints& points, const DevicePolygons& polygons,
                                Refinement refinement);
 
+kiln::Result<DeviceWkb> to_wkb(runtime::Dispatch& dispatch, const DevicePoints& points);
+kiln::Result<DeviceWkb> to_wkb(runtime::Dispatch& dispatch, const DevicePolygons& polygons);
+kiln::Result<DeviceDissolved> dissolve(runtime::Dispatch& dispatch, const DevicePolygons& polygons,
+                                       const DeviceKeys& keys);
+
 /// Launches only the bounds kernel, for pipelines that begin with it. `sides` must have space for four doubles per row.
 kiln::Status launch_bounds(const DevicePolygons& polygons, const kiln::Buffer& sides);
 

@@ -45,6 +45,26 @@ struct OpenClUnits {
       unit_of("refine.cl", text({source::kColumns, source::kExact, source::kRefine}), {"refine_candidates"});
   const kiln::Unit pairs =
       unit_of("pairs.cl", text({source::kColumns, source::kPairs}), {"gather_keys", "pairs_of_keys"});
+  const kiln::Unit unique =
+      unit_of("unique.cl", text({source::kColumns, source::kUnique}), {"unique_flags", "unique_end"});
+  const kiln::Unit segmented_reduce = unit_of("segmented_reduce.cl", source::kSegmentedReduce, {"segmented_reduce"});
+  const kiln::Unit wkb_points = unit_of("wkb_points.cl", text({source::kColumns, source::kWkb, source::kWkbPoints}),
+                                        {"wkb_point_sizes", "wkb_points"});
+  const kiln::Unit wkb_polygons =
+      unit_of("wkb_polygons.cl", text({source::kColumns, source::kWkb, source::kWkbPolygons}),
+              {"wkb_shells", "wkb_polygon_sizes", "wkb_rows", "wkb_rings", "wkb_vertices"});
+  const kiln::Unit groups =
+      unit_of("groups.cl", text({source::kColumns, source::kGroups}), {"group_keys", "group_ranks", "group_rows"});
+  const kiln::Unit edges =
+      unit_of("edges.cl", text({source::kColumns, source::kExact, source::kDissolve, source::kEdges}),
+              {"ring_sides", "edge_keys", "edge_cancel", "dissolve_check"});
+  const kiln::Unit links =
+      unit_of("links.cl", text({source::kColumns, source::kExact, source::kDissolve, source::kLinks}),
+              {"boundary_keys", "link_edges", "jump_begin", "jump_double", "ring_labels"});
+  const kiln::Unit parts =
+      unit_of("parts.cl", text({source::kColumns, source::kExact, source::kDissolve, source::kParts}),
+              {"ring_keys", "ring_lengths", "place_edges", "leftmost_heights", "ring_turns", "ring_shells",
+               "ring_sizes", "shell_bits", "group_rings", "write_rings"});
 };
 
 const OpenClUnits& opencl_units() {
@@ -58,8 +78,10 @@ const kiln::Unit* find_unit(kiln::runtime::Backend backend, const std::string& k
   if (backend == kiln::runtime::Backend::Cuda) return cuda::find_unit(kernel);
   if (backend != kiln::runtime::Backend::OpenCl) return nullptr;
   const OpenClUnits& all = opencl_units();
-  for (const kiln::Unit* unit : {&all.scan, &all.compact, &all.sort, &all.point_bounds, &all.polygon_bounds,
-                                 &all.within, &all.grid, &all.candidates, &all.refine, &all.pairs}) {
+  for (const kiln::Unit* unit :
+       {&all.scan, &all.compact, &all.sort, &all.point_bounds, &all.polygon_bounds, &all.within, &all.grid,
+        &all.candidates, &all.refine, &all.pairs, &all.unique, &all.segmented_reduce, &all.wkb_points,
+        &all.wkb_polygons, &all.groups, &all.edges, &all.links, &all.parts}) {
     const auto& entries = unit->entries();
     if (std::find(entries.begin(), entries.end(), kernel) != entries.end()) return unit;
   }
@@ -97,6 +119,20 @@ constinit const kiln::Requirements box_join_requirements{"spatial.box_join", [] 
                                                            return kiln::Units{all.polygon_bounds, all.grid, all.scan,
                                                                               all.candidates,     all.sort, all.pairs};
                                                          }};
+constinit const kiln::Requirements wkb_of_points_requirements{"spatial.wkb_of_points", [] {
+                                                                const OpenClUnits& all = opencl_units();
+                                                                return kiln::Units{all.wkb_points, all.scan};
+                                                              }};
+constinit const kiln::Requirements wkb_of_polygons_requirements{"spatial.wkb_of_polygons", [] {
+                                                                  const OpenClUnits& all = opencl_units();
+                                                                  return kiln::Units{all.wkb_polygons, all.scan};
+                                                                }};
+constinit const kiln::Requirements dissolve_requirements{
+    "spatial.dissolve", [] {
+      const OpenClUnits& all = opencl_units();
+      return kiln::Units{all.groups, all.sort,  all.scan,  all.unique,          all.compact,
+                         all.edges,  all.links, all.parts, all.segmented_reduce};
+    }};
 
 }  // namespace opencl
 }  // namespace spatial

@@ -54,4 +54,31 @@ kiln::Result<PlacedPairs> box_join(runtime::Dispatch& dispatch, const Points& po
   return joined(dispatch, points, polygons, Refinement::None);
 }
 
+kiln::Result<PlacedWkb> wkb_of_points(runtime::Dispatch& dispatch, const Points& points) {
+  const auto placing = DeviceOperands::of(dispatch, &points, nullptr);
+  if (!placing) return placing.error();
+  return placed<PlacedWkb>(dispatch, *placing, to_wkb(dispatch, placing->points()));
+}
+
+kiln::Result<PlacedWkb> wkb_of_polygons(runtime::Dispatch& dispatch, const Polygons& polygons) {
+  const auto placing = DeviceOperands::of(dispatch, nullptr, &polygons);
+  if (!placing) return placing.error();
+  return placed<PlacedWkb>(dispatch, *placing, to_wkb(dispatch, placing->polygons()));
+}
+
+kiln::Result<PlacedDissolved> dissolve(runtime::Dispatch& dispatch, const Polygons& polygons, const Keys& keys) {
+  const auto placing = DeviceOperands::of(dispatch, nullptr, &polygons);
+  if (!placing) return placing.error();
+  const std::shared_ptr<DeviceContext>& kit = placing->polygons().kit();
+  if (keys.device() != nullptr) {
+    if (keys.device()->kit() != kit) {
+      return kiln::Error{kiln::Code::InvalidArgument, "two columns on a device must share one kit", {}};
+    }
+    return placed<PlacedDissolved>(dispatch, *placing, dissolve(dispatch, placing->polygons(), *keys.device()));
+  }
+  const auto copied = upload(dispatch.runtime(), kit, *keys.host());
+  if (!copied) return copied.error();
+  return placed<PlacedDissolved>(dispatch, *placing, dissolve(dispatch, placing->polygons(), *copied));
+}
+
 }  // namespace spatial::device

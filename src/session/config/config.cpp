@@ -7,6 +7,7 @@
 #include "base/files/files.hpp"
 #include "base/format.hpp"
 #include "base/process/environment.hpp"
+#include "session/config/runtime_variables.hpp"
 #include "session/config/settings.hpp"
 
 extern char** environ;
@@ -16,10 +17,12 @@ namespace {
 
 constexpr std::string_view kPrefix = "KILN_";
 constexpr const char* kConfigVariable = "KILN_CONFIG";
-// KILN_* variables that are not session settings: those of configuration files and of kiln-runtime (docs/runtime.md).
-constexpr std::string_view kOtherVariables[] = {kConfigVariable,    "KILN_EXECUTION_MODE", "KILN_REWRITES",
-                                                "KILN_CALIBRATION", "KILN_CALIBRATE",      "KILN_CALIBRATE_QUICK",
-                                                "KILN_TIME_STAGES"};
+
+// Returns true for a KILN_* variable that is not a session setting.
+bool is_other_variable(std::string_view name) {
+  return name == kConfigVariable || std::any_of(std::begin(kRuntimeVariables), std::end(kRuntimeVariables),
+                                                [&](const RuntimeVariable& variable) { return name == variable.name; });
+}
 
 Result<std::string> default_cache_directory() {
   if (std::string own = user_path("XDG_CACHE_HOME", ".cache", "kiln"); !own.empty()) return own;
@@ -130,7 +133,7 @@ void ConfigLoader::take_variables() {
     const std::string name(*entry, std::strcspn(*entry, "="));
     any = true;
     // Uses environment_variable, so that a program with elevated privileges neither applies nor reports them.
-    if (std::find(std::begin(kOtherVariables), std::end(kOtherVariables), name) != std::end(kOtherVariables)) continue;
+    if (is_other_variable(name)) continue;
     if (!environment_variable(name.c_str())) continue;
     const auto kinds = all_settings();
     const bool known = std::any_of(kinds.begin(), kinds.end(), [&](const auto& k) { return name == k.variable; });
@@ -186,10 +189,14 @@ void ConfigLoader::show_cache_place() {
 }
 
 void ConfigLoader::warn_unknown(const std::string& where, std::string_view name, bool variable) const {
-  if (!emitter_) return;
   std::vector<std::string_view> candidates;
   for (const SettingSpec& kind : all_settings()) candidates.emplace_back(variable ? kind.variable : kind.name);
-  if (variable) candidates.insert(candidates.end(), std::begin(kOtherVariables), std::end(kOtherVariables));
+  if (variable) {
+    candidates.emplace_back(kConfigVariable);
+    for (const RuntimeVariable& other : kRuntimeVariables) candidates.emplace_back(other.name);
+  }
+  // Without a listener it would be printed, and the variable can be another program's.
+  if (variable && !emitter_ && suggest_name(name, candidates).empty()) return;
   warn(where + ": " + unknown_name(variable ? "variable" : "setting", name, candidates, ""));
 }
 

@@ -21,10 +21,6 @@ using Kind = TomlValue::Kind;
 
 constexpr std::uint64_t kMaxProtectedSize = 1 << 20;
 
-Error invalid_value(std::string_view text, const Format& format) {
-  return make_error(Code::InvalidArgument, "invalid value '" + std::string(text) + "'; use " + format.valid);
-}
-
 // Converts a path to an absolute one once, so that a program that changes its working directory later does not move its
 // cache.
 std::string absolute(const std::string& path) {
@@ -46,12 +42,13 @@ std::string with_origin(const std::string& path) {
 
 // Each overload of `parse` stores the value of a text and returns whether it is valid.
 bool parse(const std::string& text, const Format& format, bool& out) {
-  const bool choice = format.form == Form::Choice;
-  const auto is_one_of = [&](std::initializer_list<std::string_view> words) {
-    return std::find(words.begin(), words.end(), text) != words.end();
-  };
-  out = choice ? text == format.words[1] : is_one_of({"1", "true", "yes", "on"});
-  return out || (choice ? text == format.words[0] : is_one_of({"0", "false", "no", "off"}));
+  if (format.form == Form::Choice) {
+    out = text == format.words[1];
+    return out || text == format.words[0];
+  }
+  const std::optional<bool> value = parse_boolean(text);
+  if (value) out = *value;
+  return value.has_value();
 }
 
 bool parse(const std::string& text, const Format& format, std::uint64_t& out) {
@@ -170,7 +167,7 @@ Status read_text(const std::string& text, const Format& format, const Slot& slot
   std::vector<std::string_view> parts = {text};
   if (format.separator != 0) parts = split(text, format.separator);
   if (std::visit([&](auto* place) { return read_parts(parts, format, *place); }, slot)) return {};
-  return invalid_value(text, format);
+  return make_error(Code::InvalidArgument, invalid_value(text, format.valid));
 }
 
 void TableReader::read(const TomlValue& table, std::initializer_list<Member> members) {
@@ -223,23 +220,6 @@ Result<std::optional<Bytes>> read_protected_file(const std::string& path) {
   Result<Bytes> text = read_all(file->fd.get(), file->size, path);
   if (!text) return std::move(text).error();
   return std::optional<Bytes>(std::move(*text));
-}
-
-Result<std::uint64_t> parse_size(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view suffix(stop, static_cast<std::size_t>(text.data() + text.size() - stop));
-  constexpr std::string_view kLetters = "KMGT";
-  int shift = 0;
-  bool good = error == std::errc() && number > 0;
-  if (!suffix.empty()) {
-    const std::size_t power = kLetters.find(suffix.front());
-    const std::string_view rest = suffix.substr(1);
-    good = good && power != std::string_view::npos && (rest.empty() || rest == "B" || rest == "iB");
-    shift = good ? 10 * static_cast<int>(power + 1) : 0;
-  }
-  if (!good || number > (std::numeric_limits<std::uint64_t>::max() >> shift)) return invalid_value(text, kSizeFormat);
-  return number << shift;
 }
 
 std::string suggest_name(std::string_view name, const std::vector<std::string_view>& candidates) {

@@ -13,6 +13,7 @@
 #include <kiln/bytes.hpp>
 #include <kiln/result.hpp>
 
+#include "base/text.hpp"
 #include "session/config/toml_tree.hpp"
 
 namespace kiln {
@@ -22,7 +23,7 @@ struct Format {
   enum class Form : unsigned char {
     Plain,       ///< any value of the type
     Choice,      ///< words[0], which means false, or words[1]
-    Size,        ///< see parse_size()
+    Size,        ///< see parse_size() of base/text.hpp
     Path,        ///< a path, stored as an absolute one
     BundlePath,  ///< a path that can start with $ORIGIN, the directory of the program
     Location,    ///< an absolute path, one of `words`, or a URL if a word is its scheme; or empty
@@ -39,7 +40,7 @@ struct Format {
 
 constexpr Format kTextFormat = {.valid = "a non-empty string"};
 constexpr Format kTextListFormat = {.valid = "an array of non-empty strings"};
-constexpr Format kSizeFormat = {.form = Format::Form::Size, .valid = "a size above zero such as 20G or 512M"};
+constexpr Format kSizeFormat = {.form = Format::Form::Size, .valid = kSizeValues};
 
 /// The variable in which a value is stored. Its type is the type of the value; an optional accepts `auto`, too, which
 /// is stored as no value.
@@ -81,9 +82,6 @@ std::string text_of(const TomlValue& value);
 /// only this user or root can have created or written (base/owned_file.hpp). Returns no value if the file does not
 /// exist, and an error with the reason and the next step if it is rejected.
 Result<std::optional<Bytes>> read_protected_file(const std::string& path);
-
-/// Parses a size in bytes: `20G`, `512M`, `1048576`. Suffixes are powers of 1024.
-Result<std::uint64_t> parse_size(std::string_view text);
 
 /// Returns the candidate that the author of `name` probably meant, or an empty string if none is similar.
 std::string suggest_name(std::string_view name, const std::vector<std::string_view>& candidates);

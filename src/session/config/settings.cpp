@@ -12,9 +12,9 @@ using Form = Format::Form;
 
 constexpr std::uint64_t kMaxUnsigned = std::numeric_limits<unsigned>::max();
 
-constexpr Format kFlag = {.valid = "1 or 0"};
+constexpr Format kFlag = {.valid = kBooleanValues};
 // Accepts booleans too, because `pch.mode = true` is natural in a file.
-constexpr Format kSwitch = {.valid = "on, off or auto"};
+constexpr Format kSwitch = {.valid = "auto, 1, true, yes, on, 0, false, no or off"};
 constexpr Format kPath = {.form = Form::Path};
 constexpr Format kPaths = {.form = Form::Path, .separator = ':'};
 constexpr Format kBundles = {.form = Form::BundlePath, .separator = ':'};

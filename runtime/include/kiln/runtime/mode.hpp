@@ -30,8 +30,8 @@ constexpr kiln::Backend device_backend(Backend backend) {
   return backend == Backend::Cuda ? kiln::Backend::Cuda : kiln::Backend::OpenCl;
 }
 
-/// The source of a mode, in descending precedence.
-enum class ModeSource : unsigned char { Override, Environment, Default };
-KILN_API const char* to_string(ModeSource source);
+/// The source of a setting, in descending precedence.
+enum class SettingSource : unsigned char { Override, Environment, Default };
+KILN_API const char* to_string(SettingSource source);
 
 }  // namespace kiln::runtime

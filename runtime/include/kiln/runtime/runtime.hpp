@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,18 +23,24 @@ namespace kiln::runtime {
 struct RuntimeOptions {
   /// Overrides KILN_EXECUTION_MODE. The default is auto.
   std::optional<Mode> mode;
-  /// Overrides KILN_REWRITES (`on` or `off`). The default is on.
+  /// Overrides KILN_REWRITES. The default is on.
   std::optional<bool> rewrites;
-  /// Restricts the choice to variants that give equal bytes for equal inputs.
-  bool deterministic = false;
+  /// Overrides KILN_DETERMINISTIC: restricts the choice to variants that give equal bytes for equal inputs. The default
+  /// is off.
+  std::optional<bool> deterministic;
+  /// Overrides KILN_ALLOW_CPU_DEVICE: allows the modes gpu and auto to select an OpenCL device that is a CPU (PoCL).
+  /// The default is off.
+  std::optional<bool> allow_cpu_device;
+  /// Overrides KILN_PRECISION (`auto` or `fp64`). The default is auto.
+  std::optional<PrecisionPolicy> precision;
   /// Devices that can be used, in order of preference.
   std::vector<Backend> devices = {Backend::Cuda, Backend::OpenCl};
   /// Path of a file that `kiln calibrate` wrote. Empty means KILN_CALIBRATION or else the user's file
   /// (docs/calibration-format.md).
   std::string calibration;
-  /// Synchronizes at the end of each stage, so that the trace shows the duration of each. KILN_TIME_STAGES=1 does the
-  /// same. The waits are marked with the purpose `Trace`.
-  bool time_stages = false;
+  /// Overrides KILN_TIME_STAGES: synchronizes at the end of each stage, so that the trace shows the duration of each.
+  /// The waits are marked with the purpose `Trace`. The default is off.
+  std::optional<bool> time_stages;
 };
 
 /// A replacement of an operation by a cheaper one with the same result, for inputs that allow it.
@@ -62,17 +67,36 @@ class KILN_API Runtime {
   Session& session() const;
   const RuntimeOptions& options() const;
 
+  /// Each setting is the override of the program, else the environment variable, else the default. A setter sets or
+  /// removes the override, discards cached decisions and reads the environment again. `set_mode` also queries the
+  /// devices again.
   Mode mode() const;
-  ModeSource mode_source() const;
-  /// Sets or removes the override of the mode. Discards cached decisions and reads the environment again.
+  SettingSource mode_source() const;
   void set_mode(std::optional<Mode> mode);
   bool rewrites() const;
+  SettingSource rewrites_source() const;
   void set_rewrites(std::optional<bool> rewrites);
+  bool deterministic() const;
+  SettingSource deterministic_source() const;
+  void set_deterministic(std::optional<bool> deterministic);
+  bool allow_cpu_device() const;
+  SettingSource allow_cpu_device_source() const;
+  void set_allow_cpu_device(std::optional<bool> allow);
+  PrecisionPolicy precision() const;
+  SettingSource precision_source() const;
+  void set_precision(std::optional<PrecisionPolicy> precision);
+  bool time_stages() const;
+  SettingSource time_stages_source() const;
+  void set_time_stages(std::optional<bool> time_stages);
 
   /// Selects the backend of an operation and requests the units of the selected variant. Inside a `Workflow` of the
   /// calling thread, returns the workflow's decision. If mode gpu was requested and no device can run the operation,
   /// returns an error that names what is missing. A fallback in mode auto is reported by an event.
   Result<Decision> decide(const Operation& operation, const DispatchRequest& request);
+  /// Requests the units of a backend's variants in the background, if this runtime can select the backend for rows on
+  /// the host: not in mode cpu, not if the options leave the backend out, and not if its devices are CPUs that are not
+  /// allowed. Opens no driver.
+  void request(Backend backend, const Requirements& requirements);
   /// Returns true if the rewrite should be used. If rewrites are on, this emits an event.
   bool should_rewrite(const Rewrite& rewrite, std::uint64_t rows);
 
@@ -80,7 +104,8 @@ class KILN_API Runtime {
   struct Counts {
     std::uint64_t decisions = 0;
     std::uint64_t dispatches = 0;
-    std::uint64_t on_device = 0;
+    std::uint64_t on_device = 0;  ///< dispatches that ran on a device
+    std::uint64_t on_gpu = 0;     ///< those of them whose device is not a CPU: `on_gpu / dispatches` is the rate
     std::uint64_t fallbacks = 0;
   };
   Counts counts() const;
@@ -101,7 +126,7 @@ class KILN_API Runtime {
 /// later. Not thread-safe.
 class KILN_API Workflow {
  public:
-  static Result<Workflow> begin(Runtime& runtime, const char* name, std::initializer_list<const Operation*> operations,
+  static Result<Workflow> begin(Runtime& runtime, const char* name, std::vector<const Operation*> operations,
                                 const DispatchRequest& request);
   Workflow(Workflow&& other) noexcept;
   Workflow& operator=(Workflow&&) = delete;
