@@ -114,6 +114,6 @@ void check_launches(const View& view, Findings& to) {
   check_compiles(view, to);
 }
 
-Rules launch_rules() { return {&kOtherMemory, &kSmallBlock, &kSharedLimits, &kBlockingCompile, &kIncompleteTrace}; }
+Rules launch_rules() { return {&kOtherMemory, &kSmallBlock, &kSharedLimits, &kBlockingCompile}; }
 
 }  // namespace kiln::audit
