@@ -128,7 +128,9 @@ void check_small(const Run& run, Findings& to) {
   if (run.number == 0) return;
   Events small;
   for (const RecordedEvent* event : run.events) {
-    if (is_allocation(*event) && event->event.bytes <= kOneRow) small.push_back(event);
+    // A profile of PyTorch does not have the sizes of all allocations.
+    const bool known = event->event.bytes != 0;
+    if (is_allocation(*event) && known && event->event.bytes <= kOneRow) small.push_back(event);
   }
   if (small.size() < kManyAllocations) return;
   to.add(kManySmall, small,

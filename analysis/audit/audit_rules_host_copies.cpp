@@ -96,8 +96,8 @@ void check_end(const Run& run, const Ids& mirrors, Findings& to) {
 void check_host_copies(const View& view, Findings& to) {
   const Ids mirrors = check_mirrors(view, to);
   for (const Run& run : view.runs) {
-    // A program without declared operations has no way to mark a copy.
-    if (run.number != 0) check_end(run, mirrors, to);
+    // A program without declared operations has no way to mark a copy, and other profilers record no purpose.
+    if (run.number != 0 && view.trace.format == TraceFormat::Kiln) check_end(run, mirrors, to);
   }
 }
 
