@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "apps/kiln/analysis/audit_source.hpp"
 #include "apps/kiln/analysis/render_audit_json.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
@@ -118,18 +120,29 @@ void print_facts(const audit::Report& report, Console& console) {
 }  // namespace
 
 int audit_command(const Arguments& arguments, Console& console) {
+  if (arguments.files.empty()) return audit_source_command(arguments, console);
   const std::string& path = arguments.files.front();
   const Result<audit::Trace> trace = audit::read_trace(path);
   if (!trace) return report(trace.error(), console);
   const audit::Report found = audit::run_audit(*trace);
+  std::optional<source::SourceReport> sources;
+  if (!arguments.source.empty()) {
+    Result<source::SourceReport> searched = search_sources(arguments.source, &*trace, &found);
+    if (!searched) return report(searched.error(), console);
+    sources = std::move(*searched);
+  }
   if (arguments.json) {
-    console.print(audit_json(found, path));
+    console.print(audit_json(found, path, sources ? &*sources : nullptr));
   } else {
     print_findings(found, console);
     console.print(summary_text(found, console) + "\n\n");
     print_facts(found, console);
     console.print("What makes this path behave like CPU code?\n  " + printable(found.cause) +
                   "\nWhat is the smallest structural change that moves it back?\n  " + printable(found.change));
+    if (sources) {
+      console.print("\n");
+      print_sources(*sources, &found, console);
+    }
   }
   return code_of(found, arguments.fail_on);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/kiln/analysis/audit_source.hpp"
 #include "apps/kiln/output/json_common.hpp"
 
 namespace kiln::cli {
@@ -58,7 +59,7 @@ static Json to_json(const audit::DeviceUsage::Fallback& fallback) {
   return {{"operation", fallback.operation}, {"reason", fallback.reason}, {"count", fallback.count}};
 }
 
-std::string audit_json(const audit::Report& report, const std::string& path) {
+std::string audit_json(const audit::Report& report, const std::string& path, const source::SourceReport* sources) {
   Json decisions = Json::array();
   for (const audit::Selection& each : report.selections) decisions.push_back(to_json(each));
   Json stages = Json::array();
@@ -71,26 +72,28 @@ std::string audit_json(const audit::Report& report, const std::string& path) {
   }
   const auto structural = std::count_if(report.findings.begin(), report.findings.end(),
                                         [](const audit::Finding& finding) { return finding.structural; });
-  return text_of({{"trace", path},
-                  {"clean", report.clean()},
-                  {"worst", report.clean() ? Json(nullptr) : Json(to_string(report.worst()))},
-                  {"findings", findings},
-                  {"structural", structural},
-                  {"incidental", static_cast<std::ptrdiff_t>(report.findings.size()) - structural},
-                  {"targets", targets},
-                  {"command", report.command},
-                  {"date", report.date},
-                  {"devices", report.devices},
-                  {"rows", report.rows},
-                  {"decisions", decisions},
-                  {"stayed_on_device", to_json(report.stayed)},
-                  {"bytes_in", report.bytes_in},
-                  {"bytes_out", report.bytes_out},
-                  {"longest_stages", stages},
-                  {"stages_synchronized", report.stages_synchronized},
-                  {"dispatches", to_json(report.counts)},
-                  {"cause", report.cause},
-                  {"change", report.change}});
+  Json all = {{"trace", path},
+              {"clean", report.clean()},
+              {"worst", report.clean() ? Json(nullptr) : Json(to_string(report.worst()))},
+              {"findings", findings},
+              {"structural", structural},
+              {"incidental", static_cast<std::ptrdiff_t>(report.findings.size()) - structural},
+              {"targets", targets},
+              {"command", report.command},
+              {"date", report.date},
+              {"devices", report.devices},
+              {"rows", report.rows},
+              {"decisions", decisions},
+              {"stayed_on_device", to_json(report.stayed)},
+              {"bytes_in", report.bytes_in},
+              {"bytes_out", report.bytes_out},
+              {"longest_stages", stages},
+              {"stages_synchronized", report.stages_synchronized},
+              {"dispatches", to_json(report.counts)},
+              {"cause", report.cause},
+              {"change", report.change}};
+  if (sources != nullptr) all["source"] = source_json(*sources, &report);
+  return text_of(all);
 }
 
 std::string device_usage_json(const audit::DeviceUsage& usage) {
