@@ -89,22 +89,26 @@ struct PointColumn {
 };
 
 /// One polygon per row, on the host: rings[r] … rings[r + 1] are the rings of row r, and offsets[i] … offsets[i + 1]
-/// the vertices of ring i, the last of which repeats the first. Shells and holes are not distinguished: a point inside
-/// an odd number of rings is inside, which is correct for every valid polygon and multipolygon. Null and empty rows
-/// have no rings.
+/// the vertices of ring i, the last of which repeats the first. A part of a row is a shell and the holes that follow
+/// it. Predicates do not distinguish shells and holes: a point inside an odd number of rings is inside, which is
+/// correct for every valid polygon and multipolygon. Null and empty rows have no rings.
 struct PolygonColumn {
   std::vector<std::int32_t> rings{0};
   std::vector<std::int32_t> offsets{0};
   std::vector<double> x;
   std::vector<double> y;
   Bitmap valid;
+  Bitmap shells;  ///< one bit per ring
 
   std::size_t rows() const { return rings.size() - 1; }
   bool null(std::size_t row) const { return !valid[row]; }
   bool empty(std::size_t row) const { return valid[row] && rings[row] == rings[row + 1]; }
 
-  /// Adds a ring to the row that the next `end_row` completes. The last vertex must equal the first.
+  /// Adds a ring to the row that the next `end_row` completes: the first ring of a row is a shell, each further one a
+  /// hole. The last vertex must equal the first.
   void add_ring(const std::vector<Point>& vertices);
+  /// Adds a ring that begins another part of the row.
+  void add_shell(const std::vector<Point>& vertices);
   /// Completes a row from the rings added since the last row. Without any ring the polygon is empty.
   void end_row();
   void add_null();
@@ -127,6 +131,14 @@ struct Boxes {
   }
 };
 
+/// The areas of a column. An empty row has the area 0, a null row has NaN.
+struct Areas {
+  std::vector<double> values;
+  Bitmap valid;
+
+  std::size_t rows() const { return values.size(); }
+};
+
 /// One result per row: true, false, or null if one of the inputs is null.
 struct Mask {
   Bitmap inside;  ///< zero if the row is null
@@ -145,6 +157,34 @@ using Pairs = std::vector<Pair>;
 
 /// A geometry as WKB, or nullopt for null.
 using Wkb = std::optional<std::string>;
+
+/// The rows of a column as WKB: bytes[offsets[r]] … bytes[offsets[r + 1]] are row r. A null row has no bytes; an empty
+/// row has the bytes of an empty geometry.
+struct WkbColumn {
+  std::vector<std::uint8_t> bytes;
+  std::vector<std::uint32_t> offsets{0};
+  Bitmap valid;
+
+  std::size_t rows() const { return offsets.size() - 1; }
+  Wkb operator[](std::size_t row) const {
+    if (!valid[row]) return std::nullopt;
+    return std::string(bytes.begin() + offsets[row], bytes.begin() + offsets[row + 1]);
+  }
+  bool operator==(const WkbColumn&) const = default;
+};
+
+/// One number per row, by which `dissolve` groups the rows of another column.
+struct KeyColumn {
+  std::vector<std::int32_t> values;
+
+  std::size_t rows() const { return values.size(); }
+};
+
+/// The result of `dissolve`: one row per distinct key, by increasing key.
+struct Dissolved {
+  KeyColumn keys;
+  PolygonColumn polygons;
+};
 /// Read a column of WKB with GEOS. Points accept POINT; polygons accept POLYGON and MULTIPOLYGON. Third and fourth
 /// coordinates are dropped. The error names the row if the row is not WKB, has another geometry type, or has a
 /// coordinate that is not finite.
@@ -153,5 +193,7 @@ kiln::Result<PolygonColumn> read_polygons(const std::vector<Wkb>& rows);
 
 /// Returns the 64-bit FNV-1a hash of the pairs, each as two little-endian 32-bit numbers.
 std::uint64_t digest(const Pairs& pairs);
+/// Returns the 64-bit FNV-1a hash of the bytes.
+std::uint64_t digest(const std::vector<std::uint8_t>& bytes);
 
 }  // namespace spatial

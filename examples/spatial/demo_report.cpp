@@ -16,10 +16,11 @@ std::string hex(std::uint64_t digest) {
 }  // namespace
 
 void print_text(const DemoReport& report) {
-  std::printf("%s of %zu points and %zu polygons: %zu pairs, digest %s\n", report.operation.c_str(), report.points,
-              report.polygons, report.pairs, hex(report.digest).c_str());
+  std::printf("%s of %zu points and %zu polygons: %zu %s, digest %s\n", report.operation.c_str(), report.points,
+              report.polygons, report.count, report.counted.c_str(), hex(report.digest).c_str());
   const kiln::runtime::Decision& decision = report.decision;
-  const std::string device = decision.device.empty() ? "" : " (" + decision.device + ")";
+  const std::string device =
+      decision.device.empty() ? "" : " (" + decision.device + (decision.cpu_device ? ", a CPU device)" : ")");
   std::printf("requested %s, selected %s%s: %s\n", to_string(decision.requested), to_string(decision.selected),
               device.c_str(), decision.explanation.c_str());
   std::printf("%.1f ms", report.ms);
@@ -36,12 +37,13 @@ void print_json(const DemoReport& report) {
   json["operation"] = report.operation;
   json["points"] = report.points;
   json["polygons"] = report.polygons;
-  json["pairs"] = report.pairs;
+  json[report.counted] = report.count;
   json["digest"] = hex(report.digest);
   json["backend"] = report.backend;
   json["requested"] = to_string(report.decision.requested);
   json["selected"] = to_string(report.decision.selected);
   json["device"] = report.decision.device;
+  json["cpu_device"] = report.decision.cpu_device;
   json["reason"] = to_string(report.decision.reason);
   json["text"] = report.decision.explanation;
   json["upload_ms"] = report.upload_ms;

@@ -14,8 +14,12 @@ namespace spatial {
 class DevicePoints;
 class DevicePolygons;
 class DeviceBoxes;
+class DeviceAreas;
 class DeviceMask;
 class DevicePairs;
+class DeviceKeys;
+class DeviceWkb;
+class DeviceDissolved;
 
 namespace runtime = kiln::runtime;
 
@@ -41,6 +45,7 @@ class Operand {
 };
 using Points = Operand<PointColumn, DevicePoints>;
 using Polygons = Operand<PolygonColumn, DevicePolygons>;
+using Keys = Operand<KeyColumn, DeviceKeys>;
 
 /// A result at the location of its inputs. For columns on the host it is on the host, regardless of the backend. For
 /// columns on a device it stays there until `materialize` is called.
@@ -54,14 +59,25 @@ struct HostOrDevice {
       : host(), device(std::move(value)) {}  // NOLINT(google-explicit-constructor)
 };
 using PlacedBoxes = HostOrDevice<Boxes, DeviceBoxes>;
+using PlacedAreas = HostOrDevice<Areas, DeviceAreas>;
 using PlacedMask = HostOrDevice<Mask, DeviceMask>;
 using PlacedPairs = HostOrDevice<Pairs, DevicePairs>;
+using PlacedWkb = HostOrDevice<WkbColumn, DeviceWkb>;
+using PlacedDissolved = HostOrDevice<Dissolved, DeviceDissolved>;
 
 /// The signatures of the variants of each operation.
 using BoundsOfPoints = kiln::Result<PlacedBoxes>(runtime::Dispatch&, const Points&);
 using BoundsOfPolygons = kiln::Result<PlacedBoxes>(runtime::Dispatch&, const Polygons&);
+using AreaOfPolygons = kiln::Result<PlacedAreas>(runtime::Dispatch&, const Polygons&);
 /// Takes as many polygons as points, or one for all points.
 using Within = kiln::Result<PlacedMask>(runtime::Dispatch&, const Points&, const Polygons&);
 using Sjoin = kiln::Result<PlacedPairs>(runtime::Dispatch&, const Points&, const Polygons&);
+using WkbOfPoints = kiln::Result<PlacedWkb>(runtime::Dispatch&, const Points&);
+using WkbOfPolygons = kiln::Result<PlacedWkb>(runtime::Dispatch&, const Polygons&);
+/// Takes as many keys as polygons.
+using Dissolve = kiln::Result<PlacedDissolved>(runtime::Dispatch&, const Polygons&, const Keys&);
+
+/// The error of `dissolve` for polygons that are not a coverage, as far as it notices.
+kiln::Error not_a_coverage();
 
 }  // namespace spatial

@@ -89,6 +89,7 @@ kiln::Status append_rings(Reader& reader, std::size_t row, const GEOSGeometry* p
     if (GEOSisEmpty_r(reader.context(), geometry) != 0) continue;
     if (kiln::Status status = append_coordinates(reader, row, geometry, column.x, column.y); !status) return status;
     column.offsets.push_back(static_cast<std::int32_t>(column.x.size()));
+    column.shells.push_back(ring < 0);
   }
   return {};
 }

@@ -482,7 +482,7 @@ typedef struct kiln_device {
   uint32_t units;  ///< number of multiprocessors or compute units
   /// ratio of single- to double-precision throughput; 0 if there is no double precision or it is unknown
   uint32_t fp64_ratio;
-  int is_cpu;  ///< not 0: the device is a CPU, as with PoCL
+  uint64_t is_cpu;  ///< 1 if the device is a CPU, as with PoCL; otherwise 0
 } kiln_device;
 
 /// Returns the devices of a backend. Opens the driver. An error names what is missing.

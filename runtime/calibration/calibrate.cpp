@@ -48,6 +48,7 @@ RuntimeOptions options_of(const Runtime& runtime, Backend backend) {
   options.devices = {};
   if (on_device(backend)) options.devices.push_back(backend);
   options.time_stages = false;
+  options.allow_cpu_device = runtime.allow_cpu_device();
   return options;
 }
 
@@ -71,7 +72,8 @@ class OperationTimer {
   Status time_stages(BackendRun& side);
   Status prepare(std::uint64_t rows);
   Result<double> time(BackendRun& side);
-  void stop(BackendRun& side, std::string reason);
+  void stop(BackendRun& side, const std::string& reason);
+  void add_note(const std::string& note);
   void add_noise_note();
 
   const Clock& clock_;
@@ -98,6 +100,10 @@ void OperationTimer::choose_sides() {
   for (const Backend backend : devices) {
     const auto here = runtime_.session().devices(device_backend(backend));
     if (!here || here->empty()) continue;
+    if (here->front().is_cpu && !runtime_.allow_cpu_device()) {
+      add_note(std::string(to_string(backend)) + " was not measured: its device is a CPU; set KILN_ALLOW_CPU_DEVICE=1");
+      continue;
+    }
     sides_.push_back({backend, Runtime(runtime_.session(), options_of(runtime_, backend))});
   }
 }
@@ -114,10 +120,13 @@ Result<double> OperationTimer::time(BackendRun& side) {
   return milliseconds_since(clock_, start);
 }
 
-void OperationTimer::stop(BackendRun& side, std::string reason) {
+void OperationTimer::stop(BackendRun& side, const std::string& reason) {
   side.stopped = true;
-  reason = std::string(to_string(side.backend)) + " " + reason;
-  if (out_.notes.size() < kMaxNotes) out_.notes.push_back(reason.substr(0, kMaxNoteLength));
+  add_note(std::string(to_string(side.backend)) + " " + reason);
+}
+
+void OperationTimer::add_note(const std::string& note) {
+  if (out_.notes.size() < kMaxNotes) out_.notes.push_back(note.substr(0, kMaxNoteLength));
 }
 
 // If a device fails, the other devices are still measured. If the CPU fails, there is nothing to compare with.
@@ -249,9 +258,8 @@ void OperationTimer::add_noise_note() {
     noisy += static_cast<std::size_t>(std::count_if(side.timings.begin(), side.timings.end(),
                                                     [](const Timing& timing) { return timing.spread > kNoisy; }));
   }
-  if (noisy * 4 <= all || out_.notes.size() >= kMaxNotes) return;
-  out_.notes.emplace_back(
-      "the times vary too much, probably because the machine was busy: calibrate again on an idle machine");
+  if (noisy * 4 <= all) return;
+  add_note("the times vary too much, probably because the machine was busy: calibrate again on an idle machine");
 }
 
 Result<OperationCalibration> OperationTimer::measure() {

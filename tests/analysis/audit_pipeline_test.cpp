@@ -74,6 +74,7 @@ class AuditPipeline : public testing::Test {
     runtime::RuntimeOptions options;
     options.mode = runtime::Mode::Gpu;
     options.devices = {runtime::Backend::OpenCl};
+    options.allow_cpu_device = true;  // PoCL
     options.time_stages = time_stages;
     return runtime::Runtime(session, options);
   }

@@ -13,9 +13,14 @@ class CalibrateCommand : public KilnProgram {
     options.insert(options.begin(), "calibrate");
     for (const char* more : {"--quick", "--", KILN_CALIBRATED_MAIN}) options.emplace_back(more);
     options.push_back(mode);
-    return run(options, {{"KILN_EXECUTION_MODE", "cpu"}});
+    return run(options, {{"KILN_EXECUTION_MODE", "cpu"}, {"KILN_ALLOW_CPU_DEVICE", allowed_}});
+  }
+  Ran decide(const std::string& rows) {
+    return run_program({KILN_CALIBRATED_MAIN, "decide", rows}, {{"KILN_ALLOW_CPU_DEVICE", allowed_}});
   }
   std::string kept() const { return path("home/.config/kiln/calibration.json"); }
+
+  std::string allowed_ = "1";  // the device is PoCL's
 };
 
 TEST_F(CalibrateCommand, FindsCrossoverThatAutoUses) {
@@ -42,12 +47,24 @@ TEST_F(CalibrateCommand, FindsCrossoverThatAutoUses) {
   EXPECT_GE(large["evidence"]["opencl"][3]["runs"], 5);
   EXPECT_EQ(large["longest"]["opencl"][0]["stage"], "wait");
 
-  const Ran few = run_program({KILN_CALIBRATED_MAIN, "decide", "50"});
+  const Ran few = decide("50");
   EXPECT_EQ(few.exit_code, 11) << few.out;
   EXPECT_NE(few.out.find("measured"), std::string::npos) << few.out;
-  const Ran many = run_program({KILN_CALIBRATED_MAIN, "decide", "20000"});
+  const Ran many = decide("20000");
   EXPECT_EQ(many.exit_code, 10) << many.out;
   EXPECT_NE(many.out.find("measured"), std::string::npos) << many.out;
+  allowed_ = "0";
+  const Ran refused = decide("20000");
+  EXPECT_EQ(refused.exit_code, 11) << refused.out;
+  EXPECT_NE(refused.out.find("KILN_ALLOW_CPU_DEVICE=1"), std::string::npos) << refused.out;
+}
+
+TEST_F(CalibrateCommand, LeavesOutCpuDeviceWithoutPermission) {
+  allowed_ = "0";
+  const Ran ran = calibrate("answer");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("fake.large: no device on this machine: cpu"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("note: opencl was not measured: its device is a CPU"), std::string::npos) << ran.out;
 }
 
 TEST_F(CalibrateCommand, PreservesOtherOperations) {

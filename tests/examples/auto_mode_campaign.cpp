@@ -56,6 +56,7 @@ class Campaign {
       RuntimeOptions options;
       options.mode = mode;
       options.devices = {Backend::OpenCl};
+      options.allow_cpu_device = true;  // PoCL
       sides_.emplace_back(session, options);
     }
   }

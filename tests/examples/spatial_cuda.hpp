@@ -34,7 +34,9 @@ inline const Unit& spatial_stand_ins() {
   static const Unit unit = Unit::cuda("stand_ins.cu", kStandIns)
                                .with_entry("stand_in_scan")
                                .with_entry("stand_in_select")
-                               .with_entry("stand_in_sort");
+                               .with_entry("stand_in_sort")
+                               .with_entry("stand_in_unique")
+                               .with_entry("stand_in_reduce");
   return unit;
 }
 inline constinit const Requirements kSpatialStandIns{"stand-ins", [] { return Units{spatial_stand_ins()}; }};
@@ -104,16 +106,24 @@ class SpatialCuda : public testing::Test {
   std::shared_ptr<spatial::DeviceContext> kit_;
 };
 
+/// Returns the number of the operator for stand_in_reduce.
+inline int reduction_of(const cccl::Spec& spec) {
+  const auto kind = spec.operators.empty() ? cccl::OperatorKind::Plus : spec.operators.front().kind;
+  return kind == cccl::OperatorKind::Minimum ? 1 : kind == cccl::OperatorKind::Maximum ? 2 : 0;
+}
+
 inline Result<spatial::CudaPrimitives::Algorithm> SpatialCuda::stand_in(const cccl::Spec& spec) {
   using cccl::Algorithm;
   const char* const entry = spec.algorithm == Algorithm::Scan                ? "stand_in_scan"
                             : spec.algorithm == Algorithm::ThreeWayPartition ? "stand_in_select"
+                            : spec.algorithm == Algorithm::UniqueByKey       ? "stand_in_unique"
+                            : spec.algorithm == Algorithm::SegmentedReduce   ? "stand_in_reduce"
                                                                              : "stand_in_sort";
   asked_.push_back(spec.text());
   auto kernel = session_->get(spatial_stand_ins(), entry);
   if (!kernel) return std::move(kernel).error();
   return spatial::CudaPrimitives::Algorithm(
-      [kernel = *kernel, algorithm = spec.algorithm](const cccl::Call& call) -> Status {
+      [kernel = *kernel, algorithm = spec.algorithm, op = reduction_of(spec)](const cccl::Call& call) -> Status {
         const unsigned block = kernel.occupancy().value().block_size;
         const auto grid = static_cast<unsigned>((call.items - 1) / block + 1);
         const LaunchConfig config(Grid(grid), Block(block), *call.stream);
@@ -121,6 +131,13 @@ inline Result<spatial::CudaPrimitives::Algorithm> SpatialCuda::stand_in(const cc
         if (algorithm == Algorithm::Scan) return kernel.launch(config, at.at(0), at.at(1), call.items);
         if (algorithm == Algorithm::ThreeWayPartition) {
           return kernel.launch(config, at.at(0), at.at(1), at.at(3), at.at(4), call.items);
+        }
+        if (algorithm == Algorithm::UniqueByKey) {
+          return kernel.launch(config, at.at(0), at.at(1), at.at(2), at.at(3), at.at(4), call.items);
+        }
+        if (algorithm == Algorithm::SegmentedReduce) {
+          return kernel.launch(config, at.at(0), at.at(1), at.at(2), at.at(3), call.secondary_items, op,
+                               *static_cast<const double*>(call.init));
         }
         return kernel.launch(config, at.at(0), at.at(1), at.at(2), at.at(3), call.items, call.end_bit);
       });

@@ -29,6 +29,7 @@ class SpatialSession {
     runtime::RuntimeOptions options;
     options.mode = runtime::Mode::Gpu;
     options.devices = {runtime::Backend::OpenCl};
+    options.allow_cpu_device = true;  // PoCL
     return runtime::Runtime(session_, options);
   }
   /// Returns the events since the last call.

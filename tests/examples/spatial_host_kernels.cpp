@@ -11,13 +11,24 @@
 
 #include "examples/spatial/kernels/primitives/compact.cu"
 #include "examples/spatial/kernels/primitives/scan.cu"
+#include "examples/spatial/kernels/primitives/unique.cu"
+#include "examples/spatial/kernels/spatial/area_fp32.cu"
+#include "examples/spatial/kernels/spatial/area_fp64.cu"
+#include "examples/spatial/kernels/spatial/box_area.cu"
+#include "examples/spatial/kernels/spatial/box_within.cu"
 #include "examples/spatial/kernels/spatial/candidates.cu"
+#include "examples/spatial/kernels/spatial/edges.cu"
 #include "examples/spatial/kernels/spatial/grid.cu"
+#include "examples/spatial/kernels/spatial/groups.cu"
+#include "examples/spatial/kernels/spatial/links.cu"
 #include "examples/spatial/kernels/spatial/pairs.cu"
+#include "examples/spatial/kernels/spatial/parts.cu"
 #include "examples/spatial/kernels/spatial/point_bounds.cu"
 #include "examples/spatial/kernels/spatial/polygon_bounds.cu"
 #include "examples/spatial/kernels/spatial/refine.cu"
 #include "examples/spatial/kernels/spatial/within.cu"
+#include "examples/spatial/kernels/spatial/wkb_points.cu"
+#include "examples/spatial/kernels/spatial/wkb_polygons.cu"
 
 namespace kiln::test {
 
@@ -27,6 +38,10 @@ extern "C" __global__ void stand_in_scan(const unsigned* in, unsigned* out, Numb
 extern "C" __global__ void stand_in_select(const int* in, int* first, int* rest, long long* counts, Number count) {}
 extern "C" __global__ void stand_in_sort(const Number* in, Number* out, const int* values, int* moved, Number count,
                                          int bits) {}
+extern "C" __global__ void stand_in_unique(const int* in, const int* values, int* out, int* kept, long long* count,
+                                           Number items) {}
+extern "C" __global__ void stand_in_reduce(const double* in, double* out, const unsigned* begins, const unsigned* ends,
+                                           Number segments, int kind, double init) {}
 )";
 
 namespace {
@@ -57,6 +72,26 @@ void stand_in_sort(const Number* in, Number* out, const int* values, int* moved,
   for (Number i = 0; i < count; ++i) {
     out[i] = in[order[i]];
     moved[i] = values[order[i]];
+  }
+}
+
+void stand_in_unique(const int* in, const int* values, int* out, int* kept, long long* count, Number items) {
+  *count = 0;
+  for (Number i = 0; i < items; ++i) {
+    if (i != 0 && in[i] == in[i - 1]) continue;
+    out[*count] = in[i];
+    kept[(*count)++] = values[i];
+  }
+}
+
+void stand_in_reduce(const double* in, double* out, const unsigned* begins, const unsigned* ends, Number segments,
+                     int kind, double init) {
+  for (Number segment = 0; segment < segments; ++segment) {
+    double result = init;
+    for (unsigned i = begins[segment]; i < ends[segment]; ++i) {
+      result = kind == 0 ? result + in[i] : kind == 1 ? std::min(result, in[i]) : std::max(result, in[i]);
+    }
+    out[segment] = result;
   }
 }
 
@@ -128,7 +163,26 @@ std::vector<SpatialHostKernel> spatial_host_kernels() {
           KILN_KERNEL(candidates_count, run_apart),  KILN_KERNEL(candidates_write, run_apart),
           KILN_KERNEL(refine_candidates, run_apart), KILN_KERNEL(gather_keys, run_apart),
           KILN_KERNEL(pairs_of_keys, run_apart),     KILN_KERNEL(stand_in_scan, run_once),
-          KILN_KERNEL(stand_in_select, run_once),    KILN_KERNEL(stand_in_sort, run_once)};
+          KILN_KERNEL(stand_in_select, run_once),    KILN_KERNEL(stand_in_sort, run_once),
+          KILN_KERNEL(stand_in_unique, run_once),    KILN_KERNEL(stand_in_reduce, run_once),
+          KILN_KERNEL(unique_keys, run_apart),       KILN_KERNEL(unique_end, run_apart),
+          KILN_KERNEL(wkb_point_sizes, run_apart),   KILN_KERNEL(wkb_points, run_apart),
+          KILN_KERNEL(wkb_shells, run_apart),        KILN_KERNEL(wkb_polygon_sizes, run_apart),
+          KILN_KERNEL(wkb_rows, run_apart),          KILN_KERNEL(wkb_rings, run_apart),
+          KILN_KERNEL(wkb_vertices, run_apart),      KILN_KERNEL(group_keys, run_apart),
+          KILN_KERNEL(group_ranks, run_apart),       KILN_KERNEL(group_rows, run_apart),
+          KILN_KERNEL(ring_sides, run_apart),        KILN_KERNEL(edge_keys, run_apart),
+          KILN_KERNEL(edge_cancel, run_apart),       KILN_KERNEL(dissolve_check, run_apart),
+          KILN_KERNEL(boundary_keys, run_apart),     KILN_KERNEL(link_edges, run_apart),
+          KILN_KERNEL(jump_begin, run_apart),        KILN_KERNEL(jump_double, run_apart),
+          KILN_KERNEL(ring_labels, run_apart),       KILN_KERNEL(ring_keys, run_apart),
+          KILN_KERNEL(ring_lengths, run_apart),      KILN_KERNEL(place_edges, run_apart),
+          KILN_KERNEL(leftmost_heights, run_apart),  KILN_KERNEL(ring_turns, run_apart),
+          KILN_KERNEL(ring_shells, run_apart),       KILN_KERNEL(ring_sizes, run_apart),
+          KILN_KERNEL(shell_bits, run_apart),        KILN_KERNEL(group_rings, run_apart),
+          KILN_KERNEL(write_rings, run_apart),       KILN_KERNEL(box_within, run_apart),
+          KILN_KERNEL(area_fp64, run_apart),         KILN_KERNEL(area_fp32, run_apart),
+          KILN_KERNEL(box_area, run_apart)};
 }
 
 }  // namespace kiln::test

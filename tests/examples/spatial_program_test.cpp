@@ -36,14 +36,16 @@ TEST_F(SpatialProgram, FirstWithinCompilesItsUnitsAndSecondProcessNone) {
     arguments.insert(arguments.end(), {"--backend", backend});
     return arguments;
   };
-  nlohmann::json cold = demo(on("opencl"));
+  const Variables allowed = {{"KILN_ALLOW_CPU_DEVICE", "1"}};  // PoCL
+  nlohmann::json cold = demo(on("opencl"), allowed);
   std::sort(cold["compiled"].begin(), cold["compiled"].end());
   EXPECT_EQ(cold["compiled"], (nlohmann::json{"compact.cl", "polygon_bounds.cl", "within.cl"})) << cold;
   EXPECT_EQ(cold["undeclared"], nlohmann::json::array());
   EXPECT_EQ(cold["requested"], "gpu");
   EXPECT_EQ(cold["selected"], "opencl");
+  EXPECT_EQ(cold["cpu_device"], true);
 
-  const nlohmann::json warm = demo(on("opencl"));
+  const nlohmann::json warm = demo(on("opencl"), allowed);
   EXPECT_EQ(warm["compiled"], nlohmann::json::array()) << warm;
   const nlohmann::json processor = demo(on("cpu"));
   EXPECT_GT(processor.value("pairs", 0), 0);
@@ -83,6 +85,12 @@ TEST_F(SpatialProgram, DemoReportsMissingDevice) {
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_TRUE(ran.says("spatial: ")) << ran.err;
   EXPECT_TRUE(ran.says("OpenCL")) << ran.err;
+}
+
+TEST_F(SpatialProgram, DemoRejectsCpuDeviceWithoutPermission) {
+  const Ran ran = spatial({"demo", "--backend", "opencl", "--points", "10", "--polygons", "1"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_TRUE(ran.says("is a CPU; set KILN_ALLOW_CPU_DEVICE=1 to use it")) << ran.err;
 }
 
 TEST_F(SpatialProgram, DemoWritesTrace) {

@@ -31,6 +31,7 @@ runtime::Runtime on_opencl(const Session& session) {
   runtime::RuntimeOptions options;
   options.mode = runtime::Mode::Gpu;
   options.devices = {runtime::Backend::OpenCl};
+  options.allow_cpu_device = true;  // PoCL
   return runtime::Runtime(session, options);
 }
 
@@ -103,6 +104,31 @@ TEST(SpatialRequests, EachOperationRequestsAndUsesOnlyItsUnits) {
   expect_exactly("box_join", {"candidates.cl", "grid.cl", "pairs.cl", "polygon_bounds.cl", "radix_sort.cl", "scan.cl"},
                  [](runtime::Runtime& runtime, const WarmColumns& columns) {
                    return spatial::sjoin(runtime, columns.points, columns.squares).has_value();
+                 });
+  expect_exactly("box_within", {"box_within.cl", "polygon_bounds.cl"},
+                 [](runtime::Runtime& runtime, const WarmColumns& columns) {
+                   return spatial::within(runtime, columns.points, columns.squares).has_value();
+                 });
+  expect_exactly("area", {"area_fp64.cl"}, [](runtime::Runtime& runtime, const WarmColumns& columns) {
+    return spatial::area(runtime, columns.triangles).has_value();
+  });
+  expect_exactly("box_area", {"box_area.cl"}, [](runtime::Runtime& runtime, const WarmColumns& columns) {
+    return spatial::area(runtime, columns.squares).has_value();
+  });
+  expect_exactly("WKB of points", {"scan.cl", "wkb_points.cl"},
+                 [](runtime::Runtime& runtime, const WarmColumns& columns) {
+                   return spatial::to_wkb(runtime, columns.points).has_value();
+                 });
+  expect_exactly("WKB of polygons", {"scan.cl", "wkb_polygons.cl"},
+                 [](runtime::Runtime& runtime, const WarmColumns& columns) {
+                   return spatial::to_wkb(runtime, columns.triangles).has_value();
+                 });
+  expect_exactly("dissolve",
+                 {"compact.cl", "edges.cl", "groups.cl", "links.cl", "parts.cl", "radix_sort.cl", "scan.cl",
+                  "segmented_reduce.cl", "unique.cl"},
+                 [](runtime::Runtime& runtime, const WarmColumns& columns) {
+                   const spatial::KeyColumn keys{std::vector<std::int32_t>(columns.squares.rows(), 1)};
+                   return spatial::dissolve(runtime, columns.squares, keys).has_value();
                  });
 }
 

@@ -1,5 +1,6 @@
 #include "spatial/device/cuda_primitives.hpp"
 
+#include <limits>
 #include <utility>
 
 #include "spatial/device/cuda_units.hpp"
@@ -9,6 +10,8 @@ namespace spatial {
 namespace {
 
 constexpr std::uint32_t kNothing = 0;  // the initial value of a scan
+// The initial values of the reductions.
+constexpr double kNeutral[] = {0, std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
 
 kiln::Error invalid(const char* message) { return {kiln::Code::InvalidArgument, message, {}}; }
 
@@ -82,6 +85,36 @@ kiln::Status CudaPrimitives::sort(kiln::Buffer& keys, kiln::Buffer& spare, std::
   done = call(sort_, cuda::sort(), std::move(sort));
   if (done) std::swap(keys, spare);
   return done;
+}
+
+kiln::Status CudaPrimitives::unique(const kiln::Buffer& keys, std::uint32_t count, const kiln::Buffer& heads,
+                                    const kiln::Buffer& runs) {
+  const std::size_t bytes = count * sizeof(std::int32_t);
+  kiln::Status done = reserve(numbers_, bytes);
+  if (done) done = reserve(rest_, bytes);
+  if (done) done = reserve(values_, bytes);
+  if (done) done = reserve(selected_, 2 * sizeof(std::int64_t));
+  if (done) done = kit_.launch("unique_keys", count, count, keys, *rest_, *numbers_);
+  if (!done) return done;
+  kiln::cccl::Call unique;
+  unique.iterators = {rest_->native(), numbers_->native(), values_->native(), heads.native(), selected_->native()};
+  unique.items = count;
+  done = call(unique_, cuda::unique(), std::move(unique));
+  if (done) done = kit_.launch("unique_end", 1, count, *selected_, heads, runs);
+  return done;
+}
+
+kiln::Status CudaPrimitives::segmented_reduce(Reduction reduction, const kiln::Buffer& values,
+                                              const kiln::Buffer& offsets, std::uint32_t segments,
+                                              const kiln::Buffer& results) {
+  const auto kind = static_cast<std::uint32_t>(reduction);
+  const auto* const begins = static_cast<const std::uint32_t*>(offsets.native());
+  kiln::cccl::Call reduce;
+  reduce.iterators = {values.native(), results.native(), begins, begins + 1};
+  reduce.items = values.size() / sizeof(double);
+  reduce.secondary_items = segments;
+  reduce.init = &kNeutral[kind];
+  return call(reductions_[kind], cuda::segmented_reduction(reduction), std::move(reduce));
 }
 
 }  // namespace spatial

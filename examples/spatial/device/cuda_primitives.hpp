@@ -32,6 +32,10 @@ class CudaPrimitives final : public Primitives {
   kiln::Status compact(const kiln::Buffer& flags, std::uint32_t count, const kiln::Buffer& indices,
                        const kiln::Buffer& chosen) override;
   kiln::Status sort(kiln::Buffer& keys, kiln::Buffer& spare, std::uint32_t count, unsigned bits) override;
+  kiln::Status unique(const kiln::Buffer& keys, std::uint32_t count, const kiln::Buffer& heads,
+                      const kiln::Buffer& runs) override;
+  kiln::Status segmented_reduce(Reduction reduction, const kiln::Buffer& values, const kiln::Buffer& offsets,
+                                std::uint32_t segments, const kiln::Buffer& results) override;
 
  private:
   kiln::Status reserve(std::optional<kiln::Buffer>& scratch, std::size_t bytes) const;
@@ -42,10 +46,12 @@ class CudaPrimitives final : public Primitives {
   std::optional<Algorithm> scan_;
   std::optional<Algorithm> select_;
   std::optional<Algorithm> sort_;
-  std::optional<kiln::Buffer> numbers_;   // the sequence to select from
-  std::optional<kiln::Buffer> rest_;      // values that are not selected
-  std::optional<kiln::Buffer> selected_;  // number of selected values
-  std::optional<kiln::Buffer> values_;    // values sorted along with the keys, in and out
+  std::optional<Algorithm> unique_;
+  std::optional<Algorithm> reductions_[3];  // by Reduction
+  std::optional<kiln::Buffer> numbers_;     // the sequence to select from
+  std::optional<kiln::Buffer> rest_;        // values that are not selected; keys in unique
+  std::optional<kiln::Buffer> selected_;    // number of selected values
+  std::optional<kiln::Buffer> values_;      // values sorted along with the keys, in and out
   std::optional<kiln::Buffer> moved_;
 };
 

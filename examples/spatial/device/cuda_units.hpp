@@ -6,7 +6,9 @@
 #include <kiln/cccl.hpp>
 #include <kiln/unit.hpp>
 
-/// The units that the CUDA variants compile: units of spatial/kernels/ and three CCCL algorithms.
+#include "spatial/device/primitives.hpp"
+
+/// The units that the CUDA variants compile: units of spatial/kernels/ and CCCL algorithms.
 namespace spatial::cuda {
 
 /// Returns the unit that contains the kernel, or null if there is none.
@@ -21,5 +23,9 @@ const kiln::cccl::Spec& saturating_scan();
 const kiln::cccl::Spec& selection();
 /// A sort by 64-bit keys. The library has no sort of keys alone, so this one also sorts values.
 const kiln::cccl::Spec& sort();
+/// The first of equal adjacent 32-bit keys, with their values.
+const kiln::cccl::Spec& unique();
+/// A reduction of segments of doubles that 32-bit offsets delimit.
+const kiln::cccl::Spec& segmented_reduction(Reduction reduction);
 
 }  // namespace spatial::cuda

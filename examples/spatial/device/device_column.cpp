@@ -70,11 +70,22 @@ kiln::Result<DevicePolygons> upload(runtime::Runtime& runtime, const std::shared
   auto offsets = uploads.copy(polygons.offsets);
   auto x = uploads.copy(polygons.x);
   auto y = uploads.copy(polygons.y);
+  auto shells = uploads.copy(polygons.shells.words());
   if (!uploads.status) return std::move(uploads.status).error();
-  return DevicePolygons(
-      kit, polygons.rows(),
-      {shared(std::move(valid)), *std::move(rings), *std::move(offsets), *std::move(x), *std::move(y)},
-      all_rectangles(polygons));
+  return DevicePolygons(kit, polygons.rows(),
+                        {shared(std::move(valid)), *std::move(rings), *std::move(offsets), *std::move(x), *std::move(y),
+                         *std::move(shells)},
+                        all_rectangles(polygons));
+}
+
+kiln::Result<DeviceKeys> upload(runtime::Runtime& runtime, const std::shared_ptr<DeviceContext>& kit,
+                                const KeyColumn& keys) {
+  if (keys.rows() > kMaxRows) return too_many("rows");
+  const runtime::Transfer transfer(runtime, kiln::Purpose::Input);
+  Uploads uploads(*kit);
+  auto values = uploads.copy(keys.values);
+  if (!uploads.status) return std::move(uploads.status).error();
+  return DeviceKeys(kit, keys.rows(), *std::move(values));
 }
 
 kiln::Result<Boxes> materialize(runtime::Runtime& runtime, const DeviceBoxes& boxes) {
@@ -84,6 +95,15 @@ kiln::Result<Boxes> materialize(runtime::Runtime& runtime, const DeviceBoxes& bo
   host.valid = Bitmap(boxes.rows(), false);
   kiln::Status copied = copy_out(transfer, boxes, boxes.sides, host.sides);
   if (copied) copied = copy_out(transfer, boxes, *boxes.valid, host.valid.words());
+  if (!copied) return std::move(copied).error();
+  return host;
+}
+
+kiln::Result<Areas> materialize(runtime::Runtime& runtime, const DeviceAreas& areas) {
+  runtime::Transfer transfer(runtime, kiln::Purpose::Materialize);
+  Areas host{std::vector<double>(areas.rows()), Bitmap(areas.rows(), false)};
+  kiln::Status copied = copy_out(transfer, areas, areas.values, host.values);
+  if (copied) copied = copy_out(transfer, areas, *areas.valid, host.valid.words());
   if (!copied) return std::move(copied).error();
   return host;
 }
@@ -101,6 +121,42 @@ kiln::Result<Pairs> materialize(runtime::Runtime& runtime, const DevicePairs& pa
   runtime::Transfer transfer(runtime, kiln::Purpose::Materialize);
   Pairs host(pairs.rows());
   if (kiln::Status copied = copy_out(transfer, pairs, pairs.pairs, host); !copied) return std::move(copied).error();
+  return host;
+}
+
+kiln::Result<WkbColumn> materialize(runtime::Runtime& runtime, const DeviceWkb& wkb) {
+  runtime::Transfer transfer(runtime, kiln::Purpose::Materialize);
+  WkbColumn host;
+  host.bytes.resize(wkb.byte_count);
+  host.offsets.resize(wkb.rows() + 1);
+  host.valid = Bitmap(wkb.rows(), false);
+  kiln::Status copied = copy_out(transfer, wkb, wkb.at.bytes, host.bytes);
+  if (copied) copied = copy_out(transfer, wkb, wkb.at.offsets, host.offsets);
+  if (copied) copied = copy_out(transfer, wkb, *wkb.at.valid, host.valid.words());
+  if (!copied) return std::move(copied).error();
+  return host;
+}
+
+kiln::Result<Dissolved> materialize(runtime::Runtime& runtime, const DeviceDissolved& dissolved) {
+  runtime::Transfer transfer(runtime, kiln::Purpose::Materialize);
+  const DevicePolygons& from = dissolved.polygons;
+  Dissolved host;
+  host.keys.values.resize(dissolved.rows());
+  PolygonColumn& to = host.polygons;
+  to.rings.resize(dissolved.rows() + 1);
+  to.offsets.resize(from.ring_count() + 1);
+  to.x.resize(from.vertex_count());
+  to.y.resize(from.vertex_count());
+  to.valid = Bitmap(dissolved.rows(), false);
+  to.shells = Bitmap(from.ring_count(), false);
+  kiln::Status copied = copy_out(transfer, dissolved, dissolved.keys.values, host.keys.values);
+  if (copied) copied = copy_out(transfer, dissolved, from.at.rings, to.rings);
+  if (copied) copied = copy_out(transfer, dissolved, from.at.offsets, to.offsets);
+  if (copied) copied = copy_out(transfer, dissolved, from.at.x, to.x);
+  if (copied) copied = copy_out(transfer, dissolved, from.at.y, to.y);
+  if (copied) copied = copy_out(transfer, dissolved, *from.at.valid, to.valid.words());
+  if (copied) copied = copy_out(transfer, dissolved, from.at.shells, to.shells.words());
+  if (!copied) return std::move(copied).error();
   return host;
 }
 

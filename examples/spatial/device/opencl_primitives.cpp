@@ -76,4 +76,20 @@ kiln::Status OpenClPrimitives::sort(kiln::Buffer& keys, kiln::Buffer& spare, std
   return done;
 }
 
+kiln::Status OpenClPrimitives::unique(const kiln::Buffer& keys, std::uint32_t count, const kiln::Buffer& heads,
+                                      const kiln::Buffer& runs) {
+  kiln::Status done = reserve(flags_, count);
+  if (done) done = kit_.launch("unique_flags", count, count, keys, *flags_);
+  if (done) done = compact(*flags_, count, heads, runs);
+  if (done) done = kit_.launch("unique_end", 1, count, runs, heads);
+  return done;
+}
+
+kiln::Status OpenClPrimitives::segmented_reduce(Reduction reduction, const kiln::Buffer& values,
+                                                const kiln::Buffer& offsets, std::uint32_t segments,
+                                                const kiln::Buffer& results) {
+  return kit_.launch("segmented_reduce", segments, static_cast<std::uint32_t>(reduction), segments, offsets, values,
+                     results);
+}
+
 }  // namespace spatial

@@ -19,6 +19,10 @@ class OpenClPrimitives final : public Primitives {
   kiln::Status compact(const kiln::Buffer& flags, std::uint32_t count, const kiln::Buffer& indices,
                        const kiln::Buffer& chosen) override;
   kiln::Status sort(kiln::Buffer& keys, kiln::Buffer& spare, std::uint32_t count, unsigned bits) override;
+  kiln::Status unique(const kiln::Buffer& keys, std::uint32_t count, const kiln::Buffer& heads,
+                      const kiln::Buffer& runs) override;
+  kiln::Status segmented_reduce(Reduction reduction, const kiln::Buffer& values, const kiln::Buffer& offsets,
+                                std::uint32_t segments, const kiln::Buffer& results) override;
 
  private:
   kiln::Status reserve(std::optional<kiln::Buffer>& scratch, std::size_t bytes) const;
@@ -27,6 +31,7 @@ class OpenClPrimitives final : public Primitives {
   std::optional<kiln::Buffer> tiles_;   // sums of the tiles
   std::optional<kiln::Buffer> counts_;  // counts of the digits
   std::optional<kiln::Buffer> total_;   // sum of the digit counts, which is not read
+  std::optional<kiln::Buffer> flags_;   // keys that begin a run
 };
 
 }  // namespace spatial

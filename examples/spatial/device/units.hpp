@@ -17,8 +17,15 @@ extern const kiln::Requirements polygon_column_requirements;
 extern const kiln::Requirements bounds_of_points_requirements;
 extern const kiln::Requirements bounds_of_polygons_requirements;
 extern const kiln::Requirements within_requirements;
+extern const kiln::Requirements box_within_requirements;
+extern const kiln::Requirements area_in_fp64_requirements;
+extern const kiln::Requirements area_in_fp32_requirements;
+extern const kiln::Requirements box_area_requirements;
 extern const kiln::Requirements sjoin_requirements;
 extern const kiln::Requirements box_join_requirements;
+extern const kiln::Requirements wkb_of_points_requirements;
+extern const kiln::Requirements wkb_of_polygons_requirements;
+extern const kiln::Requirements dissolve_requirements;
 }  // namespace opencl
 namespace cuda {
 extern const kiln::Requirements point_column_requirements;
@@ -26,8 +33,15 @@ extern const kiln::Requirements polygon_column_requirements;
 extern const kiln::Requirements bounds_of_points_requirements;
 extern const kiln::Requirements bounds_of_polygons_requirements;
 extern const kiln::Requirements within_requirements;
+extern const kiln::Requirements box_within_requirements;
+extern const kiln::Requirements area_in_fp64_requirements;
+extern const kiln::Requirements area_in_fp32_requirements;
+extern const kiln::Requirements box_area_requirements;
 extern const kiln::Requirements sjoin_requirements;
 extern const kiln::Requirements box_join_requirements;
+extern const kiln::Requirements wkb_of_points_requirements;
+extern const kiln::Requirements wkb_of_polygons_requirements;
+extern const kiln::Requirements dissolve_requirements;
 }  // namespace cuda
 
 /// Lets PoCL put the code for one work group size into its binaries. Call it at the start of the program, before it

@@ -1,0 +1,92 @@
+// The boundary edges of groups: of the edges of a coverage, those that occur once in their group. An edge that two
+// polygons share occurs twice, in opposite directions, and is inside.
+#include "dissolve.cuh"
+
+// Returns the vertex before or after `i` in a ring that has other coordinates; `i` if there is none. `last` is the
+// closing vertex, which repeats `first`.
+__device__ inline int other_vertex(const double* x, const double* y, int first, int last, int i, int step) {
+  for (int k = i + step; k != i; k += step) {
+    if (k < first) k = last - 1;
+    if (k >= last) k = first;
+    if (x[k] != x[i] || y[k] != y[i]) return k;
+    if (k == i) break;
+  }
+  return i;
+}
+
+// Finds the rings that must be reversed: shells that turn right and holes that turn left. A ring turns as it does at
+// its lowest leftmost vertex.
+extern "C" __global__ void ring_sides(unsigned rings, const int* offsets, const unsigned* shells, const double* x,
+                                      const double* y, unsigned char* reversed) {
+  for (size_t ring = first_item(); ring < rings; ring += item_step()) {
+    const int first = offsets[ring];
+    const int last = offsets[ring + 1] - 1;
+    reversed[ring] = 0;
+    if (last <= first) continue;
+    int lowest = first;
+    for (int i = first + 1; i < last; ++i) {
+      if (x[i] < x[lowest] || (x[i] == x[lowest] && y[i] < y[lowest])) lowest = i;
+    }
+    const int before = other_vertex(x, y, first, last, lowest, -1);
+    const int after = other_vertex(x, y, first, last, lowest, 1);
+    const int turn = orientation(x[before], y[before], x[lowest], y[lowest], x[after], y[after]);
+    reversed[ring] = turn != 0 && (turn > 0) != is_valid(shells, int(ring)) ? 1 : 0;
+  }
+}
+
+// A key is the edge above the hash of its group and its ends, regardless of their order.
+extern "C" __global__ void edge_keys(unsigned vertices, int rows, const int* rings, unsigned ring_count,
+                                     const int* offsets, const unsigned char* reversed, const unsigned* ranks,
+                                     const double* x, const double* y, unsigned* sides, Wide* keys) {
+  for (size_t i = first_item(); i < vertices; i += item_step()) {
+    const int ring = row_of(offsets, int(ring_count), int(i));
+    unsigned hash = kNoEdge;
+    if (int(i) + 1 < offsets[ring + 1] && !same_vertex(x, y, unsigned(i), unsigned(i) + 1)) {
+      const unsigned group = ranks[row_of(rings, rows, ring)];
+      const bool swap = x[i + 1] < x[i] || (x[i + 1] == x[i] && y[i + 1] < y[i]);
+      const size_t a = swap ? i + 1 : i;
+      const size_t b = swap ? i : i + 1;
+      sides[i] = (group << 1) | reversed[ring];
+      hash = hash_of(mixed_vertex(mixed_vertex(group, x[a], y[a]), x[b], y[b]));
+    }
+    keys[i] = (Wide(i) << 32) | hash;
+  }
+}
+
+// Returns 0 if two edges of one hash differ, 1 if they are equal, -1 if one is the other reversed.
+__device__ inline int compare_edges(const double* x, const double* y, const unsigned* sides, unsigned a, unsigned b) {
+  if ((sides[a] ^ sides[b]) >> 1 != 0) return 0;
+  const unsigned from = start_of(a, sides[a]);
+  const unsigned to = end_of(a, sides[a]);
+  const unsigned other_from = start_of(b, sides[b]);
+  const unsigned other_to = end_of(b, sides[b]);
+  if (same_vertex(x, y, from, other_from) && same_vertex(x, y, to, other_to)) return 1;
+  return same_vertex(x, y, from, other_to) && same_vertex(x, y, to, other_from) ? -1 : 0;
+}
+
+// Flags the edges that occur once. It is an error if one occurs twice in one direction, or more often.
+extern "C" __global__ void edge_cancel(unsigned count, const Wide* keys, const unsigned* sides, const double* x,
+                                       const double* y, unsigned char* flags, unsigned* status) {
+  for (size_t i = first_item(); i < count; i += item_step()) {
+    const unsigned edge = unsigned(keys[i] >> 32);
+    const unsigned hash = unsigned(keys[i]);
+    int equal = 0;
+    int opposite = 0;
+    if (hash != kNoEdge) {
+      size_t first = i;
+      while (first > 0 && unsigned(keys[first - 1]) == hash) --first;
+      for (size_t k = first; k < count && unsigned(keys[k]) == hash; ++k) {
+        const int compared = compare_edges(x, y, sides, edge, unsigned(keys[k] >> 32));
+        equal += compared == 1 ? 1 : 0;
+        opposite += compared == -1 ? 1 : 0;
+      }
+      if (equal > 1 || opposite > 1) *status = 1;
+    }
+    flags[edge] = equal == 1 && opposite == 0 ? 1 : 0;
+  }
+}
+
+// Replaces a count by 2^32 - 1, which no caller accepts as a size, if a kernel found an error.
+extern "C" __global__ void dissolve_check(const unsigned* status, unsigned* count) {
+  if (first_item() == 0 && *status != 0) *count = kMost;
+}
