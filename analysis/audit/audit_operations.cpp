@@ -68,8 +68,8 @@ std::string shape_of(const Run& run) {
   Terms terms;
   Sequence sequence;
   for (const RecordedEvent* event : run.events) {
-    if (is_launch(*event) && sequence.size() < kMaxLaunches)
-      sequence.push_back(terms.number(std::string(truncate_utf8(kernel_of(*event), kMaxName))));
+    if (!is_launch(*event) || sequence.size() >= kMaxLaunches) continue;
+    sequence.push_back(terms.number(std::string(truncate_utf8(kernel_of(*event), kMaxName))));
   }
   if (sequence.empty()) return place_of(run) == Place::Processor ? "CPU" : "";
   for (std::size_t before = sequence.size() + 1; sequence.size() < before;) {
