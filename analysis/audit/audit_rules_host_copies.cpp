@@ -22,6 +22,8 @@ constexpr Rule kUnmarked{"unmarked_host_copy",
                          "a run ends with a copy of rows to the host that nothing marks as requested by the caller",
                          "return the rows on the device, or state the purpose materialize for the copy (Transfer)"};
 
+constexpr std::uint64_t kSmallCopy = 4096;  // bytes
+constexpr std::size_t kRepeatedCopies = 3;
 
 using Ids = std::set<std::uint64_t>;
 
@@ -39,7 +41,7 @@ struct Mirror {
 };
 
 void report(Mirror& mirror, Ids& reported, Findings& to) {
-  if (mirror.reads.size() >= kRepeated) {
+  if (mirror.reads.size() >= kRepeatedCopies) {
     to.add(kRebuiltMirror, mirror.reads,
            format_bytes(mirror.reads.front()->event.bytes) + " were read in each of " +
                std::to_string(mirror.reads.size()) + " runs, with no launch and no copy to the device in between");
@@ -79,10 +81,10 @@ void check_end(const Run& run, const Ids& mirrors, Findings& to) {
     if (is_launch(event) || (is_copy_in(event) && event.event.bytes > kScalar)) used.insert(event.event.stream);
     const bool last = event.event.stream == 0 ? used.empty() : used.count(event.event.stream) == 0;
     if (last && is_unmarked(event) && mirrors.count(event.id) == 0) {
-      (event.event.bytes > kSmall ? rows : small).push_back(&event);
+      (event.event.bytes > kSmallCopy ? rows : small).push_back(&event);
     }
   }
-  if (small.size() < kRepeated) rows.insert(rows.end(), small.begin(), small.end());
+  if (small.size() < kRepeatedCopies) rows.insert(rows.end(), small.begin(), small.end());
   if (rows.empty()) return;
   std::sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
   std::uint64_t bytes = 0;
@@ -93,11 +95,12 @@ void check_end(const Run& run, const Ids& mirrors, Findings& to) {
 
 }  // namespace
 
+// Only kiln's traces have purposes. A program without declared operations has no reason to state one.
 void check_host_copies(const View& view, Findings& to) {
+  if (view.trace.format != TraceFormat::Kiln) return;
   const Ids mirrors = check_mirrors(view, to);
   for (const Run& run : view.runs) {
-    // A program without declared operations has no way to mark a copy, and other profilers record no purpose.
-    if (run.number != 0 && view.trace.format == TraceFormat::Kiln) check_end(run, mirrors, to);
+    if (run.number != 0) check_end(run, mirrors, to);
   }
 }
 

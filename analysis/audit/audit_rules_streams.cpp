@@ -22,7 +22,7 @@ constexpr Rule kNoOverlap{"streams_never_overlap",
                           true,
                           "work alternates between streams, and never runs on two of them at the same time",
                           "launch the work of all streams first and wait afterwards; or use one stream"};
-constexpr Rule kPageable{
+constexpr Rule kPageableCopy{
     "pageable_copy",
     Check::NoSynchronization,
     Severity::Medium,
@@ -49,8 +49,8 @@ class InFlight {
     if (is_launch(event)) busy_.insert(stream);
     const bool copied = copies_wait_ && is(event, Event::Kind::Copied);
     if (is_measurement(event) || !(copied || is(event, Event::Kind::Synchronized))) return;
-    const bool of_all = stream == 0 || event.event.message == "the device";
-    if (of_all && !copied) busy_.clear();
+    const bool everything = stream == 0 || event.event.message == "the device";
+    if (everything && !copied) busy_.clear();
     busy_.erase(stream);
   }
   /// Returns whether a stream other than this one has work.
@@ -159,7 +159,7 @@ void check_group(const Events& events, bool copies_wait, Findings& to) {
                " times, each time after the other stream had finished");
   }
   if (const Events copies = pageable_copies(events, copies_wait); !copies.empty()) {
-    to.add(kPageable, copies,
+    to.add(kPageableCopy, copies,
            format_count(copies.size(), "copy", "copies") + " of at least " + format_bytes(kLargeCopy) +
                " from or to pageable memory while another stream had work");
   }
@@ -181,6 +181,6 @@ void check_streams(const View& view, Findings& to) {
   for (const auto& [thread, events] : outside) check_group(events, copies_wait, to);
 }
 
-Rules stream_rules() { return {&kDefaultBetween, &kNoOverlap, &kPageable}; }
+Rules stream_rules() { return {&kDefaultBetween, &kNoOverlap, &kPageableCopy}; }
 
 }  // namespace kiln::audit

@@ -17,10 +17,6 @@ namespace kiln::audit {
 
 using Events = std::vector<const RecordedEvent*>;  ///< by id
 
-inline constexpr std::uint64_t kScalar = 16;   ///< maximum bytes of a value that determines a size or is a parameter
-inline constexpr std::uint64_t kSmall = 4096;  ///< bytes; up to this size a read costs more for the wait than the copy
-inline constexpr std::size_t kRepeated = 3;    ///< occurrences that are a pattern
-
 /// One run of an operation, or all work of a thread that belongs to no numbered run: see `number`.
 struct Run {
   /// Number of the run. 0 for work without a number: an operation that the program declared without one, or an implicit
@@ -74,6 +70,9 @@ inline constexpr std::size_t kLoop = 3;
 inline bool is_unbounded(const Events& path) {
   return path.front()->event.context.dispatch == 0 && path.front()->event.context.workflow == 0;
 }
+
+/// Maximum bytes of a copy that is a single value: a size of an allocation, or a parameter.
+inline constexpr std::uint64_t kScalar = 16;
 
 /// Returns true for any backend that is not the CPU or the host.
 bool is_device(std::string_view selected);
