@@ -40,6 +40,41 @@ TEST_F(AuditPipeline, LaunchOutsideAnOperationIsNotAFinding) {
   EXPECT_EQ(report.counts.undeclared, 1U);
 }
 
+// The program of issue 28, which declares nothing, and its repair.
+TEST_F(AuditPipeline, ProgramWithoutOperationsHasItsFindings) {
+  const Stream stream = session_->stream(kiln::Backend::OpenCl).value();
+  const std::vector<std::uint8_t> start(4U << 20);
+  std::vector<std::uint8_t> rows = start;
+  trace_->begin();
+  {
+    const Buffer data = stream.copy_of(rows).value();
+    for (int turn = 0; turn < 40; ++turn) {
+      const Buffer scratch = stream.allocate(4U << 20).value();
+      Pipeline::launch(*session_, stream, "touch", 64, 0, data);
+      stream.synchronize().value();
+      stream.download(rows.data(), data, rows.size()).value();
+      stream.upload(data, rows.data(), rows.size()).value();
+    }
+  }
+  const Report planted = trace_->report();
+  EXPECT_EQ(found_in(planted), std::vector<std::string>({"BLOCKING host_step", "HIGH sync_per_item",
+                                                         "HIGH many_tiny_launches", "MEDIUM allocation_in_loop"}));
+  EXPECT_EQ(planted.cpu_shaped, audit::Answer::Supported);
+  EXPECT_EQ(planted.waits.caller.count, 40U);
+  EXPECT_EQ(planted.cause.rfind("thread 1, stream 1: rows leave the device", 0), 0U) << planted.cause;
+  EXPECT_EQ(planted.change.rfind("Write that step as a kernel", 0), 0U) << planted.change;
+  trace_->begin();
+  {
+    const Buffer data = stream.copy_of(start).value();
+    for (int turn = 0; turn < 40; ++turn) Pipeline::launch(*session_, stream, "touch", 1 << 20, 256, data);
+    stream.download(rows.data(), data, rows.size()).value();
+  }
+  const Report repaired = trace_->report();
+  EXPECT_EQ(found_in(repaired), std::vector<std::string>());
+  EXPECT_TRUE(repaired.clean());
+  EXPECT_EQ(repaired.cpu_shaped, audit::Answer::Disproved);
+}
+
 TEST_F(AuditPipeline, CleanRunOnDriverDoubleHasNoFindings) {
   if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
   const Report report = report_on_double({});

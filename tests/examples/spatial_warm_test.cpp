@@ -120,6 +120,16 @@ TEST(SpatialRequests, EachOperationRequestsAndUsesOnlyItsUnits) {
                    const spatial::KeyColumn keys{std::vector<std::int32_t>(columns.squares.rows(), 1)};
                    return spatial::dissolve(runtime, columns.squares, keys).has_value();
                  });
+  expect_exactly("box_within", {"box_within.cl", "polygon_bounds.cl"},
+                 [](runtime::Runtime& runtime, const WarmColumns& columns) {
+                   return spatial::within(runtime, columns.points, columns.squares).has_value();
+                 });
+  expect_exactly("area", {"area_fp64.cl"}, [](runtime::Runtime& runtime, const WarmColumns& columns) {
+    return spatial::area(runtime, columns.triangles).has_value();
+  });
+  expect_exactly("box_area", {"box_area.cl"}, [](runtime::Runtime& runtime, const WarmColumns& columns) {
+    return spatial::area(runtime, columns.squares).has_value();
+  });
 }
 
 TEST(SpatialRequests, OpeningColumnRequestsOnlyUnitsOfItsType) {

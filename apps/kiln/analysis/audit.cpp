@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "apps/kiln/analysis/audit_compare.hpp"
+#include "apps/kiln/analysis/audit_source.hpp"
 #include "apps/kiln/analysis/render_audit_json.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
@@ -200,13 +202,20 @@ int severity_code(audit::Severity worst, const std::string& fail_on) {
 }
 
 int audit_command(const Arguments& arguments, Console& console) {
+  if (arguments.files.empty()) return audit_source_command(arguments, console);
   if (arguments.files.size() == 2) return audit_compare_command(arguments, console);
   const std::string& path = arguments.files.front();
   const Result<audit::Trace> trace = audit::read_trace(path);
   if (!trace) return report(trace.error(), console);
   const audit::Report found = audit::run_audit(*trace);
+  std::optional<source::SourceReport> sources;
+  if (!arguments.source.empty()) {
+    Result<source::SourceReport> searched = search_sources(arguments.source, &*trace, &found);
+    if (!searched) return report(searched.error(), console);
+    sources = std::move(*searched);
+  }
   if (arguments.json) {
-    console.print(audit_json(found, path));
+    console.print(audit_json(found, path, sources ? &*sources : nullptr));
   } else {
     print_findings(found, console);
     console.print(summary_text(found, console) + '\n' + missing_text(found) + '\n');
@@ -215,6 +224,10 @@ int audit_command(const Arguments& arguments, Console& console) {
                   printable(found.cpu_shaped_evidence) + "\n");
     console.print("What makes this path behave like CPU code?\n  " + printable(found.cause) +
                   "\nWhat is the smallest structural change that moves it back?\n  " + printable(found.change));
+    if (sources) {
+      console.print("\n");
+      print_sources(*sources, &found, console);
+    }
   }
   return code_of(found, arguments.fail_on);
 }

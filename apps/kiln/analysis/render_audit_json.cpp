@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/kiln/analysis/audit_source.hpp"
 #include "apps/kiln/output/json_common.hpp"
 
 namespace kiln::cli {
@@ -115,40 +116,42 @@ static Json list_of(const Items& items) {
   return list;
 }
 
-std::string audit_json(const audit::Report& report, const std::string& path) {
+std::string audit_json(const audit::Report& report, const std::string& path, const source::SourceReport* sources) {
   const auto structural = std::count_if(report.findings.begin(), report.findings.end(),
                                         [](const audit::Finding& finding) { return finding.structural; });
   const audit::Waits& waits = report.waits;
-  return text_of(
-      {{"trace", path},
-       {"format", to_string(report.format)},
-       {"verdict", to_string(report.verdict())},
-       {"clean", report.clean()},
-       {"worst", report.findings.empty() ? Json(nullptr) : Json(to_string(report.worst()))},
-       {"findings", list_of(report.findings)},
-       {"structural", structural},
-       {"incidental", static_cast<std::ptrdiff_t>(report.findings.size()) - structural},
-       {"targets", list_of(report.targets)},
-       {"missing", list_of(report.missing)},
-       {"command", report.command},
-       {"date", report.date},
-       {"devices", report.devices},
-       {"rows", report.rows},
-       {"decisions", list_of(report.selections)},
-       {"stayed_on_device", to_json(report.stayed)},
-       {"bytes_in", report.bytes_in},
-       {"bytes_out", report.bytes_out},
-       {"launches", {{"gpu", report.launches_on_gpu}, {"cpu_device", report.launches_on_cpu_device}}},
-       {"longest_stages", list_of(report.longest)},
-       {"stages_synchronized", report.stages_synchronized},
-       {"dispatches", to_json(report.counts)},
-       {"operations", list_of(report.operations)},
-       {"waits",
-        {{"caller", to_json(waits.caller)}, {"wrapper", to_json(waits.wrapper)}, {"tracing", to_json(waits.tracing)}}},
-       {"reads", list_of(report.reads)},
-       {"cpu_shaped", {{"answer", to_string(report.cpu_shaped)}, {"evidence", report.cpu_shaped_evidence}}},
-       {"cause", report.cause},
-       {"change", report.change}});
+  Json all = {
+      {"trace", path},
+      {"format", to_string(report.format)},
+      {"verdict", to_string(report.verdict())},
+      {"clean", report.clean()},
+      {"worst", report.findings.empty() ? Json(nullptr) : Json(to_string(report.worst()))},
+      {"findings", list_of(report.findings)},
+      {"structural", structural},
+      {"incidental", static_cast<std::ptrdiff_t>(report.findings.size()) - structural},
+      {"targets", list_of(report.targets)},
+      {"missing", list_of(report.missing)},
+      {"command", report.command},
+      {"date", report.date},
+      {"devices", report.devices},
+      {"rows", report.rows},
+      {"decisions", list_of(report.selections)},
+      {"stayed_on_device", to_json(report.stayed)},
+      {"bytes_in", report.bytes_in},
+      {"bytes_out", report.bytes_out},
+      {"launches", {{"gpu", report.launches_on_gpu}, {"cpu_device", report.launches_on_cpu_device}}},
+      {"longest_stages", list_of(report.longest)},
+      {"stages_synchronized", report.stages_synchronized},
+      {"dispatches", to_json(report.counts)},
+      {"operations", list_of(report.operations)},
+      {"waits",
+       {{"caller", to_json(waits.caller)}, {"wrapper", to_json(waits.wrapper)}, {"tracing", to_json(waits.tracing)}}},
+      {"reads", list_of(report.reads)},
+      {"cpu_shaped", {{"answer", to_string(report.cpu_shaped)}, {"evidence", report.cpu_shaped_evidence}}},
+      {"cause", report.cause},
+      {"change", report.change}};
+  if (sources != nullptr) all["source"] = source_json(*sources, &report);
+  return text_of(all);
 }
 
 std::string comparison_json(const audit::Comparison& comparison, const audit::Report& before,

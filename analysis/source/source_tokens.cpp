@@ -1,11 +1,11 @@
-#include "apps/kiln/split/source_tokens.hpp"
+#include "analysis/source/source_tokens.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "backends/source_scan.hpp"
 
-namespace kiln::cli {
+namespace kiln::source {
 namespace {
 
 using TokenKind = SourceToken::Kind;
@@ -61,17 +61,6 @@ class Tokenizer {
 
   // Returns the length of a backslash and the line break after it, or 0.
   std::size_t joined_length() const { return rest().starts_with("\\\n") ? 2 : rest().starts_with("\\\r\n") ? 3 : 0; }
-
-  static void link_brackets(TokenList& tokens) {
-    std::vector<std::size_t> open;
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      const std::string_view text = tokens[i].text;
-      if (text == "(" || text == "[" || text == "{") open.push_back(i);
-      if ((text != ")" && text != "]" && text != "}") || open.empty()) continue;
-      tokens[open.back()].close = i;
-      open.pop_back();
-    }
-  }
 
   void directive() {
     SourceTokens::Directive found;
@@ -144,6 +133,17 @@ class Tokenizer {
 
 }  // namespace
 
+void link_brackets(TokenList& tokens) {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const std::string_view text = tokens[i].text;
+    if (text == "(" || text == "[" || text == "{") open.push_back(i);
+    if ((text != ")" && text != "]" && text != "}") || open.empty()) continue;
+    tokens[open.back()].close = i;
+    open.pop_back();
+  }
+}
+
 SourceTokens tokenize(std::string_view text) { return Tokenizer(text).run(); }
 
 std::string text_of(const TokenList& tokens, std::size_t first, std::size_t end) {
@@ -168,4 +168,4 @@ std::size_t closing_angle(const TokenList& tokens, std::size_t open) {
   return kNoToken;
 }
 
-}  // namespace kiln::cli
+}  // namespace kiln::source
