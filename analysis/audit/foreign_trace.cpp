@@ -21,8 +21,8 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 }
 
 // Streams of different devices can have the same number.
-std::uint64_t stream_of(const Activity& activity) {
-  return activity.stream == kDefaultStream ? 0 : std::uint64_t{activity.device} << 32 | activity.stream;
+std::uint64_t stream_of(std::uint32_t device, std::uint64_t stream) {
+  return stream == kDefaultStream ? 0 : std::uint64_t{device} << 32 | stream;
 }
 
 const char* text_of(CopyDirection direction) {
@@ -128,6 +128,10 @@ void ForeignTrace::add(const HostCall& call) {
   static_cast<HostCall&>(calls_.back()) = call;
 }
 
+void ForeignTrace::add_wait_stream(std::uint64_t correlation, std::uint32_t device, std::uint64_t stream) {
+  wait_streams_[correlation] = stream_of(device, stream);
+}
+
 void ForeignTrace::add_device(std::uint64_t id, std::string_view name) {
   if (devices_.size() < kMaxThreads) devices_.emplace(id, name.substr(0, kMaxNameLength));
 }
@@ -228,7 +232,7 @@ void ForeignTrace::add_wait(const JoinedCall& call, ThreadState& state) {
   event.event.stream = state.stream;
   if (call.kind == CallKind::WaitForDevice) event.event.message = "the device";
   if (const auto at = wait_streams_.find(call.correlation); at != wait_streams_.end()) {
-    event.event.stream = at->second == kDefaultStream ? 0 : at->second;
+    event.event.stream = at->second;
   }
   if (state.last_read != 0) {
     RecordedEvent& read = trace_.events[state.last_read - 1];
@@ -252,7 +256,7 @@ void ForeignTrace::add_event(const JoinedCall& call, ThreadState& state) {
     const Activity& activity = activities_[call.activity];
     event.device_start_ms = activity.start_ms;
     event.device_end_ms = activity.end_ms;
-    state.stream = event.event.stream = stream_of(activity);
+    state.stream = event.event.stream = stream_of(activity.device, activity.stream);
     for (const std::size_t at : state.before_first) trace_.events[at].event.stream = state.stream;
     state.before_first.clear();
     state.has_stream = true;
@@ -280,9 +284,8 @@ void ForeignTrace::emit() {
     if (is_inner(call, state)) continue;
     if (call.kind == CallKind::Wait || call.kind == CallKind::WaitForDevice) {
       add_wait(call, state);
-    } else if (call.kind != CallKind::Copy ||
-               call.activity != kNoActivity) {  // a copy has a direction, or says nothing
-      add_event(call, state);
+    } else if (call.kind != CallKind::Copy || call.activity != kNoActivity) {
+      add_event(call, state);  // the call of a copy alone does not have its direction
     }
   }
 }

@@ -69,9 +69,9 @@ class ForeignTrace {
   void add(const HostCall& call);
   void add(const Activity& activity) { activities_.push_back(activity); }
   void add(const NamedRange& range) { ranges_.push_back(range); }
-  /// Notes the stream for which a call waited.
-  void add_wait_stream(std::uint64_t correlation, std::uint64_t stream) { wait_streams_[correlation] = stream; }
-  /// Notes the size of the allocation that a call made.
+  /// Notes the stream of a device for which a call waited.
+  void add_wait_stream(std::uint64_t correlation, std::uint32_t device, std::uint64_t stream);
+  /// Notes the size of the memory that a call allocated or released.
   void add_allocation_size(std::uint64_t correlation, std::uint64_t bytes) { sizes_[correlation] = bytes; }
   void add_device(std::uint64_t id, std::string_view name);
   void add_thread(std::uint64_t id, std::string_view name);

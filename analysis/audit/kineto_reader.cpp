@@ -223,7 +223,7 @@ bool KinetoHandler::end_event() {
     if (category == Category::Kernel) end_kernel();
     if (category == Category::Copy) end_copy();
     if (category == Category::Wait && now_.stream >= 0 && now_.name == "Stream Sync") {
-      to_.add_wait_stream(count_of(now_.correlation), count_of(now_.stream));
+      to_.add_wait_stream(count_of(now_.correlation), small_count_of(now_.device), count_of(now_.stream));
     }
   }
   if (to_.is_full()) return reject("it has more events than the audit can read");

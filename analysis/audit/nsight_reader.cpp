@@ -27,8 +27,7 @@ constexpr std::int64_t kPageable = 0;           // kinds of memory …
 constexpr std::int64_t kPinned = 1;
 constexpr std::int64_t kDeviceMemory = 2;
 constexpr std::int64_t kManaged = 4;
-constexpr std::int64_t kAllocation = 0;  // memoryOperationType
-constexpr int kThreadBits = 24;          // a globalTid is a process and a thread of 24 bits each
+constexpr int kThreadBits = 24;  // a globalTid is a process and a thread of 24 bits each
 
 double to_ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
 std::uint64_t count_of(std::int64_t value) { return value > 0 ? static_cast<std::uint64_t>(value) : 0; }
@@ -193,23 +192,22 @@ Status NsightReader::read_copies() {
 }
 
 Status NsightReader::read_waits() {
-  Result<SqliteRows> rows = database_.rows(kWaits, {"correlationId", "globalPid", "streamId", "syncType"});
+  Result<SqliteRows> rows = database_.rows(kWaits, {"correlationId", "globalPid", "streamId", "syncType", "deviceId"});
   if (!rows) return rows.error();
   while (more(*rows)) {
     const std::int64_t stream = rows->integer(2);
     if (rows->integer(3) != kStreamSynchronize || stream < 0 || stream >= UINT32_MAX) continue;
-    to_.add_wait_stream(key_of(rows->integer(1), rows->integer(0)), count_of(stream));
+    to_.add_wait_stream(key_of(rows->integer(1), rows->integer(0)), small_count_of(rows->integer(4)), count_of(stream));
   }
   return rows->status();
 }
 
 Status NsightReader::read_memory() {
-  Result<SqliteRows> rows =
-      database_.rows(kMemory, {"correlationId", "globalPid", "bytes", "memKind", "memoryOperationType"});
+  Result<SqliteRows> rows = database_.rows(kMemory, {"correlationId", "globalPid", "bytes", "memKind"});
   if (!rows) return rows.error();
   while (more(*rows)) {
     const std::int64_t kind = rows->integer(3);
-    if (rows->integer(4) != kAllocation || (kind != kDeviceMemory && kind != kManaged)) continue;
+    if (kind != kDeviceMemory && kind != kManaged) continue;
     to_.add_allocation_size(key_of(rows->integer(1), rows->integer(0)), count_of(rows->integer(2)));
   }
   return rows->status();
