@@ -81,12 +81,25 @@ bool all_rectangles(const PolygonColumn& polygons) {
   return true;
 }
 
+namespace {
+
+constexpr std::uint64_t kEmptyDigest = 0xcbf29ce484222325;
+
+std::uint64_t with_byte(std::uint64_t hash, std::uint32_t byte) { return (hash ^ (byte & 0xff)) * 0x100000001b3; }
+
+}  // namespace
+
+std::uint64_t digest(const std::vector<std::uint8_t>& bytes) {
+  std::uint64_t hash = kEmptyDigest;
+  for (const std::uint8_t byte : bytes) hash = with_byte(hash, byte);
+  return hash;
+}
+
 std::uint64_t digest(const Pairs& pairs) {
-  std::uint64_t hash = 0xcbf29ce484222325;
+  std::uint64_t hash = kEmptyDigest;
   const auto add = [&hash](std::int32_t number) {
-    for (unsigned shift = 0; shift < 32; shift += 8) {
-      hash = (hash ^ ((static_cast<std::uint32_t>(number) >> shift) & 0xff)) * 0x100000001b3;
-    }
+    for (unsigned shift = 0; shift < 32; shift += 8)
+      hash = with_byte(hash, static_cast<std::uint32_t>(number) >> shift);
   };
   for (const Pair& pair : pairs) {
     add(pair.point);

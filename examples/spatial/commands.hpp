@@ -13,7 +13,7 @@ namespace spatial {
 
 struct DemoOptions {
   SceneOptions scene;
-  std::string operation = "sjoin";  ///< or "within": test every point against the first polygon
+  std::string operation = "sjoin";  ///< or "within" (the first polygon), "to_wkb", "dissolve"
   std::string backend = "auto";     ///< "auto", "cpu", "opencl", "cuda"
   std::string trace;
   bool json = false;

@@ -33,6 +33,7 @@ runtime::RuntimeOptions runtime_options(const std::string& backend) {
 struct OnOneDevice {
   DevicePoints points;
   DevicePolygons polygons;
+  DeviceKeys keys;
 };
 
 kiln::Result<OnOneDevice> bring(runtime::Runtime& runtime, const SyntheticData& scene) {
@@ -46,12 +47,31 @@ kiln::Result<OnOneDevice> bring(runtime::Runtime& runtime, const SyntheticData& 
   if (!points) return points.error();
   kiln::Result<DevicePolygons> polygons = upload(runtime, *kit, scene.polygons);
   if (!polygons) return polygons.error();
-  return OnOneDevice{*std::move(points), *std::move(polygons)};
+  kiln::Result<DeviceKeys> keys = upload(runtime, *kit, scene.keys);
+  if (!keys) return keys.error();
+  return OnOneDevice{*std::move(points), *std::move(polygons), *std::move(keys)};
+}
+
+/// Writes the rows as WKB and copies that to the host.
+kiln::Status take_wkb(runtime::Runtime& runtime, const Polygons& polygons, DemoReport& report) {
+  kiln::Result<PlacedWkb> wkb = to_wkb(runtime, polygons);
+  if (!wkb) return wkb.error();
+  kiln::Result<WkbColumn> result = materialize(runtime, *std::move(wkb));
+  if (!result) return result.error();
+  report.take(*result);
+  return {};
 }
 
 /// Runs the operation and copies its result to the host, which ends the workflow.
 kiln::Status compute(runtime::Runtime& runtime, const std::string& operation, const Points& points,
-                     const Polygons& polygons, DemoReport& report) {
+                     const Polygons& polygons, const Keys& keys, DemoReport& report) {
+  if (operation == "to_wkb") return take_wkb(runtime, polygons, report);
+  if (operation == "dissolve") {
+    const kiln::Result<PlacedDissolved> merged = dissolve(runtime, polygons, keys);
+    if (!merged) return merged.error();
+    if (merged->device != nullptr) return take_wkb(runtime, merged->device->polygons, report);
+    return take_wkb(runtime, merged->host.polygons, report);
+  }
   if (operation == "within") {
     kiln::Result<PlacedMask> mask = within(runtime, points, polygons);
     if (!mask) return mask.error();
@@ -84,15 +104,20 @@ kiln::Status run(runtime::Runtime& runtime, const DemoOptions& options, const Sy
   }
   const Points points = there ? Points(there->points) : Points(scene.points);
   const Polygons polygons = there ? Polygons(there->polygons) : Polygons(scene.polygons);
-  const runtime::Operation* operation = &kSjoin;
-  if (options.operation == "within") operation = &kWithin;
+  const Keys keys = there ? Keys(there->keys) : Keys(scene.keys);
+  const auto begin = [&](std::initializer_list<const runtime::Operation*> operations) {
+    return runtime::Workflow::begin(runtime, "spatial demo", operations,
+                                    {points.rows() != 0 ? points.rows() : polygons.rows(),
+                                     there ? kiln::Residency::Device : kiln::Residency::Host, points.backend()});
+  };
   start = Clock::now();
-  kiln::Result<runtime::Workflow> workflow = runtime::Workflow::begin(
-      runtime, "spatial demo", {operation},
-      {points.rows(), there ? kiln::Residency::Device : kiln::Residency::Host, points.backend()});
+  kiln::Result<runtime::Workflow> workflow = options.operation == "within"     ? begin({&kWithin})
+                                             : options.operation == "to_wkb"   ? begin({&kWkbOfPolygons})
+                                             : options.operation == "dissolve" ? begin({&kDissolve, &kWkbOfPolygons})
+                                                                               : begin({&kSjoin});
   if (!workflow) return workflow.error();
   report.decision = workflow->decision();
-  kiln::Status status = compute(runtime, options.operation, points, polygons, report);
+  kiln::Status status = compute(runtime, options.operation, points, polygons, keys, report);
   report.ms = ms_since(start);
   return status;
 }
@@ -117,8 +142,9 @@ PolygonColumn first_polygon(const PolygonColumn& polygons) {
 }  // namespace
 
 kiln::Result<int> demo(const DemoOptions& options) {
-  SyntheticData scene = make_scene(options.scene);
+  SyntheticData scene = options.operation == "dissolve" ? make_coverage(options.scene) : make_scene(options.scene);
   if (options.operation == "within") scene.polygons = first_polygon(scene.polygons);
+  if (options.operation == "to_wkb") scene.points = PointColumn();
   DemoReport report;
   report.operation = options.operation;
   report.backend = options.backend;

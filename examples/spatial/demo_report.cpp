@@ -16,8 +16,8 @@ std::string hex(std::uint64_t digest) {
 }  // namespace
 
 void print_text(const DemoReport& report) {
-  std::printf("%s of %zu points and %zu polygons: %zu pairs, digest %s\n", report.operation.c_str(), report.points,
-              report.polygons, report.pairs, hex(report.digest).c_str());
+  std::printf("%s of %zu points and %zu polygons: %zu %s, digest %s\n", report.operation.c_str(), report.points,
+              report.polygons, report.count, report.counted.c_str(), hex(report.digest).c_str());
   const kiln::runtime::Decision& decision = report.decision;
   const std::string device =
       decision.device.empty() ? "" : " (" + decision.device + (decision.cpu_device ? ", a CPU device)" : ")");
@@ -37,7 +37,7 @@ void print_json(const DemoReport& report) {
   json["operation"] = report.operation;
   json["points"] = report.points;
   json["polygons"] = report.polygons;
-  json["pairs"] = report.pairs;
+  json[report.counted] = report.count;
   json["digest"] = hex(report.digest);
   json["backend"] = report.backend;
   json["requested"] = to_string(report.decision.requested);

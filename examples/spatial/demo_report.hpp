@@ -17,7 +17,8 @@ struct DemoReport {
   std::string backend;  ///< as requested
   std::size_t points = 0;
   std::size_t polygons = 0;
-  std::size_t pairs = 0;
+  std::string counted = "pairs";  ///< or "bytes" of WKB
+  std::size_t count = 0;
   std::uint64_t digest = 0;
   kiln::runtime::Decision decision;
   double upload_ms = 0;
@@ -26,8 +27,13 @@ struct DemoReport {
   std::vector<kiln::UndeclaredUse> undeclared;
 
   void take(const Pairs& result) {
-    pairs = result.size();
+    count = result.size();
     digest = spatial::digest(result);
+  }
+  void take(const WkbColumn& result) {
+    counted = "bytes";
+    count = result.bytes.size();
+    digest = spatial::digest(result.bytes);
   }
 };
 

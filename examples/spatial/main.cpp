@@ -29,8 +29,11 @@ int main(int count, char** arguments) {
   spatial::DemoOptions demo;
   CLI::App* demo_command = app.add_subcommand("demo", "Join generated points and polygons and show where it ran");
   add_scene(*demo_command, demo.scene);
-  demo_command->add_option("--operation", demo.operation, "Operation: sjoin, or within (the first polygon)")
-      ->check(CLI::IsMember({"sjoin", "within"}));
+  demo_command
+      ->add_option(
+          "--operation", demo.operation,
+          "Operation: sjoin, within (the first polygon), to_wkb (of the polygons), or dissolve (of a coverage)")
+      ->check(CLI::IsMember({"sjoin", "within", "to_wkb", "dissolve"}));
   demo_command->add_option("--backend", demo.backend, "auto, cpu, opencl or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "opencl", "cuda"}));
   demo_command->add_option("--trace", demo.trace, "Write a trace to this file, for `kiln audit`");

@@ -93,16 +93,16 @@ inline constexpr auto kBoxJoin =
 
 /// For rows on the host, writing the bytes is faster than transferring the rows and the bytes.
 inline constexpr auto kWkbOfPoints = runtime::operation<WkbOfPoints>(
-    "spatial.wkb_of_points", runtime::PrecisionClass::Predicate, on_processor(&cpu::wkb_of_points),
+    "spatial.wkb_of_points", runtime::PrecisionClass::Constructive, on_processor(&cpu::wkb_of_points),
     on_opencl(&device::wkb_of_points, opencl::wkb_of_points_requirements),
     on_cuda(&device::wkb_of_points, runtime::kNoCrossover, cuda::wkb_of_points_requirements));
 
 inline constexpr auto kWkbOfPolygons = runtime::operation<WkbOfPolygons>(
-    "spatial.wkb_of_polygons", runtime::PrecisionClass::Predicate, on_processor(&cpu::wkb_of_polygons),
+    "spatial.wkb_of_polygons", runtime::PrecisionClass::Constructive, on_processor(&cpu::wkb_of_polygons),
     on_opencl(&device::wkb_of_polygons, opencl::wkb_of_polygons_requirements),
     on_cuda(&device::wkb_of_polygons, runtime::kNoCrossover, cuda::wkb_of_polygons_requirements));
 
-/// Exact: the result has only coordinates of the input.
+/// Exact for coverages: the result has only coordinates of the input, and comparisons of them are exact.
 inline constexpr auto kDissolve = runtime::operation<Dissolve>(
     "spatial.dissolve", runtime::PrecisionClass::Constructive, on_processor(&cpu::dissolve),
     on_opencl(&device::dissolve, opencl::dissolve_requirements),

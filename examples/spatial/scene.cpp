@@ -74,4 +74,28 @@ SyntheticData make_scene(const SceneOptions& options) {
   return scene;
 }
 
+SyntheticData make_coverage(const SceneOptions& options) {
+  Random random(options.seed);
+  const auto width = static_cast<std::size_t>(std::sqrt(static_cast<double>(options.polygons)));
+  const double size = kSceneSize / static_cast<double>(std::max<std::size_t>(width, 1));
+  std::vector<Point> vertices;
+  for (std::size_t i = 0; i < (width + 1) * (width + 1); ++i) {
+    vertices.push_back({size * (static_cast<double>(i % (width + 1)) + random.between(-0.2, 0.2)),
+                        size * (static_cast<double>(i / (width + 1)) + random.between(-0.2, 0.2))});
+  }
+  SyntheticData scene;
+  for (std::size_t i = 0; i < width * width; ++i) {
+    scene.keys.values.push_back(static_cast<std::int32_t>(random.next() % (width * width / 16 + 1)));
+    const std::uint64_t kind = random.next() % kRowsPerNull;
+    if (kind == 0) {
+      scene.polygons.add_null();
+      continue;
+    }
+    const Point* at = vertices.data() + i / width * (width + 1) + i % width;
+    if (kind != 1) scene.polygons.add_ring({at[0], at[1], at[width + 2], at[width + 1], at[0]});
+    scene.polygons.end_row();
+  }
+  return scene;
+}
+
 }  // namespace spatial

@@ -11,6 +11,7 @@ namespace spatial {
 struct SyntheticData {
   PointColumn points;
   PolygonColumn polygons;
+  KeyColumn keys;  ///< one per polygon of a coverage; otherwise none
 };
 
 /// The side length of the square, which begins at zero.
@@ -24,5 +25,8 @@ struct SceneOptions {
 };
 /// Generates a scene; the same options yield the same scene.
 SyntheticData make_scene(const SceneOptions& options);
+/// Generates a coverage without points: quadrilaterals that share vertices, with about one key per 16 of them, and a
+/// few null, empty and missing ones. The same options yield the same coverage.
+SyntheticData make_coverage(const SceneOptions& options);
 
 }  // namespace spatial

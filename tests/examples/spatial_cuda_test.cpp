@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "examples/spatial_cuda.hpp"
+#include "support/fixtures/coverage.hpp"
 #include "support/fixtures/files.hpp"
 #include "support/fixtures/geos_oracle.hpp"
 
@@ -73,6 +74,40 @@ TEST_F(SpatialOnCuda, EveryOperationEqualsGeosOnEveryGeneratedSet) {
   }
   EXPECT_EQ(runtime_->counts().on_device, 6 * kGeneratedSets - 4)
       << "one set has no points, so nothing is launched for them";
+  EXPECT_EQ(runtime_->counts().fallbacks, 0U);
+}
+
+TEST_F(SpatialOnCuda, WkbEqualsGeos) {
+  for (std::uint64_t number = 0; number < kGeneratedSets; number += 3) {
+    const GeneratedSet set = generated_set(number);
+    const GeosOracle oracle(set);
+    const Resident there = uploaded(read_columns(oracle));
+    const auto points = spatial::to_wkb(*runtime_, there.points).value();
+    const auto polygons = spatial::to_wkb(*runtime_, there.polygons).value();
+    expect_equal(materialize(*runtime_, *points.device).value(), oracle.points_wkb(), set.name + ", points");
+    expect_equal(materialize(*runtime_, *polygons.device).value(), oracle.column_wkb(), set.name + ", polygons");
+    ASSERT_FALSE(HasFailure()) << number;
+  }
+}
+
+TEST_F(SpatialOnCuda, DissolveEqualsGeosAndReadsOnlySizes) {
+  for (std::uint64_t number = 0; number < kCoverages; ++number) {
+    const CoverageSet set = coverage(number);
+    const auto polygons = upload(*runtime_, kit_, polygons_of(set)).value();
+    const auto keys = upload(*runtime_, kit_, set.keys).value();
+    (void)take_events();
+    const auto result = spatial::dissolve(*runtime_, polygons, keys);
+    ASSERT_TRUE(result.has_value()) << number << ": " << result.error().message;
+    std::size_t reads = 0;
+    for (const Event& event : take_events()) {
+      if (event.kind != Kind::Copied) continue;
+      EXPECT_TRUE(copies_out(event) && event.bytes == 4 && event.context.purpose == Purpose::AllocationSize);
+      ++reads;
+    }
+    EXPECT_LE(reads, 3U);
+    expect_union(materialize(*runtime_, *result->device).value(), set, std::to_string(number));
+    ASSERT_FALSE(HasFailure()) << number;
+  }
   EXPECT_EQ(runtime_->counts().fallbacks, 0U);
 }
 
@@ -216,13 +251,23 @@ TEST_F(SpatialOnCuda, EachOperationUsesExactlyItsDeclaredUnits) {
        [&](const Resident& on) { return spatial::within(*runtime_, on.points, on.polygons).has_value(); }},
       {&spatial::cuda::sjoin_requirements, join},
       {&spatial::cuda::box_join_requirements, join},
+      {&spatial::cuda::wkb_of_points_requirements,
+       [&](const Resident& on) { return spatial::to_wkb(*runtime_, on.points).has_value(); }},
+      {&spatial::cuda::wkb_of_polygons_requirements,
+       [&](const Resident& on) { return spatial::to_wkb(*runtime_, on.polygons).has_value(); }},
+      {&spatial::cuda::dissolve_requirements,
+       [&](const Resident& on) {
+         const auto keys = upload(*runtime_, kit_, spatial::KeyColumn{{1}}).value();
+         return spatial::dissolve(*runtime_, on.polygons, keys).has_value();
+       }},
   };
   for (const Case& one : cases) {
     std::set<std::string> needed;
     for (const Unit& unit : one.requirements->units())
       needed.insert(unit.kind() == "cccl" ? unit.source() : unit.name());
     kit_ = open_kit();  // requests its algorithms again
-    const bool boxes = one.requirements == &spatial::cuda::box_join_requirements;
+    const bool boxes = one.requirements == &spatial::cuda::box_join_requirements ||
+                       one.requirements == &spatial::cuda::dissolve_requirements;
     const Resident there = uploaded({columns.points, boxes ? rectangle : columns.polygons});
     (void)take_events();
     asked_.clear();
@@ -285,7 +330,22 @@ TEST_F(SpatialOnCuda, RejectsScanWithoutSpaceForLastSum) {
   EXPECT_TRUE(kit_->primitives().exclusive_scan(values, 3, values, total).has_value());
 }
 
-TEST_F(SpatialOnCuda, AuditOfDeviceJoinHasNoFindings) {
+class SpatialAuditOnCuda : public SpatialOnCuda {
+ protected:
+  // Returns the audit of the session's trace, which must have no findings.
+  nlohmann::json audited() {
+    EXPECT_TRUE(session_->write_trace().has_value());
+    const std::string report = directory_.path("report.json");
+    const std::string command =
+        std::string(KILN_PROGRAM) + " audit --json " + directory_.path("trace.json") + " > " + report;
+    EXPECT_EQ(std::system(command.c_str()), 0) << read_text(report);
+    nlohmann::json found = nlohmann::json::parse(read_text(report), nullptr, false);
+    EXPECT_TRUE(found.is_object()) << read_text(report);
+    return found;
+  }
+};
+
+TEST_F(SpatialAuditOnCuda, DeviceJoinHasNoFindings) {
   const SetColumns columns = columns_of(3'000, 200);
   {
     // Warms up, so that the audit does not see the costs of the first run.
@@ -299,17 +359,30 @@ TEST_F(SpatialOnCuda, AuditOfDeviceJoinHasNoFindings) {
     const auto pairs = spatial::sjoin(*runtime_, there.points, there.polygons).value();
     EXPECT_EQ(materialize(*runtime_, *pairs.device).value().size(), pairs.device->rows());
   }
-  ASSERT_TRUE(session_->write_trace().has_value());
-  const std::string report = directory_.path("report.json");
-  const std::string command =
-      std::string(KILN_PROGRAM) + " audit --json " + directory_.path("trace.json") + " > " + report;
-  EXPECT_EQ(std::system(command.c_str()), 0) << read_text(report);
-  const auto found = nlohmann::json::parse(read_text(report), nullptr, false);
-  ASSERT_TRUE(found.is_object()) << read_text(report);
+  const nlohmann::json found = audited();
   EXPECT_EQ(found["dispatches"]["gpu"], 1);
   EXPECT_EQ(found["dispatches"]["total"], 1);
   EXPECT_EQ(found["stayed_on_device"], true);
   EXPECT_EQ(found["decisions"][0]["selected"], "cuda");
+}
+
+TEST_F(SpatialAuditOnCuda, DeviceDissolveAndWkbHaveNoFindings) {
+  const CoverageSet set = CoverageMaker(77).make(30, 30);
+  const spatial::PolygonColumn column = polygons_of(set);
+  const auto run = [&] {
+    const auto polygons = upload(*runtime_, kit_, column).value();
+    const auto keys = upload(*runtime_, kit_, set.keys).value();
+    const auto dissolved = spatial::dissolve(*runtime_, polygons, keys).value();
+    const auto wkb = spatial::to_wkb(*runtime_, dissolved.device->polygons).value();
+    EXPECT_EQ(materialize(*runtime_, *wkb.device).value().rows(), dissolved.device->rows());
+  };
+  run();  // warms up
+  TearDown();
+  SetUp();
+  run();
+  const nlohmann::json found = audited();
+  EXPECT_EQ(found["dispatches"]["gpu"], 2);
+  EXPECT_EQ(found["stayed_on_device"], true);
 }
 
 TEST(SpatialCudaProgram, ReportsMissingDriver) {
@@ -340,8 +413,8 @@ TEST(SpatialCudaUnits, CompileForBothArchitecturesWithoutDevice) {
       kernels += unit.entries().size();
     }
   }
-  EXPECT_EQ(units.size(), 9U);
-  EXPECT_EQ(kernels, 2U * 15);
+  EXPECT_EQ(units.size(), 16U);
+  EXPECT_EQ(kernels, 2U * 46);
 }
 
 }  // namespace

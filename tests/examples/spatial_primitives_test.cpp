@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "examples/spatial_device.hpp"
+#include "spatial/column.hpp"
 #include "spatial/device/device_context.hpp"
 
 namespace kiln::test {
@@ -110,6 +111,61 @@ TEST_F(SpatialPrimitives, SortUsesGivenBits) {
       std::sort(keys.begin(), keys.end());
       EXPECT_EQ(on_host<std::uint64_t>(sorted, size), keys) << size << " of " << bits << " bits";
     }
+  }
+}
+
+TEST_F(SpatialPrimitives, UniqueFindsRunsOfLowestBits) {
+  for (const std::uint32_t size : kSizes) {
+    if (size == 0) continue;
+    for (const std::uint64_t distinct : {1U, 7U, 1000U}) {
+      std::vector<std::uint64_t> keys(size);
+      for (std::uint64_t& key : keys) key = random_() % distinct;
+      std::sort(keys.begin(), keys.end());
+      std::vector<std::uint32_t> expected;
+      for (std::uint32_t i = 0; i < size; ++i) {
+        if (i == 0 || keys[i] != keys[i - 1]) expected.push_back(i);
+      }
+      for (std::uint32_t i = 0; i < size; ++i) keys[i] |= random_() << 32;  // not compared
+      const Buffer in = on_device(keys);
+      const Buffer heads = room_for<std::uint32_t>(size + 1);
+      const Buffer runs = room_for<std::uint32_t>(1);
+      ASSERT_TRUE(primitives().unique(in, size, heads, runs).has_value());
+      ASSERT_EQ(on_host<std::uint32_t>(runs, 1).front(), expected.size()) << size << " of " << distinct;
+      expected.push_back(size);
+      EXPECT_EQ(on_host<std::uint32_t>(heads, expected.size()), expected) << size << " of " << distinct;
+    }
+  }
+}
+
+TEST_F(SpatialPrimitives, SegmentedReduceCombinesSegmentsOfAnyLength) {
+  for (const std::size_t longest : {1U, 4U, 64U, 65U, 3000U}) {
+    std::vector<std::uint32_t> offsets{0};
+    for (int i = 0; i < 3000 && offsets.back() < 200'000; ++i) {
+      offsets.push_back(offsets.back() + static_cast<std::uint32_t>(random_() % (longest + 1)));
+    }
+    std::vector<double> values(offsets.back());
+    for (double& value : values) value = static_cast<double>(random_() % 2001) - 1000;  // sums are exact
+    const auto segments = static_cast<std::uint32_t>(offsets.size() - 1);
+    std::vector<double> sums(segments, 0);
+    std::vector<double> least(segments, spatial::kInfinity);
+    std::vector<double> most(segments, -spatial::kInfinity);
+    for (std::uint32_t segment = 0; segment < segments; ++segment) {
+      for (std::uint32_t i = offsets[segment]; i < offsets[segment + 1]; ++i) {
+        sums[segment] += values[i];
+        least[segment] = std::min(least[segment], values[i]);
+        most[segment] = std::max(most[segment], values[i]);
+      }
+    }
+    const Buffer in = on_device(values);
+    const Buffer at = on_device(offsets);
+    const Buffer out = room_for<double>(segments);
+    const auto reduced = [&](spatial::Reduction reduction) {
+      EXPECT_TRUE(primitives().segmented_reduce(reduction, in, at, segments, out).has_value());
+      return on_host<double>(out, segments);
+    };
+    EXPECT_EQ(reduced(spatial::Reduction::Sum), sums) << longest;
+    EXPECT_EQ(reduced(spatial::Reduction::Minimum), least) << longest;
+    EXPECT_EQ(reduced(spatial::Reduction::Maximum), most) << longest;
   }
 }
 

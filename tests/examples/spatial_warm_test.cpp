@@ -115,6 +115,21 @@ TEST(SpatialRequests, EachOperationRequestsAndUsesOnlyItsUnits) {
   expect_exactly("box_area", {"box_area.cl"}, [](runtime::Runtime& runtime, const WarmColumns& columns) {
     return spatial::area(runtime, columns.squares).has_value();
   });
+  expect_exactly("WKB of points", {"scan.cl", "wkb_points.cl"},
+                 [](runtime::Runtime& runtime, const WarmColumns& columns) {
+                   return spatial::to_wkb(runtime, columns.points).has_value();
+                 });
+  expect_exactly("WKB of polygons", {"scan.cl", "wkb_polygons.cl"},
+                 [](runtime::Runtime& runtime, const WarmColumns& columns) {
+                   return spatial::to_wkb(runtime, columns.triangles).has_value();
+                 });
+  expect_exactly("dissolve",
+                 {"compact.cl", "edges.cl", "groups.cl", "links.cl", "parts.cl", "radix_sort.cl", "scan.cl",
+                  "segmented_reduce.cl", "unique.cl"},
+                 [](runtime::Runtime& runtime, const WarmColumns& columns) {
+                   const spatial::KeyColumn keys{std::vector<std::int32_t>(columns.squares.rows(), 1)};
+                   return spatial::dissolve(runtime, columns.squares, keys).has_value();
+                 });
 }
 
 TEST(SpatialRequests, OpeningColumnRequestsOnlyUnitsOfItsType) {
