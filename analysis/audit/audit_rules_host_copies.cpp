@@ -96,10 +96,11 @@ void check_end(const Run& run, const Ids& mirrors, Findings& to) {
 
 }  // namespace
 
+// Only kiln's traces have purposes. A program without declared operations has no reason to state one.
 void check_host_copies(const View& view, Findings& to) {
+  if (view.trace.format != TraceFormat::Kiln) return;
   const Ids mirrors = check_mirrors(view, to);
   for (const Run& run : view.runs) {
-    // A program without declared operations has no way to mark a copy.
     if (run.number != 0) check_end(run, mirrors, to);
   }
 }

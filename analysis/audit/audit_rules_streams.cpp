@@ -49,7 +49,8 @@ class InFlight {
     if (is_launch(event)) busy_.insert(stream);
     const bool copied = copies_wait_ && is(event, Event::Kind::Copied);
     if (is_measurement(event) || !(copied || is(event, Event::Kind::Synchronized))) return;
-    if (stream == 0 && !copied) busy_.clear();  // a wait for the default stream, or for the device
+    const bool everything = stream == 0 || event.event.message == "the device";
+    if (everything && !copied) busy_.clear();
     busy_.erase(stream);
   }
   /// Returns whether a stream other than this one has work.

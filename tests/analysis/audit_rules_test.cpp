@@ -1,6 +1,7 @@
 // The edges of the rules about streams, buffers, host copies, precision and shared memory, on hand-written traces.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 
@@ -58,6 +59,20 @@ TEST(AuditStreams, MeasuringWaitsDoNotEndAnOverlap) {
               }
             }),
             Found());
+}
+
+TEST(AuditStreams, WaitForTheDeviceEndsTheWorkOfAllStreams) {
+  for (const char* what : {"", "the device"}) {
+    HandMadeTrace trace;
+    for (int turn = 0; turn < 4; ++turn) {
+      trace.launched("step", 1000, 256, turn % 2 == 0 ? kStream : kOther);
+      Event wait = trace.made(Event::Kind::Synchronized, what);
+      wait.stream = kOther;
+      trace.emit(wait);
+    }
+    const Found found = found_in(trace.report());
+    EXPECT_EQ(std::count(found.begin(), found.end(), "MEDIUM streams_never_overlap"), *what != '\0' ? 1 : 0);
+  }
 }
 
 TEST(AuditStreams, PageableCopyNeedsSizeOtherWorkAndRepetition) {
@@ -209,6 +224,19 @@ TEST(AuditHostCopies, UnmarkedCopyIsFoundOnlyAtTheEndOfADeclaredRun) {
   outside.launched("fill");
   outside.copied_out(800);
   EXPECT_EQ(found_in(outside.report()), Found());
+}
+
+TEST(AuditHostCopies, OtherProfilersKnowNoPurpose) {
+  HandMadeTrace written;
+  for (int run = 0; run < 4; ++run) {
+    written.begin("auto", "cuda");
+    written.copied_out(8000);
+    written.dispatched("cuda");
+  }
+  audit::Trace trace = audit::parse_trace(written.json()).value();
+  EXPECT_EQ(found_in(audit::run_audit(trace)), Found({"MEDIUM host_mirror_rebuilt"}));
+  trace.format = audit::TraceFormat::Nsight;
+  EXPECT_EQ(found_in(audit::run_audit(trace)), Found());
 }
 
 Found in_precision(const char* precision, const char* planned, const char* its_class, const char* ratio,

@@ -225,6 +225,7 @@ AuditedPrograms streams() {
                 trace.copied_in(bytes);
                 trace.launched("sort");
                 trace.synchronized();
+                trace.copied_out(bytes);
                 trace.allocated(bytes, "released");
               }
             }),

@@ -175,7 +175,7 @@ AuditedPrograms waits_and_streams() {
               }),
       profiled("two streams with device times in turn", "MEDIUM streams_never_overlap",
                {{0, 1}, {1, 2}, {2, 3}, {3, 4}}),
-      by_hand("results to pageable memory beside another stream", "MEDIUM pageable_copy",
+      by_hand("rows from pageable memory beside another stream", "MEDIUM pageable_copy",
               [](HandMadeTrace& trace) {
                 trace.begin("auto", "cuda");
                 for (int chunk = 0; chunk < 3; ++chunk) {

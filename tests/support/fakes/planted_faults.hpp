@@ -140,7 +140,7 @@ inline void Pipeline::pieces(const Buffer& out, std::size_t kept) {
     Buffer output = stream_.allocate(1024).value();
     for (std::size_t bytes = 2048; bytes <= 16'384; bytes *= 2) {
       Buffer larger = stream_.allocate(bytes).value();
-      launch("nudge", kept, out);  // stands for the kernel that copies the rows
+      launch("touch", kept, out);  // stands for the kernel that copies the rows
       output = std::move(larger);
     }
   }
@@ -153,7 +153,7 @@ inline void Pipeline::pieces(const Buffer& out, std::size_t kept) {
     const Buffer list = stream_.allocate(members.size() * sizeof(int)).value();
     for (int bin = 0; bin < 10; ++bin) {
       stream_.upload(list, members.data(), list.size()).value();
-      launch("nudge", kept, out);
+      launch("touch", kept, out);
     }
   }
 }
