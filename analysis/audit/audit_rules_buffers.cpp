@@ -24,7 +24,6 @@ constexpr Rule kManySmall{"many_small_allocations",
 constexpr std::size_t kSteps = 3;             // of growth
 constexpr std::uint64_t kMaxGrowth = 8;       // a buffer that is larger by more than this is another buffer
 constexpr std::size_t kLookBack = 4;          // allocations that can have replaced a released buffer
-constexpr std::uint64_t kScalar = 16;         // bytes
 constexpr std::uint64_t kOneRow = 256;        // bytes
 constexpr std::size_t kManyAllocations = 64;  // in one run
 

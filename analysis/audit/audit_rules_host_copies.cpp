@@ -22,9 +22,8 @@ constexpr Rule kUnmarked{"unmarked_host_copy",
                          "a run ends with a copy of rows to the host that nothing marks as requested by the caller",
                          "return the rows on the device, or state the purpose materialize for the copy (Transfer)"};
 
-constexpr std::uint64_t kScalar = 16;  // bytes
-constexpr std::uint64_t kSmall = 4096;
-constexpr std::size_t kRepeated = 3;
+constexpr std::uint64_t kSmallCopy = 4096;  // bytes
+constexpr std::size_t kRepeatedCopies = 3;
 
 using Ids = std::set<std::uint64_t>;
 
@@ -42,7 +41,7 @@ struct Mirror {
 };
 
 void report(Mirror& mirror, Ids& reported, Findings& to) {
-  if (mirror.reads.size() >= kRepeated) {
+  if (mirror.reads.size() >= kRepeatedCopies) {
     to.add(kRebuiltMirror, mirror.reads,
            format_bytes(mirror.reads.front()->event.bytes) + " were read in each of " +
                std::to_string(mirror.reads.size()) + " runs, with no launch and no copy to the device in between");
@@ -82,10 +81,10 @@ void check_end(const Run& run, const Ids& mirrors, Findings& to) {
     if (is_launch(event) || (is_copy_in(event) && event.event.bytes > kScalar)) used.insert(event.event.stream);
     const bool last = event.event.stream == 0 ? used.empty() : used.count(event.event.stream) == 0;
     if (last && is_unmarked(event) && mirrors.count(event.id) == 0) {
-      (event.event.bytes > kSmall ? rows : small).push_back(&event);
+      (event.event.bytes > kSmallCopy ? rows : small).push_back(&event);
     }
   }
-  if (small.size() < kRepeated) rows.insert(rows.end(), small.begin(), small.end());
+  if (small.size() < kRepeatedCopies) rows.insert(rows.end(), small.begin(), small.end());
   if (rows.empty()) return;
   std::sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
   std::uint64_t bytes = 0;

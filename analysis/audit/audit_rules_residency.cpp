@@ -55,7 +55,6 @@ constexpr Rule kSmallReads{"repeated_small_reads",
                            "the host reads small values one by one and waits for each",
                            "gather the values in one buffer with a kernel, and read it once"};
 
-constexpr std::uint64_t kScalar = 16;   // maximum bytes of a read that determines an allocation size
 constexpr std::uint64_t kSmall = 4096;  // bytes; up to this size a read costs more for the wait than for the copy
 constexpr std::size_t kRepeated = 3;    // number of reads without a launch in between
 constexpr std::size_t kManyReads = 16;  // the same in a run without a number, which can end at any read

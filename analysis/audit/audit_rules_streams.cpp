@@ -22,7 +22,7 @@ constexpr Rule kNoOverlap{"streams_never_overlap",
                           true,
                           "work alternates between streams, and never runs on two of them at the same time",
                           "launch the work of all streams first and wait afterwards; or use one stream"};
-constexpr Rule kPageable{
+constexpr Rule kPageableCopy{
     "pageable_copy",
     Check::NoSynchronization,
     Severity::Medium,
@@ -159,7 +159,7 @@ void check_group(const Events& events, bool copies_wait, Findings& to) {
                " times, each time after the other stream had finished");
   }
   if (const Events copies = pageable_copies(events, copies_wait); !copies.empty()) {
-    to.add(kPageable, copies,
+    to.add(kPageableCopy, copies,
            format_count(copies.size(), "copy", "copies") + " of at least " + format_bytes(kLargeCopy) +
                " from or to pageable memory while another stream had work");
   }
@@ -181,6 +181,6 @@ void check_streams(const View& view, Findings& to) {
   for (const auto& [thread, events] : outside) check_group(events, copies_wait, to);
 }
 
-Rules stream_rules() { return {&kDefaultBetween, &kNoOverlap, &kPageable}; }
+Rules stream_rules() { return {&kDefaultBetween, &kNoOverlap, &kPageableCopy}; }
 
 }  // namespace kiln::audit

@@ -55,7 +55,6 @@ constexpr Rule kHostBins{"work_binned_by_host",
                          "the host sorts work into bins and launches a kernel for each, after an upload of its list",
                          "sort or partition on the device, and launch once over all bins with their offsets"};
 
-constexpr std::uint64_t kScalar = 16;      // bytes; up to this size an upload is a parameter
 constexpr std::uint64_t kList = 64 << 10;  // bytes; a larger upload is a chunk of the rows
 constexpr std::size_t kMaxOfFixedSet = 8;  // launches of one kernel in a loop that are not a problem
 constexpr std::size_t kManyLaunches = 16;  // of one kernel in one run …

@@ -71,6 +71,9 @@ inline bool is_unbounded(const Events& path) {
   return path.front()->event.context.dispatch == 0 && path.front()->event.context.workflow == 0;
 }
 
+/// Maximum bytes of a copy that is a single value: a size of an allocation, or a parameter.
+inline constexpr std::uint64_t kScalar = 16;
+
 /// Returns true for any backend that is not the CPU or the host.
 bool is_device(std::string_view selected);
 

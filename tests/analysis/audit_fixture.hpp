@@ -27,6 +27,10 @@ struct AuditedProgram {
 };
 using AuditedPrograms = std::vector<AuditedProgram>;
 
+// For traces written by hand: a second stream, and the size of a column.
+inline constexpr std::uint64_t kOtherStream = 0x80;
+inline constexpr std::uint64_t kRowBytes = 80'000;
+
 // Programs whose trace is written by hand; in planted_by_hand.cpp and clean_by_hand.cpp.
 AuditedPrograms planted_by_hand();
 AuditedPrograms clean_by_hand();

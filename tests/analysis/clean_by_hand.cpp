@@ -4,9 +4,6 @@
 namespace kiln::test {
 namespace {
 
-constexpr std::uint64_t kOther = 0x80;  // a second stream
-constexpr std::uint64_t kRows = 80'000;
-
 AuditedProgram clean(const char* what, std::function<void(HandMadeTrace&)> write) {
   return by_hand(what, "", std::move(write));
 }
@@ -26,7 +23,7 @@ AuditedPrograms reads() {
             [](HandMadeTrace& trace) {
               trace.begin("auto", "cuda");
               trace.launched("fill");
-              for (int column = 0; column < 3; ++column) trace.copied_out(kRows, Purpose::Materialize);
+              for (int column = 0; column < 3; ++column) trace.copied_out(kRowBytes, Purpose::Materialize);
               trace.dispatched("cuda");
             }),
       clean("waits and reads that only measure",
@@ -44,7 +41,7 @@ AuditedPrograms reads() {
               trace.begin("auto", "cuda");
               trace.launched("fill");
               trace.synchronized();
-              trace.copied_out(kRows, Purpose::Materialize);
+              trace.copied_out(kRowBytes, Purpose::Materialize);
               trace.dispatched("cuda");
             }),
       clean("a mirror that is read again after a change",
@@ -52,7 +49,7 @@ AuditedPrograms reads() {
               for (int run = 0; run < 4; ++run) {
                 trace.begin("auto", "cuda", Residency::Device);
                 trace.launched("update");
-                trace.copied_out(kRows, Purpose::Materialize);
+                trace.copied_out(kRowBytes, Purpose::Materialize);
                 trace.dispatched("cuda");
               }
             }),
@@ -120,7 +117,7 @@ AuditedPrograms loops() {
                 trace.copied_in(16);  // a parameter
                 trace.launched("relax", 4000);
               }
-              trace.copied_out(kRows, Purpose::Materialize);
+              trace.copied_out(kRowBytes, Purpose::Materialize);
               trace.dispatched("cuda");
             }),
       clean("rows uploaded in chunks",
@@ -186,7 +183,7 @@ AuditedPrograms streams() {
             [](HandMadeTrace& trace) {
               trace.begin("auto", "cuda");
               for (int chunk = 0; chunk < 4; ++chunk) {
-                trace.copied_in(1 << 20, kOther, true);
+                trace.copied_in(1 << 20, kOtherStream, true);
                 trace.launched("step");
               }
               trace.dispatched("cuda");
@@ -196,7 +193,7 @@ AuditedPrograms streams() {
               trace.begin("auto", "cuda");
               for (int chunk = 0; chunk < 4; ++chunk) {
                 trace.launched("step");
-                trace.copied_in(1024, kOther, false);
+                trace.copied_in(1024, kOtherStream, false);
               }
               trace.dispatched("cuda");
             }),
@@ -209,14 +206,14 @@ AuditedPrograms streams() {
             }),
       clean("a library without declared operations",
             [](HandMadeTrace& trace) {
-              trace.allocated(kRows);
-              trace.copied_in(kRows);
+              trace.allocated(kRowBytes);
+              trace.copied_in(kRowBytes);
               trace.launched("count");
               trace.copied_out(4);
               trace.allocated(400);
               trace.launched("fill");
               trace.synchronized();
-              trace.copied_out(kRows);
+              trace.copied_out(kRowBytes);
             }),
       clean("a sweep over sizes without declared operations",
             [](HandMadeTrace& trace) {

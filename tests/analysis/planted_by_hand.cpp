@@ -5,9 +5,6 @@
 namespace kiln::test {
 namespace {
 
-constexpr std::uint64_t kOther = 0x80;  // a second stream
-constexpr std::uint64_t kRows = 80'000;
-
 HandMadeTrace::Details precision_of(const char* precision, const char* planned, const char* its_class,
                                     const char* ratio) {
   return {
@@ -21,7 +18,7 @@ AuditedProgram profiled(const char* what, const char* found, std::vector<std::pa
             HandMadeTrace written;
             written.begin("auto", "cuda");
             for (std::size_t i = 0; i < times.size(); ++i) {
-              written.launched("step", 1000, 256, i % 2 == 0 ? HandMadeTrace::kStream : kOther);
+              written.launched("step", 1000, 256, i % 2 == 0 ? HandMadeTrace::kStream : kOtherStream);
             }
             written.dispatched("cuda");
             audit::Trace trace = audit::parse_trace(written.json()).value();
@@ -97,7 +94,7 @@ AuditedPrograms copies() {
                 trace.dispatched("cuda");
                 for (int run = 0; run < 4; ++run) {
                   trace.begin("auto", "cuda", Residency::Device);
-                  trace.copied_out(kRows);
+                  trace.copied_out(kRowBytes);
                   trace.dispatched("cuda");
                 }
               }),
@@ -105,7 +102,7 @@ AuditedPrograms copies() {
               [](HandMadeTrace& trace) {
                 trace.begin("auto", "cuda");
                 trace.launched("first");
-                trace.copied_out(kRows, Purpose::Materialize);
+                trace.copied_out(kRowBytes, Purpose::Materialize);
                 trace.launched("second");
                 trace.dispatched("cuda");
               }),
@@ -121,8 +118,8 @@ AuditedPrograms copies() {
               [](HandMadeTrace& trace) {
                 trace.begin("auto", "cuda");
                 trace.launched("count");
-                trace.copied_out(kRows, Purpose::AllocationSize);
-                trace.copied_in(kRows);
+                trace.copied_out(kRowBytes, Purpose::AllocationSize);
+                trace.copied_in(kRowBytes);
                 trace.launched("fill");
                 trace.dispatched("cuda");
               }),
@@ -130,7 +127,7 @@ AuditedPrograms copies() {
               [](HandMadeTrace& trace) {
                 trace.begin("auto", "cuda");
                 trace.launched("fill");
-                for (int column = 0; column < 3; ++column) trace.copied_out(kRows);
+                for (int column = 0; column < 3; ++column) trace.copied_out(kRowBytes);
                 trace.dispatched("cuda");
               }),
   };
@@ -167,8 +164,8 @@ AuditedPrograms waits_and_streams() {
       by_hand("two streams in turn without an operation", "MEDIUM streams_never_overlap",
               [](HandMadeTrace& trace) {
                 for (int chunk = 0; chunk < 4; ++chunk) {
-                  const std::uint64_t stream = chunk % 2 == 0 ? HandMadeTrace::kStream : kOther;
-                  trace.copied_in(kRows, stream);
+                  const std::uint64_t stream = chunk % 2 == 0 ? HandMadeTrace::kStream : kOtherStream;
+                  trace.copied_in(kRowBytes, stream);
                   trace.launched("step", 1000, 256, stream);
                   trace.copied_out(16, Purpose::Materialize, stream);
                 }
@@ -180,7 +177,7 @@ AuditedPrograms waits_and_streams() {
                 trace.begin("auto", "cuda");
                 for (int chunk = 0; chunk < 3; ++chunk) {
                   trace.launched("step");
-                  trace.copied_in(1 << 20, kOther, false);
+                  trace.copied_in(1 << 20, kOtherStream, false);
                 }
                 trace.dispatched("cuda");
               }),
@@ -188,7 +185,7 @@ AuditedPrograms waits_and_streams() {
               [](HandMadeTrace& trace) {
                 trace.begin("auto", "cuda");
                 for (int turn = 0; turn < 4; ++turn) {
-                  trace.launched("step", 1000, 256, turn % 2 == 0 ? HandMadeTrace::kStream : kOther);
+                  trace.launched("step", 1000, 256, turn % 2 == 0 ? HandMadeTrace::kStream : kOtherStream);
                   trace.emit(trace.made(Event::Kind::CalledCompiled, "reduce"));
                 }
                 trace.dispatched("cuda");
@@ -225,8 +222,8 @@ AuditedPrograms pieces() {
               [](HandMadeTrace& trace) {
                 for (int turn = 0; turn < 5; ++turn) {
                   trace.launched("step");
-                  trace.copied_out(kRows);
-                  trace.copied_in(kRows);
+                  trace.copied_out(kRowBytes);
+                  trace.copied_in(kRowBytes);
                 }
               }),
       by_hand("a launch for each of 20 polygons", "HIGH many_tiny_launches",
