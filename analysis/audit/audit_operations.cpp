@@ -7,7 +7,7 @@
 namespace kiln::audit {
 namespace {
 
-constexpr std::size_t kMaxPeriod = 64;         // launches in one iteration of a collapsed loop
+constexpr std::size_t kMaxPeriod = 32;         // launches in one iteration of a collapsed loop
 constexpr std::size_t kMaxName = 64;           // characters of a kernel name in a shape
 constexpr std::size_t kMaxLaunches = 100'000;  // launches of a run that a shape covers
 constexpr std::size_t kMaxTerms = 24;          // terms of a shape; the others are counted
@@ -43,15 +43,15 @@ std::string joined(const Sequence& sequence, std::size_t from, std::size_t count
   return text;
 }
 
-// Replaces each repetition by one term. A longer coverage wins, then a shorter period.
+// Replaces each repetition by one term. The shortest period wins, so that inner loops are replaced first and another
+// call finds the loops around them.
 Sequence collapsed(const Sequence& sequence, Terms& terms) {
   Sequence result;
   for (std::size_t at = 0; at < sequence.size();) {
-    std::size_t period = 1;
+    std::size_t period = 0;
     std::size_t times = 1;
-    for (std::size_t p = 1; p <= kMaxPeriod && at + 2 * p <= sequence.size(); ++p) {
-      const std::size_t n = repeats_at(sequence, at, p);
-      if (n >= 2 && n * p > times * period) period = p, times = n;
+    while (times < 2 && period < kMaxPeriod && at + 2 * (period + 1) <= sequence.size()) {
+      times = repeats_at(sequence, at, ++period);
     }
     if (times < 2) {
       result.push_back(sequence[at++]);
@@ -68,11 +68,10 @@ std::string shape_of(const Run& run) {
   Terms terms;
   Sequence sequence;
   for (const RecordedEvent* event : run.events) {
-    if (is_launch(*event) && sequence.size() < kMaxLaunches)
-      sequence.push_back(terms.number(kernel_of(*event).substr(0, kMaxName)));
+    if (!is_launch(*event) || sequence.size() >= kMaxLaunches) continue;
+    sequence.push_back(terms.number(std::string(truncate_utf8(kernel_of(*event), kMaxName))));
   }
   if (sequence.empty()) return place_of(run) == Place::Processor ? "CPU" : "";
-  // Inner loops first, so that a loop of loops is found.
   for (std::size_t before = sequence.size() + 1; sequence.size() < before;) {
     before = sequence.size();
     sequence = collapsed(sequence, terms);

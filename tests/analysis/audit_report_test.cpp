@@ -74,7 +74,7 @@ TEST(AuditVerdict, DroppedEventsAreMissingEvidence) {
   const audit::Report report = full.report();
   EXPECT_EQ(report.verdict(), Verdict::Inconclusive);
   ASSERT_EQ(report.missing.size(), 1U);
-  EXPECT_EQ(report.missing.front().what, "5 events are missing at the end of the trace");
+  EXPECT_EQ(report.missing.front().what, "4 events are missing at the end of the trace");
 }
 
 TEST(AuditVerdict, TraceOfAnotherProfilerWithoutCopiesIsInconclusive) {
@@ -199,6 +199,7 @@ TEST(AuditReport, ShapeCollapsesRepetitions) {
   EXPECT_EQ(shape_of({"filter", "compact", "refine"}), "filter → compact → refine");
   EXPECT_EQ(shape_of({"filter", "sort", "sort", "sort"}), "filter → sort ×3");
   EXPECT_EQ(shape_of({"a", "b", "a", "b", "a", "b"}), "(a → b) ×3");
+  EXPECT_EQ(shape_of({"a", "b", "a", "b", "c", "a", "b", "a", "b", "c"}), "((a → b) ×2 → c) ×2");
   EXPECT_EQ(shape_of({"a", "s", "s", "s", "b", "a", "s", "s", "s", "b", "c"}), "(a → s ×3 → b) ×2 → c");
 }
 
