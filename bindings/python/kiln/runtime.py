@@ -45,6 +45,7 @@ __all__ = [
     "set_rewrites",
     "set_time_stages",
     "shared",
+    "should_rewrite",
     "status",
     "time_stages",
     "time_stages_source",
@@ -71,6 +72,7 @@ time_stages = shared.time_stages
 time_stages_source = shared.time_stages_source
 set_time_stages = shared.set_time_stages
 decide = shared.decide
+should_rewrite = shared.should_rewrite
 counts = shared.counts
 last_stages = shared.last_stages
 status = shared.status

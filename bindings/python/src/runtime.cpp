@@ -256,6 +256,16 @@ void bind_runtime(nb::module_& module) {
           },
           nb::arg("operation"), nb::kw_only(), nb::arg("rows"), nb::arg("residency") = "host",
           nb::arg("device") = nb::none())
+      .def(
+          "should_rewrite",
+          [](RuntimeObject& self, const std::string& name, const OperationObject& replaced, const OperationObject* by,
+             std::uint64_t rows) {
+            const runtime::Rewrite rewrite{name.c_str(), replaced.operation, by != nullptr ? by->operation : nullptr};
+            return call_without_gil([&] { return self.get().should_rewrite(rewrite, rows); });
+          },
+          nb::arg("name"), nb::arg("replaced"), nb::arg("by").none(), nb::kw_only(), nb::arg("rows"),
+          "Returns whether rewrites are on, and emits the event of the rewrite. `by` is None if the result is an "
+          "input.")
       .def("counts", [](const RuntimeObject& self) { return counts_of(self.get().counts()); })
       .def("status", &runtime_status)
       .def("last_stages",

@@ -251,6 +251,16 @@ class Runs(Case):
         self.assertEqual(self.of_kind("synchronized")[-1].operation, "")
 
 
+    def test_rewrite_is_an_event_and_can_be_off(self) -> None:
+        first, second = self.twice(), self.twice()
+        self.assertTrue(self.runtime.should_rewrite("twice of nothing", first, None, rows=0))
+        self.assertTrue(self.runtime.should_rewrite("twice again", first, second, rows=3))
+        self.assertEqual([event.message for event in self.of_kind("rewritten")], ["twice of nothing", "twice again"])
+        self.runtime.set_rewrites(False)
+        self.assertFalse(self.runtime.should_rewrite("twice again", first, second, rows=3))
+        self.assertEqual(len(self.of_kind("rewritten")), 2)
+
+
 class Workflows(Case):
     def test_workflow_decides_once_and_at_chunks(self) -> None:
         operation = self.twice()
