@@ -210,10 +210,6 @@ class CudaStructure {
     out_.functions.push_back(*found);
     function_ = static_cast<std::uint32_t>(out_.functions.size() - 1);
     loops_ = 0;
-    // The parameters and qualifiers belong to the function, too.
-    if (!in_bracket) {
-      for (std::size_t k = statement_; k <= i; ++k) out_.places[k].function = function_;
-    }
   }
 
   // Returns whether the brace starts the body of a lambda: `[](int x) {` and the like.

@@ -37,6 +37,7 @@ bool DeviceValues::is_hit(std::size_t at, const Pattern& pattern) const {
   if (pattern.libraries != 0 && (pattern.libraries & imports_.libraries) == 0) return false;
   if (!matches(source_, at, pattern)) return false;
   if (source_.language == Language::Cuda) return true;
+  if (at > 0 && source_.is(at - 1, "def")) return false;
   if (pattern.rail == Rail::AllocationInLoop && pattern.libraries == kCupy && !source_.is(at, "free_all_blocks")) {
     const std::size_t root = root_of(source_, at);
     return root != kNoToken && imports_.of(source_.tokens[root].text) == kCupy;

@@ -196,6 +196,11 @@ TEST(SourceScan, CommentsAndStringsAreNoHits) {
             (Found{"11 host_read f 0"}));
 }
 
+TEST(SourceScan, DefinitionsOfTheNamesAreNoHits) {
+  EXPECT_EQ(in_cuda("#include <kiln/kiln.hpp>\nStatus Stream::synchronize() const {\n  return {};\n}\n"), Found{});
+  EXPECT_EQ(in_python("import torch\nclass A:\n    def synchronize(self):\n        pass\n"), Found{});
+}
+
 TEST(SourceScan, MacrosCountAsFunctions) {
   EXPECT_EQ(
       in_cuda("#define SYNC(s) \\\n  do {                      \\\n    cudaStreamSynchronize(s); \\\n  } while (0)\n"),
