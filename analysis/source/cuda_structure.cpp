@@ -130,9 +130,16 @@ class CudaStructure {
     } else if (token.text == ";") {
       end_statement(i);
     } else if (function_ != 0 && token.is_word()) {
-      if (token.text == "do") push_loop(i, kNoToken);
+      if (token.text == "do" && !runs_once(i)) push_loop(i, kNoToken);
       if ((token.text == "for" || token.text == "while") && out_.is(i + 1, "(")) push_loop(i, i + 1);
     }
+  }
+
+  // Returns whether a `do` is the `do { … } while (0)` of a macro.
+  bool runs_once(std::size_t at) const {
+    const std::size_t end = out_.is(at + 1, "{") ? out_.tokens[at + 1].close : kNoToken;
+    return end != kNoToken && out_.is(end + 1, "while") && out_.is(end + 2, "(") &&
+           (out_.is(end + 3, "0") || out_.is(end + 3, "false")) && out_.is(end + 4, ")");
   }
 
   // Ends the innermost scope with a bracket. Loops without braces inside of it end, too.
@@ -203,10 +210,6 @@ class CudaStructure {
     out_.functions.push_back(*found);
     function_ = static_cast<std::uint32_t>(out_.functions.size() - 1);
     loops_ = 0;
-    // The parameters and qualifiers belong to the function, too.
-    if (!in_bracket) {
-      for (std::size_t k = statement_; k <= i; ++k) out_.places[k].function = function_;
-    }
   }
 
   // Returns whether the brace starts the body of a lambda: `[](int x) {` and the like.

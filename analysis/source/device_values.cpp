@@ -37,6 +37,7 @@ bool DeviceValues::is_hit(std::size_t at, const Pattern& pattern) const {
   if (pattern.libraries != 0 && (pattern.libraries & imports_.libraries) == 0) return false;
   if (!matches(source_, at, pattern)) return false;
   if (source_.language == Language::Cuda) return true;
+  if (at > 0 && source_.is(at - 1, "def")) return false;
   if (pattern.rail == Rail::AllocationInLoop && pattern.libraries == kCupy && !source_.is(at, "free_all_blocks")) {
     const std::size_t root = root_of(source_, at);
     return root != kNoToken && imports_.of(source_.tokens[root].text) == kCupy;
@@ -106,13 +107,14 @@ unsigned DeviceValues::word_flags(std::size_t at, TokenRange range) const {
   return flags;
 }
 
-// Returns whether `int(…)` at `at` reads a scalar: `int(x.max())`, where x is not known to be on the host.
-bool DeviceValues::reads_scalar(std::size_t at) const {
+// Returns whether `int(…)` at `at` reads a scalar: likely for `int(x.max())`, where x is not known to be on the host.
+DeviceValues::ScalarRead DeviceValues::scalar_read(std::size_t at) const {
   const std::string_view text = source_.tokens[at].text;
-  if (source_.language != Language::Python || (text != "int" && text != "float" && text != "bool")) return false;
-  if (!source_.is(at + 1, "(") || (imports_.libraries & (kCupy | kTorch | kJax | kCudf)) == 0) return false;
+  if (source_.language != Language::Python || (text != "int" && text != "float" && text != "bool"))
+    return ScalarRead::None;
+  if (!source_.is(at + 1, "(") || (imports_.libraries & (kCupy | kTorch | kJax | kCudf)) == 0) return ScalarRead::None;
   const std::size_t close = source_.tokens[at + 1].close;
-  if (close == kNoToken || close > at + 64) return false;
+  if (close == kNoToken || close > at + 64) return ScalarRead::None;
   bool reduces = false;
   unsigned flags = 0;
   for (std::size_t i = at + 2; i < close; ++i) {
@@ -121,7 +123,8 @@ bool DeviceValues::reads_scalar(std::size_t at) const {
     reduces =
         reduces || (is_one_of(kReductions, source_.tokens[i].text) && source_.is_member(i) && source_.is(i + 1, "("));
   }
-  return (flags & kDevice) != 0 || (reduces && (flags & kHost) == 0);
+  if ((flags & kDevice) != 0) return ScalarRead::Known;
+  return reduces && (flags & kHost) == 0 ? ScalarRead::Likely : ScalarRead::None;
 }
 
 unsigned DeviceValues::expression_flags(TokenRange range) const {
@@ -129,7 +132,7 @@ unsigned DeviceValues::expression_flags(TokenRange range) const {
   bool opaque = false;
   for (std::size_t i = range.first; i < range.end; ++i) {
     if (!source_.is_word(i)) continue;
-    if (is_read(i) || reads_scalar(i)) return kRead;
+    if (is_read(i) || scalar_read(i) != ScalarRead::None) return kRead;
     const unsigned found = word_flags(i, range);
     const bool called =
         source_.is(i + 1, "(") && !source_.is_member(i) && !is_one_of(kTransparent, source_.tokens[i].text);

@@ -31,6 +31,8 @@ class DeviceValues {
   bool is_hit(std::size_t at, const Pattern& pattern) const;
   /// Returns whether the word at `at` copies a Thrust vector to the host.
   bool is_thrust_read(std::size_t at) const;
+  /// Returns whether `int(…)` at `at` reads a scalar from an array that is known to be on a device.
+  bool is_scalar_read(std::size_t at) const { return scalar_read(at) == ScalarRead::Known; }
 
  private:
   static constexpr unsigned kRead = 1;    // a value on the host that was read from a device
@@ -42,7 +44,8 @@ class DeviceValues {
   unsigned word_flags(std::size_t at, TokenRange range) const;
   unsigned module_flags(std::size_t at) const;
   bool is_read(std::size_t at) const;
-  bool reads_scalar(std::size_t at) const;
+  enum class ScalarRead : unsigned char { None, Likely, Known };
+  ScalarRead scalar_read(std::size_t at) const;
   void add_statement(TokenRange statement);
   void add_target(std::size_t at, unsigned flags);
   void add_destination(std::size_t call);

@@ -58,9 +58,11 @@ class LaunchShapes {
       }
     }
     for (std::size_t i = statement.first + 1; i < statement.end; ++i) {
-      if (source_.is_assignment(i) && source_.is_word(i - 1) && !source_.is_member(i - 1)) {
-        return set(function, i - 1, {i + 1, statement.end});
-      }
+      if (!source_.is_assignment(i)) continue;
+      // `threads *= 2` has an operator in front.
+      const std::size_t name = source_.is_word(i - 1) || i < 2 ? i - 1 : i - 2;
+      if (!source_.is_word(name) || source_.is_member(name)) return;
+      return set(function, name, {name == i - 1 ? i + 1 : i - 1, statement.end});
     }
   }
   void set(std::uint32_t function, std::size_t name, TokenRange value) {

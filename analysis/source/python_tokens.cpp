@@ -63,7 +63,7 @@ class PythonTokenizer {
         if (brackets_ == 0 && fields_ == 0) return;
         spaced = true;
       } else if (c == '#') {
-        at_ = std::min(text_.find('\n', at_), end);
+        at_ = std::min(text_.substr(0, end).find('\n', at_), end);
       } else if (joined_length() != 0 || c == ' ' || c == '\t' || c == '\r' || c == '\f') {
         skip(std::max<std::size_t>(joined_length(), 1));
         spaced = true;
@@ -131,7 +131,7 @@ class PythonTokenizer {
         ++i;
         continue;
       }
-      const std::size_t close = std::min(text_.find('}', i), end);
+      const std::size_t close = std::min(text_.substr(0, end).find('}', i), end);
       mark(i, 1);
       at_ = i + 1;
       code(close);

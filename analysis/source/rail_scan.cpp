@@ -168,7 +168,7 @@ class RailScan {
  private:
   void check_word(std::size_t at) {
     const std::uint32_t loops = source_.places[at].loops;
-    if (values_.is_thrust_read(at)) return add(at, Rail::HostRead, loops);
+    if (values_.is_thrust_read(at) || values_.is_scalar_read(at)) return add(at, Rail::HostRead, loops);
     const Pattern* pattern = find_pattern(source_.language, source_.tokens[at].text);
     if (pattern == nullptr || (pattern->rail == Rail::AllocationInLoop && loops == 0)) return;
     if (values_.is_hit(at, *pattern)) add(at, pattern->rail, loops);

@@ -117,8 +117,9 @@ class Tokenizer {
   }
 
   void skip_raw() {
-    const std::size_t open = text_.find('(', at_);
-    if (open == std::string_view::npos || open - at_ > 17) return skip_quoted();  // not a raw string
+    // A delimiter has at most 16 characters.
+    const std::size_t open = text_.substr(0, at_ + 18).find('(', at_);
+    if (open == std::string_view::npos) return skip_quoted();  // not a raw string
     const std::string end = ')' + std::string(text_.substr(at_ + 1, open - at_ - 1)) + '"';
     at_ = std::min(text_.find(end, open), text_.size());
     skip(end.size());

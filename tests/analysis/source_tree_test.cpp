@@ -151,8 +151,8 @@ TEST_F(SourceTree, JoinsHitsWithFindingsByKernel) {
         "import cupy\nkernel = cupy.RawModule(code=code).get_function('refine')\n"
         "def g(x):\n    kernel((n,), (b,), (x,))\n    cupy.cuda.Stream.null.synchronize()\n");
   EXPECT_EQ(joined(trace), (std::vector<std::string>{"a.cu:6 synchronization: sync_between_launches",
-                                                               "b.py:5 synchronization: sync_between_launches",
-                                                               "a.cu:2 synchronization:", "a.cu:7 launch_shape:"}));
+                                                     "b.py:5 synchronization: sync_between_launches",
+                                                     "a.cu:2 synchronization:", "a.cu:7 launch_shape:"}));
 }
 
 TEST_F(SourceTree, JoinsHitsWithFindingsByOperation) {
