@@ -1,6 +1,7 @@
-// Audit rules: launches and memory that do not fit the hardware, and waits for a compiler.
+// Audit rules: launches and memory that do not fit the hardware, and compiled code that is late or unused.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "analysis/audit/audit_view.hpp"
 
@@ -34,6 +35,14 @@ constexpr Rule kBlockingCompile{"blocking_compile",
                                 false,
                                 "the program waits for a compiler, so that its times include the compile",
                                 "request the units before they are needed (Requirements), or ship a bundle"};
+constexpr Rule kFallbackKept{
+    "fallback_kept",
+    Check::TraceComplete,
+    Severity::Medium,
+    true,
+    "calls use the fallback although the compiled algorithm is ready",
+    "ask for the compiled algorithm again on each call (it costs a lookup), or wait for it once"};
+constexpr std::size_t kSteadyState = 3;   // calls after the algorithm was ready
 constexpr std::uint32_t kFarSmaller = 4;  // factor
 constexpr std::uint32_t kSmaller = 2;     // factor, if shared memory limits the blocks
 // No device of CUDA has more shared memory per multiprocessor; with less, fewer blocks are resident.
@@ -106,14 +115,35 @@ void check_compiles(const View& view, Findings& to) {
   }
 }
 
+bool makes_ready(const RecordedEvent& event) {
+  return is(event, Event::Kind::Compiled) || is(event, Event::Kind::Loaded) || is(event, Event::Kind::Hit);
+}
+
+// Finds algorithms whose callers still use the fallback after the compiled form was ready.
+void check_fallbacks(const View& view, Findings& to) {
+  std::set<std::string> ready;
+  std::map<std::string, Events> late;
+  for (const RecordedEvent& event : view.trace.events) {
+    const std::string& unit = event.event.unit;
+    if (makes_ready(event)) ready.insert(unit);
+    if (is(event, Event::Kind::CalledFallback) && ready.count(unit) != 0) late[unit].push_back(&event);
+  }
+  for (const auto& [unit, calls] : late) {
+    if (calls.size() < kSteadyState) continue;
+    to.add(kFallbackKept, calls,
+           std::to_string(calls.size()) + " calls of " + unit + " used the fallback after it was ready", unit);
+  }
+}
+
 }  // namespace
 
 void check_launches(const View& view, Findings& to) {
   check_memory(view, to);
   for (const Run& run : view.runs) check_blocks(run, to);
   check_compiles(view, to);
+  check_fallbacks(view, to);
 }
 
-Rules launch_rules() { return {&kOtherMemory, &kSmallBlock, &kSharedLimits, &kBlockingCompile}; }
+Rules launch_rules() { return {&kOtherMemory, &kSmallBlock, &kSharedLimits, &kBlockingCompile, &kFallbackKept}; }
 
 }  // namespace kiln::audit

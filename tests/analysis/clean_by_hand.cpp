@@ -226,6 +226,19 @@ AuditedPrograms streams() {
                 trace.allocated(bytes, "released");
               }
             }),
+      clean("the fallback of an algorithm until it is ready",
+            [](HandMadeTrace& trace) {
+              trace.begin("auto", "cuda");
+              trace.launched("first");
+              for (int call = 0; call < 6; ++call) {
+                Event event = trace.made(call == 4   ? Event::Kind::Loaded
+                                         : call == 5 ? Event::Kind::CalledCompiled
+                                                     : Event::Kind::CalledFallback);
+                event.unit = "reduce_sum_f64";
+                trace.emit(event);
+              }
+              trace.dispatched("cuda");
+            }),
       clean("each operation with a stream of its own",
             [](HandMadeTrace& trace) {
               for (std::uint64_t operation = 1; operation < 5; ++operation) {

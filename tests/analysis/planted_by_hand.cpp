@@ -244,11 +244,25 @@ AuditedPrograms pieces() {
   };
 }
 
+AuditedPrograms unused_code() {
+  return {by_hand("the fallback of an algorithm that is ready", "MEDIUM fallback_kept", [](HandMadeTrace& trace) {
+    trace.begin("auto", "cuda");
+    trace.launched("first");
+    for (const Event::Kind kind : {Event::Kind::CalledFallback, Event::Kind::Loaded, Event::Kind::CalledFallback,
+                                   Event::Kind::CalledFallback, Event::Kind::CalledFallback}) {
+      Event event = trace.made(kind);
+      event.unit = "reduce_sum_f64";
+      trace.emit(event);
+    }
+    trace.dispatched("cuda");
+  })};
+}
+
 }  // namespace
 
 AuditedPrograms planted_by_hand() {
   AuditedPrograms all;
-  for (AuditedPrograms& part : std::vector{wrong_backend(), copies(), waits_and_streams(), pieces()}) {
+  for (AuditedPrograms& part : std::vector{wrong_backend(), copies(), waits_and_streams(), pieces(), unused_code()}) {
     for (AuditedProgram& each : part) all.push_back(std::move(each));
   }
   return all;
