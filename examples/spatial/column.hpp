@@ -131,6 +131,14 @@ struct Boxes {
   }
 };
 
+/// The areas of a column. An empty row has the area 0, a null row has NaN.
+struct Areas {
+  std::vector<double> values;
+  Bitmap valid;
+
+  std::size_t rows() const { return values.size(); }
+};
+
 /// One result per row: true, false, or null if one of the inputs is null.
 struct Mask {
   Bitmap inside;  ///< zero if the row is null

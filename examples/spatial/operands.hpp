@@ -14,6 +14,7 @@ namespace spatial {
 class DevicePoints;
 class DevicePolygons;
 class DeviceBoxes;
+class DeviceAreas;
 class DeviceMask;
 class DevicePairs;
 class DeviceKeys;
@@ -58,6 +59,7 @@ struct HostOrDevice {
       : host(), device(std::move(value)) {}  // NOLINT(google-explicit-constructor)
 };
 using PlacedBoxes = HostOrDevice<Boxes, DeviceBoxes>;
+using PlacedAreas = HostOrDevice<Areas, DeviceAreas>;
 using PlacedMask = HostOrDevice<Mask, DeviceMask>;
 using PlacedPairs = HostOrDevice<Pairs, DevicePairs>;
 using PlacedWkb = HostOrDevice<WkbColumn, DeviceWkb>;
@@ -66,6 +68,7 @@ using PlacedDissolved = HostOrDevice<Dissolved, DeviceDissolved>;
 /// The signatures of the variants of each operation.
 using BoundsOfPoints = kiln::Result<PlacedBoxes>(runtime::Dispatch&, const Points&);
 using BoundsOfPolygons = kiln::Result<PlacedBoxes>(runtime::Dispatch&, const Polygons&);
+using AreaOfPolygons = kiln::Result<PlacedAreas>(runtime::Dispatch&, const Polygons&);
 /// Takes as many polygons as points, or one for all points.
 using Within = kiln::Result<PlacedMask>(runtime::Dispatch&, const Points&, const Polygons&);
 using Sjoin = kiln::Result<PlacedPairs>(runtime::Dispatch&, const Points&, const Polygons&);

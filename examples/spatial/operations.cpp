@@ -22,10 +22,6 @@ kiln::Status in_one_place(const Points& points, const Polygons& polygons) {
                  runtime::to_string(polygons.backend()) + "; move them to one backend first");
 }
 
-bool only_rectangles(const Polygons& polygons) {
-  return polygons.host() != nullptr ? all_rectangles(*polygons.host()) : polygons.device()->rectangles;
-}
-
 void request(runtime::Runtime& runtime, const kiln::Requirements& on_opencl, const kiln::Requirements& on_cuda) {
   runtime.request(runtime::Backend::OpenCl, on_opencl);
   runtime.request(runtime::Backend::Cuda, on_cuda);
@@ -39,6 +35,10 @@ kiln::Result<Host> on_the_host(runtime::Runtime& runtime, HostOrDevice<Host, Dev
 
 }  // namespace
 
+bool only_rectangles(const Polygons& polygons) {
+  return polygons.host() != nullptr ? all_rectangles(*polygons.host()) : polygons.device()->rectangles;
+}
+
 void open(runtime::Runtime& runtime, const PointColumn&) {
   request(runtime, opencl::point_column_requirements, cuda::point_column_requirements);
 }
@@ -48,6 +48,10 @@ void open(runtime::Runtime& runtime, const PolygonColumn&) {
 
 kiln::Result<Boxes> materialize(runtime::Runtime& runtime, PlacedBoxes boxes) {
   return on_the_host(runtime, std::move(boxes));
+}
+
+kiln::Result<Areas> materialize(runtime::Runtime& runtime, PlacedAreas areas) {
+  return on_the_host(runtime, std::move(areas));
 }
 
 kiln::Result<Mask> materialize(runtime::Runtime& runtime, PlacedMask mask) {
@@ -86,15 +90,22 @@ kiln::Result<PlacedMask> within(runtime::Runtime& runtime, const Points& points,
     return invalid("within takes as many polygons as points, or one; there are " + std::to_string(points.rows()) +
                    " points and " + std::to_string(polygons.rows()) + " polygons");
   }
-  return runtime::run(runtime, kWithin, request_for(points), points, polygons);
+  const bool boxes =
+      runtime::find_rewrite(runtime, kRulesOfPointsAndPolygons, kWithin, points.rows(), points, polygons);
+  return runtime::run(runtime, boxes ? kBoxWithin : kWithin, request_for(points), points, polygons);
+}
+
+kiln::Result<PlacedAreas> area(runtime::Runtime& runtime, const Polygons& polygons) {
+  if (runtime::find_rewrite(runtime, kRulesOfPolygons, kArea, polygons.rows(), polygons) != nullptr) {
+    return runtime::run(runtime, kBoxArea, request_for(polygons), polygons);
+  }
+  return runtime::run(runtime, kArea, request_for(polygons), polygons);
 }
 
 kiln::Result<PlacedPairs> sjoin(runtime::Runtime& runtime, const Points& points, const Polygons& polygons) {
   if (kiln::Status status = in_one_place(points, polygons); !status) return status.error();
-  if (only_rectangles(polygons) && runtime.should_rewrite(kJoinOfBoxes, points.rows())) {
-    return runtime::run(runtime, kBoxJoin, request_for(points), points, polygons);
-  }
-  return runtime::run(runtime, kSjoin, request_for(points), points, polygons);
+  const bool boxes = runtime::find_rewrite(runtime, kRulesOfPointsAndPolygons, kSjoin, points.rows(), points, polygons);
+  return runtime::run(runtime, boxes ? kBoxJoin : kSjoin, request_for(points), points, polygons);
 }
 
 kiln::Result<PlacedWkb> to_wkb(runtime::Runtime& runtime, const Points& points) {

@@ -51,7 +51,14 @@ const char* to_string(Reason reason) {
 }
 
 const char* to_string(MemoryTier tier) {
-  return enum_name<MemoryTier::Plain>(tier, {"pool", "retrying pool", "managed", "plain"});
+  return enum_name<MemoryTier::Plain>(tier, {"pool", "retrying_pool", "managed", "plain"});
+}
+
+std::optional<MemoryTier> parse_memory_tier(std::string_view text) {
+  for (const MemoryTier tier : {MemoryTier::Pool, MemoryTier::RetryingPool, MemoryTier::Managed, MemoryTier::Plain}) {
+    if (text == to_string(tier)) return tier;
+  }
+  return std::nullopt;
 }
 
 }  // namespace kiln::runtime

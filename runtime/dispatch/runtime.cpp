@@ -12,6 +12,13 @@ std::uint64_t next_number() {
   return ++last;
 }
 
+namespace {
+
+// The result of a rewrite that runs no operation, in its event.
+constexpr const char* kInputUnchanged = "input";
+
+}  // namespace
+
 Runtime::State::State(Session its_session, RuntimeOptions its_options)
     : session(std::move(its_session)), options(std::move(its_options)),
       knowledge(options), overrides_{options.mode,          options.rewrites,
@@ -111,7 +118,7 @@ bool Runtime::should_rewrite(const Rewrite& rewrite, std::uint64_t rows) {
   if (!emit) return true;
   Event event = Event::of(events::kRewritten);
   event.requested = rewrite.from->name();
-  event.selected = rewrite.to->name();
+  event.selected = rewrite.to != nullptr ? rewrite.to->name() : kInputUnchanged;
   event.message = rewrite.name;
   if (const OperationContext* current = OperationScope::current()) event.context = *current;
   if (event.context.operation.empty()) event.context.operation = rewrite.from->name();

@@ -23,7 +23,19 @@ Allocator Memory::allocator() const {
 
 void Memory::set_event_callback(EventCallback listeners) const { state_->emit(std::move(listeners)); }
 
-MemoryTier Memory::tier() const { return state_->backend(); }
+Memory::Settings Memory::settings() const { return state_->settings(); }
+
+Status Memory::set_tier(std::optional<MemoryTier> tier) const { return state_->set(&RequestedMemory::tier, tier); }
+
+Status Memory::set_limit(std::optional<std::uint64_t> limit) const {
+  return state_->set(&RequestedMemory::limit, limit);
+}
+
+Status Memory::set_retries(std::optional<unsigned> retries) const {
+  return state_->set(&RequestedMemory::retries, retries);
+}
+
+std::optional<MemoryTier> Memory::tier() const { return state_->tier_in_use(); }
 
 Memory::Usage Memory::usage() const { return state_->use(); }
 
@@ -40,6 +52,9 @@ Result<Session> open_session(SessionOptions options, const Memory& memory) {
   return session;
 }
 
-std::string memory_tier_name(const Memory& memory) { return to_string(memory.tier()); }
+std::string memory_tier_name(const Memory& memory) {
+  const std::optional<MemoryTier> tier = memory.tier();
+  return tier ? to_string(*tier) : "none";
+}
 
 }  // namespace kiln::runtime

@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/visible_text.hpp"
 #include "events/event_emitter.hpp"
 
 namespace kiln::runtime {
@@ -17,13 +18,44 @@ using cuda::to_device_pointer;
 using cuda::to_pointer;
 using cuda::to_stream;
 
-constexpr unsigned kRetries = 3;
-
 bool has_limit(MemoryTier tier) { return tier == MemoryTier::Pool || tier == MemoryTier::RetryingPool; }
 
 std::string in_words(MemoryTier tier) { return std::string("memory tier ") + to_string(tier); }
 
 }  // namespace
+
+Memory::State::State(MemoryOptions options)
+    : options_(std::move(options)), overrides_{options_.tier, options_.limit, options_.retries} {
+  const MutexLock lock(mutex_);
+  read_settings();
+}
+
+void Memory::State::read_settings() {
+  VariableReader variables;
+  settings_ = effective_memory(overrides_, RequestedMemory::read(variables));
+  warnings_ = variables.warnings();
+  if (overrides_.retries.value_or(0) > kMaxMemoryRetries) {
+    warnings_.push_back("the program requests " + std::to_string(*overrides_.retries) +
+                        " retries of an allocation; at most " + std::to_string(kMaxMemoryRetries) + " are made");
+  }
+  if (settings_.tier_source == SettingSource::Environment && settings_.tier == MemoryTier::RetryingPool &&
+      !options_.on_out_of_memory) {
+    warnings_.push_back(
+        "KILN_MEMORY_TIER=retrying_pool retries nothing: the program cannot free memory on request; it must set "
+        "MemoryOptions::on_out_of_memory");
+  }
+}
+
+Status Memory::State::check_no_device() const {
+  if (places_.empty()) return {};
+  return make_error(Code::InvalidArgument,
+                    "the memory of a device is in use; change its settings before the first allocation");
+}
+
+Memory::Settings Memory::State::settings() const {
+  const MutexLock lock(mutex_);
+  return settings_;
+}
 
 Status Memory::State::check_process() { return opened_.check("the CUDA driver"); }
 
@@ -43,41 +75,48 @@ Result<cuda::DeviceNumber> Memory::State::current_device() {
   cuda::DeviceNumber device = 0;
   const DriverResult result = (**api)->CtxGetDevice(&device);
   if (result != DriverResult::Success) return (*api)->failure("cuCtxGetDevice", result);
-  Event event;
+  std::vector<Event> events;
   {
     const MutexLock lock(mutex_);
     if (places_.count(device) != 0) return device;
     const ScopedRelaxedCapture relaxed(**api);
     if (!relaxed.entered()) return relaxed.entered().error();
-    set_up(device, event);
+    events = set_up(device);
   }
-  emit_event(event);
+  for (const Event& event : events) emit_event(event);
   return device;
 }
 
-void Memory::State::set_up(cuda::DeviceNumber device, Event& event) {
-  event = Event::of(events::kMemoryTierSelected);
+std::vector<Event> Memory::State::set_up(cuda::DeviceNumber device) {
+  std::vector<Event> events;
+  for (std::string& warning : warnings_) {
+    events.emplace_back().kind = Event::Kind::ConfigWarning;
+    events.back().message = std::move(warning);
+  }
+  warnings_.clear();
+  Event& event = events.emplace_back(Event::of(runtime::events::kMemoryTierSelected));
   DevicePool place;
-  place.tier = options_.tier;
-  auto source = open_source(options_.tier, driver_, device, options_.limit);
+  place.tier = settings_.tier;
+  auto source = open_source(settings_.tier, driver_, device, settings_.limit);
   if (!source) {
-    event.message = "device " + std::to_string(device) + " does not support " + in_words(options_.tier) + ": " +
+    event.message = "device " + std::to_string(device) + " does not support " + in_words(settings_.tier) + ": " +
                     source.error().message + "; plain memory is used";
-    if (options_.limit != 0 && has_limit(options_.tier)) event.message += " without a limit";
+    if (settings_.limit != 0 && has_limit(settings_.tier)) event.message += " without a limit";
     place.tier = MemoryTier::Plain;
     source = open_source(place.tier, driver_, device, 0);
   }
-  event.requested = to_string(options_.tier);
+  event.requested = to_string(settings_.tier);
   event.selected = to_string(place.tier);
   if (source) place.source = *std::move(source);
   places_.emplace(device, std::move(place));
+  return events;
 }
 
 bool Memory::State::take(cuda::DeviceNumber device, std::size_t bytes, Attempt& attempt,
                          std::shared_ptr<MemorySource>& source) {
   const MutexLock lock(mutex_);
   DevicePool& place = places_.at(device);
-  const std::uint64_t limit = has_limit(place.tier) ? options_.limit : 0;
+  const std::uint64_t limit = has_limit(place.tier) ? settings_.limit : 0;
   if (place.source == nullptr) {
     attempt.reason = "the driver lacks functions for plain memory";
     return false;
@@ -133,11 +172,13 @@ Memory::State::Attempt Memory::State::try_once(cuda::DeviceNumber device, std::s
 bool Memory::State::request_free_memory(cuda::DeviceNumber device, std::size_t bytes, void* stream, unsigned retry,
                                         const std::string& reason) {
   const std::thread::id self = std::this_thread::get_id();
+  unsigned retries = 0;
   {
     const MutexLock lock(mutex_);
     // An allocation inside the callback must not call it again, or it would recurse without end.
     if (places_.at(device).tier != MemoryTier::RetryingPool || threads_in_callback_.count(self) != 0) return false;
-    if (!options_.on_out_of_memory) return false;
+    if (!options_.on_out_of_memory || retry > settings_.retries) return false;
+    retries = settings_.retries;
     threads_in_callback_.insert(self);
   }
   const bool freed = options_.on_out_of_memory(bytes);
@@ -152,7 +193,7 @@ bool Memory::State::request_free_memory(cuda::DeviceNumber device, std::size_t b
   Event event = Event::of(events::kAllocationRetried);
   event.bytes = bytes;
   event.stream = event_stream(stream);
-  event.message = "retry " + std::to_string(retry) + " of " + std::to_string(kRetries) + ": " + reason;
+  event.message = "retry " + std::to_string(retry) + " of " + std::to_string(retries) + ": " + reason;
   emit_event(event);
   return true;
 }
@@ -178,8 +219,7 @@ Result<void*> Memory::State::allocate(std::size_t bytes, void* stream) {
   for (unsigned retry = 1;; ++retry) {
     Attempt attempt = try_once(*device, bytes, stream);
     if (attempt.memory != nullptr) return attempt.memory;
-    const bool again = attempt.short_of_memory && retry <= kRetries;
-    if (!again || !request_free_memory(*device, bytes, stream, retry, attempt.reason))
+    if (!attempt.short_of_memory || !request_free_memory(*device, bytes, stream, retry, attempt.reason))
       return reject(std::move(attempt.reason));
   }
 }
@@ -224,14 +264,18 @@ void Memory::State::emit_event(const Event& event) const {
     const MutexLock lock(mutex_);
     listeners = listeners_;
   }
-  if (listeners) listeners(event);
+  if (listeners) return listeners(event);
+  const bool fell_back = event.requested != event.selected;
+  if (event.kind == Event::Kind::ConfigWarning || fell_back) print_warning(event.message);
 }
 
-MemoryTier Memory::State::backend() const {
+std::optional<MemoryTier> Memory::State::tier_in_use() const {
   const MutexLock lock(mutex_);
-  const bool fell_back = std::any_of(places_.begin(), places_.end(),
-                                     [this](const auto& place) { return place.second.tier != options_.tier; });
-  return fell_back ? MemoryTier::Plain : options_.tier;
+  if (places_.empty()) return std::nullopt;
+  const MemoryTier requested = settings_.tier;
+  const bool fell_back =
+      std::any_of(places_.begin(), places_.end(), [&](const auto& place) { return place.second.tier != requested; });
+  return fell_back ? MemoryTier::Plain : requested;
 }
 
 Memory::Usage Memory::State::use() const {

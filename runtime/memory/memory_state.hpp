@@ -4,15 +4,18 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include <kiln/runtime/memory.hpp>
 
 #include "base/mutex.hpp"
 #include "base/process/process_lifecycle.hpp"
+#include "runtime/memory/memory_settings.hpp"
 #include "runtime/memory/memory_source.hpp"
 
 namespace kiln::runtime {
@@ -21,13 +24,23 @@ namespace kiln::runtime {
 /// during callbacks of the program or calls of the driver that allocate or free. Thread-safe.
 struct Memory::State {
  public:
-  explicit State(MemoryOptions options) : options_(std::move(options)) {}
+  explicit State(MemoryOptions options);
 
   Result<void*> allocate(std::size_t bytes, void* stream);
   void release(void* memory, void* stream);
 
   void emit(EventCallback listeners);
-  MemoryTier backend() const;
+  Settings settings() const;
+  /// Sets or removes an override of the program and reads the environment again.
+  template <class T>
+  Status set(std::optional<T> RequestedMemory::*setting, std::optional<T> to) {
+    const MutexLock lock(mutex_);
+    if (Status open = check_no_device(); !open) return open;
+    overrides_.*setting = to;
+    read_settings();
+    return {};
+  }
+  std::optional<MemoryTier> tier_in_use() const;
   Usage use() const;
   Status trim();
 
@@ -50,12 +63,17 @@ struct Memory::State {
     bool short_of_memory = false;
   };
 
+  /// Computes the settings from the overrides and the environment.
+  void read_settings() KILN_REQUIRES(mutex_);
+  /// Returns an error if a device was set up.
+  Status check_no_device() const KILN_REQUIRES(mutex_);
   /// Returns an error in a forked child. Call it before taking any lock, because a lock can be held there permanently.
   Status check_process();
   Result<std::shared_ptr<const CudaApi>> open_driver();
   /// Returns the device of the current context; initializes it at first use.
   Result<cuda::DeviceNumber> current_device();
-  void set_up(cuda::DeviceNumber device, Event& event) KILN_REQUIRES(mutex_);
+  /// Opens the memory of a device and returns the events to emit.
+  std::vector<Event> set_up(cuda::DeviceNumber device) KILN_REQUIRES(mutex_);
   Attempt try_once(cuda::DeviceNumber device, std::size_t bytes, void* stream);
   bool take(cuda::DeviceNumber device, std::size_t bytes, Attempt& attempt, std::shared_ptr<MemorySource>& source);
   void give_back(cuda::DeviceNumber device, std::size_t bytes);
@@ -70,6 +88,9 @@ struct Memory::State {
   const MemoryOptions options_;
   ForkGuard opened_;
   mutable Mutex mutex_;
+  RequestedMemory overrides_ KILN_GUARDED_BY(mutex_);
+  Settings settings_ KILN_GUARDED_BY(mutex_);
+  std::vector<std::string> warnings_ KILN_GUARDED_BY(mutex_);  ///< about the settings; reported with the first device
   MemoryDriver driver_ KILN_GUARDED_BY(mutex_);
   std::map<cuda::DeviceNumber, DevicePool> places_ KILN_GUARDED_BY(mutex_);
   std::unordered_map<void*, Allocation> held_ KILN_GUARDED_BY(mutex_);

@@ -7,11 +7,6 @@
 #include "session/config/runtime_variables.hpp"
 
 namespace kiln::runtime {
-namespace {
-
-constexpr std::size_t kMaxShownValue = 40;
-
-}  // namespace
 
 std::optional<std::string> VariableReader::value_of(const char* name) {
   auto value = environment_variable(name);
@@ -23,9 +18,8 @@ void VariableReader::warn(const char* name, const std::string& text) {
   const auto* const row =
       std::find_if(std::begin(kRuntimeVariables), std::end(kRuntimeVariables),
                    [&](const RuntimeVariable& variable) { return std::string_view(variable.name) == name; });
-  const std::string shown = text.size() > kMaxShownValue ? text.substr(0, kMaxShownValue) + "..." : text;
-  warnings_.push_back(std::string(name) + " is ignored: invalid value '" + shown + "'; use " +
-                      (row == std::end(kRuntimeVariables) ? "another value" : row->valid));
+  warnings_.push_back(std::string(name) + " is ignored: " +
+                      invalid_value(text, row == std::end(kRuntimeVariables) ? "another value" : row->valid));
 }
 
 }  // namespace kiln::runtime

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <string>
 
 #include "base/error.hpp"
 
@@ -17,6 +16,12 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     at = end + 1;
   }
   return parts;
+}
+
+std::string invalid_value(std::string_view text, const char* valid) {
+  constexpr std::size_t kMaxShown = 80;
+  const char* const rest = text.size() > kMaxShown ? "..." : "";
+  return "invalid value '" + std::string(text.substr(0, kMaxShown)) + rest + "'; use " + valid;
 }
 
 std::optional<bool> parse_boolean(std::string_view text) {
@@ -48,7 +53,7 @@ Result<std::uint64_t> parse_size(std::string_view text) {
     shift = good ? 10 * static_cast<int>(power + 1) : 0;
   }
   if (!good || number > (std::numeric_limits<std::uint64_t>::max() >> shift)) {
-    return make_error(Code::InvalidArgument, "invalid value '" + std::string(text) + "'; use " + kSizeValues);
+    return make_error(Code::InvalidArgument, invalid_value(text, kSizeValues));
   }
   return number << shift;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace kiln {
 /// Returns the parts between separators, including empty ones, but none after a trailing separator. The parts are views
 /// of `text`.
 std::vector<std::string_view> split(std::string_view text, char separator);
+
+/// Returns "invalid value '<text>'; use <valid>" for a message. A long text is shortened.
+std::string invalid_value(std::string_view text, const char* valid);
 
 /// The values that parse_boolean() accepts, for messages.
 constexpr const char* kBooleanValues = "1, true, yes, on, 0, false, no or off";

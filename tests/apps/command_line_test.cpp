@@ -63,6 +63,25 @@ TEST_F(KilnProgram, ConfigShowPrintsSourceOfEachValue) {
   EXPECT_NE(run({"config", "show"}).out.find("KILN_CACHE_DIR"), std::string::npos);
 }
 
+TEST_F(KilnProgram, VariablesOfRuntimeAreShownAndCheckedByConfigAndDoctor) {
+  const Variables variables = {
+      {"KILN_REWRITES", "false"}, {"KILN_MEMORY_TIER", "best"}, {"KILN_CALIBRATE_QUICK", "soon"}};
+  const Ran ran = run({"config", "show", "--json"}, variables);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  std::map<std::string, std::pair<std::string, std::string>> shown;
+  const auto json = ran.json();
+  for (const auto& each : json["variables"]) shown[each["name"]] = {each["value"], each["origin"]};
+  EXPECT_EQ(shown["KILN_REWRITES"], std::pair(std::string("false"), std::string("KILN_REWRITES")));
+  EXPECT_EQ(shown["KILN_MEMORY_TIER"], std::pair(std::string("pool"), std::string("default")));
+  EXPECT_EQ(shown["KILN_EXECUTION_MODE"], std::pair(std::string("auto"), std::string("default")));
+  const std::string doctor = run({"doctor"}, variables).out;
+  for (const std::string& said : {ran.err, doctor}) {
+    EXPECT_NE(said.find("KILN_MEMORY_TIER is ignored: invalid value 'best'; use pool"), std::string::npos) << said;
+    EXPECT_NE(said.find("KILN_CALIBRATE_QUICK is ignored: invalid value 'soon'"), std::string::npos) << said;
+    EXPECT_EQ(said.find("KILN_REWRITES is ignored"), std::string::npos) << said;
+  }
+}
+
 TEST_F(KilnProgram, CompletionsAreValidAndListEveryCommand) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const Ran ran = run({"completions", shell});

@@ -58,6 +58,9 @@ class SpatialOnCuda : public SpatialCuda {
                  set.name + ", polygons");
     expect_equal(materialize(*runtime_, *mask.device).value(), oracle.within_rows(), set.name + ", within");
     expect_equal(materialize(*runtime_, *pairs.device).value(), oracle.pairs(), set.name + ", sjoin");
+    const auto areas = spatial::area(*runtime_, all.polygons).value();
+    expect_close(materialize(*runtime_, *areas.device).value(), oracle, columns.polygons, runtime::Precision::Fp64,
+                 set.name + ", area");
     const Resident one = uploaded({columns.points, rows_of(columns.polygons, 0, 1)});
     const auto of_one = spatial::within(*runtime_, one.points, one.polygons).value();
     expect_equal(materialize(*runtime_, *of_one.device).value(), oracle.within_one(0), set.name + ", within one");
@@ -69,7 +72,7 @@ TEST_F(SpatialOnCuda, EveryOperationEqualsGeosOnEveryGeneratedSet) {
     expect_equal_to_geos_there(generated_set(number));
     ASSERT_FALSE(HasFatalFailure()) << number;
   }
-  EXPECT_EQ(runtime_->counts().on_device, 5 * kGeneratedSets - 4)
+  EXPECT_EQ(runtime_->counts().on_device, 6 * kGeneratedSets - 4)
       << "one set has no points, so nothing is launched for them";
   EXPECT_EQ(runtime_->counts().fallbacks, 0U);
 }
@@ -106,6 +109,39 @@ TEST_F(SpatialOnCuda, DissolveEqualsGeosAndReadsOnlySizes) {
     ASSERT_FALSE(HasFailure()) << number;
   }
   EXPECT_EQ(runtime_->counts().fallbacks, 0U);
+}
+
+/// A device that computes fp64 at 1/64 of the rate of fp32.
+class SpatialOnSlowFp64 : public SpatialOnCuda {
+ protected:
+  SpatialOnSlowFp64() { driver_.reset("sm_89"); }
+};
+
+TEST_F(SpatialOnCuda, PlanSelectsDoubleForAreaIfItIsFast) {
+  const SetColumns columns = columns_of(1, 200);
+  ASSERT_TRUE(spatial::area(*runtime_, columns.polygons).has_value());
+  EXPECT_EQ(driver_.launches().back().kernel, "area_fp64");
+}
+
+TEST_F(SpatialOnSlowFp64, PlanSelectsSingleForAreaUnlessSettingRequiresDouble) {
+  const GeneratedSet set = GeometryMaker(5, Ground::Uniform).set(1, 200);
+  const GeosOracle oracle(set);
+  const spatial::PolygonColumn polygons = read_columns(oracle).polygons;
+  const auto area = [&](runtime::Precision precision) {
+    (void)take_events();
+    expect_close(spatial::area(*runtime_, polygons).value().host, oracle, polygons, precision, "area");
+    const std::vector<Event> events = take_events();
+    const auto dispatched = std::find_if(events.begin(), events.end(),
+                                         [](const Event& event) { return event.is(runtime::events::kDispatched); });
+    EXPECT_EQ(dispatched->detail("precision"), to_string(precision));
+    EXPECT_EQ(dispatched->detail("planned_precision"), to_string(precision));
+    EXPECT_EQ(dispatched->detail("precision_class"), "metric");
+    EXPECT_EQ(dispatched->detail("fp64_ratio"), "64");
+    return driver_.launches().back().kernel;
+  };
+  EXPECT_EQ(area(runtime::Precision::Fp32), "area_fp32");
+  runtime_->set_precision(runtime::PrecisionPolicy::Fp64);
+  EXPECT_EQ(area(runtime::Precision::Fp64), "area_fp64");
 }
 
 TEST_F(SpatialOnCuda, JoinDecidesOnceAndReadsOneScalarPerAllocation) {

@@ -12,6 +12,10 @@
 #include "examples/spatial/kernels/primitives/compact.cu"
 #include "examples/spatial/kernels/primitives/scan.cu"
 #include "examples/spatial/kernels/primitives/unique.cu"
+#include "examples/spatial/kernels/spatial/area_fp32.cu"
+#include "examples/spatial/kernels/spatial/area_fp64.cu"
+#include "examples/spatial/kernels/spatial/box_area.cu"
+#include "examples/spatial/kernels/spatial/box_within.cu"
 #include "examples/spatial/kernels/spatial/candidates.cu"
 #include "examples/spatial/kernels/spatial/edges.cu"
 #include "examples/spatial/kernels/spatial/grid.cu"
@@ -176,7 +180,9 @@ std::vector<SpatialHostKernel> spatial_host_kernels() {
           KILN_KERNEL(leftmost_heights, run_apart),  KILN_KERNEL(ring_turns, run_apart),
           KILN_KERNEL(ring_shells, run_apart),       KILN_KERNEL(ring_sizes, run_apart),
           KILN_KERNEL(shell_bits, run_apart),        KILN_KERNEL(group_rings, run_apart),
-          KILN_KERNEL(write_rings, run_apart)};
+          KILN_KERNEL(write_rings, run_apart),       KILN_KERNEL(box_within, run_apart),
+          KILN_KERNEL(area_fp64, run_apart),         KILN_KERNEL(area_fp32, run_apart),
+          KILN_KERNEL(box_area, run_apart)};
 }
 
 }  // namespace kiln::test

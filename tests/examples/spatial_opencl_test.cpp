@@ -1,6 +1,8 @@
 // Compares the operations of examples/spatial on PoCL, which really executes them, with GEOS.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include <kiln/runtime.hpp>
@@ -54,6 +56,28 @@ TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosOnDeviceColumns) {
     expect_resident_equal_to_geos(runtime_, kit, generated_set(number));
     ASSERT_FALSE(HasFatalFailure()) << number;
   }
+}
+
+// The plan selects fp64 for PoCL, so the fp32 variant is called directly.
+TEST_F(SpatialOnOpenCl, AreaInSinglePrecisionIsWithinItsBound) {
+  double largest = 0;
+  for (std::uint64_t number = 0; number < kGeneratedSets; number += 5) {
+    const GeneratedSet set = generated_set(number);
+    const GeosOracle oracle(set);
+    const spatial::PolygonColumn polygons = read_columns(oracle).polygons;
+    runtime::Dispatch dispatch =
+        runtime::Dispatch::begin(runtime_, spatial::kArea, {polygons.rows(), Residency::Host, runtime::Backend::Cpu})
+            .value();
+    EXPECT_EQ(dispatch.decision().precision, runtime::Precision::Fp64) << "PoCL computes fp64 well";
+    const spatial::Areas areas = spatial::device::area_in_fp32(dispatch, polygons).value().host;
+    expect_close(areas, oracle, polygons, runtime::Precision::Fp32, set.name + ", area in fp32");
+    ASSERT_FALSE(HasFatalFailure()) << number;
+    const spatial::Areas exact = oracle.areas();
+    for (std::size_t row = 0; row < areas.rows(); ++row) {
+      if (exact.values[row] > 0) largest = std::max(largest, std::fabs(areas.values[row] / exact.values[row] - 1));
+    }
+  }
+  EXPECT_GT(largest, 1e-9) << "the variant must compute in single precision";
 }
 
 TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosWithoutRectangleRewrite) {

@@ -105,6 +105,16 @@ TEST(SpatialRequests, EachOperationRequestsAndUsesOnlyItsUnits) {
                  [](runtime::Runtime& runtime, const WarmColumns& columns) {
                    return spatial::sjoin(runtime, columns.points, columns.squares).has_value();
                  });
+  expect_exactly("box_within", {"box_within.cl", "polygon_bounds.cl"},
+                 [](runtime::Runtime& runtime, const WarmColumns& columns) {
+                   return spatial::within(runtime, columns.points, columns.squares).has_value();
+                 });
+  expect_exactly("area", {"area_fp64.cl"}, [](runtime::Runtime& runtime, const WarmColumns& columns) {
+    return spatial::area(runtime, columns.triangles).has_value();
+  });
+  expect_exactly("box_area", {"box_area.cl"}, [](runtime::Runtime& runtime, const WarmColumns& columns) {
+    return spatial::area(runtime, columns.squares).has_value();
+  });
   expect_exactly("WKB of points", {"scan.cl", "wkb_points.cl"},
                  [](runtime::Runtime& runtime, const WarmColumns& columns) {
                    return spatial::to_wkb(runtime, columns.points).has_value();

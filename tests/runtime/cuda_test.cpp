@@ -113,6 +113,22 @@ TEST_F(RuntimeCuda, VariantMatchesPlannedPrecision) {
   EXPECT_EQ(decision.variant, kClear.begin() + 2);
 }
 
+TEST_F(RuntimeCuda, EventsCarryPlannedAndUsedPrecision) {
+  driver_.reset("sm_89");
+  Runtime runtime = make();
+  ASSERT_TRUE(runtime.decide(kClear, many()).has_value());
+  const Event decided = fixture_.only(runtime::events::kDecided);
+  EXPECT_EQ(decided.detail("precision"), "mixed");
+  EXPECT_EQ(decided.detail("planned_precision"), "mixed");
+  EXPECT_EQ(decided.detail("precision_class"), "predicate");
+  EXPECT_EQ(decided.detail("fp64_ratio"), "64");
+  EXPECT_FALSE(decided.cpu_device);
+  runtime.set_precision(runtime::PrecisionPolicy::Fp64);
+  const runtime::Decision decision = runtime.decide(kClear, many()).value();
+  EXPECT_EQ(decision.precision, Precision::Fp64);
+  EXPECT_EQ(decision.variant, kClear.begin() + 1);
+}
+
 TEST_F(RuntimeCuda, RunClaimsDeviceOnLaunch) {
   if (toolkit_nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
   {

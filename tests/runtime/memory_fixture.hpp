@@ -15,6 +15,7 @@
 #include "support/fakes/cuda_driver/control.hpp"
 #include "support/fixtures/event_log.hpp"
 #include "support/fixtures/temporary_directory.hpp"
+#include "support/processes/scoped_env.hpp"
 
 namespace kiln::test {
 
@@ -69,6 +70,9 @@ class MemoryTest : public testing::Test {
     EXPECT_EQ(driver_.counts().relaxed_threads, 0U);
   }
 
+  ScopedEnv tier_variable_{"KILN_MEMORY_TIER", nullptr};
+  ScopedEnv limit_variable_{"KILN_MEMORY_LIMIT", nullptr};
+  ScopedEnv retries_variable_{"KILN_OOM_RETRIES", nullptr};
   TemporaryDirectory cache_;
   EventLog log_;
   FakeCudaDriver driver_{"sm_80,sm_90"};

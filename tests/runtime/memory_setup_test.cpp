@@ -39,12 +39,14 @@ TEST_F(MemorySetup, HappensOnceAtFirstAllocation) {
 }
 
 TEST_F(MemorySetup, BackendNameIsTheEffectiveTier) {
-  const char* const words[] = {"pool", "retrying pool", "managed", "plain"};
+  const char* const words[] = {"pool", "retrying_pool", "managed", "plain"};
   for (std::size_t i = 0; i < std::size(kTiers); ++i) {
-    const Program program = open({kTiers[i], 0, {}, {}});
-    EXPECT_EQ(memory_tier_name(program.memory), words[i]) << "before the first allocation";
+    const Program program = open({kTiers[i], 0, {}, {}, {}});
+    EXPECT_EQ(memory_tier_name(program.memory), "none") << "before the first allocation";
+    EXPECT_EQ(program.memory.tier(), std::nullopt);
     const Event set = set_up(program);
     EXPECT_EQ(memory_tier_name(program.memory), words[i]);
+    EXPECT_EQ(program.memory.tier(), kTiers[i]);
     EXPECT_EQ(set.requested, words[i]);
     EXPECT_EQ(set.selected, words[i]);
     EXPECT_EQ(set.message, "");
@@ -61,7 +63,7 @@ TEST_F(MemorySetup, FailureFallsBackToPlainMemoryWithWarning) {
         Case{MemoryTier::Pool, "cuMemPoolSetAttribute"}, Case{MemoryTier::RetryingPool, "cuMemPoolCreate"},
         Case{MemoryTier::Managed, "cuDeviceGetAttribute"}}) {
     {
-      const Program program = open({broken.tier, kPiece, {}, {}});
+      const Program program = open({broken.tier, kPiece, {}, {}, {}});
       driver_.fail(broken.entry, 1, DriverResult::NotSupported);
       const Event set = set_up(program);
       EXPECT_EQ(set.requested, to_string(broken.tier));
@@ -103,6 +105,7 @@ TEST_F(MemorySetup, MissingDriverOrContextErrorIsNotCached) {
   ASSERT_FALSE(none.has_value());
   EXPECT_TRUE(says(none.error().message, "make a context current")) << none.error().message;
   EXPECT_EQ(events(runtime::events::kMemoryTierSelected).size(), 0U);
+  EXPECT_EQ(memory_tier_name(program.memory), "none") << "there is no context yet";
 
   driver_.driver().CtxSetCurrent(context);
   EXPECT_EQ(set_up(program).selected, "pool");
@@ -111,7 +114,7 @@ TEST_F(MemorySetup, MissingDriverOrContextErrorIsNotCached) {
 
 TEST_F(MemorySetup, DoesNotEndGraphCapture) {
   for (const MemoryTier tier : kTiers) {
-    const Program program = open({tier, 0, {}, {}});
+    const Program program = open({tier, 0, {}, {}, {}});
     cuda::Stream recording = nullptr;
     GraphPointer graph = nullptr;
     ASSERT_EQ(driver_.driver().StreamCreate(&recording, cuda::kStreamNonBlocking), DriverResult::Success);
@@ -126,7 +129,7 @@ TEST_F(MemorySetup, DoesNotEndGraphCapture) {
 
 TEST_F(MemorySetup, IsPerDeviceWithOwnLimit) {
   {
-    const Program first = open({MemoryTier::Pool, kPiece, {}, {}});
+    const Program first = open({MemoryTier::Pool, kPiece, {}, {}, {}});
     std::vector<Buffer> kept;
     ASSERT_TRUE(first.reserve(kept, kPiece).has_value());
     Session session = first.session;
@@ -203,7 +206,7 @@ TEST_F(MemorySetup, ConcurrentThreadsRespectLimitWithoutLeaks) {
   constexpr unsigned kThreads = 4;
   constexpr unsigned kRounds = 200;
   {
-    const Program program = open({MemoryTier::RetryingPool, 3 * kPiece, [](std::size_t) { return true; }, {}});
+    const Program program = open({MemoryTier::RetryingPool, 3 * kPiece, {}, [](std::size_t) { return true; }, {}});
     std::vector<std::thread> threads;
     std::atomic<unsigned> served{0};
     for (unsigned number = 0; number < kThreads; ++number) {

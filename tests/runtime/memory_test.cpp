@@ -54,7 +54,7 @@ TEST_F(MemoryTiers, WorkloadHasExpectedPeak) {
 
 TEST_F(MemoryTiers, PoolFailsCleanlyAtHalfThePeak) {
   {
-    const Program program = open({MemoryTier::Pool, kPeak / 2, {}, {}});
+    const Program program = open({MemoryTier::Pool, kPeak / 2, {}, {}, {}});
     Workload work;
     const Status rejected = work.run(program);
     ASSERT_FALSE(rejected.has_value());
@@ -75,7 +75,7 @@ TEST_F(MemoryTiers, PoolFailsCleanlyAtHalfThePeak) {
 TEST_F(MemoryTiers, RetryingPoolSurvivesHalfThePeakWithCallback) {
   {
     Workload work;
-    const Program program = open({MemoryTier::RetryingPool, kPeak / 2, work.dropping(), {}});
+    const Program program = open({MemoryTier::RetryingPool, kPeak / 2, {}, work.dropping(), {}});
     const Status ran = work.run(program);
     EXPECT_TRUE(ran.has_value()) << ran.error().message;
     EXPECT_GE(work.dropped, 1U);
@@ -95,7 +95,7 @@ TEST_F(MemoryTiers, RetryingPoolSurvivesHalfThePeakWithCallback) {
 TEST_F(MemoryTiers, ManagedMemoryExceedsLimitAndDeviceSize) {
   driver_.set_memory(kPeak / 2);
   {
-    const Program program = open({MemoryTier::Managed, kPeak / 2, {}, {}});
+    const Program program = open({MemoryTier::Managed, kPeak / 2, {}, {}, {}});
     Workload work;
     const Status ran = work.run(program);
     EXPECT_TRUE(ran.has_value()) << ran.error().message;
@@ -110,7 +110,7 @@ TEST_F(MemoryTiers, SmallDeviceBehavesLikeLimit) {
     driver_.set_memory(kPeak / 2);
     {
       Workload work;
-      const Program program = open({tier, 0, work.dropping(), {}});
+      const Program program = open({tier, 0, {}, work.dropping(), {}});
       const Status ran = work.run(program);
       EXPECT_EQ(ran.has_value(), tier == MemoryTier::RetryingPool) << to_string(tier);
       if (!ran) {
@@ -135,7 +135,7 @@ class MemoryFaults : public MemoryTest {
     Workload work;
     Outcome outcome;
     {
-      const Program program = open({tier, kPeak, work.dropping(), {}});
+      const Program program = open({tier, kPeak, {}, work.dropping(), {}});
       driver_.fail("cuMemAllocFromPoolAsync", nth, DriverResult::OutOfMemory, times);
       const Status ran = work.run(program);
       outcome = {ran.has_value(), ran ? "" : ran.error().message, program.memory.usage()};
@@ -173,7 +173,7 @@ TEST_F(MemoryFaults, AreNotRetriedByPool) {
 TEST_F(MemoryFaults, AreRetriedOnlyForOutOfMemory) {
   unsigned asked = 0;
   const auto count = [&](std::size_t) { return ++asked != 0; };
-  const Program program = open({MemoryTier::RetryingPool, 0, count, {}});
+  const Program program = open({MemoryTier::RetryingPool, 0, {}, count, {}});
   driver_.fail("cuMemAllocFromPoolAsync", 1, DriverResult::InvalidHandle);
   std::vector<Buffer> kept;
   EXPECT_FALSE(program.reserve(kept, kPiece).has_value());
@@ -187,6 +187,7 @@ TEST_F(MemoryCallback, ReturningFalseStopsRetries) {
   std::size_t wanted = 0;
   const Program program = open({MemoryTier::RetryingPool,
                                 kPiece,
+                                {},
                                 [&](std::size_t bytes) {
                                   wanted = bytes;
                                   return ++asked < 2;
@@ -200,10 +201,10 @@ TEST_F(MemoryCallback, ReturningFalseStopsRetries) {
 }
 
 TEST_F(MemoryCallback, MissingCallbackDisablesRetries) {
-  const Program program = open({MemoryTier::RetryingPool, kPiece, {}, {}});
+  const Program program = open({MemoryTier::RetryingPool, kPiece, {}, {}, {}});
   std::vector<Buffer> kept;
   EXPECT_FALSE(program.reserve(kept, 2 * kPiece).has_value());
-  EXPECT_EQ(memory_tier_name(program.memory), "retrying pool");
+  EXPECT_EQ(memory_tier_name(program.memory), "retrying_pool");
 }
 
 TEST_F(MemoryCallback, CanAllocateWithoutRecursion) {
@@ -213,6 +214,7 @@ TEST_F(MemoryCallback, CanAllocateWithoutRecursion) {
   bool rejected = false;
   program.emplace(open({MemoryTier::RetryingPool,
                         2 * kPiece,
+                        {},
                         [&](std::size_t) {
                           ++asked;
                           std::vector<Buffer> own;
@@ -230,7 +232,7 @@ TEST_F(MemoryCallback, CanAllocateWithoutRecursion) {
 
 TEST_F(MemoryCallback, IsFollowedByStreamSynchronization) {
   Workload work;
-  const Program program = open({MemoryTier::RetryingPool, kPiece, work.dropping(), {}});
+  const Program program = open({MemoryTier::RetryingPool, kPiece, {}, work.dropping(), {}});
   ASSERT_TRUE(program.reserve(work.kept, kPiece).has_value());
   EXPECT_EQ(driver_.calls("cuStreamSynchronize"), 0U);
   ASSERT_TRUE(program.reserve(work.kept, kPiece).has_value());
@@ -283,7 +285,7 @@ TEST_F(MemoryPools, FailedTrimIsAnError) {
 TEST_F(MemoryPools, UnorderedMemoryIsFreedAfterStreamSynchronization) {
   std::size_t reported = 0;
   for (const MemoryTier tier : {MemoryTier::Plain, MemoryTier::Managed}) {
-    const Program program = open({tier, 0, {}, {}});
+    const Program program = open({tier, 0, {}, {}, {}});
     std::vector<Buffer> kept;
     ASSERT_TRUE(program.reserve(kept, kPiece).has_value());
     const auto to = static_cast<cuda::DevicePointer>(reinterpret_cast<std::uintptr_t>(kept[0].native()));

@@ -20,6 +20,12 @@ constexpr auto kBoxJoin = runtime::operation<Nothing>("box join", runtime::Preci
                                                       NothingDone{exact_variant(Backend::Cpu), &nothing});
 constexpr runtime::Rewrite kJoinOfBoxes{"join of boxes", &kJoin, &kBoxJoin};
 
+bool positive(const int& value) { return value > 0; }
+bool even(const int& value) { return value % 2 == 0; }
+constexpr runtime::RewriteRule<int> kRules[] = {{{"box join of positives", &kBoxJoin, &kJoin}, &positive},
+                                                {{"join of positives", &kJoin, &kBoxJoin}, &positive},
+                                                {{"join of even numbers", &kJoin, nullptr}, &even}};
+
 class RewriteTest : public testing::Test {
  protected:
   RuntimeFixture fixture_;
@@ -49,6 +55,32 @@ TEST_F(RewriteTest, OverridePrecedesEnvironment) {
   fixture_.rewrites.set(nullptr);
   runtime.set_rewrites(std::nullopt);
   EXPECT_TRUE(runtime.rewrites()) << "the environment is read again";
+}
+
+TEST_F(RewriteTest, FirstRuleOfTheOperationThatAppliesIsUsed) {
+  Runtime runtime(fixture_.session());
+  EXPECT_EQ(find_rewrite(runtime, kRules, kJoin, 30, 2), &kRules[1].rewrite);
+  EXPECT_EQ(fixture_.only(runtime::events::kRewritten).message, "join of positives");
+  EXPECT_EQ(find_rewrite(runtime, kRules, kJoin, 30, -1), nullptr);
+  EXPECT_EQ(fixture_.log.count(runtime::events::kRewritten), 1U);
+}
+
+TEST_F(RewriteTest, RuleCanReturnAnInputUnchanged) {
+  Runtime runtime(fixture_.session());
+  const runtime::Rewrite* const found = find_rewrite(runtime, kRules, kJoin, 30, -2);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->to, nullptr);
+  const Event reported = fixture_.only(runtime::events::kRewritten);
+  EXPECT_EQ(reported.requested, "join");
+  EXPECT_EQ(reported.selected, "input");
+  EXPECT_EQ(reported.message, "join of even numbers");
+}
+
+TEST_F(RewriteTest, NoRuleIsUsedIfRewritesAreOff) {
+  Runtime runtime(fixture_.session());
+  runtime.set_rewrites(false);
+  EXPECT_EQ(find_rewrite(runtime, kRules, kJoin, 30, 2), nullptr);
+  EXPECT_EQ(fixture_.log.count(runtime::events::kRewritten), 0U);
 }
 
 TEST_F(RewriteTest, InvalidValueIsReportedAndIgnored) {

@@ -6,6 +6,7 @@
 #include "apps/kiln/exit_code.hpp"
 #include "apps/kiln/output/progress.hpp"
 #include "apps/kiln/output/render_json.hpp"
+#include "runtime/settings/variable_values.hpp"
 #include "session/config/config.hpp"
 
 namespace kiln::cli {
@@ -16,6 +17,7 @@ DoctorReport run_checks(Console& console) {
   std::vector<std::string> warnings;
   const EventEmitter emitter([&](const Event& event) { warnings.push_back(event.message); });
   const Config config = Config::load({}, emitter);
+  for (std::string& warning : runtime::VariableValues::read().warnings) warnings.push_back(std::move(warning));
   DoctorReport report;
   bool cuda = false;
   bool opencl = false;

@@ -159,10 +159,13 @@ std::string calibration_json(const std::string& path, const std::string& text) {
   return text_of({{"file", path}, {"calibration", Json::parse(text, nullptr, false)}});
 }
 
-std::string config_json(const Config& config) {
-  Json settings = Json::array();
-  for (const Setting& setting : config.settings) settings.push_back(to_json(setting));
-  return text_of({{"settings", std::move(settings)}});
+std::string config_json(const Config& config, const std::vector<Setting>& variables) {
+  const auto array_of = [](const std::vector<Setting>& settings) {
+    Json array = Json::array();
+    for (const Setting& setting : settings) array.push_back(to_json(setting));
+    return array;
+  };
+  return text_of({{"settings", array_of(config.settings)}, {"variables", array_of(variables)}});
 }
 
 std::string doctor_json(const DoctorReport& report) {

@@ -44,7 +44,8 @@ std::string entries_json(const std::vector<CacheEntry>& entries);
 std::string entry_json(const CacheEntry& entry, const Artifact& artifact);
 /// `text` is a calibration file.
 std::string calibration_json(const std::string& path, const std::string& text);
-std::string config_json(const Config& config);
+/// `variables` are those of kiln-runtime.
+std::string config_json(const Config& config, const std::vector<Setting>& variables);
 std::string doctor_json(const DoctorReport& report);
 std::string key_json(const PublicKey& key, const std::string& secret_file);
 /// `last_day` is human-readable. `file` is the path of the written certificate, or empty.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "spatial/cpu/bands.hpp"
+#include "spatial/cpu/grid.hpp"
 #include "spatial/cpu/host_rows.hpp"
 #include "spatial/cpu/variants.hpp"
 #include "spatial/predicates.hpp"
@@ -65,6 +66,27 @@ kiln::Result<PlacedMask> within(runtime::Dispatch& dispatch, const Points& point
   } else {
     ask(
         column, 64, [&](std::size_t, Point point) { return inside(shapes, 0, point); }, mask);
+  }
+  return PlacedMask(std::move(mask));
+}
+
+kiln::Result<PlacedMask> box_within(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons) {
+  if (kiln::Status status = on_host(points, polygons); !status) return status.error();
+  const runtime::Stage stage(dispatch, "filter");
+  const PointColumn& column = *points.host();
+  const PolygonColumn& shapes = *polygons.host();
+  Mask mask{Bitmap(column.rows(), false), column.valid};
+  if (shapes.rows() == column.rows()) {
+    std::vector<std::uint32_t>& words = mask.valid.words();
+    for (std::size_t word = 0; word < words.size(); ++word) words[word] &= shapes.valid.words()[word];
+    ask(
+        column, 64, [&](std::size_t row, Point point) { return box_of(shapes, row).surrounds(point); }, mask);
+  } else if (shapes.null(0)) {
+    mask.valid = Bitmap(column.rows(), false);
+  } else {
+    const Box box = box_of(shapes, 0);
+    ask(
+        column, 256, [&](std::size_t, Point point) { return box.surrounds(point); }, mask);
   }
   return PlacedMask(std::move(mask));
 }

@@ -34,6 +34,7 @@ constexpr NamedHeader kExact{"exact.cuh", source::kExact};
 constexpr NamedHeader kSegments{"segments.cuh", source::kSegments};
 constexpr NamedHeader kRings{"rings.cuh", source::kRings};
 constexpr NamedHeader kColumns{"columns.cuh", source::kColumns};
+constexpr NamedHeader kArea{"area.cuh", source::kArea};
 constexpr NamedHeader kInside{"inside.cuh", source::kInside};
 constexpr NamedHeader kGrid{"grid.cuh", source::kGridHeader};
 constexpr NamedHeader kWkb{"wkb.cuh", source::kWkb};
@@ -49,6 +50,13 @@ struct CudaUnits {
       cuda_unit("polygon_bounds.cu", source::kPolygonBounds, {"polygon_bounds"}, {kGeometry, kRows, kColumns});
   const kiln::Unit within = cuda_unit("within.cu", source::kWithin, {"within_filter", "within_refine"},
                                       {kGeometry, kRows, kExact, kSegments, kRings, kColumns, kInside});
+  const kiln::Unit box_within =
+      cuda_unit("box_within.cu", source::kBoxWithin, {"box_within"}, {kGeometry, kRows, kColumns});
+  const kiln::Unit area_in_fp64 =
+      cuda_unit("area_fp64.cu", source::kAreaFp64, {"area_fp64"}, {kGeometry, kRows, kColumns, kArea});
+  const kiln::Unit area_in_fp32 =
+      cuda_unit("area_fp32.cu", source::kAreaFp32, {"area_fp32"}, {kGeometry, kRows, kColumns, kArea});
+  const kiln::Unit box_area = cuda_unit("box_area.cu", source::kBoxArea, {"box_area"}, {kGeometry, kRows, kColumns});
   const kiln::Unit grid = cuda_unit("grid.cu", source::kGrid, {"grid_begin", "grid_count", "grid_fill"},
                                     {kGeometry, kRows, kBlock, kColumns, kGrid});
   const kiln::Unit candidates =
@@ -112,16 +120,18 @@ kiln::cccl::Spec make_segmented_reduction(kiln::cccl::OperatorKind op) {
 
 std::vector<kiln::Unit> units() {
   const CudaUnits& all = cuda_units();
-  return {all.scan,       all.compact, all.point_bounds, all.polygon_bounds, all.within,     all.grid,
-          all.candidates, all.refine,  all.pairs,        all.unique,         all.wkb_points, all.wkb_polygons,
-          all.groups,     all.edges,   all.links,        all.parts};
+  return {all.scan,   all.compact, all.point_bounds, all.polygon_bounds, all.within,       all.grid,    all.candidates,
+          all.refine, all.pairs,   all.unique,       all.wkb_points,     all.wkb_polygons, all.groups,  all.edges,
+          all.links,  all.parts,   all.box_within,   all.area_in_fp64,   all.area_in_fp32, all.box_area};
 }
 
 const kiln::Unit* find_unit(const std::string& kernel) {
   const CudaUnits& all = cuda_units();
-  for (const kiln::Unit* unit : {&all.scan, &all.compact, &all.point_bounds, &all.polygon_bounds, &all.within,
-                                 &all.grid, &all.candidates, &all.refine, &all.pairs, &all.unique, &all.wkb_points,
-                                 &all.wkb_polygons, &all.groups, &all.edges, &all.links, &all.parts}) {
+  for (const kiln::Unit* unit :
+       {&all.scan,       &all.compact,      &all.point_bounds, &all.polygon_bounds, &all.within,
+        &all.grid,       &all.candidates,   &all.refine,       &all.pairs,          &all.unique,
+        &all.wkb_points, &all.wkb_polygons, &all.groups,       &all.edges,          &all.links,
+        &all.parts,      &all.box_within,   &all.area_in_fp64, &all.area_in_fp32,   &all.box_area}) {
     const auto& entries = unit->entries();
     if (std::find(entries.begin(), entries.end(), kernel) != entries.end()) return unit;
   }
@@ -169,6 +179,16 @@ constinit const kiln::Requirements within_requirements{
       const CudaUnits& all = cuda_units();
       return kiln::Units{selection(), all.polygon_bounds, all.within, all.compact};
     }};
+constinit const kiln::Requirements box_within_requirements{"spatial.box_within on CUDA", [] {
+                                                             const CudaUnits& all = cuda_units();
+                                                             return kiln::Units{all.polygon_bounds, all.box_within};
+                                                           }};
+constinit const kiln::Requirements area_in_fp64_requirements{"spatial.area in fp64 on CUDA",
+                                                             [] { return kiln::Units{cuda_units().area_in_fp64}; }};
+constinit const kiln::Requirements area_in_fp32_requirements{"spatial.area in fp32 on CUDA",
+                                                             [] { return kiln::Units{cuda_units().area_in_fp32}; }};
+constinit const kiln::Requirements box_area_requirements{"spatial.box_area on CUDA",
+                                                         [] { return kiln::Units{cuda_units().box_area}; }};
 // The units that take longest to compile come first.
 constinit const kiln::Requirements sjoin_requirements{
     "spatial.sjoin on CUDA", [] {

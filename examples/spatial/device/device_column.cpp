@@ -99,6 +99,15 @@ kiln::Result<Boxes> materialize(runtime::Runtime& runtime, const DeviceBoxes& bo
   return host;
 }
 
+kiln::Result<Areas> materialize(runtime::Runtime& runtime, const DeviceAreas& areas) {
+  runtime::Transfer transfer(runtime, kiln::Purpose::Materialize);
+  Areas host{std::vector<double>(areas.rows()), Bitmap(areas.rows(), false)};
+  kiln::Status copied = copy_out(transfer, areas, areas.values, host.values);
+  if (copied) copied = copy_out(transfer, areas, *areas.valid, host.valid.words());
+  if (!copied) return std::move(copied).error();
+  return host;
+}
+
 kiln::Result<Mask> materialize(runtime::Runtime& runtime, const DeviceMask& mask) {
   runtime::Transfer transfer(runtime, kiln::Purpose::Materialize);
   Mask host{Bitmap(mask.rows(), false), Bitmap(mask.rows(), false)};

@@ -105,6 +105,15 @@ class DeviceBoxes : public OnDevice {
   kiln::Buffer sides;
 };
 
+/// `Areas` on a device.
+class DeviceAreas : public OnDevice {
+ public:
+  DeviceAreas(std::shared_ptr<DeviceContext> kit, std::size_t rows, SharedBuffer valid_rows, kiln::Buffer all_values)
+      : OnDevice(std::move(kit), rows), valid(std::move(valid_rows)), values(std::move(all_values)) {}
+  SharedBuffer valid;
+  kiln::Buffer values;
+};
+
 /// `Mask` on a device: two bitmaps.
 class DeviceMask : public OnDevice {
  public:
@@ -132,6 +141,7 @@ kiln::Result<DeviceKeys> upload(runtime::Runtime& runtime, const std::shared_ptr
 
 /// Copies a result to the host, after waiting for its computation. No other function copies results.
 kiln::Result<Boxes> materialize(runtime::Runtime& runtime, const DeviceBoxes& boxes);
+kiln::Result<Areas> materialize(runtime::Runtime& runtime, const DeviceAreas& areas);
 kiln::Result<Mask> materialize(runtime::Runtime& runtime, const DeviceMask& mask);
 kiln::Result<Pairs> materialize(runtime::Runtime& runtime, const DevicePairs& pairs);
 kiln::Result<WkbColumn> materialize(runtime::Runtime& runtime, const DeviceWkb& wkb);

@@ -16,6 +16,14 @@ kiln::Result<DeviceBoxes> bounds(runtime::Dispatch& dispatch, const DevicePolygo
 kiln::Result<DeviceMask> within(runtime::Dispatch& dispatch, const DevicePoints& points,
                                 const DevicePolygons& polygons);
 
+/// `within` for rectangles: the box is the polygon.
+kiln::Result<DeviceMask> box_within(runtime::Dispatch& dispatch, const DevicePoints& points,
+                                    const DevicePolygons& polygons);
+/// Computes in fp64 or fp32; the result is in fp64.
+kiln::Result<DeviceAreas> area(runtime::Dispatch& dispatch, const DevicePolygons& polygons,
+                               runtime::Precision precision);
+kiln::Result<DeviceAreas> box_area(runtime::Dispatch& dispatch, const DevicePolygons& polygons);
+
 /// The test that follows if a box surrounds a point.
 enum class Refinement : unsigned char {
   Exact,  ///< test the polygon

@@ -36,6 +36,14 @@ struct OpenClUnits {
       unit_of("polygon_bounds.cl", text({source::kColumns, source::kPolygonBounds}), {"polygon_bounds"});
   const kiln::Unit within = unit_of("within.cl", text({source::kColumns, source::kExact, source::kWithin}),
                                     {"within_filter", "within_refine"});
+  const kiln::Unit box_within = unit_of("box_within.cl", text({source::kColumns, source::kBoxWithin}), {"box_within"});
+  const kiln::Unit area_in_fp64 =
+      unit_of("area_fp64.cl", text({"#define REAL double\n#define AREA area_fp64\n", source::kColumns, source::kArea}),
+              {"area_fp64"});
+  const kiln::Unit area_in_fp32 =
+      unit_of("area_fp32.cl", text({"#define REAL float\n#define AREA area_fp32\n", source::kColumns, source::kArea}),
+              {"area_fp32"});
+  const kiln::Unit box_area = unit_of("box_area.cl", text({source::kColumns, source::kBoxArea}), {"box_area"});
   const kiln::Unit grid = unit_of("grid.cl", text({source::kColumns, source::kGridHeader, source::kGrid}),
                                   {"grid_begin", "grid_count", "grid_fill"});
   const kiln::Unit candidates =
@@ -78,10 +86,12 @@ const kiln::Unit* find_unit(kiln::runtime::Backend backend, const std::string& k
   if (backend == kiln::runtime::Backend::Cuda) return cuda::find_unit(kernel);
   if (backend != kiln::runtime::Backend::OpenCl) return nullptr;
   const OpenClUnits& all = opencl_units();
-  for (const kiln::Unit* unit :
-       {&all.scan, &all.compact, &all.sort, &all.point_bounds, &all.polygon_bounds, &all.within, &all.grid,
-        &all.candidates, &all.refine, &all.pairs, &all.unique, &all.segmented_reduce, &all.wkb_points,
-        &all.wkb_polygons, &all.groups, &all.edges, &all.links, &all.parts}) {
+  for (const kiln::Unit* unit : {&all.scan,           &all.compact,      &all.sort,       &all.point_bounds,
+                                 &all.polygon_bounds, &all.within,       &all.box_within, &all.area_in_fp64,
+                                 &all.area_in_fp32,   &all.box_area,     &all.grid,       &all.candidates,
+                                 &all.refine,         &all.pairs,        &all.unique,     &all.segmented_reduce,
+                                 &all.wkb_points,     &all.wkb_polygons, &all.groups,     &all.edges,
+                                 &all.links,          &all.parts}) {
     const auto& entries = unit->entries();
     if (std::find(entries.begin(), entries.end(), kernel) != entries.end()) return unit;
   }
@@ -108,6 +118,16 @@ constinit const kiln::Requirements within_requirements{
       const OpenClUnits& all = opencl_units();
       return kiln::Units{all.polygon_bounds, all.within, all.compact};
     }};
+constinit const kiln::Requirements box_within_requirements{"spatial.box_within", [] {
+                                                             const OpenClUnits& all = opencl_units();
+                                                             return kiln::Units{all.polygon_bounds, all.box_within};
+                                                           }};
+constinit const kiln::Requirements area_in_fp64_requirements{"spatial.area in fp64",
+                                                             [] { return kiln::Units{opencl_units().area_in_fp64}; }};
+constinit const kiln::Requirements area_in_fp32_requirements{"spatial.area in fp32",
+                                                             [] { return kiln::Units{opencl_units().area_in_fp32}; }};
+constinit const kiln::Requirements box_area_requirements{"spatial.box_area",
+                                                         [] { return kiln::Units{opencl_units().box_area}; }};
 constinit const kiln::Requirements sjoin_requirements{"spatial.sjoin", [] {
                                                         const OpenClUnits& all = opencl_units();
                                                         return kiln::Units{all.polygon_bounds, all.grid,   all.scan,

@@ -26,6 +26,12 @@ kiln::Result<PlacedPairs> joined(runtime::Dispatch& dispatch, const Points& poin
   return placed<PlacedPairs>(dispatch, *placing, join(dispatch, placing->points(), placing->polygons(), refinement));
 }
 
+kiln::Result<PlacedAreas> areas(runtime::Dispatch& dispatch, const Polygons& polygons, runtime::Precision precision) {
+  const auto placing = DeviceOperands::of(dispatch, nullptr, &polygons);
+  if (!placing) return placing.error();
+  return placed<PlacedAreas>(dispatch, *placing, area(dispatch, placing->polygons(), precision));
+}
+
 }  // namespace
 
 kiln::Result<PlacedBoxes> bounds_of_points(runtime::Dispatch& dispatch, const Points& points) {
@@ -44,6 +50,26 @@ kiln::Result<PlacedMask> within(runtime::Dispatch& dispatch, const Points& point
   const auto placing = DeviceOperands::of(dispatch, &points, &polygons);
   if (!placing) return placing.error();
   return placed<PlacedMask>(dispatch, *placing, within(dispatch, placing->points(), placing->polygons()));
+}
+
+kiln::Result<PlacedMask> box_within(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons) {
+  const auto placing = DeviceOperands::of(dispatch, &points, &polygons);
+  if (!placing) return placing.error();
+  return placed<PlacedMask>(dispatch, *placing, box_within(dispatch, placing->points(), placing->polygons()));
+}
+
+kiln::Result<PlacedAreas> area_in_fp64(runtime::Dispatch& dispatch, const Polygons& polygons) {
+  return areas(dispatch, polygons, runtime::Precision::Fp64);
+}
+
+kiln::Result<PlacedAreas> area_in_fp32(runtime::Dispatch& dispatch, const Polygons& polygons) {
+  return areas(dispatch, polygons, runtime::Precision::Fp32);
+}
+
+kiln::Result<PlacedAreas> box_area(runtime::Dispatch& dispatch, const Polygons& polygons) {
+  const auto placing = DeviceOperands::of(dispatch, nullptr, &polygons);
+  if (!placing) return placing.error();
+  return placed<PlacedAreas>(dispatch, *placing, box_area(dispatch, placing->polygons()));
 }
 
 kiln::Result<PlacedPairs> sjoin(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons) {

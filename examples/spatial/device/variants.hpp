@@ -9,6 +9,12 @@ namespace spatial::device {
 kiln::Result<PlacedBoxes> bounds_of_points(runtime::Dispatch& dispatch, const Points& points);
 kiln::Result<PlacedBoxes> bounds_of_polygons(runtime::Dispatch& dispatch, const Polygons& polygons);
 kiln::Result<PlacedMask> within(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons);
+/// `within` for the case that every polygon is an axis-parallel rectangle.
+kiln::Result<PlacedMask> box_within(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons);
+kiln::Result<PlacedAreas> area_in_fp64(runtime::Dispatch& dispatch, const Polygons& polygons);
+kiln::Result<PlacedAreas> area_in_fp32(runtime::Dispatch& dispatch, const Polygons& polygons);
+/// `area` for the case that every polygon is an axis-parallel rectangle.
+kiln::Result<PlacedAreas> box_area(runtime::Dispatch& dispatch, const Polygons& polygons);
 kiln::Result<PlacedPairs> sjoin(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons);
 /// `sjoin` for the case that every polygon is an axis-parallel rectangle.
 kiln::Result<PlacedPairs> box_join(runtime::Dispatch& dispatch, const Points& points, const Polygons& polygons);

@@ -86,4 +86,28 @@ kiln::Result<DeviceMask> within(runtime::Dispatch& dispatch, const DevicePoints&
   return DeviceMask(points.kit(), rows, *std::move(own.valid), *std::move(own.inside));
 }
 
+kiln::Result<DeviceMask> box_within(runtime::Dispatch& dispatch, const DevicePoints& points,
+                                    const DevicePolygons& polygons) {
+  DeviceContext& kit = *points.kit();
+  const std::size_t rows = points.rows();
+  const std::int32_t stride = polygons.rows() == rows ? 1 : 0;
+  std::optional<kiln::Buffer> sides;
+  std::optional<kiln::Buffer> valid;
+  std::optional<kiln::Buffer> inside;
+  kiln::Status done = kit.allocate(4 * sizeof(double) * polygons.rows(), sides);
+  if (done) done = kit.allocate(words(rows) * sizeof(std::uint32_t), valid);
+  if (done) done = kit.allocate(words(rows) * sizeof(std::uint32_t), inside);
+  if (done && rows != 0) {
+    const runtime::Stage stage(dispatch, "bounds", &kit.stream());
+    done = launch_bounds(polygons, *sides);
+  }
+  if (done && rows != 0) {
+    const runtime::Stage stage(dispatch, "filter", &kit.stream());
+    done = kit.launch("box_within", words(rows), number(rows), stride, *points.valid, points.x, points.y,
+                      number(polygons.rows()), *polygons.at.valid, *sides, *valid, *inside);
+  }
+  if (!done) return std::move(done).error();
+  return DeviceMask(points.kit(), rows, *std::move(valid), *std::move(inside));
+}
+
 }  // namespace spatial::device

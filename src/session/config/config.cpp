@@ -195,6 +195,8 @@ void ConfigLoader::warn_unknown(const std::string& where, std::string_view name,
     candidates.emplace_back(kConfigVariable);
     for (const RuntimeVariable& other : kRuntimeVariables) candidates.emplace_back(other.name);
   }
+  // Without a listener it would be printed, and the variable can be another program's.
+  if (variable && !emitter_ && suggest_name(name, candidates).empty()) return;
   warn(where + ": " + unknown_name(variable ? "variable" : "setting", name, candidates, ""));
 }
 

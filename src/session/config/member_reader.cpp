@@ -21,10 +21,6 @@ using Kind = TomlValue::Kind;
 
 constexpr std::uint64_t kMaxProtectedSize = 1 << 20;
 
-Error invalid_value(std::string_view text, const Format& format) {
-  return make_error(Code::InvalidArgument, "invalid value '" + std::string(text) + "'; use " + format.valid);
-}
-
 // Converts a path to an absolute one once, so that a program that changes its working directory later does not move its
 // cache.
 std::string absolute(const std::string& path) {
@@ -171,7 +167,7 @@ Status read_text(const std::string& text, const Format& format, const Slot& slot
   std::vector<std::string_view> parts = {text};
   if (format.separator != 0) parts = split(text, format.separator);
   if (std::visit([&](auto* place) { return read_parts(parts, format, *place); }, slot)) return {};
-  return invalid_value(text, format);
+  return make_error(Code::InvalidArgument, invalid_value(text, format.valid));
 }
 
 void TableReader::read(const TomlValue& table, std::initializer_list<Member> members) {

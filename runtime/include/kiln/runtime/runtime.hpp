@@ -48,7 +48,14 @@ struct RuntimeOptions {
 struct Rewrite {
   const char* name;  ///< "sjoin of boxes"
   const Operation* from;
-  const Operation* to;
+  const Operation* to;  ///< null if the result is an input, unchanged
+};
+
+/// A rewrite and the condition on the inputs under which its result is the same, for null and empty rows too.
+template <class... Inputs>
+struct RewriteRule {
+  Rewrite rewrite;
+  bool (*applies)(const Inputs&... inputs);
 };
 
 /// The duration of a stage: all of it with `time_stages`, otherwise the host time only.
@@ -98,7 +105,7 @@ class KILN_API Runtime {
   /// the host: not in mode cpu, not if the options leave the backend out, and not if its devices are CPUs that are not
   /// allowed. Opens no driver.
   void request(Backend backend, const Requirements& requirements);
-  /// Returns true if the rewrite should be used. If rewrites are on, this emits an event.
+  /// Returns true if the rewrite should be used. If rewrites are on, this emits an event. `find_rewrite` calls it.
   bool should_rewrite(const Rewrite& rewrite, std::uint64_t rows);
 
   /// The number of decisions and runs so far.
@@ -203,6 +210,20 @@ class KILN_API Transfer {
   std::unique_ptr<State> state_;
   std::uint64_t bytes_ = 0;
 };
+
+/// Returns the rewrite of the first rule for the operation whose condition the inputs meet, and emits its event.
+/// Returns null if there is none or rewrites are off; then no condition is evaluated. The caller runs `Rewrite::to`, or
+/// returns the input if that is null.
+template <class... Inputs, std::size_t Count>
+const Rewrite* find_rewrite(Runtime& runtime, const RewriteRule<Inputs...> (&rules)[Count], const Operation& operation,
+                            std::uint64_t rows, const Inputs&... inputs) {
+  if (!runtime.rewrites()) return nullptr;
+  for (const RewriteRule<Inputs...>& rule : rules) {
+    if (rule.rewrite.from != &operation || !rule.applies(inputs...)) continue;
+    return runtime.should_rewrite(rule.rewrite, rows) ? &rule.rewrite : nullptr;
+  }
+  return nullptr;
+}
 
 /// Decides and runs the selected variant. If a device variant fails in mode auto, runs the CPU variant. R is a Result.
 template <class R, class... Parameters, std::size_t Count, class... Arguments>
