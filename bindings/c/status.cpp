@@ -44,6 +44,7 @@ kiln_code kiln_devices_at(const kiln_devices* devices, size_t index, kiln_device
     given.memory = info.memory;
     given.units = info.units;
     given.fp64_ratio = info.fp64_ratio;
+    given.is_cpu = info.is_cpu ? 1 : 0;
     return write_struct(given, device, "device");
   });
 }

@@ -10,10 +10,13 @@
 
 namespace spatial {
 
-/// The CPU variant and the device variants. All device variants are the same code with different kernels.
+/// The CPU variant and the device variants of an exact operation, which compute in fp64 and are deterministic. All
+/// device variants are the same code with different kernels.
 template <class Function>
 constexpr runtime::Implementation<Function> on_processor(Function* run) {
-  return {{runtime::Backend::Cpu}, run};
+  return {{runtime::Backend::Cpu, runtime::Robustness::Exact, runtime::Precision::Fp64,
+           runtime::Determinism::Deterministic},
+          run};
 }
 /// Uses the device from `rows` rows on, until a calibration of this machine replaces the number (docs/calibration.md).
 /// This is the size at which a GPU outweighs the transfer of the rows and the result.

@@ -164,6 +164,12 @@ typedef struct kiln_options kiln_options;
 
 /// An event: kiln::Event. The library sets `size` and can have more fields. Strings are valid during the callback and
 /// are empty if they do not apply.
+/// A further field of an event of a library on top of kiln: kiln::Event::details.
+typedef struct kiln_event_detail {
+  const char* name;
+  const char* value;
+} kiln_event_detail;
+
 typedef struct kiln_event {
   size_t size;
   /// For example "hit", "blocking_compile"; docs/events.md lists all kinds. With a `category`, the name of the
@@ -193,6 +199,12 @@ typedef struct kiln_event {
   const char* category;  ///< for an event of a library on top of kiln: that library, for example "runtime"
   /// For a decision, a dispatch or a call of a CCCL algorithm: 1 if its code was ready, 0 if not. Otherwise -1.
   int64_t warm;
+  uint64_t shared_bytes;  ///< for a launch: shared memory per block, static and dynamic; 0 if unknown
+  /// For a copy between host and device: 1 if the host memory is page-locked, 0 if not. Otherwise, or if unknown, -1.
+  int64_t pinned;
+  int64_t cpu_device;                ///< 1 if the device of the event is a CPU (for example PoCL), otherwise 0
+  const kiln_event_detail* details;  ///< NULL if there are none
+  size_t detail_count;
 } kiln_event;
 
 /// A callback for events. The library calls it on the thread that emits the event. It must be fast and must not call
@@ -482,6 +494,7 @@ typedef struct kiln_device {
   uint32_t units;  ///< number of multiprocessors or compute units
   /// ratio of single- to double-precision throughput; 0 if there is no double precision or it is unknown
   uint32_t fp64_ratio;
+  int is_cpu;  ///< not 0: the device is a CPU, as with PoCL
 } kiln_device;
 
 /// Returns the devices of a backend. Opens the driver. An error names what is missing.

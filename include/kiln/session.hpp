@@ -180,6 +180,9 @@ class KILN_API Session {
 
   /// Returns the devices of a backend. Opens the driver if one seems to be installed. An error names what is missing.
   Result<std::vector<DeviceInfo>> devices(Backend backend);
+  /// Returns true if all devices of a backend are CPUs, as PoCL's are. Opens no driver: if it is not open, the
+  /// installed OpenCL drivers decide, and false means that it is not known.
+  bool has_only_cpu_devices(Backend backend);
   /// Makes the primary context of a device current in this thread, for programs that have no context. `device` is the
   /// index of the device. OpenCL has no current context: there, it selects the device for all threads.
   Status make_current(Backend backend, std::size_t device = 0);

@@ -11,6 +11,8 @@ bool usable(const Variant& variant, Backend backend, bool deterministic) {
   return variant.backend == backend && (!deterministic || variant.determinism == Determinism::Deterministic);
 }
 
+constexpr const char* kAllowCpuDevice = "; set KILN_ALLOW_CPU_DEVICE=1 to use it";
+
 std::string too_small_text(const Crossover& minimum) {
   if (minimum.rows != kNoCrossover) {
     return "below the crossover of " + std::to_string(minimum.rows) + " rows" + (minimum.measured ? " (measured)" : "");
@@ -44,6 +46,12 @@ class BackendSelector {
 
   CachedDecision on_device(Backend backend, const DeviceInfo& device, Reason reason, std::string text);
   CachedDecision made(Backend backend, unsigned fp64_ratio, Reason reason, std::string text);
+  /// Returns the device of a backend, or an error if it is missing, or is a CPU and CPU devices are not allowed. If
+  /// that is known without the driver, opens none.
+  Result<DeviceInfo> usable_device(Backend backend);
+  Precision planned(const Operation& operation, unsigned fp64_ratio) const {
+    return planned_precision(operation.precision(), fp64_ratio, question_.requests.precision);
+  }
   Error no_variant(const std::string& what) const;
   void add_missing(Backend backend, const std::string& reason);
 
@@ -51,7 +59,8 @@ class BackendSelector {
   const RuntimeOptions& options_;
   Session& session_;
   MachineInfoCache& knowledge_;
-  std::string missing_;  // "cuda: why; opencl: why"
+  std::string missing_;               // "cuda: why; opencl: why"
+  bool cpu_device_left_out_ = false;  // a missing device is a CPU that is not allowed
   std::uint64_t low_ = 0;
   std::uint64_t high_ = kNoCrossover;
 };
@@ -89,7 +98,9 @@ Result<CachedDecision> BackendSelector::select_resident() {
   if (!device) {
     return make_error(Code::Unavailable, "the rows of " + name + " are on " + place + ": " + device.error().message);
   }
-  return on_device(where, *device, Reason::Resident, "the rows are on " + place + " and stay there");
+  // A CPU device needs no permission here: the program brought the rows there itself.
+  return on_device(where, *device, Reason::Resident,
+                   "the rows are on " + place + (device->is_cpu ? ", a CPU device," : "") + " and stay there");
 }
 
 Result<CachedDecision> BackendSelector::select_cpu() {
@@ -107,7 +118,7 @@ Result<CachedDecision> BackendSelector::any_device(Reason reason, const std::str
       continue;
     }
     any = true;
-    const auto device = knowledge_.device(session_, backend);
+    const auto device = usable_device(backend);
     if (device) return on_device(backend, *device, reason, text);
     add_missing(backend, device.error().message);
   }
@@ -127,7 +138,7 @@ Result<CachedDecision> BackendSelector::select_by_size() {
     any = true;
     Crossover from = min_crossover(backend);
     if (at_least(from.rows)) {
-      const auto device = knowledge_.device(session_, backend);
+      const auto device = usable_device(backend);
       if (!device) {
         add_missing(backend, device.error().message);
         continue;
@@ -148,6 +159,7 @@ Result<CachedDecision> BackendSelector::select_by_size() {
     CachedDecision choice =
         made(Backend::Cpu, 0, Reason::NoDevice, "enough for a device, but none is available: " + missing_);
     choice.decision.fallback = true;
+    choice.decision.cpu_device = cpu_device_left_out_;
     return choice;
   }
   if (any) {
@@ -196,8 +208,8 @@ Crossover BackendSelector::min_crossover(Backend backend) {
 Crossover BackendSelector::crossover(Backend backend, const DeviceInfo& device) {
   Crossover largest{0, true};
   for (const Operation* operation : question_.operations) {
-    const Precision planned = planned_precision(operation->precision(), device.fp64_ratio);
-    const Variant* variant = variant_of(*operation, backend, planned, options_.deterministic);
+    const Variant* variant =
+        variant_of(*operation, backend, planned(*operation, device.fp64_ratio), options_.deterministic);
     const Crossover its = knowledge_.crossover(session_, *operation, *variant);
     largest = {std::max(largest.rows, its.rows), largest.measured && its.measured};
   }
@@ -207,6 +219,7 @@ Crossover BackendSelector::crossover(Backend backend, const DeviceInfo& device) 
 CachedDecision BackendSelector::on_device(Backend backend, const DeviceInfo& device, Reason reason, std::string text) {
   CachedDecision choice = made(backend, device.fp64_ratio, reason, std::move(text));
   choice.decision.device = device.name;
+  choice.decision.cpu_device = device.is_cpu;
   return choice;
 }
 
@@ -215,8 +228,9 @@ CachedDecision BackendSelector::made(Backend backend, unsigned fp64_ratio, Reaso
   CachedDecision choice;
   Decision& decision = choice.decision;
   decision.operation = &first;
-  decision.variant =
-      variant_of(first, backend, planned_precision(first.precision(), fp64_ratio), options_.deterministic);
+  decision.fp64_ratio = fp64_ratio;
+  decision.planned_precision = planned(first, fp64_ratio);
+  decision.variant = variant_of(first, backend, decision.planned_precision, options_.deterministic);
   decision.requested = question_.requests.mode;
   decision.source = question_.requests.source;
   decision.selected = backend;
@@ -227,6 +241,19 @@ CachedDecision BackendSelector::made(Backend backend, unsigned fp64_ratio, Reaso
   choice.low = low_;
   choice.high = high_;
   return choice;
+}
+
+Result<DeviceInfo> BackendSelector::usable_device(Backend backend) {
+  const bool allowed = question_.requests.allow_cpu_device;
+  const bool by_size = question_.requests.mode == Mode::Auto;
+  if (!allowed && by_size && session_.has_only_cpu_devices(device_backend(backend))) {
+    cpu_device_left_out_ = true;
+    return make_error(Code::Unavailable, std::string("the only OpenCL devices are CPUs") + kAllowCpuDevice);
+  }
+  auto device = knowledge_.device(session_, backend);
+  if (!device || !device->is_cpu || allowed) return device;
+  cpu_device_left_out_ = true;
+  return make_error(Code::Unavailable, "the OpenCL device \"" + device->name + "\" is a CPU" + kAllowCpuDevice);
 }
 
 Error BackendSelector::no_variant(const std::string& what) const {

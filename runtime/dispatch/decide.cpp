@@ -44,7 +44,11 @@ Result<Decision> Runtime::State::decide(const char* name, std::span<const Operat
   decision.id = next_number();
   decision.warm = is_warm(decision, operations);
   ++decisions;
-  if (const EventCallback emit = session.event_callback()) emit(event_of(events::kDecided, name, decision));
+  if (const EventCallback emit = session.event_callback()) {
+    Event event = event_of(events::kDecided, name, decision);
+    add_precision(event, decision);
+    emit(event);
+  }
   if (decision.fallback) emit_fallback(name, decision, decision.explanation);
   return decision;
 }
@@ -70,11 +74,13 @@ Result<Decision> Runtime::State::inherit(const DecisionScope& frame, const char*
     }
     decision.selected = Backend::Cpu;
     decision.device.clear();
+    decision.fp64_ratio = 0;
     decision.reason = Reason::NoVariant;
     decision.fallback = true;
   }
   decision.operation = operations.front();
   decision.variant = variant_on(decision.selected, *decision.operation);
+  decision.planned_precision = planned(*decision.operation, decision.fp64_ratio);
   decision.precision = decision.variant->precision;
   decision.residency = request.residency;
   decision = placed(std::move(decision), request.rows);
@@ -96,7 +102,11 @@ const Variant* Runtime::State::variant_on(Backend backend, const Operation& oper
   if (runtime::on_device(backend)) {
     if (const auto device = knowledge.device(session, backend)) ratio = device->fp64_ratio;
   }
-  return variant_of(operation, backend, planned_precision(operation.precision(), ratio), options.deterministic);
+  return variant_of(operation, backend, planned(operation, ratio), options.deterministic);
+}
+
+Precision Runtime::State::planned(const Operation& operation, unsigned fp64_ratio) {
+  return planned_precision(operation.precision(), fp64_ratio, requests().precision);
 }
 
 bool Runtime::State::is_warm(const Decision& decision, std::span<const Operation* const> operations) {
@@ -118,6 +128,7 @@ Event Runtime::State::event_of(const EventType& type, const char* name, const De
   event.requested = to_string(decision.requested);
   event.selected = to_string(decision.selected);
   event.warm = decision.warm;
+  event.cpu_device = decision.cpu_device && runtime::on_device(decision.selected);
   if (const OperationContext* current = OperationScope::current()) event.context = *current;
   event.context.operation = name;
   event.context.workflow = decision.id;
@@ -126,11 +137,19 @@ Event Runtime::State::event_of(const EventType& type, const char* name, const De
   return event;
 }
 
+void Runtime::State::add_precision(Event& event, const Decision& decision) {
+  event.details = {{"precision", to_string(decision.precision)},
+                   {"planned_precision", to_string(decision.planned_precision)},
+                   {"precision_class", to_string(decision.operation->precision())},
+                   {"fp64_ratio", std::to_string(decision.fp64_ratio)}};
+}
+
 void Runtime::State::emit_fallback(const char* name, const Decision& decision, const std::string& message) {
   ++fallbacks;
   const EventCallback emit = session.event_callback();
   if (!emit) return;
   Event event = event_of(events::kFellBack, name, decision);
+  event.cpu_device = decision.cpu_device;
   event.message = message;
   emit(event);
 }

@@ -38,13 +38,16 @@ Dispatch::State::~State() {
   const bool on_device = runtime::on_device(decision.selected) && launched;
   ++state.dispatches;
   if (on_device) ++state.on_device;
+  if (on_device && !decision.cpu_device) ++state.on_gpu;
   const EventCallback emit = state.session.event_callback();
   if (!emit) return;
   Event event = Runtime::State::event_of(events::kDispatched, operation.name(), decision);
   event.context = work();
   event.origin = to_string(decided);
   event.selected = to_string(on_device ? decision.selected : Backend::Cpu);
+  event.cpu_device = on_device && decision.cpu_device;
   event.ms = milliseconds_since(system_clock(), start);
+  Runtime::State::add_precision(event, decision);
   if (runtime::on_device(decision.selected) && !launched) event.message += "; no kernel was launched";
   emit(event);
 }
@@ -74,7 +77,9 @@ bool Dispatch::fall_back(const Error& error) {
   decision.variant = cpu;
   decision.selected = Backend::Cpu;
   decision.device.clear();
+  decision.fp64_ratio = 0;
   decision.precision = cpu->precision;
+  decision.planned_precision = Precision::Fp64;
   decision.reason = Reason::Failed;
   decision.fallback = true;
   decision.explanation = text;

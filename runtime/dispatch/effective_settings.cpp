@@ -7,6 +7,8 @@ namespace {
 
 constexpr const char* kMode = "KILN_EXECUTION_MODE";
 constexpr const char* kRewrites = "KILN_REWRITES";
+constexpr const char* kAllowCpuDevice = "KILN_ALLOW_CPU_DEVICE";
+constexpr const char* kPrecision = "KILN_PRECISION";
 constexpr const char* kTimeStages = "KILN_TIME_STAGES";
 
 // Returns the value of a variable; empty variables count as not set.
@@ -38,6 +40,14 @@ EnvironmentSettings EnvironmentSettings::read() {
   if (const auto text = value_of(kRewrites)) {
     made.rewrites = parse_switch(*text);
     if (!made.rewrites) made.warnings.push_back(warning(kRewrites, "on, off"));
+  }
+  if (const auto text = value_of(kAllowCpuDevice)) {
+    made.allow_cpu_device = parse_switch(*text);
+    if (!made.allow_cpu_device) made.warnings.push_back(warning(kAllowCpuDevice, "1, 0"));
+  }
+  if (const auto text = value_of(kPrecision)) {
+    made.precision = parse_precision_policy(*text);
+    if (!made.precision) made.warnings.push_back(warning(kPrecision, "auto, fp64"));
   }
   if (const auto text = value_of(kTimeStages)) {
     const auto on = parse_switch(*text);

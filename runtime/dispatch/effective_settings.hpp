@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <kiln/runtime/mode.hpp>
+#include <kiln/runtime/operation.hpp>
 
 namespace kiln::runtime {
 
@@ -13,6 +14,8 @@ namespace kiln::runtime {
 struct EnvironmentSettings {
   std::optional<Mode> mode;
   std::optional<bool> rewrites;
+  std::optional<bool> allow_cpu_device;
+  std::optional<PrecisionPolicy> precision;
   bool time_stages = false;
   /// Warnings about invalid values. Each one lists the valid values.
   std::vector<std::string> warnings;
@@ -25,8 +28,10 @@ struct EffectiveSettings {
   Mode mode = Mode::Auto;
   ModeSource source = ModeSource::Default;
   bool rewrites = true;
+  bool allow_cpu_device = false;
+  PrecisionPolicy precision = PrecisionPolicy::Auto;
   bool time_stages = false;
-  std::uint64_t generation = 0;  ///< incremented when the mode is set; choices of older generations are not cached
+  std::uint64_t generation = 0;  ///< incremented when a setting is set; choices of older generations are not cached
 };
 
 /// Returns the source of the mode for a message: "KILN_EXECUTION_MODE", "the program".

@@ -33,7 +33,16 @@ const char* to_string(Determinism determinism) {
 }
 
 const char* to_string(PrecisionClass precision) {
-  return enum_name<PrecisionClass::Coarse>(precision, {"predicate", "metric", "coarse"});
+  return enum_name<PrecisionClass::Constructive>(precision, {"predicate", "metric", "coarse", "constructive"});
+}
+
+const char* to_string(PrecisionPolicy policy) { return enum_name<PrecisionPolicy::Fp64>(policy, {"auto", "fp64"}); }
+
+std::optional<PrecisionPolicy> parse_precision_policy(std::string_view text) {
+  for (const PrecisionPolicy policy : {PrecisionPolicy::Auto, PrecisionPolicy::Fp64}) {
+    if (text == to_string(policy)) return policy;
+  }
+  return std::nullopt;
 }
 
 const char* to_string(Reason reason) {

@@ -8,12 +8,13 @@ constexpr unsigned kGoodRatio = 4;
 
 }  // namespace
 
-Precision planned_precision(PrecisionClass wanted, unsigned fp64_ratio) {
-  if (fp64_ratio <= kGoodRatio) return Precision::Fp64;
+Precision planned_precision(PrecisionClass wanted, unsigned fp64_ratio, PrecisionPolicy policy) {
+  if (policy == PrecisionPolicy::Fp64 || fp64_ratio <= kGoodRatio) return Precision::Fp64;
   switch (wanted) {
     case PrecisionClass::Predicate: return Precision::Mixed;
+    case PrecisionClass::Metric:
     case PrecisionClass::Coarse: return Precision::Fp32;
-    case PrecisionClass::Metric: break;
+    case PrecisionClass::Constructive: break;
   }
   return Precision::Fp64;
 }

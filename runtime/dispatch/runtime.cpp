@@ -1,5 +1,6 @@
 #include <kiln/runtime/runtime.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/dispatch/runtime_state.hpp"
@@ -13,7 +14,7 @@ std::uint64_t next_number() {
 
 Runtime::State::State(Session its_session, RuntimeOptions its_options)
     : session(std::move(its_session)), options(std::move(its_options)), knowledge(options), mode_(options.mode),
-      rewrites_(options.rewrites) {}
+      rewrites_(options.rewrites), allow_cpu_device_(options.allow_cpu_device), precision_(options.precision) {}
 
 EnvironmentSettings Runtime::State::environment() {
   std::uint64_t generation = 0;
@@ -43,6 +44,8 @@ EffectiveSettings Runtime::State::requests() {
   made.mode = mode_.value_or(said.mode.value_or(Mode::Auto));
   made.source = mode_ ? ModeSource::Override : said.mode ? ModeSource::Environment : ModeSource::Default;
   made.rewrites = rewrites_.value_or(said.rewrites.value_or(true));
+  made.allow_cpu_device = allow_cpu_device_.value_or(said.allow_cpu_device.value_or(false));
+  made.precision = precision_.value_or(said.precision.value_or(PrecisionPolicy::Auto));
   made.time_stages = options.time_stages || said.time_stages;
   made.generation = generation_;
   return made;
@@ -63,6 +66,18 @@ void Runtime::State::set_rewrites(std::optional<bool> to) {
   reset();
 }
 
+void Runtime::State::set_allow_cpu_device(std::optional<bool> to) {
+  const MutexLock lock(mutex);
+  allow_cpu_device_ = to;
+  reset();
+}
+
+void Runtime::State::set_precision(std::optional<PrecisionPolicy> to) {
+  const MutexLock lock(mutex);
+  precision_ = to;
+  reset();
+}
+
 void Runtime::State::reset() {
   environment_.reset();
   ++generation_;
@@ -80,6 +95,19 @@ ModeSource Runtime::mode_source() const { return state_->requests().source; }
 void Runtime::set_mode(std::optional<Mode> mode) { state_->set_mode(mode); }
 bool Runtime::rewrites() const { return state_->requests().rewrites; }
 void Runtime::set_rewrites(std::optional<bool> rewrites) { state_->set_rewrites(rewrites); }
+
+bool Runtime::allow_cpu_device() const { return state_->requests().allow_cpu_device; }
+void Runtime::set_allow_cpu_device(std::optional<bool> allow) { state_->set_allow_cpu_device(allow); }
+PrecisionPolicy Runtime::precision() const { return state_->requests().precision; }
+void Runtime::set_precision(std::optional<PrecisionPolicy> precision) { state_->set_precision(precision); }
+
+void Runtime::request(Backend backend, const Requirements& requirements) {
+  const EffectiveSettings settings = state_->requests();
+  const std::vector<Backend>& devices = state_->options.devices;
+  if (settings.mode == Mode::Cpu || std::find(devices.begin(), devices.end(), backend) == devices.end()) return;
+  if (!settings.allow_cpu_device && session().has_only_cpu_devices(device_backend(backend))) return;
+  session().request(requirements);
+}
 
 Result<Decision> Runtime::decide(const Operation& operation, const DispatchRequest& request) {
   const Operation* const one = &operation;
@@ -104,7 +132,8 @@ bool Runtime::should_rewrite(const Rewrite& rewrite, std::uint64_t rows) {
 }
 
 Runtime::Counts Runtime::counts() const {
-  return {state_->decisions.load(), state_->dispatches.load(), state_->on_device.load(), state_->fallbacks.load()};
+  return {state_->decisions.load(), state_->dispatches.load(), state_->on_device.load(), state_->on_gpu.load(),
+          state_->fallbacks.load()};
 }
 
 std::vector<StageTime> Runtime::last_stages() const {

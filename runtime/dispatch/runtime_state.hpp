@@ -32,6 +32,8 @@ struct Runtime::State {
   EffectiveSettings requests();
   void set_mode(std::optional<Mode> to);
   void set_rewrites(std::optional<bool> to);
+  void set_allow_cpu_device(std::optional<bool> to);
+  void set_precision(std::optional<PrecisionPolicy> to);
 
   /// Makes a new decision, emits its event and counts it.
   Result<Decision> decide(const char* name, std::span<const Operation* const> operations,
@@ -42,6 +44,8 @@ struct Runtime::State {
 
   /// Returns an event with the common fields of a decision.
   static Event event_of(const EventType& type, const char* name, const Decision& decision);
+  /// Adds the details about the precision: those of the decision's first operation.
+  static void add_precision(Event& event, const Decision& decision);
   void emit_fallback(const char* name, const Decision& decision, const std::string& message);
 
   Session session;
@@ -51,6 +55,7 @@ struct Runtime::State {
   std::atomic<std::uint64_t> decisions{0};
   std::atomic<std::uint64_t> dispatches{0};
   std::atomic<std::uint64_t> on_device{0};
+  std::atomic<std::uint64_t> on_gpu{0};
   std::atomic<std::uint64_t> fallbacks{0};
 
   Mutex mutex;
@@ -67,10 +72,13 @@ struct Runtime::State {
   bool is_warm(const Decision& decision, std::span<const Operation* const> operations);
   /// Returns the first operation without a variant for a backend; null if each has one.
   const Operation* first_without(Backend backend, std::span<const Operation* const> operations);
+  Precision planned(const Operation& operation, unsigned fp64_ratio);
   const Variant* variant_on(Backend backend, const Operation& operation);
 
   std::optional<Mode> mode_ KILN_GUARDED_BY(mutex);
   std::optional<bool> rewrites_ KILN_GUARDED_BY(mutex);
+  std::optional<bool> allow_cpu_device_ KILN_GUARDED_BY(mutex);
+  std::optional<PrecisionPolicy> precision_ KILN_GUARDED_BY(mutex);
   std::optional<EnvironmentSettings> environment_ KILN_GUARDED_BY(mutex);
   std::uint64_t generation_ KILN_GUARDED_BY(mutex) = 0;
   std::map<DecisionCacheKey, std::vector<CachedDecision>> decision_cache_ KILN_GUARDED_BY(mutex);

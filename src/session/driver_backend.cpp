@@ -26,7 +26,9 @@ Result<std::vector<Target>> DriverBackend::list_targets() {
   if (!devices) return std::move(devices).error();
   std::vector<Target> targets;
   for (const DeviceInfo& device : *devices) {
-    if (std::find(targets.begin(), targets.end(), device.target) == targets.end()) targets.push_back(device.target);
+    if (std::find(targets.begin(), targets.end(), device.target) != targets.end()) continue;
+    targets.push_back(device.target);
+    if (device.is_cpu) cpu_targets_.push_back(device.target);
   }
   return targets;
 }
@@ -41,6 +43,11 @@ const Result<std::vector<Target>>& DriverBackend::open() {
 
 const Result<std::vector<Target>>* DriverBackend::opened() const {
   return open_.load(std::memory_order_acquire) ? &*targets_ : nullptr;
+}
+
+bool DriverBackend::is_cpu(const Target& target) const {
+  return open_.load(std::memory_order_acquire) &&
+         std::find(cpu_targets_.begin(), cpu_targets_.end(), target) != cpu_targets_.end();
 }
 
 std::shared_ptr<DriverBackend::ModuleSlot> DriverBackend::loaded(const ArtifactKey& key) {

@@ -39,6 +39,8 @@ class DriverBackend {
   const Result<std::vector<Target>>& open();
   /// Returns the same if the driver has been opened, otherwise null.
   const Result<std::vector<Target>>* opened() const;
+  /// Returns true if the driver is open and has a device of this target that is a CPU.
+  bool is_cpu(const Target& target) const;
 
   /// Returns the module of an artifact. It is loaded once per key; `newly_loaded` is set to true for the caller that
   /// loaded it.
@@ -67,6 +69,7 @@ class DriverBackend {
   const std::vector<std::unique_ptr<ArtifactLoader>> loaders_;
   Once once_;
   std::optional<Result<std::vector<Target>>> targets_;  // constant once open_ is set
+  std::vector<Target> cpu_targets_;                     // likewise
   std::atomic<bool> open_{false};
   Mutex mutex_;
   std::unordered_map<ArtifactKey, std::shared_ptr<ModuleSlot>> modules_ KILN_GUARDED_BY(mutex_);

@@ -1,10 +1,12 @@
 #include "session/drivers.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "backends/cuda/cuda_device.hpp"
 #include "backends/cuda/nvrtc_library.hpp"
 #include "backends/opencl/opencl_device.hpp"
+#include "backends/opencl/opencl_library.hpp"
 #include "backends/traced_device.hpp"
 #include "base/process/environment.hpp"
 #include "session/device_presence.hpp"
@@ -25,6 +27,16 @@ bool Drivers::has_device(const std::string& kind) {
   present_[kind] = present;
   if (!present) emitter_.emit(Event::Kind::NoDevice, kind, "there is no device for units of kind " + kind);
   return present;
+}
+
+bool Drivers::has_only_cpu_devices(const std::string& kind) const {
+  if (const Result<std::vector<Target>>* const targets = opened(kind)) {
+    const MutexLock lock(mutex_);
+    const DriverBackend& driver = *backends_.at(kind);
+    return *targets && std::all_of((*targets)->begin(), (*targets)->end(),
+                                   [&](const Target& target) { return driver.is_cpu(target); });
+  }
+  return kind == "opencl" && options_.opencl.context == nullptr && opencl_is_pocl_only();
 }
 
 DriverBackend* Drivers::get(const std::string& kind) {

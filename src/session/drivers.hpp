@@ -30,6 +30,9 @@ class Drivers {
 
   /// Returns whether a device for this kind seems to be present. Opens no driver; reports a missing device once.
   bool has_device(const std::string& kind);
+  /// Returns true if all devices of a kind are CPUs: those of the driver if it is open, otherwise those that the
+  /// installed drivers seem to have. Opens no driver.
+  bool has_only_cpu_devices(const std::string& kind) const;
   /// Returns the driver of a kind; null for kinds that no driver loads.
   DriverBackend* get(const std::string& kind);
   /// Returns the targets of the devices of a kind, or null if its driver is not open.

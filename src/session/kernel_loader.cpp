@@ -187,6 +187,7 @@ Result<const detail::KernelState*> KernelLoader::kernel_of(KernelHandleState& ha
   state->target = request.target;
   state->flow = result.flow;
   state->origin = result.origin;
+  state->cpu_device = driver.is_cpu(request.target);
   state->emitter = emitter_;
   handle.kernels.push_back(std::move(state));
   return handle.kernels.back().get();

@@ -109,6 +109,10 @@ Result<std::vector<DeviceInfo>> Session::devices(Backend backend) {
   });
 }
 
+bool Session::has_only_cpu_devices(Backend backend) {
+  return state_->impl().drivers().has_only_cpu_devices(to_string(backend));
+}
+
 EventCallback Session::event_callback() const { return state_->impl().emitter().callback(); }
 
 Status Session::make_current(Backend backend, std::size_t device) {

@@ -66,11 +66,12 @@ Result<Values> on_opencl(Dispatch& dispatch, const Values& x) {
   return y;
 }
 
-constexpr auto kSeries =
-    operation<Series>("campaign.series", PrecisionClass::Metric, Implementation<Series>{{Backend::Cpu}, &on_cpu},
-                      Implementation<Series>{{Backend::OpenCl, Robustness::Bounded, Precision::Fp64,
-                                              Determinism::Deterministic, kNoCrossover, &requirements},
-                                             &on_opencl});
+constexpr auto kSeries = operation<Series>(
+    "campaign.series", PrecisionClass::Metric,
+    Implementation<Series>{{Backend::Cpu, Robustness::Bounded, Precision::Fp64, Determinism::Deterministic}, &on_cpu},
+    Implementation<Series>{{Backend::OpenCl, Robustness::Bounded, Precision::Fp64, Determinism::Deterministic,
+                            kNoCrossover, &requirements},
+                           &on_opencl});
 
 }  // namespace
 

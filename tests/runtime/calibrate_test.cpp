@@ -13,13 +13,15 @@
 #include "runtime/calibration/calibrate.hpp"
 #include "support/fakes/manual_clock.hpp"
 #include "support/fixtures/event_log.hpp"
+#include "support/fixtures/exact_variant.hpp"
 #include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::runtime {
 namespace {
 
-constexpr auto kTimed = operation<void()>("test.timed", PrecisionClass::Coarse, Implementation<void()>{{}, nullptr},
-                                          Implementation<void()>{{Backend::OpenCl}, nullptr});
+constexpr auto kTimed = operation<void()>("test.timed", PrecisionClass::Coarse,
+                                          Implementation<void()>{test::exact_variant(Backend::Cpu), nullptr},
+                                          Implementation<void()>{test::exact_variant(Backend::OpenCl), nullptr});
 
 class Calibrate : public testing::Test {
  protected:

@@ -12,13 +12,15 @@
 #include "runtime/calibration/crossover.hpp"
 #include "runtime/calibration/loaded_calibration.hpp"
 #include "support/fixtures/event_log.hpp"
+#include "support/fixtures/exact_variant.hpp"
 #include "support/fixtures/files.hpp"
 #include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::runtime {
 namespace {
 
-constexpr auto kJoin = operation<void()>("a.join", PrecisionClass::Coarse, Implementation<void()>{{}, nullptr});
+constexpr auto kJoin = operation<void()>("a.join", PrecisionClass::Coarse,
+                                         Implementation<void()>{test::exact_variant(Backend::Cpu), nullptr});
 
 OperationCalibration some_crossovers(const std::string& name) {
   OperationCalibration out;

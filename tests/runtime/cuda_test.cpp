@@ -4,6 +4,7 @@
 #include <kiln/stream.hpp>
 
 #include "support/fakes/cuda_driver/control.hpp"
+#include "support/fixtures/exact_variant.hpp"
 #include "support/fixtures/runtime_fixture.hpp"
 #include "support/fixtures/toolkit.hpp"
 #include "support/processes/eventually.hpp"
@@ -49,9 +50,8 @@ Result<int> clear_on_cuda(Dispatch& dispatch) {
 }
 
 constexpr auto kClear = runtime::operation<Clear>(
-    "clear", PrecisionClass::Predicate, ClearWay{{Backend::Cpu}, &clear_on_cpu},
-    ClearWay{{Backend::Cuda, Robustness::Exact, Precision::Fp64, Determinism::Deterministic, 100, &clear_requirements},
-             &clear_on_cuda},
+    "clear", PrecisionClass::Predicate, ClearWay{exact_variant(Backend::Cpu), &clear_on_cpu},
+    ClearWay{exact_variant(Backend::Cuda, 100, &clear_requirements), &clear_on_cuda},
     ClearWay{{Backend::Cuda, Robustness::Exact, Precision::Mixed, Determinism::Deterministic, 100, &clear_requirements},
              &clear_on_cuda});
 

@@ -8,9 +8,10 @@ using Within = kiln::Result<bool>(kiln::runtime::Dispatch&, double);
 #ifdef KILN_WITH_A_VARIANT
 kiln::Result<bool> within(kiln::runtime::Dispatch&, double x) { return x > 0; }
 
-constexpr auto kWithin =
-    kiln::runtime::operation<Within>("within", kiln::runtime::PrecisionClass::Predicate,
-                                     kiln::runtime::Implementation<Within>{{kiln::runtime::Backend::Cpu}, &within});
+constexpr kiln::runtime::Variant kOnCpu{kiln::runtime::Backend::Cpu, kiln::runtime::Robustness::Exact,
+                                        kiln::runtime::Precision::Fp64, kiln::runtime::Determinism::Deterministic};
+constexpr auto kWithin = kiln::runtime::operation<Within>("within", kiln::runtime::PrecisionClass::Predicate,
+                                                          kiln::runtime::Implementation<Within>{kOnCpu, &within});
 #else
 constexpr auto kWithin = kiln::runtime::operation<Within>("within", kiln::runtime::PrecisionClass::Predicate);
 #endif

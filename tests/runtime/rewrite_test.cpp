@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "support/fixtures/exact_variant.hpp"
 #include "support/fixtures/runtime_fixture.hpp"
 
 namespace kiln::test {
@@ -13,10 +14,10 @@ Result<int> nothing(Dispatch&) { return 0; }
 using Nothing = Result<int>(Dispatch&);
 using NothingDone = runtime::Implementation<Nothing>;
 
-constexpr auto kJoin =
-    runtime::operation<Nothing>("join", runtime::PrecisionClass::Predicate, NothingDone{{Backend::Cpu}, &nothing});
-constexpr auto kBoxJoin =
-    runtime::operation<Nothing>("box join", runtime::PrecisionClass::Coarse, NothingDone{{Backend::Cpu}, &nothing});
+constexpr auto kJoin = runtime::operation<Nothing>("join", runtime::PrecisionClass::Predicate,
+                                                   NothingDone{exact_variant(Backend::Cpu), &nothing});
+constexpr auto kBoxJoin = runtime::operation<Nothing>("box join", runtime::PrecisionClass::Coarse,
+                                                      NothingDone{exact_variant(Backend::Cpu), &nothing});
 constexpr runtime::Rewrite kJoinOfBoxes{"join of boxes", &kJoin, &kBoxJoin};
 
 class RewriteTest : public testing::Test {

@@ -19,10 +19,7 @@ using runtime::Workflow;
 using Step = Result<int>(Dispatch&);
 Result<int> step(Dispatch&) { return 0; }
 constexpr runtime::Implementation<Step> step_on(Backend backend, std::uint64_t crossover = 0) {
-  runtime::Variant variant;
-  variant.backend = backend;
-  variant.crossover = crossover;
-  return {variant, &step};
+  return {exact_variant(backend, crossover), &step};
 }
 constexpr auto kHostStep =
     runtime::operation<Step>("host step", runtime::PrecisionClass::Metric, step_on(Backend::Cpu));

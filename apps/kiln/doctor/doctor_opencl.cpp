@@ -3,6 +3,14 @@
 
 namespace kiln::cli {
 
+namespace {
+
+const char* type_of(const OpenClDeviceInfo& device) {
+  return device.gpu ? "GPU" : device.cpu ? "CPU device" : "accelerator";
+}
+
+}  // namespace
+
 DoctorCheck check_opencl(bool& found) {
   DoctorCheck finding{DoctorCheck::State::Ok, "OpenCL", {}, {}, {}};
   const auto devices = opencl_devices();
@@ -15,13 +23,16 @@ DoctorCheck check_opencl(bool& found) {
         "Debian package pocl-opencl-icd)";
     return finding;
   }
-  finding.details.push_back({"device", "platform", "driver", "version"});
+  finding.details.push_back({"device", "type", "platform", "driver", "version"});
   for (const OpenClDeviceInfo& each : *devices) {
-    finding.details.push_back({each.device, each.platform, each.driver, each.device_version});
+    finding.details.push_back({each.device, type_of(each), each.platform, each.driver, each.device_version});
   }
   finding.text = std::to_string(devices->size()) + (devices->size() == 1 ? " device" : " devices") +
-                 "; OpenCL C is compiled for " + devices->front().device;
-  finding.advice = "nothing to do";
+                 "; OpenCL C is compiled for " + devices->front().device +
+                 (devices->front().cpu ? ", a CPU device" : "");
+  finding.advice = devices->front().cpu
+                       ? "nothing to do; the modes gpu and auto use a CPU device only with KILN_ALLOW_CPU_DEVICE=1"
+                       : "nothing to do";
   return finding;
 }
 

@@ -130,6 +130,7 @@ void bind_small_values(nb::module_& module) {
       .def_ro("units", &DeviceInfo::units)
       .def_ro("memory", &DeviceInfo::memory)
       .def_ro("fp64_ratio", &DeviceInfo::fp64_ratio)
+      .def_ro("is_cpu", &DeviceInfo::is_cpu)
       .def("__repr__", [](const DeviceInfo& self) { return "<kiln.DeviceInfo " + self.name + ">"; });
   nb::class_<NotReady>(module, "NotReady", "A unit that is not ready, and the reason.")
       .def_ro("unit", &NotReady::unit)
@@ -161,6 +162,18 @@ void bind_event(nb::module_& module) {
       .def_ro("requested", &Event::requested)
       .def_ro("selected", &Event::selected)
       .def_ro("warm", &Event::warm)
+      .def_ro("grid_blocks", &Event::grid_blocks)
+      .def_ro("block_threads", &Event::block_threads)
+      .def_ro("suggested_block_threads", &Event::suggested_block_threads)
+      .def_ro("shared_bytes", &Event::shared_bytes)
+      .def_ro("pinned", &Event::pinned)
+      .def_ro("cpu_device", &Event::cpu_device)
+      .def_prop_ro("details",
+                   [](const Event& self) {
+                     nb::dict details;
+                     for (const auto& [name, value] : self.details) details[name.c_str()] = value;
+                     return details;
+                   })
       .def("__repr__", [](const Event& self) {
         return std::string("<kiln.Event ") + event_name(self) + " " + self.unit +
                (self.message.empty() ? "" : ": " + self.message) + ">";

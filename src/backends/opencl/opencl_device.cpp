@@ -83,7 +83,8 @@ Result<std::vector<DeviceInfo>> OpenClDevice::devices() {
     cl.GetDeviceInfo(device.id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof doubles, &doubles, nullptr);
     // OpenCL does not report the throughput of doubles. A CPU computes two floats in the time of one double.
     const unsigned ratio = doubles != 0 && !device.info.gpu ? 2 : 0;
-    infos.push_back({device.info.device, device.info.target, device.info.compute_units, memory, ratio});
+    infos.push_back(
+        {device.info.device, device.info.target, device.info.compute_units, memory, ratio, device.info.cpu});
   }
   return infos;
 }

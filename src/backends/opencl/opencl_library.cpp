@@ -20,9 +20,32 @@ constexpr const char* kLibrary = "libOpenCL.so.1";
 constexpr const char* kVendors = "/etc/OpenCL/vendors";
 constexpr const char* kPoclCache = "POCL_KERNEL_CACHE";
 
-bool has_icd_file(const std::string& directory) {
-  const std::vector<std::string> names = list_directory(AT_FDCWD, directory.c_str());
-  return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.ends_with(".icd"); });
+constexpr std::uint64_t kMaxIcdBytes = 4096;
+
+// Returns where the loaders search for drivers: usually a directory with ICD files.
+std::string vendor_place() {
+  const auto named = environment_variable("OCL_ICD_VENDORS");
+  const auto other = named ? named : environment_variable("OPENCL_VENDOR_PATH");
+  return other && !other->empty() ? *other : kVendors;
+}
+
+// Returns the paths of the ICD files of a directory.
+std::vector<std::string> icd_files(const std::string& directory) {
+  std::vector<std::string> paths;
+  for (const std::string& name : list_directory(AT_FDCWD, directory.c_str())) {
+    if (name.ends_with(".icd")) paths.push_back(directory + "/" + name);
+  }
+  return paths;
+}
+
+bool is_pocl(std::string_view library) { return library.substr(library.rfind('/') + 1).starts_with("libpocl"); }
+
+// Returns true if the ICD file names PoCL's library.
+bool is_icd_of_pocl(const std::string& path) {
+  const std::optional<FileStamp> stamp = stamp_of(path.c_str());
+  if (!stamp || stamp->size > kMaxIcdBytes) return false;
+  const Result<std::optional<Bytes>> bytes = read_file(path);
+  return bytes && *bytes && is_pocl((*bytes)->view());
 }
 
 bool opencl_is_mapped() {
@@ -102,6 +125,7 @@ OpenClLibrary::Device description(const OpenClFunctions& cl, cl_platform_id plat
   cl.GetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, nullptr);
   info.compute_units = units;
   info.gpu = (type & CL_DEVICE_TYPE_GPU) != 0;
+  info.cpu = !info.gpu && (type & CL_DEVICE_TYPE_ACCELERATOR) == 0 && (type & CL_DEVICE_TYPE_CPU) != 0;
   return {std::move(info), device};
 }
 
@@ -113,16 +137,27 @@ std::string opencl_build_log(const OpenClFunctions& cl, cl_program program, cl_d
 }
 
 Status opencl_installed() {
-  const auto named = environment_variable("OCL_ICD_VENDORS");
-  const auto other = named ? named : environment_variable("OPENCL_VENDOR_PATH");
-  const std::string place = other && !other->empty() ? *other : kVendors;
+  const std::string place = vendor_place();
   struct stat status;
   const bool there = stat(place.c_str(), &status) == 0;
   // The loaders accept a directory here. ocl-icd also accepts an ICD file or the name of a driver that the dynamic
   // linker finds.
-  if (there && S_ISDIR(status.st_mode) ? has_icd_file(place) : there || place.find('/') == std::string::npos) return {};
+  if (there && S_ISDIR(status.st_mode) ? !icd_files(place).empty() : there || place.find('/') == std::string::npos)
+    return {};
   return make_error(Code::Unavailable, "no OpenCL driver is installed: no .icd file in " + place +
                                            "; install the device vendor's OpenCL driver, or PoCL to use the CPU");
+}
+
+bool opencl_is_pocl_only() {
+  // Further drivers of the loaders, and devices of PoCL that can be GPUs.
+  for (const char* variable : {"OCL_ICD_FILENAMES", "POCL_DEVICES"}) {
+    if (const auto value = environment_variable(variable); value && !value->empty()) return false;
+  }
+  const std::string place = vendor_place();
+  if (!exists(place)) return is_pocl(place);
+  if (!is_directory(place)) return is_icd_of_pocl(place);
+  const std::vector<std::string> files = icd_files(place);
+  return !files.empty() && std::all_of(files.begin(), files.end(), is_icd_of_pocl);
 }
 
 Result<std::shared_ptr<const OpenClLibrary>> OpenClLibrary::open() {

@@ -24,6 +24,7 @@ struct OpenClDeviceInfo {
   std::string device_version;
   unsigned compute_units = 0;
   bool gpu = false;
+  bool cpu = false;  ///< a CPU, as with PoCL
 };
 
 /// The OpenCL functions that kiln calls, by their names.
@@ -105,6 +106,9 @@ class OpenClLibrary {
 
 /// Checks by the ICD files whether an OpenCL driver is installed, without opening it. The error gives the reason.
 Status opencl_installed();
+/// Returns true if PoCL is the only OpenCL driver that the loader would open, based on its ICD files. PoCL's devices
+/// are CPUs unless it was built for others. Opens no library.
+bool opencl_is_pocl_only();
 
 /// Returns the OpenCL devices of this machine, the default one first.
 Result<std::vector<OpenClDeviceInfo>> opencl_devices();

@@ -26,12 +26,16 @@ kiln::Result<bool> wait_by_rows(Dispatch& dispatch, std::uint64_t rows) {
 kiln::Result<bool> wait_little(Dispatch& dispatch, std::uint64_t) { return wait(dispatch, 0.5); }
 kiln::Result<bool> wait_on_device(Dispatch& dispatch, std::uint64_t) { return wait(dispatch, 20); }
 
+constexpr Variant exact(Backend backend) {
+  return {backend, Robustness::Exact, Precision::Fp64, Determinism::Deterministic};
+}
+
 constexpr auto kLarge =
-    operation<Wait>("fake.large", PrecisionClass::Coarse, Implementation<Wait>{{Backend::Cpu}, &wait_by_rows},
-                    Implementation<Wait>{{Backend::OpenCl}, &wait_on_device});
+    operation<Wait>("fake.large", PrecisionClass::Coarse, Implementation<Wait>{exact(Backend::Cpu), &wait_by_rows},
+                    Implementation<Wait>{exact(Backend::OpenCl), &wait_on_device});
 constexpr auto kSmall =
-    operation<Wait>("fake.small", PrecisionClass::Coarse, Implementation<Wait>{{Backend::Cpu}, &wait_little},
-                    Implementation<Wait>{{Backend::OpenCl}, &wait_on_device});
+    operation<Wait>("fake.small", PrecisionClass::Coarse, Implementation<Wait>{exact(Backend::Cpu), &wait_little},
+                    Implementation<Wait>{exact(Backend::OpenCl), &wait_on_device});
 
 CalibrationCase calibration_case(const OperationOf<Wait, 2>& operation, std::uint64_t& rows) {
   CalibrationCase out;

@@ -39,8 +39,12 @@ struct Decision {
   Mode requested = Mode::Auto;
   ModeSource source = ModeSource::Default;  ///< source of the mode
   Backend selected = Backend::Cpu;
-  std::string device;                     ///< name of the device; empty for the CPU
-  Precision precision = Precision::Fp64;  ///< precision of the computation
+  std::string device;  ///< name of the device; empty for the CPU
+  /// True if the device is a CPU, as with PoCL; for a fallback, if the device that was not used is one.
+  bool cpu_device = false;
+  Precision precision = Precision::Fp64;          ///< precision in which the variant computes
+  Precision planned_precision = Precision::Fp64;  ///< precision that the plan asks for
+  unsigned fp64_ratio = 0;                        ///< of the device; 0 if unknown or on the CPU
   Reason reason = Reason::Requested;
   std::string explanation;  ///< human-readable reason with the values
   bool warm = true;         ///< true if all units of the variant were ready

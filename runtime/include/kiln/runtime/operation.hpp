@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <string_view>
 
 #include <kiln/export.hpp>
 #include <kiln/requirements.hpp>
@@ -28,29 +30,48 @@ KILN_API const char* to_string(Determinism determinism);
 /// The precision requirement of an operation. Together with the device's fp64 ratio it determines the precision of the
 /// computation.
 enum class PrecisionClass : unsigned char {
-  Predicate,  ///< a wrong sign is a wrong result
-  Metric,     ///< a length or an area; any relative error is a wrong result
-  Coarse,     ///< a filter that can pass too much, but never too little
+  Predicate,     ///< a wrong sign is a wrong result
+  Metric,        ///< a length or an area; the fp32 variant documents its error bound
+  Coarse,        ///< a filter that can pass too much, but never too little
+  Constructive,  ///< new coordinates, which later operations use as input; always in fp64
 };
 KILN_API const char* to_string(PrecisionClass precision);
-/// Returns Fp64 if the device computes it efficiently (a ratio of at most 4), if the ratio is unknown (0) or if the
-/// class needs it. Otherwise returns Mixed for predicates and Fp32 for filters.
-KILN_API Precision planned_precision(PrecisionClass wanted, unsigned fp64_ratio);
+
+/// Whether the plan may use less than fp64.
+enum class PrecisionPolicy : unsigned char {
+  Auto,  ///< by the class of the operation and the device
+  Fp64,  ///< always fp64
+};
+KILN_API const char* to_string(PrecisionPolicy policy);
+/// Returns the policy, or no value if the text is not `auto` or `fp64`.
+KILN_API std::optional<PrecisionPolicy> parse_precision_policy(std::string_view text);
+
+/// Returns Fp64 if the policy or the class requires it, if the device computes it efficiently (a ratio of at most 4) or
+/// if the ratio is unknown (0). Otherwise returns Mixed for predicates and Fp32 for metrics and filters.
+KILN_API Precision planned_precision(PrecisionClass wanted, unsigned fp64_ratio,
+                                     PrecisionPolicy policy = PrecisionPolicy::Auto);
 
 /// A row count that means that a variant is never selected by size.
 inline constexpr std::uint64_t kNoCrossover = std::numeric_limits<std::uint64_t>::max();
 
-/// One implementation of an operation, as described for selection.
+/// One implementation of an operation, as described for selection. The author states its backend, robustness, precision
+/// and determinism; they have no defaults, and a variant that does not state them does not compile.
 struct Variant {
-  Backend backend = Backend::Cpu;
-  Robustness robustness = Robustness::Exact;
-  Precision precision = Precision::Fp64;
-  Determinism determinism = Determinism::Deterministic;
+  constexpr Variant(Backend its_backend, Robustness its_robustness, Precision its_precision,
+                    Determinism its_determinism, std::uint64_t its_crossover = 0,
+                    const Requirements* its_requirements = nullptr)
+      : backend(its_backend), robustness(its_robustness), precision(its_precision), determinism(its_determinism),
+        crossover(its_crossover), requirements(its_requirements) {}
+
+  Backend backend;
+  Robustness robustness;
+  Precision precision;
+  Determinism determinism;
   /// Number of rows at or above which auto mode selects the variant, if the rows are on the host and this machine is
   /// not calibrated.
-  std::uint64_t crossover = 0;
+  std::uint64_t crossover;
   /// The units that it compiles; null if it compiles nothing.
-  const Requirements* requirements = nullptr;
+  const Requirements* requirements;
 };
 
 /// An operation with several implementations. Create it once at namespace scope with `operation` below; the constructor
@@ -109,7 +130,8 @@ class OperationOf final : public Operation {
 ///
 ///     using Within = Result<Mask>(Dispatch&, const Points&);
 ///     inline constexpr auto kWithin = operation<Within>("spatial.within", PrecisionClass::Predicate,
-///                                                       Implementation<Within>{{Backend::Cpu}, &within_on_cpu});
+///         Implementation<Within>{{Backend::Cpu, Robustness::Exact, Precision::Fp64, Determinism::Deterministic},
+///                                &within_on_cpu});
 template <class Function, class... Implementations>
 constexpr OperationOf<Function, sizeof...(Implementations)> operation(const char* name, PrecisionClass precision,
                                                                       const Implementations&... implementations) {

@@ -26,6 +26,11 @@ struct RuntimeOptions {
   std::optional<Mode> mode;
   /// Overrides KILN_REWRITES (`on` or `off`). The default is on.
   std::optional<bool> rewrites;
+  /// Overrides KILN_ALLOW_CPU_DEVICE: allows the modes gpu and auto to select an OpenCL device that is a CPU (PoCL).
+  /// The default is false.
+  std::optional<bool> allow_cpu_device;
+  /// Overrides KILN_PRECISION (`auto` or `fp64`). The default is auto.
+  std::optional<PrecisionPolicy> precision;
   /// Restricts the choice to variants that give equal bytes for equal inputs.
   bool deterministic = false;
   /// Devices that can be used, in order of preference.
@@ -68,11 +73,19 @@ class KILN_API Runtime {
   void set_mode(std::optional<Mode> mode);
   bool rewrites() const;
   void set_rewrites(std::optional<bool> rewrites);
+  bool allow_cpu_device() const;
+  void set_allow_cpu_device(std::optional<bool> allow);
+  PrecisionPolicy precision() const;
+  void set_precision(std::optional<PrecisionPolicy> precision);
 
   /// Selects the backend of an operation and requests the units of the selected variant. Inside a `Workflow` of the
   /// calling thread, returns the workflow's decision. If mode gpu was requested and no device can run the operation,
   /// returns an error that names what is missing. A fallback in mode auto is reported by an event.
   Result<Decision> decide(const Operation& operation, const DispatchRequest& request);
+  /// Requests the units of a backend's variants in the background, if this runtime can select the backend for rows on
+  /// the host: not in mode cpu, not if the options leave the backend out, and not if its devices are CPUs that are not
+  /// allowed. Opens no driver.
+  void request(Backend backend, const Requirements& requirements);
   /// Returns true if the rewrite should be used. If rewrites are on, this emits an event.
   bool should_rewrite(const Rewrite& rewrite, std::uint64_t rows);
 
@@ -80,7 +93,8 @@ class KILN_API Runtime {
   struct Counts {
     std::uint64_t decisions = 0;
     std::uint64_t dispatches = 0;
-    std::uint64_t on_device = 0;
+    std::uint64_t on_device = 0;  ///< dispatches that ran on a device
+    std::uint64_t on_gpu = 0;     ///< those of them whose device is not a CPU: `on_gpu / dispatches` is the rate
     std::uint64_t fallbacks = 0;
   };
   Counts counts() const;
