@@ -262,9 +262,11 @@ void check_allocations(const Run& run, Findings& to) {
     }
   }
   if (maximum.size() < kMaxOfFixedSet) return;
+  const std::uint64_t bytes = maximum.front()->event.bytes;
   to.add(kAllocationLoop, maximum,
-         format_count(maximum.size(), "allocation", "allocations") + " of about " +
-             format_bytes(maximum.front()->event.bytes) + ", one between every two launches of " + kernel);
+         format_count(maximum.size(), "allocation", "allocations") +
+             (bytes == 0 ? " of unknown size" : " of about " + format_bytes(bytes)) +
+             ", one between every two launches of " + kernel);
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 namespace kiln::audit {
 namespace {
 
-constexpr std::size_t kMaxNameLength = 256;  // a file can name one text in each of a million events
-constexpr std::size_t kMaxRanges = 4 * kMaxEvents;
-constexpr std::uint64_t kDefaultStream = 7;  // CUPTI's number for the default stream of a context
+constexpr std::size_t kMaxNameLength = 256;          // a file can name one text in each of a million events
+constexpr std::size_t kMaxRecords = 4 * kMaxEvents;  // of each kind; an export of 100 MB has 1.7 million
+constexpr std::uint64_t kDefaultStream = 7;          // CUPTI's number for the default stream of a context
 
 bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
@@ -141,8 +141,8 @@ void ForeignTrace::add_thread(std::uint64_t id, std::string_view name) {
 }
 
 bool ForeignTrace::is_full() const {
-  return calls_.size() > kMaxEvents || activities_.size() > kMaxEvents || ranges_.size() > kMaxRanges ||
-         wait_streams_.size() > kMaxEvents || sizes_.size() > kMaxEvents;
+  return calls_.size() + activities_.size() > kMaxRecords || ranges_.size() > kMaxRecords ||
+         wait_streams_.size() + sizes_.size() > kMaxRecords;
 }
 
 // Gives each call its activities. An activity without a call becomes one, at its time on the device.

@@ -68,6 +68,7 @@ TEST_F(KilnProgram, AuditRejectsMissingSourceDirectory) {
   write("t.json", waiting_trace());
   EXPECT_EQ(run({"audit", "t.json", "--source", "absent"}).exit_code, 1);
   EXPECT_EQ(run({"audit"}).exit_code, 2);
+  EXPECT_EQ(run({"audit", "t.json", "t.json", "--source", "."}).exit_code, 2) << "two traces are compared";
 }
 
 TEST_F(KilnProgram, AuditShowsHostileSourcesVisibly) {

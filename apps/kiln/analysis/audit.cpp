@@ -10,6 +10,7 @@
 #include "apps/kiln/analysis/render_audit_json.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
+#include "base/error.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -203,7 +204,11 @@ int severity_code(audit::Severity worst, const std::string& fail_on) {
 
 int audit_command(const Arguments& arguments, Console& console) {
   if (arguments.files.empty()) return audit_source_command(arguments, console);
-  if (arguments.files.size() == 2) return audit_compare_command(arguments, console);
+  if (arguments.files.size() == 2) {
+    if (arguments.source.empty()) return audit_compare_command(arguments, console);
+    return report(make_error(Code::InvalidArgument, "cannot compare with --source: it takes one trace; name one trace"),
+                  console);
+  }
   const std::string& path = arguments.files.front();
   const Result<audit::Trace> trace = audit::read_trace(path);
   if (!trace) return report(trace.error(), console);

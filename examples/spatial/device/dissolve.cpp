@@ -177,10 +177,8 @@ class Dissolving {
     return done;
   }
 
-  kiln::Status reduce(Reduction reduction, const kiln::Buffer& values, std::optional<kiln::Buffer>& results) {
-    kiln::Status done = allocate(ring_count_ * sizeof(double), results);
-    if (done) done = kit_.primitives().segmented_reduce(reduction, values, *ring_starts_, ring_count_, *results);
-    return done;
+  kiln::Status reduce(Reduction reduction, const kiln::Buffer& values, const kiln::Buffer& results) {
+    return kit_.primitives().segmented_reduce(reduction, values, *ring_starts_, ring_count_, results);
   }
 
   // Finds the shells, and the shell of each hole.
@@ -196,15 +194,18 @@ class Dissolving {
     kiln::Status done = allocate(edge_count_ * sizeof(double), heights);
     if (done) done = allocate(ring_count_, shells);
     if (done) done = allocate(ring_count_ * sizeof(std::uint64_t), order_);
-    if (done) done = reduce(Reduction::Minimum, *ring_x_, min_x);
-    if (done) done = reduce(Reduction::Minimum, *ring_y_, min_y);
-    if (done) done = reduce(Reduction::Maximum, *ring_x_, max_x);
-    if (done) done = reduce(Reduction::Maximum, *ring_y_, max_y);
+    for (auto* side : {&min_x, &min_y, &max_x, &max_y, &lowest}) {
+      if (done) done = allocate(ring_count_ * sizeof(double), *side);
+    }
+    if (done) done = reduce(Reduction::Minimum, *ring_x_, *min_x);
+    if (done) done = reduce(Reduction::Minimum, *ring_y_, *min_y);
+    if (done) done = reduce(Reduction::Maximum, *ring_x_, *max_x);
+    if (done) done = reduce(Reduction::Maximum, *ring_y_, *max_y);
     if (done) {
       done = kit_.launch("leftmost_heights", edge_count_, edge_count_, ring_count_, *ring_starts_, *ring_x_, *ring_y_,
                          *min_x, *heights);
     }
-    if (done) done = reduce(Reduction::Minimum, *heights, lowest);
+    if (done) done = reduce(Reduction::Minimum, *heights, *lowest);
     if (done) {
       done = kit_.launch("ring_turns", edge_count_, edge_count_, ring_count_, *ring_starts_, *ring_x_, *ring_y_, *min_x,
                          *lowest, *shells);

@@ -35,9 +35,10 @@ def show(form: str, code: int, text: str) -> list[str]:
     lines = text.splitlines()
     worst = [line for line in lines if line.startswith(("BLOCKING ", "HIGH "))]
     print(f"{form}: exit code {code}")
-    print(*(f"  {line}" for line in worst), sep="\n")
+    for line in worst:
+        print(f"  {line}")
     for line in lines:
-        if line.startswith(("clean", "inconclusive")):
+        if line.startswith(("clean", "inconclusive", "missing: ")):
             print(f"  {line}")
     for question in QUESTIONS:
         if question in lines:
@@ -59,7 +60,7 @@ def main(kiln: str, *program: str) -> None:
     for finding in ("BLOCKING host_step", "HIGH sync_per_item", "HIGH many_tiny_launches"):
         assert finding in worst["faulty"], f"{finding} is missing"
     assert worst["repaired"] == [] and "clean" in found["repaired"][1]
-    assert "inconclusive" in found["idle"][1]
+    assert "inconclusive" in found["idle"][1] and "missing: " in found["idle"][1]
     for form in ("faulty", "repaired"):
         assert all(question in found[form][1] for question in QUESTIONS), form
 

@@ -169,6 +169,7 @@ static void look_at_bytes(kiln_session* session, const kiln_unit* unit) {
   CHECK(kiln_devices_count(devices) >= 1);
   GOOD(kiln_devices_at(devices, 0, &device, &error));
   CHECK(device.name[0] != '\0' && device.memory != 0);
+  CHECK(device.is_cpu == 1);  // PoCL
   if (!GOOD(kiln_session_artifact(session, unit, device.target, kLong, &artifact, &error))) return;
   CHECK(kiln_artifact_data(artifact) != NULL && kiln_artifact_bytes(artifact) > 100);
   CHECK(kiln_artifact_form(artifact) == KILN_FORM_OPENCL_BINARY);
