@@ -184,7 +184,7 @@ TEST_F(KilnProgram, AuditRejectsInvalidTraceWithReason) {
   write("other.json", R"({"traceEvents":[{"ph":"X","ts":1,"pid":1,"tid":1,"name":"k"}]})");
   const Ran other = run({"audit", "other.json"});
   EXPECT_EQ(other.exit_code, 1);
-  EXPECT_TRUE(other.says("not a kiln trace")) << other.err;
+  EXPECT_TRUE(other.says("neither a trace of kiln nor")) << other.err;
   std::string newer = clean_trace();
   newer.replace(newer.find("kiln trace 2"), 12, "kiln trace 9");
   write("newer.json", newer);
