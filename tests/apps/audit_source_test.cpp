@@ -50,7 +50,7 @@ TEST_F(KilnProgram, AuditNamesPlacesOfFindingsInSources) {
   write("t.json", waiting_trace());
   const Ran ran = run({"audit", "t.json", "--source", "src"});
   EXPECT_EQ(ran.exit_code, run({"audit", "t.json"}).exit_code) << "suspicions do not change the exit code";
-  EXPECT_TRUE(ran.out.starts_with("HIGH  sync_between_launches")) << ran.out;
+  EXPECT_TRUE(ran.out.starts_with("Blockers: they limit the path on a GPU\n\nHIGH  sync_between_launches")) << ran.out;
   EXPECT_NE(ran.out.find("  at HIGH sync_between_launches of test.pipeline: the function names the kernel refine\n"),
             std::string::npos)
       << ran.out;

@@ -39,7 +39,6 @@ from ._kiln import (
     read_manifest,
     use_bundle,
 )
-from . import runtime
 from ._methods import attach_methods
 from ._operation import operation, purpose, stage
 from .errors import (
@@ -55,6 +54,20 @@ from .errors import (
     Unavailable,
     Unsupported,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import runtime
+else:
+
+    def __getattr__(name):
+        """Imports kiln.runtime when it is first used: most programs do not need it."""
+        if name != "runtime":
+            raise AttributeError(f"module 'kiln' has no attribute '{name}'")
+        import kiln.runtime as made
+
+        return made
+
 
 attach_methods()
 
