@@ -18,8 +18,9 @@ constexpr std::array<std::string_view, 8> kSizedByData = {
 constexpr std::array<std::string_view, 12> kTransparent = {"int", "float", "bool",      "min",  "max",  "len",
                                                            "abs", "range", "enumerate", "list", "ceil", "sizeof"};
 // Parts of an array library that are not arrays.
-constexpr std::array<std::string_view, 8> kNotArrays = {
-    "cuda", "RawKernel", "RawModule", "testing", "get_array_module", "ElementwiseKernel", "dtype", "fuse"};
+constexpr std::array<std::string_view, 9> kNotArrays = {"binary_repr",       "cuda",    "RawKernel",
+                                                        "RawModule",         "testing", "get_array_module",
+                                                        "ElementwiseKernel", "dtype",   "fuse"};
 // Receivers of .get() and .tolist() that are no arrays.
 constexpr std::array<std::string_view, 7> kNotReceivers = {"queue",   "q",     "future", "environ",
                                                            "context", "proxy", "columns"};
@@ -184,7 +185,7 @@ void DeviceValues::add_statement(TokenRange statement) {
     if (source_.language == Language::Python && close != kNoToken && close > i && close < statement.end) i = close;
   }
   if (assignment == kNoToken) return;
-  const unsigned flags = expression_flags({assignment + 1, statement.end});
+  const unsigned flags = value_flags({assignment + 1, statement.end});
   if (flags == 0) return;
   if (source_.language == Language::Cuda) return add_target(assignment - 1, flags);
   for (std::size_t i = statement.first; i < assignment; ++i) {
@@ -192,9 +193,16 @@ void DeviceValues::add_statement(TokenRange statement) {
   }
 }
 
+// Returns the flags of a value. A list or tuple of arrays is on the host.
+unsigned DeviceValues::value_flags(TokenRange range) const {
+  const unsigned flags = expression_flags(range);
+  const bool brackets = source_.is(range.first, "(") || source_.is(range.first, "[") || source_.is(range.first, "{");
+  const bool list = brackets && source_.tokens[range.first].close == range.end - 1;
+  return source_.language == Language::Python && list ? flags & kRead : flags;
+}
+
 bool DeviceValues::drive(const Loop& loop) const {
-  const unsigned flags =
-      expression_flags({loop.range.first, std::min(loop.range.end, loop.range.first + kMaxExpression)});
+  const unsigned flags = value_flags({loop.range.first, std::min(loop.range.end, loop.range.first + kMaxExpression)});
   if (source_.language == Language::Cuda) return (flags & kRead) != 0;
   return (flags & (kRead | kDevice)) != 0;
 }

@@ -135,7 +135,10 @@ TEST(SourceScan, FindsLoopsThatDeviceDrives) {
                       "    h = np.arange(4)\n"
                       "    for i in range(int(h.max())): pass\n"
                       "    for i in range(x.shape[0]): pass\n"
-                      "    for d in range(cp.cuda.runtime.getDeviceCount()): pass\n"),
+                      "    for d in range(cp.cuda.runtime.getDeviceCount()): pass\n"
+                      "    for a in (u, x): pass\n"
+                      "    arrays = [cp.zeros(4), u]\n"
+                      "    for a in arrays: pass\n"),
             (Found{"4 device_range_loop f 1", "5 device_range_loop f 1", "7 device_range_loop f 1", "8 host_read f 0",
                    "9 device_range_loop f 1"}));
 }
