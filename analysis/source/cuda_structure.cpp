@@ -249,9 +249,10 @@ class CudaStructure {
       if (text == "=" && out_.is_word(at - 1) && out_.is(at + 1, "[")) name = at - 1;
     }
     if (name == kNoToken) return is_lambda(brace) ? std::optional(Function{"lambda"}) : std::nullopt;
-    const bool initializer = colon && (out_.is_word(brace - 1) || out_.is(brace - 1, ">")) &&
-                             !is_one_of(kBeforeBody, out_.tokens[brace - 1].text);
-    if (initializer) return Function{};
+    const bool after_name =
+        (out_.is_word(brace - 1) || out_.is(brace - 1, ">")) && !is_one_of(kBeforeBody, out_.tokens[brace - 1].text);
+    if (type && after_name) return std::nullopt;  // struct DEPRECATED("…") Name {
+    if (colon && after_name) return Function{};
     found.name = qualified(name);
     found.device = found.device && !host;
     return found;

@@ -7,8 +7,8 @@ namespace kiln::source {
 namespace {
 
 // Members that describe an array and read nothing.
-constexpr std::array<std::string_view, 10> kMetadata = {"shape", "size",  "ndim",  "dtype", "nbytes",
-                                                        "empty", "begin", "numel", "dim",   "device"};
+constexpr std::array<std::string_view, 12> kMetadata = {"shape", "size",  "ndim", "dtype",  "nbytes",  "empty",
+                                                        "begin", "numel", "dim",  "device", "columns", "dtypes"};
 constexpr std::array<std::string_view, 11> kReductions = {"max",  "min", "sum",    "any",    "all",          "mean",
                                                           "prod", "nnz", "argmax", "argmin", "count_nonzero"};
 // Functions whose result has a size that depends on data.
@@ -18,10 +18,12 @@ constexpr std::array<std::string_view, 8> kSizedByData = {
 constexpr std::array<std::string_view, 12> kTransparent = {"int", "float", "bool",      "min",  "max",  "len",
                                                            "abs", "range", "enumerate", "list", "ceil", "sizeof"};
 // Parts of an array library that are not arrays.
-constexpr std::array<std::string_view, 8> kNotArrays = {
-    "cuda", "RawKernel", "RawModule", "testing", "get_array_module", "ElementwiseKernel", "dtype", "fuse"};
-// Receivers of .get() that are no arrays.
-constexpr std::array<std::string_view, 6> kNotReceivers = {"queue", "q", "future", "environ", "context", "proxy"};
+constexpr std::array<std::string_view, 9> kNotArrays = {"binary_repr",       "cuda",    "RawKernel",
+                                                        "RawModule",         "testing", "get_array_module",
+                                                        "ElementwiseKernel", "dtype",   "fuse"};
+// Receivers of .get() and .tolist() that are no arrays.
+constexpr std::array<std::string_view, 7> kNotReceivers = {"queue",   "q",     "future", "environ",
+                                                           "context", "proxy", "columns"};
 
 }  // namespace
 
@@ -42,7 +44,7 @@ bool DeviceValues::is_hit(std::size_t at, const Pattern& pattern) const {
     const std::size_t root = root_of(source_, at);
     return root != kNoToken && imports_.of(source_.tokens[root].text) == kCupy;
   }
-  if (at >= 2 && source_.is(at, "get") && source_.is_word(at - 2)) {
+  if (at >= 2 && (source_.is(at, "get") || source_.is(at, "tolist")) && source_.is_word(at - 2)) {
     const std::string_view receiver = source_.tokens[at - 2].text;
     return !is_one_of(kNotReceivers, receiver) && !receiver.ends_with("queue") && !receiver.ends_with("_var");
   }
@@ -94,14 +96,22 @@ unsigned DeviceValues::module_flags(std::size_t at) const {
   return array ? kDevice : 0;
 }
 
+// Returns whether the word at `at` is only asked for its description: `x.shape`, `x->rows.size()`.
+bool DeviceValues::ends_in_metadata(std::size_t at, std::size_t end) const {
+  while (at + 2 < end) {
+    const bool arrow = source_.is(at + 1, "-") && source_.is(at + 2, ">");
+    if (!arrow && !source_.is(at + 1, ".")) return false;
+    at += arrow ? 3 : 2;
+    if (at < end && is_one_of(kMetadata, source_.tokens[at].text)) return true;
+  }
+  return false;
+}
+
 unsigned DeviceValues::word_flags(std::size_t at, TokenRange range) const {
   if (source_.is_member(at)) return 0;
   unsigned flags = source_.language == Language::Python ? module_flags(at) : 0;
   flags |= flags_of(at);
-  const std::size_t member = source_.is(at + 1, ".")                              ? at + 2
-                             : source_.is(at + 1, "-") && source_.is(at + 2, ">") ? at + 3
-                                                                                  : at;
-  const bool metadata = member != at && member < range.end && is_one_of(kMetadata, source_.tokens[member].text);
+  const bool metadata = ends_in_metadata(at, range.end);
   const bool length = at >= 2 && source_.is(at - 1, "(") && source_.is(at - 2, "len");
   if (metadata || length) return (flags & kSized) != 0 ? kRead : 0;
   return flags;
@@ -175,7 +185,7 @@ void DeviceValues::add_statement(TokenRange statement) {
     if (source_.language == Language::Python && close != kNoToken && close > i && close < statement.end) i = close;
   }
   if (assignment == kNoToken) return;
-  const unsigned flags = expression_flags({assignment + 1, statement.end});
+  const unsigned flags = value_flags({assignment + 1, statement.end});
   if (flags == 0) return;
   if (source_.language == Language::Cuda) return add_target(assignment - 1, flags);
   for (std::size_t i = statement.first; i < assignment; ++i) {
@@ -183,9 +193,16 @@ void DeviceValues::add_statement(TokenRange statement) {
   }
 }
 
+// Returns the flags of a value. A list or tuple of arrays is on the host.
+unsigned DeviceValues::value_flags(TokenRange range) const {
+  const unsigned flags = expression_flags(range);
+  const bool brackets = source_.is(range.first, "(") || source_.is(range.first, "[") || source_.is(range.first, "{");
+  const bool list = brackets && source_.tokens[range.first].close == range.end - 1;
+  return source_.language == Language::Python && list ? flags & kRead : flags;
+}
+
 bool DeviceValues::drive(const Loop& loop) const {
-  const unsigned flags =
-      expression_flags({loop.range.first, std::min(loop.range.end, loop.range.first + kMaxExpression)});
+  const unsigned flags = value_flags({loop.range.first, std::min(loop.range.end, loop.range.first + kMaxExpression)});
   if (source_.language == Language::Cuda) return (flags & kRead) != 0;
   return (flags & (kRead | kDevice)) != 0;
 }

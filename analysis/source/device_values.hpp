@@ -41,8 +41,10 @@ class DeviceValues {
   static constexpr unsigned kHost = 8;    // an array on the host
   unsigned flags_of(std::size_t at) const;
   unsigned expression_flags(TokenRange range) const;
+  unsigned value_flags(TokenRange range) const;
   unsigned word_flags(std::size_t at, TokenRange range) const;
   unsigned module_flags(std::size_t at) const;
+  bool ends_in_metadata(std::size_t at, std::size_t end) const;
   bool is_read(std::size_t at) const;
   enum class ScalarRead : unsigned char { None, Likely, Known };
   ScalarRead scalar_read(std::size_t at) const;

@@ -115,6 +115,7 @@ TEST(SourceScan, FindsLoopsThatDeviceDrives) {
                     "  const int groups = h_count + 1;\n"
                     "  for (int i = 0; i < groups; ++i) g(i);\n"
                     "  for (int i = 0; i < n; ++i) g(i);\n"
+                    "  for (int i = 0; i < h_count->rows.size(); ++i) g(i);\n"
                     "}\n"
                     "void other(int groups) {\n"
                     "  for (int i = 0; i < groups; ++i) g(i);\n"
@@ -134,7 +135,10 @@ TEST(SourceScan, FindsLoopsThatDeviceDrives) {
                       "    h = np.arange(4)\n"
                       "    for i in range(int(h.max())): pass\n"
                       "    for i in range(x.shape[0]): pass\n"
-                      "    for d in range(cp.cuda.runtime.getDeviceCount()): pass\n"),
+                      "    for d in range(cp.cuda.runtime.getDeviceCount()): pass\n"
+                      "    for a in (u, x): pass\n"
+                      "    arrays = [cp.zeros(4), u]\n"
+                      "    for a in arrays: pass\n"),
             (Found{"4 device_range_loop f 1", "5 device_range_loop f 1", "7 device_range_loop f 1", "8 host_read f 0",
                    "9 device_range_loop f 1"}));
 }
@@ -219,8 +223,9 @@ TEST(SourceScan, NamesTheFunction) {
   EXPECT_EQ(
       in_cuda("namespace a {\nstruct S : B<int> {\n  S() : x{1}, y(2) {\n    cudaDeviceSynchronize();\n  }\n"
               "  template <class T>\n  auto m(T t) const -> std::vector<T> {\n    cudaDeviceSynchronize();\n  }\n};\n"
-              "const auto run = [](int x) {\n  cudaDeviceSynchronize();\n};\n}\n"),
-      (Found{"4 synchronization S 0", "8 synchronization m 0", "12 synchronization run 0"}));
+              "const auto run = [](int x) {\n  cudaDeviceSynchronize();\n};\n}\n"
+              "struct OLD(\"x\") T {\n  void n() {\n    cudaDeviceSynchronize();\n  }\n};\n"),
+      (Found{"4 synchronization S 0", "8 synchronization m 0", "12 synchronization run 0", "17 synchronization n 0"}));
   EXPECT_EQ(in_python("import torch\nclass A:\n    async def m(self):\n        def inner():\n            x.item()\n"
                       "        x.item()\nx.item()\n"),
             (Found{"5 host_read A.m.inner 0", "6 host_read A.m 0", "7 host_read - 0"}));
