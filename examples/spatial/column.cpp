@@ -89,7 +89,7 @@ std::uint64_t with_byte(std::uint64_t hash, std::uint32_t byte) { return (hash ^
 
 }  // namespace
 
-std::uint64_t digest(const std::vector<std::uint8_t>& bytes) {
+std::uint64_t byte_digest(const std::vector<std::uint8_t>& bytes) {
   std::uint64_t hash = kEmptyDigest;
   for (const std::uint8_t byte : bytes) hash = with_byte(hash, byte);
   return hash;

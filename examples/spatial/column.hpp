@@ -194,6 +194,6 @@ kiln::Result<PolygonColumn> read_polygons(const std::vector<Wkb>& rows);
 /// Returns the 64-bit FNV-1a hash of the pairs, each as two little-endian 32-bit numbers.
 std::uint64_t digest(const Pairs& pairs);
 /// Returns the 64-bit FNV-1a hash of the bytes.
-std::uint64_t digest(const std::vector<std::uint8_t>& bytes);
+std::uint64_t byte_digest(const std::vector<std::uint8_t>& bytes);
 
 }  // namespace spatial

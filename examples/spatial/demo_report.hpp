@@ -33,7 +33,7 @@ struct DemoReport {
   void take(const WkbColumn& result) {
     counted = "bytes";
     count = result.bytes.size();
-    digest = spatial::digest(result.bytes);
+    digest = byte_digest(result.bytes);
   }
 };
 

@@ -380,8 +380,8 @@ TEST(SpatialCudaUnits, CompileForBothArchitecturesWithoutDevice) {
       kernels += unit.entries().size();
     }
   }
-  EXPECT_EQ(units.size(), 16U);
-  EXPECT_EQ(kernels, 2U * 46);
+  EXPECT_EQ(units.size(), 20U);
+  EXPECT_EQ(kernels, 2U * 50);
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ std::vector<SpatialHostKernel> spatial_host_kernels() {
           KILN_KERNEL(ring_sides, run_apart),        KILN_KERNEL(edge_keys, run_apart),
           KILN_KERNEL(edge_cancel, run_apart),       KILN_KERNEL(dissolve_check, run_apart),
           KILN_KERNEL(boundary_keys, run_apart),     KILN_KERNEL(link_edges, run_apart),
-          KILN_KERNEL(jump_begin, run_apart),        KILN_KERNEL(jump_double, run_apart),
+          KILN_KERNEL(jump_begin, run_apart),        KILN_KERNEL(jump_ahead, run_apart),
           KILN_KERNEL(ring_labels, run_apart),       KILN_KERNEL(ring_keys, run_apart),
           KILN_KERNEL(ring_lengths, run_apart),      KILN_KERNEL(place_edges, run_apart),
           KILN_KERNEL(leftmost_heights, run_apart),  KILN_KERNEL(ring_turns, run_apart),

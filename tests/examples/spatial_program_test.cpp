@@ -93,6 +93,15 @@ TEST_F(SpatialProgram, DemoRejectsCpuDeviceWithoutPermission) {
   EXPECT_TRUE(ran.says("is a CPU; set KILN_ALLOW_CPU_DEVICE=1 to use it")) << ran.err;
 }
 
+TEST_F(SpatialProgram, DemoDissolvesAndWritesWkb) {
+  const nlohmann::json wkb = demo({"--operation", "to_wkb", "--polygons", "20", "--backend", "cpu"});
+  EXPECT_GT(wkb.value("bytes", 0), 20 * 9 * 16) << wkb;
+  const nlohmann::json merged = demo({"--operation", "dissolve", "--polygons", "400", "--backend", "cpu"});
+  EXPECT_GT(merged.value("bytes", 0), 26 * 9) << merged;
+  EXPECT_EQ(merged.value("polygons", 0), 400);
+  EXPECT_EQ(merged["digest"], demo({"--operation", "dissolve", "--polygons", "400", "--backend", "cpu"})["digest"]);
+}
+
 TEST_F(SpatialProgram, DemoWritesTrace) {
   ASSERT_EQ(spatial({"demo", "--points", "1000", "--polygons", "10", "--backend", "cpu", "--trace", path("trace.json")})
                 .exit_code,

@@ -77,7 +77,7 @@ struct CudaUnits {
       cuda_unit("edges.cu", source::kEdges, {"ring_sides", "edge_keys", "edge_cancel", "dissolve_check"},
                 {kGeometry, kRows, kExact, kSegments, kColumns, kDissolve});
   const kiln::Unit links =
-      cuda_unit("links.cu", source::kLinks, {"boundary_keys", "link_edges", "jump_begin", "jump_double", "ring_labels"},
+      cuda_unit("links.cu", source::kLinks, {"boundary_keys", "link_edges", "jump_begin", "jump_ahead", "ring_labels"},
                 {kGeometry, kRows, kExact, kSegments, kColumns, kDissolve});
   const kiln::Unit parts = cuda_unit("parts.cu", source::kParts,
                                      {"ring_keys", "ring_lengths", "place_edges", "leftmost_heights", "ring_turns",

@@ -8,12 +8,14 @@
 namespace spatial::device {
 namespace {
 
-constexpr unsigned kHashBits = 32;
+constexpr unsigned kKeyBits = 32;
 constexpr std::size_t kWord = sizeof(std::uint32_t);
 
 unsigned width_of(std::uint32_t numbers) {
   return numbers < 2 ? 1 : static_cast<unsigned>(std::bit_width(numbers - 1));
 }
+// Returns the number of bits of a hash that has as many values as there are items, in whole passes of a sort.
+std::uint32_t hash_bits(std::uint32_t items) { return (width_of(items) + 7) / 8 * 8; }
 std::size_t bitmap_words(std::size_t bits) { return (bits + 31) / 32; }
 
 // One dissolve: the buffers that its stages pass to each other.
@@ -66,7 +68,7 @@ class Dissolving {
     if (done) done = allocate(kWord, size_);
     if (done) done = allocate(kWord, status_);
     if (done) done = kit_.launch("group_keys", rows, rows_, groups_.values, *keys, *status_);
-    if (done) done = sort(keys, rows, kHashBits);
+    if (done) done = sort(keys, rows, kKeyBits);
     if (done) done = kit_.primitives().unique(*keys, rows, *heads, *size_);
     if (done) done = kit_.launch("group_ranks", rows, rows_, *keys, *size_, *heads, *ranks_);
     if (done) done = read_size(group_count_);
@@ -83,6 +85,7 @@ class Dissolving {
   kiln::Status find_boundary() {
     const runtime::Stage stage(dispatch_, "edges", &kit_.stream());
     const auto& at = polygons_.at;
+    const std::uint32_t bits = hash_bits(vertices_);
     std::optional<kiln::Buffer> reversed;
     std::optional<kiln::Buffer> keys;
     std::optional<kiln::Buffer> flags;
@@ -93,12 +96,12 @@ class Dissolving {
     if (done) done = allocate(vertices_ * kWord, edges_);
     if (done) done = kit_.launch("ring_sides", rings_, rings_, at.offsets, at.shells, at.x, at.y, *reversed);
     if (done) {
-      done = kit_.launch("edge_keys", vertices_, vertices_, rows_, at.rings, rings_, at.offsets, *reversed, *ranks_,
-                         at.x, at.y, *sides_, *keys);
+      done = kit_.launch("edge_keys", vertices_, vertices_, bits, rows_, at.rings, rings_, at.offsets, *reversed,
+                         *ranks_, at.x, at.y, *sides_, *keys);
     }
-    if (done) done = sort(keys, vertices_, kHashBits);
+    if (done) done = sort(keys, vertices_, bits);
     if (done) {
-      done = kit_.launch("edge_cancel", vertices_, vertices_, *keys, *sides_, at.x, at.y, *flags, *status_);
+      done = kit_.launch("edge_cancel", vertices_, vertices_, bits, *keys, *sides_, at.x, at.y, *flags, *status_);
     }
     if (done) done = kit_.primitives().compact(*flags, vertices_, *edges_, *size_);
     if (done) done = kit_.launch("dissolve_check", 1, *status_, *size_);
@@ -110,12 +113,12 @@ class Dissolving {
   // Links the edges, and computes for each the least edge of its ring and how far ahead that is, by pointer jumping.
   kiln::Status link_pass(std::int32_t second) {
     const auto& at = polygons_.at;
-    kiln::Status done = kit_.launch("link_edges", edge_count_, edge_count_, second, *edges_, *sides_, at.x, at.y,
-                                    *starts_, *labels_, *next_, *status_);
+    kiln::Status done = kit_.launch("link_edges", edge_count_, edge_count_, hash_bits(edge_count_), second, *edges_,
+                                    *sides_, at.x, at.y, *starts_, *labels_, *next_, *status_);
     if (done) done = kit_.launch("jump_begin", edge_count_, edge_count_, *next_, *back_, *state_);
-    for (unsigned bit = 0; done && (std::uint64_t{1} << bit) < edge_count_; ++bit) {
-      done = kit_.launch("jump_double", edge_count_, edge_count_, std::uint32_t{1} << bit, *state_, *doubled_);
-      std::swap(state_, doubled_);
+    for (std::uint64_t span = 1; done && span < edge_count_; span *= 4) {
+      done = kit_.launch("jump_ahead", edge_count_, edge_count_, static_cast<std::uint32_t>(span), *state_, *further_);
+      std::swap(state_, further_);
     }
     if (done) {
       done =
@@ -128,14 +131,17 @@ class Dissolving {
   kiln::Status link() {
     const runtime::Stage stage(dispatch_, "link", &kit_.stream());
     const auto& at = polygons_.at;
+    const std::uint32_t bits = hash_bits(edge_count_);
     kiln::Status done = allocate(edge_count_ * kWord, labels_);
     if (done) done = allocate(edge_count_, leading_);
     if (done) done = allocate(edge_count_ * kWord, next_);
     if (done) done = allocate(edge_count_ * kWord, back_);
-    if (done) done = allocate(3 * edge_count_ * kWord, state_);
-    if (done) done = allocate(3 * edge_count_ * kWord, doubled_);
-    if (done) done = kit_.launch("boundary_keys", edge_count_, edge_count_, *edges_, *sides_, at.x, at.y, *starts_);
-    if (done) done = sort(starts_, edge_count_, kHashBits);
+    if (done) done = allocate(std::size_t{3} * edge_count_ * kWord, state_);
+    if (done) done = allocate(std::size_t{3} * edge_count_ * kWord, further_);
+    if (done) {
+      done = kit_.launch("boundary_keys", edge_count_, edge_count_, bits, *edges_, *sides_, at.x, at.y, *starts_);
+    }
+    if (done) done = sort(starts_, edge_count_, bits);
     if (done) done = link_pass(0);
     if (done) done = link_pass(1);
     return done;
@@ -171,10 +177,8 @@ class Dissolving {
     return done;
   }
 
-  kiln::Status reduce(Reduction reduction, const kiln::Buffer& values, std::optional<kiln::Buffer>& results) {
-    kiln::Status done = allocate(ring_count_ * sizeof(double), results);
-    if (done) done = kit_.primitives().segmented_reduce(reduction, values, *ring_starts_, ring_count_, *results);
-    return done;
+  kiln::Status reduce(Reduction reduction, const kiln::Buffer& values, const kiln::Buffer& results) {
+    return kit_.primitives().segmented_reduce(reduction, values, *ring_starts_, ring_count_, results);
   }
 
   // Finds the shells, and the shell of each hole.
@@ -190,15 +194,18 @@ class Dissolving {
     kiln::Status done = allocate(edge_count_ * sizeof(double), heights);
     if (done) done = allocate(ring_count_, shells);
     if (done) done = allocate(ring_count_ * sizeof(std::uint64_t), order_);
-    if (done) done = reduce(Reduction::Minimum, *ring_x_, min_x);
-    if (done) done = reduce(Reduction::Minimum, *ring_y_, min_y);
-    if (done) done = reduce(Reduction::Maximum, *ring_x_, max_x);
-    if (done) done = reduce(Reduction::Maximum, *ring_y_, max_y);
+    for (auto* side : {&min_x, &min_y, &max_x, &max_y, &lowest}) {
+      if (done) done = allocate(ring_count_ * sizeof(double), *side);
+    }
+    if (done) done = reduce(Reduction::Minimum, *ring_x_, *min_x);
+    if (done) done = reduce(Reduction::Minimum, *ring_y_, *min_y);
+    if (done) done = reduce(Reduction::Maximum, *ring_x_, *max_x);
+    if (done) done = reduce(Reduction::Maximum, *ring_y_, *max_y);
     if (done) {
       done = kit_.launch("leftmost_heights", edge_count_, edge_count_, ring_count_, *ring_starts_, *ring_x_, *ring_y_,
                          *min_x, *heights);
     }
-    if (done) done = reduce(Reduction::Minimum, *heights, lowest);
+    if (done) done = reduce(Reduction::Minimum, *heights, *lowest);
     if (done) {
       done = kit_.launch("ring_turns", edge_count_, edge_count_, ring_count_, *ring_starts_, *ring_x_, *ring_y_, *min_x,
                          *lowest, *shells);
@@ -276,7 +283,7 @@ class Dissolving {
   std::optional<kiln::Buffer> next_;         // links
   std::optional<kiln::Buffer> back_;         // links to the edge before; then the ring of its least edge
   std::optional<kiln::Buffer> state_;        // state of the pointer jumping, and its next state
-  std::optional<kiln::Buffer> doubled_;
+  std::optional<kiln::Buffer> further_;
   std::optional<kiln::Buffer> ring_groups_;  // least edge and group of each ring
   std::optional<kiln::Buffer> ring_starts_;  // first vertex of each ring
   std::optional<kiln::Buffer> ring_x_;

@@ -68,7 +68,7 @@ struct OpenClUnits {
               {"ring_sides", "edge_keys", "edge_cancel", "dissolve_check"});
   const kiln::Unit links =
       unit_of("links.cl", text({source::kColumns, source::kExact, source::kDissolve, source::kLinks}),
-              {"boundary_keys", "link_edges", "jump_begin", "jump_double", "ring_labels"});
+              {"boundary_keys", "link_edges", "jump_begin", "jump_ahead", "ring_labels"});
   const kiln::Unit parts =
       unit_of("parts.cl", text({source::kColumns, source::kExact, source::kDissolve, source::kParts}),
               {"ring_keys", "ring_lengths", "place_edges", "leftmost_heights", "ring_turns", "ring_shells",

@@ -7,7 +7,6 @@
 
 using Wide = unsigned long long;
 constexpr unsigned kMost = 0xffffffffu;
-constexpr unsigned kNoEdge = kMost;  // the hash of a vertex at which no edge begins
 
 __device__ inline size_t first_item() { return static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ inline size_t item_step() { return static_cast<size_t>(gridDim.x) * blockDim.x; }
@@ -32,8 +31,12 @@ __device__ inline Wide mixed_vertex(Wide hash, double x, double y) {
   return mixed(mixed(hash, coordinate_bits(x)), coordinate_bits(y));
 }
 
-// Returns the 32 bits by which edges and vertices are sorted. Equal hashes are compared exactly afterwards.
-__device__ inline unsigned hash_of(Wide hash) { return smaller(static_cast<unsigned>(hash >> 32), kNoEdge - 1); }
+// Returns the bits by which edges and vertices are sorted; at least as many values as there are edges. Equal hashes are
+// compared exactly afterwards. The largest value, `no_edge`, is that of a vertex at which no edge begins.
+__device__ inline unsigned no_edge(unsigned bits) { return kMost >> (32 - bits); }
+__device__ inline unsigned hash_of(Wide hash, unsigned bits) {
+  return smaller(static_cast<unsigned>(hash >> (64 - bits)), no_edge(bits) - 1);
+}
 
 __device__ inline unsigned start_of(unsigned edge, unsigned side) { return edge + (side & 1); }
 __device__ inline unsigned end_of(unsigned edge, unsigned side) { return edge + 1 - (side & 1); }

@@ -37,20 +37,20 @@ void ring_sides(uint rings, __global const int* offsets, __global const uint* sh
 
 // A key is the edge above the hash of its group and its ends, regardless of their order.
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
-void edge_keys(uint vertices, int rows, __global const int* rings, uint ring_count, __global const int* offsets,
+void edge_keys(uint vertices, uint bits, int rows, __global const int* rings, uint ring_count, __global const int* offsets,
                __global const uchar* reversed, __global const uint* ranks, __global const double* x,
                __global const double* y, __global uint* sides, __global ulong* keys) {
   const size_t end = end_of_items(vertices);
   for (size_t i = first_item(vertices); i < end; i += ROWS) {
     const int ring = row_of(offsets, (int)ring_count, (int)i);
-    uint hash = NO_EDGE;
+    uint hash = no_edge(bits);
     if ((int)i + 1 < offsets[ring + 1] && !same_vertex(x, y, (uint)i, (uint)i + 1)) {
       const uint group = ranks[row_of(rings, rows, ring)];
       const bool swap = x[i + 1] < x[i] || (x[i + 1] == x[i] && y[i + 1] < y[i]);
       const size_t a = swap ? i + 1 : i;
       const size_t b = swap ? i : i + 1;
       sides[i] = (group << 1) | reversed[ring];
-      hash = hash_of(mixed_vertex(mixed_vertex(group, x[a], y[a]), x[b], y[b]));
+      hash = hash_of(mixed_vertex(mixed_vertex(group, x[a], y[a]), x[b], y[b]), bits);
     }
     keys[i] = ((ulong)i << 32) | hash;
   }
@@ -69,7 +69,7 @@ int compare_edges(__global const double* x, __global const double* y, __global c
 
 // Flags the edges that occur once. It is an error if one occurs twice in one direction, or more often.
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
-void edge_cancel(uint count, __global const ulong* keys, __global const uint* sides, __global const double* x,
+void edge_cancel(uint count, uint bits, __global const ulong* keys, __global const uint* sides, __global const double* x,
                  __global const double* y, __global uchar* flags, __global uint* status) {
   const size_t end = end_of_items(count);
   for (size_t i = first_item(count); i < end; i += ROWS) {
@@ -77,7 +77,7 @@ void edge_cancel(uint count, __global const ulong* keys, __global const uint* si
     const uint hash = (uint)keys[i];
     int equal = 0;
     int opposite = 0;
-    if (hash != NO_EDGE) {
+    if (hash != no_edge(bits)) {
       size_t first = i;
       while (first > 0 && (uint)keys[first - 1] == hash) --first;
       for (size_t k = first; k < count && (uint)keys[k] == hash; ++k) {

@@ -35,19 +35,19 @@ extern "C" __global__ void ring_sides(unsigned rings, const int* offsets, const 
 }
 
 // A key is the edge above the hash of its group and its ends, regardless of their order.
-extern "C" __global__ void edge_keys(unsigned vertices, int rows, const int* rings, unsigned ring_count,
+extern "C" __global__ void edge_keys(unsigned vertices, unsigned bits, int rows, const int* rings, unsigned ring_count,
                                      const int* offsets, const unsigned char* reversed, const unsigned* ranks,
                                      const double* x, const double* y, unsigned* sides, Wide* keys) {
   for (size_t i = first_item(); i < vertices; i += item_step()) {
     const int ring = row_of(offsets, int(ring_count), int(i));
-    unsigned hash = kNoEdge;
+    unsigned hash = no_edge(bits);
     if (int(i) + 1 < offsets[ring + 1] && !same_vertex(x, y, unsigned(i), unsigned(i) + 1)) {
       const unsigned group = ranks[row_of(rings, rows, ring)];
       const bool swap = x[i + 1] < x[i] || (x[i + 1] == x[i] && y[i + 1] < y[i]);
       const size_t a = swap ? i + 1 : i;
       const size_t b = swap ? i : i + 1;
       sides[i] = (group << 1) | reversed[ring];
-      hash = hash_of(mixed_vertex(mixed_vertex(group, x[a], y[a]), x[b], y[b]));
+      hash = hash_of(mixed_vertex(mixed_vertex(group, x[a], y[a]), x[b], y[b]), bits);
     }
     keys[i] = (Wide(i) << 32) | hash;
   }
@@ -65,14 +65,14 @@ __device__ inline int compare_edges(const double* x, const double* y, const unsi
 }
 
 // Flags the edges that occur once. It is an error if one occurs twice in one direction, or more often.
-extern "C" __global__ void edge_cancel(unsigned count, const Wide* keys, const unsigned* sides, const double* x,
-                                       const double* y, unsigned char* flags, unsigned* status) {
+extern "C" __global__ void edge_cancel(unsigned count, unsigned bits, const Wide* keys, const unsigned* sides,
+                                       const double* x, const double* y, unsigned char* flags, unsigned* status) {
   for (size_t i = first_item(); i < count; i += item_step()) {
     const unsigned edge = unsigned(keys[i] >> 32);
     const unsigned hash = unsigned(keys[i]);
     int equal = 0;
     int opposite = 0;
-    if (hash != kNoEdge) {
+    if (hash != no_edge(bits)) {
       size_t first = i;
       while (first > 0 && unsigned(keys[first - 1]) == hash) --first;
       for (size_t k = first; k < count && unsigned(keys[k]) == hash; ++k) {

@@ -6,13 +6,13 @@
 // Both pair each edge that ends with one that begins.
 
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
-void boundary_keys(uint count, __global const uint* edges, __global const uint* sides, __global const double* x,
+void boundary_keys(uint count, uint bits, __global const uint* edges, __global const uint* sides, __global const double* x,
                    __global const double* y, __global ulong* keys) {
   const size_t end = end_of_items(count);
   for (size_t i = first_item(count); i < end; i += ROWS) {
     const uint side = sides[edges[i]];
     const uint vertex = start_of(edges[i], side);
-    keys[i] = ((ulong)i << 32) | hash_of(mixed_vertex(side >> 1, x[vertex], y[vertex]));
+    keys[i] = ((ulong)i << 32) | hash_of(mixed_vertex(side >> 1, x[vertex], y[vertex]), bits);
   }
 }
 
@@ -49,7 +49,7 @@ bool comes_before(double vx, double vy, double ux, double uy, double cx, double 
 
 // `labels` has the ring of the first link of each edge; the first link itself does not read it.
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
-void link_edges(uint count, int second, __global const uint* edges, __global const uint* sides,
+void link_edges(uint count, uint bits, int second, __global const uint* edges, __global const uint* sides,
                 __global const double* x, __global const double* y, __global const ulong* keys,
                 __global const uint* labels, __global uint* next, __global uint* status) {
   const size_t end = end_of_items(count);
@@ -57,7 +57,7 @@ void link_edges(uint count, int second, __global const uint* edges, __global con
     const uint side = sides[edges[i]];
     const uint u = start_of(edges[i], side);
     const uint v = end_of(edges[i], side);
-    const uint hash = hash_of(mixed_vertex(side >> 1, x[v], y[v]));
+    const uint hash = hash_of(mixed_vertex(side >> 1, x[v], y[v]), bits);
     uint best = UINT_MAX;
     uint best_end = 0;
     for (uint k = first_of_hash(keys, count, hash); k < count && (uint)keys[k] == hash; ++k) {
@@ -77,7 +77,7 @@ void link_edges(uint count, int second, __global const uint* edges, __global con
   }
 }
 
-// The state of an edge is in three arrays: the edge 2^k links ahead, the least of the edges before that one, and how
+// The state of an edge is in three arrays: the edge 4^k links ahead, the least of the edges before that one, and how
 // many links ahead that is.
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
 void jump_begin(uint count, __global const uint* next, __global uint* back, __global uint* state) {
@@ -90,18 +90,26 @@ void jump_begin(uint count, __global const uint* next, __global uint* back, __gl
   }
 }
 
-// Doubles the number of links that each edge looks ahead, which is `span` before.
+// Quadruples the number of links that each edge looks ahead, which is `span` before.
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
-void jump_double(uint count, uint span, __global const uint* state, __global uint* doubled) {
-  const size_t second = (size_t)count;
-  const size_t third = 2 * (size_t)count;
+void jump_ahead(uint count, uint span, __global const uint* state, __global uint* further) {
+  __global const uint* const least = state + count;
+  __global const uint* const distance = state + 2 * (size_t)count;
   const size_t end = end_of_items(count);
   for (size_t i = first_item(count); i < end; i += ROWS) {
-    const uint ahead = state[i];
-    const bool further = state[second + ahead] < state[second + i];
-    doubled[i] = state[ahead];
-    doubled[second + i] = further ? state[second + ahead] : state[second + i];
-    doubled[third + i] = further ? state[third + ahead] + span : state[third + i];
+    uint ahead = state[i];
+    uint best = least[i];
+    uint links = distance[i];
+    for (uint k = 1; k < 4; ++k) {
+      if (least[ahead] < best) {
+        best = least[ahead];
+        links = distance[ahead] + k * span;
+      }
+      ahead = state[ahead];
+    }
+    further[i] = ahead;
+    further[(size_t)count + i] = best;
+    further[2 * (size_t)count + i] = links;
   }
 }
 

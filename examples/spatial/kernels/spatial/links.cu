@@ -6,12 +6,12 @@
 // Both pair each edge that ends with one that begins.
 #include "dissolve.cuh"
 
-extern "C" __global__ void boundary_keys(unsigned count, const unsigned* edges, const unsigned* sides, const double* x,
-                                         const double* y, Wide* keys) {
+extern "C" __global__ void boundary_keys(unsigned count, unsigned bits, const unsigned* edges, const unsigned* sides,
+                                         const double* x, const double* y, Wide* keys) {
   for (size_t i = first_item(); i < count; i += item_step()) {
     const unsigned side = sides[edges[i]];
     const unsigned vertex = start_of(edges[i], side);
-    keys[i] = (Wide(i) << 32) | hash_of(mixed_vertex(side >> 1, x[vertex], y[vertex]));
+    keys[i] = (Wide(i) << 32) | hash_of(mixed_vertex(side >> 1, x[vertex], y[vertex]), bits);
   }
 }
 
@@ -48,14 +48,14 @@ __device__ inline bool comes_before(double vx, double vy, double ux, double uy, 
 }
 
 // `labels` has the ring of the first link of each edge; the first link itself does not read it.
-extern "C" __global__ void link_edges(unsigned count, int second, const unsigned* edges, const unsigned* sides,
-                                      const double* x, const double* y, const Wide* keys, const unsigned* labels,
-                                      unsigned* next, unsigned* status) {
+extern "C" __global__ void link_edges(unsigned count, unsigned bits, int second, const unsigned* edges,
+                                      const unsigned* sides, const double* x, const double* y, const Wide* keys,
+                                      const unsigned* labels, unsigned* next, unsigned* status) {
   for (size_t i = first_item(); i < count; i += item_step()) {
     const unsigned side = sides[edges[i]];
     const unsigned u = start_of(edges[i], side);
     const unsigned v = end_of(edges[i], side);
-    const unsigned hash = hash_of(mixed_vertex(side >> 1, x[v], y[v]));
+    const unsigned hash = hash_of(mixed_vertex(side >> 1, x[v], y[v]), bits);
     unsigned best = kMost;
     unsigned best_end = 0;
     for (unsigned k = first_of_hash(keys, count, hash); k < count && unsigned(keys[k]) == hash; ++k) {
@@ -75,7 +75,7 @@ extern "C" __global__ void link_edges(unsigned count, int second, const unsigned
   }
 }
 
-// The state of an edge is in three arrays: the edge 2^k links ahead, the least of the edges before that one, and how
+// The state of an edge is in three arrays: the edge 4^k links ahead, the least of the edges before that one, and how
 // many links ahead that is.
 extern "C" __global__ void jump_begin(unsigned count, const unsigned* next, unsigned* back, unsigned* state) {
   for (size_t i = first_item(); i < count; i += item_step()) {
@@ -86,16 +86,24 @@ extern "C" __global__ void jump_begin(unsigned count, const unsigned* next, unsi
   }
 }
 
-// Doubles the number of links that each edge looks ahead, which is `span` before.
-extern "C" __global__ void jump_double(unsigned count, unsigned span, const unsigned* state, unsigned* doubled) {
-  const size_t second = size_t(count);
-  const size_t third = 2 * size_t(count);
+// Quadruples the number of links that each edge looks ahead, which is `span` before.
+extern "C" __global__ void jump_ahead(unsigned count, unsigned span, const unsigned* state, unsigned* further) {
+  const unsigned* const least = state + count;
+  const unsigned* const distance = state + 2 * size_t(count);
   for (size_t i = first_item(); i < count; i += item_step()) {
-    const unsigned ahead = state[i];
-    const bool further = state[second + ahead] < state[second + i];
-    doubled[i] = state[ahead];
-    doubled[second + i] = further ? state[second + ahead] : state[second + i];
-    doubled[third + i] = further ? state[third + ahead] + span : state[third + i];
+    unsigned ahead = state[i];
+    unsigned best = least[i];
+    unsigned links = distance[i];
+    for (unsigned k = 1; k < 4; ++k) {
+      if (least[ahead] < best) {
+        best = least[ahead];
+        links = distance[ahead] + k * span;
+      }
+      ahead = state[ahead];
+    }
+    further[i] = ahead;
+    further[size_t(count) + i] = best;
+    further[2 * size_t(count) + i] = links;
   }
 }
 
