@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "analysis/audit/audit_compare.hpp"
 #include "analysis/audit/device_usage.hpp"
 #include "fuzz_check.hpp"
 
@@ -13,12 +14,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     kiln::fuzz::require(trace->events[i - 1].id < trace->events[i].id, "events are sorted by id");
   }
   const kiln::audit::Report report = kiln::audit::run_audit(*trace);
-  kiln::fuzz::require(report.counts.on_device + report.counts.on_processor == report.counts.total,
-                      "each run is on a device or on the CPU");
+  kiln::fuzz::require(
+      report.counts.on_device + report.counts.on_cpu_device + report.counts.on_processor == report.counts.total,
+      "each run is on a GPU, on a CPU device or on the CPU");
   kiln::fuzz::require(!report.cause.empty() && !report.change.empty(), "the report names cause and change");
   for (const kiln::audit::Finding& finding : report.findings) {
     kiln::fuzz::require(finding.rule != nullptr && finding.events.size() <= finding.count, "a finding has evidence");
   }
+  kiln::fuzz::require(!kiln::audit::compare_audits(report, report).regressed(), "a trace is not worse than itself");
   kiln::audit::DeviceUsage usage;
   usage.add(*trace);
   kiln::fuzz::require(usage.counts.total == report.counts.total, "audit and device usage have equal counts");

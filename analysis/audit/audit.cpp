@@ -23,10 +23,40 @@ const char* to_string(Check step) {
   return "unknown";
 }
 
+const char* to_string(Verdict verdict) {
+  return enum_name<Verdict::Inconclusive>(verdict, {"clean", "findings", "inconclusive"});
+}
+
+const char* to_string(ReadUse use) {
+  return enum_name<ReadUse::Tracing>(use, {"terminal", "allocation_fence", "defect", "tracing"});
+}
+
+const char* to_string(Answer answer) {
+  return enum_name<Answer::NotEnoughEvidence>(answer, {"supported", "disproved", "not enough evidence"});
+}
+
+bool Report::lacks_evidence() const {
+  return std::any_of(missing.begin(), missing.end(), [](const MissingEvidence& each) { return each.decisive; });
+}
+
+Verdict Report::verdict() const {
+  if (!findings.empty()) return Verdict::Findings;
+  return lacks_evidence() ? Verdict::Inconclusive : Verdict::Clean;
+}
+
 Severity Report::worst() const {
   Severity worst = Severity::Low;
   for (const Finding& finding : findings) worst = std::max(worst, finding.rule->severity);
   return worst;
+}
+
+Rules all_rules() {
+  Rules all;
+  for (const auto rules_of : {residency_rules, synchronization_rules, launch_rules, stream_rules, buffer_rules,
+                              host_copy_rules, precision_rules}) {
+    for (const Rule* rule : rules_of()) all.push_back(rule);
+  }
+  return all;
 }
 
 Report run_audit(const Trace& trace) {
@@ -35,9 +65,18 @@ Report run_audit(const Trace& trace) {
   check_residency(view, findings);
   check_synchronization(view, findings);
   check_launches(view, findings);
+  check_streams(view, findings);
+  check_buffers(view, findings);
+  check_host_copies(view, findings);
+  check_precision(view, findings);
   Report report;
+  find_waits(view, report);
+  report.reads = findings.reads();
   report.findings = findings.take();
   fill_report(view, report);
+  sum_operations(view, report);
+  find_missing(view, report);
+  judge_shape(report);
   summarize_cause(report);
   return report;
 }

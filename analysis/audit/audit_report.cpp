@@ -9,6 +9,7 @@ namespace kiln::audit {
 namespace {
 
 constexpr std::size_t kMaxLongestStages = 3;
+constexpr std::size_t kMaxTargets = 3;
 
 void add_name(std::vector<std::string>& names, const std::string& name) {
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -18,9 +19,13 @@ void add_name(std::vector<std::string>& names, const std::string& name) {
 std::vector<std::string> devices_of(const Trace& trace) {
   std::vector<std::string> decided;
   std::vector<std::string> launched;
+  const auto name_of = [](const Event& event) {
+    return event.target.empty() || !event.cpu_device ? event.target : event.target + " (CPU device, not a GPU)";
+  };
   for (const RecordedEvent& event : trace.events) {
-    if (is(event, runtime::events::kDecided) && is_device(event.event.selected)) add_name(decided, event.event.target);
-    if (is_launch(event)) add_name(launched, event.event.target);
+    if (is(event, runtime::events::kDecided) && is_device(event.event.selected))
+      add_name(decided, name_of(event.event));
+    if (is_launch(event)) add_name(launched, name_of(event.event));
   }
   return decided.empty() ? launched : decided;
 }
@@ -39,7 +44,7 @@ std::vector<Selection> selections_of(const Trace& trace) {
   return all;
 }
 
-std::vector<StageSum> longest_of(const Trace& trace) {
+std::vector<StageSum> stages_of(const Trace& trace) {
   std::map<std::tuple<std::string, std::string, std::string>, StageSum> stages;
   for (const RecordedEvent& event : trace.events) {
     if (!is(event, runtime::events::kStageFinished)) continue;
@@ -50,13 +55,7 @@ std::vector<StageSum> longest_of(const Trace& trace) {
   std::vector<StageSum> all;
   for (auto& [key, stage] : stages) all.push_back(std::move(stage));
   std::stable_sort(all.begin(), all.end(), [](const StageSum& a, const StageSum& b) { return a.ms > b.ms; });
-  if (all.size() > kMaxLongestStages) all.resize(kMaxLongestStages);
   return all;
-}
-
-// A run that did not end within the trace counts as a device run only if it launched a kernel.
-bool on_device(const Run& run) {
-  return run.dispatched != nullptr ? is_device(run.dispatched->event.selected) : run.launches > 0;
 }
 
 void count_runs(const View& view, Report& report) {
@@ -64,6 +63,7 @@ void count_runs(const View& view, Report& report) {
     count_run(run, report.counts);
     report.rows = std::max(report.rows, run.rows);
     for (const RecordedEvent* event : run.events) {
+      if (is_launch(*event)) ++(event->event.cpu_device ? report.launches_on_cpu_device : report.launches_on_gpu);
       if (is_copy_in(*event)) report.bytes_in += event->event.bytes;
       if (is_copy_out(*event)) report.bytes_out += event->event.bytes;
       const bool waited = is(*event, Event::Kind::Synchronized) && event->event.context.purpose == Purpose::Trace;
@@ -77,7 +77,8 @@ Report::StayedOnDevice stayed(const Report& report) {
     return finding.rule->step == Check::StayedOnDevice && finding.rule->severity >= Severity::High;
   });
   if (left) return Report::StayedOnDevice::No;
-  return report.counts.on_device == 0 ? Report::StayedOnDevice::NotApplicable : Report::StayedOnDevice::Yes;
+  return report.launches_on_gpu + report.launches_on_cpu_device == 0 ? Report::StayedOnDevice::NotApplicable
+                                                                     : Report::StayedOnDevice::Yes;
 }
 
 // Returns the first structural finding, otherwise the first finding. Ignores findings of low severity, which do not
@@ -92,12 +93,25 @@ const Finding* principal(const Report& report) {
   return first;
 }
 
+std::vector<Target> targets_of(const std::vector<Finding>& findings) {
+  std::vector<Target> targets;
+  for (const Finding& finding : findings) {
+    const bool known = std::any_of(targets.begin(), targets.end(), [&](const Target& target) {
+      return target.rule == finding.rule && target.operation == finding.operation;
+    });
+    if (!known) targets.push_back({finding.rule, finding.operation, finding.stage});
+    if (targets.size() == kMaxTargets) break;
+  }
+  return targets;
+}
+
 void answer_without_findings(Report& report) {
-  const DispatchCounts& counts = report.counts;
-  if (counts.total == 0) {
-    report.cause = "The trace contains no operation.";
-    report.change = "Run the work inside a Dispatch, so that the trace records operations.";
-  } else if (counts.on_device == 0) {
+  if (report.lacks_evidence()) {
+    const auto first = std::find_if(report.missing.begin(), report.missing.end(),
+                                    [](const MissingEvidence& missing) { return missing.decisive; });
+    report.cause = "Unknown: " + first->what + '.';
+    report.change = "Unknown; first " + first->action + '.';
+  } else if (report.launches_on_gpu + report.launches_on_cpu_device == 0) {
     const std::string reason = report.selections.empty() ? "" : report.selections.front().reason;
     report.cause = "It is CPU code: no run used a device" + (reason.empty() ? "." : ": " + reason + '.');
     report.change = "None if that is intended; KILN_EXECUTION_MODE=gpu runs it on a device or reports what is missing.";
@@ -110,9 +124,29 @@ void answer_without_findings(Report& report) {
 }  // namespace
 
 void count_run(const Run& run, DispatchCounts& counts) {
+  if (run.implicit) {
+    if (run.launches > 0) ++counts.undeclared;
+    return;
+  }
   ++counts.total;
-  ++(on_device(run) ? counts.on_device : counts.on_processor);
+  switch (place_of(run)) {
+    case Place::Processor: ++counts.on_processor; break;
+    case Place::CpuDevice: ++counts.on_cpu_device; break;
+    case Place::Gpu: ++counts.on_device; break;
+  }
   if (run.fell_back) ++counts.fallbacks;
+}
+
+// A run that did not end within the trace counts as a device run only if it launched a kernel.
+Place place_of(const Run& run) {
+  const bool on_device = run.dispatched != nullptr ? is_device(run.dispatched->event.selected) : run.launches > 0;
+  if (!on_device) return Place::Processor;
+  const bool is_cpu = (run.dispatched != nullptr && run.dispatched->event.cpu_device) ||
+                      (run.decided != nullptr && run.decided->event.cpu_device) ||
+                      std::any_of(run.events.begin(), run.events.end(), [](const RecordedEvent* event) {
+                        return is_launch(*event) && event->event.cpu_device;
+                      });
+  return is_cpu ? Place::CpuDevice : Place::Gpu;
 }
 
 void fill_report(const View& view, Report& report) {
@@ -120,7 +154,11 @@ void fill_report(const View& view, Report& report) {
   report.date = view.trace.date;
   report.devices = devices_of(view.trace);
   report.selections = selections_of(view.trace);
-  report.longest = longest_of(view.trace);
+  report.format = view.trace.format;
+  report.stages = stages_of(view.trace);
+  report.longest.assign(report.stages.begin(), report.stages.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                                           report.stages.size(), kMaxLongestStages)));
+  report.targets = targets_of(report.findings);
   count_runs(view, report);
   report.stayed = stayed(report);
 }

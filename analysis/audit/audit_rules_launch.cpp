@@ -1,6 +1,7 @@
-// Audit rules: launches and memory that do not fit the hardware, and incomplete traces.
+// Audit rules: launches and memory that do not fit the hardware, and compiled code that is late or unused.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "analysis/audit/audit_view.hpp"
 
@@ -21,27 +22,41 @@ constexpr Rule kSmallBlock{"small_fixed_block",
                            "blocks are much smaller than the driver suggests",
                            "use the block size from Kernel::occupancy, or declare a fixed size in the kernel "
                            "(reqd_work_group_size, __launch_bounds__)"};
-constexpr Rule kBlockingCompile{
-    "blocking_compile",
+constexpr Rule kSharedLimits{
+    "shared_memory_limits_blocks",
+    Check::LaunchShape,
+    Severity::Low,
+    true,
+    "each block takes so much shared memory that few threads are resident, and the block is smaller than it could be",
+    "use the block size from Kernel::occupancy with the shared memory of the launch, or use less shared memory"};
+constexpr Rule kBlockingCompile{"blocking_compile",
+                                Check::TraceComplete,
+                                Severity::Medium,
+                                false,
+                                "the program waits for a compiler, so that its times include the compile",
+                                "request the units before they are needed (Requirements), or ship a bundle"};
+constexpr Rule kFallbackKept{
+    "fallback_kept",
     Check::TraceComplete,
     Severity::Medium,
-    false,
-    "an operation waits for a compiler, so that its times include the compile",
-    "declare and request the units of the operation before it runs (Requirements), or ship a bundle"};
-constexpr Rule kIncompleteTrace{"incomplete_trace",
-                                Check::TraceComplete,
-                                Severity::Low,
-                                false,
-                                "the trace is full, and later events are missing",
-                                "trace a shorter run; the audit sees only recorded events"};
-constexpr Rule kNameless{"launches_without_operation",
-                         Check::TraceComplete,
-                         Severity::Low,
-                         false,
-                         "kernels are launched outside of an operation",
-                         "run them inside a Dispatch or a WorkScope, so that the trace names their operation"};
-
+    true,
+    "calls use the fallback although the compiled algorithm is ready",
+    "ask for the compiled algorithm again on each call (it costs a lookup), or wait for it once"};
+constexpr std::size_t kSteadyState = 3;   // calls after the algorithm was ready
 constexpr std::uint32_t kFarSmaller = 4;  // factor
+constexpr std::uint32_t kSmaller = 2;     // factor, if shared memory limits the blocks
+// No device of CUDA has more shared memory per multiprocessor; with less, fewer blocks are resident.
+constexpr std::uint64_t kSharedOfMultiprocessor = 228 << 10;
+constexpr std::uint64_t kFewThreads = 512;  // resident on a multiprocessor, of 1024 to 2048
+
+// Returns whether shared memory leaves few resident threads although the driver suggests a block of twice the size for
+// the same shared memory.
+bool shared_limits(const RecordedEvent& launch) {
+  const Event& event = launch.event;
+  if (event.shared_bytes == 0 || event.cpu_device) return false;
+  const std::uint64_t blocks = kSharedOfMultiprocessor / event.shared_bytes;
+  return blocks * event.block_threads <= kFewThreads && event.block_threads <= event.suggested_block_threads / kSmaller;
+}
 
 void check_blocks(const Run& run, Findings& to) {
   std::map<std::string, Events> launches;
@@ -59,6 +74,14 @@ void check_blocks(const Run& run, Findings& to) {
       return launch->event.grid_blocks >
              launch->event.suggested_block_threads / std::max(1U, launch->event.block_threads);
     });
+    if (enough && std::all_of(all.begin(), all.end(), [](const auto* launch) { return shared_limits(*launch); })) {
+      to.add(kSharedLimits, all,
+             kernel + " is launched with " + format_count(first.block_threads, "thread", "threads") + " and " +
+                 format_bytes(first.shared_bytes) + " of shared memory per block; the driver suggests " +
+                 std::to_string(first.suggested_block_threads) + " threads",
+             kernel);
+      continue;
+    }
     if (!fixed || !enough) continue;
     to.add(kSmallBlock, all,
            kernel + " is always launched with " + format_count(first.block_threads, "thread", "threads") +
@@ -82,29 +105,34 @@ void check_memory(const View& view, Findings& to) {
 
 void check_compiles(const View& view, Findings& to) {
   for (const RecordedEvent& event : view.trace.events) {
-    const bool compiled = is(event, Event::Kind::BlockingCompile) || is(event, Event::Kind::Compiled);
-    if (!compiled || event.event.context.dispatch == 0) continue;
-    to.add(kBlockingCompile, {&event}, "an operation waited for the compile of " + event.event.unit);
+    // A compile without an operation ran on a background thread; nothing waited for it unless a wait says so.
+    const bool in_run = is(event, Event::Kind::Compiled) && event.event.context.dispatch != 0;
+    if (!in_run && !is(event, Event::Kind::BlockingCompile)) continue;
+    const bool declared = !event.event.context.operation.empty();
+    to.add(kBlockingCompile, {&event},
+           (declared ? "an operation waited for the compile of " : "the program waited for the compile of ") +
+               event.event.unit);
   }
 }
 
-void check_evidence(const View& view, Findings& to) {
-  if (view.trace.dropped != 0) {
-    to.add(kIncompleteTrace, {},
-           format_count(view.trace.dropped, "event is", "events are") + " missing at the end of the trace");
-  }
-  if (view.trace.not_understood != 0) {
-    to.add(kIncompleteTrace, {},
-           format_count(view.trace.not_understood, "event is", "events are") +
-               " of a kind that this version does not know",
-           "kinds");
-  }
-  Events nameless;
+bool makes_ready(const RecordedEvent& event) {
+  return is(event, Event::Kind::Compiled) || is(event, Event::Kind::Loaded) || is(event, Event::Kind::Hit);
+}
+
+// Finds algorithms whose callers still use the fallback after the compiled form was ready.
+void check_fallbacks(const View& view, Findings& to) {
+  std::set<std::string> ready;
+  std::map<std::string, Events> late;
   for (const RecordedEvent& event : view.trace.events) {
-    if (is_launch(event) && event.event.context.operation.empty()) nameless.push_back(&event);
+    const std::string& unit = event.event.unit;
+    if (makes_ready(event)) ready.insert(unit);
+    if (is(event, Event::Kind::CalledFallback) && ready.count(unit) != 0) late[unit].push_back(&event);
   }
-  if (nameless.empty()) return;
-  to.add(kNameless, nameless, format_count(nameless.size(), "launch is", "launches are") + " outside of an operation");
+  for (const auto& [unit, calls] : late) {
+    if (calls.size() < kSteadyState) continue;
+    to.add(kFallbackKept, calls,
+           std::to_string(calls.size()) + " calls of " + unit + " used the fallback after it was ready", unit);
+  }
 }
 
 }  // namespace
@@ -113,7 +141,9 @@ void check_launches(const View& view, Findings& to) {
   check_memory(view, to);
   for (const Run& run : view.runs) check_blocks(run, to);
   check_compiles(view, to);
-  check_evidence(view, to);
+  check_fallbacks(view, to);
 }
+
+Rules launch_rules() { return {&kOtherMemory, &kSmallBlock, &kSharedLimits, &kBlockingCompile, &kFallbackKept}; }
 
 }  // namespace kiln::audit

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "analysis/audit/audit_view.hpp"
 
@@ -20,6 +22,12 @@ constexpr Rule kNullStream{"null_stream_sync",
                            true,
                            "a wrapper waits for the default stream while its work is on another stream",
                            "wait for the caller's stream, or do not wait: the default stream waits for all others"};
+constexpr Rule kSyncPerItem{"sync_per_item",
+                            Check::NoSynchronization,
+                            Severity::High,
+                            true,
+                            "the host waits after each small launch, so that the device has one item at a time",
+                            "wait once for the whole batch, and read its results together"};
 constexpr Rule kTinyLaunches{
     "many_tiny_launches",
     Check::NoHostBatching,
@@ -40,6 +48,14 @@ constexpr Rule kAllocationLoop{"allocation_in_loop",
                                "device memory is allocated in each iteration of a loop",
                                "allocate once before the loop, with the size of the largest iteration"};
 
+constexpr Rule kHostBins{"work_binned_by_host",
+                         Check::NoHostBatching,
+                         Severity::High,
+                         true,
+                         "the host sorts work into bins and launches a kernel for each, after an upload of its list",
+                         "sort or partition on the device, and launch once over all bins with their offsets"};
+
+constexpr std::uint64_t kList = 64 << 10;  // bytes; a larger upload is a chunk of the rows
 constexpr std::size_t kMaxOfFixedSet = 8;  // launches of one kernel in a loop that are not a problem
 constexpr std::size_t kManyLaunches = 16;  // of one kernel in one run …
 constexpr std::uint64_t kFewBlocks = 8;    // … with no more blocks than this each
@@ -48,50 +64,106 @@ bool is_wait(const RecordedEvent& event) {
   return is(event, Event::Kind::Synchronized) && event.event.context.purpose != Purpose::Trace;
 }
 
-// Returns the waits between two launches of their stream without a read before the second launch.
-Events idle_waits(const Events& events) {
-  enum class Next : unsigned char { Nothing, Launch, Read };
-  std::map<std::uint64_t, const RecordedEvent*> first;  // first launch of each stream
+// A wait between two launches of its stream.
+struct Wait {
+  const RecordedEvent* event;
+  std::string_view before;  // kernel of the last launch
+  std::string_view after;   // kernel of the next launch
+  bool read;                // true if the host reads from the stream before the next launch
+};
+
+// Returns the waits that have launches before and after them on their stream.
+std::vector<Wait> waits_of(const Events& events) {
+  std::vector<Wait> waits;
+  std::map<std::uint64_t, const RecordedEvent*> last;
   for (const RecordedEvent* event : events) {
-    if (is_launch(*event)) first.try_emplace(event->event.stream, event);
+    if (is_launch(*event)) last[event->event.stream] = event;
+    const auto at = is_wait(*event) ? last.find(event->event.stream) : last.end();
+    if (at != last.end()) waits.push_back({event, kernel_of(*at->second), {}, false});
   }
-  Events idle;
+  struct Next {
+    const RecordedEvent* launch = nullptr;
+    bool read = false;
+  };
   std::map<std::uint64_t, Next> next;
-  for (auto at = events.rbegin(); at != events.rend(); ++at) {
+  auto wait = waits.rbegin();
+  for (auto at = events.rbegin(); at != events.rend() && wait != waits.rend(); ++at) {
     const RecordedEvent& event = **at;
     Next& here = next[event.event.stream];
-    if (is_launch(event)) here = Next::Launch;
-    if (is_copy_out(event) && event.event.context.purpose != Purpose::Trace) here = Next::Read;
-    const auto before = first.find(event.event.stream);
-    if (is_wait(event) && here == Next::Launch && before != first.end() && before->second->id < event.id) {
-      idle.push_back(&event);
-    }
+    if (is_launch(event)) here = {&event, false};
+    if (is_copy_out(event) && event.event.context.purpose != Purpose::Trace) here.read = true;
+    if (wait->event != &event) continue;
+    if (here.launch != nullptr) wait->after = kernel_of(*here.launch);
+    wait->read = here.read || here.launch == nullptr;
+    ++wait;
   }
-  std::reverse(idle.begin(), idle.end());
-  return idle;
+  return waits;
 }
 
-// Returns the waits for the default stream if every launch is on another stream.
+// Idle waits of runs without a number, by pattern: the operation and the kernels before and after.
+using IdleWaits = std::map<std::tuple<const Run*, std::string_view, std::string_view>, Events>;
+
+void add_idle(const Events& idle, Findings& to) {
+  to.add(kSyncBetween, idle,
+         format_count(idle.size(), "wait", "waits") + " between launches of one stream without a read after it");
+}
+
+// Returns the waits for the default stream if every launch is on another stream. In a run without a number, only those
+// with a launch and no read after them: the others may end its work.
 Events null_waits(const Events& events) {
   Events waits;
   bool elsewhere = false;
-  for (const RecordedEvent* event : events) {
-    if (is_launch(*event) && event->event.stream == 0) return {};
-    elsewhere = elsewhere || is_launch(*event);
-    if (is_wait(*event) && event->event.stream == 0) waits.push_back(event);
+  bool read = true;
+  for (auto at = events.rbegin(); at != events.rend(); ++at) {
+    const RecordedEvent& event = **at;
+    if (is_launch(event) && event.event.stream == 0) return {};
+    elsewhere = elsewhere || is_launch(event);
+    if (is_launch(event)) read = false;
+    if (is_copy_out(event)) read = true;
+    if (is_wait(event) && event.event.stream == 0 && !(read && is_unbounded(events))) waits.push_back(&event);
   }
+  std::reverse(waits.begin(), waits.end());
   return elsewhere ? waits : Events();
 }
 
-void check_waits(const Events& path, Findings& to) {
-  if (const Events idle = idle_waits(path); !idle.empty()) {
-    to.add(kSyncBetween, idle,
-           format_count(idle.size(), "wait", "waits") + " between launches of one stream without a read after it");
+void check_waits(const View& view, const Events& path, IdleWaits& patterns, Findings& to) {
+  Events idle;
+  for (const Wait& wait : waits_of(path)) {
+    if (wait.read) continue;
+    if (is_unbounded(path)) {
+      patterns[{view.run_of(*wait.event), wait.before, wait.after}].push_back(wait.event);
+    } else {
+      idle.push_back(wait.event);
+    }
   }
-  if (const Events waits = null_waits(path); !waits.empty()) {
+  if (!idle.empty()) add_idle(idle, to);
+  if (const Events waits = null_waits(path); waits.size() >= (is_unbounded(path) ? kLoop : 1)) {
     to.add(kNullStream, waits,
            format_count(waits.size(), "wait", "waits") + " for the default stream; the launches are on another stream");
   }
+}
+
+// Finds waits that each follow one small launch and precede a read. The others are `sync_between_launches`.
+void check_items(const Run& run, Findings& to) {
+  Events waits;
+  const RecordedEvent* pending = nullptr;  // a wait after one small launch
+  std::size_t launches = 0;                // since the last wait
+  bool small = true;
+  for (const RecordedEvent* event : run.events) {
+    if (is_launch(*event)) {
+      pending = nullptr;
+      ++launches;
+      small = small && event->event.grid_blocks != 0 && event->event.grid_blocks <= kFewBlocks;
+    } else if (is_wait(*event)) {
+      pending = launches == 1 && small ? event : nullptr;
+      launches = 0;
+      small = true;
+    } else if (is_copy_out(*event) && pending != nullptr) {
+      waits.push_back(std::exchange(pending, nullptr));
+    }
+  }
+  if (waits.size() < kManyLaunches) return;
+  to.add(kSyncPerItem, waits, format_count(waits.size(), "wait", "waits") + ", each after one small launch");
 }
 
 void check_trims(const Events& path, Findings& to) {
@@ -104,18 +176,33 @@ void check_trims(const Events& path, Findings& to) {
     }
     launched = launched || is_launch(*event);
   }
-  if (trims.size() < 2) return;
+  if (trims.size() < (is_unbounded(path) ? kLoop : 2)) return;
   to.add(kTrimLoop, trims, "the pool was trimmed " + std::to_string(trims.size()) + " times with launches in between");
+}
+
+// Moves the chains of many launches to `tiny` and forgets the others.
+void keep_long(std::map<std::string, Events>& chains, std::map<std::string, Events>& tiny) {
+  for (auto& [kernel, launches] : chains) {
+    if (launches.size() < kManyLaunches) continue;
+    Events& all = tiny[kernel];
+    all.insert(all.end(), launches.begin(), launches.end());
+  }
+  chains.clear();
 }
 
 void check_tiny(const Run& run, Findings& to) {
   std::map<std::string, Events> tiny;
+  std::map<std::string, Events> chain;  // in a run without a number: since the last large launch
   for (const RecordedEvent* event : run.events) {
-    if (!is_launch(*event) || event->event.grid_blocks == 0 || event->event.grid_blocks > kFewBlocks) continue;
-    tiny[kernel_of(*event)].push_back(event);
+    if (!is_launch(*event)) continue;
+    if (event->event.grid_blocks != 0 && event->event.grid_blocks <= kFewBlocks) {
+      chain[kernel_of(*event)].push_back(event);
+    } else if (run.number == 0) {
+      keep_long(chain, tiny);
+    }
   }
+  keep_long(chain, tiny);
   for (const auto& [kernel, launches] : tiny) {
-    if (launches.size() < kManyLaunches) continue;
     std::uint64_t maximum = 0;
     for (const RecordedEvent* launch : launches) maximum = std::max(maximum, launch->event.grid_blocks);
     to.add(kTinyLaunches, launches,
@@ -125,13 +212,39 @@ void check_tiny(const Run& run, Findings& to) {
   }
 }
 
+// Finds launches of one kernel that each follow an upload of a small list. A read by the host ends the sequence: what
+// follows can be the next request of a program.
+void check_bins(const Run& run, Findings& to) {
+  std::map<std::string, Events> binned;
+  const auto report = [&] {
+    for (const auto& [kernel, launches] : binned) {
+      if (launches.size() <= kMaxOfFixedSet) continue;
+      to.add(kHostBins, launches,
+             std::to_string(launches.size()) + " launches of " + kernel + ", each after an upload of at most " +
+                 format_bytes(kList),
+             kernel);
+    }
+    binned.clear();
+  };
+  bool uploaded = false;
+  for (const RecordedEvent* event : run.events) {
+    if (is_copy_out(*event)) report();
+    if (is_copy_in(*event)) uploaded = event->event.bytes > kScalar && event->event.bytes <= kList;
+    if (!is_launch(*event)) continue;
+    if (uploaded) binned[kernel_of(*event)].push_back(event);
+    uploaded = false;
+  }
+  report();
+}
+
 // Finds allocations between two launches of the same kernel, grouped by kernel and by size as a power of two.
 void check_allocations(const Run& run, Findings& to) {
   std::map<std::string, std::map<int, Events>> between;
   std::map<std::string, std::size_t> since;  // position in `fresh` at the last launch of each kernel
   Events fresh;
   for (const RecordedEvent* event : run.events) {
-    if (is_allocation(*event)) fresh.push_back(event);
+    // Memory of PyTorch's pool costs no call of the driver.
+    if (is_allocation(*event) && event->event.origin != "pool") fresh.push_back(event);
     if (!is_launch(*event)) continue;
     const auto [at, first] = since.try_emplace(kernel_of(*event), fresh.size());
     if (!first && at->second < fresh.size()) {
@@ -157,14 +270,24 @@ void check_allocations(const Run& run, Findings& to) {
 }  // namespace
 
 void check_synchronization(const View& view, Findings& to) {
+  IdleWaits patterns;
   for (const Events& path : view.paths) {
-    check_waits(path, to);
+    check_waits(view, path, patterns, to);
     check_trims(path, to);
   }
+  for (const auto& [pattern, idle] : patterns) {
+    if (idle.size() >= kLoop) add_idle(idle, to);
+  }
   for (const Run& run : view.runs) {
+    check_items(run, to);
     check_tiny(run, to);
+    check_bins(run, to);
     check_allocations(run, to);
   }
+}
+
+Rules synchronization_rules() {
+  return {&kSyncBetween, &kNullStream, &kSyncPerItem, &kTinyLaunches, &kTrimLoop, &kAllocationLoop, &kHostBins};
 }
 
 }  // namespace kiln::audit

@@ -13,7 +13,7 @@ void DeviceUsage::add(const Trace& trace) {
   dropped += trace.dropped;
   for (const Run& run : view.runs) {
     count_run(run, counts);
-    count_run(run, operations[run.operation]);
+    if (!run.implicit) count_run(run, operations[run.operation]);
   }
   std::map<std::pair<std::string, std::string>, std::uint64_t> fallback_counts;
   for (const Fallback& each : fallbacks) fallback_counts[{each.operation, each.reason}] = each.count;

@@ -8,6 +8,10 @@
 
 #include <kiln/runtime/events.hpp>
 
+#include "analysis/audit/kineto_reader.hpp"
+#include "analysis/audit/nsight_reader.hpp"
+#include "analysis/audit/sqlite_database.hpp"
+#include "analysis/audit/trace_limits.hpp"
 #include "base/enum_names.hpp"
 #include "base/error.hpp"
 #include "base/files/files.hpp"
@@ -16,12 +20,6 @@
 
 namespace kiln::audit {
 namespace {
-
-constexpr std::size_t kMaxTraceBytes = std::size_t{256} << 20;
-constexpr std::size_t kMaxDepth = 16;  // kiln's traces have depth 4
-constexpr std::size_t kMaxEvents = 1'000'000;
-constexpr std::size_t kMaxTextLength = 64 << 10;
-constexpr std::size_t kMaxThreads = 10'000;
 
 // Returns the enumerator with this name. Only the first enumerator can be called "unknown".
 template <class Kind>
@@ -88,6 +86,8 @@ class Handler final : public JsonReader {
     return reject(Code::Corrupt, "invalid JSON (byte " + std::to_string(position) + ")");
   }
 
+  /// Returns true if the text is JSON up to an event that a trace of kiln does not have at its place.
+  bool is_foreign() const { return foreign_; }
   Result<Trace> take();
 
  private:
@@ -111,7 +111,8 @@ class Handler final : public JsonReader {
 
   Trace trace_;
   std::optional<Error> error_;
-  bool known_ = false;  // the kiln metadata was read
+  bool known_ = false;    // the kiln metadata was read
+  bool foreign_ = false;  // an event came before it
   std::size_t depth_ = 0;
   std::string top_;     // current member of the outermost object
   std::string member_;  // current member of an event
@@ -271,7 +272,10 @@ bool Handler::about() {
 bool Handler::end_event() {
   if (phase_ == "M") return metadata();
   // Metadata comes first, so a trace of another program is rejected at its first event, however large it is.
-  if (!known_) return reject(Code::Corrupt, "it is not a kiln trace");
+  if (!known_) {
+    foreign_ = true;
+    return reject(Code::Corrupt, "it is not a kiln trace");
+  }
   if ((phase_ != "X" && phase_ != "i") || now_.id == 0) return true;
   if (trace_.events.size() >= kMaxEvents) return reject(Code::Corrupt, "it has more events than a kiln trace can have");
   if (!identify(now_.event, category_)) {
@@ -305,9 +309,13 @@ const char* to_string(TraceFormat format) {
 
 Result<Trace> parse_trace(std::string_view text) {
   if (text.size() > kMaxTraceBytes) return make_error(Code::Corrupt, "it is larger than 256 MiB");
+  if (SqliteDatabase::matches(text)) return parse_nsight(text);
+  if (text.substr(0, 2) == "\x1f\x8b") {
+    return make_error(Code::Unsupported, "it is compressed: decompress it with 'gunzip --keep'");
+  }
   Handler handler;
   (void)parse_json(text, handler);
-  return handler.take();
+  return handler.is_foreign() ? parse_kineto(text) : handler.take();
 }
 
 Result<Trace> read_trace(const std::string& path) {
@@ -321,7 +329,8 @@ Result<Trace> read_trace(const std::string& path) {
   Result<Trace> trace = parse_trace((*bytes)->view());
   if (trace) return trace;
   Error error = std::move(trace).error();
-  error.message = path + " is not a valid trace: " + error.message;
+  const char* failed = error.code == Code::Unavailable ? " cannot be read: " : " is not a valid trace: ";
+  error.message = path + failed + error.message;
   return error;
 }
 

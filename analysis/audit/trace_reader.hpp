@@ -47,8 +47,10 @@ struct Trace {
   std::vector<RecordedEvent> events;  ///< by id
 };
 
-/// Parses a trace. Traces can come from other machines, so every value is validated. Returns Code::Corrupt for a file
-/// that is not a kiln trace, and Code::Unsupported, with the format name, for another version.
+/// Parses a trace of any format, which is recognized by its content. Traces can come from other machines, so every
+/// value is validated. Returns Code::Corrupt for bytes that are not a trace, Code::Unsupported for another version
+/// (with its name) and for a compressed file, and Code::Unavailable for an export of Nsight Systems if libsqlite3 is
+/// missing.
 Result<Trace> parse_trace(std::string_view text);
 Result<Trace> read_trace(const std::string& path);
 

@@ -119,6 +119,7 @@ Json run_object(const Run& run) {
           {"troubles_in_all", run.problems.size()},
           {"findings", cut(run.audit.findings, finding_object)},
           {"findings_in_all", run.audit.findings.size()},
+          {"verdict", to_string(run.audit.verdict())},
           {"cause", run.audit.cause},
           {"change", run.audit.change},
           {"lanes", std::move(lanes)}};

@@ -91,6 +91,7 @@ struct Arguments {
 
   // audit; the traces of audit, device-usage and report are in `files`
   std::string fail_on = "medium";
+  std::string source;  ///< directory of sources to search; empty means none
   // calibrate
   std::string calibration;           ///< path of the file; empty means the default path
   std::vector<std::string> program;  ///< arguments after --

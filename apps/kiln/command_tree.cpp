@@ -338,10 +338,12 @@ void CommandTree::add_key() {
 void CommandTree::add_audit() {
   Arguments& to = parsed_.arguments;
   CLI::App* audit = add(app_, "audit", "Analyze a trace for host fallbacks, copies and synchronization", audit_command);
-  audit->add_option("TRACE", to.files, "Trace that a program wrote with KILN_TRACE")
-      ->required()
-      ->expected(1)
+  audit
+      ->add_option("TRACE", to.files,
+                   "Trace that a program wrote with KILN_TRACE; two traces are compared; optional with --source")
+      ->expected(1, 2)
       ->type_name("");
+  audit->add_option("--source", to.source, "Search the CUDA C++ and Python sources below DIR, too")->type_name("DIR");
   audit->add_option("--fail-on", to.fail_on, "Lowest severity that fails: low, medium (default), high, blocking")
       ->type_name("SEVERITY")
       ->check(one_of("--fail-on"));

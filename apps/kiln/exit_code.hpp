@@ -20,6 +20,8 @@ enum ExitCode : int {
   kAuditMedium = 11,
   kAuditHigh = 12,
   kAuditBlocking = 13,
+  kAuditInconclusive = 14,  ///< no such finding, but the trace lacks evidence
+  kAuditRegression = 15,    ///< no new finding, but the second trace is worse than the first
 };
 
 inline ExitCode exit_code_of(Code code) {

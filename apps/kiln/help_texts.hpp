@@ -185,10 +185,15 @@ inline constexpr const char* kAuditFooter =
     "Checks in this order: did the path run on the device, did its data stay there, did it avoid waits on its stream,\n"
     "did it avoid batches driven by the host, do launches fit the hardware, is the trace complete.\n"
     "Returns 0 if there is no finding of that severity, otherwise 10 for LOW, 11 MEDIUM, 12 HIGH, 13 BLOCKING.\n"
+    "Returns 14 if it is inconclusive: no such finding, but the trace lacks evidence, which is listed.\n"
+    "Of two traces, prints what improved or regressed: the code of a new finding, 15 for worse numbers only.\n"
+    "What --source finds is a suspicion and does not change the exit code.\n"
     "\n"
     "Examples:\n"
     "  KILN_TRACE=trace.json ./app && kiln audit trace.json\n"
-    "  kiln audit trace.json --fail-on high --json | jq '.findings[].rule'";
+    "  kiln audit trace.json --fail-on high --json | jq '.findings[].rule'\n"
+    "  kiln audit before.json after.json\n"
+    "  kiln audit trace.json --source src            places in sources, those of findings first";
 
 inline constexpr const char* kDeviceUsageFooter =
     "Example:\n"

@@ -6,6 +6,7 @@
 
 #include <kiln/kiln.h>
 #include <kiln/kiln.hpp>
+#include <kiln/operation_context.hpp>
 #include <kiln/stream.hpp>
 
 /// The objects behind kiln.h. Each begins with a tag of its type, which its destructor clears, so that an object of
@@ -26,6 +27,7 @@ enum class TypeTag : std::uint64_t {
   Status,
   Text,
   NotReady,
+  Scope,
 };
 
 struct TaggedObject {
@@ -119,4 +121,10 @@ struct kiln_string : kiln::c::TaggedObject {
   static constexpr kiln::c::TypeTag kTypeTag = kiln::c::TypeTag::Text;
   explicit kiln_string(std::string said) : TaggedObject(kTypeTag), text(std::move(said)) {}
   const std::string text;
+};
+
+struct kiln_scope : kiln::c::TaggedObject {
+  static constexpr kiln::c::TypeTag kTypeTag = kiln::c::TypeTag::Scope;
+  explicit kiln_scope(kiln::OperationContext work) : TaggedObject(kTypeTag), scope(std::move(work)) {}
+  const kiln::OperationScope scope;
 };

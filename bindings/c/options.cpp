@@ -1,4 +1,6 @@
 // Session options.
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -53,6 +55,15 @@ void emit(kiln_event_callback callback, const Event& event, void* user) noexcept
   reported.purpose = to_string(event.context.purpose);
   reported.category = event.category.c_str();
   reported.warm = event.warm ? std::int64_t{*event.warm} : -1;
+  reported.shared_bytes = event.shared_bytes;
+  reported.pinned = event.pinned ? std::int64_t{*event.pinned} : -1;
+  reported.cpu_device = std::int64_t{event.cpu_device};
+  std::array<kiln_event_detail, Event::kMaxDetails> details{};
+  reported.detail_count = std::min(event.details.size(), details.size());
+  for (std::size_t i = 0; i < reported.detail_count; ++i) {
+    details[i] = {event.details[i].first.c_str(), event.details[i].second.c_str()};
+  }
+  reported.details = reported.detail_count != 0 ? details.data() : nullptr;
   try {
     callback(&reported, user);
   } catch (...) {  // NOLINT(bugprone-empty-catch): an exception from a C++ callback is ignored

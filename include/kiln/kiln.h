@@ -164,6 +164,12 @@ typedef struct kiln_options kiln_options;
 
 /// An event: kiln::Event. The library sets `size` and can have more fields. Strings are valid during the callback and
 /// are empty if they do not apply.
+/// A further field of an event of a library on top of kiln: kiln::Event::details.
+typedef struct kiln_event_detail {
+  const char* name;
+  const char* value;
+} kiln_event_detail;
+
 typedef struct kiln_event {
   size_t size;
   /// For example "hit", "blocking_compile"; docs/events.md lists all kinds. With a `category`, the name of the
@@ -193,6 +199,12 @@ typedef struct kiln_event {
   const char* category;  ///< for an event of a library on top of kiln: that library, for example "runtime"
   /// For a decision, a dispatch or a call of a CCCL algorithm: 1 if its code was ready, 0 if not. Otherwise -1.
   int64_t warm;
+  uint64_t shared_bytes;  ///< for a launch: shared memory per block, static and dynamic; 0 if unknown
+  /// For a copy between host and device: 1 if the host memory is page-locked, 0 if not. Otherwise, or if unknown, -1.
+  int64_t pinned;
+  int64_t cpu_device;                ///< 1 if the device of the event is a CPU (for example PoCL), otherwise 0
+  const kiln_event_detail* details;  ///< NULL if there are none
+  size_t detail_count;
 } kiln_event;
 
 /// A callback for events. The library calls it on the thread that emits the event. It must be fast and must not call
@@ -467,6 +479,52 @@ KILN_C_API size_t kiln_buffer_bytes(const kiln_buffer* buffer);
 /// Returns the buffer as a kernel argument, valid as long as the buffer.
 KILN_C_API kiln_argument kiln_buffer_argument(const kiln_buffer* buffer);
 KILN_C_API void kiln_buffer_free(kiln_buffer* buffer);
+/// @}
+
+/// @name Operations
+/// The program's own names for what it does. Every event of the calling thread carries them, so that `kiln audit`
+/// (docs/audit.md) reports by operation and stage. A scope belongs to the thread that began it, which must end it;
+/// scopes should nest. kiln::OperationScope.
+/// @{
+typedef struct kiln_scope kiln_scope;
+
+/// The location of the rows that an operation works on.
+typedef enum kiln_residency {
+  KILN_RESIDENCY_UNKNOWN = 0,
+  KILN_RESIDENCY_HOST = 1,
+  KILN_RESIDENCY_DEVICE = 2,
+  KILN_RESIDENCY_MAX_ENUM = 0x7fffffff
+} kiln_residency;
+
+/// The purpose of copies and waits: kiln::Purpose.
+typedef enum kiln_purpose {
+  KILN_PURPOSE_UNSPECIFIED = 0,
+  KILN_PURPOSE_INPUT = 1,            ///< rows that the program passes in are copied to the device
+  KILN_PURPOSE_ALLOCATION_SIZE = 2,  ///< one scalar is read that determines the size of an allocation
+  KILN_PURPOSE_MATERIALIZE = 3,      ///< results are copied to the host because the caller requested them there
+  KILN_PURPOSE_TRACE = 4,            ///< made only to measure; absent without a trace
+  KILN_PURPOSE_MAX_ENUM = 0x7fffffff
+} kiln_purpose;
+
+/// One run of an operation.
+typedef struct kiln_operation {
+  size_t size;
+  const char* name;  ///< for example "spatial.sjoin"; not empty
+  uint64_t rows;
+  kiln_residency residency;
+  uint32_t reserved;  ///< set to 0
+} kiln_operation;
+
+/// Begins a run of an operation on the calling thread. Each run has its own id in events (`dispatch`).
+KILN_C_API kiln_code kiln_operation_begin(const kiln_operation* operation, kiln_scope** scope, kiln_error** error);
+/// Begins a stage of the calling thread's operation.
+KILN_C_API kiln_code kiln_stage_begin(const char* name, kiln_scope** scope, kiln_error** error);
+/// Begins a part in which the calling thread's copies and waits have this purpose.
+KILN_C_API kiln_code kiln_purpose_begin(kiln_purpose purpose, kiln_scope** scope, kiln_error** error);
+/// Ends a scope and frees it. On another thread than the one that began it: KILN_INVALID_ARGUMENT, and the scope stays.
+KILN_C_API kiln_code kiln_scope_end(kiln_scope* scope, kiln_error** error);
+/// Records that the calling thread launched a kernel by other means than kiln_kernel_launch.
+KILN_C_API void kiln_count_launch(void);
 /// @}
 
 /// @name Devices and status

@@ -31,10 +31,21 @@ struct OperationContext {
   std::uint64_t rows = 0;
   Residency residency = Residency::Unknown;
   Purpose purpose = Purpose::Unspecified;
+
+  /// Returns the context of a new run: with a new id, following the calling thread's decision if there is one.
+  KILN_API static OperationContext new_run(std::string operation, std::uint64_t rows = 0,
+                                           Residency residency = Residency::Unknown);
+  /// Returns the calling thread's context with another stage.
+  KILN_API static OperationContext in_stage(std::string stage);
+  /// Returns the calling thread's context with another purpose.
+  KILN_API static OperationContext with_purpose(Purpose purpose);
+  /// Returns a new id of a run or a decision. Both share one sequence, so that ids are unique in the process.
+  KILN_API static std::uint64_t next_id() noexcept;
 };
 
 /// Sets the calling thread's current work for the lifetime of the object and restores the previous one afterwards.
-/// Create it on the stack; the scopes of a thread must nest. Not thread-safe.
+/// Destroy it on the thread that created it. Scopes should nest; one that ends before an inner scope is taken out of
+/// the chain, and the inner one stays in effect. Not thread-safe.
 class KILN_API OperationScope {
  public:
   explicit OperationScope(OperationContext work);
@@ -44,6 +55,8 @@ class KILN_API OperationScope {
 
   /// Returns the calling thread's current work, or null if there is none.
   static const OperationContext* current() noexcept;
+  /// Returns true if the calling thread created the scope.
+  bool is_of_this_thread() const noexcept;
 
   /// Records that the calling thread launched a kernel. kiln calls it for its own launches. A program that launches a
   /// native handle must call it too; otherwise its operation does not count as run on a device.
@@ -53,7 +66,7 @@ class KILN_API OperationScope {
 
  private:
   const OperationContext work_;
-  OperationScope* const outer_;
+  OperationScope* outer_;
   std::uint64_t launches_ = 0;
 };
 

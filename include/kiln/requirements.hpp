@@ -22,16 +22,19 @@ using Units = std::vector<Unit>;
 class KILN_API Requirements {
  public:
   constexpr Requirements(const char* name, Units (*yield)()) : name_(name), units_(yield) {}
+  /// Same, for units that are known only when the program runs. `name` and `units` must outlive the object.
+  constexpr Requirements(const char* name, const Units* units) : name_(name), given_(units) {}
   Requirements(const Requirements&) = delete;
   Requirements& operator=(const Requirements&) = delete;
 
   const char* name() const { return name_; }
-  Units units() const { return units_(); }
+  Units units() const { return given_ != nullptr ? *given_ : units_(); }
 
  private:
   friend class Session;
   const char* name_;
-  Units (*units_)();
+  Units (*units_)() = nullptr;
+  const Units* given_ = nullptr;
   mutable std::atomic<std::uint64_t> requested_by_{0};  // id of the session that requested it last
 };
 

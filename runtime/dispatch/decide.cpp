@@ -41,7 +41,7 @@ Result<Decision> Runtime::State::decide(const char* name, std::span<const Operat
   auto chosen = choice({name, operations, request, requests()});
   if (!chosen) return std::move(chosen).error();
   Decision decision = placed(*std::move(chosen), request.rows);
-  decision.id = next_number();
+  decision.id = OperationContext::next_id();
   decision.warm = is_warm(decision, operations);
   ++decisions;
   if (const EventCallback emit = session.event_callback()) {

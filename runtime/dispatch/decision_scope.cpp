@@ -14,18 +14,18 @@ thread_local DecisionScope* innermost = nullptr;
 }  // namespace
 
 DecisionScope::DecisionScope(Runtime::State& runtime, std::string name, Decision decided)
-    : decision(std::move(decided)), runtime_(runtime), name_(std::move(name)), outer_(innermost),
-      outer_same_(current(runtime)) {
-  innermost = this;
-}
+    : decision(std::move(decided)), runtime_(runtime), name_(std::move(name)), outer_(std::exchange(innermost, this)) {}
 
 DecisionScope::~DecisionScope() {
   flush_stages();
-  innermost = outer_;
+  DecisionScope** link = &innermost;
+  while (*link != nullptr && *link != this) link = &(*link)->outer_;
+  if (*link == this) *link = outer_;
 }
 
-DecisionScope* DecisionScope::current(const Runtime::State& runtime) {
-  DecisionScope* frame = innermost;
+DecisionScope* DecisionScope::current(const Runtime::State& runtime) { return enclosing(innermost, runtime); }
+
+DecisionScope* DecisionScope::enclosing(DecisionScope* frame, const Runtime::State& runtime) {
   while (frame != nullptr && &frame->runtime_ != &runtime) frame = frame->outer_;
   return frame;
 }
@@ -38,8 +38,8 @@ void DecisionScope::add(StageTime stage) {
 
 void DecisionScope::flush_stages() {
   std::vector<StageTime> stages = std::exchange(stages_, {});
-  if (outer_same_ != nullptr) {
-    for (StageTime& stage : stages) outer_same_->add(std::move(stage));
+  if (DecisionScope* const outer = enclosing(outer_, runtime_)) {
+    for (StageTime& stage : stages) outer->add(std::move(stage));
     return;
   }
   const MutexLock lock(runtime_.mutex);

@@ -6,8 +6,8 @@
 
 namespace kiln::runtime {
 
-/// The scope of a decision on one thread: a workflow, or a run whose nested calls inherit its decision. Scopes nest.
-/// Neither copied nor moved. Not thread-safe.
+/// The scope of a decision on one thread: a workflow, or a run whose nested calls inherit its decision. Scopes nest;
+/// one that ends before an inner scope is taken out of the chain. Neither copied nor moved. Not thread-safe.
 class DecisionScope {
  public:
   /// Maximum number of stages that are recorded per scope.
@@ -23,7 +23,7 @@ class DecisionScope {
 
   bool is_innermost() const;
   /// Returns true if this scope is nested in another one of the same runtime and inherits its decision.
-  bool is_nested() const { return outer_same_ != nullptr; }
+  bool is_nested() const { return enclosing(outer_, runtime_) != nullptr; }
   const std::string& name() const { return name_; }
   void add(StageTime stage);
   /// Moves the recorded stages to the enclosing scope, or to the runtime as the last finished stages.
@@ -32,10 +32,12 @@ class DecisionScope {
   Decision decision;
 
  private:
+  /// Returns the first scope of this runtime from `frame` outward; null if there is none.
+  static DecisionScope* enclosing(DecisionScope* frame, const Runtime::State& runtime);
+
   Runtime::State& runtime_;
   const std::string name_;
-  DecisionScope* const outer_;       // enclosing scope of any runtime
-  DecisionScope* const outer_same_;  // enclosing scope of this runtime
+  DecisionScope* outer_;  // enclosing scope of any runtime
   std::vector<StageTime> stages_;
 };
 

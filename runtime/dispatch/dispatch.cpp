@@ -18,7 +18,7 @@ bool is_callers(Code code) {
 Dispatch::State::State(const Runtime& its_runtime, const Operation& its_operation, const DispatchRequest& its_request,
                        Decision its_decision)
     : runtime(its_runtime), operation(its_operation), request(its_request), decided(its_decision.selected),
-      number(next_number()), start(system_clock().steady()),
+      number(OperationContext::next_id()), start(system_clock().steady()),
       frame(*runtime.state(), its_operation.name(), std::move(its_decision)), scope(work()) {}
 
 OperationContext Dispatch::State::work() const {

@@ -7,11 +7,6 @@
 
 namespace kiln::runtime {
 
-std::uint64_t next_number() {
-  static std::atomic<std::uint64_t> last{0};
-  return ++last;
-}
-
 namespace {
 
 // The result of a rewrite that runs no operation, in its event.

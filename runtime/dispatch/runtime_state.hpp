@@ -20,9 +20,6 @@
 
 namespace kiln::runtime {
 
-/// Returns a new id. Decisions and runs share one sequence, so that ids are unique in the process.
-std::uint64_t next_number();
-
 /// The state that copies of a runtime share. No lock is held during calls of the session, a callback or a
 /// `Requirements`. Thread-safe.
 struct Runtime::State {

@@ -14,14 +14,6 @@ OperationContext named(OperationContext work, const char* stage) {
   return work;
 }
 
-// Returns the current operation context of the thread with this purpose.
-OperationContext meant(Purpose purpose) {
-  const OperationContext* current = OperationScope::current();
-  OperationContext work = current != nullptr ? *current : OperationContext{};
-  work.purpose = purpose;
-  return work;
-}
-
 }  // namespace
 
 struct Stage::State {
@@ -48,7 +40,7 @@ Stage::~Stage() {
   Runtime::State& runtime = *dispatch.runtime.state();
   const bool launched = state_->scope.launches() > 0;
   if (state_->stream && launched && runtime.requests().time_stages.value) {
-    const OperationScope traced(meant(Purpose::Trace));
+    const OperationScope traced(OperationContext::with_purpose(Purpose::Trace));
     // Ignore an error here: the next use of the stream fails with the same error and can report it.
     (void)state_->stream->synchronize();
   }
@@ -70,7 +62,8 @@ Stage::~Stage() {
 
 struct Transfer::State {
   State(const Runtime& its_runtime, Purpose its_purpose)
-      : runtime(its_runtime), purpose(its_purpose), start(system_clock().steady()), scope(meant(its_purpose)) {}
+      : runtime(its_runtime), purpose(its_purpose), start(system_clock().steady()),
+        scope(OperationContext::with_purpose(its_purpose)) {}
 
   const Runtime runtime;
   const Purpose purpose;

@@ -34,17 +34,17 @@ Workflow::~Workflow() = default;
 
 const Decision& Workflow::decision() const { return state_->frame.decision; }
 
-Result<Workflow> Workflow::begin(Runtime& runtime, const char* name, std::initializer_list<const Operation*> operations,
+Result<Workflow> Workflow::begin(Runtime& runtime, const char* name, std::vector<const Operation*> operations,
                                  const DispatchRequest& request) {
-  if (operations.size() == 0) {
+  if (operations.empty()) {
     return make_error(Code::InvalidArgument, std::string("the workflow ") + name + " has no operations");
   }
-  const std::vector<const Operation*> all(operations);
   Runtime::State& state = *runtime.state();
   const DecisionScope* around = DecisionScope::current(state);
-  auto decision = around != nullptr ? state.inherit(*around, name, all, request) : state.decide(name, all, request);
+  auto decision =
+      around != nullptr ? state.inherit(*around, name, operations, request) : state.decide(name, operations, request);
   if (!decision) return std::move(decision).error();
-  return Workflow(std::make_unique<State>(runtime, name, all, *std::move(decision)));
+  return Workflow(std::make_unique<State>(runtime, name, std::move(operations), *std::move(decision)));
 }
 
 Status Workflow::next_chunk(const DispatchRequest& request) {

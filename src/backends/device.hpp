@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ class DeviceKernel {
   virtual Status launch(const LaunchConfig& config, const Argument* arguments, std::size_t count) = 0;
 
   virtual Result<Occupancy> occupancy(std::size_t shared_bytes) = 0;
+  /// Returns the shared memory per block that the kernel itself declares, in bytes; 0 if the driver does not report it.
+  virtual std::size_t static_shared_bytes() { return 0; }
   /// Returns the size of each parameter in bytes; nothing if the driver does not report them.
   virtual Result<std::vector<std::size_t>> parameters() { return std::vector<std::size_t>(); }
 };
@@ -86,6 +89,8 @@ class Device {
   /// Both copies have completed when the call returns.
   virtual Status copy_to_device(void* to, const void* from, std::size_t bytes, void* stream) = 0;
   virtual Status copy_to_host(void* to, void* from, std::size_t bytes, void* stream) = 0;
+  /// Returns whether host memory is page-locked; no value if the driver does not report it. For events only.
+  virtual std::optional<bool> is_pinned(const void* /*host*/) { return std::nullopt; }
   /// Waits for all work on the stream. Returns Code::InvalidArgument for a default stream of CUDA, as the copies do.
   virtual Status synchronize(void* stream) = 0;
 };

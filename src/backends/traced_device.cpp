@@ -16,10 +16,12 @@ class ScopedEvent {
     event_.bytes = bytes;
     event_.message = message;
   }
+  /// Emits the event if the operation succeeded. For a copy, `device` tells about its host memory.
   template <class Outcome>
-  Outcome emit_event(Outcome outcome) {
+  Outcome emit_event(Outcome outcome, Device* device = nullptr, const void* host = nullptr) {
     if (!outcome.has_value()) return outcome;
     event_.ms = milliseconds_since(clock_, start_);
+    if (device != nullptr) event_.pinned = device->is_pinned(host);
     emitter_.emit(event_);
     return outcome;
   }
@@ -48,12 +50,12 @@ Status TracedDevice::release(void* memory, std::size_t bytes, void* stream) {
 
 Status TracedDevice::copy_to_device(void* to, const void* from, std::size_t bytes, void* stream) {
   ScopedEvent watch(emitter_, clock_, Event::Kind::Copied, stream, bytes, "to the device");
-  return watch.emit_event(device_->copy_to_device(to, from, bytes, stream));
+  return watch.emit_event(device_->copy_to_device(to, from, bytes, stream), device_.get(), from);
 }
 
 Status TracedDevice::copy_to_host(void* to, void* from, std::size_t bytes, void* stream) {
   ScopedEvent watch(emitter_, clock_, Event::Kind::Copied, stream, bytes, "from the device");
-  return watch.emit_event(device_->copy_to_host(to, from, bytes, stream));
+  return watch.emit_event(device_->copy_to_host(to, from, bytes, stream), device_.get(), to);
 }
 
 Status TracedDevice::synchronize(void* stream) {

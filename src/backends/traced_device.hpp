@@ -32,6 +32,7 @@ class TracedDevice final : public Device {
   Status release(void* memory, std::size_t bytes, void* stream) override;
   Status copy_to_device(void* to, const void* from, std::size_t bytes, void* stream) override;
   Status copy_to_host(void* to, void* from, std::size_t bytes, void* stream) override;
+  std::optional<bool> is_pinned(const void* host) override { return device_->is_pinned(host); }
   Status synchronize(void* stream) override;
 
  private:

@@ -19,7 +19,7 @@
 
 namespace kiln {
 
-/// A kernel for one target. Constant except for `suggested_threads`. Its KernelHandleState owns it.
+/// A kernel for one target. Constant except for what it keeps for events. Its KernelHandleState owns it.
 struct detail::KernelState {
   std::shared_ptr<DeviceKernel> kernel;
   ArtifactKey key;  // key of its artifact
@@ -31,10 +31,14 @@ struct detail::KernelState {
   bool cpu_device = false;  // its device is a CPU
   EventEmitter emitter;
 
-  /// Returns the number of threads per block that the driver suggests, for events; 0 if the driver does not report it.
-  /// The driver is queried once, with the shared memory of the first launch.
+  /// Returns the number of threads per block that the driver suggests for a launch with this dynamic shared memory, for
+  /// events; 0 if the driver does not report it. The driver is queried again when the shared memory changes.
   unsigned suggested_block(std::size_t shared_bytes) const;
-  mutable std::atomic<unsigned> suggested_threads{0};
+  /// Returns the shared memory per block that the kernel declares, for events. The driver is queried once.
+  std::size_t static_shared_bytes() const;
+
+  mutable std::atomic<std::uint64_t> suggestion{0};  // dynamic shared memory in the upper half, threads in the lower
+  mutable std::atomic<std::int64_t> static_shared{-1};
 };
 
 class HandleTable;

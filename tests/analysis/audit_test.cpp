@@ -308,19 +308,6 @@ TEST(Audit, LongestStagesAreSummedOverRuns) {
   EXPECT_EQ(report.longest[2].where, "host");
 }
 
-TEST(Audit, IncompleteTraceIsReported) {
-  HandMadeTrace full(TraceWriter::Options{.max_events = 3});
-  clean_run(full);
-  EXPECT_EQ(found_in(full.report()), Found({"LOW incomplete_trace"}));
-
-  HandMadeTrace nameless;
-  nameless.launched("k");
-  const audit::Report report = nameless.report();
-  EXPECT_EQ(found_in(report), Found({"LOW launches_without_operation"}));
-  EXPECT_NE(report.cause.find("no operation"), std::string::npos);
-  EXPECT_EQ(found_in(HandMadeTrace().report()), Found());
-}
-
 TEST(Audit, VaryingOrSufficientBlockIsNotAFinding) {
   HandMadeTrace trace;
   trace.begin("auto", "cuda");

@@ -167,7 +167,7 @@ TEST(TraceReader, OtherVersionsAreRejectedByName) {
 TEST(TraceReader, TracesOfOtherProgramsAreRejected) {
   const char* const others =
       R"({"traceEvents":[{"ph":"X","ts":1,"dur":2,"pid":1,"tid":1,"cat":"gpu","name":"k","args":{"id":1}}]})";
-  EXPECT_EQ(failure_reason(others), "it is not a kiln trace");
+  EXPECT_EQ(failure_reason(others), "it is neither a trace of kiln nor one of PyTorch's profiler");
   EXPECT_EQ(failure_reason(R"({"traceEvents":[]})"), "it is not a kiln trace");
   EXPECT_EQ(failure_reason("{}"), "it is not a kiln trace");
   EXPECT_EQ(failure_reason("[1, 2]"), "it is not a kiln trace");

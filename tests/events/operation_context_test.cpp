@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -58,6 +59,42 @@ TEST_F(WorkOfEvents, InnermostScopeApplies) {
   EXPECT_EQ(reported_.at(0).context.dispatch, 2u);
   EXPECT_EQ(reported_.at(1).context.dispatch, 1u);
   EXPECT_TRUE(reported_.at(2).context.operation.empty());
+}
+
+TEST_F(WorkOfEvents, InnerScopeStaysIfOuterEndsFirst) {
+  const OperationScope program(joining(1));
+  auto outer = std::make_unique<OperationScope>(joining(2));
+  auto inner = std::make_unique<OperationScope>(joining(3));
+  OperationScope::count_launch();
+  outer.reset();
+  emit(Event::Kind::Copied);
+  EXPECT_EQ(reported_.at(0).context.dispatch, 3u);
+  inner.reset();
+  emit(Event::Kind::Copied);
+  EXPECT_EQ(reported_.at(1).context.dispatch, 1u);
+  EXPECT_EQ(program.launches(), 1u);
+}
+
+TEST_F(WorkOfEvents, ScopeBelongsToItsThread) {
+  const OperationScope scope(joining(1));
+  EXPECT_TRUE(scope.is_of_this_thread());
+  std::thread([&] { EXPECT_FALSE(scope.is_of_this_thread()); }).join();
+}
+
+TEST_F(WorkOfEvents, NewRunHasNewIdInsideTheSameDecision) {
+  const OperationScope workflow(joining(1));
+  const OperationContext run = OperationContext::new_run("spatial.area", 5, Residency::Host);
+  EXPECT_EQ(run.operation, "spatial.area");
+  EXPECT_EQ(run.workflow, 7u);
+  EXPECT_TRUE(run.stage.empty());
+  EXPECT_EQ(run.purpose, Purpose::Unspecified);
+  EXPECT_GT(OperationContext::new_run("spatial.area").dispatch, run.dispatch);
+  const OperationScope scope(run);
+  const OperationScope stage(OperationContext::in_stage("sum"));
+  const OperationContext copy = OperationContext::with_purpose(Purpose::Materialize);
+  EXPECT_EQ(copy.dispatch, run.dispatch);
+  EXPECT_EQ(copy.stage, "sum");
+  EXPECT_EQ(copy.purpose, Purpose::Materialize);
 }
 
 TEST_F(WorkOfEvents, IsThreadLocal) {

@@ -53,9 +53,13 @@ TEST_F(CpuDeviceTest, OverridePrecedesEnvironmentPrecedesDefault) {
 }
 
 TEST_F(CpuDeviceTest, IsListedAsCpu) {
-  const auto devices = fixture_.session().devices(kiln::Backend::OpenCl);
+  Session session = fixture_.session();
+  EXPECT_TRUE(session.has_only_cpu_devices(kiln::Backend::OpenCl)) << "by the installed drivers";
+  EXPECT_FALSE(session.has_only_cpu_devices(kiln::Backend::Cuda));
+  const auto devices = session.devices(kiln::Backend::OpenCl);
   ASSERT_TRUE(devices.has_value()) << devices.error().message;
   EXPECT_TRUE(devices->front().is_cpu);
+  EXPECT_TRUE(session.has_only_cpu_devices(kiln::Backend::OpenCl)) << "by the open driver";
 }
 
 TEST_F(CpuDeviceTest, GpuModeRejectsItWithoutPermission) {

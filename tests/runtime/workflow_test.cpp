@@ -1,6 +1,7 @@
 // Workflows on PoCL, which executes kernels.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <thread>
 
 #include "support/fixtures/doubling_operation.hpp"
@@ -122,6 +123,20 @@ TEST_F(WorkflowTest, OutermostWorkflowDecides) {
     EXPECT_EQ(inner->decision().id, outer->decision().id);
   }
   EXPECT_EQ(fixture_.log.count(runtime::events::kDecided), 1U);
+}
+
+TEST_F(WorkflowTest, CanOutliveTheRunThatItBeganIn) {
+  Runtime runtime(fixture_.session());
+  auto run = std::make_unique<Result<Dispatch>>(Dispatch::begin(runtime, kDoubling, of(1000)));
+  ASSERT_TRUE(run->has_value());
+  auto workflow = Workflow::begin(runtime, "generator", {&kDoubling}, of(1000));
+  ASSERT_TRUE(workflow.has_value());
+  run.reset();
+  const std::uint64_t first = workflow->decision().id;
+  ASSERT_TRUE(workflow->next_chunk(of(1000)).has_value());
+  EXPECT_NE(workflow->decision().id, first) << "it is no longer inside another scope, so it decides itself";
+  EXPECT_TRUE(doubled(runtime, 1000).has_value());
+  EXPECT_EQ(fixture_.events(runtime::events::kDispatched).back().context.workflow, workflow->decision().id);
 }
 
 TEST_F(WorkflowTest, NestedWorkflowUsesOneBackend) {

@@ -239,5 +239,56 @@ TEST_F(SessionCuda, EachLevelWorksOnItsOwn) {
   EXPECT_NE(kernel->function().value(), nullptr);
 }
 
+TEST_F(SessionCuda, LaunchReportsItsSharedMemoryAndTheBlockForIt) {
+  const Unit tile = Unit::cuda("tile.cu",
+                               "extern \"C\" __global__ void tile(float* x) {"
+                               " __shared__ float fixed[512]; extern __shared__ float more[];"
+                               " fixed[threadIdx.x] = more[threadIdx.x] = *x; __syncthreads();"
+                               " *x = fixed[0] + more[1]; }")
+                        .with_entry("tile");
+  Session session = Session::open(options()).value();
+  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
+  const Kernel kernel = session.get(tile, "tile", seconds(60)).value();
+  for (const std::size_t dynamic : {0, 100 << 10}) {
+    LaunchConfig config(Grid(1), Block(32), cuda::default_stream);
+    config.shared_bytes = dynamic;
+    ASSERT_TRUE(kernel.launch(config, static_cast<void*>(nullptr)).has_value());
+    const Event event = log_.of(Event::Kind::Launched).back();
+    EXPECT_EQ(event.shared_bytes, 2048 + dynamic);
+    EXPECT_EQ(event.suggested_block_threads, kernel.occupancy(dynamic)->block_size) << "for this shared memory";
+  }
+}
+
+TEST_F(SessionCuda, CopyReportsWhetherHostMemoryIsPinned) {
+  Session session = Session::open(options()).value();
+  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
+  const Stream stream = session.stream(Backend::Cuda).value();
+  std::vector<float> rows(1024);
+  const Buffer buffer = stream.copy_of(rows).value();
+  EXPECT_EQ(log_.of(Event::Kind::Copied).back().pinned, false);
+  driver_.application().MemHostRegister(rows.data(), rows.size() * sizeof(float), 0);
+  ASSERT_TRUE(stream.download(rows.data() + 1, buffer, 8).has_value());
+  EXPECT_EQ(log_.of(Event::Kind::Copied).back().pinned, true);
+  driver_.application().MemHostUnregister(rows.data());
+  ASSERT_TRUE(stream.upload(buffer, rows.data(), 8).has_value());
+  EXPECT_EQ(log_.of(Event::Kind::Copied).back().pinned, false);
+  driver_.fail("cuPointerGetAttribute", 1, DriverResult::NotSupported);
+  ASSERT_TRUE(stream.upload(buffer, rows.data(), 8).has_value());
+  EXPECT_EQ(log_.of(Event::Kind::Copied).back().pinned, std::nullopt);
+}
+
+TEST_F(SessionCuda, WithoutListenerNothingIsAskedForEvents) {
+  SessionOptions quiet = options();
+  quiet.on_event = nullptr;
+  Session session = Session::open(quiet).value();
+  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
+  const Stream stream = session.stream(Backend::Cuda).value();
+  ASSERT_TRUE(stream.copy_of(std::vector<float>(1024)).has_value());
+  ASSERT_TRUE(launch(session.get(saxpy(), "saxpy", seconds(60)).value()).has_value());
+  for (const char* call : {"cuPointerGetAttribute", "cuKernelGetAttribute", "cuOccupancyMaxPotentialBlockSize"}) {
+    EXPECT_EQ(driver_.calls(call), 0U) << call;
+  }
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -358,7 +358,7 @@ function findingItem(finding) {
 function auditArticle(run) {
   const shown = run.findings.slice(0, MAX_ROWS);
   return make("article", { class: "audit" }, make("h3", {}, label(run), " " + run.process),
-    shown.length === 0 ? make("p", { class: "clean" }, "No findings.") : [],
+    shown.length === 0 ? make("p", { class: "clean" }, "No findings." + (run.verdict === "inconclusive" ? " It is inconclusive: evidence is missing." : "")) : [],
     make("ul", { class: "findings" }, shown.map(findingItem)),
     more(shown.length, run.findings_in_all, "findings"),
     make("dl", { class: "answers" },

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "apps/kiln/analysis/audit_compare.hpp"
+#include "apps/kiln/analysis/audit_source.hpp"
 #include "apps/kiln/analysis/render_audit_json.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
@@ -11,20 +14,16 @@
 namespace kiln::cli {
 namespace {
 
+constexpr std::size_t kMaxListed = 12;  // places of reads, and shapes
+
 constexpr std::pair<audit::Severity, ExitCode> kCodes[] = {{audit::Severity::Low, kAuditLow},
                                                            {audit::Severity::Medium, kAuditMedium},
                                                            {audit::Severity::High, kAuditHigh},
                                                            {audit::Severity::Blocking, kAuditBlocking}};
 
 int code_of(const audit::Report& report, const std::string& fail_on) {
-  if (report.clean()) return kSuccess;
-  const audit::Severity worst = report.worst();
-  for (const auto& [severity, code] : kCodes) {
-    std::string name = to_string(severity);
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-    if (name == fail_on && worst < severity) return kSuccess;
-  }
-  return kCodes[static_cast<std::size_t>(worst)].second;
+  const int code = report.findings.empty() ? kSuccess : severity_code(report.worst(), fail_on);
+  return code == kSuccess && report.lacks_evidence() ? kAuditInconclusive : code;
 }
 
 Text severity_text(audit::Severity severity, const Console& console) {
@@ -46,48 +45,116 @@ std::string evidence_text(const audit::Finding& finding) {
   return text;
 }
 
+void print_finding(const audit::Finding& finding, Console& console) {
+  std::string where = finding.operation.empty() ? "" : "  " + printable(finding.operation);
+  if (!finding.stage.empty()) where += ", stage " + printable(finding.stage);
+  console.print(severity_text(finding.rule->severity, console) + "  " + console.bold(finding.rule->name) + where +
+                "\n  " + printable(finding.text) + "\n  " + evidence_text(finding) +
+                "\n  fix: " + finding.rule->advice + "\n\n");
+}
+
+// Prints the blockers apart from the cleanups, each in the order in which to fix them.
 void print_findings(const audit::Report& report, Console& console) {
-  for (const audit::Finding& finding : report.findings) {
-    std::string where = finding.operation.empty() ? "" : "  " + printable(finding.operation);
-    if (!finding.stage.empty()) where += ", stage " + printable(finding.stage);
-    console.print(severity_text(finding.rule->severity, console) + "  " + console.bold(finding.rule->name) + where +
-                  "\n  " + printable(finding.text) + "\n  " + evidence_text(finding) +
-                  "\n  fix: " + finding.rule->advice + "\n\n");
+  for (const bool blockers : {true, false}) {
+    bool any = false;
+    for (const audit::Finding& finding : report.findings) {
+      if (is_blocker(finding) != blockers) continue;
+      if (!any) console.print(blockers ? "Blockers: they limit the path on a GPU\n\n" : "Cleanups\n\n");
+      any = true;
+      print_finding(finding, console);
+    }
   }
 }
 
 Text summary_text(const audit::Report& report, const Console& console) {
-  if (report.clean()) return console.green("clean") + ": no findings";
+  switch (report.verdict()) {
+    case audit::Verdict::Clean: return console.green("clean") + ": no findings";
+    case audit::Verdict::Inconclusive: return console.yellow("inconclusive") + ": no findings, but evidence is missing";
+    case audit::Verdict::Findings: break;
+  }
   const std::size_t count = report.findings.size();
   const auto structural = std::count_if(report.findings.begin(), report.findings.end(),
                                         [](const audit::Finding& finding) { return finding.structural; });
   std::string text = format_count(count, "finding", "findings") + ", " + std::to_string(structural) +
                      " structural and " + std::to_string(static_cast<std::ptrdiff_t>(count) - structural) +
                      " incidental; start with: ";
-  for (std::size_t i = 0; i < std::min<std::size_t>(3, count); ++i) {
-    text += (i == 0 ? "" : ", then ") + std::string(report.findings[i].rule->name);
+  for (std::size_t i = 0; i < report.targets.size(); ++i) {
+    text += (i == 0 ? "" : ", then ") + std::string(report.targets[i].rule->name);
+  }
+  return text;
+}
+
+std::string missing_text(const audit::Report& report) {
+  std::string text;
+  for (const audit::MissingEvidence& each : report.missing) {
+    text += "missing: " + printable(each.what) + "\n  to do: " + printable(each.action) + '\n';
   }
   return text;
 }
 
 std::string stayed_text(const audit::Report& report) {
-  const std::string copied = "; runs copied " + format_bytes(report.bytes_in) + " to the device and " +
+  const std::string copied = "; " + format_bytes(report.bytes_in) + " were copied to the device and " +
                              format_bytes(report.bytes_out) + " from it";
   switch (report.stayed) {
-    case audit::Report::StayedOnDevice::NotApplicable: return "nothing ran on a device";
+    case audit::Report::StayedOnDevice::NotApplicable: return "nothing was launched on a device";
     case audit::Report::StayedOnDevice::Yes: return "yes" + copied;
     case audit::Report::StayedOnDevice::No: return "no" + copied;
   }
   return "";
 }
 
-std::string runs_text(const audit::DispatchCounts& counts) {
+std::string runs_text(const audit::Report& report) {
+  const audit::DispatchCounts& counts = report.counts;
+  const std::string undeclared = counts.undeclared == 0
+                                     ? ""
+                                     : format_count(counts.undeclared, "implicit operation", "implicit operations") +
+                                           " (work on a thread and a stream without a declared operation)";
+  if (counts.total == 0) return "no operation was declared" + (undeclared.empty() ? "" : "; " + undeclared);
   const double percent = std::round(counts.acceleration() * 1000) / 10;
   std::string rate = std::to_string(percent);
   rate.erase(rate.find('.') + 2);
-  return std::to_string(counts.total) + ": " + std::to_string(counts.on_device) + " on a device, " +
+  return std::to_string(counts.total) + ": " + std::to_string(counts.on_device) + " on a GPU, " +
+         (counts.on_cpu_device == 0 ? "" : std::to_string(counts.on_cpu_device) + " on a CPU device, ") +
          std::to_string(counts.on_processor) + " on the CPU, " +
-         format_count(counts.fallbacks, "fallback", "fallbacks") + "; acceleration rate " + rate + " %";
+         format_count(counts.fallbacks, "fallback", "fallbacks") + "; acceleration rate " + rate + " %" +
+         (undeclared.empty() ? "" : "; and " + undeclared);
+}
+
+std::string place_text(const std::string& operation, const std::string& stage) {
+  std::string text = operation.empty() ? "" : " in " + printable(operation);
+  return stage.empty() ? text : text + ", stage " + printable(stage);
+}
+
+std::string wait_text(const char* whose, const audit::WaitSum& sum) {
+  if (sum.count == 0) return std::string("0 ") + whose;
+  return std::to_string(sum.count) + ' ' + whose + " (" + time_text(sum.ms) + ", first: event " +
+         std::to_string(sum.first_event) + place_text(sum.operation, sum.stage) + ")";
+}
+
+void add_evidence_rows(const audit::Report& report, std::vector<std::vector<std::string>>& rows) {
+  rows.push_back(
+      {"waits", wait_text("by the caller", report.waits.caller) + ", " +
+                    wait_text("by a wrapper", report.waits.wrapper) +
+                    (report.waits.tracing.count == 0 ? "" : ", " + wait_text("to measure", report.waits.tracing))});
+  std::size_t listed = 0;
+  for (const audit::HostReads& each : report.reads) {
+    if (++listed > kMaxListed) {
+      rows.push_back(
+          {"", "… and " + std::to_string(report.reads.size() - kMaxListed) + " more places; --json lists all"});
+      break;
+    }
+    std::string use = to_string(each.use);
+    std::replace(use.begin(), use.end(), '_', ' ');
+    rows.push_back({"reads", use + ": " + format_count(each.count, "read", "reads") + ", " + format_bytes(each.bytes) +
+                                 place_text(each.operation, each.stage) + " (first: event " +
+                                 std::to_string(each.first_event) + ")"});
+  }
+  listed = 0;
+  for (const audit::OperationSum& each : report.operations) {
+    if (each.shape.empty() || ++listed > kMaxListed) continue;
+    rows.push_back({"shape", printable(each.operation + ": " + each.shape) +
+                                 (each.shapes > 1 ? " (and " + std::to_string(each.shapes - 1) + " other)" : "")});
+  }
 }
 
 void print_facts(const audit::Report& report, Console& console) {
@@ -108,28 +175,59 @@ void print_facts(const audit::Report& report, Console& console) {
                                  printable(each.where) +
                                  (each.runs > 1 ? " in " + std::to_string(each.runs) + " runs" : "")});
   }
-  if (!report.longest.empty() && report.counts.on_device > 0 && !report.stages_synchronized) {
+  const bool on_device = report.launches_on_gpu + report.launches_on_cpu_device > 0;
+  if (!report.longest.empty() && on_device && !report.stages_synchronized) {
     rows.push_back({"", "stage times are host times; KILN_TIME_STAGES=1 includes device times"});
   }
-  rows.push_back({"runs", runs_text(report.counts)});
+  rows.push_back({"runs", runs_text(report)});
+  add_evidence_rows(report, rows);
+  for (std::size_t i = 0; i < report.targets.size(); ++i) {
+    const audit::Target& target = report.targets[i];
+    rows.push_back(
+        {"target " + std::to_string(i + 1),
+         std::string(target.rule->name) + place_text(target.operation, target.stage) + ": " + target.rule->advice});
+  }
   console.print(table_text(rows, "  ") + '\n');
 }
 
 }  // namespace
 
+int severity_code(audit::Severity worst, const std::string& fail_on) {
+  for (const auto& [severity, code] : kCodes) {
+    std::string name = to_string(severity);
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (name == fail_on && worst < severity) return kSuccess;
+  }
+  return kCodes[static_cast<std::size_t>(worst)].second;
+}
+
 int audit_command(const Arguments& arguments, Console& console) {
+  if (arguments.files.empty()) return audit_source_command(arguments, console);
+  if (arguments.files.size() == 2) return audit_compare_command(arguments, console);
   const std::string& path = arguments.files.front();
   const Result<audit::Trace> trace = audit::read_trace(path);
   if (!trace) return report(trace.error(), console);
   const audit::Report found = audit::run_audit(*trace);
+  std::optional<source::SourceReport> sources;
+  if (!arguments.source.empty()) {
+    Result<source::SourceReport> searched = search_sources(arguments.source, &*trace, &found);
+    if (!searched) return report(searched.error(), console);
+    sources = std::move(*searched);
+  }
   if (arguments.json) {
-    console.print(audit_json(found, path));
+    console.print(audit_json(found, path, sources ? &*sources : nullptr));
   } else {
     print_findings(found, console);
-    console.print(summary_text(found, console) + "\n\n");
+    console.print(summary_text(found, console) + '\n' + missing_text(found) + '\n');
     print_facts(found, console);
+    console.print("Is this CPU-shaped GPU code?\n  " + std::string(to_string(found.cpu_shaped)) + ": " +
+                  printable(found.cpu_shaped_evidence) + "\n");
     console.print("What makes this path behave like CPU code?\n  " + printable(found.cause) +
                   "\nWhat is the smallest structural change that moves it back?\n  " + printable(found.change));
+    if (sources) {
+      console.print("\n");
+      print_sources(*sources, &found, console);
+    }
   }
   return code_of(found, arguments.fail_on);
 }

@@ -16,16 +16,24 @@ std::vector<std::string> counts_row(const std::string& name, const audit::Dispat
   return {name,
           std::to_string(counts.total),
           std::to_string(counts.on_device),
+          std::to_string(counts.on_cpu_device),
           std::to_string(counts.on_processor),
           std::to_string(counts.fallbacks),
           counts.total == 0 ? "" : rate};
 }
 
 void print_usage(const audit::DeviceUsage& usage, Console& console) {
-  std::vector<std::vector<std::string>> rows = {{"operation", "runs", "device", "cpu", "fallbacks", "rate"}};
+  std::vector<std::vector<std::string>> rows = {{"operation", "runs", "gpu", "cpu device", "cpu", "fallbacks", "rate"}};
   for (const auto& [name, counts] : usage.operations) rows.push_back(counts_row(printable(name), counts));
   rows.push_back(counts_row("all", usage.counts));
   console.print(table_text(rows));
+  if (usage.counts.on_cpu_device != 0) {
+    console.print("a CPU device is not a GPU: its runs do not count for the rate");
+  }
+  if (usage.counts.undeclared != 0) {
+    console.print(format_count(usage.counts.undeclared, "implicit operation is", "implicit operations are") +
+                  " not counted: the program declared no operation for its launches");
+  }
   for (const audit::DeviceUsage::Fallback& each : usage.fallbacks) {
     console.print(printable(each.operation) + " fell back " + std::to_string(each.count) +
                   (each.count == 1 ? " time: " : " times: ") + printable(each.reason));

@@ -3,6 +3,7 @@
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
 #include "apps/kiln/output/output.hpp"
+#include "base/error.hpp"
 
 namespace kiln::cli {
 
@@ -11,6 +12,12 @@ int report_command(const Arguments& arguments, Console& console) {
   for (const std::string& path : arguments.files) {
     Result<audit::Trace> trace = audit::read_trace(path);
     if (!trace) return report(trace.error(), console);
+    if (trace->format != audit::TraceFormat::Kiln) {
+      return report(
+          make_error(Code::Unsupported, path + " cannot be shown: it is not a trace of kiln and has no compiles; "
+                                               "use 'kiln audit'"),
+          console);
+    }
     sources.push_back({path, std::move(*trace)});
   }
   const report::Model model = report::make_model(sources);

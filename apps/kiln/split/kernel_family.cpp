@@ -5,10 +5,10 @@
 #include <set>
 #include <utility>
 
+#include "analysis/source/source_tokens.hpp"
 #include "apps/kiln/split/later_code.hpp"
 #include "apps/kiln/split/macro_kernels.hpp"
 #include "apps/kiln/split/macros.hpp"
-#include "apps/kiln/split/source_tokens.hpp"
 #include "backends/source_scan.hpp"
 
 namespace kiln::cli {

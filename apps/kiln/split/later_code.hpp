@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/source/source_tokens.hpp"
 #include "apps/kiln/split/macros.hpp"
-#include "apps/kiln/split/source_tokens.hpp"
 
 namespace kiln::cli {
 

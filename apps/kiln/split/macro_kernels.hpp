@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/source/source_tokens.hpp"
 #include "apps/kiln/split/kernel_family.hpp"
 #include "apps/kiln/split/macros.hpp"
-#include "apps/kiln/split/source_tokens.hpp"
 
 namespace kiln::cli {
 

@@ -8,9 +8,16 @@
 #include <utility>
 #include <vector>
 
-#include "apps/kiln/split/source_tokens.hpp"
+#include "analysis/source/source_tokens.hpp"
 
 namespace kiln::cli {
+
+using source::closing_angle;
+using source::kNoToken;
+using source::SourceToken;
+using source::SourceTokens;
+using source::tokenize;
+using source::TokenList;
 
 /// A function-like macro.
 struct Macro {

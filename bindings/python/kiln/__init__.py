@@ -33,12 +33,15 @@ from ._kiln import (
     UnitStatus,
     WarmupPlan,
     __version__,
+    count_launch,
     default_stream,
     per_thread_stream,
     read_manifest,
     use_bundle,
 )
+from . import runtime
 from ._methods import attach_methods
+from ._operation import operation, purpose, stage
 from .errors import (
     Cancelled,
     Capturing,
@@ -102,13 +105,18 @@ __all__ = [
     "WarmupPlan",
     "__version__",
     "artifact",
+    "count_launch",
     "default_stream",
     "get",
     "get_async",
+    "operation",
     "per_thread_stream",
+    "purpose",
     "read_manifest",
     "request_warmup",
+    "runtime",
     "shared",
+    "stage",
     "status",
     "use_bundle",
 ]

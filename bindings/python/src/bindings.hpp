@@ -28,5 +28,8 @@ void bind_stream(nb::module_& module);
 void bind_kernel(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_session(nb::module_& module);
+void bind_operation(nb::module_& module);
+void bind_memory_tier(nb::module_& module);
+void bind_runtime(nb::module_& module);
 
 }  // namespace kiln::python

@@ -65,6 +65,14 @@ GilAcquire::~GilAcquire() {
   if (state_) PyGILState_Release(*state_);
 }
 
+std::shared_ptr<nb::object> keep_for_threads(nb::object object) {
+  const auto end = [](nb::object* kept) {
+    const GilAcquire held;
+    if (held) delete kept;
+  };
+  return std::shared_ptr<nb::object>(new nb::object(std::move(object)), end);
+}
+
 bool is_main_thread() { return syscall(SYS_gettid) == getpid(); }
 
 std::function<bool()> signal_check(GilRelease& released, bool& raised) {

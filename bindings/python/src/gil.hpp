@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include <kiln/kernel.hpp>
@@ -45,6 +46,10 @@ class GilAcquire {
  private:
   std::optional<PyGILState_STATE> state_;
 };
+
+/// Returns a reference that any thread can release: the object is released while the GIL can be acquired, and otherwise
+/// not at all.
+std::shared_ptr<nb::object> keep_for_threads(nb::object object);
 
 /// Returns true if the calling thread is the one in which Python runs signal handlers.
 bool is_main_thread();

@@ -31,6 +31,9 @@ NB_MODULE(_kiln, module) {
   bind_stream(module);
   bind_kernel(module);
   bind_plan(module);
+  bind_memory_tier(module);
   bind_session(module);
+  bind_operation(module);
+  bind_runtime(module);
   bind_life(module);
 }

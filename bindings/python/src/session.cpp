@@ -2,6 +2,8 @@
 #include <string>
 #include <utility>
 
+#include <kiln/runtime/memory.hpp>
+
 #include "bindings.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -11,14 +13,9 @@
 namespace kiln::python {
 namespace {
 
-// A session can outlive the interpreter. The callback is destroyed only while the GIL can be acquired.
+// A session can outlive the interpreter.
 EventCallback listener(nb::object callback) {
-  const auto end = [](nb::object* kept) {
-    const GilAcquire held;
-    if (held) delete kept;
-  };
-  const std::shared_ptr<nb::object> kept(new nb::object(std::move(callback)), end);
-  return [kept](const Event& event) {
+  return [kept = keep_for_threads(std::move(callback))](const Event& event) {
     const GilAcquire held;
     if (!held) return;
     try {
@@ -62,8 +59,10 @@ void end_session(Session* session) {
   delete session;
 }
 
-SharedSession open_session(SessionOptions options) {
-  return SharedSession(new Session(unwrap(Session::open(std::move(options)))), &end_session);
+SharedSession open_session(SessionOptions options, nb::handle memory) {
+  auto opened = memory.is_none() ? Session::open(std::move(options))
+                                 : runtime::open_session(std::move(options), nb::cast<const runtime::Memory&>(memory));
+  return SharedSession(new Session(unwrap(std::move(opened))), &end_session);
 }
 
 enum class UnitAction { Request, Cancel, Retry };
@@ -197,13 +196,13 @@ void bind_session(nb::module_& module) {
   session.def(
       "__init__",
       [](SessionObject* self, nb::handle settings, nb::object on_event, nb::handle locked, bool record_undeclared,
-         bool collect_metrics, nb::handle opencl) {
+         bool collect_metrics, nb::handle opencl, nb::handle memory) {
         new (self) SessionObject{open_session(
-            options_of(settings, locked, std::move(on_event), record_undeclared, collect_metrics, opencl))};
+            options_of(settings, locked, std::move(on_event), record_undeclared, collect_metrics, opencl), memory)};
       },
       nb::arg("settings") = nb::none(), nb::arg("on_event") = nb::none(), nb::kw_only(),
       nb::arg("locked") = nb::make_tuple(), nb::arg("record_undeclared") = false, nb::arg("collect_metrics") = false,
-      nb::arg("opencl") = nb::none());
+      nb::arg("opencl") = nb::none(), nb::arg("memory") = nb::none());
   session.def_static("_shared", [] { return SessionObject{shared_session()}; });
   const auto def_request = [&](const char* name, UnitAction action, const char* doc) {
     session.def(

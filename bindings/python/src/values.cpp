@@ -162,6 +162,25 @@ void bind_event(nb::module_& module) {
       .def_ro("requested", &Event::requested)
       .def_ro("selected", &Event::selected)
       .def_ro("warm", &Event::warm)
+      .def_prop_ro("operation", [](const Event& self) { return self.context.operation; })
+      .def_prop_ro("stage", [](const Event& self) { return self.context.stage; })
+      .def_prop_ro("dispatch", [](const Event& self) { return self.context.dispatch; })
+      .def_prop_ro("workflow", [](const Event& self) { return self.context.workflow; })
+      .def_prop_ro("rows", [](const Event& self) { return self.context.rows; })
+      .def_prop_ro("residency", [](const Event& self) { return to_string(self.context.residency); })
+      .def_prop_ro("purpose", [](const Event& self) { return to_string(self.context.purpose); })
+      .def_ro("grid_blocks", &Event::grid_blocks)
+      .def_ro("block_threads", &Event::block_threads)
+      .def_ro("suggested_block_threads", &Event::suggested_block_threads)
+      .def_ro("shared_bytes", &Event::shared_bytes)
+      .def_ro("pinned", &Event::pinned)
+      .def_ro("cpu_device", &Event::cpu_device)
+      .def_prop_ro("details",
+                   [](const Event& self) {
+                     nb::dict details;
+                     for (const auto& [name, value] : self.details) details[name.c_str()] = value;
+                     return details;
+                   })
       .def("__repr__", [](const Event& self) {
         return std::string("<kiln.Event ") + event_name(self) + " " + self.unit +
                (self.message.empty() ? "" : ": " + self.message) + ">";

@@ -246,6 +246,17 @@ Status CudaDevice::copy_to_host(void* to, void* from, std::size_t bytes, void* s
   });
 }
 
+std::optional<bool> CudaDevice::is_pinned(const void* host) {
+  const auto opened = api();
+  if (!opened) return std::nullopt;
+  cuda::MemoryType type{};
+  const DriverResult result = (**opened)->PointerGetAttribute(&type, cuda::PointerAttribute::MemoryType,
+                                                              to_device_pointer(const_cast<void*>(host)));
+  if (result == DriverResult::InvalidValue) return false;
+  if (result != DriverResult::Success || type != cuda::MemoryType::Host) return std::nullopt;
+  return true;
+}
+
 Status CudaDevice::synchronize(void* stream) {
   const auto opened = api();
   if (!opened) return opened.error();

@@ -40,6 +40,7 @@ class CudaDevice final : public Device {
   Status release(void* memory, std::size_t bytes, void* stream) override;
   Status copy_to_device(void* to, const void* from, std::size_t bytes, void* stream) override;
   Status copy_to_host(void* to, void* from, std::size_t bytes, void* stream) override;
+  std::optional<bool> is_pinned(const void* host) override;
   Status synchronize(void* stream) override;
 
  private:

@@ -106,6 +106,9 @@ enum class FunctionAttribute : int {
   PreferredSharedCarveout = 9,
 };
 
+enum class PointerAttribute : int { MemoryType = 2 };
+enum class MemoryType : unsigned { Host = 1, Device = 2 };  ///< Host means page-locked
+
 enum class CaptureStatus : int { None = 0, Active = 1, Invalidated = 2 };
 enum class CaptureMode : int { Global = 0, ThreadLocal = 1, Relaxed = 2 };
 
@@ -231,6 +234,8 @@ struct DriverFunctions {
   DriverResult (*MemcpyDtoHAsync)(void* to, DevicePointer from, std::size_t bytes, Stream stream) = nullptr;
   DriverResult (*MemcpyHtoD)(DevicePointer to, const void* from, std::size_t bytes) = nullptr;
   DriverResult (*MemcpyDtoH)(void* to, DevicePointer from, std::size_t bytes) = nullptr;
+  /// Returns InvalidValue for memory that the driver does not know: pageable host memory.
+  DriverResult (*PointerGetAttribute)(void* value, PointerAttribute attribute, DevicePointer memory) = nullptr;
 };
 
 /// Functions that only the memory tiers of kiln-runtime call. They are separate, because kiln also works with a driver
@@ -298,6 +303,7 @@ void for_each_function(DriverFunctions& f, Visit visit) {
   visit(f.MemcpyDtoHAsync, "cuMemcpyDtoHAsync", 3020);
   visit(f.MemcpyHtoD, "cuMemcpyHtoD", 3020);
   visit(f.MemcpyDtoH, "cuMemcpyDtoH", 3020);
+  visit(f.PointerGetAttribute, "cuPointerGetAttribute", 4000);
 }
 
 template <class Visit>

@@ -201,4 +201,14 @@ Result<Occupancy> CudaKernel::occupancy(std::size_t shared_bytes) {
   return Occupancy{static_cast<unsigned>(block), static_cast<unsigned>(grid)};
 }
 
+std::size_t CudaKernel::static_shared_bytes() {
+  cuda::DeviceNumber device = 0;
+  if (api()->CtxGetDevice(&device) != DriverResult::Success) return 0;
+  const ScopedRelaxedCapture relaxed(api());
+  int bytes = 0;
+  const bool known = relaxed.entered() && api()->KernelGetAttribute(&bytes, cuda::FunctionAttribute::SharedBytes,
+                                                                    kernel_, device) == DriverResult::Success;
+  return known && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+}
+
 }  // namespace kiln

@@ -23,6 +23,7 @@ class CudaKernel final : public DeviceKernel {
   Status prepare(void* stream) override;
   Status launch(const LaunchConfig& config, const Argument* arguments, std::size_t count) override;
   Result<Occupancy> occupancy(std::size_t shared_bytes) override;
+  std::size_t static_shared_bytes() override;
   Result<std::vector<std::size_t>> parameters() override;
 
  private:

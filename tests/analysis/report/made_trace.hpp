@@ -26,7 +26,11 @@ class MadeTrace {
     event.target = flow == 0 ? "" : "sm_90";
     event.task_id = flow;
     event.ms = ms;
-    trace_.events.push_back({trace_.events.size() + 1, end - ms, end, thread, std::move(event)});
+    trace_.events.push_back({.id = trace_.events.size() + 1,
+                             .start_ms = end - ms,
+                             .end_ms = end,
+                             .thread = thread,
+                             .event = std::move(event)});
     return *this;
   }
   MadeTrace& origin(const char* tier) {

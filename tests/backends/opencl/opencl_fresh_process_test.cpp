@@ -5,9 +5,11 @@
 #include <filesystem>
 
 #include "backends/opencl/opencl_compiler.hpp"
+#include "support/fixtures/files.hpp"
 #include "support/fixtures/recipes.hpp"
 #include "support/fixtures/temporary_directory.hpp"
 #include "support/processes/forked.hpp"
+#include "support/processes/scoped_env.hpp"
 
 namespace kiln::test {
 namespace {
@@ -47,6 +49,30 @@ TEST(FreshOpenClProcess, CheckForInstalledDriverOpensNothing) {
               return std::string(installed ? "installed, then not" : "not installed");
             }),
             "installed, then not");
+}
+
+TEST(OpenClInstallation, PoclAloneIsRecognizedByIcdFiles) {
+  const TemporaryDirectory vendors;
+  ScopedEnv place("OCL_ICD_VENDORS", vendors.path().c_str());
+  EXPECT_FALSE(opencl_is_pocl_only()) << "there is no driver";
+  write_text(vendors.path("pocl.icd"), "/usr/lib/libpocl.so.2.10.0\n");
+  EXPECT_TRUE(opencl_is_pocl_only());
+  ScopedEnv devices("POCL_DEVICES", "cuda");
+  EXPECT_FALSE(opencl_is_pocl_only()) << "its devices can be GPUs";
+  devices.set(nullptr);
+  ScopedEnv more("OCL_ICD_FILENAMES", "libnvidia-opencl.so.1");
+  EXPECT_FALSE(opencl_is_pocl_only()) << "there is a further driver";
+  more.set(nullptr);
+  write_text(vendors.path("nvidia.icd"), "libnvidia-opencl.so.1");
+  EXPECT_FALSE(opencl_is_pocl_only());
+  write_text(vendors.path("nvidia.icd"), std::string(5000, 'x'));
+  EXPECT_FALSE(opencl_is_pocl_only()) << "a file that is too long names no driver";
+  place.set(vendors.path("pocl.icd").c_str());
+  EXPECT_TRUE(opencl_is_pocl_only()) << "the loaders accept a file, too";
+  place.set("libpocl.so.2.10.0");
+  EXPECT_TRUE(opencl_is_pocl_only());
+  place.set("libnvidia-opencl.so.1");
+  EXPECT_FALSE(opencl_is_pocl_only());
 }
 
 TEST(FreshOpenClProcess, DisablesPoclCacheAndRestoresEnvironment) {

@@ -207,6 +207,7 @@ static void use_the_rest(void* none) {
   INVALID(kiln_buffer_upload(none, &byte, 1, &error));
   INVALID(kiln_buffer_download(&byte, none, 1, &error));
   CHECK(kiln_buffer_native(none) == NULL && kiln_buffer_bytes(none) == 0 && kiln_buffer_argument(none).data == NULL);
+  INVALID(kiln_scope_end(none, &error));
   CHECK(kiln_devices_count(none) == 0 && kiln_status_count(none) == 0);
   INVALID(kiln_devices_at(none, 0, &device, &error));
   INVALID(kiln_status_totals(none, &totals, &error));
@@ -248,6 +249,29 @@ static void give_sizes(kiln_session* session, const kiln_unit* unit) {
   INVALID(kiln_session_get_ex(session, unit, NULL, &newer.wait, &kernel, &error));
 }
 
+static void begin_scopes(void) {
+  kiln_error* error = NULL;
+  kiln_scope* scope = NULL;
+  kiln_operation operation = {.size = sizeof operation, .name = "test"};
+  INVALID(kiln_operation_begin(NULL, &scope, &error));
+  INVALID(kiln_operation_begin(&operation, NULL, &error));
+  operation.residency = (kiln_residency)7;
+  INVALID(kiln_operation_begin(&operation, &scope, &error));
+  operation = (kiln_operation){.size = sizeof operation, .name = ""};
+  INVALID(kiln_operation_begin(&operation, &scope, &error));
+  operation = (kiln_operation){.size = sizeof operation, .name = "test", .reserved = 1};
+  INVALID(kiln_operation_begin(&operation, &scope, &error));
+  operation = (kiln_operation){.size = 1, .name = "test"};
+  INVALID(kiln_operation_begin(&operation, &scope, &error));
+  INVALID(kiln_stage_begin(NULL, &scope, &error));
+  INVALID(kiln_stage_begin("", &scope, &error));
+  INVALID(kiln_stage_begin("stage", NULL, &error));
+  INVALID(kiln_purpose_begin((kiln_purpose)-1, &scope, &error));
+  INVALID(kiln_purpose_begin(KILN_PURPOSE_INPUT, NULL, &error));
+  CHECK(scope == NULL);
+  kiln_count_launch();
+}
+
 int main(void) {
   kiln_error* error = NULL;
   kiln_options* options = NULL;
@@ -287,6 +311,7 @@ int main(void) {
   kiln_unit_free((void*)another);
   CHECK(kiln_string_data(another) != NULL);
   give_sizes(session, unit);
+  begin_scopes();
   CHECK(strcmp(kiln_code_name((kiln_code)77), "unknown") == 0 && strcmp(kiln_code_name(KILN_OK), "ok") == 0);
   CHECK(strcmp(kiln_code_name(KILN_CAPTURING), "capturing") == 0);
   CHECK(strcmp(kiln_state_name((kiln_state)9), "unknown") == 0);

@@ -13,17 +13,25 @@ enum { ITEMS = 1024 };
 static const int64_t kLong = INT64_C(120000000000);
 
 typedef struct Reported {
-  atomic_int events, launched, named, freed;
+  atomic_int events, launched, named, freed, in_stage, materialized;
+  atomic_ullong run;
 } Reported;
 
 static void on_event(const kiln_event* event, void* user) {
   Reported* reported = user;
   ++reported->events;
-  if (event->size != sizeof *event || event->message == NULL || event->purpose == NULL || event->category == NULL)
-    abort();
+  if (event->size != sizeof *event || event->message == NULL || event->purpose == NULL || event->category == NULL ||
+      event->pinned != -1 || event->shared_bytes != 0 || (event->detail_count == 0) != (event->details == NULL))
+    abort();  // PoCL knows neither pinned nor shared memory
   if (strcmp(event->kind, "launched") == 0 && event->grid_blocks == ITEMS / 64 && event->block_threads == 64 &&
       strchr(event->message, ':') == NULL) {
     ++reported->launched;  // a failed launch has the reason after a colon
+  }
+  if (event->dispatch != 0 && strcmp(event->operation, "test.shift") == 0 && event->rows == ITEMS &&
+      strcmp(event->residency, "host") == 0) {
+    reported->run = event->dispatch;
+    reported->in_stage += strcmp(event->kind, "launched") == 0 && strcmp(event->stage, "add") == 0;
+    reported->materialized += strcmp(event->kind, "copied") == 0 && strcmp(event->purpose, "materialize") == 0;
   }
   if (strcmp(event->kind, "blocking_compile") == 0 && strstr(event->message, "program.c:7 ") != NULL) ++reported->named;
 }
@@ -85,6 +93,31 @@ static int all_are(const kiln_buffer* buffer, float wanted) {
   return 1;
 }
 
+static int end_elsewhere(void* scope) { return (int)kiln_scope_end(scope, NULL); }
+
+// Shifts within a declared operation: events carry the names, another thread cannot end a scope, and a scope that ends
+// early does not end the inner one.
+static void shift_as_operation(const kiln_kernel* shift, const kiln_stream* stream, const kiln_buffer* buffer) {
+  kiln_error* error = NULL;
+  kiln_scope *run = NULL, *stage = NULL, *purpose = NULL;
+  const kiln_operation operation = {
+      .size = sizeof operation, .name = "test.shift", .rows = ITEMS, .residency = KILN_RESIDENCY_HOST};
+  GOOD(kiln_operation_begin(&operation, &run, &error));
+  GOOD(kiln_stage_begin("add", &stage, &error));
+  launch(shift, stream, buffer, 1);
+  thrd_t thread;
+  int code = 0;
+  if (!CHECK(thrd_create(&thread, end_elsewhere, stage) == thrd_success)) exit(1);
+  thrd_join(thread, &code);
+  CHECK(code == KILN_INVALID_ARGUMENT);
+  GOOD(kiln_purpose_begin(KILN_PURPOSE_MATERIALIZE, &purpose, &error));
+  GOOD(kiln_scope_end(stage, &error));
+  CHECK(all_are(buffer, 7));
+  GOOD(kiln_scope_end(purpose, &error));
+  kiln_count_launch();
+  GOOD(kiln_scope_end(run, &error));
+}
+
 static kiln_kernel* got(kiln_session* session, const kiln_unit* unit, const char* entry) {
   kiln_error* error = NULL;
   kiln_kernel* kernel = NULL;
@@ -136,6 +169,7 @@ static void look_at_bytes(kiln_session* session, const kiln_unit* unit) {
   CHECK(kiln_devices_count(devices) >= 1);
   GOOD(kiln_devices_at(devices, 0, &device, &error));
   CHECK(device.name[0] != '\0' && device.memory != 0);
+  CHECK(device.is_cpu == 1);  // PoCL
   if (!GOOD(kiln_session_artifact(session, unit, device.target, kLong, &artifact, &error))) return;
   CHECK(kiln_artifact_data(artifact) != NULL && kiln_artifact_bytes(artifact) > 100);
   CHECK(kiln_artifact_form(artifact) == KILN_FORM_OPENCL_BINARY);
@@ -168,9 +202,9 @@ static void use(const char* cache) {
   kiln_kernel* scale = got(session, units[0], NULL);
   kiln_kernel* shift = got(session, units[1], "shift");
   launch(scale, stream, buffer, 3);
-  launch(shift, stream, buffer, 1);
+  shift_as_operation(shift, stream, buffer);
+  CHECK(reported.in_stage > 0 && reported.materialized == 1 && reported.run != 0);
   GOOD(kiln_stream_synchronize(stream, &error));
-  CHECK(all_are(buffer, 7));
   look_at_status(session);
   look_at_bytes(session, units[0]);
   // A released unit is removed from the session, but existing objects stay usable. An unchanged kernel stays.

@@ -40,3 +40,25 @@ def report() -> str:
         return "later"
     states = "\n".join(f"{unit.unit} {unit.state}" for unit in kiln.status().units)
     return states + "".join(one.reason for one in not_ready)
+
+
+@kiln.operation("sample.total", rows=lambda items: len(items), residency="host")
+def total(items: list[int]) -> int:
+    with kiln.stage("add"), kiln.purpose("input"):
+        return sum(items)
+
+
+summed: int = total([1, 2])
+adding = kiln.runtime.Operation(
+    "sample.add",
+    precision="metric",
+    variants=[kiln.runtime.Variant(total, backend="cpu", robustness="exact", determinism="deterministic")],
+)
+
+
+def decide() -> str:
+    kiln.runtime.set_mode("cpu")
+    with kiln.runtime.Workflow("sample", [adding], rows=3) as workflow:
+        workflow.next_chunk(rows=4)
+    decision: kiln.runtime.Decision = kiln.runtime.decide(adding, rows=5)
+    return decision.explanation

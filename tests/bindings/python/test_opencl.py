@@ -195,6 +195,10 @@ class OpenCl(unittest.TestCase):
         stream = session.stream("opencl")
         del session  # the kernel keeps the session alive
         kernel.launch(1.0, stream.allocate(4), stream.allocate(4), grid=1, block=1, stream=stream)
+        launched = [event for event in events if event.kind == "launched"][-1]
+        self.assertEqual((launched.kind, launched.grid_blocks, launched.block_threads), ("launched", 1, 1))
+        self.assertGreater(launched.suggested_block_threads, 0)
+        self.assertEqual((launched.shared_bytes, launched.pinned, launched.details), (0, None, {}))
 
     def test_raising_event_callback_is_ignored(self) -> None:
         def raises(event: kiln.Event) -> None:

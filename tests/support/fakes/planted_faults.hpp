@@ -29,6 +29,11 @@ enum class Fault : unsigned char {
   SilentFallback,
   DecideAgain,
   LaunchOutside,
+  UnmarkedResult,
+  ResizedOutput,
+  BufferPerRow,
+  BinsOfHost,
+  StreamsInTurn,
 };
 using Faults = std::set<Fault>;
 
@@ -99,6 +104,8 @@ class Pipeline {
   std::size_t kept_of(const Buffer& in, const Buffer& flags, const Buffer& counters, std::size_t rows);
   void sort_on_host(const Buffer& out, std::size_t kept);
   void loops(const Buffer& out, std::size_t kept);
+  void pieces(const Buffer& out, std::size_t kept);
+  void streams_in_turn(const Buffer& out, const Buffer& counters, std::size_t kept);
   void compile_now();
   void decide_again(std::size_t rows);
 
@@ -124,6 +131,48 @@ inline void Pipeline::loops(const Buffer& out, std::size_t kept) {
     for (int group = 0; group < 24; ++group) launch("touch", 64, out);
   }
   if (planted(Fault::TinyBlock)) launch(runtime_.session(), stream_, "nudge", kept, 16, out);
+}
+
+// Memory and work piece by piece instead of once.
+inline void Pipeline::pieces(const Buffer& out, std::size_t kept) {
+  const runtime::Stage stage(dispatch_, "pieces", &stream_);
+  if (planted(Fault::ResizedOutput)) {
+    Buffer output = stream_.allocate(1024).value();
+    for (std::size_t bytes = 2048; bytes <= 16'384; bytes *= 2) {
+      Buffer larger = stream_.allocate(bytes).value();
+      launch("touch", kept, out);  // stands for the kernel that copies the rows
+      output = std::move(larger);
+    }
+  }
+  if (planted(Fault::BufferPerRow)) {
+    std::vector<Buffer> rows;
+    for (int row = 0; row < 64; ++row) rows.push_back(stream_.allocate(64).value());
+  }
+  if (planted(Fault::BinsOfHost)) {
+    const std::vector<int> members(1000);
+    const Buffer list = stream_.allocate(members.size() * sizeof(int)).value();
+    for (int bin = 0; bin < 10; ++bin) {
+      stream_.upload(list, members.data(), list.size()).value();
+      launch("touch", kept, out);
+    }
+  }
+}
+
+// Two streams, each of which begins when the host has a size from the other.
+inline void Pipeline::streams_in_turn(const Buffer& out, const Buffer& counters, std::size_t kept) {
+  if (!planted(Fault::StreamsInTurn)) return;
+  const Stream other = runtime_.session().stream(kiln::Backend::OpenCl).value();
+  std::vector<Buffer> sized;
+  const auto size_of_next = [&](const Stream& stream) {
+    int size = 0;
+    stream.download(&size, counters, sizeof size).value();
+    sized.push_back(stream.allocate(1024).value());
+  };
+  size_of_next(stream_);
+  for (const Stream* stream : {&stream_, &other, &stream_, &other}) {
+    launch(runtime_.session(), *stream, "touch", kept, 0, out);
+    size_of_next(*stream);
+  }
 }
 
 // Compiles a unit that no caller, nor any earlier test, has requested before.
@@ -180,14 +229,17 @@ inline Rows Pipeline::run(const Rows& rows) {
     launch("scale", kept, out);
   }
   loops(out, kept);
+  pieces(out, kept);
+  streams_in_turn(out, counters, kept);
   if (planted(Fault::BlockingCompile)) compile_now();
   if (planted(Fault::DecideAgain)) decide_again(rows.size());
   int again = 0;
   for (int i = 0; planted(Fault::SmallReads) && i < 4; ++i) read(&again, counters, sizeof again);
   Rows result(kept);
-  runtime::Transfer results(runtime_, Purpose::Materialize);
+  std::optional<runtime::Transfer> results;
+  if (!planted(Fault::UnmarkedResult)) results.emplace(runtime_, Purpose::Materialize);
   read(result.data(), out, kept * sizeof(float));
-  results.add_bytes(kept * sizeof(float));
+  if (results) results->add_bytes(kept * sizeof(float));
   return result;
 }
 

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -134,7 +133,7 @@ class KILN_API Runtime {
 /// later. Not thread-safe.
 class KILN_API Workflow {
  public:
-  static Result<Workflow> begin(Runtime& runtime, const char* name, std::initializer_list<const Operation*> operations,
+  static Result<Workflow> begin(Runtime& runtime, const char* name, std::vector<const Operation*> operations,
                                 const DispatchRequest& request);
   Workflow(Workflow&& other) noexcept;
   Workflow& operator=(Workflow&&) = delete;

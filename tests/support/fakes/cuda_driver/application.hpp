@@ -36,7 +36,8 @@ struct ApplicationFunctions {
   Result (*MemFree)(cuda::DevicePointer memory) = nullptr;
   Result (*MemsetD8)(cuda::DevicePointer memory, unsigned char value, std::size_t bytes) = nullptr;
   Result (*MemGetInfo)(std::size_t* available, std::size_t* total) = nullptr;
-  Result (*PointerGetAttribute)(void* value, int attribute, cuda::DevicePointer memory) = nullptr;
+  Result (*MemHostRegister)(void* memory, std::size_t bytes, unsigned flags) = nullptr;
+  Result (*MemHostUnregister)(void* memory) = nullptr;
   Result (*ModuleLoadData)(ModulePointer* module, const void* code) = nullptr;
   Result (*ModuleUnload)(ModulePointer module) = nullptr;
   Result (*ModuleGetFunction)(cuda::Function* function, ModulePointer module, const char* name) = nullptr;
@@ -66,7 +67,8 @@ void for_each_function(ApplicationFunctions& f, Visit visit) {
   visit(f.MemFree, "cuMemFree", 3020);
   visit(f.MemsetD8, "cuMemsetD8", 3020);
   visit(f.MemGetInfo, "cuMemGetInfo", 3020);
-  visit(f.PointerGetAttribute, "cuPointerGetAttribute", 4000);
+  visit(f.MemHostRegister, "cuMemHostRegister", 6050);
+  visit(f.MemHostUnregister, "cuMemHostUnregister", 4000);
   visit(f.ModuleLoadData, "cuModuleLoadData", 2000);
   visit(f.ModuleUnload, "cuModuleUnload", 2000);
   visit(f.ModuleGetFunction, "cuModuleGetFunction", 2000);

@@ -35,6 +35,11 @@ std::pair<const DevicePointer, Allocation>* allocation_at(Model& model, DevicePo
   return memory - found->first < found->second.size ? &*found : nullptr;
 }
 
+bool is_pinned(const Model& model, DevicePointer memory) {
+  auto found = model.pinned.upper_bound(memory);
+  return found != model.pinned.begin() && memory - std::prev(found)->first < std::prev(found)->second;
+}
+
 /// Rejects an address that is not the start of an allocation or whose memory was freed.
 DriverResult check_whole(Model& model, DevicePointer memory) {
   const auto found = model.allocations.find(memory);
@@ -273,8 +278,27 @@ DriverResult cuMemGetInfo_v2(std::size_t* available, std::size_t* total) {
   });
 }
 
+DriverResult cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned flags) {
+  return enter_context("cuMemHostRegister", [&](Model& model, Context) {
+    if (memory == nullptr || bytes == 0 || flags > 15) return DriverResult::InvalidValue;
+    const DriverResult safe = model.unsafe_call();
+    if (safe == DriverResult::Success) model.pinned[reinterpret_cast<std::uintptr_t>(memory)] = bytes;
+    return safe;
+  });
+}
+DriverResult cuMemHostUnregister(void* memory) {
+  return enter_context("cuMemHostUnregister", [&](Model& model, Context) {
+    const bool known = model.pinned.erase(reinterpret_cast<std::uintptr_t>(memory)) != 0;
+    return known ? DriverResult::Success : DriverResult::InvalidValue;
+  });
+}
+
 DriverResult cuPointerGetAttribute(void* value, int attribute, DevicePointer memory) {
   return enter("cuPointerGetAttribute", [&](Model& model) {
+    if (value != nullptr && attribute == 2 && is_pinned(model, memory)) {
+      *static_cast<unsigned*>(value) = 1;  // on the host
+      return DriverResult::Success;
+    }
     const auto* const found = allocation_at(model, memory);
     if (value == nullptr || found == nullptr || !found->second.live) return DriverResult::InvalidValue;
     switch (attribute) {

@@ -203,7 +203,8 @@ struct Model {
   Handles<GraphExec, GraphState> graph_execs;
   Handles<MemoryPool, PoolState> pools;
   std::map<DevicePointer, Allocation> allocations;
-  std::set<const void*> orphans;  ///< handles whose context was destroyed
+  std::map<std::uintptr_t, std::size_t> pinned;  ///< registered host memory by address
+  std::set<const void*> orphans;                 ///< handles whose context was destroyed
 
   // Records.
   std::map<std::string, std::size_t> calls;

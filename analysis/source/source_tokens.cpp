@@ -1,11 +1,11 @@
-#include "apps/kiln/split/source_tokens.hpp"
+#include "analysis/source/source_tokens.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "backends/source_scan.hpp"
 
-namespace kiln::cli {
+namespace kiln::source {
 namespace {
 
 using TokenKind = SourceToken::Kind;
@@ -62,17 +62,6 @@ class Tokenizer {
   // Returns the length of a backslash and the line break after it, or 0.
   std::size_t joined_length() const { return rest().starts_with("\\\n") ? 2 : rest().starts_with("\\\r\n") ? 3 : 0; }
 
-  static void link_brackets(TokenList& tokens) {
-    std::vector<std::size_t> open;
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      const std::string_view text = tokens[i].text;
-      if (text == "(" || text == "[" || text == "{") open.push_back(i);
-      if ((text != ")" && text != "]" && text != "}") || open.empty()) continue;
-      tokens[open.back()].close = i;
-      open.pop_back();
-    }
-  }
-
   void directive() {
     SourceTokens::Directive found;
     found.begin = at_;
@@ -128,8 +117,9 @@ class Tokenizer {
   }
 
   void skip_raw() {
-    const std::size_t open = text_.find('(', at_);
-    if (open == std::string_view::npos || open - at_ > 17) return skip_quoted();  // not a raw string
+    // A delimiter has at most 16 characters.
+    const std::size_t open = text_.substr(0, at_ + 18).find('(', at_);
+    if (open == std::string_view::npos) return skip_quoted();  // not a raw string
     const std::string end = ')' + std::string(text_.substr(at_ + 1, open - at_ - 1)) + '"';
     at_ = std::min(text_.find(end, open), text_.size());
     skip(end.size());
@@ -143,6 +133,17 @@ class Tokenizer {
 };
 
 }  // namespace
+
+void link_brackets(TokenList& tokens) {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const std::string_view text = tokens[i].text;
+    if (text == "(" || text == "[" || text == "{") open.push_back(i);
+    if ((text != ")" && text != "]" && text != "}") || open.empty()) continue;
+    tokens[open.back()].close = i;
+    open.pop_back();
+  }
+}
 
 SourceTokens tokenize(std::string_view text) { return Tokenizer(text).run(); }
 
@@ -168,4 +169,4 @@ std::size_t closing_angle(const TokenList& tokens, std::size_t open) {
   return kNoToken;
 }
 
-}  // namespace kiln::cli
+}  // namespace kiln::source

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln::cli {
+namespace kiln::source {
 
 inline constexpr std::size_t kNoToken = static_cast<std::size_t>(-1);
 
@@ -40,6 +40,9 @@ struct SourceTokens {
   std::vector<Directive> directives;
 };
 
+/// Sets `close` of every opening bracket in the list.
+void link_brackets(TokenList& tokens);
+
 /// Splits a source into tokens. Accepts arbitrary bytes.
 SourceTokens tokenize(std::string_view text);
 
@@ -48,4 +51,4 @@ std::string text_of(const TokenList& tokens, std::size_t first, std::size_t end)
 /// Returns the index of the `>` that closes the `<` at index `open`; kNoToken if the statement ends before.
 std::size_t closing_angle(const TokenList& tokens, std::size_t open);
 
-}  // namespace kiln::cli
+}  // namespace kiln::source

@@ -1,0 +1,133 @@
+#include <algorithm>
+
+#include <kiln/runtime/runtime.hpp>
+
+#include "errors.hpp"
+#include "runtime_object.hpp"
+
+namespace kiln::python {
+namespace {
+
+using StagePtr = std::unique_ptr<runtime::Stage>;
+
+/// A stage of a run. The run ends it if the program did not.
+struct StageObject {
+  std::shared_ptr<StagePtr> stage;
+
+  void end() const {
+    if (*stage == nullptr) return;
+    const GilRelease released;
+    stage->reset();
+  }
+};
+
+/// A run of an operation, and its stages. Not thread-safe.
+class DispatchObject {
+ public:
+  DispatchObject(runtime::Dispatch dispatch, const runtime::Operation& operation)
+      : dispatch_(std::move(dispatch)), operation_(operation), number_(OperationScope::current()->dispatch) {}
+  DispatchObject(DispatchObject&&) noexcept = default;
+  DispatchObject& operator=(DispatchObject&&) = delete;
+  ~DispatchObject() {
+    if (dispatch_.is_of_this_thread()) end_stages();
+  }
+
+  void end() {
+    end_stages();
+    dispatch_.end();
+  }
+  const runtime::Decision& decision() const { return dispatch_.get().decision(); }
+  /// Returns the index of the variant to run.
+  std::size_t variant() const { return static_cast<std::size_t>(&dispatch_.get().variant() - operation_.begin()); }
+  bool fall_back(const std::string& code, const std::string& message) {
+    runtime::Dispatch& dispatch = dispatch_.get();
+    end_stages();
+    return call_without_gil([&] { return dispatch.fall_back({code_of(code), message, {}}); });
+  }
+  /// Returns None if the calling thread is in another operation, inside this one.
+  std::optional<StageObject> begin_stage(const std::string& name, nb::handle stream, bool on_host) {
+    runtime::Dispatch& dispatch = dispatch_.get();
+    const OperationContext* const current = OperationScope::current();
+    if (current == nullptr || current->dispatch != number_) return std::nullopt;
+    const Stream* const waited = stream.is_none() ? nullptr : &nb::cast<StreamObject&>(stream).get();
+    auto stage = std::make_shared<StagePtr>(std::make_unique<runtime::Stage>(dispatch, name.c_str(), waited));
+    if (on_host) (*stage)->on_host();
+    stages_.erase(std::remove_if(stages_.begin(), stages_.end(), [](const auto& one) { return *one == nullptr; }),
+                  stages_.end());
+    stages_.push_back(stage);
+    return StageObject{std::move(stage)};
+  }
+
+ private:
+  static Code code_of(const std::string& name) {
+    for (int code = 0; code <= static_cast<int>(Code::Internal); ++code) {
+      if (name == to_string(static_cast<Code>(code))) return static_cast<Code>(code);
+    }
+    return Code::Internal;
+  }
+  void end_stages() {
+    for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) StageObject{*stage}.end();
+    stages_.clear();
+  }
+
+  ThreadBound<runtime::Dispatch> dispatch_;
+  const runtime::Operation& operation_;
+  std::uint64_t number_;
+  std::vector<std::shared_ptr<StagePtr>> stages_;
+};
+
+using WorkflowObject = ThreadBound<runtime::Workflow>;
+
+WorkflowObject begin_workflow(RuntimeObject& runtime, const std::string& name,
+                              const std::vector<OperationObject*>& operations,
+                              const runtime::DispatchRequest& request) {
+  std::vector<const runtime::Operation*> all;
+  for (const OperationObject* one : operations) all.push_back(one->operation);
+  return WorkflowObject(unwrap(call_without_gil(
+      [&] { return runtime::Workflow::begin(runtime.get(), name.c_str(), std::move(all), request); })));
+}
+
+}  // namespace
+
+void bind_dispatch(nb::module_& module) {
+  nb::class_<StageObject>(module, "DispatchStage", "A stage of a run.").def("end", &StageObject::end);
+  nb::class_<DispatchObject>(module, "Dispatch", "One run of an operation.")
+      .def_prop_ro("decision", &DispatchObject::decision)
+      .def_prop_ro("variant", &DispatchObject::variant)
+      .def("fall_back", &DispatchObject::fall_back, nb::arg("code"), nb::arg("message"))
+      .def("begin_stage", &DispatchObject::begin_stage, nb::arg("name"), nb::arg("stream").none(), nb::arg("on_host"))
+      .def("end", &DispatchObject::end);
+  module.def(
+      "_begin_dispatch",
+      [](RuntimeObject& runtime, const OperationObject& operation, std::uint64_t rows, const std::string& residency,
+         const std::optional<std::string>& device) {
+        const runtime::DispatchRequest request = request_of(rows, residency, device);
+        return DispatchObject(unwrap(call_without_gil([&] {
+                                return runtime::Dispatch::begin(runtime.get(), *operation.operation, request);
+                              })),
+                              *operation.operation);
+      },
+      nb::arg("runtime"), nb::arg("operation"), nb::arg("rows"), nb::arg("residency"), nb::arg("device").none());
+  nb::class_<WorkflowObject>(module, "WorkflowScope", "A scope in which the calling thread uses one decision.")
+      .def_prop_ro("decision", [](const WorkflowObject& self) { return self.get().decision(); })
+      .def(
+          "next_chunk",
+          [](const WorkflowObject& self, std::uint64_t rows, const std::string& residency,
+             const std::optional<std::string>& device) {
+            runtime::Workflow& workflow = self.get();
+            const runtime::DispatchRequest request = request_of(rows, residency, device);
+            unwrap(call_without_gil([&] { return workflow.next_chunk(request); }));
+          },
+          nb::arg("rows"), nb::arg("residency"), nb::arg("device").none())
+      .def("end", &WorkflowObject::end);
+  module.def(
+      "_begin_workflow",
+      [](RuntimeObject& runtime, const std::string& name, const std::vector<OperationObject*>& operations,
+         std::uint64_t rows, const std::string& residency, const std::optional<std::string>& device) {
+        return begin_workflow(runtime, name, operations, request_of(rows, residency, device));
+      },
+      nb::arg("runtime"), nb::arg("name"), nb::arg("operations"), nb::arg("rows"), nb::arg("residency"),
+      nb::arg("device").none());
+}
+
+}  // namespace kiln::python

@@ -1,0 +1,104 @@
+#include <kiln/runtime/memory.hpp>
+
+#include <cstdint>
+#include <string>
+
+#include "bindings.hpp"
+#include "enums.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+
+namespace kiln::python {
+namespace {
+
+using runtime::Memory;
+using runtime::MemoryTier;
+
+std::optional<MemoryTier> tier_of(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  return parse_enum<MemoryTier>(*text, "tier",
+                                {MemoryTier::Pool, MemoryTier::RetryingPool, MemoryTier::Managed, MemoryTier::Plain});
+}
+
+// An exception of the callback counts as "nothing more to free".
+std::function<bool(std::size_t)> freeing(nb::object callback) {
+  return [kept = keep_for_threads(std::move(callback))](std::size_t wanted) {
+    const GilAcquire held;
+    if (!held) return false;
+    try {
+      return nb::cast<bool>(nb::bool_((*kept)(wanted)));
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable(*kept);
+    } catch (const std::exception&) {
+      // A result that has no truth value is no promise either.
+    }
+    return false;
+  };
+}
+
+nb::dict settings_of(const Memory& memory) {
+  const Memory::Settings settings = call_without_gil([&] { return memory.settings(); });
+  nb::dict made;
+  made["tier"] = to_string(settings.tier);
+  made["tier_source"] = to_string(settings.tier_source);
+  made["limit"] = settings.limit;
+  made["limit_source"] = to_string(settings.limit_source);
+  made["retries"] = settings.retries;
+  made["retries_source"] = to_string(settings.retries_source);
+  return made;
+}
+
+nb::dict usage_of(const Memory& memory) {
+  const Memory::Usage usage = call_without_gil([&] { return memory.usage(); });
+  nb::dict made;
+  made["bytes"] = usage.bytes;
+  made["peak"] = usage.peak;
+  made["retries"] = usage.retries;
+  made["failures"] = usage.failures;
+  return made;
+}
+
+}  // namespace
+
+void bind_memory_tier(nb::module_& module) {
+  nb::class_<Memory>(module, "Memory", "The CUDA memory of a session.")
+      .def(
+          "__init__",
+          [](Memory* self, const std::optional<std::string>& tier, std::optional<std::uint64_t> limit,
+             std::optional<unsigned> retries, nb::object on_out_of_memory, nb::handle driver) {
+            runtime::MemoryOptions options;
+            options.tier = tier_of(tier);
+            options.limit = limit;
+            options.retries = retries;
+            if (!on_out_of_memory.is_none()) options.on_out_of_memory = freeing(std::move(on_out_of_memory));
+            if (!driver.is_none()) options.driver = path_of(driver);
+            new (self) Memory(std::move(options));
+          },
+          nb::kw_only(), nb::arg("tier") = nb::none(), nb::arg("limit") = nb::none(), nb::arg("retries") = nb::none(),
+          nb::arg("on_out_of_memory") = nb::none(), nb::arg("driver") = nb::none())
+      .def("tier", [](const Memory& self) { return call_without_gil([&] { return memory_tier_name(self); }); })
+      .def("settings", &settings_of)
+      .def("usage", &usage_of)
+      .def(
+          "set_tier",
+          [](const Memory& self, const std::optional<std::string>& tier) {
+            const std::optional<MemoryTier> to = tier_of(tier);
+            unwrap(call_without_gil([&] { return self.set_tier(to); }));
+          },
+          nb::arg("tier").none())
+      .def(
+          "set_limit",
+          [](const Memory& self, std::optional<std::uint64_t> limit) {
+            unwrap(call_without_gil([&] { return self.set_limit(limit); }));
+          },
+          nb::arg("limit").none())
+      .def(
+          "set_retries",
+          [](const Memory& self, std::optional<unsigned> retries) {
+            unwrap(call_without_gil([&] { return self.set_retries(retries); }));
+          },
+          nb::arg("retries").none())
+      .def("trim", [](const Memory& self) { unwrap(call_without_gil([&] { return self.trim(); })); });
+}
+
+}  // namespace kiln::python

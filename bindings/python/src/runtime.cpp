@@ -1,0 +1,276 @@
+#include <kiln/runtime/runtime.hpp>
+
+#include <deque>
+
+#include "errors.hpp"
+#include "runtime_object.hpp"
+#include "session_object.hpp"
+
+namespace kiln::python {
+namespace {
+
+using runtime::Decision;
+using runtime::Mode;
+using runtime::PrecisionPolicy;
+using runtime::Runtime;
+using runtime::Variant;
+
+/// The values that an operation refers to.
+struct OperationStorage {
+  std::string name_text;
+  std::deque<std::string> labels;
+  std::deque<Units> units;
+  std::deque<Requirements> requirements;
+  std::vector<Variant> variants;
+};
+
+struct OwningOperation : OperationStorage, runtime::Operation {
+  OwningOperation(OperationStorage storage, runtime::PrecisionClass precision)
+      : OperationStorage(std::move(storage)),
+        Operation(name_text.c_str(), precision, variants.data(), variants.size()) {}
+};
+
+// Adds the units that a variant compiles, and returns what refers to them; null if there are none.
+const Requirements* add_requirements(OperationStorage& storage, nb::handle units, const std::string& backend) {
+  Units list = units_of(units);
+  if (list.empty()) return nullptr;
+  const std::string& label = storage.labels.emplace_back(storage.name_text + " (" + backend + ")");
+  return &storage.requirements.emplace_back(label.c_str(), &storage.units.emplace_back(std::move(list)));
+}
+
+Variant variant_of(OperationStorage& storage, const nb::tuple& given) {
+  using runtime::Determinism, runtime::Precision, runtime::Robustness;
+  const auto text = [&](std::size_t at) { return nb::cast<std::string>(given[at]); };
+  return Variant(backend_of(text(0)),
+                 parse_enum<Robustness>(text(1), "robustness", {Robustness::Exact, Robustness::Bounded}),
+                 parse_enum<Precision>(text(3), "precision", {Precision::Fp64, Precision::Fp32, Precision::Mixed}),
+                 parse_enum<Determinism>(text(2), "determinism", {Determinism::Deterministic, Determinism::Unordered}),
+                 given[4].is_none() ? runtime::kNoCrossover : nb::cast<std::uint64_t>(given[4]),
+                 add_requirements(storage, given[5], text(0)));
+}
+
+OperationObject make_operation(std::string name, const std::string& precision, const nb::list& variants) {
+  using runtime::PrecisionClass;
+  if (name.empty()) throw nb::value_error("the name of an operation must not be empty");
+  if (variants.size() == 0) throw nb::value_error(("the operation " + name + " has no variants").c_str());
+  const auto wanted = parse_enum<PrecisionClass>(
+      precision, "precision",
+      {PrecisionClass::Predicate, PrecisionClass::Metric, PrecisionClass::Coarse, PrecisionClass::Constructive});
+  OperationStorage storage;
+  storage.name_text = std::move(name);
+  for (nb::handle one : variants) storage.variants.push_back(variant_of(storage, nb::cast<nb::tuple>(one)));
+  // std::deque keeps the addresses of its elements when it is moved, but short strings move. The labels are in a deque.
+  return {new OwningOperation(std::move(storage), wanted)};
+}
+
+std::optional<Mode> mode_of(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  return parse_enum<Mode>(*text, "mode", {Mode::Auto, Mode::Cpu, Mode::Gpu});
+}
+
+std::optional<PrecisionPolicy> policy_of(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  return parse_enum<PrecisionPolicy>(*text, "precision", {PrecisionPolicy::Auto, PrecisionPolicy::Fp64});
+}
+
+RuntimeObject make_runtime(nb::handle session, const std::optional<std::vector<std::string>>& devices,
+                           nb::handle calibration, runtime::RuntimeOptions options) {
+  if (devices) {
+    options.devices.clear();
+    for (const std::string& device : *devices) options.devices.push_back(backend_of(device));
+  }
+  if (!calibration.is_none()) options.calibration = path_of(calibration);
+  const SharedSession used = session.is_none() ? shared_session() : nb::cast<const SessionObject&>(session).session;
+  return RuntimeObject(Runtime(*used, std::move(options)));
+}
+
+nb::dict counts_of(const Runtime::Counts& counts) {
+  nb::dict made;
+  made["decisions"] = counts.decisions;
+  made["dispatches"] = counts.dispatches;
+  made["on_device"] = counts.on_device;
+  made["on_gpu"] = counts.on_gpu;
+  made["fallbacks"] = counts.fallbacks;
+  return made;
+}
+
+nb::object rows_or_none(std::uint64_t rows) {
+  return rows == runtime::kNoCrossover ? nb::none() : nb::object(nb::int_(rows));
+}
+
+void bind_decision(nb::module_& module) {
+  nb::class_<Decision>(module, "Decision", "The backend on which an operation runs, and the reason.")
+      .def_ro("id", &Decision::id)
+      .def_prop_ro("operation", [](const Decision& self) { return self.operation->name(); })
+      .def_prop_ro("requested", [](const Decision& self) { return to_string(self.requested); })
+      .def_prop_ro("source", [](const Decision& self) { return to_string(self.source); })
+      .def_prop_ro("selected", [](const Decision& self) { return to_string(self.selected); })
+      .def_ro("device", &Decision::device)
+      .def_ro("cpu_device", &Decision::cpu_device)
+      .def_prop_ro("precision", [](const Decision& self) { return to_string(self.precision); })
+      .def_prop_ro("planned_precision", [](const Decision& self) { return to_string(self.planned_precision); })
+      .def_ro("fp64_ratio", &Decision::fp64_ratio)
+      .def_prop_ro("robustness", [](const Decision& self) { return to_string(self.variant->robustness); })
+      .def_prop_ro("determinism", [](const Decision& self) { return to_string(self.variant->determinism); })
+      .def_prop_ro("reason", [](const Decision& self) { return to_string(self.reason); })
+      .def_ro("explanation", &Decision::explanation)
+      .def_ro("warm", &Decision::warm)
+      .def_ro("fallback", &Decision::fallback)
+      .def_ro("measured", &Decision::measured)
+      .def_prop_ro("crossover", [](const Decision& self) { return rows_or_none(self.crossover); })
+      .def_ro("rows", &Decision::rows)
+      .def_prop_ro("residency", [](const Decision& self) { return to_string(self.residency); })
+      .def("__repr__", [](const Decision& self) {
+        return std::string("<kiln.runtime.Decision ") + self.operation->name() + " on " + to_string(self.selected) +
+               ": " + self.explanation + ">";
+      });
+  nb::class_<runtime::StageTime>(module, "StageTime", "The duration of a stage.")
+      .def_ro("operation", &runtime::StageTime::operation)
+      .def_ro("stage", &runtime::StageTime::stage)
+      .def_ro("location", &runtime::StageTime::location)
+      .def_ro("ms", &runtime::StageTime::ms);
+}
+
+/// A setting that is on or off, and its functions.
+struct SwitchFunctions {
+  const char* name;
+  bool (Runtime::*value)() const;
+  runtime::SettingSource (Runtime::*source)() const;
+  void (Runtime::*set)(std::optional<bool>);
+};
+constexpr SwitchFunctions kSwitches[] = {
+    {"rewrites", &Runtime::rewrites, &Runtime::rewrites_source, &Runtime::set_rewrites},
+    {"deterministic", &Runtime::deterministic, &Runtime::deterministic_source, &Runtime::set_deterministic},
+    {"allow_cpu_device", &Runtime::allow_cpu_device, &Runtime::allow_cpu_device_source, &Runtime::set_allow_cpu_device},
+    {"time_stages", &Runtime::time_stages, &Runtime::time_stages_source, &Runtime::set_time_stages},
+};
+
+// Calls a member function without holding the GIL: the first one reads the environment and can emit a warning.
+template <class... Arguments, class Member>
+auto call_member(const RuntimeObject& self, Member member, const Arguments&... arguments) {
+  auto& runtime = const_cast<Runtime&>(self.get());
+  return call_without_gil([&] { return (runtime.*member)(arguments...); });
+}
+
+nb::dict runtime_status(const RuntimeObject& self) {
+  nb::dict made = counts_of(self.get().counts());
+  const auto add = [&](const std::string& name, const nb::object& value, runtime::SettingSource source) {
+    made[name.c_str()] = value;
+    made[(name + "_source").c_str()] = to_string(source);
+  };
+  add("mode", nb::str(to_string(call_member(self, &Runtime::mode))), call_member(self, &Runtime::mode_source));
+  add("precision", nb::str(to_string(call_member(self, &Runtime::precision))),
+      call_member(self, &Runtime::precision_source));
+  for (const SwitchFunctions& one : kSwitches) {
+    add(one.name, nb::bool_(call_member(self, one.value)), call_member(self, one.source));
+  }
+  return made;
+}
+
+void bind_settings(nb::class_<RuntimeObject>& runtime) {
+  for (const SwitchFunctions& one : kSwitches) {
+    const std::string name = one.name;
+    runtime.def(name.c_str(), [one](const RuntimeObject& self) { return call_member(self, one.value); })
+        .def((name + "_source").c_str(),
+             [one](const RuntimeObject& self) { return to_string(call_member(self, one.source)); })
+        .def(("set_" + name).c_str(),
+             [one](RuntimeObject& self, std::optional<bool> value) { call_member(self, one.set, value); },
+             nb::arg(one.name).none());
+  }
+  runtime.def("mode", [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::mode)); })
+      .def("mode_source", [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::mode_source)); })
+      .def(
+          "set_mode",
+          [](RuntimeObject& self, const std::optional<std::string>& mode) {
+            call_member(self, &Runtime::set_mode, mode_of(mode));
+          },
+          nb::arg("mode").none())
+      .def("precision", [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::precision)); })
+      .def("precision_source",
+           [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::precision_source)); })
+      .def(
+          "set_precision",
+          [](RuntimeObject& self, const std::optional<std::string>& precision) {
+            call_member(self, &Runtime::set_precision, policy_of(precision));
+          },
+          nb::arg("precision").none());
+}
+
+}  // namespace
+
+runtime::Backend backend_of(const std::string& text) {
+  using runtime::Backend;
+  return parse_enum<Backend>(text, "backend", {Backend::Cpu, Backend::OpenCl, Backend::Cuda});
+}
+
+runtime::DispatchRequest request_of(std::uint64_t rows, const std::string& residency,
+                                    const std::optional<std::string>& device) {
+  runtime::DispatchRequest request;
+  request.rows = rows;
+  request.residency = residency_of(residency);
+  if (device) request.device = backend_of(*device);
+  if (request.residency == Residency::Device && !on_device(request.device)) {
+    throw nb::value_error("rows on a device need device='cuda' or device='opencl'");
+  }
+  return request;
+}
+
+void bind_runtime(nb::module_& module) {
+  bind_decision(module);
+  nb::class_<OperationObject>(module, "DispatchOperation", "An operation with several implementations.")
+      .def(
+          "__init__",
+          [](OperationObject* self, std::string name, const std::string& precision, const nb::list& variants) {
+            new (self) OperationObject(make_operation(std::move(name), precision, variants));
+          },
+          nb::arg("name"), nb::arg("precision"), nb::arg("variants"))
+      .def_prop_ro("name", [](const OperationObject& self) { return self.operation->name(); });
+  nb::class_<RuntimeObject> runtime(module, "Runtime", "Selects the backend of operations.");
+  runtime.def(
+      "__init__",
+      [](RuntimeObject* self, nb::handle session, const std::optional<std::string>& mode, std::optional<bool> rewrites,
+         std::optional<bool> deterministic, std::optional<bool> allow_cpu_device,
+         const std::optional<std::string>& precision, const std::optional<std::vector<std::string>>& devices,
+         nb::handle calibration, std::optional<bool> time_stages) {
+        runtime::RuntimeOptions options;
+        options.mode = mode_of(mode);
+        options.rewrites = rewrites;
+        options.deterministic = deterministic;
+        options.allow_cpu_device = allow_cpu_device;
+        options.precision = policy_of(precision);
+        options.time_stages = time_stages;
+        new (self) RuntimeObject(make_runtime(session, devices, calibration, std::move(options)));
+      },
+      nb::arg("session") = nb::none(), nb::kw_only(), nb::arg("mode") = nb::none(), nb::arg("rewrites") = nb::none(),
+      nb::arg("deterministic") = nb::none(), nb::arg("allow_cpu_device") = nb::none(),
+      nb::arg("precision") = nb::none(), nb::arg("devices") = nb::none(), nb::arg("calibration") = nb::none(),
+      nb::arg("time_stages") = nb::none());
+  bind_settings(runtime);
+  runtime
+      .def(
+          "decide",
+          [](RuntimeObject& self, const OperationObject& operation, std::uint64_t rows, const std::string& residency,
+             const std::optional<std::string>& device) {
+            const runtime::DispatchRequest request = request_of(rows, residency, device);
+            return unwrap(call_without_gil([&] { return self.get().decide(*operation.operation, request); }));
+          },
+          nb::arg("operation"), nb::kw_only(), nb::arg("rows"), nb::arg("residency") = "host",
+          nb::arg("device") = nb::none())
+      .def(
+          "should_rewrite",
+          [](RuntimeObject& self, const std::string& name, const OperationObject& replaced, const OperationObject* by,
+             std::uint64_t rows) {
+            const runtime::Rewrite rewrite{name.c_str(), replaced.operation, by != nullptr ? by->operation : nullptr};
+            return call_without_gil([&] { return self.get().should_rewrite(rewrite, rows); });
+          },
+          nb::arg("name"), nb::arg("replaced"), nb::arg("by").none(), nb::kw_only(), nb::arg("rows"),
+          "Returns whether rewrites are on, and emits the event of the rewrite. `by` is None if the result is an "
+          "input.")
+      .def("counts", [](const RuntimeObject& self) { return counts_of(self.get().counts()); })
+      .def("status", &runtime_status)
+      .def("last_stages",
+           [](const RuntimeObject& self) { return call_without_gil([&] { return self.get().last_stages(); }); });
+  bind_dispatch(module);
+}
+
+}  // namespace kiln::python
