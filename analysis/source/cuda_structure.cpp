@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 14> kNotFunctions = {
 // Words between the parameters of a function and its body.
 constexpr std::array<std::string_view, 6> kBeforeBody = {"const", "noexcept", "override", "final", "mutable", "try"};
 constexpr std::array<std::string_view, 5> kTypes = {"class", "struct", "union", "enum", "namespace"};
-constexpr std::size_t kMaxDeclaration = 4096;  // tokens in front of a body; keeps the search for its name linear
+constexpr std::size_t kMaxDeclaration = 1024;  // tokens in front of a body; keeps the search for its name linear
 
 /// Determines the functions and loops of a C++ source in one pass. A file of another kind gives an arbitrary but
 /// bounded result. Not thread-safe.
