@@ -19,7 +19,7 @@ const audit::HostReads* reads_with(const audit::Report& report, ReadUse use) {
   return at == report.reads.end() ? nullptr : &*at;
 }
 
-void clean_run(HandMadeTrace& trace) {
+void fenced_run(HandMadeTrace& trace) {
   trace.begin("auto", "cuda");
   trace.launched("count");
   trace.copied_out(4);
@@ -70,7 +70,7 @@ TEST(AuditVerdict, DecisionForTheCpuIsEvidence) {
 
 TEST(AuditVerdict, DroppedEventsAreMissingEvidence) {
   HandMadeTrace full(TraceWriter::Options{.max_events = 3});
-  clean_run(full);
+  fenced_run(full);
   const audit::Report report = full.report();
   EXPECT_EQ(report.verdict(), Verdict::Inconclusive);
   ASSERT_EQ(report.missing.size(), 1U);
@@ -79,7 +79,7 @@ TEST(AuditVerdict, DroppedEventsAreMissingEvidence) {
 
 TEST(AuditVerdict, TraceOfAnotherProfilerWithoutCopiesIsInconclusive) {
   HandMadeTrace trace;
-  clean_run(trace);
+  fenced_run(trace);
   audit::Trace parsed = audit::parse_trace(trace.json()).value();
   parsed.not_recorded = {"memory allocations"};
   EXPECT_EQ(run_audit(parsed).verdict(), Verdict::Clean);
@@ -131,7 +131,7 @@ TEST(AuditReport, CpuDeviceIsNamed) {
 
 TEST(AuditReport, ReadsAreTerminalFencesOrDefects) {
   HandMadeTrace trace;
-  clean_run(trace);
+  fenced_run(trace);
   trace.begin("auto", "cuda");
   trace.launched("first");
   trace.copied_out(80'000);
@@ -219,7 +219,7 @@ TEST(AuditReport, ShapeOfMostRunsIsShown) {
 
 TEST(AuditReport, AnswersWhetherItIsCpuShaped) {
   HandMadeTrace clean;
-  clean_run(clean);
+  fenced_run(clean);
   EXPECT_EQ(clean.report().cpu_shaped, Answer::Disproved);
   HandMadeTrace faulty;
   faulty.begin("auto", "cuda");

@@ -67,7 +67,8 @@ kiln::Result<int> twice_on_cpu(Dispatch& dispatch, int x) {
   return 2 * x;
 }
 inline constexpr auto kTwice = operation<Twice>("twice", PrecisionClass::Metric,
-                                                Implementation<Twice>{{Backend::Cpu}, &twice_on_cpu});
+                                                Implementation<Twice>{
+    {Backend::Cpu, Robustness::Exact, Precision::Fp64, Determinism::Deterministic}, &twice_on_cpu});
 
 int main() {
   Runtime runtime(kiln::Session::open().value());
@@ -86,7 +87,7 @@ target_link_libraries(decides PRIVATE kiln::runtime)
 EOF
 cmake -G Ninja -S "$scratch/decides" -B "$scratch/decides/build" -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" >/dev/null
-cmake --build "$scratch/decides/build" >/dev/null
+cmake --build "$scratch/decides/build" >"$scratch/decides.txt" || fail "decides: $(cat "$scratch/decides.txt")"
 "$scratch/decides/build/decides" || fail "a program that uses kiln-runtime failed"
 
 # A unit with headers is compiled by the worker, which must be found at its installed location.

@@ -15,6 +15,7 @@
 #include "support/fixtures/event_log.hpp"
 #include "support/fixtures/exact_variant.hpp"
 #include "support/fixtures/temporary_directory.hpp"
+#include "support/processes/scoped_env.hpp"
 
 namespace kiln::runtime {
 namespace {
@@ -53,6 +54,7 @@ class Calibrate : public testing::Test {
   test::TemporaryDirectory directory_;
   test::EventLog log_;
   Session session_ = Session::open({{{"cache.dir", directory_.path("cache")}}, {}, log_.callback()}).value();
+  const test::ScopedEnv allow_cpu_device_{"KILN_ALLOW_CPU_DEVICE", "1"};  // the OpenCL device of the tests is PoCL's
   Runtime runtime_{session_};
   test::ManualClock clock_;
   std::function<double(std::uint64_t)> cpu_ms_ = [](std::uint64_t rows) { return 0.1 * static_cast<double>(rows); };

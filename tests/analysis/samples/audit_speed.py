@@ -17,7 +17,8 @@ def main():
     kiln, megabytes = sys.argv[1], int(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
         directory = pathlib.Path(folder)
-        make_samples.write_large(directory, megabytes * 1_000_000)
+        # In a process of its own: a process that is started from a large one inherits its peak.
+        subprocess.run([sys.executable, "-B", make_samples.__file__, folder, "--megabytes", str(megabytes)], check=True)
         for name in ("large.kiln.json", "large.kineto.json", "large.nsight.sqlite"):
             path = directory / name
             size = path.stat().st_size
