@@ -58,8 +58,9 @@ TEST_F(SpatialOnOpenCl, EveryOperationEqualsGeosOnDeviceColumns) {
   }
 }
 
-// The plan selects fp64 for PoCL, so the fp32 variant is called directly.
+// The plan selects fp64 for PoCL, so the fp32 variant is called directly, after its units are requested.
 TEST_F(SpatialOnOpenCl, AreaInSinglePrecisionIsWithinItsBound) {
+  runtime_.session().request(spatial::opencl::area_in_fp32_requirements);
   double largest = 0;
   for (std::uint64_t number = 0; number < kGeneratedSets; number += 5) {
     const GeneratedSet set = generated_set(number);
