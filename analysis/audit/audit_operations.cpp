@@ -43,16 +43,11 @@ std::string joined(const Sequence& sequence, std::size_t from, std::size_t count
   return text;
 }
 
-// Replaces each repetition by one term. The shortest period wins, so that inner loops are replaced first and another
-// call finds the loops around them.
-Sequence collapsed(const Sequence& sequence, Terms& terms) {
+// Replaces each repetition of this many terms by one term.
+Sequence collapsed(const Sequence& sequence, std::size_t period, Terms& terms) {
   Sequence result;
   for (std::size_t at = 0; at < sequence.size();) {
-    std::size_t period = 0;
-    std::size_t times = 1;
-    while (times < 2 && period < kMaxPeriod && at + 2 * (period + 1) <= sequence.size()) {
-      times = repeats_at(sequence, at, ++period);
-    }
+    const std::size_t times = at + 2 * period <= sequence.size() ? repeats_at(sequence, at, period) : 1;
     if (times < 2) {
       result.push_back(sequence[at++]);
       continue;
@@ -72,9 +67,12 @@ std::string shape_of(const Run& run) {
     sequence.push_back(terms.number(std::string(truncate_utf8(kernel_of(*event), kMaxName))));
   }
   if (sequence.empty()) return place_of(run) == Place::Processor ? "CPU" : "";
+  // Short periods first, so that inner loops are replaced before the loops around them.
   for (std::size_t before = sequence.size() + 1; sequence.size() < before;) {
     before = sequence.size();
-    sequence = collapsed(sequence, terms);
+    for (std::size_t period = 1; period <= kMaxPeriod && 2 * period <= sequence.size(); ++period) {
+      sequence = collapsed(sequence, period, terms);
+    }
   }
   const std::size_t shown = std::min(sequence.size(), kMaxTerms);
   std::string text = joined(sequence, 0, shown, terms);

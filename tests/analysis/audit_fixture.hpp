@@ -125,7 +125,7 @@ class AuditPipeline : public testing::Test {
   }
   static audit::Report report_on_double(const CudaFaults& faults) {
     // The first run compiles, and to wait for a compiler is a finding.
-    run_on_double({}, directory_->path("cache"), [](const Event&) {});
+    run_on_double(faults, directory_->path("cache"), [](const Event&) {});
     trace_->begin();
     run_on_double(faults, directory_->path("cache"), [](const Event& event) { trace_->emit(event); });
     return trace_->report();

@@ -182,10 +182,8 @@ TEST(AuditImplicit, DeclaredOperationWithoutNumberIsANamedRun) {
 TEST(AuditImplicit, StreamsOfOneThreadAreSeparateOperations) {
   HandMadeTrace trace;
   for (int i = 0; i < 2; ++i) {
-    for (const std::uint64_t stream : {0x10, 0x20, 0x30}) {
-      trace.launched("step", 1000, 256, stream);
-      trace.synchronized(stream);
-    }
+    for (const std::uint64_t stream : {0x10, 0x20, 0x30}) trace.launched("step", 1000, 256, stream);
+    for (const std::uint64_t stream : {0x10, 0x20, 0x30}) trace.synchronized(stream);
   }
   EXPECT_EQ(found_in(trace.report()), Found());
   EXPECT_EQ(trace.report().counts.undeclared, 3U);
