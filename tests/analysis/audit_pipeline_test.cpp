@@ -66,7 +66,7 @@ TEST_F(AuditPipeline, ProgramWithoutOperationsHasItsFindings) {
   trace_->begin();
   {
     const Buffer data = stream.copy_of(start).value();
-    for (int turn = 0; turn < 40; ++turn) Pipeline::launch(*session_, stream, "touch", 1 << 20, 256, data);
+    for (int turn = 0; turn < 40; ++turn) Pipeline::launch(*session_, stream, "touch", 1 << 20, 0, data);
     stream.download(rows.data(), data, rows.size()).value();
   }
   const Report repaired = trace_->report();
