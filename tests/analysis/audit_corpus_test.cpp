@@ -130,7 +130,7 @@ AuditedPrograms AuditPipeline::clean_programs() {
 
 namespace {
 
-void print(const AuditedProgram& each) { std::printf("  %-46s %-14s %s\n", each.what, each.how, each.found.c_str()); }
+void print(const AuditedProgram& each) { std::printf("  %-56s %-14s %s\n", each.what, each.how, each.found.c_str()); }
 
 TEST_F(AuditPipeline, EachPlantedFaultIsFoundAlone) {
   const AuditedPrograms all = planted();

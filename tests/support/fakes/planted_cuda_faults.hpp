@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <set>
 #include <string>
@@ -129,7 +130,7 @@ inline constexpr auto kBuild = runtime::operation<Touch>(
               runtime::Determinism::Deterministic, 0, nullptr},
              &touch_on_cuda});
 
-/// Runs once on a new fake driver; `listener` receives the events.
+/// Runs once on a new fake driver; `listener` receives the events of the run, and not those of the compile before it.
 inline void run_on_double(const CudaFaults& faults, const std::string& cache, EventCallback listener) {
   const auto planted = [&](CudaFault fault) { return faults.count(fault) != 0; };
   FakeCudaDriver driver(planted(CudaFault::NeedlessFp64) ? "sm_89" : "sm_80");
@@ -137,11 +138,15 @@ inline void run_on_double(const CudaFaults& faults, const std::string& cache, Ev
   SessionOptions options;
   options.settings = {{"cache.dir", cache}, {"driver", FakeCudaDriver::path()}, {"nvrtc", toolkit_nvrtc()}};
   options.locked = {"cache.dir", "driver", "nvrtc"};
-  options.on_event = std::move(listener);
+  std::atomic<bool> listens{false};
+  options.on_event = [&listens, listener = std::move(listener)](const Event& event) {
+    if (listens) listener(event);
+  };
   Session session = runtime::open_session(std::move(options), memory).value();
   session.make_current(kiln::Backend::Cuda).value();
   for (const char* kernel : {"touch", "tile"})
     (void)session.get(touch_unit(), kernel, std::chrono::seconds(60)).value();
+  listens = true;
   if (planted(CudaFault::PlainMemory)) driver.fail("cuMemPoolCreate", 1, cuda::DriverResult::NotSupported);
   runtime::RuntimeOptions gpu;
   gpu.mode = runtime::Mode::Gpu;
