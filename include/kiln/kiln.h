@@ -162,14 +162,14 @@ KILN_C_API void kiln_unit_free(kiln_unit* unit);
 /// @{
 typedef struct kiln_options kiln_options;
 
-/// An event: kiln::Event. The library sets `size` and can have more fields. Strings are valid during the callback and
-/// are empty if they do not apply.
 /// A further field of an event of a library on top of kiln: kiln::Event::details.
 typedef struct kiln_event_detail {
   const char* name;
   const char* value;
 } kiln_event_detail;
 
+/// An event: kiln::Event. The library sets `size` and can have more fields. Strings are valid during the callback and
+/// are empty if they do not apply.
 typedef struct kiln_event {
   size_t size;
   /// For example "hit", "blocking_compile"; docs/events.md lists all kinds. With a `category`, the name of the
