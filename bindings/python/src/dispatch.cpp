@@ -8,17 +8,13 @@
 namespace kiln::python {
 namespace {
 
-using StagePtr = std::unique_ptr<runtime::Stage>;
+using OpenStage = ThreadBound<std::unique_ptr<runtime::Stage>>;
 
-/// A stage of a run. The run ends it if the program did not.
+/// A stage of a run. The run ends it if the program did not. Not thread-safe.
 struct StageObject {
-  std::shared_ptr<StagePtr> stage;
+  std::shared_ptr<OpenStage> stage;
 
-  void end() const {
-    if (*stage == nullptr) return;
-    const GilRelease released;
-    stage->reset();
-  }
+  void end() const { stage->end(); }
 };
 
 /// A run of an operation, and its stages. Not thread-safe.
@@ -33,7 +29,7 @@ class DispatchObject {
   }
 
   void end() {
-    end_stages();
+    if (dispatch_.is_of_this_thread()) end_stages();
     dispatch_.end();
   }
   const runtime::Decision& decision() const { return dispatch_.get().decision(); }
@@ -50,9 +46,10 @@ class DispatchObject {
     const OperationContext* const current = OperationScope::current();
     if (current == nullptr || current->dispatch != number_) return std::nullopt;
     const Stream* const waited = stream.is_none() ? nullptr : &nb::cast<StreamObject&>(stream).get();
-    auto stage = std::make_shared<StagePtr>(std::make_unique<runtime::Stage>(dispatch, name.c_str(), waited));
-    if (on_host) (*stage)->on_host();
-    stages_.erase(std::remove_if(stages_.begin(), stages_.end(), [](const auto& one) { return *one == nullptr; }),
+    auto begun = std::make_unique<runtime::Stage>(dispatch, name.c_str(), waited);
+    if (on_host) begun->on_host();
+    auto stage = std::make_shared<OpenStage>(std::move(begun));
+    stages_.erase(std::remove_if(stages_.begin(), stages_.end(), [](const auto& one) { return one->has_ended(); }),
                   stages_.end());
     stages_.push_back(stage);
     return StageObject{std::move(stage)};
@@ -65,15 +62,19 @@ class DispatchObject {
     }
     return Code::Internal;
   }
+  // Call it only on the thread of the run. The callback of an event can begin another stage.
   void end_stages() {
-    for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) StageObject{*stage}.end();
-    stages_.clear();
+    while (!stages_.empty()) {
+      const std::shared_ptr<OpenStage> last = std::move(stages_.back());
+      stages_.pop_back();
+      last->end();
+    }
   }
 
   ThreadBound<runtime::Dispatch> dispatch_;
   const runtime::Operation& operation_;
   std::uint64_t number_;
-  std::vector<std::shared_ptr<StagePtr>> stages_;
+  std::vector<std::shared_ptr<OpenStage>> stages_;
 };
 
 using WorkflowObject = ThreadBound<runtime::Workflow>;

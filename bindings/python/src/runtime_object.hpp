@@ -42,6 +42,7 @@ class ThreadBound {
   }
 
   bool is_of_this_thread() const { return thread_ == std::this_thread::get_id(); }
+  bool has_ended() const { return value_ == nullptr; }
   /// Ends the object. A second call has no effect.
   void end() {
     if (value_ != nullptr && !is_of_this_thread()) raise_wrong_thread();
@@ -56,8 +57,10 @@ class ThreadBound {
  private:
   void destroy() {
     if (value_ == nullptr) return;
+    // Other threads can call `end` while this one does not hold the GIL.
+    std::unique_ptr<T> ending = std::move(value_);
     const GilRelease released;
-    value_.reset();
+    ending.reset();
   }
 
   std::unique_ptr<T> value_;

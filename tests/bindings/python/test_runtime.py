@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import array
 import os
+import threading
 import unittest
 from collections.abc import Generator
 from typing import Any
@@ -250,6 +251,57 @@ class Runs(Case):
         self.stream.synchronize()
         self.assertEqual(self.of_kind("synchronized")[-1].operation, "")
 
+    def test_stage_belongs_to_the_thread_of_its_run(self) -> None:
+        errors: list[BaseException] = []
+
+        def on_another_thread(function: Any) -> None:
+            def call() -> None:
+                try:
+                    function()
+                except kiln.InvalidArgument as error:
+                    errors.append(error)
+
+            other = threading.Thread(target=call)
+            other.start()
+            other.join()
+
+        def leave(x: Any) -> Any:
+            ended = kiln.stage("ended elsewhere").__enter__()
+            on_another_thread(lambda: ended.__exit__(None, None, None))
+            dropped = [kiln.stage("dropped elsewhere").__enter__()]
+            on_another_thread(dropped.clear)
+            self.stream.synchronize()
+            return x
+
+        for _ in range(20):
+            self.twice(leave)(array.array("i"), rows=CROSSOVER, runtime=self.runtime)
+        self.assertEqual(len(errors), 20)
+        self.assertIn("another thread began it", str(errors[0]))
+        self.assertEqual(self.of_kind("synchronized")[0].stage, "dropped elsewhere")
+        finished = [event.stage for event in self.of_kind("stage_finished")]
+        self.assertEqual(finished, ["dropped elsewhere", "ended elsewhere"] * 20, "the run ends its stages")
+        self.stream.synchronize()
+        self.assertEqual(self.of_kind("synchronized")[-1].operation, "")
+
+    def test_run_dropped_on_another_thread_leaves_its_stages(self) -> None:
+        script = """
+            import threading, kiln
+            from kiln import _kiln, runtime
+            def variant(): ...
+            one = runtime.Variant(variant, backend="cpu", robustness="exact", determinism="deterministic")
+            operation = runtime.Operation("left", precision="metric", variants=[one])
+            runs = [_kiln._begin_dispatch(runtime.shared, operation, 1, "host", None)]
+            stages = [runs[0].begin_stage("open", None, False)]
+            other = threading.Thread(target=lambda: (stages.clear(), runs.clear()))
+            other.start()
+            other.join()
+            with kiln.stage("next"):
+                for _ in range(100):
+                    operation(rows=1)
+            print("done")
+            """
+        done = support.run(script)
+        self.assertEqual((done.stdout, done.returncode), ("done\n", 0), done.stderr)
 
     def test_rewrite_is_an_event_and_can_be_off(self) -> None:
         first, second = self.twice(), self.twice()
