@@ -10,7 +10,7 @@ from . import _kiln
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
+    from types import CodeType, TracebackType
     from typing import Literal, ParamSpec, TypeVar
 
     from typing_extensions import Self
@@ -28,11 +28,22 @@ running: dict[int, list[_kiln.Dispatch]] = {}
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 
+def _code_of(function: Callable[..., object]) -> CodeType | None:
+    """Returns the code that a call runs: of a function, a functools.partial or an object with __call__."""
+    from functools import partial
+
+    while isinstance(function, partial):
+        function = function.func
+    if not hasattr(function, "__code__"):
+        function = type(function).__call__
+    return getattr(function, "__code__", None)
+
+
 def check_runs_when_called(function: Callable[..., object], what: str) -> None:
     """Raises TypeError for a generator or a coroutine: its body runs after the call, outside of the scope."""
     if not callable(function):
         raise TypeError(f"{what} must be a function, not {type(function).__name__}")
-    code = getattr(function, "__code__", None)
+    code = _code_of(function)
     if code is not None and code.co_flags & (_GENERATOR | _COROUTINE | _ASYNC_GENERATOR):
         raise TypeError(f"{what} must not be a generator or a coroutine: its body runs after the call has returned")
 
@@ -99,6 +110,8 @@ class stage(scope):
 
     def __init__(self, name: str, *, stream: _kiln.Stream | None = None, on_host: bool = False) -> None:
         super().__init__()
+        if stream is not None and not isinstance(stream, _kiln.Stream):
+            raise TypeError(f"stream must be a kiln.Stream or None, not {type(stream).__name__}")
         self.name = name
         self._stream = stream
         self._on_host = on_host

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import unittest
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import support
 
@@ -89,12 +90,22 @@ class Operations(unittest.TestCase):
         def generator() -> Generator[int, None, None]:
             yield 1
 
-        for function in (coroutine, generator):
-            with self.assertRaisesRegex(TypeError, "generator or a coroutine"):
+        class Later:
+            async def __call__(self) -> None: ...
+
+        later: list[Callable[..., object]] = [coroutine, generator, functools.partial(generator, 1), Later()]
+        for function in [*later, functools.partial(Later())]:
+            with self.subTest(function), self.assertRaisesRegex(TypeError, "generator or a coroutine"):
                 kiln.operation("later")(function)
+        self.assertEqual(kiln.operation("now")(functools.partial(max, 1))(2), 2)
+        self.assertEqual(kiln.operation("now")(Later).__name__, "Later", "a class runs when called")
         with self.assertRaisesRegex(TypeError, "only if operation is a decorator"):
             with kiln.operation("rows", rows=lambda: 1):
                 pass
+
+    def test_stage_takes_a_stream_only(self) -> None:
+        with self.assertRaisesRegex(TypeError, "stream must be a kiln.Stream or None, not int"):
+            kiln.stage("wrong", stream=3)  # type: ignore[arg-type]
 
     def test_scope_of_generator_can_end_before_an_inner_one(self) -> None:
         def steps() -> Generator[int, None, None]:
