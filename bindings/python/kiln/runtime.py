@@ -96,7 +96,9 @@ class Variant:
         `requirements` are the units that it compiles: a decision requests them."""
         check_runs_when_called(function, "a variant")
         self.function = function
-        self._declared = (backend, robustness, determinism, precision, crossover, requirements)
+        units = requirements if isinstance(requirements, _kiln.Unit) else tuple(requirements)
+        self._declared = (backend, robustness, determinism, precision, crossover, units)
+        _kiln._check_variant(self._declared)
 
 
 class Operation(_kiln.DispatchOperation):
@@ -149,7 +151,13 @@ def _can_fall_back(run: _kiln.Dispatch, error: Exception) -> bool:
     code = error.code if isinstance(error, Error) else "internal"
     if isinstance(error, (TypeError, ValueError)):
         code = "invalid_argument"
-    return run.fall_back(code, f"{type(error).__name__}: {error}")
+    try:
+        text = str(error)
+    except Exception:
+        text = "the exception has no text: its __str__ raises"
+    message = f"{type(error).__name__}: {text}"
+    # A file name that is not UTF-8 has characters in Python that cannot be encoded.
+    return run.fall_back(code, message.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 class Workflow(scope):
@@ -169,6 +177,9 @@ class Workflow(scope):
         super().__init__()
         self.name = name
         self._operations = list(operations)
+        for one in self._operations:
+            if not isinstance(one, _kiln.DispatchOperation):
+                raise TypeError(f"an operation of a workflow must be a kiln.runtime.Operation, not {type(one).__name__}")
         self._request = (rows, residency, device)
         self._runtime = runtime if runtime is not None else shared
 

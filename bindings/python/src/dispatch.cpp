@@ -45,7 +45,8 @@ class DispatchObject {
     runtime::Dispatch& dispatch = dispatch_.get();
     const OperationContext* const current = OperationScope::current();
     if (current == nullptr || current->dispatch != number_) return std::nullopt;
-    const Stream* const waited = stream.is_none() ? nullptr : &nb::cast<StreamObject&>(stream).get();
+    const Stream* const waited =
+        stream.is_none() ? nullptr : &cast_argument<StreamObject&>(stream, "stream must be a kiln.Stream").get();
     auto begun = std::make_unique<runtime::Stage>(dispatch, name.c_str(), waited);
     if (on_host) begun->on_host();
     auto stage = std::make_shared<OpenStage>(std::move(begun));
@@ -80,10 +81,9 @@ class DispatchObject {
 using WorkflowObject = ThreadBound<runtime::Workflow>;
 
 WorkflowObject begin_workflow(RuntimeObject& runtime, const std::string& name,
-                              const std::vector<OperationObject*>& operations,
-                              const runtime::DispatchRequest& request) {
+                              const std::vector<OperationObject>& operations, const runtime::DispatchRequest& request) {
   std::vector<const runtime::Operation*> all;
-  for (const OperationObject* one : operations) all.push_back(one->operation);
+  for (const OperationObject& one : operations) all.push_back(one.operation);
   return WorkflowObject(unwrap(call_without_gil(
       [&] { return runtime::Workflow::begin(runtime.get(), name.c_str(), std::move(all), request); })));
 }
@@ -123,7 +123,7 @@ void bind_dispatch(nb::module_& module) {
       .def("end", &WorkflowObject::end);
   module.def(
       "_begin_workflow",
-      [](RuntimeObject& runtime, const std::string& name, const std::vector<OperationObject*>& operations,
+      [](RuntimeObject& runtime, const std::string& name, const std::vector<OperationObject>& operations,
          std::uint64_t rows, const std::string& residency, const std::optional<std::string>& device) {
         return begin_workflow(runtime, name, operations, request_of(rows, residency, device));
       },

@@ -28,4 +28,9 @@ void raise(const Error& error, const Unit* unit) {
   throw nb::python_error();
 }
 
+void raise_wrong_type(const char* expected, nb::handle given) {
+  PyErr_Format(PyExc_TypeError, "%s, not %S", expected, nb::object(nb::getattr(given.type(), "__name__")).ptr());
+  throw nb::python_error();
+}
+
 }  // namespace kiln::python

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <typeinfo>
 #include <utility>
 
 #include <nanobind/nanobind.h>
@@ -14,6 +15,19 @@ namespace nb = nanobind;
 /// Raises the exception of kiln/errors.py for the code. `unit` is the requested unit, for the source line of a compiler
 /// message; can be null.
 [[noreturn]] void raise(const Error& error, const Unit* unit = nullptr);
+
+/// Raises TypeError: "`expected`, not <type of given>".
+[[noreturn]] void raise_wrong_type(const char* expected, nb::handle given);
+
+/// Converts an argument, or raises TypeError. `expected` is for example "memory must be a kiln.runtime.Memory".
+template <class T>
+T cast_argument(nb::handle given, const char* expected) {
+  try {
+    return nb::cast<T>(given);
+  } catch (const std::bad_cast&) {
+    raise_wrong_type(expected, given);
+  }
+}
 
 /// Returns the value, or raises the exception.
 template <class T>

@@ -22,6 +22,7 @@ std::optional<MemoryTier> tier_of(const std::optional<std::string>& text) {
 
 // An exception of the callback counts as "nothing more to free".
 std::function<bool(std::size_t)> freeing(nb::object callback) {
+  if (PyCallable_Check(callback.ptr()) == 0) raise_wrong_type("on_out_of_memory must be a function", callback);
   return [kept = keep_for_threads(std::move(callback))](std::size_t wanted) {
     const GilAcquire held;
     if (!held) return false;

@@ -23,7 +23,9 @@ struct KernelHandleObject {
 };
 
 std::vector<NotReady> ensure_warm(const WarmupPlanObject& plan, nb::handle session, std::optional<double> timeout) {
-  const SharedSession where = session.is_none() ? shared_session() : nb::cast<const SessionObject&>(session).session;
+  const SharedSession where =
+      session.is_none() ? shared_session()
+                        : cast_argument<const SessionObject&>(session, "session must be a kiln.Session").session;
   const PythonCaller caller;
   return call_interruptible(limit_of(timeout), [&](Wait wait) {
     CallDeadline deadline(wait);

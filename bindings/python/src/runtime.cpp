@@ -38,15 +38,25 @@ const Requirements* add_requirements(OperationStorage& storage, nb::handle units
   return &storage.requirements.emplace_back(label.c_str(), &storage.units.emplace_back(std::move(list)));
 }
 
+std::uint64_t crossover_of(nb::handle given) {
+  constexpr const char* kExpected = "crossover must be None or a number of rows from 0 to 2**64 - 1";
+  if (given.is_none()) return runtime::kNoCrossover;
+  std::uint64_t rows = 0;
+  if (nb::try_cast(given, rows)) return rows;
+  if (PyLong_Check(given.ptr())) throw nb::value_error(kExpected);
+  raise_wrong_type(kExpected, given);
+}
+
 Variant variant_of(OperationStorage& storage, const nb::tuple& given) {
   using runtime::Determinism, runtime::Precision, runtime::Robustness;
-  const auto text = [&](std::size_t at) { return nb::cast<std::string>(given[at]); };
+  constexpr const char* kExpected[] = {"backend must be a string", "robustness must be a string",
+                                       "determinism must be a string", "precision must be a string"};
+  const auto text = [&](std::size_t at) { return cast_argument<std::string>(given[at], kExpected[at]); };
   return Variant(backend_of(text(0)),
                  parse_enum<Robustness>(text(1), "robustness", {Robustness::Exact, Robustness::Bounded}),
                  parse_enum<Precision>(text(3), "precision", {Precision::Fp64, Precision::Fp32, Precision::Mixed}),
                  parse_enum<Determinism>(text(2), "determinism", {Determinism::Deterministic, Determinism::Unordered}),
-                 given[4].is_none() ? runtime::kNoCrossover : nb::cast<std::uint64_t>(given[4]),
-                 add_requirements(storage, given[5], text(0)));
+                 crossover_of(given[4]), add_requirements(storage, given[5], text(0)));
 }
 
 OperationObject make_operation(std::string name, const std::string& precision, const nb::list& variants) {
@@ -77,10 +87,15 @@ RuntimeObject make_runtime(nb::handle session, const std::optional<std::vector<s
                            nb::handle calibration, runtime::RuntimeOptions options) {
   if (devices) {
     options.devices.clear();
-    for (const std::string& device : *devices) options.devices.push_back(backend_of(device));
+    for (const std::string& device : *devices) {
+      options.devices.push_back(
+          parse_enum<runtime::Backend>(device, "a device", {runtime::Backend::OpenCl, runtime::Backend::Cuda}));
+    }
   }
   if (!calibration.is_none()) options.calibration = path_of(calibration);
-  const SharedSession used = session.is_none() ? shared_session() : nb::cast<const SessionObject&>(session).session;
+  const SharedSession used =
+      session.is_none() ? shared_session()
+                        : cast_argument<const SessionObject&>(session, "session must be a kiln.Session").session;
   return RuntimeObject(Runtime(*used, std::move(options)));
 }
 
@@ -217,6 +232,13 @@ runtime::DispatchRequest request_of(std::uint64_t rows, const std::string& resid
 
 void bind_runtime(nb::module_& module) {
   bind_decision(module);
+  module.def(
+      "_check_variant",
+      [](const nb::tuple& declared) {
+        OperationStorage unused;
+        (void)variant_of(unused, declared);
+      },
+      nb::arg("declared"));
   nb::class_<OperationObject>(module, "DispatchOperation", "An operation with several implementations.")
       .def(
           "__init__",

@@ -15,6 +15,7 @@ namespace {
 
 // A session can outlive the interpreter.
 EventCallback listener(nb::object callback) {
+  if (PyCallable_Check(callback.ptr()) == 0) raise_wrong_type("on_event must be a function", callback);
   return [kept = keep_for_threads(std::move(callback))](const Event& event) {
     const GilAcquire held;
     if (!held) return;
@@ -37,19 +38,23 @@ SessionOptions options_of(nb::handle settings, nb::handle locked, nb::object on_
                           bool collect_metrics, nb::handle opencl) {
   SessionOptions options;
   if (!settings.is_none()) {
-    for (auto [name, value] : nb::cast<nb::dict>(settings)) {
-      options.settings[nb::cast<std::string>(name)] = setting_text(value);
+    for (auto [name, value] : cast_argument<nb::dict>(settings, "settings must be a dict")) {
+      options.settings[cast_argument<std::string>(name, "the name of a setting must be a string")] =
+          setting_text(value);
     }
   }
-  for (nb::handle name : nb::iter(locked)) options.locked.insert(nb::cast<std::string>(name));
+  for (nb::handle name : nb::iter(locked)) {
+    options.locked.insert(cast_argument<std::string>(name, "the name of a setting must be a string"));
+  }
   if (!on_event.is_none()) options.on_event = listener(std::move(on_event));
   options.record_undeclared = record_undeclared;
   options.collect_metrics = collect_metrics;
   if (!opencl.is_none()) {
-    const auto both = nb::cast<nb::tuple>(opencl);
-    if (both.size() != 2) throw nb::value_error("opencl must be a pair of numbers: cl_context and cl_device_id");
-    options.opencl = {reinterpret_cast<void*>(nb::cast<std::uintptr_t>(both[0])),
-                      reinterpret_cast<void*>(nb::cast<std::uintptr_t>(both[1]))};
+    const char* const expected = "opencl must be a pair of numbers: cl_context and cl_device_id";
+    const auto both = cast_argument<nb::tuple>(opencl, expected);
+    if (both.size() != 2) throw nb::value_error(expected);
+    options.opencl = {reinterpret_cast<void*>(cast_argument<std::uintptr_t>(both[0], expected)),
+                      reinterpret_cast<void*>(cast_argument<std::uintptr_t>(both[1], expected))};
   }
   return options;
 }
@@ -60,8 +65,10 @@ void end_session(Session* session) {
 }
 
 SharedSession open_session(SessionOptions options, nb::handle memory) {
-  auto opened = memory.is_none() ? Session::open(std::move(options))
-                                 : runtime::open_session(std::move(options), nb::cast<const runtime::Memory&>(memory));
+  auto opened = memory.is_none()
+                    ? Session::open(std::move(options))
+                    : runtime::open_session(std::move(options), cast_argument<const runtime::Memory&>(
+                                                                    memory, "memory must be a kiln.runtime.Memory"));
   return SharedSession(new Session(unwrap(std::move(opened))), &end_session);
 }
 

@@ -7,6 +7,7 @@ import asyncio
 import ctypes
 import timeit
 import unittest
+from typing import Any
 
 import support
 
@@ -98,6 +99,19 @@ class OpenCl(unittest.TestCase):
             self.stream.download(memory, b"only to be read")
         with self.assertRaisesRegex(ValueError, "the buffer 64"):
             self.stream.upload(memory, bytes(65))
+
+    def test_session_names_the_argument_of_a_wrong_type(self) -> None:
+        wrong: list[tuple[dict[str, Any], str]] = [
+            ({"settings": 5}, "settings must be a dict, not int"),
+            ({"settings": {5: 5}}, "the name of a setting must be a string, not int"),
+            ({"locked": [5]}, "the name of a setting must be a string, not int"),
+            ({"on_event": 5}, "on_event must be a function, not int"),
+            ({"opencl": 5}, "opencl must be a pair of numbers: cl_context and cl_device_id, not int"),
+            ({"opencl": ("x", 1)}, "opencl must be a pair of numbers: cl_context and cl_device_id, not str"),
+        ]
+        for arguments, message in wrong:
+            with self.subTest(message), self.assertRaisesRegex(TypeError, message):
+                kiln.Session(**arguments)
 
     def test_tensor_memory_by_dlpack(self) -> None:
         class Tensor:  # like a host tensor of torch: DLPack and no buffer protocol

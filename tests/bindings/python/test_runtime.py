@@ -4,6 +4,7 @@ a CPU device and therefore must be allowed."""
 from __future__ import annotations
 
 import array
+import functools
 import os
 import threading
 import unittest
@@ -15,7 +16,7 @@ import support
 support.private_cache()
 
 import kiln  # noqa: E402
-from kiln import runtime  # noqa: E402
+from kiln import _kiln, runtime  # noqa: E402
 
 UNIT = kiln.Unit.opencl("twice.cl", "kernel void twice(global int* x) { x[get_global_id(0)] *= 2; }", entries="twice")
 CROSSOVER = 64
@@ -91,6 +92,16 @@ class Settings(Case):
             made.set_mode("fast")  # type: ignore[arg-type]
         with self.assertRaisesRegex(ValueError, "must be one of auto"):
             made.set_precision("fp8")  # type: ignore[arg-type]
+
+    def test_wrong_arguments_are_named_at_the_call(self) -> None:
+        with self.assertRaisesRegex(ValueError, "a device must be one of opencl, cuda, not 'cpu'"):
+            runtime.Runtime(self.session, devices=["cpu"])  # type: ignore[list-item]
+        with self.assertRaisesRegex(TypeError, "session must be a kiln.Session, not int"):
+            runtime.Runtime(5)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "on_out_of_memory must be a function, not int"):
+            runtime.Memory(on_out_of_memory=5)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "memory must be a kiln.runtime.Memory, not int"):
+            kiln.Session(memory=5)  # type: ignore[arg-type]
 
 
 class MemoryTiers(unittest.TestCase):
@@ -176,8 +187,27 @@ class Decisions(Case):
         def generator() -> Generator[int, None, None]:
             yield 1
 
-        with self.assertRaisesRegex(TypeError, "generator"):
-            variant(generator, "cpu")
+        for function in (generator, functools.partial(generator)):
+            with self.assertRaisesRegex(TypeError, "generator"):
+                variant(function, "cpu")
+
+    def test_variant_checks_what_it_declares(self) -> None:
+        expected = "crossover must be None or a number of rows from 0 to 2"
+        for crossover, kind in ((-1, ValueError), (2**64, ValueError), (1.5, TypeError), ([], TypeError)):
+            with self.subTest(crossover), self.assertRaisesRegex(kind, expected):
+                variant(on_cpu, "cpu", crossover=crossover)
+        with self.assertRaisesRegex(ValueError, "backend must be one of cpu, opencl, cuda, not 'tpu'"):
+            variant(on_cpu, "tpu")
+        with self.assertRaisesRegex(TypeError, "precision must be a string, not int"):
+            variant(on_cpu, "cpu", precision=64)
+        with self.assertRaisesRegex(TypeError, "expected a kiln.Unit"):
+            variant(on_cpu, "cpu", requirements=["twice.cl"])
+
+    def test_variant_of_two_operations_keeps_its_requirements(self) -> None:
+        both = [variant(on_cpu, "cpu"), variant(self.on_device, "opencl", requirements=iter([UNIT]))]
+        operations = [runtime.Operation(name, precision="metric", variants=both) for name in ("test.1", "test.2")]
+        self.runtime.decide(operations[1], rows=1)
+        self.assertEqual(len(self.session.status().units), 1)
 
     def test_rows_on_a_device_name_it(self) -> None:
         decided = self.runtime.decide(self.twice(), rows=1, residency="device", device="opencl")
@@ -220,6 +250,22 @@ class Runs(Case):
         self.assertIn("OSError: the device is gone", fell_back.message)
         self.assertEqual(self.of_kind("dispatched")[0].selected, "cpu")
         self.assertEqual(self.runtime.counts()["fallbacks"], 1)
+
+    def test_error_without_a_valid_text_falls_back(self) -> None:
+        class Silent(Exception):
+            def __str__(self) -> str:
+                raise RuntimeError("no text")
+
+        x = array.array("i", range(CROSSOVER))
+        for error in (OSError("no file \udcff"), Silent()):
+
+            def fail(x: Any, error: Exception = error) -> Any:
+                raise error
+
+            self.assertEqual(self.twice(fail)(x, rows=len(x), runtime=self.runtime), on_cpu(x))
+        messages = [event.message for event in self.of_kind("fell_back")]
+        self.assertIn("OSError: no file \\udcff", messages[0])
+        self.assertIn("Silent: the exception has no text", messages[1])
 
     def test_errors_of_the_caller_and_of_mode_gpu_do_not_fall_back(self) -> None:
         def reject(x: Any) -> Any:
@@ -328,6 +374,13 @@ class Workflows(Case):
         self.assertEqual(len(self.of_kind("decided")), 2)
         with self.assertRaisesRegex(RuntimeError, "not entered"):
             workflow.next_chunk(rows=1)
+
+    def test_workflow_takes_operations_only(self) -> None:
+        for wrong in (None, on_cpu):
+            with self.assertRaisesRegex(TypeError, "must be a kiln.runtime.Operation, not (NoneType|function)"):
+                runtime.Workflow("test.flow", [wrong], rows=5, runtime=self.runtime)  # type: ignore[list-item]
+        with self.assertRaises(TypeError):
+            _kiln._begin_workflow(self.runtime, "test.flow", [None], 5, "host", None)  # type: ignore[list-item]
 
     def test_chunk_cannot_end_inside_a_run(self) -> None:
         flow = runtime.Workflow("test.flow", [self.twice()], rows=CROSSOVER, runtime=self.runtime)
