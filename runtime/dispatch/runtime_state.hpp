@@ -49,7 +49,8 @@ struct Runtime::State {
   void emit_fallback(const char* name, const Decision& decision, const std::string& message);
 
   Session session;
-  const RuntimeOptions options;
+  const bool cpu_is_listed;      ///< in the program's options, as a device
+  const RuntimeOptions options;  ///< without the CPU as a device
   MachineInfoCache knowledge;
 
   std::atomic<std::uint64_t> decisions{0};
