@@ -7,8 +7,14 @@
 namespace kiln::runtime {
 namespace {
 
-bool usable(const Variant& variant, Backend backend, bool deterministic) {
-  return variant.backend == backend && (!deterministic || variant.determinism == Determinism::Deterministic);
+bool requires_fp64(const Operation& operation, const EffectiveSettings& settings) {
+  return settings.precision.value == PrecisionPolicy::Fp64 || operation.precision() == PrecisionClass::Constructive;
+}
+
+bool usable(const Operation& operation, const Variant& variant, Backend backend, const EffectiveSettings& settings) {
+  if (variant.backend != backend) return false;
+  if (settings.deterministic.value && variant.determinism != Determinism::Deterministic) return false;
+  return variant.precision == Precision::Fp64 || !requires_fp64(operation, settings);
 }
 
 constexpr const char* kAllowCpuDevice = "; set KILN_ALLOW_CPU_DEVICE=1 to use it";
@@ -40,8 +46,12 @@ class BackendSelector {
   Result<CachedDecision> any_device(Reason reason, const std::string& text);
   Result<CachedDecision> select_by_size();
 
-  bool has_variant(Backend backend, bool deterministic) const;
-  bool has_variant(Backend backend) const { return has_variant(backend, question_.requests.deterministic.value); }
+  bool has_variant(Backend backend) const {
+    return first_without(question_.operations, backend, question_.requests) == nullptr;
+  }
+  /// Returns true if each operation has a variant for the backend, also if it may not be used.
+  bool has_any_variant(Backend backend) const;
+  std::string restriction() const { return restriction_text(question_.operations, question_.requests); }
   /// Returns true if the query has at least `rows` rows. Limits the validity of the choice to row counts on the same
   /// side of `rows`.
   bool at_least(std::uint64_t rows);
@@ -53,9 +63,6 @@ class BackendSelector {
   /// Returns the device of a backend, or an error if it is missing, or is a CPU and CPU devices are not allowed. If
   /// that is known without the driver, opens none.
   Result<DeviceInfo> usable_device(Backend backend);
-  Precision planned(const Operation& operation, unsigned fp64_ratio) const {
-    return planned_precision(operation.precision(), fp64_ratio, question_.requests.precision.value);
-  }
   Error no_variant(const std::string& what) const;
   void add_missing(Backend backend, const std::string& reason);
 
@@ -123,7 +130,7 @@ Result<CachedDecision> BackendSelector::any_device(Reason reason, const std::str
   bool any = false;
   for (const Backend backend : options_.devices) {
     if (!has_variant(backend)) {
-      add_missing(backend, "no variant" + determinism_text(question_.requests));
+      add_missing(backend, "no variant" + restriction());
       continue;
     }
     any = true;
@@ -139,7 +146,8 @@ Result<CachedDecision> BackendSelector::any_device(Reason reason, const std::str
 }
 
 Result<CachedDecision> BackendSelector::select_by_size() {
-  if (!has_variant(Backend::Cpu)) return any_device(Reason::OnlyVariant, "there is no variant for the CPU");
+  if (!has_variant(Backend::Cpu))
+    return any_device(Reason::OnlyVariant, "there is no variant" + restriction() + " for the CPU");
   bool any = false;
   Crossover minimum;
   for (const Backend backend : options_.devices) {
@@ -177,16 +185,15 @@ Result<CachedDecision> BackendSelector::select_by_size() {
     choice.decision.measured = minimum.measured;
     return choice;
   }
-  const bool left_out = has_variant(Backend::OpenCl, false) || has_variant(Backend::Cuda, false);
+  const bool left_out = has_any_variant(Backend::OpenCl) || has_any_variant(Backend::Cuda);
   if (!left_out) return made(Backend::Cpu, 0, Reason::OnlyVariant, "there is only a variant for the CPU");
-  return made(Backend::Cpu, 0, Reason::NoVariant,
-              "there is no variant for an allowed device" + determinism_text(question_.requests));
+  return made(Backend::Cpu, 0, Reason::NoVariant, "there is no variant" + restriction() + " for an allowed device");
 }
 
-bool BackendSelector::has_variant(Backend backend, bool deterministic) const {
+bool BackendSelector::has_any_variant(Backend backend) const {
   return std::all_of(question_.operations.begin(), question_.operations.end(), [&](const Operation* operation) {
     return std::any_of(operation->begin(), operation->end(),
-                       [&](const Variant& variant) { return usable(variant, backend, deterministic); });
+                       [&](const Variant& variant) { return variant.backend == backend; });
   });
 }
 
@@ -205,7 +212,7 @@ Crossover BackendSelector::min_crossover(Backend backend) {
   for (const Operation* operation : question_.operations) {
     Crossover minimum;
     for (const Variant& variant : *operation) {
-      if (!usable(variant, backend, question_.requests.deterministic.value)) continue;
+      if (!usable(*operation, variant, backend, question_.requests)) continue;
       const Crossover its = knowledge_.estimated_crossover(session_, *operation, variant);
       if (its.rows <= minimum.rows) minimum = its;
     }
@@ -217,8 +224,7 @@ Crossover BackendSelector::min_crossover(Backend backend) {
 Crossover BackendSelector::crossover(Backend backend, const DeviceInfo& device) {
   Crossover largest{0, true};
   for (const Operation* operation : question_.operations) {
-    const Variant* variant =
-        variant_of(*operation, backend, planned(*operation, device.fp64_ratio), question_.requests.deterministic.value);
+    const Variant* variant = variant_of(*operation, backend, device.fp64_ratio, question_.requests);
     const Crossover its = knowledge_.crossover(session_, *operation, *variant);
     largest = {std::max(largest.rows, its.rows), largest.measured && its.measured};
   }
@@ -238,8 +244,8 @@ CachedDecision BackendSelector::made(Backend backend, unsigned fp64_ratio, Reaso
   Decision& decision = choice.decision;
   decision.operation = &first;
   decision.fp64_ratio = fp64_ratio;
-  decision.planned_precision = planned(first, fp64_ratio);
-  decision.variant = variant_of(first, backend, decision.planned_precision, question_.requests.deterministic.value);
+  decision.planned_precision = planned_precision(first, fp64_ratio, question_.requests);
+  decision.variant = variant_of(first, backend, fp64_ratio, question_.requests);
   decision.requested = question_.requests.mode.value;
   decision.source = question_.requests.mode.source;
   decision.selected = backend;
@@ -266,8 +272,7 @@ Result<DeviceInfo> BackendSelector::usable_device(Backend backend) {
 }
 
 Error BackendSelector::no_variant(const std::string& what) const {
-  return make_error(Code::Unsupported, std::string(question_.name) + " has no variant" +
-                                           determinism_text(question_.requests) + " " + what);
+  return make_error(Code::Unsupported, std::string(question_.name) + " has no variant" + restriction() + " " + what);
 }
 
 void BackendSelector::add_missing(Backend backend, const std::string& reason) {
@@ -276,10 +281,16 @@ void BackendSelector::add_missing(Backend backend, const std::string& reason) {
 
 }  // namespace
 
-const Variant* variant_of(const Operation& operation, Backend backend, Precision planned, bool deterministic) {
+Precision planned_precision(const Operation& operation, unsigned fp64_ratio, const EffectiveSettings& settings) {
+  return planned_precision(operation.precision(), fp64_ratio, settings.precision.value);
+}
+
+const Variant* variant_of(const Operation& operation, Backend backend, unsigned fp64_ratio,
+                          const EffectiveSettings& settings) {
+  const Precision planned = planned_precision(operation, fp64_ratio, settings);
   const Variant* best = nullptr;
   for (const Variant& variant : operation) {
-    if (!usable(variant, backend, deterministic)) continue;
+    if (!usable(operation, variant, backend, settings)) continue;
     if (variant.precision == planned) return &variant;
     const bool better = best == nullptr || (variant.precision == Precision::Fp64 && best->precision != Precision::Fp64);
     if (better) best = &variant;
@@ -287,8 +298,25 @@ const Variant* variant_of(const Operation& operation, Backend backend, Precision
   return best;
 }
 
-std::string determinism_text(const EffectiveSettings& settings) {
-  return settings.deterministic.value ? " that is deterministic (as requested)" : "";
+const Operation* first_without(std::span<const Operation* const> operations, Backend backend,
+                               const EffectiveSettings& settings) {
+  for (const Operation* operation : operations) {
+    if (variant_of(*operation, backend, 0, settings) == nullptr) return operation;
+  }
+  return nullptr;
+}
+
+std::string restriction_text(std::span<const Operation* const> operations, const EffectiveSettings& settings) {
+  const bool fp64_only = std::any_of(operations.begin(), operations.end(), [&](const Operation* operation) {
+    const bool has_less = std::any_of(operation->begin(), operation->end(),
+                                      [](const Variant& variant) { return variant.precision != Precision::Fp64; });
+    return has_less && requires_fp64(*operation, settings);
+  });
+  const bool requested = settings.precision.value == PrecisionPolicy::Fp64;
+  std::string text;
+  if (fp64_only) text += requested ? " in fp64 (as requested)" : " in fp64 (as a constructive operation requires)";
+  if (settings.deterministic.value) text += " that is deterministic (as requested)";
+  return text;
 }
 
 Result<CachedDecision> select_backend(const DispatchQuery& question, const RuntimeOptions& options, Session& session,

@@ -26,12 +26,22 @@ struct CachedDecision {
   std::uint64_t high = kNoCrossover;
 };
 
-/// Returns the variant of a backend with the planned precision, otherwise the one in double precision, otherwise the
-/// first. Considers only deterministic variants if `deterministic` is set. Returns null if there is none.
-const Variant* variant_of(const Operation& operation, Backend backend, Precision planned, bool deterministic);
+/// Returns the precision that the plan asks for on a device with this fp64 ratio.
+Precision planned_precision(const Operation& operation, unsigned fp64_ratio, const EffectiveSettings& settings);
 
-/// Returns " that is deterministic (as requested)" for a message, or an empty string.
-std::string determinism_text(const EffectiveSettings& settings);
+/// Returns the variant of a backend with the planned precision, otherwise the one in double precision, otherwise the
+/// first. Considers only the variants that the settings and the class of the operation allow: deterministic ones, those
+/// in fp64. Returns null if there is none; the fp64 ratio has no influence on that.
+const Variant* variant_of(const Operation& operation, Backend backend, unsigned fp64_ratio,
+                          const EffectiveSettings& settings);
+
+/// Returns the first operation without a variant that `variant_of` would return; null if each has one.
+const Operation* first_without(std::span<const Operation* const> operations, Backend backend,
+                               const EffectiveSettings& settings);
+
+/// Returns which variants the settings and the classes of the operations leave out, for a message after "no variant":
+/// " in fp64 (as requested) that is deterministic (as requested)". Returns an empty string if they leave none out.
+std::string restriction_text(std::span<const Operation* const> operations, const EffectiveSettings& settings);
 
 /// Selects a backend. Opens a driver only if the result depends on it.
 Result<CachedDecision> select_backend(const DispatchQuery& question, const RuntimeOptions& options, Session& session,

@@ -38,11 +38,12 @@ Result<Decision> Runtime::State::choice(const DispatchQuery& question) {
 
 Result<Decision> Runtime::State::decide(const char* name, std::span<const Operation* const> operations,
                                         const DispatchRequest& request) {
-  auto chosen = choice({name, operations, request, requests()});
+  const EffectiveSettings settings = requests();
+  auto chosen = choice({name, operations, request, settings});
   if (!chosen) return std::move(chosen).error();
   Decision decision = placed(*std::move(chosen), request.rows);
   decision.id = OperationContext::next_id();
-  decision.warm = is_warm(decision, operations);
+  decision.warm = is_warm(decision, operations, settings);
   ++decisions;
   if (const EventCallback emit = session.event_callback()) {
     Event event = event_of(events::kDecided, name, decision);
@@ -55,6 +56,8 @@ Result<Decision> Runtime::State::decide(const char* name, std::span<const Operat
 
 Result<Decision> Runtime::State::inherit(const DecisionScope& frame, const char* name,
                                          std::span<const Operation* const> operations, const DispatchRequest& request) {
+  // Read once: another thread can change them during this call.
+  const EffectiveSettings settings = requests();
   Decision decision = frame.decision;
   const std::string where = to_string(decision.selected);
   const bool rows_on_device = request.residency == Residency::Device;
@@ -66,54 +69,41 @@ Result<Decision> Runtime::State::inherit(const DecisionScope& frame, const char*
   }
   decision.explanation = "as decided for " + frame.name();
   decision.fallback = false;
-  if (const Operation* stray = first_without(decision.selected, operations)) {
-    decision.explanation = std::string(stray->name()) + " has no variant" + determinism_text(requests()) + " for " +
-                           where + ", which " + frame.name() + " uses";
-    if (rows_on_device || decision.requested != Mode::Auto || first_without(Backend::Cpu, operations) != nullptr) {
+  if (!runtime::on_device(decision.selected)) decision.cpu_device = false;
+  if (const Operation* stray = first_without(operations, decision.selected, settings)) {
+    decision.explanation = std::string(stray->name()) + " has no variant" + restriction_text({&stray, 1}, settings) +
+                           " for " + where + ", which " + frame.name() + " uses";
+    if (rows_on_device || decision.requested != Mode::Auto ||
+        first_without(operations, Backend::Cpu, settings) != nullptr) {
       return make_error(Code::Unsupported, decision.explanation + "; add it to the operations of the workflow");
     }
     decision.selected = Backend::Cpu;
     decision.device.clear();
+    decision.cpu_device = false;
     decision.fp64_ratio = 0;
     decision.reason = Reason::NoVariant;
     decision.fallback = true;
   }
   decision.operation = operations.front();
-  decision.variant = variant_on(decision.selected, *decision.operation);
-  decision.planned_precision = planned(*decision.operation, decision.fp64_ratio);
+  decision.variant = variant_of(*decision.operation, decision.selected, decision.fp64_ratio, settings);
+  if (decision.variant == nullptr)
+    return make_error(Code::Unsupported, std::string(name) + " has no variant for " + where);
+  decision.planned_precision = planned_precision(*decision.operation, decision.fp64_ratio, settings);
   decision.precision = decision.variant->precision;
   decision.residency = request.residency;
   decision = placed(std::move(decision), request.rows);
-  decision.warm = is_warm(decision, operations);
+  decision.warm = is_warm(decision, operations, settings);
   if (decision.fallback) emit_fallback(name, decision, decision.explanation);
   return decision;
 }
 
-const Operation* Runtime::State::first_without(Backend backend, std::span<const Operation* const> operations) {
-  for (const Operation* operation : operations) {
-    if (variant_on(backend, *operation) == nullptr) return operation;
-  }
-  return nullptr;
-}
-
-// Returns null if there is no variant.
-const Variant* Runtime::State::variant_on(Backend backend, const Operation& operation) {
-  unsigned ratio = 0;
-  if (runtime::on_device(backend)) {
-    if (const auto device = knowledge.device(session, backend)) ratio = device->fp64_ratio;
-  }
-  return variant_of(operation, backend, planned(operation, ratio), requests().deterministic.value);
-}
-
-Precision Runtime::State::planned(const Operation& operation, unsigned fp64_ratio) {
-  return planned_precision(operation.precision(), fp64_ratio, requests().precision.value);
-}
-
-bool Runtime::State::is_warm(const Decision& decision, std::span<const Operation* const> operations) {
+bool Runtime::State::is_warm(const Decision& decision, std::span<const Operation* const> operations,
+                             const EffectiveSettings& settings) {
   bool warm = true;
   for (const Operation* operation : operations) {
-    const Variant* variant =
-        operation == decision.operation ? decision.variant : variant_on(decision.selected, *operation);
+    const Variant* variant = operation == decision.operation
+                                 ? decision.variant
+                                 : variant_of(*operation, decision.selected, decision.fp64_ratio, settings);
     // Check all variants, because the check also requests their units.
     if (variant != nullptr && !knowledge.is_warm(session, variant->requirements)) warm = false;
   }

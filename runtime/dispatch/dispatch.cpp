@@ -70,8 +70,7 @@ bool Dispatch::fall_back(const Error& error) {
   if (!on_device(decision.selected) || decision.requested != Mode::Auto) return false;
   if (state_->request.residency == Residency::Device || is_callers(error.code)) return false;
   Runtime::State& runtime = *state_->runtime.state();
-  const Variant* cpu =
-      variant_of(state_->operation, Backend::Cpu, Precision::Fp64, runtime.requests().deterministic.value);
+  const Variant* cpu = variant_of(state_->operation, Backend::Cpu, 0, runtime.requests());
   if (cpu == nullptr) return false;
   const std::string text = std::string("the variant for ") + to_string(decision.selected) + " failed: " + error.message;
   Event event = Runtime::State::event_of(events::kFellBack, state_->operation.name(), decision);

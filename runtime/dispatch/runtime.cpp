@@ -12,10 +12,21 @@ namespace {
 // The result of a rewrite that runs no operation, in its event.
 constexpr const char* kInputUnchanged = "input";
 
+bool lists_cpu(const RuntimeOptions& options) {
+  return std::find(options.devices.begin(), options.devices.end(), Backend::Cpu) != options.devices.end();
+}
+
+RuntimeOptions without_cpu(RuntimeOptions options) {
+  std::vector<Backend>& devices = options.devices;
+  devices.erase(std::remove(devices.begin(), devices.end(), Backend::Cpu), devices.end());
+  return options;
+}
+
 }  // namespace
 
 Runtime::State::State(Session its_session, RuntimeOptions its_options)
-    : session(std::move(its_session)), options(std::move(its_options)),
+    : session(std::move(its_session)), cpu_is_listed(lists_cpu(its_options)),
+      options(without_cpu(std::move(its_options))),
       knowledge(options), overrides_{options.mode,          options.rewrites,
                                      options.deterministic, options.allow_cpu_device,
                                      options.precision,     options.time_stages} {}
@@ -28,6 +39,9 @@ EnvironmentSettings Runtime::State::environment() {
     generation = generation_;
   }
   EnvironmentSettings read = EnvironmentSettings::read();
+  if (cpu_is_listed) {
+    read.warnings.push_back("RuntimeOptions::devices: cpu is ignored: it is not a device; use cuda or opencl");
+  }
   {
     const MutexLock lock(mutex);
     if (generation == generation_) environment_ = read;
@@ -42,10 +56,15 @@ EnvironmentSettings Runtime::State::environment() {
 }
 
 EffectiveSettings Runtime::State::requests() {
+  std::uint64_t generation = 0;
+  {
+    const MutexLock lock(mutex);
+    generation = generation_;
+  }
   const EnvironmentSettings said = environment();
   const MutexLock lock(mutex);
   EffectiveSettings made = EffectiveSettings::of(overrides_, said);
-  made.generation = generation_;
+  made.generation = generation;  // of before the environment was read, which can be outdated by now
   return made;
 }
 

@@ -49,7 +49,8 @@ struct Runtime::State {
   void emit_fallback(const char* name, const Decision& decision, const std::string& message);
 
   Session session;
-  const RuntimeOptions options;
+  const bool cpu_is_listed;      ///< in the program's options, as a device
+  const RuntimeOptions options;  ///< without the CPU as a device
   MachineInfoCache knowledge;
 
   std::atomic<std::uint64_t> decisions{0};
@@ -69,11 +70,8 @@ struct Runtime::State {
   void reset() KILN_REQUIRES(mutex);
   Result<Decision> choice(const DispatchQuery& question);
   std::optional<Decision> cached_decision(const DecisionCacheKey& key, std::uint64_t rows);
-  bool is_warm(const Decision& decision, std::span<const Operation* const> operations);
-  /// Returns the first operation without a variant for a backend; null if each has one.
-  const Operation* first_without(Backend backend, std::span<const Operation* const> operations);
-  Precision planned(const Operation& operation, unsigned fp64_ratio);
-  const Variant* variant_on(Backend backend, const Operation& operation);
+  bool is_warm(const Decision& decision, std::span<const Operation* const> operations,
+               const EffectiveSettings& settings);
 
   RequestedSettings overrides_ KILN_GUARDED_BY(mutex);
   std::optional<EnvironmentSettings> environment_ KILN_GUARDED_BY(mutex);

@@ -13,6 +13,7 @@ std::optional<unsigned> parse_retries(std::string_view text) {
 }
 
 std::optional<std::uint64_t> parse_limit(std::string_view text) {
+  if (text == "none" || text == "0") return 0;
   const Result<std::uint64_t> size = parse_size(text);
   return size ? std::optional(*size) : std::nullopt;
 }

@@ -44,6 +44,10 @@ void Memory::State::read_settings() {
         "KILN_MEMORY_TIER=retrying_pool retries nothing: the program cannot free memory on request; it must set "
         "MemoryOptions::on_out_of_memory");
   }
+  if (settings_.limit != 0 && !has_limit(settings_.tier)) {
+    warnings_.push_back("the limit of " + std::to_string(settings_.limit) + " bytes is ignored: " +
+                        in_words(settings_.tier) + " has no limit; use the tier pool or retrying_pool");
+  }
 }
 
 Status Memory::State::check_no_device() const {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <string_view>
 
 namespace kiln {
@@ -152,14 +153,26 @@ void work_arguments(Events& events, const OperationContext& work) {
   if (work.purpose != Purpose::Unspecified) events.text("purpose", to_string(work.purpose));
 }
 
-// Names come from extensions; a name that is not valid would break the file, so its detail is omitted.
+// The names of the arguments that are not details.
+constexpr std::string_view kFixedArguments[] = {
+    "id",           "category", "unit",       "target",      "origin",        "key",
+    "message",      "ms",       "bytes",      "stream",      "task_id",       "requested",
+    "selected",     "warm",     "name",       "grid_blocks", "block_threads", "suggested_block_threads",
+    "shared_bytes", "pinned",   "cpu_device", "operation",   "stage",         "dispatch",
+    "workflow",     "rows",     "residency",  "purpose",     "thread"};
+
+bool is_detail_name(std::string_view name) {
+  const auto valid = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  return !name.empty() && std::all_of(name.begin(), name.end(), valid) &&
+         std::find(std::begin(kFixedArguments), std::end(kFixedArguments), name) == std::end(kFixedArguments);
+}
+
+// Names come from extensions; one that is not valid would break the file or replace another argument, so its detail is
+// omitted.
 void detail_arguments(Events& events, const Event& event) {
   for (std::size_t i = 0; i < std::min(event.details.size(), Event::kMaxDetails); ++i) {
     const auto& [name, value] = event.details[i];
-    const bool valid = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-    });
-    if (valid) events.text(name.c_str(), value);
+    if (is_detail_name(name)) events.text(name.c_str(), value);
   }
 }
 

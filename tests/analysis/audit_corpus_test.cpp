@@ -43,7 +43,6 @@ AuditedPrograms AuditPipeline::planted_on_double() {
       on_double("small blocks with 48 KiB each", {CudaFault::SmallBlockWithSharedMemory},
                 "LOW shared_memory_limits_blocks"),
       on_double("fp64 where the plan asks for fp32", {CudaFault::NeedlessFp64}, "MEDIUM needless_fp64"),
-      on_double("a constructive operation in fp32", {CudaFault::ConstructiveInFp32}, "HIGH constructive_not_fp64"),
   };
 }
 

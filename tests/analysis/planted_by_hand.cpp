@@ -76,6 +76,12 @@ AuditedPrograms wrong_backend() {
                 trace.launched("length");
                 trace.dispatched("cuda", precision_of("fp64", "fp32", "metric", "64"));
               }),
+      by_hand("a constructive operation in fp32", "HIGH constructive_not_fp64",
+              [](HandMadeTrace& trace) {
+                trace.begin("auto", "cuda");
+                trace.launched("build");
+                trace.dispatched("cuda", precision_of("fp32", "fp64", "constructive", "2"));
+              }),
       by_hand("a buffer in mixed precision", "HIGH constructive_not_fp64",
               [](HandMadeTrace& trace) {
                 trace.begin("auto", "cuda");

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "support/fixtures/files.hpp"
 #include "support/fixtures/temporary_directory.hpp"
 #include "support/fixtures/traces.hpp"
@@ -80,6 +82,23 @@ TEST(TraceReader, EveryFieldRoundTrips) {
   EXPECT_EQ(read.event.context.rows, wanted.context.rows);
   EXPECT_EQ(read.event.context.residency, wanted.context.residency);
   EXPECT_EQ(read.event.context.purpose, wanted.context.purpose);
+}
+
+TEST(TraceReader, DetailsReplaceNoOtherArgument) {
+  TraceWriter full;
+  full.on_event(full_event());
+  const nlohmann::json written = nlohmann::json::parse(full.json())["traceEvents"].back()["args"];
+  ASSERT_GT(written.size(), 20U);
+  for (const auto& [name, value] : written.items()) {
+    if (name == "precision") continue;
+    Event event = Event::of({"painter", "picture_drawn"});
+    event.details = {{name, "forged"}, {"color", "red"}};
+    TraceWriter writer;
+    writer.on_event(event);
+    const std::string text = writer.json();
+    EXPECT_EQ(text.find("forged"), std::string::npos) << name;
+    EXPECT_EQ(audit::parse_trace(text).value().events.front().event.detail("color"), "red") << name;
+  }
 }
 
 TEST(TraceReader, ReadsProcessAndThreadNamesButNotStreams) {

@@ -233,6 +233,19 @@ TEST_F(DecideTest, SelectsVariantOfPlannedPrecision) {
   EXPECT_EQ(decision.variant, kPrecise.begin() + 1);
 }
 
+TEST_F(DecideTest, CpuIsNotADevice) {
+  const auto refused = make({Backend::Cpu}, Mode::Gpu).decide(kScan, rows(1000));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_TRUE(has(refused.error().message, "RuntimeOptions::devices allows none"));
+  EXPECT_TRUE(has(fixture_.only(Event::Kind::ConfigWarning).message, "devices: cpu is ignored: it is not a device"));
+  const Decision decision = make({Backend::Cpu}).decide(kScan, rows(1000)).value();
+  EXPECT_EQ(decision.selected, Backend::Cpu);
+  EXPECT_EQ(decision.reason, Reason::NoVariant);
+  Runtime both = make({Backend::Cpu, Backend::OpenCl}, Mode::Gpu);
+  EXPECT_EQ(both.decide(kScan, rows(1)).value().selected, Backend::OpenCl);
+  EXPECT_EQ(both.options().devices, std::vector<Backend>{Backend::OpenCl});
+}
+
 TEST_F(DecideTest, DecisionIdsAreUnique) {
   Runtime runtime = make(Mode::Cpu);
   EXPECT_NE(runtime.decide(kScan, rows(1)).value().id, runtime.decide(kScan, rows(1)).value().id);

@@ -79,6 +79,18 @@ TEST_F(MemorySetup, FailureFallsBackToPlainMemoryWithWarning) {
   }
 }
 
+TEST_F(MemorySetup, IgnoredLimitIsReported) {
+  for (const MemoryTier tier : kTiers) {
+    log_.clear();
+    set_up(open({tier, kPiece, {}, {}, {}}));
+    const std::vector<Event> warnings = events(Event::Kind::ConfigWarning);
+    const bool has_limit = tier == MemoryTier::Pool || tier == MemoryTier::RetryingPool;
+    ASSERT_EQ(warnings.size(), has_limit ? 0U : 1U) << to_string(tier);
+    if (has_limit) continue;
+    EXPECT_TRUE(says(warnings[0].message, "the limit of 16384 bytes is ignored: memory tier ")) << warnings[0].message;
+  }
+}
+
 TEST_F(MemorySetup, MissingPoolFunctionFallsBackToPlainMemory) {
   unsigned of_kiln = 0;
   cuda::DriverFunctions functions;

@@ -29,6 +29,12 @@ constexpr auto kDeviceStep =
 constexpr auto kLateStep = runtime::operation<Step>("late step", runtime::PrecisionClass::Metric, step_on(Backend::Cpu),
                                                     step_on(Backend::OpenCl, 5000));
 
+constexpr auto kUnorderedStep = runtime::operation<Step>(
+    "unordered step", runtime::PrecisionClass::Metric,
+    runtime::Implementation<Step>{{Backend::Cpu, runtime::Robustness::Exact, runtime::Precision::Fp64,
+                                   runtime::Determinism::Unordered, 0, nullptr},
+                                  &step});
+
 DispatchRequest of(std::uint64_t rows) {
   DispatchRequest request;
   request.rows = rows;
@@ -211,6 +217,45 @@ TEST_F(WorkflowTest, ConcurrentDecisionsWhileModeChanges) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(runtime.counts().decisions, 800U);
   EXPECT_EQ(runtime.counts().dispatches, 800U);
+}
+
+// An invalid variable is an event of each reading of the settings; its callback changes them as another thread could.
+TEST_F(WorkflowTest, DecisionsReadSettingsOnce) {
+  constexpr unsigned kMost = 8;
+  for (unsigned changed_after = 0; changed_after < kMost; ++changed_after) {
+    std::optional<Runtime> runtime;
+    unsigned reads = 0;
+    const auto change = [&](bool deterministic) {
+      fixture_.rewrites.set(("invalid " + std::to_string(changed_after * kMost + reads)).c_str());
+      runtime->set_deterministic(deterministic);
+    };
+    SessionOptions options;
+    options.settings = {{"cache.dir", RuntimeFixture::cache()}};
+    options.on_event = [&](const Event& event) {
+      if (event.kind != Event::Kind::ConfigWarning || !runtime || reads >= kMost) return;
+      ++reads;
+      change(reads > changed_after);
+    };
+    runtime.emplace(Session::open(std::move(options)).value());
+    const auto workflow = Workflow::begin(*runtime, "changed", {&kUnorderedStep}, of(1));
+    ASSERT_TRUE(workflow.has_value()) << workflow.error().message;
+    change(false);
+    const auto decision = runtime->decide(kUnorderedStep, of(1));
+    EXPECT_EQ(reads, 1U);
+    EXPECT_EQ(decision.has_value(), changed_after > 0);
+    fixture_.rewrites.set(nullptr);
+  }
+}
+
+TEST_F(WorkflowTest, CpuOperationInsideHasNoCpuDevice) {
+  Runtime runtime(fixture_.session());
+  const auto workflow = Workflow::begin(runtime, "on PoCL", {&kDoubling}, of(1000));
+  ASSERT_TRUE(workflow.has_value()) << workflow.error().message;
+  EXPECT_TRUE(workflow->decision().cpu_device);
+  const auto outer = Dispatch::begin(runtime, kHostStep, of(1000));
+  ASSERT_TRUE(outer.has_value());
+  EXPECT_FALSE(outer->decision().cpu_device);
+  EXPECT_FALSE(runtime.decide(kHostStep, of(1000)).value().cpu_device);
 }
 
 TEST_F(WorkflowTest, RequiresAtLeastOneOperation) {

@@ -29,7 +29,6 @@ enum class CudaFault : unsigned char {
   SmallBlockWithSharedMemory,
   LargeBlockWithSharedMemory,  ///< no fault: what SmallBlockWithSharedMemory should do
   NeedlessFp64,
-  ConstructiveInFp32,
 };
 using CudaFaults = std::set<CudaFault>;
 
@@ -124,11 +123,6 @@ using TouchWay = runtime::Implementation<Touch>;
 inline constexpr auto kTouch = runtime::operation<Touch>(
     "test.touch", runtime::PrecisionClass::Coarse, TouchWay{exact_variant(runtime::Backend::Cpu), &touch_on_cpu},
     TouchWay{exact_variant(runtime::Backend::Cuda), &touch_on_cuda});
-inline constexpr auto kBuild = runtime::operation<Touch>(
-    "test.build", runtime::PrecisionClass::Constructive, TouchWay{exact_variant(runtime::Backend::Cpu), &touch_on_cpu},
-    TouchWay{{runtime::Backend::Cuda, runtime::Robustness::Exact, runtime::Precision::Fp32,
-              runtime::Determinism::Deterministic, 0, nullptr},
-             &touch_on_cuda});
 
 /// Runs once on a new fake driver; `listener` receives the events of the run, and not those of the compile before it.
 inline void run_on_double(const CudaFaults& faults, const std::string& cache, EventCallback listener) {
@@ -152,9 +146,7 @@ inline void run_on_double(const CudaFaults& faults, const std::string& cache, Ev
   gpu.mode = runtime::Mode::Gpu;
   gpu.devices = {runtime::Backend::Cuda};
   runtime::Runtime runtime(session, gpu);
-  const auto& operation = planted(CudaFault::ConstructiveInFp32) ? kBuild : kTouch;
-  (void)runtime::run(runtime, operation, {1000, Residency::Host, runtime::Backend::Cpu}, memory, driver, faults)
-      .value();
+  (void)runtime::run(runtime, kTouch, {1000, Residency::Host, runtime::Backend::Cpu}, memory, driver, faults).value();
 }
 
 }  // namespace kiln::test

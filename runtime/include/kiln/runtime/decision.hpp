@@ -25,7 +25,7 @@ enum class Reason : unsigned char {
   AboveCrossover,  ///< at least as many rows as the crossover
   BelowCrossover,  ///< fewer rows than the crossover
   NoDevice,        ///< no device is available for any variant
-  NoVariant,       ///< no variant for an available device, or none that meets the request for determinism
+  NoVariant,       ///< no variant for an available device, or none that is deterministic or in fp64 as required
   OnlyVariant,     ///< the operation has no other variant
   Failed,          ///< the variant on the device failed, and auto mode used the CPU
 };
@@ -40,7 +40,7 @@ struct Decision {
   SettingSource source = SettingSource::Default;  ///< source of the mode
   Backend selected = Backend::Cpu;
   std::string device;  ///< name of the device; empty for the CPU
-  /// True if the device is a CPU, as with PoCL; for a fallback, if the device that was not used is one.
+  /// True if the device is a CPU, as with PoCL; also if the device that was not available or failed is one.
   bool cpu_device = false;
   Precision precision = Precision::Fp64;          ///< precision in which the variant computes
   Precision planned_precision = Precision::Fp64;  ///< precision that the plan asks for

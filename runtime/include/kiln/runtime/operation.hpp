@@ -33,14 +33,14 @@ enum class PrecisionClass : unsigned char {
   Predicate,     ///< a wrong sign is a wrong result
   Metric,        ///< a length or an area; the fp32 variant documents its error bound
   Coarse,        ///< a filter that can pass too much, but never too little
-  Constructive,  ///< new coordinates, which later operations use as input; always in fp64
+  Constructive,  ///< new coordinates, which later operations use as input; only variants in fp64 are used
 };
 KILN_API const char* to_string(PrecisionClass precision);
 
 /// Whether the plan may use less than fp64.
 enum class PrecisionPolicy : unsigned char {
   Auto,  ///< by the class of the operation and the device
-  Fp64,  ///< always fp64
+  Fp64,  ///< always fp64; variants that compute in less are not used
 };
 KILN_API const char* to_string(PrecisionPolicy policy);
 /// Returns the policy, or no value if the text is not `auto` or `fp64`.
@@ -75,7 +75,8 @@ struct Variant {
 };
 
 /// An operation with several implementations. Create it once at namespace scope with `operation` below; the constructor
-/// does no work. Variants are listed in the author's order of preference.
+/// does no work. It, its variants and their requirements must outlive every runtime that decided about it, because a
+/// runtime identifies them by their addresses. Variants are listed in the author's order of preference. Immutable.
 class Operation {
  public:
   constexpr const char* name() const { return name_; }

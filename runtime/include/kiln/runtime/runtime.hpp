@@ -33,7 +33,7 @@ struct RuntimeOptions {
   std::optional<bool> allow_cpu_device;
   /// Overrides KILN_PRECISION (`auto` or `fp64`). The default is auto.
   std::optional<PrecisionPolicy> precision;
-  /// Devices that can be used, in order of preference.
+  /// Devices that can be used, in order of preference. The CPU is not a device: it is removed with a warning.
   std::vector<Backend> devices = {Backend::Cuda, Backend::OpenCl};
   /// Path of a file that `kiln calibrate` wrote. Empty means KILN_CALIBRATION or else the user's file
   /// (docs/calibration-format.md).
@@ -66,7 +66,8 @@ struct StageTime {
 };
 
 /// Selects the backend of operations. Copies share one state. The constructor reads no file and opens no driver; the
-/// first decision that can select a device does. Thread-safe.
+/// first decision that can select a device does. Decisions are cached by the address of the operation: an operation
+/// must outlive every runtime that decided about it. Thread-safe.
 class KILN_API Runtime {
  public:
   explicit Runtime(Session session, RuntimeOptions options = {});
