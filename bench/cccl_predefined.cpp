@@ -20,6 +20,7 @@
 #include "backends/cccl/cccl_library.hpp"
 #include "backends/cuda/cubin.hpp"
 #include "base/error.hpp"
+#include "base/visible_text.hpp"
 #include "bench/support/child_report.hpp"
 #include "bench/support/harness.hpp"
 #include "core/cccl_envelope.hpp"
@@ -69,6 +70,7 @@ Result<Done> by_kiln(const char* cache, const std::vector<Target>& targets) {
     using enum Event::Kind;
     kept += event.kind == PchCreated;
     used += event.kind == PchUsed;
+    if (event.kind == ConfigWarning) print_warning(event.message);
     if (event.kind != PchDropped && event.kind != PchUnavailable && event.kind != WorkerUnavailable &&
         event.kind != WorkerLost) {
       return;

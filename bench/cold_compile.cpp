@@ -8,6 +8,7 @@
 #include <kiln/session.hpp>
 
 #include "base/error.hpp"
+#include "base/visible_text.hpp"
 #include "bench/benchmarks.hpp"
 #include "bench/support/bare_nvrtc.hpp"
 #include "bench/support/child_process.hpp"
@@ -37,7 +38,10 @@ class Resolution {
     }
     bool compiled = false;
     SessionOptions options = options_for(cache);
-    options.on_event = [&](const Event& event) { compiled |= event.kind == Event::Kind::Published; };
+    options.on_event = [&](const Event& event) {
+      if (event.kind == Event::Kind::ConfigWarning) print_warning(event.message);
+      compiled |= event.kind == Event::Kind::Published;
+    };
     const std::int64_t start = now_ns();
     auto session = Session::open(options);
     if (!session) return std::move(session).error();

@@ -23,6 +23,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/visible_text.hpp"
 #include "bench/support/bare_nvrtc.hpp"
 #include "bench/support/child_report.hpp"
 #include "bench/support/cub_units.hpp"
@@ -80,6 +81,7 @@ Done by_kiln(const std::vector<Unit>& units, const char* cache, const char* pch)
   options.locked = {"cache.dir", "pch.mode"};
   options.on_event = [&](const Event& event) {
     using enum Event::Kind;
+    if (event.kind == ConfigWarning) print_warning(event.message);
     kept += event.kind == PchCreated;
     wanting += event.kind == PchDropped || event.kind == PchUnavailable || event.kind == WorkerUnavailable ||
                event.kind == WorkerLost;

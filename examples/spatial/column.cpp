@@ -59,7 +59,7 @@ void PolygonColumn::add_null() {
 
 namespace {
 
-/// Returns whether a row is one ring of four sides, alternately parallel to the x and y axes.
+/// Returns whether a row is one closed ring of four sides, alternately parallel to the x and y axes.
 bool rectangle(const PolygonColumn& polygons, std::size_t row) {
   const std::int32_t ring = polygons.rings[row];
   if (polygons.rings[row + 1] - ring != 1) return false;
@@ -69,7 +69,7 @@ bool rectangle(const PolygonColumn& polygons, std::size_t row) {
   const double* y = polygons.y.data() + first;
   const bool level_first = y[0] == y[1] && x[1] == x[2] && y[2] == y[3] && x[3] == x[0];
   const bool upright_first = x[0] == x[1] && y[1] == y[2] && x[2] == x[3] && y[3] == y[0];
-  return level_first || upright_first;
+  return x[4] == x[0] && y[4] == y[0] && (level_first || upright_first);
 }
 
 }  // namespace

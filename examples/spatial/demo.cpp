@@ -36,8 +36,21 @@ struct OnOneDevice {
   DeviceKeys keys;
 };
 
+/// Fails before the upload where the operation would fail after it: if the device is a CPU that is not allowed.
+kiln::Status check_device(runtime::Runtime& runtime, runtime::Backend backend) {
+  if (runtime.allow_cpu_device()) return {};
+  const auto devices = runtime.session().devices(runtime::device_backend(backend));
+  if (!devices) return devices.error();
+  if (devices->empty() || !devices->front().is_cpu) return {};
+  return kiln::Error{
+      kiln::Code::Unavailable,
+      "the OpenCL device \"" + devices->front().name + "\" is a CPU; set KILN_ALLOW_CPU_DEVICE=1 to use it",
+      {}};
+}
+
 kiln::Result<OnOneDevice> bring(runtime::Runtime& runtime, const SyntheticData& scene) {
   const runtime::Backend backend = runtime.options().devices.front();
+  if (kiln::Status status = check_device(runtime, backend); !status) return status.error();
   if (kiln::Status status = runtime.session().make_current(runtime::device_backend(backend)); !status) {
     return status.error();
   }
@@ -155,6 +168,10 @@ kiln::Result<int> demo(const DemoOptions& options) {
   if (!options.trace.empty()) settings.settings["trace"] = options.trace;
   settings.record_undeclared = true;
   settings.on_event = [&mutex, &report](const kiln::Event& event) {
+    // Without a callback the session prints these itself.
+    if (event.kind == kiln::Event::Kind::ConfigWarning) {
+      std::fprintf(stderr, "spatial: warning: %s\n", event.message.c_str());
+    }
     if (event.kind != kiln::Event::Kind::Compiled) return;
     const std::lock_guard lock(mutex);
     report.compiled.push_back(event.unit);

@@ -111,6 +111,18 @@ TEST_F(SpatialOnCuda, DissolveEqualsGeosAndReadsOnlySizes) {
   EXPECT_EQ(runtime_->counts().fallbacks, 0U);
 }
 
+TEST_F(SpatialOnCuda, DissolveRejectsEqualPolygonsAndNan) {
+  const auto keys = upload(*runtime_, kit_, spatial::KeyColumn{{1, 1}}).value();
+  for (const double last : {0.0, spatial::kNotANumber, 1.0}) {
+    spatial::PolygonColumn column;
+    for (const double x : {0.0, last}) {
+      column.add_ring({{x, 0}, {x + 1, 0}, {x + 1, 1}, {x, 1}, {x, 0}});
+      column.end_row();
+    }
+    EXPECT_EQ(spatial::dissolve(*runtime_, upload(*runtime_, kit_, column).value(), keys).has_value(), last == 1);
+  }
+}
+
 TEST_F(SpatialOnCuda, JoinDecidesOnceAndReadsOneScalarPerAllocation) {
   const SetColumns columns = columns_of(3'000, 200);
   const Resident there = uploaded(columns);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -165,6 +166,50 @@ TEST_F(SpatialDissolveOnOpenCl, RejectsEdgesThatOccurTooOften) {
   EXPECT_EQ(result.error().code, Code::InvalidArgument);
   EXPECT_NE(result.error().message.find("not a coverage"), std::string::npos) << result.error().message;
   EXPECT_TRUE(spatial::dissolve(runtime_, twice, spatial::KeyColumn{{1, 2}}).has_value()) << "keys are independent";
+}
+
+// All edges have one of four hashes. Comparing each with all others would take 100 times as long.
+TEST_F(SpatialDissolveOnOpenCl, RejectsManyEqualPolygonsInTimeOfCoverage) {
+  constexpr std::size_t kSquares = 20'000;
+  const auto timed = [&](double width) {
+    spatial::PolygonColumn column;
+    for (std::size_t i = 0; i < kSquares; ++i) {
+      const double x = width * static_cast<double>(i);
+      column.add_ring({{x, 0}, {x + 1, 0}, {x + 1, 1}, {x, 1}, {x, 0}});
+      column.end_row();
+    }
+    const spatial::KeyColumn keys{std::vector<std::int32_t>(kSquares)};
+    const auto polygons = upload(runtime_, kit_, column).value();
+    const auto device_keys = upload(runtime_, kit_, keys).value();
+    const auto start = std::chrono::steady_clock::now();
+    const auto result = spatial::dissolve(runtime_, polygons, device_keys);
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    const auto expected = spatial::dissolve(cpu_, column, keys);
+    EXPECT_EQ(result.has_value(), width != 0);
+    EXPECT_EQ(expected.has_value(), width != 0);
+    if (!result && !expected) {
+      EXPECT_EQ(result.error().message, expected.error().message);
+    }
+    return time.count();
+  };
+  (void)timed(1);  // compiles
+  const double coverage_seconds = timed(1);
+  EXPECT_LT(timed(0), 5 * coverage_seconds + 0.5);
+}
+
+TEST_F(SpatialDissolveOnOpenCl, RejectsCoordinateThatIsNan) {
+  for (const std::size_t vertex : {0U, 2U, 4U}) {
+    for (const bool of_x : {true, false}) {
+      spatial::PolygonColumn column;
+      column.add_ring({{0, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}});
+      column.end_row();
+      (of_x ? column.x : column.y)[vertex] = spatial::kNotANumber;
+      const auto result = spatial::dissolve(runtime_, column, spatial::KeyColumn{{1}});
+      const auto expected = spatial::dissolve(cpu_, column, spatial::KeyColumn{{1}});
+      ASSERT_FALSE(result.has_value() || expected.has_value()) << vertex;
+      EXPECT_EQ(result.error().message, expected.error().message);
+    }
+  }
 }
 
 TEST_F(SpatialDissolveOnOpenCl, RejectsKeysElsewhere) {

@@ -90,6 +90,7 @@ TEST_F(SpatialDissolve, RejectsEdgesThatOccurTooOften) {
   EXPECT_EQ(code(squares_at({{0, 0}, {0, 0}}), 2), Code::InvalidArgument) << "the same polygon twice";
   EXPECT_EQ(code(squares_at({{0, 0}, {1, 0}, {0, 0}}), 3), Code::InvalidArgument) << "an edge three times";
   EXPECT_EQ(code(squares_at({{0, 0}, {1, 0}}), 1), Code::InvalidArgument) << "fewer keys than polygons";
+  EXPECT_EQ(code(squares_at({{0, 0}, {spatial::kNotANumber, 0}}), 2), Code::InvalidArgument) << "NaN";
   EXPECT_EQ(code(squares_at({{0, 0}, {1, 0}}), 2), std::nullopt);
 }
 

@@ -91,6 +91,14 @@ TEST_F(SpatialProgram, DemoRejectsCpuDeviceWithoutPermission) {
   const Ran ran = spatial({"demo", "--backend", "opencl", "--points", "10", "--polygons", "1"});
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_TRUE(ran.says("is a CPU; set KILN_ALLOW_CPU_DEVICE=1 to use it")) << ran.err;
+  EXPECT_FALSE(ran.says("the rows of")) << "nothing is uploaded before: " << ran.err;
+}
+
+TEST_F(SpatialProgram, DemoPrintsWarningsOfSettings) {
+  const Ran ran =
+      spatial({"demo", "--points", "10", "--polygons", "1", "--backend", "cpu"}, {{"KILN_REWRITES", "perhaps"}});
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_TRUE(ran.says("spatial: warning: KILN_REWRITES is ignored: invalid value 'perhaps'")) << ran.err;
 }
 
 TEST_F(SpatialProgram, DemoDissolvesAndWritesWkb) {

@@ -77,6 +77,18 @@ TEST_F(SpatialRewrites, OtherShapesAreNotRewritten) {
   EXPECT_TRUE(rewritten_.empty());
 }
 
+TEST(SpatialRectangles, AreClosed) {
+  const auto is_rectangle = [](spatial::Point last) {
+    spatial::PolygonColumn polygons;
+    polygons.add_ring({{0, 0}, {2, 0}, {2, 1}, {0, 1}, last});
+    polygons.end_row();
+    return all_rectangles(polygons);
+  };
+  EXPECT_TRUE(is_rectangle({0, 0}));
+  EXPECT_FALSE(is_rectangle({0, 0.5}));
+  EXPECT_FALSE(is_rectangle({1, 0}));
+}
+
 // Null is unknown, and empty has no area and no interior, with and without rewrites.
 TEST_F(SpatialRewrites, NullAndEmptyRowsGiveTheSame) {
   spatial::PointColumn points;

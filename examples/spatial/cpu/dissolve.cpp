@@ -3,6 +3,7 @@
 #include <tbb/parallel_sort.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <tuple>
 #include <vector>
@@ -22,6 +23,10 @@ struct DirectedEdge {
 };
 
 bool lower_left(Point a, Point b) { return a.x < b.x || (a.x == b.x && a.y < b.y); }
+
+bool is_number(Point a, Point b) {
+  return !std::isnan(a.x) && !std::isnan(a.y) && !std::isnan(b.x) && !std::isnan(b.y);
+}
 
 /// Returns how a closed ring of distinct neighbors turns at its lowest leftmost vertex: 1 left, -1 right.
 int turn_of(const Point* ring, std::size_t size) {
@@ -73,9 +78,13 @@ class Dissolver {
     }
   }
 
-  /// Finds the edges that occur once in their group. Returns whether no edge occurs too often.
+  /// Finds the edges that occur once in their group. Returns whether no edge occurs too often or has a NaN.
   bool find_boundary() {
     std::vector<DirectedEdge> all = all_edges();
+    // NaN has no place in an order.
+    if (!std::all_of(all.begin(), all.end(), [](const DirectedEdge& edge) { return is_number(edge.from, edge.to); })) {
+      return false;
+    }
     std::vector<std::uint32_t> order(all.size());
     std::iota(order.begin(), order.end(), 0u);
     const auto key = [&](std::uint32_t i) {

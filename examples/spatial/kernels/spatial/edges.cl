@@ -67,7 +67,8 @@ int compare_edges(__global const double* x, __global const double* y, __global c
   return same_vertex(x, y, from, other_to) && same_vertex(x, y, to, other_from) ? -1 : 0;
 }
 
-// Flags the edges that occur once. It is an error if one occurs twice in one direction, or more often.
+// Flags the edges that occur once. It is an error if one occurs twice in one direction, or more often, or has a
+// coordinate that is NaN.
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
 void edge_cancel(uint count, uint bits, __global const ulong* keys, __global const uint* sides, __global const double* x,
                  __global const double* y, __global uchar* flags, __global uint* status) {
@@ -78,14 +79,17 @@ void edge_cancel(uint count, uint bits, __global const ulong* keys, __global con
     int equal = 0;
     int opposite = 0;
     if (hash != no_edge(bits)) {
-      size_t first = i;
-      while (first > 0 && (uint)keys[first - 1] == hash) --first;
-      for (size_t k = first; k < count && (uint)keys[k] == hash; ++k) {
-        const int compared = compare_edges(x, y, sides, edge, (uint)(keys[k] >> 32));
-        equal += compared == 1 ? 1 : 0;
-        opposite += compared == -1 ? 1 : 0;
+      equal = compare_edges(x, y, sides, edge, edge);  // 0 if a coordinate is NaN
+      // Ends at the first error: the run of one hash can be as long as the input.
+      for (int step = -1; step <= 1; step += 2) {
+        for (size_t k = i + (size_t)step; k < count && (uint)keys[k] == hash && equal == 1 && opposite < 2;
+             k += (size_t)step) {
+          const int compared = compare_edges(x, y, sides, edge, (uint)(keys[k] >> 32));
+          equal += compared == 1 ? 1 : 0;
+          opposite += compared == -1 ? 1 : 0;
+        }
       }
-      if (equal > 1 || opposite > 1) *status = 1;
+      if (equal != 1 || opposite > 1) *status = 1;
     }
     flags[edge] = equal == 1 && opposite == 0 ? 1 : 0;
   }

@@ -64,7 +64,8 @@ __device__ inline int compare_edges(const double* x, const double* y, const unsi
   return same_vertex(x, y, from, other_to) && same_vertex(x, y, to, other_from) ? -1 : 0;
 }
 
-// Flags the edges that occur once. It is an error if one occurs twice in one direction, or more often.
+// Flags the edges that occur once. It is an error if one occurs twice in one direction, or more often, or has a
+// coordinate that is NaN.
 extern "C" __global__ void edge_cancel(unsigned count, unsigned bits, const Wide* keys, const unsigned* sides,
                                        const double* x, const double* y, unsigned char* flags, unsigned* status) {
   for (size_t i = first_item(); i < count; i += item_step()) {
@@ -73,14 +74,17 @@ extern "C" __global__ void edge_cancel(unsigned count, unsigned bits, const Wide
     int equal = 0;
     int opposite = 0;
     if (hash != no_edge(bits)) {
-      size_t first = i;
-      while (first > 0 && unsigned(keys[first - 1]) == hash) --first;
-      for (size_t k = first; k < count && unsigned(keys[k]) == hash; ++k) {
-        const int compared = compare_edges(x, y, sides, edge, unsigned(keys[k] >> 32));
-        equal += compared == 1 ? 1 : 0;
-        opposite += compared == -1 ? 1 : 0;
+      equal = compare_edges(x, y, sides, edge, edge);  // 0 if a coordinate is NaN
+      // Ends at the first error: the run of one hash can be as long as the input.
+      for (int step = -1; step <= 1; step += 2) {
+        for (size_t k = i + size_t(step); k < count && unsigned(keys[k]) == hash && equal == 1 && opposite < 2;
+             k += size_t(step)) {
+          const int compared = compare_edges(x, y, sides, edge, unsigned(keys[k] >> 32));
+          equal += compared == 1 ? 1 : 0;
+          opposite += compared == -1 ? 1 : 0;
+        }
       }
-      if (equal > 1 || opposite > 1) *status = 1;
+      if (equal != 1 || opposite > 1) *status = 1;
     }
     flags[edge] = equal == 1 && opposite == 0 ? 1 : 0;
   }
