@@ -194,6 +194,21 @@ TEST_F(NsightReader, WorkIsLimitedByTheSizeOfTheFile) {
   EXPECT_NE(reason(bytes).find("more work"), std::string::npos) << reason(bytes);
 }
 
+TEST_F(NsightReader, ComputedColumnsAreRefused) {
+  // One step of SQLite makes 900 kB of each of these rows.
+  const std::string computed = sqlite_bytes(
+      "create table NVTX_EVENTS (start integer, end integer, text text as (printf('%.*c', 900000, 'x')));"
+      "with recursive n(x) as (select 1 union all select x + 1 from n limit 100000) "
+      "insert into NVTX_EVENTS (start, end) select x, x + 1 from n;");
+  EXPECT_EQ(reason(computed).find("its table NVTX_EVENTS has a computed column"), 0U) << reason(computed);
+}
+
+TEST_F(NsightReader, AFileInWalModeIsRefusedWithTheNextStep) {
+  std::string bytes = sqlite_bytes(kSchema);
+  bytes[18] = bytes[19] = 2;
+  EXPECT_NE(reason(bytes).find("; convert it: sqlite3"), std::string::npos) << reason(bytes);
+}
+
 TEST_F(NsightReader, DamagedFilesAreRejectedOrRead) {
   std::string bytes = sqlite_bytes(kSchema + call(0, 1, 1) + kernel(10, 1) + copy(20, 2, 1, 0, 2));
   EXPECT_EQ(reason(bytes), "read");
