@@ -227,7 +227,7 @@ bool KinetoHandler::end_event() {
     }
   }
   if (to_.is_full()) return reject("it has more events than the audit can read");
-  return known_ || reject("it is neither a trace of kiln nor one of PyTorch's profiler");
+  return known_ || now_.phase == "M" || reject("it is neither a trace of kiln nor one of PyTorch's profiler");
 }
 
 // A process is the program if its id is the thread's; the tracks of devices are processes too.
@@ -281,14 +281,19 @@ void KinetoHandler::end_kernel() {
   to_.add(kernel);
 }
 
-// The name has the direction and the kinds of memory: "Memcpy HtoD (Pageable -> Device)".
+// The name has the direction and the kinds of memory: "Memcpy HtoD (Pageable -> Device)"; of HIP "CopyHostToDevice".
 void KinetoHandler::end_copy() {
   Activity copy;
   const auto has = [this](const char* part) { return now_.name.find(part) != std::string::npos; };
-  if (has("HtoH")) return;
+  if (has("HtoH") || has("HostToHost")) return;
   copy.kind = Activity::Kind::Copy;
-  if (has("HtoD") || has("HtoA")) copy.direction = CopyDirection::ToDevice;
-  if (has("DtoH") || has("AtoH")) copy.direction = CopyDirection::FromDevice;
+  if (has("HtoD") || has("HtoA") || has("HostToDevice")) {
+    copy.direction = CopyDirection::ToDevice;
+  } else if (has("DtoH") || has("AtoH") || has("DeviceToHost")) {
+    copy.direction = CopyDirection::FromDevice;
+  } else if (!has("DtoD") && !has("PtoP") && !has("AtoA") && !has("AtoD") && !has("DtoA") && !has("DeviceToDevice")) {
+    return to_.add_unknown_copy();
+  }
   if (has("Pinned")) copy.pinned = 1;
   if (has("Pageable")) copy.pinned = 0;
   copy.device = small_count_of(now_.device);

@@ -166,10 +166,25 @@ TEST_F(NsightReader, ColumnsAndTablesCanBeMissing) {
   EXPECT_EQ(early.events[0].event.grid_blocks, 0U) << "unknown";
   const audit::Trace device =
       audit::parse_trace(sqlite_bytes("create table CUPTI_ACTIVITY_KIND_KERNEL (start int, end int);")).value();
-  EXPECT_EQ(device.not_recorded,
-            (std::vector<std::string>{"calls of the CUDA API", "memory allocations", "kernels", "copies"}));
+  EXPECT_EQ(
+      device.not_recorded,
+      (std::vector<std::string>{"the table StringIds", "the column streamId of the table CUPTI_ACTIVITY_KIND_KERNEL",
+                                "the column correlationId of the table CUPTI_ACTIVITY_KIND_KERNEL",
+                                "the column demangledName of the table CUPTI_ACTIVITY_KIND_KERNEL",
+                                "calls of the CUDA API", "memory allocations", "kernels", "copies"}));
   EXPECT_EQ(reason(sqlite_bytes("create table songs (title text);")),
             "it is a database, but not an export of Nsight Systems");
+}
+
+TEST_F(NsightReader, WithoutANecessaryColumnAnAuditIsInconclusive) {
+  const std::string work = call(0, 1, 1) + kernel(10'000, 1) + call(50'000, 2, 2) + copy(60'000, 2, 2, 2, 0);
+  EXPECT_TRUE(audit::run_audit(trace_of(work)).clean());
+  for (const char* const statement :
+       {"drop table StringIds;", "alter table CUPTI_ACTIVITY_KIND_RUNTIME drop nameId;",
+        "alter table CUPTI_ACTIVITY_KIND_MEMCPY drop copyKind;", "update CUPTI_ACTIVITY_KIND_MEMCPY set copyKind = 0;",
+        "update CUPTI_ACTIVITY_KIND_RUNTIME set nameId = 99;"}) {
+    EXPECT_EQ(audit::run_audit(trace_of(work + statement)).verdict(), audit::Verdict::Inconclusive) << statement;
+  }
 }
 
 TEST_F(NsightReader, ViewsAndVirtualTablesAreNotRead) {
