@@ -31,6 +31,10 @@ Category category_of(std::string_view name) {
   return Category::None;
 }
 
+constexpr const char* kNotKnown =
+    "it is neither a trace of kiln nor one of PyTorch's profiler; name a trace of kiln (KILN_TRACE), of PyTorch's "
+    "profiler "
+    "or of Nsight Systems";
 constexpr double kNoNumber = -1;
 constexpr double kMaxTime = 1e18;  // microseconds; a profile of today has 1e15 at most
 
@@ -227,7 +231,7 @@ bool KinetoHandler::end_event() {
     }
   }
   if (to_.is_full()) return reject("it has more events than the audit can read");
-  return known_ || now_.phase == "M" || reject("it is neither a trace of kiln nor one of PyTorch's profiler");
+  return known_ || now_.phase == "M" || reject(kNotKnown);
 }
 
 // A process is the program if its id is the thread's; the tracks of devices are processes too.
@@ -306,8 +310,9 @@ void KinetoHandler::end_copy() {
 }
 
 Result<Trace> KinetoHandler::take() {
+  if (error_ && known_) error_->message += "; export the profile again with export_chrome_trace of torch.profiler";
   if (error_) return *std::move(error_);
-  if (!known_) return make_error(Code::Corrupt, "it is neither a trace of kiln nor one of PyTorch's profiler");
+  if (!known_) return make_error(Code::Corrupt, kNotKnown);
   return to_.take();
 }
 

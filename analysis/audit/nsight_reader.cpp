@@ -289,14 +289,22 @@ Result<Trace> NsightReader::read() {
   return to_.take();
 }
 
-}  // namespace
-
-Result<Trace> parse_nsight(std::string_view bytes) {
+Result<Trace> read_export(std::string_view bytes) {
   const Result<SqliteDatabase> database = SqliteDatabase::open(bytes);
   if (!database) return database.error();
   Result<SqliteRows> texts = database->rows_by_id("StringIds", "id", "value");
   if (!texts) return texts.error();
   return NsightReader(*database, std::move(*texts)).read();
+}
+
+}  // namespace
+
+Result<Trace> parse_nsight(std::string_view bytes) {
+  Result<Trace> trace = read_export(bytes);
+  if (trace || trace.error().code != Code::Corrupt) return trace;
+  Error error = std::move(trace).error();
+  error.message += "; export the report again: nsys export --type=sqlite REPORT";
+  return error;
 }
 
 }  // namespace kiln::audit

@@ -173,7 +173,8 @@ TEST_F(NsightReader, ColumnsAndTablesCanBeMissing) {
                                 "the column demangledName of the table CUPTI_ACTIVITY_KIND_KERNEL",
                                 "calls of the CUDA API", "memory allocations", "kernels", "copies"}));
   EXPECT_EQ(reason(sqlite_bytes("create table songs (title text);")),
-            "it is a database, but not an export of Nsight Systems");
+            "it is a database, but not an export of Nsight Systems; export the report again: nsys export --type=sqlite "
+            "REPORT");
 }
 
 TEST_F(NsightReader, WithoutANecessaryColumnAnAuditIsInconclusive) {
@@ -191,7 +192,8 @@ TEST_F(NsightReader, ViewsAndVirtualTablesAreNotRead) {
   const std::string endless =
       "with recursive n(x) as (select 1 union all select x + 1 from n) select x as start, x as end from n";
   EXPECT_EQ(reason(sqlite_bytes("create view CUPTI_ACTIVITY_KIND_KERNEL as " + endless + ";")),
-            "it is a database, but not an export of Nsight Systems");
+            "it is a database, but not an export of Nsight Systems; export the report again: nsys export --type=sqlite "
+            "REPORT");
   const std::string made = sqlite_bytes(std::string(kSchema) +
                                         "drop table CUPTI_ACTIVITY_KIND_MEMCPY; "
                                         "create view CUPTI_ACTIVITY_KIND_MEMCPY as " +
