@@ -13,12 +13,12 @@ namespace kiln::audit {
 namespace {
 
 // A smaller difference is noise; docs/audit.md.
-constexpr double kCountNoise = 0.1;     // of launches, waits, copied bytes and events of a finding, per run
-constexpr double kTimeNoise = 0.25;     // of the time of a stage, per run
-constexpr double kMinTimeMs = 1;        // difference in the time of a stage, per run
-constexpr double kMinBytes = 4096;      // difference in copied bytes, per run
-constexpr double kMinCount = 1;         // difference in launches or waits, per run
-constexpr double kRowsTolerance = 0.1;  // of the rows of the largest run
+constexpr double kCountNoise = 0.1;  // of launches, waits, copied bytes and events of a finding, per run
+constexpr double kTimeNoise = 0.25;  // of the time of a stage, per run
+constexpr double kMinTimeMs = 1;     // difference in the time of a stage, per run
+constexpr double kMinBytes = 4096;   // difference in copied bytes, per run
+constexpr double kMinCount = 1;      // difference in launches or waits, per run
+constexpr double kSameWork = 0.1;    // of the rows of the largest run, and the launches of an implicit operation
 
 using Direction = Change::Direction;
 
@@ -32,6 +32,11 @@ Direction direction_of(double before, double after, const Limits& limits) {
   const double difference = std::abs(after - before);
   if (difference < limits.minimum || difference <= limits.part * before) return Direction::Changed;
   return after > before ? Direction::Regressed : Direction::Improved;
+}
+
+bool differs(std::uint64_t before, std::uint64_t after) {
+  const auto larger = static_cast<double>(std::max(before, after));
+  return larger - static_cast<double>(std::min(before, after)) > kSameWork * larger;
 }
 
 std::string number_text(double value) {
@@ -51,7 +56,7 @@ class Comparer {
     result_.lacks_evidence = before_.lacks_evidence() || after_.lacks_evidence();
     pair_operations();
     compare_findings();
-    compare_stages();
+    if (!result_.lacks_evidence) compare_stages();
     std::stable_sort(result_.changes.begin(), result_.changes.end(), [](const Change& a, const Change& b) {
       return (a.direction == Direction::Regressed) > (b.direction == Direction::Regressed);
     });
@@ -67,7 +72,8 @@ class Comparer {
     for (const auto& [name, pair] : pairs_) {
       if (pair.second == nullptr) result_.only_before.push_back(name);
       if (pair.first == nullptr) result_.only_after.push_back(name);
-      if (pair.first != nullptr && pair.second != nullptr) compare_operation(*pair.first, *pair.second);
+      if (pair.first != nullptr && pair.second != nullptr && !result_.lacks_evidence)
+        compare_operation(*pair.first, *pair.second);
     }
   }
 
@@ -77,10 +83,13 @@ class Comparer {
       add(Change::Kind::Shape, Direction::Changed, before.operation, 0, 0,
           "physical shape: " + before.shape + "  became  " + after.shape);
     }
-    const auto larger = static_cast<double>(std::max(before.rows, after.rows));
-    const auto smaller = static_cast<double>(std::min(before.rows, after.rows));
-    if (larger - smaller > kRowsTolerance * larger) {
+    if (differs(before.rows, after.rows)) {
       result_.other_rows.push_back(before.operation);
+      return;
+    }
+    // An implicit operation is all work of a thread: more launches can be more requests of a server.
+    if (before.implicit && after.implicit && differs(before.launches, after.launches)) {
+      result_.other_launches.push_back(before.operation);
       return;
     }
     const auto compare = [&](Change::Kind kind, std::uint64_t was, std::uint64_t is, const Limits& limits) {
@@ -138,6 +147,7 @@ class Comparer {
         old.erase(at);
       }
     }
+    if (after_.lacks_evidence()) return;  // a finding that is gone may only not have been recorded
     for (const auto& [key, each] : old) {
       add_finding(*each, Direction::Improved, count_per_run(*each, before_, each->operation), 0, "gone: ");
     }
@@ -146,11 +156,16 @@ class Comparer {
   void compare_counts(const Finding& before, const Finding& after) {
     const double was = count_per_run(before, before_, before.operation);
     const double is = count_per_run(after, after_, after.operation);
-    const bool comparable =
-        std::find(result_.other_rows.begin(), result_.other_rows.end(), after.operation) == result_.other_rows.end();
     const Direction direction = direction_of(was, is, {kCountNoise, kMinCount});
-    if (!comparable || direction == Direction::Changed) return;
+    if (!is_comparable(after.operation) || direction == Direction::Changed) return;
     add_finding(after, direction, was, is, number_text(was) + " events per run became " + number_text(is) + ": ");
+  }
+
+  bool is_comparable(const std::string& operation) const {
+    const auto has = [&operation](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), operation) != names.end();
+    };
+    return !result_.lacks_evidence && !has(result_.other_rows) && !has(result_.other_launches);
   }
 
   double count_per_run(const Finding& finding, const Report& report, const std::string& operation) const {
@@ -172,10 +187,8 @@ class Comparer {
                 (after.on_host ? "the host" : "the device"),
             name.second);
       }
-      const bool other =
-          std::find(result_.other_rows.begin(), result_.other_rows.end(), name.first) != result_.other_rows.end();
       const Direction direction = direction_of(before.mean(), after.mean(), {kTimeNoise, kMinTimeMs});
-      if (other || direction == Direction::Changed) continue;
+      if (!is_comparable(name.first) || direction == Direction::Changed) continue;
       add(Change::Kind::StageTime, direction, name.first, before.mean(), after.mean(),
           "time per run: " + number_text(before.mean()) + " ms became " + number_text(after.mean()) + " ms",
           name.second);

@@ -29,11 +29,14 @@ struct Comparison {
   std::vector<Change> changes;  ///< regressions first
   /// Operations with other numbers of rows. Their numbers are not compared, because they cannot be.
   std::vector<std::string> other_rows;
+  /// Implicit operations with other numbers of launches, which did other work. Likewise.
+  std::vector<std::string> other_launches;
   std::vector<std::string> only_before;  ///< operations
   std::vector<std::string> only_after;
   Verdict before = Verdict::Clean;
   Verdict after = Verdict::Clean;
-  bool lacks_evidence = false;  ///< true if one of the traces lacks decisive evidence
+  /// True if one of the traces lacks decisive evidence. Then only new findings are changes: numbers cannot be compared.
+  bool lacks_evidence = false;
 
   /// Returns true if something regressed.
   bool regressed() const;

@@ -49,7 +49,7 @@ class InFlight {
     if (is_launch(event)) busy_.insert(stream);
     const bool copied = copies_wait_ && is(event, Event::Kind::Copied);
     if (is_measurement(event) || !(copied || is(event, Event::Kind::Synchronized))) return;
-    const bool everything = stream == 0 || event.event.message == "the device";
+    const bool everything = stream == 0 || event.event.message == "the device" || event.event.message == kUnknownStream;
     if (everything && !copied) busy_.clear();
     busy_.erase(stream);
   }

@@ -60,8 +60,10 @@ constexpr std::size_t kMaxOfFixedSet = 8;  // launches of one kernel in a loop t
 constexpr std::size_t kManyLaunches = 16;  // of one kernel in one run …
 constexpr std::uint64_t kFewBlocks = 8;    // … with no more blocks than this each
 
+// A wait for an unknown stream proves nothing about the launches before it.
 bool is_wait(const RecordedEvent& event) {
-  return is(event, Event::Kind::Synchronized) && event.event.context.purpose != Purpose::Trace;
+  return is(event, Event::Kind::Synchronized) && event.event.context.purpose != Purpose::Trace &&
+         event.event.message != kUnknownStream;
 }
 
 // A wait between two launches of its stream.
@@ -243,7 +245,7 @@ void check_allocations(const Run& run, Findings& to) {
   std::map<std::string, std::size_t> since;  // position in `fresh` at the last launch of each kernel
   Events fresh;
   for (const RecordedEvent* event : run.events) {
-    // Memory of PyTorch's pool costs no call of the driver.
+    // Memory of a pool, of PyTorch or the driver, costs little.
     if (is_allocation(*event) && event->event.origin != "pool") fresh.push_back(event);
     if (!is_launch(*event)) continue;
     const auto [at, first] = since.try_emplace(kernel_of(*event), fresh.size());

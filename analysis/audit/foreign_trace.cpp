@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMaxNameLength = 256;          // a file can name one text in each of a million events
 constexpr std::size_t kMaxRecords = 4 * kMaxEvents;  // of each kind; an export of 100 MB has 1.7 million
+constexpr std::size_t kMaxOpenReads = 128;           // streams of a thread; each wait looks at all of them
 constexpr std::uint64_t kDefaultStream = 7;          // CUPTI's number for the default stream of a context
 
 bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> prefixes) {
@@ -79,21 +82,28 @@ OpenRange nested(const NamedRange& range, const OpenRange& outer, std::uint64_t&
 struct ForeignTrace::ThreadState {
   ThreadState() { ends_ms.fill(std::numeric_limits<double>::lowest()); }
 
-  bool has_stream = false;
   std::uint64_t stream = 0;               // of the last launch or copy
+  std::set<std::uint64_t> streams;        // of all launches and copies
   std::vector<std::size_t> before_first;  // events before the first launch or copy
-  std::size_t last_read = 0;              // number of the event, counted from 1, of a read after the last launch
-  std::array<double, 7> ends_ms;          // of the last call of each kind
+  // By stream: the position of the event of a read that the host has not waited for, if no launch followed.
+  std::map<std::uint64_t, std::size_t> reads;
+  std::map<std::uint64_t, double> launch_ends_ms;  // by stream: when its last launch ended on the device
+  std::size_t after_launch = 0;                    // position of the event after the last launch
+  std::array<double, 10> ends_ms;                  // of the last call of each kind
 };
 
 CallKind call_kind(std::string_view function) {
+  if (starts_with_any(function, {"hip"})) {
+    if (starts_with_any(function, {"hipModuleLaunch", "hipExtLaunch", "hipExtModuleLaunch"})) return CallKind::Launch;
+    return call_kind("cuda" + std::string(function.substr(3)));
+  }
+  if (!starts_with_any(function, {"cu"})) return CallKind::Unknown;
   if (starts_with_any(function, {"cudaLaunchHostFunc", "cuLaunchHostFunc", "cudaMallocHost", "cudaMallocArray",
                                  "cuMemAllocHost", "cudaFreeHost", "cudaFreeArray", "cuMemFreeHost"})) {
     return CallKind::Other;
   }
-  if (starts_with_any(function, {"cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch"})) {
-    return CallKind::Launch;
-  }
+  if (starts_with_any(function, {"cudaGraphLaunch", "cuGraphLaunch"})) return CallKind::LaunchGraph;
+  if (starts_with_any(function, {"cudaLaunch", "cuLaunch"})) return CallKind::Launch;
   if (starts_with_any(function, {"cudaMemcpy", "cuMemcpy"})) return CallKind::Copy;
   if (starts_with_any(function, {"cudaDeviceSynchronize", "cudaThreadSynchronize", "cuCtxSynchronize"})) {
     return CallKind::WaitForDevice;
@@ -101,6 +111,9 @@ CallKind call_kind(std::string_view function) {
   if (starts_with_any(function,
                       {"cudaStreamSynchronize", "cudaEventSynchronize", "cuStreamSynchronize", "cuEventSynchronize"})) {
     return CallKind::Wait;
+  }
+  if (starts_with_any(function, {"cudaMallocAsync", "cudaMallocFromPool", "cuMemAllocAsync", "cuMemAllocFromPool"})) {
+    return CallKind::AllocateFromPool;
   }
   if (starts_with_any(function, {"cudaMalloc", "cuMemAlloc", "cuMemCreate"})) return CallKind::Allocate;
   if (starts_with_any(function, {"cudaFree", "cuMemFree", "cuMemRelease"})) return CallKind::Release;
@@ -122,8 +135,8 @@ std::uint32_t ForeignTrace::intern(std::string_view name) {
 }
 
 void ForeignTrace::add(const HostCall& call) {
-  any_call_ = any_call_ || !call.pooled;
-  if (call.kind == CallKind::Other) return;
+  any_call_ = any_call_ || (!call.pooled && call.kind != CallKind::Unknown);
+  if (call.kind == CallKind::Other || call.kind == CallKind::Unknown) return;
   calls_.emplace_back();
   static_cast<HostCall&>(calls_.back()) = call;
 }
@@ -157,17 +170,19 @@ void ForeignTrace::join_activities() {
   for (std::uint32_t i = 0; i < activities_.size(); ++i) {
     const Activity& activity = activities_[i];
     const auto at = by_correlation.find(activity.correlation);
-    if (at == by_correlation.end()) {
-      JoinedCall& loose = calls_.emplace_back();
-      loose.kind = activity.kind == Activity::Kind::Kernel ? CallKind::Launch : CallKind::Copy;
-      loose.start_ms = activity.start_ms;
-      loose.end_ms = activity.start_ms;  // the host's time is unknown
-      loose.activity = i;
-      loose.activities = 1;
+    JoinedCall* call = at == by_correlation.end() ? nullptr : &calls_[at->second];
+    if (call != nullptr && (call->activities == 0 || call->kind == CallKind::LaunchGraph)) {
+      if (call->activities++ == 0) call->activity = i;
       continue;
     }
-    JoinedCall& call = calls_[at->second];
-    if (call.activities++ == 0) call.activity = i;
+    JoinedCall loose;
+    loose.kind = activity.kind == Activity::Kind::Kernel ? CallKind::Launch : CallKind::Copy;
+    loose.thread = call != nullptr ? call->thread : 0;
+    loose.start_ms = activity.start_ms;
+    loose.end_ms = activity.start_ms;  // the host's time is unknown
+    loose.activity = i;
+    loose.activities = 1;
+    calls_.push_back(loose);
   }
   if (calls_.size() > recorded) std::stable_sort(calls_.begin(), calls_.end(), by_start);
 }
@@ -182,8 +197,11 @@ void ForeignTrace::note_missing() {
   };
   std::vector<std::string>& missing = trace_.not_recorded;
   if (!any_call_) missing.insert(missing.end(), {"calls of the CUDA API", "memory allocations"});
-  if (!has_activity(Activity::Kind::Kernel) && (!any_call_ || has_call(CallKind::Launch))) missing.push_back("kernels");
+  if (!has_activity(Activity::Kind::Kernel) &&
+      (!any_call_ || has_call(CallKind::Launch) || has_call(CallKind::LaunchGraph)))
+    missing.push_back("kernels");
   if (!has_activity(Activity::Kind::Copy) && (!any_call_ || has_call(CallKind::Copy))) missing.push_back("copies");
+  if (unknown_copies_) missing.push_back("the directions of all copies");
 }
 
 // The runtime calls the driver: of a call inside of one of the same kind only the outer one counts.
@@ -218,11 +236,33 @@ void ForeignTrace::fill_copy(const JoinedCall& call, RecordedEvent& to) const {
 void ForeignTrace::push(RecordedEvent event, ThreadState& state) {
   event.id = trace_.events.size() + 1;
   event.event.ms = event.end_ms - event.start_ms;
-  if (!state.has_stream && event.event.stream == 0) state.before_first.push_back(trace_.events.size());
+  if (state.streams.empty() && event.event.stream == 0) state.before_first.push_back(trace_.events.size());
   trace_.events.push_back(std::move(event));
 }
 
 // A read ends when the host has waited for it, as kiln's own reads do: the next wait for its stream is a part of it.
+void ForeignTrace::end_read(std::size_t position, double end_ms, ThreadState& state) {
+  RecordedEvent& read = trace_.events[position];
+  read.end_ms = std::max(read.end_ms, end_ms);
+  read.event.ms = read.end_ms - read.start_ms;
+  state.reads.erase(read.event.stream);
+}
+
+// Ends the reads that this call waited for: that of its stream; all for a wait for the device; and for an unknown
+// stream the oldest one that the device had finished. Returns false if the call waited for launches instead.
+bool ForeignTrace::end_reads(const JoinedCall& wait, std::optional<std::uint64_t> stream, ThreadState& state) {
+  std::vector<std::size_t> ended;
+  for (const auto& [of, position] : state.reads) {
+    const bool finished = trace_.events[position].device_end_ms <= wait.end_ms;
+    if (wait.kind == CallKind::WaitForDevice || (stream ? of == *stream : finished)) ended.push_back(position);
+  }
+  if (ended.empty()) return false;
+  std::sort(ended.begin(), ended.end());
+  if (wait.kind != CallKind::WaitForDevice) ended.resize(1);
+  for (const std::size_t position : ended) end_read(position, wait.end_ms, state);
+  return wait.kind != CallKind::WaitForDevice || ended.back() >= state.after_launch;
+}
+
 void ForeignTrace::add_wait(const JoinedCall& call, ThreadState& state) {
   RecordedEvent event;
   event.start_ms = call.start_ms;
@@ -230,18 +270,17 @@ void ForeignTrace::add_wait(const JoinedCall& call, ThreadState& state) {
   event.thread = call.thread;
   event.event.kind = Event::Kind::Synchronized;
   event.event.stream = state.stream;
-  if (call.kind == CallKind::WaitForDevice) event.event.message = "the device";
-  if (const auto at = wait_streams_.find(call.correlation); at != wait_streams_.end()) {
-    event.event.stream = at->second;
-  }
-  if (state.last_read != 0) {
-    RecordedEvent& read = trace_.events[state.last_read - 1];
-    if (read.event.stream == event.event.stream) {
-      read.end_ms = std::max(read.end_ms, call.end_ms);
-      read.event.ms = read.end_ms - read.start_ms;
-      state.last_read = 0;
-      return;
-    }
+  const auto known = wait_streams_.find(call.correlation);
+  const auto stream = known != wait_streams_.end() ? std::optional(known->second) : std::nullopt;
+  if (end_reads(call, stream, state)) return;
+  if (stream) event.event.stream = *stream;
+  if (call.kind == CallKind::WaitForDevice) {
+    event.event.message = "the device";
+  } else if (!stream) {
+    // The wait for an event ends when the device reaches it, which can be long before its last launch.
+    const auto last = state.launch_ends_ms.find(state.stream);
+    const bool finished = last == state.launch_ends_ms.end() || last->second <= call.end_ms;
+    if (state.streams.size() > 1 || !finished) event.event.message = kUnknownStream;
   }
   push(std::move(event), state);
 }
@@ -259,17 +298,25 @@ void ForeignTrace::add_event(const JoinedCall& call, ThreadState& state) {
     state.stream = event.event.stream = stream_of(activity.device, activity.stream);
     for (const std::size_t at : state.before_first) trace_.events[at].event.stream = state.stream;
     state.before_first.clear();
-    state.has_stream = true;
+    state.streams.insert(state.stream);
     const bool kernel = activity.kind == Activity::Kind::Kernel;
     kernel ? fill_launch(call, event) : fill_copy(call, event);
-    state.last_read = !kernel && activity.direction == CopyDirection::FromDevice ? trace_.events.size() + 1 : 0;
-  } else if (call.kind == CallKind::Launch) {
+    if (kernel) {
+      state.reads.erase(state.stream);
+      state.after_launch = trace_.events.size() + 1;
+      state.launch_ends_ms[state.stream] = activity.end_ms;
+    } else if (activity.direction == CopyDirection::FromDevice) {
+      if (state.reads.size() >= kMaxOpenReads) state.reads.erase(state.reads.begin());
+      state.reads[state.stream] = trace_.events.size();
+    }
+  } else if (call.kind == CallKind::Launch || call.kind == CallKind::LaunchGraph) {
     fill_launch(call, event);
-    state.last_read = 0;
+    state.reads.erase(state.stream);
+    state.after_launch = trace_.events.size() + 1;
   } else {
     event.event.kind = Event::Kind::Allocated;
     event.event.message = call.kind == CallKind::Release ? "released" : "allocated";
-    if (call.pooled) event.event.origin = "pool";
+    if (call.pooled || call.kind == CallKind::AllocateFromPool) event.event.origin = "pool";
     const auto size = sizes_.find(call.correlation);
     event.event.bytes = size != sizes_.end() ? size->second : call.bytes;
   }

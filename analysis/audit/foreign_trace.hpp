@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,9 +16,20 @@
 namespace kiln::audit {
 
 /// What a call of the CUDA API does, as far as the audit uses it.
-enum class CallKind : unsigned char { Other, Launch, Copy, Wait, WaitForDevice, Allocate, Release };
+enum class CallKind : unsigned char {
+  Unknown,  ///< a function of another API
+  Other,
+  Launch,
+  LaunchGraph,
+  Copy,
+  Wait,
+  WaitForDevice,
+  Allocate,
+  AllocateFromPool,  ///< of the driver: "cudaMallocAsync"
+  Release,
+};
 /// Returns the kind of a function of the runtime or the driver: "cudaLaunchKernel", "cuMemAlloc_v2",
-/// "cudaMemcpyAsync_ptsz_v7000".
+/// "cudaMemcpyAsync_ptsz_v7000". Functions of HIP have the kinds of those of CUDA.
 CallKind call_kind(std::string_view function);
 
 /// A call of the host. Times are milliseconds of the profiler's clock.
@@ -71,6 +83,8 @@ class ForeignTrace {
   void add(const NamedRange& range) { ranges_.push_back(range); }
   /// Notes the stream of a device for which a call waited.
   void add_wait_stream(std::uint64_t correlation, std::uint32_t device, std::uint64_t stream);
+  /// Notes a copy whose direction is unknown.
+  void add_unknown_copy() { unknown_copies_ = true; }
   /// Notes the size of the memory that a call allocated or released.
   void add_allocation_size(std::uint64_t correlation, std::uint64_t bytes) { sizes_[correlation] = bytes; }
   void add_device(std::uint64_t id, std::string_view name);
@@ -99,6 +113,8 @@ class ForeignTrace {
   void fill_launch(const JoinedCall& call, RecordedEvent& to) const;
   void fill_copy(const JoinedCall& call, RecordedEvent& to) const;
   void add_event(const JoinedCall& call, ThreadState& state);
+  void end_read(std::size_t position, double end_ms, ThreadState& state);
+  bool end_reads(const JoinedCall& wait, std::optional<std::uint64_t> stream, ThreadState& state);
   void add_wait(const JoinedCall& call, ThreadState& state);
   void push(RecordedEvent event, ThreadState& state);
   void assign_operations();
@@ -112,7 +128,8 @@ class ForeignTrace {
   std::unordered_map<std::uint64_t, std::uint64_t> wait_streams_;  // by correlation
   std::unordered_map<std::uint64_t, std::uint64_t> sizes_;         // by correlation
   std::map<std::uint64_t, std::string> devices_;
-  bool any_call_ = false;  // of any kind
+  bool any_call_ = false;  // of a known API
+  bool unknown_copies_ = false;
 };
 
 }  // namespace kiln::audit

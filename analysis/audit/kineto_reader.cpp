@@ -31,6 +31,10 @@ Category category_of(std::string_view name) {
   return Category::None;
 }
 
+constexpr const char* kNotKnown =
+    "it is neither a trace of kiln nor one of PyTorch's profiler; name a trace of kiln (KILN_TRACE), of PyTorch's "
+    "profiler "
+    "or of Nsight Systems";
 constexpr double kNoNumber = -1;
 constexpr double kMaxTime = 1e18;  // microseconds; a profile of today has 1e15 at most
 
@@ -227,7 +231,7 @@ bool KinetoHandler::end_event() {
     }
   }
   if (to_.is_full()) return reject("it has more events than the audit can read");
-  return known_ || reject("it is neither a trace of kiln nor one of PyTorch's profiler");
+  return known_ || now_.phase == "M" || reject(kNotKnown);
 }
 
 // A process is the program if its id is the thread's; the tracks of devices are processes too.
@@ -281,14 +285,19 @@ void KinetoHandler::end_kernel() {
   to_.add(kernel);
 }
 
-// The name has the direction and the kinds of memory: "Memcpy HtoD (Pageable -> Device)".
+// The name has the direction and the kinds of memory: "Memcpy HtoD (Pageable -> Device)"; of HIP "CopyHostToDevice".
 void KinetoHandler::end_copy() {
   Activity copy;
   const auto has = [this](const char* part) { return now_.name.find(part) != std::string::npos; };
-  if (has("HtoH")) return;
+  if (has("HtoH") || has("HostToHost")) return;
   copy.kind = Activity::Kind::Copy;
-  if (has("HtoD") || has("HtoA")) copy.direction = CopyDirection::ToDevice;
-  if (has("DtoH") || has("AtoH")) copy.direction = CopyDirection::FromDevice;
+  if (has("HtoD") || has("HtoA") || has("HostToDevice")) {
+    copy.direction = CopyDirection::ToDevice;
+  } else if (has("DtoH") || has("AtoH") || has("DeviceToHost")) {
+    copy.direction = CopyDirection::FromDevice;
+  } else if (!has("DtoD") && !has("PtoP") && !has("AtoA") && !has("AtoD") && !has("DtoA") && !has("DeviceToDevice")) {
+    return to_.add_unknown_copy();
+  }
   if (has("Pinned")) copy.pinned = 1;
   if (has("Pageable")) copy.pinned = 0;
   copy.device = small_count_of(now_.device);
@@ -301,8 +310,9 @@ void KinetoHandler::end_copy() {
 }
 
 Result<Trace> KinetoHandler::take() {
+  if (error_ && known_) error_->message += "; export the profile again with export_chrome_trace of torch.profiler";
   if (error_) return *std::move(error_);
-  if (!known_) return make_error(Code::Corrupt, "it is neither a trace of kiln nor one of PyTorch's profiler");
+  if (!known_) return make_error(Code::Corrupt, kNotKnown);
   return to_.take();
 }
 

@@ -58,6 +58,7 @@ class NsightReader {
     if (to_.is_full()) full_ = true;
     return !full_ && rows.next();
   }
+  Status find_missing_columns();
   Status read_about();
   Status read_calls();
   Status read_kernels();
@@ -97,6 +98,31 @@ CallKind NsightReader::kind_of(std::int64_t text_id) {
   const auto [at, fresh] = kinds_.try_emplace(text_id, CallKind::Other);
   if (fresh) at->second = call_kind(text_of(text_id));
   return at->second;
+}
+
+// A column that is missing reads as 0, so that an audit would find nothing: it counts as evidence that was not
+// recorded.
+Status NsightReader::find_missing_columns() {
+  struct Table {
+    const char* name;
+    std::vector<const char*> columns;
+  };
+  const Table tables[] = {{"StringIds", {"id", "value"}},
+                          {kCalls, {"start", "end", "globalTid", "correlationId", "nameId"}},
+                          {kKernels, {"start", "end", "streamId", "correlationId", "demangledName"}},
+                          {kCopies, {"start", "end", "streamId", "correlationId", "bytes", "copyKind"}}};
+  for (const Table& table : tables) {
+    const Result<std::vector<std::string>> there = database_.columns(table.name);
+    if (!there) return there.error();
+    std::vector<std::string>& missing = to_.trace().not_recorded;
+    if (there->empty() && &table == tables) missing.push_back("the table StringIds");
+    if (there->empty()) continue;
+    for (const char* column : table.columns) {
+      if (std::find(there->begin(), there->end(), column) != there->end()) continue;
+      missing.push_back(std::string("the column ") + column + " of the table " + table.name);
+    }
+  }
+  return {};
 }
 
 // Reads the devices, the date, the process and the names of threads.
@@ -153,7 +179,9 @@ Status NsightReader::read_kernels() {
   return rows->status();
 }
 
-// Returns the direction of a copyKind; nothing for a copy within the host. Copies of arrays count as those of memory.
+constexpr std::int64_t kHostToHost = 9;  // copyKind
+
+// Returns the direction of a copyKind; nothing for an unknown one. Copies of arrays count as those of memory.
 std::optional<CopyDirection> direction_of(std::int64_t kind) {
   switch (kind) {
     case 1:
@@ -162,8 +190,13 @@ std::optional<CopyDirection> direction_of(std::int64_t kind) {
     case 2:
     case 4:
     case 12: return CopyDirection::FromDevice;
-    case 9: return std::nullopt;
-    default: return CopyDirection::OnDevice;
+    case 5:
+    case 6:
+    case 7:
+    case 8:
+    case 10:
+    case 13: return CopyDirection::OnDevice;
+    default: return std::nullopt;
   }
 }
 
@@ -172,8 +205,12 @@ Status NsightReader::read_copies() {
                                                      "globalPid", "bytes", "copyKind", "srcKind", "dstKind"});
   if (!rows) return rows.error();
   while (more(*rows)) {
+    if (rows->integer(7) == kHostToHost) continue;
     const std::optional<CopyDirection> direction = direction_of(rows->integer(7));
-    if (!direction) continue;
+    if (!direction) {
+      to_.add_unknown_copy();
+      continue;
+    }
     Activity copy;
     copy.kind = Activity::Kind::Copy;
     copy.direction = *direction;
@@ -242,9 +279,9 @@ Result<Trace> NsightReader::read() {
   }
   if (!known) return make_error(Code::Corrupt, "it is a database, but not an export of Nsight Systems");
   using Read = Status (NsightReader::*)();
-  constexpr Read kAll[] = {&NsightReader::read_about,  &NsightReader::read_calls, &NsightReader::read_kernels,
-                           &NsightReader::read_copies, &NsightReader::read_waits, &NsightReader::read_memory,
-                           &NsightReader::read_ranges};
+  constexpr Read kAll[] = {&NsightReader::find_missing_columns, &NsightReader::read_about,  &NsightReader::read_calls,
+                           &NsightReader::read_kernels,         &NsightReader::read_copies, &NsightReader::read_waits,
+                           &NsightReader::read_memory,          &NsightReader::read_ranges};
   for (const Read part : kAll) {
     if (Status status = (this->*part)(); !status) return status.error();
     if (full_) return make_error(Code::Corrupt, "it has more events than the audit can read");
@@ -252,14 +289,22 @@ Result<Trace> NsightReader::read() {
   return to_.take();
 }
 
-}  // namespace
-
-Result<Trace> parse_nsight(std::string_view bytes) {
+Result<Trace> read_export(std::string_view bytes) {
   const Result<SqliteDatabase> database = SqliteDatabase::open(bytes);
   if (!database) return database.error();
   Result<SqliteRows> texts = database->rows_by_id("StringIds", "id", "value");
   if (!texts) return texts.error();
   return NsightReader(*database, std::move(*texts)).read();
+}
+
+}  // namespace
+
+Result<Trace> parse_nsight(std::string_view bytes) {
+  Result<Trace> trace = read_export(bytes);
+  if (trace || trace.error().code != Code::Corrupt) return trace;
+  Error error = std::move(trace).error();
+  error.message += "; export the report again: nsys export --type=sqlite REPORT";
+  return error;
 }
 
 }  // namespace kiln::audit

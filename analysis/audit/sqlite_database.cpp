@@ -1,6 +1,7 @@
 #include "analysis/audit/sqlite_database.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -23,8 +24,6 @@ struct SqliteLibrary {
   int (*reset)(void*) = nullptr;
   int (*finalize)(void*) = nullptr;
   int (*bind)(void*, int, std::int64_t) = nullptr;
-  int (*column_count)(void*) = nullptr;
-  const char* (*column_name)(void*, int) = nullptr;
   int (*column_type)(void*, int) = nullptr;
   int (*column_bytes)(void*, int) = nullptr;
   std::int64_t (*column_integer)(void*, int) = nullptr;
@@ -35,6 +34,18 @@ struct SqliteLibrary {
 
  private:
   bool bind_all(const DynamicLibrary& library);
+};
+
+/// The work that is left for a database: steps of the virtual machine in thousands, and time. Not thread-safe.
+struct SqliteBudget {
+  std::uint64_t steps = 0;
+  std::chrono::steady_clock::time_point deadline;
+
+  bool spend() {
+    if (steps == 0 || std::chrono::steady_clock::now() > deadline) return false;
+    --steps;
+    return true;
+  }
 };
 
 namespace {
@@ -60,12 +71,13 @@ constexpr int kStepsPerCall = 1000;  // of the progress handler
 constexpr std::uint64_t kMinSteps = 10'000'000;
 constexpr std::uint64_t kStepsPerByte = 20;  // reading a row takes about one step for each of its bytes
 
-int count_steps(void* steps) {
-  auto& left = *static_cast<std::uint64_t*>(steps);
-  if (left == 0) return 1;
-  --left;
-  return 0;
-}
+constexpr std::chrono::seconds kMinTime{20};  // a step can copy a text of the maximum length
+constexpr std::chrono::milliseconds kTimePerMebibyte{250};
+constexpr int kHiddenColumn = 6;  // of "pragma table_xinfo": 0 for a column that is stored
+
+constexpr std::size_t kWriteVersion = 18;  // place in the header of a file; 2 in WAL mode
+
+int count_work(void* budget) { return static_cast<SqliteBudget*>(budget)->spend() ? 0 : 1; }
 
 std::string quoted(const char* name) { return '"' + std::string(name) + '"'; }
 
@@ -77,8 +89,7 @@ bool SqliteLibrary::bind_all(const DynamicLibrary& library) {
          library.bind(limit, "sqlite3_limit") && library.bind(progress_handler, "sqlite3_progress_handler") &&
          library.bind(prepare, "sqlite3_prepare_v2") && library.bind(step, "sqlite3_step") &&
          library.bind(reset, "sqlite3_reset") && library.bind(finalize, "sqlite3_finalize") &&
-         library.bind(bind, "sqlite3_bind_int64") && library.bind(column_count, "sqlite3_column_count") &&
-         library.bind(column_name, "sqlite3_column_name") && library.bind(column_type, "sqlite3_column_type") &&
+         library.bind(bind, "sqlite3_bind_int64") && library.bind(column_type, "sqlite3_column_type") &&
          library.bind(column_bytes, "sqlite3_column_bytes") && library.bind(column_integer, "sqlite3_column_int64") &&
          library.bind(column_text, "sqlite3_column_text") && library.bind(message, "sqlite3_errmsg");
 }
@@ -142,17 +153,22 @@ bool SqliteDatabase::matches(std::string_view bytes) {
 }
 
 SqliteDatabase::SqliteDatabase(const SqliteLibrary& library, void* connection)
-    : library_(library), connection_(connection), steps_(std::make_unique<std::uint64_t>(0)) {}
+    : library_(library), connection_(connection), budget_(std::make_unique<SqliteBudget>()) {}
 
 SqliteDatabase::SqliteDatabase(SqliteDatabase&& other) noexcept
     : library_(other.library_), connection_(std::exchange(other.connection_, nullptr)),
-      steps_(std::move(other.steps_)) {}
+      budget_(std::move(other.budget_)) {}
 
 SqliteDatabase::~SqliteDatabase() {
   if (connection_ != nullptr) library_.close(connection_);
 }
 
 Result<SqliteDatabase> SqliteDatabase::open(std::string_view bytes) {
+  if (bytes.size() > kWriteVersion && bytes[kWriteVersion] == 2) {
+    return make_error(Code::Unsupported,
+                      "it is in WAL mode, so that a part of it can be in another file; convert it: sqlite3 FILE "
+                      "'pragma journal_mode = delete'");
+  }
   const Result<const SqliteLibrary*> found = SqliteLibrary::get();
   if (!found) return found.error();
   const SqliteLibrary& library = **found;
@@ -173,8 +189,10 @@ Result<SqliteDatabase> SqliteDatabase::open(std::string_view bytes) {
   library.limit(connection, kLimitLength, kMaxValueBytes);
   library.limit(connection, kLimitColumn, kMaxColumns);
   library.limit(connection, kLimitAttached, 0);
-  *database.steps_ = (kMinSteps + kStepsPerByte * bytes.size()) / kStepsPerCall;
-  library.progress_handler(connection, kStepsPerCall, count_steps, database.steps_.get());
+  database.budget_->steps = (kMinSteps + kStepsPerByte * bytes.size()) / kStepsPerCall;
+  database.budget_->deadline =
+      std::chrono::steady_clock::now() + kMinTime + kTimePerMebibyte * static_cast<std::int64_t>(bytes.size() >> 20);
+  library.progress_handler(connection, kStepsPerCall, count_work, database.budget_.get());
   return database;
 }
 
@@ -196,12 +214,16 @@ Result<std::vector<std::string>> SqliteDatabase::columns(const char* table) cons
   const bool exists = found->next();
   if (Status status = found->status(); !status) return status.error();
   if (!exists) return names;
-  const Result<SqliteRows> rows = prepare("select * from " + quoted(table) + " limit 0");
+  Result<SqliteRows> rows = prepare("pragma table_xinfo(" + quoted(table) + ")");
   if (!rows) return rows.error();
-  for (int i = 0; i < library_.column_count(rows->statement_); ++i) {
-    const char* name = library_.column_name(rows->statement_, i);
-    names.emplace_back(name != nullptr ? name : "");
+  while (rows->next()) {
+    // The expression of a computed column can do any work in one step.
+    if (rows->integer(kHiddenColumn) != 0) {
+      return make_error(Code::Corrupt, std::string("its table ") + table + " has a computed column");
+    }
+    names.emplace_back(rows->text(1));
   }
+  if (Status status = rows->status(); !status) return status.error();
   return names;
 }
 

@@ -12,6 +12,7 @@
 namespace kiln::audit {
 
 struct SqliteLibrary;
+struct SqliteBudget;
 
 /// The rows of a table. Not thread-safe.
 class SqliteRows {
@@ -43,7 +44,7 @@ class SqliteRows {
 };
 
 /// A SQLite database that is only read, from bytes that any user can have written. Views, triggers and virtual tables
-/// are not used, and the work is limited by the number of bytes. Not thread-safe.
+/// are not used, computed columns are refused, and steps and time are limited by the number of bytes. Not thread-safe.
 class SqliteDatabase {
  public:
   /// Opens the database in these bytes, which must outlive it. Returns Code::Unavailable if libsqlite3 is missing.
@@ -68,7 +69,7 @@ class SqliteDatabase {
 
   const SqliteLibrary& library_;
   void* connection_;
-  std::unique_ptr<std::uint64_t> steps_;  // steps of the virtual machine that are left, in thousands
+  std::unique_ptr<SqliteBudget> budget_;  // the progress handler has its address
 };
 
 }  // namespace kiln::audit

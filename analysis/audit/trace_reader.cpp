@@ -21,6 +21,8 @@
 namespace kiln::audit {
 namespace {
 
+constexpr std::size_t kMagicBytes = 512;  // of a file that is not JSON; JSON has no zeros
+
 // Returns the enumerator with this name. Only the first enumerator can be called "unknown".
 template <class Kind>
 std::optional<Kind> named(std::string_view name, unsigned count) {
@@ -308,10 +310,16 @@ const char* to_string(TraceFormat format) {
 }
 
 Result<Trace> parse_trace(std::string_view text) {
-  if (text.size() > kMaxTraceBytes) return make_error(Code::Corrupt, "it is larger than 256 MiB");
+  if (text.size() > kMaxTraceBytes) return make_error(Code::Corrupt, "it is larger than 256 MiB; record a shorter run");
   if (SqliteDatabase::matches(text)) return parse_nsight(text);
   if (text.substr(0, 2) == "\x1f\x8b") {
-    return make_error(Code::Unsupported, "it is compressed: decompress it with 'gunzip --keep'");
+    return make_error(Code::Unsupported, "it is compressed; decompress it: gunzip --keep FILE");
+  }
+  if (text.substr(0, kMagicBytes).find('\0') != std::string_view::npos) {
+    return make_error(
+        Code::Corrupt,
+        "it is binary, but not a SQLite database; if it is a report of Nsight Systems (.nsys-rep), export "
+        "it: nsys export --type=sqlite FILE");
   }
   Handler handler;
   (void)parse_json(text, handler);
@@ -320,7 +328,8 @@ Result<Trace> parse_trace(std::string_view text) {
 
 Result<Trace> read_trace(const std::string& path) {
   if (const std::optional<FileStamp> stamp = stamp_of(path.c_str()); stamp && stamp->size > kMaxTraceBytes) {
-    return make_error(Code::Corrupt, path + " cannot be read as a trace: it is larger than 256 MiB");
+    return make_error(Code::Corrupt,
+                      path + " cannot be read as a trace: it is larger than 256 MiB; record a shorter run");
   }
   Result<std::optional<Bytes>> bytes = read_file(path);
   if (!bytes) return std::move(bytes).error();

@@ -23,6 +23,10 @@ struct RecordedEvent {
   Event event;
 };
 
+/// The message of a wait that can be for another stream than the one of its event: foreign traces do not have the
+/// stream of every wait.
+inline constexpr const char* kUnknownStream = "an unknown stream";
+
 /// The program that wrote a trace.
 enum class TraceFormat : unsigned char {
   Kiln,    ///< kiln itself; docs/trace.md

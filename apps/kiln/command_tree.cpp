@@ -338,7 +338,10 @@ void CommandTree::add_key() {
 void CommandTree::add_audit() {
   Arguments& to = parsed_.arguments;
   CLI::App* audit = add(app_, "audit", "Analyze a trace for host fallbacks, copies and synchronization", audit_command);
-  audit->add_option("TRACE", to.files, "Trace from KILN_TRACE; two are compared; none is needed with --source")
+  audit
+      ->add_option("TRACE", to.files,
+                   "Trace from KILN_TRACE, PyTorch's profiler or Nsight Systems; two are compared; none is needed with "
+                   "--source")
       ->expected(1, 2)
       ->type_name("");
   audit->add_option("--source", to.source, "Search the CUDA C++ and Python sources below DIR, too")->type_name("DIR");

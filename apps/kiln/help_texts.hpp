@@ -193,6 +193,7 @@ inline constexpr const char* kAuditFooter =
     "  KILN_TRACE=trace.json ./app && kiln audit trace.json\n"
     "  kiln audit trace.json --fail-on high --json | jq '.findings[].rule'\n"
     "  kiln audit before.json after.json\n"
+    "  nsys export --type=sqlite -o app.sqlite app.nsys-rep && kiln audit app.sqlite\n"
     "  kiln audit trace.json --source src            places in sources, those of findings first";
 
 inline constexpr const char* kDeviceUsageFooter =

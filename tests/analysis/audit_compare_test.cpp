@@ -111,6 +111,32 @@ TEST(AuditCompare, OperationsOfOneTraceAreListed) {
   EXPECT_EQ(comparison.only_after, Changes({"thread 1, stream 1"}));
 }
 
+TEST(AuditCompare, MoreRequestsOfAnUndeclaredProgramAreNoRegression) {
+  const auto server = [](int requests, int waits) {
+    HandMadeTrace trace;
+    for (int i = 0; i < requests; ++i) {
+      trace.copied_in(100'000);
+      trace.launched("layer");
+      for (int wait = 0; wait < waits; ++wait) trace.synchronized();
+    }
+    return trace.report();
+  };
+  const audit::Comparison more = compare_audits(server(100, 0), server(200, 0));
+  EXPECT_FALSE(more.regressed());
+  EXPECT_EQ(more.other_launches, Changes({"thread 1, stream 1"}));
+  EXPECT_TRUE(compare_audits(server(100, 0), server(200, 1)).regressed()) << "a new finding is one";
+  EXPECT_TRUE(compare_audits(server(100, 0), server(100, 1)).regressed());
+}
+
+TEST(AuditCompare, NumbersAreNotComparedWithoutEvidence) {
+  audit::Report after = audit_of({.passes = 40, .stage_ms = 100});
+  after.missing.push_back({"copies", "record them", true});
+  EXPECT_EQ(changes_of(compare_audits(audit_of({.waits = 1}), after)), Changes());
+  audit::Report worse = audit_of({.waits = 1});
+  worse.missing.push_back({"copies", "record them", true});
+  EXPECT_EQ(changes_of(compare_audits(audit_of({}), worse)), Changes({"regressed finding sync_between_launches"}));
+}
+
 TEST(AuditCompare, MissingEvidenceIsNoted) {
   HandMadeTrace none;
   none.emit(none.made(Event::Kind::Hit));

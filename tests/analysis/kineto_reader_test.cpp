@@ -27,10 +27,15 @@ class KinetoText {
               std::to_string(correlation) + R"(,"shared memory":512,"grid":[4,3,2],"block":[32,8,1])",
           std::to_string(stream));
   }
-  void copy(const std::string& name, double ts, int correlation, int bytes) {
+  void copy(const std::string& name, double ts, int correlation, int bytes, int stream = 13) {
     event("gpu_memcpy", name, ts, 10,
-          R"("device":0,"context":1,"stream":13,"correlation":)" + std::to_string(correlation) + R"(,"bytes":)" +
-              std::to_string(bytes));
+          R"("device":0,"context":1,"stream":)" + std::to_string(stream) + R"(,"correlation":)" +
+              std::to_string(correlation) + R"(,"bytes":)" + std::to_string(bytes));
+  }
+  void wait(double ts, int correlation, int stream) {
+    call("cudaStreamSynchronize", ts, correlation);
+    event("cuda_sync", "Stream Sync", ts, 5,
+          R"("stream":)" + std::to_string(stream) + R"(,"correlation":)" + std::to_string(correlation));
   }
   void launch(double ts, int correlation, int stream = 13) {
     call("cudaLaunchKernel", ts, correlation);
@@ -109,6 +114,88 @@ TEST(KinetoReader, AReadAndTheWaitForItAreOneEvent) {
   const audit::Trace trace = profile.trace();
   EXPECT_EQ(summary_of(trace), (Lines{"launched scale(float*)", "copied from the device", "synchronized "}));
   EXPECT_NEAR(trace.events[1].event.ms, 0.05, 1e-9) << "the read ends with the wait";
+}
+
+TEST(KinetoReader, AReadOfEachStreamHasItsOwnWait) {
+  for (const bool named : {true, false}) {
+    KinetoText profile;  // double buffering: the host waits for the older of two streams
+    int id = 0;
+    for (int i = 0; i < 12; ++i) {
+      const double at = i * 1000;
+      const int stream = 13 + i % 2;
+      if (i >= 2 && named) profile.wait(at, ++id, stream);
+      if (i >= 2 && !named) profile.call("cudaEventSynchronize", at, ++id);
+      profile.launch(at + 100, ++id, stream);
+      profile.call("cudaMemcpyAsync", at + 200, ++id);
+      profile.copy("Memcpy DtoH (Device -> Pinned)", at + 210, id, 4096, stream);
+    }
+    profile.call("cudaDeviceSynchronize", 20'000, ++id);
+    const audit::Trace trace = profile.trace();
+    EXPECT_EQ(trace.events.size(), 24U) << "each wait is a part of a read";
+    EXPECT_NEAR(trace.events[1].end_ms, 1.905, 1e-9) << "its own stream, not the last one";
+    for (const audit::Finding& finding : audit::run_audit(trace).findings) {
+      EXPECT_STRNE(finding.rule->name, "sync_between_launches");
+    }
+  }
+}
+
+TEST(KinetoReader, AWaitForAnEarlierEventIsNotOneForTheLastLaunch) {
+  const auto findings = [](double wait_us) {
+    KinetoText profile;
+    for (int i = 0; i < 20; ++i) {
+      profile.launch(i * 1000, 2 * i + 1);  // on the device for 20 us after 6
+      profile.call("cudaEventSynchronize", i * 1000 + 6, 2 * i + 2, wait_us);
+    }
+    return audit::run_audit(profile.trace()).findings.size();
+  };
+  EXPECT_EQ(findings(10), 0U) << "the launch still runs when the wait ends";
+  EXPECT_EQ(findings(40), 1U);
+}
+
+TEST(KinetoReader, CallsOfHipAreThoseOfCuda) {
+  KinetoText profile;
+  profile.call("hipMalloc", 0, 1);
+  profile.call("hipExtModuleLaunchKernel", 100, 2);
+  profile.kernel(110, 2);
+  profile.call("hipDeviceSynchronize", 200, 3);
+  profile.call("hipMemcpyWithStream", 300, 4);
+  profile.copy("CopyDeviceToHost", 310, 4, 8);
+  profile.call("hipHostMalloc", 400, 5);
+  EXPECT_EQ(summary_of(profile.trace()), (Lines{"allocated allocated", "launched scale(float*)",
+                                                "synchronized the device", "copied from the device"}));
+}
+
+TEST(KinetoReader, UnknownCallsAndCopiesAreMissingEvidence) {
+  KinetoText profile;
+  profile.call("otherLaunch", 0, 1);
+  profile.kernel(10, 1);
+  profile.copy("Transfer", 50, 2, 8);
+  EXPECT_EQ(profile.trace().not_recorded,
+            (Lines{"calls of the CUDA API", "memory allocations", "copies", "the directions of all copies"}));
+  EXPECT_TRUE(audit::run_audit(profile.trace()).lacks_evidence());
+}
+
+TEST(KinetoReader, TheDriversPoolIsAPool) {
+  KinetoText profile;
+  for (int i = 0; i < 40; ++i) {
+    profile.call("cudaMallocAsync", i * 1000, 2 * i + 1);
+    profile.launch(i * 1000 + 100, 2 * i + 2);
+  }
+  EXPECT_EQ(profile.trace().events[0].event.origin, "pool");
+  EXPECT_TRUE(audit::run_audit(profile.trace()).findings.empty());
+}
+
+TEST(KinetoReader, OnlyAGraphHasSeveralKernels) {
+  KinetoText profile;
+  profile.launch(0, 1);
+  profile.kernel(500, 1, 13, "other");
+  EXPECT_EQ(summary_of(profile.trace()), (Lines{"launched scale(float*)", "launched other"}));
+}
+
+TEST(KinetoReader, MetadataCanComeFirst) {
+  EXPECT_TRUE(audit::parse_trace(R"({"traceEvents":[{"ph":"M","name":"process_name","pid":1,"args":{"name":"python"}},
+      {"ph":"X","cat":"cpu_op","name":"aten::add","ts":1,"dur":1,"tid":1}]})")
+                  .has_value());
 }
 
 TEST(KinetoReader, WaitsAndAllocationsBelongToTheStreamOfTheThread) {

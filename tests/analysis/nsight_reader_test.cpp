@@ -166,17 +166,34 @@ TEST_F(NsightReader, ColumnsAndTablesCanBeMissing) {
   EXPECT_EQ(early.events[0].event.grid_blocks, 0U) << "unknown";
   const audit::Trace device =
       audit::parse_trace(sqlite_bytes("create table CUPTI_ACTIVITY_KIND_KERNEL (start int, end int);")).value();
-  EXPECT_EQ(device.not_recorded,
-            (std::vector<std::string>{"calls of the CUDA API", "memory allocations", "kernels", "copies"}));
+  EXPECT_EQ(
+      device.not_recorded,
+      (std::vector<std::string>{"the table StringIds", "the column streamId of the table CUPTI_ACTIVITY_KIND_KERNEL",
+                                "the column correlationId of the table CUPTI_ACTIVITY_KIND_KERNEL",
+                                "the column demangledName of the table CUPTI_ACTIVITY_KIND_KERNEL",
+                                "calls of the CUDA API", "memory allocations", "kernels", "copies"}));
   EXPECT_EQ(reason(sqlite_bytes("create table songs (title text);")),
-            "it is a database, but not an export of Nsight Systems");
+            "it is a database, but not an export of Nsight Systems; export the report again: nsys export --type=sqlite "
+            "REPORT");
+}
+
+TEST_F(NsightReader, WithoutANecessaryColumnAnAuditIsInconclusive) {
+  const std::string work = call(0, 1, 1) + kernel(10'000, 1) + call(50'000, 2, 2) + copy(60'000, 2, 2, 2, 0);
+  EXPECT_TRUE(audit::run_audit(trace_of(work)).clean());
+  for (const char* const statement :
+       {"drop table StringIds;", "alter table CUPTI_ACTIVITY_KIND_RUNTIME drop nameId;",
+        "alter table CUPTI_ACTIVITY_KIND_MEMCPY drop copyKind;", "update CUPTI_ACTIVITY_KIND_MEMCPY set copyKind = 0;",
+        "update CUPTI_ACTIVITY_KIND_RUNTIME set nameId = 99;"}) {
+    EXPECT_EQ(audit::run_audit(trace_of(work + statement)).verdict(), audit::Verdict::Inconclusive) << statement;
+  }
 }
 
 TEST_F(NsightReader, ViewsAndVirtualTablesAreNotRead) {
   const std::string endless =
       "with recursive n(x) as (select 1 union all select x + 1 from n) select x as start, x as end from n";
   EXPECT_EQ(reason(sqlite_bytes("create view CUPTI_ACTIVITY_KIND_KERNEL as " + endless + ";")),
-            "it is a database, but not an export of Nsight Systems");
+            "it is a database, but not an export of Nsight Systems; export the report again: nsys export --type=sqlite "
+            "REPORT");
   const std::string made = sqlite_bytes(std::string(kSchema) +
                                         "drop table CUPTI_ACTIVITY_KIND_MEMCPY; "
                                         "create view CUPTI_ACTIVITY_KIND_MEMCPY as " +
@@ -192,6 +209,21 @@ TEST_F(NsightReader, WorkIsLimitedByTheSizeOfTheFile) {
       "insert into StringIds select x, 'a' from n;"
       "insert into CUPTI_ACTIVITY_KIND_KERNEL select id from StringIds;");
   EXPECT_NE(reason(bytes).find("more work"), std::string::npos) << reason(bytes);
+}
+
+TEST_F(NsightReader, ComputedColumnsAreRefused) {
+  // One step of SQLite makes 900 kB of each of these rows.
+  const std::string computed = sqlite_bytes(
+      "create table NVTX_EVENTS (start integer, end integer, text text as (printf('%.*c', 900000, 'x')));"
+      "with recursive n(x) as (select 1 union all select x + 1 from n limit 100000) "
+      "insert into NVTX_EVENTS (start, end) select x, x + 1 from n;");
+  EXPECT_EQ(reason(computed).find("its table NVTX_EVENTS has a computed column"), 0U) << reason(computed);
+}
+
+TEST_F(NsightReader, AFileInWalModeIsRefusedWithTheNextStep) {
+  std::string bytes = sqlite_bytes(kSchema);
+  bytes[18] = bytes[19] = 2;
+  EXPECT_NE(reason(bytes).find("; convert it: sqlite3"), std::string::npos) << reason(bytes);
 }
 
 TEST_F(NsightReader, DamagedFilesAreRejectedOrRead) {

@@ -161,9 +161,9 @@ void add_evidence_rows(const audit::Report& report, std::vector<std::vector<std:
 void print_facts(const audit::Report& report, Console& console) {
   std::vector<std::vector<std::string>> rows = {
       {"command", report.command.empty() ? "not recorded" : printable(report.command)},
-      {"date", printable(report.date)},
+      {"date", report.date.empty() ? "not recorded" : printable(report.date)},
       {"device", report.devices.empty() ? "none" : printable(join_strings(report.devices))},
-      {"rows", std::to_string(report.rows) + " in the largest run"}};
+      {"rows", report.rows == 0 ? "not recorded" : std::to_string(report.rows) + " in the largest run"}};
   for (const audit::Selection& each : report.selections) {
     rows.push_back(
         {"decision", printable(each.operation + ": " + each.requested + " requested, " + each.selected + " selected" +

@@ -64,6 +64,8 @@ int audit_compare_command(const Arguments& arguments, Console& console) {
   print_names("only before: ", comparison.only_before, console);
   print_names("only after: ", comparison.only_after, console);
   print_names("other rows, so that numbers were not compared: ", comparison.other_rows, console);
+  print_names("other numbers of launches, so that only findings were compared: ", comparison.other_launches, console);
+  if (comparison.lacks_evidence) console.print("evidence is missing, so that numbers were not compared\n");
   for (const audit::Report& each : reports) {
     for (const audit::MissingEvidence& missing : each.missing) {
       console.print(std::string(&each == reports ? "before" : "after") + ", missing: " + printable(missing.what) +

@@ -12,7 +12,7 @@
 namespace kiln::cli {
 namespace {
 
-constexpr std::size_t kMaxPrinted = 50;  // hits in the text; the JSON has all
+constexpr std::size_t kMaxPrinted = 50;  // hits in the text; the JSON has all that were kept
 
 std::string finding_text(const audit::Finding& finding) {
   return std::string(to_string(finding.rule->severity)) + ' ' + finding.rule->name +
@@ -76,7 +76,9 @@ void print_sources(const source::SourceReport& sources, const audit::Report* rep
     print_hit(sources.hits[i], report, console);
   }
   if (sources.hits.size() > kMaxPrinted) {
-    console.print("… and " + std::to_string(sources.hits.size() - kMaxPrinted) + " more; --json has all\n");
+    console.print("… and " + std::to_string(sources.hits.size() + sources.dropped - kMaxPrinted) +
+                  " more; --json has " +
+                  (sources.dropped == 0 ? "all" : "the first " + std::to_string(sources.hits.size())) + '\n');
   }
   const auto joined = std::count_if(sources.hits.begin(), sources.hits.end(),
                                     [](const source::Hit& hit) { return !hit.findings.empty(); });

@@ -165,7 +165,8 @@ std::string comparison_json(const audit::Comparison& comparison, const audit::Re
                   {"changes", list_of(comparison.changes)},
                   {"only_before", comparison.only_before},
                   {"only_after", comparison.only_after},
-                  {"other_rows", comparison.other_rows}});
+                  {"other_rows", comparison.other_rows},
+                  {"other_launches", comparison.other_launches}});
 }
 
 std::string device_usage_json(const audit::DeviceUsage& usage) {
