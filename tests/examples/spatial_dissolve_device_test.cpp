@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,22 +52,23 @@ class SpatialDissolveOnOpenCl : public testing::Test {
       EXPECT_FALSE(event->context.stage.empty()) << event->message;
     }
   }
-  std::size_t launches_for_row_of(std::size_t squares) {
+  Events events_for_row_of(std::size_t squares, std::size_t distinct_keys) {
     spatial::PolygonColumn column;
     spatial::KeyColumn keys;
     for (std::size_t i = 0; i < squares; ++i) {
       const auto x = static_cast<double>(i);
       column.add_ring({{x, 0}, {x + 1, 0}, {x + 1, 1}, {x, 1}, {x, 0}});
       column.end_row();
-      keys.values.push_back(static_cast<std::int32_t>(i % 2));
+      keys.values.push_back(static_cast<std::int32_t>(i % distinct_keys));
     }
     const auto polygons = upload(runtime_, kit_, column).value();
     const auto device_keys = upload(runtime_, kit_, keys).value();
     (void)SpatialSession::shared().take_events();
     EXPECT_TRUE(spatial::dissolve(runtime_, polygons, device_keys).has_value());
-    const Events events = SpatialSession::shared().take_events();
-    return static_cast<std::size_t>(
-        std::count_if(events.begin(), events.end(), [](const Event& event) { return event.kind == Kind::Launched; }));
+    Events events = SpatialSession::shared().take_events();
+    events.erase(std::remove_if(events.begin(), events.end(), [](const Event& e) { return e.kind != Kind::Launched; }),
+                 events.end());
+    return events;
   }
 
   runtime::Runtime runtime_ = SpatialSession::shared().runtime();
@@ -133,7 +135,18 @@ TEST_F(SpatialDissolveOnOpenCl, WkbOfPointsStaysOnDevice) {
 
 TEST_F(SpatialDissolveOnOpenCl, LaunchCountDependsOnBitsOnly) {
   // Both have 7 or 8 bits of vertices and edges, and at most 7 of rings.
-  EXPECT_EQ(launches_for_row_of(20), launches_for_row_of(50));
+  EXPECT_EQ(events_for_row_of(20, 2).size(), events_for_row_of(50, 2).size());
+}
+
+// `kiln audit` reports a kernel with 16 launches of at most 8 blocks in one run (many_tiny_launches).
+TEST_F(SpatialDissolveOnOpenCl, HasFewSmallLaunchesOfOneKernel) {
+  for (const std::size_t squares : {6'000U, 17'000U, 40'000U}) {
+    std::map<std::string, std::size_t> small;
+    for (const Event& event : events_for_row_of(squares, squares)) {
+      if (event.grid_blocks <= 8) ++small[event.message];
+    }
+    for (const auto& [kernel, launches] : small) EXPECT_LT(launches, 16U) << kernel << " for " << squares;
+  }
 }
 
 TEST_F(SpatialDissolveOnOpenCl, AcceptsColumnsWithoutRowsRingsOrBoundary) {

@@ -218,8 +218,8 @@ TEST_F(SpatialPrimitives, LaunchCountDoesNotDependOnElements) {
     launches.push_back(static_cast<std::size_t>(std::count_if(
         events.begin(), events.end(), [](const Event& event) { return event.kind == Event::Kind::Launched; })));
   }
-  EXPECT_EQ(launches[0], 40U);
-  EXPECT_EQ(launches[1], 40U);
+  EXPECT_EQ(launches[0], 32U);
+  EXPECT_EQ(launches[1], 32U);
 }
 
 }  // namespace

@@ -96,8 +96,8 @@ TEST_F(SpatialResidency, LaunchCountDependsOnRowBitsOnly) {
   const std::size_t fewer = count(join(2'100, 130).events, Kind::Launched);
   const std::size_t more = count(join(4'000, 250).events, Kind::Launched);
   EXPECT_EQ(fewer, more);
-  // Three passes of the sort with five launches each, and 18 before and after.
-  EXPECT_EQ(more, 3U * 5 + 18);
+  // Three passes of the sort with four launches each, and 16 before and after.
+  EXPECT_EQ(more, 3U * 4 + 16);
 }
 
 TEST_F(SpatialResidency, MaterializeCopiesOnceAndEmitsEvent) {

@@ -27,8 +27,9 @@ Division divided(std::uint32_t count, std::uint32_t shortest, std::uint32_t long
   return {run, std::max<std::uint32_t>(count / (run * kGroup) + (count % (run * kGroup) != 0 ? 1 : 0), 1)};
 }
 
-// The longest run only excludes arrays of 2^32 elements.
-Division for_sums(std::uint32_t count) { return divided(count, 16, 1 << 17); }
+// The shortest run gives the counters of a sort as many tiles as its keys have. The longest only excludes arrays of
+// 2^32 elements.
+Division for_sums(std::uint32_t count) { return divided(count, 4, 1 << 17); }
 // A shorter run would spend more on its counters than on its keys. With a longer run, 16 bits could not count a tile.
 Division for_sort(std::uint32_t count) { return divided(count, 64, 1023); }
 
@@ -44,7 +45,6 @@ kiln::Status OpenClPrimitives::exclusive_scan(const kiln::Buffer& values, std::u
   const auto [run, tiles] = for_sums(count);
   kiln::Status done = reserve(tiles_, tiles * sizeof(std::uint64_t));
   if (done) done = kit_.launch_groups("scan_sums", tiles, count, run, values, *tiles_);
-  if (done) done = kit_.launch_groups("scan_tiles", 1, tiles, *tiles_, total);
   if (done) done = kit_.launch_groups("scan_offsets", tiles, count, run, values, *tiles_, total, offsets);
   return done;
 }

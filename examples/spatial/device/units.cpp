@@ -24,8 +24,7 @@ std::string text(std::initializer_list<const char*> parts) {
 
 // One unit per stage, so that using one stage compiles only that one. Created on first use.
 struct OpenClUnits {
-  const kiln::Unit scan =
-      unit_of("scan.cl", text({source::kTiles, source::kScan}), {"scan_sums", "scan_tiles", "scan_offsets"});
+  const kiln::Unit scan = unit_of("scan.cl", text({source::kTiles, source::kScan}), {"scan_sums", "scan_offsets"});
   const kiln::Unit compact = unit_of("compact.cl", text({source::kTiles, source::kCompact}),
                                      {"compact_counts", "compact_tiles", "compact_indices"});
   const kiln::Unit sort =
