@@ -342,7 +342,7 @@ void CommandTree::add_audit() {
       ->add_option("TRACE", to.files,
                    "Trace from KILN_TRACE, PyTorch's profiler or Nsight Systems; two are compared; none is needed with "
                    "--source")
-      ->expected(1, 2)
+      ->expected(-1)
       ->type_name("");
   audit->add_option("--source", to.source, "Search the CUDA C++ and Python sources below DIR, too")->type_name("DIR");
   audit->add_option("--fail-on", to.fail_on, "Lowest severity that fails: low, medium (default), high, blocking")

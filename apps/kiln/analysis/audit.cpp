@@ -209,6 +209,11 @@ int audit_command(const Arguments& arguments, Console& console) {
     return report(make_error(Code::InvalidArgument, "cannot compare with --source: it takes one trace; name one trace"),
                   console);
   }
+  if (arguments.files.size() > 2) {
+    return report(
+        make_error(Code::InvalidArgument, "cannot audit more than two traces; name one trace, or two to compare"),
+        console);
+  }
   const std::string& path = arguments.files.front();
   const Result<audit::Trace> trace = audit::read_trace(path);
   if (!trace) return report(trace.error(), console);
