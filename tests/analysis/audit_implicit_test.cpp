@@ -189,7 +189,7 @@ TEST(AuditImplicit, StreamsOfOneThreadAreSeparateOperations) {
     for (const std::uint64_t stream : {0x10, 0x20, 0x30}) trace.launched("step", 1000, 256, stream);
     for (const std::uint64_t stream : {0x10, 0x20, 0x30}) trace.synchronized(stream);
   }
-  EXPECT_EQ(found_in(trace.report()), Found({"MEDIUM streams_never_overlap"})) << "no wait is repeated on one stream";
+  EXPECT_EQ(found_in(trace.report()), Found()) << "the streams overlap, and no wait is repeated on one of them";
   EXPECT_EQ(trace.report().counts.undeclared, 3U);
 }
 
