@@ -28,7 +28,7 @@ const char* to_string(Verdict verdict) {
 }
 
 const char* to_string(ReadUse use) {
-  return enum_name<ReadUse::Tracing>(use, {"terminal", "allocation_fence", "defect", "tracing"});
+  return enum_name<ReadUse::Tracing>(use, {"terminal", "allocation_fence", "unclear", "defect", "tracing"});
 }
 
 const char* to_string(Answer answer) {
@@ -37,6 +37,12 @@ const char* to_string(Answer answer) {
 
 bool Report::lacks_evidence() const {
   return std::any_of(missing.begin(), missing.end(), [](const MissingEvidence& each) { return each.decisive; });
+}
+
+std::uint64_t Report::unclear_reads() const {
+  std::uint64_t count = 0;
+  for (const HostReads& each : reads) count += each.use == ReadUse::Unclear ? each.count : 0;
+  return count;
 }
 
 Verdict Report::verdict() const {

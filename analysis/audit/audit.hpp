@@ -108,6 +108,7 @@ struct MissingEvidence {
 enum class ReadUse : unsigned char {
   Terminal,         ///< the result leaves the device: no work of the operation follows, or the program says so
   AllocationFence,  ///< a scalar that sizes the next allocation
+  Unclear,          ///< more work may depend on it, but nothing proves it
   Defect,           ///< evidence of a finding
   Tracing,          ///< made only to measure
 };
@@ -176,7 +177,7 @@ struct Report {
   std::vector<std::string> devices;
   std::uint64_t rows = 0;  ///< rows of the largest run
   std::vector<Selection> selections;
-  enum class StayedOnDevice : unsigned char { NotApplicable, Yes, No } stayed = StayedOnDevice::NotApplicable;
+  enum class StayedOnDevice : unsigned char { NotApplicable, Yes, Unclear, No } stayed = StayedOnDevice::NotApplicable;
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   bool stages_synchronized = false;  ///< true if stage times include the device
@@ -199,6 +200,8 @@ struct Report {
   Verdict verdict() const;
   /// Returns true if there are no findings and the evidence suffices.
   bool clean() const { return verdict() == Verdict::Clean; }
+  /// Returns the number of reads that more work may depend on.
+  std::uint64_t unclear_reads() const;
   /// Returns true if decisive evidence is missing.
   bool lacks_evidence() const;
   /// Returns the highest severity of the findings; Low if there are none.

@@ -135,9 +135,13 @@ void judge_shape(Report& report) {
         })->what;
   } else if (launches == 0) {
     report.cpu_shaped_evidence = "nothing was launched; the program decided to run on the CPU";
+  } else if (const std::uint64_t unclear = report.unclear_reads(); unclear != 0) {
+    report.cpu_shaped_evidence = format_count(unclear, "read", "reads") +
+                                 " between launches: it is unclear whether later work depends on the host";
   } else {
     report.cpu_shaped = Answer::Disproved;
     report.cpu_shaped_evidence = format_count(launches, "launch", "launches") +
+                                 (report.launches_on_gpu == 0 ? " on a CPU device; no GPU was used" : "") +
                                  "; no step on the host, no read that feeds device work, no wait between launches and "
                                  "no launch per group";
   }

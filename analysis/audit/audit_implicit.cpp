@@ -4,6 +4,7 @@
 #include <optional>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "analysis/audit/audit_view.hpp"
 
@@ -23,18 +24,22 @@ bool is_undeclared(const RecordedEvent& event) {
   return event.event.context.operation.empty() && event.event.context.workflow == 0;
 }
 
-// An event that names no stream uses the memory or the results of the launches around it.
-bool lacks_stream(const RecordedEvent& event) {
-  return event.event.stream == 0 && !is(event, Event::Kind::Launched) && !is(event, Event::Kind::CalledCompiled);
+// An event that names no stream, or one without launches, uses the memory or the results of the launches around it.
+bool lacks_stream(const RecordedEvent& event, const std::unordered_set<std::uint64_t>& with_launches) {
+  if (is(event, Event::Kind::Launched) || is(event, Event::Kind::CalledCompiled)) return false;
+  return event.event.stream == 0 || with_launches.count(event.event.stream) == 0;
 }
 
-// Returns the stream of each loose event. Work on the default stream and without a stream is attributed to the stream
+// Returns the stream of each loose event. Work on the default stream, without a stream and on streams without launches
+// is attributed to the stream
 // of a launch of the same thread: reads and waits to the last launch, allocations and copies to the device to the next.
 std::vector<std::uint64_t> streams_of(const Events& loose) {
   std::vector<std::uint64_t> streams(loose.size());
   std::vector<std::optional<std::uint64_t>> before(loose.size());
   std::unordered_map<std::uint64_t, std::uint64_t> launched;  // stream of the nearest launch, by thread
+  std::unordered_set<std::uint64_t> with_launches;
   for (std::size_t i = 0; i < loose.size(); ++i) {
+    if (is_launch(*loose[i])) with_launches.insert(loose[i]->event.stream);
     if (!is_undeclared(*loose[i])) continue;
     if (is_launch(*loose[i])) launched[loose[i]->thread] = loose[i]->event.stream;
     if (const auto at = launched.find(loose[i]->thread); at != launched.end()) before[i] = at->second;
@@ -45,11 +50,11 @@ std::vector<std::uint64_t> streams_of(const Events& loose) {
     if (!is_undeclared(event)) continue;
     if (is_launch(event)) launched[event.thread] = event.event.stream;
     streams[i] = event.event.stream;
-    if (!lacks_stream(event)) continue;
+    if (!lacks_stream(event, with_launches)) continue;
     const auto at = launched.find(event.thread);
     const std::optional<std::uint64_t> after = at != launched.end() ? std::optional(at->second) : std::nullopt;
     const bool of_last = is_copy_out(event) || is(event, Event::Kind::Synchronized);
-    streams[i] = (of_last ? before[i] : after).value_or((of_last ? after : before[i]).value_or(0));
+    streams[i] = (of_last ? before[i] : after).value_or((of_last ? after : before[i]).value_or(event.event.stream));
   }
   return streams;
 }

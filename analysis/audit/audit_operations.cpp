@@ -66,7 +66,11 @@ std::string shape_of(const Run& run) {
     if (!is_launch(*event) || sequence.size() >= kMaxLaunches) continue;
     sequence.push_back(terms.number(std::string(truncate_utf8(kernel_of(*event), kMaxName))));
   }
-  if (sequence.empty()) return place_of(run) == Place::Processor ? "CPU" : "";
+  if (sequence.empty()) {
+    const bool copies = std::any_of(run.events.begin(), run.events.end(),
+                                    [](const RecordedEvent* event) { return is(*event, Event::Kind::Copied); });
+    return copies ? "copies only" : place_of(run) == Place::Processor ? "CPU" : "";
+  }
   // Short periods first, so that inner loops are replaced before the loops around them.
   for (std::size_t before = sequence.size() + 1; sequence.size() < before;) {
     before = sequence.size();

@@ -77,8 +77,8 @@ Report::StayedOnDevice stayed(const Report& report) {
     return finding.rule->step == Check::StayedOnDevice && finding.rule->severity >= Severity::High;
   });
   if (left) return Report::StayedOnDevice::No;
-  return report.launches_on_gpu + report.launches_on_cpu_device == 0 ? Report::StayedOnDevice::NotApplicable
-                                                                     : Report::StayedOnDevice::Yes;
+  if (report.launches_on_gpu + report.launches_on_cpu_device == 0) return Report::StayedOnDevice::NotApplicable;
+  return report.unclear_reads() == 0 ? Report::StayedOnDevice::Yes : Report::StayedOnDevice::Unclear;
 }
 
 // Returns the first structural finding, otherwise the first finding. Ignores findings of low severity, which do not

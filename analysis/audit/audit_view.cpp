@@ -182,6 +182,12 @@ void Findings::add_fence(const RecordedEvent& read) {
   if (use == ReadUse::Terminal) use = ReadUse::AllocationFence;
 }
 
+void Findings::add_unclear(const Events& events) {
+  for (const RecordedEvent* event : events) {
+    if (is_copy_out(*event) && use_of(*event) == ReadUse::Terminal) use_of(*event) = ReadUse::Unclear;
+  }
+}
+
 std::vector<HostReads> Findings::reads() const {
   std::map<std::tuple<ReadUse, std::string_view, std::string_view>, HostReads> groups;
   for (const RecordedEvent& event : view_.trace.events) {

@@ -103,6 +103,8 @@ class Findings {
   void add(const Rule& rule, const Events& evidence, std::string text, std::string subject = {});
   /// Notes that a read sizes an allocation.
   void add_fence(const RecordedEvent& read);
+  /// Notes that it is unclear whether more work depends on the reads among these events.
+  void add_unclear(const Events& events);
   std::vector<Finding> take();
   /// Returns all reads from the device by use. The reads in the evidence of a finding about residency are defects.
   std::vector<HostReads> reads() const;
@@ -118,8 +120,10 @@ class Findings {
   std::map<std::tuple<const Rule*, std::string, std::string>, std::size_t> place_;
 };
 
-// The checks, in the order of `Step`. Each is implemented in an audit_rules_*.cpp file.
+// The checks, in the order of `Step`; check_residency calls check_round_trips. Each is implemented in an
+// audit_rules_*.cpp file.
 void check_residency(const View& view, Findings& to);        ///< run and data on the device
+void check_round_trips(const View& view, Findings& to);      ///< copies to the host between launches
 void check_synchronization(const View& view, Findings& to);  ///< host waits and host-driven batches
 void check_launches(const View& view, Findings& to);         ///< launch shapes and trace completeness
 void check_streams(const View& view, Findings& to);          ///< several streams in one run
@@ -129,6 +133,7 @@ void check_precision(const View& view, Findings& to);        ///< precision agai
 
 // The rules of each check.
 Rules residency_rules();
+Rules round_trip_rules();
 Rules synchronization_rules();
 Rules launch_rules();
 Rules stream_rules();

@@ -74,7 +74,7 @@ TEST(Audit, LargerReadBeforeAllocationIsFound) {
   HandMadeTrace trace;
   trace.begin("auto", "cuda");
   trace.launched("count");
-  trace.copied_out(17, Purpose::AllocationSize);
+  trace.copied_out(65, Purpose::AllocationSize);
   trace.allocated(400);
   trace.launched("fill");
   trace.dispatched("cuda");

@@ -44,6 +44,24 @@ AuditedPrograms reads() {
               trace.copied_out(kRowBytes, Purpose::Materialize);
               trace.dispatched("cuda");
             }),
+      clean("three sizes in one read that sizes an allocation",
+            [](HandMadeTrace& trace) {
+              trace.begin("auto", "cuda");
+              trace.launched("count");
+              trace.copied_out(24);
+              trace.allocated(400);
+              trace.launched("fill");
+              trace.dispatched("cuda");
+            }),
+      clean("batches that are uploaded before the last result is read",
+            [](HandMadeTrace& trace) {
+              trace.copied_in(1 << 20);
+              for (int batch = 0; batch < 20; ++batch) {
+                trace.launched("model");
+                trace.copied_in(1 << 20);
+                trace.copied_out(4000);
+              }
+            }),
       clean("a mirror that is read again after a change",
             [](HandMadeTrace& trace) {
               for (int run = 0; run < 4; ++run) {

@@ -232,6 +232,31 @@ AuditedPrograms pieces() {
                   trace.copied_in(kRowBytes);
                 }
               }),
+      by_hand("a round trip between each two of 40 kernels", "BLOCKING host_step",
+              [](HandMadeTrace& trace) {
+                for (int turn = 0; turn < 40; ++turn) {
+                  trace.launched(("step" + std::to_string(turn)).c_str());
+                  trace.copied_out(kRowBytes);
+                  trace.copied_in(kRowBytes);
+                }
+              }),
+      by_hand("a round trip of rows that become fewer", "BLOCKING host_step",
+              [](HandMadeTrace& trace) {
+                for (std::uint64_t bytes = 1 << 30; bytes > 1024; bytes /= 3) {
+                  trace.launched("filter");
+                  trace.copied_out(bytes);
+                  trace.copied_in(bytes / 2);
+                }
+              }),
+      by_hand("two round trips, too few for a loop", "LOW possible_host_step",
+              [](HandMadeTrace& trace) {
+                for (int turn = 0; turn < 2; ++turn) {
+                  trace.launched("step");
+                  trace.copied_out(kRowBytes);
+                  trace.copied_in(kRowBytes);
+                }
+                trace.launched("step");
+              }),
       by_hand("a launch for each of 20 polygons", "HIGH many_tiny_launches",
               [](HandMadeTrace& trace) {
                 trace.begin("auto", "cuda");

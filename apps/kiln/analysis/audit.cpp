@@ -99,6 +99,8 @@ std::string stayed_text(const audit::Report& report) {
   switch (report.stayed) {
     case audit::Report::StayedOnDevice::NotApplicable: return "nothing was launched on a device";
     case audit::Report::StayedOnDevice::Yes: return "yes" + copied;
+    case audit::Report::StayedOnDevice::Unclear:
+      return "unclear: " + format_count(report.unclear_reads(), "read", "reads") + " between launches" + copied;
     case audit::Report::StayedOnDevice::No: return "no" + copied;
   }
   return "";

@@ -38,7 +38,8 @@ static Json to_json(const audit::Finding& finding) {
 }
 
 static Json to_json(audit::Report::StayedOnDevice stayed) {
-  if (stayed == audit::Report::StayedOnDevice::NotApplicable) return nullptr;
+  using Stayed = audit::Report::StayedOnDevice;
+  if (stayed == Stayed::NotApplicable || stayed == Stayed::Unclear) return nullptr;
   return stayed == audit::Report::StayedOnDevice::Yes;
 }
 
