@@ -25,7 +25,7 @@ class CudaStructure {
     SourceTokens source = tokenize(text);
     out_.functions.emplace_back();
     const std::vector<TokenRange> dead = dead_ranges(source, text.size());
-    add_code(std::move(source.code), dead);
+    add_code(source.code, dead);
     for (SourceTokens::Directive& directive : source.directives) {
       if (directive.name == "define") add_macro(std::move(directive.tokens));
     }
@@ -68,9 +68,9 @@ class CudaStructure {
     return dead;
   }
 
-  void add_code(TokenList code, const std::vector<TokenRange>& dead) {
+  void add_code(const TokenList& code, const std::vector<TokenRange>& dead) {
     auto range = dead.begin();
-    for (SourceToken& token : code) {
+    for (const SourceToken& token : code) {
       while (range != dead.end() && range->end <= token.begin) ++range;
       if (range == dead.end() || token.begin < range->first) out_.tokens.push_back(token);
     }
