@@ -26,6 +26,7 @@ packages=(
   doxygen                                     # the reference of the headers
   chromium fonts-dejavu-core                  # render the page that kiln report writes
   prometheus                                  # promtool, which checks the metrics text
+  libsqlite3-0                                # exports of Nsight Systems, which kiln audit reads
   ccache                                      # bench/peers compares kiln with ccache around nvcc
 )
 missing=()
