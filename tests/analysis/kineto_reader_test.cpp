@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analysis/audit/audit.hpp"
 
 namespace kiln::test {
@@ -309,6 +311,60 @@ TEST(KinetoReader, LongNamesLoseTheirMiddle) {
   EXPECT_LE(name.size(), 256U);
   EXPECT_TRUE(name.starts_with("begin:xxx")) << "a colon and a space would mean a failed launch";
   EXPECT_TRUE(name.ends_with("xend"));
+}
+
+constexpr int kRowBytes = 4 << 20;
+
+/// Adds the rows up, a launch, a wait and the rows down, with copies on `copies_on`, in 1000 µs.
+void add_round_trip(KinetoText& profile, int round, int copies_on = 13) {
+  const double start = round * 1000;
+  const int first = round * 4 + 1;
+  profile.call("cudaMemcpyAsync", start + 100, first);
+  profile.copy("Memcpy HtoD (Pinned -> Device)", start + 110, first, kRowBytes, copies_on);
+  profile.launch(start + 200, first + 1);
+  profile.wait(start + 300, first + 2, 13);
+  profile.call("cudaMemcpyAsync", start + 400, first + 3);
+  profile.copy("Memcpy DtoH (Device -> Pinned)", start + 410, first + 3, kRowBytes, copies_on);
+}
+
+bool has_finding(const audit::Report& report, const std::string& name, audit::Severity severity) {
+  return std::any_of(report.findings.begin(), report.findings.end(), [&](const audit::Finding& finding) {
+    return finding.rule->name == name && finding.rule->severity == severity;
+  });
+}
+
+TEST(KinetoAudit, RoundTripOverStepsOfTheProfilerBlocks) {
+  KinetoText profile;
+  for (int step = 0; step < 40; ++step) {
+    add_round_trip(profile, step);
+    profile.event("user_annotation", "ProfilerStep#" + std::to_string(step), step * 1000 + 50, 850);
+  }
+  EXPECT_TRUE(has_finding(audit::run_audit(profile.trace()), "host_step", audit::Severity::Blocking));
+}
+
+TEST(KinetoAudit, RoundTripWithCopiesOnAnotherStreamBlocks) {
+  KinetoText profile;
+  for (int round = 0; round < 40; ++round) add_round_trip(profile, round, 17);
+  EXPECT_TRUE(has_finding(audit::run_audit(profile.trace()), "host_step", audit::Severity::Blocking));
+}
+
+TEST(KinetoAudit, RequestsInOneRangeDoNotBlock) {
+  KinetoText profile;
+  for (int request = 0; request < 8; ++request) {
+    const double start = request * 1000;
+    const int first = request * 4 + 1;
+    profile.call("cudaMemcpyAsync", start + 100, first);
+    profile.copy("Memcpy HtoD (Pinned -> Device)", start + 110, first, 600 << 10);
+    profile.launch(start + 200, first + 1);
+    profile.call("cudaMemcpyAsync", start + 400, first + 2);
+    profile.copy("Memcpy DtoH (Device -> Pinned)", start + 410, first + 2, 4000);
+    profile.wait(start + 500, first + 3, 13);
+  }
+  profile.event("user_annotation", "main", 1, 9000);
+  const audit::Report report = audit::run_audit(profile.trace());
+  for (const audit::Finding& finding : report.findings) {
+    EXPECT_LT(finding.rule->severity, audit::Severity::High) << finding.rule->name << ": " << finding.text;
+  }
 }
 
 TEST(KinetoReader, HostileInputIsRejected) {
