@@ -33,8 +33,7 @@ Category category_of(std::string_view name) {
 
 constexpr const char* kNotKnown =
     "it is neither a trace of kiln nor one of PyTorch's profiler; name a trace of kiln (KILN_TRACE), of PyTorch's "
-    "profiler "
-    "or of Nsight Systems";
+    "profiler or of Nsight Systems";
 constexpr double kNoNumber = -1;
 constexpr double kMaxTime = 1e18;  // microseconds; a profile of today has 1e15 at most
 
@@ -105,6 +104,7 @@ class KinetoHandler final : public JsonReader {
   void end_memory();
   void end_range(bool declared);
   void end_call();
+  Activity activity() const;
   void end_kernel();
   void end_copy();
   bool in_arguments() const { return depth_ == kArguments && member_ == "args"; }
@@ -271,14 +271,20 @@ void KinetoHandler::end_call() {
   to_.add(call);
 }
 
+// Returns what all activities of the device have: the device, the stream, the call and the times.
+Activity KinetoHandler::activity() const {
+  Activity made;
+  made.device = small_count_of(now_.device);
+  made.stream = count_of(now_.stream);
+  made.correlation = count_of(now_.correlation);
+  made.start_ms = now_.ts_us / 1000;
+  made.end_ms = end_us() / 1000;
+  return made;
+}
+
 void KinetoHandler::end_kernel() {
-  Activity kernel;
+  Activity kernel = activity();
   kernel.name = to_.intern(now_.name);
-  kernel.device = small_count_of(now_.device);
-  kernel.stream = count_of(now_.stream);
-  kernel.correlation = count_of(now_.correlation);
-  kernel.start_ms = now_.ts_us / 1000;
-  kernel.end_ms = end_us() / 1000;
   kernel.grid_blocks = count_of(now_.grid);
   kernel.block_threads = small_count_of(now_.block);
   kernel.shared_bytes = count_of(now_.shared_bytes);
@@ -287,7 +293,7 @@ void KinetoHandler::end_kernel() {
 
 // The name has the direction and the kinds of memory: "Memcpy HtoD (Pageable -> Device)"; of HIP "CopyHostToDevice".
 void KinetoHandler::end_copy() {
-  Activity copy;
+  Activity copy = activity();
   const auto has = [this](const char* part) { return now_.name.find(part) != std::string::npos; };
   if (has("HtoH") || has("HostToHost")) return;
   copy.kind = Activity::Kind::Copy;
@@ -300,11 +306,6 @@ void KinetoHandler::end_copy() {
   }
   if (has("Pinned")) copy.pinned = 1;
   if (has("Pageable")) copy.pinned = 0;
-  copy.device = small_count_of(now_.device);
-  copy.stream = count_of(now_.stream);
-  copy.correlation = count_of(now_.correlation);
-  copy.start_ms = now_.ts_us / 1000;
-  copy.end_ms = end_us() / 1000;
   copy.bytes = count_of(now_.bytes);
   to_.add(copy);
 }
