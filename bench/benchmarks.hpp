@@ -31,6 +31,7 @@ Result<Outcomes> cold_compile();
 Result<Outcomes> worker_overhead();
 Result<Outcomes> workers_cold8();
 Result<Outcomes> cccl_cold18();
+Result<Outcomes> cccl_first18();
 Result<Outcomes> cccl_four_targets();
 Result<Outcomes> request_18();
 Result<Outcomes> get_handle();

@@ -63,9 +63,10 @@ Result<Done> by_kiln(const char* cache, const std::vector<Target>& targets) {
   std::atomic<int> used = 0;
   std::atomic<int> wanting = 0;
   SessionOptions options;
+  options.settings = {{"cache.dir", cache}};
   // The headers of four targets take 2.3 GB, a little more than the default limit.
-  options.settings = {{"cache.dir", cache}, {"pch.mode", "on"}, {"pch.max_size", "4G"}};
-  options.locked = {"cache.dir", "pch.mode", "pch.max_size"};
+  if (targets.size() > 1) options.settings["pch.max_size"] = "4G";
+  for (const auto& [name, value] : options.settings) options.locked.insert(name);
   options.on_event = [&](const Event& event) {
     using enum Event::Kind;
     kept += event.kind == PchCreated;

@@ -1,12 +1,15 @@
-// Compiles the eight units of cub_units.hpp in a new process, for workers_cold8 and worker_overhead:
+// Compiles the eight units of cub_units.hpp in a new process, for workers_cold8, worker_overhead and
+// bench/pch_versions:
 //   kiln-bench-eight HOW START serial LIBNVRTC INCLUDE_ROOT…     with bare NVRTC, one after the other
 //   kiln-bench-eight HOW START threads LIBNVRTC INCLUDE_ROOT…    with bare NVRTC, each on its own thread
-//   kiln-bench-eight HOW START kiln CACHE PCH INCLUDE_ROOT…      with kiln, in parallel; PCH is its setting `pch.mode`
+//   kiln-bench-eight HOW START kiln CACHE PCH INCLUDE_ROOT…      with kiln, in parallel; PCH is its setting `pch.mode`,
+//   or `default`
 //   kiln-bench-eight HOW START repeat LIBNVRTC INCLUDE_ROOT…     the first with bare NVRTC, as often as requested
 //   (worker_overhead)
 // HOW is `plain`, `no-personality` (the system call is denied, here and in child processes) or `no-aslr` (address space
 // randomization is off, here and in child processes). Prints the nanoseconds since START, a digest of all cubins and
-// their bytes, the number of precompiled headers that were stored, and how many of them or of the workers failed.
+// their bytes, the number of precompiled headers that were stored, how many of them or of the workers failed, and a
+// digest of all logs.
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -14,6 +17,8 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -53,6 +58,7 @@ bool arrange(std::string_view how, char** argv) {
 struct Done {
   Status status;
   std::vector<std::string> cubins;
+  std::map<std::string, std::string> logs;  // by the unit's name
   int kept = 0;
   int wanting = 0;
 };
@@ -77,22 +83,32 @@ Done by_kiln(const std::vector<Unit>& units, const char* cache, const char* pch)
   std::atomic<int> kept = 0;
   std::atomic<int> wanting = 0;
   SessionOptions options;
-  options.settings = {{"cache.dir", cache}, {"pch.mode", pch}};
-  options.locked = {"cache.dir", "pch.mode"};
+  options.settings = {{"cache.dir", cache}};
+  if (std::string_view(pch) != "default") options.settings["pch.mode"] = pch;
+  for (const auto& [name, value] : options.settings) options.locked.insert(name);
   options.on_event = [&](const Event& event) {
     using enum Event::Kind;
     if (event.kind == ConfigWarning) print_warning(event.message);
     kept += event.kind == PchCreated;
-    wanting += event.kind == PchDropped || event.kind == PchUnavailable || event.kind == WorkerUnavailable ||
-               event.kind == WorkerLost;
+    if (event.kind != PchDropped && event.kind != PchUnavailable && event.kind != WorkerUnavailable &&
+        event.kind != WorkerLost) {
+      return;
+    }
+    ++wanting;
+    std::fprintf(stderr, "%s: %s: %s\n", to_string(event.kind), event.unit.c_str(), event.message.c_str());
   };
   auto session = Session::open(options);
   if (!session) return {std::move(session).error(), {}};
+  std::mutex mutex;
+  std::map<std::string, std::string> logs;
   Done done = on_threads(units, [&](const Unit& unit) -> Result<std::string> {
     auto artifact = session->artifact(unit, Target{kArchitecture, Form::Cubin});
     if (!artifact) return std::move(artifact).error();
+    const std::scoped_lock lock(mutex);
+    logs[unit.name()] = artifact->metadata.log;
     return std::string(artifact->bytes.view());
   });
+  done.logs = std::move(logs);
   done.kept = kept;
   done.wanting = wanting;
   return done;
@@ -117,8 +133,10 @@ int report(const Done& done, std::int64_t start) {
     hash.add(as_bytes(cubin));
     bytes += cubin.size();
   }
-  std::printf("%lld %.16s %zu %d %d\n", static_cast<long long>(end - start), hash.finish().hex().c_str(), bytes,
-              done.kept, done.wanting);
+  Sha256 logs;
+  for (const auto& [name, log] : done.logs) logs.add(as_bytes(name + ": " + log));
+  std::printf("%lld %.16s %zu %d %d %.16s\n", static_cast<long long>(end - start), hash.finish().hex().c_str(), bytes,
+              done.kept, done.wanting, logs.finish().hex().c_str());
   std::fflush(stdout);
   return 0;
 }

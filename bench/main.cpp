@@ -32,6 +32,8 @@ constexpr Benchmark kBenchmarks[] = {
      "18 CCCL algorithms that are not cached, with new and with cached precompiled headers, "
      "against the bare library",
      kiln::bench::cccl_cold18},
+    {"cccl_first18", "the same with new ones alone, where a process leaves none (bench/container)",
+     kiln::bench::cccl_first18},
     {"cccl_four_targets",
      "those 18 for four targets at once, against one target; and all 72 in a second process, "
      "against compiling",
