@@ -37,7 +37,7 @@ class Eight {
     if (!compiler) return compiler.error();
     nvrtc_ = compiler->compiler.path;
     // The starting state of the rounds. This creates the precompiled headers of all `kept` results, with randomization.
-    if (auto first = run("plain", {"kiln", first_, "on"}, Headers::Made); !first) return std::move(first).error();
+    if (auto first = run("plain", {"kiln", first_, "default"}, Headers::Made); !first) return std::move(first).error();
     return {};
   }
 
@@ -49,7 +49,7 @@ class Eight {
     // If the digest file is in the cache; else it is in the runtime directory, which all rounds share.
     if (fs::exists(first_ + kDigests)) fs::copy_file(first_ + kDigests, cache + kDigests);
     if (headers == Headers::Kept) fs::rename(first_ + kPchCache, cache + kPchCache);
-    auto time = run(how, {"kiln", cache, headers == Headers::None ? "off" : "on"}, headers);
+    auto time = run(how, {"kiln", cache, headers == Headers::None ? "off" : "default"}, headers);
     if (headers == Headers::Kept) fs::rename(cache + kPchCache, first_ + kPchCache);
     // A file of the toolkit may have been touched (a second link to it is enough); its digest is computed only once
     // too.

@@ -1,4 +1,4 @@
-"""Creates the tables and plots of docs/benchmarks.md from docs/benchmarks.jsonl alone.
+"""Creates the tables and plots of docs/benchmarks.md, and the lines of README.md that have figures, from docs/benchmarks.jsonl alone.
 
     python3 bench/report            write the pages
     python3 bench/report --check    write nothing; fail if a page is out of date
@@ -19,7 +19,7 @@ import words
 from plots import PLOTS
 from reasons import Reasons
 from run import Mistake, read
-from tables import TABLES, Source
+from tables import TABLES, Source, line
 
 HERE = pathlib.Path(__file__).resolve().parent
 PAGES = ("docs/benchmarks.md",)
@@ -48,6 +48,12 @@ def made(root: pathlib.Path, source: Source) -> dict[pathlib.Path, str | None]:
         path = root / page
         if path.exists():
             files[path] = pages.filled(page, path.read_text(encoding="utf-8"), lambda name, page=page: table(page, name))  # type: ignore[misc]
+    for one in source.layout.get("lines", []):
+        path = root / one["page"]
+        text = line(source, one["text"])
+        if text is not None and path.exists():
+            before = files.get(path) or path.read_text(encoding="utf-8")
+            files[path] = pages.with_line(one["page"], before, one["begins"], text)
     for name, draw in PLOTS.items():
         files[root / "docs" / name] = draw(source)
     return files

@@ -1,4 +1,5 @@
-"""Pages with generated tables: the text between <!-- table: NAME --> and <!-- end --> is replaced, all other text is kept."""
+"""Pages with generated parts: the text between <!-- table: NAME --> and <!-- end --> is replaced, and lines of layout.toml. All
+other text is kept."""
 
 from __future__ import annotations
 
@@ -22,3 +23,13 @@ def filled(page: str, text: str, make: Callable[[str], str]) -> str:
         return f"<!-- table: {block[1]} -->\n\n{make(block[1]).strip()}\n\n<!-- end -->"
 
     return MARKED.sub(one, text)
+
+
+def with_line(page: str, text: str, begins: str, line: str) -> str:
+    """Returns the page with the one line that begins with a text replaced."""
+    lines = text.split("\n")
+    found = [number for number, one in enumerate(lines) if one.startswith(begins)]
+    if len(found) != 1:
+        raise Mistake(f"{page}: {len(found)} lines begin with '{begins}'; layout.toml expects one")
+    lines[found[0]] = line
+    return "\n".join(lines)

@@ -62,8 +62,40 @@ def workloads(source: Source) -> str | None:
     return draw(plot) if plot.lines else None
 
 
+def before_after(source: Source) -> str | None:
+    """Draws the bars of the README: the largest predefined workload without and with kiln, on a linear scale."""
+    names = {"cold_last.theirs": "bare compilers, in every process", "cold_last.ours": "kiln, first run on a machine",
+             "fleet_last.ours": "kiln, empty host + remote cache", "second_last.ours": "kiln, second process"}  # fmt: skip
+    times = []
+    for name in names:
+        result, side = name.split(".")
+        row = source.run.figure(f"workload_all_{result}")
+        if row is None:
+            return None
+        times.append((getattr(row, side), row.unit))
+    said = [words.quantity(*time).replace(words.SPACE, " ") for time in times]
+    most = max(nanoseconds(*time) for time in times)
+    title = "Time until 18 CCCL algorithms and 14 NVRTC units (85 kernels) are ready"
+    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 800 222" width="800" height="222" role="img" aria-labelledby="t d" '
+           "font-family=\"system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif\" font-size=\"14\">",
+           f'  <title id="t">{title}</title>',
+           f'  <desc id="d">{" ".join(f"{name}: {text}." for name, text in zip(names.values(), said))}</desc>',
+           '  <rect width="800" height="222" rx="8" fill="#ffffff"/>',
+           f'  <text x="20" y="28" font-weight="600" fill="#1f2328">{title}</text>']  # fmt: skip
+    for number, (label, time, text) in enumerate(zip(names.values(), times, said)):
+        top, width = 51 + 36 * number, max(440 * nanoseconds(*time) / most, 1)
+        out += [f'  <text x="262" y="{top + 15}" text-anchor="end" fill="#1f2328">{label}</text>',
+                f'  <rect x="274" y="{top}" width="{width:.1f}" height="22" rx="{min(3, width / 2):.1f}" fill="{"#c4472b" if number else "#8c959f"}"/>',
+                f'  <text x="{282 + width:.0f}" y="{top + 16}" font-weight="600" fill="#1f2328">{text}</text>']  # fmt: skip
+    date = str(source.run.about.get("date", ""))[:7]
+    out += [f'  <text x="20" y="207" font-size="12" fill="#59636e">Linear scale. kiln-bench workload_all, {date}: two shared cores, no GPU, '
+            "sm_80; cache server on the same machine.</text>", "</svg>", ""]  # fmt: skip
+    return "\n".join(out)
+
+
 PLOTS: dict[str, Callable[[Source], str | None]] = {
     "benchmarks-peers.svg": peers,
     "benchmarks-floors.svg": floors,
     "benchmarks-workloads.svg": workloads,
+    "images/before-after.svg": before_after,
 }

@@ -179,10 +179,23 @@ class Said:
     """The values of a result for a template."""
 
     def __init__(self, row: Figure | Behavior) -> None:
-        self.ours, self.theirs, self.ratio = str(row.ours), str(row.theirs), ""
+        self.ours, self.theirs, self.ratio, self.change = str(row.ours), str(row.theirs), "", ""
         if isinstance(row, Figure):
             self.ours, self.theirs = words.quantity(row.ours, row.unit), words.quantity(row.theirs, row.unit)
             self.ratio = words.ratio(row)
+            percent = round(100 * (row.ratio - 1))
+            self.change = f"{percent}% longer" if percent >= 0 else f"{-percent}% less time"
+
+
+def line(source: Source, template: str) -> str | None:
+    """Returns a line of another page with figures of this run; nothing if this run does not have one of them."""
+    rows = source.run.rows
+    values: dict[str, object] = {"behind": sum(row.behind for row in rows), "all": len(rows)} | {row.name: Said(row) for row in rows}
+    try:
+        return template.format_map(values).replace(words.SPACE, " ")
+    except KeyError as missing:
+        print(f"bench/report: the line '{template[:40]}…' is not changed: this run has no {missing}", file=sys.stderr)
+        return None
 
 
 def summary(source: Source) -> str:

@@ -91,6 +91,20 @@ class Report(unittest.TestCase):
         files = ("--reasons", str(self.root / "reasons.toml"), "--layout", str(self.root / "layout.toml"))
         return report("--root", str(self.root), *files, *(["--check"] if check else []))
 
+    def test_replaces_lines_of_other_pages_by_figures_of_run(self) -> None:
+        readme = self.root / "README.md"
+        readme.write_text("before\nA hit takes 1 s.\nA request: unknown.\nafter\n")
+        with open(self.root / "layout.toml", "a", encoding="utf-8") as layout:
+            for begins, text in (("A hit", "A hit takes {disk_hit_28k.ours}, {disk_hit_28k.change}; {behind} of {all}."),
+                                 ("A request", "A request: {not_in_this_run.ours}.")):  # fmt: skip
+                layout.write(f'[[lines]]\npage = "README.md"\nbegins = "{begins}"\ntext = "{text}"\n')
+        self.assertEqual(self.run_on(ABOUT, HIT, check=True).returncode, 1, "the page is out of date")
+        self.assertEqual(self.run_on(ABOUT, HIT).returncode, 0)
+        self.assertEqual(readme.read_text(), "before\nA hit takes 6.40 µs, 28% longer; 0 of 1.\nA request: unknown.\nafter\n")
+        self.assertEqual(self.run_on(check=True).returncode, 0)
+        readme.write_text("nothing\n")
+        self.assertIn("README.md: 0 lines begin with 'A hit'", self.run_on(check=True).stderr)
+
     def test_writes_rows_and_keeps_surrounding_text(self) -> None:
         done = self.run_on(ABOUT, HIT, REQUEST, EXTRA, PEER, STALE, SKIPPED, SKIPPED | {"name": "peers_size_other"})
         self.assertEqual(done.returncode, 0)
