@@ -212,13 +212,21 @@ FILE* open_without_name(const char* path, const char* mode) {
   return fd < 0 ? nullptr : fdopen(fd, mode);
 }
 
+// NVRTC requires that a precompiled header is a regular file.
+template <class Status>
+int nameless_status(Status* status) {
+  *status = {};
+  status->st_mode = S_IFREG | 0600;
+  return 0;
+}
+
 // A file that is truncated when opened contains only what the compiler writes.
 bool reads(int flags) { return (flags & O_ACCMODE) != O_WRONLY && (flags & (O_DIRECTORY | O_TRUNC | O_PATH)) == 0; }
 bool is_writable(int flags) { return (flags & O_ACCMODE) == O_RDWR; }
 
 // Requests the file from the host after a failed open.
 int request_file(const char* path, bool writes) {
-  if (errno != EACCES) return -1;
+  if (errno != EACCES && !kiln::is_nameless_pch(path)) return -1;
   const bool is_compiling = current_watch.load(std::memory_order_acquire) != nullptr && !is_recording;
   using Purpose = kiln::FileRequest::Purpose;
   return kiln::ask_for_file(path, writes ? Purpose::Write : is_compiling ? Purpose::Input : Purpose::Other);
@@ -314,6 +322,7 @@ bool is_pch_heap_reserved() { return pch_heap_placed; }
 #define KILN_XSTAT(name, type)                                          \
   KILN_EXPORTED int name(int version, const char* path, type* status) { \
     static auto* real = next<int(int, const char*, type*)>(#name);      \
+    if (kiln::is_nameless_pch(path)) return nameless_status(status);    \
     const int result = real(version, path, status);                     \
     record_question(path, result == 0, __builtin_return_address(0));    \
     return result;                                                      \
@@ -321,9 +330,16 @@ bool is_pch_heap_reserved() { return pch_heap_placed; }
 #define KILN_STAT(name, type)                                        \
   KILN_EXPORTED int name(const char* path, type* status) noexcept {  \
     static auto* real = next<int(const char*, type*)>(#name);        \
+    if (kiln::is_nameless_pch(path)) return nameless_status(status); \
     const int result = real(path, status);                           \
     record_question(path, result == 0, __builtin_return_address(0)); \
     return result;                                                   \
+  }
+
+#define KILN_REMOVE(name)                                \
+  KILN_EXPORTED int name(const char* path) noexcept {    \
+    static auto* real = next<int(const char*)>(#name);   \
+    return kiln::is_nameless_pch(path) ? 0 : real(path); \
   }
 
 KILN_FOPEN(fopen)
@@ -340,6 +356,8 @@ KILN_STAT(stat, struct stat)
 KILN_STAT(stat64, struct stat64)
 KILN_STAT(lstat, struct stat)
 KILN_STAT(lstat64, struct stat64)
+KILN_REMOVE(remove)
+KILN_REMOVE(unlink)
 
 KILN_EXPORTED int __fxstat(int version, int fd, struct stat* status) {
   static auto* real = next<int(int, int, struct stat*)>("__fxstat");

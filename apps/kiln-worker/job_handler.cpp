@@ -265,9 +265,9 @@ void JobHandler::confine(SandboxPlan plan) {
     plan.writable.emplace_back(own);
     setenv("POCL_CACHE_DIR", own, 1);  // PoCL stores its intermediate files there
   }
-  if (enter_sandbox(plan).landlock_abi == 0) return;
-  use_file_broker(kWorkerChannel);
-  must_see_opens_ = !plan.reads_roots;
+  const bool is_denied_files = enter_sandbox(plan).landlock_abi != 0;
+  use_file_broker(kWorkerChannel, is_denied_files ? BrokeredFiles::AllDenied : BrokeredFiles::NamelessPch);
+  must_see_opens_ = is_denied_files && !plan.reads_roots;
 }
 
 Frame JobHandler::handle(const Frame& request) {

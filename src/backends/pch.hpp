@@ -1,20 +1,29 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/file_access.hpp"
+#include "base/files/files.hpp"
 
 namespace kiln {
+
+/// The start of the path by which a worker requests a precompiled header without a name from its host. No file can have
+/// such a path.
+inline constexpr std::string_view kNamelessPch = "/proc/kiln-pch/";
+inline bool is_nameless_pch(std::string_view path) { return path.starts_with(kNamelessPch); }
 
 /// The use of a precompiled header that a compile is asked to make.
 struct PchRequest {
   enum class Mode : std::uint8_t { None = 0, Create = 1, Use = 2 };
   Mode mode = Mode::None;
-  std::string path;            ///< absolute path of the file to read or write
-  std::uint64_t size = 0;      ///< for Use: required size of the file, in bytes
-  std::uint64_t checksum = 0;  ///< for Use: required XXH3 checksum of the file
+  std::string path;                  ///< absolute path of the file to read or write
+  std::uint64_t size = 0;            ///< for Use: required size of the file, in bytes
+  std::uint64_t checksum = 0;        ///< for Use: required XXH3 checksum of the file
+  std::shared_ptr<const Fd> file{};  ///< in the host only: the file if it has no name (`is_nameless_pch(path)`)
 };
 
 /// The result for a precompiled header.

@@ -12,7 +12,6 @@
 #include "backends/opencl/opencl_compiler.hpp"
 #include "base/error.hpp"
 #include "base/process/environment.hpp"
-#include "base/process/system_info.hpp"
 #include "session/config/trust_policy_file.hpp"
 #include "session/remote_factory.hpp"
 #include "worker/worker_compiler.hpp"
@@ -36,25 +35,6 @@ std::string working_directory() {
 }
 
 }  // namespace
-
-// Precompiled headers are stored next to the cache if the cache is on this host: they are large and of no use to other
-// hosts. In a container they are off by default, because an image built there would contain NVIDIA's headers.
-std::optional<PchCache::Options> pch_cache_options(const Config& config, const std::string& cache_root,
-                                                   std::string* failure_reason) {
-  const std::string directory = join_path(cache_root, "v1");
-  std::string reason;
-  if (config.pch_mode == false) reason = "precompiled headers are disabled (pch.mode = off)";
-  if (config.disable || cache_root.empty()) reason = "there is no cache directory to store precompiled headers next to";
-  if (reason.empty() && !config.pch_mode.has_value() && in_container()) {
-    reason = "precompiled headers are off in a container because its image would contain them (KILN_PCH=on)";
-  }
-  if (reason.empty() && claims_directory(cache_root) != directory) {
-    reason = cache_root + " is not writable or is shared with other hosts";
-  }
-  if (failure_reason != nullptr) *failure_reason = reason;
-  if (!reason.empty()) return std::nullopt;
-  return PchCache::Options{directory + "/pch", config.pch_max_bytes, {}};
-}
 
 // The results are valid on this host only: the directory is next to the cache, or a local one if hosts share the cache.
 std::string library_check_directory(const Config& config, const std::string& cache_root) {

@@ -20,6 +20,7 @@
 #include "events/event_emitter.hpp"
 #include "session/config/config.hpp"
 #include "session/fleet_services.hpp"
+#include "session/pch_place.hpp"
 #include "trust/namespace_scope.hpp"
 #include "trust/policy.hpp"
 #include "worker/library_check.hpp"
@@ -30,10 +31,6 @@ namespace kiln {
 
 /// Returns the directory of the results of checks of compiler libraries; empty if they are not stored.
 std::string library_check_directory(const Config& config, const std::string& cache_root);
-/// Returns the precompiled-header cache of this host for a cache directory, or no value if there must be none.
-/// `failure_reason` then receives the reason.
-std::optional<PchCache::Options> pch_cache_options(const Config& config, const std::string& cache_root,
-                                                   std::string* failure_reason = nullptr);
 
 /// Returns the options for opening a cache directory with this configuration.
 DiskStore::Options disk_store_options(const Config& config, std::string root, bool read_only);

@@ -13,7 +13,10 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/files/files.hpp"
+#include "base/files/lock_file.hpp"
 #include "base/files/owned_file.hpp"
+#include "base/process/system_info.hpp"
+#include "worker/nameless_pch_cache.hpp"
 
 namespace kiln {
 namespace {
@@ -103,14 +106,7 @@ Result<Fd> make_cache_directory(const std::string& path) {
 
 Result<LockFile*> locks_of(const std::string& directory) { return LockFile::open(join_path(directory, "locks")); }
 
-std::string host_or_this(const std::string& host) {
-  if (!host.empty()) return host;
-  std::string identity;
-  if (const auto id = read_file("/etc/machine-id"); id && *id) identity = (*id)->view();
-  char name[256] = "";
-  (void)gethostname(name, sizeof name - 1);
-  return identity + "\n" + name;
-}
+std::string host_or_this(const std::string& host) { return host.empty() ? host_identity() : host; }
 
 bool is_there(int directory, const std::string& name) {
   return faccessat(directory, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -238,6 +234,28 @@ void make_room(int directory, LockFile& locks, std::uint64_t bound) {
 
 }  // namespace
 
+// A writer of a file with a name. Not thread-safe.
+class PchCache::NamedWriter final : public Writer {
+ public:
+  NamedWriter(const Options& options, const Digest& key, LockFile& locks, LockFile::ScopedLock hold, std::string path)
+      : Writer(key, std::move(path), nullptr), options_(options), locks_(locks), hold_(std::move(hold)) {}
+  NamedWriter(NamedWriter&&) = delete;
+  ~NamedWriter() override {
+    // A forked child has a copy of this object but not the lock. The file belongs to the parent.
+    if (getpid() == process_) (void)unlink(path_.c_str());  // after publishing, no file has this name
+  }
+  Status publish(const Pch& pch) override;
+  Status publish(const PchVerdict& verdict) override;
+
+ private:
+  const Options& options_;
+  LockFile& locks_;
+  const LockFile::ScopedLock hold_;  // lock on the key
+};
+
+PchCache::Writer::Writer(const Digest& key, std::string path, std::shared_ptr<const Fd> file)
+    : key_(key), path_(std::move(path)), file_(std::move(file)), process_(getpid()) {}
+
 std::optional<Pch> PchCache::find(const Digest& key, std::string* corruption) {
   const Result<Fd> directory = open_cache_directory(options_.directory);
   if (!directory) return std::nullopt;
@@ -285,6 +303,8 @@ bool PchCache::requested_before(const Digest& key) {
 }
 
 std::unique_ptr<PchCache::Writer> PchCache::try_begin_write(const Digest& key) {
+  const bool is_in_memory = options_.storage == Options::Storage::Memory;
+  if (is_in_memory && available_memory() / kFreeMemoryParts < kMinPchMemory) return nullptr;
   const Result<Fd> directory = make_cache_directory(options_.directory);
   if (!directory) return nullptr;
   const Result<LockFile*> locks = locks_of(options_.directory);
@@ -296,40 +316,25 @@ std::unique_ptr<PchCache::Writer> PchCache::try_begin_write(const Digest& key) {
   std::string suffix = "." + std::to_string(self) + "-" + std::to_string(system_clock().steady().count());
   suffix += kTemporary;
   std::string path = join_path(options_.directory, name_of(key, suffix));
-  return std::unique_ptr<Writer>(new Writer(*this, key, **locks, std::move(hold), std::move(path)));
+  return std::make_unique<NamedWriter>(options_, key, **locks, std::move(hold), std::move(path));
 }
 
-PchCache::Writer::Writer(PchCache& pch_cache, const Digest& key, LockFile& locks, LockFile::ScopedLock hold,
-                         std::string path)
-    : pch_cache_(pch_cache), key_(key), locks_(locks), hold_(std::move(hold)), path_(std::move(path)),
-      process_(getpid()) {}
-
-PchCache::Writer::~Writer() {
-  // A forked child has a copy of this object but not the lock. The file belongs to the parent.
-  if (getpid() == process_) (void)unlink(path_.c_str());  // after publishing, no file has this name
-}
-
-Status PchCache::Writer::publish(const Pch& pch) {
+Status PchCache::NamedWriter::publish(const Pch& pch) {
   if (getpid() != process_) return make_error(Code::Denied, "another process is creating this precompiled header");
-  const PchCache::Options& options = pch_cache_.options_;
-  const Result<Fd> directory = open_cache_directory(options.directory);
+  const Result<Fd> directory = open_cache_directory(options_.directory);
   if (!directory) return directory.error();
   const std::string temporary = file_name(path_);
   if (!make_private(directory->get(), temporary) || !has_size(directory->get(), temporary, pch.size)) {
     return make_error(Code::Corrupt, path_ + " is missing or is not " + std::to_string(pch.size) + " bytes long");
   }
-  if (pch.size > options.max_bytes) {
-    return make_error(Code::Denied, "precompiled headers of " + std::to_string(pch.size) +
-                                        " bytes exceed the limit of " + std::to_string(options.max_bytes) +
-                                        " bytes for all (KILN_PCH_MAX_SIZE)");
-  }
+  if (Status fits = check_fits(pch, options_); !fits) return fits;
   // Removes the old entry first, so that a small file is never next to the large file of another entry.
   remove_pair(directory->get(), key_);
   if (renameat(directory->get(), temporary.c_str(), directory->get(), name_of(key_, kLarge).c_str()) != 0) {
     return io_error("cannot publish", path_, errno);
   }
   // Not synced: the checksum detects a file that a machine crash left incomplete.
-  const std::string small = encode_pch(key_, host_or_this(options.host), pch);
+  const std::string small = encode_pch(key_, host_or_this(options_.host), pch);
   Status published =
       publish_file(directory->get(), temporary, name_of(key_, kSmall), {small}, Durability::Unsynced, 0600);
   if (!published) {
@@ -337,17 +342,16 @@ Status PchCache::Writer::publish(const Pch& pch) {
     return published;
   }
   note_use(directory->get(), key_);
-  make_room(directory->get(), locks_, options.max_bytes);
+  make_room(directory->get(), locks_, options_.max_bytes);
   return {};
 }
 
-Status PchCache::Writer::publish(const PchVerdict& verdict) {
+Status PchCache::NamedWriter::publish(const PchVerdict& verdict) {
   if (getpid() != process_) return make_error(Code::Denied, "another process is checking this library");
-  const PchCache::Options& options = pch_cache_.options_;
-  const Result<Fd> directory = open_cache_directory(options.directory);
+  const Result<Fd> directory = open_cache_directory(options_.directory);
   if (!directory) return directory.error();
   (void)unlink(path_.c_str());  // the precompiled header that the check created
-  const std::string bytes = encode_verdict(key_, host_or_this(options.host), verdict);
+  const std::string bytes = encode_verdict(key_, host_or_this(options_.host), verdict);
   return publish_file(directory->get(), file_name(path_), name_of(key_, kVerdict), {bytes}, Durability::Unsynced, 0600);
 }
 

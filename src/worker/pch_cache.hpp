@@ -14,7 +14,7 @@
 #include <kiln/result.hpp>
 
 #include "backends/file_access.hpp"
-#include "base/files/lock_file.hpp"
+#include "backends/pch.hpp"
 #include "core/dependency_set.hpp"
 #include "worker/pch_check.hpp"
 
@@ -27,6 +27,7 @@ struct Pch {
   std::uint64_t checksum = 0;            ///< XXH3 of the file
   DependencySet dependency_set;          ///< by content; checked before each use of the file
   std::vector<FileAccess> observations;  ///< the compiler's file accesses, in order
+  std::shared_ptr<const Fd> file{};      ///< the file if it has no name; `path` is then the one that workers use
 };
 
 /// The cache of this host's precompiled headers, in one directory. Each header is a large file that the compiler writes
@@ -35,7 +36,8 @@ struct Pch {
 /// same user can share the directory. Usable in a child after fork, which does not affect the files that its parent is
 /// creating. The first call opens or creates the directory.
 ///
-/// A failure is not an error: a file that cannot be read or written counts as missing.
+/// A failure is not an error: a file that cannot be read or written counts as missing. `make_pch_cache` returns a cache
+/// of files without a name instead if the options ask for it.
 /// Thread-safe.
 class PchCache {
  public:
@@ -44,67 +46,86 @@ class PchCache {
     std::uint64_t max_bytes = std::uint64_t{2} << 30;  ///< limit for all files, in bytes; the least recently used are
                                                        ///< removed first
     std::string host;                                  ///< name of this host; empty means this machine
+    enum class Storage : std::uint8_t {
+      Disk,      ///< a directory that processes share
+      Memory,    ///< the same, in memory; nothing is created while memory is low
+      Nameless,  ///< files without a name in `directory`, for this process; an empty path means memory
+    };
+    Storage storage = Storage::Disk;
+    std::string verdicts{};  ///< for Nameless: the directory of check results; empty means that they are not kept
   };
   explicit PchCache(Options options) : options_(std::move(options)) {}
   PchCache(const PchCache&) = delete;
   PchCache& operator=(const PchCache&) = delete;
+  virtual ~PchCache() = default;
 
   /// Looks up a key. The size of the file is checked; the caller must check its content. Counts as a use. An entry that
   /// is corrupt or has another version or host is removed, and `corruption` is set to the reason.
-  std::optional<Pch> find(const Digest& key, std::string* corruption = nullptr);
+  virtual std::optional<Pch> find(const Digest& key, std::string* corruption = nullptr);
   /// Returns true if a process on this host made this call for the same key before, within about a month.
-  bool requested_before(const Digest& key);
+  virtual bool requested_before(const Digest& key);
 
   /// The exclusive right to create the precompiled header of a key on this host, held for the lifetime of the object.
   /// The cache must outlive it.
   class Writer {
    public:
     Writer(Writer&&) = delete;
-    ~Writer();  ///< removes an unpublished file
+    virtual ~Writer() = default;  ///< removes an unpublished file
     /// Returns the path for the compiler's output. The name is unique, so that a compiler whose host process has died
     /// cannot write into the file of its successor.
     const std::string& path() const { return path_; }
+    /// Returns the request to create the file.
+    PchRequest order() const { return {PchRequest::Mode::Create, path_, 0, 0, file_}; }
     /// Publishes the files under the key by rename, the large file before the small one, and then evicts entries if the
     /// size limit is exceeded. Rejects a file that alone exceeds the limit. `pch.path` is ignored.
-    Status publish(const Pch& pch);
+    virtual Status publish(const Pch& pch) = 0;
     /// Publishes a check result under the key instead.
-    Status publish(const PchVerdict& verdict);
+    virtual Status publish(const PchVerdict& verdict) = 0;
 
-   private:
-    friend class PchCache;
-    Writer(PchCache& pch_cache, const Digest& key, LockFile& locks, LockFile::ScopedLock hold, std::string path);
-    PchCache& pch_cache_;
+   protected:
+    Writer(const Digest& key, std::string path, std::shared_ptr<const Fd> file);
     const Digest key_;
-    LockFile& locks_;
-    const LockFile::ScopedLock hold_;  // lock on the key
     const std::string path_;
+    const std::shared_ptr<const Fd> file_;  // null if the file has a name
     const pid_t process_;
   };
   /// Returns null if another thread or process creates or removes the entry, or if the directory is unusable. The first
   /// call in a process removes the files that dead processes left.
-  std::unique_ptr<Writer> try_begin_write(const Digest& key);
+  virtual std::unique_ptr<Writer> try_begin_write(const Digest& key);
 
   /// Returns the check result under this key; nothing if there is no readable one, or if it is a rejection older than
   /// one day.
-  std::optional<PchVerdict> verdict(const Digest& key);
+  virtual std::optional<PchVerdict> verdict(const Digest& key);
 
   /// Removes an entry that turned out to be unusable. Does nothing if a process is creating it: the new file will
   /// replace the old one.
-  void remove(const Digest& key);
+  virtual void remove(const Digest& key);
 
   /// Disk usage, including files that are being created. Request markers, check results and the lock file do not count.
   struct Usage {
     std::size_t files = 0;
     std::uint64_t bytes = 0;
   };
-  Usage usage() const;
+  virtual Usage usage() const;
   /// Removes every entry that no process is creating.
-  void clear();
+  virtual void clear();
+
+ protected:
+  const Options options_;
 
  private:
-  const Options options_;
+  class NamedWriter;
   std::atomic<pid_t> swept_by_{0};  // process that removed stale files; a forked child does it again
 };
+
+/// Returns a cache with these options.
+std::unique_ptr<PchCache> make_pch_cache(PchCache::Options options);
+
+/// The least memory that a cache in memory must be allowed to use: two precompiled headers of CUB. With less, one file
+/// could exceed the bound by much while the compiler writes it.
+inline constexpr std::uint64_t kMinPchMemory = std::uint64_t{512} << 20;
+/// The part of the available memory that a cache in memory can use.
+inline constexpr std::uint64_t kFreeMemoryParts = 4;
 
 /// Encodes the small metadata file: docs/pch-format.md. It does not contain `path`, and only a digest of the host's
 /// name.

@@ -94,8 +94,8 @@ std::string seen(const CompileResult& compiled) {
 // The compiles of one check. Not thread-safe.
 class Checking {
  public:
-  Checking(const Recipe& like, const CompilerIdentity& nvrtc, const std::string& path, const AskWorker& ask)
-      : like_(like), nvrtc_(nvrtc), path_(path), ask_(ask) {}
+  Checking(const Recipe& like, const CompilerIdentity& nvrtc, const PchRequest& create, const AskWorker& ask)
+      : like_(like), nvrtc_(nvrtc), create_(create), ask_(ask) {}
 
   bool learn(Sample& sample) {
     const Result<WorkerReply> reply = ask_(job(sample, {}));
@@ -126,8 +126,8 @@ class Checking {
     return rejected ? PchVerdict::Kind::Rejected : PchVerdict::Kind::Unusable;
   }
 
-  PchRequest create() const { return {PchRequest::Mode::Create, path_, 0, 0}; }
-  PchRequest use() const { return {PchRequest::Mode::Use, path_, made_.size, made_.checksum}; }
+  const PchRequest& create() const { return create_; }
+  PchRequest use() const { return {PchRequest::Mode::Use, create_.path, made_.size, made_.checksum, create_.file}; }
   void keep_report() { made_ = std::move(report_); }
   const std::string& reason() const { return reason_; }
   /// Returns true if the last compile was killed externally.
@@ -142,7 +142,7 @@ class Checking {
 
   const Recipe& like_;
   const CompilerIdentity& nvrtc_;
-  const std::string& path_;
+  const PchRequest& create_;
   const AskWorker& ask_;
   PchResult report_;
   PchResult made_;
@@ -152,11 +152,11 @@ class Checking {
 
 }  // namespace
 
-std::optional<PchVerdict> check_pch(const Recipe& like, const CompilerIdentity& nvrtc, const std::string& path,
+std::optional<PchVerdict> check_pch(const Recipe& like, const CompilerIdentity& nvrtc, const PchRequest& create,
                                     const AskWorker& ask) {
   Sample first = sample("kiln_pch_first.cu", kFirst, "first<float>");
   Sample second = sample("kiln_pch_second.cu", kSecond, "second");
-  Checking checking(like, nvrtc, path, ask);
+  Checking checking(like, nvrtc, create, ask);
   for (Sample* one : {&first, &second}) {
     if (!checking.learn(*one)) return std::nullopt;
   }

@@ -37,9 +37,9 @@ using AskWorker = std::function<Result<WorkerReply>(const WorkerJob&)>;
 /// one, using it, without one, and using it again. It compares every output with that of the first compile. The
 /// sequence also detects state that a program leaves in the compiler's heap, which the worker retains
 /// (docs/decisions/0008-the-heap-is-kept.md). `like` gives the architecture and the working directory, `nvrtc` the
-/// library, and `path` the file for the precompiled header. Returns nothing if the units do not compile even without
-/// precompiled headers, or if a job was killed externally.
-std::optional<PchVerdict> check_pch(const Recipe& like, const CompilerIdentity& nvrtc, const std::string& path,
+/// library, and `create` the request to create the precompiled header. Returns nothing if the units do not compile even
+/// without precompiled headers, or if a job was killed externally.
+std::optional<PchVerdict> check_pch(const Recipe& like, const CompilerIdentity& nvrtc, const PchRequest& create,
                                     const AskWorker& ask);
 
 /// Returns the key of a check result for this library. It contains kiln's version: another version repeats the check.

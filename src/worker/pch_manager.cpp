@@ -116,7 +116,7 @@ std::optional<Digest> PchManager::headers_of(const Recipe& recipe) {
     // Out of memory disables precompiled headers, which only costs time. An exception must not leave call_once: see
     // base/once.hpp.
     ignore_failures([this] {
-      if (auto options = find_pch_cache_()) pch_cache_ = std::make_unique<PchCache>(std::move(*options));
+      if (auto options = find_pch_cache_()) pch_cache_ = make_pch_cache(std::move(*options));
     });
   });
   if (pch_cache_ == nullptr) return std::nullopt;
@@ -215,7 +215,7 @@ std::optional<PchManager::PchPlan> PchManager::use(const Recipe& recipe, const D
   }
   PchPlan plan;
   plan.headers = headers;
-  plan.order = {PchRequest::Mode::Use, std::move(pch->path), pch->size, pch->checksum};
+  plan.order = {PchRequest::Mode::Use, std::move(pch->path), pch->size, pch->checksum, pch->file};
   plan.observations = std::move(pch->observations);
   return plan;
 }
@@ -295,7 +295,7 @@ std::unique_ptr<PchManager::Check> PchManager::begin_check(const Recipe& recipe,
 bool PchManager::passes_check(const PchPlan& plan, const Recipe& recipe, const AskWorker& ask,
                               const RequestContext& context) {
   const Check& check = *plan.check;
-  const auto verdict = check_pch(recipe, check.nvrtc_, check.making_->path(), ask);
+  const auto verdict = check_pch(recipe, check.nvrtc_, check.making_->order(), ask);
   if (!verdict) return false;
   // If the result cannot be stored, the next process repeats the check.
   if (verdict->kind != PchVerdict::Kind::Unusable) (void)check.making_->publish(*verdict);
@@ -331,7 +331,7 @@ PchManager::PchPlan PchManager::choose(const Recipe& recipe, const Digest& heade
   // Another thread or process may have created it since the lookup.
   if (auto ready = use(recipe, headers, context)) return std::move(*ready);
   plan.underway = std::make_unique<InProgress>(*this, headers);
-  plan.order = {PchRequest::Mode::Create, plan.making->path(), 0, 0};
+  plan.order = plan.making->order();
   return plan;
 }
 

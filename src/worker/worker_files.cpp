@@ -49,6 +49,14 @@ std::string in_worker(const std::string& path, const std::string& working_direct
 
 FileReply error_answer(int error) { return {error, {}}; }
 
+// Opens a precompiled header. One without a name is opened anew, so that each worker has its own position in it.
+FileReply open_pch(const PchRequest& pch, int flags) {
+  const std::string path = pch.file != nullptr ? "/proc/self/fd/" + std::to_string(pch.file->get()) : pch.path;
+  if (pch.file == nullptr) flags |= O_NOFOLLOW;
+  Fd file(::open(path.c_str(), flags | O_CLOEXEC, 0600));
+  return file ? FileReply{0, std::move(file)} : error_answer(errno);
+}
+
 }  // namespace
 
 WorkerFiles::WorkerFiles(const WorkerJob& job) : working_directory_(job.recipe.working_directory), pch_(job.pch) {
@@ -67,13 +75,9 @@ FileReply WorkerFiles::open(const FileRequest& request) {
   const bool is_pch = pch_.mode != PchRequest::Mode::None && request.path == pch_.path;
   if (request.purpose == FileRequest::Purpose::Write) {
     if (!is_pch || pch_.mode != PchRequest::Mode::Create) return error_answer(EACCES);
-    Fd file(::open(pch_.path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-    return file ? FileReply{0, std::move(file)} : error_answer(errno);
+    return open_pch(pch_, O_RDWR | O_CREAT | O_TRUNC);
   }
-  if (is_pch) {
-    Fd file(::open(pch_.path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    return file ? FileReply{0, std::move(file)} : error_answer(errno);
-  }
+  if (is_pch) return open_pch(pch_, O_RDONLY | O_NONBLOCK);
   return open_input(in_worker(request.path, working_directory_), request.purpose);
 }
 

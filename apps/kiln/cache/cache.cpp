@@ -104,6 +104,7 @@ int cache_clear_command(const Arguments& arguments, Console& console) {
   // Also removes precompiled headers and results of library checks. They are not entries and are not counted.
   for (const DiskStore* store : caches.writable()) {
     PchCache({store->root() + "/v1/pch"}).clear();
+    if (const auto place = pch_cache_options({}, store->root())) make_pch_cache(*place)->clear();
     PchCache({library_check_directory({}, store->root())}).clear();
   }
   return collect_command(caches, &DiskStore::clear, arguments, console);

@@ -106,10 +106,22 @@ DoctorCheck check_headers(const Config& config) {
     finding.advice = "only useful if many units share large headers; docs/precompiled-headers.md";
     return finding;
   }
-  const PchCache::Usage usage = PchCache(*options).usage();
-  finding.text =
-      "headers that units share are parsed once on this host, even with address randomization: " + options->directory;
+  const bool is_nameless = options->storage == PchCache::Options::Storage::Nameless;
+  const bool is_in_memory = options->storage == PchCache::Options::Storage::Memory || options->directory.empty();
   finding.details.push_back({"what", "value"});
+  if (is_nameless) {
+    finding.text =
+        "headers that units share are parsed once in each process, because this container has no volume for "
+        "the cache: files without a name in " +
+        (is_in_memory ? "memory" : options->directory);
+    finding.details.push_back({"size", "at most " + format_bytes(options->max_bytes) + " in each process"});
+    finding.advice = "nothing to do; a cache on a volume keeps them for other processes, KILN_PCH=off disables them";
+    return finding;
+  }
+  const PchCache::Usage usage = make_pch_cache(*options)->usage();
+  finding.text =
+      "headers that units share are parsed once on this host, even with address randomization: " + options->directory +
+      (is_in_memory ? " (in memory)" : "");
   finding.details.push_back({"files", std::to_string(usage.files)});
   finding.details.push_back({"size", format_bytes(usage.bytes) + " of at most " + format_bytes(options->max_bytes)});
   finding.advice = "nothing to do; KILN_PCH=off disables them";

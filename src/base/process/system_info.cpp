@@ -111,21 +111,27 @@ std::vector<Group> groups_of_this_process(const SystemFileRoot& files, std::stri
   return groups;
 }
 
-std::uint64_t free_on_the_machine(const SystemFileRoot& files) {
+// Returns a number of /proc/meminfo in bytes.
+std::uint64_t memory_of_the_machine(const SystemFileRoot& files, std::string_view name) {
   const auto text = text_of(files.root + "/proc/meminfo");
-  const auto kilobytes = text ? number_after(*text, "MemAvailable:") : std::nullopt;
+  const auto kilobytes = text ? number_after(*text, name) : std::nullopt;
   return kilobytes && *kilobytes <= kUnknown / 1024 ? *kilobytes * 1024 : kUnknown;
+}
+
+std::uint64_t limit_of(const Group& group) {
+  const bool unified = group.hierarchy == Hierarchy::Unified;
+  const auto number = [&](const char* name) { return number_of(join_path(group.directory, name)).value_or(kUnknown); };
+  const std::uint64_t limit = number(unified ? "memory.max" : "memory.limit_in_bytes");
+  // Above `high` a process is not killed but throttled until it hardly runs.
+  return unified ? std::min(limit, number("memory.high")) : limit;
 }
 
 // Returns the memory available below the group's limit. Inactive file pages count as used but are dropped under memory
 // pressure, so they count as available here. After a large build they are most of a group's usage.
 std::uint64_t free_in(const Group& group) {
   const bool unified = group.hierarchy == Hierarchy::Unified;
-  const auto number = [&](const char* name) { return number_of(join_path(group.directory, name)); };
-  std::uint64_t limit = number(unified ? "memory.max" : "memory.limit_in_bytes").value_or(kUnknown);
-  // Above `high` a process is not killed but throttled until it hardly runs.
-  if (unified) limit = std::min(limit, number("memory.high").value_or(kUnknown));
-  const auto used = number(unified ? "memory.current" : "memory.usage_in_bytes");
+  const std::uint64_t limit = limit_of(group);
+  const auto used = number_of(join_path(group.directory, unified ? "memory.current" : "memory.usage_in_bytes"));
   if (limit >= kNoLimit || !used) return kUnknown;
   const auto statistics = text_of(join_path(group.directory, "memory.stat"));
   const char* const name = unified ? "inactive_file " : "total_inactive_file ";
@@ -198,8 +204,14 @@ unsigned usable_cores() {
 }
 
 std::uint64_t available_memory(const SystemFileRoot& files) {
-  std::uint64_t minimum = free_on_the_machine(files);
+  std::uint64_t minimum = memory_of_the_machine(files, "MemAvailable:");
   for (const Group& group : groups_of_this_process(files, "memory")) minimum = std::min(minimum, free_in(group));
+  return minimum;
+}
+
+std::uint64_t memory_limit(const SystemFileRoot& files) {
+  std::uint64_t minimum = memory_of_the_machine(files, "MemTotal:");
+  for (const Group& group : groups_of_this_process(files, "memory")) minimum = std::min(minimum, limit_of(group));
   return minimum;
 }
 
@@ -229,6 +241,15 @@ bool in_container(const SystemFileRoot& files) {
   const auto groups = text_of(files.root + "/proc/1/cgroup");
   const auto named = [&](const char* name) { return groups && groups->find(name) != std::string::npos; };
   return named("docker") || named("kubepods") || named("containerd") || named("lxc");
+}
+
+std::string host_identity(const SystemFileRoot& files) {
+  if (in_container(files)) {
+    if (auto boot = text_of(files.root + "/proc/sys/kernel/random/boot_id")) return std::move(*boot);
+  }
+  char name[256] = "";
+  (void)gethostname(name, sizeof name - 1);
+  return text_of(files.root + "/etc/machine-id").value_or("") + "\n" + name;
 }
 
 std::string format_command_line(const std::vector<std::string>& arguments) {

@@ -25,6 +25,10 @@ std::optional<unsigned> cgroup_cores(const SystemFileRoot& files = {});
 /// Returns the maximum value if neither is known. Reads files.
 std::uint64_t available_memory(const SystemFileRoot& files = {});
 
+/// Returns the bytes of memory that this process and others of its cgroup can use in total: the smallest limit of the
+/// cgroup and its parents, or the machine's memory. Returns the maximum value if neither is known. Reads files.
+std::uint64_t memory_limit(const SystemFileRoot& files = {});
+
 /// Returns the peak resident memory of this process in bytes; 0 if unknown. Not the value of getrusage, which includes
 /// the parent's peak. Reads files.
 std::uint64_t peak_memory(const SystemFileRoot& files = {});
@@ -35,6 +39,10 @@ std::string processor_model(const SystemFileRoot& files = {});
 /// Returns whether this process runs in a container, whose files and host name end with it. Cannot detect every
 /// container. Reads files.
 bool in_container(const SystemFileRoot& files = {});
+
+/// Returns the identity of this host, for files that are of no use elsewhere: its machine id and name. In a container
+/// both belong to the container and change with it, so it is the id of the machine's boot instead. Reads files.
+std::string host_identity(const SystemFileRoot& files = {});
 
 /// Returns the command line of this process as a shell would show it. The value of an option that is named like a
 /// secret is replaced by `***`. Reads files; empty if unknown.
