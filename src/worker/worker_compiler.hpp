@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/compiler.hpp"
+#include "backends/cuda/bundled_headers.hpp"
 #include "backends/failure_cache.hpp"
 #include "base/files/file_digest_cache.hpp"
 #include "events/event_emitter.hpp"
@@ -26,6 +27,7 @@ class WorkerCompiler final : public Compiler {
   struct Options {
     WorkerPool* pool = nullptr;                         ///< null means that everything is compiled in this process
     PchManager* headers = nullptr;                      ///< null means that headers are parsed each time
+    BundledHeaders* bundled = nullptr;                  ///< null means that NVRTC's bundled headers are not used
     LibraryCheck* checks = nullptr;                     ///< null means that unknown libraries do not compile
     std::chrono::milliseconds timeout{10 * 60 * 1000};  ///< timeout of one compile
     /// Compiles self-contained units in this process, unless it is a forked child. A compiler crash then ends this
@@ -36,13 +38,17 @@ class WorkerCompiler final : public Compiler {
   WorkerCompiler(std::unique_ptr<Compiler> inner, FileDigestCache& digests, Options options, EventEmitter emitter);
 
   std::string kind() const override { return inner_->kind(); }
-  Result<CompilerIdentity> identity(const RequestContext& context) override { return inner_->identity(context); }
+  /// Returns the inner compiler's identity, with the roots of NVRTC's bundled headers.
+  Result<CompilerIdentity> identity(const RequestContext& context) override;
   Status supports(const Target& target) override { return inner_->supports(target); }
   bool is_self_contained(const Recipe& recipe) const override { return inner_->is_self_contained(recipe); }
   /// Compiles in a worker. If a worker crashes, hangs or sends an invalid reply, the unit is tried once more in a new
   /// worker. After two such failures the unit is quarantined: the result is Code::CompileFailed with the cause, and the
   /// unit is not retried without an explicit request. A worker that another process killed does not count against the
   /// unit.
+  ///
+  /// A CUDA unit is compiled without the roots of the recipe's compiler first. If it fails because a header is missing,
+  /// the headers that NVRTC bundles are installed, and it is compiled with those roots.
   Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
   bool should_retry(const Recipe& recipe) override;
   void interrupt() override;
@@ -53,6 +59,8 @@ class WorkerCompiler final : public Compiler {
   /// Checks a library that kiln does not know before its first compile. Code::CompileFailed of its run is a result of
   /// the check; what depends on the load or the settings of this host has other codes.
   Status check_library(const Recipe& recipe, const RequestContext& context);
+  Result<CompileResult> compile_with_roots(const Recipe& recipe, const RequestContext& context);
+  Status install_headers(const Recipe& recipe, const RequestContext& context);
   Result<CompileResult> compile_in_worker(const Recipe& recipe, const RequestContext& context);
   Result<CompileResult> compile_in_process(const Recipe& recipe, const std::string& reason, const char* next_step,
                                            const RequestContext& context);

@@ -22,6 +22,7 @@ constexpr RejectedOption kRejected[] = {
     {"--use-pch", "the contents of a precompiled header cannot be tracked"},
     {"--pch", "the contents of a precompiled header cannot be tracked"},
     {"-pch", "the contents of a precompiled header cannot be tracked"},
+    {"--use-bundled-headers", "it writes files; kiln installs the headers when a unit needs them"},
     {"--fdevice-time-trace", "it writes a file and ends the process if that fails"},
     {"-fdevice-time-trace", "it writes a file and ends the process if that fails"},
     {"--time", "it writes a file"},
@@ -44,6 +45,7 @@ std::vector<std::string> options_for(const Recipe& recipe, const PchRequest& ord
   const std::vector<std::string>& own = recipe.unit.options();
   options.insert(options.end(), own.begin(), own.end());
   for (const IncludeRoot& root : recipe.unit.include_roots()) options.push_back("-I" + root.path);
+  for (const IncludeRoot& root : recipe.compiler.roots) options.push_back("-I" + root.path);
   if (recipe.target.form == Form::LtoIr) options.emplace_back("-dlto");
   // NVRTC's cache is disabled, because it would hide hits of kiln's cache and shorten compiles. Older versions have
   // none.
