@@ -40,7 +40,7 @@ std::chrono::nanoseconds age_of(const struct stat& status) {
 
 // Makes all files below a directory read-only. Returns their number; fails if anything there is neither a file nor a
 // directory.
-Result<std::size_t> seal(int parent, const std::string& name, int depth) {
+Result<std::size_t> make_read_only(int parent, const std::string& name, int depth) {
   const Fd directory(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory) return io_error("cannot open", name, errno);
   auto names = read_directory(directory.get(), ".");
@@ -51,7 +51,7 @@ Result<std::size_t> seal(int parent, const std::string& name, int depth) {
     if (fstatat(directory.get(), each.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
       return io_error("cannot stat", each, errno);
     if (S_ISDIR(status.st_mode) && depth < kMaxDepth) {
-      const auto below = seal(directory.get(), each, depth + 1);
+      const auto below = make_read_only(directory.get(), each, depth + 1);
       if (!below) return below;
       files += *below;
     } else if (S_ISREG(status.st_mode)) {
@@ -217,7 +217,7 @@ Status BundledHeaders::install_now(const std::string& place, const std::string& 
     return error;
   };
   if (Status ran = run_installer(path, nvrtc, worker, sandboxed, context); !ran) return fail(std::move(ran).error());
-  const auto files = seal(opened->get(), temporary, 0);
+  const auto files = make_read_only(opened->get(), temporary, 0);
   if (!files) return fail(files.error());
   if (*files == 0) return fail(make_error(Code::Unavailable, "it wrote no files"));
   // The name must not appear before the content, even if the machine crashes.
