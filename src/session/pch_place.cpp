@@ -90,10 +90,10 @@ class ContainerSearch {
 
   std::optional<PchCache::Options> find() {
     if (auto place = on_volume()) return place;
+    // XDG_RUNTIME_DIR is the place that the user wants for such files, wherever it is.
+    const std::string runtime = environment_variable("XDG_RUNTIME_DIR").value_or("");
     const std::string shared = surroundings_.memory + "/kiln-" + std::to_string(geteuid());
-    for (const std::string& directory : {host_local_path(), shared}) {
-      if (auto place = in_memory(directory)) return place;
-    }
+    if (auto place = in_memory(runtime.empty() ? shared : host_local_path())) return place;
     const std::string temporary = environment_variable("TMPDIR").value_or("/tmp");
     for (const std::string& directory : {cache_root_, temporary}) {
       if (auto place = without_name(directory)) return place;

@@ -49,7 +49,7 @@ std::string in_worker(const std::string& path, const std::string& working_direct
 
 FileReply error_answer(int error) { return {error, {}}; }
 
-// Opens a precompiled header. One without a name is opened anew, so that each worker has its own position in it.
+// Opens a precompiled header. One without a name is opened again, so that each worker has its own position in it.
 FileReply open_pch(const PchRequest& pch, int flags) {
   const std::string path = pch.file != nullptr ? "/proc/self/fd/" + std::to_string(pch.file->get()) : pch.path;
   if (pch.file == nullptr) flags |= O_NOFOLLOW;

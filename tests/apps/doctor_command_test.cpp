@@ -55,6 +55,14 @@ TEST_F(Doctor, ReportsWorkerLimitAndPrecompiledHeaders) {
   EXPECT_NE(off.finding("headers")["text"].get<std::string>().find("pch.mode = off"), std::string::npos);
 }
 
+TEST_F(Doctor, ReportsPlaceOfPrecompiledHeadersInContainer) {
+  const Ran ran = run({"doctor", "--json"}, {{"container", "podman"}, {"XDG_RUNTIME_DIR", path("run")}});
+  const auto headers = ran.finding("headers");
+  EXPECT_EQ(headers["state"], "ok");
+  EXPECT_NE(headers["text"].get<std::string>().find("files without a name in /"), std::string::npos);
+  EXPECT_NE(headers["details"][0]["value"].get<std::string>().find("in each process"), std::string::npos);
+}
+
 TEST_F(Doctor, PrintsHumanReadableText) {
   const Ran ran = run({"doctor"});
   EXPECT_EQ(ran.exit_code, 0);

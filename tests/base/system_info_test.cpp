@@ -230,6 +230,32 @@ TEST_F(Container, IsDetectedByCgroupOfPid1) {
   }
 }
 
+// The name and the machine id of a container change with it, but not the boot.
+TEST_F(Container, IsIdentifiedByBootOfItsMachine) {
+  say("/proc/sys/kernel/random/boot_id", "boot\n");
+  say("/etc/machine-id", "machine\n");
+  EXPECT_TRUE(host_identity(files()).starts_with("machine\n\n")) << host_identity(files());
+  say("/.dockerenv", "");
+  EXPECT_EQ(host_identity(files()), "boot\n");
+}
+
+TEST_F(MadeUpMachine, MemoryLimitIsSmallestOfMachineAndGroups) {
+  EXPECT_EQ(memory_limit(files()), std::numeric_limits<std::uint64_t>::max());
+  say("/proc/meminfo", "MemTotal: 4194304 kB\nMemAvailable: 1048576 kB\n");
+  EXPECT_EQ(memory_limit(files()), 4096 * kMiB);
+  say("/proc/self/cgroup", "0::/a/b\n");
+  say_unified_memory("/sys/fs/cgroup/a/b", "max", 1);
+  say_unified_memory("/sys/fs/cgroup/a", std::to_string(1024 * kMiB), 1);
+  EXPECT_EQ(memory_limit(files()), 1024 * kMiB);
+  say("/sys/fs/cgroup/a/b/memory.high", std::to_string(512 * kMiB) + "\n");
+  EXPECT_EQ(memory_limit(files()), 512 * kMiB);
+  say("/proc/self/cgroup", "4:memory:/c\n");
+  say_memory("/sys/fs/cgroup/memory/c", 8796093022207, 1);
+  EXPECT_EQ(memory_limit(files()), 4096 * kMiB);
+  say_memory("/sys/fs/cgroup/memory/c", 2048, 1);
+  EXPECT_EQ(memory_limit(files()), 2048 * kMiB);
+}
+
 TEST_F(MadeUpMachine, DetectsStoppedProcess) {
   const std::pair<const char*, bool> states[] = {{"T", true}, {"t", true}, {"S", false}, {"R", false}, {"Z", false}};
   for (const auto& [state, is_stopped] : states) {

@@ -145,12 +145,14 @@ TEST_F(PchHost, NotCreatedWithoutWorkers) {
   EXPECT_FALSE(fs::exists(pch_cache()));
 }
 
-TEST_F(PchHost, NotCreatedInContainerUnlessEnabled) {
-  GetProcess process = start({"small1", "small2"}, "", {}, {{"container", "podman"}});
+TEST_F(PchHost, HasNoNameInContainerUnlessEnabled) {
+  const std::map<std::string, std::string> container{{"container", "podman"}, {"XDG_RUNTIME_DIR", directory_.path()}};
+  GetProcess process = start({"small1", "small2", "small3"}, "", {}, container);
   ASSERT_EQ(process.exit_code(), 0) << process.output();
-  EXPECT_EQ(process.count("event headers_"), 0) << process.output();
+  EXPECT_EQ(process.count("event pch_created"), 1) << process.output();
+  EXPECT_EQ(process.count("event pch_used"), 1) << process.output();
   EXPECT_FALSE(fs::exists(pch_cache()));
-  GetProcess wanted = start({"small3", "small4"}, "on", {}, {{"container", "podman"}});
+  GetProcess wanted = start({"small4", "small5"}, "on", {}, container);
   ASSERT_EQ(wanted.exit_code(), 0) << wanted.output();
   EXPECT_EQ(wanted.count("event pch_created"), 1) << wanted.output();
 }

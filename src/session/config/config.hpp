@@ -46,7 +46,7 @@ struct Config {
   bool closed_in_process = false;
   /// OpenCL devices whose units are compiled in process; a name, or a prefix and `*`
   std::vector<std::string> opencl_in_process;
-  std::optional<bool> pch_mode;  ///< precompiled headers; no value means on except in a container
+  std::optional<bool> pch_mode;  ///< precompiled headers; no value means in a place that gets into no image
   std::uint64_t pch_max_bytes = std::uint64_t{2} << 30;
   std::string driver;                         ///< path of libcuda; empty means the system's
   std::string trace;                          ///< path of the trace file to write; empty means none

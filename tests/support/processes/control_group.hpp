@@ -10,14 +10,19 @@
 
 namespace kiln::test {
 
-/// A version 1 control group below that of this process, for a child to enter. The limits of the parent group still
-/// apply. All operations fail if no group can be created.
+/// A version 1 control group below that of this process, or a version 2 group below the root, for a child to enter. The
+/// limits of the parent group still apply. All operations fail if no group can be created.
 class GroupBelow {
  public:
   explicit GroupBelow(const std::string& controller) {
     const std::string text = read_text("/proc/self/cgroup");
     const std::size_t at = text.find(":" + controller + ":/");
-    if (at == std::string::npos) return;
+    if (at == std::string::npos) {
+      directory_ = "/sys/fs/cgroup/kiln-test-" + std::to_string(getpid());
+      const bool has_it = read_text("/sys/fs/cgroup/cgroup.subtree_control").find(controller) != std::string::npos;
+      if (!has_it || mkdir(directory_.c_str(), 0755) != 0) directory_.clear();
+      return;
+    }
     const std::size_t start = at + controller.size() + 2;
     const std::string here = "/sys/fs/cgroup/" + controller + text.substr(start, text.find('\n', start) - start);
     directory_ = here + "/kiln-test-" + std::to_string(getpid());
