@@ -28,8 +28,9 @@ class JobHandler {
     std::unique_ptr<NvrtcCompiler> compiler;
     PchHeap heap;
     std::string unobservable_because;  ///< empty if all of its file accesses are recorded
+    Digest access_check;               ///< `loaded_files_digest` if they are, otherwise zeros
   };
-  Nvrtc& nvrtc(const std::string& path, const Recipe& recipe);
+  Nvrtc& nvrtc(const std::string& path, const WorkerJob& job);
   /// Compiles a job and handles precompiled headers as ordered.
   Frame compile_watched(const WorkerJob& job, Nvrtc& by, const PchJob::Compile& make);
   Frame compile_cuda(const WorkerJob& job);

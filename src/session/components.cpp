@@ -34,6 +34,14 @@ std::string working_directory() {
   return buffer;
 }
 
+Recipe recipe_with(const Compiler& compiler, const Unit& unit, const Target& target, CompilerIdentity identity) {
+  // A CCCL algorithm includes no file of the program, so the working directory must not affect its key.
+  Recipe recipe{unit, effective_target(unit, target), std::move(identity),
+                unit.kind() == "cccl" ? "/" : working_directory()};
+  recipe.self_contained = compiler.is_self_contained(recipe);
+  return recipe;
+}
+
 }  // namespace
 
 // The results are valid on this host only: the directory is next to the cache, or a local one if hosts share the cache.
@@ -263,11 +271,14 @@ Result<Recipe> Components::recipe(const Unit& unit, const Target& target, const 
   if (!compiler) return compiler.error();
   auto identity = (*compiler)->identity(context);
   if (!identity) return std::move(identity).error();
-  // A CCCL algorithm includes no file of the program, so the working directory must not affect its key.
-  Recipe recipe{unit, effective_target(unit, target), std::move(*identity),
-                unit.kind() == "cccl" ? "/" : working_directory()};
-  recipe.self_contained = (*compiler)->is_self_contained(recipe);
-  return recipe;
+  return recipe_with(**compiler, unit, target, std::move(*identity));
+}
+
+std::optional<Recipe> Components::undigested_recipe(const Unit& unit, const Target& target) {
+  const auto compiler = this->compiler(unit, target);
+  auto identity = compiler ? (*compiler)->undigested_identity() : std::nullopt;
+  if (!identity) return std::nullopt;
+  return recipe_with(**compiler, unit, target, std::move(*identity));
 }
 
 }  // namespace kiln
