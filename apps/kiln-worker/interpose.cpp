@@ -267,7 +267,11 @@ ScopedFileTracing::ScopedFileTracing(FileAccessRecorder& recorder, TextScanner s
 }
 ScopedFileTracing::~ScopedFileTracing() { current_watch.store(nullptr, std::memory_order_release); }
 
-void reserve_pch_heap(std::size_t size) { pch_heap_size = size; }
+void reserve_pch_heap(std::size_t size) {
+  pch_heap_size = size;
+  pch_heap_placed = false;
+  pch_heap_whole = false;
+}
 bool is_pch_heap_reserved() { return pch_heap_placed; }
 
 }  // namespace kiln

@@ -1,5 +1,5 @@
-// kiln-worker: compiles jobs that it receives on descriptor 3 and reports the compiler's file accesses. Started by
-// kiln, not by users.
+// kiln-worker: compiles jobs that it receives on descriptor 3 and reports the compiler's file accesses, or installs the
+// headers that NVRTC bundles. Started by kiln, not by users.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -11,8 +11,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "backends/cuda/bundled_headers.hpp"
 #include "base/files/files.hpp"
 #include "base/sanitized.hpp"
+#include "install_headers.hpp"
 #include "job_handler.hpp"
 #include "worker/worker_protocol.hpp"
 
@@ -52,11 +54,16 @@ void ignore_terminal() {
 }
 
 int run(int argc, char** argv) {
-  if (argc != 3 || fcntl(kWorkerChannel, F_GETFD) < 0) {
+  const bool installs = argc == 5 && std::string_view(argv[1]) == kInstallHeaders;
+  if ((argc != 3 && !installs) || fcntl(kWorkerChannel, F_GETFD) < 0) {
     std::fputs("kiln-worker is started by kiln and cannot be used directly\n", stderr);
     return 2;
   }
   ignore_terminal();
+  if (installs) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return install_headers(argv[2], argv[3], std::string_view(argv[4]) == "sandboxed");
+  }
   if (!follow_parent(static_cast<pid_t>(std::atoi(argv[1])))) return 0;
   (void)fcntl(kWorkerChannel, F_SETFD, FD_CLOEXEC);
   (void)setpriority(PRIO_PROCESS, 0, kNiceness);

@@ -59,6 +59,7 @@ struct Event {
     CalledCompiled,      ///< a CCCL algorithm was put on a stream by its compiled callable
     CalledFallback,      ///< no compiled callable was ready; the caller runs its own code
     LibraryChecked,      ///< a library of an unknown release was checked; `selected` is the result
+    HeadersInstalled,    ///< the headers that NVRTC bundles were installed on this host
     BundleRejected,      ///< a bundle, or a part of it, is rejected; kiln tries the next tier
     BundleIncompatible,  ///< a bundle has the unit, but no variant that works here; the message lists its variants
     RecordUnavailable,   ///< a request cannot be recorded; the message has the reason

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 constexpr const char* kLock = "gc";
 constexpr auto kHalfLife = 7 * 24h;
 constexpr auto kStaleTemporaryAge = 1h;
-constexpr int kMaxDepth = 6;
+constexpr int kMaxDepth = 16;  // installed headers have 10
 
 CachedFile::Kind kind_of(std::string_view path) {
   const std::string_view inside = path.substr(path.find('/') + 1);

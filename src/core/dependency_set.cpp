@@ -230,10 +230,11 @@ std::optional<Mismatch> check_places(const DependencySet& dependency_set, const 
   std::string text;
   if (dependency_set.working_directory != places.working_directory) {
     text = "the working directory was " + dependency_set.working_directory;
-  } else if (dependency_set.root_paths.size() != places.roots.size()) {
+  } else if (dependency_set.root_paths.size() > places.roots.size()) {
     text = "the number of include directories changed";
   }
-  for (std::size_t i = 0; text.empty() && i < places.roots.size(); ++i) {
+  // A compile can use fewer roots than there are: the last ones are the compiler's. The unit's number is in its key.
+  for (std::size_t i = 0; text.empty() && i < dependency_set.root_paths.size(); ++i) {
     if (dependency_set.root_paths[i] != places.roots[i].path)
       text = "an include directory was " + dependency_set.root_paths[i];
   }

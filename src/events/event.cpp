@@ -39,6 +39,7 @@ const char* to_string(Event::Kind kind) {
     case Event::Kind::CalledCompiled: return "called_compiled";
     case Event::Kind::CalledFallback: return "called_fallback";
     case Event::Kind::LibraryChecked: return "library_checked";
+    case Event::Kind::HeadersInstalled: return "headers_installed";
     case Event::Kind::BundleRejected: return "bundle_rejected";
     case Event::Kind::BundleIncompatible: return "bundle_incompatible";
     case Event::Kind::RecordUnavailable: return "record_unavailable";

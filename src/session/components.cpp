@@ -34,12 +34,26 @@ std::string working_directory() {
   return buffer;
 }
 
+Recipe recipe_with(const Compiler& compiler, const Unit& unit, const Target& target, CompilerIdentity identity) {
+  // A CCCL algorithm includes no file of the program, so the working directory must not affect its key.
+  Recipe recipe{unit, effective_target(unit, target), std::move(identity),
+                unit.kind() == "cccl" ? "/" : working_directory()};
+  recipe.self_contained = compiler.is_self_contained(recipe);
+  return recipe;
+}
+
 }  // namespace
 
 // The results are valid on this host only: the directory is next to the cache, or a local one if hosts share the cache.
 std::string library_check_directory(const Config& config, const std::string& cache_root) {
   if (config.disable || cache_root.empty()) return {};
   return claims_directory(cache_root) + "/checks";
+}
+
+// Next to the cache, or local to this host if hosts share the cache: only one host at a time installs into a directory.
+std::string bundled_headers_directory(const Config& config, const std::string& cache_root) {
+  if (config.disable || cache_root.empty()) return {};
+  return claims_directory(cache_root) + "/headers";
 }
 
 DiskStore::Options disk_store_options(const Config& config, std::string root, bool read_only) {
@@ -83,6 +97,9 @@ Components::Components(Config config, EventEmitter emitter, const TrustOptions& 
       emitter_);
   checks_ = std::make_unique<LibraryCheck>(
       [this] { return library_check_directory(config_, disks_.empty() ? std::string() : disks_.front()->root()); },
+      emitter_);
+  bundled_ = std::make_unique<BundledHeaders>(
+      [this] { return bundled_headers_directory(config_, disks_.empty() ? std::string() : disks_.front()->root()); },
       emitter_);
   if (config_.jobs == 0U) return;
   WorkerPool::Options workers;
@@ -170,6 +187,7 @@ std::unique_ptr<Compiler> Components::wrap_in_workers(std::unique_ptr<Compiler> 
   options.pool = workers_.get();
   options.headers = headers_.get();
   options.checks = checks_.get();
+  options.bundled = bundled_.get();
   options.timeout = config_.worker_time_limit;
   options.sandbox = {config_.worker_sandbox, config_.worker_readable};
   options.closed_in_process = closed_in_process;
@@ -205,7 +223,8 @@ Compiler* Components::compiler_of(const std::string& kind, const std::string& wh
     compiler = wrap_in_workers(std::make_unique<NvrtcCompiler>(config_.nvrtc, *digests_), config_.closed_in_process);
   }
   if (kind == "cccl") {
-    compiler = wrap_in_workers(std::make_unique<CcclCompiler>(config_.cccl, config_.nvrtc, *digests_), false);
+    compiler =
+        wrap_in_workers(std::make_unique<CcclCompiler>(config_.cccl, config_.nvrtc, *digests_, bundled_.get()), false);
   }
   if (kind == "opencl") compiler = make_opencl(which);
   if (kind == "link") compiler = make_linker();
@@ -252,11 +271,14 @@ Result<Recipe> Components::recipe(const Unit& unit, const Target& target, const 
   if (!compiler) return compiler.error();
   auto identity = (*compiler)->identity(context);
   if (!identity) return std::move(identity).error();
-  // A CCCL algorithm includes no file of the program, so the working directory must not affect its key.
-  Recipe recipe{unit, effective_target(unit, target), std::move(*identity),
-                unit.kind() == "cccl" ? "/" : working_directory()};
-  recipe.self_contained = (*compiler)->is_self_contained(recipe);
-  return recipe;
+  return recipe_with(**compiler, unit, target, std::move(*identity));
+}
+
+std::optional<Recipe> Components::undigested_recipe(const Unit& unit, const Target& target) {
+  const auto compiler = this->compiler(unit, target);
+  auto identity = compiler ? (*compiler)->undigested_identity() : std::nullopt;
+  if (!identity) return std::nullopt;
+  return recipe_with(**compiler, unit, target, std::move(*identity));
 }
 
 }  // namespace kiln

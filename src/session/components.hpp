@@ -9,6 +9,7 @@
 #include <kiln/result.hpp>
 
 #include "backends/compiler.hpp"
+#include "backends/cuda/bundled_headers.hpp"
 #include "base/files/file_digest_cache.hpp"
 #include "bundle/bundle_set.hpp"
 #include "bundle/profile.hpp"
@@ -31,6 +32,8 @@ namespace kiln {
 
 /// Returns the directory of the results of checks of compiler libraries; empty if they are not stored.
 std::string library_check_directory(const Config& config, const std::string& cache_root);
+/// Returns the directory of the headers that NVRTC bundles; empty if they are not installed.
+std::string bundled_headers_directory(const Config& config, const std::string& cache_root);
 
 /// Returns the options for opening a cache directory with this configuration.
 DiskStore::Options disk_store_options(const Config& config, std::string root, bool read_only);
@@ -58,6 +61,7 @@ class Components final : public UnitServices {
 
   Result<Compiler*> compiler(const Unit& unit, const Target& target) override;
   Result<Recipe> recipe(const Unit& unit, const Target& target, const RequestContext& context) override;
+  std::optional<Recipe> undigested_recipe(const Unit& unit, const Target& target) override;
   Store* store_for(const Unit& unit) override;
   void interrupt() override;
   /// Waits until everything compiled so far is uploaded, at most `timeout`. Returns false if something is left.
@@ -97,6 +101,7 @@ class Components final : public UnitServices {
   std::unique_ptr<Resolver> resolver_;
   std::unique_ptr<PchManager> headers_;
   std::unique_ptr<LibraryCheck> checks_;
+  std::unique_ptr<BundledHeaders> bundled_;
   std::unique_ptr<WorkerPool> workers_;  // null if everything is compiled in this process
   Mutex views_mutex_;
   std::map<std::vector<std::string>, Tiers> views_ KILN_GUARDED_BY(views_mutex_);  // by the units' `served_by`

@@ -28,6 +28,8 @@ struct Pch {
   DependencySet dependency_set;          ///< by content; checked before each use of the file
   std::vector<FileAccess> observations;  ///< the compiler's file accesses, in order
   std::shared_ptr<const Fd> file{};      ///< the file if it has no name; `path` is then the one that workers use
+  std::string log{};                     ///< the compiler's log of the headers
+  static constexpr std::size_t kMaxLogBytes = std::size_t{1} << 20;
 };
 
 /// The cache of this host's precompiled headers, in one directory. Each header is a large file that the compiler writes
@@ -93,8 +95,8 @@ class PchCache {
   /// call in a process removes the files that dead processes left.
   virtual std::unique_ptr<Writer> try_begin_write(const Digest& key);
 
-  /// Returns the check result under this key; nothing if there is no readable one, or if it is a rejection older than
-  /// one day.
+  /// Returns the check result under this key; nothing if there is no readable one, or if it is older than 30 days or,
+  /// for a rejection, one day.
   virtual std::optional<PchVerdict> verdict(const Digest& key);
 
   /// Removes an entry that turned out to be unusable. Does nothing if a process is creating it: the new file will

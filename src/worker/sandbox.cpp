@@ -195,8 +195,11 @@ SandboxPlan sandbox_plan(const Recipe& recipe, const SandboxSettings& settings, 
       if (directory != "/") plan.readable.push_back(directory);
     }
   }
-  // The compiler's directories, independent of the unit.
-  for (const IncludeRoot& root : recipe.compiler.roots) plan.readable.push_back(root.path);
+  // The compiler's directories, independent of the unit. Those of NVRTC are not listed: only some of its units use
+  // them, and one worker serves all of its units.
+  if (kind != "cuda") {
+    for (const IncludeRoot& root : recipe.compiler.roots) plan.readable.push_back(root.path);
+  }
   plan.reads_roots = is_unseen || runs_programs;
   if (plan.reads_roots) {
     for (std::string& place : input_places(recipe)) plan.readable.push_back(std::move(place));

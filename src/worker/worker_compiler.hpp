@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/compiler.hpp"
+#include "backends/cuda/bundled_headers.hpp"
 #include "backends/failure_cache.hpp"
 #include "base/files/file_digest_cache.hpp"
 #include "events/event_emitter.hpp"
@@ -26,6 +27,7 @@ class WorkerCompiler final : public Compiler {
   struct Options {
     WorkerPool* pool = nullptr;                         ///< null means that everything is compiled in this process
     PchManager* headers = nullptr;                      ///< null means that headers are parsed each time
+    BundledHeaders* bundled = nullptr;                  ///< null means that NVRTC's bundled headers are not used
     LibraryCheck* checks = nullptr;                     ///< null means that unknown libraries do not compile
     std::chrono::milliseconds timeout{10 * 60 * 1000};  ///< timeout of one compile
     /// Compiles self-contained units in this process, unless it is a forked child. A compiler crash then ends this
@@ -36,23 +38,33 @@ class WorkerCompiler final : public Compiler {
   WorkerCompiler(std::unique_ptr<Compiler> inner, FileDigestCache& digests, Options options, EventEmitter emitter);
 
   std::string kind() const override { return inner_->kind(); }
-  Result<CompilerIdentity> identity(const RequestContext& context) override { return inner_->identity(context); }
+  /// Returns the inner compiler's identity, with the roots of NVRTC's bundled headers.
+  Result<CompilerIdentity> identity(const RequestContext& context) override;
+  std::optional<CompilerIdentity> undigested_identity() override;
+  std::optional<Digest> files_state() override { return inner_->files_state(); }
+  /// Compiles in a worker on another thread, without precompiled headers. See EarlyJob.
+  std::unique_ptr<EarlyCompile> start_early(const Recipe& undigested, const RequestContext& context) override;
   Status supports(const Target& target) override { return inner_->supports(target); }
   bool is_self_contained(const Recipe& recipe) const override { return inner_->is_self_contained(recipe); }
   /// Compiles in a worker. If a worker crashes, hangs or sends an invalid reply, the unit is tried once more in a new
   /// worker. After two such failures the unit is quarantined: the result is Code::CompileFailed with the cause, and the
   /// unit is not retried without an explicit request. A worker that another process killed does not count against the
   /// unit.
+  ///
+  /// A CUDA unit is compiled without the roots of the recipe's compiler first. If it fails because a header is missing,
+  /// the headers that NVRTC bundles are installed, and it is compiled with those roots.
   Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
   bool should_retry(const Recipe& recipe) override;
   void interrupt() override;
 
  private:
-  enum class FaultSource : std::uint8_t { Unit, Limit, External, Headers, Unseen };
+  enum class FaultSource : std::uint8_t { None, Unit, Limit, External, Headers, Unseen };
 
   /// Checks a library that kiln does not know before its first compile. Code::CompileFailed of its run is a result of
   /// the check; what depends on the load or the settings of this host has other codes.
   Status check_library(const Recipe& recipe, const RequestContext& context);
+  Result<CompileResult> compile_with_roots(const Recipe& recipe, const RequestContext& context);
+  Status install_headers(const Recipe& recipe, const RequestContext& context);
   Result<CompileResult> compile_in_worker(const Recipe& recipe, const RequestContext& context);
   Result<CompileResult> compile_in_process(const Recipe& recipe, const std::string& reason, const char* next_step,
                                            const RequestContext& context);
@@ -60,6 +72,16 @@ class WorkerCompiler final : public Compiler {
   std::optional<Result<CompileResult>> try_compile(const Recipe& recipe, const std::optional<Digest>& headers,
                                                    FaultSource& fault, std::string& cause,
                                                    const RequestContext& context);
+  /// Returns the result of the compile that was started early. Returns nothing if there is none for this recipe, if the
+  /// compiler's files changed while it ran (`fault` is None for both), or if its worker was lost.
+  std::optional<Result<CompileResult>> take_early(const Recipe& recipe, FaultSource& fault, std::string& cause,
+                                                  const RequestContext& context);
+  WorkerPool::WorkerRequest worker_request(const Recipe& recipe, const SandboxPlan& sandbox,
+                                           const RequestContext& context) const;
+  /// Sets `fault` and `cause` after an exchange that was not answered.
+  void explain_loss(const Worker::Exchange& talk, FaultSource& fault, std::string& cause) const;
+  /// Returns true if units of this compiler run in this process although there are workers.
+  bool stays_in_process(const Recipe& recipe) const;
   /// Runs a job that is unrelated to the unit. Returns Code::Cancelled if the worker was killed externally and
   /// Code::Internal if it crashed.
   Result<WorkerReply> send_job(Worker& worker, const WorkerJob& job, const std::stop_token& stop) const;

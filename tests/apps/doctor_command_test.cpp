@@ -1,4 +1,5 @@
 #include "apps/run_kiln.hpp"
+#include "support/fixtures/toolkit.hpp"
 
 namespace kiln::test {
 namespace {
@@ -61,6 +62,32 @@ TEST_F(Doctor, ReportsPlaceOfPrecompiledHeadersInContainer) {
   EXPECT_EQ(headers["state"], "ok");
   EXPECT_NE(headers["text"].get<std::string>().find("files without a name in /"), std::string::npos);
   EXPECT_NE(headers["details"][0]["value"].get<std::string>().find("in each process"), std::string::npos);
+}
+
+TEST_F(Doctor, ReportsWhetherNvrtcBundlesHeadersAndWhereTheyAre) {
+  const std::string nvrtc = package_nvrtc(KILN_SOURCE_DIR);
+  if (nvrtc.empty() || toolkit_nvrtc().empty()) GTEST_SKIP() << "needs the toolkit and the NVRTC of tools/setup.sh";
+  const auto text = [](const Ran& ran) { return ran.finding("bundled headers")["text"].get<std::string>(); };
+  const Ran old = run({"doctor", "--json"}, {{"KILN_NVRTC", toolkit_nvrtc()}});
+  if (text(old).find("NVRTC 13.0") != std::string::npos) {
+    EXPECT_NE(text(old).find("bundles no headers"), std::string::npos) << text(old);
+  }
+  const Ran off = run({"doctor", "--json"}, {{"KILN_NVRTC", nvrtc}, {"KILN_DISABLE", "1"}});
+  EXPECT_NE(text(off).find("there is no cache"), std::string::npos) << text(off);
+  const Ran before = run({"doctor", "--json"}, {{"KILN_NVRTC", nvrtc}});
+  EXPECT_NE(text(before).find("the first unit that needs them installs them in " + path("cache/v1/headers/13.")),
+            std::string::npos)
+      << text(before);
+  write("half.cu", "#include <cuda_fp16.h>\nextern \"C\" __global__ void k(__half* p) { *p = __hadd(*p, *p); }\n");
+  const Ran compiled = run({"compile", "half.cu", "--arch", "sm_80"}, {{"KILN_NVRTC", nvrtc}});
+  EXPECT_EQ(compiled.exit_code, 0) << compiled.out << compiled.err;
+  const Ran after = run({"doctor", "--json"}, {{"KILN_NVRTC", nvrtc}});
+  EXPECT_NE(text(after).find(", installed in " + path("cache/v1/headers/13.")), std::string::npos) << text(after);
+  EXPECT_EQ(run({"cache", "stats"}).exit_code, 0);
+  EXPECT_EQ(run({"cache", "gc"}).exit_code, 0);
+  EXPECT_EQ(text(run({"doctor", "--json"}, {{"KILN_NVRTC", nvrtc}})), text(after));
+  EXPECT_EQ(run({"cache", "clear", "--yes"}).exit_code, 0);
+  EXPECT_EQ(text(run({"doctor", "--json"}, {{"KILN_NVRTC", nvrtc}})), text(before));
 }
 
 TEST_F(Doctor, PrintsHumanReadableText) {

@@ -31,6 +31,8 @@ class PchPlace : public testing::Test {
   void SetUp() override {
     const Status entered = enter_own_mounts();
     if (!entered) GTEST_SKIP() << entered.error().message;
+    if (run_shell("stat -f -c %T " + room_.path() + " | grep -q tmpfs"))
+      GTEST_SKIP() << "temporary files are in memory";
     for (const char* name : {"cache", "memory", "tmp", "volume"}) fs::create_directory(room_.path(name));
     say("/.dockerenv", "");
     say_memory(64 * kGiB, 32 * kGiB);
@@ -52,7 +54,7 @@ class PchPlace : public testing::Test {
     return static_cast<bool>(*memory_);
   }
   std::optional<PchCache::Options> choose(const std::string& cache, Config config = {}) {
-    return pch_cache_options(config, cache, &reason_, {{room_.path("system")}, "/", room_.path("memory")});
+    return pch_cache_options(config, cache, &reason_, {{room_.path("system")}, room_.path(), room_.path("memory")});
   }
   std::optional<PchCache::Options> choose() { return choose(room_.path("cache")); }
   std::string shared() const { return room_.path("memory/kiln-") + std::to_string(geteuid()); }

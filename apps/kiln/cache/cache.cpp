@@ -90,7 +90,10 @@ int cache_gc_command(const Arguments& arguments, Console& console) {
     }
     bound = *size;
   }
-  return collect_command(CacheSet(console, bound), collect_garbage, arguments, console);
+  const CacheSet caches(console, bound);
+  for (const DiskStore* store : caches.writable())
+    remove_bundled_headers(bundled_headers_directory({}, store->root()), kUnusedHeadersAge);
+  return collect_command(caches, collect_garbage, arguments, console);
 }
 
 int cache_clear_command(const Arguments& arguments, Console& console) {
@@ -101,11 +104,13 @@ int cache_clear_command(const Arguments& arguments, Console& console) {
     if (const auto stop = confirm_or_exit_code(arguments, "remove every entry of " + directories, console))
       return *stop;
   }
-  // Also removes precompiled headers and results of library checks. They are not entries and are not counted.
+  // Also removes precompiled headers, results of library checks and installed headers. They are not entries and are not
+  // counted.
   for (const DiskStore* store : caches.writable()) {
     PchCache({store->root() + "/v1/pch"}).clear();
     if (const auto place = pch_cache_options({}, store->root())) make_pch_cache(*place)->clear();
     PchCache({library_check_directory({}, store->root())}).clear();
+    remove_bundled_headers(bundled_headers_directory({}, store->root()), std::chrono::hours(0));
   }
   return collect_command(caches, &DiskStore::clear, arguments, console);
 }

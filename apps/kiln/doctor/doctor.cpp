@@ -30,6 +30,7 @@ DoctorReport run_checks(Console& console) {
   report.findings.push_back(check_opencl(opencl));
   report.findings.push_back(check_worker(config));
   report.findings.push_back(check_headers(config));
+  report.findings.push_back(check_bundled_headers(config));
   progress.at("the cache");
   for (std::size_t i = 0; i < config.cache_path.size(); ++i) report.findings.push_back(check_cache(config, i));
   report.findings.push_back(check_bundles(config));

@@ -99,7 +99,9 @@ DoctorCheck check_cccl(const Config& config) {
     return finding;
   }
   FileDigestCache digests{std::string()};
-  CcclCompiler compiler(config.cccl, config.nvrtc, digests);
+  const std::string root = config.cache_path.empty() ? std::string() : config.cache_path.front();
+  BundledHeaders bundled([&] { return bundled_headers_directory(config, root); }, {});
+  CcclCompiler compiler(config.cccl, config.nvrtc, digests, &bundled);
   const Result<CompilerIdentity> identity = compiler.identity({});
   if (!identity) {
     finding.state = State::Problem;

@@ -19,6 +19,8 @@ DoctorCheck check_opencl(bool& found);
 DoctorCheck check_worker(const Config& config);
 /// Checks if precompiled headers are available on this host.
 DoctorCheck check_headers(const Config& config);
+/// Checks if the selected NVRTC bundles headers, and if they are installed on this host.
+DoctorCheck check_bundled_headers(const Config& config);
 /// Checks the directory at `index` of the cache path.
 DoctorCheck check_cache(const Config& config, std::size_t index);
 /// Checks that the configured bundles can be opened and are trusted.

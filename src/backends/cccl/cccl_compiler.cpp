@@ -65,8 +65,9 @@ bool is_complete(const CompilerIdentity& identity) {
 
 }  // namespace
 
-CcclCompiler::CcclCompiler(std::string library, const std::string& nvrtc, FileDigestCache& digests)
-    : path_(std::move(library)), in_worker_(false), digests_(digests), nvrtc_(nvrtc, digests),
+CcclCompiler::CcclCompiler(std::string library, const std::string& nvrtc, FileDigestCache& digests,
+                           BundledHeaders* bundled)
+    : path_(std::move(library)), in_worker_(false), digests_(digests), bundled_(bundled), nvrtc_(nvrtc, digests),
       linker_("", nvrtc, digests) {}
 
 CcclCompiler::CcclCompiler(const CompilerIdentity& found, FileDigestCache& digests)
@@ -95,11 +96,15 @@ Result<CcclCompiler::Toolchain> CcclCompiler::find(const CompilerIdentity& nvrtc
                                              "); set KILN_NVRTC to a matching one");
   }
   Toolchain found{std::move(*library), driver_for(nvrtc.path), toolkit_for(nvrtc.path)};
+  if (found.toolkit.empty() && bundled_ != nullptr) {
+    const std::vector<IncludeRoot> roots = bundled_->roots(nvrtc);
+    if (!roots.empty()) found.toolkit = roots.back().path;
+  }
   if (found.toolkit.empty()) {
     return make_error(
         Code::Unavailable,
         "the headers of a CUDA toolkit (cuda_fp16.h), which CCCL algorithms need, were not found; install "
-        "one or set CUDA_HOME to its directory");
+        "one, set CUDA_HOME to its directory, or use NVRTC 13.3 or later, which bundles them");
   }
   found_ = std::move(found);
   return *found_;
@@ -171,9 +176,7 @@ Result<CompileResult> CcclCompiler::precompile(const Recipe& recipe, cccl::Algor
   if (Status compiled = program.compile(nothing, options); !compiled) return std::move(compiled).error();
   CompileResult none;
   none.artifact.metadata.log = program.log();
-  report = take_pch_report(none.artifact.metadata.log, order);
-  if (report.outcome == PchResult::Outcome::Rejected && report.reason.empty())
-    report.reason = "NVRTC created no precompiled header";
+  report = program.take_pch_report(none.artifact.metadata.log, order);
   return none;
 }
 

@@ -7,6 +7,7 @@
 
 #include "backends/cccl/cccl_library.hpp"
 #include "backends/compiler.hpp"
+#include "backends/cuda/bundled_headers.hpp"
 #include "backends/cuda/nvjitlink_compiler.hpp"
 #include "backends/cuda/nvrtc_compiler.hpp"
 #include "backends/pch.hpp"
@@ -26,7 +27,9 @@ class CcclCompiler final : public Compiler {
  public:
   /// For a host process. `library` and `nvrtc` are the values of the settings of these names. The search starts with
   /// the first call.
-  CcclCompiler(std::string library, const std::string& nvrtc, FileDigestCache& digests);
+  /// `bundled`, which must outlive this object, is used if there is no toolkit; null means that it is not.
+  CcclCompiler(std::string library, const std::string& nvrtc, FileDigestCache& digests,
+               BundledHeaders* bundled = nullptr);
   /// For a worker: uses exactly the libraries that the host process found.
   CcclCompiler(const CompilerIdentity& found, FileDigestCache& digests);
 
@@ -64,6 +67,7 @@ class CcclCompiler final : public Compiler {
   const std::string path_;
   const bool in_worker_;
   FileDigestCache& digests_;
+  BundledHeaders* const bundled_ = nullptr;
   NvrtcCompiler nvrtc_;
   NvJitLinkCompiler linker_;
   Mutex mutex_;

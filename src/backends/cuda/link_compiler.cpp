@@ -21,10 +21,11 @@ struct LinkCompiler::LinkInputs {
   std::string not_cacheable;
 };
 
-void add_dependency_set(DependencySet& whole, const DependencySet& part, std::size_t first_root) {
+void add_dependency_set(DependencySet& whole, const DependencySet& part, const PartRoots& roots) {
   const auto moved = [&](std::uint16_t root) {
     const bool is_place = root == DependencySet::kWorkingDirectory || root == DependencySet::kAbsolute;
-    return is_place ? root : static_cast<std::uint16_t>(root + first_root);
+    if (is_place) return root;
+    return static_cast<std::uint16_t>(root < roots.count ? root + roots.first : root - roots.count + roots.compiler);
   };
   const auto first_item = static_cast<std::uint32_t>(whole.items.size());
   for (DependencySet::Dependency item : part.items) {
@@ -56,6 +57,7 @@ Result<CompilerIdentity> LinkCompiler::identity(const RequestContext& context) {
   out.text("kiln parts 1").digest(linker->digest).digest(compiler->digest);
   both.digest = sha256(out.bytes());
   both.add_environment(compiler->environment);
+  both.roots = compiler->roots;
   return both;
 }
 
@@ -112,7 +114,8 @@ Status LinkCompiler::collect_inputs(const Recipe& recipe, const std::vector<Link
       got->uncacheable_reason = "its inputs were not recorded";
     if (!got->uncacheable_reason.empty()) all.not_cacheable = whose + got->uncacheable_reason;
     if (artifact.dependency_set != nullptr)
-      add_dependency_set(all.dependency_set, *artifact.dependency_set, first_root);
+      add_dependency_set(all.dependency_set, *artifact.dependency_set,
+                         {first_root, unit.include_roots().size(), recipe.unit.include_roots().size()});
     first_root += unit.include_roots().size();
     all.entries.insert(all.entries.end(), artifact.entries.begin(), artifact.entries.end());
     all.parts.push_back(LinkPart::ltoir(unit.name(), std::move(artifact.bytes)));
@@ -160,6 +163,13 @@ Result<CompileResult> LinkCompiler::compile(const Recipe& recipe, const RequestC
   if (all.dependency_set.embeds_paths) {
     all.dependency_set.working_directory = recipe.working_directory;
     for (const IncludeRoot& root : recipe.unit.include_roots()) all.dependency_set.root_paths.push_back(root.path);
+    const auto is_compilers = [&](const DependencySet::Dependency& item) {
+      return item.root >= recipe.unit.include_roots().size() && item.root < DependencySet::kWorkingDirectory;
+    };
+    const std::vector<DependencySet::Dependency>& items = all.dependency_set.items;
+    if (std::any_of(items.begin(), items.end(), is_compilers)) {
+      for (const IncludeRoot& root : recipe.compiler.roots) all.dependency_set.root_paths.push_back(root.path);
+    }
   }
   // Parts with times in their dependency sets have line information, and the linker reads the times of those files
   // again.

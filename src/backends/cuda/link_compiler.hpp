@@ -50,7 +50,14 @@ class LinkCompiler final : public Compiler {
   FailureCache failures_;
 };
 
-/// Adds the dependencies of a part to those of the whole. The part's include roots start at `first_root` in the whole.
-void add_dependency_set(DependencySet& whole, const DependencySet& part, std::size_t first_root);
+/// The include roots of a part in the whole: `count` roots of its unit start at `first`. The roots of the compiler,
+/// which follow those of a unit, start at `compiler`.
+struct PartRoots {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  std::size_t compiler = 0;
+};
+/// Adds the dependencies of a part to those of the whole.
+void add_dependency_set(DependencySet& whole, const DependencySet& part, const PartRoots& roots);
 
 }  // namespace kiln

@@ -7,6 +7,7 @@
 #include "backends/source_scan.hpp"
 #include "backends/text_facts.hpp"
 #include "base/clock.hpp"
+#include "base/codec.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/process/environment.hpp"
@@ -22,6 +23,7 @@ constexpr RejectedOption kRejected[] = {
     {"--use-pch", "the contents of a precompiled header cannot be tracked"},
     {"--pch", "the contents of a precompiled header cannot be tracked"},
     {"-pch", "the contents of a precompiled header cannot be tracked"},
+    {"--use-bundled-headers", "it writes files; kiln installs the headers when a unit needs them"},
     {"--fdevice-time-trace", "it writes a file and ends the process if that fails"},
     {"-fdevice-time-trace", "it writes a file and ends the process if that fails"},
     {"--time", "it writes a file"},
@@ -39,11 +41,21 @@ std::string architecture_option(const Target& target) {
   return "--gpu-architecture=" + architecture;
 }
 
+CompilerIdentity undigested(const NvrtcCandidate& candidate) {
+  CompilerIdentity identity;
+  identity.name = "nvrtc";
+  identity.version = candidate.version.text();
+  identity.path = candidate.path;
+  identity.environment = environment_variables(kVariables);
+  return identity;
+}
+
 std::vector<std::string> options_for(const Recipe& recipe, const PchRequest& order, CudaVersion version) {
   std::vector<std::string> options{architecture_option(recipe.target)};
   const std::vector<std::string>& own = recipe.unit.options();
   options.insert(options.end(), own.begin(), own.end());
   for (const IncludeRoot& root : recipe.unit.include_roots()) options.push_back("-I" + root.path);
+  for (const IncludeRoot& root : recipe.compiler.roots) options.push_back("-I" + root.path);
   if (recipe.target.form == Form::LtoIr) options.emplace_back("-dlto");
   // NVRTC's cache is disabled, because it would hide hits of kiln's cache and shorten compiles. Older versions have
   // none.
@@ -90,15 +102,36 @@ std::optional<Digest> NvrtcCompiler::digest_of(const NvrtcCandidate& candidate, 
 Result<CompilerIdentity> NvrtcCompiler::identity(const RequestContext& context) {
   const Result<NvrtcCandidate> found = candidate();
   if (!found) return found.error();
-  CompilerIdentity identity;
-  identity.name = "nvrtc";
-  identity.version = found->version.text();
-  identity.path = found->path;
   const std::optional<Digest> digest = digest_of(*found, context);
   if (!digest) return make_error(Code::Unavailable, found->path + " or its builtins file cannot be read");
+  is_identified_ = true;
+  CompilerIdentity identity = undigested(*found);
   identity.digest = *digest;
-  identity.environment = environment_variables(kVariables);
   return identity;
+}
+
+std::optional<CompilerIdentity> NvrtcCompiler::undigested_identity() {
+  if (is_identified_) return std::nullopt;
+  const Result<NvrtcCandidate> found = candidate();
+  if (!found) return std::nullopt;
+  const auto library = digests_.stable_state(found->path);
+  if (!library || digests_.is_cached(found->path, *library)) return std::nullopt;
+  return undigested(*found);
+}
+
+std::optional<Digest> NvrtcCompiler::files_state() {
+  const Result<NvrtcCandidate> found = candidate();
+  if (!found) return std::nullopt;
+  BinaryWriter out;
+  for (const std::string& path : {found->path, found->builtins}) {
+    if (path.empty()) continue;
+    const auto state = digests_.stable_state(path);
+    if (!state) return std::nullopt;
+    const FileStamp& stamp = state->stamp;
+    out.text(path).u64(state->mount).u64(stamp.device).u64(stamp.inode).u64(stamp.size);
+    out.u64(static_cast<std::uint64_t>(stamp.modified_ns)).u64(static_cast<std::uint64_t>(stamp.changed_ns));
+  }
+  return sha256(out.bytes());
 }
 
 Result<std::shared_ptr<const NvrtcLibrary>> NvrtcCompiler::library() {
@@ -133,8 +166,14 @@ bool NvrtcCompiler::is_self_contained(const Recipe& recipe) const {
 std::size_t NvrtcCompiler::pch_heap_size() {
   const auto nvrtc = library();
   std::size_t size = 0;
-  if (!nvrtc || (*nvrtc)->pch_heap_size == nullptr || (*nvrtc)->pch_heap_size(&size) != 0) return 0;
+  if (!nvrtc || !(*nvrtc)->has_pch() || (*nvrtc)->pch_heap_size(&size) != 0) return 0;
   return size;
+}
+
+std::size_t NvrtcCompiler::set_pch_heap_size(std::size_t size) {
+  const auto nvrtc = library();
+  if (nvrtc && (*nvrtc)->has_pch()) (void)(*nvrtc)->set_pch_heap_size(size);
+  return pch_heap_size();
 }
 
 Result<CompileResult> NvrtcCompiler::compile(const Recipe& recipe, const RequestContext& /*context*/) {
@@ -168,7 +207,7 @@ Result<CompileResult> NvrtcCompiler::compile(const Recipe& recipe, const PchRequ
   compiled.artifact.entries = std::move(*entries);
   compiled.artifact.dependency_set = std::make_shared<const DependencySet>();
   std::string log = program.log();
-  report = take_pch_report(log, order);
+  report = program.take_pch_report(log, order);
   compiled.artifact.metadata = {recipe.unit.name(), "nvrtc " + (*nvrtc)->version.text(),
                                 milliseconds_since(system_clock(), start), std::move(log)};
   if (const std::string macro = time_macro_of(recipe); !macro.empty()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,8 @@ class NvrtcCompiler final : public Compiler {
 
   std::string kind() const override { return "cuda"; }
   Result<CompilerIdentity> identity(const RequestContext& context) override;
+  std::optional<CompilerIdentity> undigested_identity() override;
+  std::optional<Digest> files_state() override;
   Status supports(const Target& target) override;
   bool is_self_contained(const Recipe& recipe) const override;
   Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
@@ -33,6 +36,8 @@ class NvrtcCompiler final : public Compiler {
   Result<CompileResult> compile(const Recipe& recipe, const PchRequest& order, PchResult& report);
   /// Returns the size in bytes of the contiguous memory that the library reserves for precompiled headers; 0 if none.
   std::size_t pch_heap_size();
+  /// Frees that memory and sets its size. Returns the new size, which the library rounds up; 0 if it has none.
+  std::size_t set_pch_heap_size(std::size_t size);
 
  private:
   Result<std::shared_ptr<const NvrtcLibrary>> library();
@@ -41,6 +46,7 @@ class NvrtcCompiler final : public Compiler {
 
   const std::string path_;
   FileDigestCache& digests_;
+  std::atomic<bool> is_identified_{false};  // `identity` has digested the library or found its digest
   Mutex mutex_;
   std::optional<NvrtcCandidate> candidate_ KILN_GUARDED_BY(mutex_);
   LazyLibrary<NvrtcLibrary> opened_;

@@ -213,10 +213,10 @@ TEST(LinkClosure, MergesRootsAndRelationsOfParts) {
   part.duplicate_files = {{0, 1, true}};
   part.nested_roots = {{0, 1, "/in"}, {DependencySet::kWorkingDirectory, 0, "r"}};
   DependencySet whole;
-  add_dependency_set(whole, part, 0);
+  add_dependency_set(whole, part, {0, 2, 4});
   EXPECT_EQ(whole, part);
   part.embeds_paths = true;
-  add_dependency_set(whole, part, 2);
+  add_dependency_set(whole, part, {2, 2, 4});
   ASSERT_EQ(whole.items.size(), 8U);
   EXPECT_EQ(whole.items[4].root, 2);
   EXPECT_EQ(whole.items[5].root, 3);
@@ -227,6 +227,19 @@ TEST(LinkClosure, MergesRootsAndRelationsOfParts) {
   EXPECT_EQ(whole.nested_roots[3], (DependencySet::NestedRoot{DependencySet::kWorkingDirectory, 2, "r"}));
   EXPECT_TRUE(whole.embeds_paths);
   EXPECT_FALSE(whole.embeds_mtimes);
+}
+
+TEST(LinkClosure, PutsTheRootsOfTheCompilerAfterThoseOfAllParts) {
+  DependencySet part;
+  part.items = {{0, DependencySet::State::Read, "own.h", sha256("1"), 0},
+                {1, DependencySet::State::Read, "cub/cub.cuh", sha256("2"), 0}};
+  DependencySet whole;
+  add_dependency_set(whole, part, {0, 1, 3});
+  add_dependency_set(whole, part, {2, 1, 3});
+  EXPECT_EQ(whole.items[0].root, 0);
+  EXPECT_EQ(whole.items[1].root, 3);
+  EXPECT_EQ(whole.items[2].root, 2);
+  EXPECT_EQ(whole.items[3].root, 3);
 }
 
 struct LinkOfUnitsFixture {

@@ -1,0 +1,237 @@
+#include "backends/cuda/bundled_headers.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include "backends/cuda/nvrtc_library.hpp"
+#include "base/catch_to_error.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/files/files.hpp"
+#include "base/files/lock_file.hpp"
+#include "base/hash.hpp"
+#include "base/process/process.hpp"
+
+namespace kiln {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr CudaVersion kFirstVersion{13, 3};
+constexpr const char* kLock = "lock";
+constexpr const char* kTemporary = ".tmp-";  // followed by a process id
+constexpr auto kMaxInstallTime = 120s;
+constexpr auto kPoll = 20ms;
+constexpr auto kMinTouchAge = 24h;
+constexpr int kMaxDepth = 32;
+constexpr std::size_t kMaxReason = 2000;
+constexpr int kReasonDescriptor = 3;  // kWorkerChannel
+
+std::chrono::nanoseconds age_of(const struct stat& status) {
+  return system_clock().wall() - std::chrono::nanoseconds(FileStamp::of(status).modified_ns);
+}
+
+// Makes all files below a directory read-only. Returns their number; fails if anything there is neither a file nor a
+// directory.
+Result<std::size_t> make_read_only(int parent, const std::string& name, int depth) {
+  const Fd directory(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!directory) return io_error("cannot open", name, errno);
+  auto names = read_directory(directory.get(), ".");
+  if (!names) return std::move(names).error();
+  std::size_t files = 0;
+  for (const std::string& each : *names) {
+    struct stat status;
+    if (fstatat(directory.get(), each.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+      return io_error("cannot stat", each, errno);
+    if (S_ISDIR(status.st_mode) && depth < kMaxDepth) {
+      const auto below = make_read_only(directory.get(), each, depth + 1);
+      if (!below) return below;
+      files += *below;
+    } else if (S_ISREG(status.st_mode)) {
+      if (fchmodat(directory.get(), each.c_str(), 0444, 0) != 0)
+        return io_error("cannot change the mode of", each, errno);
+      ++files;
+    } else {
+      return make_error(Code::Corrupt, "'" + each + "' is not a regular file");
+    }
+  }
+  return files;
+}
+
+void remove_tree(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+Error not_installed(const std::string& nvrtc, const std::string& reason) {
+  return make_error(Code::Unavailable, "the headers that " + nvrtc + " bundles were not installed: " + reason);
+}
+
+// Returns true if the headers are installed. Records the use, at most once a day.
+Result<bool> is_installed(const std::string& place) {
+  const auto opened = open_trusted_directory(place);
+  if (!opened && opened.error().code == Code::Unavailable) return false;
+  if (!opened) return opened.error();
+  struct stat status;
+  if (fstat(opened->get(), &status) == 0 && age_of(status) > kMinTouchAge) (void)futimens(opened->get(), nullptr);
+  return true;
+}
+
+// Has kiln-worker install the headers into an existing directory.
+Status run_installer(const std::string& directory, const std::string& nvrtc, const std::string& worker, bool sandboxed,
+                     const RequestContext& context) {
+  const Fd reason(static_cast<int>(memfd_create("kiln-install-headers", MFD_CLOEXEC)));
+  const Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!reason || !nothing) return io_error("cannot create", "a memory file", errno);
+  Process::SpawnOptions how;
+  how.arguments = {worker, kInstallHeaders, nvrtc, directory, sandboxed ? "sandboxed" : "plain"};
+  how.environment = current_environment();
+  how.descriptors = {{nothing.get(), 0}, {nothing.get(), 1}, {reason.get(), kReasonDescriptor}};
+  how.block_terminal_signals = true;
+  auto process = Process::spawn(how);
+  if (!process) return std::move(process).error();
+  const Deadline deadline(system_clock(), kMaxInstallTime);
+  std::optional<Process::Exit> exit;
+  while (!exit && deadline.remaining().count() > 0 && !context.stop.stop_requested()) exit = process->wait(kPoll);
+  if (context.stop.stop_requested()) return make_error(Code::Cancelled, "it was canceled");
+  if (!exit) return make_error(Code::TimedOut, "kiln-worker did not finish in time; try again");
+  if (exit->succeeded()) return {};
+  std::string text;
+  if (lseek(reason.get(), 0, SEEK_SET) == 0) {
+    if (const auto read = read_all(reason.get(), kMaxReason, "the reason")) text = read->view();
+  }
+  if (text.empty() && exit->signal != 0) text = "kiln-worker was ended by signal " + std::to_string(exit->signal);
+  if (text.empty()) text = "kiln-worker failed with exit code " + std::to_string(exit->code);
+  return make_error(Code::Unavailable, std::move(text));
+}
+
+}  // namespace
+
+bool has_bundled_headers(const CompilerIdentity& nvrtc) {
+  CudaVersion version;
+  return nvrtc.name == "nvrtc" && std::sscanf(nvrtc.version.c_str(), "%d.%d", &version.major, &version.minor) == 2 &&
+         version >= kFirstVersion;
+}
+
+bool is_missing_header(const Error& error) {
+  return error.code == Code::CompileFailed && error.log.find("could not open source file") != std::string::npos;
+}
+
+std::vector<std::string> installed_headers(const std::string& directory) {
+  std::vector<std::string> found;
+  const auto opened = open_trusted_directory(directory);
+  if (!opened) return found;
+  for (const std::string& name : list_directory(opened->get(), ".")) {
+    if (name != kLock && name.find(kTemporary) == std::string::npos) found.push_back(join_path(directory, name));
+  }
+  return found;
+}
+
+void remove_bundled_headers(const std::string& directory, std::chrono::hours unused) {
+  const auto opened = open_trusted_directory(directory);
+  if (!opened) return;
+  for (const std::string& name : list_directory(opened->get(), ".")) {
+    struct stat status;
+    if (name == kLock || fstatat(opened->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (age_of(status) < unused) continue;
+    // Renamed first: a compile finds all of the headers or none.
+    const std::string removed =
+        name.find(kTemporary) != std::string::npos ? name : name + kTemporary + std::to_string(getpid()) + "-removed";
+    if (removed == name || renameat(opened->get(), name.c_str(), opened->get(), removed.c_str()) == 0)
+      remove_tree(join_path(directory, removed));
+  }
+}
+
+const std::string& BundledHeaders::directory() {
+  // An exception must not leave call_once: see base/once.hpp.
+  std::call_once(found_, [this] { ignore_failures([this] { directory_ = find_directory_(); }); });
+  return directory_;
+}
+
+std::vector<IncludeRoot> BundledHeaders::roots(const CompilerIdentity& nvrtc) {
+  if (!has_bundled_headers(nvrtc) || directory().empty()) return {};
+  const std::string place = directory() + "/" + nvrtc.version + "-" + nvrtc.digest.hex().substr(0, 32);
+  return {{place + "/cccl", {}}, {place, {}}};
+}
+
+bool BundledHeaders::contains(const std::string& place) {
+  return !directory().empty() && parent_path(place) == directory();
+}
+
+Status BundledHeaders::install(const std::string& place, const std::string& nvrtc, const std::string& worker,
+                               bool sandboxed, const RequestContext& context) {
+  const auto wrap = [&](const Error& error) { return not_installed(nvrtc, error.message); };
+  auto installed = is_installed(place);
+  if (!installed) return wrap(installed.error());
+  if (*installed) return {};
+  if (worker.empty()) {
+    return not_installed(nvrtc,
+                         "kiln-worker, which installs them, was not found or is not used; set KILN_WORKER to its "
+                         "path and jobs to 1 or more");
+  }
+  if (Status made = make_directories(directory()); !made) return wrap(made.error());
+  if (const auto trusted = open_trusted_directory(directory()); !trusted) return wrap(trusted.error());
+  const auto locks = LockFile::open(join_path(directory(), kLock));
+  if (!locks) return wrap(locks.error());
+  const Deadline deadline(system_clock(), kMaxInstallTime);
+  for (;;) {
+    const LockFile::ScopedLock lock = (*locks)->try_lock_scoped(sha256(place));
+    // Another process may have installed them until now.
+    installed = is_installed(place);
+    if (!installed) return wrap(installed.error());
+    if (*installed) return {};
+    if (lock) {
+      Status done = install_now(place, nvrtc, worker, sandboxed, context);
+      return done ? Status() : Status(wrap(done.error()));
+    }
+    if (context.stop.stop_requested()) return make_error(Code::Cancelled, "it was canceled");
+    if (deadline.remaining().count() <= 0) return not_installed(nvrtc, "another process did not finish it; try again");
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+// Called with the lock of `place`.
+Status BundledHeaders::install_now(const std::string& place, const std::string& nvrtc, const std::string& worker,
+                                   bool sandboxed, const RequestContext& context) const {
+  const auto start = system_clock().steady();
+  remove_bundled_headers(directory_, kUnusedHeadersAge);
+  const std::string prefix = file_name(place) + kTemporary;
+  const auto opened = open_trusted_directory(directory_);
+  if (!opened) return opened.error();
+  // Left by processes that died: this one has the lock.
+  for (const std::string& name : list_directory(opened->get(), ".")) {
+    if (name.starts_with(prefix)) remove_tree(join_path(directory_, name));
+  }
+  const std::string temporary = prefix + std::to_string(getpid());
+  const std::string path = join_path(directory_, temporary);
+  if (mkdirat(opened->get(), temporary.c_str(), 0700) != 0) return io_error("cannot create", path, errno);
+  const auto fail = [&](Error error) {
+    remove_tree(path);
+    return error;
+  };
+  if (Status ran = run_installer(path, nvrtc, worker, sandboxed, context); !ran) return fail(std::move(ran).error());
+  const auto files = make_read_only(opened->get(), temporary, 0);
+  if (!files) return fail(files.error());
+  if (*files == 0) return fail(make_error(Code::Unavailable, "it wrote no files"));
+  // The name must not appear before the content, even if the machine crashes.
+  (void)syncfs(opened->get());
+  if (renameat(opened->get(), temporary.c_str(), opened->get(), file_name(place).c_str()) != 0)
+    return fail(io_error("cannot create", place, errno));
+  if (emitter_) {
+    Event event;
+    event.kind = Event::Kind::HeadersInstalled;
+    event.ms = milliseconds_since(system_clock(), start);
+    event.message = std::to_string(*files) + " headers that " + nvrtc + " bundles were installed in " + place;
+    emitter_.emit(event);
+  }
+  return {};
+}
+
+}  // namespace kiln
