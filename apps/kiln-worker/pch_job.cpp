@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "interpose.hpp"
@@ -25,22 +27,31 @@ constexpr const char* kNotPlaced = "the memory of this NVRTC cannot be placed at
 constexpr const char* kTemplateWarnings =
     "the compiler reports warnings for templates in them, and where these are in a log depends on the unit";
 
-// Maps the file instead of reading it: it is in the page cache, and the compiler is about to read all of it.
-std::optional<std::uint64_t> checksum_of(const std::string& path, std::uint64_t& size) {
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+// A file that is older can have no other content with the same stamp: no file system has coarser times.
+constexpr std::chrono::seconds kMinAge{2};
+
+struct OpenFile {
+  Fd file;
+  FileStamp stamp;
+};
+
+std::optional<OpenFile> open_file(const std::string& path) {
+  OpenFile opened{Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), {}};
   struct stat status;
-  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) return std::nullopt;
-  size = static_cast<std::uint64_t>(status.st_size);
-  void* const start = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file.get(), 0);
+  if (!opened.file || fstat(opened.file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  opened.stamp = FileStamp::of(status);
+  if (opened.stamp.size == 0) return std::nullopt;
+  return opened;
+}
+
+// Maps the file instead of reading it: it is in the page cache, and the compiler is about to read all of it.
+std::optional<std::uint64_t> checksum_of(const OpenFile& opened) {
+  const std::size_t size = opened.stamp.size;
+  void* const start = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, opened.file.get(), 0);
   if (start == MAP_FAILED) return std::nullopt;
   const std::uint64_t checksum = xxh3({static_cast<const std::uint8_t*>(start), size});
   munmap(start, size);
   return checksum;
-}
-
-bool is_intact(const PchRequest& order) {
-  std::uint64_t size = 0;
-  return checksum_of(order.path, size) == order.checksum && size == order.size;
 }
 
 PchResult rejected(std::string reason) { return {PchResult::Outcome::Rejected, std::move(reason)}; }
@@ -74,11 +85,23 @@ bool PchHeap::fit(std::uint64_t required) {
   return required <= size_;
 }
 
+bool PchHeap::is_intact(const PchRequest& order) {
+  const auto opened = open_file(order.path);
+  if (!opened || opened->stamp.size != order.size) return false;
+  const auto known = intact_.find(order.checksum);
+  if (known != intact_.end() && known->second == opened->stamp) return true;
+  // Before the file is read: a change during or after it has a later time.
+  const bool is_young = opened->stamp.is_newer_than(kMinAge, system_clock().wall());
+  if (checksum_of(*opened) != order.checksum) return false;
+  if (!is_young) intact_[order.checksum] = opened->stamp;
+  return true;
+}
+
 Result<CompileResult> PchJob::run(const Compile& compile, const HeaderLog& header_log, PchResult& report) {
   Result<CompileResult> compiled = make_error(Code::CompileFailed, "not compiled");
   if (!heap_.exists()) {
     report = rejected(kNoHeap);
-  } else if (order_.mode == PchRequest::Mode::Use && !is_intact(order_)) {
+  } else if (order_.mode == PchRequest::Mode::Use && !heap_.is_intact(order_)) {
     report = rejected("the file is corrupt");
   } else if (order_.mode == PchRequest::Mode::Create || heap_.fit(order_.size)) {
     // A file that is too large for this worker's memory limit can serve others, so it is not rejected.
@@ -119,11 +142,13 @@ void PchJob::create_or_use(const Compile& compile, Result<CompileResult>& compil
 // Completes the report with the written precompiled header on disk.
 void PchJob::complete(PchResult& report) const {
   auto before = recorder_.take_until_output();
-  const auto checksum = checksum_of(order_.path, report.size);
+  const auto written = open_file(order_.path);
+  const auto checksum = written ? checksum_of(*written) : std::nullopt;
   if (!before || !checksum) {
     report = rejected("the compiler's output cannot be read");
     return;
   }
+  report.size = written->stamp.size;
   report.checksum = *checksum;
   report.observations = std::move(*before);
 }

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 
 #include "backends/cuda/nvrtc_compiler.hpp"
 #include "backends/file_access.hpp"
 #include "backends/pch.hpp"
+#include "base/files/files.hpp"
 
 namespace kiln {
 
@@ -22,11 +24,15 @@ class PchHeap {
   bool exists() const { return size_ != 0; }
   /// Makes the heap large enough for `required` bytes. Returns false if that takes more than half of the memory limit.
   bool fit(std::uint64_t required);
+  /// Returns whether the file of an order has the ordered size and checksum. A file that was read once is not read
+  /// again as long as its stamp shows that it has not changed.
+  bool is_intact(const PchRequest& order);
 
  private:
   NvrtcCompiler* nvrtc_ = nullptr;
   std::uint64_t memory_limit_ = 0;
   std::uint64_t size_ = 0;
+  std::map<std::uint64_t, FileStamp> intact_;  // files that were found intact, by checksum
 };
 
 /// The compiles of a job that creates or uses a precompiled header. Not thread-safe.

@@ -109,6 +109,9 @@ class PchManager {
   /// The state of a library with regard to precompiled headers.
   enum class Standing : std::uint8_t { Unknown, Unchecked, Checking, Good, Off };
   Standing standing_of(const Recipe& recipe, const RequestContext& context);
+  /// Returns the state after a check that another thread has begun, if this recipe can wait for it.
+  Standing wait_for_check(const Recipe& recipe, const RequestContext& context);
+  bool is_being_created(const Digest& headers);
   std::optional<CompilerIdentity> nvrtc_of(const Recipe& recipe);
   std::unique_ptr<Check> begin_check(const Recipe& recipe, const RequestContext& context);
   Standing evaluate(const Recipe& recipe, const CompilerIdentity& nvrtc, const PchVerdict& verdict,

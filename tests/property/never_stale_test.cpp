@@ -5,6 +5,7 @@
 //   KILN_TEST_EDIT_EVERY  n: every n-th change is made while the compiler runs
 //   KILN_TEST_FOLDER      directory of the projects and the cache, to test another file system
 //   KILN_TEST_PREPARE     only creates the projects in that directory
+//   KILN_NVRTC            NVRTC of the projects instead of the toolkit's; some changes switch to that of .venv
 //   KILN_TEST_SEED, KILN_TEST_PCH
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -45,7 +46,8 @@ int number_from(const char* variable, int otherwise) {
 class NeverStale : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string toolkit = toolkit_nvrtc();
+    const char* const chosen = std::getenv("KILN_NVRTC");
+    const std::string toolkit = chosen != nullptr && *chosen != '\0' ? chosen : toolkit_nvrtc();
     const std::string package = package_nvrtc(KILN_SOURCE_DIR);
     if (toolkit.empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
     if (package.empty()) GTEST_SKIP() << "no second NVRTC in .venv: run tools/setup.sh";
