@@ -115,6 +115,10 @@ TEST_F(DependencySetTest, EmbeddedPathsMatchOnlyOriginalDirectory) {
   moved = places_;
   moved.roots.pop_back();
   EXPECT_TRUE(check(dependency_set_, moved, digests).has_value());
+  // The roots of a compiler follow those of the unit, and a compile need not use them.
+  moved = places_;
+  moved.roots.push_back({directory_.path("compiler"), {}});
+  EXPECT_FALSE(check(dependency_set_, moved, digests).has_value());
 }
 
 TEST_F(DependencySetTest, RoundTripsAndRejectsTruncation) {

@@ -182,6 +182,20 @@ TEST_F(Bundled, ThreadsAndRemainsOfDeadProcessesLeadToOneInstallation) {
   EXPECT_EQ(installed_headers(one.headers), std::vector<std::string>{one.place()});
 }
 
+TEST_F(Bundled, IncompleteInstallationIsReplaced) {
+  const Host one = host();
+  ASSERT_TRUE(one.compile(half()).has_value());
+  // As after a crash of the machine.
+  const std::string header = one.place() + "/cuda_fp16.h";
+  fs::permissions(header, fs::perms::owner_write, fs::perm_options::add);
+  write_text(header, "");
+  const Host next = host();
+  const auto compiled = next.compile(half());
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message << compiled.error().log;
+  EXPECT_EQ(next.installs(), 1U);
+  EXPECT_NE(read_text(header), "");
+}
+
 TEST_F(Bundled, FailedInstallerLeavesNothingAndStatesTheReason) {
   Host one = host();
   const Status bad = one.bundled.install(one.place(), directory_.path("nothing.so"), one.pool->program(), true, {});

@@ -26,6 +26,7 @@ using namespace std::chrono_literals;
 
 constexpr CudaVersion kFirstVersion{13, 3};
 constexpr const char* kLock = "lock";
+constexpr const char* kMarker = ".kiln-complete";
 constexpr const char* kTemporary = ".tmp-";  // followed by a process id
 constexpr auto kMaxInstallTime = 120s;
 constexpr auto kPoll = 20ms;
@@ -38,31 +39,40 @@ std::chrono::nanoseconds age_of(const struct stat& status) {
   return system_clock().wall() - std::chrono::nanoseconds(FileStamp::of(status).modified_ns);
 }
 
-// Makes all files below a directory read-only. Returns their number; fails if anything there is neither a file nor a
-// directory.
-Result<std::size_t> make_read_only(int parent, const std::string& name, int depth) {
+// The files below a directory.
+struct Tree {
+  std::size_t files = 0;
+  std::uint64_t bytes = 0;
+  /// Returns the content of the marker of a complete installation of these files.
+  std::string marker() const {
+    return "kiln headers 1\nfiles " + std::to_string(files) + "\nbytes " + std::to_string(bytes) + "\n";
+  }
+};
+
+// Adds the files below a directory, except the marker. Makes them read-only if `locks`. Fails if anything there is
+// neither a file nor a directory.
+Status scan(int parent, const std::string& name, bool locks, int depth, Tree& tree) {
   const Fd directory(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory) return io_error("cannot open", name, errno);
   auto names = read_directory(directory.get(), ".");
   if (!names) return std::move(names).error();
-  std::size_t files = 0;
   for (const std::string& each : *names) {
     struct stat status;
     if (fstatat(directory.get(), each.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
       return io_error("cannot stat", each, errno);
+    if (each == kMarker && depth == 0) continue;
     if (S_ISDIR(status.st_mode) && depth < kMaxDepth) {
-      const auto below = make_read_only(directory.get(), each, depth + 1);
-      if (!below) return below;
-      files += *below;
+      if (Status below = scan(directory.get(), each, locks, depth + 1, tree); !below) return below;
     } else if (S_ISREG(status.st_mode)) {
-      if (fchmodat(directory.get(), each.c_str(), 0444, 0) != 0)
+      if (locks && fchmodat(directory.get(), each.c_str(), 0444, 0) != 0)
         return io_error("cannot change the mode of", each, errno);
-      ++files;
+      ++tree.files;
+      tree.bytes += static_cast<std::uint64_t>(status.st_size);
     } else {
       return make_error(Code::Corrupt, "'" + each + "' is not a regular file");
     }
   }
-  return files;
+  return {};
 }
 
 void remove_tree(const std::string& path) {
@@ -74,14 +84,14 @@ Error not_installed(const std::string& nvrtc, const std::string& reason) {
   return make_error(Code::Unavailable, "the headers that " + nvrtc + " bundles were not installed: " + reason);
 }
 
-// Returns true if the headers are installed. Records the use, at most once a day.
-Result<bool> is_installed(const std::string& place) {
-  const auto opened = open_trusted_directory(place);
-  if (!opened && opened.error().code == Code::Unavailable) return false;
-  if (!opened) return opened.error();
-  struct stat status;
-  if (fstat(opened->get(), &status) == 0 && age_of(status) > kMinTouchAge) (void)futimens(opened->get(), nullptr);
-  return true;
+// Returns true if all files of an installation are there: a crash of the machine can leave empty files, and a program
+// that cleans up /tmp can remove some.
+bool is_complete(int directory) {
+  Tree tree;
+  const Fd marker(openat(directory, kMarker, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!marker || !scan(directory, ".", false, 0, tree)) return false;
+  const auto text = read_all(marker.get(), kMaxReason, kMarker);
+  return text && text->view() == tree.marker();
 }
 
 // Has kiln-worker install the headers into an existing directory.
@@ -165,6 +175,21 @@ bool BundledHeaders::contains(const std::string& place) {
   return !directory().empty() && parent_path(place) == directory();
 }
 
+Result<bool> BundledHeaders::is_installed(const std::string& place) {
+  const auto opened = open_trusted_directory(place);
+  if (!opened && opened.error().code == Code::Unavailable) return false;
+  if (!opened) return opened.error();
+  struct stat status;
+  if (fstat(opened->get(), &status) != 0) return io_error("cannot stat", place, errno);
+  const MutexLock lock(mutex_);
+  // Checked once per process: it takes 5 ms.
+  if (!complete_.contains({status.st_dev, status.st_ino}) && !is_complete(opened->get())) return false;
+  complete_.emplace(status.st_dev, status.st_ino);
+  // Records the use.
+  if (age_of(status) > kMinTouchAge) (void)futimens(opened->get(), nullptr);
+  return true;
+}
+
 Status BundledHeaders::install(const std::string& place, const std::string& nvrtc, const std::string& worker,
                                bool sandboxed, const RequestContext& context) {
   const auto wrap = [&](const Error& error) { return not_installed(nvrtc, error.message); };
@@ -205,7 +230,8 @@ Status BundledHeaders::install_now(const std::string& place, const std::string& 
   const std::string prefix = file_name(place) + kTemporary;
   const auto opened = open_trusted_directory(directory_);
   if (!opened) return opened.error();
-  // Left by processes that died: this one has the lock.
+  // What is at the place is incomplete, and the others were left by processes that died: this one has the lock.
+  (void)renameat(opened->get(), file_name(place).c_str(), opened->get(), (prefix + "incomplete").c_str());
   for (const std::string& name : list_directory(opened->get(), ".")) {
     if (name.starts_with(prefix)) remove_tree(join_path(directory_, name));
   }
@@ -217,18 +243,20 @@ Status BundledHeaders::install_now(const std::string& place, const std::string& 
     return error;
   };
   if (Status ran = run_installer(path, nvrtc, worker, sandboxed, context); !ran) return fail(std::move(ran).error());
-  const auto files = make_read_only(opened->get(), temporary, 0);
-  if (!files) return fail(files.error());
-  if (*files == 0) return fail(make_error(Code::Unavailable, "it wrote no files"));
-  // The name must not appear before the content, even if the machine crashes.
-  (void)syncfs(opened->get());
+  Tree tree;
+  if (Status scanned = scan(opened->get(), temporary, true, 0, tree); !scanned) return fail(std::move(scanned).error());
+  if (tree.files == 0) return fail(make_error(Code::Unavailable, "it wrote no files"));
+  const Fd made(openat(opened->get(), temporary.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!made) return fail(io_error("cannot open", path, errno));
+  if (Status marked = create_file(made.get(), kMarker, {tree.marker()}, Durability::Unsynced, 0444); !marked)
+    return fail(std::move(marked).error());
   if (renameat(opened->get(), temporary.c_str(), opened->get(), file_name(place).c_str()) != 0)
     return fail(io_error("cannot create", place, errno));
   if (emitter_) {
     Event event;
     event.kind = Event::Kind::HeadersInstalled;
     event.ms = milliseconds_since(system_clock(), start);
-    event.message = std::to_string(*files) + " headers that " + nvrtc + " bundles were installed in " + place;
+    event.message = std::to_string(tree.files) + " files that " + nvrtc + " bundles were installed in " + place;
     emitter_.emit(event);
   }
   return {};

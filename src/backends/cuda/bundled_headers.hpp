@@ -1,13 +1,18 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kiln/result.hpp>
 
+#include "base/mutex.hpp"
 #include "core/recipe.hpp"
 #include "core/request_context.hpp"
 #include "events/event_emitter.hpp"
@@ -37,6 +42,8 @@ class BundledHeaders {
   bool contains(const std::string& place);
 
  private:
+  /// Returns true if the headers are installed and complete.
+  Result<bool> is_installed(const std::string& place);
   Status install_now(const std::string& place, const std::string& nvrtc, const std::string& worker, bool sandboxed,
                      const RequestContext& context) const;
   const std::string& directory();
@@ -45,6 +52,8 @@ class BundledHeaders {
   const EventEmitter emitter_;
   std::once_flag found_;
   std::string directory_;  // constant after `found_`
+  Mutex mutex_;
+  std::set<std::pair<dev_t, ino_t>> complete_ KILN_GUARDED_BY(mutex_);  // directories that were found complete
 };
 
 /// The first argument of kiln-worker if it is to install headers. The arguments after it are the paths of the library

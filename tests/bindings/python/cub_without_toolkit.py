@@ -18,9 +18,9 @@ extern "C" __global__ void sum(const __half* in, float* out) {
 """
 
 events = []
-with kiln.Session(on_event=lambda event: events.append(event)) as session:
-    unit = kiln.Unit.cuda("sum.cu", SOURCE, entries=["sum"], options=["-std=c++17"])
-    artifact = session.artifact(unit, "sm_80", timeout=240)
+session = kiln.Session(on_event=events.append)
+unit = kiln.Unit.cuda("sum.cu", SOURCE, entries=["sum"], options=["-std=c++17"])
+artifact = session.artifact(unit, "sm_80", timeout=240)
 installed = [event.message for event in events if event.kind == "headers_installed"]
 kinds = [event.kind for event in events]
 print(json.dumps({"bytes": len(artifact.bytes), "installed": installed, "kinds": kinds}))
