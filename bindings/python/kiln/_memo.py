@@ -58,15 +58,3 @@ def memoized(cache: FileCache, what: str, files: Iterable[str], compute: Callabl
     except OSError:
         pass  # it is computed again in another process
     return computed
-
-
-def content_digest(files: Iterable[tuple[str, str]]) -> str:
-    """Returns a digest of (name, path) pairs: the names and the contents of the files, regardless of their paths."""
-    all_of_it = hashlib.sha256()
-    for name, path in files:
-        digest = hashlib.sha256()
-        with open(path, "rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-        all_of_it.update(os.fsencode(name) + b"\0" + digest.digest())
-    return all_of_it.hexdigest()

@@ -25,9 +25,7 @@ from kiln import _compute_names, _external
 from kiln._compute_files import load, save
 from kiln._compute_specs import NULL_MATTERS, call, spec_of
 from kiln._compute_warmup import request_warmup
-from kiln._file_cache import FileCache
 from kiln._kiln import _serialized_build
-from kiln._memo import content_digest, files_below, memoized
 
 __all__ = ["call", "install", "load", "ready_timeout", "request_warmup", "save", "uninstall", "wait_timeout"]
 
@@ -39,10 +37,10 @@ _LIBRARIES = ("libnvrtc.so", "libnvJitLink.so", "libcccl.c.parallel.so")
 #: Seconds to wait for another process that builds the same thing, before building it as well.
 wait_timeout = 60.0
 
-#: Seconds to wait for a unit that kiln compiles, before cuda.compute builds it in this process.
+#: Seconds to wait for the compile of a unit to begin, before cuda.compute builds it in this process. A compile that has
+#: begun is waited for as long as `wait_timeout`: a second one would take as long and slow down the first.
 ready_timeout = 5.0
 
-_files = FileCache("compute")
 _originals: list[tuple[Any, str, Callable[..., Any]]] = []  # owner, attribute name and original function
 _replacing = threading.Lock()
 _identity: list[str] = []
@@ -187,7 +185,7 @@ def _from_unit(asked: _Query, kind: Any, args: tuple[Any, ...], load: bool) -> A
     try:
         unit = kiln.Unit.cccl(spec)
         asked.label = unit.label
-        found = kiln.shared.resolve(unit, asked.target, timeout=ready_timeout)
+        found = _resolve(unit, asked.target)
         try:
             blob = _serialized_build(found.artifact, unit, libraries[0])
         except kiln.LoadRejected:
@@ -202,6 +200,16 @@ def _from_unit(asked: _Query, kind: Any, args: tuple[Any, ...], load: bool) -> A
         return None
     asked.served(found.origin)
     return result
+
+
+def _resolve(unit: kiln.Unit, target: str) -> kiln.ResolvedArtifact:
+    try:
+        return kiln.shared.resolve(unit, target, timeout=ready_timeout)
+    except kiln.TimedOut:
+        units = kiln.shared.status(all=True).units
+        if not any(one.unit == unit.label and one.state == "running" for one in units):
+            raise
+    return kiln.shared.resolve(unit, target, timeout=wait_timeout)
 
 
 def _cccl_libraries() -> list[str]:
@@ -280,35 +288,32 @@ def _compiler_identity() -> str:
     """Returns a digest of the libraries that this process builds with, and of every header that they could read. Empty
     if that cannot be determined."""
     if not _identity:
+        files, directories = _inputs()
         try:
-            files = list(_inputs())
-            _identity.append(
-                memoized(_files, "toolchain", (path for _, path in files), lambda: content_digest(files))
-                if files
-                else ""
-            )
-        except OSError:
+            found = kiln.shared._content_digest(files, directories) if files else ""
+        except TypeError:  # a path that is not UTF-8
+            found = ""
+        if not found:
             return ""
+        _identity.append(found)
     return _identity[0]
 
 
-def _inputs() -> Iterable[tuple[str, str]]:
+def _inputs() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Returns the libraries and the include directories, with the names that stand for their paths."""
     from cuda.cccl import get_include_paths
 
-    libraries = sorted(_loaded_libraries())
-    if len({name.split(".so")[0] for name, _ in libraries}) < len(_LIBRARIES):
-        return
-    yield from libraries
-    for name, path in libraries:
+    files = sorted(_loaded_libraries())
+    if len({name.split(".so")[0] for name, _ in files}) < len(_LIBRARIES):
+        return [], []
+    for name, path in list(files):
         if name.startswith("libnvrtc.so"):
             for builtins in sorted(glob.glob(os.path.join(os.path.dirname(path), "libnvrtc-builtins.so.*"))):
-                yield os.path.basename(builtins), builtins
+                files.append((os.path.basename(builtins), builtins))
     # In search order; most are the same directory.
     paths: Any = get_include_paths()
     roots = dict.fromkeys(str(root) for root in paths.as_tuple() if root is not None)
-    for place, root in enumerate(roots):
-        for path in files_below(root):
-            yield f"{place}{path[len(root) :]}", path
+    return files, [(str(place), root) for place, root in enumerate(roots)]
 
 
 def _loaded_libraries() -> set[tuple[str, str]]:

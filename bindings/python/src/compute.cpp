@@ -1,11 +1,24 @@
 // What kiln.compute needs of CCCL's artifacts and of the session, besides the public functions.
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
 
 #include "backends/cccl/cccl_library.hpp"
+#include "base/catch_to_error.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/files/file_digest_cache.hpp"
+#include "base/hash.hpp"
+#include "base/process/signals.hpp"
 #include "bindings.hpp"
 #include "core/cccl_envelope.hpp"
 #include "core/recipe.hpp"
@@ -65,6 +78,66 @@ Result<ResolvedArtifact> resolve_without(SessionImpl& impl, const Artifact& reje
   return resolved_artifact(*std::move(result));
 }
 
+using NamedPaths = std::vector<std::pair<std::string, std::string>>;
+
+// Adds the files below a directory, named by `prefix` and their path in it: the files of a directory before those of
+// its subdirectories, each in order. Does not follow links to directories. A directory that cannot be read has no
+// files.
+void add_files(const std::filesystem::path& directory, const std::string& prefix, NamedPaths& files) {
+  std::error_code failed;
+  std::vector<std::string> names, subdirectories;
+  for (std::filesystem::directory_iterator at(directory, failed), end; !failed && at != end; at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    if (at->is_directory(failed)) {
+      if (name != "__pycache__" && !at->is_symlink(failed)) subdirectories.push_back(name);
+    } else {
+      names.push_back(name);
+    }
+    failed.clear();  // of a file that is gone or a dangling link: it cannot be read below
+  }
+  std::sort(names.begin(), names.end());
+  std::sort(subdirectories.begin(), subdirectories.end());
+  for (const std::string& name : names) files.emplace_back(prefix + "/" + name, directory / name);
+  for (const std::string& name : subdirectories) add_files(directory / name, prefix + "/" + name, files);
+}
+
+// Returns the content digests of files, computed on all cores; those that this host remembers are not read.
+std::vector<std::optional<FileDigestCache::FileDigest>> digests_of(const NamedPaths& files, FileDigestCache& digests) {
+  constexpr unsigned kMaxThreads = 4;
+  std::vector<std::optional<FileDigestCache::FileDigest>> found(files.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t at = next++; at < files.size(); at = next++) found[at] = digests.lookup(files[at].second);
+  };
+  std::vector<std::thread> threads;
+  // If a thread cannot be created, this thread does its share.
+  ignore_failures([&] {
+    const ScopedSignalBlock blocked;
+    while (threads.size() + 1 < std::min(std::thread::hardware_concurrency(), kMaxThreads))
+      threads.emplace_back([&] { ignore_failures(work); });
+  });
+  ignore_failures(work);
+  for (std::thread& thread : threads) thread.join();
+  return found;
+}
+
+// Returns a digest of the names and contents of `files` and of everything below `directories`, which are named too;
+// empty if one of the files cannot be read.
+std::string content_digest(const SessionObject& self, NamedPaths files, const NamedPaths& directories) {
+  return call_without_gil([&]() -> std::string {
+    FileDigestCache& digests = *impl_of(self.session).components().params().digests;
+    for (const auto& [name, path] : directories) add_files(path, name, files);
+    const auto found = digests_of(files, digests);
+    (void)digests.save();  // if it fails, the next process reads the files again
+    Sha256 all;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      if (!found[i]) return {};
+      all.add(as_bytes(files[i].first + '\0')).add(found[i]->digest.bytes);
+    }
+    return all.finish().hex();
+  });
+}
+
 void emit(const SessionObject& self, const Event& event) {
   const GilRelease released;
   const EventEmitter& emitter = impl_of(self.session).emitter();
@@ -102,6 +175,7 @@ void emit_build(const SessionObject& self, const std::string& unit, const std::s
 
 void bind_compute(nb::module_& module, nb::class_<SessionObject>& session) {
   module.def("_serialized_build", &serialized_build, nb::arg("artifact"), nb::arg("unit"), nb::arg("library"));
+  session.def("_content_digest", &content_digest, nb::arg("files"), nb::arg("directories"));
   session.def("_emit_failure", &emit_failure, nb::arg("kind"), nb::arg("unit"), nb::arg("target"), nb::arg("message"));
   session.def("_emit_build", &emit_build, nb::arg("unit"), nb::arg("target"), nb::arg("origin"), nb::arg("message"),
               nb::arg("ms"));

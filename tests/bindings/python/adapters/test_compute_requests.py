@@ -1,5 +1,6 @@
 """kiln.compute.request_warmup and kiln.compute.call without compiles: what is requested, and what is not."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -254,6 +255,63 @@ print(json.dumps(own))
     assert (served["message"], served["origin"], served["warm"]) == ("Histogram", "disk", True)
     # A build puts nothing on a stream: it is no call, and reports count no launch.
     assert not details(trace, "called_compiled") and not details(trace, "called_fallback")
+
+
+def test_compile_that_has_begun_is_waited_for(tmp_path):
+    program = """
+import json, types, kiln, kiln.compute
+
+class Shared:
+    def __init__(self, state):
+        self.state, self.waits = state, []
+    def resolve(self, unit, target, timeout):
+        self.waits.append(timeout)
+        raise kiln.TimedOut("not ready yet")
+    def status(self, all):
+        return types.SimpleNamespace(units=[types.SimpleNamespace(unit=unit.label, state=self.state)])
+
+kiln.compute.ready_timeout, kiln.compute.wait_timeout = 2.0, 30.0
+unit = kiln.Unit.cccl("reduce_sum_i32")
+waits = {}
+for state in ("running", "queued"):
+    kiln.shared = Shared(state)
+    try:
+        kiln.compute._resolve(unit, "sm_80")
+    except kiln.TimedOut:
+        waits[state] = kiln.shared.waits
+print(json.dumps(waits))
+"""
+    assert run(tmp_path, program) == {"running": [2.0, 30.0], "queued": [2.0]}
+
+
+def test_digest_of_the_toolchain_covers_names_and_contents(tmp_path):
+    headers = tmp_path / "include"
+    for name in ("b.h", "a.h", "a/z.h", "a/y.h", "a.d/x.h", "__pycache__/ignored.pyc"):
+        (headers / name).parent.mkdir(parents=True, exist_ok=True)
+        (headers / name).write_text(name)
+    (headers / "link").symlink_to(headers / "a")  # a loop would have no end
+    library = tmp_path / "library.so"
+    library.write_text("library")
+    program = f"""
+import json, os, kiln
+
+def digest():
+    return kiln.shared._content_digest([("library.so", {str(library)!r})], [("0", {str(headers)!r})])
+
+first = digest()
+with open({str(headers / "a" / "y.h")!r}, "w") as file:
+    file.write("edited")
+edited = digest()
+os.remove({str(library)!r})
+print(json.dumps([first, edited, digest()]))
+"""
+    names = ("a.h", "b.h", "a/y.h", "a/z.h", "a.d/x.h")  # files first; directories in order: "a" before "a.d"
+    expected = hashlib.sha256()
+    for name, text in (("library.so", "library"), *((f"0/{name}", name) for name in names)):
+        expected.update(name.encode() + b"\0" + hashlib.sha256(text.encode()).digest())
+    first, edited, missing = run(tmp_path / "cache", program)
+    assert first == expected.hexdigest()
+    assert edited not in ("", first) and missing == ""
 
 
 def test_operators_have_names_by_content_unless_another_has_the_name(tmp_path):
