@@ -85,7 +85,8 @@ constexpr SettingSpec kSettings[] = {
      "in the calling process.",
      &Config::jobs, kJobs},
     {"pch.mode", "KILN_PCH", "auto",
-     "Precompile headers and cache them on this host: `on`, `off`, or `auto`, which in a container uses only places that "
+     "Precompile headers and cache them on this host: `on`, `off`, or `auto`, which in a container uses only places "
+     "that "
      "do not get into an image.",
      &Config::pch_mode, kSwitch},
     {"pch.max_size", "KILN_PCH_MAX_SIZE", "2G",
