@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.hpp"
 #include "pch_cache_fixture.hpp"
 #include "support/processes/child.hpp"
 #include "worker/worker_files.hpp"
@@ -117,7 +118,7 @@ TEST_P(NamelessPch, EvictsLeastRecentlyUsed) {
 }
 
 TEST_P(NamelessPch, StoresOnlyVerdictsForOtherProcesses) {
-  const PchVerdict good{PchVerdict::Kind::Good, {}, std::chrono::seconds(1)};
+  const PchVerdict good{PchVerdict::Kind::Good, {}, system_clock().wall()};
   const auto cache = open_nameless();
   EXPECT_FALSE(cache->verdict(key(1)).has_value());
   ASSERT_TRUE(cache->try_begin_write(key(1))->publish(good).has_value());
