@@ -38,7 +38,8 @@ void check(const std::string& file) {
   const std::string again = kiln::encode_pch(key_of(file), "here", *pch);
   kiln::fuzz::require(again.size() == file.size(), "encoding keeps the size");
   const auto twice = kiln::decode_pch(again, key_of(file), "here");
-  kiln::fuzz::require(twice.has_value() && twice->dependency_set == pch->dependency_set && twice->size == pch->size,
+  kiln::fuzz::require(twice.has_value() && twice->dependency_set == pch->dependency_set && twice->size == pch->size &&
+                          twice->log == pch->log,
                       "a description round-trips");
 }
 

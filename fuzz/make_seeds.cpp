@@ -97,7 +97,7 @@ std::vector<FileAccess> observations() {
 
 void worker_frames(Corpus& corpus) {
   const WorkerJob job{recipe(),
-                      {PchRequest::Mode::Use, "/cache/one.pch", 4096, 77},
+                      {PchRequest::Mode::Use, "/cache/one.pch", 4096, 77, "h.h(1): warning\n", true},
                       {SandboxPlan::Mode::MayRunPrograms, true, {"/opt/toolkit/lib64"}, {"/tmp/own"}}};
   corpus.add("worker_frame", "job", encode_frame(frame_of(job)));
 
@@ -105,7 +105,7 @@ void worker_frames(Corpus& corpus) {
   reply.compiled.artifact = artifact();
   reply.accesses_complete = true;
   reply.observations = observations();
-  reply.pch = {PchResult::Outcome::Created, "", 4096, 77, observations()};
+  reply.pch = {PchResult::Outcome::Created, "", 4096, 77, observations(), "h.h(1): warning\n"};
   corpus.add("worker_frame", "reply", encode_frame(frame_of(reply)));
   corpus.add("worker_frame", "reply_payload", frame_of(reply).payload);
 
@@ -175,7 +175,8 @@ int main(int argc, char** argv) {
   worker_frames(corpus);
   corpus.add("pch", "empty", encode_pch({}, "here", {}));
   corpus.add("pch", "two",
-             encode_pch(sha256("key"), "here", {"", 4096, 77, dependency_set_of_three(), observations()}));
+             encode_pch(sha256("key"), "here",
+                        {"", 4096, 77, dependency_set_of_three(), observations(), "h.h(1): warning\n"}));
   corpus.add("recipe", "cuda", encode(recipe()));
   corpus.add("recipe", "metadata", encode_metadata(artifact()));
   stores(corpus);

@@ -24,7 +24,7 @@ class ScopedFileTracing {
 
 /// Reserves the address of NVRTC's memory for precompiled headers. A precompiled header is an image of that memory and
 /// valid only at the address at which it was created. A later mapping of exactly this size is placed at an address that
-/// is the same in all workers, if that is free.
+/// is the same in all workers, if that is free. NVRTC frees its memory before it allocates it with another size.
 void reserve_pch_heap(std::size_t size);
 /// Returns true if such a mapping was placed.
 bool is_pch_heap_reserved();

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include "backends/command/command_compiler.hpp"
 #include "backends/cuda/nvjitlink_compiler.hpp"
 #include "backends/opencl/opencl_compiler.hpp"
+#include "backends/source_scan.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/process/system_info.hpp"
@@ -22,6 +22,8 @@
 
 namespace kiln {
 namespace {
+
+constexpr const char* kEndOfHeaders = "kiln_end_of_headers";
 
 Frame failed(const Error& error, std::vector<FileAccess> observations = {}) {
   return frame_of(WorkerFailure{error, std::move(observations)});
@@ -91,49 +93,23 @@ void record_sentinels(const Recipe& recipe, FileAccessRecorder& recorder) {
   }
 }
 
-// Maps the file instead of reading it: it is in the page cache, and the compiler is about to read all of it.
-std::optional<std::uint64_t> checksum_of(const std::string& path, std::uint64_t& size) {
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status;
-  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) return std::nullopt;
-  size = static_cast<std::uint64_t>(status.st_size);
-  void* const start = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file.get(), 0);
-  if (start == MAP_FAILED) return std::nullopt;
-  const std::uint64_t checksum = xxh3({static_cast<const std::uint8_t*>(start), size});
-  munmap(start, size);
-  return checksum;
-}
-
-// Returns the part of the order that is possible. The report gives the reason for the rest.
-PchRequest allowed_pch_request(const PchRequest& order, PchResult& report) {
-  if (order.mode == PchRequest::Mode::None) return {};
-  std::uint64_t size = 0;
-  if (order.mode == PchRequest::Mode::Use && (checksum_of(order.path, size) != order.checksum || size != order.size)) {
-    report.outcome = PchResult::Outcome::Rejected;
-    report.reason = "the file is corrupt";
-    return {};
-  }
-  return order;
-}
-
-// Returns true if the log differs from that of a compile without a precompiled header. When NVRTC warns that it does
-// not use a precompiled header, it adds a remark on how to suppress warnings. It prints the remark only once, so that
-// other warnings lack it.
-bool has_gap_in_log(const PchResult& report, const CompileResult& compiled) {
-  const bool took_it = report.outcome == PchResult::Outcome::Created || report.outcome == PchResult::Outcome::Used;
-  return !took_it && !compiled.artifact.metadata.log.empty();
-}
-
-// Completes the report with the written precompiled header on disk.
-void complete(PchResult& report, const PchRequest& order, FileAccessRecorder& recorder) {
-  auto before = recorder.take_until_output();
-  const auto checksum = checksum_of(order.path, report.size);
-  if (!before || !checksum) {
-    report = {PchResult::Outcome::Rejected, "the compiler's output cannot be read", 0, 0, {}};
-    return;
-  }
-  report.checksum = *checksum;
-  report.observations = std::move(*before);
+// Compiles only the headers of a unit and a warning after them. Returns the log up to that warning; nothing if it is
+// not in the log.
+std::optional<std::string> log_of_headers(NvrtcCompiler& compiler, const Recipe& recipe) {
+  const Unit& unit = recipe.unit;
+  const std::string source = unit.full_source();
+  Recipe headers = recipe;
+  headers.unit = Unit::cuda(unit.name(), std::string(leading_directives(source)) + "\n#warning " + kEndOfHeaders + "\n")
+                     .with_options(unit.options());
+  for (const IncludeRoot& root : unit.include_roots())
+    headers.unit = headers.unit.with_include_root(root.path, root.sentinel);
+  for (const Header& header : unit.headers()) headers.unit = headers.unit.with_header(header.name, header.content);
+  const auto compiled = compiler.compile(headers, {});
+  if (!compiled) return std::nullopt;
+  const std::string& log = compiled->artifact.metadata.log;
+  const std::size_t at = log.find(kEndOfHeaders);
+  if (at == std::string::npos) return std::nullopt;
+  return log.substr(0, log.rfind('\n', at) + 1);
 }
 
 }  // namespace
@@ -142,7 +118,7 @@ JobHandler::Nvrtc& JobHandler::nvrtc(const std::string& path, const Recipe& reci
   Nvrtc& known = nvrtcs_[path];
   if (known.compiler != nullptr) return known;
   known.compiler = std::make_unique<NvrtcCompiler>(path, digests_, InputTracking::On);
-  reserve_pch_heap(known.compiler->pch_heap_size());
+  known.heap = PchHeap(*known.compiler, memory_limit_);
   known.unobservable_because = unobservable_reason(*known.compiler, recipe);
   return known;
 }
@@ -160,40 +136,32 @@ WorkerFailure JobHandler::failure_of(const Error& error, std::vector<FileAccess>
   return {make_error(Code::CompileFailed, what, error.log), {}, WorkerFailure::Cause::Exhausted};
 }
 
-Frame JobHandler::compile_watched(const WorkerJob& job, const Nvrtc& by, const Compile& make) {
+Frame JobHandler::compile_watched(const WorkerJob& job, Nvrtc& by, const PchJob::Compile& make) {
   if (must_see_opens_ && !by.unobservable_because.empty()) {
     const Error error = make_error(Code::Unsupported, by.unobservable_because);
     return frame_of(WorkerFailure{error, {}, WorkerFailure::Cause::Unseen});
   }
   WorkerReply reply;
-  const PchRequest order = allowed_pch_request(job.pch, reply.pch);
-  FileAccessRecorder recorder(order.path);
-  const auto compile = [&](const PchRequest& with, PchResult& report) {
+  FileAccessRecorder recorder(job.pch.path);
+  const auto traced = [&](const auto& call) {
     record_sentinels(job.recipe, recorder);
-    Result<CompileResult> made = [&] {
+    auto made = [&] {
       const ScopedFileTracing watch(recorder, TextScanner(job.recipe));
-      return make(with, report);
+      return call();
     }();
     record_sentinels(job.recipe, recorder);
     return made;
   };
-  PchResult report;
-  Result<CompileResult> compiled = compile(order, report);
-  if (order.mode != PchRequest::Mode::None) {
-    reply.pch = std::move(report);
-    if (!is_pch_heap_reserved()) {
-      const char* const reason = "the memory of this NVRTC cannot be placed at the address that all workers use";
-      reply.pch = {PchResult::Outcome::Unavailable, reason, 0, 0, {}};
-    }
-    // The precompiled header may be the cause of the failure, or it may have been removed by now.
-    if (!compiled) reply.pch = {PchResult::Outcome::Rejected, "the compile failed with it", 0, 0, {}};
-    if (!compiled || has_gap_in_log(reply.pch, *compiled)) {
-      (void)recorder.take();
-      compiled = compile({}, report);
-    }
-  }
+  const PchJob::Compile compile = [&](const PchRequest& order, PchResult& report) {
+    return traced([&] { return make(order, report); });
+  };
+  PchJob::HeaderLog header_log;
+  if (job.recipe.unit.kind() == "cuda")
+    header_log = [&] { return traced([&] { return log_of_headers(*by.compiler, job.recipe); }); };
+  PchJob with_pch(job.pch, by.heap, recorder);
+  Result<CompileResult> compiled =
+      job.pch.mode == PchRequest::Mode::None ? compile({}, reply.pch) : with_pch.run(compile, header_log, reply.pch);
   if (!compiled) return frame_of(failure_of(compiled.error(), recorder.take()));
-  if (reply.pch.outcome == PchResult::Outcome::Created) complete(reply.pch, order, recorder);
   reply.compiled = std::move(*compiled);
   reply.accesses_complete = by.unobservable_because.empty();
   reply.unobserved_because = by.unobservable_because;
@@ -213,7 +181,7 @@ Frame JobHandler::compile_cccl(const WorkerJob& job) {
   const CompilerIdentity& compiler = job.recipe.compiler;
   const auto path = CcclCompiler::nvrtc_of(compiler);
   if (!path) return failed(path.error());
-  const Nvrtc& by = nvrtc(*path, job.recipe);
+  Nvrtc& by = nvrtc(*path, job.recipe);
   std::unique_ptr<CcclCompiler>& known = cccls_[compiler.path];
   if (known == nullptr) known = std::make_unique<CcclCompiler>(compiler, digests_);
   if (Status opened = known->open(job.recipe); !opened) return failed(opened.error());

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 #include "backends/cccl/cccl_compiler.hpp"
 #include "backends/cuda/nvrtc_compiler.hpp"
 #include "base/files/file_digest_cache.hpp"
+#include "pch_job.hpp"
 #include "worker/worker_protocol.hpp"
 
 namespace kiln {
@@ -26,12 +26,12 @@ class JobHandler {
  private:
   struct Nvrtc {
     std::unique_ptr<NvrtcCompiler> compiler;
+    PchHeap heap;
     std::string unobservable_because;  ///< empty if all of its file accesses are recorded
   };
   Nvrtc& nvrtc(const std::string& path, const Recipe& recipe);
   /// Compiles a job and handles precompiled headers as ordered.
-  using Compile = std::function<Result<CompileResult>(const PchRequest& order, PchResult& report)>;
-  Frame compile_watched(const WorkerJob& job, const Nvrtc& by, const Compile& make);
+  Frame compile_watched(const WorkerJob& job, Nvrtc& by, const PchJob::Compile& make);
   Frame compile_cuda(const WorkerJob& job);
   Frame compile_cccl(const WorkerJob& job);
   void confine(SandboxPlan plan);

@@ -48,6 +48,7 @@ class DependencyBuilder {
     for (const std::string_view text : texts_of(recipe_)) pieces_.add(text);
     if (const std::string_view macro = pieces_.time_macro(); !macro.empty()) {
       out_.uncacheable_reason = "the sources can paste tokens into " + std::string(macro);
+      out_.permanent = true;
       return std::move(out_);
     }
     find_duplicates();
@@ -194,7 +195,10 @@ class DependencyBuilder {
          {inode_of(observation.stamp), content.facts.has_once});
     if (!is_read) return;
     read_.push_back(observation.path);
-    if (!content.facts.time_macro.empty()) out_.uncacheable_reason = path + " uses " + content.facts.time_macro;
+    if (!content.facts.time_macro.empty()) {
+      out_.uncacheable_reason = path + " uses " + content.facts.time_macro;
+      out_.permanent = true;
+    }
     note_facts(content.facts, is_vendor_header(name, content.facts));
   }
 

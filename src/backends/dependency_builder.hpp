@@ -13,6 +13,7 @@ namespace kiln {
 struct DependencyResult {
   DependencySet dependency_set;
   std::string uncacheable_reason;  ///< empty if the dependency set covers all inputs of the compile
+  bool permanent = false;          ///< true if that reason stays as long as the files do not change
 };
 
 /// Builds the dependency set of a compile from its file accesses. `debug_paths` means that the options write paths and

@@ -23,6 +23,8 @@ struct PchRequest {
   std::string path;                  ///< absolute path of the file to read or write
   std::uint64_t size = 0;            ///< for Use: required size of the file, in bytes
   std::uint64_t checksum = 0;        ///< for Use: required XXH3 checksum of the file
+  std::string log{};                 ///< for Use: the compiler's log of the headers (`PchResult::log`), which it omits
+  bool log_checked = false;          ///< for Use: `PchResult::log_checked`
   std::shared_ptr<const Fd> file{};  ///< in the host only: the file if it has no name (`is_nameless_pch(path)`)
 };
 
@@ -36,10 +38,16 @@ struct PchResult {
     Unavailable = 4,  ///< this worker can neither create nor use any
   };
   Outcome outcome = Outcome::None;
-  std::string reason;                    ///< for Refused and Unavailable
-  std::uint64_t size = 0;                ///< for Created
-  std::uint64_t checksum = 0;            ///< for Created
-  std::vector<FileAccess> observations;  ///< for Created: accesses recorded until the file was written
+  std::string reason{};                    ///< for Rejected and Unavailable, and never empty there
+  std::uint64_t size = 0;                  ///< for Created
+  std::uint64_t checksum = 0;              ///< for Created
+  std::vector<FileAccess> observations{};  ///< for Created: accesses recorded until the file was written
+  std::string log{};                       ///< for Created: what the compiler logged until the file was written
+  /// True if a compile without a precompiled header starts its log with `log`. It is checked when a unit first adds
+  /// warnings of its own.
+  bool log_checked = false;
+  bool permanent = false;           ///< for Rejected: true if it stays so as long as the headers do not change
+  std::uint64_t heap_required = 0;  ///< for Rejected, in the worker only: required heap size if the heap was too small
 };
 
 }  // namespace kiln

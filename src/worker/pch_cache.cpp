@@ -290,7 +290,8 @@ std::optional<PchVerdict> PchCache::verdict(const Digest& key) {
   auto verdict = decode_verdict(bytes->view(), key, host_or_this(options_.host));
   if (!verdict) return std::nullopt;
   const nanoseconds age = system_clock().wall() - verdict->made;
-  if (verdict->kind == PchVerdict::Kind::Rejected && (age > kRejectedFor || age < -1h)) return std::nullopt;
+  const nanoseconds limit = verdict->kind == PchVerdict::Kind::Rejected ? kRejectedFor : kAskedFor;
+  if (age > limit || age < -1h) return std::nullopt;
   return std::move(*verdict);
 }
 

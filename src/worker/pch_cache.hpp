@@ -27,7 +27,9 @@ struct Pch {
   std::uint64_t checksum = 0;            ///< XXH3 of the file
   DependencySet dependency_set;          ///< by content; checked before each use of the file
   std::vector<FileAccess> observations;  ///< the compiler's file accesses, in order
+  std::string log{};                     ///< the compiler's log of the headers
   std::shared_ptr<const Fd> file{};      ///< the file if it has no name; `path` is then the one that workers use
+  static constexpr std::size_t kMaxLogBytes = std::size_t{1} << 20;
 };
 
 /// The cache of this host's precompiled headers, in one directory. Each header is a large file that the compiler writes
@@ -75,7 +77,7 @@ class PchCache {
     /// cannot write into the file of its successor.
     const std::string& path() const { return path_; }
     /// Returns the request to create the file.
-    PchRequest order() const { return {PchRequest::Mode::Create, path_, 0, 0, file_}; }
+    PchRequest order() const { return {PchRequest::Mode::Create, path_, 0, 0, {}, false, file_}; }
     /// Publishes the files under the key by rename, the large file before the small one, and then evicts entries if the
     /// size limit is exceeded. Rejects a file that alone exceeds the limit. `pch.path` is ignored.
     virtual Status publish(const Pch& pch) = 0;
@@ -93,8 +95,8 @@ class PchCache {
   /// call in a process removes the files that dead processes left.
   virtual std::unique_ptr<Writer> try_begin_write(const Digest& key);
 
-  /// Returns the check result under this key; nothing if there is no readable one, or if it is a rejection older than
-  /// one day.
+  /// Returns the check result under this key; nothing if there is no readable one, or if it is older than 30 days or,
+  /// for a rejection, one day.
   virtual std::optional<PchVerdict> verdict(const Digest& key);
 
   /// Removes an entry that turned out to be unusable. Does nothing if a process is creating it: the new file will

@@ -8,7 +8,7 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kMagic = "KILNPCH1";
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::size_t kChecksum = 8;
 constexpr std::string_view kVerdictMagic = "KILNPCV1";
 constexpr std::uint32_t kVerdictVersion = 1;
@@ -30,7 +30,7 @@ std::string encode_pch(const Digest& key, const std::string& host, const Pch& pc
   BinaryWriter out;
   out.raw(kMagic.data(), kMagic.size()).u32(kVersion).digest(key).digest(digest_of_host(host));
   out.u64(pch.size).u64(pch.checksum);
-  out.text(pch.dependency_set.encode()).text(encode(pch.observations));
+  out.text(pch.dependency_set.encode()).text(encode(pch.observations)).text(pch.log);
   out.u64(xxh3(as_bytes(out.bytes())));
   return std::move(out).bytes();
 }
@@ -47,6 +47,7 @@ Result<Pch> decode_pch(std::string_view bytes, const Digest& key, const std::str
   pch.checksum = in.u64();
   const std::string_view dependency_set = in.text();
   const std::string_view observations = in.text();
+  const std::string_view log = in.text();
   const std::uint64_t checksum = in.u64();
   if (!in.at_end()) return corrupt("truncated or trailing bytes in its metadata");
   if (checksum != xxh3(as_bytes(bytes.substr(0, bytes.size() - kChecksum)))) {
@@ -54,12 +55,14 @@ Result<Pch> decode_pch(std::string_view bytes, const Digest& key, const std::str
   }
   if (owner != key) return corrupt("it belongs to another key");
   if (maker != digest_of_host(host)) return corrupt("another host created it");
+  if (log.size() > Pch::kMaxLogBytes) return corrupt("its log is too long");
   Result<DependencySet> read = DependencySet::decode(dependency_set);
   if (!read) return std::move(read).error();
   Result<std::vector<FileAccess>> seen = decode_observations(observations);
   if (!seen) return std::move(seen).error();
   pch.dependency_set = std::move(*read);
   pch.observations = std::move(*seen);
+  pch.log = log;
   return pch;
 }
 

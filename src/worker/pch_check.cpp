@@ -10,11 +10,12 @@ namespace kiln {
 namespace {
 
 // How kiln-worker manages the compiler's heap. Increase this number when that changes, so that checks are repeated.
-constexpr std::uint32_t kHeapMode = 1;  // fixed address, retained as one mapping
+constexpr std::uint32_t kHeapMode = 2;  // fixed address, retained as one mapping, can grow
 
 constexpr const char* kHeaderName = "kiln_pch_check.h";
 constexpr const char* kHeader = R"(#pragma once
 #define KILN_CHECK_SCALE 3
+__device__ inline int kiln_check_warned() { int unused_in_header; return KILN_CHECK_SCALE; }
 namespace kiln_check {
 enum class Order { Up, Down };
 template <class T, int N>
@@ -52,7 +53,7 @@ __device__ __forceinline__ auto folded(Values... values) {
 }  // namespace kiln_check
 )";
 
-// Each source has its own warning, so that logs are compared, too.
+// The header and each source have their own warnings, so that logs are compared, too.
 constexpr const char* kFirst = R"(#include "kiln_pch_check.h"
 template <class T>
 __global__ void first(T* out, const T* in) {
@@ -127,7 +128,9 @@ class Checking {
   }
 
   const PchRequest& create() const { return create_; }
-  PchRequest use() const { return {PchRequest::Mode::Use, create_.path, made_.size, made_.checksum, create_.file}; }
+  PchRequest use() const {
+    return {PchRequest::Mode::Use, create_.path, made_.size, made_.checksum, made_.log, false, create_.file};
+  }
   void keep_report() { made_ = std::move(report_); }
   const std::string& reason() const { return reason_; }
   /// Returns true if the last compile was killed externally.

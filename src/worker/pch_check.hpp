@@ -15,14 +15,14 @@
 
 namespace kiln {
 
-/// The result of checking whether an NVRTC library produces the same output with precompiled headers as without. A
-/// value type.
+/// The result of checking whether an NVRTC library produces the same output with precompiled headers as without, or
+/// whether headers can be precompiled. A value type.
 struct PchVerdict {
   enum class Kind : std::uint8_t {
     Unusable = 0,  ///< this worker cannot create or use any; not a result for the library, not stored
     Good = 1,
-    Differs = 2,   ///< different output, different log, or a unit that no longer compiles
-    Rejected = 3,  ///< the library creates or accepts none, or crashes its worker
+    Differs = 2,   ///< different output, different log, or a unit that no longer compiles; headers: not shareable
+    Rejected = 3,  ///< the library creates or accepts none, or crashes its worker; headers: not created or not stored
   };
   Kind kind = Kind::Unusable;
   std::string reason;                ///< human-readable reason; empty for Good

@@ -35,27 +35,26 @@ std::string program_of(const Recipe& recipe) {
   return recipe.unit.kind() == "cccl" ? kCcclHeadersProgram : recipe.unit.name();
 }
 
-// Returns true if the diagnostic in this line, `name(line): …`, refers to the headers: to any file other than the
-// program, or to the program's leading directives.
-bool mentions_headers(std::string_view line, std::string_view program, std::size_t leading_lines) {
-  const std::size_t end = line.find("): ");
-  const std::size_t open = end == std::string_view::npos ? end : line.rfind('(', end);
-  if (open == std::string_view::npos || open + 1 == end || end - open > 9) return false;
-  std::size_t number = 0;
-  for (const char c : line.substr(open + 1, end - open - 1)) {
-    if (std::isdigit(static_cast<unsigned char>(c)) == 0) return false;
-    number = number * 10 + static_cast<std::size_t>(c - '0');
+// Returns true if a log contains this name as a whole word or more. Warnings about the leading directives of a program
+// name it, and units with other names would get them.
+bool has_name(std::string_view log, std::string_view name) {
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  for (std::size_t at = log.find(name); at != std::string_view::npos; at = log.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if ((at == 0 || !is_word(log[at - 1])) && (end == log.size() || !is_word(log[end]))) return true;
   }
-  return line.substr(0, open) != program || number <= leading_lines;
+  return false;
 }
 
-// Returns true if the log has diagnostics of headers. The compiler reports them only when it parses the headers, so
-// that compiles with the precompiled header would lose them.
-bool log_mentions_headers(std::string_view log, const Recipe& recipe, std::string_view leading) {
-  const auto lines = static_cast<std::size_t>(std::count(leading.begin(), leading.end(), '\n'));
-  const std::vector<std::string_view> said = split(log, '\n');
-  return std::any_of(said.begin(), said.end(),
-                     [&](std::string_view line) { return mentions_headers(line, program_of(recipe), lines); });
+// Returns the reason why the log of the headers cannot be part of the logs of other units; empty if it can.
+std::string log_not_shareable_reason(const Recipe& recipe, std::string_view log) {
+  if (log.empty()) return {};
+  // The CCCL library includes the headers in another order and other headers, too.
+  if (recipe.unit.kind() == "cccl") return "the compiler reports warnings for them";
+  const std::string name = file_name(program_of(recipe));
+  if (name.empty() || has_name(log, name)) return "the compiler's warnings for them name the unit";
+  if (log.size() > Pch::kMaxLogBytes) return "the compiler reports too many warnings for them";
+  return {};
 }
 
 bool names_program(const Recipe& recipe, std::string_view leading, const std::vector<FileAccess>& observations) {
@@ -78,10 +77,16 @@ std::string not_shareable_reason(const Recipe& recipe, const WorkerReply& reply)
   // A CCCL algorithm is not a program; its headers come before all other text.
   const std::string source = recipe.unit.kind() == "cccl" ? std::string() : recipe.unit.full_source();
   const std::string_view leading = leading_directives(source);
-  if (log_mentions_headers(reply.compiled.artifact.metadata.log, recipe, leading))
-    return "the compiler reports warnings for them";
+  if (std::string reason = log_not_shareable_reason(recipe, reply.pch.log); !reason.empty()) return reason;
   if (names_program(recipe, leading, reply.pch.observations)) return "they use __BASE_FILE__";
   return {};
+}
+
+// Returns the key under which it is stored that the log of these precompiled headers was checked.
+Digest log_check_key(const Digest& headers, std::uint64_t checksum) {
+  BinaryWriter out;
+  out.text("kiln pch log").digest(headers).u64(checksum);
+  return sha256(out.bytes());
 }
 
 }  // namespace
@@ -94,7 +99,7 @@ PchManager::PchManager(FindPchCache pch_cache, FileDigestCache& digests, EventEm
 Digest PchManager::digest_of(const Recipe& recipe, const std::vector<std::string>& start) {
   const Unit& unit = recipe.unit;
   BinaryWriter out;
-  out.text("kiln pch 2").text(recipe.working_directory).text(unit.kind());
+  out.text("kiln pch 3").text(recipe.working_directory).text(unit.kind());
   const auto list = [&](const std::vector<std::string>& texts) {
     out.u32(static_cast<std::uint32_t>(texts.size()));
     for (const std::string& text : texts) out.text(text);
@@ -185,15 +190,31 @@ void PchManager::emit(Event::Kind kind, const Recipe& recipe, std::string messag
 // Creating one costs a fifth of a compile and saves four fifths of the next one: it pays off at the second unit.
 // Headers of CCCL algorithms are created separately and serve half of all algorithms: they pay off at three units.
 bool PchManager::should_create(const Recipe& recipe, const Digest& headers, const RequestContext& context) {
+  bool pays_off = false;
   {
     const MutexLock lock(mutex_);
     if (unavailable_) return false;
     const HeaderStats& sight = stats_[headers];
     if (sight.failed_attempts >= kMaxFailedAttempts) return false;
-    if (sight.interested > 1 || sight.seen) return true;
-    if (recipe.unit.kind() == "cccl" && context.queued_similar >= kMinQueuedSimilar) return true;
+    pays_off = sight.interested > 1 || sight.seen;
+    if (recipe.unit.kind() == "cccl" && context.queued_similar >= kMinQueuedSimilar) pays_off = true;
   }
-  return pch_cache_->requested_before(headers);
+  return (pays_off || pch_cache_->requested_before(headers)) && !has_failed_before(recipe, headers, context);
+}
+
+// An earlier attempt on this host counts for as long as its result is stored.
+bool PchManager::has_failed_before(const Recipe& recipe, const Digest& headers, const RequestContext& context) {
+  const auto verdict = pch_cache_->verdict(headers);
+  if (!verdict) return false;
+  {
+    const MutexLock lock(mutex_);
+    if (std::exchange(stats_[headers].failed_attempts, kMaxFailedAttempts) >= kMaxFailedAttempts) return true;
+  }
+  const char* const again = verdict->kind == PchVerdict::Kind::Rejected ? "a day" : "30 days";
+  emit(Event::Kind::PchUnavailable, recipe,
+       "not created: an attempt on this host failed (" + verdict->reason + "); kiln tries again " + again + " after it",
+       context);
+  return true;
 }
 
 std::optional<PchManager::PchPlan> PchManager::use(const Recipe& recipe, const Digest& headers,
@@ -215,7 +236,10 @@ std::optional<PchManager::PchPlan> PchManager::use(const Recipe& recipe, const D
   }
   PchPlan plan;
   plan.headers = headers;
-  plan.order = {PchRequest::Mode::Use, std::move(pch->path), pch->size, pch->checksum, pch->file};
+  plan.order = {PchRequest::Mode::Use, std::move(pch->path), pch->size, pch->checksum, std::move(pch->log)};
+  plan.order.file = std::move(pch->file);
+  if (!plan.order.log.empty())
+    plan.order.log_checked = pch_cache_->verdict(log_check_key(headers, plan.order.checksum)).has_value();
   plan.observations = std::move(pch->observations);
   return plan;
 }
@@ -341,33 +365,48 @@ void PchManager::drop(const Recipe& recipe, const Digest& headers, const std::st
   emit(Event::Kind::PchDropped, recipe, reason, context);
 }
 
-void PchManager::mark_failed(const Recipe& recipe, const Digest& headers, const std::string& reason,
+void PchManager::mark_failed(PchPlan& plan, const Recipe& recipe, const std::string& reason, Retry retry,
                              const RequestContext& context) {
   {
     const MutexLock lock(mutex_);
-    ++stats_[headers].failed_attempts;
+    unsigned& attempts = stats_[plan.headers].failed_attempts;
+    attempts = retry == Retry::Soon ? attempts + 1 : kMaxFailedAttempts;
   }
   emit(Event::Kind::PchUnavailable, recipe, "not stored: " + reason, context);
+  if (retry == Retry::Soon) return;
+  const auto kind = retry == Retry::NextDay ? PchVerdict::Kind::Rejected : PchVerdict::Kind::Differs;
+  remember(std::move(plan.making), plan.headers, {kind, reason, system_clock().wall()});
+}
+
+// Stores a verdict, for other processes too. If that fails, they repeat what led to it.
+void PchManager::remember(std::unique_ptr<PchCache::Writer> writer, const Digest& key, const PchVerdict& verdict) {
+  if (writer == nullptr) writer = pch_cache_->try_begin_write(key);
+  if (writer != nullptr) (void)writer->publish(verdict);
+}
+
+void PchManager::remember_log_check(const Digest& headers, std::uint64_t checksum) {
+  remember(nullptr, log_check_key(headers, checksum), {PchVerdict::Kind::Good, {}, system_clock().wall()});
 }
 
 void PchManager::keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply, const RequestContext& context) {
   const PchResult& report = reply.pch;
   DependencyResult built = build_dependency_set(recipe, report.observations, false, {}, digests_);
-  std::string reason = std::move(built.uncacheable_reason);
-  if (reason.empty()) reason = not_shareable_reason(recipe, reply);
-  if (!reason.empty()) return mark_failed(recipe, plan.headers, reason, context);
-  Pch pch{{}, report.size, report.checksum, std::move(built.dependency_set), report.observations};
+  if (!built.uncacheable_reason.empty()) {
+    const Retry retry = built.permanent ? Retry::NextMonth : Retry::Soon;
+    return mark_failed(plan, recipe, built.uncacheable_reason, retry, context);
+  }
+  if (const std::string reason = not_shareable_reason(recipe, reply); !reason.empty())
+    return mark_failed(plan, recipe, reason, Retry::NextMonth, context);
+  Pch pch{{}, report.size, report.checksum, std::move(built.dependency_set), report.observations, report.log};
   // The compiler also looks up a file of the program's own name, which is specific to this program.
   const std::string program = normalize_path(program_of(recipe));
   std::erase_if(pch.observations, [&](const FileAccess& observation) {
     return observation.state != FileAccess::State::Read && normalize_path(observation.path) == program;
   });
   const Status published = plan.making->publish(pch);
-  if (published) {
-    emit(Event::Kind::PchCreated, recipe, std::to_string(report.size >> 20) + " MB of precompiled headers", context);
-  } else {
-    mark_failed(recipe, plan.headers, published.error().message, context);
-  }
+  if (!published) return mark_failed(plan, recipe, published.error().message, Retry::NextDay, context);
+  if (report.log_checked) remember_log_check(plan.headers, report.checksum);
+  emit(Event::Kind::PchCreated, recipe, std::to_string(report.size >> 20) + " MB of precompiled headers", context);
 }
 
 std::vector<FileAccess> PchManager::finish(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply,
@@ -375,6 +414,7 @@ std::vector<FileAccess> PchManager::finish(PchPlan& plan, const Recipe& recipe, 
   switch (reply.pch.outcome) {
     case PchResult::Outcome::Used:
       emit(Event::Kind::PchUsed, recipe, std::to_string(plan.order.size >> 20) + " MB of precompiled headers", context);
+      if (reply.pch.log_checked && !plan.order.log_checked) remember_log_check(plan.headers, plan.order.checksum);
       return merge_accesses(std::move(plan.observations), reply.observations);
     case PchResult::Outcome::Created:
       if (plan.making == nullptr) break;  // the plan did not request it
@@ -383,9 +423,12 @@ std::vector<FileAccess> PchManager::finish(PchPlan& plan, const Recipe& recipe, 
       plan.underway.reset();  // waiting threads can use the header now
       break;
     case PchResult::Outcome::Rejected:
+      if (plan.order.mode == PchRequest::Mode::None) break;
       if (plan.order.mode == PchRequest::Mode::Use)
         drop(recipe, plan.headers, "rejected: " + reply.pch.reason, context);
-      if (plan.order.mode == PchRequest::Mode::Create) mark_failed(recipe, plan.headers, reply.pch.reason, context);
+      if (plan.order.mode == PchRequest::Mode::Create || reply.pch.permanent) {
+        mark_failed(plan, recipe, reply.pch.reason, reply.pch.permanent ? Retry::NextMonth : Retry::NextDay, context);
+      }
       break;
     case PchResult::Outcome::Unavailable: {
       {
@@ -402,6 +445,9 @@ std::vector<FileAccess> PchManager::finish(PchPlan& plan, const Recipe& recipe, 
 
 void PchManager::invalidate(const PchPlan& plan, const Recipe& recipe, const RequestContext& context) {
   if (plan.order.mode == PchRequest::Mode::Use) drop(recipe, plan.headers, "a worker that used it crashed", context);
+  if (plan.order.mode != PchRequest::Mode::Create) return;
+  const MutexLock lock(mutex_);
+  ++stats_[plan.headers].failed_attempts;  // the unit may be the cause
 }
 
 }  // namespace kiln

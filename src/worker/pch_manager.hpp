@@ -99,7 +99,8 @@ class PchManager {
   /// those recorded when the header was created.
   std::vector<FileAccess> finish(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply,
                                  const RequestContext& context);
-  /// Handles the crash of a worker with this plan: the precompiled header that it used is removed.
+  /// Handles the crash of a worker with this plan: the precompiled header that it used is removed; creating one counts
+  /// as failed in this process.
   void invalidate(const PchPlan& plan, const Recipe& recipe, const RequestContext& context);
 
  private:
@@ -117,9 +118,14 @@ class PchManager {
   bool should_create(const Recipe& recipe, const Digest& headers, const RequestContext& context);
   bool wait_for_writer(const Digest& headers, const RequestContext& context);
   void keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply, const RequestContext& context);
+  /// When it can be tried again to create a precompiled header: Soon is known only to this process.
+  enum class Retry : std::uint8_t { Soon, NextDay, NextMonth };
   /// Records that a precompiled header could not be created or stored.
-  void mark_failed(const Recipe& recipe, const Digest& headers, const std::string& reason,
+  void mark_failed(PchPlan& plan, const Recipe& recipe, const std::string& reason, Retry retry,
                    const RequestContext& context);
+  bool has_failed_before(const Recipe& recipe, const Digest& headers, const RequestContext& context);
+  void remember(std::unique_ptr<PchCache::Writer> writer, const Digest& key, const PchVerdict& verdict);
+  void remember_log_check(const Digest& headers, std::uint64_t checksum);
   void drop(const Recipe& recipe, const Digest& headers, const std::string& reason, const RequestContext& context);
   void emit(Event::Kind kind, const Recipe& recipe, std::string message, const RequestContext& context) const;
 

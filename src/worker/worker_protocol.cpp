@@ -19,7 +19,7 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kMagic = "KILNWRK1";
-constexpr std::uint32_t kVersion = 6;
+constexpr std::uint32_t kVersion = 7;
 constexpr std::size_t kHeadSize = 8 + 4 + 4 + 8;
 constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
@@ -166,7 +166,7 @@ std::vector<std::string> read_paths(BinaryReader& in) {
 
 void write_pch(BinaryWriter& out, const PchResult& pch) {
   out.u8(static_cast<std::uint8_t>(pch.outcome)).text(pch.reason).u64(pch.size).u64(pch.checksum);
-  out.text(encode(pch.observations));
+  out.text(encode(pch.observations)).text(pch.log).u8(pch.log_checked ? 1 : 0).u8(pch.permanent ? 1 : 0);
 }
 
 Result<PchResult> read_pch(BinaryReader& in) {
@@ -180,6 +180,11 @@ Result<PchResult> read_pch(BinaryReader& in) {
   auto observations = decode_observations(in.text());
   if (!observations) return std::move(observations).error();
   pch.observations = std::move(*observations);
+  pch.log = in.text();
+  pch.log_checked = in.u8() == 1;
+  pch.permanent = in.u8() == 1;
+  const bool is_failure = outcome > static_cast<std::uint8_t>(PchResult::Outcome::Used);
+  if (is_failure && pch.reason.empty()) return make_error(Code::Corrupt, "invalid reply of a worker: no reason");
   return pch;
 }
 
@@ -197,7 +202,7 @@ Result<Frame> decode_frame(std::string_view bytes) {
 Frame frame_of(const WorkerJob& job) {
   BinaryWriter out;
   out.text(encode(job.recipe)).u8(static_cast<std::uint8_t>(job.pch.mode)).text(job.pch.path);
-  out.u64(job.pch.size).u64(job.pch.checksum);
+  out.u64(job.pch.size).u64(job.pch.checksum).text(job.pch.log).u8(job.pch.log_checked ? 1 : 0);
   out.u8(static_cast<std::uint8_t>(job.sandbox.mode)).u8(job.sandbox.reads_roots ? 1 : 0);
   write_paths(out, job.sandbox.readable);
   write_paths(out, job.sandbox.writable);
@@ -213,6 +218,8 @@ Result<WorkerJob> decode_job(std::string_view payload) {
   job.pch.path = in.text();
   job.pch.size = in.u64();
   job.pch.checksum = in.u64();
+  job.pch.log = in.text();
+  job.pch.log_checked = in.u8() == 1;
   const std::uint8_t sandbox = in.u8();
   job.sandbox.reads_roots = in.u8() == 1;
   job.sandbox.readable = read_paths(in);

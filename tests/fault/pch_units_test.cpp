@@ -164,7 +164,7 @@ TEST_F(PchUnits, NotCreatedForBaseFileMacro) {
   expect_same_always(by_option(1), by_option(2), Shared::No, "an option names it");
 }
 
-TEST_F(PchUnits, HeaderWarningsAreAlwaysReported) {
+TEST_F(PchUnits, HeaderWarningsAreRepeatedForEveryUnit) {
   write("r2/warns.h",
         "#pragma once\n#include <wide.h>\nstatic __device__ int odd(unsigned x) { int unused; if (x < 0) return 1; "
         "return 2; }\n"
@@ -173,7 +173,57 @@ TEST_F(PchUnits, HeaderWarningsAreAlwaysReported) {
   const std::string start = "#include <warns.h>\n";
   auto one = process();
   EXPECT_NE(Seen(one->compile(unit(3, start))).log, "") << "the header must cause a warning";
-  expect_same_always(unit(1, start), unit(2, start), Shared::No, "warnings");
+  expect_same_always(unit(1, start), unit(2, start), Shared::Yes, "warnings of the header");
+  const std::string own = "__device__ int f(unsigned x) { int unused_too; return x < 0 ? 1 : 2; }\n";
+  expect_same_always(unit(1, start + own), unit(2, start), Shared::Yes, "warnings of header and unit");
+  expect_same_always(unit(1, start), unit(2, start + own), Shared::Yes, "warnings of header and sibling");
+  auto next = process();
+  const Unit both = unit(5, start + own);
+  auto plain = process({.directory = directory_.path("plain"), .headers = false});
+  const Seen truth(plain->compile(both));
+  for (const char* directory : {"own-2", "own-3"}) {
+    auto second = process({.directory = directory_.path(directory)});
+    expect_same(truth, Seen(second->compile(both)), "in another process");
+    EXPECT_EQ(second->used(), 1U);
+  }
+}
+
+// NVRTC instantiates the templates that headers use earlier if it creates a precompiled header.
+TEST_F(PchUnits, NotSharedIfTemplatesOfHeadersWarn) {
+  write("r2/tmpl.h",
+        "#pragma once\n#include <wide.h>\ntemplate <class T> __device__ T late() { int unused_t; return T(3); }\n"
+        "__device__ inline int uses_late() { return late<int>(); }\n");
+  settle();
+  const auto warns = [&](int number) {
+    return unit(number, "#include <tmpl.h>\n__device__ int f(int x) { int unused; return x; }\n");
+  };
+  auto plain = process({.directory = directory_.path("plain"), .headers = false});
+  auto one = process();
+  for (int i = 1; i <= 4; ++i)
+    expect_same(Seen(plain->compile(warns(i))), Seen(one->compile(warns(i))), std::to_string(i));
+  EXPECT_EQ(one->kept() + one->used(), 0U);
+  // A unit without its own warnings can use the headers, and the first one with some finds that out.
+  auto other = process({.directory = directory_.path("other")});
+  const std::string start = "#include <tmpl.h>\n";
+  other->expect_queued_similar(unit(1, start));
+  expect_same(Seen(plain->compile(unit(1, start))), Seen(other->compile(unit(1, start))), "creating");
+  EXPECT_EQ(other->kept(), 1U);
+  expect_same(Seen(plain->compile(unit(2, start))), Seen(other->compile(unit(2, start))), "using");
+  for (int i = 3; i <= 4; ++i)
+    expect_same(Seen(plain->compile(warns(i))), Seen(other->compile(warns(i))), std::to_string(i));
+  EXPECT_EQ(other->used(), 1U);
+  EXPECT_EQ(other->dropped(), 1U);
+  EXPECT_NE(other->dropped_reason().find("templates"), std::string::npos) << other->dropped_reason();
+}
+
+TEST_F(PchUnits, NotSharedIfWarningsNameTheUnit) {
+  const std::string start = "#define TWO 1\n#define TWO 2\n#include <wide.h>\n";
+  expect_same_always(start, Shared::No);
+  auto one = process();
+  for (int i = 1; i <= 3; ++i) ASSERT_TRUE(one->compile(unit(i, start)).has_value());
+  const auto said = one->events.of(Event::Kind::PchUnavailable);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_NE(said[0].message.find("name the unit"), std::string::npos) << said[0].message;
 }
 
 TEST_F(PchUnits, SharedForUnitsWithOwnWarnings) {
@@ -216,7 +266,14 @@ TEST_F(PchUnits, NotCreatedForTimeMacro) {
   auto one = process();
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(one->compile(unit(i, "#include <time.h>\n")).has_value());
   EXPECT_EQ(one->kept() + one->used(), 0U);
-  EXPECT_EQ(one->events.count(Event::Kind::PchUnavailable), 2U) << "it is attempted only twice";
+  EXPECT_EQ(one->events.count(Event::Kind::PchUnavailable), 1U) << "it is attempted only once";
+  // Another process does not try it and reports the reason once.
+  auto next = process();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(next->compile(unit(i, "#include <time.h>\n")).has_value());
+  const auto said = next->events.of(Event::Kind::PchUnavailable);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_NE(said[0].message.find("an attempt on this host failed"), std::string::npos) << said[0].message;
+  EXPECT_NE(said[0].message.find("__TIME__"), std::string::npos) << said[0].message;
 }
 
 TEST_F(PchUnits, CompileErrorsAreEqualAndCreateNone) {

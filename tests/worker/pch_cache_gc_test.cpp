@@ -142,18 +142,27 @@ TEST(PchFormat, RoundTrips) {
   const auto read = decode_pch(bytes, key(1), "here");
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(encode_pch(key(1), "here", *read), bytes);
+  EXPECT_EQ(read->log, described("content").log);
+}
+
+TEST(PchFormat, RejectsTooLongLog) {
+  Pch pch = described("content");
+  pch.log = std::string(Pch::kMaxLogBytes, 'x');
+  EXPECT_TRUE(decode_pch(encode_pch(key(1), "here", pch), key(1), "here").has_value());
+  pch.log += 'x';
+  EXPECT_FALSE(decode_pch(encode_pch(key(1), "here", pch), key(1), "here").has_value());
 }
 
 TEST(PchFormat, RejectsOtherVersionKeyOrHost) {
   const std::string bytes = encode_pch(key(1), "here", described("content"));
   std::string newer = bytes;
-  newer[8] = 3;
+  newer[8] = 4;
   const auto rejection = [](const Result<Pch>& result) {
     if (result.has_value()) return std::string("taken");
     EXPECT_EQ(result.error().code, Code::Corrupt);
     return result.error().message;
   };
-  EXPECT_NE(rejection(decode_pch(newer, key(1), "here")).find("version 3"), std::string::npos);
+  EXPECT_NE(rejection(decode_pch(newer, key(1), "here")).find("version 4"), std::string::npos);
   EXPECT_NE(rejection(decode_pch(bytes, key(2), "here")).find("another key"), std::string::npos);
   EXPECT_NE(rejection(decode_pch(bytes, key(1), "there")).find("another host"), std::string::npos);
 }

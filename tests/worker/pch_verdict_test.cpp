@@ -113,7 +113,7 @@ TEST_F(PchVerdictTest, InvalidFileCountsAsMissing) {
   expect_none("in a directory that other users can write to");
 }
 
-TEST_F(PchVerdictTest, RejectionExpiresAfterADay) {
+TEST_F(PchVerdictTest, RejectionExpiresAfterADayAndOthersAfterAMonth) {
   using namespace std::chrono_literals;
   PchCache pch_cache = open();
   const auto now = system_clock().wall();
@@ -123,8 +123,12 @@ TEST_F(PchVerdictTest, RejectionExpiresAfterADay) {
   EXPECT_FALSE(pch_cache.verdict(key(1)).has_value());
   ASSERT_TRUE(keep(pch_cache, 1, {Kind::Rejected, "a full disk", now + 48h}));
   EXPECT_FALSE(pch_cache.verdict(key(1)).has_value()) << "from a clock that was wrong";
-  ASSERT_TRUE(keep(pch_cache, 1, {Kind::Differs, "using one", now - 25h}));
-  EXPECT_TRUE(pch_cache.verdict(key(1)).has_value());
+  for (const Kind kind : {Kind::Good, Kind::Differs}) {
+    ASSERT_TRUE(keep(pch_cache, 1, {kind, "using one", now - 29 * 24h}));
+    EXPECT_TRUE(pch_cache.verdict(key(1)).has_value());
+    ASSERT_TRUE(keep(pch_cache, 1, {kind, "using one", now - 31 * 24h}));
+    EXPECT_FALSE(pch_cache.verdict(key(1)).has_value());
+  }
 }
 
 TEST_F(PchVerdictTest, AnotherLibraryHasAnotherKey) {

@@ -34,7 +34,7 @@ WorkerReply some_reply() {
   reply.compiled.artifact.entries = {{"t<3>", "_Z1tILi3EEvPi"}};
   reply.observations = {{"a/h.h", FileAccess::State::Read, false, {1, 2, 3, 4, 5}, some_content()},
                         {"b/h.h", FileAccess::State::Missing, true, {}, {}}};
-  reply.pch = {PchResult::Outcome::Created, "", 123, 456, {reply.observations[0]}};
+  reply.pch = {PchResult::Outcome::Created, "", 123, 456, {reply.observations[0]}, "a warning\n", true, true};
   return reply;
 }
 
@@ -56,6 +56,19 @@ TEST(WorkerProtocol, ReplyRoundTrips) {
   EXPECT_EQ(back->pch.size, 123U);
   EXPECT_EQ(back->pch.checksum, 456U);
   EXPECT_EQ(back->pch.observations.size(), 1U);
+  EXPECT_EQ(back->pch.log, "a warning\n");
+  EXPECT_TRUE(back->pch.log_checked);
+  EXPECT_TRUE(back->pch.permanent);
+}
+
+TEST(WorkerProtocol, RejectsFailedPchWithoutReason) {
+  for (const auto outcome : {PchResult::Outcome::Rejected, PchResult::Outcome::Unavailable}) {
+    WorkerReply reply = some_reply();
+    reply.pch = {outcome, ""};
+    EXPECT_FALSE(decode_reply(frame_of(reply)).has_value());
+    reply.pch.reason = "why";
+    EXPECT_TRUE(decode_reply(frame_of(reply)).has_value());
+  }
 }
 
 TEST(WorkerProtocol, DependencySetOfCompilerIsSentWithArtifact) {
@@ -71,13 +84,15 @@ TEST(WorkerProtocol, DependencySetOfCompilerIsSentWithArtifact) {
 
 TEST(WorkerProtocol, JobRoundTripsAndTruncationsAreRejected) {
   WorkerJob job{{Unit::cuda("k.cu", "source"), Target::sm(80), {}, "/"},
-                {PchRequest::Mode::Use, "/p", 7, 9},
+                {PchRequest::Mode::Use, "/p", 7, 9, "a warning\n", true},
                 {SandboxPlan::Mode::MayRunPrograms, true, {"/a", "/b"}, {"/c"}}};
   const std::string whole = frame_of(job).payload;
   const auto back = decode_job(whole);
   ASSERT_TRUE(back.has_value()) << back.error().message;
   EXPECT_EQ(back->recipe.unit.key(), job.recipe.unit.key());
   EXPECT_EQ(back->pch.mode, PchRequest::Mode::Use);
+  EXPECT_EQ(back->pch.log, "a warning\n");
+  EXPECT_TRUE(back->pch.log_checked);
   EXPECT_EQ(back->pch.path, "/p");
   EXPECT_EQ(back->pch.size, 7U);
   EXPECT_EQ(back->pch.checksum, 9U);

@@ -171,9 +171,7 @@ Result<CompileResult> CcclCompiler::precompile(const Recipe& recipe, cccl::Algor
   if (Status compiled = program.compile(nothing, options); !compiled) return std::move(compiled).error();
   CompileResult none;
   none.artifact.metadata.log = program.log();
-  report = take_pch_report(none.artifact.metadata.log, order);
-  if (report.outcome == PchResult::Outcome::Rejected && report.reason.empty())
-    report.reason = "NVRTC created no precompiled header";
+  report = program.take_pch_report(none.artifact.metadata.log, order);
   return none;
 }
 

@@ -133,8 +133,14 @@ bool NvrtcCompiler::is_self_contained(const Recipe& recipe) const {
 std::size_t NvrtcCompiler::pch_heap_size() {
   const auto nvrtc = library();
   std::size_t size = 0;
-  if (!nvrtc || (*nvrtc)->pch_heap_size == nullptr || (*nvrtc)->pch_heap_size(&size) != 0) return 0;
+  if (!nvrtc || !(*nvrtc)->has_pch() || (*nvrtc)->pch_heap_size(&size) != 0) return 0;
   return size;
+}
+
+std::size_t NvrtcCompiler::set_pch_heap_size(std::size_t size) {
+  const auto nvrtc = library();
+  if (nvrtc && (*nvrtc)->has_pch()) (void)(*nvrtc)->set_pch_heap_size(size);
+  return pch_heap_size();
 }
 
 Result<CompileResult> NvrtcCompiler::compile(const Recipe& recipe, const RequestContext& /*context*/) {
@@ -168,7 +174,7 @@ Result<CompileResult> NvrtcCompiler::compile(const Recipe& recipe, const PchRequ
   compiled.artifact.entries = std::move(*entries);
   compiled.artifact.dependency_set = std::make_shared<const DependencySet>();
   std::string log = program.log();
-  report = take_pch_report(log, order);
+  report = program.take_pch_report(log, order);
   compiled.artifact.metadata = {recipe.unit.name(), "nvrtc " + (*nvrtc)->version.text(),
                                 milliseconds_since(system_clock(), start), std::move(log)};
   if (const std::string macro = time_macro_of(recipe); !macro.empty()) {

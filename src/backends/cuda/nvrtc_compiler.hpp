@@ -33,6 +33,8 @@ class NvrtcCompiler final : public Compiler {
   Result<CompileResult> compile(const Recipe& recipe, const PchRequest& order, PchResult& report);
   /// Returns the size in bytes of the contiguous memory that the library reserves for precompiled headers; 0 if none.
   std::size_t pch_heap_size();
+  /// Frees that memory and sets its size. Returns the new size, which the library rounds up; 0 if it has none.
+  std::size_t set_pch_heap_size(std::size_t size);
 
  private:
   Result<std::shared_ptr<const NvrtcLibrary>> library();

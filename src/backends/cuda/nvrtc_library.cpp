@@ -241,7 +241,10 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::open(const std::string
   if (!complete) {
     return make_error(Code::Unsupported, path + " lacks functions that kiln needs; install NVRTC 12.0 or newer");
   }
-  (void)library.bind(nvrtc->pch_heap_size, "nvrtcGetPCHHeapSize");
+  (void)(library.bind(nvrtc->pch_heap_size, "nvrtcGetPCHHeapSize") &&
+         library.bind(nvrtc->set_pch_heap_size, "nvrtcSetPCHHeapSize") &&
+         library.bind(nvrtc->pch_heap_required, "nvrtcGetPCHHeapSizeRequired") &&
+         library.bind(nvrtc->pch_create_status, "nvrtcGetPCHCreateStatus"));
   nvrtc->get_version(&nvrtc->version.major, &nvrtc->version.minor);
   int count = 0;
   nvrtc->supported_arch_count(&count);

@@ -95,8 +95,15 @@ struct NvrtcLibrary {
   int (*ptx)(NvrtcProgram* program, char* bytes) = nullptr;
   int (*ltoir_size)(NvrtcProgram* program, std::size_t* size) = nullptr;
   int (*ltoir)(NvrtcProgram* program, char* bytes) = nullptr;
-  // Null in versions before 12.8, which have no precompiled headers.
+  // Null in versions before 12.8, which have no precompiled headers. The heap is memory of the process; setting its
+  // size frees it, and the next program that needs it allocates it again.
   int (*pch_heap_size)(std::size_t* size) = nullptr;
+  int (*set_pch_heap_size)(std::size_t size) = nullptr;
+  int (*pch_heap_required)(NvrtcProgram* program, std::size_t* size) = nullptr;
+  int (*pch_create_status)(NvrtcProgram* program) = nullptr;
+  static constexpr int kPchHeapExhausted = 14;  ///< NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED
+
+  bool has_pch() const { return pch_heap_size != nullptr && pch_create_status != nullptr; }
 
   CudaVersion version;
   std::vector<int> architectures;  ///< supported architectures: 90 for sm_90

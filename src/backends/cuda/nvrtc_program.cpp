@@ -5,6 +5,20 @@
 #include "base/error.hpp"
 
 namespace kiln {
+namespace {
+
+// NVRTC prints this line once in a log, after the first warning.
+constexpr std::string_view kRemark = "Remark: The warnings can be suppressed";
+
+// Returns the first line of a log that refers to a precompiled header.
+std::string line_about_pch(std::string_view log) {
+  const std::size_t at = log.find("precompiled header");
+  if (at == std::string_view::npos) return {};
+  const std::size_t start = log.rfind('\n', at) + 1;
+  return std::string(log.substr(start, log.find('\n', start) - start));
+}
+
+}  // namespace
 
 NvrtcCompilation::~NvrtcCompilation() {
   if (program_ != nullptr) nvrtc_.destroy(&program_);
@@ -92,29 +106,62 @@ Result<Bytes> NvrtcCompilation::fetch(int (*size_of)(NvrtcProgram*, std::size_t*
   return Bytes::of(std::move(bytes));
 }
 
+PchResult NvrtcCompilation::take_pch_report(std::string& log, const PchRequest& order) {
+  const std::string message = line_about_pch(log);
+  PchResult report = kiln::take_pch_report(log, order);
+  if (order.mode != PchRequest::Mode::Create) return report;
+  const int status = nvrtc_.pch_create_status != nullptr ? nvrtc_.pch_create_status(program_) : 0;
+  if (status == 0) return report;
+  report = {PchResult::Outcome::Rejected, std::string("NVRTC created none: ") + nvrtc_.error_string(status)};
+  if (!message.empty()) report.reason += " (" + message + ")";
+  std::size_t required = 0;
+  if (status == NvrtcLibrary::kPchHeapExhausted && nvrtc_.pch_heap_required(program_, &required) == 0)
+    report.heap_required = required;
+  return report;
+}
+
 PchResult take_pch_report(std::string& log, const PchRequest& order) {
   PchResult report;
   if (order.mode == PchRequest::Mode::None) return report;
   report.outcome = PchResult::Outcome::Rejected;
   std::string kept;
   bool after_ours = false;
+  bool drops_remark = false;
   for (std::size_t start = 0; start < log.size();) {
     const std::size_t end = std::min(log.find('\n', start), log.size() - 1) + 1;
     const std::string_view line(log.data() + start, end - start);
     start = end;
     const bool ours = line.find(order.path) != std::string_view::npos;
-    const bool belongs = after_ours && (line == "\n" || line.starts_with("Remark: The warnings can be suppressed"));
-    if (!ours && !belongs) kept += line;
-    after_ours = ours || belongs;
+    const bool is_remark = line.starts_with(kRemark);
+    const bool belongs = after_ours && (line == "\n" || is_remark);
+    if (!ours && !belongs && !(drops_remark && is_remark)) kept += line;
+    after_ours = ours || belongs || (drops_remark && is_remark);
+    if (is_remark) drops_remark = false;
     if (!ours) continue;
-    if (line.find("using precompiled header file") != std::string_view::npos) report.outcome = PchResult::Outcome::Used;
-    if (line.find("creating precompiled header") != std::string_view::npos)
+    if (line.find("using precompiled header file") != std::string_view::npos) {
+      report.outcome = PchResult::Outcome::Used;
+      // What precedes this line does not come from the headers (a warning about options) and is in their log, too.
+      if (order.log.starts_with(kept)) {
+        kept = order.log;
+      } else if (!order.log.empty()) {
+        return {PchResult::Outcome::Rejected, "NVRTC's log starts with other warnings than when it was created"};
+      }
+      drops_remark = order.log.find(kRemark) != std::string::npos;
+    }
+    if (line.find("creating precompiled header") != std::string_view::npos) {
       report.outcome = PchResult::Outcome::Created;
+      report.log = kept;
+    }
     if (report.outcome == PchResult::Outcome::Rejected && report.reason.empty()) {
       report.reason = line.substr(0, line.find('\n'));
     }
   }
   log = std::move(kept);
+  if (report.outcome != PchResult::Outcome::Rejected) {
+    report.reason.clear();
+  } else if (report.reason.empty()) {
+    report.reason = "NVRTC neither created nor used it and does not report why";
+  }
   return report;
 }
 

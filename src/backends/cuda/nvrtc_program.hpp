@@ -25,6 +25,8 @@ class NvrtcCompilation {
   Result<std::vector<EntryPoint>> entries(const Unit& unit);
   Result<Bytes> output(Form form);
   std::string log();
+  /// Like `take_pch_report` below, but the result of a creation is what NVRTC's interface reports.
+  PchResult take_pch_report(std::string& log, const PchRequest& order);
 
  private:
   Error rejected(const std::string& what, int result);
@@ -34,8 +36,9 @@ class NvrtcCompilation {
   NvrtcProgram* program_ = nullptr;
 };
 
-/// Extracts the result for a precompiled header from the log, where NVRTC reports it, and removes it there. The log
-/// must not depend on whether a unit was compiled with one.
+/// Extracts the result for a precompiled header from the log, where NVRTC reports it, and removes it there. Puts the
+/// log of the headers in front of the log of a unit that uses one. The log must not depend on whether a unit was
+/// compiled with one.
 PchResult take_pch_report(std::string& log, const PchRequest& order);
 
 }  // namespace kiln
