@@ -272,12 +272,6 @@ ScopedFileTracing::~ScopedFileTracing() { current_watch.store(nullptr, std::memo
     return result;                                                   \
   }
 
-#define KILN_REMOVE(name)                                \
-  KILN_EXPORTED int name(const char* path) noexcept {    \
-    static auto* real = next<int(const char*)>(#name);   \
-    return kiln::is_nameless_pch(path) ? 0 : real(path); \
-  }
-
 KILN_FOPEN(fopen)
 KILN_FOPEN(fopen64)
 KILN_OPEN(open)
@@ -292,8 +286,6 @@ KILN_STAT(stat, struct stat)
 KILN_STAT(stat64, struct stat64)
 KILN_STAT(lstat, struct stat)
 KILN_STAT(lstat64, struct stat64)
-KILN_REMOVE(remove)
-KILN_REMOVE(unlink)
 
 KILN_EXPORTED int __fxstat(int version, int fd, struct stat* status) {
   static auto* real = next<int(int, int, struct stat*)>("__fxstat");
@@ -320,6 +312,10 @@ KILN_EXPORTED int mkstemp(char* pattern) {
   return fd >= 0 ? fd : real(pattern);
 }
 
+KILN_EXPORTED int remove(const char* path) noexcept {  // NVRTC removes an old file before it writes a new one
+  static auto* real = next<int(const char*)>("remove");
+  return kiln::is_nameless_pch(path) ? 0 : real(path);
+}
 KILN_EXPORTED int access(const char* path, int mode) noexcept {
   static auto* real = next<int(const char*, int)>("access");
   const int result = real(path, mode);

@@ -23,9 +23,9 @@ struct PchRequest {
   std::string path;                  ///< absolute path of the file to read or write
   std::uint64_t size = 0;            ///< for Use: required size of the file, in bytes
   std::uint64_t checksum = 0;        ///< for Use: required XXH3 checksum of the file
-  std::shared_ptr<const Fd> file{};  ///< in the host only: the file if it has no name (`is_nameless_pch(path)`)
   std::string log{};                 ///< for Use: the compiler's log of the headers (`PchResult::log`), which it omits
   bool log_checked = false;          ///< for Use: `PchResult::log_checked`
+  std::shared_ptr<const Fd> file{};  ///< in the host only: the file if it has no name (`is_nameless_pch(path)`)
 };
 
 /// The result for a precompiled header.

@@ -71,7 +71,7 @@ class NamelessPchCache::NamelessWriter final : public Writer {
 };
 
 NamelessPchCache::NamelessPchCache(Options options)
-    : PchCache(std::move(options)), verdicts_({options_.verdicts, 0, options_.host}) {}
+    : PchCache(std::move(options)), verdict_files_({options_.verdicts, 0, options_.host}) {}
 
 std::optional<Pch> NamelessPchCache::find(const Digest& key, std::string* /*corruption*/) {
   const MutexLock lock(mutex_);
@@ -113,14 +113,20 @@ Status NamelessPchCache::keep(const Digest& key, Pch pch) {
   return {};
 }
 
-// If the result cannot be stored, the next process repeats the check. This process remembers it.
+// If the result cannot be stored, the next process repeats the check.
 void NamelessPchCache::keep(const Digest& key, const PchVerdict& verdict) {
-  const auto writer = options_.verdicts.empty() ? nullptr : verdicts_.try_begin_write(key);
+  const auto writer = options_.verdicts.empty() ? nullptr : verdict_files_.try_begin_write(key);
   if (writer != nullptr) (void)writer->publish(verdict);
+  const MutexLock lock(mutex_);
+  verdicts_[key] = verdict;
 }
 
 std::optional<PchVerdict> NamelessPchCache::verdict(const Digest& key) {
-  return options_.verdicts.empty() ? std::nullopt : verdicts_.verdict(key);
+  {
+    const MutexLock lock(mutex_);
+    if (const auto known = verdicts_.find(key); known != verdicts_.end()) return known->second;
+  }
+  return options_.verdicts.empty() ? std::nullopt : verdict_files_.verdict(key);
 }
 
 void NamelessPchCache::remove(const Digest& key) {

@@ -41,10 +41,11 @@ class NamelessPchCache final : public PchCache {
   Status keep(const Digest& key, Pch pch);
   void keep(const Digest& key, const PchVerdict& verdict);
 
-  PchCache verdicts_;
+  PchCache verdict_files_;
   mutable Mutex mutex_;
   std::map<Digest, Entry> entries_ KILN_GUARDED_BY(mutex_);
-  std::map<Digest, pid_t> writers_ KILN_GUARDED_BY(mutex_);  // the processes of the writers
+  std::map<Digest, pid_t> writers_ KILN_GUARDED_BY(mutex_);        // the processes of the writers
+  std::map<Digest, PchVerdict> verdicts_ KILN_GUARDED_BY(mutex_);  // of this process
   std::uint64_t uses_ KILN_GUARDED_BY(mutex_) = 0;
 };
 

@@ -27,8 +27,8 @@ struct Pch {
   std::uint64_t checksum = 0;            ///< XXH3 of the file
   DependencySet dependency_set;          ///< by content; checked before each use of the file
   std::vector<FileAccess> observations;  ///< the compiler's file accesses, in order
-  std::shared_ptr<const Fd> file{};      ///< the file if it has no name; `path` is then the one that workers use
   std::string log{};                     ///< the compiler's log of the headers
+  std::shared_ptr<const Fd> file{};      ///< the file if it has no name; `path` is then the one that workers use
   static constexpr std::size_t kMaxLogBytes = std::size_t{1} << 20;
 };
 
@@ -77,7 +77,7 @@ class PchCache {
     /// cannot write into the file of its successor.
     const std::string& path() const { return path_; }
     /// Returns the request to create the file.
-    PchRequest order() const { return {PchRequest::Mode::Create, path_, 0, 0, file_}; }
+    PchRequest order() const { return {PchRequest::Mode::Create, path_, 0, 0, {}, false, file_}; }
     /// Publishes the files under the key by rename, the large file before the small one, and then evicts entries if the
     /// size limit is exceeded. Rejects a file that alone exceeds the limit. `pch.path` is ignored.
     virtual Status publish(const Pch& pch) = 0;

@@ -129,7 +129,7 @@ class Checking {
 
   const PchRequest& create() const { return create_; }
   PchRequest use() const {
-    return {PchRequest::Mode::Use, create_.path, made_.size, made_.checksum, create_.file, made_.log};
+    return {PchRequest::Mode::Use, create_.path, made_.size, made_.checksum, made_.log, false, create_.file};
   }
   void keep_report() { made_ = std::move(report_); }
   const std::string& reason() const { return reason_; }

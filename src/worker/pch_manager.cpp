@@ -236,7 +236,8 @@ std::optional<PchManager::PchPlan> PchManager::use(const Recipe& recipe, const D
   }
   PchPlan plan;
   plan.headers = headers;
-  plan.order = {PchRequest::Mode::Use, std::move(pch->path), pch->size, pch->checksum, pch->file, std::move(pch->log)};
+  plan.order = {PchRequest::Mode::Use, std::move(pch->path), pch->size, pch->checksum, std::move(pch->log)};
+  plan.order.file = std::move(pch->file);
   if (!plan.order.log.empty())
     plan.order.log_checked = pch_cache_->verdict(log_check_key(headers, plan.order.checksum)).has_value();
   plan.observations = std::move(pch->observations);

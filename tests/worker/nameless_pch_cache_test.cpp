@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.hpp"
 #include "pch_cache_fixture.hpp"
 #include "support/processes/child.hpp"
 #include "worker/worker_files.hpp"
@@ -30,7 +31,7 @@ class NamelessPch : public PchCacheTest, public testing::WithParamInterface<bool
     return std::move(reply.file);
   }
   static PchRequest use_of(const Pch& pch) {
-    return {PchRequest::Mode::Use, pch.path, pch.size, pch.checksum, pch.file};
+    return {PchRequest::Mode::Use, pch.path, pch.size, pch.checksum, {}, false, pch.file};
   }
   // Acts like a compiler and its host process.
   static bool make_in(PchCache& cache, int number, const std::string& content) {
@@ -117,7 +118,7 @@ TEST_P(NamelessPch, EvictsLeastRecentlyUsed) {
 }
 
 TEST_P(NamelessPch, StoresOnlyVerdictsForOtherProcesses) {
-  const PchVerdict good{PchVerdict::Kind::Good, {}, std::chrono::seconds(1)};
+  const PchVerdict good{PchVerdict::Kind::Good, {}, system_clock().wall()};
   const auto cache = open_nameless();
   EXPECT_FALSE(cache->verdict(key(1)).has_value());
   ASSERT_TRUE(cache->try_begin_write(key(1))->publish(good).has_value());
@@ -126,6 +127,13 @@ TEST_P(NamelessPch, StoresOnlyVerdictsForOtherProcesses) {
   EXPECT_EQ(other->verdict(key(1))->kind, PchVerdict::Kind::Good);
   EXPECT_FALSE(cache->requested_before(key(1)));
   EXPECT_FALSE(cache->requested_before(key(1)));
+}
+
+TEST_P(NamelessPch, RemembersVerdictWithoutDirectory) {
+  NamelessPchCache cache({directory_, 1, "here", PchCache::Options::Storage::Nameless});
+  ASSERT_TRUE(cache.try_begin_write(key(1))->publish({PchVerdict::Kind::Good, {}, system_clock().wall()}).has_value());
+  ASSERT_TRUE(cache.verdict(key(1)).has_value());
+  EXPECT_FALSE(cache.verdict(key(2)).has_value());
 }
 
 TEST_P(NamelessPch, ChildUsesFilesOfItsParentAndCreatesItsOwn) {

@@ -84,7 +84,7 @@ TEST(WorkerProtocol, DependencySetOfCompilerIsSentWithArtifact) {
 
 TEST(WorkerProtocol, JobRoundTripsAndTruncationsAreRejected) {
   WorkerJob job{{Unit::cuda("k.cu", "source"), Target::sm(80), {}, "/"},
-                {PchRequest::Mode::Use, "/p", 7, 9, {}, "a warning\n", true},
+                {PchRequest::Mode::Use, "/p", 7, 9, "a warning\n", true},
                 {SandboxPlan::Mode::MayRunPrograms, true, {"/a", "/b"}, {"/c"}},
                 Digest{{7}}};
   const std::string whole = frame_of(job).payload;
