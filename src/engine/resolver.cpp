@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/process/process_lifecycle.hpp"
+#include "base/process/system_info.hpp"
 #include "engine/claim_wait.hpp"
 #include "engine/explain.hpp"
 
@@ -43,7 +44,8 @@ Result<std::optional<ResolveResult>> Resolver::find_prebuilt(const CompileReques
 std::unique_ptr<EarlyCompile> Resolver::start_early(const CompileRequest& request, const RequestContext& context) {
   if (params_.units == nullptr || !params_.compile_allowed) return nullptr;
   const auto recipe = params_.units->undigested_recipe(request.unit, request.target);
-  if (!recipe) return nullptr;
+  // On one core, the compile of a request that turns out to be a hit would delay it.
+  if (!recipe || usable_cores() < 2) return nullptr;
   const auto compiler = params_.units->compiler(request.unit, request.target);
   return compiler ? (*compiler)->start_early(*recipe, context) : nullptr;
 }
