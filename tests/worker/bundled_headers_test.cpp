@@ -85,7 +85,9 @@ TEST_F(Bundled, UnitCompilesWithHeadersThatAreInstalledOnceAndTracked) {
   ASSERT_TRUE(compiled.has_value()) << compiled.error().message << compiled.error().log;
   EXPECT_EQ(compiled->uncacheable_reason, "");
   EXPECT_EQ(one.installs(), 1U);
-  EXPECT_TRUE(one.compile(half("2")).has_value());
+  const auto with_root =
+      one.compile(half("2").with_include_root(directory_.path()));  // NVRTC words its error differently
+  EXPECT_TRUE(with_root.has_value()) << with_root.error().message << with_root.error().log;
   const Host next = host();
   EXPECT_TRUE(next.compile(half("3")).has_value());
   EXPECT_EQ(one.installs() + next.installs(), 1U);

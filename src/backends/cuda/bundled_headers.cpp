@@ -130,8 +130,9 @@ bool has_bundled_headers(const CompilerIdentity& nvrtc) {
          version >= kFirstVersion;
 }
 
+// "could not open source file" without include directories, "cannot open source file" with some.
 bool is_missing_header(const Error& error) {
-  return error.code == Code::CompileFailed && error.log.find("could not open source file") != std::string::npos;
+  return error.code == Code::CompileFailed && error.log.find("open source file \"") != std::string::npos;
 }
 
 std::vector<std::string> installed_headers(const std::string& directory) {
