@@ -64,10 +64,11 @@ fi
 # The headers of RMM, which tests/session/adaptors_test.cpp compiles kiln/rmm.hpp against.
 [ -d .venv/rmm/librmm ] || .venv/bin/python -m pip install -q --no-deps --target .venv/rmm librmm-cu13==26.10.0
 
-# The oldest NVRTC with precompiled headers, with the CUB and runtime headers of its release. The newest is installed above.
-[ -d .venv/nvrtc-12.8/nvidia/cuda_cccl ] ||
-  .venv/bin/python -m pip install -q --no-deps --target .venv/nvrtc-12.8 nvidia-cuda-nvrtc-cu12==12.8.93 \
-    nvidia-cuda-runtime-cu12==12.8.90 nvidia-cuda-cccl-cu12==12.8.90
+# The oldest NVRTC with precompiled headers, with headers: the CUB of 12.8 includes headers that NVRTC does not have. The
+# newest NVRTC is installed above.
+[ -d .venv/nvrtc-12.8/nvidia_cuda_cccl_cu12-12.9.27.dist-info ] ||
+  .venv/bin/python -m pip install -q --upgrade --no-deps --target .venv/nvrtc-12.8 nvidia-cuda-nvrtc-cu12==12.8.93 \
+    nvidia-cuda-runtime-cu12==12.8.90 nvidia-cuda-cccl-cu12==12.9.27
 
 # The releases of NVIDIA's CCCL library that kiln supports: the newest where Python finds it, each older one in a separate
 # directory, because their interfaces differ. Only the wheel is installed; its dependencies (numba, cuda-core) are not used
