@@ -1,6 +1,6 @@
 // The overhead of the full compile path: the search, the claim, the worker process that tracks inputs, the dependency
-// set and the entry. Each round has an empty cache, except for the digests of the toolkit's files, which the first
-// compile on a machine computes and which stay between rounds.
+// set and the entry. No round finds an entry. On a used host the digests of the toolkit's files and the results of the
+// compiler's checks, which the first compile on a machine computes, stay between rounds; on a new host nothing does.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -25,17 +25,38 @@ SessionOptions options_for(const std::string& cache) {
   return {.settings = {{"cache.dir", cache}}, .locked = {"cache.dir"}, .on_event = {}};
 }
 
+// A used host has compiled another unit before: it has the digests of the toolkit's files and the results of the checks
+// of its compiler. A new host has nothing.
+enum class Host { Used, New };
+
 class Resolution {
  public:
-  explicit Resolution(const Unit& unit) : unit_(unit) {}
+  Resolution(const Unit& unit, Host host) : unit_(unit), host_(host) {}
 
   Result<double> compile() {
     const std::string cache = scratch_ / std::to_string(round_++);
-    // If the digest file is in the cache; else it is in the runtime directory, which all rounds share.
-    if (const std::string memory = "/v1/digests"; round_ > 1 && fs::exists(scratch_ / "0" + memory)) {
-      fs::create_directories(cache + "/v1");
-      fs::copy_file(scratch_ / "0" + memory, cache + memory);
+    if (host_ == Host::New) use_own_directories(scratch_ / ("host" + std::to_string(round_)));
+    if (host_ == Host::Used && round_ == 1) {
+      if (auto first = timed_compile(cache); !first) return first;
     }
+    if (host_ == Host::Used) return timed_compile(copy_of_host(cache));
+    return timed_compile(cache);
+  }
+
+ private:
+  // Returns a cache without entries that has what the host remembers. The digests are in the runtime directory, which
+  // all rounds share, or in the cache.
+  std::string copy_of_host(const std::string& cache) const {
+    const std::string used = scratch_ / "0/v1/";
+    const std::string copy = cache + "-copy";
+    fs::create_directories(copy + "/v1");
+    for (const char* name : {"digests", "checks"}) {
+      if (fs::exists(used + name)) fs::copy(used + name, copy + "/v1/" + name, fs::copy_options::recursive);
+    }
+    return copy;
+  }
+
+  Result<double> timed_compile(const std::string& cache) const {
     bool compiled = false;
     SessionOptions options = options_for(cache);
     options.on_event = [&](const Event& event) {
@@ -52,9 +73,9 @@ class Resolution {
     return time;
   }
 
- private:
   const Scratch scratch_;
   const Unit unit_;
+  const Host host_;
   int round_ = 0;
 };
 
@@ -73,30 +94,48 @@ Result<Outcomes> cold_compile() {
   const auto nvrtc = NvrtcLibrary::open(recipe->compiler.path);
   if (!nvrtc) return nvrtc.error();
 
-  Resolution resolver(unit);
   Plan plan;
   plan.unit = "ms";
-  plan.ours = [&] { return resolver.compile(); };
   plan.warm_up = 1;
   plan.min_rounds = 8;
   plan.max_rounds = 10;
   plan.max_seconds = 60;
 
-  std::vector<std::string> alone{beside_this_program("kiln-bench-nvrtc"), recipe->compiler.path};
-  alone.insert(alone.end(), roots->begin(), roots->end());
-  Outcomes outcomes;
   // A cold compile is the first of its process, so it is compared with a first compile.
-  plan.name = "cold_compile";
-  plan.limit = 1.05;
-  plan.theirs = [&]() -> Result<double> {
-    auto times = run_child(alone);
-    if (!times) return std::move(times).error();
-    return times->from_main_us / 1000;
+  const std::vector<std::string> alone_small{beside_this_program("kiln-bench-nvrtc"), recipe->compiler.path};
+  std::vector<std::string> alone = alone_small;
+  alone.insert(alone.end(), roots->begin(), roots->end());
+  struct Case {
+    const char* name;
+    Unit unit;
+    Host host;
+    double limit;
+    const std::vector<std::string>& alone;
   };
-  if (Status added = add(outcomes, compare(plan)); !added) return std::move(added).error();
+  const Case cases[] = {{"cold_compile", unit, Host::Used, 1.05, alone},
+                        {"cold_compile_new_host", unit, Host::New, 1.10, alone},
+                        {"cold_compile_small", small_unit(), Host::Used, 1.05, alone_small},
+                        {"cold_compile_small_new_host", small_unit(), Host::New, 1.10, alone_small}};
+  Outcomes outcomes;
+  for (const Case& one : cases) {
+    use_own_directories(scratch);
+    Resolution resolver(one.unit, one.host);
+    plan.name = one.name;
+    plan.limit = one.limit;
+    plan.ours = [&] { return resolver.compile(); };
+    plan.theirs = [&]() -> Result<double> {
+      auto times = run_child(one.alone);
+      if (!times) return std::move(times).error();
+      return times->from_main_us / 1000;
+    };
+    if (Status added = add(outcomes, compare(plan)); !added) return std::move(added).error();
+  }
 
   // In a process that has compiled before, NVRTC reuses 190 MB of memory and has its builtins loaded. That saves about
   // 0.1 s of CPU time, which a worker that serves one compile cannot save.
+  use_own_directories(scratch);
+  Resolution resolver(unit, Host::Used);
+  plan.ours = [&] { return resolver.compile(); };
   plan.name = "cold_compile_initialised";
   plan.limit = 1.25;
   plan.theirs = [&]() -> Result<double> {

@@ -1,5 +1,5 @@
-// A program that compiles the large unit with NVRTC alone, for cold_compile:
-//   kiln-bench-nvrtc LIBNVRTC INCLUDE_ROOT…
+// A program that compiles the large unit, or without include roots the small one, with NVRTC alone, for cold_compile:
+//   kiln-bench-nvrtc LIBNVRTC [INCLUDE_ROOT…]
 // It prints its result in the format of hit.cpp.
 #include <cstdio>
 
@@ -12,7 +12,8 @@ int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const auto nvrtc = kiln::NvrtcLibrary::open(argv[1]);
   if (!nvrtc) return 1;
-  const auto cubin = kiln::bench::compile_with_bare_nvrtc(**nvrtc, kiln::bench::large_unit({argv + 2, argv + argc}));
+  const kiln::Unit unit = argc == 2 ? kiln::bench::small_unit() : kiln::bench::large_unit({argv + 2, argv + argc});
+  const auto cubin = kiln::bench::compile_with_bare_nvrtc(**nvrtc, unit);
   if (!cubin) return 1;
   std::printf("%lld %zu\n", static_cast<long long>(kiln::bench::now_ns() - start), cubin->size());
   return 0;

@@ -18,6 +18,7 @@
 #include "base/process/system_info.hpp"
 #include "file_broker.hpp"
 #include "interpose.hpp"
+#include "loaded_files.hpp"
 #include "worker/worker.hpp"
 
 namespace kiln {
@@ -40,7 +41,8 @@ struct TracingProbe {
 // Returns the reason why the file accesses of this library are not intercepted; empty if they are. A probe makes the
 // library access files with known results: one that it reads, the same file under another name, whose identity it
 // checks, and a missing one. The probe detects a compiler that uses other means (a static libc, direct system calls).
-std::string unobservable_reason(NvrtcCompiler& compiler, const Recipe& recipe) {
+// `passed_before` means that a worker with the same files has run the probe; it takes as long as a small compile.
+std::string unobservable_reason(NvrtcCompiler& compiler, const Recipe& recipe, bool passed_before) {
   const TracingProbe canary;
   const bool is_written = canary.header && write_all(canary.header.get(), TracingProbe::kText, "the canary");
   if (!is_written || !canary.same)
@@ -49,6 +51,7 @@ std::string unobservable_reason(NvrtcCompiler& compiler, const Recipe& recipe) {
     return "kiln-worker cannot find " + parent_path(canary.present) +
            ", which it needs to check that it sees all reads; mount /proc in this container or chroot";
   }
+  if (passed_before) return {};
   Recipe probe = recipe;
   // Uses an include root: a file that is included by its absolute path is opened at once, without a check before.
   const auto include = [](const std::string& path) {
@@ -138,12 +141,15 @@ void complete(PchResult& report, const PchRequest& order, FileAccessRecorder& re
 
 }  // namespace
 
-JobHandler::Nvrtc& JobHandler::nvrtc(const std::string& path, const Recipe& recipe) {
+JobHandler::Nvrtc& JobHandler::nvrtc(const std::string& path, const WorkerJob& job) {
   Nvrtc& known = nvrtcs_[path];
   if (known.compiler != nullptr) return known;
   known.compiler = std::make_unique<NvrtcCompiler>(path, digests_, InputTracking::On);
   reserve_pch_heap(known.compiler->pch_heap_size());
-  known.unobservable_because = unobservable_reason(*known.compiler, recipe);
+  const Digest files = loaded_files_digest();
+  const bool passed_before = files != Digest() && files == job.access_check;
+  known.unobservable_because = unobservable_reason(*known.compiler, job.recipe, passed_before);
+  if (known.unobservable_because.empty()) known.access_check = files;
   return known;
 }
 
@@ -197,12 +203,13 @@ Frame JobHandler::compile_watched(const WorkerJob& job, const Nvrtc& by, const C
   reply.compiled = std::move(*compiled);
   reply.accesses_complete = by.unobservable_because.empty();
   reply.unobserved_because = by.unobservable_because;
+  reply.access_check = by.access_check;
   reply.observations = recorder.take();
   return frame_of(reply);
 }
 
 Frame JobHandler::compile_cuda(const WorkerJob& job) {
-  Nvrtc& known = nvrtc(job.recipe.compiler.path, job.recipe);
+  Nvrtc& known = nvrtc(job.recipe.compiler.path, job);
   return compile_watched(job, known, [&](const PchRequest& order, PchResult& report) {
     return known.compiler->compile(job.recipe, order, report);
   });
@@ -213,7 +220,7 @@ Frame JobHandler::compile_cccl(const WorkerJob& job) {
   const CompilerIdentity& compiler = job.recipe.compiler;
   const auto path = CcclCompiler::nvrtc_of(compiler);
   if (!path) return failed(path.error());
-  const Nvrtc& by = nvrtc(*path, job.recipe);
+  const Nvrtc& by = nvrtc(*path, job);
   std::unique_ptr<CcclCompiler>& known = cccls_[compiler.path];
   if (known == nullptr) known = std::make_unique<CcclCompiler>(compiler, digests_);
   if (Status opened = known->open(job.recipe); !opened) return failed(opened.error());

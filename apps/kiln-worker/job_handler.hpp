@@ -27,8 +27,9 @@ class JobHandler {
   struct Nvrtc {
     std::unique_ptr<NvrtcCompiler> compiler;
     std::string unobservable_because;  ///< empty if all of its file accesses are recorded
+    Digest access_check;               ///< `loaded_files_digest` if they are, otherwise zeros
   };
-  Nvrtc& nvrtc(const std::string& path, const Recipe& recipe);
+  Nvrtc& nvrtc(const std::string& path, const WorkerJob& job);
   /// Compiles a job and handles precompiled headers as ordered.
   using Compile = std::function<Result<CompileResult>(const PchRequest& order, PchResult& report)>;
   Frame compile_watched(const WorkerJob& job, const Nvrtc& by, const Compile& make);

@@ -30,13 +30,14 @@ class Scratch {
 };
 
 /// Makes this process and its children ignore user configuration and write nothing outside the directory.
-inline void use_own_directories(const Scratch& scratch) {
+inline void use_own_directories(const std::string& place) {
   for (const char* variable : {"XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"}) {
-    const std::string directory = scratch / variable;
-    std::filesystem::create_directory(directory);
+    const std::string directory = place + "/" + variable;
+    std::filesystem::create_directories(directory);
     std::filesystem::permissions(directory, std::filesystem::perms::owner_all);
     setenv(variable, directory.c_str(), 1);
   }
 }
+inline void use_own_directories(const Scratch& scratch) { use_own_directories(scratch.path()); }
 
 }  // namespace kiln::bench

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -18,6 +19,13 @@ struct CompileResult {
   std::string uncacheable_reason;
 };
 
+/// A compile that was started before the identity of its compiler was known. `Compiler::compile` uses its result if the
+/// context of the request has it. The destructor ends it.
+class EarlyCompile {
+ public:
+  virtual ~EarlyCompile() = default;
+};
+
 /// A compiler of units. Every implementation and decorator passes tests/conformance/compiler_conformance.hpp.
 /// Thread-safe.
 class Compiler {
@@ -30,6 +38,18 @@ class Compiler {
   /// Returns the identity of this compiler. It does not open the compiler's library if the toolchain allows that,
   /// because every cache hit calls it too. A digest of its files that is not older than the request is reused.
   virtual Result<CompilerIdentity> identity(const RequestContext& context) = 0;
+
+  /// Returns the identity without its digest if `identity` has to read large files first and `start_early` can compile
+  /// in the meantime; otherwise nothing.
+  virtual std::optional<CompilerIdentity> undigested_identity() { return std::nullopt; }
+  /// Returns a digest of the identities, sizes and times of the compiler's files; nothing if an equal one later does
+  /// not prove that the files did not change in between.
+  virtual std::optional<Digest> files_state() { return std::nullopt; }
+  /// Starts to compile a recipe that has an undigested identity. Returns null if that is not possible. Nothing is
+  /// stored or reported before `compile` uses the result.
+  virtual std::unique_ptr<EarlyCompile> start_early(const Recipe& /*undigested*/, const RequestContext& /*context*/) {
+    return nullptr;
+  }
 
   /// Checks whether the compiler supports this target. The error lists what it supports. Can open the library.
   virtual Status supports(const Target& target) = 0;

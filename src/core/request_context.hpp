@@ -13,6 +13,7 @@
 
 namespace kiln {
 
+class EarlyCompile;
 class WaitObserver;
 
 /// The conditions under which one request is served. Passed by reference from the caller to the stores, claims and
@@ -27,6 +28,7 @@ struct RequestContext {
   std::optional<std::chrono::nanoseconds> requested_at = {};
   Urgency urgent = {};             ///< whether a caller waits for the result; can change while the request is served
   WaitObserver* waits = nullptr;   ///< notified about waits for other processes; null means none
+  EarlyCompile* early = nullptr;   ///< compile of this request that has started already; null means none
   std::size_t queued_similar = 0;  ///< number of queued units of the same kind and target; an estimate
 
   /// Returns whether the result is no longer needed. Code that waits calls it after each `sleep_time`.

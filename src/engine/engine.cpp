@@ -28,7 +28,26 @@ const Unit& unit_of(const Unit& unit) { return unit; }
 const Target* target_of(const CompileRequest& request) { return &request.target; }
 const Target* target_of(const Unit& /*unit*/) { return nullptr; }
 
+template <class Named>
+Error cancelled_by_name(const Named& which) noexcept {
+  Error error{Code::Cancelled, "canceled", {}};
+  ignore_failures([&] { error.message = describe(which) + " was canceled"; });
+  return error;
+}
+
 }  // namespace
+
+Event make_event(Event::Kind kind, const CompileTask& task) {
+  return make_event(kind, *task.unit, task.target, task.number);
+}
+
+std::string describe(const CompileRequest& request) {
+  return "unit '" + request.unit.label() + "' for " + request.target.name();
+}
+std::string describe(const CompileTask& task) { return "unit '" + task.called() + "' for " + task.target.name(); }
+
+Error cancelled(const CompileRequest& request) noexcept { return cancelled_by_name(request); }
+Error cancelled(const CompileTask& task) noexcept { return cancelled_by_name(task); }
 
 template <class What>
 void Engine::State::hash_same_named(std::span<const What> wanted) {

@@ -37,13 +37,6 @@ Result<T> run_for_request(const CompileRequest& request, const Function& functio
   });
 }
 
-template <class Named>
-Error cancelled_by_name(const Named& which) noexcept {
-  Error error{Code::Cancelled, "canceled", {}};
-  ignore_failures([&] { error.message = describe(which) + " was canceled"; });
-  return error;
-}
-
 // Returns a copy for the waiting threads.
 Error copy_error(const Error& error) noexcept {
   Error copy = out_of_memory();
@@ -52,18 +45,6 @@ Error copy_error(const Error& error) noexcept {
 }
 
 }  // namespace
-
-Event make_event(Event::Kind kind, const CompileTask& task) {
-  return make_event(kind, *task.unit, task.target, task.number);
-}
-
-std::string describe(const CompileRequest& request) {
-  return "unit '" + request.unit.label() + "' for " + request.target.name();
-}
-std::string describe(const CompileTask& task) { return "unit '" + task.called() + "' for " + task.target.name(); }
-
-Error cancelled(const CompileRequest& request) noexcept { return cancelled_by_name(request); }
-Error cancelled(const CompileTask& task) noexcept { return cancelled_by_name(task); }
 
 Engine::State::State(ResolverSource& its_source, Options its_options)
     : source(its_source), options(std::move(its_options)), table(index, options.max_queued),
@@ -295,6 +276,8 @@ std::optional<Result<ResolveResultPtr>> Engine::State::execute(CompileTask& task
   auto prebuilt = run_for_request<std::optional<ResolveResult>>(
       request, [&] { return source.resolver_for_task().find_prebuilt(request, context); });
   if (prebuilt && *prebuilt) return std::make_shared<const ResolveResult>(std::move(**prebuilt));
+  const std::unique_ptr<EarlyCompile> early = start_early(task, request, context);
+  context.early = early.get();
   auto described = run_for_request<Recipe>(request, [&] { return source.resolver().recipe(request, context); });
   if (!described) return std::move(described).error();
   recipe = std::move(*described);
@@ -310,6 +293,18 @@ std::optional<Result<ResolveResultPtr>> Engine::State::execute(CompileTask& task
   }
   if (!resolved) return std::move(resolved).error();
   return std::make_shared<const ResolveResult>(std::move(*resolved));
+}
+
+std::unique_ptr<EarlyCompile> Engine::State::start_early(const CompileTask& task, const CompileRequest& request,
+                                                         const RequestContext& context) {
+  {
+    const MutexLock lock(mutex);
+    if (stopping || table.running().size() > 1 || table.queued_similar(task) > 0) return nullptr;
+  }
+  auto started = run_for_request<std::unique_ptr<EarlyCompile>>(
+      request,
+      [&]() -> Result<std::unique_ptr<EarlyCompile>> { return source.resolver().start_early(request, context); });
+  return started ? std::move(*started) : nullptr;
 }
 
 bool Engine::State::coalesce_with_running(CompileTask& task, const RequestKey& request, RequestContext& context) {

@@ -80,6 +80,10 @@ struct Engine::State {
   // is already running the same request.
   std::optional<Result<ResolveResultPtr>> execute(CompileTask& task, const Runner& runner,
                                                   std::optional<Recipe>& recipe);
+  // Starts the compile of a task before its compiler is identified, if no other task runs or waits. Several units gain
+  // more from precompiled headers, which need the compiler's digest. Returns null otherwise.
+  std::unique_ptr<EarlyCompile> start_early(const CompileTask& task, const CompileRequest& request,
+                                            const RequestContext& context);
   // Returns a result that a refresh marked for checking if it is still current, otherwise null.
   ResolveResultPtr still_current(const CompileRequest& request, ResolveResultPtr stale,
                                  const RequestContext& context) const;

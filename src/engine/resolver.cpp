@@ -40,6 +40,14 @@ Result<std::optional<ResolveResult>> Resolver::find_prebuilt(const CompileReques
   return std::optional<ResolveResult>();
 }
 
+std::unique_ptr<EarlyCompile> Resolver::start_early(const CompileRequest& request, const RequestContext& context) {
+  if (params_.units == nullptr || !params_.compile_allowed) return nullptr;
+  const auto recipe = params_.units->undigested_recipe(request.unit, request.target);
+  if (!recipe) return nullptr;
+  const auto compiler = params_.units->compiler(request.unit, request.target);
+  return compiler ? (*compiler)->start_early(*recipe, context) : nullptr;
+}
+
 Result<Recipe> Resolver::recipe(const CompileRequest& request, const RequestContext& context) {
   auto recipe = params_.units->recipe(request.unit, request.target, context);
   if (recipe || params_.bundles == nullptr || params_.bundles_exact) return recipe;
@@ -75,6 +83,10 @@ Result<ResolveResult> Resolver::resolve(const CompileRequest& request, const Rec
 
 Result<std::optional<ResolveResult>> Resolver::lookup(const CompileRequest& request, const RequestContext& context) {
   if (auto prebuilt = find_prebuilt(request, context); prebuilt && *prebuilt) return prebuilt;
+  // A task can compile while it digests the compiler; the thread of a caller cannot.
+  const bool may_start_early = params_.units != nullptr && params_.compile_allowed;
+  if (may_start_early && params_.units->undigested_recipe(request.unit, request.target))
+    return std::optional<ResolveResult>();
   const auto recipe = this->recipe(request, context);
   if (!recipe) return recipe.error();
   std::optional<ResolveResult> result = find_local(subject_of(*recipe, nullptr), context);

@@ -84,6 +84,9 @@ class UnitServices {
   virtual Result<Compiler*> compiler(const Unit& unit, const Target& target) = 0;
   /// Returns the recipe of a unit in this process at this time: its compiler, environment and working directory.
   virtual Result<Recipe> recipe(const Unit& unit, const Target& target, const RequestContext& context) = 0;
+  /// Returns the recipe without the digest of its compiler if `recipe` has to read large files first and the compiler
+  /// can start early (`Compiler::start_early`); otherwise nothing.
+  virtual std::optional<Recipe> undigested_recipe(const Unit& unit, const Target& target) = 0;
   /// Returns the tiers whose namespaces can serve the unit, as one store; null if there is none.
   virtual Store* store_for(const Unit& unit) = 0;
   /// Terminates the compiles that run in other processes, because the program is ending.
@@ -150,13 +153,16 @@ class Resolver {
   /// bundle that the driver accepts. It is nothing if bundles must match exactly.
   virtual Result<std::optional<ResolveResult>> find_prebuilt(const CompileRequest& request,
                                                              const RequestContext& context);
+  /// Starts the compile of a request if its recipe takes long because the compiler was not digested on this host
+  /// before. `resolve` uses its result on a miss; it is dropped with the object. Returns null otherwise.
+  virtual std::unique_ptr<EarlyCompile> start_early(const CompileRequest& request, const RequestContext& context);
   /// Returns the current recipe of a request.
   virtual Result<Recipe> recipe(const CompileRequest& request, const RequestContext& context);
   /// Returns a result from the stores or from a compile. If the driver rejects one, the next tier or the compiler
   /// supplies another.
   virtual Result<ResolveResult> resolve(const CompileRequest& request, const Recipe& recipe,
                                         const RequestContext& context);
-  /// Returns a result that needs no compile and no server.
+  /// Returns a result that needs no compile, no server and no digest of a compiler.
   virtual Result<std::optional<ResolveResult>> lookup(const CompileRequest& request, const RequestContext& context);
   /// Returns true if the inputs of a failed compile have changed.
   virtual bool inputs_changed(const Recipe& recipe);

@@ -35,6 +35,14 @@ std::string working_directory() {
   return buffer;
 }
 
+Recipe recipe_with(const Compiler& compiler, const Unit& unit, const Target& target, CompilerIdentity identity) {
+  // A CCCL algorithm includes no file of the program, so the working directory must not affect its key.
+  Recipe recipe{unit, effective_target(unit, target), std::move(identity),
+                unit.kind() == "cccl" ? "/" : working_directory()};
+  recipe.self_contained = compiler.is_self_contained(recipe);
+  return recipe;
+}
+
 }  // namespace
 
 // Precompiled headers are stored next to the cache if the cache is on this host: they are large and of no use to other
@@ -272,11 +280,14 @@ Result<Recipe> Components::recipe(const Unit& unit, const Target& target, const 
   if (!compiler) return compiler.error();
   auto identity = (*compiler)->identity(context);
   if (!identity) return std::move(identity).error();
-  // A CCCL algorithm includes no file of the program, so the working directory must not affect its key.
-  Recipe recipe{unit, effective_target(unit, target), std::move(*identity),
-                unit.kind() == "cccl" ? "/" : working_directory()};
-  recipe.self_contained = (*compiler)->is_self_contained(recipe);
-  return recipe;
+  return recipe_with(**compiler, unit, target, std::move(*identity));
+}
+
+std::optional<Recipe> Components::undigested_recipe(const Unit& unit, const Target& target) {
+  const auto compiler = this->compiler(unit, target);
+  auto identity = compiler ? (*compiler)->undigested_identity() : std::nullopt;
+  if (!identity) return std::nullopt;
+  return recipe_with(**compiler, unit, target, std::move(*identity));
 }
 
 }  // namespace kiln

@@ -61,6 +61,7 @@ class Components final : public UnitServices {
 
   Result<Compiler*> compiler(const Unit& unit, const Target& target) override;
   Result<Recipe> recipe(const Unit& unit, const Target& target, const RequestContext& context) override;
+  std::optional<Recipe> undigested_recipe(const Unit& unit, const Target& target) override;
   Store* store_for(const Unit& unit) override;
   void interrupt() override;
   /// Waits until everything compiled so far is uploaded, at most `timeout`. Returns false if something is left.

@@ -32,6 +32,12 @@ Digest library_check_key(const CompilerIdentity& compiler, const Unit& check) {
   return sha256(out.bytes());
 }
 
+Digest access_check_key(const CompilerIdentity& compiler) {
+  BinaryWriter out;
+  out.text("kiln access check").text(version()).digest(compiler.digest).text(compiler.path);
+  return sha256(out.bytes());
+}
+
 PchCache* LibraryCheck::cache() {
   // An exception must not leave call_once: see base/once.hpp.
   std::call_once(found_, [this] {
@@ -102,6 +108,30 @@ Status LibraryCheck::pass(const Recipe& recipe, const Unit& check, const Run& ru
   const MutexLock lock(mutex_);
   results_[key] = verdict;
   return status_of(*verdict, recipe.compiler, check);
+}
+
+Digest LibraryCheck::access_check(const CompilerIdentity& compiler) {
+  const Digest key = access_check_key(compiler);
+  {
+    const MutexLock lock(mutex_);
+    if (const auto found = access_checks_.find(key); found != access_checks_.end()) return found->second;
+  }
+  const std::optional<PchVerdict> verdict = cache() != nullptr ? cache()->verdict(key) : std::nullopt;
+  const bool passed = verdict && verdict->kind == PchVerdict::Kind::Good;
+  const Digest worker = passed ? Digest::from_hex(verdict->reason).value_or(Digest()) : Digest();
+  const MutexLock lock(mutex_);
+  return access_checks_.try_emplace(key, worker).first->second;
+}
+
+void LibraryCheck::remember_access_check(const CompilerIdentity& compiler, const Digest& worker) {
+  if (worker == Digest() || access_check(compiler) == worker) return;
+  const Digest key = access_check_key(compiler);
+  {
+    const MutexLock lock(mutex_);
+    access_checks_[key] = worker;
+  }
+  const auto writer = cache() != nullptr ? cache()->try_begin_write(key) : nullptr;
+  if (writer != nullptr) (void)writer->publish({PchVerdict::Kind::Good, worker.hex(), system_clock().wall()});
 }
 
 }  // namespace kiln

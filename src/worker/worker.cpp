@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/process/dynamic_library.hpp"
 #include "base/process/environment.hpp"
 
 namespace kiln {
@@ -29,6 +30,24 @@ std::string make_temporary_directory() {
 }
 
 }  // namespace
+
+std::string find_worker(const std::string& configured) {
+  if (!configured.empty()) return access(configured.c_str(), X_OK) == 0 ? configured : std::string();
+  std::string directory = path_of_address(reinterpret_cast<const void*>(&find_worker));
+  // The program's path can be relative to the working directory or to PATH.
+  if (directory.empty() || directory.front() != '/') {
+    char self[4096];
+    const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
+    if (size > 0) directory.assign(self, static_cast<std::size_t>(size));
+  }
+  directory.resize(directory.rfind('/') == std::string::npos ? 0 : directory.rfind('/'));
+  // Next to the program, in an installed tree, in a Python package.
+  for (const char* place : {"/kiln-worker", "/../bin/kiln-worker", "/../libexec/kiln/kiln-worker",
+                            "/../../libexec/kiln/kiln-worker", "/bin/kiln-worker"}) {
+    if (access((directory + place).c_str(), X_OK) == 0) return directory + place;
+  }
+  return {};
+}
 
 std::string format_memory_usage(std::uint64_t used, std::uint64_t limit) {
   const auto megabytes = [](std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MB"; };

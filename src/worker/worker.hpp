@@ -16,6 +16,10 @@
 
 namespace kiln {
 
+/// Returns the path of kiln-worker: the configured path, or next to the program or library that contains kiln, or in
+/// its libexec directory. Returns an empty string if it is not found.
+std::string find_worker(const std::string& configured);
+
 /// Returns text about the memory use of a worker, in megabytes. The parameters are bytes.
 std::string format_memory_usage(std::uint64_t used, std::uint64_t limit);
 

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/process/environment.hpp"
 #include "base/process/process_lifecycle.hpp"
+#include "worker/early_job.hpp"
 
 namespace kiln {
 namespace {
@@ -85,15 +86,61 @@ void WorkerCompiler::emit(Event::Kind kind, const Recipe& recipe, std::string me
 }
 
 Result<CompileResult> WorkerCompiler::compile(const Recipe& recipe, const RequestContext& context) {
-  // A forked child does not compile in its own process, because a lock of a vendor library can remain locked in it
-  // forever.
-  const bool may_stay = options_.closed_in_process && fork_generation() == 0 && inner_->is_self_contained(recipe);
-  if (options_.pool == nullptr || may_stay || (recipe.unit.kind() != kind() && !(kind() == "cccl" && is_check(recipe))))
+  if (options_.pool == nullptr || stays_in_process(recipe) ||
+      (recipe.unit.kind() != kind() && !(kind() == "cccl" && is_check(recipe))))
     return inner_->compile(recipe, context);
   if (options_.pool->program().empty())
     return compile_in_process(recipe, "kiln-worker was not found", kSetWorker, context);
   if (Status checked = check_library(recipe, context); !checked) return std::move(checked).error();
   return compile_in_worker(recipe, context);
+}
+
+// A forked child does not compile in its own process, because a lock of a vendor library can remain locked in it
+// forever.
+bool WorkerCompiler::stays_in_process(const Recipe& recipe) const {
+  return options_.closed_in_process && fork_generation() == 0 && inner_->is_self_contained(recipe);
+}
+
+std::optional<CompilerIdentity> WorkerCompiler::undigested_identity() {
+  auto identity = options_.pool != nullptr ? inner_->undigested_identity() : std::nullopt;
+  return identity && !options_.pool->program().empty() ? std::move(identity) : std::nullopt;
+}
+
+std::unique_ptr<EarlyCompile> WorkerCompiler::start_early(const Recipe& undigested, const RequestContext& context) {
+  // Taken before a worker can open the files.
+  const auto files = inner_->files_state();
+  if (!files || options_.pool == nullptr || stays_in_process(undigested)) return nullptr;
+  const SandboxPlan sandbox = sandbox_plan(undigested, options_.sandbox, is_unseen_);
+  WorkerPool::WorkerRequest worker = worker_request(undigested, sandbox, context);
+  return EarlyJob::start({undigested, {}, sandbox, {}}, *files,
+                         {*options_.pool, std::move(worker), options_.timeout, context.stop});
+}
+
+std::optional<Result<CompileResult>> WorkerCompiler::take_early(const Recipe& recipe, FaultSource& fault,
+                                                                std::string& cause, const RequestContext& context) {
+  fault = FaultSource::None;
+  auto* const early = dynamic_cast<EarlyJob*>(context.early);
+  if (early == nullptr || !early->is_for(recipe)) return std::nullopt;
+  auto done = early->take();
+  if (!done) return std::nullopt;
+  // The digest of the recipe was computed while the job ran. If the files are still in the state from before, it is
+  // that of the library that the worker has opened.
+  if (inner_->files_state() != early->files()) {
+    done->lease.discard();
+    return std::nullopt;
+  }
+  done->lease.set_compiler(worker_of(recipe, early->sandbox()));
+  if (!done->talk.rejected.empty()) return not_allowed(recipe, done->talk.rejected.front());
+  if (done->talk.end == Worker::Exchange::Outcome::Answered) {
+    PchManager::PchPlan none;
+    fault = FaultSource::Unit;
+    if (auto result = handle_reply(recipe, done->talk.answer, none, fault, cause, context)) return result;
+    if (is_unseen_) fault = FaultSource::Unseen;
+  } else if (done->talk.end != Worker::Exchange::Outcome::Stopped && !options_.pool->is_ending()) {
+    explain_loss(done->talk, fault, cause);
+  }
+  done->lease.discard();
+  return std::nullopt;
 }
 
 Status WorkerCompiler::check_library(const Recipe& recipe, const RequestContext& context) {
@@ -126,11 +173,13 @@ Result<CompileResult> WorkerCompiler::compile_in_worker(const Recipe& recipe, co
   if (headers) interest.emplace(*options_.headers, *headers);
   unsigned own = 0;
   unsigned external = 0;
-  for (;;) {
+  for (bool is_first = true;; is_first = false) {
     FaultSource fault = FaultSource::Unit;
     std::string cause;
-    if (auto result = try_compile(recipe, headers, fault, cause, context)) return std::move(*result);
-    if (fault == FaultSource::Unseen) continue;
+    auto result =
+        is_first ? take_early(recipe, fault, cause, context) : try_compile(recipe, headers, fault, cause, context);
+    if (result) return std::move(*result);
+    if (fault == FaultSource::None || fault == FaultSource::Unseen) continue;
     if (fault == FaultSource::Headers) {
       headers.reset();
       continue;
@@ -151,18 +200,18 @@ std::optional<Result<CompileResult>> WorkerCompiler::try_compile(const Recipe& r
                                                                  FaultSource& fault, std::string& cause,
                                                                  const RequestContext& context) {
   const SandboxPlan sandbox = sandbox_plan(recipe, options_.sandbox, is_unseen_);
-  WorkerPool::WorkerRequest request{worker_of(recipe, sandbox), worker_environment(recipe), {}, context.urgent};
-  request.runs_programs = sandbox.mode == SandboxPlan::Mode::MayRunPrograms;
+  WorkerPool::WorkerRequest request = worker_request(recipe, sandbox, context);
   if (headers) request.headers = *headers;
   request.request = recipe.request_key().digest;
   auto lease = options_.pool->take(request, context.stop);
   if (!lease && lease.error().code == Code::Cancelled) return cancelled_error(recipe, options_.pool->is_ending());
   if (!lease) return compile_in_process(recipe, lease.error().message, kSetWorker, context);
+  const Digest access_check = options_.checks != nullptr ? options_.checks->access_check(recipe.compiler) : Digest();
   PchManager::PchPlan plan;
   if (headers) plan = options_.headers->plan(recipe, *headers, context);
   if (plan.check != nullptr) {
     const AskWorker asked = [&](const WorkerJob& job) {
-      return send_job(lease->worker(), {job.recipe, job.pch, sandbox}, context.stop);
+      return send_job(lease->worker(), {job.recipe, job.pch, sandbox, access_check}, context.stop);
     };
     if (!options_.headers->passes_check(plan, recipe, asked, context)) {
       lease->discard();  // it may not compile correctly even without them
@@ -174,7 +223,7 @@ std::optional<Result<CompileResult>> WorkerCompiler::try_compile(const Recipe& r
   using End = Worker::Exchange::Outcome;
   Worker::Exchange talk;
   const auto ask_for_unit = [&] {
-    const WorkerJob job{recipe, plan.order, sandbox};
+    const WorkerJob job{recipe, plan.order, sandbox, access_check};
     talk = lease->worker().request(job, options_.timeout, context.stop);
     if (!talk.rejected.empty()) return std::optional<Result<CompileResult>>(not_allowed(recipe, talk.rejected.front()));
     return talk.end == End::Answered ? handle_reply(recipe, talk.answer, plan, fault, cause, context) : std::nullopt;
@@ -195,6 +244,21 @@ std::optional<Result<CompileResult>> WorkerCompiler::try_compile(const Recipe& r
   const bool ending = options_.pool->is_ending();
   if (talk.end == End::Stopped || ending) return cancelled_error(recipe, ending);
   if (headers && !talk.killed_externally) options_.headers->invalidate(plan, recipe, context);
+  explain_loss(talk, fault, cause);
+  return std::nullopt;
+}
+
+WorkerPool::WorkerRequest WorkerCompiler::worker_request(const Recipe& recipe, const SandboxPlan& sandbox,
+                                                         const RequestContext& context) const {
+  WorkerPool::WorkerRequest request{worker_of(recipe, sandbox), worker_environment(recipe), {}, context.urgent};
+  request.runs_programs = sandbox.mode == SandboxPlan::Mode::MayRunPrograms;
+  return request;
+}
+
+void WorkerCompiler::explain_loss(const Worker::Exchange& talk, FaultSource& fault, std::string& cause) const {
+  using End = Worker::Exchange::Outcome;
+  if (talk.end == End::Answered) return;
+  fault = talk.killed_externally ? FaultSource::External : FaultSource::Unit;
   if (talk.end == End::Died) cause = talk.description;
   if (talk.end == End::TimedOut) {
     fault = FaultSource::Limit;
@@ -202,8 +266,6 @@ std::optional<Result<CompileResult>> WorkerCompiler::try_compile(const Recipe& r
             " s (KILN_WORKER_TIME_LIMIT) and was killed";
   }
   if (talk.end == End::ProtocolError) cause = invalid_reply(talk.description);
-  if (talk.killed_externally) fault = FaultSource::External;
-  return std::nullopt;
 }
 
 Result<WorkerReply> WorkerCompiler::send_job(Worker& worker, const WorkerJob& job, const std::stop_token& stop) const {
@@ -255,6 +317,8 @@ std::optional<Result<CompileResult>> WorkerCompiler::handle_reply(const Recipe& 
 CompileResult WorkerCompiler::build_result(const Recipe& recipe, WorkerReply reply, PchManager::PchPlan& plan,
                                            const RequestContext& context) {
   CompileResult& compiled = reply.compiled;
+  if (options_.checks != nullptr && reply.accesses_complete)
+    options_.checks->remember_access_check(recipe.compiler, reply.access_check);
   if (inner_->is_self_contained(recipe)) {
     // Later lookups find it by the empty dependency set, regardless of the compiler's accesses.
     compiled.artifact.dependency_set = std::make_shared<const DependencySet>();

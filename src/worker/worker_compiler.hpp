@@ -37,6 +37,10 @@ class WorkerCompiler final : public Compiler {
 
   std::string kind() const override { return inner_->kind(); }
   Result<CompilerIdentity> identity(const RequestContext& context) override { return inner_->identity(context); }
+  std::optional<CompilerIdentity> undigested_identity() override;
+  std::optional<Digest> files_state() override { return inner_->files_state(); }
+  /// Compiles in a worker on another thread, without precompiled headers. See EarlyJob.
+  std::unique_ptr<EarlyCompile> start_early(const Recipe& undigested, const RequestContext& context) override;
   Status supports(const Target& target) override { return inner_->supports(target); }
   bool is_self_contained(const Recipe& recipe) const override { return inner_->is_self_contained(recipe); }
   /// Compiles in a worker. If a worker crashes, hangs or sends an invalid reply, the unit is tried once more in a new
@@ -48,7 +52,7 @@ class WorkerCompiler final : public Compiler {
   void interrupt() override;
 
  private:
-  enum class FaultSource : std::uint8_t { Unit, Limit, External, Headers, Unseen };
+  enum class FaultSource : std::uint8_t { None, Unit, Limit, External, Headers, Unseen };
 
   /// Checks a library that kiln does not know before its first compile. Code::CompileFailed of its run is a result of
   /// the check; what depends on the load or the settings of this host has other codes.
@@ -60,6 +64,16 @@ class WorkerCompiler final : public Compiler {
   std::optional<Result<CompileResult>> try_compile(const Recipe& recipe, const std::optional<Digest>& headers,
                                                    FaultSource& fault, std::string& cause,
                                                    const RequestContext& context);
+  /// Returns the result of the compile that was started early. Returns nothing if there is none for this recipe, if the
+  /// compiler's files changed while it ran (`fault` is None for both), or if its worker was lost.
+  std::optional<Result<CompileResult>> take_early(const Recipe& recipe, FaultSource& fault, std::string& cause,
+                                                  const RequestContext& context);
+  WorkerPool::WorkerRequest worker_request(const Recipe& recipe, const SandboxPlan& sandbox,
+                                           const RequestContext& context) const;
+  /// Sets `fault` and `cause` after an exchange that was not answered.
+  void explain_loss(const Worker::Exchange& talk, FaultSource& fault, std::string& cause) const;
+  /// Returns true if units of this compiler run in this process although there are workers.
+  bool stays_in_process(const Recipe& recipe) const;
   /// Runs a job that is unrelated to the unit. Returns Code::Cancelled if the worker was killed externally and
   /// Code::Internal if it crashed.
   Result<WorkerReply> send_job(Worker& worker, const WorkerJob& job, const std::stop_token& stop) const;

@@ -10,7 +10,6 @@
 
 #include "base/catch_to_error.hpp"
 #include "base/error.hpp"
-#include "base/process/dynamic_library.hpp"
 #include "base/process/signals.hpp"
 #include "base/process/system_info.hpp"
 
@@ -55,7 +54,7 @@ struct WorkerPool::PooledWorker {
 
   WorkerSlots::Slot slot;  // before the worker, so that it is released after the worker ends
   const SlotKind slot_kind;
-  const std::string compiler;
+  std::string compiler;
   const std::vector<std::string> environment;
   const bool runs_programs;
   const std::chrono::nanoseconds started;
@@ -73,24 +72,6 @@ struct WorkerPool::Waiter {
   bool is_crowded_out = false;                        // true if other processes hold the slots that it could use
   std::optional<WorkerSlots::SlotRequest> announced;  // announced to other processes
 };
-
-std::string find_worker(const std::string& configured) {
-  if (!configured.empty()) return access(configured.c_str(), X_OK) == 0 ? configured : std::string();
-  std::string directory = path_of_address(reinterpret_cast<const void*>(&find_worker));
-  // The program's path can be relative to the working directory or to PATH.
-  if (directory.empty() || directory.front() != '/') {
-    char self[4096];
-    const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
-    if (size > 0) directory.assign(self, static_cast<std::size_t>(size));
-  }
-  directory.resize(directory.rfind('/') == std::string::npos ? 0 : directory.rfind('/'));
-  // Next to the program, in an installed tree, in a Python package.
-  for (const char* place : {"/kiln-worker", "/../bin/kiln-worker", "/../libexec/kiln/kiln-worker",
-                            "/../../libexec/kiln/kiln-worker", "/bin/kiln-worker"}) {
-    if (access((directory + place).c_str(), X_OK) == 0) return directory + place;
-  }
-  return {};
-}
 
 unsigned recommended_workers() {
   return workers_for_budget({usable_cores(), available_memory(), kWorkerBytes, kReserveBytes});
@@ -115,6 +96,11 @@ WorkerPool::Handle::~Handle() {
 }
 
 Worker& WorkerPool::Handle::worker() { return *member_->worker; }
+
+void WorkerPool::Handle::set_compiler(std::string compiler) {
+  const MutexLock lock(pool_.mutex_);
+  member_->compiler = std::move(compiler);
+}
 
 bool WorkerPool::is_ending() const {
   const MutexLock lock(mutex_);

@@ -23,10 +23,6 @@
 
 namespace kiln {
 
-/// Returns the path of kiln-worker: the configured path, or next to the program or library that contains kiln, or in
-/// its libexec directory. Returns an empty string if it is not found.
-std::string find_worker(const std::string& configured);
-
 /// Returns the number of workers that this host can run now, based on its cores and its free memory; at least 1.
 unsigned recommended_workers();
 
@@ -77,6 +73,8 @@ class WorkerPool {
     Handle& operator=(Handle&&) = delete;
     ~Handle();
     Worker& worker();
+    /// Sets the key of the compiler that the worker has opened, if it was not known when the worker was requested.
+    void set_compiler(std::string compiler);
     /// Marks the worker as unusable: it is killed and not used again.
     void discard() { discarded_ = true; }
 

@@ -19,7 +19,7 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kMagic = "KILNWRK1";
-constexpr std::uint32_t kVersion = 6;
+constexpr std::uint32_t kVersion = 7;
 constexpr std::size_t kHeadSize = 8 + 4 + 4 + 8;
 constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
@@ -201,6 +201,7 @@ Frame frame_of(const WorkerJob& job) {
   out.u8(static_cast<std::uint8_t>(job.sandbox.mode)).u8(job.sandbox.reads_roots ? 1 : 0);
   write_paths(out, job.sandbox.readable);
   write_paths(out, job.sandbox.writable);
+  out.digest(job.access_check);
   return {Frame::Type::Compile, std::move(out).bytes()};
 }
 
@@ -217,6 +218,7 @@ Result<WorkerJob> decode_job(std::string_view payload) {
   job.sandbox.reads_roots = in.u8() == 1;
   job.sandbox.readable = read_paths(in);
   job.sandbox.writable = read_paths(in);
+  job.access_check = in.digest();
   if (!in.at_end() || mode > 2 || sandbox > 2) {
     return make_error(Code::Corrupt, "invalid job: truncated or trailing bytes");
   }
@@ -263,6 +265,7 @@ Frame frame_of(const WorkerReply& reply) {
   BinaryWriter out;
   out.u8(reply.accesses_complete ? 1 : 0)
       .text(reply.unobserved_because)
+      .digest(reply.access_check)
       .text(reply.compiled.uncacheable_reason)
       .text(encode_metadata(artifact));
   out.text(encode(reply.observations)).u8(reply.has_dependency_set ? 1 : 0);
@@ -280,6 +283,7 @@ Result<WorkerReply> decode_reply(const Frame& frame) {
   WorkerReply reply;
   reply.accesses_complete = in.u8() == 1;
   reply.unobserved_because = in.text();
+  reply.access_check = in.digest();
   std::string not_cacheable(in.text());
   auto artifact = decode_metadata(in.text());
   if (!artifact) return std::move(artifact).error();

@@ -32,6 +32,9 @@ struct WorkerJob {
   Recipe recipe;
   PchRequest pch;
   SandboxPlan sandbox{};
+  /// The files of a worker that passed the check of its file accesses with this compiler on this host
+  /// (`WorkerReply::access_check`). A worker with the same files does not repeat the check. Zeros mean none.
+  Digest access_check{};
 };
 
 /// A request of a worker to open a file that its sandbox does not allow it to open.
@@ -57,6 +60,8 @@ struct WorkerReply {
   /// True if the worker has certainly recorded every file access of the compiler.
   bool accesses_complete = false;
   std::string unobserved_because{};  ///< the reason otherwise, if the worker knows it
+  /// A digest of the files that the worker runs with, if its file accesses are recorded; otherwise zeros.
+  Digest access_check{};
   std::vector<FileAccess> observations;
   /// True if the compiler reports its inputs by itself. The artifact then has its dependency set, and `observations` is
   /// not used.

@@ -131,5 +131,46 @@ TEST_F(LibraryChecks, WithoutDirectoryTheProcessRemembers) {
   EXPECT_EQ(runs_, 1);
 }
 
+TEST_F(LibraryChecks, RemembersWorkerThatPassedTheCheckOfItsAccesses) {
+  const Digest worker{{1}};
+  {
+    LibraryCheck check = fresh();
+    EXPECT_EQ(check.access_check(recipe().compiler), Digest());
+    check.remember_access_check(recipe().compiler, Digest());
+    EXPECT_EQ(check.access_check(recipe().compiler), Digest()) << "zeros are no result";
+    check.remember_access_check(recipe().compiler, worker);
+    EXPECT_EQ(check.access_check(recipe().compiler), worker);
+  }
+  EXPECT_EQ(files(), 1U);
+  LibraryCheck next = fresh();
+  EXPECT_EQ(next.access_check(recipe().compiler), worker) << "another process finds the result";
+  EXPECT_EQ(next.access_check(recipe("another library").compiler), Digest());
+  next.remember_access_check(recipe().compiler, Digest{{2}});
+  EXPECT_EQ(fresh().access_check(recipe().compiler), Digest{{2}}) << "another worker program replaces it";
+}
+
+TEST_F(LibraryChecks, IgnoresInvalidFilesOfAccessChecks) {
+  fresh().remember_access_check(recipe().compiler, Digest{{1}});
+  const std::string file = directory_.path("checks/" + access_check_key(recipe().compiler).hex() + ".kpcv");
+  const std::string good = read_text(file);
+  namespace fs = std::filesystem;
+  fs::permissions(file, fs::perms::group_write, fs::perm_options::add);
+  EXPECT_EQ(fresh().access_check(recipe().compiler), Digest()) << "a group can write to it";
+  fs::remove(file);
+  write_text(directory_.path("elsewhere"), good);
+  fs::create_symlink(directory_.path("elsewhere"), file);
+  EXPECT_EQ(fresh().access_check(recipe().compiler), Digest()) << "a link";
+  fs::remove(file);
+  for (const std::string& text :
+       {std::string(), std::string("KILNPCV1"), good.substr(0, good.size() - 1), good + "x"}) {
+    write_text(file, text);
+    fs::permissions(file, fs::perms(0600));
+    EXPECT_EQ(fresh().access_check(recipe().compiler), Digest()) << text.size();
+  }
+  write_text(file, good);
+  fs::permissions(file, fs::perms(0600));
+  EXPECT_EQ(fresh().access_check(recipe().compiler), Digest{{1}});
+}
+
 }  // namespace
 }  // namespace kiln::test

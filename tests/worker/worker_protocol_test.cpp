@@ -72,7 +72,8 @@ TEST(WorkerProtocol, DependencySetOfCompilerIsSentWithArtifact) {
 TEST(WorkerProtocol, JobRoundTripsAndTruncationsAreRejected) {
   WorkerJob job{{Unit::cuda("k.cu", "source"), Target::sm(80), {}, "/"},
                 {PchRequest::Mode::Use, "/p", 7, 9},
-                {SandboxPlan::Mode::MayRunPrograms, true, {"/a", "/b"}, {"/c"}}};
+                {SandboxPlan::Mode::MayRunPrograms, true, {"/a", "/b"}, {"/c"}},
+                Digest{{7}}};
   const std::string whole = frame_of(job).payload;
   const auto back = decode_job(whole);
   ASSERT_TRUE(back.has_value()) << back.error().message;
@@ -85,6 +86,7 @@ TEST(WorkerProtocol, JobRoundTripsAndTruncationsAreRejected) {
   EXPECT_TRUE(back->sandbox.reads_roots);
   EXPECT_EQ(back->sandbox.readable, (std::vector<std::string>{"/a", "/b"}));
   EXPECT_EQ(back->sandbox.writable, std::vector<std::string>{"/c"});
+  EXPECT_EQ(back->access_check, Digest{{7}});
   for (std::size_t size = 0; size < whole.size(); ++size) {
     EXPECT_FALSE(decode_job(std::string_view(whole).substr(0, size)).has_value()) << size;
   }

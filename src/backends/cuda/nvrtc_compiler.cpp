@@ -7,6 +7,7 @@
 #include "backends/source_scan.hpp"
 #include "backends/text_facts.hpp"
 #include "base/clock.hpp"
+#include "base/codec.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/process/environment.hpp"
@@ -37,6 +38,15 @@ std::string architecture_option(const Target& target) {
   // PTX and LTO-IR are for a virtual architecture. `sm_` works only for some of them.
   if (target.form != Form::Cubin) architecture.replace(0, 3, "compute_");
   return "--gpu-architecture=" + architecture;
+}
+
+CompilerIdentity undigested(const NvrtcCandidate& candidate) {
+  CompilerIdentity identity;
+  identity.name = "nvrtc";
+  identity.version = candidate.version.text();
+  identity.path = candidate.path;
+  identity.environment = environment_variables(kVariables);
+  return identity;
 }
 
 std::vector<std::string> options_for(const Recipe& recipe, const PchRequest& order, CudaVersion version) {
@@ -90,15 +100,36 @@ std::optional<Digest> NvrtcCompiler::digest_of(const NvrtcCandidate& candidate, 
 Result<CompilerIdentity> NvrtcCompiler::identity(const RequestContext& context) {
   const Result<NvrtcCandidate> found = candidate();
   if (!found) return found.error();
-  CompilerIdentity identity;
-  identity.name = "nvrtc";
-  identity.version = found->version.text();
-  identity.path = found->path;
   const std::optional<Digest> digest = digest_of(*found, context);
   if (!digest) return make_error(Code::Unavailable, found->path + " or its builtins file cannot be read");
+  is_identified_ = true;
+  CompilerIdentity identity = undigested(*found);
   identity.digest = *digest;
-  identity.environment = environment_variables(kVariables);
   return identity;
+}
+
+std::optional<CompilerIdentity> NvrtcCompiler::undigested_identity() {
+  if (is_identified_) return std::nullopt;
+  const Result<NvrtcCandidate> found = candidate();
+  if (!found) return std::nullopt;
+  const auto library = digests_.stable_state(found->path);
+  if (!library || digests_.is_cached(found->path, *library)) return std::nullopt;
+  return undigested(*found);
+}
+
+std::optional<Digest> NvrtcCompiler::files_state() {
+  const Result<NvrtcCandidate> found = candidate();
+  if (!found) return std::nullopt;
+  BinaryWriter out;
+  for (const std::string& path : {found->path, found->builtins}) {
+    if (path.empty()) continue;
+    const auto state = digests_.stable_state(path);
+    if (!state) return std::nullopt;
+    const FileStamp& stamp = state->stamp;
+    out.text(path).u64(state->mount).u64(stamp.device).u64(stamp.inode).u64(stamp.size);
+    out.u64(static_cast<std::uint64_t>(stamp.modified_ns)).u64(static_cast<std::uint64_t>(stamp.changed_ns));
+  }
+  return sha256(out.bytes());
 }
 
 Result<std::shared_ptr<const NvrtcLibrary>> NvrtcCompiler::library() {

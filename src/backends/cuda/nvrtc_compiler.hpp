@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,8 @@ class NvrtcCompiler final : public Compiler {
 
   std::string kind() const override { return "cuda"; }
   Result<CompilerIdentity> identity(const RequestContext& context) override;
+  std::optional<CompilerIdentity> undigested_identity() override;
+  std::optional<Digest> files_state() override;
   Status supports(const Target& target) override;
   bool is_self_contained(const Recipe& recipe) const override;
   Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
@@ -41,6 +44,7 @@ class NvrtcCompiler final : public Compiler {
 
   const std::string path_;
   FileDigestCache& digests_;
+  std::atomic<bool> is_identified_{false};  // `identity` has digested the library or found its digest
   Mutex mutex_;
   std::optional<NvrtcCandidate> candidate_ KILN_GUARDED_BY(mutex_);
   LazyLibrary<NvrtcLibrary> opened_;

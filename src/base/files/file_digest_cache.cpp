@@ -207,6 +207,18 @@ std::optional<FileDigestCache::FileDigest> FileDigestCache::computed_by_other_pr
   return FileDigest{state.stamp, *digest};
 }
 
+std::optional<FileState> FileDigestCache::stable_state(const std::string& path) {
+  const auto state = options_.always ? std::nullopt : mounts_.look(path.c_str());
+  if (!state || state->scope == FileState::Scope::Now || state->external_clock) return std::nullopt;
+  if (state->stamp.is_newer_than(kMinStableAge, clock_.wall())) return std::nullopt;
+  return state;
+}
+
+bool FileDigestCache::is_cached(const std::string& path, const FileState& state) {
+  const MutexLock lock(mutex_);
+  return remembered(path, state).has_value();
+}
+
 // A digest can be cached only if every write after the read gives the file another stamp.
 //
 // If this kernel sets the change time: a file whose times were two seconds old when it was read cannot be written to in

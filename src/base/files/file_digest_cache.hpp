@@ -57,6 +57,12 @@ class FileDigestCache {
   std::optional<FileDigest> lookup(const std::string& path,
                                    std::optional<std::chrono::nanoseconds> requested_at = std::nullopt);
 
+  /// Returns the state of a regular file if an equal state later proves that its content did not change in between: its
+  /// times are those of this host's clock and two seconds old. Returns nothing otherwise, and if all files are read.
+  std::optional<FileState> stable_state(const std::string& path);
+  /// Returns true if the digest of the file in this state is cached, so that `lookup` does not read the file.
+  bool is_cached(const std::string& path, const FileState& state);
+
   /// Writes new digests to the cache file, if there are any. If they are lost, files are digested again later.
   Status save();
 

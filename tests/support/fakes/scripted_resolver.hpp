@@ -11,6 +11,7 @@ namespace kiln::test {
 /// The behavior of a scripted resolver. A function that is not set finds nothing and changes nothing.
 struct ResolverScript {
   std::function<Result<std::optional<ResolveResult>>(const CompileRequest&, const RequestContext&)> find_prebuilt;
+  std::function<std::unique_ptr<EarlyCompile>(const CompileRequest&)> start_early;
   std::function<Result<Recipe>(const CompileRequest&)> recipe;
   std::function<Result<ResolveResult>(const CompileRequest&, const Recipe&, const RequestContext&)> resolve;
   std::function<Result<std::optional<ResolveResult>>(const CompileRequest&, const RequestContext&)> lookup;
@@ -30,6 +31,9 @@ class ScriptedResolver final : public Resolver, public ResolverSource {
                                                      const RequestContext& context) override {
     if (!script_.find_prebuilt) return std::optional<ResolveResult>();
     return script_.find_prebuilt(request, context);
+  }
+  std::unique_ptr<EarlyCompile> start_early(const CompileRequest& request, const RequestContext&) override {
+    return script_.start_early ? script_.start_early(request) : nullptr;
   }
   Result<Recipe> recipe(const CompileRequest& request, const RequestContext&) override {
     return script_.recipe(request);
