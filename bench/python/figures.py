@@ -48,8 +48,10 @@ def _print(line: dict[str, Any]) -> None:
         print(json.dumps(line | {"command": command}, ensure_ascii=False), file=_lines, flush=True)
 
 
-def figure(name: str, row: str, peer: str, what: str, ours: list[float], theirs: list[float], unit: str) -> None:
-    """Prints a figure. The limit is 1: kiln must be faster than the system that uses it."""
+def figure(
+    name: str, row: str, peer: str, what: str, ours: list[float], theirs: list[float], unit: str, limit: float = 1.0
+) -> tuple[float, float]:
+    """Prints a figure; returns its ratio and spread. With a limit of 1 kiln must be faster than the system that uses it."""
     ratios = [a / b for a, b in zip(ours, theirs)]
     middle = statistics.median(ratios)
     spread = 1.0
@@ -57,8 +59,9 @@ def figure(name: str, row: str, peer: str, what: str, ours: list[float], theirs:
         spread = statistics.median(abs(ratio - middle) for ratio in ratios) * HALF_INTERVAL / math.sqrt(len(ratios))
     _print({"kind": "figure", "name": name, "row": row, "peer": peer, "what": what,
             "ours": float(f"{statistics.median(ours):.4g}"), "theirs": float(f"{statistics.median(theirs):.4g}"),
-            "ratio": float(f"{middle:.4g}"), "spread": float(f"{spread:.3g}"), "n": len(ratios), "limit": 1.0, "unit": unit,
+            "ratio": float(f"{middle:.4g}"), "spread": float(f"{spread:.3g}"), "n": len(ratios), "limit": limit, "unit": unit,
             "settled": spread <= SMALL_SPREAD})  # fmt: skip
+    return middle, spread
 
 
 def behavior(name: str, row: str, peer: str, what: str, ours: str, theirs: str, good: tuple[bool, bool], test: str) -> None:

@@ -15,9 +15,13 @@ import cuda.compute  # noqa: E402
 import numpy  # noqa: E402
 from cuda.compute import _cccl_interop as interop  # noqa: E402
 
+imported = time.perf_counter()
 import kiln.compute  # noqa: E402
 
+import_ms = (time.perf_counter() - imported) * 1e3
+
 compiles = []
+digest_ms = []  # times of the digest of the toolchain
 
 
 def counted(build):
@@ -28,15 +32,27 @@ def counted(build):
     return builder
 
 
-def negate(**target):
-    """Builds a transform from an iterator with code of its own, which no spec describes, to an array."""
+def timed(digest):
+    def timer():
+        begin = time.perf_counter()
+        found = digest()
+        digest_ms.append((time.perf_counter() - begin) * 1e3)
+        return found
+
+    return timer
+
+
+def negate(source=None, **target):
+    """Builds a transform to an array from `source`, or from an iterator with code of its own, which no spec describes."""
     cuda.compute.clear_all_caches()
-    ones = cuda.compute.ConstantIterator(numpy.int32(1))
     array = cuda.compute.ProxyArray(numpy.int32)
-    return cuda.compute.make_unary_transform(d_in=ones, d_out=array, op=cuda.compute.OpKind.NEGATE, **target)
+    source = source or cuda.compute.ConstantIterator(numpy.int32(1))
+    return cuda.compute.make_unary_transform(d_in=source, d_out=array, op=cuda.compute.OpKind.NEGATE, **target)
 
 
 def build(kind):
+    if kind == "unit":
+        return negate(cuda.compute.ProxyArray(numpy.int32), compute_capability=90)
     if kind != "device":
         return negate(compute_capability=90)
     from cuda.core import Device
@@ -48,6 +64,7 @@ def build(kind):
 if __name__ == "__main__":
     interop.call_build = counted(interop.call_build)
     interop.call_compile = counted(interop.call_compile)
+    kiln.compute._compiler_identity = timed(kiln.compute._compiler_identity)
     installed = "plain" not in sys.argv and kiln.compute.install()
     answers = []
     for kind in sys.argv[1].split(","):
@@ -57,4 +74,5 @@ if __name__ == "__main__":
         digest = hashlib.sha256(cuda.compute.serialize(algorithm)).hexdigest()
         answers.append({"compiles": len(compiles), "ms": ms, "digest": digest})
         compiles.clear()
-    print(json.dumps({"installed": bool(installed), "builds": answers}))
+    times = {"import_ms": import_ms, "digest_ms": sum(digest_ms)}
+    print(json.dumps({"installed": bool(installed), "builds": answers, **times}))
