@@ -416,7 +416,7 @@ void PchManager::keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& re
   }
   if (const std::string reason = not_shareable_reason(recipe, reply); !reason.empty())
     return mark_failed(plan, recipe, reason, Retry::NextMonth, context);
-  Pch pch{{}, report.size, report.checksum, std::move(built.dependency_set), report.observations, {}, report.log};
+  Pch pch{{}, report.size, report.checksum, std::move(built.dependency_set), report.observations, report.log};
   // The compiler also looks up a file of the program's own name, which is specific to this program.
   const std::string program = normalize_path(program_of(recipe));
   std::erase_if(pch.observations, [&](const FileAccess& observation) {
