@@ -120,8 +120,10 @@ NvrtcSearch NvrtcSearch::of_this_process(std::string explicit_path) {
   NvrtcSearch search;
   search.explicit_path = std::move(explicit_path);
   search.mapped = mapped_libraries();
-  // kiln's wheel is site-packages/kiln, next to site-packages/nvidia.
-  search.package = parent_path(parent_path(path_of_address(reinterpret_cast<const void*>(&driver_cuda_version))));
+  // kiln's wheel is site-packages/kiln, next to site-packages/nvidia. The program is site-packages/kiln/bin/kiln.
+  std::string own = parent_path(path_of_address(reinterpret_cast<const void*>(&driver_cuda_version)));
+  if (file_name(own) == "bin" && file_name(parent_path(own)) == "kiln") own = parent_path(own);
+  search.package = parent_path(own);
   search.toolkits = named_toolkits();
   const std::string library_path = environment_variable("LD_LIBRARY_PATH").value_or("");
   for (const std::string_view directory : split(library_path, ':')) {
