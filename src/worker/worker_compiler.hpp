@@ -27,13 +27,13 @@ class WorkerCompiler final : public Compiler {
   struct Options {
     WorkerPool* pool = nullptr;                         ///< null means that everything is compiled in this process
     PchManager* headers = nullptr;                      ///< null means that headers are parsed each time
-    BundledHeaders* bundled = nullptr;                  ///< null means that NVRTC's bundled headers are not used
     LibraryCheck* checks = nullptr;                     ///< null means that unknown libraries do not compile
     std::chrono::milliseconds timeout{10 * 60 * 1000};  ///< timeout of one compile
     /// Compiles self-contained units in this process, unless it is a forked child. A compiler crash then ends this
     /// process.
     bool closed_in_process = false;
-    SandboxSettings sandbox = {};  ///< settings of the workers' sandboxes
+    SandboxSettings sandbox = {};       ///< settings of the workers' sandboxes
+    BundledHeaders* bundled = nullptr;  ///< null means that NVRTC's bundled headers are not used
   };
   WorkerCompiler(std::unique_ptr<Compiler> inner, FileDigestCache& digests, Options options, EventEmitter emitter);
 
