@@ -1,6 +1,9 @@
 #include "backends/cuda/nvrtc_program.hpp"
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/error.hpp"
 
@@ -16,6 +19,38 @@ std::string line_about_pch(std::string_view log) {
   if (at == std::string_view::npos) return {};
   const std::size_t start = log.rfind('\n', at) + 1;
   return std::string(log.substr(start, log.find('\n', start) - start));
+}
+
+// Returns the last name in a qualified name: `c` for `a::b<x::y>::c`.
+std::string_view last_name(std::string_view qualified) {
+  int depth = 0;
+  for (std::size_t i = qualified.size(); i-- > 1;) {
+    if (qualified[i] == '>' || qualified[i] == ')') ++depth;
+    if (qualified[i] == '<' || qualified[i] == '(') --depth;
+    if (depth == 0 && qualified[i] == ':' && qualified[i - 1] == ':') return qualified.substr(i + 1);
+  }
+  return qualified;
+}
+
+// NVRTC 12 prints the mangled name of an enumerator that is in a precompiled header, `a::_ZN1a1bE`, where a plain
+// compile prints `a::b`. Returns the log as a plain compile has it.
+std::string with_plain_enumerators(std::string_view log) {
+  constexpr std::string_view kMangled = "::_ZN";
+  constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  std::string plain;
+  for (;;) {
+    const std::size_t at = log.find(kMangled);
+    if (at == std::string_view::npos) break;
+    const std::size_t start = at + 2;
+    const std::string name(log.substr(start, log.find_first_not_of(kNameCharacters, start) - start));
+    plain.append(log.substr(0, start));
+    int status = 0;
+    char* const readable = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
+    plain.append(readable != nullptr ? last_name(readable) : std::string_view(name));
+    std::free(readable);
+    log.remove_prefix(start + name.size());
+  }
+  return plain.append(log);
 }
 
 }  // namespace
@@ -124,6 +159,7 @@ PchResult take_pch_report(std::string& log, const PchRequest& order) {
   PchResult report;
   if (order.mode == PchRequest::Mode::None) return report;
   report.outcome = PchResult::Outcome::Rejected;
+  log = with_plain_enumerators(log);
   std::string kept;
   bool after_ours = false;
   bool drops_remark = false;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "backends/cuda/nvrtc_compiler.hpp"
+#include "backends/cuda/nvrtc_program.hpp"
 #include "conformance/compiler_conformance.hpp"
 #include "conformance/in_worker.hpp"
 #include "support/fixtures/event_log.hpp"
@@ -72,6 +73,17 @@ TEST_F(Nvrtc, RejectsOptionsThatNameFilesOrRepeatTheTarget) {
     EXPECT_EQ(compiled.error().code, Code::InvalidArgument) << option;
     EXPECT_NE(compiled.error().message.find(option), std::string::npos);
   }
+}
+
+// NVRTC 12 spells them by their mangled names if they are in a precompiled header.
+TEST(PchReport, LogNamesEnumeratorsAsPlainCompileDoes) {
+  const PchRequest order{PchRequest::Mode::Use, "/p", 1, 1};
+  std::string log =
+      "/p: using precompiled header file\n"
+      "a.h(1): warning: x [with K=cub::V2::_ZN3cub2V21kE, L=a::_ZN1a3BoxIiE1cE] and a::_ZNotMangled and '_ZN1a1bE'\n";
+  const PchResult report = take_pch_report(log, order);
+  EXPECT_EQ(report.outcome, PchResult::Outcome::Used) << report.reason;
+  EXPECT_EQ(log, "a.h(1): warning: x [with K=cub::V2::k, L=a::c] and a::_ZNotMangled and '_ZN1a1bE'\n");
 }
 
 TEST_F(Nvrtc, TimeMacrosAreNotCacheable) {
