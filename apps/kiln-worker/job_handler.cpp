@@ -149,21 +149,23 @@ Frame JobHandler::compile_watched(const WorkerJob& job, Nvrtc& by, const PchJob:
   }
   WorkerReply reply;
   FileAccessRecorder recorder(job.pch.path);
-  const auto traced = [&](const auto& call) {
+  const PchJob::Compile compile = [&](const PchRequest& order, PchResult& report) {
     record_sentinels(job.recipe, recorder);
     auto made = [&] {
       const ScopedFileTracing watch(recorder, TextScanner(job.recipe));
-      return call();
+      return make(order, report);
     }();
     record_sentinels(job.recipe, recorder);
     return made;
   };
-  const PchJob::Compile compile = [&](const PchRequest& order, PchResult& report) {
-    return traced([&] { return make(order, report); });
-  };
   PchJob::HeaderLog header_log;
-  if (job.recipe.unit.kind() == "cuda")
-    header_log = [&] { return traced([&] { return log_of_headers(*by.compiler, job.recipe); }); };
+  if (job.recipe.unit.kind() == "cuda") {
+    header_log = [&] {
+      FileAccessRecorder other;  // not of the unit: its dependencies are those of the compile without this one
+      const ScopedFileTracing watch(other, TextScanner(job.recipe));
+      return log_of_headers(*by.compiler, job.recipe);
+    };
+  }
   PchJob with_pch(job.pch, by.heap, recorder);
   Result<CompileResult> compiled =
       job.pch.mode == PchRequest::Mode::None ? compile({}, reply.pch) : with_pch.run(compile, header_log, reply.pch);

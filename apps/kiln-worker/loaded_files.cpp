@@ -46,8 +46,9 @@ int add_object(dl_phdr_info* object, std::size_t /*size*/, void* to) {
   const std::string_view name = object->dlpi_name != nullptr ? object->dlpi_name : "";
   const std::string path(name.empty() ? "/proc/self/exe" : name);
   loaded.out.text(name).text(build_id_of(*object));
-  if (path.front() != '/') return 0;  // the kernel's own object, which has no file
-  const auto stamp = stamp_of(path.c_str());
+  if (path.starts_with("linux-")) return 0;  // the kernel's own object, which has no file
+  // The meaning of a relative name depends on the directory at the time when it was loaded.
+  const auto stamp = path.front() == '/' ? stamp_of(path.c_str()) : std::nullopt;
   if (!stamp) {
     loaded.complete = false;
     return 1;

@@ -46,6 +46,11 @@ std::unique_ptr<EarlyCompile> Resolver::start_early(const CompileRequest& reques
   const auto recipe = params_.units->undigested_recipe(request.unit, request.target);
   // On one core, the compile of a request that turns out to be a hit would delay it.
   if (!recipe || usable_cores() < 2) return nullptr;
+  // A unit that was built on this host is probably a hit.
+  if (params_.history != nullptr) {
+    const auto builds = params_.history->builds(request.unit.kind(), request.unit.name());
+    if (builds && !builds->empty()) return nullptr;
+  }
   const auto compiler = params_.units->compiler(request.unit, request.target);
   return compiler ? (*compiler)->start_early(*recipe, context) : nullptr;
 }

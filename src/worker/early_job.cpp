@@ -5,12 +5,15 @@
 #include <system_error>
 
 #include "base/catch_to_error.hpp"
+#include "base/clock.hpp"
 #include "base/hash.hpp"
 #include "base/process/signals.hpp"
 #include "base/process/system_info.hpp"
 
 namespace kiln {
 namespace {
+
+constexpr std::chrono::seconds kMaxHold{1};
 
 LockFile::ScopedLock take_turn() {
   const Result<std::string> directory = host_local_directory();
@@ -41,8 +44,17 @@ std::unique_ptr<EarlyJob> EarlyJob::start(WorkerJob job, const Digest& files, Op
 EarlyJob::~EarlyJob() {
   outer_.reset();
   stop_.request_stop();
+  join();
+  if (done_ && done_->lease) done_->lease->discard();
+}
+
+void EarlyJob::join() {
+  {
+    const MutexLock lock(mutex_);
+    is_wanted_ = true;
+    wanted_.notify_all();
+  }
   if (thread_.joinable()) thread_.join();
-  if (done_) done_->lease.discard();
 }
 
 void EarlyJob::run() {
@@ -52,7 +64,20 @@ void EarlyJob::run() {
     if (!lease) return;
     Worker::Exchange talk = lease->worker().request(job_, options_.timeout, stop_.get_token());
     done_.emplace(Done{std::move(*lease), std::move(talk)});
+    hold_worker();
   });
+}
+
+void EarlyJob::hold_worker() {
+  {
+    const Deadline deadline(system_clock(), kMaxHold);
+    const MutexLock lock(mutex_);
+    while (!is_wanted_ && deadline.remaining().count() > 0) wanted_.wait_for(mutex_, deadline.remaining());
+    if (is_wanted_) return;
+  }
+  // It has no compiler that another request could ask for, because the digest is not known.
+  done_->lease->discard();
+  done_->lease.reset();
 }
 
 bool EarlyJob::is_for(const Recipe& recipe) const {
@@ -62,7 +87,7 @@ bool EarlyJob::is_for(const Recipe& recipe) const {
 }
 
 std::optional<EarlyJob::Done> EarlyJob::take() {
-  if (thread_.joinable()) thread_.join();
+  join();
   std::optional<Done> done;
   if (done_) done.emplace(std::move(*done_));
   done_.reset();

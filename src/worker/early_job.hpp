@@ -9,6 +9,7 @@
 
 #include "backends/compiler.hpp"
 #include "base/files/lock_file.hpp"
+#include "base/mutex.hpp"
 #include "worker/worker_pool.hpp"
 #include "worker/worker_protocol.hpp"
 
@@ -41,7 +42,7 @@ class EarlyJob final : public EarlyCompile {
 
   /// A worker and its reply.
   struct Done {
-    WorkerPool::Handle lease;
+    std::optional<WorkerPool::Handle> lease;  ///< empty if the result was not taken soon after the job
     Worker::Exchange talk;
   };
   /// Waits for the end of the job. Returns nothing if there was no worker, and at the second call.
@@ -50,6 +51,11 @@ class EarlyJob final : public EarlyCompile {
  private:
   EarlyJob(WorkerJob job, const Digest& files, Options options, LockFile::ScopedLock turn);
   void run();
+  /// Ends the thread as soon as its job has ended.
+  void join();
+  /// Keeps the worker for the caller of `take`, but not for long: the caller may be waiting for another process that
+  /// needs the worker's slot.
+  void hold_worker();
 
   const WorkerJob job_;
   const Digest files_;
@@ -58,6 +64,9 @@ class EarlyJob final : public EarlyCompile {
   std::stop_source stop_;
   std::optional<std::stop_callback<std::function<void()>>> outer_;  // forwards the stop of the request
   std::optional<Done> done_;                                        // written by the thread, read after it has ended
+  Mutex mutex_;
+  Condition wanted_;
+  bool is_wanted_ KILN_GUARDED_BY(mutex_) = false;  // `take` was called, or the object ends
   std::thread thread_;
 };
 

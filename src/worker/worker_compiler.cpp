@@ -126,10 +126,10 @@ std::optional<Result<CompileResult>> WorkerCompiler::take_early(const Recipe& re
   // The digest of the recipe was computed while the job ran. If the files are still in the state from before, it is
   // that of the library that the worker has opened.
   if (inner_->files_state() != early->files()) {
-    done->lease.discard();
+    if (done->lease) done->lease->discard();
     return std::nullopt;
   }
-  done->lease.set_compiler(worker_of(recipe, early->sandbox()));
+  if (done->lease) done->lease->set_compiler(worker_of(recipe, early->sandbox()));
   if (!done->talk.rejected.empty()) return not_allowed(recipe, done->talk.rejected.front());
   if (done->talk.end == Worker::Exchange::Outcome::Answered) {
     PchManager::PchPlan none;
@@ -139,7 +139,7 @@ std::optional<Result<CompileResult>> WorkerCompiler::take_early(const Recipe& re
   } else if (done->talk.end != Worker::Exchange::Outcome::Stopped && !options_.pool->is_ending()) {
     explain_loss(done->talk, fault, cause);
   }
-  done->lease.discard();
+  if (done->lease) done->lease->discard();
   return std::nullopt;
 }
 

@@ -209,7 +209,7 @@ std::optional<FileDigestCache::FileDigest> FileDigestCache::computed_by_other_pr
 
 std::optional<FileState> FileDigestCache::stable_state(const std::string& path) {
   const auto state = options_.always ? std::nullopt : mounts_.look(path.c_str());
-  if (!state || state->scope == FileState::Scope::Now || state->external_clock) return std::nullopt;
+  if (!state || state->scope != FileState::Scope::Host || state->external_clock) return std::nullopt;
   if (state->stamp.is_newer_than(kMinStableAge, clock_.wall())) return std::nullopt;
   return state;
 }
