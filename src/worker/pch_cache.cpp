@@ -202,34 +202,32 @@ void sweep(int directory, LockFile& locks) {
 
 // Evicts entries until the total size is within `bound`. It skips locked entries, including the one that the caller has
 // just published. Two processes that evict at the same time can remove one entry too many, which costs creating it
-// again.
-void make_room(int directory, LockFile& locks, std::uint64_t bound) {
+// again. Each file that is being created counts as at least `creation` bytes. Returns whether the rest is in `bound`.
+bool make_room(int directory, LockFile& locks, std::uint64_t bound, std::uint64_t creation = 0) {
   struct Pair {
-    Digest key;
     std::uint64_t bytes = 0;
     nanoseconds used{0};  // stays 0 if there is no small file, because the large file is then unusable
   };
   std::map<Digest, Pair> pairs;
   std::uint64_t total = 0;
   for (const PchFile& file : files_in(directory)) {
-    total += file.bytes;
+    total += file.kind == PchFile::Kind::Temporary ? std::max(file.bytes, creation) : file.bytes;
     if (file.kind != PchFile::Kind::Large && file.kind != PchFile::Kind::Small) continue;
     Pair& pair = pairs[file.key];
-    pair.key = file.key;
     pair.bytes += file.bytes;
     if (file.kind == PchFile::Kind::Small) pair.used = file.used;
   }
-  std::vector<Pair> oldest_first;
-  for (const auto& [key, pair] : pairs) oldest_first.push_back(pair);
+  std::vector<std::pair<Digest, Pair>> oldest_first(pairs.begin(), pairs.end());
   std::stable_sort(oldest_first.begin(), oldest_first.end(),
-                   [](const Pair& a, const Pair& b) { return a.used < b.used; });
-  for (const Pair& pair : oldest_first) {
-    if (total <= bound) return;
-    const LockFile::ScopedLock hold = locks.try_lock_scoped(pair.key);
+                   [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+  for (const auto& [key, pair] : oldest_first) {
+    if (total <= bound) return true;
+    const LockFile::ScopedLock hold = locks.try_lock_scoped(key);
     if (!hold) continue;
-    remove_pair(directory, pair.key);
+    remove_pair(directory, key);
     total -= pair.bytes;
   }
+  return total <= bound;
 }
 
 }  // namespace
@@ -244,6 +242,7 @@ class PchCache::NamedWriter final : public Writer {
     // A forked child has a copy of this object but not the lock. The file belongs to the parent.
     if (getpid() == process_) (void)unlink(path_.c_str());  // after publishing, no file has this name
   }
+  bool reserve() override;
   Status publish(const Pch& pch) override;
   Status publish(const PchVerdict& verdict) override;
 
@@ -252,9 +251,6 @@ class PchCache::NamedWriter final : public Writer {
   LockFile& locks_;
   const LockFile::ScopedLock hold_;  // lock on the key
 };
-
-PchCache::Writer::Writer(const Digest& key, std::string path, std::shared_ptr<const Fd> file)
-    : key_(key), path_(std::move(path)), file_(std::move(file)), process_(getpid()) {}
 
 std::optional<Pch> PchCache::find(const Digest& key, std::string* corruption) {
   const Result<Fd> directory = open_cache_directory(options_.directory);
@@ -320,6 +316,16 @@ std::unique_ptr<PchCache::Writer> PchCache::try_begin_write(const Digest& key) {
   return std::make_unique<NamedWriter>(options_, key, **locks, std::move(hold), std::move(path));
 }
 
+// The empty file shows other processes that one is being created. If two exceed the limit, both can be refused.
+bool PchCache::NamedWriter::reserve() {
+  if (options_.storage != Options::Storage::Memory) return true;
+  const Result<Fd> directory = open_cache_directory(options_.directory);
+  if (!directory) return false;
+  sweep(directory->get(), locks_);  // a dead process creates none
+  const Fd file(openat(directory->get(), file_name(path_).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  return file && make_room(directory->get(), locks_, options_.max_bytes, kLargestPch);
+}
+
 Status PchCache::NamedWriter::publish(const Pch& pch) {
   if (getpid() != process_) return make_error(Code::Denied, "another process is creating this precompiled header");
   const Result<Fd> directory = open_cache_directory(options_.directory);
@@ -343,7 +349,7 @@ Status PchCache::NamedWriter::publish(const Pch& pch) {
     return published;
   }
   note_use(directory->get(), key_);
-  make_room(directory->get(), locks_, options_.max_bytes);
+  (void)make_room(directory->get(), locks_, options_.max_bytes);
   return {};
 }
 
