@@ -209,14 +209,16 @@ bool make_room(int directory, LockFile& locks, std::uint64_t bound, std::uint64_
     nanoseconds used{0};  // stays 0 if there is no small file, because the large file is then unusable
   };
   std::map<Digest, Pair> pairs;
+  std::map<Digest, std::uint64_t> created;
   std::uint64_t total = 0;
   for (const PchFile& file : files_in(directory)) {
-    total += file.kind == PchFile::Kind::Temporary ? std::max(file.bytes, creation) : file.bytes;
+    (file.kind == PchFile::Kind::Temporary ? created[file.key] : total) += file.bytes;
     if (file.kind != PchFile::Kind::Large && file.kind != PchFile::Kind::Small) continue;
     Pair& pair = pairs[file.key];
     pair.bytes += file.bytes;
     if (file.kind == PchFile::Kind::Small) pair.used = file.used;
   }
+  for (const auto& [key, bytes] : created) total += std::max(bytes, creation);
   std::vector<std::pair<Digest, Pair>> oldest_first(pairs.begin(), pairs.end());
   std::stable_sort(oldest_first.begin(), oldest_first.end(),
                    [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
@@ -240,7 +242,9 @@ class PchCache::NamedWriter final : public Writer {
   NamedWriter(NamedWriter&&) = delete;
   ~NamedWriter() override {
     // A forked child has a copy of this object but not the lock. The file belongs to the parent.
-    if (getpid() == process_) (void)unlink(path_.c_str());  // after publishing, no file has this name
+    if (getpid() != process_) return;
+    (void)unlink(path_.c_str());  // after publishing, no file has this name
+    (void)unlink(reservation_.c_str());
   }
   bool reserve() override;
   Status publish(const Pch& pch) override;
@@ -250,6 +254,7 @@ class PchCache::NamedWriter final : public Writer {
   const Options& options_;
   LockFile& locks_;
   const LockFile::ScopedLock hold_;  // lock on the key
+  const std::string reservation_ = path_ + std::string(kTemporary);
 };
 
 std::optional<Pch> PchCache::find(const Digest& key, std::string* corruption) {
@@ -316,13 +321,15 @@ std::unique_ptr<PchCache::Writer> PchCache::try_begin_write(const Digest& key) {
   return std::make_unique<NamedWriter>(options_, key, **locks, std::move(hold), std::move(path));
 }
 
-// The empty file shows other processes that one is being created. If two exceed the limit, both can be refused.
+// An empty file of its own, because NVRTC cannot replace one: shows other processes that a header is being created. If
+// two exceed the limit, both can be refused.
 bool PchCache::NamedWriter::reserve() {
   if (options_.storage != Options::Storage::Memory) return true;
   const Result<Fd> directory = open_cache_directory(options_.directory);
   if (!directory) return false;
   sweep(directory->get(), locks_);  // a dead process creates none
-  const Fd file(openat(directory->get(), file_name(path_).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const Fd file(
+      openat(directory->get(), file_name(reservation_).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   return file && make_room(directory->get(), locks_, options_.max_bytes, kLargestPch);
 }
 
