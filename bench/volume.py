@@ -9,6 +9,9 @@ import pathlib
 
 def in_container() -> bool:
     """Returns whether kiln takes this machine for a container, by the files and variables that it looks at."""
+    mounts = pathlib.Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
+    if any(line.split()[1:3] == ["/", "overlay"] for line in mounts):
+        return True
     return os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv") or bool(os.environ.get("container"))
 
 

@@ -93,15 +93,15 @@ class ContainerSearch {
     // XDG_RUNTIME_DIR is the place that the user wants for such files, wherever it is.
     const std::string runtime = environment_variable("XDG_RUNTIME_DIR").value_or("");
     const std::string shared = surroundings_.memory + "/kiln-" + std::to_string(geteuid());
-    if (auto place = in_memory(runtime.empty() ? shared : host_local_path())) return place;
+    if (runtime.empty() && !has_own_ipc_namespace(surroundings_.files)) {
+      reject(shared, "the container has the host's IPC namespace, so files there can outlive it");
+    } else if (auto place = in_memory(runtime.empty() ? shared : host_local_path())) {
+      return place;
+    }
     const std::string temporary = environment_variable("TMPDIR").value_or("/tmp");
     for (const std::string& directory : {cache_root_, temporary}) {
       if (auto place = without_name(directory)) return place;
     }
-    const std::uint64_t bound = memory_bound(0);
-    if (bound >= kMinPchMemory) return nameless({}, bound);
-    reject("memory",
-           "at most " + megabytes(bound) + " of it can be used, and " + megabytes(kMinPchMemory) + " are needed");
     return std::nullopt;
   }
 

@@ -13,7 +13,7 @@ namespace kiln {
 struct PchSurroundings {
   SystemFileRoot files{};           ///< memory, cgroups, and the signs of a container
   std::string root = "/";           ///< a directory on the root file system of the container
-  std::string memory = "/dev/shm";  ///< a directory in memory that all users can write to
+  std::string memory = "/dev/shm";  ///< a directory in memory that all users of the IPC namespace can write to
 };
 
 /// Returns the cache of precompiled headers for a cache directory, or no value if there must be none; `failure_reason`

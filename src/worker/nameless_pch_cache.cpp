@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,12 +10,10 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/process/system_info.hpp"
 
 namespace kiln {
 
 Fd make_nameless_file(const std::string& directory) {
-  if (directory.empty()) return Fd(memfd_create("kiln-pch", MFD_CLOEXEC));
   Fd file(open(directory.c_str(), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   if (file || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
   // For file systems without such files, among them overlays of older kernels.
@@ -84,8 +81,6 @@ std::optional<Pch> NamelessPchCache::find(const Digest& key, std::string* /*corr
 bool NamelessPchCache::requested_before(const Digest& /*key*/) { return false; }
 
 std::unique_ptr<PchCache::Writer> NamelessPchCache::try_begin_write(const Digest& key) {
-  const bool is_in_memory = options_.directory.empty();
-  if (is_in_memory && available_memory() / kFreeMemoryParts < kMinPchMemory) return nullptr;
   Fd file = make_nameless_file(options_.directory);
   if (!file) return nullptr;
   {

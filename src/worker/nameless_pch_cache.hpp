@@ -10,8 +10,8 @@
 
 namespace kiln {
 
-/// Creates a file that has no name, in a directory or, if its path is empty, in memory. The kernel removes it with its
-/// last descriptor, also if the process is killed. Returns an invalid descriptor if that fails; errno has the reason.
+/// Creates a file that has no name in a directory. The kernel removes it with its last descriptor, also if the process
+/// is killed. Returns an invalid descriptor if that fails; errno has the reason.
 Fd make_nameless_file(const std::string& directory);
 
 /// The precompiled headers of one process, in files without a name: none is left when the process ends, and none gets

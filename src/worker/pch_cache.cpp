@@ -202,34 +202,34 @@ void sweep(int directory, LockFile& locks) {
 
 // Evicts entries until the total size is within `bound`. It skips locked entries, including the one that the caller has
 // just published. Two processes that evict at the same time can remove one entry too many, which costs creating it
-// again.
-void make_room(int directory, LockFile& locks, std::uint64_t bound) {
+// again. Each file that is being created counts as at least `creation` bytes. Returns whether the rest is in `bound`.
+bool make_room(int directory, LockFile& locks, std::uint64_t bound, std::uint64_t creation = 0) {
   struct Pair {
-    Digest key;
     std::uint64_t bytes = 0;
     nanoseconds used{0};  // stays 0 if there is no small file, because the large file is then unusable
   };
   std::map<Digest, Pair> pairs;
+  std::map<Digest, std::uint64_t> created;
   std::uint64_t total = 0;
   for (const PchFile& file : files_in(directory)) {
-    total += file.bytes;
+    (file.kind == PchFile::Kind::Temporary ? created[file.key] : total) += file.bytes;
     if (file.kind != PchFile::Kind::Large && file.kind != PchFile::Kind::Small) continue;
     Pair& pair = pairs[file.key];
-    pair.key = file.key;
     pair.bytes += file.bytes;
     if (file.kind == PchFile::Kind::Small) pair.used = file.used;
   }
-  std::vector<Pair> oldest_first;
-  for (const auto& [key, pair] : pairs) oldest_first.push_back(pair);
+  for (const auto& [key, bytes] : created) total += std::max(bytes, creation);
+  std::vector<std::pair<Digest, Pair>> oldest_first(pairs.begin(), pairs.end());
   std::stable_sort(oldest_first.begin(), oldest_first.end(),
-                   [](const Pair& a, const Pair& b) { return a.used < b.used; });
-  for (const Pair& pair : oldest_first) {
-    if (total <= bound) return;
-    const LockFile::ScopedLock hold = locks.try_lock_scoped(pair.key);
+                   [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+  for (const auto& [key, pair] : oldest_first) {
+    if (total <= bound) return true;
+    const LockFile::ScopedLock hold = locks.try_lock_scoped(key);
     if (!hold) continue;
-    remove_pair(directory, pair.key);
+    remove_pair(directory, key);
     total -= pair.bytes;
   }
+  return total <= bound;
 }
 
 }  // namespace
@@ -242,8 +242,11 @@ class PchCache::NamedWriter final : public Writer {
   NamedWriter(NamedWriter&&) = delete;
   ~NamedWriter() override {
     // A forked child has a copy of this object but not the lock. The file belongs to the parent.
-    if (getpid() == process_) (void)unlink(path_.c_str());  // after publishing, no file has this name
+    if (getpid() != process_) return;
+    (void)unlink(path_.c_str());  // after publishing, no file has this name
+    (void)unlink(reservation_.c_str());
   }
+  bool reserve() override;
   Status publish(const Pch& pch) override;
   Status publish(const PchVerdict& verdict) override;
 
@@ -251,10 +254,8 @@ class PchCache::NamedWriter final : public Writer {
   const Options& options_;
   LockFile& locks_;
   const LockFile::ScopedLock hold_;  // lock on the key
+  const std::string reservation_ = path_ + std::string(kTemporary);
 };
-
-PchCache::Writer::Writer(const Digest& key, std::string path, std::shared_ptr<const Fd> file)
-    : key_(key), path_(std::move(path)), file_(std::move(file)), process_(getpid()) {}
 
 std::optional<Pch> PchCache::find(const Digest& key, std::string* corruption) {
   const Result<Fd> directory = open_cache_directory(options_.directory);
@@ -320,6 +321,18 @@ std::unique_ptr<PchCache::Writer> PchCache::try_begin_write(const Digest& key) {
   return std::make_unique<NamedWriter>(options_, key, **locks, std::move(hold), std::move(path));
 }
 
+// An empty file of its own, because NVRTC cannot replace one: shows other processes that a header is being created. If
+// two exceed the limit, both can be refused.
+bool PchCache::NamedWriter::reserve() {
+  if (options_.storage != Options::Storage::Memory) return true;
+  const Result<Fd> directory = open_cache_directory(options_.directory);
+  if (!directory) return false;
+  sweep(directory->get(), locks_);  // a dead process creates none
+  const Fd file(
+      openat(directory->get(), file_name(reservation_).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  return file && make_room(directory->get(), locks_, options_.max_bytes, kLargestPch);
+}
+
 Status PchCache::NamedWriter::publish(const Pch& pch) {
   if (getpid() != process_) return make_error(Code::Denied, "another process is creating this precompiled header");
   const Result<Fd> directory = open_cache_directory(options_.directory);
@@ -343,7 +356,7 @@ Status PchCache::NamedWriter::publish(const Pch& pch) {
     return published;
   }
   note_use(directory->get(), key_);
-  make_room(directory->get(), locks_, options_.max_bytes);
+  (void)make_room(directory->get(), locks_, options_.max_bytes);
   return {};
 }
 

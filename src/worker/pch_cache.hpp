@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <kiln/key.hpp>
@@ -51,7 +53,7 @@ class PchCache {
     enum class Storage : std::uint8_t {
       Disk,      ///< a directory that processes share
       Memory,    ///< the same, in memory; nothing is created while memory is low
-      Nameless,  ///< files without a name in `directory`, for this process; an empty path means memory
+      Nameless,  ///< files without a name in `directory`, for this process
     };
     Storage storage = Storage::Disk;
     std::string verdicts{};  ///< for Nameless: the directory of check results; empty means that they are not kept
@@ -78,6 +80,9 @@ class PchCache {
     const std::string& path() const { return path_; }
     /// Returns the request to create the file.
     PchRequest order() const { return {PchRequest::Mode::Create, path_, 0, 0, {}, false, file_}; }
+    /// Makes room for the compiler's file if the cache is in memory: as long as the writer exists, the file counts as
+    /// `kLargestPch` bytes. Evicts entries; returns false if the files that are being created leave too little.
+    virtual bool reserve() { return true; }
     /// Publishes the files under the key by rename, the large file before the small one, and then evicts entries if the
     /// size limit is exceeded. Rejects a file that alone exceeds the limit. `pch.path` is ignored.
     virtual Status publish(const Pch& pch) = 0;
@@ -85,7 +90,8 @@ class PchCache {
     virtual Status publish(const PchVerdict& verdict) = 0;
 
    protected:
-    Writer(const Digest& key, std::string path, std::shared_ptr<const Fd> file);
+    Writer(const Digest& key, std::string path, std::shared_ptr<const Fd> file)
+        : key_(key), path_(std::move(path)), file_(std::move(file)), process_(getpid()) {}
     const Digest key_;
     const std::string path_;
     const std::shared_ptr<const Fd> file_;  // null if the file has a name
@@ -123,9 +129,11 @@ class PchCache {
 /// Returns a cache with these options.
 std::unique_ptr<PchCache> make_pch_cache(PchCache::Options options);
 
-/// The least memory that a cache in memory must be allowed to use: two precompiled headers of CUB. With less, one file
-/// could exceed the bound by much while the compiler writes it.
-inline constexpr std::uint64_t kMinPchMemory = std::uint64_t{512} << 20;
+/// The size of the largest known precompiled header: all of CUB with NVRTC 13.4.
+inline constexpr std::uint64_t kLargestPch = std::uint64_t{340} << 20;
+/// The least memory that a cache in memory must be allowed to use: one precompiled header, and one that is being
+/// created.
+inline constexpr std::uint64_t kMinPchMemory = 2 * kLargestPch;
 /// The part of the available memory that a cache in memory can use.
 inline constexpr std::uint64_t kFreeMemoryParts = 4;
 

@@ -373,6 +373,10 @@ PchManager::PchPlan PchManager::choose(const Recipe& recipe, const Digest& heade
   }
   // Another thread or process may have created it since the lookup.
   if (auto ready = use(recipe, headers, context)) return std::move(*ready);
+  if (!plan.making->reserve()) {
+    plan.making.reset();
+    return plan;
+  }
   plan.underway = std::make_unique<InProgress>(*this, headers);
   plan.order = plan.making->order();
   return plan;

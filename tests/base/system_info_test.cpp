@@ -230,6 +230,24 @@ TEST_F(Container, IsDetectedByCgroupOfPid1) {
   }
 }
 
+// An image build with BuildKit has an overlay as its root and no other sign.
+TEST_F(Container, IsDetectedByOverlayAsRoot) {
+  say("/proc/1/cgroup", "0::/\n");
+  EXPECT_FALSE(in_container({root_.path(), 0xef53}));
+  EXPECT_TRUE(in_container({root_.path(), 0x794c7630}));
+}
+
+TEST_F(Container, HasOwnIpcNamespaceUnlessItIsThatOfHost) {
+  EXPECT_FALSE(has_own_ipc_namespace(files()));
+  const std::string link = root_.path("/proc/self/ns/ipc");
+  std::filesystem::create_directories(root_.path("/proc/self/ns"));
+  for (const auto& [name, own] : {std::pair("ipc:[4026531839]", false), std::pair("ipc:[4026532190]", true)}) {
+    std::filesystem::remove(link);
+    std::filesystem::create_symlink(name, link);
+    EXPECT_EQ(has_own_ipc_namespace(files()), own) << name;
+  }
+}
+
 // The name and the machine id of a container change with it, but not the boot.
 TEST_F(Container, IsIdentifiedByBootOfItsMachine) {
   say("/proc/sys/kernel/random/boot_id", "boot\n");

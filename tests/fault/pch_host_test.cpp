@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "base/process/system_info.hpp"
 #include "bench/support/deny_personality.hpp"
 #include "support/fixtures/temporary_directory.hpp"
 #include "support/fixtures/toolkit.hpp"
@@ -155,6 +156,26 @@ TEST_F(PchHost, HasNoNameInContainerUnlessEnabled) {
   GetProcess wanted = start({"small4", "small5"}, "on", {}, container);
   ASSERT_EQ(wanted.exit_code(), 0) << wanted.output();
   EXPECT_EQ(wanted.count("event pch_created"), 1) << wanted.output();
+}
+
+TEST_F(PchHost, InRuntimeDirectoryInMemoryInContainer) {
+  const TemporaryDirectory memory("/dev/shm");
+  if (memory.path().empty() || std::min(memory_limit() / 10, available_memory() / 4) < (std::uint64_t{1} << 30) ||
+      fs::space(memory.path()).available >> 30 == 0) {
+    GTEST_SKIP() << "too little memory, or no directory in memory";
+  }
+  const std::map<std::string, std::string> container{{"container", "podman"}, {"XDG_RUNTIME_DIR", memory.path()}};
+  GetProcess process = start({"small1", "small2", "small3"}, "", {}, container);
+  ASSERT_EQ(process.exit_code(), 0) << process.output();
+  EXPECT_EQ(process.count("event pch_created"), 1) << process.output();
+  EXPECT_EQ(process.count("event pch_used"), 1) << process.output();
+  EXPECT_FALSE(fs::exists(pch_cache()));
+  const auto files = files_below(memory.path("kiln/pch"));
+  const auto count = [&](const char* suffix) {
+    return std::count_if(files.begin(), files.end(), [&](const std::string& file) { return file.ends_with(suffix); });
+  };
+  EXPECT_EQ(count(".pch"), 1);
+  EXPECT_EQ(count(".tmp"), 0);
 }
 
 TEST_F(PchHost, NotStoredIfLargerThanLimit) {

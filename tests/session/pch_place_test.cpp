@@ -2,6 +2,7 @@
 #include "session/pch_place.hpp"
 
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +37,12 @@ class PchPlace : public testing::Test {
     for (const char* name : {"cache", "memory", "tmp", "volume"}) fs::create_directory(room_.path(name));
     say("/.dockerenv", "");
     say_memory(64 * kGiB, 32 * kGiB);
+    fs::create_directories(room_.path("system/proc/self/ns"));
+    say_ipc_namespace("ipc:[4026532190]");
+  }
+  void say_ipc_namespace(const char* name) {
+    fs::remove(room_.path("system/proc/self/ns/ipc"));
+    fs::create_symlink(name, room_.path("system/proc/self/ns/ipc"));
   }
   void say(const std::string& path, const std::string& text) {
     fs::create_directories(fs::path(room_.path("system") + path).parent_path());
@@ -54,7 +61,8 @@ class PchPlace : public testing::Test {
     return static_cast<bool>(*memory_);
   }
   std::optional<PchCache::Options> choose(const std::string& cache, Config config = {}) {
-    return pch_cache_options(config, cache, &reason_, {{room_.path("system")}, room_.path(), room_.path("memory")});
+    return pch_cache_options(config, cache, &reason_,
+                             {{room_.path("system"), filesystem_}, room_.path(), room_.path("memory")});
   }
   std::optional<PchCache::Options> choose() { return choose(room_.path("cache")); }
   std::string shared() const { return room_.path("memory/kiln-") + std::to_string(geteuid()); }
@@ -72,6 +80,7 @@ class PchPlace : public testing::Test {
   const ScopedEnv temporary_{"TMPDIR", room_.path("tmp").c_str()};
   const ScopedEnv runtime_{"XDG_RUNTIME_DIR", nullptr};
   std::unique_ptr<Mounted> memory_;
+  std::uint32_t filesystem_ = EXT4_SUPER_MAGIC;
   std::string reason_;
 };
 
@@ -82,6 +91,13 @@ TEST_F(PchPlace, NextToCacheOutsideContainer) {
   EXPECT_EQ(place->storage, Storage::Disk);
   EXPECT_EQ(place->directory, room_.path("cache/v1/pch"));
   EXPECT_FALSE(choose("").has_value());
+}
+
+// As in an image build with BuildKit.
+TEST_F(PchPlace, HasNoNameIfOverlayIsOnlySignOfContainer) {
+  fs::remove(room_.path("system/.dockerenv"));
+  filesystem_ = OVERLAYFS_SUPER_MAGIC;
+  expect_nameless();
 }
 
 TEST_F(PchPlace, NextToCacheInContainerIfEnabled) {
@@ -173,6 +189,19 @@ TEST_F(PchPlace, HasNoNameIfSharedMemoryIsSmall) {
   expect_nameless();
 }
 
+// With --ipc=host files there would outlive the container.
+TEST_F(PchPlace, SharedMemoryOfHostIsNotUsed) {
+  ASSERT_TRUE(mount_memory("4g"));
+  say_ipc_namespace("ipc:[4026531839]");
+  expect_nameless();
+  EXPECT_FALSE(fs::exists(shared()));
+  fs::permissions(room_.path("memory"), fs::perms(0700));
+  const ScopedEnv runtime("XDG_RUNTIME_DIR", room_.path("memory").c_str());
+  const auto wanted = choose();
+  ASSERT_TRUE(wanted.has_value()) << reason_;
+  EXPECT_EQ(wanted->storage, Storage::Memory);
+}
+
 TEST_F(PchPlace, HasNoNameIfMemoryIsOnDisk) { expect_nameless(); }
 
 TEST_F(PchPlace, HasNoNameInTemporaryDirectoryIfCacheIsNotUsable) {
@@ -193,25 +222,23 @@ TEST_F(PchPlace, TakesAtMostQuarterOfFreeDiskSpace) {
   EXPECT_EQ(place->directory, room_.path("tmp"));
   EXPECT_LE(place->max_bytes, 50 * kMiB);
   ASSERT_TRUE(run_shell("fallocate -l 150M " + room_.path("tmp/full")));
-  const auto other = choose("");
-  ASSERT_TRUE(other.has_value()) << reason_;
-  EXPECT_TRUE(other->directory.empty()) << "the disk is almost full";
+  EXPECT_FALSE(choose("").has_value());
+  EXPECT_NE(reason_.find("the disk is almost full"), std::string::npos) << reason_;
 }
 
-// A container with a read-only root has only memory.
-TEST_F(PchPlace, OnlyMemory) {
-  const Mounted read_only("--bind -o ro", room_.path("tmp"), room_.path("tmp"));
-  ASSERT_TRUE(run_shell("mount -o remount,bind,ro " + room_.path("tmp")));
-  say_memory(10 * kGiB, 9 * kGiB);
-  const auto place = choose("");
-  ASSERT_TRUE(place.has_value()) << reason_;
-  EXPECT_EQ(place->storage, Storage::Nameless);
-  EXPECT_TRUE(place->directory.empty());
-  EXPECT_EQ(place->max_bytes, kGiB);
-  say_memory(kGiB, kGiB);
+// A container with a read-only root. Files without a name would have no bound in memory: each process has its own.
+TEST_F(PchPlace, NoneWithoutDiskAndSharedMemory) {
+  {
+    const Mounted read_only("--bind -o ro", room_.path("tmp"), room_.path("tmp"));
+    ASSERT_TRUE(run_shell("mount -o remount,bind,ro " + room_.path("tmp")));
+    EXPECT_FALSE(choose("").has_value());
+    EXPECT_NE(reason_.find("Read-only file system"), std::string::npos) << reason_;
+    EXPECT_NE(reason_.find("mount a volume for the cache"), std::string::npos) << reason_;
+  }
+  const Mounted in_memory("-t tmpfs -o mode=1777,size=4g", "none", room_.path("tmp"));
+  ASSERT_TRUE(in_memory);
   EXPECT_FALSE(choose("").has_value());
-  EXPECT_NE(reason_.find("at most 102 MB"), std::string::npos) << reason_;
-  EXPECT_NE(reason_.find("mount a volume for the cache"), std::string::npos) << reason_;
+  EXPECT_NE(reason_.find(room_.path("tmp") + ": in memory"), std::string::npos) << reason_;
 }
 
 class HostileMemory : public PchPlace {

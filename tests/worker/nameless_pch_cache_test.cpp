@@ -12,13 +12,11 @@
 namespace kiln::test {
 namespace {
 
-// Each test runs with files on disk and with files in memory.
-class NamelessPch : public PchCacheTest, public testing::WithParamInterface<bool> {
+class NamelessPch : public PchCacheTest {
  protected:
   NamelessPch() { fs::create_directories(directory_); }
   std::unique_ptr<PchCache> open_nameless(std::uint64_t bound = 1 << 20) {
-    return make_pch_cache({GetParam() ? directory_ : std::string(), bound, "here", PchCache::Options::Storage::Nameless,
-                           scratch_.path("checks")});
+    return make_pch_cache({directory_, bound, "here", PchCache::Options::Storage::Nameless, scratch_.path("checks")});
   }
   static WorkerJob job_of(const PchRequest& order) {
     return {{Unit::cuda("k.cu", "source"), Target::sm(80), {}, "/"}, order};
@@ -48,7 +46,7 @@ class NamelessPch : public PchCacheTest, public testing::WithParamInterface<bool
   }
 };
 
-TEST_P(NamelessPch, IsFoundAndReadByWorkersAndHasNoName) {
+TEST_F(NamelessPch, IsFoundAndReadByWorkersAndHasNoName) {
   const auto cache = open_nameless();
   EXPECT_FALSE(cache->find(key(1)).has_value());
   ASSERT_TRUE(make_in(*cache, 1, "headers"));
@@ -64,7 +62,7 @@ TEST_P(NamelessPch, IsFoundAndReadByWorkersAndHasNoName) {
   EXPECT_TRUE(files_below(scratch_.path()).empty());
 }
 
-TEST_P(NamelessPch, WorkersCannotWriteToFinishedOne) {
+TEST_F(NamelessPch, WorkersCannotWriteToFinishedOne) {
   const auto cache = open_nameless();
   ASSERT_TRUE(make_in(*cache, 1, "headers"));
   const WorkerJob job = job_of(use_of(*cache->find(key(1))));
@@ -75,7 +73,7 @@ TEST_P(NamelessPch, WorkersCannotWriteToFinishedOne) {
   EXPECT_EQ(write(file.get(), "x", 1), -1);
 }
 
-TEST_P(NamelessPch, HasOneWriterAtATime) {
+TEST_F(NamelessPch, HasOneWriterAtATime) {
   const auto cache = open_nameless();
   auto first = cache->try_begin_write(key(1));
   ASSERT_NE(first, nullptr);
@@ -85,7 +83,7 @@ TEST_P(NamelessPch, HasOneWriterAtATime) {
   EXPECT_NE(cache->try_begin_write(key(1)), nullptr);
 }
 
-TEST_P(NamelessPch, RejectsFileOfWrongSizeAndOneLargerThanLimit) {
+TEST_F(NamelessPch, RejectsFileOfWrongSizeAndOneLargerThanLimit) {
   const auto cache = open_nameless(10);
   {
     const auto making = cache->try_begin_write(key(1));
@@ -101,7 +99,7 @@ TEST_P(NamelessPch, RejectsFileOfWrongSizeAndOneLargerThanLimit) {
   EXPECT_EQ(cache->usage().files, 0U);
 }
 
-TEST_P(NamelessPch, EvictsLeastRecentlyUsed) {
+TEST_F(NamelessPch, EvictsLeastRecentlyUsed) {
   const auto cache = open_nameless(8);
   ASSERT_TRUE(make_in(*cache, 1, "one."));
   ASSERT_TRUE(make_in(*cache, 2, "two."));
@@ -117,7 +115,7 @@ TEST_P(NamelessPch, EvictsLeastRecentlyUsed) {
   EXPECT_EQ(cache->usage().files, 0U);
 }
 
-TEST_P(NamelessPch, StoresOnlyVerdictsForOtherProcesses) {
+TEST_F(NamelessPch, StoresOnlyVerdictsForOtherProcesses) {
   const PchVerdict good{PchVerdict::Kind::Good, {}, system_clock().wall()};
   const auto cache = open_nameless();
   EXPECT_FALSE(cache->verdict(key(1)).has_value());
@@ -129,14 +127,14 @@ TEST_P(NamelessPch, StoresOnlyVerdictsForOtherProcesses) {
   EXPECT_FALSE(cache->requested_before(key(1)));
 }
 
-TEST_P(NamelessPch, RemembersVerdictWithoutDirectory) {
+TEST_F(NamelessPch, RemembersVerdictWithoutDirectory) {
   NamelessPchCache cache({directory_, 1, "here", PchCache::Options::Storage::Nameless});
   ASSERT_TRUE(cache.try_begin_write(key(1))->publish({PchVerdict::Kind::Good, {}, system_clock().wall()}).has_value());
   ASSERT_TRUE(cache.verdict(key(1)).has_value());
   EXPECT_FALSE(cache.verdict(key(2)).has_value());
 }
 
-TEST_P(NamelessPch, ChildUsesFilesOfItsParentAndCreatesItsOwn) {
+TEST_F(NamelessPch, ChildUsesFilesOfItsParentAndCreatesItsOwn) {
   const auto cache = open_nameless();
   ASSERT_TRUE(make_in(*cache, 1, "headers"));
   const auto making = cache->try_begin_write(key(2));
@@ -149,9 +147,6 @@ TEST_P(NamelessPch, ChildUsesFilesOfItsParentAndCreatesItsOwn) {
             0);
   EXPECT_FALSE(cache->find(key(2)).has_value());
 }
-
-INSTANTIATE_TEST_SUITE_P(Each, NamelessPch, testing::Bool(),
-                         [](const auto& each) { return std::string(each.param ? "OnDisk" : "InMemory"); });
 
 TEST(NamelessFile, IsNotCreatedInMissingDirectory) {
   EXPECT_FALSE(make_nameless_file("/proc/kiln-pch"));

@@ -1,6 +1,7 @@
 // Eviction and cleanup of the cache of precompiled headers, and the format of its small files.
 #include <gtest/gtest.h>
 
+#include "base/process/system_info.hpp"
 #include "pch_cache_fixture.hpp"
 #include "support/processes/forked.hpp"
 #include "worker/pch_cache.hpp"
@@ -54,6 +55,29 @@ TEST_F(PchCacheTest, EvictsLeastRecentlyUsed) {
   EXPECT_FALSE(fs::exists(path(2, ".pch")));
   for (const int kept : {1, 3, 4}) EXPECT_TRUE(pch_cache.find(key(kept)).has_value()) << kept;
   EXPECT_EQ(pch_cache.usage().bytes, 3 * pair);
+}
+
+// Each header that is being created counts as the largest, because its size is known only when it is written.
+TEST_F(PchCacheTest, InMemoryRunningCreationsAreBounded) {
+  if (available_memory() / kFreeMemoryParts < kMinPchMemory) GTEST_SKIP() << "too little memory is available";
+  const auto open_in_memory = [&](std::uint64_t bound) {
+    return make_pch_cache({directory_, bound, "here", PchCache::Options::Storage::Memory});
+  };
+  const auto one = open_in_memory(2 * kLargestPch + 100);
+  const auto other = open_in_memory(2 * kLargestPch + 100);  // like that of another process
+  ASSERT_TRUE(make(*one, 1, std::string(1000, 'x')));
+  auto first = one->try_begin_write(key(2));
+  ASSERT_TRUE(first->reserve());
+  EXPECT_TRUE(one->find(key(1)).has_value());
+  const auto second = other->try_begin_write(key(3));
+  EXPECT_TRUE(second->reserve());
+  EXPECT_FALSE(one->find(key(1)).has_value()) << "evicted to make room";
+  EXPECT_FALSE(one->try_begin_write(key(4))->reserve());
+  EXPECT_EQ(count(".tmp"), 2);
+  first.reset();
+  write_text(path(6, ".1-1.tmp"), "of a process that was killed");
+  EXPECT_TRUE(one->try_begin_write(key(4))->reserve());
+  EXPECT_FALSE(open_in_memory(kLargestPch - 1)->try_begin_write(key(5))->reserve());
 }
 
 TEST_F(PchCacheTest, NewestEntryIsNotEvicted) {

@@ -107,13 +107,13 @@ DoctorCheck check_headers(const Config& config) {
     return finding;
   }
   const bool is_nameless = options->storage == PchCache::Options::Storage::Nameless;
-  const bool is_in_memory = options->storage == PchCache::Options::Storage::Memory || options->directory.empty();
+  const bool is_in_memory = options->storage == PchCache::Options::Storage::Memory;
   finding.details.push_back({"what", "value"});
   if (is_nameless) {
     finding.text =
         "headers that units share are parsed once in each process, because this container has no volume for "
         "the cache: files without a name in " +
-        (is_in_memory ? "memory" : options->directory);
+        options->directory;
     finding.details.push_back({"size", "at most " + format_bytes(options->max_bytes) + " in each process"});
     finding.advice = "nothing to do; a cache on a volume keeps them for other processes, KILN_PCH=off disables them";
     return finding;

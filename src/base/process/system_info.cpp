@@ -1,10 +1,12 @@
 #include "base/process/system_info.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -172,6 +174,14 @@ unsigned remembered_cores_of_group() {
   return cores.load(std::memory_order_relaxed);
 }
 
+// Returns whether the root is an overlay, as in containers. An image build (BuildKit) gives no other sign of one.
+bool is_root_overlay(const SystemFileRoot& files) {
+  struct statfs status;
+  if (files.filesystem) return *files.filesystem == OVERLAYFS_SUPER_MAGIC;
+  return statfs((files.root + "/").c_str(), &status) == 0 &&
+         static_cast<std::uint32_t>(status.f_type) == OVERLAYFS_SUPER_MAGIC;
+}
+
 constexpr const char* kLeftOut = "***";
 
 bool is_named_like_a_secret(std::string name) {
@@ -237,7 +247,8 @@ bool in_container(const SystemFileRoot& files) {
   for (const char* name : {"container", "KUBERNETES_SERVICE_HOST"}) {
     if (const auto value = environment_variable(name); value && !value->empty()) return true;
   }
-  if (exists(files.root + "/.dockerenv") || exists(files.root + "/run/.containerenv")) return true;
+  if (exists(files.root + "/.dockerenv") || exists(files.root + "/run/.containerenv") || is_root_overlay(files))
+    return true;
   const auto groups = text_of(files.root + "/proc/1/cgroup");
   const auto named = [&](const char* name) { return groups && groups->find(name) != std::string::npos; };
   return named("docker") || named("kubepods") || named("containerd") || named("lxc");
@@ -314,6 +325,13 @@ bool is_process_stopped(pid_t process, const SystemFileRoot& files) {
 std::uint64_t pid_namespace_id(const SystemFileRoot& files) {
   struct stat status;
   return stat((files.root + "/proc/self/ns/pid").c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+bool has_own_ipc_namespace(const SystemFileRoot& files) {
+  constexpr std::string_view kHosts = "ipc:[4026531839]";  // PROC_IPC_INIT_INO of the kernel
+  char link[64];
+  const ssize_t size = readlink((files.root + "/proc/self/ns/ipc").c_str(), link, sizeof link);
+  return size > 0 && std::string_view(link, static_cast<std::size_t>(size)) != kHosts;
 }
 
 std::string thread_name() {

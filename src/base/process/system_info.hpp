@@ -12,6 +12,8 @@ namespace kiln {
 /// The root of the kernel's information files. Tests set their own; all other callers use the default.
 struct SystemFileRoot {
   std::string root;  ///< prefix of `/proc/…` and `/sys/…`
+  std::optional<std::uint32_t>
+      filesystem{};  ///< type of the file system at `/`, as in statfs(2); not set: that of `root`
 };
 
 /// Returns the number of CPUs that this process can use, by its affinity and its cgroup quota; at least 1. Fast enough
@@ -69,6 +71,9 @@ std::optional<std::uint64_t> process_start_time(pid_t process, const SystemFileR
 bool is_process_stopped(pid_t process, const SystemFileRoot& files = {});
 /// Returns the id of the PID namespace of this process; 0 if unknown.
 std::uint64_t pid_namespace_id(const SystemFileRoot& files = {});
+/// Returns whether this process has another IPC namespace than the host, and thus in a container usually its own
+/// /dev/shm. Returns false if unknown. Reads files.
+bool has_own_ipc_namespace(const SystemFileRoot& files = {});
 
 /// Returns the name of the calling thread; empty if unknown.
 std::string thread_name();
