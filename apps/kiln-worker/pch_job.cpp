@@ -27,6 +27,9 @@ constexpr const char* kNotPlaced = "the memory of this NVRTC cannot be placed at
 constexpr const char* kTemplateWarnings =
     "the compiler reports warnings for templates in them, and where these are in a log depends on the unit";
 
+constexpr const char* kUnknownOrder =
+    "the compiler does not show which of its warnings are for them (an option may suppress #warning)";
+
 // A file that is older can have no other content with the same stamp: no file system has coarser times.
 constexpr std::chrono::seconds kMinAge{2};
 
@@ -161,10 +164,11 @@ void PchJob::check_log(const CompileResult& compiled, const HeaderLog& header_lo
   const std::string& headers = is_use ? order_.log : report.log;
   if (is_use) report.log_checked = order_.log_checked;
   if (headers.empty() || report.log_checked || compiled.artifact.metadata.log.size() <= headers.size()) return;
-  report.log_checked = header_log && header_log() == headers;
+  const std::optional<std::string> plain = header_log ? header_log() : std::nullopt;
+  report.log_checked = plain == headers;
   if (report.log_checked) return;
-  report = rejected(kTemplateWarnings);
-  report.permanent = true;
+  report = rejected(plain ? kTemplateWarnings : kUnknownOrder);
+  report.permanent = plain.has_value();
 }
 
 }  // namespace kiln

@@ -243,7 +243,9 @@ std::optional<Result<CompileResult>> WorkerCompiler::try_compile(const Recipe& r
   lease->discard();
   const bool ending = options_.pool->is_ending();
   if (talk.end == End::Stopped || ending) return cancelled_error(recipe, ending);
-  if (headers && !talk.killed_externally) options_.headers->invalidate(plan, recipe, context);
+  // A creation needs more memory than a compile and may be why the system killed the worker.
+  if (headers && (plan.order.mode == PchRequest::Mode::Create || !talk.killed_externally))
+    options_.headers->invalidate(plan, recipe, context);
   explain_loss(talk, fault, cause);
   return std::nullopt;
 }
