@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/clock.hpp"
 #include "base/hash.hpp"
 #include "property/bare_nvrtc.hpp"
 #include "support/fixtures/pch_fixture.hpp"
@@ -125,10 +126,11 @@ TEST_F(PchFiles, TruncatedFileWithMatchingDescriptionCostsAtMostOneWorker) {
 }
 
 TEST_F(PchFiles, RebuildsFileWithFlippedByte) {
-  auto one = process_with_headers();
-  const std::string file = one->file_of(*one->key_of(unit(1)));
+  auto maker = process_with_headers();
+  const std::string file = maker->file_of(*maker->key_of(unit(1)));
   const std::string bytes = read_text(file);
   for (const std::size_t at : {std::size_t{0}, bytes.size() / 2, bytes.size() - 1}) {
+    auto one = process();  // each process counts the rejections
     std::string corrupt = read_text(file);
     corrupt[at] = static_cast<char>(corrupt[at] ^ 1);
     write_text(file, corrupt);
@@ -264,8 +266,8 @@ TEST_F(PchFiles, DoesNotStoreFileLargerThanLimit) {
 TEST_F(PchFiles, StoredFailureIsForgottenInTheSameProcess) {
   using namespace std::chrono_literals;
   auto one = process();
-  const Digest failure = pch_failure_key(*one->key_of(unit(1)), one->pch_cache().options().max_bytes,
-                                         PchProcess::kWorkerMemory);
+  const Digest failure =
+      pch_failure_key(*one->key_of(unit(1)), one->pch_cache().options().max_bytes, PchProcess::kWorkerMemory);
   const auto made = system_clock().wall() - 24h + 4s;
   ASSERT_TRUE(one->pch_cache().publish_verdict(failure, {PchVerdict::Kind::Rejected, "a full disk", made}).has_value());
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(one->compile(unit(i)).has_value());

@@ -287,7 +287,7 @@ TEST(FileAccessRecorder, IgnoresWrittenFilesAndSnapshotsAtOutput) {
   EXPECT_EQ(all[2].path, "c.h");
 }
 
-TEST(FileAccessRecorder, StartsAnewAfterTake) {
+TEST(FileAccessRecorder, TakeForgetsSnapshot) {
   FileAccessRecorder recorder("/pch/ours");
   recorder.missing("a.h");
   recorder.writing("/pch/ours");
