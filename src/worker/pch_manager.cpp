@@ -430,7 +430,9 @@ void PchManager::count_failure(const Digest& headers, const Recipe& recipe, cons
                                const RequestContext& context) {
   {
     const MutexLock lock(mutex_);
-    if (!stats_[headers].add_failures(1, {PchVerdict::Kind::Rejected, reason, system_clock().wall()})) return;
+    HeaderStats& sight = stats_[headers];
+    if (sight.has_failed()) return;
+    if (!sight.add_failures(1, {PchVerdict::Kind::Rejected, reason, system_clock().wall()})) return;
   }
   mark_failed(headers, recipe, reason, Retry::NextDay, context);
 }

@@ -100,8 +100,8 @@ class PchManager {
   /// those recorded when the header was created.
   std::vector<FileAccess> finish(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply,
                                  const RequestContext& context);
-  /// Handles the crash of a worker with this plan: the precompiled header that it used is removed. Both using
-  /// and creating one count as failed.
+  /// Handles the crash of a worker with this plan: the precompiled header that it used is removed. Using and
+  /// creating one count as failed.
   void invalidate(const PchPlan& plan, const Recipe& recipe, const RequestContext& context);
 
  private:
