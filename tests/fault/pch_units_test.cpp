@@ -227,7 +227,7 @@ TEST_F(PchUnits, NotSharedIfWarningsNameTheUnit) {
 }
 
 TEST_F(PchUnits, SharedIfWarningsContainTheNameAsAWord) {
-  write("r2/warns.h", "#pragma once\n#include <wide.h>\n#warning the header of unit1.cu and unused\n");
+  write("r2/warns.h", "#pragma once\n#include <wide.h>\n#warning see unit1.cu for the use\n");
   settle();
   expect_same_always("#include <warns.h>\n", Shared::Yes);
 }
