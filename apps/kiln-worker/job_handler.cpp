@@ -166,7 +166,8 @@ Frame JobHandler::compile_watched(const WorkerJob& job, Nvrtc& by, const PchJob:
       return log_of_headers(*by.compiler, job.recipe);
     };
   }
-  PchJob with_pch(job.pch, by.heap, recorder);
+  const bool is_attempt = job.recipe.compiler.roots.empty() && has_bundled_headers(job.recipe.compiler);
+  PchJob with_pch(job.pch, by.heap, recorder, is_attempt);
   Result<CompileResult> compiled =
       job.pch.mode == PchRequest::Mode::None ? compile({}, reply.pch) : with_pch.run(compile, header_log, reply.pch);
   if (!compiled) return frame_of(failure_of(compiled.error(), recorder.take()));

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "backends/cuda/bundled_headers.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
@@ -26,6 +27,9 @@ constexpr const char* kNoHeap = "this NVRTC has no precompiled headers, which ne
 constexpr const char* kNotPlaced = "the memory of this NVRTC cannot be placed at the address that all workers use";
 constexpr const char* kTemplateWarnings =
     "the compiler reports warnings for templates in them, and where these are in a log depends on the unit";
+
+constexpr const char* kUnknownOrder =
+    "the compiler does not show which of its warnings are for them (an option may suppress #warning)";
 
 // A file that is older can have no other content with the same stamp: no file system has coarser times.
 constexpr std::chrono::seconds kMinAge{2};
@@ -109,6 +113,8 @@ Result<CompileResult> PchJob::run(const Compile& compile, const HeaderLog& heade
   }
   if (compiled && took_it(report)) check_log(*compiled, header_log, report);
   if (compiled && took_it(report)) return compiled;
+  if (!compiled && is_attempt_ && order_.mode == PchRequest::Mode::Create && is_missing_header(compiled.error()))
+    return compiled;
   // A precompiled header that is not used leaves a gap in the log: NVRTC adds a remark on how to suppress warnings to
   // the warning about it, and prints the remark only once. Without machine code, only headers were compiled.
   if (compiled && compiled->artifact.metadata.log.empty() && compiled->artifact.bytes.size() != 0) return compiled;
@@ -161,10 +167,11 @@ void PchJob::check_log(const CompileResult& compiled, const HeaderLog& header_lo
   const std::string& headers = is_use ? order_.log : report.log;
   if (is_use) report.log_checked = order_.log_checked;
   if (headers.empty() || report.log_checked || compiled.artifact.metadata.log.size() <= headers.size()) return;
-  report.log_checked = header_log && header_log() == headers;
+  const std::optional<std::string> plain = header_log ? header_log() : std::nullopt;
+  report.log_checked = plain == headers;
   if (report.log_checked) return;
-  report = rejected(kTemplateWarnings);
-  report.permanent = true;
+  report = rejected(plain ? kTemplateWarnings : kUnknownOrder);
+  report.permanent = plain.has_value();
 }
 
 }  // namespace kiln

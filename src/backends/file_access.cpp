@@ -92,6 +92,7 @@ std::vector<FileAccess> FileAccessRecorder::take() {
   index_.clear();
   observations_.clear();
   written_.clear();
+  before_writing_.reset();
   return taken;
 }
 

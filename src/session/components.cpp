@@ -94,7 +94,7 @@ Components::Components(Config config, EventEmitter emitter, const TrustOptions& 
   resolver_ = std::make_unique<Resolver>(params_);
   headers_ = std::make_unique<PchManager>(
       [this] { return pch_cache_options(config_, disks_.empty() ? std::string() : disks_.front()->root()); }, *digests_,
-      emitter_);
+      emitter_, config_.worker_memory);
   checks_ = std::make_unique<LibraryCheck>(
       [this] { return library_check_directory(config_, disks_.empty() ? std::string() : disks_.front()->root()); },
       emitter_);

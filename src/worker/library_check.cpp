@@ -130,8 +130,8 @@ void LibraryCheck::remember_access_check(const CompilerIdentity& compiler, const
     const MutexLock lock(mutex_);
     access_checks_[key] = worker;
   }
-  const auto writer = cache() != nullptr ? cache()->try_begin_write(key) : nullptr;
-  if (writer != nullptr) (void)writer->publish({PchVerdict::Kind::Good, worker.hex(), system_clock().wall()});
+  if (cache() != nullptr)
+    (void)cache()->publish_verdict(key, {PchVerdict::Kind::Good, worker.hex(), system_clock().wall()});
 }
 
 }  // namespace kiln

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 
 namespace kiln {
@@ -58,10 +59,7 @@ class NamelessPchCache::NamelessWriter final : public Writer {
     kept.file = file_;
     return owner_.keep(key_, std::move(kept));
   }
-  Status publish(const PchVerdict& verdict) override {
-    owner_.keep(key_, verdict);
-    return {};
-  }
+  Status publish(const PchVerdict& verdict) override { return owner_.publish_verdict(key_, verdict); }
 
  private:
   NamelessPchCache& owner_;
@@ -109,17 +107,18 @@ Status NamelessPchCache::keep(const Digest& key, Pch pch) {
 }
 
 // If the result cannot be stored, the next process repeats the check.
-void NamelessPchCache::keep(const Digest& key, const PchVerdict& verdict) {
-  const auto writer = options_.verdicts.empty() ? nullptr : verdict_files_.try_begin_write(key);
-  if (writer != nullptr) (void)writer->publish(verdict);
+Status NamelessPchCache::publish_verdict(const Digest& key, const PchVerdict& verdict) {
+  if (!options_.verdicts.empty()) (void)verdict_files_.publish_verdict(key, verdict);
   const MutexLock lock(mutex_);
   verdicts_[key] = verdict;
+  return {};
 }
 
 std::optional<PchVerdict> NamelessPchCache::verdict(const Digest& key) {
   {
     const MutexLock lock(mutex_);
-    if (const auto known = verdicts_.find(key); known != verdicts_.end()) return known->second;
+    const auto known = verdicts_.find(key);
+    if (known != verdicts_.end() && is_current(known->second, system_clock().wall())) return known->second;
   }
   return options_.verdicts.empty() ? std::nullopt : verdict_files_.verdict(key);
 }

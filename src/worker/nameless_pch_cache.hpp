@@ -28,6 +28,7 @@ class NamelessPchCache final : public PchCache {
   bool requested_before(const Digest& key) override;
   std::unique_ptr<Writer> try_begin_write(const Digest& key) override;
   std::optional<PchVerdict> verdict(const Digest& key) override;
+  Status publish_verdict(const Digest& key, const PchVerdict& verdict) override;
   void remove(const Digest& key) override;
   Usage usage() const override;
   void clear() override;
@@ -39,7 +40,6 @@ class NamelessPchCache final : public PchCache {
     std::uint64_t used = 0;  // number of the last use
   };
   Status keep(const Digest& key, Pch pch);
-  void keep(const Digest& key, const PchVerdict& verdict);
 
   PchCache verdict_files_;
   mutable Mutex mutex_;

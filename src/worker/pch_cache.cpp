@@ -33,7 +33,6 @@ constexpr std::string_view kVerdict = ".kpcv";
 constexpr off_t kMaxSmallBytes = off_t{16} << 20;
 constexpr off_t kMaxVerdictBytes = 8192;
 constexpr nanoseconds kAskedFor = 30 * 24h;
-constexpr nanoseconds kRejectedFor = 24h;  // the cause may have been a full disk
 constexpr std::size_t kMaxProfileEntries = 4096;
 
 // A file in the cache directory, parsed from its name. Files with other names are not kiln's.
@@ -289,10 +288,7 @@ std::optional<PchVerdict> PchCache::verdict(const Digest& key) {
   const auto bytes = read_all(file.get(), static_cast<std::size_t>(status.st_size), "a check result");
   if (!bytes) return std::nullopt;
   auto verdict = decode_verdict(bytes->view(), key, host_or_this(options_.host));
-  if (!verdict) return std::nullopt;
-  const nanoseconds age = system_clock().wall() - verdict->made;
-  const nanoseconds limit = verdict->kind == PchVerdict::Kind::Rejected ? kRejectedFor : kAskedFor;
-  if (age > limit || age < -1h) return std::nullopt;
+  if (!verdict || !is_current(*verdict, system_clock().wall())) return std::nullopt;
   return std::move(*verdict);
 }
 
@@ -307,6 +303,16 @@ bool PchCache::requested_before(const Digest& key) {
 std::unique_ptr<PchCache::Writer> PchCache::try_begin_write(const Digest& key) {
   const bool is_in_memory = options_.storage == Options::Storage::Memory;
   if (is_in_memory && available_memory() / kFreeMemoryParts < kMinPchMemory) return nullptr;
+  return lock_key(key);
+}
+
+Status PchCache::publish_verdict(const Digest& key, const PchVerdict& verdict) {
+  const auto writer = lock_key(key);
+  if (writer == nullptr) return make_error(Code::Unavailable, "cannot store a check result in " + options_.directory);
+  return writer->publish(verdict);
+}
+
+std::unique_ptr<PchCache::Writer> PchCache::lock_key(const Digest& key) {
   const Result<Fd> directory = make_cache_directory(options_.directory);
   if (!directory) return nullptr;
   const Result<LockFile*> locks = locks_of(options_.directory);

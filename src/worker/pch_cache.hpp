@@ -62,6 +62,7 @@ class PchCache {
   PchCache(const PchCache&) = delete;
   PchCache& operator=(const PchCache&) = delete;
   virtual ~PchCache() = default;
+  const Options& options() const { return options_; }
 
   /// Looks up a key. The size of the file is checked; the caller must check its content. Counts as a use. An entry that
   /// is corrupt or has another version or host is removed, and `corruption` is set to the reason.
@@ -104,6 +105,9 @@ class PchCache {
   /// Returns the check result under this key; nothing if there is no readable one, or if it is older than 30 days or,
   /// for a rejection, one day.
   virtual std::optional<PchVerdict> verdict(const Digest& key);
+  /// Stores a check result under a key, also while memory is low. Returns an error if another thread or process writes
+  /// under this key, or if the directory is unusable.
+  virtual Status publish_verdict(const Digest& key, const PchVerdict& verdict);
 
   /// Removes an entry that turned out to be unusable. Does nothing if a process is creating it: the new file will
   /// replace the old one.
@@ -123,6 +127,8 @@ class PchCache {
 
  private:
   class NamedWriter;
+  std::unique_ptr<Writer> lock_key(const Digest& key);
+
   std::atomic<pid_t> swept_by_{0};  // process that removed stale files; a forked child does it again
 };
 

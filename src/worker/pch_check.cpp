@@ -9,6 +9,8 @@
 namespace kiln {
 namespace {
 
+using namespace std::chrono_literals;
+
 // How kiln-worker manages the compiler's heap. Increase this number when that changes, so that checks are repeated.
 constexpr std::uint32_t kHeapMode = 2;  // fixed address, retained as one mapping, can grow
 
@@ -181,6 +183,21 @@ Digest pch_verdict_key(const CompilerIdentity& nvrtc) {
   BinaryWriter out;
   out.text("kiln pch verdict").text(version()).u32(kHeapMode).digest(nvrtc.digest);
   return sha256(out.bytes());
+}
+
+Digest pch_failure_key(const Digest& headers, std::uint64_t max_bytes, std::uint64_t worker_memory) {
+  BinaryWriter out;
+  out.text("kiln pch failure").text(version()).digest(headers).u64(max_bytes).u64(worker_memory);
+  return sha256(out.bytes());
+}
+
+// The cause of a rejection may have been a full disk.
+std::chrono::nanoseconds expiry_of(const PchVerdict& verdict) {
+  return verdict.made + (verdict.kind == PchVerdict::Kind::Rejected ? 24h : 30 * 24h);
+}
+
+bool is_current(const PchVerdict& verdict, std::chrono::nanoseconds now) {
+  return now <= expiry_of(verdict) && verdict.made <= now + 1h;
 }
 
 }  // namespace kiln

@@ -45,6 +45,15 @@ std::optional<PchVerdict> check_pch(const Recipe& like, const CompilerIdentity& 
 /// Returns the key of a check result for this library. It contains kiln's version: another version repeats the check.
 Digest pch_verdict_key(const CompilerIdentity& nvrtc);
 
+/// Returns the key under which it is stored that headers could not be precompiled. It contains what such a failure can
+/// depend on besides the headers: kiln's version, the limit of the cache and the memory limit of a worker, in bytes.
+Digest pch_failure_key(const Digest& headers, std::uint64_t max_bytes, std::uint64_t worker_memory);
+
+/// Returns the time when a check result expires (system clock): a rejection after a day, others after 30 days.
+std::chrono::nanoseconds expiry_of(const PchVerdict& verdict);
+/// Returns false if a check result has expired or, due to a clock that was wrong, is from the future.
+bool is_current(const PchVerdict& verdict, std::chrono::nanoseconds now);
+
 /// Encodes the file of a check result: docs/pch-format.md. `verdict` is not Unusable.
 std::string encode_verdict(const Digest& key, const std::string& host, const PchVerdict& verdict);
 /// Returns Code::Corrupt for bytes that are corrupt or have another version, key or host.

@@ -35,15 +35,26 @@ std::string program_of(const Recipe& recipe) {
   return recipe.unit.kind() == "cccl" ? kCcclHeadersProgram : recipe.unit.name();
 }
 
-// Returns true if a log contains this name as a whole word or more. Warnings about the leading directives of a program
-// name it, and units with other names would get them.
+// Returns true if a log names this file as the compiler does: `name(line)` at the start of a line, `"name"`, and
+// `line 3 of name`. Warnings about the leading directives of a program name it, and units with other names would get
+// them.
 bool has_name(std::string_view log, std::string_view name) {
   const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
   for (std::size_t at = log.find(name); at != std::string_view::npos; at = log.find(name, at + 1)) {
-    const std::size_t end = at + name.size();
-    if ((at == 0 || !is_word(log[at - 1])) && (end == log.size() || !is_word(log[end]))) return true;
+    const std::string_view before = log.substr(0, at);
+    const std::string_view after = log.substr(at + name.size());
+    if ((before.empty() || before.ends_with('\n')) && after.starts_with('(')) return true;
+    if (before.ends_with('"') && after.starts_with('"')) return true;
+    if (before.ends_with(" of ") && (after.empty() || !is_word(after.front()))) return true;
   }
   return false;
+}
+
+bool names_unit(const Recipe& recipe, std::string_view log) {
+  if (log.empty() || recipe.unit.kind() == "cccl") return false;
+  const std::string program = program_of(recipe);
+  const std::string name = file_name(program);
+  return name.empty() || has_name(log, name) || has_name(log, program);
 }
 
 // Returns the reason why the log of the headers cannot be part of the logs of other units; empty if it can.
@@ -51,8 +62,6 @@ std::string log_not_shareable_reason(const Recipe& recipe, std::string_view log)
   if (log.empty()) return {};
   // The CCCL library includes the headers in another order and other headers, too.
   if (recipe.unit.kind() == "cccl") return "the compiler reports warnings for them";
-  const std::string name = file_name(program_of(recipe));
-  if (name.empty() || has_name(log, name)) return "the compiler's warnings for them name the unit";
   if (log.size() > Pch::kMaxLogBytes) return "the compiler reports too many warnings for them";
   return {};
 }
@@ -91,8 +100,22 @@ Digest log_check_key(const Digest& headers, std::uint64_t checksum) {
 
 }  // namespace
 
-PchManager::PchManager(FindPchCache pch_cache, FileDigestCache& digests, EventEmitter emitter)
-    : find_pch_cache_(std::move(pch_cache)), digests_(digests), emitter_(std::move(emitter)) {}
+PchManager::PchManager(FindPchCache pch_cache, FileDigestCache& digests, EventEmitter emitter,
+                       std::uint64_t worker_memory)
+    : find_pch_cache_(std::move(pch_cache)), digests_(digests), emitter_(std::move(emitter)),
+      worker_memory_(worker_memory) {}
+
+bool PchManager::HeaderStats::has_failed() {
+  if (system_clock().wall() > failed_until) failed_attempts = 0;
+  return failed_attempts >= kMaxFailedAttempts;
+}
+
+bool PchManager::HeaderStats::add_failures(unsigned count, const PchVerdict& verdict) {
+  (void)has_failed();  // forgets old ones
+  failed_attempts += count;
+  failed_until = expiry_of(verdict);
+  return has_failed();
+}
 
 // Returns the key of a precompiled header. Unlike an `ArtifactKey` it contains paths: the file contains the paths of
 // its headers and does not leave the host.
@@ -194,8 +217,8 @@ bool PchManager::should_create(const Recipe& recipe, const Digest& headers, cons
   {
     const MutexLock lock(mutex_);
     if (unavailable_) return false;
-    const HeaderStats& sight = stats_[headers];
-    if (sight.failed_attempts >= kMaxFailedAttempts) return false;
+    HeaderStats& sight = stats_[headers];
+    if (sight.has_failed()) return false;
     pays_off = sight.interested > 1 || sight.seen;
     if (recipe.unit.kind() == "cccl" && context.queued_similar >= kMinQueuedSimilar) pays_off = true;
   }
@@ -204,11 +227,13 @@ bool PchManager::should_create(const Recipe& recipe, const Digest& headers, cons
 
 // An earlier attempt on this host counts for as long as its result is stored.
 bool PchManager::has_failed_before(const Recipe& recipe, const Digest& headers, const RequestContext& context) {
-  const auto verdict = pch_cache_->verdict(headers);
+  const auto verdict = pch_cache_->verdict(failure_key(headers));
   if (!verdict) return false;
   {
     const MutexLock lock(mutex_);
-    if (std::exchange(stats_[headers].failed_attempts, kMaxFailedAttempts) >= kMaxFailedAttempts) return true;
+    HeaderStats& sight = stats_[headers];
+    if (sight.has_failed()) return true;
+    (void)sight.add_failures(kMaxFailedAttempts, *verdict);
   }
   const char* const again = verdict->kind == PchVerdict::Kind::Rejected ? "a day" : "30 days";
   emit(Event::Kind::PchUnavailable, recipe,
@@ -388,27 +413,38 @@ void PchManager::drop(const Recipe& recipe, const Digest& headers, const std::st
   emit(Event::Kind::PchDropped, recipe, reason, context);
 }
 
-void PchManager::mark_failed(PchPlan& plan, const Recipe& recipe, const std::string& reason, Retry retry,
-                             const RequestContext& context) {
-  {
-    const MutexLock lock(mutex_);
-    unsigned& attempts = stats_[plan.headers].failed_attempts;
-    attempts = retry == Retry::Soon ? attempts + 1 : kMaxFailedAttempts;
-  }
-  emit(Event::Kind::PchUnavailable, recipe, "not stored: " + reason, context);
-  if (retry == Retry::Soon) return;
-  const auto kind = retry == Retry::NextDay ? PchVerdict::Kind::Rejected : PchVerdict::Kind::Differs;
-  remember(std::move(plan.making), plan.headers, {kind, reason, system_clock().wall()});
+Digest PchManager::failure_key(const Digest& headers) const {
+  return pch_failure_key(headers, pch_cache_->options().max_bytes, worker_memory_);
 }
 
-// Stores a verdict, for other processes too. If that fails, they repeat what led to it.
-void PchManager::remember(std::unique_ptr<PchCache::Writer> writer, const Digest& key, const PchVerdict& verdict) {
-  if (writer == nullptr) writer = pch_cache_->try_begin_write(key);
-  if (writer != nullptr) (void)writer->publish(verdict);
+void PchManager::mark_failed(const Digest& headers, const Recipe& recipe, const std::string& reason, Retry retry,
+                             const RequestContext& context) {
+  const auto kind = retry == Retry::NextMonth ? PchVerdict::Kind::Differs : PchVerdict::Kind::Rejected;
+  const PchVerdict verdict{kind, reason, system_clock().wall()};
+  {
+    const MutexLock lock(mutex_);
+    (void)stats_[headers].add_failures(retry == Retry::Soon ? 1 : kMaxFailedAttempts, verdict);
+  }
+  emit(Event::Kind::PchUnavailable, recipe, "not stored: " + reason, context);
+  // If it cannot be stored, other processes try it too.
+  if (retry != Retry::Soon) (void)pch_cache_->publish_verdict(failure_key(headers), verdict);
+}
+
+void PchManager::count_failure(const Digest& headers, const Recipe& recipe, const std::string& reason,
+                               const RequestContext& context) {
+  {
+    const MutexLock lock(mutex_);
+    HeaderStats& sight = stats_[headers];
+    if (sight.has_failed()) return;
+    if (!sight.add_failures(1, {PchVerdict::Kind::Rejected, reason, system_clock().wall()})) return;
+  }
+  mark_failed(headers, recipe, reason, Retry::NextDay, context);
 }
 
 void PchManager::remember_log_check(const Digest& headers, std::uint64_t checksum) {
-  remember(nullptr, log_check_key(headers, checksum), {PchVerdict::Kind::Good, {}, system_clock().wall()});
+  // If it cannot be stored, the check is repeated.
+  (void)pch_cache_->publish_verdict(log_check_key(headers, checksum),
+                                    {PchVerdict::Kind::Good, {}, system_clock().wall()});
 }
 
 void PchManager::keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply, const RequestContext& context) {
@@ -416,10 +452,13 @@ void PchManager::keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& re
   DependencyResult built = build_dependency_set(recipe, report.observations, false, {}, digests_);
   if (!built.uncacheable_reason.empty()) {
     const Retry retry = built.permanent ? Retry::NextMonth : Retry::Soon;
-    return mark_failed(plan, recipe, built.uncacheable_reason, retry, context);
+    return mark_failed(plan.headers, recipe, built.uncacheable_reason, retry, context);
   }
+  // The name is not in the key: units with other names may not have this problem.
+  if (names_unit(recipe, report.log))
+    return mark_failed(plan.headers, recipe, "the compiler's warnings for them name the unit", Retry::Soon, context);
   if (const std::string reason = not_shareable_reason(recipe, reply); !reason.empty())
-    return mark_failed(plan, recipe, reason, Retry::NextMonth, context);
+    return mark_failed(plan.headers, recipe, reason, Retry::NextMonth, context);
   Pch pch{{}, report.size, report.checksum, std::move(built.dependency_set), report.observations, report.log};
   // The compiler also looks up a file of the program's own name, which is specific to this program.
   const std::string program = normalize_path(program_of(recipe));
@@ -427,7 +466,7 @@ void PchManager::keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& re
     return observation.state != FileAccess::State::Read && normalize_path(observation.path) == program;
   });
   const Status published = plan.making->publish(pch);
-  if (!published) return mark_failed(plan, recipe, published.error().message, Retry::NextDay, context);
+  if (!published) return mark_failed(plan.headers, recipe, published.error().message, Retry::NextDay, context);
   if (report.log_checked) remember_log_check(plan.headers, report.checksum);
   emit(Event::Kind::PchCreated, recipe, std::to_string(report.size >> 20) + " MB of precompiled headers", context);
 }
@@ -450,7 +489,10 @@ std::vector<FileAccess> PchManager::finish(PchPlan& plan, const Recipe& recipe, 
       if (plan.order.mode == PchRequest::Mode::Use)
         drop(recipe, plan.headers, "rejected: " + reply.pch.reason, context);
       if (plan.order.mode == PchRequest::Mode::Create || reply.pch.permanent) {
-        mark_failed(plan, recipe, reply.pch.reason, reply.pch.permanent ? Retry::NextMonth : Retry::NextDay, context);
+        mark_failed(plan.headers, recipe, reply.pch.reason, reply.pch.permanent ? Retry::NextMonth : Retry::NextDay,
+                    context);
+      } else {
+        count_failure(plan.headers, recipe, "it was rejected when it was used: " + reply.pch.reason, context);
       }
       break;
     case PchResult::Outcome::Unavailable: {
@@ -467,10 +509,11 @@ std::vector<FileAccess> PchManager::finish(PchPlan& plan, const Recipe& recipe, 
 }
 
 void PchManager::invalidate(const PchPlan& plan, const Recipe& recipe, const RequestContext& context) {
-  if (plan.order.mode == PchRequest::Mode::Use) drop(recipe, plan.headers, "a worker that used it crashed", context);
-  if (plan.order.mode != PchRequest::Mode::Create) return;
-  const MutexLock lock(mutex_);
-  ++stats_[plan.headers].failed_attempts;  // the unit may be the cause
+  if (plan.order.mode == PchRequest::Mode::None) return;
+  const bool is_use = plan.order.mode == PchRequest::Mode::Use;
+  const std::string reason = is_use ? "a worker that used it crashed" : "a worker that created it crashed";
+  if (is_use) drop(recipe, plan.headers, reason, context);
+  count_failure(plan.headers, recipe, reason, context);  // the unit may be the cause
 }
 
 }  // namespace kiln

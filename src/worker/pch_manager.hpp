@@ -30,7 +30,8 @@ class PchManager {
  public:
   /// Returns the options of the cache, or nothing to disable precompiled headers. It is called once, at the first use.
   using FindPchCache = std::function<std::optional<PchCache::Options>()>;
-  PchManager(FindPchCache pch_cache, FileDigestCache& digests, EventEmitter emitter);
+  /// `worker_memory` is the memory limit of a worker in bytes: another limit makes kiln try again what failed.
+  PchManager(FindPchCache pch_cache, FileDigestCache& digests, EventEmitter emitter, std::uint64_t worker_memory);
 
   /// Returns a digest of the headers with which a unit starts; nothing if there is nothing to share. Units with equal
   /// digests can share a precompiled header. Costs one scan of the source.
@@ -99,8 +100,8 @@ class PchManager {
   /// those recorded when the header was created.
   std::vector<FileAccess> finish(PchPlan& plan, const Recipe& recipe, const WorkerReply& reply,
                                  const RequestContext& context);
-  /// Handles the crash of a worker with this plan: the precompiled header that it used is removed; creating one counts
-  /// as failed in this process.
+  /// Handles the crash of a worker with this plan: the precompiled header that it used is removed. Using and
+  /// creating one count as failed.
   void invalidate(const PchPlan& plan, const Recipe& recipe, const RequestContext& context);
 
  private:
@@ -124,10 +125,13 @@ class PchManager {
   /// When it can be tried again to create a precompiled header: Soon is known only to this process.
   enum class Retry : std::uint8_t { Soon, NextDay, NextMonth };
   /// Records that a precompiled header could not be created or stored.
-  void mark_failed(PchPlan& plan, const Recipe& recipe, const std::string& reason, Retry retry,
+  void mark_failed(const Digest& headers, const Recipe& recipe, const std::string& reason, Retry retry,
                    const RequestContext& context);
+  /// Counts a failure. The one that reaches the maximum is stored for a day.
+  void count_failure(const Digest& headers, const Recipe& recipe, const std::string& reason,
+                     const RequestContext& context);
   bool has_failed_before(const Recipe& recipe, const Digest& headers, const RequestContext& context);
-  void remember(std::unique_ptr<PchCache::Writer> writer, const Digest& key, const PchVerdict& verdict);
+  Digest failure_key(const Digest& headers) const;
   void remember_log_check(const Digest& headers, std::uint64_t checksum);
   void drop(const Recipe& recipe, const Digest& headers, const std::string& reason, const RequestContext& context);
   void emit(Event::Kind kind, const Recipe& recipe, std::string message, const RequestContext& context) const;
@@ -137,13 +141,18 @@ class PchManager {
   std::unique_ptr<PchCache> pch_cache_;  // null means disabled; constant after initialization
   FileDigestCache& digests_;
   const EventEmitter emitter_;
+  const std::uint64_t worker_memory_;
   Mutex mutex_;
   Condition made_;
   struct HeaderStats {
     std::optional<std::chrono::nanoseconds> making;  // time since when this process creates the header (steady clock)
     unsigned interested = 0;                         // number of running compiles with these headers
     bool seen = false;                               // true if a unit with these headers was compiled before
-    unsigned failed_attempts = 0;                    // number of failed attempts to create a precompiled header
+    unsigned failed_attempts = 0;                    // number of failed attempts to create or use it
+    std::chrono::nanoseconds failed_until{0};        // time until which they count (system clock)
+
+    bool has_failed();
+    bool add_failures(unsigned count, const PchVerdict& verdict);  // returns has_failed()
   };
   std::unordered_map<Digest, HeaderStats> stats_ KILN_GUARDED_BY(mutex_);
   std::unordered_map<Digest, Standing> libraries_ KILN_GUARDED_BY(mutex_);  // by the digest of the compiler

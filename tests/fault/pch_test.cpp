@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/clock.hpp"
 #include "base/hash.hpp"
 #include "property/bare_nvrtc.hpp"
 #include "support/fixtures/pch_fixture.hpp"
@@ -125,10 +126,11 @@ TEST_F(PchFiles, TruncatedFileWithMatchingDescriptionCostsAtMostOneWorker) {
 }
 
 TEST_F(PchFiles, RebuildsFileWithFlippedByte) {
-  auto one = process_with_headers();
-  const std::string file = one->file_of(*one->key_of(unit(1)));
+  auto maker = process_with_headers();
+  const std::string file = maker->file_of(*maker->key_of(unit(1)));
   const std::string bytes = read_text(file);
   for (const std::size_t at : {std::size_t{0}, bytes.size() / 2, bytes.size() - 1}) {
+    auto one = process();  // each process counts the rejections
     std::string corrupt = read_text(file);
     corrupt[at] = static_cast<char>(corrupt[at] ^ 1);
     write_text(file, corrupt);
@@ -255,6 +257,62 @@ TEST_F(PchFiles, DoesNotStoreFileLargerThanLimit) {
   ASSERT_EQ(remembered.size(), 1U);
   EXPECT_EQ(remembered[0].message.find("not created: an attempt on this host failed"), 0U) << remembered[0].message;
   EXPECT_NE(remembered[0].message.find("KILN_PCH_MAX_SIZE"), std::string::npos) << remembered[0].message;
+  // With another limit it is tried again.
+  auto larger = process();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(larger->compile(unit(i)).has_value());
+  EXPECT_EQ(larger->kept(), 1U);
+}
+
+TEST_F(PchFiles, StoredFailureIsForgottenInTheSameProcess) {
+  using namespace std::chrono_literals;
+  auto one = process();
+  const Digest failure =
+      pch_failure_key(*one->key_of(unit(1)), one->pch_cache().options().max_bytes, PchProcess::kWorkerMemory);
+  const auto made = system_clock().wall() - 24h + 4s;
+  ASSERT_TRUE(one->pch_cache().publish_verdict(failure, {PchVerdict::Kind::Rejected, "a full disk", made}).has_value());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(one->compile(unit(i)).has_value());
+  EXPECT_EQ(one->events.count(Event::Kind::PchUnavailable), 1U);
+  EXPECT_EQ(one->kept(), 0U);
+  std::this_thread::sleep_for(made + 24h - system_clock().wall() + 100ms);
+  ASSERT_TRUE(one->compile(unit(1)).has_value());
+  EXPECT_EQ(one->kept(), 1U);
+}
+
+TEST_F(PchFiles, TwoCreationsThatCrashAreRemembered) {
+  auto one = process_with_headers();
+  const Unit other = unit(1).with_option("-DOTHER");
+  one->expect_queued_similar(other);
+  const auto mode = [&](PchProcess& by, bool crashes) {
+    const PchManager::PchPlan plan = by.headers().plan(by.recipe(other), *by.key_of(other), {});
+    if (crashes) by.headers().invalidate(plan, by.recipe(other), {});
+    return plan.order.mode;
+  };
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(mode(*one, true), PchRequest::Mode::Create) << i;
+  EXPECT_EQ(mode(*one, false), PchRequest::Mode::None);
+  auto next = process();
+  EXPECT_EQ(mode(*next, false), PchRequest::Mode::None);
+  const auto said = next->events.of(Event::Kind::PchUnavailable);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_NE(said[0].message.find("crashed"), std::string::npos) << said[0].message;
+}
+
+TEST_F(PchFiles, NotCreatedAgainAfterTwoRejections) {
+  auto one = process_with_headers();
+  const std::string file = one->file_of(*one->key_of(unit(1)));
+  const auto corrupt = [&] {
+    std::string bytes = read_text(file);
+    bytes[0] = static_cast<char>(bytes[0] ^ 1);
+    write_text(file, bytes);
+  };
+  corrupt();
+  expect_dropped_and_rebuilt(*one, "corrupt", "corrupt for the first time");
+  corrupt();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(one->compile(unit(i)).has_value());
+  EXPECT_EQ(one->dropped(), 2U);
+  EXPECT_EQ(one->kept(), 2U);
+  const auto said = one->events.of(Event::Kind::PchUnavailable);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_NE(said[0].message.find("the file is corrupt"), std::string::npos) << said[0].message;
 }
 
 }  // namespace

@@ -220,10 +220,66 @@ TEST_F(PchUnits, NotSharedIfWarningsNameTheUnit) {
   const std::string start = "#define TWO 1\n#define TWO 2\n#include <wide.h>\n";
   expect_same_always(start, Shared::No);
   auto one = process();
-  for (int i = 1; i <= 3; ++i) ASSERT_TRUE(one->compile(unit(i, start)).has_value());
+  for (int i = 1; i <= 5; ++i) ASSERT_TRUE(one->compile(unit(i, start)).has_value());
   const auto said = one->events.of(Event::Kind::PchUnavailable);
-  ASSERT_EQ(said.size(), 1U);
+  ASSERT_EQ(said.size(), 2U) << "it is attempted twice";
   EXPECT_NE(said[0].message.find("name the unit"), std::string::npos) << said[0].message;
+}
+
+TEST_F(PchUnits, SharedIfWarningsContainTheNameAsAWord) {
+  write("r2/warns.h", "#pragma once\n#include <wide.h>\n#warning see unit1.cu for the use\n");
+  settle();
+  expect_same_always("#include <warns.h>\n", Shared::Yes);
+}
+
+TEST_F(PchUnits, NotStoredForLongIfOrderOfWarningsIsUnknown) {
+  write("r2/warns.h",
+        "#pragma once\n#include <wide.h>\n__device__ inline int odd() { int unused_in_header; return 1; }\n");
+  settle();
+  const auto warns = [&](int number) {
+    return unit(number, "#include <warns.h>\n__device__ int f(int x) { int unused; return x; }\n")
+        .with_option("-diag-suppress=1105");
+  };
+  auto plain = process({.directory = directory_.path("plain"), .headers = false});
+  auto one = process();
+  for (int i = 1; i <= 3; ++i)
+    expect_same(Seen(plain->compile(warns(i))), Seen(one->compile(warns(i))), std::to_string(i));
+  EXPECT_EQ(one->kept() + one->used(), 0U);
+  auto next = process();
+  for (int i = 1; i <= 2; ++i) ASSERT_TRUE(next->compile(warns(i)).has_value());
+  const auto said = next->events.of(Event::Kind::PchUnavailable);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_NE(said[0].message.find("#warning"), std::string::npos) << said[0].message;
+  EXPECT_NE(said[0].message.find("again a day after"), std::string::npos) << said[0].message;
+}
+
+// The known exception (docs/decisions/0006-equal-keys-equal-code.md): NVRTC instantiates the templates that headers use
+// when it writes a precompiled header, otherwise at the end of the unit. This fails if NVRTC changes.
+TEST_F(PchUnits, LaterOverloadIsNotFoundByTemplatesThatHeadersUse) {
+  write("r2/overload.h",
+        "#pragma once\nstruct A {};\n__device__ inline int foo(A, long) { return 1; }\n"
+        "template <class T> __device__ int t(T x) { return foo(x, 0); }\n"
+        "__device__ inline int f() { return t(A{}); }\n");
+  settle();
+  const auto adds = [&](const char* name) {
+    return Unit::cuda(name,
+                      "#include <overload.h>\n__device__ inline int foo(A, int) { return 222; }\n"
+                      "extern \"C\" __global__ void k(int* o) { *o = f(); }\n")
+        .with_include_root(directory_.path("r2"))
+        .with_entry("k");
+  };
+  const auto ptx = Target::parse("compute_80").value();
+  auto plain = process({.directory = directory_.path("plain"), .headers = false});
+  const Seen without(plain->compile(adds("one.cu"), ptx));
+  ASSERT_TRUE(without.ok) << without.log;
+  EXPECT_NE(without.bytes.find("222"), std::string::npos);
+  auto one = process();
+  one->expect_queued_similar(adds("one.cu"), ptx);
+  ASSERT_TRUE(one->compile(adds("one.cu"), ptx).has_value());
+  const Seen used(one->compile(adds("two.cu"), ptx));
+  EXPECT_EQ(one->used(), 1U);
+  ASSERT_TRUE(used.ok) << used.log;
+  EXPECT_EQ(used.bytes.find("222"), std::string::npos);
 }
 
 TEST_F(PchUnits, SharedForUnitsWithOwnWarnings) {

@@ -134,6 +134,16 @@ TEST_F(NamelessPch, RemembersVerdictWithoutDirectory) {
   EXPECT_FALSE(cache.verdict(key(2)).has_value());
 }
 
+TEST_F(NamelessPch, RejectionExpiresAfterADay) {
+  using namespace std::chrono_literals;
+  const auto cache = open_nameless();
+  const auto now = system_clock().wall();
+  ASSERT_TRUE(cache->publish_verdict(key(1), {PchVerdict::Kind::Rejected, "a full disk", now - 23h}).has_value());
+  EXPECT_TRUE(cache->verdict(key(1)).has_value());
+  ASSERT_TRUE(cache->publish_verdict(key(1), {PchVerdict::Kind::Rejected, "a full disk", now - 25h}).has_value());
+  EXPECT_FALSE(cache->verdict(key(1)).has_value());
+}
+
 TEST_F(NamelessPch, ChildUsesFilesOfItsParentAndCreatesItsOwn) {
   const auto cache = open_nameless();
   ASSERT_TRUE(make_in(*cache, 1, "headers"));

@@ -131,6 +131,24 @@ TEST_F(PchVerdictTest, RejectionExpiresAfterADayAndOthersAfterAMonth) {
   }
 }
 
+TEST_F(PchVerdictTest, IsPublishedWithoutWriterUnlessKeyIsLocked) {
+  PchCache pch_cache = open();
+  const PchVerdict rejected{Kind::Rejected, "a full disk", system_clock().wall()};
+  ASSERT_TRUE(pch_cache.publish_verdict(key(1), rejected).has_value());
+  EXPECT_EQ(open().verdict(key(1))->kind, Kind::Rejected);
+  EXPECT_EQ(count(".tmp"), 0);
+  const auto making = pch_cache.try_begin_write(key(2));
+  EXPECT_FALSE(pch_cache.publish_verdict(key(2), rejected).has_value());
+}
+
+TEST_F(PchVerdictTest, FailureKeyContainsHeadersAndLimits) {
+  const Digest one = pch_failure_key(key(1), 1, 2);
+  EXPECT_EQ(one, pch_failure_key(key(1), 1, 2));
+  EXPECT_NE(one, pch_failure_key(key(2), 1, 2));
+  EXPECT_NE(one, pch_failure_key(key(1), 3, 2));
+  EXPECT_NE(one, pch_failure_key(key(1), 1, 3));
+}
+
 TEST_F(PchVerdictTest, AnotherLibraryHasAnotherKey) {
   CompilerIdentity one;
   one.digest = sha256("one");

@@ -287,6 +287,14 @@ TEST(FileAccessRecorder, IgnoresWrittenFilesAndSnapshotsAtOutput) {
   EXPECT_EQ(all[2].path, "c.h");
 }
 
+TEST(FileAccessRecorder, TakeForgetsSnapshot) {
+  FileAccessRecorder recorder("/pch/ours");
+  recorder.missing("a.h");
+  recorder.writing("/pch/ours");
+  (void)recorder.take();
+  EXPECT_FALSE(recorder.take_until_output().has_value());
+}
+
 TEST(FileAccessRecorder, MergesTwoRecords) {
   const std::vector<FileAccess> first{{"a.h", FileAccess::State::Exists, false, {1, 2, 3, 4, 5}, {}},
                                       {"b.h", FileAccess::State::Missing, false, {}, {}}};

@@ -39,10 +39,11 @@ class PchProcess {
     bool headers = true;      ///< whether precompiled headers are used
     std::uint64_t max_bytes = std::uint64_t{8} << 30;
   };
+  static constexpr std::uint64_t kWorkerMemory = std::uint64_t{4} << 30;
   explicit PchProcess(Options options)
-      : options_(std::move(options)), pool_({options_.worker, 1U, std::uint64_t{4} << 30, std::chrono::seconds(60),
-                                             std::chrono::seconds(60), own_slots()}),
-        headers_([this] { return pch_cache_options(); }, shared_digests(), events.emitter()),
+      : options_(std::move(options)),
+        pool_({options_.worker, 1U, kWorkerMemory, std::chrono::seconds(60), std::chrono::seconds(60), own_slots()}),
+        headers_([this] { return pch_cache_options(); }, shared_digests(), events.emitter(), kWorkerMemory),
         checks_([this] { return options_.directory + "/checks"; }, events.emitter()) {
     WorkerCompiler::Options workers;
     workers.pool = &pool_;
