@@ -36,6 +36,8 @@ class PchManager {
   /// Returns a digest of the headers with which a unit starts; nothing if there is nothing to share. Units with equal
   /// digests can share a precompiled header. Costs one scan of the source.
   std::optional<Digest> headers_of(const Recipe& recipe);
+  /// Returns true if the headers of a unit may be stored. The recipe needs no digest of its compiler.
+  bool may_have_stored(const Recipe& recipe) { return headers_of(recipe) && pch_cache_->usage().files > 0; }
 
   /// A pending compile of a unit with these headers. Several at the same time justify a precompiled header.
   class PendingUse {

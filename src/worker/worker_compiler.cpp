@@ -109,6 +109,8 @@ std::unique_ptr<EarlyCompile> WorkerCompiler::start_early(const Recipe& undigest
   // Taken before a worker can open the files.
   const auto files = inner_->files_state();
   if (!files || options_.pool == nullptr || stays_in_process(undigested)) return nullptr;
+  // A precompiled header saves more than an early start, and only the digest finds it.
+  if (options_.headers != nullptr && options_.headers->may_have_stored(undigested)) return nullptr;
   const SandboxPlan sandbox = sandbox_plan(undigested, options_.sandbox, is_unseen_);
   WorkerPool::WorkerRequest worker = worker_request(undigested, sandbox, context);
   return EarlyJob::start({undigested, {}, sandbox, {}}, *files,
