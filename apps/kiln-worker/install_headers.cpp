@@ -2,7 +2,6 @@
 
 #include "base/files/files.hpp"
 #include "base/process/dynamic_library.hpp"
-#include "worker/sandbox.hpp"
 #include "worker/worker_protocol.hpp"
 
 namespace kiln {
@@ -20,9 +19,9 @@ int fail(const std::string& reason) {
 
 }  // namespace
 
-int install_headers(const std::string& library, const std::string& directory, bool sandboxed) {
+int install_headers(const std::string& library, const std::string& directory, const SandboxSettings& settings) {
   const Recipe recipe{Unit::cuda("headers", ""), Target::sm(80), {"nvrtc", {}, library, {}, {}, {}, {}}, "/"};
-  SandboxPlan plan = sandbox_plan(recipe, {sandboxed, {}}, false);
+  SandboxPlan plan = sandbox_plan(recipe, settings, false);
   plan.writable.push_back(directory);
   (void)enter_sandbox(plan);
   const auto opened = DynamicLibrary::open(library);

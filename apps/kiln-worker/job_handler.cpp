@@ -10,6 +10,7 @@
 
 #include "backends/cccl/cccl_check.hpp"
 #include "backends/command/command_compiler.hpp"
+#include "backends/cuda/bundled_headers.hpp"
 #include "backends/cuda/nvjitlink_compiler.hpp"
 #include "backends/opencl/opencl_compiler.hpp"
 #include "backends/source_scan.hpp"
@@ -164,7 +165,8 @@ Frame JobHandler::compile_watched(const WorkerJob& job, Nvrtc& by, const PchJob:
   PchJob::HeaderLog header_log;
   if (job.recipe.unit.kind() == "cuda")
     header_log = [&] { return traced([&] { return log_of_headers(*by.compiler, job.recipe); }); };
-  PchJob with_pch(job.pch, by.heap, recorder);
+  const bool is_attempt = job.recipe.compiler.roots.empty() && has_bundled_headers(job.recipe.compiler);
+  PchJob with_pch(job.pch, by.heap, recorder, is_attempt);
   Result<CompileResult> compiled =
       job.pch.mode == PchRequest::Mode::None ? compile({}, reply.pch) : with_pch.run(compile, header_log, reply.pch);
   if (!compiled) return frame_of(failure_of(compiled.error(), recorder.take()));

@@ -54,21 +54,20 @@ void ignore_terminal() {
 }
 
 int run(int argc, char** argv) {
-  const bool installs = argc == 5 && std::string_view(argv[1]) == kInstallHeaders;
+  const bool installs = argc >= 7 && std::string_view(argv[1]) == kInstallHeaders;
   if ((argc != 3 && !installs) || fcntl(kWorkerChannel, F_GETFD) < 0) {
     std::fputs("kiln-worker is started by kiln and cannot be used directly\n", stderr);
     return 2;
   }
   ignore_terminal();
-  if (installs) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    return install_headers(argv[2], argv[3], std::string_view(argv[4]) == "sandboxed");
-  }
-  if (!follow_parent(static_cast<pid_t>(std::atoi(argv[1])))) return 0;
+  const char* const* const start = argv + (installs ? 2 : 1);
+  if (!follow_parent(static_cast<pid_t>(std::atoi(start[0])))) return 0;
   (void)fcntl(kWorkerChannel, F_SETFD, FD_CLOEXEC);
   (void)setpriority(PRIO_PROCESS, 0, kNiceness);
-  const std::uint64_t memory_limit = std::strtoull(argv[2], nullptr, 10);
+  const std::uint64_t memory_limit = std::strtoull(start[1], nullptr, 10);
   limit_memory(memory_limit);
+  if (installs)
+    return install_headers(argv[4], argv[5], {std::string_view(argv[6]) == "sandboxed", {argv + 7, argv + argc}});
   JobHandler handler(memory_limit);
   while (true) {
     const auto request = receive_frame(kWorkerChannel, std::chrono::hours(24));

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "backends/cuda/bundled_headers.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
@@ -109,6 +110,8 @@ Result<CompileResult> PchJob::run(const Compile& compile, const HeaderLog& heade
   }
   if (compiled && took_it(report)) check_log(*compiled, header_log, report);
   if (compiled && took_it(report)) return compiled;
+  if (!compiled && is_attempt_ && order_.mode == PchRequest::Mode::Create && is_missing_header(compiled.error()))
+    return compiled;
   // A precompiled header that is not used leaves a gap in the log: NVRTC adds a remark on how to suppress warnings to
   // the warning about it, and prints the remark only once. Without machine code, only headers were compiled.
   if (compiled && compiled->artifact.metadata.log.empty() && compiled->artifact.bytes.size() != 0) return compiled;

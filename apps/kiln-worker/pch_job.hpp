@@ -43,8 +43,9 @@ class PchJob {
   /// that warning; nothing if that is not possible.
   using HeaderLog = std::function<std::optional<std::string>()>;
 
-  PchJob(const PchRequest& order, PchHeap& heap, FileAccessRecorder& recorder)
-      : order_(order), heap_(heap), recorder_(recorder) {}
+  /// `is_attempt` means that the unit is compiled again with more headers if one is missing.
+  PchJob(const PchRequest& order, PchHeap& heap, FileAccessRecorder& recorder, bool is_attempt)
+      : order_(order), heap_(heap), recorder_(recorder), is_attempt_(is_attempt) {}
 
   /// Compiles as ordered. If the precompiled header cannot be created or used, it is compiled without. `report` has the
   /// reason.
@@ -58,6 +59,7 @@ class PchJob {
   const PchRequest& order_;
   PchHeap& heap_;
   FileAccessRecorder& recorder_;
+  const bool is_attempt_;
 };
 
 }  // namespace kiln

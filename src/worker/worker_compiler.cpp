@@ -31,19 +31,6 @@ std::string worker_of(const Recipe& recipe, const SandboxPlan& sandbox) {
 constexpr const char* kSetWorker = "set KILN_WORKER to its path";
 constexpr const char* kSetDevice = "add the device to opencl.in_process (KILN_OPENCL_IN_PROCESS) to always do so";
 
-// Returns the environment of a worker: variables for finding libraries, for sanitizers, and those of the recipe.
-std::vector<std::string> worker_environment(const Recipe& recipe) {
-  static constexpr const char* kSeen[] = {"LD_LIBRARY_PATH", "PATH",          "TMPDIR",
-                                          "ASAN_OPTIONS",    "UBSAN_OPTIONS", "TSAN_OPTIONS"};
-  std::vector<std::string> environment{"CUDA_CACHE_DISABLE=1"};
-  for (const auto& [name, value] : environment_variables(kSeen)) environment.push_back(name + "=" + value);
-  if (recipe.unit.kind() == "opencl") {
-    for (const auto& [name, value] : opencl_place()) environment.push_back(name + "=" + value);
-  }
-  for (const auto& [name, value] : recipe.compiler.environment) environment.push_back(name + "=" + value);
-  return environment;
-}
-
 Error cancelled_error(const Recipe& recipe, bool ending) {
   return make_error(Code::Cancelled, "unit '" + recipe.unit.name() + "' was not compiled: " +
                                          (ending ? "the program is ending" : "it was canceled"));
@@ -76,6 +63,18 @@ WorkerCompiler::WorkerCompiler(std::unique_ptr<Compiler> inner, FileDigestCache&
                                EventEmitter emitter)
     : inner_(std::move(inner)), digests_(digests), options_(std::move(options)), emitter_(std::move(emitter)),
       failures_(digests) {}
+
+std::vector<std::string> WorkerCompiler::worker_environment(const Recipe& recipe) {
+  static constexpr const char* kSeen[] = {"LD_LIBRARY_PATH", "PATH",          "TMPDIR",
+                                          "ASAN_OPTIONS",    "UBSAN_OPTIONS", "TSAN_OPTIONS"};
+  std::vector<std::string> environment{"CUDA_CACHE_DISABLE=1"};
+  for (const auto& [name, value] : environment_variables(kSeen)) environment.push_back(name + "=" + value);
+  if (recipe.unit.kind() == "opencl") {
+    for (const auto& [name, value] : opencl_place()) environment.push_back(name + "=" + value);
+  }
+  for (const auto& [name, value] : recipe.compiler.environment) environment.push_back(name + "=" + value);
+  return environment;
+}
 
 void WorkerCompiler::emit(Event::Kind kind, const Recipe& recipe, std::string message,
                           const RequestContext& context) const {
@@ -178,7 +177,10 @@ Result<CompileResult> WorkerCompiler::compile_in_worker(const Recipe& recipe, co
     std::string cause;
     auto result =
         is_first ? take_early(recipe, fault, cause, context) : try_compile(recipe, headers, fault, cause, context);
-    if (result) return std::move(*result);
+    if (result) {
+      if (headers) remember_missing_header(*headers, *result);
+      return std::move(*result);
+    }
     if (fault == FaultSource::None || fault == FaultSource::Unseen) continue;
     if (fault == FaultSource::Headers) {
       headers.reset();
@@ -209,6 +211,7 @@ std::optional<Result<CompileResult>> WorkerCompiler::try_compile(const Recipe& r
   const Digest access_check = options_.checks != nullptr ? options_.checks->access_check(recipe.compiler) : Digest();
   PchManager::PchPlan plan;
   if (headers) plan = options_.headers->plan(recipe, *headers, context);
+  if (plan.order.mode == PchRequest::Mode::Create && had_missing_header(*headers)) plan = {};
   if (plan.check != nullptr) {
     const AskWorker asked = [&](const WorkerJob& job) {
       return send_job(lease->worker(), {job.recipe, job.pch, sandbox, access_check}, context.stop);
@@ -298,7 +301,8 @@ std::optional<Result<CompileResult>> WorkerCompiler::handle_reply(const Recipe& 
     }
     if (failed.error.code == Code::Corrupt) cause = invalid_reply(failed.error.message);
     if (!cause.empty()) return std::nullopt;
-    if (failed.error.code == Code::CompileFailed) remember_rejection(recipe, failed.observations);
+    const bool is_final = !is_missing_header(failed.error) || !may_need_bundled(recipe);
+    if (failed.error.code == Code::CompileFailed && is_final) remember_rejection(recipe, failed.observations);
     return failed.error;
   }
   auto reply = decode_reply(answer);

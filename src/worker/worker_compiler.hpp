@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "backends/cuda/bundled_headers.hpp"
 #include "backends/failure_cache.hpp"
 #include "base/files/file_digest_cache.hpp"
+#include "base/mutex.hpp"
 #include "events/event_emitter.hpp"
 #include "worker/library_check.hpp"
 #include "worker/pch_manager.hpp"
@@ -52,7 +54,8 @@ class WorkerCompiler final : public Compiler {
   /// unit.
   ///
   /// A CUDA unit is compiled without the roots of the recipe's compiler first. If it fails because a header is missing,
-  /// the headers that NVRTC bundles are installed, and it is compiled with those roots.
+  /// the headers that NVRTC bundles are installed, and it is compiled with those roots. If they cannot be installed,
+  /// the result is Code::Unavailable or Code::Cancelled with the compiler's log.
   Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
   bool should_retry(const Recipe& recipe) override;
   void interrupt() override;
@@ -64,7 +67,17 @@ class WorkerCompiler final : public Compiler {
   /// the check; what depends on the load or the settings of this host has other codes.
   Status check_library(const Recipe& recipe, const RequestContext& context);
   Result<CompileResult> compile_with_roots(const Recipe& recipe, const RequestContext& context);
+  /// Compiles with the roots of bundled headers. Installs these again if they were removed after they were checked.
+  Result<CompileResult> compile_with_bundled(const Recipe& recipe, const RequestContext& context);
   Status install_headers(const Recipe& recipe, const RequestContext& context);
+  /// Returns true if the recipe has no roots of bundled headers, and another compile with them can follow.
+  bool may_need_bundled(const Recipe& recipe) const;
+  /// Returns true if the last compile of a unit with these headers failed because a header was missing. No precompiled
+  /// header is created from them then.
+  bool had_missing_header(const Digest& headers);
+  void remember_missing_header(const Digest& headers, const Result<CompileResult>& compiled);
+  /// Returns the environment of a worker: variables for finding libraries, for sanitizers, and those of the recipe.
+  static std::vector<std::string> worker_environment(const Recipe& recipe);
   Result<CompileResult> compile_in_worker(const Recipe& recipe, const RequestContext& context);
   Result<CompileResult> compile_in_process(const Recipe& recipe, const std::string& reason, const char* next_step,
                                            const RequestContext& context);
@@ -100,6 +113,8 @@ class WorkerCompiler final : public Compiler {
   const Options options_;
   const EventEmitter emitter_;
   FailureCache failures_;
+  Mutex mutex_;
+  std::set<Digest> missing_headers_ KILN_GUARDED_BY(mutex_);  // see `had_missing_header`
   std::atomic<bool> is_unseen_{false};  // the compiler opens files in a way that a worker cannot intercept
 };
 

@@ -97,6 +97,7 @@ class WorkerPool {
   bool is_ending() const;
   /// Returns the path of the worker program; empty if it is not found.
   std::string program() const { return find_worker(options_.program); }
+  std::uint64_t memory_limit() const { return options_.memory_limit; }
   /// Returns the process ids of the current workers, for tests and status output.
   std::vector<pid_t> workers() const;
 

@@ -80,8 +80,14 @@ void remove_tree(const std::string& path) {
   std::filesystem::remove_all(path, ignored);
 }
 
-Error not_installed(const std::string& nvrtc, const std::string& reason) {
-  return make_error(Code::Unavailable, "the headers that " + nvrtc + " bundles were not installed: " + reason);
+Error not_installed(const std::string& nvrtc, const std::string& reason, Code code = Code::Unavailable) {
+  return make_error(code == Code::Cancelled ? code : Code::Unavailable,
+                    "the headers that " + nvrtc + " bundles were not installed: " + reason);
+}
+
+// Locks an installation and what is left of it among the threads and processes of this host.
+LockFile::ScopedLock try_lock_place(LockFile& locks, const std::string& name) {
+  return locks.try_lock_scoped(sha256(name.substr(0, name.find(kTemporary))));
 }
 
 // Returns true if all files of an installation are there: a crash of the machine can leave empty files, and a program
@@ -95,14 +101,21 @@ bool is_complete(int directory) {
 }
 
 // Has kiln-worker install the headers into an existing directory.
-Status run_installer(const std::string& directory, const std::string& nvrtc, const std::string& worker, bool sandboxed,
+Status run_installer(const std::string& directory, const std::string& nvrtc, const HeaderInstaller& installer,
                      const RequestContext& context) {
   const Fd reason(static_cast<int>(memfd_create("kiln-install-headers", MFD_CLOEXEC)));
   const Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!reason || !nothing) return io_error("cannot create", "a memory file", errno);
   Process::SpawnOptions how;
-  how.arguments = {worker, kInstallHeaders, nvrtc, directory, sandboxed ? "sandboxed" : "plain"};
-  how.environment = current_environment();
+  how.arguments = {installer.worker,
+                   kInstallHeaders,
+                   std::to_string(getpid()),
+                   std::to_string(installer.memory_limit),
+                   nvrtc,
+                   directory,
+                   installer.sandboxed ? "sandboxed" : "plain"};
+  how.arguments.insert(how.arguments.end(), installer.readable.begin(), installer.readable.end());
+  how.environment = installer.environment;
   how.descriptors = {{nothing.get(), 0}, {nothing.get(), 1}, {reason.get(), kReasonDescriptor}};
   how.block_terminal_signals = true;
   auto process = Process::spawn(how);
@@ -148,9 +161,14 @@ std::vector<std::string> installed_headers(const std::string& directory) {
 void remove_bundled_headers(const std::string& directory, std::chrono::hours unused) {
   const auto opened = open_trusted_directory(directory);
   if (!opened) return;
+  const auto locks = LockFile::open(join_path(directory, kLock));
+  if (!locks) return;
   for (const std::string& name : list_directory(opened->get(), ".")) {
+    if (name == kLock) continue;
+    const LockFile::ScopedLock lock = try_lock_place(**locks, name);
     struct stat status;
-    if (name == kLock || fstatat(opened->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    // If it is locked, it is being installed or removed.
+    if (!lock || fstatat(opened->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     if (age_of(status) < unused) continue;
     // Renamed first: a compile finds all of the headers or none.
     const std::string removed =
@@ -176,28 +194,30 @@ bool BundledHeaders::contains(const std::string& place) {
   return !directory().empty() && parent_path(place) == directory();
 }
 
-Result<bool> BundledHeaders::is_installed(const std::string& place) {
+Result<bool> BundledHeaders::is_installed(const std::string& place, bool checks_again) {
   const auto opened = open_trusted_directory(place);
   if (!opened && opened.error().code == Code::Unavailable) return false;
   if (!opened) return opened.error();
   struct stat status;
   if (fstat(opened->get(), &status) != 0) return io_error("cannot stat", place, errno);
   const MutexLock lock(mutex_);
-  // Checked once per process: it takes 5 ms.
-  if (!complete_.contains({status.st_dev, status.st_ino}) && !is_complete(opened->get())) return false;
-  complete_.emplace(status.st_dev, status.st_ino);
+  const std::pair id(status.st_dev, status.st_ino);
+  // Checked once per process unless a header is missing: it takes 5 ms.
+  if (checks_again) complete_.erase(id);
+  if (!complete_.contains(id) && !is_complete(opened->get())) return false;
+  complete_.insert(id);
   // Records the use.
   if (age_of(status) > kMinTouchAge) (void)futimens(opened->get(), nullptr);
   return true;
 }
 
-Status BundledHeaders::install(const std::string& place, const std::string& nvrtc, const std::string& worker,
-                               bool sandboxed, const RequestContext& context) {
-  const auto wrap = [&](const Error& error) { return not_installed(nvrtc, error.message); };
+Status BundledHeaders::install(const std::string& place, const std::string& nvrtc, const HeaderInstaller& installer,
+                               const RequestContext& context) {
+  const auto wrap = [&](const Error& error) { return not_installed(nvrtc, error.message, error.code); };
   auto installed = is_installed(place);
   if (!installed) return wrap(installed.error());
   if (*installed) return {};
-  if (worker.empty()) {
+  if (installer.worker.empty()) {
     return not_installed(nvrtc,
                          "kiln-worker, which installs them, was not found or is not used; set KILN_WORKER to its "
                          "path and jobs to 1 or more");
@@ -208,33 +228,38 @@ Status BundledHeaders::install(const std::string& place, const std::string& nvrt
   if (!locks) return wrap(locks.error());
   const Deadline deadline(system_clock(), kMaxInstallTime);
   for (;;) {
-    const LockFile::ScopedLock lock = (*locks)->try_lock_scoped(sha256(place));
+    const LockFile::ScopedLock lock = try_lock_place(**locks, file_name(place));
     // Another process may have installed them until now.
     installed = is_installed(place);
     if (!installed) return wrap(installed.error());
     if (*installed) return {};
     if (lock) {
-      Status done = install_now(place, nvrtc, worker, sandboxed, context);
+      Status done = install_now(place, nvrtc, installer, context);
       return done ? Status() : Status(wrap(done.error()));
     }
-    if (context.stop.stop_requested()) return make_error(Code::Cancelled, "it was canceled");
+    if (context.stop.stop_requested()) return not_installed(nvrtc, "it was canceled", Code::Cancelled);
     if (deadline.remaining().count() <= 0) return not_installed(nvrtc, "another process did not finish it; try again");
     std::this_thread::sleep_for(kPoll);
   }
 }
 
 // Called with the lock of `place`.
-Status BundledHeaders::install_now(const std::string& place, const std::string& nvrtc, const std::string& worker,
-                                   bool sandboxed, const RequestContext& context) const {
+Status BundledHeaders::install_now(const std::string& place, const std::string& nvrtc, const HeaderInstaller& installer,
+                                   const RequestContext& context) const {
   const auto start = system_clock().steady();
   remove_bundled_headers(directory_, kUnusedHeadersAge);
   const std::string prefix = file_name(place) + kTemporary;
   const auto opened = open_trusted_directory(directory_);
   if (!opened) return opened.error();
   // What is at the place is incomplete, and the others were left by processes that died: this one has the lock.
-  (void)renameat(opened->get(), file_name(place).c_str(), opened->get(), (prefix + "incomplete").c_str());
   for (const std::string& name : list_directory(opened->get(), ".")) {
     if (name.starts_with(prefix)) remove_tree(join_path(directory_, name));
+  }
+  const std::string incomplete = prefix + "incomplete";
+  if (renameat(opened->get(), file_name(place).c_str(), opened->get(), incomplete.c_str()) == 0) {
+    remove_tree(join_path(directory_, incomplete));
+  } else if (errno != ENOENT) {
+    return io_error("cannot rename", place, errno);
   }
   const std::string temporary = prefix + std::to_string(getpid());
   const std::string path = join_path(directory_, temporary);
@@ -243,12 +268,15 @@ Status BundledHeaders::install_now(const std::string& place, const std::string& 
     remove_tree(path);
     return error;
   };
-  if (Status ran = run_installer(path, nvrtc, worker, sandboxed, context); !ran) return fail(std::move(ran).error());
+  if (Status ran = run_installer(path, nvrtc, installer, context); !ran) return fail(std::move(ran).error());
   Tree tree;
   if (Status scanned = scan(opened->get(), temporary, true, 0, tree); !scanned) return fail(std::move(scanned).error());
-  if (tree.files == 0) return fail(make_error(Code::Unavailable, "it wrote no files"));
   const Fd made(openat(opened->get(), temporary.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!made) return fail(io_error("cannot open", path, errno));
+  for (const char* name : {"cuda_fp16.h", "cccl"}) {
+    if (faccessat(made.get(), name, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+      return fail(make_error(Code::Unavailable, "kiln-worker did not write " + std::string(name)));
+  }
   if (Status marked = create_file(made.get(), kMarker, {tree.marker()}, Durability::Unsynced, 0444); !marked)
     return fail(std::move(marked).error());
   if (renameat(opened->get(), temporary.c_str(), opened->get(), file_name(place).c_str()) != 0)

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <set>
@@ -19,6 +20,15 @@
 
 namespace kiln {
 
+/// How kiln-worker is run to install headers. It gets what a worker that compiles gets (docs/worker-protocol.md).
+struct HeaderInstaller {
+  std::string worker;                                   ///< path of kiln-worker; empty if it must not run
+  std::vector<std::string> environment;                 ///< its whole environment, as NAME=value
+  std::uint64_t memory_limit = std::uint64_t{4} << 30;  ///< in bytes
+  bool sandboxed = true;
+  std::vector<std::string> readable;  ///< directories that it can read in its sandbox, in addition to NVRTC's
+};
+
 /// The headers that NVRTC bundles since 13.3 (CUB, Thrust, libcu++, cuda_fp16.h, …), installed once per host into one
 /// directory per library (docs/bundled-headers.md). The library writes the files in a process of its own; they appear
 /// under their final name when all are complete. Thread-safe; several processes of the same user can share the
@@ -34,17 +44,18 @@ class BundledHeaders {
   std::vector<IncludeRoot> roots(const CompilerIdentity& nvrtc);
 
   /// Installs the headers of the library at path `nvrtc` into `place`, the last of its `roots`, unless they are
-  /// installed. One process of a host installs, others wait for it. `worker` is the path of kiln-worker, empty if it
-  /// must not run.
-  Status install(const std::string& place, const std::string& nvrtc, const std::string& worker, bool sandboxed,
+  /// installed. One process of a host installs, others wait for it. Returns Code::Cancelled or Code::Unavailable if
+  /// they are not installed.
+  Status install(const std::string& place, const std::string& nvrtc, const HeaderInstaller& installer,
                  const RequestContext& context);
+  /// Returns true if the headers are installed and complete, and records their use. The files are counted once per
+  /// process, or now if `checks_again`.
+  Result<bool> is_installed(const std::string& place, bool checks_again = false);
   /// Returns true if `place` is a directory for bundled headers.
   bool contains(const std::string& place);
 
  private:
-  /// Returns true if the headers are installed and complete.
-  Result<bool> is_installed(const std::string& place);
-  Status install_now(const std::string& place, const std::string& nvrtc, const std::string& worker, bool sandboxed,
+  Status install_now(const std::string& place, const std::string& nvrtc, const HeaderInstaller& installer,
                      const RequestContext& context) const;
   const std::string& directory();
 
@@ -56,8 +67,9 @@ class BundledHeaders {
   std::set<std::pair<dev_t, ino_t>> complete_ KILN_GUARDED_BY(mutex_);  // directories that were found complete
 };
 
-/// The first argument of kiln-worker if it is to install headers. The arguments after it are the paths of the library
-/// and of the directory, and `sandboxed` or `plain`. The worker writes the reason of a failure to kWorkerChannel.
+/// The first argument of kiln-worker if it is to install headers. The arguments after it are the process id of
+/// the host, the memory limit in bytes, the paths of the library and of the directory, `sandboxed` or `plain`, and the
+/// directories that can be read. The worker writes the reason of a failure to kWorkerChannel.
 constexpr const char* kInstallHeaders = "install-headers";
 
 /// Returns true if this NVRTC bundles headers, by its version.
@@ -68,6 +80,7 @@ bool is_missing_header(const Error& error);
 /// Returns the installations in a directory.
 std::vector<std::string> installed_headers(const std::string& directory);
 /// Removes the installations, and remains of interrupted ones, that no compile has used for `unused`.
+/// Skips those that are being installed.
 void remove_bundled_headers(const std::string& directory, std::chrono::hours unused);
 constexpr std::chrono::hours kUnusedHeadersAge{30 * 24};
 
