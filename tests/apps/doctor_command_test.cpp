@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "apps/run_kiln.hpp"
 #include "support/fixtures/toolkit.hpp"
 
