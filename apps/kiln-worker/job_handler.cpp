@@ -10,6 +10,7 @@
 
 #include "backends/cccl/cccl_check.hpp"
 #include "backends/command/command_compiler.hpp"
+#include "backends/cuda/bundled_headers.hpp"
 #include "backends/cuda/nvjitlink_compiler.hpp"
 #include "backends/opencl/opencl_compiler.hpp"
 #include "backends/source_scan.hpp"

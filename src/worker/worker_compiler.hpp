@@ -54,8 +54,8 @@ class WorkerCompiler final : public Compiler {
   /// unit.
   ///
   /// A CUDA unit is compiled without the roots of the recipe's compiler first. If it fails because a header is missing,
-  /// the headers that NVRTC bundles are installed, and it is compiled with those roots. If they cannot be installed, the
-  /// result is Code::Unavailable or Code::Cancelled with the compiler's log.
+  /// the headers that NVRTC bundles are installed, and it is compiled with those roots. If they cannot be installed,
+  /// the result is Code::Unavailable or Code::Cancelled with the compiler's log.
   Result<CompileResult> compile(const Recipe& recipe, const RequestContext& context) override;
   bool should_retry(const Recipe& recipe) override;
   void interrupt() override;

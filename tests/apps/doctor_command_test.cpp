@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "apps/run_kiln.hpp"
 #include "support/fixtures/toolkit.hpp"
 
@@ -86,6 +88,10 @@ TEST_F(Doctor, ReportsWhetherNvrtcBundlesHeadersAndWhereTheyAre) {
   EXPECT_EQ(run({"cache", "stats"}).exit_code, 0);
   EXPECT_EQ(run({"cache", "gc"}).exit_code, 0);
   EXPECT_EQ(text(run({"doctor", "--json"}, {{"KILN_NVRTC", nvrtc}})), text(after));
+  const std::string place = text(after).substr(text(after).rfind('/') + 1);
+  std::filesystem::remove(path("cache/v1/headers/" + place + "/cuda_fp16.h"));
+  const std::string incomplete = text(run({"doctor", "--json"}, {{"KILN_NVRTC", nvrtc}}));
+  EXPECT_NE(incomplete.find("some files are missing"), std::string::npos) << incomplete;
   EXPECT_EQ(run({"cache", "clear", "--yes"}).exit_code, 0);
   EXPECT_EQ(text(run({"doctor", "--json"}, {{"KILN_NVRTC", nvrtc}})), text(before));
 }

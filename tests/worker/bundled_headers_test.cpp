@@ -11,6 +11,8 @@
 #include <thread>
 
 #include "backends/cuda/nvrtc_compiler.hpp"
+#include "base/files/lock_file.hpp"
+#include "base/hash.hpp"
 #include "support/fixtures/event_log.hpp"
 #include "support/fixtures/files.hpp"
 #include "support/fixtures/recipes.hpp"
@@ -25,15 +27,18 @@ namespace fs = std::filesystem;
 
 // A host: a directory for headers, and NVRTC in workers.
 struct Host {
-  Host(const std::string& nvrtc, const TemporaryDirectory& directory, const std::string& name, FileDigestCache& digests)
+  Host(const std::string& nvrtc, const TemporaryDirectory& directory, const std::string& name, FileDigestCache& digests,
+       const std::string& program = {})
       : headers(name.empty() ? name : directory.path(name)), bundled([this] { return headers; }, log.emitter()) {
     WorkerPool::Options options;
     options.slots_directory = directory.path("slots");
     options.max_workers = 2;
+    options.program = program;
     pool = std::make_unique<WorkerPool>(options);
     WorkerCompiler::Options how;
     how.pool = pool.get();
     how.bundled = &bundled;
+    how.sandbox.readable = {directory.path("readable")};
     compiler =
         std::make_unique<WorkerCompiler>(std::make_unique<NvrtcCompiler>(nvrtc, digests), digests, how, log.emitter());
   }
@@ -70,6 +75,11 @@ class Bundled : public testing::Test {
                       "#include <cuda_fp16.h>\nextern \"C\" __global__ void k(__half* p) { *p = __hadd(*p, __half(" +
                           text + ")); }\n")
         .with_entry("k");
+  }
+  static HeaderInstaller installer(const Host& host) {
+    HeaderInstaller made;
+    made.worker = host.pool->program();
+    return made;
   }
   static ArtifactKey key_of(const Host& host, const Unit& unit, const Result<CompileResult>& compiled) {
     return artifact_key(host.recipe(unit).request_key(), *compiled->artifact.dependency_set);
@@ -158,6 +168,7 @@ TEST_F(Bundled, WithoutACacheTheErrorStatesTheNextStep) {
   const Host one = host("");
   const auto failed = one.compile(half());
   ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error().code, Code::CompileFailed);
   EXPECT_NE(failed.error().message.find("; enable it (KILN_DISABLE, KILN_CACHE_DIR) or add an include root"),
             std::string::npos)
       << failed.error().message;
@@ -171,9 +182,7 @@ TEST_F(Bundled, ThreadsAndRemainsOfDeadProcessesLeadToOneInstallation) {
   fs::permissions(one.headers, fs::perms::owner_all);
   Status first;
   Status second;
-  const auto install = [&](Host& host) {
-    return host.bundled.install(host.place(), nvrtc_, host.pool->program(), true, {});
-  };
+  const auto install = [&](Host& host) { return host.bundled.install(host.place(), nvrtc_, installer(host), {}); };
   std::thread other([&] { second = install(two); });
   first = install(one);
   other.join();
@@ -191,6 +200,7 @@ TEST_F(Bundled, IncompleteInstallationIsReplaced) {
   const std::string header = one.place() + "/cuda_fp16.h";
   fs::permissions(header, fs::perms::owner_write, fs::perm_options::add);
   write_text(header, "");
+  fs::create_directories(one.place() + ".tmp-incomplete/of-a-process-that-died");
   const Host next = host();
   const auto compiled = next.compile(half());
   ASSERT_TRUE(compiled.has_value()) << compiled.error().message << compiled.error().log;
@@ -200,15 +210,97 @@ TEST_F(Bundled, IncompleteInstallationIsReplaced) {
 
 TEST_F(Bundled, FailedInstallerLeavesNothingAndStatesTheReason) {
   Host one = host();
-  const Status bad = one.bundled.install(one.place(), directory_.path("nothing.so"), one.pool->program(), true, {});
+  HeaderInstaller by = installer(one);
+  const Status bad = one.bundled.install(one.place(), directory_.path("nothing.so"), by, {});
   ASSERT_FALSE(bad.has_value());
   EXPECT_NE(bad.error().message.find("nothing.so"), std::string::npos) << bad.error().message;
-  const Status dead = one.bundled.install(one.place(), nvrtc_, "/bin/false", true, {});
+  std::stop_source stop;
+  stop.request_stop();
+  RequestContext canceled;
+  canceled.stop = stop.get_token();
+  EXPECT_EQ(one.bundled.install(one.place(), nvrtc_, by, canceled).error().code, Code::Cancelled);
+  by.worker = "/bin/true";
+  const Status nothing = one.bundled.install(one.place(), nvrtc_, by, {});
+  ASSERT_FALSE(nothing.has_value());
+  EXPECT_NE(nothing.error().message.find("did not write cuda_fp16.h"), std::string::npos) << nothing.error().message;
+  by.worker = "/bin/false";
+  const Status dead = one.bundled.install(one.place(), nvrtc_, by, {});
   ASSERT_FALSE(dead.has_value());
   EXPECT_NE(dead.error().message.find("exit code 1"), std::string::npos) << dead.error().message;
-  const Status none = one.bundled.install(one.place(), nvrtc_, "", true, {});
+  by.worker = "";
+  const Status none = one.bundled.install(one.place(), nvrtc_, by, {});
   EXPECT_NE(none.error().message.find("; set KILN_WORKER"), std::string::npos) << none.error().message;
   EXPECT_EQ(installed_headers(one.headers), std::vector<std::string>());
+}
+
+TEST_F(Bundled, InstallerGetsWhatAWorkerGets) {
+  const std::string seen = directory_.path("seen");
+  const std::string program = directory_.path("worker.sh");
+  write_text(program, "#!/bin/sh\n[ \"$1\" = install-headers ] && { /usr/bin/env; echo \"$@\"; } > " + seen +
+                          "\nexec " + host().pool->program() + " \"$@\"\n");
+  fs::permissions(program, fs::perms::owner_all);
+  setenv("KILN_TEST_SECRET", "secret", 1);
+  const Host one{nvrtc_, directory_, "headers", digests(), program};
+  const auto compiled = one.compile(half());
+  unsetenv("KILN_TEST_SECRET");
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message << compiled.error().log;
+  const std::string text = read_text(seen);
+  EXPECT_NE(text.find("CUDA_CACHE_DISABLE=1\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("secret"), std::string::npos) << text;
+  EXPECT_NE(text.find(" sandboxed " + directory_.path("readable") + "\n"), std::string::npos) << text;
+}
+
+TEST_F(Bundled, FilesRemovedAfterTheCheckAreInstalledAgain) {
+  const Host one = host();
+  ASSERT_TRUE(one.compile(half()).has_value());
+  fs::remove(one.place() + "/cuda_fp16.h");
+  const auto compiled = one.compile(half("2"));
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message << compiled.error().log;
+  EXPECT_EQ(one.installs(), 2U);
+}
+
+TEST_F(Bundled, RemovalSkipsARunningInstallation) {
+  const std::string root = directory_.path("headers");
+  const std::string installing = root + "/13.4-x.tmp-77";
+  fs::create_directories(installing);
+  fs::create_directories(root + "/13.4-x");
+  fs::create_directories(root + "/13.3-y");
+  fs::permissions(root, fs::perms::owner_all);
+  const auto locks = LockFile::open(root + "/lock");
+  ASSERT_TRUE(locks.has_value());
+  {
+    const LockFile::ScopedLock lock = (*locks)->try_lock_scoped(sha256("13.4-x"));
+    remove_bundled_headers(root, std::chrono::hours(0));
+    EXPECT_TRUE(fs::exists(installing));
+    EXPECT_EQ(installed_headers(root), std::vector<std::string>{root + "/13.4-x"});
+  }
+  remove_bundled_headers(root, std::chrono::hours(0));
+  EXPECT_FALSE(fs::exists(installing));
+  EXPECT_EQ(installed_headers(root), std::vector<std::string>());
+}
+
+TEST_F(Bundled, UnitsWithTheSameHeadersShareAPrecompiledHeader) {
+  Host one = host();
+  PchManager headers(
+      [&] {
+        PchCache::Options options;
+        options.directory = directory_.path("pch");
+        return std::optional(options);
+      },
+      digests(), one.log.emitter());
+  WorkerCompiler::Options how;
+  how.pool = one.pool.get();
+  how.bundled = &one.bundled;
+  how.headers = &headers;
+  one.compiler = std::make_unique<WorkerCompiler>(std::make_unique<NvrtcCompiler>(nvrtc_, digests()), digests(), how,
+                                                  one.log.emitter());
+  for (const char* text : {"1", "2", "3"}) {
+    const auto compiled = one.compile(half(text));
+    ASSERT_TRUE(compiled.has_value()) << compiled.error().message << compiled.error().log;
+  }
+  EXPECT_EQ(one.log.of(Event::Kind::PchCreated).size(), 1U);
+  EXPECT_EQ(one.log.of(Event::Kind::PchUsed).size(), 1U);
+  EXPECT_EQ(one.log.of(Event::Kind::PchUnavailable).size(), 0U);
 }
 
 TEST_F(Bundled, DirectoryOfOtherUsersIsRejected) {
@@ -219,6 +311,12 @@ TEST_F(Bundled, DirectoryOfOtherUsersIsRejected) {
   ASSERT_FALSE(failed.has_value());
   EXPECT_NE(failed.error().message.find("were not installed: " + one.place()), std::string::npos)
       << failed.error().message;
+  // It is not an error of the unit.
+  EXPECT_EQ(failed.error().code, Code::Unavailable);
+  EXPECT_NE(failed.error().log.find("cuda_fp16.h"), std::string::npos);
+  EXPECT_TRUE(one.compiler->should_retry(one.recipe(half())));
+  fs::permissions(one.place(), fs::perms::owner_all);
+  EXPECT_TRUE(one.compile(half()).has_value());
 }
 
 TEST_F(Bundled, HeadersThatNoCompileUsedForAMonthAreRemoved) {

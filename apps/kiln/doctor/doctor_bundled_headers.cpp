@@ -28,10 +28,19 @@ DoctorCheck check_bundled_headers(const Config& config) {
         "enable the cache (KILN_DISABLE, KILN_CACHE_DIR), or give units an include root that has the headers";
     return finding;
   }
-  const bool installed = is_directory(roots.back().path);
+  const std::string& place = roots.back().path;
+  const auto installed = bundled.is_installed(place);
+  if (!installed) {
+    finding.state = DoctorCheck::State::Problem;
+    finding.text = what + ", which cannot be installed: " + installed.error().message;
+    finding.advice = "remove " + place + "; the first unit that needs the headers installs them";
+    return finding;
+  }
+  const char* const when = is_directory(place)
+                               ? "; some files are missing, and the next unit that needs them installs them in "
+                               : "; the first unit that needs them installs them in ";
   finding.state = DoctorCheck::State::Ok;
-  finding.text = what + (installed ? ", installed in " + roots.back().path
-                                   : "; the first unit that needs them installs them in " + roots.back().path);
+  finding.text = what + (*installed ? ", installed in " : when) + place;
   finding.advice = "nothing to do";
   return finding;
 }

@@ -107,8 +107,13 @@ Status run_installer(const std::string& directory, const std::string& nvrtc, con
   const Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!reason || !nothing) return io_error("cannot create", "a memory file", errno);
   Process::SpawnOptions how;
-  how.arguments = {installer.worker, kInstallHeaders, std::to_string(getpid()), std::to_string(installer.memory_limit),
-                   nvrtc,            directory,       installer.sandboxed ? "sandboxed" : "plain"};
+  how.arguments = {installer.worker,
+                   kInstallHeaders,
+                   std::to_string(getpid()),
+                   std::to_string(installer.memory_limit),
+                   nvrtc,
+                   directory,
+                   installer.sandboxed ? "sandboxed" : "plain"};
   how.arguments.insert(how.arguments.end(), installer.readable.begin(), installer.readable.end());
   how.environment = installer.environment;
   how.descriptors = {{nothing.get(), 0}, {nothing.get(), 1}, {reason.get(), kReasonDescriptor}};

@@ -22,9 +22,9 @@ namespace kiln {
 
 /// How kiln-worker is run to install headers. It gets what a worker that compiles gets (docs/worker-protocol.md).
 struct HeaderInstaller {
-  std::string worker;                    ///< path of kiln-worker; empty if it must not run
-  std::vector<std::string> environment;  ///< its whole environment, as NAME=value
-  std::uint64_t memory_limit = 0;        ///< in bytes
+  std::string worker;                                   ///< path of kiln-worker; empty if it must not run
+  std::vector<std::string> environment;                 ///< its whole environment, as NAME=value
+  std::uint64_t memory_limit = std::uint64_t{4} << 30;  ///< in bytes
   bool sandboxed = true;
   std::vector<std::string> readable;  ///< directories that it can read in its sandbox, in addition to NVRTC's
 };
@@ -44,8 +44,8 @@ class BundledHeaders {
   std::vector<IncludeRoot> roots(const CompilerIdentity& nvrtc);
 
   /// Installs the headers of the library at path `nvrtc` into `place`, the last of its `roots`, unless they are
-  /// installed. One process of a host installs, others wait for it. Returns Code::Cancelled or Code::Unavailable if they
-  /// are not installed.
+  /// installed. One process of a host installs, others wait for it. Returns Code::Cancelled or Code::Unavailable if
+  /// they are not installed.
   Status install(const std::string& place, const std::string& nvrtc, const HeaderInstaller& installer,
                  const RequestContext& context);
   /// Returns true if the headers are installed and complete, and records their use. The files are counted once per
