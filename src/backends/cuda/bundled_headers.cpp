@@ -169,7 +169,8 @@ void remove_bundled_headers(const std::string& directory, std::chrono::hours unu
     struct stat status;
     // If it is locked, it is being installed or removed.
     if (!lock || fstatat(opened->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (age_of(status) < unused) continue;
+    // A directory can be newer than the clock, and 0 means all.
+    if (unused.count() != 0 && age_of(status) < unused) continue;
     // Renamed first: a compile finds all of the headers or none.
     const std::string removed =
         name.find(kTemporary) != std::string::npos ? name : name + kTemporary + std::to_string(getpid()) + "-removed";
