@@ -288,7 +288,7 @@ TEST_F(Bundled, UnitsWithTheSameHeadersShareAPrecompiledHeader) {
         options.directory = directory_.path("pch");
         return std::optional(options);
       },
-      digests(), one.log.emitter());
+      digests(), one.log.emitter(), std::uint64_t{4} << 30);
   WorkerCompiler::Options how;
   how.pool = one.pool.get();
   how.bundled = &one.bundled;
