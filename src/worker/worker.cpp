@@ -34,12 +34,6 @@ std::string make_temporary_directory() {
 std::string find_worker(const std::string& configured) {
   if (!configured.empty()) return access(configured.c_str(), X_OK) == 0 ? configured : std::string();
   std::string directory = path_of_address(reinterpret_cast<const void*>(&find_worker));
-  // The program's path can be relative to the working directory or to PATH.
-  if (directory.empty() || directory.front() != '/') {
-    char self[4096];
-    const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
-    if (size > 0) directory.assign(self, static_cast<std::size_t>(size));
-  }
   directory.resize(directory.rfind('/') == std::string::npos ? 0 : directory.rfind('/'));
   // Next to the program, in an installed tree, in a Python package.
   for (const char* place : {"/kiln-worker", "/../bin/kiln-worker", "/../libexec/kiln/kiln-worker",

@@ -1,7 +1,9 @@
 #include "base/process/dynamic_library.hpp"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
+#include <unistd.h>
 
 #include "base/error.hpp"
 #include "base/process/process_lifecycle.hpp"
@@ -37,7 +39,11 @@ std::vector<std::string> mapped_libraries() {
 std::string path_of_address(const void* address) {
   Dl_info info{};
   if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return {};
-  return info.dli_fname;
+  // Of the program itself, it is the name by which it was started, often without a directory.
+  if (info.dli_fname[0] == '/') return info.dli_fname;
+  char program[PATH_MAX];
+  const ssize_t size = readlink("/proc/self/exe", program, sizeof program);
+  return size > 0 ? std::string(program, static_cast<std::size_t>(size)) : std::string(info.dli_fname);
 }
 
 }  // namespace kiln
