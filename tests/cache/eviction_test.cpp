@@ -150,10 +150,12 @@ TEST_F(Eviction, OtherVersionsCountAndAgeOutButUnknownDirectoriesStay) {
 TEST_F(Eviction, IgnoresFilesDeeperThanAnyReleaseWrites) {
   const auto store = open(100'000);
   put(*store, 0, 10, 1);
-  fs::create_directories(root_ + "/v7/1/2/3/4/5/6/7");
+  std::string deepest = root_ + "/v7";
+  for (int depth = 1; depth <= 16; ++depth) deepest += "/" + std::to_string(depth);
+  fs::create_directories(deepest + "/17");
   write_text(root_ + "/v7/CACHEDIR.TAG", "kiln");
-  write_text(root_ + "/v7/1/2/3/4/5/6/seen", std::string(1'000, 'x'));
-  write_text(root_ + "/v7/1/2/3/4/5/6/7/not_seen", std::string(10'000, 'x'));
+  write_text(deepest + "/seen", std::string(1'000, 'x'));
+  write_text(deepest + "/17/not_seen", std::string(10'000, 'x'));
   EXPECT_EQ(store->stats()->by_kind.at(CachedFile::Kind::OtherVersion), 1'000u);
 }
 
