@@ -24,6 +24,7 @@ std::string_view build_id_of(const dl_phdr_info& object) {
   for (int i = 0; i < object.dlpi_phnum; ++i) {
     const auto& segment = object.dlpi_phdr[i];
     if (segment.p_type != PT_NOTE) continue;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader gives addresses as numbers
     const char* const notes = reinterpret_cast<const char*>(object.dlpi_addr + segment.p_vaddr);
     const std::size_t size = segment.p_memsz;
     const auto padded = [](std::size_t length) { return (length + 3) & ~std::size_t{3}; };
@@ -33,7 +34,8 @@ std::string_view build_id_of(const dl_phdr_info& object) {
       const std::size_t name = at + sizeof note;
       const std::size_t content = name + padded(note.n_namesz);
       if (content + note.n_descsz > size) break;
-      if (note.n_type == NT_GNU_BUILD_ID && std::string_view(notes + name, note.n_namesz) == std::string_view("GNU", 4))
+      if (note.n_type == NT_GNU_BUILD_ID &&
+          std::string_view(notes + name, note.n_namesz) == std::string_view("GNU\0", 4))
         return {notes + content, note.n_descsz};
       at = content + padded(note.n_descsz);
     }
