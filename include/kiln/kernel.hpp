@@ -35,6 +35,24 @@ struct Caller {
   std::string text() const { return std::string(file) + ":" + std::to_string(line); }
 };
 
+/// One parameter of a kernel, as far as the compiler and the driver report it. A value type.
+struct KernelParameter {
+  enum class Kind : unsigned char {
+    Unknown,      ///< a structure, or not reported
+    Integer,      ///< an integer, a character or a truth value
+    Float,        ///< a floating-point number
+    Pointer,      ///< device memory
+    LocalMemory,  ///< OpenCL: memory of a work group, see `LocalMemory`
+  };
+  std::string name;  ///< empty if it is not reported
+  std::string type;  ///< as in the source, for example "float" or "double const*"; empty if not reported
+  Kind kind = Kind::Unknown;
+  std::size_t size = 0;          ///< in bytes; 0 if it is not reported
+  Kind element = Kind::Unknown;  ///< of a pointer: what it points to, an integer or a floating-point number
+  std::size_t element_size = 0;  ///< of a pointer: size of that in bytes; 0 if it is not reported
+};
+using KernelParameters = std::vector<KernelParameter>;
+
 class Kernel;
 
 /// A kernel that is ready, without ownership: a cheap value for the time during which a `KernelHandle` or a `Kernel` of
@@ -62,8 +80,11 @@ class KILN_API KernelRef {
   /// Returns the block size and grid size that the driver suggests for this amount of dynamic shared memory.
   Result<Occupancy> occupancy(std::size_t shared_bytes = 0) const;
 
-  /// Returns the size in bytes of each parameter if the driver reports it (CUDA), otherwise an empty list. Has the same
-  /// requirements as `launch`.
+  /// Returns the parameters; never null. The list is empty if nothing is reported. CUDA's driver reports sizes, and the
+  /// symbol of a kernel that is not `extern "C"` its types. OpenCL reports names and types if the driver keeps them in
+  /// its binaries (PoCL does; others may need the option `-cl-kernel-arg-info`). Has the same requirements as `launch`.
+  Result<std::shared_ptr<const KernelParameters>> parameters() const;
+  /// Returns the size in bytes of each parameter; an empty list if one of them is not reported.
   Result<std::vector<std::size_t>> parameter_sizes() const;
 
   /// Returns the name of the entry.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -74,6 +75,9 @@ struct SessionOptions {
   /// Receives every event of the session. Optional. What it refers to must live as long as the state of the session,
   /// not only as long as the `Session`.
   EventCallback on_event;
+  /// Switches `on_event` on and off: while it is false, events cost as little as without a callback. Null means always
+  /// on. It must live as long as the state of the session.
+  const std::atomic<bool>* on_event_enabled = nullptr;
   /// Trusted keys, in addition to those of the setting `trust.policy`.
   TrustOptions trust;
   /// Source of device memory. Default: the driver's stream-ordered pool. What it refers to must live as long as the

@@ -9,6 +9,7 @@
 
 #include <kiln/artifact.hpp>
 #include <kiln/device_info.hpp>
+#include <kiln/kernel.hpp>
 #include <kiln/launch.hpp>
 #include <kiln/result.hpp>
 
@@ -42,8 +43,10 @@ class DeviceKernel {
   virtual Result<Occupancy> occupancy(std::size_t shared_bytes) = 0;
   /// Returns the shared memory per block that the kernel itself declares, in bytes; 0 if the driver does not report it.
   virtual std::size_t static_shared_bytes() { return 0; }
-  /// Returns the size of each parameter in bytes; nothing if the driver does not report them.
-  virtual Result<std::vector<std::size_t>> parameters() { return std::vector<std::size_t>(); }
+  /// Returns the parameters as far as they are reported; never null. The same list in every call.
+  virtual Result<std::shared_ptr<const KernelParameters>> parameters() {
+    return std::make_shared<const KernelParameters>();
+  }
 };
 
 /// An artifact that the driver has loaded. It serves every context with the artifact's target. Thread-safe.

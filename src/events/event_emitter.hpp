@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,9 +32,10 @@ inline std::uint64_t event_stream(const void* stream) {
 class EventEmitter {
  public:
   EventEmitter() = default;
-  /// A null callback counts as no listener.
-  explicit EventEmitter(EventCallback callback) {
-    if (callback) listeners_ = std::make_shared<const Listeners>(Listeners{{}, std::move(callback)});
+  /// A null callback counts as no listener, and so does one while `*enabled` is false. `enabled` can be null; otherwise
+  /// it must outlive the copies of the emitter.
+  explicit EventEmitter(EventCallback callback, const std::atomic<bool>* enabled = nullptr) {
+    if (callback) listeners_ = std::make_shared<const Listeners>(Listeners{{}, std::move(callback), enabled});
   }
 
   /// Returns an emitter with an additional sink, called after the existing sinks and before the callback: a trace takes
@@ -47,11 +49,11 @@ class EventEmitter {
     return emitter;
   }
 
-  explicit operator bool() const { return listeners_ != nullptr; }
+  explicit operator bool() const { return listeners_ != nullptr && listeners_->are_listening(); }
   /// Emits an event with the operation context of the calling thread, unless the event has its own.
   void emit(const Event& event) const {
     if (event.kind == Event::Kind::ConfigWarning && !has_callback()) print_warning(event.message);
-    if (listeners_ == nullptr) return;
+    if (!*this) return;
     const OperationContext* work = OperationScope::current();
     if (work == nullptr || !event.context.operation.empty()) {
       listeners_->emit(event);
@@ -63,7 +65,7 @@ class EventEmitter {
   }
   /// Emits an event that consists of an origin and a message.
   void emit(Event::Kind kind, std::string origin, std::string message) const {
-    if (listeners_ == nullptr && kind != Event::Kind::ConfigWarning) return;
+    if (!*this && kind != Event::Kind::ConfigWarning) return;
     Event event;
     event.kind = kind;
     event.origin = std::move(origin);
@@ -72,19 +74,24 @@ class EventEmitter {
   }
   /// Returns a callback that emits to the same listeners; empty if there are none.
   EventCallback callback() const {
-    if (listeners_ == nullptr) return {};
+    if (!*this) return {};
     return [own = *this](const Event& event) { own.emit(event); };
   }
 
  private:
-  bool has_callback() const { return listeners_ != nullptr && listeners_->callback != nullptr; }
+  bool has_callback() const { return listeners_ != nullptr && listeners_->is_callback_on(); }
 
   struct Listeners {
     std::vector<std::shared_ptr<EventSink>> sinks;
-    EventCallback callback;  // a function of the user; may be empty
+    EventCallback callback;                      // a function of the user; may be empty
+    const std::atomic<bool>* enabled = nullptr;  // null if the callback is always on
+    bool is_callback_on() const {
+      return callback != nullptr && (enabled == nullptr || enabled->load(std::memory_order_relaxed));
+    }
+    bool are_listening() const { return !sinks.empty() || is_callback_on(); }
     void emit(const Event& event) const {
       for (const auto& sink : sinks) sink->on_event(event);
-      if (callback) callback(event);
+      if (is_callback_on()) callback(event);
     }
   };
   std::shared_ptr<const Listeners> listeners_;

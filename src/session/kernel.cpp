@@ -60,7 +60,17 @@ Result<void*> KernelRef::function() const { return state_->kernel->function(); }
 Result<Occupancy> KernelRef::occupancy(std::size_t shared_bytes) const {
   return state_->kernel->occupancy(shared_bytes);
 }
-Result<std::vector<std::size_t>> KernelRef::parameter_sizes() const { return state_->kernel->parameters(); }
+Result<std::shared_ptr<const KernelParameters>> KernelRef::parameters() const { return state_->kernel->parameters(); }
+Result<std::vector<std::size_t>> KernelRef::parameter_sizes() const {
+  const Result<std::shared_ptr<const KernelParameters>> all = parameters();
+  if (!all) return all.error();
+  std::vector<std::size_t> sizes;
+  for (const KernelParameter& parameter : **all) {
+    if (parameter.size == 0) return std::vector<std::size_t>();
+    sizes.push_back(parameter.size);
+  }
+  return sizes;
+}
 const std::string& KernelRef::name() const { return state_->name; }
 const Target& KernelRef::target() const { return state_->target; }
 

@@ -9,7 +9,9 @@ namespace {
 
 EventEmitter emitter_for(const SessionOptions& options, std::shared_ptr<EventSink> trace,
                          std::shared_ptr<EventSink> metrics) {
-  return EventEmitter(options.on_event).with_sink(std::move(trace)).with_sink(std::move(metrics));
+  return EventEmitter(options.on_event, options.on_event_enabled)
+      .with_sink(std::move(trace))
+      .with_sink(std::move(metrics));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,6 +27,24 @@ TEST(Observer, IsFalseWithoutListeners) {
   EXPECT_FALSE(EventEmitter().with_sink(nullptr));
   EventEmitter().emit(Event{});
   EventEmitter().emit(Event::Kind::ConfigWarning, "", "not received");
+}
+
+TEST(Observer, CallbackCanBeSwitchedOff) {
+  std::vector<std::string> reported;
+  std::atomic<bool> enabled{false};
+  const EventEmitter emitter([&](const Event&) { reported.emplace_back("callback"); }, &enabled);
+  EXPECT_FALSE(emitter);
+  EXPECT_FALSE(emitter.callback());
+  emitter.emit(Event{});
+  EXPECT_TRUE(reported.empty());
+  const EventEmitter both = emitter.with_sink(std::make_shared<NamedSink>("sink", reported));
+  EXPECT_TRUE(both);
+  both.emit(Event{});
+  EXPECT_EQ(reported, std::vector<std::string>{"sink "});
+  enabled = true;
+  EXPECT_TRUE(emitter);
+  both.emit(Event{});
+  EXPECT_EQ(reported, (std::vector<std::string>{"sink ", "sink ", "callback"}));
 }
 
 TEST(Observer, CallsSinksInOrderThenCallback) {

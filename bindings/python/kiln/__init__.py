@@ -19,6 +19,7 @@ from ._kiln import (
     InputDifference,
     Kernel,
     KernelHandle,
+    KernelParameter,
     LinkPart,
     LocalMemory,
     NotReady,
@@ -39,8 +40,10 @@ from ._kiln import (
     read_manifest,
     use_bundle,
 )
+from ._logging import log_event, log_events
 from ._methods import attach_methods
 from ._operation import operation, purpose, stage
+from ._progress import warmup_progress
 from .errors import (
     Cancelled,
     Capturing,
@@ -77,6 +80,7 @@ request_warmup = shared.request
 get = shared.get
 get_async = shared.get_async
 artifact = shared.artifact
+artifact_async = shared.artifact_async
 status = shared.status
 
 __all__ = [
@@ -99,6 +103,7 @@ __all__ = [
     "InvalidArgument",
     "Kernel",
     "KernelHandle",
+    "KernelParameter",
     "LinkPart",
     "LoadRejected",
     "LocalMemory",
@@ -118,10 +123,13 @@ __all__ = [
     "WarmupPlan",
     "__version__",
     "artifact",
+    "artifact_async",
     "count_launch",
     "default_stream",
     "get",
     "get_async",
+    "log_event",
+    "log_events",
     "operation",
     "per_thread_stream",
     "purpose",
@@ -132,4 +140,5 @@ __all__ = [
     "stage",
     "status",
     "use_bundle",
+    "warmup_progress",
 ]

@@ -7,13 +7,36 @@ from . import _kiln
 # As in `typing`, whose import would take as long as that of this whole package.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from inspect import Signature
+    from typing import Any, TypeVar
 
     from cuda.core import ObjectCode
+
+    _T = TypeVar("_T")
 
 # Interval in seconds at which a coroutine checks for its kernel: short at first, then longer.
 _FIRST_STEP = 0.001
 _LONGEST_STEP = 0.01
+
+
+async def _wait(poll: Callable[[], _T | None], unit: _kiln.Unit, timeout: float | None) -> _T:
+    """Calls `poll` at intervals of 1 to 10 ms on the event loop until it returns something."""
+    import asyncio
+
+    from .errors import TimedOut
+
+    loop = asyncio.get_running_loop()
+    end = None if timeout is None else loop.time() + timeout
+    step = _FIRST_STEP
+    while (result := poll()) is None:
+        if end is not None and loop.time() >= end:
+            message = f"unit '{unit.label}' is not ready yet; its compile continues in the background"
+            raise TimedOut(message, code="timed_out")
+        left = step if end is None else min(step, end - loop.time())
+        await asyncio.sleep(max(left, 0))
+        step = min(step * 1.5, _LONGEST_STEP)
+    return result
 
 
 async def _get_async(
@@ -24,21 +47,14 @@ async def _get_async(
     A timer of the loop checks every 1 to 10 ms, which costs microseconds. It runs on the loop's thread, whose context
     is the one that the kernel is loaded for. Canceling the coroutine ends the wait; the compile continues.
     """
-    import asyncio
+    return await _wait(lambda: self._poll(unit, entry), unit, timeout)
 
-    from .errors import TimedOut
 
-    loop = asyncio.get_running_loop()
-    end = None if timeout is None else loop.time() + timeout
-    step = _FIRST_STEP
-    while (kernel := self._poll(unit, entry)) is None:
-        if end is not None and loop.time() >= end:
-            message = f"unit '{unit.label}' is not ready yet; its compile continues in the background"
-            raise TimedOut(message, code="timed_out")
-        left = step if end is None else min(step, end - loop.time())
-        await asyncio.sleep(max(left, 0))
-        step = min(step * 1.5, _LONGEST_STEP)
-    return kernel
+async def _artifact_async(
+    self: _kiln.Session, unit: _kiln.Unit, target: _kiln.Target | str, timeout: float | None = None
+) -> _kiln.Artifact:
+    """Same as `artifact`, for a coroutine: the event loop continues, and no thread waits. See `get_async`."""
+    return await _wait(lambda: self._poll_artifact(unit, target), unit, timeout)
 
 
 def _object_code(self: _kiln.Artifact) -> ObjectCode:
@@ -64,8 +80,41 @@ def _kernel_object_code(self: _kiln.Kernel) -> ObjectCode:
     return _object_code(self.artifact)
 
 
+def _status_html(self: _kiln.Status) -> str:
+    """The units as a table, for notebooks."""
+    from ._notebook import status_html
+
+    return status_html(self)
+
+
+def _kernel_html(self: _kiln.Kernel) -> str:
+    """The parameters as a table, for notebooks."""
+    from ._notebook import kernel_html
+
+    return kernel_html(self)
+
+
+def _signature(function: Any) -> Signature | None:
+    from ._signatures import signature_of
+
+    try:
+        return signature_of(function)
+    except OSError:  # the stubs are not installed
+        return None
+
+
 def attach_methods() -> None:
-    """Attaches the methods to the classes. Called once, by the package."""
-    _kiln.Session.get_async = _get_async  # type: ignore[method-assign]
-    _kiln.Artifact.to_object_code = _object_code  # type: ignore[method-assign]
-    _kiln.Kernel.to_object_code = _kernel_object_code  # type: ignore[method-assign]
+    """Attaches the methods to the classes, and signatures to their functions. Called once, by the package."""
+    for cls, name, function in (
+        (_kiln.Session, "get_async", _get_async),
+        (_kiln.Session, "artifact_async", _artifact_async),
+        (_kiln.Artifact, "to_object_code", _object_code),
+        (_kiln.Kernel, "to_object_code", _kernel_object_code),
+        (_kiln.Kernel, "_repr_html_", _kernel_html),
+        (_kiln.Status, "_repr_html_", _status_html),
+    ):
+        function.__name__, function.__qualname__ = name, f"{cls.__name__}.{name}"
+        setattr(cls, name, function)
+    # A function, a method and a bound method: nanobind has a type for each.
+    for example in (_kiln.use_bundle, _kiln.Session.get, _kiln.Session._shared().get):
+        _kiln._extend_type(type(example), "__signature__", property(_signature))

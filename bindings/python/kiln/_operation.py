@@ -52,11 +52,17 @@ class scope:
     """The base class of operation, stage, purpose and kiln.runtime.Workflow. The scope belongs to the thread that
     enters it. Not thread-safe."""
 
+    name: str
+
     def __init__(self) -> None:
         self._scope: _Scope | None = None
 
     def _begin(self) -> _Scope:
         raise NotImplementedError
+
+    def __repr__(self) -> str:
+        state = ", entered" if self._scope is not None else ""
+        return f"<kiln.{type(self).__name__} {self.name!r}{state}>"
 
     def __enter__(self) -> Self:
         if self._scope is not None:
@@ -127,7 +133,7 @@ class purpose(scope):
 
     def __init__(self, purpose: Purpose) -> None:
         super().__init__()
-        self._purpose = purpose
+        self.name = purpose
 
     def _begin(self) -> _kiln.OperationScope:
-        return _kiln._begin_purpose(self._purpose)
+        return _kiln._begin_purpose(self.name)

@@ -100,6 +100,10 @@ class Variant:
         self._declared = (backend, robustness, determinism, precision, crossover, units)
         _kiln._check_variant(self._declared)
 
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        return f"<kiln.runtime.Variant {name} for {self._declared[0]}>"
+
 
 class Operation(_kiln.DispatchOperation):
     """An operation with several variants, in the author's order of preference. A call decides and runs one of them.

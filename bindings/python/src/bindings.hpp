@@ -16,6 +16,8 @@ namespace nb = nanobind;
 Units units_of(nb::handle units);
 /// Converts a Python `target` argument: None, a Target, or its name.
 std::optional<Target> target_of(nb::handle target);
+/// Same, without None.
+Target required_target(nb::handle target);
 /// Converts bytes to a Python object.
 nb::bytes bytes_of(const Bytes& bytes);
 /// Converts a path, or an object that has one.
@@ -31,5 +33,6 @@ void bind_session(nb::module_& module);
 void bind_operation(nb::module_& module);
 void bind_memory_tier(nb::module_& module);
 void bind_runtime(nb::module_& module);
+void bind_signatures(nb::module_& module);
 
 }  // namespace kiln::python

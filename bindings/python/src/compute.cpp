@@ -124,8 +124,9 @@ std::vector<std::optional<FileDigestCache::FileDigest>> digests_of(const NamedPa
 // Returns a digest of the names and contents of `files` and of everything below `directories`, which are named too;
 // empty if one of the files cannot be read.
 std::string content_digest(const SessionObject& self, NamedPaths files, const NamedPaths& directories) {
+  const SharedSession session = self.get();
   return call_without_gil([&]() -> std::string {
-    FileDigestCache& digests = *impl_of(self.session).components().params().digests;
+    FileDigestCache& digests = *impl_of(session).components().params().digests;
     for (const auto& [name, path] : directories) add_files(path, name, files);
     const auto found = digests_of(files, digests);
     (void)digests.save();  // if it fails, the next process reads the files again
@@ -139,8 +140,9 @@ std::string content_digest(const SessionObject& self, NamedPaths files, const Na
 }
 
 void emit(const SessionObject& self, const Event& event) {
+  const SharedSession session = self.get();
   const GilRelease released;
-  const EventEmitter& emitter = impl_of(self.session).emitter();
+  const EventEmitter& emitter = impl_of(session).emitter();
   if (emitter) emitter.emit(event);
 }
 
@@ -182,20 +184,20 @@ void bind_compute(nb::module_& module, nb::class_<SessionObject>& session) {
   session.def(
       "_resolve_without",
       [](const SessionObject& self, const Artifact& rejected, const Unit& unit, nb::handle target, double timeout) {
-        const std::optional<Target> place = target_of(target);
-        if (!place) throw nb::type_error("a target is needed");
-        return unwrap(call_interruptible(limit_of(timeout),
-                                         [&](Wait wait) {
-                                           return resolve_without(impl_of(self.session), rejected, unit, *place, wait);
-                                         }),
-                      &unit);
+        const Target place = required_target(target);
+        const SharedSession used = self.get();
+        return unwrap(
+            call_interruptible(limit_of(timeout),
+                               [&](Wait wait) { return resolve_without(impl_of(used), rejected, unit, place, wait); }),
+            &unit);
       },
       nb::arg("rejected"), nb::arg("unit"), nb::arg("target"), nb::arg("timeout"));
   session.def(
       "_has_device",
       [](const SessionObject& self, const std::string& backend) {
+        const SharedSession used = self.get();
         const GilRelease released;
-        return impl_of(self.session).drivers().has_device(backend);
+        return impl_of(used).drivers().has_device(backend);
       },
       nb::arg("backend"));
 }

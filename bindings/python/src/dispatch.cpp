@@ -32,6 +32,7 @@ class DispatchObject {
     if (dispatch_.is_of_this_thread()) end_stages();
     dispatch_.end();
   }
+  std::string name() const { return operation_.name(); }
   const runtime::Decision& decision() const { return dispatch_.get().decision(); }
   /// Returns the index of the variant to run.
   std::size_t variant() const { return static_cast<std::size_t>(&dispatch_.get().variant() - operation_.begin()); }
@@ -91,13 +92,20 @@ WorkflowObject begin_workflow(RuntimeObject& runtime, const std::string& name,
 }  // namespace
 
 void bind_dispatch(nb::module_& module) {
-  nb::class_<StageObject>(module, "DispatchStage", "A stage of a run.").def("end", &StageObject::end);
+  nb::class_<StageObject>(module, "DispatchStage", "A stage of a run.")
+      .def("end", &StageObject::end, "Ends the stage. A second call has no effect.")
+      .def("__repr__", [](const StageObject& self) {
+        return self.stage->has_ended() ? "<kiln.DispatchStage, ended>" : "<kiln.DispatchStage>";
+      });
   nb::class_<DispatchObject>(module, "Dispatch", "One run of an operation.")
-      .def_prop_ro("decision", &DispatchObject::decision)
-      .def_prop_ro("variant", &DispatchObject::variant)
-      .def("fall_back", &DispatchObject::fall_back, nb::arg("code"), nb::arg("message"))
-      .def("begin_stage", &DispatchObject::begin_stage, nb::arg("name"), nb::arg("stream").none(), nb::arg("on_host"))
-      .def("end", &DispatchObject::end);
+      .def_prop_ro("decision", &DispatchObject::decision, "Where the operation runs, and why.")
+      .def_prop_ro("variant", &DispatchObject::variant, "Index of the variant to run.")
+      .def("fall_back", &DispatchObject::fall_back, nb::arg("code"), nb::arg("message"),
+           "Reports that the variant failed. Returns True if the caller must run `variant` again.")
+      .def("begin_stage", &DispatchObject::begin_stage, nb::arg("name"), nb::arg("stream").none(), nb::arg("on_host"),
+           "Begins a stage of this run; None if the thread is in another operation.")
+      .def("end", &DispatchObject::end, "Ends the run. A second call has no effect.")
+      .def("__repr__", [](const DispatchObject& self) { return "<kiln.Dispatch of " + self.name() + ">"; });
   module.def(
       "_begin_dispatch",
       [](RuntimeObject& runtime, const OperationObject& operation, std::uint64_t rows, const std::string& residency,
@@ -110,7 +118,9 @@ void bind_dispatch(nb::module_& module) {
       },
       nb::arg("runtime"), nb::arg("operation"), nb::arg("rows"), nb::arg("residency"), nb::arg("device").none());
   nb::class_<WorkflowObject>(module, "WorkflowScope", "A scope in which the calling thread uses one decision.")
-      .def_prop_ro("decision", [](const WorkflowObject& self) { return self.get().decision(); })
+      .def_prop_ro(
+          "decision", [](const WorkflowObject& self) { return self.get().decision(); },
+          "The decision that all operations use.")
       .def(
           "next_chunk",
           [](const WorkflowObject& self, std::uint64_t rows, const std::string& residency,
@@ -119,8 +129,11 @@ void bind_dispatch(nb::module_& module) {
             const runtime::DispatchRequest request = request_of(rows, residency, device);
             unwrap(call_without_gil([&] { return workflow.next_chunk(request); }));
           },
-          nb::arg("rows"), nb::arg("residency"), nb::arg("device").none())
-      .def("end", &WorkflowObject::end);
+          nb::arg("rows"), nb::arg("residency"), nb::arg("device").none(), "Begins another chunk and decides again.")
+      .def("end", &WorkflowObject::end, "Ends the workflow. A second call has no effect.")
+      .def("__repr__", [](const WorkflowObject& self) {
+        return self.has_ended() ? "<kiln.WorkflowScope, ended>" : "<kiln.WorkflowScope>";
+      });
   module.def(
       "_begin_workflow",
       [](RuntimeObject& runtime, const std::string& name, const std::vector<OperationObject>& operations,

@@ -79,11 +79,12 @@ void bind_claim(nb::module_& module) {
       module, "CompileClaim",
       "The exclusive claim to compile a missing entry, among the processes of this host and, if leases are "
       "configured, of the fleet. It ends with `release`, with this object, and with the process.")
-      .def("release", &CompileClaimObject::release)
+      .def("release", &CompileClaimObject::release, "Gives the claim up. A second call has no effect.")
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def(
           "__exit__", [](CompileClaimObject& self, nb::handle, nb::handle, nb::handle) { self.release(); },
-          nb::arg("exc_type").none(), nb::arg("exc_value").none(), nb::arg("traceback").none());
+          nb::arg("exc_type").none(), nb::arg("exc_value").none(), nb::arg("traceback").none())
+      .def("__repr__", [](const CompileClaimObject&) { return "<kiln.CompileClaim>"; });
 }
 
 }  // namespace
@@ -94,7 +95,8 @@ void bind_external(nb::module_& module, nb::class_<SessionObject>& session) {
       module, "ExternalCache",
       "A cache for code that another system compiled, in kiln's tiers: verified when read, shared between "
       "processes and hosts, shipped in bundles.")
-      .def_prop_ro("system", [](const ExternalObject& self) { return self.cache.system(); })
+      .def_prop_ro(
+          "system", [](const ExternalObject& self) { return self.cache.system(); }, "Name of the system.")
       .def("get", &get_external, nb::arg("key"), "Returns the bytes of a key, or None if no tier has them.")
       .def("get_or_claim", &claim_external, nb::arg("key"), nb::arg("timeout") = 30.0,
            "Returns (bytes, None) on a hit; (None, claim) if the caller must compile, `put` and release the claim; "
@@ -108,14 +110,21 @@ void bind_external(nb::module_& module, nb::class_<SessionObject>& session) {
             return call_without_gil([&] { return self.cache.remove(key_view(key)); });
           },
           nb::arg("key"), "Removes an entry from this user's cache. Returns False if it does not exist.")
-      .def("count",
-           [](const ExternalObject& self) { return unwrap(call_without_gil([&] { return self.cache.count(); })); })
-      .def("clear",
-           [](const ExternalObject& self) { return unwrap(call_without_gil([&] { return self.cache.clear(); })); });
+      .def(
+          "count",
+          [](const ExternalObject& self) { return unwrap(call_without_gil([&] { return self.cache.count(); })); },
+          "Returns the number of entries in this user's cache.")
+      .def(
+          "clear",
+          [](const ExternalObject& self) { return unwrap(call_without_gil([&] { return self.cache.clear(); })); },
+          "Removes all entries of the system from this user's cache. Returns their number.")
+      .def("__repr__",
+           [](const ExternalObject& self) { return "<kiln.ExternalCache of '" + self.cache.system() + "'>"; });
   session.def(
       "external_cache",
       [](const SessionObject& self, const std::string& system) {
-        return ExternalObject{self.session, self.session->external_cache(system)};
+        const SharedSession used = self.get();
+        return ExternalObject{used, used->external_cache(system)};
       },
       nb::arg("system"), "Returns the external cache of another compiling system; the name keeps its keys apart.");
 }

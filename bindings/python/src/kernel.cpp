@@ -1,8 +1,8 @@
 
+#include "arguments.hpp"
 #include "bindings.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
-#include "memory.hpp"
 #include "session_object.hpp"
 #include "stream_object.hpp"
 
@@ -21,6 +21,13 @@ Dim3 dimensions(nb::handle value) {
   }
   if (count == 0) throw nb::value_error("a grid, a block or a cluster has at least one dimension");
   return out;
+}
+
+std::shared_ptr<const KernelParameters> parameters_of(const KernelObject& self) {
+  if (self.parameters == nullptr) {
+    self.parameters = unwrap(call_without_gil([&] { return self.kernel.parameters(); }));
+  }
+  return self.parameters;
 }
 
 struct LaunchArguments {
@@ -44,11 +51,8 @@ void launch(const KernelObject& self, const nb::args& args, nb::handle grid_size
   config.cooperative = more.cooperative;
   config.programmatic = more.programmatic;
   config.priority = more.priority;
-  std::vector<std::size_t> sizes;
-  if (Arguments::ask_for_sizes(args)) {
-    sizes = unwrap(call_without_gil([&] { return self.kernel.parameter_sizes(); }));
-  }
-  const Arguments arguments(args, sizes);
+  const std::shared_ptr<const KernelParameters> parameters = parameters_of(self);
+  const Arguments arguments(self.kernel.name(), args, *parameters);
   unwrap(call_without_gil([&] { return self.kernel.launch_raw(config, arguments.data(), arguments.size()); }));
 }
 
@@ -68,6 +72,50 @@ nb::bytes cubin_of(const KernelObject& self) {
          "kernel '" + self.kernel.name() + "' was built from " + to_string(artifact.target.form) +
              ", not from a cubin: use .binary",
          {}});
+}
+
+const char* kind_name(const KernelParameter& parameter) {
+  switch (parameter.kind) {
+    case KernelParameter::Kind::Unknown: break;
+    case KernelParameter::Kind::Integer: return "integer";
+    case KernelParameter::Kind::Float: return "float";
+    case KernelParameter::Kind::Pointer: return "pointer";
+    case KernelParameter::Kind::LocalMemory: return "local_memory";
+  }
+  return "unknown";
+}
+
+// Returns "float by", as in the source.
+std::string declaration_of(const KernelParameter& parameter) {
+  std::string text = !parameter.type.empty() ? parameter.type
+                     : parameter.size != 0   ? std::to_string(parameter.size) + " bytes"
+                                             : "unknown";
+  return parameter.name.empty() ? text : text + " " + parameter.name;
+}
+
+std::string described_kernel(const KernelObject& self) {
+  std::string text = "<kiln.Kernel " + self.kernel.name() + "(";
+  // Only what a launch has asked for: the question can need a context.
+  if (self.parameters != nullptr) {
+    for (const KernelParameter& parameter : *self.parameters) {
+      text += (text.back() == '(' ? "" : ", ") + declaration_of(parameter);
+    }
+  } else {
+    text += "…";
+  }
+  return text + ") of '" + self.unit.label() + "' for " + self.kernel.target().name() + ">";
+}
+
+void bind_parameter(nb::module_& module) {
+  nb::class_<KernelParameter>(module, "KernelParameter",
+                              "A parameter of a kernel, as far as the compiler and the driver report it.")
+      .def_ro("name", &KernelParameter::name, "Name in the source; empty if it is not reported.")
+      .def_ro("type", &KernelParameter::type, "Type as in the source; empty if it is not reported.")
+      .def_prop_ro("kind", &kind_name, "'integer', 'float', 'pointer', 'local_memory' or 'unknown'.")
+      .def_ro("size", &KernelParameter::size, "Size in bytes; 0 if it is not reported.")
+      .def("__str__", &declaration_of)
+      .def("__repr__",
+           [](const KernelParameter& self) { return "<kiln.KernelParameter " + declaration_of(self) + ">"; });
 }
 
 }  // namespace
@@ -92,6 +140,7 @@ KernelObject get_kernel(const SharedSession& session, const Unit& unit, const st
 }
 
 void bind_kernel(nb::module_& module) {
+  bind_parameter(module);
   nb::class_<KernelObject>(module, "Kernel", "A kernel that can be launched. It keeps its session alive.")
       .def(
           "launch",
@@ -101,10 +150,16 @@ void bind_kernel(nb::module_& module) {
           },
           nb::arg("args"), nb::arg("grid"), nb::arg("block"), nb::arg("stream").none(), nb::arg("shared_bytes") = 0,
           nb::arg("cluster") = nb::none(), nb::arg("cooperative") = false, nb::arg("programmatic") = false,
-          nb::arg("priority") = 0, "Launches the kernel on the stream without waiting for it.")
-      .def_prop_ro("name", [](const KernelObject& self) { return self.kernel.name(); })
-      .def_prop_ro("unit", [](const KernelObject& self) { return self.unit; })
-      .def_prop_ro("target", [](const KernelObject& self) { return self.kernel.target(); })
+          nb::arg("priority") = 0,
+          "Launches the kernel on the stream without waiting for it. Raises TypeError for an argument that does not "
+          "match its parameter.")
+      .def_prop_ro(
+          "name", [](const KernelObject& self) { return self.kernel.name(); }, "Name of the entry.")
+      .def_prop_ro(
+          "unit", [](const KernelObject& self) { return self.unit; }, "The unit that contains it.")
+      .def_prop_ro(
+          "target", [](const KernelObject& self) { return self.kernel.target(); },
+          "Target of the device that it is compiled for.")
       .def_prop_ro(
           "handle", [](const KernelObject& self) { return number_of(self.kernel.native()); },
           "CUkernel or cl_kernel, as a number.")
@@ -115,24 +170,27 @@ void bind_kernel(nb::module_& module) {
           },
           "CUfunction in the current context, or cl_kernel, as a number.")
       .def_prop_ro(
+          "parameters", [](const KernelObject& self) { return *parameters_of(self); },
+          "The parameters as far as the compiler and the driver report them; launches are checked against them.")
+      .def_prop_ro(
           "parameter_sizes",
           [](const KernelObject& self) {
             return unwrap(call_without_gil([&] { return self.kernel.parameter_sizes(); }));
           },
-          "Size in bytes of each parameter; empty if the driver does not report it.")
+          "Size in bytes of each parameter; empty if one of them is not reported.")
       .def(
           "occupancy",
           [](const KernelObject& self, std::size_t shared_bytes) {
             return unwrap(call_without_gil([&] { return self.kernel.occupancy(shared_bytes); }));
           },
-          nb::arg("shared_bytes") = 0)
-      .def_prop_ro("artifact", &artifact_of)
-      .def_prop_ro("binary", [](const KernelObject& self) { return bytes_of(artifact_of(self).bytes); })
-      .def_prop_ro("cubin", &cubin_of)
-      .def("__repr__", [](const KernelObject& self) {
-        return "<kiln.Kernel '" + self.kernel.name() + "' of '" + self.unit.label() + "' for " +
-               self.kernel.target().name() + ">";
-      });
+          nb::arg("shared_bytes") = 0,
+          "Returns the block size and the grid size that the driver suggests for this much dynamic shared memory.")
+      .def_prop_ro("artifact", &artifact_of, "The compiled code of the unit.")
+      .def_prop_ro(
+          "binary", [](const KernelObject& self) { return bytes_of(artifact_of(self).bytes); },
+          "The bytes of the compiled code.")
+      .def_prop_ro("cubin", &cubin_of, "The bytes of the cubin; Unsupported for other forms of code.")
+      .def("__repr__", &described_kernel);
 }
 
 }  // namespace kiln::python

@@ -1,16 +1,24 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
 #include <cstddef>
-#include <deque>
+#include <string>
 #include <vector>
 
-#include <kiln/kernel.hpp>
+#include "element_type.hpp"
 
 namespace kiln::python {
 
 namespace nb = nanobind;
+
+using AnyArray = nb::ndarray<nb::ro>;
+
+inline bool is_on_host(const AnyArray& array) { return array.device_type() == nb::device::cpu::value; }
+
+/// Returns the name of an object's type.
+std::string type_name_of(nb::handle object);
 
 /// Contiguous host memory of a Python object, not copied: by the buffer protocol, otherwise by DLPack. Valid for the
 /// lifetime of this object. The GIL must be held to create and destroy it.
@@ -25,38 +33,20 @@ class HostSpan {
 
   void* data() const { return data_; }
   std::size_t size() const { return size_; }
+  /// The elements. Structures are bytes, and the shape is then the number of bytes.
+  const ElementType& element() const { return element_; }
+  const std::vector<std::size_t>& shape() const { return shape_; }
 
  private:
+  void take_buffer(nb::handle object, bool writable);
   void take_dlpack(nb::handle object, bool writable);
 
   Py_buffer view_{};
   nb::object owner_;  // owner of a DLPack tensor
   void* data_ = nullptr;
   std::size_t size_ = 0;
-};
-
-/// The arguments of a launch: their values, and the objects that must live until the launch has started.
-class Arguments {
- public:
-  /// `sizes` are the parameter sizes of the kernel in bytes; empty if unknown.
-  Arguments(const nb::args& args, const std::vector<std::size_t>& sizes);
-
-  const Argument* data() const { return list_.data(); }
-  std::size_t size() const { return list_.size(); }
-  /// Returns true if an argument is a number whose size only the kernel's parameters determine.
-  static bool ask_for_sizes(const nb::args& args);
-
- private:
-  void add(nb::handle value, std::size_t size);
-  void add_integer(nb::handle value, std::size_t size);
-  void add_float(nb::handle value, std::size_t size);
-  bool add_device_memory(nb::handle value);
-  bool add_plain_bytes(nb::handle value);
-  void keep(const void* bytes, std::size_t size);
-
-  std::deque<std::vector<unsigned char>> values_;
-  std::vector<nb::object> owners_;
-  std::vector<Argument> list_;
+  ElementType element_;
+  std::vector<std::size_t> shape_;
 };
 
 }  // namespace kiln::python

@@ -77,29 +77,39 @@ void bind_memory_tier(nb::module_& module) {
           },
           nb::kw_only(), nb::arg("tier") = nb::none(), nb::arg("limit") = nb::none(), nb::arg("retries") = nb::none(),
           nb::arg("on_out_of_memory") = nb::none(), nb::arg("driver") = nb::none())
-      .def("tier", [](const Memory& self) { return call_without_gil([&] { return memory_tier_name(self); }); })
-      .def("settings", &settings_of)
-      .def("usage", &usage_of)
+      .def(
+          "tier", [](const Memory& self) { return call_without_gil([&] { return memory_tier_name(self); }); },
+          "Returns the tier in use: 'pool', 'retrying_pool', 'managed' or 'plain'.")
+      .def("settings", &settings_of, "Returns each setting with its source.")
+      .def("usage", &usage_of,
+           "Returns the bytes in use, their maximum so far, and the numbers of retries and failures.")
       .def(
           "set_tier",
           [](const Memory& self, const std::optional<std::string>& tier) {
             const std::optional<MemoryTier> to = tier_of(tier);
             unwrap(call_without_gil([&] { return self.set_tier(to); }));
           },
-          nb::arg("tier").none())
+          nb::arg("tier").none(),
+          "Sets the tier, or with None removes what was set here. Only before the first allocation.")
       .def(
           "set_limit",
           [](const Memory& self, std::optional<std::uint64_t> limit) {
             unwrap(call_without_gil([&] { return self.set_limit(limit); }));
           },
-          nb::arg("limit").none())
+          nb::arg("limit").none(),
+          "Sets the size limit of each device's pool in bytes; 0 means unlimited. Only before the first allocation.")
       .def(
           "set_retries",
           [](const Memory& self, std::optional<unsigned> retries) {
             unwrap(call_without_gil([&] { return self.set_retries(retries); }));
           },
-          nb::arg("retries").none())
-      .def("trim", [](const Memory& self) { unwrap(call_without_gil([&] { return self.trim(); })); });
+          nb::arg("retries").none(), "Sets how often one allocation asks for memory. Only before the first allocation.")
+      .def(
+          "trim", [](const Memory& self) { unwrap(call_without_gil([&] { return self.trim(); })); },
+          "Returns unused memory of the pools to the driver.")
+      .def("__repr__", [](const Memory& self) {
+        return "<kiln.runtime.Memory, tier " + call_without_gil([&] { return memory_tier_name(self); }) + ">";
+      });
 }
 
 }  // namespace kiln::python

@@ -35,5 +35,6 @@ NB_MODULE(_kiln, module) {
   bind_session(module);
   bind_operation(module);
   bind_runtime(module);
+  bind_signatures(module);
   bind_life(module);
 }

@@ -27,6 +27,7 @@ class ScopeObject {
     if (scope_ != nullptr && !scope_->is_of_this_thread()) raise_wrong_thread();
     scope_.reset();
   }
+  bool has_ended() const { return scope_ == nullptr; }
 
  private:
   std::unique_ptr<OperationScope> scope_;
@@ -49,7 +50,10 @@ Residency residency_of(const std::string& text) {
 
 void bind_operation(nb::module_& module) {
   nb::class_<ScopeObject>(module, "OperationScope", "A scope of a thread, begun by kiln.operation, stage or purpose.")
-      .def("end", &ScopeObject::end);
+      .def("end", &ScopeObject::end, "Ends the scope. A second call has no effect.")
+      .def("__repr__", [](const ScopeObject& self) {
+        return self.has_ended() ? "<kiln.OperationScope, ended>" : "<kiln.OperationScope>";
+      });
   module.def(
       "_begin_operation",
       [](std::string name, std::uint64_t rows, const std::string& residency) {

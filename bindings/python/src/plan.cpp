@@ -25,7 +25,7 @@ struct KernelHandleObject {
 std::vector<NotReady> ensure_warm(const WarmupPlanObject& plan, nb::handle session, std::optional<double> timeout) {
   const SharedSession where =
       session.is_none() ? shared_session()
-                        : cast_argument<const SessionObject&>(session, "session must be a kiln.Session").session;
+                        : cast_argument<const SessionObject&>(session, "session must be a kiln.Session").get();
   const PythonCaller caller;
   return call_interruptible(limit_of(timeout), [&](Wait wait) {
     CallDeadline deadline(wait);
@@ -50,7 +50,7 @@ void bind_plan(nb::module_& module) {
             new (self) WarmupPlanObject{std::move(name), {}};
           },
           nb::arg("name"))
-      .def_ro("name", &WarmupPlanObject::name)
+      .def_ro("name", &WarmupPlanObject::name, "Name of the plan.")
       .def(
           "stage",
           [](WarmupPlanObject& self, const nb::args& units) -> WarmupPlanObject& {
@@ -63,20 +63,32 @@ void bind_plan(nb::module_& module) {
       .def("ensure_warm", &ensure_warm, nb::arg("session") = nb::none(),
            nb::arg("timeout") = std::chrono::duration<double>(kPlanTimeout).count(),
            "Requests all units and waits until each is ready or has failed, at most `timeout` seconds; None means no "
-           "limit. Returns those that are not ready: without a device, all of them.");
+           "limit. Returns those that are not ready: without a device, all of them.")
+      .def("__repr__", [](const WarmupPlanObject& self) {
+        return "<kiln.WarmupPlan '" + self.name + "' of " + std::to_string(self.units.size()) + " units>";
+      });
 }
 
 void bind_handle(nb::module_& module, nb::class_<SessionObject>& session) {
   nb::class_<KernelHandleObject>(module, "KernelHandle", "A handle to one kernel of one unit, created once.")
-      .def_prop_ro("ready", [](const KernelHandleObject& self) { return self.handle.ready(); })
-      .def("get", &get, nb::arg("timeout") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none());
+      .def_prop_ro(
+          "ready", [](const KernelHandleObject& self) { return self.handle.ready(); }, "True if `get` returns at once.")
+      .def("get", &get, nb::arg("timeout") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none(),
+           "Returns the kernel: at once if it is ready, otherwise after at most `timeout` seconds. None means no "
+           "limit.")
+      .def("__repr__", [](const KernelHandleObject& self) {
+        const std::string entry = self.entry.empty() ? "" : " " + self.entry;
+        return "<kiln.KernelHandle" + entry + " of '" + self.unit.label() + (self.handle.ready() ? "', ready>" : "'>");
+      });
   session.def(
       "handle",
       [](const SessionObject& self, const Unit& unit, std::string entry) {
-        KernelHandle made = call_without_gil([&] { return self.session->handle(unit, entry); });
-        return KernelHandleObject{self.session, unit, std::move(entry), std::move(made)};
+        SharedSession used = self.get();
+        KernelHandle made = call_without_gil([&] { return used->handle(unit, entry); });
+        return KernelHandleObject{std::move(used), unit, std::move(entry), std::move(made)};
       },
-      nb::arg("unit"), nb::arg("entry") = "");
+      nb::arg("unit"), nb::arg("entry") = "",
+      "Returns a handle to one kernel of a unit. `entry` can be left out if the unit has one.");
 }
 
 }  // namespace kiln::python

@@ -93,9 +93,9 @@ RuntimeObject make_runtime(nb::handle session, const std::optional<std::vector<s
     }
   }
   if (!calibration.is_none()) options.calibration = path_of(calibration);
-  const SharedSession used =
-      session.is_none() ? shared_session()
-                        : cast_argument<const SessionObject&>(session, "session must be a kiln.Session").session;
+  const SharedSession used = session.is_none()
+                                 ? shared_session()
+                                 : cast_argument<const SessionObject&>(session, "session must be a kiln.Session").get();
   return RuntimeObject(Runtime(*used, std::move(options)));
 }
 
@@ -115,35 +115,57 @@ nb::object rows_or_none(std::uint64_t rows) {
 
 void bind_decision(nb::module_& module) {
   nb::class_<Decision>(module, "Decision", "The backend on which an operation runs, and the reason.")
-      .def_ro("id", &Decision::id)
-      .def_prop_ro("operation", [](const Decision& self) { return self.operation->name(); })
-      .def_prop_ro("requested", [](const Decision& self) { return to_string(self.requested); })
-      .def_prop_ro("source", [](const Decision& self) { return to_string(self.source); })
-      .def_prop_ro("selected", [](const Decision& self) { return to_string(self.selected); })
-      .def_ro("device", &Decision::device)
-      .def_ro("cpu_device", &Decision::cpu_device)
-      .def_prop_ro("precision", [](const Decision& self) { return to_string(self.precision); })
-      .def_prop_ro("planned_precision", [](const Decision& self) { return to_string(self.planned_precision); })
-      .def_ro("fp64_ratio", &Decision::fp64_ratio)
-      .def_prop_ro("robustness", [](const Decision& self) { return to_string(self.variant->robustness); })
-      .def_prop_ro("determinism", [](const Decision& self) { return to_string(self.variant->determinism); })
-      .def_prop_ro("reason", [](const Decision& self) { return to_string(self.reason); })
-      .def_ro("explanation", &Decision::explanation)
-      .def_ro("warm", &Decision::warm)
-      .def_ro("fallback", &Decision::fallback)
-      .def_ro("measured", &Decision::measured)
-      .def_prop_ro("crossover", [](const Decision& self) { return rows_or_none(self.crossover); })
-      .def_ro("rows", &Decision::rows)
-      .def_prop_ro("residency", [](const Decision& self) { return to_string(self.residency); })
+      .def_ro("id", &Decision::id, "Number of the decision in this process.")
+      .def_prop_ro(
+          "operation", [](const Decision& self) { return self.operation->name(); }, "Name of the operation.")
+      .def_prop_ro(
+          "requested", [](const Decision& self) { return to_string(self.requested); },
+          "Requested mode: 'auto', 'cpu' or 'gpu'.")
+      .def_prop_ro(
+          "source", [](const Decision& self) { return to_string(self.source); }, "Where the mode comes from.")
+      .def_prop_ro(
+          "selected", [](const Decision& self) { return to_string(self.selected); },
+          "Selected backend: 'cpu', 'opencl' or 'cuda'.")
+      .def_ro("device", &Decision::device, "Name of the device; empty for the CPU.")
+      .def_ro("cpu_device", &Decision::cpu_device, "True if the device is a CPU.")
+      .def_prop_ro(
+          "precision", [](const Decision& self) { return to_string(self.precision); },
+          "Precision in which the variant computes.")
+      .def_prop_ro(
+          "planned_precision", [](const Decision& self) { return to_string(self.planned_precision); },
+          "Precision that the plan asks for.")
+      .def_ro("fp64_ratio", &Decision::fp64_ratio,
+              "Ratio of single-precision to double-precision throughput of the device; 0 if unknown.")
+      .def_prop_ro(
+          "robustness", [](const Decision& self) { return to_string(self.variant->robustness); },
+          "'exact' or 'bounded'.")
+      .def_prop_ro(
+          "determinism", [](const Decision& self) { return to_string(self.variant->determinism); },
+          "'deterministic' or 'unordered'.")
+      .def_prop_ro(
+          "reason", [](const Decision& self) { return to_string(self.reason); }, "Code of the reason.")
+      .def_ro("explanation", &Decision::explanation, "The reason in a sentence, with the values.")
+      .def_ro("warm", &Decision::warm, "True if all units of the variant were ready.")
+      .def_ro("fallback", &Decision::fallback, "True if mode auto preferred a device and could not use it.")
+      .def_ro("measured", &Decision::measured, "True if the crossover comes from a calibration of this machine.")
+      .def_prop_ro(
+          "crossover", [](const Decision& self) { return rows_or_none(self.crossover); },
+          "Number of rows from which on the device is selected; None means never by size.")
+      .def_ro("rows", &Decision::rows, "Number of rows.")
+      .def_prop_ro(
+          "residency", [](const Decision& self) { return to_string(self.residency); }, "Where the rows are.")
       .def("__repr__", [](const Decision& self) {
         return std::string("<kiln.runtime.Decision ") + self.operation->name() + " on " + to_string(self.selected) +
                ": " + self.explanation + ">";
       });
   nb::class_<runtime::StageTime>(module, "StageTime", "The duration of a stage.")
-      .def_ro("operation", &runtime::StageTime::operation)
-      .def_ro("stage", &runtime::StageTime::stage)
-      .def_ro("location", &runtime::StageTime::location)
-      .def_ro("ms", &runtime::StageTime::ms);
+      .def_ro("operation", &runtime::StageTime::operation, "Name of the operation.")
+      .def_ro("stage", &runtime::StageTime::stage, "Name of the stage.")
+      .def_ro("location", &runtime::StageTime::location, "'host', 'opencl' or 'cuda'.")
+      .def_ro("ms", &runtime::StageTime::ms, "Duration in milliseconds.")
+      .def("__repr__", [](const runtime::StageTime& self) {
+        return "<kiln.runtime.StageTime " + self.operation + "/" + self.stage + " on " + self.location + ">";
+      });
 }
 
 /// A setting that is on or off, and its functions.
@@ -185,30 +207,43 @@ nb::dict runtime_status(const RuntimeObject& self) {
 void bind_settings(nb::class_<RuntimeObject>& runtime) {
   for (const SwitchFunctions& one : kSwitches) {
     const std::string name = one.name;
-    runtime.def(name.c_str(), [one](const RuntimeObject& self) { return call_member(self, one.value); })
+    runtime
+        .def(
+            name.c_str(), [one](const RuntimeObject& self) { return call_member(self, one.value); },
+            "Returns the setting.")
         .def((name + "_source").c_str(),
-             [one](const RuntimeObject& self) { return to_string(call_member(self, one.source)); })
+             [one](const RuntimeObject& self) { return to_string(call_member(self, one.source)); },
+             "Returns where the setting comes from.")
         .def(("set_" + name).c_str(),
              [one](RuntimeObject& self, std::optional<bool> value) { call_member(self, one.set, value); },
-             nb::arg(one.name).none());
+             nb::arg(one.name).none(), "Sets the setting, or with None removes what was set here.");
   }
-  runtime.def("mode", [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::mode)); })
-      .def("mode_source", [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::mode_source)); })
+  runtime
+      .def(
+          "mode", [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::mode)); },
+          "Returns the mode: 'auto', 'cpu' or 'gpu'.")
+      .def(
+          "mode_source", [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::mode_source)); },
+          "Returns where the mode comes from.")
       .def(
           "set_mode",
           [](RuntimeObject& self, const std::optional<std::string>& mode) {
             call_member(self, &Runtime::set_mode, mode_of(mode));
           },
-          nb::arg("mode").none())
-      .def("precision", [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::precision)); })
-      .def("precision_source",
-           [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::precision_source)); })
+          nb::arg("mode").none(), "Sets the mode, or with None removes what was set here. Queries the devices again.")
+      .def(
+          "precision", [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::precision)); },
+          "Returns the precision policy: 'auto' or 'fp64'.")
+      .def(
+          "precision_source",
+          [](const RuntimeObject& self) { return to_string(call_member(self, &Runtime::precision_source)); },
+          "Returns where the precision policy comes from.")
       .def(
           "set_precision",
           [](RuntimeObject& self, const std::optional<std::string>& precision) {
             call_member(self, &Runtime::set_precision, policy_of(precision));
           },
-          nb::arg("precision").none());
+          nb::arg("precision").none(), "Sets the precision policy, or with None removes what was set here.");
 }
 
 }  // namespace
@@ -246,7 +281,11 @@ void bind_runtime(nb::module_& module) {
             new (self) OperationObject(make_operation(std::move(name), precision, variants));
           },
           nb::arg("name"), nb::arg("precision"), nb::arg("variants"))
-      .def_prop_ro("name", [](const OperationObject& self) { return self.operation->name(); });
+      .def_prop_ro(
+          "name", [](const OperationObject& self) { return self.operation->name(); }, "Name of the operation.")
+      .def("__repr__", [](const OperationObject& self) {
+        return std::string("<kiln.runtime.Operation ") + self.operation->name() + ">";
+      });
   nb::class_<RuntimeObject> runtime(module, "Runtime", "Selects the backend of operations.");
   runtime.def(
       "__init__",
@@ -277,7 +316,8 @@ void bind_runtime(nb::module_& module) {
             return unwrap(call_without_gil([&] { return self.get().decide(*operation.operation, request); }));
           },
           nb::arg("operation"), nb::kw_only(), nb::arg("rows"), nb::arg("residency") = "host",
-          nb::arg("device") = nb::none())
+          nb::arg("device") = nb::none(),
+          "Selects the backend of an operation and requests the units of the selected variant.")
       .def(
           "should_rewrite",
           [](RuntimeObject& self, const std::string& name, const OperationObject& replaced, const OperationObject* by,
@@ -288,10 +328,17 @@ void bind_runtime(nb::module_& module) {
           nb::arg("name"), nb::arg("replaced"), nb::arg("by").none(), nb::kw_only(), nb::arg("rows"),
           "Returns whether rewrites are on, and emits the event of the rewrite. `by` is None if the result is an "
           "input.")
-      .def("counts", [](const RuntimeObject& self) { return counts_of(self.get().counts()); })
-      .def("status", &runtime_status)
-      .def("last_stages",
-           [](const RuntimeObject& self) { return call_without_gil([&] { return self.get().last_stages(); }); });
+      .def(
+          "counts", [](const RuntimeObject& self) { return counts_of(self.get().counts()); },
+          "Returns the numbers of decisions and runs so far.")
+      .def("status", &runtime_status, "Returns the counts, and each setting with its source.")
+      .def(
+          "last_stages",
+          [](const RuntimeObject& self) { return call_without_gil([&] { return self.get().last_stages(); }); },
+          "Returns the stages of the outermost scope that ended last.");
+  runtime.def("__repr__", [](const RuntimeObject& self) {
+    return std::string("<kiln.runtime.Runtime in mode ") + to_string(call_member(self, &Runtime::mode)) + ">";
+  });
   bind_dispatch(module);
 }
 

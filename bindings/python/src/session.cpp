@@ -1,3 +1,4 @@
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,6 +30,39 @@ EventCallback listener(nb::object callback) {
   };
 }
 
+// The receiver of the events of sessions without their own, set by kiln.log_events. Never destroyed; guarded by the
+// GIL.
+nb::object& log_function() {
+  static auto& function = *new nb::object();
+  return function;
+}
+std::atomic<bool> log_enabled{false};
+
+void log_event(const Event& event) {
+  const GilAcquire held;
+  if (!held || !log_function().is_valid()) return;
+  const nb::object function = log_function();
+  try {
+    function(event);
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable(function);
+  } catch (const std::exception&) {
+    // As in `listener`.
+  }
+}
+
+void set_log_function(nb::object function) {
+  log_enabled.store(!function.is_none(), std::memory_order_relaxed);
+  log_function() = function.is_none() ? nb::object() : std::move(function);
+}
+
+SessionOptions logged_options() {
+  SessionOptions options;
+  options.on_event = &log_event;
+  options.on_event_enabled = &log_enabled;
+  return options;
+}
+
 std::string setting_text(nb::handle value) {
   if (PyBool_Check(value.ptr())) return nb::cast<bool>(value) ? "true" : "false";
   return nb::cast<std::string>(nb::str(value));
@@ -36,7 +70,7 @@ std::string setting_text(nb::handle value) {
 
 SessionOptions options_of(nb::handle settings, nb::handle locked, nb::object on_event, bool record_undeclared,
                           bool collect_metrics, nb::handle opencl) {
-  SessionOptions options;
+  SessionOptions options = logged_options();
   if (!settings.is_none()) {
     for (auto [name, value] : cast_argument<nb::dict>(settings, "settings must be a dict")) {
       options.settings[cast_argument<std::string>(name, "the name of a setting must be a string")] =
@@ -46,7 +80,10 @@ SessionOptions options_of(nb::handle settings, nb::handle locked, nb::object on_
   for (nb::handle name : nb::iter(locked)) {
     options.locked.insert(cast_argument<std::string>(name, "the name of a setting must be a string"));
   }
-  if (!on_event.is_none()) options.on_event = listener(std::move(on_event));
+  if (!on_event.is_none()) {
+    options.on_event = listener(std::move(on_event));
+    options.on_event_enabled = nullptr;
+  }
   options.record_undeclared = record_undeclared;
   options.collect_metrics = collect_metrics;
   if (!opencl.is_none()) {
@@ -89,15 +126,17 @@ void apply_action(const SharedSession& session, UnitAction action, nb::handle un
 
 void refresh(const SessionObject& self, nb::handle units) {
   const Units list = units_of(units);
+  const SharedSession used = self.get();
   const GilRelease released;
-  self.session->refresh(list);
+  used->refresh(list);
 }
 
 void release(const SessionObject& self, nb::handle units) {
   const Units list = units_of(units);
   for (const Unit& unit : list) forget_definition(unit);
+  const SharedSession used = self.get();
   const GilRelease released;
-  self.session->release(list);
+  used->release(list);
 }
 
 // Returns a kernel, or None if it is still being compiled. For callers that wait without a thread.
@@ -113,9 +152,25 @@ nb::object poll(const SharedSession& session, const Unit& unit, const std::strin
   return nb::cast(unwrap(std::move(kernel), &unit));
 }
 
+// Same, for the compiled code.
+nb::object poll_artifact(const SharedSession& session, const Unit& unit, const Target& target) {
+  const PythonCaller caller;
+  Result<Artifact> artifact =
+      call_without_gil([&] { return session->artifact(unit, target, std::chrono::nanoseconds(1), caller); });
+  if (!artifact && artifact.error().code == Code::TimedOut) return nb::none();
+  return nb::cast(unwrap(std::move(artifact), &unit));
+}
+
 SessionStatus status_of(const SharedSession& session, bool all) {
   SessionStatus status = call_without_gil([&] { return session->status(); });
   return all ? status : without_replaced_units(status);
+}
+
+std::string described_session(const SessionObject& self) {
+  if (self.is_closed()) return "<kiln.Session, closed>";
+  const SharedSession used = self.get();
+  const SessionStatus status = status_of(used, false);
+  return std::string("<kiln.Session") + (used == shared_session() ? ", shared: " : ": ") + counts_text(status) + ">";
 }
 
 void bind_levels(nb::class_<SessionObject>& session) {
@@ -123,29 +178,34 @@ void bind_levels(nb::class_<SessionObject>& session) {
       .def(
           "artifact",
           [](const SessionObject& self, const Unit& unit, nb::handle target, std::optional<double> timeout) {
-            const std::optional<Target> place = target_of(target);
-            if (!place) throw nb::type_error("artifact() needs a target");
+            const Target place = required_target(target);
+            const SharedSession used = self.get();
             const PythonCaller caller;
-            return unwrap(
-                call_interruptible(limit_of(timeout),
-                                   [&](Wait wait) { return self.session->artifact(unit, *place, wait, caller); }),
-                &unit);
+            return unwrap(call_interruptible(limit_of(timeout),
+                                             [&](Wait wait) { return used->artifact(unit, place, wait, caller); }),
+                          &unit);
           },
           nb::arg("unit"), nb::arg("target"), nb::arg("timeout") = nb::none(),
           "Returns the compiled code of a unit for a target. Needs no device, context or driver.")
       .def(
           "get",
           [](const SessionObject& self, const Unit& unit, const std::string& entry, std::optional<double> timeout,
-             nb::handle stream) { return get_kernel(self.session, unit, entry, timeout, stream); },
+             nb::handle stream) { return get_kernel(self.get(), unit, entry, timeout, stream); },
           nb::arg("unit"), nb::arg("entry") = "", nb::arg("timeout") = nb::none(), nb::kw_only(),
           nb::arg("stream") = nb::none(),
           "Returns the kernel: at once if it is ready, otherwise after at most `timeout` seconds. None means no limit.")
       .def(
           "_poll",
           [](const SessionObject& self, const Unit& unit, const std::string& entry) {
-            return poll(self.session, unit, entry);
+            return poll(self.get(), unit, entry);
           },
-          nb::arg("unit"), nb::arg("entry") = "");
+          nb::arg("unit"), nb::arg("entry") = "")
+      .def(
+          "_poll_artifact",
+          [](const SessionObject& self, const Unit& unit, nb::handle target) {
+            return poll_artifact(self.get(), unit, required_target(target));
+          },
+          nb::arg("unit"), nb::arg("target"));
 }
 
 void bind_devices(nb::class_<SessionObject>& session) {
@@ -154,14 +214,16 @@ void bind_devices(nb::class_<SessionObject>& session) {
           "devices",
           [](const SessionObject& self, const std::string& backend) {
             const Backend meant = unwrap(parse_backend(backend));
-            return unwrap(call_without_gil([&] { return self.session->devices(meant); }));
+            const SharedSession used = self.get();
+            return unwrap(call_without_gil([&] { return used->devices(meant); }));
           },
           nb::arg("backend"), "Returns the devices of a backend, 'cuda' or 'opencl'. Opens the driver.")
       .def(
           "make_current",
           [](const SessionObject& self, const std::string& backend, std::size_t device) {
             const Backend meant = unwrap(parse_backend(backend));
-            unwrap(call_without_gil([&] { return self.session->make_current(meant, device); }));
+            const SharedSession used = self.get();
+            unwrap(call_without_gil([&] { return used->make_current(meant, device); }));
           },
           nb::arg("backend"), nb::arg("device") = 0,
           "Makes a device's primary context current in this thread. For OpenCL, selects the device for all threads.")
@@ -169,7 +231,8 @@ void bind_devices(nb::class_<SessionObject>& session) {
           "stream",
           [](const SessionObject& self, const std::string& backend) {
             const Backend meant = unwrap(parse_backend(backend));
-            return StreamObject(unwrap(call_without_gil([&] { return self.session->stream(meant); })), meant);
+            const SharedSession used = self.get();
+            return StreamObject(unwrap(call_without_gil([&] { return used->stream(meant); })), meant);
           },
           nb::arg("backend"), "Creates a stream in the current context, for programs that have none.");
 }
@@ -177,25 +240,55 @@ void bind_devices(nb::class_<SessionObject>& session) {
 void bind_diagnostics(nb::class_<SessionObject>& session) {
   session
       .def(
-          "status", [](const SessionObject& self, bool all) { return status_of(self.session, all); }, nb::kw_only(),
+          "status", [](const SessionObject& self, bool all) { return status_of(self.get(), all); }, nb::kw_only(),
           nb::arg("all") = false,
           "Returns a snapshot of all units; in a notebook without replaced units, unless `all` is true.")
-      .def("metrics",
-           [](const SessionObject& self) { return call_without_gil([&] { return self.session->metrics(); }); })
-      .def("undeclared",
-           [](const SessionObject& self) { return call_without_gil([&] { return self.session->undeclared(); }); })
-      .def("write_trace",
-           [](const SessionObject& self) { unwrap(call_without_gil([&] { return self.session->write_trace(); })); });
+      .def(
+          "metrics",
+          [](const SessionObject& self) {
+            const SharedSession used = self.get();
+            return call_without_gil([&] { return used->metrics(); });
+          },
+          "Returns the status and the counts of events in the Prometheus text format.")
+      .def(
+          "undeclared",
+          [](const SessionObject& self) {
+            const SharedSession used = self.get();
+            return call_without_gil([&] { return used->undeclared(); });
+          },
+          "Returns the uses of units that were not requested before, if `record_undeclared` is set.")
+      .def(
+          "write_trace",
+          [](const SessionObject& self) {
+            const SharedSession used = self.get();
+            unwrap(call_without_gil([&] { return used->write_trace(); }));
+          },
+          "Writes the trace file, if the setting `trace` names one. The end of the session writes it too.");
 }
 
 }  // namespace
 
 SharedSession shared_session() {
-  // Never destroyed, like the session itself.
-  return SharedSession(SharedSession(), &Session::shared());
+  // Never destroyed: its work ends with the process.
+  static auto& shared = *new SharedSession(new Session(unwrap(Session::open(logged_options()))), &end_session);
+  return shared;
+}
+
+SharedSession SessionObject::get() const {
+  if (session_ == nullptr) raise({Code::InvalidArgument, "the session was closed; open another kiln.Session", {}});
+  return session_;
+}
+
+void SessionObject::close() {
+  if (session_ == shared_session()) {
+    raise({Code::InvalidArgument, "cannot close kiln.shared: it ends with the process; open a kiln.Session", {}});
+  }
+  const SharedSession closed = std::move(session_);
+  if (closed != nullptr) unwrap(call_without_gil([&] { return closed->write_trace(); }));
 }
 
 void bind_session(nb::module_& module) {
+  module.def("_set_log_function", &set_log_function, nb::arg("function").none());
   nb::class_<SessionObject> session(
       module, "Session",
       "The main interface of kiln: looks units up in the cache, compiles missing ones in the background, "
@@ -204,18 +297,27 @@ void bind_session(nb::module_& module) {
       "__init__",
       [](SessionObject* self, nb::handle settings, nb::object on_event, nb::handle locked, bool record_undeclared,
          bool collect_metrics, nb::handle opencl, nb::handle memory) {
-        new (self) SessionObject{open_session(
-            options_of(settings, locked, std::move(on_event), record_undeclared, collect_metrics, opencl), memory)};
+        new (self) SessionObject(open_session(
+            options_of(settings, locked, std::move(on_event), record_undeclared, collect_metrics, opencl), memory));
       },
       nb::arg("settings") = nb::none(), nb::arg("on_event") = nb::none(), nb::kw_only(),
       nb::arg("locked") = nb::make_tuple(), nb::arg("record_undeclared") = false, nb::arg("collect_metrics") = false,
       nb::arg("opencl") = nb::none(), nb::arg("memory") = nb::none());
-  session.def_static("_shared", [] { return SessionObject{shared_session()}; });
+  session.def_static("_shared", [] { return SessionObject(shared_session()); });
+  session
+      .def("close", &SessionObject::close,
+           "Ends the use of the session and writes its trace, if there is one. Its kernels, handles and streams stay "
+           "usable, and the last of them ends what it does in the background. A second call has no effect.")
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def(
+          "__exit__", [](SessionObject& self, nb::handle, nb::handle, nb::handle) { self.close(); },
+          nb::arg("exc_type").none(), nb::arg("exc_value").none(), nb::arg("traceback").none())
+      .def("__repr__", &described_session);
   const auto def_request = [&](const char* name, UnitAction action, const char* doc) {
     session.def(
         name,
         [action](const SessionObject& self, nb::handle units, nb::handle target) {
-          apply_action(self.session, action, units, target);
+          apply_action(self.get(), action, units, target);
         },
         nb::arg("units"), nb::arg("target") = nb::none(), doc);
   };

@@ -17,9 +17,21 @@ using SharedSession = std::shared_ptr<Session>;
 SharedSession shared_session();
 inline SessionImpl& impl_of(const SharedSession& session) { return detail::SessionAccess::state(*session)->impl(); }
 
-/// The Python object of a session.
-struct SessionObject {
-  SharedSession session;
+/// The Python object of a session. Guarded by the GIL.
+class SessionObject {
+ public:
+  explicit SessionObject(SharedSession session) : session_(std::move(session)) {}
+
+  /// Returns the session; a copy, because another thread can close the object during a call. Raises InvalidArgument if
+  /// it was closed.
+  SharedSession get() const;
+  /// Writes the trace, if there is one, and gives the session up. A second call has no effect. Raises InvalidArgument
+  /// for the shared session.
+  void close();
+  bool is_closed() const { return session_ == nullptr; }
+
+ private:
+  SharedSession session_;
 };
 void bind_handle(nb::module_& module, nb::class_<SessionObject>& session);
 void bind_external(nb::module_& module, nb::class_<SessionObject>& session);
@@ -31,6 +43,8 @@ struct KernelObject {
   SharedSession session;
   Unit unit;
   Kernel kernel;
+  /// Null until a launch asks for them. Guarded by the GIL.
+  mutable std::shared_ptr<const KernelParameters> parameters = nullptr;
 };
 
 /// Returns the kernel. If it is ready, returns at once without releasing the GIL. Otherwise requests it and waits as
@@ -42,6 +56,8 @@ KernelObject get_kernel(const SharedSession& session, const Unit& unit, const st
 void register_unit(const Unit& unit);
 /// Removes the record of this unit, or of an equal one.
 void forget_definition(const Unit& unit);
+/// Returns the counts of a status in one line.
+std::string counts_text(const SessionStatus& status);
 /// Returns the status without the replaced units, and with the counts of the others.
 SessionStatus without_replaced_units(const SessionStatus& status);
 

@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <kiln/stream.hpp>
 
+#include "element_type.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 
@@ -35,12 +37,19 @@ class DestroyWithoutGil {
     return *value_;
   }
   const T& get() const { return const_cast<DestroyWithoutGil*>(this)->get(); }
+  bool is_closed() const { return !value_; }
 
  private:
   std::optional<T> value_;
 };
 
-using BufferObject = DestroyWithoutGil<Buffer>;
+/// Device memory, and what its elements are. Memory that was allocated by its size has bytes.
+struct BufferObject : DestroyWithoutGil<Buffer> {
+  BufferObject(Buffer buffer, const ElementType& its_element, std::vector<std::size_t> its_shape)
+      : DestroyWithoutGil(std::move(buffer)), element(its_element), shape(std::move(its_shape)) {}
+  ElementType element;
+  std::vector<std::size_t> shape;
+};
 
 /// A stream and its backend.
 struct StreamObject : DestroyWithoutGil<Stream> {

@@ -7,6 +7,8 @@
 #include "bindings.hpp"
 #include "core/unit_access.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
+#include "session/config/source_unit.hpp"
 #include "session_object.hpp"
 
 namespace kiln::python {
@@ -66,6 +68,18 @@ Unit cccl_unit(const std::string& spec) {
   return unwrap(is_text ? cccl::Spec::parse(spec) : cccl::find_predefined(spec)).unit();
 }
 
+// Returns the unit of a file as `kiln compile` and a kiln.toml make it.
+Unit unit_of_path(nb::handle path, std::string name, const std::optional<std::string>& kind) {
+  SourceUnit source;
+  source.file = path_of(path);
+  source.name = std::move(name);
+  if (kind && *kind != "cuda" && *kind != "opencl") {
+    throw nb::value_error(("kind must be one of cuda, opencl, not '" + *kind + "'").c_str());
+  }
+  source.opencl = kind ? *kind == "opencl" : is_opencl_file(source.file);
+  return unwrap(call_without_gil([&] { return read_unit(source); }));
+}
+
 std::string described(const Unit& unit) {
   std::string text = "<kiln.Unit " + unit.kind() + " '" + unit.label() + "'";
   for (const std::string& entry : unit.entries()) text.append(&entry == &unit.entries().front() ? ": " : ", ") += entry;
@@ -93,15 +107,17 @@ void bind_link_part(nb::module_& module) {
   nb::class_<LinkPart>(module, "LinkPart", "One part of a linked unit: compiled bytes, or a unit.")
       .def_static(
           "ltoir", [](std::string name, const nb::bytes& bytes) { return LinkPart::ltoir(name, copy_of(bytes)); },
-          nb::arg("name"), nb::arg("bytes"))
+          nb::arg("name"), nb::arg("bytes"), "Creates a part from LTO-IR.")
       .def_static(
           "ptx", [](std::string name, const nb::bytes& bytes) { return LinkPart::ptx(name, copy_of(bytes)); },
-          nb::arg("name"), nb::arg("bytes"))
+          nb::arg("name"), nb::arg("bytes"), "Creates a part from PTX.")
       .def_static(
           "cubin", [](std::string name, const nb::bytes& bytes) { return LinkPart::cubin(name, copy_of(bytes)); },
-          nb::arg("name"), nb::arg("bytes"))
-      .def_static("unit", &LinkPart::unit, nb::arg("unit"))
-      .def_prop_ro("name", [](const LinkPart& part) { return part.name(); });
+          nb::arg("name"), nb::arg("bytes"), "Creates a part from a cubin.")
+      .def_static("unit", &LinkPart::unit, nb::arg("unit"), "Creates a part from a unit, which is compiled first.")
+      .def_prop_ro(
+          "name", [](const LinkPart& part) { return part.name(); }, "Name of the part.")
+      .def("__repr__", [](const LinkPart& part) { return "<kiln.LinkPart '" + part.name() + "'>"; });
 }
 
 }  // namespace
@@ -134,6 +150,19 @@ void bind_unit(nb::module_& module) {
       unit, "opencl", "Creates an OpenCL C unit for the device's own compiler.",
       [](std::string name, std::string source) { return Unit::opencl(std::move(name), std::move(source)); });
   unit.def_static(
+      "from_file",
+      [](nb::handle path, nb::handle entries, nb::handle options, nb::handle include_roots, nb::handle headers,
+         std::string preamble, nb::handle served_by, std::string name, const std::optional<std::string>& kind) {
+        return with(unit_of_path(path, std::move(name), kind),
+                    {entries, options, include_roots, headers, std::move(preamble), served_by});
+      },
+      nb::arg("path"), nb::kw_only(), nb::arg("entries") = nb::make_tuple(), nb::arg("options") = nb::make_tuple(),
+      nb::arg("include_roots") = nb::make_tuple(), nb::arg("headers") = nb::none(), nb::arg("preamble") = "",
+      nb::arg("served_by") = nb::make_tuple(), nb::arg("name") = "", nb::arg("kind") = nb::none(),
+      "Reads a source file: OpenCL C if it ends in .cl, otherwise CUDA C++, unless `kind` says it. The name is the "
+      "file's own, without folders. A CUDA source with a quoted #include gets its folder as the first include root. "
+      "`kiln compile` and a kiln.toml make an equal unit of the file.");
+  unit.def_static(
       "command",
       [](std::string name, std::string source, nb::handle arguments, nb::handle entries, nb::handle options,
          nb::handle include_roots, nb::handle served_by) {
@@ -157,14 +186,22 @@ void bind_unit(nb::module_& module) {
       "Creates a unit that nvJitLink links from several compiled parts.");
   unit.def_static("cccl", &cccl_unit, nb::arg("spec"),
                   "Creates a unit for a CCCL algorithm: the name of a predefined spec, or the text of a spec.");
-  unit.def_prop_ro("kind", [](const Unit& self) { return self.kind(); })
-      .def_prop_ro("name", [](const Unit& self) { return self.name(); })
-      .def_prop_ro("label", &Unit::label)
-      .def_prop_ro("source", &Unit::full_source)
-      .def_prop_ro("entries", [](const Unit& self) { return self.entries(); })
-      .def_prop_ro("options", [](const Unit& self) { return self.options(); })
-      .def_prop_ro("served_by", [](const Unit& self) { return self.served_by(); })
-      .def_prop_ro("key", [](const Unit& self) { return self.key().hex(); })
+  unit.def_prop_ro(
+          "kind", [](const Unit& self) { return self.kind(); }, "'cuda', 'opencl', 'command', 'link' or 'cccl'.")
+      .def_prop_ro(
+          "name", [](const Unit& self) { return self.name(); }, "Name of the unit.")
+      .def_prop_ro("label", &Unit::label,
+                   "Name for displays: the name, and the entry if the unit shares a preamble with others.")
+      .def_prop_ro("source", &Unit::full_source, "The source, with the preamble.")
+      .def_prop_ro(
+          "entries", [](const Unit& self) { return self.entries(); }, "The kernels to export.")
+      .def_prop_ro(
+          "options", [](const Unit& self) { return self.options(); }, "Options for the compiler.")
+      .def_prop_ro(
+          "served_by", [](const Unit& self) { return self.served_by(); },
+          "Namespaces that may serve it; empty means any.")
+      .def_prop_ro(
+          "key", [](const Unit& self) { return self.key().hex(); }, "Key of the unit, in hexadecimal.")
       .def("__repr__", &described)
       .def(
           "__hash__",

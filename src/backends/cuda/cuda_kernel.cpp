@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/argument_checks.hpp"
+#include "backends/parameter_types.hpp"
 #include "base/error.hpp"
 
 namespace kiln {
@@ -100,11 +101,11 @@ Status CudaKernel::load_into(unsigned long long context) {
   cuda::Function function = nullptr;
   const DriverResult result = api()->KernelGetFunction(&function, kernel_);
   if (result != DriverResult::Success) return api().failure("cuKernelGetFunction", result);
-  Result<std::vector<std::size_t>> parameters = ask_parameters();
-  if (!parameters) return std::move(parameters).error();
+  const Result<std::vector<std::size_t>> sizes = ask_parameters();
+  if (!sizes) return sizes.error();
+  auto parameters = std::make_shared<const KernelParameters>(parameters_of_symbol(name_, *sizes));
   const MutexLock lock(mutex_);
-  if (!parameters_known_) parameters_ = *std::move(parameters);
-  parameters_known_ = true;
+  if (parameters_ == nullptr) parameters_ = std::move(parameters);
   ready_.insert(context);
   last_.store(context, std::memory_order_release);
   return {};
@@ -123,17 +124,19 @@ Result<std::vector<std::size_t>> CudaKernel::ask_parameters() const {
   return make_error(Code::Internal, name_ + " has too many parameters");
 }
 
-Result<std::vector<std::size_t>> CudaKernel::parameters() {
+Result<std::shared_ptr<const KernelParameters>> CudaKernel::parameters() {
+  if (last_.load(std::memory_order_acquire) != 0) return parameters_;
   if (Status prepared = prepare(nullptr); !prepared) return std::move(prepared).error();
   return parameters_;
 }
 
 Status CudaKernel::check_arguments(const Argument* arguments, std::size_t count) const {
-  if (Status right = check_argument_count(name_, parameters_.size(), count); !right) return right;
+  const KernelParameters& parameters = *parameters_;
+  if (Status right = check_argument_count(name_, parameters.size(), count); !right) return right;
   for (std::size_t i = 0; i < count; ++i) {
-    if (arguments[i].size == parameters_[i] && arguments[i].data != nullptr) continue;
+    if (arguments[i].size == parameters[i].size && arguments[i].data != nullptr) continue;
     return make_error(Code::InvalidArgument,
-                      "argument " + std::to_string(i) + " of " + name_ + " is " + std::to_string(parameters_[i]) +
+                      "argument " + std::to_string(i) + " of " + name_ + " is " + std::to_string(parameters[i].size) +
                           " bytes, but got " +
                           (arguments[i].data != nullptr ? std::to_string(arguments[i].size) : "none"));
   }

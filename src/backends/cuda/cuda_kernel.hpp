@@ -24,7 +24,7 @@ class CudaKernel final : public DeviceKernel {
   Status launch(const LaunchConfig& config, const Argument* arguments, std::size_t count) override;
   Result<Occupancy> occupancy(std::size_t shared_bytes) override;
   std::size_t static_shared_bytes() override;
-  Result<std::vector<std::size_t>> parameters() override;
+  Result<std::shared_ptr<const KernelParameters>> parameters() override;
 
  private:
   bool is_ready_in(unsigned long long context);
@@ -44,8 +44,7 @@ class CudaKernel final : public DeviceKernel {
   std::atomic<unsigned long long> last_{0};
   Mutex mutex_;
   std::unordered_set<unsigned long long> ready_ KILN_GUARDED_BY(mutex_);
-  std::vector<std::size_t> parameters_;
-  bool parameters_known_ KILN_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<const KernelParameters> parameters_;
   std::map<cuda::DeviceNumber, std::size_t> shared_allowed_ KILN_GUARDED_BY(mutex_);
 };
 

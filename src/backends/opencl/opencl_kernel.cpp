@@ -4,9 +4,16 @@
 #include <utility>
 
 #include "backends/argument_checks.hpp"
+#include "backends/parameter_types.hpp"
 #include "base/error.hpp"
 
 namespace kiln {
+namespace {
+
+// Upper limit for the name and the type of a parameter, whose lengths the driver reports.
+constexpr std::size_t kMaxParameterText = 4096;
+
+}  // namespace
 
 OpenClKernel::OpenClKernel(std::shared_ptr<const OpenClContextState> place, cl_kernel kernel, std::string name)
     : place_(std::move(place)), kernel_(kernel), name_(std::move(name)) {}
@@ -63,6 +70,42 @@ Status OpenClKernel::launch(const LaunchConfig& config, const Argument* argument
                                                          3, nullptr, global, local, 0, nullptr, nullptr);
   if (error != CL_SUCCESS) return opencl_failure("clEnqueueNDRangeKernel", error);
   return {};
+}
+
+std::string OpenClKernel::parameter_text(cl_uint index, cl_kernel_arg_info what) const {
+  std::size_t size = 0;
+  if (place_->cl().GetKernelArgInfo(kernel_, index, what, 0, nullptr, &size) != CL_SUCCESS) return {};
+  if (size == 0 || size > kMaxParameterText) return {};
+  std::string text(size, '\0');
+  if (place_->cl().GetKernelArgInfo(kernel_, index, what, size, text.data(), nullptr) != CL_SUCCESS) return {};
+  return text.c_str();  // without the NUL at its end
+}
+
+KernelParameter OpenClKernel::ask_parameter(cl_uint index) const {
+  const std::string type = parameter_text(index, CL_KERNEL_ARG_TYPE_NAME);
+  cl_kernel_arg_address_qualifier address = 0;
+  const cl_int error =
+      place_->cl().GetKernelArgInfo(kernel_, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof address, &address, nullptr);
+  if (type.empty() || error != CL_SUCCESS) return {};
+  KernelParameter parameter = parameter_of_type(type);
+  parameter.name = parameter_text(index, CL_KERNEL_ARG_NAME);
+  if (address == CL_KERNEL_ARG_ADDRESS_PRIVATE) return parameter;
+  const bool local = address == CL_KERNEL_ARG_ADDRESS_LOCAL;
+  parameter.type = (local ? "local " : address == CL_KERNEL_ARG_ADDRESS_CONSTANT ? "constant " : "global ") + type;
+  // An image has an address space and no star.
+  parameter.kind = local ? KernelParameter::Kind::LocalMemory : KernelParameter::Kind::Pointer;
+  parameter.size = local ? 0 : sizeof(cl_mem);
+  return parameter;
+}
+
+Result<std::shared_ptr<const KernelParameters>> OpenClKernel::parameters() {
+  const MutexLock lock(mutex_);
+  if (parameters_ == nullptr) {
+    KernelParameters all;
+    for (cl_uint i = 0; i < arguments_; ++i) all.push_back(ask_parameter(i));
+    parameters_ = std::make_shared<const KernelParameters>(std::move(all));
+  }
+  return parameters_;
 }
 
 Result<Occupancy> OpenClKernel::occupancy(std::size_t shared_bytes) {

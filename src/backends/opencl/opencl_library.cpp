@@ -203,6 +203,7 @@ Status OpenClLibrary::bind(const DynamicLibrary& library) {
   find(functions_.CreateKernel, "clCreateKernel");
   find(functions_.ReleaseKernel, "clReleaseKernel");
   find(functions_.GetKernelInfo, "clGetKernelInfo");
+  find(functions_.GetKernelArgInfo, "clGetKernelArgInfo");
   find(functions_.GetKernelWorkGroupInfo, "clGetKernelWorkGroupInfo");
   find(functions_.SetKernelArg, "clSetKernelArg");
   find(functions_.CreateCommandQueue, "clCreateCommandQueue");

@@ -46,6 +46,7 @@ struct OpenClFunctions {
   decltype(&clCreateKernel) CreateKernel = nullptr;
   decltype(&clReleaseKernel) ReleaseKernel = nullptr;
   decltype(&clGetKernelInfo) GetKernelInfo = nullptr;
+  decltype(&clGetKernelArgInfo) GetKernelArgInfo = nullptr;
   decltype(&clGetKernelWorkGroupInfo) GetKernelWorkGroupInfo = nullptr;
   decltype(&clSetKernelArg) SetKernelArg = nullptr;
   decltype(&clCreateCommandQueue) CreateCommandQueue = nullptr;

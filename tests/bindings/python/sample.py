@@ -1,6 +1,8 @@
 """Sample user code for mypy --strict: the package's stubs must type every line."""
 
 import kiln
+import numpy
+import numpy.typing
 
 saxpy: kiln.Unit = kiln.Unit.opencl("saxpy.cl", "kernel void saxpy() {}", entries=["saxpy"], headers={"a.h": ""})
 kiln.request_warmup([saxpy])
@@ -18,6 +20,26 @@ def launch(data: bytes) -> bytearray:
 def ship() -> dict[str, kiln.Unit]:
     kiln.use_bundle("app.kiln")
     return kiln.read_manifest("kiln.toml")
+
+
+def arrays(data: "numpy.typing.NDArray[numpy.float32]") -> float:
+    unit: kiln.Unit = kiln.Unit.from_file("saxpy.cl", entries=["saxpy"])
+    with kiln.Session() as session:
+        stream = session.stream("opencl")
+        x, y = stream.copy_of(data), stream.allocate(data.shape, data.dtype)
+        kernel = session.get(unit)
+        kernel.launch(3.0, x, y, grid=1, block=len(data), stream=stream)
+        print([parameter.type for parameter in kernel.parameters])
+        return float(stream.to_numpy(y)[0])
+
+
+def watch() -> int:
+    kiln.log_events("DEBUG")
+    return kiln.warmup_progress(timeout=10).failed
+
+
+async def code() -> bytes:
+    return (await kiln.artifact_async(saxpy, "sm_90")).bytes
 
 
 async def wait() -> int:

@@ -3,6 +3,7 @@ device, so that handles, streams and arguments are checked; nothing is executed.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import pathlib
@@ -121,7 +122,65 @@ class Refresh(unittest.TestCase):
             self.assertNotEqual(session.artifact(unit, "compute_80", timeout=support.PATIENT).bytes, before)
 
 
+class Closing(unittest.TestCase):
+    def test_with_statement_closes_the_session(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder, "trace.json")
+            with kiln.Session({"trace": trace}) as session:
+                self.assertTrue(repr(session).startswith("<kiln.Session: "), repr(session))
+                artifact = session.artifact(SCALE, "sm_80", timeout=support.PATIENT)
+            self.assertGreater(len(artifact), 0)
+            self.assertTrue(trace.exists())
+        with self.assertRaisesRegex(kiln.InvalidArgument, "the session was closed"):
+            session.status()
+        session.close()
+        self.assertEqual(repr(session), "<kiln.Session, closed>")
+        with self.assertRaisesRegex(kiln.InvalidArgument, "cannot close kiln.shared"):
+            kiln.shared.close()
+        with self.assertRaises(ZeroDivisionError), kiln.Session():
+            1 / 0  # noqa: B018
+
+
+class Async(unittest.TestCase):
+    def test_artifacts_are_awaited_concurrently(self) -> None:
+        def unit(factor: int) -> kiln.Unit:
+            return kiln.Unit.cuda("async.cu", f"__global__ void k(int* x) {{ *x *= {factor}; }}", entries=["k"])
+
+        async def both() -> list[kiln.Artifact]:
+            waits = [kiln.artifact_async(unit(i), "sm_80", timeout=support.PATIENT) for i in (7, 8)]
+            artifacts = await asyncio.gather(*waits)
+            with self.assertRaises(TimeoutError):
+                await kiln.artifact_async(unit(9), "sm_80", timeout=0.0)
+            with self.assertRaises(kiln.CompileError):
+                bad = kiln.Unit.cuda("bad.cu", "nonsense", entries=["k"])
+                await kiln.artifact_async(bad, "sm_80", timeout=support.PATIENT)
+            with self.assertRaises(TypeError):
+                await kiln.artifact_async(unit(7), None)  # type: ignore[arg-type]
+            return artifacts
+
+        artifacts = asyncio.run(both())
+        self.assertEqual([one.bytes[:4] for one in artifacts], [b"\x7fELF"] * 2)
+
+
 class Manifest(unittest.TestCase):
+    def test_file_makes_the_unit_of_the_manifest(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "k.cu")
+            file.write_text('#include "k.h"\nextern "C" __global__ void k() {}')
+            pathlib.Path(folder, "k.cl").write_text("kernel void k() {}")
+            manifest = pathlib.Path(folder, "kiln.toml")
+            manifest.write_text('[[unit]]\nsource = "k.cu"\nentries = ["k"]\noptions = ["-DX=1"]\n')
+            made = kiln.Unit.from_file(file, entries="k", options=["-DX=1"])
+            self.assertEqual(made, kiln.read_manifest(manifest)["k.cu"])
+            self.assertEqual((made.kind, made.name), ("cuda", "k.cu"))
+            opencl = kiln.Unit.from_file(f"{folder}/k.cl", entries="k", name="other.cl")
+            self.assertEqual(opencl, kiln.Unit.opencl("other.cl", "kernel void k() {}", entries="k"))
+            self.assertEqual(kiln.Unit.from_file(file, kind="opencl").kind, "opencl")
+            with self.assertRaisesRegex(ValueError, "one of cuda, opencl"):
+                kiln.Unit.from_file(file, kind="abacus")  # type: ignore[arg-type]
+            with self.assertRaisesRegex(kiln.Error, "there is no file .*none.cu"):
+                kiln.Unit.from_file(f"{folder}/none.cu")
+
     def test_units_equal_those_written_in_python(self) -> None:
         source = 'extern "C" __global__ void k() {}'
         with tempfile.TemporaryDirectory() as folder:
@@ -199,11 +258,45 @@ class Device(unittest.TestCase):
             plain.launch(None, 255, -32768, grid=1, block=1, stream=stream)
         with self.assertRaisesRegex(ValueError, "argument 1 does not fit into the 1 bytes"):
             plain.launch(None, 256, 0, grid=1, block=1, stream=self.stream)
-        with self.assertRaisesRegex(ValueError, "argument 1 is a float and its parameter has 1 bytes"):
+        with self.assertRaisesRegex(TypeError, "argument 1 is the float 1.5, but parameter 1 has 1 bytes"):
             plain.launch(None, 1.5, 0, grid=1, block=1, stream=self.stream)
-        with self.assertRaisesRegex(kiln.InvalidArgument, "argument 1 of .*scale.* is 8 bytes, but got 4"):
-            double.launch(memory, numpy.float32(2), 5, grid=1, block=8, stream=self.stream)
         self.stream.synchronize()
+
+    def test_types_in_the_symbol_are_checked(self) -> None:
+        kernel = self.session.get(SCALE, "scale<double>", timeout=support.PATIENT)
+        self.assertEqual([str(one) for one in kernel.parameters], ["double*", "double", "long long"])
+        self.assertEqual([one.kind for one in kernel.parameters], ["pointer", "float", "integer"])
+        doubles, floats = self.stream.copy_of(numpy.ones(8)), self.stream.copy_of(numpy.ones(8, numpy.float32))
+        begin = "cannot launch scale<double>: argument "
+        wrong = [
+            ((doubles, 2, 5), "1 is the int 2, but parameter 1 is 'double'; write 2.0"),
+            ((doubles, 2.0, 5.5), "2 is the float 5.5, but parameter 2 is 'long long'; write int(5.5)"),
+            ((doubles, numpy.float32(2), 5), "1 is a float32 of 4 bytes, but parameter 1 is 'double'; write numpy.float64(…)"),
+            ((doubles, numpy.int64(2), 5), "1 is a int64 of 8 bytes, but parameter 1 is 'double'; write numpy.float64(…)"),
+            ((doubles, None, 5), "1 is None, but parameter 1 is 'double'; write a number"),
+            ((floats, 2.0, 5), "0 is a Buffer of float32, but parameter 0 is 'double*'; convert the array with .astype('float64')"),
+            ((Array(floats), 2.0, 5), "0 is a Array of float32, but parameter 0 is 'double*'; convert"),
+            ((2, 2.0, 5), "0 is the int 2, but parameter 0 is 'double*'; write an array on the device"),
+            ((doubles, doubles, 5), "1 is a Buffer of float64, but parameter 1 is 'double'; write a number"),
+        ]
+        for arguments, message in wrong:
+            with self.subTest(message), self.assertRaises(TypeError) as caught:
+                kernel.launch(*arguments, grid=1, block=8, stream=self.stream)
+            self.assertIn(begin + message, str(caught.exception))
+        raw = self.stream.copy_of(bytes(64))  # bytes can be anything, and a number can be an address
+        for memory in (doubles, raw, doubles.handle, None):
+            kernel.launch(memory, 2.0, 5, grid=1, block=8, stream=self.stream)
+        self.assertIn("scale<double>(double*, double, long long)", repr(kernel))
+
+    def test_numpy_arrays_round_trip(self) -> None:
+        data = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
+        memory = self.stream.copy_of(data)
+        self.assertEqual((memory.dtype, memory.shape, memory.size), ("<f4", (3, 4), 48))
+        interface = memory.__cuda_array_interface__
+        self.assertEqual((interface["typestr"], interface["shape"]), ("<f4", (3, 4)))
+        back = self.stream.to_numpy(memory)
+        self.assertEqual((back.dtype, back.tolist()), (data.dtype, data.tolist()))
+        self.assertEqual(repr(memory), "<kiln.Buffer of 48 bytes: float32 (3,4)>")
 
     def test_kernel_outlives_refresh_release_and_session(self) -> None:
         session = kiln.Session({"driver": os.environ["KILN_FAKE_DRIVER"]})

@@ -67,6 +67,52 @@ class OpenCl(unittest.TestCase):
         kiln.get(WHOLE, "other").launch(memory, grid=1, block=1, stream=self.stream.handle)
         self.assertEqual(numpy.frombuffer(self.stream.download(memory), numpy.int32)[0], 7)
 
+    def test_parameter_types_are_checked(self) -> None:
+        kernel = kiln.get(SAXPY, timeout=support.PATIENT)
+        self.assertEqual([str(one) for one in kernel.parameters], ["float a", "global float* x", "global float* y"])
+        floats, doubles = self.stream.copy_of(numpy.ones(4, numpy.float32)), self.stream.copy_of(numpy.ones(4))
+        begin = "cannot launch saxpy: argument "
+        wrong: list[tuple[tuple[Any, ...], str]] = [
+            ((3, floats, floats), "0 is the int 3, but parameter 'a' is 'float'; write 3.0"),
+            ((numpy.float64(3), floats, floats), "0 is a float64 of 8 bytes, but parameter 'a' is 'float'; write numpy.float32(…)"),
+            ((3.0, doubles, floats), "1 is a Buffer of float64, but parameter 'x' is 'global float*'; convert the array"),
+            ((3.0, 3.0, floats), "1 is the float 3.0, but parameter 'x' is 'global float*'; write an array"),
+            ((3.0, kiln.LocalMemory(4), floats), "1 is a LocalMemory, but parameter 'x' is 'global float*'; only"),
+        ]
+        for arguments, message in wrong:
+            with self.subTest(message), self.assertRaises(TypeError) as caught:
+                kernel.launch(*arguments, grid=1, block=4, stream=self.stream)
+            self.assertIn(begin + message, str(caught.exception))
+        self.assertIn("<td>0</td><td>a</td><td>float</td><td>4</td>", kernel._repr_html_())
+        self.assertIn("saxpy(float a, global float* x, global float* y)", repr(kernel))
+        fill = kiln.get(WHOLE, "fill", timeout=support.PATIENT)
+        memory = self.stream.allocate(8, "int64")
+        for arguments, message in (
+            ((memory, 1.5, kiln.LocalMemory(32)), "1 is the float 1.5, but parameter 'value' is 'long'; write int(1.5)"),
+            ((memory, 41, 32), "2 is the int 32, but parameter 'scratch' is 'local int*'; write kiln.LocalMemory(32)"),
+        ):
+            with self.subTest(message), self.assertRaises(TypeError) as caught:
+                fill.launch(*arguments, grid=1, block=8, stream=self.stream)
+            self.assertIn("cannot launch fill: argument " + message, str(caught.exception))
+        fill.launch(memory, 41, kiln.LocalMemory(32), grid=1, block=8, stream=self.stream)  # 41 has 8 bytes here
+        self.assertEqual(self.stream.to_numpy(memory).tolist(), [42] * 8)
+
+    def test_numpy_arrays_in_and_out(self) -> None:
+        kernel = kiln.get(SAXPY, timeout=support.PATIENT)
+        x, y = self.stream.copy_of(numpy.full((4, 8), 2, numpy.float32)), self.stream.allocate((4, 8), numpy.float32)
+        self.stream.upload(y, numpy.ones((4, 8), numpy.float32))
+        kernel.launch(3.0, x, y, grid=1, block=32, stream=self.stream)
+        result = self.stream.to_numpy(y)
+        self.assertEqual((result.shape, result.dtype, set(result.flat)), ((4, 8), numpy.float32, {7.0}))
+        with self.assertRaisesRegex(TypeError, "elements of type float64 and the buffer of type float32; convert"):
+            self.stream.upload(y, numpy.ones((2, 8)))
+        with self.assertRaisesRegex(TypeError, "elements of type int32 and the buffer of type float32"):
+            self.stream.download(y, numpy.ones(32, numpy.int32))
+        with self.assertRaisesRegex(TypeError, "a number of bytes, or a shape and a dtype"):
+            self.stream.allocate((4, 8))
+        structures = self.stream.copy_of(numpy.zeros(3, [("a", "f4"), ("b", "i8")]))
+        self.assertEqual((structures.dtype, structures.shape), ("|u1", (36,)))
+
     def test_unknown_backend_is_rejected_with_the_names(self) -> None:
         with self.assertRaisesRegex(ValueError, "cuda or opencl"):
             kiln.shared.stream("abacus")  # type: ignore[arg-type]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib.machinery
+import importlib.util
+import inspect
 import os
+import pydoc
 import pathlib
 import subprocess
 import sys
@@ -22,6 +26,10 @@ def mypy(*files: str) -> subprocess.CompletedProcess[str]:
     # The packages that the adapters import may have no types or be missing.
     command += ["--ignore-missing-imports", "--cache-dir", os.environ.get("MYPY_CACHE", os.devnull)]
     return subprocess.run([*command, *files], capture_output=True, text=True, env={**os.environ, "MYPYPATH": str(PACKAGE)})
+
+
+def public_classes() -> dict[str, type]:
+    return {name: value for name, value in vars(_kiln).items() if isinstance(value, type)}
 
 
 class Types(unittest.TestCase):
@@ -55,12 +63,60 @@ class Types(unittest.TestCase):
             for node in tree.body
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
         }
-        classes = {name: value for name, value in vars(_kiln).items() if isinstance(value, type)}
+        classes = public_classes()
         self.assertEqual(set(stubs), set(classes))
         for name, value in classes.items():
             there = {part for part in vars(value) if not part.startswith("__")}
             self.assertEqual({part for part in stubs[name] if not part.startswith("__")}, there, name)
         self.assertEqual([name for name in kiln.__all__ if not hasattr(kiln, name)], [])
+
+
+    def test_stubs_have_the_docstrings_of_the_extension(self) -> None:
+        loader = importlib.machinery.SourceFileLoader("update_stubs", str(HERE.parents[2] / "tools" / "update_stubs"))
+        spec = importlib.util.spec_from_loader(loader.name, loader)
+        assert spec is not None
+        tool = importlib.util.module_from_spec(spec)
+        loader.exec_module(tool)
+        stubs = (PACKAGE / "kiln" / "_kiln.pyi").read_text()
+        self.assertEqual(tool.with_docstrings(stubs, _kiln), stubs, "run tools/update_stubs")
+        for name, cls in public_classes().items():
+            self.assertTrue(tool.doc_of(cls), name)
+            for member, value in vars(cls).items():
+                if not member.startswith("_"):
+                    self.assertTrue(tool.doc_of(value), f"{name}.{member} has no docstring")
+
+    def test_signatures_are_those_of_the_stubs(self) -> None:
+        for name, cls in public_classes().items():
+            for member, value in vars(cls).items():
+                function = getattr(value, "__func__", value)
+                if hasattr(function, "__nb_signature__") and not member.startswith("_"):
+                    shown = inspect.signature(getattr(cls, member))
+                    (declared, _, defaults), *_ = function.__nb_signature__
+                    arguments = ast.parse(declared.replace("\\", "_") + ": ...").body[0].args  # type: ignore[attr-defined]
+                    names = [one.arg for one in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
+                    own = [one.name for one in shown.parameters.values() if one.kind != one.VAR_POSITIONAL]
+                    self.assertEqual(own, names, f"{name}.{member}")
+                    given = [one.default for one in shown.parameters.values() if one.default is not one.empty]
+                    self.assertEqual(given, list(defaults or []), f"{name}.{member}")
+        self.assertEqual(
+            str(inspect.signature(kiln.get)),
+            "(unit: Unit, entry: str = '', timeout: float | None = None, *, stream: _StreamLike = None) -> Kernel",
+        )
+        self.assertEqual(list(inspect.signature(kiln.Session).parameters)[:2], ["settings", "on_event"])
+        shown = pydoc.plain(pydoc.render_doc(kiln.Session))
+        self.assertIn("artifact(self, unit: Unit, target: Target | str, timeout: float | None = None) -> Artifact", shown)
+        self.assertIn("artifact_async(self, unit", shown)
+
+    def test_every_class_has_a_repr(self) -> None:
+        lacking = [name for name, cls in public_classes().items() if "__repr__" not in vars(cls)]
+        self.assertEqual(lacking, [])
+        unit = kiln.Unit.cuda("k.cu", "source", entries=["a", "b"])
+        self.assertEqual(repr(unit), "<kiln.Unit cuda 'k.cu': a, b>")
+        self.assertEqual(repr(kiln.WarmupPlan("p").stage(unit)), "<kiln.WarmupPlan 'p' of 1 units>")
+        self.assertEqual(repr(kiln.Session().handle(unit, "a")), "<kiln.KernelHandle a of 'k.cu'>")
+        self.assertEqual(repr(kiln.LocalMemory(8)), "kiln.LocalMemory(8)")
+        self.assertEqual(repr(kiln.operation("demo")), "<kiln.operation 'demo'>")
+        self.assertEqual(repr(kiln.Session().external_cache("triton")), "<kiln.ExternalCache of 'triton'>")
 
 
 if __name__ == "__main__":
