@@ -24,6 +24,14 @@ void add_tier(std::vector<Tier>& tiers, const std::string& name, double ms) {
   place->ms += ms;
 }
 
+// Returns true if the program got a result after a launch: a copy from the device, or a wait for a stream. A scalar
+// that sizes an allocation is not a result, and a wait that only tracing causes is not part of the program.
+bool is_result(const Event& event) {
+  if (event.context.purpose == Purpose::AllocationSize || event.context.purpose == Purpose::Trace) return false;
+  return event.kind == Event::Kind::Synchronized ||
+         (event.kind == Event::Kind::Copied && event.message == "from the device");
+}
+
 void count(const audit::RecordedEvent& event, Run& run) {
   const Event& reported = event.event;
   run.span_ms = std::max(run.span_ms, event.end_ms);
@@ -48,6 +56,7 @@ void count(const audit::RecordedEvent& event, Run& run) {
       break;
     default: break;
   }
+  if (run.first_launch_ms && !run.first_result_ms && is_result(reported)) run.first_result_ms = event.end_ms;
   if (category_of(reported) == EventCategory::Problem) {
     run.problems.push_back({event.id, event_name(reported), subject_of(reported), event.start_ms, reported.message});
   }

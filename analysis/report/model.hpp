@@ -113,6 +113,7 @@ struct Run {
   std::uint64_t not_understood = 0;
   double span_ms = 0;                     ///< time from the first event to the end of the last one
   std::optional<double> first_launch_ms;  ///< time at which the first launch was enqueued
+  std::optional<double> first_result_ms;  ///< time at which the host had the first result; none if it read none
   double waited_ms = 0;  ///< total wait time of the program's threads; overlaps on one thread count once
   std::uint64_t compiles = 0;
   double compile_ms = 0;

@@ -102,6 +102,7 @@ Json run_object(const Run& run) {
           {"events_not_drawn", run.not_drawn},
           {"span_ms", run.span_ms},
           {"first_launch_ms", or_null(run.first_launch_ms)},
+          {"first_result_ms", or_null(run.first_result_ms)},
           {"waited_ms", run.waited_ms},
           {"compiles", run.compiles},
           {"compile_ms", run.compile_ms},

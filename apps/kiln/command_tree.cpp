@@ -385,6 +385,10 @@ void CommandTree::add_others() {
 
   add(app_, "doctor", "Check this machine and suggest fixes", doctor_command)
       ->footer("Returns 0 if kiln can compile on this machine, 3 if not.\n\nExample:\n  kiln doctor --json");
+  CLI::App* selftest = add(app_, "selftest", "Test the devices of this machine and write a report", selftest_command);
+  selftest->add_option("-o,--output", to.output, "New directory (default: kiln-selftest)")->type_name("DIR");
+  selftest->add_flag("--quick", to.quick, "Fewer elements and algorithms");
+  selftest->footer(kSelftestFooter);
   add(app_, "version", "Print the version", version_command);
   CLI::App* completions = add(app_, "completions", "Print completions for a shell", completions_command);
   completions->add_option("SHELL", to.shell, "bash, zsh or fish")->required()->type_name("")->check(one_of("SHELL"));

@@ -42,6 +42,7 @@ int key_certify_command(const Arguments& arguments, Console& console);
 int key_show_command(const Arguments& arguments, Console& console);
 int status_command(const Arguments& arguments, Console& console);
 int doctor_command(const Arguments& arguments, Console& console);
+int selftest_command(const Arguments& arguments, Console& console);
 int version_command(const Arguments& arguments, Console& console);
 int completions_command(const Arguments& arguments, Console& console);
 

@@ -207,6 +207,13 @@ inline constexpr const char* kReportFooter =
     "  KILN_TRACE=cold.json ./app; KILN_TRACE=warm.json ./app\n"
     "  kiln report cold.json warm.json -o report.html";
 
+inline constexpr const char* kSelftestFooter =
+    "Takes up to ten minutes, writes nothing outside of its directory, and uses no setting but nvrtc, cccl,\n"
+    "driver and worker.path. Returns 0, 1 if a check failed, 3 if there is no device.\n"
+    "\n"
+    "Example:\n"
+    "  kiln selftest -o report";
+
 inline constexpr const char* kCompletionsFooter =
     "Examples:\n"
     "  kiln completions bash > ~/.local/share/bash-completion/completions/kiln\n"

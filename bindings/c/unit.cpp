@@ -38,6 +38,17 @@ Result<LinkPart> part_of(const kiln_link_part& given, const std::string& name) {
   }
 }
 
+template <class Read>
+kiln_code give_unit_of_file(const char* path, kiln_unit** unit, kiln_error** error, const Read& read) noexcept {
+  return run_call(error, [&]() -> Status {
+    if (Status there = check_place(unit, "unit"); !there) return there;
+    if (Status there = check_text(path, "path"); !there) return there;
+    kiln::Result<Unit> made = read(path);
+    if (!made) return std::move(made).error();
+    return give_unit(*std::move(made), unit);
+  });
+}
+
 // Replaces a unit by the result of `more`.
 template <class More>
 kiln_code add_to(kiln_unit* unit, const char* text, const char* name, kiln_error** error, const More& more) noexcept {
@@ -67,6 +78,14 @@ kiln_code kiln_unit_opencl(const char* name, const char* source, kiln_unit** uni
     if (Status right = check_source(name, source, unit); !right) return right;
     return give_unit(kiln::Unit::opencl(name, source), unit);
   });
+}
+
+kiln_code kiln_unit_cuda_file(const char* path, kiln_unit** unit, kiln_error** error) {
+  return give_unit_of_file(path, unit, error, &kiln::Unit::cuda_file);
+}
+
+kiln_code kiln_unit_opencl_file(const char* path, kiln_unit** unit, kiln_error** error) {
+  return give_unit_of_file(path, unit, error, &kiln::Unit::opencl_file);
 }
 
 kiln_code kiln_unit_link(const char* name, const kiln_link_part* parts, size_t part_count, kiln_unit** unit,

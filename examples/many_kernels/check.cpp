@@ -98,6 +98,7 @@ class Output {
 
   const kiln::Buffer& buffer() const { return buffer_; }
   Outcome compare(const std::vector<T>& expected) {
+    const kiln::OperationScope result(kiln::OperationContext::with_purpose(kiln::Purpose::Materialize));
     stream_.download(values_.data(), buffer_, buffer_.size()).value();
     if (values_ == expected) return Outcome::Right;
     return values_ == marked(values_.size()) ? Outcome::Untouched : Outcome::Wrong;
@@ -184,6 +185,8 @@ Outcome check_backward(Semiring& library, const kiln::Stream& stream, bool to_a,
 }  // namespace
 
 Outcome check(Semiring& library, const kiln::Stream& stream, const std::string& kernel) {
+  // One run of an operation, so that `kiln audit` knows where the work ends: its result is read, and nothing follows.
+  const kiln::OperationScope operation(kiln::OperationContext::new_run("semiring." + kernel));
   const std::string family = kernel.substr(0, kernel.find('_'));
   const std::string over = kernel.substr(kernel.find('_') + 1);
   const std::string type = kernel.substr(kernel.rfind('_') + 1);

@@ -45,8 +45,8 @@ void print_json(const Report& report) {
       "  \"requested\": %zu,\n  \"compiled\": %zu,\n  \"cached\": %zu,\n  \"pending\": %zu,\n  \"failed\": %zu,\n",
       report.status.submitted, report.status.compiled, report.status.cached, report.status.pending,
       report.status.failed);
-  std::printf("  \"startup_ms\": %.3f,\n  \"first_result_ms\": %.3f,\n  \"total_ms\": %.3f,\n", report.startup_ms,
-              report.first_result_ms, report.total_ms);
+  std::printf("  \"startup_ms\": %.3f,\n  \"warmup_ms\": %.3f,\n", report.startup_ms, report.warmup_ms);
+  std::printf("  \"first_result_ms\": %.3f,\n  \"total_ms\": %.3f,\n", report.first_result_ms, report.total_ms);
   std::printf("  \"threads\": %zu,\n  \"checked\": %zu,\n  \"wrong\": %zu,\n  \"kernels\": {", report.threads,
               report.count(Outcome::Right), report.count(Outcome::Wrong));
   const char* comma = "";
@@ -66,8 +66,8 @@ void print_json(const Report& report) {
 
 void print_table(const Report& report) {
   std::printf("%s, %s\n", report.backend.c_str(), report.device.c_str());
-  std::printf("start-up %.2f ms, first result after %.1f ms, all after %.1f ms\n", report.startup_ms,
-              report.first_result_ms, report.total_ms);
+  std::printf("start-up %.2f ms, warm-up %.1f ms, first result after %.1f ms, all after %.1f ms\n", report.startup_ms,
+              report.warmup_ms, report.first_result_ms, report.total_ms);
   std::printf("%zu compiled, %zu cached, %zu failed; %zu of the library's %zu kernels not requested; %zu threads\n",
               report.status.compiled, report.status.cached, report.status.failed, report.not_requested(),
               report.available, report.threads);

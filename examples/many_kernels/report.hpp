@@ -14,6 +14,7 @@ struct Report {
   std::string backend;
   std::string device;          ///< the target for which the kernels were compiled
   double startup_ms = 0;       ///< time to open a session and request the units
+  double warmup_ms = 0;        ///< time waited for all requested kernels, before the first use of one
   double first_result_ms = 0;  ///< time from the same start until the first kernel's result was on the host
   double total_ms = 0;
   std::size_t available = 0;  ///< number of kernels in the library

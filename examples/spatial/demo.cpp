@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "spatial/commands.hpp"
 #include "spatial/demo_report.hpp"
@@ -29,6 +30,40 @@ runtime::RuntimeOptions runtime_options(const std::string& backend) {
   return options;
 }
 
+using Operations = std::vector<const runtime::Operation*>;
+
+Operations operations_of(const std::string& name) {
+  if (name == "within") return {&kWithin};
+  if (name == "to_wkb") return {&kWkbOfPolygons};
+  if (name == "dissolve") return {&kDissolve, &kWkbOfPolygons};
+  return {&kSjoin};
+}
+
+/// Requests the units of the operations. Returns at once: kiln compiles them on other threads while the program makes
+/// its data. In mode auto, the decision requests the units of what it selects.
+void request_units(runtime::Runtime& runtime, const Operations& operations) {
+  if (runtime.mode() != runtime::Mode::Gpu) return;
+  for (const runtime::Operation* operation : operations) {
+    for (const runtime::Variant& variant : *operation) {
+      if (variant.requirements != nullptr) runtime.request(variant.backend, *variant.requirements);
+    }
+  }
+}
+
+/// Waits until the units of the operations are ready on the selected backend: once for all of them, before the
+/// operation, so that no stage of it waits for a compiler. Returns the time.
+double warm_up(runtime::Runtime& runtime, const Operations& operations, runtime::Backend selected) {
+  const auto start = Clock::now();
+  kiln::WarmupPlan plan("spatial demo");
+  for (const runtime::Operation* operation : operations) {
+    for (const runtime::Variant& variant : *operation) {
+      if (variant.backend == selected && variant.requirements != nullptr) plan.stage(*variant.requirements);
+    }
+  }
+  (void)plan.ensure_warm(runtime.session(), kiln::kForever);  // the operation reports the error of a unit that failed
+  return ms_since(start);
+}
+
 /// Columns that were uploaded to a device before the operation.
 struct OnOneDevice {
   DevicePoints points;
@@ -51,9 +86,6 @@ kiln::Status check_device(runtime::Runtime& runtime, runtime::Backend backend) {
 kiln::Result<OnOneDevice> bring(runtime::Runtime& runtime, const SyntheticData& scene) {
   const runtime::Backend backend = runtime.options().devices.front();
   if (kiln::Status status = check_device(runtime, backend); !status) return status.error();
-  if (kiln::Status status = runtime.session().make_current(runtime::device_backend(backend)); !status) {
-    return status.error();
-  }
   kiln::Result<std::shared_ptr<DeviceContext>> kit = DeviceContext::open(runtime.session(), backend);
   if (!kit) return kit.error();
   kiln::Result<DevicePoints> points = upload(runtime, *kit, scene.points);
@@ -118,18 +150,17 @@ kiln::Status run(runtime::Runtime& runtime, const DemoOptions& options, const Sy
   const Points points = there ? Points(there->points) : Points(scene.points);
   const Polygons polygons = there ? Polygons(there->polygons) : Polygons(scene.polygons);
   const Keys keys = there ? Keys(there->keys) : Keys(scene.keys);
-  const auto begin = [&](std::initializer_list<const runtime::Operation*> operations) {
-    return runtime::Workflow::begin(runtime, "spatial demo", operations,
-                                    {points.rows() != 0 ? points.rows() : polygons.rows(),
-                                     there ? kiln::Residency::Device : kiln::Residency::Host, points.backend()});
-  };
-  start = Clock::now();
-  kiln::Result<runtime::Workflow> workflow = options.operation == "within"     ? begin({&kWithin})
-                                             : options.operation == "to_wkb"   ? begin({&kWkbOfPolygons})
-                                             : options.operation == "dissolve" ? begin({&kDissolve, &kWkbOfPolygons})
-                                                                               : begin({&kSjoin});
+  const Operations operations = operations_of(options.operation);
+  kiln::Result<runtime::Workflow> workflow =
+      runtime::Workflow::begin(runtime, "spatial demo", operations,
+                               {points.rows() != 0 ? points.rows() : polygons.rows(),
+                                there ? kiln::Residency::Device : kiln::Residency::Host, points.backend()});
   if (!workflow) return workflow.error();
   report.decision = workflow->decision();
+  if (runtime::on_device(report.decision.selected)) {
+    report.warmup_ms = warm_up(runtime, operations, report.decision.selected);
+  }
+  start = Clock::now();
   kiln::Status status = compute(runtime, options.operation, points, polygons, keys, report);
   report.ms = ms_since(start);
   return status;
@@ -152,17 +183,19 @@ PolygonColumn first_polygon(const PolygonColumn& polygons) {
   return one;
 }
 
-}  // namespace
-
-kiln::Result<int> demo(const DemoOptions& options) {
+SyntheticData make_data(const DemoOptions& options) {
   SyntheticData scene = options.operation == "dissolve" ? make_coverage(options.scene) : make_scene(options.scene);
   if (options.operation == "within") scene.polygons = first_polygon(scene.polygons);
   if (options.operation == "to_wkb") scene.points = PointColumn();
+  return scene;
+}
+
+}  // namespace
+
+kiln::Result<int> demo(const DemoOptions& options) {
   DemoReport report;
   report.operation = options.operation;
   report.backend = options.backend;
-  report.points = scene.points.rows();
-  report.polygons = scene.polygons.rows();
   std::mutex mutex;  // guards report.compiled: units are compiled on other threads
   kiln::SessionOptions settings;
   if (!options.trace.empty()) settings.settings["trace"] = options.trace;
@@ -180,6 +213,10 @@ kiln::Result<int> demo(const DemoOptions& options) {
   if (!session) return session.error();
   {
     runtime::Runtime runtime(*session, runtime_options(options.backend));
+    request_units(runtime, operations_of(options.operation));
+    const SyntheticData scene = make_data(options);
+    report.points = scene.points.rows();
+    report.polygons = scene.polygons.rows();
     if (kiln::Status status = run(runtime, options, scene, report); !status) return status.error();
   }
   report.undeclared = session->undeclared();

@@ -25,6 +25,7 @@ void print_text(const DemoReport& report) {
               device.c_str(), decision.explanation.c_str());
   std::printf("%.1f ms", report.ms);
   if (report.upload_ms > 0) std::printf(", after %.1f ms to bring the columns to the device", report.upload_ms);
+  if (report.warmup_ms > 0) std::printf(", warm-up %.1f ms", report.warmup_ms);
   std::printf("; units compiled: %zu\n", report.compiled.size());
   for (const kiln::UndeclaredUse& use : report.undeclared) {
     std::fprintf(stderr, "spatial: %s uses %s of %s, which is not declared in any Requirements\n", use.caller.c_str(),
@@ -47,6 +48,7 @@ void print_json(const DemoReport& report) {
   json["reason"] = to_string(report.decision.reason);
   json["text"] = report.decision.explanation;
   json["upload_ms"] = report.upload_ms;
+  json["warmup_ms"] = report.warmup_ms;
   json["ms"] = report.ms;
   json["compiled"] = report.compiled;
   json["undeclared"] = nlohmann::ordered_json::array();

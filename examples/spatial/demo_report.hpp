@@ -22,7 +22,8 @@ struct DemoReport {
   std::uint64_t digest = 0;
   kiln::runtime::Decision decision;
   double upload_ms = 0;
-  double ms = 0;                      ///< time from the decision until the result is on the host
+  double warmup_ms = 0;               ///< time waited for the units of the operation, before it began
+  double ms = 0;                      ///< time of the operation until the result is on the host
   std::vector<std::string> compiled;  ///< units, in the order in which they became ready
   std::vector<kiln::UndeclaredUse> undeclared;
 

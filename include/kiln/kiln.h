@@ -118,6 +118,10 @@ typedef struct kiln_link_part {
 KILN_C_API kiln_code kiln_unit_cuda(const char* name, const char* source, kiln_unit** unit, kiln_error** error);
 /// Creates an OpenCL C unit for the device's own compiler.
 KILN_C_API kiln_code kiln_unit_opencl(const char* name, const char* source, kiln_unit** unit, kiln_error** error);
+/// Reads a source file, as `kiln compile PATH` does: the name is the file's base name, and a CUDA source with a quoted
+/// `#include` gets its directory as the first include root. KILN_IO if the file cannot be read.
+KILN_C_API kiln_code kiln_unit_cuda_file(const char* path, kiln_unit** unit, kiln_error** error);
+KILN_C_API kiln_code kiln_unit_opencl_file(const char* path, kiln_unit** unit, kiln_error** error);
 /// Creates a unit that nvJitLink links from several compiled parts.
 KILN_C_API kiln_code kiln_unit_link(const char* name, const kiln_link_part* parts, size_t part_count, kiln_unit** unit,
                                     kiln_error** error);
@@ -459,7 +463,8 @@ KILN_C_API void kiln_kernel_free(kiln_kernel* kernel);
 typedef struct kiln_stream kiln_stream;
 typedef struct kiln_buffer kiln_buffer;
 
-/// Creates a stream in the current context.
+/// Creates a stream in the current context. If this thread has no current CUDA context, the primary context of the
+/// first device becomes current in it and stays so.
 KILN_C_API kiln_code kiln_stream_new(kiln_session* session, kiln_backend backend, kiln_stream** stream,
                                      kiln_error** error);
 /// Returns the CUstream or cl_command_queue, which belongs to the stream.

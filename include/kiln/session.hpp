@@ -190,7 +190,9 @@ class KILN_API Session {
   /// Makes the primary context of a device current in this thread, for programs that have no context. `device` is the
   /// index of the device. OpenCL has no current context: there, it selects the device for all threads.
   Status make_current(Backend backend, std::size_t device = 0);
-  /// Creates a stream in the current context, for programs that have none. Include <kiln/stream.hpp> to call it.
+  /// Creates a stream in the current context, for programs that have none. If this thread has no current CUDA context,
+  /// the primary context of the first device becomes current in it and stays so, as with CUDA's runtime. Include
+  /// <kiln/stream.hpp> to call it.
   Result<Stream> stream(Backend backend);
 
   /// Returns a callback that passes an event to this session's trace, metrics and `on_event`, for components outside

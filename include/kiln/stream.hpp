@@ -36,7 +36,7 @@ class KILN_API Buffer {
 };
 
 /// A stream that also allocates memory, for programs that bring neither; `Session::stream` creates it. Copies share it.
-/// Every calling thread must have the context current in which the stream was created.
+/// Every calling thread must have the context current in which the stream was created; in the creating thread it is.
 class KILN_API Stream {
  public:
   void* native() const;        ///< CUstream or cl_command_queue

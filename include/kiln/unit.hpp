@@ -9,6 +9,7 @@
 #include <kiln/bytes.hpp>
 #include <kiln/export.hpp>
 #include <kiln/key.hpp>
+#include <kiln/result.hpp>
 #include <kiln/target.hpp>
 
 namespace kiln {
@@ -41,6 +42,11 @@ class KILN_API Unit {
   [[nodiscard]] static Unit cuda(std::string name, std::string source);
   /// Creates an OpenCL C unit for the device's own compiler.
   [[nodiscard]] static Unit opencl(std::string name, std::string source);
+  /// Reads a source file. The name of the unit is the file's base name. If a CUDA source has a quoted `#include`, the
+  /// file's directory is the first include root. `kiln compile PATH` and a `kiln.toml` with the file make the same
+  /// unit, so that its entries in caches and bundles are shared. Returns Code::Io if the file cannot be read.
+  static Result<Unit> cuda_file(const std::string& path);
+  static Result<Unit> opencl_file(const std::string& path);
   /// Creates a unit that nvJitLink links from several compiled parts. Options are linker options (`-O3`,
   /// `-maxrregcount=32`). An entry is the symbol of a kernel, or an entry of a part that is a unit, by its name in that
   /// unit. The include roots are those of its parts, in part order. A linked unit accepts no other include roots, no

@@ -58,7 +58,7 @@ class Module {
 };
 
 /// The devices of one driver. Every implementation passes tests/conformance/device_conformance.hpp. No function
-/// creates, retains or switches a context, except `make_current`.
+/// creates, retains or switches a context, except `make_current` and `ensure_current`.
 /// Thread-safe.
 class Device {
  public:
@@ -73,6 +73,9 @@ class Device {
   /// Makes the device's primary context current in the calling thread, on the explicit request of a caller without a
   /// context.
   virtual Status make_current(std::size_t device) = 0;
+  /// Makes the primary context of the first device current if the calling thread has no context. Does nothing if it
+  /// has one.
+  virtual Status ensure_current() = 0;
 
   /// Loads an artifact into the driver. Needs no current context and disturbs no stream capture in any thread. Returns
   /// Code::LoadRejected if the driver rejects the bytes; the caller then uses another artifact or compiles again.

@@ -22,6 +22,7 @@ class TracedDevice final : public Device {
   Result<std::vector<DeviceInfo>> devices() override { return device_->devices(); }
   Result<CurrentContext> current_context() override { return device_->current_context(); }
   Status make_current(std::size_t device) override { return device_->make_current(device); }
+  Status ensure_current() override { return device_->ensure_current(); }
   Result<std::shared_ptr<Module>> load(const Artifact& artifact) override { return device_->load(artifact); }
 
   Result<void*> create_stream() override { return device_->create_stream(); }

@@ -127,9 +127,11 @@ Result<Stream> Session::stream(Backend backend) {
   return catch_to_error([&]() -> Result<Stream> {
     const auto driver = state_->impl().requests().open(to_string(backend), Deadline(system_clock(), kForever));
     if (!driver) return driver.error();
-    const auto native = (*driver)->device().create_stream();
+    Device& device = (*driver)->device();
+    if (Status current = device.ensure_current(); !current) return std::move(current).error();
+    const auto native = device.create_stream();
     if (!native) return native.error();
-    return Stream(std::make_shared<detail::StreamState>(state_, (*driver)->device(), *native));
+    return Stream(std::make_shared<detail::StreamState>(state_, device, *native));
   });
 }
 

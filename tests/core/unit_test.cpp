@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "core/unit_access.hpp"
+#include "support/fixtures/files.hpp"
+#include "support/fixtures/temporary_directory.hpp"
 
 namespace kiln::test {
 namespace {
@@ -44,6 +46,22 @@ TEST(Unit, KeyCoversEveryInput) {
 TEST(Unit, KeyIgnoresIncludeRootPaths) {
   EXPECT_EQ(base().with_include_root("/a").key(), base().with_include_root("/b").key());
   EXPECT_EQ(base().with_include_root("/a", "/a/sentinel").key(), base().with_include_root("/b", "/b/sentinel").key());
+}
+
+TEST(Unit, OfFileHasItsBaseNameAndItsDirectoryForQuotedIncludes) {
+  const TemporaryDirectory directory;
+  const std::string plain = "extern \"C\" __global__ void k() {}\n";
+  write_text(directory.path("plain.cu"), plain);
+  write_text(directory.path("quoted.cu"), "# include \"h.h\"\n");
+  write_text(directory.path("quoted.cl"), "#include \"h.h\"\n");
+  EXPECT_EQ(Unit::cuda_file(directory.path("plain.cu")).value(), Unit::cuda("plain.cu", plain));
+  EXPECT_EQ(Unit::cuda_file(directory.path("quoted.cu")).value(),
+            Unit::cuda("quoted.cu", "# include \"h.h\"\n").with_include_root(directory.path()));
+  EXPECT_EQ(Unit::opencl_file(directory.path("quoted.cl")).value(), Unit::opencl("quoted.cl", "#include \"h.h\"\n"));
+  const Result<Unit> missing = Unit::cuda_file(directory.path("missing.cu"));
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().code, Code::Io);
+  EXPECT_NE(missing.error().message.find("missing.cu"), std::string::npos) << missing.error().message;
 }
 
 TEST(Unit, IdentityCoversIncludeRootPaths) {

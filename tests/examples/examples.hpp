@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,6 +29,22 @@ class Examples : public KilnProgram {
     const nlohmann::json json = ran.json();
     if (!json.is_object()) ADD_FAILURE() << "not JSON: " << ran.out << ran.err;
     return json.is_object() ? json : nlohmann::json::object();
+  }
+  /// Expects that no run of an operation waited for a compiler: the program requested its units and waited for them
+  /// before.
+  static void expect_no_run_waits_for_compiler(const std::string& trace) {
+    std::ifstream file(trace);
+    const nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << trace;
+    for (const nlohmann::json& event : json["traceEvents"]) {
+      if (event.value("cat", "") != "blocking_compile") continue;
+      EXPECT_EQ(event["args"].value("dispatch", 0), 0) << event;
+    }
+  }
+  void expect_clean_audit(const std::string& trace) {
+    const Ran audit = run({"audit", trace});
+    EXPECT_EQ(audit.exit_code, 0) << audit.out;
+    EXPECT_EQ(run({"audit", trace, "--json"}).json().value("verdict", ""), "clean") << audit.out;
   }
 };
 

@@ -18,6 +18,7 @@ thread_local Position blockIdx, blockDim, threadIdx;
 
 #define __device__
 #define __global__
+#define __launch_bounds__(threads)
 double __longlong_as_double(long long bits) {
   double value = 0;
   std::memcpy(&value, &bits, sizeof value);

@@ -37,7 +37,10 @@ TEST_F(SpatialProgram, FirstWithinCompilesItsUnitsAndSecondProcessNone) {
     return arguments;
   };
   const Variables allowed = {{"KILN_ALLOW_CPU_DEVICE", "1"}};  // PoCL
-  nlohmann::json cold = demo(on("opencl"), allowed);
+  std::vector<std::string> traced = on("opencl");
+  traced.insert(traced.end(), {"--trace", path("cold.json")});
+  nlohmann::json cold = demo(traced, allowed);
+  expect_no_run_waits_for_compiler(path("cold.json"));
   std::sort(cold["compiled"].begin(), cold["compiled"].end());
   EXPECT_EQ(cold["compiled"], (nlohmann::json{"compact.cl", "polygon_bounds.cl", "within.cl"})) << cold;
   EXPECT_EQ(cold["undeclared"], nlohmann::json::array());
@@ -45,7 +48,9 @@ TEST_F(SpatialProgram, FirstWithinCompilesItsUnitsAndSecondProcessNone) {
   EXPECT_EQ(cold["selected"], "opencl");
   EXPECT_EQ(cold["cpu_device"], true);
 
-  const nlohmann::json warm = demo(on("opencl"), allowed);
+  traced.back() = path("warm.json");
+  const nlohmann::json warm = demo(traced, allowed);
+  expect_clean_audit(path("warm.json"));
   EXPECT_EQ(warm["compiled"], nlohmann::json::array()) << warm;
   const nlohmann::json processor = demo(on("cpu"));
   EXPECT_GT(processor.value("pairs", 0), 0);

@@ -50,6 +50,8 @@ class ExampleTrace : public Examples {
 TEST_F(ExampleTrace, IsValidForPerfettoAndSecondProcessShowsNoCompile) {
   run_twice("opencl");
   expect_compiles_in_the_first_alone();
+  expect_no_run_waits_for_compiler(path("first.json"));
+  expect_clean_audit(path("second.json"));
 }
 
 TEST_F(ExampleTrace, IsEqualWithFakeDriver) {

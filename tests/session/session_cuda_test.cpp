@@ -226,6 +226,30 @@ TEST_F(SessionCuda, ThreadWithoutContextGetsErrorWithNextStep) {
   const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
   ASSERT_FALSE(kernel.has_value());
   EXPECT_EQ(kernel.error().code, Code::Unavailable) << kernel.error().message;
+  EXPECT_NE(kernel.error().message.find("; call make_current"), std::string::npos) << kernel.error().message;
+}
+
+TEST_F(SessionCuda, StreamMakesPrimaryContextCurrentInThreadWithoutContext) {
+  Session session = Session::open(options()).value();
+  const auto stream = session.stream(Backend::Cuda);
+  ASSERT_TRUE(stream.has_value()) << stream.error().message;
+  const auto buffer = stream->copy_of(std::vector<float>(16));
+  ASSERT_TRUE(buffer.has_value()) << buffer.error().message;
+  const auto kernel = session.get(saxpy(), "saxpy", seconds(60));
+  ASSERT_TRUE(kernel.has_value()) << kernel.error().message;
+  EXPECT_TRUE(launch(*kernel, *stream).has_value());
+}
+
+TEST_F(SessionCuda, ExceptionOfFailedCompileContainsCompilerLog) {
+  Session session = Session::open(options()).value();
+  try {
+    (void)session.artifact(Unit::cuda("broken.cu", "__global__ void k() { undeclared(); }"), Target::sm(80)).value();
+    ADD_FAILURE() << "the unit was compiled";
+  } catch (const ResultError& error) {
+    EXPECT_NE(std::string(error.what()).find("broken.cu(1): error: identifier \"undeclared\" is undefined"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST_F(SessionCuda, EachLevelWorksOnItsOwn) {

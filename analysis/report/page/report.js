@@ -10,7 +10,7 @@ const ROOM_FOR_TEXT = 0.2;
 
 // The event categories with their names in the legend. Each has a color in the style sheet.
 const CATEGORIES = {
-  request: "request", wait: "wait", find: "hit or miss", compile: "compile", load: "load", launch: "launch", copy: "copy",
+  request: "request", wait: "blocked", find: "hit or miss", compile: "compile", load: "load", launch: "launch", copy: "copy",
   memory: "memory", work: "operation", trouble: "problem", other: "other",
 };
 
@@ -21,13 +21,13 @@ const PHASES = {
   find: ["hit", "find"],
   compile: ["compile", "compile"],
   publish: ["publish", "copy"],
-  unclaimed: ["wait for load", "idle"],
+  unclaimed: ["idle until load", "idle"],
   load: ["load", "load"],
-  ready: ["wait for launch", "idle"],
+  ready: ["idle until launch", "idle"],
   launch: ["first launch", "launch"],
 };
 
-const WAITED_FOR = {
+const BLOCKED_ON = {
   blocking_compile: "a compile", claim_waited: "another process", lease_waited: "another host", synchronized: "a stream",
   hit: "a lookup", loaded: "a driver load", copied: "a copy",
 };
@@ -98,18 +98,19 @@ function fill(id, ...children) {
 
 // The runs of each program side by side.
 
+// Runs are compared by their first result or, if one of them read none through kiln, by their first launch.
+const measureOf = (runs) => runs.every((run) => run.first_result_ms !== null) ? "first_result_ms" : "first_launch_ms";
 // Returns a sentence that compares the cold and the warm run.
 function sentence(program) {
-  const cold = model.runs[program.cold]?.first_launch_ms ?? null;
-  const warm = model.runs[program.warm]?.first_launch_ms ?? null;
-  if (cold === null || warm === null) {
-    const only = model.runs[program.runs[0]].first_launch_ms;
-    if (only === null) return "No kernel was launched in the first run.";
-    return `The first kernel was launched ${duration(only)} after the first event.`;
-  }
-  const times = cold / warm;
-  const faster = warm > 0 && times > 1.05 ? `: ${times.toFixed(times >= 10 ? 0 : 1)} times faster` : "";
-  return `The first kernel was launched after ${duration(cold)} cold and after ${duration(warm)} warm${faster}.`;
+  const both = program.cold !== null && program.warm !== null;
+  const runs = (both ? [program.cold, program.warm] : [program.runs[0]]).map((run) => model.runs[run]);
+  const measure = measureOf(runs);
+  const [cold, warm] = runs.map((run) => run[measure]);
+  if (cold === null || warm === null) return "A run launched no kernel.";
+  const what = measure === "first_result_ms" ? "The first result was ready" : "The first kernel was launched";
+  if (!both) return `${what} ${duration(cold)} after the first event.`;
+  const faster = warm > 0 && cold > 1.05 * warm ? `: ${(cold / warm).toFixed(cold >= 10 * warm ? 0 : 1)} times faster` : "";
+  return `${what} after ${duration(cold)} cold and after ${duration(warm)} warm${faster}.`;
 }
 
 function phasesBar(steps, start, whole, about) {
@@ -131,12 +132,13 @@ function firstCall(run) {
       ` · ${duration(call.total_ms)} from request to launch`),
     phasesBar(call.steps, call.at_ms, call.total_ms, "Phases of the first call"),
     make("ol", { class: "chain" }, row("request", ["request", "request"], "at " + duration(call.at_ms)), rows),
-    call.waited_ms > 0 ? [note(`A caller waited for ${duration(call.waited_ms)} of this time.`)] : [],
+    call.waited_ms > 0 ? [note(`A caller was blocked for ${duration(call.waited_ms)} of this time.`)] : [],
   ].flat();
 }
 
-function runCard(run, longest) {
-  const first = run.first_launch_ms;
+function runCard(run, measure, longest) {
+  const first = run[measure];
+  const until = measure === "first_result_ms" ? "until the first result" : "until the first kernel was launched";
   const fact = (name, value) => make("div", {}, make("dt", {}, name), make("dd", {}, value));
   const work = (count, ms) => count === 0 ? "none" : `${count} in ${duration(ms)}`;
   const hits = run.tiers.filter((tier) => tier.tier !== "compiled").map((tier) => `${tier.count} ${tier.tier}`);
@@ -146,24 +148,24 @@ function runCard(run, longest) {
       make("h3", {}, label(run), " ", make("span", { class: "file" }, run.file.split("/").pop())),
       make("p", { class: "figure" },
         make("b", {}, first === null ? "no launch" : duration(first)),
-        make("span", {}, first === null ? "in this trace" : "until the first kernel was launched"))),
-    make("div", scale,
-      makeMark("first", 0, first ?? 0, longest, { title: duration(first ?? 0) + " until the first launch" })),
+        make("span", {}, first === null ? "in this trace" : until))),
+    make("div", scale, makeMark("first", 0, first ?? 0, longest, { title: `${duration(first ?? 0)} ${until}` })),
     make("dl", { class: "facts" },
-      fact("time waited", duration(run.waited_ms)), fact("compiles", work(run.compiles, run.compile_ms)),
-      fact("hits", hits.join(", ") || "none"), fact("loads", work(run.loads, run.load_ms))),
+      fact("blocked", duration(run.waited_ms)), fact("compiles", work(run.compiles, run.compile_ms)),
+      fact("cache hits", hits.join(", ") || "none"), fact("loads", work(run.loads, run.load_ms))),
     firstCall(run));
 }
 
 function programSection(program) {
   const runs = program.runs.map((run) => model.runs[run]);
-  const longest = Math.max(...runs.map((run) => run.first_launch_ms ?? 0));
+  const measure = measureOf(runs);
+  const longest = Math.max(...runs.map((run) => run[measure] ?? 0));
   return make("section", { class: "program" },
     make("h2", {}, program.name), make("p", { class: "sentence" }, sentence(program)),
-    make("div", { class: "runs" }, runs.map((run) => runCard(run, longest))));
+    make("div", { class: "runs" }, runs.map((run) => runCard(run, measure, longest))));
 }
 
-// The waits.
+// The waits: times in which a thread was blocked.
 
 function waitRow(wait, index, longest) {
   const attributes = { "data-event": wait.event, "data-run": wait.run, "data-ms": wait.ms, class: index < 3 ? "top" : "" };
@@ -174,15 +176,15 @@ function waitRow(wait, index, longest) {
       make("div", { class: "bar" }, makeMark("wait", 0, wait.ms, longest, {}))),
     runCell(model.runs[wait.run]),
     make("td", { "data-label": "thread" }, wait.who + (wait.background ? " (in the background)" : "")),
-    cell(WAITED_FOR[wait.kind] ?? "", subject), cell(wait.why),
+    cell(BLOCKED_ON[wait.kind] ?? "", subject), cell(wait.why),
     make("td", { class: "at", "data-label": "at" }, duration(wait.at_ms)));
 }
 
 function waitTable() {
   const shown = model.waits.slice(0, MAX_WAITS);
-  if (shown.length === 0) return [make("p", {}, "The traces contain no waits.")];
+  if (shown.length === 0) return [make("p", {}, "No thread was blocked.")];
   const rows = shown.map((wait, index) => waitRow(wait, index, shown[0].ms));
-  return [table("waits", ["", "duration", "run", "thread", "waited for", "cause", "at"], rows),
+  return [table("waits", ["", "blocked for", "run", "thread", "blocked on", "cause", "at"], rows),
     ...more(rows.length, model.waits_in_all, "waits")];
 }
 
@@ -298,7 +300,7 @@ function tierRow(run) {
     make("b", {}, String(tier.count)), " in " + duration(tier.ms)));
   if (legend.length === 0) legend.push(make("li", { class: "note" }, "no unit was requested"));
   return make("tr", {}, runCell(run), cell(
-    make("div", { class: "bar tiers", role: "img", "aria-label": "shares of the tiers" }, marks),
+    make("div", { class: "bar tiers", role: "img", "aria-label": "shares of the cache tiers" }, marks),
     make("ul", { class: "legend" }, legend)));
 }
 
@@ -376,10 +378,10 @@ function traceRow(run) {
 function lead() {
   const text = `${counted(model.runs.length, "run", "runs")} of ${counted(model.programs.length, "program", "programs")}. `;
   const longest = model.waits[0];
-  if (!longest) return text + "The traces contain no waits.";
+  if (!longest) return text + "No thread was blocked.";
   const run = model.runs[longest.run];
-  return text + `The longest wait was ${duration(longest.ms)}, by thread ${longest.who} in the ${run.label} run of ` +
-    `${run.process}${longest.unit ? ", for " + longest.unit : ""}.`;
+  return text + `A thread was blocked for up to ${duration(longest.ms)}: ${longest.who} in the ${run.label} run of ` +
+    `${run.process}${longest.unit ? ", on " + longest.unit : ""}.`;
 }
 
 document.title = "kiln report: " + model.programs.slice(0, 3).map((program) => program.name).join(", ");
@@ -387,7 +389,7 @@ document.querySelector(".lead").textContent = lead();
 fill("programs", model.programs.map(programSection));
 fill("waits", waitTable());
 fill("timeline", legend(), model.runs.map(timeline));
-fill("tiers", table("tiers", ["run", "hits by tier, and compiles"], model.runs.map(tierRow)));
+fill("tiers", table("tiers", ["run", "cache hits by tier, and compiles"], model.runs.map(tierRow)));
 fill("units", model.programs.flatMap(unitTable));
 fill("misses", tableOfAll("misses", "misses", ["run", "unit", "cause", "result"], missCells,
   "None: every requested unit was found."));

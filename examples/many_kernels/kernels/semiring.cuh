@@ -74,66 +74,66 @@ __device__ size_t global_x() { return static_cast<size_t>(blockIdx.x) * blockDim
 __device__ size_t global_y() { return static_cast<size_t>(blockIdx.y) * blockDim.y + threadIdx.y; }
 __device__ size_t global_z() { return static_cast<size_t>(blockIdx.z) * blockDim.z + threadIdx.z; }
 
+// All kernels have blocks of 16 × 16 threads, which the compiler can use.
+#define KERNEL extern "C" __global__ void __launch_bounds__(256)
+
 // C = A * B
-#define GEMM(name, semiring, type)                                                                               \
-  extern "C" __global__ void name(unsigned rows, unsigned columns, unsigned inner, const type* a, const type* b, \
-                                  type* c) {                                                                     \
-    const size_t column = global_x(), row = global_y();                                                          \
-    if (row >= rows || column >= columns) return;                                                                \
-    c[row * columns + column] = element<semiring<type>>({rows, columns, inner}, a, b, row, column).sum;          \
+#define GEMM(name, semiring, type)                                                                      \
+  KERNEL name(unsigned rows, unsigned columns, unsigned inner, const type* a, const type* b, type* c) { \
+    const size_t column = global_x(), row = global_y();                                                 \
+    if (row >= rows || column >= columns) return;                                                       \
+    c[row * columns + column] = element<semiring<type>>({rows, columns, inner}, a, b, row, column).sum; \
   }
 
 // Like GEMM, and writes for each element the k that won it.
-#define ARGMAX(name, semiring, type)                                                                             \
-  extern "C" __global__ void name(unsigned rows, unsigned columns, unsigned inner, const type* a, const type* b, \
-                                  type* c, int* winner) {                                                        \
-    const size_t column = global_x(), row = global_y();                                                          \
-    if (row >= rows || column >= columns) return;                                                                \
-    const auto result = element<semiring<type>>({rows, columns, inner}, a, b, row, column);                      \
-    c[row * columns + column] = result.sum;                                                                      \
-    winner[row * columns + column] = result.won;                                                                 \
+#define ARGMAX(name, semiring, type)                                                                                 \
+  KERNEL name(unsigned rows, unsigned columns, unsigned inner, const type* a, const type* b, type* c, int* winner) { \
+    const size_t column = global_x(), row = global_y();                                                              \
+    if (row >= rows || column >= columns) return;                                                                    \
+    const auto result = element<semiring<type>>({rows, columns, inner}, a, b, row, column);                          \
+    c[row * columns + column] = result.sum;                                                                          \
+    winner[row * columns + column] = result.won;                                                                     \
   }
 
 // GEMM for batches of matrices that are stored a stride (in elements) apart. A stride of 0 uses one matrix for all.
-#define BATCHED(name, semiring, type)                                                                   \
-  extern "C" __global__ void name(unsigned rows, unsigned columns, unsigned inner, unsigned batches,    \
-                                  unsigned long long stride_a, unsigned long long stride_b,             \
-                                  unsigned long long stride_c, const type* a, const type* b, type* c) { \
-    const size_t column = global_x(), row = global_y(), batch = global_z();                             \
-    if (row >= rows || column >= columns || batch >= batches) return;                                   \
-    a += batch * stride_a;                                                                              \
-    b += batch * stride_b;                                                                              \
-    c[batch * stride_c + row * columns + column] =                                                      \
-        element<semiring<type>>({rows, columns, inner}, a, b, row, column).sum;                         \
+#define BATCHED(name, semiring, type)                                                                            \
+  KERNEL name(unsigned rows, unsigned columns, unsigned inner, unsigned batches, unsigned long long stride_a,    \
+              unsigned long long stride_b, unsigned long long stride_c, const type* a, const type* b, type* c) { \
+    const size_t column = global_x(), row = global_y(), batch = global_z();                                      \
+    if (row >= rows || column >= columns || batch >= batches) return;                                            \
+    a += batch * stride_a;                                                                                       \
+    b += batch * stride_b;                                                                                       \
+    c[batch * stride_c + row * columns + column] =                                                               \
+        element<semiring<type>>({rows, columns, inner}, a, b, row, column).sum;                                  \
   }
 
 // Backward through (max, +) or (min, +): the gradient of C[i][j] is passed unchanged to the pair that won it.
 
 // dA[i][k] is the sum over j of dC[i][j] where k won. One thread sums each element in a fixed order, so that the result
 // is deterministic.
-#define BACKWARD_A(name, type)                                                                             \
-  extern "C" __global__ void name(unsigned rows, unsigned columns, unsigned inner, const type* gradient_c, \
-                                  const int* winner, type* gradient_a) {                                   \
-    const size_t k = global_x(), row = global_y();                                                         \
-    if (row >= rows || k >= inner) return;                                                                 \
-    type sum = 0;                                                                                          \
-    for (size_t column = 0; column < columns; ++column) {                                                  \
-      const size_t at = row * columns + column;                                                            \
-      if (winner[at] == static_cast<int>(k)) sum += gradient_c[at];                                        \
-    }                                                                                                      \
-    gradient_a[row * inner + k] = sum;                                                                     \
+#define BACKWARD_A(name, type)                                                                            \
+  KERNEL name(unsigned rows, unsigned columns, unsigned inner, const type* gradient_c, const int* winner, \
+              type* gradient_a) {                                                                         \
+    const size_t k = global_x(), row = global_y();                                                        \
+    if (row >= rows || k >= inner) return;                                                                \
+    type sum = 0;                                                                                         \
+    for (size_t column = 0; column < columns; ++column) {                                                 \
+      const size_t at = row * columns + column;                                                           \
+      if (winner[at] == static_cast<int>(k)) sum += gradient_c[at];                                       \
+    }                                                                                                     \
+    gradient_a[row * inner + k] = sum;                                                                    \
   }
 
 // dB[k][j] is the sum over i of dC[i][j] where k won.
-#define BACKWARD_B(name, type)                                                                             \
-  extern "C" __global__ void name(unsigned rows, unsigned columns, unsigned inner, const type* gradient_c, \
-                                  const int* winner, type* gradient_b) {                                   \
-    const size_t column = global_x(), k = global_y();                                                      \
-    if (k >= inner || column >= columns) return;                                                           \
-    type sum = 0;                                                                                          \
-    for (size_t row = 0; row < rows; ++row) {                                                              \
-      const size_t at = row * columns + column;                                                            \
-      if (winner[at] == static_cast<int>(k)) sum += gradient_c[at];                                        \
-    }                                                                                                      \
-    gradient_b[k * columns + column] = sum;                                                                \
+#define BACKWARD_B(name, type)                                                                            \
+  KERNEL name(unsigned rows, unsigned columns, unsigned inner, const type* gradient_c, const int* winner, \
+              type* gradient_b) {                                                                         \
+    const size_t column = global_x(), k = global_y();                                                     \
+    if (k >= inner || column >= columns) return;                                                          \
+    type sum = 0;                                                                                         \
+    for (size_t row = 0; row < rows; ++row) {                                                             \
+      const size_t at = row * columns + column;                                                           \
+      if (winner[at] == static_cast<int>(k)) sum += gradient_c[at];                                       \
+    }                                                                                                     \
+    gradient_b[k * columns + column] = sum;                                                               \
   }

@@ -22,16 +22,6 @@ std::size_t max_groups(Backend backend, unsigned block) {
                                     : std::size_t{std::numeric_limits<std::int32_t>::max()};
 }
 
-kiln::Result<kiln::Stream> stream_of(kiln::Session& session, Backend backend) {
-  const kiln::Backend device = kiln::runtime::device_backend(backend);
-  auto stream = session.stream(device);
-  const bool no_context = !stream && stream.error().code == kiln::Code::Unavailable;
-  if (!no_context || backend != Backend::Cuda) return stream;
-  // kiln does not create a context by itself.
-  if (kiln::Status made = session.make_current(device); !made) return std::move(made).error();
-  return session.stream(device);
-}
-
 }  // namespace
 
 DeviceContext::DeviceContext(kiln::Session session, Backend backend, kiln::Stream stream)
@@ -46,7 +36,7 @@ kiln::Result<std::shared_ptr<DeviceContext>> DeviceContext::open(const kiln::Ses
         {}};
   }
   kiln::Session own = session;
-  auto stream = stream_of(own, backend);
+  auto stream = own.stream(kiln::runtime::device_backend(backend));
   if (!stream) return std::move(stream).error();
   std::shared_ptr<DeviceContext> kit(new DeviceContext(std::move(own), backend, *std::move(stream)));
   if (primitives) {

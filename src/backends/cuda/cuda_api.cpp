@@ -42,7 +42,7 @@ constexpr ErrorHelp kMeanings[] = {
     {DriverResult::NoDevice, Code::Unavailable, "check that a GPU is visible (CUDA_VISIBLE_DEVICES, nvidia-smi)"},
     {DriverResult::StubLibrary, Code::Unavailable, "remove the toolkit's stub from the library path"},
     {DriverResult::NotInitialized, Code::Unavailable, "a forked child cannot use its parent's driver"},
-    {DriverResult::InvalidContext, Code::Unavailable, "make a context current in this thread"},
+    {DriverResult::InvalidContext, Code::Unavailable, "call make_current or make a context current in this thread"},
     {DriverResult::ContextIsDestroyed, Code::Unavailable, "make a live context current"},
 };
 
@@ -121,9 +121,9 @@ Result<unsigned long long> CudaApi::context_id() const {
   unsigned long long id = 0;
   const DriverResult result = functions_.CtxGetId(nullptr, &id);
   if (result == DriverResult::InvalidContext) {
-    return kiln::make_error(
-        Code::Unavailable,
-        "this thread has no current CUDA context; make one current or request a device's primary context");
+    return kiln::make_error(Code::Unavailable,
+                            "this thread has no current CUDA context; call make_current in it, create a stream "
+                            "with kiln in it, or make a context of your own current");
   }
   if (result != DriverResult::Success) return failure("cuCtxGetId", result);
   return id;

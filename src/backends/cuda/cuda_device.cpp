@@ -137,6 +137,14 @@ Status CudaDevice::make_current(std::size_t device) {
   return api->check("cuCtxSetCurrent", (*api)->CtxSetCurrent(*context));
 }
 
+Status CudaDevice::ensure_current() {
+  const auto opened = api();
+  if (!opened) return opened.error();
+  unsigned long long id = 0;
+  const DriverResult result = (**opened)->CtxGetId(nullptr, &id);
+  return result == DriverResult::InvalidContext ? make_current(0) : (*opened)->check("cuCtxGetId", result);
+}
+
 Result<cuda::Context> CudaDevice::primary(const CudaApi& api, cuda::DeviceNumber device) {
   const MutexLock lock(primaries_mutex_);
   if (const auto found = primary_contexts_.find(device); found != primary_contexts_.end()) return found->second;

@@ -13,8 +13,9 @@
 namespace kiln {
 
 /// The devices of NVIDIA's driver. The first call opens and initializes the driver. It uses the calling thread's
-/// current context, primary or not, and creates or switches none, except `make_current`, which retains the device's
-/// primary context until the destructor. docs/devices.md has the rules of contexts and captures. Thread-safe.
+/// current context, primary or not, and creates or switches none, except `make_current` and `ensure_current`, which
+/// retain the device's primary context until the destructor. docs/devices.md has the rules of contexts and captures.
+/// Thread-safe.
 class CudaDevice final : public Device {
  public:
   struct Options {
@@ -30,6 +31,7 @@ class CudaDevice final : public Device {
   Result<std::vector<DeviceInfo>> devices() override;
   Result<CurrentContext> current_context() override;
   Status make_current(std::size_t device) override;
+  Status ensure_current() override;
   Result<std::shared_ptr<Module>> load(const Artifact& artifact) override;
 
   Result<void*> create_stream() override;

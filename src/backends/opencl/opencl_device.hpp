@@ -26,6 +26,7 @@ class OpenClDevice final : public Device {
   Result<std::vector<DeviceInfo>> devices() override;
   Result<CurrentContext> current_context() override;
   Status make_current(std::size_t device) override;
+  Status ensure_current() override { return {}; }  // OpenCL has no current context
   Result<std::shared_ptr<Module>> load(const Artifact& artifact) override;
 
   Result<void*> create_stream() override;

@@ -76,6 +76,23 @@ TEST(ReportModel, GroupsRunsByProgramAndLabelsColdAndWarm) {
   EXPECT_EQ(model.runs[2].tiers[0].name, "disk");
 }
 
+TEST(ReportModel, FirstResultIsReadOrAwaitedAfterFirstLaunch) {
+  const auto first_result = [](MadeTrace& made) {
+    return report::make_model({{"a.json", made.trace()}}).runs[0].first_result_ms;
+  };
+  MadeTrace made;
+  made.emit(Event::Kind::Copied, 5, 1).message("from the device").emit(Event::Kind::Launched, 10, 1, 1);
+  EXPECT_FALSE(first_result(made)) << "nothing was read after the launch";
+  made.emit(Event::Kind::Copied, 20, 1).message("from the device");
+  made.trace().events.back().event.context.purpose = Purpose::AllocationSize;
+  made.emit(Event::Kind::Synchronized, 30, 1);
+  made.trace().events.back().event.context.purpose = Purpose::Trace;
+  made.emit(Event::Kind::Copied, 40, 1).message("to the device");
+  EXPECT_FALSE(first_result(made)) << "a size, a wait of the trace and a copy to the device are not results";
+  made.emit(Event::Kind::Copied, 50, 1).message("from the device").emit(Event::Kind::Synchronized, 60, 1);
+  EXPECT_EQ(first_result(made), 50);
+}
+
 TEST(ReportModel, MissHasCauseAndResult) {
   const report::Model model = report::make_model({{"a.json", cold_run("app").trace()}});
   ASSERT_EQ(model.runs[0].misses.size(), 1U);

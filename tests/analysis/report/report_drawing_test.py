@@ -32,11 +32,12 @@ def write_trace(path, events, name="app", thread="kiln-compile-0"):
 
 
 def first_call(name, task):
-    """Returns the events of a cold first call with a problem."""
+    """Returns the events of a cold first call with a problem, and of its result."""
     about = {"unit": name, "target": name, "task_id": hex(task), "message": name}
     return [("requested", 1, 0, 1, about), ("miss", 2, 0, 2, about), ("compiled", 102, 100, 2, about),
             ("blocking_compile", 103, 90, 1, about), ("load_rejected", 104, 0, 1, about),
-            ("hit", 106, 1, 1, about | {"origin": name}), ("loaded", 110, 5, 1, about), ("launched", 112, 1, 1, about)]
+            ("hit", 106, 1, 1, about | {"origin": name}), ("loaded", 110, 5, 1, about), ("launched", 112, 1, 1, about),
+            ("copied", 150, 38, 1, {"message": "from the device", "unit": name})]
 
 
 def check_names(draw, folder):
@@ -45,12 +46,12 @@ def check_names(draw, folder):
     trace = write_trace(folder / "hostile.json", first_call(name, 1), name, "kiln-" + name)
     page = draw("report-hostile", [trace], "500,3000", "--blink-settings=preferredColorScheme=0")
     check(page.images == 0, "a name became a tag")
-    check(page.ready.isdigit() and sum(page.marks.values()) == 8, f"the page is incomplete: {page.ready}, {page.marks}")
+    check(page.ready.isdigit() and sum(page.marks.values()) == 9, f"the page is incomplete: {page.ready}, {page.marks}")
     shown = HOSTILE + "\ufffdgnp\ufffd\ufffd"
     check(page.codes.count(shown) >= 4, f"the unit is shown as {set(page.codes)}")
     check(all(shown in title for title in page.titles), f"the marks are described as {page.titles}")
     check(not set(TURNED) & (set(page.text) - set("gnp")), "a character that changes the direction of text is in the page")
-    for text in ("a compile: ", "Problems", "load rejected", "First call: ", "compiled in 100 ms", "Audit", "112 ms"):
+    for text in ("a compile: ", "Problems", "load rejected", "First call: ", "compiled in 100 ms", "Audit", "150 ms"):
         check(text in page.text, f"the page does not contain: {text}")
 
 
@@ -58,11 +59,14 @@ def check_comparison(draw, folder):
     """A cold and a warm run side by side."""
     warm = [("requested", 1, 0, 1, {"unit": "a", "task_id": "0x1"}),
             ("hit", 2, 0.5, 2, {"unit": "a", "task_id": "0x1", "origin": "disk"}),
-            ("loaded", 8, 5, 1, {"unit": "a", "task_id": "0x1"}), ("launched", 10, 1, 1, {"unit": "a", "task_id": "0x1"})]
+            ("loaded", 8, 5, 1, {"unit": "a", "task_id": "0x1"}), ("launched", 10, 1, 1, {"unit": "a", "task_id": "0x1"}),
+            ("copied", 13, 1, 1, {"message": "from the device", "bytes": 4, "purpose": "allocation_size"}),
+            ("copied", 15, 1, 1, {"message": "from the device", "bytes": 64})]
     cold = write_trace(folder / "cold.json", first_call("a", 1) + first_call("b", 2))
     page = draw("report-compared", [cold, write_trace(folder / "warm.json", warm)], "1280,3000")
-    for text in ("2 runs of 1 program. The longest wait was 90.0 ms, by thread app in the cold run of app, for a.",
-                 "The first kernel was launched after 112 ms cold and after 10.0 ms warm: 11 times faster.",
+    for text in ("2 runs of 1 program. A thread was blocked for up to 90.0 ms: app in the cold run of app, on a.",
+                 "The first result was ready after 150 ms cold and after 15.0 ms warm: 10 times faster.",
+                 "until the first result", "Blocked threads", "Cache tiers", "idle until launch",
                  "not in this run", "disk · ", "1 disk", "5.50 ms"):
         check(text in page.text, f"the page does not contain: {text}")
     check("2 adjacent events, first: requested · a · at 1.00 ms · app · a" in page.titles, f"the marks are {page.titles}")
@@ -79,7 +83,7 @@ def check_large(draw, folder):
 
 def check_empty(draw, folder):
     page = draw("report-empty", [write_trace(folder / "empty.json", [])], "1280,2000")
-    check(page.text.count("The traces contain no waits.") == 2, f"the page of an empty trace says: {page.text}")
+    check(page.text.count("No thread was blocked.") == 2, f"the page of an empty trace says: {page.text}")
     for text in ("no launch", "no unit was requested", "None: every requested unit was found.", "No findings."):
         check(text in page.text, f"the page of an empty trace does not contain: {text}")
     check("NaN" not in page.text and "undefined" not in page.text and "null" not in page.text, "the page shows a missing value")

@@ -137,6 +137,19 @@ TEST_F(CudaContexts, MakeCurrentRetainsPrimaryUntilDeviceIsDestroyed) {
   EXPECT_EQ(driver_.leaks(), 0U);
 }
 
+TEST_F(CudaContexts, EnsureCurrentUsesPrimaryOfFirstDeviceOnlyWithoutContext) {
+  reset("sm_80,sm_90");
+  CudaDevice device(options());
+  cuda::Context made = make_context(1);
+  ASSERT_TRUE(device.ensure_current().has_value());
+  EXPECT_EQ(device.current_context()->device, 1U) << "the context of the caller was replaced";
+  EXPECT_EQ(driver_.application().CtxDestroy(made), DriverResult::Success);
+  driver_.driver().CtxSetCurrent(nullptr);
+  ASSERT_TRUE(device.ensure_current().has_value());
+  EXPECT_EQ(device.current_context()->device, 0U);
+  EXPECT_EQ(driver_.calls("cuDevicePrimaryCtxRetain"), 1U);
+}
+
 TEST_F(CudaContexts, EachContextHasOneFunctionAndOneLoad) {
   CudaDevice device(options());
   const auto kernel = saxpy_of(device, artifact());

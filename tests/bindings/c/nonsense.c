@@ -40,6 +40,8 @@ static void make_units(kiln_unit* good) {
   INVALID(kiln_unit_cuda("name", "", NULL, &error));
   CHECK(kiln_unit_cuda(NULL, NULL, NULL, NULL) == KILN_INVALID_ARGUMENT);
   INVALID(kiln_unit_opencl(NULL, NULL, &unit, &error));
+  INVALID(kiln_unit_cuda_file(NULL, &unit, &error));
+  INVALID(kiln_unit_opencl_file("k.cl", NULL, &error));
   INVALID(kiln_unit_link("name", NULL, 1, &unit, &error));
   INVALID(kiln_unit_link("name", NULL, 0, &unit, &error));
   INVALID(kiln_unit_link("name", &part, SIZE_MAX, &unit, &error));

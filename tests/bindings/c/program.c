@@ -290,6 +290,7 @@ static void look_at_plan(kiln_session* session, const kiln_unit* unit, const cha
 static void fail(const char* cache, const char* trace, const char* nonce) {
   kiln_error* error = NULL;
   kiln_kernel* kernel = NULL;
+  kiln_unit* missing = NULL;
   kiln_devices* devices = NULL;
   Reported reported = {0};
   kiln_session* session = open_session(cache, "trace", trace, &reported);
@@ -299,6 +300,7 @@ static void fail(const char* cache, const char* trace, const char* nonce) {
   kiln_code code = kiln_session_get_ex(session, bad, NULL, &wait, &kernel, &error);
   CHECK(strstr(kiln_error_log(error), "y_is_not_declared") != NULL);
   FAILED(code, KILN_COMPILE_FAILED);
+  FAILED(kiln_unit_cuda_file(trace, &missing, &error), KILN_IO);
   look_at_plan(session, bad, "bad", 1);
   GOOD(kiln_session_retry(session, (const kiln_unit* const*)&bad, 1, NULL, &error));
   FAILED(kiln_session_write_trace(session, &error), KILN_IO);
