@@ -30,7 +30,10 @@ install(EXPORT kilnRuntimeTargets NAMESPACE kiln:: DESTINATION ${package_dir} CO
 install(TARGETS kiln-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/kiln COMPONENT libraries)
 install(TARGETS kiln_program EXPORT kilnTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 
-# The program generates its own completions, so they always match its version.
+# The schemas of the JSON that the program prints.
+install(DIRECTORY apps/kiln/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/kiln COMPONENT tools FILES_MATCHING PATTERN *.json)
+
+# The program generates its own completions and its manual page, so they always match its version.
 if(NOT KILN_SANITIZE AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   foreach(completion bash:bash-completion/completions/kiln zsh:zsh/site-functions/_kiln
                      fish:fish/vendor_completions.d/kiln.fish)
@@ -43,6 +46,10 @@ if(NOT KILN_SANITIZE AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULA
     add_custom_command(OUTPUT ${file} COMMAND kiln_program completions ${shell} > ${file} DEPENDS kiln_program VERBATIM)
     list(APPEND completion_files ${file})
   endforeach()
+  set(file ${CMAKE_BINARY_DIR}/share/man/man1/kiln.1)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/man/man1)
+  add_custom_command(OUTPUT ${file} COMMAND kiln_program man > ${file} DEPENDS kiln_program VERBATIM)
+  list(APPEND completion_files ${file})
   add_custom_target(kiln_completions ALL DEPENDS ${completion_files})
   install(DIRECTORY ${CMAKE_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT tools)
 endif()

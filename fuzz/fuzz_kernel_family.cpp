@@ -1,4 +1,5 @@
-// Looks for kernel instances in arbitrary bytes, as `kiln split` does in a source. Reads no file.
+// Looks for kernel instances in arbitrary bytes, as `kiln split` does in a source, and for the names of kernels, as
+// messages about unknown entry points do. Reads no file.
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -6,6 +7,7 @@
 #include <string_view>
 
 #include "apps/kiln/split/kernel_family.hpp"
+#include "backends/kernel_entries.hpp"
 #include "fuzz_check.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -18,5 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     kiln::fuzz::require(entries.insert(instance.entry).second, "no two instances have the same entry");
     kiln::fuzz::require(!instance.entry.empty() && instance.line > 0, "an instance has a name and a line");
   }
+  for (const std::string& name : kiln::kernel_names(text)) kiln::fuzz::require(!name.empty(), "a kernel has a name");
+  const auto unknown = kiln::find_unknown_entry(text);
+  kiln::fuzz::require(!unknown || !unknown->entry.empty(), "an unknown entry has a name");
   return 0;
 }

@@ -1,4 +1,5 @@
-// Parses arbitrary bytes as each of the files of an image layout; the first byte selects the file. Reads no file.
+// Parses arbitrary bytes as each of the files of an image layout, or as a list of tags; the first byte selects which.
+// Reads no file.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -42,6 +43,12 @@ void check_config(std::string_view text) {
   require(!digests || digests->size() <= kiln::kMaxOciLayers, "the number of layers is bounded");
 }
 
+void check_tags(std::string_view text) {
+  const auto tags = kiln::parse_oci_tags(text);
+  if (!tags) return;
+  for (const std::string& tag : *tags) require(kiln::is_oci_reference(tag), "a tag is valid");
+}
+
 void check_tar(const std::string& archive) {
   const auto files = kiln::read_tar(kiln::as_bytes(archive), "kiln/");
   if (!files) return;
@@ -76,13 +83,14 @@ void check_made_tar(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 6) {
+  switch (data[0] == 255 ? 6 : data[0] % 6) {
     case 0: check_index(text); break;
     case 1: check_manifest(text); break;
     case 2: check_config(text); break;
     case 3: check_tar(std::string(text)); break;
     case 4: check_made_tar(text); break;
-    default: (void)kiln::parse_oci_layout_file(text); break;
+    case 5: (void)kiln::parse_oci_layout_file(text); break;
+    default: check_tags(text); break;
   }
   return 0;
 }

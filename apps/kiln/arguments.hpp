@@ -7,20 +7,47 @@
 
 namespace kiln::cli {
 
-/// A node of the command tree, from which shell completions are generated.
+/// A node of the command tree, from which the manual page and shell completions are generated.
 struct CommandNode {
   struct Option {
     std::vector<std::string> names;  ///< with leading dashes
     std::string help;
     bool takes_value = false;
-    std::vector<std::string> choices;  ///< accepted values; empty if the value is a file name
+    std::string value;                 ///< name of the value in the help, for example FILE
+    std::vector<std::string> choices;  ///< values to offer; empty if there is no list of them
+
+    /// Returns true if the value is the path of a file or directory.
+    bool takes_path() const {
+      return value == "FILE" || value == "PATH" || value == "DIR" || value == "BUNDLE" || value == "WHERE";
+    }
+  };
+  struct Positional {
+    std::string name;
+    std::string help;
+    bool required = false;
+    std::vector<std::string> choices;
   };
   std::string name;
   std::string help;
+  std::string footer;  ///< details and examples
   std::vector<Option> options;
-  std::vector<std::string> choices;  ///< accepted values of the positional argument
-  bool takes_files = false;
+  std::vector<Positional> arguments;
   std::vector<CommandNode> commands;
+
+  /// Returns true if an argument is the path of a file or directory.
+  bool takes_files() const {
+    for (const Positional& each : arguments) {
+      if (each.name == "FILE" || each.name == "MANIFEST" || each.name == "BUNDLE" || each.name == "TRACE") return true;
+    }
+    return false;
+  }
+  /// Returns true if an argument is the key of an entry.
+  bool takes_key() const {
+    for (const Positional& each : arguments) {
+      if (each.name == "KEY") return true;
+    }
+    return false;
+  }
 };
 
 /// The parsed command line. Fields that a command does not use have their default values.
@@ -86,8 +113,9 @@ struct Arguments {
   // bundle verify
   std::string public_key;
   bool untrusted = false;  ///< also check the contents of a bundle that the policy does not trust
-  // bundle oci
+  // bundle oci, bundle pull
   std::string reference = "latest";
+  bool by_architecture = false;
 
   // audit; the traces of audit, device-usage and report are in `files`
   std::string fail_on = "medium";
@@ -102,7 +130,7 @@ struct Arguments {
   unsigned pid = 0;  ///< process id; 0 means every process with a status file
   bool watch = false;
 
-  // completions
+  // completions, man
   std::string shell;
   CommandNode tree;
 };

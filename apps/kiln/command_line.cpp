@@ -11,13 +11,11 @@ namespace kiln::cli {
 namespace {
 
 CommandNode node_of(const CLI::App& app) {
-  CommandNode node{app.get_name(), app.get_description(), {}, {}, false, {}};
+  CommandNode node{app.get_name(), app.get_description(), app.get_footer(), {}, {}, {}};
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) {
-      node.choices = choices_of(option->get_name(true));
       const std::string name = option->get_name(true);
-      node.takes_files =
-          node.takes_files || name == "FILE" || name == "MANIFEST" || name == "BUNDLE" || name == "TRACE";
+      node.arguments.push_back({name, option->get_description(), option->get_required(), choices_of(name)});
       continue;
     }
     CommandNode::Option out;
@@ -25,12 +23,14 @@ CommandNode node_of(const CLI::App& app) {
     for (const std::string& name : option->get_lnames()) out.names.push_back("--" + name);
     out.help = option->get_description();
     out.takes_value = option->get_type_size_max() > 0 && option->get_expected_max() > 0;
+    if (out.takes_value) out.value = option->get_type_name();
     out.choices = choices_of(out.names.back());
     node.options.push_back(std::move(out));
   }
   for (const CLI::App* command : app.get_subcommands({})) node.commands.push_back(node_of(*command));
   return node;
 }
+
 const CLI::App* find_command(const CLI::App& parent, const std::string& name) {
   for (const CLI::App* command : parent.get_subcommands({})) {
     if (command->get_name() == name) return command;
@@ -50,6 +50,23 @@ std::string unknown_command(const CLI::App& parent, const std::string& name) {
     text += "; did you mean '" + meant + "'?";
   }
   return text;
+}
+
+// Returns the message for an option that the command does not have; empty if each unexpected argument is another one.
+std::string unknown_option(const CLI::App& app, const CLI::App& command) {
+  for (const std::string& argument : app.remaining(true)) {
+    if (!argument.starts_with('-') || argument == "-") continue;
+    const std::string name = argument.substr(0, argument.find('='));
+    std::vector<std::string> known;
+    for (const CLI::Option* option : command.get_options()) {
+      for (const std::string& each : option->get_lnames()) known.push_back("--" + each);
+    }
+    // One letter is similar to every other one.
+    const bool is_long = name.starts_with("--");
+    const std::string meant = is_long ? suggest_name(name, {known.begin(), known.end()}) : std::string();
+    return "unknown option '" + name + "'" + (meant.empty() ? "" : "; did you mean '" + meant + "'?");
+  }
+  return {};
 }
 
 ParsedCommand usage_error(const std::string& message, const std::string& command) {
@@ -112,23 +129,27 @@ ParsedCommand parse_command_line(std::vector<std::string> arguments) {
   } catch (const CLI::CallForHelp&) {
     return help(app, path, kSuccess);
   } catch (const CLI::ParseError& error) {
-    return usage_error(error.what(), name);
+    // A misspelled option is also a missing required one.
+    const std::string message = unknown_option(app, *reached);
+    return usage_error(message.empty() ? error.what() : message, name);
   }
   ParsedCommand& parsed = tree.parsed();
   if (tree.wants_version()) parsed.command = version_command;
   if (parsed.command == nullptr) return help(app, {}, kUsage);
   const bool for_compiler = parsed.command == compile_command || parsed.command == explain_command;
-  if (parsed.command == calibrate_command) {
+  if (parsed.command == calibrate_command || parsed.command == bundle_pull_command) {
     parsed.arguments.program = std::move(behind);
   } else if (!behind.empty() && !for_compiler) {
     return usage_error(
-        "only compile and explain (compiler options) and calibrate (a program) take arguments after '--'", name);
+        "only compile and explain (compiler options), calibrate (a program) and bundle pull (options of skopeo) take "
+        "arguments after '--'",
+        name);
   } else {
     std::vector<std::string>& options = parsed.arguments.options;
     options.insert(options.end(), behind.begin(), behind.end());
   }
   parsed.arguments.command = name;
-  if (parsed.command == completions_command) parsed.arguments.tree = node_of(app);
+  if (parsed.command == completions_command || parsed.command == man_command) parsed.arguments.tree = node_of(app);
   return std::move(parsed);
 }
 

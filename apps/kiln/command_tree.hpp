@@ -1,6 +1,6 @@
 #pragma once
 
-// Included only by the two sources that use CLI11, because CLI11 takes seconds to compile.
+// Included only by the sources that use CLI11, because CLI11 takes seconds to compile.
 #include <CLI/CLI.hpp>
 
 #include <string>
@@ -34,6 +34,8 @@ class CommandTree {
   void add_warm();
   void add_bundle();
   void add_bundle_header(CLI::App& bundle);
+  void add_bundle_pull(CLI::App& bundle);
+  void add_part_key(CLI::App& command);
   void add_identity_options(CLI::App& command);
   void add_provenance(CLI::App& command);
   void add_cache();

@@ -19,7 +19,11 @@ int bundle_verify_command(const Arguments& arguments, Console& console);
 int bundle_extract_command(const Arguments& arguments, Console& console);
 int bundle_diff_command(const Arguments& arguments, Console& console);
 int bundle_merge_command(const Arguments& arguments, Console& console);
+int bundle_split_command(const Arguments& arguments, Console& console);
 int bundle_oci_command(const Arguments& arguments, Console& console);
+/// Implements `bundle oci --by-arch`; called by bundle_oci_command.
+int bundle_oci_parts_command(const Arguments& arguments, Console& console);
+int bundle_pull_command(const Arguments& arguments, Console& console);
 int bundle_header_command(const Arguments& arguments, Console& console);
 int cache_stats_command(const Arguments& arguments, Console& console);
 int cache_ls_command(const Arguments& arguments, Console& console);
@@ -45,5 +49,6 @@ int doctor_command(const Arguments& arguments, Console& console);
 int selftest_command(const Arguments& arguments, Console& console);
 int version_command(const Arguments& arguments, Console& console);
 int completions_command(const Arguments& arguments, Console& console);
+int man_command(const Arguments& arguments, Console& console);
 
 }  // namespace kiln::cli

@@ -86,6 +86,7 @@ inline constexpr const char* kBundleFooter =
     "  kiln bundle ls app.kiln\n"
     "  kiln bundle verify app.kiln\n"
     "  kiln bundle diff old.kiln app.kiln\n"
+    "  kiln bundle split app.kiln -o parts\n"
     "  kiln bundle oci app.kiln -o app.oci";
 
 inline constexpr const char* kBundleCreateFooter =
@@ -130,12 +131,33 @@ inline constexpr const char* kBundleMergeFooter =
     "Example:\n"
     "  kiln bundle merge vision.kiln maths.kiln -o all.kiln --namespace acme --key kiln.key";
 
-inline constexpr const char* kBundleOciFooter =
-    "Each unit is a separate layer, so that unchanged units are not transferred again. Any registry tool can copy it.\n"
+inline constexpr const char* kBundleSplitFooter =
+    "Each bundle has what a device of its architecture would use of the whole bundle: the name is that of the bundle\n"
+    "with the architecture before the extension. Bundles are signed with --key; the provenance of the whole bundle is\n"
+    "not copied, because it states the contents of that bundle.\n"
     "\n"
     "Example:\n"
+    "  kiln bundle split app.kiln -o parts --key kiln.key        writes parts/app.sm_80.kiln, parts/app.sm_90.kiln";
+
+inline constexpr const char* kBundleOciFooter =
+    "Each unit is a separate layer, so that unchanged units are not transferred again. Any registry tool can copy it.\n"
+    "With --by-arch the layout has an image for each architecture (see 'kiln bundle split'), so that a node downloads\n"
+    "only what its devices use: 'kiln bundle pull'.\n"
+    "\n"
+    "Examples:\n"
     "  kiln bundle oci app.kiln -o app.oci\n"
-    "  skopeo copy --all --preserve-digests oci:app.oci:latest docker://REGISTRY/NAME:TAG";
+    "  skopeo copy --all --preserve-digests oci:app.oci:latest docker://REGISTRY/NAME:TAG\n"
+    "  kiln bundle oci app.kiln -o app.oci --by-arch --key kiln.key";
+
+inline constexpr const char* kBundlePullFooter =
+    "Looks for the images TAG-sm_90, TAG-compute_90 and so on of 'kiln bundle oci --by-arch', and copies the one that\n"
+    "serves each device of this machine, or each architecture of --arch, best. If the devices use different ones, "
+    "each\n"
+    "is in a directory below DIR. Runs skopeo, which has the logins; arguments after '--' are its global options.\n"
+    "\n"
+    "Examples:\n"
+    "  kiln bundle pull docker://REGISTRY/NAME:7 -o kernels.oci\n"
+    "  kiln bundle pull oci:app.oci:latest -o kernels.oci --arch sm_90";
 
 inline constexpr const char* kCacheFooter =
     "A KEY can be shortened to a unique prefix.\n"
@@ -219,6 +241,12 @@ inline constexpr const char* kCompletionsFooter =
     "  kiln completions bash > ~/.local/share/bash-completion/completions/kiln\n"
     "  kiln completions zsh  > \"${fpath[1]}/_kiln\"\n"
     "  kiln completions fish > ~/.config/fish/completions/kiln.fish";
+
+inline constexpr const char* kManFooter =
+    "The page is in the format of troff. Packages install it as kiln.1.\n"
+    "\n"
+    "Example:\n"
+    "  kiln man | man -l -";
 
 inline constexpr const char* kStatusFooter =
     "A program that uses kiln writes a status file that only its user can read: requested, running, cached and failed\n"

@@ -1,5 +1,4 @@
 // kiln status: shows the progress of running programs.
-#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/files/files.hpp"
 #include "engine/status_directory.hpp"
+#include "session/config/config.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -99,7 +99,8 @@ class StatusCommand {
           return report(processes.error(), console_);
         }
         if (arguments_.pid != 0 && processes->empty()) break;
-        if (!(terminal ? redraw(*processes) : emit(*processes))) return kSuccess;  // the reader has closed the pipe
+        if (!(terminal ? redraw(*processes) : emit(*processes)))
+          return kSuccess;  // main reports an error other than a closed pipe
         seen = seen || !processes->empty();
         last = std::move(*processes);
       } while (!interrupts.wait_for(kPollInterval));
@@ -132,18 +133,13 @@ class StatusCommand {
 
   bool emit(const std::vector<ProcessStatus>& processes) {
     std::string mark = status_mark(processes);
-    if (mark == mark_) return reader_is_there();
+    if (mark == mark_) return console_.is_writable();
     mark_ = std::move(mark);
     const Text text = arguments_.json     ? Text(status_json(processes, true))
                       : processes.empty() ? Text("no program is using kiln\n")
                                           : status_text(processes, system_clock().wall(), {}, console_);
-    return write_all(STDOUT_FILENO, text.bytes() + '\n', "standard output").has_value();
-  }
-
-  // Detects a closed pipe without writing to it.
-  static bool reader_is_there() {
-    pollfd out{STDOUT_FILENO, 0, 0};
-    return poll(&out, 1, 0) <= 0 || (out.revents & POLLERR) == 0;
+    console_.print(text + '\n');
+    return console_.is_writable();
   }
 
   int report_no_process() {

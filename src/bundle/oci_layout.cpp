@@ -2,9 +2,9 @@
 
 #include <fcntl.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <set>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -20,14 +20,6 @@ namespace {
 // Nothing in a bundle depends on the CPU of the host. But a node selects an image for its own architecture and may
 // reject any other, so there is a manifest for each architecture with NVIDIA drivers, over the same layers.
 constexpr std::array<const char*, 2> kArchitectures = {"amd64", "arm64"};
-
-bool is_reference(std::string_view text) {
-  return !text.empty() && text.size() <= 128 && text.front() != '.' && text.front() != '-' &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-                  c == '-';
-         });
-}
 
 /// Writes a blob into the blob directory of the layout.
 Result<OciDescriptor> put_blob(int directory, const char* media_type, std::string_view bytes) {
@@ -83,19 +75,40 @@ Result<Fd> open_directory(const std::string& path) {
   return fd;
 }
 
+Status check_images(std::span<const OciImage> images) {
+  if (images.empty() || images.size() > kMaxOciManifests) {
+    return make_error(Code::InvalidArgument, "a layout has 1 to " + std::to_string(kMaxOciManifests) + " images, not " +
+                                                 std::to_string(images.size()));
+  }
+  std::set<std::string_view> references;
+  for (const OciImage& each : images) {
+    const std::size_t groups = each.image->groups.size();
+    if (groups == 0 || groups > kMaxOciLayers) {
+      return make_error(Code::InvalidArgument, "an image has layers for 1 to " + std::to_string(kMaxOciLayers) +
+                                                   " groups, not " + std::to_string(groups));
+    }
+    if (!is_oci_reference(each.reference)) {
+      return make_error(Code::InvalidArgument,
+                        "'" + each.reference +
+                            "' is not a valid image name: use at most 128 letters, digits and ._-, "
+                            "not starting with . or -");
+    }
+    if (!references.insert(each.reference).second) {
+      return make_error(Code::InvalidArgument, "two images have the name '" + each.reference + "'");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status write_oci_layout(const BundleImage& image, const std::string& directory, const std::string& reference) {
-  if (image.groups.empty() || image.groups.size() > kMaxOciLayers) {
-    return make_error(Code::InvalidArgument, "an image has layers for 1 to " + std::to_string(kMaxOciLayers) +
-                                                 " groups, not " + std::to_string(image.groups.size()));
-  }
-  if (!is_reference(reference)) {
-    return make_error(Code::InvalidArgument,
-                      "'" + reference +
-                          "' is not a valid image name: use at most 128 letters, digits and ._-, "
-                          "not starting with . or -");
-  }
+  const OciImage one{&image, reference};
+  return write_oci_images({&one, 1}, directory);
+}
+
+Status write_oci_images(std::span<const OciImage> images, const std::string& directory) {
+  if (Status good = check_images(images); !good) return good;
   const std::string blob_path = join_path(directory, kOciBlobs);
   if (Status made = make_directories(directory, 0755); !made) return made;
   const Result<Fd> top = open_directory(directory);
@@ -108,12 +121,16 @@ Status write_oci_layout(const BundleImage& image, const std::string& directory, 
   }
   const Result<Fd> blobs = open_directory(blob_path);
   if (!blobs) return blobs.error();
-  Result<OciDescriptor> written = put_image(blobs->get(), image);
-  if (!written) return std::move(written).error();
-  written->reference = reference;
+  std::vector<OciDescriptor> descriptors;
+  for (const OciImage& each : images) {
+    Result<OciDescriptor> written = put_image(blobs->get(), *each.image);
+    if (!written) return std::move(written).error();
+    written->reference = each.reference;
+    descriptors.push_back(std::move(*written));
+  }
   // The index is written last, so that an interrupted write leaves no valid layout.
-  for (const auto& [name, text] : {std::pair(kOciLayoutFile, encode_oci_layout_file()),
-                                   std::pair(kOciIndexFile, encode_oci_index({{*written}}))}) {
+  for (const auto& [name, text] :
+       {std::pair(kOciLayoutFile, encode_oci_layout_file()), std::pair(kOciIndexFile, encode_oci_index(descriptors))}) {
     if (Status done = publish_file(top->get(), std::string(name) + ".part", name, {text}, Durability::Unsynced);
         !done) {
       return done;

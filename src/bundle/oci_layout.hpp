@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include <kiln/result.hpp>
@@ -18,8 +19,16 @@ namespace kiln {
 Status write_oci_layout(const BundleImage& image, const std::string& directory,
                         const std::string& reference = "latest");
 
-/// Opens a layout as a source and follows every descriptor. A blob that is missing, has a different size or content, or
-/// is not referenced is `Code::Corrupt` with its name. Layers are digested on first use.
+/// An image of a layout and its name.
+struct OciImage {
+  const BundleImage* image = nullptr;
+  std::string reference;
+};
+/// As above, with up to kMaxOciManifests images, whose names must differ. Equal layers are stored once.
+Status write_oci_images(std::span<const OciImage> images, const std::string& directory);
+
+/// Opens a layout with one image as a source and follows every descriptor. A blob that is missing, has a different size
+/// or content, or is not referenced is `Code::Corrupt` with its name. Layers are digested on first use.
 Result<std::unique_ptr<BundleSource>> open_oci_layout(const std::string& directory);
 
 /// Returns true if a directory is an OCI image layout.

@@ -1,5 +1,6 @@
 #include "bundle/oci_manifest.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -153,6 +154,26 @@ Result<OciManifest> parse_oci_manifest(std::string_view text) {
     if (Status good = check_layer_type(layer); !good) return std::move(good).error();
   }
   out.layers = std::move(*layers);
+  return out;
+}
+
+bool is_oci_reference(std::string_view text) {
+  return !text.empty() && text.size() <= 128 && text.front() != '.' && text.front() != '-' &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+                  c == '-';
+         });
+}
+
+Result<std::vector<std::string>> parse_oci_tags(std::string_view text) {
+  const Result<SortedJson> list = parse_object(text);
+  if (!list) return list.error();
+  const SortedJson& tags = member_of(*list, "Tags");
+  if (!tags.is_array()) return no_image("it has no list of tags");
+  std::vector<std::string> out;
+  for (const SortedJson& value : tags) {
+    if (std::string tag = text_of(value); is_oci_reference(tag)) out.push_back(std::move(tag));
+  }
   return out;
 }
 

@@ -61,6 +61,11 @@ Status parse_oci_layout_file(std::string_view text);
 Result<std::vector<OciDescriptor>> parse_oci_index(std::string_view text);
 /// Returns a manifest of one to 128 layers, all of them uncompressed tar files.
 Result<OciManifest> parse_oci_manifest(std::string_view text);
+/// Returns the names in the list of tags that a registry returns: {"Tags": ["7-sm_90", …]}. Names that are not valid
+/// tags are left out.
+Result<std::vector<std::string>> parse_oci_tags(std::string_view text);
+/// Returns true for a valid tag: 1 to 128 letters, digits and ._-, not starting with . or -.
+bool is_oci_reference(std::string_view text);
 /// Returns the digests of the uncompressed layers.
 Result<std::vector<Digest>> parse_oci_config(std::string_view text);
 

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/files/files.hpp"
+#include "base/format.hpp"
 #include "base/hash.hpp"
 #include "base/mutex.hpp"
 #include "bundle/bundle_part_files.hpp"
@@ -282,9 +283,11 @@ Result<std::unique_ptr<BundleSource>> open_oci_layout(const std::string& directo
   const auto images = parse_oci_index(index->view());
   if (!images) return in(join_path(directory, kOciIndexFile), images.error());
   if (images->size() != 1) {
-    return make_error(Code::Corrupt,
-                      directory + " has " + std::to_string(images->size()) +
-                          " images, but kiln reads layouts with one: copy the intended image into a new directory");
+    const auto name_of = [](const OciDescriptor& image) { return image.reference.substr(0, 128); };
+    return make_error(Code::Corrupt, directory + " has " + std::to_string(images->size()) + " images (" +
+                                         join_strings(*images, name_of) +
+                                         "), but kiln reads layouts with one; 'kiln bundle pull oci:" + directory +
+                                         ":NAME -o NEW' copies the one that the devices of this machine use");
   }
   const std::string blob_path = join_path(directory, kOciBlobs);
   Fd blob_directory(open(blob_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

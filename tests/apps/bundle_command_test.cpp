@@ -249,7 +249,7 @@ TEST_F(BundleProgram, HelpAndCompletionsListBundleCommands) {
   const Ran help = run({"help", "bundle"});
   EXPECT_EQ(help.exit_code, 0);
   const Ran completions = run({"completions", "bash"});
-  for (const char* command : {"create", "ls", "verify", "extract", "diff", "merge", "oci"}) {
+  for (const char* command : {"create", "ls", "verify", "extract", "diff", "merge", "split", "oci", "pull"}) {
     EXPECT_NE(help.out.find(command), std::string::npos) << command;
     EXPECT_NE(completions.out.find(command), std::string::npos) << command;
     const Ran each = run({"bundle", command, "--help"});

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "apps/json_schema.hpp"
 #include "base/clock.hpp"
 #include "base/files/files.hpp"
 #include "base/process/process.hpp"
@@ -24,6 +26,15 @@ bool is_ours(const std::string& entry) {
     if (entry.starts_with(prefix)) return true;
   }
   return false;
+}
+
+// Expects that the JSON of a command is as its schema states, in every test.
+void expect_schema(const std::vector<std::string>& arguments, const Ran& ran) {
+  const std::string file = schema_file(arguments);
+  const bool prints_json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  const nlohmann::json document = ran.json();
+  if (file.empty() || !prints_json || !document.is_object()) return;
+  EXPECT_EQ(schema_problem(nlohmann::json::parse(read_text(file)), document), "") << file << ": " << ran.out;
 }
 
 }  // namespace
@@ -65,9 +76,12 @@ std::string KilnProgram::write(const std::string& name, const std::string& text)
   return path(name);
 }
 
-Ran KilnProgram::run(std::vector<std::string> arguments, const std::map<std::string, std::string>& variables) {
-  arguments.insert(arguments.begin(), KILN_PROGRAM);
-  return run_program(arguments, variables);
+Ran KilnProgram::run(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& variables) {
+  std::vector<std::string> command = arguments;
+  command.insert(command.begin(), KILN_PROGRAM);
+  Ran ran = run_program(command, variables);
+  expect_schema(arguments, ran);
+  return ran;
 }
 
 Ran KilnProgram::run_program(const std::vector<std::string>& command,

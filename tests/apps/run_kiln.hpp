@@ -31,7 +31,8 @@ class KilnProgram : public testing::Test {
 
   /// Runs `kiln arguments…` without KILN_ variables except the cache directory and the given ones. An empty value
   /// unsets a variable.
-  Ran run(std::vector<std::string> arguments, const std::map<std::string, std::string>& variables = {});
+  /// Expects that JSON output is as the schema of the command states.
+  Ran run(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& variables = {});
   /// Runs another program in the same environment.
   Ran run_program(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables = {});
 

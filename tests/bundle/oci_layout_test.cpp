@@ -261,6 +261,43 @@ TEST_F(OciLayout, SeveralImagesAreRejected) {
   expect_rejected("has 2 images");
 }
 
+TEST_F(OciLayout, HasSeveralNamedImagesAndStoresEqualLayersOnce) {
+  const BundleImage other = pieces(3, 1000, 900);
+  const std::string path = directory_.path("several");
+  const std::vector<OciImage> images = {{&image_, "v1-sm_80"}, {&other, "v1-sm_90"}, {&image_, "v1-sm_86"}};
+  ASSERT_TRUE(write_oci_images(images, path).has_value());
+  const auto named = parse_oci_index(read_text(path + "/index.json")).value();
+  ASSERT_EQ(named.size(), 3U);
+  EXPECT_EQ(named[1].reference, "v1-sm_90");
+  EXPECT_EQ(named[0].digest, named[2].digest) << "equal images are stored once";
+  const auto source = open_oci_layout(path);
+  ASSERT_FALSE(source.has_value());
+  EXPECT_NE(source.error().message.find("has 3 images (v1-sm_80, v1-sm_90, v1-sm_86)"), std::string::npos)
+      << source.error().message;
+  EXPECT_NE(source.error().message.find("'kiln bundle pull oci:"), std::string::npos) << source.error().message;
+}
+
+TEST_F(OciLayout, RejectsImagesWithoutDistinctNames) {
+  const std::string path = directory_.path("several");
+  EXPECT_FALSE(write_oci_images(std::vector<OciImage>{{&image_, "a"}, {&image_, "a"}}, path).has_value());
+  EXPECT_FALSE(write_oci_images(std::vector<OciImage>{{&image_, "a"}, {&image_, "a/b"}}, path).has_value());
+  EXPECT_FALSE(write_oci_images({}, path).has_value());
+  std::vector<OciImage> many;
+  for (int i = 0; i < 17; ++i) many.push_back({&image_, "i" + std::to_string(i)});
+  EXPECT_FALSE(write_oci_images(many, path).has_value());
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST_F(OciLayout, TagsOfRegistryAreCheckedBeforeUse) {
+  const auto tags = parse_oci_tags(R"({"Repository":"a","Tags":["7-sm_90","","../x","-o",7,"7"]})");
+  ASSERT_TRUE(tags.has_value());
+  EXPECT_EQ(*tags, (std::vector<std::string>{"7-sm_90", "7"}));
+  for (const char* text : {"", "[]", "{}", R"({"Tags":"7"})", R"({"Tags":null})", R"({"Tags":[)"}) {
+    EXPECT_FALSE(parse_oci_tags(text).has_value()) << text;
+  }
+  EXPECT_FALSE(parse_oci_tags("{\"Tags\":[\"" + std::string(kMaxOciJsonBytes, 'a') + "\"]}").has_value());
+}
+
 TEST_F(OciLayout, DifferingManifestsAreRejected) {
   OciManifest other = manifest();
   other.layers.pop_back();

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "bundle/bundle.hpp"
+#include "bundle/bundle_split.hpp"
 #include "bundle/oci_layout.hpp"
 #include "support/fixtures/bundles.hpp"
 #include "support/fixtures/temporary_directory.hpp"
@@ -118,6 +119,31 @@ TEST_F(OciRegistry, TransfersOneUnitWhenOneChanged) {
   const std::uint64_t before = registry_->received();
   ASSERT_EQ(skopeo_copy(layout("second"), registry_->image("kernels:1")), "");
   EXPECT_LT(registry_->received() - before, kArtifactSize);
+}
+
+TEST_F(OciRegistry, NodeDownloadsOnlyTheImageOfItsArchitecture) {
+  const auto whole = test::open_bytes(bundle_of(kUnits, key_).to_file()).value();
+  const std::vector<BundlePart> parts = split_by_architecture(whole->members().value());
+  ASSERT_EQ(parts.size(), 6U);
+  std::vector<BundleImage> images;
+  for (const BundlePart& part : parts) images.push_back(test::image_of(part.members, &key_));
+  std::vector<OciImage> named;
+  for (std::size_t i = 0; i < parts.size(); ++i) named.push_back({&images[i], "7-" + parts[i].name});
+  ASSERT_TRUE(write_oci_images(named, directory_.path("pushed")).has_value());
+  for (const OciImage& each : named) {
+    ASSERT_EQ(skopeo_copy("oci:" + directory_.path("pushed") + ':' + each.reference,
+                          registry_->image("kernels:" + each.reference)),
+              "");
+  }
+  const std::uint64_t before = registry_->sent();
+  ASSERT_EQ(skopeo_copy(registry_->image("kernels:7-sm_90"), layout("pulled")), "");
+  const std::uint64_t received = registry_->sent() - before;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].name == "sm_90") expect_same(images[i], "pulled");
+  }
+  std::printf("a node received %llu of %llu bytes in the registry\n", static_cast<unsigned long long>(received),
+              static_cast<unsigned long long>(registry_->stored()));
+  EXPECT_LT(received, registry_->stored() / 4) << "six architectures of equal size";
 }
 
 TEST_F(OciRegistry, TransfersBundleToOfflineSite) {

@@ -2,6 +2,7 @@
 #include "analysis/report/page.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/output/json_common.hpp"
 #include "apps/kiln/output/output.hpp"
 #include "base/error.hpp"
 
@@ -22,7 +23,7 @@ int report_command(const Arguments& arguments, Console& console) {
   }
   const report::Model model = report::make_model(sources);
   if (arguments.json) {
-    console.print(report::model_json(model, 2));
+    console.print(text_of(Json::parse(report::model_json(model, -1))));
     return kSuccess;
   }
   const std::string output = arguments.output.empty() ? "report.html" : arguments.output;

@@ -1,4 +1,4 @@
-// kiln bundle ls | verify | extract | layout: commands for a single bundle.
+// kiln bundle ls | verify | extract | oci: commands for a single bundle.
 #include <algorithm>
 
 #include "apps/kiln/bundle/bundle_files.hpp"
@@ -198,6 +198,12 @@ int bundle_extract_command(const Arguments& arguments, Console& console) {
 }
 
 int bundle_oci_command(const Arguments& arguments, Console& console) {
+  if (arguments.by_architecture) return bundle_oci_parts_command(arguments, console);
+  if (!arguments.signing_key.empty()) {
+    return report(make_error(Code::InvalidArgument,
+                             "--key requires --by-arch: without it the image has the signature of the bundle"),
+                  console);
+  }
   const auto opened = open_bundle_arguments(arguments, console);
   if (!opened) return report(opened.error(), console);
   const OpenBundle& open = opened->front();

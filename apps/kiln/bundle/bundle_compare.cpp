@@ -35,30 +35,6 @@ void print_diff(const BundleDiff& diff, Console& console) {
   console.print(text);
 }
 
-// Opens the bundles whose artifacts will be signed with `key`. Each must be signed by a key that this machine trusts or
-// by `key` itself. Unsigned bundles are rejected even if trust.unsigned allows this machine to use them.
-Result<std::vector<OpenBundle>> open_to_sign(const Arguments& arguments, const SecretKey& key, Console& console) {
-  Result<TrustPolicy> policy = configured_policy(Config::load({}, EventEmitter(console.listener())));
-  if (!policy) return policy.error();
-  policy->add_key(key.public_key(), "*");
-  std::vector<OpenBundle> opened;
-  for (const std::string& path : arguments.bundles) {
-    Result<OpenBundle> open = open_for_inspection(path, *policy);
-    if (!open) return open.error();
-    if (!open->bundle->header().signature) {
-      return make_error(Code::Denied, path +
-                                          ": the bundle is not signed, so its contents cannot be signed here; merge " +
-                                          "without --key, or sign it when it is built: kiln bundle create --key");
-    }
-    if (!open->trust_status) {
-      return make_error(open->trust_status.error().code,
-                        path + " cannot be signed again: " + open->trust_status.error().message);
-    }
-    opened.push_back(std::move(*open));
-  }
-  return opened;
-}
-
 // Returns the namespace and epoch of the merged bundle. The namespaces must agree, so that no bundle is signed for
 // another namespace by mistake.
 Result<BundleIdentity> common_identity(const Arguments& arguments, BundleIdentity speaker,

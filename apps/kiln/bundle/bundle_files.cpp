@@ -40,6 +40,28 @@ Result<std::vector<OpenBundle>> open_bundle_arguments(const Arguments& arguments
   return opened;
 }
 
+Result<std::vector<OpenBundle>> open_to_sign(const Arguments& arguments, const SecretKey& key, Console& console) {
+  Result<TrustPolicy> policy = configured_policy(Config::load({}, EventEmitter(console.listener())));
+  if (!policy) return policy.error();
+  policy->add_key(key.public_key(), "*");
+  std::vector<OpenBundle> opened;
+  for (const std::string& path : arguments.bundles) {
+    Result<OpenBundle> open = open_for_inspection(path, *policy);
+    if (!open) return open.error();
+    if (!open->bundle->header().signature) {
+      return make_error(Code::Denied, path +
+                                          ": the bundle is not signed, so its contents cannot be signed here; omit "
+                                          "--key, or sign it when it is built: kiln bundle create --key");
+    }
+    if (!open->trust_status) {
+      return make_error(open->trust_status.error().code,
+                        path + " cannot be signed again: " + open->trust_status.error().message);
+    }
+    opened.push_back(std::move(*open));
+  }
+  return opened;
+}
+
 std::optional<KeyId> signer_of(const BundleHeader& header) {
   return header.signature ? std::optional(header.signature->key) : std::nullopt;
 }

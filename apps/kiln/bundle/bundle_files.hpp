@@ -29,6 +29,11 @@ Result<OpenBundle> open_for_inspection(const std::string& path, const TrustPolic
 /// Opens the bundles of the command line for inspection. Warns for each bundle that this machine does not trust.
 Result<std::vector<OpenBundle>> open_bundle_arguments(const Arguments& arguments, Console& console);
 
+/// Opens the bundles of the command line, whose artifacts will be signed with `key`. Each must be signed by a key that
+/// this machine trusts or by `key` itself. Unsigned bundles are rejected even if trust.unsigned allows this machine to
+/// use them.
+Result<std::vector<OpenBundle>> open_to_sign(const Arguments& arguments, const SecretKey& key, Console& console);
+
 /// Returns the description of a CCCL artifact of a bundle; nothing for other artifacts and for one that cannot be read.
 std::optional<cccl::ArtifactInfo> cccl_info(const OpenBundle& open, const BundleDescription::Artifact& artifact);
 

@@ -88,6 +88,18 @@ static Json to_json(const ProfileResult& answer) {
   return object;
 }
 
+static Json to_json(const WrittenPart& part) {
+  Json object{{"architecture", part.architecture}};
+  object.update(to_json(part.bundle));
+  if (part.layers > 0) object["layers"] = part.layers;
+  return object;
+}
+
+static Json to_json(const PulledPart& part) {
+  return {
+      {"architecture", part.architecture}, {"image", part.image}, {"directory", part.directory}, {"bytes", part.bytes}};
+}
+
 std::string bundle_create_json(const WrittenBundle& written, const std::vector<Job>& jobs,
                                const std::vector<CompileOutcome>& outcomes,
                                const std::vector<ProfileMatch::Unmatched>& unmatched) {
@@ -147,6 +159,16 @@ std::string bundle_oci_json(const OpenBundle& open, const std::string& directory
   out["layers"] = layers;
   return text_of(out);
 }
+
+std::string bundle_parts_json(const OpenBundle& open, const std::string& output,
+                              const std::vector<WrittenPart>& parts) {
+  Json out = to_json(open);
+  out["output"] = output;
+  out["parts"] = json_array(parts);
+  return text_of(out);
+}
+
+std::string bundle_pull_json(const std::vector<PulledPart>& parts) { return text_of({{"parts", json_array(parts)}}); }
 
 std::string bundle_header_json(const std::string& output, bool written) {
   return text_of({{"output", output}, {"written", written}});

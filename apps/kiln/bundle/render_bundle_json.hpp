@@ -12,6 +12,21 @@
 
 namespace kiln::cli {
 
+/// A part of a bundle that was written as a bundle of its own.
+struct WrittenPart {
+  std::string architecture;  ///< name of the part: `sm_90`
+  WrittenBundle bundle;      ///< `path` is the name of the image in an image layout
+  std::size_t layers = 0;    ///< 0 for a file
+};
+
+/// A part that was copied from a registry or a layout.
+struct PulledPart {
+  std::string architecture;
+  std::string image;
+  std::string directory;
+  std::uint64_t bytes = 0;  ///< size of the layout
+};
+
 struct VerifiedBundle {
   std::string path;
   Result<OpenBundle> opened;
@@ -39,6 +54,9 @@ std::string bundle_diff_json(const OpenBundle& then, const OpenBundle& now, cons
 std::string bundle_merge_json(const WrittenBundle& written, const std::vector<Shadowed>& shadowed);
 std::string bundle_oci_json(const OpenBundle& open, const std::string& directory, const std::string& reference,
                             std::size_t layers);
+/// `output` is the directory of the parts or of the layout.
+std::string bundle_parts_json(const OpenBundle& open, const std::string& output, const std::vector<WrittenPart>& parts);
+std::string bundle_pull_json(const std::vector<PulledPart>& parts);
 std::string bundle_header_json(const std::string& output, bool written);
 std::string explain_profile_json(const Profile& profile, const std::vector<ProfileResult>& answers);
 

@@ -46,21 +46,19 @@ std::string output_path(const std::string& output, const Job& job, const std::st
   return join_path(output, stem + suffix);
 }
 
-Status write_outputs(const Arguments& arguments, const std::vector<Job>& jobs, std::vector<CompileOutcome>& outcomes) {
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (!outcomes[i].answer) continue;
-    const Artifact& artifact = outcomes[i].answer->artifact;
-    const bool as_library = arguments.format == kLibraryFormat;
-    const Result<Bytes> bytes = as_library ? cccl::library_bytes(artifact) : artifact.bytes;
-    if (!bytes) return bytes.error();
-    const Form form = artifact.target.form;
-    // The description of an OpenCL device is not part of the file name.
-    const std::string target = form == Form::OpenClBinary ? "" : '.' + jobs[i].target.name();
-    const std::string suffix = target + (as_library ? ".blob" : extension_of(form));
-    const std::string path = output_path(arguments.output, jobs[i], suffix);
-    if (Status written = write_output(path, bytes->view()); !written) return written;
-    outcomes[i].output = path;
-  }
+Status write_output_of(const Arguments& arguments, const Job& job, CompileOutcome& outcome) {
+  if (!outcome.answer) return {};
+  const Artifact& artifact = outcome.answer->artifact;
+  const bool as_library = arguments.format == kLibraryFormat;
+  const Result<Bytes> bytes = as_library ? cccl::library_bytes(artifact) : artifact.bytes;
+  if (!bytes) return bytes.error();
+  const Form form = artifact.target.form;
+  // The description of an OpenCL device is not part of the file name.
+  const std::string target = form == Form::OpenClBinary ? "" : '.' + job.target.name();
+  const std::string suffix = target + (as_library ? ".blob" : extension_of(form));
+  const std::string path = output_path(arguments.output, job, suffix);
+  if (Status written = write_output(path, bytes->view()); !written) return written;
+  outcome.output = path;
   return {};
 }
 
@@ -85,13 +83,8 @@ Status write_compute_outputs(const std::string& output, const std::vector<Job>& 
   return {};
 }
 
-Status write_results(const Arguments& arguments, const std::vector<Job>& jobs, std::vector<CompileOutcome>& outcomes) {
-  const std::string& output = arguments.output;
-  if (output.ends_with('/')) {
-    if (Status made = make_directories(output.substr(0, output.size() - 1)); !made) return made;
-  }
-  return arguments.format == kComputeFormat ? write_compute_outputs(output, jobs, outcomes)
-                                            : write_outputs(arguments, jobs, outcomes);
+Status make_output_directory(const std::string& output) {
+  return output.ends_with('/') ? make_directories(output.substr(0, output.size() - 1)) : Status();
 }
 
 // Returns an error if -o and --format do not fit the jobs.
@@ -111,20 +104,6 @@ Status check_output(const Arguments& arguments, const std::vector<Job>& jobs) {
                                                arguments.output + "/");
 }
 
-void print_results(const std::vector<CompileOutcome>& outcomes, Console& console) {
-  std::vector<std::vector<std::string>> rows;
-  for (const CompileOutcome& outcome : outcomes) {
-    if (!outcome.answer) continue;
-    const ResolvedArtifact& answer = *outcome.answer;
-    std::string what = answer.origin == Origin::Compiled ? "compiled" : std::string("from ") + to_string(answer.origin);
-    if (answer.origin == Origin::Bundle) what += ", for " + answer.artifact.target.name();
-    rows.push_back({outcome.file, outcome.target, what, format_bytes(answer.artifact.bytes.size()),
-                    time_text(answer.ms), "key " + answer.key.hex().substr(0, 12),
-                    outcome.output.empty() ? "" : "-> " + outcome.output});
-  }
-  if (!rows.empty()) console.print(table_text(rows));
-}
-
 }  // namespace
 
 int compile_command(const Arguments& arguments, Console& console) {
@@ -136,14 +115,20 @@ int compile_command(const Arguments& arguments, Console& console) {
   }
   Result<Session> session = Session::open(session_options(arguments, console));
   if (!session) return report(session.error(), console);
-  std::vector<CompileOutcome> outcomes = CompileBatch(*jobs, *session, console).run();
-  Status written;
-  if (!arguments.output.empty()) written = write_results(arguments, *jobs, outcomes);
-  if (arguments.json && arguments.output != "-") {
-    console.print(compile_json(outcomes));
-  } else if (arguments.output != "-") {
-    print_results(outcomes, console);
-  }
+  const bool in_lines = !arguments.json && arguments.output != "-";
+  const FinishedJob print = in_lines ? print_finished(*jobs, console) : [](std::size_t, CompileOutcome&) {};
+  // A file for cuda.compute has the code for all targets of a unit, so it is written at the end.
+  const bool at_once = arguments.format != kComputeFormat;
+  Status written = make_output_directory(arguments.output);
+  std::vector<CompileOutcome> outcomes =
+      CompileBatch(*jobs, *session, console).run([&](std::size_t job, CompileOutcome& outcome) {
+        if (!at_once) return;
+        if (written && !arguments.output.empty()) written = write_output_of(arguments, (*jobs)[job], outcome);
+        print(job, outcome);
+      });
+  if (!at_once && written) written = write_compute_outputs(arguments.output, *jobs, outcomes);
+  for (std::size_t i = 0; !at_once && i < outcomes.size(); ++i) print(i, outcomes[i]);
+  if (arguments.json && arguments.output != "-") console.print(compile_json(outcomes));
   const int exit_code = print_errors(outcomes, console);
   if (!written) console.error(written.error());
   return exit_code != kSuccess ? exit_code : written ? kSuccess : kFailed;

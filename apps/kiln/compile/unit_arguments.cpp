@@ -6,8 +6,10 @@
 #include <cerrno>
 #include <map>
 
+#include "backends/cuda/cuda_device.hpp"
 #include "backends/opencl/opencl_library.hpp"
 #include "base/error.hpp"
+#include "session/config/config.hpp"
 #include "session/config/source_unit.hpp"
 
 namespace kiln::cli {
@@ -68,11 +70,33 @@ Result<Unit> unit_of(const Arguments& arguments, const std::string& file,
   return make_unit(unit, std::move(*text), false);
 }
 
+// Parses an architecture as users write it: `sm_90`, `sm90` and `90` are the same, as are `compute_90` and `compute90`.
+Result<Target> parse_architecture(const std::string& text) {
+  const std::size_t digits = text.find_first_of("0123456789");
+  if (digits == std::string::npos) return Target::parse(text);
+  const std::string prefix = text.substr(0, digits);
+  Result<Target> target = Target::parse(prefix.empty() ? "sm_" + text : prefix + '_' + text.substr(digits));
+  return target ? target : Target::parse(text);
+}
+
+// Returns the targets of the CUDA devices of this machine.
+Result<std::vector<Target>> native_targets() {
+  const auto devices = CudaDevice({Config::load({}, {}).driver, {}}).devices();
+  if (devices && !devices->empty()) {
+    std::vector<Target> targets;
+    for (const DeviceInfo& device : *devices) targets.push_back(device.target);
+    return targets;
+  }
+  const std::string reason = devices ? "the driver reports no device" : devices.error().message;
+  return make_error(Code::Unavailable, "--arch native found no CUDA device: " + reason.substr(0, reason.find("; ")) +
+                                           "; name the architecture, for example --arch sm_90");
+}
+
 // Returns the targets of the command line, otherwise those of the manifest.
 Result<std::vector<Target>> cuda_targets(const Arguments& arguments, const Manifest& manifest) {
   if (!arguments.architectures.empty()) return given_targets(arguments);
   if (!manifest.architectures.empty()) return manifest.architectures;
-  return usage("no architecture is given: add one, for example --arch sm_80,sm_90");
+  return usage("no architecture is given: add one, for example --arch sm_80,sm_90, or --arch native");
 }
 
 // Returns the target of the default OpenCL device.
@@ -151,10 +175,19 @@ std::string job_file(const SourceUnit& source, const Unit& unit) {
 
 Result<std::vector<Target>> given_targets(const Arguments& arguments) {
   std::vector<Target> targets;
+  const auto add = [&](const Target& target) {
+    if (std::find(targets.begin(), targets.end(), target) == targets.end()) targets.push_back(target);
+  };
   for (const std::string& text : arguments.architectures) {
-    Result<Target> target = Target::parse(text);
+    if (text == "native") {
+      const Result<std::vector<Target>> devices = native_targets();
+      if (!devices) return devices.error();
+      for (const Target& device : *devices) add(device);
+      continue;
+    }
+    const Result<Target> target = parse_architecture(text);
     if (!target) return target.error();
-    if (std::find(targets.begin(), targets.end(), *target) == targets.end()) targets.push_back(std::move(*target));
+    add(*target);
   }
   return targets;
 }

@@ -28,7 +28,8 @@ Result<std::vector<Job>> jobs_of(const Arguments& arguments, const Manifest& man
 /// Returns the `Job::file` of a unit of this source.
 std::string job_file(const SourceUnit& source, const Unit& unit);
 
-/// Returns the targets of `--arch` without duplicates; empty if the option is not given.
+/// Returns the targets of `--arch` without duplicates; empty if the option is not given. `native` stands for the CUDA
+/// devices of this machine: Code::Unavailable if there is none.
 Result<std::vector<Target>> given_targets(const Arguments& arguments);
 
 }  // namespace kiln::cli

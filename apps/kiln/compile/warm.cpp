@@ -123,7 +123,8 @@ int warm_units(const Arguments& arguments, bool profile, Console& console) {
         profile ? profile_jobs(arguments, components, console, result) : manifest_jobs(arguments);
     if (!jobs) return report(jobs.error(), console);
     print_unmatched(result.unmatched, "not in the manifest", console);
-    for (CompileOutcome& each : CompileBatch(*jobs, session, console).run()) {
+    const FinishedJob print = arguments.json ? FinishedJob() : print_finished(*jobs, console);
+    for (CompileOutcome& each : CompileBatch(*jobs, session, console).run(print)) {
       result.outcomes.push_back(std::move(each));
     }
     const Progress publishing(console, {"publishing", {}});

@@ -1,9 +1,12 @@
 #include "apps/kiln/output/console.hpp"
 
+#include <poll.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -63,12 +66,42 @@ std::string line_of(const Event& event) {
   return line;
 }
 
+// Returns true if standard output is a pipe that its reader has closed. Writes nothing.
+bool is_output_closed() {
+  pollfd out{STDOUT_FILENO, 0, 0};
+  return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
+}
+
+// True while the terminal shows a progress line. A signal handler reads it.
+std::atomic<bool> line_is_shown = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// Ends the progress line, so that the prompt of the shell gets a line of its own; then the signal ends the program.
+void end_line(int signal) {
+  if (line_is_shown.exchange(false)) (void)!write(STDERR_FILENO, "\n", 1);
+  raise(signal);  // delivered when this function returns, with the default action (SA_RESETHAND)
+}
+
+// Has Ctrl-C end the progress line. A signal that is ignored or handled stays so.
+void handle_interrupts() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    if (sigaction(signal, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) continue;
+    struct sigaction ours {};
+    ours.sa_handler = end_line;
+    ours.sa_flags = static_cast<int>(SA_RESETHAND);
+    (void)sigaction(signal, &ours, nullptr);
+  }
+}
+
 }  // namespace
 
 Console::Console(const Arguments& arguments)
     : command_(arguments.command), verbose_(arguments.verbose), quiet_(arguments.quiet),
       drawable_out_(is_terminal(STDOUT_FILENO)), styled_out_(may_style(STDOUT_FILENO)),
-      styled_err_(may_style(STDERR_FILENO)), live_(is_terminal(STDERR_FILENO) && !arguments.quiet && !arguments.json) {}
+      styled_err_(may_style(STDERR_FILENO)), live_(is_terminal(STDERR_FILENO) && !arguments.quiet && !arguments.json) {
+  if (live_) handle_interrupts();
+}
 
 Console::~Console() { draw({}); }
 
@@ -84,7 +117,22 @@ void Console::print(const Text& text) {
   clear_line();
   std::string line = text.bytes();
   if (line.empty() || line.back() != '\n') line += '\n';
-  (void)write_all(STDOUT_FILENO, line, "standard output");  // a closed pipe is not an error
+  Status written = write_all(STDOUT_FILENO, line, "standard output");
+  if (!written && written_ && !is_output_closed()) written_ = std::move(written);
+}
+
+bool Console::is_writable() const {
+  const MutexLock lock(mutex_);
+  return written_.has_value() && !is_output_closed();
+}
+
+bool Console::finish() {
+  const Status written = [&] {
+    const MutexLock lock(mutex_);
+    return written_;
+  }();
+  if (!written) error(written.error(), {}, "the output is incomplete: free space, or write it to another place");
+  return written.has_value();
 }
 
 void Console::note(const char* color, const char* word, const Text& message) {
@@ -93,13 +141,14 @@ void Console::note(const char* color, const char* word, const Text& message) {
   (void)write_all(STDERR_FILENO, line.bytes(), "standard error");
 }
 
-void Console::error(const Error& error, const std::string& context) {
+void Console::error(const Error& error, const std::string& context, const std::string& hint) {
   const MutexLock lock(mutex_);
   Text message = printable(context.empty() ? error.message : context + ": " + error.message);
   if (const std::string log = log_text(error.log); !log.empty()) message += '\n' + log;
   note("31", "error: ", message);
-  const std::string hint(hint_for(error.code, command_));
-  if (!quiet_ && !names_next_step(error.message) && said_.insert(hint).second) note("2", "hint: ", hint);
+  const std::string next = hint.empty() ? std::string(hint_for(error.code, command_)) : hint;
+  const bool is_known = hint.empty() && names_next_step(error.message);
+  if (!quiet_ && !is_known && said_.insert(next).second) note("2", "hint: ", next);
 }
 
 void Console::warn(const std::string& message) {
@@ -118,14 +167,12 @@ void Console::draw(const Text& text) {
   if (!live_) return;
   const MutexLock lock(mutex_);
   if (text.empty()) return clear_line();
+  line_is_shown = true;
   (void)write_all(STDERR_FILENO, "\r" + text.bytes() + "\033[K", "standard error");
-  line_shown_ = true;
 }
 
 void Console::clear_line() {
-  if (!line_shown_) return;
-  (void)write_all(STDERR_FILENO, "\r\033[K", "standard error");
-  line_shown_ = false;
+  if (line_is_shown.exchange(false)) (void)write_all(STDERR_FILENO, "\r\033[K", "standard error");
 }
 
 EventCallback Console::listener() {
@@ -176,11 +223,11 @@ std::string age_text(std::chrono::seconds age) {
   return "just now";
 }
 
-std::string table_text(std::vector<std::vector<std::string>> rows, std::string_view indent) {
+std::string table_text(std::vector<std::vector<std::string>> rows, std::string_view indent,
+                       std::vector<std::size_t> widths) {
   for (auto& row : rows) {
     for (std::string& cell : row) cell = printable(cell);
   }
-  std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     if (widths.size() < row.size()) widths.resize(row.size());
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));

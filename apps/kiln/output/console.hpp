@@ -27,11 +27,16 @@ class Console {
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  /// Prints a result and adds a line end if it has none.
+  /// Prints a result and adds a line end if it has none. It is written at once.
   void print(const Text& text);
+  /// Prints an error if a result could not be written, for example because the disk is full. Returns whether all were
+  /// written. A pipe that its reader has closed is not an error: `kiln cache ls | head`.
+  bool finish();
+  /// Returns false if nothing more can be printed: after an error, or if the reader has closed the pipe.
+  bool is_writable() const;
   /// Prints `kiln: error: …`, then the compiler log. Adds a hint if the message names no next step and --quiet is not
-  /// set.
-  void error(const Error& error, const std::string& context = {});
+  /// set; `hint` replaces the hint of the error's code.
+  void error(const Error& error, const std::string& context = {}, const std::string& hint = {});
   /// Prints `kiln: warning: …` unless --quiet is set. Prints the same text only once.
   void warn(const std::string& message);
   /// Returns true if standard error is a terminal that can redraw a line and progress is enabled.
@@ -65,9 +70,9 @@ class Console {
   const bool styled_err_;
   const bool live_;
   mutable Mutex mutex_;
-  bool line_shown_ KILN_GUARDED_BY(mutex_) = false;
   bool cache_unavailable_ KILN_GUARDED_BY(mutex_) = false;
   std::set<std::string> said_ KILN_GUARDED_BY(mutex_);
+  Status written_ KILN_GUARDED_BY(mutex_);  // the first error of standard output
 };
 
 /// `0.12 ms`, `182 ms`, `2.31 s`
@@ -79,6 +84,8 @@ std::string age_text(std::chrono::seconds age);
 /// Returns a name or a message as one line; also escapes line ends and tabs.
 inline std::string printable(std::string_view text) { return visible_text(text); }
 /// Formats rows as aligned columns with two spaces between them. The first row can be a heading. Each cell is one line.
-std::string table_text(std::vector<std::vector<std::string>> rows, std::string_view indent = {});
+/// `widths` are the minimum widths of the first columns, for a table that is printed row by row.
+std::string table_text(std::vector<std::vector<std::string>> rows, std::string_view indent = {},
+                       std::vector<std::size_t> widths = {});
 
 }  // namespace kiln::cli

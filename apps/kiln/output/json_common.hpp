@@ -16,7 +16,15 @@
 // Each type has one function `to_json`: here if several commands use the type, otherwise in the source of its command.
 namespace kiln::cli {
 
-inline std::string text_of(const Json& json) { return json_text(json, 2); }
+/// Version of the JSON of all commands. It changes if a field is renamed, removed or gets another meaning.
+inline constexpr int kSchemaVersion = 1;
+
+/// Returns the JSON of a command, which starts with the schema version; one line if `indent` is -1.
+inline std::string text_of(const Json& json, int indent = 2) {
+  Json document{{"schema_version", kSchemaVersion}};
+  document.update(json);
+  return json_text(document, indent);
+}
 
 inline double rounded(double ms) { return std::round(ms * 1000) / 1000; }
 

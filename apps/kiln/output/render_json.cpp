@@ -193,6 +193,8 @@ std::string version_json() {
   return text_of({{"version", version()}, {"libraries", std::move(libraries)}});
 }
 
+std::string manual_json(const std::string& page) { return text_of({{"page", page}}); }
+
 std::string completions_json(const std::string& shell, const std::string& script) {
   return text_of({{"shell", shell}, {"script", script}});
 }

@@ -34,7 +34,7 @@ struct CacheEntry {
   DiskStore::EntryInfo listed;
 };
 
-// The JSON of each command, as docs/cli.md describes it. Fields are added, never renamed or removed.
+// The JSON of each command, as apps/kiln/schemas describes it. Fields are added, never renamed or removed.
 std::string compile_json(const std::vector<CompileOutcome>& outcomes);
 std::string explain_json(const std::vector<ExplainOutcome>& outcomes);
 std::string stats_json(const std::vector<CacheResult<DiskStore::Stats>>& outcomes);
@@ -51,6 +51,7 @@ std::string key_json(const PublicKey& key, const std::string& secret_file);
 /// `last_day` is human-readable. `file` is the path of the written certificate, or empty.
 std::string certificate_json(const Certificate& certificate, const std::string& last_day, const std::string& file);
 std::string version_json();
+std::string manual_json(const std::string& page);
 std::string completions_json(const std::string& shell, const std::string& script);
 
 }  // namespace kiln::cli

@@ -148,7 +148,7 @@ std::string status_json(const std::vector<ProcessStatus>& processes, bool one_li
   Json all = Json::array();
   for (const ProcessStatus& process : processes) all.push_back(to_json(process));
   const Json document{{"processes", std::move(all)}};
-  return one_line ? json_text(document) : text_of(document);
+  return text_of(document, one_line ? -1 : 2);
 }
 
 }  // namespace kiln::cli

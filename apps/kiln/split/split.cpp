@@ -148,11 +148,13 @@ Result<Proposal> propose(const Arguments& arguments) {
   return proposal;
 }
 
-std::string manifest_text(const Proposal& proposal, const Arguments& arguments) {
+std::string manifest_text(const Proposal& proposal, const Arguments& arguments, const std::vector<Target>& targets) {
   const auto relative = [&](const std::string& path) { return relative_to(path, proposal.manifest); };
   const std::string name = arguments.name.empty() ? file_name(proposal.source) : arguments.name;
   std::string text = "# The family of " + visible_text(file_name(proposal.source)) + ", as 'kiln split' found it.\n";
-  if (!arguments.architectures.empty()) text += "architectures = " + toml_list(arguments.architectures) + '\n';
+  std::vector<std::string> architectures;
+  for (const Target& target : targets) architectures.push_back(target.name());
+  if (!architectures.empty()) text += "architectures = " + toml_list(architectures) + '\n';
   text += "\n[[family]]\nname = " + toml_text(name) + "\npreamble = " + toml_text(relative(proposal.preamble)) + '\n';
   if (!arguments.backend.empty()) text += "backend = " + toml_text(arguments.backend) + '\n';
   std::vector<std::string> includes;
@@ -235,7 +237,9 @@ int split_command(const Arguments& arguments, Console& console) {
                    proposal->source + " has no kernels of macros or templates that can be split; nothing was written"});
     return kFailed;
   }
-  const std::string text = manifest_text(*proposal, arguments);
+  const Result<std::vector<Target>> targets = given_targets(arguments);
+  if (!targets) return report(targets.error(), console);
+  const std::string text = manifest_text(*proposal, arguments, *targets);
   if (const Result<Manifest> valid = parse_manifest(text, {}); !valid) {
     return report(
         make_error(valid.error().code, proposal->source + " cannot be listed in a kiln.toml: " + valid.error().message),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "backends/kernel_entries.hpp"
 #include "base/error.hpp"
 
 namespace kiln {
@@ -87,6 +88,7 @@ Status NvrtcCompilation::compile(const Unit& unit, const std::vector<std::string
   const int result = nvrtc_.compile(program_, static_cast<int>(texts.size()), texts.data());
   if (result == 0) return {};
   std::string said = log();
+  if (const auto unknown = find_unknown_entry(said)) return unknown_entry_error(unit, *unknown);
   const bool options_at_fault = said.starts_with("nvrtc: error:");
   std::string message = "NVRTC failed to compile unit '" + unit.name() + "'";
   message +=
