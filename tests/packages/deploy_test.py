@@ -85,9 +85,18 @@ class Manifests(unittest.TestCase):
             import check_jsonschema  # noqa: F401
         except ImportError:
             self.skipTest("check-jsonschema is not installed (tools/setup.sh installs it)")
-        checker = [sys.executable, "-m", "check_jsonschema"]
-        call(*checker, "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml")
-        call(*checker, "--builtin-schema", "vendor.github-actions", DEPLOY / "ci/kiln-cache/action.yml")
+        files = {
+            "vendor.compose-spec": "deploy/compose.yaml",
+            "vendor.github-actions": "deploy/ci/kiln-cache/action.yml",
+        }
+        for schema, name in files.items():
+            checker = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema]
+            call(*checker, SOURCE / name, PYTHONPATH=os.pathsep.join(sys.path))
+
+    def test_development_container_is_json_with_comments(self) -> None:
+        text = (SOURCE / ".devcontainer/devcontainer.json").read_text()
+        parsed = json.loads(re.sub(r"(?m)^\s*//.*$", "", text))
+        self.assertIn("tools/setup.sh", parsed["onCreateCommand"])
 
     def test_objects_refer_to_objects_and_files_that_exist(self) -> None:
         objects = kubernetes()
@@ -188,8 +197,8 @@ class Servers:
             wait_for(port)
 
     def start(self, place: pathlib.Path, *command: str) -> None:
-        log = (place / f"{pathlib.PurePath(command[0]).name}.log").open("wb")
-        self.processes.append(subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
+        with (place / f"{pathlib.PurePath(command[0]).name}.log").open("wb") as log:
+            self.processes.append(subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
 
     def stop(self) -> None:
         for process in self.processes:
