@@ -2,7 +2,7 @@
 # pyproject.toml installs them to the standard locations of Python packages. Versions come from dpkg; a build without dpkg omits
 # the SBOM.
 find_program(KILN_DPKG_QUERY dpkg-query)
-if(NOT KILN_DPKG_QUERY OR KILN_SANITIZE OR CMAKE_CROSSCOMPILING)
+if(NOT KILN_DPKG_QUERY OR KILN_SANITIZE)
   return()
 endif()
 set(metadata ${CMAKE_BINARY_DIR}/python_metadata)

@@ -1,22 +1,32 @@
 #!/usr/bin/env bash
 # Installs the packages for building and testing kiln, by name, from the package registries configured on this machine.
 # Idempotent: installed packages are not changed. Needs root for the Debian packages.
+#   tools/setup.sh              everything that CI needs
+#   tools/setup.sh --minimal    only what `cmake --preset minimal` needs, from Debian alone
 set -euo pipefail
 cd "$(dirname "$0")/.."
+case ${1:-} in
+  '' | --minimal) ;;
+  *) echo "setup.sh: unknown option $1; use --minimal or no option" >&2 && exit 2 ;;
+esac
 
 packages=(
-  g++ clang clang-format clang-tidy lld cmake ninja-build pkg-config git python3 python3-venv python3-dev
-  libclang-rt-14-dev                          # libFuzzer and the sanitizers for clang
+  g++ cmake ninja-build python3               # python3: the SBOM and the Debian packages' documents
   libssl-dev libxxhash-dev                    # SHA-256, XXH3
   libsodium-dev libzstd-dev                   # Ed25519, compression of bundles
   nlohmann-json3-dev libtomlplusplus-dev      # JSON, kiln.toml
   libcli11-dev                                # the command line
+  opencl-headers                              # types of OpenCL's functions
+  libcurl4-openssl-dev libhiredis-dev         # remote stores and leases: HTTP, opened at run time; Redis, linked in
+)
+if [ "${1:-}" != --minimal ]; then packages+=(
+  clang clang-format clang-tidy lld pkg-config git python3-venv python3-dev
+  libclang-rt-14-dev                          # libFuzzer and the sanitizers for clang
   libgtest-dev libgmock-dev                   # tests
-  ocl-icd-opencl-dev opencl-headers pocl-opencl-icd # OpenCL on the CPU
+  ocl-icd-opencl-dev pocl-opencl-icd          # OpenCL on the CPU
   libgeos-dev libtbb-dev                      # examples/spatial: WKB and the reference results; the CPU variants
   strace                                      # files that a program really opened; injected faults
   docker-registry skopeo                      # registry for bundles as images, and the tool that copies them
-  libcurl4-openssl-dev libhiredis-dev         # remote stores and leases: HTTP, opened at run time; Redis, linked in
   nginx-light redis-server openssl            # real servers for tests, and certificates for them
   faketime iproute2 iptables                  # wrong clocks; several hosts and packet loss on one machine
   squashfs-tools erofs-utils                  # images whose files have equal times, to swap mounted images
@@ -25,10 +35,10 @@ packages=(
   dpkg-dev fakeroot file lintian              # Debian packages and their checks
   doxygen                                     # the reference of the headers
   chromium fonts-dejavu-core                  # render the page that kiln report writes
-  prometheus                                  # promtool, which checks the metrics text
+  prometheus                                  # promtool, which checks the metrics text and the queries of deploy/
   libsqlite3-0                                # exports of Nsight Systems, which kiln audit reads
   ccache                                      # bench/peers compares kiln with ccache around nvcc
-)
+); fi
 missing=()
 for package in "${packages[@]}"; do
   [[ $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) == *'install ok installed'* ]] || missing+=("$package")
@@ -38,6 +48,7 @@ if ((${#missing[@]})); then
   apt-get update -qq
   apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
+if [ "${1:-}" = --minimal ]; then exit 0; fi
 
 # A second NVRTC next to the toolkit's, so that tests can really change the compiler.
 if [ ! -x .venv/bin/python ]; then
@@ -51,6 +62,8 @@ wanted=(
   cuda-core cuda-bindings           # kiln.cuda_core integrates with them
   triton                            # kiln.triton integrates with it: it compiles without a device; a gigabyte unpacked
   cryptography grpcio               # contain their own libcrypto and TLS, which kiln must not conflict with
+  conan                             # creates and uses the package of packaging/conan
+  kubernetes-validate check-jsonschema # the manifests of deploy/
 )
 # One query, because each start of pip takes half a second.
 missing=$(.venv/bin/python -c 'import importlib.metadata, sys

@@ -167,6 +167,12 @@ int shown(int result, Status* status) {
   return result;
 }
 
+template <class Status>
+int status_at(int folder, const char* path, Status* status, int flags) {
+  static_assert(sizeof(Status) == sizeof(struct stat));
+  return fstatat(folder, path, reinterpret_cast<struct stat*>(status), flags);
+}
+
 // Returns an in-memory file for NVRTC's temporary file; null for any other file. NVRTC backs the memory of precompiled
 // headers by a file in the temporary directory that it unlinks at once: edg<number>_<process> by fopen, in newer
 // versions edg.XXXXXX by mkstemp. The sandbox allows no such file, and a killed worker would leave it behind. The
@@ -293,11 +299,11 @@ ScopedFileTracing::~ScopedFileTracing() { current_watch.store(nullptr, std::memo
     record_question(path, result == 0, __builtin_return_address(0));    \
     return result;                                                      \
   }
-#define KILN_STAT(name, type)                                        \
+// By fstatat, because glibc has no function of these names to call before 2.33.
+#define KILN_STAT(name, type, flags)                                 \
   KILN_EXPORTED int name(const char* path, type* status) noexcept {  \
-    static auto* real = next<int(const char*, type*)>(#name);        \
     if (kiln::is_nameless_pch(path)) return nameless_status(status); \
-    const int result = real(path, status);                           \
+    const int result = status_at(AT_FDCWD, path, status, flags);     \
     record_question(path, result == 0, __builtin_return_address(0)); \
     return result;                                                   \
   }
@@ -312,10 +318,10 @@ KILN_XSTAT(__xstat, struct stat)
 KILN_XSTAT(__xstat64, struct stat64)
 KILN_XSTAT(__lxstat, struct stat)
 KILN_XSTAT(__lxstat64, struct stat64)
-KILN_STAT(stat, struct stat)
-KILN_STAT(stat64, struct stat64)
-KILN_STAT(lstat, struct stat)
-KILN_STAT(lstat64, struct stat64)
+KILN_STAT(stat, struct stat, 0)
+KILN_STAT(stat64, struct stat64, 0)
+KILN_STAT(lstat, struct stat, AT_SYMLINK_NOFOLLOW)
+KILN_STAT(lstat64, struct stat64, AT_SYMLINK_NOFOLLOW)
 
 KILN_EXPORTED int __fxstat(int version, int fd, struct stat* status) {
   static auto* real = next<int(int, int, struct stat*)>("__fxstat");
@@ -326,12 +332,10 @@ KILN_EXPORTED int __fxstat64(int version, int fd, struct stat64* status) {
   return shown(real(version, fd, status), status);
 }
 KILN_EXPORTED int fstat(int fd, struct stat* status) noexcept {
-  static auto* real = next<int(int, struct stat*)>("fstat");
-  return shown(real(fd, status), status);
+  return shown(status_at(fd, "", status, AT_EMPTY_PATH), status);
 }
 KILN_EXPORTED int fstat64(int fd, struct stat64* status) noexcept {
-  static auto* real = next<int(int, struct stat64*)>("fstat64");
-  return shown(real(fd, status), status);
+  return shown(status_at(fd, "", status, AT_EMPTY_PATH), status);
 }
 
 KILN_EXPORTED int mkstemp(char* pattern) {

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -96,7 +97,7 @@ void ThreadPool::run(unsigned number, bool needs_memory) {
   // The kernel keeps 15 characters of a thread name.
   pthread_setname_np(pthread_self(), (options_.name + "-" + std::to_string(number)).substr(0, 15).c_str());
   if (options_.niceness != 0) {
-    const auto thread = static_cast<id_t>(gettid());
+    const auto thread = static_cast<id_t>(syscall(SYS_gettid));
     (void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + options_.niceness);
   }
   if (needs_memory && !has_memory()) return exit_on_low_memory();

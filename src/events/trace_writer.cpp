@@ -1,6 +1,7 @@
 #include "events/trace_writer.hpp"
 
 #include <errno.h>  // program_invocation_short_name
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <utility>
@@ -20,7 +21,7 @@ constexpr std::size_t kMaxMessageLength = 2000;
 void TraceWriter::on_event(const Event& event) {
   TraceRecord record;
   record.emitted_at = clock_.steady();
-  record.thread = gettid();  // not cached per thread: a forked child has another id
+  record.thread = static_cast<int>(syscall(SYS_gettid));  // not cached per thread: a forked child has another id
   record.event = event;
   if (record.event.message.size() > kMaxMessageLength) {
     record.event.message.resize(kMaxMessageLength);

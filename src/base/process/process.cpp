@@ -1,5 +1,7 @@
 #include "base/process/process.hpp"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -11,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 
 #include "base/error.hpp"
 
@@ -29,6 +32,26 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
+// Returns a function of the C library, or null where the library is older: the wheel also runs with glibc 2.28.
+template <class F>
+F* newer_function(const char* name) {
+  return reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
+}
+
+// Adds the descriptors from `first` on that are open now. Before glibc 2.34 a descriptor that another thread opens
+// without close-on-exec at the same time reaches the child.
+int close_open_descriptors(posix_spawn_file_actions_t& actions, int first) {
+  DIR* folder = opendir("/proc/self/fd");
+  if (folder == nullptr) return errno;
+  int error = 0;
+  while (const dirent* entry = readdir(folder)) {
+    const int fd = std::atoi(entry->d_name);
+    if (fd >= first && error == 0) error = posix_spawn_file_actions_addclose(&actions, fd);
+  }
+  closedir(folder);
+  return error;
+}
+
 // The posix_spawn settings of a child. An error while they are set makes the start fail: a child that lacks one of its
 // descriptors must not run.
 class SpawnAttributes {
@@ -41,10 +64,15 @@ class SpawnAttributes {
       note(posix_spawn_file_actions_adddup2(&actions_, ours, theirs));
       highest = std::max(highest, theirs);
     }
-    if (!start.working_directory.empty())
-      note(posix_spawn_file_actions_addchdir_np(&actions_, start.working_directory.c_str()));
+    if (!start.working_directory.empty()) {  // since glibc 2.29
+      using Change = int(posix_spawn_file_actions_t*, const char*);
+      static auto* const change = newer_function<Change>("posix_spawn_file_actions_addchdir_np");
+      note(change == nullptr ? ENOSYS : change(&actions_, start.working_directory.c_str()));
+    }
     // The host program may have descriptors that lack close-on-exec.
-    note(posix_spawn_file_actions_addclosefrom_np(&actions_, highest + 1));
+    using CloseFrom = int(posix_spawn_file_actions_t*, int);
+    static auto* const close_from = newer_function<CloseFrom>("posix_spawn_file_actions_addclosefrom_np");
+    note(close_from != nullptr ? close_from(&actions_, highest + 1) : close_open_descriptors(actions_, highest + 1));
     // The child starts with default signal handlers and no blocked signals, regardless of the host program.
     sigset_t all;
     sigset_t blocked;

@@ -1,6 +1,7 @@
 #include "base/process/process_lifecycle.hpp"
 
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -106,7 +107,7 @@ bool watch_forks() { return pthread_atfork(before_fork, in_parent, in_child) == 
 struct MainThreadEnd {
   bool watched = false;
   ~MainThreadEnd() {
-    if (watched && gettid() == getpid()) emit_exit();
+    if (watched && syscall(SYS_gettid) == getpid()) emit_exit();
   }
 };
 thread_local MainThreadEnd main_thread_end;  // only the end of its thread destroys it
