@@ -65,23 +65,6 @@ std::string nearest_directory(std::string path) {
 
 Fd open_directory(const std::string& path) { return Fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); }
 
-// Creates or opens a directory in which only this user can change anything, below one in which other users cannot
-// replace it. Follows no link in the last part.
-Status make_private_directory(const std::string& path) {
-  struct stat parent;
-  if (stat(parent_path(path).c_str(), &parent) != 0) return io_error("cannot open", parent_path(path), errno);
-  const bool is_shared = (parent.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (parent.st_mode & S_ISVTX) == 0;
-  if (is_shared || (parent.st_uid != 0 && parent.st_uid != geteuid()))
-    return make_error(Code::Denied, "other users can replace the files of " + parent_path(path));
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return io_error("cannot create", path, errno);
-  const Fd own(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat status;
-  if (!own || fstat(own.get(), &status) != 0) return io_error("cannot open", path, errno);
-  if (status.st_uid != geteuid() || (status.st_mode & 077) != 0)
-    return make_error(Code::Denied, path + " belongs to another user, or other users have access to it");
-  return {};
-}
-
 // The search for a place in a container. Not thread-safe.
 class ContainerSearch {
  public:

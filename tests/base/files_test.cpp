@@ -149,9 +149,26 @@ TEST(HostLocalDirectory, IsPrivateAndRejectedIfOthersCanWrite) {
   const std::string saved = before != nullptr ? before : "";
   setenv("XDG_RUNTIME_DIR", directory.path().c_str(), 1);
   EXPECT_EQ(host_local_directory().value(), directory.path("kiln"));
+  chmod(directory.path("kiln").c_str(), 0755);
+  EXPECT_TRUE(host_local_directory().has_value());
+  struct stat status;
+  ASSERT_EQ(stat(directory.path("kiln").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
   chmod(directory.path("kiln").c_str(), 0777);
   EXPECT_FALSE(host_local_directory().has_value());
   before != nullptr ? setenv("XDG_RUNTIME_DIR", saved.c_str(), 1) : unsetenv("XDG_RUNTIME_DIR");
+}
+
+TEST(PrivateDirectory, IsNotMadeWhereOthersCanReplaceItAndFollowsNoLink) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.path("open"));
+  chmod(directory.path("open").c_str(), 0777);
+  EXPECT_FALSE(make_private_directory(directory.path("open/private")).has_value());
+  EXPECT_FALSE(exists(directory.path("open/private")));
+  chmod(directory.path("open").c_str(), 01777);
+  EXPECT_TRUE(make_private_directory(directory.path("open/private")).has_value());
+  std::filesystem::create_directory_symlink(directory.path("open/private"), directory.path("link"));
+  EXPECT_FALSE(make_private_directory(directory.path("link")).has_value());
 }
 
 TEST(FileStamp, DetectsRewriteAndRecentChange) {

@@ -8,6 +8,7 @@
 #include "apps/kiln/output/console.hpp"
 #include "backends/cuda/nvrtc_library.hpp"
 #include "base/process/dynamic_library.hpp"
+#include "base/process/environment.hpp"
 #include "session/components.hpp"
 #include "worker/pch_cache.hpp"
 #include "worker/sandbox.hpp"
@@ -18,24 +19,53 @@ namespace {
 
 using State = DoctorCheck::State;
 
+// Lists where NVRTC was searched, and the next step for this environment.
+void describe_missing_nvrtc(const NvrtcSearch& search, DoctorCheck& finding) {
+  finding.details.push_back({"found_by", "place", "result"});
+  for (const SearchedPlace& each : nvrtc_places(search)) {
+    finding.details.push_back({each.found_by, each.path, each.result});
+  }
+  const std::string environment = environment_variable("VIRTUAL_ENV").value_or("");
+  if (environment.empty()) finding.details.push_back({"VIRTUAL_ENV", "", "not set: no virtual environment is active"});
+  if (named_toolkits().empty()) finding.details.push_back({"CUDA_HOME", "", "not set"});
+  if (!search.explicit_path.empty()) {
+    finding.advice = "correct the setting nvrtc (KILN_NVRTC), or remove it to search for NVRTC";
+  } else if (!environment.empty() && search.packages.own.empty()) {
+    finding.advice = "install it into the active environment ('" + environment +
+                     "/bin/python -m pip install nvidia-cuda-nvrtc'), install the CUDA toolkit, or set "
+                     "KILN_NVRTC=/path/to/libnvrtc.so.13";
+  } else if (!search.packages.own.empty()) {
+    finding.advice = "install it next to kiln, into " + search.packages.own +
+                     " ('pip install nvidia-cuda-nvrtc' with the pip of that environment), install the CUDA toolkit, "
+                     "or set KILN_NVRTC=/path/to/libnvrtc.so.13";
+  } else {
+    finding.advice =
+        "if pip has installed it, activate its virtual environment or set KILN_NVRTC=/path/to/libnvrtc.so.13; "
+        "otherwise install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc' into a virtual environment and "
+        "activate it";
+  }
+}
+
 }  // namespace
 
 DoctorCheck check_nvrtc(const Config& config, bool& found) {
   DoctorCheck finding{State::Ok, "NVRTC", {}, {}, {}};
-  const std::vector<NvrtcCandidate> candidates = nvrtc_candidates(NvrtcSearch::of_this_process(config.nvrtc));
+  const NvrtcSearch search = NvrtcSearch::of_this_process(config.nvrtc);
+  const std::vector<NvrtcCandidate> candidates = nvrtc_candidates(search);
   const auto chosen = std::find_if(candidates.begin(), candidates.end(), [](const auto& c) { return c.chosen; });
   found = false;
-  if (!candidates.empty()) finding.details.push_back({"version", "found_by", "path", "why"});
+  if (chosen == candidates.end()) {
+    finding.state = State::Problem;
+    finding.text = search.explicit_path.empty()
+                       ? "not found: CUDA C++ cannot be compiled"
+                       : "the configured " + search.explicit_path + " does not exist: CUDA C++ cannot be compiled";
+    describe_missing_nvrtc(search, finding);
+    return finding;
+  }
+  finding.details.push_back({"version", "found_by", "path", "why"});
   for (const NvrtcCandidate& each : candidates) {
     finding.details.push_back(
         {each.version.text() + (each.chosen ? " *" : ""), each.found_via, each.path, each.reason});
-  }
-  if (chosen == candidates.end()) {
-    finding.state = State::Problem;
-    finding.text = candidates.empty() ? "not found: CUDA C++ cannot be compiled"
-                                      : "no installed version can be used: CUDA C++ cannot be compiled";
-    finding.advice = "install it (pip install nvidia-cuda-nvrtc, or the CUDA toolkit), or set KILN_NVRTC=/path";
-    return finding;
   }
   const auto library = NvrtcLibrary::open(chosen->path);
   if (!library) {

@@ -38,7 +38,7 @@ struct CcclCandidate {
   std::string headers;   ///< matching include directory; empty if it does not exist
   std::string build_id;  ///< empty if the file has none
   int headers_version = 0;
-  std::string found_via;                 ///< explicit, mapped, package, VIRTUAL_ENV
+  std::string found_via;                 ///< explicit, mapped, package, prefix, VIRTUAL_ENV
   const CcclRelease* release = nullptr;  ///< null if kiln does not know it
   /// The release whose parameters are used: `release`, or an older one for an unknown release; null if none fits.
   const CcclRelease* parameters = nullptr;

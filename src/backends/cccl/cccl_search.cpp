@@ -8,10 +8,10 @@
 #include <cstring>
 
 #include "backends/cccl/cccl_library.hpp"
+#include "backends/cuda/package_directories.hpp"
 #include "base/error.hpp"
 #include "base/files/files.hpp"
 #include "base/hash.hpp"
-#include "base/process/environment.hpp"
 
 namespace kiln {
 namespace {
@@ -131,15 +131,6 @@ void add_site(std::vector<CcclCandidate>& all, const std::string& site, const ch
   }
 }
 
-// Searches site-packages of a virtual environment: lib/python3.<minor>/site-packages.
-void add_environment(std::vector<CcclCandidate>& all, const std::string& root) {
-  std::vector<std::string> names = list_directory(AT_FDCWD, (root + "/lib").c_str());
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names) {
-    if (name.starts_with("python3")) add_site(all, root + "/lib/" + name + "/site-packages", "VIRTUAL_ENV");
-  }
-}
-
 }  // namespace
 
 std::string CcclCandidate::unusable_reason() const {
@@ -182,10 +173,9 @@ std::vector<CcclCandidate> cccl_candidates(const std::string& explicit_path) {
   for (const std::string& path : mapped_libraries()) {
     if (path.ends_with(std::string("/") + kLibrary)) all.push_back(candidate_at(path, "mapped"));
   }
-  // kiln's wheel is site-packages/kiln, next to site-packages/cuda.
-  const std::string own = path_of_address(reinterpret_cast<const void*>(&cccl_candidates));
-  add_site(all, parent_path(parent_path(own)), "package");
-  if (const auto root = environment_variable("VIRTUAL_ENV"); root && !root->empty()) add_environment(all, *root);
+  const PackageDirectories packages = PackageDirectories::of_this_process();
+  if (!packages.own.empty()) add_site(all, packages.own, "package");
+  for (const PackageDirectory& each : packages.installed) add_site(all, each.path, each.found_by);
   return all;
 }
 

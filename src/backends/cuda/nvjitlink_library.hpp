@@ -16,7 +16,7 @@ namespace kiln {
 struct NvJitLinkCandidate {
   std::string path;
   int major = 0;          ///< major version from its name; 0 if the name has none
-  std::string found_via;  ///< explicit, nvrtc (next to it), mapped, package, CUDA_HOME, system
+  std::string found_via;  ///< explicit, nvrtc (next to it), mapped, package, CUDA_HOME, system, prefix, VIRTUAL_ENV
 };
 
 /// Returns the libnvJitLink to use: the explicit one; otherwise the one next to the NVRTC that `search` chooses,

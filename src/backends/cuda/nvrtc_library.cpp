@@ -19,6 +19,8 @@ namespace {
 // Newest first. If one directory contains several, they are listed in this order.
 constexpr int kMajors[] = {13, 12};
 constexpr int kMaxMinor = 9;
+constexpr const char* kNvrtcName = "libnvrtc.so";
+constexpr const char* kNvrtcPackage = "/nvidia/cuda_nvrtc/lib";  // of CUDA 12
 
 // Returns true also for a file that cannot be accessed: the digest of the file then fails with the reason. Treating it
 // as missing would yield another compiler, one without builtins.
@@ -72,7 +74,13 @@ void visit_candidates(const NvrtcSearch& search, const std::function<bool(const 
     return !candidate || visit(*candidate);
   };
   if (!search.explicit_path.empty() && !visit_file(search.explicit_path, "explicit")) return;
-  visit_library_paths(search, "libnvrtc.so", "/nvidia/cuda_nvrtc/lib", visit_file);
+  visit_library_paths(search, kNvrtcName, kNvrtcPackage, visit_file);
+}
+
+// Returns true if the candidate is only used if there is no other. Otherwise an active environment would change the
+// compiler, and with it all keys, on a machine that has a toolkit.
+bool is_last_resort(const NvrtcCandidate& candidate) {
+  return candidate.found_via == "prefix" || candidate.found_via == "VIRTUAL_ENV";
 }
 
 // Returns true if the candidate is used regardless of the driver's version, because the user or the process chose it.
@@ -120,10 +128,7 @@ NvrtcSearch NvrtcSearch::of_this_process(std::string explicit_path) {
   NvrtcSearch search;
   search.explicit_path = std::move(explicit_path);
   search.mapped = mapped_libraries();
-  // kiln's wheel is site-packages/kiln, next to site-packages/nvidia. The program is site-packages/kiln/bin/kiln.
-  std::string own = parent_path(path_of_address(reinterpret_cast<const void*>(&driver_cuda_version)));
-  if (file_name(own) == "bin" && file_name(parent_path(own)) == "kiln") own = parent_path(own);
-  search.package = parent_path(own);
+  search.packages = PackageDirectories::of_this_process();
   search.toolkits = named_toolkits();
   const std::string library_path = environment_variable("LD_LIBRARY_PATH").value_or("");
   for (const std::string_view directory : split(library_path, ':')) {
@@ -151,11 +156,11 @@ void visit_library_paths(const NvrtcSearch& search, const std::string& library, 
   for (const std::string& path : search.mapped) {
     if (file_name(path).starts_with(library) && !visit(path, "mapped")) return;
   }
-  if (!search.package.empty() && is_directory(search.package + "/nvidia")) {
-    for (const char* layout : {"/nvidia/cu13/lib", package}) {
-      if (!in_directory(search.package + layout, "package")) return;
-    }
-  }
+  const auto in_package = [&](const std::string& directory, const char* found_by) {
+    if (directory.empty() || !is_directory(directory + "/nvidia")) return true;
+    return in_directory(directory + "/nvidia/cu13/lib", found_by) && in_directory(directory + package, found_by);
+  };
+  if (!in_package(search.packages.own, "package")) return;
   for (const std::string& toolkit : search.toolkits) {
     for (const char* layout : {"/lib64", "/lib", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"}) {
       if (!in_directory(toolkit + layout, "CUDA_HOME")) return;
@@ -164,6 +169,34 @@ void visit_library_paths(const NvrtcSearch& search, const std::string& library, 
   for (const std::string& directory : search.system_directories) {
     if (!in_directory(directory, "system")) return;
   }
+  for (const PackageDirectory& each : search.packages.installed) {
+    if (!in_package(each.path, each.found_by)) return;
+  }
+}
+
+std::vector<SearchedPlace> nvrtc_places(const NvrtcSearch& search) {
+  std::vector<SearchedPlace> places;
+  if (!search.explicit_path.empty()) {
+    const bool found = stamp_of(search.explicit_path.c_str()).has_value();
+    places.push_back({"explicit", search.explicit_path, found ? "found" : "no such file"});
+  }
+  visit_library_paths(search, kNvrtcName, kNvrtcPackage, [&](const std::string& path, const char* found_by) {
+    std::string directory = parent_path(path);
+    const bool found = stamp_of(path.c_str()).has_value();
+    if (places.empty() || places.back().path != directory) {
+      const char* const missing =
+          is_directory(directory) ? "has no libnvrtc.so.13 or libnvrtc.so.12" : "does not exist";
+      places.push_back({found_by, std::move(directory), missing});
+    }
+    if (found) places.back().result = "has " + file_name(path);
+    return true;
+  });
+  std::vector<PackageDirectory> packages = search.packages.installed;
+  if (!search.packages.own.empty()) packages.push_back({search.packages.own, "package"});
+  for (const PackageDirectory& each : packages) {
+    if (!is_directory(each.path + "/nvidia")) places.push_back({each.found_by, each.path, "has no directory nvidia"});
+  }
+  return places;
 }
 
 std::vector<NvrtcCandidate> nvrtc_candidates(const NvrtcSearch& search) {
@@ -207,6 +240,7 @@ std::optional<NvrtcCandidate> choose_nvrtc(const NvrtcSearch& search) {
           "the first in the search order (found by " + candidate.found_via + "), no driver limits the version";
       return false;
     }
+    if (best && is_last_resort(candidate)) return false;
     const bool fits = candidate.version <= *search.driver;
     const bool best_fits = best && best->version <= *search.driver;
     if (!best || (fits && (!best_fits || candidate.version > best->version))) {

@@ -9,6 +9,7 @@
 
 #include <kiln/result.hpp>
 
+#include "backends/cuda/package_directories.hpp"
 #include "base/process/dynamic_library.hpp"
 
 namespace kiln {
@@ -25,7 +26,7 @@ struct NvrtcCandidate {
   std::string path;       ///< path of libnvrtc
   std::string builtins;   ///< path of its builtins file, which it opens by itself; empty if there is none
   CudaVersion version;    ///< version from the names of the two files
-  std::string found_via;  ///< explicit, mapped, package, CUDA_HOME, system
+  std::string found_via;  ///< explicit, mapped, package, CUDA_HOME, system, prefix, VIRTUAL_ENV
   bool chosen = false;
   std::string reason;  ///< why it was chosen or skipped
 };
@@ -37,7 +38,7 @@ std::vector<std::string> named_toolkits();
 struct NvrtcSearch {
   std::string explicit_path;                    ///< path from the configuration
   std::vector<std::string> mapped;              ///< libraries that the process has already loaded
-  std::string package;                          ///< directory that contains kiln's package, in PyPI's layout
+  PackageDirectories packages;                  ///< in PyPI's layout; those in `installed` come last
   std::vector<std::string> toolkits;            ///< named_toolkits()
   std::vector<std::string> system_directories;  ///< library directories
   std::optional<CudaVersion> driver;  ///< newest CUDA version that the driver supports; empty without a driver
@@ -54,6 +55,15 @@ std::optional<NvrtcCandidate> choose_nvrtc(const NvrtcSearch& search);
 /// Returns the CUDA major version of the NVRTC that this process chooses; 0 if there is none. `explicit_path` is the
 /// setting nvrtc.
 int nvrtc_major(const std::string& explicit_path);
+
+/// A directory or file of the search for NVRTC and what is there, for reports.
+struct SearchedPlace {
+  std::string found_by;  ///< as in NvrtcCandidate::found_via
+  std::string path;
+  std::string result;
+};
+/// Returns every place of the search, with the result for each.
+std::vector<SearchedPlace> nvrtc_places(const NvrtcSearch& search);
 
 /// Calls `visit` with each path at which a CUDA library may be located and with the reason for that path, in the order
 /// of docs/finding-nvrtc.md without the explicit path, until `visit` returns false. `library` is `libnvrtc.so` or the

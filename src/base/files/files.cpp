@@ -192,6 +192,24 @@ Result<Fd> open_trusted_directory(const std::string& path, const std::vector<uid
   return fd;
 }
 
+Status make_private_directory(const std::string& path) {
+  struct stat parent;
+  if (stat(parent_path(path).c_str(), &parent) != 0) return io_error("cannot open", parent_path(path), errno);
+  const bool is_shared = (parent.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (parent.st_mode & S_ISVTX) == 0;
+  if (is_shared || (parent.st_uid != 0 && parent.st_uid != geteuid())) {
+    return make_error(Code::Denied, "other users can replace the files of " + parent_path(path));
+  }
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return io_error("cannot create", path, errno);
+  const Fd own(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  struct stat status;
+  if (!own || fstat(own.get(), &status) != 0) return io_error("cannot open", path, errno);
+  if (status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return make_error(Code::Denied, path + " belongs to another user, or other users can write to it");
+  }
+  if ((status.st_mode & 077) != 0 && fchmod(own.get(), 0700) != 0) return io_error("cannot make private", path, errno);
+  return {};
+}
+
 bool is_network_filesystem(int fd) {
   struct statfs status;
   if (fstatfs(fd, &status) != 0) return true;  // unknown: assume a network
@@ -207,9 +225,7 @@ std::string host_local_path() {
 
 Result<std::string> host_local_directory() {
   std::string path = host_local_path();
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return io_error("cannot create", path, errno);
-  const Result<Fd> directory = open_trusted_directory(path);
-  if (!directory) return directory.error();
+  if (Status made = make_private_directory(path); !made) return std::move(made).error();
   return path;
 }
 

@@ -94,6 +94,11 @@ Status make_directories(const std::string& path, mode_t mode = 0700);
 /// does not exist. `owners` are additional trusted users.
 Result<Fd> open_trusted_directory(const std::string& path, const std::vector<uid_t>& owners = {});
 
+/// Creates a directory of mode 0700, or gives an existing one of this user that mode, below a directory in which other
+/// users cannot replace it. Returns Code::Denied if other users could write to it. Follows no link in the last
+/// component.
+Status make_private_directory(const std::string& path);
+
 /// Returns whether a directory is on a file system that other hosts see too. Mapping, locks and times are unreliable
 /// there.
 bool is_network_filesystem(int fd);

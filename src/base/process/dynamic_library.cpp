@@ -5,6 +5,8 @@
 #include <link.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "base/error.hpp"
 #include "base/process/process_lifecycle.hpp"
 
@@ -38,10 +40,16 @@ std::vector<std::string> mapped_libraries() {
 
 std::string path_of_address(const void* address) {
   Dl_info info{};
-  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return {};
-  // Of the program itself, it is the name by which it was started, often without a directory.
-  if (info.dli_fname[0] == '/') return info.dli_fname;
+  link_map* object = nullptr;
+  if (dladdr1(address, &info, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) == 0 || info.dli_fname == nullptr) {
+    return {};
+  }
+  // The program itself has no name in the loader's list. `dli_fname` is then the name by which it was started: often
+  // without a directory, or a link to the program in another one.
+  const bool is_program = object == nullptr || object->l_name == nullptr || object->l_name[0] == '\0';
+  if (!is_program && info.dli_fname[0] == '/') return info.dli_fname;
   char program[PATH_MAX];
+  if (info.dli_fname[0] == '/' && realpath(info.dli_fname, program) != nullptr) return program;
   const ssize_t size = readlink("/proc/self/exe", program, sizeof program);
   return size > 0 ? std::string(program, static_cast<std::size_t>(size)) : std::string(info.dli_fname);
 }

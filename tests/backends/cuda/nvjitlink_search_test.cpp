@@ -26,7 +26,7 @@ class NvJitLinkSearchOrder : public testing::Test {
 };
 
 TEST_F(NvJitLinkSearchOrder, PrefersLibraryNextToNvrtcThenSearchOrder) {
-  search_.package = directory_.path("site-packages");
+  search_.packages.own = directory_.path("site-packages");
   search_.toolkits = {directory_.path("toolkit")};
   search_.system_directories = {directory_.path("system")};
   place("toolkit/lib64", "libnvrtc.so.12");

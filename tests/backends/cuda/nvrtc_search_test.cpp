@@ -35,7 +35,7 @@ TEST_F(NvrtcSearchOrder, ChoosesFirstInOrderWithoutDriver) {
   const std::string toolkit = place("toolkit/lib64", 12, 8);
   EXPECT_EQ(choose_nvrtc(search)->path, toolkit);
 
-  search.package = directory_.path("site-packages");
+  search.packages.own = directory_.path("site-packages");
   const std::string package = place("site-packages/nvidia/cu13/lib", 13, 4);
   EXPECT_EQ(choose_nvrtc(search)->path, package);
 
@@ -60,7 +60,7 @@ TEST_F(NvrtcSearchOrder, InaccessibleBuiltinsStillCount) {
 
 TEST_F(NvrtcSearchOrder, ChoosesNewestThatDriverSupports) {
   NvrtcSearch search;
-  search.package = directory_.path("site-packages");
+  search.packages.own = directory_.path("site-packages");
   search.toolkits = {directory_.path("toolkit")};
   search.system_directories = {directory_.path("system")};
   const std::string newest = place("site-packages/nvidia/cu13/lib", 13, 4);
@@ -80,6 +80,81 @@ TEST_F(NvrtcSearchOrder, ChoosesNewestThatDriverSupports) {
   search.explicit_path = newest;
   search.driver = CudaVersion{12, 9};
   EXPECT_EQ(choose_nvrtc(search)->found_via, "explicit");
+}
+
+TEST_F(NvrtcSearchOrder, UsesPackageOfActiveEnvironmentOnlyIfThereIsNoOther) {
+  NvrtcSearch search;
+  search.packages = {directory_.path("own"), {{directory_.path("active"), "VIRTUAL_ENV"}}};
+  search.system_directories = {directory_.path("system")};
+  EXPECT_FALSE(choose_nvrtc(search));
+  const std::string active = place("active/nvidia/cuda_nvrtc/lib", 12, 9);
+  EXPECT_EQ(choose_nvrtc(search)->path, active);
+  EXPECT_EQ(choose_nvrtc(search)->found_via, "VIRTUAL_ENV");
+  const std::string system = place("system", 12, 8);
+  EXPECT_EQ(choose_nvrtc(search)->path, system);
+  search.driver = CudaVersion{13, 0};
+  EXPECT_EQ(choose_nvrtc(search)->path, system) << "the newest of the others";
+  const std::string own = place("own/nvidia/cu13/lib", 13, 0);
+  EXPECT_EQ(choose_nvrtc(search)->path, own);
+  EXPECT_EQ(nvrtc_candidates(search).size(), 3U);
+}
+
+TEST_F(NvrtcSearchOrder, ListsEveryPlaceWithItsResult) {
+  NvrtcSearch search;
+  search.packages = {directory_.path("none"), {{directory_.path("active"), "VIRTUAL_ENV"}}};
+  search.system_directories = {directory_.path("system"), directory_.path("empty"), directory_.path("missing")};
+  fs::create_directories(directory_.path("empty"));
+  place("active/nvidia/cu13/lib", 13, 4);
+  place("system", 12, 8);
+  std::vector<std::string> lines;
+  for (const SearchedPlace& each : nvrtc_places(search)) {
+    lines.push_back(each.found_by + " " + fs::relative(each.path, directory_.path()).string() + ": " + each.result);
+  }
+  EXPECT_EQ(lines,
+            (std::vector<std::string>{
+                "system system: has libnvrtc.so.12", "system empty: has no libnvrtc.so.13 or libnvrtc.so.12",
+                "system missing: does not exist", "VIRTUAL_ENV active/nvidia/cu13/lib: has libnvrtc.so.13",
+                "VIRTUAL_ENV active/nvidia/cuda_nvrtc/lib: does not exist", "package none: has no directory nvidia"}));
+}
+
+class PackageSearch : public testing::Test {
+ protected:
+  // Returns the directories relative to that of the test, the own one first.
+  std::vector<std::string> of(const std::string& file, const std::string& environment = {}) const {
+    const std::string root = directory_.path("");
+    const PackageDirectories all =
+        PackageDirectories::of(root + file, environment.empty() ? environment : root + environment);
+    std::vector<std::string> found;
+    if (!all.own.empty()) found.push_back("own " + all.own.substr(root.size()));
+    for (const PackageDirectory& each : all.installed) {
+      found.push_back(std::string(each.found_by) + " " + each.path.substr(root.size()));
+    }
+    return found;
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(PackageSearch, IsNextToTheModuleAndTheProgramOfTheWheel) {
+  const std::vector<std::string> expected = {"own env/lib/python3.12/site-packages"};
+  EXPECT_EQ(of("env/lib/python3.12/site-packages/kiln/_kiln.so"), expected);
+  EXPECT_EQ(of("env/lib/python3.12/site-packages/kiln/bin/kiln"), expected);
+}
+
+TEST_F(PackageSearch, IsInThePrefixOfTheProgram) {
+  fs::create_directories(directory_.path("usr/lib/python3.12/site-packages"));
+  fs::create_directories(directory_.path("usr/lib/python3.13/dist-packages"));
+  fs::create_directories(directory_.path("usr/lib/perl5/site-packages"));
+  EXPECT_EQ(of("usr/bin/kiln"), (std::vector<std::string>{"prefix usr/lib/python3.12/site-packages",
+                                                          "prefix usr/lib/python3.13/dist-packages"}));
+}
+
+TEST_F(PackageSearch, IsInTheActiveEnvironment) {
+  fs::create_directories(directory_.path("env/lib/python3.12/site-packages"));
+  EXPECT_EQ(of("build/bin/kiln", "env"), std::vector<std::string>{"VIRTUAL_ENV env/lib/python3.12/site-packages"});
+  EXPECT_EQ(of("env/bin/kiln", "env"), std::vector<std::string>{"prefix env/lib/python3.12/site-packages"});
+  EXPECT_EQ(of("env/lib/python3.12/site-packages/kiln/bin/kiln", "env"),
+            std::vector<std::string>{"own env/lib/python3.12/site-packages"});
+  EXPECT_TRUE(of("build/bin/kiln", "removed").empty());
 }
 
 TEST_F(NvrtcSearchOrder, FindsNothingInEmptySearch) { EXPECT_FALSE(choose_nvrtc(NvrtcSearch{})); }

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import unittest
+from collections.abc import Iterable
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 # PoCL takes a second for a kernel, and more if other builds run at the same time.
 PATIENT = 240.0
+NOT_HIDDEN = 77  # exit code if a directory could not be hidden
 
 
 def private_cache() -> None:
@@ -34,6 +37,27 @@ def call(*command: str | os.PathLike[str], timeout: float = 120, **variables: st
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=timeout)
     if done.returncode != 0:
         raise AssertionError(f"{command} ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def compiler_directories() -> list[str]:
+    """Returns the directories of this machine that have a compiler or its headers, as tests/support/fixtures/workload.hpp does."""
+    places = {"/usr/local/cuda", "/usr/local/include", str(ROOT / ".venv"), os.environ.get("CUDA_HOME", "")}
+    return sorted({os.path.realpath(place) for place in places if place and os.path.isdir(place)})
+
+
+def call_hiding(
+    test: unittest.TestCase, hidden: Iterable[str], *command: str | os.PathLike[str], timeout: float = 300, **variables: str
+) -> str:
+    """Runs a command with only PATH and these variables in a mount namespace where these directories are empty. Returns its
+    output. Skips the test if directories cannot be hidden."""
+    hide = "".join(f"mount -t tmpfs -o size=64k none '{directory}' || exit {NOT_HIDDEN}; " for directory in hidden)
+    inside = ["unshare", "--mount", "--propagation", "private", "sh", "-c", f'{hide}exec "$@"', "sh", *map(str, command)]
+    environment = {"PATH": os.environ["PATH"], **variables}
+    done = subprocess.run(inside, capture_output=True, text=True, env=environment, timeout=timeout)
+    if done.returncode == NOT_HIDDEN or (done.returncode and "unshare failed" in done.stderr):
+        test.skipTest(f"directories cannot be hidden here: {done.stderr.strip()}")
+    test.assertEqual(done.returncode, 0, done.stdout + done.stderr)
     return done.stdout
 
 

@@ -11,7 +11,6 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +28,6 @@ DEVICES = {"sm_80": "sm_80", "sm_89": "sm_80", "sm_90": "sm_90"}
 if WHOLE:
     DEVICES = {name: name for name in ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")}
     DEVICES |= {"sm_103": "sm_100", "sm_121": "sm_120"}
-NOT_HIDDEN = 77  # exit code if a directory could not be hidden
 UNKNOWN_DEVICE = "sm_70" if WHOLE else "sm_75"
 
 
@@ -38,12 +36,6 @@ def reduce_manifest(path: pathlib.Path) -> None:
     text = re.sub(r"(?m)^architectures = .*", 'architectures = ["sm_80", "sm_90"]', path.read_text())
     start = [found.start() for found in re.finditer(r"(?m)^\[\[cccl\]\]", text)][1]
     path.write_text(text[:start])
-
-
-def compiler_directories() -> list[str]:
-    """Returns the directories of this machine that have a compiler or its headers, as tests/support/fixtures/workload.hpp does."""
-    places = {"/usr/local/cuda", "/usr/local/include", str(ROOT / ".venv"), os.environ.get("CUDA_HOME", "")}
-    return sorted({os.path.realpath(place) for place in places if place and os.path.isdir(place)})
 
 
 class WheelRecipe(unittest.TestCase):
@@ -91,24 +83,17 @@ class WheelRecipe(unittest.TestCase):
         """Imports the package in a new process with an empty home, in which these directories are empty."""
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir()
-        hide = "".join(f"mount -t tmpfs -o size=64k none '{directory}' || exit {NOT_HIDDEN}; " for directory in hidden)
-        command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", f'{hide}exec "$@"', "sh"]
         environment = {
-            "PATH": os.environ["PATH"],
             "HOME": str(self.home),
             "KILN_DRIVER": os.environ["KILN_FAKE_DRIVER"],
             "KILN_FAKE_DRIVER_DEVICES": device,
         }
-        script = [str(self.python), "-B", str(HERE / "first_import.py"), what]
-        done = subprocess.run([*command, *script], capture_output=True, text=True, env=environment, timeout=240)
-        if done.returncode == NOT_HIDDEN or (done.returncode and "unshare failed" in done.stderr):
-            self.skipTest(f"directories cannot be hidden here: {done.stderr.strip()}")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        report: dict[str, Any] = json.loads(done.stdout)
+        script = [self.python, "-B", HERE / "first_import.py", what]
+        report: dict[str, Any] = json.loads(support.call_hiding(self, hidden, *script, timeout=240, **environment))
         return report
 
     def without_compiler(self, device: str, what: str) -> dict[str, Any]:
-        report = self.first_import(device, what, *compiler_directories())
+        report = self.first_import(device, what, *support.compiler_directories())
         if report["compilers"]:
             self.skipTest(f"a compiler is outside of the hidden directories: {report['compilers']}")
         return report
