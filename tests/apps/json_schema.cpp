@@ -8,27 +8,27 @@
 namespace kiln::test {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
-bool has_type(const json& document, const std::string& type) {
+bool has_type(const Json& document, const std::string& type) {
   if (type == "integer") return document.is_number_integer();
   if (type == "number") return document.is_number();
   if (type == "boolean") return document.is_boolean();
   return type == document.type_name();
 }
 
-bool has_one_type(const json& document, const json& types) {
+bool has_one_type(const Json& document, const Json& types) {
   if (types.is_string()) return has_type(document, types);
-  return std::any_of(types.begin(), types.end(), [&](const json& type) { return has_type(document, type); });
+  return std::any_of(types.begin(), types.end(), [&](const Json& type) { return has_type(document, type); });
 }
 
-std::string object_problem(const json& schema, const json& document, const std::string& place) {
-  for (const json& name : schema.value("required", json::array())) {
+std::string object_problem(const Json& schema, const Json& document, const std::string& place) {
+  for (const Json& name : schema.value("required", Json::array())) {
     if (!document.contains(name)) return place + " has no '" + name.get<std::string>() + "'";
   }
-  const json properties = schema.value("properties", json::object());
+  const Json properties = schema.value("properties", Json::object());
   for (const auto& [name, value] : document.items()) {
-    const json* rule = properties.contains(name)                 ? &properties[name]
+    const Json* rule = properties.contains(name)                 ? &properties[name]
                        : schema.contains("additionalProperties") ? &schema["additionalProperties"]
                                                                  : nullptr;
     if (rule == nullptr) continue;
@@ -37,9 +37,9 @@ std::string object_problem(const json& schema, const json& document, const std::
   return {};
 }
 
-std::string any_of_problem(const json& rules, const json& document, const std::string& place) {
+std::string any_of_problem(const Json& rules, const Json& document, const std::string& place) {
   std::string problems;
-  for (const json& rule : rules) {
+  for (const Json& rule : rules) {
     const std::string problem = schema_problem(rule, document, place);
     if (problem.empty()) return {};
     problems += (problems.empty() ? "" : "; or ") + problem;
@@ -49,7 +49,7 @@ std::string any_of_problem(const json& rules, const json& document, const std::s
 
 }  // namespace
 
-std::string schema_problem(const json& schema, const json& document, const std::string& place) {
+std::string schema_problem(const Json& schema, const Json& document, const std::string& place) {
   static const std::set<std::string> kKnown = {"$schema",  "$id",   "title",      "description",          "type",
                                                "required", "items", "properties", "additionalProperties", "anyOf",
                                                "enum",     "const", "pattern"};
@@ -58,7 +58,7 @@ std::string schema_problem(const json& schema, const json& document, const std::
   }
   if (schema.contains("const") && document != schema["const"]) return place + " is not " + schema["const"].dump();
   if (schema.contains("enum")) {
-    const json& values = schema["enum"];
+    const Json& values = schema["enum"];
     if (std::find(values.begin(), values.end(), document) == values.end()) {
       return place + " is " + document.dump() + ", not one of " + values.dump();
     }
