@@ -1,9 +1,8 @@
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "apps/run_kiln.hpp"
+#include "support/fixtures/files.hpp"
 
 namespace kiln::test {
 namespace {
