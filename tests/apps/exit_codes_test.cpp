@@ -22,7 +22,9 @@ std::vector<Code> all_codes() {
   return codes;
 }
 
-std::string page(const char* name) { return test::read_text(KILN_SOURCE_DIR "/docs/_generated/" + std::string(name)); }
+std::string table(const char* name) {
+  return test::read_text(KILN_SOURCE_DIR "/docs/_generated/" + std::string(name) + ".md");
+}
 
 std::string row_with(const std::string& text, const std::string& start) {
   const std::size_t at = text.find(start);
@@ -43,7 +45,7 @@ TEST(Hints, ExistForEveryCodeAndCommand) {
 }
 
 TEST(ExitCodeDocs, HaveRowForEveryErrorCodeWithItsExitCode) {
-  const std::string text = page("error-codes.md");
+  const std::string text = table("error-codes");
   const std::string header = test::read_text(KILN_SOURCE_DIR "/include/kiln/result.hpp");
   for (const Code code : all_codes()) {
     const std::string row = row_with(text, "| `" + std::string(to_string(code)) + "` |");
@@ -56,7 +58,7 @@ TEST(ExitCodeDocs, HaveRowForEveryErrorCodeWithItsExitCode) {
 }
 
 TEST(ExitCodeDocs, HaveRowForEveryExitCodeAndNoOther) {
-  const std::string text = page("exit-codes.md");
+  const std::string text = table("exit-codes");
   const std::string header = test::read_text(KILN_SOURCE_DIR "/apps/kiln/exit_code.hpp");
   const std::regex declared("  (k[A-Z][A-Za-z]+) = ([0-9]+),");
   std::set<std::string> numbers;

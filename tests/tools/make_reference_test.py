@@ -74,7 +74,7 @@ class Tables(unittest.TestCase):
         self.assertGreater(len(files), 5)
         for name, text in files.items():
             with self.subTest(name):
-                self.assertEqual((make_reference.FOLDER / name).read_text(encoding="utf-8"), make_reference.content(text))
+                self.assertEqual((make_reference.FOLDER / f"{name}.md").read_text(encoding="utf-8"), make_reference.content(text))
 
 
 if __name__ == "__main__":
