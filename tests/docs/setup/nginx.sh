@@ -1,4 +1,4 @@
-# A remote store on a free port of this machine: $CACHE_URL, with docs/nginx-kiln.conf unchanged.
+# A remote store on a free port of this machine: $CACHE_URL, with examples/nginx/nginx-kiln.conf unchanged.
 if [ "$FIRST" = 1 ]; then
   mkdir -p nginx/root/ac nginx/root/cas nginx/root/incoming
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -7,7 +7,7 @@ if [ "$FIRST" = 1 ]; then
     echo 'events {}'
     echo "http { access_log off; server { listen 127.0.0.1:$port; root $PWD/nginx/root;"
     for kind in fastcgi uwsgi scgi proxy; do echo "${kind}_temp_path $PWD/nginx/$kind;"; done
-    echo "client_body_temp_path $PWD/nginx/root/incoming; include $ROOT/docs/nginx-kiln.conf; } }"
+    echo "client_body_temp_path $PWD/nginx/root/incoming; include $ROOT/examples/nginx/nginx-kiln.conf; } }"
   } >nginx/conf
   nginx -c "$PWD/nginx/conf" >nginx/log 2>&1 &
   echo "http://127.0.0.1:$port" >nginx/url

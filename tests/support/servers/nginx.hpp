@@ -38,7 +38,7 @@ struct NginxOptions {
 };
 
 /// A real nginx (Debian's) on a free port with its own data directory, which is removed with it. It uses
-/// docs/nginx-kiln.conf, as users do, and ends with the thread that created it, however that ends.
+/// examples/nginx/nginx-kiln.conf, as users do, and ends with the thread that created it, however that ends.
 class Nginx {
  public:
   using Options = NginxOptions;
@@ -175,7 +175,7 @@ class Nginx {
     if (!options_.token.empty()) {
       text += "if ($http_authorization != \"Bearer " + options_.token + "\") { return 401; }\n";
     }
-    return text + "include " KILN_SOURCE_DIR "/docs/nginx-kiln.conf;\n}\n}\n";
+    return text + "include " KILN_SOURCE_DIR "/examples/nginx/nginx-kiln.conf;\n}\n}\n";
   }
 
   Options options_;
