@@ -43,7 +43,7 @@ ENTRY = '[[block]]\nstarts = "true"\ncheck = "run"\n'
 SIDECARS = {
     "sidecar_without_block": (block("console", "$ true"), ENTRY + '[[block]]\nstarts = "gone"\ncheck = "run"\n', "{sidecar}:5",
                               "no block of {page} starts with 'gone'"),
-    "sidecar_without_entry": (block("console", "$ true") + block("json", "{"), ENTRY, "{page}:8", "invalid JSON"),
+    "sidecar_without_entry": (block("console", "$ true") + block("json", "{"), ENTRY, "{page}:7", "invalid JSON"),
     "sidecar_of_two": (block("console", "$ true") * 2, ENTRY, "{sidecar}:2", "more than one block (2) of {page} starts with 'true'"),
     "sidecar_twice": (block("console", "$ true"), ENTRY * 2, "{sidecar}:2", "two entries for the block at line 4"),
     "sidecar_kind": (block("cpp", "int lost_its_main() { return 0; }"), '[[block]]\nstarts = "int "\ncheck = "run"\n', "{page}:4",
@@ -71,7 +71,7 @@ starts = "echo a.example"
 exits = 3
 check = "run"
 [[block]]
-starts = "echo first\n$ echo second"
+starts = "echo first\\n$ echo second"
 output = "example"
 [[block]]
 starts = "reboot"
