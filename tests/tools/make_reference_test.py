@@ -55,8 +55,11 @@ class Tables(unittest.TestCase):
         text = make_reference.group_of(Program(), "bundle", Program().help("bundle"))
         self.assertIn("| `kiln bundle merge BUNDLE…` | Merge several |", text)
         self.assertIn("| `kiln bundle diff BUNDLE BUNDLE` | List differences |", text)
-        self.assertIn("Options of `kiln bundle merge`:", text)
-        self.assertNotIn("Options of `kiln bundle diff`", text)
+        self.assertIn("**`kiln bundle merge`**", text)
+        self.assertNotIn("**`kiln bundle diff`**", text)
+
+    def test_remarks_have_the_text_and_the_examples(self):
+        self.assertEqual(Program().help("compile").remarks, "Each file is compiled.\n\n```text\nkiln compile k.cu           compiles it\n```")
 
     def test_help_without_usage_is_rejected(self):
         with self.assertRaises(make_reference.Mistake):
