@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -27,6 +28,12 @@
 
 namespace {
 
+// A file that the compiler opened, by its path.
+struct OpenedFile {
+  kiln::FileStamp stamp{};
+  kiln::Snapshot snapshot;  // without a file after the first open
+};
+
 // State of a `ScopedFileTracing`.
 struct Watch {
   kiln::FileAccessRecorder& recorder;
@@ -34,6 +41,7 @@ struct Watch {
   std::mutex mutex;
   // Status of the original files, by the device and inode of their snapshots.
   std::map<std::pair<dev_t, ino_t>, struct stat> originals;
+  std::map<std::string, OpenedFile> opened;
 };
 
 std::atomic<Watch*> current_watch{nullptr};
@@ -68,6 +76,28 @@ bool is_asked_by_driver(std::string_view path, void* caller) {
   return file.substr(file.rfind('/') + 1).starts_with("libcuda.so");
 }
 
+// Takes a copy of a file, or opens the copy of an earlier open of a file whose stamp is the same. A compile of CUB
+// opens one header 66 times. Copies are kept from the second open on: most files are opened once, and each copy that is
+// kept occupies a descriptor. The copy needs its own file offset, so it is opened again; without /proc a new copy is
+// taken.
+kiln::Snapshot snapshot_of(Watch& watch, const char* path, int fd, const struct stat& status) {
+  const kiln::FileStamp stamp = kiln::FileStamp::of(status);
+  const std::lock_guard lock(watch.mutex);
+  const auto [place, is_first] = watch.opened.try_emplace(path);
+  OpenedFile& known = place->second;
+  if (!is_first && known.stamp == stamp && known.snapshot.file) {
+    const std::string link = "/proc/self/fd/" + std::to_string(known.snapshot.file.get());
+    kiln::Fd again(static_cast<int>(syscall(SYS_openat, AT_FDCWD, link.c_str(), O_RDONLY | O_CLOEXEC)));
+    if (again) return {std::move(again), known.snapshot.content};
+  }
+  kiln::Snapshot snapshot = kiln::take_snapshot(fd, status, path, watch.scanner);
+  known = {stamp, {}};
+  if (!is_first && snapshot.file) {
+    known.snapshot = {kiln::Fd(fcntl(snapshot.file.get(), F_DUPFD_CLOEXEC, 0)), snapshot.content};
+  }
+  return snapshot;
+}
+
 // Replaces a file that was opened for reading by a copy, under the same descriptor. The compiler then reads exactly the
 // digested bytes, regardless of the calls that it uses and of later changes to the file.
 void replace_by_snapshot(Watch& watch, const char* path, int fd, const struct stat& status, bool is_writable) {
@@ -75,7 +105,7 @@ void replace_by_snapshot(Watch& watch, const char* path, int fd, const struct st
   if (is_writable) {
     snapshot.content.problem = "was opened for writing";
   } else {
-    snapshot = kiln::take_snapshot(fd, status, path, watch.scanner);
+    snapshot = snapshot_of(watch, path, fd, status);
   }
   struct stat own;
   if (snapshot.file && fstat(snapshot.file.get(), &own) == 0) {
@@ -201,7 +231,7 @@ namespace kiln {
 struct ScopedFileTracing::Impl : Watch {};
 
 ScopedFileTracing::ScopedFileTracing(FileAccessRecorder& recorder, TextScanner scanner)
-    : impl_(new Impl{{recorder, std::move(scanner), {}, {}}}) {
+    : impl_(new Impl{{recorder, std::move(scanner), {}, {}, {}}}) {
   current_watch.store(impl_.get(), std::memory_order_release);
 }
 ScopedFileTracing::~ScopedFileTracing() { current_watch.store(nullptr, std::memory_order_release); }

@@ -150,6 +150,26 @@ TEST_F(ObservedWorker, RecordsCompiledContentWithCoarseTimes) {
   EXPECT_EQ(umount2(directory_.path("coarse").c_str(), MNT_DETACH), 0);
 }
 
+// From the third open on a header is served from a copy that is kept. Each open needs its own file offset: here four
+// are open at the same time, and each has more to read than a buffer holds.
+TEST_F(ObservedWorker, HeaderThatIncludesItselfIsReadToItsEnd) {
+  const std::string filler = "/*" + std::string(200'000, '-') + "*/\n";
+  std::string text = "#ifndef LEVEL0\n#define LEVEL0 1\n#include \"again.h\"\n" + filler;
+  for (const char* const level : {"LEVEL1", "LEVEL2", "LEVEL3"}) {
+    text += "#elif !defined(" + std::string(level) + ")\n#define " + level + " 1\n#include \"again.h\"\n" + filler +
+            "#define END_OF_" + level + " 1\n";
+  }
+  write_text(directory_.path("inc/again.h"), text + "#endif\n");
+  open();
+  const std::string use = "#include \"again.h\"\n#define VALUE (END_OF_LEVEL1 + END_OF_LEVEL2 + END_OF_LEVEL3)\n";
+  const Unit unit = this->unit(directory_.path("inc"), use);
+  const auto compiled = compile(unit);
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().log;
+  EXPECT_EQ(compiled->uncacheable_reason, "");
+  EXPECT_EQ(bytes(compiled), reference(unit));
+  EXPECT_EQ(digest_in(compiled, "again.h"), sha256(text + "#endif\n"));
+}
+
 TEST_F(ObservedWorker, FileIdentityIsPreservedDespiteCopies) {
   write_text(directory_.path("inc/v.h"), header(1) + "struct Once {};\n");
   fs::create_hard_link(directory_.path("inc/v.h"), directory_.path("inc/hard.h"));
