@@ -34,7 +34,7 @@ struct CacheEntry {
   DiskStore::EntryInfo listed;
 };
 
-// The JSON of each command, as docs/reference/cli.md describes it. Fields are added, never renamed or removed.
+// The JSON of each command, as docs/cli.md describes it. Fields are added, never renamed or removed.
 std::string compile_json(const std::vector<CompileOutcome>& outcomes);
 std::string explain_json(const std::vector<ExplainOutcome>& outcomes);
 std::string stats_json(const std::vector<CacheResult<DiskStore::Stats>>& outcomes);

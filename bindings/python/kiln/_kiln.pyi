@@ -1,4 +1,4 @@
-"""Type stubs of the extension. docs/reference/python.md documents each member."""
+"""Type stubs of the extension. docs/python.md documents each member."""
 
 import builtins
 import os

@@ -53,7 +53,7 @@ class Wheel(unittest.TestCase):
         self.assertEqual([line.split()[-1] for line in lines.splitlines()], ["PyInit__kiln"])
 
     def test_compiles_cub_with_only_the_package_of_nvrtc(self) -> None:
-        """docs/how-to/install.md: kiln's wheel and NVRTC, and no toolkit."""
+        """docs/bundled-headers.md: kiln's wheel and NVRTC, and no toolkit."""
         libraries = list((ROOT / ".venv").glob("lib/*/site-packages/nvidia/cu13/lib/libnvrtc*"))
         if not any(int(library.suffix[1:]) >= 3 for library in libraries if "builtins" in library.name):
             self.skipTest("no NVRTC with bundled headers (13.3 or later) is installed")
