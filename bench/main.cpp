@@ -1,5 +1,5 @@
 // kiln-bench: measures kiln's performance promises, each number next to its baseline, and fails if a promise is broken.
-// docs/benchmarks.md explains the output.
+// docs/reference/benchmarks.md explains the output.
 #include <stdlib.h>
 #include <unistd.h>
 

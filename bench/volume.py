@@ -1,4 +1,4 @@
-"""A directory that counts as a volume. In a container, kiln keeps precompiled headers only on a volume (docs/precompiled-headers.md),
+"""A directory that counts as a volume. In a container, kiln keeps precompiled headers only on a volume (docs/explanation/precompiled-headers.md),
 and benchmarks also run on machines that are containers."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# Functions that build and embed bundles. docs/embedding-bundles.md explains them. Call both in the directory that creates their
+# Functions that build and embed bundles. docs/how-to/embed-bundles.md explains them. Call both in the directory that creates their
 # target. They require CMake 3.16 or later and a system with ELF binaries.
 if(POLICY CMP0116)
   cmake_policy(SET CMP0116 NEW)  # makes depfile paths independent of the calling directory

@@ -1,4 +1,4 @@
-# Debian packages of the installed files. `cpack` in the build directory creates them. docs/packages.md
+# Debian packages of the installed files. `cpack` in the build directory creates them. docs/how-to/install.md
 #   libkiln0      libkiln.so.0, libkiln-runtime.so.0, and the worker that they start
 #   libkiln-dev   headers, and the files for CMake and pkg-config
 #   kiln-tools    the program kiln and its completions
@@ -55,7 +55,7 @@ configure_file(cmake/debian/changelog.in ${folder}/changelog @ONLY)
 add_custom_command(
   OUTPUT ${folder}/kiln.spdx.json ${folder}/copyright ${folder}/changelog.Debian.gz
   COMMAND ${PROJECT_SOURCE_DIR}/cmake/debian/make_documents ${CMAKE_BINARY_DIR} ${folder}
-  DEPENDS tools/make_sbom docs/dependencies.md cmake/debian/make_documents cmake/debian/copyright ${folder}/changelog
+  DEPENDS tools/make_sbom docs/internals/dependencies.md cmake/debian/make_documents cmake/debian/copyright ${folder}/changelog
   VERBATIM)
 add_custom_target(kiln_package_documents ALL DEPENDS ${folder}/kiln.spdx.json ${folder}/copyright)
 foreach(package libraries:libkiln0 development:libkiln-dev tools:kiln-tools)

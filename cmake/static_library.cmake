@@ -39,7 +39,7 @@ target_include_directories(kiln_runtime_archive INTERFACE $<BUILD_INTERFACE:${PR
 target_link_libraries(kiln_runtime_archive INTERFACE kiln_archive)
 set_target_properties(kiln_shared kiln_runtime_shared PROPERTIES EXCLUDE_FROM_ALL ON)
 
-# docs/campaigns.md: installs the archive, links programs with it and runs them.
+# docs/internals/long-tests.md: installs the archive, links programs with it and runs them.
 add_custom_target(campaign_static
   COMMAND ${PROJECT_SOURCE_DIR}/tests/packages/static_test.sh ${PROJECT_SOURCE_DIR} ${CMAKE_BINARY_DIR} USES_TERMINAL)
 add_dependencies(campaign_static kiln_archive_file kiln_program kiln-worker kiln_completions)

@@ -11,7 +11,7 @@ add_custom_command(
   OUTPUT ${metadata}/kiln.spdx.json ${metadata}/notices
   COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/make_sbom ${CMAKE_BINARY_DIR} -o ${metadata}/kiln.spdx.json
           --notices ${metadata}/notices --with nanobind=${nanobind_VERSION}
-  DEPENDS ${PROJECT_SOURCE_DIR}/tools/make_sbom ${PROJECT_SOURCE_DIR}/docs/dependencies.md VERBATIM)
+  DEPENDS ${PROJECT_SOURCE_DIR}/tools/make_sbom ${PROJECT_SOURCE_DIR}/docs/internals/dependencies.md VERBATIM)
 add_custom_target(kiln_python_metadata DEPENDS ${metadata}/kiln.spdx.json ${metadata}/notices)
 add_dependencies(kiln_python kiln_python_metadata)
 if(SKBUILD)

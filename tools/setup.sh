@@ -56,7 +56,7 @@ if [ ! -x .venv/bin/python ]; then
 fi
 wanted=(
   nvidia-cuda-nvrtc
-  mkdocs            # the site of docs/
+  mkdocs==1.6.1 mkdocs-material==9.8.1 mkdocstrings==1.0.8 mkdocstrings-python==2.0.10 # the site of docs/
   nanobind scikit-build-core build  # the Python package, and its wheel
   pytest mypy numpy                 # for the tests of the package
   cuda-core cuda-bindings           # kiln.cuda_core integrates with them
@@ -68,7 +68,7 @@ wanted=(
 # One query, because each start of pip takes half a second.
 missing=$(.venv/bin/python -c 'import importlib.metadata, sys
 there = {one.metadata["Name"].replace("_", "-").lower() for one in importlib.metadata.distributions()}
-print(*(name for name in sys.argv[1:] if name not in there))' "${wanted[@]}")
+print(*(name for name in sys.argv[1:] if name.partition("==")[0] not in there))' "${wanted[@]}")
 if [ -n "$missing" ]; then
   # shellcheck disable=SC2086  # a list of names
   .venv/bin/python -m pip install -q $missing

@@ -9,12 +9,12 @@ from mkdocs.structure.files import File
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The names in the site of pages of the root.
-PLACES = {"README.md": "index.md", "CHANGELOG.md": "CHANGELOG.md", "CONTRIBUTING.md": "CONTRIBUTING.md",
+PLACES = {"CHANGELOG.md": "CHANGELOG.md", "CONTRIBUTING.md": "CONTRIBUTING.md",
           "SECURITY.md": "SECURITY.md"}
-# The output of `doxygen docs/Doxyfile`, if it was run.
+# The output of `doxygen tools/doxygen/Doxyfile`, if it was run, and its place in the site.
 HEADERS = ROOT / "build/reference/html"
+HEADERS_PLACE = "reference/api"
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
-NOTE = re.compile(r"^[ \t]*<!--.*?-->[ \t]*\n", re.M)
 FENCED = re.compile(r"^([ \t]*)(`{3,}).*?^\1\2[ \t]*$", re.M | re.S)
 
 
@@ -24,6 +24,8 @@ def site_target(target, folder):
     if not path or re.match(r"[a-z]+:", target):
         return target
     where = posixpath.normpath(posixpath.join(folder, path))
+    if where == "README.md":  # the site has a start page of its own
+        where, mark, anchor = "docs/index.md", "", ""
     if where in PLACES and (ROOT / where).exists():
         place = PLACES[where]
     elif where.startswith("docs/") and (ROOT / where).is_file():
@@ -36,6 +38,8 @@ def site_target(target, folder):
 
 def with_links(markdown, folder):
     def one(found):
+        if posixpath.join(folder, found[3]).startswith(f"docs/{HEADERS_PLACE}/"):  # written after the build: as HTML, it is not checked
+            return f'<a href="{found[3]}">{found[2]}</a>'
         target = site_target(found[3], folder)
         return found[0] if target == found[3] else f"{found[1]}[{found[2]}]({target})" if target else found[2]
 
@@ -55,15 +59,11 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, **_):
-    """Removes the notes for tools/check_docs, which would also separate a paragraph from its block."""
-    markdown = NOTE.sub("", markdown)
     if page.file.generated_by is None:
         markdown = with_links(markdown, posixpath.join("docs", posixpath.dirname(page.file.src_uri)).rstrip("/"))
-    if page.file.src_uri == "reference.md" and HEADERS.exists():
-        markdown += '\n<a href="reference/index.html">Reference of the C and C++ headers (Doxygen)</a>\n'
     return markdown
 
 
 def on_post_build(config):
     if HEADERS.exists():
-        shutil.copytree(HEADERS, pathlib.Path(config["site_dir"]) / "reference", dirs_exist_ok=True)
+        shutil.copytree(HEADERS, pathlib.Path(config["site_dir"]) / HEADERS_PLACE, dirs_exist_ok=True)

@@ -8,7 +8,7 @@
 
 namespace kiln::audit {
 
-/// The severity of a finding; described in docs/audit.md.
+/// The severity of a finding; described in docs/reference/audit-rules.md.
 enum class Severity : unsigned char {
   Low,       ///< cleanup or suspicion
   Medium,    ///< repeated cost that accumulates
@@ -29,7 +29,7 @@ enum class Check : unsigned char {
 /// Returns the check as a question.
 const char* to_string(Check step);
 
-/// A rule of the audit. docs/audit.md has one table row per rule.
+/// A rule of the audit. docs/reference/audit-rules.md has one table row per rule.
 struct Rule {
   const char* name;  ///< stable, for scripts
   Check step;
@@ -168,7 +168,7 @@ struct Target {
   std::string stage;
 };
 
-/// The report of an audit. docs/audit.md describes each field.
+/// The report of an audit. docs/reference/audit-rules.md describes each field.
 struct Report {
   std::string command;
   std::string date;

@@ -12,7 +12,7 @@
 namespace kiln::audit {
 namespace {
 
-// A smaller difference is noise; docs/audit.md.
+// A smaller difference is noise; docs/reference/audit-rules.md.
 constexpr double kCountNoise = 0.1;  // of launches, waits, copied bytes and events of a finding, per run
 constexpr double kTimeNoise = 0.25;  // of the time of a stage, per run
 constexpr double kMinTimeMs = 1;     // difference in the time of a stage, per run

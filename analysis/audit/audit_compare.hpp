@@ -23,8 +23,8 @@ struct Change {
 const char* to_string(Change::Kind kind);
 const char* to_string(Change::Direction direction);
 
-/// The differences between the audits of two traces of one program. docs/audit.md has the limits below which a
-/// difference is noise.
+/// The differences between the audits of two traces of one program. docs/reference/audit-rules.md has the limits below
+/// which a difference is noise.
 struct Comparison {
   std::vector<Change> changes;  ///< regressions first
   /// Operations with other numbers of rows. Their numbers are not compared, because they cannot be.

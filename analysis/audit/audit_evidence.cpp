@@ -101,7 +101,7 @@ void find_missing(const View& view, Report& report) {
   for (const std::string& kind : view.trace.not_recorded) {
     // Without allocations the audit cannot find loops of allocations; its other rules work.
     add_missing(report, std::string("the trace was recorded without ") + kind,
-                "record it with " + kind + " (docs/audit.md lists the options of each profiler)",
+                "record it with " + kind + " (docs/how-to/audit-a-trace.md lists the options of each profiler)",
                 kind.find("allocation") == std::string::npos);
   }
   if (view.trace.dropped != 0) {

@@ -8,12 +8,15 @@
 namespace kiln::audit {
 namespace {
 
+/// In one stage, three buffers in a row that each replaced one that was released: its bytes were copied on the
+/// device, or it was smaller by a third or more and the same kernel came next. Outside of runs only copies count.
 constexpr Rule kResized{"output_resized",
                         Check::NoHostBatching,
                         Severity::Medium,
                         true,
                         "an output grows in steps, and each step allocates a larger buffer and releases the last one",
                         "count first and read the total once, then allocate the output with its final size"};
+/// 64 allocations or more of at most 256 bytes in a declared run.
 constexpr Rule kManySmall{"many_small_allocations",
                           Check::NoHostBatching,
                           Severity::Medium,

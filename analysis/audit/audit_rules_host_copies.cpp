@@ -8,6 +8,9 @@
 namespace kiln::audit {
 namespace {
 
+/// In kiln's traces: three runs or more of an operation read the same number of bytes (more than 16, not marked
+/// `materialize`) in the same stage, with no launch and no copy to or on the device in between, so that the data
+/// was the same.
 constexpr Rule kRebuiltMirror{
     "host_mirror_rebuilt",
     Check::StayedOnDevice,
@@ -15,6 +18,8 @@ constexpr Rule kRebuiltMirror{
     true,
     "several runs read the same bytes from the device again, although nothing on the device has changed",
     "keep the copy on the host from the first read until the device data changes; read it only if it is needed"};
+/// In kiln's traces: a declared run copied more than 16 bytes to the host after its last launch on that stream,
+/// without the purpose `materialize`.
 constexpr Rule kUnmarked{"unmarked_host_copy",
                          Check::StayedOnDevice,
                          Severity::Low,

@@ -8,6 +8,7 @@
 namespace kiln::audit {
 namespace {
 
+/// A pool was requested, and managed or plain memory is used.
 constexpr Rule kOtherMemory{
     "memory_not_pooled",
     Check::LaunchShape,
@@ -15,6 +16,8 @@ constexpr Rule kOtherMemory{
     false,
     "device memory does not come from the requested pool",
     "fix the given reason (driver or limit); use managed memory only for data larger than the device"};
+/// All launches of a kernel in a run have one block, a quarter of what the driver suggests or less, though there are
+/// threads for more.
 constexpr Rule kSmallBlock{"small_fixed_block",
                            Check::LaunchShape,
                            Severity::Low,
@@ -22,6 +25,9 @@ constexpr Rule kSmallBlock{"small_fixed_block",
                            "blocks are much smaller than the driver suggests",
                            "use the block size from Kernel::occupancy, or declare a fixed size in the kernel "
                            "(reqd_work_group_size, __launch_bounds__)"};
+/// `shared_bytes` of all launches of a kernel in a run leave at most 512 threads resident on a multiprocessor of
+/// 228 KiB (the largest there is), and the driver suggests twice the block or more for the same shared memory; not
+/// on CPU devices.
 constexpr Rule kSharedLimits{
     "shared_memory_limits_blocks",
     Check::LaunchShape,
@@ -29,12 +35,14 @@ constexpr Rule kSharedLimits{
     true,
     "each block takes so much shared memory that few threads are resident, and the block is smaller than it could be",
     "use the block size from Kernel::occupancy with the shared memory of the launch, or use less shared memory"};
+/// A caller waited for a compiler, in an operation or outside of one.
 constexpr Rule kBlockingCompile{"blocking_compile",
                                 Check::TraceComplete,
                                 Severity::Medium,
                                 false,
                                 "the program waits for a compiler, so that its times include the compile",
                                 "request the units before they are needed (Requirements), or ship a bundle"};
+/// Three calls or more of a CCCL algorithm used the fallback after its compiled form was ready.
 constexpr Rule kFallbackKept{
     "fallback_kept",
     Check::TraceComplete,

@@ -7,6 +7,8 @@
 namespace kiln::audit {
 namespace {
 
+/// A predicate, metric or coarse operation ran in fp64 on a device whose fp64 ratio is above 4, and the plan asked
+/// for less.
 constexpr Rule kNeedlessFp64{
     "needless_fp64",
     Check::LaunchShape,
@@ -14,6 +16,7 @@ constexpr Rule kNeedlessFp64{
     true,
     "a predicate, metric or coarse operation computes in fp64 on a device on which fp64 is slow",
     "add a variant in fp32 or mixed precision with the robustness that the operation needs; the plan selects it"};
+/// A constructive operation ran on a device in less than fp64; fp64 there is policy and no finding.
 constexpr Rule kConstructive{
     "constructive_not_fp64",
     Check::LaunchShape,

@@ -6,6 +6,7 @@
 namespace kiln::audit {
 namespace {
 
+/// `gpu` was requested and the CPU was chosen.
 constexpr Rule kNotSelected{
     "requested_not_selected",
     Check::RanOnDevice,
@@ -13,12 +14,14 @@ constexpr Rule kNotSelected{
     true,
     "a device was requested but the CPU was selected",
     "return an error if gpu is requested without a device (as kiln::runtime does), and fix what is missing"};
+/// A device was chosen, the run (of one row or more) launched nothing, and no `fell_back` has the reason.
 constexpr Rule kSilent{"silent_fallback",
                        Check::RanOnDevice,
                        Severity::Blocking,
                        true,
                        "a device was selected but no kernel was launched, and no fallback was reported",
                        "launch the variant of the device, or report the fallback and its reason (Dispatch::fall_back)"};
+/// A decision was taken inside a run, or twice for one workflow.
 constexpr Rule kRepeatedDecision{
     "repeated_decision",
     Check::RanOnDevice,
@@ -26,6 +29,7 @@ constexpr Rule kRepeatedDecision{
     true,
     "the backend is decided again during an operation or workflow",
     "decide once at the beginning (Workflow::begin), and again only between chunks (Workflow::next_chunk)"};
+/// The rows were on a device and the run on the CPU.
 constexpr Rule kDemoted{"input_demoted",
                         Check::StayedOnDevice,
                         Severity::Blocking,

@@ -10,12 +10,15 @@
 namespace kiln::audit {
 namespace {
 
+/// Between two launches of a run more than 16 bytes went to the host, and more than 16 came back before the next
+/// launch.
 constexpr Rule kHostStep{"host_step",
                          Check::StayedOnDevice,
                          Severity::Blocking,
                          true,
                          "rows leave the device for a step on the host and return to the device",
                          "write that step as a kernel, so that its rows stay on the device"};
+/// A run read from the device, and then launched more on that stream.
 constexpr Rule kCopyFeeds{
     "copy_feeds_device_work",
     Check::StayedOnDevice,
@@ -23,6 +26,7 @@ constexpr Rule kCopyFeeds{
     true,
     "the host reads results of the device before it launches more work",
     "pass the value between kernels in device memory; read only sizes of allocations on the host"};
+/// Three reads or more, of at most 4 KiB each, with no launch between them: they could be one.
 constexpr Rule kSmallReads{"repeated_small_reads",
                            Check::StayedOnDevice,
                            Severity::Medium,
@@ -30,6 +34,8 @@ constexpr Rule kSmallReads{"repeated_small_reads",
                            "the host reads small values one by one and waits for each",
                            "gather the values in one buffer with a kernel, and read it once"};
 
+/// Without a known end of the work: reads between launches, or rows that come back (up to a factor of four in
+/// size), too rare or too different for a loop.
 constexpr Rule kPossible{"possible_host_step",
                          Check::StayedOnDevice,
                          Severity::Low,

@@ -9,6 +9,8 @@
 namespace kiln::audit {
 namespace {
 
+/// Three launches or more on the default stream, each after a launch on another stream, where a run (or a thread
+/// outside of runs) uses two others or more.
 constexpr Rule kDefaultBetween{"default_stream_between_streams",
                                Check::NoSynchronization,
                                Severity::High,
@@ -16,12 +18,17 @@ constexpr Rule kDefaultBetween{"default_stream_between_streams",
                                "helpers launch on the default stream between launches on several other streams",
                                "pass the caller's stream to every helper: the default stream and the others wait for "
                                "each other, or race if they were created as non-blocking"};
+/// The work of a run (or of a thread outside of runs) returned twice or more to a stream that it had left, and no
+/// call was ever made while another stream had launches that the host had not waited for; with times of the device:
+/// no two of them intersect.
 constexpr Rule kNoOverlap{"streams_never_overlap",
                           Check::NoSynchronization,
                           Severity::Medium,
                           true,
                           "work alternates between streams, and never runs on two of them at the same time",
                           "launch the work of all streams first and wait afterwards; or use one stream"};
+/// Two copies or more of 64 KiB from or to pageable host memory (`pinned` is false) while another stream had
+/// launches.
 constexpr Rule kPageableCopy{
     "pageable_copy",
     Check::NoSynchronization,

@@ -10,24 +10,28 @@
 namespace kiln::audit {
 namespace {
 
+/// A wait between two launches on one stream, of one run or one workflow, with no read after it.
 constexpr Rule kSyncBetween{"sync_between_launches",
                             Check::NoSynchronization,
                             Severity::High,
                             true,
                             "the host waits for a stream between launches that are already ordered, and reads nothing",
                             "remove the wait: launches on one stream run in order"};
+/// A wait for the default stream in a run whose launches are all on others.
 constexpr Rule kNullStream{"null_stream_sync",
                            Check::NoSynchronization,
                            Severity::High,
                            true,
                            "a wrapper waits for the default stream while its work is on another stream",
                            "wait for the caller's stream, or do not wait: the default stream waits for all others"};
+/// 16 waits or more in a run, each after one launch of at most 8 blocks, and with a read after it.
 constexpr Rule kSyncPerItem{"sync_per_item",
                             Check::NoSynchronization,
                             Severity::High,
                             true,
                             "the host waits after each small launch, so that the device has one item at a time",
                             "wait once for the whole batch, and read its results together"};
+/// 16 launches or more of one kernel in a run, with at most 8 blocks each.
 constexpr Rule kTinyLaunches{
     "many_tiny_launches",
     Check::NoHostBatching,
@@ -35,12 +39,14 @@ constexpr Rule kTinyLaunches{
     true,
     "the host launches a kernel for each group, and each launch is too small to fill the device",
     "launch once over all groups, with the group offsets in device memory"};
+/// A pool returned memory twice or more in a run, with launches in between.
 constexpr Rule kTrimLoop{"trim_in_loop",
                          Check::NoHostBatching,
                          Severity::High,
                          true,
                          "the pool releases its memory in a loop and allocates it again",
                          "trim once after the work, or set a limit for the pool"};
+/// 8 allocations or more of like size (the same power of two), one between each two launches of one kernel.
 constexpr Rule kAllocationLoop{"allocation_in_loop",
                                Check::NoHostBatching,
                                Severity::Medium,
@@ -48,6 +54,8 @@ constexpr Rule kAllocationLoop{"allocation_in_loop",
                                "device memory is allocated in each iteration of a loop",
                                "allocate once before the loop, with the size of the largest iteration"};
 
+/// More than 8 launches of one kernel in a run, each after an upload of more than 16 bytes and at most 64 KiB, with
+/// no read in between.
 constexpr Rule kHostBins{"work_binned_by_host",
                          Check::NoHostBatching,
                          Severity::High,

@@ -12,7 +12,8 @@
 #include "analysis/audit/trace_reader.hpp"
 
 // What the readers of other profilers' traces share: they collect the calls of the host, the activities of the device
-// and the ranges of the program; `ForeignTrace` joins them into kiln's events. docs/foreign-traces.md has the mapping.
+// and the ranges of the program; `ForeignTrace` joins them into kiln's events. docs/internals/trace-format.md has the
+// mapping.
 namespace kiln::audit {
 
 /// What a call of the CUDA API does, as far as the audit uses it.

@@ -6,8 +6,8 @@
 
 namespace kiln::audit {
 
-/// Parses a trace of PyTorch's profiler (Kineto), which is JSON: docs/foreign-traces.md. Returns Code::Corrupt for text
-/// that is not one.
+/// Parses a trace of PyTorch's profiler (Kineto), which is JSON: docs/internals/trace-format.md. Returns Code::Corrupt
+/// for text that is not one.
 Result<Trace> parse_kineto(std::string_view text);
 
 }  // namespace kiln::audit

@@ -6,8 +6,8 @@
 
 namespace kiln::audit {
 
-/// Parses a report of Nsight Systems that was exported to SQLite: docs/foreign-traces.md. Returns Code::Corrupt for a
-/// database that is not one, and Code::Unavailable if libsqlite3 is missing.
+/// Parses a report of Nsight Systems that was exported to SQLite: docs/internals/trace-format.md. Returns Code::Corrupt
+/// for a database that is not one, and Code::Unavailable if libsqlite3 is missing.
 Result<Trace> parse_nsight(std::string_view bytes);
 
 }  // namespace kiln::audit

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-// The limits of all trace readers (docs/trace.md): traces can come from other machines.
+// The limits of all trace readers (docs/internals/trace-format.md): traces can come from other machines.
 namespace kiln::audit {
 
 inline constexpr std::size_t kMaxTraceBytes = std::size_t{256} << 20;

@@ -29,7 +29,7 @@ inline constexpr const char* kUnknownStream = "an unknown stream";
 
 /// The program that wrote a trace.
 enum class TraceFormat : unsigned char {
-  Kiln,    ///< kiln itself; docs/trace.md
+  Kiln,    ///< kiln itself; docs/internals/trace-format.md
   Kineto,  ///< the profiler of PyTorch, as JSON
   Nsight,  ///< Nsight Systems, exported to SQLite
 };

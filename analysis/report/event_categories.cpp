@@ -7,7 +7,7 @@
 namespace kiln::report {
 namespace {
 
-// The name prefix of all threads that kiln creates; docs/trace.md.
+// The name prefix of all threads that kiln creates; docs/internals/trace-format.md.
 constexpr const char* kOwnThreads = "kiln-";
 
 constexpr std::pair<EventType, EventCategory> kExtensions[] = {

@@ -9,10 +9,10 @@
 #include "analysis/audit/audit.hpp"
 #include "analysis/report/event_categories.hpp"
 
-/// The data of `kiln report` (docs/report.md), computed only from traces.
+/// The data of `kiln report` (docs/how-to/find-slow-calls.md), computed only from traces.
 namespace kiln::report {
 
-/// A wait of a thread and its cause. docs/report.md defines which events are waits.
+/// A wait of a thread and its cause. docs/how-to/find-slow-calls.md defines which events are waits.
 struct Wait {
   std::size_t run = 0;  ///< index in Model::runs
   std::uint64_t event = 0;

@@ -6,7 +6,7 @@
 
 #include "analysis/source/structure.hpp"
 
-// What the search for rails looks for. docs/audit.md has the same table. Private to the search.
+// What the search for rails looks for. docs/reference/audit-rules.md has the same table. Private to the search.
 namespace kiln::source {
 
 /// What a hit is about. In the order of severity, which is the order of the audit's checks.

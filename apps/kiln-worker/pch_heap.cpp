@@ -38,7 +38,7 @@ bool copy_from(int fd, off_t offset, void* to, std::size_t size) {
 // Keeps the heap a single mapping. NVRTC maps a precompiled header over its heap in pieces of 64 KB, three thousand of
 // them for CUB, and after each program it maps empty memory over the whole heap. Every page of every piece then faults
 // again, which takes a tenth of the time of compiles with precompiled headers
-// (docs/decisions/0008-the-heap-is-kept.md). A piece is therefore copied into the existing mapping, which is equivalent
+// (docs/internals/decisions/0005.md). A piece is therefore copied into the existing mapping, which is equivalent
 // for a private mapping. Memory that NVRTC wants to empty is left unchanged, because nothing uses it before a piece is
 // mapped there.
 bool keep_pch_heap_whole(void* request, std::size_t size, int flags, int fd, off_t offset) {

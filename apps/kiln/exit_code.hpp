@@ -8,7 +8,7 @@
 
 namespace kiln::cli {
 
-/// The exit codes of the program. Stable, because scripts test for them; docs/cli.md lists them.
+/// The exit codes of the program. Stable, because scripts test for them; docs/reference/errors.md lists them.
 enum ExitCode : int {
   kSuccess = 0,
   kFailed = 1,       ///< the command failed: a compile error, a missing file, corruption

@@ -5,7 +5,8 @@
 
 namespace kiln::cli {
 
-/// A third-party library that is linked or compiled into the program. The name is the one in docs/dependencies.md.
+/// A third-party library that is linked or compiled into the program. The name is the one in
+/// docs/internals/dependencies.md.
 struct LinkedLibrary {
   std::string name;
   std::string version;  ///< version of the headers at compile time

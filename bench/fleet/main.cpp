@@ -1,5 +1,5 @@
-// kiln-fleet-sim: simulates the load of a fleet on its servers and the delays of its hosts. docs/fleet-simulation.md
-// explains the output.
+// kiln-fleet-sim: simulates the load of a fleet on its servers and the delays of its hosts.
+// docs/internals/fleet-simulation.md explains the output.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
 // kiln-fleet-real: runs a scenario of kiln-fleet-sim with real clients against a real nginx and a real redis-server on
-// this machine, to compare predictions with measurements. docs/fleet-simulation.md.
+// this machine, to compare predictions with measurements. docs/internals/fleet-simulation.md.
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -9,7 +9,8 @@
 
 namespace kiln::fleet {
 
-/// Costs of servers, networks and clients. The defaults are measurements of this project (docs/fleet-simulation.md).
+/// Costs of servers, networks and clients. The defaults are measurements of this project
+/// (docs/internals/fleet-simulation.md).
 struct Costs {
   unsigned http_servers = 1;  ///< mirrors: each has everything, and a host uses one of them
   unsigned http_workers = 4;  ///< processes per server

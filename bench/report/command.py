@@ -1,4 +1,5 @@
-"""Creates the tables and plots of docs/benchmarks.md, and the lines of README.md that have figures, from docs/benchmarks.jsonl alone.
+"""Creates the tables of docs/reference/benchmarks.md (docs/_generated/benchmarks-*.md), its plots, and the lines of other pages
+that have figures, from docs/benchmarks.jsonl alone.
 
     python3 bench/report            write the pages
     python3 bench/report --check    write nothing; fail if a page is out of date
@@ -22,7 +23,6 @@ from run import Mistake, read
 from tables import TABLES, Source, line
 
 HERE = pathlib.Path(__file__).resolve().parent
-PAGES = ("docs/benchmarks.md",)
 
 
 def options(words: list[str]) -> argparse.Namespace:
@@ -37,17 +37,9 @@ def options(words: list[str]) -> argparse.Namespace:
 
 def made(root: pathlib.Path, source: Source) -> dict[pathlib.Path, str | None]:
     """Returns the expected content of every file; None if the file should not exist."""
-
-    def table(page: str, name: str) -> str:
-        if name not in TABLES:
-            raise Mistake(f"{page}: unknown table '{name}'; use one of {', '.join(TABLES)}")
-        return TABLES[name](source)
-
     files: dict[pathlib.Path, str | None] = {}
-    for page in PAGES:
-        path = root / page
-        if path.exists():
-            files[path] = pages.filled(page, path.read_text(encoding="utf-8"), lambda name, page=page: table(page, name))  # type: ignore[misc]
+    for name, table in TABLES.items():
+        files[root / f"docs/_generated/benchmarks-{name.replace('_', '-')}.md"] = table(source).strip() + "\n"
     for one in source.layout.get("lines", []):
         path = root / one["page"]
         text = line(source, one["text"])
@@ -74,6 +66,7 @@ def report(given: argparse.Namespace) -> int:
         elif text is None:
             path.unlink()
         else:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             print(f"bench/report: wrote {path.name}")
     for row in run.rows:

@@ -59,7 +59,7 @@ def about(source: Source) -> str:
 
 
 def drawing(name: str, text: str) -> str:
-    return f"![{text}](benchmarks-{name}.svg)\n\n"
+    return f"![{text}](../benchmarks-{name}.svg)\n\n"
 
 
 def in_short(source: Source, scenario: str, peer: str) -> str:

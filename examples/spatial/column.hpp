@@ -10,9 +10,9 @@
 #include <kiln/result.hpp>
 
 /// A small spatial library: columns of geometries, and operations on them that run on the CPU or on a device; see
-/// docs/spatial.md. Columns have the layout that the kernels of examples/kernels/geometry read (geometry.cuh):
-/// coordinates are doubles in two arrays, offsets and row numbers have 32 bits, and a bitmap marks the rows that are
-/// not null.
+/// examples/spatial/README.md. Columns have the layout that the kernels of examples/kernels/geometry read
+/// (geometry.cuh): coordinates are doubles in two arrays, offsets and row numbers have 32 bits, and a bitmap marks the
+/// rows that are not null.
 ///
 /// Null is not empty. A null row is unknown, and every result computed from it is null. An empty row is known to have
 /// no coordinates: no point is within it, and its box is the empty box.

@@ -16,7 +16,7 @@ struct Claims {
   runtime::Precision precision;
 };
 inline constexpr Claims kExact{runtime::Robustness::Exact, runtime::Precision::Fp64};
-/// Areas, whose error bounds are in docs/spatial.md.
+/// Areas, whose error bounds are in examples/spatial/README.md.
 inline constexpr Claims kBoundedInFp64{runtime::Robustness::Bounded, runtime::Precision::Fp64};
 inline constexpr Claims kBoundedInFp32{runtime::Robustness::Bounded, runtime::Precision::Fp32};
 
@@ -26,8 +26,8 @@ template <class Function>
 constexpr runtime::Implementation<Function> on_processor(Function* run, Claims claims = kExact) {
   return {{runtime::Backend::Cpu, claims.robustness, claims.precision, runtime::Determinism::Deterministic}, run};
 }
-/// Uses the device from `rows` rows on, until a calibration of this machine replaces the number (docs/calibration.md).
-/// This is the size at which a GPU outweighs the transfer of the rows and the result.
+/// Uses the device from `rows` rows on, until a calibration of this machine replaces the number
+/// (docs/how-to/calibrate.md). This is the size at which a GPU outweighs the transfer of the rows and the result.
 template <class Function>
 constexpr runtime::Implementation<Function> on_device(runtime::Backend backend, Function* run, std::uint64_t rows,
                                                       const kiln::Requirements& requirements, Claims claims = kExact) {

@@ -22,7 +22,7 @@
 #include <kiln/wait.hpp>
 
 /// NVIDIA's parallel algorithms (scan, sort, reduce, …) as units. NVIDIA's CCCL C library compiles and runs them; kiln
-/// caches them like any other unit. See docs/cccl.md.
+/// caches them like any other unit. See docs/reference/cccl.md.
 namespace kiln::cccl {
 
 /// The algorithms of the library.
@@ -132,7 +132,7 @@ enum class Bound : unsigned char { Lower, Upper };
 struct KILN_API Spec {
   std::string name;  ///< display name; not part of any key
   Algorithm algorithm = Algorithm::Reduce;
-  /// docs/cccl.md defines the number and order for each algorithm.
+  /// docs/reference/cccl.md defines the number and order for each algorithm.
   std::vector<Iterator> iterators;
   std::vector<Operator> operators;
   Type type;  ///< type of the accumulator (reduce, scan, segmented reduce) or of the levels (histogram)
@@ -152,7 +152,7 @@ struct KILN_API Spec {
   /// Returns this spec for a list of targets. Shared operators are compiled for the lowest one.
   [[nodiscard]] Spec for_targets(const std::vector<Target>& targets) const;
 
-  /// Returns the canonical form (docs/cccl-spec.md). It is equal for specs that compile alike, regardless of their
+  /// Returns the canonical form (docs/reference/cccl.md). It is equal for specs that compile alike, regardless of their
   /// names.
   std::string text() const;
   /// Parses the canonical form and looser hand-written forms. Code::InvalidArgument names the error and its position.
@@ -227,13 +227,13 @@ template <typename K, typename V>
   return detail::unique_by_key(scalar_of<K>(), scalar_of<V>());
 }
 
-/// The arguments of one run of an algorithm. docs/cccl.md lists which members each algorithm uses; it ignores the
-/// others.
+/// The arguments of one run of an algorithm. docs/reference/cccl.md lists which members each algorithm uses; it ignores
+/// the others.
 struct Call {
   /// The stream of the call; required. CUDA's default streams are accepted (`kiln/cuda.hpp`).
   std::optional<StreamRef> stream;
-  /// Device pointers, or host pointers to the states of custom iterators, in the order of docs/cccl.md. Reduce and scan
-  /// take input, output; sorts take keys in, keys out, values in, values out.
+  /// Device pointers, or host pointers to the states of custom iterators, in the order of docs/reference/cccl.md.
+  /// Reduce and scan take input, output; sorts take keys in, keys out, values in, values out.
   std::vector<const void*> iterators;
   std::uint64_t items = 0;
   std::uint64_t secondary_items = 0;  ///< number of segments, of values to search for, or of histogram rows

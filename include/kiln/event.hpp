@@ -22,8 +22,8 @@ struct EventType {
   std::string_view name;
 };
 
-/// A decision of kiln or something that happened to it. `docs/events.md` lists the kinds and the recommended action for
-/// each.
+/// A decision of kiln or something that happened to it. `docs/reference/events.md` lists the kinds and the recommended
+/// action for each.
 struct Event {
   enum class Kind : unsigned char {
     Hit,                 ///< a tier had the artifact

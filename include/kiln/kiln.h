@@ -1,5 +1,5 @@
 /// @file
-/// The C interface of kiln, for C and for every language that calls C. One header, C11, usable from C++ too. docs/c.md
+/// The C interface of kiln, for C and for every language that calls C. One header, C11, usable from C++ too. docs/how-to/use-from-c.md
 /// has an example program. kiln/session.hpp documents the C++ counterpart of each call in full; this header documents
 /// what C adds.
 ///
@@ -125,11 +125,11 @@ KILN_C_API kiln_code kiln_unit_opencl_file(const char* path, kiln_unit** unit, k
 /// Creates a unit that nvJitLink links from several compiled parts.
 KILN_C_API kiln_code kiln_unit_link(const char* name, const kiln_link_part* parts, size_t part_count, kiln_unit** unit,
                                     kiln_error** error);
-/// Creates a unit for a compiler that is a program, with its command line (docs/command-compiler.md). NULL and 0 select
+/// Creates a unit for a compiler that is a program, with its command line (docs/how-to/link-and-nvcc.md). NULL and 0 select
 /// nvcc.
 KILN_C_API kiln_code kiln_unit_command(const char* name, const char* source, const char* const* arguments,
                                        size_t argument_count, kiln_unit** unit, kiln_error** error);
-/// Creates a unit for an algorithm of NVIDIA's CCCL, from its spec in JSON (docs/cccl-spec.md) or the name of a
+/// Creates a unit for an algorithm of NVIDIA's CCCL, from its spec in JSON (docs/reference/cccl.md) or the name of a
 /// predefined spec.
 KILN_C_API kiln_code kiln_unit_cccl(const char* spec, kiln_unit** unit, kiln_error** error);
 /// Creates another unit with the same content, which can then be modified.
@@ -176,7 +176,7 @@ typedef struct kiln_event_detail {
 /// are empty if they do not apply.
 typedef struct kiln_event {
   size_t size;
-  /// For example "hit", "blocking_compile"; docs/events.md lists all kinds. With a `category`, the name of the
+  /// For example "hit", "blocking_compile"; docs/reference/events.md lists all kinds. With a `category`, the name of the
   /// library's event.
   const char* kind;
   const char* unit;
@@ -233,7 +233,7 @@ typedef struct kiln_allocator {
 } kiln_allocator;
 
 KILN_C_API kiln_code kiln_options_new(kiln_options** options, kiln_error** error);
-/// Sets a setting by its name in docs/configuration.md. Configuration files and KILN_* variables override it unless it
+/// Sets a setting by its name in docs/reference/configuration.md. Configuration files and KILN_* variables override it unless it
 /// is `locked`. An unknown name or an invalid value is reported as an event, so that an old setting never stops a
 /// program.
 KILN_C_API kiln_code kiln_options_set(kiln_options* options, const char* name, const char* value, int locked,
@@ -488,7 +488,7 @@ KILN_C_API void kiln_buffer_free(kiln_buffer* buffer);
 
 /// @name Operations
 /// The program's own names for what it does. Every event of the calling thread carries them, so that `kiln audit`
-/// (docs/audit.md) reports by operation and stage. A scope belongs to the thread that began it, which must end it;
+/// (docs/how-to/audit-a-trace.md) reports by operation and stage. A scope belongs to the thread that began it, which must end it;
 /// scopes should nest. kiln::OperationScope.
 /// @{
 typedef struct kiln_scope kiln_scope;

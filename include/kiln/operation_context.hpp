@@ -12,7 +12,7 @@ enum class Residency : unsigned char { Unknown, Host, Device };
 KILN_API const char* to_string(Residency residency);
 
 /// The purpose of a copy or a wait, as stated by the code that makes it. An audit accepts the purpose only if the
-/// following events are consistent with it: docs/audit.md.
+/// following events are consistent with it: docs/how-to/audit-a-trace.md.
 enum class Purpose : unsigned char {
   Unspecified,
   Input,           ///< rows that the program passes in are copied to the device

@@ -43,8 +43,8 @@ struct OpenClContext {
 };
 
 /// The signing keys that a program trusts for bundles and remote-store entries, in addition to those in the policy file
-/// that the setting `trust.policy` names. See docs/trust.md. Bundles that are linked into the program need no
-/// signature.
+/// that the setting `trust.policy` names. See docs/how-to/sign-and-trust.md. Bundles that are linked into the program
+/// need no signature.
 struct TrustOptions {
   /// A public key and the namespaces that it may sign for.
   struct Key {
@@ -61,11 +61,11 @@ struct TrustOptions {
   /// certified.
   std::vector<std::string> revoked;
   /// If true, bundles and remote entries with code of another system, such as Triton, are rejected. See
-  /// docs/adapters.md.
+  /// docs/how-to/adapters.md.
   bool reject_external = false;
 };
 
-/// Options of a session. Every member has a default; `docs/configuration.md` lists the settings.
+/// Options of a session. Every member has a default; `docs/reference/configuration.md` lists the settings.
 struct SessionOptions {
   /// Settings by name, as in a configuration file: {"cache.dir", "/var/cache/app"}. Configuration files and KILN_*
   /// variables override them, so that the user of the program decides.

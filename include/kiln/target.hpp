@@ -15,7 +15,7 @@ enum class Form : unsigned char {
   Ptx = 2,
   LtoIr = 3,
   OpenClBinary = 4,
-  Cccl = 5,      ///< a compiled CCCL algorithm for a compute capability: docs/cccl-format.md
+  Cccl = 5,      ///< a compiled CCCL algorithm for a compute capability: docs/internals/formats/small-files.md
   External = 6,  ///< code that another system compiled and only that system can read: ExternalCache
 };
 KILN_API const char* to_string(Form form);

@@ -54,8 +54,8 @@ class KILN_API Unit {
   [[nodiscard]] static Unit link(std::string name, const std::vector<LinkPart>& parts);
   /// Creates a unit for a compiler that is a program, such as nvcc. `arguments` is its command line, starting with the
   /// program, with the placeholders {source}, {output}, {depfile}, {includes}, {form} and {arch}. No shell interprets
-  /// it. The arguments become the first options of the unit; later options follow them. See docs/command-compiler.md
-  /// for the rules.
+  /// it. The arguments become the first options of the unit; later options follow them. See
+  /// docs/how-to/link-and-nvcc.md for the rules.
   [[nodiscard]] static Unit command(std::string name, std::string source, const std::vector<std::string>& arguments);
   /// Creates a unit of any other kind. `canonical` contains everything that determines the result, in a form that the
   /// compiler of that kind reads.
@@ -77,7 +77,8 @@ class KILN_API Unit {
 
   /// Restricts the namespaces ("acme/vision", "acme/*") that can serve this unit from bundles and remote stores, in
   /// addition to the setting `trust.namespaces`. An empty list restricts nothing; an invalid namespace or pattern
-  /// matches nothing. It is not part of any key, because the compiled code does not depend on it. See docs/trust.md.
+  /// matches nothing. It is not part of any key, because the compiled code does not depend on it. See
+  /// docs/how-to/sign-and-trust.md.
   [[nodiscard]] Unit with_served_by(std::vector<std::string> namespaces) const;
 
   const std::string& kind() const noexcept;

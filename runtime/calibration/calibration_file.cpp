@@ -1,4 +1,4 @@
-// docs/calibration-format.md describes the format.
+// docs/internals/formats/small-files.md describes the format.
 #include <cmath>
 #include <set>
 #include <string_view>

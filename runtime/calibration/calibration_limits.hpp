@@ -5,7 +5,7 @@
 
 namespace kiln::runtime {
 
-/// The limits of a calibration file, listed in docs/calibration-format.md.
+/// The limits of a calibration file, listed in docs/internals/formats/small-files.md.
 inline constexpr std::size_t kMaxCalibrationBytes = 1 << 20;
 inline constexpr std::size_t kMaxCalibrationDepth = 16;  // current files have depth 6; later versions may be deeper
 inline constexpr std::size_t kMaxCalibrationValues = 100'000;

@@ -11,7 +11,7 @@ namespace kiln {
 
 /// Calls a function and converts exceptions into errors: std::bad_alloc, and exceptions of user callbacks. Used at
 /// public entry points and in kiln's threads, which must not end the process. Modules let std::bad_alloc pass
-/// (docs/decisions/0013).
+/// (docs/internals/decisions/0013.md).
 template <class Function>
 std::invoke_result_t<Function> catch_to_error(const Function& function) noexcept {
   try {

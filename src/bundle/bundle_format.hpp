@@ -18,7 +18,7 @@
 
 namespace kiln {
 
-// The bytes of a bundle (docs/bundle-format.md). Nothing here opens a file or trusts its input.
+// The bytes of a bundle (docs/internals/formats/bundle.md). Nothing here opens a file or trusts its input.
 
 inline constexpr std::size_t kBundlePage = 4096;
 inline constexpr std::size_t kBundleRow = 96;

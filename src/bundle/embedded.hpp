@@ -16,8 +16,8 @@ struct EmbeddedBundle {
   std::string object;  ///< path of the program or library
 };
 
-/// Returns the bundles of all loaded objects. A note in each object locates them (docs/embedding-bundles.md), so they
-/// need no path, no registration and no code at load time. Thread-safe.
+/// Returns the bundles of all loaded objects. A note in each object locates them (docs/internals/formats/bundle.md), so
+/// they need no path, no registration and no code at load time. Thread-safe.
 std::vector<EmbeddedBundle> embedded_bundles();
 /// Returns a counter that grows when a library is loaded. It is cheap and shows when to search again.
 std::uint64_t loaded_object_count();

@@ -15,7 +15,7 @@ namespace kiln {
 /// Highest epoch by namespace.
 using Epochs = std::map<std::string, std::uint64_t>;
 
-/// Returns the bytes of the file; docs/epoch-format.md has the grammar.
+/// Returns the bytes of the file; docs/internals/formats/trust.md has the grammar.
 std::string encode_epochs(const Epochs& epochs);
 /// Returns Code::Corrupt for an invalid or corrupt file and Code::Unsupported for another version. Accepts arbitrary
 /// bytes.

@@ -15,7 +15,7 @@ namespace kiln {
 /// is a layer of its own. Layers are uncompressed tar files, so an unchanged group is a layer that need not be
 /// transferred. The image has a manifest for each host architecture over the same layers. Equal images give equal
 /// files. `directory` must not exist or must be empty. `reference` is the name of the image in the index of the layout.
-/// See docs/oci.md.
+/// See docs/how-to/container-images.md.
 Status write_oci_layout(const BundleImage& image, const std::string& directory,
                         const std::string& reference = "latest");
 

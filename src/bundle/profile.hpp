@@ -19,7 +19,7 @@
 namespace kiln {
 
 /// A unit that a program requested, for one target. It has no source and no options, so that a profile cannot make a
-/// build compile anything that is not its own (docs/profile-format.md).
+/// build compile anything that is not its own (docs/internals/formats/small-files.md).
 struct ProfileEntry {
   std::string unit;  ///< name of the unit
   std::string kind;

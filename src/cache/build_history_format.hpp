@@ -34,7 +34,7 @@ struct Build {
   static Build of(const Recipe& recipe, const ArtifactKey& key, double cost_ms, std::chrono::nanoseconds now);
 };
 
-/// The builds of one unit, newest first (docs/history-format.md).
+/// The builds of one unit, newest first (docs/internals/formats/cache-folder.md).
 struct UnitHistory {
   static constexpr std::size_t kMaxBuilds = 32;
 

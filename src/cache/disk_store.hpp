@@ -24,9 +24,9 @@
 
 namespace kiln {
 
-/// A store with one immutable file per artifact in a directory (docs/entry-format.md). Threads, processes and hosts can
-/// share it. Files appear by rename and are verified when read, so locks only save work. If the directory is unusable,
-/// every call returns an error and the caller continues without a cache. Thread-safe.
+/// A store with one immutable file per artifact in a directory (docs/internals/formats/cache-folder.md). Threads,
+/// processes and hosts can share it. Files appear by rename and are verified when read, so locks only save work. If the
+/// directory is unusable, every call returns an error and the caller continues without a cache. Thread-safe.
 class DiskStore final : public Store {
  public:
   struct Options {

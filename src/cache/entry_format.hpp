@@ -10,7 +10,7 @@
 
 namespace kiln {
 
-/// The header of an entry file (docs/entry-format.md). It contains everything that eviction needs.
+/// The header of an entry file (docs/internals/formats/cache-folder.md). It contains everything that eviction needs.
 struct EntryHeader {
   static constexpr std::size_t kSize = 88;
 

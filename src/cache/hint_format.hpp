@@ -12,9 +12,9 @@
 
 namespace kiln {
 
-/// The header of a hint file (docs/hint-format.md), which stores the dependency sets of a request. The header lists the
-/// location of each set; the sets follow, newest first. Each set has its own checksum, so a reader can take the first
-/// without reading the others.
+/// The header of a hint file (docs/internals/formats/cache-folder.md), which stores the dependency sets of a request.
+/// The header lists the location of each set; the sets follow, newest first. Each set has its own checksum, so a reader
+/// can take the first without reading the others.
 struct HintHeader {
   struct Slot {
     std::uint64_t offset = 0;  ///< in the file

@@ -8,7 +8,7 @@
 
 namespace kiln {
 
-/// Sizes of the parts of the usage journal, in bytes (docs/usage-format.md).
+/// Sizes of the parts of the usage journal, in bytes (docs/internals/formats/cache-folder.md).
 inline constexpr std::size_t kUsageHead = 32;
 inline constexpr std::size_t kUsageRecord = 16;
 

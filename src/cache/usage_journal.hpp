@@ -12,8 +12,8 @@
 namespace kiln {
 
 /// The size of a cache without a scan: the total of the last scan, plus one appended record for each change by any
-/// process since then (docs/usage-format.md). It may be wrong after a crash or on a network file system, so it only
-/// decides when to scan again. Thread-safe.
+/// process since then (docs/internals/formats/cache-folder.md). It may be wrong after a crash or on a network file
+/// system, so it only decides when to scan again. Thread-safe.
 class UsageJournal {
  public:
   explicit UsageJournal(CacheDirectory& directory) : directory_(directory) {}

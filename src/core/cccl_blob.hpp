@@ -9,8 +9,22 @@
 
 namespace kiln {
 
-/// The parts of the CCCL library's serialized build result that kiln reads (docs/cccl-format.md). The views point into
-/// the blob.
+// The layout, read from blobs that cuda-cccl 1.2.1 wrote for all algorithms but `for`; NVIDIA does not document it.
+// clang-format off
+//   blob        = magic         8 bytes   "CCCLSER1"
+//                 algorithm     u32       1 reduce, 2 scan, 3 segmented_reduce, 4 transform, 5 binary_search, 6 merge_sort,
+//                                         7 radix_sort, 8 segmented_sort, 9 three_way_partition, 10 unique_by_key, 11 histogram
+//                 version       u32       1
+//                 capability    u32       80 for sm_80
+//                 fields                  depend on the algorithm; at most 109 bytes. A binary search has a transform's blob here
+//                 section                 the cubin, the first section that begins with "\x7fELF"
+//                 { section }             to the end: the runtime policy, and the lowered name of each kernel
+//   section     = size u64, that many bytes
+// clang-format on
+// A section after the cubin is a name if the cubin has a kernel of this name, and otherwise a policy, of which only the
+// size is known. All algorithms have one policy, a segmented sort has two.
+
+/// The parts of the CCCL library's serialized build result that kiln reads. The views point into the blob.
 struct CcclBlob {
   int capability = 0;                     ///< 90 for sm_90
   std::string_view code;                  ///< the cubin

@@ -9,8 +9,8 @@
 
 namespace kiln {
 
-/// The envelope around the serialized build result of the CCCL library (docs/cccl-format.md). The library itself does
-/// not detect nine of ten changed bytes, so it only gets blobs that were decoded from an envelope.
+/// The envelope around the serialized build result of the CCCL library (docs/internals/formats/small-files.md). The
+/// library itself does not detect nine of ten changed bytes, so it only gets blobs that were decoded from an envelope.
 struct CcclEnvelope {
   std::string spec;                  ///< canonical text
   std::string release;               ///< version of the library that created the blob, such as "1.2.1"

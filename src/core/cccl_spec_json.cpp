@@ -1,4 +1,4 @@
-// The JSON form of specs (docs/cccl-spec.md).
+// The JSON form of specs (docs/reference/cccl.md).
 #include <cstdint>
 #include <initializer_list>
 #include <optional>

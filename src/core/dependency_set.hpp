@@ -84,7 +84,8 @@ struct DependencySet {
   bool is_host_specific() const;
   friend bool operator==(const DependencySet&, const DependencySet&) = default;
 
-  /// Returns the canonical bytes, which are hashed into an ArtifactKey and written to stores (docs/closure-format.md).
+  /// Returns the canonical bytes, which are hashed into an ArtifactKey and written to stores
+  /// (docs/internals/formats/cache-folder.md).
   std::string encode() const;
   static Result<DependencySet> decode(std::string_view bytes);
 };

@@ -51,7 +51,7 @@ class HashingWriter {
   std::size_t used_ = 0;
 };
 
-/// Writes the canonical bytes of a dependency set (docs/closure-format.md) to either kind of writer.
+/// Writes the canonical bytes of a dependency set (docs/internals/formats/cache-folder.md) to either kind of writer.
 template <class Out>
 void write_dependency_set(Out& out, const DependencySet& dependency_set) {
   const bool bound = !dependency_set.duplicate_files.empty() || !dependency_set.nested_roots.empty();

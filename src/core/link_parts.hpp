@@ -19,7 +19,18 @@ struct LinkPartView {
   std::optional<Unit> unit;  ///< instead of `name` and `bytes`, with its include roots
 };
 
-/// Returns the canonical source of a unit of kind "link" (docs/linking.md).
+// The source of a unit of kind "link". Numbers are little-endian; `text` is a u32 and that many bytes.
+// clang-format off
+//   source = version u8 = 1  count u32  part…
+//   part   = 1 u8 cubin  | 2 u8 PTX | 3 u8 LTO-IR,  then  name text  size u64  bytes
+//          | 0 u8 unit,  then  kind text  name text  preamble text  source text  options texts
+//                              roots: u32, that many u8 (1: it has a sentinel)   the paths are in the link's own roots
+//                              headers: u32, that many (name text  content text)
+//                              entries texts
+//   texts  = u32, that many text
+// clang-format on
+
+/// Returns the canonical source of a unit of kind "link".
 std::string encode_link_parts(const std::vector<LinkPart>& parts);
 
 /// Returns the parts of a unit of kind "link". Returns Code::InvalidArgument if the unit has another kind, its source

@@ -12,7 +12,7 @@
 
 namespace kiln {
 
-/// The progress of one session of a process, for other processes (docs/status-format.md).
+/// The progress of one session of a process, for other processes (docs/internals/formats/small-files.md).
 struct ProcessStatus {
   std::uint32_t pid = 0;
   /// start time of the process in clock ticks since boot; with `pid` it identifies the process

@@ -17,9 +17,9 @@
 
 namespace kiln {
 
-/// A sink that counts events and formats them for Prometheus (`docs/metrics.md`). An event costs a few relaxed
-/// additions and, unless it is an extension's, no lock, so a text that is built at the same time can include an event
-/// in one count and not in another. Thread-safe.
+/// A sink that counts events and formats them for Prometheus (`docs/reference/metrics.md`). An event costs a few
+/// relaxed additions and, unless it is an extension's, no lock, so a text that is built at the same time can include an
+/// event in one count and not in another. Thread-safe.
 class Metrics final : public EventSink {
  public:
   void on_event(const Event& event) override;

@@ -21,7 +21,7 @@ struct TraceProcess {
 /// The format name in the first event of a trace. Readers accept this version only.
 inline constexpr const char* kTraceFormat = "kiln trace 2";
 
-/// Returns the layout in the trace event format, by the rules of docs/trace.md.
+/// Returns the layout in the trace event format, by the rules of docs/internals/trace-format.md.
 std::string trace_json(const TraceProcess& process, const TraceLayout& layout);
 
 }  // namespace kiln

@@ -15,8 +15,8 @@
 
 namespace kiln {
 
-/// A sink that collects events and writes them as a trace for Perfetto (`docs/trace.md`). It stores the first
-/// `max_events` events, because programs are slow at their start, and counts the rest. Thread-safe.
+/// A sink that collects events and writes them as a trace for Perfetto (`docs/internals/trace-format.md`). It stores
+/// the first `max_events` events, because programs are slow at their start, and counts the rest. Thread-safe.
 class TraceWriter final : public EventSink {
  public:
   struct Options {

@@ -12,7 +12,7 @@ namespace kiln {
 
 /// The part of a remote-execution `ActionResult` that kiln writes and reads: output files by digest, and the standard
 /// output of the action, in which kiln stores its own record. Servers that validate uploads accept it. `decode` skips
-/// unknown fields. docs/remote-format.md lists the field numbers.
+/// unknown fields. docs/internals/formats/remote.md lists the field numbers.
 struct ActionResult {
   struct File {
     std::string path;

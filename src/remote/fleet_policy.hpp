@@ -8,7 +8,7 @@
 namespace kiln {
 
 /// All time limits, rates and counts of a host in a fleet. Sessions, the command line, tests and the simulation
-/// (bench/fleet) take them from here. docs/fleet.md gives the reason for each value.
+/// (bench/fleet) take them from here. docs/explanation/one-compile.md gives the reason for each value.
 struct FleetPolicy {
   using Time = std::chrono::nanoseconds;
 
@@ -24,7 +24,7 @@ struct FleetPolicy {
 
   /// Time between a failure of a server and its first probe; doubled after each failed probe, up to `max_backoff`.
   /// After an outage a host may compile entries that others already have for up to `max_backoff`
-  /// (docs/fleet-simulation.md).
+  /// (docs/internals/fleet-simulation.md).
   Time initial_backoff = std::chrono::milliseconds(500);
   Time max_backoff = std::chrono::seconds(10);
   /// Consecutive rejected responses that open the circuit.
@@ -45,7 +45,7 @@ struct FleetPolicy {
   Time lease_ttl = std::chrono::seconds(5);
   /// Poll interval of a waiter: first `initial_poll_interval`, then a quarter of the time waited so far, at least
   /// `initial_poll_interval` and at most `max_poll_interval`. If compiles take half a second or more, shorter intervals
-  /// gain nothing and double the load of the lease table (docs/fleet-simulation.md).
+  /// gain nothing and double the load of the lease table (docs/internals/fleet-simulation.md).
   Time initial_poll_interval = std::chrono::milliseconds(200);
   Time max_poll_interval = std::chrono::seconds(2);
   /// Interval over which waiters spread their checks of an expired lease. A dead holder is replaced within one second

@@ -9,8 +9,8 @@
 
 namespace kiln {
 
-/// The content of a lease file in a directory; docs/leases.md has the grammar. For a given owner its length is
-/// constant, so that a renewal overwrites it in one step.
+/// The content of a lease file in a directory; docs/internals/formats/remote.md has the grammar. For a given owner its
+/// length is constant, so that a renewal overwrites it in one step.
 struct LeaseRecord {
   static constexpr std::size_t kMaxBytes = 512;  ///< maximum length of a record
 

@@ -18,8 +18,8 @@
 namespace kiln {
 
 /// A cache that hosts share, on an object store: `ac/<digest of namespace and key>` holds an ActionResult with a signed
-/// statement, `cas/<digest>` the entry, `ac/<digest of the request>` the dependency sets. docs/remote-format.md has the
-/// grammar. Thread-safe.
+/// statement, `cas/<digest>` the entry, `ac/<digest of the request>` the dependency sets.
+/// docs/internals/formats/remote.md has the grammar. Thread-safe.
 ///
 /// A key is looked up in the namespaces of `remote_namespaces`, releases first. Live namespaces are queried only if no
 /// release namespace has an object for the key, not if an object of a release is rejected.

@@ -133,7 +133,8 @@ Components::Tiers Components::open_tiers(const NamespaceScope& scope, std::share
   std::vector<TieredStore::Tier> tiers;
   // Same distance as a disk, so that bundle entries are not copied into the cache.
   if (bundles != nullptr) tiers.push_back({std::move(bundles), TieredStore::Distance::Disk});
-  // Fetched entries are kept out of this user's cache: docs/decisions/0011. Any unit can therefore use that cache.
+  // Fetched entries are kept out of this user's cache: docs/internals/decisions/0011.md. Any unit can therefore use
+  // that cache.
   for (const auto& disk : disks_) tiers.push_back({disk, TieredStore::Distance::Disk, true, false});
   Tiers made;
   if (remote != nullptr) {

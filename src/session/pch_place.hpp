@@ -18,7 +18,7 @@ struct PchSurroundings {
 
 /// Returns the cache of precompiled headers for a cache directory, or no value if there must be none; `failure_reason`
 /// then receives the reason and the next step. `cache_root` is empty if there is no usable cache directory.
-/// docs/precompiled-headers.md has the rule as a table. Creates at most an empty directory in memory.
+/// docs/explanation/precompiled-headers.md has the rule as a table. Creates at most an empty directory in memory.
 std::optional<PchCache::Options> pch_cache_options(const Config& config, const std::string& cache_root,
                                                    std::string* failure_reason = nullptr,
                                                    const PchSurroundings& surroundings = {});

@@ -48,7 +48,7 @@ class TrustPolicy {
   /// Sets the minimum epoch of statements in namespaces that match the pattern. If several patterns match, the highest
   /// applies.
   void require_epoch(const std::string& pattern, std::uint64_t epoch);
-  /// Rejects statements about code from another system (docs/adapters.md), regardless of the signer.
+  /// Rejects statements about code from another system (docs/how-to/adapters.md), regardless of the signer.
   void reject_external() { external_rejected_ = true; }
   /// Accepts unsigned bundles too, for development.
   void allow_unsigned() { unsigned_allowed_ = true; }

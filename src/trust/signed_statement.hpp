@@ -30,7 +30,7 @@ struct Certificate {
   static Certificate make(const SecretKey& authority, const PublicKey& host, std::string name_space,
                           std::uint64_t last_day);
 
-  /// Returns `kiln-certificate-1:` and hexadecimal digits: one word, for files (docs/trust.md).
+  /// Returns `kiln-certificate-1:` and hexadecimal digits: one word, for files (docs/internals/formats/trust.md).
   std::string text() const;
   static Result<Certificate> parse(std::string_view text);
   /// Reads a file with that one line. An error names the file.
@@ -43,7 +43,8 @@ struct SignedStatement {
   std::optional<Signature> signature;
   std::optional<Certificate> certificate;  ///< for a live signer
 
-  /// Encodes magic, version and fields. The subject is not included, because the reader knows it (docs/trust.md).
+  /// Encodes magic, version and fields. The subject is not included, because the reader knows it
+  /// (docs/internals/formats/trust.md).
   std::string encode() const;
   /// Returns Code::Corrupt for invalid bytes and Code::Unsupported for another version. The reader supplies the
   /// subject.

@@ -22,7 +22,7 @@ struct Statement {
   std::uint64_t epoch = 0;  ///< increases; a policy can reject older ones
   Digest digest;
 
-  /// Returns the bytes that a key signs, which include the id of the key (docs/trust.md).
+  /// Returns the bytes that a key signs, which include the id of the key (docs/internals/formats/trust.md).
   std::string encode(const KeyId& key) const;
 };
 

@@ -24,12 +24,12 @@ Digest access_check_key(const CompilerIdentity& compiler);
 /// the units that need it. The result is remembered in this process and on this host; a rejection on disk expires after
 /// one day. Processes that need the same check at the same time each run it. Thread-safe.
 ///
-/// It also remembers which workers passed the check of their file accesses (docs/worker-protocol.md). Only a passed
-/// check is remembered.
+/// It also remembers which workers passed the check of their file accesses (docs/internals/worker-protocol.md). Only a
+/// passed check is remembered.
 ///
 /// A result is a PchVerdict in a PchCache, because it needs the same as that of the check of a precompiled header: a
 /// small file that is valid on one host only, is written by one process at a time, and expires if it is a rejection
-/// (docs/pch-format.md).
+/// (docs/internals/formats/pch.md).
 class LibraryCheck {
  public:
   /// `directory` returns the directory of the results, empty if they are not stored. It is called once, at the first

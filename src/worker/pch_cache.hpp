@@ -35,10 +35,10 @@ struct Pch {
 };
 
 /// The cache of this host's precompiled headers, in one directory. Each header is a large file that the compiler writes
-/// and reads, and a small metadata file (docs/pch-format.md) next to it. The files are private to the host: files that
-/// another host created are rejected, and a directory on a network file system is not used. Several processes of the
-/// same user can share the directory. Usable in a child after fork, which does not affect the files that its parent is
-/// creating. The first call opens or creates the directory.
+/// and reads, and a small metadata file (docs/internals/formats/pch.md) next to it. The files are private to the host:
+/// files that another host created are rejected, and a directory on a network file system is not used. Several
+/// processes of the same user can share the directory. Usable in a child after fork, which does not affect the files
+/// that its parent is creating. The first call opens or creates the directory.
 ///
 /// A failure is not an error: a file that cannot be read or written counts as missing. `make_pch_cache` returns a cache
 /// of files without a name instead if the options ask for it.
@@ -143,8 +143,8 @@ inline constexpr std::uint64_t kMinPchMemory = 2 * kLargestPch;
 /// The part of the available memory that a cache in memory can use.
 inline constexpr std::uint64_t kFreeMemoryParts = 4;
 
-/// Encodes the small metadata file: docs/pch-format.md. It does not contain `path`, and only a digest of the host's
-/// name.
+/// Encodes the small metadata file: docs/internals/formats/pch.md. It does not contain `path`, and only a digest of the
+/// host's name.
 std::string encode_pch(const Digest& key, const std::string& host, const Pch& pch);
 /// Returns Code::Corrupt for bytes that are corrupt or have another version, key or host.
 Result<Pch> decode_pch(std::string_view bytes, const Digest& key, const std::string& host);

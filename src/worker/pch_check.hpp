@@ -36,7 +36,7 @@ using AskWorker = std::function<Result<WorkerReply>(const WorkerJob&)>;
 /// Checks precompiled headers with six compiles of small units in one worker: without a precompiled header, creating
 /// one, using it, without one, and using it again. It compares every output with that of the first compile. The
 /// sequence also detects state that a program leaves in the compiler's heap, which the worker retains
-/// (docs/decisions/0008-the-heap-is-kept.md). `like` gives the architecture and the working directory, `nvrtc` the
+/// (docs/internals/decisions/0005.md). `like` gives the architecture and the working directory, `nvrtc` the
 /// library, and `create` the request to create the precompiled header. Returns nothing if the units do not compile even
 /// without precompiled headers, or if a job was killed externally.
 std::optional<PchVerdict> check_pch(const Recipe& like, const CompilerIdentity& nvrtc, const PchRequest& create,
@@ -54,7 +54,7 @@ std::chrono::nanoseconds expiry_of(const PchVerdict& verdict);
 /// Returns false if a check result has expired or, due to a clock that was wrong, is from the future.
 bool is_current(const PchVerdict& verdict, std::chrono::nanoseconds now);
 
-/// Encodes the file of a check result: docs/pch-format.md. `verdict` is not Unusable.
+/// Encodes the file of a check result: docs/internals/formats/pch.md. `verdict` is not Unusable.
 std::string encode_verdict(const Digest& key, const std::string& host, const PchVerdict& verdict);
 /// Returns Code::Corrupt for bytes that are corrupt or have another version, key or host.
 Result<PchVerdict> decode_verdict(std::string_view bytes, const Digest& key, const std::string& host);

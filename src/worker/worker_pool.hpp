@@ -29,9 +29,8 @@ unsigned recommended_workers();
 /// A pool of this process's kiln-worker processes. It starts a worker when there is something to compile, assigns it to
 /// one compile at a time and keeps it running for a while. The slots of the host, which all processes of a user share,
 /// limit the number of workers. Urgent work goes before background work of every process, and a stopped process does
-/// not block others (docs/worker-protocol.md). The first `take` starts the first worker; the destructor ends all
-/// workers.
-/// Thread-safe.
+/// not block others (docs/internals/worker-protocol.md). The first `take` starts the first worker; the destructor ends
+/// all workers. Thread-safe.
 class WorkerPool {
  public:
   struct Options {

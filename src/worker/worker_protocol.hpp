@@ -16,7 +16,71 @@
 
 namespace kiln {
 
-/// A message between a host process and its worker, sent over a socket pair (docs/worker-protocol.md).
+// The messages between a host process and its worker. Numbers are little-endian; `text` is a u32 and that many bytes.
+// clang-format off
+//   frame    = "KILNWRK1"  version u32 = 7  type u32  size u64 (at most 1 GiB)  payload
+//   type     = 1 compile   kiln → worker   payload: job
+//            | 2 compiled  worker → kiln   payload: reply
+//            | 3 failed    worker → kiln   payload: error
+//            | 4 open      worker → kiln   payload: request, while a job runs
+//            | 5 opened    kiln → worker   payload: answer to the request
+//
+//   job      = recipe text            version u8 = 2, then the unit, the target, the compiler and the working directory as
+//                                     src/core/recipe.cpp writes them
+//              pch u8                 0 no precompiled header, 1 write one, 2 use one; of a unit of kind cccl 1 means: write one and
+//                                     compile nothing, the reply then has an artifact without bytes
+//              path text              where it is, or is to be written; absolute
+//              size u64  checksum u64 (XXH3) of the file that is to be used, zero otherwise
+//              log text               of the file that is to be used: what the compiler logged when it was written
+//              log_checked u8         1: that log is known to be the start of the log of a compile without the file
+//              sandbox u8             0 off, 1 the compiler runs no programs, 2 it runs programs
+//              reads_roots u8         1: include roots and the working directory are among the readable paths
+//              readable paths         directories and files that may be read besides the system's own
+//              writable paths         directories that may be written to
+//              access_check           32 bytes: the files of a worker that passed the check of its file accesses, or zeros
+//   paths    = count u32, then so many texts
+//   request  = purpose u8             0 an input of the compile, 1 read outside of one, 2 to be written
+//              path text              at most 4095 bytes, no NUL
+//   answer   = error u32              0: the file comes with the frame; else the errno (at most 4095) that the call fails with
+//   reply    = observed u8            1: every question of the compiler was seen
+//              unobserved_because text  why not, where the worker knows; empty otherwise
+//              access_check           32 bytes: the files of this worker if every question was seen, otherwise zeros
+//              not_cacheable text     empty, or why the artifact may not be kept
+//              metadata text          as in an entry (docs/internals/formats/cache-folder.md)
+//              observations text      what the compiler asked the file system
+//              has_closure u8         1: the compiler knows by itself what it read, and a closure follows
+//              closure text           only then; a dependency set, same page
+//              pch                    what became of the precompiled header
+//              attached u8            1: the artifact is in the file that came with the frame; 0: it follows
+//              bytes text             only where it is not attached
+//   pch      = outcome u8             0 none, 1 created, 2 used, 3 refused, 4 unavailable
+//              reason text            refused and unavailable; never empty there
+//              size u64  checksum u64  observations text      created: the file, and what had been asked by then
+//              log text               created: what the compiler had logged by then
+//              log_checked u8         created and used: as in the job, or found out by this compile
+//              permanent u8           refused: 1: it stays so as long as the headers do not change
+//   observations = count u32, then each:
+//              path text  state u8 (1 missing, 2 found, 3 read)  both u8 (two questions had different answers)
+//              device u64  inode u64  size u64  modified_ns u64  changed_ns u64
+//              content                only where it was read
+//   content  = digest (32 bytes, SHA-256 of the bytes that the compiler was given)
+//              facts u8               bit 0 names its file, 1 names its reader, 2 names the program, 3 contains the path of an
+//                                     include root, 4 may say #pragma once, 5 has ##, 6 is one of NVIDIA's
+//                                     own headers
+//              time_macro text        __TIME__ or the like, where the text has it
+//              pieces text            identifiers that ## could join to such a macro or to __FILE__, separated by blanks
+//              problem text           why the digest does not prove what was read; empty where it does
+//   error    = code u8  message text  log text
+//              observations text      what the compile had asked before it failed
+//              cause u8               0: the compile failed
+//                                     1: the compiler got no more memory; the worker is of no use any more
+//                                     2: the worker does not have the recipe's compiler and compiled nothing (OpenCL: the
+//                                     driver or the device is another one, or there is none); kiln compiles in its own process
+//                                     3: the compiler opens files in a way that the worker does not see, so it must be asked
+//                                     again with reads_roots
+// clang-format on
+
+/// A message between a host process and its worker, sent over a socket pair (docs/internals/worker-protocol.md).
 struct Frame {
   enum class Type : std::uint32_t { Compile = 1, Compiled = 2, Failed = 3, Open = 4, Opened = 5 };
   Type type = Type::Failed;

@@ -21,7 +21,7 @@ namespace kiln {
 /// replace slots whose holder is stuck; a `SlotWatch` decides when one can be taken.
 ///
 /// The only state in memory is that of `LockFile`: several instances on one directory are equivalent to one, and a
-/// forked child finds no locked mutex. Nothing else must open the file (docs/decisions/0002-claims-by-record-locks.md).
+/// forked child finds no locked mutex. Nothing else must open the file (docs/internals/decisions/0002.md).
 /// Thread-safe.
 class WorkerSlots {
  public:

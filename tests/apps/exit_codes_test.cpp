@@ -22,7 +22,9 @@ std::vector<Code> all_codes() {
   return codes;
 }
 
-std::string page() { return test::read_text(KILN_SOURCE_DIR "/docs/exit-codes.md"); }
+std::string table(const char* name) {
+  return test::read_text(KILN_SOURCE_DIR "/docs/_generated/" + std::string(name) + ".md");
+}
 
 std::string row_with(const std::string& text, const std::string& start) {
   const std::size_t at = text.find(start);
@@ -31,7 +33,7 @@ std::string row_with(const std::string& text, const std::string& start) {
 
 TEST(Hints, ExistForEveryCodeAndCommand) {
   ASSERT_EQ(all_codes().size(), 12u)
-      << "a code was added: give it a hint, a row in docs/exit-codes.md and count it here";
+      << "a code was added: give it a hint, an action in tools/reference.toml and count it here";
   for (const char* command : kCommands) {
     std::set<std::string_view> different;
     for (const Code code : all_codes()) {
@@ -43,11 +45,11 @@ TEST(Hints, ExistForEveryCodeAndCommand) {
 }
 
 TEST(ExitCodeDocs, HaveRowForEveryErrorCodeWithItsExitCode) {
-  const std::string text = page();
+  const std::string text = table("error-codes");
   const std::string header = test::read_text(KILN_SOURCE_DIR "/include/kiln/result.hpp");
   for (const Code code : all_codes()) {
     const std::string row = row_with(text, "| `" + std::string(to_string(code)) + "` |");
-    ASSERT_NE(row, "") << "docs/exit-codes.md has no row for " << to_string(code);
+    ASSERT_NE(row, "") << "no row (run tools/make_reference) for " << to_string(code);
     EXPECT_TRUE(row.ends_with("| " + std::to_string(exit_code_of(code)) + " |")) << row;
     std::smatch name;
     ASSERT_TRUE(std::regex_search(row, name, std::regex("`Code::([A-Za-z]+)`"))) << row;
@@ -56,7 +58,7 @@ TEST(ExitCodeDocs, HaveRowForEveryErrorCodeWithItsExitCode) {
 }
 
 TEST(ExitCodeDocs, HaveRowForEveryExitCodeAndNoOther) {
-  const std::string text = page();
+  const std::string text = table("exit-codes");
   const std::string header = test::read_text(KILN_SOURCE_DIR "/apps/kiln/exit_code.hpp");
   const std::regex declared("  (k[A-Z][A-Za-z]+) = ([0-9]+),");
   std::set<std::string> numbers;

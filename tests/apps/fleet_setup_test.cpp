@@ -1,4 +1,4 @@
-// The setup of docs/fleet.md with a shared directory.
+// The setup of docs/how-to/share-a-cache.md with a shared directory.
 #include "apps/fleet_program.hpp"
 
 namespace kiln::test {

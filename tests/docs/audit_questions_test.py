@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks docs/audit-questions.md: each of the 78 questions has one answer, and each rule, report field or source pattern
+"""Checks analysis/audit/questions.md: each of the 78 questions has one answer, and each rule, report field or source pattern
 that an answer names exists. Prints the number of questions per kind of answer."""
 import collections
 import pathlib
@@ -7,7 +7,7 @@ import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/audit-questions.md"
+PAGE = ROOT / "analysis/audit/questions.md"
 QUESTIONS = 78
 KINDS = ("rule", "report", "not answerable")
 ROW = re.compile(r"^\| (\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)

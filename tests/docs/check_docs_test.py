@@ -10,16 +10,16 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FENCE = "```"
 
 
-def block(language, *lines, notes=()):
-    return "\n".join([*(f"<!-- {note} -->" for note in notes), FENCE + language, *lines, FENCE, ""])
+def block(language, *lines, title=""):
+    return "\n".join([FENCE + language + (f' title="{title}"' if title else ""), *lines, FENCE, ""])
 
 
 # Page → (its text, the line of the mistake, part of the message). The heading is line 1, a block begins at line 3.
 BROKEN = {
     "console": (block("console", "$ true", "$ cat no-such-file   # comment"), 5, "'cat no-such-file' fails: exit code 1"),
-    "exit": (block("console", "$ false", notes=["exits: 3"]), 5, "exit code 1"),
-    "time": (block("console", "$ echo 4 ms of 5 cats", "3.1 s of ms cats", notes=["output: checked"]), 6, "output differs from the page"),
-    "output": (block("console", "$ echo 3 cats", "4 cats in …", notes=["output: checked"]), 6, "output differs from the page"),
+    "exit": (block("console", "$ false"), 4, "exit code 1"),
+    "time": (block("console", "$ echo 4 ms of 5 cats", "3.1 s of ms cats"), 5, "output differs from the page"),
+    "output": (block("console", "$ echo 3 cats", "4 cats in …"), 5, "output differs from the page"),
     "cpp": (block("cpp", "int fine() { return 1; }", "int broken() { return nothing; }"), 5, "does not compile: ‘nothing’"),
     "brace": (block("cpp", "int open() {", "  return 1;"), 5, "this does not compile"),
     "program": (block("cpp", "int main() {", "  return 7;", "}"), 4, "this program exited with 7"),
@@ -30,8 +30,8 @@ BROKEN = {
     "yaml": (block("yaml", "a: [1"), 4, "invalid YAML"),
     "sh": (block("sh", "if true; then"), 4, "invalid shell syntax"),
     "language": (block("cobol", "STOP RUN."), 3, "language 'cobol' cannot be checked"),
-    "reason": (block("console", "$ reboot", notes=["not run"]), 3, "needs a reason"),
-    "unknown_note": ("<!-- prelud: session -->\n", 3, "unknown note 'prelud'"),
+    "included": ('--8<-- "_generated/gone.md"\n', 3, "the included file docs/_generated/gone.md does not exist"),
+    "long": ("word | " * 100, 1, "this page has 102 words; its budget in tests/docs/words.toml is 81"),
     "unended": (FENCE + "console\n$ true\n", 3, "is not closed"),
     "link": ("[there](nowhere.md)\n", 3, "docs/nowhere.md does not exist"),
     "anchor": ("[there](good.md#no-such-heading)\n", 3, "docs/good.md has no heading for #no-such-heading"),
@@ -43,16 +43,17 @@ ENTRY = '[[block]]\nstarts = "true"\ncheck = "run"\n'
 SIDECARS = {
     "sidecar_without_block": (block("console", "$ true"), ENTRY + '[[block]]\nstarts = "gone"\ncheck = "run"\n', "{sidecar}:5",
                               "no block of {page} starts with 'gone'"),
-    "sidecar_without_entry": (block("console", "$ true") + block("json", "{}"), ENTRY, "{page}:7", "has no entry in {sidecar}"),
+    "sidecar_without_entry": (block("console", "$ true") + block("json", "{"), ENTRY, "{page}:7", "invalid JSON"),
     "sidecar_of_two": (block("console", "$ true") * 2, ENTRY, "{sidecar}:2", "more than one block (2) of {page} starts with 'true'"),
     "sidecar_twice": (block("console", "$ true"), ENTRY * 2, "{sidecar}:2", "two entries for the block at line 4"),
     "sidecar_kind": (block("cpp", "int lost_its_main() { return 0; }"), '[[block]]\nstarts = "int "\ncheck = "run"\n', "{page}:4",
                      "says 'run' of this block, but it is: compiled"),
     "sidecar_reason": (block("console", "$ reboot"), '[[block]]\nstarts = "reboot"\nskip = ""\n', "{sidecar}:2", "says why"),
-    "sidecar_neither": (block("console", "$ true"), '[[block]]\nstarts = "true"\n', "{sidecar}:2", "either `check`, or `skip`"),
+    "sidecar_both": (block("console", "$ true"), ENTRY + 'skip = "why"\n', "{sidecar}:2", "either `check`, or `skip`"),
+    "sidecar_output": (block("console", "$ true"), ENTRY + 'output = "checked"\n', "{sidecar}:2", "`output` is: example"),
+    "sidecar_exits": (block("console", "$ false"), '[[block]]\nstarts = "false"\nexits = 3\n', "{page}:4", "exit code 1"),
     "sidecar_key": (block("console", "$ true"), ENTRY + "exit = 1\n", "{sidecar}:2", "there is no key 'exit'"),
     "sidecar_replace": (block("console", "$ true"), ENTRY + '[replace]\n"https://gone" = "x"\n', "{sidecar}:5", "has 'https://gone'"),
-    "sidecar_notes": (block("console", "$ true", notes=["exits: 0"]), ENTRY, "{page}:1", "has notes in it and a sidecar"),
     "sidecar_fails": (block("console", "$ true", "$ false"), ENTRY, "{page}:5", "'false' fails: exit code 1"),
     "sidecar_says": ("It takes 4 ms.\n", '[[figure]]\ntext = "5 ms"\nfile = "mkdocs.yml"\n', "{sidecar}:2", "{page} does not say '5 ms'"),
     "sidecar_figure": ("It takes 4 ms.\n", '[[figure]]\ntext = "4 ms"\nfile = "docs/measured.txt"\nline = "slow"\n', "{sidecar}:4",
@@ -64,13 +65,14 @@ setup = ["venv"]
 "a.example" = "127.0.0.1"
 [[block]]
 starts = "touch"
-file = "given.txt"
 check = "text"
 [[block]]
 starts = "echo a.example"
-output = "checked"
 exits = 3
 check = "run"
+[[block]]
+starts = "echo first\\n$ echo second"
+output = "example"
 [[block]]
 starts = "reboot"
 skip = "it would end this check, too"
@@ -83,21 +85,23 @@ file = "docs/measured.txt"
 line = "fast"
 """
 GOOD_PAGE = "It takes 4% longer.\n\n" + "\n".join([
-    block("text", "touch"),
+    block("text", "touch", title="given.txt"),
+    block("console", "$ echo first", "$ echo second", "not what is printed"),
+    block("console", "$ echo first", "first"),
     block("console", "$ echo a.example took 1.3 s; cat given.txt", "127.0.0.1 took 121 ms", "touch", "$ (exit 3)"),
     block("console", "$ reboot"),
     block("cpp", "int main() { return 0; }"),
 ])
 GOOD = "\n".join([
     "[here](#a-page)\n",
-    block("console", "$ export A=2 B=$(cat given.txt)", '$ echo "$A results, $B"', "3 results, a text", notes=["output: checked"])
-    .replace("3 results, a text", "7 results, …"),
+    block("console", "$ export A=2 B=$(cat given.txt)", '$ echo "$A results, $B"', "7 results, …"),
+    '=== "C++"\n',
+    "    " + block("cpp", "int in_a_tab() { return 1; }").replace("\n", "\n    "),
     block("cpp", "int block() { return 1; }"),
     block("cpp", "int main() { return 0; }"),
     block("python", "assert open('given.txt').read() == 'a text\\n'"),
     block("json", '{"a": "…"}'),
     block("text", "this is { no code"),
-    block("console", "$ reboot", notes=["not run: it would end the check"]),
 ])
 
 
@@ -109,7 +113,7 @@ class CheckDocs(unittest.TestCase):
             docs.mkdir()
             for name, (text, _, _) in BROKEN.items():
                 (docs / f"{name}.md").write_text(f"# A page\n\n{text}", encoding="utf-8")
-            given = block("text", "a text", notes=["file: given.txt"])
+            given = block("text", "a text", title="given.txt")
             (docs / "good.md").write_text(f"# A page\n\n{given}\n{GOOD}", encoding="utf-8")
             (docs / "measured.txt").write_text("slow 5 ms\nfast 4\u00a0ms, 4\u00a0%\n", encoding="utf-8")
             sidecars = pathlib.Path(folder) / "tests/docs/pages/docs"
@@ -119,6 +123,8 @@ class CheckDocs(unittest.TestCase):
                 (sidecars / f"{name}.toml").write_text(sidecar, encoding="utf-8")
             (sidecars / "no_page.toml").write_text("", encoding="utf-8")
             pages = "".join(f"  - {path.name}\n" for path in docs.glob("*.md") if path.name != "exit.md")
+            budgets = "".join(f'"{path.name}" = {81 if path.name == "long.md" else 500}\n' for path in docs.glob("*.md"))
+            (pathlib.Path(folder) / "tests/docs/words.toml").write_text(f"total = 90\n[pages]\n{budgets}", encoding="utf-8")
             (pathlib.Path(folder) / "mkdocs.yml").write_text("nav:\n" + pages, encoding="utf-8")
             build = str(ROOT / (sys.argv[1] if len(sys.argv) > 1 else "build/release"))
             ran = subprocess.run([ROOT / "tools/check_docs", "--root", folder, "--build", build, "--jobs", "2"],
@@ -157,8 +163,8 @@ class CheckDocs(unittest.TestCase):
         self.assertNotIn("docs/good.md:1:", self.printed)
         self.assertFalse([each for each in self.printed.splitlines() if each.startswith("docs/good.md")], self.printed)
 
-    def test_lists_blocks_not_run_with_reason(self):
-        self.assertIn("it would end the check", self.printed)
+    def test_reports_too_many_words_in_all(self):
+        self.assertRegex(self.printed, r"tests/docs/words.toml:1: the pages have \d+ words in all; the limit is 90")
 
 
 if __name__ == "__main__":

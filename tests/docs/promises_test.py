@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that each test named by a page of promises exists, and that each promise names one.
 
-The pages are docs/never-stale.md and SECURITY.md. A table whose last column is `test` lists promises.
+The pages are docs/internals/never-stale.md and SECURITY.md. A table whose last column is `test` lists promises.
 """
 import pathlib
 import re
@@ -9,7 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The page, and the minimum number of its promises.
-PAGES = {"docs/never-stale.md": 20, "SECURITY.md": 20}
+PAGES = {"docs/internals/never-stale.md": 20, "SECURITY.md": 20}
 CASE = re.compile(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", re.MULTILINE)
 
 

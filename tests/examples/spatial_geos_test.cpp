@@ -74,9 +74,9 @@ spatial::Mask within_one_polygon(const GeneratedSet& set) {
   return spatial::within(runtime, columns.points, columns.polygons).value().host;
 }
 
-// docs/spatial.md, Robustness. GEOS computes sides of lines with pairs of doubles, about 106 bits, which is not always
-// enough if one edge has coordinates from 1e-12 to 1e12. Here the determinant is 2.4e-15, from terms of 1e1. With exact
-// arithmetic the point is inside; GEOS puts it on the boundary if the edge has this direction.
+// examples/spatial/README.md, Robustness. GEOS computes sides of lines with pairs of doubles, about 106 bits, which is
+// not always enough if one edge has coordinates from 1e-12 to 1e12. Here the determinant is 2.4e-15, from terms of 1e1.
+// With exact arithmetic the point is inside; GEOS puts it on the boundary if the edge has this direction.
 TEST(SpatialRobustness, IsExactForExtremeCoordinatesWhereGeosIsNot) {
   const spatial::Point a{6e12, -6e12};
   const spatial::Point b{-8e-12, 7e-12};
@@ -86,7 +86,7 @@ TEST(SpatialRobustness, IsExactForExtremeCoordinatesWhereGeosIsNot) {
   Shape triangle;
   triangle.parts = {{Ring{b, a, c, b}}};
   const GeneratedSet set{"", {{false, p}, {false, p}}, {triangle}};
-  EXPECT_FALSE(GeosOracle(set).contains(0, 0)) << "GEOS has improved: update docs/spatial.md";
+  EXPECT_FALSE(GeosOracle(set).contains(0, 0)) << "GEOS has improved: update examples/spatial/README.md";
   EXPECT_TRUE(within_one_polygon(set).inside[0]);
 }
 

@@ -1,5 +1,5 @@
 // kiln as an embedded library: the host's handling of children and signals must not affect compiles, and a worker sees
-// only those parts of its host that docs/worker-protocol.md lists.
+// only those parts of its host that docs/internals/worker-protocol.md lists.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 // Parsers of external input. They are internal to modules, so std::bad_alloc may be thrown. JSON parsers are excluded:
-// the library's values allocate in their destructors and end the process if they cannot (docs/decisions/0013).
+// the library's values allocate in their destructors and end the process if they cannot
+// (docs/internals/decisions/0013.md).
 #include "cache/entry_format.hpp"
 #include "core/dependency_set.hpp"
 #include "fault/out_of_memory.hpp"

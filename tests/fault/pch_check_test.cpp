@@ -153,7 +153,7 @@ TEST_F(PchCheck, CorruptVerdictIsRechecked) {
   EXPECT_EQ(jobs(), 1U);
 }
 
-// Prints a number for docs/precompiled-headers.md.
+// Prints a number for docs/explanation/precompiled-headers.md.
 TEST_F(PchCheck, CheckIsCheapAndRunsOnce) {
   using std::chrono::steady_clock;
   const auto compile_ms = [&](PchProcess& one, int number) {

@@ -253,7 +253,7 @@ TEST_F(PchUnits, NotStoredForLongIfOrderOfWarningsIsUnknown) {
   EXPECT_NE(said[0].message.find("again a day after"), std::string::npos) << said[0].message;
 }
 
-// The known exception (docs/decisions/0006-equal-keys-equal-code.md): NVRTC instantiates the templates that headers use
+// The known exception (docs/internals/decisions/0006.md): NVRTC instantiates the templates that headers use
 // when it writes a precompiled header, otherwise at the end of the unit. This fails if NVRTC changes.
 TEST_F(PchUnits, LaterOverloadIsNotFoundByTemplatesThatHeadersUse) {
   write("r2/overload.h",

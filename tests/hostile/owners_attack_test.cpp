@@ -345,7 +345,7 @@ TEST_F(HostileOwners, RedisPasswordIsNotSentUnencrypted) {
     const auto table = open_redis_leases({url, file, ""});
     ASSERT_FALSE(table.has_value()) << url;
     EXPECT_EQ(table.error().code, Code::InvalidArgument) << url;
-    EXPECT_NE(table.error().message.find("docs/leases.md"), std::string::npos) << table.error().message;
+    EXPECT_NE(table.error().message.find("docs/how-to/share-a-cache.md"), std::string::npos) << table.error().message;
   }
   for (const char* url : {"redis://127.0.0.1", "redis://localhost:7", "redis://[::1]", "redis://user@127.1.2.3"}) {
     EXPECT_TRUE(open_redis_leases({url, file, ""}).has_value()) << url;

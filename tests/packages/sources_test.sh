@@ -13,9 +13,9 @@ refuses() {
   grep -q "$words" "$scratch/said" || fail "$* printed $(cat "$scratch/said")"
 }
 
-mkdir -p "$scratch"/tree/{tools,docs} "$scratch/build"
+mkdir -p "$scratch"/tree/{tools,docs/internals} "$scratch/build"
 cp "$source_dir/tools/make_sbom" "$scratch/tree/tools"
-cp "$source_dir/docs/dependencies.md" "$scratch/tree/docs"
+cp "$source_dir/docs/internals/dependencies.md" "$scratch/tree/docs/internals"
 cp "$source_dir/CMakeLists.txt" "$source_dir/CHANGELOG.md" "$scratch/tree"
 cp "$build_dir/CMakeCache.txt" "$scratch/build"
 make_sbom() { SOURCE_DATE_EPOCH=1700000000 "$scratch/tree/tools/make_sbom" "$@"; }
@@ -33,7 +33,7 @@ refuses 'not an SPDX license' make_sbom --check <(sed 's/"licenseDeclared": "ISC
 echo 'KILN_LIBZLIB:FILEPATH=/usr/lib/libz.a' >>"$scratch/build/CMakeCache.txt"
 refuses 'KILN_LIBZLIB' make_sbom "$scratch/build" -o "$scratch/thrice.json"
 cp "$build_dir/CMakeCache.txt" "$scratch/build"
-echo '| zlib, static, hidden | nowhere | Zlib | a test |' >>"$scratch/tree/docs/dependencies.md"
+echo '| zlib, static, hidden | nowhere | Zlib | a test |' >>"$scratch/tree/docs/internals/dependencies.md"
 refuses 'zlib' make_sbom "$scratch/build" -o "$scratch/thrice.json"
 
 if ! git -C "$source_dir" rev-parse -q --verify HEAD >/dev/null 2>&1; then

@@ -1,4 +1,4 @@
-// Limits of the guarantee that a result is never stale (docs/never-stale.md) that no other test covers.
+// Limits of the guarantee that a result is never stale (docs/internals/never-stale.md) that no other test covers.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -47,7 +47,8 @@ TEST_F(NeverStaleLimits, MappedStoreIsDetectedWhenTimestampsChange) {
   if (before.st_ctim.tv_sec != after.st_ctim.tv_sec || before.st_ctim.tv_nsec != after.st_ctim.tv_nsec) {
     GTEST_SKIP() << "this file system updates the time for each mapped store, or wrote the page back during the test";
   }
-  EXPECT_EQ(look(), sha256("One")) << "a store without a timestamp change was detected: update docs/never-stale.md";
+  EXPECT_EQ(look(), sha256("One"))
+      << "a store without a timestamp change was detected: update docs/internals/never-stale.md";
 
   // The workaround for a writer.
   ASSERT_EQ(futimens(fd, nullptr), 0);

@@ -186,7 +186,7 @@ def about(given: argparse.Namespace) -> str:
         "directory, a link with another target. A quarter of them is reverted before the compile ends. A mismatch is a result\n"
         "during the edit that is neither of the old nor of the new files, or a later result that is not of the new files.\n"
         "A needless compile is one of inputs that were already compiled and stored. Results of files that changed or may have\n"
-        "changed while the compiler ran are not stored (docs/never-stale.md): the next lookup compiles them again.\n"
+        "changed while the compiler ran are not stored (docs/internals/never-stale.md): the next lookup compiles them again.\n"
     )
 
 

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-// In CI; the campaign makes 1000 changes (docs/campaigns.md).
+// In CI; the campaign makes 1000 changes (docs/internals/long-tests.md).
 constexpr int kChanges = 200;
 constexpr int kChangesPerProject = 50;
 constexpr int kEditEvery = 3;

@@ -1,7 +1,7 @@
 // Precompiled headers change only the compile time: every unit of the project, for several architectures, gives equal
 // bytes with and without them, in a worker and in this process. There is one exception. If headers have variable
 // templates, NVRTC itself may reorder variables when it creates or uses precompiled headers
-// (docs/decisions/0006-equal-keys-equal-code.md). Then everything else is equal, logs included.
+// (docs/internals/decisions/0006.md). Then everything else is equal, logs included.
 //
 // KILN_NVRTC selects another NVRTC than the toolkit's, and KILN_TEST_CUB_ROOTS its include directories of CUB,
 // separated by colons.

@@ -35,7 +35,7 @@ TEST(Exit, IsCleanDuringInProcessCompiles) {
 }
 
 // During the first compile of a library, its exit handlers are not registered yet, so only an exit of the main thread
-// is safe; docs/embedding.md documents this.
+// is safe; docs/how-to/embed-cpp.md documents this.
 TEST(Exit, FromOtherThreadIsCleanAfterFirstCompile) { expect_clean_end("thread", "compiled"); }
 
 TEST(Exit, TerminatesWorkersInsteadOfWaiting) {

@@ -1,4 +1,4 @@
-// The place of precompiled headers: every row of the table in docs/precompiled-headers.md.
+// The place of precompiled headers: every row of the table in docs/explanation/precompiled-headers.md.
 #include "session/pch_place.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-"""Tests bench/report: the pages it writes from a generated file of results, the input it rejects, and that this tree's pages
+"""Tests bench/report: the tables it writes from a generated file of results, the input it rejects, and that this tree's pages
 match this tree's results."""
 
 from __future__ import annotations
@@ -71,16 +71,18 @@ class Report(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
-        (self.root / "docs").mkdir()
-        blocks = "".join(f"<!-- table: {name} -->\nold\n<!-- end -->\nwords after {name}\n" for name in TABLES)
-        self.page = self.root / "docs" / "benchmarks.md"
-        self.page.write_text(f"# Benchmarks\n{blocks}")
+        self.tables = self.root / "docs" / "_generated"
+        self.tables.mkdir(parents=True)
         (self.root / "layout.toml").write_text(LAYOUT)
         self.reasons("")
 
+    def written(self) -> str:
+        """Returns the text of all tables."""
+        return "".join((self.tables / f"benchmarks-{name.replace('_', '-')}.md").read_text() for name in TABLES)
+
     def text(self) -> str:
-        """Returns the text of the page with plain spaces."""
-        return self.page.read_text().replace("\u00a0", " ")
+        """Returns the text of all tables with plain spaces."""
+        return self.written().replace("\u00a0", " ")
 
     def reasons(self, text: str) -> None:
         (self.root / "reasons.toml").write_text(text)
@@ -105,7 +107,7 @@ class Report(unittest.TestCase):
         readme.write_text("nothing\n")
         self.assertIn("README.md: 0 lines begin with 'A hit'", self.run_on(check=True).stderr)
 
-    def test_writes_rows_and_keeps_surrounding_text(self) -> None:
+    def test_writes_rows_of_every_table(self) -> None:
         done = self.run_on(ABOUT, HIT, REQUEST, EXTRA, PEER, STALE, SKIPPED, SKIPPED | {"name": "peers_size_other"})
         self.assertEqual(done.returncode, 0)
         self.assertEqual(done.stderr, "bench/report: summary row 'something else' is skipped: this run has no 'not_measured'\n")
@@ -127,9 +129,6 @@ class Report(unittest.TestCase):
             "| other 1.2 | `peers_size_bound_other`, `peers_size_other` | it has no bound |",
         ):
             self.assertIn(row, page)
-        for name in TABLES:
-            self.assertIn(f"words after {name}\n", page)
-        self.assertNotIn("old\n", page)
         self.assertIn("| a hit | 6.40 µs | 1.28 × a read |", page)
         drawing = (self.root / "docs" / "benchmarks-peers.svg").read_text()
         self.assertIn("other 1.2", drawing)
@@ -144,41 +143,42 @@ class Report(unittest.TestCase):
         done = self.run_on(ABOUT, behind)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("peers_warm_other: 30 % behind", done.stderr)
-        self.assertIn("**30 % behind**: It checks what it reads.", self.page.read_text())
+        self.assertIn("**30 % behind**: It checks what it reads.", self.written())
 
     def test_reports_exceeded_limit(self) -> None:
         self.reasons('disk_hit_28k = "A slow disk."\npeers_stale_other = "A bug."')
         done = self.run_on(ABOUT, HIT | {"ratio": 3.3}, STALE | {"ours_good": False})
         self.assertEqual(done.returncode, 0)
         self.assertIn("disk_hit_28k: 2.20 times the limit", done.stderr)
-        self.assertIn("| **2.20 times the limit**: A slow disk. |", self.page.read_text())
-        self.assertIn("In this run 2 of 2 results are behind", self.page.read_text())
+        self.assertIn("| **2.20 times the limit**: A slow disk. |", self.written())
+        self.assertIn("In this run 2 of 2 results are behind", self.written())
 
     def test_marks_quick_and_partial_runs(self) -> None:
         self.run_on(ABOUT | {"quick": True, "left_out": ["peers"]}, HIT)
-        self.assertIn("**A quick test run", self.page.read_text())
-        self.assertIn("**From a quick test run", self.page.read_text())
-        self.assertIn("**A partial run: `peers` were left out.**", self.page.read_text())
+        self.assertIn("**A quick test run", self.written())
+        self.assertIn("**From a quick test run", self.written())
+        self.assertIn("**A partial run: `peers` were left out.**", self.written())
 
     def test_reports_large_spread(self) -> None:
         self.run_on(ABOUT, HIT | {"spread": 0.2, "settled": False}, PEER | {"n": 1, "spread": 1})
         self.assertIn("1.28 ± 0.30, not settled", self.text())
-        self.assertIn("0.025 one round", self.page.read_text())
+        self.assertIn("0.025 one round", self.written())
         self.reasons('disk_hit_28k = "A busy machine."')
         self.run_on(ABOUT, HIT | {"ratio": 1.65, "spread": 0.2, "settled": False})
-        self.assertIn("**10 % over the limit, less than the spread**: A busy machine.", self.page.read_text())
+        self.assertIn("**10 % over the limit, less than the spread**: A busy machine.", self.written())
 
     def test_check_detects_edited_result_without_writing(self) -> None:
         self.run_on(ABOUT, HIT)
         self.assertEqual(self.run_on(check=True).returncode, 0)
-        edited = self.page.read_text().replace("1.28", "1.02")
-        self.page.write_text(edited)
+        page = self.tables / "benchmarks-floors.md"
+        edited = page.read_text().replace("1.28", "1.02")
+        page.write_text(edited)
         done = self.run_on(check=True)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("benchmarks.md does not match benchmarks.jsonl", done.stderr)
-        self.assertEqual(self.page.read_text(), edited)
+        self.assertIn("benchmarks-floors.md does not match benchmarks.jsonl", done.stderr)
+        self.assertEqual(page.read_text(), edited)
 
-    def test_rejects_invalid_lines_and_pages_with_location(self) -> None:
+    def test_rejects_invalid_lines_with_location(self) -> None:
         for lines, expected in (
             ([ABOUT, HIT | {"kind": "figur"}], "benchmarks.jsonl:2: unknown kind 'figur'"),
             ([ABOUT, {k: v for k, v in HIT.items() if k != "command"}], "benchmarks.jsonl:2: 'command' is missing"),
@@ -190,10 +190,6 @@ class Report(unittest.TestCase):
             done = self.run_on(*lines)
             self.assertEqual(done.returncode, 1, lines)
             self.assertIn(expected, done.stderr)
-        self.page.write_text("<!-- table: peers -->\n")
-        self.assertIn("a table has no begin or no end marker", self.run_on(ABOUT, HIT).stderr)
-        self.page.write_text("<!-- table: pears -->\n<!-- end -->\n")
-        self.assertIn("unknown table 'pears'", self.run_on(ABOUT, HIT).stderr)
 
 
 class Tree(unittest.TestCase):

@@ -140,11 +140,11 @@ class Shells:
             self.expand(file, block)
 
     def expand(self, file, block):
-        """Expands the $(command) of a note 'read' in a file, as the shell does in commands."""
+        """Expands the $(command) of a replaced text in a file, as the shell does in commands."""
         text = file.read_text(encoding="utf-8")
         for _, _, meant in self.page.readings:
             if meant.startswith("$") and meant in text:
-                text = text.replace(meant, self.must(self.shell(""), f"printf %s {meant}", block.line, "a note 'read' fails"))
+                text = text.replace(meant, self.must(self.shell(""), f"printf %s {meant}", block.line, "a replaced text fails"))
         file.write_text(text, encoding="utf-8")
 
     def before(self, block):
@@ -160,5 +160,5 @@ class Shells:
             wanted = int(block.notes.get("exits", 0)) if at + 1 == len(found) else 0
             meant = self.page.read_as_meant(command)
             printed = self.must(self.shell(prompt), meant, line, f"'{command.split('  #')[0].strip()}' fails", wanted)
-            if "output" in block.notes and shown and not matches(shown, printed):
+            if "output" not in block.notes and shown and not matches(shown, printed):
                 raise Mistake(block.page, line + 1, "the output differs from the page; actual output:", printed)

@@ -60,7 +60,7 @@ def check_nginx(workspace, block, text, folder):
     server = text if re.search(r"^\s*server\s*\{", text, re.M) else f"server {{ listen 8080; root {folder};\n{text}\n}}"
     for name in ("cache.pem", "cache.key"):
         server = server.replace(f"/etc/nginx/{name}", str(folder / name))
-    server = server.replace("/etc/nginx/", f"{workspace.root}/docs/").replace("/srv/kiln", str(folder))
+    server = server.replace("/etc/nginx/", f"{workspace.root}/examples/nginx/").replace("/srv/kiln", str(folder))
     run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
          "/CN=cache.example", "-keyout", str(folder / "cache.key"), "-out", str(folder / "cache.pem")])
     file = folder / "nginx.conf"

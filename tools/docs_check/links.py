@@ -4,13 +4,13 @@ import posixpath
 import re
 import urllib.parse
 
-from .pages import Mistake
+from .pages import BUILT, Mistake
 
 NAV = re.compile(r"^\s*-\s*(?:[^#]*?:\s*)?[\"']?([\w./-]+\.md)[\"']?\s*$")
 LOADED = re.compile(r"<(?:script|img|iframe|source|video)\b[^>]*\bsrc=[\"'](?:https?:)?//[^>]*|"
                     r"<link\b[^>]*\bhref=[\"'](?:https?:)?//[^>]*|url\([\"']?(?:https?:)?//[^)]*|@import\s+[\"'](?:https?:)?//[^;]*")
 # Pages that tools/site_hooks.py adds to the site under other names.
-FROM_THE_TREE = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
+FROM_THE_TREE = {"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
 
 
 def slugs(headings, of_one):
@@ -51,6 +51,8 @@ def link_mistake(root, page, target, pages):
     where = posixpath.normpath(posixpath.join(posixpath.dirname(page.name), path)) if path else page.name
     if where.startswith(("/", "..")):
         return f"{target} points outside the source tree"
+    if where in BUILT:
+        return ""
     if not (root / where).exists():
         return f"{target} is a broken link: {where} does not exist"
     if parts.fragment and where in pages:
@@ -63,6 +65,9 @@ def link_mistakes(root, pages):
         for line, target in page.links:
             if message := link_mistake(root, page, target, pages):
                 yield Mistake(page.name, line, message)
+        for line, name in page.included:
+            if not (root / "docs" / name).is_file():
+                yield Mistake(page.name, line, f"the included file docs/{name} does not exist")
 
 
 def nav_mistakes(root, pages):
@@ -74,10 +79,10 @@ def nav_mistakes(root, pages):
         if found := NAV.match(line):
             listed[found[1]] = number
     for name in pages:
-        if name.startswith("docs/") and name.removeprefix("docs/") not in listed:
+        if name.startswith("docs/") and name != "docs/index.md" and name.removeprefix("docs/") not in listed:
             yield Mistake(name, 1, "this page is not in the table of contents, mkdocs.yml")
     for name, number in listed.items():
-        there = (root / "docs" / name).exists() or name == "index.md"
+        there = (root / "docs" / name).exists()
         if not there and not (name in FROM_THE_TREE and (root / name).exists()):
             yield Mistake("mkdocs.yml", number, f"page {pathlib.PurePosixPath('docs') / name} does not exist")
 

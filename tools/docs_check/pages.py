@@ -1,19 +1,16 @@
-"""The contents of a page: its fenced blocks, the notes above them, its links and its headings."""
+"""The contents of a page: its fenced blocks, its links, its included files and its headings."""
 import dataclasses
 import pathlib
 import re
 
-FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*([\w+-]*)")
-NOTE = re.compile(r"^\s*<!--\s*([a-z][a-z ]*?)(?::\s*(.*?))?\s*-->\s*$")
+FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*([\w+-]*)(.*)$")
+TITLE = re.compile(r'\btitle="([^"]+)"')
+INCLUDED = re.compile(r'^\s*--8<-- "([^"]+)"\s*$')
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*\s*$")
 LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\]]*\])*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|!\[[^\]]*\]\(\s*([^)\s]+)\s*\)")
 CODE = re.compile(r"(`+)(?:(?!\1).)*?\1(?!`)")
-
-# Notes that apply to the whole page, and notes that apply to the block right below them.
-PAGE_NOTES = {"setup", "read"}
-BLOCK_NOTES = {"not run", "prelude", "file", "before", "output", "exits"}
-# Notes around the tables that bench/report writes.
-TABLE_NOTES = {"table", "end"}
+# Files of the built site that are not pages: the reference of the headers, which doxygen writes.
+BUILT = {"docs/reference/api/index.html"}
 
 
 class Mistake(Exception):
@@ -36,6 +33,7 @@ class Block:
     lines: list
     notes: dict = dataclasses.field(default_factory=dict)
     check: str = ""  # what the page's sidecar expects to be done with it
+    in_sidecar: bool = False
 
     @property
     def text(self):
@@ -49,6 +47,7 @@ class Page:
     setups: list = dataclasses.field(default_factory=list)
     readings: list = dataclasses.field(default_factory=list)  # (line, text on the page, text to run)
     links: list = dataclasses.field(default_factory=list)  # (line, target)
+    included: list = dataclasses.field(default_factory=list)  # (line, file below docs/)
     headings: list = dataclasses.field(default_factory=list)
     driver: str = ""  # "fake": programs of the page find the fake CUDA driver
 
@@ -67,7 +66,6 @@ def plain(heading):
 class Reader:
     def __init__(self, name):
         self.page = Page(name)
-        self.notes = {}
         self.block = None
         self.fence = ""
         self.indent = 0
@@ -77,13 +75,12 @@ class Reader:
             return self.inside(line)
         if opened := FENCE.match(line):
             self.fence, self.indent = opened[2], len(opened[1])
-            self.block = Block(self.page.name, number + 1, opened[3].lower(), [], self.notes)
-            self.notes = {}
-        elif found := NOTE.match(line):
-            self.note(number, found[1], found[2] or "")
+            self.block = Block(self.page.name, number + 1, opened[3].lower(), [])
+            if title := TITLE.search(opened[4]):
+                self.block.notes["file"] = title[1]
+        elif found := INCLUDED.match(line):
+            self.page.included.append((number, found[1]))
         else:
-            if self.notes:
-                raise Mistake(self.page.name, number, f"a note '{next(iter(self.notes))}' is not followed by a block")
             self.prose(number, line)
 
     def inside(self, line):
@@ -93,20 +90,6 @@ class Reader:
             self.block = None
         else:
             self.block.lines.append(line[self.indent:] if not line[:self.indent].strip() else line)
-
-    def note(self, number, name, value):
-        if name == "setup":
-            self.page.setups += value.split()
-        elif name == "read":
-            written, _, meant = value.partition(" as ")
-            if not meant:
-                raise Mistake(self.page.name, number, "a note 'read' has the form 'read: text on the page as text to run'")
-            self.page.readings.append((number, written, meant))
-        elif name in BLOCK_NOTES:
-            self.notes[name] = value
-        elif name not in TABLE_NOTES:
-            raise Mistake(self.page.name, number, f"unknown note '{name}'; known notes: "
-                          + ", ".join(sorted(PAGE_NOTES | BLOCK_NOTES | TABLE_NOTES)))
 
     def prose(self, number, line):
         if found := HEADING.match(line):
@@ -129,4 +112,4 @@ def page_names(root):
     names = sorted(path.name for path in root.glob("*.md"))
     for folder in ("docs", "examples", "bindings"):
         names += sorted(str(path.relative_to(root)) for path in (root / folder).rglob("*.md"))
-    return [name for name in names if not {".venv", "build"} & set(pathlib.PurePath(name).parts)]
+    return [name for name in names if not {".venv", "build", "_generated"} & set(pathlib.PurePath(name).parts)]

@@ -1,7 +1,7 @@
 """The checks of a page in a file of their own, tests/docs/pages/<page>.toml, so that the page has no notes in it.
 
-docs/writing.md has the keys. The file names every block of its page; a block that it does not name, or a name without a
-block, is a mistake.
+docs/internals/writing-docs.md has the keys. A block without a row is checked by its language alone; a row that matches no
+block, or two, is a mistake.
 """
 import tomllib
 
@@ -42,8 +42,6 @@ class Sidecar:
         except tomllib.TOMLDecodeError as error:
             raise self.mistake(f"this is no TOML: {error}")
         self.check_keys(values, PAGE_KEYS)
-        if self.page.setups or self.page.readings or any(block.notes for block in self.page.blocks):
-            raise Mistake(self.page.name, 1, f"this page has notes in it and a sidecar: move the notes to {self.name}")
         if values.get("driver", "fake") != "fake":
             raise self.mistake("there is no such driver; there is: fake", "driver")
         self.page.driver = values.get("driver", "")
@@ -54,9 +52,6 @@ class Sidecar:
                 raise self.mistake(f"no block of {self.page.name} has '{written}', which is to be replaced", written)
         for entry in values.get("block", []):
             self.apply_block(entry)
-        for block in self.page.blocks:
-            if not block.check:
-                raise Mistake(block.page, block.line, f"this block has no entry in {self.name}")
         for entry in values.get("figure", []):
             self.check_figure(entry)
 
@@ -72,21 +67,23 @@ class Sidecar:
         if not starts:
             raise self.mistake("an entry of a block says how the block starts: starts = \"…\"", "[[block]]")
         self.check_keys(entry, BLOCK_KEYS, starts)
-        found = [block for block in self.page.blocks if block.lines and block.lines[0].removeprefix("$ ").startswith(starts)]
+        found = [block for block in self.page.blocks if block.text.removeprefix("$ ").startswith(starts)]
         if len(found) != 1:
             many = "no block" if not found else f"more than one block ({len(found)})"
             raise self.mistake(f"{many} of {self.page.name} starts with '{starts}'", starts)
         block = found[0]
-        if block.check:
+        if block.in_sidecar:
             raise self.mistake(f"two entries for the block at line {block.line} of {self.page.name}", starts)
-        if ("skip" in entry) == ("check" in entry):
+        if "skip" in entry and "check" in entry:
             raise self.mistake("an entry has either `check`, or `skip` with the reason", starts)
         if "skip" in entry and not entry["skip"].strip():
             raise self.mistake("`skip` says why the block is not run", starts)
         if entry.get("check", "run") not in CHECKS:
             raise self.mistake(f"`check` is one of: {', '.join(CHECKS)}", starts)
-        block.check = entry.get("check", "skip")
-        block.notes = {key: str(value) for key, value in entry.items() if key not in ("starts", "check", "skip")}
+        if entry.get("output", "example") != "example":
+            raise self.mistake("`output` is: example", starts)
+        block.in_sidecar, block.check = True, entry.get("check", "")
+        block.notes |= {key: str(value) for key, value in entry.items() if key not in ("starts", "check", "skip")}
         if "skip" in entry:
             block.notes["not run"] = entry["skip"]
 
@@ -113,7 +110,7 @@ def apply(root, page):
 
 def check_kind(block, kind):
     """A block that is checked otherwise than its sidecar expects is a mistake: a program that lost its `main`, for example."""
-    if block.check and block.check != "skip" and kind not in CHECKS[block.check]:
+    if block.check and kind not in CHECKS[block.check]:
         raise Mistake(block.page, block.line, f"{place(block.page)} says '{block.check}' of this block, but it is: {kind}")
 
 

@@ -1,5 +1,5 @@
 "use strict";
-// Draws the page from the JSON in the element `model`, which docs/cli.md describes. Names in traces are untrusted: the
+// Draws the page from the JSON in the element `model`, which docs/reference/cli.md describes. Names in traces are untrusted: the
 // script uses them only as text and as values of attributes, never as HTML.
 
 const MAX_WAITS = 12;

@@ -32,7 +32,7 @@ using runtime::OperationCalibration;
 using runtime::Timing;
 
 constexpr const char* kHowTo =
-    "a program that supports calibration calls kiln::runtime::calibration_asked_for() (docs/calibration.md)";
+    "a program that supports calibration calls kiln::runtime::calibration_asked_for() (docs/how-to/calibrate.md)";
 
 /// The file to which the program writes its measurements. The destructor removes it.
 class ResultFile {

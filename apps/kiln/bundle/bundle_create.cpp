@@ -27,8 +27,8 @@ Config building_config(const EventEmitter& emitter, bool signs) {
   if (!signs) return config;
   // A signature guarantees the bytes. Therefore the artifacts are compiled now or come from a bundle with a valid
   // signature. They never come from a cache, whose checksums need no key and can be forged, from the remote store or
-  // from an unsigned bundle (docs/trust.md). Without a cache, precompiled headers and cached file digests are not used
-  // either.
+  // from an unsigned bundle (docs/how-to/sign-and-trust.md). Without a cache, precompiled headers and cached file
+  // digests are not used either.
   config.cache_path.clear();
   config.remote_url.clear();
   config.trust_unsigned = false;

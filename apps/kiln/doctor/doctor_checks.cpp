@@ -133,7 +133,7 @@ DoctorCheck check_headers(const Config& config) {
   if (!options) {
     finding.state = State::Info;
     finding.text = "not used, each unit parses its headers: " + failure_reason;
-    finding.advice = "only useful if many units share large headers; docs/precompiled-headers.md";
+    finding.advice = "only useful if many units share large headers; docs/explanation/precompiled-headers.md";
     return finding;
   }
   const bool is_nameless = options->storage == PchCache::Options::Storage::Nameless;
@@ -165,7 +165,7 @@ DoctorCheck check_configuration(const Config& config, const std::vector<std::str
     finding.text = std::to_string(warnings.size()) + (warnings.size() == 1 ? " warning" : " warnings");
     finding.details.push_back({"warning"});
     for (const std::string& warning : warnings) finding.details.push_back({warning});
-    finding.advice = "fix the settings named above; docs/configuration.md lists all settings";
+    finding.advice = "fix the settings named above; docs/reference/configuration.md lists all settings";
     return finding;
   }
   const auto set = std::count_if(config.settings.begin(), config.settings.end(), [](const Setting& setting) {

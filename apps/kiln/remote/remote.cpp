@@ -22,7 +22,8 @@ constexpr std::chrono::seconds kProbe{10};
 
 // Adds a next step to the error of a server that cannot list its objects.
 std::string listing_advice(const Error& error) {
-  return error.message + "; configure nginx to list objects (docs/remote-http.md), bazel-remote cleans up by itself";
+  return error.message +
+         "; configure nginx to list objects (docs/how-to/http-store.md), bazel-remote cleans up by itself";
 }
 
 void print_stats(const RemoteStats& stats, Console& console) {

@@ -146,7 +146,7 @@ int remove_key(const OpenRemote& remote, const Arguments& arguments, Console& co
                                                    : " and from the fetched entries of this host") +
                 "\nOther hosts that have fetched it keep it until their policy changes. To stop its use everywhere, "
                 "raise\nthe minimum_epoch of its namespace ('kiln remote rm --before-epoch'), or revoke the key that "
-                "signed it (docs/trust.md).");
+                "signed it (docs/how-to/sign-and-trust.md).");
   return kSuccess;
 }
 

@@ -1,7 +1,7 @@
 """kiln removes the first-call wait from GPU code that is compiled at run time.
 
 Importing it opens no library except its own extension, starts no thread and reads no configuration: the first request
-does what it needs. See docs/python.md.
+does what it needs. See docs/reference/python.md.
 """
 
 from __future__ import annotations

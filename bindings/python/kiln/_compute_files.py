@@ -1,7 +1,7 @@
 """Files of compiled CCCL algorithms that need no kiln to load: :func:`kiln.compute.save` and :func:`kiln.compute.load`.
 
 A file is a ZIP archive with one member for each algorithm, in the form of ``cuda.compute.serialize``
-(docs/cccl-format.md).
+(docs/internals/formats/small-files.md).
 """
 
 from __future__ import annotations

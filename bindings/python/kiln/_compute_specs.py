@@ -1,4 +1,4 @@
-"""Specs of CCCL's algorithms (docs/cccl-spec.md), from the builds of cuda.compute and from calls written as data.
+"""Specs of CCCL's algorithms (docs/reference/cccl.md), from the builds of cuda.compute and from calls written as data.
 
 A build is expressed as a spec only if the spec says everything that decides the build's code. Imports neither kiln's
 extension nor cuda.compute before it is needed.
@@ -200,7 +200,7 @@ def call(
     determinism: Optional[str] = None,
 ) -> Unit:
     """Returns the unit of what ``cuda.compute.make_<algorithm>`` builds for arrays of these types and one of the
-    library's operators: ``call("reduce_into", dtype="f64", op="sum")``. docs/adapters.md lists the arguments."""
+    library's operators: ``call("reduce_into", dtype="f64", op="sum")``. docs/reference/cccl.md lists the arguments."""
     from kiln import Unit
 
     if algorithm not in _CALLS:

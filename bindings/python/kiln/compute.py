@@ -4,7 +4,7 @@
 for the current device or for a given ``compute_capability``. :func:`request_warmup` has kiln compile algorithms in the
 background, before they are called.
 
-A build on arrays with the library's own operators is a kiln unit (docs/cccl.md), the same that C++ programs and the
+A build on arrays with the library's own operators is a kiln unit (docs/how-to/cccl.md), the same that C++ programs and the
 command line use; every other build has a key over its content.
 """
 

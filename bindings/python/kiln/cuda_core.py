@@ -14,7 +14,7 @@ NVRTC that differ only in their patch version do not share entries.
 What it cannot add: the key is that of `cuda.core` and covers what `cuda.core` knows. A header that the source includes
 by name from the working directory is not covered, so a change of that header is not detected; `include_path` and the
 like need an `extra_digest`, as with every cache of `cuda.core`. kiln's own units record the files that they read.
-docs/adapters.md has the complete list.
+docs/how-to/adapters.md has the complete list.
 """
 
 from __future__ import annotations

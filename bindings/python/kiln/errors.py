@@ -1,4 +1,4 @@
-"""Exceptions of kiln. Each has a `code` (docs/python.md lists them) and the compiler output as `log`."""
+"""Exceptions of kiln. Each has a `code` (docs/reference/python.md lists them) and the compiler output as `log`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kiln-runtime in Python: modes, and operations with variants of which one is selected. See docs/runtime.md."""
+"""kiln-runtime in Python: modes, and operations with variants of which one is selected. See docs/how-to/dispatch-cpu-gpu.md."""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@
 namespace kiln::python {
 namespace {
 
-// The events of kiln.compute; docs/events.md. A build puts nothing on a stream, so it is no call of an algorithm.
+// The events of kiln.compute; docs/reference/events.md. A build puts nothing on a stream, so it is no call of an
+// algorithm.
 constexpr EventType kBuildServed{"compute", "build_served"};
 constexpr EventType kBuildMissed{"compute", "build_missed"};
 

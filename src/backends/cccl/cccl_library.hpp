@@ -25,8 +25,8 @@ struct CcclRelease {
   int cuda;                ///< CUDA major version
   bool reduce_takes_init;  ///< reduce is compiled for an initial value instead of a type and a kind of init
 };
-/// Returns the table of known releases, newest first. To add a release, add a line (docs/cccl.md lists how to get the
-/// values).
+/// Returns the table of known releases, newest first. To add a release, add a line (docs/reference/cccl.md lists how to
+/// get the values).
 const std::vector<CcclRelease>& cccl_releases();
 /// Returns the newest known release whose headers are not newer than these. A library of an unknown release is compiled
 /// with its parameters, after a check (cccl_check.hpp). Returns null for headers that are older than all known ones.

@@ -22,7 +22,7 @@ using cccl_abi::Op;
 using cccl_abi::Outcome;
 using cccl_abi::Value;
 
-// Returns the index of the spec's iterator for each iterator of a call, in the call's order: docs/cccl.md.
+// Returns the index of the spec's iterator for each iterator of a call, in the call's order: docs/reference/cccl.md.
 std::vector<std::size_t> places_of(Algorithm algorithm) {
   switch (algorithm) {
     case Algorithm::For: return {0};
@@ -77,7 +77,8 @@ class Arguments {
 };
 
 Error wrong(const cccl::Spec& spec, const std::string& what) {
-  return make_error(Code::InvalidArgument, std::string(to_string(spec.algorithm)) + ": " + what + " (docs/cccl.md)");
+  return make_error(Code::InvalidArgument,
+                    std::string(to_string(spec.algorithm)) + ": " + what + " (docs/reference/cccl.md)");
 }
 
 Status Arguments::check() const {

@@ -17,8 +17,8 @@
 namespace kiln {
 
 /// A compiler of `Unit::command` units. It runs the program that their command lines name: nvcc, or another program
-/// that writes a dependency file. One instance serves one program. Needs no device. docs/command-compiler.md lists its
-/// guarantees.
+/// that writes a dependency file. One instance serves one program. Needs no device. docs/how-to/link-and-nvcc.md lists
+/// its guarantees.
 ///
 /// Each compile is a process group in a new private directory. It can be terminated and leaves no files.
 /// Thread-safe.

@@ -20,7 +20,8 @@
 
 namespace kiln {
 
-/// How kiln-worker is run to install headers. It gets what a worker that compiles gets (docs/worker-protocol.md).
+/// How kiln-worker is run to install headers. It gets what a worker that compiles gets
+/// (docs/internals/worker-protocol.md).
 struct HeaderInstaller {
   std::string worker;                                   ///< path of kiln-worker; empty if it must not run
   std::vector<std::string> environment;                 ///< its whole environment, as NAME=value
@@ -30,7 +31,7 @@ struct HeaderInstaller {
 };
 
 /// The headers that NVRTC bundles since 13.3 (CUB, Thrust, libcu++, cuda_fp16.h, …), installed once per host into one
-/// directory per library (docs/bundled-headers.md). The library writes the files in a process of its own; they appear
+/// directory per library (docs/how-to/install.md). The library writes the files in a process of its own; they appear
 /// under their final name when all are complete. Thread-safe; several processes of the same user can share the
 /// directory.
 class BundledHeaders {

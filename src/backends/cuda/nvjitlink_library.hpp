@@ -21,7 +21,7 @@ struct NvJitLinkCandidate {
 
 /// Returns the libnvJitLink to use: the explicit one; otherwise the one next to the NVRTC that `search` chooses,
 /// because LTO-IR must be linked by its own toolkit; otherwise the first one of that CUDA major version in the order of
-/// docs/finding-nvrtc.md. If there is no NVRTC, any major version is accepted. Opens no library.
+/// docs/how-to/install.md. If there is no NVRTC, any major version is accepted. Opens no library.
 std::optional<NvJitLinkCandidate> choose_nvjitlink(const std::string& explicit_path, const NvrtcSearch& search);
 
 // The part of nvJitLink's interface that kiln uses. It is declared here from the documentation, so that the build needs

@@ -46,7 +46,7 @@ struct NvrtcSearch {
   static NvrtcSearch of_this_process(std::string explicit_path);
 };
 
-/// Returns every NVRTC in the order of docs/finding-nvrtc.md. At most one is `chosen`. Opens no library.
+/// Returns every NVRTC in the order of docs/how-to/install.md. At most one is `chosen`. Opens no library.
 std::vector<NvrtcCandidate> nvrtc_candidates(const NvrtcSearch& search);
 
 /// Returns only the chosen NVRTC. Stops the search as soon as it is known, because the first hit of every process needs
@@ -66,7 +66,7 @@ struct SearchedPlace {
 std::vector<SearchedPlace> nvrtc_places(const NvrtcSearch& search);
 
 /// Calls `visit` with each path at which a CUDA library may be located and with the reason for that path, in the order
-/// of docs/finding-nvrtc.md without the explicit path, until `visit` returns false. `library` is `libnvrtc.so` or the
+/// of docs/how-to/install.md without the explicit path, until `visit` returns false. `library` is `libnvrtc.so` or the
 /// like. `package` is its directory in CUDA 12's PyPI package. The visitor checks whether the file exists.
 void visit_library_paths(const NvrtcSearch& search, const std::string& library, const char* package,
                          const std::function<bool(const std::string& path, const char* found_by)>& visit);

@@ -15,7 +15,7 @@
 
 namespace kiln {
 
-/// One file in the digest table, in its on-disk layout (docs/digest-memory.md).
+/// One file in the digest table, in its on-disk layout (docs/internals/formats/cache-folder.md).
 struct DigestSlot {
   std::uint64_t path_hash = 0;  ///< 0 marks an empty slot
   FileStamp stamp;

@@ -21,7 +21,7 @@ namespace kiln {
 ///
 /// There is one `LockFile` per file and process, and it is never destroyed: closing any descriptor of a file drops
 /// every record lock that the process has on it. For this reason it is process-wide state, the only such state in kiln,
-/// and no other code may open the file (docs/decisions/0002-claims-by-record-locks.md).
+/// and no other code may open the file (docs/internals/decisions/0002.md).
 class LockFile {
  public:
   /// Returns the lock file at `path` and creates it if missing; its directory must exist. A child of fork never gets

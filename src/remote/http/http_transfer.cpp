@@ -210,7 +210,7 @@ void configure_handle(const CurlLibrary& curl, CURL* handle, const HttpOptions& 
   const auto set = [&](CURLoption option, auto value) { (void)curl.easy_setopt(handle, option, value); };
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_FOLLOWLOCATION, 0L);
-  // No proxy from the environment, because the kiln configuration does not name it: docs/remote-http.md.
+  // No proxy from the environment, because the kiln configuration does not name it: docs/how-to/http-store.md.
   set(CURLOPT_PROXY, "");
   set(CURLOPT_HTTP09_ALLOWED, 0L);
   set(CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_2TLS});

@@ -17,7 +17,8 @@ namespace {
 using Time = LeaseTable::Time;
 using Kind = RedisReply::Kind;
 
-// Explained in docs/leases.md. A server runs a script atomically, so that only the owner of a lease can change it.
+// Explained in docs/how-to/share-a-cache.md. A server runs a script atomically, so that only the owner of a lease can
+// change it.
 constexpr const char* kRenew =
     "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) end return 0";
 constexpr const char* kRelease =
@@ -148,10 +149,11 @@ Result<std::unique_ptr<LeaseTable>> open_redis_leases(RedisOptions options) {
                       "with its password");
   }
   if (!options.password_file.empty() && !is_this_machine(url->host)) {
-    return make_error(Code::InvalidArgument,
-                      "the lease password would be sent unencrypted to " + url->describe() +
-                          "; encrypt the connection with stunnel or envoy on this machine (docs/leases.md) "
-                          "and use redis://127.0.0.1");
+    return make_error(
+        Code::InvalidArgument,
+        "the lease password would be sent unencrypted to " + url->describe() +
+            "; encrypt the connection with stunnel or envoy on this machine (docs/how-to/share-a-cache.md) "
+            "and use redis://127.0.0.1");
   }
   return std::unique_ptr<LeaseTable>(
       std::make_unique<RedisLeases>(RedisConnection::Endpoint{std::move(*url), std::move(options.password_file)}));

@@ -16,10 +16,10 @@ struct RedisOptions {
 };
 
 /// Opens a lease table in Redis. `SET NX PX` acquires a lease; scripts that compare the owner renew and release it. It
-/// uses one connection, opened by the first call and reopened after a failure. docs/leases.md lists the keys. Returns
-/// Code::InvalidArgument for an invalid URL and for a password that would be sent unencrypted to another machine.
-/// `rediss://` is Code::Unsupported if hiredis was built without TLS; that page describes the sidecar. Returns
-/// Code::Unsupported too if kiln was built without hiredis.
+/// uses one connection, opened by the first call and reopened after a failure. docs/internals/formats/remote.md lists
+/// the keys. Returns Code::InvalidArgument for an invalid URL and for a password that would be sent unencrypted to
+/// another machine. `rediss://` is Code::Unsupported if hiredis was built without TLS; that page describes the sidecar.
+/// Returns Code::Unsupported too if kiln was built without hiredis.
 Result<std::unique_ptr<LeaseTable>> open_redis_leases(RedisOptions options);
 
 }  // namespace kiln

@@ -59,7 +59,7 @@ Result<RedisUrl> RedisUrl::parse(std::string_view text) {
   if (text.starts_with("rediss://")) {
     return make_error(Code::Unsupported,
                       "leases over TLS (rediss://) are not supported: the hiredis of this build has no TLS; "
-                      "run stunnel or envoy on the loopback (docs/leases.md) and use redis://127.0.0.1");
+                      "run stunnel or envoy on the loopback (docs/how-to/share-a-cache.md) and use redis://127.0.0.1");
   }
   if (!text.starts_with(kPlain)) return no_url("the scheme is not redis://");
   text.remove_prefix(kPlain.size());

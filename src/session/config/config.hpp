@@ -21,7 +21,7 @@ struct Setting {
 };
 
 /// All settings of a process. Precedence: default < program < system file < user file < KILN_CONFIG < KILN_* variables.
-/// Loading opens at most three small files and no library. `docs/configuration.md` lists the settings.
+/// Loading opens at most three small files and no library. `docs/reference/configuration.md` lists the settings.
 struct Config {
   /// Cache directories. The first is read and written, the others are only read. Empty if not even a temporary
   /// directory is available.

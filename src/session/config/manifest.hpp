@@ -14,8 +14,8 @@
 
 namespace kiln {
 
-/// The contents of a kiln.toml: units, their architectures and the identity of their bundle. docs/manifest.md has its
-/// grammar.
+/// The contents of a kiln.toml: units, their architectures and the identity of their bundle.
+/// docs/reference/kiln-toml.md has its grammar.
 struct Manifest {
   /// A CCCL algorithm, a source file or a family of kernels.
   struct UnitEntry {

@@ -5,7 +5,8 @@
 namespace kiln {
 
 /// A variable of kiln-runtime. kiln-runtime takes the valid values of its warnings from this table, a session the names
-/// that it does not report as unknown, and a test the rows of docs/configuration.md: a variable is added in one place.
+/// that it does not report as unknown, and a test the rows of docs/reference/configuration.md: a variable is added in
+/// one place.
 struct RuntimeVariable {
   const char* name;
   const char* default_value;

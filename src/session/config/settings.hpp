@@ -17,7 +17,7 @@
 namespace kiln {
 
 /// The description of one setting. Loading, `kiln config show`, the warnings about unknown names and the test of
-/// docs/configuration.md all read this table, so that a setting is added in one place.
+/// docs/reference/configuration.md all read this table, so that a setting is added in one place.
 struct SettingSpec {
   using Field = std::variant<bool Config::*, std::optional<bool> Config::*, std::uint64_t Config::*,
                              std::optional<unsigned> Config::*, std::chrono::seconds Config::*,

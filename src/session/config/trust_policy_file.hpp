@@ -11,8 +11,8 @@
 
 namespace kiln {
 
-/// Parses the text of a policy file; docs/trust.md has its grammar. Code::InvalidArgument names line and column.
-/// Accepts arbitrary bytes.
+/// Parses the text of a policy file; docs/reference/trust-policy.md has its grammar. Code::InvalidArgument names line
+/// and column. Accepts arbitrary bytes.
 Result<TrustPolicy> parse_trust_policy(std::string_view text);
 /// Reads and parses the file. An error names it. Returns Code::Denied if another user owns it or can have written to
 /// it, and Code::Io if it does not exist.

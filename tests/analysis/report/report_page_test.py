@@ -18,7 +18,7 @@ import zlib
 
 from browser import Page, browse, check, run
 
-# docs/report.md: waits for other threads count on every thread, kiln's own work only on threads of the program.
+# docs/how-to/find-slow-calls.md: waits for other threads count on every thread, kiln's own work only on threads of the program.
 FOR_OTHERS = {"blocking_compile", "claim_waited", "lease_waited", "synchronized"}
 OWN_WORK = {"hit", "loaded", "copied"}
 

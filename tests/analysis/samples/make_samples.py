@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes sample traces by the documented schemas of PyTorch's profiler and of Nsight Systems (docs/foreign-traces.md).
+"""Writes sample traces by the documented schemas of PyTorch's profiler and of Nsight Systems (docs/internals/trace-format.md).
 No GPU is involved: times are invented, and the samples show what a program would have recorded.
 
     make_samples.py DIRECTORY                   the samples, each as NAME.kineto.json and NAME.nsight.sqlite

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Audits the samples of docs/foreign-traces.md with the kiln program.
+"""Audits the samples of docs/internals/trace-format.md with the kiln program.
 
     samples_test.py KILN
 """

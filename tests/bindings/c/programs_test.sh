@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The program of docs/c.md, compiled as C11 without a warning, compiles its kernels the first time and never again. Then
+# The program of docs/how-to/use-from-c.md, compiled as C11 without a warning, compiles its kernels the first time and never again. Then
 # tests/bindings/c/program.c uses everything else with the same cache.
 #   programs_test.sh SOURCE_DIR LIBKILN.SO PROGRAM
 set -euo pipefail
@@ -11,12 +11,12 @@ ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1 || {
   exit 77
 }
 
-sed -n '/^```c$/,/^```$/p' "$source_dir/docs/c.md" | grep -v '^```' >"$scratch/example.c"
+sed -n '/^```c$/,/^```$/p' "$source_dir/docs/how-to/use-from-c.md" | grep -v '^```' >"$scratch/example.c"
 folder=$(dirname "$library")
 gcc -std=c11 -pedantic -Wall -Wextra -Werror -I "$source_dir/include" "$scratch/example.c" -o "$scratch/example" \
   -L "$folder" -lkiln "-Wl,-rpath,$folder"
 for wanted in 'compiled: 2, found: 0' 'compiled: 0, found: 2'; do
   said=$(KILN_CACHE_DIR=$scratch/cache "$scratch/example")
-  [ "$said" = "1024 results are right; $wanted" ] || fail "instead of '$wanted' the program of docs/c.md said: $said"
+  [ "$said" = "1024 results are right; $wanted" ] || fail "instead of '$wanted' the program of docs/how-to/use-from-c.md said: $said"
 done
 "$3" "$scratch/cache" "$scratch/no/such/folder/trace.json" 1

@@ -10,14 +10,14 @@ command -v doxygen >/dev/null || {
 mkdir -p "$scratch/tree/runtime"
 cp -r "$1/include" "$scratch/tree/"
 cp -r "$1/runtime/include" "$scratch/tree/runtime/"
-mkdir "$scratch/tree/docs" "$scratch/tree/build"
-cp "$1"/docs/Doxyfile "$1"/docs/reference.dox "$scratch/tree/docs/"
+mkdir -p "$scratch/tree/tools" "$scratch/tree/build"
+cp -r "$1/tools/doxygen" "$scratch/tree/tools/"
 cd "$scratch/tree"
-doxygen docs/Doxyfile
+doxygen tools/doxygen/Doxyfile
 for page in kiln_8h classkiln_1_1Session; do
   [ -s "build/reference/html/$page.html" ] || fail "the reference has no page $page"
 done
 grep -q kiln_session_artifact build/reference/html/kiln_8h.html
 echo '/// @ref no_such_thing' >>include/kiln/kiln.h
 echo 'void planted(void);' >>include/kiln/kiln.h
-! doxygen docs/Doxyfile 2>/dev/null || fail "doxygen accepted an invalid reference"
+! doxygen tools/doxygen/Doxyfile 2>/dev/null || fail "doxygen accepted an invalid reference"

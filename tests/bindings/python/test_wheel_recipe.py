@@ -1,4 +1,4 @@
-"""docs/shipping-kernels-in-a-wheel.md: the wheel of examples/wheel_package, installed beside kiln's own on a machine without
+"""docs/how-to/embed-bundles.md: the wheel of examples/wheel_package, installed beside kiln's own on a machine without
 a compiler and without a cache. The fake driver is the GPU: it loads code and runs none.
 
 KILN_RECIPE=whole builds for all architectures of its kiln.toml (the target campaign_wheel_recipe); otherwise for two, and with

@@ -40,7 +40,7 @@ class Operation:
     settings: dict = dataclasses.field(default_factory=dict)
     answers: tuple = ()                  # allowed output if it returns 0; empty: anything
     output: str = ""                     # file that it writes, or "-" for standard output; must be right or missing
-    codes: tuple = (0, 1, 2, 3, 4)       # docs/exit-codes.md
+    codes: tuple = (0, 1, 2, 3, 4)       # docs/reference/errors.md
     then: list = None                    # command that runs after it, without faults; None: the same command again
     then_settings: dict = None
     then_answers: tuple = ()

@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The ACL of docs/leases.md.
+// The ACL of docs/how-to/share-a-cache.md.
 constexpr const char* kUser =
     "kiln on >secret resetkeys ~kiln:1:* resetchannels -@all +set +get +pttl +pexpire +del +incr +eval +ping +select";
 
@@ -236,7 +236,7 @@ TEST(RedisLeases, ParseValidAndRejectInvalidUrls) {
   EXPECT_EQ(error_of_open("redis://kiln@host").code, Code::InvalidArgument) << "a user needs a password";
   const Error tls = error_of_open("rediss://host");
   EXPECT_EQ(tls.code, Code::Unsupported);
-  EXPECT_NE(tls.message.find("docs/leases.md"), std::string::npos);
+  EXPECT_NE(tls.message.find("docs/how-to/share-a-cache.md"), std::string::npos);
 }
 
 TEST(RedisLeases, OpenOneConnectionWithFirstRequest) {

@@ -102,7 +102,8 @@ inline std::string skopeo(std::vector<std::string> arguments) {
   return (exit ? "skopeo failed: " : "skopeo did not end: ") + read_text(home.path("log"));
 }
 
-/// Copies an image as docs/oci.md describes: all manifests, without compressing layers, over plain HTTP.
+/// Copies an image as docs/how-to/container-images.md describes: all manifests, without compressing layers, over plain
+/// HTTP.
 inline std::string skopeo_copy(const std::string& from, const std::string& to) {
   return skopeo({"copy", "--all", "--preserve-digests", "--src-tls-verify=false", "--dest-tls-verify=false", from, to});
 }

@@ -1,6 +1,6 @@
 // The area of each row: the areas of its shells minus those of its holes. Coordinates are taken relative to the first
 // vertex of their ring in double precision; products and sums are computed in REAL, with compensated sums. Before this
-// text, REAL is defined as float or double, and AREA as the name of the kernel. docs/spatial.md has the error bounds.
+// text, REAL is defined as float or double, and AREA as the name of the kernel. examples/spatial/README.md has the error bounds.
 __kernel __attribute__((reqd_work_group_size(ROWS, 1, 1)))
 void AREA(int rows, __global const uint* valid, __global const uint* shells, __global const int* rings,
           __global const int* offsets, __global const double* x, __global const double* y, __global double* areas) {

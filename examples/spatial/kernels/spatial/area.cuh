@@ -1,5 +1,5 @@
 // The area of a ring. Coordinates are taken relative to the first vertex in double precision; products and sums are
-// computed in `Real`, with compensated sums. docs/spatial.md has the error bounds.
+// computed in `Real`, with compensated sums. examples/spatial/README.md has the error bounds.
 #pragma once
 
 #include "columns.cuh"

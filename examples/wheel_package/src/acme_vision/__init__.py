@@ -1,4 +1,4 @@
-"""An example of a package whose kernels and CCCL algorithms are compiled in its wheel: docs/shipping-kernels-in-a-wheel.md."""
+"""An example of a package whose kernels and CCCL algorithms are compiled in its wheel: docs/how-to/embed-bundles.md."""
 
 import os.path
 

@@ -51,7 +51,7 @@ KILN_API Machine this_processor();
 /// Returns this machine. Opens the drivers that seem to be installed.
 KILN_API Machine this_machine(Session& session);
 
-/// The file that `kiln calibrate` writes; docs/calibration-format.md.
+/// The file that `kiln calibrate` writes; docs/internals/formats/small-files.md.
 struct KILN_API Calibration {
   Machine machine;
   std::vector<OperationCalibration> operations;
@@ -93,7 +93,7 @@ struct CalibrationOptions {
 
 /// Measures every variant of each operation on the available devices, with interleaved backends, and computes the
 /// crossovers that lose the least at any measured size if the choice is by size alone. The measurement ignores the
-/// settings of `runtime`: it creates one runtime of the same session for each backend. See docs/calibration.md.
+/// settings of `runtime`: it creates one runtime of the same session for each backend. See docs/how-to/calibrate.md.
 KILN_API Result<Calibration> calibrate(Runtime& runtime, const std::vector<CalibrationCase>& calibration_cases,
                                        const CalibrationOptions& options = {});
 

@@ -4,8 +4,8 @@
 
 #include <kiln/event.hpp>
 
-/// The events of kiln-runtime. They have the kind `Event::Kind::Extension`; `docs/events.md` describes them. A program
-/// with its own dispatch can emit them too.
+/// The events of kiln-runtime. They have the kind `Event::Kind::Extension`; `docs/reference/events.md` describes them.
+/// A program with its own dispatch can emit them too.
 namespace kiln::runtime::events {
 
 /// The backend of a workflow was selected; the message has the reason.

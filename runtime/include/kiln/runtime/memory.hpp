@@ -17,7 +17,7 @@
 
 namespace kiln::runtime {
 
-/// The source of CUDA memory; docs/memory.md.
+/// The source of CUDA memory; docs/explanation/runtime-model.md.
 enum class MemoryTier : unsigned char {
   Pool,          ///< A: a stream-ordered pool that kiln creates
   RetryingPool,  ///< B: the same; under memory pressure the program is asked to free memory

@@ -7,8 +7,8 @@
 #include <kiln/backend.hpp>
 #include <kiln/export.hpp>
 
-/// kiln-runtime selects which implementation of an operation runs, and where; docs/runtime.md. It is a separate library
-/// on top of kiln; kiln does not depend on it.
+/// kiln-runtime selects which implementation of an operation runs, and where; docs/how-to/dispatch-cpu-gpu.md. It is a
+/// separate library on top of kiln; kiln does not depend on it.
 namespace kiln::runtime {
 
 /// The execution mode that the user requests.

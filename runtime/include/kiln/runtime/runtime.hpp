@@ -36,7 +36,7 @@ struct RuntimeOptions {
   /// Devices that can be used, in order of preference. The CPU is not a device: it is removed with a warning.
   std::vector<Backend> devices = {Backend::Cuda, Backend::OpenCl};
   /// Path of a file that `kiln calibrate` wrote. Empty means KILN_CALIBRATION or else the user's file
-  /// (docs/calibration-format.md).
+  /// (docs/internals/formats/small-files.md).
   std::string calibration;
   /// Overrides KILN_TIME_STAGES: synchronizes at the end of each stage, so that the trace shows the duration of each.
   /// The waits are marked with the purpose `Trace`. The default is off.

@@ -1,0 +1,5 @@
+#include <kiln/kiln.hpp>
+
+void block(const kiln::Units& kernels) {
+  @block@
+}
