@@ -125,6 +125,22 @@ Result<CacheDirectory::OpenDirectoryPtr> CacheDirectory::open_for_write() {
   }
 }
 
+Status CacheDirectory::check_write() {
+  if (options_.read_only) return make_error(Code::Denied, options_.root + " is configured as read-only");
+  const auto found = open();
+  if (!found) return found.error();
+  if (*found != nullptr && !(*found)->writable) {
+    return make_error(Code::Denied, options_.root + " is owned by another user and cannot be written");
+  }
+  std::string place = join_path(options_.root, kVersion);
+  while (place.size() > 1 && !exists(place)) place = parent_path(place);
+  std::string probe = join_path(place, ".kiln-check-XXXXXX");
+  // Permissions alone do not decide it: file systems can be read-only, full or virtual.
+  if (mkdtemp(probe.data()) == nullptr) return io_error("cannot create a directory in", place, errno);
+  (void)rmdir(probe.c_str());
+  return {};
+}
+
 void CacheDirectory::note_use(const OpenDirectory& directory, int fd, std::int64_t modified_ns) const {
   if (!directory.writable) return;
   const std::chrono::nanoseconds now = clock_.wall();

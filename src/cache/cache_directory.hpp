@@ -57,6 +57,10 @@ class CacheDirectory {
   /// Returns the directories and creates them if they are missing. Fails if the cache cannot be written.
   Result<OpenDirectoryPtr> open_for_write();
 
+  /// Checks whether `open_for_write` would succeed. Creates nothing that stays: it creates and removes a directory in
+  /// the one in which the next file or directory would be created.
+  Status check_write();
+
   struct File {
     Bytes bytes;             ///< at most the requested number of bytes
     std::uint64_t size = 0;  ///< size of the whole file in bytes

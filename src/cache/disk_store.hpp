@@ -50,6 +50,8 @@ class DiskStore final : public Store {
 
   /// Checks in advance whether the directory is usable. Creates nothing.
   Status check();
+  /// Checks in advance whether entries can be stored (CacheDirectory::check_write).
+  Status check_write() { return directory_.check_write(); }
   /// Returns the recent builds, which are stored in the same directory.
   BuildHistory& history() { return history_; }
   const std::string& root() const { return directory_.root(); }

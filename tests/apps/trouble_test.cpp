@@ -21,12 +21,15 @@ class Problem : public KilnProgram {
   Ran compile(const std::map<std::string, std::string>& variables = {}) {
     return run({"compile", "k.cu", "--arch", "sm_80", "--json"}, variables);
   }
-  // Compiles as an unprivileged user, because root can write everywhere. Other users are already unprivileged.
+  // Runs as an unprivileged user, because root can write everywhere. Other users are already unprivileged.
+  Ran run_unprivileged(const Strings& arguments, const std::map<std::string, std::string>& variables) {
+    if (geteuid() != 0) return run(arguments, variables);
+    Strings command{kSetpriv, "--reuid", "12345", "--regid", "12345", "--clear-groups", KILN_PROGRAM};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return run_program(command, variables);
+  }
   Ran compile_unprivileged(const std::map<std::string, std::string>& variables) {
-    if (geteuid() != 0) return compile(variables);
-    return run_program({kSetpriv, "--reuid", "12345", "--regid", "12345", "--clear-groups", KILN_PROGRAM, "compile",
-                        "k.cu", "--arch", "sm_80", "--json"},
-                       variables);
+    return run_unprivileged({"compile", "k.cu", "--arch", "sm_80", "--json"}, variables);
   }
   bool can_drop_privileges() {
     if (geteuid() != 0) return true;
@@ -79,6 +82,38 @@ TEST_F(Problem, CacheFilledByRootServesUnknownUser) {
   const Ran ran = compile_unprivileged({{"HOME", ""}, {"KILN_COMPILE", "never"}});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(origins(ran), Strings{"disk"});
+}
+
+TEST_F(Problem, DoctorReportsCacheInTheHomeOfAnotherUser) {
+  if (geteuid() != 0 || !can_drop_privileges()) GTEST_SKIP() << "needs root, to run as another user";
+  fs::create_directory("home");  // of root, as in a container that sets HOME and changes the user
+  const std::map<std::string, std::string> foreign = {{"HOME", path("home")}, {"KILN_CACHE_DIR", ""}};
+  const auto cache = run_unprivileged({"doctor", "--json"}, foreign).finding("cache");
+  EXPECT_EQ(cache["state"], "problem") << cache;
+  EXPECT_NE(cache["text"].get<std::string>().find("cannot be created, so nothing is cached"), std::string::npos)
+      << cache;
+  EXPECT_NE(cache["advice"].get<std::string>().find("KILN_CACHE_DIR="), std::string::npos) << cache;
+  EXPECT_EQ(detail(cache, "nearest existing directory"), path("home"));
+  EXPECT_EQ(detail(cache, "owner"), "root");
+  expect_compiled_with_reason(compile_unprivileged(foreign), "home");
+  const auto own = run({"doctor", "--json"}, foreign).finding("cache");
+  EXPECT_EQ(own["state"], "ok") << own;
+  EXPECT_FALSE(fs::exists("home/.cache/kiln")) << "the check leaves nothing behind";
+  for (const auto& each : fs::recursive_directory_iterator("home")) {
+    EXPECT_EQ(each.path().string().find("kiln-check"), std::string::npos) << each.path();
+  }
+}
+
+TEST_F(Problem, DoctorReportsDirectoryInWhichNothingCanBeCreated) {
+  const auto cache = run({"doctor", "--json"}, {{"KILN_CACHE_DIR", "/proc/kiln"}}).finding("cache");
+  EXPECT_EQ(cache["state"], "problem") << cache;
+}
+
+TEST_F(Problem, DoctorReportsReadOnlyCacheThatIsMissing) {
+  const Ran ran =
+      run({"doctor", "--json"}, {{"KILN_CACHE_DIR", ""}, {"KILN_CACHE_PATH", path("cache") + ":" + path("image")}});
+  EXPECT_EQ(ran.finding("cache")["state"], "ok");
+  EXPECT_EQ(ran.finding("read-only cache")["state"], "info") << ran.out;
 }
 
 TEST_F(Problem, OwnSymbolicLinkIsFollowed) {

@@ -46,6 +46,7 @@ void describe_place(DoctorCheck& finding, const std::string& root) {
   const std::string owner = status.st_uid == geteuid() ? "you"
                             : status.st_uid == 0       ? "root"
                                                        : "user " + std::to_string(status.st_uid);
+  if (place != root) finding.details.push_back({"nearest existing directory", place});
   finding.details.push_back({"owner", owner});
   std::string system = file_system_of(status.st_dev);
   const Fd fd(open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
@@ -55,6 +56,20 @@ void describe_place(DoctorCheck& finding, const std::string& root) {
   if (statvfs(place.c_str(), &space) == 0) {
     finding.details.push_back({"free space", format_bytes(std::uint64_t{space.f_bavail} * space.f_frsize)});
   }
+}
+
+// Describes a cache into which this user cannot write.
+void describe_unwritable(DoctorCheck& finding, const std::string& root, const std::string& reason) {
+  if (is_directory(root)) {
+    finding.state = State::Info;  // normal for a cache in a container image
+    finding.text = root + " is not writable, so compiled units are not stored: " + reason;
+    finding.advice = "make it writable, or put a writable one before it: KILN_CACHE_PATH=/writable:" + root;
+    return;
+  }
+  finding.state = State::Problem;
+  finding.text = root + " does not exist and cannot be created, so nothing is cached: " + reason;
+  finding.advice =
+      "select a directory that you can write to with KILN_CACHE_DIR=/path, or set HOME to your own home directory";
 }
 
 std::string advice_for(const Error& error, const std::string& root) {
@@ -83,10 +98,14 @@ DoctorCheck check_cache(const Config& config, std::size_t index) {
     finding.details.push_back({"entries", std::to_string(stats->entries)});
     finding.details.push_back({"size", format_bytes(stats->bytes) + " of at most " + format_bytes(stats->max_bytes)});
   }
-  if (index == 0 && !(*store)->is_writable()) {
-    finding.state = State::Info;  // normal for a cache in a container image
-    finding.text = root + " is not writable: compiled units are not stored";
-    finding.advice = "make it writable, or put a writable one before it: KILN_CACHE_PATH=/writable:" + root;
+  if (const Status writable = index == 0 ? (*store)->check_write() : Status(); !writable) {
+    describe_unwritable(finding, root, writable.error().message);
+    return finding;
+  }
+  if (index > 0 && !is_directory(root)) {
+    finding.state = State::Info;
+    finding.text = root + " does not exist: nothing is read from it";
+    finding.advice = "create it, or remove it from KILN_CACHE_PATH";
     return finding;
   }
   finding.text = root + (index == 0 ? ": readable and writable" : ": readable");
