@@ -1,6 +1,6 @@
 #pragma once
 
-// Included only by the two sources that use CLI11, because CLI11 takes seconds to compile.
+// Included only by the sources that use CLI11, because CLI11 takes seconds to compile.
 #include <CLI/CLI.hpp>
 
 #include <string>
@@ -39,6 +39,7 @@ class CommandTree {
   void add_cache();
   void add_remote();
   void add_key();
+  void add_setup();
   void add_audit();
   void add_others();
 
