@@ -14,6 +14,7 @@
 
 #include "base/hash.hpp"
 #include "bundle/epoch_memory.hpp"
+#include "cache/activity_format.hpp"
 #include "cache/entry_format.hpp"
 #include "cache/usage_format.hpp"
 #include "core/recipe.hpp"
@@ -134,6 +135,9 @@ void stores(Corpus& corpus) {
   const Artifact made = artifact();
   const ArtifactKey key{sha256("a key")};
   corpus.add("entry", "two_entries", encode_entry_header(key, made) + std::string(made.bytes.view()));
+  const Activity activity{20'000, "train.py", 1, 20, 3, 4, 0, 61'000};
+  corpus.add("activity", "two_records",
+             encode_activity(activity) + "KILN" + encode_activity({20'001, "", 0, 1, 0, 0, 1, 0}));
   corpus.add("usage", "journal",
              encode_usage_head(std::chrono::seconds(1'700'000'000)) + encode_usage_record(4096) +
                  encode_usage_record(-512) + encode_usage_record(1).substr(0, 9));

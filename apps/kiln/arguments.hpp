@@ -84,7 +84,7 @@ struct Arguments {
   std::string from;
 
   // cache
-  std::string key;  ///< also for key show and key certify
+  std::string key;  ///< also for key show, key certify and trust add
   bool yes = false;
   std::string max_size;
 
@@ -99,6 +99,8 @@ struct Arguments {
   std::string signing_key;  ///< path of a secret key; empty means unsigned
   std::optional<std::string> name_space;
   std::optional<std::uint64_t> epoch;
+  // trust add; the namespaces are in name_space, separated by commas
+  std::string policy;  ///< path of the policy file; empty means the configured one
   // key certify
   std::uint64_t days = 30;
   // bundle create

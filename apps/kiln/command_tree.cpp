@@ -64,6 +64,7 @@ CommandTree::CommandTree() : app_(kAbout, "kiln") {
   add_cache();
   add_remote();
   add_key();
+  add_setup();
   add_audit();
   add_others();
   app_.footer(kMainFooter);  // last: a subcommand inherits the footer that its parent has when it is added

@@ -41,6 +41,7 @@ class CommandTree {
   void add_cache();
   void add_remote();
   void add_key();
+  void add_setup();
   void add_audit();
   void add_others();
 

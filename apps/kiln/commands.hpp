@@ -44,6 +44,8 @@ int report_command(const Arguments& arguments, Console& console);
 int key_generate_command(const Arguments& arguments, Console& console);
 int key_certify_command(const Arguments& arguments, Console& console);
 int key_show_command(const Arguments& arguments, Console& console);
+int trust_add_command(const Arguments& arguments, Console& console);
+int init_command(const Arguments& arguments, Console& console);
 int status_command(const Arguments& arguments, Console& console);
 int doctor_command(const Arguments& arguments, Console& console);
 int selftest_command(const Arguments& arguments, Console& console);

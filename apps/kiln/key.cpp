@@ -1,4 +1,4 @@
-#include "trust/keys.hpp"
+#include "apps/kiln/key.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -59,21 +59,6 @@ Result<PublicKey> read_public_key(const std::string& path) {
   return key;
 }
 
-/// Returns the public key of the argument: a file with a secret or public key, or the text of a public key.
-Result<PublicKey> public_key_of(const std::string& argument) {
-  if (argument.starts_with(kPublicBegins)) return PublicKey::parse(argument);
-  if (argument.starts_with(kSecretBegins)) {
-    return make_error(
-        Code::InvalidArgument,
-        "a secret key on the command line is visible to every user of this machine: it must be in a file; create "
-        "a new key and remove this one from your policies");
-  }
-  if (begins(argument, kPublicBegins)) return read_public_key(argument);
-  const Result<SecretKey> secret = SecretKey::read(argument);
-  if (!secret) return secret.error();
-  return secret->public_key();
-}
-
 /// Checks the arguments of `key certify`.
 Status check_certify(const Arguments& arguments) {
   if (!is_name_space(arguments.name_space.value_or(""))) {
@@ -89,6 +74,20 @@ Status check_certify(const Arguments& arguments) {
 
 }  // namespace
 
+Result<PublicKey> public_key_of(const std::string& argument) {
+  if (argument.starts_with(kPublicBegins)) return PublicKey::parse(argument);
+  if (argument.starts_with(kSecretBegins)) {
+    return make_error(
+        Code::InvalidArgument,
+        "a secret key on the command line is visible to every user of this machine: it must be in a file; create "
+        "a new key and remove this one from your policies");
+  }
+  if (begins(argument, kPublicBegins)) return read_public_key(argument);
+  const Result<SecretKey> secret = SecretKey::read(argument);
+  if (!secret) return secret.error();
+  return secret->public_key();
+}
+
 int key_generate_command(const Arguments& arguments, Console& console) {
   const SecretKey secret = SecretKey::generate();
   if (const Status written = secret.write(arguments.output); !written) return report(written.error(), console);
@@ -101,8 +100,9 @@ int key_generate_command(const Arguments& arguments, Console& console) {
   console.print(
       "\nThe secret key is in " + arguments.output +
       ". Every user of this file can sign as you: store it only on machines that build bundles.\nTo trust this "
-      "key, add to the policy file:\n\n[[key]]\npublic = \"" +
-      key.text() + "\"\nnamespaces = [\"acme/*\"]    # the namespaces that it can sign for");
+      "key on a machine, with the namespaces that it can sign for:\n\n  kiln trust add " +
+      key.text() + " --namespace 'acme/*'\n\nThat adds to its policy file:\n\n[[key]]\npublic = \"" + key.text() +
+      "\"\nnamespaces = [\"acme/*\"]");
   return kSuccess;
 }
 

@@ -58,9 +58,14 @@ void BundleSet::open_files(List& list) {
     if (usable) {
       list.push_back(std::move(*bundle));
     } else {
-      emitter_.emit(Event::Kind::BundleRejected, "bundle", usable.error().message);
+      reject(usable.error().message);
     }
   }
+}
+
+void BundleSet::reject(std::string reason) {
+  emitter_.emit(Event::Kind::BundleRejected, "bundle", reason);
+  rejected_.push_back(std::move(reason));
 }
 
 void BundleSet::open_embedded(List& list) {
@@ -90,7 +95,7 @@ bool BundleSet::add_trusted(Result<std::unique_ptr<Bundle>> bundle, List& list) 
   if (usable) {
     list.push_back(std::move(*bundle));
   } else if (reported_.insert(usable.error().message).second) {
-    emitter_.emit(Event::Kind::BundleRejected, "bundle", usable.error().message);
+    reject(usable.error().message);
   }
   return usable.has_value();
 }
@@ -178,13 +183,16 @@ std::optional<BundleSet::BundleHit> BundleSet::find(const Unit& unit, const Targ
   return std::nullopt;
 }
 
-std::string BundleSet::describe_targets(const Unit& unit) {
-  std::string have;
+std::string BundleSet::explain_miss(const Unit& unit, const Target& target) {
+  std::string text;
   const NamespaceScope scope = scope_of(unit);
   for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
-    if (scope.admits(bundle->header().name_space)) append_targets(*bundle, unit, have);
+    if (scope.admits(bundle->header().name_space)) append_targets(*bundle, unit, text);
   }
-  return have;
+  if (!text.empty()) text += "; add " + target.name() + " with 'kiln bundle create --arch " + target.architecture + "'";
+  const MutexLock lock(mutex_);
+  for (const std::string& each : rejected_) text += (text.empty() ? "not used: " : "; not used: ") + each;
+  return text;
 }
 
 void BundleSet::append_targets(Bundle& bundle, const Unit& unit, std::string& have) {

@@ -63,8 +63,9 @@ class BundleSet final : public Store {
   /// unit but no compatible code, an event reports what they have.
   std::optional<BundleHit> find(const Unit& unit, const Target& target, std::uint64_t flow,
                                 const Bytes* rejected = nullptr);
-  /// Returns which bundles have the unit and for which targets, as text; empty if none has it.
-  std::string describe_targets(const Unit& unit);
+  /// Returns why no bundle serves the unit for the target, and the next step, as text: the targets for which bundles
+  /// have it, and the bundles that are not used. Empty if there are neither.
+  std::string explain_miss(const Unit& unit, const Target& target);
   /// Emits an event for each bundle that has the recipe's unit by another compiler. The event names both compilers.
   void emit_other_compilers(const Recipe& recipe, const RequestContext& context);
 
@@ -83,6 +84,8 @@ class BundleSet final : public Store {
   NamespaceScope scope_of(const Unit& unit) const { return options_.scope.narrowed(unit.served_by()); }
   /// Appends for which targets the bundle has the unit, as text.
   void append_targets(Bundle& bundle, const Unit& unit, std::string& have);
+  /// Reports a bundle that is not used.
+  void reject(std::string reason) KILN_REQUIRES(mutex_);
   bool is_first_report(const std::string& what);
   void emit_corruption(const Bundle& bundle, const Error& error);
 
@@ -95,6 +98,7 @@ class BundleSet final : public Store {
   std::uint64_t objects_ KILN_GUARDED_BY(mutex_) = 0;                 // number of loaded objects at the last search
   std::size_t program_bundles_ KILN_GUARDED_BY(mutex_) = 0;           // number of program bundles at the last search
   std::vector<const void*> embedded_ KILN_GUARDED_BY(mutex_);         // addresses of the linked-in bundles
+  std::vector<std::string> rejected_ KILN_GUARDED_BY(mutex_);         // reasons
   std::unordered_set<std::string> reported_ KILN_GUARDED_BY(mutex_);  // to report each problem once
 };
 

@@ -45,7 +45,7 @@ Result<std::unique_ptr<DiskStore>> DiskStore::open(Options options, EventEmitter
 DiskStore::DiskStore(Options options, EventEmitter emitter, const Clock& clock)
     : options_(std::move(options)), emitter_(std::move(emitter)), clock_(clock),
       directory_({options_.root, options_.read_only, options_.trusted_owners}, clock), journal_(directory_),
-      history_(directory_, journal_) {}
+      history_(directory_, journal_), activity_(directory_) {}
 
 void DiskStore::drop(const char* name, std::uint64_t inode, const std::string& key, const std::string& reason) {
   const bool removed = directory_.remove_corrupt(name, inode);

@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "base/progress_callback.hpp"
+#include "cache/activity_log.hpp"
 #include "cache/build_history.hpp"
 #include "cache/cache_directory.hpp"
 #include "cache/garbage_collector.hpp"
@@ -54,6 +55,8 @@ class DiskStore final : public Store {
   Status check_write() { return directory_.check_write(); }
   /// Returns the recent builds, which are stored in the same directory.
   BuildHistory& history() { return history_; }
+  /// Returns the counts of hits and misses, which are stored in the same directory.
+  ActivityLog& activity() { return activity_; }
   const std::string& root() const { return directory_.root(); }
 
   struct Stats {
@@ -63,6 +66,7 @@ class DiskStore final : public Store {
     std::uint64_t max_bytes = 0;
     std::chrono::nanoseconds oldest{};  ///< last use of the least recently used entry; 0 without entries
     std::chrono::nanoseconds newest{};
+    std::vector<Activity> activity;  ///< per day and program, the latest day first
   };
   Result<Stats> stats();
 
@@ -104,6 +108,7 @@ class DiskStore final : public Store {
   CacheDirectory directory_;
   UsageJournal journal_;
   BuildHistory history_;
+  ActivityLog activity_;
   Mutex mutex_;
   bool collecting_ KILN_GUARDED_BY(mutex_) = false;
 };

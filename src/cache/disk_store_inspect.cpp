@@ -52,6 +52,7 @@ Result<DiskStore::Stats> DiskStore::stats() {
   const auto directory = directory_.open();
   if (!directory) return directory.error();
   if (*directory == nullptr) return stats;
+  stats.activity = activity_.read();
   for (const CachedFile& file : scan_cache(**directory).files) {
     stats.bytes += file.bytes;
     stats.by_kind[file.kind] += file.bytes;

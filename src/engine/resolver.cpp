@@ -58,12 +58,13 @@ std::unique_ptr<EarlyCompile> Resolver::start_early(const CompileRequest& reques
 Result<Recipe> Resolver::recipe(const CompileRequest& request, const RequestContext& context) {
   auto recipe = params_.units->recipe(request.unit, request.target, context);
   if (recipe || params_.bundles == nullptr || params_.bundles_exact) return recipe;
-  // No compiler, and a bundle that has the unit for other devices: the user must know both.
-  const std::string have = params_.bundles->describe_targets(request.unit);
-  if (have.empty()) return recipe;
+  // No compiler, and a bundle that is not used or has the unit for other devices: the user must know both.
+  const Target target = effective_target(request.unit, request.target);
+  const std::string why = params_.bundles->explain_miss(request.unit, target);
+  if (why.empty()) return recipe;
   Error error = std::move(recipe).error();
-  error.message = "no bundle has usable code for " + effective_target(request.unit, request.target).name() + " (" +
-                  have + "), and it cannot be compiled here: " + error.message;
+  error.message = "no bundle has usable code for " + target.name() + " (" + why +
+                  "), and it cannot be compiled here: " + error.message;
   return error;
 }
 
@@ -136,16 +137,26 @@ Result<std::optional<ResolveResult>> Resolver::find(const Recipe& recipe, const 
   return find(subject_of(recipe, rejected), context);
 }
 
+// The error of a miss that must not be compiled. It names what would have to change for a hit.
+Error Resolver::denied(const Recipe& recipe, const Store* store) const {
+  std::string why =
+      params_.bundles != nullptr ? params_.bundles->explain_miss(recipe.unit, recipe.target) : std::string();
+  if (!why.empty() && params_.bundles_exact) why += "; KILN_BUNDLE_MATCH=compatible accepts code of another compiler";
+  return make_error(
+      Code::Denied,
+      "unit '" + recipe.unit.label() + "' for " + recipe.target.name() + " is in no cache tier (searched: " +
+          (store != nullptr ? store->describe() : "none") + ") and compiling is disabled (KILN_COMPILE=never)" +
+          (why.empty() ? "; fill the cache with 'kiln warm', or use a bundle that has the unit (KILN_BUNDLES)"
+                       : ": " + why));
+}
+
 Result<ResolveResult> Resolver::get(const Recipe& recipe, Compiler& compiler, const RequestContext& context,
                                     const Bytes* rejected) {
   const auto start = params_.clock->steady();
   const Subject subject = subject_of(recipe, rejected);
   Turn turn = find_or_claim(subject, context);
   if (!turn.found && !params_.compile_allowed) {
-    return make_error(Code::Denied, "unit '" + recipe.unit.label() + "' for " + recipe.target.name() +
-                                        " is in no cache tier (searched: " +
-                                        (subject.store != nullptr ? subject.store->describe() : "none") +
-                                        ") and compiling is disabled (KILN_COMPILE=never)");
+    return denied(recipe, subject.store);
   }
   if (!turn.found && context.stop.stop_requested()) {
     return make_error(Code::Cancelled, "unit '" + recipe.unit.label() + "' was canceled");
@@ -290,6 +301,8 @@ std::chrono::milliseconds Resolver::peer_wait_timeout(const Subject& subject) co
 Result<ResolveResult> Resolver::compile(const Recipe& recipe, Compiler& compiler, const Subject& subject,
                                         const RequestContext& context) {
   auto compiled = compiler.compile(recipe, context);
+  const bool is_miss = compiled || compiled.error().code == Code::CompileFailed;
+  if (is_miss && params_.activity != nullptr) params_.activity->count_compile(compiled.has_value());
   if (!compiled) {
     if (params_.emitter) {
       const bool cancelled = compiled.error().code == Code::Cancelled;

@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/files/file_digest_cache.hpp"
 #include "bundle/bundle_set.hpp"
+#include "cache/activity_log.hpp"
 #include "cache/build_history.hpp"
 #include "cache/claims.hpp"
 #include "cache/store.hpp"
@@ -129,6 +130,7 @@ class Resolver {
                                ///< hosts do not wait
     const WorkerSlots* slots = nullptr;  ///< shows holders that a caller waits in `claims`; may be null
     BuildHistory* history = nullptr;     ///< null means that `explain` has no earlier builds
+    ActivityLog* activity = nullptr;     ///< null means that hits and misses are not counted
     FileDigestCache* digests = nullptr;
     const Clock* clock = &system_clock();
     EventEmitter emitter;
@@ -231,11 +233,13 @@ class Resolver {
   Status publish(const Subject& subject, const ArtifactKey& key, const Artifact& artifact,
                  const std::string& not_cacheable, const RequestContext& context);
 
+  Error denied(const Recipe& recipe, const Store* store) const;
   Status load(const CompileRequest& request, const ResolveResult& result) const;
   /// Returns the result without its bytes if they are not needed any more.
   ResolveResult without_spare_bytes(const CompileRequest& request, ResolveResult result) const;
   Event event(Event::Kind kind, const Subject& subject, const RequestContext& context) const;
   void emit_hit(Event hit, const ResolveResult& result) const;
+  void count_hit(const ResolveResult& result) const;
   void emit_miss(const Subject& subject, const RequestContext& context) const;
 
   const Params params_;

@@ -18,6 +18,7 @@ std::optional<ResolveResult> Resolver::find_in_bundles(const CompileRequest& req
   result.is_stored = true;
   result.ms = milliseconds_since(*params_.clock, start);
   result.flow = context.task_id;
+  count_hit(result);
   if (params_.emitter) {
     Event hit = make_event(Event::Kind::Hit, request.unit, target, context.task_id);
     hit.message = found->bundle + ", for " + result.artifact.target.name() + " by " + result.artifact.metadata.compiler;
@@ -33,6 +34,7 @@ std::optional<ResolveResult> Resolver::find(const Subject& subject, const Reques
   if (result) {
     result->ms = milliseconds_since(*params_.clock, start);
     result->flow = context.task_id;
+    count_hit(*result);
     if (params_.emitter) emit_hit(event(Event::Kind::Hit, subject, context), *result);
   }
   // Saved digests speed up the lookup of the next process; a failure to save them is ignored.
@@ -101,6 +103,11 @@ Event Resolver::event(Event::Kind kind, const Subject& subject, const RequestCon
   event.unit = event.key.substr(0, 12);
   event.target = subject.external->system;
   return event;
+}
+
+void Resolver::count_hit(const ResolveResult& result) const {
+  if (params_.activity == nullptr) return;
+  params_.activity->count_hit(result.origin, result.artifact.metadata.cost_ms - result.ms);
 }
 
 void Resolver::emit_hit(Event hit, const ResolveResult& result) const {

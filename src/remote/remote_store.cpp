@@ -206,6 +206,10 @@ Status RemoteStore::remove(const ArtifactKey& key) {
   return {};
 }
 
-std::string RemoteStore::describe() const { return "remote " + params_.object_store->describe(); }
+std::string RemoteStore::describe() const {
+  const bool is_unused = namespaces_.empty() && params_.signer == nullptr;
+  const char* const unread = is_unused ? " (not read: no namespace is trusted, see 'kiln trust add')" : "";
+  return "remote " + params_.object_store->describe() + unread;
+}
 
 }  // namespace kiln

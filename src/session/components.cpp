@@ -181,6 +181,7 @@ void Components::open_stores() {
   claims_ = std::unique_ptr<Claims>(new LocalClaims(LocalClaims::for_cache(disks_.front()->root())));
   params_.claims = claims_.get();
   params_.history = &disks_.front()->history();
+  params_.activity = &disks_.front()->activity();
 }
 
 std::unique_ptr<Compiler> Components::wrap_in_workers(std::unique_ptr<Compiler> inner, bool closed_in_process) {
@@ -256,6 +257,7 @@ Result<Compiler*> Components::compiler(const Unit& unit, const Target& target) {
 bool Components::drain(std::chrono::nanoseconds timeout) { return fleet_ == nullptr || fleet_->drain(timeout); }
 
 void Components::finish() {
+  if (params_.activity != nullptr) params_.activity->flush();
   if (fleet_ != nullptr) fleet_->finish();
 }
 

@@ -123,7 +123,8 @@ Status TrustPolicy::verify_bundle(const Statement& statement, const Signature* s
     if (std::optional<TrustError> error = check_signature(statement, *signature)) return rejection(*std::move(error));
   } else if (!unsigned_allowed_) {
     return make_error(Code::Denied,
-                      "the bundle is not signed; sign it with 'kiln bundle create --key' or set trust.unsigned");
+                      "the bundle is not signed; sign it with 'kiln bundle create --key' or set trust.unsigned "
+                      "(KILN_TRUST_UNSIGNED=1)");
   }
   if (live_days(name)) {
     return make_error(
@@ -183,7 +184,8 @@ TrustError TrustPolicy::unknown_key_error(const KeyId& key, const char* deed) co
   if (revoked_.contains(key)) return revoked(key);
   return trust_error(TrustError::Reason::UnknownKey, std::string("it is ") + deed + " key " + short_id(key) +
                                                          ", which is not in the trust policy; to trust that key, "
-                                                         "add it to the policy file");
+                                                         "add it to the policy file with 'kiln trust add KEY "
+                                                         "--namespace NAME'");
 }
 
 /// Step 5 of the order, for a key of the policy.
@@ -194,7 +196,8 @@ std::optional<TrustError> TrustPolicy::check_key_scope(const TrustedKey& voice, 
   if (std::any_of(voice.patterns.begin(), voice.patterns.end(), speaks)) return std::nullopt;
   return trust_error(TrustError::Reason::NamespaceNotAllowed,
                      "key " + short_id(key) + " is not allowed to sign for '" + name +
-                         "'; add the namespace to this key in the policy file");
+                         "'; add the namespace to this key in the policy file with 'kiln trust add KEY --namespace " +
+                         name + "'");
 }
 
 std::optional<TrustError> TrustPolicy::check_signature(const Statement& statement, const Signature& signature) const {

@@ -58,6 +58,7 @@ class TrustPolicy {
   void trust_live_namespace(const std::string& pattern, std::uint64_t days);
   /// Rejects everything that this key signed, and everything signed by a host that it certified.
   void revoke(const KeyId& key);
+  bool is_revoked(const KeyId& key) const { return revoked_.contains(key); }
   /// Merges another policy: all keys of both, the highest epochs, all live namespaces with the lowest number of days,
   /// all revocations. Unsigned bundles are allowed if either policy allows them; code from other systems is rejected if
   /// either policy rejects it.

@@ -36,6 +36,28 @@ TEST_F(Cache, StatsCountsEntriesAndBytes) {
   EXPECT_EQ(cache["max_bytes"], 20ull << 30);
 }
 
+TEST_F(Cache, StatsCountHitsMissesAndTimeSavedByProgramAndDay) {
+  ASSERT_EQ(run({"compile", "k.cu", "--arch", "sm_75,sm_80", "--entry", "k"}).exit_code, 0);
+  write("bad.cu", "not C++");
+  ASSERT_NE(run({"compile", "bad.cu", "--arch", "sm_80"}).exit_code, 0);
+  std::uint64_t hits = 0, compiled = 0, failed = 0, saved = 0;
+  // Two days if the test runs at midnight.
+  for (const auto& each : run({"cache", "stats", "--json"}).json()["caches"][0]["activity"]) {
+    EXPECT_EQ(each["program"], "kiln");
+    EXPECT_EQ(each["day"].get<std::string>().size(), 10u) << each;
+    hits += each["hits"]["disk"].get<std::uint64_t>();
+    compiled += each["compiled"].get<std::uint64_t>();
+    failed += each["failed"].get<std::uint64_t>();
+    saved += each["saved_ms"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(hits, 2u);
+  EXPECT_EQ(compiled, 2u);
+  EXPECT_EQ(failed, 1u);
+  EXPECT_GT(saved, 0u);
+  const Ran text = run({"cache", "stats"});
+  EXPECT_NE(text.out.find("PROGRAM  HITS  MISSES  TIME SAVED"), std::string::npos) << text.out;
+}
+
 TEST_F(Cache, LsListsEveryEntry) {
   const auto entries = run({"cache", "ls", "--json"}).json()["entries"];
   ASSERT_EQ(entries.size(), 2u);

@@ -46,6 +46,52 @@ TEST_F(Warm, ReaderPublishesNothing) {
   EXPECT_EQ(summary(ran)["not_published"], 0);
 }
 
+TEST_F(Warm, ReportsWhyNothingIsPublished) {
+  const auto problem = [](const Ran& ran) {
+    const auto problems = ran.json()["problems"];
+    return problems.empty() ? std::string() : problems.back().get<std::string>();
+  };
+  const Ran reader = run({"warm", "--from", "kiln.toml", "--json"}, host("b"));
+  ASSERT_EQ(reader.exit_code, 0) << reader.err;
+  EXPECT_NE(problem(reader).find("no signing key"), std::string::npos) << reader.out;
+  EXPECT_TRUE(reader.says("kiln key generate")) << reader.err;
+
+  Variables wrong = ci("c");
+  wrong["KILN_REMOTE_SIGNING_KEY"] = path("absent.key");
+  const Ran no_file = run({"warm", "--from", "kiln.toml", "--json"}, wrong);
+  EXPECT_NE(problem(no_file).find("nothing was published to " + path("shared")), std::string::npos) << no_file.out;
+  EXPECT_NE(problem(no_file).find("absent.key"), std::string::npos) << no_file.out;
+
+  // What is in the cache of this host is not compiled again, so that it is not published.
+  const Ran late = run({"warm", "--from", "kiln.toml", "--json"}, ci("c"));
+  EXPECT_EQ(summary(late)["published"], 0);
+  EXPECT_NE(problem(late).find("2 artifacts are in the cache of this host but not in"), std::string::npos) << late.out;
+  EXPECT_NE(problem(late).find("kiln warm --from kiln.toml"), std::string::npos) << late.out;
+
+  ASSERT_EQ(summary(run({"warm", "--from", "kiln.toml", "--json"}, ci("d")))["published"], 2);
+  EXPECT_EQ(problem(run({"warm", "--from", "kiln.toml", "--json"}, ci("c"))), "") << "now the store has them";
+}
+
+TEST_F(Warm, ReportsStoreThatTakesNoUploads) {
+  Variables wrong = ci("b");
+  wrong["KILN_REMOTE"] = write("file", "") + "/below";
+  const Ran ran = run({"warm", "--from", "kiln.toml", "--json"}, wrong);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(summary(ran)["published"], 0) << ran.out;
+  EXPECT_TRUE(ran.says("of 2 artifacts were not published to " + path("file/below"))) << ran.err;
+  EXPECT_TRUE(ran.says("'kiln doctor'")) << ran.err;
+}
+
+TEST_F(Warm, ReportsBundleThatIsNotUsed) {
+  create("app.kiln");
+  const Ran ran = run({"warm", "--from", "kiln.toml", "--json"}, {{"KILN_BUNDLES", path("app.kiln")}});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  ASSERT_EQ(ran.json()["problems"].size(), 1U) << ran.out;
+  EXPECT_NE(ran.json()["problems"][0].get<std::string>().find("the bundle is not signed"), std::string::npos);
+  const Ran gone = run({"warm", "--from", "kiln.toml", "--json"}, {{"KILN_BUNDLES", path("absent.kiln")}});
+  EXPECT_EQ(gone.json()["problems"].size(), 1U) << gone.out;
+}
+
 TEST_F(Warm, ProfileUsesBundlesAndManifestAndReportsUnmatched) {
   create("app.kiln");
   write("profile.jsonl", asked("app.kiln", "a.cu", "sm_80") + asked("app.kiln", "b.cu", "sm_90") +

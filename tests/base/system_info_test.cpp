@@ -296,6 +296,21 @@ TEST(ShownCommand, ShowsOptionAfterOptionWithoutValue) {
   EXPECT_EQ(format_command_line({"app", "--keys", "--points", "10"}), "app --keys --points 10");
 }
 
+TEST_F(MadeUpMachine, NamesProgramOrScript) {
+  using namespace std::string_literals;
+  const std::pair<std::string, const char*> lines[] = {
+      {"/opt/app/serve\0--port\0001\0"s, "serve"},
+      {"python3\0-u\0-X\0dev\0/home/a/train.py\0--lr\0"s, "train.py"},
+      {"/usr/bin/python3.12\0-m\0torch.run\0x\0"s, "python -m torch.run"},
+      {"python\0-c\0secret = 1\0"s, "python -c"},
+      {"python\0"s, "python"},
+      {"", ""}};
+  for (const auto& [line, name] : lines) {
+    say("/proc/self/cmdline", line);
+    EXPECT_EQ(program_name(files()), name);
+  }
+}
+
 TEST(OwnCommand, NamesThisTest) { EXPECT_NE(current_command_line().find("test_"), std::string::npos); }
 
 using Processor = MadeUpMachine;

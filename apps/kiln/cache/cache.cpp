@@ -1,4 +1,6 @@
 // kiln cache stats | gc | verify | clear: commands for whole caches. cache_entries.cpp has those for single entries.
+#include <cstdio>
+
 #include "apps/kiln/cache/cache_set.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
@@ -13,6 +15,32 @@
 namespace kiln::cli {
 namespace {
 
+// The rows that fit on a screen; --json prints all.
+constexpr std::size_t kMaxActivityRows = 20;
+
+std::string saved_text(std::uint64_t ms) {
+  const double seconds = static_cast<double>(ms) / 1e3;
+  if (seconds < 120) return time_text(static_cast<double>(ms));
+  char text[32];
+  std::snprintf(text, sizeof text, seconds < 7200 ? "%.1f min" : "%.1f h",
+                seconds < 7200 ? seconds / 60 : seconds / 3600);
+  return text;
+}
+
+std::string activity_text(const std::vector<Activity>& activity) {
+  std::vector<std::vector<std::string>> rows = {{"DAY", "PROGRAM", "HITS", "MISSES", "TIME SAVED"}};
+  for (const Activity& each : activity) {
+    if (rows.size() > kMaxActivityRows) break;
+    rows.push_back({day_text(each.day), each.program.empty() ? "(unknown)" : each.program, std::to_string(each.hits()),
+                    std::to_string(each.misses()), saved_text(each.saved_ms)});
+  }
+  std::string text = table_text(rows, "  ");
+  if (activity.size() > kMaxActivityRows) {
+    text += "  and " + std::to_string(activity.size() - kMaxActivityRows) + " more, which --json prints\n";
+  }
+  return text;
+}
+
 void print_stats(const CacheResult<DiskStore::Stats>& outcome, Console& console) {
   if (!outcome.result) return;
   const DiskStore::Stats& stats = *outcome.result;
@@ -25,6 +53,7 @@ void print_stats(const CacheResult<DiskStore::Stats>& outcome, Console& console)
   rows.push_back({"size", size});
   if (stats.entries > 0) rows.push_back({"last used", ago(stats.newest) + "; oldest entry " + ago(stats.oldest)});
   console.print(console.bold(outcome.root) + (outcome.writable ? "" : " (read only)") + '\n' + table_text(rows, "  "));
+  if (!stats.activity.empty()) console.print(activity_text(stats.activity));
 }
 
 std::string collected_text(const CacheResult<GcResult>& outcome) {

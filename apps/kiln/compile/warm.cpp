@@ -1,10 +1,10 @@
 // kiln warm: fills the caches of this node with the units that a file lists.
-#include <atomic>
 #include <utility>
 
 #include "apps/kiln/bundle/bundle_files.hpp"
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/compile/batch.hpp"
+#include "apps/kiln/compile/publishing.hpp"
 #include "apps/kiln/compile/warm_report.hpp"
 #include "apps/kiln/exit_code.hpp"
 #include "base/clock.hpp"
@@ -24,24 +24,6 @@ Config warming_config(const EventEmitter& emitter) {
   config.remote_budget = std::max(config.remote_budget, kBudget);
   return config;
 }
-
-// Counts the uploads to the remote store and forwards all events to the console.
-class UploadCounter {
- public:
-  explicit UploadCounter(EventCallback next) : next_(std::move(next)) {}
-  void on_event(const Event& event) {
-    if (event.kind == Event::Kind::Uploaded) ++sent_;
-    if (event.kind == Event::Kind::UploadDropped) ++dropped_;
-    next_(event);
-  }
-  std::uint64_t sent() const { return sent_; }
-  std::uint64_t dropped() const { return dropped_; }
-
- private:
-  const EventCallback next_;
-  std::atomic<std::uint64_t> sent_{0};
-  std::atomic<std::uint64_t> dropped_{0};
-};
 
 // Removes from the profile the requests that the configured bundles serve. They need neither a source nor a compiler.
 Status serve_from_bundles(Profile& profile, const Config& config, Console& console, WarmReport& report) {
@@ -111,12 +93,14 @@ Result<std::vector<Job>> manifest_jobs(const Arguments& arguments) {
 
 int warm_units(const Arguments& arguments, bool profile, Console& console) {
   const auto start = system_clock().steady();
-  UploadCounter uploads(console.listener());
+  PublishingObserver uploads(console.listener());
   WarmReport result{arguments.from, profile ? "profile" : "manifest", {}, {}};
+  Config remote;
   {
     SessionOptions options = session_options(arguments, console);
     options.on_event = [&](const Event& event) { uploads.on_event(event); };
     Config config = warming_config(EventEmitter(options.on_event));
+    remote = config;
     Session session = detail::SessionAccess::open(std::move(options), std::move(config));
     Components& components = detail::SessionAccess::components(session);
     const Result<std::vector<Job>> jobs =
@@ -130,9 +114,14 @@ int warm_units(const Arguments& arguments, bool profile, Console& console) {
     const Progress publishing(console, {"publishing", {}});
     (void)session.wait_for_uploads(kPublishing);  // uploads that are still pending are dropped and counted
   }
+  result.seconds = milliseconds_since(system_clock(), start) / 1e3;
   result.published = uploads.sent();
   result.dropped = uploads.dropped();
-  result.seconds = milliseconds_since(system_clock(), start) / 1e3;
+  result.problems = uploads.problems();
+  if (std::string problem = publishing_problem(remote, result, uploads.upload_failure()); !problem.empty()) {
+    console.warn(problem);
+    result.problems.push_back(std::move(problem));
+  }
   const int failed = print_errors(result.outcomes, console);
   console.print(arguments.json ? warm_json(result) : result.text());
   if (failed != kSuccess) return failed;

@@ -54,6 +54,7 @@ std::string warm_json(const WarmReport& report) {
              {"seconds", rounded(report.seconds)}}}};
   out.update(to_json(report.outcomes));
   out["unmatched"] = json_array(report.unmatched);
+  out["problems"] = report.problems;
   return text_of(out);
 }
 

@@ -20,6 +20,8 @@ struct WarmReport {
   std::uint64_t already_cached = 0;  ///< artifacts of a bundle that were already cached
   std::uint64_t published = 0;       ///< artifacts uploaded to the remote store
   std::uint64_t dropped = 0;         ///< artifacts that could not be uploaded
+  /// Why something that is configured, a bundle or the fleet, is not effective, with the next step.
+  std::vector<std::string> problems;
   double seconds = 0;
 
   std::uint64_t failed() const;

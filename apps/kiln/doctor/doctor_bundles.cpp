@@ -1,6 +1,8 @@
+#include <set>
 #include <utility>
 
 #include "apps/kiln/doctor/doctor_checks.hpp"
+#include "base/format.hpp"
 #include "bundle/bundle.hpp"
 #include "session/config/trust_policy_file.hpp"
 
@@ -17,7 +19,12 @@ Result<std::string> look_into(const std::string& path, const TrustPolicy& policy
   const BundleHeader& header = (*bundle)->header();
   const std::string signer =
       header.signature ? "signed by " + header.signature->key.hex().substr(0, 16) : std::string("unsigned");
-  return header.name_space + ", epoch " + std::to_string(header.epoch) + ", " + signer;
+  std::string text = header.name_space + ", epoch " + std::to_string(header.epoch) + ", " + signer;
+  const Result<BundleDescription> about = (*bundle)->description();
+  if (!about) return about.error();
+  std::set<std::string> targets;
+  for (const BundleDescription::Artifact& artifact : about->artifacts) targets.insert(artifact.target.name());
+  return text + ", for " + join_strings(targets);
 }
 
 }  // namespace
@@ -33,10 +40,11 @@ DoctorCheck check_bundles(const Config& config) {
   const EventEmitter emitter([&](const Event& event) { broken = event.message; });
   const TrustPolicy policy = make_trust_policy({}, config, emitter);
   std::size_t rejected = 0;
+  std::string first_rejected;
   finding.details.push_back({"bundle", "state"});
   for (const std::string& path : config.bundles) {
     const Result<std::string> found = look_into(path, policy);
-    if (!found) ++rejected;
+    if (!found && rejected++ == 0) first_rejected = found.error().message;
     finding.details.push_back({path, found ? *found : found.error().message});
   }
   const std::string asked = config.bundles_exact ? "for exact matches" : "for compatible artifacts";
@@ -45,7 +53,7 @@ DoctorCheck check_bundles(const Config& config) {
   finding.advice = "nothing to do";
   if (rejected == 0 && broken.empty()) return finding;
   finding.state = State::Problem;
-  finding.advice = broken.empty() ? "fix the bundles in the table; docs/how-to/sign-and-trust.md" : broken;
+  finding.advice = !broken.empty() ? broken : "programs do not use " + first_rejected;
   return finding;
 }
 

@@ -22,7 +22,10 @@ std::string role_text(const Config& config, DoctorCheck& finding) {
     finding.advice = "fix remote.signing_key; until then this host only reads";
     return "none: " + signer.error().message;
   }
-  if (*signer == nullptr) return "reader: does not publish what it compiles (remote.signing_key)";
+  if (*signer == nullptr) {
+    return "reader: does not publish what it compiles; to publish, set remote.signing_key to a key of 'kiln key "
+           "generate'";
+  }
   if (!(*signer)->is_live()) {
     return "CI signer: publishes as " + (*signer)->name_space() + ", epoch " + std::to_string(config.remote_epoch);
   }
@@ -48,7 +51,7 @@ std::string trust_text(const Config& config, DoctorCheck& finding) {
     return text + (live.empty() ? "; no live namespace" : "; live: " + live);
   }
   finding.state = State::Problem;
-  finding.advice = "list the trusted keys in a policy file (trust, KILN_TRUST); docs/how-to/share-a-cache.md";
+  finding.advice = "trust the key of the publisher with 'kiln trust add KEY --namespace NAME'; docs/fleet.md";
   return policy ? "no trusted keys: remote entries are not used" : policy.error().message;
 }
 

@@ -68,6 +68,15 @@ static const char* name_of(CachedFile::Kind kind) {
   return "unknown";
 }
 
+static Json to_json(const Activity& activity) {
+  return {{"day", day_text(activity.day)},
+          {"program", activity.program},
+          {"hits", {{"bundle", activity.bundle}, {"disk", activity.disk}, {"remote", activity.remote}}},
+          {"compiled", activity.compiled},
+          {"failed", activity.failed},
+          {"saved_ms", activity.saved_ms}};
+}
+
 static Json to_json(const DiskStore::Stats& stats) {
   Json object{{"entries", stats.entries},
               {"bytes", stats.bytes},
@@ -76,6 +85,8 @@ static Json to_json(const DiskStore::Stats& stats) {
               {"newest_use", stats.entries > 0 ? Json(seconds(stats.newest)) : Json()},
               {"bytes_by_kind", Json::object()}};
   for (const auto& [kind, bytes] : stats.by_kind) object["bytes_by_kind"][name_of(kind)] = bytes;
+  object["activity"] = Json::array();
+  for (const Activity& each : stats.activity) object["activity"].push_back(to_json(each));
   return object;
 }
 

@@ -289,6 +289,25 @@ std::string current_command_line(const SystemFileRoot& files) {
   return format_command_line({arguments.begin(), arguments.end()});
 }
 
+std::string program_name(const SystemFileRoot& files) {
+  const std::string text = text_of(files.root + "/proc/self/cmdline").value_or("");
+  const std::vector<std::string_view> arguments = split(text, '\0');
+  const auto base = [](std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); };
+  if (arguments.empty()) return {};
+  std::string name = base(arguments[0]);
+  if (!name.starts_with("python")) return name;
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    if (arguments[i] == "-m" && i + 1 < arguments.size()) return "python -m " + std::string(arguments[i + 1]);
+    if (arguments[i] == "-c") return "python -c";
+    if (arguments[i] == "-W" || arguments[i] == "-X") {
+      ++i;  // options with a value
+    } else if (!arguments[i].starts_with('-')) {
+      return base(arguments[i]);
+    }
+  }
+  return name;
+}
+
 std::optional<ProcessSample> sample_process(pid_t process, const SystemFileRoot& files) {
   const auto text = text_of(files.root + "/proc/" + std::to_string(process) + "/stat");
   // The name, in parentheses, can contain blanks and parentheses.

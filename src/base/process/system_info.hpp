@@ -49,6 +49,9 @@ std::string host_identity(const SystemFileRoot& files = {});
 /// Returns the command line of this process as a shell would show it. The value of an option that is named like a
 /// secret is replaced by `***`. Reads files; empty if unknown.
 std::string current_command_line(const SystemFileRoot& files = {});
+/// Returns the name of this program: the base name of the script for an interpreter (python train.py), else of the
+/// executable; `python -c` and `python -m module` as they are. Reads files; empty if unknown.
+std::string program_name(const SystemFileRoot& files = {});
 /// Formats a command line in that form.
 std::string format_command_line(const std::vector<std::string>& arguments);
 

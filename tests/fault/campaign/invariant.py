@@ -15,7 +15,8 @@ from operations import Folder, digest_of
 LIMIT = 30  # seconds until any result
 # Permanent files of a cache and a runtime directory: entries and their metadata by digest, and one file of each of
 # these.
-KEPT = re.compile(r"(cache/(v1|fetched-\w+/v1)/((entries|hints|history)/\w\w/\w{62,64}|digests|usage|gc|locks|CACHEDIR\.TAG)"
+KEPT = re.compile(r"(cache/(v1|fetched-\w+/v1)/((entries|hints|history)/\w\w/\w{62,64}|activity/\d+|digests|usage|gc|locks"
+                  r"|CACHEDIR\.TAG)"
                   r"|shared/(ac|cas)/\w\w/\w{64}|run/kiln/(locks|digesting|digests|slots))$")
 
 
