@@ -51,7 +51,7 @@ std::string trust_text(const Config& config, DoctorCheck& finding) {
     return text + (live.empty() ? "; no live namespace" : "; live: " + live);
   }
   finding.state = State::Problem;
-  finding.advice = "trust the key of the publisher with 'kiln trust add KEY --namespace NAME'; docs/fleet.md";
+  finding.advice = "trust the key of the publisher with 'kiln trust add KEY --namespace NAME'; docs/how-to/share-a-cache.md";
   return policy ? "no trusted keys: remote entries are not used" : policy.error().message;
 }
 

@@ -65,7 +65,7 @@ class Wheel(unittest.TestCase):
         return sorted(package.iterdir())
 
     def test_compiles_cub_with_only_the_package_of_nvrtc(self) -> None:
-        """docs/bundled-headers.md: kiln's wheel and NVRTC, and no toolkit."""
+        """docs/how-to/install.md: kiln's wheel and NVRTC, and no toolkit."""
         libraries = self.install_nvrtc()
         if not any(int(library.suffix[1:]) >= 3 for library in libraries if "builtins" in library.name):
             self.skipTest("no NVRTC with bundled headers (13.3 or later) is installed")
