@@ -26,7 +26,7 @@ DoctorCheck check_bundles(const Config& config) {
   DoctorCheck finding{State::Ok, "bundles", {}, {}, {}};
   if (config.bundles.empty()) {
     finding.text = "none configured; programs can have linked bundles";
-    finding.advice = "nothing to do; docs/how-to/ship-bundles.md describes bundles";
+    finding.advice = "nothing to do; docs/bundles.md describes bundles";
     return finding;
   }
   std::string broken;
@@ -45,7 +45,7 @@ DoctorCheck check_bundles(const Config& config) {
   finding.advice = "nothing to do";
   if (rejected == 0 && broken.empty()) return finding;
   finding.state = State::Problem;
-  finding.advice = broken.empty() ? "fix the bundles in the table; docs/how-to/sign-and-trust.md" : broken;
+  finding.advice = broken.empty() ? "fix the bundles in the table; docs/trust.md" : broken;
   return finding;
 }
 
