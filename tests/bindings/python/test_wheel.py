@@ -122,15 +122,15 @@ class Wheel(unittest.TestCase):
     def nvrtc_of(self, program: pathlib.Path, **variables: str) -> dict[str, Any]:
         """Returns what `kiln doctor` finds out about NVRTC without a toolkit."""
         # Without NVRTC its exit code is 3 if there is no OpenCL device either.
-        command = ["sh", "-c", '"$0" doctor --json || test $? = 3', program]
-        report = json.loads(self.without_toolkit(*command, **variables))
+        script = '"$0" doctor --json || test $? = 3'
+        report = json.loads(self.without_toolkit("sh", "-c", script, program, **variables))
         found: dict[str, Any] = next(each for each in report["findings"] if each["check"] == "NVRTC")
         return found
 
     def without_toolkit(self, *command: str | os.PathLike[str], **variables: str) -> str:
         """Runs a command where the toolkit and the test's own environment are empty. Returns its output."""
         home = {"HOME": str(self.place), "KILN_CACHE_DIR": str(self.place / "only-nvrtc"), **variables}
-        return support.call_hiding(self, support.compiler_directories(), *command, **home)
+        return support.call_hiding(self, support.compiler_directories(), *command, timeout=300, **home)
 
 
 if __name__ == "__main__":

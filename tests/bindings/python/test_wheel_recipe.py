@@ -88,8 +88,9 @@ class WheelRecipe(unittest.TestCase):
             "KILN_DRIVER": os.environ["KILN_FAKE_DRIVER"],
             "KILN_FAKE_DRIVER_DEVICES": device,
         }
-        script = [self.python, "-B", HERE / "first_import.py", what]
-        report: dict[str, Any] = json.loads(support.call_hiding(self, hidden, *script, timeout=240, **environment))
+        script = str(HERE / "first_import.py")
+        out = support.call_hiding(self, hidden, self.python, "-B", script, what, timeout=240, **environment)
+        report: dict[str, Any] = json.loads(out)
         return report
 
     def without_compiler(self, device: str, what: str) -> dict[str, Any]:
