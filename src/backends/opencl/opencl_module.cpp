@@ -12,6 +12,10 @@
 namespace kiln {
 namespace {
 
+// Has the driver report the names and types of parameters, for OpenClKernel::parameters. PoCL's binaries always have
+// them; it asks for the option when a binary is loaded.
+constexpr const char* kKeepParameters = "-cl-kernel-arg-info";
+
 // Returns LoadRejected for any error about the bytes, because another binary can work. Exhausted resources are another
 // error.
 Error rejection(const char* what, cl_int error, std::string log) {
@@ -58,7 +62,10 @@ Result<std::shared_ptr<Module>> OpenClModule::load(std::shared_ptr<const OpenClC
                                                   binaries.data(), nullptr, &error);
   if (program == nullptr) return rejection("clCreateProgramWithBinary", error, {});
   std::shared_ptr<Module> module(new OpenClModule(std::move(place), program));
-  error = cl.BuildProgram(program, count, devices.data(), "", nullptr, nullptr);
+  error = cl.BuildProgram(program, count, devices.data(), kKeepParameters, nullptr, nullptr);
+  if (error == CL_INVALID_BUILD_OPTIONS) {
+    error = cl.BuildProgram(program, count, devices.data(), "", nullptr, nullptr);
+  }
   if (error != CL_SUCCESS) return rejection("clBuildProgram", error, opencl_build_log(cl, program, devices.front()));
   return module;
 }
