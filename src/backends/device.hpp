@@ -73,8 +73,8 @@ class Device {
   /// Makes the device's primary context current in the calling thread, on the explicit request of a caller without a
   /// context.
   virtual Status make_current(std::size_t device) = 0;
-  /// Makes the primary context of the first device current if the calling thread has no context. Does nothing if it
-  /// has one.
+  /// Makes the primary context of the first device current if the calling thread has no context or a destroyed one.
+  /// Does nothing if it has one.
   virtual Status ensure_current() = 0;
 
   /// Loads an artifact into the driver. Needs no current context and disturbs no stream capture in any thread. Returns

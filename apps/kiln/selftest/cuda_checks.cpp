@@ -48,10 +48,10 @@ Result<Shown> check_shared_memory(const Subject& subject) {
   Bench bench = Bench::open(subject);
   const Unit unit = Unit::cuda("shared.cu",
                                "extern \"C\" __global__ void reverse(float* x) {\n"
-                               "  extern __shared__ float all[];\n"
-                               "  for (int i = threadIdx.x; i < 16384; i += blockDim.x) all[16383 - i] = x[i];\n"
+                               "  extern __shared__ float tile[];\n"
+                               "  for (int i = threadIdx.x; i < 16384; i += blockDim.x) tile[16383 - i] = x[i];\n"
                                "  __syncthreads();\n"
-                               "  for (int i = threadIdx.x; i < 16384; i += blockDim.x) x[i] = all[i];\n"
+                               "  for (int i = threadIdx.x; i < 16384; i += blockDim.x) x[i] = tile[i];\n"
                                "}\n")
                         .with_entry("reverse");
   const Kernel kernel = bench.session.get(unit).value();

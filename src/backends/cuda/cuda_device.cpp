@@ -142,7 +142,9 @@ Status CudaDevice::ensure_current() {
   if (!opened) return opened.error();
   unsigned long long id = 0;
   const DriverResult result = (**opened)->CtxGetId(nullptr, &id);
-  return result == DriverResult::InvalidContext ? make_current(0) : (*opened)->check("cuCtxGetId", result);
+  // A destroyed context is of no use to anyone: for example the primary one, which an earlier session released.
+  const bool none = result == DriverResult::InvalidContext || result == DriverResult::ContextIsDestroyed;
+  return none ? make_current(0) : (*opened)->check("cuCtxGetId", result);
 }
 
 Result<cuda::Context> CudaDevice::primary(const CudaApi& api, cuda::DeviceNumber device) {
