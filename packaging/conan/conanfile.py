@@ -52,6 +52,7 @@ class Kiln(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
+        toolchain.user_presets_path = False
         for part in ("TESTS", "BENCH", "EXAMPLES", "PYTHON"):
             toolchain.cache_variables[f"KILN_BUILD_{part}"] = False
         toolchain.generate()

@@ -23,4 +23,5 @@ grep -q '"packages"' "$scratch/list.json" || fail "no package was created: $(cat
 grep -q 'scale for sm_80, a cubin: yes' "$scratch/said.txt" || fail "the program did not run: $(tail -n 60 "$scratch/said.txt")"
 # No remote was asked and no other package is needed.
 ! grep -qiE 'https?://[^ ]*conan' "$scratch/said.txt" || fail "a remote was used: $(grep -iE 'https?://' "$scratch/said.txt")"
+[ ! -e "$source_dir/tests/packages/uses_kiln/CMakeUserPresets.json" ] || fail "the recipe writes into the source tree"
 grep "scale for sm_80" "$scratch/said.txt"
