@@ -33,7 +33,7 @@ DoctorCheck check_bundles(const Config& config) {
   DoctorCheck finding{State::Ok, "bundles", {}, {}, {}};
   if (config.bundles.empty()) {
     finding.text = "none configured; programs can have linked bundles";
-    finding.advice = "nothing to do; docs/bundles.md describes bundles";
+    finding.advice = "nothing to do; docs/how-to/ship-bundles.md describes bundles";
     return finding;
   }
   std::string broken;

@@ -51,7 +51,8 @@ std::string trust_text(const Config& config, DoctorCheck& finding) {
     return text + (live.empty() ? "; no live namespace" : "; live: " + live);
   }
   finding.state = State::Problem;
-  finding.advice = "trust the key of the publisher with 'kiln trust add KEY --namespace NAME'; docs/how-to/share-a-cache.md";
+  finding.advice =
+      "trust the key of the publisher with 'kiln trust add KEY --namespace NAME'; docs/how-to/share-a-cache.md";
   return policy ? "no trusted keys: remote entries are not used" : policy.error().message;
 }
 
@@ -68,7 +69,7 @@ std::string namespaces_of(const Config& config, DoctorCheck& finding) {
   if (names.empty() || !left_out.empty()) {
     finding.state = State::Problem;
     finding.advice = "list the namespaces to read in trust.namespaces (KILN_TRUST_NAMESPACES), at most " +
-                     std::to_string(kMaxRemoteNamespaces) + "; docs/trust.md";
+                     std::to_string(kMaxRemoteNamespaces) + "; docs/how-to/sign-and-trust.md";
   }
   const std::string text =
       names.empty() ? "none: the policy names no namespace without a wildcard" : join_strings(names);
@@ -92,7 +93,7 @@ DoctorCheck check_remote(const Config& config) {
   DoctorCheck finding{State::Ok, "remote", {}, "nothing to do; 'kiln remote stats' shows its contents", {}};
   if (config.remote_url.empty()) {
     finding.text = "none configured: this host shares nothing with other hosts";
-    finding.advice = "nothing to do; docs/fleet.md describes the remote store";
+    finding.advice = "nothing to do; docs/how-to/share-a-cache.md describes the remote store";
     return finding;
   }
   const auto object_store = open_object_store(config);
@@ -120,8 +121,9 @@ DoctorCheck check_lease(const Config& config) {
   DoctorCheck finding{State::Ok, "lease", {}, "nothing to do", {}};
   if (config.lease_url.empty()) {
     finding.text = "none configured: hosts do not wait for each other";
-    finding.advice = config.remote_url.empty() ? "nothing to do"
-                                               : "not needed for few hosts; docs/fleet.md describes when it is useful";
+    finding.advice = config.remote_url.empty()
+                         ? "nothing to do"
+                         : "not needed for few hosts; docs/how-to/share-a-cache.md describes when it is useful";
     return finding;
   }
   if (config.remote_url.empty()) {
@@ -134,7 +136,7 @@ DoctorCheck check_lease(const Config& config) {
   if (!leases) {
     finding.state = State::Problem;
     finding.text = config.lease_url + " is not used: " + leases.error().message;
-    finding.advice = "fix the setting; docs/fleet.md shows a TLS sidecar for Redis";
+    finding.advice = "fix the setting; docs/how-to/share-a-cache.md shows a TLS sidecar for Redis";
     return finding;
   }
   finding.text =
