@@ -77,6 +77,11 @@ std::string_view declared_name(const std::vector<std::string_view>& tokens, std:
   return {};
 }
 
+std::string without_blanks(std::string text) {
+  std::erase(text, ' ');
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::string> kernel_names(std::string_view source) {
@@ -130,6 +135,10 @@ std::optional<UnknownEntry> find_unknown_entry(std::string_view log) {
 }
 
 Error unknown_entry_error(const Unit& unit, const UnknownEntry& unknown) {
+  // NVRTC prints the tokens of an expression with blanks between them.
+  const auto is_same = [&](const std::string& entry) { return without_blanks(entry) == without_blanks(unknown.entry); };
+  const auto asked = std::find_if(unit.entries().begin(), unit.entries().end(), is_same);
+  const std::string& entry = asked != unit.entries().end() ? *asked : unknown.entry;
   std::vector<std::string> names = kernel_names(unit.full_source());
   for (const Header& header : unit.headers()) {
     for (std::string& name : kernel_names(header.content)) names.push_back(std::move(name));
@@ -139,7 +148,7 @@ Error unknown_entry_error(const Unit& unit, const UnknownEntry& unknown) {
   std::string list = names.empty() ? "no __global__ function (a kernel of a header needs its full name)"
                                    : join_strings(names) + (more > 0 ? " and " + std::to_string(more) + " more" : "");
   return make_error(Code::CompileFailed,
-                    "unit '" + unit.name() + "' has no kernel '" + unknown.entry + "'" +
+                    "unit '" + unit.name() + "' has no kernel '" + entry + "'" +
                         (unknown.reason.empty() ? "" : ": " + unknown.reason) + "; its source has " + list,
                     unknown.log);
 }

@@ -93,7 +93,7 @@ void ActivityLog::append(const Activity& activity) {
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   const std::string name = name_of(activity.day);
   Fd fd(openat(version, name.c_str(), kFlags, 0644));
-  if (!fd && errno == ENOENT && mkdirat(version, kActivityDirectory, 0755) == 0) {
+  if (!fd && errno == ENOENT && (mkdirat(version, kActivityDirectory, 0755) == 0 || errno == EEXIST)) {
     fd = Fd(openat(version, name.c_str(), kFlags, 0644));
   }
   struct stat status;

@@ -42,7 +42,8 @@ TEST_F(Cache, StatsCountHitsMissesAndTimeSavedByProgramAndDay) {
   ASSERT_NE(run({"compile", "bad.cu", "--arch", "sm_80"}).exit_code, 0);
   std::uint64_t hits = 0, compiled = 0, failed = 0, saved = 0;
   // Two days if the test runs at midnight.
-  for (const auto& each : run({"cache", "stats", "--json"}).json()["caches"][0]["activity"]) {
+  const nlohmann::json stats = run({"cache", "stats", "--json"}).json();
+  for (const auto& each : stats["caches"][0]["activity"]) {
     EXPECT_EQ(each["program"], "kiln");
     EXPECT_EQ(each["day"].get<std::string>().size(), 10u) << each;
     hits += each["hits"]["disk"].get<std::uint64_t>();

@@ -59,7 +59,8 @@ std::uint64_t missing_in_store(const Config& config, const WarmReport& report, c
 
 void PublishingObserver::on_event(const Event& event) {
   if (event.kind == Event::Kind::Uploaded) ++sent_;
-  if (event.kind == Event::Kind::UploadDropped) ++dropped_;
+  // An upload without a key is a dependency set, which is no artifact.
+  if (event.kind == Event::Kind::UploadDropped && !event.key.empty()) ++dropped_;
   {
     const MutexLock lock(mutex_);
     const bool failed = event.kind == Event::Kind::RemoteUnavailable;
