@@ -48,8 +48,9 @@ if(NOT KILN_SANITIZE AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULA
   endforeach()
   set(file ${CMAKE_BINARY_DIR}/share/man/man1/kiln.1)
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/man/man1)
-  add_custom_command(OUTPUT ${file} COMMAND kiln_program man > ${file} DEPENDS kiln_program VERBATIM)
-  list(APPEND completion_files ${file})
+  add_custom_command(OUTPUT ${file}.gz COMMAND kiln_program man > ${file} COMMAND gzip -9nf ${file}
+                     DEPENDS kiln_program VERBATIM)
+  list(APPEND completion_files ${file}.gz)
   add_custom_target(kiln_completions ALL DEPENDS ${completion_files})
   install(DIRECTORY ${CMAKE_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT tools)
 endif()

@@ -28,7 +28,7 @@ known=$(nm -DC "$library")
 for completion in bash-completion/completions/kiln zsh/site-functions/_kiln fish/vendor_completions.d/kiln.fish; do
   grep -q kiln "$prefix/share/$completion" || fail "missing completion in share/$completion"
 done
-grep -q '^.SS kiln compile' "$prefix/share/man/man1/kiln.1" || fail "missing manual page in share/man/man1"
+zgrep -q '^.SS kiln compile' "$prefix/share/man/man1/kiln.1.gz" || fail "missing manual page in share/man/man1"
 grep -q schema_version "$prefix/share/kiln/schemas/compile.json" || fail "missing schemas in share/kiln/schemas"
 
 run_twice() {
