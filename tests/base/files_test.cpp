@@ -8,13 +8,12 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <thread>
 
 #include "base/files/replace_file.hpp"
-#include "base/process/environment.hpp"
 #include "support/fixtures/files.hpp"
 #include "support/fixtures/temporary_directory.hpp"
+#include "support/processes/scoped_env.hpp"
 
 namespace kiln::test {
 namespace {
@@ -147,13 +146,8 @@ TEST(MakeDirectories, CreatesPrivateAndKeepsExisting) {
 
 class HostLocalDirectory : public testing::Test {
  protected:
-  HostLocalDirectory() { setenv("XDG_RUNTIME_DIR", directory_.path().c_str(), 1); }
-  ~HostLocalDirectory() override {
-    before_ ? setenv("XDG_RUNTIME_DIR", before_->c_str(), 1) : unsetenv("XDG_RUNTIME_DIR");
-  }
-
   const TemporaryDirectory directory_;
-  const std::optional<std::string> before_ = environment_variable("XDG_RUNTIME_DIR");
+  const ScopedEnv runtime_{"XDG_RUNTIME_DIR", directory_.path().c_str()};
 };
 
 TEST_F(HostLocalDirectory, IsPrivateAndRejectedIfOthersCanWrite) {
