@@ -13,6 +13,7 @@
 #include "base/files/replace_file.hpp"
 #include "support/fixtures/files.hpp"
 #include "support/fixtures/temporary_directory.hpp"
+#include "support/processes/scoped_env.hpp"
 
 namespace kiln::test {
 namespace {
@@ -143,20 +144,29 @@ TEST(MakeDirectories, CreatesPrivateAndKeepsExisting) {
   EXPECT_FALSE(make_directories(directory.path("file/below")).has_value());
 }
 
-TEST(HostLocalDirectory, IsPrivateAndRejectedIfOthersCanWrite) {
-  const TemporaryDirectory directory;
-  const char* before = std::getenv("XDG_RUNTIME_DIR");
-  const std::string saved = before != nullptr ? before : "";
-  setenv("XDG_RUNTIME_DIR", directory.path().c_str(), 1);
-  EXPECT_EQ(host_local_directory().value(), directory.path("kiln"));
-  chmod(directory.path("kiln").c_str(), 0755);
-  EXPECT_TRUE(host_local_directory().has_value());
+class HostLocalDirectory : public testing::Test {
+ protected:
+  const TemporaryDirectory directory_;
+  const ScopedEnv runtime_{"XDG_RUNTIME_DIR", directory_.path().c_str()};
+};
+
+TEST_F(HostLocalDirectory, IsPrivateAndRejectedIfOthersCanWrite) {
+  EXPECT_EQ(host_local_directory().value(), directory_.path("kiln"));
   struct stat status;
-  ASSERT_EQ(stat(directory.path("kiln").c_str(), &status), 0);
+  ASSERT_EQ(stat(directory_.path("kiln").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700u);
-  chmod(directory.path("kiln").c_str(), 0777);
+  chmod(directory_.path("kiln").c_str(), 0777);
   EXPECT_FALSE(host_local_directory().has_value());
-  before != nullptr ? setenv("XDG_RUNTIME_DIR", saved.c_str(), 1) : unsetenv("XDG_RUNTIME_DIR");
+}
+
+// In a container, /tmp can be writable by all users without the sticky bit, or belong to an unknown user.
+TEST_F(HostLocalDirectory, IsMadeInAnyParent) {
+  chmod(directory_.path().c_str(), 0777);
+  EXPECT_EQ(host_local_directory().value(), directory_.path("kiln"));
+  EXPECT_EQ(host_local_directory().value(), directory_.path("kiln")) << "it exists now";
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to change the owner of directories";
+  ASSERT_EQ(chown(directory_.path().c_str(), 65534, 65534), 0);
+  EXPECT_EQ(host_local_directory().value(), directory_.path("kiln"));
 }
 
 TEST(PrivateDirectory, IsNotMadeWhereOthersCanReplaceItAndFollowsNoLink) {

@@ -91,5 +91,23 @@ TEST_F(OwnedFileTest, SecretMustBePrivate) {
   }
 }
 
+TEST_F(OwnedFileTest, ChecksDirectoriesAndTheirPaths) {
+  const std::string directory = directory_.path("a/b");
+  fs::create_directory_symlink(directory, directory_.path("link"));
+  EXPECT_TRUE(check_owned_directory(directory).has_value());
+  EXPECT_EQ(check_owned_directory(directory + "/none").error().code, Code::Unavailable);
+  EXPECT_EQ(check_owned_directory(file_).error().code, Code::Unavailable);
+  for (const std::string& writable : {directory, directory_.path("a")}) {
+    ASSERT_EQ(chmod(writable.c_str(), 0775), 0);
+    for (const std::string& path : {directory, directory + "/none", directory_.path("link")}) {
+      const Status checked = check_owned_directory(path);
+      ASSERT_FALSE(checked.has_value()) << path;
+      EXPECT_EQ(checked.error().code, Code::Denied);
+      EXPECT_NE(checked.error().message.find("chmod go-w '" + writable + "'"), std::string::npos);
+    }
+    ASSERT_EQ(chmod(writable.c_str(), 0755), 0);
+  }
+}
+
 }  // namespace
 }  // namespace kiln::test

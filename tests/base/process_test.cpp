@@ -6,8 +6,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "base/process/dynamic_library.hpp"
 
 namespace kiln::test {
 namespace {
@@ -99,6 +103,20 @@ TEST(Process, StartFailureNamesProgram) {
   const auto child = Process::spawn({{"/no/such/program"}, {}, {}});
   ASSERT_FALSE(child.has_value());
   EXPECT_NE(child.error().message.find("/no/such/program"), std::string::npos);
+}
+
+void in_this_program() {}
+
+TEST(PathOfAddress, IsTheProgramAndNotItsFirstArgument) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  ASSERT_EQ(path_of_address(reinterpret_cast<const void*>(&in_this_program)), program);
+  if (std::getenv("KILN_TEST_ARGUMENT") != nullptr) return;
+  // The same test again, started under the name of another program.
+  const std::string command = "exec -a /bin/sh '" + program + "' --gtest_filter=PathOfAddress.*";
+  const Process::SpawnOptions start{{"/bin/bash", "-c", command}, {"KILN_TEST_ARGUMENT=1"}, {}};
+  Result<Process> again = Process::spawn(start);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_TRUE(again->wait(seconds(20))->succeeded());
 }
 
 }  // namespace

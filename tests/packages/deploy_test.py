@@ -80,6 +80,15 @@ class Manifests(unittest.TestCase):
                 kubernetes_validate.validate(wrong, version, strict=True)
         print(f"\nkubernetes-validate: {len(objects)} objects, Kubernetes {', '.join(versions)}")
 
+    def test_caches_are_below_the_volumes_that_every_user_can_write_to(self) -> None:
+        pod = kubernetes()["Deployment", "program"]["spec"]["template"]["spec"]
+        shared = {volume["name"] for volume in pod["volumes"] if "emptyDir" in volume}
+        for container in pod["initContainers"] + pod["containers"]:
+            (cache,) = [pathlib.Path(each["value"]) for each in container["env"] if each["name"] == "KILN_CACHE_DIR"]
+            mounts = [pathlib.Path(each["mountPath"]) for each in container["volumeMounts"] if each["name"] in shared]
+            self.assertNotIn(cache, mounts, "kiln does not use a directory that other users can write to")
+            self.assertTrue(set(mounts) & set(cache.parents), f"{cache} is not on a volume")
+
     def test_compose_file_and_action_match_their_schemas(self) -> None:
         try:
             import check_jsonschema  # noqa: F401

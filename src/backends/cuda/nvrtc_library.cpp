@@ -196,6 +196,9 @@ std::vector<SearchedPlace> nvrtc_places(const NvrtcSearch& search) {
   for (const PackageDirectory& each : packages) {
     if (!is_directory(each.path + "/nvidia")) places.push_back({each.found_by, each.path, "has no directory nvidia"});
   }
+  for (const PackageDirectory& each : search.packages.skipped) {
+    places.push_back({each.found_by, each.path, "skipped: " + each.reason});
+  }
   return places;
 }
 

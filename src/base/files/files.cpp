@@ -225,7 +225,10 @@ std::string host_local_path() {
 
 Result<std::string> host_local_directory() {
   std::string path = host_local_path();
-  if (Status made = make_private_directory(path); !made) return std::move(made).error();
+  // The parent is not checked: /tmp of a container can belong to an unknown user, or lack the sticky bit.
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return io_error("cannot create", path, errno);
+  const Result<Fd> directory = open_trusted_directory(path);
+  if (!directory) return directory.error();
   return path;
 }
 

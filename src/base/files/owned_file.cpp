@@ -90,6 +90,19 @@ class PathWalk {
     }
   }
 
+  /// Checks a directory and those on its path. `path` is absolute.
+  Status check(std::string path) {
+    rest_ = std::move(path);
+    if (Status entered = enter_root(); !entered) return entered;
+    for (std::string name = next_name(); !name.empty(); name = next_name()) {
+      struct stat status;
+      if (fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return missing(name);
+      Status done = S_ISLNK(status.st_mode) ? follow(name, status.st_uid) : enter(name);
+      if (!done) return done;
+    }
+    return {};
+  }
+
  private:
   /// Removes and returns the next component; empty at the end.
   std::string next_name() {
@@ -154,6 +167,13 @@ class PathWalk {
   int links_ = 0;
 };
 
+Result<std::string> absolute_path(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  char here[PATH_MAX];
+  if (getcwd(here, sizeof here) == nullptr) return io_error("cannot determine the directory of", path, errno);
+  return join_path(here, path);
+}
+
 }  // namespace
 
 bool is_owned(const struct stat& status, const std::vector<uid_t>& owners) {
@@ -168,13 +188,15 @@ Result<OwnedFile> open_owned_file(const std::string& path, FileUse use) {
   if (stat(path.c_str(), &any) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
     return make_error(Code::Unavailable, path + " does not exist");
   }
-  std::string whole = path;
-  if (!whole.starts_with('/')) {
-    char here[PATH_MAX];
-    if (getcwd(here, sizeof here) == nullptr) return io_error("cannot determine the directory of", path, errno);
-    whole = join_path(here, path);
-  }
-  return PathWalk().open(std::move(whole), use);
+  Result<std::string> whole = absolute_path(path);
+  if (!whole) return std::move(whole).error();
+  return PathWalk().open(*std::move(whole), use);
+}
+
+Status check_owned_directory(const std::string& path) {
+  Result<std::string> whole = absolute_path(path);
+  if (!whole) return std::move(whole).error();
+  return PathWalk().check(*std::move(whole));
 }
 
 }  // namespace kiln

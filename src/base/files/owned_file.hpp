@@ -40,4 +40,9 @@ struct OwnedFile {
 /// path, its owner or mode, and the command that changes it.
 Result<OwnedFile> open_owned_file(const std::string& path, FileUse use);
 
+/// Makes the checks of `open_owned_file` for a directory and for the directories and links on its path. A directory
+/// that passes can be replaced later only by this user and by root. Returns Code::Unavailable if it does not exist and
+/// those that do exist on its path pass.
+Status check_owned_directory(const std::string& path);
+
 }  // namespace kiln

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -44,14 +45,16 @@ std::string path_of_address(const void* address) {
   if (dladdr1(address, &info, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) == 0 || info.dli_fname == nullptr) {
     return {};
   }
-  // The program itself has no name in the loader's list. `dli_fname` is then the name by which it was started: often
-  // without a directory, or a link to the program in another one.
+  // The program itself has no name in the loader's list. `dli_fname` is then its first argument, which the caller of
+  // the program chooses.
   const bool is_program = object == nullptr || object->l_name == nullptr || object->l_name[0] == '\0';
   if (!is_program && info.dli_fname[0] == '/') return info.dli_fname;
   char program[PATH_MAX];
-  if (info.dli_fname[0] == '/' && realpath(info.dli_fname, program) != nullptr) return program;
   const ssize_t size = readlink("/proc/self/exe", program, sizeof program);
-  return size > 0 ? std::string(program, static_cast<std::size_t>(size)) : std::string(info.dli_fname);
+  if (size > 0) return {program, static_cast<std::size_t>(size)};
+  // Without /proc. A program that runs with more privileges than its caller does not trust the argument.
+  if (getauxval(AT_SECURE) != 0 || info.dli_fname[0] != '/') return {};
+  return realpath(info.dli_fname, program) != nullptr ? std::string(program) : std::string();
 }
 
 }  // namespace kiln

@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -117,9 +119,27 @@ TEST_F(NvrtcSearchOrder, ListsEveryPlaceWithItsResult) {
                 "VIRTUAL_ENV active/nvidia/cuda_nvrtc/lib: does not exist", "package none: has no directory nvidia"}));
 }
 
+TEST_F(NvrtcSearchOrder, ListsSkippedDirectoriesWithTheReason) {
+  NvrtcSearch search;
+  search.packages.skipped = {{directory_.path("active"), "VIRTUAL_ENV", "other users can write to it"}};
+  place("active/nvidia/cu13/lib", 13, 4);
+  EXPECT_FALSE(choose_nvrtc(search));
+  const std::vector<SearchedPlace> places = nvrtc_places(search);
+  ASSERT_EQ(places.size(), 1U);
+  EXPECT_EQ(places[0].found_by, "VIRTUAL_ENV");
+  EXPECT_EQ(places[0].path, directory_.path("active"));
+  EXPECT_EQ(places[0].result, "skipped: other users can write to it");
+}
+
 class PackageSearch : public testing::Test {
  protected:
-  // Returns the directories relative to that of the test, the own one first.
+  // Creates a directory. Returns its path.
+  std::string make(const std::string& name) const {
+    fs::create_directories(directory_.path(name));
+    return directory_.path(name);
+  }
+
+  // Returns the directories relative to that of the test, the own one first and skipped ones last.
   std::vector<std::string> of(const std::string& file, const std::string& environment = {}) const {
     const std::string root = directory_.path("");
     const PackageDirectories all =
@@ -129,6 +149,10 @@ class PackageSearch : public testing::Test {
     for (const PackageDirectory& each : all.installed) {
       found.push_back(std::string(each.found_by) + " " + each.path.substr(root.size()));
     }
+    for (const PackageDirectory& each : all.skipped) {
+      EXPECT_FALSE(each.reason.empty());
+      found.push_back("skipped " + each.path.substr(root.size()));
+    }
     return found;
   }
   TemporaryDirectory directory_;
@@ -136,8 +160,61 @@ class PackageSearch : public testing::Test {
 
 TEST_F(PackageSearch, IsNextToTheModuleAndTheProgramOfTheWheel) {
   const std::vector<std::string> expected = {"own env/lib/python3.12/site-packages"};
+  make("env/lib/python3.12/site-packages/kiln");
   EXPECT_EQ(of("env/lib/python3.12/site-packages/kiln/_kiln.so"), expected);
   EXPECT_EQ(of("env/lib/python3.12/site-packages/kiln/bin/kiln"), expected);
+  make("build/python/kiln");
+  write_text(directory_.path("build/python/kiln/__init__.py"), "");
+  EXPECT_EQ(of("build/python/kiln/_kiln.so"), std::vector<std::string>{"own build/python"});
+}
+
+TEST_F(PackageSearch, IsNotNextToOtherPrograms) {
+  make("build/nvidia");
+  make("kiln");
+  EXPECT_TRUE(of("build/app").empty());
+  EXPECT_TRUE(of("kiln/app").empty());
+  EXPECT_TRUE(of("lib/libkiln.so").empty());
+  make("opt/kiln/lib/python3.12/site-packages");
+  EXPECT_EQ(of("opt/kiln/bin/kiln"), std::vector<std::string>{"prefix opt/kiln/lib/python3.12/site-packages"});
+}
+
+TEST_F(PackageSearch, SkipsEnvironmentsThatOtherUsersCanChange) {
+  const std::string site = "env/lib/python3.12/site-packages";
+  const std::vector<std::string> skipped = {"skipped " + site};
+  make(site + "/nvidia");
+  make(site + "/cuda");
+  for (const std::string& name : {std::string("env"), std::string("env/lib"), site, site + "/nvidia", site + "/cuda"}) {
+    for (const mode_t mode : {0775, 0757}) {
+      ASSERT_EQ(chmod(directory_.path(name).c_str(), mode), 0);
+      EXPECT_EQ(of("build/bin/kiln", "env"), skipped) << name;
+      EXPECT_EQ(of("env/bin/kiln", "env"), skipped) << name;
+    }
+    ASSERT_EQ(chmod(directory_.path(name).c_str(), 0755), 0);
+  }
+  EXPECT_EQ(of("build/bin/kiln", "env"), std::vector<std::string>{"VIRTUAL_ENV " + site});
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to change the owner of directories";
+  ASSERT_EQ(chown(directory_.path(site + "/cuda").c_str(), 12345, 12345), 0);
+  EXPECT_EQ(of("build/bin/kiln", "env"), skipped);
+}
+
+TEST_F(PackageSearch, SkipsTheOwnDirectoryIfUsersWithoutAccessToKilnCanAddPackages) {
+  const std::string module = "site-packages/kiln/_kiln.so";
+  const std::vector<std::string> own = {"own site-packages"};
+  const std::vector<std::string> skipped = {"skipped site-packages"};
+  const std::string nvidia = make("site-packages/nvidia");
+  const std::string package = make("site-packages/kiln");
+  for (const std::string& path : {directory_.path("site-packages"), nvidia}) {
+    ASSERT_EQ(chmod(path.c_str(), 0775), 0);
+    EXPECT_EQ(of(module), own) << "the group can replace kiln too";
+    ASSERT_EQ(chmod(path.c_str(), 01777), 0);
+    EXPECT_EQ(of(module), skipped);
+    ASSERT_EQ(chmod(path.c_str(), 0755), 0);
+  }
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to change the owner of directories";
+  ASSERT_EQ(chown(nvidia.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(of(module), skipped);
+  ASSERT_EQ(chown(package.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(of(module), own) << "kiln and NVRTC have the same owner";
 }
 
 TEST_F(PackageSearch, IsInThePrefixOfTheProgram) {
@@ -149,7 +226,7 @@ TEST_F(PackageSearch, IsInThePrefixOfTheProgram) {
 }
 
 TEST_F(PackageSearch, IsInTheActiveEnvironment) {
-  fs::create_directories(directory_.path("env/lib/python3.12/site-packages"));
+  make("env/lib/python3.12/site-packages/kiln");
   EXPECT_EQ(of("build/bin/kiln", "env"), std::vector<std::string>{"VIRTUAL_ENV env/lib/python3.12/site-packages"});
   EXPECT_EQ(of("env/bin/kiln", "env"), std::vector<std::string>{"prefix env/lib/python3.12/site-packages"});
   EXPECT_EQ(of("env/lib/python3.12/site-packages/kiln/bin/kiln", "env"),
