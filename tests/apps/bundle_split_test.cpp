@@ -130,12 +130,12 @@ TEST_F(SplitProgram, PullThatFailedCanBeRepeated) {
   const Variables variables = with_skopeo();
   const Strings both = {"bundle", "pull", "oci:app.oci:latest", "-o", "new/all.oci", "--arch", "sm_80,sm_90"};
   write("fail-sm_90", "");
+  const mode_t before = umask(022);
   const Ran failed = run(both, variables);
   EXPECT_EQ(failed.exit_code, 1) << failed.err;
   EXPECT_TRUE(failed.says("skopeo cannot copy oci:app.oci:latest-sm_90")) << failed.err;
   EXPECT_EQ(names("new"), Strings{}) << "neither one of two images nor a temporary directory";
   fs::remove(path("fail-sm_90"));
-  const mode_t before = umask(022);
   const Ran pulled = run(both, variables);
   umask(before);
   ASSERT_EQ(pulled.exit_code, 0) << pulled.err;
