@@ -168,7 +168,7 @@ std::optional<BundleSet::BundleHit> BundleSet::find(const Unit& unit, const Targ
     auto match = bundle->find(unit.key(), target, rejected);
     if (match && *match) return BundleHit{std::move(**match), bundle->describe()};
     if (match) {
-      append_targets(*bundle, unit, have);
+      (void)append_targets(*bundle, unit, target, have);
     } else {
       emit_corruption(*bundle, match.error());
     }
@@ -185,24 +185,31 @@ std::optional<BundleSet::BundleHit> BundleSet::find(const Unit& unit, const Targ
 
 std::string BundleSet::explain_miss(const Unit& unit, const Target& target) {
   std::string text;
+  bool has_target = false;  // with bundle.match = exact, the code can be by another compiler
   const NamespaceScope scope = scope_of(unit);
   for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
-    if (scope.admits(bundle->header().name_space)) append_targets(*bundle, unit, text);
+    if (!scope.admits(bundle->header().name_space)) continue;
+    has_target = append_targets(*bundle, unit, target, text) || has_target;
   }
-  if (!text.empty()) text += "; add " + target.name() + " with 'kiln bundle create --arch " + target.architecture + "'";
+  const bool has_architecture = target.form != Form::OpenClBinary && target.form != Form::External;
+  if (!text.empty() && !has_target && has_architecture) {
+    text += "; add " + target.name() + " with 'kiln bundle create --arch " + target.name() + "'";
+  }
   const MutexLock lock(mutex_);
   for (const std::string& each : rejected_) text += (text.empty() ? "not used: " : "; not used: ") + each;
   return text;
 }
 
-void BundleSet::append_targets(Bundle& bundle, const Unit& unit, std::string& have) {
+bool BundleSet::append_targets(Bundle& bundle, const Unit& unit, const Target& target, std::string& have) {
   const auto targets = bundle.targets(unit.key());
   if (!targets) {
     emit_corruption(bundle, targets.error());
-  } else if (!targets->empty()) {
-    have.append(have.empty() ? "" : "; ")
-        .append(bundle.describe() + " has it for " + join_strings(*targets, &Target::name));
+    return false;
   }
+  if (targets->empty()) return false;
+  have.append(have.empty() ? "" : "; ")
+      .append(bundle.describe() + " has it for " + join_strings(*targets, &Target::name));
+  return std::find(targets->begin(), targets->end(), target) != targets->end();
 }
 
 void BundleSet::emit_other_compilers(const Recipe& recipe, const RequestContext& context) {

@@ -82,8 +82,8 @@ class BundleSet final : public Store {
   /// Returns an error with the reason if the namespace of a bundle must not serve the session.
   Status check_scope(const Bundle& bundle) const;
   NamespaceScope scope_of(const Unit& unit) const { return options_.scope.narrowed(unit.served_by()); }
-  /// Appends for which targets the bundle has the unit, as text.
-  void append_targets(Bundle& bundle, const Unit& unit, std::string& have);
+  /// Appends for which targets the bundle has the unit, as text. Returns whether `target` is one of them.
+  bool append_targets(Bundle& bundle, const Unit& unit, const Target& target, std::string& have);
   /// Reports a bundle that is not used.
   void reject(std::string reason) KILN_REQUIRES(mutex_);
   bool is_first_report(const std::string& what);

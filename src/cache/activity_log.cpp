@@ -45,20 +45,32 @@ void remove_old(int version, std::uint32_t today) {
 }  // namespace
 
 ActivityLog::ActivityLog(CacheDirectory& directory)
-    : directory_(directory), process_(getpid()), flushed_at_(directory.clock().steady().count()) {}
+    : directory_(directory), process_(getpid()), day_(day_of(directory.clock())),
+      flushed_at_(directory.clock().steady().count()) {}
 
 void ActivityLog::count_hit(Origin origin, double saved_ms) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
+  flush_past_day();
   if (origin == Origin::Bundle) bundle_.fetch_add(1, kRelaxed);
   if (origin == Origin::Disk) disk_.fetch_add(1, kRelaxed);
   if (origin == Origin::Remote) remote_.fetch_add(1, kRelaxed);
   // An entry of another host can state any cost.
   constexpr double kMaxSaved = 86'400'000;
   if (saved_ms > 0) saved_us_.fetch_add(static_cast<std::uint64_t>(std::min(saved_ms, kMaxSaved) * 1000), kRelaxed);
+  flush_if_due();
 }
 
 void ActivityLog::count_compile(bool succeeded) {
+  flush_past_day();
   (succeeded ? compiled_ : failed_).fetch_add(1, std::memory_order_relaxed);
+  flush_if_due();
+}
+
+void ActivityLog::flush_past_day() {
+  if (day_.load(std::memory_order_relaxed) != day_of(directory_.clock())) flush();
+}
+
+void ActivityLog::flush_if_due() {
   const std::int64_t now = directory_.clock().steady().count();
   std::int64_t last = flushed_at_.load(std::memory_order_relaxed);
   if (now - last < std::chrono::nanoseconds(kFlushInterval).count()) return;
@@ -77,10 +89,12 @@ Activity ActivityLog::take() {
 }
 
 void ActivityLog::flush() {
+  // Counts of the new day exist only after this function.
+  const std::uint32_t day = day_.exchange(day_of(directory_.clock()));
   Activity activity = take();
   // A forked child has the counts of its parent, which records them itself.
   if (activity.hits() + activity.misses() == 0 || getpid() != process_) return;
-  activity.day = day_of(directory_.clock());
+  activity.day = day;
   activity.program = program_name();
   append(activity);
 }

@@ -1,4 +1,6 @@
 // kiln bundle split, kiln bundle oci --by-arch and kiln bundle pull.
+#include <sys/stat.h>
+
 #include <filesystem>
 
 #include "apps/bundle_program.hpp"
@@ -22,6 +24,37 @@ class SplitProgram : public BundleProgram {
     const auto json = run({"bundle", "ls", bundle, "--json"}, kUnsigned).json();
     for (const auto& artifact : json["artifacts"])
       all.push_back(artifact["unit"].get<std::string>() + ' ' + artifact["target"].get<std::string>());
+    return all;
+  }
+
+  // Writes images and returns the variables for a skopeo that copies them. It fails for an architecture, after it has
+  // written a file, if there is a file such as fail-sm_90.
+  Variables with_skopeo() {
+    EXPECT_EQ(run({"bundle", "oci", "app.kiln", "-o", "app.oci", "--by-arch"}, kUnsigned).exit_code, 0);
+    EXPECT_EQ(run({"bundle", "split", "app.kiln", "-o", "parts"}, kUnsigned).exit_code, 0);
+    for (const std::string name : {"sm_80", "sm_90"}) {
+      EXPECT_EQ(run({"bundle", "oci", "parts/app." + name + ".kiln", "-o", name + ".oci"}, kUnsigned).exit_code, 0);
+    }
+    const std::string program = write("bin/skopeo",
+                                      "#!/bin/sh\n"
+                                      "for each in \"$@\"; do\n"
+                                      "  case \"$each\" in\n"
+                                      "    oci:*:latest) to=${each#oci:}; to=${to%:latest};;\n"
+                                      "    oci:*) from=${each##*-};;\n"
+                                      "  esac\n"
+                                      "done\n"
+                                      "echo partial > \"$to/oci-layout\"\n"
+                                      "if [ -e fail-$from ]; then exit 1; fi\n"
+                                      "cp -r $from.oci/. \"$to\"\n");
+    fs::permissions(program, fs::perms::owner_all);
+    Variables variables = kUnsigned;
+    variables["PATH"] = path("bin") + ":/usr/bin:/bin";
+    return variables;
+  }
+  Strings names(const std::string& directory) const {
+    Strings all;
+    for (const auto& entry : fs::directory_iterator(path(directory))) all.push_back(entry.path().filename());
+    std::sort(all.begin(), all.end());
     return all;
   }
 };
@@ -91,6 +124,52 @@ TEST_F(SplitProgram, PullCopiesOnlyTheImageForTheArchitecture) {
   const Ran both = run({"bundle", "pull", "oci:app.oci:v3", "-o", "all.oci", "--", "--insecure-policy"}, with_devices);
   ASSERT_EQ(both.exit_code, 0) << both.err;
   EXPECT_NE(both.out.find("KILN_BUNDLES=all.oci/sm_80:all.oci/sm_90 uses them"), std::string::npos) << both.out;
+}
+
+TEST_F(SplitProgram, PullThatFailedCanBeRepeated) {
+  const Variables variables = with_skopeo();
+  const Strings both = {"bundle", "pull", "oci:app.oci:latest", "-o", "new/all.oci", "--arch", "sm_80,sm_90"};
+  write("fail-sm_90", "");
+  const mode_t before = umask(022);
+  const Ran failed = run(both, variables);
+  EXPECT_EQ(failed.exit_code, 1) << failed.err;
+  EXPECT_TRUE(failed.says("skopeo cannot copy oci:app.oci:latest-sm_90")) << failed.err;
+  EXPECT_EQ(names("new"), Strings{}) << "neither one of two images nor a temporary directory";
+  fs::remove(path("fail-sm_90"));
+  const Ran pulled = run(both, variables);
+  umask(before);
+  ASSERT_EQ(pulled.exit_code, 0) << pulled.err;
+  EXPECT_EQ(names("new"), Strings{"all.oci"});
+  EXPECT_EQ(targets("new/all.oci/sm_90"), (Strings{"a.cu sm_90", "b.cu sm_90"}));
+  struct stat status;
+  for (const char* name : {"new", "new/all.oci", "new/all.oci/sm_80"}) {
+    ASSERT_EQ(stat(path(name).c_str(), &status), 0) << name;
+    EXPECT_EQ(status.st_mode & 07777, 0755U) << name << ": programs of other users read it";
+  }
+  const Ran again = run(both, variables);
+  EXPECT_EQ(again.exit_code, 2) << again.err;
+  EXPECT_TRUE(again.says("new/all.oci is not an empty directory")) << again.err;
+}
+
+// An empty directory can be a mount point, which cannot be replaced.
+TEST_F(SplitProgram, PullFillsExistingEmptyDirectory) {
+  const Variables variables = with_skopeo();
+  const Strings one = {"bundle", "pull", "oci:app.oci:latest", "-o", "here/", "--arch", "sm_90"};
+  fs::create_directory(path("here"));
+  struct stat before;
+  ASSERT_EQ(stat(path("here").c_str(), &before), 0);
+  write("fail-sm_90", "");
+  EXPECT_EQ(run(one, variables).exit_code, 1);
+  EXPECT_EQ(names("here"), Strings{});
+  fs::remove(path("fail-sm_90"));
+  fs::create_directory(path("here/.part-killed"));
+  const Ran pulled = run(one, variables);
+  ASSERT_EQ(pulled.exit_code, 0) << pulled.err;
+  EXPECT_EQ(names("here"), (Strings{".part-killed", "blobs", "index.json", "oci-layout"}));
+  EXPECT_EQ(targets("here"), (Strings{"a.cu sm_90", "b.cu sm_90"}));
+  struct stat after;
+  ASSERT_EQ(stat(path("here").c_str(), &after), 0);
+  EXPECT_EQ(after.st_ino, before.st_ino) << "the directory itself stays";
 }
 
 }  // namespace

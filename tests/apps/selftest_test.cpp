@@ -84,6 +84,32 @@ TEST_F(SelftestProgram, WithoutDeviceSkipsEveryCheckWithReason) {
   }
 }
 
+TEST_F(SelftestProgram, DriverThatCrashesAtItsFirstCallIsAFailure) {
+  Variables variables = no_device();
+  variables["KILN_DRIVER"] = FakeCudaDriver::path();
+  variables["KILN_FAKE_DRIVER_KERNELS"] = path("nowhere.so");  // the fake driver aborts
+  const Ran ran = run({"selftest", "-o", "report", "--json"}, variables);
+  EXPECT_EQ(ran.exit_code, 1) << ran.out << ran.err;
+  const nlohmann::json json = ran.json();
+  ASSERT_TRUE(json.is_object()) << ran.out;
+  EXPECT_EQ(json["failed"], 1);
+  const nlohmann::json& cuda = json["backends"][0];
+  EXPECT_EQ(cuda["tested"], true);
+  EXPECT_EQ(cuda["executed"], false);
+  EXPECT_EQ(cuda["evidence"], "Nothing was executed: the driver crashed or did not answer.");
+  EXPECT_TRUE(cuda["support_matrix_row"].is_null()) << cuda;
+  EXPECT_EQ(cuda["checks"][0]["name"], "describe");
+  EXPECT_EQ(cuda["checks"][0]["state"], "failed");
+  EXPECT_NE(cuda["checks"][0]["text"].get<std::string>().find("signal 6"), std::string::npos) << cuda["checks"][0];
+  for (std::size_t i = 1; i < cuda["checks"].size(); ++i) EXPECT_EQ(cuda["checks"][i]["state"], "skipped") << i;
+  EXPECT_EQ(json["backends"][1]["tested"], false) << "a backend without a driver is still absent";
+  EXPECT_NE(read_text(path("report/report.html")).find("describe"), std::string::npos);
+  const Ran text = run({"selftest", "-o", "again"}, variables);
+  EXPECT_EQ(text.exit_code, 1) << text.out;
+  EXPECT_NE(text.out.find("cuda: the driver did not describe its devices"), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find("cuda: not tested"), std::string::npos) << text.out;
+}
+
 TEST_F(SelftestProgram, KeepsExistingDirectory) {
   write("report/notes.txt", "mine");
   const Ran ran = run({"selftest", "-o", "report"}, no_device());

@@ -88,7 +88,7 @@ TEST_F(ActivityLogTest, RecordsHitsMissesAndSavedTimeOfAProcess) {
   log.count_hit(Origin::Remote, 500);
   log.count_compile(true);
   log.count_compile(false);
-  EXPECT_FALSE(fs::exists(file())) << "nothing is written on the path of a hit";
+  EXPECT_FALSE(fs::exists(file())) << "a hit writes nothing within a minute";
   log.flush();
   log.flush();  // nothing new
   const auto all = log.read();
@@ -109,6 +109,38 @@ TEST_F(ActivityLogTest, ALongProcessRecordsOnceAMinuteWhileItCompiles) {
   log.count_compile(true);
   ASSERT_TRUE(fs::exists(file()));
   EXPECT_EQ(log.read()[0].compiled, 2U);
+}
+
+TEST_F(ActivityLogTest, ALongProcessThatCompilesNothingRecordsItsHitsOnceAMinute) {
+  ActivityLog log(cache_);
+  clock_.advance(std::chrono::seconds(61));
+  log.count_hit(Origin::Disk, 10);
+  ASSERT_TRUE(fs::exists(file()));
+  for (int i = 0; i < 100; ++i) log.count_hit(Origin::Disk, 10);
+  EXPECT_EQ(fs::file_size(file()), kActivityRecord) << "one record a minute";
+  clock_.advance(std::chrono::seconds(61));
+  log.count_hit(Origin::Bundle, 0);
+  EXPECT_EQ(fs::file_size(file()), 2 * kActivityRecord);
+  EXPECT_EQ(log.read()[0].hits(), 102U);
+}
+
+TEST_F(ActivityLogTest, CountsBelongToTheDayOnWhichTheyHappened) {
+  ActivityLog log(cache_);
+  log.count_hit(Origin::Disk, 10);
+  log.count_compile(true);
+  clock_.advance(std::chrono::hours(24));
+  log.count_hit(Origin::Disk, 10);  // the first one of the next day
+  log.flush();
+  log.count_hit(Origin::Disk, 10);
+  clock_.advance(std::chrono::hours(24));
+  log.flush();  // the end of a process that did nothing on the third day
+  const auto all = log.read();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].day, today_ + 1);
+  EXPECT_EQ(all[0].disk, 2U);
+  EXPECT_EQ(all[1].day, today_);
+  EXPECT_EQ(all[1].disk, 1U);
+  EXPECT_EQ(all[1].compiled, 1U);
 }
 
 TEST_F(ActivityLogTest, RemovesFilesOfOldDaysOnly) {

@@ -117,6 +117,22 @@ TEST_F(SessionBundles, IncompatibleUnitIsMissAndEventListsArchitectures) {
   EXPECT_NE(reported[0].message.find("sm_75"), std::string::npos) << reported[0].message;
 }
 
+TEST_F(SessionBundles, ErrorNamesTheCommandThatAddsTheTarget) {
+  const Unit opencl = Unit::opencl("scale.cl", "kernel void scale(global int* x) { *x = 1; }").with_entry("scale");
+  BundleMember binary = member(opencl, "sm_80");
+  binary.artifact.target = Target::opencl("a device");
+  Session session = Session::open(options(bundle({member(pip(), "sm_80"), binary}))).value();
+  const std::string machine_code = session.artifact(pip(), Target::sm(75)).error().message;
+  EXPECT_NE(machine_code.find("has it for sm_80; add sm_75 with 'kiln bundle create --arch sm_75'"), std::string::npos)
+      << machine_code;
+  const std::string ptx = session.artifact(pip(), Target{"sm_75", Form::Ptx}).error().message;
+  EXPECT_NE(ptx.find("add compute_75 with 'kiln bundle create --arch compute_75'"), std::string::npos) << ptx;
+  // --arch has no name for an OpenCL device.
+  const std::string device = session.artifact(opencl, Target::opencl("another device")).error().message;
+  EXPECT_NE(device.find("app.kiln has it for "), std::string::npos) << device;
+  EXPECT_EQ(device.find("--arch"), std::string::npos) << device;
+}
+
 TEST_F(SessionBundles, UnitMissingFromBundleEmitsNoEvent) {
   Session session = Session::open(options(bundle({member(pip(), "sm_80")}))).value();
   EXPECT_FALSE(session.artifact(area(), Target::sm(80)).has_value());
@@ -368,7 +384,8 @@ TEST_F(SessionBundlesCuda, ExactMatchServesSameCompilerAndReportsOthers) {
   EXPECT_EQ(log_.count(Event::Kind::BundleIncompatible), 0U);
   const auto other = session.artifact(area(), Target::sm(86));
   ASSERT_FALSE(other.has_value());
-  EXPECT_NE(other.error().message.find("app.kiln"), std::string::npos) << other.error().message;
+  EXPECT_NE(other.error().message.find("app.kiln has it for sm_86"), std::string::npos) << other.error().message;
+  EXPECT_EQ(other.error().message.find("add sm_86"), std::string::npos) << other.error().message;
   const auto reported = log_.of(Event::Kind::BundleIncompatible);
   ASSERT_FALSE(reported.empty());
   EXPECT_NE(reported[0].message.find("nvrtc 99.1.2"), std::string::npos) << reported[0].message;

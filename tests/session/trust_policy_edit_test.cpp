@@ -1,5 +1,7 @@
 #include "session/config/trust_policy_edit.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,9 +26,9 @@ class TrustPolicyEdit : public testing::Test {
  protected:
   std::string file(const std::string& name = "trust.toml") const { return directory_.path(name); }
   static std::string text_in(const std::string& path) { return std::string((*read_file(path).value()).view()); }
-  mode_t mode() const {
+  static mode_t mode_of(const std::string& path) {
     struct stat status;
-    return stat(file().c_str(), &status) == 0 ? status.st_mode & 07777 : 0;
+    return stat(path.c_str(), &status) == 0 ? status.st_mode & 07777 : 0;
   }
   std::size_t files() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory_.path()), fs::directory_iterator()));
@@ -51,12 +53,51 @@ TEST_F(TrustPolicyEdit, KeepsTheRestOfTheFileAndItsMode) {
   ASSERT_EQ(chmod(file().c_str(), 0600), 0);
   ASSERT_TRUE(add_trusted_key(file(), key_, {"acme/*"}).value());
   EXPECT_TRUE(text_in(file()).starts_with(before + "\n"));
-  EXPECT_EQ(mode(), 0600U);
+  EXPECT_EQ(mode_of(file()), 0600U);
   const PublicKey other = SecretKey::generate().public_key();
   ASSERT_TRUE(add_trusted_key(file(), other, {"tools"}).value());
   EXPECT_TRUE(read_trust_policy(file())->may_trust("acme/vision"));
   EXPECT_TRUE(read_trust_policy(file())->may_trust("tools"));
   EXPECT_EQ(files(), 1U) << "no temporary file is left";
+}
+
+TEST_F(TrustPolicyEdit, OtherUsersCanReachNewFileOutsideTheConfigurationDirectory) {
+  setenv("XDG_CONFIG_HOME", file("own").c_str(), 1);
+  const mode_t before = umask(022);
+  EXPECT_TRUE(add_trusted_key(file("etc/acme/kiln/trust.toml"), key_, {"acme"}).value());
+  EXPECT_TRUE(add_trusted_key(file("own/acme/kiln/trust.toml"), key_, {"acme"}).value());
+  EXPECT_TRUE(add_trusted_key(file("own-not/trust.toml"), key_, {"acme"}).value());
+  umask(before);
+  unsetenv("XDG_CONFIG_HOME");
+  for (const char* name : {"etc", "etc/acme", "etc/acme/kiln", "own-not"})
+    EXPECT_EQ(mode_of(file(name)), 0755U) << name;
+  for (const char* name : {"own", "own/acme", "own/acme/kiln"}) EXPECT_EQ(mode_of(file(name)), 0700U) << name;
+  EXPECT_EQ(mode_of(file("etc/acme/kiln/trust.toml")), 0644U);
+}
+
+TEST_F(TrustPolicyEdit, KeepsTheGroup) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to give a file to any group";
+  write_text(file(), "");
+  ASSERT_EQ(chown(file().c_str(), static_cast<uid_t>(-1), 12345), 0);
+  ASSERT_EQ(chmod(file().c_str(), 0640), 0);
+  ASSERT_TRUE(add_trusted_key(file(), key_, {"acme"}).value());
+  struct stat status;
+  ASSERT_EQ(stat(file().c_str(), &status), 0);
+  EXPECT_EQ(status.st_gid, 12345U);
+  EXPECT_EQ(status.st_uid, geteuid());
+  EXPECT_EQ(mode_of(file()), 0640U);
+}
+
+TEST_F(TrustPolicyEdit, LockThatIsNeverReleasedIsAnError) {
+  const Fd holder(open(directory_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(flock(holder.get(), LOCK_EX), 0);
+  const auto added = add_trusted_key(file(), key_, {"acme"}, std::chrono::milliseconds(50));
+  ASSERT_FALSE(added.has_value());
+  EXPECT_EQ(added.error().code, Code::TimedOut);
+  EXPECT_NE(added.error().message.find("cannot lock " + directory_.path()), std::string::npos) << added.error().message;
+  EXPECT_FALSE(fs::exists(file()));
+  ASSERT_EQ(flock(holder.get(), LOCK_UN), 0);
+  EXPECT_TRUE(add_trusted_key(file(), key_, {"acme"}).value());
 }
 
 TEST_F(TrustPolicyEdit, AddsNothingTwice) {

@@ -1,9 +1,13 @@
 // kiln bundle pull: copies, with skopeo, the images of `kiln bundle oci --by-arch` that the devices of a machine use.
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <utility>
@@ -26,6 +30,7 @@ namespace kiln::cli {
 namespace {
 
 constexpr std::chrono::minutes kListTimeout{1};
+constexpr const char* kPartial = ".part-";
 
 // The name of an image as skopeo takes it: `docker://host:5000/kernels` and `7`, or `oci:app.oci` and `latest`.
 struct ImageName {
@@ -141,22 +146,84 @@ std::uint64_t layout_size(const std::string& directory) {
   return bytes;
 }
 
+/// The directory into which images are copied until all of them are complete. It is removed with its files, so that a
+/// command that failed can be repeated. Not thread-safe.
+class PartialOutput {
+ public:
+  /// Creates it beside `output`, or in it if it exists: an empty directory can be a mount point, which nothing
+  /// replaces.
+  static Result<PartialOutput> create(const std::string& given) {
+    const std::string tidy = normalize_path(given);
+    const std::string output = tidy.empty() ? "." : tidy;
+    const bool is_inside = is_directory(output);
+    if (is_inside ? !is_unused(output) : exists(output)) {
+      return make_error(Code::InvalidArgument,
+                        given + " is not an empty directory: name a directory that does not exist yet");
+    }
+    if (Status made = is_inside ? Status() : make_directories(parent_path(output), 0755); !made) return made.error();
+    std::string path = (is_inside ? join_path(output, kPartial) : output + kPartial) + "XXXXXX";
+    if (mkdtemp(path.data()) == nullptr) return io_error("cannot create", path, errno);
+    return PartialOutput(output, is_inside, std::move(path));
+  }
+  PartialOutput(PartialOutput&& other) noexcept
+      : output_(std::move(other.output_)), is_inside_(other.is_inside_), path_(std::exchange(other.path_, {})) {}
+  PartialOutput& operator=(PartialOutput&&) = delete;
+  ~PartialOutput() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+
+  /// Returns the directory that becomes the output. It does not exist yet.
+  std::string content() const { return join_path(path_, "content"); }
+
+  /// Gives the content its final name.
+  Status publish() const {
+    if (!is_inside_) return move(content(), output_);
+    std::vector<std::string> names = list_directory(AT_FDCWD, content().c_str());
+    // Last, because a layout without its index has no images.
+    std::partition(names.begin(), names.end(), [](const std::string& name) { return name != kOciIndexFile; });
+    for (const std::string& name : names) {
+      if (Status moved = move(join_path(content(), name), join_path(output_, name)); !moved) return moved;
+    }
+    return {};
+  }
+
+ private:
+  PartialOutput(std::string output, bool is_inside, std::string path)
+      : output_(std::move(output)), is_inside_(is_inside), path_(std::move(path)) {}
+
+  // What a killed command left does not matter.
+  static bool is_unused(const std::string& directory) {
+    const std::vector<std::string> names = list_directory(AT_FDCWD, directory.c_str());
+    return std::all_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with(kPartial); });
+  }
+  static Status move(const std::string& from, const std::string& to) {
+    if (std::rename(from.c_str(), to.c_str()) != 0) return io_error("cannot create", to, errno);
+    return {};
+  }
+
+  std::string output_;
+  bool is_inside_;
+  std::string path_;
+};
+
 Result<std::vector<PulledPart>> pull(const Arguments& arguments) {
   const Result<ImageName> image = parse_image_name(arguments.reference);
   if (!image) return image.error();
-  if (is_directory(arguments.output) && !list_directory(AT_FDCWD, arguments.output.c_str()).empty()) {
-    return make_error(Code::InvalidArgument,
-                      arguments.output + " is not empty: name a directory that does not exist yet");
-  }
   const Result<std::vector<std::string>> chosen = choose_parts(arguments, *image);
   if (!chosen) return chosen.error();
+  const Result<PartialOutput> partial = PartialOutput::create(arguments.output);
+  if (!partial) return partial.error();
   std::vector<PulledPart> parts;
+  if (Status made = make_directories(partial->content(), 0755); !made) return made.error();
   for (const std::string& part : *chosen) {
-    const std::string directory = chosen->size() == 1 ? arguments.output : join_path(arguments.output, part);
+    const auto below = [&](const std::string& top) { return chosen->size() == 1 ? top : join_path(top, part); };
+    const std::string directory = below(partial->content());
     if (Status made = make_directories(directory, 0755); !made) return made.error();
     if (Status copied = copy_image(arguments, image->with(part), directory); !copied) return copied.error();
-    parts.push_back({part, image->with(part), directory, layout_size(directory)});
+    parts.push_back({part, image->with(part), below(arguments.output), layout_size(directory)});
   }
+  if (Status published = partial->publish(); !published) return published.error();
   return parts;
 }
 

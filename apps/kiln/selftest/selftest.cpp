@@ -36,6 +36,12 @@ constexpr seconds kTimeForAll{540};  // the whole command ends in ten minutes
 constexpr seconds kTimeForOne{240};
 constexpr JsonLimits kLimits{4, 10'000};
 constexpr const char* kDefaultDirectory = "kiln-selftest";
+constexpr const char* kTimeIsOver = "the time of the selftest is over";
+constexpr const char* kNoDescription = "the driver did not describe its devices";
+
+double ms_since(SelftestClock::time_point start) {
+  return std::chrono::duration<double, std::milli>(SelftestClock::now() - start).count();
+}
 
 std::string encoded(const Result<Shown>& shown) {
   if (!shown) {
@@ -116,9 +122,11 @@ class Runner {
     made.driver_replaced = !subject.driver.empty();
     take_description(subject, made);
     if (print_) console_.print(console_.bold(made.backend) + ": " + header(made));
+    if (print_ && !made.checks.empty()) print(made.checks.back());
+    const std::string reason = made.failed_to_describe() ? kNoDescription : made.absent;
     for (const Check& check : checks_of(subject.backend)) {
-      made.checks.push_back(made.absent.empty() ? run_one(check, subject, made.executed) : skipped(check, made.absent));
-      if (print_ && made.absent.empty()) print(made.checks.back());
+      made.checks.push_back(reason.empty() ? run_one(check, subject, made.executed) : skipped(check, reason));
+      if (print_ && reason.empty()) print(made.checks.back());
     }
     return made;
   }
@@ -129,6 +137,7 @@ class Runner {
   }
   static std::string header(const BackendOutcome& made) {
     if (!made.absent.empty()) return "not tested: " + made.absent;
+    if (made.failed_to_describe()) return kNoDescription;
     return made.devices.front().name + " (" + made.devices.front().target + "), " + made.driver;
   }
   milliseconds time_left() const {
@@ -136,15 +145,32 @@ class Runner {
     return std::min<milliseconds>(left, kTimeForOne);
   }
 
+  // Only a driver that answers can be absent. One that crashes or does not answer is a failed check.
   void take_description(const Subject& subject, BackendOutcome& made) const {
+    const milliseconds time = time_left();
+    if (time.count() <= 0) {
+      made.absent = kTimeIsOver;
+      return;
+    }
+    const auto start = SelftestClock::now();
     const Result<std::string> text = run_in_child(
         [&] {
           const Result<std::string> described = describe(subject);
           return described ? *described : json_text(Json{{"absent", described.error().message}});
         },
-        time_left());
+        time);
     const Result<SortedJson> json = text ? parse_json(*text, kLimits) : Result<SortedJson>(text.error());
-    made.absent = json ? anonymized_(text_member(*json, "absent")) : json.error().message;
+    if (!json) {
+      made.executed = false;
+      made.checks.push_back({"describe",
+                             "the driver describes its devices",
+                             Outcome::State::Failed,
+                             anonymized_(json.error().message),
+                             {},
+                             ms_since(start)});
+      return;
+    }
+    made.absent = anonymized_(text_member(*json, "absent"));
     if (!made.absent.empty()) return;
     made.driver = text_member(*json, "driver");
     for (const SortedJson& device : member_of(*json, "devices")) {
@@ -157,10 +183,10 @@ class Runner {
   Outcome run_one(const Check& check, Subject& subject, bool& executed) const {
     Outcome outcome{check.name, check.description, Outcome::State::Failed, {}, {}, 0};
     const milliseconds time = time_left();
-    if (time.count() <= 0) return skipped(check, "the time of the selftest is over");
+    if (time.count() <= 0) return skipped(check, kTimeIsOver);
     const auto start = SelftestClock::now();
     const Result<std::string> text = run_in_child([&] { return encoded(run_check(check, subject)); }, time);
-    outcome.ms = std::chrono::duration<double, std::milli>(SelftestClock::now() - start).count();
+    outcome.ms = ms_since(start);
     const Result<SortedJson> json = text ? parse_json(*text, kLimits) : Result<SortedJson>(text.error());
     if (!json) {
       outcome.text = json.error().message;

@@ -50,6 +50,7 @@ std::string check_rows(const BackendOutcome& backend) {
 std::string backend_section(const BackendOutcome& backend, const SelftestReport& report) {
   std::string html = "<h2>" + escaped(backend.backend) + "</h2>\n<p>" + escaped(evidence_of(backend)) + "</p>\n";
   if (!backend.absent.empty()) return html;
+  if (backend.failed_to_describe()) return html + "<table>" + check_rows(backend) + "</table>\n";
   html += "<table>" + table_row({"device", "target", "multiprocessors", "memory"}, "th");
   for (const TestedDevice& device : backend.devices) {
     html += table_row({escaped(device.name) + (device.cpu ? " (a CPU)" : ""), escaped(device.target),
@@ -92,7 +93,8 @@ Json to_json(const BackendOutcome& backend, const SelftestReport& report) {
           {"executed", tested && backend.executed},
           {"devices", std::move(devices)},
           {"checks", std::move(checks)},
-          {"support_matrix_row", tested ? Json(backend.matrix_row(report.kiln, report.date)) : Json(nullptr)}};
+          {"support_matrix_row",
+           backend.devices.empty() ? Json(nullptr) : Json(backend.matrix_row(report.kiln, report.date))}};
 }
 
 std::size_t count_in(const BackendOutcome& backend, Outcome::State state) {
@@ -136,6 +138,7 @@ bool SelftestReport::tested() const {
 
 std::string evidence_of(const BackendOutcome& backend) {
   if (!backend.absent.empty()) return "Not tested: " + backend.absent;
+  if (backend.failed_to_describe()) return "Nothing was executed: the driver crashed or did not answer.";
   if (!backend.executed) {
     return "Host calls only: the library of the setting 'driver' accepts launches and runs nothing. This says nothing "
            "about a GPU.";

@@ -31,13 +31,15 @@ struct TestedDevice {
 /// The checks of one backend.
 struct BackendOutcome {
   std::string backend;  ///< cuda or opencl
-  std::string absent;   ///< why nothing was tested; empty if there is a device
+  std::string absent;   ///< why nothing was tested; empty if there is a device, or if the driver failed
   std::string driver;
   bool driver_replaced = false;  ///< true if the setting `driver` names another library than the system's
   bool executed = true;          ///< false if the driver accepted launches and ran nothing
   std::vector<TestedDevice> devices;
   std::vector<Outcome> checks;
 
+  /// Returns true if the driver crashed or did not answer when it was to describe its devices.
+  bool failed_to_describe() const { return absent.empty() && devices.empty(); }
   /// Returns the row of the support matrix for this run.
   std::string matrix_row(const std::string& kiln, const std::string& date) const;
 };
