@@ -2,7 +2,7 @@
 # Installs the packages for building and testing kiln, by name, from the package registries configured on this machine.
 # Idempotent: installed packages are not changed. Needs root for the Debian packages.
 #   tools/setup.sh              everything that CI needs
-#   tools/setup.sh --minimal    only what `cmake --preset minimal` needs, from Debian alone
+#   tools/setup.sh --minimal    only what `cmake --preset minimal` and programs that use its result need, from Debian alone
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case ${1:-} in
@@ -12,6 +12,7 @@ esac
 
 packages=(
   g++ cmake ninja-build python3               # python3: the SBOM and the Debian packages' documents
+  pkg-config                                  # for programs that use the installed library
   libssl-dev libxxhash-dev                    # SHA-256, XXH3
   libsodium-dev libzstd-dev                   # Ed25519, compression of bundles
   nlohmann-json3-dev libtomlplusplus-dev      # JSON, kiln.toml
@@ -20,7 +21,7 @@ packages=(
   libcurl4-openssl-dev libhiredis-dev         # remote stores and leases: HTTP, opened at run time; Redis, linked in
 )
 if [ "${1:-}" != --minimal ]; then packages+=(
-  clang clang-format clang-tidy lld pkg-config git python3-venv python3-dev
+  clang clang-format clang-tidy lld git python3-venv python3-dev
   libclang-rt-14-dev                          # libFuzzer and the sanitizers for clang
   libgtest-dev libgmock-dev                   # tests
   ocl-icd-opencl-dev pocl-opencl-icd          # OpenCL on the CPU
@@ -28,6 +29,7 @@ if [ "${1:-}" != --minimal ]; then packages+=(
   strace                                      # files that a program really opened; injected faults
   docker-registry skopeo                      # registry for bundles as images, and the tool that copies them
   nginx-light redis-server openssl            # real servers for tests, and certificates for them
+  ca-certificates                             # in the container image
   faketime iproute2 iptables                  # wrong clocks; several hosts and packet loss on one machine
   squashfs-tools erofs-utils                  # images whose files have equal times, to swap mounted images
   e2fsprogs xfsprogs btrfs-progs              # file systems in image files, for campaign_never_stale

@@ -52,6 +52,7 @@ run kiln >"$scratch/doctor.txt" || code=$?
 [ "$code" -eq 3 ] || fail "kiln doctor ended with $code: $(cat "$scratch/doctor.txt")"
 grep -q '^ok *worker: /usr/.*libexec/kiln/kiln-worker' "$scratch/doctor.txt" || fail "the worker was not found: $(cat "$scratch/doctor.txt")"
 grep -q '^ok *cache: /var/cache/kiln' "$scratch/doctor.txt" || fail "the cache cannot be used: $(cat "$scratch/doctor.txt")"
+[ -s "$scratch/kiln/etc/ssl/certs/ca-certificates.crt" ] || fail "the image has no certificates, so https fails"
 [ -z "$(find "$scratch/kiln" -path '*/bin/*' -type f ! -name kiln)" ] || fail "the image has other programs"
 [ -z "$(find "$scratch/kiln" -perm /6000 -print)" ] || fail "the image has setuid files"
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 # Compilers and tools; they own no header that a source names.
-PROGRAMS = {"g++", "cmake", "ninja-build", "python3"}
+PROGRAMS = {"g++", "cmake", "ninja-build", "pkg-config", "python3"}
 
 
 def output(*command: str) -> str:
