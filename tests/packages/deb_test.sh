@@ -67,8 +67,8 @@ if [ "${3:-}" = namespace ]; then
   chroot "$root" "$source_dir/tests/packages/deb_test.sh" "$source_dir" "$build_dir" inside "$scratch"
   umount -l "$root$source_dir" "$root$scratch" "$root/dev" "$root/sys" "$root/proc"
   cd "$scratch/layers/upper"
-  # Files of dpkg and ldconfig are ignored; a directory counts only if it did not exist before.
-  left=$(find . \( -path ./var/lib/dpkg -o -path ./var/cache/ldconfig -o -path ./var/log \) -prune -o \
+  # Files of dpkg, ldconfig and man-db are ignored; a directory counts only if it did not exist before.
+  left=$(find . \( -path ./var/lib/dpkg -o -path ./var/cache/ldconfig -o -path ./var/cache/man -o -path ./var/log \) -prune -o \
     ! -type d -print -o -type d -print | while read -r path; do
     case $path in ./etc/ld.so.cache) continue ;; esac
     if [ -d "$path" ] && [ -d "/$path" ]; then continue; fi

@@ -109,8 +109,7 @@ std::string config_text() {
 Result<InitFile> create(const std::string& path, const std::string& text) {
   struct stat status;
   if (lstat(path.c_str(), &status) == 0) return InitFile{path, false};
-  const std::string parent = parent_path(path);
-  if (Status made = parent.empty() ? Status() : make_directories(parent); !made) return std::move(made).error();
+  if (Status made = make_directories(parent_path(path)); !made) return std::move(made).error();
   if (Status written = write_new_file(path, text); !written) return std::move(written).error();
   return InitFile{path, true};
 }

@@ -151,7 +151,8 @@ Status publish_file(int directory, const std::string& temporary, const std::stri
 }
 
 Status make_directories(const std::string& path, mode_t mode) {
-  const std::string tidy = normalize_path(path);  // no trailing slash
+  const std::string tidy = normalize_path(path);  // no trailing slash; empty for the working directory
+  if (tidy.empty() && !path.empty()) return {};
   for (std::size_t end = tidy.find('/', 1);; end = tidy.find('/', end + 1)) {
     const std::string directory = tidy.substr(0, end);
     if (mkdir(directory.c_str(), end == std::string::npos ? mode : 0700) != 0 && errno != EEXIST) {
