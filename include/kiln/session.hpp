@@ -175,7 +175,7 @@ class KILN_API Session {
                      Caller caller = Caller::here());
   /// Returns the kernel if an earlier `get` made it ready for every device of the process, otherwise no value. Starts
   /// no work. A unit that was only requested is not ready here before its first `get`, and with devices of different
-  /// targets none is. To poll, call `get` with a timeout of 0.
+  /// targets none is. To poll, call `get` with `Wait::poll`.
   [[nodiscard]] std::optional<Kernel> try_get(const Unit& unit, const std::string& entry = {});
 
   /// Returns the external cache of another compiling system, such as Triton. `system` keeps its keys apart from those

@@ -161,6 +161,24 @@ class Async(unittest.TestCase):
         artifacts = asyncio.run(both())
         self.assertEqual([one.bytes[:4] for one in artifacts], [b"\x7fELF"] * 2)
 
+    def test_failure_of_a_slow_compile_ends_the_wait(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            runs = pathlib.Path(folder, "runs")
+            script = f"echo run >> {runs}; sleep 0.3; exit 1; : {{source}} {{output}}"
+            unit = kiln.Unit.command("fails.cu", "", ["/bin/sh", "-c", script])
+            session = kiln.Session()
+
+            async def several() -> list[kiln.Artifact | BaseException]:
+                waits = [session.artifact_async(unit, "sm_80", timeout=support.PATIENT) for _ in range(3)]
+                return await asyncio.gather(*waits, return_exceptions=True)
+
+            errors = asyncio.run(several())
+            for error in errors:
+                self.assertIsInstance(error, kiln.Error)
+                self.assertNotIsInstance(error, kiln.TimedOut)
+                self.assertIn("fails.cu", str(error))
+            self.assertEqual(runs.read_text(), "run\n")
+
 
 class Manifest(unittest.TestCase):
     def test_file_makes_the_unit_of_the_manifest(self) -> None:
