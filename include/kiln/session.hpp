@@ -196,7 +196,8 @@ class KILN_API Session {
   Result<Stream> stream(Backend backend);
 
   /// Returns a callback that passes an event to this session's trace, metrics and `on_event`, for components outside
-  /// kiln that report events. It is empty if the session has no listener. It does not keep the session alive.
+  /// kiln that report events. It is empty while the session has no listener that is on. It does not keep the session
+  /// alive.
   EventCallback event_callback() const;
   /// Returns a snapshot of all units.
   SessionStatus status() const;
