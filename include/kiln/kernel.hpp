@@ -130,7 +130,7 @@ class KILN_API KernelHandle {
   }
   /// Returns the kernel if an earlier `get` made it ready for every device of the process, otherwise no value. Starts
   /// no work. A unit that was only requested is not ready here before its first `get`, and with devices of different
-  /// targets none is. To poll, call `get` with a timeout of 0.
+  /// targets none is. To poll, call `get` with `Wait::poll`.
   [[nodiscard]] std::optional<Kernel> try_get() const {
     const detail::KernelState* ready = slot_->ready.load(std::memory_order_acquire);
     return ready != nullptr ? std::optional<Kernel>(Kernel(ready, owner_)) : std::nullopt;

@@ -175,7 +175,7 @@ class KILN_API Session {
                      Caller caller = Caller::here());
   /// Returns the kernel if an earlier `get` made it ready for every device of the process, otherwise no value. Starts
   /// no work. A unit that was only requested is not ready here before its first `get`, and with devices of different
-  /// targets none is. To poll, call `get` with a timeout of 0.
+  /// targets none is. To poll, call `get` with `Wait::poll`.
   [[nodiscard]] std::optional<Kernel> try_get(const Unit& unit, const std::string& entry = {});
 
   /// Returns the external cache of another compiling system, such as Triton. `system` keeps its keys apart from those
@@ -196,7 +196,8 @@ class KILN_API Session {
   Result<Stream> stream(Backend backend);
 
   /// Returns a callback that passes an event to this session's trace, metrics and `on_event`, for components outside
-  /// kiln that report events. It is empty if the session has no listener. It does not keep the session alive.
+  /// kiln that report events. It is empty while the session has no listener that is on. It does not keep the session
+  /// alive.
   EventCallback event_callback() const;
   /// Returns a snapshot of all units.
   SessionStatus status() const;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 
 namespace kiln {
 
@@ -36,13 +37,24 @@ class Wait {
   template <class Rep, class Period>
   Wait(std::chrono::duration<Rep, Period> timeout, std::function<bool()>&& keep_waiting) = delete;
 
+  /// Returns the limits of a call that polls: it does not wait, but has the priority of one that does. `first` is the
+  /// time of the caller's first poll. A failure since then is returned; other calls would try the unit again instead.
+  static Wait poll(std::chrono::steady_clock::time_point first) {
+    Wait wait(std::chrono::nanoseconds(0));
+    wait.polled_since_ = first.time_since_epoch();
+    return wait;
+  }
+
   std::chrono::nanoseconds timeout() const { return timeout_; }
   /// Returns null if there is no such function.
   const std::function<bool()>* keep_waiting() const { return keep_waiting_; }
+  /// Returns the time of the first poll, since the epoch of its clock, or no value if the call does not poll.
+  std::optional<std::chrono::nanoseconds> polled_since() const { return polled_since_; }
 
  private:
   std::chrono::nanoseconds timeout_;
   const std::function<bool()>* keep_waiting_ = nullptr;  // a function of the user
+  std::optional<std::chrono::nanoseconds> polled_since_;
 };
 
 }  // namespace kiln

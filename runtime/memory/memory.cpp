@@ -1,5 +1,6 @@
 #include <kiln/runtime/memory.hpp>
 
+#include <atomic>
 #include <utility>
 
 #include "base/error.hpp"
@@ -21,7 +22,9 @@ Allocator Memory::allocator() const {
   return made;
 }
 
-void Memory::set_event_callback(EventCallback listeners) const { state_->emit(std::move(listeners)); }
+void Memory::set_event_callback(EventCallback callback, const std::atomic<bool>* enabled) const {
+  state_->set_emitter(EventEmitter(std::move(callback), enabled));
+}
 
 Memory::Settings Memory::settings() const { return state_->settings(); }
 
@@ -47,8 +50,17 @@ Result<Session> open_session(SessionOptions options, const Memory& memory) {
                       "the options already have an allocator: use either an allocator or a memory tier");
   }
   options.allocator = memory.allocator();
+  EventCallback own = options.on_event;
+  const std::atomic<bool>* const enabled = options.on_event_enabled;
   auto session = Session::open(std::move(options));
-  if (session) memory.set_event_callback(session->event_callback());
+  if (!session) return session;
+  // Empty if there is no listener but `own`, and that is off. It can be switched on later.
+  EventCallback all = session->event_callback();
+  if (all) {
+    memory.set_event_callback(std::move(all));
+  } else {
+    memory.set_event_callback(std::move(own), enabled);
+  }
   return session;
 }
 

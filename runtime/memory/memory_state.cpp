@@ -8,7 +8,6 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/visible_text.hpp"
-#include "events/event_emitter.hpp"
 
 namespace kiln::runtime {
 namespace {
@@ -257,18 +256,18 @@ void Memory::State::release(void* memory, void* stream) {
   give_back(held.device, held.bytes);
 }
 
-void Memory::State::emit(EventCallback listeners) {
+void Memory::State::set_emitter(EventEmitter emitter) {
   const MutexLock lock(mutex_);
-  listeners_ = std::move(listeners);
+  emitter_ = std::move(emitter);
 }
 
 void Memory::State::emit_event(const Event& event) const {
-  EventCallback listeners;
+  EventEmitter emitter;
   {
     const MutexLock lock(mutex_);
-    listeners = listeners_;
+    emitter = emitter_;
   }
-  if (listeners) return listeners(event);
+  if (emitter) return emitter.emit(event);
   const bool fell_back = event.requested != event.selected;
   if (event.kind == Event::Kind::ConfigWarning || fell_back) print_warning(event.message);
 }

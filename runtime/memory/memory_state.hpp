@@ -15,6 +15,7 @@
 
 #include "base/mutex.hpp"
 #include "base/process/process_lifecycle.hpp"
+#include "events/event_emitter.hpp"
 #include "runtime/memory/memory_settings.hpp"
 #include "runtime/memory/memory_source.hpp"
 
@@ -29,7 +30,7 @@ struct Memory::State {
   Result<void*> allocate(std::size_t bytes, void* stream);
   void release(void* memory, void* stream);
 
-  void emit(EventCallback listeners);
+  void set_emitter(EventEmitter emitter);
   Settings settings() const;
   /// Sets or removes an override of the program and reads the environment again.
   template <class T>
@@ -97,7 +98,7 @@ struct Memory::State {
   std::set<std::thread::id> threads_in_callback_
       KILN_GUARDED_BY(mutex_);  ///< threads inside the callback of the program
   Usage use_ KILN_GUARDED_BY(mutex_);
-  EventCallback listeners_ KILN_GUARDED_BY(mutex_);
+  EventEmitter emitter_ KILN_GUARDED_BY(mutex_);
 };
 
 }  // namespace kiln::runtime

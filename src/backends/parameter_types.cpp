@@ -65,14 +65,6 @@ std::string without_qualifiers(std::string_view type) {
   return out;
 }
 
-// "float4" points to floats like "float": arrays of numbers are passed for both.
-std::string_view without_width(std::string_view name) {
-  for (const std::string_view width : {"16", "2", "3", "4", "8"}) {
-    if (name.size() > width.size() && name.ends_with(width)) return name.substr(0, name.size() - width.size());
-  }
-  return name;
-}
-
 std::string demangled(const std::string& symbol) {
   const auto is_reference = [](char letter) { return letter == 'S' || letter == 'T'; };
   if (!symbol.starts_with("_Z") || symbol.size() > kMaxSymbol) return {};
@@ -115,8 +107,8 @@ KernelParameter parameter_of_type(std::string_view type) {
   const std::string plain = without_qualifiers(type);
   if (plain.ends_with('*')) {
     const std::string_view element = std::string_view(plain).substr(0, plain.size() - 1);
-    Scalar scalar = scalar_of(element);
-    if (scalar.kind == Kind::Unknown) scalar = scalar_of(without_width(element));
+    // Not known for vectors: a kernel can read an array of any type as float4, 16 bytes at once.
+    const Scalar scalar = scalar_of(element);
     parameter.kind = Kind::Pointer;
     parameter.size = sizeof(void*);
     parameter.element = scalar.kind;

@@ -1,36 +1,40 @@
 #include "backends/traced_device.hpp"
 
+#include <optional>
 #include <utility>
 
 namespace kiln {
 namespace {
 
-// Measures one operation and emits an event when it is done.
+// Measures one operation and emits an event when it is done. Does nothing if no listener was on at the beginning.
 class ScopedEvent {
  public:
   ScopedEvent(const EventEmitter& emitter, const Clock& clock, Event::Kind kind, void* stream, std::size_t bytes,
               const char* message)
-      : emitter_(emitter), clock_(clock), start_(clock.steady()) {
-    event_.kind = kind;
-    event_.stream = event_stream(stream);
-    event_.bytes = bytes;
-    event_.message = message;
+      : emitter_(emitter), clock_(clock) {
+    if (!emitter) return;
+    event_.emplace();
+    event_->kind = kind;
+    event_->stream = event_stream(stream);
+    event_->bytes = bytes;
+    event_->message = message;
+    start_ = clock.steady();
   }
   /// Emits the event if the operation succeeded. For a copy, `device` tells about its host memory.
   template <class Outcome>
   Outcome emit_event(Outcome outcome, Device* device = nullptr, const void* host = nullptr) {
-    if (!outcome.has_value()) return outcome;
-    event_.ms = milliseconds_since(clock_, start_);
-    if (device != nullptr) event_.pinned = device->is_pinned(host);
-    emitter_.emit(event_);
+    if (!event_ || !outcome.has_value()) return outcome;
+    event_->ms = milliseconds_since(clock_, start_);
+    if (device != nullptr) event_->pinned = device->is_pinned(host);
+    emitter_.emit(*event_);
     return outcome;
   }
 
  private:
   const EventEmitter& emitter_;
   const Clock& clock_;
-  const std::chrono::nanoseconds start_;
-  Event event_;
+  std::chrono::nanoseconds start_{0};
+  std::optional<Event> event_;
 };
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace kiln {
 
 /// A decorator of a device that emits events for copies, synchronizations and allocations. It reports only successful
 /// operations; a failure is in the returned error. The session reports loads and launches, because it knows their
-/// purpose. Used only if there is an observer. Thread-safe.
+/// purpose. Used only if there are listeners; while they are off, it
+/// measures nothing. Thread-safe.
 class TracedDevice final : public Device {
  public:
   /// The clock must outlive this object.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include <kiln/wait.hpp>
@@ -66,9 +67,11 @@ class InterruptCheck {
 class Deadline {
  public:
   /// `interrupt` ends the wait early. It must outlive this object and its copies; null means that nothing interrupts.
-  Deadline(const Clock& clock, std::chrono::nanoseconds timeout, InterruptCheck* interrupt = nullptr)
+  Deadline(const Clock& clock, std::chrono::nanoseconds timeout, InterruptCheck* interrupt = nullptr,
+           std::optional<std::chrono::nanoseconds> polled_since = std::nullopt)
       : clock_(&clock), start_(clock.steady()), timeout_(timeout),
-        interrupt_(interrupt != nullptr && interrupt->can_interrupt() ? interrupt : nullptr) {}
+        interrupt_(interrupt != nullptr && interrupt->can_interrupt() ? interrupt : nullptr),
+        polled_since_(polled_since) {}
 
   /// Counts by the system's clock, for callers that have only a timeout.
   template <class Rep, class Period>
@@ -85,12 +88,15 @@ class Deadline {
   /// Returns the interrupt check, or null. Code that cannot use `Clock::wait_until` sleeps in short intervals and polls
   /// it.
   InterruptCheck* interrupt() const { return interrupt_; }
+  /// Returns the time of the first of several polls, or no value if the call does not poll.
+  std::optional<std::chrono::nanoseconds> polled_since() const { return polled_since_; }
 
  private:
   const Clock* clock_;
   std::chrono::nanoseconds start_;
   std::chrono::nanoseconds timeout_;
   InterruptCheck* interrupt_;
+  std::optional<std::chrono::nanoseconds> polled_since_;
 };
 
 /// The deadline of a call that a user limits with a `Wait`, together with its interrupt check. Not thread-safe.
@@ -98,7 +104,7 @@ class CallDeadline : private InterruptCheck, public Deadline {
  public:
   /// The function of `wait` must outlive this object.
   explicit CallDeadline(const Wait& wait)
-      : InterruptCheck(wait.keep_waiting()), Deadline(system_clock(), wait.timeout(), this) {}
+      : InterruptCheck(wait.keep_waiting()), Deadline(system_clock(), wait.timeout(), this, wait.polled_since()) {}
 };
 
 /// Formats a wall time as `2026-11-15T18:20:00Z`.

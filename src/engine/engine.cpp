@@ -159,10 +159,10 @@ Result<ResolveResultPtr> Engine::get(const CompileRequest& request, const Deadli
   if (timeout >= kMinTimeoutForLookup) {
     if (ResolveResultPtr result = state.lookup(request)) return result;
   }
-  const bool waits = timeout > std::chrono::nanoseconds(0);
+  const bool waits = timeout > std::chrono::nanoseconds(0) || deadline.polled_since();
   const Priority priority = waits ? Priority::Foreground : Priority::Background;
   Waiter waiter;
-  const State::AttachResult joined = state.attach_waiter(request, priority, waiter);
+  const State::AttachResult joined = state.attach_waiter(request, priority, deadline, waiter);
   if (joined.task != nullptr) {
     // If no thread can be started, the unit is compiled on this thread, after the tasks that other callers have waited
     // for longer. The limit cannot be met then; this is the cost without kiln. A caller that does not wait does not

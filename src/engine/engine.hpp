@@ -46,9 +46,10 @@ class Engine {
   void request(std::span<const CompileRequest> requests, Priority priority = Priority::Background);
 
   /// Returns the result: at once if it is ready, otherwise after joining or starting its task, until the deadline. With
-  /// `Code::TimedOut` the task continues. `Code::Cancelled` means that the task was canceled or the engine stopped
-  /// during the wait. A failure is cached and returned at once until an input changes or `retry` is called. A request
-  /// that is not for loading gets a result with its bytes.
+  /// `Code::TimedOut` the task continues; no task fails with that code. `Code::Cancelled` means that the task was
+  /// canceled or the engine stopped during the wait. A failure is cached and returned at once until an input changes or
+  /// `retry` is called. A request that is not for loading gets a result with its bytes. A failure since
+  /// `deadline.polled_since()` is always returned at once: it is the outcome that the caller polls for.
   Result<ResolveResultPtr> get(const CompileRequest& request, const Deadline& deadline, Caller caller = Caller::here());
   /// Returns the result if it is ready. Returns null otherwise, and sometimes while other threads modify the index. It
   /// takes no lock and no reference: the pointer may be dereferenced only if no other thread forgets, refreshes or

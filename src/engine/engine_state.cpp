@@ -109,7 +109,8 @@ void Engine::State::wake(CompileTask& task, const Result<ResolveResultPtr>& outc
 }
 
 Engine::State::AttachResult Engine::State::attach_waiter(const CompileRequest& request, Priority priority,
-                                                         Waiter& waiter) {
+                                                         const Deadline& deadline, Waiter& waiter) {
+  const std::optional<std::chrono::nanoseconds> since = deadline.polled_since();
   std::uint64_t verified = 0;  // completion count of the failure that was found worth a retry
   for (;;) {
     std::unique_ptr<const Recipe> recipe;
@@ -123,6 +124,8 @@ Engine::State::AttachResult Engine::State::attach_waiter(const CompileRequest& r
         waiter.outcome.emplace(cancelled(request));
       } else if (serves(*task, request)) {
         waiter.outcome.emplace(task->result);
+      } else if (task->stage == Stage::Failed && since && task->ended >= *since) {
+        waiter.outcome.emplace(*task->error);
       }
       if (waiter.outcome) return {};
       if (!failed || task->completion_count == verified) {
@@ -328,6 +331,7 @@ Engine::State::Completion Engine::State::make_completion(Result<ResolveResultPtr
     }
     if (recipe != nullptr) completion.recipe = std::make_unique<const Recipe>(*recipe);
     completion.error = std::move(result).error();
+    if (completion.error.code == Code::TimedOut) completion.error.code = Code::Io;  // the task does not continue
   } catch (const std::bad_alloc&) {
     completion.error = out_of_memory();
   }

@@ -41,7 +41,8 @@ struct Engine::State {
     CompileTask* task = nullptr;
     bool queued = false;
   };
-  AttachResult attach_waiter(const CompileRequest& request, Priority priority, Waiter& waiter);
+  AttachResult attach_waiter(const CompileRequest& request, Priority priority, const Deadline& deadline,
+                             Waiter& waiter);
   void wait(CompileTask& task, const Deadline& deadline, Waiter& waiter);
   // Looks up the result on the caller's thread, unless another thread is already working on it.
   ResolveResultPtr lookup(const CompileRequest& request);

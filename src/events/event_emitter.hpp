@@ -49,6 +49,8 @@ class EventEmitter {
     return emitter;
   }
 
+  /// Returns true if there is a listener, even if it is off and can be switched on later.
+  bool has_listeners() const { return listeners_ != nullptr; }
   explicit operator bool() const { return listeners_ != nullptr && listeners_->are_listening(); }
   /// Emits an event with the operation context of the calling thread, unless the event has its own.
   void emit(const Event& event) const {
@@ -72,7 +74,7 @@ class EventEmitter {
     event.message = std::move(message);
     emit(event);
   }
-  /// Returns a callback that emits to the same listeners; empty if there are none.
+  /// Returns a callback that emits to the same listeners; empty if none is on.
   EventCallback callback() const {
     if (!*this) return {};
     return [own = *this](const Event& event) { own.emit(event); };

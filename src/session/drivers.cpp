@@ -62,7 +62,7 @@ std::unique_ptr<DriverBackend> Drivers::make(const std::string& kind, const std:
                                                                   allocator});
   }
   if (device == nullptr) return nullptr;
-  if (emitter_) device = std::make_unique<TracedDevice>(std::move(device), emitter_);
+  if (emitter_.has_listeners()) device = std::make_unique<TracedDevice>(std::move(device), emitter_);
   return std::make_unique<DriverBackend>(std::move(device), std::move(loaders));
 }
 

@@ -136,6 +136,51 @@ TEST_F(EngineTest, BlockingCompileEventIsEmittedForFailureButNotForTimeout) {
   work_.open("slow");
 }
 
+TEST_F(EngineTest, PollReturnsFailureThatGetWouldRetry) {
+  work_.when("a", {.held = true, .error = make_error(Code::Unavailable, "no compiler here")});
+  ScriptedEngine engine(params());
+  const auto poll = [&](std::chrono::nanoseconds first) {
+    return engine.Engine::get(request("a"), Deadline(clock_, 0ns, nullptr, first));
+  };
+  const auto first = clock_.steady();
+  EXPECT_EQ(code(poll(first)), Code::TimedOut);
+  clock_.advance(1s);
+  EXPECT_EQ(code(poll(first)), Code::TimedOut);
+  work_.open("a");
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(code(poll(first)), Code::Unavailable);
+  EXPECT_EQ(code(poll(clock_.steady())), Code::Unavailable) << "each of several callers gets it";
+  EXPECT_EQ(work_.compiles("a"), 1);
+
+  clock_.advance(1s);
+  work_.when("a", {.held = true});
+  EXPECT_EQ(code(poll(clock_.steady())), Code::TimedOut) << "the failure is older than the poll";
+  work_.open("a");
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(text(poll(first)), "compiled source of a");
+  EXPECT_EQ(work_.compiles("a"), 2);
+}
+
+TEST_F(EngineTest, PollRunsBeforeBackgroundTasks) {
+  work_.otherwise({.held = true});
+  ScriptedEngine engine(params(), {.max_threads = 1});
+  request(engine, {"running"});
+  EXPECT_TRUE(work_.begun("running"));
+  request(engine, {"background"});
+  EXPECT_EQ(code(engine.Engine::get(request("a"), Deadline(clock_, 0ns, nullptr, clock_.steady()))), Code::TimedOut);
+  EXPECT_TRUE(work_.begun("a"));
+  EXPECT_EQ(work_.times_begun("background"), 0);
+}
+
+TEST_F(EngineTest, TaskThatTimedOutIsNotTakenForOneThatContinues) {
+  work_.when("a", {.error = make_error(Code::TimedOut, "nvcc timed out")});
+  ScriptedEngine engine(params());
+  const Got got = get(engine, "a");
+  ASSERT_FALSE(got.has_value());
+  EXPECT_EQ(got.error().code, Code::Io);
+  EXPECT_EQ(got.error().message, "nvcc timed out");
+}
+
 TEST_F(EngineTest, NoBlockingCompileEventForTierHitOrReadyUnit) {
   work_.when("hit", {.origin = Origin::Disk});
   ScriptedEngine engine(params());

@@ -34,6 +34,8 @@ TEST(Observer, CallbackCanBeSwitchedOff) {
   std::atomic<bool> enabled{false};
   const EventEmitter emitter([&](const Event&) { reported.emplace_back("callback"); }, &enabled);
   EXPECT_FALSE(emitter);
+  EXPECT_TRUE(emitter.has_listeners()) << "it can be switched on";
+  EXPECT_FALSE(EventEmitter().has_listeners());
   EXPECT_FALSE(emitter.callback());
   emitter.emit(Event{});
   EXPECT_TRUE(reported.empty());

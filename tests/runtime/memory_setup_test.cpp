@@ -1,4 +1,5 @@
 // Setup of memory tiers on the driver double: when, for which device, and after failures.
+#include <atomic>
 #include <thread>
 
 #include <kiln/cuda.hpp>
@@ -35,6 +36,25 @@ TEST_F(MemorySetup, HappensOnceAtFirstAllocation) {
   set_up(program);
   set_up(program);
   EXPECT_EQ(driver_.calls("cuMemPoolCreate"), 1U);
+  EXPECT_EQ(events(runtime::events::kMemoryTierSelected).size(), 1U);
+}
+
+TEST_F(MemorySetup, ListenerCanBeSwitchedOnAfterTheDriverIsOpen) {
+  std::atomic<bool> enabled{false};
+  SessionOptions options = session_options();
+  options.on_event_enabled = &enabled;
+  const Memory memory;
+  Session session = runtime::open_session(std::move(options), memory).value();
+  ASSERT_TRUE(session.make_current(kiln::Backend::Cuda).has_value());
+  const auto stream = session.stream(kiln::Backend::Cuda);
+  ASSERT_TRUE(stream.has_value());
+  ASSERT_TRUE(stream->synchronize().has_value());
+  EXPECT_EQ(log_.count(Event::Kind::Synchronized), 0U);
+  enabled = true;
+  ASSERT_TRUE(stream->synchronize().has_value());
+  EXPECT_EQ(log_.count(Event::Kind::Synchronized), 1U);
+  ASSERT_TRUE(stream->allocate(kPiece).has_value());
+  EXPECT_GE(log_.count(Event::Kind::Allocated), 1U);
   EXPECT_EQ(events(runtime::events::kMemoryTierSelected).size(), 1U);
 }
 

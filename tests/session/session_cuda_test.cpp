@@ -302,13 +302,18 @@ TEST_F(SessionCuda, CopyReportsWhetherHostMemoryIsPinned) {
 }
 
 TEST_F(SessionCuda, WithoutListenerNothingIsAskedForEvents) {
-  SessionOptions quiet = options();
-  quiet.on_event = nullptr;
-  Session session = Session::open(quiet).value();
-  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
-  const Stream stream = session.stream(Backend::Cuda).value();
-  ASSERT_TRUE(stream.copy_of(std::vector<float>(1024)).has_value());
-  ASSERT_TRUE(launch(session.get(saxpy(), "saxpy", seconds(60)).value()).has_value());
+  static const std::atomic<bool> off{false};
+  SessionOptions none = options();
+  none.on_event = nullptr;
+  SessionOptions switched_off = options();
+  switched_off.on_event_enabled = &off;
+  for (const SessionOptions& quiet : {none, switched_off}) {
+    Session session = Session::open(quiet).value();
+    ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
+    const Stream stream = session.stream(Backend::Cuda).value();
+    ASSERT_TRUE(stream.copy_of(std::vector<float>(1024)).has_value());
+    ASSERT_TRUE(launch(session.get(saxpy(), "saxpy", seconds(60)).value()).has_value());
+  }
   for (const char* call : {"cuPointerGetAttribute", "cuKernelGetAttribute", "cuOccupancyMaxPotentialBlockSize"}) {
     EXPECT_EQ(driver_.calls(call), 0U) << call;
   }

@@ -20,16 +20,21 @@ _FIRST_STEP = 0.001
 _LONGEST_STEP = 0.01
 
 
-async def _wait(poll: Callable[[], _T | None], unit: _kiln.Unit, timeout: float | None) -> _T:
-    """Calls `poll` at intervals of 1 to 10 ms on the event loop until it returns something."""
+async def _wait(poll: Callable[[int], _T | None], unit: _kiln.Unit, timeout: float | None) -> _T:
+    """Calls `poll` at intervals of 1 to 10 ms on the event loop until it returns something.
+
+    Its argument is the time of the first call.
+    """
     import asyncio
+    import time
 
     from .errors import TimedOut
 
     loop = asyncio.get_running_loop()
     end = None if timeout is None else loop.time() + timeout
     step = _FIRST_STEP
-    while (result := poll()) is None:
+    first = time.monotonic_ns()
+    while (result := poll(first)) is None:
         if end is not None and loop.time() >= end:
             message = f"unit '{unit.label}' is not ready yet; its compile continues in the background"
             raise TimedOut(message, code="timed_out")
@@ -47,14 +52,14 @@ async def _get_async(
     A timer of the loop checks every 1 to 10 ms, which costs microseconds. It runs on the loop's thread, whose context
     is the one that the kernel is loaded for. Canceling the coroutine ends the wait; the compile continues.
     """
-    return await _wait(lambda: self._poll(unit, entry), unit, timeout)
+    return await _wait(lambda first: self._poll(unit, entry, first), unit, timeout)
 
 
 async def _artifact_async(
     self: _kiln.Session, unit: _kiln.Unit, target: _kiln.Target | str, timeout: float | None = None
 ) -> _kiln.Artifact:
     """Same as `artifact`, for a coroutine: the event loop continues, and no thread waits. See `get_async`."""
-    return await _wait(lambda: self._poll_artifact(unit, target), unit, timeout)
+    return await _wait(lambda first: self._poll_artifact(unit, target, first), unit, timeout)
 
 
 def _object_code(self: _kiln.Artifact) -> ObjectCode:

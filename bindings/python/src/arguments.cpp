@@ -16,12 +16,17 @@ using Kind = KernelParameter::Kind;
 
 // Size of a number if the kernel does not report its parameters.
 constexpr std::size_t kUsualSize = 4;
-// No memory begins below this address, so that a smaller number is not a pointer.
+// No memory begins below this address, so that a smaller number is not a pointer. 0 is: an empty tensor has it.
 constexpr std::uint64_t kFirstAddress = 4096;
 
 std::string repr_of(nb::handle value) {
   std::string text = nb::cast<std::string>(nb::repr(value));
   return text.size() <= 40 ? text : "…";
+}
+
+// Returns true for a number that has no room for a pointer. An integer of that size can be a CUdeviceptr.
+bool is_only_number(const KernelParameter& parameter) {
+  return parameter.kind == Kind::Float || (parameter.kind == Kind::Integer && parameter.size != sizeof(void*));
 }
 
 std::string array_text(nb::handle value, const ElementType& element) {
@@ -113,7 +118,7 @@ void Arguments::add_integer(nb::handle value, const KernelParameter& parameter) 
     bits = PyLong_AsUnsignedLongLong(value.ptr());
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
   }
-  if (parameter.kind == Kind::Pointer && overflow == 0 && bits < kFirstAddress) {
+  if (parameter.kind == Kind::Pointer && overflow == 0 && bits != 0 && bits < kFirstAddress) {
     reject(parameter, "the int " + repr_of(value), "write an array on the device, for example stream.copy_of(…)");
   }
   const bool is_small = overflow == 0 && number >= std::numeric_limits<std::int32_t>::min() &&
@@ -143,7 +148,7 @@ void Arguments::add_float(nb::handle value, const KernelParameter& parameter) {
 }
 
 void Arguments::add_null(const KernelParameter& parameter) {
-  if (parameter.kind == Kind::Integer || parameter.kind == Kind::Float) reject(parameter, "None", "write a number");
+  if (is_only_number(parameter)) reject(parameter, "None", "write a number");
   if (parameter.kind == Kind::LocalMemory) reject(parameter, "None", "write kiln.LocalMemory(…)");
   const void* const null = nullptr;
   keep(&null, sizeof null);
@@ -183,17 +188,17 @@ bool Arguments::add_value(nb::handle value, const KernelParameter& parameter) {
 
 void Arguments::add_pointer(const void* pointer, const ElementType& element, nb::handle value,
                             const KernelParameter& parameter) {
-  if (parameter.kind == Kind::Integer || parameter.kind == Kind::Float) {
-    reject(parameter, array_text(value, element), "write a number");
-  }
+  if (is_only_number(parameter)) reject(parameter, array_text(value, element), "write a number");
   if (parameter.kind == Kind::LocalMemory) {
     reject(parameter, array_text(value, element), "write kiln.LocalMemory(…)");
   }
   if (!fits(element, parameter)) {
     const ElementType wanted{parameter.element == Kind::Float ? 'f' : 'i', parameter.element_size};
+    const bool is_buffer = nb::isinstance<BufferObject>(value);
+    const std::string bytes = is_buffer ? "buffer.handle" : "a view of it as uint8";
     reject(parameter, array_text(value, element),
-           "convert the array with .astype('" + wanted.name() +
-               "'), or pass .view('uint8') of it if the kernel reads the bytes as they are");
+           "convert the array to " + wanted.name() + (is_buffer ? " before stream.copy_of" : "") + ", or pass " +
+               bytes + " if the kernel reads the bytes as they are");
   }
   keep(&pointer, sizeof pointer);
 }

@@ -139,12 +139,16 @@ void release(const SessionObject& self, nb::handle units) {
   used->release(list);
 }
 
+// Returns the limits of a poll. `first` is the time.monotonic_ns() of the first poll.
+Wait poll_since(std::int64_t first) {
+  return Wait::poll(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(first)));
+}
+
 // Returns a kernel, or None if it is still being compiled. For callers that wait without a thread.
-nb::object poll(const SharedSession& session, const Unit& unit, const std::string& entry) {
+nb::object poll(const SharedSession& session, const Unit& unit, const std::string& entry, std::int64_t first) {
   const PythonCaller caller;
   auto kernel = call_without_gil([&]() -> Result<KernelObject> {
-    // More than 0, so that it is compiled before units that no caller waits for.
-    Result<Kernel> got = session->get(unit, entry, std::chrono::nanoseconds(1), caller);
+    Result<Kernel> got = session->get(unit, entry, poll_since(first), caller);
     if (!got) return std::move(got).error();
     return KernelObject{session, unit, *std::move(got)};
   });
@@ -153,10 +157,10 @@ nb::object poll(const SharedSession& session, const Unit& unit, const std::strin
 }
 
 // Same, for the compiled code.
-nb::object poll_artifact(const SharedSession& session, const Unit& unit, const Target& target) {
+nb::object poll_artifact(const SharedSession& session, const Unit& unit, const Target& target, std::int64_t first) {
   const PythonCaller caller;
   Result<Artifact> artifact =
-      call_without_gil([&] { return session->artifact(unit, target, std::chrono::nanoseconds(1), caller); });
+      call_without_gil([&] { return session->artifact(unit, target, poll_since(first), caller); });
   if (!artifact && artifact.error().code == Code::TimedOut) return nb::none();
   return nb::cast(unwrap(std::move(artifact), &unit));
 }
@@ -196,16 +200,16 @@ void bind_levels(nb::class_<SessionObject>& session) {
           "Returns the kernel: at once if it is ready, otherwise after at most `timeout` seconds. None means no limit.")
       .def(
           "_poll",
-          [](const SessionObject& self, const Unit& unit, const std::string& entry) {
-            return poll(self.get(), unit, entry);
+          [](const SessionObject& self, const Unit& unit, const std::string& entry, std::int64_t first) {
+            return poll(self.get(), unit, entry, first);
           },
-          nb::arg("unit"), nb::arg("entry") = "")
+          nb::arg("unit"), nb::arg("entry"), nb::arg("first"))
       .def(
           "_poll_artifact",
-          [](const SessionObject& self, const Unit& unit, nb::handle target) {
-            return poll_artifact(self.get(), unit, required_target(target));
+          [](const SessionObject& self, const Unit& unit, nb::handle target, std::int64_t first) {
+            return poll_artifact(self.get(), unit, required_target(target), first);
           },
-          nb::arg("unit"), nb::arg("target"));
+          nb::arg("unit"), nb::arg("target"), nb::arg("first"));
 }
 
 void bind_devices(nb::class_<SessionObject>& session) {

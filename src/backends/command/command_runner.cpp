@@ -106,10 +106,10 @@ Result<CommandRunner::RunResult> CommandRunner::run(Process::SpawnOptions start,
   if (was_interrupted && !(in_time && exit && exit->succeeded())) return cancelled(start);
   if (!pidfd && !gone) return make_error(Code::Unsupported, "this kernel does not support pidfd_open");
   if (!in_time || !exit) {
-    return make_error(
-        Code::TimedOut,
-        start.arguments.at(0) + " timed out after " + std::to_string(timeout.count() / 1000) + " s and was terminated",
-        output_of(*output));
+    return make_error(Code::TimedOut,
+                      start.arguments.at(0) + " timed out after " + std::to_string(timeout.count() / 1000) +
+                          " s and was terminated; run it by hand to see what it waits for",
+                      output_of(*output));
   }
   return RunResult{*exit, output_of(*output)};
 }

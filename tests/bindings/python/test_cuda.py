@@ -161,6 +161,24 @@ class Async(unittest.TestCase):
         artifacts = asyncio.run(both())
         self.assertEqual([one.bytes[:4] for one in artifacts], [b"\x7fELF"] * 2)
 
+    def test_failure_of_a_slow_compile_ends_the_wait(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            runs = pathlib.Path(folder, "runs")
+            script = f"echo run >> {runs}; sleep 0.3; exit 1; : {{source}} {{output}}"
+            unit = kiln.Unit.command("fails.cu", "", ["/bin/sh", "-c", script])
+            session = kiln.Session()
+
+            async def several() -> list[kiln.Artifact | BaseException]:
+                waits = [session.artifact_async(unit, "sm_80", timeout=support.PATIENT) for _ in range(3)]
+                return await asyncio.gather(*waits, return_exceptions=True)
+
+            errors = asyncio.run(several())
+            for error in errors:
+                self.assertIsInstance(error, kiln.Error)
+                self.assertNotIsInstance(error, kiln.TimedOut)
+                self.assertIn("fails.cu", str(error))
+            self.assertEqual(runs.read_text(), "run\n")
+
 
 class Manifest(unittest.TestCase):
     def test_file_makes_the_unit_of_the_manifest(self) -> None:
@@ -268,14 +286,15 @@ class Device(unittest.TestCase):
         self.assertEqual([one.kind for one in kernel.parameters], ["pointer", "float", "integer"])
         doubles, floats = self.stream.copy_of(numpy.ones(8)), self.stream.copy_of(numpy.ones(8, numpy.float32))
         begin = "cannot launch scale<double>: argument "
+        convert = "but parameter 0 is 'double*'; convert the array to float64"
         wrong = [
             ((doubles, 2, 5), "1 is the int 2, but parameter 1 is 'double'; write 2.0"),
             ((doubles, 2.0, 5.5), "2 is the float 5.5, but parameter 2 is 'long long'; write int(5.5)"),
             ((doubles, numpy.float32(2), 5), "1 is a float32 of 4 bytes, but parameter 1 is 'double'; write numpy.float64(…)"),
             ((doubles, numpy.int64(2), 5), "1 is a int64 of 8 bytes, but parameter 1 is 'double'; write numpy.float64(…)"),
             ((doubles, None, 5), "1 is None, but parameter 1 is 'double'; write a number"),
-            ((floats, 2.0, 5), "0 is a Buffer of float32, but parameter 0 is 'double*'; convert the array with .astype('float64')"),
-            ((Array(floats), 2.0, 5), "0 is a Array of float32, but parameter 0 is 'double*'; convert"),
+            ((floats, 2.0, 5), f"0 is a Buffer of float32, {convert} before stream.copy_of, or pass buffer.handle if"),
+            ((Array(floats), 2.0, 5), f"0 is a Array of float32, {convert}, or pass a view of it as uint8 if"),
             ((2, 2.0, 5), "0 is the int 2, but parameter 0 is 'double*'; write an array on the device"),
             ((doubles, doubles, 5), "1 is a Buffer of float64, but parameter 1 is 'double'; write a number"),
         ]
@@ -283,9 +302,11 @@ class Device(unittest.TestCase):
             with self.subTest(message), self.assertRaises(TypeError) as caught:
                 kernel.launch(*arguments, grid=1, block=8, stream=self.stream)
             self.assertIn(begin + message, str(caught.exception))
-        raw = self.stream.copy_of(bytes(64))  # bytes can be anything, and a number can be an address
-        for memory in (doubles, raw, doubles.handle, None):
+        raw = self.stream.copy_of(bytes(64))  # bytes can be anything, and a number can be an address: 0 of an empty tensor
+        for memory in (doubles, raw, doubles.handle, floats.handle, None, 0):
             kernel.launch(memory, 2.0, 5, grid=1, block=8, stream=self.stream)
+        for address in (doubles, Array(floats), None):  # an integer of 8 bytes can be a CUdeviceptr
+            kernel.launch(doubles, 2.0, address, grid=1, block=8, stream=self.stream)
         self.assertIn("scale<double>(double*, double, long long)", repr(kernel))
 
     def test_numpy_arrays_round_trip(self) -> None:

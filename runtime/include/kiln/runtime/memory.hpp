@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -58,8 +59,8 @@ class KILN_API Memory {
   /// Returns the allocator for `SessionOptions::allocator`.
   Allocator allocator() const;
   /// Sets the callback for the events `memory_tier_selected`, `allocation_retried` and `memory_trimmed`: a session's
-  /// `event_callback`.
-  void set_event_callback(EventCallback listeners) const;
+  /// `event_callback`. `enabled` is as `SessionOptions::on_event_enabled`.
+  void set_event_callback(EventCallback callback, const std::atomic<bool>* enabled = nullptr) const;
 
   /// Each setting is the override of the program (MemoryOptions or a setter), else the environment variable, else the
   /// default.
