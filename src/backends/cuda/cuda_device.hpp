@@ -14,8 +14,8 @@ namespace kiln {
 
 /// The devices of NVIDIA's driver. The first call opens and initializes the driver. It uses the calling thread's
 /// current context, primary or not, and creates or switches none, except `make_current` and `ensure_current`, which
-/// retain the device's primary context until the destructor. docs/how-to/contexts-and-graphs.md has the rules of contexts and captures.
-/// Thread-safe.
+/// retain the device's primary context until the destructor. docs/how-to/contexts-and-graphs.md has the rules of
+/// contexts and captures. Thread-safe.
 class CudaDevice final : public Device {
  public:
   struct Options {
