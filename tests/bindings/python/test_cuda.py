@@ -163,9 +163,10 @@ class Async(unittest.TestCase):
 
     def test_failure_of_a_slow_compile_ends_the_wait(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            runs = pathlib.Path(folder, "runs")
-            script = f"echo run >> {runs}; sleep 0.3; exit 1; : {{source}} {{output}}"
-            unit = kiln.Unit.command("fails.cu", "", ["/bin/sh", "-c", script])
+            compiler = pathlib.Path(folder, "compiler")
+            compiler.write_text('#!/bin/sh\necho run >> "$0.runs"\nsleep 0.3\nexit 1\n')
+            compiler.chmod(0o755)
+            unit = kiln.Unit.command("fails.cu", "", [str(compiler), "{source}", "{output}"])
             session = kiln.Session()
 
             async def several() -> list[kiln.Artifact | BaseException]:
@@ -177,7 +178,7 @@ class Async(unittest.TestCase):
                 self.assertIsInstance(error, kiln.Error)
                 self.assertNotIsInstance(error, kiln.TimedOut)
                 self.assertIn("fails.cu", str(error))
-            self.assertEqual(runs.read_text(), "run\n")
+            self.assertEqual(pathlib.Path(folder, "compiler.runs").read_text(), "run\n")
 
 
 class Manifest(unittest.TestCase):
