@@ -204,10 +204,9 @@ Status make_private_directory(const std::string& path) {
   const Fd own(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat status;
   if (!own || fstat(own.get(), &status) != 0) return io_error("cannot open", path, errno);
-  if (status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return make_error(Code::Denied, path + " belongs to another user, or other users can write to it");
+  if (status.st_uid != geteuid() || (status.st_mode & 077) != 0) {
+    return make_error(Code::Denied, path + " belongs to another user, or other users have access to it");
   }
-  if ((status.st_mode & 077) != 0 && fchmod(own.get(), 0700) != 0) return io_error("cannot make private", path, errno);
   return {};
 }
 

@@ -94,8 +94,8 @@ Status make_directories(const std::string& path, mode_t mode = 0700);
 /// does not exist. `owners` are additional trusted users.
 Result<Fd> open_trusted_directory(const std::string& path, const std::vector<uid_t>& owners = {});
 
-/// Creates a directory of mode 0700, or gives an existing one of this user that mode, below a directory in which other
-/// users cannot replace it. Returns Code::Denied if other users could write to it. Follows no link in the last
+/// Creates a directory of mode 0700, or accepts an existing one of this user and mode, below a directory in which other
+/// users cannot replace it. Returns Code::Denied if other users have access to it. Follows no link in the last
 /// component.
 Status make_private_directory(const std::string& path);
 
