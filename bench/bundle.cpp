@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of a bundle: opening one in a new process, independent of its size, and getting an artifact from it.
 #include <fcntl.h>
 #include <zstd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The 18 predefined CCCL specs: uncached in a new process, against the library that compiles them one after the other;
 // and again in a process that finds all of them cached.
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiles the predefined CCCL specs in a new process, for the benchmarks of cccl.cpp:
 //   kiln-bench-cccl START bare LIBRARY HEADERS TOOLKIT NEEDED…   with the library alone, one after the other, for sm_80
 //   kiln-bench-cccl START kiln CACHE TARGET…                     with kiln, all requested at once

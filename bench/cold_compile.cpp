@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The overhead of the full compile path: the search, the claim, the worker process that tracks inputs, the dependency
 // set and the entry. No round finds an entry. On a used host the digests of the toolkit's files and the results of the
 // compiler's checks, which the first compile on a machine computes, stay between rounds; on a new host nothing does.

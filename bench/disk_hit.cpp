@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The overhead of DiskStore::get over reading a file and checking it: the path, the stamps, decoding, owned memory.
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether a hit becomes slower as the store fills.
 #include <fcntl.h>
 #include <sys/stat.h>

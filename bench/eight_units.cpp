@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiles the eight units of cub_units.hpp in a new process, for workers_cold8, worker_overhead and
 // bench/pch_versions:
 //   kiln-bench-eight HOW START serial LIBNVRTC INCLUDE_ROOT…     with bare NVRTC, one after the other

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of getting a unit or a kernel that is ready.
 #include <atomic>
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that uses kiln as user programs do, for new_process_hit. Prints the nanoseconds from main to the verified
 // bytes, and their number.
 #include <time.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln-bench: measures kiln's performance promises, each number next to its baseline, and fails if a promise is broken.
 // docs/reference/benchmarks.md explains the output.
 #include <stdlib.h>

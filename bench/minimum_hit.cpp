@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The minimum work of a verified hit, for new_process_hit: hash the source, stat the headers, read the entry and check
 // it. It prints its result in the format of hit.cpp.
 #include <fcntl.h>

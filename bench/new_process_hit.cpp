@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of the first hit of a new process, in which only the files are cached by the system.
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that compiles the large unit, or without include roots the small one, with NVRTC alone, for cold_compile:
 //   kiln-bench-nvrtc LIBNVRTC [INCLUDE_ROOT…]
 // It prints its result in the format of hit.cpp.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens a bundle as a session does, for bundle_open: `kiln-bench-bundle PATH PUBLIC_KEY` prints the nanoseconds from
 // main until the bundle was open and its signature verified, and the number of pages of its index.
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of a hit in a remote store, against bare GETs of the same two objects from the same nginx, and against
 // compiling the artifact.
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of a request at program start: the caller's time in Engine::request, including the start of the engine's
 // first thread.
 #include <string>

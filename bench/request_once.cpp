@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first request of a program, for request_18: prints the nanoseconds that the caller spent. No code of kiln has run
 // in this process before, so its pages are loaded and the stack of the first thread is created during the call.
 #include <cstdio>

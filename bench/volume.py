@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A directory that counts as a volume. In a container, kiln keeps precompiled headers only on a volume (docs/explanation/precompiled-headers.md),
 and benchmarks also run on machines that are containers."""
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of a compile in a running worker: the round trip, the input tracking and the dependency set. Nothing is
 // stored, and no header is precompiled. Bare NVRTC runs in its own process that has compiled the unit before, and in
 // one thread, as a worker does: malloc is slower in a process with several threads.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The benefit of workers: eight uncached CUB units in a new process. NVRTC's front end holds one lock per process, so
 // threads hardly help. Processes help, and headers that are parsed once help more. The cache is empty in each round,
 // except for the digests of the toolkit's files, which a machine computes once, and for precompiled headers where the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Compiler and linker options that mitigate exploits of memory errors. tools/check_hardening reads the binaries and fails if one
 # of these mitigations is missing. Sanitizer builds do not use them: sanitizers check more, and fortified calls would hide
 # errors from them.

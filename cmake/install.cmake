@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The files that `cmake --install` installs: the public headers, libkiln.so, the programs, and the files for find_package
 # and pkg-config. All paths are relative, so that an installed tree can be moved.
 # Components: `libraries` contains what a program linked with kiln needs at run time, `tools` contains the program kiln, and

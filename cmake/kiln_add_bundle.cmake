@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Functions that build and embed bundles. docs/how-to/embed-bundles.md explains them. Call both in the directory that creates their
 # target. They require CMake 3.16 or later and a system with ELF binaries.
 if(POLICY CMP0116)

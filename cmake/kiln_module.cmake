@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 set(KILN_NO_UNITY_MODULES "" CACHE STRING "Modules whose sources are compiled separately even with KILN_UNITY, for tools/mutate")
 # Builds that must be fast parse the standard headers of the modules once. The plain optimized build does not, and so detects a
 # missing #include.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Debian packages of the installed files. `cpack` in the build directory creates them. docs/how-to/install.md
 #   libkiln0      libkiln.so.0, libkiln-runtime.so.0, and the worker that they start
 #   libkiln-dev   headers, and the files for CMake and pkg-config

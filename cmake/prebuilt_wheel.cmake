@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Installs the contents of a wheel from the build directory KILN_PREBUILT, in which they were built. pyproject.toml packs them.
 get_filename_component(built ${KILN_PREBUILT} ABSOLUTE BASE_DIR ${CMAKE_SOURCE_DIR})
 file(GLOB extension ${built}/python/kiln/_kiln.*.so)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # libkiln.so: every module in one library, of which cmake/kiln.map exports the public names. The programs, the tests and
 # the benchmarks link the modules themselves; this is for users.
 get_property(objects GLOBAL PROPERTY KILN_MODULE_OBJECTS)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # libkiln.a, for programs that link kiln statically: every module, runtime/ too, and the used parts of the archives that kiln
 # links. It is one object in which only the names of cmake/kiln.map are global, so that a program can link its own libcrypto, zstd
 # or hiredis as well.

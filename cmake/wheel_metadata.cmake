@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The metadata of a wheel: an SBOM, which includes nanobind, and the notices that the licenses require. The build of
 # pyproject.toml installs them to the standard locations of Python packages. Versions come from dpkg; a build without dpkg omits
 # the SBOM.

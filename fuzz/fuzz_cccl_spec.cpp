@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary bytes as the text of a CCCL spec.
 #include <cstddef>
 #include <cstdint>

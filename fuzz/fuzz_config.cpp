@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary bytes as a configuration file and passes every value to its setting.
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary bytes as the file of epochs that a machine has seen. Reads no file.
 #include <cstddef>
 #include <cstdint>

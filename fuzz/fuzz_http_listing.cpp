@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary bytes as a server's directory listing.
 #include <chrono>
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks for kernel instances in arbitrary bytes, as `kiln split` does in a source, and for the names of kernels, as
 // messages about unknown entry points do. Reads no file.
 #include <cstddef>

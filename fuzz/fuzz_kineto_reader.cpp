@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary bytes as a trace of PyTorch's profiler and runs every audit rule on the result.
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary bytes as the source of a link unit, with and without include roots for its parts.
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary bytes as a kiln.toml. Reads no file.
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads arbitrary bytes as an export of Nsight Systems and runs every audit rule on the result.
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary bytes as each of the files of an image layout, or as a list of tags; the first byte selects which.
 // Reads no file.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary bytes as the description of a precompiled header, as a verdict on a library, and as a source that is
 // searched for leading directives.
 #include <cstddef>

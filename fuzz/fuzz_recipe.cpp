@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary bytes as a recipe and as artifact metadata, which a worker and its host program exchange.
 #include <cstddef>
 #include <cstdint>

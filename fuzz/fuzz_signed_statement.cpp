@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary bytes as the signed statement of an entry and as the text of a certificate. Parsed input
 // round-trips, and a policy whose keys did not sign it rejects it.
 #include <chrono>

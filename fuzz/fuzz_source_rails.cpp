@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Searches arbitrary bytes for rails, as `kiln audit --source` does in a source. The first byte selects the language.
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary bytes from a worker as a frame and as the payload of a frame.
 #include <cstddef>
 #include <cstdint>

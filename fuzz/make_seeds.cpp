@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes seeds with kiln's own encoders, for parsers whose inputs are not written by hand. Run it after a format
 // change:
 //   build/dev/bin/make_fuzz_seeds fuzz/corpus

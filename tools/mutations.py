@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mutations of tools/mutate: one small change to the code of a C++ line in clang-format style, never to its strings."""
 import re
 

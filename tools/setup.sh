@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs the packages for building and testing kiln, by name, from the package registries configured on this machine.
 # Idempotent: installed packages are not changed. Needs root for the Debian packages.
 #   tools/setup.sh              everything that CI needs

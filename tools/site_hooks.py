@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hooks of mkdocs for kiln's site: pages of the source tree's root become pages of the site, and links to files that are
 not pages (sources, tests) become plain text, since a site has no sources."""
 import pathlib

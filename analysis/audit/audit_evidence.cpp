@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the evidence of a trace says: who waited, what is missing, and whether the path is CPU-shaped GPU code.
 #include <algorithm>
 #include <unordered_map>

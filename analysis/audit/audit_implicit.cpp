@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Divides the work of a trace that belongs to no numbered run into runs: by declared operation and thread, otherwise by
 // thread and stream (implicit operations).
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The work of each operation, and its physical shape: the launches of a run in order, with repetitions collapsed.
 #include <algorithm>
 #include <unordered_map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of an audit report other than the findings: facts about the run, the main cause and the suggested change.
 #include <algorithm>
 #include <cctype>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Audit rules: device memory that is allocated piece by piece instead of once.
 #include <algorithm>
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Audit rules: copies to the host that are repeated without a change on the device, or that end a run unmarked.
 #include <algorithm>
 #include <set>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Audit rules: launches and memory that do not fit the hardware, and compiled code that is late or unused.
 #include <algorithm>
 #include <map>

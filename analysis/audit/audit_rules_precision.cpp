@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Audit rules: a precision that does not fit the device or the kind of operation. The runtime reports both with its
 // decisions and dispatches; a trace without them has no such finding.
 #include <charconv>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Audit rules: whether the path ran on the device and its data stayed there.
 #include <set>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Audit rules: copies to the host between launches, and rows that go to the host and back.
 #include <algorithm>
 #include <bit>

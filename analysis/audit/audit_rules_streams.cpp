@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Audit rules: several streams whose work does not run at the same time.
 #include <algorithm>
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Audit rules: host waits between launches, and batches that the host drives.
 #include <algorithm>
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "analysis/audit/foreign_trace.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups the runs of the same program for comparison.
 #include <algorithm>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layout of the timeline: threads and streams are lanes, and overlapping events of a lane are stacked in rows.
 #include <algorithm>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the timeline of each unit from its request to its first launch.
 #include <algorithm>
 #include <unordered_map>

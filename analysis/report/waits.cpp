@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the waits in a trace and their durations.
 #include <algorithm>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "analysis/source/launch_shapes.hpp"
 
 #include <unordered_map>

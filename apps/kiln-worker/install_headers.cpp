@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "install_headers.hpp"
 
 #include "base/files/files.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The worker's own open, fopen, stat and the like. The dynamic linker searches the program before libc, so that a
 // compiler library in this process calls these functions. They see every file access exactly, including failed ones. A
 // file that is opened for reading is replaced by a copy whose digest is computed, so that the compiled content is

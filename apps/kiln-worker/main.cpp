@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln-worker: compiles jobs that it receives on descriptor 3 and reports the compiler's file accesses, or installs the
 // headers that NVRTC bundles. Started by kiln, not by users.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The worker's own mmap, which places NVRTC's memory for precompiled headers at an address that all workers use.
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // Included only by the sources that use CLI11, because CLI11 takes seconds to compile.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shell completions, generated from the same tree as the help, so that they contain every command and option.
 #include <map>
 #include <set>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/kiln/linked_libraries.hpp"
 
 #include <openssl/opensslv.h>

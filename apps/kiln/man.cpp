@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The manual page, generated from the same tree as the help, so that it has every command and option.
 #include <string>
 #include <string_view>

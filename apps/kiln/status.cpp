@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln status: shows the progress of running programs.
 #include <signal.h>
 #include <sys/ioctl.h>

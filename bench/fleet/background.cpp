@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Background work of hosts: renewing claims, uploading and releasing them, and probing servers with an open circuit.
 #include <algorithm>
 

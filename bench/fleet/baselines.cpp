@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results of fleets without kiln, with the same hosts and networks.
 #include <algorithm>
 #include <functional>

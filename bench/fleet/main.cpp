@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln-fleet-sim: simulates the load of a fleet on its servers and the delays of its hosts.
 // docs/internals/fleet-simulation.md explains the output.
 #include <cstdio>

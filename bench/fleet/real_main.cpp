@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln-fleet-real: runs a scenario of kiln-fleet-sim with real clients against a real nginx and a real redis-server on
 // this machine, to compare predictions with measurements. docs/internals/fleet-simulation.md.
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sequence of engine/resolver.cpp and the decisions of remote/guarded_store.cpp and remote/fleet_claims.cpp, as
 // events instead of calls.
 #include <algorithm>

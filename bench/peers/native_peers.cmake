@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Adapters of C and C++ peers. CI does not build them; the target `kiln-bench-peers` does.
 
 # NVIDIA's library of algorithms alone, and kiln with the same library.

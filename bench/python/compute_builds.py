@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures how long a new process waits for cuda.compute, alone and with kiln, cold and warm:
 python bench/python/compute_builds.py FAKE_DRIVER [rounds] [--json]
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures a hit with kiln.cuda_core and with cuda.core's FileStreamProgramCache, alternating in one process, and how many of
 eight processes compile on one cold key. Nothing runs on a GPU.
 

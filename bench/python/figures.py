@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The common part of these benchmarks: lines of JSON for bench/report, as kiln-bench and bench/peers/run print them.
 
 With --json a benchmark prints these lines to stdout and readable output to stderr.

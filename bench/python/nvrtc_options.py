@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints how much compile time NVRTC's options --split-compile and --minimal save, in interleaved rounds.
 
     PYTHONPATH=build/release/python .venv/bin/python bench/python/nvrtc_options.py [ROUNDS]

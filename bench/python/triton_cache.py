@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares Triton's own cache with kiln's: python bench/python/triton_cache.py [rounds] [--json]
 
 Needs the packages `triton` and `kiln`. Compiles for sm_90 and needs no GPU; nothing is executed. The sides alternate,

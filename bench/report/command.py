@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Creates the tables of docs/reference/benchmarks.md (docs/_generated/benchmarks-*.md), its plots, and the lines of other pages
 that have figures, from docs/benchmarks.jsonl alone.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dot plots on a logarithmic axis, one line of text each, as SVG without scripts, readable on light and dark backgrounds."""
 
 from __future__ import annotations

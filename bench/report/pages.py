@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages with lines that have figures, as layout.toml lists them. All other text is kept."""
 
 from __future__ import annotations

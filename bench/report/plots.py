@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plots of a run, by file name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reasons for results that are behind: reasons.toml has a text for each such result, by name or by pattern. A result that is
 behind without a reason is an error, so that no unexplained result is published."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One benchmark run, as written by bench/run_all: JSON lines of four kinds, validated when they are read."""
 
 from __future__ import annotations

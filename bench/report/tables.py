@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of the documents, by name, created from one run, the reasons and the labels in layout.toml."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that needs a workload for sm_80, for the benchmarks of workloads.cpp:
 //   kiln-bench-workload kiln WORKLOAD WORK_MS                                 with kiln, all requested at once
 //   kiln-bench-workload bare WORKLOAD NVRTC LIBRARY HEADERS TOOLKIT NEEDED…   with NVRTC and the CCCL library alone

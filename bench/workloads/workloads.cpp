@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The complete predefined workloads: on a machine with an empty cache, in a second process, from a bundle, and on a
 // machine that gets everything from a remote store; each against NVRTC and the CCCL library alone, one unit after the
 // other.

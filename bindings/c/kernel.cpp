@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Levels 2 and 3: native handles and launches.
 #include <utility>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations, stages and purposes, which events carry.
 #include <utility>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions, and level 1: bytes.
 #include <utility>
 

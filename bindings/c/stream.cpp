@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams and memory, for programs that have none.
 #include <utility>
 

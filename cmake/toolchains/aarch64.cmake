@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Debian's cross compiler for 64-bit ARM. tools/build_aarch64 fills a directory with the arm64 archives that kiln links in, from
 # Debian packages. Nothing is installed into this system.
 set(CMAKE_SYSTEM_NAME Linux)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that contains its compiled kernels. It requests them like any other program, but needs no compiler, header
 // or cache on the machine where it runs. The only difference is the call of kiln_add_bundle in ../CMakeLists.txt.
 #include <cstdio>

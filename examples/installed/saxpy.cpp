@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiles a kernel for a GPU that this machine need not have, and prints where the artifact came from: the compiler in
 // the first run, the disk cache in later runs.
 #include <cstdio>

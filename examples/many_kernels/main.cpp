@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that uses five of a library's 31 kernels and reports the cost: the units compiled, the startup time, the
 // warm-up and whether the results are right. It requests its kernels first, so that they are compiled at the same time,
 // and waits once for all of them: no call waits for a compiler.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a kernel that is compiled at run time. Only the first run of this program compiles it.
 #include <cstdio>
 #include <vector>

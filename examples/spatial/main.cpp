@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that uses the library: a join of generated data, and a plot of one.
 #include <CLI/CLI.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #define GEOS_USE_ONLY_R_API
 #include <geos_c.h>
 

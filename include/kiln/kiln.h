@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The C interface of kiln, for C and for every language that calls C. One header, C11, usable from C++ too. docs/how-to/use-from-c.md
 /// has an example program. kiln/session.hpp documents the C++ counterpart of each call in full; this header documents

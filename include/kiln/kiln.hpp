@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // The headers that every program can use. Include what a program needs beyond them by name: <kiln/stream.hpp> (streams

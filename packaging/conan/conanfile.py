@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conan 2 recipe of kiln: `conan create packaging/conan`. tests/packages/conan_test.sh creates and uses it without a network.
 
 kiln links its dependencies statically and hides them, so the package requires no other Conan package: a build uses the development

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spack recipe of kiln. Not tested: Spack is not available where kiln is developed.
 
 It builds a local tree: spack repo create kiln-repo && copy this file to kiln-repo/packages/kiln/package.py,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # vcpkg port of kiln. Not tested: vcpkg is not available where kiln is developed.
 # It builds the tree that this file is a part of: vcpkg install kiln --overlay-ports=packaging/vcpkg
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)

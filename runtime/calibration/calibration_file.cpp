@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // docs/internals/formats/small-files.md describes the format.
 #include <cmath>
 #include <set>

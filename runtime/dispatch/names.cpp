@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <kiln/runtime/decision.hpp>
 #include <kiln/runtime/memory.hpp>
 #include <kiln/runtime/mode.hpp>

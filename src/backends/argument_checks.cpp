@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backends/argument_checks.hpp"
 
 #include "base/error.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backends/kernel_entries.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The handler of failed C++ library assertions (_GLIBCXX_ASSERTIONS). The library's own function is newer than the
 // oldest system that the wheel supports, so kiln defines one. It prints the same line and aborts the process.
 #include <cstdio>

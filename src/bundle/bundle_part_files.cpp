@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bundle/bundle_part_files.hpp"
 
 #include <fcntl.h>

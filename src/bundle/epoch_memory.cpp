@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bundle/epoch_memory.hpp"
 
 #include <fcntl.h>

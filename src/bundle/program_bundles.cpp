@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bundle/program_bundles.hpp"
 
 #include <sys/stat.h>

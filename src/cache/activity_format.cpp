@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/activity_format.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/build_history.hpp"
 
 #include "base/codec.hpp"

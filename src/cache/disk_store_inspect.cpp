@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `DiskStore` functions for `kiln cache`. A cache hit does not use them.
 #include <fcntl.h>
 #include <unistd.h>

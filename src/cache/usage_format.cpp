@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/usage_format.hpp"
 
 #include "base/codec.hpp"

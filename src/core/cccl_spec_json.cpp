@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The JSON form of specs (docs/reference/cccl.md).
 #include <cstdint>
 #include <initializer_list>

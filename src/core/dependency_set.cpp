@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/dependency_set.hpp"
 
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/claim_wait.hpp"
 
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of the resolver that looks up bundles and stores.
 #include "base/error.hpp"
 #include "engine/explain.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "events/trace_layout.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "remote/directory_leases.hpp"
 
 #include <fcntl.h>

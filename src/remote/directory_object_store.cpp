@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "remote/directory_object_store.hpp"
 
 #include <fcntl.h>

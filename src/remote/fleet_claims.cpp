@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "remote/fleet_claims.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "session/fleet_services.hpp"
 
 #include "base/format.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <kiln/kernel.hpp>
 
 #include "session/session_impl.hpp"

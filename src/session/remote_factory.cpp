@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "session/remote_factory.hpp"
 
 #include "base/error.hpp"

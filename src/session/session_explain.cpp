@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of a session that explain a hit or a miss, or read what earlier builds recorded.
 #include "engine/explain.hpp"
 

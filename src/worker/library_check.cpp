@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/library_check.hpp"
 
 #include <kiln/version.hpp>

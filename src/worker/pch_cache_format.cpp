@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/codec.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"

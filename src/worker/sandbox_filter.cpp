@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/sandbox_filter.hpp"
 
 #include <asm/ioctls.h>

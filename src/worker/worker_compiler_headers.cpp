@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of WorkerCompiler that has the headers installed that NVRTC bundles.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The corpus of the audit: programs with one planted fault each, which is found and nothing else, and clean programs,
 // in which nothing is found. Each states how it runs: on PoCL, on the driver double, or as a trace written by hand.
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The audit of work that belongs to no numbered run, on hand-written traces.
 #include <gtest/gtest.h>
 

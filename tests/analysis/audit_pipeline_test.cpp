@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Audits a real pipeline without faults, and with all of them at once. It runs on PoCL, which executes kernels, through
 // the session, the runtime, the trace file and its reader. audit_corpus_test.cpp has each fault alone.
 #include "analysis/audit_fixture.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of the audit report other than the findings, on hand-written traces.
 #include <gtest/gtest.h>
 

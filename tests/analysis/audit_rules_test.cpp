@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The edges of the rules about streams, buffers, host copies, precision and shared memory, on hand-written traces.
 #include <gtest/gtest.h>
 

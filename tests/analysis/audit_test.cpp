@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rules and report of the audit, on hand-written traces. audit_pipeline_test.cpp audits real pipelines.
 #include "analysis/audit/audit.hpp"
 

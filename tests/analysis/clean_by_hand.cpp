@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clean programs in traces written by hand: what looks like a fault and is none.
 #include "analysis/audit_fixture.hpp"
 

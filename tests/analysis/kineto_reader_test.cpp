@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traces of PyTorch's profiler. The events are written by its documented schema; none is from a real GPU.
 #include "analysis/audit/kineto_reader.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exports of Nsight Systems. The tables are written by its documented schema; none is from a real GPU.
 #include "analysis/audit/nsight_reader.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults in traces written by hand: what kiln-runtime rejects and programs with their own dispatch can do, evidence
 // that only other profilers record, and further forms of faults that the pipeline has too.
 #include "analysis/audit_fixture.hpp"

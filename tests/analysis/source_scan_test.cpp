@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The search for rails in single sources: which places, at which line, in which function and at which loop depth.
 #include <gtest/gtest.h>
 

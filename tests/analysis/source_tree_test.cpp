@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The search in directories, some of them hostile, and the join with the findings of a trace.
 #include <gtest/gtest.h>
 #include <sys/stat.h>

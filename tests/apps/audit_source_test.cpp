@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln audit --source, with and without a trace.
 #include <filesystem>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln audit and kiln device-usage on hand-written traces.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln bundle split, kiln bundle oci --by-arch and kiln bundle pull.
 #include <sys/stat.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The setup of docs/how-to/share-a-cache.md with a shared directory.
 #include "apps/fleet_program.hpp"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs `kiln selftest` on a real device. This project is developed without one, so this test has not run yet.
 #   selftest_gpu_test.sh KILN
 set -euo pipefail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `kiln selftest` on PoCL, which executes device code, and on the fake driver, which executes none.
 #include <gtest/gtest.h>
 

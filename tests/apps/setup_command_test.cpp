@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln init and kiln trust add, as a new user runs them.
 #include <filesystem>
 #include <sstream>

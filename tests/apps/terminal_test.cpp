@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The output on a terminal, which is a pseudo-terminal of the test, and in a pipe.
 #include <fcntl.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Locations that cannot hold a cache. The artifact is still returned and the reason is reported.
 #include <sys/stat.h>
 #include <unistd.h>

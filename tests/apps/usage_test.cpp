@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a person meets who uses the program for the first time: names, spellings, messages, the order of the output.
 #include <filesystem>
 #include <set>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/fleet_program.hpp"
 #include "support/fixtures/files.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/concurrent_index.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/files/file_digest_cache.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bundles whose files another process truncates or overwrites while they are open. This must cause neither a signal nor
 // wrong bytes.
 #include <fcntl.h>

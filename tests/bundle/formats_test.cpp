@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Other releases read what this release writes, so equal values must give equal bytes in all releases. A format change
 // needs a new version and a new line here. Nothing here is compressed, because that depends on the version of zstd.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Uses a real docker-registry and a real skopeo.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bundle/tar.hpp"
 
 #include <gtest/gtest.h>

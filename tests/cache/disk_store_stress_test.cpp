@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stress tests of the disk store: many processes, killed processes, and every possible corruption of a file.
 // KILN_STRESS_SECONDS sets the duration. Run before a release and by hand.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/entry_format.hpp"
 
 #include <gtest/gtest.h>

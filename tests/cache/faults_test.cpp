@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors that the system, especially a network file system, can return.
 #include <fcntl.h>
 #include <gtest/gtest.h>

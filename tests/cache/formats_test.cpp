@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Other releases read the files that this release writes, so equal values must give equal bytes in all releases. A
 // format change needs a new version and a new line here.
 #include <gtest/gtest.h>

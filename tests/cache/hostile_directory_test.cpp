@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Locations where a cache must not or cannot be. The store reports the reason and neither hangs nor throws.
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "conformance/claims_conformance.hpp"
 
 #include "cache/local_claims.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiles that an engine starts before the compiler is identified.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests that an engine must check again or remove.
 #include "support/fixtures/engine_fixture.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of calls with a very long queue.
 #include "core/unit_access.hpp"
 #include "support/fixtures/engine_fixture.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A wait for the compile of another process must not block the engine's own compiles.
 #include <gtest/gtest.h>
 

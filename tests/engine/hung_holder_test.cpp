@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The behavior of the processes of a host when the compiling process makes no progress. All of them are real processes.
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <kiln/operation_context.hpp>
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of the checker itself: it must detect each violated rule, or a passing trace would mean nothing.
 #include "support/fixtures/perfetto_rules.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures how much slower mode auto is than the better of the modes cpu and gpu, after `kiln calibrate`: each
 // operation of examples/spatial at 12 sizes, and one for which PoCL is faster. The three modes alternate in one
 // process. Returns 1 if auto is slower than the limit. Started by `kiln calibrate`, it measures only the latter

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Executes the CUDA source of the family: the fake driver gets the cubins from NVRTC, and in place of the device it
 // runs the same source built by the host compiler. This tests the source and the passing of arguments, but not the
 // device code.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // many_kernels with CUDA: NVRTC really compiles the kernels, and a fake driver accepts them like the real one and
 // computes nothing.
 #include <gtest/gtest.h>

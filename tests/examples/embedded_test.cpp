@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // examples/embedded: a program that contains its kernels.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The family of many_kernels as a kiln.toml: `kiln split` writes it, a bundle is built of it, and a program that may
 // not compile finds its kernels in the bundle.
 #include <gtest/gtest.h>

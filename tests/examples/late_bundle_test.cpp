@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library with a bundle that is loaded after a session was opened.
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mode auto on a machine with PoCL and no GPU. A separate program, because OpenCL must not have been opened before.
 #include <gtest/gtest.h>
 

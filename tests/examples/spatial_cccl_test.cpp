@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The primitives of examples/spatial on CUDA with NVIDIA's CCCL library, without a GPU: the library compiles and loads
 // them for the fake driver, but runs only on NVIDIA's driver.
 #include <gtest/gtest.h>

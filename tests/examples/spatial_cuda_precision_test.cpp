@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The precision plan for the CUDA variants of `spatial::area`, on the fake driver.
 #include <gtest/gtest.h>
 

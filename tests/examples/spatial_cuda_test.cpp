@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CUDA variants of examples/spatial: NVRTC really compiles the units, and in place of each kernel the fake driver
 // runs the same file built by the host compiler. No GPU is used.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `dissolve` and `to_wkb` on PoCL, which really executes them, compared with GEOS and with the CPU variants.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `dissolve` and `to_wkb` on the CPU, compared with GEOS.
 #include <gtest/gtest.h>
 

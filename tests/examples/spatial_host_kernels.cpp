@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "examples/spatial_host_kernels.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the operations of examples/spatial on PoCL, which really executes them, with GEOS.
 #include <gtest/gtest.h>
 

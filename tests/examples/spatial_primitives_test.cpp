@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The primitives of examples/spatial on PoCL, which really executes them.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The events of a join of columns on a device. PoCL really executes it.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rewrites of examples/spatial: the same result with and without, and an event only with.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The units that the operations of examples/spatial request on PoCL, and that they use no others.
 #include <gtest/gtest.h>
 

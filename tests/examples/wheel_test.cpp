@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bundles in Python wheels, as pip installs them.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bundle on machines that cannot compile its units: with a different compiler, without a compiler, without headers.
 // The kiln program builds the bundle once. Every requesting process is new, has an empty cache and must not compile.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The full workload: 14 units and 85 kernels for six architectures, from examples/kernels/geometry, through the real
 // programs from the compiler to the registry. It takes minutes and is therefore a campaign instead of a part of CI;
 // bundle_host_test.cpp is its small version. docs/internals/long-tests.md lists its results.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A CCCL header is edited after its algorithms were compiled and their headers precompiled. The library and NVRTC would
 // notice neither; kiln's keys cover every header that was read.
 #include <kiln/cccl.hpp>

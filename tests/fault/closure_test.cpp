@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the dependency set of a kernel that includes CUB with the files that strace saw its compiler open. They must
 // be equal.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln as an embedded library: the host's handling of children and signals must not affect compiles, and a worker sees
 // only those parts of its host that docs/internals/worker-protocol.md lists.
 #include <gtest/gtest.h>

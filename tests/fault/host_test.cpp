@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host conditions: many processes at once, processes that die, unusable directories, and failing file systems. Every
 // process is a real one with a real compiler.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many programs at once on a machine with little memory.
 #include <gtest/gtest.h>
 

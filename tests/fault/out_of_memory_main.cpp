@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Out of memory at each allocation, one at a time: the nth allocation of each operation fails, or the nth and all after
 // it, each time in a new process. The caller must get the right result or a clear error in bounded time. The same
 // operation must work in that process once there is memory again, and in the next process. No descriptor, lock, partial

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parsers of external input. They are internal to modules, so std::bad_alloc may be thrown. JSON parsers are excluded:
 // the library's values allocate in their destructors and end the process if they cannot
 // (docs/internals/decisions/0013.md).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Public interfaces: sessions and the C interface. They must not throw, and none of their threads may end the process.
 #include <kiln/kiln.h>
 #include <kiln/kiln.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stores and bundles, called directly: they may throw std::bad_alloc, and must then be unchanged.
 #include <sys/stat.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Precompiled headers are used only with an NVRTC library that was verified to give the same results with them.
 #include <gtest/gtest.h>
 

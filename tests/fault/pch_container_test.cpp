@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Precompiled headers with default settings in a container like that of a container runtime: its own mounts and
 // processes, an overlay as its root, 64 MB of shared memory and a control group of 1 GB. As in an image build with
 // BuildKit, only the overlay shows that it is one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Precompiled headers among the processes of a host: which process creates them, which can use those of another, and
 // when there are none. Every process is a real one, and the headers are those of CUB.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A header is edited, or another one takes precedence over it, after it was precompiled. NVRTC itself does not notice
 // and yields old code, which each case first shows. kiln notices and yields the same result as NVRTC without a
 // precompiled header.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults of a precompiled header's file: each is detected and reported and costs one full compile. The artifact is
 // right, and the next compile creates the file again.
 #include <gtest/gtest.h>

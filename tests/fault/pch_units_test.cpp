@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which units share precompiled headers, and that sharing never changes a result: each unit is compiled three times
 // (without, creating, using) and once in this process.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which worker a compile gets, and when a worker exits. The programs are real but get no jobs, because the pool does
 // not inspect jobs.
 #include "worker/worker_pool.hpp"

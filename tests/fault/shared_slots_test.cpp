@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that share the worker slots of a host: one that is stopped, and one whose caller waits during a warm-up.
 #include <gtest/gtest.h>
 #include <signal.h>

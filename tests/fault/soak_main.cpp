@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The soak test: processes use one cache directory through real sessions for a given time, while its entries are
 // corrupted, evicted and collected and the processes are killed with -9 and replaced.
 //   soak_main [--seconds N] [--no-cuda]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One process of the soak test: a sequence of sessions, each with a few dozen gets. The expected bytes of a unit follow
 // from its number, so every wrong result is detected.
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Misbehavior of a compile inside its worker, which must not affect other compiles.
 #include <gtest/gtest.h>
 #include <sys/mman.h>

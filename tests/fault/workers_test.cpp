@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Workers that are killed: at random, by canceling a request, and with their program. CI kills 60 of them; `cmake
 // --build --preset release --target campaign_workers` more.
 #include <gtest/gtest.h>

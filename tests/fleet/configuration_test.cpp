@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An unmodified program joins a fleet by configuration: the same binary of many_kernels runs with an empty cache on one
 // host and then on another. The CUDA kernels are really compiled; the fake driver loads them and computes nothing.
 #include <gtest/gtest.h>

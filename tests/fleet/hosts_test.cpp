@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/processes/virtual_hosts.hpp"
 
 #include <arpa/inet.h>

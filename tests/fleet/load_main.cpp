@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many hosts of a fleet in one process. Each host is a thread with its own connections to Redis and to the store, and
 // uses the call path of a session: Resolver, GuardedStore over RemoteStore, FleetClaims over RedisLeases, with the same
 // policy. A compile is a sleep, which is counted. The hosts of one process share its background queue.

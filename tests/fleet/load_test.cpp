@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Thousands of hosts, each with its own connection, get the same keys with the code of sessions.
 #include <gtest/gtest.h>
 

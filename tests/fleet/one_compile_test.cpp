@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many real processes on several hosts get the same uncached keys: the fleet compiles each key once.
 #include <gtest/gtest.h>
 

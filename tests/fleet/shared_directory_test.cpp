@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A job starts on many nodes that share a directory and no server: each key is compiled once, and a hit makes few
 // requests to the directory's metadata server. Each process is a node with its own cache, home, key and certificate.
 #include <gtest/gtest.h>

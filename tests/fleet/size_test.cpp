@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of a fleet host: nothing before its first request, and independent of the number of other hosts.
 #include <gtest/gtest.h>
 

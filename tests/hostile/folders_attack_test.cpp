@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attacks on directories that users share: links planted in a shared store or among its leases, files with names that
 // kiln did not create, and directories that are exchanged while kiln works in them.
 #include <gtest/gtest.h>

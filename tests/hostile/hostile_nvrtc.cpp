@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A compromised NVRTC. It executes each line `//! <attack> <argument>` of its source by raw system calls and writes a
 // line `<attack>: done` or `<attack>: errno <number>` for each to its output. It also reads the included files through
 // the C library as NVRTC does, so that kiln-worker can observe its reads. A source with `#error` does not compile.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that expand: their cost to the program must be bounded.
 #include "hostile/hostile_input.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library that creates a file in the home directory of the process that loads it. A configuration file of another
 // user could make kiln load it.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signers that a reader trusts, but not for the entries that they try to serve. Nothing is compiled: the code is fake,
 // and entries of external systems represent what a host publishes.
 #include <kiln/session.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PoCL runs a linker. It must work in the sandbox of a compiler that can run programs, and that must still be a
 // sandbox.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that another user owns or can write: kiln applies no configuration, trusts no policy, serves no cache entry and
 // sends no secret from such a file.
 #include <sys/mount.h>

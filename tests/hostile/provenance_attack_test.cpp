@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Provenance statements that do not belong to the bundle.
 #include "bundle/provenance.hpp"
 #include "hostile/hostile_input.hpp"

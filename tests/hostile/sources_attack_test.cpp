@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sources that harm the compiler must not harm the program that requested the compile. Every host is a forked child, so
 // that its death is detected; this process itself does not use kiln.
 #include <gtest/gtest.h>

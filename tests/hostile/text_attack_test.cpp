@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text that a terminal interprets, in all output that shows external files.
 #include "apps/on_terminal.hpp"
 #include "bundle/oci_manifest.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A compiler that its source has compromised can do anything inside kiln-worker. Each test makes it try one attack by
 // raw system calls.
 #include <fcntl.h>

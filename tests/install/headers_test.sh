@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Compiles each public header alone as C++17 with the first of the given compilers, and all together with each of them.
 # The documented calls compile without a warning of -Wextra, as C++17 and C++20, with each of them.
 #   headers_test.sh INCLUDE_DIR RUNTIME_INCLUDE_DIR COMPILER…

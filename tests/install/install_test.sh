@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs a build into a fresh prefix, moves it, and uses it like a user: with CMake and with pkg-config, twice.
 #   install_test.sh SOURCE_DIR BUILD_DIR
 set -euo pipefail

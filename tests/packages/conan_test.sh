@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The Conan recipe: creates the package from the build without a network, and compiles and runs a program that uses it.
 #   conan_test.sh SOURCE_DIR BUILD_DIR CONAN
 set -euo pipefail

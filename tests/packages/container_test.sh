@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The container image of deploy/container: its files, made by make_root from the installed build, run in a chroot as the image's user,
 # with the entry points and variables of the Containerfile. Needs root, or user namespaces.
 #   container_test.sh SOURCE_DIR BUILD_DIR

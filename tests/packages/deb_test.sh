@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds Debian packages, and installs, uses and removes them in a temporary root: an overlay over this machine's root in a
 # mount namespace, so that all files left behind are in one directory and the machine is not changed.
 #   deb_test.sh SOURCE_DIR BUILD_DIR

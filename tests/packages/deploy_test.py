@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of deploy/: manifests match their schemas, metrics and queries match the library, and the servers, settings and commands
 that the files name work together on this machine, without containers.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The packages of `tools/setup.sh --minimal` are what a build of the library and the program reads, and no others.
 
     minimal_test.py SOURCE_DIR BUILD_DIR      compares them with the headers and archives of BUILD_DIR, a build by Ninja

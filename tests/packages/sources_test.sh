@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The SBOM is correct and complete, and the source tarball is reproducible and can be configured without git.
 #   sources_test.sh SOURCE_DIR BUILD_DIR
 set -euo pipefail

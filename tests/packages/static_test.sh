@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The static build: programs that need only glibc, and a libkiln.a that programs can link together with other libraries.
 #   static_test.sh SOURCE_DIR BUILD_DIR      BUILD_DIR is the preset's `static`
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uses kiln in one process with packages that contain their own libcrypto, zlib or TLS, imported before and after them.
 
     wheel_coexistence.py              runs itself once for each order

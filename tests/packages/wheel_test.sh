@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The wheel, packed from the build, has no more requirements than promised, contains its license and SBOM, and coexists with
 # packages that have their own libcrypto.
 #   wheel_test.sh SOURCE_DIR BUILD_DIR PYTHON

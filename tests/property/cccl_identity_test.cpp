@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Precompiled headers change the compile time of CCCL algorithms, but not their code. Blobs differ even without them,
 // because internal symbols contain the process ID. So the test compares every section of machine code by name and
 // bytes, and the kernels.

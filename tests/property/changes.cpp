@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kinds of changes that users make between two compiles, each with its undo function.
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The edits that are made while the compiler runs.
 #include "edits.hpp"
 

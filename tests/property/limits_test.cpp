@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits of the guarantee that a result is never stale (docs/internals/never-stale.md) that no other test covers.
 #include <fcntl.h>
 #include <gtest/gtest.h>

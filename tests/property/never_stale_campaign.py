@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs test_never_stale on several file systems and prints one table.
 
     never_stale_campaign.py PROGRAM FOLDER [--on NAME,NAME] [--changes N] [--edit-every N] [--seed N] [--output FILE]

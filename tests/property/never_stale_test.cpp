@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // After any change, kiln returns exactly the bytes that bare NVRTC returns for the current inputs, and neutral changes
 // hit the cache. Compiles are real. Some changes are made between two lookups, some while the compiler runs.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Precompiled headers change only the compile time: every unit of the project, for several architectures, gives equal
 // bytes with and without them, in a worker and in this process. There is one exception. If headers have variable
 // templates, NVRTC itself may reorder variables when it creates or uses precompiled headers

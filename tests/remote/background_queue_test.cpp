@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "remote/background_queue.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors of a file system that many hosts share, and the number of calls that kiln makes.
 #include <gtest/gtest.h>
 

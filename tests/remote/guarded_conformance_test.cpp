@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The store conformance tests for a guarded store.
 #include "conformance/store_conformance.hpp"
 

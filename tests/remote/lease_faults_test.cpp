@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Behavior of a fleet when the compiling host is killed or stopped, with real processes and compiles, and with clocks
 // that differ by two hours.
 #include <gtest/gtest.h>

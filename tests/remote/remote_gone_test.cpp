@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A session with unreachable servers, compared with a session without servers.
 #include <gtest/gtest.h>
 

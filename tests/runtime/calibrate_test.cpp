@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calibration with a clock that the operations under test advance, on the PoCL device, and the use of the result by
 // mode auto.
 #include <gtest/gtest.h>

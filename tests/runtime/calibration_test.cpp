@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The calibration file: round trip, and rejection of hostile, corrupt or unsupported files with a clear message.
 #include <kiln/runtime/calibration.hpp>
 

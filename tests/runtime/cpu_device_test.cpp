@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PoCL's device is a CPU: it is used only with permission, and reports name it.
 #include <gtest/gtest.h>
 

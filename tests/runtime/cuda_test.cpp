@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decisions and runs on the driver double, which executes no device code.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decisions with PoCL, which executes kernels, as the only device, and without a device.
 #include <gtest/gtest.h>
 

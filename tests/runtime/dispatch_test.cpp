@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs on PoCL, which executes kernels.
 #include <gtest/gtest.h>
 

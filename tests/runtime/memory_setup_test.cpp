@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Setup of memory tiers on the driver double: when, for which device, and after failures.
 #include <atomic>
 #include <thread>

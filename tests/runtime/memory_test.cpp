@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory tiers on the driver double, which accounts for memory like a driver and runs no kernel.
 #include <functional>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An operation without a variant, which must not compile. With KILN_WITH_A_VARIANT it has one and must compile.
 #include <kiln/runtime.hpp>
 

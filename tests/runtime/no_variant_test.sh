@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Checks that an operation without a variant fails to compile with a clear message, and compiles with a variant.
 #   no_variant_test.sh COMPILER INCLUDE_DIR RUNTIME_INCLUDE_DIR SOURCE
 set -euo pipefail

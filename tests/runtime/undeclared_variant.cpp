@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Variants that leave out a claim, which must not compile. With KILN_DECLARED the variant states all and must compile.
 #include <kiln/runtime.hpp>
 

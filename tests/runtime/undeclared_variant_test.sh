@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Checks that a variant that does not state its robustness, precision and determinism fails to compile for that reason.
 #   undeclared_variant_test.sh COMPILER INCLUDE_DIR RUNTIME_INCLUDE_DIR SOURCE
 set -euo pipefail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every variable of kiln-runtime and every boolean setting of a session, with valid and invalid values. An invalid
 // value is a warning that names the variable and the valid values, and the default applies. Device memory is the driver
 // double's; no GPU is involved.

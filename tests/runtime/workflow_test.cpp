@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Workflows on PoCL, which executes kernels.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams and memory resources of other libraries. With RMM's and CUDA's headers (tools/setup.sh installs them in
 // .venv) the adaptors are compiled against these; without them, against stubs with the documented interfaces.
 #include <kiln/cuda.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions with a bundle. Its contents are synthetic, except in the last suite, where NVRTC compiled them and the
 // driver double loads them.
 #include <kiln/session.hpp>

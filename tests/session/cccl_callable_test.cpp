@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Callables on the driver double, with a library that records calls instead of NVIDIA's.
 #include <gtest/gtest.h>
 

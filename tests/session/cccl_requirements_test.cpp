@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CCCL algorithms that the modules of a program require overlap and are compiled once.
 #include <kiln/cccl.hpp>
 #include <kiln/session.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CCCL algorithms through a session: really compiled and loaded by NVIDIA's library, into the driver double. They are
 // not run on a stream, because the library rejects a driver that is not NVIDIA's.
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that is linked with kiln and requests units on a machine without a GPU runtime. It prints its final state
 // to standard output. The marks on standard error show a tracer where the program itself begins and ends.
 #include <unistd.h>

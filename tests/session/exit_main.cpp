@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that exits while kiln is working: `exit_main WHAT HOW FOLDER UNTIL` states the work in progress, how to
 // exit, the directory of the headers, and the delay in milliseconds or `compiled` for the first compile.
 #include <kiln/session.hpp>

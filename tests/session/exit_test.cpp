@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program can exit while kiln compiles for it: it exits as it would without kiln and leaves no process behind.
 #include <gtest/gtest.h>
 

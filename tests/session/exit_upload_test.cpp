@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program can exit right after its first compile without closing its session: the result still reaches the other
 // hosts. Uses a real nginx with TLS, whose library has exit handlers of its own; NVRTC really compiles.
 #include <gtest/gtest.h>

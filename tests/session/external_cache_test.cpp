@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // External caches: code of another system in kiln's tiers. Nothing is compiled here; the tests supply the bytes.
 #include <kiln/external_cache.hpp>
 #include <kiln/session.hpp>

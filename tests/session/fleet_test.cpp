@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions of hosts that share a directory. NVRTC really compiles; nothing is executed.
 #include <kiln/session.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process that forks in the middle of a get: parent and child both finish, and neither blocks the other.
 #include <kiln/session.hpp>
 

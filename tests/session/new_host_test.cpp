@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first request on a host, where the digest of the compiler is not remembered.
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The place of precompiled headers: every row of the table in docs/explanation/precompiled-headers.md.
 #include "session/pch_place.hpp"
 

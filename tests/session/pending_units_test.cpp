@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "session/pending_units.hpp"
 #include "core/unit_access.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bundles that a program or a package adds to all sessions of its process. Cases that run in one process see the paths
 // of earlier cases, whose files are gone.
 #include "bundle/program_bundles.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the memory that a session keeps for a program that generates an unbounded number of kernels. Usage:
 // release_memory_main UNITS [--keep]
 #include <kiln/cuda.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory that a session keeps for a program that generates an unbounded number of kernels.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Refreshing and releasing units of a session, with kernels in the driver double.
 #include <kiln/cuda.hpp>
 #include <kiln/session.hpp>

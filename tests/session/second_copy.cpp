@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library that contains its own copy of kiln, loaded into a program that has one already.
 #include <kiln/session.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions with CUDA units, really compiled by NVRTC and loaded into the driver double, which runs no device code.
 #include <kiln/cuda.hpp>
 #include <kiln/session.hpp>

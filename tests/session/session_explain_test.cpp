@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions that explain hits and misses. NVRTC really compiles; nothing is executed.
 #include <kiln/session.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions on a real OpenCL device (PoCL).
 #include <kiln/session.hpp>
 #include <kiln/stream.hpp>

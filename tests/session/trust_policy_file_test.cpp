@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "session/config/trust_policy_file.hpp"
 
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two copies of kiln in one process, as when two libraries each contain it: they share only the cache.
 #include <kiln/session.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Units of every kind that is compiled without a device, through a session and its components.
 #include <kiln/session.hpp>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests bench/compare_builds with fake builds, one of which takes twice as long."""
 import pathlib
 import stat

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that the harness of bench/peers reports a peer that misbehaves, is missing or crashes, and kiln if it misbehaves; and
 that every test named in peers.toml exists. Uses no compiler and no real peer."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests bench/report: the tables it writes from a generated file of results, the input it rejects, and that this tree's pages
 match this tree's results."""
 

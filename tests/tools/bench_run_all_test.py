@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests bench/run_all with a fake kiln-bench: the contents of the file when parts succeed, exceed a limit, fail or hang."""
 
 from __future__ import annotations

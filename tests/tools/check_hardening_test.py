@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that tools/check_hardening fails and names each mitigation that a program lacks.
 
     check_hardening_test.py SOURCE_DIR

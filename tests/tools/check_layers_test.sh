@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Plants one mistake in a copy of the sources. tools/check_layers must report it, and must report nothing without it.
 #   check_layers_test.sh SOURCE_DIR none | FILE TEXT EXPECTED
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests tools/check_size on a generated tree: what it counts, and what needs a reason."""
 
 from __future__ import annotations

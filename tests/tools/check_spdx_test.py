@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tools/check_spdx finds sources without the license comment, and adds it where it belongs."""
 
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests tools/check_structure on a copy of the tree, in which one thing is wrong."""
 
 from __future__ import annotations

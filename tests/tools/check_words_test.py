@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests tools/check_words in a generated repository: what it reports, and what its list must contain."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An adapter without a compiler, for the test of the harness. Its code is a text derived from the source and the header; its first
 argument selects a fault. The README.md of bench/peers describes adapters. It imports little, because it is started a hundred
 times."""

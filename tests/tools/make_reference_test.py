@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests tools/make_reference: what it reads from help texts and declarations, and that the committed tables that need no program
 are up to date."""
 import importlib.machinery

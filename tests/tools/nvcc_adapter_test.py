@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that bench/peers/adapters/nvcc.py counts compiles and hits, with the real nvcc and ccache: nvcc_adapter_test.py SOURCES"""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that the SBOM lists every static library that the build links, with the version that is really linked.
 
     sbom_test.py SOURCE_DIR BUILD_DIR KILN

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The headers that NVRTC bundles since 13.3: installed once, when a unit needs them, and tracked like other headers.
 // The NVRTC is that of tools/setup.sh; no toolkit is involved.
 #include "backends/cuda/bundled_headers.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A compile that starts before the digest of its compiler is known.
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LibraryCheck: which results are remembered, where, and for which library.
 #include <gtest/gtest.h>
 

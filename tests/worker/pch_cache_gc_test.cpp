@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Eviction and cleanup of the cache of precompiled headers, and the format of its small files.
 #include <gtest/gtest.h>
 

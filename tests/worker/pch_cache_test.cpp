@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/pch_cache.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Check results of NVRTC libraries: their file format, and how the cache stores them.
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slots for urgent work, extra slots, and the state that processes publish to each other.
 #include <gtest/gtest.h>
 #include <signal.h>

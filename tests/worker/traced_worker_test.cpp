@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A worker reports exactly the content that its compiler read, regardless of the directory and of concurrent changes.
 // If a worker cannot record that, nothing is cached.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/worker_protocol.hpp"
 
 #include <fcntl.h>

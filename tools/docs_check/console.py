@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the console blocks of a page: one shell per prompt and one directory per page, in order."""
 import os
 import re

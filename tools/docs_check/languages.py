@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the blocks of each language except console: compiled, parsed, or not code."""
 import configparser
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that every link has a target, and that every page of docs/ is in the site's table of contents."""
 import pathlib
 import posixpath

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The contents of a page: its fenced blocks, its links, its included files and its headings."""
 import dataclasses
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The checks of a page in a file of their own, tests/docs/pages/<page>.toml, so that the page has no notes in it.
 
 docs/internals/writing-docs.md has the keys. A block without a row is checked by its language alone; a row that matches no

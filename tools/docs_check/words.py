@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The word budgets of the pages of docs/: tests/docs/words.toml. Generated files (docs/_generated) have no budget."""
 import pathlib
 import re

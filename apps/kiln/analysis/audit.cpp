@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln audit: analyzes the code path recorded in a trace and prints the findings first.
 #include "analysis/audit/audit.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln audit BEFORE AFTER: what improved or regressed between two traces of one program.
 #include "apps/kiln/analysis/audit_compare.hpp"
 

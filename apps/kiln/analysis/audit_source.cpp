@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln audit --source: searches sources for what makes GPU code behave like CPU code.
 #include "apps/kiln/analysis/audit_source.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln device-usage: the share of runs in traces that used a device.
 #include "analysis/audit/device_usage.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/kiln/analysis/render_audit_json.hpp"
 
 #include <algorithm>

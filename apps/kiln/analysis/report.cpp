@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln report: writes an HTML page that shows waits and their causes.
 #include "analysis/report/page.hpp"
 #include "apps/kiln/commands.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln bundle ls | verify | extract | oci: commands for a single bundle.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln bundle diff | merge: commands for several bundles.
 #include <algorithm>
 #include <map>

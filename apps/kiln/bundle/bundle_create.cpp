@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln bundle create: compiles every unit of a kiln.toml for every architecture into one file.
 #include <filesystem>
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/kiln/bundle/bundle_diff.hpp"
 
 #include <algorithm>

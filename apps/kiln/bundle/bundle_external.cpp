@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln bundle create --external: packs the entries of external systems in this user's cache into one file.
 #include "apps/kiln/bundle/bundle_files.hpp"
 #include "apps/kiln/bundle/render_bundle_json.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln bundle header: writes the units of a kiln.toml as C++ for the program that uses the bundle.
 #include <algorithm>
 #include <cctype>

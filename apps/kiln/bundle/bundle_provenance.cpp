@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The provenance of a bundle, which `bundle create` writes and `bundle verify` shows: builder, source and compilers.
 #include "apps/kiln/bundle/bundle_provenance.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln bundle pull: copies, with skopeo, the images of `kiln bundle oci --by-arch` that the devices of a machine use.
 #include <fcntl.h>
 #include <stdlib.h>

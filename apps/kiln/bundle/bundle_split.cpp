@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln bundle split, kiln bundle oci --by-arch: the parts of a bundle that each architecture uses.
 #include "bundle/bundle_split.hpp"
 

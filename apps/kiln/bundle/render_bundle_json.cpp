@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/kiln/bundle/render_bundle_json.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln cache stats | gc | verify | clear: commands for whole caches. cache_entries.cpp has those for single entries.
 #include <cstdio>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln cache ls | show | extract: commands for single entries.
 #include <algorithm>
 

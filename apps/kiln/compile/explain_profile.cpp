@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln explain --profile: lists the requested units that the bundles do not contain.
 #include <algorithm>
 #include <set>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/kiln/compile/missing_header.hpp"
 
 #include <string_view>

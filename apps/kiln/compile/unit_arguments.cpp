@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/kiln/compile/unit_arguments.hpp"
 
 #include <unistd.h>

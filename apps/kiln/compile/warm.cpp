@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln warm: fills the caches of this node with the units that a file lists.
 #include <utility>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln warm --from app.kiln: adds the artifacts of a bundle, by key, to the cache of fetched entries.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/kiln/doctor/doctor_checks.hpp"
 #include "backends/cuda/bundled_headers.hpp"
 #include "backends/cuda/nvrtc_compiler.hpp"

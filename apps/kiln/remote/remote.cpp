@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln remote stats | verify: commands that inspect the remote store. remote_gc.cpp has the commands that remove.
 #include "apps/kiln/remote/remote.hpp"
 #include "apps/kiln/output/progress.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln remote gc | rm: commands that remove entries from the remote store.
 #include "apps/kiln/cache/cache_set.hpp"
 #include "apps/kiln/commands.hpp"

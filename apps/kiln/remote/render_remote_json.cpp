@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/kiln/output/json_common.hpp"
 #include "apps/kiln/remote/remote.hpp"
 

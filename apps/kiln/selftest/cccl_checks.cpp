@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The check of `kiln selftest` for CCCL: the predefined algorithms, compared with the standard library.
 #include <algorithm>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checks of `kiln selftest` for what only CUDA has: contexts, graphs, shared memory, memory tiers.
 #include <kiln/runtime/memory.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checks of `kiln selftest` for every backend.
 #include <algorithm>
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln selftest: runs every check that needs a device and writes a report. Each check runs in its own process, so that
 // a crash of a driver is a result.
 #include <gnu/libc-version.h>

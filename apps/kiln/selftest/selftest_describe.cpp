@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver and the devices of a backend, for the report of `kiln selftest`.
 #include "apps/kiln/selftest/selftest_check.hpp"
 #include "backends/cuda/cuda_api.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands that prepare a machine or a project: kiln init, kiln trust.
 #include "apps/kiln/command_tree.hpp"
 #include "apps/kiln/commands.hpp"

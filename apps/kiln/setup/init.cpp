@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln init: writes a kiln.toml for this directory and a configuration file, both with comments. Overwrites nothing.
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln trust add: adds a key to the policy file of this machine.
 #include <filesystem>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/kiln/split/later_code.hpp"
 
 #include <algorithm>

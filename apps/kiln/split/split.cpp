@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln split: proposes the kernel family of a source with many macro or template instances, as a kiln.toml.
 #include <cstdio>
 #include <filesystem>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The common part of the Python adapters; README.md defines an adapter."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVIDIA's library of algorithms alone, as used by cuda.compute: it builds one predefined spec, whose name SOURCE
 // holds, and serializes it, every time again. It has no cache, so its rows show what a cache saves.
 #include <memory>

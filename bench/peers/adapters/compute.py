@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cuda.compute, NVIDIA's algorithms for Python, alone or with kiln under it: compute.py DRIVER alone|kiln …
 
 It builds and serializes a transform that negates integers; SOURCE holds its name. DRIVER is a libcuda.so.1, which must exist for

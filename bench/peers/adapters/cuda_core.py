@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cuda.core` with one of its caches or with kiln's: cuda_core.py file|memory|kiln [one_argument] …
 
 A cache of cuda.core does not cover headers: `Program.compile(cache=…)` rejects an include path, and its documentation requires

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // jitify2's ProgramCache with a directory on disk, as in its user guide:
 //   kiln-bench-peer-jitify2 [--offline] CACHE SOURCE INCLUDE ARCH …
 // The source is preprocessed at run time; with `--offline`, before the request, as by jitify2_preprocess at build time.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln as a C++ program uses it for NVIDIA's algorithms: one session, and one predefined spec, whose name SOURCE holds.
 #include <kiln/cccl.hpp>
 

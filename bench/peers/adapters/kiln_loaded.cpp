@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kiln as a C++ program uses it that needs a kernel instead of bytes, for peers that do not return bytes either: the
 // fake driver of the tests loads the code (loaded.hpp). Later requests are by unit and name, without a handle.
 #include "bench/peers/adapters/kiln_session.hpp"

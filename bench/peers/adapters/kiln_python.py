@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kiln as a Python program uses it: one session, and the code of a unit from its source."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nvcc as a build uses it, alone or under ccache: nvcc.py alone|ccache …
 
 A request is a run of `ccache nvcc -c --cubin`: without `-c` ccache treats it as a link and stores nothing. `compiles` comes from

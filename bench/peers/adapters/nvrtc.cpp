@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVRTC alone, with the library that kiln would use: the minimum cost without any cached code. NVRTC's own cache (since
 // 12.9) belongs to the driver; without a driver it stores nothing, and it is off here.
 #include <memory>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts adapters, each as a process on a simulated host with its own directories instead of the user's."""
 
 from __future__ import annotations

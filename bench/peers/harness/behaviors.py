@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows that are behaviors: a description of what one side does, and whether it is correct."""
 
 from __future__ import annotations

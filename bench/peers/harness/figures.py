@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows that are times. A turn runs one process, or eight, of one side."""
 
 from __future__ import annotations

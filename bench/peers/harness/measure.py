@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs two sides alternately until the spread is small or the time is up: bench/support/harness.cpp in Python."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The compared sides, read from peers.toml."""
 
 from __future__ import annotations

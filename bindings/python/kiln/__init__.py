@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kiln removes the first-call wait from GPU code that is compiled at run time.
 
 Importing it opens no library except its own extension, starts no thread and reads no configuration: the first request

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m kiln doctor`, and the console script `kiln`: the command-line tool that the package contains."""
 
 from __future__ import annotations

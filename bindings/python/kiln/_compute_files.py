@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of compiled CCCL algorithms that need no kiln to load: :func:`kiln.compute.save` and :func:`kiln.compute.load`.
 
 A file is a ZIP archive with one member for each algorithm, in the form of ``cuda.compute.serialize``

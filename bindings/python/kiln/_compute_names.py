@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of compiled Python operators that are the same in every process.
 
 cuda.compute counts the operators that it compiles and puts the number into their names, and with it into their code:

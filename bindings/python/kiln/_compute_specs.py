@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Specs of CCCL's algorithms (docs/reference/cccl.md), from the builds of cuda.compute and from calls written as data.
 
 A build is expressed as a spec only if the spec says everything that decides the build's code. Imports neither kiln's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests of algorithms before they are called: see `request_warmup`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Code that the adapters share: the external caches of the shared session, and the compile claims."""
 
 from __future__ import annotations

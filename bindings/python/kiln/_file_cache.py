@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bytes as files, for programs that need paths: in a directory of this user only, checked at each use."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Type stubs of the extension. The docstrings are those of the extension: tools/update_stubs writes them."""
 
 import builtins

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events as records of the logger `kiln`. `logging` is imported when it is first used."""
 
 from __future__ import annotations

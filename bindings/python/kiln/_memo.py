@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results computed from files, cached until the files change: a digest of a compiler's libraries takes half a second in
 every process that would otherwise compile nothing."""
 

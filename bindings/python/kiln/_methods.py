@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Methods of the extension's classes that are written in Python. Imports nothing before it is needed."""
 
 from __future__ import annotations

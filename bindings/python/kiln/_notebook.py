@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables for notebooks. Imported when one is first shown."""
 
 from __future__ import annotations

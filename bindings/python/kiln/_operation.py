@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations, stages and purposes: a program's own names for what it does, which events and the audit carry."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A progress display for requested units. Imports nothing before it is needed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Signatures of the extension's functions for `help()`, `inspect` and notebooks: those of the type stubs. Imported when
 one is first asked for."""
 

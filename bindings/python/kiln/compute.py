@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kiln under cuda.compute: what its factories build is cached, verified when read, and built once per host or fleet.
 
 :func:`install` enables it. Every ``cuda.compute.make_*`` and every algorithm then queries kiln before it compiles,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kiln as the cache of `cuda.core`'s `Program.compile(cache=…)`, with one argument:
 
     from cuda.core import Program, ProgramOptions

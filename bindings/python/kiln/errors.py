@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exceptions of kiln. Each has a `code` (docs/reference/python.md lists them) and the compiler output as `log`."""
 
 from __future__ import annotations

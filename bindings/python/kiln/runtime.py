@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kiln-runtime in Python: modes, and operations with variants of which one is selected. See docs/how-to/dispatch-cpu-gpu.md."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kiln under Triton: entries that are verified when read, one compile per host or fleet, and bundles.
 
 ``TRITON_CACHE_MANAGER=kiln.triton:CacheManager`` enables it without a change to the program; :func:`install` does the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What kiln.compute needs of CCCL's artifacts and of the session, besides the public functions.
 #include <algorithm>
 #include <atomic>

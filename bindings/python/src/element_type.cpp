@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "element_type.hpp"
 
 #include <nanobind/stl/string.h>

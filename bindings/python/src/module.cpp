@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bindings.hpp"
 #include "gil.hpp"
 #include "stream_object.hpp"

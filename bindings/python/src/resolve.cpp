@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the session got or would get an artifact: resolve, explain, and the waits for what follows a compile.
 #include <chrono>
 #include <optional>

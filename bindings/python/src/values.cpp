@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The value types: targets, artifacts, devices, status, events.
 #include <cstdio>
 #include <string>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program that uses the package: the C program of tests/packages/uses_kiln."""
 
 import os

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backends/cccl/cccl_check.hpp"
 
 #include <cxxabi.h>

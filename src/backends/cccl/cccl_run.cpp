@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls of compiled algorithms. The library's functions take the build result by value, so that each size is listed
 // here.
 #include <algorithm>

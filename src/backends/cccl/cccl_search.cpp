@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds and identifies the CCCL library by reading a few bytes of files, without opening it.
 #include <elf.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backends/command/command_runner.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backends/command/depfile.hpp"
 
 #include <unordered_set>

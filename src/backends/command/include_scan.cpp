@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backends/command/include_scan.hpp"
 
 #include "backends/source_scan.hpp"

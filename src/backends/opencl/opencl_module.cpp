@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backends/opencl/opencl_module.hpp"
 
 #include <sys/random.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/files/digest_table.hpp"
 
 #include <fcntl.h>

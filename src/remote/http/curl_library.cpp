@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "remote/http/curl_library.hpp"
 
 #include <string>

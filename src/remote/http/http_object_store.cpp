@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "remote/http/http_object_store.hpp"
 
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "session/config/member_reader.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The only source that includes toml++, which takes seconds to compile. fuzz_config found two bugs in its version 3.3:
 // - It asserts that the name of a table starts with a valid character before it checks it: `[!` aborts the program, and
 // with NDEBUG the compiler assumes that it cannot happen. The checks after the assertions are correct, so the

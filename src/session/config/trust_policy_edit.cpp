@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "session/config/trust_policy_edit.hpp"
 
 #include <fcntl.h>

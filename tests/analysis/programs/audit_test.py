@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Audits the three forms of one program, in C++ or in Python, on PoCL, which really executes: `faulty` has BLOCKING and HIGH
 findings, `repaired` is clean, and `idle` is inconclusive. Prints the findings, the exit codes and the two final answers.
 

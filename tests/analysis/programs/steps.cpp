@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One computation in two forms, and a program that gives an audit nothing to judge:
 //   faulty    40 times: allocates, launches one block, waits, copies 4 MiB to the host and back. Declares no operation
 //   repaired  the same result: one copy to the device, 40 launches of full blocks, one copy to the host that the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The program of steps.cpp in Python, in the same three forms: faulty, repaired, idle."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts Chromium for the tests of the page that `kiln report` writes, and reads what it drew."""
 import html.parser
 import pathlib

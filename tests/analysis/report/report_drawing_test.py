@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What Chromium draws from the pages of small traces: malicious names stay text, truncated lists and timelines say so, and an
 empty trace has a page.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A cold and a warm run of many_kernels and of spatial on PoCL, and the page that `kiln report` makes of the four traces:
 its three longest waits are those that this script computes from the traces by itself, and Chromium draws the marks.
 

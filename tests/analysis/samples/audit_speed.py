@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures time and peak memory of `kiln audit` on a large trace of each format that it reads (docs/internals/long-tests.md).
 
     audit_speed.py KILN MEGABYTES

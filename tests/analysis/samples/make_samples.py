@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes sample traces by the documented schemas of PyTorch's profiler and of Nsight Systems (docs/internals/trace-format.md).
 No GPU is involved: times are invented, and the samples show what a program would have recorded.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Audits the samples of docs/internals/trace-format.md with the kiln program.
 
     samples_test.py KILN

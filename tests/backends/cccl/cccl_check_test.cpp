@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The expectations of the check of CCCL libraries, without a library.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "conformance/compiler_conformance.hpp"
 
 #include "backends/cccl/cccl_compiler.hpp"

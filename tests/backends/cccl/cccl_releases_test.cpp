@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CcclCompiler with the real libraries of several releases, in workers.
 #include <gtest/gtest.h>
 

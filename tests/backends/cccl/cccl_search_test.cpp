@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The search for the CCCL library and the choice among several, in copies of the real package.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loading code that NVIDIA's CCCL library really compiled, with that library, into the driver double.
 #include <string>
 

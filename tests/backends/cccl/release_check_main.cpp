@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the check of CCCL libraries on one library, whether kiln knows its release or not:
 //   cccl_release_check LIBRARY NVRTC [ALGORITHM…]
 // Prints one line per algorithm: name, result, seconds, number of kernels or the reason. Exit code 1 if one failed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The calls of CCCL functions, as recorded by a library that replaces NVIDIA's.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CudaDevice while a stream captures a graph, with the capture rules of the driver double.
 #include <atomic>
 #include <thread>

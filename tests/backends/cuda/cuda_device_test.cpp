@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CudaDevice on the driver double: no kernel runs here, and the driver's results follow its documentation.
 #include "backends/cuda/cuda_device.hpp"
 

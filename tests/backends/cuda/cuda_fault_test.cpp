@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every driver function that CudaDevice calls fails once, at every call. The result is an error value, and nothing
 // leaks.
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many threads, devices and contexts at the same time, on the driver double.
 #include <atomic>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NvJitLinkCompiler with the real library: what it links, what it rejects, and what is cacheable.
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LinkCompiler with the real libraries: links of units, each compiled in a worker that records its file accesses.
 #include <gtest/gtest.h>
 

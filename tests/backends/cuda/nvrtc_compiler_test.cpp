@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NvrtcCompiler and WorkerCompiler with the real library: what they reject, what is cacheable, and their dependency
 // sets.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of NVRTC that trade code or language features for compile time: they are part of the key, and their results
 // depend neither on the number of cores nor on the sandbox of a worker.
 #include <gtest/gtest.h>

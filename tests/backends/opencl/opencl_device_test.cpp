@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpenClDevice on PoCL, which executes the kernels.
 #include "backends/opencl/opencl_device.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A separate program, because a process is fresh only as long as neither it nor its parent has opened OpenCL.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A separate program, because PoCL lists its devices once per process.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Changes a copy of kiln.h; tools/check_abi must report the change, and must report nothing without it.
 #   abi_test.sh SOURCE_DIR LIBKILN.SO
 set -euo pipefail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helpers that the C programs of this directory share: a failed check reports its location, and the program continues.
 #ifndef KILN_TESTS_C_CHECK_H
 #define KILN_TESTS_C_CHECK_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The C interface with CUDA units, really compiled by NVRTC and loaded into the driver double, which runs no device
 // code.
 #include <kiln/kiln.h>

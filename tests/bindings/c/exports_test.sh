@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # libkiln.so exports kiln_* for C, kiln:: for C++, and no symbol of the libraries that are linked into it.
 #   exports_test.sh LIBKILN.SO
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # kiln.h compiles on its own: as C11 with strict warnings, as C++17 and as C++20.
 #   header_test.sh INCLUDE_DIR
 set -euo pipefail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passes NULL, objects of another type and invalid numbers to every function of kiln.h: each returns an error or
 // nothing, and the program continues. No driver is opened and nothing is compiled.
 #include <stdlib.h>

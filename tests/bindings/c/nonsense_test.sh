@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The program that passes invalid values to the interface succeeds, and calls all of its functions.
 #   nonsense_test.sh SOURCE_DIR PROGRAM
 set -euo pipefail

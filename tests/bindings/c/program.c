@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A C program that uses everything in kiln.h on PoCL: it requests, gets, launches and checks two units, reads events
 // and status, and causes each kind of error that is possible without a GPU.
 //   program CACHE_DIR TRACE_THAT_CANNOT_BE_WRITTEN NUMBER_THAT_NO_CACHE_HAS_SEEN

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The program of docs/how-to/use-from-c.md, compiled as C11 without a warning, compiles its kernels the first time and never again. Then
 # tests/bindings/c/program.c uses everything else with the same cache.
 #   programs_test.sh SOURCE_DIR LIBKILN.SO PROGRAM

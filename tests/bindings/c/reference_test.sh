@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Doxygen builds the reference of the C and C++ headers without a warning, and warns about an invalid reference.
 #   reference_test.sh SOURCE_DIR
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiles a unit that includes CUB, without include roots. Prints the kinds of the events and where the unit came from."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first import of examples/wheel_package, on a machine that test_wheel_recipe.py prepares. Prints what it found as JSON.
 
     first_import.py ready             waits for every unit of the package

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sample user code for mypy --strict: the package's stubs must type every line."""
 
 import kiln

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers that the tests of the Python package share."""
 
 from __future__ import annotations

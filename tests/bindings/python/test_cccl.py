@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CCCL units in status, plans and events. NVIDIA's library really compiles them; the driver double loads them, and nothing
 is executed."""
 

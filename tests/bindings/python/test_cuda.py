@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA without a device: NVRTC really compiles, cuda.core really loads the code, and the driver double replaces the
 device, so that handles, streams and arguments are checked; nothing is executed."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a person sees: log records, the progress of a warm-up, tables in notebooks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package in a process: imports, threads, signals, forks, notebooks, interpreter exit."""
 
 from __future__ import annotations

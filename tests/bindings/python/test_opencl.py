@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernels that really run on PoCL: requests, gets, launches, memory, coroutines, errors."""
 
 from __future__ import annotations

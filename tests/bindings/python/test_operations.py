@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Declared operations: events of a thread carry the operation, the stage and the purpose. Launches run on PoCL."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kiln.runtime: modes, decisions, variants that are Python functions, fallbacks and workflows. Kernels run on PoCL, which is
 a CPU device and therefore must be allowed."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stubs: mypy --strict accepts the package and a user's file, and the stubs match the extension."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The wheel as a user gets it: packed from the build directory, installed into a new environment, and used there."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/how-to/embed-bundles.md: the wheel of examples/wheel_package, installed beside kiln's own on a machine without
 a compiler and without a cache. The fake driver is the GPU: it loads code and runs none.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library with forged notes: wrong sizes, wrong locations, a future version, a different owner. The last one is
 // valid.
 #define NOTE(name, type, offset, size) \

@@ -1,1 +1,2 @@
+// SPDX-License-Identifier: Apache-2.0
 int embedded_middle() { return 1; }

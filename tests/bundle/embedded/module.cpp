@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library with two bundles, which the test program opens.
 #include <memory>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The C++ part of a Python package. It is loaded late, by a program that does not know kiln.
 #include <cstdio>
 

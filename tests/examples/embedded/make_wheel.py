@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Creates a wheel of a package `heat` that contains a bundle and a library: make_wheel.py DIRECTORY BUNDLE LIBRARY."""
 import base64
 import hashlib

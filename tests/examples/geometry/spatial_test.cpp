@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the kernels of examples/spatial/kernels/spatial and examples/spatial/kernels/primitives in the order of
 // examples/spatial, in memory of exactly their sizes. A sanitizer detects errors here that the fake driver of
 // tests/examples cannot.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fault at every system call: runs each operation once per fault, checks the invariants, and counts. See tools/fault_campaign."""
 import argparse
 import collections

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that the fault campaign detects violations: each test plants one in a shell script that replaces kiln.
 
     campaign_test.py PROGRAMS       the directory of fault_inject, fault_steps and kiln

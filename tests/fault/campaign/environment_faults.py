@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of the environment: too few descriptors, a full disk, a clock that jumps."""
 import dataclasses
 import os

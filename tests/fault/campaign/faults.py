@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The faults: for every system call of an operation, the errors that it can return, half of the bytes if it transfers bytes, and
 a kill -9 right after it."""
 import dataclasses

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a program and fails one of its system calls, or kills it right after one; or records its calls.
 //   fault_inject [--limit SECONDS] [--outlive SECONDS] [--report FILE] [--files N] [--fault PROCESS:CALL:N:WHAT]
 //                -- PROGRAM ARGUMENT…

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs one fault and checks the invariants: the caller gets the right code or a clear error in bounded time, a later process
 without faults gets the right code, and no file is left behind that this process, `kiln cache gc` or `kiln status` does not
 remove."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The operations under test. Each is one real process (or one with a worker, or two) in a separate directory."""
 import dataclasses
 import hashlib

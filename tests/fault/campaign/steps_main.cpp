@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One step of a store, of a shared directory or of claims, in a separate process, for which the kiln program has no
 // command. Prints `right`, `wrong`, `absent` or `done`. On an error it prints to standard error and returns 1.
 //   fault_steps put|grow|get|remove CACHE       grow puts more than the limit, so that entries are evicted

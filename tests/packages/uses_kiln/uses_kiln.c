@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A program of a user who has only the packages: compiles a kernel to bytes and prints the result. */
 #include <kiln/kiln.h>
 

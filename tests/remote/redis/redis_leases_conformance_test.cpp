@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "conformance/claims_conformance.hpp"
 #include "conformance/lease_table_conformance.hpp"
 #include "remote/redis/redis_leases.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "remote/redis/redis_leases.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A worker that passes its jobs to a real kiln-worker and changes the results, like a compiler with a faulty
 // precompiled header: altering_worker MODE JOBS KILN_WORKER PARENT LIMIT. Each job adds a line to the file JOBS. MODE:
 // nothing; use (changes the output of a compile with a precompiled header); log (changes its log); next (changes the

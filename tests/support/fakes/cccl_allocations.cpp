@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVIDIA's CCCL library allocates part of the data that it reads from a blob with malloc and frees it with delete,
 // which is harmless because both belong to the C library. This option keeps the address sanitizer from ending the
 // program. NVRTC and nvJitLink keep a few bytes until the process ends.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library with the run functions of CCCL's library that runs nothing and records the arguments. NVIDIA's library
 // rejects every driver but NVIDIA's, so this is how calls are tested without a device. The parameter lists are written
 // out again here, independently of kiln's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An audit library (LD_AUDIT): writes a line for every compile and every link of NVIDIA's libraries that a process
 // runs, however it found the function, with its process and thread, to the file that KILN_TEST_COMPILES names. The
 // calls themselves go on unchanged.

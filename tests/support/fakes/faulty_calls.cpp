@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/fakes/faulty_calls.hpp"
 
 #include <fcntl.h>

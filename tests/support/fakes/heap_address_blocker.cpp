@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preloaded into a worker, it occupies the address at which all workers place NVRTC's heap for precompiled headers
 // (apps/kiln-worker/pch_heap.cpp), like a library that maps memory there.
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A worker that misbehaves according to the name of its unit: crash, abort, leave, close, garbage, half, head,
 // nonsense, wrong, mute. With the suffix `-once` it does so only the first time, which it records in a file in the
 // working directory. For a unit with another name it responds like a worker that did not observe any reads. If its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preloaded into a worker, it makes mmap ignore MAP_FIXED_NOREPLACE, as kernels before 4.17 and some emulators do: the
 // address is then only a hint, and memory at another address is not an error.
 #include <dlfcn.h>

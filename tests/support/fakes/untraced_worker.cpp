@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A worker that returns the same artifact for every recipe and reports that it did not observe the compiler's reads,
 // like a real worker whose canary check fails.
 #include "worker/worker_protocol.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program for `kiln calibrate`, linked like a user's program, with two operations of known times. The device always
 // takes 20 ms. The CPU takes 0.5 ms, or 100 ms from 10,000 rows for the first operation; always 0.5 ms for the second.
 // The times differ by so much because a busy machine adds ten milliseconds to a sleep.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Part of every test program. Before main, it removes the caller's settings from the environment, so that a test and
 // each program that it starts behave the same in every shell. It also sets the umask, because kiln rejects files that a
 // group can write, and gives the program its own host-local directory: the worker slots in it are shared by all

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program of a fleet host. It gets some CUDA units like a program that uses kiln, and reports the results in lines of
 // `name=value` words, for tests that start hundreds of these processes. Everything else comes from KILN_* variables.
 //   fleet_main UNITS KIND [since=NANOSECONDS] [turn=N] [root=FOLDER] [sentinel=FILE] [stay] [idle] [list]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fork() in a process with several threads and the address sanitizer of clang 14, whose allocator does not handle
 // forks, unlike glibc's. If a child is forked while another thread is in the allocator, its locks stay locked in the
 // child, which hangs at a later malloc. Newer sanitizers acquire these locks around a fork themselves; here the tests

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gets one artifact like a program that uses kiln and prints the results, one line each, for tests that need separate
 // processes. `get cub|closed|header [sleepy|held|stopped]`; everything else comes from KILN_* variables.
 #include <signal.h>

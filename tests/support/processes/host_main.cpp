@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A host program with a special behavior that gets many small units and prints the results, one line each:
 // `host <mode> <first> <count>`, where the units are numbered. Everything else comes from KILN_* variables.
 //   plain        nothing special

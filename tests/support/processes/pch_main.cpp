@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gets the artifacts of several kernels that start with the same headers, one after another, like a program that uses
 // kiln, and prints the results, one line each. `pch_main NUMBER|smallNUMBER…`; everything else comes from KILN_*
 // variables.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # For tests that are shell scripts: a directory that is removed with the test, an environment without the caller's settings, and a
 # function to fail.
 scratch=$(mktemp -d)

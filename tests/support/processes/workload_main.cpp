@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gets the units that a kiln.toml lists, like a program that uses kiln, and prints the results, one line each:
 //   workload KILN_TOML sm_80,sm_90    the artifacts of all units for these targets: bytes, and no driver
 //   workload KILN_TOML load           every kernel of every unit, loaded on the device of this machine

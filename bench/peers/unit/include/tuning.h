@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The unit's own header. The harness edits kScale to test which cache detects the change.
 #pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An example of a package whose kernels and CCCL algorithms are compiled in its wheel: docs/how-to/embed-bundles.md."""
 
 import os.path

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The calls that the driver double allows while a stream captures a graph.
 #include <thread>
 

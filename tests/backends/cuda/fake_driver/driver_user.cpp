@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that is not aware of the double: it opens the driver by its name, loads the given cubin, launches its
 // kernel `nothing`, and does not release its stream and its context.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver double itself: it rejects what a driver rejects, on which the tests of CudaDevice rely.
 #include <signal.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device code in the driver double: real cubins and PTX of this machine's NVRTC, and bytes that are neither.
 #include <sys/mman.h>
 #include <unistd.h>

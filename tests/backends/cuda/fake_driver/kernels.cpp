@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host kernels for fake_driver_user: `nothing` reports the device on which it ran.
 #include <cstdio>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches on the driver double: what it records, what it rejects, and kernels that run on the host.
 #include <cstring>
 #include <numeric>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pools and the managed memory of the driver double, on which the tests of memory tiers rely.
 #include <gtest/gtest.h>
 

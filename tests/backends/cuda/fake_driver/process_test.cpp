@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver double in an unmodified process, configured by the environment.
 #include "base/process/process.hpp"
 #include "fixture.hpp"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forked child processes, which share the modules that this process has already imported."""
 
 import multiprocessing

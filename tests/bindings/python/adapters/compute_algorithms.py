@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The predefined specs as calls of cuda.compute, for the tests of kiln.compute. Import it in a process that found the
 driver's double."""
 

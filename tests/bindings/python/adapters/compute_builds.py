@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds for the tests of kiln.compute, in a separate process because the driver must be present at its start."""
 
 import ctypes

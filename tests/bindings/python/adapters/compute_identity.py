@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares what cuda.compute builds with what kiln builds for it: python compute_identity.py sm_80 NAME…
 Prints one JSON object. A separate process, because the driver must be present at its start."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which builds of cuda.compute are kiln units: prints the spec of each, or null, as one JSON object. Compiles nothing.
 A separate process, because the driver must be present at its start."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Imports a module that requests algorithms, calls each of them, and prints how it went as one JSON object:
 python compute_warmup.py wait|now. With `wait` the program has something else to do until all are ready. It ends when
 its standard input does, so that uploads can finish. A separate process, because the driver must be present at its

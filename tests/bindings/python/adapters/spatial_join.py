@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A module of a library, as the requirement describes it: it says at import which algorithms it needs, by name, and
 calls cuda.compute as ever. KILN_TEST_FEW leaves it three of the twelve."""
 

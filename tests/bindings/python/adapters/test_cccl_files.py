@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What kiln writes of a CCCL algorithm, in every form: metadata in C++, C, Python and the command-line tool, and files
 that cuda.compute reads in a process without kiln. One compile for sm_80. cuda.compute needs a libcuda to be imported: it
 gets the driver double, which checks cubins and runs no device code."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kiln.compute under the real cuda.compute, which builds for sm_90 here. It loads its builds into the driver double,
 which checks cubins and runs no device code."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kiln.compute.request_warmup and kiln.compute.call without compiles: what is requested, and what is not."""
 
 import hashlib

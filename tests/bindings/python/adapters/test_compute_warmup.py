@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kiln.compute.request_warmup and what cuda.compute then finds: the requirement as a test. NVIDIA's libraries compile,
 in kiln's workers; builds are loaded into the driver's double, which checks cubins and runs nothing.
 

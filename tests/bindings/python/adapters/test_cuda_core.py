@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kiln.cuda_core under the real cuda.core, whose NVRTC compiles for sm_90 here; nothing runs on a GPU."""
 
 import gc

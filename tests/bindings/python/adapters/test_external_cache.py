@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kiln.ExternalCache, the Python interface of external caches."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kiln.triton under the real Triton, which compiles for sm_90 here; nothing runs on a GPU."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernels that the tests and benchmarks of kiln.triton compile, for a given target and without a device."""
 
 import json

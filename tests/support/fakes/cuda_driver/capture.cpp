@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream capture, the calls that are forbidden during it, and the resulting graphs.
 #include "support/fakes/cuda_driver/enter.hpp"
 

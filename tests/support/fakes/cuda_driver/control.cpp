@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions with which tests control the fake driver.
 #include "support/fakes/cuda_driver/enter.hpp"
 

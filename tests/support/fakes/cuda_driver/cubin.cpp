@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cubins: ELF files with sections that describe each kernel. The parts that this reader uses:
 //   e_ident[8] 8: the architecture is bits 8-15 of e_flags; 7: bits 0-7, and bits 11 or 3 mark "this one only"
 //   .symtab: a function with bit 0x10 of st_other is a kernel

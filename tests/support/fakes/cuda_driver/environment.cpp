@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Configuration from the environment, for programs under test that do not know the fake driver.
 #include <dlfcn.h>
 

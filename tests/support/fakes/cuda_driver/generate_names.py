@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes names.inc (every function of the toolkit's stub driver) and versions.inc (the symbol of each name and CUDA
 version) from a toolkit:
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches: checked like in a driver, recorded, and run on the host if a test registered a function.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Libraries, which belong to no context and are loaded into one when one of their kernels is needed there; and modules,
 // which belong to one context.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory: addresses that the host cannot access, and the bytes behind them for copies and host kernels.
 #include <sys/mman.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every driver function that the fake driver does not implement returns "not supported". Weak, so that a definition in
 // another file takes precedence; a macro, because a function cannot define functions.
 #include "support/fakes/cuda_driver/enter.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory pools of callers: reserved memory, used memory, and trimming.
 #include <algorithm>
 #include <iterator>

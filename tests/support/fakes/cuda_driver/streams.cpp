@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams and events. Work runs at the next synchronization that reaches it, so that a missing one is detected.
 #include <limits>
 

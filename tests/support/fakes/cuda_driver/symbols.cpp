@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Symbol lookup by name and version, and names of errors.
 #include <dlfcn.h>
 
