@@ -146,6 +146,7 @@ std::string_view time_macro(std::string_view text) {
 }
 
 TextScanner::TextScanner(const Recipe& recipe) {
+  if (recipe.working_directory.size() > 1) working_directory_ = normalize_path(recipe.working_directory) + '/';
   for (const IncludeRoot& root : recipe.path_roots().roots) {
     const std::string path = normalize_path(root.path);
     if (path.starts_with('/')) roots_.push_back(path);
@@ -174,6 +175,7 @@ TextFacts TextScanner::facts_of(const std::string& path, std::string_view text) 
   facts.names_reader = facts.names_file && may_expand_includer_name(text);
   facts.names_program = facts.names_reader && may_expand_base_file(text);
   facts.names_root = names_root(text, roots_);
+  facts.names_working_directory = !working_directory_.empty() && has(text, working_directory_);
   std::set<std::string, std::less<>> pieces;
   add_pieces(text, pieces);
   for (const std::string& piece : pieces) facts.pieces += (facts.pieces.empty() ? "" : " ") + piece;
