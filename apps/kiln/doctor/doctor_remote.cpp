@@ -90,12 +90,13 @@ std::string probe_text(Server& server, const std::string& what, DoctorCheck& fin
 
 // A server responds with the same status for an object that it does not have and for a wrong path, so that a probe
 // succeeds there.
-void check_written(ObjectStore& object_store, DoctorCheck& finding) {
-  const Result<bool> written = object_store.was_written(kHangTimeout);
-  if (finding.state != State::Ok || !written || *written) return;
+void check_path(ObjectStore& object_store, DoctorCheck& finding) {
+  if (finding.state != State::Ok) return;
+  const Result<bool> found = object_store.has_bucket(ObjectStore::Bucket::ActionCache, kHangTimeout);
+  if (!found || *found) return;
   finding.state = State::Info;
-  finding.text += "; it has no folder 'ac': no host has published yet, or the path in remote.url is wrong";
-  finding.advice = "if another host has published, compare remote.url with its setting";
+  finding.text += ", but has no folder 'ac': the path in remote.url is wrong, or no host has published yet";
+  finding.advice = "compare remote.url with the setting of a host that publishes";
 }
 
 }  // namespace
@@ -120,7 +121,7 @@ DoctorCheck check_remote(const Config& config) {
   const std::string role = role_text(config, finding);
   finding.text = (*object_store)->describe() + ": " +
                  probe_text(**object_store, "compile units that other hosts already have", finding);
-  check_written(**object_store, finding);
+  check_path(**object_store, finding);
   finding.details.push_back({"role", role});
   finding.details.push_back({"trusts", trusts});
   finding.details.push_back({"reads", reads});

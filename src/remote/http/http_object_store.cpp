@@ -82,8 +82,8 @@ class HttpObjectStore final : public ObjectStore {
     return done({Method::Head, place(Bucket::Cas, Digest()), {}, 0}, deadline, true);
   }
 
-  Result<bool> was_written(const Deadline& deadline) override {
-    const HttpRequest request{Method::Head, directory(Bucket::ActionCache), {}, 0};
+  Result<bool> has_bucket(Bucket bucket, const Deadline& deadline) override {
+    const HttpRequest request{Method::Head, directory(bucket), {}, 0};
     const Result<HttpResponse> answer = send(request, deadline);
     if (!answer) return answer.error();
     return !is_absent(answer->status);
