@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 CUDA = "__global__ void saxpy(float a, const float* x, float* y, unsigned n) { if (threadIdx.x < n) y[threadIdx.x] += a * x[threadIdx.x]; }"
 OPENCL = "kernel void saxpy(float a, global const float* x, global float* y, uint n) { if (get_global_id(0) < n) y[get_global_id(0)] += a; }"
@@ -43,7 +44,7 @@ def end_of_session() -> Iterator[list[float]]:
     yield [(hit - start) * 1e6, (time.perf_counter() - hit) * 1e6]
 
 
-def launches(backend: str) -> Iterator[list[float]]:
+def launches(backend: Literal["cuda", "opencl"]) -> Iterator[list[float]]:
     """Yields the microseconds of a launch, in the ways of FIGURES, again and again."""
     import kiln
     import numpy
@@ -75,7 +76,7 @@ def launches(backend: str) -> Iterator[list[float]]:
 
 def measure(what: str) -> None:
     """Prints a line of figures for each line of standard input."""
-    figures = end_of_session() if what == "end" else launches(what)
+    figures = end_of_session() if what == "end" else launches("cuda" if what == "cuda" else "opencl")
     for _ in sys.stdin:
         print(*next(figures), flush=True)
 
