@@ -231,6 +231,15 @@ TEST_F(DependencyBuilding, VendorDirectoriesDoNotExemptOtherHeaders) {
   EXPECT_TRUE(located("cuda/mine.h", "constexpr int n = sizeof(__FILE__);"));
   EXPECT_FALSE(located("cuda/theirs.h", marked + "#define ERR __FILE__"));
   EXPECT_FALSE(located("cuda_fp8.hpp", marked + "#define ERR __FILE__"));
+  EXPECT_FALSE(located("cuda/extents.h", "// (c) Sandia\n_CCCL_BEGIN\n#define ERR __FILE__"));
+}
+
+// The directory of the headers that NVRTC 13.3 bundles has no cuda_runtime_api.h; CUB is in another directory.
+TEST_F(DependencyBuilding, BundledHeadersAreVendorHeaders) {
+  write_text(directory_.path("second/cuda_fp8.hpp"), "// (c) NVIDIA\n#define ERR __FILE__\n");
+  EXPECT_TRUE(build({read(directory_.path("second/cuda_fp8.hpp"))}).dependency_set.embeds_paths);
+  write_text(directory_.path("second/cooperative_groups.h"), "// (c) NVIDIA\n");
+  EXPECT_FALSE(build({read(directory_.path("second/cuda_fp8.hpp"))}).dependency_set.embeds_paths);
 }
 
 TEST_F(DependencyBuilding, DetectsTimeMacrosNextToVendorHeaders) {
