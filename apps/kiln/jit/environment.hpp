@@ -37,4 +37,7 @@ struct DetectedSystem {
 /// result.
 std::vector<DetectedSystem> detect_systems(const std::vector<Rule>& rules, const PythonEnvironment& python);
 
+/// Returns the text of an environment: the facts on which the entries of a system depend beyond their own keys.
+std::string environment_text(const Rule& rule, const PythonEnvironment& python);
+
 }  // namespace kiln::jit

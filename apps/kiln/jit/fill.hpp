@@ -44,6 +44,7 @@ struct FillReport {
   std::string root;
   std::string error;  ///< why nothing was placed; empty if the fill ran
   std::vector<FillOutcome> entries;
+  std::vector<std::string> problems;   ///< lists that could not be used
   std::vector<std::string> conflicts;  ///< paths for which two lists name different entries; the first list applies
   std::uint64_t bytes = 0;             ///< placed
 

@@ -11,9 +11,9 @@
 
 namespace kiln::jit {
 
-/// Runs a command as a child process. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on; `publish` is called on SIGUSR1
-/// and every `interval` seconds (0 means never) while the command runs. Returns its exit code, or 128 and the number of
-/// the signal that ended it.
+/// Runs a command as a child process and passes on SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGUSR2. While it runs, another
+/// thread calls `publish` on SIGUSR1 and every `interval` seconds (0 means never). Returns the exit code of the
+/// command, or 128 plus the number of the signal that ended it.
 Result<int> run_command(const std::vector<std::string>& command,
                         const std::vector<std::pair<std::string, std::string>>& variables, unsigned interval,
                         const std::function<void()>& publish);
