@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/kiln/jit/publish.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "apps/jit/jit_fixture.hpp"
+#include "apps/kiln/jit/entry_pack.hpp"
 #include "apps/kiln/jit/scan.hpp"
 
 namespace kiln::test {
