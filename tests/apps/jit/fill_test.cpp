@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
-
 #include "apps/jit/jit_fixture.hpp"
 
 namespace kiln::test {
@@ -146,25 +144,6 @@ TEST_F(JitFill, CountsEntriesThatNoTierHas) {
   ASSERT_EQ(lines.size(), 1U);
   ASSERT_TRUE(reader.external_cache("jit.toy").remove(jit::entry_key(lines[0].list.lines[0].digest)));
   EXPECT_EQ(fill(reader, system(), to_).count(Filled::Missing), 1U);
-}
-
-TEST_F(JitFill, PlacesThousandEntriesInTwoSeconds) {
-  make_root(from_);
-  for (int i = 0; i < 1000; ++i) {
-    char name[8];
-    std::snprintf(name, sizeof name, "%04x", i);
-    fs::create_directories(from_ + "/" + name);
-    write_text(from_ + "/" + name + "/kernel.bin", std::string(100'000, static_cast<char>(i)));
-    write_text(from_ + "/" + name + "/done", name);
-  }
-  Session both = session(cache_);
-  ASSERT_EQ(publish(both, system(), from_).count(Published::Published), 1000U);
-  const auto start = std::chrono::steady_clock::now();
-  const auto report = fill(both, system(), to_);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  EXPECT_EQ(report.count(Filled::Placed), 1000U);
-  RecordProperty("seconds", std::to_string(took.count()));
-  EXPECT_LT(took.count(), 2.0);
 }
 
 }  // namespace
