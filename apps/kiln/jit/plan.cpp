@@ -43,6 +43,8 @@ void set_root(SystemPlan& plan, const PlanOptions& options, std::map<std::string
     value = own_roots.emplace(rule.variable, join_path(options.own_roots, rule.system)).first->second;
     plan.variable_value = value;
   }
+  if (value.find(':') != std::string::npos)
+    plan.skipped = rule.variable + " names several directories; set it to one, or give --root";
   if (!value.empty()) value = std::filesystem::absolute(value).string();
   plan.root = rule.root_for(value, environment_variable("HOME").value_or(""));
 }
