@@ -114,6 +114,7 @@ TEST_F(JitEnvironment, ChoosesTheRootByOptionVariableAndRule) {
   }
   options.roots = {{"toy", "/given"}};
   EXPECT_EQ(root().root, "/given");
+  EXPECT_EQ(root().variable_value, "/given") << "the command uses the given directory";
 }
 
 }  // namespace
