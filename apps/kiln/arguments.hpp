@@ -125,9 +125,18 @@ struct Arguments {
   std::string source;  ///< directory of sources to search; empty means none
   // calibrate
   std::string calibration;           ///< path of the file; empty means the default path
-  std::vector<std::string> program;  ///< arguments after --
+  std::vector<std::string> program;  ///< arguments after --; also for run
   bool quick = false;
   bool show = false;
+
+  // jit, run; the names of systems are in `external`, the profile in `profile`, the total size in `max_size`
+  std::string rules;                   ///< directory of additional rules
+  std::vector<std::string> host_code;  ///< systems with host code to use, in addition to jit.host_code
+  std::vector<std::string> roots;      ///< SYSTEM=DIR
+  std::string max_entry;               ///< size limit of one entry
+  std::string max_system;              ///< size limit of one system
+  unsigned seconds = 10;               ///< time limit of a fill or a publication
+  std::string publish = "exit";        ///< run: exit, never, or a number of seconds
 
   // status
   unsigned pid = 0;  ///< process id; 0 means every process with a status file

@@ -138,12 +138,14 @@ ParsedCommand parse_command_line(std::vector<std::string> arguments) {
   if (tree.wants_version()) parsed.command = version_command;
   if (parsed.command == nullptr) return help(app, {}, kUsage);
   const bool for_compiler = parsed.command == compile_command || parsed.command == explain_command;
-  if (parsed.command == calibrate_command || parsed.command == bundle_pull_command) {
+  const bool for_program =
+      parsed.command == calibrate_command || parsed.command == bundle_pull_command || parsed.command == run_command;
+  if (for_program) {
     parsed.arguments.program = std::move(behind);
   } else if (!behind.empty() && !for_compiler) {
     return usage_error(
-        "only compile and explain (compiler options), calibrate (a program) and bundle pull (options of skopeo) take "
-        "arguments after '--'",
+        "only compile and explain (compiler options), calibrate and run (a program) and bundle pull (options of "
+        "skopeo) take arguments after '--'",
         name);
   } else {
     std::vector<std::string>& options = parsed.arguments.options;

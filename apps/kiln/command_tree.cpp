@@ -65,6 +65,7 @@ CommandTree::CommandTree() : app_(kAbout, "kiln") {
   add_cache();
   add_remote();
   add_key();
+  add_jit();
   add_setup();
   add_audit();
   add_others();

@@ -42,6 +42,8 @@ class CommandTree {
   void add_cache();
   void add_remote();
   void add_key();
+  void add_jit();
+  void add_jit_options(CLI::App& command, bool places);
   void add_setup();
   void add_audit();
   void add_others();

@@ -46,6 +46,12 @@ int key_generate_command(const Arguments& arguments, Console& console);
 int key_certify_command(const Arguments& arguments, Console& console);
 int key_show_command(const Arguments& arguments, Console& console);
 int trust_add_command(const Arguments& arguments, Console& console);
+int jit_fill_command(const Arguments& arguments, Console& console);
+int jit_publish_command(const Arguments& arguments, Console& console);
+int jit_list_command(const Arguments& arguments, Console& console);
+int jit_explain_command(const Arguments& arguments, Console& console);
+/// Returns the exit code of the command that it runs.
+int run_command(const Arguments& arguments, Console& console);
 int init_command(const Arguments& arguments, Console& console);
 int status_command(const Arguments& arguments, Console& console);
 int doctor_command(const Arguments& arguments, Console& console);

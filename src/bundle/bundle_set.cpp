@@ -129,6 +129,16 @@ Result<std::optional<Hit>> BundleSet::get_within(const NamespaceScope& scope, co
   return std::optional<Hit>();
 }
 
+std::vector<Hit> BundleSet::get_all(const ArtifactKey& key) {
+  std::vector<Hit> hits;
+  for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
+    auto hit = bundle->get(key, {});
+    if (!hit) emit_corruption(*bundle, hit.error());
+    if (hit && *hit) hits.push_back(std::move(**hit));
+  }
+  return hits;
+}
+
 Result<std::vector<DependencySet>> BundleSet::dependency_sets_within(const NamespaceScope& scope,
                                                                      const RequestKey& request, std::size_t limit) {
   std::vector<DependencySet> dependency_sets;

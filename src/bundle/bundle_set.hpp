@@ -50,6 +50,8 @@ class BundleSet final : public Store {
   Result<std::optional<Hit>> get_within(const NamespaceScope& scope, const ArtifactKey& key);
   Result<std::vector<DependencySet>> dependency_sets_within(const NamespaceScope& scope, const RequestKey& request,
                                                             std::size_t limit);
+  /// Returns the artifact of each bundle that has the key, in the order of the bundles.
+  std::vector<Hit> get_all(const ArtifactKey& key);
   Status put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& context) override;
   Status add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
                             const RequestContext& context) override;

@@ -55,6 +55,7 @@ struct Config {
   bool bundles_exact = false;                 ///< query bundles by ArtifactKey, not by compatibility with the device
   std::string trust_policy;                   ///< path of the policy file; empty means none
   bool trust_unsigned = false;                ///< trust unsigned bundles
+  std::vector<std::string> jit_host_code;     ///< systems with host code that `kiln jit` and `kiln run` use
   std::vector<std::string> trust_namespaces;  ///< patterns of namespaces that can serve; empty means all trusted ones
   bool trust_remember_epochs = true;          ///< reject a bundle with an older epoch than one already seen
   std::string remote_url;                     ///< URL or directory; empty means none

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/kiln/jit/fill.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "apps/kiln/jit/entry_pack.hpp"
+#include "apps/kiln/jit/place.hpp"
+
+namespace kiln::jit {
+namespace {
+
+using FillState = FillOutcome::State;
+
+/// A line of the union of all lists.
+struct WantedEntry {
+  const EntryList::Line* line = nullptr;
+  const std::string* source = nullptr;
+};
+
+// The first list that names a path decides.
+std::map<std::string_view, WantedEntry> union_of(const std::vector<FoundList>& lists,
+                                                 std::vector<std::string>& conflicts) {
+  std::map<std::string_view, WantedEntry> wanted;
+  for (const FoundList& found : lists) {
+    for (const EntryList::Line& line : found.list.lines) {
+      const auto [at, is_new] = wanted.emplace(line.path, WantedEntry{&line, &found.source});
+      if (!is_new && at->second.line->digest != line.digest && (conflicts.empty() || conflicts.back() != line.path))
+        conflicts.push_back(line.path);
+    }
+  }
+  return wanted;
+}
+
+/// Fills one root.
+class RootFiller {
+ public:
+  RootFiller(const JitTiers& tiers, const DetectedSystem& system, EntryPlacer& placer, const Limits& limits,
+             const Deadline& deadline, std::uint64_t used, FillReport& report)
+      : tiers_(tiers), system_(system), placer_(placer), limits_(limits), deadline_(deadline), used_(used),
+        report_(report) {}
+
+  void add(const EntryList::Line& line, const std::string& source) {
+    FillOutcome outcome;
+    outcome.path = line.path;
+    outcome.source = source;
+    outcome.ms = line.ms;
+    place(line, outcome);
+    report_.bytes += outcome.bytes;
+    report_.entries.push_back(std::move(outcome));
+  }
+  const std::vector<EntryList::Line>& placed() const { return placed_; }
+
+ private:
+  void place(const EntryList::Line& line, FillOutcome& outcome) {
+    const auto end = [&](FillState state, std::string reason) {
+      outcome.state = state;
+      outcome.reason = std::move(reason);
+    };
+    const Rule& rule = *system_.rule;
+    if (!rule.is_entry(line.path)) return end(FillState::Rejected, "the path matches no pattern of the rule");
+    if (!rule.merge && placer_.is_present(line.path)) return end(FillState::Present, {});
+    if (line.size > limits_.entry_bytes) return end(FillState::LeftOut, "larger than the limit of one entry");
+    if (report_.bytes + line.size > limits_.system_bytes) return end(FillState::LeftOut, "limit of the system reached");
+    if (used_ + report_.bytes + line.size > limits_.total_bytes)
+      return end(FillState::LeftOut, "limit of all systems reached");
+    if (deadline_.remaining().count() == 0) return end(FillState::LeftOut, "time limit reached");
+    const auto bytes = tiers_.entry(system_.system, line.digest, deadline_);
+    if (!bytes) return end(FillState::Missing, "no tier has the entry");
+    if (bytes->size() != line.size) return end(FillState::Rejected, "its size is not that of the list");
+    const auto pack = decode_pack(bytes->view());
+    if (!pack) return end(FillState::Rejected, pack.error().message);
+    if (Status checked = check_pack(rule, line.path, *pack); !checked)
+      return end(FillState::Rejected, checked.error().message);
+    const auto placed = placer_.place(rule, line.path, *pack);
+    if (!placed) return end(FillState::Rejected, placed.error().message);
+    outcome.state = *placed ? FillState::Placed : FillState::Present;
+    outcome.bytes = *placed ? line.size : 0;
+    if (*placed) placed_.push_back(line);
+  }
+
+  const JitTiers& tiers_;
+  const DetectedSystem& system_;
+  EntryPlacer& placer_;
+  const Limits& limits_;
+  const Deadline& deadline_;
+  const std::uint64_t used_;
+  FillReport& report_;
+  std::vector<EntryList::Line> placed_;
+};
+
+}  // namespace
+
+std::size_t FillReport::count(FillOutcome::State state) const {
+  return static_cast<std::size_t>(
+      std::count_if(entries.begin(), entries.end(), [&](const FillOutcome& each) { return each.state == state; }));
+}
+
+FillReport fill(const JitTiers& tiers, const DetectedSystem& system, const std::string& root, const Limits& limits,
+                const Deadline& deadline, std::uint64_t used) {
+  FillReport report;
+  report.system = system.system;
+  report.root = root;
+  const std::vector<FoundList> lists = tiers.lists(system, deadline, report.problems);
+  const auto wanted = union_of(lists, report.conflicts);
+  if (wanted.empty()) return report;
+  auto opened = open_root(root, true);
+  if (!opened) {
+    report.error = opened.error().message;
+    return report;
+  }
+  EntryPlacer placer(std::move(*opened), root);
+  RootFiller filler(tiers, system, placer, limits, deadline, used, report);
+  for (const auto& [path, entry] : wanted) filler.add(*entry.line, *entry.source);
+  if (Status noted = tiers.add_filled(system, root, filler.placed()); !noted)
+    report.problems.push_back(noted.error().message);
+  return report;
+}
+
+}  // namespace kiln::jit

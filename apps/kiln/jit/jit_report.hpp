@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/kiln/jit/fill.hpp"
+#include "apps/kiln/jit/plan.hpp"
+#include "apps/kiln/jit/publish.hpp"
+#include "apps/kiln/output/console.hpp"
+#include "base/json.hpp"
+
+namespace kiln::cli {
+
+/// A system as `kiln jit list` shows it.
+struct ListedSystem {
+  jit::SystemPlan plan;
+  std::size_t entries = 0;  ///< in the root
+  std::size_t listed = 0;   ///< in the lists of all publishers
+};
+
+/// One entry as `kiln jit explain` shows it.
+struct ExplainedEntry {
+  std::string path;
+  std::string state;   ///< placed, compiled, missing, incomplete
+  std::string reason;  ///< empty if the entry was placed
+  std::string source;  ///< of the list that has it; empty if none has
+  std::uint32_t ms = 0;
+};
+struct ExplainedSystem {
+  jit::SystemPlan plan;
+  std::vector<ExplainedEntry> entries;
+  std::vector<std::string> notes;  ///< lists that could not be used, lists of other environments
+};
+
+/// Returns "placed", "present", "missing", "rejected" or "left_out".
+const char* to_string(jit::FillOutcome::State state);
+/// Returns "published", "known", "incomplete", "changing" or "refused".
+const char* to_string(jit::PublishOutcome::State state);
+
+Json to_json(const jit::FillReport& report);
+Json to_json(const jit::PublishReport& report);
+Json to_json(const ListedSystem& system);
+Json to_json(const ExplainedSystem& system);
+/// Returns the systems that are not used, with the reason.
+Json skipped_json(const std::vector<jit::SystemPlan>& plans);
+
+/// `triton: 12 placed (3.4 MB), 2 present, 1 missing`
+std::string summary(const jit::FillReport& report);
+std::string summary(const jit::PublishReport& report);
+
+}  // namespace kiln::cli

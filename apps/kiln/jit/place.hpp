@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <kiln/result.hpp>
+
+#include "apps/kiln/jit/entry_pack.hpp"
+#include "apps/kiln/jit/rule.hpp"
+#include "base/files/files.hpp"
+
+namespace kiln::jit {
+
+/// Opens the root of a system. It must be a directory of this user to which no other user can write, on a path that no
+/// other user can change. If it is missing and `create` is true, it is created with mode 0700. Returns
+/// Code::Unavailable if it is missing.
+Result<Fd> open_root(const std::string& root, bool create);
+
+/// Writes entries below a root. An entry is written to a temporary directory in the root and appears under its name by
+/// a rename that does not replace anything. Follows no link below the root. Not thread-safe.
+class EntryPlacer {
+ public:
+  /// `path` is the path of the root, for messages and for rewritten files.
+  EntryPlacer(Fd root, std::string path) : root_(std::move(root)), root_path_(std::move(path)) {}
+  ~EntryPlacer();
+  EntryPlacer(const EntryPlacer&) = delete;
+  EntryPlacer& operator=(const EntryPlacer&) = delete;
+
+  /// Returns whether anything exists under the path of an entry.
+  bool is_present(const std::string& path) const;
+  /// Places an entry that the rule accepts. Returns false if it exists already; then nothing is changed, except that a
+  /// folder of a rule with `merge` receives the files that it lacks.
+  Result<bool> place(const Rule& rule, const std::string& path, const EntryPack& pack);
+
+ private:
+  Status make_temporary();
+  Status write_file(int directory, const PackedFile& file, const std::string& name) const;
+  Result<bool> place_folder(const std::string& path, const EntryPack& pack);
+  Result<bool> place_file(int parent, const std::string& name, const PackedFile& file);
+  Result<bool> merge(const Rule& rule, int folder, const EntryPack& pack);
+
+  Fd root_;
+  std::string root_path_;
+  Fd temporary_;
+  std::string temporary_name_;
+  unsigned count_ = 0;
+};
+
+/// Checks that a rule accepts an unpacked entry: its kind, the required files, and rewritten files only where the rule
+/// allows them.
+Status check_pack(const Rule& rule, const std::string& path, const EntryPack& pack);
+
+/// Prefix of the names of temporary directories in a root.
+inline constexpr std::string_view kTemporaryPrefix = ".kiln-fill-";
+
+}  // namespace kiln::jit

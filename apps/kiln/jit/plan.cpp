@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/kiln/jit/plan.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "base/error.hpp"
+#include "base/files/files.hpp"
+#include "base/process/environment.hpp"
+#include "session/config/member_reader.hpp"
+
+namespace kiln::jit {
+namespace {
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Status check_names(const std::vector<Rule>& rules, const PlanOptions& options) {
+  std::vector<std::string_view> known;
+  for (const Rule& rule : rules) known.push_back(rule.system);
+  std::vector<std::string> named = options.systems;
+  named.insert(named.end(), options.host_code.begin(), options.host_code.end());
+  for (const auto& [system, root] : options.roots) named.push_back(system);
+  for (const std::string& name : named) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return make_error(Code::InvalidArgument, unknown_name("system", name, known, "'"));
+  }
+  return {};
+}
+
+// Sets the root of a plan: the given one, that of the variable, kiln's own, or the default one of the system.
+void set_root(SystemPlan& plan, const PlanOptions& options, std::map<std::string, std::string>& own_roots) {
+  const Rule& rule = *plan.system.rule;
+  for (const auto& [system, root] : options.roots) {
+    if (system == rule.system) plan.root = root;
+  }
+  if (!plan.root.empty()) {
+    if (!options.own_roots.empty() && !rule.variable.empty() && rule.subdirectory.empty())
+      plan.variable_value = plan.root;
+    return;
+  }
+  std::string value = rule.variable.empty() ? "" : environment_variable(rule.variable.c_str()).value_or("");
+  if (value.empty() && !rule.variable.empty() && !options.own_roots.empty()) {
+    // Two systems with one variable have one directory.
+    value = own_roots.emplace(rule.variable, join_path(options.own_roots, rule.system)).first->second;
+    plan.variable_value = value;
+  }
+  if (value.find(':') != std::string::npos)
+    plan.skipped = rule.variable + " names several directories; set it to one, or give --root";
+  if (!value.empty()) value = std::filesystem::absolute(value).string();
+  plan.root = rule.root_for(value, environment_variable("HOME").value_or(""));
+}
+
+}  // namespace
+
+Result<std::vector<SystemPlan>> plan_systems(const std::vector<Rule>& rules, const PythonEnvironment& python,
+                                             const PlanOptions& options) {
+  if (Status checked = check_names(rules, options); !checked) return checked.error();
+  std::vector<SystemPlan> plans;
+  std::map<std::string, std::string> own_roots;  // by variable
+  for (DetectedSystem& system : detect_systems(rules, python)) {
+    if (!options.systems.empty() && !contains(options.systems, system.system)) continue;
+    SystemPlan plan;
+    plan.system = std::move(system);
+    const std::string& name = plan.system.system;
+    if (plan.system.rule == nullptr) {
+      plan.skipped = "no rule covers version " + plan.system.version + " of " + name +
+                     "; nothing is placed or published (add a rule with --rules)";
+    } else {
+      set_root(plan, options, own_roots);
+      if (plan.system.rule->host_code && !contains(options.host_code, name))
+        plan.skipped =
+            "the entries of " + name + " contain host code; enable them with --host-code " + name + " or jit.host_code";
+    }
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+}  // namespace kiln::jit

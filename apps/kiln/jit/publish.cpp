@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/kiln/jit/publish.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "apps/kiln/jit/entry_pack.hpp"
+#include "apps/kiln/jit/place.hpp"
+#include "apps/kiln/jit/scan.hpp"
+#include "base/error.hpp"
+#include "base/hash.hpp"
+
+namespace kiln::jit {
+namespace {
+
+using PublishState = PublishOutcome::State;
+
+/// An entry that was read whole, or the reason why it was not.
+struct ReadEntry {
+  PublishState state = PublishState::Published;
+  std::string reason;
+  std::string packed;
+};
+
+/// Reads the entries of one root.
+class EntryReader {
+ public:
+  EntryReader(int root, const std::string& path, const Rule& rule, std::uint64_t limit, std::chrono::nanoseconds settle)
+      : root_(root), rule_(rule), limit_(limit), settle_(settle), spellings_{path} {
+    std::error_code error;
+    const std::string real = std::filesystem::canonical(path, error).string();
+    if (!error && real != path) spellings_.push_back(real);
+    // A path that is the start of another one must come after it.
+    std::sort(spellings_.begin(), spellings_.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  }
+
+  ReadEntry read(const std::string& path) const {
+    const auto files = scan_entry(root_, rule_, path);
+    if (!files) return refused(files.error());
+    if (const ReadEntry early = check(*files); early.state != PublishState::Published) return early;
+    std::vector<Bytes> contents;
+    for (const ScannedFile& file : *files) {
+      auto bytes = read_scanned(root_, rule_, path, file);
+      if (!bytes) return refused(bytes.error());
+      contents.push_back(std::move(*bytes));
+    }
+    // The second look: no file was added, removed or changed while the entry was read.
+    const auto again = scan_entry(root_, rule_, path);
+    if (!again || *again != *files) return {PublishState::Changing, "its files changed while they were read", {}};
+    return pack(*files, contents);
+  }
+
+ private:
+  static ReadEntry refused(const Error& error) {
+    return {error.code == Code::Denied ? PublishState::Refused : PublishState::Changing, error.message, {}};
+  }
+
+  ReadEntry check(const std::vector<ScannedFile>& files) const {
+    std::uint64_t size = 0;
+    const auto now = system_clock().wall();
+    for (const ScannedFile& file : files) {
+      size += file.stamp.size;
+      if (size > limit_) return {PublishState::Refused, "larger than the limit of one entry", {}};
+      if (settle_.count() > 0 && file.stamp.is_newer_than(settle_, now))
+        return {PublishState::Changing, "'" + file.path + "' was written a moment ago", {}};
+    }
+    for (const PathPattern& pattern : rule_.whole) {
+      if (std::none_of(files.begin(), files.end(), [&](const auto& file) { return pattern.matches_file(file.path); }))
+        return {PublishState::Incomplete, "it has no file " + pattern.text(), {}};
+    }
+    if (files.empty()) return {PublishState::Incomplete, "it has no files", {}};
+    return {};
+  }
+
+  ReadEntry pack(const std::vector<ScannedFile>& files, const std::vector<Bytes>& contents) const {
+    EntryPack pack{rule_.kind, {}};
+    std::vector<std::string> rewritten(files.size());
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      PackedFile file{files[i].path, files[i].executable, false, contents[i].view()};
+      if (file.bytes.find(kRootPlaceholder) != std::string_view::npos)
+        return {PublishState::Refused, "'" + files[i].path + "' contains kiln's placeholder", {}};
+      if (contains_root(file.bytes)) {
+        if (!any_matches(rule_.rewrite, file.path))
+          return {PublishState::Refused, "'" + files[i].path + "' contains the path of the cache directory", {}};
+        rewritten[i] = file.bytes;
+        for (const std::string& spelling : spellings_)
+          rewritten[i] = replace_all(rewritten[i], spelling, kRootPlaceholder);
+        file.bytes = rewritten[i];
+        file.rewritten = true;
+      }
+      pack.files.push_back(file);
+    }
+    return {PublishState::Published, {}, encode_pack(pack)};
+  }
+
+  bool contains_root(std::string_view bytes) const {
+    return std::any_of(spellings_.begin(), spellings_.end(),
+                       [&](const std::string& each) { return bytes.find(each) != std::string_view::npos; });
+  }
+
+  const int root_;
+  const Rule& rule_;
+  const std::uint64_t limit_;
+  const std::chrono::nanoseconds settle_;
+  std::vector<std::string> spellings_;  // of the path of the root
+};
+
+/// Publishes the entries of one root.
+class RootPublisher {
+ public:
+  RootPublisher(const JitTiers& tiers, const DetectedSystem& system, const std::string& root, const Limits& limits,
+                const Deadline& deadline)
+      : tiers_(tiers), system_(system), limits_(limits), deadline_(deadline) {
+    std::vector<std::string> problems;
+    for (const FoundList& found : tiers.lists(system, deadline, problems)) {
+      for (const EntryList::Line& line : found.list.lines) {
+        if (found.source == kOwnSource) own_.emplace(line.path, line.digest);
+        if (found.source != kOwnSource) foreign_.insert(line.digest.bytes);
+      }
+    }
+    for (const EntryList::Line& line : tiers.filled(system, root).lines) foreign_.insert(line.digest.bytes);
+  }
+
+  PublishOutcome add(const std::string& path, const EntryReader& reader) {
+    PublishOutcome outcome{PublishState::Refused, path, "time limit reached", 0};
+    if (deadline_.remaining().count() == 0) return outcome;
+    ReadEntry entry = reader.read(path);
+    outcome.state = entry.state;
+    outcome.reason = std::move(entry.reason);
+    if (outcome.state != PublishState::Published) return outcome;
+    outcome.bytes = entry.packed.size();
+    const Digest digest = sha256(entry.packed);
+    if (is_known(path, digest)) {
+      outcome.state = PublishState::Known;
+      return outcome;
+    }
+    Status stored;
+    total_ += outcome.bytes;
+    if (total_ > limits_.system_bytes) {
+      stored = make_error(Code::Denied, "limit of the system reached");
+    } else {
+      stored = tiers_.put_entry(system_.system, digest, std::move(entry.packed), path, deadline_);
+    }
+    if (stored) {
+      lines_.push_back({path, digest, outcome.bytes, 0});
+    } else {
+      outcome.state = PublishState::Refused;
+      outcome.reason = stored.error().message;
+    }
+    return outcome;
+  }
+
+  /// Adds the published entries to the lists. Without new entries it repairs the list in the remote store.
+  Status finish() const { return tiers_.put_lines(system_, lines_, deadline_); }
+
+ private:
+  // An own entry can have been evicted from the cache; then it is stored again.
+  bool is_known(const std::string& path, const Digest& digest) const {
+    if (foreign_.contains(digest.bytes)) return true;
+    const auto own = own_.find(path);
+    return own != own_.end() && own->second == digest && tiers_.has_own_entry(system_.system, digest);
+  }
+
+  const JitTiers& tiers_;
+  const DetectedSystem& system_;
+  const Limits& limits_;
+  const Deadline& deadline_;
+  std::map<std::string, Digest> own_;               // lines of this user's list
+  std::set<std::array<std::uint8_t, 32>> foreign_;  // entries of other publishers
+  std::vector<EntryList::Line> lines_;
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace
+
+std::size_t PublishReport::count(PublishOutcome::State state) const {
+  return static_cast<std::size_t>(
+      std::count_if(entries.begin(), entries.end(), [&](const PublishOutcome& each) { return each.state == state; }));
+}
+
+PublishReport publish(const JitTiers& tiers, const DetectedSystem& system, const std::string& root,
+                      const Limits& limits, const Deadline& deadline, std::chrono::nanoseconds settle) {
+  PublishReport report;
+  report.system = system.system;
+  report.root = root;
+  const auto directory = open_root(root, false);
+  if (!directory) {
+    if (directory.error().code != Code::Unavailable) report.error = directory.error().message;
+    return report;
+  }
+  const Rule& rule = *system.rule;
+  RootPublisher publisher(tiers, system, root, limits, deadline);
+  const EntryReader reader(directory->get(), root, rule, std::min(limits.entry_bytes, kMaxPackBytes), settle);
+  for (const std::string& path : find_entries(directory->get(), rule))
+    report.entries.push_back(publisher.add(path, reader));
+  if (Status listed = publisher.finish(); !listed) report.error = listed.error().message;
+  return report;
+}
+
+}  // namespace kiln::jit

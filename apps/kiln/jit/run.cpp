@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/kiln/jit/run.hpp"
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/process/process.hpp"
+
+namespace kiln::jit {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2};
+
+/// Blocks the signals that `run_command` waits for. The destructor restores the mask and discards pending ones, so that
+/// a signal for a command that has ended does not end this process.
+class WaitedSignals {
+ public:
+  WaitedSignals() {
+    sigemptyset(&signals_);
+    for (const int each : kPassedOn) sigaddset(&signals_, each);
+    sigaddset(&signals_, SIGUSR1);
+    sigaddset(&signals_, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  ~WaitedSignals() {
+    siginfo_t info{};
+    while (wait(0ns, info)) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WaitedSignals(const WaitedSignals&) = delete;
+  WaitedSignals& operator=(const WaitedSignals&) = delete;
+
+  /// Waits for one of the signals, at most `time`. Returns false if none came.
+  bool wait(std::chrono::nanoseconds time, siginfo_t& info) const {
+    const timespec limit{static_cast<time_t>(time / 1s), static_cast<long>((time % 1s).count())};
+    return sigtimedwait(&signals_, &info, &limit) > 0;
+  }
+  /// Returns the mask before, for the command.
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t signals_;
+  sigset_t before_;
+};
+
+/// Runs a function on another thread, so that signals are passed on in the meantime. Not thread-safe.
+class BackgroundCall {
+ public:
+  explicit BackgroundCall(const std::function<void()>& call) : call_(call) {}
+  ~BackgroundCall() {
+    if (thread_.joinable()) thread_.join();
+  }
+  BackgroundCall(const BackgroundCall&) = delete;
+  BackgroundCall& operator=(const BackgroundCall&) = delete;
+
+  /// Does nothing if the last call still runs.
+  void start() {
+    if (running_.exchange(true)) return;
+    if (thread_.joinable()) thread_.join();
+    thread_ = std::thread([this] {
+      call_();
+      running_ = false;
+    });
+  }
+
+ private:
+  const std::function<void()>& call_;
+  std::atomic<bool> running_ = false;
+  std::thread thread_;
+};
+
+std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::vector<std::string> environment = current_environment();
+  for (const auto& variable : variables) {
+    const std::string start = variable.first + "=";
+    std::erase_if(environment, [&](const std::string& each) { return each.starts_with(start); });
+    environment.push_back(start + variable.second);
+  }
+  return environment;
+}
+
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+// Starts the command in this process group with this process's descriptors and ignored signals, as a shell would.
+Result<pid_t> spawn_command(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+                            const sigset_t& mask) {
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t defaults;
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGPIPE);  // main ignores it
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setsigmask(&attributes, &mask);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  pid_t child = -1;
+  const int error = posix_spawnp(&child, command.front().c_str(), nullptr, &attributes, pointers_to(command).data(),
+                                 pointers_to(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) return io_error("cannot start", command.front(), error);
+  return child;
+}
+
+}  // namespace
+
+Result<int> run_command(const std::vector<std::string>& command,
+                        const std::vector<std::pair<std::string, std::string>>& variables, unsigned interval,
+                        const std::function<void()>& publish) {
+  const WaitedSignals signals;
+  const Result<pid_t> child = spawn_command(command, environment_with(variables), signals.before());
+  if (!child) return child.error();
+  BackgroundCall publication(publish);
+  const Clock& clock = system_clock();
+  const auto period = std::chrono::seconds(interval);
+  auto next = clock.steady() + period;
+  for (;;) {
+    int status = 0;
+    const pid_t ended = waitpid(*child, &status, WNOHANG);
+    if (ended == *child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (ended < 0 && errno != EINTR) return io_error("cannot wait for", command.front(), errno);
+    siginfo_t info{};
+    if (signals.wait(interval != 0 ? 200ms : 1000ms, info)) {
+      if (info.si_signo == SIGUSR1) publication.start();
+      // A signal of the terminal (si_code above 0) reaches the command without help: it is in the same process group.
+      if (info.si_signo != SIGUSR1 && info.si_signo != SIGCHLD && info.si_code <= 0) ::kill(*child, info.si_signo);
+    }
+    if (interval != 0 && clock.steady() >= next) {
+      publication.start();
+      next = clock.steady() + period;
+    }
+  }
+}
+
+}  // namespace kiln::jit
