@@ -15,7 +15,7 @@ constexpr const char* kJitFooter =
     "Example:\n"
     "  kiln jit publish triton\n"
     "  kiln bundle create --external jit.triton -o triton.kiln --key kiln.key --namespace acme/vision --epoch 7\n"
-    "  KILN_BUNDLE=triton.kiln kiln jit fill triton";
+    "  KILN_BUNDLES=triton.kiln kiln jit fill triton";
 
 constexpr const char* kRunFooter =
     "Places the entries of all systems that are installed in the command's Python environment, sets the variables of\n"

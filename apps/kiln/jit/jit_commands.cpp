@@ -85,16 +85,17 @@ class JitCommand {
     return made;
   }
 
-  /// Says which installed systems are not used. Host code is off by default, so that is no warning.
-  void report_skipped() const {
+  /// Emits an event for each installed version that no rule covers. That host code is off is no event: it is the
+  /// default.
+  void report_unknown_versions() const {
     const EventCallback emit = session->event_callback();
     for (const jit::SystemPlan& plan : plans) {
-      if (plan.skipped.empty() || !emit) continue;
+      if (plan.system.rule != nullptr || !emit) continue;
       Event event;
-      event.kind = plan.system.rule == nullptr ? Event::Kind::ConfigWarning : Event::Kind::NotPublished;
+      event.kind = Event::Kind::ConfigWarning;
       event.unit = plan.system.system;
       event.message = plan.skipped;
-      if (plan.system.rule == nullptr) emit(event);
+      emit(event);
     }
   }
 
@@ -240,7 +241,7 @@ void warn_about(const std::vector<jit::FillReport>& reports, Console& console) {
 int jit_fill_command(const Arguments& arguments, Console& console) {
   const auto command = JitCommand::open(arguments, console);
   if (!command) return report(command.error(), console);
-  (*command)->report_skipped();
+  (*command)->report_unknown_versions();
   const auto reports = (*command)->fill();
   warn_about(reports, console);
   return print_reports(reports, **command, arguments, console);
@@ -249,7 +250,7 @@ int jit_fill_command(const Arguments& arguments, Console& console) {
 int jit_publish_command(const Arguments& arguments, Console& console) {
   const auto command = JitCommand::open(arguments, console);
   if (!command) return report(command.error(), console);
-  (*command)->report_skipped();
+  (*command)->report_unknown_versions();
   return print_reports((*command)->publish({}), **command, arguments, console);
 }
 
@@ -313,7 +314,7 @@ int run_command(const Arguments& arguments, Console& console) {
   const auto opened = JitCommand::open(arguments, console, arguments.program);
   if (!opened) return report(opened.error(), console);
   const JitCommand& command = **opened;
-  command.report_skipped();
+  command.report_unknown_versions();
   const auto filled = command.fill();
   warn_about(filled, console);
   std::vector<std::pair<std::string, std::string>> variables;

@@ -88,8 +88,8 @@ void RuleReader::rule(const TomlValue& table) {
   if (table.kind != TomlValue::Kind::Table) return fail(table, "a rule is a table: [[rule]]");
   Rule rule;
   std::string versions;
-  bool is_file = false;
-  bool is_source = false;
+  std::string kind;
+  std::string evidence;
   std::vector<std::string> entries, whole, never, rewrite;
   read(table, {{"system", &rule.system, kTextFormat, "add the name of the system"},
                {"versions", &versions, kTextFormat, "add the versions to which the rule applies"},
@@ -97,20 +97,20 @@ void RuleReader::rule(const TomlValue& table) {
                {"variable", &rule.variable, kTextFormat},
                {"subdirectory", &rule.subdirectory, kTextFormat},
                {"root", &rule.root, kTextFormat, "add the default path of the cache"},
-               {"kind", &is_file, kKindFormat},
+               {"kind", &kind, kKindFormat},
                {"entries", &entries, kTextListFormat, "add the patterns of entries"},
                {"whole", &whole, kTextListFormat},
                {"never", &never, kTextListFormat},
                {"rewrite", &rewrite, kTextListFormat},
                {"merge", &rule.merge, kFlag},
                {"host_code", &rule.host_code, kFlag},
-               {"evidence", &is_source, kEvidence, "add 'run' or 'source'"}});
+               {"evidence", &evidence, kEvidence, "add 'run' or 'source'"}});
   if (error()) return;
   auto range = VersionRange::parse(versions);
   if (!range) return fail(*table.find("versions"), range.error().message);
   rule.versions = std::move(*range);
-  rule.kind = is_file ? Rule::Kind::File : Rule::Kind::Folder;
-  rule.evidence = is_source ? Rule::Evidence::Source : Rule::Evidence::Run;
+  rule.kind = kind == "file" ? Rule::Kind::File : Rule::Kind::Folder;
+  rule.evidence = evidence == "source" ? Rule::Evidence::Source : Rule::Evidence::Run;
   patterns(table, "entries", entries, rule.entries);
   patterns(table, "whole", whole, rule.whole);
   patterns(table, "never", never, rule.never);

@@ -12,6 +12,7 @@ namespace kiln::jit {
 std::optional<Release> parse_release(std::string_view version) {
   version = version.substr(0, version.find('+'));
   if (const std::size_t post = version.find(".post"); post != std::string_view::npos) version = version.substr(0, post);
+  if (version.empty() || version.ends_with('.')) return std::nullopt;
   Release release;
   for (const std::string_view part : split(version, '.')) {
     std::uint64_t number = 0;
@@ -29,6 +30,7 @@ Result<VersionRange> VersionRange::parse(std::string_view text) {
       {">=", Op::AtLeast}, {"<=", Op::AtMost}, {"==", Op::Equal}, {"<", Op::Less}, {">", Op::Greater}};
   VersionRange range;
   range.text_ = text;
+  if (text.empty()) return make_error(Code::InvalidArgument, "a range of versions must not be empty; use >=0 for all");
   for (std::string_view part : split(text, ',')) {
     while (part.starts_with(' ')) part.remove_prefix(1);
     while (part.ends_with(' ')) part.remove_suffix(1);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/kiln/jit/environment.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "apps/jit/jit_fixture.hpp"
+#include "apps/kiln/jit/plan.hpp"
+#include "support/processes/scoped_env.hpp"
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class JitEnvironment : public JitFixture {
+ protected:
+  // Creates a virtual environment with these distributions.
+  std::string environment(const std::string& name, const std::vector<std::string>& distributions) const {
+    const std::string prefix = room_.path(name);
+    fs::create_directories(prefix + "/bin");
+    write_text(prefix + "/bin/python", "");
+    chmod((prefix + "/bin/python").c_str(), 0755);
+    write_text(prefix + "/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n");
+    for (const std::string& each : distributions)
+      fs::create_directories(prefix + "/lib/python3.11/site-packages/" + each + ".dist-info");
+    return prefix;
+  }
+};
+
+TEST_F(JitEnvironment, ReadsDistributionsOfTheInterpreterOfACommand) {
+  const std::string prefix = environment("venv", {"Toy_System-1.2.0", "cuda_core-1.0"});
+  const auto python = jit::PythonEnvironment::of({prefix + "/bin/python", "x.py"});
+  EXPECT_EQ(python.prefix, prefix);
+  EXPECT_EQ(python.python, "python3.11");
+  EXPECT_EQ(python.versions.at("toy-system"), "1.2.0");
+  EXPECT_EQ(python.versions.at("cuda-core"), "1.0");
+}
+
+TEST_F(JitEnvironment, ReadsTheInterpreterOfAScript) {
+  const std::string prefix = environment("venv", {"toy-1.2"});
+  const std::string script = room_.path("serve");
+  write_text(script, "#!" + prefix + "/bin/python -u\nprint()\n");
+  EXPECT_EQ(jit::PythonEnvironment::of({script}).prefix, prefix);
+}
+
+TEST_F(JitEnvironment, PrefersTheCommandToTheActiveEnvironment) {
+  const std::string first = environment("first", {"toy-1.0"});
+  const std::string second = environment("second", {"toy-2.0"});
+  const ScopedEnv active("VIRTUAL_ENV", first.c_str());
+  EXPECT_EQ(jit::PythonEnvironment::of({}).versions.at("toy"), "1.0");
+  EXPECT_EQ(jit::PythonEnvironment::of({"/bin/sh"}).versions.at("toy"), "1.0");
+  EXPECT_EQ(jit::PythonEnvironment::of({second + "/bin/python"}).versions.at("toy"), "2.0");
+}
+
+TEST_F(JitEnvironment, SaysWhichVersionsNoRuleCovers) {
+  jit::PythonEnvironment python;
+  python.versions["toy"] = "0.9";
+  const auto plans = jit::plan_systems(rules_, python, {});
+  ASSERT_TRUE(plans);
+  ASSERT_EQ(plans->size(), 3U);
+  EXPECT_EQ(plans->front().system.rule, nullptr);
+  EXPECT_NE(plans->front().skipped.find("0.9"), std::string::npos);
+  python.versions.clear();
+  EXPECT_TRUE(jit::plan_systems(rules_, python, {})->empty()) << "not installed";
+}
+
+TEST_F(JitEnvironment, EnvironmentNamesVersionsAndForHostCodeTheHost) {
+  jit::Rule rule = rules_.front();
+  jit::PythonEnvironment python;
+  python.python = "python3.11";
+  python.versions["toy"] = "1.0";
+  const std::string device = jit::environment_text(rule, python);
+  EXPECT_NE(device.find("distribution toy 1.0\n"), std::string::npos);
+  EXPECT_EQ(device.find("libc"), std::string::npos);
+  rule.host_code = true;
+  const std::string host = jit::environment_text(rule, python);
+  EXPECT_NE(host.find("libc "), std::string::npos);
+  EXPECT_NE(host.find("python python3.11"), std::string::npos);
+}
+
+TEST_F(JitEnvironment, PlansHostCodeOnlyIfEnabled) {
+  rules_.front().host_code = true;
+  jit::PythonEnvironment python;
+  python.versions["toy"] = "1.0";
+  EXPECT_FALSE(jit::plan_systems(rules_, python, {})->front().skipped.empty());
+  jit::PlanOptions options;
+  options.host_code = {"toy"};
+  EXPECT_TRUE(jit::plan_systems(rules_, python, options)->front().skipped.empty());
+  options.host_code = {"toi"};
+  EXPECT_FALSE(jit::plan_systems(rules_, python, options)) << "unknown system";
+}
+
+TEST_F(JitEnvironment, ChoosesTheRootByOptionVariableAndRule) {
+  jit::PythonEnvironment python;
+  python.versions["toy"] = "1.0";
+  jit::PlanOptions options;
+  options.systems = {"toy"};
+  const auto root = [&] { return jit::plan_systems(rules_, python, options)->front(); };
+  const ScopedEnv home("HOME", room_.path().c_str());
+  EXPECT_EQ(root().root, room_.path(".toy"));
+  options.own_roots = "/cache/jit";
+  EXPECT_EQ(root().root, "/cache/jit/toy");
+  EXPECT_EQ(root().variable_value, "/cache/jit/toy");
+  const ScopedEnv variable("TOY_CACHE", "/data/toy");
+  EXPECT_EQ(root().root, "/data/toy");
+  EXPECT_EQ(root().variable_value, "");
+  options.roots = {{"toy", "/given"}};
+  EXPECT_EQ(root().root, "/given");
+}
+
+}  // namespace
+}  // namespace kiln::test

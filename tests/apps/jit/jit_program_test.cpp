@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// kiln jit and kiln run with a made-up system whose entries are plain files.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "apps/run_kiln.hpp"
+#include "base/files/files.hpp"
+#include "support/fixtures/files.hpp"
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+using Variables = std::map<std::string, std::string>;
+
+class JitProgram : public KilnProgram {
+ protected:
+  void SetUp() override {
+    KilnProgram::SetUp();
+    write_rule("");
+    fs::create_directories(path("venv/lib/python3.11/site-packages/toy-1.0.dist-info"));
+    fs::create_directories(path("home"));
+  }
+  void write_rule(const std::string& more) {
+    write("rules/toy.toml",
+          "[[rule]]\nsystem = \"toy\"\nversions = \">=1, <2\"\ndistributions = [\"toy\"]\nvariable = \"TOY_CACHE\"\n"
+          "root = \"~/.toy\"\nentries = [\"[0-9a-f]{4}\"]\nwhole = [\"done\"]\nevidence = \"run\"\n" +
+              more);
+  }
+  void write_entry(const std::string& root, const std::string& entry) {
+    write(root + "/" + entry + "/kernel.bin", entry);
+    write(root + "/" + entry + "/done", "done");
+    ASSERT_EQ(chmod(path(root).c_str(), 0700), 0);
+  }
+  // Returns whether every entry of a root is complete, and counts them.
+  std::size_t complete_entries(const std::string& root) {
+    std::size_t count = 0;
+    std::error_code ignored;
+    for (const auto& each : fs::directory_iterator(path(root), ignored)) {
+      const std::string name = each.path().filename().string();
+      if (name.starts_with(".kiln-fill-")) continue;
+      EXPECT_EQ(read_text(each.path().string() + "/kernel.bin"), name);
+      EXPECT_EQ(read_text(each.path().string() + "/done"), "done");
+      ++count;
+    }
+    return count;
+  }
+  Variables with(Variables more = {}) const {
+    more.emplace("VIRTUAL_ENV", path("venv"));
+    return more;
+  }
+  Ran jit(Strings arguments, const Variables& more = {}) {
+    arguments.insert(arguments.begin(), "jit");
+    arguments.insert(arguments.end(), {"--rules", path("rules"), "--json"});
+    return run(arguments, with(more));
+  }
+  static int count(const Ran& ran, const char* state) {
+    const auto json = ran.json();
+    if (!json.is_object() || json["systems"].empty()) return 0;
+    return json["systems"][0]["counts"][state];
+  }
+  Ran run_with(const std::string& script, const Variables& more = {}, Strings options = {}) {
+    Strings arguments = {"run", "--rules", path("rules")};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.insert(arguments.end(), {"--", "/bin/sh", "-c", script});
+    return run(arguments, with(more));
+  }
+  std::string new_key(const std::string& file) {
+    const Ran ran = run({"key", "generate", "-o", file, "--json"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return ran.json()["public"];
+  }
+  void trust(const std::string& key, const std::string& pattern, const std::string& more = {}) {
+    write("policy.toml", "[[key]]\npublic = \"" + key + "\"\nnamespaces = [\"" + pattern + "\"]\n" + more);
+  }
+  // Publishes two entries and signs a bundle of them.
+  void make_bundle(const std::string& key) {
+    write_entry("from", "00aa");
+    write_entry("from", "00bb");
+    const Ran published = jit({"publish", "--root", "toy=from"}, {{"KILN_CACHE_DIR", path("publisher")}});
+    ASSERT_EQ(count(published, "published"), 2) << published.out << published.err;
+    const Ran bundle = run({"bundle", "create", "--external", "jit.toy", "-o", "toy.kiln", "--key", key, "--namespace",
+                            "acme/vision", "--epoch", "1"},
+                           {{"KILN_CACHE_DIR", path("publisher")}});
+    ASSERT_EQ(bundle.exit_code, 0) << bundle.err;
+  }
+  Variables reader(Variables more = {}) const {
+    more.emplace("HOME", path("other_home"));
+    more.emplace("KILN_CACHE_DIR", path("other_cache"));
+    return more;
+  }
+};
+
+TEST_F(JitProgram, BundleFillsAnotherHome) {
+  trust(new_key("ci.key"), "acme/vision");
+  make_bundle("ci.key");
+  fs::create_directories(path("other_home"));
+  const Ran filled = jit({"fill"}, reader({{"KILN_BUNDLES", path("toy.kiln")}, {"KILN_TRUST", path("policy.toml")}}));
+  EXPECT_EQ(filled.exit_code, 0) << filled.err;
+  EXPECT_EQ(count(filled, "placed"), 2) << filled.out << filled.err;
+  EXPECT_EQ(complete_entries("other_home/.toy"), 2U);
+  const Ran again = jit({"publish"}, reader({{"KILN_BUNDLES", path("toy.kiln")}, {"KILN_TRUST", path("policy.toml")}}));
+  EXPECT_EQ(count(again, "known"), 2) << "a bundle's entries do not become this user's own: " << again.out;
+}
+
+TEST_F(JitProgram, UntrustedBundlePlacesNothingAndTheCommandRuns) {
+  const std::string key = new_key("ci.key");
+  make_bundle("ci.key");
+  trust(new_key("other.key"), "acme/vision");
+  const Variables bundle = {{"KILN_BUNDLES", path("toy.kiln")}};
+  const Variables wrong = {{"KILN_BUNDLES", path("toy.kiln")}, {"KILN_TRUST", path("policy.toml")}};
+  for (const Variables& each : {bundle, wrong}) {
+    EXPECT_EQ(run_with("test ! -e \"$TOY_CACHE/00aa\" && exit 7", reader(each)).exit_code, 7);
+    EXPECT_EQ(count(jit({"fill"}, reader(each)), "placed"), 0);
+  }
+  EXPECT_FALSE(fs::exists(path("other_home/.toy")));
+}
+
+TEST_F(JitProgram, DamagedBundleNeverPlacesAPartialEntry) {
+  trust(new_key("ci.key"), "acme/vision");
+  make_bundle("ci.key");
+  const std::string good = read_text(path("toy.kiln"));
+  const Variables variables = reader({{"KILN_BUNDLES", path("damaged.kiln")}, {"KILN_TRUST", path("policy.toml")}});
+  for (std::size_t at = 7; at < good.size(); at += good.size() / 24 + 1) {
+    std::string damaged = good;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x20);
+    for (const std::string& bytes : {damaged, good.substr(0, at)}) {
+      write_text(path("damaged.kiln"), bytes);
+      fs::remove_all(path("other_home"));
+      fs::create_directories(path("other_home"));
+      EXPECT_EQ(jit({"fill"}, variables).exit_code, 0) << at;
+      complete_entries("other_home/.toy");
+    }
+  }
+}
+
+TEST_F(JitProgram, BundlePlacesThousandEntriesInTwoSeconds) {
+  trust(new_key("ci.key"), "acme/vision");
+  for (int i = 0; i < 1000; ++i) {
+    char name[8];
+    std::snprintf(name, sizeof name, "%04x", i);
+    fs::create_directories(path("from/") + name);
+    write_text(path("from/") + name + "/kernel.bin", std::string(100'000, static_cast<char>(i)) + name);
+    write_text(path("from/") + name + "/done", "done");
+  }
+  ASSERT_EQ(chmod(path("from").c_str(), 0700), 0);
+  const Ran published = jit({"publish", "--time", "120", "--root", "toy=from"});
+  ASSERT_EQ(count(published, "published"), 1000) << published.out << published.err;
+  ASSERT_EQ(run({"bundle", "create", "--external", "jit.toy", "-o", "toy.kiln", "--key", "ci.key", "--namespace",
+                 "acme/vision", "--epoch", "1"})
+                .exit_code,
+            0);
+  const Variables bundle = reader({{"KILN_BUNDLES", path("toy.kiln")}, {"KILN_TRUST", path("policy.toml")}});
+  const auto start = std::chrono::steady_clock::now();
+  const Ran filled = jit({"fill", "--time", "120", "--root", "toy=" + path("to")}, bundle);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_EQ(count(filled, "placed"), 1000) << filled.out << filled.err;
+  RecordProperty("milliseconds", static_cast<int>(took.count() * 1000));
+  EXPECT_LT(took.count(), 2.0);
+}
+
+TEST_F(JitProgram, RunSetsTheVariablePassesTheExitCodeAndPublishes) {
+  const std::string compile =
+      "mkdir -p $TOY_CACHE/00aa && printf 00aa > $TOY_CACHE/00aa/kernel.bin && printf done > $TOY_CACHE/00aa/done";
+  EXPECT_EQ(run_with(compile + " && exit 5").exit_code, 5);
+  EXPECT_TRUE(fs::exists(path("cache/jit/toy/00aa/done"))) << "kiln's own root";
+  EXPECT_EQ(count(jit({"fill", "--root", "toy=" + path("to")}), "placed"), 1) << "it was published at exit";
+  EXPECT_EQ(run_with(compile, {{"TOY_CACHE", path("mine")}}).exit_code, 0);
+  EXPECT_TRUE(fs::exists(path("mine/00aa/done"))) << "the user's variable stays";
+  EXPECT_EQ(run_with("kill -KILL $$").exit_code, 128 + 9);
+}
+
+TEST_F(JitProgram, RunReportsAsJson) {
+  write_entry("from", "00aa");
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}), "published"), 1);
+  const Ran ran = run_with("test -e $TOY_CACHE/00aa/done", {}, {"--json"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(count(ran, "placed"), 1) << ran.out;
+  EXPECT_EQ(ran.json()["exit_code"], 0);
+}
+
+TEST_F(JitProgram, RunNeedsACommand) {
+  EXPECT_EQ(run({"run"}).exit_code, 2);
+  EXPECT_EQ(run({"run", "--", "/does/not/exist"}, with()).exit_code, 1);
+  EXPECT_EQ(run({"run", "--publish", "sometimes", "--", "true"}, with()).exit_code, 2);
+}
+
+TEST_F(JitProgram, RunPassesSignalsOnAndPublishesOnDemand) {
+  const std::string kiln = KILN_PROGRAM;
+  const std::string child =
+      "mkdir -p $TOY_CACHE/00aa; printf 00aa > $TOY_CACHE/00aa/kernel.bin; printf done > $TOY_CACHE/00aa/done; "
+      "touch -d @1000000000 $TOY_CACHE/00aa/*; trap \"exit 9\" TERM; touch ready; while :; do sleep 0.05; done";
+  const std::string script = kiln + " run --publish never --rules rules -- /bin/sh -c '" + child +
+                             "' & pid=$!; while [ ! -e ready ]; do sleep 0.05; done; sleep 2.5; kill -USR1 $pid; "
+                             "sleep 1; " +
+                             kiln + " jit fill --rules rules --root toy=" + path("to") + "; kill -TERM $pid; wait $pid";
+  const Ran ran = run_program({"/bin/sh", "-c", script}, with());
+  EXPECT_EQ(ran.exit_code, 9) << ran.err;
+  EXPECT_EQ(complete_entries("to"), 1U) << ran.out << ran.err;
+}
+
+TEST_F(JitProgram, UnknownVersionsAreSkippedWithAWarning) {
+  fs::remove_all(path("venv"));
+  fs::create_directories(path("venv/lib/python3.11/site-packages/toy-2.0.dist-info"));
+  write_entry("from", "00aa");
+  const Ran ran = jit({"publish", "--root", "toy=from"});
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_TRUE(ran.says("no rule covers version 2.0 of toy")) << ran.err;
+  EXPECT_EQ(ran.json()["skipped"].size(), 1U) << ran.out;
+  EXPECT_EQ(run_with("exit 3").exit_code, 3);
+}
+
+TEST_F(JitProgram, HostCodeIsOffByDefault) {
+  write_rule("host_code = true\n");
+  write_entry("from", "00aa");
+  EXPECT_EQ(jit({"publish", "--root", "toy=from"}).json()["skipped"].size(), 1U);
+  EXPECT_EQ(count(jit({"publish", "--root", "toy=from", "--host-code", "toy"}), "published"), 1);
+  EXPECT_EQ(count(jit({"publish", "--root", "toy=from"}, {{"KILN_JIT_HOST_CODE", "toy"}}), "known"), 1);
+}
+
+class JitFleet : public JitProgram {
+ protected:
+  void SetUp() override {
+    JitProgram::SetUp();
+    fs::create_directories(path("shared"));
+    write_entry("from", "00aa");
+  }
+  Variables host(const std::string& cache, Variables more = {}) const {
+    more.emplace("KILN_CACHE_DIR", path(cache));
+    more.emplace("KILN_REMOTE", path("shared"));
+    more.emplace("KILN_TRUST", path("policy.toml"));
+    return more;
+  }
+  Variables ci(const std::string& cache) const {
+    return host(cache, {{"KILN_REMOTE_SIGNING_KEY", path("ci.key")},
+                        {"KILN_REMOTE_NAMESPACE", "acme/vision"},
+                        {"KILN_REMOTE_EPOCH", "1"}});
+  }
+};
+
+TEST_F(JitFleet, RemoteStoreFillsAnotherHost) {
+  trust(new_key("ci.key"), "acme/vision");
+  const Ran published = jit({"publish", "--root", "toy=from"}, ci("a"));
+  ASSERT_EQ(count(published, "published"), 1) << published.out << published.err;
+  const Ran filled = jit({"fill", "--root", "toy=" + path("to")}, host("b"));
+  EXPECT_EQ(count(filled, "placed"), 1) << filled.out << filled.err;
+  EXPECT_EQ(complete_entries("to"), 1U);
+  // A list that changed is read again, and hosts do not remove each other's lines.
+  write_entry("from2", "00bb");
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from2"}, ci("c")), "published"), 1);
+  const Ran both = jit({"fill", "--root", "toy=" + path("to")}, host("b"));
+  EXPECT_EQ(count(both, "placed"), 1) << both.out << both.err;
+  EXPECT_EQ(count(both, "present"), 1) << both.out;
+}
+
+TEST_F(JitFleet, OtherKeysFillNothing) {
+  trust(new_key("ci.key"), "acme/vision");
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, ci("a")), "published"), 1);
+  trust(new_key("other.key"), "acme/vision");
+  EXPECT_EQ(count(jit({"fill", "--root", "toy=" + path("to")}, host("b")), "placed"), 0);
+  EXPECT_FALSE(fs::exists(path("to")));
+}
+
+TEST_F(JitFleet, HostCodeOfLiveNamespacesIsNotPlaced) {
+  const std::string authority = new_key("authority.key");
+  const std::string host_key = new_key("host.key");
+  ASSERT_EQ(run({"key", "certify", host_key, "--key", "authority.key", "--namespace", "acme/live", "-o", "host.cert"})
+                .exit_code,
+            0);
+  trust(authority, "acme/live", "[[live]]\nnamespace = \"acme/live\"\ndays = 7\n");
+  const Variables live =
+      host("a", {{"KILN_REMOTE_SIGNING_KEY", path("host.key")}, {"KILN_REMOTE_CERTIFICATE", path("host.cert")}});
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, live), "published"), 1);
+  EXPECT_EQ(count(jit({"fill", "--root", "toy=" + path("to")}, host("b")), "placed"), 1) << "device code is placed";
+  write_rule("host_code = true\n");
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from", "--host-code", "toy"}, live), "published"), 1);
+  const Ran ran = jit({"fill", "--root", "toy=" + path("to2"), "--host-code", "toy"}, host("c"));
+  EXPECT_EQ(count(ran, "placed"), 0) << ran.out;
+  EXPECT_FALSE(fs::exists(path("to2")));
+}
+
+TEST_F(JitFleet, DeadStoreDelaysTheStartByItsBudgetOnly) {
+  trust(new_key("ci.key"), "acme/vision");
+  // A server that accepts connections and never answers.
+  const Fd server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(server.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(server.get(), 8), 0);
+  ASSERT_EQ(getsockname(server.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  Variables dead = host("b");
+  dead["KILN_REMOTE"] = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(run_with("exit 4", dead, {"--publish", "never"}).exit_code, 4);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST_F(JitProgram, ListAndExplainShowSystemsAndReasons) {
+  write_entry("from", "00aa");
+  const auto listed = jit({"list", "--root", "toy=from"}).json();
+  ASSERT_EQ(listed["systems"].size(), 1U) << listed;
+  EXPECT_EQ(listed["systems"][0]["entries"], 1);
+  EXPECT_EQ(listed["systems"][0]["listed"], 0);
+  const auto before = jit({"explain", "--root", "toy=from"}).json()["systems"][0];
+  ASSERT_EQ(before["entries"].size(), 1U) << before;
+  EXPECT_EQ(before["entries"][0]["state"], "compiled");
+  EXPECT_FALSE(before["notes"].empty()) << "there is no list yet";
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}), "published"), 1);
+  const auto missing = jit({"explain", "--root", "toy=" + path("to")}).json()["systems"][0];
+  EXPECT_EQ(missing["entries"][0]["state"], "missing") << missing;
+  ASSERT_EQ(count(jit({"fill", "--root", "toy=" + path("to")}), "placed"), 1);
+  const auto placed = jit({"explain", "--root", "toy=" + path("to")}).json()["systems"][0];
+  EXPECT_EQ(placed["entries"][0]["state"], "placed") << placed;
+  fs::remove_all(path("venv"));
+  fs::create_directories(path("venv/lib/python3.11/site-packages/toy-1.5.dist-info"));
+  const auto other = jit({"explain", "--root", "toy=" + path("to3")}).json()["systems"][0];
+  EXPECT_NE(other["notes"].dump().find("list default toy 1.0"), std::string::npos) << other;
+}
+
+#ifdef KILN_FAULT_INJECT
+// Kills the program after each of its calls that can change files, and checks what is visible. The calls between them
+// change nothing that another process sees.
+TEST_F(JitProgram, KilledFillAndPublishLeaveNoPartialEntry) {
+  write_entry("from", "00aa");
+  write_entry("from", "00bb");
+  const std::string calls =
+      "openat+openat2+mkdirat+mkdir+write+pwrite64+writev+renameat2+renameat+rename+linkat+unlinkat+unlink";
+  const auto killed = [&](int at, Strings command, const Variables& variables) {
+    command.insert(command.begin(), {KILN_FAULT_INJECT, "--limit", "60", "--fault",
+                                     "0:" + calls + ":" + std::to_string(at) + ":kill", "--", KILN_PROGRAM});
+    return run_program(command, with(variables)).exit_code != 0;
+  };
+  int kills = 0;
+  for (int at = 1; at < 400; ++at, ++kills) {
+    fs::remove_all(path("cache"));
+    fs::remove_all(path("to"));
+    if (!killed(at, {"jit", "publish", "--rules", path("rules"), "--root", "toy=from"}, {})) break;
+    EXPECT_EQ(jit({"fill", "--root", "toy=" + path("to")}).exit_code, 0);
+    complete_entries("to");
+  }
+  EXPECT_GT(kills, 5);
+  fs::remove_all(path("cache"));
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}), "published"), 2);
+  kills = 0;
+  for (int at = 1; at < 400; ++at, ++kills) {
+    fs::remove_all(path("to"));
+    if (!killed(at, {"jit", "fill", "--rules", path("rules"), "--root", "toy=" + path("to")}, {})) break;
+    complete_entries("to");
+  }
+  EXPECT_GT(kills, 5);
+  EXPECT_EQ(complete_entries("to"), 2U) << "the last run was not killed";
+}
+#endif
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/kiln/jit/publish.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "apps/jit/jit_fixture.hpp"
+#include "apps/kiln/jit/entry_pack.hpp"
+#include "apps/kiln/jit/scan.hpp"
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class JitPublish : public JitFixture {
+ protected:
+  void SetUp() override {
+    JitFixture::SetUp();
+    root_ = room_.path("root");
+    write_entry(root_, "00aa");
+  }
+  jit::PublishReport publish_root() {
+    Session publisher = session(room_.path("cache"));
+    return publish(publisher, system(), root_);
+  }
+  std::string reason(const jit::PublishReport& report, Published state) const {
+    for (const auto& each : report.entries) {
+      if (each.state == state) return each.reason;
+    }
+    return {};
+  }
+
+  std::string root_;
+};
+
+TEST_F(JitPublish, TakesNewEntriesOnce) {
+  EXPECT_EQ(publish_root().count(Published::Published), 1U);
+  EXPECT_EQ(publish_root().count(Published::Known), 1U);
+  write_entry(root_, "00bb");
+  const auto report = publish_root();
+  EXPECT_EQ(report.count(Published::Published), 1U);
+  EXPECT_EQ(report.count(Published::Known), 1U);
+}
+
+TEST_F(JitPublish, TakesOnlyWhatTheRuleDescribes) {
+  write_entry(root_, "not-an-entry");
+  write_text(root_ + "/00cc", "a file");
+  fs::create_directories(root_ + "/00dd");
+  write_text(root_ + "/00dd/kernel.bin", "incomplete");
+  write_text(root_ + "/00aa/x.lock", "left out");
+  const auto report = publish_root();
+  EXPECT_EQ(report.entries.size(), 2U);
+  EXPECT_EQ(report.count(Published::Incomplete), 1U);
+  Session reader = session(room_.path("cache"));
+  fill(reader, system(), room_.path("to"));
+  EXPECT_FALSE(fs::exists(room_.path("to/00aa/x.lock")));
+}
+
+TEST_F(JitPublish, RefusesLinksAndSpecialFiles) {
+  write_entry(root_, "00bb");
+  fs::create_symlink("/etc/passwd", root_ + "/00aa/secret");
+  ASSERT_EQ(mkfifo((root_ + "/00bb/pipe").c_str(), 0600), 0);
+  write_entry(room_.path("elsewhere"), "00cc");
+  fs::create_directory_symlink(room_.path("elsewhere/00cc"), root_ + "/00cc");
+  const auto report = publish_root();
+  EXPECT_EQ(report.count(Published::Refused), 2U);
+  EXPECT_EQ(report.entries.size(), 2U) << "a link is no entry";
+}
+
+TEST_F(JitPublish, RefusesFilesOfOtherUsers) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to change an owner";
+  ASSERT_EQ(chown((root_ + "/00aa/kernel.bin").c_str(), 61'001, 61'001), 0);
+  EXPECT_EQ(publish_root().count(Published::Refused), 1U);
+}
+
+TEST_F(JitPublish, RefusesRootsOfOtherUsersAndOpenRoots) {
+  ASSERT_EQ(chmod(root_.c_str(), 0770), 0);
+  EXPECT_NE(publish_root().error, "");
+  Session reader = session(room_.path("cache"));
+  ASSERT_EQ(chmod(root_.c_str(), 0700), 0);
+  ASSERT_EQ(publish_root().count(Published::Published), 1U);
+  const std::string open_root = room_.path("open");
+  make_root(open_root);
+  ASSERT_EQ(chmod(open_root.c_str(), 0777), 0);
+  EXPECT_NE(fill(reader, system(), open_root).error, "");
+  EXPECT_EQ(count_below(open_root), 0U);
+  if (geteuid() != 0) return;
+  const std::string foreign = room_.path("foreign");
+  make_root(foreign);
+  ASSERT_EQ(chown(foreign.c_str(), 61'001, 61'001), 0);
+  EXPECT_NE(fill(reader, system(), foreign).error, "");
+  EXPECT_EQ(count_below(foreign), 0U);
+}
+
+TEST_F(JitPublish, RefusesEntriesWithTheRootInOtherFiles) {
+  write_text(root_ + "/00aa/kernel.bin", "built in " + root_ + "/00aa");
+  const auto report = publish_root();
+  EXPECT_EQ(report.count(Published::Refused), 1U);
+  EXPECT_NE(reason(report, Published::Refused).find("path of the cache directory"), std::string::npos);
+}
+
+TEST_F(JitPublish, RefusesEntriesWithThePlaceholder) {
+  write_text(root_ + "/00aa/paths.json", std::string(jit::kRootPlaceholder));
+  EXPECT_EQ(publish_root().count(Published::Refused), 1U);
+}
+
+TEST_F(JitPublish, ReplacesBothSpellingsOfTheRoot) {
+  const std::string link = room_.path("link");
+  fs::create_directory_symlink(root_, link);
+  write_text(root_ + "/00aa/paths.json", root_ + "/00aa " + link + "/00aa");
+  Session both = session(room_.path("cache"));
+  EXPECT_EQ(publish(both, system(), link).count(Published::Published), 1U);
+  const std::string to = room_.path("to");
+  EXPECT_EQ(fill(both, system(), to).count(Filled::Placed), 1U);
+  EXPECT_EQ(read_text(to + "/00aa/paths.json"), to + "/00aa " + to + "/00aa");
+}
+
+TEST_F(JitPublish, WaitsUntilFilesHaveSettled) {
+  Session publisher = session(room_.path("cache"));
+  const auto report = jit::publish(jit::JitTiers(publisher, "default"), system(), root_, {},
+                                   Deadline(std::chrono::seconds(60)), std::chrono::hours(1));
+  EXPECT_EQ(report.count(Published::Changing), 1U);
+}
+
+TEST_F(JitPublish, DetectsFilesThatChangeBetweenTwoLooks) {
+  const Fd root(open(root_.c_str(), O_RDONLY | O_DIRECTORY));
+  const auto files = jit::scan_entry(root.get(), rules_.front(), "00aa");
+  ASSERT_TRUE(files);
+  ASSERT_EQ(files->size(), 3U);
+  write_text(root_ + "/00aa/kernel.bin", "another content");
+  bool changed = false;
+  for (const auto& file : *files) changed |= !jit::read_scanned(root.get(), rules_.front(), "00aa", file);
+  EXPECT_TRUE(changed);
+}
+
+TEST_F(JitPublish, DoesNotTakeFilledEntriesForItsOwn) {
+  Session first = session(room_.path("cache"));
+  ASSERT_EQ(publish(first, system(), root_).count(Published::Published), 1U);
+  const std::string to = room_.path("to");
+  ASSERT_EQ(fill(first, system(), to).count(Filled::Placed), 1U);
+  // The list is gone, so only the note of the fill tells that another publisher made the entry.
+  ASSERT_TRUE(first.external_cache("jit.toy").clear());
+  EXPECT_EQ(publish(first, system(), to).count(Published::Known), 1U);
+}
+
+TEST_F(JitPublish, StoresEvictedEntriesAgain) {
+  Session both = session(room_.path("cache"));
+  ASSERT_EQ(publish(both, system(), root_).count(Published::Published), 1U);
+  std::vector<std::string> problems;
+  const auto lists = jit::JitTiers(both, "default").lists(system(), Deadline(std::chrono::seconds(9)), problems);
+  ASSERT_TRUE(both.external_cache("jit.toy").remove(jit::entry_key(lists.at(0).list.lines.at(0).digest)));
+  EXPECT_EQ(publish(both, system(), root_).count(Published::Published), 1U);
+}
+
+}  // namespace
+}  // namespace kiln::test
