@@ -24,7 +24,9 @@ def counted(owner, name, counts):
     setattr(owner, name, staticmethod(call) if is_static else call)
 
 
+# The compilers look up the names that a kernel uses among the globals of this module.
 def run_triton(target_name, counts):
+    global tl
     import triton
     import triton.language as tl
     from triton.backends.compiler import GPUTarget
@@ -49,6 +51,7 @@ def run_triton(target_name, counts):
 
 
 def run_tilelang(counts):
+    global T
     import tilelang
     import tilelang.language as T
     from tilelang.contrib import nvcc
@@ -69,6 +72,7 @@ def run_tilelang(counts):
 
 
 def run_warp(counts):
+    global wp
     import warp as wp
     import warp._src.build as build
 
