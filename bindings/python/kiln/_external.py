@@ -18,17 +18,24 @@ Held = TypeVar("Held")
 
 _caches: dict[str, Any] = {}
 
+# Systems whose entries run on the host. Only this user's cache and bundles serve them, because running hosts write to the
+# remote store.
+_HOST_CODE = ("jax.cpu",)
+
 # The releases that the adapters were tested with.
 _SUPPORTED = {"triton": "3.9.", "cupy": "14.2.", "jax": "0.10."}
 
 
 def cache(system: str) -> Any:
-    """Returns the cache of a system in the shared session."""
+    """Returns the cache of a system: in the shared session, or without servers for host code."""
     found = _caches.get(system)
     if found is None:
         import kiln
 
-        found = _caches.setdefault(system, kiln.shared.external_cache(system))
+        session = kiln.shared
+        if system in _HOST_CODE:
+            session = kiln.Session({"remote.url": "", "lease.url": ""}, locked=("remote.url", "lease.url"))
+        found = _caches.setdefault(system, session.external_cache(system))
     return found
 
 

@@ -38,10 +38,12 @@ class Seam(NamedTuple):
     reason: str
 
 
-def install(*, host_code: Collection[str] = ()) -> Dict[str, Seam]:
+def install(*, host_code: Optional[Collection[str]] = None) -> Dict[str, Seam]:
     """Enables kiln under each system that is installed in a supported release, and returns what was done for each. A system
     that the program has not imported is not imported: kiln is enabled when the program does. `host_code` names the
-    systems whose code for the host kiln also stores: ``("jax",)``."""
+    systems whose code for the host kiln also stores, such as ``("jax",)``; the default is `KILN_JIT_HOST_CODE`."""
+    if host_code is None:
+        host_code = os.environ.get("KILN_JIT_HOST_CODE", "").split(",")
     return {system: _install(system, system in host_code) for system in _DISTRIBUTIONS}
 
 

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -79,6 +80,28 @@ def test_missing_interface_leaves_the_system_as_it_is(tmp_path):
     program = "import kiln.jit\nkiln.jit.install()\nimport jax\nprint(jax.__version__)"
     output, errors = run(program, tmp_path)
     assert output == ["0.10.2"] and "jax is not changed: No module named" in errors
+
+
+def test_host_code_is_not_shared_through_the_remote_store(tmp_path):
+    store, home = tmp_path / "store", tmp_path / "home"
+    store.mkdir(mode=0o755)
+    home.mkdir()
+    key = str(tmp_path / "ci.key")
+    generate = [sys.executable, "-m", "kiln", "key", "generate", "-o", key]
+    public = subprocess.run(generate, check=True, capture_output=True, text=True, timeout=60).stdout
+    policy = tmp_path / "trust.toml"
+    public = re.search(r"kiln-public-1:[0-9a-f]+", public).group()
+    policy.write_text(f'[[key]]\npublic = "{public}"\nnamespaces = ["acme/vision"]\n')
+    remote = {"KILN_REMOTE": str(store), "KILN_TRUST": str(policy), "KILN_REMOTE_NAMESPACE": "acme/vision", "KILN_REMOTE_EPOCH": "1"}
+    program = "import os\nfrom kiln import _external\n_external.cache(os.environ['SYSTEM']).put(b'key', b'code ' * 100)"
+    stored = {}
+    for system in ("jax.cpu", "jax"):
+        run(program, home, SYSTEM=system, KILN_CACHE_DIR=str(home / system), KILN_REMOTE_SIGNING_KEY=key, **remote)
+        stored[system] = sum(path.is_file() for path in store.rglob("*"))
+    assert stored["jax.cpu"] == 0 and stored["jax"] > 0
+    program = "import os\nfrom kiln import _external\nprint(_external.cache(os.environ['SYSTEM']).get(b'key') is not None)"
+    for system, found in (("jax.cpu", "False"), ("jax", "True")):
+        assert run(program, home, SYSTEM=system, KILN_CACHE_DIR=str(tmp_path / "other"), **remote)[0] == [found]
 
 
 LIBRARY = b"\x7fELF\x02\x01" + bytes(34) + struct.pack("<Q", 100) + bytes(10) + struct.pack("<HHH", 64, 2, 1) + bytes(200)
