@@ -75,6 +75,47 @@ def test_adapter_is_installed_when_the_program_imports_the_system(tmp_path, befo
     assert run(program, tmp_path)[0] == ["True", str(before), "kiln.jax", "SourceFileLoader"]
 
 
+# The functions of JAX that call a cache, with the names and parameters that the adapter looks at.
+CALLS = """
+import kiln.jit, types
+import jax
+from jax._src import compilation_cache, config, distributed
+kiln.jit.install(host_code=HOST_CODE)
+def get_executable_and_time(backend): return compilation_cache._cache.get("jit_f-1")
+def put_executable_and_time(backend): compilation_cache._cache.put("jit_f-1", b"code")
+def compile_or_get_cached(platform, host_callbacks=(), store=True):
+    backend = types.SimpleNamespace(platform=platform)
+    if get_executable_and_time(backend) is not None: return "found"
+    waiting.append(bool(compilation_cache._cache._device._pending or compilation_cache._cache._cpu._pending))
+    if store: put_executable_and_time(backend)
+    return "compiled"
+waiting = []
+"""
+
+
+def test_code_for_the_cpu_is_used_only_on_request(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", JAX)
+    calls = "print(*(compile_or_get_cached(name) for name in ('cpu', 'cpu', 'cuda', 'cuda')))"
+    results = {}
+    for name, host_code in (("off", "()"), ("on", "['jax']"), ("off again", "()")):
+        program = CALLS.replace("HOST_CODE", host_code) + calls
+        results[name] = run(program, tmp_path, KILN_CACHE_DIR=str(tmp_path / "kiln"))[0]
+    assert results["off"] == ["compiled", "compiled", "compiled", "found"]
+    assert results["on"] == ["compiled", "found", "found", "found"]
+    assert results["off again"] == ["compiled", "compiled", "found", "found"]
+
+
+def test_other_processes_wait_only_for_programs_that_jax_stores(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", JAX)
+    program = CALLS.replace("HOST_CODE", "()") + (
+        "compile_or_get_cached('cuda', ['callback'], store=False)\n"
+        "distributed.global_state.client = 'a client'\ncompile_or_get_cached('cuda', store=False)\n"
+        "distributed.global_state.client = None\nconfig._Value.value = 1\ncompile_or_get_cached('cuda', store=False)\n"
+        "config._Value.value = 0\ncompile_or_get_cached('cuda')\nprint(*waiting)"
+    )
+    assert run(program, tmp_path, KILN_CACHE_DIR=str(tmp_path / "kiln"))[0] == ["False", "False", "False", "True"]
+
+
 def test_missing_interface_leaves_the_system_as_it_is(tmp_path):
     distribution(tmp_path, "jax", "0.10.2", {name: text for name, text in JAX.items() if "interface" not in name})
     program = "import kiln.jit\nkiln.jit.install()\nimport jax\nprint(jax.__version__)"
