@@ -2,9 +2,9 @@
 """Compares the caches of Triton, CuPy and JAX with kiln under them: python compare_caches.py [SYSTEM…]
 
 Needs the packages of the systems and `kiln`. Prints for each system the compiles of eight processes on one cold key, what
-a corrupt entry leads to, the compiles with only a bundle in another directory, and times. Compiles for sm_90 (Triton and
-CuPy), or compiles and runs on JAX's CPU backend. Nothing is executed on a GPU. Fails if kiln does not do what the adapters
-promise.
+a corrupt entry leads to, the compiles with only a bundle in another directory, and times. Triton and CuPy compile for sm_90,
+Triton also for gfx942; JAX compiles for the CPU and runs there. Nothing is executed on a GPU. Fails if kiln does not do
+what the adapters promise.
 """
 
 import json
@@ -16,11 +16,16 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).parent
-PROGRAMS = {"triton": "triton_kernels.py", "cupy": "cupy_kernels.py", "jax": "jax_programs.py"}
-EXTERNAL = {"triton": "triton", "cupy": "cupy", "jax": "jax.cpu"}  # names of the systems in kiln's cache
+PROGRAMS = {
+    "triton": ["triton_kernels.py"],
+    "triton for AMD": ["triton_kernels.py", "amd"],
+    "cupy": ["cupy_kernels.py"],
+    "jax": ["jax_programs.py"],
+}
+EXTERNAL = {"cupy": "cupy", "jax": "jax.cpu"}  # names of the systems in kiln's cache
 PREFIXES = ("TRITON_", "CUPY_", "JAX_", "KILN_")
 SIDES = ("own cache", "kiln")
-ROUNDS = 5
+ROUNDS = 3
 
 
 class Comparison:
@@ -39,8 +44,9 @@ class Comparison:
         clean |= {"HOME": str(place / "home"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", **more}
         if side == "kiln":
             clean.pop("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
-        program = [sys.executable, "-B", "-W", "ignore", str(HERE / PROGRAMS[self._system])]
-        program += ["install"] if side == "kiln" else []
+        file, *arguments = PROGRAMS[self._system]
+        arguments += ["install"] if side == "kiln" else []
+        program = [sys.executable, "-B", "-W", "ignore", str(HERE / file), *arguments]
         return subprocess.Popen(program, env=clean, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def finish(self, process):
@@ -77,16 +83,16 @@ class Comparison:
         return "repaired" if repaired else f"compiles again: {first['compiles']}, {second['compiles']}"
 
     def _code_files(self, place):
-        """Returns the files of an entry that contain code: the largest one, and its copies in the format of Triton."""
+        """Returns the files that contain code: those of Triton have a suffix, in other caches it is the largest one."""
         files = [path for path in place.rglob("*") if path.is_file() and "files" not in path.parts]
-        code = [path for path in files if path.suffix in (".cubin", ".ltoir")] if self._system == "triton" else []
+        code = [path for path in files if path.suffix in (".cubin", ".hsaco") and self._system.startswith("triton")]
         return code or [max(files, key=lambda path: path.stat().st_size)]
 
     def bundle_only(self):
         """Returns the number of compiles with an empty cache and home, another path, and a bundle."""
         self.run("bundle", "kiln")
         bundle = self._scratch / "code.kiln"
-        create = [sys.executable, "-m", "kiln", "bundle", "create", "--external", EXTERNAL[self._system], "-o", str(bundle)]
+        create = [sys.executable, "-m", "kiln", "bundle", "create", "--external", EXTERNAL.get(self._system, "triton"), "-o", str(bundle)]
         place = {**os.environ, "KILN_CACHE_DIR": str(self._scratch / "bundle" / "kiln" / "kiln")}
         subprocess.run(create, env=place, check=True, capture_output=True, timeout=120)
         answer = self.run("elsewhere", "kiln", KILN_BUNDLES=str(bundle), KILN_TRUST_UNSIGNED="true")

@@ -75,4 +75,4 @@ if __name__ == "__main__":
 
         kiln.triton.install()
     installed = time.perf_counter()
-    print(json.dumps({**build(), "install_ms": (installed - begin) * 1e3}))
+    print(json.dumps({**build(target=AMD if "amd" in sys.argv else CUDA), "install_ms": (installed - begin) * 1e3}))
