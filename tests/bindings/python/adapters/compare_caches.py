@@ -50,7 +50,7 @@ class Comparison:
         return subprocess.Popen(program, env=clean, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def finish(self, process):
-        output, errors = process.communicate(timeout=600)
+        output, errors = process.communicate(timeout=1800)
         if process.returncode != 0:
             return {"compiles": 0, "ms": 0.0, "code": f"error {process.returncode}: {errors.strip()[-200:]}", "install_ms": 0.0}
         answer = json.loads(output.splitlines()[-1])
