@@ -18,14 +18,24 @@ Held = TypeVar("Held")
 
 _caches: dict[str, Any] = {}
 
+# Systems whose entries run on the host. Only this user's cache and bundles serve them, because running hosts write to the
+# remote store.
+_HOST_CODE = ("jax.cpu",)
+
+# The releases that the adapters were tested with.
+_SUPPORTED = {"triton": "3.9.", "cupy": "14.2.", "jax": "0.10."}
+
 
 def cache(system: str) -> Any:
-    """Returns the cache of a system in the shared session."""
+    """Returns the cache of a system: in the shared session, or without servers for host code."""
     found = _caches.get(system)
     if found is None:
         import kiln
 
-        found = _caches.setdefault(system, kiln.shared.external_cache(system))
+        session = kiln.shared
+        if system in _HOST_CODE:
+            session = kiln.Session({"remote.url": "", "lease.url": ""}, locked=("remote.url", "lease.url"))
+        found = _caches.setdefault(system, session.external_cache(system))
     return found
 
 
@@ -149,3 +159,56 @@ def get_or_claim(
     if claim is not None and call is not None:
         _claims.hold(id(pending), _Watched(weakref.ref(pending), threading.get_ident(), id(call)))
     return None, pending, ""
+
+
+class KeyedCache:
+    """The cache of a system whose interface consists of a lookup and a store by key, both on the thread that compiles.
+    Thread-safe."""
+
+    def __init__(self, system: str) -> None:
+        self._system = system
+        self._pending: dict[int, PendingCompile] = {}  # by thread
+
+    def find(self, key: bytes, wait_timeout: float, call: Optional[FrameType]) -> Optional[bytes]:
+        """Returns the bytes of a key. After None, this thread holds the claim until it stores the result or `call` has
+        ended. Without `call` it neither waits nor holds a claim."""
+        self._pending.pop(threading.get_ident(), None)
+        if call is None:
+            found: Optional[bytes] = cache(self._system).get(key)
+            return found
+        data, pending, _ = get_or_claim(self._system, key, wait_timeout, call)
+        if pending is not None:
+            self._pending[threading.get_ident()] = pending
+        return data
+
+    def store(self, key: bytes, data: bytes, name: str) -> None:
+        """Stores the result of a compile. A result that follows a hit replaces the entry, which the system rejected."""
+        pending = self._pending.pop(threading.get_ident(), None)
+        if pending is None or pending.key != key:
+            pending = PendingCompile(key)
+            cache(self._system).remove(key)
+        pending.store(self._system, data, name)
+
+
+def host_name() -> str:
+    """Returns what native code for this host depends on and other systems' keys do not contain: the C library and the
+    version of Python."""
+    version = sys.version.split()[0]
+    try:
+        libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (ValueError, OSError):
+        libc = ""
+    return f"{os.uname().machine} {libc} {sys.implementation.name} {version}"
+
+
+def is_supported(system: str, version: str) -> bool:
+    """Returns True for a release that the adapter was tested with. Adapters use private interfaces: other releases are
+    not changed, and a warning says so."""
+    if version.startswith(_SUPPORTED[system]):
+        return True
+    import logging
+
+    logging.getLogger("kiln").warning(
+        "%s is not changed: kiln supports %s* and not %s; %s uses its own cache", system, _SUPPORTED[system], version, system
+    )
+    return False

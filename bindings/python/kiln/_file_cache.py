@@ -10,7 +10,7 @@ import stat
 import tempfile
 import threading
 import time
-from typing import Optional
+from typing import Callable, Optional
 
 _UNUSED_SECONDS = 14 * 24 * 3600.0
 _TOUCH_SECONDS = 3600.0
@@ -110,11 +110,13 @@ def _place_in(folder: str, files: dict[str, bytes]) -> dict[str, str]:
 
 
 class FileCache:
-    """Writes bytes to files and returns their paths. If the shared directory cannot be used, or if other users can
-    write to it, uses a private directory of this process, which is removed at exit. Thread-safe."""
+    """Writes bytes to files and returns their paths: in the directory that `place` returns, if any, otherwise in the
+    shared directory of this user. If that cannot be used, or if other users can write to it, uses a private directory of
+    this process, which is removed at exit. Thread-safe."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, place: Callable[[], Optional[str]] = lambda: None) -> None:
         self._name = name
+        self._place = place
         self._lock = threading.Lock()
         self._root: Optional[str] = None
         self._own: Optional[str] = None
@@ -129,9 +131,12 @@ class FileCache:
         for name in (folder, *files):
             if not is_plain_name(name):
                 raise ValueError(f"{name!r} is not a plain file name")
-        root = self._shared_root()
-        if root is not None:
+        for find in (self._place, self._shared_root):
+            root = find()
+            if not root:
+                continue
             try:
+                _make_private(root)
                 return _place_in(os.path.join(root, folder), files)
             except OSError:
                 pass  # full, read-only, or owned by another user: this process still gets its files

@@ -22,7 +22,9 @@ __all__ = ["CacheManager", "import_directory", "install"]
 _SYSTEM = "triton"
 _MAGIC = b"kiln triton group 1\n"
 _MOST_FILES = 4096
-_files = FileCache("triton")
+_own_files = FileCache("triton")
+# Inductor reads the files of a kernel from this directory, which it sets if the user did not.
+_files = FileCache("triton", lambda: os.environ.get("TRITON_CACHE_DIR"))
 
 
 def _pack(files: Dict[str, bytes]) -> bytes:
@@ -64,19 +66,10 @@ def _entry(kind: str, key: str, filename: str) -> bytes:
     return "\0".join((kind, key, filename)).encode()
 
 
-def _host() -> str:
-    # A launcher is a library for the host, and Triton's key does not contain the C library that it was built against.
-    version = sys.version.split()[0]
-    try:
-        libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
-    except (ValueError, OSError):
-        libc = ""
-    return f"{os.uname().machine} {libc} {sys.implementation.name} {version}"
-
-
 def _file_entry(key: str, filename: str) -> bytes:
     native = filename.endswith((".so", ".pyd", ".dylib"))
-    return _entry("file", f"{key}\0{_host()}" if native else key, filename)
+    # A launcher is a library for the host, and Triton's key does not contain the C library that it was built against.
+    return _entry("file", f"{key}\0{_external.host_name()}" if native else key, filename)
 
 
 class CacheManager:
@@ -193,7 +186,7 @@ class _TritonKey:
                     os.path.join(package, folder), lambda name: name.endswith(".py") or name.startswith("libtriton")
                 )
             ]
-            self._known = memoized(_files, "triton_key", files, self._compute)
+            self._known = memoized(_own_files, "triton_key", files, self._compute)
         return self._known
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kiln.triton under the real Triton, which compiles for sm_90 here; nothing runs on a GPU."""
+"""kiln.triton under the real Triton, which compiles for sm_90 and gfx942 here; nothing runs on a GPU."""
 
 import os
 import pathlib
@@ -16,8 +16,8 @@ pytest.importorskip("triton", reason="Triton is not installed")
 import kiln.triton  # noqa: E402
 import triton  # noqa: E402
 from children import Child, in_child  # noqa: E402
-from kiln import _file_cache, _memo  # noqa: E402
-from triton_kernels import build, does_not_compile  # noqa: E402
+from kiln import _external, _file_cache, _memo  # noqa: E402
+from triton_kernels import AMD, CUDA, add_one, build, does_not_compile  # noqa: E402
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,6 +41,7 @@ def filled(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_CACHE_MANAGER", "kiln.triton:CacheManager")
         patch.setenv("KILN_CACHE_DIR", str(folder))
+        patch.delenv("TRITON_CACHE_DIR", raising=False)
         return folder, in_child(build)
 
 
@@ -111,14 +112,38 @@ def test_unwritable_directory_costs_only_compiles(cache, monkeypatch, tmp_path):
     assert in_child(build)["compiles"] == 1
 
 
-def test_directory_writable_by_others_is_not_used(warm, cache):
-    folder = cache / "files" / "triton"
-    folder.mkdir(parents=True)
-    folder.chmod(0o777)
-    answer = in_child(build)
-    assert (answer["compiles"], answer["cubin"]) == (0, warm["cubin"])
-    assert not any(path.startswith(str(cache)) for path in answer["paths"].values())
-    assert list(folder.iterdir()) == []
+def test_directory_writable_by_others_is_not_used(warm, cache, tmp_path):
+    def folders_of(answer):
+        assert (answer["compiles"], answer["cubin"]) == (0, warm["cubin"])
+        return {os.path.dirname(os.path.dirname(path)) for path in answer["paths"].values()}
+
+    of_triton, of_kiln = tmp_path / "triton", cache / "files" / "triton"
+    of_triton.mkdir()
+    of_triton.chmod(0o777)
+    assert folders_of(in_child(build)) == {str(of_kiln)}
+    of_kiln.chmod(0o777)
+    assert not folders_of(in_child(build)) & {str(of_kiln), str(of_triton)}
+    assert list(of_triton.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", [CUDA, AMD])
+def test_inductor_finds_the_binary_in_the_directory_of_triton(cache, monkeypatch, tmp_path, target):
+    cold = in_child(build, add_one, 64, target)
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "another"))
+    warm = in_child(build, add_one, 64, target)
+    assert (cold["compiles"], warm["compiles"]) == (1, 0)
+    # What StaticTritonCompileResult.can_statically_launch and reload_cubin_path of Inductor do, with triton_cache_dir and
+    # triton_hash_to_path_key.
+    for directory, answer in ((tmp_path / "triton", cold), (tmp_path / "another", warm)):
+        key = triton.runtime.cache._base32(answer["hash"])
+        binary = directory / key / ("add_one.cubin" if target is CUDA else "add_one.hsaco")
+        assert binary.read_bytes().hex() == answer["cubin"] == cold["cubin"]
+
+
+def test_files_are_in_the_cache_directory_without_a_directory_of_triton(warm, cache, monkeypatch):
+    monkeypatch.delenv("TRITON_CACHE_DIR")
+    paths = in_child(build)["paths"].values()
+    assert all(path.startswith(str(cache / "files" / "triton")) for path in paths)
 
 
 def test_symlink_is_replaced_and_not_followed(warm, cache, tmp_path):
@@ -185,7 +210,7 @@ def test_single_files_are_stored_and_libraries_are_per_host(cache, monkeypatch):
         kiln.triton.CacheManager("KEY").put(b"\x7fELF", "launcher.so")
         kiln.triton.CacheManager("KEY").put('{"configs": []}', "a.autotune.json")
         here = [kiln.triton.CacheManager("KEY").get_file(name) for name in ("launcher.so", "a.autotune.json")]
-        monkeypatch.setattr(kiln.triton, "_host", lambda: "another C library")
+        monkeypatch.setattr(_external, "host_name", lambda: "another C library")
         there = [kiln.triton.CacheManager("KEY").get_file(name) for name in ("launcher.so", "a.autotune.json")]
         return [path is not None for path in here], [path is not None for path in there]
 

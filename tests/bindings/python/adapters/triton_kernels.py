@@ -26,8 +26,14 @@ def does_not_compile(x, y, n, block: tl.constexpr):
     tl.static_assert(block == 0)
 
 
-def build(kernel=add_one, block=64):
+CUDA = GPUTarget("cuda", 90, 32)
+AMD = GPUTarget("hip", "gfx942", 64)
+SUFFIXES = {"cuda": ("cubin", "ptx"), "hip": ("hsaco", "amdgcn")}
+
+
+def build(kernel=add_one, block=64, target=CUDA):
     """Compiles and returns the results."""
+    binary, assembly = SUFFIXES[target.backend]
     compiled = []
 
     def listener(*, cache_hit, **_):
@@ -48,15 +54,16 @@ def build(kernel=add_one, block=64):
 
     triton.compiler.compiler.get_cache_manager = manager
     begin = time.perf_counter()
-    result = triton.compile(source, target=GPUTarget("cuda", 90, 32))
+    result = triton.compile(source, target=target)
     end = time.perf_counter()
     triton.compiler.compiler.get_cache_manager = asked
     return {
         "compiles": sum(compiled),
         "ms": (end - begin) * 1e3,
         "hit_ms": (end - looked[0]) * 1e3,
-        "cubin": result.asm["cubin"].hex(),
-        "ptx": result.asm["ptx"],
+        "cubin": result.asm[binary].hex(),
+        "ptx": result.asm[assembly],
+        "hash": result.hash,
         "paths": dict(result.metadata_group),
     }
 
@@ -68,4 +75,4 @@ if __name__ == "__main__":
 
         kiln.triton.install()
     installed = time.perf_counter()
-    print(json.dumps({**build(), "install_ms": (installed - begin) * 1e3}))
+    print(json.dumps({**build(target=AMD if "amd" in sys.argv else CUDA), "install_ms": (installed - begin) * 1e3}))

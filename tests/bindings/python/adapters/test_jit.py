@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln.jit.install() with packages that the tests write, and the package that FlashInfer imports."""
+
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[4]
+PROVIDER = ROOT / "packaging" / "flashinfer_jit_cache"
+
+# The modules of a system that the adapter imports, with the members that it uses.
+JAX = {
+    "jax/__init__.py": "__version__ = '{version}'\nclass config:\n    update = print\n",
+    "jax/_src/__init__.py": "",
+    "jax/_src/config.py": "class _Value:\n    value = 0\n"
+    "persistent_cache_min_compile_time_secs = persistent_cache_min_entry_size_bytes = compilation_cache_dir = _Value\n",
+    "jax/_src/distributed.py": "class global_state:\n    client = None\n",
+    "jax/_src/compilation_cache_interface.py": "class CacheInterface: pass\n",
+    "jax/_src/compilation_cache.py": "_cache = zstd = zstandard = None\ndef reset_cache(): pass\n",
+}
+
+
+def run(program, folder, **variables):
+    """Returns the output and the errors of a program that finds the packages in a folder and no others."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("KILN_", "TRITON_", "FLASHINFER_"))}
+    environment = {**clean, "PYTHONPATH": f"{folder}{os.pathsep}{os.environ['PYTHONPATH']}", "HOME": str(folder), **variables}
+    command = [sys.executable, "-B", "-S", "-c", program]  # -S: without the packages of the environment
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split(), done.stderr
+
+
+def distribution(folder, name, version, files=()):
+    (folder / f"{name}-{version}.dist-info").mkdir(parents=True)
+    (folder / f"{name}-{version}.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    for path, text in dict(files).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text.replace("{version}", version))
+
+
+def test_absent_systems_are_reported(tmp_path):
+    program = "import kiln.jit\nfor name, seam in kiln.jit.install().items(): print(name, seam.installed, repr(seam.reason))"
+    output, errors = run(program, tmp_path)
+    assert " ".join(output).count("is not installed") == 3 and "True" not in output and errors == ""
+
+
+def test_triton_is_not_imported(tmp_path):
+    distribution(tmp_path, "triton", "3.9.0", {"triton.py": "raise RuntimeError('imported')"})
+    program = "import kiln.jit, os; print(kiln.jit.install()['triton'].installed, os.environ['TRITON_CACHE_MANAGER'])"
+    assert run(program, tmp_path)[0] == ["True", "kiln.triton:CacheManager"]
+    program = "import kiln.jit; print(kiln.jit.install()['triton'].installed)"
+    assert run(program, tmp_path, TRITON_CACHE_MANAGER="other:Manager")[0] == ["False"]
+
+
+def test_unknown_release_is_not_changed_and_a_warning_says_so(tmp_path):
+    distribution(tmp_path, "triton", "4.0.0", {"triton.py": ""})
+    program = "import kiln.jit, os; print(kiln.jit.install()['triton'].installed, os.environ.get('TRITON_CACHE_MANAGER'))"
+    output, errors = run(program, tmp_path)
+    assert output == ["False", "None"]
+    assert "triton is not changed: kiln supports 3.9.* and not 4.0.0" in errors
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_adapter_is_installed_when_the_program_imports_the_system(tmp_path, before):
+    distribution(tmp_path, "jax", "0.10.2", JAX)
+    steps = ["import jax", "print(kiln.jit.install()['jax'].installed, 'jax' in sys.modules)", "import jax"]
+    program = "\n".join(["import kiln.jit, sys", *(steps[:2] if before else steps[1:])])
+    program += "\nfrom jax._src import compilation_cache as c\nprint(type(c._cache).__module__, type(jax.__loader__).__name__)"
+    assert run(program, tmp_path)[0] == ["True", str(before), "kiln.jax", "SourceFileLoader"]
+
+
+# The functions of JAX that call a cache, with the names and parameters that the adapter looks at.
+CALLS = """
+import kiln.jit, types
+import jax
+from jax._src import compilation_cache, config, distributed
+kiln.jit.install(host_code=HOST_CODE)
+def get_executable_and_time(backend): return compilation_cache._cache.get("jit_f-1")
+def put_executable_and_time(backend): compilation_cache._cache.put("jit_f-1", b"code")
+def compile_or_get_cached(platform, host_callbacks=(), store=True):
+    backend = types.SimpleNamespace(platform=platform)
+    if get_executable_and_time(backend) is not None: return "found"
+    waiting.append(bool(compilation_cache._cache._device._pending or compilation_cache._cache._cpu._pending))
+    if store: put_executable_and_time(backend)
+    return "compiled"
+waiting = []
+"""
+
+
+def test_code_for_the_cpu_is_used_only_on_request(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", JAX)
+    calls = "print(*(compile_or_get_cached(name) for name in ('cpu', 'cpu', 'cuda', 'cuda')))"
+    results = {}
+    for name, host_code in (("off", "()"), ("on", "['jax']"), ("off again", "()")):
+        program = CALLS.replace("HOST_CODE", host_code) + calls
+        results[name] = run(program, tmp_path, KILN_CACHE_DIR=str(tmp_path / "kiln"))[0]
+    assert results["off"] == ["compiled", "compiled", "compiled", "found"]
+    assert results["on"] == ["compiled", "found", "found", "found"]
+    assert results["off again"] == ["compiled", "compiled", "found", "found"]
+
+
+def test_other_processes_wait_only_for_programs_that_jax_stores(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", JAX)
+    program = CALLS.replace("HOST_CODE", "()") + (
+        "compile_or_get_cached('cuda', ['callback'], store=False)\n"
+        "distributed.global_state.client = 'a client'\ncompile_or_get_cached('cuda', store=False)\n"
+        "distributed.global_state.client = None\nconfig._Value.value = 1\ncompile_or_get_cached('cuda', store=False)\n"
+        "config._Value.value = 0\ncompile_or_get_cached('cuda')\nprint(*waiting)"
+    )
+    assert run(program, tmp_path, KILN_CACHE_DIR=str(tmp_path / "kiln"))[0] == ["False", "False", "False", "True"]
+
+
+def test_missing_interface_leaves_the_system_as_it_is(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", {name: text for name, text in JAX.items() if "interface" not in name})
+    program = "import kiln.jit\nkiln.jit.install()\nimport jax\nprint(jax.__version__)"
+    output, errors = run(program, tmp_path)
+    assert output == ["0.10.2"] and "jax is not changed: No module named" in errors
+
+
+def test_host_code_is_not_shared_through_the_remote_store(tmp_path):
+    store, home = tmp_path / "store", tmp_path / "home"
+    store.mkdir(mode=0o755)
+    home.mkdir()
+    key = str(tmp_path / "ci.key")
+    generate = [sys.executable, "-m", "kiln", "key", "generate", "-o", key]
+    public = subprocess.run(generate, check=True, capture_output=True, text=True, timeout=60).stdout
+    policy = tmp_path / "trust.toml"
+    public = re.search(r"kiln-public-1:[0-9a-f]+", public).group()
+    policy.write_text(f'[[key]]\npublic = "{public}"\nnamespaces = ["acme/vision"]\n')
+    remote = {"KILN_REMOTE": str(store), "KILN_TRUST": str(policy), "KILN_REMOTE_NAMESPACE": "acme/vision", "KILN_REMOTE_EPOCH": "1"}
+    program = "import os\nfrom kiln import _external\n_external.cache(os.environ['SYSTEM']).put(b'key', b'code ' * 100)"
+    stored = {}
+    for system in ("jax.cpu", "jax"):
+        run(program, home, SYSTEM=system, KILN_CACHE_DIR=str(home / system), KILN_REMOTE_SIGNING_KEY=key, **remote)
+        stored[system] = sum(path.is_file() for path in store.rglob("*"))
+    assert stored["jax.cpu"] == 0 and stored["jax"] > 0
+    program = "import os\nfrom kiln import _external\nprint(_external.cache(os.environ['SYSTEM']).get(b'key') is not None)"
+    for system, found in (("jax.cpu", "False"), ("jax", "True")):
+        assert run(program, home, SYSTEM=system, KILN_CACHE_DIR=str(tmp_path / "other"), **remote)[0] == [found]
+
+
+LIBRARY = b"\x7fELF\x02\x01" + bytes(34) + struct.pack("<Q", 100) + bytes(10) + struct.pack("<HHH", 64, 2, 1) + bytes(200)
+LIST = (
+    "import flashinfer_jit_cache as f\nprint(f.__version__)\n"
+    "for one in f.get_jit_cache_providers(): print(one.provider_id, *sorted(one.cuda_architectures), *sorted(one.modules))"
+)
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """Returns a directory with FlashInfer's metadata and two libraries for sm_90a, one of them built by FlashInfer."""
+    distribution(tmp_path, "flashinfer_python", "0.7.2")
+    shutil.copytree(PROVIDER / "flashinfer_jit_cache", tmp_path / "flashinfer_jit_cache")
+    place = tmp_path / ".cache" / "flashinfer" / "0.7.2" / "90a" / "cached_ops"
+    for name in ("filled", "built"):
+        (place / name).mkdir(parents=True)
+        (place / name / f"{name}.so").write_bytes(LIBRARY)
+    (place / "built" / "build.ninja").write_text("")
+    return tmp_path, place
+
+
+def test_provider_serves_nothing_by_default(workspace):
+    assert run(LIST, workspace[0])[0] == ["0.7.2+kiln"]
+
+
+def test_provider_serves_filled_libraries(workspace):
+    output, _ = run(LIST, workspace[0], KILN_JIT_HOST_CODE="warp,flashinfer")
+    assert output == ["0.7.2+kiln", "kiln-90a", "sm90a", "filled"]
+
+
+@pytest.mark.parametrize("change", ["truncated", "writable", "link", "folder"])
+def test_provider_leaves_out_a_library_that_is_not_safe(workspace, change):
+    folder, place = workspace
+    library = place / "filled" / "filled.so"
+    if change == "truncated":
+        library.write_bytes(LIBRARY[:150])
+    elif change == "writable":
+        library.chmod(0o666)
+    elif change == "link":
+        library.rename(folder / "elsewhere.so")
+        library.symlink_to(folder / "elsewhere.so")
+    else:
+        place.chmod(0o777)
+    assert run(LIST, folder, KILN_JIT_HOST_CODE="flashinfer")[0] == ["0.7.2+kiln"]
+
+
+def test_provider_does_not_serve_an_unknown_release(workspace):
+    folder, _ = workspace
+    (folder / "flashinfer_python-0.7.2.dist-info").rename(folder / "old")
+    distribution(folder, "flashinfer_python", "0.8.0")
+    output, errors = run(LIST, folder, KILN_JIT_HOST_CODE="flashinfer")
+    assert output == ["0.8.0+kiln"] and "kiln supports 0.7.* and not 0.8.0" in errors
