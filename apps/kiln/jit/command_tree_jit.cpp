@@ -44,9 +44,9 @@ void CommandTree::add_jit_options(CLI::App& command, bool places) {
   add_names(command, "--root", to.roots, "SYSTEM=DIR", "Cache directory of a system (default: its variable, its rule)");
   command.add_option("--rules", to.rules, "Directory with additional rules, which come first")->type_name("DIR");
   if (!places) return;
-  command.add_option("--time", to.seconds, "Time limit in seconds (default: 10)")
-      ->type_name("N")
-      ->check(CLI::Range(0, 86400));
+  CLI::Validator seconds = CLI::Range(0, 86400);
+  seconds.description("");
+  command.add_option("--time", to.seconds, "Time limit in seconds (default: 10)")->type_name("N")->check(seconds);
   command.add_option("--max-entry", to.max_entry, "Size limit of one entry (default: 256M)")->type_name("SIZE");
   command.add_option("--max-system", to.max_system, "Size limit of one system (default: 4G)")->type_name("SIZE");
   command.add_option("--max-size", to.max_size, "Size limit of all systems (default: 8G)")->type_name("SIZE");

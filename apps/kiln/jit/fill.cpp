@@ -10,7 +10,7 @@
 namespace kiln::jit {
 namespace {
 
-using State = FillOutcome::State;
+using FillState = FillOutcome::State;
 
 /// A line of the union of all lists.
 struct WantedEntry {
@@ -53,28 +53,28 @@ class RootFiller {
 
  private:
   void place(const EntryList::Line& line, FillOutcome& outcome) {
-    const auto end = [&](State state, std::string reason) {
+    const auto end = [&](FillState state, std::string reason) {
       outcome.state = state;
       outcome.reason = std::move(reason);
     };
     const Rule& rule = *system_.rule;
-    if (!rule.is_entry(line.path)) return end(State::Rejected, "the path matches no pattern of the rule");
-    if (!rule.merge && placer_.is_present(line.path)) return end(State::Present, {});
-    if (line.size > limits_.entry_bytes) return end(State::LeftOut, "larger than the limit of one entry");
-    if (report_.bytes + line.size > limits_.system_bytes) return end(State::LeftOut, "limit of the system reached");
+    if (!rule.is_entry(line.path)) return end(FillState::Rejected, "the path matches no pattern of the rule");
+    if (!rule.merge && placer_.is_present(line.path)) return end(FillState::Present, {});
+    if (line.size > limits_.entry_bytes) return end(FillState::LeftOut, "larger than the limit of one entry");
+    if (report_.bytes + line.size > limits_.system_bytes) return end(FillState::LeftOut, "limit of the system reached");
     if (used_ + report_.bytes + line.size > limits_.total_bytes)
-      return end(State::LeftOut, "limit of all systems reached");
-    if (deadline_.remaining().count() == 0) return end(State::LeftOut, "time limit reached");
+      return end(FillState::LeftOut, "limit of all systems reached");
+    if (deadline_.remaining().count() == 0) return end(FillState::LeftOut, "time limit reached");
     const auto bytes = tiers_.entry(system_.system, line.digest, deadline_);
-    if (!bytes) return end(State::Missing, "no tier has the entry");
-    if (bytes->size() != line.size) return end(State::Rejected, "its size is not that of the list");
+    if (!bytes) return end(FillState::Missing, "no tier has the entry");
+    if (bytes->size() != line.size) return end(FillState::Rejected, "its size is not that of the list");
     const auto pack = decode_pack(bytes->view());
-    if (!pack) return end(State::Rejected, pack.error().message);
+    if (!pack) return end(FillState::Rejected, pack.error().message);
     if (Status checked = check_pack(rule, line.path, *pack); !checked)
-      return end(State::Rejected, checked.error().message);
+      return end(FillState::Rejected, checked.error().message);
     const auto placed = placer_.place(rule, line.path, *pack);
-    if (!placed) return end(State::Rejected, placed.error().message);
-    outcome.state = *placed ? State::Placed : State::Present;
+    if (!placed) return end(FillState::Rejected, placed.error().message);
+    outcome.state = *placed ? FillState::Placed : FillState::Present;
     outcome.bytes = *placed ? line.size : 0;
     if (*placed) placed_.push_back(line);
   }

@@ -24,7 +24,7 @@ Json counts_of(const Report& report, const States& states) {
 }
 
 template <class Report, class States>
-std::string counts_text(const Report& report, const States& states) {
+std::string state_counts(const Report& report, const States& states) {
   std::string text;
   for (const auto state : states) {
     const std::size_t count = report.count(state);
@@ -135,14 +135,14 @@ Json skipped_json(const std::vector<jit::SystemPlan>& plans) {
 
 std::string summary(const jit::FillReport& report) {
   if (!report.error.empty()) return report.system + ": " + report.error;
-  return report.system + ": " + counts_text(report, kFillStates) +
+  return report.system + ": " + state_counts(report, kFillStates) +
          (report.bytes != 0 ? " (" + format_bytes(report.bytes) + ")" : "");
 }
 
 std::string summary(const jit::PublishReport& report) {
   if (!report.error.empty()) return report.system + ": " + report.error;
   const std::uint64_t bytes = published_bytes(report);
-  return report.system + ": " + counts_text(report, kPublishStates) +
+  return report.system + ": " + state_counts(report, kPublishStates) +
          (bytes != 0 ? " (" + format_bytes(bytes) + ")" : "");
 }
 

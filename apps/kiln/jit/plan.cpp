@@ -36,13 +36,19 @@ void set_root(SystemPlan& plan, const PlanOptions& options, std::map<std::string
   for (const auto& [system, root] : options.roots) {
     if (system == rule.system) plan.root = root;
   }
-  if (!plan.root.empty()) return;
+  if (!plan.root.empty()) {
+    if (!options.own_roots.empty() && !rule.variable.empty() && rule.subdirectory.empty())
+      plan.variable_value = plan.root;
+    return;
+  }
   std::string value = rule.variable.empty() ? "" : environment_variable(rule.variable.c_str()).value_or("");
   if (value.empty() && !rule.variable.empty() && !options.own_roots.empty()) {
     // Two systems with one variable have one directory.
     value = own_roots.emplace(rule.variable, join_path(options.own_roots, rule.system)).first->second;
     plan.variable_value = value;
   }
+  if (value.find(':') != std::string::npos)
+    plan.skipped = rule.variable + " names several directories; set it to one, or give --root";
   if (!value.empty()) value = std::filesystem::absolute(value).string();
   plan.root = rule.root_for(value, environment_variable("HOME").value_or(""));
 }

@@ -16,11 +16,11 @@
 namespace kiln::jit {
 namespace {
 
-using State = PublishOutcome::State;
+using PublishState = PublishOutcome::State;
 
 /// An entry that was read whole, or the reason why it was not.
 struct ReadEntry {
-  State state = State::Published;
+  PublishState state = PublishState::Published;
   std::string reason;
   std::string packed;
 };
@@ -40,7 +40,7 @@ class EntryReader {
   ReadEntry read(const std::string& path) const {
     const auto files = scan_entry(root_, rule_, path);
     if (!files) return refused(files.error());
-    if (const ReadEntry early = check(*files); early.state != State::Published) return early;
+    if (const ReadEntry early = check(*files); early.state != PublishState::Published) return early;
     std::vector<Bytes> contents;
     for (const ScannedFile& file : *files) {
       auto bytes = read_scanned(root_, rule_, path, file);
@@ -49,13 +49,13 @@ class EntryReader {
     }
     // The second look: no file was added, removed or changed while the entry was read.
     const auto again = scan_entry(root_, rule_, path);
-    if (!again || *again != *files) return {State::Changing, "its files changed while they were read", {}};
+    if (!again || *again != *files) return {PublishState::Changing, "its files changed while they were read", {}};
     return pack(*files, contents);
   }
 
  private:
   static ReadEntry refused(const Error& error) {
-    return {error.code == Code::Denied ? State::Refused : State::Changing, error.message, {}};
+    return {error.code == Code::Denied ? PublishState::Refused : PublishState::Changing, error.message, {}};
   }
 
   ReadEntry check(const std::vector<ScannedFile>& files) const {
@@ -63,15 +63,15 @@ class EntryReader {
     const auto now = system_clock().wall();
     for (const ScannedFile& file : files) {
       size += file.stamp.size;
-      if (size > limit_) return {State::Refused, "larger than the limit of one entry", {}};
+      if (size > limit_) return {PublishState::Refused, "larger than the limit of one entry", {}};
       if (settle_.count() > 0 && file.stamp.is_newer_than(settle_, now))
-        return {State::Changing, "'" + file.path + "' was written a moment ago", {}};
+        return {PublishState::Changing, "'" + file.path + "' was written a moment ago", {}};
     }
     for (const PathPattern& pattern : rule_.whole) {
       if (std::none_of(files.begin(), files.end(), [&](const auto& file) { return pattern.matches_file(file.path); }))
-        return {State::Incomplete, "it has no file " + pattern.text(), {}};
+        return {PublishState::Incomplete, "it has no file " + pattern.text(), {}};
     }
-    if (files.empty()) return {State::Incomplete, "it has no files", {}};
+    if (files.empty()) return {PublishState::Incomplete, "it has no files", {}};
     return {};
   }
 
@@ -81,10 +81,10 @@ class EntryReader {
     for (std::size_t i = 0; i < files.size(); ++i) {
       PackedFile file{files[i].path, files[i].executable, false, contents[i].view()};
       if (file.bytes.find(kRootPlaceholder) != std::string_view::npos)
-        return {State::Refused, "'" + files[i].path + "' contains kiln's placeholder", {}};
+        return {PublishState::Refused, "'" + files[i].path + "' contains kiln's placeholder", {}};
       if (contains_root(file.bytes)) {
         if (!any_matches(rule_.rewrite, file.path))
-          return {State::Refused, "'" + files[i].path + "' contains the path of the cache directory", {}};
+          return {PublishState::Refused, "'" + files[i].path + "' contains the path of the cache directory", {}};
         rewritten[i] = file.bytes;
         for (const std::string& spelling : spellings_)
           rewritten[i] = replace_all(rewritten[i], spelling, kRootPlaceholder);
@@ -93,7 +93,7 @@ class EntryReader {
       }
       pack.files.push_back(file);
     }
-    return {State::Published, {}, encode_pack(pack)};
+    return {PublishState::Published, {}, encode_pack(pack)};
   }
 
   bool contains_root(std::string_view bytes) const {
@@ -125,16 +125,16 @@ class RootPublisher {
   }
 
   PublishOutcome add(const std::string& path, const EntryReader& reader) {
-    PublishOutcome outcome{State::Refused, path, "time limit reached", 0};
+    PublishOutcome outcome{PublishState::Refused, path, "time limit reached", 0};
     if (deadline_.remaining().count() == 0) return outcome;
     ReadEntry entry = reader.read(path);
     outcome.state = entry.state;
     outcome.reason = std::move(entry.reason);
-    if (outcome.state != State::Published) return outcome;
+    if (outcome.state != PublishState::Published) return outcome;
     outcome.bytes = entry.packed.size();
     const Digest digest = sha256(entry.packed);
     if (is_known(path, digest)) {
-      outcome.state = State::Known;
+      outcome.state = PublishState::Known;
       return outcome;
     }
     Status stored;
@@ -147,7 +147,7 @@ class RootPublisher {
     if (stored) {
       lines_.push_back({path, digest, outcome.bytes, 0});
     } else {
-      outcome.state = State::Refused;
+      outcome.state = PublishState::Refused;
       outcome.reason = stored.error().message;
     }
     return outcome;

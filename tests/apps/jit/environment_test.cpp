@@ -108,8 +108,13 @@ TEST_F(JitEnvironment, ChoosesTheRootByOptionVariableAndRule) {
   const ScopedEnv variable("TOY_CACHE", "/data/toy");
   EXPECT_EQ(root().root, "/data/toy");
   EXPECT_EQ(root().variable_value, "");
+  {
+    const ScopedEnv several("TOY_CACHE", "/data/a:/data/b");
+    EXPECT_NE(root().skipped, "") << "a list of directories is no root";
+  }
   options.roots = {{"toy", "/given"}};
   EXPECT_EQ(root().root, "/given");
+  EXPECT_EQ(root().variable_value, "/given") << "the command uses the given directory";
 }
 
 }  // namespace
