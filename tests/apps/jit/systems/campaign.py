@@ -67,7 +67,7 @@ class Campaign:
             variables["KILN_JIT_HOST_CODE"] = ",".join(rules)
         if system == "flashinfer":
             variables["PYTHONPATH"] = str(PROVIDER)
-        if self.options.driver:
+        if system == "flashinfer" and self.options.driver:  # its libraries are linked against libcuda.so.1
             variables["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), str(self.options.driver)]))
         program = "tilelang" if system == "tilelang_cuda" else system
         start = time.monotonic()
