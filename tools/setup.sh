@@ -65,7 +65,7 @@ wanted=(
   pytest mypy numpy                 # for the tests of the package
   cuda-core cuda-bindings           # kiln.cuda_core integrates with them
   triton                            # kiln.triton integrates with it: it compiles without a device; a gigabyte unpacked
-  cupy-cuda13x                      # kiln.cupy integrates with it: 70 MB, 200 MB unpacked
+  cupy-cuda13x==14.2.0              # kiln.cupy integrates with it: 70 MB, 200 MB unpacked
   cryptography grpcio               # contain their own libcrypto and TLS, which kiln must not conflict with
   conan                             # creates and uses the package of packaging/conan
   kubernetes-validate check-jsonschema # the manifests of deploy/
