@@ -22,6 +22,8 @@ using namespace std::chrono_literals;
 
 // While a command runs, a file that was written less than this time ago may still change.
 constexpr auto kSettle = 2s;
+// A name of jit.host_code that has no rule: an adapter of kiln.jit in Python uses it.
+constexpr std::string_view kAdapterName = "jax";
 
 std::string profile_of(const Arguments& arguments) { return arguments.profile.empty() ? "default" : arguments.profile; }
 
@@ -43,8 +45,8 @@ Result<jit::Limits> limits_of(const Arguments& arguments) {
 Result<jit::PlanOptions> plan_options(const Arguments& arguments, const Config& config) {
   jit::PlanOptions options;
   options.systems = arguments.external;
-  options.host_code = config.jit_host_code;
-  options.host_code.insert(options.host_code.end(), arguments.host_code.begin(), arguments.host_code.end());
+  options.host_code = arguments.host_code;
+  options.configured_host_code = config.jit_host_code;
   for (const std::string& each : arguments.roots) {
     const std::size_t equals = each.find('=');
     if (equals == std::string::npos || equals + 1 == each.size())
@@ -85,17 +87,16 @@ class JitCommand {
     return made;
   }
 
-  /// Emits an event for each installed version that no rule covers. That host code is off is no event: it is the
-  /// default.
-  void report_unknown_versions() const {
-    const EventCallback emit = session->event_callback();
+  /// Emits an event for each installed version that no rule covers, and for each name of jit.host_code that is unknown.
+  /// That host code is off is no event: it is the default.
+  void report_unknown_names() const {
     for (const jit::SystemPlan& plan : plans) {
-      if (plan.system.rule != nullptr || !emit) continue;
-      Event event;
-      event.kind = Event::Kind::ConfigWarning;
-      event.unit = plan.system.system;
-      event.message = plan.skipped;
-      emit(event);
+      if (plan.system.rule == nullptr) warn(plan.system.system, plan.skipped);
+    }
+    for (const std::string& name : detail::SessionAccess::components(*session).config().jit_host_code) {
+      if (name == kAdapterName) continue;
+      if (const std::string problem = jit::unknown_system(rules, name); !problem.empty())
+        warn(name, "jit.host_code: " + problem);
     }
   }
 
@@ -129,6 +130,16 @@ class JitCommand {
 
  private:
   JitCommand() = default;
+
+  void warn(const std::string& system, const std::string& message) const {
+    const EventCallback emit = session->event_callback();
+    if (!emit) return;
+    Event event;
+    event.kind = Event::Kind::ConfigWarning;
+    event.unit = system;
+    event.message = message;
+    emit(event);
+  }
 };
 
 template <class Report>
@@ -241,7 +252,7 @@ void warn_about(const std::vector<jit::FillReport>& reports, Console& console) {
 int jit_fill_command(const Arguments& arguments, Console& console) {
   const auto command = JitCommand::open(arguments, console);
   if (!command) return report(command.error(), console);
-  (*command)->report_unknown_versions();
+  (*command)->report_unknown_names();
   const auto reports = (*command)->fill();
   warn_about(reports, console);
   return print_reports(reports, **command, arguments, console);
@@ -250,7 +261,7 @@ int jit_fill_command(const Arguments& arguments, Console& console) {
 int jit_publish_command(const Arguments& arguments, Console& console) {
   const auto command = JitCommand::open(arguments, console);
   if (!command) return report(command.error(), console);
-  (*command)->report_unknown_versions();
+  (*command)->report_unknown_names();
   return print_reports((*command)->publish({}), **command, arguments, console);
 }
 
@@ -314,7 +325,7 @@ int run_command(const Arguments& arguments, Console& console) {
   const auto opened = JitCommand::open(arguments, console, arguments.program);
   if (!opened) return report(opened.error(), console);
   const JitCommand& command = **opened;
-  command.report_unknown_versions();
+  command.report_unknown_names();
   const auto filled = command.fill();
   warn_about(filled, console);
   std::vector<std::pair<std::string, std::string>> variables;

@@ -18,14 +18,12 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 Status check_names(const std::vector<Rule>& rules, const PlanOptions& options) {
-  std::vector<std::string_view> known;
-  for (const Rule& rule : rules) known.push_back(rule.system);
   std::vector<std::string> named = options.systems;
   named.insert(named.end(), options.host_code.begin(), options.host_code.end());
   for (const auto& [system, root] : options.roots) named.push_back(system);
   for (const std::string& name : named) {
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      return make_error(Code::InvalidArgument, unknown_name("system", name, known, "'"));
+    if (std::string problem = unknown_system(rules, name); !problem.empty())
+      return make_error(Code::InvalidArgument, std::move(problem));
   }
   return {};
 }
@@ -55,6 +53,13 @@ void set_root(SystemPlan& plan, const PlanOptions& options, std::map<std::string
 
 }  // namespace
 
+std::string unknown_system(const std::vector<Rule>& rules, const std::string& name) {
+  std::vector<std::string_view> known;
+  for (const Rule& rule : rules) known.push_back(rule.system);
+  const bool found = std::find(known.begin(), known.end(), name) != known.end();
+  return found ? std::string() : unknown_name("system", name, known, "'");
+}
+
 Result<std::vector<SystemPlan>> plan_systems(const std::vector<Rule>& rules, const PythonEnvironment& python,
                                              const PlanOptions& options) {
   if (Status checked = check_names(rules, options); !checked) return checked.error();
@@ -70,7 +75,8 @@ Result<std::vector<SystemPlan>> plan_systems(const std::vector<Rule>& rules, con
                      "; nothing is placed or published (add a rule with --rules)";
     } else {
       set_root(plan, options, own_roots);
-      if (plan.system.rule->host_code && !contains(options.host_code, name))
+      const bool enabled = contains(options.host_code, name) || contains(options.configured_host_code, name);
+      if (plan.system.rule->host_code && !enabled)
         plan.skipped =
             "the entries of " + name + " contain host code; enable them with --host-code " + name + " or jit.host_code";
     }

@@ -22,11 +22,15 @@ struct SystemPlan {
 
 struct PlanOptions {
   std::vector<std::string> systems;                        ///< names; empty means all that are installed
-  std::vector<std::string> host_code;                      ///< systems with host code to use
+  std::vector<std::string> host_code;                      ///< systems with host code to use, of the command line
+  std::vector<std::string> configured_host_code;           ///< same, of the configuration; unknown names have no effect
   std::vector<std::pair<std::string, std::string>> roots;  ///< root by name of the system
   /// Directory for the caches of a command whose variables are not set; empty means that the rule's root is used.
   std::string own_roots;
 };
+
+/// Returns the message for a name that no rule has; empty if one has it.
+std::string unknown_system(const std::vector<Rule>& rules, const std::string& name);
 
 /// Decides for each installed system. Returns Code::InvalidArgument if an option names a system without a rule.
 Result<std::vector<SystemPlan>> plan_systems(const std::vector<Rule>& rules, const PythonEnvironment& python,

@@ -92,6 +92,11 @@ TEST_F(JitEnvironment, PlansHostCodeOnlyIfEnabled) {
   EXPECT_TRUE(jit::plan_systems(rules_, python, options)->front().skipped.empty());
   options.host_code = {"toi"};
   EXPECT_FALSE(jit::plan_systems(rules_, python, options)) << "unknown system";
+  options.host_code.clear();
+  options.configured_host_code = {"toi", "toy"};
+  const auto plans = jit::plan_systems(rules_, python, options);
+  ASSERT_TRUE(plans) << "a setting can have names of adapters and of other releases";
+  EXPECT_TRUE(plans->front().skipped.empty());
 }
 
 TEST_F(JitEnvironment, ChoosesTheRootByOptionVariableAndRule) {

@@ -224,6 +224,15 @@ TEST_F(JitProgram, HostCodeIsOffByDefault) {
   EXPECT_EQ(count(jit({"publish", "--root", "toy=from"}, {{"KILN_JIT_HOST_CODE", "toy"}}), "known"), 1);
 }
 
+TEST_F(JitProgram, UnknownNamesOfTheHostCodeSettingDoNotStopTheCommand) {
+  write_rule("host_code = true\n");
+  const Ran ran = run_with("exit 6", {{"KILN_JIT_HOST_CODE", "jax,toy,gone"}});
+  EXPECT_EQ(ran.exit_code, 6) << ran.err;
+  EXPECT_TRUE(ran.says("jit.host_code: unknown system 'gone'")) << ran.err;
+  EXPECT_FALSE(ran.says("jax")) << "an adapter uses this name: " << ran.err;
+  EXPECT_EQ(run_with("exit 6", {}, {"--host-code", "gone"}).exit_code, 2) << "a name of the command line must be known";
+}
+
 class JitFleet : public JitProgram {
  protected:
   void SetUp() override {
