@@ -79,10 +79,14 @@ class JitCommand {
     const Config& config = detail::SessionAccess::components(*made->session).config();
     auto how = plan_options(arguments, config);
     if (!how) return how.error();
-    if (!command.empty() && !config.cache_path.empty()) how->own_roots = config.cache_path.front() + "/jit";
+    if (!command.empty() && !config.disable && !config.cache_path.empty())
+      how->own_roots = config.cache_path.front() + "/jit";
     auto plans = jit::plan_systems(made->rules, jit::PythonEnvironment::of(command), *how);
     if (!plans) return plans.error();
     made->plans = std::move(*plans);
+    for (jit::SystemPlan& plan : made->plans) {
+      if (config.disable) plan.skipped = "kiln is disabled (KILN_DISABLE)";
+    }
     made->tiers = std::make_unique<jit::JitTiers>(*made->session, profile_of(arguments));
     return made;
   }
@@ -97,6 +101,17 @@ class JitCommand {
       if (name == kAdapterName) continue;
       if (const std::string problem = jit::unknown_system(rules, name); !problem.empty())
         warn(name, "jit.host_code: " + problem);
+    }
+  }
+
+  /// Leaves out the systems whose variable would name a directory that cannot be used: they keep their own.
+  void check_roots(Console& console) {
+    for (jit::SystemPlan& plan : plans) {
+      if (!plan.skipped.empty() || plan.variable_value.empty()) continue;
+      if (Status usable = jit::check_writable_root(plan.root); !usable) {
+        plan.skipped = "it keeps its own cache directory: " + usable.error().message;
+        console.warn(plan.system.system + ": " + plan.skipped);
+      }
     }
   }
 
@@ -324,6 +339,7 @@ int run_command(const Arguments& arguments, Console& console) {
   if (!interval) return report(interval.error(), console);
   const auto opened = JitCommand::open(arguments, console, arguments.program);
   if (!opened) return report(opened.error(), console);
+  (*opened)->check_roots(console);
   const JitCommand& command = **opened;
   command.report_unknown_names();
   const auto filled = command.fill();

@@ -93,6 +93,13 @@ Result<Fd> open_root(const std::string& root, bool create) {
   return directory;
 }
 
+Status check_writable_root(const std::string& root) {
+  const auto directory = open_root(root, true);
+  if (!directory) return directory.error();
+  if (faccessat(directory->get(), ".", W_OK | X_OK, AT_EACCESS) != 0) return io_error("cannot write to", root, errno);
+  return {};
+}
+
 EntryPlacer::~EntryPlacer() {
   if (!temporary_) return;
   remove_contents(temporary_.get());

@@ -16,6 +16,9 @@ namespace kiln::jit {
 /// Code::Unavailable if it is missing.
 Result<Fd> open_root(const std::string& root, bool create);
 
+/// Creates the root of a system if it is missing, and returns an error if this user cannot write to it.
+Status check_writable_root(const std::string& root);
+
 /// Writes entries below a root. An entry is written to a temporary directory in the root and appears under its name by
 /// a rename that does not replace anything. Follows no link below the root. Not thread-safe.
 class EntryPlacer {

@@ -176,6 +176,17 @@ TEST_F(JitProgram, RunSetsTheVariablePassesTheExitCodeAndPublishes) {
   EXPECT_EQ(run_with("kill -KILL $$").exit_code, 128 + 9);
 }
 
+TEST_F(JitProgram, RunLeavesTheVariableAloneIfItsDirectoryCannotBeUsed) {
+  const std::string script = "test -z \"$TOY_CACHE\" && exit 5";
+  const Ran ran = run_with(script, {{"KILN_CACHE_DIR", "/proc/kiln"}});
+  EXPECT_EQ(ran.exit_code, 5) << ran.err;
+  EXPECT_TRUE(ran.says("toy: it keeps its own cache directory")) << ran.err;
+  fs::create_directories(path("open/jit/toy"));
+  ASSERT_EQ(chmod(path("open/jit/toy").c_str(), 0777), 0);
+  EXPECT_EQ(run_with(script, {{"KILN_CACHE_DIR", path("open")}}).exit_code, 5) << "others can write to it";
+  EXPECT_EQ(run_with(script, {{"KILN_DISABLE", "1"}}).exit_code, 5);
+}
+
 TEST_F(JitProgram, RunReportsAsJson) {
   write_entry("from", "00aa");
   ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}), "published"), 1);
