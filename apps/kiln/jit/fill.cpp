@@ -59,7 +59,7 @@ class RootFiller {
     };
     const Rule& rule = *system_.rule;
     if (!rule.is_entry(line.path)) return end(FillState::Rejected, "the path matches no pattern of the rule");
-    if (!rule.merge && placer_.is_present(line.path)) return end(FillState::Present, {});
+    if (placer_.is_present(line.path)) return end(FillState::Present, {});
     if (line.size > limits_.entry_bytes) return end(FillState::LeftOut, "larger than the limit of one entry");
     if (report_.bytes + line.size > limits_.system_bytes) return end(FillState::LeftOut, "limit of the system reached");
     if (used_ + report_.bytes + line.size > limits_.total_bytes)
@@ -72,7 +72,7 @@ class RootFiller {
     if (!pack) return end(FillState::Rejected, pack.error().message);
     if (Status checked = check_pack(rule, line.path, *pack); !checked)
       return end(FillState::Rejected, checked.error().message);
-    const auto placed = placer_.place(rule, line.path, *pack);
+    const auto placed = placer_.place(line.path, *pack);
     if (!placed) return end(FillState::Rejected, placed.error().message);
     outcome.state = *placed ? FillState::Placed : FillState::Present;
     outcome.bytes = *placed ? line.size : 0;

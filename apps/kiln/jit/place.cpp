@@ -164,25 +164,7 @@ Result<bool> EntryPlacer::place_file(int parent, const std::string& name, const 
   return renamed;
 }
 
-// The files that make the entry complete come last, so that the system does not use an entry that lacks others.
-Result<bool> EntryPlacer::merge(const Rule& rule, int folder, const EntryPack& pack) {
-  bool added = false;
-  for (const bool completes : {false, true}) {
-    for (const PackedFile& file : pack.files) {
-      if (any_matches(rule.whole, file.path) != completes) continue;
-      const std::string file_path(file.path);
-      const std::string below = directory_of(file_path);
-      const Fd directory = below.empty() ? Fd() : make_directory_beneath(folder, below.c_str(), 0700);
-      if (!below.empty() && !directory) return io_error("cannot create", file_path, errno);
-      const auto placed = place_file(directory ? directory.get() : folder, file_name(file_path), file);
-      if (!placed) return placed;
-      added = added || *placed;
-    }
-  }
-  return added;
-}
-
-Result<bool> EntryPlacer::place(const Rule& rule, const std::string& path, const EntryPack& pack) {
+Result<bool> EntryPlacer::place(const std::string& path, const EntryPack& pack) {
   const bool rewrites =
       std::any_of(pack.files.begin(), pack.files.end(), [](const PackedFile& f) { return f.rewritten; });
   if (rewrites && !is_plain_root(root_path_)) {
@@ -196,8 +178,6 @@ Result<bool> EntryPlacer::place(const Rule& rule, const std::string& path, const
     if (!above.empty() && !parent) return io_error("cannot create", join_path(root_path_, above), errno);
     return place_file(parent ? parent.get() : root_.get(), file_name(path), pack.files.front());
   }
-  const Fd existing = rule.merge ? open_directory_beneath(root_.get(), path.c_str()) : Fd();
-  if (existing) return merge(rule, existing.get(), pack);
   return place_folder(path, pack);
 }
 

@@ -31,16 +31,14 @@ class EntryPlacer {
 
   /// Returns whether anything exists under the path of an entry.
   bool is_present(const std::string& path) const;
-  /// Places an entry that the rule accepts. Returns false if it exists already; then nothing is changed, except that a
-  /// folder of a rule with `merge` receives the files that it lacks.
-  Result<bool> place(const Rule& rule, const std::string& path, const EntryPack& pack);
+  /// Places an entry that the rule accepts. Returns false if it exists already; then nothing is changed.
+  Result<bool> place(const std::string& path, const EntryPack& pack);
 
  private:
   Status make_temporary();
   Status write_file(int directory, const PackedFile& file, const std::string& name) const;
   Result<bool> place_folder(const std::string& path, const EntryPack& pack);
   Result<bool> place_file(int parent, const std::string& name, const PackedFile& file);
-  Result<bool> merge(const Rule& rule, int folder, const EntryPack& pack);
 
   Fd root_;
   std::string root_path_;

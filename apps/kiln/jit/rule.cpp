@@ -72,8 +72,8 @@ void RuleReader::check(const TomlValue& table, const Rule& rule) {
   if (!rule.root.starts_with("~/") || !is_safe_path(std::string_view(rule.root).substr(2)))
     fail(at("root"), "root: use a path below the home directory, such as ~/.cache/name");
   if (rule.entries.empty()) fail(at("entries"), "entries: name at least one pattern");
-  if (rule.kind == Rule::Kind::File && (!rule.whole.empty() || rule.merge))
-    fail(table, "a rule of kind 'file' has neither 'whole' nor 'merge'");
+  if (rule.kind == Rule::Kind::File && !rule.whole.empty())
+    fail(at("whole"), "whole: a rule of kind 'file' has no such member");
   for (const Rule& other : rules_) {
     if (other.system == rule.system && other.versions.text() == rule.versions.text())
       fail(at("versions"), "two rules of '" + rule.system + "' have the same versions");
@@ -98,7 +98,6 @@ void RuleReader::rule(const TomlValue& table) {
                {"whole", &whole, kTextListFormat},
                {"never", &never, kTextListFormat},
                {"rewrite", &rewrite, kTextListFormat},
-               {"merge", &rule.merge, kFlag},
                {"host_code", &rule.host_code, kFlag},
                {"evidence", &evidence, kEvidence, "add 'run' or 'source'"}});
   if (error()) return;

@@ -32,7 +32,6 @@ struct Rule {
   std::vector<PathPattern> whole;    ///< each matches at least one file of a complete entry
   std::vector<PathPattern> never;    ///< files that are not part of an entry
   std::vector<PathPattern> rewrite;  ///< files in which the path of the root is replaced
-  bool merge = false;                ///< an existing folder receives the files that it lacks
   bool host_code = false;            ///< entries contain code or data that the host executes: .so, pickles, Python
   Evidence evidence = Evidence::Run;
 

@@ -93,19 +93,25 @@ TEST_F(JitFill, PlacesFilesAndKeepsTheExecutableBit) {
   EXPECT_EQ(status.st_mode & S_IXUSR, 0U);
 }
 
-TEST_F(JitFill, MergesFilesIntoExistingFoldersOfSuchRules) {
-  make_root(from_ + "/m1");
-  make_root(from_);
-  for (const char* name : {"meta", "sm_80", "sm_90"}) write_text(from_ + "/m1/" + name, name);
+TEST_F(JitFill, AddsTheFilesThatAFolderLacks) {
+  // Two hosts with other GPUs write other files into one folder.
   Session both = session(cache_);
-  EXPECT_EQ(publish(both, system("growing"), from_).count(Published::Published), 1U);
-  make_root(to_ + "/m1");
+  for (const char* name : {"sm80", "sm90"}) {
+    const std::string root = room_.path(name);
+    make_root(root + "/k");
+    make_root(root);
+    write_text(root + "/k/" + name + ".bin", name);
+    write_text(root + "/k/meta.bin", "meta");
+    publish(both, system("single"), root);
+  }
+  make_root(to_ + "/k");
   make_root(to_);
-  write_text(to_ + "/m1/meta", "mine");
-  EXPECT_EQ(fill(both, system("growing"), to_).count(Filled::Placed), 1U);
-  EXPECT_EQ(read_text(to_ + "/m1/meta"), "mine");
-  EXPECT_EQ(read_text(to_ + "/m1/sm_90"), "sm_90");
-  EXPECT_EQ(fill(both, system("growing"), to_).count(Filled::Present), 1U);
+  write_text(to_ + "/k/meta.bin", "mine");
+  EXPECT_EQ(fill(both, system("single"), to_).count(Filled::Placed), 2U);
+  EXPECT_EQ(read_text(to_ + "/k/meta.bin"), "mine");
+  EXPECT_EQ(read_text(to_ + "/k/sm80.bin"), "sm80");
+  EXPECT_EQ(read_text(to_ + "/k/sm90.bin"), "sm90");
+  EXPECT_EQ(fill(both, system("single"), to_).count(Filled::Present), 3U);
 }
 
 TEST_F(JitFill, UsesOnlyListsOfItsProfileAndEnvironment) {

@@ -29,9 +29,7 @@ class JitFixture : public testing::Test {
       "root = \"~/.toy\"\nentries = [\"[0-9a-f]{4}\"]\nwhole = [\"done\"]\nnever = [\"*.lock\"]\n"
       "rewrite = [\"paths.json\"]\nevidence = \"run\"\n"
       "[[rule]]\nsystem = \"single\"\nversions = \">=1\"\ndistributions = [\"toy\"]\nroot = \"~/.single\"\n"
-      "kind = \"file\"\nentries = [\"k/*.bin\"]\nevidence = \"run\"\n"
-      "[[rule]]\nsystem = \"growing\"\nversions = \">=1\"\ndistributions = [\"toy\"]\nroot = \"~/.growing\"\n"
-      "entries = [\"m[0-9]\"]\nwhole = [\"meta\"]\nmerge = true\nevidence = \"run\"\n";
+      "kind = \"file\"\nentries = [\"k/*.bin\"]\nevidence = \"run\"\n";
 
   void SetUp() override {
     auto rules = jit::parse_rules(kRules, "toy.toml");

@@ -84,11 +84,11 @@ TEST(JitRules, ParsesAllMembers) {
   const auto rules = jit::parse_rules(
       kGood +
           "variable = \"TOY\"\nsubdirectory = \"v1\"\nwhole = [\"b\"]\nnever = [\"c\"]\nrewrite = [\"d\"]\n"
-          "merge = true\nhost_code = true\nkind = \"folder\"\n",
+          "host_code = true\nkind = \"folder\"\n",
       "toy.toml");
   ASSERT_TRUE(rules) << rules.error().message;
   const jit::Rule& rule = rules->front();
-  EXPECT_TRUE(rule.merge && rule.host_code);
+  EXPECT_TRUE(rule.host_code);
   EXPECT_EQ(rule.root_for("", "/home/a"), "/home/a/.toy");
   EXPECT_EQ(rule.root_for("/data//toy/", "/home/a"), "/data/toy/v1");
   EXPECT_TRUE(rule.is_entry("a"));
@@ -101,8 +101,8 @@ TEST(JitRules, RejectsInvalidRulesWithTheirPosition) {
       {"subdirectory = \"x\"\n", "subdir"},
       {"whole = [\"../x\"]\n", "whole"},
       {"kind = \"link\"\n", "kind"},
-      {"merge = 3\n", "merge"},
-      {"kind = \"file\"\nmerge = true\n", "merge"},
+      {"host_code = 3\n", "host_code"},
+      {"kind = \"file\"\nwhole = [\"x\"]\n", "whole"},
   };
   for (const auto& [line, word] : bad) {
     const auto rules = jit::parse_rules(kGood + line, "toy.toml");
