@@ -9,21 +9,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <random>
 
-#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/files/beneath.hpp"
 #include "base/files/owned_file.hpp"
-#include "base/hash.hpp"
 
 namespace kiln::jit {
 namespace {
-
-using namespace std::chrono_literals;
-
-constexpr auto kStale = 1h;
 
 // Renames without replacing anything. Returns false if the target exists.
 Result<bool> rename_new(int from, const std::string& name, int to, const std::string& target, bool is_file) {
@@ -42,33 +34,18 @@ Result<bool> rename_new(int from, const std::string& name, int to, const std::st
   return io_error("cannot rename to", target, errno);
 }
 
-void remove_tree(int directory, const std::string& name) {
-  if (unlinkat(directory, name.c_str(), 0) == 0) return;
-  if (const Fd below = open_beneath(directory, name.c_str(), O_RDONLY | O_DIRECTORY)) remove_contents(below.get());
-  unlinkat(directory, name.c_str(), AT_REMOVEDIR);
-}
-
-// Removes temporary directories that killed processes left.
-void remove_stale(int root) {
-  const auto now = system_clock().wall();
-  for (const std::string& name : list_directory(root, ".")) {
-    struct stat status;
-    if (!name.starts_with(kTemporaryPrefix) || fstatat(root, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    const auto changed = std::chrono::seconds(status.st_ctim.tv_sec);
-    if (S_ISDIR(status.st_mode) && status.st_uid == geteuid() && now - changed > kStale) remove_tree(root, name);
+/// The directory of a path below an open directory: that one itself for a name alone. `fd` is -1 on failure.
+struct ParentDirectory {
+  ParentDirectory(int directory, const std::string& path, bool create) : fd(directory) {
+    const std::string parent = parent_path(path);
+    if (parent == ".") return;
+    opened = create ? make_directory_beneath(directory, parent.c_str(), 0700)
+                    : open_directory_beneath(directory, parent.c_str());
+    fd = opened.get();
   }
-}
-
-std::string random_name() {
-  std::random_device source;
-  const std::uint32_t numbers[2] = {source(), source()};
-  return std::string(kTemporaryPrefix) + hex_of({reinterpret_cast<const std::uint8_t*>(numbers), sizeof numbers});
-}
-
-std::string directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash);
-}
+  Fd opened;
+  int fd;
+};
 
 }  // namespace
 
@@ -100,29 +77,22 @@ Status check_writable_root(const std::string& root) {
   return {};
 }
 
-EntryPlacer::~EntryPlacer() {
-  if (!temporary_) return;
-  remove_contents(temporary_.get());
-  unlinkat(root_.get(), temporary_name_.c_str(), AT_REMOVEDIR);
-}
-
 Status EntryPlacer::make_temporary() {
   if (temporary_) return {};
-  remove_stale(root_.get());
-  temporary_name_ = random_name();
-  if (mkdirat(root_.get(), temporary_name_.c_str(), 0700) != 0)
-    return io_error("cannot create a directory in", root_path_, errno);
-  temporary_ = open_beneath(root_.get(), temporary_name_.c_str(), O_RDONLY | O_DIRECTORY);
-  if (!temporary_) return io_error("cannot open", join_path(root_path_, temporary_name_), errno);
+  const std::string prefix = join_path(root_path_, kTemporaryPrefix);
+  TemporaryDirectory::remove_stale(prefix);
+  auto made = TemporaryDirectory::make(prefix);
+  if (!made) return made.error();
+  unpacked_ = open_beneath(root_.get(), file_name(made->path()).c_str(), O_RDONLY | O_DIRECTORY);
+  if (!unpacked_) return io_error("cannot open", made->path(), errno);
+  temporary_.emplace(std::move(*made));
   return {};
 }
 
 bool EntryPlacer::is_present(const std::string& path) const {
-  const std::string directory = directory_of(path);
-  const Fd parent = directory.empty() ? Fd() : open_directory_beneath(root_.get(), directory.c_str());
-  if (!directory.empty() && !parent) return false;
+  const ParentDirectory parent(root_.get(), path, false);
   struct stat status;
-  return fstatat(parent ? parent.get() : root_.get(), file_name(path).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  return parent.fd >= 0 && fstatat(parent.fd, file_name(path).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 Status EntryPlacer::write_file(int directory, const PackedFile& file, const std::string& name) const {
@@ -133,35 +103,25 @@ Status EntryPlacer::write_file(int directory, const PackedFile& file, const std:
   return write_all(out.get(), replace_all(file.bytes, kRootPlaceholder, root_path_), name);
 }
 
-Result<bool> EntryPlacer::place_folder(const std::string& path, const EntryPack& pack) {
+// What it leaves in the temporary directory is removed with that.
+Result<bool> EntryPlacer::place_folder(int parent, const std::string& entry_name, const EntryPack& pack) {
   const std::string name = std::to_string(count_++);
-  if (mkdirat(temporary_.get(), name.c_str(), 0700) != 0) return io_error("cannot create", name, errno);
-  const Fd folder = open_directory_beneath(temporary_.get(), name.c_str());
+  if (mkdirat(unpacked_.get(), name.c_str(), 0700) != 0) return io_error("cannot create", name, errno);
+  const Fd folder = open_directory_beneath(unpacked_.get(), name.c_str());
   if (!folder) return io_error("cannot open", name, errno);
   for (const PackedFile& file : pack.files) {
     const std::string file_path(file.path);
-    const std::string below = directory_of(file_path);
-    const Fd directory = below.empty() ? Fd() : make_directory_beneath(folder.get(), below.c_str(), 0700);
-    if (!below.empty() && !directory) return io_error("cannot create", file_path, errno);
-    if (Status written = write_file(directory ? directory.get() : folder.get(), file, file_name(file_path)); !written)
-      return written.error();
+    const ParentDirectory directory(folder.get(), file_path, true);
+    if (directory.fd < 0) return io_error("cannot create", file_path, errno);
+    if (Status written = write_file(directory.fd, file, file_name(file_path)); !written) return written.error();
   }
-  const std::string above = directory_of(path);
-  const Fd parent = above.empty() ? Fd() : make_directory_beneath(root_.get(), above.c_str(), 0700);
-  if (!above.empty() && !parent) return io_error("cannot create", join_path(root_path_, above), errno);
-  const auto renamed = rename_new(temporary_.get(), name, parent ? parent.get() : root_.get(), file_name(path), false);
-  if (!renamed || !*renamed) remove_tree(temporary_.get(), name);
-  return renamed;
+  return rename_new(unpacked_.get(), name, parent, entry_name, false);
 }
 
 Result<bool> EntryPlacer::place_file(int parent, const std::string& name, const PackedFile& file) {
-  struct stat status;
-  if (fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return false;
   const std::string temporary = std::to_string(count_++);
-  if (Status written = write_file(temporary_.get(), file, temporary); !written) return written.error();
-  const auto renamed = rename_new(temporary_.get(), temporary, parent, name, true);
-  if (!renamed || !*renamed) unlinkat(temporary_.get(), temporary.c_str(), 0);
-  return renamed;
+  if (Status written = write_file(unpacked_.get(), file, temporary); !written) return written.error();
+  return rename_new(unpacked_.get(), temporary, parent, name, true);
 }
 
 Result<bool> EntryPlacer::place(const std::string& path, const EntryPack& pack) {
@@ -172,13 +132,10 @@ Result<bool> EntryPlacer::place(const std::string& path, const EntryPack& pack) 
                                              root_path_ + "'; use a path of letters, digits and -_.+@=,:~");
   }
   if (Status made = make_temporary(); !made) return made.error();
-  if (pack.kind == Rule::Kind::File) {
-    const std::string above = directory_of(path);
-    const Fd parent = above.empty() ? Fd() : make_directory_beneath(root_.get(), above.c_str(), 0700);
-    if (!above.empty() && !parent) return io_error("cannot create", join_path(root_path_, above), errno);
-    return place_file(parent ? parent.get() : root_.get(), file_name(path), pack.files.front());
-  }
-  return place_folder(path, pack);
+  const ParentDirectory parent(root_.get(), path, true);
+  if (parent.fd < 0) return io_error("cannot create", join_path(root_path_, parent_path(path)), errno);
+  if (pack.kind == Rule::Kind::File) return place_file(parent.fd, file_name(path), pack.files.front());
+  return place_folder(parent.fd, file_name(path), pack);
 }
 
 Status check_pack(const Rule& rule, const std::string& path, const EntryPack& pack) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <kiln/result.hpp>
@@ -8,6 +9,7 @@
 #include "apps/kiln/jit/entry_pack.hpp"
 #include "apps/kiln/jit/rule.hpp"
 #include "base/files/files.hpp"
+#include "base/files/temporary_directory.hpp"
 
 namespace kiln::jit {
 
@@ -25,7 +27,6 @@ class EntryPlacer {
  public:
   /// `path` is the path of the root, for messages and for rewritten files.
   EntryPlacer(Fd root, std::string path) : root_(std::move(root)), root_path_(std::move(path)) {}
-  ~EntryPlacer();
   EntryPlacer(const EntryPlacer&) = delete;
   EntryPlacer& operator=(const EntryPlacer&) = delete;
 
@@ -37,13 +38,13 @@ class EntryPlacer {
  private:
   Status make_temporary();
   Status write_file(int directory, const PackedFile& file, const std::string& name) const;
-  Result<bool> place_folder(const std::string& path, const EntryPack& pack);
+  Result<bool> place_folder(int parent, const std::string& entry_name, const EntryPack& pack);
   Result<bool> place_file(int parent, const std::string& name, const PackedFile& file);
 
   Fd root_;
   std::string root_path_;
-  Fd temporary_;
-  std::string temporary_name_;
+  Fd unpacked_;  // the temporary directory
+  std::optional<TemporaryDirectory> temporary_;
   unsigned count_ = 0;
 };
 

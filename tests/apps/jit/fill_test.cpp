@@ -44,6 +44,14 @@ TEST_F(JitFill, PlacesPublishedEntriesBelowAnotherRoot) {
   EXPECT_EQ(count_below(to_), 10U) << "no temporary files stay";
 }
 
+TEST_F(JitFill, RemovesWhatAKilledFillLeft) {
+  publish_entries({"00aa"});
+  write_entry(to_, ".kiln-fill-aB3dEf");
+  Session reader = session(cache_);
+  EXPECT_EQ(fill(reader, system(), to_).count(Filled::Placed), 1U);
+  EXPECT_FALSE(fs::exists(to_ + "/.kiln-fill-aB3dEf"));
+}
+
 TEST_F(JitFill, ExistingEntriesStayUnchanged) {
   publish_entries({"00aa", "00bb"});
   make_root(to_ + "/00aa");
