@@ -71,6 +71,8 @@ Result<EntryPack> decode_pack(std::string_view bytes) {
     file.bytes = in.raw(size);
     if (flags > (kExecutable | kRewritten)) return corrupt_pack("unknown flag");
     if (!is_safe_path(file.path)) return corrupt_pack("a path is not a relative path below the entry");
+    if (std::count(file.path.begin(), file.path.end(), '/') >= static_cast<std::ptrdiff_t>(kMaxPackDepth))
+      return corrupt_pack("a path has more than 32 components");
     if (kind == 1 && file.path.find('/') != std::string_view::npos) return corrupt_pack("a file has a directory");
     if (!pack.files.empty() && pack.files.back().path >= file.path) return corrupt_pack("paths out of order");
     file.executable = (flags & kExecutable) != 0;

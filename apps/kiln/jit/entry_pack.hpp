@@ -14,6 +14,9 @@ namespace kiln::jit {
 
 inline constexpr std::uint64_t kMaxPackBytes = std::uint64_t{256} << 20;
 inline constexpr std::size_t kMaxPackFiles = 10'000;
+inline constexpr std::size_t kMaxPackDepth = 32;  ///< components of a path
+/// Of all rewritten files of an entry: they grow with the path of the root.
+inline constexpr std::size_t kMaxRewrittenBytes = std::size_t{1} << 20;
 
 /// One file of an entry. `bytes` refers to memory of the caller.
 struct PackedFile {

@@ -72,8 +72,11 @@ class RootFiller {
     if (!pack) return end(FillState::Rejected, pack.error().message);
     if (Status checked = check_pack(rule, line.path, *pack); !checked)
       return end(FillState::Rejected, checked.error().message);
-    const auto placed = placer_.place(line.path, *pack);
-    if (!placed) return end(FillState::Rejected, placed.error().message);
+    const auto placed = placer_.place(line.path, *pack, deadline_);
+    if (!placed) {
+      const bool late = placed.error().code == Code::TimedOut;
+      return end(late ? FillState::LeftOut : FillState::Rejected, placed.error().message);
+    }
     outcome.state = *placed ? FillState::Placed : FillState::Present;
     outcome.bytes = *placed ? line.size : 0;
     if (*placed) placed_.push_back(line);

@@ -104,12 +104,14 @@ Status EntryPlacer::write_file(int directory, const PackedFile& file, const std:
 }
 
 // What it leaves in the temporary directory is removed with that.
-Result<bool> EntryPlacer::place_folder(int parent, const std::string& entry_name, const EntryPack& pack) {
+Result<bool> EntryPlacer::place_folder(int parent, const std::string& entry_name, const EntryPack& pack,
+                                       const Deadline& deadline) {
   const std::string name = std::to_string(count_++);
   if (mkdirat(unpacked_.get(), name.c_str(), 0700) != 0) return io_error("cannot create", name, errno);
   const Fd folder = open_directory_beneath(unpacked_.get(), name.c_str());
   if (!folder) return io_error("cannot open", name, errno);
   for (const PackedFile& file : pack.files) {
+    if (deadline.remaining().count() == 0) return make_error(Code::TimedOut, "time limit reached");
     const std::string file_path(file.path);
     const ParentDirectory directory(folder.get(), file_path, true);
     if (directory.fd < 0) return io_error("cannot create", file_path, errno);
@@ -124,7 +126,7 @@ Result<bool> EntryPlacer::place_file(int parent, const std::string& name, const 
   return rename_new(unpacked_.get(), temporary, parent, name, true);
 }
 
-Result<bool> EntryPlacer::place(const std::string& path, const EntryPack& pack) {
+Result<bool> EntryPlacer::place(const std::string& path, const EntryPack& pack, const Deadline& deadline) {
   const bool rewrites =
       std::any_of(pack.files.begin(), pack.files.end(), [](const PackedFile& f) { return f.rewritten; });
   if (rewrites && !is_plain_root(root_path_)) {
@@ -135,7 +137,7 @@ Result<bool> EntryPlacer::place(const std::string& path, const EntryPack& pack) 
   const ParentDirectory parent(root_.get(), path, true);
   if (parent.fd < 0) return io_error("cannot create", join_path(root_path_, parent_path(path)), errno);
   if (pack.kind == Rule::Kind::File) return place_file(parent.fd, file_name(path), pack.files.front());
-  return place_folder(parent.fd, file_name(path), pack);
+  return place_folder(parent.fd, file_name(path), pack, deadline);
 }
 
 Status check_pack(const Rule& rule, const std::string& path, const EntryPack& pack) {
@@ -146,11 +148,14 @@ Status check_pack(const Rule& rule, const std::string& path, const EntryPack& pa
   if (!is_safe_path(path) || !rule.is_entry(path)) return bad("its path matches no pattern");
   if (pack.kind != rule.kind) return bad("it is of another kind");
   if (rule.kind == Rule::Kind::File && pack.files.front().path != file_name(path)) return bad("it has another name");
+  std::size_t rewritten = 0;
   for (const PackedFile& file : pack.files) {
+    if (file.rewritten) rewritten += file.bytes.size();
     if (any_matches(rule.never, file.path)) return bad("it contains the file '" + std::string(file.path) + "'");
     if (file.rewritten && !any_matches(rule.rewrite, file.path))
       return bad("the rule does not rewrite '" + std::string(file.path) + "'");
   }
+  if (rewritten > kMaxRewrittenBytes) return bad("its rewritten files have more than 1 MiB");
   for (const PathPattern& pattern : rule.whole) {
     const auto matches = [&](const PackedFile& file) { return pattern.matches_file(file.path); };
     if (std::none_of(pack.files.begin(), pack.files.end(), matches)) return bad("it has no file " + pattern.text());

@@ -8,6 +8,7 @@
 
 #include "apps/kiln/jit/entry_pack.hpp"
 #include "apps/kiln/jit/rule.hpp"
+#include "base/clock.hpp"
 #include "base/files/files.hpp"
 #include "base/files/temporary_directory.hpp"
 
@@ -32,13 +33,14 @@ class EntryPlacer {
 
   /// Returns whether anything exists under the path of an entry.
   bool is_present(const std::string& path) const;
-  /// Places an entry that the rule accepts. Returns false if it exists already; then nothing is changed.
-  Result<bool> place(const std::string& path, const EntryPack& pack);
+  /// Places an entry that the rule accepts. Returns false if it exists already; then nothing is changed. Returns
+  /// Code::TimedOut if the deadline ends before all its files are written.
+  Result<bool> place(const std::string& path, const EntryPack& pack, const Deadline& deadline);
 
  private:
   Status make_temporary();
   Status write_file(int directory, const PackedFile& file, const std::string& name) const;
-  Result<bool> place_folder(int parent, const std::string& entry_name, const EntryPack& pack);
+  Result<bool> place_folder(int parent, const std::string& entry_name, const EntryPack& pack, const Deadline& deadline);
   Result<bool> place_file(int parent, const std::string& name, const PackedFile& file);
 
   Fd root_;

@@ -77,6 +77,7 @@ class EntryReader {
 
   ReadEntry pack(const std::vector<ScannedFile>& files, const std::vector<Bytes>& contents) const {
     EntryPack pack{rule_.kind, {}};
+    std::size_t rewritten_bytes = 0;
     std::vector<std::string> rewritten(files.size());
     for (std::size_t i = 0; i < files.size(); ++i) {
       PackedFile file{files[i].path, files[i].executable, false, contents[i].view()};
@@ -90,6 +91,9 @@ class EntryReader {
           rewritten[i] = replace_all(rewritten[i], spelling, kRootPlaceholder);
         file.bytes = rewritten[i];
         file.rewritten = true;
+        rewritten_bytes += file.bytes.size();
+        if (rewritten_bytes > kMaxRewrittenBytes)
+          return {PublishState::Refused, "the files with the path of the cache directory have more than 1 MiB", {}};
       }
       pack.files.push_back(file);
     }

@@ -58,7 +58,7 @@ Status add_file(const Rule& rule, const std::string& path, const struct stat& st
 
 Status add_folder(int directory, const std::string& prefix, const Rule& rule, std::vector<ScannedFile>& files,
                   unsigned depth) {
-  if (depth > 32) return not_taken(prefix, "the directories are nested too deeply");
+  if (depth >= kMaxPackDepth) return not_taken(prefix, "the directories are nested too deeply");
   for (const std::string& name : sorted_names(directory)) {
     const std::string path = prefix + name;
     struct stat status;

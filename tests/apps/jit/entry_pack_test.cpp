@@ -41,6 +41,13 @@ TEST(JitPack, RejectsUnsafePaths) {
   EXPECT_FALSE(jit::decode_pack(packed({{std::string_view("a\0b", 3), false, false, "x"}})));
 }
 
+TEST(JitPack, RejectsPathsOfMoreThan32Components) {
+  std::string path = "a";
+  for (int i = 1; i < 32; ++i) path += "/a";
+  EXPECT_TRUE(jit::decode_pack(packed({{path, false, false, "x"}})));
+  EXPECT_FALSE(jit::decode_pack(packed({{path + "/a", false, false, "x"}})));
+}
+
 TEST(JitPack, RejectsDuplicatesDisorderAndFilesThatAreDirectories) {
   EXPECT_FALSE(jit::decode_pack(packed({{"a", false, false, ""}, {"a", false, false, ""}})));
   EXPECT_FALSE(jit::decode_pack(packed({{"b", false, false, ""}, {"a", false, false, ""}})));

@@ -148,6 +148,32 @@ TEST_F(JitFill, LeavesOutWhatExceedsItsLimits) {
   EXPECT_EQ(late.entries.front().reason, "time limit reached");
 }
 
+/// A clock on which each look takes a millisecond.
+class CountingClock final : public Clock {
+ public:
+  std::chrono::nanoseconds wall() const override { return steady(); }
+  std::chrono::nanoseconds steady() const override { return std::chrono::milliseconds(++looks_); }
+  void sleep(std::chrono::nanoseconds) const override {}
+
+ private:
+  mutable int looks_ = 0;
+};
+
+TEST_F(JitFill, TimeLimitEndsWithinAnEntry) {
+  write_entry(from_, "00aa");
+  for (int i = 0; i < 200; ++i) write_text(from_ + "/00aa/file" + std::to_string(i), "x");
+  Session both = session(cache_);
+  ASSERT_EQ(publish(both, system(), from_).count(Published::Published), 1U);
+  const CountingClock clock;
+  const auto report =
+      jit::fill(jit::JitTiers(both, "default"), system(), to_, {}, Deadline(clock, std::chrono::milliseconds(100)));
+  ASSERT_EQ(report.count(Filled::LeftOut), 1U);
+  EXPECT_EQ(report.entries.front().reason, "time limit reached");
+  EXPECT_FALSE(fs::exists(to_ + "/00aa"));
+  for (const auto& each : fs::directory_iterator(to_))
+    EXPECT_FALSE(each.is_directory()) << "no temporary directory stays: " << each.path();
+}
+
 TEST_F(JitFill, CountsEntriesThatNoTierHas) {
   publish_entries({"00aa"});
   Session reader = session(cache_);

@@ -139,6 +139,9 @@ TEST_F(JitHostile, EntriesThatBreakTheRuleAreRejected) {
   EXPECT_EQ(state(left_out, left_out.size()), Filled::Rejected);
   const std::string rewritten = pack_of({{"kernel.bin", false, true, "x"}});
   EXPECT_EQ(state(rewritten, rewritten.size()), Filled::Rejected) << "the rule rewrites another file only";
+  const std::string large(std::size_t{1} << 19, '@');
+  const std::string grows = pack_of({{"a/paths.json", false, true, large}, {"b/paths.json", false, true, large + "x"}});
+  EXPECT_EQ(state(grows, grows.size()), Filled::Rejected) << "the rewritten files are too large";
   const std::string single = jit::encode_pack({jit::Rule::Kind::File, {{"00aa", false, false, "x"}}});
   EXPECT_EQ(state(single, single.size()), Filled::Rejected) << "another kind";
   const std::string good = pack_of({{"kernel.bin", false, false, "x"}});
