@@ -5,6 +5,7 @@
 #include <map>
 
 #include "apps/kiln/jit/entry_pack.hpp"
+#include "apps/kiln/jit/filled_record.hpp"
 #include "apps/kiln/jit/place.hpp"
 
 namespace kiln::jit {
@@ -36,9 +37,9 @@ std::map<std::string_view, WantedEntry> union_of(const std::vector<FoundList>& l
 class RootFiller {
  public:
   RootFiller(const JitTiers& tiers, const DetectedSystem& system, EntryPlacer& placer, const Limits& limits,
-             const Deadline& deadline, std::uint64_t used, FillReport& report)
+             const Deadline& deadline, std::uint64_t used, FilledRecord& record, FillReport& report)
       : tiers_(tiers), system_(system), placer_(placer), limits_(limits), deadline_(deadline), used_(used),
-        report_(report) {}
+        record_(record), report_(report) {}
 
   void add(const EntryList::Line& line, const std::string& source) {
     FillOutcome outcome;
@@ -49,7 +50,6 @@ class RootFiller {
     report_.bytes += outcome.bytes;
     report_.entries.push_back(std::move(outcome));
   }
-  const std::vector<EntryList::Line>& placed() const { return placed_; }
 
  private:
   void place(const EntryList::Line& line, FillOutcome& outcome) {
@@ -72,6 +72,8 @@ class RootFiller {
     if (!pack) return end(FillState::Rejected, pack.error().message);
     if (Status checked = check_pack(rule, line.path, *pack); !checked)
       return end(FillState::Rejected, checked.error().message);
+    if (Status noted = record_.add(placer_.root(), line.path, outcome.source != kOwnSource); !noted)
+      return end(FillState::LeftOut, noted.error().message);
     const auto placed = placer_.place(line.path, *pack, deadline_);
     if (!placed) {
       const bool late = placed.error().code == Code::TimedOut;
@@ -79,7 +81,6 @@ class RootFiller {
     }
     outcome.state = *placed ? FillState::Placed : FillState::Present;
     outcome.bytes = *placed ? line.size : 0;
-    if (*placed) placed_.push_back(line);
   }
 
   const JitTiers& tiers_;
@@ -88,8 +89,8 @@ class RootFiller {
   const Limits& limits_;
   const Deadline& deadline_;
   const std::uint64_t used_;
+  FilledRecord& record_;
   FillReport& report_;
-  std::vector<EntryList::Line> placed_;
 };
 
 }  // namespace
@@ -112,11 +113,14 @@ FillReport fill(const JitTiers& tiers, const DetectedSystem& system, const std::
     report.error = opened.error().message;
     return report;
   }
+  auto record = FilledRecord::read(opened->get());
+  if (!record) {
+    report.error = record.error().message;
+    return report;
+  }
   EntryPlacer placer(std::move(*opened), root);
-  RootFiller filler(tiers, system, placer, limits, deadline, used, report);
+  RootFiller filler(tiers, system, placer, limits, deadline, used, *record, report);
   for (const auto& [path, entry] : wanted) filler.add(*entry.line, *entry.source);
-  if (Status noted = tiers.add_filled(system, root, filler.placed()); !noted)
-    report.problems.push_back(noted.error().message);
   return report;
 }
 

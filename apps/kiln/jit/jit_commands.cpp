@@ -6,6 +6,7 @@
 
 #include "apps/kiln/commands.hpp"
 #include "apps/kiln/exit_code.hpp"
+#include "apps/kiln/jit/filled_record.hpp"
 #include "apps/kiln/jit/jit_report.hpp"
 #include "apps/kiln/jit/place.hpp"
 #include "apps/kiln/jit/run.hpp"
@@ -199,7 +200,12 @@ ExplainedSystem explain_system(const JitCommand& command, const jit::SystemPlan&
   ExplainedSystem explained{plan, {}, {}};
   if (plan.system.rule == nullptr) return explained;
   const auto lists = command.tiers->lists(plan.system, Deadline(command.limits.time), explained.notes);
-  const jit::EntryList filled = command.tiers->filled(plan.system, plan.root);
+  const auto root = jit::open_root(plan.root, false);
+  auto filled = root ? jit::FilledRecord::read(root->get()) : Result<jit::FilledRecord>(jit::FilledRecord());
+  if (!filled) {
+    explained.notes.push_back(filled.error().message);
+    filled = jit::FilledRecord();
+  }
   const auto line_of = [&](const std::string& path, std::string& source) -> const jit::EntryList::Line* {
     for (const jit::FoundList& found : lists) {
       if (const auto* line = found.list.find(path)) {
@@ -215,7 +221,7 @@ ExplainedSystem explain_system(const JitCommand& command, const jit::SystemPlan&
     ExplainedEntry entry{path, "placed", {}, {}, 0};
     const auto* const line = line_of(path, entry.source);
     if (line != nullptr) entry.ms = line->ms;
-    if (filled.find(path) == nullptr) {
+    if (!filled->has(path)) {
       entry.state = "compiled";
       entry.reason = line == nullptr                   ? "no list of this environment has it"
                      : entry.source == jit::kOwnSource ? "it was compiled here and published"

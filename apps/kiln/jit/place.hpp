@@ -31,6 +31,7 @@ class EntryPlacer {
   EntryPlacer(const EntryPlacer&) = delete;
   EntryPlacer& operator=(const EntryPlacer&) = delete;
 
+  int root() const { return root_.get(); }
   /// Returns whether anything exists under the path of an entry.
   bool is_present(const std::string& path) const;
   /// Places an entry that the rule accepts. Returns false if it exists already; then nothing is changed. Returns

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "apps/kiln/jit/entry_pack.hpp"
+#include "apps/kiln/jit/filled_record.hpp"
 #include "apps/kiln/jit/place.hpp"
 #include "apps/kiln/jit/scan.hpp"
 #include "base/error.hpp"
@@ -115,9 +116,9 @@ class EntryReader {
 /// Publishes the entries of one root.
 class RootPublisher {
  public:
-  RootPublisher(const JitTiers& tiers, const DetectedSystem& system, const std::string& root, const Limits& limits,
+  RootPublisher(const JitTiers& tiers, const DetectedSystem& system, const FilledRecord& filled, const Limits& limits,
                 const Deadline& deadline)
-      : tiers_(tiers), system_(system), limits_(limits), deadline_(deadline) {
+      : tiers_(tiers), system_(system), filled_(filled), limits_(limits), deadline_(deadline) {
     std::vector<std::string> problems;
     for (const FoundList& found : tiers.lists(system, deadline, problems)) {
       for (const EntryList::Line& line : found.list.lines) {
@@ -125,10 +126,11 @@ class RootPublisher {
         if (found.source != kOwnSource) foreign_.insert(line.digest.bytes);
       }
     }
-    for (const EntryList::Line& line : tiers.filled(system, root).lines) foreign_.insert(line.digest.bytes);
   }
 
   PublishOutcome add(const std::string& path, const EntryReader& reader) {
+    // By its path: the system can have changed the entry, or the versions that the lists are for.
+    if (filled_.is_of_others(path)) return {PublishState::Known, path, {}, 0};
     PublishOutcome outcome{PublishState::Refused, path, "time limit reached", 0};
     if (deadline_.remaining().count() == 0) return outcome;
     ReadEntry entry = reader.read(path);
@@ -170,6 +172,7 @@ class RootPublisher {
 
   const JitTiers& tiers_;
   const DetectedSystem& system_;
+  const FilledRecord& filled_;
   const Limits& limits_;
   const Deadline& deadline_;
   std::map<std::string, Digest> own_;               // lines of this user's list
@@ -195,8 +198,13 @@ PublishReport publish(const JitTiers& tiers, const DetectedSystem& system, const
     if (directory.error().code != Code::Unavailable) report.error = directory.error().message;
     return report;
   }
+  const auto filled = FilledRecord::read(directory->get());
+  if (!filled) {
+    report.error = filled.error().message;
+    return report;
+  }
   const Rule& rule = *system.rule;
-  RootPublisher publisher(tiers, system, root, limits, deadline);
+  RootPublisher publisher(tiers, system, *filled, limits, deadline);
   const EntryReader reader(directory->get(), root, rule, std::min(limits.entry_bytes, kMaxPackBytes), settle);
   for (const std::string& path : find_entries(directory->get(), rule))
     report.entries.push_back(publisher.add(path, reader));

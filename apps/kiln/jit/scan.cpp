@@ -31,6 +31,7 @@ void find_matches(int directory, const std::string& prefix, const PathPattern& p
   const bool last = depth + 1 == pattern.depth();
   for (const std::string& name : sorted_names(directory)) {
     if (found.size() >= kMaxListLines) return;
+    if (depth == 0 && name.starts_with(".kiln-")) continue;  // kiln's own
     if (!pattern.matches_component(depth, name)) continue;
     if (!last) {
       const Fd below(openat(directory, name.c_str(), kToList));

@@ -29,10 +29,6 @@ Artifact artifact_of(const std::string& system, std::string bytes, const std::st
   return artifact;
 }
 
-ArtifactKey filled_key(const DetectedSystem& system, const std::string& root) {
-  return ArtifactKey::external("jit-filled", list_key(root, system.environment, "filled"));
-}
-
 }  // namespace
 
 JitTiers::JitTiers(Session& session, std::string profile)
@@ -144,26 +140,6 @@ bool JitTiers::has_own_entry(const std::string& system, const Digest& digest) co
   if (components_.disks().empty()) return false;
   const auto hit = components_.disks().front()->get(ArtifactKey::external(cache_name(system), entry_key(digest)), {});
   return hit && *hit;
-}
-
-// Kept under another name than the published lists, so that bundles do not contain it.
-EntryList JitTiers::filled(const DetectedSystem& system, const std::string& root) const {
-  EntryList list{root, system.environment, "filled", {}};
-  if (components_.disks().empty()) return list;
-  const auto hit = components_.disks().front()->get(filled_key(system, root), {});
-  if (!hit || !*hit) return list;
-  auto known = EntryList::decode((*hit)->artifact.bytes.view());
-  return known ? std::move(*known) : list;
-}
-
-Status JitTiers::add_filled(const DetectedSystem& system, const std::string& root,
-                            const std::vector<EntryList::Line>& lines) const {
-  if (components_.disks().empty() || lines.empty()) return {};
-  EntryList list = filled(system, root);
-  if (!list.add(lines, true)) return {};
-  Artifact artifact = artifact_of(system.system, list.encode(), "filled " + system.system);
-  artifact.target = Target::external("jit-filled");
-  return components_.disks().front()->put(filled_key(system, root), artifact, {});
 }
 
 Status JitTiers::put_lines(const DetectedSystem& system, const std::vector<EntryList::Line>& lines,

@@ -59,12 +59,6 @@ class JitTiers {
                    const Deadline& deadline) const;
   /// Returns whether this user's cache has a packed entry.
   bool has_own_entry(const std::string& system, const Digest& digest) const;
-  /// Returns the entries that fills placed below a root. They are not published again: what other publishers signed
-  /// must not become this user's own (docs/internals/decisions/0011.md).
-  EntryList filled(const DetectedSystem& system, const std::string& root) const;
-  /// Adds entries to those of `filled`.
-  Status add_filled(const DetectedSystem& system, const std::string& root,
-                    const std::vector<EntryList::Line>& lines) const;
   /// Returns the names of the lists of a system in this user's cache for other environments or profiles.
   std::vector<std::string> other_lists(const DetectedSystem& system) const;
   const std::string& profile() const { return profile_; }

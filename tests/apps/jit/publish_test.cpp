@@ -7,6 +7,7 @@
 
 #include "apps/jit/jit_fixture.hpp"
 #include "apps/kiln/jit/entry_pack.hpp"
+#include "apps/kiln/jit/filled_record.hpp"
 #include "apps/kiln/jit/scan.hpp"
 
 namespace kiln::test {
@@ -135,14 +136,81 @@ TEST_F(JitPublish, DetectsFilesThatChangeBetweenTwoLooks) {
   EXPECT_TRUE(changed);
 }
 
-TEST_F(JitPublish, DoesNotTakeFilledEntriesForItsOwn) {
-  Session first = session(room_.path("cache"));
-  ASSERT_EQ(publish(first, system(), root_).count(Published::Published), 1U);
+class JitForeign : public JitPublish {
+ protected:
+  // Fills a root from a cache that this user only reads.
+  void SetUp() override {
+    JitPublish::SetUp();
+    Session other = session(room_.path("other"));
+    ASSERT_EQ(publish(other, system(), root_).count(Published::Published), 1U);
+    SessionOptions options;
+    options.settings["cache.path"] = room_.path("cache") + ":" + room_.path("other");
+    options.locked.insert("cache.path");
+    auto reader = Session::open(std::move(options));
+    ASSERT_TRUE(reader);
+    ASSERT_EQ(fill(*reader, system(), to_).count(Filled::Placed), 1U);
+  }
+  jit::PublishOutcome published(const jit::DetectedSystem& system) {
+    Session own = session(room_.path("cache"));
+    return publish(own, system, to_).entries.at(0);
+  }
+
+  const std::string to_ = room_.path("to");
+};
+
+TEST_F(JitForeign, FilledEntriesDoNotBecomeOwnOnes) {
+  EXPECT_EQ(published(system()).state, Published::Known) << "the list of the other publisher is not there any more";
+  EXPECT_EQ(published(system("toy", "1.1")).state, Published::Known) << "after an update of the system";
+  write_text(to_ + "/00aa/added.bin", "by the system");
+  EXPECT_EQ(published(system()).state, Published::Known) << "after a change of the entry";
+}
+
+TEST_F(JitForeign, EntriesAreOwnAfterTheRootWasRemoved) {
+  fs::remove_all(to_);
+  write_entry(to_, "00aa", "compiled here");
+  EXPECT_EQ(published(system()).state, Published::Published);
+}
+
+TEST_F(JitForeign, DamagedRecordsStopThePublication) {
+  const std::string record = to_ + "/.kiln-filled";
+  const std::string good = read_text(record);
+  EXPECT_EQ(good, "kiln filled 1\nother 00aa\n");
+  const auto error = [&] {
+    Session own = session(room_.path("cache"));
+    return publish(own, system(), to_).error;
+  };
+  write_text(record, "kiln filled 2\nother 00aa\n");
+  EXPECT_NE(error().find("another version"), std::string::npos);
+  write_text(record, good);
+  ASSERT_EQ(chmod(record.c_str(), 0666), 0);
+  EXPECT_NE(error(), "");
+  fs::remove(record);
+  fs::create_symlink("/etc/passwd", record);
+  EXPECT_NE(error(), "");
+}
+
+TEST_F(JitForeign, UnfinishedLinesOfAKilledFillEndWithTheNextOne) {
+  const std::string record = to_ + "/.kiln-filled";
+  write_text(record, read_text(record) + "other 00b");
+  const Fd root(open(to_.c_str(), O_RDONLY | O_DIRECTORY));
+  auto filled = jit::FilledRecord::read(root.get());
+  ASSERT_TRUE(filled);
+  ASSERT_TRUE(filled->add(root.get(), "00cc", true));
+  ASSERT_TRUE(filled->add(root.get(), "00dd", false));
+  const auto again = jit::FilledRecord::read(root.get());
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->is_of_others("00aa") && again->is_of_others("00cc"));
+  EXPECT_TRUE(again->has("00dd") && !again->is_of_others("00dd"));
+  EXPECT_FALSE(again->has("00bb"));
+}
+
+TEST_F(JitPublish, TakesItsOwnFilledEntriesAgain) {
+  Session both = session(room_.path("cache"));
+  ASSERT_EQ(publish(both, system(), root_).count(Published::Published), 1U);
   const std::string to = room_.path("to");
-  ASSERT_EQ(fill(first, system(), to).count(Filled::Placed), 1U);
-  // The list is gone, so only the note of the fill tells that another publisher made the entry.
-  ASSERT_TRUE(first.external_cache("jit.toy").clear());
-  EXPECT_EQ(publish(first, system(), to).count(Published::Known), 1U);
+  ASSERT_EQ(fill(both, system(), to).count(Filled::Placed), 1U);
+  ASSERT_TRUE(both.external_cache("jit.toy").clear());
+  EXPECT_EQ(publish(both, system(), to).count(Published::Published), 1U) << "they were evicted";
 }
 
 TEST_F(JitPublish, StoresEvictedEntriesAgain) {
