@@ -19,15 +19,17 @@ struct WantedEntry {
   const std::string* source = nullptr;
 };
 
-// The first list that names a path decides.
-std::map<std::string_view, WantedEntry> union_of(const std::vector<FoundList>& lists,
-                                                 std::vector<std::string>& conflicts) {
-  std::map<std::string_view, WantedEntry> wanted;
+// The lines of each path, in the order of the lists. The first one whose entry a tier has decides.
+std::map<std::string_view, std::vector<WantedEntry>> union_of(const std::vector<FoundList>& lists,
+                                                              std::vector<std::string>& conflicts) {
+  std::map<std::string_view, std::vector<WantedEntry>> wanted;
   for (const FoundList& found : lists) {
     for (const EntryList::Line& line : found.list.lines) {
-      const auto [at, is_new] = wanted.emplace(line.path, WantedEntry{&line, &found.source});
-      if (!is_new && at->second.line->digest != line.digest && (conflicts.empty() || conflicts.back() != line.path))
-        conflicts.push_back(line.path);
+      std::vector<WantedEntry>& same = wanted[line.path];
+      const auto has_digest = [&](const WantedEntry& each) { return each.line->digest == line.digest; };
+      if (std::any_of(same.begin(), same.end(), has_digest)) continue;
+      if (same.size() == 1) conflicts.push_back(line.path);
+      same.push_back({&line, &found.source});
     }
   }
   return wanted;
@@ -41,12 +43,16 @@ class RootFiller {
       : tiers_(tiers), system_(system), placer_(placer), limits_(limits), deadline_(deadline), used_(used),
         record_(record), report_(report) {}
 
-  void add(const EntryList::Line& line, const std::string& source) {
+  void add(const std::vector<WantedEntry>& wanted) {
     FillOutcome outcome;
-    outcome.path = line.path;
-    outcome.source = source;
-    outcome.ms = line.ms;
-    place(line, outcome);
+    for (const WantedEntry& each : wanted) {
+      outcome = {};
+      outcome.path = each.line->path;
+      outcome.source = *each.source;
+      outcome.ms = each.line->ms;
+      place(*each.line, outcome);
+      if (outcome.state != FillState::Missing) break;
+    }
     report_.bytes += outcome.bytes;
     report_.entries.push_back(std::move(outcome));
   }
@@ -120,7 +126,7 @@ FillReport fill(const JitTiers& tiers, const DetectedSystem& system, const std::
   }
   EntryPlacer placer(std::move(*opened), root);
   RootFiller filler(tiers, system, placer, limits, deadline, used, *record, report);
-  for (const auto& [path, entry] : wanted) filler.add(*entry.line, *entry.source);
+  for (const auto& [path, entries] : wanted) filler.add(entries);
   return report;
 }
 

@@ -44,9 +44,10 @@ struct FillReport {
   std::string root;
   std::string error;  ///< why nothing was placed; empty if the fill ran
   std::vector<FillOutcome> entries;
-  std::vector<std::string> problems;   ///< lists that could not be used
-  std::vector<std::string> conflicts;  ///< paths for which two lists name different entries; the first list applies
-  std::uint64_t bytes = 0;             ///< placed
+  std::vector<std::string> problems;  ///< lists that could not be used
+  std::vector<std::string>
+      conflicts;            ///< paths for which two lists name different entries; the first one that a tier has applies
+  std::uint64_t bytes = 0;  ///< placed
 
   std::size_t count(FillOutcome::State state) const;
 };

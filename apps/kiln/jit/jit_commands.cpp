@@ -261,8 +261,10 @@ void warn_about(const std::vector<jit::FillReport>& reports, Console& console) {
   for (const jit::FillReport& each : reports) {
     if (!each.error.empty()) console.warn(each.system + ": nothing was placed: " + each.error);
     for (const std::string& problem : each.problems) console.warn(each.system + ": " + problem);
-    for (const std::string& path : each.conflicts)
-      console.warn(each.system + ": two lists name different entries for '" + path + "'; the first one is used");
+    if (!each.conflicts.empty()) {
+      console.warn(each.system + ": two lists name different entries for " + std::to_string(each.conflicts.size()) +
+                   " paths, such as '" + each.conflicts.front() + "'; the entry of the first list is used");
+    }
     const std::size_t left_out = each.count(jit::FillOutcome::State::LeftOut);
     if (left_out > 0) console.warn(summary(each));
   }

@@ -174,6 +174,28 @@ TEST_F(JitFill, TimeLimitEndsWithinAnEntry) {
     EXPECT_FALSE(each.is_directory()) << "no temporary directory stays: " << each.path();
 }
 
+TEST_F(JitFill, UsesTheNextListIfNoTierHasTheEntryOfTheFirst) {
+  for (const char* cache : {"first", "second"}) {
+    write_entry(from_, "00aa", cache);
+    Session publisher = session(room_.path(cache));
+    ASSERT_EQ(publish(publisher, system(), from_).count(Published::Published), 1U);
+  }
+  SessionOptions options;
+  options.settings["cache.path"] = room_.path("first") + ":" + room_.path("second");
+  options.locked.insert("cache.path");
+  auto reader = Session::open(std::move(options));
+  ASSERT_TRUE(reader);
+  const auto report = fill(*reader, system(), room_.path("before"));
+  EXPECT_EQ(report.conflicts, std::vector<std::string>{"00aa"});
+  EXPECT_EQ(read_text(room_.path("before/00aa/kernel.bin")), "first");
+  std::vector<std::string> problems;
+  const auto lists = jit::JitTiers(*reader, "default").lists(system(), Deadline(std::chrono::seconds(9)), problems);
+  ASSERT_EQ(lists.size(), 2U);
+  ASSERT_TRUE(reader->external_cache("jit.toy").remove(jit::entry_key(lists[0].list.lines[0].digest)));
+  EXPECT_EQ(fill(*reader, system(), to_).count(Filled::Placed), 1U);
+  EXPECT_EQ(read_text(to_ + "/00aa/kernel.bin"), "second");
+}
+
 TEST_F(JitFill, CountsEntriesThatNoTierHas) {
   publish_entries({"00aa"});
   Session reader = session(cache_);
