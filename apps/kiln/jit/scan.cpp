@@ -48,10 +48,17 @@ Error not_taken(const std::string& path, const std::string& reason) {
   return make_error(Code::Denied, "'" + path + "' is not taken: " + reason);
 }
 
+// Files that others can write are not this user's, whoever owns them.
+Status check_owner(const std::string& path, const struct stat& status) {
+  if (status.st_uid != geteuid()) return not_taken(path, "it belongs to another user");
+  if ((status.st_mode & S_IWOTH) != 0) return not_taken(path, "every user can write to it; remove this permission");
+  return {};
+}
+
 Status add_file(const Rule& rule, const std::string& path, const struct stat& status, std::vector<ScannedFile>& files) {
   if (any_matches(rule.never, path)) return {};
   if (!S_ISREG(status.st_mode)) return not_taken(path, "it is not a regular file");
-  if (status.st_uid != geteuid()) return not_taken(path, "it belongs to another user");
+  if (Status owned = check_owner(path, status); !owned) return owned;
   if (files.size() >= kMaxPackFiles) return not_taken(path, "the entry has too many files");
   files.push_back({path, (status.st_mode & S_IXUSR) != 0, FileStamp::of(status)});
   return {};
@@ -69,6 +76,7 @@ Status add_folder(int directory, const std::string& prefix, const Rule& rule, st
       continue;
     }
     if (any_matches(rule.never, path)) continue;
+    if (Status owned = check_owner(path, status); !owned) return owned;
     const Fd below(openat(directory, name.c_str(), kToList));
     if (!below) return io_error("cannot open", path, errno);
     if (Status added = add_folder(below.get(), path + "/", rule, files, depth + 1); !added) return added;
@@ -102,7 +110,7 @@ Result<std::vector<ScannedFile>> scan_entry(int root, const Rule& rule, const st
   const Fd folder = open_beneath(root, path.c_str(), O_RDONLY | O_DIRECTORY);
   struct stat status;
   if (!folder || fstat(folder.get(), &status) != 0) return io_error("cannot open", path, errno);
-  if (status.st_uid != geteuid()) return not_taken(path, "it belongs to another user");
+  if (Status owned = check_owner(path, status); !owned) return owned.error();
   if (Status added = add_folder(folder.get(), "", rule, files, 0); !added) return added.error();
   std::sort(files.begin(), files.end(), [](const ScannedFile& a, const ScannedFile& b) { return a.path < b.path; });
   return files;

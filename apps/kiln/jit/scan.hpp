@@ -27,7 +27,8 @@ struct ScannedFile {
 std::vector<std::string> find_entries(int root, const Rule& rule);
 
 /// Returns the files of an entry in the order of their paths, without those that the rule leaves out. Returns
-/// Code::Denied if it contains a link, a special file, a file of another user, or too many files.
+/// Code::Denied if it contains a link, a special file, a file of another user or that every user can write, or too many
+/// files.
 Result<std::vector<ScannedFile>> scan_entry(int root, const Rule& rule, const std::string& path);
 
 /// Reads a file of an entry. Returns Code::Unavailable if it is not the file that was scanned or if it changed.

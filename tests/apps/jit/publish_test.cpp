@@ -76,6 +76,17 @@ TEST_F(JitPublish, RefusesFilesOfOtherUsers) {
   EXPECT_EQ(publish_root().count(Published::Refused), 1U);
 }
 
+TEST_F(JitPublish, RefusesWhatEveryUserCanWrite) {
+  for (const char* each : {"/00aa", "/00aa/sub", "/00aa/kernel.bin"}) {
+    const std::string writable = root_ + each;
+    const bool is_directory = fs::is_directory(writable);
+    ASSERT_EQ(chmod(writable.c_str(), is_directory ? 0777 : 0666), 0);
+    EXPECT_EQ(publish_root().count(Published::Refused), 1U) << each;
+    ASSERT_EQ(chmod(writable.c_str(), is_directory ? 0755 : 0644), 0);
+  }
+  EXPECT_EQ(publish_root().count(Published::Published), 1U);
+}
+
 TEST_F(JitPublish, RefusesRootsOfOtherUsersAndOpenRoots) {
   ASSERT_EQ(chmod(root_.c_str(), 0770), 0);
   EXPECT_NE(publish_root().error, "");
